@@ -1,0 +1,328 @@
+#!/usr/bin/env python3
+"""Makes small random models: every architecture, every weight type, every variant of a file.
+
+    make_models.py OUTDIR
+
+Deterministic: the name of a model seeds its generator (PCG64). Writes OUTDIR/models.json, a list of
+    name         unique
+    file         in OUTDIR; the first shard of a split set
+    kind         "logits", or "vocabulary" for a file without tensors
+    arch, weights, flags   flags: what the program needs besides -m, e.g. ["--i2s-layout", "b"]
+    ids          token ids to run
+    may_reject   a clear refusal (exit code 3) is as good as right logits
+    purpose      why it exists
+"""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import zlib
+
+import gguf
+import numpy as np
+
+import gguf_file
+import packing
+import vocabulary
+
+TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8, "Q4_K": 12, "Q6_K": 14, "BF16": 30,
+         "TQ1_0": 34, "TQ2_0": 35, "I2_S": 36}
+TERNARY = ("I2_S", "TQ1_0", "TQ2_0")
+
+
+@dataclasses.dataclass
+class Spec:
+    name: str
+    purpose: str
+    arch: str = "bitnet-b1.58"
+    weights: str = "I2_S"       # the seven linears of a layer; a dict overrides single ones
+    weights_of: dict = dataclasses.field(default_factory=dict)
+    layout: str = "a"
+    embedding: str = "F16"
+    output: str = ""            # empty: tied to the embedding
+    n_embd: int = 128
+    n_ff: int = 256
+    n_layer: int = 2
+    n_head: int = 2
+    n_head_kv: int = 1
+    head_size: int = 0          # 0: n_embd / n_head, and no key in the file
+    vocab: str = "gpt2"
+    theta: float = 10000.0
+    rope_factor: float = 0.0    # 0: no scaling keys
+    scale_tensors: bool = False  # weights are -1, 0, 1; blk.N.<linear>.scale carries the scale
+    version: int = 3
+    split: bool = False
+    flags: tuple = ()
+    may_reject: bool = False
+
+
+def specs():
+    s = Spec
+    rows = [
+        # One graph, four spellings.
+        s("bitnet-i2s", "oldest architecture: SiLU, SPM vocabulary, every head its own keys", "bitnet",
+          vocab="spm", n_head_kv=2),
+        s("bitnet-25-i2s", "ReLU2 with an output matrix of its own", "bitnet-25", output="F16", theta=500000.0,
+          n_embd=256, n_head=4, n_head_kv=2),
+        s("b158-i2s", "the common case: ReLU2, tied, grouped queries, heads of 128", n_embd=256, theta=500000.0),
+        s("b158-i2s-spm", "the same architecture means SiLU when the vocabulary is SPM", vocab="spm"),
+        s("b158-spelled-without-dot", "architecture and key prefix spelled bitnet-b158", "bitnet-b158"),
+        # Layouts of I2_S.
+        s("b158-i2s-b", "layout B: groups of 64", layout="b", flags=("--i2s-layout", "b")),
+        s("b158-i2s-c", "layout C: four rows per byte", layout="c", flags=("--i2s-layout", "c")),
+        s("llama-i2s-b", "layout B with interleaved rotation", "llama", layout="b", output="F16",
+          flags=("--i2s-layout", "b")),
+        s("llama-i2s-c", "layout C with interleaved rotation", "llama", layout="c", output="F16",
+          flags=("--i2s-layout", "c")),
+        # Ternary types of llama.cpp.
+        s("b158-tq1", "TQ1_0, scales differ between blocks of a row", weights="TQ1_0", n_embd=256, output="Q8_0",
+          n_head=4, n_head_kv=2),
+        s("b158-tq2", "TQ2_0, two blocks per row of ffn_down", weights="TQ2_0", n_embd=256, n_ff=512, n_layer=1),
+        s("bitnet-25-tq2", "TQ2_0 with a Q6_K embedding, tied", "bitnet-25", weights="TQ2_0", embedding="Q6_K",
+          n_embd=256, theta=500000.0),
+        s("bitnet-tq1-scale", "weights of -1, 0, 1; blk.N.<linear>.scale carries the scale", "bitnet",
+          weights="TQ1_0", n_embd=256, n_head=4, n_head_kv=4, vocab="spm", scale_tensors=True),
+        s("bitnet-tq2-scale", "the same with TQ2_0", "bitnet", weights="TQ2_0", n_embd=256, n_head=4, n_head_kv=1,
+          vocab="spm", scale_tensors=True),
+        s("bitnet-i2s-scale", "an I2_S scale and a scale tensor multiply", "bitnet", vocab="spm", scale_tensors=True),
+        # Shapes.
+        s("bitnet-i2s-hd96", "heads of 96, the size of the 0.7B model", "bitnet", n_embd=384, n_ff=384, n_layer=1,
+          n_head=4, n_head_kv=4, vocab="spm", embedding="Q8_0"),
+        s("b158-i2s-deep", "six layers: errors between layers add up", n_layer=6, n_ff=128, embedding="Q8_0"),
+        s("b158-rope-linear", "rope.scaling: linear, factor 2", rope_factor=2.0),
+        s("llama-rope-linear", "rope.scaling: linear, factor 2, interleaved", "llama", rope_factor=2.0, output="F16"),
+        s("llama-i2s", "plain llama graph with ternary weights", "llama", output="F16", theta=500000.0),
+        s("llama-i2s-spm-mha", "llama, SPM vocabulary, every head its own keys", "llama", vocab="spm", output="F16",
+          n_head_kv=2),
+        s("llama-tq1", "llama with TQ1_0", "llama", weights="TQ1_0", n_embd=256, output="F16", n_layer=1),
+        s("llama-tq2", "llama with TQ2_0, tied", "llama", weights="TQ2_0", n_embd=256, n_head=4, n_head_kv=2),
+        s("llama-key-length", "attention.key_length: heads narrower than n_embd / n_head", "llama", n_embd=256,
+          head_size=64, n_ff=128, output="Q8_0", embedding="Q8_0"),
+        s("llama-hd96-q8_0", "rows of 192 and 160 columns: no multiple of 128", "llama", weights="Q8_0", n_embd=192, n_layer=1,
+          n_ff=160, output="Q8_0", embedding="Q8_0"),
+        s("llama-i2s-k192", "I2_S rows of 192 columns: groups of 128 straddle rows", "llama", n_embd=192, n_ff=256,
+          output="F16", may_reject=True),
+        s("llama-mixed", "one layer, five weight types", "llama", weights="Q4_K", n_embd=256, n_ff=256, n_layer=1,
+          weights_of={"attn_q": "TQ2_0", "attn_k": "F16", "attn_v": "TQ1_0", "ffn_down": "Q6_K"}, output="BF16"),
+        s("b158-i2s-embedding", "the embedding itself is I2_S, the head is not", embedding="I2_S", output="F16",
+          may_reject=True),
+        # The container.
+        s("b158-v2", "GGUF version 2", version=2),
+        s("b158-split", "two shards with an I2_S model", split=True),
+        s("llama-tq2-split", "two shards written by the gguf package", "llama", weights="TQ2_0", n_embd=256,
+          n_layer=1, output="F16", split=True),
+    ]
+    # Every companion type as embedding and head of a ternary model, and as every matrix of a llama.
+    for kind in ("F32", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q6_K"):
+        wide = kind.endswith("_K")
+        rows.append(s(f"b158-embedding-{kind.lower()}", f"{kind} embedding that is the output head too",
+                      embedding=kind, n_embd=256 if wide else 128, n_ff=128 if wide else 256))
+        rows.append(s(f"b158-output-{kind.lower()}", f"{kind} output head, F16 embedding",
+                      output=kind, n_embd=256 if wide else 128, n_ff=128, n_layer=1))
+    for kind in ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q6_K"):
+        wide = kind.endswith("_K")
+        rows.append(s(f"llama-{kind.lower()}", f"{kind} everywhere: no activation quantisation", "llama",
+                      weights=kind, embedding=kind, output=kind, n_embd=256 if wide else 128,
+                      n_ff=256 if wide else 160, n_head=4 if wide else 2, vocab="spm", n_layer=1 if wide or kind == "F32" else 2))
+    rows.append(dataclasses.replace(
+        next(r for r in rows if r.name == "b158-i2s"), name="b158-i2s-silu", flags=("--activation", "silu"),
+        purpose="the b158-i2s file with the activation overridden"))
+    rows.append(dataclasses.replace(
+        next(r for r in rows if r.name == "b158-i2s-spm"), name="b158-i2s-spm-relu2",
+        flags=("--activation", "relu2"), purpose="the b158-i2s-spm file with the activation overridden"))
+    return rows
+
+
+# ---------------------------------------------------------------- one model
+
+
+def random_ternary(rng, rows, cols):
+    return rng.integers(-1, 2, (rows, cols)).astype(np.int8)
+
+
+def ternary_tensor(rng, spec, kind, rows, cols, gain):
+    """Bytes of random ternary weights whose product with unit inputs has about `gain` as its size."""
+    t = random_ternary(rng, rows, cols)
+    scale = gain / np.sqrt(cols * 2 / 3)
+    if kind == "I2_S":
+        return packing.i2s(t, scale, spec.layout)
+    d = scale * rng.uniform(0.75, 1.25, (rows, cols // 256))
+    if spec.scale_tensors:
+        d = np.ones_like(d)
+    return (packing.tq1_0 if kind == "TQ1_0" else packing.tq2_0)(t, d)
+
+
+def dense_tensor(rng, kind, rows, cols, size):
+    """Bytes of random values with standard deviation `size`."""
+    blocks = rows * cols // 256
+    if kind == "Q4_K":  # value = d * sc * q - dmin * mn; q averages 7.5, so mn = 7.5 sc centres it
+        sc = rng.integers(20, 64, (blocks, 8))
+        mn = rng.integers(20, 64, (blocks, 8))
+        d = rng.uniform(0.8, 1.2, blocks) * size / (4.6 * 42)
+        return packing.q4_k(d, 7.5 * d, sc, mn, rng.integers(0, 16, (blocks, 256)))
+    if kind == "Q6_K":
+        sc = rng.integers(-127, 128, (blocks, 16))
+        d = rng.uniform(0.8, 1.2, blocks) * size / (18.5 * 73)
+        return packing.q6_k(d, sc, rng.integers(0, 64, (blocks, 256)))
+    w = (size * rng.standard_normal((rows, cols))).astype(np.float32)
+    if kind == "F32":
+        return w.tobytes()
+    return gguf.quants.quantize(w, gguf.GGMLQuantizationType(TYPES[kind])).tobytes()
+
+
+def make_tensor(rng, spec, name, kind, rows, cols, size, gain):
+    if kind in TERNARY:
+        data = ternary_tensor(rng, spec, kind, rows, cols, gain)
+    else:
+        data = dense_tensor(rng, kind, rows, cols, size)
+    return (name, [cols, rows], TYPES[kind], data)
+
+
+def make_tensors(rng, spec, n_vocab):
+    head = spec.head_size or spec.n_embd // spec.n_head
+    heads, keys = spec.n_head * head, spec.n_head_kv * head
+    # Logits spread over about three units: they are sums of n_embd products with unit inputs.
+    size = 3 / np.sqrt(spec.n_embd)
+    out = []
+
+    def norm(name, width):
+        w = (1 + 0.1 * rng.standard_normal(width)).astype(np.float32)
+        out.append((name, [width], TYPES["F32"], w.tobytes()))
+
+    def linear(layer, name, rows, cols, gain):
+        kind = spec.weights_of.get(name, spec.weights)
+        own = 1.0 if spec.scale_tensors and kind != "I2_S" else gain
+        out.append(make_tensor(rng, spec, f"{layer}.{name}.weight", kind, rows, cols, gain / np.sqrt(cols), own))
+        if spec.scale_tensors:
+            scale = 1.25 if kind == "I2_S" else gain / np.sqrt(cols * 2 / 3)
+            out.append((f"{layer}.{name}.scale", [1], TYPES["F32"], np.float32(scale).tobytes()))
+
+    out.append(make_tensor(rng, spec, "token_embd.weight", spec.embedding, n_vocab, spec.n_embd, size, 3))
+    down = 1.0 if spec.arch != "llama" else 2.5  # without a sub-norm the gated values are small
+    for n in range(spec.n_layer):
+        layer = f"blk.{n}"
+        norm(f"{layer}.attn_norm.weight", spec.n_embd)
+        linear(layer, "attn_q", heads, spec.n_embd, 1.5)
+        linear(layer, "attn_k", keys, spec.n_embd, 1.5)
+        linear(layer, "attn_v", keys, spec.n_embd, 1)
+        if spec.arch != "llama":
+            norm(f"{layer}.attn_sub_norm.weight", heads)
+        linear(layer, "attn_output", spec.n_embd, heads, 1)
+        norm(f"{layer}.ffn_norm.weight", spec.n_embd)
+        linear(layer, "ffn_gate", spec.n_ff, spec.n_embd, 1)
+        linear(layer, "ffn_up", spec.n_ff, spec.n_embd, 1)
+        if spec.arch != "llama":
+            norm(f"{layer}.ffn_sub_norm.weight", spec.n_ff)
+        linear(layer, "ffn_down", spec.n_embd, spec.n_ff, down)
+    norm("output_norm.weight", spec.n_embd)
+    if spec.output:
+        out.append(make_tensor(rng, spec, "output.weight", spec.output, n_vocab, spec.n_embd, size, 3))
+    return out
+
+
+def make_metadata(spec, vocab):
+    a = spec.arch
+    metadata = {
+        "general.architecture": a,
+        "general.name": spec.name,
+        "general.file_type": {"I2_S": 40, "TQ1_0": 36, "TQ2_0": 37}.get(spec.weights, 0),
+        f"{a}.context_length": 256,
+        f"{a}.embedding_length": spec.n_embd,
+        f"{a}.block_count": spec.n_layer,
+        f"{a}.feed_forward_length": spec.n_ff,
+        f"{a}.attention.head_count": spec.n_head,
+        f"{a}.attention.head_count_kv": spec.n_head_kv,
+        f"{a}.attention.layer_norm_rms_epsilon": 1e-5,
+        f"{a}.rope.freq_base": spec.theta,
+        f"{a}.rope.dimension_count": spec.head_size or spec.n_embd // spec.n_head,
+        f"{a}.vocab_size": len(vocab["tokenizer.ggml.tokens"]),
+    }
+    if spec.head_size:
+        metadata[f"{a}.attention.key_length"] = spec.head_size
+        metadata[f"{a}.attention.value_length"] = spec.head_size
+    if spec.rope_factor:
+        metadata[f"{a}.rope.scaling.type"] = "linear"
+        metadata[f"{a}.rope.scaling.factor"] = spec.rope_factor
+    return metadata | vocab
+
+
+def write_with_package(path, arch, metadata, tensors, split):
+    """The same through gguf.GGUFWriter: a second opinion on the container."""
+    writer = gguf.GGUFWriter(path, arch, split_max_tensors=(len(tensors) + 1) // 2 if split else 0)
+    for key, value in metadata.items():
+        if key == "general.architecture":
+            continue  # the writer has put it there
+        add = (writer.add_array if isinstance(value, list) else writer.add_bool if isinstance(value, bool)
+               else writer.add_uint32 if isinstance(value, int) else writer.add_float32
+               if isinstance(value, float) else writer.add_string)
+        add(key, value)
+    for name, shape, kind, data in tensors:
+        kind = gguf.GGMLQuantizationType(kind)
+        block, size = gguf.GGML_QUANT_SIZES[kind]
+        raw = np.frombuffer(data, np.uint8).reshape(*shape[:0:-1], shape[0] // block * size)
+        writer.add_tensor(name, raw, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def write_model(directory, spec):
+    """Writes the files of one model; returns the name of its (first) file."""
+    rng = np.random.Generator(np.random.PCG64(zlib.crc32(spec.name.encode())))
+    vocab = vocabulary.gpt2() if spec.vocab == "gpt2" else vocabulary.spm()
+    metadata = make_metadata(spec, vocab)
+    tensors = make_tensors(rng, spec, len(vocab["tokenizer.ggml.tokens"]))
+    path = directory / f"{spec.name}.gguf"
+    own = spec.version != 3 or any(kind == TYPES["I2_S"] for _, _, kind, _ in tensors)
+    if not own:
+        write_with_package(path, spec.arch, metadata, tensors, spec.split)
+        return f"{spec.name}-00001-of-00002.gguf" if spec.split else path.name
+    if spec.split:
+        return gguf_file.write_split(directory, spec.name, metadata, tensors)
+    gguf_file.write(path, metadata, tensors, spec.version)
+    return path.name
+
+
+def token_ids(name, vocab, count=24):
+    """BOS and random ids: the same for every run, other ones for every model."""
+    rng = np.random.Generator(np.random.PCG64(zlib.crc32(f"{name} ids".encode())))
+    n_vocab = len(vocab["tokenizer.ggml.tokens"])
+    return [vocab["tokenizer.ggml.bos_token_id"], *rng.integers(0, n_vocab, count - 1).tolist()]
+
+
+def make_all(directory):
+    directory = pathlib.Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    manifest, written = [], {}
+    for spec in specs():
+        shared = spec.name.removesuffix("-silu").removesuffix("-relu2")
+        written[spec.name] = written[shared] if shared in written else write_model(directory, spec)
+        kinds = sorted({spec.weights, *spec.weights_of.values()})
+        manifest.append({
+            "name": spec.name, "file": written[spec.name], "kind": "logits", "arch": spec.arch,
+            "weights": "+".join(kinds) + (f" {spec.layout.upper()}" if "I2_S" in kinds else ""),
+            "embedding": spec.embedding, "output": spec.output or "tied", "flags": list(spec.flags),
+            "ids": token_ids(spec.name, vocabulary.gpt2() if spec.vocab == "gpt2" else vocabulary.spm()),
+            "may_reject": spec.may_reject, "purpose": spec.purpose})
+    for name, vocab in (("vocabulary-gpt2", vocabulary.gpt2("gpt-2")), ("vocabulary-spm", vocabulary.spm())):
+        gguf_file.write(directory / f"{name}.gguf",
+                        {"general.architecture": "llama", "general.name": name} | vocab, [])
+        manifest.append({"name": name, "file": f"{name}.gguf", "kind": "vocabulary", "arch": "llama",
+                         "weights": "none", "flags": [], "ids": [], "may_reject": False,
+                         "purpose": "metadata and vocabulary without tensors: tokenize works, logits cannot"})
+    (directory / "models.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    return manifest
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("outdir", type=pathlib.Path)
+    args = parser.parse_args()
+    manifest = make_all(args.outdir)
+    print(f"{len(manifest)} models described in {args.outdir / 'models.json'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""The independent judge: a slow, plain forward pass of ternary language models in float64.
+
+    reference.py logits MODEL --ids "1 2 3" [--all] -o F.npy
+
+Written from the description of the formats and of the model alone; it shares no code with the core.
+
+Shapes    logits float64 [positions, vocabulary]; hidden states float64 [positions, n_embd].
+Exact     activation quantisation (float32 scale, float32 product, half to even, clamped to
+          -128..127) and the integer sums; everything else is float64.
+Linears   ternary weights (I2_S, TQ1_0, TQ2_0) see quantised activations; weights of any other
+          type are plain matrix products, in every architecture. Embeddings, norms and the output
+          head never quantise activations, whatever their type.
+Refused   what the description does not cover: partial rotation, rope_freqs, biases, key and value
+          heads of different size. A model of that kind ends with an error, never with numbers.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+import gguf
+import numpy as np
+
+I2_S = 36  # bitnet.cpp's number; the gguf package knows nothing under it
+TQ1_0, TQ2_0 = 34, 35
+TERNARY = (I2_S, TQ1_0, TQ2_0)
+
+BITNET_ARCHITECTURES = ("bitnet", "bitnet-25", "bitnet-b1.58", "bitnet-b158")
+ARCHITECTURES = BITNET_ARCHITECTURES + ("llama",)
+
+
+class Unsupported(Exception):
+    """The model holds something that the description does not cover."""
+
+
+# ---------------------------------------------------------------- file
+
+
+class Reader(gguf.GGUFReader):
+    """The public reader up to the tensor infos; their types stay numbers, so that 36 is legal."""
+
+    def _build_tensors(self, start_offs, fields):
+        self.infos = {}
+        for field in fields:
+            _, name, _, dims, kind, offset = field.parts
+            self.infos[bytes(name).decode()] = (
+                [int(d) for d in dims], int(kind[0]), start_offs + int(offset[0]))
+
+
+class Tensor:
+    """One tensor on disk. shape: [ne0, ne1, ...], ne0 = input width, contiguous."""
+
+    def __init__(self, name, shape, kind, raw):
+        self.name, self.shape, self.kind, self.raw = name, shape, kind, raw
+
+    @property
+    def cols(self):
+        return self.shape[0]
+
+    @property
+    def rows(self):
+        return int(np.prod(self.shape[1:], dtype=np.int64))
+
+
+def tensor_bytes(shape, kind, name):
+    count = int(np.prod(shape, dtype=np.int64))
+    if kind == I2_S:
+        return count // 4 + 32
+    try:
+        block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
+    except ValueError:
+        raise Unsupported(f"{name}: unknown weight type {kind}") from None
+    if shape[0] % block:
+        raise Unsupported(f"{name}: {shape[0]} columns are no multiple of the block size {block}")
+    return count // block * size
+
+
+def shard_paths(path):
+    """All files of a split set, given its first; otherwise just the file itself."""
+    match = re.fullmatch(r"(.*)-(\d{5})-of-(\d{5})\.gguf", path.name)
+    if not match:
+        return [path]
+    prefix, _, count = match.groups()
+    return [path.with_name(f"{prefix}-{i:05d}-of-{count}.gguf") for i in range(1, int(count) + 1)]
+
+
+def read_file(path):
+    """Metadata (of the first shard) and tensors (of all of them)."""
+    metadata, tensors = {}, {}
+    for n, shard in enumerate(shard_paths(pathlib.Path(path))):
+        reader = Reader(shard)
+        if n == 0:
+            metadata = {key: field.contents() for key, field in reader.fields.items()}
+        for name, (shape, kind, offset) in reader.infos.items():
+            size = tensor_bytes(shape, kind, name)
+            raw = np.asarray(reader.data[offset:offset + size])
+            if raw.size != size:
+                raise Unsupported(f"{name}: {size} bytes wanted, {raw.size} left in {shard.name}")
+            tensors[name] = Tensor(name, shape, kind, raw)
+    return metadata, tensors
+
+
+# ---------------------------------------------------------------- weights
+
+
+def i2s_ternary(tensor, layout):
+    """int8 [rows, cols] and the one scale of an I2_S tensor."""
+    rows, cols, count = tensor.rows, tensor.cols, tensor.rows * tensor.cols
+    packed = tensor.raw[:count // 4]
+    planes = np.stack([packed >> 6, (packed >> 4) & 3, (packed >> 2) & 3, packed & 3])
+    if layout == "a":    # plane, group, 32 bytes -> group, plane, byte
+        codes = planes.reshape(4, -1, 32).swapaxes(0, 1).reshape(rows, cols)
+    elif layout == "b":  # the same with 16-byte groups
+        codes = planes.reshape(4, -1, 16).swapaxes(0, 1).reshape(rows, cols)
+    elif layout == "c":  # plane = row within a group of four
+        codes = planes.reshape(4, -1, cols).swapaxes(0, 1).reshape(rows, cols)
+    else:
+        raise ValueError(f"I2_S layout must be a, b or c, not {layout!r}")
+    t = codes.astype(np.int8) - 1
+    t[codes == 3] = 0  # never written by a real packer; harmless by decree
+    return t, float(tensor.raw[count // 4:count // 4 + 4].view(np.float32)[0])
+
+
+def tq2_ternary(tensor):
+    """int8 [rows, cols] and float64 scales [rows, cols / 256] of a TQ2_0 tensor."""
+    blocks = tensor.raw.reshape(-1, 66)
+    qs = blocks[:, :64].reshape(-1, 2, 1, 32)
+    codes = (qs >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)) & 3
+    d = np.ascontiguousarray(blocks[:, 64:]).view(np.float16).astype(float)
+    return codes.reshape(tensor.rows, tensor.cols).astype(np.int8) - 1, d.reshape(tensor.rows, -1)
+
+
+def tq1_ternary(tensor):
+    """int8 [rows, cols] and float64 scales [rows, cols / 256] of a TQ1_0 tensor."""
+    blocks = tensor.raw.reshape(-1, 54).astype(int)
+
+    def digits(part, count):  # [blocks, bytes] -> [blocks, count * bytes], digit-major
+        return np.concatenate([((part * 3**n % 256) * 3) >> 8 for n in range(count)], axis=1)
+
+    codes = np.concatenate([digits(blocks[:, :32], 5), digits(blocks[:, 32:48], 5),
+                            digits(blocks[:, 48:52], 4)], axis=1)
+    d = np.ascontiguousarray(tensor.raw.reshape(-1, 54)[:, 52:]).view(np.float16).astype(float)
+    return codes.reshape(tensor.rows, tensor.cols).astype(np.int8) - 1, d.reshape(tensor.rows, -1)
+
+
+def ternary(tensor, layout):
+    """int8 [rows, cols] and float64 scales [rows, blocks], the blocks being equal runs of columns."""
+    if tensor.kind == TQ1_0:
+        return tq1_ternary(tensor)
+    if tensor.kind == TQ2_0:
+        return tq2_ternary(tensor)
+    t, scale = i2s_ternary(tensor, layout)
+    return t, np.full((tensor.rows, 1), scale)
+
+
+def dense(tensor, layout):
+    """float64 [rows, cols] of a tensor of any known type."""
+    if tensor.kind in TERNARY:
+        t, scales = ternary(tensor, layout)
+        return t * np.repeat(scales, tensor.cols // scales.shape[1], axis=1)
+    values = gguf.quants.dequantize(tensor.raw, gguf.GGMLQuantizationType(tensor.kind))
+    return values.reshape(tensor.rows, tensor.cols).astype(float)
+
+
+# ---------------------------------------------------------------- arithmetic
+
+
+def quantize_activations(x):
+    """Per row: float32 scale [n, 1] and whole numbers -128..127 [n, cols], held as float64."""
+    x = x.astype(np.float32)
+    largest = np.abs(x).max(axis=1, keepdims=True).astype(float)
+    s = (127.0 / np.maximum(largest, 1e-5)).astype(np.float32)
+    return s, np.clip(np.rint(x * s), -128, 127).astype(float)
+
+
+def rms_norm(x, weight, eps):
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps) * weight
+
+
+def rope(x, positions, base, neox):
+    """x: [n, heads, size]. neox: pairs (i, i + size/2), otherwise (2i, 2i + 1)."""
+    size = x.shape[-1]
+    angle = positions[:, None, None] * base ** (-2.0 * np.arange(size // 2) / size)
+    cos, sin = np.cos(angle), np.sin(angle)
+    a, b = (x[..., :size // 2], x[..., size // 2:]) if neox else (x[..., 0::2], x[..., 1::2])
+    a, b = a * cos - b * sin, a * sin + b * cos
+    return np.concatenate([a, b], axis=-1) if neox else np.stack([a, b], axis=-1).reshape(x.shape)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def silu(x):
+    return x / (1.0 + np.exp(-x))
+
+
+def relu2(x):
+    return np.maximum(x, 0.0) ** 2
+
+
+# ---------------------------------------------------------------- model
+
+
+class Model:
+    """A model file, ready to be run. `activation` overrides the rule; `kv` is f32 (exact) or f16."""
+
+    def __init__(self, path, layout="a", activation=None, kv="f32"):
+        self.metadata, self.tensors = read_file(path)
+        self.layout, self.kv = layout, kv
+        self.arch = self.metadata["general.architecture"]
+        if self.arch not in ARCHITECTURES:
+            raise Unsupported(f"architecture {self.arch!r} is none of {', '.join(ARCHITECTURES)}")
+        self.is_bitnet = self.arch in BITNET_ARCHITECTURES
+        self.n_embd = self.key("embedding_length")
+        self.n_layer = self.key("block_count")
+        self.n_ff = self.key("feed_forward_length")
+        self.n_head = self.same_for_all_layers("attention.head_count")
+        self.n_head_kv = self.same_for_all_layers("attention.head_count_kv", self.n_head)
+        self.head_size = self.key("attention.key_length", self.n_embd // self.n_head)
+        self.eps = self.key("attention.layer_norm_rms_epsilon")
+        self.rope_base = self.key("rope.freq_base", 10000.0)
+        scaling = self.key("rope.scaling.type", "none")
+        if scaling not in ("none", "linear"):
+            raise Unsupported(f"rope.scaling.type {scaling!r}")
+        self.rope_factor = self.key("rope.scaling.factor", 1.0) if scaling == "linear" else 1.0
+        self.activation = {"relu2": relu2, "silu": silu}[activation or self.usual_activation()]
+        self.refuse_the_uncovered()
+        self.ready = {}  # decoded weights by name
+
+    def key(self, name, default=None):
+        value = self.metadata.get(f"{self.arch}.{name}", default)
+        if value is None:
+            raise Unsupported(f"metadata key {self.arch}.{name} is missing")
+        return value
+
+    def same_for_all_layers(self, name, default=None):
+        values = np.unique(self.key(name, default))
+        if len(values) != 1:
+            raise Unsupported(f"{name} differs between layers")
+        return int(values[0])
+
+    def usual_activation(self):
+        if self.arch == "bitnet-25":
+            return "relu2"
+        if self.arch in ("bitnet-b1.58", "bitnet-b158"):
+            return "relu2" if self.metadata.get("tokenizer.ggml.model") == "gpt2" else "silu"
+        return "silu"
+
+    def refuse_the_uncovered(self):
+        if self.key("rope.dimension_count", self.head_size) != self.head_size:
+            raise Unsupported("rotation of a part of the head")
+        if self.key("attention.value_length", self.head_size) != self.head_size:
+            raise Unsupported("value heads of another size than key heads")
+        for name in self.tensors:
+            if name == "rope_freqs.weight" or name.endswith(".bias"):
+                raise Unsupported(f"tensor {name}")
+
+    # Every value that an engine would keep in float32 passes here on its way to the next step.
+    # The identity; sensitivity.py overrides it to learn what float32 alone may change.
+    def stored(self, x):
+        return x
+
+    def weights(self, name, decode):
+        if name not in self.ready:
+            if name not in self.tensors:
+                raise Unsupported(f"tensor {name} is missing")
+            self.ready[name] = decode(self.tensors[name])
+        return self.ready[name]
+
+    def matrix(self, name):
+        return self.weights(name, lambda tensor: dense(tensor, self.layout))
+
+    def norm(self, x, name):
+        return self.stored(rms_norm(x, self.matrix(name).reshape(-1), self.eps))
+
+    def bit_linear(self, x, name):
+        """y = (integer sums, weighted by their block scales) / s, for ternary weights."""
+        t, scales = self.weights(name, lambda tensor: ternary(tensor, self.layout))
+        s, q = quantize_activations(x)
+        blocks = scales.shape[1]
+        width = t.shape[1] // blocks
+        y = np.zeros((len(x), len(t)))
+        for b in range(blocks):
+            run = slice(b * width, (b + 1) * width)
+            y += (q[:, run] @ t[:, run].T.astype(float)) * scales[:, b]  # whole numbers: exact
+        return y / s.astype(float)
+
+    def linear(self, x, name):
+        """x: [n, cols] -> [n, rows]. name: without ".weight"."""
+        weight = f"{name}.weight"
+        if weight in self.tensors and self.tensors[weight].kind in TERNARY:
+            y = self.bit_linear(x, weight)
+        else:
+            y = x @ self.matrix(weight).T
+        if f"{name}.scale" in self.tensors:
+            y = y * self.matrix(f"{name}.scale").reshape(-1)
+        return self.stored(y)
+
+    def attention(self, h, layer):
+        n = len(h)
+        positions = np.arange(n) / self.rope_factor
+        q = self.linear(h, f"{layer}.attn_q").reshape(n, self.n_head, self.head_size)
+        k = self.linear(h, f"{layer}.attn_k").reshape(n, self.n_head_kv, self.head_size)
+        v = self.linear(h, f"{layer}.attn_v").reshape(n, self.n_head_kv, self.head_size)
+        q = self.stored(rope(q, positions, self.rope_base, self.is_bitnet))
+        k = self.stored(rope(k, positions, self.rope_base, self.is_bitnet))
+        if self.kv == "f16":
+            k, v = k.astype(np.float16).astype(float), v.astype(np.float16).astype(float)
+        out = np.empty_like(q)
+        future = np.triu(np.full((n, n), -np.inf), 1)
+        for head in range(self.n_head):
+            shared = head // (self.n_head // self.n_head_kv)
+            scores = q[:, head] @ k[:, shared].T / np.sqrt(self.head_size) + future
+            out[:, head] = softmax(scores) @ v[:, shared]
+        return self.stored(out.reshape(n, -1))
+
+    def feed_forward(self, h, layer):
+        gate = self.stored(self.activation(self.linear(h, f"{layer}.ffn_gate")))
+        return self.stored(gate * self.linear(h, f"{layer}.ffn_up"))
+
+    def logits(self, ids):
+        """float64 [len(ids), vocabulary]; row i holds the scores of the token after ids[i]."""
+        x = self.matrix("token_embd.weight")[list(ids)]
+        for n in range(self.n_layer):
+            layer = f"blk.{n}"
+            a = self.attention(self.norm(x, f"{layer}.attn_norm.weight"), layer)
+            if self.is_bitnet:
+                a = self.norm(a, f"{layer}.attn_sub_norm.weight")
+            x = self.stored(x + self.linear(a, f"{layer}.attn_output"))
+            g = self.feed_forward(self.norm(x, f"{layer}.ffn_norm.weight"), layer)
+            if self.is_bitnet:
+                g = self.norm(g, f"{layer}.ffn_sub_norm.weight")
+            x = self.stored(x + self.linear(g, f"{layer}.ffn_down"))
+        head = "output.weight" if "output.weight" in self.tensors else "token_embd.weight"
+        return self.norm(x, "output_norm.weight") @ self.matrix(head).T
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("command", choices=["logits"])
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("--ids", required=True, help='token ids, e.g. "1 2 3"')
+    parser.add_argument("--all", action="store_true", help="every position, not only the last")
+    parser.add_argument("-o", "--output", required=True, help="NumPy file, float64 [positions, vocabulary]")
+    parser.add_argument("--i2s-layout", choices="abc", default="a")
+    parser.add_argument("--activation", choices=["relu2", "silu"])
+    parser.add_argument("--kv", choices=["f32", "f16"], default="f32", help="f16 rounds keys and values")
+    args = parser.parse_args()
+    try:
+        model = Model(args.model, args.i2s_layout, args.activation, args.kv)
+        logits = model.logits([int(i) for i in args.ids.split()])
+    except (Unsupported, ValueError, OSError) as error:
+        sys.exit(f"{args.model}: {error}")
+    np.save(args.output, logits if args.all else logits[-1:])
+
+
+if __name__ == "__main__":
+    main()
