@@ -1,0 +1,75 @@
+/* bitnet/abi/base.h - words shared by every header of the contract.
+ *
+ * Units      sizes and offsets are bytes, shapes are elements, unless the name says otherwise
+ *            (`_bytes`, `_ns`).
+ * Growth     structs that one side hands to the other start with struct_size and only grow at the
+ *            end. A reader uses a field only if BITNET_HAS_FIELD says that it is there. Arrays of
+ *            structs travel with the size of one element. Members named reserved_n are zero, and the
+ *            receiver checks it.
+ * Ownership  out parameters are written on success only, unless said otherwise. Whoever hands out a
+ *            handle also provides the call that takes it back. Every pointer knows its length.
+ * Tags       each function states its thread rule and its time class:
+ *            [any] from any thread; [device] one call at a time per device; [queue] one call at a
+ *            time per queue; [instant] < 1 ms; [short] < 100 ms; [long] reports cancellation.
+ *
+ * Plain C11, valid C++17; 64-bit little- or big-endian targets; no enum-typed, bool, long or
+ * size_t fields.
+ */
+#ifndef BITNET_ABI_BASE_H
+#define BITNET_ABI_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BITNET_ABI_MAJOR 0u
+#define BITNET_ABI_MINOR 0u
+#define BITNET_ABI_RANGE "0.0-0" /* major.oldest minor-newest minor, as the ELF note says it */
+
+/* UTF-8 bytes without a terminator; data may be NULL when size is 0. */
+typedef struct bitnet_str {
+  const char* data;
+  uint64_t size;
+} bitnet_str;
+
+/* Fixed width on purpose: the size of a C enum is the compiler's choice. */
+typedef int32_t bitnet_status;
+#define BITNET_OK 0
+#define BITNET_INVALID_ARGUMENT 1   /* the caller's bug or usage error; retrying is pointless */
+#define BITNET_UNSUPPORTED 2        /* a valid request that this side cannot do               */
+#define BITNET_UNAVAILABLE 3        /* no driver, device or backend here; try another one     */
+#define BITNET_INCOMPATIBLE 4       /* ABI or file format of another generation               */
+#define BITNET_OUT_OF_MEMORY 5      /* host memory                                            */
+#define BITNET_OUT_OF_DEVICE_MEMORY 6
+#define BITNET_BAD_DATA 7           /* a model or other outside data is malformed             */
+#define BITNET_DEVICE_LOST 8        /* close the device and open it again, or take another    */
+#define BITNET_CONTEXT_POISONED 9   /* only a new process helps                               */
+#define BITNET_CANCELLED 10
+#define BITNET_TIMEOUT 11
+#define BITNET_NOT_FOUND 12
+#define BITNET_REJECTED 13          /* a plugin broke the rules of inspection or trust        */
+#define BITNET_CONTEXT_FULL 14      /* the sequence does not fit the context                  */
+#define BITNET_INTERNAL 15          /* our bug                                                */
+
+#define BITNET_ERROR_RETRYABLE 1u
+#define BITNET_ERROR_USER_FIXABLE 2u
+
+/* Why a call failed. Owned by the caller, never allocated and without pointers, so it crosses a
+ * library or process boundary and outlives the library that filled it. 512 bytes. */
+typedef struct bitnet_error {
+  uint32_t struct_size;
+  bitnet_status code;
+  uint32_t flags; /* BITNET_ERROR_* */
+  uint32_t reserved_0;
+  int64_t native_code; /* CUresult, VkResult, errno ... or 0           */
+  char domain[16];     /* NUL terminated: "cuda", "errno", ... or ""   */
+  char where[64];      /* NUL terminated: the slot or stage that failed */
+  char message[408];   /* NUL terminated UTF-8, one line                */
+} bitnet_error;
+
+/* True if `field` lies inside the struct that `ptr` points to, as its sender sized it. */
+#define BITNET_HAS_FIELD(ptr, type, field) \
+  ((ptr)->struct_size >= offsetof(type, field) + sizeof((ptr)->field))
+
+#define BITNET_NONE 0xffffffffu /* "no value / no weight" in index fields */
+
+#endif /* BITNET_ABI_BASE_H */

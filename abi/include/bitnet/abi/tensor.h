@@ -1,0 +1,54 @@
+/* bitnet/abi/tensor.h - weight tensors as the core hands them to a plugin. */
+#ifndef BITNET_ABI_TENSOR_H
+#define BITNET_ABI_TENSOR_H
+
+#include "bitnet/abi/base.h"
+
+/* Element types of activations. */
+#define BITNET_DTYPE_F32 1u
+#define BITNET_DTYPE_F16 2u
+#define BITNET_DTYPE_I8 3u
+#define BITNET_DTYPE_I32 4u
+
+/* Weight formats. All but TERNARY2 are byte for byte those of GGUF, rows packed without padding. */
+#define BITNET_FORMAT_NONE 0u
+#define BITNET_FORMAT_F32 1u
+#define BITNET_FORMAT_F16 2u
+#define BITNET_FORMAT_BF16 3u
+#define BITNET_FORMAT_Q8_0 4u
+#define BITNET_FORMAT_Q4_0 5u
+#define BITNET_FORMAT_Q4_K 6u
+#define BITNET_FORMAT_Q6_K 7u
+/* The canonical ternary form. A row is ceil(K/128) groups of 32 bytes; byte p of a group holds the
+ * elements p, p+32, p+64, p+96 of that group in bits 7:6, 5:4, 3:2, 1:0, each as t + 1 (0, 1, 2);
+ * elements past K hold 1. Code 3 never occurs. When K % 128 == 0 this is I2_S layout A without its
+ * trailing scale, so such a tensor can alias the model file. */
+#define BITNET_FORMAT_TERNARY2 8u
+
+/* Shapes  ne[0] = K, the input width, contiguous; ne[1] = M, the output rows; unused ne are 1.
+ * Scales  ternary only: element (r, k) is worth t * scales[i], i = 0 when scale_group is 0 and
+ *         (r * K + k) / scale_group otherwise; K % scale_group == 0.
+ * Life    `scales` and `name` are borrowed for the call. */
+typedef struct bitnet_tensor_desc {
+  uint32_t struct_size;
+  uint32_t format; /* BITNET_FORMAT_* */
+  uint32_t rank;   /* 1 or 2          */
+  uint32_t reserved_0;
+  int64_t ne[4];
+  uint64_t data_bytes;
+  uint64_t scale_group; /* elements along K that share a scale; 0 = the whole tensor */
+  uint64_t n_scales;
+  const float* scales; /* (n_scales) */
+  bitnet_str name;
+} bitnet_tensor_desc;
+
+/* What a plugin will do with one tensor. */
+typedef struct bitnet_weight_plan {
+  uint32_t struct_size;
+  uint32_t accepts_alias; /* non-zero: weight_alias may hand over the caller's memory, no copy */
+  uint64_t packed_bytes;  /* memory that the packed form takes, 0 when aliased                 */
+  uint64_t alignment_bytes; /* that aliased memory must have                                   */
+  char layout_id[64];     /* names the packed form, e.g. "cpu/ternary2-rows/1"                 */
+} bitnet_weight_plan;
+
+#endif /* BITNET_ABI_TENSOR_H */

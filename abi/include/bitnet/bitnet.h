@@ -1,0 +1,282 @@
+/* bitnet/bitnet.h - libbitnet for programs: load a ternary model, make text, know what ran.
+ *
+ * Errors     every call that can fail returns a bitnet_status and fills `err` (NULL is allowed).
+ * Ownership  handles belong to the caller and go back through their _close call; a model needs its
+ *            runtime, a session its model. Strings are UTF-8; `const char*` ones are NUL
+ *            terminated and borrowed for the call.
+ * Growth     option structs start with struct_size; fill them with the _defaults call.
+ * Text out   calls with (out, capacity, needed) write at most capacity bytes, no terminator, and
+ *            set *needed to the full size; capacity 0 with out NULL asks for the size. When the
+ *            text does not fit they return BITNET_INVALID_ARGUMENT.
+ * Threads    a runtime and a model may be used from any thread; a session by one thread at a time,
+ *            but bitnet_session_cancel may be called from any thread and from a signal handler.
+ */
+#ifndef BITNET_H
+#define BITNET_H
+
+#include "bitnet/abi/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BITNET_API __attribute__((visibility("default")))
+
+typedef struct bitnet_runtime bitnet_runtime; /* the backends that were found, and the choice */
+typedef struct bitnet_model bitnet_model;     /* one model file, read-only                    */
+typedef struct bitnet_session bitnet_session; /* one conversation: tokens, KV cache, sampler  */
+
+typedef int32_t bitnet_token;
+
+/* "0.1.0" and a JSON object {version, abi_major, abi_minor, compiler, build_type, commit?}. */
+BITNET_API const char* bitnet_version(void);
+BITNET_API bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_t* needed);
+
+/* ---- runtime ------------------------------------------------------------------------------- */
+
+typedef void (*bitnet_log_callback)(void* user, uint32_t level, const char* message);
+
+typedef struct bitnet_runtime_options {
+  uint32_t struct_size;
+  uint32_t n_threads;     /* 0 = what the CPU affinity and cgroup quota allow                   */
+  const char* device;     /* request: auto, cpu, gpu, name, name:index, or a comma list; NULL: the
+                             environment's BITNET_DEVICE, else auto                              */
+  const char* requested_by; /* where the request came from, for the report; NULL: "program"     */
+  uint32_t require_first; /* non-zero: only the first name of the request will do               */
+  uint32_t allow_fallback; /* non-zero: when nothing requested works, choose as auto would      */
+  const char* const* manifest_dirs; /* replaces the search path of manifests                    */
+  uint32_t n_manifest_dirs;         /* 0 = the built-in search path                             */
+  uint32_t log_level;               /* BITNET_LOG_*; messages above it are dropped              */
+  bitnet_log_callback log;          /* NULL: silent. Called from any thread                     */
+  void* log_user;
+} bitnet_runtime_options;
+
+BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options);
+
+/* Finds backends and inspects them; selects and loads one only when a model is opened or
+ * bitnet_runtime_select is called. Succeeds with no backend at all. */
+BITNET_API bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options,
+                                             bitnet_runtime** out, bitnet_error* err);
+BITNET_API void bitnet_runtime_close(bitnet_runtime* runtime);
+
+/* Probes the requested backends and chooses one; the choice then stays. BITNET_UNAVAILABLE when no
+ * request can be met, BITNET_REJECTED when the only candidate is a plugin that broke a rule. */
+BITNET_API bitnet_status bitnet_runtime_select(bitnet_runtime* runtime, bitnet_error* err);
+
+/* The line "requested=auto detected=[cpu] selected=cpu"; before a choice or when it failed
+ * selected=none. */
+BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out,
+                                                       uint64_t capacity, uint64_t* needed);
+/* JSON: {requested, requested_by, detected[], selected, device?, backends[{name, stage, code,
+ * reason, hint, manifest?, library?, version?, vendor?, license?, build_id?, abi?, devices[{...}],
+ * kernels[{id, op, format, level}]?}], searched[{directory, result}]}. `code` is stable,
+ * "BN-OK" when nothing is wrong. Probes every backend. */
+BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
+                                               uint64_t capacity, uint64_t* needed);
+
+/* ---- model --------------------------------------------------------------------------------- */
+
+#define BITNET_I2S_LAYOUT_A 0u
+#define BITNET_I2S_LAYOUT_B 1u
+#define BITNET_I2S_LAYOUT_C 2u
+
+#define BITNET_ACTIVATION_AUTO 0u
+#define BITNET_ACTIVATION_RELU2 1u
+#define BITNET_ACTIVATION_SILU 2u
+
+/* `done` of `total` bytes of weights are in place. Non-zero return stops with BITNET_CANCELLED. */
+typedef int32_t (*bitnet_progress_callback)(void* user, uint64_t done, uint64_t total);
+
+typedef struct bitnet_model_options {
+  uint32_t struct_size;
+  uint32_t vocabulary_only; /* non-zero: tokenizer and metadata, no weights and no backend */
+  uint32_t i2s_layout;      /* BITNET_I2S_LAYOUT_*: no file says which one it is            */
+  uint32_t activation;      /* BITNET_ACTIVATION_*: AUTO follows the architecture's rule    */
+  bitnet_progress_callback progress;
+  void* progress_user;
+} bitnet_model_options;
+
+BITNET_API void bitnet_model_defaults(bitnet_model_options* options);
+
+/* Reads and checks a GGUF file (or the first shard of a split one) and gives its weights to the
+ * selected backend. `runtime` may be NULL with vocabulary_only. BITNET_BAD_DATA, BITNET_UNSUPPORTED
+ * or BITNET_NOT_FOUND when the file is at fault. */
+BITNET_API bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
+                                           const bitnet_model_options* options,
+                                           bitnet_model** out, bitnet_error* err);
+BITNET_API void bitnet_model_close(bitnet_model* model);
+
+/* Reads metadata and tensor table of any GGUF file, no backend. JSON: {file, format{version,
+ * alignment, ...}, architecture?, metadata{...}, tensors[{name, type, shape, bytes, offset}],
+ * model?{layers, ...}, problems[]}: problems says why it would not run, if so. */
+BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* options,
+                                        char* out, uint64_t capacity, uint64_t* needed,
+                                        bitnet_error* err);
+
+/* 0 and BITNET_NONE where the model has none. */
+typedef struct bitnet_model_info {
+  uint32_t struct_size;
+  uint32_t n_vocab;
+  uint32_t n_context; /* that the model was trained for */
+  uint32_t n_layers;
+  uint32_t n_embedding;
+  uint32_t n_heads;
+  uint32_t n_kv_heads;
+  uint32_t head_dim;
+  uint32_t n_feed_forward;
+  uint32_t add_bos;
+  uint32_t bos, eos, eot, unknown, padding; /* token ids */
+  uint32_t reserved_0;
+  uint64_t n_parameters;
+  uint64_t weight_bytes;
+  char architecture[64];
+  char name[128];
+} bitnet_model_info;
+
+BITNET_API bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet_model_info* out);
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+#define BITNET_TOKENIZE_ADD_BOS 1u       /* prefix bos whatever the model says      */
+#define BITNET_TOKENIZE_MODEL_BOS 2u     /* prefix bos if the model asks for it     */
+#define BITNET_TOKENIZE_PARSE_SPECIAL 4u /* "<|eot_id|>" in the text becomes its id */
+
+/* Writes at most capacity ids; *count is how many there are. Bytes that are not UTF-8 are an error
+ * for BPE vocabularies and byte tokens for SPM ones. */
+BITNET_API bitnet_status bitnet_tokenize(const bitnet_model* model, bitnet_str text, uint32_t flags,
+                                         bitnet_token* out, uint64_t capacity, uint64_t* count,
+                                         bitnet_error* err);
+
+#define BITNET_DETOKENIZE_SPECIAL 1u /* render control tokens as their text */
+
+BITNET_API bitnet_status bitnet_detokenize(const bitnet_model* model, const bitnet_token* ids,
+                                           uint64_t n, uint32_t flags, char* out,
+                                           uint64_t capacity, uint64_t* needed, bitnet_error* err);
+/* 1 if generation ends with this token. */
+BITNET_API int32_t bitnet_token_ends_generation(const bitnet_model* model, bitnet_token id);
+
+typedef struct bitnet_message {
+  bitnet_str role; /* "system", "user" or "assistant" */
+  bitnet_str content;
+} bitnet_message;
+
+/* Renders messages in the model's chat form, ending where the assistant's answer begins.
+ * `template_name`: NULL or "auto", "bitnet", "llama3", "chatml", "falcon3", "instruct", "raw".
+ * Tokenize the result with PARSE_SPECIAL and without a further bos. */
+BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template_name,
+                                            const bitnet_message* messages, uint64_t n, char* out,
+                                            uint64_t capacity, uint64_t* needed,
+                                            bitnet_error* err);
+
+/* ---- session ------------------------------------------------------------------------------- */
+
+#define BITNET_KV_F16 0u
+#define BITNET_KV_F32 1u
+
+typedef struct bitnet_session_options {
+  uint32_t struct_size;
+  uint32_t n_context; /* 0 = the model's own, at most 4096 unless asked for more */
+  uint32_t n_batch;   /* tokens of one step; 0 = 512                             */
+  uint32_t kv_k;      /* BITNET_KV_*                                             */
+  uint32_t kv_v;
+  uint32_t deterministic; /* non-zero: same logits whatever the batch            */
+  uint32_t profile;       /* non-zero: bitnet_session_report carries times       */
+} bitnet_session_options;
+
+BITNET_API void bitnet_session_defaults(bitnet_session_options* options);
+BITNET_API bitnet_status bitnet_session_open(bitnet_model* model,
+                                             const bitnet_session_options* options,
+                                             bitnet_session** out, bitnet_error* err);
+BITNET_API void bitnet_session_close(bitnet_session* session);
+
+/* Appends n tokens. `logits` receives float32 rows of n_vocab: the last position's row, or one row
+ * per token with all_rows; NULL = none. capacity in floats. BITNET_CONTEXT_FULL leaves the session
+ * as it was. */
+BITNET_API bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* ids,
+                                             uint64_t n, uint32_t all_rows, float* logits,
+                                             uint64_t capacity, bitnet_error* err);
+BITNET_API uint64_t bitnet_session_length(const bitnet_session* session);
+BITNET_API uint64_t bitnet_session_capacity(const bitnet_session* session);
+/* Forgets all but the first n tokens. */
+BITNET_API bitnet_status bitnet_session_truncate(bitnet_session* session, uint64_t n,
+                                                 bitnet_error* err);
+/* Stops the running bitnet_generate or bitnet_session_eval soon. Async-signal-safe. */
+BITNET_API void bitnet_session_cancel(bitnet_session* session);
+
+typedef struct bitnet_logit_bias {
+  bitnet_token token;
+  float bias;
+} bitnet_logit_bias;
+
+/* The stages run in this order: logit bias, penalties, top-k, top-p, min-p, temperature, draw. */
+typedef struct bitnet_sampling {
+  uint32_t struct_size;
+  uint32_t seed;        /* same seed, same text on every platform           */
+  float temperature;    /* 0 = greedy                                       */
+  int32_t top_k;        /* 0 = off                                          */
+  float top_p;          /* 1 = off                                          */
+  float min_p;          /* 0 = off                                          */
+  float repeat_penalty; /* 1 = off                                          */
+  float presence_penalty;
+  float frequency_penalty;
+  int32_t repeat_last_n; /* tokens that the penalties look at; -1 = all     */
+  uint32_t ignore_eos;
+  uint32_t n_logit_bias;
+  const bitnet_logit_bias* logit_bias;
+} bitnet_sampling;
+
+/* llama.cpp's defaults: 0.8, 40, 0.95, 0.05, 1, 0, 0, 64. */
+BITNET_API void bitnet_sampling_defaults(bitnet_sampling* sampling);
+
+#define BITNET_STOP_LENGTH 1u   /* max_tokens reached          */
+#define BITNET_STOP_EOS 2u      /* an end-of-generation token  */
+#define BITNET_STOP_STRING 3u   /* a stop string               */
+#define BITNET_STOP_TOKEN 4u    /* a stop id                   */
+#define BITNET_STOP_CONTEXT 5u  /* the context is full         */
+#define BITNET_STOP_CANCELLED 6u /* cancel or the callback     */
+
+/* A piece of finished text: whole UTF-8 characters, never part of a stop string. Non-zero return
+ * stops the generation. */
+typedef int32_t (*bitnet_text_callback)(void* user, bitnet_str text);
+
+typedef struct bitnet_generation {
+  uint32_t struct_size;
+  int32_t max_tokens; /* -1 = until the model ends or the context is full */
+  const bitnet_sampling* sampling; /* NULL = defaults */
+  const bitnet_str* stop_strings;
+  uint32_t n_stop_strings;
+  uint32_t n_stop_tokens;
+  const bitnet_token* stop_tokens;
+  bitnet_text_callback text;
+  void* text_user;
+  bitnet_token* out_tokens; /* receives generated ids, including the one that ended it; may be NULL */
+  uint64_t out_capacity;    /* in ids */
+} bitnet_generation;
+
+typedef struct bitnet_generation_result {
+  uint32_t struct_size;
+  uint32_t stop_reason; /* BITNET_STOP_* */
+  uint64_t n_prompt;    /* tokens evaluated before the first new one */
+  uint64_t n_generated;
+  uint64_t prompt_ns;
+  uint64_t generate_ns;
+  uint32_t stop_index; /* which stop string or token, else BITNET_NONE */
+  uint32_t reserved_0;
+} bitnet_generation_result;
+
+/* Appends the prompt (it may be empty if the session is not), then samples. The generated tokens
+ * stay in the session; the last one may still wait to be evaluated. */
+BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* prompt,
+                                         uint64_t n_prompt, const bitnet_generation* options,
+                                         bitnet_generation_result* out, bitnet_error* err);
+
+/* JSON: {backend, device, kernels[{id, op, calls, time_ns?}], steps, tokens, kv{blocks, dtype_k,
+ * dtype_v, bytes}}: what ran in this session, counted where it ran. */
+BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
+                                               uint64_t capacity, uint64_t* needed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BITNET_H */

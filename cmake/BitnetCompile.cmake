@@ -1,0 +1,34 @@
+# How everything is compiled: bitnet_compile_options(target) applies the house rules to one target.
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
+endif()
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(bitnet_compile INTERFACE)
+target_compile_options(bitnet_compile INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow
+  $<$<BOOL:${BITNET_WERROR}>:-Werror>
+  # The same bits from every compiler and instruction set: no fused multiply-add behind our back.
+  -ffp-contract=off)
+if(BITNET_SANITIZE)
+  set(sanitize -fsanitize=${BITNET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(bitnet_compile INTERFACE ${sanitize})
+  target_link_options(bitnet_compile INTERFACE ${sanitize})
+endif()
+if(BITNET_COVERAGE)
+  target_compile_options(bitnet_compile INTERFACE --coverage -O0)
+  target_link_options(bitnet_compile INTERFACE --coverage)
+endif()
+if(BITNET_FUZZ)
+  target_compile_options(bitnet_compile INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+function(bitnet_compile_options target)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:bitnet_compile>)
+endfunction()

@@ -1,0 +1,37 @@
+# Tests are found by their place: tests/core/<module>/<subject>_test.cpp becomes the ctest
+# core.<module>.<subject>, linked with that module. tests/fuzz/<module>/<parser>_fuzz.cpp becomes the
+# libFuzzer target fuzz_<parser> with BITNET_FUZZ, and otherwise the ctest fuzz.<parser> that replays
+# its corpus tests/fuzz/<module>/corpus/<parser>/.
+
+# Conformance data beside the checkout; tests skip with a reason where it is not.
+set(BITNET_SHARED_DATA ${PROJECT_SOURCE_DIR}/../shared/data CACHE PATH "Conformance data, optional")
+
+# bitnet_add_test(<ctest name> SOURCES ... LINK ... [LABELS ...])
+function(bitnet_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK;LABELS")
+  string(REPLACE "." "_" target test_${name})
+  add_executable(${target} ${arg_SOURCES})
+  bitnet_compile_options(${target})
+  target_compile_features(${target} PRIVATE cxx_std_23)
+  target_link_libraries(${target} PRIVATE ${arg_LINK} GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${target})
+  set_tests_properties(${name} PROPERTIES
+    ENVIRONMENT "BITNET_SHARED_DATA=${BITNET_SHARED_DATA};BITNET_SOURCE_DIR=${PROJECT_SOURCE_DIR};BITNET_BINARY_DIR=${PROJECT_BINARY_DIR}"
+    LABELS "${arg_LABELS}" TIMEOUT 300 SKIP_RETURN_CODE 77)
+endfunction()
+
+function(bitnet_add_fuzzer parser source module)
+  set(corpus ${CMAKE_CURRENT_SOURCE_DIR}/${module}/corpus/${parser})
+  add_executable(fuzz_${parser} ${source})
+  bitnet_compile_options(fuzz_${parser})
+  target_compile_features(fuzz_${parser} PRIVATE cxx_std_23)
+  target_link_libraries(fuzz_${parser} PRIVATE bitnet_core_${module})
+  if(BITNET_FUZZ)
+    target_link_options(fuzz_${parser} PRIVATE -fsanitize=fuzzer)
+    set_property(GLOBAL APPEND PROPERTY BITNET_FUZZERS ${parser})
+  else()
+    target_sources(fuzz_${parser} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+    add_test(NAME fuzz.${parser} COMMAND fuzz_${parser} ${corpus})
+    set_tests_properties(fuzz.${parser} PROPERTIES LABELS "fuzz" TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endif()
+endfunction()

@@ -1,0 +1,37 @@
+#pragma once
+// A value or the reason there is none. Failures gain context on the way up and become a
+// bitnet_error exactly once, in api/.
+
+#include <expected>
+#include <string>
+#include <utility>
+
+#include "bitnet/abi/base.h"
+
+namespace bitnet {
+
+struct failure {
+  bitnet_status status = BITNET_INTERNAL;
+  std::string message;  // expected what, found what, what to do
+
+  // Adds what the caller was doing: "opening x.gguf: tensor blk.0: bad shape".
+  [[nodiscard]] failure within(const std::string& doing) && {
+    return {status, doing + ": " + std::move(message)};
+  }
+};
+
+template <class T>
+using result = std::expected<T, failure>;
+
+// return fail(BITNET_BAD_DATA, "...");
+[[nodiscard]] inline std::unexpected<failure> fail(bitnet_status status, std::string message) {
+  return std::unexpected(failure{status, std::move(message)});
+}
+
+// return pass_on(std::move(r), "opening x.gguf"); hands a failed result on, with context.
+template <class T>
+[[nodiscard]] std::unexpected<failure> pass_on(result<T>&& failed, const std::string& doing) {
+  return std::unexpected(std::move(failed.error()).within(doing));
+}
+
+}  // namespace bitnet

@@ -1,0 +1,104 @@
+#pragma once
+// A model file that was read, checked and put into words that a backend understands.
+//
+// Source  formats.md 12 (graph, keys, tensor names); GGUF reading is gguf/, weight bytes formats/.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "bitnet/abi/tensor.h"
+#include "tokenizer/tokenizer.hpp"
+
+namespace bitnet::model {
+
+enum class activation : uint8_t { relu2, silu };
+
+struct hyperparameters {
+  std::string architecture;  // as the file spells it
+  std::string name;          // general.name, may be empty
+  uint32_t n_vocab = 0;
+  uint32_t n_context = 0;  // trained for
+  uint32_t n_layers = 0;
+  uint32_t n_embedding = 0;
+  uint32_t n_feed_forward = 0;
+  uint32_t n_heads = 0;
+  uint32_t n_kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t rope_dims = 0;    // rotated dimensions of a head, even, <= head_dim
+  float rope_base = 10000;   // theta
+  float rope_scale = 1;      // multiplies the position: 1 / rope.scaling.factor
+  bool rope_neox = true;     // false: pairs (2i, 2i+1)
+  float rms_epsilon = 1e-5F;
+  bool sub_norms = true;
+  activation gate = activation::relu2;
+};
+
+// One tensor in a form of bitnet/abi/tensor.h. Shape: ne[0] = K contiguous, ne[1] = M rows.
+struct weight {
+  std::string name;  // GGUF name
+  uint32_t format = BITNET_FORMAT_NONE;
+  uint32_t rank = 2;
+  int64_t ne[2] = {1, 1};
+  uint64_t data_bytes = 0;   // in `format`
+  uint64_t scale_group = 0;  // ternary: see bitnet_tensor_desc
+  std::vector<float> scales;
+  // The bytes themselves when the file already holds them in `format` (32-byte aligned, mapped for
+  // the life of the model), else empty: then stream_weight converts.
+  std::span<const std::byte> alias;
+  uint32_t source_type = 0;  // GGUF type id
+};
+
+inline constexpr uint32_t no_weight = BITNET_NONE;
+
+// Indices into model::weights().
+struct layer {
+  uint32_t attn_norm, attn_q, attn_k, attn_v, attn_output, ffn_norm, ffn_gate, ffn_up, ffn_down;
+  uint32_t attn_sub_norm = no_weight, ffn_sub_norm = no_weight;
+};
+
+struct load_options {
+  bool vocabulary_only = false;
+  uint32_t i2s_layout = 0;  // BITNET_I2S_LAYOUT_*
+  std::optional<activation> gate;
+};
+
+class model {
+ public:
+  // BITNET_NOT_FOUND, BITNET_BAD_DATA or BITNET_UNSUPPORTED when the file is at fault.
+  static result<model> load(const std::filesystem::path& file, const load_options& options);
+  model(model&&) noexcept;
+  model& operator=(model&&) noexcept;
+  ~model();
+
+  [[nodiscard]] const hyperparameters& shape() const;
+  [[nodiscard]] const tokenizer::tokenizer& tokens() const;
+  [[nodiscard]] std::span<const weight> weights() const;  // empty with vocabulary_only
+  [[nodiscard]] std::span<const layer> layers() const;
+  [[nodiscard]] uint32_t token_embedding() const;
+  [[nodiscard]] uint32_t output_norm() const;
+  [[nodiscard]] uint32_t output() const;      // == token_embedding() when tied
+  [[nodiscard]] uint32_t rope_freqs() const;  // no_weight if absent
+
+  // Feeds the bytes of weight `index`, in its `format`, to sink in order and in pieces of at most
+  // 4 MiB; stops at the first failure that sink returns. Thread-safe.
+  using sink = std::function<result<void>(uint64_t offset, std::span<const std::byte> bytes)>;
+  [[nodiscard]] result<void> stream_weight(uint32_t index, const sink& to) const;
+
+ private:
+  struct contents;
+  explicit model(std::unique_ptr<contents> c);
+  std::unique_ptr<contents> contents_;
+};
+
+// The JSON text of bitnet_inspect (bitnet.h).
+result<std::string> inspect(const std::filesystem::path& file, const load_options& options);
+
+}  // namespace bitnet::model

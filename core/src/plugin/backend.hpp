@@ -1,0 +1,48 @@
+#pragma once
+// From a shared object on disk to a backend that is safe to call: checked, copied, no slot null.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "bitnet/abi/backend.h"
+
+namespace bitnet::plugin {
+
+// What the core gives to plugins. One per runtime; outlives every backend. Made in api/.
+struct host_services {
+  virtual ~host_services() = default;
+  virtual void log(uint32_t level, std::string_view component, std::string_view message) = 0;
+  virtual uint32_t parallel_width() = 0;
+  virtual bitnet_status parallel_run(uint32_t n_workers, bitnet_task task, void* arg) = 0;
+  virtual bool cancelled(uint64_t token) = 0;
+  virtual uint64_t now_ns() = 0;
+  // {key, value} settings for backend `name`, from the environment (BITNET_<NAME>_<KEY>).
+  virtual std::vector<std::pair<std::string, std::string>> params(std::string_view name) = 0;
+};
+
+class backend {
+ public:
+  // Opens the inspected file (RTLD_NOW | RTLD_LOCAL), negotiates the ABI and checks the table.
+  // `expected_name` is the ELF note's. The library stays mapped for the life of the process.
+  static result<std::shared_ptr<backend>> load(const std::filesystem::path& library,
+                                               const std::string& expected_name, uint32_t purpose,
+                                               host_services& host);
+  ~backend();
+  backend(const backend&) = delete;
+  backend& operator=(const backend&) = delete;
+
+  // The checked copy; no slot is null. First argument of its calls: table().self.
+  [[nodiscard]] const bitnet_backend_v0& table() const;
+  [[nodiscard]] const std::string& name() const;
+  [[nodiscard]] const std::string& version() const;
+
+ private:
+  struct contents;
+  explicit backend(std::unique_ptr<contents> c);
+  std::unique_ptr<contents> contents_;
+};
+
+}  // namespace bitnet::plugin

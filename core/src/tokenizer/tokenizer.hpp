@@ -1,0 +1,92 @@
+#pragma once
+// Text to token ids and back, for the two vocabulary kinds found in GGUF files.
+//
+// Kinds   byte-level BPE (tokenizer.ggml.model "gpt2") and SPM ("llama"); formats.md 14.
+// Errors  BITNET_BAD_DATA for a broken vocabulary; BITNET_INVALID_ARGUMENT for text that is not
+//         UTF-8 in a BPE vocabulary (SPM turns such bytes into byte tokens).
+// Threads immutable after make; every member may be called from any thread.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace bitnet::tokenizer {
+
+using token = int32_t;
+
+enum class token_type : uint8_t {
+  normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
+};
+
+// What a GGUF file says, before any check. Empty vectors and nullopt mean: not in the file.
+struct vocabulary_data {
+  std::string model;  // "gpt2" or "llama"
+  std::string pre;    // "" if absent
+  std::vector<std::string> tokens;
+  std::vector<float> scores;
+  std::vector<int32_t> types;
+  std::vector<std::string> merges;
+  std::optional<int64_t> bos, eos, eot, eom, unknown, separator, padding;
+  std::optional<bool> add_bos, add_eos, add_space_prefix;
+  std::string chat_template;
+  std::string architecture;  // for the rule that a bitnet* file without `pre` uses llama-bpe
+};
+
+struct encode_options {
+  enum class bos : uint8_t { never, if_model_asks, always };
+  bos add_bos = bos::never;
+  bool parse_special = false;  // control tokens written out in the text become their ids
+};
+
+class tokenizer {
+ public:
+  static result<tokenizer> make(vocabulary_data data);
+  tokenizer(tokenizer&&) noexcept;
+  tokenizer& operator=(tokenizer&&) noexcept;
+  ~tokenizer();
+
+  [[nodiscard]] result<std::vector<token>> encode(std::string_view text,
+                                                  const encode_options& options) const;
+  // Bytes of all ids together; may end inside a UTF-8 character. Unknown ids are an error.
+  // `special`: control tokens as their text instead of nothing.
+  [[nodiscard]] result<std::string> decode(std::span<const token> ids, bool special) const;
+  // Bytes of one id, for streaming. `first`: at the start of a text (SPM drops one space there).
+  [[nodiscard]] result<std::string> piece(token id, bool special, bool first) const;
+
+  [[nodiscard]] uint32_t size() const;
+  [[nodiscard]] std::optional<token> bos() const;
+  [[nodiscard]] std::optional<token> eos() const;
+  [[nodiscard]] std::optional<token> eot() const;
+  [[nodiscard]] std::optional<token> unknown() const;
+  [[nodiscard]] std::optional<token> padding() const;
+  [[nodiscard]] std::optional<token> find(std::string_view token_text) const;  // raw vocabulary text
+  [[nodiscard]] bool adds_bos() const;
+  [[nodiscard]] bool ends_generation(token id) const;  // formats.md 14.4
+  [[nodiscard]] std::string_view kind() const;          // "gpt2" or "llama"
+  [[nodiscard]] std::string_view chat_template() const;
+  [[nodiscard]] std::string_view note() const;  // "" or a warning, e.g. an unknown pre-tokenizer
+
+ private:
+  struct contents;
+  explicit tokenizer(std::unique_ptr<contents> c);
+  std::unique_ptr<contents> contents_;
+};
+
+// Cuts a byte stream into whole UTF-8 characters: push returns what is complete, the rest waits.
+// Bytes that can never become a character are passed on as U+FFFD.
+class utf8_stream {
+ public:
+  std::string push(std::string_view bytes);
+  std::string finish();  // what is left, as U+FFFD if incomplete
+
+ private:
+  std::string pending_;
+};
+
+}  // namespace bitnet::tokenizer
