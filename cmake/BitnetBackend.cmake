@@ -3,7 +3,7 @@
 # The only thing that a plugins/<name>/CMakeLists.txt needs. Makes libbitnet-backend-<name>.so with
 # one exported symbol, finds its manifest <name>.yaml beside the CMakeLists, and gives both the
 # install component `backend-<name>`. In the build tree plugins lie in lib/bitnet/backends-0 and
-# manifests in share/bitnet/backends.d, as they do when installed.
+# manifests in share/bitnet/backends.d, at the same places as when installed.
 set(BITNET_BACKEND_CMAKE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
 function(bitnet_add_backend name)
@@ -32,15 +32,15 @@ function(bitnet_add_backend name)
   set_target_properties(${target} PROPERTIES
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     LINK_DEPENDS ${BITNET_BACKEND_CMAKE_DIR}/bitnet-backend.map
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/bitnet/backends-0
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${BITNET_BACKEND_DIR}
     SKIP_BUILD_RPATH ON)
   set_property(GLOBAL APPEND PROPERTY BITNET_BACKENDS ${name})
   install(TARGETS ${target} LIBRARY DESTINATION ${BITNET_BACKEND_DIR} COMPONENT backend-${name})
 
   set(manifest ${CMAKE_CURRENT_SOURCE_DIR}/${name}.yaml)
   if(EXISTS ${manifest})
-    configure_file(${manifest} ${PROJECT_BINARY_DIR}/share/bitnet/backends.d/50-${name}.yaml @ONLY)
-    install(FILES ${PROJECT_BINARY_DIR}/share/bitnet/backends.d/50-${name}.yaml
+    configure_file(${manifest} ${PROJECT_BINARY_DIR}/${BITNET_MANIFEST_DIR}/50-${name}.yaml @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${BITNET_MANIFEST_DIR}/50-${name}.yaml
       DESTINATION ${BITNET_MANIFEST_DIR} COMPONENT backend-${name})
   endif()
 endfunction()
