@@ -1,0 +1,33 @@
+#pragma once
+// The only place where the library reads its environment. docs/reference/environment.md is its page.
+//
+// A privileged process (AT_SECURE, or running as root for the plugin path) does not listen to
+// variables that could make it load other code.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace bitnet::environment {
+
+// BITNET_DEVICE, "" if unset.
+std::string device();
+
+// Directories of manifests, lowest precedence first: the installation's own, /usr/share,
+// /usr/local/share, /run, /etc, the user's $XDG_DATA_HOME, then each of BITNET_BACKEND_PATH. The last
+// two are left out when privileged().
+std::vector<std::filesystem::path> manifest_directories();
+
+// Where plugins named by a bare file name lie: beside the running libbitnet, as it was installed.
+std::filesystem::path backend_directory();
+
+// True when user-controlled places and variables must not decide which code runs.
+bool privileged();
+
+// Settings for one backend: BITNET_<NAME>_<KEY>=value, upper case, '-' and '.' as '_', become
+// {key, value} with the key in lower case. BITNET_CPU_ISA=avx2 is {"isa", "avx2"} for "cpu".
+std::vector<std::pair<std::string, std::string>> backend_params(std::string_view backend_name);
+
+}  // namespace bitnet::environment
