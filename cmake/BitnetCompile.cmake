@@ -10,6 +10,26 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+# Speed of our own builds; packagers leave both off.
+option(BITNET_CCACHE "Compile through ccache where it is installed" OFF)
+option(BITNET_FAST_LINKER "Link with mold or lld where installed" OFF)
+if(BITNET_CCACHE)
+  find_program(BITNET_CCACHE_PROGRAM ccache)
+  if(BITNET_CCACHE_PROGRAM)
+    set(CMAKE_C_COMPILER_LAUNCHER ${BITNET_CCACHE_PROGRAM})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${BITNET_CCACHE_PROGRAM})
+  endif()
+endif()
+if(BITNET_FAST_LINKER)
+  foreach(linker IN ITEMS mold lld)
+    find_program(BITNET_LINKER_${linker} NAMES ld.${linker} ${linker})
+    if(BITNET_LINKER_${linker})
+      add_link_options(-fuse-ld=${linker})
+      break()
+    endif()
+  endforeach()
+endif()
+
 add_library(bitnet_compile INTERFACE)
 target_compile_options(bitnet_compile INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow

@@ -6,6 +6,14 @@
 # Conformance data beside the checkout; tests skip with a reason where it is not.
 set(BITNET_SHARED_DATA ${PROJECT_SOURCE_DIR}/../shared/data CACHE PATH "Conformance data, optional")
 
+# One build target per label, tests-<label>, makes all that the tests of this label run.
+function(bitnet_label_target label)
+  if(NOT TARGET tests-${label})
+    add_custom_target(tests-${label})
+  endif()
+  add_dependencies(tests-${label} ${ARGN})
+endfunction()
+
 # bitnet_add_test(<ctest name> SOURCES ... LINK ... [LABELS ...])
 function(bitnet_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK;LABELS")
@@ -18,6 +26,9 @@ function(bitnet_add_test name)
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT "BITNET_SHARED_DATA=${BITNET_SHARED_DATA};BITNET_SOURCE_DIR=${PROJECT_SOURCE_DIR};BITNET_BINARY_DIR=${PROJECT_BINARY_DIR}"
     LABELS "${arg_LABELS}" TIMEOUT 300 SKIP_RETURN_CODE 77)
+  foreach(label IN LISTS arg_LABELS)
+    bitnet_label_target(${label} ${target})
+  endforeach()
 endfunction()
 
 function(bitnet_add_fuzzer parser source module)
@@ -28,7 +39,7 @@ function(bitnet_add_fuzzer parser source module)
   target_link_libraries(fuzz_${parser} PRIVATE bitnet_core_${module})
   if(BITNET_FUZZ)
     target_link_options(fuzz_${parser} PRIVATE -fsanitize=fuzzer)
-    set_property(GLOBAL APPEND PROPERTY BITNET_FUZZERS ${parser})
+    bitnet_label_target(fuzz fuzz_${parser})
   else()
     target_sources(fuzz_${parser} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
     add_test(NAME fuzz.${parser} COMMAND fuzz_${parser} ${corpus})
