@@ -8,7 +8,7 @@ Deterministic: the name of a model seeds its generator (PCG64). Writes OUTDIR/mo
     file         in OUTDIR; the first shard of a split set
     kind         "logits", or "vocabulary" for a file without tensors
     arch, weights, flags   flags: what the program needs besides -m, e.g. ["--i2s-layout", "b"]
-    ids          token ids to run
+    ids          token ids to run; chosen so that float32 rounding alone cannot change the answer
     may_reject   a clear refusal (exit code 3) is as good as right logits
     purpose      why it exists
 """
@@ -24,11 +24,15 @@ import numpy as np
 
 import gguf_file
 import packing
+import steadiness
 import vocabulary
 
 TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8, "Q4_K": 12, "Q6_K": 14, "BF16": 30,
          "TQ1_0": 34, "TQ2_0": 35, "I2_S": 36}
 TERNARY = ("I2_S", "TQ1_0", "TQ2_0")
+CANDIDATES = 500
+# Where each search for steady ids ended last time. Only saves time: what it names is checked again.
+STEADY_LISTS = pathlib.Path(__file__).with_name("steady_lists.json")
 
 
 @dataclasses.dataclass
@@ -54,6 +58,7 @@ class Spec:
     version: int = 3
     split: bool = False
     flags: tuple = ()
+    positions: int = 24         # token ids to run
     may_reject: bool = False
 
 
@@ -89,7 +94,11 @@ def specs():
         # Shapes.
         s("bitnet-i2s-hd96", "heads of 96, the size of the 0.7B model", "bitnet", n_embd=384, n_ff=384, n_layer=1,
           n_head=4, n_head_kv=4, vocab="spm", embedding="Q8_0"),
-        s("b158-i2s-deep", "six layers: errors between layers add up", n_layer=6, n_ff=128, embedding="Q8_0"),
+        s("b158-i2s-deep", "six layers: errors between layers add up", n_layer=6, n_ff=128, embedding="Q8_0",
+          positions=8),
+        s("b158-i2s-long", "72 positions: more than one block of a paged cache", n_layer=1, n_ff=128, positions=72),
+        s("llama-f16-long", "200 positions: four blocks, large angles", "llama", weights="F16", n_ff=96, n_layer=1,
+          output="Q8_0", positions=200),
         s("b158-rope-linear", "rope.scaling: linear, factor 2", rope_factor=2.0),
         s("llama-rope-linear", "rope.scaling: linear, factor 2, interleaved", "llama", rope_factor=2.0, output="F16"),
         s("llama-i2s", "plain llama graph with ternary weights", "llama", output="F16", theta=500000.0),
@@ -285,26 +294,35 @@ def write_model(directory, spec):
     return path.name
 
 
-def token_ids(name, vocab, count=24):
-    """BOS and random ids: the same for every run, other ones for every model."""
-    rng = np.random.Generator(np.random.PCG64(zlib.crc32(f"{name} ids".encode())))
+def token_ids(path, spec, vocab, start):
+    """Random ids (no fixed BOS: it might not be steady) and the number of the list that was taken:
+    the first steady one from list `start` on."""
+    flags = dict(zip(spec.flags[::2], spec.flags[1::2]))
     n_vocab = len(vocab["tokenizer.ggml.tokens"])
-    return [vocab["tokenizer.ggml.bos_token_id"], *rng.integers(0, n_vocab, count - 1).tolist()]
+    for n in range(start, start + CANDIDATES):
+        rng = np.random.Generator(np.random.PCG64(zlib.crc32(f"{spec.name} ids {n}".encode())))
+        ids = rng.integers(0, n_vocab, spec.positions).tolist()
+        if steadiness.is_steady(path, ids, layout=spec.layout, activation=flags.get("--activation")):
+            return ids, n
+    raise RuntimeError(f"{spec.name}: none of {CANDIDATES} lists of ids is steady; ask for fewer positions")
 
 
 def make_all(directory):
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    manifest, written = [], {}
+    manifest, written, taken = [], {}, {}
+    starts = json.loads(STEADY_LISTS.read_text()) if STEADY_LISTS.exists() else {}
     for spec in specs():
         shared = spec.name.removesuffix("-silu").removesuffix("-relu2")
         written[spec.name] = written[shared] if shared in written else write_model(directory, spec)
+        vocab = vocabulary.gpt2() if spec.vocab == "gpt2" else vocabulary.spm()
+        ids, taken[spec.name] = token_ids(directory / written[spec.name], spec, vocab, starts.get(spec.name, 0))
         kinds = sorted({spec.weights, *spec.weights_of.values()})
         manifest.append({
             "name": spec.name, "file": written[spec.name], "kind": "logits", "arch": spec.arch,
             "weights": "+".join(kinds) + (f" {spec.layout.upper()}" if "I2_S" in kinds else ""),
             "embedding": spec.embedding, "output": spec.output or "tied", "flags": list(spec.flags),
-            "ids": token_ids(spec.name, vocabulary.gpt2() if spec.vocab == "gpt2" else vocabulary.spm()),
+            "ids": ids,
             "may_reject": spec.may_reject, "purpose": spec.purpose})
     for name, vocab in (("vocabulary-gpt2", vocabulary.gpt2("gpt-2")), ("vocabulary-spm", vocabulary.spm())):
         gguf_file.write(directory / f"{name}.gguf",
@@ -313,14 +331,17 @@ def make_all(directory):
                          "weights": "none", "flags": [], "ids": [], "may_reject": False,
                          "purpose": "metadata and vocabulary without tensors: tokenize works, logits cannot"})
     (directory / "models.json").write_text(json.dumps(manifest, indent=1) + "\n")
-    return manifest
+    return manifest, taken
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("outdir", type=pathlib.Path)
+    parser.add_argument("--remember", action="store_true", help=f"write {STEADY_LISTS.name}")
     args = parser.parse_args()
-    manifest = make_all(args.outdir)
+    manifest, taken = make_all(args.outdir)
+    if args.remember:
+        STEADY_LISTS.write_text(json.dumps(taken, indent=1) + "\n")
     print(f"{len(manifest)} models described in {args.outdir / 'models.json'}")
 
 

@@ -179,11 +179,15 @@ def rms_norm(x, weight, eps):
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps) * weight
 
 
-def rope(x, positions, base, neox):
+def rope_angles(positions, size, base):
+    """[n, size / 2]: position times base^(-2i/size)."""
+    return positions[:, None] * base ** (-2.0 * np.arange(size // 2) / size)
+
+
+def rope(x, angles, neox):
     """x: [n, heads, size]. neox: pairs (i, i + size/2), otherwise (2i, 2i + 1)."""
     size = x.shape[-1]
-    angle = positions[:, None, None] * base ** (-2.0 * np.arange(size // 2) / size)
-    cos, sin = np.cos(angle), np.sin(angle)
+    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
     a, b = (x[..., :size // 2], x[..., size // 2:]) if neox else (x[..., 0::2], x[..., 1::2])
     a, b = a * cos - b * sin, a * sin + b * cos
     return np.concatenate([a, b], axis=-1) if neox else np.stack([a, b], axis=-1).reshape(x.shape)
@@ -260,7 +264,7 @@ class Model:
                 raise Unsupported(f"tensor {name}")
 
     # Every value that an engine would keep in float32 passes here on its way to the next step.
-    # The identity; sensitivity.py overrides it to learn what float32 alone may change.
+    # The identity; steadiness.py overrides it to learn what float32 alone may change.
     def stored(self, x):
         return x
 
@@ -302,12 +306,12 @@ class Model:
 
     def attention(self, h, layer):
         n = len(h)
-        positions = np.arange(n) / self.rope_factor
+        angles = self.stored(rope_angles(np.arange(n) / self.rope_factor, self.head_size, self.rope_base))
         q = self.linear(h, f"{layer}.attn_q").reshape(n, self.n_head, self.head_size)
         k = self.linear(h, f"{layer}.attn_k").reshape(n, self.n_head_kv, self.head_size)
         v = self.linear(h, f"{layer}.attn_v").reshape(n, self.n_head_kv, self.head_size)
-        q = self.stored(rope(q, positions, self.rope_base, self.is_bitnet))
-        k = self.stored(rope(k, positions, self.rope_base, self.is_bitnet))
+        q = self.stored(rope(q, angles, self.is_bitnet))
+        k = self.stored(rope(k, angles, self.is_bitnet))
         if self.kv == "f16":
             k, v = k.astype(np.float16).astype(float), v.astype(np.float16).astype(float)
         out = np.empty_like(q)
