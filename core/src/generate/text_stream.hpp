@@ -1,0 +1,36 @@
+#pragma once
+// Generated text on its way out: whole UTF-8 characters, and never a part of a stop string.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/tokenizer.hpp"
+
+namespace bitnet::generate {
+
+class text_stream {
+ public:
+  // Empty stop strings are ignored.
+  explicit text_stream(std::vector<std::string> stops) : stops_(std::move(stops)) {}
+
+  // Takes the bytes of one token; returns what may be shown now. What could still become a stop
+  // string is held back. After a stop string was found nothing more comes out.
+  std::string push(std::string_view bytes);
+  // The held-back rest, when the generation ends for another reason.
+  std::string finish();
+
+  [[nodiscard]] std::optional<std::size_t> stopped_by() const { return stopped_by_; }
+
+ private:
+  std::string release(std::string text);
+
+  std::vector<std::string> stops_;
+  tokenizer::utf8_stream characters_;
+  std::string held_;
+  std::optional<std::size_t> stopped_by_;
+};
+
+}  // namespace bitnet::generate

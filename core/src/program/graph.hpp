@@ -1,0 +1,38 @@
+#pragma once
+// The forward pass of a model as the flat op list of bitnet/abi/program.h.
+//
+// Ternary linears become LINEAR_TERNARY behind one ACT_QUANT_I8 per input (q, k and v share theirs,
+// gate and up share theirs); dense linears become LINEAR_DENSE on the unquantised input. Where a
+// whole pattern of ops.h is there it stands under its composite, so that a backend may fuse it.
+//
+// Source  formats.md 12.3.
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "bitnet/abi/backend.h"
+#include "model/model.hpp"
+
+namespace bitnet::program {
+
+struct graph {
+  std::vector<bitnet_value> values;
+  std::vector<bitnet_op> ops;
+  uint32_t logits = 0;
+
+  [[nodiscard]] bitnet_graph view() const;  // borrows
+};
+
+// Weight indices in the ops are those of model::weights().
+graph describe(const model::model& m);
+
+// The name in BITNET_OP_LIST, lower case: "linear_ternary".
+std::string op_name(uint32_t op);
+std::string format_name(uint32_t format);  // "ternary2"
+
+// Fails with BITNET_UNSUPPORTED, naming op and format, if the device cannot run a primitive of g.
+result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device, const graph& g,
+                           const model::model& m);
+
+}  // namespace bitnet::program

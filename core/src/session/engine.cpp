@@ -1,0 +1,123 @@
+#include "session/engine.hpp"
+
+#include <cstring>
+
+namespace bitnet::session {
+namespace {
+
+bitnet_tensor_desc describe(const model::weight& w) {
+  bitnet_tensor_desc d{};
+  d.struct_size = sizeof d;
+  d.format = w.format;
+  d.rank = w.rank;
+  d.ne[0] = w.ne[0];
+  d.ne[1] = w.ne[1];
+  d.ne[2] = d.ne[3] = 1;
+  d.data_bytes = w.data_bytes;
+  d.scale_group = w.scale_group;
+  d.n_scales = w.scales.size();
+  d.scales = w.scales.data();
+  d.name = {w.name.data(), w.name.size()};
+  return d;
+}
+
+bool can_alias(const model::weight& w, const bitnet_weight_plan& plan) {
+  if (plan.accepts_alias == 0 || w.alias.empty() || w.alias.size() != w.data_bytes) return false;
+  const uint64_t alignment = plan.alignment_bytes == 0 ? 1 : plan.alignment_bytes;
+  return reinterpret_cast<uintptr_t>(w.alias.data()) % alignment == 0;
+}
+
+}  // namespace
+
+bitnet_error blank_error() {
+  bitnet_error e{};
+  e.struct_size = sizeof e;
+  return e;
+}
+
+result<void> check(bitnet_status status, const bitnet_error& err, const std::string& doing) {
+  if (status == BITNET_OK) return {};
+  const std::string reason(err.message, strnlen(err.message, sizeof err.message));
+  return fail(status, doing + ": " +
+                          (reason.empty() ? "it failed with status " + std::to_string(status) +
+                                                " and gave no reason"
+                                          : reason));
+}
+
+engine::engine(select::choice choice, const model::model& m)
+    : choice_(std::move(choice)),
+      model_(m),
+      graph_(program::describe(m)),
+      device_(nullptr, choice_.backend->table().device_close),
+      weights_(nullptr, choice_.backend->table().weights_destroy) {}
+
+result<std::unique_ptr<engine>> engine::open(select::choice choice, const model::model& m,
+                                             const progress& report) {
+  std::unique_ptr<engine> e(new engine(std::move(choice), m));
+  const std::string who = "backend " + e->backend_name();
+
+  bitnet_error err = blank_error();
+  bitnet_device* device = nullptr;
+  const bitnet_status status =
+      e->table().device_open(e->table().self, e->choice_.device_index, &device, &err);
+  if (auto ok =
+          check(status, err, who + ": opening device " + std::to_string(e->choice_.device_index));
+      !ok)
+    return std::unexpected(std::move(ok.error()));
+  e->device_.reset(device);
+
+  if (auto ok = program::check_support(e->table(), device, e->graph_, m); !ok)
+    return pass_on(std::move(ok), who);
+  if (auto ok = e->upload(report); !ok) return pass_on(std::move(ok), who);
+  return e;
+}
+
+result<void> engine::upload(const progress& report) {
+  const auto weights = model_.weights();
+  std::vector<bitnet_tensor_desc> descs;
+  uint64_t total = 0;
+  for (const model::weight& w : weights) {
+    descs.push_back(describe(w));
+    total += w.data_bytes;
+  }
+
+  bitnet_error err = blank_error();
+  bitnet_weights* raw = nullptr;
+  bitnet_status status =
+      table().weights_create(device_.get(), descs.data(), sizeof(bitnet_tensor_desc),
+                             static_cast<uint32_t>(descs.size()), &raw, &err);
+  if (auto ok = check(status, err, "making room for the weights"); !ok) return ok;
+  weights_.reset(raw);
+
+  const auto stopped = [] { return fail(BITNET_CANCELLED, "loading was stopped"); };
+  uint64_t done = 0;
+  for (uint32_t i = 0; i < weights.size(); ++i) {
+    const model::weight& w = weights[i];
+    bitnet_weight_plan plan{};
+    plan.struct_size = sizeof plan;
+    status = table().weight_plan(device_.get(), &descs[i], &plan, &err);
+    if (auto ok = check(status, err, "tensor " + w.name); !ok) return ok;
+
+    if (can_alias(w, plan)) {
+      status = table().weight_alias(raw, i, w.alias.data(), w.alias.size(), &err);
+      if (auto ok = check(status, err, "tensor " + w.name); !ok) return ok;
+    } else {
+      auto ok = model_.stream_weight(
+          i, [&](uint64_t offset, std::span<const std::byte> bytes) -> result<void> {
+            const bitnet_status written =
+                table().weight_write(raw, i, offset, bytes.data(), bytes.size(), &err);
+            if (auto accepted = check(written, err, "tensor " + w.name); !accepted) return accepted;
+            if (report && !report(done + offset + bytes.size(), total)) return stopped();
+            return {};
+          });
+      if (!ok) return ok;
+    }
+    status = table().weight_seal(raw, i, &err);
+    if (auto ok = check(status, err, "tensor " + w.name); !ok) return ok;
+    done += w.data_bytes;
+    if (report && !report(done, total)) return stopped();
+  }
+  return {};
+}
+
+}  // namespace bitnet::session

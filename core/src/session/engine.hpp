@@ -1,0 +1,55 @@
+#pragma once
+// A model on a device: the opened device, its copy of the weights and the graph to compile.
+//
+// Owner   holds the backend alive; the model must outlive the engine (weights may alias its file).
+// Threads [device] slots are called under device_turn().
+
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "base/result.hpp"
+#include "model/model.hpp"
+#include "program/graph.hpp"
+#include "select/selection.hpp"
+
+namespace bitnet::session {
+
+// A handle that a plugin gave out, with the slot that takes it back.
+template <class T>
+using handle = std::unique_ptr<T, void (*)(T*)>;
+
+// Turns a slot's answer into a result; `doing` names the backend and the action.
+result<void> check(bitnet_status status, const bitnet_error& err, const std::string& doing);
+bitnet_error blank_error();
+
+class engine {
+ public:
+  // done and total in bytes of weights; false stops with BITNET_CANCELLED.
+  using progress = std::function<bool(uint64_t done, uint64_t total)>;
+
+  static result<std::unique_ptr<engine>> open(select::choice choice, const model::model& m,
+                                              const progress& report);
+
+  [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
+  [[nodiscard]] const std::string& backend_name() const { return choice_.backend->name(); }
+  [[nodiscard]] const select::choice& choice() const { return choice_; }
+  [[nodiscard]] bitnet_device* device() const { return device_.get(); }
+  [[nodiscard]] bitnet_weights* weights() const { return weights_.get(); }
+  [[nodiscard]] const program::graph& graph() const { return graph_; }
+  [[nodiscard]] const model::model& model() const { return model_; }
+  [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
+
+ private:
+  engine(select::choice choice, const model::model& m);
+  result<void> upload(const progress& report);
+
+  select::choice choice_;
+  const model::model& model_;
+  program::graph graph_;
+  mutable std::mutex device_turn_;
+  handle<bitnet_device> device_;
+  handle<bitnet_weights> weights_;  // after device_: goes first
+};
+
+}  // namespace bitnet::session

@@ -1,0 +1,43 @@
+#pragma once
+// Which KV blocks are free. The core owns this logic; the plugin owns the storage.
+
+#include <cstdint>
+#include <vector>
+
+namespace bitnet::session {
+
+inline constexpr uint32_t block_tokens = 64;
+
+constexpr uint32_t blocks_for(uint64_t tokens) {
+  return static_cast<uint32_t>((tokens + block_tokens - 1) / block_tokens);
+}
+
+class kv_blocks {
+ public:
+  explicit kv_blocks(uint32_t n) {
+    free_.reserve(n);
+    for (uint32_t i = n; i > 0; --i) free_.push_back(i - 1);
+  }
+  [[nodiscard]] uint32_t available() const { return static_cast<uint32_t>(free_.size()); }
+
+  // Grows or shrinks `table` to what `tokens` tokens need; false, with nothing changed, when there
+  // are not enough blocks.
+  bool resize(std::vector<uint32_t>& table, uint64_t tokens) {
+    const uint32_t wanted = blocks_for(tokens);
+    if (wanted > table.size() && wanted - table.size() > free_.size()) return false;
+    while (table.size() < wanted) {
+      table.push_back(free_.back());
+      free_.pop_back();
+    }
+    while (table.size() > wanted) {
+      free_.push_back(table.back());
+      table.pop_back();
+    }
+    return true;
+  }
+
+ private:
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace bitnet::session

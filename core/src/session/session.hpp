@@ -1,0 +1,91 @@
+#pragma once
+// One conversation: its tokens, their KV blocks, and the program that extends both.
+//
+// Threads one at a time; cancel() from any thread and from a signal handler.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "session/engine.hpp"
+#include "session/kv_blocks.hpp"
+
+namespace bitnet::session {
+
+struct session_options {
+  uint32_t n_context = 0;  // tokens; 0: the model's own, at most default_context
+  uint32_t n_batch = 512;  // tokens of one step
+  uint32_t dtype_k = BITNET_DTYPE_F16;
+  uint32_t dtype_v = BITNET_DTYPE_F16;
+  bool deterministic = false;
+  bool profile = false;
+};
+
+inline constexpr uint32_t default_context = 4096;
+
+class session {
+ public:
+  // `cancel_token` is what host->cancelled will be asked with; the flag behind it is cancel_flag().
+  static result<std::unique_ptr<session>> open(engine& e, const session_options& options,
+                                               uint64_t cancel_token);
+
+  ~session();
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+
+  // Evaluates what waits and then `ids`. `logits` gets the last row (n_vocab) or, with all_rows, a
+  // row for each of `ids`. On failure the session is as it was.
+  result<void> eval(std::span<const int32_t> ids, bool all_rows, std::span<float> logits);
+
+  // Notes a token that the next eval will evaluate; BITNET_CONTEXT_FULL if there is no room.
+  result<void> append(int32_t id);
+  result<void> truncate(uint64_t n);
+
+  [[nodiscard]] std::span<const int32_t> tokens() const { return tokens_; }
+  [[nodiscard]] uint32_t capacity() const { return n_context_; }
+  [[nodiscard]] engine& owner() const { return engine_; }
+
+  std::atomic<bool>& cancel_flag() { return cancelled_; }
+
+  // What ran, from the plugin's own counters, and the KV in use.
+  struct usage {
+    std::vector<bitnet_kernel_stat> kernels;
+    uint64_t steps = 0, tokens = 0;
+    uint32_t kv_blocks = 0, dtype_k = 0, dtype_v = 0;
+    uint64_t kv_bytes = 0;
+  };
+  [[nodiscard]] result<usage> report() const;
+
+ private:
+  session(engine& e, const session_options& options, uint64_t cancel_token);
+  result<void> build(const session_options& options);
+  result<void> make_buffer(handle<bitnet_buffer>& to, uint64_t bytes, void** mapped);
+  result<void> step(std::span<const int32_t> ids, uint32_t first_output, std::span<float> logits);
+
+  engine& engine_;
+  const uint64_t cancel_token_;
+  const uint32_t n_vocab_;
+  uint32_t n_context_ = 0, n_batch_ = 0, max_outputs_ = 0, dtype_k_ = 0, dtype_v_ = 0;
+  std::atomic<bool> cancelled_{false};
+
+  kv_blocks blocks_{0};
+  std::vector<uint32_t> table_;  // blocks of this sequence, in order
+  std::vector<int32_t> tokens_;  // all, evaluated and waiting
+  uint64_t evaluated_ = 0;       // of tokens_
+  uint64_t timeline_ = 0, steps_ = 0, steps_tokens_ = 0;
+
+  struct step_memory {
+    int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows;
+    float* logits;
+  } memory_{};
+  std::vector<handle<bitnet_buffer>> buffers_;
+  handle<bitnet_kv_pool> pool_;
+  handle<bitnet_program> program_;
+  handle<bitnet_queue> queue_;
+};
+
+}  // namespace bitnet::session

@@ -1,0 +1,50 @@
+#include "generate/text_stream.hpp"
+
+#include <gtest/gtest.h>
+
+namespace bitnet::generate {
+namespace {
+
+struct row {
+  const char* why;
+  std::vector<std::string> stops;
+  std::vector<std::string> pieces;
+  std::vector<std::string> shown;  // after each piece
+  std::string rest;                // what finish gives
+  int stopped_by;                  // -1: none
+};
+
+TEST(text_stream, holds_back_what_could_become_a_stop_string) {
+  const row rows[] = {
+      {"no stop strings: everything at once", {}, {"a", "b"}, {"a", "b"}, "", -1},
+      {"a beginning is held and released when it turns out harmless",
+       {"END"},
+       {"x E", "N", "d"},
+       {"x ", "", "ENd"},
+       "",
+       -1},
+      {"a stop string over three tokens is never seen",
+       {"END"},
+       {"x E", "N", "D y", "z"},
+       {"x ", "", "", ""},
+       "",
+       0},
+      {"what is held comes out when the generation ends", {"\n\nQ:"}, {"a\n"}, {"a"}, "\n", -1},
+      {"a beginning inside a beginning", {"aab"}, {"aa", "ab"}, {"", "a"}, "", 0},
+      {"the earliest stop string wins", {"world", "lo"}, {"hello world"}, {"hel"}, "", 1},
+      {"an empty stop string is none", {""}, {"a"}, {"a"}, "", -1},
+      {"a character cut in two", {}, {"\xc3", "\xa9!"}, {"", "\xc3\xa9!"}, "", -1},
+      {"half a character at the end", {}, {"a\xc3"}, {"a"}, "\xef\xbf\xbd", -1},
+      {"a stop string that ends inside a token", {"."}, {"One. Two"}, {"One"}, "", 0},
+  };
+  for (const row& r : rows) {
+    text_stream s(r.stops);
+    for (std::size_t i = 0; i < r.pieces.size(); ++i)
+      EXPECT_EQ(s.push(r.pieces[i]), r.shown[i]) << r.why << ", piece " << i;
+    EXPECT_EQ(s.finish(), r.rest) << r.why;
+    EXPECT_EQ(s.stopped_by() ? static_cast<int>(*s.stopped_by()) : -1, r.stopped_by) << r.why;
+  }
+}
+
+}  // namespace
+}  // namespace bitnet::generate
