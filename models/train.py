@@ -1,0 +1,145 @@
+"""Trains TinyTales.   nice -n 19 python3 train.py --minutes 60        (run in models/)
+
+Makes the corpus and, where it is missing, the tokenizer; writes checkpoint.npz (float32 master
+weights and the shape of the model) and loss.csv. Stages as in the BitNet b1.58 recipe: warm-up, then
+a cosine; weight decay in the first half only. Rows are half as long for the first 60 %.
+"""
+
+import argparse
+import csv
+import json
+import math
+import os
+import random
+import time
+
+import numpy as np
+import torch
+
+import corpus
+from bpe import Tokenizer
+from model import Config, Model
+from tales import make
+
+TOKENIZER_SEED, TOKENIZER_DOCUMENTS, VOCAB = 7, 12000, 2048
+
+
+def tokenizer(path: str) -> Tokenizer:
+    if not os.path.exists(path):
+        docs = [d for d, held in make.documents(TOKENIZER_DOCUMENTS, TOKENIZER_SEED) if not held]
+        Tokenizer.trained((w for d in docs for w in corpus.words(d)), VOCAB).save(path)
+    return Tokenizer.load(path)
+
+
+def encoded(tok: Tokenizer, count: int, seed: int):
+    """(training documents, held-out documents), each a list of uint16 arrays."""
+    rng = random.Random(seed)
+    split = ([], [])
+    for record, held in make.documents(count, seed):
+        split[held].append(np.array(corpus.encode(tok, record, rng), np.uint16))
+    return split
+
+
+def rows(docs, order, context: int):
+    """Packs documents into rows of context + 1 ids that start with a document; the tail is cut."""
+    row, length = [], 0
+    for index in order:
+        row.append(docs[index])
+        length += len(docs[index])
+        if length > context:
+            yield np.concatenate(row)[:context + 1]
+            row, length = [], 0
+
+
+def batches(docs, context: int, batch: int, rng):
+    held = []
+    while True:
+        for row in rows(docs, rng.permutation(len(docs)), context):
+            held.append(row)
+            if len(held) == batch:
+                yield torch.from_numpy(np.stack(held).astype(np.int64))
+                held = []
+
+
+def save(path: str, model: Model, step: int) -> None:
+    arrays = {k: v.detach().float().numpy() for k, v in model.state_dict().items()}
+    with open(path + ".part", "wb") as file:
+        np.savez(file, config=json.dumps(model.c.as_dict()), step=step, **arrays)
+    os.replace(path + ".part", path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60,
+                        help="the schedule ends after so many minutes or --steps, what comes first")
+    parser.add_argument("--steps", type=int, default=10 ** 9)
+    parser.add_argument("--documents", type=int, default=120000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=8, help="rows of `context` tokens per step")
+    parser.add_argument("--lr", type=float, default=2.5e-3)
+    parser.add_argument("--layers", type=int, default=Config.layers)
+    parser.add_argument("--width", type=int, default=Config.width)
+    parser.add_argument("--ffn", type=int, default=Config.ffn)
+    parser.add_argument("--out", default=".", help="folder of checkpoint.npz and loss.csv")
+    parser.add_argument("--tokenizer", default="tokenizer.json")
+    parser.add_argument("--save-every", type=float, default=120, help="seconds")
+    args = parser.parse_args()
+
+    torch.manual_seed(args.seed)
+    tok = tokenizer(args.tokenizer)
+    train, heldout = encoded(tok, args.documents, args.seed)
+    print(f"{len(train)} documents, {sum(map(len, train))} tokens; held out {len(heldout)}", flush=True)
+    model = Model(Config(layers=args.layers, width=args.width, ffn=args.ffn))
+    c = model.c
+    print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
+    test = torch.from_numpy(np.stack(
+        list(rows(heldout, range(len(heldout)), c.context))[:16]).astype(np.int64))
+    # Attention costs grow with the row; every document fits into half a row.
+    short = batches(train, c.context // 2, 2 * args.batch, np.random.default_rng(args.seed))
+    full = batches(train, c.context, args.batch, np.random.default_rng(args.seed + 1))
+    decayed = [p for p in model.parameters() if p.dim() > 1]
+    plain = [p for p in model.parameters() if p.dim() == 1]
+    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1},
+                                   {"params": plain, "weight_decay": 0.0}],
+                                  lr=args.lr, betas=(0.9, 0.95), fused=False, foreach=True)
+    begun = saved = time.monotonic()
+    mean, count = 0.0, 0
+    with open(os.path.join(args.out, "loss.csv"), "w", newline="", encoding="utf-8") as file:
+        log = csv.writer(file)
+        log.writerow(("step", "tokens", "seconds", "learning_rate", "train_loss", "heldout_loss"))
+        step = 0
+        while True:
+            now = time.monotonic()
+            done = max(step / args.steps, (now - begun) / 60 / args.minutes)
+            last = done >= 1
+            if step % 50 == 0 or last:
+                with torch.no_grad():
+                    held_loss = model(test[:, :-1], test[:, 1:]).item()
+                row = (step, step * args.batch * c.context, round(now - begun),
+                       f"{optimizer.param_groups[0]['lr']:.6f}", f"{mean / max(count, 1):.4f}",
+                       f"{held_loss:.4f}")
+                log.writerow(row)
+                file.flush()
+                print(*row, flush=True)
+                mean, count = 0.0, 0
+            if last or now - saved > args.save_every:
+                save(os.path.join(args.out, "checkpoint.npz"), model, step)
+                saved = now
+            if last:
+                break
+            warm = min(1.0, (step + 1) / 40)
+            for group in optimizer.param_groups:
+                group["lr"] = args.lr * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
+            optimizer.param_groups[0]["weight_decay"] = 0.1 if done < 0.5 else 0.0
+            ids = next(short if done < 0.6 else full)
+            loss = model(ids[:, :-1], ids[:, 1:])
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            mean, count, step = mean + loss.item(), count + 1, step + 1
+
+
+if __name__ == "__main__":
+    main()
