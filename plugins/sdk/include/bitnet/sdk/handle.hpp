@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// Ownership on the plugin's side of the edge: opaque handles and raw memory.
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace bitnet::sdk {
+
+// Opaque handles are pointers to the plugin's own objects: `Handle` is the contract's name for one
+// `Object`.
+template <class Handle, class Object>
+struct handle {
+  // The core owns the object from here on, until it gives it back through take().
+  static Handle* give(std::unique_ptr<Object> object) noexcept {
+    return reinterpret_cast<Handle*>(object.release());
+  }
+  static std::unique_ptr<Object> take(Handle* h) noexcept {
+    return std::unique_ptr<Object>(reinterpret_cast<Object*>(h));
+  }
+  static Object* get(Handle* h) noexcept { return reinterpret_cast<Object*>(h); }
+};
+
+// Zeroed host memory, aligned to 64 bytes. Large blocks take no physical page before first use.
+class memory {
+ public:
+  static constexpr uint64_t alignment = 64;
+
+  memory() = default;
+  explicit memory(uint64_t bytes) : size_(bytes) {
+    if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
+    block_ = std::calloc(1, bytes + alignment);
+    if (!block_) throw std::bad_alloc();
+    const auto address = reinterpret_cast<uintptr_t>(block_);
+    data_ = static_cast<uint8_t*>(block_) + (alignment - address % alignment) % alignment;
+  }
+  memory(memory&& other) noexcept { swap(other); }
+  memory& operator=(memory&& other) noexcept {
+    memory(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~memory() { std::free(block_); }
+
+  uint8_t* data() const noexcept { return data_; }
+  uint64_t size() const noexcept { return size_; }
+
+ private:
+  void swap(memory& other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
+
+  void* block_ = nullptr;
+  uint8_t* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+}  // namespace bitnet::sdk

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// The entry call: agrees on a minor and fills the host's table, writing no more than it understands.
+
+#include <algorithm>
+#include <cstring>
+
+#include "bitnet/abi/backend.h"
+#include "bitnet/sdk/guard.hpp"
+#include "bitnet/sdk/host.hpp"
+
+namespace bitnet::sdk {
+
+// The minors of major 0 that a plugin can speak.
+struct minors {
+  uint32_t oldest = 0;
+  uint32_t newest = BITNET_ABI_MINOR;
+};
+
+// `slots` is the plugin's whole table; its head is filled in here. Slots that the host does not know
+// are dropped, slots that the plugin leaves NULL stay so. BITNET_INCOMPATIBLE, with need_minor_*
+// filled, when the ranges do not meet.
+inline bitnet_status fill_table(const bitnet_host_v0* host_services,
+                                const bitnet_open_request* request, bitnet_backend_v0* out,
+                                bitnet_backend_v0 slots, minors spoken,
+                                const reporter& report) noexcept {
+  if (!out || out->struct_size < offsetof(bitnet_backend_v0, self))
+    return report.fail(BITNET_INVALID_ARGUMENT, "the host's table is too short to answer in");
+  out->need_minor_min = spoken.oldest;
+  out->need_minor_max = spoken.newest;
+  if (!request || !BITNET_HAS_FIELD(request, bitnet_open_request, params))
+    return report.fail(BITNET_INVALID_ARGUMENT, "the open request is missing or too short");
+  if (!host::complete(host_services))
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "the host lacks a service: log, parallel_width, parallel_run, cancelled and "
+                       "now_ns are required");
+  if (request->n_params != 0 && !request->params)
+    return report.fail(BITNET_INVALID_ARGUMENT, "%u parameters announced, none given",
+                       request->n_params);
+  const uint32_t lowest = std::max(request->abi_minor_min, spoken.oldest);
+  const uint32_t highest = std::min(request->abi_minor_max, spoken.newest);
+  if (lowest > highest)
+    return report.fail(BITNET_INCOMPATIBLE,
+                       "this backend speaks ABI %u.%u to %u.%u, the host %u.%u to %u.%u: update the "
+                       "older of the two",
+                       BITNET_ABI_MAJOR, spoken.oldest, BITNET_ABI_MAJOR, spoken.newest,
+                       BITNET_ABI_MAJOR, request->abi_minor_min, BITNET_ABI_MAJOR,
+                       request->abi_minor_max);
+  const uint32_t room = out->struct_size;
+  const uint32_t filled = std::min<uint32_t>(room, sizeof slots);
+  slots.struct_size = room;
+  slots.filled_size = filled;
+  slots.abi_minor = highest;
+  slots.need_minor_min = spoken.oldest;
+  slots.need_minor_max = spoken.newest;
+  std::memcpy(out, &slots, filled);
+  return BITNET_OK;
+}
+
+// Copies a struct to a caller who may know a shorter form of it; keeps the caller's struct_size.
+template <class Struct>
+void hand_over(const Struct& value, Struct* out) noexcept {
+  const uint32_t room = out->struct_size;
+  std::memcpy(out, &value, std::min<uint64_t>(room, sizeof value));
+  if (room >= sizeof out->struct_size) out->struct_size = room;
+}
+
+}  // namespace bitnet::sdk
