@@ -21,7 +21,12 @@ namespace bitnet::tokenizer {
 using token = int32_t;
 
 enum class token_type : uint8_t {
-  normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6
 };
 
 // What a GGUF file says, before any check. Empty vectors and nullopt mean: not in the file.
@@ -65,10 +70,11 @@ class tokenizer {
   [[nodiscard]] std::optional<token> eot() const;
   [[nodiscard]] std::optional<token> unknown() const;
   [[nodiscard]] std::optional<token> padding() const;
-  [[nodiscard]] std::optional<token> find(std::string_view token_text) const;  // raw vocabulary text
+  [[nodiscard]] std::optional<token> find(
+      std::string_view token_text) const;  // raw vocabulary text
   [[nodiscard]] bool adds_bos() const;
   [[nodiscard]] bool ends_generation(token id) const;  // formats.md 14.4
-  [[nodiscard]] std::string_view kind() const;          // "gpt2" or "llama"
+  [[nodiscard]] std::string_view kind() const;         // "gpt2" or "llama"
   [[nodiscard]] std::string_view chat_template() const;
   [[nodiscard]] std::string_view note() const;  // "" or a warning, e.g. an unknown pre-tokenizer
 

@@ -1,0 +1,164 @@
+#include "tokenizer/bpe.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+
+#include "tokenizer/byte_table.hpp"
+#include "tokenizer/utf8.hpp"
+
+namespace bitnet::tokenizer {
+namespace {
+
+// Whether text may become this token. Control tokens are never made from text, and an id that
+// decodes to something else than the bytes it stands for would lose them.
+bool stands_for(const vocabulary& v, token id, std::string_view bytes) {
+  switch (v.type(id)) {
+    case token_type::normal:
+    case token_type::byte:
+      return true;
+    case token_type::user_defined:
+      return v.texts[static_cast<size_t>(id)] == bytes;
+    default:
+      return false;
+  }
+}
+
+// The text of every symbol, while the tables are made.
+struct symbol_names {
+  const vocabulary& v;
+  std::unordered_map<std::string, uint32_t> numbers;
+  std::vector<std::pair<token, uint32_t>> found;  // id, length in bytes
+
+  uint32_t number(std::string_view text) {
+    const auto [entry, fresh] =
+        numbers.emplace(std::string(text), static_cast<uint32_t>(found.size()));
+    if (!fresh) return entry->second;
+    const auto bytes = text_to_bytes(text);
+    const auto id = v.find(text);
+    const bool usable = bytes && id && stands_for(v, *id, *bytes);
+    found.emplace_back(usable ? *id : -1, static_cast<uint32_t>(bytes ? bytes->size() : 0));
+    return entry->second;
+  }
+};
+
+}  // namespace
+
+result<bpe> bpe::make(const vocabulary& v, std::span<const std::string> merges,
+                      bool ignore_merges) {
+  if (merges.empty()) {
+    return fail(BITNET_BAD_DATA,
+                "a \"gpt2\" vocabulary needs tokenizer.ggml.merges; the file has none");
+  }
+  if (merges.size() > std::numeric_limits<uint32_t>::max() / 4) {
+    return fail(BITNET_BAD_DATA, "tokenizer.ggml.merges has " + std::to_string(merges.size()) +
+                                     " entries; that cannot be");
+  }
+  bpe out;
+  symbol_names names{v, {}, {}};
+  for (int b = 0; b < 256; ++b) {
+    out.byte_symbols_[b] = names.number(byte_to_text(static_cast<unsigned char>(b)));
+  }
+  out.merges_.reserve(merges.size());
+  for (size_t rank = 0; rank < merges.size(); ++rank) {
+    const std::string_view text = merges[rank];
+    const size_t space = text.find(' ', 1);
+    if (space == std::string_view::npos || space + 1 == text.size()) {
+      return fail(BITNET_BAD_DATA, "merge " + std::to_string(rank) + " is " + quoted(text) +
+                                       "; expected two parts with a space between them");
+    }
+    const std::string_view left = text.substr(0, space);
+    const std::string_view right = text.substr(space + 1);
+    // A part that stands for no bytes can never be met.
+    if (!text_to_bytes(left) || !text_to_bytes(right)) continue;
+    const symbol l = names.number(left);
+    const symbol r = names.number(right);
+    const symbol product = names.number(std::string(left) + std::string(right));
+    // Where a pair is listed twice the first rank counts.
+    out.merges_.try_emplace(pair(l, r), merge{static_cast<uint32_t>(rank), product});
+  }
+  out.symbols_.reserve(names.found.size());
+  for (const auto& [id, length] : names.found) out.symbols_.push_back({id, length});
+
+  if (ignore_merges) {
+    for (size_t i = 0; i < v.texts.size(); ++i) {
+      auto bytes = text_to_bytes(v.texts[i]);
+      if (!bytes || !stands_for(v, static_cast<token>(i), *bytes)) continue;
+      out.longest_word_ = std::max(out.longest_word_, bytes->size());
+      out.words_.emplace(std::move(*bytes), static_cast<token>(i));
+    }
+  }
+  out.unknown_ = v.unknown.value_or(-1);
+  return out;
+}
+
+void bpe::merge_all(std::vector<link>& links) const {
+  std::priority_queue<candidate, std::vector<candidate>, std::greater<>> queue;
+  const auto propose = [&](int32_t left) {
+    if (left < 0 || links[left].next < 0) return;
+    const symbol l = links[left].what;
+    const symbol r = links[links[left].next].what;
+    const auto found = merges_.find(pair(l, r));
+    if (found != merges_.end()) queue.push({found->second.rank, left, l, r});
+  };
+  for (size_t i = 0; i + 1 < links.size(); ++i) propose(static_cast<int32_t>(i));
+
+  while (!queue.empty()) {
+    const candidate c = queue.top();
+    queue.pop();
+    link& left = links[c.left];
+    if (left.what != c.left_symbol || left.next < 0) continue;
+    link& right = links[left.next];
+    if (right.what != c.right_symbol) continue;
+    left.what = merges_.find(pair(left.what, right.what))->second.product;
+    right.what = std::numeric_limits<symbol>::max();  // gone
+    left.next = right.next;
+    if (left.next >= 0) links[left.next].previous = c.left;
+    propose(left.previous);
+    propose(c.left);
+  }
+}
+
+result<void> bpe::emit_bytes(std::string_view bytes, std::vector<token>& out) const {
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    const token id = symbols_[byte_symbols_[byte]].id;
+    if (id < 0 && unknown_ < 0) {
+      return fail(BITNET_BAD_DATA,
+                  "the vocabulary has neither a token for the byte " + hex_byte(byte) +
+                      " nor an unknown token; convert the model again with its whole tokenizer");
+    }
+    out.push_back(id < 0 ? unknown_ : id);
+  }
+  return {};
+}
+
+result<void> bpe::encode(std::string_view word, std::vector<token>& out) const {
+  if (!words_.empty() && word.size() <= longest_word_) {
+    if (const auto whole = words_.find(std::string(word)); whole != words_.end()) {
+      out.push_back(whole->second);
+      return {};
+    }
+  }
+  std::vector<link> links(word.size());
+  for (size_t i = 0; i < word.size(); ++i) {
+    const auto at = static_cast<int32_t>(i);
+    links[i] = {byte_symbols_[static_cast<unsigned char>(word[i])], at - 1, at + 1,
+                static_cast<uint32_t>(i)};
+  }
+  if (links.empty()) return {};
+  links.back().next = -1;
+  merge_all(links);
+  for (int32_t i = 0; i >= 0; i = links[i].next) {
+    const symbol_info& s = symbols_[links[i].what];
+    if (s.id >= 0) {
+      out.push_back(s.id);
+    } else if (auto done = emit_bytes(word.substr(links[i].begin, s.length), out); !done) {
+      return done;
+    }
+  }
+  return {};
+}
+
+}  // namespace bitnet::tokenizer

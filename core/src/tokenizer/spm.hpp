@@ -1,0 +1,28 @@
+#pragma once
+// SPM (SentencePiece BPE): text to token ids by scored merges.
+//
+// Rule     blanks are written U+2581; symbols begin as characters; among all adjacent pairs whose
+// text
+//          is a token the one with the highest score is merged first, ties leftmost. In the end an
+//          unused token is taken apart again, and what is no token becomes one byte token per byte.
+// Cost     O(n log n) for n bytes, no recursion.
+// Errors   BITNET_BAD_DATA if a byte has neither a byte token nor an unknown token.
+// Source   formats.md 14.3.
+
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "tokenizer/vocabulary.hpp"
+
+namespace bitnet::tokenizer {
+
+// Appends the ids of `text`, raw bytes; `v` must be of kind spm. `space_before`: as if a space
+// stood before the text.
+[[nodiscard]] result<void> encode_spm(const vocabulary& v, std::string_view text, bool space_before,
+                                      std::vector<token>& out);
+
+// "▁abc" to " abc".
+[[nodiscard]] std::string spm_text_to_bytes(std::string_view text);
+
+}  // namespace bitnet::tokenizer

@@ -1,0 +1,199 @@
+#include "tokenizer/tokenizer.hpp"
+
+#include <utility>
+
+#include "tokenizer/bpe.hpp"
+#include "tokenizer/byte_table.hpp"
+#include "tokenizer/pre_tokenizer.hpp"
+#include "tokenizer/special_tokens.hpp"
+#include "tokenizer/spm.hpp"
+#include "tokenizer/utf8.hpp"
+#include "tokenizer/vocabulary.hpp"
+
+namespace bitnet::tokenizer {
+namespace {
+
+// Positions in a text are 32 bits wide, and an SPM text can grow to three times its size.
+constexpr size_t longest_input = size_t{256} << 20;
+
+struct bpe_parts {
+  pre_tokenizer words;
+  bpe merger;
+};
+
+}  // namespace
+
+struct tokenizer::contents {
+  vocabulary v;
+  special_tokens specials;
+  std::optional<bpe_parts> by_bpe;  // else SPM
+  std::string chat_template;
+  std::string note;
+
+  [[nodiscard]] bool spaced_after(token id) const { return v.add_space_prefix && v.is_special(id); }
+
+  result<void> encode_plain(std::string_view text, bool space_before,
+                            std::vector<token>& out) const {
+    if (!by_bpe) return encode_spm(v, text, space_before, out);
+    const auto words = by_bpe->words.split(text);
+    if (!words) return std::unexpected(words.error());
+    for (const std::string_view word : *words) {
+      if (auto done = by_bpe->merger.encode(word, out); !done) return done;
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string bytes_of(token id, bool special) const {
+    const std::string& text = v.texts[static_cast<size_t>(id)];
+    switch (v.type(id)) {
+      case token_type::unused:
+        return {};
+      case token_type::control:
+      case token_type::unknown:
+        return special ? text : std::string();
+      case token_type::user_defined:
+        return text;
+      case token_type::byte:
+        if (by_bpe) break;
+        for (int b = 0; b < 256; ++b) {
+          if (v.byte_tokens[b] == id) return std::string(1, static_cast<char>(b));
+        }
+        return {};
+      case token_type::normal:
+        break;
+    }
+    if (!by_bpe) return spm_text_to_bytes(text);
+    return text_to_bytes(text).value_or(text);
+  }
+
+  // `first`: drops the space that encode put before a text.
+  [[nodiscard]] result<std::string> piece(token id, bool special, bool first) const {
+    if (id < 0 || static_cast<size_t>(id) >= v.texts.size()) {
+      return fail(BITNET_INVALID_ARGUMENT, "token id " + std::to_string(id) +
+                                               " is outside the vocabulary of " +
+                                               std::to_string(v.texts.size()) + " tokens");
+    }
+    std::string out = bytes_of(id, special);
+    if (first && v.add_space_prefix && !v.is_special(id) && out.starts_with(' ')) out.erase(0, 1);
+    return out;
+  }
+};
+
+tokenizer::tokenizer(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
+tokenizer::tokenizer(tokenizer&&) noexcept = default;
+tokenizer& tokenizer::operator=(tokenizer&&) noexcept = default;
+tokenizer::~tokenizer() = default;
+
+result<tokenizer> tokenizer::make(vocabulary_data data) {
+  const bool is_bpe = data.model == "gpt2";
+  pre_rule rule;
+  if (is_bpe) rule = pre_rule_for(data.pre, data.architecture);
+  auto v = check_vocabulary(data, rule.add_bos);
+  if (!v) return std::unexpected(std::move(v.error()));
+
+  std::optional<bpe_parts> by_bpe;
+  if (is_bpe) {
+    auto words = pre_tokenizer::make(rule.expressions);
+    if (!words) return std::unexpected(std::move(words.error()));
+    auto merger = bpe::make(*v, data.merges, rule.ignore_merges);
+    if (!merger) return std::unexpected(std::move(merger.error()));
+    by_bpe.emplace(std::move(*words), std::move(*merger));
+  }
+  special_tokens specials(*v);
+  return tokenizer(
+      std::unique_ptr<contents>(new contents{std::move(*v), std::move(specials), std::move(by_bpe),
+                                             std::move(data.chat_template), std::move(rule.note)}));
+}
+
+result<std::vector<token>> tokenizer::encode(std::string_view text,
+                                             const encode_options& options) const {
+  const contents& c = *contents_;
+  if (text.size() > longest_input) {
+    return fail(BITNET_INVALID_ARGUMENT,
+                "the text is " + std::to_string(text.size()) + " bytes long; at most " +
+                    std::to_string(longest_input) + " can be tokenized at once");
+  }
+  if (c.by_bpe) {
+    if (const auto at = first_invalid_utf8(text)) {
+      return fail(BITNET_INVALID_ARGUMENT,
+                  "the text is not UTF-8: byte " + hex_byte(static_cast<unsigned char>(text[*at])) +
+                      " at offset " + std::to_string(*at) + "; convert it to UTF-8");
+    }
+  }
+  std::vector<token> out;
+  const bool wants_bos = options.add_bos == encode_options::bos::always ||
+                         (options.add_bos == encode_options::bos::if_model_asks && c.v.add_bos);
+  if (wants_bos && c.v.bos) out.push_back(*c.v.bos);
+  if (options.add_bos == encode_options::bos::always && !c.v.bos) {
+    return fail(BITNET_INVALID_ARGUMENT,
+                "the vocabulary has no token for the begin of a text; encode without one");
+  }
+  bool space_before = c.v.add_space_prefix;
+  for (const fragment& f : c.specials.cut(text, options.parse_special)) {
+    if (f.id >= 0) {
+      out.push_back(f.id);
+      space_before = c.spaced_after(f.id);
+      continue;
+    }
+    if (auto done = c.encode_plain(f.text, space_before, out); !done) {
+      return std::unexpected(std::move(done.error()));
+    }
+    space_before = false;
+  }
+  return out;
+}
+
+result<std::string> tokenizer::decode(std::span<const token> ids, bool special) const {
+  std::string out;
+  bool first = true;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    auto bytes = contents_->piece(ids[i], special, first);
+    if (!bytes) return pass_on(std::move(bytes), "token " + std::to_string(i) + " of the text");
+    out += *bytes;
+    first = contents_->spaced_after(ids[i]);
+  }
+  return out;
+}
+
+result<std::string> tokenizer::piece(token id, bool special, bool first) const {
+  return contents_->piece(id, special, first);
+}
+
+uint32_t tokenizer::size() const {
+  return static_cast<uint32_t>(contents_->v.texts.size());
+}
+std::optional<token> tokenizer::bos() const {
+  return contents_->v.bos;
+}
+std::optional<token> tokenizer::eos() const {
+  return contents_->v.eos;
+}
+std::optional<token> tokenizer::eot() const {
+  return contents_->v.eot;
+}
+std::optional<token> tokenizer::unknown() const {
+  return contents_->v.unknown;
+}
+std::optional<token> tokenizer::padding() const {
+  return contents_->v.padding;
+}
+std::optional<token> tokenizer::find(std::string_view text) const {
+  return contents_->v.find(text);
+}
+bool tokenizer::adds_bos() const {
+  return contents_->v.add_bos;
+}
+bool tokenizer::ends_generation(token id) const {
+  return contents_->v.ends.contains(id);
+}
+std::string_view tokenizer::kind() const {
+  return contents_->by_bpe ? "gpt2" : "llama";
+}
+std::string_view tokenizer::chat_template() const {
+  return contents_->chat_template;
+}
+std::string_view tokenizer::note() const {
+  return contents_->note;
+}
+
+}  // namespace bitnet::tokenizer

@@ -1,0 +1,211 @@
+#include "tokenizer/vocabulary.hpp"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "tokenizer/end_tokens.hpp"
+#include "tokenizer/utf8.hpp"
+
+namespace bitnet::tokenizer {
+namespace {
+
+// The longest in use is 256 bytes (runs of blanks); the bound keeps look-ups of hostile files
+// short.
+constexpr size_t longest_token_text = 4096;
+
+std::string token_name(size_t id) {
+  return "token " + std::to_string(id);
+}
+
+result<vocabulary_kind> kind_of(const std::string& model) {
+  if (model == "gpt2") return vocabulary_kind::bpe;
+  if (model == "llama") return vocabulary_kind::spm;
+  if (model.empty()) {
+    return fail(BITNET_BAD_DATA,
+                "the file has no tokenizer.ggml.model; convert the model again with its tokenizer");
+  }
+  return fail(BITNET_UNSUPPORTED,
+              "tokenizer.ggml.model is " + quoted(model) +
+                  "; supported are \"gpt2\" (byte-level BPE) and \"llama\" (SPM)");
+}
+
+result<void> check_texts(const vocabulary& v) {
+  if (v.texts.empty()) {
+    return fail(BITNET_BAD_DATA, "the vocabulary is empty: tokenizer.ggml.tokens is missing");
+  }
+  if (v.texts.size() > static_cast<size_t>(std::numeric_limits<token>::max())) {
+    return fail(BITNET_BAD_DATA, "the vocabulary has more tokens than a 32-bit id can count");
+  }
+  for (size_t i = 0; i < v.texts.size(); ++i) {
+    const std::string& text = v.texts[i];
+    if (text.empty()) return fail(BITNET_BAD_DATA, token_name(i) + " has no text");
+    if (text.size() > longest_token_text) {
+      return fail(BITNET_BAD_DATA, token_name(i) + " is " + std::to_string(text.size()) +
+                                       " bytes long; at most " +
+                                       std::to_string(longest_token_text) + " are allowed");
+    }
+    if (v.kind != vocabulary_kind::bpe) continue;
+    if (const auto at = first_invalid_utf8(text)) {
+      return fail(BITNET_BAD_DATA, token_name(i) + " " + quoted(text) +
+                                       " is not UTF-8 at its byte " + std::to_string(*at));
+    }
+  }
+  return {};
+}
+
+result<void> index_texts(vocabulary& v) {
+  v.ids.reserve(v.texts.size());
+  for (size_t i = 0; i < v.texts.size(); ++i) {
+    const auto [entry, fresh] = v.ids.emplace(v.texts[i], static_cast<token>(i));
+    if (!fresh) {
+      return fail(BITNET_BAD_DATA, token_name(i) + " repeats the text " + quoted(v.texts[i]) +
+                                       " of " + token_name(static_cast<size_t>(entry->second)));
+    }
+    v.longest_text = std::max(v.longest_text, v.texts[i].size());
+  }
+  return {};
+}
+
+// The byte that "<0xHH>" stands for.
+std::optional<unsigned char> byte_of(std::string_view text) {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
+  unsigned value = 0;
+  for (const char c : text.substr(3, 2)) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                             : -1;
+    if (digit < 0) return std::nullopt;
+    value = value * 16 + static_cast<unsigned>(digit);
+  }
+  return static_cast<unsigned char>(value);
+}
+
+result<void> check_types(vocabulary& v, const std::vector<int32_t>& types) {
+  if (!types.empty() && types.size() != v.texts.size()) {
+    return fail(BITNET_BAD_DATA, "tokenizer.ggml.token_type has " + std::to_string(types.size()) +
+                                     " entries for " + std::to_string(v.texts.size()) + " tokens");
+  }
+  v.types.assign(v.texts.size(), token_type::normal);
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i] < 0 || types[i] > static_cast<int32_t>(token_type::byte)) {
+      return fail(BITNET_BAD_DATA, token_name(i) + " has the type " + std::to_string(types[i]) +
+                                       "; known are 1 (normal) to 6 (byte)");
+    }
+    // 0 is "undefined" in files of some converters: nothing to be shown, nothing to be chosen.
+    v.types[i] = types[i] == 0 ? token_type::unused : static_cast<token_type>(types[i]);
+  }
+  return {};
+}
+
+result<void> check_byte_tokens(vocabulary& v, bool types_known) {
+  v.byte_tokens.fill(-1);
+  for (size_t i = 0; i < v.texts.size(); ++i) {
+    const auto byte = byte_of(v.texts[i]);
+    if (!types_known && byte) v.types[i] = token_type::byte;
+    if (v.types[i] != token_type::byte) continue;
+    if (!byte) {
+      return fail(BITNET_BAD_DATA, token_name(i) + " is a byte token but its text is " +
+                                       quoted(v.texts[i]) + " and not of the form \"<0xHH>\"");
+    }
+    if (v.byte_tokens[*byte] < 0) v.byte_tokens[*byte] = static_cast<token>(i);
+  }
+  return {};
+}
+
+result<void> check_scores(vocabulary& v, std::vector<float> scores) {
+  if (scores.size() != v.texts.size()) {
+    return fail(BITNET_BAD_DATA, "tokenizer.ggml.scores has " + std::to_string(scores.size()) +
+                                     " entries for " + std::to_string(v.texts.size()) + " tokens");
+  }
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (std::isnan(scores[i])) {
+      return fail(BITNET_BAD_DATA, token_name(i) + " has the score NaN");
+    }
+  }
+  v.scores = std::move(scores);
+  return {};
+}
+
+struct special_id {
+  const char* key;
+  std::optional<int64_t> given;
+  std::optional<token> fallback;  // for files that do not have the key
+  std::optional<token>* out;
+};
+
+result<void> check_special_ids(vocabulary& v, const vocabulary_data& d) {
+  // What readers of these files have always assumed where the keys are missing;
+  // formats.md 14.2, 14.3.
+  const bool bpe = v.kind == vocabulary_kind::bpe;
+  const auto spm = [&](token id) { return bpe ? std::nullopt : std::optional<token>(id); };
+  std::optional<token> separator;  // checked, not used
+  const special_id all[] = {
+      {"bos_token_id", d.bos, bpe ? 11 : 1, &v.bos},
+      {"eos_token_id", d.eos, bpe ? 11 : 2, &v.eos},
+      {"eot_token_id", d.eot, std::nullopt, &v.eot},
+      {"eom_token_id", d.eom, std::nullopt, &v.eom},
+      {"unknown_token_id", d.unknown, spm(0), &v.unknown},
+      {"seperator_token_id", d.separator, std::nullopt, &separator},
+      {"padding_token_id", d.padding, std::nullopt, &v.padding},
+  };
+  const auto n = static_cast<int64_t>(v.texts.size());
+  for (const special_id& s : all) {
+    if (s.given && (*s.given == -1 || *s.given == 0xFFFFFFFF)) continue;  // written for "none"
+    if (s.given && (*s.given < 0 || *s.given >= n)) {
+      return fail(BITNET_BAD_DATA, std::string("tokenizer.ggml.") + s.key + " is " +
+                                       std::to_string(*s.given) + " but the vocabulary has " +
+                                       std::to_string(n) + " tokens");
+    }
+    if (s.given) {
+      *s.out = static_cast<token>(*s.given);
+      // A file without types still says through its keys which tokens are not text.
+      if (d.types.empty()) {
+        v.types[static_cast<size_t>(*s.given)] =
+            s.out == &v.unknown ? token_type::unknown : token_type::control;
+      }
+    } else if (s.fallback && *s.fallback < n) {
+      *s.out = s.fallback;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<token> vocabulary::find(std::string_view text) const {
+  const auto found = ids.find(text);
+  return found == ids.end() ? std::nullopt : std::optional<token>(found->second);
+}
+
+bool vocabulary::is_special(token id) const {
+  const token_type t = type(id);
+  return t == token_type::control || t == token_type::unknown || t == token_type::user_defined;
+}
+
+result<vocabulary> check_vocabulary(vocabulary_data& data, bool add_bos_by_default) {
+  vocabulary v;
+  const auto kind = kind_of(data.model);
+  if (!kind) return std::unexpected(kind.error());
+  v.kind = *kind;
+  v.texts = std::move(data.tokens);
+  const bool spm = v.kind == vocabulary_kind::spm;
+  v.add_bos = data.add_bos.value_or(spm || add_bos_by_default);
+  v.add_space_prefix = spm && data.add_space_prefix.value_or(true);
+
+  result<void> checked = check_texts(v);
+  if (checked) checked = index_texts(v);
+  if (checked) checked = check_types(v, data.types);
+  if (checked && spm) checked = check_byte_tokens(v, !data.types.empty());
+  if (checked && spm) checked = check_scores(v, std::move(data.scores));
+  if (checked && !spm && !data.scores.empty() && data.scores.size() != v.texts.size()) {
+    checked = check_scores(v, std::move(data.scores));
+  }
+  if (checked) checked = check_special_ids(v, data);
+  if (!checked) return std::unexpected(checked.error());
+  find_end_tokens(v);
+  return v;
+}
+
+}  // namespace bitnet::tokenizer

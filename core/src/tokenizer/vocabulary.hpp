@@ -1,0 +1,53 @@
+#pragma once
+// A checked vocabulary: what the rest of the tokenizer may rely on without looking again.
+//
+// Holds   every text is 1..4096 bytes and unique, UTF-8 if the kind is BPE; types and scores have
+// one
+//         entry per token; special ids are inside the vocabulary.
+// Errors  BITNET_BAD_DATA naming the token or key, BITNET_UNSUPPORTED for another kind.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.hpp"
+#include "tokenizer/tokenizer.hpp"
+
+namespace bitnet::tokenizer {
+
+enum class vocabulary_kind : uint8_t { bpe, spm };
+
+struct vocabulary {
+  vocabulary_kind kind = vocabulary_kind::bpe;
+  std::vector<std::string> texts;
+  std::vector<token_type> types;
+  std::vector<float> scores;                        // SPM only
+  std::unordered_map<std::string_view, token> ids;  // keys point into texts
+  std::array<token, 256> byte_tokens{};             // SPM: "<0xHH>" by byte; -1 = none
+  std::optional<token> bos, eos, eot, eom, unknown, padding;
+  std::unordered_set<token> ends;  // end-of-generation set, formats.md 14.4
+  bool add_bos = false;
+  bool add_space_prefix = false;  // SPM only
+  size_t longest_text = 0;        // bytes
+
+  vocabulary() = default;
+  vocabulary(vocabulary&&) = default;  // the heap buffers that `ids` points into move along
+  vocabulary& operator=(vocabulary&&) = default;
+  vocabulary(const vocabulary&) = delete;
+  vocabulary& operator=(const vocabulary&) = delete;
+
+  [[nodiscard]] std::optional<token> find(std::string_view text) const;
+  [[nodiscard]] token_type type(token id) const { return types[static_cast<size_t>(id)]; }
+  // Tokens that are cut out of a text before anything else: control, unknown and user-defined.
+  [[nodiscard]] bool is_special(token id) const;
+};
+
+// Takes tokens, types and scores out of `data`; merges stay there for the BPE.
+[[nodiscard]] result<vocabulary> check_vocabulary(vocabulary_data& data, bool add_bos_by_default);
+
+}  // namespace bitnet::tokenizer
