@@ -25,8 +25,10 @@ function(bitnet_add_backend name)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
   target_link_options(${target} PRIVATE
     -Wl,--version-script=${BITNET_BACKEND_CMAKE_DIR}/bitnet-backend.map
-    -Wl,--exclude-libs,ALL -Wl,-z,now -Wl,-z,relro -Wl,--build-id=sha1
-    $<$<NOT:$<BOOL:${BITNET_SANITIZE}>>:-Wl,-z,defs>)
+    -Wl,--exclude-libs,ALL -Wl,-z,now -Wl,-z,relro -Wl,--build-id=sha1)
+  if(NOT BITNET_SANITIZE) # sanitizers leave their runtime's symbols to the program
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
   set_target_properties(${target} PROPERTIES
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     LINK_DEPENDS ${BITNET_BACKEND_CMAKE_DIR}/bitnet-backend.map
