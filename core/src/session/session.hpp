@@ -1,9 +1,8 @@
 #pragma once
 // One conversation: its tokens, their KV blocks, and the program that extends both.
 //
-// Threads one at a time; cancel() from any thread and from a signal handler.
+// Threads one at a time.
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,7 +28,7 @@ inline constexpr uint32_t default_context = 4096;
 
 class session {
  public:
-  // `cancel_token` is what host->cancelled will be asked with; the flag behind it is cancel_flag().
+  // `cancel_token` is what the plugin will ask host->cancelled with.
   static result<std::unique_ptr<session>> open(engine& e, const session_options& options,
                                                uint64_t cancel_token);
 
@@ -48,8 +47,6 @@ class session {
   [[nodiscard]] std::span<const int32_t> tokens() const { return tokens_; }
   [[nodiscard]] uint32_t capacity() const { return n_context_; }
   [[nodiscard]] engine& owner() const { return engine_; }
-
-  std::atomic<bool>& cancel_flag() { return cancelled_; }
 
   // What ran, from the plugin's own counters, and the KV in use.
   struct usage {
@@ -70,7 +67,6 @@ class session {
   const uint64_t cancel_token_;
   const uint32_t n_vocab_;
   uint32_t n_context_ = 0, n_batch_ = 0, max_outputs_ = 0, dtype_k_ = 0, dtype_v_ = 0;
-  std::atomic<bool> cancelled_{false};
 
   kv_blocks blocks_{0};
   std::vector<uint32_t> table_;  // blocks of this sequence, in order

@@ -1,0 +1,120 @@
+#include "model/model.hpp"
+
+#include "api/edge.hpp"
+#include "api/objects.hpp"
+
+namespace {
+
+using bitnet::api::copy_text;
+using bitnet::api::guarded;
+using bitnet::api::missing;
+
+bitnet::result<bitnet::model::load_options> load_options_of(const bitnet_model_options& o) {
+  bitnet::model::load_options out;
+  out.vocabulary_only = o.vocabulary_only != 0;
+  if (o.i2s_layout > BITNET_I2S_LAYOUT_C)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT, "i2s_layout must be A, B or C");
+  out.i2s_layout = o.i2s_layout;
+  switch (o.activation) {
+    case BITNET_ACTIVATION_AUTO:
+      break;
+    case BITNET_ACTIVATION_RELU2:
+      out.gate = bitnet::model::activation::relu2;
+      break;
+    case BITNET_ACTIVATION_SILU:
+      out.gate = bitnet::model::activation::silu;
+      break;
+    default:
+      return bitnet::fail(BITNET_INVALID_ARGUMENT, "activation must be AUTO, RELU2 or SILU");
+  }
+  return out;
+}
+
+}  // namespace
+
+void bitnet_model_defaults(bitnet_model_options* options) {
+  *options = {};
+  options->struct_size = sizeof *options;
+}
+
+bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
+                                const bitnet_model_options* options, bitnet_model** out,
+                                bitnet_error* err) {
+  return guarded(err, "bitnet_model_open", [&]() -> bitnet::result<void> {
+    if (path == nullptr || out == nullptr) return missing("path or out");
+    const auto o = bitnet::api::take_options(options, bitnet_model_defaults);
+    auto load_options = load_options_of(o);
+    if (!load_options) return std::unexpected(load_options.error());
+    if (runtime == nullptr && !load_options->vocabulary_only) return missing("runtime");
+
+    auto loaded = bitnet::model::model::load(path, *load_options);
+    if (!loaded) return std::unexpected(loaded.error());
+    auto m = std::make_unique<bitnet_model>(std::move(*loaded), runtime);
+    if (!load_options->vocabulary_only) {
+      auto choice = runtime->choose();
+      if (!choice) return std::unexpected(choice.error());
+      bitnet::session::engine::progress progress;
+      if (o.progress != nullptr)
+        progress = [&o](uint64_t done, uint64_t total) {
+          return o.progress(o.progress_user, done, total) == 0;
+        };
+      auto engine = bitnet::session::engine::open(*choice, m->model, progress);
+      if (!engine) return std::unexpected(engine.error());
+      m->engine = std::move(*engine);
+    }
+    *out = m.release();
+    return {};
+  });
+}
+
+void bitnet_model_close(bitnet_model* model) {
+  delete model;
+}
+
+bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* options, char* out,
+                             uint64_t capacity, uint64_t* needed, bitnet_error* err) {
+  return guarded(err, "bitnet_inspect", [&]() -> bitnet::result<void> {
+    if (path == nullptr) return missing("path");
+    auto load_options = load_options_of(bitnet::api::take_options(options, bitnet_model_defaults));
+    if (!load_options) return std::unexpected(load_options.error());
+    auto text = bitnet::model::inspect(path, *load_options);
+    if (!text) return std::unexpected(text.error());
+    return bitnet::api::give_text(*text, out, capacity, needed);
+  });
+}
+
+bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet_model_info* out) {
+  return guarded(nullptr, "bitnet_model_describe", [&]() -> bitnet::result<void> {
+    if (model == nullptr || out == nullptr) return missing("model or out");
+    const auto& shape = model->model.shape();
+    const auto& tokens = model->model.tokens();
+    const auto id = [](std::optional<int32_t> token) {
+      return token ? static_cast<uint32_t>(*token) : BITNET_NONE;
+    };
+    bitnet_model_info info{};
+    info.n_vocab = tokens.size();
+    info.n_context = shape.n_context;
+    info.n_layers = shape.n_layers;
+    info.n_embedding = shape.n_embedding;
+    info.n_heads = shape.n_heads;
+    info.n_kv_heads = shape.n_kv_heads;
+    info.head_dim = shape.head_dim;
+    info.n_feed_forward = shape.n_feed_forward;
+    info.add_bos = tokens.adds_bos() ? 1 : 0;
+    info.bos = id(tokens.bos());
+    info.eos = id(tokens.eos());
+    info.eot = id(tokens.eot());
+    info.unknown = id(tokens.unknown());
+    info.padding = id(tokens.padding());
+    for (const auto& w : model->model.weights()) {
+      info.n_parameters += static_cast<uint64_t>(w.ne[0]) * static_cast<uint64_t>(w.ne[1]);
+      info.weight_bytes += w.data_bytes;
+    }
+    copy_text(info.architecture, shape.architecture);
+    copy_text(info.name, shape.name);
+    const uint32_t size = out->struct_size;
+    info.struct_size = size;
+    std::memcpy(out, &info, std::min<std::size_t>(size, sizeof info));
+    return {};
+  });
+}

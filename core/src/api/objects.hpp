@@ -1,0 +1,84 @@
+#pragma once
+// What the opaque handles of bitnet.h point to.
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "bitnet/bitnet.h"
+#include "model/model.hpp"
+#include "plugin/backend.hpp"
+#include "select/selection.hpp"
+#include "session/engine.hpp"
+#include "session/session.hpp"
+#include "threads/pool.hpp"
+
+namespace spdlog {
+class logger;
+}
+
+namespace bitnet::api {
+
+// What plugins are given: the log, the threads, the clock and word of cancellations. Thread-safe.
+class services final : public plugin::host_services {
+ public:
+  services(uint32_t n_threads, uint32_t log_level, bitnet_log_callback target, void* log_user);
+  ~services() override;
+
+  void log(uint32_t level, std::string_view component, std::string_view message) override;
+  uint32_t parallel_width() override { return pool_.width(); }
+  bitnet_status parallel_run(uint32_t n, bitnet_task task, void* arg) override {
+    return pool_.run(n, task, arg);
+  }
+  bool cancelled(uint64_t token) override;
+  uint64_t now_ns() override;
+  std::vector<std::pair<std::string, std::string>> params(std::string_view name) override;
+
+  // A token that follows `flag` until it is forgotten.
+  uint64_t follow(const std::atomic<bool>& flag);
+  void forget(uint64_t token);
+
+ private:
+  threads::pool pool_;
+  std::shared_ptr<spdlog::logger> logger_;
+  std::mutex turn_;
+  uint64_t next_token_ = 1;
+  std::map<uint64_t, const std::atomic<bool>*> followed_;
+};
+
+}  // namespace bitnet::api
+
+struct bitnet_runtime {
+  explicit bitnet_runtime(const bitnet_runtime_options& options);
+
+  // Chooses on the first call; later calls give the same answer.
+  bitnet::result<bitnet::select::choice> choose();
+
+  bitnet::api::services services;
+  bitnet::select::request request;
+  std::mutex turn;  // guards what follows
+  bitnet::select::registry registry;
+  bitnet::select::report report;
+  std::optional<bitnet::result<bitnet::select::choice>> choice;
+  bool probed_all = false;
+};
+
+struct bitnet_model {
+  bitnet_model(bitnet::model::model m, bitnet_runtime* r) : model(std::move(m)), runtime(r) {}
+  bitnet::model::model model;
+  bitnet_runtime* runtime;                          // NULL with vocabulary_only
+  std::unique_ptr<bitnet::session::engine> engine;  // likewise; goes before model
+};
+
+struct bitnet_session {
+  explicit bitnet_session(bitnet_model* m) : model(m) {}
+  ~bitnet_session();
+  bitnet_model* model;
+  std::atomic<bool> cancelled{false};
+  uint64_t cancel_token = 0;
+  std::unique_ptr<bitnet::session::session> session;
+};

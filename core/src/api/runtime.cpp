@@ -1,0 +1,120 @@
+#include <nlohmann/json.hpp>
+
+#include "api/edge.hpp"
+#include "api/objects.hpp"
+#include "base/environment.hpp"
+
+namespace {
+
+using bitnet::api::guarded;
+using bitnet::api::missing;
+
+constexpr uint32_t most_threads = 1024;
+
+std::vector<std::filesystem::path> directories(const bitnet_runtime_options& options) {
+  std::vector<std::filesystem::path> out;
+  for (uint32_t i = 0; i < options.n_manifest_dirs; ++i) out.emplace_back(options.manifest_dirs[i]);
+  return out;
+}
+
+bitnet::select::request request_of(const bitnet_runtime_options& options) {
+  bitnet::select::request r;
+  if (options.device != nullptr) {
+    r.text = options.device;
+    r.requested_by = options.requested_by == nullptr ? "program" : options.requested_by;
+  } else if (const std::string wanted = bitnet::environment::device(); !wanted.empty()) {
+    r.text = wanted;
+    r.requested_by = "environment BITNET_DEVICE";
+  }
+  r.require_first = options.require_first != 0;
+  r.allow_fallback = options.allow_fallback != 0;
+  return r;
+}
+
+}  // namespace
+
+bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options)
+    : services(options.n_threads, options.log_level, options.log, options.log_user),
+      request(request_of(options)),
+      registry(bitnet::select::registry::scan(directories(options), services)) {
+  report.requested = request.text;
+  report.requested_by = request.requested_by;
+}
+
+bitnet::result<bitnet::select::choice> bitnet_runtime::choose() {
+  const std::lock_guard lock(turn);
+  if (!choice) choice = registry.select(request, report);
+  return *choice;
+}
+
+const char* bitnet_version(void) {
+  return BITNET_VERSION;
+}
+
+bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_t* needed) {
+  return guarded(nullptr, "bitnet_build_info", [&] {
+    const nlohmann::json info = {{"version", BITNET_VERSION},
+                                 {"abi_major", BITNET_ABI_MAJOR},
+                                 {"abi_minor", BITNET_ABI_MINOR},
+#if defined(__clang__)
+                                 {"compiler", "clang " __clang_version__},
+#else
+                                 {"compiler", "gcc " __VERSION__},
+#endif
+                                 {"build_type", BITNET_BUILD_TYPE}};
+    return bitnet::api::give_text(info.dump(), out, capacity, needed);
+  });
+}
+
+void bitnet_runtime_defaults(bitnet_runtime_options* options) {
+  *options = {};
+  options->struct_size = sizeof *options;
+  options->log_level = BITNET_LOG_WARN;
+}
+
+bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_runtime** out,
+                                  bitnet_error* err) {
+  return guarded(err, "bitnet_runtime_open", [&]() -> bitnet::result<void> {
+    if (out == nullptr) return missing("out");
+    const auto o = bitnet::api::take_options(options, bitnet_runtime_defaults);
+    if (o.n_threads > most_threads)
+      return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                          std::to_string(o.n_threads) + " threads are more than " +
+                              std::to_string(most_threads) + "; choose fewer with --threads");
+    *out = new bitnet_runtime(o);
+    return {};
+  });
+}
+
+void bitnet_runtime_close(bitnet_runtime* runtime) {
+  delete runtime;
+}
+
+bitnet_status bitnet_runtime_select(bitnet_runtime* runtime, bitnet_error* err) {
+  return guarded(err, "bitnet_runtime_select", [&]() -> bitnet::result<void> {
+    if (runtime == nullptr) return missing("runtime");
+    auto chosen = runtime->choose();
+    if (!chosen) return std::unexpected(chosen.error());
+    return {};
+  });
+}
+
+bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out, uint64_t capacity,
+                                            uint64_t* needed) {
+  return guarded(nullptr, "bitnet_runtime_selection_line", [&]() -> bitnet::result<void> {
+    if (runtime == nullptr) return missing("runtime");
+    const std::lock_guard lock(runtime->turn);
+    return bitnet::api::give_text(runtime->report.line(), out, capacity, needed);
+  });
+}
+
+bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t capacity,
+                                    uint64_t* needed) {
+  return guarded(nullptr, "bitnet_runtime_report", [&]() -> bitnet::result<void> {
+    if (runtime == nullptr) return missing("runtime");
+    const std::lock_guard lock(runtime->turn);
+    if (!runtime->probed_all) runtime->registry.probe_all(runtime->report);
+    runtime->probed_all = true;
+    return bitnet::api::give_text(runtime->report.json(), out, capacity, needed);
+  });
+}

@@ -1,0 +1,199 @@
+#include "session/session.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "api/edge.hpp"
+#include "api/objects.hpp"
+#include "generate/generate.hpp"
+#include "program/graph.hpp"
+
+namespace {
+
+using bitnet::api::guarded;
+using bitnet::api::missing;
+
+bitnet::result<uint32_t> kv_dtype(uint32_t kv) {
+  if (kv == BITNET_KV_F16) return BITNET_DTYPE_F16;
+  if (kv == BITNET_KV_F32) return BITNET_DTYPE_F32;
+  return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                      "the KV type must be BITNET_KV_F16 or BITNET_KV_F32");
+}
+
+const char* dtype_name(uint32_t dtype) {
+  return dtype == BITNET_DTYPE_F32 ? "f32" : "f16";
+}
+
+}  // namespace
+
+bitnet_session::~bitnet_session() {
+  session.reset();
+  if (cancel_token != 0) model->runtime->services.forget(cancel_token);
+}
+
+void bitnet_session_defaults(bitnet_session_options* options) {
+  *options = {};
+  options->struct_size = sizeof *options;
+}
+
+bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_options* options,
+                                  bitnet_session** out, bitnet_error* err) {
+  return guarded(err, "bitnet_session_open", [&]() -> bitnet::result<void> {
+    if (model == nullptr || out == nullptr) return missing("model or out");
+    if (!model->engine)
+      return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                          "the model was opened with vocabulary_only: it cannot compute");
+    const auto o = bitnet::api::take_options(options, bitnet_session_defaults);
+    bitnet::session::session_options so;
+    so.n_context = o.n_context;
+    so.n_batch = o.n_batch;
+    auto k = kv_dtype(o.kv_k);
+    auto v = kv_dtype(o.kv_v);
+    if (!k) return std::unexpected(k.error());
+    if (!v) return std::unexpected(v.error());
+    so.dtype_k = *k;
+    so.dtype_v = *v;
+    so.deterministic = o.deterministic != 0;
+    so.profile = o.profile != 0;
+    auto handle = std::make_unique<bitnet_session>(model);
+    handle->cancel_token = model->runtime->services.follow(handle->cancelled);
+    auto session = bitnet::session::session::open(*model->engine, so, handle->cancel_token);
+    if (!session) return std::unexpected(session.error());
+    handle->session = std::move(*session);
+    *out = handle.release();
+    return {};
+  });
+}
+
+void bitnet_session_close(bitnet_session* session) {
+  delete session;
+}
+
+bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* ids, uint64_t n,
+                                  uint32_t all_rows, float* logits, uint64_t capacity,
+                                  bitnet_error* err) {
+  return guarded(err, "bitnet_session_eval", [&]() -> bitnet::result<void> {
+    if (session == nullptr || (ids == nullptr && n != 0)) return missing("session or ids");
+    session->cancelled.store(false);
+    return session->session->eval({ids, n}, all_rows != 0,
+                                  {logits, logits == nullptr ? 0 : capacity});
+  });
+}
+
+uint64_t bitnet_session_length(const bitnet_session* session) {
+  return session == nullptr ? 0 : session->session->tokens().size();
+}
+
+uint64_t bitnet_session_capacity(const bitnet_session* session) {
+  return session == nullptr ? 0 : session->session->capacity();
+}
+
+bitnet_status bitnet_session_truncate(bitnet_session* session, uint64_t n, bitnet_error* err) {
+  return guarded(err, "bitnet_session_truncate", [&]() -> bitnet::result<void> {
+    if (session == nullptr) return missing("session");
+    return session->session->truncate(n);
+  });
+}
+
+void bitnet_session_cancel(bitnet_session* session) {
+  if (session != nullptr) session->cancelled.store(true, std::memory_order_relaxed);
+}
+
+bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t capacity,
+                                    uint64_t* needed) {
+  return guarded(nullptr, "bitnet_session_report", [&]() -> bitnet::result<void> {
+    if (session == nullptr) return missing("session");
+    auto usage = session->session->report();
+    if (!usage) return std::unexpected(usage.error());
+    const auto& engine = session->session->owner();
+    nlohmann::ordered_json report = {
+        {"backend", engine.backend_name()},
+        {"device", engine.backend_name() + ":" + std::to_string(engine.choice().device_index)}};
+    report["kernels"] = nlohmann::json::array();
+    for (const bitnet_kernel_stat& k : usage->kernels) {
+      nlohmann::ordered_json entry = {{"id", std::string(k.id, strnlen(k.id, sizeof k.id))},
+                                      {"op", bitnet::program::op_name(k.op)},
+                                      {"calls", k.calls}};
+      if (k.time_ns != 0) entry["time_ns"] = k.time_ns;
+      report["kernels"].push_back(std::move(entry));
+    }
+    report["steps"] = usage->steps;
+    report["tokens"] = usage->tokens;
+    report["kv"] = {{"blocks", usage->kv_blocks},
+                    {"dtype_k", dtype_name(usage->dtype_k)},
+                    {"dtype_v", dtype_name(usage->dtype_v)},
+                    {"bytes", usage->kv_bytes}};
+    return bitnet::api::give_text(
+        report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,
+        needed);
+  });
+}
+
+void bitnet_sampling_defaults(bitnet_sampling* sampling) {
+  const bitnet::sampling::parameters p;
+  *sampling = {};
+  sampling->struct_size = sizeof *sampling;
+  sampling->temperature = p.temperature;
+  sampling->top_k = p.top_k;
+  sampling->top_p = p.top_p;
+  sampling->min_p = p.min_p;
+  sampling->repeat_penalty = p.repeat_penalty;
+  sampling->presence_penalty = p.presence_penalty;
+  sampling->frequency_penalty = p.frequency_penalty;
+  sampling->repeat_last_n = p.repeat_last_n;
+}
+
+bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* prompt,
+                              uint64_t n_prompt, const bitnet_generation* options,
+                              bitnet_generation_result* out, bitnet_error* err) {
+  return guarded(err, "bitnet_generate", [&]() -> bitnet::result<void> {
+    if (session == nullptr || (prompt == nullptr && n_prompt != 0) || out == nullptr)
+      return missing("session, prompt or out");
+    const auto o = bitnet::api::take_options<bitnet_generation>(options, [](bitnet_generation* d) {
+      *d = {};
+      d->struct_size = sizeof *d;
+      d->max_tokens = -1;
+    });
+    const auto s = bitnet::api::take_options(o.sampling, bitnet_sampling_defaults);
+
+    bitnet::generate::options g;
+    g.max_tokens = o.max_tokens < 0 ? -1 : o.max_tokens;
+    g.sampling.seed = s.seed;
+    g.sampling.temperature = s.temperature;
+    g.sampling.top_k = s.top_k;
+    g.sampling.top_p = s.top_p;
+    g.sampling.min_p = s.min_p;
+    g.sampling.repeat_penalty = s.repeat_penalty;
+    g.sampling.presence_penalty = s.presence_penalty;
+    g.sampling.frequency_penalty = s.frequency_penalty;
+    g.sampling.repeat_last_n = s.repeat_last_n;
+    for (uint32_t i = 0; i < s.n_logit_bias; ++i)
+      g.sampling.logit_bias.emplace_back(s.logit_bias[i].token, s.logit_bias[i].bias);
+    g.ignore_end = s.ignore_eos != 0;
+    for (uint32_t i = 0; i < o.n_stop_strings; ++i)
+      g.stop_strings.emplace_back(o.stop_strings[i].data, o.stop_strings[i].size);
+    g.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
+    if (o.text != nullptr)
+      g.text = [&o](std::string_view text) {
+        return o.text(o.text_user, {text.data(), text.size()}) == 0;
+      };
+    g.cancelled = &session->cancelled;
+    session->cancelled.store(false);
+
+    auto done = bitnet::generate::run(*session->session, {prompt, n_prompt}, g);
+    if (!done) return std::unexpected(done.error());
+    if (o.out_tokens != nullptr)
+      std::copy_n(done->tokens.begin(), std::min<uint64_t>(o.out_capacity, done->tokens.size()),
+                  o.out_tokens);
+    bitnet_generation_result r{};
+    r.stop_reason = done->stop_reason;
+    r.n_prompt = done->n_prompt;
+    r.n_generated = done->tokens.size();
+    r.prompt_ns = done->prompt_ns;
+    r.generate_ns = done->generate_ns;
+    r.stop_index = done->stop_index;
+    const uint32_t size = out->struct_size;
+    r.struct_size = size;
+    std::memcpy(out, &r, std::min<std::size_t>(size, sizeof r));
+    return {};
+  });
+}

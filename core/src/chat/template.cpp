@@ -1,0 +1,104 @@
+#include "chat/template.hpp"
+
+#include <array>
+#include <cctype>
+
+namespace bitnet::chat {
+namespace {
+
+// How one form writes a conversation: begin, then per message before(role) content after(role),
+// then answer.
+struct form {
+  std::string_view name;
+  std::string_view begin;
+  struct turn {
+    std::string_view before, after;
+  } system, user, assistant;
+  std::string_view answer;
+};
+
+constexpr std::array forms = {
+    form{"bitnet",
+         "<|begin_of_text|>",
+         {"System: ", "<|eot_id|>"},
+         {"User: ", "<|eot_id|>"},
+         {"Assistant: ", "<|eot_id|>"},
+         "Assistant: "},
+    form{"llama3",
+         "<|begin_of_text|>",
+         {"<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"},
+         {"<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|>"},
+         {"<|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>"},
+         "<|start_header_id|>assistant<|end_header_id|>\n\n"},
+    form{"chatml",
+         "",
+         {"<|im_start|>system\n", "<|im_end|>\n"},
+         {"<|im_start|>user\n", "<|im_end|>\n"},
+         {"<|im_start|>assistant\n", "<|im_end|>\n"},
+         "<|im_start|>assistant\n"},
+    form{"falcon3",
+         "",
+         {"<|system|>\n", "\n"},
+         {"<|user|>\n", "\n"},
+         {"<|assistant|>\n", "\n"},
+         "<|assistant|>\n"},
+    form{"instruct", "", {"System: ", "\n\n"}, {"Q: ", "\n"}, {"A: ", "\n\n"}, "A:"},
+    form{"raw", "", {"", ""}, {"", ""}, {"", ""}, ""},
+};
+
+std::string_view trimmed(std::string_view text) {
+  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  while (!text.empty() && space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+std::string names() {
+  std::string out = "auto";
+  for (const form& f : forms) out.append(", ").append(f.name);
+  return out;
+}
+
+std::string_view guess(const tokenizer::tokenizer& tokens) {
+  const std::string_view jinja = tokens.chat_template();
+  const auto mentions = [&](std::string_view text) {
+    return jinja.find(text) != std::string_view::npos;
+  };
+  if (mentions("<|im_start|>")) return "chatml";
+  if (mentions("<|start_header_id|>")) return "llama3";
+  if (mentions("<|assistant|>")) return "falcon3";
+  if (mentions("BITNETAssistant") || mentions("<|eot_id|>")) return "bitnet";
+  // No template in the file: the vocabulary's own control tokens tell.
+  if (tokens.find("<|im_start|>")) return "chatml";
+  if (tokens.find("<|eot_id|>")) return tokens.find("<|start_header_id|>") ? "llama3" : "bitnet";
+  if (tokens.find("<|assistant|>")) return "falcon3";
+  return "instruct";
+}
+
+result<std::string> format(std::string_view name, const tokenizer::tokenizer& tokens,
+                           std::span<const message> messages) {
+  if (name.empty() || name == "auto") name = guess(tokens);
+  for (const form& f : forms) {
+    if (f.name != name) continue;
+    std::string out(f.begin);
+    for (const message& m : messages) {
+      const form::turn* turn = m.role == "system"      ? &f.system
+                               : m.role == "user"      ? &f.user
+                               : m.role == "assistant" ? &f.assistant
+                                                       : nullptr;
+      if (turn == nullptr)
+        return fail(BITNET_INVALID_ARGUMENT,
+                    "role '" + std::string(m.role) + "' is not one of system, user, assistant");
+      out.append(turn->before)
+          .append(name == "raw" ? m.content : trimmed(m.content))
+          .append(turn->after);
+    }
+    return out.append(f.answer);
+  }
+  return fail(BITNET_INVALID_ARGUMENT,
+              "chat template '" + std::string(name) + "' is not known; there are " + names());
+}
+
+}  // namespace bitnet::chat
