@@ -1,0 +1,144 @@
+#include "gguf/file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <optional>
+
+#include "gguf/text.hpp"
+
+namespace bitnet::gguf {
+namespace {
+
+constexpr uint64_t most_shards = 99999;  // five digits in the file name
+
+struct split {
+  uint64_t number = 0;  // from 0
+  uint64_t count = 1;
+  std::optional<int64_t> tensors;  // of all shards together
+};
+
+result<split> read_split(const container& c) {
+  const auto number = c.integer("split.no");
+  const auto count = c.integer("split.count");
+  const auto tensors = c.integer("split.tensors.count");
+  for (const auto* r : {&number, &count, &tensors})
+    if (!*r) return std::unexpected(r->error());
+  split s;
+  if (const auto n = count->value_or(1); n > 1) {
+    const auto at = number->value_or(-1);
+    if (std::cmp_greater(n, most_shards) || at < 0 || at >= n)
+      return fail(BITNET_BAD_DATA, say("claims to be part ", at, " (from 0) of ", n,
+                                       "; expected at most ", most_shards, " parts"));
+    s = {.number = static_cast<uint64_t>(at),
+         .count = static_cast<uint64_t>(n),
+         .tensors = *tensors};
+  }
+  return s;
+}
+
+// "-00001-of-00003.gguf"; `number` from 0.
+std::string suffix(uint64_t number, uint64_t count) {
+  std::array<char, 64> text{};
+  const int n = std::snprintf(text.data(), text.size(), "-%05llu-of-%05llu.gguf",
+                              static_cast<unsigned long long>(number + 1),
+                              static_cast<unsigned long long>(count));
+  return {text.data(), static_cast<size_t>(n)};
+}
+
+}  // namespace
+
+result<file> file::open(const std::filesystem::path& path, shards which) {
+  auto mapped = mapping::open(path);
+  if (!mapped) return pass_on(std::move(mapped), quote(path.native()));
+  auto parsed = container::parse(mapped->bytes());
+  if (!parsed) return pass_on(std::move(parsed), quote(path.native()));
+  file f;
+  f.mappings_.push_back(std::move(*mapped));
+  f.containers_.push_back(std::move(*parsed));
+  auto part = read_split(f.metadata());
+  if (!part) return pass_on(std::move(part), quote(path.native()));
+  if (which == shards::all && part->count > 1)
+    if (auto ok = f.add_shards(part->count); !ok)
+      return pass_on(std::move(ok), quote(path.native()));
+  if (auto ok = f.collect(); !ok) return pass_on(std::move(ok), quote(path.native()));
+  return f;
+}
+
+result<file> file::view(std::span<const std::byte> bytes) {
+  auto parsed = container::parse(bytes);
+  if (!parsed) return std::unexpected(parsed.error());
+  file f;
+  f.containers_.push_back(std::move(*parsed));
+  if (auto ok = f.collect(); !ok) return std::unexpected(ok.error());
+  return f;
+}
+
+result<void> file::add_shards(uint64_t count) {
+  const auto first = read_split(metadata());
+  const std::filesystem::path& path = mappings_.front().path();
+  const std::string name = path.filename().native();
+  const std::string own = suffix(first->number, count);
+  if (!name.ends_with(own))
+    return fail(BITNET_BAD_DATA,
+                say("is part ", first->number + 1, " of ", count, ", so its name should end in ",
+                    own, "; give all parts their original names"));
+  const std::string stem = name.substr(0, name.size() - own.size());
+  if (first->number != 0)
+    return fail(BITNET_BAD_DATA, say("is part ", first->number + 1, " of ", count,
+                                     "; open the first, ", quote(stem + suffix(0, count))));
+  for (uint64_t i = 1; i < count; ++i) {
+    const auto beside = path.parent_path() / (stem + suffix(i, count));
+    const std::string which = say("part ", i + 1, " of ", count, ", ", quote(beside.native()));
+    auto mapped = mapping::open(beside);
+    if (!mapped) return pass_on(std::move(mapped), which);
+    auto parsed = container::parse(mapped->bytes());
+    if (!parsed) return pass_on(std::move(parsed), which);
+    auto part = read_split(*parsed);
+    if (!part) return pass_on(std::move(part), which);
+    if (part->number != i || part->count != count)
+      return fail(BITNET_BAD_DATA, say(which, " says that it is part ", part->number + 1, " of ",
+                                       part->count, "; the parts are of different models"));
+    mappings_.push_back(std::move(*mapped));
+    containers_.push_back(std::move(*parsed));
+  }
+  uint64_t found = 0;
+  for (const container& c : containers_) found += c.tensors().size();
+  if (first->tensors && !std::cmp_equal(*first->tensors, found))
+    return fail(BITNET_BAD_DATA, say("split.tensors.count is ", *first->tensors, ", but the ",
+                                     count, " parts hold ", found, " tensors; a part is damaged"));
+  return {};
+}
+
+result<void> file::collect() {
+  for (uint32_t shard = 0; shard < containers_.size(); ++shard)
+    for (const tensor_info& t : containers_[shard].tensors())
+      tensors_.push_back({.info = t, .shard = shard});
+  const auto name_of = [](const placed_tensor& t) { return t.info.name; };
+  std::ranges::sort(tensors_, {}, name_of);
+  const auto twice = std::ranges::adjacent_find(tensors_, {}, name_of);
+  if (twice != tensors_.end())
+    return fail(BITNET_BAD_DATA, say("tensor ", quote(twice->info.name), " is in two parts"));
+  return {};
+}
+
+const file::placed_tensor* file::find(std::string_view name) const {
+  const auto at = std::ranges::lower_bound(tensors_, name, {},
+                                           [](const placed_tensor& t) { return t.info.name; });
+  return at != tensors_.end() && at->info.name == name ? &*at : nullptr;
+}
+
+uint64_t file::total_bytes() const {
+  uint64_t sum = 0;
+  for (const mapping& m : mappings_) sum += m.bytes().size();
+  return sum;
+}
+
+result<void> file::check_size() const {
+  for (const mapping& m : mappings_)
+    if (auto ok = m.check_size(); !ok) return ok;
+  return {};
+}
+
+}  // namespace bitnet::gguf

@@ -1,0 +1,52 @@
+#pragma once
+// A model on disk: one GGUF file, or all shards of a split one, opened by its first.
+//
+// Shards  named <stem>-00001-of-00003.gguf and so on, beside each other; the metadata is the first
+//         one's, each has tensors of its own.
+// Errors  those of mapping and container, and BITNET_NOT_FOUND for a missing shard; messages begin
+//         with the file's path.
+// Source  formats.md 13.3.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gguf/container.hpp"
+#include "gguf/mapping.hpp"
+
+namespace bitnet::gguf {
+
+class file {
+ public:
+  enum class shards : uint8_t { all, first };  // first: metadata is enough
+  static result<file> open(const std::filesystem::path& path, shards which = shards::all);
+  // A whole unsplit file in memory that the caller keeps alive.
+  static result<file> view(std::span<const std::byte> bytes);
+
+  struct placed_tensor {
+    tensor_info info;
+    uint32_t shard = 0;  // index of containers()
+  };
+
+  [[nodiscard]] const container& metadata() const { return containers_.front(); }
+  [[nodiscard]] std::span<const container> containers() const { return containers_; }
+  [[nodiscard]] std::span<const mapping> mappings() const { return mappings_; }  // empty for a view
+  [[nodiscard]] std::span<const placed_tensor> tensors() const { return tensors_; }
+  [[nodiscard]] const placed_tensor* find(std::string_view name) const;  // nullptr: not there
+  [[nodiscard]] uint64_t total_bytes() const;
+  // Whether every mapped file still has the size that was checked.
+  [[nodiscard]] result<void> check_size() const;
+
+ private:
+  result<void> add_shards(uint64_t count);
+  result<void> collect();
+
+  std::vector<mapping> mappings_;
+  std::vector<container> containers_;
+  std::vector<placed_tensor> tensors_;  // sorted by name
+};
+
+}  // namespace bitnet::gguf

@@ -1,0 +1,81 @@
+#include "gguf/mapping.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "gguf/text.hpp"
+
+namespace bitnet::gguf {
+namespace {
+
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
+
+}  // namespace
+
+result<mapping> mapping::open(const std::filesystem::path& path) {
+  mapping m;
+  m.path_ = path;
+  // Without O_NONBLOCK a named pipe would make us wait for a writer.
+  m.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (m.descriptor_ < 0) {
+    const int error = errno;
+    const std::string advice = error == ENOENT   ? "check the path of the model"
+                               : error == EACCES ? "check who may read it"
+                                                 : "check the file";
+    return fail(BITNET_NOT_FOUND, say("cannot be opened: ", reason(error), "; ", advice));
+  }
+  struct stat info{};
+  if (fstat(m.descriptor_, &info) != 0)
+    return fail(BITNET_NOT_FOUND, say("cannot be examined: ", reason(errno)));
+  if (S_ISDIR(info.st_mode))
+    return fail(BITNET_BAD_DATA, "is a directory; name the .gguf file inside it");
+  if (!S_ISREG(info.st_mode))
+    return fail(BITNET_BAD_DATA, "is not a regular file; expected a .gguf file on disk");
+  if (info.st_size <= 0)
+    return fail(BITNET_BAD_DATA, "is empty; expected a GGUF model: download it again");
+  const auto size = static_cast<size_t>(info.st_size);
+  void* at = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, m.descriptor_, 0);
+  if (at == MAP_FAILED)
+    return fail(errno == ENOMEM ? BITNET_OUT_OF_MEMORY : BITNET_NOT_FOUND,
+                say("cannot be mapped (", size, " bytes): ", reason(errno)));
+  m.bytes_ = {static_cast<const std::byte*>(at), size};
+  return m;
+}
+
+mapping::mapping(mapping&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      bytes_(std::exchange(other.bytes_, {})) {}
+
+mapping& mapping::operator=(mapping&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+mapping::~mapping() {
+  if (!bytes_.empty())
+    munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());  // as it came from mmap
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+result<void> mapping::check_size() const {
+  struct stat info{};
+  if (fstat(descriptor_, &info) != 0 || std::cmp_not_equal(info.st_size, bytes_.size()))
+    return fail(BITNET_BAD_DATA,
+                say(quote(path_.native()), " had ", bytes_.size(),
+                    " bytes when it was opened and has ", static_cast<int64_t>(info.st_size),
+                    " now: it was changed while in use; load the model again"));
+  return {};
+}
+
+}  // namespace bitnet::gguf

@@ -1,0 +1,271 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "gguf/text.hpp"
+#include "model/read.hpp"
+
+namespace bitnet::model {
+namespace {
+
+using gguf::quote;
+using gguf::say;
+
+std::unexpected<failure> bad(std::string message) {
+  return fail(BITNET_BAD_DATA, std::move(message));
+}
+
+// Lower case without punctuation: the same name is spelled bitnet-b1.58, bitnet-b158, BitNet_b1_58.
+std::string plain(std::string_view name) {
+  std::string out;
+  for (const char c : name)
+    if (c >= 'A' && c <= 'Z')
+      out += static_cast<char>(c - 'A' + 'a');
+    else if (c != '-' && c != '_' && c != '.' && c != ' ')
+      out += c;
+  return out;
+}
+
+constexpr int64_t exact_in_float = int64_t{1} << 24;  // positions are multiplied as float32
+constexpr int64_t exact_in_sum =
+    (int64_t{1} << 23) - 1;  // int8 products that an int32 sum can hold
+
+// What a count must lie between, and why it may not be more.
+struct range {
+  int64_t least, most;
+  std::string_view because;
+};
+constexpr range contexts{1, exact_in_float, "positions beyond it are not exact in float32"};
+constexpr range widths{1, exact_in_sum, "longer rows could overflow an int32 sum"};
+constexpr range counts{1, 65535, "no model comes near"};
+
+// Reads <architecture>.<name> keys; after the first failure every answer is a zero.
+class keys {
+ public:
+  keys(const gguf::container& metadata, std::string architecture)
+      : metadata_(metadata), prefix_(std::move(architecture) + ".") {}
+
+  [[nodiscard]] const std::optional<failure>& first_failure() const { return failure_; }
+  [[nodiscard]] std::string name(std::string_view key) const { return prefix_ + std::string(key); }
+  [[nodiscard]] bool has(std::string_view key) const {
+    return metadata_.find(name(key)) != nullptr;
+  }
+
+  uint32_t count(std::string_view key, const range& within) {
+    if (!has(key))
+      return stop(say("metadata key ", quote(name(key)),
+                      " is missing; expected the file to carry it: convert the model again")),
+             0;
+    return optional_count(key, within, 0);
+  }
+
+  uint32_t optional_count(std::string_view key, const range& within, uint32_t otherwise) {
+    const gguf::value* v = metadata_.find(name(key));
+    if (v == nullptr) return otherwise;
+    std::optional<int64_t> n;
+    if (v->type != gguf::value_type::array) {
+      n = gguf::to_integer(*v);
+    } else {  // one number per layer
+      bool same = v->count > 0;
+      gguf::for_each_element(*v, [&](const gguf::value& element) {
+        const auto x = gguf::to_integer(element);
+        same = x && (!n || *n == *x);
+        n = x;
+        return same;
+      });
+      if (n && !same)
+        return stop(say("metadata key ", quote(name(key)),
+                        " differs between layers, which this "
+                        "program does not support"),
+                    BITNET_UNSUPPORTED),
+               0;
+    }
+    if (!n)
+      return stop(say("metadata key ", quote(name(key)), " should be an integer, but is of type ",
+                      name_of(v->type))),
+             0;
+    if (*n < within.least || *n > within.most)
+      return stop(say("metadata key ", quote(name(key)), " is ", *n, "; expected ", within.least,
+                      " to ", within.most, *n > within.most ? ": " : "",
+                      *n > within.most ? within.because : "")),
+             0;
+    return static_cast<uint32_t>(*n);
+  }
+
+  // A finite number above zero.
+  std::optional<float> positive(std::string_view key) {
+    auto x = metadata_.real(name(key));
+    if (!x) {
+      if (!failure_) failure_ = std::move(x.error());
+      return std::nullopt;
+    }
+    if (!*x) return std::nullopt;
+    const auto as_float = static_cast<float>(**x);
+    if (std::isfinite(as_float) && as_float > 0) return as_float;
+    stop(say("metadata key ", quote(name(key)),
+             " is not a finite number above zero; the file is damaged"));
+    return std::nullopt;
+  }
+
+  std::string text(std::string_view key) {
+    auto x = metadata_.text(name(key));
+    if (x) return std::string(x->value_or(""));
+    if (!failure_) failure_ = std::move(x.error());
+    return {};
+  }
+
+  void stop(std::string message, bitnet_status status = BITNET_BAD_DATA) {
+    if (!failure_) failure_ = failure{status, std::move(message)};
+  }
+
+ private:
+  const gguf::container& metadata_;
+  std::string prefix_;
+  std::optional<failure> failure_;
+};
+
+// Keys of relatives of the llama graph that change what it computes, with the value that does not.
+struct foreign_key {
+  std::string_view name;
+  double neutral;
+};
+constexpr std::array foreign_keys = {
+    foreign_key{"expert_count", 0},
+    foreign_key{"expert_used_count", 0},
+    foreign_key{"attention.sliding_window", 0},
+    foreign_key{"logit_scale", 1},
+    foreign_key{"embedding_scale", 1},
+    foreign_key{"residual_scale", 1},
+    foreign_key{"attention.scale", 0},
+    foreign_key{"attention.clamp_kqv", 0},
+    foreign_key{"attn_logit_softcapping", 0},
+    foreign_key{"final_logit_softcapping", 0},
+    foreign_key{"attention.max_alibi_bias", 0},
+};
+
+result<void> check_foreign(const gguf::container& metadata, const keys& in) {
+  for (const foreign_key& key : foreign_keys) {
+    const auto x = metadata.real(in.name(key.name));
+    if (!x) return std::unexpected(x.error());
+    if (x->value_or(key.neutral) != key.neutral)
+      return fail(BITNET_UNSUPPORTED,
+                  say("metadata key ", quote(in.name(key.name)),
+                      " asks for something that this program does not compute"));
+  }
+  for (const auto& [name, neutral] :
+       {std::pair{"attention.causal", true}, {"use_parallel_residual", false}}) {
+    const auto x = metadata.boolean(in.name(name));
+    if (!x) return std::unexpected(x.error());
+    if (x->value_or(neutral) != neutral)
+      return fail(BITNET_UNSUPPORTED,
+                  say("metadata key ", quote(in.name(name)),
+                      " asks for something that this program does not compute"));
+  }
+  return {};
+}
+
+float rope_scale(keys& in) {
+  const std::string kind = in.text("rope.scaling.type");
+  if (!kind.empty() && kind != "linear" && kind != "none")
+    in.stop(say("metadata key ", quote(in.name("rope.scaling.type")), " is ", quote(kind),
+                "; this program supports 'none' and 'linear'"),
+            BITNET_UNSUPPORTED);
+  if (kind == "none") return 1;
+  // The second is an older name of the first; llama.cpp writes 0 for "no scaling".
+  for (const std::string_view key : {"rope.scaling.factor", "rope.scale_linear"})
+    if (in.has(key)) return 1 / in.positive(key).value_or(1);
+  return 1;
+}
+
+activation gate_of(std::string_view architecture, family which, std::string_view vocabulary) {
+  if (which == family::llama) return activation::silu;
+  const std::string name = plain(architecture);
+  if (name == "bitnet") return activation::silu;
+  if (name == "bitnet25") return activation::relu2;
+  // bitnet-b1.58 names both kinds; only the SiLU ones have an SPM vocabulary. formats.md 12.4.
+  return vocabulary == "gpt2" ? activation::relu2 : activation::silu;
+}
+
+result<void> check_heads(hyperparameters& h, keys& in) {
+  const auto n_heads = h.n_heads;
+  if (n_heads % h.n_kv_heads != 0)
+    return bad(say("the model has ", n_heads, " heads and ", h.n_kv_heads,
+                   " key/value heads; expected a multiple"));
+  if (!in.has("attention.key_length") && h.n_embedding % n_heads != 0)
+    return bad(say("the embedding of ", h.n_embedding, " does not divide into ", n_heads,
+                   " heads, and there is no ", in.name("attention.key_length")));
+  h.head_dim = in.optional_count("attention.key_length", counts, h.n_embedding / n_heads);
+  const uint32_t value_dim = in.optional_count("attention.value_length", counts, h.head_dim);
+  h.rope_dims = in.optional_count("rope.dimension_count", counts, h.head_dim);
+  if (in.first_failure()) return std::unexpected(*in.first_failure());
+  if (value_dim != h.head_dim)
+    return fail(BITNET_UNSUPPORTED, say("keys of ", h.head_dim, " and values of ", value_dim,
+                                        " elements per head; this program needs them equal"));
+  if (h.head_dim % 2 != 0)
+    return bad(say("the head size ", h.head_dim, " is odd; RoPE needs pairs"));
+  if (h.rope_dims % 2 != 0 || h.rope_dims > h.head_dim)
+    return bad(say("metadata key ", quote(in.name("rope.dimension_count")), " is ", h.rope_dims,
+                   "; expected an even number up to the head size ", h.head_dim));
+  if (uint64_t{n_heads} * h.head_dim > exact_in_sum)
+    return bad(say(n_heads, " heads of ", h.head_dim, ": ", widths.because));
+  return {};
+}
+
+}  // namespace
+
+std::optional<family> family_of(std::string_view architecture) {
+  const std::string name = plain(architecture);
+  constexpr std::array<std::string_view, 4> bitnets = {"bitnet", "bitnet25", "bitnetb158",
+                                                       "bitnet158"};
+  if (std::ranges::find(bitnets, name) != bitnets.end()) return family::bitnet;
+  if (name == "llama") return family::llama;
+  return std::nullopt;
+}
+
+result<hyperparameters> read_hyperparameters(const gguf::container& metadata, uint64_t n_tokens,
+                                             const load_options& options) {
+  const auto architecture = metadata.text("general.architecture");
+  const auto name = metadata.text("general.name");
+  const auto vocabulary = metadata.text("tokenizer.ggml.model");
+  for (const auto* r : {&architecture, &name, &vocabulary})
+    if (!*r) return std::unexpected(r->error());
+  if (!*architecture)
+    return bad("metadata key 'general.architecture' is missing; is this a model?");
+  const auto which = family_of(**architecture);
+  if (!which)
+    return fail(BITNET_UNSUPPORTED,
+                say("architecture ", quote(**architecture),
+                    "; this program runs bitnet, bitnet-25, bitnet-b1.58 and llama"));
+  hyperparameters h;
+  h.architecture = **architecture;
+  h.name = name->value_or("");
+  keys in(metadata, h.architecture);
+  h.n_context = in.count("context_length", contexts);
+  h.n_embedding = in.count("embedding_length", widths);
+  h.n_layers = in.count("block_count", counts);
+  h.n_feed_forward = in.count("feed_forward_length", widths);
+  h.n_heads = in.count("attention.head_count", counts);
+  h.n_kv_heads = in.optional_count("attention.head_count_kv", counts, h.n_heads);
+  h.n_vocab = in.optional_count("vocab_size", {1, INT32_MAX, "token ids have 32 bits"},
+                                static_cast<uint32_t>(std::min<uint64_t>(n_tokens, INT32_MAX)));
+  h.rope_base = in.positive("rope.freq_base").value_or(h.rope_base);
+  h.rope_scale = rope_scale(in);
+  const auto epsilon = in.positive("attention.layer_norm_rms_epsilon");
+  if (!epsilon)
+    in.stop(say("metadata key ", quote(in.name("attention.layer_norm_rms_epsilon")),
+                " is missing; expected the file to carry it: convert the model again"));
+  if (in.first_failure()) return std::unexpected(*in.first_failure());
+  h.rms_epsilon = *epsilon;
+  if (h.n_vocab != n_tokens)
+    return bad(say("metadata key ", quote(in.name("vocab_size")), " is ", h.n_vocab,
+                   ", but the tokenizer has ", n_tokens, " tokens"));
+  if (auto ok = check_heads(h, in); !ok) return std::unexpected(ok.error());
+  if (auto ok = check_foreign(metadata, in); !ok) return std::unexpected(ok.error());
+  h.sub_norms = *which == family::bitnet;
+  h.rope_neox = *which == family::bitnet;
+  h.gate = options.gate.value_or(gate_of(h.architecture, *which, vocabulary->value_or("")));
+  return h;
+}
+
+}  // namespace bitnet::model

@@ -1,0 +1,288 @@
+#include "model/read.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "gguf/bytes.hpp"
+#include "gguf/text.hpp"
+#include "gguf/types.hpp"
+
+namespace bitnet::model {
+namespace {
+
+using gguf::quote;
+using gguf::say;
+
+constexpr uint64_t largest_piece = uint64_t{4} << 20;  // bytes, of model::stream_weight
+constexpr uintptr_t alias_alignment = 32;              // of weight::alias
+
+std::unexpected<failure> bad(std::string message) {
+  return fail(BITNET_BAD_DATA, std::move(message));
+}
+
+// Takes tensors by name out of the file, and knows at the end which ones nobody took.
+class builder {
+ public:
+  builder(loaded& to, const load_options& options)
+      : to_(to), options_(options), taken_(to.file.tensors().size(), false) {}
+
+  [[nodiscard]] bool has(const std::string& name) const { return to_.file.find(name) != nullptr; }
+
+  // A norm's factors or RoPE's divisors, delivered as F32.
+  result<uint32_t> vector(const std::string& name, uint64_t k) {
+    const auto from = take(name, k, 1);
+    if (!from) return std::unexpected(from.error());
+    return add(name, *from, formats::understand_vector(*from), 1);
+  }
+
+  // A matrix that may be ternary or dense.
+  result<uint32_t> matrix(const std::string& name, uint64_t k, uint64_t m) {
+    auto from = take(name, k, m);
+    if (!from) return std::unexpected(from.error());
+    const auto sibling = [&](const char* suffix) { return has(name + suffix); };
+    from->scale_sibling =
+        sibling("_scale") || sibling(".scale") || sibling("_scales") || sibling(".scales");
+    return add(name, *from, formats::understand(*from), 2);
+  }
+
+  // A linear layer: a matrix whose scales are multiplied by <name>.scale if the file has it.
+  result<uint32_t> linear(const std::string& name, uint64_t k, uint64_t m) {
+    auto index = matrix(name + ".weight", k, m);
+    const std::string scale_name = name + ".scale";
+    if (!index || !has(scale_name)) return index;
+    const auto from = take(scale_name, 1, 1);
+    if (!from) return std::unexpected(from.error());
+    if (from->type != gguf::type::f32)
+      return fail(BITNET_UNSUPPORTED, say("tensor ", quote(scale_name), " has type ",
+                                          gguf::type_name(from->type), "; expected F32"));
+    weight& w = to_.weights[*index];
+    if (w.format != BITNET_FORMAT_TERNARY2)
+      return fail(BITNET_UNSUPPORTED, say("tensor ", quote(scale_name), " scales ", quote(w.name),
+                                          " of type ", gguf::type_name(w.source_type),
+                                          "; only ternary weights can have a scale tensor"));
+    const auto factor = gguf::load<float>(from->bytes);
+    for (float& s : w.scales) {
+      s *= factor;
+      if (!std::isfinite(s))
+        return bad(say("tensor ", quote(scale_name), " makes a scale that is not a finite number"));
+    }
+    return index;
+  }
+
+  // What nobody took would be part of a different computation.
+  [[nodiscard]] result<void> check_all_taken() const {
+    const auto left = std::ranges::find(taken_, false);
+    if (left == taken_.end()) return {};
+    const auto& t = to_.file.tensors()[static_cast<size_t>(left - taken_.begin())].info;
+    return fail(BITNET_UNSUPPORTED,
+                say("tensor ", quote(t.name), " has no place in the graph of architecture ",
+                    quote(to_.shape.architecture), "; computing without it would give wrong text"));
+  }
+
+ private:
+  result<formats::source> take(const std::string& name, uint64_t k, uint64_t m) {
+    const auto* found = to_.file.find(name);
+    if (found == nullptr)
+      return bad(say("tensor ", quote(name),
+                     " is missing; the file is incomplete or of another architecture"));
+    taken_[static_cast<size_t>(found - to_.file.tensors().data())] = true;
+    const gguf::tensor_info& t = found->info;
+    if (t.ne != std::array<uint64_t, 4>{k, m, 1, 1})
+      return bad(say("tensor ", quote(name), " has shape ", shape_text(t),
+                     "; the metadata asks for [", k, m == 1 ? "" : say(", ", m), "]"));
+    return formats::source{.type = t.type,
+                           .k = k,
+                           .m = m,
+                           .bytes = t.bytes,
+                           .alignment = to_.file.containers()[found->shard].alignment(),
+                           .i2s_layout = options_.i2s_layout};
+  }
+
+  static std::string shape_text(const gguf::tensor_info& t) {
+    std::string out = "[";
+    for (uint32_t d = 0; d < t.rank; ++d) out += say(d == 0 ? "" : ", ", t.ne[d]);
+    return out + "]";
+  }
+
+  result<uint32_t> add(const std::string& name, const formats::source& from,
+                       result<formats::reading> understood, uint32_t rank) {
+    if (!understood) return pass_on(std::move(understood), say("tensor ", quote(name)));
+    weight w;
+    w.name = name;
+    w.format = understood->format;
+    w.rank = rank;
+    w.ne[0] = static_cast<int64_t>(from.k);
+    w.ne[1] = static_cast<int64_t>(from.m);
+    w.data_bytes = understood->data_bytes;
+    w.scale_group = understood->scale_group;
+    w.scales = std::move(understood->scales);
+    w.source_type = from.type;
+    if (understood->verbatim &&
+        reinterpret_cast<uintptr_t>(from.bytes.data()) % alias_alignment == 0)
+      w.alias = from.bytes.first(w.data_bytes);
+    to_.weights.push_back(std::move(w));
+    to_.sources.push_back(from);
+    to_.readings.push_back(std::move(*understood));
+    return static_cast<uint32_t>(to_.weights.size() - 1);
+  }
+
+  loaded& to_;
+  const load_options& options_;
+  std::vector<bool> taken_;  // file.tensors(), same index
+};
+
+// One member of struct layer and where it comes from.
+struct part {
+  uint32_t layer::* index;
+  const char* name;
+  bool is_norm;
+  uint64_t k;
+  uint64_t m;
+};
+
+std::vector<part> parts_of(const hyperparameters& h) {
+  const uint64_t embedding = h.n_embedding;
+  const uint64_t heads = uint64_t{h.n_heads} * h.head_dim;
+  const uint64_t kv_heads = uint64_t{h.n_kv_heads} * h.head_dim;
+  const uint64_t feed_forward = h.n_feed_forward;
+  std::vector<part> parts = {
+      {&layer::attn_norm, "attn_norm", true, embedding, 1},
+      {&layer::attn_q, "attn_q", false, embedding, heads},
+      {&layer::attn_k, "attn_k", false, embedding, kv_heads},
+      {&layer::attn_v, "attn_v", false, embedding, kv_heads},
+      {&layer::attn_output, "attn_output", false, heads, embedding},
+      {&layer::ffn_norm, "ffn_norm", true, embedding, 1},
+      {&layer::ffn_gate, "ffn_gate", false, embedding, feed_forward},
+      {&layer::ffn_up, "ffn_up", false, embedding, feed_forward},
+      {&layer::ffn_down, "ffn_down", false, feed_forward, embedding},
+  };
+  if (h.sub_norms) {
+    parts.push_back({&layer::attn_sub_norm, "attn_sub_norm", true, heads, 1});
+    parts.push_back({&layer::ffn_sub_norm, "ffn_sub_norm", true, feed_forward, 1});
+  }
+  return parts;
+}
+
+result<void> read_layers(loaded& to, builder& tensors) {
+  const std::vector<part> parts = parts_of(to.shape);
+  if (to.shape.n_layers > to.file.tensors().size() / parts.size())
+    return bad(say("the metadata asks for ", to.shape.n_layers, " layers of ", parts.size(),
+                   " tensors, the file has ", to.file.tensors().size(), " tensors in all"));
+  for (uint32_t n = 0; n < to.shape.n_layers; ++n) {
+    layer l{};
+    for (const part& p : parts) {
+      const std::string name = say("blk.", n, ".", p.name);
+      const auto index =
+          p.is_norm ? tensors.vector(name + ".weight", p.k) : tensors.linear(name, p.k, p.m);
+      if (!index) return std::unexpected(index.error());
+      l.*p.index = *index;
+    }
+    if (!to.shape.sub_norms) l.attn_sub_norm = l.ffn_sub_norm = no_weight;
+    to.layers.push_back(l);
+  }
+  return {};
+}
+
+result<void> read_ends(loaded& to, builder& tensors) {
+  const uint64_t embedding = to.shape.n_embedding;
+  const auto take = [](result<uint32_t> from, uint32_t& index) -> result<void> {
+    if (!from) return std::unexpected(from.error());
+    index = *from;
+    return {};
+  };
+  auto ok =
+      take(tensors.matrix("token_embd.weight", embedding, to.shape.n_vocab), to.token_embedding);
+  if (ok) ok = take(tensors.vector("output_norm.weight", embedding), to.output_norm);
+  to.output = to.token_embedding;
+  if (ok && tensors.has("output.weight"))
+    ok = take(tensors.matrix("output.weight", embedding, to.shape.n_vocab), to.output);
+  if (ok && tensors.has("rope_freqs.weight"))
+    ok = take(tensors.vector("rope_freqs.weight", to.shape.rope_dims / 2), to.rope_freqs);
+  if (!ok) return ok;
+  const weight& head = to.weights[to.output];
+  if (head.format == BITNET_FORMAT_TERNARY2)
+    return fail(
+        BITNET_UNSUPPORTED,
+        say("tensor ", quote(head.name), " of type ", gguf::type_name(head.source_type),
+            " is the output head", to.output == to.token_embedding ? " too" : "",
+            ", which this program does not compute in ternary form: convert the model with an "
+            "F16 or Q6_K output.weight"));
+  return {};
+}
+
+// Divisors of RoPE's angles.
+result<void> check_rope_freqs(const loaded& m) {
+  if (m.rope_freqs == no_weight) return {};
+  const formats::source& from = m.sources[m.rope_freqs];
+  std::vector<std::byte> as_f32(m.weights[m.rope_freqs].data_bytes);
+  auto ok = stream(m, m.rope_freqs,
+                   [&](uint64_t offset, std::span<const std::byte> bytes) -> result<void> {
+                     std::ranges::copy(bytes, as_f32.begin() + static_cast<ptrdiff_t>(offset));
+                     return {};
+                   });
+  for (uint64_t i = 0; ok && i < from.k; ++i)
+    if (gguf::load<float>(std::span(as_f32).subspan(4 * i)) <= 0)
+      return bad(say("tensor 'rope_freqs.weight': element ", i, " is not above zero"));
+  return ok;
+}
+
+}  // namespace
+
+result<loaded> read(gguf::file file, const load_options& options) {
+  loaded m{.file = std::move(file)};
+  auto vocabulary = read_vocabulary(m.file.metadata());
+  if (!vocabulary) return std::unexpected(vocabulary.error());
+  m.vocabulary = std::move(*vocabulary);
+
+  auto shape = read_hyperparameters(m.file.metadata(), m.vocabulary.tokens.size(), options);
+  if (options.vocabulary_only) {
+    // Such files may carry nothing else; what they do carry is worth telling.
+    if (shape) m.shape = std::move(*shape);
+    m.shape.architecture = m.vocabulary.architecture;
+    m.shape.n_vocab = static_cast<uint32_t>(m.vocabulary.tokens.size());
+    return m;
+  }
+  if (!shape) return std::unexpected(shape.error());
+  m.shape = std::move(*shape);
+  if (m.file.tensors().empty())
+    return bad("the file has a vocabulary but no weights; name the file of the whole model");
+
+  builder tensors(m, options);
+  auto ok = read_ends(m, tensors);
+  if (ok) ok = read_layers(m, tensors);
+  if (ok) ok = tensors.check_all_taken();
+  if (ok) ok = check_rope_freqs(m);
+  if (ok) ok = m.file.check_size();
+  if (!ok) return std::unexpected(ok.error());
+  return m;
+}
+
+result<void> stream(const loaded& from, uint32_t index, const model::sink& to) {
+  if (index >= from.weights.size())
+    return fail(BITNET_INVALID_ARGUMENT, say("weight ", index, " of ", from.weights.size()));
+  if (auto ok = from.file.check_size(); !ok) return ok;
+  const weight& w = from.weights[index];
+  const formats::source& source = from.sources[index];
+  const formats::reading& reading = from.readings[index];
+  std::vector<std::byte> piece;  // own memory per call: callers may be on several threads
+  if (!reading.verbatim) piece.resize(std::min(largest_piece, w.data_bytes));
+  for (uint64_t offset = 0; offset < w.data_bytes;) {
+    const uint64_t size = std::min(largest_piece, w.data_bytes - offset);
+    std::span<const std::byte> bytes;
+    if (reading.verbatim) {
+      bytes = source.bytes.subspan(offset, size);
+    } else {
+      const auto out = std::span(piece).first(size);
+      formats::convert(source, reading, offset, out);
+      bytes = out;
+    }
+    if (auto ok = to(offset, bytes); !ok) return ok;
+    offset += size;
+  }
+  return {};
+}
+
+}  // namespace bitnet::model

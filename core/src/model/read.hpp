@@ -1,0 +1,47 @@
+#pragma once
+// From a GGUF file to everything that class model holds but the tokenizer; usable on bytes in
+// memory.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "formats/reading.hpp"
+#include "gguf/file.hpp"
+#include "model/model.hpp"
+
+namespace bitnet::model {
+
+// hyperparameters.cpp
+enum class family : uint8_t { bitnet, llama };
+
+// nullopt: not one of ours.
+std::optional<family> family_of(std::string_view architecture);
+// Every key that the graph depends on, checked; sub_norms, gate and rope_neox by the family's rule.
+result<hyperparameters> read_hyperparameters(const gguf::container& metadata, uint64_t n_tokens,
+                                             const load_options& options);
+
+// vocabulary.cpp: copies what the file says about tokens.
+result<tokenizer::vocabulary_data> read_vocabulary(const gguf::container& metadata);
+
+// read.cpp
+struct loaded {
+  gguf::file file;
+  hyperparameters shape{};
+  tokenizer::vocabulary_data vocabulary{};
+  std::vector<weight> weights{};
+  std::vector<formats::source> sources{};    // of weights, same index
+  std::vector<formats::reading> readings{};  // of weights, same index; their scales are moved out
+  std::vector<layer> layers{};
+  uint32_t token_embedding = no_weight;
+  uint32_t output_norm = no_weight;
+  uint32_t output = no_weight;
+  uint32_t rope_freqs = no_weight;
+};
+
+result<loaded> read(gguf::file file, const load_options& options);
+result<void> stream(const loaded& from, uint32_t index, const model::sink& to);
+
+}  // namespace bitnet::model

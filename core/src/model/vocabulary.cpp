@@ -1,0 +1,110 @@
+#include <limits>
+#include <utility>
+
+#include "gguf/text.hpp"
+#include "model/read.hpp"
+
+namespace bitnet::model {
+namespace {
+
+using gguf::quote;
+using gguf::say;
+using gguf::value;
+
+// The elements of an array as T, each through `read`; empty if the key is not in the file.
+template <class T, class Read>
+result<std::vector<T>> array_of(const gguf::container& from, std::string_view key,
+                                std::string_view expected, Read read) {
+  const value* v = from.find(key);
+  std::vector<T> out;
+  if (v == nullptr) return out;
+  bool fits = v->type == gguf::value_type::array;
+  if (fits) {
+    out.reserve(v->count);
+    gguf::for_each_element(*v, [&](const value& element) {
+      auto x = read(element);
+      fits = x.has_value();
+      if (fits) out.push_back(T(*x));
+      return fits;
+    });
+  }
+  if (!fits)
+    return fail(BITNET_BAD_DATA,
+                say("metadata key ", quote(key), " should be an array of ", expected));
+  return out;
+}
+
+std::optional<int32_t> to_int32(const value& v) {
+  const auto wide = gguf::to_integer(v);
+  if (!wide || !std::in_range<int32_t>(*wide)) return std::nullopt;
+  return static_cast<int32_t>(*wide);
+}
+
+std::optional<float> to_float(const value& v) {
+  const auto wide = gguf::to_real(v);
+  if (!wide) return std::nullopt;
+  return static_cast<float>(*wide);
+}
+
+// Moves what a reading found to where it belongs; remembers the first failure.
+struct collector {
+  std::optional<failure> first;
+  template <class From, class To>
+  void take(result<From>&& from, To& to) {
+    if (from)
+      to = std::move(*from);
+    else if (!first)
+      first = std::move(from.error());
+  }
+  void take(result<std::optional<std::string_view>>&& from, std::string& to) {
+    if (!from) {
+      if (!first) first = std::move(from.error());
+    } else {
+      to = std::string(from->value_or(""));
+    }
+  }
+};
+
+}  // namespace
+
+result<tokenizer::vocabulary_data> read_vocabulary(const gguf::container& metadata) {
+  tokenizer::vocabulary_data v;
+  collector in;
+  const auto text = [&](const char* key, std::string& to) { in.take(metadata.text(key), to); };
+  const auto id = [&](const char* key, std::optional<int64_t>& to) {
+    in.take(metadata.integer(key), to);
+  };
+  const auto flag = [&](const char* key, std::optional<bool>& to) {
+    in.take(metadata.boolean(key), to);
+  };
+  text("general.architecture", v.architecture);
+  text("tokenizer.ggml.model", v.model);
+  text("tokenizer.ggml.pre", v.pre);
+  text("tokenizer.chat_template", v.chat_template);
+  id("tokenizer.ggml.bos_token_id", v.bos);
+  id("tokenizer.ggml.eos_token_id", v.eos);
+  id("tokenizer.ggml.eot_token_id", v.eot);
+  id("tokenizer.ggml.eom_token_id", v.eom);
+  id("tokenizer.ggml.unknown_token_id", v.unknown);
+  id("tokenizer.ggml.seperator_token_id", v.separator);  // the format's spelling
+  id("tokenizer.ggml.padding_token_id", v.padding);
+  flag("tokenizer.ggml.add_bos_token", v.add_bos);
+  flag("tokenizer.ggml.add_eos_token", v.add_eos);
+  flag("tokenizer.ggml.add_space_prefix", v.add_space_prefix);
+  in.take(array_of<std::string>(metadata, "tokenizer.ggml.tokens", "strings", gguf::to_string),
+          v.tokens);
+  in.take(array_of<std::string>(metadata, "tokenizer.ggml.merges", "strings", gguf::to_string),
+          v.merges);
+  in.take(array_of<float>(metadata, "tokenizer.ggml.scores", "numbers", to_float), v.scores);
+  in.take(array_of<int32_t>(metadata, "tokenizer.ggml.token_type", "32-bit integers", to_int32),
+          v.types);
+  if (in.first) return std::unexpected(*std::move(in.first));
+  if (v.model.empty() || v.tokens.empty())
+    return fail(BITNET_BAD_DATA,
+                say("the file has no tokenizer: expected the metadata key ",
+                    v.model.empty() ? "tokenizer.ggml.model" : "tokenizer.ggml.tokens",
+                    "; convert the model again together with its tokenizer"));
+  return v;
+}
+
+}  // namespace bitnet::model
