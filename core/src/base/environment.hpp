@@ -1,8 +1,9 @@
 #pragma once
-// The only place where the library reads its environment. docs/reference/environment.md is its page.
+// The only place where the library reads its environment. docs/reference/environment.md is its
+// page.
 //
-// A privileged process (AT_SECURE, or running as root for the plugin path) does not listen to
-// variables that could make it load other code.
+// A privileged process (AT_SECURE: setuid, setgid or file capabilities) does not listen to variables
+// that could make it load other code.
 
 #include <filesystem>
 #include <string>
@@ -16,8 +17,8 @@ namespace bitnet::environment {
 std::string device();
 
 // Directories of manifests, lowest precedence first: the installation's own, /usr/share,
-// /usr/local/share, /run, /etc, the user's $XDG_DATA_HOME, then each of BITNET_BACKEND_PATH. The last
-// two are left out when privileged().
+// /usr/local/share, /run, /etc, the user's $XDG_DATA_HOME, then each of BITNET_BACKEND_PATH. The
+// last two are left out when privileged().
 std::vector<std::filesystem::path> manifest_directories();
 
 // Where plugins named by a bare file name lie: beside the running libbitnet, as it was installed.

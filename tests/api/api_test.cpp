@@ -1,0 +1,441 @@
+// libbitnet through its C API: the demo model, one conversation and several, and wrong calls.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bitnet/bitnet.h"
+
+namespace {
+
+std::string demo_model() {
+  const char* source = std::getenv("BITNET_SOURCE_DIR");
+  if (source == nullptr) return {};
+  std::error_code none;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(source) / "models", none))
+    if (entry.path().extension() == ".gguf") return entry.path();
+  return {};
+}
+
+bitnet_error blank() {
+  bitnet_error e{};
+  e.struct_size = sizeof e;
+  return e;
+}
+
+template <class F>
+std::string text_of(F&& call) {
+  uint64_t needed = 0;
+  if (call(nullptr, uint64_t{0}, &needed) != BITNET_OK) return {};
+  std::string out(needed, '\0');
+  return call(out.data(), needed, &needed) == BITNET_OK ? out : std::string();
+}
+
+// A runtime and the demo model, or a reason why there is none.
+class demo : public testing::Test {
+ protected:
+  void SetUp() override {
+    bitnet_runtime_options options;
+    bitnet_runtime_defaults(&options);
+    options.n_threads = 2;
+    ASSERT_EQ(bitnet_runtime_open(&options, &runtime_, &error_), BITNET_OK) << error_.message;
+    const std::string file = demo_model();
+    if (file.empty()) GTEST_SKIP() << "no demo model in models/";
+    const bitnet_status status =
+        bitnet_model_open(runtime_, file.c_str(), nullptr, &model_, &error_);
+    if (status == BITNET_UNAVAILABLE) GTEST_SKIP() << error_.message;
+    ASSERT_EQ(status, BITNET_OK) << error_.message;
+  }
+  void TearDown() override {
+    for (bitnet_session* s : sessions_) bitnet_session_close(s);
+    bitnet_model_close(model_);
+    bitnet_runtime_close(runtime_);
+  }
+
+  bitnet_session* session(uint32_t n_context = 256, uint32_t n_batch = 64) {
+    bitnet_session_options options;
+    bitnet_session_defaults(&options);
+    options.n_context = n_context;
+    options.n_batch = n_batch;
+    options.deterministic = 1;
+    bitnet_session* s = nullptr;
+    EXPECT_EQ(bitnet_session_open(model_, &options, &s, &error_), BITNET_OK) << error_.message;
+    sessions_.push_back(s);
+    return s;
+  }
+
+  std::vector<bitnet_token> tokens(const std::string& text) {
+    uint64_t n = 0;
+    EXPECT_EQ(bitnet_tokenize(model_, {text.data(), text.size()}, BITNET_TOKENIZE_MODEL_BOS,
+                              nullptr, 0, &n, &error_),
+              BITNET_OK)
+        << error_.message;
+    std::vector<bitnet_token> ids(n);
+    bitnet_tokenize(model_, {text.data(), text.size()}, BITNET_TOKENIZE_MODEL_BOS, ids.data(), n,
+                    &n, &error_);
+    return ids;
+  }
+
+  uint32_t vocabulary() {
+    bitnet_model_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(bitnet_model_describe(model_, &info), BITNET_OK);
+    return info.n_vocab;
+  }
+
+  // Logits after each of `ids`, evaluated in pieces of `piece`.
+  std::vector<float> logits(bitnet_session* s, const std::vector<bitnet_token>& ids,
+                            std::size_t piece) {
+    const uint32_t n_vocab = vocabulary();
+    std::vector<float> out(ids.size() * n_vocab);
+    for (std::size_t at = 0; at < ids.size(); at += piece) {
+      const std::size_t n = std::min(piece, ids.size() - at);
+      EXPECT_EQ(bitnet_session_eval(s, ids.data() + at, n, 1, out.data() + at * n_vocab,
+                                    n * n_vocab, &error_),
+                BITNET_OK)
+          << error_.message;
+    }
+    return out;
+  }
+
+  struct told {
+    std::string text;
+    std::vector<bitnet_token> ids;
+    bitnet_generation_result result{};
+  };
+  told tell(bitnet_session* s, const std::string& prompt, int max_tokens, float temperature,
+            uint32_t seed, std::vector<std::string> stops = {}) {
+    bitnet_sampling sampling;
+    bitnet_sampling_defaults(&sampling);
+    sampling.temperature = temperature;
+    sampling.seed = seed;
+    told out;
+    out.ids.resize(static_cast<std::size_t>(max_tokens));
+    out.result.struct_size = sizeof out.result;
+    std::vector<bitnet_str> stop_strings;
+    for (const std::string& stop : stops) stop_strings.push_back({stop.data(), stop.size()});
+    bitnet_generation g{};
+    g.struct_size = sizeof g;
+    g.max_tokens = max_tokens;
+    g.sampling = &sampling;
+    g.stop_strings = stop_strings.data();
+    g.n_stop_strings = static_cast<uint32_t>(stop_strings.size());
+    g.text_user = &out.text;
+    g.text = [](void* user, bitnet_str piece) {
+      static_cast<std::string*>(user)->append(piece.data, piece.size);
+      return int32_t{0};
+    };
+    g.out_tokens = out.ids.data();
+    g.out_capacity = out.ids.size();
+    const auto ids = tokens(prompt);
+    EXPECT_EQ(bitnet_generate(s, ids.data(), ids.size(), &g, &out.result, &error_), BITNET_OK)
+        << error_.message;
+    out.ids.resize(out.result.n_generated);
+    return out;
+  }
+
+  bitnet_error error_ = blank();
+  bitnet_runtime* runtime_ = nullptr;
+  bitnet_model* model_ = nullptr;
+  std::vector<bitnet_session*> sessions_;
+};
+
+const char* const opening = "Once upon a time, there was a fox. The fox had a lamp and a friend.";
+
+TEST_F(demo, logits_do_not_depend_on_how_the_prompt_is_cut) {
+  const auto ids = tokens(opening);
+  ASSERT_GT(ids.size(), 8U);
+  const auto whole = logits(session(), ids, ids.size());
+  for (const std::size_t piece : {std::size_t{1}, std::size_t{3}, std::size_t{7}}) {
+    const auto cut = logits(session(), ids, piece);
+    EXPECT_EQ(std::memcmp(whole.data(), cut.data(), whole.size() * sizeof(float)), 0)
+        << "pieces of " << piece;
+  }
+  const auto small_batch = logits(session(256, 4), ids, ids.size());
+  EXPECT_EQ(std::memcmp(whole.data(), small_batch.data(), whole.size() * sizeof(float)), 0);
+}
+
+TEST_F(demo, the_last_row_is_that_of_all_rows) {
+  const auto ids = tokens(opening);
+  const uint32_t n_vocab = vocabulary();
+  const auto all = logits(session(), ids, ids.size());
+  std::vector<float> last(n_vocab);
+  ASSERT_EQ(bitnet_session_eval(session(256, 5), ids.data(), ids.size(), 0, last.data(), n_vocab,
+                                &error_),
+            BITNET_OK);
+  EXPECT_EQ(
+      std::memcmp(last.data(), all.data() + (ids.size() - 1) * n_vocab, n_vocab * sizeof(float)),
+      0);
+}
+
+TEST_F(demo, truncating_is_like_never_having_read_on) {
+  const auto ids = tokens(opening);
+  bitnet_session* s = session();
+  const auto first = logits(s, ids, ids.size());
+  ASSERT_EQ(bitnet_session_truncate(s, 5, &error_), BITNET_OK);
+  EXPECT_EQ(bitnet_session_length(s), 5U);
+  const auto again = logits(s, {ids.begin() + 5, ids.end()}, 4);
+  EXPECT_EQ(std::memcmp(first.data() + std::size_t{5} * vocabulary(), again.data(),
+                        again.size() * sizeof(float)),
+            0);
+  EXPECT_EQ(bitnet_session_truncate(s, ids.size() + 1, &error_), BITNET_INVALID_ARGUMENT);
+}
+
+TEST_F(demo, a_prompt_that_does_not_fit_changes_nothing) {
+  const auto ids = tokens(opening);
+  bitnet_session* s = session(static_cast<uint32_t>(ids.size()), 4);
+  const auto first = logits(s, ids, ids.size());
+  std::vector<float> row(vocabulary());
+  EXPECT_EQ(bitnet_session_eval(s, ids.data(), 1, 0, row.data(), row.size(), &error_),
+            BITNET_CONTEXT_FULL);
+  EXPECT_NE(std::string(error_.message).find("--ctx-size"), std::string::npos) << error_.message;
+  EXPECT_EQ(bitnet_session_length(s), ids.size());
+  ASSERT_EQ(bitnet_session_truncate(s, ids.size() - 1, &error_), BITNET_OK);
+  ASSERT_EQ(bitnet_session_eval(s, &ids.back(), 1, 0, row.data(), row.size(), &error_), BITNET_OK);
+  EXPECT_EQ(std::memcmp(row.data(), first.data() + (ids.size() - 1) * row.size(),
+                        row.size() * sizeof(float)),
+            0);
+}
+
+TEST_F(demo, same_seed_same_text_other_seed_other_text) {
+  const told a = tell(session(), "Once upon a time", 40, 1.0F, 7);
+  const told b = tell(session(), "Once upon a time", 40, 1.0F, 7);
+  EXPECT_EQ(a.text, b.text);
+  EXPECT_EQ(a.ids, b.ids);
+  bool differs = false;
+  for (uint32_t seed = 8; seed < 12 && !differs; ++seed)
+    differs = tell(session(), "Once upon a time", 40, 1.0F, seed).text != a.text;
+  EXPECT_TRUE(differs);
+}
+
+TEST_F(demo, the_prompt_matters) {
+  EXPECT_NE(tell(session(), "Once upon a time, there was a fox", 24, 0, 0).ids,
+            tell(session(), "The moon is", 24, 0, 0).ids);
+}
+
+TEST_F(demo, a_stop_string_ends_the_text_before_it) {
+  const told whole = tell(session(), "Once upon a time", 60, 0, 0);
+  const auto dot = whole.text.find('.');
+  if (dot == std::string::npos) GTEST_SKIP() << "no full stop in 60 tokens of: " << whole.text;
+  const told cut = tell(session(), "Once upon a time", 60, 0, 0, {"no such text", "."});
+  EXPECT_EQ(cut.text, whole.text.substr(0, dot));
+  EXPECT_EQ(cut.result.stop_reason, BITNET_STOP_STRING);
+  EXPECT_EQ(cut.result.stop_index, 1U);
+}
+
+TEST_F(demo, a_conversation_goes_on_where_it_stopped) {
+  bitnet_session* s = session();
+  const told first = tell(s, "Once upon a time", 10, 0, 0);
+  bitnet_generation g{};
+  g.struct_size = sizeof g;
+  g.max_tokens = 10;
+  bitnet_sampling greedy;
+  bitnet_sampling_defaults(&greedy);
+  greedy.temperature = 0;
+  g.sampling = &greedy;
+  std::vector<bitnet_token> more(10);
+  g.out_tokens = more.data();
+  g.out_capacity = more.size();
+  bitnet_generation_result r{};
+  r.struct_size = sizeof r;
+  ASSERT_EQ(bitnet_generate(s, nullptr, 0, &g, &r, &error_), BITNET_OK) << error_.message;
+  more.resize(r.n_generated);
+  const told whole = tell(session(), "Once upon a time", 20, 0, 0);
+  std::vector<bitnet_token> joined = first.ids;
+  joined.insert(joined.end(), more.begin(), more.end());
+  EXPECT_EQ(joined, whole.ids);
+}
+
+TEST_F(demo, a_full_context_ends_the_generation) {
+  const auto ids = tokens("Once upon a time");
+  const told t = tell(session(static_cast<uint32_t>(ids.size()) + 3), "Once upon a time", 40, 0, 0);
+  EXPECT_EQ(t.result.stop_reason, BITNET_STOP_CONTEXT);
+  EXPECT_EQ(t.result.n_generated, 3U);
+}
+
+TEST_F(demo, cancelling_from_another_thread_stops_soon) {
+  bitnet_session* s = session(2048);
+  bitnet_sampling sampling;
+  bitnet_sampling_defaults(&sampling);
+  sampling.ignore_eos = 1;
+  bitnet_generation g{};
+  g.struct_size = sizeof g;
+  g.max_tokens = -1;
+  g.sampling = &sampling;
+  std::atomic<bool> started{false};
+  g.text_user = &started;
+  g.text = [](void* user, bitnet_str) {
+    static_cast<std::atomic<bool>*>(user)->store(true);
+    return int32_t{0};
+  };
+  std::jthread canceller([&] {
+    while (!started) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    bitnet_session_cancel(s);
+  });
+  const auto ids = tokens("Once upon a time");
+  bitnet_generation_result r{};
+  r.struct_size = sizeof r;
+  ASSERT_EQ(bitnet_generate(s, ids.data(), ids.size(), &g, &r, &error_), BITNET_OK);
+  EXPECT_EQ(r.stop_reason, BITNET_STOP_CANCELLED);
+  EXPECT_LT(bitnet_session_length(s), 2048U);
+}
+
+TEST_F(demo, sessions_on_several_threads_do_not_disturb_each_other) {
+  const std::string alone = tell(session(), "Once upon a time", 20, 0.9F, 3).text;
+  std::vector<bitnet_session*> mine;
+  for (int i = 0; i < 3; ++i) mine.push_back(session());
+  std::vector<std::string> texts(mine.size());
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      threads.emplace_back([&, i] {
+        bitnet_sampling sampling;
+        bitnet_sampling_defaults(&sampling);
+        sampling.temperature = 0.9F;
+        sampling.seed = 3;
+        bitnet_generation g{};
+        g.struct_size = sizeof g;
+        g.max_tokens = 20;
+        g.sampling = &sampling;
+        g.text_user = &texts[i];
+        g.text = [](void* user, bitnet_str piece) {
+          static_cast<std::string*>(user)->append(piece.data, piece.size);
+          return int32_t{0};
+        };
+        uint64_t n = 0;
+        bitnet_token ids[64];
+        const std::string prompt = "Once upon a time";
+        bitnet_tokenize(model_, {prompt.data(), prompt.size()}, BITNET_TOKENIZE_MODEL_BOS, ids, 64,
+                        &n, nullptr);
+        bitnet_generation_result r{};
+        r.struct_size = sizeof r;
+        bitnet_generate(mine[i], ids, n, &g, &r, nullptr);
+      });
+  }
+  for (const std::string& text : texts) EXPECT_EQ(text, alone);
+}
+
+TEST_F(demo, the_report_counts_what_ran) {
+  bitnet_session* s = session();
+  const auto ids = tokens(opening);
+  logits(s, ids, ids.size());
+  const std::string report = text_of([&](char* out, uint64_t n, uint64_t* needed) {
+    return bitnet_session_report(s, out, n, needed);
+  });
+  EXPECT_NE(report.find("\"linear_ternary."), std::string::npos) << report;
+  EXPECT_NE(report.find("\"tokens\":" + std::to_string(ids.size())), std::string::npos) << report;
+  const std::string line = text_of([&](char* out, uint64_t n, uint64_t* needed) {
+    return bitnet_runtime_selection_line(runtime_, out, n, needed);
+  });
+  EXPECT_EQ(line.rfind("requested=auto detected=[", 0), 0U) << line;
+  EXPECT_EQ(line.find("selected=none"), std::string::npos) << line;
+}
+
+TEST_F(demo, loading_can_be_stopped) {
+  bitnet_model_options options;
+  bitnet_model_defaults(&options);
+  options.progress = [](void*, uint64_t done, uint64_t total) {
+    EXPECT_LE(done, total);
+    return int32_t{1};
+  };
+  bitnet_model* second = nullptr;
+  EXPECT_EQ(bitnet_model_open(runtime_, demo_model().c_str(), &options, &second, &error_),
+            BITNET_CANCELLED);
+  EXPECT_EQ(second, nullptr);
+}
+
+TEST_F(demo, wrong_calls_are_refused) {
+  bitnet_session* s = session();
+  std::vector<float> row(vocabulary());
+  const bitnet_token bad[] = {-1};
+  const bitnet_token beyond[] = {static_cast<bitnet_token>(vocabulary())};
+  EXPECT_EQ(bitnet_session_eval(s, bad, 1, 0, row.data(), row.size(), &error_),
+            BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_session_eval(s, beyond, 1, 0, row.data(), row.size(), &error_),
+            BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_session_eval(s, nullptr, 0, 0, row.data(), row.size(), &error_),
+            BITNET_INVALID_ARGUMENT)
+      << "no token to take logits from";
+  const bitnet_token good[] = {0};
+  EXPECT_EQ(bitnet_session_eval(s, good, 1, 0, row.data(), row.size() - 1, &error_),
+            BITNET_INVALID_ARGUMENT)
+      << "one float too few";
+  bitnet_session_options options;
+  bitnet_session_defaults(&options);
+  options.n_context = 1U << 21;
+  bitnet_session* none = nullptr;
+  EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_INVALID_ARGUMENT);
+  options.n_context = 64;
+  options.kv_k = 9;
+  EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(none, nullptr);
+}
+
+TEST_F(demo, a_caller_of_an_older_header_gets_defaults_for_the_rest) {
+  bitnet_session_options options;
+  bitnet_session_defaults(&options);
+  options.n_context = 64;
+  options.kv_k = 9;  // would be refused, but lies past the size that this caller knows
+  options.struct_size = offsetof(bitnet_session_options, n_batch);
+  bitnet_session* s = nullptr;
+  ASSERT_EQ(bitnet_session_open(model_, &options, &s, &error_), BITNET_OK) << error_.message;
+  EXPECT_EQ(bitnet_session_capacity(s), 64U);
+  bitnet_session_close(s);
+}
+
+TEST(api, null_arguments_are_an_error_not_a_crash) {
+  bitnet_error e = blank();
+  EXPECT_EQ(bitnet_runtime_open(nullptr, nullptr, &e), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_runtime_select(nullptr, &e), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_model_open(nullptr, nullptr, nullptr, nullptr, &e), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_session_open(nullptr, nullptr, nullptr, &e), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_session_eval(nullptr, nullptr, 0, 0, nullptr, 0, &e), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_generate(nullptr, nullptr, 0, nullptr, nullptr, &e), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_inspect(nullptr, nullptr, nullptr, 0, nullptr, &e), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_tokenize(nullptr, {nullptr, 0}, 0, nullptr, 0, nullptr, &e),
+            BITNET_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(e.message), "");
+  EXPECT_EQ(std::string(e.where), "bitnet_tokenize");
+  EXPECT_EQ(bitnet_tokenize(nullptr, {nullptr, 0}, 0, nullptr, 0, nullptr, nullptr),
+            BITNET_INVALID_ARGUMENT)
+      << "err itself may be NULL";
+  bitnet_session_cancel(nullptr);
+  bitnet_session_close(nullptr);
+  bitnet_model_close(nullptr);
+  bitnet_runtime_close(nullptr);
+}
+
+TEST(api, a_text_that_does_not_fit_says_how_long_it_is) {
+  uint64_t needed = 0;
+  char small[4];
+  EXPECT_EQ(bitnet_build_info(small, sizeof small, &needed), BITNET_INVALID_ARGUMENT);
+  EXPECT_GT(needed, sizeof small);
+  EXPECT_NE(text_of(bitnet_build_info).find("\"abi_major\":0"), std::string::npos);
+}
+
+TEST(api, no_backend_is_a_reason_with_advice) {
+  const char* empty[] = {"/nonexistent/backends.d"};
+  bitnet_runtime_options options;
+  bitnet_runtime_defaults(&options);
+  options.manifest_dirs = empty;
+  options.n_manifest_dirs = 1;
+  bitnet_error e = blank();
+  bitnet_runtime* runtime = nullptr;
+  ASSERT_EQ(bitnet_runtime_open(&options, &runtime, &e), BITNET_OK);
+  EXPECT_EQ(bitnet_runtime_select(runtime, &e), BITNET_UNAVAILABLE);
+  EXPECT_NE(std::string(e.message).find("install"), std::string::npos) << e.message;
+  EXPECT_EQ(text_of([&](char* out, uint64_t n, uint64_t* needed) {
+              return bitnet_runtime_selection_line(runtime, out, n, needed);
+            }),
+            "requested=auto detected=[] selected=none");
+  bitnet_runtime_close(runtime);
+}
+
+}  // namespace
