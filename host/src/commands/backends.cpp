@@ -1,0 +1,167 @@
+// bitnet backends: what can compute here, and why the choice is what it is.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands/commands.hpp"
+#include "terminal/output.hpp"
+
+namespace bitnet::host {
+namespace {
+
+using nlohmann::json;
+
+// A member as text, "" where there is none.
+std::string member(const json& from, const char* key) {
+  if (!from.is_object() || !from.contains(key) || from[key].is_null()) return "";
+  return from[key].is_string() ? from[key].get<std::string>()
+                               : from[key].dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json list_of(const json& from, const char* key) {
+  return from.is_object() && from.contains(key) && from[key].is_array() ? from[key] : json::array();
+}
+
+// The choice must have been tried before a report can say why it fell.
+result<json> chosen_report(const invocation& in) {
+  auto runtime = open_runtime(in);
+  if (!runtime) return std::unexpected(runtime.error());
+  library_error err;
+  const bitnet_status status = bitnet_runtime_select(runtime->get(), &err);
+  // A request that cannot be met is an answer here; one that cannot be read is not.
+  if (status == BITNET_INVALID_ARGUMENT) return failed(status, err, stage::work);
+  auto report = runtime_report(runtime->get());
+  if (!report) return report;
+  (*report)["line"] = selection_line(runtime->get());
+  if (status != BITNET_OK) (*report)["problem"] = err.message;
+  return report;
+}
+
+bool works(const json& backend) {
+  return member(backend, "code") == "BN-OK";
+}
+
+std::string list_text(const json& report) {
+  const json backends = list_of(report, "backends");
+  if (backends.empty()) {
+    return "no backend is installed; install one, such as the package bitnet-backend-cpu\n";
+  }
+  std::string out;
+  for (const json& one : backends) {
+    const json devices = list_of(one, "devices");
+    const std::string state =
+        works(one) ? member(one, "stage")
+                   : fmt::format("{}: {}", member(one, "code"), member(one, "reason"));
+    if (devices.empty()) {
+      out += fmt::format("{:<12} {:<36} {}\n", member(one, "name"), "-", state);
+    }
+    std::size_t index = 0;
+    for (const json& device : devices) {
+      const std::string id = fmt::format("{}:{}", member(one, "name"), index++);
+      out += fmt::format("{:<12} {:<36} {}\n", id, member(device, "name"), state);
+    }
+  }
+  return out;
+}
+
+std::string why_text(const json& report) {
+  std::string out = member(report, "line") + "\n";
+  out += fmt::format("requested by {}\n", member(report, "requested_by"));
+  if (report.contains("problem")) out += member(report, "problem") + "\n";
+  for (const json& one : list_of(report, "backends")) {
+    out += fmt::format("\n{:<12} {} {}\n", member(one, "name"), member(one, "stage"),
+                       member(one, "code"));
+    for (const char* key : {"reason", "hint"}) {
+      if (!member(one, key).empty()) out += fmt::format("  {}\n", member(one, key));
+    }
+  }
+  out += "\nsearched\n";
+  for (const json& one : list_of(report, "searched")) {
+    out += fmt::format("  {}: {}\n", member(one, "directory"), member(one, "result"));
+  }
+  return out;
+}
+
+std::string info_text(const json& backend) {
+  std::string out = member(backend, "name") + "\n";
+  for (const auto& [key, content] : backend.items()) {
+    if (key == "name" || key == "devices" || key == "kernels") continue;
+    const std::string text = member(backend, key.c_str());
+    if (!text.empty()) out += fmt::format("  {:<10} {}\n", key, text);
+  }
+  for (const json& device : list_of(backend, "devices")) {
+    out += "  device\n";
+    for (const auto& [key, content] : device.items()) {
+      if (content.is_array()) continue;
+      out += fmt::format("    {:<18} {}\n", key, member(device, key.c_str()));
+    }
+    for (const json& kernel : list_of(device, "kernels")) {
+      out += fmt::format("    kernel             {} ({})\n", member(kernel, "id"),
+                         member(kernel, "level"));
+    }
+  }
+  for (const json& kernel : list_of(backend, "kernels")) {
+    out += fmt::format("  kernel     {} ({})\n", member(kernel, "id"), member(kernel, "level"));
+  }
+  return out;
+}
+
+result<int> printed(const std::string& text) {
+  if (auto done = print(text); !done) return std::unexpected(done.error());
+  return exit_code::ok;
+}
+
+result<int> info(const invocation& in, const json& report) {
+  const std::string wanted = in.positionals.size() > 1 ? in.positionals[1] : "";
+  json shown = json::array();
+  for (const json& one : list_of(report, "backends")) {
+    if (wanted.empty() || member(one, "name") == wanted) shown.push_back(one);
+  }
+  if (shown.empty() && !wanted.empty()) {
+    return fail(exit_code::unavailable,
+                fmt::format("no backend '{}' was found; `bitnet backends dir` lists where it was "
+                            "looked for",
+                            wanted));
+  }
+  if (in.set.flag("json")) return printed(json_line({{"backends", shown}}));
+  std::string out;
+  for (const json& one : shown) out += (out.empty() ? "" : "\n") + info_text(one);
+  return printed(shown.empty() ? list_text(report) : out);
+}
+
+result<int> dir(const invocation& in, const json& report) {
+  const json searched = list_of(report, "searched");
+  if (in.set.flag("json")) return printed(json_line({{"searched", searched}}));
+  std::string out;
+  for (const json& one : searched) out += member(one, "directory") + "\n";
+  return printed(out);
+}
+
+}  // namespace
+
+result<int> backends_command(const invocation& in) {
+  const std::string what = in.positionals.empty() ? "list" : in.positionals.front();
+  const std::size_t takes = what == "info" ? 2 : 1;
+  if (what != "list" && what != "info" && what != "why" && what != "dir") {
+    return fail(exit_code::usage,
+                fmt::format("backends takes list, info, why or dir, found '{}'", what));
+  }
+  if (in.positionals.size() > takes) {
+    return fail(exit_code::usage,
+                fmt::format("backends {} takes no '{}'", what, in.positionals.back()));
+  }
+  auto report = chosen_report(in);
+  if (!report) return std::unexpected(report.error());
+  if (what == "info") return info(in, *report);
+  if (what == "dir") return dir(in, *report);
+  if (in.set.flag("json")) return printed(json_line(*report));
+  return printed(what == "why" ? why_text(*report) : list_text(*report));
+}
+
+result<int> list_devices(const invocation& in) {
+  auto report = chosen_report(in);
+  if (!report) return std::unexpected(report.error());
+  return printed(list_text(*report));
+}
+
+}  // namespace bitnet::host

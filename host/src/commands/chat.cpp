@@ -1,0 +1,279 @@
+// bitnet chat: messages in, answers out, and commands that start with a slash.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "commands/commands.hpp"
+#include "commands/conversation.hpp"
+#include "commands/prompt.hpp"
+#include "interrupt.hpp"
+#include "terminal/line_reader.hpp"
+#include "terminal/output.hpp"
+#include "text_input.hpp"
+
+namespace bitnet::host {
+namespace {
+
+constexpr std::string_view help_text =
+    "/clear          forget the conversation\n"
+    "/system [TEXT]  show or replace the system prompt\n"
+    "/set [NAME N]   show or change a setting: temp, top-k, top-p, min-p, seed, predict,\n"
+    "                repeat-penalty, repeat-last-n, presence-penalty, frequency-penalty\n"
+    "/stats          timings of the last answer and the kernels that ran\n"
+    "/save FILE      write the conversation as JSON\n"
+    "/load FILE      read it back\n"
+    "/backend        what computes, and why\n"
+    "/bye            leave; also /exit, /quit and Ctrl-D\n"
+    "\"\"\"             begins and ends a message of several lines\n"
+    "Ctrl-C          stops an answer; a second one leaves\n";
+
+constexpr std::string_view changeable[] = {"temp",
+                                           "top-k",
+                                           "top-p",
+                                           "min-p",
+                                           "seed",
+                                           "predict",
+                                           "repeat-penalty",
+                                           "repeat-last-n",
+                                           "presence-penalty",
+                                           "frequency-penalty"};
+
+class chat {
+ public:
+  chat(const invocation& in, engine& all)
+      : in_(in),
+        set_(in.set),
+        all_(all),
+        talk_(all.model.get(), all.session.get(), in.set.text("chat-template")),
+        reader_(line_reader::open(in.variables)),
+        on_terminal_(stdin_is_terminal()) {
+    talk_.set_system(system_prompt(in.set));
+  }
+
+  // Answers `first` if there is one, then what is read, until the end.
+  result<int> talk(std::optional<std::string> first) {
+    if (on_terminal_) in_.out.note("/help lists the commands, Ctrl-D leaves");
+    if (first) {
+      if (auto done = answer(*first); !done) return std::unexpected(done.error());
+    }
+    std::string message;
+    while (!leaving_ && next_message(message)) {
+      if (auto done = handle(message); !done) return std::unexpected(done.error());
+    }
+    if (on_terminal_ && !leaving_) in_.out.raw("\n");
+    return status_;
+  }
+
+ private:
+  line_reader::outcome read_line(const char* prompt, std::string& line) {
+    const interrupt::scope while_reading;
+    return reader_->read(prompt, line);
+  }
+
+  // One line, or the lines between """. False at the end of the input.
+  bool next_message(std::string& message) {
+    for (;;) {
+      const auto got = read_line(">>> ", message);
+      if (got == line_reader::outcome::end) return false;
+      if (got == line_reader::outcome::interrupted) {
+        if (!on_terminal_) {
+          status_ = exit_code::interrupted;
+          return false;
+        }
+        in_.out.note("Ctrl-D or /bye leaves");
+        continue;
+      }
+      if (!message.starts_with("\"\"\"")) return true;
+      message.erase(0, 3);
+      const auto ended = read_block(message);
+      if (ended == line_reader::outcome::line) return true;
+      if (ended == line_reader::outcome::end) return !message.empty();
+    }
+  }
+
+  line_reader::outcome read_block(std::string& message) {
+    if (message.ends_with("\"\"\"")) {
+      message.erase(message.size() - 3);
+      return line_reader::outcome::line;
+    }
+    std::string line;
+    for (;;) {
+      const auto got = read_line("... ", line);
+      if (got != line_reader::outcome::line) return got;
+      const bool last = line.ends_with("\"\"\"");
+      if (last) line.erase(line.size() - 3);
+      if (!message.empty() && !(last && line.empty())) message += '\n';
+      message += line;
+      if (last) return line_reader::outcome::line;
+    }
+  }
+
+  // A failure that ends the chat; what concerns one message only is said and forgotten.
+  result<void> handle(const std::string& message) {
+    if (message.empty()) return {};
+    if (message.front() != '/') return answer(message);
+    const auto blank = message.find(' ');
+    const std::string name = message.substr(0, blank);
+    const std::string rest = blank == std::string::npos ? "" : message.substr(blank + 1);
+    auto done = command(name, rest);
+    if (!done) complain(done.error());
+    return {};
+  }
+
+  void complain(const failure& why) {
+    in_.out.error(why.message);
+    if (!on_terminal_) status_ = why.exit_code;
+  }
+
+  result<void> command(const std::string& name, const std::string& rest) {
+    if (name == "/bye" || name == "/exit" || name == "/quit") {
+      leaving_ = true;
+    } else if (name == "/help" || name == "/?") {
+      in_.out.raw(help_text);
+    } else if (name == "/clear") {
+      talk_.clear();
+      in_.out.note("cleared");
+    } else if (name == "/system") {
+      system(rest);
+    } else if (name == "/set") {
+      return change(rest);
+    } else if (name == "/stats") {
+      return stats();
+    } else if (name == "/backend") {
+      in_.out.line(selection_line(all_.runtime.get()));
+    } else if (name == "/save") {
+      return save(rest);
+    } else if (name == "/load") {
+      return load(rest);
+    } else {
+      return fail(exit_code::usage, fmt::format("unknown command {}; /help lists them", name));
+    }
+    return {};
+  }
+
+  void system(const std::string& text) {
+    if (text.empty()) {
+      in_.out.line(talk_.system().value_or("there is no system prompt"));
+      return;
+    }
+    talk_.set_system(text);
+    in_.out.note("system prompt set");
+  }
+
+  result<void> change(const std::string& text) {
+    const auto blank = text.find(' ');
+    if (text.empty()) {
+      for (const std::string_view name : changeable) in_.out.line(shown(name));
+      return {};
+    }
+    const std::string name = text.substr(0, blank);
+    if (std::ranges::find(changeable, name) == std::end(changeable)) {
+      return fail(exit_code::usage,
+                  fmt::format("'{}' cannot be changed; /set lists what can", name));
+    }
+    if (blank != std::string::npos) {
+      if (auto done = set_.change(name, text.substr(blank + 1), "/set"); !done) return done;
+    }
+    in_.out.line(shown(name));
+    return {};
+  }
+
+  [[nodiscard]] std::string shown(std::string_view name) const {
+    const bool whole = find_option(name)->type == kind::integer;
+    return whole ? fmt::format("{} {}", name, set_.integer(name))
+                 : fmt::format("{} {}", name, set_.real(name));
+  }
+
+  result<void> stats() {
+    if (last_) in_.out.line(timings_line(*last_));
+    in_.out.line(fmt::format("context {} of {} tokens", bitnet_session_length(all_.session.get()),
+                             bitnet_session_capacity(all_.session.get())));
+    auto report = session_report(all_.session.get());
+    if (!report) return std::unexpected(report.error());
+    for (const auto& kernel : report->value("kernels", nlohmann::json::array())) {
+      in_.out.line(
+          fmt::format("{} {} calls", kernel.value("id", ""), kernel.value("calls", uint64_t{0})));
+    }
+    return {};
+  }
+
+  result<void> save(const std::string& file) {
+    if (file.empty()) return fail(exit_code::usage, "/save needs a file name");
+    std::ofstream to(file, std::ios::binary);
+    to << talk_.to_json();
+    to.close();
+    if (!to) return fail(exit_code::failure, "cannot write " + file);
+    in_.out.note(fmt::format("saved {} messages", talk_.size()));
+    return {};
+  }
+
+  result<void> load(const std::string& file) {
+    auto text = read_file(file, longest_text);
+    if (!text) return fail(exit_code::usage, text.error().message);
+    if (auto done = talk_.from_json(*text); !done) {
+      return fail(exit_code::usage, file + ": " + done.error().message);
+    }
+    in_.out.note(fmt::format("loaded {} messages", talk_.size()));
+    return {};
+  }
+
+  result<void> answer(const std::string& text) {
+    auto plan = generation_plan::from(set_);
+    if (!plan) return std::unexpected(plan.error());
+    result<void> printed;
+    auto got = talk_.ask(text, *plan, [&](std::string_view piece) {
+      printed = print(piece);
+      return printed.has_value();
+    });
+    if (!printed) return printed;
+    if (!got) {
+      complain(got.error());
+      return {};
+    }
+    if (printed = print("\n"); !printed) return printed;
+    if (got->dropped > 0) {
+      in_.out.note(
+          fmt::format("the context is full: the {} oldest messages were left out", got->dropped));
+    }
+    if (got->done.result.stop_reason == BITNET_STOP_CONTEXT) {
+      in_.out.note("the answer was cut: the context is full; /clear starts anew");
+    }
+    if (set_.flag("perf")) in_.out.line(timings_line(got->done.result));
+    last_ = got->done.result;
+    if (got->done.result.stop_reason == BITNET_STOP_CANCELLED && !on_terminal_) {
+      status_ = exit_code::interrupted;
+      leaving_ = true;
+    }
+    return {};
+  }
+
+  const invocation& in_;
+  settings set_;  // a copy that /set changes
+  engine& all_;
+  conversation talk_;
+  std::unique_ptr<line_reader> reader_;
+  std::optional<bitnet_generation_result> last_;
+  bool on_terminal_;
+  bool leaving_ = false;
+  int status_ = exit_code::ok;
+};
+
+}  // namespace
+
+result<int> chat_command(const invocation& in) {
+  if (in.set.flag("list-devices")) return list_devices(in);
+  const model_and_rest words = split_positionals(in);
+  auto first = given_prompt(in, words.rest);
+  if (!first) return std::unexpected(first.error());
+  if (*first && !in.set.given("file") && in.set.flag("escape")) *first = unescape(**first);
+  // Wrong settings are better known before a model is loaded than after the first message.
+  if (auto plan = generation_plan::from(in.set); !plan) return std::unexpected(plan.error());
+  auto all = open_engine(in, words.model);
+  if (!all) return std::unexpected(all.error());
+  return chat(in, *all).talk(*std::move(first));
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,121 @@
+#include "commands/conversation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace bitnet::host {
+namespace {
+
+// Room that a prompt leaves for its answer, as a part of the context.
+constexpr uint64_t room_for_answer(uint64_t capacity) {
+  return std::min<uint64_t>(64, capacity / 8);
+}
+
+bool is_system(const chat_message& one) {
+  return one.role == "system";
+}
+
+}  // namespace
+
+// Drops the oldest messages, but never the system prompt or the last one, until the rest fits.
+result<token_list> conversation::fit(std::size_t& dropped) {
+  const uint64_t capacity = bitnet_session_capacity(session_);
+  for (;;) {
+    auto ids = chat_ids(model_, template_, messages_);
+    if (!ids) return ids;
+    if (ids->size() + room_for_answer(capacity) <= capacity) return ids;
+    const auto first = messages_.begin() + (is_system(messages_.front()) ? 1 : 0);
+    if (first + 1 == messages_.end()) {
+      return fail(exit_code::failure,
+                  fmt::format("the message has {} tokens, and the context {}; shorten it, or start "
+                              "with a larger -c",
+                              ids->size(), capacity));
+    }
+    // A turn is a question and its answer.
+    const auto last = first + std::min<std::ptrdiff_t>(2, messages_.end() - first - 1);
+    dropped += static_cast<std::size_t>(last - first);
+    messages_.erase(first, last);
+  }
+}
+
+// Keeps what the session and `ids` have in common; `rest` is what is still to evaluate.
+result<void> conversation::rewind(const token_list& ids, token_list& rest) {
+  const auto [mine, theirs] = std::ranges::mismatch(held_, ids);
+  // The session needs at least one token to continue from.
+  const auto common =
+      std::min<uint64_t>(static_cast<uint64_t>(mine - held_.begin()), ids.size() - 1);
+  library_error err;
+  const bitnet_status status = bitnet_session_truncate(session_, common, &err);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  held_.resize(common);
+  rest.assign(ids.begin() + static_cast<std::ptrdiff_t>(common), ids.end());
+  return {};
+}
+
+result<conversation::answer> conversation::ask(const std::string& text, const generation_plan& plan,
+                                               const std::function<bool(std::string_view)>& sink) {
+  answer out;
+  messages_.push_back({"user", text});
+  const auto give_up = [&](failure why) {
+    messages_.pop_back();
+    return std::unexpected(std::move(why));
+  };
+  auto ids = fit(out.dropped);
+  if (!ids) return give_up(ids.error());
+  if (ids->empty()) return give_up({exit_code::usage, "the message is empty"});
+  token_list rest;
+  if (auto done = rewind(*ids, rest); !done) return give_up(done.error());
+  auto done = generate(session_, rest, plan, sink);
+  if (!done) return give_up(done.error());
+  out.done = *std::move(done);
+  held_ = *std::move(ids);
+  held_.insert(held_.end(), out.done.ids.begin(), out.done.ids.end());
+  held_.resize(std::min<uint64_t>(held_.size(), bitnet_session_length(session_)));
+  messages_.push_back({"assistant", out.done.text});
+  return out;
+}
+
+void conversation::set_system(std::optional<std::string> text) {
+  if (!messages_.empty() && is_system(messages_.front())) messages_.erase(messages_.begin());
+  if (text) messages_.insert(messages_.begin(), {"system", *std::move(text)});
+}
+
+std::optional<std::string> conversation::system() const {
+  if (messages_.empty() || !is_system(messages_.front())) return std::nullopt;
+  return messages_.front().content;
+}
+
+void conversation::clear() {
+  std::erase_if(messages_, [](const chat_message& one) { return !is_system(one); });
+}
+
+std::string conversation::to_json() const {
+  nlohmann::json list = nlohmann::json::array();
+  for (const chat_message& one : messages_) {
+    list.push_back({{"role", one.role}, {"content", one.content}});
+  }
+  return json_line({{"messages", list}});
+}
+
+result<void> conversation::from_json(const std::string& text) {
+  const auto content = nlohmann::json::parse(text, nullptr, false);
+  const auto malformed = [] {
+    return fail(exit_code::usage, "expected {\"messages\": [{\"role\": ..., \"content\": ...}]}");
+  };
+  if (!content.is_object() || !content.contains("messages")) return malformed();
+  std::vector<chat_message> read;
+  for (const auto& one : content["messages"]) {
+    if (!one.is_object() || !one.contains("role") || !one.contains("content")) return malformed();
+    if (!one["role"].is_string() || !one["content"].is_string()) return malformed();
+    const std::string role = one["role"];
+    const bool known = role == "user" || role == "assistant" || (role == "system" && read.empty());
+    if (!known) return malformed();
+    read.push_back({role, one["content"]});
+  }
+  messages_ = std::move(read);
+  return {};
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,101 @@
+// bitnet inspect: what is inside a model file, and would it run.
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "commands/commands.hpp"
+#include "model_files.hpp"
+#include "terminal/output.hpp"
+
+namespace bitnet::host {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t longest_shown = 70;  // characters of a metadata value
+
+std::string shown(const json& content) {
+  std::string text = content.is_string()
+                         ? content.get<std::string>()
+                         : content.dump(-1, ' ', false, json::error_handler_t::replace);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  if (text.size() > longest_shown) {
+    std::size_t end = longest_shown;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+    text.resize(end);
+    text += "...";
+  }
+  return text;
+}
+
+void add_members(std::string& out, const char* title, const json& members) {
+  if (!members.is_object() || members.empty()) return;
+  out += fmt::format("\n{}\n", title);
+  for (const auto& [key, content] : members.items()) {
+    out += fmt::format("  {:<44} {}\n", key, shown(content));
+  }
+}
+
+// Tensors are many: one line per type.
+void add_tensors(std::string& out, const json& tensors) {
+  struct total {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+  };
+  std::map<std::string, total> types;
+  for (const json& one : tensors) {
+    total& t = types[shown(one.value("type", json("?")))];
+    ++t.count;
+    t.bytes += one.value("bytes", uint64_t{0});
+  }
+  out += fmt::format("\ntensors ({})\n", tensors.size());
+  for (const auto& [type, t] : types) {
+    out += fmt::format("  {:<12} {:>6} tensors {:>14} bytes\n", type, t.count, t.bytes);
+  }
+}
+
+std::string as_text(const json& content) {
+  std::string out = fmt::format("file         {}\n", shown(content.value("file", json(""))));
+  if (content.contains("architecture")) {
+    out += fmt::format("architecture {}\n", shown(content["architecture"]));
+  }
+  add_members(out, "format", content.value("format", json::object()));
+  add_members(out, "model", content.value("model", json::object()));
+  add_members(out, "metadata", content.value("metadata", json::object()));
+  add_tensors(out, content.value("tensors", json::array()));
+  const json problems = content.value("problems", json::array());
+  out += problems.empty() ? "\nThis model can run.\n" : "\nThis model cannot run:\n";
+  for (const json& one : problems) out += fmt::format("  {}\n", shown(one));
+  return out;
+}
+
+}  // namespace
+
+result<int> inspect_command(const invocation& in) {
+  const model_and_rest words = split_positionals(in);
+  if (!words.rest.empty()) {
+    return fail(exit_code::usage, fmt::format("takes one file, found also '{}'", words.rest[0]));
+  }
+  auto file = find_model(words.model, in.variables);
+  if (!file) return std::unexpected(file.error());
+  const bitnet_model_options options = model_options(in.set);
+  library_error err;
+  std::string text;
+  const bitnet_status status = fetch(
+      [&](char* out, uint64_t capacity, uint64_t* needed) {
+        return bitnet_inspect(file->c_str(), &options, out, capacity, needed, &err);
+      },
+      text);
+  if (status != BITNET_OK) return failed(status, err, stage::model);
+  auto content = parse_json(text);
+  if (!content) return std::unexpected(content.error());
+  if (auto done = print(in.set.flag("json") ? json_line(*content) : as_text(*content)); !done) {
+    return std::unexpected(done.error());
+  }
+  return exit_code::ok;
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,62 @@
+#include "commands/prompt.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "commands/commands.hpp"
+#include "text_input.hpp"
+
+namespace bitnet::host {
+
+model_and_rest split_positionals(const invocation& in) {
+  const auto& words = in.positionals;
+  if (in.set.flagged("model") || words.empty()) return {in.set.text("model"), words};
+  return {words.front(), {words.begin() + 1, words.end()}};
+}
+
+bool stdin_is_terminal() {
+  return ::isatty(STDIN_FILENO) == 1;
+}
+
+void drop_last_newline(std::string& text) {
+  if (text.ends_with('\n')) text.pop_back();
+}
+
+result<std::string> piped_text() {
+  auto text = read_stdin(longest_text);
+  if (text) return *std::move(text);
+  const bool stopped = text.error().number == EINTR;
+  return fail(stopped ? exit_code::interrupted : exit_code::usage,
+              stopped ? "" : text.error().message);
+}
+
+result<std::string> file_text(const std::string& file) {
+  auto text = read_file(file, longest_text);
+  if (!text) return fail(exit_code::usage, text.error().message);
+  return *std::move(text);
+}
+
+result<std::optional<std::string>> given_prompt(const invocation& in,
+                                                const std::vector<std::string>& positionals) {
+  const bool by_flag = in.set.given("prompt");
+  const bool by_file = in.set.given("file");
+  if (positionals.size() > 1) {
+    return fail(exit_code::usage,
+                "more arguments than one prompt ('" + positionals[1] + "'): quote it as one");
+  }
+  if (int{by_flag} + int{by_file} + int{!positionals.empty()} > 1) {
+    return fail(exit_code::usage, "give the text once: as -p TEXT, as -f FILE or as an argument");
+  }
+  if (by_file) {
+    auto text = file_text(in.set.text("file"));
+    if (!text) return std::unexpected(text.error());
+    drop_last_newline(*text);
+    return *std::move(text);
+  }
+  if (by_flag) return in.set.text("prompt");
+  if (!positionals.empty()) return positionals.front();
+  return std::nullopt;
+}
+
+}  // namespace bitnet::host

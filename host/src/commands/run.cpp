@@ -1,0 +1,144 @@
+// bitnet run: one prompt, one continuation.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands/chat_format.hpp"
+#include "commands/commands.hpp"
+#include "commands/prompt.hpp"
+#include "library/generation.hpp"
+#include "terminal/output.hpp"
+#include "text_input.hpp"
+
+namespace bitnet::host {
+namespace {
+
+// A prompt is text to continue; with a system prompt or a template it is a turn of a chat.
+result<token_list> prompt_ids(const invocation& in, const bitnet_model* model,
+                              const std::string& prompt) {
+  if (!in.set.given("system-prompt") && !in.set.given("chat-template")) {
+    return tokenize(model, prompt, BITNET_TOKENIZE_MODEL_BOS | BITNET_TOKENIZE_PARSE_SPECIAL);
+  }
+  std::vector<chat_message> messages;
+  if (auto system = system_prompt(in.set)) messages.push_back({"system", *system});
+  messages.push_back({"user", prompt});
+  return chat_ids(model, in.set.text("chat-template"), messages);
+}
+
+nlohmann::json stop_json(const generated& done, const generation_plan& plan) {
+  nlohmann::json stop = {{"reason", stop_name(done.result.stop_reason)}};
+  const uint32_t index = done.result.stop_index;
+  if (done.result.stop_reason == BITNET_STOP_STRING && index < plan.stop_texts().size()) {
+    stop["string"] = plan.stop_texts()[index];
+  }
+  if (done.result.stop_reason == BITNET_STOP_TOKEN && index < plan.stop_ids().size()) {
+    stop["token"] = plan.stop_ids()[index];
+  }
+  return stop;
+}
+
+nlohmann::json model_json(const engine& all) {
+  const bitnet_model_info info = describe(all.model.get());
+  nlohmann::json model = {{"file", all.file},
+                          {"architecture", info.architecture},
+                          {"n_vocab", info.n_vocab},
+                          {"n_context", info.n_context},
+                          {"n_parameters", info.n_parameters},
+                          {"weight_bytes", info.weight_bytes}};
+  if (info.name[0] != '\0') model["name"] = info.name;
+  return model;
+}
+
+// What ran comes from the session, what was chosen from the runtime; unknown values are left out.
+result<nlohmann::json> run_json(const engine& all, const std::string& prompt, const token_list& ids,
+                                const generated& done, const generation_plan& plan) {
+  auto choice = runtime_report(all.runtime.get());
+  if (!choice) return std::unexpected(choice.error());
+  auto ran = session_report(all.session.get());
+  if (!ran) return std::unexpected(ran.error());
+  nlohmann::json selection;
+  for (const char* key : {"requested", "requested_by", "detected", "selected", "device"}) {
+    if (choice->contains(key)) selection[key] = (*choice)[key];
+  }
+  nlohmann::json out = {{"text", done.text},
+                        {"prompt", prompt},
+                        {"tokens", {{"prompt", ids}, {"generated", done.ids}}},
+                        {"timings", timings_json(done.result)},
+                        {"stop", stop_json(done, plan)},
+                        {"selection", selection},
+                        {"model", model_json(all)},
+                        {"seed", plan.seed()},
+                        {"version", bitnet_version()}};
+  for (const char* key : {"kernels", "kv"}) {
+    if (ran->contains(key)) out[key] = (*ran)[key];
+  }
+  return out;
+}
+
+void say_why_it_ended(const invocation& in, const engine& all, const generated& done) {
+  if (done.result.stop_reason == BITNET_STOP_CONTEXT) {
+    in.out.note(fmt::format("stopped: the context of {} tokens is full; -c N asks for more",
+                            bitnet_session_capacity(all.session.get())));
+  }
+}
+
+result<int> run_prompt(const invocation& in, const engine& all, const std::string& prompt) {
+  auto ids = prompt_ids(in, all.model.get(), prompt);
+  if (!ids) return std::unexpected(ids.error());
+  auto plan = generation_plan::from(in.set);
+  if (!plan) return std::unexpected(plan.error());
+  if (plan->is_random()) in.out.note(fmt::format("seed={}", plan->seed()));
+
+  const bool json = in.set.flag("json");
+  const bool completion = !in.set.given("system-prompt") && !in.set.given("chat-template");
+  if (!json && completion && in.set.flag("display-prompt")) {
+    if (auto done = print(prompt); !done) return std::unexpected(done.error());
+  }
+  result<void> printed;
+  auto done = generate(all.session.get(), *ids, *plan, [&](std::string_view text) {
+    if (!json) printed = print(text);
+    return printed.has_value();
+  });
+  if (!printed) return std::unexpected(printed.error());
+  if (!done) {
+    // The prompt is on the terminal already: the message belongs on a line of its own.
+    if (!json && ::isatty(STDOUT_FILENO) == 1) (void)print("\n");
+    return std::unexpected(done.error());
+  }
+  if (json) {
+    auto content = run_json(all, prompt, *ids, *done, *plan);
+    if (!content) return std::unexpected(content.error());
+    printed = print(json_line(*content));
+  } else {
+    printed = print("\n");
+  }
+  if (!printed) return std::unexpected(printed.error());
+  say_why_it_ended(in, all, *done);
+  if (in.set.flag("perf")) in.out.line(timings_line(done->result));
+  return done->result.stop_reason == BITNET_STOP_CANCELLED ? exit_code::interrupted : exit_code::ok;
+}
+
+}  // namespace
+
+result<int> run_command(const invocation& in) {
+  if (in.set.flag("list-devices")) return list_devices(in);
+  const model_and_rest words = split_positionals(in);
+  auto prompt = given_prompt(in, words.rest);
+  if (!prompt) return std::unexpected(prompt.error());
+  if (in.set.flag("conversation") || (!*prompt && stdin_is_terminal())) return chat_command(in);
+  const bool from_flag = prompt->has_value() && !in.set.given("file");
+  if (!*prompt) {
+    auto text = piped_text();
+    if (!text) return std::unexpected(text.error());
+    drop_last_newline(*text);
+    *prompt = *std::move(text);
+  }
+  if (from_flag && in.set.flag("escape")) *prompt = unescape(**prompt);
+
+  auto all = open_engine(in, words.model);
+  if (!all) return std::unexpected(all.error());
+  return run_prompt(in, *all, **prompt);
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,46 @@
+// bitnet version and bitnet help.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands/commands.hpp"
+#include "settings/help.hpp"
+#include "settings/suggest.hpp"
+#include "terminal/output.hpp"
+
+namespace bitnet::host {
+
+result<int> version_command(const invocation& in) {
+  std::string text;
+  const bitnet_status status = fetch(bitnet_build_info, text);
+  if (status != BITNET_OK) return failed(status, library_error{}, stage::work);
+  auto info = parse_json(text);
+  if (!info) return std::unexpected(info.error());
+  std::string out = json_line(*info);
+  if (!in.set.flag("json")) {
+    out = fmt::format("bitnet {} (backend ABI {}.{}, {}, {})\n", bitnet_version(),
+                      info->value("abi_major", 0), info->value("abi_minor", 0),
+                      info->value("compiler", "unknown compiler"),
+                      info->value("build_type", "unknown build"));
+  }
+  if (auto done = print(out); !done) return std::unexpected(done.error());
+  return exit_code::ok;
+}
+
+result<int> help_command(const invocation& in) {
+  std::string text = help_of_program();
+  if (!in.positionals.empty()) {
+    const command* about = find_command(in.positionals.front());
+    if (about == nullptr) {
+      std::vector<std::string> names;
+      for (const command& one : all_commands()) names.emplace_back(one.name);
+      return fail(exit_code::usage, fmt::format("unknown command '{}'{}", in.positionals.front(),
+                                                suggestion(in.positionals.front(), names)));
+    }
+    text = help_of(*about);
+  }
+  if (auto done = print(text); !done) return std::unexpected(done.error());
+  return exit_code::ok;
+}
+
+}  // namespace bitnet::host

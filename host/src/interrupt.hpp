@@ -1,0 +1,24 @@
+#pragma once
+// Ctrl-C: the first asks what is running to stop, the second leaves at once with exit code 130.
+// Outside of a scope the first one leaves.
+
+#include "bitnet/bitnet.h"
+
+namespace bitnet::host::interrupt {
+
+// Installs the handler, and has writes to a closed pipe fail instead of killing the program.
+void install();
+
+[[nodiscard]] bool requested();
+
+// While alive, the first Ctrl-C sets requested() and cancels the session, if there is one. Begins
+// with requested() false. One at a time.
+class scope {
+ public:
+  explicit scope(bitnet_session* session = nullptr);
+  ~scope();
+  scope(const scope&) = delete;
+  scope& operator=(const scope&) = delete;
+};
+
+}  // namespace bitnet::host::interrupt

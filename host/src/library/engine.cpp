@@ -1,0 +1,197 @@
+#include "library/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bitnet/abi/host.h"
+#include "interrupt.hpp"
+#include "model_files.hpp"
+#include "terminal/progress.hpp"
+
+namespace bitnet::host {
+namespace {
+
+void on_log(void* user, uint32_t level, const char* message) {
+  const console& out = *static_cast<const console*>(user);
+  switch (level) {
+    case BITNET_LOG_ERROR:
+      out.error(message);
+      break;
+    case BITNET_LOG_WARN:
+      out.warning(message);
+      break;
+    case BITNET_LOG_INFO:
+      out.detail(message);
+      break;
+    default:
+      out.debug(message);
+      break;
+  }
+}
+
+uint32_t log_level(const console& out) {
+  if (out.verbosity() >= 5) return BITNET_LOG_DEBUG;
+  if (out.verbosity() >= 4) return BITNET_LOG_INFO;
+  return out.verbosity() >= 2 ? BITNET_LOG_WARN : BITNET_LOG_ERROR;
+}
+
+int32_t on_progress(void* user, uint64_t done, uint64_t total) {
+  static_cast<progress_bar*>(user)->update(done, total);
+  return interrupt::requested() ? 1 : 0;
+}
+
+// "none" is llama.cpp's word for the CPU.
+std::string device_request(const settings& set) {
+  const std::string& wanted = set.text("device");
+  return wanted == "none" ? "cpu" : wanted;
+}
+
+template <class Call>
+result<nlohmann::json> fetch_json(Call call) {
+  std::string text;
+  const bitnet_status status = fetch(call, text);
+  if (status != BITNET_OK) return failed(status, library_error{}, stage::work);
+  return parse_json(text);
+}
+
+}  // namespace
+
+result<runtime_handle> open_runtime(const invocation& in) {
+  bitnet_runtime_options options{};
+  bitnet_runtime_defaults(&options);
+  const std::string device = device_request(in.set);
+  const std::string& origin = in.set.origin("device");
+  std::vector<const char*> dirs;
+  for (const std::string& one : in.set.list("backend-dir")) dirs.push_back(one.c_str());
+  options.n_threads = static_cast<uint32_t>(std::max<int64_t>(in.set.integer("threads"), 0));
+  options.device = device.c_str();
+  options.requested_by = origin.c_str();
+  options.require_first = in.set.flag("require-backend") ? 1 : 0;
+  options.allow_fallback = in.set.flag("allow-fallback") ? 1 : 0;
+  options.manifest_dirs = dirs.data();
+  options.n_manifest_dirs = static_cast<uint32_t>(dirs.size());
+  options.log_level = log_level(in.out);
+  options.log = on_log;
+  options.log_user = const_cast<console*>(&in.out);  // the callback only reads it
+
+  library_error err;
+  bitnet_runtime* runtime = nullptr;
+  const bitnet_status status = bitnet_runtime_open(&options, &runtime, &err);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  return runtime_handle(runtime);
+}
+
+bitnet_model_options model_options(const settings& set) {
+  bitnet_model_options options{};
+  bitnet_model_defaults(&options);
+  options.i2s_layout = static_cast<uint32_t>(set.text("i2s-layout").front() - 'a');
+  const std::string& activation = set.text("activation");
+  options.activation = activation == "relu2"  ? BITNET_ACTIVATION_RELU2
+                       : activation == "silu" ? BITNET_ACTIVATION_SILU
+                                              : BITNET_ACTIVATION_AUTO;
+  return options;
+}
+
+result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
+                                const std::string& file) {
+  bitnet_model_options options = model_options(in.set);
+  library_error err;
+  bitnet_model* model = nullptr;
+  bitnet_status status = BITNET_OK;
+  {
+    const interrupt::scope until_loaded;
+    progress_bar bar(in.out);
+    options.progress = on_progress;
+    options.progress_user = &bar;
+    status = bitnet_model_open(runtime, file.c_str(), &options, &model, &err);
+  }
+  // A broken file is found before any backend is asked: there is no choice to report then.
+  const int code = exit_code_of(status, stage::model);
+  if (code != exit_code::model && code != exit_code::usage) in.out.note(selection_line(runtime));
+  if (status != BITNET_OK) return failed(status, err, stage::model);
+  return model_handle(model);
+}
+
+result<model_handle> open_vocabulary(const std::string& file) {
+  bitnet_model_options options{};
+  bitnet_model_defaults(&options);
+  options.vocabulary_only = 1;
+  library_error err;
+  bitnet_model* model = nullptr;
+  const bitnet_status status = bitnet_model_open(nullptr, file.c_str(), &options, &model, &err);
+  if (status != BITNET_OK) return failed(status, err, stage::model);
+  return model_handle(model);
+}
+
+uint32_t step_size(const settings& set) {
+  return static_cast<uint32_t>(std::min(set.integer("batch-size"), set.integer("ubatch-size")));
+}
+
+result<session_handle> open_session(const invocation& in, bitnet_model* model) {
+  bitnet_session_options options{};
+  bitnet_session_defaults(&options);
+  options.n_context = static_cast<uint32_t>(in.set.integer("ctx-size"));
+  options.n_batch = step_size(in.set);
+  options.kv_k = in.set.text("cache-type-k") == "f32" ? BITNET_KV_F32 : BITNET_KV_F16;
+  options.kv_v = in.set.text("cache-type-v") == "f32" ? BITNET_KV_F32 : BITNET_KV_F16;
+  options.deterministic = in.set.flag("deterministic") ? 1 : 0;
+  options.profile = in.set.flag("perf") ? 1 : 0;
+  library_error err;
+  bitnet_session* session = nullptr;
+  const bitnet_status status = bitnet_session_open(model, &options, &session, &err);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  return session_handle(session);
+}
+
+result<engine> open_engine(const invocation& in, const std::string& wanted) {
+  engine all;
+  auto file = find_model(wanted, in.variables);
+  if (!file) return std::unexpected(file.error());
+  all.file = *std::move(file);
+  auto runtime = open_runtime(in);
+  if (!runtime) return std::unexpected(runtime.error());
+  all.runtime = *std::move(runtime);
+  auto model = open_model(in, all.runtime.get(), all.file);
+  if (!model) return std::unexpected(model.error());
+  all.model = *std::move(model);
+  auto session = open_session(in, all.model.get());
+  if (!session) return std::unexpected(session.error());
+  all.session = *std::move(session);
+  return all;
+}
+
+std::string selection_line(bitnet_runtime* runtime) {
+  std::string text;
+  const bitnet_status status = fetch(
+      [&](char* out, uint64_t capacity, uint64_t* needed) {
+        return bitnet_runtime_selection_line(runtime, out, capacity, needed);
+      },
+      text);
+  return status == BITNET_OK ? text : "";
+}
+
+result<nlohmann::json> runtime_report(bitnet_runtime* runtime) {
+  return fetch_json([&](char* out, uint64_t capacity, uint64_t* needed) {
+    return bitnet_runtime_report(runtime, out, capacity, needed);
+  });
+}
+
+result<nlohmann::json> session_report(bitnet_session* session) {
+  return fetch_json([&](char* out, uint64_t capacity, uint64_t* needed) {
+    return bitnet_session_report(session, out, capacity, needed);
+  });
+}
+
+std::string json_line(const nlohmann::json& content) {
+  return content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+result<nlohmann::json> parse_json(const std::string& text) {
+  auto content = nlohmann::json::parse(text, nullptr, false);
+  if (content.is_discarded()) return fail(exit_code::failure, "libbitnet gave malformed JSON");
+  return content;
+}
+
+}  // namespace bitnet::host

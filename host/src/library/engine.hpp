@@ -1,0 +1,56 @@
+#pragma once
+// From settings to open handles: the backend, the model and a session, with what the user should
+// see on the way.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "library/handles.hpp"
+#include "settings/environment.hpp"
+#include "settings/settings.hpp"
+#include "terminal/console.hpp"
+
+namespace bitnet::host {
+
+// What every command is given.
+struct invocation {
+  const settings& set;
+  const std::vector<std::string>& positionals;
+  const environment& variables;
+  const console& out;  // standard error
+};
+
+[[nodiscard]] result<runtime_handle> open_runtime(const invocation& in);
+
+// Also prints the selection line, whether the choice worked or not.
+[[nodiscard]] result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
+                                              const std::string& file);
+// Tokenizer and metadata only; needs no backend.
+[[nodiscard]] result<model_handle> open_vocabulary(const std::string& file);
+
+[[nodiscard]] result<session_handle> open_session(const invocation& in, bitnet_model* model);
+
+// All of it, closed in the right order.
+struct engine {
+  std::string file;
+  runtime_handle runtime;
+  model_handle model;
+  session_handle session;
+};
+// `wanted` as in find_model.
+[[nodiscard]] result<engine> open_engine(const invocation& in, const std::string& wanted);
+
+// Tokens of one step, of --batch-size and --ubatch-size.
+[[nodiscard]] uint32_t step_size(const settings& set);
+
+[[nodiscard]] bitnet_model_options model_options(const settings& set);
+[[nodiscard]] std::string selection_line(bitnet_runtime* runtime);
+[[nodiscard]] result<nlohmann::json> runtime_report(bitnet_runtime* runtime);
+[[nodiscard]] result<nlohmann::json> session_report(bitnet_session* session);
+
+// One line of JSON; bytes that are not UTF-8 become U+FFFD.
+[[nodiscard]] std::string json_line(const nlohmann::json& content);
+// JSON that the library gave; a broken one is its bug and exit code 1.
+[[nodiscard]] result<nlohmann::json> parse_json(const std::string& text);
+
+}  // namespace bitnet::host

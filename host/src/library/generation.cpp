@@ -1,0 +1,207 @@
+#include "library/generation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "interrupt.hpp"
+#include "settings/value.hpp"
+#include "text_input.hpp"
+
+namespace bitnet::host {
+namespace {
+
+constexpr double ns_per_ms = 1e6;
+
+// ID(+|-)NUMBER, as llama.cpp writes it.
+result<bitnet_logit_bias> parse_bias(const std::string& text) {
+  bitnet_logit_bias bias{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, bias.token);
+  if (error == std::errc{} && bias.token >= 0 && rest != end && (*rest == '+' || *rest == '-')) {
+    if (const auto number = parse_real(std::string_view(rest + 1, end))) {
+      bias.bias = static_cast<float>(*rest == '-' ? -*number : *number);
+      return bias;
+    }
+  }
+  return fail(exit_code::usage,
+              fmt::format("--logit-bias expects ID+NUMBER or ID-NUMBER, found '{}'", text));
+}
+
+uint32_t draw_seed() {
+  std::random_device source;
+  return source();
+}
+
+double per_second(uint64_t n, uint64_t ns) {
+  return static_cast<double>(n) * 1e9 / static_cast<double>(ns);
+}
+
+// n_generated tokens need n_generated - 1 steps of their own: the first comes from the prompt's
+// logits. llama.cpp counts every token, and so do these timings.
+void add_phase(nlohmann::json& to, const std::string& name, uint64_t n, uint64_t ns) {
+  const double ms = static_cast<double>(ns) / ns_per_ms;
+  to[name + "_n"] = n;
+  to[name + "_ms"] = ms;
+  if (n == 0 || ns == 0) return;
+  to[name + "_per_token_ms"] = ms / static_cast<double>(n);
+  to[name + "_per_second"] = per_second(n, ns);
+}
+
+std::string phase_line(const char* what, uint64_t n, uint64_t ns) {
+  std::string line =
+      fmt::format("{} {} tokens in {:.1f} ms", what, n, static_cast<double>(ns) / ns_per_ms);
+  if (n > 0 && ns > 0) line += fmt::format(" ({:.1f} tokens/s)", per_second(n, ns));
+  return line;
+}
+
+struct text_receiver {
+  const std::function<bool(std::string_view)>& sink;
+  std::string text;
+};
+
+int32_t on_text(void* user, bitnet_str piece) {
+  auto& to = *static_cast<text_receiver*>(user);
+  const std::string_view text(piece.data, piece.size);
+  to.text += text;
+  return to.sink(text) && !interrupt::requested() ? 0 : 1;
+}
+
+}  // namespace
+
+result<generation_plan> generation_plan::from(const settings& set) {
+  generation_plan plan;
+  bitnet_sampling& s = plan.sampling_;
+  bitnet_sampling_defaults(&s);
+  s.seed = set.integer("seed") < 0 ? draw_seed() : static_cast<uint32_t>(set.integer("seed"));
+  s.temperature = static_cast<float>(set.real("temp"));
+  s.top_k = static_cast<int32_t>(set.integer("top-k"));
+  s.top_p = static_cast<float>(set.real("top-p"));
+  s.min_p = static_cast<float>(set.real("min-p"));
+  s.repeat_penalty = static_cast<float>(set.real("repeat-penalty"));
+  s.presence_penalty = static_cast<float>(set.real("presence-penalty"));
+  s.frequency_penalty = static_cast<float>(set.real("frequency-penalty"));
+  s.repeat_last_n = static_cast<int32_t>(set.integer("repeat-last-n"));
+  s.ignore_eos = set.flag("ignore-eos") ? 1 : 0;
+  for (const std::string& text : set.list("logit-bias")) {
+    auto bias = parse_bias(text);
+    if (!bias) return std::unexpected(bias.error());
+    plan.biases_.push_back(*bias);
+  }
+  for (const std::string& text : set.list("reverse-prompt")) {
+    std::string stop = set.flag("escape") ? unescape(text) : text;
+    if (stop.empty()) return fail(exit_code::usage, "--reverse-prompt expects a text, found none");
+    plan.stops_.push_back(std::move(stop));
+  }
+  for (const std::string& text : set.list("stop-id")) {
+    auto ids = parse_ids(text);
+    if (!ids) return fail(exit_code::usage, "--stop-id " + ids.error().message);
+    plan.stop_ids_.insert(plan.stop_ids_.end(), ids->begin(), ids->end());
+  }
+  for (const std::string& stop : plan.stops_) plan.stop_views_.push_back(borrowed(stop));
+  plan.max_tokens_ = static_cast<int32_t>(set.integer("predict"));
+  return plan;
+}
+
+bitnet_generation generation_plan::options() const {
+  bitnet_generation g{};
+  g.struct_size = sizeof g;
+  g.max_tokens = max_tokens_;
+  g.sampling = &sampling_;
+  g.stop_strings = stop_views_.data();
+  g.n_stop_strings = static_cast<uint32_t>(stop_views_.size());
+  g.n_stop_tokens = static_cast<uint32_t>(stop_ids_.size());
+  g.stop_tokens = stop_ids_.data();
+  return g;
+}
+
+result<generated> generate(bitnet_session* session, const token_list& prompt,
+                           const generation_plan& plan,
+                           const std::function<bool(std::string_view)>& sink) {
+  generated done;
+  // The context bounds what can be generated, so that no id is ever lost.
+  done.ids.resize(bitnet_session_capacity(session) + 1);
+  text_receiver to{sink, {}};
+  bitnet_generation options = plan.options();
+  options.text = on_text;
+  options.text_user = &to;
+  options.out_tokens = done.ids.data();
+  options.out_capacity = done.ids.size();
+  done.result.struct_size = sizeof done.result;
+  library_error err;
+  bitnet_status status = BITNET_OK;
+  {
+    const interrupt::scope until_generated(session);
+    status = bitnet_generate(session, prompt.data(), prompt.size(), &options, &done.result, &err);
+  }
+  if (status == BITNET_CANCELLED) {
+    done.result.stop_reason = BITNET_STOP_CANCELLED;
+  } else if (status != BITNET_OK) {
+    return failed(status, err, stage::work);
+  }
+  done.ids.resize(std::min<uint64_t>(done.result.n_generated, done.ids.size()));
+  done.text = std::move(to.text);
+  return done;
+}
+
+const char* stop_name(uint32_t reason) {
+  switch (reason) {
+    case BITNET_STOP_LENGTH:
+      return "length";
+    case BITNET_STOP_EOS:
+      return "eos";
+    case BITNET_STOP_STRING:
+      return "string";
+    case BITNET_STOP_TOKEN:
+      return "token";
+    case BITNET_STOP_CONTEXT:
+      return "context";
+    case BITNET_STOP_CANCELLED:
+      return "cancelled";
+    default:
+      return "unknown";
+  }
+}
+
+nlohmann::json timings_json(const bitnet_generation_result& done) {
+  nlohmann::json timings;
+  add_phase(timings, "prompt", done.n_prompt, done.prompt_ns);
+  add_phase(timings, "predicted", done.n_generated, done.generate_ns);
+  return timings;
+}
+
+std::string timings_line(const bitnet_generation_result& done) {
+  return phase_line("prompt", done.n_prompt, done.prompt_ns) + ", " +
+         phase_line("generated", done.n_generated, done.generate_ns);
+}
+
+result<token_list> parse_ids(std::string_view text) {
+  token_list ids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    if (std::string_view(" \t\r\n,[]").find(*at) != std::string_view::npos) {
+      ++at;
+      continue;
+    }
+    bitnet_token id = 0;
+    const auto [rest, error] = std::from_chars(at, end, id);
+    const bool ends =
+        rest == end || std::string_view(" \t\r\n,]").find(*rest) != std::string_view::npos;
+    if (error != std::errc{} || id < 0 || !ends) {
+      const std::string_view found(at,
+                                   std::min<std::size_t>(20, static_cast<std::size_t>(end - at)));
+      return fail(exit_code::usage,
+                  fmt::format("expects token ids such as \"1 2 3\", found '{}'", found));
+    }
+    ids.push_back(id);
+    at = rest;
+  }
+  return ids;
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,58 @@
+#pragma once
+// One call of bitnet_generate, with settings turned into its options and its answer into JSON.
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "library/engine.hpp"
+
+namespace bitnet::host {
+
+// Owns what bitnet_generation points to.
+class generation_plan {
+ public:
+  // Draws the seed when it is -1. Exit code 2 for a malformed bias or stop id.
+  static result<generation_plan> from(const settings& set);
+
+  [[nodiscard]] uint32_t seed() const { return sampling_.seed; }
+  [[nodiscard]] bool is_random() const { return sampling_.temperature > 0; }
+  [[nodiscard]] const std::vector<std::string>& stop_texts() const { return stops_; }
+  [[nodiscard]] const token_list& stop_ids() const { return stop_ids_; }
+
+  // Pointers into this plan; valid while it lives unchanged.
+  [[nodiscard]] bitnet_generation options() const;
+
+ private:
+  bitnet_sampling sampling_{};
+  std::vector<bitnet_logit_bias> biases_;
+  std::vector<std::string> stops_;
+  std::vector<bitnet_str> stop_views_;
+  token_list stop_ids_;
+  int32_t max_tokens_ = -1;
+};
+
+struct generated {
+  bitnet_generation_result result{};
+  token_list ids;
+  std::string text;
+};
+
+// Runs until it ends, Ctrl-C, or `sink` answers false. Ctrl-C while the prompt is evaluated ends it
+// the same way as later: stop_reason BITNET_STOP_CANCELLED.
+[[nodiscard]] result<generated> generate(bitnet_session* session, const token_list& prompt,
+                                         const generation_plan& plan,
+                                         const std::function<bool(std::string_view)>& sink);
+
+[[nodiscard]] const char* stop_name(uint32_t reason);
+// llama-server's names: prompt_n, prompt_ms, prompt_per_second, predicted_n, ...
+[[nodiscard]] nlohmann::json timings_json(const bitnet_generation_result& done);
+// "prompt 12 tokens in 34.5 ms (347.8/s), generated ..."
+[[nodiscard]] std::string timings_line(const bitnet_generation_result& done);
+
+// "1 2 3", "1,2,3" or "[1, 2, 3]". Exit code 2 for anything else.
+[[nodiscard]] result<token_list> parse_ids(std::string_view text);
+
+}  // namespace bitnet::host

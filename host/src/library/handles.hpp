@@ -1,0 +1,61 @@
+#pragma once
+// libbitnet's handles as C++ values, its text-out calls as strings, its errors as failures.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bitnet/bitnet.h"
+#include "result.hpp"
+
+namespace bitnet::host {
+
+template <auto Close>
+struct closer {
+  template <class T>
+  void operator()(T* handle) const noexcept {
+    Close(handle);
+  }
+};
+
+using runtime_handle = std::unique_ptr<bitnet_runtime, closer<bitnet_runtime_close>>;
+using model_handle = std::unique_ptr<bitnet_model, closer<bitnet_model_close>>;
+using session_handle = std::unique_ptr<bitnet_session, closer<bitnet_session_close>>;
+
+struct library_error : bitnet_error {
+  library_error() : bitnet_error{} { struct_size = sizeof(bitnet_error); }
+};
+
+// What the library said, or the status by name where it said nothing.
+[[nodiscard]] std::unexpected<failure> failed(bitnet_status status, const bitnet_error& err,
+                                              stage doing);
+
+inline bitnet_str borrowed(std::string_view text) {
+  return {text.data(), text.size()};
+}
+
+// Asks a call of the form (out, capacity, needed) for its size, then for its text.
+template <class Call>
+[[nodiscard]] bitnet_status fetch(Call call, std::string& text) {
+  uint64_t needed = 0;
+  bitnet_status status = call(nullptr, uint64_t{0}, &needed);
+  // The size may grow between the calls: reports gain rows while other threads work.
+  while (needed > text.size() && (status == BITNET_OK || status == BITNET_INVALID_ARGUMENT)) {
+    text.resize(needed);
+    status = call(text.data(), uint64_t{text.size()}, &needed);
+  }
+  if (status == BITNET_OK) text.resize(needed);
+  return status;
+}
+
+using token_list = std::vector<bitnet_token>;
+
+[[nodiscard]] result<token_list> tokenize(const bitnet_model* model, std::string_view text,
+                                          uint32_t flags);
+[[nodiscard]] result<std::string> detokenize(const bitnet_model* model, const token_list& ids,
+                                             uint32_t flags);
+[[nodiscard]] bitnet_model_info describe(const bitnet_model* model);
+
+}  // namespace bitnet::host

@@ -1,0 +1,104 @@
+// The `bitnet` program: finds the command, merges its settings, runs it.
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+
+#include "commands/commands.hpp"
+#include "interrupt.hpp"
+#include "settings/help.hpp"
+#include "settings/suggest.hpp"
+#include "terminal/console.hpp"
+#include "terminal/output.hpp"
+
+namespace bitnet::host {
+namespace {
+
+using action = result<int> (*)(const invocation&);
+
+action action_of(const command& about) {
+  switch (about.bit) {
+    case command_bit::run:
+      return run_command;
+    case command_bit::chat:
+      return chat_command;
+    case command_bit::backends:
+      return backends_command;
+    case command_bit::inspect:
+      return inspect_command;
+    case command_bit::tokenize:
+      return tokenize_command;
+    case command_bit::detokenize:
+      return detokenize_command;
+    case command_bit::logits:
+      return logits_command;
+    case command_bit::version:
+      return version_command;
+    default:
+      return help_command;
+  }
+}
+
+result<const command*> command_named(const std::string& word) {
+  if (word == "-h" || word == "--help") return find_command("help");
+  if (word == "--version") return find_command("version");
+  if (const command* found = find_command(word)) return found;
+  if (word.starts_with('-')) {
+    return fail(exit_code::usage,
+                fmt::format("a command comes first, such as `bitnet run {} ...`", word));
+  }
+  std::vector<std::string> names;
+  for (const command& one : all_commands()) names.emplace_back(one.name);
+  return fail(exit_code::usage, fmt::format("unknown command '{}'{}; `bitnet help` lists them",
+                                            word, suggestion(word, names)));
+}
+
+result<int> perform(const std::vector<std::string>& words, console& out) {
+  auto about = command_named(words.front());
+  if (!about) return std::unexpected(about.error());
+  auto given = parse_arguments(**about, {words.begin() + 1, words.end()});
+  if (!given) return std::unexpected(given.error());
+  for (const flag_use& use : given->flags) {
+    if (use.row->name != "help" || use.text != "true") continue;
+    if (auto done = print(help_of(**about)); !done) return std::unexpected(done.error());
+    return exit_code::ok;
+  }
+  const environment variables = environment::of_process();
+  std::vector<std::string> notes;
+  auto set = settings::merge(**about, *given, variables, notes);
+  if (!set) return std::unexpected(set.error());
+  out.configure(*set, variables);
+  for (const std::string& note : notes) out.warning(note);
+  return action_of(**about)({*set, given->positionals, variables, out});
+}
+
+int leave(const result<int>& done, const console& out) {
+  if (done) return *done;
+  if (!done.error().message.empty()) out.error(done.error().message);
+  return done.error().exit_code;
+}
+
+int start(const std::vector<std::string>& words) {
+  interrupt::install();
+  console out;
+  if (words.empty()) {
+    out.raw(help_of_program());
+    return exit_code::usage;
+  }
+  try {
+    return leave(perform(words, out), out);
+  } catch (const std::bad_alloc&) {
+    out.error("out of memory");
+    return exit_code::out_of_memory;
+  } catch (const std::exception& e) {
+    out.error(fmt::format("internal error: {}", e.what()));
+    return exit_code::failure;
+  }
+}
+
+}  // namespace
+}  // namespace bitnet::host
+
+int main(int argc, char** argv) {
+  return bitnet::host::start({argv + (argc > 0 ? 1 : 0), argv + argc});
+}

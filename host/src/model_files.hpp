@@ -1,0 +1,22 @@
+#pragma once
+// Which file a model is: what the user named, or the demo model.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "result.hpp"
+#include "settings/environment.hpp"
+
+namespace bitnet::host {
+
+// Folders that hold models, first found first: BITNET_MODELS, the user's, beside the program's
+// prefix, the installed one.
+[[nodiscard]] std::vector<std::filesystem::path> model_folders(const environment& variables);
+
+// `wanted`: a path, a name in those folders with or without .gguf, or "" for the demo model.
+// Exit code 3 when there is no such file.
+[[nodiscard]] result<std::string> find_model(const std::string& wanted,
+                                             const environment& variables);
+
+}  // namespace bitnet::host

@@ -1,0 +1,33 @@
+#pragma once
+// The environment of the process, read in this one place.
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace bitnet::host {
+
+class environment {
+ public:
+  static environment of_process();
+  explicit environment(std::map<std::string, std::string, std::less<>> variables)
+      : variables_(std::move(variables)) {}
+
+  // Nothing also for a variable that is set but empty.
+  [[nodiscard]] std::optional<std::string> get(std::string_view name) const;
+
+  // $XDG_CONFIG_HOME or ~/.config, and so on; nothing when there is no home either.
+  [[nodiscard]] std::optional<std::filesystem::path> config_home() const;
+  [[nodiscard]] std::optional<std::filesystem::path> data_home() const;
+  [[nodiscard]] std::optional<std::filesystem::path> state_home() const;
+
+ private:
+  [[nodiscard]] std::optional<std::filesystem::path> xdg(std::string_view name,
+                                                         std::string_view below_home) const;
+
+  std::map<std::string, std::string, std::less<>> variables_;
+};
+
+}  // namespace bitnet::host

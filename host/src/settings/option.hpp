@@ -1,0 +1,62 @@
+#pragma once
+// Every option of every command, once: parsing, help, environment and config file follow this
+// table.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace bitnet::host {
+
+enum class kind {
+  flag,     // --json, --no-json, --json=off
+  integer,  // 4k = 4000, 4K = 4096
+  real,
+  text,
+  list,    // may be repeated; in a config file a YAML list
+  choice,  // one of `choices`
+};
+
+// Commands as bits, so that a row can name the commands that take it.
+using command_set = uint32_t;
+namespace command_bit {
+inline constexpr command_set run = 1, chat = 2, backends = 4, inspect = 8, tokenize = 16,
+                             detokenize = 32, logits = 64, version = 128, help = 256;
+}
+
+struct option {
+  std::string_view name;          // long flag without dashes; also the config key
+  std::string_view aliases = {};  // with dashes, separated by blanks
+  kind type = kind::flag;
+  std::string_view initial = {};  // as the user would write it; empty: no value
+  std::string_view metavar = {};
+  std::string_view help = {};
+  std::string_view group = {};
+  command_set commands = 0;
+  std::string_view choices = {};  // "f16|f32"
+  double lowest = 0;              // of integer and real; lowest == highest: any
+  double highest = 0;
+  std::string_view llama_variable = {};  // llama.cpp's environment variable, read as a fallback
+  bool command_line_only = false;        // makes no sense as a setting
+};
+
+[[nodiscard]] std::span<const option> all_options();
+// By name or alias, with or without its dashes as the user wrote it: "--ctx-size", "-c".
+[[nodiscard]] const option* find_flag(std::string_view flag);
+[[nodiscard]] const option* find_option(std::string_view name);
+// "ctx-size" -> "BITNET_CTX_SIZE"
+[[nodiscard]] std::string variable_of(const option& row);
+
+struct command {
+  std::string_view name;
+  std::string_view usage;    // what follows the name
+  std::string_view summary;  // one line
+  std::string_view details;  // paragraphs of its --help
+  command_set bit;
+};
+
+[[nodiscard]] std::span<const command> all_commands();
+[[nodiscard]] const command* find_command(std::string_view name);
+
+}  // namespace bitnet::host

@@ -1,0 +1,206 @@
+#include "settings/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include "settings/config_file.hpp"
+#include "text_input.hpp"
+
+namespace bitnet::host {
+namespace {
+
+// A list in one variable: separated as paths are.
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(':'), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+result<value> parse_variable(const option& row, const std::string& text) {
+  if (row.type == kind::list) return split_list(text);
+  return parse_value(row, text);
+}
+
+const std::vector<std::string> no_list;
+const std::string no_text;
+
+}  // namespace
+
+result<settings> settings::merge(const command& about, const arguments& given,
+                                 const environment& variables, std::vector<std::string>& notes) {
+  settings merged;
+  if (auto done = merged.add_defaults(about); !done) return std::unexpected(done.error());
+  if (auto done = merged.add_config(given, variables, notes); !done) {
+    return std::unexpected(done.error());
+  }
+  if (auto done = merged.add_environment(variables, notes); !done) {
+    return std::unexpected(done.error());
+  }
+  if (auto done = merged.add_flags(given); !done) return std::unexpected(done.error());
+  return merged;
+}
+
+result<void> settings::add_defaults(const command& about) {
+  for (const option& row : all_options()) {
+    if ((row.commands & about.bit) == 0) continue;
+    setting& one = settings_[row.name];
+    if (row.initial.empty()) continue;
+    auto content = parse_value(row, row.initial);
+    if (!content) return std::unexpected(content.error());
+    one.content = std::move(*content);
+  }
+  return {};
+}
+
+result<void> settings::add_config(const arguments& given, const environment& variables,
+                                  std::vector<std::string>& notes) {
+  const auto only = variables.get("BITNET_CONFIG");
+  if (!only) {
+    std::vector<std::string> usual = {"/usr/share/bitnet/bitnet.yaml", "/etc/bitnet/bitnet.yaml"};
+    if (const auto home = variables.config_home()) {
+      usual.push_back((*home / "bitnet/bitnet.yaml").string());
+    }
+    for (const std::string& file : usual) {
+      if (auto done = add_config_file(file, false, notes); !done) return done;
+    }
+  }
+  if (only) {  // replaces the usual files
+    if (auto done = add_config_file(*only, true, notes); !done) return done;
+  }
+  const option* const config = find_option("config");
+  for (const flag_use& use : given.flags) {
+    if (use.row != config) continue;
+    if (auto done = add_config_file(use.text, true, notes); !done) return done;
+  }
+  return {};
+}
+
+result<void> settings::add_config_file(const std::string& file, bool required,
+                                       std::vector<std::string>& notes) {
+  auto text = read_file(file, longest_config + 1);
+  if (!text) {
+    if (required) return fail(exit_code::usage, "config file " + text.error().message);
+    if (text.error().number != ENOENT && text.error().number != ENOTDIR) {
+      notes.push_back("config file " + text.error().message);
+    }
+    return {};
+  }
+  auto contents = parse_config(*text, file);
+  if (!contents) return std::unexpected(contents.error());
+  notes.insert(notes.end(), contents->warnings.begin(), contents->warnings.end());
+  for (config_setting& one : contents->settings) {
+    put(*one.row, std::move(one.content), level::config, fmt::format("{}:{}", file, one.line));
+  }
+  return {};
+}
+
+result<void> settings::add_environment(const environment& variables,
+                                       std::vector<std::string>& notes) {
+  std::string theirs;
+  std::string ours;
+  for (const option& row : all_options()) {
+    if (row.command_line_only || !settings_.contains(row.name)) continue;
+    std::string name = variable_of(row);
+    auto text = variables.get(name);
+    if (!text && !row.llama_variable.empty()) {
+      text = variables.get(row.llama_variable);
+      if (text) {
+        theirs += fmt::format("{}{}", theirs.empty() ? "" : ", ", row.llama_variable);
+        ours += fmt::format("{}{}", ours.empty() ? "" : ", ", name);
+        name = row.llama_variable;
+      }
+    }
+    if (!text) continue;
+    auto content = parse_variable(row, *text);
+    if (!content)
+      return fail(exit_code::usage, fmt::format("{} {}", name, content.error().message));
+    put(row, std::move(*content), level::environment, name);
+  }
+  if (!theirs.empty()) notes.push_back(fmt::format("used {}; the name here is {}", theirs, ours));
+  return {};
+}
+
+result<void> settings::add_flags(const arguments& given) {
+  for (const flag_use& use : given.flags) {
+    const std::string flag = "--" + std::string(use.row->name);
+    auto content = parse_value(*use.row, use.text);
+    if (!content) return fail(exit_code::usage, flag + " " + content.error().message);
+    setting& one = settings_[use.row->name];
+    auto* items = std::get_if<std::vector<std::string>>(&one.content);
+    if (items != nullptr && one.from == level::flag) {
+      items->push_back(use.text);
+    } else {
+      put(*use.row, std::move(*content), level::flag, flag);
+    }
+  }
+  return {};
+}
+
+// Config files hold settings of all commands; those of other commands are left out here.
+void settings::put(const option& row, value content, level from, std::string origin) {
+  const auto found = settings_.find(row.name);
+  if (found != settings_.end()) found->second = {std::move(content), from, std::move(origin)};
+}
+
+const settings::setting& settings::at(std::string_view name) const {
+  const auto found = settings_.find(name);
+  if (found == settings_.end()) {
+    throw std::logic_error("this command has no option " + std::string(name));
+  }
+  return found->second;
+}
+
+bool settings::flag(std::string_view name) const {
+  const bool* yes = std::get_if<bool>(&at(name).content);
+  return yes != nullptr && *yes;
+}
+
+int64_t settings::integer(std::string_view name) const {
+  return std::get<int64_t>(at(name).content);
+}
+
+double settings::real(std::string_view name) const {
+  return std::get<double>(at(name).content);
+}
+
+const std::string& settings::text(std::string_view name) const {
+  const auto* text = std::get_if<std::string>(&at(name).content);
+  return text == nullptr ? no_text : *text;
+}
+
+const std::vector<std::string>& settings::list(std::string_view name) const {
+  const auto* items = std::get_if<std::vector<std::string>>(&at(name).content);
+  return items == nullptr ? no_list : *items;
+}
+
+bool settings::given(std::string_view name) const {
+  return at(name).from != level::built_in;
+}
+
+bool settings::flagged(std::string_view name) const {
+  return at(name).from == level::flag;
+}
+
+const std::string& settings::origin(std::string_view name) const {
+  return at(name).origin;
+}
+
+result<void> settings::change(std::string_view name, std::string_view text, std::string origin) {
+  const option* row = find_option(name);
+  if (row == nullptr || !settings_.contains(row->name)) {
+    return fail(exit_code::usage, fmt::format("there is no setting '{}'", name));
+  }
+  auto content = parse_value(*row, text);
+  if (!content) return fail(exit_code::usage, fmt::format("{} {}", name, content.error().message));
+  settings_[row->name] = {std::move(*content), level::flag, std::move(origin)};
+  return {};
+}
+
+}  // namespace bitnet::host

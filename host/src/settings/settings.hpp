@@ -1,0 +1,62 @@
+#pragma once
+// What the user asked for: built-in default < config files < environment < flags, merged once.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "result.hpp"
+#include "settings/arguments.hpp"
+#include "settings/environment.hpp"
+#include "settings/option.hpp"
+#include "settings/value.hpp"
+
+namespace bitnet::host {
+
+class settings {
+ public:
+  // `notes` receives warnings of config files and the notice about llama.cpp's variables.
+  static result<settings> merge(const command& about, const arguments& given,
+                                const environment& variables, std::vector<std::string>& notes);
+
+  // `name` is one of the command's options; anything else is a bug of the caller.
+  [[nodiscard]] bool flag(std::string_view name) const;
+  [[nodiscard]] int64_t integer(std::string_view name) const;
+  [[nodiscard]] double real(std::string_view name) const;
+  [[nodiscard]] const std::string& text(std::string_view name) const;  // "" when not given
+  [[nodiscard]] const std::vector<std::string>& list(std::string_view name) const;
+
+  // Set by anyone but the built-in default.
+  [[nodiscard]] bool given(std::string_view name) const;
+  // Set on the command line.
+  [[nodiscard]] bool flagged(std::string_view name) const;
+  // "default", "/etc/bitnet/bitnet.yaml:7", "BITNET_DEVICE", "--device"
+  [[nodiscard]] const std::string& origin(std::string_view name) const;
+
+  // Replaces a value, as /set does in a chat.
+  result<void> change(std::string_view name, std::string_view text, std::string origin);
+
+ private:
+  enum class level { built_in, config, environment, flag };
+  struct setting {
+    value content;
+    level from = level::built_in;
+    std::string origin = "default";
+  };
+
+  result<void> add_defaults(const command& about);
+  result<void> add_config(const arguments& given, const environment& variables,
+                          std::vector<std::string>& notes);
+  result<void> add_config_file(const std::string& file, bool required,
+                               std::vector<std::string>& notes);
+  result<void> add_environment(const environment& variables, std::vector<std::string>& notes);
+  result<void> add_flags(const arguments& given);
+  void put(const option& row, value content, level from, std::string origin);
+  [[nodiscard]] const setting& at(std::string_view name) const;
+
+  std::map<std::string_view, setting> settings_;  // keys point into the option table
+};
+
+}  // namespace bitnet::host

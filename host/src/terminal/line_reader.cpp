@@ -1,0 +1,128 @@
+#include "terminal/line_reader.hpp"
+
+#include <fcntl.h>
+#include <histedit.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+
+#include "interrupt.hpp"
+
+namespace bitnet::host {
+namespace {
+
+constexpr int longest_history = 1000;  // lines
+
+class plain_reader final : public line_reader {
+ public:
+  outcome read(const std::string&, std::string& line) override {
+    line.clear();
+    for (;;) {
+      if (const auto end = held_.find('\n'); end != std::string::npos) {
+        line = held_.substr(0, end);
+        held_.erase(0, end + 1);
+        return outcome::line;
+      }
+      std::array<char, 4096> block;
+      const ssize_t n = ::read(STDIN_FILENO, block.data(), block.size());
+      if (n < 0 && errno == EINTR && interrupt::requested()) return outcome::interrupted;
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      held_.append(block.data(), static_cast<std::size_t>(n));
+    }
+    if (held_.empty()) return outcome::end;
+    line.swap(held_);
+    return outcome::line;
+  }
+
+ private:
+  std::string held_;  // read, but not yet handed out
+};
+
+// The file, made with mode 0600 if it is not there; "" for no history.
+std::string history_file(const environment& variables) {
+  const auto home = variables.state_home();
+  if (variables.get("BITNET_NOHISTORY") || !home) return "";
+  std::error_code error;
+  std::filesystem::create_directories(*home / "bitnet", error);
+  const std::string file = (*home / "bitnet/history").string();
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return "";
+  ::fchmod(fd, 0600);
+  ::close(fd);
+  return file;
+}
+
+class edited_reader final : public line_reader {
+ public:
+  explicit edited_reader(const environment& variables)
+      : edit_(el_init("bitnet", stdin, stderr, stderr)),
+        history_(history_init()),
+        file_(history_file(variables)) {
+    std::setlocale(LC_CTYPE, "C.UTF-8");  // libedit counts characters by it
+    HistEvent event;
+    history(history_, &event, H_SETSIZE, longest_history);
+    history(history_, &event, H_SETUNIQUE, 1);
+    if (!file_.empty()) history(history_, &event, H_LOAD, file_.c_str());
+    el_set(edit_, EL_CLIENTDATA, this);
+    el_set(edit_, EL_PROMPT, &edited_reader::prompt_of);
+    el_set(edit_, EL_EDITOR, "emacs");
+    el_set(edit_, EL_HIST, history, history_);
+    el_set(edit_, EL_SIGNAL, 0);  // Ctrl-C is ours
+  }
+  ~edited_reader() override {
+    HistEvent event;
+    if (!file_.empty()) history(history_, &event, H_SAVE, file_.c_str());
+    history_end(history_);
+    el_end(edit_);
+  }
+  edited_reader(const edited_reader&) = delete;
+  edited_reader& operator=(const edited_reader&) = delete;
+
+  outcome read(const std::string& prompt, std::string& line) override {
+    prompt_ = prompt;
+    int n = 0;
+    const char* const text = el_gets(edit_, &n);
+    if (interrupt::requested()) {
+      el_set(edit_, EL_UNBUFFERED, 0);
+      (void)std::fputs("\n", stderr);
+      el_reset(edit_);
+      return outcome::interrupted;
+    }
+    if (text == nullptr || n <= 0) return outcome::end;
+    line.assign(text, static_cast<std::size_t>(n));
+    if (line.ends_with('\n')) line.pop_back();
+    if (!line.empty()) {
+      HistEvent event;
+      history(history_, &event, H_ENTER, line.c_str());
+    }
+    return outcome::line;
+  }
+
+ private:
+  static char* prompt_of(EditLine* edit) {
+    edited_reader* self = nullptr;
+    el_get(edit, EL_CLIENTDATA, &self);
+    return self->prompt_.data();
+  }
+
+  EditLine* edit_;
+  History* history_;
+  std::string file_;
+  std::string prompt_;
+};
+
+}  // namespace
+
+std::unique_ptr<line_reader> line_reader::open(const environment& variables) {
+  if (::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
+    return std::make_unique<edited_reader>(variables);
+  }
+  return std::make_unique<plain_reader>();
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,27 @@
+#include "terminal/output.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace bitnet::host {
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+result<void> print(std::string_view text) {
+  if (write_all(STDOUT_FILENO, text)) return {};
+  if (errno == EPIPE) return fail(exit_code::failure, "");
+  return fail(exit_code::failure,
+              "cannot write to standard output: " + std::generic_category().message(errno));
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,25 @@
+#pragma once
+// Bytes from files and standard input, with limits; escapes in texts given as flags.
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+
+namespace bitnet::host {
+
+struct read_failure {
+  int number;           // errno; EFBIG when longer than allowed, EINTR after Ctrl-C
+  std::string message;  // "<file>: No such file or directory"
+};
+
+inline constexpr uint64_t longest_text = 256ull * 1024 * 1024;  // bytes of a prompt
+
+[[nodiscard]] std::expected<std::string, read_failure> read_file(const std::string& file,
+                                                                 uint64_t limit);
+[[nodiscard]] std::expected<std::string, read_failure> read_stdin(uint64_t limit);
+
+// "\n" \t \r \\ \' \" \xHH become bytes; an unknown escape stays as it is, as in llama.cpp.
+[[nodiscard]] std::string unescape(std::string_view text);
+
+}  // namespace bitnet::host
