@@ -1,0 +1,154 @@
+// Fused forms: the same row and tile functions as the primitives, in fewer parallel regions. What is
+// saved is waiting: a layer of BitNet b1.58 has 10 meetings of the workers instead of 25.
+//
+// BIT_LINEAR has no fused form: it would have as many regions as its body.
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/ops.hpp"
+#include "primitives.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+using sdk::call;
+using sdk::roles;
+using sdk::share;
+using sdk::team;
+
+constexpr uint64_t column_grain = 16;  // one cache line of outputs
+
+const isa_form& isa_of(const call& c) { return *static_cast<const isa_form*>(c.engine); }
+
+// [RMS_NORM], ACT_QUANT_I8 row by row.
+void norm_quant(const call* norm, const call& quant, const team& workers) {
+  const uint64_t k = quant.k;
+  const share rows = workers.split(quant.rows);
+  for (uint64_t r = rows.first; r < rows.last; ++r) {
+    if (norm)
+      rms_norm_row(norm->input<float>(0) + r * k, norm->w->f32(), norm->floats[0], k,
+                   norm->output<float>(0) + r * k);
+    act_quant_row(quant.input<float>(0) + r * k, k, quant.output<int8_t>(0) + r * k,
+                  quant.output<float>(1) + r);
+  }
+}
+
+void linear_columns(const call& c, uint64_t first, uint64_t last) {
+  linear_ternary(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.rows, first, last,
+                 c.output<float>(0));
+}
+
+// LINEAR_TERNARY, ADD by columns.
+void linear_add(const call& linear, const call& add, const team& workers) {
+  const share columns = workers.split(linear.m, column_grain);
+  linear_columns(linear, columns.first, columns.last);
+  for (uint64_t r = 0; r < linear.rows; ++r) {
+    const uint64_t at = r * linear.m + columns.first;
+    add_row(add.input<float>(0) + at, add.input<float>(1) + at, columns.last - columns.first,
+            add.output<float>(0) + at);
+  }
+}
+
+void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
+  norm_quant(&body[parts.norm], body[parts.quant], workers);
+  workers.sync();
+  // q, k and v as one matrix: one range of the columns of all three.
+  const call* matrices[] = {&body[parts.q], &body[parts.k], &body[parts.v]};
+  const share columns =
+      workers.split(matrices[0]->m + matrices[1]->m + matrices[2]->m, column_grain);
+  uint64_t start = 0;
+  for (const call* c : matrices) {
+    const uint64_t first = std::clamp(columns.first, start, start + c->m) - start;
+    const uint64_t last = std::clamp(columns.last, start, start + c->m) - start;
+    if (first < last) linear_columns(*c, first, last);
+    start += c->m;
+  }
+  workers.sync();
+  const call& write = body[parts.kv_write];
+  const share tokens = workers.split(write.rows);
+  for (uint64_t t = tokens.first; t < tokens.last; ++t) {
+    for (const uint8_t part : {parts.rope_q, parts.rope_k}) {
+      const call& rope = body[part];
+      rope_row(rope.input<float>(0) + t * rope.k, rope.step->positions[t], rope,
+               rope.output<float>(0) + t * rope.k);
+    }
+    kv_write_row(write.step->kv, static_cast<uint64_t>(write.ints[0]),
+                 static_cast<uint64_t>(write.step->slots[t]), write.input<float>(0) + t * write.k,
+                 write.input<float>(1) + t * write.k);
+  }
+}
+
+void attn_out(const call* body, const roles& parts, team& workers) noexcept {
+  const call& attention = body[parts.attention];
+  const auto kv_heads = static_cast<uint64_t>(attention.ints[2]);
+  const share heads = workers.split(attention.rows * kv_heads);
+  for (uint64_t unit = heads.first; unit < heads.last; ++unit)
+    attention_heads(isa_of(attention), attention, unit / kv_heads, unit % kv_heads, heads.scratch);
+  workers.sync();
+  norm_quant(parts.norm == roles::absent ? nullptr : &body[parts.norm], body[parts.quant], workers);
+  workers.sync();
+  linear_add(body[parts.linear], body[parts.add], workers);
+}
+
+template <void (*Activation)(const float*, uint64_t, float*)>
+void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
+  norm_quant(&body[parts.norm], body[parts.quant], workers);
+  workers.sync();
+  // gate, up, activation and product of the same columns by the same worker.
+  const call& gate = body[parts.gate];
+  const call& activation = body[parts.activation];
+  const call& mul = body[parts.mul];
+  const share columns = workers.split(gate.m, column_grain);
+  linear_columns(gate, columns.first, columns.last);
+  linear_columns(body[parts.up], columns.first, columns.last);
+  for (uint64_t r = 0; r < gate.rows; ++r) {
+    const uint64_t at = r * gate.m + columns.first, n = columns.last - columns.first;
+    Activation(activation.input<float>(0) + at, n, activation.output<float>(0) + at);
+    mul_row(mul.input<float>(0) + at, mul.input<float>(1) + at, n, mul.output<float>(0) + at);
+  }
+  workers.sync();
+  norm_quant(parts.sub_norm == roles::absent ? nullptr : &body[parts.sub_norm],
+             body[parts.sub_quant], workers);
+  workers.sync();
+  linear_add(body[parts.linear], body[parts.add], workers);
+}
+
+void lm_head(const call* body, const roles& parts, team& workers) noexcept {
+  const call& gather = body[parts.gather];
+  const call& norm = body[parts.norm];
+  const call& linear = body[parts.linear];
+  const uint64_t k = gather.k;
+  const share rows = workers.split(gather.rows);
+  for (uint64_t o = rows.first; o < rows.last; ++o) {
+    float* row = gather.output<float>(0) + o * k;
+    std::memcpy(row,
+                gather.input<float>(0) + static_cast<uint64_t>(gather.step->output_rows[o]) * k,
+                k * sizeof(float));
+    rms_norm_row(row, norm.w->f32(), norm.floats[0], k, norm.output<float>(0) + o * k);
+  }
+  workers.sync();
+  const share columns = workers.split(linear.m, column_grain);
+  linear_dense(isa_of(linear), *linear.w, linear.input<float>(0), linear.rows, columns.first,
+               columns.last, linear.output<float>(0));
+}
+
+}  // namespace
+
+void add_composites(const isa_form& isa, sdk::definition& out) {
+  constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
+  const auto add = [&](uint32_t op, uint32_t format, const char* name, const char* form,
+                       sdk::composite_kernel run) {
+    const std::string id = std::string(name) + "." + form + "." + isa.name;
+    out.composites.push_back({op, format, stable, id, run});
+  };
+  constexpr uint32_t ternary = BITNET_FORMAT_TERNARY2;
+  add(BITNET_OP_QKV_ROPE_KV, ternary, "qkv_rope_kv", "ternary2", qkv_rope_kv);
+  add(BITNET_OP_ATTN_OUT, ternary, "attn_out", "ternary2", attn_out);
+  add(BITNET_OP_FFN_RELU2_GATED, ternary, "ffn_relu2_gated", "ternary2", ffn_gated<relu2_row>);
+  add(BITNET_OP_FFN_SILU_GATED, ternary, "ffn_silu_gated", "ternary2", ffn_gated<silu_row>);
+  for (const sdk::format& f : sdk::formats)
+    if (f.id != ternary) add(BITNET_OP_LM_HEAD, f.id, "lm_head", f.name, lm_head);
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,84 @@
+#include "device.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <cstdio>
+#include <cstring>
+
+namespace bitnet::cpu {
+namespace {
+
+// The processor's own name, "" if it does not tell.
+std::string brand() {
+#if defined(__x86_64__)
+  unsigned registers[12] = {};
+  for (unsigned leaf = 0; leaf < 3; ++leaf) {
+    unsigned* r = registers + 4 * leaf;
+    if (!__get_cpuid(0x80000002u + leaf, &r[0], &r[1], &r[2], &r[3])) return "";
+  }
+  char text[sizeof registers + 1] = {};
+  std::memcpy(text, registers, sizeof registers);
+  std::string name = text;
+  const auto first = name.find_first_not_of(' ');
+  return first == std::string::npos ? "" : name.substr(first, name.find_last_not_of(' ') - first + 1);
+#else
+  return "";
+#endif
+}
+
+// Cores that this process may use, 0 if unknown.
+uint32_t usable_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<uint32_t>(CPU_COUNT(&set));
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? static_cast<uint32_t>(online) : 0;
+}
+
+constexpr const char* architecture =
+#if defined(__x86_64__)
+    "x86-64";
+#elif defined(__aarch64__)
+    "aarch64";
+#else
+    "generic";
+#endif
+
+}  // namespace
+
+const isa_form* choose_isa(std::string_view wanted, std::string& why) {
+  std::string all, usable;
+  const isa_form* best = nullptr;
+  const isa_form* named = nullptr;
+  for (const isa_form& form : isa_forms) {
+    all += (all.empty() ? "" : ", ") + std::string(form.name);
+    if (wanted == form.name) named = &form;
+    if (!form.supported()) continue;
+    usable += (usable.empty() ? "" : ", ") + std::string(form.name);
+    if (!best) best = &form;
+  }
+  if (wanted.empty()) return best;
+  if (named && named->supported()) return named;
+  const std::string quoted(wanted.substr(0, 40));  // the message has room for one line
+  why = named ? "this CPU cannot run isa " + quoted + "; set BITNET_CPU_ISA to one of: " + usable
+              : "there is no isa \"" + quoted + "\"; set BITNET_CPU_ISA to one of: " + all;
+  return nullptr;
+}
+
+bitnet_device_info describe_device(const isa_form& isa) {
+  bitnet_device_info info{};
+  info.device_class = BITNET_DEVICE_CPU;
+  std::snprintf(info.name, sizeof info.name, "%s", brand().c_str());
+  std::snprintf(info.arch, sizeof info.arch, "%s %s", architecture, isa.name);
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0)
+    info.memory_total_bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
+  info.max_allocation_bytes = info.memory_total_bytes;
+  info.compute_units = usable_cores();
+  return info;
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,43 @@
+#pragma once
+// y = W x in f32, and the weighted sum of rows: LINEAR_DENSE and the two halves of attention.
+//
+// Shapes   W (rows, k) of any dense format; x (tokens, k); y (tokens, rows).
+// Order    a dot product has 16 partial sums. Element i is decoded to f32, multiplied by x_i, rounded,
+//          and added to partial i % 16, i ascending from 0. The partials are then added in halves:
+//          p[j] += p[j + 8] for j < 8, then 4, 2 and 1.
+// Exact    that order is the definition, and nothing is fused: every form returns the same bits.
+
+#include <cstdint>
+
+namespace bitnet::cpu {
+
+struct dense_tile {
+  uint32_t format;  // BITNET_FORMAT_*
+  const uint8_t* w;
+  uint64_t w_stride;  // bytes between rows
+  const float* x;
+  uint64_t x_stride;  // elements between tokens
+  float* y;
+  uint64_t y_stride;  // elements between tokens
+  uint64_t k, rows, tokens;
+};
+
+void linear_dense_scalar(const dense_tile&);  // every dense format
+void linear_dense_avx2(const dense_tile&);    // f32, f16, bf16, q8_0; needs AVX2 and F16C
+void linear_dense_avx512(const dense_tile&);  // the same; needs AVX-512 F, BW, VL
+
+// y_d += p_0 * v_0d, then p_1 * v_1d, ...: each product rounded, then added.
+struct weighted_rows {
+  uint32_t format;  // BITNET_FORMAT_F32 or _F16
+  const uint8_t* v;
+  uint64_t v_stride;  // bytes between rows
+  const float* p;     // (rows)
+  float* y;           // (width)
+  uint64_t rows, width;
+};
+
+void weighted_sum_scalar(const weighted_rows&);
+void weighted_sum_avx2(const weighted_rows&);
+void weighted_sum_avx512(const weighted_rows&);
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,51 @@
+#include <algorithm>
+
+#include "bitnet/sdk/formats.hpp"
+#include "linear_dense.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+constexpr uint64_t chunk = 256;   // elements decoded at a time: a whole number of every block
+constexpr uint64_t together = 8;  // tokens that share a decoded chunk
+
+float total(float* p) {
+  for (int half = 8; half > 0; half /= 2)
+    for (int j = 0; j < half; ++j) p[j] += p[j + half];
+  return p[0];
+}
+
+}  // namespace
+
+void linear_dense_scalar(const dense_tile& a) {
+  for (uint64_t first = 0; first < a.tokens; first += together) {
+    const uint64_t tokens = std::min(together, a.tokens - first);
+    for (uint64_t r = 0; r < a.rows; ++r) {
+      float partial[together][16] = {};
+      for (uint64_t at = 0; at < a.k; at += chunk) {
+        const uint64_t n = std::min(chunk, a.k - at);
+        float w[chunk];
+        sdk::decode(a.format, a.w + r * a.w_stride, at, n, w);
+        for (uint64_t t = 0; t < tokens; ++t) {
+          const float* x = a.x + (first + t) * a.x_stride + at;
+          for (uint64_t i = 0; i < n; ++i) partial[t][i % 16] += w[i] * x[i];
+        }
+      }
+      for (uint64_t t = 0; t < tokens; ++t) a.y[(first + t) * a.y_stride + r] = total(partial[t]);
+    }
+  }
+}
+
+void weighted_sum_scalar(const weighted_rows& a) {
+  for (uint64_t j = 0; j < a.rows; ++j) {
+    const uint8_t* row = a.v + j * a.v_stride;
+    for (uint64_t at = 0; at < a.width; at += chunk) {
+      const uint64_t n = std::min(chunk, a.width - at);
+      float v[chunk];
+      sdk::decode(a.format, row, at, n, v);
+      for (uint64_t d = 0; d < n; ++d) a.y[at + d] += a.p[j] * v[d];
+    }
+  }
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,27 @@
+#pragma once
+// The instruction sets that there are kernels for: the only list. Selection, kernel ids and tests
+// read it. Kept out of the kernels' headers: files built with ISA flags include those, and must not
+// emit a copy of any inline function.
+
+#include "linear_dense.hpp"
+#include "linear_ternary.hpp"
+
+namespace bitnet::cpu {
+
+struct isa_form {
+  const char* name;
+  bool (*supported)();  // by this CPU and its operating system
+  void (*ternary)(const ternary_tile&);
+  void (*dense)(const dense_tile&);  // f32, f16, bf16, q8_0
+  void (*weighted_sum)(const weighted_rows&);
+};
+
+// Best first; the last row is always supported.
+inline constexpr isa_form isa_forms[] = {
+    {"scalar", [] { return true; }, linear_ternary_scalar, linear_dense_scalar,
+     weighted_sum_scalar},
+};
+
+inline constexpr const isa_form& scalar_form = isa_forms[sizeof isa_forms / sizeof isa_forms[0] - 1];
+
+}  // namespace bitnet::cpu

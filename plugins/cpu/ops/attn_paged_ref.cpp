@@ -1,0 +1,60 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+uint32_t format_of(uint32_t dtype) {
+  return dtype == BITNET_DTYPE_F32 ? BITNET_FORMAT_F32 : BITNET_FORMAT_F16;
+}
+
+}  // namespace
+
+// score_j = (q . k_j) * scale; p_j = exp(score_j - max); y = sum_j(p_j v_j) / sum_j(p_j), j ascending.
+void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t kv_head,
+                     float* scores) {
+  const sdk::step_view& step = *c.step;
+  const sdk::kv_storage& kv = step.kv;
+  const auto layer = static_cast<uint64_t>(c.ints[0]);
+  const auto group = static_cast<uint64_t>(c.ints[1] / c.ints[2]);
+  const auto head_dim = static_cast<uint64_t>(c.ints[3]);
+  const uint64_t context = static_cast<uint64_t>(step.positions[t]) + 1;
+  const uint64_t block_tokens = kv.block_tokens;
+  const int32_t* blocks = step.blocks_of(t);
+  const uint64_t at = t * c.k + kv_head * group * head_dim;
+  const float* q = c.input<float>(0) + at;
+  float* y = c.output<float>(0) + at;
+
+  for (uint64_t first = 0; first < context; first += block_tokens) {
+    const uint64_t slot = static_cast<uint64_t>(blocks[first / block_tokens]) * block_tokens;
+    const uint32_t format = format_of(kv.dtype_k);
+    const uint64_t head_bytes = kv.k_row_bytes / kv.width * head_dim;
+    isa.dense({format, kv.k(layer, slot) + kv_head * head_bytes, kv.k_row_bytes, q, head_dim,
+               scores + first, context, head_dim, std::min(block_tokens, context - first), group});
+  }
+  for (uint64_t h = 0; h < group; ++h) {
+    float* p = scores + h * context;
+    for (uint64_t j = 0; j < context; ++j) p[j] *= c.floats[0];
+    float largest = p[0];
+    for (uint64_t j = 1; j < context; ++j) largest = p[j] > largest ? p[j] : largest;
+    float sum = 0;
+    for (uint64_t j = 0; j < context; ++j) {
+      p[j] = std::exp(p[j] - largest);
+      sum += p[j];
+    }
+    float* out = y + h * head_dim;
+    std::fill(out, out + head_dim, 0.0f);
+    for (uint64_t first = 0; first < context; first += block_tokens) {
+      const uint64_t slot = static_cast<uint64_t>(blocks[first / block_tokens]) * block_tokens;
+      const uint64_t head_bytes = kv.v_row_bytes / kv.width * head_dim;
+      isa.weighted_sum({format_of(kv.dtype_v), kv.v(layer, slot) + kv_head * head_bytes,
+                        kv.v_row_bytes, p + first, out, std::min(block_tokens, context - first),
+                        head_dim});
+    }
+    for (uint64_t d = 0; d < head_dim; ++d) out[d] /= sum;
+  }
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,42 @@
+#pragma once
+// The primitives as plain functions. What each means is defined in bitnet/abi/ops.h.
+//
+// Shapes   rows are contiguous f32 unless said otherwise.
+// Exact    a row's result depends on that row alone, so any cut into batches and threads gives the
+//          same bits.
+
+#include <cstdint>
+
+#include "bitnet/sdk/interpreter/kernel.hpp"
+#include "kernels/variants.hpp"
+
+namespace bitnet::cpu {
+
+// One row, x and y (k).
+void embed_row(const sdk::weight& table, uint64_t token, float* y);
+void rms_norm_row(const float* x, const float* w, float eps, uint64_t k, float* y);
+void act_quant_row(const float* x, uint64_t k, int8_t* q, float* s);
+void rope_row(const float* x, int32_t position, const sdk::call& attributes, float* y);
+void add_row(const float* a, const float* b, uint64_t k, float* y);
+void mul_row(const float* a, const float* b, uint64_t k, float* y);
+void relu2_row(const float* x, uint64_t k, float* y);
+void silu_row(const float* x, uint64_t k, float* y);
+
+// k and v (width of the pool), stored at `slot` in the pool's types.
+void kv_write_row(const sdk::kv_storage& kv, uint64_t layer, uint64_t slot, const float* k,
+                  const float* v);
+
+// The heads of q that share KV head `kv_head`, for token t; scores (group, context).
+void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t kv_head,
+                     float* scores);
+
+// Columns [first, last) of y for all rows; q (rows, k) i8, s (rows), y (rows, w.m).
+void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
+                    uint64_t rows, uint64_t first, uint64_t last, float* y);
+// The same from the definition alone; the judge of the tests.
+void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s, uint64_t rows,
+                        uint64_t first, uint64_t last, float* y);
+void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,
+                  uint64_t first, uint64_t last, float* y);
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,114 @@
+#include "primitives.hpp"
+
+#include <cstring>
+
+#include "ops/ops.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+using sdk::call;
+using sdk::share;
+
+const isa_form& isa_of(const call& c) { return *static_cast<const isa_form*>(c.engine); }
+
+void embed_gather(const call& c, const share& s) noexcept {
+  for (uint64_t t = s.first; t < s.last; ++t)
+    embed_row(*c.w, static_cast<uint64_t>(c.step->tokens[t]), c.output<float>(0) + t * c.m);
+}
+
+void rms_norm(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r)
+    rms_norm_row(c.input<float>(0) + r * c.k, c.w->f32(), c.floats[0], c.k,
+                 c.output<float>(0) + r * c.k);
+}
+
+void act_quant_i8(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r)
+    act_quant_row(c.input<float>(0) + r * c.k, c.k, c.output<int8_t>(0) + r * c.k,
+                  c.output<float>(1) + r);
+}
+
+void run_linear_ternary(const call& c, const share& s) noexcept {
+  linear_ternary(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.rows, s.first, s.last,
+                 c.output<float>(0));
+}
+
+void run_linear_dense(const call& c, const share& s) noexcept {
+  linear_dense(isa_of(c), *c.w, c.input<float>(0), c.rows, s.first, s.last, c.output<float>(0));
+}
+
+void rope(const call& c, const share& s) noexcept {
+  for (uint64_t t = s.first; t < s.last; ++t)
+    rope_row(c.input<float>(0) + t * c.k, c.step->positions[t], c, c.output<float>(0) + t * c.k);
+}
+
+void kv_write(const call& c, const share& s) noexcept {
+  for (uint64_t t = s.first; t < s.last; ++t)
+    kv_write_row(c.step->kv, static_cast<uint64_t>(c.ints[0]),
+                 static_cast<uint64_t>(c.step->slots[t]), c.input<float>(0) + t * c.k,
+                 c.input<float>(1) + t * c.k);
+}
+
+void attn_paged(const call& c, const share& s) noexcept {
+  const auto kv_heads = static_cast<uint64_t>(c.ints[2]);
+  for (uint64_t unit = s.first; unit < s.last; ++unit)
+    attention_heads(isa_of(c), c, unit / kv_heads, unit % kv_heads, s.scratch);
+}
+
+template <void (*Row)(const float*, const float*, uint64_t, float*)>
+void binary(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r)
+    Row(c.input<float>(0) + r * c.k, c.input<float>(1) + r * c.k, c.k,
+        c.output<float>(0) + r * c.k);
+}
+
+template <void (*Row)(const float*, uint64_t, float*)>
+void unary(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r)
+    Row(c.input<float>(0) + r * c.k, c.k, c.output<float>(0) + r * c.k);
+}
+
+void gather_rows(const call& c, const share& s) noexcept {
+  for (uint64_t o = s.first; o < s.last; ++o)
+    std::memcpy(c.output<float>(0) + o * c.k,
+                c.input<float>(0) + static_cast<uint64_t>(c.step->output_rows[o]) * c.k,
+                c.k * sizeof(float));
+}
+
+}  // namespace
+
+void add_primitives(const isa_form& isa, sdk::definition& out) {
+  constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
+  constexpr uint32_t integer = stable | BITNET_EXACT_INTEGER;
+  const auto add = [&](uint32_t op, uint32_t format, bool fast, uint32_t exact, std::string id,
+                       sdk::primitive_kernel run) {
+    fast = fast && &isa != &scalar_form;
+    id += fast ? std::string(".") + isa.name : ".scalar";
+    out.primitives.push_back({op, format, fast ? BITNET_LEVEL_OPTIMISED : BITNET_LEVEL_REFERENCE,
+                              exact, std::move(id), run});
+  };
+  add(BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, true, integer, "linear_ternary.ternary2",
+      run_linear_ternary);
+  for (const sdk::format& f : sdk::formats) {
+    const bool fast = f.id == BITNET_FORMAT_F32 || f.id == BITNET_FORMAT_F16 ||
+                      f.id == BITNET_FORMAT_BF16 || f.id == BITNET_FORMAT_Q8_0;
+    if (f.id != BITNET_FORMAT_TERNARY2)
+      add(BITNET_OP_LINEAR_DENSE, f.id, fast, stable, std::string("linear_dense.") + f.name,
+          run_linear_dense);
+    add(BITNET_OP_EMBED_GATHER, f.id, false, stable, std::string("embed_gather.") + f.name,
+        embed_gather);
+  }
+  add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, false, stable, "rms_norm.f32", rms_norm);
+  add(BITNET_OP_ACT_QUANT_I8, 0, false, integer, "act_quant_i8", act_quant_i8);
+  add(BITNET_OP_ROPE, 0, false, stable, "rope", rope);
+  add(BITNET_OP_KV_WRITE, 0, false, stable, "kv_write", kv_write);
+  add(BITNET_OP_ATTN_PAGED, 0, true, stable, "attn_paged", attn_paged);
+  add(BITNET_OP_ADD, 0, false, stable, "add", binary<add_row>);
+  add(BITNET_OP_MUL, 0, false, stable, "mul", binary<mul_row>);
+  add(BITNET_OP_RELU2, 0, false, stable, "relu2", unary<relu2_row>);
+  add(BITNET_OP_SILU, 0, false, stable, "silu", unary<silu_row>);
+  add(BITNET_OP_GATHER_ROWS, 0, false, stable, "gather_rows", gather_rows);
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,12 @@
+#pragma once
+// The tables of kernels that the interpreter runs, for one instruction set.
+
+#include "bitnet/sdk/interpreter/kernel.hpp"
+#include "kernels/variants.hpp"
+
+namespace bitnet::cpu {
+
+void add_primitives(const isa_form& isa, sdk::definition& out);
+void add_composites(const isa_form& isa, sdk::definition& out);
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// A graph that came over the edge, copied and checked: whatever it said before, afterwards every
+// index is in range, every value has one writer that comes before its readers, and every op's shapes
+// and element types fit its definition in ops.h.
+
+#include <cmath>
+#include <vector>
+
+#include "bitnet/abi/program.h"
+#include "bitnet/sdk/guard.hpp"
+#include "bitnet/sdk/interpreter/weights.hpp"
+
+namespace bitnet::sdk {
+
+struct op_signature {
+  uint32_t id, inputs, weights, outputs;
+  const char* name;
+};
+
+inline const op_signature* find_op(uint32_t id) noexcept {
+#define BITNET_SDK_ROW(NAME, ID, INPUTS, WEIGHTS, OUTPUTS) {ID, INPUTS, WEIGHTS, OUTPUTS, #NAME},
+  static constexpr op_signature rows[] = {BITNET_OP_LIST(BITNET_SDK_ROW)};
+#undef BITNET_SDK_ROW
+  for (const op_signature& row : rows)
+    if (row.id == id) return &row;
+  return nullptr;
+}
+
+inline bool is_composite(uint32_t op) noexcept { return op >= BITNET_OP_FIRST_COMPOSITE; }
+
+// Bytes of an element, 0 for an unknown type.
+inline uint64_t element_bytes(uint32_t dtype) noexcept {
+  switch (dtype) {
+    case BITNET_DTYPE_F32:
+    case BITNET_DTYPE_I32: return 4;
+    case BITNET_DTYPE_F16: return 2;
+    case BITNET_DTYPE_I8: return 1;
+    default: return 0;
+  }
+}
+
+struct graph {
+  std::vector<bitnet_value> values;
+  std::vector<bitnet_op> ops;
+  uint32_t logits = 0;
+  uint64_t vocabulary = UINT64_MAX;  // rows of the smallest embedding: token ids are below it
+  bool attends = false;              // reads positions, sequences and block tables
+  bool writes_kv = false;
+  uint32_t kv_layers = 0;   // highest layer + 1
+  uint64_t kv_width = 0;    // n_kv_heads * head_dim, 0 = no KV
+  uint32_t n_kv_heads = 0;  // 0 = nothing attends
+  uint32_t head_group = 0;  // most query heads that share a KV head
+};
+
+class graph_reader {
+ public:
+  graph_reader(const weight_set& weights, const reporter& report, graph& out) noexcept
+      : weights_(weights), report_(report), out_(out) {}
+
+  bitnet_status read(const bitnet_graph* g) {
+    if (!g || !BITNET_HAS_FIELD(g, bitnet_graph, ops) || g->value_size < sizeof(bitnet_value) ||
+        g->op_size < sizeof(bitnet_op) || !g->values || !g->ops)
+      return report_.fail(BITNET_INVALID_ARGUMENT, "the graph is missing or too short");
+    if (g->n_values == 0 || g->n_ops == 0 || g->n_values > max_count || g->n_ops > max_count)
+      return report_.fail(BITNET_INVALID_ARGUMENT, "%u values and %u ops: 1 to %u of each expected",
+                          g->n_values, g->n_ops, max_count);
+    copy(g->values, g->value_size, g->n_values, out_.values);
+    copy(g->ops, g->op_size, g->n_ops, out_.ops);
+    written_.assign(g->n_values, false);
+    for (uint32_t i = 0; i < g->n_values; ++i)
+      if (bitnet_status s = check_value(i); failed(s)) return s;
+    uint64_t body_end = 0;
+    for (at_ = 0; at_ < out_.ops.size(); ++at_) {
+      const bitnet_op& op = out_.ops[at_];
+      if (is_composite(op.op)) {
+        if (at_ < body_end) return refuse("a composite inside a composite");
+        if (bitnet_status s = check_composite(op); failed(s)) return s;
+        body_end = at_ + 1 + op.body_count;
+      } else if (bitnet_status s = check_primitive(op); failed(s)) {
+        return s;
+      }
+    }
+    out_.logits = g->logits;
+    if (g->logits >= out_.values.size() || !written_[g->logits] ||
+        out_.values[g->logits].dtype != BITNET_DTYPE_F32 ||
+        out_.values[g->logits].dims[0] != BITNET_DIM_OUTPUTS)
+      return report_.fail(BITNET_INVALID_ARGUMENT,
+                          "value %u cannot be the logits: a written f32 (outputs, n) is expected",
+                          g->logits);
+    return BITNET_OK;
+  }
+
+ private:
+  static constexpr uint32_t max_count = 1u << 20;
+
+  template <class T>
+  static void copy(const T* from, uint32_t stride, uint32_t n, std::vector<T>& to) {
+    to.resize(n);
+    const auto* at = reinterpret_cast<const uint8_t*>(from);
+    for (T& item : to) {
+      std::memcpy(&item, at, sizeof item);
+      at += stride;
+    }
+  }
+
+  bitnet_status refuse(const char* why, bitnet_status code = BITNET_INVALID_ARGUMENT) const {
+    const op_signature* known = find_op(out_.ops[at_].op);
+    return report_.fail(code, "op %llu (%s): %s", static_cast<unsigned long long>(at_),
+                        known ? known->name : "unknown", why);
+  }
+
+  bitnet_status check_value(uint32_t i) const {
+    const bitnet_value& v = out_.values[i];
+    const bool rows = v.dims[0] == BITNET_DIM_TOKENS || v.dims[0] == BITNET_DIM_OUTPUTS ||
+                      (v.dims[0] > 0 && v.dims[0] <= max_extent);
+    if (element_bytes(v.dtype) == 0 || v.reserved_0 != 0 || !rows || v.dims[1] < 1 ||
+        v.dims[1] > max_extent)
+      return report_.fail(BITNET_INVALID_ARGUMENT, "value %u: type %u with dims %lld x %lld", i,
+                          v.dtype, static_cast<long long>(v.dims[0]),
+                          static_cast<long long>(v.dims[1]));
+    return BITNET_OK;
+  }
+
+  // Composites are computed through their bodies, so only their indices need to be sane. An id that
+  // nobody knows yet is fine for the same reason.
+  bitnet_status check_composite(const bitnet_op& op) const {
+    if (op.body_count == 0 || op.body_count > out_.ops.size() - at_ - 1)
+      return refuse("its body reaches past the graph or is empty");
+    for (int i = 0; i < 4; ++i) {
+      if (!index_or_none(op.inputs[i], out_.values.size()) ||
+          !index_or_none(op.outputs[i], out_.values.size()) ||
+          !index_or_none(op.weights[i], weights_.size()))
+        return refuse("an index is out of range");
+    }
+    return BITNET_OK;
+  }
+  static bool index_or_none(uint32_t i, uint64_t size) noexcept {
+    return i == BITNET_NONE || i < size;
+  }
+
+  bitnet_status check_primitive(const bitnet_op& op) {
+    const op_signature* known = find_op(op.op);
+    if (!known) return refuse("this backend does not know it", BITNET_UNSUPPORTED);
+    if (op.body_count != 0) return refuse("a primitive has no body");
+    const bool optional_weight = op.op == BITNET_OP_ROPE;
+    for (uint32_t i = 0; i < 4; ++i) {
+      if (i >= known->inputs ? op.inputs[i] != BITNET_NONE
+                             : op.inputs[i] >= out_.values.size() || !written_[op.inputs[i]])
+        return refuse("an input is out of range, not written yet, or one too many");
+      if (i >= known->outputs ? op.outputs[i] != BITNET_NONE
+                              : op.outputs[i] >= out_.values.size() || written_[op.outputs[i]])
+        return refuse("an output is out of range, written twice, or one too many");
+      const bool wanted = i < known->weights || (i == 0 && optional_weight);
+      const bool absent = op.weights[i] == BITNET_NONE;
+      if (wanted ? (absent ? !optional_weight : op.weights[i] >= weights_.size()) : !absent)
+        return refuse("a weight is out of range, missing, or one too many");
+    }
+    if (op.weights[0] != BITNET_NONE && !weights_.at(op.weights[0]).sealed)
+      return refuse("its weight is not sealed");
+    // Writing the same value twice within one op would escape the check above.
+    if (known->outputs == 2 && op.outputs[0] == op.outputs[1]) return refuse("outputs overlap");
+    if (const char* why = misfit(op)) return refuse(why);
+    for (uint32_t i = 0; i < known->outputs; ++i) written_[op.outputs[i]] = true;
+    return BITNET_OK;
+  }
+
+  bool shaped(uint32_t value, uint32_t dtype, int64_t rows, uint64_t width) const noexcept {
+    const bitnet_value& v = out_.values[value];
+    return v.dtype == dtype && v.dims[0] == rows && static_cast<uint64_t>(v.dims[1]) == width;
+  }
+  bool f32(uint32_t value, int64_t rows, uint64_t width) const noexcept {
+    return shaped(value, BITNET_DTYPE_F32, rows, width);
+  }
+
+  // Why the op does not fit its definition, or nullptr.
+  const char* misfit(const bitnet_op& op) noexcept {
+    const weight* w = op.weights[0] == BITNET_NONE ? nullptr : &weights_.at(op.weights[0]).view;
+    const uint32_t* in = op.inputs;
+    const uint32_t* out = op.outputs;
+    const bitnet_value none{};
+    const bitnet_value& x = in[0] == BITNET_NONE ? none : out_.values[in[0]];
+    const int64_t rows = x.dims[0];
+    const auto k = static_cast<uint64_t>(x.dims[1]);
+    static constexpr const char* shapes = "shapes or element types do not fit";
+    const auto fits = [](bool fit) { return fit ? nullptr : shapes; };
+    switch (op.op) {
+      case BITNET_OP_EMBED_GATHER:
+        out_.vocabulary = std::min(out_.vocabulary, w->m);
+        return fits(f32(out[0], BITNET_DIM_TOKENS, w->k));
+      case BITNET_OP_RMS_NORM:
+        return fits(w->format == BITNET_FORMAT_F32 && w->m == 1 && w->k == k &&
+                    f32(in[0], rows, k) && f32(out[0], rows, k));
+      case BITNET_OP_ACT_QUANT_I8:
+        return fits(f32(in[0], rows, k) && shaped(out[0], BITNET_DTYPE_I8, rows, k) &&
+                    f32(out[1], rows, 1));
+      case BITNET_OP_LINEAR_TERNARY:
+        return fits(w->format == BITNET_FORMAT_TERNARY2 && w->k == k &&
+                    shaped(in[0], BITNET_DTYPE_I8, rows, k) && f32(in[1], rows, 1) &&
+                    f32(out[0], rows, w->m));
+      case BITNET_OP_LINEAR_DENSE:
+        return fits(w->format != BITNET_FORMAT_TERNARY2 && w->k == k && f32(in[0], rows, k) &&
+                    f32(out[0], rows, w->m));
+      case BITNET_OP_ROPE: return rope_misfit(op, w, k);
+      case BITNET_OP_KV_WRITE:
+        if (!f32(in[0], BITNET_DIM_TOKENS, k) || !f32(in[1], BITNET_DIM_TOKENS, k)) return shapes;
+        out_.writes_kv = true;
+        return kv_misfit(op.ints[0], k);
+      case BITNET_OP_ATTN_PAGED: return attention_misfit(op, k);
+      case BITNET_OP_ADD:
+      case BITNET_OP_MUL:
+        return fits(f32(in[0], rows, k) && f32(in[1], rows, k) && f32(out[0], rows, k));
+      case BITNET_OP_RELU2:
+      case BITNET_OP_SILU: return fits(f32(in[0], rows, k) && f32(out[0], rows, k));
+      case BITNET_OP_GATHER_ROWS:
+        return fits(f32(in[0], BITNET_DIM_TOKENS, k) && f32(out[0], BITNET_DIM_OUTPUTS, k));
+      default: return "this backend does not know it";
+    }
+  }
+
+  const char* rope_misfit(const bitnet_op& op, const weight* w, uint64_t k) const noexcept {
+    const int64_t heads = op.ints[0], head_dim = op.ints[1], turned = op.ints[2];
+    if (heads < 1 || head_dim < 1 || static_cast<uint64_t>(heads * head_dim) != k)
+      return "heads times head size is not the width";
+    if (turned < 2 || turned % 2 != 0 || turned > head_dim)
+      return "the rotated dimensions must be even and within a head";
+    if (op.ints[3] != BITNET_ROPE_NEOX && op.ints[3] != BITNET_ROPE_INTERLEAVED)
+      return "unknown pairing";
+    if (!(op.floats[0] > 0) || !std::isfinite(op.floats[0]) || !std::isfinite(op.floats[1]))
+      return "base and factor must be finite, the base positive";
+    if (w && (w->format != BITNET_FORMAT_F32 || w->m != 1 ||
+              w->k != static_cast<uint64_t>(turned / 2)))
+      return "one frequency factor per pair is expected";
+    return f32(op.inputs[0], BITNET_DIM_TOKENS, k) && f32(op.outputs[0], BITNET_DIM_TOKENS, k)
+               ? nullptr
+               : "shapes or element types do not fit";
+  }
+
+  const char* attention_misfit(const bitnet_op& op, uint64_t k) noexcept {
+    const int64_t heads = op.ints[1], kv_heads = op.ints[2], head_dim = op.ints[3];
+    if (heads < 1 || kv_heads < 1 || head_dim < 1 || heads % kv_heads != 0 ||
+        static_cast<uint64_t>(heads * head_dim) != k)
+      return "its heads do not fit each other or the width";
+    if (!f32(op.inputs[0], BITNET_DIM_TOKENS, k) || !f32(op.outputs[0], BITNET_DIM_TOKENS, k))
+      return "shapes or element types do not fit";
+    if (out_.n_kv_heads != 0 && out_.n_kv_heads != kv_heads) return "layers differ in KV heads";
+    out_.attends = true;
+    out_.n_kv_heads = static_cast<uint32_t>(kv_heads);
+    out_.head_group = std::max(out_.head_group, static_cast<uint32_t>(heads / kv_heads));
+    return kv_misfit(op.ints[0], static_cast<uint64_t>(kv_heads * head_dim));
+  }
+
+  const char* kv_misfit(int32_t layer, uint64_t width) noexcept {
+    if (layer < 0 || layer >= 1 << 16) return "the layer is out of range";
+    if (out_.kv_width != 0 && out_.kv_width != width) return "layers differ in KV width";
+    out_.kv_width = width;
+    out_.kv_layers = std::max(out_.kv_layers, static_cast<uint32_t>(layer) + 1);
+    return nullptr;
+  }
+
+  const weight_set& weights_;
+  const reporter& report_;
+  graph& out_;
+  std::vector<bool> written_;
+  uint64_t at_ = 0;
+};
+
+}  // namespace bitnet::sdk

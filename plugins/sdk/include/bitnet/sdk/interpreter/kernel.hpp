@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// What an author gives to the interpreter: kernels over plain host pointers and counts.
+//
+// A primitive kernel computes units [first, last) of one op; the interpreter cuts the units into one
+// range per worker, so a kernel must give the same bits however they are cut. Everything in a call
+// has been checked: indices, shapes, token ids, positions, slots and blocks are in range.
+//
+//   op                    unit               in                    out
+//   EMBED_GATHER          token              -                     f32 (rows, k)
+//   RMS_NORM              row                f32 (rows, k)         f32 (rows, k)
+//   ACT_QUANT_I8          row                f32 (rows, k)         i8 (rows, k), f32 (rows)
+//   LINEAR_TERNARY        output column      i8 (rows, k), f32 (rows)  f32 (rows, m)
+//   LINEAR_DENSE          output column      f32 (rows, k)         f32 (rows, m)
+//   ROPE                  token              f32 (rows, k)         f32 (rows, k)
+//   KV_WRITE              token              f32 (rows, k) twice   -
+//   ATTN_PAGED            token * n_kv_heads + kv head   f32 (rows, k)   f32 (rows, k)
+//   ADD, MUL              row                f32 (rows, k) twice   f32 (rows, k)
+//   RELU2, SILU           row                f32 (rows, k)         f32 (rows, k)
+//   GATHER_ROWS           output row         f32 (tokens, k)       f32 (rows, k)
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bitnet/abi/info.h"
+#include "bitnet/abi/ops.h"
+#include "bitnet/abi/program.h"
+#include "bitnet/sdk/formats.hpp"
+
+namespace bitnet::sdk {
+
+// A sealed weight. Rank-1 tensors are always f32 here, whatever their format in the file.
+struct weight {
+  uint32_t format;   // BITNET_FORMAT_*
+  uint64_t k, m;     // input width, output rows
+  const uint8_t* data;
+  uint64_t row_bytes;
+  const float* scales;   // ternary only, (n_scales)
+  uint64_t scale_group;  // elements, 0 = one scale
+
+  const uint8_t* row(uint64_t r) const noexcept { return data + r * row_bytes; }
+  const float* f32() const noexcept { return reinterpret_cast<const float*>(data); }
+};
+
+// KV storage. A block holds the canonical layout of kv_export, so a token's row of one layer is
+// contiguous, and so are the rows of the tokens of a block.
+struct kv_storage {
+  uint8_t* data;
+  uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_F32 or _F16
+  uint32_t n_layers, n_blocks, block_tokens;
+  uint64_t width;  // n_kv_heads * head_dim
+  uint64_t block_bytes, layer_bytes, k_row_bytes, v_row_bytes;
+
+  uint8_t* k(uint64_t layer, uint64_t slot) const noexcept {
+    return layer_of(layer, slot) + slot % block_tokens * k_row_bytes;
+  }
+  uint8_t* v(uint64_t layer, uint64_t slot) const noexcept {
+    return layer_of(layer, slot) + block_tokens * k_row_bytes + slot % block_tokens * v_row_bytes;
+  }
+
+ private:
+  uint8_t* layer_of(uint64_t layer, uint64_t slot) const noexcept {
+    return data + slot / block_tokens * block_bytes + layer * layer_bytes;
+  }
+};
+
+// The step that runs: contents of the step buffers.
+struct step_view {
+  uint32_t n_tokens = 0, n_outputs = 0;
+  uint32_t max_blocks = 0, block_tokens = 0;
+  const int32_t* tokens = nullptr;
+  const int32_t* positions = nullptr;
+  const int32_t* sequences = nullptr;
+  const int32_t* slots = nullptr;
+  const int32_t* block_tables = nullptr;  // (n_sequences, max_blocks)
+  const int32_t* output_rows = nullptr;
+  kv_storage kv{};
+
+  // The blocks of token t's sequence, in order of position.
+  const int32_t* blocks_of(uint64_t t) const noexcept {
+    return block_tables + static_cast<uint64_t>(sequences[t]) * max_blocks;
+  }
+};
+
+// One op of one step.
+struct call {
+  uint32_t op;    // BITNET_OP_*
+  uint64_t rows;  // of this step
+  uint64_t k, m;  // widths as in the table above
+  const void* in[2];
+  void* out[2];
+  const weight* w;  // nullptr if there is none
+  int32_t ints[8];
+  float floats[4];
+  const step_view* step;
+  const void* engine;  // definition::engine
+
+  template <class T>
+  const T* input(int i) const noexcept {
+    return static_cast<const T*>(in[i]);
+  }
+  template <class T>
+  T* output(int i) const noexcept {
+    return static_cast<T*>(out[i]);
+  }
+};
+
+struct share {
+  uint64_t first, last;  // units
+  float* scratch;        // this worker's own: (n_heads / n_kv_heads, context) for attention scores
+};
+
+using primitive_kernel = void (*)(const call&, const share&) noexcept;
+
+// Where the workers of a step wait for each other: spins for a moment, then sleeps, so that a
+// worker that lost its core does not make the others burn theirs.
+class barrier {
+ public:
+  explicit barrier(uint32_t size) noexcept : size_(size) {}
+  void wait() noexcept {
+    if (size_ == 1) return;
+    const uint32_t generation = generation_.load(std::memory_order_acquire);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      generation_.store(generation + 1, std::memory_order_release);
+      generation_.notify_all();
+      return;
+    }
+    for (int spin = 0; spin < 2000; ++spin) {  // about 50 us, the length of a region
+      if (generation_.load(std::memory_order_acquire) != generation) return;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+    generation_.wait(generation, std::memory_order_acquire);
+  }
+
+ private:
+  const uint32_t size_;
+  alignas(64) std::atomic<uint32_t> arrived_{0};
+  alignas(64) std::atomic<uint32_t> generation_{0};
+};
+
+// One worker's place among those that run a composite together. Every worker runs the whole
+// composite kernel and must call sync() equally often.
+class team {
+ public:
+  team(uint32_t worker, uint32_t size, barrier& meeting, float* scratch) noexcept
+      : worker_(worker), size_(size), meeting_(meeting), scratch_(scratch) {}
+
+  // This worker's range of `units`, cut at multiples of `grain`.
+  share split(uint64_t units, uint64_t grain = 1) const noexcept {
+    const uint64_t grains = (units + grain - 1) / grain;
+    const auto cut = [&](uint64_t worker) {
+      const uint64_t at = grains * worker / size_ * grain;
+      return at < units ? at : units;
+    };
+    return {cut(worker_), cut(worker_ + 1), scratch_};
+  }
+  void sync() noexcept { meeting_.wait(); }
+  uint32_t worker() const noexcept { return worker_; }
+  uint32_t size() const noexcept { return size_; }
+
+ private:
+  uint32_t worker_, size_;
+  barrier& meeting_;
+  float* scratch_;
+};
+
+// Which op of a composite's body plays which part; see composites.hpp. absent where there is none.
+struct roles {
+  static constexpr uint8_t absent = 0xff;
+  uint8_t norm = absent, quant = absent;
+  uint8_t q = absent, k = absent, v = absent, rope_q = absent, rope_k = absent, kv_write = absent;
+  uint8_t attention = absent;
+  uint8_t gate = absent, up = absent, activation = absent, mul = absent;
+  uint8_t sub_norm = absent, sub_quant = absent;
+  uint8_t linear = absent, add = absent;
+  uint8_t gather = absent;
+};
+
+// Runs a whole composite. `body` are its ops; every value of the body has its own memory.
+using composite_kernel = void (*)(const call* body, const roles& parts, team& workers) noexcept;
+
+struct primitive {
+  uint32_t op;
+  uint32_t format;  // of the weight; BITNET_FORMAT_NONE: any format, or no weight
+  uint32_t level;   // BITNET_LEVEL_*
+  uint32_t exact;   // BITNET_EXACT_*
+  std::string id;
+  primitive_kernel run;
+};
+
+struct composite {
+  uint32_t op;
+  uint32_t format;  // of the last linear op's weight; BITNET_FORMAT_NONE: any
+  uint32_t exact;
+  std::string id;
+  composite_kernel run;
+};
+
+// What an author says about a backend that computes on host memory: one device.
+struct definition {
+  std::string name, version, vendor, license;
+  uint32_t life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_USES_HOST_POOL;
+  bitnet_device_info device{};
+  std::vector<primitive> primitives;  // the first row that fits is used
+  std::vector<composite> composites;
+  const void* engine = nullptr;  // for the author: arrives in every call; outlives the backend
+  std::string why_unavailable;   // not empty: no device, and this is what the user can do
+};
+
+}  // namespace bitnet::sdk

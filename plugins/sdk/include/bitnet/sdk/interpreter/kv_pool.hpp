@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// Storage for KV blocks in host memory, kept in the canonical layout, so that copy, export and
+// import are plain copies.
+
+#include <cstring>
+
+#include "bitnet/abi/program.h"
+#include "bitnet/sdk/guard.hpp"
+#include "bitnet/sdk/handle.hpp"
+#include "bitnet/sdk/interpreter/kernel.hpp"
+
+namespace bitnet::sdk {
+
+inline uint64_t kv_element_bytes(uint32_t dtype) noexcept {
+  return dtype == BITNET_DTYPE_F32 ? 4 : dtype == BITNET_DTYPE_F16 ? 2 : 0;
+}
+
+class kv_pool {
+ public:
+  bitnet_status create(const bitnet_kv_config* config, const reporter& report) {
+    if (!config || !BITNET_HAS_FIELD(config, bitnet_kv_config, n_blocks))
+      return report.fail(BITNET_INVALID_ARGUMENT, "the KV configuration is missing or too short");
+    const uint64_t k_bytes = kv_element_bytes(config->dtype_k);
+    const uint64_t v_bytes = kv_element_bytes(config->dtype_v);
+    if (k_bytes == 0 || v_bytes == 0)
+      return report.fail(BITNET_UNSUPPORTED, "KV elements must be f32 or f16, not %u and %u",
+                         config->dtype_k, config->dtype_v);
+    const uint64_t counts[] = {config->n_layers, config->n_kv_heads, config->head_dim,
+                               config->block_tokens, config->n_blocks};
+    uint64_t bytes = k_bytes + v_bytes;
+    for (const uint64_t count : counts)
+      if (count == 0 || __builtin_mul_overflow(bytes, count, &bytes) || bytes > INT64_MAX / 2)
+        return report.fail(BITNET_INVALID_ARGUMENT,
+                           "a KV pool of %u layers, %u heads of %u, %u blocks of %u tokens is empty "
+                           "or too large",
+                           config->n_layers, config->n_kv_heads, config->head_dim, config->n_blocks,
+                           config->block_tokens);
+    if (counts[3] * counts[4] > INT32_MAX)
+      return report.fail(BITNET_INVALID_ARGUMENT, "%u blocks of %u tokens: slots must fit 31 bits",
+                         config->n_blocks, config->block_tokens);
+    config_ = *config;
+    storage_.dtype_k = config->dtype_k;
+    storage_.dtype_v = config->dtype_v;
+    storage_.n_layers = config->n_layers;
+    storage_.n_blocks = config->n_blocks;
+    storage_.block_tokens = config->block_tokens;
+    storage_.width = counts[1] * counts[2];
+    storage_.k_row_bytes = storage_.width * k_bytes;
+    storage_.v_row_bytes = storage_.width * v_bytes;
+    storage_.layer_bytes = counts[3] * (storage_.k_row_bytes + storage_.v_row_bytes);
+    storage_.block_bytes = counts[0] * storage_.layer_bytes;
+    memory_ = memory(bytes);
+    storage_.data = memory_.data();
+    return BITNET_OK;
+  }
+
+  bitnet_status copy(const uint32_t* from, const uint32_t* to, uint32_t n,
+                     const reporter& report) const {
+    if (n != 0 && (!from || !to))
+      return report.fail(BITNET_INVALID_ARGUMENT, "no block lists given");
+    for (uint32_t i = 0; i < n; ++i)
+      if (from[i] >= storage_.n_blocks || to[i] >= storage_.n_blocks)
+        return report.fail(BITNET_INVALID_ARGUMENT, "copy %u: block %u to %u, the pool has %u", i,
+                           from[i], to[i], storage_.n_blocks);
+    for (uint32_t i = 0; i < n; ++i)
+      std::memmove(block(to[i]), block(from[i]), storage_.block_bytes);
+    return BITNET_OK;
+  }
+
+  bitnet_status check(uint32_t index, const void* data, uint64_t bytes,
+                      const reporter& report) const {
+    if (index >= storage_.n_blocks)
+      return report.fail(BITNET_INVALID_ARGUMENT, "block %u, the pool has %u", index,
+                         storage_.n_blocks);
+    if (!data || bytes != storage_.block_bytes)
+      return report.fail(BITNET_INVALID_ARGUMENT, "a block has %llu bytes, not %llu",
+                         static_cast<unsigned long long>(storage_.block_bytes),
+                         static_cast<unsigned long long>(bytes));
+    return BITNET_OK;
+  }
+
+  uint8_t* block(uint64_t index) const noexcept {
+    return storage_.data + index * storage_.block_bytes;
+  }
+  const kv_storage& storage() const noexcept { return storage_; }
+  const bitnet_kv_config& config() const noexcept { return config_; }
+
+ private:
+  bitnet_kv_config config_{};
+  kv_storage storage_{};
+  memory memory_;
+};
+
+}  // namespace bitnet::sdk

@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// A compiled graph: a schedule of kernels over an arena, run once per step by all workers together.
+//
+// One parallel_run carries a whole step; between ops the workers meet at a barrier. Steps of one
+// program run one at a time.
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "bitnet/abi/program.h"
+#include "bitnet/sdk/guard.hpp"
+#include "bitnet/sdk/handle.hpp"
+#include "bitnet/sdk/host.hpp"
+#include "bitnet/sdk/interpreter/arena.hpp"
+#include "bitnet/sdk/interpreter/composites.hpp"
+#include "bitnet/sdk/interpreter/graph.hpp"
+#include "bitnet/sdk/interpreter/kernel.hpp"
+#include "bitnet/sdk/interpreter/kv_pool.hpp"
+
+namespace bitnet::sdk {
+
+// One step buffer's memory as the program sees it.
+struct bound_buffer {
+  uint8_t* data = nullptr;
+  uint64_t bytes = 0;
+};
+
+struct bound_buffers {
+  bound_buffer tokens, positions, sequences, slots, block_tables, output_rows, logits;
+};
+
+// The kernel that runs a primitive on this weight; nullptr if the author has none.
+inline const primitive* find_primitive(const definition& author, uint32_t op,
+                                       uint32_t format) noexcept {
+  for (const primitive& p : author.primitives)
+    if (p.op == op && (p.format == BITNET_FORMAT_NONE || p.format == format)) return &p;
+  return nullptr;
+}
+
+class program {
+ public:
+  program(const definition& author, host services) noexcept : author_(author), host_(services) {}
+
+  bitnet_status build(const bitnet_graph* g, const weight_set& weights,
+                      const bitnet_program_options* options, const reporter& report) {
+    if (!options || !BITNET_HAS_FIELD(options, bitnet_program_options, block_tokens))
+      return report.fail(BITNET_INVALID_ARGUMENT, "the program options are missing or too short");
+    limits_ = *options;
+    const uint64_t counts[] = {limits_.max_tokens, limits_.max_sequences, limits_.max_outputs,
+                               limits_.max_blocks, limits_.block_tokens};
+    if (std::any_of(std::begin(counts), std::end(counts),
+                    [](uint64_t n) { return n == 0 || n > uint64_t{1} << 24; }) ||
+        counts[3] * counts[4] > INT32_MAX || counts[1] * counts[3] > INT32_MAX)
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "%u tokens, %u sequences, %u outputs, %u blocks of %u tokens: a bound is "
+                         "zero or too large",
+                         limits_.max_tokens, limits_.max_sequences, limits_.max_outputs,
+                         limits_.max_blocks, limits_.block_tokens);
+    if (bitnet_status s = graph_reader(weights, report, graph_).read(g); failed(s)) return s;
+    if (bitnet_status s = schedule(weights, report); failed(s)) return s;
+    return allocate(report);
+  }
+
+  // Bytes of activations and scratch that a step of n_tokens touches.
+  bitnet_status estimate(uint32_t n_tokens, uint64_t& bytes, const reporter& report) const {
+    if (n_tokens == 0 || n_tokens > limits_.max_tokens)
+      return report.fail(BITNET_INVALID_ARGUMENT, "%u tokens, the program runs 1 to %u", n_tokens,
+                         limits_.max_tokens);
+    std::vector<lifetime> lives = lifetimes(n_tokens, std::min(n_tokens, limits_.max_outputs));
+    bytes = place(lives) + scratch_.size();
+    return BITNET_OK;
+  }
+
+  bitnet_status bind(const bound_buffers& b, const reporter& report) {
+    const std::scoped_lock lock(running_);
+    if (bound_) return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are bound already");
+    const uint64_t tokens = 4 * uint64_t{limits_.max_tokens};
+    const uint64_t tables = 4 * uint64_t{limits_.max_sequences} * limits_.max_blocks;
+    const uint64_t outputs = 4 * uint64_t{limits_.max_outputs};
+    const uint64_t logits =
+        outputs * static_cast<uint64_t>(graph_.values[graph_.logits].dims[1]);
+    const struct {
+      const bound_buffer& buffer;
+      uint64_t bytes;
+      const char* name;
+    } needs[] = {{b.tokens, tokens, "tokens"},         {b.positions, tokens, "positions"},
+                 {b.sequences, tokens, "sequences"},   {b.slots, tokens, "slots"},
+                 {b.block_tables, tables, "block_tables"},
+                 {b.output_rows, outputs, "output_rows"}, {b.logits, logits, "logits"}};
+    for (const auto& need : needs)
+      if (!need.buffer.data || need.buffer.bytes < need.bytes)
+        return report.fail(BITNET_INVALID_ARGUMENT, "buffer %s has %llu bytes, %llu are needed",
+                           need.name, static_cast<unsigned long long>(need.buffer.bytes),
+                           static_cast<unsigned long long>(need.bytes));
+    const auto ints = [](const bound_buffer& buffer) {
+      return reinterpret_cast<const int32_t*>(buffer.data);
+    };
+    step_.tokens = ints(b.tokens);
+    step_.positions = ints(b.positions);
+    step_.sequences = ints(b.sequences);
+    step_.slots = ints(b.slots);
+    step_.block_tables = ints(b.block_tables);
+    step_.output_rows = ints(b.output_rows);
+    step_.max_blocks = limits_.max_blocks;
+    step_.block_tokens = limits_.block_tokens;
+    point_at(graph_.logits, b.logits.data);
+    bound_ = true;
+    return BITNET_OK;
+  }
+
+  // Checks a step and what its buffers say, then runs it to its end.
+  bitnet_status run(const bitnet_step& step, const kv_pool* pool, const reporter& report) {
+    const std::scoped_lock lock(running_);
+    if (bitnet_status s = check(step, pool, report); failed(s)) return s;
+    step_.n_tokens = step.n_tokens;
+    step_.n_outputs = step.n_outputs;
+    if (pool) step_.kv = pool->storage();
+    for (uint64_t i = 0; i < calls_.size(); ++i) calls_[i].rows = rows_of(row_values_[i]);
+
+    const uint32_t workers = std::min(host_.width(), width_);
+    barrier meeting(workers);
+    std::atomic<uint64_t> stop_after{UINT64_MAX};
+    auto work = [&](uint32_t worker, uint32_t n) noexcept {
+      run_as(worker, n, meeting, step.cancel_token, stop_after);
+    };
+    if (host_.cancelled(step.cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
+    if (bitnet_status s = host_.parallel(workers, work); failed(s))
+      return report.fail(s, "the host could not run %u workers", workers);
+    if (stop_after.load() != UINT64_MAX) return report.fail(BITNET_CANCELLED, "cancelled");
+    return BITNET_OK;
+  }
+
+  // Counts of the kernels that ran at least once.
+  std::vector<bitnet_kernel_stat> stats() const {
+    std::vector<bitnet_kernel_stat> out;
+    for (const counter& c : counters_) {
+      const uint64_t calls = c.calls.load(std::memory_order_relaxed);
+      if (calls == 0) continue;
+      bitnet_kernel_stat stat{};
+      stat.struct_size = sizeof stat;
+      stat.op = c.op;
+      stat.calls = calls;
+      stat.time_ns = c.time_ns.load(std::memory_order_relaxed);
+      std::snprintf(stat.id, sizeof stat.id, "%s", c.id->c_str());
+      out.push_back(stat);
+    }
+    return out;
+  }
+
+ private:
+  struct item {
+    const primitive* single = nullptr;  // or
+    const composite* fused = nullptr;
+    roles parts;
+    uint64_t first_call = 0, n_calls = 1;
+    uint64_t counter = 0;
+  };
+  struct counter {
+    counter(uint32_t op_id, const std::string& kernel) : op(op_id), id(&kernel) {}
+    counter(counter&& other) noexcept : op(other.op), id(other.id) {}
+    uint32_t op;
+    const std::string* id;
+    std::atomic<uint64_t> calls{0}, time_ns{0};
+  };
+
+  bitnet_status schedule(const weight_set& weights, const reporter& report) {
+    const std::vector<bitnet_op>& ops = graph_.ops;
+    for (uint64_t i = 0; i < ops.size(); ++i) {
+      if (is_composite(ops[i].op)) {
+        const std::span body(&ops[i + 1], ops[i].body_count);
+        item fused;
+        fused.fused = choose(ops[i], body, weights, fused.parts);
+        if (!fused.fused) continue;  // its body follows
+        fused.first_call = calls_.size();
+        fused.n_calls = body.size();
+        fused.counter = count(ops[i].op, fused.fused->id);
+        for (const bitnet_op& op : body) add_call(op, weights);
+        items_.push_back(fused);
+        i += body.size();
+        continue;
+      }
+      const uint32_t format = ops[i].weights[0] == BITNET_NONE
+                                  ? BITNET_FORMAT_NONE
+                                  : weights.at(ops[i].weights[0]).view.format;
+      item one;
+      one.single = find_primitive(author_, ops[i].op, format);
+      if (!one.single)
+        return report.fail(BITNET_UNSUPPORTED, "op %llu (%s): no kernel for weight format %u",
+                           static_cast<unsigned long long>(i), find_op(ops[i].op)->name, format);
+      one.first_call = calls_.size();
+      one.counter = count(ops[i].op, one.single->id);
+      add_call(ops[i], weights);
+      items_.push_back(one);
+    }
+    return BITNET_OK;
+  }
+
+  // The fused kernel for a composite, if there is one and it means what the body says.
+  const composite* choose(const bitnet_op& op, std::span<const bitnet_op> body,
+                          const weight_set& weights, roles& parts) const {
+    const std::optional<roles> read = composite_reader(body).read(op.op);
+    if (!read || !private_body(op, body, *read)) return nullptr;
+    parts = *read;
+    uint32_t format = BITNET_FORMAT_NONE;
+    for (const bitnet_op& b : body)
+      if (b.op == BITNET_OP_LINEAR_TERNARY || b.op == BITNET_OP_LINEAR_DENSE)
+        format = weights.at(b.weights[0]).view.format;
+    for (const composite& c : author_.composites)
+      if (c.op == op.op && (c.format == BITNET_FORMAT_NONE || c.format == format)) return &c;
+    return nullptr;
+  }
+
+  // True if the composite's result is the one value of its body that anything else reads: a fused
+  // kernel may leave out all others.
+  bool private_body(const bitnet_op& op, std::span<const bitnet_op> body, const roles& parts) const {
+    const uint32_t result = op.outputs[0];
+    const bitnet_op& last = parts.rope_q == roles::absent ? body.back() : body[parts.rope_q];
+    if (result != last.outputs[0]) return false;
+    const auto inside = [&](const bitnet_op& reader) {
+      return &reader >= body.data() && &reader < body.data() + body.size();
+    };
+    for (const bitnet_op& b : body) {
+      for (const uint32_t v : b.outputs) {
+        if (v == BITNET_NONE || v == result) continue;
+        if (v == graph_.logits) return false;
+        for (const bitnet_op& reader : graph_.ops)
+          if (!is_composite(reader.op) && !inside(reader) &&
+              std::find(std::begin(reader.inputs), std::end(reader.inputs), v) !=
+                  std::end(reader.inputs))
+            return false;
+      }
+    }
+    return true;
+  }
+
+  uint64_t count(uint32_t op, const std::string& id) {
+    for (uint64_t i = 0; i < counters_.size(); ++i)
+      if (*counters_[i].id == id) return i;
+    counters_.emplace_back(op, id);
+    return counters_.size() - 1;
+  }
+
+  void add_call(const bitnet_op& op, const weight_set& weights) {
+    call c{};
+    c.op = op.op;
+    c.w = op.weights[0] == BITNET_NONE ? nullptr : &weights.at(op.weights[0]).view;
+    const auto width = [&](uint32_t v) { return static_cast<uint64_t>(graph_.values[v].dims[1]); };
+    const uint32_t shape = op.outputs[0] == BITNET_NONE ? op.inputs[0] : op.outputs[0];
+    c.k = op.inputs[0] == BITNET_NONE ? c.w->k : width(op.inputs[0]);
+    c.m = width(shape);
+    std::copy(std::begin(op.ints), std::end(op.ints), c.ints);
+    std::copy(std::begin(op.floats), std::end(op.floats), c.floats);
+    c.step = &step_;
+    c.engine = author_.engine;
+    calls_.push_back(c);
+    call_ops_.push_back(op);
+    row_values_.push_back(shape);
+  }
+
+  uint64_t rows_of(uint32_t value) const noexcept {
+    return rows_of(value, step_.n_tokens, step_.n_outputs);
+  }
+  uint64_t rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) const noexcept {
+    const int64_t rows = graph_.values[value].dims[0];
+    return rows == BITNET_DIM_TOKENS    ? tokens
+           : rows == BITNET_DIM_OUTPUTS ? outputs
+                                        : static_cast<uint64_t>(rows);
+  }
+
+  // The values of a fused item all live as long as the item runs.
+  std::vector<lifetime> lifetimes(uint64_t tokens, uint64_t outputs) const {
+    std::vector<lifetime> lives(graph_.values.size());
+    for (uint64_t i = 0; i < items_.size(); ++i) {
+      for (uint64_t c = items_[i].first_call; c < items_[i].first_call + items_[i].n_calls; ++c) {
+        for (const uint32_t v : call_ops_[c].outputs) {
+          if (v == BITNET_NONE) continue;
+          lives[v].first = lives[v].last = i;
+          const bitnet_value& value = graph_.values[v];
+          // Rows and width are at most 2^31, so this cannot wrap.
+          lives[v].bytes = rows_of(v, tokens, outputs) * static_cast<uint64_t>(value.dims[1]);
+          lives[v].bytes = std::min(lives[v].bytes, uint64_t{1} << 60) * element_bytes(value.dtype);
+        }
+        for (const uint32_t v : call_ops_[c].inputs)
+          if (v != BITNET_NONE) lives[v].last = i;
+      }
+    }
+    lives[graph_.logits].bytes = 0;  // written straight into the step buffer
+    return lives;
+  }
+
+  bitnet_status allocate(const reporter& report) {
+    std::vector<lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
+    const uint64_t bytes = place(lives);
+    width_ = host_.width();
+    if (graph_.attends)  // at most 2^31 positions times 2^31 heads
+      scratch_floats_ = uint64_t{limits_.max_blocks} * limits_.block_tokens * graph_.head_group;
+    if (bytes > uint64_t{1} << 46 || scratch_floats_ > uint64_t{1} << 40)
+      return report.fail(BITNET_OUT_OF_MEMORY, "activations of %llu bytes are out of reach",
+                         static_cast<unsigned long long>(bytes));
+    arena_ = memory(bytes);
+    scratch_floats_ = (scratch_floats_ + 15) / 16 * 16;
+    scratch_ = memory(4 * scratch_floats_ * width_);
+    for (uint32_t v = 0; v < lives.size(); ++v)
+      if (lives[v].bytes != 0) point_at(v, arena_.data() + lives[v].offset);
+    return BITNET_OK;
+  }
+
+  void point_at(uint32_t value, void* data) noexcept {
+    for (uint64_t c = 0; c < calls_.size(); ++c) {
+      for (int i = 0; i < 2; ++i) {
+        if (call_ops_[c].inputs[i] == value) calls_[c].in[i] = data;
+        if (call_ops_[c].outputs[i] == value) calls_[c].out[i] = data;
+      }
+    }
+  }
+
+  bitnet_status check(const bitnet_step& step, const kv_pool* pool, const reporter& report) {
+    if (!bound_) return report.fail(BITNET_INVALID_ARGUMENT, "program_bind comes before steps");
+    if (step.n_tokens == 0 || step.n_tokens > limits_.max_tokens || step.n_sequences == 0 ||
+        step.n_sequences > limits_.max_sequences || step.n_outputs > limits_.max_outputs)
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "%u tokens, %u sequences, %u outputs: the program runs at most %u, %u, %u",
+                         step.n_tokens, step.n_sequences, step.n_outputs, limits_.max_tokens,
+                         limits_.max_sequences, limits_.max_outputs);
+    if (graph_.kv_width != 0) {
+      if (!pool) return report.fail(BITNET_INVALID_ARGUMENT, "the program needs a KV pool");
+      const bitnet_kv_config& c = pool->config();
+      if (c.n_layers < graph_.kv_layers || pool->storage().width != graph_.kv_width ||
+          (graph_.n_kv_heads != 0 && c.n_kv_heads != graph_.n_kv_heads) ||
+          c.block_tokens != limits_.block_tokens)
+        return report.fail(BITNET_INVALID_ARGUMENT,
+                           "the pool (%u layers, %u heads of %u, blocks of %u) is not one for this "
+                           "program",
+                           c.n_layers, c.n_kv_heads, c.head_dim, c.block_tokens);
+    }
+    const auto wrong = [&](const char* what, uint64_t i, int64_t value) {
+      return report.fail(BITNET_INVALID_ARGUMENT, "%s %llu is %lld, which is out of range", what,
+                         static_cast<unsigned long long>(i), static_cast<long long>(value));
+    };
+    const auto outside = [](int32_t value, uint64_t end) {
+      return value < 0 || static_cast<uint64_t>(value) >= end;
+    };
+    const uint64_t blocks = pool ? pool->config().n_blocks : 0;
+    for (uint64_t t = 0; t < step.n_tokens; ++t) {
+      if (outside(step_.tokens[t], graph_.vocabulary)) return wrong("token", t, step_.tokens[t]);
+      if (outside(step_.positions[t], uint64_t{limits_.max_blocks} * limits_.block_tokens))
+        return wrong("position", t, step_.positions[t]);
+      if (outside(step_.sequences[t], step.n_sequences))
+        return wrong("sequence", t, step_.sequences[t]);
+      if (graph_.writes_kv && outside(step_.slots[t], blocks * limits_.block_tokens))
+        return wrong("slot", t, step_.slots[t]);
+      if (!graph_.attends) continue;
+      const uint64_t last = static_cast<uint64_t>(step_.positions[t]) / limits_.block_tokens;
+      const int32_t* table = step_.blocks_of(t);
+      for (uint64_t b = 0; b <= last; ++b)
+        if (outside(table[b], blocks)) return wrong("block", b, table[b]);
+    }
+    for (uint64_t o = 0; o < step.n_outputs; ++o)
+      if (outside(step_.output_rows[o], step.n_tokens))
+        return wrong("output row", o, step_.output_rows[o]);
+    return graph_.writes_kv ? check_slots_differ(step.n_tokens, report) : BITNET_OK;
+  }
+
+  // Two tokens in one slot would be written by two workers at once.
+  bitnet_status check_slots_differ(uint32_t n, const reporter& report) {
+    sorted_slots_.assign(step_.slots, step_.slots + n);
+    std::sort(sorted_slots_.begin(), sorted_slots_.end());
+    const auto twice = std::adjacent_find(sorted_slots_.begin(), sorted_slots_.end());
+    if (twice == sorted_slots_.end()) return BITNET_OK;
+    return report.fail(BITNET_INVALID_ARGUMENT, "slot %d is given to two tokens", *twice);
+  }
+
+  static uint64_t units(const call& c) noexcept {
+    switch (c.op) {
+      case BITNET_OP_LINEAR_TERNARY:
+      case BITNET_OP_LINEAR_DENSE: return c.m;
+      case BITNET_OP_ATTN_PAGED: return c.rows * static_cast<uint64_t>(c.ints[2]);
+      default: return c.rows;
+    }
+  }
+
+  void run_as(uint32_t worker, uint32_t n, barrier& meeting, uint64_t cancel_token,
+              std::atomic<uint64_t>& stop_after) noexcept {
+    team workers(worker, n, meeting,
+                 scratch_.size() ? reinterpret_cast<float*>(scratch_.data()) + worker * scratch_floats_
+                                 : nullptr);
+    const bool measured = worker == 0 && (limits_.flags & BITNET_PROGRAM_PROFILE) != 0;
+    for (uint64_t i = 0; i < items_.size(); ++i) {
+      const item& it = items_[i];
+      const uint64_t start = measured ? host_.now_ns() : 0;
+      const call& c = calls_[it.first_call];
+      if (it.fused) {
+        it.fused->run(&c, it.parts, workers);
+      } else {
+        it.single->run(c, workers.split(units(c), c.m == units(c) ? 16 : 1));
+      }
+      // Only the item's number says when to stop: a worker that is late must not see the verdict
+      // of the next item as its own.
+      if (worker == 0 && host_.cancelled(cancel_token)) stop_after.store(i);
+      workers.sync();
+      if (worker == 0) {
+        counter& kernel = counters_[it.counter];
+        kernel.calls.fetch_add(1, std::memory_order_relaxed);
+        if (measured)
+          kernel.time_ns.fetch_add(host_.now_ns() - start, std::memory_order_relaxed);
+      }
+      if (stop_after.load() <= i) return;
+    }
+  }
+
+  const definition& author_;
+  const host host_;
+  bitnet_program_options limits_{};
+  graph graph_;
+  std::vector<call> calls_;
+  std::vector<bitnet_op> call_ops_;   // of each call, for its value indices
+  std::vector<uint32_t> row_values_;  // the value that says a call's rows
+  std::vector<item> items_;
+  std::vector<counter> counters_;
+  memory arena_, scratch_;
+  uint32_t width_ = 1;           // workers that there is scratch for
+  uint64_t scratch_floats_ = 0;  // per worker
+  step_view step_;
+  std::vector<int32_t> sorted_slots_;
+  bool bound_ = false;
+  std::mutex running_;
+};
+
+}  // namespace bitnet::sdk

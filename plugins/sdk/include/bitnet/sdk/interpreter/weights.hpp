@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// Weights in host memory: streamed in, or the caller's own memory used in place.
+//
+// Rank-2 tensors are kept as they are described. Rank-1 tensors (norms, rope factors) become f32, so
+// that kernels see one form of them.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bitnet/abi/tensor.h"
+#include "bitnet/sdk/guard.hpp"
+#include "bitnet/sdk/handle.hpp"
+#include "bitnet/sdk/interpreter/kernel.hpp"
+
+namespace bitnet::sdk {
+
+// 127 * k, and 3 * 128 * k for bytes that break the format, fit an int32 sum.
+inline constexpr int64_t max_ternary_width = int64_t{1} << 22;
+inline constexpr int64_t max_extent = int64_t{1} << 31;
+
+struct tensor {
+  bitnet_tensor_desc desc{};  // scales and name point to the members below
+  std::string name;
+  std::vector<float> scales;
+  const format* described = nullptr;
+  uint64_t row_bytes = 0;
+  memory own;
+  const uint8_t* alias = nullptr;
+  uint64_t written = 0;
+  bool sealed = false;
+  weight view{};
+
+  bool widened() const noexcept { return desc.rank == 1 && desc.format != BITNET_FORMAT_F32; }
+};
+
+// Checks a description; on success `out` knows its format and row size.
+inline bitnet_status describe(const bitnet_tensor_desc* desc, tensor& out,
+                              const reporter& report) {
+  if (!desc || !BITNET_HAS_FIELD(desc, bitnet_tensor_desc, name))
+    return report.fail(BITNET_INVALID_ARGUMENT, "the tensor description is missing or too short");
+  out.name.assign(desc->name.data ? desc->name.data : "", desc->name.data ? desc->name.size : 0);
+  const char* name = out.name.c_str();
+  out.described = find_format(desc->format);
+  if (!out.described)
+    return report.fail(BITNET_UNSUPPORTED, "tensor %s: unknown weight format %u", name,
+                       desc->format);
+  const int64_t k = desc->ne[0], m = desc->ne[1];
+  if (desc->rank < 1 || desc->rank > 2 || k < 1 || m < 1 || k > max_extent || m > max_extent ||
+      desc->ne[2] != 1 || desc->ne[3] != 1 || (desc->rank == 1 && m != 1))
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "tensor %s: rank %u with shape %lld x %lld is no vector or matrix", name,
+                       desc->rank, static_cast<long long>(k), static_cast<long long>(m));
+  const bool ternary = desc->format == BITNET_FORMAT_TERNARY2;
+  if (ternary && (desc->rank != 2 || k > max_ternary_width))
+    return report.fail(BITNET_UNSUPPORTED,
+                       "tensor %s: a ternary weight is a matrix of at most %lld columns", name,
+                       static_cast<long long>(max_ternary_width));
+  out.row_bytes = row_bytes(*out.described, static_cast<uint64_t>(k));
+  if (out.row_bytes == 0)
+    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %lld columns are no multiple of %u",
+                       name, static_cast<long long>(k), out.described->block);
+  // k, m <= 2^31 and a row has at most 4 k bytes, so this product cannot wrap.
+  if (desc->data_bytes != out.row_bytes * static_cast<uint64_t>(m))
+    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu bytes described, %llu needed", name,
+                       static_cast<unsigned long long>(desc->data_bytes),
+                       static_cast<unsigned long long>(out.row_bytes * static_cast<uint64_t>(m)));
+  uint64_t scales = 0;
+  if (ternary) {
+    const uint64_t group = desc->scale_group;
+    if (group != 0 && static_cast<uint64_t>(k) % group != 0)
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "tensor %s: scale groups of %llu do not divide %lld columns", name,
+                         static_cast<unsigned long long>(group), static_cast<long long>(k));
+    scales = group == 0 ? 1 : static_cast<uint64_t>(m) * (static_cast<uint64_t>(k) / group);
+  }
+  if (ternary && (desc->n_scales != scales || !desc->scales))
+    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu scales given, %llu needed", name,
+                       static_cast<unsigned long long>(desc->scales ? desc->n_scales : 0),
+                       static_cast<unsigned long long>(scales));
+  out.desc = *desc;
+  return BITNET_OK;
+}
+
+inline void plan(const tensor& t, bitnet_weight_plan& out) noexcept {
+  out.accepts_alias = t.widened() ? 0 : 1;
+  out.packed_bytes = t.widened() ? 4 * static_cast<uint64_t>(t.desc.ne[0]) : t.desc.data_bytes;
+  out.alignment_bytes = t.widened() ? 1 : t.described->alignment;
+  const char* form = t.widened() ? "f32" : t.described->name;
+  std::snprintf(out.layout_id, sizeof out.layout_id, "host/%s-rows/1", form);
+}
+
+class weight_set {
+ public:
+  bitnet_status create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
+                       const reporter& report) {
+    if (n != 0 && (!descs || desc_size < sizeof(bitnet_tensor_desc)))
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor descriptions missing or too short");
+    tensors_.resize(n);
+    const auto* at = reinterpret_cast<const uint8_t*>(descs);
+    for (tensor& t : tensors_) {
+      const auto* desc = reinterpret_cast<const bitnet_tensor_desc*>(at);
+      if (bitnet_status s = describe(desc, t, report); failed(s)) return s;
+      if (t.desc.format == BITNET_FORMAT_TERNARY2)
+        t.scales.assign(desc->scales, desc->scales + desc->n_scales);
+      t.desc.scales = nullptr;
+      t.desc.name = {};
+      at += desc_size;
+    }
+    return BITNET_OK;
+  }
+
+  bitnet_status write(uint32_t index, uint64_t offset, const void* data, uint64_t bytes,
+                      const reporter& report) {
+    tensor* t = nullptr;
+    if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
+    if (t->alias)
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is aliased, not streamed",
+                         t->name.c_str());
+    if (offset != t->written || bytes > t->desc.data_bytes - t->written || (bytes && !data))
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "tensor %s: %llu bytes at %llu do not continue the %llu of %llu there are",
+                         t->name.c_str(), static_cast<unsigned long long>(bytes),
+                         static_cast<unsigned long long>(offset),
+                         static_cast<unsigned long long>(t->written),
+                         static_cast<unsigned long long>(t->desc.data_bytes));
+    if (!t->own.data()) t->own = memory(t->desc.data_bytes);
+    if (bytes) std::memcpy(t->own.data() + offset, data, bytes);
+    t->written += bytes;
+    return BITNET_OK;
+  }
+
+  bitnet_status alias(uint32_t index, const void* data, uint64_t bytes, const reporter& report) {
+    tensor* t = nullptr;
+    if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
+    bitnet_weight_plan planned{};
+    plan(*t, planned);
+    if (!planned.accepts_alias || t->written != 0 || t->alias)
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s cannot be aliased", t->name.c_str());
+    if (!data || bytes != t->desc.data_bytes ||
+        reinterpret_cast<uintptr_t>(data) % planned.alignment_bytes != 0)
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "tensor %s: aliased memory must be %llu bytes, aligned to %llu",
+                         t->name.c_str(), static_cast<unsigned long long>(t->desc.data_bytes),
+                         static_cast<unsigned long long>(planned.alignment_bytes));
+    t->alias = static_cast<const uint8_t*>(data);
+    return BITNET_OK;
+  }
+
+  bitnet_status seal(uint32_t index, const reporter& report) {
+    tensor* t = nullptr;
+    if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
+    if (!t->alias && t->written != t->desc.data_bytes)
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu of %llu bytes were written",
+                         t->name.c_str(), static_cast<unsigned long long>(t->written),
+                         static_cast<unsigned long long>(t->desc.data_bytes));
+    const auto k = static_cast<uint64_t>(t->desc.ne[0]), m = static_cast<uint64_t>(t->desc.ne[1]);
+    uint32_t id = t->desc.format;
+    if (t->widened()) {
+      memory wide(4 * k);
+      decode(id, t->own.data(), 0, k, reinterpret_cast<float*>(wide.data()));
+      t->own = std::move(wide);
+      t->row_bytes = 4 * k;
+      id = BITNET_FORMAT_F32;
+    }
+    t->view = {id, k, m, t->alias ? t->alias : t->own.data(), t->row_bytes, t->scales.data(),
+               t->desc.scale_group};
+    t->sealed = true;
+    return BITNET_OK;
+  }
+
+  uint64_t size() const noexcept { return tensors_.size(); }
+  const tensor& at(uint64_t index) const noexcept { return tensors_[index]; }
+
+ private:
+  bitnet_status unsealed(uint32_t index, tensor*& out, const reporter& report) {
+    if (index >= tensors_.size())
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u of %zu", index, tensors_.size());
+    out = &tensors_[index];
+    if (out->sealed)
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is sealed", out->name.c_str());
+    return BITNET_OK;
+  }
+
+  std::vector<tensor> tensors_;
+};
+
+}  // namespace bitnet::sdk
