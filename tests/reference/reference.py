@@ -167,12 +167,12 @@ def dense(tensor, layout):
 # ---------------------------------------------------------------- arithmetic
 
 
-def quantize_activations(x):
+def quantize_activations(x, rounded=np.rint):
     """Per row: float32 scale [n, 1] and whole numbers -128..127 [n, cols], held as float64."""
     x = x.astype(np.float32)
     largest = np.abs(x).max(axis=1, keepdims=True).astype(float)
     s = (127.0 / np.maximum(largest, 1e-5)).astype(np.float32)
-    return s, np.clip(np.rint(x * s), -128, 127).astype(float)
+    return s, np.clip(rounded(x * s), -128, 127).astype(float)
 
 
 def rms_norm(x, weight, eps):
@@ -263,10 +263,13 @@ class Model:
             if name == "rope_freqs.weight" or name.endswith(".bias"):
                 raise Unsupported(f"tensor {name}")
 
-    # Every value that an engine would keep in float32 passes here on its way to the next step.
-    # The identity; steadiness.py overrides it to learn what float32 alone may change.
+    # Two hooks for steadiness.py, which overrides them to learn what float32 alone may change:
+    # every value that an engine would keep in float32, and every rounding of an activation.
     def stored(self, x):
         return x
+
+    def rounded(self, x):
+        return np.rint(x)
 
     def weights(self, name, decode):
         if name not in self.ready:
@@ -284,7 +287,7 @@ class Model:
     def bit_linear(self, x, name):
         """y = (integer sums, weighted by their block scales) / s, for ternary weights."""
         t, scales = self.weights(name, lambda tensor: ternary(tensor, self.layout))
-        s, q = quantize_activations(x)
+        s, q = quantize_activations(x, self.rounded)
         blocks = scales.shape[1]
         width = t.shape[1] // blocks
         y = np.zeros((len(x), len(t)))

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Runs the bitnet program on small random models and compares its logits with the reference's.
+
+    run_e2e.py --bitnet PATH [--models DIR] [--only NAME]... [--demo FILE]...
+
+Three kinds of row:
+  f32   logits of a small model with float32 keys and values, judged by compare.py
+  f16   the same with float16 keys and values, against the reference with the same rounding
+  demo  models/*.gguf: a few ids that nothing can move, and stories that the reference itself tells
+  text  tokenize on a file without tensors; `logits` on it has to end with exit code 3
+Exit code 0: every row passed. 1: some did not. 77: the Python packages are missing.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy as np
+
+    import compare
+    import make_models
+    import reference
+    import steadiness
+    import vocabulary
+except ImportError as error:
+    print(f"skipped: {error}; install what tests/reference/requirements.txt lists")
+    sys.exit(77)
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPOSITORY = HERE.parent.parent
+SECONDS = 300  # for one run of the program; a sanitized debug build needs a few
+INVALID_MODEL = 3  # the program's exit code for a model it cannot run
+# Few rows: what they add is the rounding of keys and values, not another weight type.
+F16_ROWS = ("b158-i2s", "b158-i2s-long", "llama-tq2", "llama-f16", "llama-f16-long", "llama-q8_0")
+STORIES, STORY_POSITIONS = 2, 24
+# So short that some lists are steady even in a model with thousands of activations per position.
+STEADY_LISTS, STEADY_POSITIONS = 4, 3
+
+
+def cached_models(directory):
+    """Makes the models unless `directory` holds those of these very scripts. Returns the manifest."""
+    scripts = ("make_models.py", "packing.py", "gguf_file.py", "vocabulary.py", "reference.py", "steadiness.py")
+    key = hashlib.sha256(b"".join((HERE / s).read_bytes() for s in scripts)).hexdigest()
+    stamp, manifest = directory / "made-by.txt", directory / "models.json"
+    if not (stamp.exists() and stamp.read_text() == key and manifest.exists()):
+        make_models.make_all(directory)
+        stamp.write_text(key)
+    return json.loads(manifest.read_text())
+
+
+def options_of(flags):
+    given = dict(zip(flags[::2], flags[1::2]))
+    return {"layout": given.get("--i2s-layout", "a"), "activation": given.get("--activation")}
+
+
+class Program:
+    def __init__(self, path, extra):
+        self.path, self.extra = path, extra
+
+    def run(self, *args):
+        return subprocess.run([str(self.path), *map(str, args)], capture_output=True, timeout=SECONDS)
+
+    def logits(self, model, ids, flags, kv):
+        """(array or None, exit code, last line of stderr)."""
+        with tempfile.TemporaryDirectory() as scratch:
+            out = pathlib.Path(scratch) / "logits.npy"
+            done = self.run("logits", "-m", model, "--ids", " ".join(map(str, ids)), "--all", "-o", out,
+                            "-ctk", kv, "-ctv", kv, *flags, *self.extra)
+            said = done.stderr.decode(errors="replace").strip().splitlines() or [""]
+            values = np.load(out) if done.returncode == 0 and out.exists() else None
+            return values, done.returncode, said[-1]
+
+
+def judge(program, model, ids, flags, kv="f32", measured=False, may_reject=False):
+    """One comparison: (passed, text of the row)."""
+    ours, code, said = program.logits(model, ids, flags, kv)
+    if ours is None:
+        if may_reject and code == INVALID_MODEL and said:
+            return True, f"refused: {said[:100]}"
+        return False, f"exit code {code}: {said[:300]}"
+    if ours.dtype != np.float32:
+        return False, f"logits are {ours.dtype} instead of float32"
+    options = options_of(flags) | {"kv": kv}
+    wanted = reference.Model(model, **options).logits(ids)
+    noise = None
+    if measured:  # the worst position stands for all: which one meets a tie is luck, its size is not
+        noise = np.stack(steadiness.measure(model, ids, wanted, **options)).max(axis=1, keepdims=True)
+        noise = np.repeat(noise, len(ids), axis=1)
+    verdict = compare.compare(ours, wanted, noise)
+    return verdict.ok, str(verdict)
+
+
+def tokens_as_bytes(path, ids):
+    """What the ids stand for, from the file's own vocabulary."""
+    metadata, _ = reference.read_file(path)
+    tokens = [metadata["tokenizer.ggml.tokens"][i] for i in ids]
+    if metadata["tokenizer.ggml.model"] == "gpt2":
+        letters = {c: b for b, c in enumerate(vocabulary.byte_letters())}
+        return bytes(letters[c] for t in tokens for c in t)
+    kinds = metadata["tokenizer.ggml.token_type"]
+    out = b"".join(bytes([int(t[3:5], 16)]) if kinds[i] == vocabulary.BYTE else t.encode()
+                   for i, t in zip(ids, tokens))
+    return out.replace(vocabulary.SPACE.encode(), b" ").removeprefix(b" ")
+
+
+def judge_vocabulary(program, model):
+    text = "The fox sang \u00e9 42 times."
+    done = program.run("tokenize", "-m", model, text)
+    if done.returncode:
+        return False, f"tokenize: exit code {done.returncode}: {done.stderr.decode(errors='replace').strip()[-300:]}"
+    ids = [int(i) for i in done.stdout.split()]
+    if tokens_as_bytes(model, ids) != text.encode():
+        return False, f"tokenize: ids {ids} do not spell {text!r}"
+    _, code, said = program.logits(model, [1, 2], [], "f32")
+    if code != INVALID_MODEL or not said:
+        return False, f"logits without tensors: exit code {code} instead of {INVALID_MODEL}: {said[:300]}"
+    return True, f"{len(ids)} tokens spell the text; logits refused: {said[:80]}"
+
+
+def story(model, first, positions):
+    """Ids from `first` on, continued by the reference's own best tokens: text as the model knows it."""
+    ids = [first]
+    while len(ids) < positions:
+        ids.append(int(model.logits(ids)[-1].argmax()))
+    return ids
+
+
+def demo_rows(program, path):
+    model, counter = reference.Model(path), steadiness.TieCounter(path)
+    rng = np.random.Generator(np.random.PCG64(1))
+    firsts = iter(rng.permutation(model.tensors["token_embd.weight"].rows).tolist())
+    for n in range(STEADY_LISTS):
+        for first in firsts:
+            ids = story(model, first, STEADY_POSITIONS)
+            if counter.is_steady(ids):
+                yield f"{path.stem} {ids}", judge(program, path, ids, [])
+                break
+    for n in range(STORIES):
+        ids = story(model, next(firsts), STORY_POSITIONS)
+        for kv in ("f32", "f16"):
+            yield f"{path.stem} story {n} {kv}", judge(program, path, ids, [], kv, measured=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bitnet", required=True, type=pathlib.Path, help="the program to judge")
+    parser.add_argument("--models", type=pathlib.Path, default=REPOSITORY / "build" / "reference-models",
+                        help="where the small models are kept (default: %(default)s)")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows whose name holds NAME")
+    parser.add_argument("--demo", action="append", type=pathlib.Path, metavar="FILE",
+                        help="model to tell stories with (default: models/*.gguf of this repository)")
+    parser.add_argument("--extra", default="", help='further flags for the program, e.g. "-t 2 --device cpu"')
+    args = parser.parse_args()
+    if not os.access(args.bitnet, os.X_OK):
+        sys.exit(f"{args.bitnet} is no program; build it first and pass its path with --bitnet")
+    program = Program(args.bitnet.resolve(), args.extra.split())
+    wanted = lambda name: not args.only or any(part in name for part in args.only)
+    total = failed = 0
+
+    def report(kind, name, result, since):
+        nonlocal total, failed
+        passed, text = result
+        total, failed = total + 1, failed + (not passed)
+        first, *rest = text.splitlines()
+        print(f"{'ok  ' if passed else 'FAIL'} {kind:4} {name:30} {time.time() - since:5.1f} s  {first}", flush=True)
+        for line in rest[:5]:
+            print(f"          {line}")
+
+    for row in cached_models(args.models):
+        model = args.models / row["file"]
+        if not wanted(row["name"]):
+            continue
+        since = time.time()
+        if row["kind"] == "vocabulary":
+            report("text", row["name"], judge_vocabulary(program, model), since)
+            continue
+        report("f32", row["name"], judge(program, model, row["ids"], row["flags"], may_reject=row["may_reject"]), since)
+        if row["name"] in F16_ROWS:
+            since = time.time()
+            report("f16", row["name"], judge(program, model, row["ids"], row["flags"], "f16", measured=True), since)
+    for path in args.demo or sorted((REPOSITORY / "models").glob("*.gguf")):
+        if wanted(path.name):
+            since = time.time()
+            for name, result in demo_rows(program, path):
+                report("demo", name, result, since)
+                since = time.time()
+    print(f"{total - failed} of {total} rows passed")
+    sys.exit(1 if failed or not total else 0)
+
+
+if __name__ == "__main__":
+    main()
