@@ -1,0 +1,101 @@
+"""scripts/check-includes must see each planted violation and nothing else."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/check-includes"
+
+TREE = {
+    "abi/include/bitnet/abi/base.h": "",
+    "abi/include/bitnet/bitnet.h": '#include "bitnet/abi/base.h"',
+    "core/CMakeLists.txt": """
+bitnet_core_module(base LINK Threads::Threads)
+bitnet_core_module(gguf DEPENDS base)
+bitnet_core_module(model DEPENDS gguf   # a comment with DEPENDS session
+  LINK json)
+bitnet_core_module(session DEPENDS model)
+""",
+    "core/src/base/result.hpp": '#include "bitnet/abi/base.h"',
+    "core/src/gguf/types.hpp": '#include "base/result.hpp"',
+    "core/src/model/model.hpp": "#include <vector>",
+    "core/src/session/session.hpp": '#include "model/model.hpp"',
+    "plugins/sdk/include/bitnet/sdk/guard.hpp": '#include "bitnet/abi/base.h"',
+    "plugins/cpu/kernels/dot.hpp": "",
+    "plugins/cuda/kernels/gemv.hpp": "",
+    "host/src/main.cpp": '#include "bitnet/bitnet.h"',
+    "tests/conformance/kit.hpp": "",
+}
+
+# file, its include, allowed, why
+ROWS = [
+    ("core/src/session/a.cpp", '"gguf/types.hpp"', True, "dependencies are transitive"),
+    ("core/src/session/a.cpp", '"session.hpp"', True, "one's own folder"),
+    ("core/src/gguf/a.cpp", '"model/model.hpp"', False, "an arrow upwards"),
+    ("core/src/model/a.cpp", '"session/session.hpp"', False, "DEPENDS in a comment is no arrow"),
+    ("core/src/gguf/a.cpp", '"../model/model.hpp"', False, "a relative path leads out, too"),
+    ("core/src/gguf/a.cpp", "<model/model.hpp>", False, "angle brackets hide nothing"),
+    ("core/src/base/a.cpp", '"bitnet/sdk/guard.hpp"', False, "core knows no plugin code"),
+    ("core/src/base/a.cpp", '"../../../plugins/cpu/kernels/dot.hpp"', False, "nor a kernel"),
+    ("core/src/other/a.cpp", '"base/result.hpp"', False, "a module without a line in CMake"),
+    ("plugins/cpu/a.cpp", '"kernels/dot.hpp"', True, "a plugin's own folder"),
+    ("plugins/cpu/a.cpp", '"bitnet/sdk/guard.hpp"', True, "the SDK"),
+    ("plugins/cpu/a.cpp", '"kernels/gemv.hpp"', False, "another plugin's header"),
+    ("plugins/cpu/a.cpp", '"base/result.hpp"', False, "plugins never include core"),
+    ("plugins/sdk/include/bitnet/sdk/b.hpp", '"base/result.hpp"', False, "nor does the SDK"),
+    ("plugins/cpu/a.cpp", "  #  include   \"base/result.hpp\"", False, "spaces hide nothing"),
+    ("abi/include/bitnet/abi/b.h", '"bitnet/sdk/guard.hpp"', False, "abi includes nothing"),
+    ("host/src/a.cpp", '"bitnet/abi/base.h"', True, "the public contract"),
+    ("host/src/a.cpp", '"base/result.hpp"', False, "the host is a stranger to core"),
+    ("docs/how-to/a.c", '"base/result.hpp"', False, "so is an example"),
+    ("tests/conformance/a.cpp", '"kit.hpp"', True, "the kit's own header"),
+    ("tests/conformance/a.cpp", '"base/result.hpp"', False, "the kit sees only the contract"),
+    ("tests/core/a_test.cpp", '"base/result.hpp"', True, "a unit test sees its subject"),
+    ("core/src/base/a.cpp", "<elf.h>", True, "a system header"),
+]
+
+
+def run(root):
+    return subprocess.run([sys.executable, SCRIPT, "--root", root], capture_output=True, text=True,
+                          check=False)
+
+
+def plant(root, files):
+    for name, text in files.items():
+        path = pathlib.Path(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n", encoding="utf-8")
+
+
+class Arrows(unittest.TestCase):
+    def test_clean_tree(self):
+        with tempfile.TemporaryDirectory() as root:
+            plant(root, TREE)
+            done = run(root)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_rows(self):
+        for file, include, fine, why in ROWS:
+            with self.subTest(why), tempfile.TemporaryDirectory() as root:
+                plant(root, TREE)
+                line = include if "include" in include else "#include " + include
+                plant(root, {file: line})
+                done = run(root)
+                self.assertEqual(done.returncode, 0 if fine else 1, why + "\n" + done.stdout)
+                if not fine:
+                    self.assertIn(f"{file}:1: ", done.stdout)
+
+    def test_circle(self):
+        with tempfile.TemporaryDirectory() as root:
+            plant(root, TREE)
+            plant(root, {"core/CMakeLists.txt": "bitnet_core_module(a DEPENDS b)\n"
+                                                "bitnet_core_module(b DEPENDS a)"})
+            done = run(root)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("circle", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,143 @@
+"""The scripts of the house: help, refusals, and that a planted fault turns them red."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = sorted(p for p in (ROOT / "scripts").iterdir() if os.access(p, os.X_OK) and p.is_file())
+
+
+def run(*words, cwd="/", **more):
+    return subprocess.run([str(w) for w in words], cwd=cwd, capture_output=True, text=True,
+                          check=False, stdin=subprocess.DEVNULL, **more)
+
+
+class Help(unittest.TestCase):
+    def test_every_script_explains_itself(self):
+        self.assertGreaterEqual(len(SCRIPTS), 7)
+        for script in SCRIPTS:
+            with self.subTest(script.name):
+                done = run(script, "--help")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"Usage: scripts/{script.name}", done.stdout)
+
+    def test_every_script_refuses_an_unknown_flag(self):
+        for script in SCRIPTS:
+            with self.subTest(script.name):
+                self.assertEqual(run(script, "--no-such-flag").returncode, 2)
+
+
+class Format(unittest.TestCase):
+    def test_planted_fault(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(ROOT / ".clang-format", folder)
+            file = pathlib.Path(folder, "a.cpp")
+            file.write_text("int  main( ){return 0;}\n", encoding="utf-8")
+            self.assertEqual(run(ROOT / "scripts/format", "--check", file).returncode, 1)
+            self.assertEqual(run(ROOT / "scripts/format", file).returncode, 0)
+            self.assertEqual(run(ROOT / "scripts/format", "--check", file).returncode, 0)
+
+
+class Lint(unittest.TestCase):
+    """In a small tree of its own, since the script finds the tree by its own place."""
+
+    def setUp(self):
+        self.tree = pathlib.Path(tempfile.mkdtemp()).resolve()
+        self.addCleanup(shutil.rmtree, self.tree)
+        (self.tree / "core").mkdir()
+        (self.tree / "scripts").mkdir()
+        shutil.copy(ROOT / "scripts/lint", self.tree / "scripts")
+        shutil.copy(ROOT / ".clang-tidy", self.tree)
+        self.write("CMakePresets.json", '{"version": 6, "configurePresets": [{"name": "clang", '
+                   '"generator": "Ninja", "binaryDir": "${sourceDir}/build/clang", '
+                   '"cacheVariables": {"CMAKE_CXX_COMPILER": "clang++-19", '
+                   '"CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}}]}')
+        self.write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.25)\nproject(t CXX)\n"
+                   "add_library(t STATIC core/a.cpp)")
+        self.write("core/a.hpp", "inline int one() {\n  return 1;\n}")
+        self.write("core/a.cpp", '#include "a.hpp"\nint two() {\n  return one() + one();\n}')
+
+    def write(self, name, text):
+        (self.tree / name).write_text(text + "\n", encoding="utf-8")
+
+    def lint(self):
+        return run(self.tree / "scripts/lint")
+
+    def test_sees_faults_and_remembers_clean_files(self):
+        done = self.lint()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("1 files, 1 looked at", done.stdout)
+        self.assertIn("1 files, 0 looked at", self.lint().stdout)
+
+        self.write("core/a.hpp", "inline int One() {\n  return 1;\n}\n#define one One")
+        done = self.lint()
+        self.assertEqual(done.returncode, 1, "a changed header must be looked at again")
+        self.assertIn("identifier-naming", done.stdout)
+        self.assertIn("1 looked at", self.lint().stdout)  # a fault is never remembered as clean
+
+
+LOG = """1/2 Testing: core.a
+1/2 Test: core.a
+[ RUN      ] A.b
+/x/a_test.cpp:2: Skipped
+the data is missing
+[  SKIPPED ] A.b (0 ms)
+2/2 Testing: install.b
+2/2 Test: install.b
+skip: no backend
+"""
+CTEST = f"""#!/bin/sh
+mkdir -p build/release/Testing/Temporary
+cat > build/release/Testing/Temporary/LastTest.log <<'END'
+{LOG}END
+printf '100%% tests passed, 0 tests failed out of 2\\n\\nTotal Test time (real) = 1 sec\\n'
+printf '\\nThe following tests did not run:\\n\\t  2 - quiet.c (Skipped)\\n'
+"""
+
+
+class Test(unittest.TestCase):
+    def setUp(self):
+        self.tree = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.tree)
+        (self.tree / "scripts").mkdir()
+        (self.tree / "bin").mkdir()
+        shutil.copy(ROOT / "scripts/test", self.tree / "scripts")
+        self.program("bin/ctest", CTEST)
+        self.program("scripts/format", "#!/bin/sh\necho badly formatted; exit 1\n")
+        self.program("scripts/check-includes", "#!/bin/sh\necho fine\n")
+
+    def program(self, name, text):
+        (self.tree / name).write_text(text, encoding="utf-8")
+        (self.tree / name).chmod(0o755)
+
+    def lanes(self, *lanes):
+        words = [word for lane in lanes for word in ("--lane", lane)]
+        path = f"{self.tree}/bin:{os.environ['PATH']}"
+        return run(self.tree / "scripts/test", *words, env={**os.environ, "PATH": path})
+
+    def test_a_failed_lane_fails_the_whole_but_stops_nothing(self):
+        done = self.lanes("format", "includes")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("badly formatted", done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^format +FAILED")
+        self.assertRegex(done.stdout, r"(?m)^includes +ok")
+        self.assertEqual(self.lanes("includes").returncode, 0)
+
+    def test_skips_and_the_summary_close_the_output(self):
+        done = self.lanes("tests")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("core.a: A.b: the data is missing\n", done.stdout)
+        self.assertIn("install.b: no backend\n", done.stdout)
+        self.assertIn("quiet.c: gave no reason\n", done.stdout)
+        self.assertIn("0 tests failed out of 2", done.stdout[done.stdout.rindex("=="):])
+
+    def test_unknown_lane(self):
+        self.assertEqual(self.lanes("nonsense").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
