@@ -39,6 +39,10 @@ std::string readable_types() {
          gguf::type_name(type::i2_s);
 }
 
+bool is_ternary(uint32_t id) {
+  return id == type::i2_s || id == type::tq1_0 || id == type::tq2_0;
+}
+
 result<reading> understand_dense(const source& from, const dense& d) {
   const auto size = *gguf::size_of(from.type);
   for (const int32_t at : d.scales)
@@ -70,6 +74,10 @@ void pack(const codes& from, std::span<std::byte> to) {
 
 uint64_t canonical_bytes(uint64_t k, uint64_t m) {
   return (k + group - 1) / group * (group / 4) * m;
+}
+
+bool is_readable(uint32_t type) {
+  return is_ternary(type) || std::ranges::find(denses, type, &dense::type) != denses.end();
 }
 
 result<reading> understand(const source& from) {

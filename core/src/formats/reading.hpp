@@ -41,6 +41,9 @@ struct reading {
   bool verbatim = false;  // the source's first data_bytes are it; else convert
 };
 
+// Whether understand can succeed for some tensor of this GGUF type.
+[[nodiscard]] bool is_readable(uint32_t type);
+
 // Reads all of an I2_S or TQ2_0 tensor to see whether it holds what it may.
 result<reading> understand(const source& from);
 // A vector of F32, F16 or BF16, wanted as F32; NaN and infinities are BITNET_BAD_DATA.

@@ -77,7 +77,7 @@ result<file> file::view(std::span<const std::byte> bytes) {
 
 result<void> file::add_shards(uint64_t count) {
   const auto first = read_split(metadata());
-  const std::filesystem::path& path = mappings_.front().path();
+  const std::filesystem::path path = mappings_.front().path();  // a copy: mappings_ will grow
   const std::string name = path.filename().native();
   const std::string own = suffix(first->number, count);
   if (!name.ends_with(own))

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "gguf/text.hpp"
 
@@ -70,9 +69,14 @@ std::optional<type_size> size_of(uint32_t id) {
   return at->size;
 }
 
-std::string type_name(uint32_t id) {
+std::string_view short_name(uint32_t id) {
   const auto* at = std::ranges::find(rows, id, &row::id);
-  return say(at == rows.end() ? "unknown" : at->name, " (", id, ")");
+  return at == rows.end() ? std::string_view() : at->name;
+}
+
+std::string type_name(uint32_t id) {
+  const std::string_view name = short_name(id);
+  return say(name.empty() ? "unknown" : name, " (", id, ")");
 }
 
 }  // namespace bitnet::gguf

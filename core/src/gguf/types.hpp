@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace bitnet::gguf {
 
@@ -22,6 +23,8 @@ struct type_size {
 
 // nullopt: unknown id, or one whose size depends on more than the id.
 std::optional<type_size> size_of(uint32_t id);
+// "I2_S"; empty for an unknown id.
+std::string_view short_name(uint32_t id);
 // "I2_S (36)", or "unknown (200)".
 std::string type_name(uint32_t id);
 

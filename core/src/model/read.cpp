@@ -245,10 +245,10 @@ result<loaded> read(gguf::file file, const load_options& options) {
     m.shape.n_vocab = static_cast<uint32_t>(m.vocabulary.tokens.size());
     return m;
   }
-  if (!shape) return std::unexpected(shape.error());
-  m.shape = std::move(*shape);
   if (m.file.tensors().empty())
     return bad("the file has a vocabulary but no weights; name the file of the whole model");
+  if (!shape) return std::unexpected(shape.error());
+  m.shape = std::move(*shape);
 
   builder tensors(m, options);
   auto ok = read_ends(m, tensors);

@@ -1,0 +1,176 @@
+// What a GGUF file holds and whether it would run, as JSON.
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "formats/reading.hpp"
+#include "gguf/bytes.hpp"
+#include "gguf/text.hpp"
+#include "gguf/types.hpp"
+#include "model/read.hpp"
+
+namespace bitnet::model {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr uint64_t shown_elements = 8;           // of an array
+constexpr size_t shown_text = size_t{64} << 10;  // bytes of a string; chat templates fit
+
+// The double that prints as the float does: 1e-05, not 9.999999747378752e-06.
+double shortest(float x) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), x).ptr;
+  double out = x;
+  std::from_chars(text.data(), end, out);
+  return out;
+}
+
+json number(const gguf::value& v) {
+  if (v.type == gguf::value_type::f32) return shortest(gguf::load<float>(v.bytes));
+  if (v.type == gguf::value_type::u64) return gguf::load<uint64_t>(v.bytes);
+  if (const auto whole = gguf::to_integer(v)) return *whole;
+  return gguf::to_real(v).value_or(0);
+}
+
+json describe(const gguf::value& v) {
+  if (const auto text = gguf::to_string(v)) {
+    if (text->size() <= shown_text) return std::string(*text);
+    return std::string(text->substr(0, shown_text)) + "...";
+  }
+  if (const auto truth = gguf::to_boolean(v)) return *truth;
+  if (v.type != gguf::value_type::array) return number(v);
+  json first = json::array();
+  gguf::for_each_element(v, [&](const gguf::value& element) {
+    first.push_back(describe(element));
+    return first.size() < shown_elements;
+  });
+  if (v.count <= shown_elements) return first;
+  return {{"type", name_of(v.element)}, {"count", v.count}, {"first", std::move(first)}};
+}
+
+json describe_format(const gguf::file& file) {
+  json out = {{"version", file.metadata().version()}, {"alignment", file.metadata().alignment()}};
+  json shards = json::array();
+  for (const gguf::mapping& m : file.mappings())
+    shards.push_back({{"file", m.path().filename().native()}, {"bytes", m.bytes().size()}});
+  out["bytes"] = file.total_bytes();
+  out["shards"] = std::move(shards);
+  return out;
+}
+
+json describe_tensors(const gguf::file& file) {
+  json out = json::array();
+  for (uint32_t shard = 0; shard < file.containers().size(); ++shard)
+    for (const gguf::tensor_info& t : file.containers()[shard].tensors()) {
+      const std::string_view type = gguf::short_name(t.type);
+      json one = {{"name", std::string(t.name)},
+                  {"type", type.empty() ? gguf::type_name(t.type) : std::string(type)},
+                  {"shape", std::vector<uint64_t>(t.ne.begin(), t.ne.begin() + t.rank)},
+                  {"bytes", t.bytes.size()},
+                  {"offset", t.offset}};
+      if (file.containers().size() > 1) one["shard"] = shard;
+      out.push_back(std::move(one));
+    }
+  return out;
+}
+
+json describe_model(const loaded& m) {
+  const hyperparameters& h = m.shape;
+  uint64_t parameters = 0;
+  uint64_t bytes = 0;
+  for (const weight& w : m.weights) {
+    parameters += static_cast<uint64_t>(w.ne[0]) * static_cast<uint64_t>(w.ne[1]);
+    bytes += w.data_bytes;
+  }
+  return {{"name", h.name},
+          {"vocabulary", h.n_vocab},
+          {"context", h.n_context},
+          {"layers", h.n_layers},
+          {"embedding", h.n_embedding},
+          {"feed_forward", h.n_feed_forward},
+          {"heads", h.n_heads},
+          {"kv_heads", h.n_kv_heads},
+          {"head_dim", h.head_dim},
+          {"rope",
+           {{"dims", h.rope_dims},
+            {"base", shortest(h.rope_base)},
+            {"scale", shortest(h.rope_scale)},
+            {"pairs", h.rope_neox ? "halves" : "neighbours"}}},
+          {"rms_epsilon", shortest(h.rms_epsilon)},
+          {"sub_norms", h.sub_norms},
+          {"activation", h.gate == activation::relu2 ? "relu2" : "silu"},
+          {"tied_embedding", m.output == m.token_embedding},
+          {"tokenizer", m.vocabulary.model},
+          {"parameters", parameters},
+          {"weight_bytes", bytes}};
+}
+
+// One line per tensor type that no weight can have.
+void note_types(const gguf::file& file, json& problems) {
+  struct use {
+    uint64_t count = 0;
+    std::string_view first;
+  };
+  std::map<uint32_t, use> unreadable;
+  for (const auto& t : file.tensors()) {
+    if (formats::is_readable(t.info.type)) continue;
+    use& u = unreadable[t.info.type];
+    if (u.count++ == 0) u.first = t.info.name;
+  }
+  for (const auto& [type, u] : unreadable)
+    problems.push_back(gguf::say(
+        u.count, u.count == 1 ? " tensor" : " tensors", " of type ", gguf::type_name(type),
+        ", which this program does not read; first ", gguf::quote(u.first)));
+}
+
+// Whether the model would load, and what it is if so.
+void note_model(gguf::file file, const load_options& options, json& report) {
+  json& problems = report["problems"];
+  auto m = read(std::move(file), options);
+  if (!m) {
+    problems.push_back(m.error().message);
+    return;
+  }
+  json description = describe_model(*m);
+  if (auto tokens = tokenizer::tokenizer::make(std::move(m->vocabulary)); !tokens)
+    problems.push_back(tokens.error().message);
+  else if (!tokens->note().empty())
+    description["note"] = std::string(tokens->note());
+  report["model"] = std::move(description);
+}
+
+}  // namespace
+
+result<std::string> inspect(const std::filesystem::path& file, const load_options& options) {
+  json report;
+  json problems = json::array();
+  auto opened = gguf::file::open(file);
+  if (!opened) {  // a shard may be missing, or this is not the first one; this file alone may be
+                  // fine
+    auto alone = gguf::file::open(file, gguf::file::shards::first);
+    if (!alone) return std::unexpected(opened.error());
+    problems.push_back(opened.error().message);
+    opened = std::move(alone);
+  }
+  report["file"] = file.native();
+  report["format"] = describe_format(*opened);
+  const gguf::container& metadata = opened->metadata();
+  if (const auto architecture = metadata.text("general.architecture");
+      architecture && *architecture)
+    report["architecture"] = std::string(**architecture);
+  json entries = json::object();
+  for (const gguf::entry& e : metadata.entries()) entries[std::string(e.key)] = describe(e.content);
+  report["metadata"] = std::move(entries);
+  report["tensors"] = describe_tensors(*opened);
+  note_types(*opened, problems);
+  report["problems"] = std::move(problems);
+  note_model(std::move(*opened), options, report);
+  return report.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace bitnet::model
