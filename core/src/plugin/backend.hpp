@@ -4,10 +4,13 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
 #include "bitnet/abi/backend.h"
+#include "plugin/codes.hpp"
 
 namespace bitnet::plugin {
 
@@ -30,6 +33,10 @@ class backend {
   static result<std::shared_ptr<backend>> load(const std::filesystem::path& library,
                                                const std::string& expected_name, uint32_t purpose,
                                                host_services& host);
+  // The same, with the code of what is wrong (BN-A-*).
+  static checked<std::shared_ptr<backend>> open(const std::filesystem::path& library,
+                                                const std::string& expected_name, uint32_t purpose,
+                                                host_services& host);
   ~backend();
   backend(const backend&) = delete;
   backend& operator=(const backend&) = delete;

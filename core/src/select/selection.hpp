@@ -50,7 +50,9 @@ struct report {
   std::string selected;               // "" when none
   std::string selected_device;        // "cpu:0"
   std::vector<backend_report> backends;
-  struct directory { std::string path, result; };
+  struct directory {
+    std::string path, result;
+  };
   std::vector<directory> searched;
 
   [[nodiscard]] std::string line() const;  // "requested=auto detected=[cpu] selected=cpu"
@@ -65,7 +67,8 @@ class registry {
                        plugin::host_services& host);
 
   // Loads and probes what the request can use, chooses, explains. On failure the report is filled
-  // just the same. BITNET_UNAVAILABLE, BITNET_REJECTED, BITNET_INVALID_ARGUMENT (malformed request).
+  // just the same. BITNET_UNAVAILABLE, BITNET_REJECTED, BITNET_INVALID_ARGUMENT (malformed
+  // request).
   result<choice> select(const request& wanted, report& out);
   // Loads and probes every backend, for `backends list|info|why`.
   void probe_all(report& out);

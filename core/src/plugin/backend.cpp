@@ -1,0 +1,205 @@
+#include "plugin/backend.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "plugin/foreign_error.hpp"
+#include "plugin/host_table.hpp"
+#include "plugin/inspect.hpp"
+#include "plugin/shared_library.hpp"
+#include "plugin/slots.hpp"
+#include "plugin/text.hpp"
+
+namespace bitnet::plugin {
+namespace {
+
+constexpr unsigned char canary_byte = 0xC5;
+
+// What the plugin writes into: it learns the table's size, and the bytes behind tell if it wrote
+// more. One table's worth of them: a plugin of a far newer minor hits them too.
+struct guarded_table {
+  bitnet_backend_v0 table{};
+  std::array<unsigned char, sizeof(bitnet_backend_v0)> canary;
+
+  guarded_table() {
+    table.struct_size = sizeof table;
+    canary.fill(canary_byte);
+  }
+  [[nodiscard]] bool intact() const {
+    return std::ranges::all_of(canary, [](unsigned char c) { return c == canary_byte; });
+  }
+};
+
+const bitnet_interface_header* no_interface(bitnet_backend*, bitnet_str, uint32_t) {
+  return nullptr;
+}
+
+uint32_t next_generation(const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, uint32_t> counts;
+  const std::scoped_lock lock(mutex);
+  return ++counts[name];
+}
+
+std::string subject(const std::string& name) {
+  return "backend " + name + ": ";
+}
+
+// No entry of our major: of another one, or no plugin at all?
+defect explain_missing_entry(const shared_library& library, const std::string& name) {
+  constexpr uint32_t newest_known = 9;
+  for (uint32_t major = 0; major <= newest_known; ++major)
+    if (library.function<void()>(("bitnet_backend_abi" + std::to_string(major)).c_str()) != nullptr)
+      return other_major(name, major);
+  return {code::abi_entry, BITNET_REJECTED,
+          subject(name) + "exports no entry symbol " BITNET_BACKEND_ENTRY_NAME,
+          "build the plugin with bitnet_add_backend"};
+}
+
+std::unexpected<defect> bad_table(const std::string& name, const std::string& why) {
+  return reject(code::abi_table, subject(name) + why);
+}
+
+checked<void> check_refusal(const std::string& name, bitnet_status status,
+                            const bitnet_backend_v0& table, const bitnet_error& error) {
+  if (status == BITNET_OK) return {};
+  if (status == BITNET_INCOMPATIBLE)
+    return std::unexpected(other_minor(name, table.need_minor_min, table.need_minor_max));
+  defect d{code::abi_entry, BITNET_REJECTED,
+           subject(name) + "its entry function failed: " + describe(status, error), ""};
+  if (status == BITNET_UNAVAILABLE) d.status = BITNET_UNAVAILABLE;
+  return std::unexpected(std::move(d));
+}
+
+// Sizes, numbers and required slots; leaves a table without a null slot.
+checked<bitnet_backend_v0> check_table(const std::string& name, const bitnet_backend_v0& filled) {
+  if (filled.struct_size != sizeof(bitnet_backend_v0))
+    return bad_table(name, "it changed struct_size from " + std::to_string(sizeof filled) + " to " +
+                               std::to_string(filled.struct_size));
+  if (filled.filled_size < required_bytes || filled.filled_size > sizeof filled)
+    return bad_table(name, "its table has " + std::to_string(filled.filled_size) +
+                               " bytes; the required part has " + std::to_string(required_bytes) +
+                               " and the host gave room for " + std::to_string(sizeof filled));
+  if (filled.abi_minor > BITNET_ABI_MINOR)
+    return bad_table(name, "it chose ABI minor " + std::to_string(filled.abi_minor) +
+                               ", the host offered 0 to " + std::to_string(BITNET_ABI_MINOR));
+  if (filled.reserved_0 != 0) return bad_table(name, "reserved_0 of its table is not zero");
+  if (std::ranges::any_of(filled.features_used, [](uint64_t f) { return f != 0; }))
+    return bad_table(name, "it uses features that the host did not offer");
+
+  bitnet_backend_v0 out{};
+  std::memcpy(&out, &filled, filled.filled_size);
+  for (const slot& s : required_slots) {
+    void* address = nullptr;
+    std::memcpy(&address, reinterpret_cast<const char*>(&out) + s.offset, sizeof address);
+    if (address == nullptr)
+      return reject(code::abi_slot,
+                    subject(name) + "the required slot '" + std::string(s.name) + "' is null");
+  }
+  if (out.query_interface == nullptr) out.query_interface = no_interface;
+  return out;
+}
+
+checked<std::string> copy_text(const std::string& name, const char* what, bitnet_str text) {
+  constexpr uint64_t max_bytes = 256;
+  if (text.size > max_bytes || (text.data == nullptr && text.size != 0))
+    return bad_table(name, std::string("info() gives an impossible ") + what);
+  return text.size == 0 ? std::string() : printable({text.data, text.size}, max_bytes);
+}
+
+}  // namespace
+
+struct backend::contents {
+  bitnet_host_v0 host{};  // the plugin keeps its address until close
+  bitnet_backend_v0 table{};
+  std::string name, version;
+};
+
+backend::backend(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
+
+backend::~backend() {
+  contents_->table.close(contents_->table.self);
+}
+
+const bitnet_backend_v0& backend::table() const {
+  return contents_->table;
+}
+
+const std::string& backend::name() const {
+  return contents_->name;
+}
+
+const std::string& backend::version() const {
+  return contents_->version;
+}
+
+checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& library,
+                                                const std::string& expected_name, uint32_t purpose,
+                                                host_services& host) {
+  const auto mapped = shared_library::open(library);
+  if (!mapped) return std::unexpected(mapped.error());
+  auto* const entry =
+      mapped->function<std::remove_pointer_t<bitnet_backend_entry>>(BITNET_BACKEND_ENTRY_NAME);
+  if (entry == nullptr) return std::unexpected(explain_missing_entry(*mapped, expected_name));
+
+  auto c = std::make_unique<contents>();
+  c->host = make_host_table(host);
+  const auto settings = host.params(expected_name);
+  std::vector<bitnet_param> params;
+  for (const auto& [key, value] : settings)
+    params.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+  bitnet_open_request request{};
+  request.struct_size = sizeof request;
+  request.purpose = purpose;
+  request.abi_minor_max = BITNET_ABI_MINOR;
+  request.generation = next_generation(expected_name);
+  request.n_params = static_cast<uint32_t>(params.size());
+  request.params = params.data();
+
+  const auto out = std::make_unique<guarded_table>();
+  bitnet_error error = blank_error();
+  const bitnet_status status = entry(&c->host, &request, &out->table, &error);
+  // A table that broke a rule is never called, not even its close.
+  if (!out->intact())
+    return reject(code::abi_overrun, subject(expected_name) + "it wrote behind the " +
+                                         std::to_string(sizeof out->table) +
+                                         " bytes that the host gave it");
+  if (auto fine = check_refusal(expected_name, status, out->table, error); !fine)
+    return std::unexpected(std::move(fine.error()));
+  auto table = check_table(expected_name, out->table);
+  if (!table) return std::unexpected(std::move(table.error()));
+  c->table = *table;
+  std::shared_ptr<backend> self(new backend(std::move(c)));  // from here on close() is called
+
+  bitnet_backend_info info{};
+  info.struct_size = sizeof info;
+  error = blank_error();
+  if (const auto failed = table->info(table->self, &info, &error); failed != BITNET_OK)
+    return reject(code::abi_entry,
+                  subject(expected_name) + "info() failed: " + describe(failed, error));
+  auto name = copy_text(expected_name, "name", info.name);
+  auto version = copy_text(expected_name, "version", info.version);
+  if (!name) return std::unexpected(std::move(name.error()));
+  if (!version) return std::unexpected(std::move(version.error()));
+  if (*name != expected_name)
+    return reject(code::abi_identity,
+                  subject(expected_name) + "when loaded it calls itself '" + *name + "'");
+  self->contents_->name = std::move(*name);
+  self->contents_->version = std::move(*version);
+  return self;
+}
+
+result<std::shared_ptr<backend>> backend::load(const std::filesystem::path& library,
+                                               const std::string& expected_name, uint32_t purpose,
+                                               host_services& host) {
+  auto opened = open(library, expected_name, purpose, host);
+  if (!opened) return std::unexpected(opened.error().as_failure());
+  return std::move(*opened);
+}
+
+}  // namespace bitnet::plugin

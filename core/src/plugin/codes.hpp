@@ -1,0 +1,93 @@
+#pragma once
+// Why a backend is not used: stable codes for scripts and documentation, one row each.
+//
+// Letters: M manifest, T trust, I inspection, A ABI, P probe, S selection. A code is never reused;
+// its hint is what a person can do when the place that reports it knows nothing better.
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.hpp"
+
+#define BITNET_CODES(X)                                                                            \
+  X(ok, "BN-OK", "")                                                                               \
+  X(manifest_name, "BN-M-NAME",                                                                    \
+    "name the file NN-<name>.yaml after the backend that it describes")                            \
+  X(manifest_unreadable, "BN-M-READ", "make the manifest readable or remove it")                   \
+  X(manifest_size, "BN-M-SIZE", "a manifest is a page of text: reinstall the backend's package")   \
+  X(manifest_syntax, "BN-M-SYNTAX",                                                                \
+    "write plain YAML: no anchors, aliases, tags or repeated keys")                                \
+  X(manifest_schema, "BN-M-SCHEMA", "upgrade bitnet, or install an older backend")                 \
+  X(manifest_field, "BN-M-FIELD", "correct the field; docs/reference/manifest.md lists them all")  \
+  X(manifest_outside, "BN-M-OUTSIDE",                                                              \
+    "name a file in the plugin directory, or write an absolute path")                              \
+  X(manifest_disabled, "BN-M-DISABLED", "remove the empty file to enable the backend")             \
+  X(manifest_duplicate, "BN-M-DUPLICATE", "keep one manifest for each backend name")               \
+  X(trust_missing, "BN-T-MISSING", "install the backend's package again")                          \
+  X(trust_kind, "BN-T-KIND", "only a regular file can be a plugin or a manifest")                  \
+  X(trust_owner, "BN-T-OWNER", "give the file to root")                                            \
+  X(trust_mode, "BN-T-MODE", "take the write permission away from others")                         \
+  X(trust_changed, "BN-T-CHANGED", "run the command again")                                        \
+  X(inspect_not_elf, "BN-I-FORMAT", "name the plugin's shared object in `library`")                \
+  X(inspect_truncated, "BN-I-TRUNCATED", "copy the file again or reinstall the backend's package") \
+  X(inspect_machine, "BN-I-MACHINE", "install the backend's package for this machine")             \
+  X(inspect_no_note, "BN-I-NO-NOTE",                                                               \
+    "build the plugin with BITNET_BACKEND_NOTE from bitnet/abi/note.h")                            \
+  X(inspect_note, "BN-I-NOTE", "build the plugin again with the current bitnet/abi/note.h")        \
+  X(inspect_name, "BN-I-NAME", "let `library` name the plugin that the manifest describes")        \
+  X(inspect_no_entry, "BN-I-NO-ENTRY", "build the plugin with bitnet_add_backend")                 \
+  X(inspect_exports, "BN-I-EXPORTS", "link the plugin with the version script bitnet-backend.map") \
+  X(inspect_dependency, "BN-I-DEPENDENCY", "install the missing libraries")                        \
+  X(abi_major, "BN-A-MAJOR", "install a bitnet and a backend that speak the same ABI major")       \
+  X(abi_minor, "BN-A-MINOR", "upgrade bitnet or install an older backend")                         \
+  X(abi_load, "BN-A-LOAD", "reinstall the backend's package")                                      \
+  X(abi_entry, "BN-A-ENTRY", "report it to the backend's author")                                  \
+  X(abi_table, "BN-A-TABLE", "report it to the backend's author")                                  \
+  X(abi_slot, "BN-A-SLOT", "report it to the backend's author")                                    \
+  X(abi_overrun, "BN-A-OVERRUN", "report it to the backend's author and remove the backend")       \
+  X(abi_identity, "BN-A-IDENTITY", "reinstall the backend's package")                              \
+  X(probe_unavailable, "BN-P-UNAVAILABLE", "follow the reason that the backend gives")             \
+  X(probe_no_device, "BN-P-NO-DEVICE",                                                             \
+    "nothing to do unless this machine should have such a device")                                 \
+  X(probe_failed, "BN-P-FAILED", "report it to the backend's author")                              \
+  X(probe_answer, "BN-P-ANSWER", "report it to the backend's author")                              \
+  X(select_not_asked, "BN-S-NOT-ASKED", "ask for it with --device")                                \
+  X(select_outranked, "BN-S-OUTRANKED", "ask for it with --device")                                \
+  X(select_no_class, "BN-S-CLASS", "ask for the backend by its name")                              \
+  X(select_index, "BN-S-INDEX", "use a smaller index")
+
+namespace bitnet::plugin {
+
+#define BITNET_CODE_ENUM(id, text, hint) id,
+enum class code : uint8_t { BITNET_CODES(BITNET_CODE_ENUM) };
+#undef BITNET_CODE_ENUM
+
+[[nodiscard]] std::string_view code_text(code c);  // "BN-T-OWNER"
+[[nodiscard]] std::string_view code_hint(code c);
+
+// A failure with the code that the report carries. Becomes a plain failure outside the loader.
+struct defect {
+  plugin::code code = code::ok;
+  bitnet_status status = BITNET_REJECTED;
+  std::string reason;
+  std::string hint;  // more precise than the code's own; "" = that one
+
+  [[nodiscard]] std::string advice() const {
+    return hint.empty() ? std::string(code_hint(code)) : hint;
+  }
+  [[nodiscard]] failure as_failure() const { return {status, reason + "; " + advice()}; }
+};
+
+template <class T>
+using checked = std::expected<T, defect>;
+
+// return reject(code::trust_owner, "...", "chown root ...");
+[[nodiscard]] inline std::unexpected<defect> reject(code c, std::string reason,
+                                                    std::string hint = "") {
+  return std::unexpected(defect{c, BITNET_REJECTED, std::move(reason), std::move(hint)});
+}
+
+}  // namespace bitnet::plugin

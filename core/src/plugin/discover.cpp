@@ -1,0 +1,94 @@
+#include "plugin/discover.hpp"
+
+#include <algorithm>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "plugin/text.hpp"
+#include "plugin/trust.hpp"
+
+namespace bitnet::plugin {
+namespace {
+
+checked<manifest> read(const std::filesystem::path& file, const std::string& expected_name) {
+  std::error_code ignored;
+  const std::string shown = printable(file.string(), 400);
+  const auto disabled = [&shown](const std::string& how) {
+    return std::unexpected(
+        defect{code::manifest_disabled, BITNET_UNAVAILABLE, "disabled: " + shown + how, ""});
+  };
+  if (std::filesystem::canonical(file, ignored) == "/dev/null")
+    return disabled(" is a link to /dev/null");
+  const auto opened = open_trusted(file);
+  if (!opened) return std::unexpected(opened.error());
+  if (opened->identity.size_bytes == 0) return disabled(" is empty");
+  auto text = read_all(*opened, max_manifest_bytes);
+  if (!text) return std::unexpected(std::move(text.error()));
+  auto parsed = parse_manifest(*text, shown);
+  if (parsed && parsed->name != expected_name)
+    return reject(code::manifest_name, shown + " describes '" + parsed->name +
+                                           "', but its file name says '" + expected_name + "'");
+  return parsed;
+}
+
+// The files of one directory that end in .yaml, by name.
+std::vector<std::filesystem::path> list(const std::filesystem::path& directory,
+                                        std::string& result) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  if (!std::filesystem::exists(directory, error)) {
+    result = error ? "cannot be read: " + error.message() : "absent";
+    return files;
+  }
+  if (const auto fine = trust_directory(directory); !fine) {
+    result = "cannot be trusted: " + fine.error().reason + "; " + fine.error().advice();
+    return files;
+  }
+  std::filesystem::directory_iterator at(directory, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error))
+    if (at->path().extension() == ".yaml") files.push_back(at->path());
+  std::ranges::sort(files);
+  result = error ? "cannot be read: " + error.message()
+                 : std::to_string(files.size()) + (files.size() == 1 ? " manifest" : " manifests");
+  return files;
+}
+
+}  // namespace
+
+discovery discover(const std::vector<std::filesystem::path>& directories) {
+  discovery out;
+  std::map<std::string, std::filesystem::path> counting;  // by file name; the last directory wins
+  for (const auto& directory : directories) {
+    searched_directory& searched = out.searched.emplace_back(directory, "");
+    for (const auto& file : list(directory, searched.result))
+      counting.insert_or_assign(file.filename().string(), file);
+  }
+
+  const auto precedence = [&directories](const std::filesystem::path& file) {
+    return std::ranges::find(directories, file.parent_path()) - directories.begin();
+  };
+  for (const auto& [file_name, file] : counting) {
+    auto name = name_of_manifest(file);
+    if (!name) {
+      out.found.push_back(
+          {printable(file_name, 64), file, std::unexpected(std::move(name.error()))});
+      continue;
+    }
+    found_manifest entry{*name, file, read(file, *name)};
+    for (found_manifest& other : out.found) {
+      if (other.name != entry.name || !other.manifest || !entry.manifest) continue;
+      // Same directory: the higher number is the later one, and the map is in that order.
+      const bool newer = precedence(file) >= precedence(other.file);
+      found_manifest& loser = newer ? other : entry;
+      const found_manifest& winner = newer ? entry : other;
+      loser.manifest =
+          reject(code::manifest_duplicate,
+                 printable(winner.file.string(), 400) + " describes the same backend and counts");
+    }
+    out.found.push_back(std::move(entry));
+  }
+  return out;
+}
+
+}  // namespace bitnet::plugin

@@ -1,0 +1,26 @@
+#pragma once
+// Errors that a plugin fills in.
+
+#include <string>
+
+#include "bitnet/abi/base.h"
+#include "plugin/text.hpp"
+
+namespace bitnet::plugin {
+
+[[nodiscard]] inline bitnet_error blank_error() {
+  bitnet_error e{};
+  e.struct_size = sizeof e;
+  return e;
+}
+
+[[nodiscard]] inline std::string describe(bitnet_status status, const bitnet_error& e) {
+  std::string out = printable_array(e.message);
+  if (out.empty()) out = "no reason given";
+  out += " (status " + std::to_string(status);
+  if (e.native_code != 0)
+    out += ", " + printable_array(e.domain) + " " + std::to_string(e.native_code);
+  return out + ")";
+}
+
+}  // namespace bitnet::plugin

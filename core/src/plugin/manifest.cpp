@@ -1,0 +1,242 @@
+#include "plugin/manifest.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "bitnet/abi/info.h"
+#include "plugin/strict_yaml.hpp"
+#include "plugin/text.hpp"
+
+namespace bitnet::plugin {
+namespace {
+
+constexpr std::size_t max_text_bytes = 256;
+
+constexpr auto classes = std::to_array<std::pair<std::string_view, uint32_t>>({
+    {"cpu", BITNET_DEVICE_CPU},
+    {"gpu", BITNET_DEVICE_GPU},
+    {"npu", BITNET_DEVICE_NPU},
+    {"other", BITNET_DEVICE_OTHER},
+});
+
+std::string kind_of(const yaml_node& node) {
+  if (node.kind == yaml_node::kind_type::map) return "a map";
+  if (node.kind == yaml_node::kind_type::list) return "a list";
+  return node.text.empty() && !node.quoted ? "nothing" : "'" + printable(node.text, 64) + "'";
+}
+
+// Takes the members of one map, each at most once, and remembers what is wrong with the first bad
+// one: the callers stay a plain list of fields.
+class fields {
+ public:
+  fields(const yaml_node& map, std::string prefix, std::string where)
+      : map_(map), prefix_(std::move(prefix)), where_(std::move(where)) {}
+
+  std::string text(std::string_view key, bool required = true) {
+    const yaml_node* node = take(key, required);
+    if (node == nullptr) return {};
+    if (node->kind != yaml_node::kind_type::scalar || node->text.empty())
+      return blame(*node, key, "must be text, found " + kind_of(*node)), std::string();
+    if (node->text.size() > max_text_bytes)
+      return blame(*node, key, "must have at most 256 bytes"), std::string();
+    if (printable(node->text, max_text_bytes) != node->text)
+      return blame(*node, key, "must be printable UTF-8 on one line"), std::string();
+    return node->text;
+  }
+
+  template <class Int>
+  Int number(std::string_view key, Int low, Int high, std::optional<Int> fallback = {}) {
+    const yaml_node* node = take(key, !fallback);
+    if (node == nullptr) return fallback.value_or(low);
+    Int value{};
+    const char* end = node->text.data() + node->text.size();
+    const auto [stop, error] = std::from_chars(node->text.data(), end, value);
+    if (node->kind != yaml_node::kind_type::scalar || node->quoted || error != std::errc() ||
+        stop != end || value < low || value > high)
+      blame(*node, key,
+            "must be an integer from " + std::to_string(low) + " to " + std::to_string(high) +
+                ", found " + kind_of(*node));
+    return value;
+  }
+
+  const yaml_node* map(std::string_view key, bool required) {
+    const yaml_node* node = take(key, required);
+    if (node == nullptr || node->kind == yaml_node::kind_type::map) return node;
+    blame(*node, key, "must be a map, found " + kind_of(*node));
+    return nullptr;
+  }
+
+  const yaml_node* take(std::string_view key, bool required) {
+    known_.emplace_back(key);
+    for (const yaml_member& member : map_.members)
+      if (member.key == key) return &member.value;
+    if (required) blame(map_, key, "is missing");
+    return nullptr;
+  }
+
+  void blame(const yaml_node& node, std::string_view key, const std::string& what,
+             code c = code::manifest_field) {
+    if (bad_) return;
+    bad_ = defect{c, BITNET_REJECTED,
+                  at(node.line, node.column) + "'" + prefix_ + std::string(key) + "' " + what, ""};
+  }
+
+  void adopt(fields& inner, std::vector<std::string>& warnings) {
+    if (!bad_) bad_ = std::move(inner.bad_);
+    inner.list_unknown(warnings);
+  }
+
+  void list_unknown(std::vector<std::string>& warnings) const {
+    for (const yaml_member& member : map_.members)
+      if (std::ranges::find(known_, member.key) == known_.end())
+        warnings.push_back(at(member.line, member.column) + "unknown key '" + prefix_ +
+                           printable(member.key, 64) + "' is ignored");
+  }
+
+  [[nodiscard]] const std::optional<defect>& bad() const { return bad_; }
+
+ private:
+  [[nodiscard]] std::string at(int line, int column) const {
+    return where_ + ":" + std::to_string(line) + ":" + std::to_string(column) + ": ";
+  }
+
+  const yaml_node& map_;
+  std::string prefix_, where_;
+  std::vector<std::string> known_;
+  std::optional<defect> bad_;
+};
+
+std::string located(const std::string& where, const yaml_node& node) {
+  return where + ":" + std::to_string(node.line) + ":" + std::to_string(node.column) + ": ";
+}
+
+void read_class(fields& top, const yaml_node& root, manifest& out) {
+  const std::string written = top.text("class");
+  const auto* row =
+      std::ranges::find(classes, written, &std::pair<std::string_view, uint32_t>::first);
+  if (row != classes.end())
+    out.device_class = row->second;
+  else
+    top.blame(root, "class",
+              "must be cpu, gpu, npu or other, found '" + printable(written, 64) + "'");
+}
+
+void read_abi(fields& top, const std::string& where, manifest& out) {
+  const yaml_node* node = top.map("abi", true);
+  if (node == nullptr) return;
+  fields abi(*node, "abi.", where);
+  out.abi_major = abi.number<uint32_t>("major", 0, 1000);
+  out.abi_min = abi.number<uint32_t>("min", 0, 1'000'000);
+  out.abi_max = abi.number<uint32_t>("max", 0, 1'000'000);
+  if (out.abi_min > out.abi_max) abi.blame(*node, "min", "must not be above 'abi.max'");
+  top.adopt(abi, out.warnings);
+}
+
+void read_packages(fields& top, const std::string& where, manifest& out) {
+  const yaml_node* node = top.map("packages", false);
+  if (node == nullptr) return;
+  fields packages(*node, "packages.", where);
+  for (const yaml_member& member : node->members)
+    out.packages.emplace(printable(member.key, max_text_bytes), packages.text(member.key));
+  top.adopt(packages, out.warnings);
+}
+
+}  // namespace
+
+std::string class_name(uint32_t device_class) {
+  for (const auto& [name, value] : classes)
+    if (value == device_class) return std::string(name);
+  return "other";
+}
+
+checked<manifest> parse_manifest(const std::string& text, const std::string& where) {
+  const auto root = parse_strict_yaml(text);
+  if (!root)
+    return reject(code::manifest_syntax, where + ":" + std::to_string(root.error().line) + ":" +
+                                             std::to_string(root.error().column) + ": " +
+                                             root.error().message);
+  if (root->kind != yaml_node::kind_type::map)
+    return reject(code::manifest_syntax,
+                  located(where, *root) + "must be a map of fields, found " + kind_of(*root));
+
+  fields top(*root, "", where);
+  // The schema decides what all the rest means, so it is judged alone.
+  if (root->members.empty() || root->members.front().key != "schema")
+    return reject(code::manifest_schema,
+                  located(where, *root) + "the first field must be 'schema: 1'",
+                  "write 'schema: 1' into the first line");
+  const auto schema = top.number<uint32_t>("schema", 1, 1'000'000);
+  if (top.bad()) return std::unexpected(*top.bad());
+  if (schema != 1)
+    return reject(code::manifest_schema, located(where, root->members.front().value) + "schema " +
+                                             std::to_string(schema) +
+                                             " is newer than this core, which reads schema 1");
+
+  manifest out;
+  out.name = top.text("name");
+  if (!is_backend_name(out.name))
+    top.blame(*root, "name",
+              "must match [a-z0-9][a-z0-9._-]{0,31}, found '" + printable(out.name, 64) + "'");
+  if (out.name == "auto" || out.name == "none")
+    top.blame(*root, "name", "must not be auto or none");
+  out.version = top.text("version");
+  out.vendor = top.text("vendor");
+  out.license = top.text("license");
+  out.url = top.text("url", false);
+  out.library = top.text("library");
+  read_class(top, *root, out);
+  read_abi(top, where, out);
+  out.priority = top.number<int32_t>("priority", -1000, 1000, 50);
+  if (const yaml_node* node = top.map("probe", false); node != nullptr) {
+    fields probe(*node, "probe.", where);
+    out.probe_timeout_ms = probe.number<uint32_t>("timeout_ms", 1, 600'000, 5000);
+    top.adopt(probe, out.warnings);
+  }
+  read_packages(top, where, out);
+  if (top.bad()) return std::unexpected(*top.bad());
+  top.list_unknown(out.warnings);
+  return out;
+}
+
+checked<std::string> name_of_manifest(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  constexpr std::string_view suffix = ".yaml";
+  if (name.size() > 3 + suffix.size() && digit(name[0]) && digit(name[1]) && name[2] == '-' &&
+      name.ends_with(suffix)) {
+    const std::string middle = name.substr(3, name.size() - 3 - suffix.size());
+    if (is_backend_name(middle)) return middle;
+  }
+  return reject(
+      code::manifest_name,
+      "a manifest is called NN-<name>.yaml, like 50-cpu.yaml; found '" + printable(name, 64) + "'");
+}
+
+checked<std::filesystem::path> locate_library(const std::filesystem::path& library,
+                                              const std::filesystem::path& plugin_directory) {
+  const std::string shown = printable(library.string(), 256);
+  const bool dotted = std::ranges::any_of(
+      library, [](const std::filesystem::path& part) { return part == ".." || part == "."; });
+  if (dotted)
+    return reject(code::manifest_outside,
+                  "`library: " + shown + "` is pointing outside: it holds '.' or '..'");
+  if (library.is_absolute()) return library;
+  if (library.has_parent_path())
+    return reject(code::manifest_outside,
+                  "`library: " + shown + "` is pointing outside: a relative path may not hold '/'");
+  const auto file = plugin_directory / library;
+  std::error_code absent;
+  const auto target = std::filesystem::canonical(file, absent);
+  if (absent) return file;  // whoever opens it says why it cannot be
+  if (target.parent_path() != std::filesystem::canonical(plugin_directory, absent))
+    return reject(code::manifest_outside, "`library: " + shown + "` is pointing outside of " +
+                                              printable(plugin_directory.string(), 256) + ", to " +
+                                              printable(target.string(), 256));
+  return file;
+}
+
+}  // namespace bitnet::plugin

@@ -1,0 +1,58 @@
+#pragma once
+// Who could have put code into this file? Only root and the user who runs us may.
+//
+// A plugin or manifest must be a regular file, and it and every directory above it must belong to
+// root or to the effective user, and be writable by nobody else (a directory may if it is sticky,
+// like /tmp). What is checked is what was opened, so nothing can be swapped in between; with such a
+// chain nobody else can swap it later either.
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "plugin/codes.hpp"
+
+namespace bitnet::plugin {
+
+class file_descriptor {
+ public:
+  explicit file_descriptor(int fd = -1) : fd_(fd) {}
+  file_descriptor(file_descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  file_descriptor& operator=(file_descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~file_descriptor();
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Tells whether a file is still the one that was looked at.
+struct file_identity {
+  uint64_t device = 0, inode = 0, size_bytes = 0;
+  int64_t modified_ns = 0, changed_ns = 0;
+  bool operator==(const file_identity&) const = default;
+};
+
+struct trusted_file {
+  file_descriptor fd;          // open for reading
+  std::filesystem::path path;  // absolute, without symbolic links
+  file_identity identity;
+};
+
+// Opens a file that may be trusted. BN-T-MISSING (BITNET_UNAVAILABLE), BN-T-KIND, BN-T-OWNER,
+// BN-T-MODE.
+[[nodiscard]] checked<trusted_file> open_trusted(const std::filesystem::path& file);
+
+// The same rules for a directory and all above it.
+[[nodiscard]] checked<void> trust_directory(const std::filesystem::path& directory);
+
+// All bytes of the file, at most `limit`; BN-M-SIZE beyond it.
+[[nodiscard]] checked<std::string> read_all(const trusted_file& file, uint64_t limit);
+
+}  // namespace bitnet::plugin

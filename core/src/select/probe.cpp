@@ -1,0 +1,104 @@
+#include "select/probe.hpp"
+
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "plugin/foreign_error.hpp"
+#include "plugin/text.hpp"
+
+namespace bitnet::select {
+namespace {
+
+// More than any machine has; a plugin that claims more has lost its mind.
+constexpr uint32_t max_devices = 1024;
+constexpr uint32_t max_kernels = 16384;
+
+std::unexpected<plugin::defect> failed(const std::string& call, bitnet_status status,
+                                       const bitnet_error& error) {
+  const bool absent = status == BITNET_UNAVAILABLE;
+  return std::unexpected(plugin::defect{
+      absent ? plugin::code::probe_unavailable : plugin::code::probe_failed, BITNET_UNAVAILABLE,
+      absent ? plugin::describe(status, error)
+             : call + " failed: " + plugin::describe(status, error),
+      ""});
+}
+
+std::unexpected<plugin::defect> impossible(const std::string& what) {
+  return plugin::reject(plugin::code::probe_answer,
+                        "the backend gives an impossible answer: " + what);
+}
+
+template <std::size_t N>
+void clean(char (&text)[N]) {
+  const std::string copy = plugin::printable_array(text).substr(0, N - 1);
+  std::fill(std::copy(copy.begin(), copy.end(), text), text + N, '\0');
+}
+
+plugin::checked<bitnet_device_info> read_info(const bitnet_backend_v0& t, uint32_t index) {
+  bitnet_device_info info{};
+  info.struct_size = sizeof info;
+  bitnet_error error = plugin::blank_error();
+  if (const auto s = t.device_info(t.self, index, &info, &error); s != BITNET_OK)
+    return failed("device_info(" + std::to_string(index) + ")", s, error);
+  if (info.buffer_alignment_bytes != 0 && !std::has_single_bit(info.buffer_alignment_bytes))
+    return impossible("device " + std::to_string(index) + " wants an alignment of " +
+                      std::to_string(info.buffer_alignment_bytes) + " bytes");
+  // Classes that a later minor adds rank like the last that we know.
+  if (info.device_class < BITNET_DEVICE_CPU || info.device_class > BITNET_DEVICE_OTHER)
+    info.device_class = BITNET_DEVICE_OTHER;
+  clean(info.name);
+  clean(info.uuid);
+  clean(info.pci_address);
+  clean(info.arch);
+  clean(info.driver_version);
+  return info;
+}
+
+plugin::checked<std::vector<bitnet_kernel_info>> read_kernels(const bitnet_backend_v0& t,
+                                                              uint32_t index) {
+  const std::string call = "kernels(" + std::to_string(index) + ")";
+  uint32_t count = 0;
+  bitnet_error error = plugin::blank_error();
+  if (const auto s = t.kernels(t.self, index, nullptr, sizeof(bitnet_kernel_info), &count, &error);
+      s != BITNET_OK)
+    return failed(call, s, error);
+  if (count > max_kernels) return impossible(std::to_string(count) + " kernels");
+  std::vector<bitnet_kernel_info> out(count);
+  for (bitnet_kernel_info& k : out) k.struct_size = sizeof k;
+  uint32_t again = count;
+  error = plugin::blank_error();
+  if (const auto s =
+          t.kernels(t.self, index, out.data(), sizeof(bitnet_kernel_info), &again, &error);
+      s != BITNET_OK)
+    return failed(call, s, error);
+  if (again != count)
+    return impossible("first " + std::to_string(count) + " kernels, then " + std::to_string(again));
+  for (bitnet_kernel_info& k : out) clean(k.id);
+  return out;
+}
+
+}  // namespace
+
+plugin::checked<std::vector<device_report>> probe_devices(const plugin::backend& b) {
+  const bitnet_backend_v0& t = b.table();
+  uint32_t count = 0;
+  bitnet_error error = plugin::blank_error();
+  if (const auto s = t.device_count(t.self, &count, &error); s != BITNET_OK)
+    return failed("device_count()", s, error);
+  if (count > max_devices) return impossible(std::to_string(count) + " devices");
+  if (count == 0)
+    return std::unexpected(plugin::defect{plugin::code::probe_no_device, BITNET_UNAVAILABLE,
+                                          "no device on this machine", ""});
+  std::vector<device_report> out(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    auto info = read_info(t, i);
+    if (!info) return std::unexpected(std::move(info.error()));
+    auto kernels = read_kernels(t, i);
+    if (!kernels) return std::unexpected(std::move(kernels.error()));
+    out[i] = {*info, std::move(*kernels)};
+  }
+  return out;
+}
+
+}  // namespace bitnet::select

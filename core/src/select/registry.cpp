@@ -1,0 +1,309 @@
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "base/environment.hpp"
+#include "bitnet/abi/info.h"
+#include "plugin/text.hpp"
+#include "select/candidate.hpp"
+#include "select/request.hpp"
+#include "select/selection.hpp"
+
+namespace bitnet::select {
+namespace {
+
+using plugin::code;
+using plugin::join;
+
+// A device that could be chosen.
+struct option {
+  candidate* from = nullptr;
+  uint32_t index = 0;
+
+  [[nodiscard]] const bitnet_device_info& info() const { return from->devices()[index].info; }
+  [[nodiscard]] std::string name() const { return from->name() + ":" + std::to_string(index); }
+};
+
+// gpu before npu before cpu before the rest.
+uint32_t class_rank(uint32_t device_class) {
+  constexpr std::array<uint32_t, 4> order = {BITNET_DEVICE_GPU, BITNET_DEVICE_NPU,
+                                             BITNET_DEVICE_CPU, BITNET_DEVICE_OTHER};
+  return static_cast<uint32_t>(std::ranges::find(order, device_class) - order.begin());
+}
+
+// The ranking: class, then the manifest's priority, then name and index so that it is total.
+bool ranks_higher(const option& a, const option& b) {
+  const auto key = [](const option& o) {
+    return std::tuple(class_rank(o.info().device_class), -int64_t{o.from->priority()},
+                      o.from->name(), o.index);
+  };
+  return key(a) < key(b);
+}
+
+// Why `loser` came behind `winner`.
+std::string compare(const option& winner, const option& loser) {
+  const std::string high = plugin::class_name(winner.info().device_class);
+  const std::string low = plugin::class_name(loser.info().device_class);
+  if (high != low) return high + " comes before " + low;
+  if (winner.from->priority() != loser.from->priority())
+    return "priority " + std::to_string(winner.from->priority()) + " is above " +
+           std::to_string(loser.from->priority());
+  return "equal class and priority, so the name decides";
+}
+
+bool matches(const wish& w, const candidate& c) {
+  switch (w.kind) {
+    case wish::kind_type::any:
+      return true;
+    case wish::kind_type::device_class:
+      return c.manifest_class() == w.device_class;
+    case wish::kind_type::name:
+      return w.names(c.name());
+  }
+  return false;
+}
+
+bool matches(const wish& w, const option& o) {
+  if (!matches(w, *o.from)) return false;
+  if (w.kind == wish::kind_type::device_class) return o.info().device_class == w.device_class;
+  return true;
+}
+
+// Why a wish cannot be met.
+struct refusal {
+  bool rejected = false;  // a plugin broke a rule, in contrast to not being there
+  std::string reason, hint;
+};
+
+bool is_rejection(const plugin::defect& d) {
+  return d.status == BITNET_REJECTED || d.status == BITNET_INCOMPATIBLE;
+}
+
+std::string install_hint(const wish& w) {
+  if (w.kind == wish::kind_type::device_class)
+    return "install a backend for this " + w.name + ", or use --device auto";
+  return "install bitnet-backend-" + w.alias_of + ", or use --device auto";
+}
+
+}  // namespace
+
+struct registry::contents {
+  plugin::host_services* host = nullptr;
+  std::vector<candidate> candidates;
+  std::vector<plugin::searched_directory> searched;
+
+  void probe(const std::vector<wish>& wishes);
+  [[nodiscard]] std::vector<option> options(const wish& w);
+  [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken);
+  [[nodiscard]] refusal explain(const wish& w);
+  [[nodiscard]] failure nothing_installed() const;
+  [[nodiscard]] failure nothing_usable(const std::vector<wish>& wishes,
+                                       const std::vector<std::string>& detected);
+  void judge(const std::vector<wish>& wishes, const option* winner);
+  void write(report& out);
+};
+
+void registry::contents::probe(const std::vector<wish>& wishes) {
+  for (candidate& c : candidates)
+    if (std::ranges::any_of(wishes, [&](const wish& w) { return matches(w, c); })) c.probe(*host);
+}
+
+// The devices that fit, best first; an index picks one of them.
+std::vector<option> registry::contents::options(const wish& w) {
+  std::vector<option> out;
+  for (candidate& c : candidates)
+    if (c.is_usable())
+      for (uint32_t i = 0; i < c.devices().size(); ++i)
+        if (const option o{&c, i}; matches(w, o)) out.push_back(o);
+  std::ranges::sort(out, ranks_higher);
+  return out;
+}
+
+// Loads the best device that fits and still works when loaded.
+std::optional<choice> registry::contents::take_best(const wish& w, option& taken) {
+  for (;;) {
+    const std::vector<option> fitting = options(w);
+    const std::size_t at = w.index.value_or(0);
+    if (at >= fitting.size()) return std::nullopt;
+    taken = fitting[at];
+    if (auto loaded = taken.from->load(taken.index, *host))
+      return choice{std::move(loaded), taken.index, taken.info()};
+    // It has a fault now, so it is no option any more.
+  }
+}
+
+refusal registry::contents::explain(const wish& w) {
+  if (const auto fitting = options(w); !fitting.empty())
+    return {false,
+            "there is no device " + std::to_string(w.index.value_or(0)) + "; " + w.name + " has " +
+                std::to_string(fitting.size()) + (fitting.size() == 1 ? " device" : " devices") +
+                ", counted from 0",
+            "--device " + w.name + ":" + std::to_string(fitting.size() - 1)};
+
+  refusal out;
+  bool absent = false;
+  std::vector<std::string> reasons;
+  for (const candidate& c : candidates) {
+    if (!matches(w, c)) continue;
+    const bool several = w.kind != wish::kind_type::name;
+    const std::string prefix = several ? c.name() + ": " : "";
+    if (!c.fault()) {  // usable, but of another class than its manifest says
+      reasons.push_back(prefix + "it has no device of class " + w.name);
+      absent = true;
+      continue;
+    }
+    reasons.push_back(prefix + c.fault()->reason);
+    if (out.hint.empty()) out.hint = c.fault()->advice();
+    if (is_rejection(*c.fault()))
+      out.rejected = true;
+    else if (!c.is_disabled())
+      absent = true;
+  }
+  if (reasons.empty())
+    return {false,
+            w.kind == wish::kind_type::device_class
+                ? "no backend for devices of class " + w.name + " is installed"
+                : "no backend of that name is installed",
+            install_hint(w)};
+  // What is merely absent weighs more: the machine may be fine with the rejected one repaired or not.
+  out.rejected = out.rejected && !absent;
+  out.reason = join(reasons, "; ");
+  if (out.hint.empty()) out.hint = install_hint(w);
+  return out;
+}
+
+failure registry::contents::nothing_installed() const {
+  std::vector<std::string> places;
+  for (const auto& directory : searched)
+    places.push_back(plugin::printable(directory.path.string(), 200) + " (" + directory.result +
+                     ")");
+  return {BITNET_UNAVAILABLE, "no backend is installed: looked in " + join(places, ", ") +
+                                  "; install bitnet-backend-cpu (or build plugins/cpu)"};
+}
+
+failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
+                                           const std::vector<std::string>& detected) {
+  std::vector<std::string> reasons;
+  std::string hint;
+  bool rejected = true;
+  for (const wish& w : wishes) {
+    const refusal r = explain(w);
+    reasons.push_back(wishes.size() == 1 ? r.reason : w.text + ": " + r.reason);
+    if (hint.empty()) hint = r.hint;
+    rejected = rejected && r.rejected;
+  }
+  std::string what;
+  if (wishes.size() > 1)
+    what = "none of the requested backends can be used: ";
+  else if (wishes.front().kind == wish::kind_type::any)
+    what = "no backend can be used: ";
+  else
+    what = "requested backend '" + wishes.front().text +
+           (rejected ? "' was rejected: " : "' is not available: ");
+  return {rejected ? BITNET_REJECTED : BITNET_UNAVAILABLE,
+          what + join(reasons, "; ") + "; detected: [" + join(detected, ",") + "]; try: " + hint};
+}
+
+// Tells every candidate why it won or lost.
+void registry::contents::judge(const std::vector<wish>& wishes, const option* winner) {
+  for (candidate& c : candidates) {
+    const bool asked = std::ranges::any_of(wishes, [&](const wish& w) { return matches(w, c); });
+    if (winner != nullptr && winner->from == &c) {
+      c.judge(code::ok,
+              "chosen: " + winner->name() + ", class " +
+                  plugin::class_name(winner->info().device_class) + ", priority " +
+                  std::to_string(c.priority()),
+              true);
+    } else if (!asked) {
+      c.judge(code::select_not_asked, "not asked for");
+    } else if (winner == nullptr) {
+      c.judge(code::select_no_class, "usable, but it has no device that fits the request");
+    } else if (c.is_usable()) {
+      option best{&c, 0};
+      for (uint32_t i = 1; i < c.devices().size(); ++i)
+        if (const option o{&c, i}; ranks_higher(o, best)) best = o;
+      const bool by_rank = wishes.size() == 1 && ranks_higher(*winner, best);
+      c.judge(code::select_outranked, "usable, but " + winner->name() +
+                                          (by_rank ? " ranks higher: " + compare(*winner, best)
+                                                   : " fits the request better"));
+    }
+  }
+}
+
+void registry::contents::write(report& out) {
+  out.detected.clear();
+  for (const option& o : options(wish{}))
+    if (std::ranges::find(out.detected, o.from->name()) == out.detected.end())
+      out.detected.push_back(o.from->name());
+  out.backends.clear();
+  for (const candidate& c : candidates) out.backends.push_back(c.describe());
+  out.searched.clear();
+  for (const auto& [path, result] : searched) out.searched.push_back({path.string(), result});
+}
+
+registry::registry(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
+registry::registry(registry&&) noexcept = default;
+registry& registry::operator=(registry&&) noexcept = default;
+registry::~registry() = default;
+
+registry registry::scan(const std::vector<std::filesystem::path>& directories,
+                        plugin::host_services& host) {
+  auto c = std::make_unique<contents>();
+  c->host = &host;
+  auto discovered =
+      plugin::discover(directories.empty() ? environment::manifest_directories() : directories);
+  c->searched = std::move(discovered.searched);
+  for (plugin::found_manifest& found : discovered.found)
+    c->candidates.emplace_back(std::move(found));
+  for (const candidate& one : c->candidates)
+    for (const std::string& warning : one.warnings())
+      host.log(BITNET_LOG_WARN, "manifest", warning);
+  return registry(std::move(c));
+}
+
+result<choice> registry::select(const request& wanted, report& out) {
+  contents& c = *contents_;
+  out.requested = plugin::printable(wanted.text, 64);
+  out.requested_by = wanted.requested_by;
+  out.selected.clear();
+  out.selected_device.clear();
+  auto wishes = parse_request(wanted.text, wanted.requested_by);
+  if (!wishes) {
+    c.write(out);
+    return std::unexpected(std::move(wishes.error()));
+  }
+  // Strictness wins over fallback: nobody may get another device than the one that they insist on.
+  if (wanted.require_first) wishes->resize(1);
+  out.requested.clear();
+  for (const wish& w : *wishes) out.requested += (out.requested.empty() ? "" : ",") + w.text;
+  const bool fall_back = wanted.allow_fallback && !wanted.require_first;
+
+  c.probe(*wishes);
+  option winner;
+  std::optional<choice> chosen;
+  for (const wish& w : *wishes)
+    if (!chosen) chosen = c.take_best(w, winner);
+  if (!chosen) {
+    // Everything is probed now, either to choose from or to tell what would work.
+    c.probe({wish{}});
+    if (fall_back) chosen = c.take_best(wish{}, winner);
+  }
+  c.judge(*wishes, chosen ? &winner : nullptr);
+  if (chosen) {
+    out.selected = winner.from->name();
+    out.selected_device = winner.name();
+    c.write(out);
+    return std::move(*chosen);
+  }
+  c.write(out);
+  if (c.candidates.empty()) return std::unexpected(c.nothing_installed());
+  return std::unexpected(c.nothing_usable(*wishes, out.detected));
+}
+
+void registry::probe_all(report& out) {
+  contents_->probe({wish{}});
+  contents_->write(out);
+}
+
+}  // namespace bitnet::select

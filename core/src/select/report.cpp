@@ -1,0 +1,106 @@
+#include <nlohmann/json.hpp>
+
+#include "bitnet/abi/info.h"
+#include "plugin/manifest.hpp"
+#include "plugin/text.hpp"
+#include "select/selection.hpp"
+
+namespace bitnet::select {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Unknown values are left out.
+template <class Value>
+void put(ordered_json& out, const char* key, const Value& value) {
+  if (value != Value{}) out[key] = value;
+}
+
+ordered_json to_json(const bitnet_device_info& d, std::size_t index) {
+  ordered_json out;
+  out["index"] = index;
+  out["class"] = plugin::class_name(d.device_class);
+  put(out, "name", plugin::printable_array(d.name));
+  put(out, "uuid", plugin::printable_array(d.uuid));
+  put(out, "pci_address", plugin::printable_array(d.pci_address));
+  put(out, "arch", plugin::printable_array(d.arch));
+  put(out, "driver_version", plugin::printable_array(d.driver_version));
+  put(out, "memory_total_bytes", d.memory_total_bytes);
+  put(out, "compute_units", d.compute_units);
+  put(out, "buffer_alignment_bytes", d.buffer_alignment_bytes);
+  put(out, "max_allocation_bytes", d.max_allocation_bytes);
+  return out;
+}
+
+const char* level_name(uint32_t level) {
+  switch (level) {
+    case BITNET_LEVEL_REFERENCE:
+      return "reference";
+    case BITNET_LEVEL_OPTIMISED:
+      return "optimised";
+    case BITNET_LEVEL_FUSED:
+      return "fused";
+    default:
+      return "none";
+  }
+}
+
+ordered_json to_json(const bitnet_kernel_info& k) {
+  return {{"id", plugin::printable_array(k.id)},
+          {"op", k.op},
+          {"format", k.format},
+          {"level", level_name(k.level)}};
+}
+
+ordered_json to_json(const backend_report& b) {
+  ordered_json out;
+  out["name"] = b.name;
+  out["stage"] = b.stage;
+  out["code"] = b.code;
+  out["reason"] = b.reason;
+  out["hint"] = b.hint;
+  put(out, "manifest", b.manifest);
+  put(out, "library", b.library);
+  put(out, "version", b.version);
+  put(out, "vendor", b.vendor);
+  put(out, "license", b.license);
+  put(out, "build_id", b.build_id);
+  put(out, "abi", b.abi);
+  ordered_json devices = ordered_json::array();
+  ordered_json kernels = ordered_json::array();
+  for (std::size_t i = 0; i < b.devices.size(); ++i) {
+    devices.push_back(to_json(b.devices[i].info, i));
+    for (const bitnet_kernel_info& k : b.devices[i].kernels)
+      if (ordered_json one = to_json(k);
+          std::find(kernels.begin(), kernels.end(), one) == kernels.end())
+        kernels.push_back(std::move(one));
+  }
+  out["devices"] = std::move(devices);
+  if (!kernels.empty()) out["kernels"] = std::move(kernels);
+  return out;
+}
+
+}  // namespace
+
+std::string report::line() const {
+  return "requested=" + requested + " detected=[" + plugin::join(detected, ",") +
+         "] selected=" + (selected.empty() ? "none" : selected);
+}
+
+std::string report::json() const {
+  ordered_json out;
+  out["requested"] = requested;
+  out["requested_by"] = requested_by;
+  out["detected"] = detected;
+  out["selected"] = selected.empty() ? "none" : selected;
+  put(out, "device", selected_device);
+  out["backends"] = ordered_json::array();
+  for (const backend_report& b : backends) out["backends"].push_back(to_json(b));
+  out["searched"] = ordered_json::array();
+  for (const auto& [path, result] : searched)
+    out["searched"].push_back({{"directory", path}, {"result", result}});
+  // Paths may hold bytes that are not UTF-8.
+  return out.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace bitnet::select

@@ -1,0 +1,105 @@
+#include "select/request.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "bitnet/abi/info.h"
+#include "plugin/text.hpp"
+
+namespace bitnet::select {
+namespace {
+
+constexpr std::size_t max_request_bytes = 256;
+constexpr std::size_t max_index_digits = 4;
+
+constexpr auto classes = std::to_array<std::pair<std::string_view, uint32_t>>({
+    {"cpu", BITNET_DEVICE_CPU},
+    {"gpu", BITNET_DEVICE_GPU},
+    {"npu", BITNET_DEVICE_NPU},
+});
+
+// Other words for the same programming interface.
+constexpr auto aliases = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"hip", "rocm"},
+    {"ocl", "opencl"},
+    {"oneapi", "level-zero"},
+});
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view blank = " \t";
+  const std::size_t begin = text.find_first_not_of(blank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blank) + 1 - begin);
+}
+
+std::expected<wish, std::string> parse_wish(std::string_view item) {
+  const std::size_t colon = item.find(':');
+  wish out;
+  out.text = item;
+  out.name = item.substr(0, colon);
+  out.alias_of = out.name;
+  if (!plugin::is_backend_name(out.name))
+    return std::unexpected("'" + plugin::printable(out.name, 64) +
+                           "' is no backend name; names match [a-z0-9][a-z0-9._-]{0,31}");
+  if (colon != std::string_view::npos) {
+    const std::string_view digits = item.substr(colon + 1);
+    uint32_t index = 0;
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (digits.empty() || digits.size() > max_index_digits || error != std::errc() ||
+        stop != digits.data() + digits.size())
+      return std::unexpected("'" + plugin::printable(digits, 64) +
+                             "' is no device index; expected a number like " + out.name + ":0");
+    out.index = index;
+  }
+  if (out.name == "auto") {
+    if (out.index) return std::unexpected("auto takes no device index");
+    return out;
+  }
+  const auto* const known =
+      std::ranges::find(classes, out.name, &std::pair<std::string_view, uint32_t>::first);
+  if (known != classes.end()) {
+    out.kind = wish::kind_type::device_class;
+    out.device_class = known->second;
+    return out;
+  }
+  out.kind = wish::kind_type::name;
+  for (const auto& [word, usual] : aliases)
+    if (word == out.name) out.alias_of = usual;
+  return out;
+}
+
+}  // namespace
+
+result<std::vector<wish>> parse_request(const std::string& text, const std::string& requested_by) {
+  const auto malformed = [&](const std::string& why) {
+    return fail(BITNET_INVALID_ARGUMENT,
+                "malformed device request '" + plugin::printable(text, 64) + "' (from " +
+                    plugin::printable(requested_by, 64) + "): " + why +
+                    "; write auto, cpu, gpu, npu, a backend's name, name:index, or a comma list");
+  };
+  if (text.size() > max_request_bytes)
+    return malformed("it has more than " + std::to_string(max_request_bytes) + " bytes");
+  std::string lower(trim(text));
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  if (lower.empty()) lower = "auto";
+
+  std::vector<wish> out;
+  for (std::size_t begin = 0; begin <= lower.size();) {
+    const std::size_t end = std::min(lower.find(',', begin), lower.size());
+    const std::string_view item = trim(std::string_view(lower).substr(begin, end - begin));
+    begin = end + 1;
+    if (item.empty()) return malformed("an item of the list is empty");
+    auto one = parse_wish(item);
+    if (!one) return malformed(one.error());
+    if (std::ranges::none_of(out, [&](const wish& w) { return w.text == one->text; }))
+      out.push_back(std::move(*one));
+  }
+  return out;
+}
+
+}  // namespace bitnet::select

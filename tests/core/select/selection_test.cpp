@@ -1,0 +1,538 @@
+// Which of several backends computes, what the report says about each, and what a person reads when
+// none does. One row, one situation.
+
+#include "select/selection.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "../../fakes/loader_fixture.hpp"
+
+namespace bitnet::select {
+namespace {
+
+using test::folder;
+using test::manifest_text;
+using test::recording_host;
+
+// An installed backend: the fake's name, its manifest's class and priority, and the number in the
+// manifest's file name.
+struct installed {
+  std::string fake;
+  std::string device_class = "other";
+  int priority = 50;
+};
+
+class machine {
+ public:
+  explicit machine(const std::vector<installed>& all) {
+    std::filesystem::create_directories(directory());
+    for (const installed& one : all) add(one);
+  }
+  void add(const installed& one) const {
+    folder_.write(
+        "backends.d/50-" + one.fake + ".yaml",
+        manifest_text(one.fake, folder_.fake(one.fake),
+                      {{"class", one.device_class}, {"priority", std::to_string(one.priority)}}));
+  }
+  [[nodiscard]] std::filesystem::path directory() const { return folder_.path() / "backends.d"; }
+  [[nodiscard]] const folder& files() const { return folder_; }
+  registry scan() { return registry::scan({directory()}, host); }
+
+  recording_host host;
+
+ private:
+  folder folder_;
+};
+
+const backend_report* find(const report& r, const std::string& name) {
+  for (const backend_report& b : r.backends)
+    if (b.name == name) return &b;
+  return nullptr;
+}
+
+const installed cpu_a{"alpha", "cpu"}, cpu_b{"beta", "cpu"}, gpu_twin{"twin", "gpu"},
+    npu{"neural", "npu"}, rocm{"rocm", "gpu"}, other{"good"}, zero{"zero", "gpu"},
+    unavailable{"unavailable", "gpu"}, broken{"null-slot", "cpu"}, no_entry{"no-entry", "gpu"};
+
+struct row {
+  const char* why;
+  std::vector<installed> machine;
+  request wanted;
+  bitnet_status status;
+  const char* line;
+  const char* device;                 // selected
+  std::vector<const char*> mentions;  // of the message
+};
+
+class selection : public testing::TestWithParam<row> {};
+
+TEST_P(selection, follows_the_rules) {
+  const row& r = GetParam();
+  SCOPED_TRACE(r.why);
+  machine m(r.machine);
+  registry all = m.scan();
+  report out;
+  const auto chosen = all.select(r.wanted, out);
+  EXPECT_EQ(out.line(), r.line);
+  EXPECT_EQ(out.selected_device, r.device);
+  if (r.status == BITNET_OK) {
+    ASSERT_TRUE(chosen.has_value()) << chosen.error().message;
+    EXPECT_EQ(chosen->backend->name() + ":" + std::to_string(chosen->device_index), r.device);
+    EXPECT_STREQ(chosen->device.name, "fake device");
+    const backend_report* winner = find(out, out.selected);
+    ASSERT_NE(winner, nullptr);
+    EXPECT_EQ(winner->stage, "selected");
+    EXPECT_EQ(winner->code, "BN-OK");
+  } else {
+    ASSERT_FALSE(chosen.has_value());
+    EXPECT_EQ(chosen.error().status, r.status) << chosen.error().message;
+    for (const char* text : r.mentions)
+      EXPECT_NE(chosen.error().message.find(text), std::string::npos)
+          << "'" << text << "' is not in: " << chosen.error().message;
+  }
+  // Whatever happened, every candidate is in the report with a code and a reason.
+  EXPECT_EQ(out.backends.size(), r.machine.size());
+  for (const backend_report& b : out.backends) {
+    EXPECT_TRUE(b.code.starts_with("BN-")) << b.name;
+    EXPECT_FALSE(b.reason.empty()) << b.name;
+  }
+}
+
+const row rows[] = {
+    {"one backend",
+     {other},
+     {},
+     BITNET_OK,
+     "requested=auto detected=[good] selected=good",
+     "good:0",
+     {}},
+    {"gpu before npu before cpu before the rest, whatever the names are",
+     {other, cpu_a, npu, gpu_twin},
+     {},
+     BITNET_OK,
+     "requested=auto detected=[twin,neural,alpha,good] selected=twin",
+     "twin:0",
+     {}},
+    {"a high priority does not lift a cpu over a gpu",
+     {{"alpha", "cpu", 900}, {"twin", "gpu", -900}},
+     {},
+     BITNET_OK,
+     "requested=auto detected=[twin,alpha] selected=twin",
+     "twin:0",
+     {}},
+    {"inside a class the priority decides",
+     {cpu_a, {"beta", "cpu", 51}},
+     {},
+     BITNET_OK,
+     "requested=auto detected=[beta,alpha] selected=beta",
+     "beta:0",
+     {}},
+    {"and then the name",
+     {cpu_b, cpu_a},
+     {},
+     BITNET_OK,
+     "requested=auto detected=[alpha,beta] selected=alpha",
+     "alpha:0",
+     {}},
+    {"a plugin that broke a rule does not stop a good one",
+     {broken, no_entry, cpu_b},
+     {},
+     BITNET_OK,
+     "requested=auto detected=[beta] selected=beta",
+     "beta:0",
+     {}},
+    {"nor does one without a device",
+     {zero, unavailable, cpu_b},
+     {},
+     BITNET_OK,
+     "requested=auto detected=[beta] selected=beta",
+     "beta:0",
+     {}},
+    {"a device that goes away between probe and load is passed over",
+     {{"shrinks", "gpu"}, cpu_a},
+     {},
+     BITNET_OK,
+     "requested=auto detected=[alpha] selected=alpha",
+     "alpha:0",
+     {}},
+    {"an unknown class ranks like other",
+     {{"future-class"}, cpu_a},
+     {},
+     BITNET_OK,
+     "requested=auto detected=[alpha,future-class] selected=alpha",
+     "alpha:0",
+     {}},
+
+    {"an explicit name opens that one only",
+     {cpu_a, gpu_twin},
+     {.text = "alpha"},
+     BITNET_OK,
+     "requested=alpha detected=[alpha] selected=alpha",
+     "alpha:0",
+     {}},
+    {"cpu is a class",
+     {cpu_a, cpu_b, gpu_twin},
+     {.text = "cpu"},
+     BITNET_OK,
+     "requested=cpu detected=[alpha,beta] selected=alpha",
+     "alpha:0",
+     {}},
+    {"gpu is any device of that class",
+     {cpu_a, gpu_twin},
+     {.text = "gpu"},
+     BITNET_OK,
+     "requested=gpu detected=[twin] selected=twin",
+     "twin:0",
+     {}},
+    {"npu too",
+     {cpu_a, npu},
+     {.text = "npu"},
+     BITNET_OK,
+     "requested=npu detected=[neural] selected=neural",
+     "neural:0",
+     {}},
+    {"an index picks the device",
+     {gpu_twin},
+     {.text = "twin:1"},
+     BITNET_OK,
+     "requested=twin:1 detected=[twin] selected=twin",
+     "twin:1",
+     {}},
+    {"and counts through a class",
+     {gpu_twin, rocm},
+     {.text = "gpu:2"},
+     BITNET_OK,
+     "requested=gpu:2 detected=[rocm,twin] selected=twin",
+     "twin:1",
+     {}},
+    {"hip is another word for rocm",
+     {rocm, cpu_a},
+     {.text = "hip"},
+     BITNET_OK,
+     "requested=hip detected=[rocm] selected=rocm",
+     "rocm:0",
+     {}},
+    {"case and blanks do not matter",
+     {rocm, cpu_a},
+     {.text = " CPU "},
+     BITNET_OK,
+     "requested=cpu detected=[alpha] selected=alpha",
+     "alpha:0",
+     {}},
+    {"a list is an order of preference",
+     {cpu_a, gpu_twin},
+     {.text = "alpha,twin"},
+     BITNET_OK,
+     "requested=alpha,twin detected=[twin,alpha] selected=alpha",
+     "alpha:0",
+     {}},
+    {"whose missing items are passed over",
+     {cpu_a},
+     {.text = "cuda, alpha"},
+     BITNET_OK,
+     "requested=cuda,alpha detected=[alpha] selected=alpha",
+     "alpha:0",
+     {}},
+    {"and which may end in auto",
+     {cpu_a},
+     {.text = "cuda,auto"},
+     BITNET_OK,
+     "requested=cuda,auto detected=[alpha] selected=alpha",
+     "alpha:0",
+     {}},
+
+    {"the first name only, if that is insisted on",
+     {cpu_a},
+     {.text = "cuda,alpha", .require_first = true},
+     BITNET_UNAVAILABLE,
+     "requested=cuda detected=[alpha] selected=none",
+     "",
+     {"requested backend 'cuda' is not available", "no backend of that name is installed",
+      "detected: [alpha]", "install bitnet-backend-cuda"}},
+    {"insisting wins over fallback",
+     {cpu_a},
+     {.text = "cuda", .require_first = true, .allow_fallback = true},
+     BITNET_UNAVAILABLE,
+     "requested=cuda detected=[alpha] selected=none",
+     "",
+     {"'cuda' is not available"}},
+    {"fallback chooses as auto would",
+     {cpu_a, npu},
+     {.text = "cuda", .allow_fallback = true},
+     BITNET_OK,
+     "requested=cuda detected=[neural,alpha] selected=neural",
+     "neural:0",
+     {}},
+    {"fallback passes over a plugin that was rejected",
+     {no_entry, cpu_a},
+     {.text = "no-entry", .allow_fallback = true},
+     BITNET_OK,
+     "requested=no-entry detected=[alpha] selected=alpha",
+     "alpha:0",
+     {}},
+
+    {"an absent name is unavailable and the message tells what works",
+     {cpu_a},
+     {.text = "cuda"},
+     BITNET_UNAVAILABLE,
+     "requested=cuda detected=[alpha] selected=none",
+     "",
+     {"requested backend 'cuda' is not available", "no backend of that name is installed",
+      "detected: [alpha]", "try: install bitnet-backend-cuda"}},
+    {"the package of an alias has the usual name",
+     {cpu_a},
+     {.text = "ocl"},
+     BITNET_UNAVAILABLE,
+     "requested=ocl detected=[alpha] selected=none",
+     "",
+     {"install bitnet-backend-opencl"}},
+    {"gpu fails when there is none",
+     {cpu_a},
+     {.text = "gpu"},
+     BITNET_UNAVAILABLE,
+     "requested=gpu detected=[alpha] selected=none",
+     "",
+     {"no backend for devices of class gpu is installed", "detected: [alpha]"}},
+    {"gpu backends without a device say why",
+     {unavailable, zero, cpu_a},
+     {.text = "gpu"},
+     BITNET_UNAVAILABLE,
+     "requested=gpu detected=[alpha] selected=none",
+     "",
+     {"unavailable: driver library libfake.so.1 is not installed", "fake 100",
+      "zero: no device on this machine"}},
+    {"a manifest that calls its cpu a gpu does not make it one",
+     {{"alpha", "gpu"}},
+     {.text = "gpu"},
+     BITNET_UNAVAILABLE,
+     "requested=gpu detected=[alpha] selected=none",
+     "",
+     {"alpha: it has no device of class gpu"}},
+    {"an index beyond the devices",
+     {gpu_twin},
+     {.text = "twin:2"},
+     BITNET_UNAVAILABLE,
+     "requested=twin:2 detected=[twin] selected=none",
+     "",
+     {"there is no device 2; twin has 2 devices", "--device twin:1"}},
+    {"beyond a single one",
+     {cpu_a},
+     {.text = "cpu:1"},
+     BITNET_UNAVAILABLE,
+     "requested=cpu:1 detected=[alpha] selected=none",
+     "",
+     {"cpu has 1 device, counted from 0"}},
+    {"no item of a list",
+     {cpu_a},
+     {.text = "cuda,rocm"},
+     BITNET_UNAVAILABLE,
+     "requested=cuda,rocm detected=[alpha] selected=none",
+     "",
+     {"none of the requested backends can be used", "cuda: no backend", "rocm: no backend"}},
+    {"the reason of a backend without devices",
+     {zero},
+     {},
+     BITNET_UNAVAILABLE,
+     "requested=auto detected=[] selected=none",
+     "",
+     {"no backend can be used: zero: no device on this machine", "detected: []"}},
+
+    {"an explicit request for a plugin that broke a rule is rejected",
+     {no_entry, cpu_a},
+     {.text = "no-entry"},
+     BITNET_REJECTED,
+     "requested=no-entry detected=[alpha] selected=none",
+     "",
+     {"requested backend 'no-entry' was rejected", "exports no entry symbol bitnet_backend_abi0",
+      "detected: [alpha]"}},
+    {"the only candidate broke a rule",
+     {broken},
+     {},
+     BITNET_REJECTED,
+     "requested=auto detected=[] selected=none",
+     "",
+     {"no backend can be used", "required slot 'queue_submit' is null"}},
+    {"one broke a rule, another is merely absent",
+     {broken, zero},
+     {},
+     BITNET_UNAVAILABLE,
+     "requested=auto detected=[] selected=none",
+     "",
+     {"queue_submit", "no device"}},
+    {"other ABI majors count as rejected",
+     {{"other-major", "cpu"}},
+     {.text = "other-major"},
+     BITNET_REJECTED,
+     "requested=other-major detected=[] selected=none",
+     "",
+     {"backend other-major speaks ABI major 1, this core speaks 0",
+      "install a bitnet that speaks 1 or a backend for 0"}},
+    {"so does a list of rejected ones",
+     {broken, no_entry},
+     {.text = "null-slot,no-entry"},
+     BITNET_REJECTED,
+     "requested=null-slot,no-entry detected=[] selected=none",
+     "",
+     {"null-slot: ", "no-entry: "}},
+
+    {"a malformed request",
+     {cpu_a},
+     {.text = "cpu,,gpu", .requested_by = "BITNET_DEVICE"},
+     BITNET_INVALID_ARGUMENT,
+     "requested=cpu,,gpu detected=[] selected=none",
+     "",
+     {"malformed device request 'cpu,,gpu' (from BITNET_DEVICE)", "empty"}},
+    {"no manifest at all",
+     {},
+     {},
+     BITNET_UNAVAILABLE,
+     "requested=auto detected=[] selected=none",
+     "",
+     {"no backend is installed: looked in /tmp/", "backends.d (0 manifests)",
+      "install bitnet-backend-cpu"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(rows, selection, testing::ValuesIn(rows));
+
+TEST(selection_report, tells_why_each_one_lost) {
+  machine m({cpu_a, cpu_b, gpu_twin, zero, no_entry});
+  registry all = m.scan();
+  report out;
+  ASSERT_TRUE(all.select({}, out));
+  EXPECT_EQ(find(out, "twin")->reason, "chosen: twin:0, class gpu, priority 50");
+  EXPECT_EQ(find(out, "alpha")->code, "BN-S-OUTRANKED");
+  EXPECT_EQ(find(out, "alpha")->reason, "usable, but twin:0 ranks higher: gpu comes before cpu");
+  EXPECT_EQ(find(out, "alpha")->stage, "probed");
+  EXPECT_EQ(find(out, "zero")->code, "BN-P-NO-DEVICE");
+  EXPECT_EQ(find(out, "zero")->stage, "loaded");
+  EXPECT_EQ(find(out, "no-entry")->code, "BN-I-NO-ENTRY");
+  EXPECT_EQ(find(out, "no-entry")->stage, "found");
+  EXPECT_FALSE(find(out, "no-entry")->hint.empty());
+}
+
+TEST(selection_report, compares_priorities_and_names) {
+  machine m({cpu_a, {"beta", "cpu", 60}});
+  registry all = m.scan();
+  report out;
+  ASSERT_TRUE(all.select({.text = "cpu"}, out));
+  EXPECT_EQ(find(out, "alpha")->reason, "usable, but beta:0 ranks higher: priority 60 is above 50");
+  machine n({cpu_a, cpu_b});
+  registry equal = n.scan();
+  ASSERT_TRUE(equal.select({}, out));
+  EXPECT_EQ(find(out, "beta")->reason,
+            "usable, but alpha:0 ranks higher: equal class and priority, so the name decides");
+  ASSERT_TRUE(equal.select({.text = "beta,alpha"}, out));
+  EXPECT_EQ(find(out, "alpha")->reason, "usable, but beta:0 fits the request better");
+}
+
+TEST(selection_report, what_was_not_asked_for_was_not_opened) {
+  machine m({cpu_a, gpu_twin});
+  registry all = m.scan();
+  report out;
+  ASSERT_TRUE(all.select({.text = "cpu"}, out));
+  EXPECT_EQ(find(out, "twin")->code, "BN-S-NOT-ASKED");
+  EXPECT_EQ(find(out, "twin")->reason, "not asked for");
+  EXPECT_EQ(find(out, "twin")->stage, "inspected");
+  EXPECT_TRUE(find(out, "twin")->devices.empty());
+  EXPECT_FALSE(m.host.said("twin"));
+  EXPECT_TRUE(m.host.said("alpha: opened to load"));
+}
+
+TEST(selection_report, losers_are_closed_again_and_the_winner_stays_open) {
+  machine m({cpu_a, gpu_twin});
+  registry all = m.scan();
+  report out;
+  auto chosen = all.select({}, out);
+  ASSERT_TRUE(chosen);
+  const auto count = [&m](const char* line) {
+    return std::ranges::count(m.host.lines, std::string("2 ") + line);
+  };
+  EXPECT_EQ(count("alpha: opened to probe"), 1);
+  EXPECT_EQ(count("alpha: closed"), 1);
+  EXPECT_EQ(count("alpha: opened to load"), 0);
+  EXPECT_EQ(count("twin: opened to probe"), 1);
+  EXPECT_EQ(count("twin: opened to load"), 1);
+  EXPECT_EQ(count("twin: closed"), 1);  // the probe's
+  chosen->backend.reset();
+  EXPECT_EQ(count("twin: closed"), 2);
+}
+
+TEST(selection_report, probe_all_keeps_the_choice_and_adds_the_rest) {
+  machine m({cpu_a, gpu_twin});
+  registry all = m.scan();
+  report out;
+  ASSERT_TRUE(all.select({.text = "cpu", .requested_by = "command line"}, out));
+  all.probe_all(out);
+  EXPECT_EQ(out.line(), "requested=cpu detected=[twin,alpha] selected=alpha");
+  EXPECT_EQ(out.requested_by, "command line");
+  EXPECT_EQ(find(out, "alpha")->stage, "selected");
+  EXPECT_EQ(find(out, "twin")->stage, "probed");
+  EXPECT_EQ(find(out, "twin")->devices.size(), 2U);
+}
+
+TEST(selection_report, probe_all_alone_says_what_is_usable) {
+  machine m({cpu_a, gpu_twin});
+  registry all = m.scan();
+  report out;
+  all.probe_all(out);
+  EXPECT_EQ(out.line(), "requested=auto detected=[twin,alpha] selected=none");
+  EXPECT_EQ(find(out, "alpha")->code, "BN-OK");
+  EXPECT_EQ(find(out, "alpha")->reason, "usable, 1 device");
+  EXPECT_EQ(find(out, "twin")->reason, "usable, 2 devices");
+}
+
+TEST(selection_report, json_has_the_documented_fields) {
+  machine m({cpu_a, zero, no_entry});
+  registry all = m.scan();
+  report out;
+  ASSERT_TRUE(all.select({.text = "auto", .requested_by = "command line"}, out));
+  const auto json = nlohmann::json::parse(out.json());
+  EXPECT_EQ(json["requested"], "auto");
+  EXPECT_EQ(json["requested_by"], "command line");
+  EXPECT_EQ(json["detected"], nlohmann::json::array({"alpha"}));
+  EXPECT_EQ(json["selected"], "alpha");
+  EXPECT_EQ(json["device"], "alpha:0");
+  ASSERT_EQ(json["backends"].size(), 3U);
+  const auto& alpha = json["backends"][0];
+  for (const char* key : {"name", "stage", "code", "reason", "hint", "manifest", "library",
+                          "version", "vendor", "license", "build_id", "abi", "devices", "kernels"})
+    EXPECT_TRUE(alpha.contains(key)) << key;
+  EXPECT_EQ(alpha["version"], "1.2.3");
+  EXPECT_EQ(alpha["abi"], "0.0-0");
+  EXPECT_EQ(alpha["devices"][0]["class"], "cpu");
+  EXPECT_EQ(alpha["devices"][0]["name"], "fake device");
+  EXPECT_FALSE(alpha["devices"][0].contains("pci_address")) << "an unknown value is left out";
+  EXPECT_EQ(alpha["kernels"][0]["id"], "rms_norm.fake");
+  EXPECT_EQ(alpha["kernels"][0]["level"], "reference");
+  EXPECT_EQ(json["searched"][0]["directory"], m.directory().string());
+  EXPECT_EQ(json["searched"][0]["result"], "3 manifests");
+  EXPECT_FALSE(json["backends"][1].contains("build_id")) << "what could not be read is left out";
+}
+
+TEST(selection_report, json_without_a_choice) {
+  machine m({});
+  registry all = m.scan();
+  report out;
+  ASSERT_FALSE(all.select({}, out));
+  const auto json = nlohmann::json::parse(out.json());
+  EXPECT_EQ(json["selected"], "none");
+  EXPECT_FALSE(json.contains("device"));
+  EXPECT_EQ(json["backends"], nlohmann::json::array());
+}
+
+TEST(selection_report, a_device_name_cannot_write_to_the_terminal) {
+  machine m({{"raw-name"}});
+  registry all = m.scan();
+  report out;
+  auto chosen = all.select({}, out);
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(std::string(chosen->device.name), "?[2J" + std::string(59, 'x'));
+}
+
+}  // namespace
+}  // namespace bitnet::select

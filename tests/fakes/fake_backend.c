@@ -1,0 +1,334 @@
+/* One source, many backends: CMake compiles it once per row of its list, with FAKE_* flags that each
+ * bring one defect or trait. Without flags it is a good backend with one device of class other, and
+ * every slot that would compute answers BITNET_UNSUPPORTED. */
+#include <string.h>
+
+#include "bitnet/abi/backend.h"
+#include "bitnet/abi/note.h"
+
+#ifndef FAKE_NAME
+#define FAKE_NAME "good"
+#endif
+#ifndef FAKE_DEVICES
+#define FAKE_DEVICES 1
+#endif
+#ifndef FAKE_CLASS
+#define FAKE_CLASS BITNET_DEVICE_OTHER
+#endif
+#ifndef FAKE_ALIGNMENT
+#define FAKE_ALIGNMENT 64
+#endif
+
+#if defined(FAKE_NOTE_RAW)
+/* A note of ours whose description is FAKE_NOTE_RAW as it stands. */
+__asm__(
+    ".pushsection .note.bitnet,\"a\",%note\n.balign 4\n.long 7\n.long 992f - 991f\n.long 1\n"
+    ".asciz \"BitNet\"\n.balign 4\n991:\n" FAKE_NOTE_RAW "992:\n.balign 4\n.popsection\n");
+#elif !defined(FAKE_NO_NOTE)
+#ifdef FAKE_NOTE_NAME
+BITNET_BACKEND_NOTE(FAKE_NOTE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
+#else
+BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
+#endif
+#ifdef FAKE_TWO_NOTES
+BITNET_BACKEND_NOTE("other", "1.2.3", "org.example", "CC0-1.0", "")
+#endif
+#endif
+
+static bitnet_status refuse(bitnet_error* err, bitnet_status status, const char* why) {
+  if (err != NULL) {
+    err->code = status;
+    strncpy(err->message, why, sizeof err->message - 1);
+#ifdef FAKE_NATIVE_CODE
+    err->native_code = FAKE_NATIVE_CODE;
+    strncpy(err->domain, "fake", sizeof err->domain - 1);
+#endif
+  }
+  return status;
+}
+
+#define STR(text) ((bitnet_str){text, sizeof text - 1})
+
+static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err) {
+  (void)self;
+#ifdef FAKE_INFO_FAILS
+  return refuse(err, BITNET_INTERNAL, "lost my papers");
+#endif
+  (void)err;
+  out->life_flags = BITNET_LIFE_THREAD_FREE;
+#ifdef FAKE_INFO_NAME
+  out->name = STR(FAKE_INFO_NAME);
+#else
+  out->name = STR(FAKE_NAME);
+#endif
+  out->version = STR("1.2.3");
+#ifdef FAKE_INFO_NULL
+  out->version.data = NULL;
+#endif
+  out->vendor = STR("org.example");
+  out->license = STR("CC0-1.0");
+  return BITNET_OK;
+}
+
+static const bitnet_host_v0* host_;
+static uint32_t purpose_;
+
+static void say(const char* what) {
+  host_->log(host_->self, BITNET_LOG_INFO, STR(FAKE_NAME),
+             (bitnet_str){what, strlen(what)});
+}
+
+static void close_backend(bitnet_backend* self) {
+  (void)self;
+  say("closed");
+}
+
+static bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_error* err) {
+  (void)self;
+#ifdef FAKE_UNAVAILABLE
+  return refuse(err, BITNET_UNAVAILABLE, FAKE_UNAVAILABLE);
+#endif
+#ifdef FAKE_COUNT_FAILS
+  return refuse(err, BITNET_INTERNAL, "cannot count");
+#endif
+  (void)err;
+  *out = FAKE_DEVICES;
+#ifdef FAKE_SHRINKS /* a device that goes away between the probe and the load */
+  if (purpose_ == BITNET_PURPOSE_LOAD) *out = FAKE_DEVICES - 1;
+#endif
+  return BITNET_OK;
+}
+
+static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_device_info* out,
+                                 bitnet_error* err) {
+  (void)self;
+#ifdef FAKE_DEVICE_FAILS
+  return refuse(err, BITNET_DEVICE_LOST, "it fell off the bus");
+#endif
+  (void)err;
+  out->device_class = FAKE_CLASS;
+  strcpy(out->name, "fake device");
+#ifdef FAKE_RAW_NAME /* not terminated, and an escape sequence in it */
+  memset(out->name, 'x', sizeof out->name);
+  memcpy(out->name, "\033[2J", 4);
+#endif
+  strcpy(out->uuid, "fake-0000");
+  out->uuid[8] = (char)('0' + index % 10);
+  strcpy(out->arch, "none");
+  out->memory_total_bytes = 1u << 20;
+  out->compute_units = 1;
+  out->buffer_alignment_bytes = FAKE_ALIGNMENT;
+  return BITNET_OK;
+}
+
+static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel_info* out,
+                             uint32_t out_size, uint32_t* count, bitnet_error* err) {
+  (void)self, (void)index, (void)err;
+  const uint32_t capacity = *count;
+#ifdef FAKE_KERNELS_FAIL
+  if ((capacity != 0) == FAKE_KERNELS_FAIL) return refuse(err, BITNET_INTERNAL, "no list");
+#endif
+#ifdef FAKE_KERNELS
+  *count = FAKE_KERNELS;
+  if (capacity != 0) *count = 0;
+  return BITNET_OK;
+#endif
+  *count = 1;
+  if (capacity == 0) return BITNET_OK;
+  bitnet_kernel_info k = {sizeof k, BITNET_OP_RMS_NORM, 0, BITNET_LEVEL_REFERENCE, 0, 0, "rms_norm.fake"};
+  memcpy(out, &k, out_size < sizeof k ? out_size : sizeof k);
+  return BITNET_OK;
+}
+
+#define UNSUPPORTED \
+  { return refuse(err, BITNET_UNSUPPORTED, "the fake backend computes nothing"); }
+
+static bitnet_status device_open(bitnet_backend* self, uint32_t index, bitnet_device** out,
+                                 bitnet_error* err) {
+  (void)self, (void)index, (void)err;
+  *out = (bitnet_device*)"live";
+  return BITNET_OK;
+}
+static void device_close(bitnet_device* device) { (void)device; }
+static bitnet_status buffer_create(bitnet_device* d, uint64_t n, bitnet_buffer** o,
+                                   bitnet_error* err) {
+  (void)d, (void)n, (void)o;
+  UNSUPPORTED
+}
+static bitnet_status buffer_map(bitnet_buffer* b, void** o, bitnet_error* err) {
+  (void)b, (void)o;
+  UNSUPPORTED
+}
+static void buffer_destroy(bitnet_buffer* b) { (void)b; }
+static bitnet_status weight_plan(bitnet_device* d, const bitnet_tensor_desc* t,
+                                 bitnet_weight_plan* o, bitnet_error* err) {
+  (void)d, (void)t, (void)o;
+  UNSUPPORTED
+}
+static bitnet_status weights_create(bitnet_device* d, const bitnet_tensor_desc* t, uint32_t s,
+                                    uint32_t n, bitnet_weights** o, bitnet_error* err) {
+  (void)d, (void)t, (void)s, (void)n, (void)o;
+  UNSUPPORTED
+}
+static bitnet_status weight_write(bitnet_weights* w, uint32_t i, uint64_t at, const void* p,
+                                  uint64_t n, bitnet_error* err) {
+  (void)w, (void)i, (void)at, (void)p, (void)n;
+  UNSUPPORTED
+}
+static bitnet_status weight_alias(bitnet_weights* w, uint32_t i, const void* p, uint64_t n,
+                                  bitnet_error* err) {
+  (void)w, (void)i, (void)p, (void)n;
+  UNSUPPORTED
+}
+static bitnet_status weight_seal(bitnet_weights* w, uint32_t i, bitnet_error* err) {
+  (void)w, (void)i;
+  UNSUPPORTED
+}
+static void weights_destroy(bitnet_weights* w) { (void)w; }
+static bitnet_status op_query(bitnet_device* d, const bitnet_op* ops, uint32_t s,
+                              const uint32_t* formats, uint32_t n, uint32_t* levels,
+                              bitnet_error* err) {
+  (void)d, (void)ops, (void)s, (void)formats, (void)err;
+  memset(levels, 0, n * sizeof *levels);
+  return BITNET_OK;
+}
+static bitnet_status program_build(bitnet_device* d, const bitnet_graph* g, bitnet_weights* w,
+                                   const bitnet_program_options* options, bitnet_program** o,
+                                   bitnet_error* err) {
+  (void)d, (void)g, (void)w, (void)options, (void)o;
+  UNSUPPORTED
+}
+static bitnet_status program_estimate(bitnet_program* p, uint32_t n, bitnet_program_estimate* o,
+                                      bitnet_error* err) {
+  (void)p, (void)n, (void)o;
+  UNSUPPORTED
+}
+static bitnet_status program_prepare(bitnet_program* p, uint32_t n, bitnet_error* err) {
+  (void)p, (void)n;
+  UNSUPPORTED
+}
+static bitnet_status program_bind(bitnet_program* p, const bitnet_step_buffers* b,
+                                  bitnet_error* err) {
+  (void)p, (void)b;
+  UNSUPPORTED
+}
+static bitnet_status program_stats(bitnet_program* p, bitnet_kernel_stat* o, uint32_t s,
+                                   uint32_t* n, bitnet_error* err) {
+  (void)p, (void)o, (void)s, (void)n;
+  UNSUPPORTED
+}
+static void program_destroy(bitnet_program* p) { (void)p; }
+static bitnet_status kv_pool_create(bitnet_device* d, const bitnet_kv_config* c,
+                                    bitnet_kv_pool** o, bitnet_error* err) {
+  (void)d, (void)c, (void)o;
+  UNSUPPORTED
+}
+static bitnet_status kv_copy_blocks(bitnet_kv_pool* p, const uint32_t* from, const uint32_t* to,
+                                    uint32_t n, bitnet_error* err) {
+  (void)p, (void)from, (void)to, (void)n;
+  UNSUPPORTED
+}
+static bitnet_status kv_export(bitnet_kv_pool* p, uint32_t b, void* o, uint64_t n,
+                               bitnet_error* err) {
+  (void)p, (void)b, (void)o, (void)n;
+  UNSUPPORTED
+}
+static bitnet_status kv_import(bitnet_kv_pool* p, uint32_t b, const void* d, uint64_t n,
+                               bitnet_error* err) {
+  (void)p, (void)b, (void)d, (void)n;
+  UNSUPPORTED
+}
+static void kv_pool_destroy(bitnet_kv_pool* p) { (void)p; }
+static bitnet_status queue_create(bitnet_device* d, bitnet_queue** o, bitnet_error* err) {
+  (void)d, (void)o;
+  UNSUPPORTED
+}
+static bitnet_status queue_submit(bitnet_queue* q, const bitnet_step* s, bitnet_error* err) {
+  (void)q, (void)s;
+  UNSUPPORTED
+}
+static bitnet_status queue_wait(bitnet_queue* q, uint64_t v, uint64_t t, bitnet_error* err) {
+  (void)q, (void)v, (void)t;
+  UNSUPPORTED
+}
+static bitnet_status queue_poll(bitnet_queue* q, uint64_t* o, bitnet_error* err) {
+  (void)q, (void)o;
+  UNSUPPORTED
+}
+static void queue_destroy(bitnet_queue* q) { (void)q; }
+static bitnet_status quiesce(bitnet_backend* self, uint64_t t, bitnet_error* err) {
+  (void)self, (void)t, (void)err;
+  return BITNET_OK;
+}
+
+#ifndef FAKE_ENTRY
+#define FAKE_ENTRY BITNET_BACKEND_ENTRY
+#endif
+
+#ifdef FAKE_EXTRA_EXPORT
+BITNET_BACKEND_EXPORT int bitnet_fake_stranger = 1;
+#endif
+
+#ifdef FAKE_UNIQUE
+BITNET_BACKEND_EXPORT int bitnet_fake_unique = 1;
+__asm__(".type bitnet_fake_unique, @gnu_unique_object");
+#endif
+
+BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
+                                               const bitnet_open_request* request,
+                                               bitnet_backend_v0* out, bitnet_error* err);
+BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
+                                               const bitnet_open_request* request,
+                                               bitnet_backend_v0* out, bitnet_error* err) {
+  host_ = host;
+  purpose_ = request->purpose;
+  for (uint32_t i = 0; i < request->n_params; ++i)
+    host->log(host->self, BITNET_LOG_INFO, request->params[i].key, request->params[i].value);
+#ifdef FAKE_ENTRY_FAILS
+  return refuse(err, FAKE_ENTRY_FAILS, "not today");
+#endif
+#ifdef FAKE_NEEDS_MINOR
+  out->need_minor_min = FAKE_NEEDS_MINOR;
+  out->need_minor_max = FAKE_NEEDS_MINOR + 3;
+  return refuse(err, BITNET_INCOMPATIBLE, "minor");
+#endif
+  (void)err;
+  out->filled_size = sizeof *out;
+  out->abi_minor = request->abi_minor_max;
+#define FILL(slot) out->slot = slot;
+  FILL(info) FILL(device_count) FILL(device_info) FILL(kernels) FILL(device_open)
+  FILL(device_close) FILL(buffer_create) FILL(buffer_map) FILL(buffer_destroy) FILL(weight_plan)
+  FILL(weights_create) FILL(weight_write) FILL(weight_alias) FILL(weight_seal)
+  FILL(weights_destroy) FILL(op_query) FILL(program_build) FILL(program_estimate)
+  FILL(program_prepare) FILL(program_bind) FILL(program_stats) FILL(program_destroy)
+  FILL(kv_pool_create) FILL(kv_copy_blocks) FILL(kv_export) FILL(kv_import) FILL(kv_pool_destroy)
+  FILL(queue_create) FILL(queue_submit) FILL(queue_wait) FILL(queue_poll) FILL(queue_destroy)
+  FILL(quiesce)
+  out->close = close_backend;
+#ifdef FAKE_SHORT
+  out->filled_size = offsetof(bitnet_backend_v0, queue_create);
+#endif
+#ifdef FAKE_TOO_LONG
+  out->filled_size = sizeof *out + 8;
+#endif
+#ifdef FAKE_STRUCT_SIZE
+  out->struct_size = FAKE_STRUCT_SIZE;
+#endif
+#ifdef FAKE_OVERRUN /* a plugin of a newer minor that forgets to look at struct_size */
+  memset((char*)out + sizeof *out, 0, 16);
+#endif
+#ifdef FAKE_NULL_SLOT
+  out->FAKE_NULL_SLOT = NULL;
+#endif
+#ifdef FAKE_RESERVED
+  out->reserved_0 = 0xdeadbeef;
+#endif
+#ifdef FAKE_FEATURES
+  out->features_used[3] = 1;
+#endif
+#ifdef FAKE_MINOR
+  out->abi_minor = FAKE_MINOR;
+#endif
+  say(purpose_ == BITNET_PURPOSE_PROBE ? "opened to probe" : "opened to load");
+  return BITNET_OK;
+}
