@@ -1,0 +1,42 @@
+"""run_page.py must see a command that fails and an output that changed."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+RUNNER = pathlib.Path(__file__).resolve().parent / "run_page.py"
+
+# page, exit code, why
+ROWS = [
+    ("```console\n$ true\nanything\n```\n", 0, "a command that works"),
+    ("```console\n$ false\n```\n", 1, "a command that fails"),
+    ("```console\n$ true\n$ false\n$ true\n```\n", 1, "in the middle"),
+    ("```console exit=4\n$ exit 4\n```\n", 0, "the exit code that the page names"),
+    ("```console exit=4\n$ true\n```\n", 1, "another one"),
+    ("```console exact\n$ echo a; echo b >&2\na\nb\n```\n", 0, "the output that the page shows"),
+    ("```console exact\n$ echo a\nb\n```\n", 1, "another output"),
+    ("```console exact\n$ echo a \\\n  b\na b\n```\n", 0, "a continued line"),
+    ("```sh\nfalse\n```\n", 0, "a block that is not run"),
+    ("```console\n$ touch x\n```\n\n```console\n$ test -e x\n```\n", 0, "blocks share a folder"),
+    ("```console backend\n$ false\n```\n", 77, "no backend, no run"),
+]
+
+
+class Runner(unittest.TestCase):
+    def test_rows(self):
+        for text, end, why in ROWS:
+            with self.subTest(why), tempfile.TemporaryDirectory() as folder:
+                for part in ("docs", "plugins", "build"):
+                    pathlib.Path(folder, part).mkdir()
+                page = pathlib.Path(folder, "page.md")
+                page.write_text(text, encoding="utf-8")
+                done = subprocess.run(
+                    [sys.executable, RUNNER, page, "--source", folder, "--binary", f"{folder}/build"],
+                    capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, end, why + "\n" + done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
