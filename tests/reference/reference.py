@@ -233,7 +233,7 @@ class Model:
         self.rope_factor = self.key("rope.scaling.factor", 1.0) if scaling == "linear" else 1.0
         self.activation = {"relu2": relu2, "silu": silu}[activation or self.usual_activation()]
         self.refuse_the_uncovered()
-        self.ready = {}  # decoded weights by name
+        self.ready = {}  # decoded weights by name and decoder
 
     def key(self, name, default=None):
         value = self.metadata.get(f"{self.arch}.{name}", default)
@@ -272,21 +272,21 @@ class Model:
         return np.rint(x)
 
     def weights(self, name, decode):
-        if name not in self.ready:
+        if (name, decode) not in self.ready:
             if name not in self.tensors:
                 raise Unsupported(f"tensor {name} is missing")
-            self.ready[name] = decode(self.tensors[name])
-        return self.ready[name]
+            self.ready[name, decode] = decode(self.tensors[name], self.layout)
+        return self.ready[name, decode]
 
     def matrix(self, name):
-        return self.weights(name, lambda tensor: dense(tensor, self.layout))
+        return self.weights(name, dense)
 
     def norm(self, x, name):
         return self.stored(rms_norm(x, self.matrix(name).reshape(-1), self.eps))
 
     def bit_linear(self, x, name):
         """y = (integer sums, weighted by their block scales) / s, for ternary weights."""
-        t, scales = self.weights(name, lambda tensor: ternary(tensor, self.layout))
+        t, scales = self.weights(name, ternary)
         s, q = quantize_activations(x, self.rounded)
         blocks = scales.shape[1]
         width = t.shape[1] // blocks

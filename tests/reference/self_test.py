@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Tests of the judge itself: the worked examples, and facts that any right forward pass obeys.
+
+    self_test.py            (plain unittest; takes a few seconds)
+"""
+
+import dataclasses
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import gguf
+import numpy as np
+
+import compare
+import gguf_file
+import make_models
+import packing
+import reference
+import steadiness
+
+HERE = pathlib.Path(__file__).resolve().parent
+GOLDEN = HERE.parent / "golden"
+sys.path.insert(0, str(GOLDEN))
+import vectors  # noqa: E402
+
+
+def golden():
+    """The entries of vectors.txt by name: bytes or lists of numbers."""
+    out = {}
+    for line in (GOLDEN / "vectors.txt").read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        kind, name, count, *rest = line.split(" ")
+        out[name] = bytes.fromhex(rest[1]) if kind == "bytes" else [float(v) for v in rest]
+        assert len(out[name]) == int(count), name
+    return out
+
+
+GOLD = golden()
+T = np.array(GOLD["ternary"]).reshape(4, 256)
+
+
+def tensor(kind, data, cols=256, rows=4):
+    return reference.Tensor("w", [cols, rows], kind, np.frombuffer(data, np.uint8))
+
+
+class WorkedExamples(unittest.TestCase):
+    def test_the_file_is_what_the_script_makes(self):
+        self.assertEqual(vectors.render(vectors.build()), (GOLDEN / "vectors.txt").read_text())
+
+    def test_every_type_decodes_to_the_same_matrix(self):
+        for name, kind, layout in (("i2s_a", 36, "a"), ("i2s_b", 36, "b"), ("i2s_c", 36, "c"), ("tq1_0", 34, "a"),
+                                   ("tq2_0", 35, "a"), ("q8_0", 8, "a"), ("f16", 1, "a"), ("bf16", 30, "a")):
+            with self.subTest(name):
+                got = reference.dense(tensor(kind, GOLD[name]), layout)
+                # Q8_0 keeps d = 0.25 / 127 in 11 bits
+                np.testing.assert_allclose(got, 0.25 * T, rtol=0, atol=1e-4 if kind == 8 else 0)
+
+    def test_q4_0_clips_the_positive_end(self):
+        # d = max / -8 with the sign of the first largest: that end is exact, the other reaches 7/8
+        got = reference.dense(tensor(2, GOLD["q4_0"]), "a")
+        self.assertTrue(np.isin(np.abs(got), [0, 0.25, 0.25 * 7 / 8]).all())
+        self.assertTrue((np.sign(got) == T).all())
+
+    def test_a_wrong_layout_is_seen(self):
+        self.assertFalse((reference.dense(tensor(36, GOLD["i2s_a"]), "b") == 0.25 * T).all())
+
+    def test_code_3_counts_as_zero(self):
+        t, scale = reference.i2s_ternary(tensor(36, b"\xff" * 256 + np.float32(2).tobytes() + bytes(28)), "a")
+        self.assertEqual((t.min(), t.max(), scale), (0, 0, 2))
+
+    def test_integer_matvec(self):
+        q = np.array(GOLD["matvec_q"])
+        t, _ = reference.ternary(tensor(36, GOLD["i2s_a"]), "a")
+        self.assertEqual((t @ q).tolist(), GOLD["matvec_sum_tq"])
+        self.assertEqual(((t + 1) @ q).tolist(), GOLD["matvec_sum_codeq"])
+        self.assertEqual((t @ np.full(256, 127)).tolist(), GOLD["matvec_all127"])
+
+    def test_activation_quantisation(self):
+        for name in ("half_even", "no_clamp", "zeros", "tiny"):
+            with self.subTest(name):
+                s, q = reference.quantize_activations(np.array([GOLD[f"quant_{name}_x"]]))
+                self.assertAlmostEqual(s[0, 0] / GOLD[f"quant_{name}_s"][0], 1, delta=1e-7)
+                self.assertEqual(q[0].tolist(), GOLD[f"quant_{name}_q"])
+
+    def test_norm_rope_and_activation(self):
+        near = lambda got, wanted: np.testing.assert_allclose(np.ravel(got), wanted, rtol=0, atol=1e-6)
+        near(reference.rms_norm(np.array([GOLD["rmsnorm_x"]]), np.array(GOLD["rmsnorm_w"]), 1e-5), GOLD["rmsnorm_y"])
+        x, angles = np.array(GOLD["rope_x"]).reshape(1, 1, 4), reference.rope_angles(np.array([3]), 4, 10000.0)
+        near(reference.rope(x, angles, True), GOLD["rope_neox_y"])
+        near(reference.rope(x, angles, False), GOLD["rope_norm_y"])
+        near(reference.relu2(np.array(GOLD["relu2_gate"])) * GOLD["relu2_up"], GOLD["relu2_y"])
+
+    def test_the_smallest_file(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            path = pathlib.Path(scratch) / "smallest.gguf"
+            path.write_bytes(GOLD["minimal_gguf"])
+            metadata, tensors = reference.read_file(path)
+            self.assertEqual(metadata["general.architecture"], "bitnet")
+            self.assertEqual(tensors["w"].shape, [128, 1])
+            np.testing.assert_array_equal(reference.dense(tensors["w"], "a"), 0.25 * T[:1, :128])
+            path.write_bytes(GOLD["minimal_gguf"][:-40])
+            with self.assertRaises(reference.Unsupported):
+                reference.read_file(path)
+
+    def test_k_quants_by_the_letter(self):
+        """Element by element from the block description, against the package's decoder."""
+        rng = np.random.Generator(np.random.PCG64(1))
+        sc, mn, q = (rng.integers(0, n, s) for n, s in ((64, (3, 8)), (64, (3, 8)), (16, (3, 256))))
+        d, dmin = np.float16(rng.uniform(0.1, 1, (2, 3)))
+        got = reference.dense(tensor(12, packing.q4_k(d, dmin, sc, mn, q), rows=3), "a")
+        for b, e in np.ndindex(3, 256):
+            self.assertAlmostEqual(got[b, e], float(d[b]) * sc[b, e // 32] * q[b, e] - float(dmin[b]) * mn[b, e // 32],
+                                   delta=1e-4)
+        sc, q = rng.integers(-128, 128, (3, 16)), rng.integers(0, 64, (3, 256))
+        block = packing.q6_k(d, sc, q)
+        got = reference.dense(tensor(14, block, rows=3), "a")
+        for b, e in np.ndindex(3, 256):
+            self.assertAlmostEqual(got[b, e], float(d[b]) * sc[b, e // 16] * (int(q[b, e]) - 32), delta=2e-2)
+        ql, qh, half, l = block[:128], block[128:192], 1, 5  # one value by hand: element 128 + 64 + 5
+        value = (ql[64 * half + l] >> 4 | (qh[32 * half + l] >> 4 & 3) << 4) - 32
+        self.assertEqual(value, int(q[0, 128 * half + 64 + l]) - 32)
+
+    def test_packers_agree_with_the_package(self):
+        rng = np.random.Generator(np.random.PCG64(2))
+        w = rng.standard_normal((4, 256)).astype(np.float32)
+        for pack, kind in ((packing.q8_0, 8), (packing.q4_0, 2), (packing.bf16, 30)):
+            wanted = gguf.quants.quantize(w, gguf.GGMLQuantizationType(kind)).tobytes()
+            self.assertEqual(pack(w), wanted)
+
+
+class ForwardPass(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.directory = pathlib.Path(scratch.name)
+        self.ids = [3, 141, 59, 26, 53, 58, 97, 93, 23]
+
+    def logits(self, spec, ids=None, **options):
+        file = make_models.write_model(self.directory, spec)
+        return reference.Model(self.directory / file, **options).logits(ids or self.ids)
+
+    def spec(self, **fields):
+        return make_models.Spec("same-seed", "test", **fields)
+
+    def test_a_prefix_knows_nothing_of_what_follows(self):
+        for arch in reference.ARCHITECTURES:
+            with self.subTest(arch):
+                whole = self.logits(self.spec(arch=arch))
+                np.testing.assert_allclose(self.logits(self.spec(arch=arch), self.ids[:4]), whole[:4], atol=1e-9)
+
+    def test_what_follows_depends_on_the_prefix(self):
+        first = self.logits(self.spec())
+        other = self.logits(self.spec(), [4] + self.ids[1:])
+        self.assertTrue((np.abs(first - other).max(axis=1) > 1e-3).all())
+
+    def test_order_matters(self):
+        """Without rotation the last position could not tell in which order the others came."""
+        swapped = [self.ids[i] for i in (1, 0, 2, 3, 4, 5, 6, 7, 8)]
+        self.assertGreater(np.abs(self.logits(self.spec()) - self.logits(self.spec(), swapped))[-1].max(), 1e-3)
+
+    def test_layouts_hold_the_same_weights(self):
+        a, b, c = (self.logits(self.spec(layout=l), layout=l) for l in "abc")
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+
+    def test_tq1_and_tq2_hold_the_same_weights(self):
+        one, two = (self.logits(self.spec(weights=w, n_embd=256)) for w in ("TQ1_0", "TQ2_0"))
+        np.testing.assert_array_equal(one, two)
+
+    def test_containers_hold_the_same_model(self):
+        for fields in ({}, {"weights": "TQ2_0", "n_embd": 256}):
+            whole = self.logits(self.spec(**fields))
+            np.testing.assert_array_equal(whole, self.logits(self.spec(version=2, **fields)))
+            np.testing.assert_array_equal(whole, self.logits(self.spec(split=True, **fields)))
+
+    def test_spellings_name_one_graph(self):
+        np.testing.assert_array_equal(self.logits(self.spec(arch="bitnet-b1.58")),
+                                      self.logits(self.spec(arch="bitnet-b158")))
+
+    def test_the_rule_of_the_activation(self):
+        for arch, vocab, rule in (("bitnet-25", "gpt2", "relu2"), ("bitnet", "gpt2", "silu"),
+                                  ("bitnet-b1.58", "gpt2", "relu2"), ("bitnet-b1.58", "spm", "silu"),
+                                  ("llama", "gpt2", "silu")):
+            with self.subTest(f"{arch} {vocab}"):
+                spec = self.spec(arch=arch, vocab=vocab)
+                usual = self.logits(spec)
+                np.testing.assert_array_equal(usual, self.logits(spec, activation=rule))
+                other = {"relu2": "silu", "silu": "relu2"}[rule]
+                self.assertGreater(np.abs(usual - self.logits(spec, activation=other)).max(), 1e-2)
+
+    def test_a_scale_tensor_multiplies(self):
+        spec = self.spec(scale_tensors=True, weights="TQ2_0", n_embd=256, n_layer=1)
+        model = reference.Model(self.directory / make_models.write_model(self.directory, spec))
+        x = np.linspace(-1, 1, 256)[None]
+        scale = model.matrix("blk.0.attn_q.scale")[0, 0]
+        np.testing.assert_allclose(model.linear(x, "blk.0.attn_q"), model.bit_linear(x, "blk.0.attn_q.weight") * scale)
+
+    def test_a_bit_linear_is_near_the_plain_product(self):
+        model = reference.Model(self.directory / make_models.write_model(self.directory, self.spec(n_layer=1)))
+        x = np.sin(np.arange(128.0))[None]
+        plain = x @ model.matrix("blk.0.attn_q.weight").T
+        rounded = model.bit_linear(x, "blk.0.attn_q.weight")
+        np.testing.assert_allclose(rounded, plain, atol=0.05)
+        self.assertGreater(np.abs(rounded - plain).max(), 1e-4)
+
+    def test_rotating_permuted_rows_in_pairs_is_rotating_halves(self):
+        """llama files hold Q and K with permuted rows, so that both conventions score alike."""
+        rng = np.random.Generator(np.random.PCG64(3))
+        q, k = rng.standard_normal((2, 5, 2, 8))  # positions, heads, size
+        pairs = np.arange(8).reshape(2, 4).T.reshape(-1)
+        angles = reference.rope_angles(np.arange(5), 8, 10000.0)
+        score = lambda a, b: np.einsum("ihd,jhd->hij", a, b)
+        halves = score(reference.rope(q, angles, True), reference.rope(k, angles, True))
+        paired = score(reference.rope(q[..., pairs], angles, False), reference.rope(k[..., pairs], angles, False))
+        np.testing.assert_allclose(halves, paired, atol=1e-12)
+
+    def test_linear_scaling_divides_positions(self):
+        near = reference.rope_angles(np.arange(4) / 2.0, 8, 10000.0)
+        np.testing.assert_array_equal(near[2], reference.rope_angles(np.arange(4), 8, 10000.0)[1])
+        self.assertGreater(np.abs(self.logits(self.spec()) - self.logits(self.spec(rope_factor=2.0))).max(), 1e-2)
+
+    def test_shared_keys_equal_repeated_ones(self):
+        """Grouped queries: the same as a model that repeats each key and value head."""
+        spec = self.spec(arch="llama", weights="F32", n_head=4, n_head_kv=2, n_layer=1)
+        path = self.directory / make_models.write_model(self.directory, spec)
+        grouped = reference.Model(path).logits(self.ids)
+        repeated = reference.Model(path)
+        repeated.n_head_kv = 4
+        for name in ("blk.0.attn_k.weight", "blk.0.attn_v.weight"):
+            heads = repeated.matrix(name).reshape(2, 32, 128)
+            repeated.ready[name, reference.dense] = np.repeat(heads, 2, axis=0).reshape(128, 128)
+        np.testing.assert_allclose(repeated.logits(self.ids), grouped, atol=1e-12)
+
+    def test_what_is_not_covered_is_refused(self):
+        vocab = {"tokenizer.ggml.model": "gpt2"}
+        good = make_models.make_metadata(self.spec(), {"tokenizer.ggml.tokens": ["a"]} | vocab)
+        path = self.directory / "refused.gguf"
+        for key, value in (("general.architecture", "gemma3"), ("bitnet-b1.58.rope.dimension_count", 32),
+                           ("bitnet-b1.58.rope.scaling.type", "yarn"), ("bitnet-b1.58.attention.value_length", 32)):
+            with self.subTest(key):
+                gguf_file.write(path, good | {key: value}, [])
+                with self.assertRaises(reference.Unsupported):
+                    reference.Model(path)
+        for name in ("rope_freqs.weight", "blk.0.attn_q.bias"):
+            with self.subTest(name):
+                gguf_file.write(path, good, [(name, [32], 0, bytes(128))])
+                with self.assertRaises(reference.Unsupported):
+                    reference.Model(path)
+
+
+class Judgement(unittest.TestCase):
+    def setUp(self):
+        rng = np.random.Generator(np.random.PCG64(4))
+        self.wanted = 3 * rng.standard_normal((6, 300))
+
+    def test_float32_copies_pass(self):
+        self.assertTrue(compare.compare(self.wanted.astype(np.float32), self.wanted).ok)
+
+    def test_a_constant_added_to_a_position_changes_nothing(self):
+        self.assertTrue(compare.compare(self.wanted + 0.5, self.wanted).ok)
+
+    def test_defects_are_seen(self):
+        def changed(edit):
+            ours = self.wanted.copy()
+            edit(ours)
+            return ours
+
+        def swap_best(x):
+            order = x[2].argsort()
+            x[2, order[-1]], x[2, order[-2]] = x[2, order[-2]], x[2, order[-1]]
+
+        for why, ours in (("one position off", changed(lambda x: np.multiply(x[3], 1.02, out=x[3]))),
+                          ("another best token", changed(swap_best)),
+                          ("not a number", changed(lambda x: x.__setitem__((0, 0), np.nan))),
+                          ("a position missing", self.wanted[1:]),
+                          ("shifted by one position", np.roll(self.wanted, 1, axis=0))):
+            with self.subTest(why):
+                self.assertFalse(compare.compare(ours, self.wanted).ok)
+
+    def test_measured_noise_widens_the_bound_no_further_than_measured(self):
+        ours = self.wanted.copy()
+        ours[3] *= 1.02
+        kl = steadiness.divergence(self.wanted, ours)[3]
+        quiet = np.zeros((2, 6))
+        for factor, passes in ((0.5, True), (0.1, False)):
+            noise = quiet.copy()
+            noise[0, 3] = factor * kl
+            self.assertEqual(compare.compare(ours, self.wanted, noise).ok, passes)
+        noise = quiet.copy()
+        noise[0, 2] = kl  # another position's noise excuses nothing
+        self.assertFalse(compare.compare(ours, self.wanted, noise).ok)
+
+
+class Models(unittest.TestCase):
+    def test_names_are_unique_and_every_demand_is_met(self):
+        specs = make_models.specs()
+        self.assertEqual(len({s.name for s in specs}), len(specs))
+        self.assertEqual({s.arch for s in specs}, set(reference.ARCHITECTURES))
+        self.assertEqual({s.layout for s in specs}, set("abc"))
+        dense = {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q6_K"}
+        self.assertLessEqual(dense | {"I2_S", "TQ1_0", "TQ2_0"}, {s.weights for s in specs})
+        self.assertLessEqual(dense, {s.embedding for s in specs})
+        self.assertLessEqual(dense | {""}, {s.output for s in specs})
+
+    def test_the_same_bytes_every_time(self):
+        spec = dataclasses.replace(make_models.specs()[0])
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+            files = [pathlib.Path(d) / make_models.write_model(pathlib.Path(d), spec) for d in (one, two)]
+            self.assertEqual(files[0].read_bytes(), files[1].read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()
