@@ -1,0 +1,66 @@
+"""Lists that stand in the code and in the documentation say the same."""
+
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def text(path):
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def page(name):
+    return text(f"docs/reference/{name}.md")
+
+
+class Facts(unittest.TestCase):
+    def test_backend_codes(self):
+        in_code = set(re.findall(r'"(BN-[A-Z-]+)"', text("core/src/plugin/codes.hpp")))
+        on_page = set(re.findall(r"^\| `(BN-[A-Z-]+)`", page("backend-codes"), re.MULTILINE))
+        self.assertGreater(len(in_code), 10)
+        self.assertEqual(in_code, on_page)
+
+    def test_exit_codes(self):
+        in_code = set(re.findall(r"inline constexpr int \w+ = (\d+);", text("host/src/result.hpp")))
+        on_page = set(re.findall(r"^\| (\d+) \|", page("exit-codes"), re.MULTILINE))
+        self.assertGreater(len(in_code), 5)
+        self.assertEqual(in_code, on_page)
+
+    def test_options(self):
+        in_code = {}
+        for name, rest in re.findall(r'\{\.name = "([a-z0-9-]+)"(.*?)\.help', re.sub(
+                r"\s+", " ", text("host/src/settings/option_table.cpp"))):
+            initial = re.search(r'\.initial = "([^"]*)"', rest)
+            in_code[name] = initial.group(1).replace("true", "on") if initial else ""
+        on_page = {}
+        for line in page("cli").splitlines():
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)]
+            if len(cells) == 6 and cells[1].startswith("`--"):
+                on_page[cells[1].split("`")[1].removeprefix("--")] = cells[3]
+        self.assertGreater(len(in_code), 20)
+        self.assertEqual(in_code, on_page)
+
+    def test_variables(self):
+        read = set()
+        for folder in ("core/src", "host/src"):
+            for file in (ROOT / folder).rglob("*.cpp"):
+                calls = re.findall(r'(?:get|variable|getenv)\("((?:BITNET|XDG)_[A-Z_]+)"\)',
+                                   file.read_text(encoding="utf-8"))
+                read.update(calls)
+        self.assertIn("BITNET_DEVICE", read)
+        for name in sorted(read):
+            self.assertIn(f"`{name}`", page("environment"), "a variable without its row")
+
+    def test_ops(self):
+        listed = re.search(r"#define BITNET_OP_LIST\(X\)(.*?)\n\n", text("abi/include/bitnet/abi/ops.h"),
+                           re.DOTALL)
+        ids = [int(i) for i in re.findall(r"X\(\w+, (\d+),", listed.group(1))]
+        primitives = sum(i < 256 for i in ids)
+        said = f"{primitives} primitives and {len(ids) - primitives}\ncomposites"
+        self.assertIn(said, text("docs/adr/0003-ops-as-one-list.md"))
+
+
+if __name__ == "__main__":
+    unittest.main()
