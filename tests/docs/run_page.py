@@ -8,6 +8,7 @@ backslash) and, below them, what they print. Words after `console` say more:
     exit=N    the block's last command ends with N (the others with 0)
     exact     what is printed is compared: stdout and stderr, trailing space aside
     backend   needs a backend that computes; without one the page is skipped
+    plugin=X  needs the folder plugins/X; without it the page is skipped
 
 The commands of a page share one scratch folder that holds copies of docs/ and plugins/ and is the
 current directory and, in its folder home/, $HOME. `bitnet` is the one of --binary; pkg-config and
@@ -82,6 +83,11 @@ def main():
     if any("backend" in words for _, words, _ in found) and not computes:
         print("skip: the page needs a backend that computes, and none was built")
         return 77
+
+    for word in {w for _, words, _ in found for w in words if w.startswith("plugin=")}:
+        if not (given.source / "plugins" / word[7:]).is_dir():
+            print(f"skip: the page needs plugins/{word[7:]}, which is not in this tree")
+            return 77
 
     failures = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -21,6 +21,7 @@ ROWS = [
     ("```sh\nfalse\n```\n", 0, "a block that is not run"),
     ("```console\n$ touch x\n```\n\n```console\n$ test -e x\n```\n", 0, "blocks share a folder"),
     ("```console backend\n$ false\n```\n", 77, "no backend, no run"),
+    ("```console plugin=none\n$ false\n```\n", 77, "no such plugin, no run"),
 ]
 
 
