@@ -65,7 +65,7 @@ result<bpe> bpe::make(const vocabulary& v, std::span<const std::string> merges,
     const std::string_view text = merges[rank];
     const size_t space = text.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == text.size()) {
-      return fail(BITNET_BAD_DATA, "merge " + std::to_string(rank) + " is " + quoted(text) +
+      return fail(BITNET_BAD_DATA, "merge " + std::to_string(rank) + " is " + in_quotes(text) +
                                        "; expected two parts with a space between them");
     }
     const std::string_view left = text.substr(0, space);

@@ -60,7 +60,7 @@ pre_rule pre_rule_for(std::string_view pre, std::string_view architecture) {
         "the file has no tokenizer.ggml.pre; \"default\" is used and some text may be split "
         "wrongly";
   } else if (!found) {
-    rule.note = "the pre-tokenizer " + quoted(pre) +
+    rule.note = "the pre-tokenizer " + in_quotes(pre) +
                 " is not known; \"default\" is used and some text may be split wrongly";
   }
   return rule;

@@ -61,7 +61,7 @@ std::string hex_byte(unsigned char byte) {
   return {'0', 'x', digits[byte >> 4], digits[byte & 15]};
 }
 
-std::string quoted(std::string_view bytes) {
+std::string in_quotes(std::string_view bytes) {
   constexpr size_t longest = 48;
   std::string out = "\"";
   for (const char c : bytes.substr(0, longest)) {

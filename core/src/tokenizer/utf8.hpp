@@ -27,7 +27,7 @@ struct utf8_char {
 void append_utf8(std::string& out, char32_t code_point);
 
 // For messages: in double quotes, at most 48 bytes, everything but printable ASCII as \xHH.
-[[nodiscard]] std::string quoted(std::string_view bytes);
+[[nodiscard]] std::string in_quotes(std::string_view bytes);
 [[nodiscard]] std::string hex_byte(unsigned char byte);  // "0x0a"
 
 }  // namespace bitnet::tokenizer

@@ -26,7 +26,7 @@ result<vocabulary_kind> kind_of(const std::string& model) {
                 "the file has no tokenizer.ggml.model; convert the model again with its tokenizer");
   }
   return fail(BITNET_UNSUPPORTED,
-              "tokenizer.ggml.model is " + quoted(model) +
+              "tokenizer.ggml.model is " + in_quotes(model) +
                   "; supported are \"gpt2\" (byte-level BPE) and \"llama\" (SPM)");
 }
 
@@ -47,7 +47,7 @@ result<void> check_texts(const vocabulary& v) {
     }
     if (v.kind != vocabulary_kind::bpe) continue;
     if (const auto at = first_invalid_utf8(text)) {
-      return fail(BITNET_BAD_DATA, token_name(i) + " " + quoted(text) +
+      return fail(BITNET_BAD_DATA, token_name(i) + " " + in_quotes(text) +
                                        " is not UTF-8 at its byte " + std::to_string(*at));
     }
   }
@@ -59,7 +59,7 @@ result<void> index_texts(vocabulary& v) {
   for (size_t i = 0; i < v.texts.size(); ++i) {
     const auto [entry, fresh] = v.ids.emplace(v.texts[i], static_cast<token>(i));
     if (!fresh) {
-      return fail(BITNET_BAD_DATA, token_name(i) + " repeats the text " + quoted(v.texts[i]) +
+      return fail(BITNET_BAD_DATA, token_name(i) + " repeats the text " + in_quotes(v.texts[i]) +
                                        " of " + token_name(static_cast<size_t>(entry->second)));
     }
     v.longest_text = std::max(v.longest_text, v.texts[i].size());
@@ -107,7 +107,7 @@ result<void> check_byte_tokens(vocabulary& v, bool types_known) {
     if (v.types[i] != token_type::byte) continue;
     if (!byte) {
       return fail(BITNET_BAD_DATA, token_name(i) + " is a byte token but its text is " +
-                                       quoted(v.texts[i]) + " and not of the form \"<0xHH>\"");
+                                       in_quotes(v.texts[i]) + " and not of the form \"<0xHH>\"");
     }
     if (v.byte_tokens[*byte] < 0) v.byte_tokens[*byte] = static_cast<token>(i);
   }
