@@ -1,0 +1,202 @@
+// What happens when a plugin is loaded. One row, one plugin.
+
+#include "plugin/backend.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "../../fakes/loader_fixture.hpp"
+#include "plugin/host_table.hpp"
+#include "plugin/shared_library.hpp"
+#include "plugin/slots.hpp"
+
+namespace bitnet::plugin {
+namespace {
+
+using test::folder;
+using test::recording_host;
+
+struct row {
+  const char* fake;
+  const char* code;
+  bitnet_status status;
+  std::vector<const char*> mentions;
+};
+
+class load : public testing::TestWithParam<row> {};
+
+TEST_P(load, refuses_what_breaks_a_rule) {
+  const row& r = GetParam();
+  SCOPED_TRACE(r.fake);
+  const folder f;
+  recording_host host;
+  const auto file = f.fake(r.fake);
+  const auto opened = backend::open(file, r.fake, BITNET_PURPOSE_LOAD, host);
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(code_text(opened.error().code), r.code) << opened.error().reason;
+  EXPECT_EQ(opened.error().status, r.status);
+  for (const char* text : r.mentions)
+    EXPECT_NE((opened.error().reason + "; " + opened.error().advice()).find(text),
+              std::string::npos)
+        << "'" << text << "' is not in: " << opened.error().reason << "; "
+        << opened.error().advice();
+  // Without the code it is the same failure.
+  const auto loaded = backend::load(file, r.fake, BITNET_PURPOSE_LOAD, host);
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().status, r.status);
+  EXPECT_EQ(loaded.error().message, opened.error().reason + "; " + opened.error().advice());
+}
+
+const row rows[] = {
+    {"no-entry", "BN-A-ENTRY", BITNET_REJECTED, {"exports no entry symbol bitnet_backend_abi0"}},
+    {"other-major",
+     "BN-A-MAJOR",
+     BITNET_INCOMPATIBLE,
+     {"backend other-major speaks ABI major 1, this core speaks 0",
+      "install a bitnet that speaks 1 or a backend for 0"}},
+    {"needs-minor",
+     "BN-A-MINOR",
+     BITNET_INCOMPATIBLE,
+     {"backend needs-minor needs ABI 0.6 or newer, this core has 0.0",
+      "upgrade bitnet or install an older backend"}},
+    {"old-minor",
+     "BN-A-MINOR",
+     BITNET_INCOMPATIBLE,
+     {"speaks ABI 0.0 to 0.3, this core has 0.0", "upgrade the backend"}},
+    {"entry-fails",
+     "BN-A-ENTRY",
+     BITNET_REJECTED,
+     {"its entry function failed: not today (status 15)"}},
+    {"entry-unavailable", "BN-A-ENTRY", BITNET_UNAVAILABLE, {"not today"}},
+    {"minor-too-new",
+     "BN-A-TABLE",
+     BITNET_REJECTED,
+     {"chose ABI minor 7, the host offered 0 to 0"}},
+    {"short-table", "BN-A-TABLE", BITNET_REJECTED, {"its table has", "the required part has"}},
+    {"too-long", "BN-A-TABLE", BITNET_REJECTED, {"the host gave room for"}},
+    {"struct-size", "BN-A-TABLE", BITNET_REJECTED, {"changed struct_size", "to 8"}},
+    {"overrun", "BN-A-OVERRUN", BITNET_REJECTED, {"wrote behind the", "remove the backend"}},
+    {"null-slot", "BN-A-SLOT", BITNET_REJECTED, {"required slot 'queue_submit' is null"}},
+    {"null-close", "BN-A-SLOT", BITNET_REJECTED, {"required slot 'close' is null"}},
+    {"garbage-reserved", "BN-A-TABLE", BITNET_REJECTED, {"reserved_0 of its table is not zero"}},
+    {"features", "BN-A-TABLE", BITNET_REJECTED, {"features that the host did not offer"}},
+    {"info-fails", "BN-A-ENTRY", BITNET_REJECTED, {"info() failed: lost my papers"}},
+    {"info-null", "BN-A-TABLE", BITNET_REJECTED, {"impossible version"}},
+    {"info-name", "BN-A-IDENTITY", BITNET_REJECTED, {"calls itself 'impostor'"}},
+    {"needy", "BN-A-LOAD", BITNET_REJECTED, {"libfake-absent-one.so"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(rows, load, testing::ValuesIn(rows));
+
+TEST(backend, a_good_one_loads) {
+  const folder f;
+  recording_host host;
+  host.settings = {{"isa", "avx2"}, {"empty", ""}};
+  {
+    const auto b = backend::load(f.fake("good"), "good", BITNET_PURPOSE_LOAD, host);
+    ASSERT_TRUE(b.has_value()) << b.error().message;
+    EXPECT_EQ((*b)->name(), "good");
+    EXPECT_EQ((*b)->version(), "1.2.3");
+    const bitnet_backend_v0& t = (*b)->table();
+    for (const slot& s : required_slots) {
+      void* address = nullptr;
+      std::memcpy(&address, reinterpret_cast<const char*>(&t) + s.offset, sizeof address);
+      EXPECT_NE(address, nullptr) << s.name;
+    }
+    ASSERT_NE(t.query_interface, nullptr) << "optional slots have a stub";
+    EXPECT_EQ(t.query_interface(t.self, {nullptr, 0}, 0), nullptr);
+    EXPECT_TRUE(host.said("isa: avx2")) << "settings reach the plugin";
+    EXPECT_TRUE(host.said("opened to load"));
+    EXPECT_FALSE(host.said("closed"));
+  }
+  EXPECT_TRUE(host.said("good: closed"));
+}
+
+TEST(backend, loads_again_after_it_was_closed) {
+  const folder f;
+  recording_host host;
+  const auto file = f.fake("good");
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(backend::load(file, "good", BITNET_PURPOSE_PROBE, host).has_value());
+  EXPECT_EQ(std::ranges::count(host.lines, "2 good: closed"), 3);
+}
+
+TEST(backend, a_table_that_broke_a_rule_is_never_called) {
+  const folder f;
+  recording_host host;
+  ASSERT_FALSE(backend::load(f.fake("overrun"), "overrun", BITNET_PURPOSE_LOAD, host).has_value());
+  EXPECT_FALSE(host.said("closed"));
+}
+
+TEST(backend, what_cannot_be_opened) {
+  const folder f;
+  recording_host host;
+  const auto absent = backend::open("/nowhere/x.so", "x", BITNET_PURPOSE_LOAD, host);
+  ASSERT_FALSE(absent.has_value());
+  EXPECT_EQ(absent.error().code, code::abi_load);
+  EXPECT_NE(absent.error().reason.find("/nowhere/x.so"), std::string::npos);
+  const auto relative = backend::open("x.so", "x", BITNET_PURPOSE_LOAD, host);
+  ASSERT_FALSE(relative.has_value());
+  EXPECT_NE(relative.error().reason.find("not an absolute path"), std::string::npos);
+  const auto text = backend::open(f.write("text.so", "hello"), "x", BITNET_PURPOSE_LOAD, host);
+  ASSERT_FALSE(text.has_value());
+  EXPECT_NE(text.error().reason.find("text.so"), std::string::npos);
+}
+
+TEST(shared_library, has_no_symbols_of_others) {
+  const folder f;
+  const auto library = shared_library::open(f.fake("good"));
+  ASSERT_TRUE(library.has_value());
+  EXPECT_NE(library->function<void()>("bitnet_backend_abi0"), nullptr);
+  EXPECT_EQ(library->function<void()>("bitnet_backend_abi1"), nullptr);
+}
+
+// The callbacks that plugins get.
+
+struct tally {
+  uint32_t calls = 0, width = 0;
+};
+
+void count(void* arg, uint32_t, uint32_t n) {
+  static_cast<tally*>(arg)->calls += 1;
+  static_cast<tally*>(arg)->width = n;
+}
+
+TEST(host_table, hands_on_to_the_services) {
+  recording_host host;
+  const bitnet_host_v0 t = make_host_table(host);
+  EXPECT_EQ(t.struct_size, sizeof t);
+  t.log(t.self, BITNET_LOG_WARN, {"who", 3}, {"what", 4});
+  t.log(t.self, 99, {nullptr, 0}, {nullptr, 77});
+  EXPECT_EQ(host.lines, (std::vector<std::string>{"1 who: what", "3 : "}));
+  t.log(t.self, 0, {"", 0}, {std::string(5000, 'x').c_str(), 5000});
+  EXPECT_EQ(host.lines.back().size(), 4 + 4096U);
+  EXPECT_EQ(t.parallel_width(t.self), 3U);
+  host.width = 0;
+  EXPECT_EQ(t.parallel_width(t.self), 1U);
+  tally all;
+  EXPECT_EQ(t.parallel_run(t.self, 2, count, &all), BITNET_OK);
+  EXPECT_EQ(all.calls, 2U);
+  EXPECT_EQ(all.width, 2U);
+  EXPECT_EQ(t.cancelled(t.self, 7), 1U);
+  EXPECT_EQ(t.cancelled(t.self, 8), 0U);
+  EXPECT_EQ(t.now_ns(t.self), 42U);
+}
+
+TEST(host_table, lets_nothing_thrown_reach_a_plugin) {
+  recording_host host;
+  host.throws = true;
+  const bitnet_host_v0 t = make_host_table(host);
+  t.log(t.self, 0, {"", 0}, {"", 0});
+  EXPECT_EQ(t.parallel_width(t.self), 1U);
+  EXPECT_EQ(t.parallel_run(t.self, 2, nullptr, nullptr), BITNET_INTERNAL);
+  EXPECT_EQ(t.cancelled(t.self, 7), 0U);
+  EXPECT_EQ(t.now_ns(t.self), 0U);
+}
+
+}  // namespace
+}  // namespace bitnet::plugin

@@ -1,0 +1,433 @@
+// What is found out about a plugin file without running it. One row, one file.
+
+#include "plugin/inspect.hpp"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../../fakes/loader_fixture.hpp"
+#include "plugin/dependencies.hpp"
+#include "plugin/elf_image.hpp"
+
+namespace bitnet::plugin {
+namespace {
+
+using test::folder;
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+checked<inspection> inspect_fake(const std::string& name,
+                                 const std::map<std::string, std::string>& packages = {}) {
+  const folder f;
+  const auto file = open_trusted(f.fake(name));
+  if (!file) return std::unexpected(file.error());
+  return inspect_file(*file, packages);
+}
+
+std::string whole(const defect& d) {
+  return std::string(code_text(d.code)) + " " + d.reason + "; " + d.advice();
+}
+
+void expect_mentions(const defect& d, const std::vector<const char*>& texts) {
+  for (const char* text : texts)
+    EXPECT_NE(whole(d).find(text), std::string::npos) << "'" << text << "' is not in: " << whole(d);
+}
+
+TEST(inspect, reads_the_identity) {
+  const auto found = inspect_fake("good");
+  ASSERT_TRUE(found.has_value()) << found.error().reason;
+  EXPECT_EQ(found->note.name, "good");
+  EXPECT_EQ(found->note.version, "1.2.3");
+  EXPECT_EQ(found->note.vendor, "org.example");
+  EXPECT_EQ(found->note.license, "CC0-1.0");
+  EXPECT_EQ(found->note.abi, BITNET_ABI_RANGE);
+  EXPECT_FALSE(found->note.compiler.empty());
+  EXPECT_EQ(found->build_id.size(), 40U) << "a SHA-1 in hex";
+  EXPECT_EQ(found->exports, std::vector<std::string>{"bitnet_backend_abi0"});
+  EXPECT_TRUE(
+      std::ranges::any_of(found->needed, [](const auto& n) { return n.starts_with("libc.so"); }));
+}
+
+TEST(inspect, reads_either_hash_table) {
+  for (const char* name : {"sysv-hash", "both-hashes"}) {
+    const auto found = inspect_fake(name);
+    ASSERT_TRUE(found.has_value()) << name << ": " << found.error().reason;
+    EXPECT_EQ(found->exports, std::vector<std::string>{"bitnet_backend_abi0"}) << name;
+  }
+}
+
+struct row {
+  const char* fake;
+  const char* code;
+  bitnet_status status;
+  std::vector<const char*> mentions;
+};
+
+class inspect_fakes : public testing::TestWithParam<row> {};
+
+TEST_P(inspect_fakes, are_refused) {
+  const row& r = GetParam();
+  SCOPED_TRACE(r.fake);
+  const auto found = inspect_fake(r.fake, {{"libfake-absent-two.so", "fake-two-package"}});
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(code_text(found.error().code), r.code) << found.error().reason;
+  EXPECT_EQ(found.error().status, r.status);
+  expect_mentions(found.error(), r.mentions);
+}
+
+const row rows[] = {
+    {"no-entry",
+     "BN-I-NO-ENTRY",
+     BITNET_REJECTED,
+     {"libfake-no-entry.so exports no entry symbol bitnet_backend_abi0", "bitnet_add_backend"}},
+    {"other-major",
+     "BN-A-MAJOR",
+     BITNET_INCOMPATIBLE,
+     {"backend other-major speaks ABI major 1, this core speaks 0"}},
+    {"note-major", "BN-A-MAJOR", BITNET_INCOMPATIBLE, {"speaks ABI major 3"}},
+    {"note-minor",
+     "BN-A-MINOR",
+     BITNET_INCOMPATIBLE,
+     {"backend note-minor needs ABI 0.6 or newer, this core has 0.0",
+      "upgrade bitnet or install an older backend"}},
+    {"no-note", "BN-I-NO-NOTE", BITNET_REJECTED, {"has no identity note", "BITNET_BACKEND_NOTE"}},
+    {"two-notes", "BN-I-NOTE", BITNET_REJECTED, {"there are two of them"}},
+    {"extra-export",
+     "BN-I-EXPORTS",
+     BITNET_REJECTED,
+     {"exports 1 symbol: bitnet_fake_stranger", "version script"}},
+    {"unique", "BN-I-EXPORTS", BITNET_REJECTED, {"STB_GNU_UNIQUE", "bitnet_fake_unique"}},
+    {"needy",
+     "BN-I-DEPENDENCY",
+     BITNET_UNAVAILABLE,
+     {"libraries that this machine does not have: libfake-absent-one.so, libfake-absent-two.so",
+      "install fake-two-package"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(rows, inspect_fakes, testing::ValuesIn(rows));
+
+TEST(inspect, names_missing_libraries_without_a_package_too) {
+  const auto found = inspect_fake("needy");
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().advice(), "install the missing libraries");
+}
+
+TEST(inspect, another_architecture_from_a_cross_compiler) {
+  if (!std::filesystem::exists(folder::built("aarch64"))) GTEST_SKIP() << "no aarch64 compiler";
+  const auto found = inspect_fake("aarch64");
+  ASSERT_FALSE(found.has_value());
+  expect_mentions(found.error(), {"BN-I-MACHINE", "was built for aarch64, this machine is x86-64"});
+}
+
+// Files made from the good one.
+struct edit_row {
+  const char* why;
+  std::function<void(std::string&)> edit;
+  const char* code;
+  std::vector<const char*> mentions;
+};
+
+template <class Value>
+std::function<void(std::string&)> set(std::size_t offset, Value value) {
+  return [offset, value](std::string& file) {
+    std::memcpy(file.data() + offset, &value, sizeof value);
+  };
+}
+
+std::function<void(std::string&)> cut(std::size_t size) {
+  return [size](std::string& file) { file.resize(size); };
+}
+
+class inspect_edited : public testing::TestWithParam<edit_row> {};
+
+TEST_P(inspect_edited, is_refused_with_a_reason) {
+  const edit_row& r = GetParam();
+  SCOPED_TRACE(r.why);
+  std::string file = folder::read(folder::built("good"));
+  r.edit(file);
+  const auto found = inspect(bytes_of(file));
+  if (std::string_view(r.code) == "BN-OK") {
+    ASSERT_TRUE(found.has_value()) << found.error().reason;
+    EXPECT_EQ(found->note.name, "good");
+    return;
+  }
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(code_text(found.error().code), r.code) << found.error().reason;
+  expect_mentions(found.error(), r.mentions);
+}
+
+// Calls `change` for the first program header of this type.
+std::function<void(std::string&)> segment(uint32_t type,
+                                          const std::function<void(Elf64_Phdr&)>& change) {
+  return [type, change](std::string& file) {
+    Elf64_Ehdr head;
+    std::memcpy(&head, file.data(), sizeof head);
+    for (int i = 0; i < head.e_phnum; ++i) {
+      Elf64_Phdr p;
+      char* at = file.data() + head.e_phoff + static_cast<std::size_t>(i) * sizeof p;
+      std::memcpy(&p, at, sizeof p);
+      if (p.p_type != type) continue;
+      change(p);
+      std::memcpy(at, &p, sizeof p);
+      return;
+    }
+  };
+}
+
+// Sets the value of a dynamic entry, or with `retag` its tag.
+std::function<void(std::string&)> dynamic(int64_t tag, uint64_t value, int64_t retag = -1) {
+  return [tag, value, retag](std::string& file) {
+    uint64_t at = 0;
+    segment(PT_DYNAMIC, [&at](Elf64_Phdr& p) { at = p.p_offset; })(file);
+    for (;; at += sizeof(Elf64_Dyn)) {
+      Elf64_Dyn d;
+      std::memcpy(&d, file.data() + at, sizeof d);
+      if (d.d_tag == DT_NULL) return;
+      if (d.d_tag != tag) continue;
+      if (retag >= 0)
+        d.d_tag = retag;
+      else
+        d.d_un.d_val = value;
+      std::memcpy(file.data() + at, &d, sizeof d);
+      return;
+    }
+  };
+}
+
+// Replaces text of the same length.
+std::function<void(std::string&)> swap_text(std::string from, std::string to) {
+  return [from, to](std::string& file) { file.replace(file.find(from), from.size(), to); };
+}
+
+const edit_row edits[] = {
+    {"untouched", [](std::string&) {}, "BN-OK", {}},
+    {"without section headers, as sstrip leaves it",
+     [](std::string& f) {
+       set<uint64_t>(offsetof(Elf64_Ehdr, e_shoff), 0)(f);
+       set<uint16_t>(offsetof(Elf64_Ehdr, e_shnum), 0)(f);
+       set<uint16_t>(offsetof(Elf64_Ehdr, e_shstrndx), 0)(f);
+     },
+     "BN-OK",
+     {}},
+    {"empty", cut(0), "BN-I-FORMAT", {"is empty"}},
+    {"text",
+     [](std::string& f) { f = "#!/bin/sh\necho hello\n"; },
+     "BN-I-FORMAT",
+     {"not an ELF shared object; it begins with '#!/bin/sh?echo h'"}},
+    {"escape sequences in the text",
+     [](std::string& f) { f = "\033[31mred"; },
+     "BN-I-FORMAT",
+     {"'?[31mred'"}},
+    {"four bytes", cut(4), "BN-I-TRUNCATED", {"at least 64 bytes and has 4"}},
+    {"cut in the header", cut(63), "BN-I-TRUNCATED", {"has 63"}},
+    {"cut in the program headers", cut(100), "BN-I-TRUNCATED", {"has 100"}},
+    {"cut in the middle",
+     [](std::string& f) { f.resize(f.size() / 2); },
+     "BN-I-TRUNCATED",
+     {"is cut off"}},
+    {"the last byte is missing",
+     [](std::string& f) { f.pop_back(); },
+     "BN-I-TRUNCATED",
+     {"is cut off"}},
+    {"32-bit", set<uint8_t>(EI_CLASS, ELFCLASS32), "BN-I-MACHINE", {"not a 64-bit object"}},
+    {"the other byte order",
+     set<uint8_t>(EI_DATA, ELFDATA2MSB),
+     "BN-I-MACHINE",
+     {"another byte order"}},
+    {"aarch64",
+     set<uint16_t>(offsetof(Elf64_Ehdr, e_machine), EM_AARCH64),
+     "BN-I-MACHINE",
+     {"was built for aarch64, this machine is"}},
+    {"a machine without a name",
+     set<uint16_t>(offsetof(Elf64_Ehdr, e_machine), 4711),
+     "BN-I-MACHINE",
+     {"was built for machine 4711"}},
+    {"a program, not a library",
+     set<uint16_t>(offsetof(Elf64_Ehdr, e_type), ET_EXEC),
+     "BN-I-FORMAT",
+     {"not a shared object (type 2)"}},
+    {"no program headers",
+     set<uint16_t>(offsetof(Elf64_Ehdr, e_phnum), 0),
+     "BN-I-FORMAT",
+     {"no usable program headers"}},
+    {"program headers of another size",
+     set<uint16_t>(offsetof(Elf64_Ehdr, e_phentsize), 32),
+     "BN-I-FORMAT",
+     {"no usable program headers"}},
+    {"program headers beyond the end",
+     set<uint64_t>(offsetof(Elf64_Ehdr, e_phoff), ~0ULL - 8),
+     "BN-I-TRUNCATED",
+     {}},
+    {"section headers beyond the end",
+     set<uint64_t>(offsetof(Elf64_Ehdr, e_shoff), 1ULL << 40),
+     "BN-I-TRUNCATED",
+     {}},
+    {"a header version that does not exist",
+     set<uint8_t>(EI_VERSION, 9),
+     "BN-I-FORMAT",
+     {"damaged"}},
+    {"a segment that wraps around",
+     segment(PT_LOAD,
+             [](Elf64_Phdr& p) {
+               p.p_offset = ~0ULL;
+               p.p_filesz = 2;
+             }),
+     "BN-I-TRUNCATED",
+     {}},
+    {"notes beyond the end are no notes",
+     segment(PT_NOTE, [](Elf64_Phdr& p) { p.p_offset = 1ULL << 50; }),
+     "BN-I-NO-NOTE",
+     {}},
+    {"no dynamic section",
+     segment(PT_DYNAMIC, [](Elf64_Phdr& p) { p.p_type = PT_NULL; }),
+     "BN-I-FORMAT",
+     {"no readable dynamic symbol table"}},
+    {"a dynamic section beyond the end",
+     segment(PT_DYNAMIC, [](Elf64_Phdr& p) { p.p_offset = 1ULL << 50; }),
+     "BN-I-FORMAT",
+     {"dynamic symbol table"}},
+    {"a symbol table nowhere",
+     dynamic(DT_SYMTAB, 1ULL << 60),
+     "BN-I-FORMAT",
+     {"dynamic symbol table"}},
+    {"no symbol table", dynamic(DT_SYMTAB, 0, DT_DEBUG), "BN-I-FORMAT", {"dynamic symbol table"}},
+    {"no hash table", dynamic(DT_GNU_HASH, 0, DT_DEBUG), "BN-I-FORMAT", {"dynamic symbol table"}},
+    {"a hash table nowhere",
+     dynamic(DT_GNU_HASH, 1ULL << 60),
+     "BN-I-FORMAT",
+     {"dynamic symbol table"}},
+    {"symbols without names", dynamic(DT_STRTAB, 1ULL << 60), "BN-I-NO-ENTRY", {}},
+    {"no string table", dynamic(DT_STRTAB, 0, DT_DEBUG), "BN-I-NO-ENTRY", {}},
+    {"a string table without end", dynamic(DT_STRSZ, 1ULL << 60), "BN-I-NO-ENTRY", {}},
+    {"a note of another owner", swap_text("BitNet", "BitNix"), "BN-I-NO-NOTE", {}},
+    {"a note of a later schema",
+     swap_text("schema=1", "schema=2"),
+     "BN-I-NOTE",
+     {"expected 'schema=1' first, found 'schema=2'"}},
+    {"a note without a name",
+     swap_text("name=good", "mane=good"),
+     "BN-I-NOTE",
+     {"key 'name' is missing"}},
+    {"a note with a bad name",
+     swap_text("name=good", "name=g/od"),
+     "BN-I-NOTE",
+     {"'g/od' is not a backend name"}},
+    {"a note with a field that is none",
+     swap_text("vendor=", "vendor "),
+     "BN-I-NOTE",
+     {"has no '='"}},
+    {"a key twice",
+     swap_text("vendor=org.e", "name=rg.exam"),
+     "BN-I-NOTE",
+     {"'name' is there twice"}},
+    {"a range without a dash",
+     swap_text("abi=0.0-0", "abi=0.0.0"),
+     "BN-I-NOTE",
+     {"not an ABI range"}},
+    {"a range of words", swap_text("abi=0.0-0", "abi=x.0-0"), "BN-I-NOTE", {"not an ABI range"}},
+    {"a range backwards",
+     swap_text("abi=0.0-0", "abi=0.2-1"),
+     "BN-I-NOTE",
+     {"'0.2-1' is not an ABI range"}},
+    {"a range without a minor",
+     swap_text("abi=0.0-0", "abi=0.-10"),
+     "BN-I-NOTE",
+     {"not an ABI range"}},
+};
+
+INSTANTIATE_TEST_SUITE_P(rows, inspect_edited, testing::ValuesIn(edits));
+
+TEST(inspect, survives_a_cut_at_every_place) {
+  const std::string file = folder::read(folder::built("good"));
+  for (std::size_t size = 0; size < file.size(); size += size < 1024 ? 1 : 37) {
+    const std::string part = file.substr(0, size);
+    const auto found = inspect(bytes_of(part));
+    ASSERT_FALSE(found.has_value()) << size;
+    EXPECT_TRUE(found.error().code == code::inspect_truncated || size < 4)
+        << size << found.error().reason;
+  }
+}
+
+TEST(inspect, survives_every_byte_of_the_headers_at_its_extremes) {
+  const std::string file = folder::read(folder::built("good"));
+  for (std::size_t i = 0; i < 64 + 56 * 12; ++i)
+    for (const char value : {'\0', '\x01', '\x7f', '\x80', '\xff'}) {
+      std::string broken = file;
+      broken[i] = value;
+      (void)inspect(bytes_of(broken));  // any answer will do; the sanitizers judge
+    }
+}
+
+TEST(inspect, a_note_may_have_eight_byte_alignment_and_unterminated_fields_are_refused) {
+  std::string file = folder::read(folder::built("good"));
+  const std::size_t at = file.find("compiler=");
+  const std::size_t end = file.find('\0', at);
+  file[end] = 'x';  // the padding behind the description, or its last byte
+  const auto found = inspect(bytes_of(file));
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(found.error().code, code::inspect_note) << found.error().reason;
+}
+
+TEST(inspect, an_empty_file_on_disk) {
+  const folder f;
+  const auto file = open_trusted(f.write("empty.so", ""));
+  ASSERT_TRUE(file.has_value());
+  const auto found = inspect_file(*file, {});
+  ASSERT_FALSE(found.has_value());
+  expect_mentions(found.error(), {"BN-I-FORMAT", "empty.so is empty"});
+}
+
+TEST(check_abi, accepts_what_this_core_speaks) {
+  identity note;
+  note.name = "x";
+  note.abi_major = BITNET_ABI_MAJOR;
+  note.abi_max = 99;
+  EXPECT_TRUE(check_abi(note).has_value()) << "newer, but speaks our minor too";
+  note.abi_min = BITNET_ABI_MINOR + 1;
+  EXPECT_EQ(check_abi(note).error().code, code::abi_minor);
+  note.abi_major = BITNET_ABI_MAJOR + 1;
+  EXPECT_EQ(check_abi(note).error().code, code::abi_major);
+}
+
+TEST(dependencies, looks_where_the_linker_looks) {
+  const folder f;
+  f.write("lib/libprivate.so", "x");
+  inspection plugin;
+  plugin.needed = {"libc.so.6", "libprivate.so", "libnowhere.so.9", "/nowhere/libx.so",
+                   (f.path() / "lib/libprivate.so").string()};
+  EXPECT_EQ(missing_libraries(plugin, f.path()),
+            (std::vector<std::string>{"libprivate.so", "libnowhere.so.9", "/nowhere/libx.so"}));
+  for (const char* origin : {"$ORIGIN/lib", "${ORIGIN}/lib"}) {
+    plugin.run_path = {origin};
+    EXPECT_EQ(missing_libraries(plugin, f.path()),
+              (std::vector<std::string>{"libnowhere.so.9", "/nowhere/libx.so"}));
+  }
+}
+
+TEST(dependencies, reads_linker_configurations) {
+  const folder f;
+  f.write("ld.so.conf",
+          "# comment\n/one  # and a comment\ninclude ld.so.conf.d/*.conf\n\n  /two\t\n"
+          "relative\ninclude\ninclude nothing/*.conf\n");
+  f.write("ld.so.conf.d/a.conf", "/three\r\n");
+  f.write("ld.so.conf.d/b.conf", "/four\ninclude ../ld.so.conf.d/b.conf\n");  // itself
+  const auto found = linker_directories(f.path() / "ld.so.conf");
+  EXPECT_EQ(found.front(), "/one");
+  EXPECT_EQ(found.back(), "/two");
+  EXPECT_EQ(std::ranges::count(found, "/three"), 1);
+  EXPECT_GE(std::ranges::count(found, "/four"), 1);
+  EXPECT_LT(found.size(), 10U) << "an endless include ends";
+  EXPECT_TRUE(linker_directories(f.path() / "absent").empty());
+}
+
+}  // namespace
+}  // namespace bitnet::plugin

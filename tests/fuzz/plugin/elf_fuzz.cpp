@@ -1,0 +1,19 @@
+// Any bytes as a plugin file: identity and exports, or a complaint, without reading beside them.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <span>
+
+#include "plugin/inspect.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  // A copy of exactly this size, so that the sanitizer sees a read beyond it.
+  const std::unique_ptr<std::byte[]> copy(new std::byte[size]);
+  if (size != 0) std::memcpy(copy.get(), data, size);
+  const auto found = bitnet::plugin::inspect({copy.get(), size});
+  if (found && (found->note.name.empty() || found->exports.empty())) abort();
+  if (!found && found.error().reason.empty()) abort();
+  return 0;
+}
