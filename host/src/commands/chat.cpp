@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view help_text =
     "/clear          forget the conversation\n"
     "/system [TEXT]  show or replace the system prompt\n"
-    "/set [NAME N]   show or change a setting: temp, top-k, top-p, min-p, seed, predict,\n"
+    "/set [NAME N]   show or change a setting: temp, top-k, top-p, min-p, seed, n-predict,\n"
     "                repeat-penalty, repeat-last-n, presence-penalty, frequency-penalty\n"
     "/stats          timings of the last answer and the kernels that ran\n"
     "/save FILE      write the conversation as JSON\n"
@@ -35,7 +35,7 @@ constexpr std::string_view changeable[] = {"temp",
                                            "top-p",
                                            "min-p",
                                            "seed",
-                                           "predict",
+                                           "n-predict",
                                            "repeat-penalty",
                                            "repeat-last-n",
                                            "presence-penalty",

@@ -103,7 +103,7 @@ result<generation_plan> generation_plan::from(const settings& set) {
     plan.stop_ids_.insert(plan.stop_ids_.end(), ids->begin(), ids->end());
   }
   for (const std::string& stop : plan.stops_) plan.stop_views_.push_back(borrowed(stop));
-  plan.max_tokens_ = static_cast<int32_t>(set.integer("predict"));
+  plan.max_tokens_ = static_cast<int32_t>(set.integer("n-predict"));
   return plan;
 }
 

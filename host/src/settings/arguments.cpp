@@ -121,11 +121,13 @@ result<arguments> parse_arguments(const command& about, const std::vector<std::s
   }
   known.add_options()("", po::value<std::vector<std::string>>());
   try {
-    const auto parsed = po::command_line_parser(words)
-                            .options(known)
-                            .style(po::command_line_style::allow_long)  // and so no guessing
-                            .extra_style_parser(style(about))
-                            .run();
+    const auto parsed =
+        po::command_line_parser(words)
+            .options(known)
+            // Without allow_guessing: a prefix of a name is a typing error.
+            .style(po::command_line_style::allow_long | po::command_line_style::long_allow_next)
+            .extra_style_parser(style(about))
+            .run();
     arguments out;
     for (const po::option& one : parsed.options) {
       const std::string text = one.value.empty() ? "" : one.value.front();

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bitnet::host {
 
@@ -42,11 +43,12 @@ struct option {
 };
 
 [[nodiscard]] std::span<const option> all_options();
-// By name or alias, with or without its dashes as the user wrote it: "--ctx-size", "-c".
+// As the user wrote it: "--ctx-size", "-c".
 [[nodiscard]] const option* find_flag(std::string_view flag);
+// By its long name or another long name of it, as in a config file.
 [[nodiscard]] const option* find_option(std::string_view name);
-// "ctx-size" -> "BITNET_CTX_SIZE"
-[[nodiscard]] std::string variable_of(const option& row);
+// One per long name, the option's own first: BITNET_N_PREDICT, BITNET_PREDICT.
+[[nodiscard]] std::vector<std::string> variables_of(const option& row);
 
 struct command {
   std::string_view name;

@@ -114,8 +114,8 @@ constexpr auto rows = std::to_array<option>({
      .group = "Text",
      .commands = to::detokenize},
 
-    {.name = "predict",
-     .aliases = "-n --n-predict",
+    {.name = "n-predict",
+     .aliases = "-n --predict",
      .type = kind::integer,
      .initial = "-1",
      .metavar = "N",
@@ -454,6 +454,21 @@ void each_word(std::string_view words, F f) {
   }
 }
 
+bool has_alias(const option& row, std::string_view flag) {
+  bool found = false;
+  each_word(row.aliases, [&](std::string_view alias) { found = found || alias == flag; });
+  return found;
+}
+
+// "ctx-size" -> "BITNET_CTX_SIZE"
+std::string variable_of(std::string_view flag) {
+  std::string name = "BITNET_";
+  for (const char c : flag) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
 }  // namespace
 
 std::span<const option> all_options() {
@@ -462,27 +477,28 @@ std::span<const option> all_options() {
 
 const option* find_option(std::string_view name) {
   const auto* found = std::ranges::find(rows, name, &option::name);
-  return found == rows.end() ? nullptr : found;
-}
-
-const option* find_flag(std::string_view flag) {
-  if (flag.starts_with("--")) {
-    if (const option* row = find_option(flag.substr(2))) return row;
-  }
+  if (found != rows.end()) return found;
+  const std::string flag = "--" + std::string(name);
   for (const option& row : rows) {
-    bool match = false;
-    each_word(row.aliases, [&](std::string_view alias) { match = match || alias == flag; });
-    if (match) return &row;
+    if (has_alias(row, flag)) return &row;
   }
   return nullptr;
 }
 
-std::string variable_of(const option& row) {
-  std::string name = "BITNET_";
-  for (const char c : row.name) {
-    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+const option* find_flag(std::string_view flag) {
+  if (flag.starts_with("--")) return find_option(flag.substr(2));
+  for (const option& row : rows) {
+    if (has_alias(row, flag)) return &row;
   }
-  return name;
+  return nullptr;
+}
+
+std::vector<std::string> variables_of(const option& row) {
+  std::vector<std::string> names = {variable_of(row.name)};
+  each_word(row.aliases, [&](std::string_view alias) {
+    if (alias.starts_with("--")) names.push_back(variable_of(alias.substr(2)));
+  });
+  return names;
 }
 
 std::span<const command> all_commands() {

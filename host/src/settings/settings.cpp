@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstring>
+#include <optional>
 #include <stdexcept>
 
 #include "settings/config_file.hpp"
@@ -107,13 +107,19 @@ result<void> settings::add_environment(const environment& variables,
   std::string ours;
   for (const option& row : all_options()) {
     if (row.command_line_only || !settings_.contains(row.name)) continue;
-    std::string name = variable_of(row);
-    auto text = variables.get(name);
+    const std::vector<std::string> names = variables_of(row);
+    std::optional<std::string> text;
+    std::string name;
+    for (const std::string& one : names) {
+      if (text) break;
+      name = one;
+      text = variables.get(name);
+    }
     if (!text && !row.llama_variable.empty()) {
       text = variables.get(row.llama_variable);
       if (text) {
         theirs += fmt::format("{}{}", theirs.empty() ? "" : ", ", row.llama_variable);
-        ours += fmt::format("{}{}", ours.empty() ? "" : ", ", name);
+        ours += fmt::format("{}{}", ours.empty() ? "" : ", ", names.front());
         name = row.llama_variable;
       }
     }
@@ -123,7 +129,9 @@ result<void> settings::add_environment(const environment& variables,
       return fail(exit_code::usage, fmt::format("{} {}", name, content.error().message));
     put(row, std::move(*content), level::environment, name);
   }
-  if (!theirs.empty()) notes.push_back(fmt::format("used {}; the name here is {}", theirs, ours));
+  if (!theirs.empty()) {
+    notes.push_back(fmt::format("used {}; here the name is {}", theirs, ours));
+  }
   return {};
 }
 
