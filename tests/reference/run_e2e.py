@@ -30,7 +30,7 @@ try:
     import steadiness
     import vocabulary
 except ImportError as error:
-    print(f"skipped: {error}; install what tests/reference/requirements.txt lists")
+    print(f"skip: {error}; scripts/setup installs tests/reference/requirements.txt into build/venv")
     sys.exit(77)
 
 HERE = pathlib.Path(__file__).resolve().parent
