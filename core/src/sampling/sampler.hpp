@@ -1,10 +1,14 @@
 #pragma once
 // From a row of logits to the next token.
 //
-// Order   logit bias, penalties, top-k, top-p, min-p, temperature, draw.
-// Same    seed, same text on every platform: the generator is written out here, the distribution is
-//         summed in double in one fixed order.
-// Errors  BITNET_INVALID_ARGUMENT for parameters out of range; BITNET_INTERNAL for a NaN logit.
+// Order   logit bias, penalties, top-k, top-p, min-p, temperature, draw. Temperature 0 takes the
+//         highest logit after the penalties, ties to the lowest id, and draws nothing.
+// Same    seed and logits, same token on every platform: the generator and the exponential function
+//         are written out here in exact IEEE operations, and sums are formed in one fixed order.
+// Cost    one pass over the logits and a sort of what is left; with top-k, min-p and top-p all off
+//         that is the whole vocabulary.
+// Errors  BITNET_INVALID_ARGUMENT for parameters out of range or when nothing is left to choose;
+//         BITNET_INTERNAL for a NaN or infinite logit, naming its position.
 // Threads one at a time.
 
 #include <cstdint>
@@ -28,7 +32,7 @@ struct parameters {
   float presence_penalty = 0.0F;
   float frequency_penalty = 0.0F;
   int32_t repeat_last_n = 64;
-  std::vector<std::pair<int32_t, float>> logit_bias;
+  std::vector<std::pair<int32_t, float>> logit_bias;  // token, added to its logit; -inf = never
 };
 
 class sampler {
@@ -38,10 +42,12 @@ class sampler {
   sampler& operator=(sampler&&) noexcept;
   ~sampler();
 
-  // logits: (n_vocab).
+  // logits: (n_vocab). -infinity = never.
   result<int32_t> sample(std::span<const float> logits);
   // Tells the penalties about a token of the sequence, prompt or generated.
   void accept(int32_t token);
+  // Back to the seed and to an empty sequence.
+  void reset();
 
  private:
   struct contents;

@@ -1,0 +1,219 @@
+#include "sampling/sampler.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "sampling/exponential.hpp"
+#include "sampling/history.hpp"
+#include "sampling/random.hpp"
+
+namespace bitnet::sampling {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+struct candidate {
+  float logit;
+  int32_t id;
+  double weight = 0;  // its probability up to a common factor
+};
+
+bool better(const candidate& a, const candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+std::unexpected<failure> out_of_range(const char* name, double value, const char* expected) {
+  return fail(BITNET_INVALID_ARGUMENT, std::string("sampling parameter ") + name + " is " +
+                                           std::to_string(value) + "; expected " + expected);
+}
+
+result<void> check(const parameters& p, uint32_t n_vocab) {
+  if (n_vocab == 0 || n_vocab > static_cast<uint32_t>(std::numeric_limits<int32_t>::max())) {
+    return fail(BITNET_INVALID_ARGUMENT,
+                "a sampler needs a vocabulary; it was given one of " + std::to_string(n_vocab));
+  }
+  if (!std::isfinite(p.temperature)) {
+    return out_of_range("temperature", p.temperature, "a number; 0 = always the most likely token");
+  }
+  if (p.top_k < 0) return out_of_range("top_k", p.top_k, "0 (off) or more");
+  if (!(p.top_p >= 0 && p.top_p <= 1)) return out_of_range("top_p", p.top_p, "0 to 1 (off)");
+  if (!(p.min_p >= 0 && p.min_p <= 1)) return out_of_range("min_p", p.min_p, "0 (off) to 1");
+  if (!(p.repeat_penalty > 0 && std::isfinite(p.repeat_penalty))) {
+    return out_of_range("repeat_penalty", p.repeat_penalty, "more than 0; 1 = off");
+  }
+  if (!std::isfinite(p.presence_penalty)) {
+    return out_of_range("presence_penalty", p.presence_penalty, "a number; 0 = off");
+  }
+  if (!std::isfinite(p.frequency_penalty)) {
+    return out_of_range("frequency_penalty", p.frequency_penalty, "a number; 0 = off");
+  }
+  if (p.repeat_last_n < -1) {
+    return out_of_range("repeat_last_n", p.repeat_last_n, "-1 (all tokens), 0 (off) or more");
+  }
+  for (const auto& [token, bias] : p.logit_bias) {
+    if (token < 0 || static_cast<uint32_t>(token) >= n_vocab) {
+      return fail(BITNET_INVALID_ARGUMENT, "logit_bias names the token " + std::to_string(token) +
+                                               "; the vocabulary has " + std::to_string(n_vocab));
+    }
+    if (std::isnan(bias) || bias == infinity) {
+      return out_of_range(("logit_bias of token " + std::to_string(token)).c_str(), bias,
+                          "a number, or -inf = never");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+struct sampler::contents {
+  parameters p;
+  uint32_t n_vocab;
+  random_numbers random;
+  history past;
+  std::vector<float> logits;  // (n_vocab), after bias and penalties
+  std::vector<candidate> candidates;
+
+  contents(const parameters& parameters, uint32_t n)
+      : p(parameters), n_vocab(n), random(parameters.seed), past(parameters.repeat_last_n) {}
+
+  result<void> take(std::span<const float> from) {
+    if (from.size() != n_vocab) {
+      return fail(BITNET_INTERNAL, "expected " + std::to_string(n_vocab) + " logits, got " +
+                                       std::to_string(from.size()));
+    }
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (from[i] < infinity) continue;
+      return fail(BITNET_INTERNAL, "the model's logit of token " + std::to_string(i) + " is " +
+                                       (from[i] == infinity ? "infinite" : "NaN") +
+                                       "; its weights or the backend are at fault");
+    }
+    logits.assign(from.begin(), from.end());
+    return {};
+  }
+
+  void add_bias() {
+    for (const auto& [token, bias] : p.logit_bias) logits[static_cast<size_t>(token)] += bias;
+  }
+
+  // Each distinct token once: repeat makes it less likely whatever its sign; frequency counts.
+  void penalize() {
+    if (p.repeat_penalty == 1 && p.presence_penalty == 0 && p.frequency_penalty == 0) return;
+    for (const auto& [token, count] : past.counts()) {
+      float& logit = logits[static_cast<size_t>(token)];
+      logit = logit <= 0 ? logit * p.repeat_penalty : logit / p.repeat_penalty;
+      logit -= static_cast<float>(count) * p.frequency_penalty + p.presence_penalty;
+    }
+  }
+
+  [[nodiscard]] result<int32_t> highest() const {
+    size_t best = 0;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      // Finite logits can leave the range of float only through bias and penalties.
+      if (!(logits[i] < infinity)) {
+        return fail(BITNET_INVALID_ARGUMENT, "the logit of token " + std::to_string(i) +
+                                                 " became infinite; use smaller biases and "
+                                                 "penalties");
+      }
+      if (logits[i] > logits[best]) best = i;
+    }
+    if (logits[best] == -infinity) {
+      return fail(BITNET_INVALID_ARGUMENT,
+                  "no token is left to choose from: every one is forbidden; use fewer biases");
+    }
+    return static_cast<int32_t>(best);
+  }
+
+  // The `top_k` best, in no order, by a heap whose front is the worst of them.
+  void keep_top_k() {
+    candidates.clear();
+    const size_t k = p.top_k == 0 ? n_vocab : std::min<size_t>(p.top_k, n_vocab);
+    for (uint32_t i = 0; i < n_vocab; ++i) {
+      const candidate c{logits[i], static_cast<int32_t>(i)};
+      if (candidates.size() < k) {
+        candidates.push_back(c);
+        if (candidates.size() == k && k < n_vocab) std::ranges::make_heap(candidates, better);
+      } else if (better(c, candidates.front())) {
+        std::ranges::pop_heap(candidates, better);
+        candidates.back() = c;
+        std::ranges::push_heap(candidates, better);
+      }
+    }
+  }
+
+  // Each of top-p and min-p keeps a beginning of the candidates in order of their logits, so the
+  // shorter beginning is what both leave. min-p, which needs no order, goes first: little is left
+  // to be sorted. What top-p takes its share of are the candidates of top-k.
+  void keep_likely(float highest_logit) {
+    // With top-k the sum must not depend on how the heap arranged them.
+    if (p.top_k != 0) std::ranges::sort(candidates, better);
+    double whole = 0;
+    for (candidate& c : candidates) {
+      c.weight = exponential(double{c.logit} - highest_logit);
+      whole += c.weight;
+    }
+    std::erase_if(candidates,
+                  [&](const candidate& c) { return c.weight < p.min_p || c.weight == 0; });
+    if (p.top_k == 0) std::ranges::sort(candidates, better);
+    if (p.top_p == 1) return;
+    double sum = 0;
+    size_t n = 0;
+    while (n < candidates.size()) {
+      sum += candidates[n++].weight;
+      if (sum >= whole * p.top_p) break;
+    }
+    candidates.resize(n);
+  }
+
+  int32_t draw(float highest_logit) {
+    double whole = 0;
+    for (candidate& c : candidates) {
+      c.weight = exponential((double{c.logit} - highest_logit) / p.temperature);
+      whole += c.weight;
+    }
+    const double point = random.next_unit() * whole;
+    double sum = 0;
+    for (const candidate& c : candidates) {
+      sum += c.weight;
+      if (point < sum) return c.id;
+    }
+    return candidates.front().id;  // the product was rounded up to the whole
+  }
+};
+
+sampler::sampler(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
+sampler::sampler(sampler&&) noexcept = default;
+sampler& sampler::operator=(sampler&&) noexcept = default;
+sampler::~sampler() = default;
+
+result<sampler> sampler::make(const parameters& p, uint32_t n_vocab) {
+  if (auto checked = check(p, n_vocab); !checked) {
+    return std::unexpected(std::move(checked.error()));
+  }
+  return sampler(std::make_unique<contents>(p, n_vocab));
+}
+
+result<int32_t> sampler::sample(std::span<const float> logits) {
+  contents& c = *contents_;
+  if (auto taken = c.take(logits); !taken) return std::unexpected(std::move(taken.error()));
+  c.add_bias();
+  c.penalize();
+  const auto best = c.highest();
+  if (!best || c.p.temperature <= 0) return best;
+  const float highest_logit = c.logits[static_cast<size_t>(*best)];
+  c.keep_top_k();
+  c.keep_likely(highest_logit);
+  return c.draw(highest_logit);
+}
+
+void sampler::accept(int32_t token) {
+  if (token >= 0 && static_cast<uint32_t>(token) < contents_->n_vocab) contents_->past.add(token);
+}
+
+void sampler::reset() {
+  contents_->random = random_numbers(contents_->p.seed);
+  contents_->past.clear();
+}
+
+}  // namespace bitnet::sampling
