@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "bitnet/abi/tensor.h"
@@ -32,7 +33,9 @@ result<void> check_flavour(const source& from, uint64_t n) {
     return fail(BITNET_UNSUPPORTED,
                 "I2_S of the flavour Split32 (scales in another tensor)" + advice);
   if (fits((from.k + 255) / 256 * 64 * from.m))
-    return fail(BITNET_UNSUPPORTED, "I2_S of the flavour QK256 (no scale)" + advice);
+    return fail(
+        BITNET_UNSUPPORTED,
+        "I2_S of the flavour QK256 (no scale), or cut off where the scale belongs" + advice);
   if (have < own)
     return fail(BITNET_BAD_DATA,
                 say("I2_S of ", n, " elements needs ", own, " bytes, the file has ", have,
@@ -42,33 +45,22 @@ result<void> check_flavour(const source& from, uint64_t n) {
                   ", as no known writer does", advice));
 }
 
-struct place {
-  uint64_t byte;
-  uint32_t shift;
-};
-
-place find(const source& from, uint64_t row, uint64_t column) {
-  if (from.i2s_layout == BITNET_I2S_LAYOUT_C)
-    return {row / 4 * from.k + column, static_cast<uint32_t>(6 - 2 * (row % 4))};
-  const uint64_t planes = from.i2s_layout == BITNET_I2S_LAYOUT_B ? 16 : 32;
-  const uint64_t i = row * from.k + column;
-  return {i / (4 * planes) * planes + i % planes,
-          static_cast<uint32_t>(6 - 2 * (i % (4 * planes) / planes))};
+uint8_t code_at(std::byte packed, uint64_t shift) {
+  const auto code = static_cast<uint8_t>(std::to_integer<uint32_t>(packed) >> shift & 3U);
+  return code == 3 ? 1 : code;  // no writer makes it; zero does least harm
 }
 
-bool has_code_3(std::span<const std::byte> packed) {
-  constexpr uint64_t low_bits = 0x5555555555555555;
-  uint64_t found = 0;
-  size_t i = 0;
-  for (; i + 8 <= packed.size(); i += 8) {
-    const auto word = gguf::load<uint64_t>(packed.subspan(i));
-    found |= word & word >> 1 & low_bits;
+// Layouts A and B: four planes of `Plane` elements share as many bytes, over the flat tensor.
+template <uint64_t Plane>
+void planes(const std::byte* packed, uint64_t i, std::span<uint8_t> out) {
+  for (uint64_t done = 0; done < out.size();) {
+    const uint64_t run = std::min(Plane - i % Plane, out.size() - done);
+    const std::byte* from = packed + i / (4 * Plane) * Plane + i % Plane;
+    const uint64_t shift = 6 - 2 * (i / Plane % 4);
+    for (uint64_t j = 0; j < run; ++j) out[done + j] = code_at(from[j], shift);
+    done += run;
+    i += run;
   }
-  for (; i < packed.size(); ++i) {
-    const auto byte = std::to_integer<uint64_t>(packed[i]);
-    found |= byte & byte >> 1 & low_bits;
-  }
-  return found != 0;
 }
 
 }  // namespace
@@ -99,12 +91,14 @@ result<reading> understand_i2s(const source& from) {
 }
 
 void i2s_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
-  for (size_t j = 0; j < out.size(); ++j) {
-    const place at = find(from, row, column + j);
-    const auto code =
-        static_cast<uint8_t>(std::to_integer<uint32_t>(from.bytes[at.byte]) >> at.shift & 3U);
-    out[j] = code == 3 ? 1 : code;  // no writer makes it; zero does least harm
-  }
+  const std::byte* packed = from.bytes.data();
+  if (from.i2s_layout == BITNET_I2S_LAYOUT_C)  // four rows share the bytes of one
+    for (uint64_t j = 0; j < out.size(); ++j)
+      out[j] = code_at(packed[row / 4 * from.k + column + j], 6 - 2 * (row % 4));
+  else if (from.i2s_layout == BITNET_I2S_LAYOUT_B)
+    planes<16>(packed, row * from.k + column, out);
+  else
+    planes<32>(packed, row * from.k + column, out);
 }
 
 }  // namespace bitnet::formats

@@ -72,6 +72,21 @@ void pack(const codes& from, std::span<std::byte> to) {
 
 }  // namespace
 
+bool has_code_3(std::span<const std::byte> packed) {
+  constexpr uint64_t low_bits = 0x5555555555555555;
+  uint64_t found = 0;
+  size_t i = 0;
+  for (; i + 8 <= packed.size(); i += 8) {
+    const auto word = gguf::load<uint64_t>(packed.subspan(i));
+    found |= word & word >> 1 & low_bits;
+  }
+  for (; i < packed.size(); ++i) {
+    const auto byte = std::to_integer<uint64_t>(packed[i]);
+    found |= byte & byte >> 1 & low_bits;
+  }
+  return found != 0;
+}
+
 uint64_t canonical_bytes(uint64_t k, uint64_t m) {
   return (k + group - 1) / group * (group / 4) * m;
 }

@@ -17,10 +17,13 @@ using codes = std::array<uint8_t, group>;
 result<reading> understand_i2s(const source& from);
 void i2s_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out);
 
-// tq.cpp: TQ1_0 and TQ2_0, blocks of 256 with an f16 scale at the end. `column` % 128 == 0.
+// tq.cpp: TQ1_0 and TQ2_0, blocks of 256 with an f16 scale at the end. `column` % 128 == 0 and
+// `out` holds 128.
 result<reading> understand_tq(const source& from);
 void tq_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out);
 
+// Whether one of the 2-bit fields is 3, which is no ternary value.
+bool has_code_3(std::span<const std::byte> packed);
 // Bytes of the canonical form of K x M elements.
 uint64_t canonical_bytes(uint64_t k, uint64_t m);
 

@@ -26,32 +26,32 @@ float scale_of(std::span<const std::byte> b) {
   return from_f16(gguf::load<uint16_t>(b.last(2)));
 }
 
-uint32_t byte_at(std::span<const std::byte> b, uint64_t i) {
-  return std::to_integer<uint32_t>(b[i]);
+// One digit, the most significant being 0, of each of `packed`, which hold base-3 digits as
+// fractions of 256. Returns where the next elements go.
+uint8_t* digits(std::span<const std::byte> packed, uint32_t index, uint8_t* to) {
+  constexpr std::array<uint8_t, 5> power = {1, 3, 9, 27, 81};
+  for (const std::byte b : packed)
+    *to++ = static_cast<uint8_t>(
+        static_cast<uint8_t>(std::to_integer<uint8_t>(b) * power[index]) * 3 >> 8);
+  return to;
 }
 
-// Digit `index`, the most significant first, of a byte that holds base-3 digits as a fraction of
-// 256.
-uint8_t digit(uint32_t byte, uint32_t index) {
-  constexpr std::array<uint32_t, 5> power = {1, 3, 9, 27, 81};
-  return static_cast<uint8_t>((byte * power[index] & 0xffU) * 3 >> 8);
+// Half a block: elements 0 to 127, or the other 128.
+void tq1_codes(std::span<const std::byte> b, bool second, uint8_t* to) {
+  const auto wide = b.first(32);
+  if (!second) {
+    for (uint32_t index = 0; index < 4; ++index) to = digits(wide, index, to);
+    return;
+  }
+  to = digits(wide, 4, to);
+  for (uint32_t index = 0; index < 5; ++index) to = digits(b.subspan(32, 16), index, to);
+  for (uint32_t index = 0; index < 4; ++index) to = digits(b.subspan(48, 4), index, to);
 }
 
-uint8_t tq1_code(std::span<const std::byte> b, uint32_t e) {
-  if (e < 160) return digit(byte_at(b, e % 32), e / 32);
-  if (e < 240) return digit(byte_at(b, 32 + (e - 160) % 16), (e - 160) / 16);
-  return digit(byte_at(b, 48 + (e - 240) % 4), (e - 240) / 4);
-}
-
-uint8_t tq2_code(std::span<const std::byte> b, uint32_t e) {
-  return static_cast<uint8_t>(byte_at(b, e / 128 * 32 + e % 32) >> 2 * (e % 128 / 32) & 3U);
-}
-
-bool has_code_3(std::span<const std::byte> b) {
-  return std::ranges::any_of(b.first(64), [](std::byte x) {
-    const auto bits = std::to_integer<uint32_t>(x);
-    return (bits & bits >> 1 & 0x55U) != 0;
-  });
+void tq2_codes(std::span<const std::byte> b, bool second, uint8_t* to) {
+  for (uint32_t plane = 0; plane < 4; ++plane)
+    for (const std::byte x : b.subspan(second ? 32 : 0, 32))
+      *to++ = static_cast<uint8_t>(std::to_integer<uint32_t>(x) >> 2 * plane & 3U);
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ result<reading> understand_tq(const source& from) {
     if (!std::isfinite(d))
       return fail(BITNET_BAD_DATA, gguf::say("the scale of block ", i,
                                              " is not a finite number; the file is damaged"));
-    if (from.type == gguf::type::tq2_0 && d != 0 && has_code_3(b))
+    if (from.type == gguf::type::tq2_0 && d != 0 && has_code_3(b.first(64)))
       return fail(BITNET_BAD_DATA, gguf::say("TQ2_0 block ", i,
                                              " holds the code 3, which stands for no "
                                              "ternary value; the file is damaged"));
@@ -88,13 +88,13 @@ result<reading> understand_tq(const source& from) {
 
 void tq_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
   const auto b = block_at(from, (row * from.k + column) / block);
-  if (scale_of(b) == 0) {
+  const bool second = column % block != 0;
+  if (scale_of(b) == 0)
     std::ranges::fill(out, uint8_t{1});
-    return;
-  }
-  const auto first = static_cast<uint32_t>(column % block);
-  for (uint32_t j = 0; j < out.size(); ++j)
-    out[j] = from.type == gguf::type::tq1_0 ? tq1_code(b, first + j) : tq2_code(b, first + j);
+  else if (from.type == gguf::type::tq1_0)
+    tq1_codes(b, second, out.data());
+  else
+    tq2_codes(b, second, out.data());
 }
 
 }  // namespace bitnet::formats

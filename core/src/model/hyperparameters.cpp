@@ -52,6 +52,11 @@ class keys {
     return metadata_.find(name(key)) != nullptr;
   }
 
+  [[nodiscard]] bool is_zero(std::string_view key) const {
+    const gguf::value* v = metadata_.find(name(key));
+    return v != nullptr && gguf::to_real(*v) == 0.0;
+  }
+
   uint32_t count(std::string_view key, const range& within) {
     if (!has(key))
       return stop(say("metadata key ", quote(name(key)),
@@ -172,9 +177,13 @@ float rope_scale(keys& in) {
                 "; this program supports 'none' and 'linear'"),
             BITNET_UNSUPPORTED);
   if (kind == "none") return 1;
-  // The second is an older name of the first; llama.cpp writes 0 for "no scaling".
-  for (const std::string_view key : {"rope.scaling.factor", "rope.scale_linear"})
-    if (in.has(key)) return 1 / in.positive(key).value_or(1);
+  // The second is an older name of the first; some writers put 0 for "no scaling".
+  for (const std::string_view key : {"rope.scaling.factor", "rope.scale_linear"}) {
+    if (!in.has(key) || in.is_zero(key)) continue;
+    const float scale = 1 / in.positive(key).value_or(1);
+    if (std::isfinite(scale)) return scale;
+    in.stop(say("metadata key ", quote(in.name(key)), " is so small that its inverse overflows"));
+  }
   return 1;
 }
 

@@ -1,0 +1,135 @@
+// Models on disk: loading, and the report of inspect.
+#include "model/model.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "small_model.hpp"
+
+namespace bitnet::model {
+namespace {
+
+using tests::bytes;
+using tests::gguf_builder;
+using tests::small_model;
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class model_file : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = fs::temp_directory_path() / "bitnet-model-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path write(const std::string& name, const gguf_builder& b) const {
+    const bytes content = b.build();
+    std::ofstream out(folder_ / name, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(content.data()),
+              static_cast<std::streamsize>(content.size()));
+    return folder_ / name;
+  }
+  static json report(const fs::path& path) {
+    const auto text = inspect(path, {});
+    EXPECT_TRUE(text) << text.error().message;
+    return text ? json::parse(*text) : json();
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(model_file, loads_with_its_tokenizer) {
+  for (const char* vocabulary : {"gpt2", "llama"}) {
+    auto m = model::load(write("m.gguf", small_model("bitnet-b1.58", vocabulary)), {});
+    ASSERT_TRUE(m) << m.error().message;
+    EXPECT_EQ(m->tokens().kind(), vocabulary);
+    EXPECT_EQ(m->tokens().size(), 300U);
+    EXPECT_EQ(m->layers().size(), 2U);
+    EXPECT_EQ(m->shape().name, "small");
+    EXPECT_EQ(m->output(), m->token_embedding());
+    const model moved = std::move(*m);
+    EXPECT_EQ(moved.weights()[moved.output_norm()].name, "output_norm.weight");
+    EXPECT_EQ(moved.weights()[0].alias.size(), moved.weights()[0].data_bytes)
+        << "mapped, not copied";
+  }
+}
+
+TEST_F(model_file, failures_name_the_file) {
+  const auto none = model::load(folder_ / "none.gguf", {});
+  EXPECT_EQ(none.error().status, BITNET_NOT_FOUND);
+  EXPECT_NE(none.error().message.find("none.gguf'"), std::string::npos);
+  const auto wrong =
+      model::load(write("x.gguf", small_model("bitnet").u32("bitnet.block_count", 3)), {});
+  EXPECT_EQ(wrong.error().status, BITNET_BAD_DATA);
+  EXPECT_NE(wrong.error().message.find("x.gguf'"), std::string::npos) << wrong.error().message;
+}
+
+TEST_F(model_file, a_file_cut_after_loading_is_noticed_before_it_is_read) {
+  const fs::path path = write("m.gguf", small_model("bitnet"));
+  const auto m = model::load(path, {});
+  ASSERT_TRUE(m) << m.error().message;
+  fs::resize_file(path, 100);
+  const auto ok =
+      m->stream_weight(0, [](uint64_t, std::span<const std::byte>) -> result<void> { return {}; });
+  ASSERT_FALSE(ok);
+  EXPECT_EQ(ok.error().status, BITNET_BAD_DATA);
+}
+
+TEST_F(model_file, inspect_describes_a_model_that_runs) {
+  const json r = report(write("m.gguf", small_model("bitnet-b1.58")));
+  EXPECT_TRUE(r["problems"].empty()) << r["problems"];
+  EXPECT_EQ(r["architecture"], "bitnet-b1.58");
+  EXPECT_EQ(r["format"]["version"], 3);
+  EXPECT_EQ(r["format"]["alignment"], 32);
+  EXPECT_EQ(r["metadata"]["bitnet-b1.58.attention.layer_norm_rms_epsilon"].dump(), "1e-05");
+  EXPECT_EQ(r["metadata"]["tokenizer.ggml.tokens"]["count"], 300);
+  EXPECT_EQ(r["metadata"]["tokenizer.ggml.tokens"]["first"].size(), 8U);
+  EXPECT_EQ(r["metadata"]["tokenizer.ggml.merges"], json({"w o", "r d"}))
+      << "short arrays are whole";
+  EXPECT_EQ(r["tensors"].size(), 24U);
+  EXPECT_EQ(r["tensors"][0], json({{"name", "token_embd.weight"},
+                                   {"type", "F16"},
+                                   {"shape", {128, 300}},
+                                   {"bytes", 76800},
+                                   {"offset", r["tensors"][0]["offset"]}}));
+  EXPECT_EQ(r["model"]["layers"], 2);
+  EXPECT_EQ(r["model"]["activation"], "relu2");
+  EXPECT_EQ(r["model"]["tied_embedding"], true);
+}
+
+TEST_F(model_file, inspect_says_why_a_file_would_not_run) {
+  gguf_builder b;
+  b.text("general.architecture", "mamba\xff").f32("odd", std::numeric_limits<float>::quiet_NaN());
+  b.number<uint64_t>("wide", 10, UINT64_MAX);
+  b.add("a", {256}, 10, bytes(84)).add("b", {256}, 10, bytes(84)).add("c", {1}, 999, bytes(8));
+  const json r = report(write("m.gguf", b));
+  EXPECT_EQ(r["architecture"], "mamba\xef\xbf\xbd") << "bad UTF-8 is replaced";
+  EXPECT_TRUE(r["metadata"]["odd"].is_null());
+  EXPECT_EQ(r["metadata"]["wide"], UINT64_MAX);
+  EXPECT_EQ(r["tensors"][2]["type"], "unknown (999)");
+  EXPECT_FALSE(r.contains("model"));
+  ASSERT_EQ(r["problems"].size(), 3U) << r["problems"];
+  EXPECT_EQ(r["problems"][0],
+            "2 tensors of type Q2_K (10), which this program does not read; first 'a'");
+  EXPECT_EQ(r["problems"][1],
+            "1 tensor of type unknown (999), which this program does not read; first 'c'");
+}
+
+TEST_F(model_file, inspect_reads_one_part_of_a_split_model) {
+  gguf_builder b;
+  b.u32("split.no", 1).u32("split.count", 2).add("a", {8}, 0, bytes(32));
+  const json r = report(write("m-00002-of-00002.gguf", b));
+  EXPECT_EQ(r["tensors"].size(), 1U);
+  EXPECT_NE(r["problems"][0].get<std::string>().find("open the first"), std::string::npos);
+  EXPECT_EQ(inspect(folder_, {}).error().status, BITNET_BAD_DATA)
+      << "a directory is no GGUF at all";
+}
+
+}  // namespace
+}  // namespace bitnet::model

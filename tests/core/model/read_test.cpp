@@ -1,0 +1,501 @@
+// From files in memory to shapes and weights: the rules of formats.md 12, the refusals of 13.5.
+#include "model/read.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <thread>
+
+#include "bitnet/bitnet.h"
+#include "small_model.hpp"
+
+namespace bitnet::model {
+namespace {
+
+using tests::add_norm;
+using tests::bytes;
+using tests::gguf_builder;
+using tests::small_model;
+
+// A file in memory that starts at a multiple of 32, as a mapped one does.
+class image {
+ public:
+  explicit image(const bytes& content) : room_(content.size() + 32) {
+    auto at = reinterpret_cast<uintptr_t>(room_.data());
+    at = (at + 31) / 32 * 32;
+    start_ = room_.data() + (at - reinterpret_cast<uintptr_t>(room_.data()));
+    std::copy(content.begin(), content.end(), start_);
+    size_ = content.size();
+  }
+  [[nodiscard]] result<loaded> load(const load_options& options = {}) const {
+    auto file = gguf::file::view({start_, size_});
+    if (!file) return std::unexpected(file.error());
+    return read(std::move(*file), options);
+  }
+
+ private:
+  bytes room_;
+  std::byte* start_;
+  size_t size_;
+};
+
+bytes streamed(const loaded& m, uint32_t index) {
+  bytes out;
+  const auto ok =
+      stream(m, index, [&](uint64_t offset, std::span<const std::byte> piece) -> result<void> {
+        EXPECT_EQ(offset, out.size());
+        EXPECT_LE(piece.size(), size_t{4} << 20);
+        out.insert(out.end(), piece.begin(), piece.end());
+        return {};
+      });
+  EXPECT_TRUE(ok) << ok.error().message;
+  return out;
+}
+
+TEST(model_read, follows_the_rules_of_each_architecture) {
+  struct row {
+    const char* arch;
+    const char* vocabulary;
+    activation gate;
+    bool bitnet;
+  };
+  const row rows[] = {
+      {"bitnet", "llama", activation::silu, true},
+      {"bitnet", "gpt2", activation::silu, true},
+      {"bitnet-25", "gpt2", activation::relu2, true},
+      {"bitnet25", "llama", activation::relu2, true},
+      {"bitnet-b1.58", "gpt2", activation::relu2, true},
+      {"bitnet-b1.58", "llama", activation::silu, true},
+      {"bitnet-b158", "gpt2", activation::relu2, true},
+      {"BitNet-b1.58", "gpt2", activation::relu2, true},
+      {"bitnet_b1_58", "gpt2", activation::relu2, true},
+      {"llama", "gpt2", activation::silu, false},
+      {"llama", "llama", activation::silu, false},
+  };
+  for (const row& r : rows) {
+    const image file(small_model(r.arch, r.vocabulary).build());
+    const auto m = file.load();
+    ASSERT_TRUE(m) << r.arch << ": " << m.error().message;
+    EXPECT_EQ(m->shape.gate, r.gate) << r.arch << " " << r.vocabulary;
+    EXPECT_EQ(m->shape.sub_norms, r.bitnet) << r.arch;
+    EXPECT_EQ(m->shape.rope_neox, r.bitnet) << r.arch;
+    EXPECT_EQ(m->layers[1].attn_sub_norm != no_weight, r.bitnet) << r.arch;
+    EXPECT_EQ(m->output, m->token_embedding) << "tied";
+    EXPECT_EQ(m->shape.architecture, r.arch);
+    const auto other = r.gate == activation::silu ? activation::relu2 : activation::silu;
+    EXPECT_EQ(file.load({.gate = other})->shape.gate, other) << "the option wins";
+  }
+}
+
+TEST(model_read, gives_defaults_where_keys_are_absent) {
+  gguf_builder b = small_model("bitnet");
+  const image file(b.build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(m->shape.head_dim, 64U);
+  EXPECT_EQ(m->shape.rope_dims, 64U);
+  EXPECT_EQ(m->shape.rope_base, 10000.0F);
+  EXPECT_EQ(m->shape.rope_scale, 1.0F);
+  EXPECT_EQ(m->shape.n_vocab, 300U);
+  EXPECT_EQ(m->rope_freqs, no_weight);
+
+  b.f32("bitnet.rope.freq_base", 500000).f32("bitnet.rope.scaling.factor", 4);
+  b.text("bitnet.rope.scaling.type", "linear").u32("bitnet.rope.dimension_count", 32);
+  b.number<uint64_t>("bitnet.block_count", 10, 2);                  // any integer width
+  b.numbers<int32_t>("bitnet.attention.head_count_kv", 5, {1, 1});  // one per layer
+  b.number<double>("bitnet.attention.layer_norm_rms_epsilon", 12, 1e-6);
+  const image changed(b.build());
+  const auto other = changed.load();
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_EQ(other->shape.rope_base, 500000.0F);
+  EXPECT_EQ(other->shape.rope_scale, 0.25F);
+  EXPECT_EQ(other->shape.rope_dims, 32U);
+  EXPECT_EQ(other->shape.rms_epsilon, 1e-6F);
+
+  b.text("bitnet.rope.scaling.type", "none");
+  EXPECT_EQ(image(b.build()).load()->shape.rope_scale, 1.0F) << "none: the factor does not count";
+  b.erase("bitnet.rope.scaling.type").f32("bitnet.rope.scaling.factor", 0);
+  EXPECT_EQ(image(b.build()).load()->shape.rope_scale, 1.0F) << "0 is written for no scaling";
+}
+
+TEST(model_read, maps_weights_of_the_file_without_a_copy) {
+  const image file(small_model("bitnet-b1.58").build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  ASSERT_EQ(m->weights.size(), 2U + 2 * 11);
+  for (uint32_t i = 0; i < m->weights.size(); ++i) {
+    const weight& w = m->weights[i];
+    EXPECT_EQ(w.alias.size(), w.data_bytes) << w.name;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(w.alias.data()) % 32, 0U) << w.name;
+    EXPECT_EQ(streamed(*m, i), bytes(w.alias.begin(), w.alias.end())) << w.name;
+  }
+  const weight& down = m->weights[m->layers[1].ffn_down];
+  EXPECT_EQ(down.name, "blk.1.ffn_down.weight");
+  EXPECT_EQ(down.format, BITNET_FORMAT_TERNARY2);
+  EXPECT_EQ(down.ne[0], 256);
+  EXPECT_EQ(down.ne[1], 128);
+  EXPECT_EQ(down.scales, std::vector<float>{0.5F});
+  EXPECT_EQ(down.source_type, 36U);
+  EXPECT_EQ(m->weights[m->layers[0].attn_norm].rank, 1U);
+}
+
+TEST(model_read, converts_what_the_file_has_in_another_form) {
+  gguf_builder b = small_model("bitnet");
+  auto& q = b.named("blk.0.attn_q.weight");
+  q.data[5] = std::byte{0xff};  // code 3
+  auto& norm = b.named("blk.0.attn_norm.weight");
+  norm.type = 1;
+  norm.data.clear();
+  for (int i = 0; i < 128; ++i) tests::put<uint16_t>(norm.data, 0x3c00);  // 1.0
+  const image file(b.build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  const uint32_t at = m->layers[0].attn_q;
+  EXPECT_TRUE(m->weights[at].alias.empty());
+  bytes expected(q.data.begin(), q.data.begin() + 128 * 32);
+  expected[5] = std::byte{0x55};
+  EXPECT_EQ(streamed(*m, at), expected);
+  EXPECT_EQ(m->weights[m->layers[0].attn_norm].format, BITNET_FORMAT_F32);
+  EXPECT_EQ(streamed(*m, m->layers[0].attn_norm), tests::f32_data(128, 1.0F));
+}
+
+TEST(model_read, streams_where_the_file_is_not_aligned) {
+  gguf_builder b = small_model("bitnet");
+  b.u32("general.alignment", 8);
+  b.alignment = 8;
+  add_norm(b, "rope_freqs.weight", 32);
+  for (const char* pad : {"", "12345678", "1234567890123456", "123456789012345678901234"}) {
+    b.text("padding", pad);
+    const image file(b.build());
+    const auto m = file.load();
+    ASSERT_TRUE(m) << m.error().message;
+    for (uint32_t i = 0; i < m->weights.size(); ++i) {
+      const weight& w = m->weights[i];
+      EXPECT_EQ(streamed(*m, i).size(), w.data_bytes) << w.name;
+      if (!w.alias.empty()) {
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(w.alias.data()) % 32, 0U) << w.name;
+      }
+    }
+  }
+}
+
+TEST(model_read, multiplies_scale_tensors_into_the_scales) {
+  gguf_builder b = small_model("bitnet");
+  b.add("blk.1.ffn_up.scale", {1}, 0, tests::f32_data(1, 3.0F));
+  const image file(b.build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(m->weights[m->layers[1].ffn_up].scales, std::vector<float>{1.5F});
+  EXPECT_EQ(m->weights[m->layers[0].ffn_up].scales, std::vector<float>{0.5F});
+}
+
+TEST(model_read, takes_dense_linears_and_an_output_of_its_own) {
+  gguf_builder b = small_model("llama");
+  auto& up = b.named("blk.0.ffn_up.weight");
+  up.type = 8;
+  up.data = bytes(128 / 32 * 34 * 256);
+  b.add("output.weight", {128, 300}, 2, bytes(128 / 32 * 18 * 300));
+  auto& embedding = b.named("token_embd.weight");
+  embedding.type = 36;
+  embedding.data = tests::i2s_data(128, 300, 1);
+  add_norm(b, "rope_freqs.weight", 32);
+  const image file(b.build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(m->weights[m->layers[0].ffn_up].format, BITNET_FORMAT_Q8_0);
+  EXPECT_EQ(m->weights[m->output].format, BITNET_FORMAT_Q4_0);
+  EXPECT_EQ(m->weights[m->token_embedding].format, BITNET_FORMAT_TERNARY2);
+  EXPECT_EQ(m->weights[m->rope_freqs].ne[0], 32);
+}
+
+TEST(model_read, streams_large_weights_in_pieces_from_two_threads) {
+  gguf_builder b = small_model("bitnet");
+  b.u32("bitnet.feed_forward_length", 132000);
+  for (const char* blk : {"blk.0.", "blk.1."}) {
+    const std::string at = blk;
+    for (const char* name : {"ffn_gate.weight", "ffn_up.weight"}) {
+      b.named(at + name).ne = {128, 132000};
+      b.named(at + name).data = tests::i2s_data(128, 132000, 1);
+    }
+    b.named(at + "ffn_down.weight").ne = {132000, 128};
+    b.named(at + "ffn_down.weight").data = tests::i2s_data(132000, 128, 1);
+    b.named(at + "ffn_sub_norm.weight").ne = {132000};
+    b.named(at + "ffn_sub_norm.weight").data = tests::f32_data(132000, 1);
+  }
+  const image file(b.build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  const uint32_t down = m->layers[0].ffn_down;  // 132000 % 128 != 0: converted
+  EXPECT_TRUE(m->weights[down].alias.empty());
+  bytes first, second;
+  std::thread other([&] { first = streamed(*m, down); });
+  second = streamed(*m, down);
+  other.join();
+  EXPECT_EQ(second.size(), (132000U + 127) / 128 * 32 * 128);
+  EXPECT_EQ(first, second);
+
+  int calls = 0;
+  const auto stopped = stream(*m, down, [&](uint64_t, std::span<const std::byte>) -> result<void> {
+    ++calls;
+    return fail(BITNET_CANCELLED, "enough");
+  });
+  EXPECT_EQ(stopped.error().status, BITNET_CANCELLED);
+  EXPECT_EQ(calls, 1) << "the first failure of the sink ends it";
+  EXPECT_EQ(stream(*m, 999, nullptr).error().status, BITNET_INVALID_ARGUMENT);
+}
+
+struct refused {
+  const char* why;
+  std::function<void(gguf_builder&)> change;
+  const char* says;
+  bitnet_status status = BITNET_BAD_DATA;
+};
+
+void set_f32(gguf_builder& b, const char* tensor, size_t at, float x) {
+  std::memcpy(&b.named(tensor).data[at * 4], &x, sizeof x);
+}
+
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinite = std::numeric_limits<float>::infinity();
+
+const refused refusals[] = {
+    {"no architecture", [](auto& b) { b.erase("general.architecture"); },
+     "'general.architecture' is missing"},
+    {"architecture is a number", [](auto& b) { b.u32("general.architecture", 7); },
+     "should be a string"},
+    {"another architecture", [](auto& b) { b.text("general.architecture", "qwen3"); },
+     "architecture 'qwen3'; this program runs bitnet", BITNET_UNSUPPORTED},
+    {"an architecture that a terminal obeys",
+     [](auto& b) { b.text("general.architecture", "\x1b[2J"); }, "'\\x1b[2J'", BITNET_UNSUPPORTED},
+    {"no tokenizer model", [](auto& b) { b.erase("tokenizer.ggml.model"); },
+     "the file has no tokenizer"},
+    {"no tokens", [](auto& b) { b.erase("tokenizer.ggml.tokens"); }, "the file has no tokenizer"},
+    {"tokens are numbers",
+     [](auto& b) { b.template numbers<int32_t>("tokenizer.ggml.tokens", 5, {1}); },
+     "should be an array of strings"},
+    {"tokens are one string", [](auto& b) { b.text("tokenizer.ggml.tokens", "a"); },
+     "array of strings"},
+    {"scores are strings", [](auto& b) { b.texts("tokenizer.ggml.scores", {"1"}); },
+     "array of numbers"},
+    {"token types beyond 32 bits",
+     [](auto& b) {
+       b.template numbers<int64_t>("tokenizer.ggml.token_type", 11, {int64_t{1} << 40});
+     },
+     "array of 32-bit integers"},
+    {"bos is a string", [](auto& b) { b.text("tokenizer.ggml.bos_token_id", "1"); },
+     "should be an integer"},
+    {"no context length", [](auto& b) { b.erase("bitnet.context_length"); },
+     "'bitnet.context_length' is missing"},
+    {"context 0", [](auto& b) { b.u32("bitnet.context_length", 0); }, "is 0; expected 1 to"},
+    {"a huge context", [](auto& b) { b.u32("bitnet.context_length", UINT32_MAX); }, "float32"},
+    {"no embedding length", [](auto& b) { b.erase("bitnet.embedding_length"); }, "is missing"},
+    {"embedding length 0", [](auto& b) { b.u32("bitnet.embedding_length", 0); }, "is 0"},
+    {"embedding length -1",
+     [](auto& b) { b.template number<int32_t>("bitnet.embedding_length", 5, -1); },
+     "is -1; expected 1 to"},
+    {"embedding length 2^32",
+     [](auto& b) { b.template number<uint64_t>("bitnet.embedding_length", 10, uint64_t{1} << 32); },
+     "int32 sum"},
+    {"embedding length is text", [](auto& b) { b.text("bitnet.embedding_length", "128"); },
+     "should be an integer"},
+    {"another embedding length", [](auto& b) { b.u32("bitnet.embedding_length", 256); },
+     "has shape"},
+    {"no layers", [](auto& b) { b.u32("bitnet.block_count", 0); }, "is 0"},
+    {"more layers than tensors", [](auto& b) { b.u32("bitnet.block_count", 60000); },
+     "60000 layers"},
+    {"more layers than anyone has", [](auto& b) { b.u32("bitnet.block_count", UINT32_MAX); },
+     "no model comes near"},
+    {"one layer missing", [](auto& b) { b.drop("blk.1.ffn_up.weight"); },
+     "'blk.1.ffn_up.weight' is missing"},
+    {"feed forward 0", [](auto& b) { b.u32("bitnet.feed_forward_length", 0); }, "is 0"},
+    {"heads 0", [](auto& b) { b.u32("bitnet.attention.head_count", 0); }, "is 0"},
+    {"kv heads 0", [](auto& b) { b.u32("bitnet.attention.head_count_kv", 0); }, "is 0"},
+    {"heads no multiple of kv heads",
+     [](auto& b) {
+       b.u32("bitnet.attention.head_count", 4).u32("bitnet.attention.head_count_kv", 3);
+     },
+     "expected a multiple"},
+    {"more kv heads than heads", [](auto& b) { b.u32("bitnet.attention.head_count_kv", 4); },
+     "expected a multiple"},
+    {"kv heads that differ between layers",
+     [](auto& b) { b.template numbers<int32_t>("bitnet.attention.head_count_kv", 5, {1, 2}); },
+     "differs between layers", BITNET_UNSUPPORTED},
+    {"an empty array of kv heads",
+     [](auto& b) { b.template numbers<int32_t>("bitnet.attention.head_count_kv", 5, {}); },
+     "should be an integer"},
+    {"an embedding that does not divide",
+     [](auto& b) {
+       b.u32("bitnet.attention.head_count", 3).u32("bitnet.attention.head_count_kv", 3);
+     },
+     "does not divide into 3 heads"},
+    {"an odd head size", [](auto& b) { b.u32("bitnet.attention.key_length", 63); },
+     "head size 63 is odd", BITNET_BAD_DATA},
+    {"keys and values of different sizes",
+     [](auto& b) { b.u32("bitnet.attention.value_length", 32); }, "keys of 64 and values of 32",
+     BITNET_UNSUPPORTED},
+    {"a head size that no tensor has",
+     [](auto& b) {
+       b.u32("bitnet.attention.key_length", 32).u32("bitnet.attention.value_length", 32);
+     },
+     "has shape"},
+    {"rotation wider than a head", [](auto& b) { b.u32("bitnet.rope.dimension_count", 66); },
+     "up to the head size 64"},
+    {"rotation of an odd width", [](auto& b) { b.u32("bitnet.rope.dimension_count", 63); },
+     "even number"},
+    {"rotation of nothing", [](auto& b) { b.u32("bitnet.rope.dimension_count", 0); }, "is 0"},
+    {"epsilon missing", [](auto& b) { b.erase("bitnet.attention.layer_norm_rms_epsilon"); },
+     "is missing"},
+    {"epsilon 0", [](auto& b) { b.f32("bitnet.attention.layer_norm_rms_epsilon", 0); },
+     "above zero"},
+    {"epsilon negative", [](auto& b) { b.f32("bitnet.attention.layer_norm_rms_epsilon", -1); },
+     "above zero"},
+    {"epsilon NaN", [](auto& b) { b.f32("bitnet.attention.layer_norm_rms_epsilon", not_a_number); },
+     "above zero"},
+    {"theta 0", [](auto& b) { b.f32("bitnet.rope.freq_base", 0); }, "above zero"},
+    {"theta infinite", [](auto& b) { b.f32("bitnet.rope.freq_base", infinite); }, "above zero"},
+    {"theta beyond float32",
+     [](auto& b) { b.template number<double>("bitnet.rope.freq_base", 12, 1e300); }, "above zero"},
+    {"scaling factor negative", [](auto& b) { b.f32("bitnet.rope.scaling.factor", -2); },
+     "above zero"},
+    {"scaling factor so small that its inverse overflows",
+     [](auto& b) { b.f32("bitnet.rope.scaling.factor", 1e-42F); }, "inverse"},
+    {"scaling of another kind", [](auto& b) { b.text("bitnet.rope.scaling.type", "yarn"); },
+     "'yarn'", BITNET_UNSUPPORTED},
+    {"experts", [](auto& b) { b.u32("bitnet.expert_count", 8); }, "expert_count",
+     BITNET_UNSUPPORTED},
+    {"attention that looks ahead", [](auto& b) { b.boolean("bitnet.attention.causal", 0); },
+     "causal", BITNET_UNSUPPORTED},
+    {"vocab_size other than the tokens", [](auto& b) { b.u32("bitnet.vocab_size", 301); },
+     "is 301, but the tokenizer has 300"},
+    {"an embedding of another vocabulary",
+     [](auto& b) { b.named("token_embd.weight").ne = {128, 299}; },
+     "has shape [128, 299]; the metadata asks for [128, 300]"},
+    {"a third dimension", [](auto& b) { b.named("blk.0.attn_q.weight").ne = {128, 64, 2}; },
+     "[128, 64, 2]"},
+    {"no weights", [](auto& b) { b.tensors.clear(); }, "no weights"},
+    {"no embedding", [](auto& b) { b.drop("token_embd.weight"); },
+     "'token_embd.weight' is missing"},
+    {"no output norm", [](auto& b) { b.drop("output_norm.weight"); },
+     "'output_norm.weight' is missing"},
+    {"no sub-norm", [](auto& b) { b.drop("blk.0.attn_sub_norm.weight"); },
+     "attn_sub_norm.weight' is missing"},
+    {"a bias, which the graph does not have",
+     [](auto& b) { add_norm(b, "blk.0.attn_q.bias", 128); }, "'blk.0.attn_q.bias' has no place",
+     BITNET_UNSUPPORTED},
+    {"a layer too many", [](auto& b) { add_norm(b, "blk.2.attn_norm.weight", 128); },
+     "has no place", BITNET_UNSUPPORTED},
+    {"a norm with NaN", [](auto& b) { set_f32(b, "blk.1.ffn_norm.weight", 7, not_a_number); },
+     "'blk.1.ffn_norm.weight': element 7 is not a finite"},
+    {"a norm of Q8_0",
+     [](auto& b) {
+       b.named("output_norm.weight").type = 8;
+       b.named("output_norm.weight").data = bytes(136);
+     },
+     "expected F32, F16 or BF16", BITNET_UNSUPPORTED},
+    {"a weight whose type we do not read",
+     [](auto& b) {
+       b.named("blk.0.attn_k.weight").type = 20;
+       b.named("blk.0.attn_k.weight").data = bytes(128 / 32 * 18 * 64);
+     },
+     "tensor 'blk.0.attn_k.weight': has type IQ4_NL (20); this program reads F32 (0)",
+     BITNET_UNSUPPORTED},
+    {"a scale of NaN",
+     [](auto& b) { set_f32(b, "blk.0.attn_k.weight", 128 * 64 / 16, not_a_number); },
+     "'blk.0.attn_k.weight': the I2_S scale"},
+    {"a scale tensor of NaN",
+     [](auto& b) { b.add("blk.0.attn_q.scale", {1}, 0, tests::f32_data(1, not_a_number)); },
+     "not a finite"},
+    {"a product of scales that overflows",
+     [](auto& b) {
+       set_f32(b, "blk.0.attn_q.weight", 128 * 128 / 16, 1e30F);
+       b.add("blk.0.attn_q.scale", {1}, 0, tests::f32_data(1, 1e30F));
+     },
+     "not a finite"},
+    {"a scale tensor of two", [](auto& b) { b.add("blk.0.attn_q.scale", {2}, 0, bytes(8)); },
+     "has shape [2]"},
+    {"a scale tensor in F16", [](auto& b) { b.add("blk.0.attn_q.scale", {1}, 1, bytes(2)); },
+     "expected F32", BITNET_UNSUPPORTED},
+    {"a scale tensor for a dense weight",
+     [](auto& b) {
+       b.named("blk.0.attn_q.weight").type = 8;
+       b.named("blk.0.attn_q.weight").data = bytes(128 / 32 * 34 * 128);
+       b.add("blk.0.attn_q.scale", {1}, 0, tests::f32_data(1, 1));
+     },
+     "only ternary weights can have a scale tensor", BITNET_UNSUPPORTED},
+    {"a ternary output head",
+     [](auto& b) { b.add("output.weight", {128, 300}, 36, tests::i2s_data(128, 300, 1)); },
+     "'output.weight' of type I2_S (36) is the output head", BITNET_UNSUPPORTED},
+    {"a ternary embedding that is the output head too",
+     [](auto& b) {
+       b.named("token_embd.weight").type = 36;
+       b.named("token_embd.weight").data = tests::i2s_data(128, 300, 1);
+     },
+     "is the output head too", BITNET_UNSUPPORTED},
+    {"RoPE divisors of another count", [](auto& b) { add_norm(b, "rope_freqs.weight", 64); },
+     "asks for [32]"},
+    {"a RoPE divisor of 0",
+     [](auto& b) {
+       add_norm(b, "rope_freqs.weight", 32);
+       set_f32(b, "rope_freqs.weight", 31, 0);
+     },
+     "element 31 is not above zero"},
+};
+
+TEST(model_read, refuses_models_that_cannot_be_right) {
+  for (const refused& row : refusals) {
+    gguf_builder b = small_model("bitnet");
+    row.change(b);
+    const image file(b.build());
+    const auto m = file.load();
+    ASSERT_FALSE(m) << row.why;
+    EXPECT_NE(m.error().message.find(row.says), std::string::npos)
+        << row.why << ": " << m.error().message;
+    EXPECT_EQ(m.error().status, row.status) << row.why << ": " << m.error().message;
+  }
+}
+
+TEST(model_read, a_llama_has_no_sub_norms) {
+  gguf_builder b = small_model("llama");
+  add_norm(b, "blk.0.attn_sub_norm.weight", 128);
+  const image file(b.build());
+  const auto m = file.load();
+  ASSERT_FALSE(m);
+  EXPECT_NE(m.error().message.find("has no place in the graph of architecture 'llama'"),
+            std::string::npos);
+}
+
+TEST(model_read, vocabulary_alone_needs_no_hyperparameters) {
+  gguf_builder b;
+  b.text("general.architecture", "anything");
+  tests::add_tokenizer(b, "llama");
+  const image file(b.build());
+  const auto m = file.load({.vocabulary_only = true, .gate = {}});
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(m->shape.n_vocab, 300U);
+  EXPECT_EQ(m->vocabulary.tokens.size(), 300U);
+  EXPECT_EQ(m->vocabulary.model, "llama");
+  EXPECT_EQ(m->vocabulary.bos, 1);
+  EXPECT_EQ(m->vocabulary.eot, std::nullopt);
+  EXPECT_TRUE(m->weights.empty());
+  EXPECT_EQ(file.load().error().message,
+            "the file has a vocabulary but no weights; name the file of the whole model");
+}
+
+TEST(model_read, notices_a_cut_at_every_byte) {
+  gguf_builder b = small_model("llama", "llama");
+  const bytes file = b.build();
+  const size_t head = b.head().size();
+  // The data section is large and uniform: every byte near a boundary, every 509th elsewhere.
+  for (size_t size = 0; size < file.size();
+       size += size < head + 64 || size + 64 > file.size() ? 1 : 509) {
+    const image cut(bytes(file.begin(), file.begin() + static_cast<ptrdiff_t>(size)));
+    const auto m = cut.load();
+    ASSERT_FALSE(m) << "cut at byte " << size << " of " << file.size();
+    ASSERT_FALSE(m.error().message.empty());
+  }
+}
+
+}  // namespace
+}  // namespace bitnet::model
