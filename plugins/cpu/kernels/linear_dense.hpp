@@ -24,7 +24,7 @@ struct dense_tile {
 
 void linear_dense_scalar(const dense_tile&);  // every dense format
 void linear_dense_avx2(const dense_tile&);    // f32, f16, bf16, q8_0; needs AVX2 and F16C
-void linear_dense_avx512(const dense_tile&);  // the same; needs AVX-512 F, BW, VL
+void linear_dense_avx512(const dense_tile&);  // the same; needs AVX-512 F, BW, VL and F16C
 
 // y_d += p_0 * v_0d, then p_1 * v_1d, ...: each product rounded, then added.
 struct weighted_rows {

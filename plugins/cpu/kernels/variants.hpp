@@ -18,6 +18,17 @@ struct isa_form {
 
 // Best first; the last row is always supported.
 inline constexpr isa_form isa_forms[] = {
+#if defined(__x86_64__)
+    {"avx512vnni",
+     [] {
+       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni") &&
+              __builtin_cpu_supports("f16c");
+     },
+     linear_ternary_avx512vnni, linear_dense_avx512, weighted_sum_avx512},
+    {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"); },
+     linear_ternary_avx2, linear_dense_avx2, weighted_sum_avx2},
+#endif
     {"scalar", [] { return true; }, linear_ternary_scalar, linear_dense_scalar,
      weighted_sum_scalar},
 };
