@@ -1,0 +1,114 @@
+"""Which backend computes, why, and what is said when none can."""
+
+import os
+
+import support
+
+
+class NoBackend(support.Case):
+    """An empty manifest folder is a machine where nothing is installed."""
+
+    def setUp(self):
+        super().setUp()
+        self.empty = self.path("empty")
+        os.makedirs(self.empty)
+
+    @support.needs_model
+    def test_run_exits_4_and_says_what_to_install(self):
+        result = self.bitnet("run", "-p", "a", "--backend-dir", self.empty)
+        self.assertEqual((result.code, result.stdout), (4, b""), result)
+        self.assertIn("requested=auto detected=[] selected=none", result.stderr.splitlines())
+        self.assertEqual(len(result.errors), 1, result)
+        self.assertIn("install", result.errors[0])
+
+    def test_why(self):
+        got = self.ok("backends", "why", "--json", "--backend-dir", self.empty).json
+        self.assertEqual((got["requested"], got["detected"], got["backends"]), ("auto", [], []))
+        self.assertIn(self.empty, [one["directory"] for one in got["searched"]])
+        text = self.ok("backends", "why", "--backend-dir", self.empty).text
+        self.assertIn("requested=auto detected=[] selected=none", text)
+        self.assertIn(self.empty, text)
+
+    def test_list_says_what_to_install(self):
+        self.assertIn("install", self.ok("backends", "--backend-dir", self.empty).text)
+
+    def test_dir(self):
+        self.assertEqual(self.ok("backends", "dir", "--backend-dir", self.empty).text,
+                         self.empty + "\n")
+        self.assertTrue(self.ok("backends", "dir").text.startswith("/"))
+
+    def test_info_of_a_stranger(self):
+        self.refused(4, "none-such", "backends", "info", "none-such")
+
+
+class Request(support.Case):
+    @support.needs_model
+    def test_missing_backend(self):
+        for device in ("cuda", "none-such", "cuda:0", "gpu"):
+            detected = support.report()["detected"]
+            if device.split(":")[0] in detected or (device == "gpu" and "cuda" in detected):
+                continue
+            with self.subTest(device):
+                result = self.bitnet("run", "-p", "a", "-n", "1", "--device", device)
+                self.assertEqual((result.code, result.stdout), (4, b""), result)
+                self.assertEqual(len(result.errors), 1, result)
+                self.assertIn(f"requested={device} ", result.stderr)
+                self.assertIn("selected=none", result.stderr)
+
+    def test_malformed_request(self):
+        for device, why in ((":", "no name"), ("cpu:x", "no index"), ("a,,b", "an empty name")):
+            with self.subTest(why):
+                self.refused(2, "", "backends", "why", "--device", device)
+
+    def test_why_tells_each_loser(self):
+        got = self.ok("backends", "why", "--json", "--device", "none-such").json
+        self.assertEqual(got["requested"], "none-such")
+        self.assertEqual(got["requested_by"], "--device")
+        for backend in got["backends"]:
+            for key in ("name", "stage", "code", "reason", "hint"):
+                self.assertIn(key, backend)
+
+
+@support.needs_backend
+class Present(support.Case):
+    def test_list(self):
+        chosen = support.report()["selected"]
+        text = self.ok("backends").text
+        self.assertIn(chosen, text)
+        self.assertEqual(self.ok("backends", "list").text, text)
+        self.assertEqual(self.ok("run", "--list-devices").text, text)
+
+    def test_why(self):
+        got = self.ok("backends", "why", "--json").json
+        self.assertIn(got["selected"], got["detected"])
+        mine = next(b for b in got["backends"] if b["name"] == got["selected"])
+        self.assertEqual(mine["code"], "BN-OK")
+        text = self.ok("backends", "why").text
+        self.assertIn(f"selected={got['selected']}", text)
+
+    def test_info(self):
+        chosen = support.report()["selected"]
+        got = self.ok("backends", "info", chosen, "--json").json["backends"]
+        self.assertEqual([one["name"] for one in got], [chosen])
+        self.assertTrue(got[0]["devices"])
+        self.assertIn(chosen, self.ok("backends", "info", chosen).text)
+
+    def test_fallback_and_its_absence(self):
+        base = ("run", "-p", "a", "-n", "1")
+        chosen = support.report()["selected"]
+        self.assertEqual(self.bitnet(*base, "-dev", "none-such").code, 4)
+        result = self.ok(*base, "-dev", "none-such", "--allow-fallback")
+        self.assertIn("requested=none-such ", result.stderr)
+        self.assertIn(f"selected={chosen}", result.stderr)
+        self.ok(*base, "-dev", f"none-such,{chosen}")
+        self.assertEqual(self.bitnet(*base, "-dev", f"none-such,{chosen}",
+                                     "--require-backend").code, 4)
+
+    def test_llamas_word_for_the_cpu(self):
+        if "cpu" in support.report()["detected"]:
+            self.assertIn("requested=cpu ", self.ok("run", "-p", "a", "-n", "1", "-dev",
+                                                    "none").stderr)
+
+
+if __name__ == "__main__":
+    support.main()

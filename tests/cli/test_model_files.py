@@ -1,0 +1,116 @@
+"""Model files that are broken in every way that a user's disk can produce: exit 3 and one line."""
+
+import os
+import random
+import struct
+
+import gguf_bytes
+import support
+
+
+@support.needs_model
+class ModelFiles(support.Case):
+    @classmethod
+    def setUpClass(cls):
+        with open(support.demo_model(), "rb") as f:
+            cls.model = f.read()
+        cls.layout = gguf_bytes.Layout(cls.model)
+
+    def run_model(self, content):
+        return self.bitnet("run", "-m", self.path("m.gguf", content), "-p", "Once", "-n", "1",
+                           "-t", "1")
+
+    def refused_by_all(self, message, file):
+        for words in (["run", "-m", file, "-p", "a"], ["inspect", file], ["inspect", "-m", file],
+                      ["tokenize", "-m", file, "a"], ["detokenize", "-m", file, "1"],
+                      ["logits", "-m", file, "-p", "a", "-o", self.path("o.npy")],
+                      ["chat", "-m", file], ["run", file, "a"]):
+            with self.subTest(words=words):
+                self.refused(3, message, *words)
+        self.assertFalse(os.path.exists(self.path("o.npy")))
+
+    def test_missing_file(self):
+        self.refused_by_all("does not exist", self.path("none.gguf"))
+
+    def test_folder(self):
+        os.makedirs(self.path("folder.gguf"))
+        self.refused_by_all("folder.gguf", self.path("folder.gguf"))
+
+    def test_text_file(self):
+        self.refused_by_all("GGUF", self.path("m.gguf", "Once upon a time\n" * 100))
+
+    def test_empty_file(self):
+        self.refused_by_all("m.gguf", self.path("m.gguf", b""))
+
+    def test_prompt_where_the_model_belongs(self):
+        self.refused(3, "use -p", "run", "Once upon a time")
+
+    def test_name_in_the_models_folder(self):
+        self.path("data/bitnet/models/mine.gguf", self.model)
+        for name in ("mine", "mine.gguf"):
+            self.ok("tokenize", "-m", name, "a")
+
+    def test_demo_model_is_found_by_its_name(self):
+        self.path("models/TinyTales-9M-v2.0-I2_S.gguf", self.model)
+        env = {"BITNET_MODEL": None, "BITNET_MODELS": self.path("models")}
+        self.assertIn("TinyTales-9M", self.ok("inspect", "--json", env=env).json["file"])
+
+    def test_no_demo_model(self):
+        env = {"BITNET_MODEL": None, "BITNET_MODELS": self.path("nowhere")}
+        self.refused(3, "-m FILE", "run", "-p", "a", env=env)
+
+    def test_truncated_anywhere(self):
+        seed = 20261120
+        chance = random.Random(seed)
+        ends = {chance.randrange(len(self.model)) for _ in range(40)}
+        # Most bytes are weights: the header gets its share too.
+        ends |= {chance.randrange(self.layout.data) for _ in range(8)} | {3, 23}
+        for end in sorted(ends):
+            with self.subTest(end=end, seed=seed):
+                result = self.run_model(self.model[:end])
+                self.assertEqual(result.code, 3, result)
+                self.assertEqual(len(result.errors), 1, result)
+                self.assertEqual(result.stdout, b"")
+
+    def test_header_fields_at_their_extremes(self):
+        """Some values are legal (another rope base): then the model runs. Nothing else may happen."""
+        fine = {0, 3, 5} | (set() if support.report()["selected"] else {4})
+        for field in self.layout.fields:
+            for value in self.layout.extremes(field):
+                with self.subTest(field=field.name, value=value):
+                    result = self.run_model(self.layout.with_value(field, value))
+                    self.assertIn(result.code, fine, result)
+                    self.assertEqual(len(result.errors), 0 if result.code == 0 else 1, result)
+
+    def test_inspect_says_why_a_model_would_not_run(self):
+        type_of = next(f for f in self.layout.fields if f.name.startswith("type of blk")
+                       or f.name.startswith("type of token_embd") or "type of output" in f.name)
+        file = self.path("m.gguf", self.layout.with_value(type_of, 10))  # Q2_K
+        result = self.bitnet("inspect", file)
+        self.assertIn(result.code, (0, 3), result)
+        if result.code == 0:
+            self.assertIn("cannot run", result.text)
+        self.assertEqual(self.bitnet("run", "-m", file, "-p", "a").code, 3)
+
+    def test_no_tokenizer(self):
+        file = self.path("m.gguf", self.layout.without_pairs("tokenizer."))
+        self.refused(3, "tokenizer", "run", "-m", file, "-p", "a")
+        self.refused(3, "tokenizer", "tokenize", "-m", file, "a")
+
+    def test_inspect(self):
+        content = self.ok("inspect", "--json").json
+        self.assertEqual(len(content["tensors"]), self.layout.n_tensors)
+        self.assertEqual(content["problems"], [])
+        text = self.ok("inspect").text
+        self.assertIn("This model can run", text)
+        self.assertIn(content["architecture"], text)
+
+    def test_seed_of_the_mutations_breaks_something(self):
+        """The other tests cannot pass because the file was never right to begin with."""
+        self.assertEqual(struct.unpack_from("<I", self.model, 4)[0], self.layout.version)
+        self.ok("inspect", self.path("m.gguf", self.model))
+        self.ok("inspect", self.path("m.gguf", self.layout.without_pairs("nothing.")))
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,172 @@
+"""bitnet run: what it prints where, and that the same request gives the same text."""
+
+import os
+import subprocess
+
+import support
+
+PROMPT = "Once upon a time"
+GREEDY = ("--temp", "0")
+
+
+@support.needs_backend
+class Run(support.Case):
+    def generated(self, *words, **more):
+        """The text after the prompt, without the line end that run adds."""
+        result = self.ok("run", "--no-display-prompt", *words, **more)
+        self.assertTrue(result.text.endswith("\n"))
+        return result.text[:-1]
+
+    def test_story_on_stdout_and_the_rest_on_stderr(self):
+        result = self.ok("run", "-p", PROMPT, "-n", "20", "-s", "1")
+        self.assertTrue(result.text.startswith(PROMPT), result)
+        self.assertGreater(len(result.text), len(PROMPT) + 10)
+        lines = result.stderr.splitlines()
+        self.assertRegex(lines[0], r"^requested=auto detected=\[[a-z0-9,-]+\] selected=[a-z0-9-]+$")
+        self.assertIn("seed=1", lines)
+        self.assertNotIn("requested=", result.text)
+
+    def test_quiet(self):
+        self.assertEqual(self.ok("run", "-q", "-p", PROMPT, "-n", "3").stderr, "")
+
+    def test_every_way_to_give_a_prompt(self):
+        want = self.generated("-p", PROMPT, "-n", "12", *GREEDY)
+        model = support.demo_model()
+        for words, more, why in [
+            (["-m", model, PROMPT], {}, "positional after -m"),
+            ([model, PROMPT], {}, "model and prompt as positionals"),
+            (["-f", self.path("p.txt", PROMPT + "\n")], {}, "a file; its last line end is dropped"),
+            ([], {"stdin": PROMPT.encode()}, "standard input"),
+            (["-p", "Once\\x20upon a time"], {}, "escapes are read"),
+            (["-p", PROMPT, "--no-escape"], {}, "nothing to escape"),
+        ]:
+            with self.subTest(why):
+                self.assertEqual(self.generated(*words, "-n", "12", *GREEDY, **more), want)
+        self.assertNotEqual(self.generated("-p", "Once\\x20upon a time", "--no-escape", "-n", "12",
+                                           *GREEDY), want)
+
+    def test_prompt_changes_the_text(self):
+        self.assertNotEqual(self.generated("-p", PROMPT, "-n", "30", *GREEDY),
+                            self.generated("-p", "The little dog", "-n", "30", *GREEDY))
+
+    def test_json_says_everything(self):
+        result = self.ok("run", "--json", "-p", PROMPT, "-n", "16", "-s", "7", "--ignore-eos")
+        got = result.json
+        self.assertEqual(result.stdout.count(b"\n"), 1)
+        self.assertEqual((got["prompt"], got["seed"]), (PROMPT, 7))
+        self.assertEqual(len(got["tokens"]["generated"]), 16)
+        self.assertEqual(got["stop"], {"reason": "length"})
+        self.assertEqual(got["timings"]["prompt_n"], len(got["tokens"]["prompt"]))
+        self.assertEqual(got["timings"]["predicted_n"], 16)
+        for name in ("prompt_ms", "prompt_per_second", "predicted_ms", "predicted_per_second"):
+            self.assertGreater(got["timings"][name], 0, name)
+        self.assertEqual(got["selection"]["requested"], "auto")
+        self.assertIn(got["selection"]["selected"], got["selection"]["detected"])
+        self.assertGreater(sum(kernel["calls"] for kernel in got["kernels"]), 0)
+        self.assertTrue(got["model"]["file"].endswith(".gguf"))
+        # The ids are the text.
+        back = self.ok("detokenize", *map(str, got["tokens"]["generated"]))
+        self.assertEqual(back.text, got["text"])
+        self.assertEqual(got["text"], self.generated("-p", PROMPT, "-n", "16", "-s", "7",
+                                                     "--ignore-eos"))
+
+    def test_seed(self):
+        text = lambda seed: self.generated("-p", PROMPT, "-n", "40", "-s", seed, "--temp", "1.5")
+        self.assertEqual(text("1"), text("1"))
+        self.assertGreater(len({text(str(seed)) for seed in range(1, 5)}), 1)
+
+    def test_random_seed_is_printed_and_repeats_the_text(self):
+        first = self.ok("run", "--json", "-p", PROMPT, "-n", "20").json
+        again = self.ok("run", "--json", "-p", PROMPT, "-n", "20", "-s", str(first["seed"])).json
+        self.assertEqual(first["text"], again["text"])
+
+    def test_greedy_needs_no_seed(self):
+        result = self.ok("run", "-p", PROMPT, "-n", "3", *GREEDY)
+        self.assertNotIn("seed=", result.stderr)
+
+    def test_no_tokens(self):
+        self.assertEqual(self.ok("run", "-p", PROMPT, "-n", "0").text, PROMPT + "\n")
+
+    def test_stop_string_is_held_back(self):
+        whole = self.generated("-p", PROMPT, "-n", "40", *GREEDY)
+        # A stop text that begins and ends inside tokens.
+        stop = whole[13:19]
+        at = whole.index(stop)
+        got = self.ok("run", "--json", "-p", PROMPT, "-n", "40", *GREEDY, "--stop", stop).json
+        self.assertEqual(got["text"], whole[:at])
+        self.assertEqual(got["stop"], {"reason": "string", "string": stop})
+        self.assertEqual(self.generated("-p", PROMPT, "-n", "40", *GREEDY, "-r", "never there",
+                                        "-r", stop), whole[:at])
+
+    def test_stop_id(self):
+        ids = self.ok("run", "--json", "-p", PROMPT, "-n", "20", *GREEDY).json["tokens"]["generated"]
+        got = self.ok("run", "--json", "-p", PROMPT, "-n", "20", *GREEDY,
+                      "--stop-id", str(ids[5])).json
+        self.assertEqual(got["stop"], {"reason": "token", "token": ids[5]})
+        self.assertEqual(got["tokens"]["generated"], ids[:ids.index(ids[5]) + 1])
+
+    def test_logit_bias(self):
+        ids = self.ok("run", "--json", "-p", PROMPT, "-n", "1", *GREEDY).json["tokens"]["generated"]
+        other = self.ok("run", "--json", "-p", PROMPT, "-n", "1", *GREEDY,
+                        "-l", f"{ids[0]}-inf").json["tokens"]["generated"]
+        self.assertNotEqual(ids, other)
+        forced = self.ok("run", "--json", "-p", PROMPT, "-n", "3", *GREEDY, "--ignore-eos",
+                         "-l", "300+1000").json["tokens"]["generated"]
+        self.assertEqual(forced, [300, 300, 300])
+        self.refused(2, "99999999", "run", "--json", "-p", PROMPT, "-l", "99999999+1", *GREEDY)
+
+    def test_perf_is_on_stderr(self):
+        result = self.ok("run", "-p", PROMPT, "-n", "4", "--perf", "-q")
+        self.assertRegex(result.stderr, r"prompt \d+ tokens in .* generated \d+ tokens")
+        self.assertNotIn("tokens in", result.text)
+
+    def test_cache_types(self):
+        for kind in ("f16", "f32"):
+            got = self.ok("run", "--json", "-p", PROMPT, "-n", "4", "-ctk", kind, "-ctv", kind).json
+            self.assertEqual((got["kv"]["dtype_k"], got["kv"]["dtype_v"]), (kind, kind))
+
+    def test_system_prompt_makes_a_chat_turn(self):
+        plain = self.ok("run", "--json", "-p", "Hello", "-n", "1").json["tokens"]["prompt"]
+        chat = self.ok("run", "--json", "-p", "Hello", "-n", "1", "-sys", "Be kind").json
+        self.assertGreater(len(chat["tokens"]["prompt"]), len(plain))
+        self.assertFalse(self.ok("run", "-p", "Hello", "-n", "1", "-sys", "Be kind").text
+                         .startswith("Hello"))
+        self.refused(2, "template", "run", "--json", "-p", "Hello", "--chat-template", "none-such")
+
+    def test_prompt_longer_than_the_context(self):
+        result = self.bitnet("run", "-p", "a b c d " * 50, "-c", "64", "-n", "1")
+        self.assertEqual((result.code, len(result.errors)), (1, 1), result)
+        self.assertIn("64", result.errors[0])
+
+    def test_context_fills_up(self):
+        result = self.ok("run", "-p", PROMPT, "-c", "64", "-n", "-1", "--ignore-eos", "-s", "1")
+        self.assertIn("context of 64 tokens is full", result.stderr)
+        got = self.ok("run", "--json", "-p", PROMPT, "-c", "64", "--ignore-eos").json
+        self.assertEqual(got["stop"]["reason"], "context")
+
+    def test_prompt_that_is_no_text(self):
+        self.refused(2, "UTF-8", "run", "--no-display-prompt", "-n", "1", stdin=b"\xff\xfe bad")
+
+    def test_reader_that_leaves_stops_it(self):
+        done = subprocess.Popen([support.PROGRAM, "run", "-p", PROMPT, "-n", "-1", "--ignore-eos",
+                                 "-c", "16k"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env=self.environment(), cwd=self.home)
+        done.stdout.read(30)
+        done.stdout.close()
+        err = done.stderr.read().decode()
+        done.stderr.close()
+        self.assertEqual(done.wait(support.TIMEOUT_S), 1, err)
+        self.assertIsNone(support.SANITIZER.search(err), err)
+        self.assertNotIn("bitnet: ", err)
+
+    def test_empty_prompt(self):
+        # The begin-of-sequence token is enough to start from.
+        self.assertTrue(self.generated("-p", "", "-n", "5", "--ignore-eos", *GREEDY))
+
+    def test_nothing_is_written_to_the_home(self):
+        self.ok("run", "-p", PROMPT, "-n", "1")
+        self.assertEqual(os.listdir(self.home), [])
+
+
+if __name__ == "__main__":
+    support.main()
