@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <span>
 
 #include "commands/commands.hpp"
@@ -15,21 +16,32 @@
 namespace bitnet::host {
 namespace {
 
-result<token_list> input_ids(const invocation& in, const bitnet_model* model) {
+// One of both: checked before a model is loaded for it.
+struct input {
+  std::optional<std::string> text;
+  token_list ids;
+};
+
+result<input> given_input(const invocation& in) {
   if (in.set.given("ids")) {
     if (in.set.given("prompt") || in.set.given("file")) {
       return fail(exit_code::usage, "give either --ids or a text");
     }
     auto ids = parse_ids(in.set.text("ids"));
     if (!ids) return fail(exit_code::usage, "--ids " + ids.error().message);
-    return ids;
+    return input{std::nullopt, *std::move(ids)};
   }
   auto prompt = given_prompt(in, in.positionals);
   if (!prompt) return std::unexpected(prompt.error());
   if (!*prompt) return fail(exit_code::usage, "needs a text: -p TEXT, -f FILE or --ids \"1 2 3\"");
+  return input{*std::move(prompt), {}};
+}
+
+result<token_list> ids_of(const invocation& in, const bitnet_model* model, const input& from) {
+  if (!from.text) return from.ids;
   uint32_t flags = BITNET_TOKENIZE_MODEL_BOS;
   if (in.set.flag("parse-special")) flags |= BITNET_TOKENIZE_PARSE_SPECIAL;
-  return tokenize(model, **prompt, flags);
+  return tokenize(model, *from.text, flags);
 }
 
 result<void> check_ids(const token_list& ids, uint32_t n_vocab) {
@@ -75,9 +87,11 @@ result<void> write_last_row(bitnet_session* session, const token_list& ids, uint
 result<int> logits_command(const invocation& in) {
   const std::string& target = in.set.text("output");
   if (target.empty()) return fail(exit_code::usage, "needs a file to write: -o FILE.npy");
+  auto from = given_input(in);
+  if (!from) return std::unexpected(from.error());
   auto all = open_engine(in, in.set.text("model"));
   if (!all) return std::unexpected(all.error());
-  auto ids = input_ids(in, all->model.get());
+  auto ids = ids_of(in, all->model.get(), *from);
   if (!ids) return std::unexpected(ids.error());
   const uint32_t n_vocab = describe(all->model.get()).n_vocab;
   if (auto done = check_ids(*ids, n_vocab); !done) return std::unexpected(done.error());

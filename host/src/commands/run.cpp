@@ -83,12 +83,11 @@ void say_why_it_ended(const invocation& in, const engine& all, const generated& 
   }
 }
 
-result<int> run_prompt(const invocation& in, const engine& all, const std::string& prompt) {
+result<int> run_prompt(const invocation& in, const engine& all, const generation_plan& plan,
+                       const std::string& prompt) {
   auto ids = prompt_ids(in, all.model.get(), prompt);
   if (!ids) return std::unexpected(ids.error());
-  auto plan = generation_plan::from(in.set);
-  if (!plan) return std::unexpected(plan.error());
-  if (plan->is_random()) in.out.note(fmt::format("seed={}", plan->seed()));
+  if (plan.is_random()) in.out.note(fmt::format("seed={}", plan.seed()));
 
   const bool json = in.set.flag("json");
   const bool completion = !in.set.given("system-prompt") && !in.set.given("chat-template");
@@ -96,7 +95,7 @@ result<int> run_prompt(const invocation& in, const engine& all, const std::strin
     if (auto done = print(prompt); !done) return std::unexpected(done.error());
   }
   result<void> printed;
-  auto done = generate(all.session.get(), *ids, *plan, [&](std::string_view text) {
+  auto done = generate(all.session.get(), *ids, plan, [&](std::string_view text) {
     if (!json) printed = print(text);
     return printed.has_value();
   });
@@ -107,7 +106,7 @@ result<int> run_prompt(const invocation& in, const engine& all, const std::strin
     return std::unexpected(done.error());
   }
   if (json) {
-    auto content = run_json(all, prompt, *ids, *done, *plan);
+    auto content = run_json(all, prompt, *ids, *done, plan);
     if (!content) return std::unexpected(content.error());
     printed = print(json_line(*content));
   } else {
@@ -136,9 +135,12 @@ result<int> run_command(const invocation& in) {
   }
   if (from_flag && in.set.flag("escape")) *prompt = unescape(**prompt);
 
+  // Wrong settings are better known before a model is loaded than after it.
+  auto plan = generation_plan::from(in.set);
+  if (!plan) return std::unexpected(plan.error());
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());
-  return run_prompt(in, *all, **prompt);
+  return run_prompt(in, *all, *plan, **prompt);
 }
 
 }  // namespace bitnet::host

@@ -1,0 +1,121 @@
+"""bitnet chat with its input from a pipe: a message per line, an answer per message."""
+
+import json
+
+import support
+
+CHAT = ("chat", "-q", "-n", "12", "--temp", "0")
+
+
+@support.needs_backend
+class Chat(support.Case):
+    def chat(self, *lines, words=(), **more):
+        return self.ok(*CHAT, *words, stdin="".join(line + "\n" for line in lines).encode(), **more)
+
+    def test_answers_and_nothing_else_on_stdout(self):
+        result = self.chat("Hello", "Who are you?")
+        self.assertEqual(result.stderr, "")
+        self.assertNotIn(">>>", result.text)
+        self.assertNotIn("Hello\n", result.text.splitlines()[0])
+        one = self.chat("Hello").text
+        self.assertTrue(result.text.startswith(one), (result.text, one))
+        self.assertGreater(len(result.text), len(one))
+
+    def test_it_remembers(self):
+        both = self.chat("My cat is red", "Tell a story").text
+        first = self.chat("My cat is red").text
+        alone = self.chat("Tell a story").text
+        self.assertNotEqual(both[len(first):], alone)
+
+    def test_clear_forgets(self):
+        text = self.chat("My cat is red", "/clear", "Tell a story").text
+        first, alone = self.chat("My cat is red").text, self.chat("Tell a story").text
+        self.assertEqual(text, first + alone)
+
+    def test_reused_context_answers_as_a_fresh_one(self):
+        """What the session holds already is not evaluated again: the answer must not notice."""
+        turns = ["Hello", "My cat is red", "Tell a story"]
+        saved = self.path("saved.json")
+        whole = self.chat(*turns[:2], f"/save {saved}", turns[2], words=("--deterministic",)).text
+        before = self.chat(*turns[:2], words=("--deterministic",)).text
+        fresh = self.chat(f"/load {saved}", turns[2], words=("--deterministic",)).text
+        self.assertEqual(whole, before + fresh)
+
+    def test_message_of_several_lines(self):
+        saved = self.path("saved.json")
+        self.chat('"""first', "second", 'third"""', '"""one line"""', '"""', "a", '"""',
+                  f"/save {saved}")
+        with open(saved, encoding="utf-8") as f:
+            messages = json.load(f)["messages"]
+        self.assertEqual([m["content"] for m in messages if m["role"] == "user"],
+                         ["first\nsecond\nthird", "one line", "a"])
+
+    def test_system_prompt(self):
+        saved = self.path("saved.json")
+        result = self.chat("/system", "Hello", f"/save {saved}", words=("-sys", "Be\\tkind"))
+        self.assertEqual(result.stderr, "Be\tkind\n")
+        with open(saved, encoding="utf-8") as f:
+            self.assertEqual(json.load(f)["messages"][0],
+                             {"role": "system", "content": "Be\tkind"})
+
+    def test_settings(self):
+        result = self.chat("/set temp 0.25", "/set temp", "/set")
+        lines = result.stderr.splitlines()
+        self.assertEqual(lines[:2], ["temp 0.25", "temp 0.25"])
+        self.assertIn("top-k 40", lines)
+
+    def test_stats_and_backend(self):
+        result = self.chat("Hello", "/stats", "/backend")
+        self.assertRegex(result.stderr, r"generated \d+ tokens")
+        self.assertRegex(result.stderr, r"\d+ calls")
+        self.assertIn("requested=auto", result.stderr)
+
+    def test_wrong_commands_do_not_end_it(self):
+        lines = ["/frob", "/set nonsense 1", "/set temp hot", "/load /nonexistent", "/save",
+                 "/save /nonexistent/file", "Hello"]
+        result = self.bitnet(*CHAT, stdin="\n".join(lines).encode())
+        self.assertEqual(len(result.errors), 6, result)
+        self.assertEqual(result.text, self.chat("Hello").text)
+        self.assertEqual(result.code, 1, "the last mistake decides, as nobody was there to see it")
+
+    def test_leaving(self):
+        for word in ("/bye", "/exit", "/quit"):
+            self.assertEqual(self.chat(word, "Hello").stdout, b"")
+        self.assertEqual(self.chat().stdout, b"")
+
+    def test_broken_conversations_are_refused(self):
+        for content, why in [("", "empty"), ("[]", "no object"), ('{"messages": 1}', "no list"),
+                             ('{"messages": [{"role": "user"}]}', "no content"),
+                             ('{"messages": [{"role": "judge", "content": "x"}]}', "unknown role"),
+                             ('{"messages": [{"role": "user", "content": 1}]}', "no text")]:
+            with self.subTest(why):
+                file = self.path("c.json", content)
+                result = self.bitnet(*CHAT, stdin=f"/load {file}\n".encode())
+                self.assertEqual((result.code, len(result.errors)), (2, 1), result)
+
+    def test_full_context_drops_the_oldest(self):
+        lines = ["Tell me a story about a cat and a dog"] * 6
+        result = self.ok("chat", "-n", "20", "--temp", "0", "-c", "128",
+                         stdin="\n".join(lines).encode())
+        self.assertIn("oldest messages were left out", result.stderr)
+        self.assertEqual(len(result.errors), 0)
+
+    def test_message_longer_than_the_context(self):
+        result = self.bitnet(*CHAT, "-c", "64", stdin=("word " * 200 + "\nHello\n").encode())
+        self.assertEqual((result.code, len(result.errors)), (1, 1), result)
+        self.assertIn("-c", result.errors[0])
+        self.assertTrue(result.text.strip(), "the next message is answered")
+
+    def test_first_message_from_a_flag(self):
+        self.assertEqual(self.ok(*CHAT, "-p", "Hello").text, self.chat("Hello").text)
+        self.assertEqual(self.ok("run", "-cnv", *CHAT[1:], "-p", "Hello").text,
+                         self.chat("Hello").text)
+
+    def test_message_that_is_no_text(self):
+        result = self.bitnet(*CHAT, stdin=b"\xff\xfe\nHello\n")
+        self.assertEqual((result.code, len(result.errors)), (2, 1), result)
+        self.assertTrue(result.text.strip())
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,131 @@
+"""Logits: their shape, and that threads, batches and instruction sets do not change them."""
+
+import ast
+import os
+import struct
+
+import support
+
+PROMPT = "Once upon a time"
+N_GREEDY = 200
+
+
+def read_npy(content):
+    """(shape, bytes) of a .npy file, read by its specification."""
+    assert content[:8] == b"\x93NUMPY\x01\x00", content[:8]
+    size = struct.unpack("<H", content[8:10])[0]
+    assert (10 + size) % 64 == 0 and content[9 + size:10 + size] == b"\n"
+    header = ast.literal_eval(content[10:10 + size].decode())
+    assert header["descr"] == "<f4" and header["fortran_order"] is False, header
+    return header["shape"], content[10 + size:]
+
+
+class Greedy(support.Case):
+    def greedy(self, *words, **more):
+        """(all ids, text) of N_GREEDY greedy tokens."""
+        got = self.ok("run", "--json", "-p", PROMPT, "-n", str(N_GREEDY), "--temp", "0",
+                      "--ignore-eos", *words, **more).json
+        self.assertEqual(len(got["tokens"]["generated"]), N_GREEDY)
+        return got["tokens"]["prompt"] + got["tokens"]["generated"], got["text"]
+
+
+@support.needs_backend
+class Logits(Greedy):
+    def logits(self, *words, **more):
+        file = self.path("o.npy")
+        result = self.ok("logits", "-o", file, *words, **more)
+        self.assertEqual(result.stdout, b"")
+        with open(file, "rb") as f:
+            return read_npy(f.read())
+
+    def test_shapes(self):
+        n_vocab = self.ok("run", "--json", "-p", "a", "-n", "0").json["model"]["n_vocab"]
+        shape, last = self.logits("--ids", "1 5 9")
+        self.assertEqual((shape, len(last)), ((n_vocab,), 4 * n_vocab))
+        shape, rows = self.logits("--ids", "1,5,9", "--all")
+        self.assertEqual((shape, len(rows)), ((3, n_vocab), 12 * n_vocab))
+        self.assertEqual(rows[-4 * n_vocab:], last)
+
+    def test_text_and_ids_agree(self):
+        ids = self.ok("run", "--json", "-p", PROMPT, "-n", "0").json["tokens"]["prompt"]
+        want = self.logits("--ids", " ".join(map(str, ids)), "--all")
+        self.assertEqual(self.logits("-p", PROMPT, "--all"), want)
+        self.assertEqual(self.logits("-f", self.path("p.txt", PROMPT), "--all"), want)
+
+    def test_best_logit_is_the_greedy_token(self):
+        token = self.ok("run", "--json", "-p", PROMPT, "-n", "1", "--temp",
+                        "0").json["tokens"]["generated"][0]
+        _, row = self.logits("-p", PROMPT)
+        values = struct.unpack(f"<{len(row) // 4}f", row)
+        self.assertEqual(values.index(max(values)), token)
+
+    def test_to_stdout(self):
+        want = self.logits("-p", PROMPT)
+        self.assertEqual(read_npy(self.ok("logits", "-p", PROMPT, "-o", "-").stdout), want)
+
+    def test_old_file_survives_a_failure(self):
+        file = self.path("o.npy", b"old")
+        self.refused(2, "vocabulary", "logits", "--ids", "1 99999999", "-o", file)
+        with open(file, "rb") as f:
+            self.assertEqual(f.read(), b"old")
+        self.assertEqual(os.listdir(self.home), ["o.npy"])
+
+    def test_bad_requests(self):
+        out = self.path("o.npy")
+        self.refused(2, "token ids", "logits", "--ids", "1 x", "-o", out)
+        self.refused(2, "no tokens", "logits", "--ids", "", "-o", out)
+        self.refused(2, "either", "logits", "--ids", "1", "-p", "a", "-o", out)
+        self.refused(2, "needs a text", "logits", "-o", out)
+        self.refused(1, "No such file", "logits", "-p", "a", "-o", self.path("no/folder.npy"))
+        self.refused(1, "context", "logits", "-c", "64", "--ids", "1 " * 65, "-o", out)
+        self.assertFalse(os.path.exists(out))
+
+    def test_one_and_two_threads_give_the_same_bits(self):
+        one, two = self.greedy("-t", "1"), self.greedy("-t", "2")
+        self.assertEqual(one, two)
+        ids = " ".join(map(str, one[0]))
+        for batch in ("512", "1"):  # as a prompt is computed, and as a token is
+            with self.subTest(batch=batch):
+                self.assertEqual(self.logits("--ids", ids, "--all", "-t", "1", "-b", batch),
+                                 self.logits("--ids", ids, "--all", "-t", "2", "-b", batch))
+
+    def test_batches_give_the_same_bits_when_deterministic(self):
+        ids = " ".join(map(str, self.greedy()[0]))
+        want = self.logits("--ids", ids, "--all", "--deterministic")
+        for batch, why in (("7", "chunks that fit nothing"), ("64", "chunks of a KV block"),
+                           ("1", "token by token")):
+            with self.subTest(why):
+                self.assertEqual(self.logits("--ids", ids, "--all", "--deterministic", "-b", batch),
+                                 want)
+
+    def test_chunked_prompts_continue_the_same(self):
+        words = ("run", "-p", PROMPT * 8, "-n", "40", "--temp", "0", "--deterministic")
+        want = self.ok(*words).stdout
+        for batch in ("1", "5"):
+            self.assertEqual(self.ok(*words, "-b", batch).stdout, want)
+            self.assertEqual(self.ok(*words, "-ub", batch).stdout, want)
+
+
+@support.needs_backend
+class InstructionSets(Greedy):
+    def test_same_text(self):
+        if support.report()["selected"] != "cpu":
+            self.skipTest("the cpu backend is not the one selected")
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            flags = f.read()
+        forms = ["scalar"]
+        forms += ["avx2"] if "avx2" in flags else []
+        forms += ["avx512vnni"] if "avx512_vnni" in flags else []
+        if len(forms) < 2:
+            self.skipTest("this CPU has only the scalar form")
+        texts = {}
+        for form in forms:
+            env = {"BITNET_CPU_ISA": form}
+            info = str(self.ok("backends", "info", "cpu", "--json", env=env).json)
+            self.assertIn(form, info, "the report names the form that was asked for")
+            texts[form] = self.greedy("-dev", "cpu", env=env)
+        self.assertEqual(len(set(text for _, text in texts.values())), 1, texts)
+
+
+if __name__ == "__main__":
+    support.main()
