@@ -1,5 +1,5 @@
-// Fused forms: the same row and tile functions as the primitives, in fewer parallel regions. What is
-// saved is waiting: a layer of BitNet b1.58 has 10 meetings of the workers instead of 25.
+// Fused forms: the same row and tile functions as the primitives, in fewer parallel regions. What
+// is saved is waiting: a layer of BitNet b1.58 has 10 meetings of the workers instead of 25.
 //
 // BIT_LINEAR has no fused form: it would have as many regions as its body.
 
@@ -19,7 +19,9 @@ using sdk::team;
 
 constexpr uint64_t column_grain = 16;  // one cache line of outputs
 
-const isa_form& isa_of(const call& c) { return *static_cast<const isa_form*>(c.engine); }
+const isa_form& isa_of(const call& c) {
+  return *static_cast<const isa_form*>(c.engine);
+}
 
 // [RMS_NORM], ACT_QUANT_I8 row by row.
 void norm_quant(const call* norm, const call& quant, const team& workers) {

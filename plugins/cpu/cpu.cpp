@@ -1,4 +1,5 @@
-// The cpu backend: every primitive and every format, on the host's threads. The floor and the oracle.
+// The cpu backend: every primitive and every format, on the host's threads. The floor and the
+// oracle.
 
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
@@ -34,8 +35,8 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
 
 }  // namespace
 
-extern "C" BITNET_BACKEND_EXPORT bitnet_status BITNET_BACKEND_ENTRY(
-    const bitnet_host_v0* host, const bitnet_open_request* request, bitnet_backend_v0* out,
-    bitnet_error* err) {
+extern "C" BITNET_BACKEND_EXPORT bitnet_status
+BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
+                     bitnet_backend_v0* out, bitnet_error* err) {
   return bitnet::sdk::open_interpreter(host, request, out, err, describe);
 }

@@ -24,7 +24,8 @@ std::string brand() {
   std::memcpy(text, registers, sizeof registers);
   std::string name = text;
   const auto first = name.find_first_not_of(' ');
-  return first == std::string::npos ? "" : name.substr(first, name.find_last_not_of(' ') - first + 1);
+  return first == std::string::npos ? ""
+                                    : name.substr(first, name.find_last_not_of(' ') - first + 1);
 #else
   return "";
 #endif

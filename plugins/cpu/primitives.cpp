@@ -10,7 +10,9 @@ namespace {
 using sdk::call;
 using sdk::share;
 
-const isa_form& isa_of(const call& c) { return *static_cast<const isa_form*>(c.engine); }
+const isa_form& isa_of(const call& c) {
+  return *static_cast<const isa_form*>(c.engine);
+}
 
 void embed_gather(const call& c, const share& s) noexcept {
   for (uint64_t t = s.first; t < s.last; ++t)

@@ -47,14 +47,15 @@ static bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_er
   return BITNET_OK;
 }
 
-/* The other slots need a device, so nobody can rightly call them; the contract wants them filled. */
-#define NO_DEVICE(slot, ...)                                                              \
-  static bitnet_status slot(__VA_ARGS__, bitnet_error* err) {                             \
-    return fail(err, BITNET_UNAVAILABLE, #slot, "the null backend has no device");        \
+/* The other slots need a device, so nobody can rightly call them; the contract wants them filled.
+ */
+#define NO_DEVICE(slot, ...)                                                       \
+  static bitnet_status slot(__VA_ARGS__, bitnet_error* err) {                      \
+    return fail(err, BITNET_UNAVAILABLE, #slot, "the null backend has no device"); \
   }
 NO_DEVICE(device_info, bitnet_backend* self, uint32_t index, bitnet_device_info* out)
-NO_DEVICE(kernels, bitnet_backend* self, uint32_t index, bitnet_kernel_info* out,
-          uint32_t out_size, uint32_t* count)
+NO_DEVICE(kernels, bitnet_backend* self, uint32_t index, bitnet_kernel_info* out, uint32_t out_size,
+          uint32_t* count)
 NO_DEVICE(device_open, bitnet_backend* self, uint32_t index, bitnet_device** out)
 NO_DEVICE(buffer_create, bitnet_device* device, uint64_t bytes, bitnet_buffer** out)
 NO_DEVICE(buffer_map, bitnet_buffer* buffer, void** out)
@@ -62,14 +63,14 @@ NO_DEVICE(weight_plan, bitnet_device* device, const bitnet_tensor_desc* desc,
           bitnet_weight_plan* out)
 NO_DEVICE(weights_create, bitnet_device* device, const bitnet_tensor_desc* descs,
           uint32_t desc_size, uint32_t n, bitnet_weights** out)
-NO_DEVICE(weight_write, bitnet_weights* weights, uint32_t index, uint64_t offset,
-          const void* data, uint64_t bytes)
+NO_DEVICE(weight_write, bitnet_weights* weights, uint32_t index, uint64_t offset, const void* data,
+          uint64_t bytes)
 NO_DEVICE(weight_alias, bitnet_weights* weights, uint32_t index, const void* data, uint64_t bytes)
 NO_DEVICE(weight_seal, bitnet_weights* weights, uint32_t index)
 NO_DEVICE(op_query, bitnet_device* device, const bitnet_op* ops, uint32_t op_size,
           const uint32_t* formats, uint32_t n, uint32_t* levels)
-NO_DEVICE(program_build, bitnet_device* device, const bitnet_graph* graph,
-          bitnet_weights* weights, const bitnet_program_options* options, bitnet_program** out)
+NO_DEVICE(program_build, bitnet_device* device, const bitnet_graph* graph, bitnet_weights* weights,
+          const bitnet_program_options* options, bitnet_program** out)
 NO_DEVICE(program_estimate, bitnet_program* program, uint32_t n_tokens,
           bitnet_program_estimate* out)
 NO_DEVICE(program_prepare, bitnet_program* program, uint32_t n_tokens)

@@ -10,7 +10,9 @@
 namespace bitnet::cpu {
 namespace {
 
-constexpr uint64_t element_bytes(uint32_t format) { return format == BITNET_FORMAT_F32 ? 4 : 2; }
+constexpr uint64_t element_bytes(uint32_t format) {
+  return format == BITNET_FORMAT_F32 ? 4 : 2;
+}
 
 // Eight elements from element i of a row.
 template <uint32_t Format>
@@ -61,11 +63,10 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
       std::memcpy(x_rest, x + whole, (a.k - whole) * sizeof(float));
       for (int i = 0; i < Rows; ++i) {
         alignas(32) uint8_t rest[64] = {};
-        std::memcpy(rest,
-                    w + static_cast<uint64_t>(i) * a.w_stride + whole * element_bytes(Format),
+        std::memcpy(rest, w + static_cast<uint64_t>(i) * a.w_stride + whole * element_bytes(Format),
                     (a.k - whole) * element_bytes(Format));
-        low[i] = _mm256_add_ps(low[i],
-                               _mm256_mul_ps(decode<Format>(rest, 0), _mm256_loadu_ps(x_rest)));
+        low[i] =
+            _mm256_add_ps(low[i], _mm256_mul_ps(decode<Format>(rest, 0), _mm256_loadu_ps(x_rest)));
         high[i] = _mm256_add_ps(
             high[i], _mm256_mul_ps(decode<Format>(rest, 8), _mm256_loadu_ps(x_rest + 8)));
       }
@@ -123,10 +124,14 @@ void sum(const weighted_rows& a) {
 
 void linear_dense_avx2(const dense_tile& a) {
   switch (a.format) {
-    case BITNET_FORMAT_F32: return run<BITNET_FORMAT_F32>(a);
-    case BITNET_FORMAT_F16: return run<BITNET_FORMAT_F16>(a);
-    case BITNET_FORMAT_BF16: return run<BITNET_FORMAT_BF16>(a);
-    default: return run<BITNET_FORMAT_Q8_0>(a);
+    case BITNET_FORMAT_F32:
+      return run<BITNET_FORMAT_F32>(a);
+    case BITNET_FORMAT_F16:
+      return run<BITNET_FORMAT_F16>(a);
+    case BITNET_FORMAT_BF16:
+      return run<BITNET_FORMAT_BF16>(a);
+    default:
+      return run<BITNET_FORMAT_Q8_0>(a);
   }
 }
 

@@ -10,7 +10,9 @@
 namespace bitnet::cpu {
 namespace {
 
-constexpr uint64_t element_bytes(uint32_t format) { return format == BITNET_FORMAT_F32 ? 4 : 2; }
+constexpr uint64_t element_bytes(uint32_t format) {
+  return format == BITNET_FORMAT_F32 ? 4 : 2;
+}
 
 // Sixteen elements from element i of a row.
 template <uint32_t Format>
@@ -50,8 +52,7 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
     const __m512 xs = _mm512_loadu_ps(x + k);
     for (int i = 0; i < Rows; ++i)
       sums[i] = _mm512_add_ps(
-          sums[i],
-          _mm512_mul_ps(decode<Format>(w + static_cast<uint64_t>(i) * a.w_stride, k), xs));
+          sums[i], _mm512_mul_ps(decode<Format>(w + static_cast<uint64_t>(i) * a.w_stride, k), xs));
   }
   if constexpr (Format != BITNET_FORMAT_Q8_0) {  // whose rows are whole blocks of 32
     if (whole != a.k) {  // zeros after the end: a partial is never -0, so adding +0 changes nothing
@@ -59,11 +60,10 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
       std::memcpy(x_rest, x + whole, (a.k - whole) * sizeof(float));
       for (int i = 0; i < Rows; ++i) {
         alignas(64) uint8_t rest[64] = {};
-        std::memcpy(rest,
-                    w + static_cast<uint64_t>(i) * a.w_stride + whole * element_bytes(Format),
+        std::memcpy(rest, w + static_cast<uint64_t>(i) * a.w_stride + whole * element_bytes(Format),
                     (a.k - whole) * element_bytes(Format));
-        sums[i] = _mm512_add_ps(sums[i],
-                                _mm512_mul_ps(decode<Format>(rest, 0), _mm512_loadu_ps(x_rest)));
+        sums[i] =
+            _mm512_add_ps(sums[i], _mm512_mul_ps(decode<Format>(rest, 0), _mm512_loadu_ps(x_rest)));
       }
     }
   }
@@ -119,10 +119,14 @@ void sum(const weighted_rows& a) {
 
 void linear_dense_avx512(const dense_tile& a) {
   switch (a.format) {
-    case BITNET_FORMAT_F32: return run<BITNET_FORMAT_F32>(a);
-    case BITNET_FORMAT_F16: return run<BITNET_FORMAT_F16>(a);
-    case BITNET_FORMAT_BF16: return run<BITNET_FORMAT_BF16>(a);
-    default: return run<BITNET_FORMAT_Q8_0>(a);
+    case BITNET_FORMAT_F32:
+      return run<BITNET_FORMAT_F32>(a);
+    case BITNET_FORMAT_F16:
+      return run<BITNET_FORMAT_F16>(a);
+    case BITNET_FORMAT_BF16:
+      return run<BITNET_FORMAT_BF16>(a);
+    default:
+      return run<BITNET_FORMAT_Q8_0>(a);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// sums = W q for ternary W: the integer half of LINEAR_TERNARY. One header, one definition of right.
+// sums = W q for ternary W: the integer half of LINEAR_TERNARY. One header, one definition of
+// right.
 //
 // Shapes   W (rows, k) in {-1, 0, +1}; q (tokens, k) int8; sums (tokens, rows) int32.
 // Packing  BITNET_FORMAT_TERNARY2: byte p of a 32-byte group holds the elements p, p+32, p+64, p+96

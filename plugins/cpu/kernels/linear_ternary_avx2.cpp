@@ -8,7 +8,9 @@
 namespace bitnet::cpu {
 namespace {
 
-__m256i load(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+__m256i load(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
 
 int32_t sum_lanes(__m256i v) {
   __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
@@ -58,8 +60,9 @@ void tile(const ternary_tile& a, const activations& x, uint64_t r, uint64_t t) {
   for (uint64_t g = 0; g < a.k / 128; ++g, w += 32) {
     if constexpr (Tokens == 1)
       for (int i = 0; i < Rows; ++i)  // decode streams: 8 KiB ahead
-        _mm_prefetch(reinterpret_cast<const char*>(w) + static_cast<uint64_t>(i) * a.w_stride + 8192,
-                     _MM_HINT_T1);
+        _mm_prefetch(
+            reinterpret_cast<const char*>(w) + static_cast<uint64_t>(i) * a.w_stride + 8192,
+            _MM_HINT_T1);
     add_group<Rows, Tokens>(w, a.w_stride, q, sums);
     for (int j = 0; j < Tokens; ++j) q[j] += 128;
   }

@@ -9,7 +9,9 @@
 namespace bitnet::cpu {
 namespace {
 
-__m256i half(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+__m256i half(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
 
 // Two groups of 128 elements at once: a 64-byte line of codes. Plane j of both multiplies the 32
 // activations at q + 32 j and the 32 at q + 128 + 32 j.
@@ -18,7 +20,8 @@ void add_pair(const uint8_t* w, uint64_t stride, const int8_t* const* q,
               __m512i (&sums)[Rows][Tokens]) {
   const __m512i three = _mm512_set1_epi8(3);
   __m512i codes[Rows];
-  for (int r = 0; r < Rows; ++r) codes[r] = _mm512_loadu_si512(w + static_cast<uint64_t>(r) * stride);
+  for (int r = 0; r < Rows; ++r)
+    codes[r] = _mm512_loadu_si512(w + static_cast<uint64_t>(r) * stride);
   for (int j = 3; j >= 0; --j) {
     __m512i x[Tokens];
     for (int t = 0; t < Tokens; ++t)
@@ -26,8 +29,7 @@ void add_pair(const uint8_t* w, uint64_t stride, const int8_t* const* q,
                                 half(q[t] + 128 + 32 * j), 1);
     for (int r = 0; r < Rows; ++r) {
       const __m512i plane = _mm512_and_si512(codes[r], three);
-      for (int t = 0; t < Tokens; ++t)
-        sums[r][t] = _mm512_dpbusd_epi32(sums[r][t], plane, x[t]);
+      for (int t = 0; t < Tokens; ++t) sums[r][t] = _mm512_dpbusd_epi32(sums[r][t], plane, x[t]);
       codes[r] = _mm512_srli_epi16(codes[r], 2);
     }
   }
@@ -43,8 +45,8 @@ void add_group(const uint8_t* w, uint64_t stride, const int8_t* const* q,
     for (int j = 3; j >= 0; --j) {
       const __m512i plane = _mm512_and_si512(codes, three);
       for (int t = 0; t < Tokens; ++t)
-        sums[r][t] = _mm512_dpbusd_epi32(sums[r][t], plane,
-                                         _mm512_zextsi256_si512(half(q[t] + 32 * j)));
+        sums[r][t] =
+            _mm512_dpbusd_epi32(sums[r][t], plane, _mm512_zextsi256_si512(half(q[t] + 32 * j)));
       codes = _mm512_srli_epi16(codes, 2);
     }
   }
@@ -68,8 +70,9 @@ void tile(const ternary_tile& a, const activations& x, uint64_t r, uint64_t t) {
   for (uint64_t g = 0; g < groups / 2; ++g, w += 64) {
     if constexpr (Tokens == 1)
       for (int i = 0; i < Rows; ++i)  // decode streams: 8 KiB ahead
-        _mm_prefetch(reinterpret_cast<const char*>(w) + static_cast<uint64_t>(i) * a.w_stride + 8192,
-                     _MM_HINT_T1);
+        _mm_prefetch(
+            reinterpret_cast<const char*>(w) + static_cast<uint64_t>(i) * a.w_stride + 8192,
+            _MM_HINT_T1);
     add_pair<Rows, Tokens>(w, a.w_stride, q, sums);
     for (int j = 0; j < Tokens; ++j) q[j] += 256;
   }

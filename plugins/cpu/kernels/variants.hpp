@@ -33,6 +33,7 @@ inline constexpr isa_form isa_forms[] = {
      weighted_sum_scalar},
 };
 
-inline constexpr const isa_form& scalar_form = isa_forms[sizeof isa_forms / sizeof isa_forms[0] - 1];
+inline constexpr const isa_form& scalar_form =
+    isa_forms[sizeof isa_forms / sizeof isa_forms[0] - 1];
 
 }  // namespace bitnet::cpu

@@ -12,7 +12,8 @@ uint32_t format_of(uint32_t dtype) {
 
 }  // namespace
 
-// score_j = (q . k_j) * scale; p_j = exp(score_j - max); y = sum_j(p_j v_j) / sum_j(p_j), j ascending.
+// score_j = (q . k_j) * scale; p_j = exp(score_j - max); y = sum_j(p_j v_j) / sum_j(p_j), j
+// ascending.
 void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t kv_head,
                      float* scores) {
   const sdk::step_view& step = *c.step;

@@ -13,17 +13,17 @@
 namespace bitnet::sdk {
 
 struct format {
-  uint32_t id;          // BITNET_FORMAT_*
-  const char* name;     // as it appears in kernel ids
-  uint32_t block;       // elements
+  uint32_t id;       // BITNET_FORMAT_*
+  const char* name;  // as it appears in kernel ids
+  uint32_t block;    // elements
   uint32_t block_bytes;
-  uint32_t alignment;   // bytes, that typed access needs
+  uint32_t alignment;  // bytes, that typed access needs
 };
 
 inline constexpr format formats[] = {
-    {BITNET_FORMAT_F32, "f32", 1, 4, 4},      {BITNET_FORMAT_F16, "f16", 1, 2, 2},
-    {BITNET_FORMAT_BF16, "bf16", 1, 2, 2},    {BITNET_FORMAT_Q8_0, "q8_0", 32, 34, 1},
-    {BITNET_FORMAT_Q4_0, "q4_0", 32, 18, 1},  {BITNET_FORMAT_Q4_K, "q4_k", 256, 144, 1},
+    {BITNET_FORMAT_F32, "f32", 1, 4, 4},       {BITNET_FORMAT_F16, "f16", 1, 2, 2},
+    {BITNET_FORMAT_BF16, "bf16", 1, 2, 2},     {BITNET_FORMAT_Q8_0, "q8_0", 32, 34, 1},
+    {BITNET_FORMAT_Q4_0, "q4_0", 32, 18, 1},   {BITNET_FORMAT_Q4_K, "q4_k", 256, 144, 1},
     {BITNET_FORMAT_Q6_K, "q6_k", 256, 210, 1}, {BITNET_FORMAT_TERNARY2, "ternary2", 128, 32, 1},
 };
 
@@ -66,7 +66,9 @@ inline uint16_t f32_to_f16(float value) noexcept {
   return static_cast<uint16_t>(sign | (rest + 0xfffu + odd - (112u << 23)) >> 13);
 }
 
-inline float bf16_to_f32(uint16_t h) noexcept { return std::bit_cast<float>(uint32_t{h} << 16); }
+inline float bf16_to_f32(uint16_t h) noexcept {
+  return std::bit_cast<float>(uint32_t{h} << 16);
+}
 
 template <class T>
 T load(const uint8_t* at) noexcept {  // unaligned
@@ -140,21 +142,32 @@ inline void decode(uint32_t id, const uint8_t* row, uint64_t first, uint64_t n,
       one(row + (first + i) / elements * bytes, out + i);
   };
   switch (id) {
-    case BITNET_FORMAT_F32: std::memcpy(out, row + 4 * first, 4 * n); break;
+    case BITNET_FORMAT_F32:
+      std::memcpy(out, row + 4 * first, 4 * n);
+      break;
     case BITNET_FORMAT_F16:
       blocks(1, 2, [](const uint8_t* b, float* y) { *y = f16_to_f32(load<uint16_t>(b)); });
       break;
     case BITNET_FORMAT_BF16:
       blocks(1, 2, [](const uint8_t* b, float* y) { *y = bf16_to_f32(load<uint16_t>(b)); });
       break;
-    case BITNET_FORMAT_Q8_0: blocks(32, 34, detail::decode_q8_0); break;
-    case BITNET_FORMAT_Q4_0: blocks(32, 18, detail::decode_q4_0); break;
-    case BITNET_FORMAT_Q4_K: blocks(256, 144, detail::decode_q4_k); break;
-    case BITNET_FORMAT_Q6_K: blocks(256, 210, detail::decode_q6_k); break;
+    case BITNET_FORMAT_Q8_0:
+      blocks(32, 34, detail::decode_q8_0);
+      break;
+    case BITNET_FORMAT_Q4_0:
+      blocks(32, 18, detail::decode_q4_0);
+      break;
+    case BITNET_FORMAT_Q4_K:
+      blocks(256, 144, detail::decode_q4_k);
+      break;
+    case BITNET_FORMAT_Q6_K:
+      blocks(256, 210, detail::decode_q6_k);
+      break;
     case BITNET_FORMAT_TERNARY2:
       for (uint64_t i = 0; i < n; ++i) out[i] = static_cast<float>(ternary_at(row, first + i));
       break;
-    default: break;
+    default:
+      break;
   }
 }
 

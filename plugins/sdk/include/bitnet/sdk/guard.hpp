@@ -55,6 +55,8 @@ bitnet_status guarded(bitnet_error* err, const char* where, Body&& body) noexcep
 }
 
 // if (failed(status = f())) return status;
-inline bool failed(bitnet_status status) noexcept { return status != BITNET_OK; }
+inline bool failed(bitnet_status status) noexcept {
+  return status != BITNET_OK;
+}
 
 }  // namespace bitnet::sdk

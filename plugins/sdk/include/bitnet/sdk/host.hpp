@@ -9,7 +9,9 @@
 
 namespace bitnet::sdk {
 
-inline bitnet_str to_str(std::string_view s) noexcept { return {s.data(), s.size()}; }
+inline bitnet_str to_str(std::string_view s) noexcept {
+  return {s.data(), s.size()};
+}
 inline std::string_view to_view(bitnet_str s) noexcept {
   return s.data ? std::string_view(s.data, s.size) : std::string_view();
 }

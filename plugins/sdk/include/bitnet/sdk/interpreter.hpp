@@ -3,8 +3,9 @@
 // Tier 0: a whole backend for whoever has kernels on host memory.
 //
 // The author fills a `definition` (kernel.hpp) with primitive kernels and, if there are any, fused
-// ones; the interpreter provides every slot of the table: weights, buffers, KV pool, programs, queue.
-// Steps run on the host's threads inside queue_submit, so nothing is ever pending afterwards.
+// ones; the interpreter provides every slot of the table: weights, buffers, KV pool, programs,
+// queue. Steps run on the host's threads inside queue_submit, so nothing is ever pending
+// afterwards.
 //
 //   bitnet_status BITNET_BACKEND_ENTRY(host, request, out, err) {
 //     return bitnet::sdk::open_interpreter(host, request, out, err, describe);
@@ -72,7 +73,9 @@ inline bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet
   });
 }
 
-inline void close(bitnet_backend* self) { backends::take(self).reset(); }
+inline void close(bitnet_backend* self) {
+  backends::take(self).reset();
+}
 
 inline bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_error* err) {
   return guarded(err, "device_count", [&](const reporter& report) {
@@ -108,8 +111,13 @@ inline bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel
     const auto list = [&](uint32_t op, uint32_t format, uint32_t level, uint32_t exact,
                           const std::string& id) {
       if (n < capacity) {
-        bitnet_kernel_info kernel{.struct_size = sizeof kernel, .op = op, .format = format,
-                                  .level = level, .exact = exact, .reserved_0 = 0, .id = {}};
+        bitnet_kernel_info kernel{.struct_size = sizeof kernel,
+                                  .op = op,
+                                  .format = format,
+                                  .level = level,
+                                  .exact = exact,
+                                  .reserved_0 = 0,
+                                  .id = {}};
         std::snprintf(kernel.id, sizeof kernel.id, "%s", id.c_str());
         auto* at = reinterpret_cast<uint8_t*>(out) + uint64_t{n} * out_size;
         kernel.struct_size = std::min<uint32_t>(out_size, sizeof kernel);
@@ -118,8 +126,7 @@ inline bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel
       ++n;
     };
     const definition& d = backends::get(self)->author;
-    for (const composite& c : d.composites)
-      list(c.op, c.format, BITNET_LEVEL_FUSED, c.exact, c.id);
+    for (const composite& c : d.composites) list(c.op, c.format, BITNET_LEVEL_FUSED, c.exact, c.id);
     for (const primitive& p : d.primitives) list(p.op, p.format, p.level, p.exact, p.id);
     *count = n;
     return BITNET_OK;
@@ -157,7 +164,9 @@ inline bitnet_status buffer_map(bitnet_buffer* buffer, void** out, bitnet_error*
   });
 }
 
-inline void buffer_destroy(bitnet_buffer* buffer) { buffers::take(buffer).reset(); }
+inline void buffer_destroy(bitnet_buffer* buffer) {
+  buffers::take(buffer).reset();
+}
 
 inline bitnet_status weight_plan(bitnet_device*, const bitnet_tensor_desc* desc,
                                  bitnet_weight_plan* out, bitnet_error* err) {
@@ -205,14 +214,17 @@ inline bitnet_status weight_seal(bitnet_weights* weights, uint32_t index, bitnet
   });
 }
 
-inline void weights_destroy(bitnet_weights* weights) { weight_sets::take(weights).reset(); }
+inline void weights_destroy(bitnet_weights* weights) {
+  weight_sets::take(weights).reset();
+}
 
 inline bitnet_status op_query(bitnet_device* device, const bitnet_op* ops, uint32_t op_size,
                               const uint32_t* query_formats, uint32_t n, uint32_t* levels,
                               bitnet_error* err) {
   return guarded(err, "op_query", [&](const reporter& report) {
     if (n != 0 && (!ops || !query_formats || !levels || op_size < sizeof(bitnet_op)))
-      return report.fail(BITNET_INVALID_ARGUMENT, "ops, formats or levels are missing or too short");
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "ops, formats or levels are missing or too short");
     const definition& d = devices::get(device)->author;
     for (uint32_t i = 0; i < n; ++i) {
       bitnet_op op;
@@ -223,8 +235,8 @@ inline bitnet_status op_query(bitnet_device* device, const bitnet_op* ops, uint3
       // Rank-1 weights are widened to f32, so a norm takes every dense format.
       const bool vector = op.op == BITNET_OP_RMS_NORM || op.op == BITNET_OP_ROPE;
       for (const primitive& p : d.primitives) {
-        const bool fits = p.format == BITNET_FORMAT_NONE || query_formats[i] == BITNET_FORMAT_NONE ||
-                          p.format == query_formats[i] ||
+        const bool fits = p.format == BITNET_FORMAT_NONE ||
+                          query_formats[i] == BITNET_FORMAT_NONE || p.format == query_formats[i] ||
                           (vector && query_formats[i] != BITNET_FORMAT_TERNARY2);
         if (p.op != op.op || !fits) continue;
         levels[i] = p.level;
@@ -239,8 +251,7 @@ inline bitnet_status program_build(bitnet_device* device, const bitnet_graph* gr
                                    bitnet_weights* weights, const bitnet_program_options* options,
                                    bitnet_program** out, bitnet_error* err) {
   return guarded(err, "program_build", [&](const reporter& report) {
-    if (!weights || !out)
-      return report.fail(BITNET_INVALID_ARGUMENT, "weights or out is NULL");
+    if (!weights || !out) return report.fail(BITNET_INVALID_ARGUMENT, "weights or out is NULL");
     const backend& b = *devices::get(device);
     auto made = std::make_unique<program>(b.author, b.host_services);
     if (bitnet_status s = made->build(graph, *weight_sets::get(weights), options, report);
@@ -266,8 +277,7 @@ inline bitnet_status program_estimate(bitnet_program* handle, uint32_t n_tokens,
 }
 
 // Everything is ready after program_build; only the bound is checked.
-inline bitnet_status program_prepare(bitnet_program* handle, uint32_t n_tokens,
-                                     bitnet_error* err) {
+inline bitnet_status program_prepare(bitnet_program* handle, uint32_t n_tokens, bitnet_error* err) {
   return guarded(err, "program_prepare", [&](const reporter& report) {
     uint64_t bytes = 0;
     return programs::get(handle)->estimate(n_tokens, bytes, report);
@@ -283,10 +293,10 @@ inline bitnet_status program_bind(bitnet_program* handle, const bitnet_step_buff
       const memory* m = buffers::get(buffer);
       return m ? bound_buffer{m->data(), m->size()} : bound_buffer{};
     };
-    return programs::get(handle)->bind({see(b->tokens), see(b->positions), see(b->sequences),
-                                        see(b->slots), see(b->block_tables), see(b->output_rows),
-                                        see(b->logits)},
-                                       report);
+    return programs::get(handle)->bind(
+        {see(b->tokens), see(b->positions), see(b->sequences), see(b->slots), see(b->block_tables),
+         see(b->output_rows), see(b->logits)},
+        report);
   });
 }
 
@@ -298,15 +308,16 @@ inline bitnet_status program_stats(bitnet_program* handle, bitnet_kernel_stat* o
     std::vector<bitnet_kernel_stat> stats = programs::get(handle)->stats();
     for (uint64_t i = 0; i < std::min<uint64_t>(*count, stats.size()); ++i) {
       stats[i].struct_size = std::min<uint32_t>(out_size, sizeof stats[i]);
-      std::memcpy(reinterpret_cast<uint8_t*>(out) + i * out_size, &stats[i],
-                  stats[i].struct_size);
+      std::memcpy(reinterpret_cast<uint8_t*>(out) + i * out_size, &stats[i], stats[i].struct_size);
     }
     *count = static_cast<uint32_t>(stats.size());
     return BITNET_OK;
   });
 }
 
-inline void program_destroy(bitnet_program* handle) { programs::take(handle).reset(); }
+inline void program_destroy(bitnet_program* handle) {
+  programs::take(handle).reset();
+}
 
 inline bitnet_status kv_pool_create(bitnet_device*, const bitnet_kv_config* config,
                                     bitnet_kv_pool** out, bitnet_error* err) {
@@ -346,7 +357,9 @@ inline bitnet_status kv_import(bitnet_kv_pool* handle, uint32_t block, const voi
   });
 }
 
-inline void kv_pool_destroy(bitnet_kv_pool* pool) { kv_pools::take(pool).reset(); }
+inline void kv_pool_destroy(bitnet_kv_pool* pool) {
+  kv_pools::take(pool).reset();
+}
 
 inline bitnet_status queue_create(bitnet_device* device, bitnet_queue** out, bitnet_error* err) {
   return guarded(err, "queue_create", [&](const reporter& report) {
@@ -377,8 +390,7 @@ inline bitnet_status queue_submit(bitnet_queue* handle, const bitnet_step* step,
   });
 }
 
-inline bitnet_status queue_wait(bitnet_queue* handle, uint64_t value, uint64_t,
-                                bitnet_error* err) {
+inline bitnet_status queue_wait(bitnet_queue* handle, uint64_t value, uint64_t, bitnet_error* err) {
   return guarded(err, "queue_wait", [&](const reporter& report) {
     const uint64_t now = queues::get(handle)->timeline.load();
     if (now >= value) return BITNET_OK;
@@ -396,10 +408,14 @@ inline bitnet_status queue_poll(bitnet_queue* handle, uint64_t* out, bitnet_erro
   });
 }
 
-inline void queue_destroy(bitnet_queue* handle) { queues::take(handle).reset(); }
+inline void queue_destroy(bitnet_queue* handle) {
+  queues::take(handle).reset();
+}
 
 // Steps end before queue_submit returns, and there are no threads.
-inline bitnet_status quiesce(bitnet_backend*, uint64_t, bitnet_error*) { return BITNET_OK; }
+inline bitnet_status quiesce(bitnet_backend*, uint64_t, bitnet_error*) {
+  return BITNET_OK;
+}
 
 }  // namespace interpreter
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// The entry call: agrees on a minor and fills the host's table, writing no more than it understands.
+// The entry call: agrees on a minor and fills the host's table, writing no more than it
+// understands.
 
 #include <algorithm>
 #include <cstring>
@@ -17,9 +18,9 @@ struct minors {
   uint32_t newest = BITNET_ABI_MINOR;
 };
 
-// `slots` is the plugin's whole table; its head is filled in here. Slots that the host does not know
-// are dropped, slots that the plugin leaves NULL stay so. BITNET_INCOMPATIBLE, with need_minor_*
-// filled, when the ranges do not meet.
+// `slots` is the plugin's whole table; its head is filled in here. Slots that the host does not
+// know are dropped, slots that the plugin leaves NULL stay so. BITNET_INCOMPATIBLE, with
+// need_minor_* filled, when the ranges do not meet.
 inline bitnet_status fill_table(const bitnet_host_v0* host_services,
                                 const bitnet_open_request* request, bitnet_backend_v0* out,
                                 bitnet_backend_v0 slots, minors spoken,
@@ -40,12 +41,12 @@ inline bitnet_status fill_table(const bitnet_host_v0* host_services,
   const uint32_t lowest = std::max(request->abi_minor_min, spoken.oldest);
   const uint32_t highest = std::min(request->abi_minor_max, spoken.newest);
   if (lowest > highest)
-    return report.fail(BITNET_INCOMPATIBLE,
-                       "this backend speaks ABI %u.%u to %u.%u, the host %u.%u to %u.%u: update the "
-                       "older of the two",
-                       BITNET_ABI_MAJOR, spoken.oldest, BITNET_ABI_MAJOR, spoken.newest,
-                       BITNET_ABI_MAJOR, request->abi_minor_min, BITNET_ABI_MAJOR,
-                       request->abi_minor_max);
+    return report.fail(
+        BITNET_INCOMPATIBLE,
+        "this backend speaks ABI %u.%u to %u.%u, the host %u.%u to %u.%u: update the "
+        "older of the two",
+        BITNET_ABI_MAJOR, spoken.oldest, BITNET_ABI_MAJOR, spoken.newest, BITNET_ABI_MAJOR,
+        request->abi_minor_min, BITNET_ABI_MAJOR, request->abi_minor_max);
   const uint32_t room = out->struct_size;
   const uint32_t filled = std::min<uint32_t>(room, sizeof slots);
   slots.struct_size = room;

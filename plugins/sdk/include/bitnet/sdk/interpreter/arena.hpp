@@ -28,14 +28,14 @@ inline uint64_t place(std::vector<lifetime>& values) {
   std::vector<const lifetime*> placed;  // by offset
   for (lifetime* v : order) {
     if (v->bytes > (uint64_t{1} << 62)) return UINT64_MAX;
-    const uint64_t bytes = (v->bytes + memory::alignment - 1) / memory::alignment *
-                           memory::alignment;
+    const uint64_t bytes =
+        (v->bytes + memory::alignment - 1) / memory::alignment * memory::alignment;
     uint64_t offset = 0;
     for (const lifetime* p : placed) {
       if (p->last < v->first || v->last < p->first) continue;
       if (offset + bytes <= p->offset) break;
-      offset = std::max(offset, p->offset + (p->bytes + memory::alignment - 1) /
-                                                memory::alignment * memory::alignment);
+      offset = std::max(offset, p->offset + (p->bytes + memory::alignment - 1) / memory::alignment *
+                                                memory::alignment);
     }
     if (offset > (uint64_t{1} << 62)) return UINT64_MAX;
     v->offset = offset;

@@ -19,13 +19,20 @@ class composite_reader {
 
   std::optional<roles> read(uint32_t op) noexcept {
     switch (op) {
-      case BITNET_OP_BIT_LINEAR: return done(quant(free_input) && linear(parts_.linear));
-      case BITNET_OP_QKV_ROPE_KV: return done(qkv_rope_kv());
-      case BITNET_OP_ATTN_OUT: return done(attn_out());
-      case BITNET_OP_FFN_RELU2_GATED: return done(ffn(BITNET_OP_RELU2));
-      case BITNET_OP_FFN_SILU_GATED: return done(ffn(BITNET_OP_SILU));
-      case BITNET_OP_LM_HEAD: return done(lm_head());
-      default: return std::nullopt;
+      case BITNET_OP_BIT_LINEAR:
+        return done(quant(free_input) && linear(parts_.linear));
+      case BITNET_OP_QKV_ROPE_KV:
+        return done(qkv_rope_kv());
+      case BITNET_OP_ATTN_OUT:
+        return done(attn_out());
+      case BITNET_OP_FFN_RELU2_GATED:
+        return done(ffn(BITNET_OP_RELU2));
+      case BITNET_OP_FFN_SILU_GATED:
+        return done(ffn(BITNET_OP_SILU));
+      case BITNET_OP_LM_HEAD:
+        return done(lm_head());
+      default:
+        return std::nullopt;
     }
   }
 

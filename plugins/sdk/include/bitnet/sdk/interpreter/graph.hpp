@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
 // A graph that came over the edge, copied and checked: whatever it said before, afterwards every
-// index is in range, every value has one writer that comes before its readers, and every op's shapes
-// and element types fit its definition in ops.h.
+// index is in range, every value has one writer that comes before its readers, and every op's
+// shapes and element types fit its definition in ops.h.
 
 #include <cmath>
 #include <vector>
@@ -27,16 +27,22 @@ inline const op_signature* find_op(uint32_t id) noexcept {
   return nullptr;
 }
 
-inline bool is_composite(uint32_t op) noexcept { return op >= BITNET_OP_FIRST_COMPOSITE; }
+inline bool is_composite(uint32_t op) noexcept {
+  return op >= BITNET_OP_FIRST_COMPOSITE;
+}
 
 // Bytes of an element, 0 for an unknown type.
 inline uint64_t element_bytes(uint32_t dtype) noexcept {
   switch (dtype) {
     case BITNET_DTYPE_F32:
-    case BITNET_DTYPE_I32: return 4;
-    case BITNET_DTYPE_F16: return 2;
-    case BITNET_DTYPE_I8: return 1;
-    default: return 0;
+    case BITNET_DTYPE_I32:
+      return 4;
+    case BITNET_DTYPE_F16:
+      return 2;
+    case BITNET_DTYPE_I8:
+      return 1;
+    default:
+      return 0;
   }
 }
 
@@ -201,20 +207,24 @@ class graph_reader {
       case BITNET_OP_LINEAR_DENSE:
         return fits(w->format != BITNET_FORMAT_TERNARY2 && w->k == k && f32(in[0], rows, k) &&
                     f32(out[0], rows, w->m));
-      case BITNET_OP_ROPE: return rope_misfit(op, w, k);
+      case BITNET_OP_ROPE:
+        return rope_misfit(op, w, k);
       case BITNET_OP_KV_WRITE:
         if (!f32(in[0], BITNET_DIM_TOKENS, k) || !f32(in[1], BITNET_DIM_TOKENS, k)) return shapes;
         out_.writes_kv = true;
         return kv_misfit(op.ints[0], k);
-      case BITNET_OP_ATTN_PAGED: return attention_misfit(op, k);
+      case BITNET_OP_ATTN_PAGED:
+        return attention_misfit(op, k);
       case BITNET_OP_ADD:
       case BITNET_OP_MUL:
         return fits(f32(in[0], rows, k) && f32(in[1], rows, k) && f32(out[0], rows, k));
       case BITNET_OP_RELU2:
-      case BITNET_OP_SILU: return fits(f32(in[0], rows, k) && f32(out[0], rows, k));
+      case BITNET_OP_SILU:
+        return fits(f32(in[0], rows, k) && f32(out[0], rows, k));
       case BITNET_OP_GATHER_ROWS:
         return fits(f32(in[0], BITNET_DIM_TOKENS, k) && f32(out[0], BITNET_DIM_OUTPUTS, k));
-      default: return "this backend does not know it";
+      default:
+        return "this backend does not know it";
     }
   }
 
@@ -228,8 +238,8 @@ class graph_reader {
       return "unknown pairing";
     if (!(op.floats[0] > 0) || !std::isfinite(op.floats[0]) || !std::isfinite(op.floats[1]))
       return "base and factor must be finite, the base positive";
-    if (w && (w->format != BITNET_FORMAT_F32 || w->m != 1 ||
-              w->k != static_cast<uint64_t>(turned / 2)))
+    if (w &&
+        (w->format != BITNET_FORMAT_F32 || w->m != 1 || w->k != static_cast<uint64_t>(turned / 2)))
       return "one frequency factor per pair is expected";
     return f32(op.inputs[0], BITNET_DIM_TOKENS, k) && f32(op.outputs[0], BITNET_DIM_TOKENS, k)
                ? nullptr

@@ -2,9 +2,9 @@
 #pragma once
 // What an author gives to the interpreter: kernels over plain host pointers and counts.
 //
-// A primitive kernel computes units [first, last) of one op; the interpreter cuts the units into one
-// range per worker, so a kernel must give the same bits however they are cut. Everything in a call
-// has been checked: indices, shapes, token ids, positions, slots and blocks are in range.
+// A primitive kernel computes units [first, last) of one op; the interpreter cuts the units into
+// one range per worker, so a kernel must give the same bits however they are cut. Everything in a
+// call has been checked: indices, shapes, token ids, positions, slots and blocks are in range.
 //
 //   op                    unit               in                    out
 //   EMBED_GATHER          token              -                     f32 (rows, k)
@@ -33,8 +33,8 @@ namespace bitnet::sdk {
 
 // A sealed weight. Rank-1 tensors are always f32 here, whatever their format in the file.
 struct weight {
-  uint32_t format;   // BITNET_FORMAT_*
-  uint64_t k, m;     // input width, output rows
+  uint32_t format;  // BITNET_FORMAT_*
+  uint64_t k, m;    // input width, output rows
   const uint8_t* data;
   uint64_t row_bytes;
   const float* scales;   // ternary only, (n_scales)
@@ -118,7 +118,8 @@ using primitive_kernel = void (*)(const call&, const share&) noexcept;
 // worker that lost its core does not make the others burn theirs.
 class barrier {
  public:
-  explicit barrier(uint32_t size) noexcept : size_(size) {}
+  // Spinning is for workers that have a core each.
+  barrier(uint32_t size, uint32_t cores) noexcept : size_(size), spins_(size <= cores ? 2000 : 0) {}
   void wait() noexcept {
     if (size_ == 1) return;
     const uint32_t generation = generation_.load(std::memory_order_acquire);
@@ -128,7 +129,7 @@ class barrier {
       generation_.notify_all();
       return;
     }
-    for (int spin = 0; spin < 2000; ++spin) {  // about 50 us, the length of a region
+    for (int spin = 0; spin < spins_; ++spin) {  // about 50 us, the length of a region
       if (generation_.load(std::memory_order_acquire) != generation) return;
 #if defined(__x86_64__)
       __builtin_ia32_pause();
@@ -139,6 +140,7 @@ class barrier {
 
  private:
   const uint32_t size_;
+  const int spins_;
   alignas(64) std::atomic<uint32_t> arrived_{0};
   alignas(64) std::atomic<uint32_t> generation_{0};
 };

@@ -31,11 +31,12 @@ class kv_pool {
     uint64_t bytes = k_bytes + v_bytes;
     for (const uint64_t count : counts)
       if (count == 0 || __builtin_mul_overflow(bytes, count, &bytes) || bytes > INT64_MAX / 2)
-        return report.fail(BITNET_INVALID_ARGUMENT,
-                           "a KV pool of %u layers, %u heads of %u, %u blocks of %u tokens is empty "
-                           "or too large",
-                           config->n_layers, config->n_kv_heads, config->head_dim, config->n_blocks,
-                           config->block_tokens);
+        return report.fail(
+            BITNET_INVALID_ARGUMENT,
+            "a KV pool of %u layers, %u heads of %u, %u blocks of %u tokens is empty "
+            "or too large",
+            config->n_layers, config->n_kv_heads, config->head_dim, config->n_blocks,
+            config->block_tokens);
     if (counts[3] * counts[4] > INT32_MAX)
       return report.fail(BITNET_INVALID_ARGUMENT, "%u blocks of %u tokens: slots must fit 31 bits",
                          config->n_blocks, config->block_tokens);

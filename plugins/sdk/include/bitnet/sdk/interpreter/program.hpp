@@ -9,6 +9,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "bitnet/abi/program.h"
@@ -81,16 +82,18 @@ class program {
     const uint64_t tokens = 4 * uint64_t{limits_.max_tokens};
     const uint64_t tables = 4 * uint64_t{limits_.max_sequences} * limits_.max_blocks;
     const uint64_t outputs = 4 * uint64_t{limits_.max_outputs};
-    const uint64_t logits =
-        outputs * static_cast<uint64_t>(graph_.values[graph_.logits].dims[1]);
+    const uint64_t logits = outputs * static_cast<uint64_t>(graph_.values[graph_.logits].dims[1]);
     const struct {
       const bound_buffer& buffer;
       uint64_t bytes;
       const char* name;
-    } needs[] = {{b.tokens, tokens, "tokens"},         {b.positions, tokens, "positions"},
-                 {b.sequences, tokens, "sequences"},   {b.slots, tokens, "slots"},
+    } needs[] = {{b.tokens, tokens, "tokens"},
+                 {b.positions, tokens, "positions"},
+                 {b.sequences, tokens, "sequences"},
+                 {b.slots, tokens, "slots"},
                  {b.block_tables, tables, "block_tables"},
-                 {b.output_rows, outputs, "output_rows"}, {b.logits, logits, "logits"}};
+                 {b.output_rows, outputs, "output_rows"},
+                 {b.logits, logits, "logits"}};
     for (const auto& need : needs)
       if (!need.buffer.data || need.buffer.bytes < need.bytes)
         return report.fail(BITNET_INVALID_ARGUMENT, "buffer %s has %llu bytes, %llu are needed",
@@ -122,7 +125,7 @@ class program {
     for (uint64_t i = 0; i < calls_.size(); ++i) calls_[i].rows = rows_of(row_values_[i]);
 
     const uint32_t workers = std::min(host_.width(), width_);
-    barrier meeting(workers);
+    barrier meeting(workers, cores_);
     std::atomic<uint64_t> stop_after{UINT64_MAX};
     auto work = [&](uint32_t worker, uint32_t n) noexcept {
       run_as(worker, n, meeting, step.cancel_token, stop_after);
@@ -216,7 +219,8 @@ class program {
 
   // True if the composite's result is the one value of its body that anything else reads: a fused
   // kernel may leave out all others.
-  bool private_body(const bitnet_op& op, std::span<const bitnet_op> body, const roles& parts) const {
+  bool private_body(const bitnet_op& op, std::span<const bitnet_op> body,
+                    const roles& parts) const {
     const uint32_t result = op.outputs[0];
     const bitnet_op& last = parts.rope_q == roles::absent ? body.back() : body[parts.rope_q];
     if (result != last.outputs[0]) return false;
@@ -377,17 +381,21 @@ class program {
   static uint64_t units(const call& c) noexcept {
     switch (c.op) {
       case BITNET_OP_LINEAR_TERNARY:
-      case BITNET_OP_LINEAR_DENSE: return c.m;
-      case BITNET_OP_ATTN_PAGED: return c.rows * static_cast<uint64_t>(c.ints[2]);
-      default: return c.rows;
+      case BITNET_OP_LINEAR_DENSE:
+        return c.m;
+      case BITNET_OP_ATTN_PAGED:
+        return c.rows * static_cast<uint64_t>(c.ints[2]);
+      default:
+        return c.rows;
     }
   }
 
   void run_as(uint32_t worker, uint32_t n, barrier& meeting, uint64_t cancel_token,
               std::atomic<uint64_t>& stop_after) noexcept {
     team workers(worker, n, meeting,
-                 scratch_.size() ? reinterpret_cast<float*>(scratch_.data()) + worker * scratch_floats_
-                                 : nullptr);
+                 scratch_.size()
+                     ? reinterpret_cast<float*>(scratch_.data()) + worker * scratch_floats_
+                     : nullptr);
     const bool measured = worker == 0 && (limits_.flags & BITNET_PROGRAM_PROFILE) != 0;
     for (uint64_t i = 0; i < items_.size(); ++i) {
       const item& it = items_[i];
@@ -405,8 +413,7 @@ class program {
       if (worker == 0) {
         counter& kernel = counters_[it.counter];
         kernel.calls.fetch_add(1, std::memory_order_relaxed);
-        if (measured)
-          kernel.time_ns.fetch_add(host_.now_ns() - start, std::memory_order_relaxed);
+        if (measured) kernel.time_ns.fetch_add(host_.now_ns() - start, std::memory_order_relaxed);
       }
       if (stop_after.load() <= i) return;
     }
@@ -422,6 +429,7 @@ class program {
   std::vector<item> items_;
   std::vector<counter> counters_;
   memory arena_, scratch_;
+  const uint32_t cores_ = std::thread::hardware_concurrency();
   uint32_t width_ = 1;           // workers that there is scratch for
   uint64_t scratch_floats_ = 0;  // per worker
   step_view step_;

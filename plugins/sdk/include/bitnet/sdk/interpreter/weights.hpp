@@ -2,8 +2,8 @@
 #pragma once
 // Weights in host memory: streamed in, or the caller's own memory used in place.
 //
-// Rank-2 tensors are kept as they are described. Rank-1 tensors (norms, rope factors) become f32, so
-// that kernels see one form of them.
+// Rank-2 tensors are kept as they are described. Rank-1 tensors (norms, rope factors) become f32,
+// so that kernels see one form of them.
 
 #include <memory>
 #include <string>
@@ -36,8 +36,7 @@ struct tensor {
 };
 
 // Checks a description; on success `out` knows its format and row size.
-inline bitnet_status describe(const bitnet_tensor_desc* desc, tensor& out,
-                              const reporter& report) {
+inline bitnet_status describe(const bitnet_tensor_desc* desc, tensor& out, const reporter& report) {
   if (!desc || !BITNET_HAS_FIELD(desc, bitnet_tensor_desc, name))
     return report.fail(BITNET_INVALID_ARGUMENT, "the tensor description is missing or too short");
   out.name.assign(desc->name.data ? desc->name.data : "", desc->name.data ? desc->name.size : 0);
@@ -63,8 +62,8 @@ inline bitnet_status describe(const bitnet_tensor_desc* desc, tensor& out,
                        name, static_cast<long long>(k), out.described->block);
   // k, m <= 2^31 and a row has at most 4 k bytes, so this product cannot wrap.
   if (desc->data_bytes != out.row_bytes * static_cast<uint64_t>(m))
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu bytes described, %llu needed", name,
-                       static_cast<unsigned long long>(desc->data_bytes),
+    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu bytes described, %llu needed",
+                       name, static_cast<unsigned long long>(desc->data_bytes),
                        static_cast<unsigned long long>(out.row_bytes * static_cast<uint64_t>(m)));
   uint64_t scales = 0;
   if (ternary) {
@@ -164,7 +163,12 @@ class weight_set {
       t->row_bytes = 4 * k;
       id = BITNET_FORMAT_F32;
     }
-    t->view = {id, k, m, t->alias ? t->alias : t->own.data(), t->row_bytes, t->scales.data(),
+    t->view = {id,
+               k,
+               m,
+               t->alias ? t->alias : t->own.data(),
+               t->row_bytes,
+               t->scales.data(),
                t->desc.scale_group};
     t->sealed = true;
     return BITNET_OK;

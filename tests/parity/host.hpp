@@ -1,0 +1,103 @@
+#pragma once
+// The smallest host that can drive a backend: threads made for each parallel run, a cancel switch.
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bitnet/abi/backend.h"
+
+namespace bitnet::parity {
+
+class tiny_host {
+ public:
+  explicit tiny_host(uint32_t width) : width_(width) {
+    table_.struct_size = sizeof table_;
+    table_.self = this;
+    table_.log = [](void*, uint32_t, bitnet_str, bitnet_str) {};
+    table_.parallel_width = [](void* self) { return static_cast<tiny_host*>(self)->width_; };
+    table_.parallel_run = [](void* self, uint32_t n, bitnet_task task, void* arg) {
+      const auto& host = *static_cast<tiny_host*>(self);
+      if (n < 1 || n > host.width_) return bitnet_status{BITNET_INVALID_ARGUMENT};
+      std::vector<std::thread> others;
+      for (uint32_t w = 1; w < n; ++w) others.emplace_back([=] { task(arg, w, n); });
+      task(arg, 0, n);
+      for (std::thread& t : others) t.join();
+      return bitnet_status{BITNET_OK};
+    };
+    table_.cancelled = [](void* self, uint64_t) -> uint32_t {
+      auto& host = *static_cast<tiny_host*>(self);
+      ++host.cancel_checks;
+      return host.cancel_after >= 0 && host.cancel_checks > host.cancel_after ? 1 : 0;
+    };
+    table_.now_ns = [](void*) {
+      return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    };
+  }
+  tiny_host(const tiny_host&) = delete;
+  tiny_host& operator=(const tiny_host&) = delete;
+
+  const bitnet_host_v0* table() const { return &table_; }
+
+  int64_t cancel_after = -1;  // questions that are answered with "no" first; -1: all of them
+  int64_t cancel_checks = 0;  // asked by worker 0 only
+
+ private:
+  bitnet_host_v0 table_{};
+  uint32_t width_;
+};
+
+// A status with the error that came with it.
+struct outcome {
+  bitnet_status status = BITNET_OK;
+  std::string message;
+};
+
+template <class Call>
+outcome attempt(Call&& call) {
+  bitnet_error err{};
+  err.struct_size = sizeof err;
+  const bitnet_status status = call(&err);
+  return {status, err.message};
+}
+
+template <class Call>
+void must(Call&& call) {
+  const outcome o = attempt(call);
+  if (o.status != BITNET_OK) throw std::runtime_error("failed: " + o.message);
+}
+
+// A backend opened through its exported symbol, as the core does it.
+class plugin {
+ public:
+  plugin(const std::string& path, tiny_host& host, const std::string& isa = "") {
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) throw std::runtime_error(dlerror());
+    const auto entry =
+        reinterpret_cast<bitnet_backend_entry>(dlsym(library, BITNET_BACKEND_ENTRY_NAME));
+    if (!entry) throw std::runtime_error(path + " has no entry");
+    const bitnet_param param{{"isa", 3}, {isa.data(), isa.size()}};
+    bitnet_open_request request{};
+    request.struct_size = sizeof request;
+    request.purpose = BITNET_PURPOSE_LOAD;
+    request.abi_minor_max = BITNET_ABI_MINOR;
+    request.generation = 1;
+    request.n_params = isa.empty() ? 0 : 1;
+    request.params = &param;
+    table.struct_size = sizeof table;
+    must([&](bitnet_error* e) { return entry(host.table(), &request, &table, e); });
+  }
+  ~plugin() { table.close(table.self); }
+  plugin(const plugin&) = delete;
+  plugin& operator=(const plugin&) = delete;
+
+  bitnet_backend_v0 table{};
+};
+
+}  // namespace bitnet::parity

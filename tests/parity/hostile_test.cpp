@@ -1,0 +1,512 @@
+// Whatever comes over the edge is checked: graphs, tensors and steps that no core should send.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "runner.hpp"
+
+namespace bitnet::parity {
+namespace {
+
+constexpr const char* plugins[] = {
+    BITNET_TIER0_PLUGIN,
+#if defined(BITNET_CPU_PLUGIN)
+    BITNET_CPU_PLUGIN,
+#endif
+};
+
+class each_plugin : public testing::TestWithParam<const char*> {};
+
+// Builds a changed model; returns what became of it.
+outcome build(const bitnet_backend_v0& table, const tiny_model& model,
+              const std::function<void(bitnet_graph&, bitnet_program_options&)>& change = {}) {
+  bitnet_device* device = nullptr;
+  bitnet_weights* weights = nullptr;
+  bitnet_program* program = nullptr;
+  must([&](bitnet_error* e) { return table.device_open(table.self, 0, &device, e); });
+  const std::vector<bitnet_tensor_desc> descs = model.descs();
+  must([&](bitnet_error* e) {
+    return table.weights_create(device, descs.data(), sizeof descs[0],
+                                static_cast<uint32_t>(descs.size()), &weights, e);
+  });
+  for (uint32_t i = 0; i < descs.size(); ++i) {
+    const std::vector<uint8_t>& data = model.tensors[i].data;
+    must([&](bitnet_error* e) {
+      return table.weight_write(weights, i, 0, data.data(), data.size(), e);
+    });
+    must([&](bitnet_error* e) { return table.weight_seal(weights, i, e); });
+  }
+  bitnet_graph graph = model.graph();
+  bitnet_program_options options{};
+  options.struct_size = sizeof options;
+  options.max_tokens = options.max_outputs = 4;
+  options.max_sequences = 1;
+  options.max_blocks = 2;
+  options.block_tokens = 4;
+  if (change) change(graph, options);
+  const outcome o = attempt([&](bitnet_error* e) {
+    return table.program_build(device, &graph, weights, &options, &program, e);
+  });
+  if (o.status == BITNET_OK) table.program_destroy(program);
+  table.weights_destroy(weights);
+  table.device_close(device);
+  return o;
+}
+
+bitnet_op& find(tiny_model& m, uint32_t id) {
+  for (bitnet_op& op : m.ops)
+    if (op.op == id) return op;
+  throw std::runtime_error("no such op");
+}
+
+struct graph_row {
+  const char* why;
+  void (*spoil)(tiny_model& m);
+  bitnet_status status = BITNET_INVALID_ARGUMENT;
+};
+
+const graph_row graph_rows[] = {
+    {"an input past the values", [](tiny_model& m) { find(m, BITNET_OP_ADD).inputs[0] = 99999; }},
+    {"an input that is none",
+     [](tiny_model& m) { find(m, BITNET_OP_ADD).inputs[1] = BITNET_NONE; }},
+    {"an output past the values", [](tiny_model& m) { find(m, BITNET_OP_ADD).outputs[0] = 99999; }},
+    {"an output that is none",
+     [](tiny_model& m) { find(m, BITNET_OP_RMS_NORM).outputs[0] = BITNET_NONE; }},
+    {"a weight past the weights",
+     [](tiny_model& m) { find(m, BITNET_OP_LINEAR_TERNARY).weights[0] = 4000; }},
+    {"no weight",
+     [](tiny_model& m) { find(m, BITNET_OP_LINEAR_TERNARY).weights[0] = BITNET_NONE; }},
+    {"one input too many", [](tiny_model& m) { find(m, BITNET_OP_RMS_NORM).inputs[1] = 0; }},
+    {"one output too many", [](tiny_model& m) { find(m, BITNET_OP_RMS_NORM).outputs[1] = 5; }},
+    {"one weight too many", [](tiny_model& m) { find(m, BITNET_OP_RMS_NORM).weights[1] = 0; }},
+    {"an op that reads what it writes",
+     [](tiny_model& m) {
+       bitnet_op& op = find(m, BITNET_OP_RELU2);
+       op.inputs[0] = op.outputs[0];
+     }},
+    {"a cycle through a later op",
+     [](tiny_model& m) { find(m, BITNET_OP_RELU2).inputs[0] = find(m, BITNET_OP_MUL).outputs[0]; }},
+    {"a value written twice",
+     [](tiny_model& m) {
+       find(m, BITNET_OP_MUL).outputs[0] = find(m, BITNET_OP_RELU2).outputs[0];
+     }},
+    {"both outputs of one op in one value",
+     [](tiny_model& m) {
+       bitnet_op& op = find(m, BITNET_OP_ACT_QUANT_I8);
+       op.outputs[1] = op.outputs[0];
+     }},
+    {"an activation of the wrong type",
+     [](tiny_model& m) {
+       m.values[find(m, BITNET_OP_ACT_QUANT_I8).outputs[0]].dtype = BITNET_DTYPE_F32;
+     }},
+    {"an unknown element type", [](tiny_model& m) { m.values[0].dtype = 77; }},
+    {"a reserved member that is not zero", [](tiny_model& m) { m.values[0].reserved_0 = 1; }},
+    {"a width of zero", [](tiny_model& m) { m.values[0].dims[1] = 0; }},
+    {"a negative width", [](tiny_model& m) { m.values[0].dims[1] = -5; }},
+    {"a width that wraps",
+     [](tiny_model& m) { m.values[0].dims[1] = std::numeric_limits<int64_t>::max(); }},
+    {"an unknown symbolic dimension", [](tiny_model& m) { m.values[0].dims[0] = -3; }},
+    {"a width that its op does not have", [](tiny_model& m) { m.values[0].dims[1] += 1; }},
+    {"a fixed number of rows for tokens", [](tiny_model& m) { m.values[0].dims[0] = 7; }},
+    {"a ternary weight in a norm",
+     [](tiny_model& m) {
+       find(m, BITNET_OP_RMS_NORM).weights[0] = find(m, BITNET_OP_LINEAR_TERNARY).weights[0];
+     }},
+    {"a dense weight in a ternary op",
+     [](tiny_model& m) {
+       find(m, BITNET_OP_LINEAR_TERNARY).weights[0] = find(m, BITNET_OP_EMBED_GATHER).weights[0];
+     }},
+    {"heads that do not fill the width",
+     [](tiny_model& m) { find(m, BITNET_OP_ROPE).ints[0] = 3; }},
+    {"heads that wrap a product",
+     [](tiny_model& m) {
+       find(m, BITNET_OP_ROPE).ints[0] = find(m, BITNET_OP_ROPE).ints[1] = 1 << 30;
+     }},
+    {"an odd number of rotated dimensions",
+     [](tiny_model& m) { find(m, BITNET_OP_ROPE).ints[2] = 31; }},
+    {"more rotated dimensions than a head has",
+     [](tiny_model& m) { find(m, BITNET_OP_ROPE).ints[2] = 34; }},
+    {"an unknown pairing", [](tiny_model& m) { find(m, BITNET_OP_ROPE).ints[3] = 2; }},
+    {"a rope base of zero", [](tiny_model& m) { find(m, BITNET_OP_ROPE).floats[0] = 0; }},
+    {"no KV heads", [](tiny_model& m) { find(m, BITNET_OP_ATTN_PAGED).ints[2] = 0; }},
+    {"heads that KV heads do not divide",
+     [](tiny_model& m) { find(m, BITNET_OP_ATTN_PAGED).ints[2] = 3; }},
+    {"a negative layer", [](tiny_model& m) { find(m, BITNET_OP_KV_WRITE).ints[0] = -1; }},
+    {"a layer of millions", [](tiny_model& m) { find(m, BITNET_OP_ATTN_PAGED).ints[0] = 1 << 24; }},
+    {"a body past the end", [](tiny_model& m) { find(m, BITNET_OP_LM_HEAD).body_count = 4; }},
+    {"an endless body", [](tiny_model& m) { find(m, BITNET_OP_LM_HEAD).body_count = 0xffffffff; }},
+    {"an empty body", [](tiny_model& m) { find(m, BITNET_OP_LM_HEAD).body_count = 0; }},
+    {"a composite inside a composite",
+     [](tiny_model& m) { find(m, BITNET_OP_QKV_ROPE_KV).body_count = 9; }},
+    {"a primitive with a body", [](tiny_model& m) { find(m, BITNET_OP_ADD).body_count = 1; }},
+    {"a composite's index past the values",
+     [](tiny_model& m) { find(m, BITNET_OP_LM_HEAD).inputs[2] = 5000; }},
+    {"an unknown primitive", [](tiny_model& m) { find(m, BITNET_OP_SILU).op = 200; },
+     BITNET_UNSUPPORTED},
+    {"logits past the values", [](tiny_model& m) { m.logits = 12345; }},
+    {"logits that nobody writes",
+     [](tiny_model& m) {
+       m.values.push_back({BITNET_DTYPE_F32, 0, {BITNET_DIM_OUTPUTS, 8}});
+       m.logits = static_cast<uint32_t>(m.values.size() - 1);
+     }},
+    {"logits for every token", [](tiny_model& m) { m.logits = 0; }},
+};
+
+TEST_P(each_plugin, hostile_graphs_are_refused) {
+  tiny_host host(1);
+  const plugin p(GetParam(), host);
+  for (const bool composites : {true, false}) {
+    for (const graph_row& row : graph_rows) {
+      SCOPED_TRACE(row.why);
+      tiny_shape shape;
+      shape.composites = composites;
+      shape.relu2 = row.status != BITNET_UNSUPPORTED;  // the one row that looks for SILU
+      tiny_model model(shape);
+      try {
+        row.spoil(model);
+      } catch (const std::runtime_error&) {
+        continue;  // about composites, and there are none
+      }
+      const outcome o = build(p.table, model);
+      EXPECT_EQ(o.status, row.status) << o.message;
+      EXPECT_FALSE(o.message.empty());
+    }
+  }
+}
+
+TEST_P(each_plugin, hostile_counts_are_refused) {
+  using change = void (*)(bitnet_graph&, bitnet_program_options&);
+  const struct {
+    const char* why;
+    change spoil;
+  } rows[] = {
+      {"no ops", [](bitnet_graph& g, bitnet_program_options&) { g.n_ops = 0; }},
+      {"no values", [](bitnet_graph& g, bitnet_program_options&) { g.n_values = 0; }},
+      {"billions of ops", [](bitnet_graph& g, bitnet_program_options&) { g.n_ops = 0xffffffff; }},
+      {"ops missing", [](bitnet_graph& g, bitnet_program_options&) { g.ops = nullptr; }},
+      {"ops shorter than ours", [](bitnet_graph& g, bitnet_program_options&) { g.op_size = 8; }},
+      {"a short graph", [](bitnet_graph& g, bitnet_program_options&) { g.struct_size = 16; }},
+      {"short options", [](bitnet_graph&, bitnet_program_options& o) { o.struct_size = 4; }},
+      {"no tokens", [](bitnet_graph&, bitnet_program_options& o) { o.max_tokens = 0; }},
+      {"billions of tokens", [](bitnet_graph&, bitnet_program_options& o) { o.max_tokens = ~0u; }},
+      {"no sequences", [](bitnet_graph&, bitnet_program_options& o) { o.max_sequences = 0; }},
+      {"billions of positions",
+       [](bitnet_graph&, bitnet_program_options& o) { o.max_blocks = o.block_tokens = 1u << 20; }},
+      {"blocks of nothing", [](bitnet_graph&, bitnet_program_options& o) { o.block_tokens = 0; }},
+  };
+  tiny_host host(1);
+  const plugin p(GetParam(), host);
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    const outcome o = build(p.table, tiny_model({}), row.spoil);
+    EXPECT_EQ(o.status, BITNET_INVALID_ARGUMENT) << o.message;
+  }
+}
+
+TEST_P(each_plugin, longer_structs_of_a_later_host_are_read) {
+  tiny_host host(1);
+  const plugin p(GetParam(), host);
+  const tiny_model model({});
+  struct later_op {
+    bitnet_op op;
+    uint64_t more = ~uint64_t{0};
+  };
+  std::vector<later_op> ops;
+  for (const bitnet_op& op : model.ops) ops.push_back({op});
+  const outcome o = build(p.table, model, [&](bitnet_graph& g, bitnet_program_options&) {
+    g.op_size = sizeof(later_op);
+    g.ops = &ops[0].op;
+  });
+  EXPECT_EQ(o.status, BITNET_OK) << o.message;
+}
+
+TEST_P(each_plugin, a_composite_that_lies_about_its_body_computes_the_body) {
+  tiny_host host(1);
+  const plugin p(GetParam(), host);
+  const tiny_model honest({});
+  const std::vector<float> expected = runner(p.table, honest).run({{1}, {2}, {3}});
+  const struct {
+    const char* why;
+    void (*spoil)(tiny_model& m);
+  } rows[] = {
+      {"an id that nobody knows", [](tiny_model& m) { find(m, BITNET_OP_QKV_ROPE_KV).op = 4242; }},
+      {"another composite's id",
+       [](tiny_model& m) { find(m, BITNET_OP_FFN_RELU2_GATED).op = BITNET_OP_FFN_SILU_GATED; }},
+      {"the wrong result", [](tiny_model& m) { find(m, BITNET_OP_ATTN_OUT).outputs[0] = 0; }},
+      {"weights that mean nothing",
+       [](tiny_model& m) { find(m, BITNET_OP_LM_HEAD).weights[0] = 1; }},
+      {"operands of the sum exchanged",
+       [](tiny_model& m) {
+         bitnet_op& add = find(m, BITNET_OP_ADD);
+         std::swap(add.inputs[0], add.inputs[1]);
+       }},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    tiny_model model({});
+    row.spoil(model);
+    EXPECT_EQ(runner(p.table, model).run({{1}, {2}, {3}}), expected);
+  }
+}
+
+TEST_P(each_plugin, values_inside_a_composite_can_be_read_from_outside) {
+  // x + norm(x) of the first layer's attention norm, read after its composite: a fused kernel must
+  // not leave the norm out.
+  const auto change = [](tiny_model& m) {
+    const uint32_t inner = find(m, BITNET_OP_RMS_NORM).outputs[0];
+    find(m, BITNET_OP_ADD).inputs[0] = inner;
+  };
+  tiny_host host(2);
+  const plugin p(GetParam(), host);
+  tiny_shape shape;
+  tiny_model fused(shape);
+  shape.composites = false;
+  tiny_model bodies(shape);
+  change(fused);
+  change(bodies);
+  EXPECT_EQ(runner(p.table, fused).run({{1}, {2}, {3}}),
+            runner(p.table, bodies).run({{1}, {2}, {3}}));
+}
+
+TEST_P(each_plugin, bad_steps_are_refused_and_good_ones_follow) {
+  const struct {
+    const char* why;
+    void (*spoil)(runner& r, bitnet_step& s);
+  } rows[] = {
+      {"a negative token", [](runner& r, bitnet_step&) { r.tokens[1] = -1; }},
+      {"a token past the vocabulary", [](runner& r, bitnet_step&) { r.tokens[1] = 50; }},
+      {"a negative position", [](runner& r, bitnet_step&) { r.positions[0] = -1; }},
+      {"a position past the context", [](runner& r, bitnet_step&) { r.positions[2] = 32; }},
+      {"the last position there is", [](runner& r, bitnet_step&) { r.positions[2] = INT32_MAX; }},
+      {"a negative sequence", [](runner& r, bitnet_step&) { r.sequences[0] = -1; }},
+      {"a sequence past the step's", [](runner& r, bitnet_step&) { r.sequences[0] = 3; }},
+      {"a negative slot", [](runner& r, bitnet_step&) { r.slots[0] = -4; }},
+      {"a slot past the pool", [](runner& r, bitnet_step&) { r.slots[0] = 30 * 4; }},
+      {"one slot for two tokens", [](runner& r, bitnet_step&) { r.slots[0] = r.slots[2]; }},
+      {"a negative block", [](runner& r, bitnet_step&) { r.block_tables[0] = -1; }},
+      {"a block past the pool", [](runner& r, bitnet_step&) { r.block_tables[0] = 30; }},
+      {"a negative output row", [](runner& r, bitnet_step&) { r.output_rows[1] = -1; }},
+      {"an output row past the tokens", [](runner& r, bitnet_step&) { r.output_rows[1] = 3; }},
+      {"no tokens", [](runner&, bitnet_step& s) { s.n_tokens = 0; }},
+      {"more tokens than planned", [](runner&, bitnet_step& s) { s.n_tokens = 17; }},
+      {"more sequences than planned", [](runner&, bitnet_step& s) { s.n_sequences = 4; }},
+      {"no sequences", [](runner&, bitnet_step& s) { s.n_sequences = 0; }},
+      {"more outputs than planned", [](runner&, bitnet_step& s) { s.n_outputs = 17; }},
+      {"no program", [](runner&, bitnet_step& s) { s.program = nullptr; }},
+      {"no pool", [](runner&, bitnet_step& s) { s.kv_pool = nullptr; }},
+      {"a signal of the past", [](runner&, bitnet_step& s) { s.signal_value = 0; }},
+      {"a short step", [](runner&, bitnet_step& s) { s.struct_size = 16; }},
+  };
+  tiny_host host(2);
+  const plugin p(GetParam(), host);
+  const tiny_model model({});
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    runner r(p.table, model);
+    bitnet_step step = r.prepare({{1}, {2}, {3}});
+    const int32_t block = r.block_tables[0];
+    row.spoil(r, step);
+    const outcome o = r.submit(step);
+    EXPECT_EQ(o.status, BITNET_INVALID_ARGUMENT) << o.message;
+    r.block_tables[0] = block;
+    EXPECT_EQ(r.submit(r.prepare({{1}, {2}, {3}})).status, BITNET_OK);
+  }
+}
+
+TEST_P(each_plugin, hostile_tensors_are_refused) {
+  const float scales[4] = {1, 1, 1, 1};
+  const auto desc = [&](uint32_t format, uint32_t rank, int64_t k, int64_t m, uint64_t bytes,
+                        uint64_t group, uint64_t n_scales) {
+    bitnet_tensor_desc d{};
+    d.struct_size = sizeof d;
+    d.format = format;
+    d.rank = rank;
+    d.ne[0] = k;
+    d.ne[1] = m;
+    d.ne[2] = d.ne[3] = 1;
+    d.data_bytes = bytes;
+    d.scale_group = group;
+    d.n_scales = n_scales;
+    d.scales = scales;
+    return d;
+  };
+  const int64_t huge = std::numeric_limits<int64_t>::max();
+  const struct {
+    const char* why;
+    bitnet_tensor_desc desc;
+    bitnet_status status;
+  } rows[] = {
+      {"a good one", desc(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 0, 1), BITNET_OK},
+      {"a padded row", desc(BITNET_FORMAT_TERNARY2, 2, 100, 2, 64, 0, 1), BITNET_OK},
+      {"an unknown format", desc(99, 2, 128, 2, 64, 0, 0), BITNET_UNSUPPORTED},
+      {"no format", desc(0, 2, 128, 2, 64, 0, 0), BITNET_UNSUPPORTED},
+      {"rank 3", desc(BITNET_FORMAT_F32, 3, 4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
+      {"rank 0", desc(BITNET_FORMAT_F32, 0, 4, 1, 16, 0, 0), BITNET_INVALID_ARGUMENT},
+      {"a vector with rows", desc(BITNET_FORMAT_F32, 1, 4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
+      {"no columns", desc(BITNET_FORMAT_F32, 2, 0, 4, 0, 0, 0), BITNET_INVALID_ARGUMENT},
+      {"negative columns", desc(BITNET_FORMAT_F32, 2, -4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
+      {"a product that wraps", desc(BITNET_FORMAT_F32, 2, huge, huge, 4, 0, 0),
+       BITNET_INVALID_ARGUMENT},
+      {"a part of a block", desc(BITNET_FORMAT_Q8_0, 2, 33, 1, 34, 0, 0), BITNET_INVALID_ARGUMENT},
+      {"too few bytes", desc(BITNET_FORMAT_F32, 2, 4, 4, 63, 0, 0), BITNET_INVALID_ARGUMENT},
+      {"too many bytes", desc(BITNET_FORMAT_F32, 2, 4, 4, 65, 0, 0), BITNET_INVALID_ARGUMENT},
+      {"no scale", desc(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 0, 0), BITNET_INVALID_ARGUMENT},
+      {"too many scales", desc(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 0, 4),
+       BITNET_INVALID_ARGUMENT},
+      {"too few scales", desc(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 64, 3),
+       BITNET_INVALID_ARGUMENT},
+      {"groups across rows", desc(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 256, 1),
+       BITNET_INVALID_ARGUMENT},
+      {"sums that would not fit", desc(BITNET_FORMAT_TERNARY2, 2, 1 << 23, 1, 1 << 21, 0, 1),
+       BITNET_UNSUPPORTED},
+  };
+  tiny_host host(1);
+  const plugin p(GetParam(), host);
+  bitnet_device* device = nullptr;
+  must([&](bitnet_error* e) { return p.table.device_open(p.table.self, 0, &device, e); });
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    bitnet_weight_plan plan{};
+    plan.struct_size = sizeof plan;
+    bitnet_weights* weights = nullptr;
+    EXPECT_EQ(attempt([&](bitnet_error* e) {
+                return p.table.weight_plan(device, &row.desc, &plan, e);
+              }).status,
+              row.status);
+    EXPECT_EQ(attempt([&](bitnet_error* e) {
+                return p.table.weights_create(device, &row.desc, sizeof row.desc, 1, &weights, e);
+              }).status,
+              row.status);
+    if (weights) p.table.weights_destroy(weights);
+  }
+  p.table.device_close(device);
+}
+
+TEST_P(each_plugin, weights_keep_to_their_order) {
+  tiny_host host(1);
+  const plugin p(GetParam(), host);
+  const tiny_model model({});
+  bitnet_device* device = nullptr;
+  bitnet_weights* w = nullptr;
+  must([&](bitnet_error* e) { return p.table.device_open(p.table.self, 0, &device, e); });
+  const std::vector<bitnet_tensor_desc> descs = model.descs();
+  must([&](bitnet_error* e) {
+    return p.table.weights_create(device, descs.data(), sizeof descs[0],
+                                  static_cast<uint32_t>(descs.size()), &w, e);
+  });
+  const std::vector<uint8_t>& data = model.tensors[0].data;
+  const auto write = [&](uint32_t index, uint64_t offset, uint64_t bytes) {
+    return attempt([&](bitnet_error* e) {
+             return p.table.weight_write(w, index, offset, data.data(), bytes, e);
+           })
+        .status;
+  };
+  const auto seal = [&](uint32_t index) {
+    return attempt([&](bitnet_error* e) { return p.table.weight_seal(w, index, e); }).status;
+  };
+  const uint64_t size = data.size();
+  EXPECT_EQ(write(0, 8, 8), BITNET_INVALID_ARGUMENT) << "a gap at the start";
+  EXPECT_EQ(write(0, 0, size + 1), BITNET_INVALID_ARGUMENT) << "more than there is";
+  EXPECT_EQ(write(0, 0, 16), BITNET_OK);
+  EXPECT_EQ(write(0, 0, 16), BITNET_INVALID_ARGUMENT) << "the same again";
+  EXPECT_EQ(write(0, 16, ~uint64_t{0} - 8), BITNET_INVALID_ARGUMENT) << "an end that wraps";
+  EXPECT_EQ(seal(0), BITNET_INVALID_ARGUMENT) << "bytes are missing";
+  EXPECT_EQ(attempt([&](bitnet_error* e) {
+              return p.table.weight_alias(w, 0, data.data(), size, e);
+            }).status,
+            BITNET_INVALID_ARGUMENT)
+      << "streamed already";
+  EXPECT_EQ(write(0, 16, size - 16), BITNET_OK);
+  EXPECT_EQ(seal(0), BITNET_OK);
+  EXPECT_EQ(seal(0), BITNET_INVALID_ARGUMENT) << "twice";
+  EXPECT_EQ(seal(9999), BITNET_INVALID_ARGUMENT) << "no such tensor";
+  EXPECT_EQ(write(9999, 0, 1), BITNET_INVALID_ARGUMENT) << "no such tensor";
+
+  bitnet_program* program = nullptr;
+  const bitnet_graph graph = model.graph();
+  bitnet_program_options options{};
+  options.struct_size = sizeof options;
+  options.max_tokens = options.max_outputs = options.max_sequences = 1;
+  options.max_blocks = options.block_tokens = 1;
+  EXPECT_EQ(attempt([&](bitnet_error* e) {
+              return p.table.program_build(device, &graph, w, &options, &program, e);
+            }).status,
+            BITNET_INVALID_ARGUMENT)
+      << "unsealed weights";
+  p.table.weights_destroy(w);
+  p.table.device_close(device);
+}
+
+TEST_P(each_plugin, hostile_pools_and_blocks_are_refused) {
+  tiny_host host(1);
+  const plugin p(GetParam(), host);
+  bitnet_device* device = nullptr;
+  must([&](bitnet_error* e) { return p.table.device_open(p.table.self, 0, &device, e); });
+  const bitnet_kv_config good{
+      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F32, 1, 1, 4, 2, 3};
+  const struct {
+    const char* why;
+    void (*spoil)(bitnet_kv_config& c);
+    bitnet_status status;
+  } rows[] = {
+      {"elements of bytes", [](bitnet_kv_config& c) { c.dtype_k = BITNET_DTYPE_I8; },
+       BITNET_UNSUPPORTED},
+      {"no layers", [](bitnet_kv_config& c) { c.n_layers = 0; }, BITNET_INVALID_ARGUMENT},
+      {"no blocks", [](bitnet_kv_config& c) { c.n_blocks = 0; }, BITNET_INVALID_ARGUMENT},
+      {"a product that wraps",
+       [](bitnet_kv_config& c) { c.n_layers = c.n_kv_heads = c.head_dim = c.n_blocks = ~0u; },
+       BITNET_INVALID_ARGUMENT},
+      {"slots past 31 bits", [](bitnet_kv_config& c) { c.n_blocks = 1u << 30, c.block_tokens = 4; },
+       BITNET_INVALID_ARGUMENT},
+      {"a short struct", [](bitnet_kv_config& c) { c.struct_size = 8; }, BITNET_INVALID_ARGUMENT},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    bitnet_kv_config config = good;
+    row.spoil(config);
+    bitnet_kv_pool* pool = nullptr;
+    EXPECT_EQ(attempt([&](bitnet_error* e) {
+                return p.table.kv_pool_create(device, &config, &pool, e);
+              }).status,
+              row.status);
+  }
+  bitnet_kv_pool* pool = nullptr;
+  must([&](bitnet_error* e) { return p.table.kv_pool_create(device, &good, &pool, e); });
+  const uint64_t bytes = 2 * 4 * (2 + 4);
+  std::vector<uint8_t> block(bytes + 1, 7);
+  const auto exported = [&](uint32_t index, uint64_t n) {
+    return attempt(
+               [&](bitnet_error* e) { return p.table.kv_export(pool, index, block.data(), n, e); })
+        .status;
+  };
+  EXPECT_EQ(exported(3, bytes), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(exported(0, bytes - 1), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(exported(0, bytes + 1), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(exported(2, bytes), BITNET_OK);
+  EXPECT_EQ(block[bytes], 7);
+  const uint32_t from[] = {0, 1}, to[] = {1, 3};
+  EXPECT_EQ(
+      attempt([&](bitnet_error* e) { return p.table.kv_copy_blocks(pool, from, to, 2, e); }).status,
+      BITNET_INVALID_ARGUMENT);
+  p.table.kv_pool_destroy(pool);
+  p.table.device_close(device);
+}
+
+TEST_P(each_plugin, waiting_for_what_never_comes_ends) {
+  tiny_host host(1);
+  const plugin p(GetParam(), host);
+  const tiny_model model({});
+  runner r(p.table, model);
+  EXPECT_EQ(
+      attempt([&](bitnet_error* e) { return p.table.queue_wait(r.queue, 5, 1000, e); }).status,
+      BITNET_TIMEOUT);
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, each_plugin, testing::ValuesIn(plugins), [](const auto& row) {
+  return std::string(row.index == 0 ? "tier0" : "cpu");
+});
+
+}  // namespace
+}  // namespace bitnet::parity

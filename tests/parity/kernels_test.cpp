@@ -1,0 +1,238 @@
+// Every instruction set of variants.hpp against the definition, on shapes that have a reason.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "golden.hpp"
+#include "guarded_memory.hpp"
+#include "kernels/variants.hpp"
+#include "ops/ops.hpp"
+#include "tiny_model.hpp"
+
+namespace bitnet::parity {
+namespace {
+
+enum class fill { random, plus, minus, zero };
+
+struct ternary_row {
+  uint64_t rows, k, tokens;
+  fill weights;
+  int activation;  // value of every q, or 999 for random ones
+  uint64_t scale_group;
+  const char* why;
+};
+
+constexpr int any = 999;
+constexpr ternary_row ternary_rows[] = {
+    {1, 128, 1, fill::random, any, 0, "one group"},
+    {4, 256, 1, fill::random, any, 0, "a line of two groups, four rows at a time"},
+    {3, 384, 1, fill::random, any, 0, "an odd group after a line, rows that fill no tile"},
+    {5, 100, 2, fill::random, any, 0, "shorter than a group"},
+    {5, 200, 3, fill::random, any, 0, "a group and a part of one"},
+    {2, 129, 1, fill::random, any, 0, "one element past a group"},
+    {7, 2560, 1, fill::random, any, 0, "the width of BitNet b1.58 2B"},
+    {3, 6912, 1, fill::random, any, 0, "its feed-forward width"},
+    {2, 4096, 1, fill::plus, 127, 0, "wraps an int16 that is emptied every 32 blocks"},
+    {2, 4096, 1, fill::plus, -128, 0, "the largest negative products"},
+    {2, 23040, 1, fill::minus, -128, 0, "the widest model known: the largest int32 sum"},
+    {4, 512, 1, fill::zero, -128, 0, "zero weights cancel the offset exactly"},
+    {4, 512, 1, fill::random, 0, 0, "zero activations"},
+    {17, 256, 2, fill::random, any, 0, "M odd, two tokens"},
+    {8, 384, 3, fill::random, any, 0, "three tokens: no tile of four"},
+    {9, 256, 4, fill::random, any, 0, "four tokens: one tile, M past it"},
+    {6, 256, 5, fill::random, any, 0, "a tile and one more"},
+    {4, 640, 6, fill::random, any, 0, "six tokens"},
+    {4, 640, 7, fill::random, any, 0, "seven tokens"},
+    {2, 128, 8, fill::random, any, 0, "two tiles of tokens"},
+    {65, 128, 9, fill::random, any, 0, "more rows than a tile of the driver, nine tokens"},
+    {3, 128, 33, fill::random, any, 0, "more tokens than a tile of the driver"},
+    {5, 512, 3, fill::random, any, 256, "scale groups as in TQ1_0 and TQ2_0"},
+    {5, 512, 3, fill::plus, -128, 128, "a scale for each packed group"},
+    {5, 96, 2, fill::random, any, 32, "scale groups within a packed group"},
+    {4, 768, 5, fill::random, any, 768, "one group per row"},
+};
+
+class each_isa : public testing::TestWithParam<const cpu::isa_form*> {
+ protected:
+  void SetUp() override {
+    if (!GetParam()->supported()) GTEST_SKIP() << "this CPU has no " << GetParam()->name;
+  }
+};
+
+struct ternary_case {
+  explicit ternary_case(const ternary_row& row)
+      : random(static_cast<uint32_t>(row.k * 31 + row.rows)) {
+    std::vector<int8_t> t(row.rows * row.k);
+    for (int8_t& v : t)
+      v = row.weights == fill::plus    ? 1
+          : row.weights == fill::minus ? -1
+          : row.weights == fill::zero  ? 0
+                                       : static_cast<int8_t>(static_cast<int>(random() % 3) - 1);
+    packed = pack_ternary(t, row.k, row.rows);
+    q.resize(row.tokens * row.k);
+    for (int8_t& v : q)
+      v = static_cast<int8_t>(row.activation == any ? static_cast<int>(random() % 256) - 128
+                                                    : row.activation);
+    s.resize(row.tokens);
+    for (float& v : s) v = 1.0f + static_cast<float>(random() % 1000) / 77.0f;
+    scales.resize(row.scale_group == 0 ? 1 : t.size() / row.scale_group);
+    for (float& v : scales) v = 0.01f + static_cast<float>(random() % 1000) / 7777.0f;
+  }
+  std::mt19937 random;
+  std::vector<uint8_t> packed;
+  std::vector<int8_t> q;
+  std::vector<float> s, scales;
+};
+
+TEST_P(each_isa, ternary_equals_the_definition_bit_for_bit) {
+  for (const ternary_row& row : ternary_rows) {
+    SCOPED_TRACE(row.why);
+    ternary_case c(row);
+    guarded_memory<uint8_t> w(c.packed);
+    guarded_memory<int8_t> q(c.q);
+    guarded_memory<float> y(row.tokens * row.rows);
+    const sdk::weight weight{BITNET_FORMAT_TERNARY2,     row.k,           row.rows,       w.data(),
+                             c.packed.size() / row.rows, c.scales.data(), row.scale_group};
+    std::vector<float> expected(y.size());
+    cpu::linear_ternary_ref(weight, q.data(), c.s.data(), row.tokens, 0, row.rows, expected.data());
+    cpu::linear_ternary(*GetParam(), weight, q.data(), c.s.data(), row.tokens, 0, row.rows,
+                        y.data());
+    for (uint64_t i = 0; i < y.size(); ++i)
+      ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i]))
+          << "y[" << i << "] = " << y[i] << ", expected " << expected[i];
+  }
+}
+
+TEST_P(each_isa, ternary_writes_only_its_columns) {
+  const ternary_row row{40, 256, 5, fill::random, any, 0, ""};
+  ternary_case c(row);
+  const sdk::weight weight{BITNET_FORMAT_TERNARY2, row.k, row.rows, c.packed.data(), 64,
+                           c.scales.data(),        0};
+  std::vector<float> expected(row.tokens * row.rows), y(expected.size(), -1.5f);
+  cpu::linear_ternary_ref(weight, c.q.data(), c.s.data(), row.tokens, 0, row.rows, expected.data());
+  cpu::linear_ternary(*GetParam(), weight, c.q.data(), c.s.data(), row.tokens, 7, 30, y.data());
+  for (uint64_t i = 0; i < y.size(); ++i) {
+    const uint64_t column = i % row.rows;
+    EXPECT_EQ(y[i], column >= 7 && column < 30 ? expected[i] : -1.5f) << i;
+  }
+}
+
+TEST_P(each_isa, golden_matrix_times_golden_vector) {
+  const auto t = golden_as<int8_t>("ternary");
+  const auto q = golden_as<int8_t>("matvec_q");
+  const std::vector<int8_t> all127(256, 127);
+  const std::vector<uint8_t> packed = pack_ternary(t, 256, 4);
+  const struct {
+    const std::vector<int8_t>& q;
+    const char* expected;
+  } rows[] = {{q, "matvec_sum_tq"}, {all127, "matvec_all127"}};
+  for (const auto& row : rows) {
+    std::vector<int32_t> sums(4);
+    GetParam()->ternary({packed.data(), 64, row.q.data(), 256, sums.data(), 4, 256, 4, 1});
+    EXPECT_EQ(sums, golden_as<int32_t>(row.expected)) << row.expected;
+  }
+}
+
+struct dense_row {
+  uint64_t rows, k, tokens;
+  const char* why;
+};
+constexpr dense_row dense_rows[] = {
+    {1, 32, 1, "one block of Q8_0"},
+    {5, 64, 3, "rows and tokens past a tile"},
+    {4, 2560, 1, "a head of BitNet b1.58 2B"},
+    {9, 256, 9, "more tokens than the scalar form shares"},
+    {4, 100, 2, "a tail of four"},
+    {3, 15, 1, "nothing but a tail"},
+    {2, 47, 2, "a tail of fifteen"},
+};
+
+TEST_P(each_isa, dense_equals_the_scalar_form_bit_for_bit) {
+  for (const uint32_t format :
+       {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_BF16, BITNET_FORMAT_Q8_0}) {
+    const sdk::format& f = *sdk::find_format(format);
+    for (const dense_row& row : dense_rows) {
+      if (row.k % f.block != 0) continue;
+      SCOPED_TRACE(std::string(f.name) + ": " + row.why);
+      std::mt19937 random(static_cast<uint32_t>(row.k));
+      const uint64_t stride = sdk::row_bytes(f, row.k);
+      guarded_memory<uint8_t> w(stride * row.rows);
+      for (uint64_t i = 0; i < w.size(); ++i) w[i] = static_cast<uint8_t>(random());
+      for (uint64_t at = 0; at < w.size(); at += f.block_bytes)  // no exponent of all ones
+        w[at + (format == BITNET_FORMAT_F32 ? 3 : 1)] &= 0xbb;
+      guarded_memory<float> x(row.k * row.tokens), y(row.rows * row.tokens);
+      for (uint64_t i = 0; i < x.size(); ++i)
+        x[i] = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 333.0f;
+      std::vector<float> expected(y.size());
+      cpu::dense_tile tile{format,          w.data(), stride, x.data(), row.k,
+                           expected.data(), row.rows, row.k,  row.rows, row.tokens};
+      cpu::linear_dense_scalar(tile);
+      tile.y = y.data();
+      GetParam()->dense(tile);
+      for (uint64_t i = 0; i < y.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i])) << i;
+    }
+  }
+}
+
+TEST_P(each_isa, every_half_decodes_to_the_same_float) {
+  // Denormals, infinities and NaNs too: each half is the only element that is not zero.
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const float one = 1.0f;
+    float y = 0;
+    GetParam()->dense(
+        {BITNET_FORMAT_F16, reinterpret_cast<const uint8_t*>(&half), 2, &one, 1, &y, 1, 1, 1, 1});
+    const float expected = sdk::f16_to_f32(half) + 0.0f;
+    ASSERT_EQ(std::isnan(y), std::isnan(expected)) << bits;
+    if (std::isnan(y)) continue;
+    ASSERT_EQ(y, expected) << bits;
+  }
+}
+
+TEST_P(each_isa, weighted_sum_equals_the_scalar_form_bit_for_bit) {
+  const struct {
+    uint64_t rows, width;
+    const char* why;
+  } rows[] = {{64, 128, "a block of BitNet b1.58 2B"},
+              {1, 8, "one row"},
+              {3, 100, "a tail"},
+              {5, 7, "nothing but a tail"},
+              {0, 64, "no rows"},
+              {2, 40, "a short vector"}};
+  for (const uint32_t format : {BITNET_FORMAT_F32, BITNET_FORMAT_F16}) {
+    for (const auto& row : rows) {
+      SCOPED_TRACE(row.why);
+      const uint64_t element = format == BITNET_FORMAT_F32 ? 4 : 2;
+      std::mt19937 random(3);
+      guarded_memory<uint8_t> v(row.rows * row.width * element);
+      for (uint64_t i = 0; i < v.size(); ++i) v[i] = static_cast<uint8_t>(random() & 0xbb);
+      guarded_memory<float> p(row.rows), y(row.width);
+      for (uint64_t i = 0; i < p.size(); ++i) p[i] = static_cast<float>(random() % 100) / 99.0f;
+      for (uint64_t i = 0; i < y.size(); ++i) y[i] = 0.25f;
+      std::vector<float> expected(row.width, 0.25f);
+      cpu::weighted_rows a{format,   v.data(), row.width * element, p.data(), expected.data(),
+                           row.rows, row.width};
+      cpu::weighted_sum_scalar(a);
+      a.y = y.data();
+      GetParam()->weighted_sum(a);
+      for (uint64_t i = 0; i < y.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i])) << i;
+    }
+  }
+}
+
+std::vector<const cpu::isa_form*> all_forms() {
+  std::vector<const cpu::isa_form*> out;
+  for (const cpu::isa_form& form : cpu::isa_forms) out.push_back(&form);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(variants, each_isa, testing::ValuesIn(all_forms()),
+                         [](const auto& row) { return std::string(row.param->name); });
+
+}  // namespace
+}  // namespace bitnet::parity

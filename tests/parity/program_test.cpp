@@ -1,0 +1,358 @@
+// Whole programs through the exported symbol: the same logits however the work is cut.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "runner.hpp"
+
+namespace bitnet::parity {
+namespace {
+
+struct target {
+  const char* name;
+  const char* path;
+  const char* isa;
+};
+constexpr target tier0{"tier0", BITNET_TIER0_PLUGIN, ""};
+constexpr target targets[] = {
+    tier0,
+#if defined(BITNET_CPU_PLUGIN)
+    {"cpu_best", BITNET_CPU_PLUGIN, ""},
+    {"cpu_scalar", BITNET_CPU_PLUGIN, "scalar"},
+#if defined(__x86_64__)
+    {"cpu_avx2", BITNET_CPU_PLUGIN, "avx2"},
+    {"cpu_avx512vnni", BITNET_CPU_PLUGIN, "avx512vnni"},
+#endif
+#endif
+};
+
+struct shape_row {
+  const char* why;
+  tiny_shape shape;
+};
+const shape_row shape_rows[] = {
+    {"BitNet b1.58 2B: sub-norms, squared ReLU, tied F16 head", {}},
+    {"llama with ternary weights: SiLU, no sub-norms, interleaved pairs",
+     {.sub_norms = false, .relu2 = false, .neox = false, .head_format = BITNET_FORMAT_Q8_0}},
+    {"TQ weights: scale groups, K-quant embedding and head",
+     {.embedding = 256,
+      .head_dim = 64,
+      .ff = 512,
+      .scale_group = 256,
+      .embed_format = BITNET_FORMAT_Q6_K,
+      .head_format = BITNET_FORMAT_Q4_K}},
+    {"small scale groups, rope factors, f32 and bf16",
+     {.ff = 384,
+      .rope_factors = true,
+      .scale_group = 32,
+      .embed_format = BITNET_FORMAT_F32,
+      .head_format = BITNET_FORMAT_BF16}},
+    {"widths that are no multiple of 128, ternary embedding",
+     {.vocab = 33,
+      .embedding = 96,
+      .heads = 3,
+      .kv_heads = 1,
+      .head_dim = 32,
+      .ff = 200,
+      .embed_format = BITNET_FORMAT_TERNARY2,
+      .head_format = BITNET_FORMAT_Q4_0}},
+};
+
+const std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
+
+std::vector<token_in> as_tokens(int32_t sequence = 0) {
+  std::vector<token_in> out;
+  for (const int32_t t : prompt) out.push_back({t, sequence});
+  return out;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+class each_target : public testing::TestWithParam<target> {
+ protected:
+  void SetUp() override {
+    tiny_host host(1);
+    const plugin p(GetParam().path, host, GetParam().isa);
+    uint32_t n = 0;
+    const outcome o =
+        attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
+    if (o.status == BITNET_UNAVAILABLE) GTEST_SKIP() << o.message;
+    ASSERT_EQ(o.status, BITNET_OK) << o.message;
+    ASSERT_EQ(n, 1u);
+  }
+
+  static std::vector<float> logits_of(const target& t, const tiny_shape& shape, uint32_t threads,
+                                      const std::vector<uint64_t>& chunks,
+                                      const runner_options& options = {}) {
+    tiny_host host(threads);
+    const plugin p(t.path, host, t.isa);
+    const tiny_model model(shape);
+    runner r(p.table, model, options);
+    std::vector<float> out;
+    const std::vector<token_in> all = as_tokens();
+    uint64_t at = 0;
+    for (const uint64_t n : chunks) {
+      const std::vector<float> rows = r.run(
+          {all.begin() + static_cast<int64_t>(at), all.begin() + static_cast<int64_t>(at + n)});
+      out.insert(out.end(), rows.begin(), rows.end());
+      at += n;
+    }
+    for (const float v : out) EXPECT_TRUE(std::isfinite(v));
+    return out;
+  }
+};
+
+TEST_P(each_target, batch_chunks_and_single_tokens_agree_bit_for_bit) {
+  for (const shape_row& row : shape_rows) {
+    SCOPED_TRACE(row.why);
+    const std::vector<float> batch = logits_of(GetParam(), row.shape, 1, {11});
+    EXPECT_TRUE(
+        same_bits(batch, logits_of(GetParam(), row.shape, 1, std::vector<uint64_t>(11, 1))));
+    EXPECT_TRUE(same_bits(batch, logits_of(GetParam(), row.shape, 1, {5, 1, 4, 1})));
+  }
+}
+
+TEST_P(each_target, thread_counts_agree_bit_for_bit) {
+  for (const shape_row& row : shape_rows) {
+    SCOPED_TRACE(row.why);
+    const std::vector<float> one = logits_of(GetParam(), row.shape, 1, {7, 1, 3});
+    for (const uint32_t threads : {2u, 5u})
+      EXPECT_TRUE(same_bits(one, logits_of(GetParam(), row.shape, threads, {7, 1, 3}))) << threads;
+  }
+}
+
+TEST_P(each_target, composites_and_bodies_agree_bit_for_bit) {
+  for (const shape_row& row : shape_rows) {
+    SCOPED_TRACE(row.why);
+    tiny_shape bodies = row.shape;
+    bodies.composites = false;
+    for (const uint32_t threads : {1u, 3u})
+      EXPECT_TRUE(same_bits(logits_of(GetParam(), row.shape, threads, {7, 1, 3}),
+                            logits_of(GetParam(), bodies, threads, {7, 1, 3})));
+  }
+}
+
+TEST_P(each_target, equals_the_plain_primitives_of_tier0) {
+  for (const shape_row& row : shape_rows) {
+    SCOPED_TRACE(row.why);
+    for (const uint32_t dtype : {BITNET_DTYPE_F16, BITNET_DTYPE_F32}) {
+      runner_options options;
+      options.kv_dtype = dtype;
+      EXPECT_TRUE(same_bits(logits_of(tier0, row.shape, 1, {8, 1, 2}, options),
+                            logits_of(GetParam(), row.shape, 2, {8, 1, 2}, options)));
+    }
+  }
+}
+
+TEST_P(each_target, aliased_weights_give_the_same_logits) {
+  runner_options alias;
+  alias.alias = true;
+  EXPECT_TRUE(
+      same_bits(logits_of(GetParam(), {}, 1, {11}), logits_of(GetParam(), {}, 1, {11}, alias)));
+}
+
+TEST_P(each_target, sequences_of_one_batch_do_not_see_each_other) {
+  const std::vector<float> alone = logits_of(GetParam(), {}, 1, {11});
+  tiny_host host(2);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const tiny_model model({});
+  runner r(p.table, model);
+  std::vector<float> mixed;
+  for (const token_in& t : as_tokens(1)) {
+    const std::vector<float> rows = r.run({{7, 0}, t, {11, 2}});
+    mixed.insert(mixed.end(), rows.begin() + 50, rows.begin() + 100);
+  }
+  EXPECT_TRUE(same_bits(alone, mixed));
+}
+
+TEST_P(each_target, exported_blocks_continue_a_session_elsewhere) {
+  const std::vector<float> whole = logits_of(GetParam(), {}, 1, {8, 3});
+  tiny_host host(1);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const tiny_model model({});
+  const std::vector<token_in> all = as_tokens();
+  runner first(p.table, model), second(p.table, model);
+  first.run({all.begin(), all.begin() + 8});
+  second.prepare({all.begin(), all.begin() + 8});  // moves its positions on, computes nothing
+  std::vector<uint8_t> block(first.block_bytes);
+  for (uint32_t b = 0; b < 3; ++b) {
+    const auto id = static_cast<uint32_t>(first.block_tables[b]);
+    must([&](bitnet_error* e) {
+      return p.table.kv_export(first.pool, id, block.data(), block.size(), e);
+    });
+    must([&](bitnet_error* e) {
+      return p.table.kv_import(second.pool, id, block.data(), block.size(), e);
+    });
+  }
+  const std::vector<float> rest = second.run({all.begin() + 8, all.end()});
+  EXPECT_TRUE(same_bits({whole.begin() + 8 * 50, whole.end()}, rest));
+}
+
+TEST_P(each_target, copied_blocks_continue_another_sequence) {
+  const std::vector<float> whole = logits_of(GetParam(), {}, 1, {8, 3});
+  tiny_host host(1);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const tiny_model model({});
+  runner r(p.table, model);
+  const std::vector<token_in> zero = as_tokens(0), one = as_tokens(1);
+  r.run({zero.begin(), zero.begin() + 8});
+  r.prepare({one.begin(), one.begin() + 8});
+  const uint32_t from[] = {static_cast<uint32_t>(r.block_tables[0]),
+                           static_cast<uint32_t>(r.block_tables[1])};
+  const uint32_t to[] = {static_cast<uint32_t>(r.block_tables[8]),
+                         static_cast<uint32_t>(r.block_tables[9])};
+  must([&](bitnet_error* e) { return p.table.kv_copy_blocks(r.pool, from, to, 2, e); });
+  EXPECT_TRUE(
+      same_bits({whole.begin() + 8 * 50, whole.end()}, r.run({one.begin() + 8, one.end()})));
+}
+
+TEST_P(each_target, output_rows_choose_which_logits_are_written) {
+  const std::vector<float> all = logits_of(GetParam(), {}, 1, {11});
+  tiny_host host(2);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const tiny_model model({});
+  runner r(p.table, model);
+  bitnet_step step = r.prepare(as_tokens());
+  step.n_outputs = 2;
+  r.output_rows[0] = 10;
+  r.output_rows[1] = 3;
+  r.logits[100] = 42.0f;
+  ASSERT_EQ(r.submit(step).status, BITNET_OK);
+  EXPECT_TRUE(same_bits({all.begin() + 500, all.begin() + 550}, {r.logits, r.logits + 50}));
+  EXPECT_TRUE(same_bits({all.begin() + 150, all.begin() + 200}, {r.logits + 50, r.logits + 100}));
+  EXPECT_EQ(r.logits[100], 42.0f) << "a row that nobody asked for";
+}
+
+TEST_P(each_target, a_step_may_want_no_logits) {
+  tiny_host host(2);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const tiny_model model({});
+  runner r(p.table, model);
+  bitnet_step step = r.prepare(as_tokens());
+  step.n_outputs = 0;
+  EXPECT_EQ(r.submit(step).status, BITNET_OK);
+}
+
+TEST_P(each_target, cancellation_stops_between_ops_and_moves_no_timeline) {
+  tiny_host host(3);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const tiny_model model({});
+  runner r(p.table, model);
+  r.run({{1, 0}});
+  const int64_t checks = host.cancel_checks;
+  ASSERT_GT(checks, 4);
+  for (const int64_t after : {int64_t{0}, int64_t{1}, checks / 2, checks - 1}) {
+    host.cancel_checks = 0;
+    host.cancel_after = after;
+    uint64_t before = 0, now = 0;
+    must([&](bitnet_error* e) { return p.table.queue_poll(r.queue, &before, e); });
+    EXPECT_EQ(r.submit(r.prepare({{2, 0}})).status, BITNET_CANCELLED) << after;
+    must([&](bitnet_error* e) { return p.table.queue_poll(r.queue, &now, e); });
+    EXPECT_EQ(now, before);
+  }
+  host.cancel_after = -1;
+  EXPECT_EQ(r.submit(r.prepare({{2, 1}})).status, BITNET_OK);
+}
+
+TEST_P(each_target, statistics_count_what_ran) {
+  for (const bool composites : {true, false}) {
+    tiny_shape shape;
+    shape.composites = composites;
+    tiny_host host(1);
+    const plugin p(GetParam().path, host, GetParam().isa);
+    const tiny_model model(shape);
+    runner_options options;
+    options.flags = BITNET_PROGRAM_PROFILE;
+    runner r(p.table, model, options);
+    EXPECT_TRUE(r.stats().empty());
+    r.run(as_tokens());
+    r.run({{1, 1}});
+    EXPECT_EQ(r.calls("embed_gather"), 2u);
+    const bool fuses = r.calls("qkv_rope_kv") != 0;
+    EXPECT_FALSE(fuses && !composites);
+    EXPECT_EQ(r.calls("linear_ternary"), fuses ? 0u : 2u * 2 * 7) << "two layers, two steps";
+    EXPECT_EQ(r.calls("ffn_relu2_gated"), fuses ? 2u * 2 : 0u);
+    uint64_t time = 0;
+    for (const bitnet_kernel_stat& s : r.stats()) time += s.time_ns;
+    EXPECT_GT(time, 0u);
+  }
+}
+
+TEST_P(each_target, op_query_knows_every_primitive) {
+  tiny_host host(1);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  bitnet_device* device = nullptr;
+  must([&](bitnet_error* e) { return p.table.device_open(p.table.self, 0, &device, e); });
+#define BITNET_ROW(NAME, ID, INPUTS, WEIGHTS, OUTPUTS) ID,
+  const uint32_t ids[] = {BITNET_OP_LIST(BITNET_ROW) 12345};
+#undef BITNET_ROW
+  for (const uint32_t id : ids) {
+    bitnet_op op{};
+    op.op = id;
+    const uint32_t format =
+        id == BITNET_OP_LINEAR_TERNARY ? BITNET_FORMAT_TERNARY2 : BITNET_FORMAT_NONE;
+    uint32_t level = 99;
+    must([&](bitnet_error* e) {
+      return p.table.op_query(device, &op, sizeof op, &format, 1, &level, e);
+    });
+    if (id < BITNET_OP_FIRST_COMPOSITE) {
+      EXPECT_NE(level, BITNET_LEVEL_NONE) << id;
+    } else {
+      EXPECT_TRUE(level == BITNET_LEVEL_NONE || (level == BITNET_LEVEL_FUSED && id != 12345)) << id;
+    }
+  }
+  p.table.device_close(device);
+}
+
+TEST_P(each_target, kernels_and_facts_are_listed) {
+  tiny_host host(1);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  uint32_t n = 0;
+  must([&](bitnet_error* e) { return p.table.kernels(p.table.self, 0, nullptr, 0, &n, e); });
+  ASSERT_GE(n, 13u);
+  std::vector<bitnet_kernel_info> all(n + 1);
+  all[n - 1].op = 777;
+  uint32_t capacity = n - 1;
+  must([&](bitnet_error* e) {
+    return p.table.kernels(p.table.self, 0, all.data(), sizeof all[0], &capacity, e);
+  });
+  EXPECT_EQ(capacity, n);
+  EXPECT_EQ(all[n - 1].op, 777u) << "written past the capacity";
+  bitnet_device_info info{};
+  info.struct_size = sizeof info;
+  must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
+  EXPECT_EQ(info.device_class, BITNET_DEVICE_CPU);
+  EXPECT_EQ(info.buffer_alignment_bytes, 64u);
+  if (*GetParam().isa) {
+    EXPECT_TRUE(std::string(info.arch).ends_with(GetParam().isa)) << info.arch;
+    EXPECT_TRUE(std::string(all[0].id).ends_with(GetParam().isa)) << all[0].id;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, each_target, testing::ValuesIn(targets),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+#if defined(BITNET_CPU_PLUGIN)
+TEST(isa_parameter, what_cannot_be_had_is_said) {
+  tiny_host host(1);
+  const plugin p(BITNET_CPU_PLUGIN, host, "neon9");
+  uint32_t n = 0;
+  const outcome o =
+      attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
+  EXPECT_EQ(o.status, BITNET_UNAVAILABLE);
+  EXPECT_NE(o.message.find("neon9"), std::string::npos) << o.message;
+  EXPECT_NE(o.message.find("scalar"), std::string::npos) << o.message;
+  bitnet_device* device = nullptr;
+  EXPECT_EQ(attempt([&](bitnet_error* e) {
+              return p.table.device_open(p.table.self, 0, &device, e);
+            }).status,
+            BITNET_UNAVAILABLE);
+}
+#endif
+
+}  // namespace
+}  // namespace bitnet::parity

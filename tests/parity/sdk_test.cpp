@@ -1,0 +1,214 @@
+// The SDK's helpers that no kernel test reaches: errors, negotiation, memory placement, formats.
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <stdexcept>
+
+#include "bitnet/sdk/interpreter.hpp"
+#include "golden.hpp"
+
+namespace bitnet::parity {
+namespace {
+
+TEST(guarded, turns_every_exception_into_a_status) {
+  const struct {
+    void (*thrower)();
+    bitnet_status status;
+    const char* message;
+  } rows[] = {{[] { throw std::bad_alloc(); }, BITNET_OUT_OF_MEMORY, "out of memory"},
+              {[] { throw std::runtime_error("why"); }, BITNET_INTERNAL, "why"},
+              {[] { throw 7; }, BITNET_INTERNAL, "unknown exception"}};
+  for (const auto& row : rows) {
+    bitnet_error err{};
+    err.struct_size = sizeof err;
+    const auto body = [&](const sdk::reporter&) {
+      row.thrower();
+      return bitnet_status{BITNET_OK};
+    };
+    EXPECT_EQ(sdk::guarded(&err, "slot", body), row.status);
+    EXPECT_EQ(err.code, row.status);
+    EXPECT_STREQ(err.message, row.message);
+    EXPECT_STREQ(err.where, "slot");
+    EXPECT_EQ(sdk::guarded(nullptr, "slot", body), row.status) << "no error wanted";
+  }
+}
+
+TEST(reporter, cuts_long_messages_and_respects_short_errors) {
+  bitnet_error err{};
+  err.struct_size = sizeof err;
+  const std::string endless(5000, 'x');
+  sdk::reporter(&err, "slot").fail(BITNET_INTERNAL, "%s", endless.c_str());
+  EXPECT_EQ(std::strlen(err.message), sizeof err.message - 1);
+  bitnet_error other{};
+  other.struct_size = 8;
+  sdk::reporter(&other, "slot").fail(BITNET_INTERNAL, "no room");
+  EXPECT_EQ(other.code, 0);
+}
+
+bitnet_host_v0 idle_host() {
+  bitnet_host_v0 host{};
+  host.struct_size = sizeof host;
+  host.log = [](void*, uint32_t, bitnet_str, bitnet_str) {};
+  host.parallel_width = [](void*) -> uint32_t { return 1; };
+  host.parallel_run = [](void*, uint32_t, bitnet_task, void*) { return bitnet_status{BITNET_OK}; };
+  host.cancelled = [](void*, uint64_t) -> uint32_t { return 0; };
+  host.now_ns = [](void*) -> uint64_t { return 0; };
+  return host;
+}
+
+TEST(fill_table, negotiates_and_stays_within_the_hosts_table) {
+  const struct {
+    uint32_t host_min, host_max, plugin_min, plugin_max;
+    bitnet_status status;
+    uint32_t chosen;
+    const char* why;
+  } rows[] = {{0, 0, 0, 0, BITNET_OK, 0, "the same"},
+              {0, 3, 0, 1, BITNET_OK, 1, "an old plugin in a new host"},
+              {0, 1, 0, 3, BITNET_OK, 1, "a new plugin in an old host"},
+              {2, 4, 0, 1, BITNET_INCOMPATIBLE, 0, "a plugin that is too old"},
+              {0, 1, 2, 4, BITNET_INCOMPATIBLE, 0, "a plugin that is too new"}};
+  const bitnet_host_v0 host = idle_host();
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    struct {
+      bitnet_backend_v0 table{};
+      uint64_t canary = 0x5a5a5a5a5a5a5a5a;
+    } out;
+    // A host that knows nothing past `close`.
+    out.table.struct_size = offsetof(bitnet_backend_v0, device_count);
+    bitnet_open_request request{};
+    request.struct_size = sizeof request;
+    request.abi_minor_min = row.host_min;
+    request.abi_minor_max = row.host_max;
+    bitnet_backend_v0 slots{};
+    slots.close = [](bitnet_backend*) {};
+    slots.device_close = [](bitnet_device*) {};
+    const sdk::reporter report(nullptr, "entry");
+    EXPECT_EQ(sdk::fill_table(&host, &request, &out.table, slots, {row.plugin_min, row.plugin_max},
+                              report),
+              row.status);
+    EXPECT_EQ(out.table.need_minor_min, row.plugin_min);
+    EXPECT_EQ(out.table.need_minor_max, row.plugin_max);
+    EXPECT_EQ(out.table.device_close, nullptr);
+    EXPECT_EQ(out.canary, 0x5a5a5a5a5a5a5a5a);
+    if (row.status != BITNET_OK) continue;
+    EXPECT_EQ(out.table.abi_minor, row.chosen);
+    EXPECT_EQ(out.table.filled_size, out.table.struct_size);
+    EXPECT_NE(out.table.close, nullptr);
+  }
+}
+
+TEST(fill_table, refuses_a_host_without_services) {
+  bitnet_host_v0 host = idle_host();
+  host.cancelled = nullptr;
+  bitnet_open_request request{};
+  request.struct_size = sizeof request;
+  bitnet_backend_v0 out{};
+  out.struct_size = sizeof out;
+  const sdk::reporter report(nullptr, "entry");
+  EXPECT_EQ(sdk::fill_table(&host, &request, &out, {}, {}, report), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(sdk::fill_table(nullptr, &request, &out, {}, {}, report), BITNET_INVALID_ARGUMENT);
+}
+
+TEST(arena, values_that_live_together_never_share_a_byte) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<sdk::lifetime> values(1 + random() % 30);
+    uint64_t total = 0;
+    for (sdk::lifetime& v : values) {
+      v.bytes = random() % 1000;
+      v.first = random() % 20;
+      v.last = v.first + random() % 8;
+      total += (v.bytes + 63) / 64 * 64;
+    }
+    const uint64_t size = sdk::place(values);
+    EXPECT_LE(size, total);
+    for (const sdk::lifetime& a : values) {
+      EXPECT_LE(a.offset + a.bytes, size);
+      for (const sdk::lifetime& b : values) {
+        const bool together = a.first <= b.last && b.first <= a.last;
+        const bool overlap = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+        const bool two = &a != &b && a.bytes != 0 && b.bytes != 0;
+        EXPECT_FALSE(two && together && overlap);
+      }
+    }
+  }
+}
+
+TEST(arena, memory_is_reused) {
+  std::vector<sdk::lifetime> chain;
+  for (uint64_t i = 0; i < 100; ++i) chain.push_back({640, i, i + 1, 0});
+  EXPECT_EQ(sdk::place(chain), 2 * 640u);
+}
+
+TEST(formats, golden_rows_decode_to_the_golden_matrix) {
+  const auto t = golden_as<float>("ternary");
+  const struct {
+    uint32_t format;
+    const char* name;
+    double tolerance;
+  } rows[] = {{BITNET_FORMAT_F16, "f16", 0},
+              {BITNET_FORMAT_BF16, "bf16", 0},
+              {BITNET_FORMAT_Q8_0, "q8_0", 1e-4},      // d is 0.25 / 127 as f16
+              {BITNET_FORMAT_Q4_0, "q4_0", 0.03125}};  // -8 to 7: one of the extremes is cut off
+  for (const auto& row : rows) {
+    const std::vector<uint8_t> bytes = golden_bytes(row.name);
+    std::vector<float> y(1024);
+    sdk::decode(row.format, bytes.data(), 0, 1024, y.data());
+    for (uint64_t i = 0; i < 1024; ++i)
+      ASSERT_NEAR(y[i], 0.25f * t[i], row.tolerance) << row.name << i;
+  }
+}
+
+TEST(formats, k_quants_decode_as_documented) {
+  std::vector<uint8_t> q4(144, 0);
+  const uint16_t one = 0x3c00, half = 0x3800;
+  std::memcpy(q4.data(), &one, 2);
+  std::memcpy(q4.data() + 2, &half, 2);
+  q4[4 + 1] = 3;       // sub-block 1: scale 3
+  q4[4 + 5] = 2;       // and minimum 2
+  q4[4 + 8] = 0x21;    // sub-block 4: scale 1, minimum 2, low bits
+  q4[4 + 0] |= 0x40;   // and the fifth bit of its scale
+  q4[16] = 0x9f;       // elements 0 and 32
+  q4[16 + 64] = 0x07;  // element 128
+  std::vector<float> y(256);
+  sdk::decode(BITNET_FORMAT_Q4_K, q4.data(), 0, 256, y.data());
+  EXPECT_EQ(y[32], 3.0f * 9 - 0.5f * 2);
+  EXPECT_EQ(y[128], 17.0f * 7 - 0.5f * 2);
+
+  std::vector<uint8_t> q6(210, 0);
+  std::memcpy(q6.data() + 208, &half, 2);
+  for (int i = 0; i < 16; ++i) q6[static_cast<uint64_t>(192 + i)] = static_cast<uint8_t>(i + 1);
+  q6[0] = 0x5a;          // low nibble: element 0, high: element 64
+  q6[128] = 0b11100100;  // quarters 0..3 get 0, 1, 2, 3
+  sdk::decode(BITNET_FORMAT_Q6_K, q6.data(), 0, 256, y.data());
+  EXPECT_EQ(y[0], 0.5f * 1 * (0x0a - 32));
+  EXPECT_EQ(y[32], 0.5f * 3 * (0x10 - 32));
+  EXPECT_EQ(y[64], 0.5f * 5 * (0x25 - 32));
+  EXPECT_EQ(y[96], 0.5f * 7 * (0x30 - 32));
+  EXPECT_EQ(y[128], 0.5f * 9 * -32);
+}
+
+TEST(formats, half_precision_round_trips_and_rounds_to_even) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const float wide = sdk::f16_to_f32(half);
+    if (std::isnan(wide)) {
+      EXPECT_TRUE(std::isnan(sdk::f16_to_f32(sdk::f32_to_f16(wide))));
+      continue;
+    }
+    ASSERT_EQ(sdk::f32_to_f16(wide), half);
+    // Half way to the next one goes to the even neighbour, the bit beyond it up.
+    if ((bits & 0x7fff) >= 0x7bff) continue;
+    const float next = sdk::f16_to_f32(static_cast<uint16_t>(half + 1));
+    const float middle = wide + (next - wide) / 2;
+    ASSERT_EQ(sdk::f32_to_f16(middle), half % 2 == 0 ? half : half + 1) << bits;
+    ASSERT_EQ(sdk::f32_to_f16(std::nextafter(middle, next)), half + 1) << bits;
+  }
+  EXPECT_EQ(sdk::f32_to_f16(65520.0f), 0x7c00) << "half way past the largest is infinity";
+  EXPECT_EQ(sdk::f32_to_f16(65519.0f), 0x7bff);
+}
+
+}  // namespace
+}  // namespace bitnet::parity

@@ -1,0 +1,247 @@
+// A backend whose author wrote nothing but primitives, each as plainly as its definition: what the
+// SDK's interpreter makes of it must be a whole backend. Shares no kernel with plugins/cpu, so that
+// equal logits mean that two readings of ops.h agree.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "bitnet/abi/note.h"
+#include "bitnet/sdk/interpreter.hpp"
+
+BITNET_BACKEND_NOTE("tier0", "0.1.0", "org.bitnet.test", "Apache-2.0", "")
+
+namespace {
+
+using bitnet::sdk::call;
+using bitnet::sdk::share;
+
+float dot(const float* a, const float* b, uint64_t n) {  // in the order that plugins/cpu promises
+  float p[16] = {};
+  for (uint64_t i = 0; i < n; ++i) p[i % 16] += a[i] * b[i];
+  for (int half = 8; half > 0; half /= 2)
+    for (int j = 0; j < half; ++j) p[j] += p[j + half];
+  return p[0];
+}
+
+float kv_element(const uint8_t* row, uint32_t dtype, uint64_t i) {
+  float out = 0;
+  if (dtype == BITNET_DTYPE_F32)
+    std::memcpy(&out, row + 4 * i, 4);
+  else
+    out = bitnet::sdk::f16_to_f32(bitnet::sdk::load<uint16_t>(row + 2 * i));
+  return out;
+}
+
+void embed_gather(const call& c, const share& s) noexcept {
+  for (uint64_t t = s.first; t < s.last; ++t) {
+    const auto token = static_cast<uint64_t>(c.step->tokens[t]);
+    float* y = c.output<float>(0) + t * c.m;
+    bitnet::sdk::decode(c.w->format, c.w->row(token), 0, c.m, y);
+    if (c.w->format == BITNET_FORMAT_TERNARY2)
+      for (uint64_t i = 0; i < c.m; ++i)
+        y[i] *= c.w->scales[c.w->scale_group ? (token * c.m + i) / c.w->scale_group : 0];
+  }
+}
+
+void rms_norm(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r) {
+    const float* x = c.input<float>(0) + r * c.k;
+    double sum = 0;
+    for (uint64_t i = 0; i < c.k; ++i) sum += double{x[i]} * double{x[i]};
+    const float factor =
+        1.0f / std::sqrt(static_cast<float>(sum / static_cast<double>(c.k)) + c.floats[0]);
+    for (uint64_t i = 0; i < c.k; ++i)
+      c.output<float>(0)[r * c.k + i] = x[i] * factor * c.w->f32()[i];
+  }
+}
+
+void act_quant_i8(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r) {
+    const float* x = c.input<float>(0) + r * c.k;
+    float a = 0;
+    for (uint64_t i = 0; i < c.k; ++i) a = std::max(a, std::fabs(x[i]));
+    const float scale = 127.0f / std::max(a, 1e-5f);
+    c.output<float>(1)[r] = scale;
+    for (uint64_t i = 0; i < c.k; ++i)
+      c.output<int8_t>(0)[r * c.k + i] =
+          static_cast<int8_t>(std::clamp(std::nearbyint(x[i] * scale), -128.0f, 127.0f));
+  }
+}
+
+void linear_ternary(const call& c, const share& s) noexcept {
+  const uint64_t group = c.w->scale_group ? c.w->scale_group : c.k;
+  for (uint64_t t = 0; t < c.rows; ++t) {
+    const int8_t* q = c.input<int8_t>(0) + t * c.k;
+    for (uint64_t m = s.first; m < s.last; ++m) {
+      float scaled = 0;
+      int32_t sum = 0;
+      for (uint64_t i = 0; i < c.k; ++i) {
+        sum += bitnet::sdk::ternary_at(c.w->row(m), i) * q[i];
+        if (c.w->scale_group && (i + 1) % group == 0) {
+          scaled += static_cast<float>(sum) * c.w->scales[(m * c.k + i) / group];
+          sum = 0;
+        }
+      }
+      const float act = c.input<float>(1)[t];
+      c.output<float>(0)[t * c.m + m] =
+          c.w->scale_group ? scaled / act : static_cast<float>(sum) / act * c.w->scales[0];
+    }
+  }
+}
+
+void linear_dense(const call& c, const share& s) noexcept {
+  for (uint64_t m = s.first; m < s.last; ++m) {
+    float row[4096];  // no tiny model is wider
+    bitnet::sdk::decode(c.w->format, c.w->row(m), 0, c.k, row);
+    for (uint64_t t = 0; t < c.rows; ++t)
+      c.output<float>(0)[t * c.m + m] = dot(row, c.input<float>(0) + t * c.k, c.k);
+  }
+}
+
+void rope(const call& c, const share& s) noexcept {
+  const auto head_dim = static_cast<uint64_t>(c.ints[1]), turned = static_cast<uint64_t>(c.ints[2]);
+  for (uint64_t t = s.first; t < s.last; ++t) {
+    for (uint64_t i = 0; i < c.k; ++i) {
+      const uint64_t in_head = i % head_dim;
+      const float* head = c.input<float>(0) + t * c.k + i - in_head;
+      float& y = c.output<float>(0)[t * c.k + i];
+      y = head[in_head];
+      if (in_head >= turned) continue;
+      const bool neox = c.ints[3] == BITNET_ROPE_NEOX;
+      const uint64_t pair = neox ? in_head % (turned / 2) : in_head / 2;
+      const bool second = neox ? in_head >= turned / 2 : in_head % 2 == 1;
+      const uint64_t other =
+          neox ? (second ? in_head - turned / 2 : in_head + turned / 2) : in_head ^ 1;
+      double angle = c.step->positions[t] * double{c.floats[1]} *
+                     std::pow(double{c.floats[0]},
+                              -2.0 * static_cast<double>(pair) / static_cast<double>(turned));
+      if (c.w) angle /= double{c.w->f32()[pair]};
+      const auto cosine = static_cast<float>(std::cos(angle));
+      const auto sine = static_cast<float>(std::sin(angle));
+      y = second ? head[other] * sine + head[in_head] * cosine
+                 : head[in_head] * cosine - head[other] * sine;
+    }
+  }
+}
+
+void kv_write(const call& c, const share& s) noexcept {
+  const auto& kv = c.step->kv;
+  const auto layer = static_cast<uint64_t>(c.ints[0]);
+  const auto put = [](uint8_t* row, uint32_t dtype, uint64_t i, float v) {
+    const uint16_t half = bitnet::sdk::f32_to_f16(v);
+    if (dtype == BITNET_DTYPE_F32)
+      std::memcpy(row + 4 * i, &v, 4);
+    else
+      std::memcpy(row + 2 * i, &half, 2);
+  };
+  for (uint64_t t = s.first; t < s.last; ++t) {
+    const auto slot = static_cast<uint64_t>(c.step->slots[t]);
+    for (uint64_t i = 0; i < c.k; ++i) {
+      put(kv.k(layer, slot), kv.dtype_k, i, c.input<float>(0)[t * c.k + i]);
+      put(kv.v(layer, slot), kv.dtype_v, i, c.input<float>(1)[t * c.k + i]);
+    }
+  }
+}
+
+void attn_paged(const call& c, const share& s) noexcept {
+  const auto& kv = c.step->kv;
+  const auto layer = static_cast<uint64_t>(c.ints[0]);
+  const auto kv_heads = static_cast<uint64_t>(c.ints[2]),
+             head_dim = static_cast<uint64_t>(c.ints[3]);
+  const uint64_t group = static_cast<uint64_t>(c.ints[1]) / kv_heads;
+  for (uint64_t unit = s.first; unit < s.last; ++unit) {
+    const uint64_t t = unit / kv_heads, kv_head = unit % kv_heads;
+    const auto context = static_cast<uint64_t>(c.step->positions[t]) + 1;
+    const auto slot = [&](uint64_t j) {
+      return static_cast<uint64_t>(c.step->blocks_of(t)[j / kv.block_tokens]) * kv.block_tokens +
+             j % kv.block_tokens;
+    };
+    for (uint64_t h = kv_head * group; h < (kv_head + 1) * group; ++h) {
+      const float* q = c.input<float>(0) + t * c.k + h * head_dim;
+      float* y = c.output<float>(0) + t * c.k + h * head_dim;
+      float largest = -INFINITY;
+      for (uint64_t j = 0; j < context; ++j) {
+        float key[256];
+        for (uint64_t d = 0; d < head_dim; ++d)
+          key[d] = kv_element(kv.k(layer, slot(j)), kv.dtype_k, kv_head * head_dim + d);
+        s.scratch[j] = dot(key, q, head_dim) * c.floats[0];
+        largest = std::max(largest, s.scratch[j]);
+      }
+      float sum = 0;
+      for (uint64_t j = 0; j < context; ++j) {
+        s.scratch[j] = std::exp(s.scratch[j] - largest);
+        sum += s.scratch[j];
+      }
+      for (uint64_t d = 0; d < head_dim; ++d) {
+        float total = 0;
+        for (uint64_t j = 0; j < context; ++j)
+          total +=
+              s.scratch[j] * kv_element(kv.v(layer, slot(j)), kv.dtype_v, kv_head * head_dim + d);
+        y[d] = total / sum;
+      }
+    }
+  }
+}
+
+template <class Function>
+void each(const call& c, const share& s, Function f) noexcept {
+  for (uint64_t i = s.first * c.k; i < s.last * c.k; ++i) c.output<float>(0)[i] = f(i);
+}
+void add(const call& c, const share& s) noexcept {
+  each(c, s, [&](uint64_t i) { return c.input<float>(0)[i] + c.input<float>(1)[i]; });
+}
+void mul(const call& c, const share& s) noexcept {
+  each(c, s, [&](uint64_t i) { return c.input<float>(0)[i] * c.input<float>(1)[i]; });
+}
+void relu2(const call& c, const share& s) noexcept {
+  each(c, s, [&](uint64_t i) {
+    const float x = std::max(c.input<float>(0)[i], 0.0f);
+    return x * x;
+  });
+}
+void silu(const call& c, const share& s) noexcept {
+  each(c, s, [&](uint64_t i) {
+    const float x = c.input<float>(0)[i];
+    return x / (1.0f + std::exp(-x));
+  });
+}
+void gather_rows(const call& c, const share& s) noexcept {
+  for (uint64_t o = s.first; o < s.last; ++o)
+    std::copy_n(c.input<float>(0) + static_cast<uint64_t>(c.step->output_rows[o]) * c.k, c.k,
+                c.output<float>(0) + o * c.k);
+}
+
+void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
+  d.name = "tier0";
+  d.version = "0.1.0";
+  d.vendor = "org.bitnet.test";
+  d.license = "Apache-2.0";
+  d.device.device_class = BITNET_DEVICE_CPU;
+  std::snprintf(d.device.name, sizeof d.device.name, "tier 0");
+  const auto row = [&](uint32_t op, const char* id, bitnet::sdk::primitive_kernel run) {
+    d.primitives.push_back({op, BITNET_FORMAT_NONE, BITNET_LEVEL_REFERENCE,
+                            BITNET_EXACT_BATCH | BITNET_EXACT_RUN, id, run});
+  };
+  row(BITNET_OP_EMBED_GATHER, "embed_gather", embed_gather);
+  row(BITNET_OP_RMS_NORM, "rms_norm", rms_norm);
+  row(BITNET_OP_ACT_QUANT_I8, "act_quant_i8", act_quant_i8);
+  row(BITNET_OP_LINEAR_TERNARY, "linear_ternary", linear_ternary);
+  row(BITNET_OP_LINEAR_DENSE, "linear_dense", linear_dense);
+  row(BITNET_OP_ROPE, "rope", rope);
+  row(BITNET_OP_KV_WRITE, "kv_write", kv_write);
+  row(BITNET_OP_ATTN_PAGED, "attn_paged", attn_paged);
+  row(BITNET_OP_ADD, "add", add);
+  row(BITNET_OP_MUL, "mul", mul);
+  row(BITNET_OP_RELU2, "relu2", relu2);
+  row(BITNET_OP_SILU, "silu", silu);
+  row(BITNET_OP_GATHER_ROWS, "gather_rows", gather_rows);
+}
+
+}  // namespace
+
+extern "C" BITNET_BACKEND_EXPORT bitnet_status
+BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
+                     bitnet_backend_v0* out, bitnet_error* err) {
+  return bitnet::sdk::open_interpreter(host, request, out, err, describe);
+}
