@@ -11,7 +11,7 @@ import gguf_file
 from bpe import Tokenizer
 
 ARCH = "bitnet-b1.58"
-NAME = "TinyTales-4M-Instruct-v1.0-I2_S.gguf"
+NAME = "TinyTales-2M-Instruct-v1.0-I2_S.gguf"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -26,9 +26,9 @@ def metadata(config: dict, tok: Tokenizer) -> dict:
     head_dim = config["width"] // config["heads"]
     return {
         "general.architecture": ARCH,
-        "general.name": "TinyTales 4M Instruct v1.0",
+        "general.name": "TinyTales 2M Instruct v1.0",
         "general.basename": "TinyTales",
-        "general.size_label": "4M",
+        "general.size_label": "2M",
         "general.finetune": "Instruct",
         "general.version": "v1.0",
         "general.license": "CC0-1.0",

@@ -2,7 +2,7 @@
 
 Makes the corpus and, where it is missing, the tokenizer; writes checkpoint.npz (float32 master
 weights and the shape of the model) and loss.csv. Stages as in the BitNet b1.58 recipe: warm-up, then
-a cosine; weight decay in the first half only. Rows are half as long for the first 60 %.
+a cosine; weight decay in the first half only. Rows are half as long for the first 70 %.
 """
 
 import argparse
@@ -74,10 +74,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60,
                         help="the schedule ends after so many minutes or --steps, what comes first")
     parser.add_argument("--steps", type=int, default=10 ** 9)
-    parser.add_argument("--documents", type=int, default=120000)
+    parser.add_argument("--documents", type=int, default=80000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--batch", type=int, default=8, help="rows of `context` tokens per step")
-    parser.add_argument("--lr", type=float, default=2.5e-3)
+    parser.add_argument("--batch", type=int, default=4, help="rows of `context` tokens per step")
+    parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--layers", type=int, default=Config.layers)
     parser.add_argument("--width", type=int, default=Config.width)
     parser.add_argument("--ffn", type=int, default=Config.ffn)
@@ -113,7 +113,7 @@ def main() -> None:
             now = time.monotonic()
             done = max(step / args.steps, (now - begun) / 60 / args.minutes)
             last = done >= 1
-            if step % 50 == 0 or last:
+            if step % 100 == 0 or last:
                 with torch.no_grad():
                     held_loss = model(test[:, :-1], test[:, 1:]).item()
                 row = (step, step * args.batch * c.context, round(now - begun),
@@ -132,7 +132,7 @@ def main() -> None:
             for group in optimizer.param_groups:
                 group["lr"] = args.lr * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
             optimizer.param_groups[0]["weight_decay"] = 0.1 if done < 0.5 else 0.0
-            ids = next(short if done < 0.6 else full)
+            ids = next(short if done < 0.7 else full)
             loss = model(ids[:, :-1], ids[:, 1:])
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
