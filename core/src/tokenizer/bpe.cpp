@@ -11,18 +11,10 @@
 namespace bitnet::tokenizer {
 namespace {
 
-// Whether text may become this token. Control tokens are never made from text, and an id that
-// decodes to something else than the bytes it stands for would lose them.
-bool stands_for(const vocabulary& v, token id, std::string_view bytes) {
-  switch (v.type(id)) {
-    case token_type::normal:
-    case token_type::byte:
-      return true;
-    case token_type::user_defined:
-      return v.texts[static_cast<size_t>(id)] == bytes;
-    default:
-      return false;
-  }
+// Whether text may become this token. Control tokens are never made from text, user-defined ones
+// are cut out of it before, and an unused one would decode to nothing.
+bool mergeable(token_type type) {
+  return type == token_type::normal || type == token_type::byte;
 }
 
 // The text of every symbol, while the tables are made.
@@ -37,7 +29,7 @@ struct symbol_names {
     if (!fresh) return entry->second;
     const auto bytes = text_to_bytes(text);
     const auto id = v.find(text);
-    const bool usable = bytes && id && stands_for(v, *id, *bytes);
+    const bool usable = bytes && id && mergeable(v.type(*id));
     found.emplace_back(usable ? *id : -1, static_cast<uint32_t>(bytes ? bytes->size() : 0));
     return entry->second;
   }
@@ -84,7 +76,7 @@ result<bpe> bpe::make(const vocabulary& v, std::span<const std::string> merges,
   if (ignore_merges) {
     for (size_t i = 0; i < v.texts.size(); ++i) {
       auto bytes = text_to_bytes(v.texts[i]);
-      if (!bytes || !stands_for(v, static_cast<token>(i), *bytes)) continue;
+      if (!bytes || !mergeable(v.types[i])) continue;
       out.longest_word_ = std::max(out.longest_word_, bytes->size());
       out.words_.emplace(std::move(*bytes), static_cast<token>(i));
     }

@@ -62,15 +62,14 @@ class word_merger {
   }
 
  private:
-  // A token that text may be merged to; control, unknown and byte tokens are never met this way.
+  // A token that text may be merged to. User-defined ones are cut out of the text before; control,
+  // unknown and byte tokens never come from it.
   [[nodiscard]] std::optional<token> mergeable(std::string_view text) const {
     if (text.size() > v_.longest_text) return std::nullopt;
     const auto id = v_.find(text);
     if (!id) return std::nullopt;
     const token_type t = v_.type(*id);
-    const bool usable =
-        t == token_type::normal || t == token_type::user_defined || t == token_type::unused;
-    return usable ? id : std::nullopt;
+    return t == token_type::normal || t == token_type::unused ? id : std::nullopt;
   }
 
   void cut_into_characters() {
