@@ -329,7 +329,7 @@ TEST_F(demo, the_report_counts_what_ran) {
   const std::string report = text_of([&](char* out, uint64_t n, uint64_t* needed) {
     return bitnet_session_report(s, out, n, needed);
   });
-  EXPECT_NE(report.find("\"linear_ternary."), std::string::npos) << report;
+  EXPECT_NE(report.find(".ternary2."), std::string::npos) << report;
   EXPECT_NE(report.find("\"tokens\":" + std::to_string(ids.size())), std::string::npos) << report;
   const std::string line = text_of([&](char* out, uint64_t n, uint64_t* needed) {
     return bitnet_runtime_selection_line(runtime_, out, n, needed);
