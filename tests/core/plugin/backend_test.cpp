@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ struct row {
   bitnet_status status;
   std::vector<const char*> mentions;
 };
+
+void PrintTo(const row& r, std::ostream* out) {
+  *out << r.fake;
+}
 
 class load : public testing::TestWithParam<row> {};
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,10 @@ struct row {
   const char* code;
   std::vector<const char*> mentions;
 };
+
+void PrintTo(const row& r, std::ostream* out) {
+  *out << r.why;
+}
 
 class bad_manifest : public testing::TestWithParam<row> {};
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -65,12 +66,23 @@ TEST(inspect, reads_either_hash_table) {
   }
 }
 
+TEST(inspect, follows_the_run_path_to_needed_libraries) {
+  const auto found = inspect_fake("run-path");
+  ASSERT_TRUE(found.has_value()) << found.error().reason;
+  ASSERT_EQ(found->run_path.size(), 2U);
+  EXPECT_EQ(found->run_path[0], "/nowhere");
+}
+
 struct row {
   const char* fake;
   const char* code;
   bitnet_status status;
   std::vector<const char*> mentions;
 };
+
+void PrintTo(const row& r, std::ostream* out) {
+  *out << r.fake;
+}
 
 class inspect_fakes : public testing::TestWithParam<row> {};
 
@@ -135,6 +147,10 @@ struct edit_row {
   const char* code;
   std::vector<const char*> mentions;
 };
+
+void PrintTo(const edit_row& r, std::ostream* out) {
+  *out << r.why;
+}
 
 template <class Value>
 std::function<void(std::string&)> set(std::size_t offset, Value value) {

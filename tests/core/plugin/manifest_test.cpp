@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct row {
   code want;
   std::vector<const char*> mentions;  // of the reason
 };
+
+void PrintTo(const row& r, std::ostream* out) {
+  *out << r.why;
+}
 
 class manifest_fields : public testing::TestWithParam<row> {};
 
@@ -191,6 +196,10 @@ struct text_row {
   std::string text;
   std::vector<const char*> mentions;
 };
+
+void PrintTo(const text_row& r, std::ostream* out) {
+  *out << r.why;
+}
 
 class manifest_texts : public testing::TestWithParam<text_row> {};
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct row {
   code want;
   std::vector<const char*> mentions;  // of the reason and the hint
 };
+
+void PrintTo(const row& r, std::ostream* out) {
+  *out << r.why;
+}
 
 class trust : public testing::TestWithParam<row> {};
 

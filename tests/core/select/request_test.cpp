@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct row {
   std::vector<std::string> items;  // as they come out
   const char* error;               // in the message, "" when it parses
 };
+
+void PrintTo(const row& r, std::ostream* out) {
+  *out << r.why;
+}
 
 class requests : public testing::TestWithParam<row> {};
 

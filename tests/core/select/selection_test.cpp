@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,10 @@ struct row {
   const char* device;                 // selected
   std::vector<const char*> mentions;  // of the message
 };
+
+void PrintTo(const row& r, std::ostream* out) {
+  *out << r.why;
+}
 
 class selection : public testing::TestWithParam<row> {};
 
@@ -512,6 +517,22 @@ TEST(selection_report, json_has_the_documented_fields) {
   EXPECT_EQ(json["searched"][0]["directory"], m.directory().string());
   EXPECT_EQ(json["searched"][0]["result"], "3 manifests");
   EXPECT_FALSE(json["backends"][1].contains("build_id")) << "what could not be read is left out";
+}
+
+TEST(selection_report, json_names_levels_and_survives_any_path) {
+  report r;
+  r.searched.push_back({"/tmp/\xff", "absent"});
+  backend_report& b = r.backends.emplace_back();
+  b.name = "x";
+  device_report& d = b.devices.emplace_back();
+  for (const uint32_t level : {BITNET_LEVEL_REFERENCE, BITNET_LEVEL_OPTIMISED, BITNET_LEVEL_FUSED,
+                               BITNET_LEVEL_NONE, BITNET_LEVEL_FUSED})
+    d.kernels.push_back({sizeof(bitnet_kernel_info), 1, 0, level, 0, 0, "k"});
+  const auto json = nlohmann::json::parse(r.json());
+  std::vector<std::string> levels;
+  for (const auto& k : json["backends"][0]["kernels"]) levels.push_back(k["level"]);
+  EXPECT_EQ(levels, (std::vector<std::string>{"reference", "optimised", "fused", "none"}))
+      << "and the same kernel of two devices is one";
 }
 
 TEST(selection_report, json_without_a_choice) {
