@@ -204,7 +204,10 @@ def main():
         if row["name"] in F16_ROWS:
             since = time.time()
             report("f16", row["name"], judge(program, model, row["ids"], row["flags"], "f16", steady=False), since)
-    for path in args.demo or sorted((REPOSITORY / "models").glob("*.gguf")):
+    demos = args.demo or sorted((REPOSITORY / "models").glob("*.gguf"))
+    if not demos:
+        print("no model in models/*.gguf: no story was judged")
+    for path in demos:
         if wanted(path.name):
             since = time.time()
             for name, result in demo_rows(program, path):

@@ -47,7 +47,7 @@ def gpt2(pre="llama-bpe", merges=68):
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": pre,
         "tokenizer.ggml.tokens": tokens + special,
-        "tokenizer.ggml.token_type": [i for i in [NORMAL] * len(tokens) + [CONTROL] * len(special)],
+        "tokenizer.ggml.token_type": [NORMAL] * len(tokens) + [CONTROL] * len(special),
         "tokenizer.ggml.merges": [f"{a} {b}" for a, b in learned],
         "tokenizer.ggml.bos_token_id": len(tokens),
         "tokenizer.ggml.eos_token_id": len(tokens) + 1,
