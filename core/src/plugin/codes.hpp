@@ -21,7 +21,7 @@
   X(manifest_syntax, "BN-M-SYNTAX",                                                                \
     "write plain YAML: no anchors, aliases, tags or repeated keys")                                \
   X(manifest_schema, "BN-M-SCHEMA", "upgrade bitnet, or install an older backend")                 \
-  X(manifest_field, "BN-M-FIELD", "correct the field; docs/reference/manifest.md lists them all")  \
+  X(manifest_field, "BN-M-FIELD", "correct the field that the message names")                      \
   X(manifest_outside, "BN-M-OUTSIDE",                                                              \
     "name a file in the plugin directory, or write an absolute path")                              \
   X(manifest_disabled, "BN-M-DISABLED", "remove the empty file to enable the backend")             \
@@ -51,7 +51,7 @@
   X(abi_identity, "BN-A-IDENTITY", "reinstall the backend's package")                              \
   X(probe_unavailable, "BN-P-UNAVAILABLE", "follow the reason that the backend gives")             \
   X(probe_no_device, "BN-P-NO-DEVICE",                                                             \
-    "nothing to do unless this machine should have such a device")                                 \
+    "check that the device is there, or ask for another backend")                                  \
   X(probe_failed, "BN-P-FAILED", "report it to the backend's author")                              \
   X(probe_answer, "BN-P-ANSWER", "report it to the backend's author")                              \
   X(select_not_asked, "BN-S-NOT-ASKED", "ask for it with --device")                                \

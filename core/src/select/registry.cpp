@@ -166,20 +166,23 @@ refusal registry::contents::explain(const wish& w) {
                 ? "no backend for devices of class " + w.name + " is installed"
                 : "no backend of that name is installed",
             install_hint(w)};
-  // What is merely absent weighs more: the machine may be fine with the rejected one repaired or not.
+  // What is merely absent weighs more: the machine may be fine with the rejected one repaired or
+  // not.
   out.rejected = out.rejected && !absent;
   out.reason = join(reasons, "; ");
   if (out.hint.empty()) out.hint = install_hint(w);
   return out;
 }
 
+// What to do comes before the list of places, which may be longer than a bitnet_error.
 failure registry::contents::nothing_installed() const {
   std::vector<std::string> places;
-  for (const auto& directory : searched)
-    places.push_back(plugin::printable(directory.path.string(), 200) + " (" + directory.result +
-                     ")");
-  return {BITNET_UNAVAILABLE, "no backend is installed: looked in " + join(places, ", ") +
-                                  "; install bitnet-backend-cpu (or build plugins/cpu)"};
+  for (const auto& [path, result] : searched)
+    places.push_back(plugin::printable(path.string(), 200) +
+                     (result == "absent" ? "" : " (" + result + ")"));
+  return {BITNET_UNAVAILABLE,
+          "no backend is installed: install bitnet-backend-cpu (or build plugins/cpu); looked in " +
+              join(places, ", ")};
 }
 
 failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
@@ -193,6 +196,8 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
     if (hint.empty()) hint = r.hint;
     rejected = rejected && r.rejected;
   }
+  if (!detected.empty() && hint.find("--device") == std::string::npos)
+    hint += ", or use --device auto";
   std::string what;
   if (wishes.size() > 1)
     what = "none of the requested backends can be used: ";
@@ -201,8 +206,14 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
   else
     what = "requested backend '" + wishes.front().text +
            (rejected ? "' was rejected: " : "' is not available: ");
+  const std::string rest = "; detected: [" + join(detected, ",") + "]; try: " + hint;
+  // The reasons give way, so that the advice is never what a bitnet_error cuts off; the report has
+  // them in full.
+  constexpr std::size_t room = sizeof(bitnet_error::message) - sizeof "...";
+  const std::size_t fixed = std::min(room, what.size() + rest.size());
   return {rejected ? BITNET_REJECTED : BITNET_UNAVAILABLE,
-          what + join(reasons, "; ") + "; detected: [" + join(detected, ",") + "]; try: " + hint};
+          what + plugin::printable(join(reasons, "; "), std::max<std::size_t>(room - fixed, 80)) +
+              rest};
 }
 
 // Tells every candidate why it won or lost.

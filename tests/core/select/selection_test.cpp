@@ -398,8 +398,8 @@ const row rows[] = {
      BITNET_UNAVAILABLE,
      "requested=auto detected=[] selected=none",
      "",
-     {"no backend is installed: looked in /tmp/", "backends.d (0 manifests)",
-      "install bitnet-backend-cpu"}},
+     {"no backend is installed: install bitnet-backend-cpu", "looked in /tmp/",
+      "backends.d (0 manifests)", "install bitnet-backend-cpu"}},
 };
 
 INSTANTIATE_TEST_SUITE_P(rows, selection, testing::ValuesIn(rows));
@@ -544,6 +544,22 @@ TEST(selection_report, json_without_a_choice) {
   EXPECT_EQ(json["selected"], "none");
   EXPECT_FALSE(json.contains("device"));
   EXPECT_EQ(json["backends"], nlohmann::json::array());
+}
+
+TEST(selection_report, the_advice_survives_the_size_of_a_bitnet_error) {
+  std::vector<installed> many;
+  for (const char* fake : {"zero", "unavailable", "count-fails", "device-fails", "kernels-fail",
+                           "null-slot", "no-entry", "overrun", "short-table", "needy"})
+    many.push_back({fake, "gpu"});
+  machine m(many);
+  m.add(cpu_a);
+  registry all = m.scan();
+  report out;
+  const auto chosen = all.select({.text = "gpu"}, out);
+  ASSERT_FALSE(chosen.has_value());
+  EXPECT_LT(chosen.error().message.size(), sizeof(bitnet_error::message));
+  EXPECT_NE(chosen.error().message.find("...; detected: [alpha]; try: "), std::string::npos)
+      << chosen.error().message;
 }
 
 TEST(selection_report, a_device_name_cannot_write_to_the_terminal) {
