@@ -63,6 +63,9 @@ BITNET_API void bitnet_runtime_close(bitnet_runtime* runtime);
  * request can be met, BITNET_REJECTED when the only candidate is a plugin that broke a rule. */
 BITNET_API bitnet_status bitnet_runtime_select(bitnet_runtime* runtime, bitnet_error* err);
 
+/* Opens and asks every backend that was found, for listings: the report then knows them all. */
+BITNET_API bitnet_status bitnet_runtime_probe(bitnet_runtime* runtime, bitnet_error* err);
+
 /* The line "requested=auto detected=[cpu] selected=cpu"; before a choice or when it failed
  * selected=none. */
 BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out,
@@ -70,7 +73,7 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
 /* JSON: {requested, requested_by, detected[], selected, device?, backends[{name, stage, code,
  * reason, hint, manifest?, library?, version?, vendor?, license?, build_id?, abi?, devices[{...}],
  * kernels[{id, op, format, level}]?}], searched[{directory, result}]}. `code` is stable,
- * "BN-OK" when nothing is wrong. Probes every backend. */
+ * "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed);
 

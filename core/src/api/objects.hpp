@@ -64,7 +64,6 @@ struct bitnet_runtime {
   bitnet::select::registry registry;
   bitnet::select::report report;
   std::optional<bitnet::result<bitnet::select::choice>> choice;
-  bool probed_all = false;
 };
 
 struct bitnet_model {

@@ -99,6 +99,15 @@ bitnet_status bitnet_runtime_select(bitnet_runtime* runtime, bitnet_error* err) 
   });
 }
 
+bitnet_status bitnet_runtime_probe(bitnet_runtime* runtime, bitnet_error* err) {
+  return guarded(err, "bitnet_runtime_probe", [&]() -> bitnet::result<void> {
+    if (runtime == nullptr) return missing("runtime");
+    const std::lock_guard lock(runtime->turn);
+    runtime->registry.probe_all(runtime->report);
+    return {};
+  });
+}
+
 bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out, uint64_t capacity,
                                             uint64_t* needed) {
   return guarded(nullptr, "bitnet_runtime_selection_line", [&]() -> bitnet::result<void> {
@@ -113,8 +122,6 @@ bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t
   return guarded(nullptr, "bitnet_runtime_report", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
     const std::lock_guard lock(runtime->turn);
-    if (!runtime->probed_all) runtime->registry.probe_all(runtime->report);
-    runtime->probed_all = true;
     return bitnet::api::give_text(runtime->report.json(), out, capacity, needed);
   });
 }

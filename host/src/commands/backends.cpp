@@ -30,10 +30,14 @@ result<json> chosen_report(const invocation& in) {
   const bitnet_status status = bitnet_runtime_select(runtime->get(), &err);
   // A request that cannot be met is an answer here; one that cannot be read is not.
   if (status == BITNET_INVALID_ARGUMENT) return failed(status, err, stage::work);
+  const std::string problem = err.message;
+  if (const bitnet_status asked = bitnet_runtime_probe(runtime->get(), &err); asked != BITNET_OK) {
+    return failed(asked, err, stage::work);
+  }
   auto report = runtime_report(runtime->get());
   if (!report) return report;
   (*report)["line"] = selection_line(runtime->get());
-  if (status != BITNET_OK) (*report)["problem"] = err.message;
+  if (status != BITNET_OK) (*report)["problem"] = problem;
   return report;
 }
 
