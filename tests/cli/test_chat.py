@@ -21,16 +21,21 @@ class Chat(support.Case):
         self.assertTrue(result.text.startswith(one), (result.text, one))
         self.assertGreater(len(result.text), len(one))
 
+    def held(self, *lines):
+        """Tokens in the context after these lines, as /stats tells them."""
+        line = self.chat(*lines, "/stats").stderr.split("context ")[1]
+        return int(line.split()[0])
+
     def test_it_remembers(self):
-        both = self.chat("My cat is red", "Tell a story").text
-        first = self.chat("My cat is red").text
-        alone = self.chat("Tell a story").text
-        self.assertNotEqual(both[len(first):], alone)
+        first, alone = self.held("My cat is red"), self.held("Tell a story")
+        self.assertGreater(self.held("My cat is red", "Tell a story"), max(first, alone) + 10)
 
     def test_clear_forgets(self):
         text = self.chat("My cat is red", "/clear", "Tell a story").text
         first, alone = self.chat("My cat is red").text, self.chat("Tell a story").text
         self.assertEqual(text, first + alone)
+        self.assertEqual(self.held("My cat is red", "/clear", "Tell a story"),
+                         self.held("Tell a story"))
 
     def test_reused_context_answers_as_a_fresh_one(self):
         """What the session holds already is not evaluated again: the answer must not notice."""

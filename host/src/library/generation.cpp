@@ -92,6 +92,8 @@ result<generation_plan> generation_plan::from(const settings& set) {
     if (!bias) return std::unexpected(bias.error());
     plan.biases_.push_back(*bias);
   }
+  s.logit_bias = plan.biases_.data();
+  s.n_logit_bias = static_cast<uint32_t>(plan.biases_.size());
   for (const std::string& text : set.list("reverse-prompt")) {
     std::string stop = set.flag("escape") ? unescape(text) : text;
     if (stop.empty()) return fail(exit_code::usage, "--reverse-prompt expects a text, found none");

@@ -11,9 +11,13 @@
 
 namespace bitnet::host {
 
-// Owns what bitnet_generation points to.
+// Owns what bitnet_generation points to. Its parts point at each other's heap memory, which moves
+// with it; a copy would not.
 class generation_plan {
  public:
+  generation_plan(generation_plan&&) noexcept = default;
+  generation_plan& operator=(generation_plan&&) noexcept = default;
+
   // Draws the seed when it is -1. Exit code 2 for a malformed bias or stop id.
   static result<generation_plan> from(const settings& set);
 
@@ -26,6 +30,8 @@ class generation_plan {
   [[nodiscard]] bitnet_generation options() const;
 
  private:
+  generation_plan() = default;
+
   bitnet_sampling sampling_{};
   std::vector<bitnet_logit_bias> biases_;
   std::vector<std::string> stops_;

@@ -84,7 +84,11 @@ result<void> settings::add_config(const arguments& given, const environment& var
 
 result<void> settings::add_config_file(const std::string& file, bool required,
                                        std::vector<std::string>& notes) {
-  auto text = read_file(file, longest_config + 1);
+  auto text = read_file(file, longest_config);
+  if (!text && text.error().number == EFBIG) {
+    return fail(exit_code::usage,
+                fmt::format("{}:1: larger than {} KiB", file, longest_config / 1024));
+  }
   if (!text) {
     if (required) return fail(exit_code::usage, "config file " + text.error().message);
     if (text.error().number != ENOENT && text.error().number != ENOTDIR) {
