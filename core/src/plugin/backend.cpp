@@ -96,7 +96,8 @@ checked<bitnet_backend_v0> check_table(const std::string& name, const bitnet_bac
   std::memcpy(&out, &filled, filled.filled_size);
   for (const slot& s : required_slots) {
     void* address = nullptr;
-    std::memcpy(&address, reinterpret_cast<const char*>(&out) + s.offset, sizeof address);
+    std::memcpy(static_cast<void*>(&address), reinterpret_cast<const char*>(&out) + s.offset,
+                sizeof address);
     if (address == nullptr)
       return reject(code::abi_slot,
                     subject(name) + "the required slot '" + std::string(s.name) + "' is null");
@@ -151,6 +152,7 @@ checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& lib
   c->host = make_host_table(host);
   const auto settings = host.params(expected_name);
   std::vector<bitnet_param> params;
+  params.reserve(settings.size());
   for (const auto& [key, value] : settings)
     params.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
   bitnet_open_request request{};

@@ -84,7 +84,7 @@ checked<elf_image> elf_image::open(std::span<const std::byte> bytes) {
 }
 
 checked<void> elf_image::read_headers() {
-  const auto head = *read<Elf64_Ehdr>(0);  // open() saw that it is there
+  const auto head = read<Elf64_Ehdr>(0).value_or(Elf64_Ehdr{});  // open() saw that it is there
   if (head.e_ident[EI_CLASS] != ELFCLASS64)
     return reject(code::inspect_machine,
                   "is not a 64-bit object; this machine is 64-bit " + machine_name(this_machine));
@@ -182,7 +182,7 @@ std::vector<elf_image::note> elf_image::notes() const {
     const uint64_t align = segment.p_align == 8 ? 8 : 4;
     const auto padded = [align](uint64_t n) { return (n + align - 1) & ~(align - 1); };
     for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= part->size();) {
-      const auto head = *read<Elf64_Nhdr>(segment.p_offset + at);
+      const auto head = read<Elf64_Nhdr>(segment.p_offset + at).value_or(Elf64_Nhdr{});
       const uint64_t owner = at + sizeof head;
       const uint64_t description = padded(owner + head.n_namesz);
       if (description + head.n_descsz > part->size()) break;
@@ -210,7 +210,7 @@ std::optional<uint64_t> elf_image::gnu_hash_count() const {
   if (!slice(buckets, uint64_t{head->n_buckets} * 4)) return std::nullopt;
   uint32_t last = 0;
   for (uint64_t i = 0; i < head->n_buckets; ++i)
-    last = std::max(last, *read<uint32_t>(buckets + i * 4));
+    last = std::max(last, read<uint32_t>(buckets + i * 4).value_or(0));
   if (last < head->first_symbol) return head->first_symbol;  // nothing is exported
   for (uint64_t i = last;; ++i) {
     const auto link = read<uint32_t>(chains + (i - head->first_symbol) * 4);
@@ -236,7 +236,7 @@ checked<std::vector<elf_image::symbol>> elf_image::symbols() const {
     return std::unexpected(not_elf("has no readable dynamic symbol table").error());
   std::vector<symbol> out;
   for (uint64_t i = 1; i < *count; ++i) {  // 0 is the null symbol
-    const auto entry = *read<Elf64_Sym>(*offset + i * sizeof(Elf64_Sym));
+    const auto entry = read<Elf64_Sym>(*offset + i * sizeof(Elf64_Sym)).value_or(Elf64_Sym{});
     out.push_back({string_at(entry.st_name), static_cast<uint8_t>(ELF64_ST_BIND(entry.st_info)),
                    static_cast<uint8_t>(ELF64_ST_VISIBILITY(entry.st_other)),
                    entry.st_shndx != SHN_UNDEF});

@@ -170,7 +170,7 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
                   located(where, *root) + "the first field must be 'schema: 1'",
                   "write 'schema: 1' into the first line");
   const auto schema = top.number<uint32_t>("schema", 1, 1'000'000);
-  if (top.bad()) return std::unexpected(*top.bad());
+  if (const auto& bad = top.bad()) return std::unexpected(*bad);
   if (schema != 1)
     return reject(code::manifest_schema, located(where, root->members.front().value) + "schema " +
                                              std::to_string(schema) +
@@ -197,7 +197,7 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
     top.adopt(probe, out.warnings);
   }
   read_packages(top, where, out);
-  if (top.bad()) return std::unexpected(*top.bad());
+  if (const auto& bad = top.bad()) return std::unexpected(*bad);
   top.list_unknown(out.warnings);
   return out;
 }
@@ -208,7 +208,7 @@ checked<std::string> name_of_manifest(const std::filesystem::path& file) {
   constexpr std::string_view suffix = ".yaml";
   if (name.size() > 3 + suffix.size() && digit(name[0]) && digit(name[1]) && name[2] == '-' &&
       name.ends_with(suffix)) {
-    const std::string middle = name.substr(3, name.size() - 3 - suffix.size());
+    std::string middle = name.substr(3, name.size() - 3 - suffix.size());
     if (is_backend_name(middle)) return middle;
   }
   return reject(
@@ -228,7 +228,7 @@ checked<std::filesystem::path> locate_library(const std::filesystem::path& libra
   if (library.has_parent_path())
     return reject(code::manifest_outside,
                   "`library: " + shown + "` is pointing outside: a relative path may not hold '/'");
-  const auto file = plugin_directory / library;
+  auto file = plugin_directory / library;
   std::error_code absent;
   const auto target = std::filesystem::canonical(file, absent);
   if (absent) return file;  // whoever opens it says why it cannot be

@@ -24,7 +24,7 @@
 
 namespace bitnet::plugin {
 
-constexpr uint64_t max_manifest_bytes = 64 * 1024;
+constexpr uint64_t max_manifest_bytes = uint64_t{64} * 1024;
 
 struct manifest {
   std::string name, version, vendor, license, url;

@@ -12,35 +12,45 @@ namespace bitnet::select {
 
 using plugin::code;
 
+namespace {
+
+// What does not change while a device is there; sizes may.
+bool is_same_device(const bitnet_device_info& a, const bitnet_device_info& b) {
+  return a.device_class == b.device_class && std::strcmp(a.name, b.name) == 0 &&
+         std::strcmp(a.uuid, b.uuid) == 0 && std::strcmp(a.pci_address, b.pci_address) == 0;
+}
+
+}  // namespace
+
 candidate::candidate(plugin::found_manifest found)
     : name_(std::move(found.name)), manifest_file_(std::move(found.file)) {
   if (!found.manifest) {
     fault_ = std::move(found.manifest.error());
     return;
   }
-  manifest_ = std::move(*found.manifest);
-  if (auto fine = inspect(); !fine)
+  if (auto fine = inspect(*found.manifest); !fine)
     fault_ = std::move(fine.error());
   else
     stage_ = "inspected";
+  manifest_ = std::move(*found.manifest);
 }
 
-plugin::checked<void> candidate::inspect() {
-  if (manifest_->abi_major != BITNET_ABI_MAJOR)
-    return std::unexpected(plugin::other_major(name_, manifest_->abi_major));
-  auto library = plugin::locate_library(manifest_->library, environment::backend_directory());
+plugin::checked<void> candidate::inspect(const plugin::manifest& m) {
+  if (m.abi_major != BITNET_ABI_MAJOR)
+    return std::unexpected(plugin::other_major(name_, m.abi_major));
+  auto library = plugin::locate_library(m.library, environment::backend_directory());
   if (!library) return std::unexpected(std::move(library.error()));
   library_ = std::move(*library);
   const auto file = plugin::open_trusted(library_);
   if (!file) return std::unexpected(file.error());
   library_ = file->path;
   identity_ = file->identity;
-  auto facts = plugin::inspect_file(*file, manifest_->packages);
+  auto facts = plugin::inspect_file(*file, m.packages);
   if (!facts) return std::unexpected(std::move(facts.error()));
-  facts_ = std::move(*facts);
-  if (facts_->note.name != name_)
+  facts_ = *facts;
+  if (facts->note.name != name_)
     return plugin::reject(code::inspect_name, plugin::printable(library_.string(), 400) +
-                                                  " is backend '" + facts_->note.name +
+                                                  " is backend '" + facts->note.name +
                                                   "', but the manifest is for '" + name_ + "'");
   return {};
 }
@@ -85,8 +95,7 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, plugin::host_se
     return nullptr;
   }
   if (devices->size() != devices_.size() ||
-      std::memcmp(&(*devices)[index].info, &devices_[index].info, sizeof(bitnet_device_info)) !=
-          0) {
+      !is_same_device((*devices)[index].info, devices_[index].info)) {
     fault_ =
         plugin::defect{code::probe_answer, BITNET_UNAVAILABLE,
                        "its devices changed between probing and loading", "run the command again"};

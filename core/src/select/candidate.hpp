@@ -40,7 +40,7 @@ class candidate {
   [[nodiscard]] backend_report describe() const;
 
  private:
-  [[nodiscard]] plugin::checked<void> inspect();
+  [[nodiscard]] plugin::checked<void> inspect(const plugin::manifest& m);
   [[nodiscard]] plugin::checked<std::shared_ptr<plugin::backend>> open(uint32_t purpose,
                                                                        plugin::host_services& host);
 

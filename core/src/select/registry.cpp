@@ -100,7 +100,7 @@ struct registry::contents {
   [[nodiscard]] failure nothing_installed() const;
   [[nodiscard]] failure nothing_usable(const std::vector<wish>& wishes,
                                        const std::vector<std::string>& detected);
-  void judge(const std::vector<wish>& wishes, const option* winner);
+  void judge(const std::vector<wish>& wishes, const option* winner, bool fell_back);
   void write(report& out);
 };
 
@@ -148,14 +148,15 @@ refusal registry::contents::explain(const wish& w) {
     if (!matches(w, c)) continue;
     const bool several = w.kind != wish::kind_type::name;
     const std::string prefix = several ? c.name() + ": " : "";
-    if (!c.fault()) {  // usable, but of another class than its manifest says
+    const auto& fault = c.fault();
+    if (!fault) {  // usable, but of another class than its manifest says
       reasons.push_back(prefix + "it has no device of class " + w.name);
       absent = true;
       continue;
     }
-    reasons.push_back(prefix + c.fault()->reason);
-    if (out.hint.empty()) out.hint = c.fault()->advice();
-    if (is_rejection(*c.fault()))
+    reasons.push_back(prefix + fault->reason);
+    if (out.hint.empty()) out.hint = fault->advice();
+    if (is_rejection(*fault))
       out.rejected = true;
     else if (!c.is_disabled())
       absent = true;
@@ -188,6 +189,7 @@ failure registry::contents::nothing_installed() const {
 failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
                                            const std::vector<std::string>& detected) {
   std::vector<std::string> reasons;
+  reasons.reserve(wishes.size());
   std::string hint;
   bool rejected = true;
   for (const wish& w : wishes) {
@@ -217,12 +219,13 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
 }
 
 // Tells every candidate why it won or lost.
-void registry::contents::judge(const std::vector<wish>& wishes, const option* winner) {
+void registry::contents::judge(const std::vector<wish>& wishes, const option* winner,
+                               bool fell_back) {
   for (candidate& c : candidates) {
     const bool asked = std::ranges::any_of(wishes, [&](const wish& w) { return matches(w, c); });
     if (winner != nullptr && winner->from == &c) {
       c.judge(code::ok,
-              "chosen: " + winner->name() + ", class " +
+              (fell_back ? "chosen as fallback: " : "chosen: ") + winner->name() + ", class " +
                   plugin::class_name(winner->info().device_class) + ", priority " +
                   std::to_string(c.priority()),
               true);
@@ -288,19 +291,20 @@ result<choice> registry::select(const request& wanted, report& out) {
   if (wanted.require_first) wishes->resize(1);
   out.requested.clear();
   for (const wish& w : *wishes) out.requested += (out.requested.empty() ? "" : ",") + w.text;
-  const bool fall_back = wanted.allow_fallback && !wanted.require_first;
 
   c.probe(*wishes);
   option winner;
   std::optional<choice> chosen;
   for (const wish& w : *wishes)
     if (!chosen) chosen = c.take_best(w, winner);
+  bool fell_back = false;
   if (!chosen) {
     // Everything is probed now, either to choose from or to tell what would work.
     c.probe({wish{}});
-    if (fall_back) chosen = c.take_best(wish{}, winner);
+    if (wanted.allow_fallback && !wanted.require_first) chosen = c.take_best(wish{}, winner);
+    fell_back = chosen.has_value();
   }
-  c.judge(*wishes, chosen ? &winner : nullptr);
+  c.judge(fell_back ? std::vector{wish{}} : *wishes, chosen ? &winner : nullptr, fell_back);
   if (chosen) {
     out.selected = winner.from->name();
     out.selected_device = winner.name();

@@ -448,6 +448,15 @@ TEST(selection_report, what_was_not_asked_for_was_not_opened) {
   EXPECT_TRUE(m.host.said("alpha: opened to load"));
 }
 
+TEST(selection_report, a_fallback_says_that_it_is_one) {
+  machine m({cpu_a, cpu_b});
+  registry all = m.scan();
+  report out;
+  ASSERT_TRUE(all.select({.text = "cuda", .allow_fallback = true}, out));
+  EXPECT_EQ(find(out, "alpha")->reason, "chosen as fallback: alpha:0, class cpu, priority 50");
+  EXPECT_EQ(find(out, "beta")->code, "BN-S-OUTRANKED");
+}
+
 TEST(selection_report, losers_are_closed_again_and_the_winner_stays_open) {
   machine m({cpu_a, gpu_twin});
   registry all = m.scan();
