@@ -25,6 +25,7 @@ bitnet_core_module(session DEPENDS model)
     "plugins/sdk/include/bitnet/sdk/guard.hpp": '#include "bitnet/abi/base.h"',
     "plugins/cpu/kernels/dot.hpp": "",
     "plugins/cuda/kernels/gemv.hpp": "",
+    "core/src/api/handles.hpp": "",
     "host/src/main.cpp": '#include "bitnet/bitnet.h"',
     "tests/conformance/kit.hpp": "",
 }
@@ -40,6 +41,9 @@ ROWS = [
     ("core/src/base/a.cpp", '"bitnet/sdk/guard.hpp"', False, "core knows no plugin code"),
     ("core/src/base/a.cpp", '"../../../plugins/cpu/kernels/dot.hpp"', False, "nor a kernel"),
     ("core/src/other/a.cpp", '"base/result.hpp"', False, "a module without a line in CMake"),
+    ("core/src/api/a.cpp", '"session/session.hpp"', True, "the outside of the library sees all"),
+    ("core/src/api/a.cpp", '"bitnet/sdk/guard.hpp"', False, "of core"),
+    ("core/src/session/a.cpp", '"api/handles.hpp"', False, "and nobody sees the outside"),
     ("plugins/cpu/a.cpp", '"kernels/dot.hpp"', True, "a plugin's own folder"),
     ("plugins/cpu/a.cpp", '"bitnet/sdk/guard.hpp"', True, "the SDK"),
     ("plugins/cpu/a.cpp", '"kernels/gemv.hpp"', False, "another plugin's header"),
