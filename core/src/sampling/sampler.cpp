@@ -125,29 +125,26 @@ struct sampler::contents {
     return static_cast<int32_t>(best);
   }
 
-  // The `top_k` best, in no order, by a heap whose front is the worst of them.
+  // All, in order of their ids, or the `top_k` best, sorted, by a heap whose front is the worst.
   void keep_top_k() {
     candidates.clear();
     const size_t k = p.top_k == 0 ? n_vocab : std::min<size_t>(p.top_k, n_vocab);
-    for (uint32_t i = 0; i < n_vocab; ++i) {
-      const candidate c{logits[i], static_cast<int32_t>(i)};
-      if (candidates.size() < k) {
-        candidates.push_back(c);
-        if (candidates.size() == k && k < n_vocab) std::ranges::make_heap(candidates, better);
-      } else if (better(c, candidates.front())) {
-        std::ranges::pop_heap(candidates, better);
-        candidates.back() = c;
-        std::ranges::push_heap(candidates, better);
-      }
+    for (size_t i = 0; i < k; ++i) candidates.push_back({logits[i], static_cast<int32_t>(i)});
+    if (p.top_k == 0) return;
+    std::ranges::make_heap(candidates, better);
+    for (size_t i = k; i < n_vocab; ++i) {
+      if (logits[i] <= candidates.front().logit) continue;  // of equals the lower id stays
+      std::ranges::pop_heap(candidates, better);
+      candidates.back() = {logits[i], static_cast<int32_t>(i)};
+      std::ranges::push_heap(candidates, better);
     }
+    std::ranges::sort_heap(candidates, better);
   }
 
   // Each of top-p and min-p keeps a beginning of the candidates in order of their logits, so the
   // shorter beginning is what both leave. min-p, which needs no order, goes first: little is left
   // to be sorted. What top-p takes its share of are the candidates of top-k.
   void keep_likely(float highest_logit) {
-    // With top-k the sum must not depend on how the heap arranged them.
-    if (p.top_k != 0) std::ranges::sort(candidates, better);
     double whole = 0;
     for (candidate& c : candidates) {
       c.weight = exponential(double{c.logit} - highest_logit);
@@ -155,8 +152,8 @@ struct sampler::contents {
     }
     std::erase_if(candidates,
                   [&](const candidate& c) { return c.weight < p.min_p || c.weight == 0; });
-    if (p.top_k == 0) std::ranges::sort(candidates, better);
     if (p.top_p == 1) return;
+    if (p.top_k == 0) std::ranges::sort(candidates, better);
     double sum = 0;
     size_t n = 0;
     while (n < candidates.size()) {

@@ -5,8 +5,7 @@
 //         highest logit after the penalties, ties to the lowest id, and draws nothing.
 // Same    seed and logits, same token on every platform: the generator and the exponential function
 //         are written out here in exact IEEE operations, and sums are formed in one fixed order.
-// Cost    one pass over the logits and a sort of what is left; with top-k, min-p and top-p all off
-//         that is the whole vocabulary.
+// Cost    O(n_vocab) and a sort of what top-k or else min-p leave; without both, top-p sorts all.
 // Errors  BITNET_INVALID_ARGUMENT for parameters out of range or when nothing is left to choose;
 //         BITNET_INTERNAL for a NaN or infinite logit, naming its position.
 // Threads one at a time.

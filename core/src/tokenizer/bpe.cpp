@@ -17,21 +17,34 @@ bool mergeable(token_type type) {
   return type == token_type::normal || type == token_type::byte;
 }
 
-// The text of every symbol, while the tables are made.
+// The numbers of symbols, while the tables are made.
 struct symbol_names {
+  struct found {
+    token id;         // -1 if text may not become it
+    uint32_t length;  // bytes; 0 if the text stands for none
+  };
   const vocabulary& v;
-  std::unordered_map<std::string, uint32_t> numbers;
-  std::vector<std::pair<token, uint32_t>> found;  // id, length in bytes
+  std::vector<int64_t> of_token;                      // by id; -1 = not met yet
+  std::unordered_map<std::string, uint32_t> of_text;  // of what is no token
+  std::vector<found> all;
+
+  explicit symbol_names(const vocabulary& from) : v(from), of_token(from.texts.size(), -1) {}
 
   uint32_t number(std::string_view text) {
-    const auto [entry, fresh] =
-        numbers.emplace(std::string(text), static_cast<uint32_t>(found.size()));
-    if (!fresh) return entry->second;
-    const auto bytes = text_to_bytes(text);
+    const auto next = static_cast<uint32_t>(all.size());
     const auto id = v.find(text);
-    const bool usable = bytes && id && mergeable(v.type(*id));
-    found.emplace_back(usable ? *id : -1, static_cast<uint32_t>(bytes ? bytes->size() : 0));
-    return entry->second;
+    if (id) {
+      int64_t& known = of_token[static_cast<size_t>(*id)];
+      if (known >= 0) return static_cast<uint32_t>(known);
+      known = next;
+    } else {
+      const auto [entry, fresh] = of_text.emplace(std::string(text), next);
+      if (!fresh) return entry->second;
+    }
+    const auto bytes = text_to_bytes(text);
+    all.push_back({bytes && id && mergeable(v.type(*id)) ? *id : -1,
+                   static_cast<uint32_t>(bytes ? bytes->size() : 0)});
+    return next;
   }
 };
 
@@ -48,11 +61,12 @@ result<bpe> bpe::make(const vocabulary& v, std::span<const std::string> merges,
                                      " entries; that cannot be");
   }
   bpe out;
-  symbol_names names{v, {}, {}};
+  symbol_names names(v);
   for (int b = 0; b < 256; ++b) {
     out.byte_symbols_[b] = names.number(byte_to_text(static_cast<unsigned char>(b)));
   }
   out.merges_.reserve(merges.size());
+  std::string joined;
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const std::string_view text = merges[rank];
     const size_t space = text.find(' ', 1);
@@ -60,18 +74,17 @@ result<bpe> bpe::make(const vocabulary& v, std::span<const std::string> merges,
       return fail(BITNET_BAD_DATA, "merge " + std::to_string(rank) + " is " + in_quotes(text) +
                                        "; expected two parts with a space between them");
     }
-    const std::string_view left = text.substr(0, space);
-    const std::string_view right = text.substr(space + 1);
+    const symbol left = names.number(text.substr(0, space));
+    const symbol right = names.number(text.substr(space + 1));
     // A part that stands for no bytes can never be met.
-    if (!text_to_bytes(left) || !text_to_bytes(right)) continue;
-    const symbol l = names.number(left);
-    const symbol r = names.number(right);
-    const symbol product = names.number(std::string(left) + std::string(right));
+    if (names.all[left].length == 0 || names.all[right].length == 0) continue;
+    joined.assign(text.substr(0, space)).append(text.substr(space + 1));
     // Where a pair is listed twice the first rank counts.
-    out.merges_.try_emplace(pair(l, r), merge{static_cast<uint32_t>(rank), product});
+    out.merges_.try_emplace(pair(left, right),
+                            merge{static_cast<uint32_t>(rank), names.number(joined)});
   }
-  out.symbols_.reserve(names.found.size());
-  for (const auto& [id, length] : names.found) out.symbols_.push_back({id, length});
+  out.symbols_.reserve(names.all.size());
+  for (const auto& [id, length] : names.all) out.symbols_.push_back({id, length});
 
   if (ignore_merges) {
     for (size_t i = 0; i < v.texts.size(); ++i) {
