@@ -44,12 +44,12 @@ bool is_ternary(uint32_t id) {
 }
 
 result<reading> understand_dense(const source& from, const dense& d) {
-  const auto size = *gguf::size_of(from.type);
+  const uint64_t block = gguf::size_of(from.type).value_or(gguf::type_size{1, 1}).bytes;
   for (const int32_t at : d.scales)
-    for (uint64_t i = 0; at >= 0 && i < from.bytes.size(); i += size.bytes)
+    for (uint64_t i = 0; at >= 0 && i < from.bytes.size(); i += block)
       if (!std::isfinite(
               from_f16(gguf::load<uint16_t>(from.bytes.subspan(i + static_cast<uint64_t>(at))))))
-        return fail(BITNET_BAD_DATA, gguf::say("the scale of block ", i / size.bytes,
+        return fail(BITNET_BAD_DATA, gguf::say("the scale of block ", i / block,
                                                " is not a finite number; the file is damaged"));
   reading to;
   to.format = d.format;

@@ -162,7 +162,7 @@ result<tensor_info> read_tensor(cursor& in) {
   if (in.failed()) return in.why();
   if (auto ok = check_name(t.name, "tensor name", longest_name); !ok)
     return std::unexpected(ok.error());
-  const auto wrong = [&](std::string message) {
+  const auto wrong = [&](const std::string& message) {
     return bad(say("tensor ", quote(t.name), message));
   };
   if (t.rank == 0 || t.rank > most_dimensions)
@@ -202,10 +202,10 @@ result<void> place(std::vector<tensor_info>& tensors, std::span<const std::byte>
 
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return tensors[i].offset; });
+  std::ranges::sort(order, {}, [&](size_t i) { return tensors[i].offset; });
   for (size_t i = 0; i < order.size(); ++i) {
     tensor_info& t = tensors[order[i]];
-    const auto wrong = [&](std::string message) {
+    const auto wrong = [&](const std::string& message) {
       return bad(say("tensor ", quote(t.name), message));
     };
     if (t.offset % alignment != 0)

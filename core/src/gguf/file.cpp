@@ -1,10 +1,8 @@
 #include "gguf/file.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstdio>
-#include <optional>
+#include <string>
+#include <utility>
 
 #include "gguf/text.hpp"
 
@@ -13,19 +11,13 @@ namespace {
 
 constexpr uint64_t most_shards = 99999;  // five digits in the file name
 
-struct split {
-  uint64_t number = 0;  // from 0
-  uint64_t count = 1;
-  std::optional<int64_t> tensors;  // of all shards together
-};
-
-result<split> read_split(const container& c) {
+result<split_keys> read_split(const container& c) {
   const auto number = c.integer("split.no");
   const auto count = c.integer("split.count");
   const auto tensors = c.integer("split.tensors.count");
   for (const auto* r : {&number, &count, &tensors})
     if (!*r) return std::unexpected(r->error());
-  split s;
+  split_keys s;
   if (const auto n = count->value_or(1); n > 1) {
     const auto at = number->value_or(-1);
     if (std::cmp_greater(n, most_shards) || at < 0 || at >= n)
@@ -38,13 +30,14 @@ result<split> read_split(const container& c) {
   return s;
 }
 
+std::string five_digits(uint64_t n) {
+  const std::string digits = std::to_string(n);
+  return std::string(5 - std::min<size_t>(digits.size(), 5), '0') + digits;
+}
+
 // "-00001-of-00003.gguf"; `number` from 0.
 std::string suffix(uint64_t number, uint64_t count) {
-  std::array<char, 64> text{};
-  const int n = std::snprintf(text.data(), text.size(), "-%05llu-of-%05llu.gguf",
-                              static_cast<unsigned long long>(number + 1),
-                              static_cast<unsigned long long>(count));
-  return {text.data(), static_cast<size_t>(n)};
+  return "-" + five_digits(number + 1) + "-of-" + five_digits(count) + ".gguf";
 }
 
 }  // namespace
@@ -60,8 +53,7 @@ result<file> file::open(const std::filesystem::path& path, shards which) {
   auto part = read_split(f.metadata());
   if (!part) return pass_on(std::move(part), quote(path.native()));
   if (which == shards::all && part->count > 1)
-    if (auto ok = f.add_shards(part->count); !ok)
-      return pass_on(std::move(ok), quote(path.native()));
+    if (auto ok = f.add_shards(*part); !ok) return pass_on(std::move(ok), quote(path.native()));
   if (auto ok = f.collect(); !ok) return pass_on(std::move(ok), quote(path.native()));
   return f;
 }
@@ -75,18 +67,18 @@ result<file> file::view(std::span<const std::byte> bytes) {
   return f;
 }
 
-result<void> file::add_shards(uint64_t count) {
-  const auto first = read_split(metadata());
+result<void> file::add_shards(const split_keys& first) {
+  const uint64_t count = first.count;
   const std::filesystem::path path = mappings_.front().path();  // a copy: mappings_ will grow
   const std::string name = path.filename().native();
-  const std::string own = suffix(first->number, count);
+  const std::string own = suffix(first.number, count);
   if (!name.ends_with(own))
     return fail(BITNET_BAD_DATA,
-                say("is part ", first->number + 1, " of ", count, ", so its name should end in ",
+                say("is part ", first.number + 1, " of ", count, ", so its name should end in ",
                     own, "; give all parts their original names"));
   const std::string stem = name.substr(0, name.size() - own.size());
-  if (first->number != 0)
-    return fail(BITNET_BAD_DATA, say("is part ", first->number + 1, " of ", count,
+  if (first.number != 0)
+    return fail(BITNET_BAD_DATA, say("is part ", first.number + 1, " of ", count,
                                      "; open the first, ", quote(stem + suffix(0, count))));
   for (uint64_t i = 1; i < count; ++i) {
     const auto beside = path.parent_path() / (stem + suffix(i, count));
@@ -105,9 +97,9 @@ result<void> file::add_shards(uint64_t count) {
   }
   uint64_t found = 0;
   for (const container& c : containers_) found += c.tensors().size();
-  if (first->tensors && !std::cmp_equal(*first->tensors, found))
-    return fail(BITNET_BAD_DATA, say("split.tensors.count is ", *first->tensors, ", but the ",
-                                     count, " parts hold ", found, " tensors; a part is damaged"));
+  if (first.tensors && !std::cmp_equal(*first.tensors, found))
+    return fail(BITNET_BAD_DATA, say("split.tensors.count is ", *first.tensors, ", but the ", count,
+                                     " parts hold ", found, " tensors; a part is damaged"));
   return {};
 }
 

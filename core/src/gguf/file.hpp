@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,12 @@
 #include "gguf/mapping.hpp"
 
 namespace bitnet::gguf {
+
+struct split_keys {
+  uint64_t number = 0;  // of this shard, from 0
+  uint64_t count = 1;
+  std::optional<int64_t> tensors;  // in all shards together
+};
 
 class file {
  public:
@@ -41,7 +48,7 @@ class file {
   [[nodiscard]] result<void> check_size() const;
 
  private:
-  result<void> add_shards(uint64_t count);
+  result<void> add_shards(const split_keys& first);
   result<void> collect();
 
   std::vector<mapping> mappings_;

@@ -12,7 +12,7 @@
 
 namespace bitnet::gguf {
 
-enum class value_type : uint32_t {
+enum class value_type : uint8_t {
   u8,
   i8,
   u16,

@@ -40,91 +40,104 @@ constexpr range contexts{1, exact_in_float, "positions beyond it are not exact i
 constexpr range widths{1, exact_in_sum, "longer rows could overflow an int32 sum"};
 constexpr range counts{1, 65535, "no model comes near"};
 
-// Reads <architecture>.<name> keys; after the first failure every answer is a zero.
+// Reads <architecture>.<name> keys; after the first failure every answer is a zero or a default.
 class keys {
  public:
-  keys(const gguf::container& metadata, std::string architecture)
-      : metadata_(metadata), prefix_(std::move(architecture) + ".") {}
+  keys(const gguf::container& metadata, std::string_view architecture)
+      : metadata_(metadata), prefix_(std::string(architecture) + ".") {}
 
-  [[nodiscard]] const std::optional<failure>& first_failure() const { return failure_; }
+  [[nodiscard]] result<void> outcome() const {
+    if (failure_) return std::unexpected(*failure_);
+    return {};
+  }
   [[nodiscard]] std::string name(std::string_view key) const { return prefix_ + std::string(key); }
   [[nodiscard]] bool has(std::string_view key) const {
     return metadata_.find(name(key)) != nullptr;
   }
-
   [[nodiscard]] bool is_zero(std::string_view key) const {
     const gguf::value* v = metadata_.find(name(key));
     return v != nullptr && gguf::to_real(*v) == 0.0;
   }
 
   uint32_t count(std::string_view key, const range& within) {
-    if (!has(key))
-      return stop(say("metadata key ", quote(name(key)),
-                      " is missing; expected the file to carry it: convert the model again")),
-             0;
+    if (!has(key)) return missing(key);
     return optional_count(key, within, 0);
   }
 
   uint32_t optional_count(std::string_view key, const range& within, uint32_t otherwise) {
     const gguf::value* v = metadata_.find(name(key));
     if (v == nullptr) return otherwise;
-    std::optional<int64_t> n;
-    if (v->type != gguf::value_type::array) {
-      n = gguf::to_integer(*v);
-    } else {  // one number per layer
-      bool same = v->count > 0;
-      gguf::for_each_element(*v, [&](const gguf::value& element) {
-        const auto x = gguf::to_integer(element);
-        same = x && (!n || *n == *x);
-        n = x;
-        return same;
-      });
-      if (n && !same)
-        return stop(say("metadata key ", quote(name(key)),
-                        " differs between layers, which this "
-                        "program does not support"),
-                    BITNET_UNSUPPORTED),
-               0;
-    }
+    bool same = true;
+    const auto n = v->type == gguf::value_type::array ? common(*v, same) : gguf::to_integer(*v);
+    if (!same)
+      return stop(say("metadata key ", quote(name(key)),
+                      " differs between layers, which this program does not support"),
+                  BITNET_UNSUPPORTED);
     if (!n)
       return stop(say("metadata key ", quote(name(key)), " should be an integer, but is of type ",
-                      name_of(v->type))),
-             0;
+                      name_of(v->type)));
     if (*n < within.least || *n > within.most)
       return stop(say("metadata key ", quote(name(key)), " is ", *n, "; expected ", within.least,
                       " to ", within.most, *n > within.most ? ": " : "",
-                      *n > within.most ? within.because : "")),
-             0;
+                      *n > within.most ? within.because : ""));
     return static_cast<uint32_t>(*n);
   }
 
-  // A finite number above zero.
-  std::optional<float> positive(std::string_view key) {
-    auto x = metadata_.real(name(key));
+  // A finite number above zero, if the key is there.
+  std::optional<float> optional_positive(std::string_view key) {
+    const auto x = metadata_.real(name(key));
     if (!x) {
-      if (!failure_) failure_ = std::move(x.error());
+      stop(x.error());
       return std::nullopt;
     }
-    if (!*x) return std::nullopt;
-    const auto as_float = static_cast<float>(**x);
-    if (std::isfinite(as_float) && as_float > 0) return as_float;
+    const std::optional<double> wide = *x;
+    if (!wide) return std::nullopt;
+    const auto narrow = static_cast<float>(*wide);
+    if (std::isfinite(narrow) && narrow > 0) return narrow;
     stop(say("metadata key ", quote(name(key)),
              " is not a finite number above zero; the file is damaged"));
     return std::nullopt;
   }
 
+  float positive(std::string_view key) {
+    if (!has(key)) missing(key);
+    return optional_positive(key).value_or(0);
+  }
+
   std::string text(std::string_view key) {
-    auto x = metadata_.text(name(key));
+    const auto x = metadata_.text(name(key));
     if (x) return std::string(x->value_or(""));
-    if (!failure_) failure_ = std::move(x.error());
+    stop(x.error());
     return {};
   }
 
-  void stop(std::string message, bitnet_status status = BITNET_BAD_DATA) {
-    if (!failure_) failure_ = failure{status, std::move(message)};
+  // Keeps the first failure; answers what a reader answers after one.
+  uint32_t stop(std::string message, bitnet_status status = BITNET_BAD_DATA) {
+    return stop(failure{status, std::move(message)});
+  }
+  uint32_t stop(failure why) {
+    if (!failure_) failure_ = std::move(why);
+    return 0;
   }
 
  private:
+  uint32_t missing(std::string_view key) {
+    return stop(say("metadata key ", quote(name(key)),
+                    " is missing; expected the file to carry it: convert the model again"));
+  }
+
+  // The one number that an array with an element per layer repeats.
+  static std::optional<int64_t> common(const gguf::value& array, bool& same) {
+    std::optional<int64_t> n;
+    gguf::for_each_element(array, [&](const gguf::value& element) {
+      const auto x = gguf::to_integer(element);
+      same = !n || n == x;
+      n = x;
+      return same && x.has_value();
+    });
+    return n;
+  }
+
   const gguf::container& metadata_;
   std::string prefix_;
   std::optional<failure> failure_;
@@ -180,7 +193,7 @@ float rope_scale(keys& in) {
   // The second is an older name of the first; some writers put 0 for "no scaling".
   for (const std::string_view key : {"rope.scaling.factor", "rope.scale_linear"}) {
     if (!in.has(key) || in.is_zero(key)) continue;
-    const float scale = 1 / in.positive(key).value_or(1);
+    const float scale = 1 / in.optional_positive(key).value_or(1);
     if (std::isfinite(scale)) return scale;
     in.stop(say("metadata key ", quote(in.name(key)), " is so small that its inverse overflows"));
   }
@@ -207,7 +220,7 @@ result<void> check_heads(hyperparameters& h, keys& in) {
   h.head_dim = in.optional_count("attention.key_length", counts, h.n_embedding / n_heads);
   const uint32_t value_dim = in.optional_count("attention.value_length", counts, h.head_dim);
   h.rope_dims = in.optional_count("rope.dimension_count", counts, h.head_dim);
-  if (in.first_failure()) return std::unexpected(*in.first_failure());
+  if (auto ok = in.outcome(); !ok) return ok;
   if (value_dim != h.head_dim)
     return fail(BITNET_UNSUPPORTED, say("keys of ", h.head_dim, " and values of ", value_dim,
                                         " elements per head; this program needs them equal"));
@@ -239,17 +252,18 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   const auto vocabulary = metadata.text("tokenizer.ggml.model");
   for (const auto* r : {&architecture, &name, &vocabulary})
     if (!*r) return std::unexpected(r->error());
-  if (!*architecture)
+  const std::string_view spelled = architecture->value_or("");
+  if (spelled.empty())
     return bad("metadata key 'general.architecture' is missing; is this a model?");
-  const auto which = family_of(**architecture);
+  const auto which = family_of(spelled);
   if (!which)
     return fail(BITNET_UNSUPPORTED,
-                say("architecture ", quote(**architecture),
+                say("architecture ", quote(spelled),
                     "; this program runs bitnet, bitnet-25, bitnet-b1.58 and llama"));
   hyperparameters h;
-  h.architecture = **architecture;
+  h.architecture = spelled;
   h.name = name->value_or("");
-  keys in(metadata, h.architecture);
+  keys in(metadata, spelled);
   h.n_context = in.count("context_length", contexts);
   h.n_embedding = in.count("embedding_length", widths);
   h.n_layers = in.count("block_count", counts);
@@ -258,14 +272,10 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   h.n_kv_heads = in.optional_count("attention.head_count_kv", counts, h.n_heads);
   h.n_vocab = in.optional_count("vocab_size", {1, INT32_MAX, "token ids have 32 bits"},
                                 static_cast<uint32_t>(std::min<uint64_t>(n_tokens, INT32_MAX)));
-  h.rope_base = in.positive("rope.freq_base").value_or(h.rope_base);
+  h.rope_base = in.optional_positive("rope.freq_base").value_or(h.rope_base);
   h.rope_scale = rope_scale(in);
-  const auto epsilon = in.positive("attention.layer_norm_rms_epsilon");
-  if (!epsilon)
-    in.stop(say("metadata key ", quote(in.name("attention.layer_norm_rms_epsilon")),
-                " is missing; expected the file to carry it: convert the model again"));
-  if (in.first_failure()) return std::unexpected(*in.first_failure());
-  h.rms_epsilon = *epsilon;
+  h.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");
+  if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
   if (h.n_vocab != n_tokens)
     return bad(say("metadata key ", quote(in.name("vocab_size")), " is ", h.n_vocab,
                    ", but the tokenizer has ", n_tokens, " tokens"));

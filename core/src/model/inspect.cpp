@@ -160,9 +160,9 @@ result<std::string> inspect(const std::filesystem::path& file, const load_option
   report["file"] = file.native();
   report["format"] = describe_format(*opened);
   const gguf::container& metadata = opened->metadata();
-  if (const auto architecture = metadata.text("general.architecture");
-      architecture && *architecture)
-    report["architecture"] = std::string(**architecture);
+  if (const auto architecture = metadata.text("general.architecture"))
+    if (const std::string_view spelled = architecture->value_or(""); !spelled.empty())
+      report["architecture"] = std::string(spelled);
   json entries = json::object();
   for (const gguf::entry& e : metadata.entries()) entries[std::string(e.key)] = describe(e.content);
   report["metadata"] = std::move(entries);

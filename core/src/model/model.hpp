@@ -32,10 +32,10 @@ struct hyperparameters {
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
-  uint32_t rope_dims = 0;    // rotated dimensions of a head, even, <= head_dim
-  float rope_base = 10000;   // theta
-  float rope_scale = 1;      // multiplies the position: 1 / rope.scaling.factor
-  bool rope_neox = true;     // false: pairs (2i, 2i+1)
+  uint32_t rope_dims = 0;   // rotated dimensions of a head, even, <= head_dim
+  float rope_base = 10000;  // theta
+  float rope_scale = 1;     // multiplies the position: 1 / rope.scaling.factor
+  bool rope_neox = true;    // false: pairs (2i, 2i+1)
   float rms_epsilon = 1e-5F;
   bool sub_norms = true;
   activation gate = activation::relu2;
