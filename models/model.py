@@ -112,8 +112,8 @@ class Model(nn.Module):
         self.register_buffer("cos", angle.cos(), persistent=False)
         self.register_buffer("sin", angle.sin(), persistent=False)
 
-    def forward(self, ids, targets=None):
-        """ids: (batch, n) -> logits (batch * n, vocab), or the mean loss over targets >= 0."""
+    def forward(self, ids, targets=None, weights=None):
+        """ids: (batch, n) -> logits (batch * n, vocab), or the (weighted) mean loss over targets."""
         n = ids.shape[1]
         x = F.embedding(ids, self.token_embd)
         for layer in self.blk:
@@ -123,7 +123,10 @@ class Model(nn.Module):
         logits = (x.to(kind) @ self.token_embd.to(kind).t()).float()
         if targets is None:
             return logits
-        return F.cross_entropy(logits, targets.reshape(-1), ignore_index=-1)
+        if weights is None:
+            return F.cross_entropy(logits, targets.reshape(-1))
+        loss = F.cross_entropy(logits, targets.reshape(-1), reduction="none")
+        return (loss * weights.reshape(-1)).sum() / weights.sum()
 
 
 def attention(q, k, v):

@@ -1,6 +1,6 @@
-"""Trains TinyTales.   nice -n 19 python3 train.py --minutes 60        (run in models/)
+"""Trains TinyTales:   nice -n 19 python3 train.py --minutes 60          (run in models/)
 
-Makes the corpus and, where it is missing, the tokenizer; writes checkpoint.npz (float32 master
+README.md has the runs that made the committed file. Makes the corpus and, where it is missing, the tokenizer; writes checkpoint.npz (float32 master
 weights and the shape of the model) and loss.csv. Stages as in the BitNet b1.58 recipe: warm-up, then
 a cosine; weight decay in the first half only. Rows are half as long for the first 70 %.
 """
@@ -21,6 +21,7 @@ from bpe import Tokenizer
 from model import Config, Model
 from tales import make
 
+RECALLED = 1 << 15          # flag on an id: a rare token that its document has already said
 TOKENIZER_SEED, TOKENIZER_DOCUMENTS, VOCAB = 7, 12000, 2048
 
 
@@ -31,13 +32,30 @@ def tokenizer(path: str) -> Tokenizer:
     return Tokenizer.load(path)
 
 
-def encoded(tok: Tokenizer, count: int, seed: int):
-    """(training documents, held-out documents), each a list of uint16 arrays."""
+def encoded(tok: Tokenizer, count: int, seed: int, requests: bool):
+    """(training documents, held-out documents), each a list of uint16 arrays. With `requests`, most
+    documents that ask for no particular tale are left out."""
     rng = random.Random(seed)
     split = ([], [])
-    for record, held in make.documents(count, seed):
+    for record, held in make.documents(count, seed, 0.8 if requests else 0.5):
+        asks = record["kind"] == "talk" and "stor" in record["turns"][0][1] and len(record["turns"][1][1]) > 200
+        if requests and not asks and not held and rng.random() < 0.75:
+            continue
         split[held].append(np.array(corpus.encode(tok, record, rng), np.uint16))
     return split
+
+
+def mark_recalled(docs) -> None:
+    """Sets RECALLED where a tale names its hero, friend or thing again: what is rare in the corpus (in
+    less than a tenth of the documents) but known in the document. Just this has to be looked up."""
+    seen_in = np.zeros(1 << 15, np.int64)
+    for doc in docs:
+        seen_in[np.unique(doc)] += 1
+    rare = seen_in < 0.1 * len(docs)
+    for doc in docs:
+        first = np.zeros(len(doc), bool)
+        first[np.unique(doc, return_index=True)[1]] = True
+        doc[rare[doc] & ~first] |= RECALLED
 
 
 def rows(docs, order, context: int):
@@ -78,6 +96,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, default=4, help="rows of `context` tokens per step")
     parser.add_argument("--lr", type=float, default=3e-3)
+    parser.add_argument("--init", help="start with the weights of this checkpoint; no decay then")
+    parser.add_argument("--requests", action="store_true", help="mostly tales that somebody asked for")
+    parser.add_argument("--recall", type=float, default=1.0,
+                        help="weight in the loss of a name or thing that comes again")
     parser.add_argument("--layers", type=int, default=Config.layers)
     parser.add_argument("--width", type=int, default=Config.width)
     parser.add_argument("--ffn", type=int, default=Config.ffn)
@@ -88,9 +110,14 @@ def main() -> None:
 
     torch.manual_seed(args.seed)
     tok = tokenizer(args.tokenizer)
-    train, heldout = encoded(tok, args.documents, args.seed)
+    train, heldout = encoded(tok, args.documents, args.seed, args.requests)
     print(f"{len(train)} documents, {sum(map(len, train))} tokens; held out {len(heldout)}", flush=True)
+    if args.recall > 1:
+        mark_recalled(train)
     model = Model(Config(layers=args.layers, width=args.width, ffn=args.ffn))
+    if args.init:
+        with np.load(args.init) as file:
+            model.load_state_dict({k: torch.from_numpy(file[k]) for k in model.state_dict()})
     c = model.c
     print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
     test = torch.from_numpy(np.stack(
@@ -131,9 +158,11 @@ def main() -> None:
             warm = min(1.0, (step + 1) / 40)
             for group in optimizer.param_groups:
                 group["lr"] = args.lr * warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
-            optimizer.param_groups[0]["weight_decay"] = 0.1 if done < 0.5 else 0.0
+            optimizer.param_groups[0]["weight_decay"] = 0.1 if done < 0.5 and not args.init else 0.0
             ids = next(short if done < 0.7 else full)
-            loss = model(ids[:, :-1], ids[:, 1:])
+            weights = 1 + (args.recall - 1) * (ids[:, 1:] >= RECALLED).float()
+            ids = ids & RECALLED - 1
+            loss = model(ids[:, :-1], ids[:, 1:], weights)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
