@@ -20,8 +20,7 @@ template <std::size_t N>
 void copy_text(char (&to)[N], std::string_view text) {
   std::size_t n = std::min(text.size(), N - 1);
   while (n > 0 && n < text.size() && (static_cast<unsigned char>(text[n]) & 0xC0U) == 0x80U) --n;
-  std::memcpy(to, text.data(), n);
-  std::memset(to + n, 0, N - n);
+  std::fill(text.copy(to, n) + to, to + N, '\0');
 }
 
 inline bitnet_status report(bitnet_error* err, const char* where, const failure& why) {

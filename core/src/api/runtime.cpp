@@ -12,9 +12,7 @@ using bitnet::api::missing;
 constexpr uint32_t most_threads = 1024;
 
 std::vector<std::filesystem::path> directories(const bitnet_runtime_options& options) {
-  std::vector<std::filesystem::path> out;
-  for (uint32_t i = 0; i < options.n_manifest_dirs; ++i) out.emplace_back(options.manifest_dirs[i]);
-  return out;
+  return {options.manifest_dirs, options.manifest_dirs + options.n_manifest_dirs};
 }
 
 bitnet::select::request request_of(const bitnet_runtime_options& options) {

@@ -53,6 +53,7 @@ bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template
   return guarded(err, "bitnet_chat_format", [&]() -> bitnet::result<void> {
     if (model == nullptr || (messages == nullptr && n != 0)) return missing("model or messages");
     std::vector<bitnet::chat::message> list;
+    list.reserve(n);
     for (uint64_t i = 0; i < n; ++i)
       list.push_back({view(messages[i].role), view(messages[i].content)});
     auto text = bitnet::chat::format(template_name == nullptr ? "auto" : template_name,

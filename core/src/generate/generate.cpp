@@ -87,9 +87,9 @@ result<outcome> run(session::session& s, std::span<const int32_t> prompt, const 
     auto piece = tokens.piece(*id, false, s.tokens().size() == 1);
     if (!piece) return std::unexpected(std::move(piece.error()));
     const bool go_on = show(stream.push(*piece));
-    if (stream.stopped_by()) {
+    if (const auto stop = stream.stopped_by()) {
       out.stop_reason = BITNET_STOP_STRING;
-      out.stop_index = static_cast<uint32_t>(*stream.stopped_by());
+      out.stop_index = static_cast<uint32_t>(*stop);
       break;
     }
     if (!go_on) {

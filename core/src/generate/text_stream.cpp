@@ -25,7 +25,7 @@ std::string text_stream::finish() {
   return out;
 }
 
-std::string text_stream::release(std::string text) {
+std::string text_stream::release(const std::string& text) {
   if (stopped_by_) return {};
   held_ += text;
   std::size_t cut = std::string::npos;

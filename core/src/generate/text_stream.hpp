@@ -25,7 +25,7 @@ class text_stream {
   [[nodiscard]] std::optional<std::size_t> stopped_by() const { return stopped_by_; }
 
  private:
-  std::string release(std::string text);
+  std::string release(const std::string& text);
 
   std::vector<std::string> stops_;
   tokenizer::utf8_stream characters_;

@@ -249,6 +249,7 @@ std::string format_name(uint32_t format) {
 result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device, const graph& g,
                            const model::model& m) {
   std::vector<uint32_t> formats;
+  formats.reserve(g.ops.size());
   for (const bitnet_op& o : g.ops)
     formats.push_back(o.weights[0] == BITNET_NONE ? uint32_t{BITNET_FORMAT_NONE}
                                                   : m.weights()[o.weights[0]].format);

@@ -1,8 +1,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 
 #include "threads/pool.hpp"
@@ -24,37 +25,37 @@ uint32_t cpus_of(double quota, double period, uint32_t none) {
   return std::max(1U, static_cast<uint32_t>((quota + period - 1) / period));
 }
 
-// The tightest limit of this process's cgroup and its parents, version 2 then version 1.
+// The limit that one cgroup folder sets; `none` when it sets none.
+uint32_t limit_v2(const std::filesystem::path& folder, uint32_t none) {
+  std::ifstream file(folder / "cpu.max");
+  std::string allowed;  // microseconds, or "max"
+  double period = 0;
+  if (!(file >> allowed >> period) || allowed == "max") return none;
+  return cpus_of(std::strtod(allowed.c_str(), nullptr), period, none);
+}
+uint32_t limit_v1(const std::filesystem::path& folder, uint32_t none) {
+  std::ifstream quota_file(folder / "cpu.cfs_quota_us");
+  std::ifstream period_file(folder / "cpu.cfs_period_us");
+  double allowed = 0;
+  double period = 0;
+  if (!(quota_file >> allowed) || !(period_file >> period)) return none;
+  return cpus_of(allowed, period, none);
+}
+
+// The tightest limit of this process's cgroup and its parents, in version 1 and 2.
 uint32_t quota(uint32_t none) {
   uint32_t best = none;
   std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
+  for (std::string line; std::getline(groups, line);) {  // number:controllers:/path
     const auto first = line.find(':');
     const auto second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    std::string path = line.substr(second + 1);
-    const bool v2 = controllers.empty();
-    if (!v2 && controllers.find("cpu") == std::string::npos) continue;
-    while (true) {
-      if (v2) {
-        std::ifstream max("/sys/fs/cgroup" + path + "/cpu.max");
-        std::string allowed;
-        double period = 0;
-        if (max >> allowed >> period && allowed != "max")
-          best = std::min(best, cpus_of(std::atof(allowed.c_str()), period, none));
-      } else {
-        const std::string folder = "/sys/fs/cgroup/" + controllers + path;
-        std::ifstream quota_file(folder + "/cpu.cfs_quota_us");
-        std::ifstream period_file(folder + "/cpu.cfs_period_us");
-        double allowed = 0;
-        double period = 0;
-        if (quota_file >> allowed && period_file >> period)
-          best = std::min(best, cpus_of(allowed, period, none));
-      }
-      const auto slash = path.rfind('/');
-      if (path.size() <= 1 || slash == std::string::npos) break;
-      path.resize(slash);
+    const auto limit = controllers.empty() ? limit_v2 : limit_v1;
+    const auto root = std::filesystem::path("/sys/fs/cgroup") / controllers;
+    for (std::filesystem::path path = line.substr(second + 1);; path = path.parent_path()) {
+      best = std::min(best, limit(root / path.relative_path(), none));
+      if (path == path.parent_path()) break;
     }
   }
   return best;
