@@ -16,9 +16,10 @@ namespace {
 std::string brand() {
 #if defined(__x86_64__)
   unsigned registers[12] = {};
-  for (unsigned leaf = 0; leaf < 3; ++leaf) {
+  for (size_t leaf = 0; leaf < 3; ++leaf) {
     unsigned* r = registers + 4 * leaf;
-    if (!__get_cpuid(0x80000002u + leaf, &r[0], &r[1], &r[2], &r[3])) return "";
+    if (!__get_cpuid(0x80000002u + static_cast<unsigned>(leaf), &r[0], &r[1], &r[2], &r[3]))
+      return "";
   }
   char text[sizeof registers + 1] = {};
   std::memcpy(text, registers, sizeof registers);

@@ -19,7 +19,6 @@ constexpr target tier0{"tier0", BITNET_TIER0_PLUGIN, ""};
 constexpr target targets[] = {
     tier0,
 #if defined(BITNET_CPU_PLUGIN)
-    {"cpu_best", BITNET_CPU_PLUGIN, ""},
     {"cpu_scalar", BITNET_CPU_PLUGIN, "scalar"},
 #if defined(__x86_64__)
     {"cpu_avx2", BITNET_CPU_PLUGIN, "avx2"},
@@ -337,6 +336,25 @@ INSTANTIATE_TEST_SUITE_P(backends, each_target, testing::ValuesIn(targets),
                          [](const auto& row) { return std::string(row.param.name); });
 
 #if defined(BITNET_CPU_PLUGIN)
+TEST(isa_parameter, without_it_the_best_that_this_cpu_has_is_taken) {
+  tiny_host host(1);
+  const plugin p(BITNET_CPU_PLUGIN, host);
+  bitnet_device_info info{};
+  info.struct_size = sizeof info;
+  must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
+  std::string best = "scalar";
+#if defined(__x86_64__)
+  for (const char* isa : {"avx512vnni", "avx2"}) {
+    const plugin forced(BITNET_CPU_PLUGIN, host, isa);
+    uint32_t n = 0;
+    if (forced.table.device_count(forced.table.self, &n, nullptr) != BITNET_OK) continue;
+    best = isa;
+    break;
+  }
+#endif
+  EXPECT_TRUE(std::string(info.arch).ends_with(" " + best)) << info.arch;
+}
+
 TEST(isa_parameter, what_cannot_be_had_is_said) {
   tiny_host host(1);
   const plugin p(BITNET_CPU_PLUGIN, host, "neon9");

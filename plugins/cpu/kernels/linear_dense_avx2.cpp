@@ -89,15 +89,14 @@ void run(const dense_tile& a) {
 template <uint32_t Format, int Vectors>
 void columns(const weighted_rows& a, const uint8_t* v, uint64_t d, float* y) {
   __m256 sums[Vectors];
-  for (int i = 0; i < Vectors; ++i) sums[i] = _mm256_loadu_ps(y + 8 * i);
+  for (uint64_t i = 0; i < Vectors; ++i) sums[i] = _mm256_loadu_ps(y + 8 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
     const __m256 p = _mm256_set1_ps(a.p[j]);
-    for (int i = 0; i < Vectors; ++i)
-      sums[i] = _mm256_add_ps(
-          sums[i],
-          _mm256_mul_ps(p, decode<Format>(v + j * a.v_stride, d + 8 * static_cast<uint64_t>(i))));
+    for (uint64_t i = 0; i < Vectors; ++i)
+      sums[i] =
+          _mm256_add_ps(sums[i], _mm256_mul_ps(p, decode<Format>(v + j * a.v_stride, d + 8 * i)));
   }
-  for (int i = 0; i < Vectors; ++i) _mm256_storeu_ps(y + 8 * i, sums[i]);
+  for (uint64_t i = 0; i < Vectors; ++i) _mm256_storeu_ps(y + 8 * i, sums[i]);
 }
 
 template <uint32_t Format>

@@ -22,7 +22,7 @@ void add_pair(const uint8_t* w, uint64_t stride, const int8_t* const* q,
   __m512i codes[Rows];
   for (int r = 0; r < Rows; ++r)
     codes[r] = _mm512_loadu_si512(w + static_cast<uint64_t>(r) * stride);
-  for (int j = 3; j >= 0; --j) {
+  for (int64_t j = 3; j >= 0; --j) {
     __m512i x[Tokens];
     for (int t = 0; t < Tokens; ++t)
       x[t] = _mm512_inserti64x4(_mm512_castsi256_si512(half(q[t] + 32 * j)),
@@ -42,7 +42,7 @@ void add_group(const uint8_t* w, uint64_t stride, const int8_t* const* q,
   const __m512i three = _mm512_set1_epi8(3);
   for (int r = 0; r < Rows; ++r) {
     __m512i codes = _mm512_zextsi256_si512(half(w + static_cast<uint64_t>(r) * stride));
-    for (int j = 3; j >= 0; --j) {
+    for (int64_t j = 3; j >= 0; --j) {
       const __m512i plane = _mm512_and_si512(codes, three);
       for (int t = 0; t < Tokens; ++t)
         sums[r][t] =

@@ -13,18 +13,18 @@
 namespace bitnet::sdk {
 
 struct format {
-  uint32_t id;       // BITNET_FORMAT_*
   const char* name;  // as it appears in kernel ids
+  uint32_t id;       // BITNET_FORMAT_*
   uint32_t block;    // elements
   uint32_t block_bytes;
   uint32_t alignment;  // bytes, that typed access needs
 };
 
 inline constexpr format formats[] = {
-    {BITNET_FORMAT_F32, "f32", 1, 4, 4},       {BITNET_FORMAT_F16, "f16", 1, 2, 2},
-    {BITNET_FORMAT_BF16, "bf16", 1, 2, 2},     {BITNET_FORMAT_Q8_0, "q8_0", 32, 34, 1},
-    {BITNET_FORMAT_Q4_0, "q4_0", 32, 18, 1},   {BITNET_FORMAT_Q4_K, "q4_k", 256, 144, 1},
-    {BITNET_FORMAT_Q6_K, "q6_k", 256, 210, 1}, {BITNET_FORMAT_TERNARY2, "ternary2", 128, 32, 1},
+    {"f32", BITNET_FORMAT_F32, 1, 4, 4},       {"f16", BITNET_FORMAT_F16, 1, 2, 2},
+    {"bf16", BITNET_FORMAT_BF16, 1, 2, 2},     {"q8_0", BITNET_FORMAT_Q8_0, 32, 34, 1},
+    {"q4_0", BITNET_FORMAT_Q4_0, 32, 18, 1},   {"q4_k", BITNET_FORMAT_Q4_K, 256, 144, 1},
+    {"q6_k", BITNET_FORMAT_Q6_K, 256, 210, 1}, {"ternary2", BITNET_FORMAT_TERNARY2, 128, 32, 1},
 };
 
 inline const format* find_format(uint32_t id) noexcept {
@@ -116,7 +116,7 @@ inline void decode_q4_k(const uint8_t* block, float* out) noexcept {
 
 inline void decode_q6_k(const uint8_t* block, float* out) noexcept {
   const float d = f16_to_f32(load<uint16_t>(block + 208));
-  for (int half = 0; half < 2; ++half) {
+  for (int64_t half = 0; half < 2; ++half) {
     const uint8_t* ql = block + 64 * half;
     const uint8_t* qh = block + 128 + 32 * half;
     const uint8_t* scales = block + 192 + 8 * half;

@@ -287,6 +287,7 @@ inline bitnet_status program_prepare(bitnet_program* handle, uint32_t n_tokens, 
 inline bitnet_status program_bind(bitnet_program* handle, const bitnet_step_buffers* b,
                                   bitnet_error* err) {
   return guarded(err, "program_bind", [&](const reporter& report) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
     if (!b || !BITNET_HAS_FIELD(b, bitnet_step_buffers, logits))
       return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are missing or too short");
     const auto see = [](bitnet_buffer* buffer) {
@@ -465,7 +466,7 @@ inline bitnet_status open_interpreter(const bitnet_host_v0* services,
     if (bitnet_status s = fill_table(services, request, out, table, {}, report); failed(s))
       return s;
     describe(*request, opened->author);
-    opened.release();  // close() takes it back
+    static_cast<void>(opened.release());  // close() takes it back
     return BITNET_OK;
   });
 }

@@ -29,6 +29,7 @@ inline bitnet_status fill_table(const bitnet_host_v0* host_services,
     return report.fail(BITNET_INVALID_ARGUMENT, "the host's table is too short to answer in");
   out->need_minor_min = spoken.oldest;
   out->need_minor_max = spoken.newest;
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
   if (!request || !BITNET_HAS_FIELD(request, bitnet_open_request, params))
     return report.fail(BITNET_INVALID_ARGUMENT, "the open request is missing or too short");
   if (!host::complete(host_services))

@@ -22,8 +22,9 @@ inline uint64_t place(std::vector<lifetime>& values) {
   std::vector<lifetime*> order;
   for (lifetime& v : values)
     if (v.bytes != 0) order.push_back(&v);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const lifetime* a, const lifetime* b) { return a->bytes > b->bytes; });
+  std::sort(order.begin(), order.end(), [](const lifetime* a, const lifetime* b) {
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
+  });
   uint64_t size = 0;
   std::vector<const lifetime*> placed;  // by offset
   for (lifetime* v : order) {

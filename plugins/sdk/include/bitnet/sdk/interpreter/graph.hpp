@@ -65,6 +65,7 @@ class graph_reader {
       : weights_(weights), report_(report), out_(out) {}
 
   bitnet_status read(const bitnet_graph* g) {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
     if (!g || !BITNET_HAS_FIELD(g, bitnet_graph, ops) || g->value_size < sizeof(bitnet_value) ||
         g->op_size < sizeof(bitnet_op) || !g->values || !g->ops)
       return report_.fail(BITNET_INVALID_ARGUMENT, "the graph is missing or too short");

@@ -139,10 +139,10 @@ class barrier {
   }
 
  private:
-  const uint32_t size_;
-  const int spins_;
   alignas(64) std::atomic<uint32_t> arrived_{0};
   alignas(64) std::atomic<uint32_t> generation_{0};
+  const uint32_t size_;
+  const int spins_;
 };
 
 // One worker's place among those that run a composite together. Every worker runs the whole

@@ -60,11 +60,11 @@ inline bitnet_status describe(const bitnet_tensor_desc* desc, tensor& out, const
   if (out.row_bytes == 0)
     return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %lld columns are no multiple of %u",
                        name, static_cast<long long>(k), out.described->block);
-  // k, m <= 2^31 and a row has at most 4 k bytes, so this product cannot wrap.
-  if (desc->data_bytes != out.row_bytes * static_cast<uint64_t>(m))
+  unsigned long long needed = 0;
+  if (__builtin_mul_overflow(out.row_bytes, static_cast<uint64_t>(m), &needed) ||
+      desc->data_bytes != needed)
     return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu bytes described, %llu needed",
-                       name, static_cast<unsigned long long>(desc->data_bytes),
-                       static_cast<unsigned long long>(out.row_bytes * static_cast<uint64_t>(m)));
+                       name, static_cast<unsigned long long>(desc->data_bytes), needed);
   uint64_t scales = 0;
   if (ternary) {
     const uint64_t group = desc->scale_group;
