@@ -43,11 +43,11 @@ result<header> read_header(cursor& in) {
   h.n_entries = in.number<uint64_t>("the header");
   if (in.failed()) return in.why();
   if (h.version != 0 && (h.version & 0xffffU) == 0)
-    return fail(BITNET_INCOMPATIBLE,
+    return fail(BITNET_UNSUPPORTED,
                 "the file is big-endian; this program reads little-endian GGUF: convert it anew on "
                 "or for a little-endian machine");
   if (h.version != 2 && h.version != 3)
-    return fail(BITNET_INCOMPATIBLE,
+    return fail(BITNET_UNSUPPORTED,
                 say("GGUF version ", h.version, "; this program reads versions 2 and 3: ",
                     h.version < 2 ? "convert the model anew with a current converter"
                                   : "a newer version of this program may read it"));

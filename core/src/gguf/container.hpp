@@ -3,7 +3,7 @@
 // every view lies inside the bytes, every tensor inside the data section and clear of the others.
 //
 // Versions  2 and 3, little-endian.
-// Errors    BITNET_BAD_DATA for what no writer should write, BITNET_INCOMPATIBLE for other versions
+// Errors    BITNET_BAD_DATA for what no writer should write, BITNET_UNSUPPORTED for other versions
 //           and byte orders.
 // Owner     the caller of parse keeps `bytes` alive; keys, names and values are views of them.
 // Memory    grows with what was read, never with a count that the file merely claims.
