@@ -266,8 +266,11 @@ TEST_P(each_plugin, values_inside_a_composite_can_be_read_from_outside) {
   tiny_model bodies(shape);
   change(fused);
   change(bodies);
-  EXPECT_EQ(runner(p.table, fused).run({{1}, {2}, {3}}),
-            runner(p.table, bodies).run({{1}, {2}, {3}}));
+  runner r(p.table, fused);
+  EXPECT_EQ(r.run({{1}, {2}, {3}}), runner(p.table, bodies).run({{1}, {2}, {3}}));
+  const uint64_t whole = r.calls("attn_out") + r.calls("ffn_relu2_gated");
+  EXPECT_EQ(whole, r.calls("lm_head") == 0 ? 0u : 4u);
+  EXPECT_EQ(r.calls("qkv_rope_kv"), r.calls("lm_head")) << "one of two layers runs as its body";
 }
 
 TEST_P(each_plugin, bad_steps_are_refused_and_good_ones_follow) {
