@@ -28,8 +28,8 @@ struct row {
   std::vector<const char*> mentions;
 };
 
-void PrintTo(const row& r, std::ostream* out) {
-  *out << r.fake;
+std::ostream& operator<<(std::ostream& out, const row& r) {
+  return out << r.fake;
 }
 
 class load : public testing::TestWithParam<row> {};

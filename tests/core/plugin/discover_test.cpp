@@ -136,8 +136,8 @@ struct row {
   std::vector<const char*> mentions;
 };
 
-void PrintTo(const row& r, std::ostream* out) {
-  *out << r.why;
+std::ostream& operator<<(std::ostream& out, const row& r) {
+  return out << r.why;
 }
 
 class bad_manifest : public testing::TestWithParam<row> {};

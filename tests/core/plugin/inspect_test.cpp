@@ -80,8 +80,8 @@ struct row {
   std::vector<const char*> mentions;
 };
 
-void PrintTo(const row& r, std::ostream* out) {
-  *out << r.fake;
+std::ostream& operator<<(std::ostream& out, const row& r) {
+  return out << r.fake;
 }
 
 class inspect_fakes : public testing::TestWithParam<row> {};
@@ -148,8 +148,8 @@ struct edit_row {
   std::vector<const char*> mentions;
 };
 
-void PrintTo(const edit_row& r, std::ostream* out) {
-  *out << r.why;
+std::ostream& operator<<(std::ostream& out, const edit_row& r) {
+  return out << r.why;
 }
 
 template <class Value>

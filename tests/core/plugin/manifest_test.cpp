@@ -25,8 +25,8 @@ struct row {
   std::vector<const char*> mentions;  // of the reason
 };
 
-void PrintTo(const row& r, std::ostream* out) {
-  *out << r.why;
+std::ostream& operator<<(std::ostream& out, const row& r) {
+  return out << r.why;
 }
 
 class manifest_fields : public testing::TestWithParam<row> {};
@@ -197,8 +197,8 @@ struct text_row {
   std::vector<const char*> mentions;
 };
 
-void PrintTo(const text_row& r, std::ostream* out) {
-  *out << r.why;
+std::ostream& operator<<(std::ostream& out, const text_row& r) {
+  return out << r.why;
 }
 
 class manifest_texts : public testing::TestWithParam<text_row> {};

@@ -25,8 +25,8 @@ struct row {
   std::vector<const char*> mentions;  // of the reason and the hint
 };
 
-void PrintTo(const row& r, std::ostream* out) {
-  *out << r.why;
+std::ostream& operator<<(std::ostream& out, const row& r) {
+  return out << r.why;
 }
 
 class trust : public testing::TestWithParam<row> {};

@@ -67,8 +67,8 @@ struct row {
   std::vector<const char*> mentions;  // of the message
 };
 
-void PrintTo(const row& r, std::ostream* out) {
-  *out << r.why;
+std::ostream& operator<<(std::ostream& out, const row& r) {
+  return out << r.why;
 }
 
 class rejection : public testing::TestWithParam<row> {};

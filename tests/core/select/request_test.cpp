@@ -22,8 +22,8 @@ struct row {
   const char* error;               // in the message, "" when it parses
 };
 
-void PrintTo(const row& r, std::ostream* out) {
-  *out << r.why;
+std::ostream& operator<<(std::ostream& out, const row& r) {
+  return out << r.why;
 }
 
 class requests : public testing::TestWithParam<row> {};
