@@ -13,6 +13,8 @@ tokenizer::tokenizer vocabulary(const std::vector<std::string>& control, std::st
   v.model = "gpt2";
   v.pre = "gpt-2";
   for (char c = 'a'; c <= 'z'; ++c) v.tokens.emplace_back(1, c);
+  v.tokens.emplace_back("ab");
+  v.merges = {"a b"};
   v.types.assign(v.tokens.size(), 1);
   for (const auto& text : control) {
     v.tokens.push_back(text);
