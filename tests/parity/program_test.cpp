@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <deque>
 
 #include "runner.hpp"
 
@@ -71,6 +72,14 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+// Made once per shape: in an unoptimised build the making takes longer than the running.
+const tiny_model& model_of(const tiny_shape& shape) {
+  static std::deque<tiny_model> made;
+  for (const tiny_model& m : made)
+    if (m.shape() == shape) return m;
+  return made.emplace_back(shape);
+}
+
 class each_target : public testing::TestWithParam<target> {
  protected:
   void SetUp() override {
@@ -89,8 +98,7 @@ class each_target : public testing::TestWithParam<target> {
                                       const runner_options& options = {}) {
     tiny_host host(threads);
     const plugin p(t.path, host, t.isa);
-    const tiny_model model(shape);
-    runner r(p.table, model, options);
+    runner r(p.table, model_of(shape), options);
     std::vector<float> out;
     const std::vector<token_in> all = as_tokens();
     uint64_t at = 0;

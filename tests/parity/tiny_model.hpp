@@ -19,6 +19,8 @@ struct tiny_shape {
   uint32_t embed_format = BITNET_FORMAT_F16, head_format = BITNET_FORMAT_F16;
   bool composites = true;
   uint32_t seed = 1;
+
+  bool operator==(const tiny_shape&) const = default;
 };
 
 struct tiny_tensor {
