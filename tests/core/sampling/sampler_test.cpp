@@ -53,7 +53,9 @@ std::map<int32_t, double> slow_distribution(const parameters& p, std::vector<flo
   }
   std::vector<std::pair<double, int32_t>> list;  // logit, id
   for (size_t i = 0; i < logits.size(); ++i) list.emplace_back(logits[i], i);
-  std::ranges::stable_sort(list, [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::sort(list, [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
   if (p.top_k > 0) list.resize(std::min<size_t>(p.top_k, list.size()));
   const auto probabilities = [&](double temperature) {
     std::vector<double> out;
