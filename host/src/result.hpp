@@ -1,6 +1,7 @@
 #pragma once
 // A value or the reason there is none, and the exit code that the program leaves with.
 
+#include <cstdint>
 #include <expected>
 #include <string>
 #include <utility>
@@ -34,7 +35,7 @@ using result = std::expected<T, failure>;
 }
 
 // What the program was doing decides what a status means to its user.
-enum class stage {
+enum class stage : uint8_t {
   model,  // opening or reading a model file
   text,   // turning text or ids given by the user into something else
   work,   // everything after that

@@ -266,14 +266,15 @@ class chat {
 result<int> chat_command(const invocation& in) {
   if (in.set.flag("list-devices")) return list_devices(in);
   const model_and_rest words = split_positionals(in);
-  auto first = given_prompt(in, words.rest);
-  if (!first) return std::unexpected(first.error());
-  if (*first && !in.set.given("file") && in.set.flag("escape")) *first = unescape(**first);
+  auto given = given_prompt(in, words.rest);
+  if (!given) return std::unexpected(given.error());
+  std::optional<std::string> first = *std::move(given);
+  if (first && !in.set.given("file") && in.set.flag("escape")) first = unescape(*first);
   // Wrong settings are better known before a model is loaded than after the first message.
   if (auto plan = generation_plan::from(in.set); !plan) return std::unexpected(plan.error());
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());
-  return chat(in, *all).talk(*std::move(first));
+  return chat(in, *all).talk(std::move(first));
 }
 
 }  // namespace bitnet::host

@@ -102,7 +102,7 @@ result<int> run_prompt(const invocation& in, const engine& all, const generation
   if (!printed) return std::unexpected(printed.error());
   if (!done) {
     // The prompt is on the terminal already: the message belongs on a line of its own.
-    if (!json && ::isatty(STDOUT_FILENO) == 1) (void)print("\n");
+    if (!json && ::isatty(STDOUT_FILENO) == 1) printed = print("\n");
     return std::unexpected(done.error());
   }
   if (json) {
@@ -123,24 +123,26 @@ result<int> run_prompt(const invocation& in, const engine& all, const generation
 result<int> run_command(const invocation& in) {
   if (in.set.flag("list-devices")) return list_devices(in);
   const model_and_rest words = split_positionals(in);
-  auto prompt = given_prompt(in, words.rest);
-  if (!prompt) return std::unexpected(prompt.error());
-  if (in.set.flag("conversation") || (!*prompt && stdin_is_terminal())) return chat_command(in);
-  const bool from_flag = prompt->has_value() && !in.set.given("file");
-  if (!*prompt) {
+  auto given = given_prompt(in, words.rest);
+  if (!given) return std::unexpected(given.error());
+  const bool has_prompt = given->has_value();
+  if (in.set.flag("conversation") || (!has_prompt && stdin_is_terminal())) return chat_command(in);
+  std::string prompt = std::move(*given).value_or("");
+  if (!has_prompt) {
     auto text = piped_text();
     if (!text) return std::unexpected(text.error());
-    drop_last_newline(*text);
-    *prompt = *std::move(text);
+    prompt = *std::move(text);
+    drop_last_newline(prompt);
+  } else if (!in.set.given("file") && in.set.flag("escape")) {
+    prompt = unescape(prompt);
   }
-  if (from_flag && in.set.flag("escape")) *prompt = unescape(**prompt);
 
   // Wrong settings are better known before a model is loaded than after it.
   auto plan = generation_plan::from(in.set);
   if (!plan) return std::unexpected(plan.error());
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());
-  return run_prompt(in, *all, *plan, **prompt);
+  return run_prompt(in, *all, *plan, prompt);
 }
 
 }  // namespace bitnet::host

@@ -88,7 +88,7 @@ class reader final : public YAML::EventHandler {
   void OnMapEnd() override {}
 
  private:
-  enum class place { document, key, value, list };
+  enum class place : uint8_t { document, key, value, list };
 
   [[noreturn]] static void refuse(const YAML::Mark& mark, std::string why) {
     throw refusal(mark.line + 1, std::move(why));

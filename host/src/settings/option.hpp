@@ -10,7 +10,7 @@
 
 namespace bitnet::host {
 
-enum class kind {
+enum class kind : uint8_t {
   flag,     // --json, --no-json, --json=off
   integer,  // 4k = 4000, 4K = 4096
   real,

@@ -39,7 +39,7 @@ class settings {
   result<void> change(std::string_view name, std::string_view text, std::string origin);
 
  private:
-  enum class level { built_in, config, environment, flag };
+  enum class level : uint8_t { built_in, config, environment, flag };
   struct setting {
     value content;
     level from = level::built_in;

@@ -1,6 +1,7 @@
 #pragma once
 // Lines of a conversation: edited and remembered on a terminal, plain otherwise.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -10,7 +11,7 @@ namespace bitnet::host {
 
 class line_reader {
  public:
-  enum class outcome { line, end, interrupted };
+  enum class outcome : uint8_t { line, end, interrupted };
 
   // libedit with a history in $XDG_STATE_HOME/bitnet/history (mode 0600; none with
   // BITNET_NOHISTORY) if standard input and error are terminals.
