@@ -1,3 +1,5 @@
 /* A library that is linked against and then cannot be found: its folder is on nobody's path. */
 int bitnet_fake_absent(void);
-int bitnet_fake_absent(void) { return 0; }
+int bitnet_fake_absent(void) {
+  return 0;
+}

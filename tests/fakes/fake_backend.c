@@ -1,6 +1,6 @@
-/* One source, many backends: CMake compiles it once per row of its list, with FAKE_* flags that each
- * bring one defect or trait. Without flags it is a good backend with one device of class other, and
- * every slot that would compute answers BITNET_UNSUPPORTED. */
+/* One source, many backends: CMake compiles it once per row of its list, with FAKE_* flags that
+ * each bring one defect or trait. Without flags it is a good backend with one device of class
+ * other, and every slot that would compute answers BITNET_UNSUPPORTED. */
 #include <string.h>
 
 #include "bitnet/abi/backend.h"
@@ -74,8 +74,7 @@ static const bitnet_host_v0* host_;
 static uint32_t purpose_;
 
 static void say(const char* what) {
-  host_->log(host_->self, BITNET_LOG_INFO, STR(FAKE_NAME),
-             (bitnet_str){what, strlen(what)});
+  host_->log(host_->self, BITNET_LOG_INFO, STR(FAKE_NAME), (bitnet_str){what, strlen(what)});
 }
 
 static void close_backend(bitnet_backend* self) {
@@ -135,13 +134,16 @@ static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel
 #endif
   *count = 1;
   if (capacity == 0) return BITNET_OK;
-  bitnet_kernel_info k = {sizeof k, BITNET_OP_RMS_NORM, 0, BITNET_LEVEL_REFERENCE, 0, 0, "rms_norm.fake"};
+  bitnet_kernel_info k = {sizeof k, BITNET_OP_RMS_NORM, 0, BITNET_LEVEL_REFERENCE, 0,
+                          0,        "rms_norm.fake"};
   memcpy(out, &k, out_size < sizeof k ? out_size : sizeof k);
   return BITNET_OK;
 }
 
-#define UNSUPPORTED \
-  { return refuse(err, BITNET_UNSUPPORTED, "the fake backend computes nothing"); }
+#define UNSUPPORTED                                                              \
+  {                                                                              \
+    return refuse(err, BITNET_UNSUPPORTED, "the fake backend computes nothing"); \
+  }
 
 static bitnet_status device_open(bitnet_backend* self, uint32_t index, bitnet_device** out,
                                  bitnet_error* err) {
@@ -149,7 +151,9 @@ static bitnet_status device_open(bitnet_backend* self, uint32_t index, bitnet_de
   *out = (bitnet_device*)"live";
   return BITNET_OK;
 }
-static void device_close(bitnet_device* device) { (void)device; }
+static void device_close(bitnet_device* device) {
+  (void)device;
+}
 static bitnet_status buffer_create(bitnet_device* d, uint64_t n, bitnet_buffer** o,
                                    bitnet_error* err) {
   (void)d, (void)n, (void)o;
@@ -159,7 +163,9 @@ static bitnet_status buffer_map(bitnet_buffer* b, void** o, bitnet_error* err) {
   (void)b, (void)o;
   UNSUPPORTED
 }
-static void buffer_destroy(bitnet_buffer* b) { (void)b; }
+static void buffer_destroy(bitnet_buffer* b) {
+  (void)b;
+}
 static bitnet_status weight_plan(bitnet_device* d, const bitnet_tensor_desc* t,
                                  bitnet_weight_plan* o, bitnet_error* err) {
   (void)d, (void)t, (void)o;
@@ -184,7 +190,9 @@ static bitnet_status weight_seal(bitnet_weights* w, uint32_t i, bitnet_error* er
   (void)w, (void)i;
   UNSUPPORTED
 }
-static void weights_destroy(bitnet_weights* w) { (void)w; }
+static void weights_destroy(bitnet_weights* w) {
+  (void)w;
+}
 static bitnet_status op_query(bitnet_device* d, const bitnet_op* ops, uint32_t s,
                               const uint32_t* formats, uint32_t n, uint32_t* levels,
                               bitnet_error* err) {
@@ -217,9 +225,11 @@ static bitnet_status program_stats(bitnet_program* p, bitnet_kernel_stat* o, uin
   (void)p, (void)o, (void)s, (void)n;
   UNSUPPORTED
 }
-static void program_destroy(bitnet_program* p) { (void)p; }
-static bitnet_status kv_pool_create(bitnet_device* d, const bitnet_kv_config* c,
-                                    bitnet_kv_pool** o, bitnet_error* err) {
+static void program_destroy(bitnet_program* p) {
+  (void)p;
+}
+static bitnet_status kv_pool_create(bitnet_device* d, const bitnet_kv_config* c, bitnet_kv_pool** o,
+                                    bitnet_error* err) {
   (void)d, (void)c, (void)o;
   UNSUPPORTED
 }
@@ -238,7 +248,9 @@ static bitnet_status kv_import(bitnet_kv_pool* p, uint32_t b, const void* d, uin
   (void)p, (void)b, (void)d, (void)n;
   UNSUPPORTED
 }
-static void kv_pool_destroy(bitnet_kv_pool* p) { (void)p; }
+static void kv_pool_destroy(bitnet_kv_pool* p) {
+  (void)p;
+}
 static bitnet_status queue_create(bitnet_device* d, bitnet_queue** o, bitnet_error* err) {
   (void)d, (void)o;
   UNSUPPORTED
@@ -255,7 +267,9 @@ static bitnet_status queue_poll(bitnet_queue* q, uint64_t* o, bitnet_error* err)
   (void)q, (void)o;
   UNSUPPORTED
 }
-static void queue_destroy(bitnet_queue* q) { (void)q; }
+static void queue_destroy(bitnet_queue* q) {
+  (void)q;
+}
 static bitnet_status quiesce(bitnet_backend* self, uint64_t t, bitnet_error* err) {
   (void)self, (void)t, (void)err;
   return BITNET_OK;
@@ -295,15 +309,40 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
   (void)err;
   out->filled_size = sizeof *out;
   out->abi_minor = request->abi_minor_max;
-#define FILL(slot) out->slot = slot;
-  FILL(info) FILL(device_count) FILL(device_info) FILL(kernels) FILL(device_open)
-  FILL(device_close) FILL(buffer_create) FILL(buffer_map) FILL(buffer_destroy) FILL(weight_plan)
-  FILL(weights_create) FILL(weight_write) FILL(weight_alias) FILL(weight_seal)
-  FILL(weights_destroy) FILL(op_query) FILL(program_build) FILL(program_estimate)
-  FILL(program_prepare) FILL(program_bind) FILL(program_stats) FILL(program_destroy)
-  FILL(kv_pool_create) FILL(kv_copy_blocks) FILL(kv_export) FILL(kv_import) FILL(kv_pool_destroy)
-  FILL(queue_create) FILL(queue_submit) FILL(queue_wait) FILL(queue_poll) FILL(queue_destroy)
-  FILL(quiesce)
+#define FILL(slot) out->slot = slot
+  FILL(info);
+  FILL(device_count);
+  FILL(device_info);
+  FILL(kernels);
+  FILL(device_open);
+  FILL(device_close);
+  FILL(buffer_create);
+  FILL(buffer_map);
+  FILL(buffer_destroy);
+  FILL(weight_plan);
+  FILL(weights_create);
+  FILL(weight_write);
+  FILL(weight_alias);
+  FILL(weight_seal);
+  FILL(weights_destroy);
+  FILL(op_query);
+  FILL(program_build);
+  FILL(program_estimate);
+  FILL(program_prepare);
+  FILL(program_bind);
+  FILL(program_stats);
+  FILL(program_destroy);
+  FILL(kv_pool_create);
+  FILL(kv_copy_blocks);
+  FILL(kv_export);
+  FILL(kv_import);
+  FILL(kv_pool_destroy);
+  FILL(queue_create);
+  FILL(queue_submit);
+  FILL(queue_wait);
+  FILL(queue_poll);
+  FILL(queue_destroy);
+  FILL(quiesce);
   out->close = close_backend;
 #ifdef FAKE_SHORT
   out->filled_size = offsetof(bitnet_backend_v0, queue_create);

@@ -38,12 +38,12 @@ typedef void (*bitnet_log_callback)(void* user, uint32_t level, const char* mess
 
 typedef struct bitnet_runtime_options {
   uint32_t struct_size;
-  uint32_t n_threads;     /* 0 = what the CPU affinity and cgroup quota allow                   */
-  const char* device;     /* request: auto, cpu, gpu, name, name:index, or a comma list; NULL: the
-                             environment's BITNET_DEVICE, else auto                              */
+  uint32_t n_threads;       /* 0 = what the CPU affinity and cgroup quota allow                   */
+  const char* device;       /* request: auto, cpu, gpu, name, name:index, or a comma list; NULL: the
+                               environment's BITNET_DEVICE, else auto                              */
   const char* requested_by; /* where the request came from, for the report; NULL: "program"     */
-  uint32_t require_first; /* non-zero: only the first name of the request will do               */
-  uint32_t allow_fallback; /* non-zero: when nothing requested works, choose as auto would      */
+  uint32_t require_first;   /* non-zero: only the first name of the request will do               */
+  uint32_t allow_fallback;  /* non-zero: when nothing requested works, choose as auto would      */
   const char* const* manifest_dirs; /* replaces the search path of manifests                    */
   uint32_t n_manifest_dirs;         /* 0 = the built-in search path                             */
   uint32_t log_level;               /* BITNET_LOG_*; messages above it are dropped              */
@@ -105,8 +105,8 @@ BITNET_API void bitnet_model_defaults(bitnet_model_options* options);
  * selected backend. `runtime` may be NULL with vocabulary_only. BITNET_BAD_DATA, BITNET_UNSUPPORTED
  * or BITNET_NOT_FOUND when the file is at fault. */
 BITNET_API bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
-                                           const bitnet_model_options* options,
-                                           bitnet_model** out, bitnet_error* err);
+                                           const bitnet_model_options* options, bitnet_model** out,
+                                           bitnet_error* err);
 BITNET_API void bitnet_model_close(bitnet_model* model);
 
 /* Reads metadata and tensor table of any GGUF file, no backend. JSON: {file, format{version,
@@ -153,8 +153,8 @@ BITNET_API bitnet_status bitnet_tokenize(const bitnet_model* model, bitnet_str t
 #define BITNET_DETOKENIZE_SPECIAL 1u /* render control tokens as their text */
 
 BITNET_API bitnet_status bitnet_detokenize(const bitnet_model* model, const bitnet_token* ids,
-                                           uint64_t n, uint32_t flags, char* out,
-                                           uint64_t capacity, uint64_t* needed, bitnet_error* err);
+                                           uint64_t n, uint32_t flags, char* out, uint64_t capacity,
+                                           uint64_t* needed, bitnet_error* err);
 /* 1 if generation ends with this token. */
 BITNET_API int32_t bitnet_token_ends_generation(const bitnet_model* model, bitnet_token id);
 
@@ -168,8 +168,7 @@ typedef struct bitnet_message {
  * Tokenize the result with PARSE_SPECIAL and without a further bos. */
 BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template_name,
                                             const bitnet_message* messages, uint64_t n, char* out,
-                                            uint64_t capacity, uint64_t* needed,
-                                            bitnet_error* err);
+                                            uint64_t capacity, uint64_t* needed, bitnet_error* err);
 
 /* ---- session ------------------------------------------------------------------------------- */
 
@@ -231,11 +230,11 @@ typedef struct bitnet_sampling {
 /* llama.cpp's defaults: 0.8, 40, 0.95, 0.05, 1, 0, 0, 64. */
 BITNET_API void bitnet_sampling_defaults(bitnet_sampling* sampling);
 
-#define BITNET_STOP_LENGTH 1u   /* max_tokens reached          */
-#define BITNET_STOP_EOS 2u      /* an end-of-generation token  */
-#define BITNET_STOP_STRING 3u   /* a stop string               */
-#define BITNET_STOP_TOKEN 4u    /* a stop id                   */
-#define BITNET_STOP_CONTEXT 5u  /* the context is full         */
+#define BITNET_STOP_LENGTH 1u    /* max_tokens reached          */
+#define BITNET_STOP_EOS 2u       /* an end-of-generation token  */
+#define BITNET_STOP_STRING 3u    /* a stop string               */
+#define BITNET_STOP_TOKEN 4u     /* a stop id                   */
+#define BITNET_STOP_CONTEXT 5u   /* the context is full         */
 #define BITNET_STOP_CANCELLED 6u /* cancel or the callback     */
 
 /* A piece of finished text: whole UTF-8 characters, never part of a stop string. Non-zero return
@@ -244,7 +243,7 @@ typedef int32_t (*bitnet_text_callback)(void* user, bitnet_str text);
 
 typedef struct bitnet_generation {
   uint32_t struct_size;
-  int32_t max_tokens; /* -1 = until the model ends or the context is full */
+  int32_t max_tokens;              /* -1 = until the model ends or the context is full */
   const bitnet_sampling* sampling; /* NULL = defaults */
   const bitnet_str* stop_strings;
   uint32_t n_stop_strings;
@@ -252,8 +251,9 @@ typedef struct bitnet_generation {
   const bitnet_token* stop_tokens;
   bitnet_text_callback text;
   void* text_user;
-  bitnet_token* out_tokens; /* receives generated ids, including the one that ended it; may be NULL */
-  uint64_t out_capacity;    /* in ids */
+  bitnet_token*
+      out_tokens;        /* receives generated ids, including the one that ended it; may be NULL */
+  uint64_t out_capacity; /* in ids */
 } bitnet_generation;
 
 typedef struct bitnet_generation_result {

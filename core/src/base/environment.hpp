@@ -2,8 +2,8 @@
 // The only place where the library reads its environment. docs/reference/environment.md is its
 // page.
 //
-// A privileged process (AT_SECURE: setuid, setgid or file capabilities) does not listen to variables
-// that could make it load other code.
+// A privileged process (AT_SECURE: setuid, setgid or file capabilities) does not listen to
+// variables that could make it load other code.
 
 #include <filesystem>
 #include <string>

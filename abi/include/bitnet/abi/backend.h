@@ -29,10 +29,11 @@ typedef struct bitnet_weights bitnet_weights;
 typedef struct bitnet_queue bitnet_queue;
 
 #define BITNET_PURPOSE_LOAD 1u
-#define BITNET_PURPOSE_PROBE 2u       /* enumerate only: nothing bigger than that needs */
+#define BITNET_PURPOSE_PROBE 2u /* enumerate only: nothing bigger than that needs */
 #define BITNET_PURPOSE_CONFORMANCE 3u
 
-/* A setting for this backend, e.g. {"isa", "avx2"} from BITNET_CPU_ISA. Unknown keys are ignored. */
+/* A setting for this backend, e.g. {"isa", "avx2"} from BITNET_CPU_ISA. Unknown keys are ignored.
+ */
 typedef struct bitnet_param {
   bitnet_str key;
   bitnet_str value;
@@ -114,12 +115,13 @@ typedef struct bitnet_backend_v0 {
    * readable and unchanged until weights_destroy. [device] */
   bitnet_status (*weight_alias)(bitnet_weights* weights, uint32_t index, const void* data,
                                 uint64_t bytes, bitnet_error* err);
-  /* Ends the stream of tensor `index` and packs it; BITNET_INVALID_ARGUMENT if bytes are missing. */
+  /* Ends the stream of tensor `index` and packs it; fails if bytes are missing. */
   bitnet_status (*weight_seal)(bitnet_weights* weights, uint32_t index, bitnet_error* err);
   void (*weights_destroy)(bitnet_weights* weights);
 
-  /* Answers for each of n ops (each op_size bytes) at levels[i] with BITNET_LEVEL_*; `formats[i]` is
-   * the format of the op's weight 0 or 0. A composite answered NONE is run through its body. [any] */
+  /* Answers for each of n ops (each op_size bytes) at levels[i] with BITNET_LEVEL_*; `formats[i]`
+   * is the format of the op's weight 0 or 0. A composite answered NONE is run through its body.
+   * [any] */
   bitnet_status (*op_query)(bitnet_device* device, const bitnet_op* ops, uint32_t op_size,
                             const uint32_t* formats, uint32_t n, uint32_t* levels,
                             bitnet_error* err);
@@ -158,7 +160,7 @@ typedef struct bitnet_backend_v0 {
   bitnet_status (*queue_create)(bitnet_device* device, bitnet_queue** out, bitnet_error* err);
   /* Starts a step; may return before it is done. On failure the timeline does not move. [queue] */
   bitnet_status (*queue_submit)(bitnet_queue* queue, const bitnet_step* step, bitnet_error* err);
-  /* Waits until the timeline has reached `value`; a step that failed on the way is reported here. */
+  /* Waits until the timeline has reached `value`; a failed step is reported here. */
   bitnet_status (*queue_wait)(bitnet_queue* queue, uint64_t value, uint64_t timeout_ns,
                               bitnet_error* err);
   /* Writes the timeline's value. [any] [instant] */

@@ -4,10 +4,10 @@
  *            (`_bytes`, `_ns`).
  * Growth     structs that one side hands to the other start with struct_size and only grow at the
  *            end. A reader uses a field only if BITNET_HAS_FIELD says that it is there. Arrays of
- *            structs travel with the size of one element. Members named reserved_n are zero, and the
- *            receiver checks it.
- * Ownership  out parameters are written on success only, unless said otherwise. Whoever hands out a
- *            handle also provides the call that takes it back. Every pointer knows its length.
+ *            structs travel with the size of one element. Members named reserved_n are zero, and
+ *            the receiver checks it.
+ * Ownership  out parameters are written on success only, unless said otherwise. Whoever hands out
+ *            a handle also provides the call that takes it back. Every pointer knows its length.
  * Tags       each function states its thread rule and its time class:
  *            [any] from any thread; [device] one call at a time per device; [queue] one call at a
  *            time per queue; [instant] < 1 ms; [short] < 100 ms; [long] reports cancellation.
@@ -34,21 +34,21 @@ typedef struct bitnet_str {
 /* Fixed width on purpose: the size of a C enum is the compiler's choice. */
 typedef int32_t bitnet_status;
 #define BITNET_OK 0
-#define BITNET_INVALID_ARGUMENT 1   /* the caller's bug or usage error; retrying is pointless */
-#define BITNET_UNSUPPORTED 2        /* a valid request that this side cannot do               */
-#define BITNET_UNAVAILABLE 3        /* no driver, device or backend here; try another one     */
-#define BITNET_INCOMPATIBLE 4       /* ABI or file format of another generation               */
-#define BITNET_OUT_OF_MEMORY 5      /* host memory                                            */
+#define BITNET_INVALID_ARGUMENT 1 /* the caller's bug or usage error; retrying is pointless */
+#define BITNET_UNSUPPORTED 2      /* a valid request that this side cannot do               */
+#define BITNET_UNAVAILABLE 3      /* no driver, device or backend here; try another one     */
+#define BITNET_INCOMPATIBLE 4     /* ABI or file format of another generation               */
+#define BITNET_OUT_OF_MEMORY 5    /* host memory                                            */
 #define BITNET_OUT_OF_DEVICE_MEMORY 6
-#define BITNET_BAD_DATA 7           /* a model or other outside data is malformed             */
-#define BITNET_DEVICE_LOST 8        /* close the device and open it again, or take another    */
-#define BITNET_CONTEXT_POISONED 9   /* only a new process helps                               */
+#define BITNET_BAD_DATA 7         /* a model or other outside data is malformed             */
+#define BITNET_DEVICE_LOST 8      /* close the device and open it again, or take another    */
+#define BITNET_CONTEXT_POISONED 9 /* only a new process helps                               */
 #define BITNET_CANCELLED 10
 #define BITNET_TIMEOUT 11
 #define BITNET_NOT_FOUND 12
-#define BITNET_REJECTED 13          /* a plugin broke the rules of inspection or trust        */
-#define BITNET_CONTEXT_FULL 14      /* the sequence does not fit the context                  */
-#define BITNET_INTERNAL 15          /* our bug                                                */
+#define BITNET_REJECTED 13     /* a plugin broke the rules of inspection or trust        */
+#define BITNET_CONTEXT_FULL 14 /* the sequence does not fit the context                  */
+#define BITNET_INTERNAL 15     /* our bug                                                */
 
 #define BITNET_ERROR_RETRYABLE 1u
 #define BITNET_ERROR_USER_FIXABLE 2u

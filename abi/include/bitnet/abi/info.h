@@ -5,20 +5,20 @@
 
 #include "bitnet/abi/base.h"
 
-#define BITNET_LIFE_THREAD_FREE 1u      /* starts no thread of its own                         */
-#define BITNET_LIFE_UNLOADABLE 2u       /* may be dlclosed after close                         */
-#define BITNET_LIFE_HOT_SWAP 4u         /* two generations may be open in one process          */
-#define BITNET_LIFE_USES_HOST_POOL 8u   /* computes inside host->parallel_run                  */
+#define BITNET_LIFE_THREAD_FREE 1u    /* starts no thread of its own                         */
+#define BITNET_LIFE_UNLOADABLE 2u     /* may be dlclosed after close                         */
+#define BITNET_LIFE_HOT_SWAP 4u       /* two generations may be open in one process          */
+#define BITNET_LIFE_USES_HOST_POOL 8u /* computes inside host->parallel_run                  */
 
 /* Strings stay valid until `close`; the core copies them at once. */
 typedef struct bitnet_backend_info {
   uint32_t struct_size;
-  uint32_t life_flags;   /* BITNET_LIFE_* */
-  bitnet_str name;       /* "cpu"; equal to the ELF note's name          */
-  bitnet_str version;    /* semantic version of the plugin               */
-  bitnet_str vendor;     /* reverse DNS                                  */
-  bitnet_str license;    /* SPDX                                         */
-  bitnet_str driver;     /* driver stack, "" when it needs none          */
+  uint32_t life_flags; /* BITNET_LIFE_* */
+  bitnet_str name;     /* "cpu"; equal to the ELF note's name          */
+  bitnet_str version;  /* semantic version of the plugin               */
+  bitnet_str vendor;   /* reverse DNS                                  */
+  bitnet_str license;  /* SPDX                                         */
+  bitnet_str driver;   /* driver stack, "" when it needs none          */
 } bitnet_backend_info;
 
 #define BITNET_DEVICE_CPU 1u
@@ -35,7 +35,7 @@ typedef struct bitnet_device_info {
   char arch[64];         /* "x86-64 avx512vnni", "sm_90a"                              */
   char driver_version[32];
   uint64_t memory_total_bytes;
-  uint32_t compute_units; /* cores or SMs */
+  uint32_t compute_units;          /* cores or SMs */
   uint32_t buffer_alignment_bytes; /* power of two */
   uint64_t max_allocation_bytes;
 } bitnet_device_info;
@@ -43,11 +43,11 @@ typedef struct bitnet_device_info {
 #define BITNET_LEVEL_NONE 0u
 #define BITNET_LEVEL_REFERENCE 1u /* the slow, obvious definition */
 #define BITNET_LEVEL_OPTIMISED 2u
-#define BITNET_LEVEL_FUSED 3u     /* one kernel for a composite   */
+#define BITNET_LEVEL_FUSED 3u /* one kernel for a composite   */
 
-#define BITNET_EXACT_INTEGER 1u     /* bit-exact integer arithmetic                            */
-#define BITNET_EXACT_BATCH 2u       /* same bits whatever the batch, bucket or thread count    */
-#define BITNET_EXACT_RUN 4u         /* same bits from run to run                               */
+#define BITNET_EXACT_INTEGER 1u /* bit-exact integer arithmetic                            */
+#define BITNET_EXACT_BATCH 2u   /* same bits whatever the batch, bucket or thread count    */
+#define BITNET_EXACT_RUN 4u     /* same bits from run to run                               */
 
 /* One kernel that the device can run. `id` names op, format and instruction set in that order,
  * for example "linear_ternary.ternary2.avx512vnni". */

@@ -6,7 +6,8 @@
  * license. A C variable in that section would get 32-byte alignment and be called corrupt, hence
  * the assembly. Use once per plugin, at file scope:
  *
- *   BITNET_BACKEND_NOTE("cpu", "0.1.0", "org.bitnet", "Apache-2.0", BITNET_NOTE_FIELD("flags", "..."))
+ *   BITNET_BACKEND_NOTE("cpu", "0.1.0", "org.bitnet", "Apache-2.0",
+ *                       BITNET_NOTE_FIELD("flags", "..."))
  */
 #ifndef BITNET_ABI_NOTE_H
 #define BITNET_ABI_NOTE_H
@@ -25,26 +26,22 @@
 #define BITNET_NOTE_COMPILER_ "gcc " __VERSION__
 #endif
 
-#define BITNET_BACKEND_NOTE(name, version, vendor, license, more) \
-  __asm__(                                                        \
-      ".pushsection " BITNET_NOTE_SECTION                         \
-      ",\"a\",%note\n"                                            \
-      ".balign 4\n"                                               \
-      ".long 7\n"                                                 \
-      ".long 992f - 991f\n"                                       \
-      ".long 1\n"                                                 \
-      ".asciz \"" BITNET_NOTE_OWNER                               \
-      "\"\n"                                                      \
-      ".balign 4\n"                                               \
-      "991:\n" BITNET_NOTE_FIELD("schema", "1")                   \
-          BITNET_NOTE_FIELD("abi", BITNET_ABI_RANGE)                       \
-              BITNET_NOTE_FIELD("name", name)                     \
-                  BITNET_NOTE_FIELD("version", version)           \
-                      BITNET_NOTE_FIELD("vendor", vendor)         \
-                          BITNET_NOTE_FIELD("license", license)   \
-                              BITNET_NOTE_FIELD("compiler", BITNET_NOTE_COMPILER_) more \
-      "992:\n"                                                    \
-      ".balign 4\n"                                               \
-      ".popsection\n");
+#define BITNET_BACKEND_NOTE(name, version, vendor, license, more)                              \
+  __asm__(".pushsection " BITNET_NOTE_SECTION                                                  \
+          ",\"a\",%note\n"                                                                     \
+          ".balign 4\n"                                                                        \
+          ".long 7\n"                                                                          \
+          ".long 992f - 991f\n"                                                                \
+          ".long 1\n"                                                                          \
+          ".asciz \"" BITNET_NOTE_OWNER                                                        \
+          "\"\n"                                                                               \
+          ".balign 4\n"                                                                        \
+          "991:\n" BITNET_NOTE_FIELD("schema", "1") BITNET_NOTE_FIELD("abi", BITNET_ABI_RANGE) \
+              BITNET_NOTE_FIELD("name", name) BITNET_NOTE_FIELD("version", version)            \
+                  BITNET_NOTE_FIELD("vendor", vendor) BITNET_NOTE_FIELD("license", license)    \
+                      BITNET_NOTE_FIELD("compiler", BITNET_NOTE_COMPILER_) more                \
+          "992:\n"                                                                             \
+          ".balign 4\n"                                                                        \
+          ".popsection\n");
 
 #endif /* BITNET_ABI_NOTE_H */

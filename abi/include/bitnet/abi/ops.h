@@ -12,9 +12,10 @@
  *                   the rest in f32. floats[0] = eps -> (rows, K)
  *   ACT_QUANT_I8    a = max |x_k| per row, s = 127 / max(a, 1e-5) in f32,
  *                   q = clamp(round-half-even(x * s), -128, 127) -> q i8 (rows, K), s f32 (rows)
- *   LINEAR_TERNARY  inputs q, s; weight 0 ternary (M x K). One scale: y = (f32)sum_k(t*q) / s * scale.
- *                   Scale groups: y = sum_g((f32)sum_{k in g}(t*q) * scale_g) / s, g ascending, in
- *                   f32. Integer sums are exact in int32 -> f32 (rows, M)
+ *   LINEAR_TERNARY  inputs q, s; weight 0 ternary (M x K). One scale:
+ *                   y = (f32)sum_k(t*q) / s * scale. Scale groups:
+ *                   y = sum_g((f32)sum_{k in g}(t*q) * scale_g) / s, g ascending, in f32.
+ *                   Integer sums are exact in int32 -> f32 (rows, M)
  *   LINEAR_DENSE    y = W x, weight 0 of any dense format (M x K) -> f32 (rows, M)
  *   ROPE            rotates the first ints[2] dimensions of each of ints[0] heads of ints[1]
  *                   dimensions by position * floats[1] * floats[0]^(-2i/ints[2]), divided by weight
@@ -33,7 +34,8 @@
  * the body, inputs and outputs its free and its final values. A plugin that knows the composite may
  * run one kernel for it; any other runs the body. In brackets: may be absent.
  *   BIT_LINEAR      ACT_QUANT_I8, LINEAR_TERNARY                                 x -> y
- *   QKV_ROPE_KV     RMS_NORM, ACT_QUANT_I8, LINEAR_TERNARY q, k, v, ROPE q, ROPE k, KV_WRITE   x -> q
+ *   QKV_ROPE_KV     RMS_NORM, ACT_QUANT_I8, LINEAR_TERNARY q, k, v, ROPE q, ROPE k, KV_WRITE
+ *                                                                                x -> q
  *   ATTN_OUT        ATTN_PAGED, [RMS_NORM], ACT_QUANT_I8, LINEAR_TERNARY, ADD    q, x -> x'
  *   FFN_RELU2_GATED RMS_NORM, ACT_QUANT_I8, LINEAR_TERNARY gate, up, RELU2, MUL, [RMS_NORM],
  *                   ACT_QUANT_I8, LINEAR_TERNARY, ADD                            x -> x'
@@ -45,25 +47,25 @@
 #ifndef BITNET_ABI_OPS_H
 #define BITNET_ABI_OPS_H
 
-#define BITNET_OP_LIST(X)     \
-  X(EMBED_GATHER, 1, 0, 1, 1) \
-  X(RMS_NORM, 2, 1, 1, 1)     \
-  X(ACT_QUANT_I8, 3, 1, 0, 2) \
-  X(LINEAR_TERNARY, 4, 2, 1, 1) \
-  X(LINEAR_DENSE, 5, 1, 1, 1) \
-  X(ROPE, 6, 1, 0, 1)         \
-  X(KV_WRITE, 7, 2, 0, 0)     \
-  X(ATTN_PAGED, 8, 1, 0, 1)   \
-  X(ADD, 9, 2, 0, 1)          \
-  X(MUL, 10, 2, 0, 1)         \
-  X(RELU2, 11, 1, 0, 1)       \
-  X(SILU, 12, 1, 0, 1)        \
-  X(GATHER_ROWS, 13, 1, 0, 1) \
-  X(BIT_LINEAR, 256, 1, 0, 1) \
-  X(QKV_ROPE_KV, 257, 1, 0, 1) \
-  X(ATTN_OUT, 258, 2, 0, 1)   \
+#define BITNET_OP_LIST(X)          \
+  X(EMBED_GATHER, 1, 0, 1, 1)      \
+  X(RMS_NORM, 2, 1, 1, 1)          \
+  X(ACT_QUANT_I8, 3, 1, 0, 2)      \
+  X(LINEAR_TERNARY, 4, 2, 1, 1)    \
+  X(LINEAR_DENSE, 5, 1, 1, 1)      \
+  X(ROPE, 6, 1, 0, 1)              \
+  X(KV_WRITE, 7, 2, 0, 0)          \
+  X(ATTN_PAGED, 8, 1, 0, 1)        \
+  X(ADD, 9, 2, 0, 1)               \
+  X(MUL, 10, 2, 0, 1)              \
+  X(RELU2, 11, 1, 0, 1)            \
+  X(SILU, 12, 1, 0, 1)             \
+  X(GATHER_ROWS, 13, 1, 0, 1)      \
+  X(BIT_LINEAR, 256, 1, 0, 1)      \
+  X(QKV_ROPE_KV, 257, 1, 0, 1)     \
+  X(ATTN_OUT, 258, 2, 0, 1)        \
   X(FFN_RELU2_GATED, 259, 1, 0, 1) \
-  X(FFN_SILU_GATED, 260, 1, 0, 1) \
+  X(FFN_SILU_GATED, 260, 1, 0, 1)  \
   X(LM_HEAD, 261, 1, 0, 1)
 
 #define BITNET_OP_FIRST_COMPOSITE 256u

@@ -6,9 +6,9 @@
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
 
-typedef struct bitnet_program bitnet_program;   /* owned by the plugin */
-typedef struct bitnet_kv_pool bitnet_kv_pool;   /* owned by the plugin */
-typedef struct bitnet_buffer bitnet_buffer;     /* owned by the plugin */
+typedef struct bitnet_program bitnet_program; /* owned by the plugin */
+typedef struct bitnet_kv_pool bitnet_kv_pool; /* owned by the plugin */
+typedef struct bitnet_buffer bitnet_buffer;   /* owned by the plugin */
 
 #define BITNET_DIM_TOKENS (-1)  /* tokens of the step             */
 #define BITNET_DIM_OUTPUTS (-2) /* rows whose logits are wanted   */
@@ -50,8 +50,8 @@ typedef struct bitnet_graph {
 /* Upper bounds that the program must be able to run. */
 typedef struct bitnet_program_options {
   uint32_t struct_size;
-  uint32_t flags;        /* BITNET_PROGRAM_* */
-  uint32_t max_tokens;   /* of one step      */
+  uint32_t flags;      /* BITNET_PROGRAM_* */
+  uint32_t max_tokens; /* of one step      */
   uint32_t max_sequences;
   uint32_t max_outputs;
   uint32_t max_blocks;   /* per sequence     */

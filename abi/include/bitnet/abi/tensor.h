@@ -45,10 +45,10 @@ typedef struct bitnet_tensor_desc {
 /* What a plugin will do with one tensor. */
 typedef struct bitnet_weight_plan {
   uint32_t struct_size;
-  uint32_t accepts_alias; /* non-zero: weight_alias may hand over the caller's memory, no copy */
-  uint64_t packed_bytes;  /* memory that the packed form takes, 0 when aliased                 */
+  uint32_t accepts_alias;   /* non-zero: weight_alias may hand over the caller's memory, no copy */
+  uint64_t packed_bytes;    /* memory that the packed form takes, 0 when aliased                 */
   uint64_t alignment_bytes; /* that aliased memory must have                                   */
-  char layout_id[64];     /* names the packed form, e.g. "cpu/ternary2-rows/1"                 */
+  char layout_id[64];       /* names the packed form, e.g. "cpu/ternary2-rows/1"                 */
 } bitnet_weight_plan;
 
 #endif /* BITNET_ABI_TENSOR_H */
