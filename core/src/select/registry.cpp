@@ -178,6 +178,7 @@ refusal registry::contents::explain(const wish& w) {
 // What to do comes before the list of places, which may be longer than a bitnet_error.
 failure registry::contents::nothing_installed() const {
   std::vector<std::string> places;
+  places.reserve(searched.size());
   for (const auto& [path, result] : searched)
     places.push_back(plugin::printable(path.string(), 200) +
                      (result == "absent" ? "" : " (" + result + ")"));
