@@ -1,0 +1,33 @@
+"""The story that the README shows is the one that scripts/demo prints.
+
+readme_test.py BITNET
+"""
+
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def main():
+    demo = (ROOT / "scripts/demo").read_text(encoding="utf-8")
+    words = shlex.split(re.search(r"^exec build/release/bin/bitnet (.*)$", demo, re.M).group(1))
+    words = [word.replace("$prompt", "Once upon a time") for word in words]
+    done = subprocess.run([sys.argv[1], *words], capture_output=True, text=True, check=False)
+    if done.returncode == 4:
+        print("skip: no backend that computes was built")
+        return 77
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"The first ends in\n\n```\n(.*?)\n```", readme, re.S).group(1).split()
+    printed = (done.stdout + done.stderr).split()
+    if shown != printed:
+        print("the README shows\n", " ".join(shown), "\nscripts/demo prints\n", " ".join(printed))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
