@@ -125,7 +125,7 @@ inline void decode_q6_k(const uint8_t* block, float* out) noexcept {
         const uint8_t low = ql[32 * (quarter % 2) + i];
         const int q = ((quarter < 2 ? low & 15 : low >> 4) | (qh[i] >> 2 * quarter & 3) << 4) - 32;
         const auto scale = static_cast<float>(static_cast<int8_t>(scales[2 * quarter + i / 16]));
-        out[128 * half + 32 * quarter + i] = d * scale * static_cast<float>(q);
+        out[128 * half + int64_t{32} * quarter + i] = d * scale * static_cast<float>(q);
       }
     }
   }
