@@ -1,7 +1,10 @@
 #include "interrupt.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -15,6 +18,7 @@ namespace {
 std::atomic<bool> asked{false};
 std::atomic<bool> inside_scope{false};
 std::atomic<bitnet_session*> target{nullptr};
+std::array<int, 2> wake{-1, -1};  // a pipe: the handler writes, wait_readable() watches
 static_assert(std::atomic<bool>::is_always_lock_free);
 static_assert(std::atomic<bitnet_session*>::is_always_lock_free);
 
@@ -22,16 +26,20 @@ extern "C" void on_interrupt(int) {
   const int saved = errno;
   if (!inside_scope.load() || asked.exchange(true)) _exit(exit_code::interrupted);
   if (bitnet_session* session = target.load()) bitnet_session_cancel(session);
+  (void)!::write(wake[1], "", 1);  // a full pipe is readable as well
   errno = saved;
 }
 
 }  // namespace
 
 void install() {
+  (void)!::pipe2(wake.data(), O_CLOEXEC | O_NONBLOCK);
   struct sigaction action{};
-  action.sa_handler = on_interrupt;  // no SA_RESTART: a waiting read returns
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;  // reads wait in wait_readable() alone
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
+  action.sa_flags = 0;
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, nullptr);
 }
@@ -40,8 +48,20 @@ bool requested() {
   return asked.load();
 }
 
+bool wait_readable(int descriptor) {
+  std::array<pollfd, 2> watched{{{descriptor, POLLIN, 0}, {wake[0], POLLIN, 0}}};
+  while (!requested()) {
+    const int ready = ::poll(watched.data(), watched.size(), -1);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0 || watched[0].revents != 0) return !requested();
+  }
+  return false;
+}
+
 scope::scope(bitnet_session* session) {
   asked.store(false);
+  for (std::array<char, 16> old; ::read(wake[0], old.data(), old.size()) > 0;) {
+  }
   target.store(session);
   inside_scope.store(true);
 }

@@ -80,6 +80,8 @@ bool is_rejection(const plugin::defect& d) {
   return d.status == BITNET_REJECTED || d.status == BITNET_INCOMPATIBLE;
 }
 
+constexpr const char* install_cpu = "install bitnet-backend-cpu (or build plugins/cpu)";
+
 std::string install_hint(const wish& w) {
   if (w.kind == wish::kind_type::device_class)
     return "install a backend for this " + w.name + ", or use --device auto";
@@ -97,6 +99,7 @@ struct registry::contents {
   [[nodiscard]] std::vector<option> options(const wish& w);
   [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken);
   [[nodiscard]] refusal explain(const wish& w);
+  [[nodiscard]] bool serves_any_machine() const;
   [[nodiscard]] failure nothing_installed() const;
   [[nodiscard]] failure nothing_usable(const std::vector<wish>& wishes,
                                        const std::vector<std::string>& detected);
@@ -183,8 +186,14 @@ failure registry::contents::nothing_installed() const {
     places.push_back(plugin::printable(path.string(), 200) +
                      (result == "absent" ? "" : " (" + result + ")"));
   return {BITNET_UNAVAILABLE,
-          "no backend is installed: install bitnet-backend-cpu (or build plugins/cpu); looked in " +
+          "no backend is installed: " + std::string(install_cpu) + "; looked in " +
               join(places, ", ")};
+}
+
+// Whether some backend computes on the processor, which every machine has.
+bool registry::contents::serves_any_machine() const {
+  return std::ranges::any_of(
+      candidates, [](const candidate& c) { return c.manifest_class() == BITNET_DEVICE_CPU; });
 }
 
 failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
@@ -202,10 +211,14 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
   if (!detected.empty() && hint.find("--device") == std::string::npos)
     hint += ", or use --device auto";
   std::string what;
+  if (!serves_any_machine() && wishes.front().kind == wish::kind_type::any)
+    hint = install_cpu;
   if (wishes.size() > 1)
     what = "none of the requested backends can be used: ";
-  else if (wishes.front().kind == wish::kind_type::any)
+  else if (wishes.front().kind == wish::kind_type::any && serves_any_machine())
     what = "no backend can be used: ";
+  else if (wishes.front().kind == wish::kind_type::any)
+    what = "no backend that can compute on this machine is installed: ";
   else
     what = "requested backend '" + wishes.front().text +
            (rejected ? "' was rejected: " : "' is not available: ");

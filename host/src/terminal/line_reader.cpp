@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
+#include <cwchar>
 
 #include "interrupt.hpp"
 
@@ -28,8 +29,8 @@ class plain_reader final : public line_reader {
         return outcome::line;
       }
       std::array<char, 4096> block;
+      if (!interrupt::wait_readable(STDIN_FILENO)) return outcome::interrupted;
       const ssize_t n = ::read(STDIN_FILENO, block.data(), block.size());
-      if (n < 0 && errno == EINTR && interrupt::requested()) return outcome::interrupted;
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;
       held_.append(block.data(), static_cast<std::size_t>(n));
@@ -49,7 +50,7 @@ std::string history_file(const environment& variables) {
   if (variables.get("BITNET_NOHISTORY") || !home) return "";
   std::error_code error;
   std::filesystem::create_directories(*home / "bitnet", error);
-  const std::string file = (*home / "bitnet/history").string();
+  std::string file = (*home / "bitnet/history").string();
   const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return "";
   ::fchmod(fd, 0600);
@@ -73,6 +74,7 @@ class edited_reader final : public line_reader {
     el_set(edit_, EL_EDITOR, "emacs");
     el_set(edit_, EL_HIST, history, history_);
     el_set(edit_, EL_SIGNAL, 0);  // Ctrl-C is ours
+    el_set(edit_, EL_GETCFN, &edited_reader::next_character);
   }
   ~edited_reader() override {
     HistEvent event;
@@ -104,6 +106,22 @@ class edited_reader final : public line_reader {
   }
 
  private:
+  // One character of UTF-8: 1; 0 at the end; -1 at Ctrl-C or an error. Bytes that are no UTF-8 are
+  // left out. A read of libedit's own would miss a Ctrl-C that comes just before it.
+  static int next_character(EditLine*, wchar_t* to) {
+    std::mbstate_t state{};
+    for (;;) {
+      if (!interrupt::wait_readable(STDIN_FILENO)) return -1;
+      char byte = 0;
+      const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return static_cast<int>(n);
+      const std::size_t used = std::mbrtowc(to, &byte, 1, &state);
+      if (used == 0 || used == 1) return 1;
+      if (used == static_cast<std::size_t>(-1)) state = {};
+    }
+  }
+
   static char* prompt_of(EditLine* edit) {
     edited_reader* self = nullptr;
     el_get(edit, EL_CLIENTDATA, &self);

@@ -345,7 +345,8 @@ const row rows[] = {
      BITNET_UNAVAILABLE,
      "requested=auto detected=[] selected=none",
      "",
-     {"no backend can be used: zero: no device on this machine", "detected: []"}},
+     {"no backend that can compute on this machine is installed: zero: no device on this machine",
+      "detected: []", "try: install bitnet-backend-cpu"}},
 
     {"an explicit request for a plugin that broke a rule is rejected",
      {no_entry, cpu_a},
