@@ -11,8 +11,8 @@ void install();
 
 [[nodiscard]] bool requested();
 
-// Waits until the descriptor can be read (or is at its end): true. False once requested(), whichever
-// thread took the signal and however shortly before this call.
+// Waits until the descriptor can be read (or is at its end): true. False once requested(),
+// whichever thread took the signal and however shortly before this call.
 [[nodiscard]] bool wait_readable(int descriptor);
 
 // While alive, the first Ctrl-C sets requested() and cancels the session, if there is one. Begins

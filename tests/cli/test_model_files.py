@@ -72,6 +72,7 @@ class ModelFiles(support.Case):
                 self.assertEqual(len(result.errors), 1, result)
                 self.assertEqual(result.stdout, b"")
 
+    @support.needs_backend
     def test_header_fields_at_their_extremes(self):
         """Some values are legal (another rope base): then the model runs. Nothing else may happen."""
         fine = {0, 3, 5} | (set() if support.report()["selected"] else {4})

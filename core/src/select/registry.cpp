@@ -99,7 +99,6 @@ struct registry::contents {
   [[nodiscard]] std::vector<option> options(const wish& w);
   [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken);
   [[nodiscard]] refusal explain(const wish& w);
-  [[nodiscard]] bool serves_any_machine() const;
   [[nodiscard]] failure nothing_installed() const;
   [[nodiscard]] failure nothing_usable(const std::vector<wish>& wishes,
                                        const std::vector<std::string>& detected);
@@ -185,15 +184,8 @@ failure registry::contents::nothing_installed() const {
   for (const auto& [path, result] : searched)
     places.push_back(plugin::printable(path.string(), 200) +
                      (result == "absent" ? "" : " (" + result + ")"));
-  return {BITNET_UNAVAILABLE,
-          "no backend is installed: " + std::string(install_cpu) + "; looked in " +
-              join(places, ", ")};
-}
-
-// Whether some backend computes on the processor, which every machine has.
-bool registry::contents::serves_any_machine() const {
-  return std::ranges::any_of(
-      candidates, [](const candidate& c) { return c.manifest_class() == BITNET_DEVICE_CPU; });
+  return {BITNET_UNAVAILABLE, "no backend is installed: " + std::string(install_cpu) +
+                                  "; looked in " + join(places, ", ")};
 }
 
 failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
@@ -211,14 +203,17 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
   if (!detected.empty() && hint.find("--device") == std::string::npos)
     hint += ", or use --device auto";
   std::string what;
-  if (!serves_any_machine() && wishes.front().kind == wish::kind_type::any)
-    hint = install_cpu;
+  const bool any = wishes.size() == 1 && wishes.front().kind == wish::kind_type::any;
+  const bool sound_but_idle = std::ranges::all_of(candidates, [](const candidate& c) {
+    return c.manifest_class() != BITNET_DEVICE_CPU && c.fault() &&
+           c.fault()->code == code::probe_no_device;
+  });
+  if (any && sound_but_idle) hint = install_cpu;
   if (wishes.size() > 1)
     what = "none of the requested backends can be used: ";
-  else if (wishes.front().kind == wish::kind_type::any && serves_any_machine())
-    what = "no backend can be used: ";
-  else if (wishes.front().kind == wish::kind_type::any)
-    what = "no backend that can compute on this machine is installed: ";
+  else if (any)
+    what = sound_but_idle ? "no backend that can compute on this machine is installed: "
+                          : "no backend can be used: ";
   else
     what = "requested backend '" + wishes.front().text +
            (rejected ? "' was rejected: " : "' is not available: ");

@@ -19,7 +19,7 @@
 
 namespace bitnet::host {
 
-inline constexpr uint64_t longest_config = 64 * 1024;  // bytes
+inline constexpr uint64_t longest_config = uint64_t{64} * 1024;  // bytes
 
 struct config_setting {
   const option* row;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 namespace bitnet::host {
 namespace {
@@ -40,9 +41,9 @@ int64_t multiplier(char suffix) {
     case 'k':
       return 1000;
     case 'm':
-      return 1000 * 1000;
+      return int64_t{1000} * 1000;
     case 'g':
-      return 1000 * 1000 * 1000;
+      return int64_t{1000} * 1000 * 1000;
     case 'K':
       return int64_t{1} << 10;
     case 'M':
@@ -69,8 +70,9 @@ std::optional<bool> parse_bool(std::string_view text) {
 std::optional<int64_t> parse_integer(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const char* const begin = std::to_address(text.begin());
+  const char* const end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, number);
   if (error != std::errc{}) return std::nullopt;
   if (rest == end) return number;
   const int64_t factor = multiplier(*rest);
@@ -82,8 +84,9 @@ std::optional<int64_t> parse_integer(std::string_view text) {
 std::optional<double> parse_real(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const char* const begin = std::to_address(text.begin());
+  const char* const end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, number);
   if (error != std::errc{} || rest != end || std::isnan(number)) return std::nullopt;
   return number;
 }

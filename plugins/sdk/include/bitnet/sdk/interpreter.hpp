@@ -466,7 +466,7 @@ inline bitnet_status open_interpreter(const bitnet_host_v0* services,
     if (bitnet_status s = fill_table(services, request, out, table, {}, report); failed(s))
       return s;
     describe(*request, opened->author);
-    static_cast<void>(opened.release());  // close() takes it back
+    [[maybe_unused]] const auto* kept = opened.release();  // close() takes it back
     return BITNET_OK;
   });
 }
