@@ -67,10 +67,10 @@ struct ternary_case {
       : random(static_cast<uint32_t>(row.k * 31 + row.rows)) {
     std::vector<int8_t> t(row.rows * row.k);
     for (int8_t& v : t)
-      v = row.weights == fill::plus    ? 1
-          : row.weights == fill::minus ? -1
-          : row.weights == fill::zero  ? 0
-                                       : static_cast<int8_t>(static_cast<int>(random() % 3) - 1);
+      v = static_cast<int8_t>(row.weights == fill::plus    ? 1
+                              : row.weights == fill::minus ? -1
+                              : row.weights == fill::zero  ? 0
+                                                           : static_cast<int>(random() % 3) - 1);
     packed = pack_ternary(t, row.k, row.rows);
     q.resize(row.tokens * row.k);
     for (int8_t& v : q)

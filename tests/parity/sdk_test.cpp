@@ -179,7 +179,7 @@ TEST(formats, k_quants_decode_as_documented) {
 
   std::vector<uint8_t> q6(210, 0);
   std::memcpy(q6.data() + 208, &half, 2);
-  for (int i = 0; i < 16; ++i) q6[static_cast<uint64_t>(192 + i)] = static_cast<uint8_t>(i + 1);
+  for (uint64_t i = 0; i < 16; ++i) q6[192 + i] = static_cast<uint8_t>(i + 1);
   q6[0] = 0x5a;          // low nibble: element 0, high: element 64
   q6[128] = 0b11100100;  // quarters 0..3 get 0, 1, 2, 3
   sdk::decode(BITNET_FORMAT_Q6_K, q6.data(), 0, 256, y.data());

@@ -109,7 +109,8 @@ TEST(backend, a_good_one_loads) {
     const bitnet_backend_v0& t = (*b)->table();
     for (const slot& s : required_slots) {
       void* address = nullptr;
-      std::memcpy(&address, reinterpret_cast<const char*>(&t) + s.offset, sizeof address);
+      std::memcpy(static_cast<void*>(&address), reinterpret_cast<const char*>(&t) + s.offset,
+                  sizeof address);
       EXPECT_NE(address, nullptr) << s.name;
     }
     ASSERT_NE(t.query_interface, nullptr) << "optional slots have a stub";
