@@ -25,14 +25,15 @@ const isa_form& isa_of(const call& c) {
 
 // [RMS_NORM], ACT_QUANT_I8 row by row.
 void norm_quant(const call* norm, const call& quant, const team& workers) {
+  const row_kernels& rows_of = isa_of(quant).rows;
   const uint64_t k = quant.k;
   const share rows = workers.split(quant.rows);
   for (uint64_t r = rows.first; r < rows.last; ++r) {
     if (norm)
-      rms_norm_row(norm->input<float>(0) + r * k, norm->w->f32(), norm->floats[0], k,
-                   norm->output<float>(0) + r * k);
-    act_quant_row(quant.input<float>(0) + r * k, k, quant.output<int8_t>(0) + r * k,
-                  quant.output<float>(1) + r);
+      rows_of.rms_norm(norm->input<float>(0) + r * k, norm->w->f32(), norm->floats[0], k,
+                       norm->output<float>(0) + r * k);
+    rows_of.act_quant(quant.input<float>(0) + r * k, k, quant.output<int8_t>(0) + r * k,
+                      quant.output<float>(1) + r);
   }
 }
 
@@ -47,8 +48,8 @@ void linear_add(const call& linear, const call& add, const team& workers) {
   linear_columns(linear, columns.first, columns.last);
   for (uint64_t r = 0; r < linear.rows; ++r) {
     const uint64_t at = r * linear.m + columns.first;
-    add_row(add.input<float>(0) + at, add.input<float>(1) + at, columns.last - columns.first,
-            add.output<float>(0) + at);
+    isa_of(add).rows.add(add.input<float>(0) + at, add.input<float>(1) + at,
+                         columns.last - columns.first, add.output<float>(0) + at);
   }
 }
 
@@ -72,10 +73,10 @@ void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
   for (uint64_t t = tokens.first; t < tokens.last; ++t) {
     for (const uint8_t part : {parts.rope_q, parts.rope_k}) {
       const call& rope = body[part];
-      rope_row(rope.input<float>(0) + t * rope.k, rope.step->positions[t], rope,
-               rope.output<float>(0) + t * rope.k);
+      rope_row(isa_of(rope), rope.input<float>(0) + t * rope.k, rope.step->positions[t], rope,
+               *static_cast<rope_angles*>(tokens.keep), rope.output<float>(0) + t * rope.k);
     }
-    kv_write_row(write.step->kv, static_cast<uint64_t>(write.ints[0]),
+    kv_write_row(isa_of(write), write.step->kv, static_cast<uint64_t>(write.ints[0]),
                  static_cast<uint64_t>(write.step->slots[t]), write.input<float>(0) + t * write.k,
                  write.input<float>(1) + t * write.k);
   }
@@ -93,7 +94,7 @@ void attn_out(const call* body, const roles& parts, team& workers) noexcept {
   linear_add(body[parts.linear], body[parts.add], workers);
 }
 
-template <void (*Activation)(const float*, uint64_t, float*)>
+template <void (*row_kernels::*Activation)(const float*, uint64_t, float*)>
 void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
   norm_quant(&body[parts.norm], body[parts.quant], workers);
   workers.sync();
@@ -101,13 +102,14 @@ void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
   const call& gate = body[parts.gate];
   const call& activation = body[parts.activation];
   const call& mul = body[parts.mul];
+  const row_kernels& rows_of = isa_of(mul).rows;
   const share columns = workers.split(gate.m, column_grain);
   linear_columns(gate, columns.first, columns.last);
   linear_columns(body[parts.up], columns.first, columns.last);
   for (uint64_t r = 0; r < gate.rows; ++r) {
     const uint64_t at = r * gate.m + columns.first, n = columns.last - columns.first;
-    Activation(activation.input<float>(0) + at, n, activation.output<float>(0) + at);
-    mul_row(mul.input<float>(0) + at, mul.input<float>(1) + at, n, mul.output<float>(0) + at);
+    (rows_of.*Activation)(activation.input<float>(0) + at, n, activation.output<float>(0) + at);
+    rows_of.mul(mul.input<float>(0) + at, mul.input<float>(1) + at, n, mul.output<float>(0) + at);
   }
   workers.sync();
   norm_quant(parts.sub_norm == roles::absent ? nullptr : &body[parts.sub_norm],
@@ -127,7 +129,8 @@ void lm_head(const call* body, const roles& parts, team& workers) noexcept {
     std::memcpy(row,
                 gather.input<float>(0) + static_cast<uint64_t>(gather.step->output_rows[o]) * k,
                 k * sizeof(float));
-    rms_norm_row(row, norm.w->f32(), norm.floats[0], k, norm.output<float>(0) + o * k);
+    isa_of(norm).rows.rms_norm(row, norm.w->f32(), norm.floats[0], k,
+                               norm.output<float>(0) + o * k);
   }
   workers.sync();
   const share columns = workers.split(linear.m, column_grain);
@@ -147,8 +150,10 @@ void add_composites(const isa_form& isa, sdk::definition& out) {
   constexpr uint32_t ternary = BITNET_FORMAT_TERNARY2;
   add(BITNET_OP_QKV_ROPE_KV, ternary, "qkv_rope_kv", "ternary2", qkv_rope_kv);
   add(BITNET_OP_ATTN_OUT, ternary, "attn_out", "ternary2", attn_out);
-  add(BITNET_OP_FFN_RELU2_GATED, ternary, "ffn_relu2_gated", "ternary2", ffn_gated<relu2_row>);
-  add(BITNET_OP_FFN_SILU_GATED, ternary, "ffn_silu_gated", "ternary2", ffn_gated<silu_row>);
+  add(BITNET_OP_FFN_RELU2_GATED, ternary, "ffn_relu2_gated", "ternary2",
+      ffn_gated<&row_kernels::relu2>);
+  add(BITNET_OP_FFN_SILU_GATED, ternary, "ffn_silu_gated", "ternary2",
+      ffn_gated<&row_kernels::silu>);
   for (const sdk::format& f : sdk::formats)
     if (f.id != ternary) add(BITNET_OP_LM_HEAD, f.id, "lm_head", f.name, lm_head);
 }

@@ -21,14 +21,14 @@ void embed_gather(const call& c, const share& s) noexcept {
 
 void rms_norm(const call& c, const share& s) noexcept {
   for (uint64_t r = s.first; r < s.last; ++r)
-    rms_norm_row(c.input<float>(0) + r * c.k, c.w->f32(), c.floats[0], c.k,
-                 c.output<float>(0) + r * c.k);
+    isa_of(c).rows.rms_norm(c.input<float>(0) + r * c.k, c.w->f32(), c.floats[0], c.k,
+                            c.output<float>(0) + r * c.k);
 }
 
 void act_quant_i8(const call& c, const share& s) noexcept {
   for (uint64_t r = s.first; r < s.last; ++r)
-    act_quant_row(c.input<float>(0) + r * c.k, c.k, c.output<int8_t>(0) + r * c.k,
-                  c.output<float>(1) + r);
+    isa_of(c).rows.act_quant(c.input<float>(0) + r * c.k, c.k, c.output<int8_t>(0) + r * c.k,
+                             c.output<float>(1) + r);
 }
 
 void run_linear_ternary(const call& c, const share& s) noexcept {
@@ -42,12 +42,13 @@ void run_linear_dense(const call& c, const share& s) noexcept {
 
 void rope(const call& c, const share& s) noexcept {
   for (uint64_t t = s.first; t < s.last; ++t)
-    rope_row(c.input<float>(0) + t * c.k, c.step->positions[t], c, c.output<float>(0) + t * c.k);
+    rope_row(isa_of(c), c.input<float>(0) + t * c.k, c.step->positions[t], c,
+             *static_cast<rope_angles*>(s.keep), c.output<float>(0) + t * c.k);
 }
 
 void kv_write(const call& c, const share& s) noexcept {
   for (uint64_t t = s.first; t < s.last; ++t)
-    kv_write_row(c.step->kv, static_cast<uint64_t>(c.ints[0]),
+    kv_write_row(isa_of(c), c.step->kv, static_cast<uint64_t>(c.ints[0]),
                  static_cast<uint64_t>(c.step->slots[t]), c.input<float>(0) + t * c.k,
                  c.input<float>(1) + t * c.k);
 }
@@ -58,17 +59,17 @@ void attn_paged(const call& c, const share& s) noexcept {
     attention_heads(isa_of(c), c, unit / kv_heads, unit % kv_heads, s.scratch);
 }
 
-template <void (*Row)(const float*, const float*, uint64_t, float*)>
+template <void (*row_kernels::*Row)(const float*, const float*, uint64_t, float*)>
 void binary(const call& c, const share& s) noexcept {
   for (uint64_t r = s.first; r < s.last; ++r)
-    Row(c.input<float>(0) + r * c.k, c.input<float>(1) + r * c.k, c.k,
-        c.output<float>(0) + r * c.k);
+    (isa_of(c).rows.*Row)(c.input<float>(0) + r * c.k, c.input<float>(1) + r * c.k, c.k,
+                          c.output<float>(0) + r * c.k);
 }
 
-template <void (*Row)(const float*, uint64_t, float*)>
+template <void (*row_kernels::*Row)(const float*, uint64_t, float*)>
 void unary(const call& c, const share& s) noexcept {
   for (uint64_t r = s.first; r < s.last; ++r)
-    Row(c.input<float>(0) + r * c.k, c.k, c.output<float>(0) + r * c.k);
+    (isa_of(c).rows.*Row)(c.input<float>(0) + r * c.k, c.k, c.output<float>(0) + r * c.k);
 }
 
 void gather_rows(const call& c, const share& s) noexcept {
@@ -101,15 +102,16 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
     add(BITNET_OP_EMBED_GATHER, f.id, false, stable, std::string("embed_gather.") + f.name,
         embed_gather);
   }
-  add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, false, stable, "rms_norm.f32", rms_norm);
-  add(BITNET_OP_ACT_QUANT_I8, 0, false, integer, "act_quant_i8", act_quant_i8);
-  add(BITNET_OP_ROPE, 0, false, stable, "rope", rope);
-  add(BITNET_OP_KV_WRITE, 0, false, stable, "kv_write", kv_write);
+  out.worker_keep_bytes = sizeof(rope_angles);
+  add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, true, stable, "rms_norm.f32", rms_norm);
+  add(BITNET_OP_ACT_QUANT_I8, 0, true, integer, "act_quant_i8", act_quant_i8);
+  add(BITNET_OP_ROPE, 0, true, stable, "rope", rope);
+  add(BITNET_OP_KV_WRITE, 0, true, stable, "kv_write", kv_write);
   add(BITNET_OP_ATTN_PAGED, 0, true, stable, "attn_paged", attn_paged);
-  add(BITNET_OP_ADD, 0, false, stable, "add", binary<add_row>);
-  add(BITNET_OP_MUL, 0, false, stable, "mul", binary<mul_row>);
-  add(BITNET_OP_RELU2, 0, false, stable, "relu2", unary<relu2_row>);
-  add(BITNET_OP_SILU, 0, false, stable, "silu", unary<silu_row>);
+  add(BITNET_OP_ADD, 0, true, stable, "add", binary<&row_kernels::add>);
+  add(BITNET_OP_MUL, 0, true, stable, "mul", binary<&row_kernels::mul>);
+  add(BITNET_OP_RELU2, 0, true, stable, "relu2", unary<&row_kernels::relu2>);
+  add(BITNET_OP_SILU, 0, true, stable, "silu", unary<&row_kernels::silu>);
   add(BITNET_OP_GATHER_ROWS, 0, false, stable, "gather_rows", gather_rows);
 }
 

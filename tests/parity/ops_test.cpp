@@ -25,7 +25,7 @@ TEST(act_quant, golden_rows) {
     const auto x = golden_as<float>(name + "_x");
     std::vector<int8_t> q(x.size());
     float s = 0;
-    cpu::act_quant_row(x.data(), x.size(), q.data(), &s);
+    cpu::act_quant_scalar(x.data(), x.size(), q.data(), &s);
     EXPECT_EQ(q, golden_as<int8_t>(name + "_q"));
     EXPECT_FLOAT_EQ(s, golden_as<float>(name + "_s")[0]);
   }
@@ -36,7 +36,7 @@ TEST(act_quant, what_is_no_number_stays_defined) {
   const float x[] = {std::nanf(""), infinity, -infinity, 1.0f};
   int8_t q[4] = {};
   float s = -1;
-  cpu::act_quant_row(x, 4, q, &s);
+  cpu::act_quant_scalar(x, 4, q, &s);
   EXPECT_EQ(s, 0.0f);
   EXPECT_EQ(q[3], 0);
 }
@@ -45,7 +45,7 @@ TEST(rms_norm, golden_row) {
   const auto x = golden_as<float>("rmsnorm_x"), w = golden_as<float>("rmsnorm_w");
   const auto expected = golden_as<float>("rmsnorm_y");
   std::vector<float> y(x.size());
-  cpu::rms_norm_row(x.data(), w.data(), 1e-5f, x.size(), y.data());
+  cpu::rms_norm_scalar(x.data(), w.data(), 1e-5f, x.size(), y.data());
   for (uint64_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected[i], 2e-7 * std::fabs(y[i]));
 }
 
@@ -58,8 +58,9 @@ TEST(rope, golden_rows) {
     c.ints[3] = mode;
     c.floats[0] = 10000.0f;
     c.floats[1] = 1.0f;
+    cpu::rope_angles angles{};
     std::vector<float> y(4);
-    cpu::rope_row(x.data(), 3, c, y.data());
+    cpu::rope_row(cpu::scalar_form, x.data(), 3, c, angles, y.data());
     const auto expected =
         golden_as<float>(mode == BITNET_ROPE_NEOX ? "rope_neox_y" : "rope_norm_y");
     for (int i = 0; i < 4; ++i) EXPECT_NEAR(y[i], expected[i], 3e-7 * std::fabs(y[i])) << mode;
@@ -74,8 +75,9 @@ TEST(rope, dimensions_past_the_rotated_ones_are_copied) {
   c.ints[2] = 4;
   c.floats[0] = 10000.0f;
   c.floats[1] = 1.0f;
+  cpu::rope_angles angles{};
   float y[6] = {};
-  cpu::rope_row(x, 3, c, y);
+  cpu::rope_row(cpu::scalar_form, x, 3, c, angles, y);
   EXPECT_EQ(y[4], 5.0f);
   EXPECT_EQ(y[5], 6.0f);
   EXPECT_NE(y[0], 1.0f);
@@ -84,15 +86,15 @@ TEST(rope, dimensions_past_the_rotated_ones_are_copied) {
 TEST(relu2, golden_row) {
   const auto gate = golden_as<float>("relu2_gate"), up = golden_as<float>("relu2_up");
   std::vector<float> y(gate.size());
-  cpu::relu2_row(gate.data(), gate.size(), y.data());
-  cpu::mul_row(y.data(), up.data(), up.size(), y.data());
+  cpu::relu2_scalar(gate.data(), gate.size(), y.data());
+  cpu::mul_scalar(y.data(), up.data(), up.size(), y.data());
   EXPECT_EQ(y, golden_as<float>("relu2_y"));
 }
 
 TEST(silu, known_values) {
   const float x[] = {0.0f, 1.0f, -1.0f, 100.0f, -100.0f};
   float y[5] = {};
-  cpu::silu_row(x, 5, y);
+  cpu::silu_scalar(x, 5, y);
   EXPECT_EQ(y[0], 0.0f);
   EXPECT_NEAR(y[1], 0.731058579f, 1e-7);
   EXPECT_NEAR(y[2], -0.268941421f, 1e-7);

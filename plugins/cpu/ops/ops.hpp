@@ -14,17 +14,24 @@ namespace bitnet::cpu {
 
 // One row, x and y (k).
 void embed_row(const sdk::weight& table, uint64_t token, float* y);
-void rms_norm_row(const float* x, const float* w, float eps, uint64_t k, float* y);
-void act_quant_row(const float* x, uint64_t k, int8_t* q, float* s);
-void rope_row(const float* x, int32_t position, const sdk::call& attributes, float* y);
-void add_row(const float* a, const float* b, uint64_t k, float* y);
-void mul_row(const float* a, const float* b, uint64_t k, float* y);
-void relu2_row(const float* x, uint64_t k, float* y);
-void silu_row(const float* x, uint64_t k, float* y);
+
+// The angles of one position; zeroed before its first use. A worker keeps one: all layers of a step
+// turn by the same angles.
+struct rope_angles {
+  static constexpr uint64_t max_pairs = 256;
+  double frequencies[max_pairs];  // radians per position
+  float cosines[max_pairs], sines[max_pairs];
+  uint64_t pairs;  // 0: nothing is known yet
+  int32_t position;
+  float theta, scale;
+  const sdk::weight* divisors;
+};
+void rope_row(const isa_form& isa, const float* x, int32_t position, const sdk::call& attributes,
+              rope_angles& known, float* y);
 
 // k and v (width of the pool), stored at `slot` in the pool's types.
-void kv_write_row(const sdk::kv_storage& kv, uint64_t layer, uint64_t slot, const float* k,
-                  const float* v);
+void kv_write_row(const isa_form& isa, const sdk::kv_storage& kv, uint64_t layer, uint64_t slot,
+                  const float* k, const float* v);
 
 // The heads of q that share KV head `kv_head`, for token t; scores (group, context).
 void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t kv_head,

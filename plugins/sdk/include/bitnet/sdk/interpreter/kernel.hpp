@@ -110,6 +110,7 @@ struct call {
 struct share {
   uint64_t first, last;  // units
   float* scratch;        // this worker's own: (n_heads / n_kv_heads, context) for attention scores
+  void* keep;            // this worker's own: definition::worker_keep_bytes that outlive the call
 };
 
 using primitive_kernel = void (*)(const call&, const share&) noexcept;
@@ -149,8 +150,8 @@ class barrier {
 // composite kernel and must call sync() equally often.
 class team {
  public:
-  team(uint32_t worker, uint32_t size, barrier& meeting, float* scratch) noexcept
-      : worker_(worker), size_(size), meeting_(meeting), scratch_(scratch) {}
+  team(uint32_t worker, uint32_t size, barrier& meeting, float* scratch, void* keep) noexcept
+      : worker_(worker), size_(size), meeting_(meeting), scratch_(scratch), keep_(keep) {}
 
   // This worker's range of `units`, cut at multiples of `grain`.
   share split(uint64_t units, uint64_t grain = 1) const noexcept {
@@ -159,7 +160,7 @@ class team {
       const uint64_t at = grains * worker / size_ * grain;
       return at < units ? at : units;
     };
-    return {cut(worker_), cut(worker_ + 1), scratch_};
+    return {cut(worker_), cut(worker_ + 1), scratch_, keep_};
   }
   void sync() noexcept { meeting_.wait(); }
   uint32_t worker() const noexcept { return worker_; }
@@ -169,6 +170,7 @@ class team {
   uint32_t worker_, size_;
   barrier& meeting_;
   float* scratch_;
+  void* keep_;
 };
 
 // Which op of a composite's body plays which part; see composites.hpp. absent where there is none.
@@ -210,8 +212,9 @@ struct definition {
   bitnet_device_info device{};
   std::vector<primitive> primitives;  // the first row that fits is used
   std::vector<composite> composites;
-  const void* engine = nullptr;  // for the author: arrives in every call; outlives the backend
-  std::string why_unavailable;   // not empty: no device, and this is what the user can do
+  uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
+  const void* engine = nullptr;    // for the author: arrives in every call; outlives the backend
+  std::string why_unavailable;     // not empty: no device, and this is what the user can do
 };
 
 }  // namespace bitnet::sdk

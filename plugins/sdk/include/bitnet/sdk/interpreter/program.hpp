@@ -72,7 +72,7 @@ class program {
       return report.fail(BITNET_INVALID_ARGUMENT, "%u tokens, the program runs 1 to %u", n_tokens,
                          limits_.max_tokens);
     std::vector<lifetime> lives = lifetimes(n_tokens, std::min(n_tokens, limits_.max_outputs));
-    bytes = place(lives) + scratch_.size();
+    bytes = place(lives) + scratch_.size() + keep_.size();
     return BITNET_OK;
   }
 
@@ -308,6 +308,8 @@ class program {
     arena_ = memory(bytes);
     scratch_floats_ = (scratch_floats_ + 15) / 16 * 16;
     scratch_ = memory(4 * scratch_floats_ * width_);
+    keep_bytes_ = (author_.worker_keep_bytes + 63) / 64 * 64;
+    keep_ = memory(keep_bytes_ * width_);
     for (uint32_t v = 0; v < lives.size(); ++v)
       if (lives[v].bytes != 0) point_at(v, arena_.data() + lives[v].offset);
     return BITNET_OK;
@@ -395,7 +397,8 @@ class program {
     team workers(worker, n, meeting,
                  scratch_.size()
                      ? reinterpret_cast<float*>(scratch_.data()) + worker * scratch_floats_
-                     : nullptr);
+                     : nullptr,
+                 keep_.data() + worker * keep_bytes_);
     const bool measured = worker == 0 && (limits_.flags & BITNET_PROGRAM_PROFILE) != 0;
     for (uint64_t i = 0; i < items_.size(); ++i) {
       const item& it = items_[i];
@@ -428,10 +431,10 @@ class program {
   std::vector<uint32_t> row_values_;  // the value that says a call's rows
   std::vector<item> items_;
   std::vector<counter> counters_;
-  memory arena_, scratch_;
+  memory arena_, scratch_, keep_;
   const uint32_t cores_ = std::thread::hardware_concurrency();
-  uint32_t width_ = 1;           // workers that there is scratch for
-  uint64_t scratch_floats_ = 0;  // per worker
+  uint32_t width_ = 1;                            // workers that there is scratch for
+  uint64_t scratch_floats_ = 0, keep_bytes_ = 0;  // per worker
   step_view step_;
   std::vector<int32_t> sorted_slots_;
   bool bound_ = false;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "ops.hpp"
 
@@ -37,14 +36,7 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
   }
   for (uint64_t h = 0; h < group; ++h) {
     float* p = scores + h * context;
-    for (uint64_t j = 0; j < context; ++j) p[j] *= c.floats[0];
-    float largest = p[0];
-    for (uint64_t j = 1; j < context; ++j) largest = p[j] > largest ? p[j] : largest;
-    float sum = 0;
-    for (uint64_t j = 0; j < context; ++j) {
-      p[j] = std::exp(p[j] - largest);
-      sum += p[j];
-    }
+    const float sum = isa.rows.softmax(p, context, c.floats[0]);
     float* out = y + h * head_dim;
     std::fill(out, out + head_dim, 0.0f);
     for (uint64_t first = 0; first < context; first += block_tokens) {

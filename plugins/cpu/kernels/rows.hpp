@@ -1,0 +1,61 @@
+#pragma once
+// What happens to one row of activations between the matrices. One header, one definition of right.
+//
+// Shapes  x, y, a, b, w (k) f32, contiguous; y may be x.
+// Sums    of a row have 16 partials: element i goes to partial i % 16, i ascending; the partials
+// are
+//         then added in halves: p[j] += p[j + 8] for j < 8, then 4, 2 and 1.
+// Exact   that order is the definition and nothing is fused: every form returns the same bits.
+//
+//   rms_norm   y = x * (1 / sqrt(mean(x^2) + eps)) * w; squares and their sum in double
+//   act_quant  s = 127 / max(|x|, 1e-5); q = round_half_even(x * s), clamped to [-128, 127]
+//   softmax    x = exp(x * scale - max(x * scale)); returns the sum, at least 1
+//   rotate     pairs (a, b) of each head become (a c - b s, a s + b c): RoPE with the cosines and
+//              sines (pairs) given. neox: b stands `pairs` after a; else next to it. What is not
+//              turned is copied.
+//   halves     y = x in f16, rounded half to even
+
+#include <cstdint>
+
+namespace bitnet::cpu {
+
+struct rotation {
+  const float* cosines;
+  const float* sines;  // (pairs)
+  uint64_t pairs, heads, head_dim;
+  bool neox;
+};
+
+struct row_kernels {
+  void (*rms_norm)(const float* x, const float* w, float eps, uint64_t k, float* y);
+  void (*act_quant)(const float* x, uint64_t k, int8_t* q, float* s);
+  void (*add)(const float* a, const float* b, uint64_t k, float* y);
+  void (*mul)(const float* a, const float* b, uint64_t k, float* y);
+  void (*relu2)(const float* x, uint64_t k, float* y);
+  void (*silu)(const float* x, uint64_t k, float* y);
+  float (*softmax)(float* x, uint64_t n, float scale);
+  void (*rotate)(const float* x, const rotation& r, float* y);  // y is not x
+  void (*halves)(const float* x, uint64_t k, uint8_t* y);
+};
+
+#define BITNET_DECLARE_ROWS(isa)                                                        \
+  void rms_norm_##isa(const float* x, const float* w, float eps, uint64_t k, float* y); \
+  void act_quant_##isa(const float* x, uint64_t k, int8_t* q, float* s);                \
+  void add_##isa(const float* a, const float* b, uint64_t k, float* y);                 \
+  void mul_##isa(const float* a, const float* b, uint64_t k, float* y);                 \
+  void relu2_##isa(const float* x, uint64_t k, float* y);                               \
+  void silu_##isa(const float* x, uint64_t k, float* y);                                \
+  float softmax_##isa(float* x, uint64_t n, float scale);                               \
+  void rotate_##isa(const float* x, const rotation& r, float* y);                       \
+  void halves_##isa(const float* x, uint64_t k, uint8_t* y)
+
+BITNET_DECLARE_ROWS(scalar);
+BITNET_DECLARE_ROWS(avx2);    // needs AVX2 and F16C
+BITNET_DECLARE_ROWS(avx512);  // needs AVX-512 F, BW and VL, and F16C
+#undef BITNET_DECLARE_ROWS
+
+#define BITNET_ROWS(isa)                                                    \
+  {rms_norm_##isa, act_quant_##isa, add_##isa,    mul_##isa,   relu2_##isa, \
+   silu_##isa,     softmax_##isa,   rotate_##isa, halves_##isa}
+
+}  // namespace bitnet::cpu

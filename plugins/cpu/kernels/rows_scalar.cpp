@@ -1,0 +1,132 @@
+// The definition, element by element.
+
+#include <cmath>
+#include <cstring>
+
+#include "bitnet/sdk/formats.hpp"
+#include "rows.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+// Half to even, as the processor rounds unless told otherwise: adding 1.5 * 2^23 leaves no bits
+// below 1. Exact for |x| < 2^22; what is larger is clamped anyway.
+float round_half_even(float x) {
+  constexpr float shift = 12582912.0f;
+  return std::fabs(x) < 4194304.0f ? (x + shift) - shift : x;
+}
+
+template <class T>
+T total(T (&p)[16]) {
+  for (int half = 8; half != 0; half /= 2)
+    for (int j = 0; j < half; ++j) p[j] += p[j + half];
+  return p[0];
+}
+
+float power_of_two(uint32_t e) {
+  const uint32_t bits = (e + 127) << 23;
+  float out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
+// e^x within 2 units in the last place; NaN stays NaN.
+// Source  Cephes, expf: x = n ln 2 + r, a polynomial for e^r, ln 2 in two parts.
+float exponential(float x) {
+  constexpr float shift = 12582912.0f;  // 1.5 * 2^23: the low bits of x + shift are round(x)
+  x = x < -104.0f ? -104.0f : x;
+  x = x > 89.0f ? 89.0f : x;
+  const float t = x * 1.44269504f + shift;
+  const float n = t - shift;
+  const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = (p * (r * r) + r) + 1.0f;
+  uint32_t bits;
+  std::memcpy(&bits, &t, sizeof bits);
+  const uint32_t e = bits - 0x4b400000u;
+  const auto first = static_cast<uint32_t>(static_cast<int32_t>(e) >> 1);  // 2^e in two factors:
+  return (p * power_of_two(first)) * power_of_two(e - first);              // it may be denormal
+}
+
+}  // namespace
+
+void rms_norm_scalar(const float* x, const float* w, float eps, uint64_t k, float* y) {
+  double sums[16] = {};
+  for (uint64_t i = 0; i < k; ++i)
+    sums[i % 16] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  const auto mean = static_cast<float>(total(sums) / static_cast<double>(k));
+  const float factor = 1.0f / std::sqrt(mean + eps);
+  for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor * w[i];
+}
+
+void act_quant_scalar(const float* x, uint64_t k, int8_t* q, float* s) {
+  float largest = 0;  // comparisons pass over NaN
+  for (uint64_t i = 0; i < k; ++i) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
+  const float scale = 127.0f / (largest > 1e-5f ? largest : 1e-5f);
+  *s = scale;
+  for (uint64_t i = 0; i < k; ++i) {
+    float v = round_half_even(x[i] * scale);
+    v = v > -128.0f ? v : -128.0f;  // NaN becomes -128: any value will do, undefined behaviour not
+    v = v < 127.0f ? v : 127.0f;
+    q[i] = static_cast<int8_t>(v);
+  }
+}
+
+void add_scalar(const float* a, const float* b, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) y[i] = a[i] + b[i];
+}
+
+void mul_scalar(const float* a, const float* b, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) y[i] = a[i] * b[i];
+}
+
+void relu2_scalar(const float* x, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) {
+    const float positive = x[i] > 0 ? x[i] : 0;
+    y[i] = positive * positive;
+  }
+}
+
+void silu_scalar(const float* x, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) y[i] = x[i] / (1.0f + exponential(-x[i]));
+}
+
+float softmax_scalar(float* x, uint64_t n, float scale) {
+  float largest = x[0] * scale;
+  for (uint64_t i = 0; i < n; ++i) {
+    x[i] *= scale;
+    largest = x[i] > largest ? x[i] : largest;
+  }
+  float sums[16] = {};
+  for (uint64_t i = 0; i < n; ++i) {
+    x[i] = exponential(x[i] - largest);
+    sums[i % 16] += x[i];
+  }
+  return total(sums);
+}
+
+void rotate_scalar(const float* x, const rotation& r, float* y) {
+  const uint64_t step = r.neox ? 1 : 2, apart = r.neox ? r.pairs : 1;
+  for (uint64_t h = 0; h < r.heads; ++h, x += r.head_dim, y += r.head_dim) {
+    for (uint64_t i = 0; i < r.pairs; ++i) {
+      const float a = x[i * step], b = x[i * step + apart];
+      y[i * step] = a * r.cosines[i] - b * r.sines[i];
+      y[i * step + apart] = a * r.sines[i] + b * r.cosines[i];
+    }
+    for (uint64_t i = 2 * r.pairs; i < r.head_dim; ++i) y[i] = x[i];
+  }
+}
+
+void halves_scalar(const float* x, uint64_t k, uint8_t* y) {
+  for (uint64_t i = 0; i < k; ++i) {
+    const uint16_t half = sdk::f32_to_f16(x[i]);
+    std::memcpy(y + 2 * i, &half, sizeof half);
+  }
+}
+
+}  // namespace bitnet::cpu

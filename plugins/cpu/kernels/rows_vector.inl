@@ -1,0 +1,237 @@
+// The rows of rows.hpp for a machine with vectors: the one text behind rows_avx2.cpp and
+// rows_avx512.cpp, which set
+//   BITNET_ISA    the suffix of the names
+//   BITNET_LANES  floats in a vector register
+// Kernels only, no shared inline functions; multiply and add stay apart.
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "rows.hpp"
+
+#define BITNET_JOIN_(a, b) a##_##b
+#define BITNET_JOIN(a, b) BITNET_JOIN_(a, b)
+#define BITNET_ROW(name) BITNET_JOIN(name, BITNET_ISA)
+
+namespace bitnet::cpu {
+namespace {
+
+constexpr uint64_t lanes = BITNET_LANES, vectors = 16 / lanes;
+typedef float floats __attribute__((vector_size(4 * lanes)));
+typedef uint32_t words __attribute__((vector_size(4 * lanes)));
+typedef int32_t integers __attribute__((vector_size(4 * lanes)));
+typedef int8_t bytes __attribute__((vector_size(lanes)));
+typedef float narrow __attribute__((vector_size(2 * lanes)));
+typedef double doubles __attribute__((vector_size(4 * lanes)));
+
+inline floats load(const float* x) {
+  floats v;
+  std::memcpy(&v, x, sizeof v);
+  return v;
+}
+inline void store(floats v, float* y) {
+  std::memcpy(y, &v, sizeof v);
+}
+
+template <class T>
+T total(T (&p)[16]) {
+  for (int half = 8; half != 0; half /= 2)
+    for (int j = 0; j < half; ++j) p[j] += p[j + half];
+  return p[0];
+}
+
+inline floats power_of_two(words e) {
+  return reinterpret_cast<floats>((e + 127) << 23);
+}
+
+// The steps of exponential() in rows_scalar.cpp.
+inline floats exponential(floats x) {
+  const floats shift = floats{} + 12582912.0f, low = floats{} - 104.0f, high = floats{} + 89.0f;
+  x = x < low ? low : x;
+  x = x > high ? high : x;
+  const floats t = x * 1.44269504f + shift;
+  const floats n = t - shift;
+  const floats r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  floats p = floats{} + 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = (p * (r * r) + r) + 1.0f;
+  const words e = reinterpret_cast<words>(t) - 0x4b400000u;
+  const words first = reinterpret_cast<words>(reinterpret_cast<integers>(e) >> 1);
+  return (p * power_of_two(first)) * power_of_two(e - first);
+}
+
+// Up to 16 floats, `fill` after the end.
+struct block {
+  float x[16];
+  block(const float* from, uint64_t n, float fill) {
+    for (float& v : x) v = fill;
+    std::memcpy(x, from, n * sizeof(float));
+  }
+};
+
+inline integers quantised(floats x, float scale) {
+  const floats shift = floats{} + 12582912.0f;
+  const floats v = x * scale;
+  const floats size = reinterpret_cast<floats>(reinterpret_cast<words>(v) & 0x7fffffffu);
+  floats r = size < 4194304.0f ? (v + shift) - shift : v;
+  r = r > -128.0f ? r : floats{} - 128.0f;
+  r = r < 127.0f ? r : floats{} + 127.0f;
+  return __builtin_convertvector(r, integers);
+}
+
+}  // namespace
+
+void BITNET_ROW(rms_norm)(const float* x, const float* w, float eps, uint64_t k, float* y) {
+  constexpr uint64_t width = lanes / 2, parts = 16 / width;
+  doubles sums[parts] = {};
+  const uint64_t whole = k / 16 * 16;
+  for (uint64_t i = 0; i < whole; i += 16)
+    for (uint64_t j = 0; j < parts; ++j) {
+      narrow v;
+      std::memcpy(&v, x + i + j * width, sizeof v);
+      const doubles d = __builtin_convertvector(v, doubles);
+      sums[j] += d * d;
+    }
+  double p[16];
+  std::memcpy(p, sums, sizeof p);
+  for (uint64_t i = whole; i < k; ++i)
+    p[i - whole] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  const auto mean = static_cast<float>(total(p) / static_cast<double>(k));
+  const float factor = 1.0f / __builtin_sqrtf(mean + eps);
+  for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor * w[i];
+}
+
+void BITNET_ROW(act_quant)(const float* x, uint64_t k, int8_t* q, float* s) {
+  floats largest[vectors] = {};
+  const uint64_t whole = k / 16 * 16;
+  for (uint64_t i = 0; i < whole; i += 16)
+    for (uint64_t j = 0; j < vectors; ++j) {
+      const floats v = load(x + i + j * lanes);
+      const floats size = reinterpret_cast<floats>(reinterpret_cast<words>(v) & 0x7fffffffu);
+      largest[j] = size > largest[j] ? size : largest[j];
+    }
+  float p[16], most = 1e-5f;
+  std::memcpy(p, largest, sizeof p);
+  for (const float v : p) most = v > most ? v : most;
+  for (uint64_t i = whole; i < k; ++i) {
+    const float size = __builtin_fabsf(x[i]);
+    most = size > most ? size : most;
+  }
+  const float scale = 127.0f / most;
+  *s = scale;
+  for (uint64_t i = 0; i < whole; i += lanes) {
+    const bytes v = __builtin_convertvector(quantised(load(x + i), scale), bytes);
+    std::memcpy(q + i, &v, sizeof v);
+  }
+  if (whole == k) return;
+  const block rest(x + whole, k - whole, 0);
+  int8_t out[16];
+  for (uint64_t j = 0; j < 16; j += lanes) {
+    const bytes v = __builtin_convertvector(quantised(load(rest.x + j), scale), bytes);
+    std::memcpy(out + j, &v, sizeof v);
+  }
+  std::memcpy(q + whole, out, k - whole);
+}
+
+void BITNET_ROW(add)(const float* a, const float* b, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) y[i] = a[i] + b[i];
+}
+
+void BITNET_ROW(mul)(const float* a, const float* b, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) y[i] = a[i] * b[i];
+}
+
+void BITNET_ROW(relu2)(const float* x, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) {
+    const float positive = x[i] > 0 ? x[i] : 0;
+    y[i] = positive * positive;
+  }
+}
+
+void BITNET_ROW(silu)(const float* x, uint64_t k, float* y) {
+  uint64_t i = 0;
+  for (; i + lanes <= k; i += lanes) {
+    const floats v = load(x + i);
+    store(v / (1.0f + exponential(-v)), y + i);
+  }
+  if (i == k) return;
+  block rest(x + i, k - i, 0);
+  const floats v = load(rest.x);
+  store(v / (1.0f + exponential(-v)), rest.x);
+  std::memcpy(y + i, rest.x, (k - i) * sizeof(float));
+}
+
+float BITNET_ROW(softmax)(float* x, uint64_t n, float scale) {
+  float largest = x[0] * scale;
+  uint64_t i = 0;
+  if (n >= lanes) {
+    floats most = floats{} + largest;
+    for (; i + lanes <= n; i += lanes) {
+      const floats v = load(x + i) * scale;
+      store(v, x + i);
+      most = v > most ? v : most;
+    }
+    for (uint64_t j = 0; j < lanes; ++j) largest = most[j] > largest ? most[j] : largest;
+  }
+  for (; i < n; ++i) {
+    x[i] *= scale;
+    largest = x[i] > largest ? x[i] : largest;
+  }
+  floats sums[vectors] = {};
+  const uint64_t whole = n / 16 * 16;
+  for (i = 0; i < whole; i += 16)
+    for (uint64_t j = 0; j < vectors; ++j) {
+      const floats e = exponential(load(x + i + j * lanes) - largest);
+      store(e, x + i + j * lanes);
+      sums[j] += e;
+    }
+  float p[16];
+  std::memcpy(p, sums, sizeof p);
+  if (whole != n) {
+    block rest(x + whole, n - whole, largest);
+    for (uint64_t j = 0; j < 16; j += lanes) store(exponential(load(rest.x + j) - largest), rest.x + j);
+    std::memcpy(x + whole, rest.x, (n - whole) * sizeof(float));
+    for (uint64_t j = 0; j < n - whole; ++j) p[j] += rest.x[j];
+  }
+  return total(p);
+}
+
+void BITNET_ROW(rotate)(const float* x, const rotation& r, float* y) {
+  const float* c = r.cosines;
+  const float* s = r.sines;
+  for (uint64_t h = 0; h < r.heads; ++h, x += r.head_dim, y += r.head_dim) {
+    uint64_t i = 0;
+    if (r.neox)
+      for (; i + lanes <= r.pairs; i += lanes) {
+        const floats a = load(x + i), b = load(x + i + r.pairs), cos = load(c + i),
+                     sin = load(s + i);
+        store(a * cos - b * sin, y + i);
+        store(a * sin + b * cos, y + i + r.pairs);
+      }
+    const uint64_t step = r.neox ? 1 : 2, apart = r.neox ? r.pairs : 1;
+    for (; i < r.pairs; ++i) {
+      const float a = x[i * step], b = x[i * step + apart];
+      y[i * step] = a * c[i] - b * s[i];
+      y[i * step + apart] = a * s[i] + b * c[i];
+    }
+    for (i = 2 * r.pairs; i < r.head_dim; ++i) y[i] = x[i];
+  }
+}
+
+void BITNET_ROW(halves)(const float* x, uint64_t k, uint8_t* y) {
+  uint64_t i = 0;
+  for (; i + 8 <= k; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + 2 * i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+  for (; i < k; ++i) {
+    const auto half = static_cast<uint16_t>(
+        _mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(x[i]), _MM_FROUND_TO_NEAREST_INT)));
+    std::memcpy(y + 2 * i, &half, sizeof half);
+  }
+}
+
+}  // namespace bitnet::cpu

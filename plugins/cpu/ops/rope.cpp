@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+// Angles in double: position times frequency needs more than f32 beyond a few thousand tokens.
+double frequency(const sdk::call& a, uint64_t pair) {
+  const double f = static_cast<double>(a.floats[1]) *
+                   std::pow(static_cast<double>(a.floats[0]),
+                            -2.0 * static_cast<double>(pair) / static_cast<double>(a.ints[2]));
+  return a.w ? f / static_cast<double>(a.w->f32()[pair]) : f;
+}
+
+void turn(double angle, float& cosine, float& sine) {
+  cosine = static_cast<float>(std::cos(angle));
+  sine = static_cast<float>(std::sin(angle));
+}
+
+// Heads with more pairs than a rope_angles holds: no model known has them.
+void rope_pair_by_pair(const float* x, int32_t position, const sdk::call& a, float* y) {
+  const auto heads = static_cast<uint64_t>(a.ints[0]), head_dim = static_cast<uint64_t>(a.ints[1]);
+  const uint64_t pairs = static_cast<uint64_t>(a.ints[2]) / 2;
+  const bool neox = a.ints[3] == BITNET_ROPE_NEOX;
+  std::copy(x, x + heads * head_dim, y);
+  for (uint64_t i = 0; i < pairs; ++i) {
+    float c = 0, s = 0;
+    turn(position * frequency(a, i), c, s);
+    const uint64_t first = neox ? i : 2 * i, second = neox ? i + pairs : 2 * i + 1;
+    for (uint64_t at = 0; at < heads * head_dim; at += head_dim) {
+      y[at + first] = x[at + first] * c - x[at + second] * s;
+      y[at + second] = x[at + first] * s + x[at + second] * c;
+    }
+  }
+}
+
+}  // namespace
+
+void rope_row(const isa_form& isa, const float* x, int32_t position, const sdk::call& a,
+              rope_angles& known, float* y) {
+  const uint64_t pairs = static_cast<uint64_t>(a.ints[2]) / 2;
+  if (pairs > rope_angles::max_pairs) {
+    rope_pair_by_pair(x, position, a, y);
+    return;
+  }
+  const bool same = pairs != 0 && known.pairs == pairs && known.theta == a.floats[0] &&
+                    known.scale == a.floats[1] && known.divisors == a.w;
+  if (!same)
+    for (uint64_t i = 0; i < pairs; ++i) known.frequencies[i] = frequency(a, i);
+  if (!same || known.position != position)
+    for (uint64_t i = 0; i < pairs; ++i)
+      turn(position * known.frequencies[i], known.cosines[i], known.sines[i]);
+  known.pairs = pairs;
+  known.theta = a.floats[0];
+  known.scale = a.floats[1];
+  known.divisors = a.w;
+  known.position = position;
+  isa.rows.rotate(x,
+                  {known.cosines, known.sines, pairs, static_cast<uint64_t>(a.ints[0]),
+                   static_cast<uint64_t>(a.ints[1]), a.ints[3] == BITNET_ROPE_NEOX},
+                  y);
+}
+
+}  // namespace bitnet::cpu

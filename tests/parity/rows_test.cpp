@@ -1,0 +1,233 @@
+// The row kernels of every instruction set against the scalar form, bit for bit, and the scalar
+// form against arithmetic in double.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "guarded_memory.hpp"
+#include "kernels/variants.hpp"
+
+namespace bitnet::parity {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+enum class fill : uint8_t { usual, huge, tiny, zero, special };
+
+struct row {
+  uint64_t k;
+  fill contents;
+  const char* why;
+};
+constexpr row rows[] = {
+    {1, fill::usual, "a single element"},
+    {7, fill::usual, "less than any vector"},
+    {15, fill::usual, "one short of the partials"},
+    {16, fill::usual, "the partials exactly"},
+    {33, fill::usual, "one past two vectors"},
+    {100, fill::usual, "heads of 100"},
+    {2560, fill::usual, "the width of BitNet b1.58 2B"},
+    {6912, fill::usual, "its feed-forward width"},
+    {8640, fill::usual, "the feed-forward width of the 3B"},
+    {320, fill::huge, "squares past the range of f32"},
+    {320, fill::tiny, "denormals, and less than the floor of 1e-5"},
+    {48, fill::zero, "zeros"},
+    {48, fill::special, "infinities and NaN stay defined"},
+};
+
+float value(fill contents, std::mt19937& random) {
+  const float usual = static_cast<float>(static_cast<int>(random() % 40001) - 20000) / 1777.0f;
+  switch (contents) {
+    case fill::usual:
+      return usual;
+    case fill::huge:
+      return usual * 1e37f;
+    case fill::tiny:
+      return usual * 1e-38f;
+    case fill::zero:
+      return 0;
+    case fill::special:
+      break;
+  }
+  const float some[] = {usual, infinity, -infinity, std::nanf(""), -0.0f};
+  return some[random() % 5];
+}
+
+class row_forms : public testing::TestWithParam<const cpu::isa_form*> {
+ protected:
+  void SetUp() override {
+    if (!GetParam()->supported()) GTEST_SKIP() << "this CPU has no " << GetParam()->name;
+  }
+};
+
+template <class T>
+void expect_same(guarded_memory<T>& found, guarded_memory<T>& expected) {
+  for (uint64_t i = 0; i < expected.size(); ++i) {
+    if constexpr (std::is_same_v<T, float>) {
+      if (std::isnan(expected[i]) && std::isnan(found[i])) continue;  // whichever NaN it is
+      ASSERT_EQ(std::bit_cast<uint32_t>(found[i]), std::bit_cast<uint32_t>(expected[i]))
+          << "at " << i << ": " << found[i] << ", expected " << expected[i];
+    } else {
+      ASSERT_EQ(found[i], expected[i]) << "at " << i;
+    }
+  }
+}
+
+// Memory of its own for each input and output of a case: nothing is read or written past an end.
+struct operands {
+  explicit operands(const row& r) : a(r.k), b(r.k) {
+    std::mt19937 random(static_cast<uint32_t>(r.k * 7));
+    for (uint64_t i = 0; i < r.k; ++i) a[i] = value(r.contents, random);
+    for (uint64_t i = 0; i < r.k; ++i) b[i] = value(fill::usual, random);
+  }
+  guarded_memory<float> a, b;
+};
+
+TEST_P(row_forms, one_input) {
+  using kernel = void (*cpu::row_kernels::*)(const float*, uint64_t, float*);
+  for (const kernel f : {kernel{&cpu::row_kernels::relu2}, kernel{&cpu::row_kernels::silu}})
+    for (const row& r : rows) {
+      SCOPED_TRACE(r.why);
+      operands x(r);
+      guarded_memory<float> y(r.k), expected(r.k);
+      (cpu::scalar_form.rows.*f)(x.a.data(), r.k, expected.data());
+      (GetParam()->rows.*f)(x.a.data(), r.k, y.data());
+      expect_same(y, expected);
+    }
+}
+
+TEST_P(row_forms, two_inputs) {
+  using kernel = void (*cpu::row_kernels::*)(const float*, const float*, uint64_t, float*);
+  for (const kernel f : {kernel{&cpu::row_kernels::add}, kernel{&cpu::row_kernels::mul}})
+    for (const row& r : rows) {
+      SCOPED_TRACE(r.why);
+      operands x(r);
+      guarded_memory<float> y(r.k), expected(r.k);
+      (cpu::scalar_form.rows.*f)(x.a.data(), x.b.data(), r.k, expected.data());
+      (GetParam()->rows.*f)(x.a.data(), x.b.data(), r.k, y.data());
+      expect_same(y, expected);
+    }
+}
+
+TEST_P(row_forms, rms_norm) {
+  for (const row& r : rows) {
+    SCOPED_TRACE(r.why);
+    operands x(r);
+    guarded_memory<float> y(r.k), expected(r.k);
+    cpu::scalar_form.rows.rms_norm(x.a.data(), x.b.data(), 1e-5f, r.k, expected.data());
+    GetParam()->rows.rms_norm(x.a.data(), x.b.data(), 1e-5f, r.k, y.data());
+    expect_same(y, expected);
+  }
+}
+
+TEST_P(row_forms, act_quant) {
+  for (const row& r : rows) {
+    SCOPED_TRACE(r.why);
+    operands x(r);
+    guarded_memory<int8_t> q(r.k), expected(r.k);
+    float s = 0, expected_s = 0;
+    cpu::scalar_form.rows.act_quant(x.a.data(), r.k, expected.data(), &expected_s);
+    GetParam()->rows.act_quant(x.a.data(), r.k, q.data(), &s);
+    EXPECT_EQ(s, expected_s);
+    expect_same(q, expected);
+  }
+}
+
+TEST_P(row_forms, act_quant_rounds_half_to_even) {
+  // 127 / 127 = 1: every value is its own code, so the halves are seen as they are.
+  const float x[] = {127.0f, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 126.5f, -126.5f};
+  const int8_t expected[] = {127, 0, 2, 2, 0, -2, -2, 126, -126};
+  int8_t q[9];
+  float s = 0;
+  GetParam()->rows.act_quant(x, 9, q, &s);
+  EXPECT_EQ(s, 1.0f);
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(q[i], expected[i]) << x[i];
+}
+
+TEST_P(row_forms, softmax) {
+  for (const row& r : rows) {
+    SCOPED_TRACE(r.why);
+    operands x(r), y(r);
+    const float expected = cpu::scalar_form.rows.softmax(x.a.data(), r.k, 0.0883883f);
+    const float sum = GetParam()->rows.softmax(y.a.data(), r.k, 0.0883883f);
+    if (!std::isnan(expected) || !std::isnan(sum)) {
+      EXPECT_EQ(sum, expected);
+    }
+    expect_same(y.a, x.a);
+  }
+}
+
+TEST_P(row_forms, rotate) {
+  const struct {
+    uint64_t pairs, heads, head_dim;
+    const char* why;
+  } shapes[] = {{64, 20, 128, "BitNet b1.58 2B"},
+                {48, 3, 96, "heads of 96"},
+                {50, 2, 100, "of 100"},
+                {3, 2, 9, "a part of the head, which is odd"},
+                {0, 1, 4, "nothing turns"}};
+  for (const bool neox : {true, false})
+    for (const auto& shape : shapes) {
+      SCOPED_TRACE(shape.why);
+      const uint64_t k = shape.heads * shape.head_dim;
+      operands x({k, fill::usual, ""});
+      guarded_memory<float> c(shape.pairs), s(shape.pairs), y(k), expected(k);
+      for (uint64_t i = 0; i < shape.pairs; ++i) {
+        c[i] = std::cos(static_cast<float>(i));
+        s[i] = std::sin(static_cast<float>(i));
+      }
+      const cpu::rotation r{c.data(), s.data(), shape.pairs, shape.heads, shape.head_dim, neox};
+      cpu::scalar_form.rows.rotate(x.a.data(), r, expected.data());
+      GetParam()->rows.rotate(x.a.data(), r, y.data());
+      expect_same(y, expected);
+    }
+}
+
+TEST_P(row_forms, halves) {
+  for (const row& r : rows) {
+    if (r.contents == fill::special) continue;  // which NaN it is depends on the processor
+    SCOPED_TRACE(r.why);
+    operands x(r);
+    guarded_memory<uint8_t> y(2 * r.k), expected(2 * r.k);
+    cpu::scalar_form.rows.halves(x.a.data(), r.k, expected.data());
+    GetParam()->rows.halves(x.a.data(), r.k, y.data());
+    expect_same(y, expected);
+  }
+}
+
+// Against the double of the C library. softmax(x, 1, s) is exp(0) = 1, so a zero stands before
+// each.
+TEST_P(row_forms, exponentials_are_within_two_units_in_the_last_place) {
+  for (float x = 0; x > -87.0f; x = x * 1.0003f - 1e-4f) {
+    float pair[2] = {0, x};
+    GetParam()->rows.softmax(pair, 2, 1.0f);
+    ASSERT_EQ(pair[0], 1.0f);
+    const double exact = std::exp(static_cast<double>(x));
+    ASSERT_NEAR(pair[1] / exact, 1, 2.0 / (1 << 23)) << x;
+  }
+  float low[2] = {0, -200.0f};
+  GetParam()->rows.softmax(low, 2, 1.0f);
+  EXPECT_EQ(low[1], 0.0f);
+  const float x[] = {-100.0f, 100.0f, -88.0f, -infinity};
+  float y[4];
+  GetParam()->rows.silu(x, 4, y);
+  EXPECT_NEAR(y[0], 0, 1e-37);  // less than the smallest normal: the quotient is 0
+  EXPECT_EQ(y[1], 100.0f);
+  EXPECT_NEAR(y[2] / (-88.0 * std::exp(-88.0)), 1, 1e-6);
+}
+
+std::vector<const cpu::isa_form*> all_forms() {
+  std::vector<const cpu::isa_form*> out;
+  for (const cpu::isa_form& form : cpu::isa_forms) out.push_back(&form);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(variants, row_forms, testing::ValuesIn(all_forms()),
+                         [](const auto& form) { return std::string(form.param->name); });
+
+}  // namespace
+}  // namespace bitnet::parity
