@@ -162,6 +162,13 @@ class Terminal(support.Case):
         self.send("\x04")
         self.assertEqual(self.wait(), 0)
 
+    def test_end_of_input_before_the_prompt_quotes_nothing(self):
+        self.open("chat")
+        self.send("\x04")  # while the model is loaded: the terminal is not prepared yet
+        self.expect(">>> ")
+        self.send("\x04")
+        self.assertEqual(self.wait(), 0)
+
     def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(self):
         self.open("chat", "-n", "-1", "--ignore-eos", "-c", "64k", "--temp", "0")
         at = self.expect(">>> ")

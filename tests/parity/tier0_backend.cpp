@@ -16,12 +16,32 @@ namespace {
 using bitnet::sdk::call;
 using bitnet::sdk::share;
 
-float dot(const float* a, const float* b, uint64_t n) {  // in the order that plugins/cpu promises
-  float p[16] = {};
-  for (uint64_t i = 0; i < n; ++i) p[i % 16] += a[i] * b[i];
+// The sum of term(0) ... term(n - 1), in the order that plugins/cpu promises.
+template <class T, class Term>
+T sum_in_order(uint64_t n, Term term) {
+  T p[16] = {};
+  for (uint64_t i = 0; i < n; ++i) p[i % 16] += term(i);
   for (int half = 8; half > 0; half /= 2)
     for (int j = 0; j < half; ++j) p[j] += p[j + half];
   return p[0];
+}
+
+float dot(const float* a, const float* b, uint64_t n) {
+  return sum_in_order<float>(n, [&](uint64_t i) { return a[i] * b[i]; });
+}
+
+// e^x by the steps of Cephes' expf, which plugins/cpu promises too.
+float exponential(float x) {
+  x = std::clamp(x, -104.0f, 89.0f);
+  const float n = std::nearbyint(x * 1.44269504f);
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 0;
+  for (const float c : {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
+                        1.6666665459e-1f, 5.0000001201e-1f})
+    p = p * r + c;
+  p = (p * (r * r) + r) + 1.0f;
+  const int e = static_cast<int>(n), first = e >> 1;
+  return std::ldexp(std::ldexp(p, first), e - first);
 }
 
 float kv_element(const uint8_t* row, uint32_t dtype, uint64_t i) {
@@ -47,8 +67,8 @@ void embed_gather(const call& c, const share& s) noexcept {
 void rms_norm(const call& c, const share& s) noexcept {
   for (uint64_t r = s.first; r < s.last; ++r) {
     const float* x = c.input<float>(0) + r * c.k;
-    double sum = 0;
-    for (uint64_t i = 0; i < c.k; ++i) sum += double{x[i]} * double{x[i]};
+    const auto sum =
+        sum_in_order<double>(c.k, [&](uint64_t i) { return double{x[i]} * double{x[i]}; });
     const float factor =
         1.0f / std::sqrt(static_cast<float>(sum / static_cast<double>(c.k)) + c.floats[0]);
     for (uint64_t i = 0; i < c.k; ++i)
@@ -168,11 +188,8 @@ void attn_paged(const call& c, const share& s) noexcept {
         s.scratch[j] = dot(key, q, head_dim) * c.floats[0];
         largest = std::max(largest, s.scratch[j]);
       }
-      float sum = 0;
-      for (uint64_t j = 0; j < context; ++j) {
-        s.scratch[j] = std::exp(s.scratch[j] - largest);
-        sum += s.scratch[j];
-      }
+      for (uint64_t j = 0; j < context; ++j) s.scratch[j] = exponential(s.scratch[j] - largest);
+      const auto sum = sum_in_order<float>(context, [&](uint64_t j) { return s.scratch[j]; });
       for (uint64_t d = 0; d < head_dim; ++d) {
         float total = 0;
         for (uint64_t j = 0; j < context; ++j)
@@ -203,7 +220,7 @@ void relu2(const call& c, const share& s) noexcept {
 void silu(const call& c, const share& s) noexcept {
   each(c, s, [&](uint64_t i) {
     const float x = c.input<float>(0)[i];
-    return x / (1.0f + std::exp(-x));
+    return x / (1.0f + exponential(-x));
   });
 }
 void gather_rows(const call& c, const share& s) noexcept {

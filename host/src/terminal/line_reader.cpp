@@ -88,6 +88,8 @@ class edited_reader final : public line_reader {
   outcome read(const std::string& prompt, std::string& line) override {
     prompt_ = prompt;
     int n = 0;
+    el_set(edit_, EL_PREP_TERM,
+           1);  // before the prompt is seen, so that nothing typed is too early
     const char* const text = el_gets(edit_, &n);
     if (interrupt::requested()) {
       el_set(edit_, EL_UNBUFFERED, 0);
@@ -116,6 +118,9 @@ class edited_reader final : public line_reader {
       const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return static_cast<int>(n);
+      // A Ctrl-D typed before the terminal was prepared arrives as NUL, which libedit takes for the
+      // key that quotes the next one.
+      if (byte == 0) continue;
       const std::size_t used = std::mbrtowc(to, &byte, 1, &state);
       if (used == 0 || used == 1) return 1;
       if (used == static_cast<std::size_t>(-1)) state = {};
