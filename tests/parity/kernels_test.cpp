@@ -195,14 +195,14 @@ TEST_P(each_isa, every_half_decodes_to_the_same_float) {
 
 TEST_P(each_isa, weighted_sum_equals_the_scalar_form_bit_for_bit) {
   const struct {
-    uint64_t rows, width;
+    uint64_t rows, width, heads;
     const char* why;
-  } rows[] = {{64, 128, "a block of BitNet b1.58 2B"},
-              {1, 8, "one row"},
-              {3, 100, "a tail"},
-              {5, 7, "nothing but a tail"},
-              {0, 64, "no rows"},
-              {2, 40, "a short vector"}};
+  } rows[] = {{64, 128, 4, "a block of BitNet b1.58 2B"},
+              {1, 8, 1, "one row"},
+              {3, 100, 5, "a tail, and a head past a tile of heads"},
+              {5, 7, 3, "nothing but a tail"},
+              {0, 64, 2, "no rows"},
+              {2, 40, 9, "a short vector"}};
   for (const uint32_t format : {BITNET_FORMAT_F32, BITNET_FORMAT_F16}) {
     for (const auto& row : rows) {
       SCOPED_TRACE(row.why);
@@ -210,12 +210,13 @@ TEST_P(each_isa, weighted_sum_equals_the_scalar_form_bit_for_bit) {
       std::mt19937 random(3);
       guarded_memory<uint8_t> v(row.rows * row.width * element);
       for (uint64_t i = 0; i < v.size(); ++i) v[i] = static_cast<uint8_t>(random() & 0xbb);
-      guarded_memory<float> p(row.rows), y(row.width);
+      guarded_memory<float> p(row.rows * row.heads), y(row.width * row.heads);
       for (uint64_t i = 0; i < p.size(); ++i) p[i] = static_cast<float>(random() % 100) / 99.0f;
       for (uint64_t i = 0; i < y.size(); ++i) y[i] = 0.25f;
-      std::vector<float> expected(row.width, 0.25f);
-      cpu::weighted_rows a{format,   v.data(), row.width * element, p.data(), expected.data(),
-                           row.rows, row.width};
+      std::vector<float> expected(y.size(), 0.25f);
+      cpu::weighted_rows a{format,    v.data(),        row.width * element, p.data(),
+                           row.rows,  expected.data(), row.width,           row.rows,
+                           row.width, row.heads};
       cpu::weighted_sum_scalar(a);
       a.y = y.data();
       GetParam()->weighted_sum(a);

@@ -27,14 +27,16 @@ void linear_dense_scalar(const dense_tile&);  // every dense format
 void linear_dense_avx2(const dense_tile&);    // f32, f16, bf16, q8_0; needs AVX2 and F16C
 void linear_dense_avx512(const dense_tile&);  // the same; needs AVX-512 F, BW, VL and F16C
 
-// y_d += p_0 * v_0d, then p_1 * v_1d, ...: each product rounded, then added.
+// For each head: y_d += p_0 * v_0d, then p_1 * v_1d, ...: each product rounded, then added.
 struct weighted_rows {
   uint32_t format;  // BITNET_FORMAT_F32 or _F16
   const uint8_t* v;
   uint64_t v_stride;  // bytes between rows
-  const float* p;     // (rows)
-  float* y;           // (width)
-  uint64_t rows, width;
+  const float* p;     // (heads, rows)
+  uint64_t p_stride;  // elements between heads
+  float* y;           // (heads, width)
+  uint64_t y_stride;  // elements between heads
+  uint64_t rows, width, heads;
 };
 
 void weighted_sum_scalar(const weighted_rows&);

@@ -42,81 +42,119 @@ float total(__m256 low, __m256 high) {
   return _mm_cvtss_f32(_mm_add_ss(by2, _mm_shuffle_ps(by2, by2, 1)));
 }
 
-template <uint32_t Format, int Rows>
+// A tile of Rows rows by Tokens tokens: each weight is decoded once for all the tokens.
+template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
-  __m256 low[Rows], high[Rows];
-  for (int i = 0; i < Rows; ++i) low[i] = high[i] = _mm256_setzero_ps();
+  __m256 low[Rows][Tokens], high[Rows][Tokens];
+  for (int i = 0; i < Rows; ++i)
+    for (int j = 0; j < Tokens; ++j) low[i][j] = high[i][j] = _mm256_setzero_ps();
   const float* x = a.x + t * a.x_stride;
   const uint8_t* w = a.w + r * a.w_stride;
+  const auto add = [&](const uint8_t* row, uint64_t k, int i, const __m256(&xs)[Tokens][2]) {
+    const __m256 first = decode<Format>(row, k), second = decode<Format>(row, k + 8);
+    for (int j = 0; j < Tokens; ++j) {
+      low[i][j] = _mm256_add_ps(low[i][j], _mm256_mul_ps(first, xs[j][0]));
+      high[i][j] = _mm256_add_ps(high[i][j], _mm256_mul_ps(second, xs[j][1]));
+    }
+  };
   const uint64_t whole = a.k / 16 * 16;
   for (uint64_t k = 0; k < whole; k += 16) {
-    const __m256 x_low = _mm256_loadu_ps(x + k), x_high = _mm256_loadu_ps(x + k + 8);
-    for (int i = 0; i < Rows; ++i) {
-      const uint8_t* row = w + static_cast<uint64_t>(i) * a.w_stride;
-      low[i] = _mm256_add_ps(low[i], _mm256_mul_ps(decode<Format>(row, k), x_low));
-      high[i] = _mm256_add_ps(high[i], _mm256_mul_ps(decode<Format>(row, k + 8), x_high));
+    __m256 xs[Tokens][2];
+    for (int j = 0; j < Tokens; ++j) {
+      const float* at = x + static_cast<uint64_t>(j) * a.x_stride + k;
+      xs[j][0] = _mm256_loadu_ps(at);
+      xs[j][1] = _mm256_loadu_ps(at + 8);
     }
+    for (int i = 0; i < Rows; ++i) add(w + static_cast<uint64_t>(i) * a.w_stride, k, i, xs);
   }
   if constexpr (Format != BITNET_FORMAT_Q8_0) {  // whose rows are whole blocks of 32
     if (whole != a.k) {  // zeros after the end: a partial is never -0, so adding +0 changes nothing
-      float x_rest[16] = {};
-      std::memcpy(x_rest, x + whole, (a.k - whole) * sizeof(float));
+      __m256 xs[Tokens][2];
+      for (int j = 0; j < Tokens; ++j) {
+        float x_rest[16] = {};
+        std::memcpy(x_rest, x + static_cast<uint64_t>(j) * a.x_stride + whole,
+                    (a.k - whole) * sizeof(float));
+        xs[j][0] = _mm256_loadu_ps(x_rest);
+        xs[j][1] = _mm256_loadu_ps(x_rest + 8);
+      }
       for (int i = 0; i < Rows; ++i) {
         alignas(32) uint8_t rest[64] = {};
         std::memcpy(rest, w + static_cast<uint64_t>(i) * a.w_stride + whole * element_bytes(Format),
                     (a.k - whole) * element_bytes(Format));
-        low[i] =
-            _mm256_add_ps(low[i], _mm256_mul_ps(decode<Format>(rest, 0), _mm256_loadu_ps(x_rest)));
-        high[i] = _mm256_add_ps(
-            high[i], _mm256_mul_ps(decode<Format>(rest, 8), _mm256_loadu_ps(x_rest + 8)));
+        add(rest, 0, i, xs);
       }
     }
   }
   for (int i = 0; i < Rows; ++i)
-    a.y[t * a.y_stride + r + static_cast<uint64_t>(i)] = total(low[i], high[i]);
+    for (int j = 0; j < Tokens; ++j)
+      a.y[(t + static_cast<uint64_t>(j)) * a.y_stride + r + static_cast<uint64_t>(i)] =
+          total(low[i][j], high[i][j]);
 }
 
 template <uint32_t Format>
 void run(const dense_tile& a) {
   uint64_t r = 0;
-  for (; r + 4 <= a.rows; r += 4)
-    for (uint64_t t = 0; t < a.tokens; ++t) dot<Format, 4>(a, r, t);
+  for (; r + 4 <= a.rows; r += 4) {
+    uint64_t t = 0;
+    for (; t + 2 <= a.tokens; t += 2) {  // 16 registers: 2 rows by 2 tokens
+      dot<Format, 2, 2>(a, r, t);
+      dot<Format, 2, 2>(a, r + 2, t);
+    }
+    for (; t < a.tokens; ++t) dot<Format, 4, 1>(a, r, t);
+  }
   for (; r < a.rows; ++r)
-    for (uint64_t t = 0; t < a.tokens; ++t) dot<Format, 1>(a, r, t);
+    for (uint64_t t = 0; t < a.tokens; ++t) dot<Format, 1, 1>(a, r, t);
 }
 
-// Vectors * 8 columns from column d, all rows.
-template <uint32_t Format, int Vectors>
-void columns(const weighted_rows& a, const uint8_t* v, uint64_t d, float* y) {
-  __m256 sums[Vectors];
-  for (uint64_t i = 0; i < Vectors; ++i) sums[i] = _mm256_loadu_ps(y + 8 * i);
+// Vectors * 8 columns from column d of Heads heads from h, all rows.
+template <uint32_t Format, int Vectors, int Heads>
+void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
+  __m256 sums[Heads][Vectors];
+  float* y = a.y + h * a.y_stride + d;
+  const float* p = a.p + h * a.p_stride;
+  for (uint64_t g = 0; g < Heads; ++g)
+    for (uint64_t i = 0; i < Vectors; ++i) sums[g][i] = _mm256_loadu_ps(y + g * a.y_stride + 8 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
-    const __m256 p = _mm256_set1_ps(a.p[j]);
-    for (uint64_t i = 0; i < Vectors; ++i)
-      sums[i] =
-          _mm256_add_ps(sums[i], _mm256_mul_ps(p, decode<Format>(v + j * a.v_stride, d + 8 * i)));
+    __m256 v[Vectors];
+    for (uint64_t i = 0; i < Vectors; ++i) v[i] = decode<Format>(a.v + j * a.v_stride, d + 8 * i);
+    for (uint64_t g = 0; g < Heads; ++g) {
+      const __m256 weight = _mm256_set1_ps(p[g * a.p_stride + j]);
+      for (uint64_t i = 0; i < Vectors; ++i)
+        sums[g][i] = _mm256_add_ps(sums[g][i], _mm256_mul_ps(weight, v[i]));
+    }
   }
-  for (uint64_t i = 0; i < Vectors; ++i) _mm256_storeu_ps(y + 8 * i, sums[i]);
+  for (uint64_t g = 0; g < Heads; ++g)
+    for (uint64_t i = 0; i < Vectors; ++i) _mm256_storeu_ps(y + g * a.y_stride + 8 * i, sums[g][i]);
+}
+
+// The columns from d on, fewer than 8, of one head.
+template <uint32_t Format>
+void last_columns(const weighted_rows& a, uint64_t d, uint64_t h) {
+  const uint64_t n = a.width - d;
+  float y[8] = {};
+  std::memcpy(y, a.y + h * a.y_stride + d, n * sizeof(float));
+  for (uint64_t j = 0; j < a.rows; ++j) {
+    alignas(32) uint8_t rest[32] = {};
+    std::memcpy(rest, a.v + j * a.v_stride + d * element_bytes(Format), n * element_bytes(Format));
+    columns<Format, 1, 1>({a.format, rest, 0, a.p + h * a.p_stride + j, 0, y, 0, 1, 8, 1}, 0, 0);
+  }
+  std::memcpy(a.y + h * a.y_stride + d, y, n * sizeof(float));
+}
+
+template <uint32_t Format, int Heads>
+void sum(const weighted_rows& a, uint64_t h) {
+  uint64_t d = 0;
+  for (; d + 16 <= a.width; d += 16) columns<Format, 2, Heads>(a, d, h);
+  for (; d + 8 <= a.width; d += 8) columns<Format, 1, Heads>(a, d, h);
+  if (d != a.width)
+    for (uint64_t g = 0; g < Heads; ++g) last_columns<Format>(a, d, h + g);
 }
 
 template <uint32_t Format>
 void sum(const weighted_rows& a) {
-  uint64_t d = 0;
-  for (; d + 32 <= a.width; d += 32) columns<Format, 4>(a, a.v, d, a.y + d);
-  for (; d + 8 <= a.width; d += 8) columns<Format, 1>(a, a.v, d, a.y + d);
-  if (d == a.width) return;
-  const uint64_t n = a.width - d;
-  float y[8] = {};
-  std::memcpy(y, a.y + d, n * sizeof(float));
-  for (uint64_t j = 0; j < a.rows; ++j) {
-    alignas(32) uint8_t rest[32] = {};
-    std::memcpy(rest, a.v + j * a.v_stride + d * element_bytes(Format), n * element_bytes(Format));
-    weighted_rows one = a;
-    one.p = a.p + j;
-    one.rows = 1;
-    columns<Format, 1>(one, rest, 0, y);
-  }
-  std::memcpy(a.y + d, y, n * sizeof(float));
+  uint64_t h = 0;
+  for (; h + 4 <= a.heads; h += 4) sum<Format, 4>(a, h);
+  for (; h < a.heads; ++h) sum<Format, 1>(a, h);
 }
 
 }  // namespace

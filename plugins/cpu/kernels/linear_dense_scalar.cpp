@@ -43,7 +43,9 @@ void weighted_sum_scalar(const weighted_rows& a) {
       const uint64_t n = std::min(chunk, a.width - at);
       float v[chunk];
       sdk::decode(a.format, row, at, n, v);
-      for (uint64_t d = 0; d < n; ++d) a.y[at + d] += a.p[j] * v[d];
+      for (uint64_t h = 0; h < a.heads; ++h)
+        for (uint64_t d = 0; d < n; ++d)
+          a.y[h * a.y_stride + at + d] += a.p[h * a.p_stride + j] * v[d];
     }
   }
 }

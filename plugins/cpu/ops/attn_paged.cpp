@@ -34,19 +34,23 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
     isa.dense({format, kv.k(layer, slot) + kv_head * head_bytes, kv.k_row_bytes, q, head_dim,
                scores + first, context, head_dim, std::min(block_tokens, context - first), group});
   }
-  for (uint64_t h = 0; h < group; ++h) {
-    float* p = scores + h * context;
-    const float sum = isa.rows.softmax(p, context, c.floats[0]);
+  constexpr uint64_t together = 16;  // heads whose sums are kept
+  for (uint64_t h = 0; h < group; h += together) {
+    const uint64_t heads = std::min(together, group - h);
+    float sums[together];
+    for (uint64_t i = 0; i < heads; ++i)
+      sums[i] = isa.rows.softmax(scores + (h + i) * context, context, c.floats[0]);
     float* out = y + h * head_dim;
-    std::fill(out, out + head_dim, 0.0f);
+    std::fill(out, out + heads * head_dim, 0.0f);
     for (uint64_t first = 0; first < context; first += block_tokens) {
       const uint64_t slot = static_cast<uint64_t>(blocks[first / block_tokens]) * block_tokens;
       const uint64_t head_bytes = kv.v_row_bytes / kv.width * head_dim;
       isa.weighted_sum({format_of(kv.dtype_v), kv.v(layer, slot) + kv_head * head_bytes,
-                        kv.v_row_bytes, p + first, out, std::min(block_tokens, context - first),
-                        head_dim});
+                        kv.v_row_bytes, scores + h * context + first, context, out, head_dim,
+                        std::min(block_tokens, context - first), head_dim, heads});
     }
-    for (uint64_t d = 0; d < head_dim; ++d) out[d] /= sum;
+    for (uint64_t i = 0; i < heads; ++i)
+      for (uint64_t d = 0; d < head_dim; ++d) out[i * head_dim + d] /= sums[i];
   }
 }
 
