@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ops/ops.hpp"
+#include "ops/top_head.hpp"
 #include "primitives.hpp"
 
 namespace bitnet::cpu {
@@ -118,12 +119,11 @@ void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
   linear_add(body[parts.linear], body[parts.add], workers);
 }
 
-void lm_head(const call* body, const roles& parts, team& workers) noexcept {
+// GATHER_ROWS, RMS_NORM of output rows [first, last).
+void gather_norm(const call* body, const roles& parts, const share& rows) {
   const call& gather = body[parts.gather];
   const call& norm = body[parts.norm];
-  const call& linear = body[parts.linear];
   const uint64_t k = gather.k;
-  const share rows = workers.split(gather.rows);
   for (uint64_t o = rows.first; o < rows.last; ++o) {
     float* row = gather.output<float>(0) + o * k;
     std::memcpy(row,
@@ -132,10 +132,41 @@ void lm_head(const call* body, const roles& parts, team& workers) noexcept {
     isa_of(norm).rows.rms_norm(row, norm.w->f32(), norm.floats[0], k,
                                norm.output<float>(0) + o * k);
   }
+}
+
+void lm_head(const call* body, const roles& parts, team& workers) noexcept {
+  const call& linear = body[parts.linear];
+  gather_norm(body, parts, workers.split(linear.rows));
   workers.sync();
   const share columns = workers.split(linear.m, column_grain);
   linear_dense(isa_of(linear), *linear.w, linear.input<float>(0), linear.rows, columns.first,
                columns.last, linear.output<float>(0));
+}
+
+std::shared_ptr<void> prepare_top_head(const call* body, const roles& parts, uint32_t workers) {
+  const sdk::weight& w = *body[parts.linear].w;
+  if (!top_head::fits(w)) return nullptr;
+  return std::make_shared<top_head>(w, workers);
+}
+
+void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
+  const call& linear = body[parts.linear];
+  const isa_form& isa = isa_of(linear);
+  auto& head = *static_cast<top_head*>(linear.prepared);
+  const share columns = workers.split(linear.m, column_grain);
+  const bool copied = head.has_copy();
+  if (!copied) head.copy(isa, columns.first, columns.last);
+  const share rows = workers.split(linear.rows);
+  gather_norm(body, parts, rows);
+  const float* x = linear.input<float>(0);
+  for (uint64_t o = rows.first; o < rows.last; ++o) head.take(o, x + o * linear.k);
+  workers.sync();
+  if (!copied && workers.worker() == 0) head.copy_done();
+  const uint32_t top = linear.step->top_logits;
+  float* y = linear.output<float>(0);
+  head.approximate(isa, workers.worker(), linear.rows, top, columns.first, columns.last, y);
+  workers.sync();
+  head.refine(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y);
 }
 
 }  // namespace
@@ -145,7 +176,7 @@ void add_composites(const isa_form& isa, sdk::definition& out) {
   const auto add = [&](uint32_t op, uint32_t format, const char* name, const char* form,
                        sdk::composite_kernel run) {
     const std::string id = std::string(name) + "." + form + "." + isa.name;
-    out.composites.push_back({op, format, stable, id, run});
+    out.composites.push_back({op, format, stable, id, run, {}});
   };
   constexpr uint32_t ternary = BITNET_FORMAT_TERNARY2;
   add(BITNET_OP_QKV_ROPE_KV, ternary, "qkv_rope_kv", "ternary2", qkv_rope_kv);
@@ -155,7 +186,12 @@ void add_composites(const isa_form& isa, sdk::definition& out) {
   add(BITNET_OP_FFN_SILU_GATED, ternary, "ffn_silu_gated", "ternary2",
       ffn_gated<&row_kernels::silu>);
   for (const sdk::format& f : sdk::formats)
-    if (f.id != ternary) add(BITNET_OP_LM_HEAD, f.id, "lm_head", f.name, lm_head);
+    if (f.id != ternary) {
+      add(BITNET_OP_LM_HEAD, f.id, "lm_head", f.name, lm_head);
+      out.composites.back().top = {std::string("lm_head_top.i8+") + f.name + "." + isa.name,
+                                   top_head::max_top, top_head::max_outputs, prepare_top_head,
+                                   lm_head_top};
+    }
 }
 
 }  // namespace bitnet::cpu

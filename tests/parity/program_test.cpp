@@ -1,6 +1,7 @@
 // Whole programs through the exported symbol: the same logits however the work is cut.
 
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <bit>
 #include <cmath>
@@ -232,6 +233,30 @@ TEST_P(each_target, output_rows_choose_which_logits_are_written) {
   EXPECT_TRUE(same_bits({all.begin() + 500, all.begin() + 550}, {r.logits, r.logits + 50}));
   EXPECT_TRUE(same_bits({all.begin() + 150, all.begin() + 200}, {r.logits + 50, r.logits + 100}));
   EXPECT_EQ(r.logits[100], 42.0f) << "a row that nobody asked for";
+}
+
+TEST_P(each_target, a_step_may_want_only_the_largest_logits) {
+  tiny_shape shape;
+  shape.vocab = 1500;  // plugins/cpu has a two-stage form from 1024 on
+  tiny_host host(2);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const tiny_model& model = model_of(shape);
+  for (const uint32_t top : {1u, 3u, 40u, 1499u, 1500u, 4'000'000'000u}) {
+    runner full(p.table, model), some(p.table, model);
+    for (const int32_t token : prompt) {
+      const std::vector<float> all = full.run({{token}});
+      bitnet_step step = some.prepare({{token}});
+      step.top_logits = top;
+      ASSERT_EQ(some.submit(step).status, BITNET_OK);
+      std::vector<float> sorted = all;
+      std::sort(sorted.begin(), sorted.end(), std::greater<>());
+      const float least = top < sorted.size() ? sorted[top - 1] : -INFINITY;
+      for (uint64_t i = 0; i < all.size(); ++i) {
+        if (all[i] < least && std::isinf(some.logits[i])) continue;
+        ASSERT_EQ(some.logits[i], all[i]) << "token " << i << ", the largest " << top;
+      }
+    }
+  }
 }
 
 TEST_P(each_target, a_step_may_want_no_logits) {

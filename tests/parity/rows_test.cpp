@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "bitnet/sdk/formats.hpp"
 #include "guarded_memory.hpp"
 #include "kernels/variants.hpp"
 
@@ -196,6 +197,43 @@ TEST_P(row_forms, halves) {
     cpu::scalar_form.rows.halves(x.a.data(), r.k, expected.data());
     GetParam()->rows.halves(x.a.data(), r.k, y.data());
     expect_same(y, expected);
+  }
+}
+
+TEST_P(row_forms, widen) {
+  guarded_memory<uint8_t> x(2 * 65536);
+  guarded_memory<float> y(65536);
+  for (uint32_t i = 0; i < 65536; ++i) {
+    x[2 * i] = static_cast<uint8_t>(i);
+    x[2 * i + 1] = static_cast<uint8_t>(i >> 8);
+  }
+  for (const uint64_t k : {65536u, 13u, 1u}) {
+    GetParam()->rows.widen(x.data(), k, y.data());
+    for (uint32_t i = 0; i < k; ++i) {
+      const float expected = sdk::f16_to_f32(static_cast<uint16_t>(i));
+      if (std::isnan(expected) && std::isnan(y[i])) continue;
+      ASSERT_EQ(y[i], expected) << i;
+    }
+  }
+}
+
+TEST_P(row_forms, quant_error) {
+  for (const row& r : rows) {
+    if (r.contents != fill::usual && r.contents != fill::zero) continue;
+    SCOPED_TRACE(r.why);
+    operands x(r);
+    guarded_memory<int8_t> q(r.k);
+    float s = 0, error = -1, size = -1, expected_error = -1, expected_size = -1;
+    cpu::scalar_form.rows.act_quant(x.a.data(), r.k, q.data(), &s);
+    cpu::scalar_form.rows.quant_error(x.a.data(), q.data(), 1 / s, r.k, &expected_error,
+                                      &expected_size);
+    GetParam()->rows.quant_error(x.a.data(), q.data(), 1 / s, r.k, &error, &size);
+    EXPECT_EQ(error, expected_error);
+    EXPECT_EQ(size, expected_size);
+    double exact = 0;
+    for (uint64_t i = 0; i < r.k; ++i)
+      exact += std::pow(double{x.a[i]} - static_cast<double>(q[i]) / double{s}, 2);
+    EXPECT_NEAR(error, exact, 1e-4 * exact + 1e-12);
   }
 }
 

@@ -39,16 +39,17 @@ result<outcome> run(session::session& s, std::span<const int32_t> prompt, const 
 
   outcome out;
   std::vector<float> logits(s.owner().model().shape().n_vocab);
+  for (const int32_t id : s.tokens()) sampler->accept(id);
+  for (const int32_t id : prompt) sampler->accept(id);
   auto start = clock::now();
   const uint64_t before = s.tokens().size();
-  if (auto ok = s.eval(prompt, false, logits); !ok) {
+  if (auto ok = s.eval_top(prompt, sampler->needed(), logits); !ok) {
     if (ok.error().status != BITNET_CANCELLED) return std::unexpected(std::move(ok.error()));
     out.stop_reason = BITNET_STOP_CANCELLED;
     return out;
   }
   out.n_prompt = s.tokens().size() - before;
   out.prompt_ns = ns_since(start);
-  for (const int32_t id : s.tokens()) sampler->accept(id);
 
   text_stream stream(o.stop_strings);
   const auto show = [&](const std::string& text) {
@@ -97,7 +98,7 @@ result<outcome> run(session::session& s, std::span<const int32_t> prompt, const 
       break;
     }
     if (o.max_tokens >= 0 && out.tokens.size() >= static_cast<uint64_t>(o.max_tokens)) continue;
-    if (auto ok = s.eval({}, false, logits); !ok) {
+    if (auto ok = s.eval_top({}, sampler->needed(), logits); !ok) {
       if (ok.error().status != BITNET_CANCELLED) return std::unexpected(std::move(ok.error()));
       out.stop_reason = BITNET_STOP_CANCELLED;
     }

@@ -191,6 +191,21 @@ result<sampler> sampler::make(const parameters& p, uint32_t n_vocab) {
   return sampler(std::make_unique<contents>(p, n_vocab));
 }
 
+// Biases and penalties that only lower a logit can push so many tokens out of the largest.
+uint32_t sampler::needed() const {
+  const parameters& p = contents_->p;
+  const bool greedy = p.temperature <= 0;
+  if (!greedy && p.top_k == 0) return 0;
+  uint64_t n = greedy ? 1 : static_cast<uint64_t>(p.top_k);
+  for (const auto& [token, bias] : p.logit_bias)
+    if (bias > 0) return 0;
+  n += p.logit_bias.size();
+  if (p.repeat_penalty < 1 || p.presence_penalty < 0 || p.frequency_penalty < 0) return 0;
+  if (p.repeat_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0)
+    n += contents_->past.counts().size();
+  return n < contents_->n_vocab ? static_cast<uint32_t>(n) : 0;
+}
+
 result<int32_t> sampler::sample(std::span<const float> logits) {
   contents& c = *contents_;
   if (auto taken = c.take(logits); !taken) return std::unexpected(std::move(taken.error()));

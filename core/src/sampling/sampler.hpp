@@ -43,6 +43,9 @@ class sampler {
 
   // logits: (n_vocab). -infinity = never.
   result<int32_t> sample(std::span<const float> logits);
+  // How many of the largest logits the next sample() needs: the others may be -infinity and the
+  // choice is the same. 0: all of them.
+  [[nodiscard]] uint32_t needed() const;
   // Tells the penalties about a token of the sequence, prompt or generated.
   void accept(int32_t token);
   // Back to the seed and to an empty sequence.

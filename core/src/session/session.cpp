@@ -229,6 +229,14 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
   return {};
 }
 
+result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top,
+                               std::span<float> logits) {
+  top_logits_ = top;
+  auto done = eval(ids, false, logits);
+  top_logits_ = 0;
+  return done;
+}
+
 // Runs tokens [evaluated_, evaluated_ + ids.size()) of the sequence.
 result<void> session::step(std::span<const int32_t> ids, uint32_t first_output,
                            std::span<float> logits) {
@@ -256,6 +264,7 @@ result<void> session::step(std::span<const int32_t> ids, uint32_t first_output,
   s.kv_pool = pool_.get();
   s.cancel_token = cancel_token_;
   s.signal_value = ++timeline_;
+  s.top_logits = top_logits_;
   bitnet_error err = blank_error();
   const std::string doing = "backend " + engine_.backend_name() + ": computing a step of " +
                             std::to_string(n) + " tokens";

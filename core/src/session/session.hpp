@@ -39,6 +39,9 @@ class session {
   // Evaluates what waits and then `ids`. `logits` gets the last row (n_vocab) or, with all_rows, a
   // row for each of `ids`. On failure the session is as it was.
   result<void> eval(std::span<const int32_t> ids, bool all_rows, std::span<float> logits);
+  // The same for the last row, of which only the `top` largest are needed (0: all): what is surely
+  // smaller may be -infinity.
+  result<void> eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> logits);
 
   // Notes a token that the next eval will evaluate; BITNET_CONTEXT_FULL if there is no room.
   result<void> append(int32_t id);
@@ -72,6 +75,7 @@ class session {
   std::vector<uint32_t> table_;  // blocks of this sequence, in order
   std::vector<int32_t> tokens_;  // all, evaluated and waiting
   uint64_t evaluated_ = 0;       // of tokens_
+  uint32_t top_logits_ = 0;      // of the step to come
   uint64_t timeline_ = 0, steps_ = 0, steps_tokens_ = 0;
 
   struct step_memory {

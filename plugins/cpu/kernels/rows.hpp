@@ -14,6 +14,8 @@
 //              sines (pairs) given. neox: b stands `pairs` after a; else next to it. What is not
 //              turned is copied.
 //   halves     y = x in f16, rounded half to even
+//   widen      y = x, which is in f16
+//   quant_error  error = sum((w - d q)^2), size = sum((d q)^2), in f32
 
 #include <cstdint>
 
@@ -36,26 +38,32 @@ struct row_kernels {
   float (*softmax)(float* x, uint64_t n, float scale);
   void (*rotate)(const float* x, const rotation& r, float* y);  // y is not x
   void (*halves)(const float* x, uint64_t k, uint8_t* y);
+  void (*widen)(const uint8_t* x, uint64_t k, float* y);
+  void (*quant_error)(const float* w, const int8_t* q, float d, uint64_t k, float* error,
+                      float* size);
 };
 
-#define BITNET_DECLARE_ROWS(isa)                                                        \
-  void rms_norm_##isa(const float* x, const float* w, float eps, uint64_t k, float* y); \
-  void act_quant_##isa(const float* x, uint64_t k, int8_t* q, float* s);                \
-  void add_##isa(const float* a, const float* b, uint64_t k, float* y);                 \
-  void mul_##isa(const float* a, const float* b, uint64_t k, float* y);                 \
-  void relu2_##isa(const float* x, uint64_t k, float* y);                               \
-  void silu_##isa(const float* x, uint64_t k, float* y);                                \
-  float softmax_##isa(float* x, uint64_t n, float scale);                               \
-  void rotate_##isa(const float* x, const rotation& r, float* y);                       \
-  void halves_##isa(const float* x, uint64_t k, uint8_t* y)
+#define BITNET_DECLARE_ROWS(isa)                                                             \
+  void rms_norm_##isa(const float* x, const float* w, float eps, uint64_t k, float* y);      \
+  void act_quant_##isa(const float* x, uint64_t k, int8_t* q, float* s);                     \
+  void add_##isa(const float* a, const float* b, uint64_t k, float* y);                      \
+  void mul_##isa(const float* a, const float* b, uint64_t k, float* y);                      \
+  void relu2_##isa(const float* x, uint64_t k, float* y);                                    \
+  void silu_##isa(const float* x, uint64_t k, float* y);                                     \
+  float softmax_##isa(float* x, uint64_t n, float scale);                                    \
+  void rotate_##isa(const float* x, const rotation& r, float* y);                            \
+  void halves_##isa(const float* x, uint64_t k, uint8_t* y);                                 \
+  void widen_##isa(const uint8_t* x, uint64_t k, float* y);                                  \
+  void quant_error_##isa(const float* w, const int8_t* q, float d, uint64_t k, float* error, \
+                         float* size)
 
 BITNET_DECLARE_ROWS(scalar);
 BITNET_DECLARE_ROWS(avx2);    // needs AVX2 and F16C
 BITNET_DECLARE_ROWS(avx512);  // needs AVX-512 F, BW and VL, and F16C
 #undef BITNET_DECLARE_ROWS
 
-#define BITNET_ROWS(isa)                                                    \
-  {rms_norm_##isa, act_quant_##isa, add_##isa,    mul_##isa,   relu2_##isa, \
-   silu_##isa,     softmax_##isa,   rotate_##isa, halves_##isa}
+#define BITNET_ROWS(isa)                                                                     \
+  {rms_norm_##isa, act_quant_##isa, add_##isa,    mul_##isa,   relu2_##isa,      silu_##isa, \
+   softmax_##isa,  rotate_##isa,    halves_##isa, widen_##isa, quant_error_##isa}
 
 }  // namespace bitnet::cpu

@@ -129,4 +129,20 @@ void halves_scalar(const float* x, uint64_t k, uint8_t* y) {
   }
 }
 
+void widen_scalar(const uint8_t* x, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) y[i] = sdk::f16_to_f32(sdk::load<uint16_t>(x + 2 * i));
+}
+
+void quant_error_scalar(const float* w, const int8_t* q, float d, uint64_t k, float* error,
+                        float* size) {
+  float errors[16] = {}, sizes[16] = {};
+  for (uint64_t i = 0; i < k; ++i) {
+    const float near = d * static_cast<float>(q[i]);
+    errors[i % 16] += (w[i] - near) * (w[i] - near);
+    sizes[i % 16] += near * near;
+  }
+  *error = total(errors);
+  *size = total(sizes);
+}
+
 }  // namespace bitnet::cpu

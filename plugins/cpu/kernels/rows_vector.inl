@@ -234,4 +234,41 @@ void BITNET_ROW(halves)(const float* x, uint64_t k, uint8_t* y) {
   }
 }
 
+void BITNET_ROW(widen)(const uint8_t* x, uint64_t k, float* y) {
+  uint64_t i = 0;
+  for (; i + 8 <= k; i += 8)
+    _mm256_storeu_ps(
+        y + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + 2 * i))));
+  for (; i < k; ++i) {
+    uint16_t half;
+    std::memcpy(&half, x + 2 * i, sizeof half);
+    y[i] = _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
+  }
+}
+
+void BITNET_ROW(quant_error)(const float* w, const int8_t* q, float d, uint64_t k, float* error,
+                             float* size) {
+  floats errors[vectors] = {}, sizes[vectors] = {};
+  const uint64_t whole = k / 16 * 16;
+  for (uint64_t i = 0; i < whole; i += 16)
+    for (uint64_t j = 0; j < vectors; ++j) {
+      bytes codes;
+      std::memcpy(&codes, q + i + j * lanes, sizeof codes);
+      const floats near = d * __builtin_convertvector(codes, floats);
+      const floats off = load(w + i + j * lanes) - near;
+      errors[j] += off * off;
+      sizes[j] += near * near;
+    }
+  float e[16], s[16];
+  std::memcpy(e, errors, sizeof e);
+  std::memcpy(s, sizes, sizeof s);
+  for (uint64_t i = whole; i < k; ++i) {
+    const float near = d * static_cast<float>(q[i]);
+    e[i - whole] += (w[i] - near) * (w[i] - near);
+    s[i - whole] += near * near;
+  }
+  *error = total(e);
+  *size = total(s);
+}
+
 }  // namespace bitnet::cpu

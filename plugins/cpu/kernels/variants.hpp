@@ -4,6 +4,7 @@
 // emit a copy of any inline function.
 
 #include "linear_dense.hpp"
+#include "linear_i8.hpp"
 #include "linear_ternary.hpp"
 #include "rows.hpp"
 
@@ -16,6 +17,7 @@ struct isa_form {
   void (*dense)(const dense_tile&);  // f32, f16, bf16, q8_0
   void (*weighted_sum)(const weighted_rows&);
   row_kernels rows;
+  void (*linear_i8)(const i8_tile&);
 };
 
 // Best first; the last row is always supported.
@@ -27,12 +29,13 @@ inline constexpr isa_form isa_forms[] = {
               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni") &&
               __builtin_cpu_supports("f16c");
      },
-     linear_ternary_avx512vnni, linear_dense_avx512, weighted_sum_avx512, BITNET_ROWS(avx512)},
+     linear_ternary_avx512vnni, linear_dense_avx512, weighted_sum_avx512, BITNET_ROWS(avx512),
+     linear_i8_avx512vnni},
     {"avx2", [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"); },
-     linear_ternary_avx2, linear_dense_avx2, weighted_sum_avx2, BITNET_ROWS(avx2)},
+     linear_ternary_avx2, linear_dense_avx2, weighted_sum_avx2, BITNET_ROWS(avx2), linear_i8_avx2},
 #endif
     {"scalar", [] { return true; }, linear_ternary_scalar, linear_dense_scalar, weighted_sum_scalar,
-     BITNET_ROWS(scalar)},
+     BITNET_ROWS(scalar), linear_i8_scalar},
 };
 
 inline constexpr const isa_form& scalar_form =

@@ -286,6 +286,72 @@ TEST(distribution, of_all_stages_together_equals_the_slow_definition) {
   }
 }
 
+// What a two-stage head leaves: the needed ones, what equals the least of them, -infinity
+// elsewhere.
+std::vector<float> only_the_largest(std::vector<float> logits, uint32_t n) {
+  std::vector<float> sorted = logits;
+  std::ranges::sort(sorted, std::greater<>());
+  for (float& l : logits)
+    if (l < sorted[n - 1]) l = -infinity;
+  return logits;
+}
+
+TEST(needed, logits_give_the_same_tokens_as_all_of_them) {
+  std::mt19937 random(2);
+  const auto unit = [&] { return static_cast<float>(random() % 1000) / 1000; };
+  int cases = 0;
+  for (int i = 0; i < 2000; ++i) {
+    parameters p;
+    p.seed = random();
+    p.temperature = random() % 3 == 0 ? 0 : .1F + 2 * unit();
+    p.top_k = static_cast<int32_t>(random() % 12);
+    p.top_p = random() % 2 == 0 ? 1 : unit();
+    p.min_p = random() % 2 == 0 ? 0 : unit() / 4;
+    p.repeat_penalty = random() % 2 == 0 ? 1 : .8F + unit();
+    p.presence_penalty = random() % 2 == 0 ? 0 : unit() - .2F;
+    p.frequency_penalty = random() % 2 == 0 ? 0 : unit() - .2F;
+    p.repeat_last_n = static_cast<int32_t>(random() % 20) - 1;
+    if (random() % 2 == 0) p.logit_bias = {{0, -unit()}, {7, -infinity}};
+    if (random() % 8 == 0) p.logit_bias.emplace_back(9, unit());
+    std::vector<float> logits;
+    for (size_t n = 0; n < 90; ++n) logits.push_back(8 * unit() - 4);
+    logits[5] = logits[3];  // a tie
+    sampler all = *sampler::make(p, 90), some = *sampler::make(p, 90);
+    for (int step = 0; step < 8; ++step) {
+      const uint32_t needed = some.needed();
+      cases += needed != 0;
+      const auto expected = all.sample(logits);
+      const auto found = some.sample(needed == 0 ? logits : only_the_largest(logits, needed));
+      ASSERT_EQ(expected.has_value(), found.has_value());
+      if (!expected) break;
+      ASSERT_EQ(*found, *expected) << "case " << i << ", " << needed << " needed";
+      all.accept(*expected);
+      some.accept(*expected);
+    }
+  }
+  EXPECT_GT(cases, 4000) << "of 16000";
+}
+
+TEST(needed, is_all_when_something_raises_a_logit_or_nothing_bounds_the_candidates) {
+  const auto needs = [](const auto& change) {
+    parameters p;
+    change(p);
+    sampler s = *sampler::make(p, 1000);
+    for (const int32_t token : {1, 2, 2, 3}) s.accept(token);
+    return s.needed();
+  };
+  EXPECT_EQ(needs([](parameters&) {}), 40U);
+  EXPECT_EQ(needs([](parameters& p) { p.temperature = 0; }), 1U);
+  EXPECT_EQ(needs([](parameters& p) { p.top_k = 0; }), 0U);
+  EXPECT_EQ(needs([](parameters& p) { p.top_k = 1000; }), 0U);
+  EXPECT_EQ(needs([](parameters& p) { p.repeat_penalty = 1.1F; }), 43U);
+  EXPECT_EQ(needs([](parameters& p) { p.repeat_penalty = 0.9F; }), 0U);
+  EXPECT_EQ(needs([](parameters& p) { p.presence_penalty = -1; }), 0U);
+  EXPECT_EQ(needs([](parameters& p) { p.frequency_penalty = 1; }), 43U);
+  EXPECT_EQ(needs([](parameters& p) { p.logit_bias = {{4, -1.0F}}; }), 41U);
+  EXPECT_EQ(needs([](parameters& p) { p.logit_bias = {{4, 1.0F}}; }), 0U);
+}
+
 TEST(greedy, takes_the_highest_after_bias_and_penalties_and_the_lowest_id_of_equals) {
   parameters p;
   p.temperature = 0;

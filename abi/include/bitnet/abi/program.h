@@ -90,6 +90,10 @@ typedef struct bitnet_step {
   bitnet_kv_pool* kv_pool;
   uint64_t cancel_token; /* for host->cancelled; 0 = cannot be cancelled */
   uint64_t signal_value; /* the queue's timeline reaches this when done; greater than any before */
+  /* 0: every logit is needed. n: of each output row only the n largest, and what equals the n-th;
+   * a logit that is surely smaller may be -INFINITY. What is finite is what 0 would give. */
+  uint32_t top_logits;
+  uint32_t reserved_0;
 } bitnet_step;
 
 /* How often a kernel of this program ran: counted by the dispatcher when it ran. */

@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,7 @@ struct kv_storage {
 struct step_view {
   uint32_t n_tokens = 0, n_outputs = 0;
   uint32_t max_blocks = 0, block_tokens = 0;
+  uint32_t top_logits = 0;  // bitnet_step::top_logits
   const int32_t* tokens = nullptr;
   const int32_t* positions = nullptr;
   const int32_t* sequences = nullptr;
@@ -96,6 +98,7 @@ struct call {
   float floats[4];
   const step_view* step;
   const void* engine;  // definition::engine
+  void* prepared;      // what top_form::prepare made, or nullptr
 
   template <class T>
   const T* input(int i) const noexcept {
@@ -197,12 +200,23 @@ struct primitive {
   primitive_kernel run;
 };
 
+// Another form of a composite that ends in the logits, for steps that need only the largest ones.
+struct top_form {
+  std::string id;
+  uint32_t max_top = 0, max_outputs = 0;  // steps with more take the plain form
+  // What it keeps between steps, made when a program is built; nullptr: not for these weights.
+  std::shared_ptr<void> (*prepare)(const call* body, const roles& parts,
+                                   uint32_t workers) = nullptr;
+  composite_kernel run = nullptr;
+};
+
 struct composite {
   uint32_t op;
   uint32_t format;  // of the last linear op's weight; BITNET_FORMAT_NONE: any
   uint32_t exact;
   std::string id;
   composite_kernel run;
+  top_form top{};
 };
 
 // What an author says about a backend that computes on host memory: one device.

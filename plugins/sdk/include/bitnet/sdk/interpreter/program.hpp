@@ -121,6 +121,7 @@ class program {
     if (bitnet_status s = check(step, pool, report); failed(s)) return s;
     step_.n_tokens = step.n_tokens;
     step_.n_outputs = step.n_outputs;
+    step_.top_logits = BITNET_HAS_FIELD(&step, bitnet_step, top_logits) ? step.top_logits : 0;
     if (pool) step_.kv = pool->storage();
     for (uint64_t i = 0; i < calls_.size(); ++i) calls_[i].rows = rows_of(row_values_[i]);
 
@@ -160,7 +161,8 @@ class program {
     const composite* fused = nullptr;
     roles parts;
     uint64_t first_call = 0, n_calls = 1;
-    uint64_t counter = 0;
+    uint64_t counter = 0, top_counter = 0;
+    std::shared_ptr<void> prepared;  // for the top form, if there is one
   };
   struct counter {
     counter(uint32_t op_id, const std::string& kernel) : op(op_id), id(&kernel) {}
@@ -182,7 +184,8 @@ class program {
         fused.n_calls = body.size();
         fused.counter = count(ops[i].op, fused.fused->id);
         for (const bitnet_op& op : body) add_call(op, weights);
-        items_.push_back(fused);
+        prepare_top(fused);
+        items_.push_back(std::move(fused));
         i += body.size();
         continue;
       }
@@ -200,6 +203,21 @@ class program {
       items_.push_back(one);
     }
     return BITNET_OK;
+  }
+
+  void prepare_top(item& fused) {
+    const top_form& top = fused.fused->top;
+    if (!top.prepare) return;
+    call* body = &calls_[fused.first_call];
+    fused.prepared = top.prepare(body, fused.parts, host_.width());
+    if (!fused.prepared) return;
+    fused.top_counter = count(body[fused.n_calls - 1].op, top.id);
+    counters_[fused.top_counter].op = counters_[fused.counter].op;
+    for (uint64_t i = 0; i < fused.n_calls; ++i) body[i].prepared = fused.prepared.get();
+  }
+  bool takes_top(const item& it) const noexcept {
+    return it.prepared && step_.top_logits != 0 && step_.top_logits <= it.fused->top.max_top &&
+           step_.n_outputs <= it.fused->top.max_outputs;
   }
 
   // The fused kernel for a composite, if there is one and it means what the body says.
@@ -404,8 +422,9 @@ class program {
       const item& it = items_[i];
       const uint64_t start = measured ? host_.now_ns() : 0;
       const call& c = calls_[it.first_call];
+      const bool top = it.fused && takes_top(it);
       if (it.fused) {
-        it.fused->run(&c, it.parts, workers);
+        (top ? it.fused->top.run : it.fused->run)(&c, it.parts, workers);
       } else {
         it.single->run(c, workers.split(units(c), c.m == units(c) ? 16 : 1));
       }
@@ -414,7 +433,7 @@ class program {
       if (worker == 0 && host_.cancelled(cancel_token)) stop_after.store(i);
       workers.sync();
       if (worker == 0) {
-        counter& kernel = counters_[it.counter];
+        counter& kernel = counters_[top ? it.top_counter : it.counter];
         kernel.calls.fetch_add(1, std::memory_order_relaxed);
         if (measured) kernel.time_ns.fetch_add(host_.now_ns() - start, std::memory_order_relaxed);
       }

@@ -1,0 +1,30 @@
+#pragma once
+// sums = Q x for int8 weights and 15-bit activations: the first pass of the two-stage head.
+//
+// Shapes   Q (rows, k) in [-127, 127], kept as code + 128; x (k) in [-16256, 16256], also given as
+//          x = 128 high + low with high in [-127, 127] and low in [-64, 63]; sums (rows).
+// Needs    k a multiple of 64, at most 8192, so that no int32 partial overflows.
+// Exact    integers only: every form returns the same.
+
+#include <cstdint>
+
+namespace bitnet::cpu {
+
+struct i8_tile {
+  const uint8_t* w;
+  uint64_t w_stride;  // bytes between rows
+  const int16_t* x;
+  const int8_t* high;
+  const int8_t* low;
+  int64_t x_sum;  // of x
+  int64_t* sums;
+  uint64_t k, rows;
+};
+
+inline constexpr uint64_t max_i8_width = 8192;
+
+void linear_i8_scalar(const i8_tile&);
+void linear_i8_avx2(const i8_tile&);        // needs AVX2
+void linear_i8_avx512vnni(const i8_tile&);  // needs AVX-512 F, BW, VL and VNNI
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,153 @@
+#include "top_head.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <new>
+
+namespace bitnet::cpu {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float rounded_up = 1.001f;  // norms and bounds are sums of rounded terms
+constexpr int32_t top_code = 16256;   // 127 * 128
+
+void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* out) {
+  if (w.format == BITNET_FORMAT_F16)
+    isa.rows.widen(w.row(row), w.k, out);
+  else
+    sdk::decode(w.format, w.row(row), 0, w.k, out);
+}
+
+// Keeps the `top` largest values seen, as a heap whose front is the least of them.
+void keep(float* largest, uint32_t top, float value) {
+  std::pop_heap(largest, largest + top, std::greater<>());
+  largest[top - 1] = value;
+  std::push_heap(largest, largest + top, std::greater<>());
+}
+
+}  // namespace
+
+bool top_head::fits(const sdk::weight& w) {
+  return (w.format == BITNET_FORMAT_F16 || w.format == BITNET_FORMAT_BF16 ||
+          w.format == BITNET_FORMAT_F32) &&
+         w.k <= max_i8_width && w.m >= 1024;  // what is smaller stays in the caches
+}
+
+top_head::top_head(const sdk::weight& w, uint32_t workers)
+    : w_(w),
+      stride_((w.k + 63) / 64 * 64),
+      codes_(static_cast<uint8_t*>(std::aligned_alloc(64, stride_ * w.m)), &std::free),
+      scales_(w.m),
+      errors_(w.m),
+      sizes_(w.m),
+      largest_(uint64_t{workers} * max_outputs * max_top) {
+  if (!codes_) throw std::bad_alloc();
+  for (state& s : states_) {
+    s.z.resize(stride_);
+    s.high.resize(stride_);
+    s.low.resize(stride_);
+  }
+}
+
+void top_head::copy(const isa_form& isa, uint64_t first, uint64_t last) {
+  float row[max_i8_width];
+  int8_t q[max_i8_width] = {};
+  for (uint64_t r = first; r < last; ++r) {
+    decode_row(isa, w_, r, row);
+    float s = 0;
+    isa.rows.act_quant(row, w_.k, q, &s);
+    uint8_t* codes = codes_.get() + r * stride_;
+    for (uint64_t i = 0; i < stride_; ++i)
+      codes[i] = static_cast<uint8_t>(static_cast<uint8_t>(q[i]) ^ 0x80u);
+    const float d = 1.0f / s;
+    float error = 0, size = 0;
+    isa.rows.quant_error(row, q, d, w_.k, &error, &size);
+    scales_[r] = d;
+    errors_[r] = rounded_up * std::sqrt(error);
+    sizes_[r] = rounded_up * std::sqrt(size) + errors_[r];
+  }
+}
+
+void top_head::take(uint64_t output, const float* x) {
+  state& s = states_[output];
+  float largest = 0;
+  double size = 0;
+  for (uint64_t i = 0; i < w_.k; ++i) {
+    largest = std::max(largest, std::fabs(x[i]));
+    size += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  }
+  s.finite = std::isfinite(size) && size < 1e60;
+  if (!s.finite) return;
+  s.scale = std::max(static_cast<double>(largest), 1e-30) / top_code;
+  double error = 0;
+  s.sum = 0;
+  for (uint64_t i = 0; i < w_.k; ++i) {
+    const double exact = static_cast<double>(x[i]);
+    const auto z = static_cast<int32_t>(std::lround(exact / s.scale));
+    const int32_t high = (z + 64) >> 7;
+    s.z[i] = static_cast<int16_t>(z);
+    s.high[i] = static_cast<int8_t>(high);
+    s.low[i] = static_cast<int8_t>(z - 128 * high);
+    s.sum += z;
+    error += (exact - z * s.scale) * (exact - z * s.scale);
+  }
+  s.size = rounded_up * static_cast<float>(std::sqrt(size));
+  s.error = rounded_up * static_cast<float>(std::sqrt(error)) +
+            static_cast<float>(w_.k / 16 + 16) * 0x1p-24f * s.size;
+}
+
+void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
+                           uint64_t first, uint64_t last, float* y) {
+  constexpr uint64_t tile = 256;
+  int64_t sums[tile];
+  float lower[tile];
+  for (uint64_t o = 0; o < outputs; ++o) std::fill_n(largest(worker, o), top, -infinity);
+  for (uint64_t r = first; r < last; r += tile) {
+    const uint64_t n = std::min(tile, last - r);
+    for (uint64_t o = 0; o < outputs; ++o) {
+      const state& s = states_[o];
+      if (!s.finite) continue;
+      isa.linear_i8({codes_.get() + r * stride_, stride_, s.z.data(), s.high.data(), s.low.data(),
+                     s.sum, sums, stride_, n});
+      float* out = y + o * w_.m + r;
+      for (uint64_t i = 0; i < n; ++i) {
+        out[i] = static_cast<float>(static_cast<double>(sums[i]) * s.scale *
+                                    static_cast<double>(scales_[r + i]));
+        lower[i] = out[i] - bound(o, r + i);
+      }
+      float* heap = largest(worker, o);
+      for (uint64_t i = 0; i < n; ++i)
+        if (lower[i] > heap[0]) keep(heap, top, lower[i]);
+    }
+  }
+}
+
+uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
+                          const float* x, uint64_t first, uint64_t last, float* y) const {
+  uint64_t exact = 0;
+  for (uint64_t o = 0; o < outputs; ++o) {
+    const state& s = states_[o];
+    float least[max_top];
+    std::fill_n(least, top, -infinity);
+    for (uint32_t w = 0; w < workers; ++w) {
+      const float* theirs = largest_.data() + (w * max_outputs + o) * max_top;
+      for (uint32_t i = 0; i < top; ++i)
+        if (theirs[i] > least[0]) keep(least, top, theirs[i]);
+    }
+    float* out = y + o * w_.m;
+    for (uint64_t r = first; r < last; ++r) {
+      if (s.finite && out[r] + bound(o, r) < least[0]) {
+        out[r] = -infinity;
+        continue;
+      }
+      isa.dense(
+          {w_.format, w_.row(r), w_.row_bytes, x + o * w_.k, w_.k, out + r, w_.m, w_.k, 1, 1});
+      ++exact;
+    }
+  }
+  return exact;
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,78 @@
+#pragma once
+// The two-stage output head: the largest logits, exactly as the full head computes them, for half
+// the bytes.
+//
+// First all rows from an int8 copy of the weights, each with a bound on how far the full head's
+// value can be; then, from the weights themselves, the rows that can still be among the largest.
+//
+// Bound    with w = d q + r and x = s z + e (q int8, z 15 bits): w x = d s (q z) + r x + d q e, so
+//          |w x - d s (q z)| <= |r| |x| + |d q| |e| by Cauchy-Schwarz. The f32 sum of the full head
+//          is off by less than (k / 16 + 16) 2^-24 |w| |x| more. All norms are taken a little
+//          larger than computed.
+// Answer   with T the n-th largest lower bound, a row whose upper bound is below T has n rows above
+//          it whatever the rounding: its logit becomes -infinity. All others are recomputed.
+// Memory   the copy: a byte for each weight and 12 for each row; made by the first step that asks.
+// Threads  one step at a time; the workers of a step share it.
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "kernels/variants.hpp"
+#include "ops.hpp"
+
+namespace bitnet::cpu {
+
+class top_head {
+ public:
+  static constexpr uint32_t max_top = 128;    // more are left to the full head
+  static constexpr uint32_t max_outputs = 8;  // rows of one step
+
+  // Whether there is a two-stage form for these weights.
+  static bool fits(const sdk::weight& w);
+
+  // Throws std::bad_alloc. `w` outlives it.
+  top_head(const sdk::weight& w, uint32_t workers);
+
+  // The phases of a step, in this order; all workers meet between them.
+  [[nodiscard]] bool has_copy() const { return copied_; }
+  void copy(const isa_form& isa, uint64_t first, uint64_t last);  // rows of the weights
+  void copy_done() { copied_ = true; }
+  void take(uint64_t output, const float* x);  // (k)
+  // Approximates rows [first, last) of each output into y (outputs, rows), and notes the `top`
+  // largest lower bounds.
+  void approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
+                   uint64_t first, uint64_t last, float* y);
+  // How far the full head's logit of `row` can be from the approximation.
+  [[nodiscard]] float bound(uint64_t output, uint64_t row) const {
+    const state& s = states_[output];
+    return 1.001f * (errors_[row] * s.size + sizes_[row] * s.error);
+  }
+  // Replaces them by the exact logit or -infinity; x (outputs, k). Returns how many are exact.
+  uint64_t refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
+                  const float* x, uint64_t first, uint64_t last, float* y) const;
+
+ private:
+  struct state {  // one output's activations
+    std::vector<int16_t> z;
+    std::vector<int8_t> high, low;
+    int64_t sum = 0;
+    double scale = 0;           // s
+    float size = 0, error = 0;  // |x|, |e| + (k / 16 + 16) 2^-24 |x|
+    bool finite = true;
+  };
+  float* largest(uint32_t worker, uint64_t output) {
+    return largest_.data() + (worker * max_outputs + output) * max_top;
+  }
+
+  const sdk::weight& w_;
+  const uint64_t stride_;
+  std::unique_ptr<uint8_t, decltype(&std::free)> codes_;  // (rows, stride)
+  std::vector<float> scales_, errors_, sizes_;            // (rows): d, |r|, |d q| + |r|
+  std::vector<float> largest_;  // (workers, max_outputs, max_top), the least one first
+  state states_[max_outputs];
+  bool copied_ = false;  // written between two meetings of the workers
+};
+
+}  // namespace bitnet::cpu

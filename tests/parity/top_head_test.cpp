@@ -1,0 +1,208 @@
+// The two-stage head of every instruction set against the full one: the bound holds for each row,
+// what it leaves is what the full head gives, and nothing of the largest is missing.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "guarded_memory.hpp"
+#include "kernels/variants.hpp"
+#include "ops/top_head.hpp"
+
+namespace bitnet::parity {
+namespace {
+
+// Gaussian rows in f16, some of them with outliers, tiny, zero, or equal to another.
+struct head {
+  head(uint64_t width, uint64_t rows, uint32_t seed) : k(width), m(rows), data(2 * k * m) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> gauss;
+    for (uint64_t r = 0; r < m; ++r) {
+      const float size = r % 97 == 5 ? 1e-6f : r % 89 == 7 ? 0.0f : 0.05f;
+      for (uint64_t i = 0; i < k; ++i) {
+        const float outlier = r % 53 == 3 && i % 61 == 0 ? 40.0f : 1.0f;
+        const uint16_t half = sdk::f32_to_f16(size * outlier * gauss(random));
+        std::memcpy(data.data() + 2 * (r * k + i), &half, 2);
+      }
+      if (r % 101 == 11) std::copy_n(data.data() + 2 * (r - 1) * k, 2 * k, data.data() + 2 * r * k);
+    }
+    weight = {BITNET_FORMAT_F16, k, m, data.data(), 2 * k, nullptr, 0};
+  }
+  uint64_t k, m;
+  std::vector<uint8_t> data;
+  sdk::weight weight;
+};
+
+enum class kind : uint8_t { gaussian, outliers, aligned, tiny, huge, zero };
+constexpr kind kinds[] = {kind::gaussian, kind::outliers, kind::aligned,
+                          kind::tiny,     kind::huge,     kind::zero};
+
+std::vector<float> state(const head& h, kind what, std::mt19937& random) {
+  std::normal_distribution<float> gauss;
+  std::vector<float> x(h.k);
+  for (float& v : x) v = gauss(random);
+  if (what == kind::outliers)
+    for (int i = 0; i < 4; ++i) x[random() % h.k] *= 200.0f;
+  if (what == kind::aligned) {  // with one of the rows
+    const uint64_t r = random() % h.m;
+    for (uint64_t i = 0; i < h.k; ++i)
+      x[i] = 0.1f * x[i] +
+             20.0f * sdk::f16_to_f32(sdk::load<uint16_t>(h.data.data() + 2 * (r * h.k + i)));
+  }
+  for (float& v : x)
+    v *= what == kind::tiny   ? 1e-20f
+         : what == kind::huge ? 1e15f
+         : what == kind::zero ? 0.0f
+                              : 1.0f;
+  return x;
+}
+
+struct counted {
+  uint64_t exact = 0, rows = 0;
+};
+
+// One step of `workers`, one after the other.
+void check(const cpu::isa_form& isa, const head& h, cpu::top_head& two, uint32_t workers,
+           uint32_t top, const std::vector<float>& x, counted& count) {
+  std::vector<float> full(h.m), y(h.m), near;
+  isa.dense({h.weight.format, h.weight.data, h.weight.row_bytes, x.data(), h.k, full.data(), h.m,
+             h.k, h.m, 1});
+  const auto part = [&](uint32_t w) { return h.m * w / workers; };
+  two.take(0, x.data());
+  for (uint32_t w = 0; w < workers; ++w)
+    two.approximate(isa, w, 1, top, part(w), part(w + 1), y.data());
+  near = y;
+  for (uint64_t r = 0; r < h.m; ++r)
+    ASSERT_LE(std::fabs(static_cast<double>(full[r]) - static_cast<double>(near[r])),
+              static_cast<double>(two.bound(0, r)))
+        << "row " << r;
+  for (uint32_t w = 0; w < workers; ++w)
+    count.exact += two.refine(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data());
+  count.rows += h.m;
+  std::vector<float> sorted = full;
+  std::nth_element(sorted.begin(), sorted.begin() + (top - 1), sorted.end(), std::greater<>());
+  for (uint64_t r = 0; r < h.m; ++r) {
+    if (full[r] < sorted[top - 1] && std::isinf(y[r])) continue;
+    ASSERT_EQ(std::bit_cast<uint32_t>(y[r]), std::bit_cast<uint32_t>(full[r])) << "row " << r;
+  }
+}
+
+class top_heads : public testing::TestWithParam<const cpu::isa_form*> {
+ protected:
+  void SetUp() override {
+    if (!GetParam()->supported()) GTEST_SKIP() << "this CPU has no " << GetParam()->name;
+  }
+};
+
+TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
+  const struct {
+    uint64_t k, m;
+    uint32_t workers;
+    const char* why;
+  } shapes[] = {{64, 1024, 1, "the smallest"},
+                {100, 1031, 3, "a width past a line, rows that no worker count divides"},
+                {2560, 1100, 2, "the width of BitNet b1.58 2B"},
+                {8192, 1024, 2, "the widest"}};
+  for (const auto& shape : shapes) {
+    SCOPED_TRACE(shape.why);
+    const head h(shape.k, shape.m, 5);
+    ASSERT_TRUE(cpu::top_head::fits(h.weight));
+    cpu::top_head two(h.weight, shape.workers);
+    two.copy(*GetParam(), 0, h.m);
+    std::mt19937 random(6);
+    for (const kind what : kinds)
+      for (const uint32_t top : {1u, 40u, cpu::top_head::max_top}) {
+        SCOPED_TRACE(static_cast<int>(what));
+        counted count;
+        ASSERT_NO_FATAL_FAILURE(
+            check(*GetParam(), h, two, shape.workers, top, state(h, what, random), count));
+      }
+  }
+}
+
+// 10 000 states of the widths that models have; the scalar form, which is slow, sees fewer.
+TEST_P(top_heads, bound_holds_for_ten_thousand_states) {
+  const int states = GetParam() == &cpu::scalar_form ? 60 : 10000;
+  const head h(256, 2048, 7);
+  cpu::top_head two(h.weight, 2);
+  two.copy(*GetParam(), 0, h.m);
+  std::mt19937 random(8);
+  for (const kind what : {kind::gaussian, kind::outliers, kind::aligned}) {
+    counted count;
+    for (int i = 0; i < states; i += 3)
+      ASSERT_NO_FATAL_FAILURE(check(*GetParam(), h, two, 2, 1, state(h, what, random), count));
+    const double share = static_cast<double>(count.exact) / static_cast<double>(count.rows);
+    printf("%s, states of kind %d: %.3f %% of the rows recomputed\n", GetParam()->name,
+           static_cast<int>(what), 100 * share);
+    EXPECT_LT(share, 0.2) << "a bound so wide saves nothing";
+  }
+}
+
+TEST_P(top_heads, leave_a_state_that_is_not_finite_to_the_full_head) {
+  const head h(64, 1024, 9);
+  cpu::top_head two(h.weight, 1);
+  two.copy(*GetParam(), 0, h.m);
+  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> x(64, 1.0f), y(h.m, 42.0f);
+    x[3] = bad;
+    two.take(0, x.data());
+    two.approximate(*GetParam(), 0, 1, 1, 0, h.m, y.data());
+    EXPECT_EQ(two.refine(*GetParam(), 1, 1, 1, x.data(), 0, h.m, y.data()), h.m);
+    for (const float v : y) ASSERT_FALSE(std::isfinite(v) && v == 42.0f);
+  }
+}
+
+TEST(top_head, has_no_form_for_what_it_would_not_help) {
+  sdk::weight w{BITNET_FORMAT_F16, 2560, 128256, nullptr, 5120, nullptr, 0};
+  EXPECT_TRUE(cpu::top_head::fits(w));
+  w.format = BITNET_FORMAT_Q8_0;
+  EXPECT_FALSE(cpu::top_head::fits(w)) << "as small as the copy";
+  w.format = BITNET_FORMAT_F16;
+  w.k = 8193;
+  EXPECT_FALSE(cpu::top_head::fits(w)) << "sums past int32";
+}
+
+TEST_P(top_heads, integer_sums_equal_those_of_the_scalar_form) {
+  std::mt19937 random(3);
+  for (const uint64_t k : {64u, 128u, 2560u, 8192u})
+    for (const uint64_t rows : {1u, 4u, 7u})
+      for (const int extreme : {0, 1}) {
+        guarded_memory<uint8_t> w(rows * k);
+        guarded_memory<int16_t> x(k);
+        guarded_memory<int8_t> high(k), low(k);
+        int64_t sum = 0;
+        for (uint64_t i = 0; i < w.size(); ++i)
+          w[i] = static_cast<uint8_t>(extreme ? 255 : 1 + random() % 255);
+        for (uint64_t i = 0; i < k; ++i) {
+          const int z = extreme ? 16256 : static_cast<int>(random() % 32513) - 16256;
+          x[i] = static_cast<int16_t>(z);
+          high[i] = static_cast<int8_t>((z + 64) >> 7);
+          low[i] = static_cast<int8_t>(z - 128 * high[i]);
+          sum += z;
+        }
+        std::vector<int64_t> found(rows), expected(rows);
+        cpu::i8_tile a{w.data(),        k, x.data(), high.data(), low.data(), sum,
+                       expected.data(), k, rows};
+        cpu::linear_i8_scalar(a);
+        a.sums = found.data();
+        GetParam()->linear_i8(a);
+        EXPECT_EQ(found, expected) << k << " by " << rows;
+      }
+}
+
+std::vector<const cpu::isa_form*> all_forms() {
+  std::vector<const cpu::isa_form*> out;
+  for (const cpu::isa_form& form : cpu::isa_forms) out.push_back(&form);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(variants, top_heads, testing::ValuesIn(all_forms()),
+                         [](const auto& form) { return std::string(form.param->name); });
+
+}  // namespace
+}  // namespace bitnet::parity
