@@ -32,6 +32,8 @@ action action_of(const command& about) {
       return detokenize_command;
     case command_bit::logits:
       return logits_command;
+    case command_bit::bench:
+      return bench_command;
     case command_bit::version:
       return version_command;
     default:

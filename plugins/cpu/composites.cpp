@@ -143,10 +143,12 @@ void lm_head(const call* body, const roles& parts, team& workers) noexcept {
                columns.last, linear.output<float>(0));
 }
 
-std::shared_ptr<void> prepare_top_head(const call* body, const roles& parts, uint32_t workers) {
+sdk::top_state prepare_top_head(const call* body, const roles& parts, uint32_t workers) {
   const sdk::weight& w = *body[parts.linear].w;
-  if (!top_head::fits(w)) return nullptr;
-  return std::make_shared<top_head>(w, workers);
+  if (!top_head::fits(w)) return {};
+  auto head = std::make_shared<top_head>(w, workers);
+  const uint64_t bytes = head->copy_bytes();
+  return {std::move(head), bytes};
 }
 
 void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {

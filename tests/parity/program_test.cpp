@@ -308,9 +308,19 @@ TEST_P(each_target, statistics_count_what_ran) {
     EXPECT_FALSE(fuses && !composites);
     EXPECT_EQ(r.calls("linear_ternary"), fuses ? 0u : 2u * 2 * 7) << "two layers, two steps";
     EXPECT_EQ(r.calls("ffn_relu2_gated"), fuses ? 2u * 2 : 0u);
-    uint64_t time = 0;
-    for (const bitnet_kernel_stat& s : r.stats()) time += s.time_ns;
+    uint64_t time = 0, bytes = 0;
+    for (const bitnet_kernel_stat& s : r.stats()) {
+      time += s.time_ns;
+      bytes += s.bytes;
+    }
     EXPECT_GT(time, 0u);
+    // Two steps read every matrix and norm (in f32) twice; of the embedding 12 rows.
+    const std::vector<bitnet_tensor_desc> descs = model.descs();
+    uint64_t expected = 12 * (descs[0].data_bytes / static_cast<uint64_t>(shape.vocab));
+    for (uint64_t i = 1; i < descs.size(); ++i)
+      expected += 2 * (descs[i].rank == 1 ? 4 * static_cast<uint64_t>(descs[i].ne[0])
+                                          : descs[i].data_bytes);
+    EXPECT_EQ(bytes, expected);
   }
 }
 

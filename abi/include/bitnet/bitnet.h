@@ -273,8 +273,8 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
                                          uint64_t n_prompt, const bitnet_generation* options,
                                          bitnet_generation_result* out, bitnet_error* err);
 
-/* JSON: {backend, device, kernels[{id, op, calls, time_ns?}], steps, tokens, kv{blocks, dtype_k,
- * dtype_v, bytes}}: what ran in this session, counted where it ran. */
+/* JSON: {backend, device, threads, kernels[{id, op, calls, time_ns?, bytes?}], steps, tokens,
+ * kv{blocks, dtype_k, dtype_v, bytes}}: what ran in this session, counted where it ran. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed);
 

@@ -108,12 +108,14 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
     nlohmann::ordered_json report = {
         {"backend", engine.backend_name()},
         {"device", engine.backend_name() + ":" + std::to_string(engine.choice().device_index)}};
+    report["threads"] = session->model->runtime->services.parallel_width();
     report["kernels"] = nlohmann::json::array();
     for (const bitnet_kernel_stat& k : usage->kernels) {
       nlohmann::ordered_json entry = {{"id", std::string(k.id, strnlen(k.id, sizeof k.id))},
                                       {"op", bitnet::program::op_name(k.op)},
                                       {"calls", k.calls}};
       if (k.time_ns != 0) entry["time_ns"] = k.time_ns;
+      if (k.bytes != 0) entry["bytes"] = k.bytes;
       report["kernels"].push_back(std::move(entry));
     }
     report["steps"] = usage->steps;

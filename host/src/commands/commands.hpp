@@ -13,6 +13,7 @@ namespace bitnet::host {
 [[nodiscard]] result<int> tokenize_command(const invocation& in);
 [[nodiscard]] result<int> detokenize_command(const invocation& in);
 [[nodiscard]] result<int> logits_command(const invocation& in);
+[[nodiscard]] result<int> bench_command(const invocation& in);
 [[nodiscard]] result<int> version_command(const invocation& in);
 [[nodiscard]] result<int> help_command(const invocation& in);
 

@@ -129,15 +129,16 @@ uint32_t step_size(const settings& set) {
   return static_cast<uint32_t>(std::min(set.integer("batch-size"), set.integer("ubatch-size")));
 }
 
-result<session_handle> open_session(const invocation& in, bitnet_model* model) {
+result<session_handle> open_session(const invocation& in, bitnet_model* model, uint32_t n_context,
+                                    bool profile) {
   bitnet_session_options options{};
   bitnet_session_defaults(&options);
-  options.n_context = static_cast<uint32_t>(in.set.integer("ctx-size"));
+  options.n_context = n_context;
   options.n_batch = step_size(in.set);
   options.kv_k = in.set.text("cache-type-k") == "f32" ? BITNET_KV_F32 : BITNET_KV_F16;
   options.kv_v = in.set.text("cache-type-v") == "f32" ? BITNET_KV_F32 : BITNET_KV_F16;
   options.deterministic = in.set.flag("deterministic") ? 1 : 0;
-  options.profile = in.set.flag("perf") ? 1 : 0;
+  options.profile = profile ? 1 : 0;
   library_error err;
   bitnet_session* session = nullptr;
   const bitnet_status status = bitnet_session_open(model, &options, &session, &err);
@@ -156,7 +157,8 @@ result<engine> open_engine(const invocation& in, const std::string& wanted) {
   auto model = open_model(in, all.runtime.get(), all.file);
   if (!model) return std::unexpected(model.error());
   all.model = *std::move(model);
-  auto session = open_session(in, all.model.get());
+  auto session = open_session(
+      in, all.model.get(), static_cast<uint32_t>(in.set.integer("ctx-size")), in.set.flag("perf"));
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);
   return all;

@@ -28,7 +28,9 @@ struct invocation {
 // Tokenizer and metadata only; needs no backend.
 [[nodiscard]] result<model_handle> open_vocabulary(const std::string& file);
 
-[[nodiscard]] result<session_handle> open_session(const invocation& in, bitnet_model* model);
+// `n_context` tokens of context; 0 = what the model or the library chooses.
+[[nodiscard]] result<session_handle> open_session(const invocation& in, bitnet_model* model,
+                                                  uint32_t n_context, bool profile);
 
 // All of it, closed in the right order.
 struct engine {

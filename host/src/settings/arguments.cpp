@@ -62,9 +62,9 @@ class style {
     const auto equals = word.starts_with("--") ? word.find('=') : std::string::npos;
     const std::string name = word.substr(0, equals);
     bool negative = false;
-    const option* row = find_flag(name);
+    const option* row = find_flag(name, about_.bit);
     if (row == nullptr && name.starts_with("--no-")) {
-      row = find_flag("--" + name.substr(5));
+      row = find_flag("--" + name.substr(5), about_.bit);
       negative = row != nullptr && row->type == kind::flag;
       if (!negative) row = nullptr;
     }
@@ -88,10 +88,10 @@ class style {
   }
 
   // -n128: a one-letter flag with its number.
-  static const option* joined(const std::string& word, std::string& text, bool& has_value) {
+  const option* joined(const std::string& word, std::string& text, bool& has_value) const {
     if (word.size() < 3 || word[1] == '-') return nullptr;
     if (std::isdigit(static_cast<unsigned char>(word[2])) == 0) return nullptr;
-    const option* row = find_flag(word.substr(0, 2));
+    const option* row = find_flag(word.substr(0, 2), about_.bit);
     if (row == nullptr || row->type == kind::flag) return nullptr;
     text = word.substr(2);
     has_value = true;

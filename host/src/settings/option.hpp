@@ -23,7 +23,7 @@ enum class kind : uint8_t {
 using command_set = uint32_t;
 namespace command_bit {
 inline constexpr command_set run = 1, chat = 2, backends = 4, inspect = 8, tokenize = 16,
-                             detokenize = 32, logits = 64, version = 128, help = 256;
+                             detokenize = 32, logits = 64, version = 128, help = 256, bench = 512;
 }
 
 struct option {
@@ -43,8 +43,9 @@ struct option {
 };
 
 [[nodiscard]] std::span<const option> all_options();
-// As the user wrote it: "--ctx-size", "-c".
-[[nodiscard]] const option* find_flag(std::string_view flag);
+// As the user wrote it: "--ctx-size", "-c". A short name may mean another option in another
+// command; a row of none of `commands` is returned only if there is no better one.
+[[nodiscard]] const option* find_flag(std::string_view flag, command_set commands);
 // By its long name or another long name of it, as in a config file.
 [[nodiscard]] const option* find_option(std::string_view name);
 // One per long name, the option's own first: BITNET_N_PREDICT, BITNET_PREDICT.

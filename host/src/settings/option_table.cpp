@@ -9,7 +9,8 @@ namespace {
 
 namespace to = command_bit;
 constexpr command_set generating = to::run | to::chat;
-constexpr command_set computing = generating | to::logits;
+constexpr command_set computing = generating | to::logits | to::bench;
+constexpr command_set prompted = generating | to::logits;
 constexpr command_set reading = computing | to::inspect | to::tokenize | to::detokenize;
 constexpr command_set everywhere = reading | to::backends | to::version | to::help;
 
@@ -47,7 +48,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "TEXT",
      .help = "text to continue",
      .group = "Text",
-     .commands = computing,
+     .commands = prompted,
      .command_line_only = true},
     {.name = "file",
      .aliases = "-f",
@@ -55,7 +56,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "FILE",
      .help = "read the text from a file",
      .group = "Text",
-     .commands = computing | to::tokenize | to::detokenize,
+     .commands = prompted | to::tokenize | to::detokenize,
      .command_line_only = true},
     {.name = "ids",
      .type = kind::text,
@@ -243,7 +244,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "N",
      .help = "tokens of context; 0: the model's own",
      .group = "Session",
-     .commands = computing,
+     .commands = prompted,
      .lowest = 0,
      .highest = 16777216,
      .llama_variable = "LLAMA_ARG_CTX_SIZE"},
@@ -336,6 +337,81 @@ constexpr auto rows = std::to_array<option>({
      .highest = 4096,
      .llama_variable = "LLAMA_ARG_THREADS"},
 
+    {.name = "n-prompt",
+     .aliases = "-p",
+     .type = kind::text,
+     .initial = "512",
+     .metavar = "N,N...",
+     .help = "prompt lengths to time; 0: none",
+     .group = "Measurement",
+     .commands = to::bench,
+     .command_line_only = true},
+    {.name = "n-gen",
+     .aliases = "-n",
+     .type = kind::text,
+     .initial = "128",
+     .metavar = "N,N...",
+     .help = "numbers of generated tokens to time; 0: none",
+     .group = "Measurement",
+     .commands = to::bench,
+     .command_line_only = true},
+    {.name = "n-depth",
+     .aliases = "-d",
+     .type = kind::text,
+     .initial = "0",
+     .metavar = "N,N...",
+     .help = "tokens that are in the context before each test",
+     .group = "Measurement",
+     .commands = to::bench,
+     .command_line_only = true},
+    {.name = "repetitions",
+     .aliases = "-r",
+     .type = kind::integer,
+     .initial = "5",
+     .metavar = "N",
+     .help = "times that each test is run",
+     .group = "Measurement",
+     .commands = to::bench,
+     .lowest = 1,
+     .highest = 10000,
+     .command_line_only = true},
+    {.name = "warmup",
+     .type = kind::flag,
+     .initial = "true",
+     .help = "run each test once before it counts",
+     .group = "Measurement",
+     .commands = to::bench,
+     .command_line_only = true},
+    {.name = "head",
+     .type = kind::choice,
+     .initial = "top",
+     .metavar = "top|full",
+     .help = "generate greedily, which needs the largest logit only, or compute every logit",
+     .group = "Measurement",
+     .commands = to::bench,
+     .choices = "top|full",
+     .command_line_only = true},
+    {.name = "ceiling-mb",
+     .type = kind::integer,
+     .initial = "512",
+     .metavar = "N",
+     .help = "megabytes that are read to measure the memory; 0: do not measure it",
+     .group = "Measurement",
+     .commands = to::bench,
+     .lowest = 0,
+     .highest = 65536,
+     .command_line_only = true},
+    {.name = "output-format",
+     .aliases = "-o",
+     .type = kind::choice,
+     .initial = "md",
+     .metavar = "md|json|jsonl|csv",
+     .help = "how the results are printed",
+     .group = "Output",
+     .commands = to::bench,
+     .choices = "md|json|jsonl|csv",
+     .command_line_only = true},
+
     {.name = "output",
      .aliases = "-o",
      .type = kind::text,
@@ -354,13 +430,13 @@ constexpr auto rows = std::to_array<option>({
      .type = kind::flag,
      .help = "print JSON",
      .group = "Output",
-     .commands = everywhere & ~(to::chat | to::logits | to::help),
+     .commands = everywhere & ~(to::chat | to::logits | to::help | to::bench),
      .command_line_only = true},
     {.name = "perf",
      .type = kind::flag,
      .help = "print timings on standard error",
      .group = "Output",
-     .commands = computing},
+     .commands = prompted},
     {.name = "color",
      .type = kind::choice,
      .initial = "auto",
@@ -440,6 +516,11 @@ constexpr auto commands = std::to_array<command>({
      "A text gets the begin-of-sequence token if the model asks for it; ids are taken as they "
      "are.\n",
      to::logits},
+    {"bench", "[MODEL] [options]", "how fast the model runs here",
+     "Times prompts (pp) and greedy generation (tg) with random tokens, under llama-bench's "
+     "names,\n"
+     "beside what this machine's memory gives in the same minute.\n",
+     to::bench},
     {"version", "[--json]", "version and build", "", to::version},
     {"help", "[COMMAND]", "this text, or that of a command", "", to::help},
 });
@@ -485,12 +566,15 @@ const option* find_option(std::string_view name) {
   return nullptr;
 }
 
-const option* find_flag(std::string_view flag) {
+const option* find_flag(std::string_view flag, command_set commands) {
   if (flag.starts_with("--")) return find_option(flag.substr(2));
+  const option* other = nullptr;
   for (const option& row : rows) {
-    if (has_alias(row, flag)) return &row;
+    if (!has_alias(row, flag)) continue;
+    if ((row.commands & commands) != 0) return &row;
+    other = &row;
   }
-  return nullptr;
+  return other;
 }
 
 std::vector<std::string> variables_of(const option& row) {

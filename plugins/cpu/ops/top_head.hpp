@@ -35,6 +35,8 @@ class top_head {
   // Throws std::bad_alloc. `w` outlives it.
   top_head(const sdk::weight& w, uint32_t workers);
 
+  [[nodiscard]] uint64_t copy_bytes() const { return stride_ * w_.m; }
+
   // The phases of a step, in this order; all workers meet between them.
   [[nodiscard]] bool has_copy() const { return copied_; }
   void copy(const isa_form& isa, uint64_t first, uint64_t last);  // rows of the weights

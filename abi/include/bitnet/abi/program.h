@@ -102,6 +102,7 @@ typedef struct bitnet_kernel_stat {
   uint32_t op;
   uint64_t calls;
   uint64_t time_ns; /* 0 unless BITNET_PROGRAM_PROFILE */
+  uint64_t bytes;   /* of weights that the calls read; 0 = none, or not counted */
   char id[64];
 } bitnet_kernel_stat;
 

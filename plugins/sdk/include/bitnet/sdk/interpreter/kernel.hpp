@@ -98,7 +98,7 @@ struct call {
   float floats[4];
   const step_view* step;
   const void* engine;  // definition::engine
-  void* prepared;      // what top_form::prepare made, or nullptr
+  void* prepared;      // what top_form::prepare kept, or nullptr
 
   template <class T>
   const T* input(int i) const noexcept {
@@ -200,13 +200,18 @@ struct primitive {
   primitive_kernel run;
 };
 
+// What a top form keeps between steps, and the bytes of weights that one call reads.
+struct top_state {
+  std::shared_ptr<void> kept;  // nullptr: there is no such form for these weights
+  uint64_t weight_bytes = 0;
+};
+
 // Another form of a composite that ends in the logits, for steps that need only the largest ones.
 struct top_form {
   std::string id;
   uint32_t max_top = 0, max_outputs = 0;  // steps with more take the plain form
-  // What it keeps between steps, made when a program is built; nullptr: not for these weights.
-  std::shared_ptr<void> (*prepare)(const call* body, const roles& parts,
-                                   uint32_t workers) = nullptr;
+  top_state (*prepare)(const call* body, const roles& parts,
+                       uint32_t workers) = nullptr;  // when a program is built
   composite_kernel run = nullptr;
 };
 

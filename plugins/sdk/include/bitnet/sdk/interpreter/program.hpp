@@ -149,6 +149,7 @@ class program {
       stat.op = c.op;
       stat.calls = calls;
       stat.time_ns = c.time_ns.load(std::memory_order_relaxed);
+      stat.bytes = c.bytes.load(std::memory_order_relaxed);
       std::snprintf(stat.id, sizeof stat.id, "%s", c.id->c_str());
       out.push_back(stat);
     }
@@ -162,14 +163,15 @@ class program {
     roles parts;
     uint64_t first_call = 0, n_calls = 1;
     uint64_t counter = 0, top_counter = 0;
-    std::shared_ptr<void> prepared;  // for the top form, if there is one
+    uint64_t weight_bytes = 0;  // that one call reads
+    top_state top;
   };
   struct counter {
     counter(uint32_t op_id, const std::string& kernel) : op(op_id), id(&kernel) {}
     counter(counter&& other) noexcept : op(other.op), id(other.id) {}
     uint32_t op;
     const std::string* id;
-    std::atomic<uint64_t> calls{0}, time_ns{0};
+    std::atomic<uint64_t> calls{0}, time_ns{0}, bytes{0};
   };
 
   bitnet_status schedule(const weight_set& weights, const reporter& report) {
@@ -184,6 +186,7 @@ class program {
         fused.n_calls = body.size();
         fused.counter = count(ops[i].op, fused.fused->id);
         for (const bitnet_op& op : body) add_call(op, weights);
+        fused.weight_bytes = weight_bytes(fused);
         prepare_top(fused);
         items_.push_back(std::move(fused));
         i += body.size();
@@ -200,23 +203,34 @@ class program {
       one.first_call = calls_.size();
       one.counter = count(ops[i].op, one.single->id);
       add_call(ops[i], weights);
-      items_.push_back(one);
+      one.weight_bytes = weight_bytes(one);
+      items_.push_back(std::move(one));
     }
     return BITNET_OK;
+  }
+
+  // Matrices are read whole in every step; of an embedding only the rows of the tokens.
+  uint64_t weight_bytes(const item& it) const noexcept {
+    uint64_t bytes = 0;
+    for (uint64_t c = it.first_call; c < it.first_call + it.n_calls; ++c) {
+      const weight* w = calls_[c].w;
+      if (w) bytes += w->row_bytes * (calls_[c].op == BITNET_OP_EMBED_GATHER ? 1 : w->m);
+    }
+    return bytes;
   }
 
   void prepare_top(item& fused) {
     const top_form& top = fused.fused->top;
     if (!top.prepare) return;
     call* body = &calls_[fused.first_call];
-    fused.prepared = top.prepare(body, fused.parts, host_.width());
-    if (!fused.prepared) return;
+    fused.top = top.prepare(body, fused.parts, host_.width());
+    if (!fused.top.kept) return;
     fused.top_counter = count(body[fused.n_calls - 1].op, top.id);
     counters_[fused.top_counter].op = counters_[fused.counter].op;
-    for (uint64_t i = 0; i < fused.n_calls; ++i) body[i].prepared = fused.prepared.get();
+    for (uint64_t i = 0; i < fused.n_calls; ++i) body[i].prepared = fused.top.kept.get();
   }
   bool takes_top(const item& it) const noexcept {
-    return it.prepared && step_.top_logits != 0 && step_.top_logits <= it.fused->top.max_top &&
+    return it.top.kept && step_.top_logits != 0 && step_.top_logits <= it.fused->top.max_top &&
            step_.n_outputs <= it.fused->top.max_outputs;
   }
 
@@ -435,6 +449,9 @@ class program {
       if (worker == 0) {
         counter& kernel = counters_[top ? it.top_counter : it.counter];
         kernel.calls.fetch_add(1, std::memory_order_relaxed);
+        const uint64_t rows = c.op == BITNET_OP_EMBED_GATHER ? c.rows : 1;
+        kernel.bytes.fetch_add(rows * (top ? it.top.weight_bytes : it.weight_bytes),
+                               std::memory_order_relaxed);
         if (measured) kernel.time_ns.fetch_add(host_.now_ns() - start, std::memory_order_relaxed);
       }
       if (stop_after.load() <= i) return;

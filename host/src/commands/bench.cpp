@@ -1,0 +1,441 @@
+// bitnet bench: how fast a model runs here, beside what the memory gives in the same minute.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <span>
+
+#include "commands/commands.hpp"
+#include "interrupt.hpp"
+#include "memory_ceiling.hpp"
+#include "model_files.hpp"
+#include "terminal/output.hpp"
+
+namespace bitnet::host {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr int64_t longest_test = 1 << 20;  // tokens
+
+struct test {
+  uint32_t n_prompt, n_gen, depth;
+
+  [[nodiscard]] uint32_t tokens() const { return n_prompt + n_gen; }
+  // llama-bench's: pp512, tg128 @ d2048
+  [[nodiscard]] std::string name() const {
+    std::string text = n_gen == 0 ? fmt::format("pp{}", n_prompt) : fmt::format("tg{}", n_gen);
+    if (depth != 0) text += fmt::format(" @ d{}", depth);
+    return text;
+  }
+};
+
+struct kernel_use {
+  uint64_t calls = 0, time_ns = 0, bytes = 0;
+};
+using kernel_uses = std::map<std::string, kernel_use>;
+
+struct measurement {
+  test what;
+  std::vector<uint64_t> samples_ns;
+  kernel_uses kernels;  // of all samples
+
+  [[nodiscard]] std::vector<double> rates() const {  // tokens per second
+    std::vector<double> out;
+    out.reserve(samples_ns.size());
+    for (const uint64_t ns : samples_ns)
+      out.push_back(what.tokens() * 1e9 / static_cast<double>(ns));
+    return out;
+  }
+  [[nodiscard]] double total_ns() const {
+    return static_cast<double>(std::accumulate(samples_ns.begin(), samples_ns.end(), uint64_t{0}));
+  }
+  // Of weights; a prompt reads them once for many tokens.
+  [[nodiscard]] double bytes_per_token() const {
+    uint64_t bytes = 0;
+    for (const auto& [id, use] : kernels) bytes += use.bytes;
+    return static_cast<double>(bytes) / (static_cast<double>(samples_ns.size()) * what.tokens());
+  }
+  [[nodiscard]] double gbps() const {
+    return bytes_per_token() * what.tokens() * static_cast<double>(samples_ns.size()) / total_ns();
+  }
+};
+
+double mean(const std::vector<double>& x) {
+  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+}
+double deviation(const std::vector<double>& x) {
+  if (x.size() < 2) return 0;
+  double sum = 0;
+  for (const double v : x) sum += (v - mean(x)) * (v - mean(x));
+  return std::sqrt(sum / static_cast<double>(x.size() - 1));
+}
+double median(std::vector<double> x) {
+  std::ranges::sort(x);
+  return (x[(x.size() - 1) / 2] + x[x.size() / 2]) / 2;
+}
+
+struct ceilings {
+  uint64_t bytes = 0;
+  double one_thread = 0, before = 0, after = 0;  // GB/s; before and after the tests, all threads
+
+  [[nodiscard]] double best() const { return std::max(before, after); }
+};
+
+result<std::vector<uint32_t>> lengths(const invocation& in, std::string_view option) {
+  const std::string& text = in.set.text(option);
+  std::vector<uint32_t> out;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const auto n = parse_integer(std::string_view(text).substr(begin, end - begin));
+    if (!n || *n < 0 || *n > longest_test) {
+      return fail(exit_code::usage,
+                  fmt::format("--{} expects numbers of tokens from 0 to {}, separated by commas; "
+                              "found '{}'",
+                              option, longest_test, text));
+    }
+    out.push_back(static_cast<uint32_t>(*n));
+    begin = end + 1;
+  }
+  return out;
+}
+
+result<std::vector<test>> tests_of(const invocation& in) {
+  auto prompts = lengths(in, "n-prompt");
+  if (!prompts) return std::unexpected(prompts.error());
+  auto gens = lengths(in, "n-gen");
+  if (!gens) return std::unexpected(gens.error());
+  auto depths = lengths(in, "n-depth");
+  if (!depths) return std::unexpected(depths.error());
+  std::vector<test> out;
+  for (const uint32_t depth : *depths) {
+    for (const uint32_t n : *prompts)
+      if (n != 0) out.push_back({n, 0, depth});
+    for (const uint32_t n : *gens)
+      if (n != 0) out.push_back({0, n, depth});
+  }
+  if (out.empty())
+    return fail(exit_code::usage, "nothing to measure: --n-prompt and --n-gen are 0");
+  return out;
+}
+
+kernel_uses uses_in(const nlohmann::json& report) {
+  kernel_uses out;
+  for (const auto& k : report.value("kernels", nlohmann::json::array())) {
+    out[k.value("id", "")] = {k.value("calls", uint64_t{0}), k.value("time_ns", uint64_t{0}),
+                              k.value("bytes", uint64_t{0})};
+  }
+  return out;
+}
+
+void add_difference(kernel_uses& to, const kernel_uses& before, const kernel_uses& after) {
+  for (const auto& [id, now] : after) {
+    const auto old = before.find(id);
+    const kernel_use was = old == before.end() ? kernel_use{} : old->second;
+    if (now.calls == was.calls) continue;
+    to[id].calls += now.calls - was.calls;
+    to[id].time_ns += now.time_ns - was.time_ns;
+    to[id].bytes += now.bytes - was.bytes;
+  }
+}
+
+// Runs tests in one session. Every call is given the same random tokens.
+class runner {
+ public:
+  runner(bitnet_session* session, const bitnet_model_info& model, bool full_head)
+      : session_(session), full_head_(full_head), logits_(model.n_vocab) {
+    std::mt19937 random(1);
+    ids_.resize(bitnet_session_capacity(session));
+    for (bitnet_token& id : ids_) id = static_cast<bitnet_token>(random() % model.n_vocab);
+  }
+
+  // Nanoseconds of one run, counted into `to` unless it is a warm-up.
+  result<void> run(measurement& to, bool counts) {
+    if (auto done = fill(to.what.depth); !done) return done;
+    auto before = session_report(session_);
+    if (!before) return std::unexpected(before.error());
+    auto ns = full_head_ ? with_all_logits(to.what) : greedily(to.what);
+    if (!ns) return std::unexpected(ns.error());
+    auto after = session_report(session_);
+    if (!after) return std::unexpected(after.error());
+    if (!counts) return {};
+    to.samples_ns.push_back(*ns);
+    add_difference(to.kernels, uses_in(*before), uses_in(*after));
+    return {};
+  }
+
+ private:
+  static result<void> stopped() { return fail(exit_code::interrupted, "interrupted"); }
+
+  result<void> eval(std::size_t at, std::size_t n, std::span<float> logits) {
+    library_error err;
+    const bitnet_status status =
+        bitnet_session_eval(session_, ids_.data() + at, n, 0, logits.data(), logits.size(), &err);
+    if (status == BITNET_CANCELLED) return stopped();
+    if (status != BITNET_OK) return failed(status, err, stage::work);
+    return {};
+  }
+
+  // The first `depth` tokens, whatever an earlier run left.
+  result<void> fill(uint32_t depth) {
+    library_error err;
+    const uint64_t kept = std::min<uint64_t>(depth, bitnet_session_length(session_));
+    const bitnet_status status = bitnet_session_truncate(session_, kept, &err);
+    if (status != BITNET_OK) return failed(status, err, stage::work);
+    return kept == depth ? result<void>{} : eval(kept, depth - kept, {});
+  }
+
+  result<uint64_t> with_all_logits(const test& what) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::size_t step = what.n_gen == 0 ? what.n_prompt : 1;
+    for (std::size_t at = 0; at < what.tokens(); at += step)
+      if (auto done = eval(what.depth + at, step, logits_); !done)
+        return std::unexpected(done.error());
+    return static_cast<uint64_t>((std::chrono::steady_clock::now() - start).count());
+  }
+
+  // A prompt is timed to its end; generating, from the token before the first to the last.
+  result<uint64_t> greedily(const test& what) {
+    bitnet_sampling sampling{};
+    bitnet_sampling_defaults(&sampling);
+    sampling.temperature = 0;
+    sampling.ignore_eos = 1;
+    bitnet_generation options{};
+    options.struct_size = sizeof options;
+    options.max_tokens = what.n_gen == 0 ? 1 : static_cast<int32_t>(what.n_gen);
+    options.sampling = &sampling;
+    bitnet_generation_result out{};
+    out.struct_size = sizeof out;
+    library_error err;
+    const bitnet_status status =
+        bitnet_generate(session_, ids_.data() + what.depth, what.n_gen == 0 ? what.n_prompt : 1,
+                        &options, &out, &err);
+    if (status != BITNET_OK) return failed(status, err, stage::work);
+    if (out.stop_reason == BITNET_STOP_CANCELLED) return std::unexpected(stopped().error());
+    return what.n_gen == 0 ? out.prompt_ns : out.prompt_ns + out.generate_ns;
+  }
+
+  bitnet_session* session_;
+  bool full_head_;
+  std::vector<float> logits_;
+  token_list ids_;
+};
+
+struct facts {  // of the whole run
+  bitnet_model_info model{};
+  std::string file, backend, device, cpu, head;
+  uint64_t threads = 0;
+};
+
+facts facts_of(const invocation& in, const engine& all, const nlohmann::json& session,
+               const nlohmann::json& runtime) {
+  facts out{describe(all.model.get()),
+            all.file,
+            session.value("backend", ""),
+            "",
+            "",
+            in.set.text("head"),
+            session.value("threads", uint64_t{0})};
+  for (const auto& backend : runtime.value("backends", nlohmann::json::array())) {
+    if (backend.value("name", "") != out.backend) continue;
+    const auto devices = backend.value("devices", nlohmann::json::array());
+    if (devices.empty()) continue;
+    out.device = devices.front().value("arch", "");
+    out.cpu = devices.front().value("name", "");
+  }
+  return out;
+}
+
+json as_json(const measurement& m, const facts& f, const ceilings& limit) {
+  const std::vector<double> rates = m.rates();
+  json out = {{"model_filename", f.file},
+              {"model_type", f.model.name},
+              {"model_size", f.model.weight_bytes},
+              {"model_n_params", f.model.n_parameters},
+              {"backend", f.backend}};
+  if (!f.device.empty()) out["device"] = f.device;
+  if (!f.cpu.empty()) out["cpu_info"] = f.cpu;
+  out["n_threads"] = f.threads;
+  out["test"] = m.what.name();
+  out["n_prompt"] = m.what.n_prompt;
+  out["n_gen"] = m.what.n_gen;
+  out["n_depth"] = m.what.depth;
+  out["head"] = f.head;
+  out["avg_ns"] = m.total_ns() / static_cast<double>(m.samples_ns.size());
+  out["avg_ts"] = mean(rates);
+  out["stddev_ts"] = deviation(rates);
+  out["median_ts"] = median(rates);
+  out["samples_ns"] = m.samples_ns;
+  out["samples_ts"] = rates;
+  if (m.what.n_gen != 0) {
+    out["bytes_per_token"] = m.bytes_per_token();
+    out["gbps"] = m.gbps();
+    if (limit.bytes != 0) out["pct_of_stream"] = 100 * m.gbps() / limit.best();
+  }
+  if (limit.bytes != 0) {
+    out["stream"] = {{"bytes", limit.bytes},
+                     {"gbps_1_thread", limit.one_thread},
+                     {"gbps_before", limit.before},
+                     {"gbps_after", limit.after}};
+  }
+  out["kernels"] = json::array();
+  for (const auto& [id, use] : m.kernels) {
+    json one = {{"id", id}, {"calls", use.calls}, {"time_ns", use.time_ns}, {"bytes", use.bytes}};
+    if (use.time_ns != 0 && use.bytes != 0 && m.what.n_gen != 0)
+      one["gbps"] = static_cast<double>(use.bytes) / static_cast<double>(use.time_ns);
+    out["kernels"].push_back(one);
+  }
+  out["version"] = bitnet_version();
+  return out;
+}
+
+std::string as_markdown(const std::vector<measurement>& all, const facts& f,
+                        const ceilings& limit) {
+  std::string out =
+      "| model | size | params | backend | threads | test | t/s | median | GB/s | % of stream |\n"
+      "| --- | ---: | ---: | --- | ---: | --- | ---: | ---: | ---: | ---: |\n";
+  for (const measurement& m : all) {
+    const std::vector<double> rates = m.rates();
+    const bool gen = m.what.n_gen != 0;
+    out += fmt::format(
+        "| {} | {:.2f} MiB | {:.2f} M | {} | {} | {} | {:.2f} ± {:.2f} | {:.2f} | {} | "
+        "{} |\n",
+        f.model.name, static_cast<double>(f.model.weight_bytes) / (1 << 20),
+        static_cast<double>(f.model.n_parameters) / 1e6, f.backend, f.threads, m.what.name(),
+        mean(rates), deviation(rates), median(rates), gen ? fmt::format("{:.1f}", m.gbps()) : "",
+        gen && limit.bytes != 0 ? fmt::format("{:.0f}", 100 * m.gbps() / limit.best()) : "");
+  }
+  out += "\n";
+  if (limit.bytes != 0) {
+    out += fmt::format(
+        "stream read of {} MB: {:.1f} GB/s with 1 thread, {:.1f} before and {:.1f} "
+        "after the tests with {}\n",
+        limit.bytes / 1'000'000, limit.one_thread, limit.before, limit.after, f.threads);
+  }
+  std::string kernels;
+  kernel_uses seen;
+  for (const measurement& m : all) add_difference(seen, {}, m.kernels);
+  for (const auto& [id, use] : seen) kernels += (kernels.empty() ? "" : " ") + id;
+  out += fmt::format("device: {} {}\nkernels: {}\nbuild: bitnet {}\n", f.device, f.cpu, kernels,
+                     bitnet_version());
+  return out;
+}
+
+// Every value of the JSON form that is no list or object.
+std::string as_csv(const std::vector<measurement>& all, const facts& f, const ceilings& limit) {
+  std::string out;
+  std::vector<std::string> columns;
+  for (const measurement& m : all) {
+    const json row = as_json(m, f, limit);
+    if (columns.empty()) {
+      for (const auto& [key, value] : row.items())
+        if (value.is_primitive()) columns.push_back(key);
+      for (const char* key : {"bytes_per_token", "gbps", "pct_of_stream"})
+        if (std::ranges::find(columns, key) == columns.end()) columns.emplace_back(key);
+      for (const std::string& key : columns) out += (out.empty() ? "" : ",") + key;
+      out += "\n";
+    }
+    std::string line;
+    for (const std::string& key : columns) {
+      if (&key != &columns.front()) line += ",";
+      if (row.contains(key)) line += row[key].dump(-1, ' ', false, json::error_handler_t::replace);
+    }
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string formatted(const std::string& format, const std::vector<measurement>& all,
+                      const facts& f, const ceilings& limit) {
+  if (format == "md") return as_markdown(all, f, limit);
+  if (format == "csv") return as_csv(all, f, limit);
+  std::string out;
+  json rows = json::array();
+  for (const measurement& m : all) {
+    rows.push_back(as_json(m, f, limit));
+    if (format == "jsonl")
+      out += rows.back().dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  }
+  return format == "jsonl" ? out : rows.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+// Runs all tests; returns the exit code of what ended them, with the samples that there are.
+result<int> measure(const invocation& in, bitnet_session* session, const bitnet_model_info& model,
+                    std::vector<measurement>& all) {
+  const interrupt::scope until_measured(session);
+  runner runs(session, model, in.set.text("head") == "full");
+  const int64_t repetitions = in.set.integer("repetitions");
+  for (measurement& m : all) {
+    for (int64_t i = in.set.flag("warmup") ? -1 : 0; i < repetitions; ++i) {
+      auto done = interrupt::requested() ? result<void>(fail(exit_code::interrupted, "interrupted"))
+                                         : runs.run(m, i >= 0);
+      if (!done && done.error().exit_code == exit_code::interrupted) return exit_code::interrupted;
+      if (!done) return std::unexpected(done.error());
+    }
+  }
+  return exit_code::ok;
+}
+
+}  // namespace
+
+result<int> bench_command(const invocation& in) {
+  const model_and_rest words = split_positionals(in);
+  if (!words.rest.empty()) {
+    return fail(exit_code::usage,
+                fmt::format("unexpected '{}'; bench takes one model", words.rest.front()));
+  }
+  auto tests = tests_of(in);
+  if (!tests) return std::unexpected(tests.error());
+  uint32_t context = 0;
+  for (const test& t : *tests) context = std::max(context, t.depth + t.tokens() + 1);
+
+  engine all;
+  auto file = find_model(words.model, in.variables);
+  if (!file) return std::unexpected(file.error());
+  all.file = *std::move(file);
+  auto runtime = open_runtime(in);
+  if (!runtime) return std::unexpected(runtime.error());
+  all.runtime = *std::move(runtime);
+  auto model = open_model(in, all.runtime.get(), all.file);
+  if (!model) return std::unexpected(model.error());
+  all.model = *std::move(model);
+  auto session = open_session(in, all.model.get(), context, true);
+  if (!session) return std::unexpected(session.error());
+  all.session = *std::move(session);
+
+  auto opened = session_report(all.session.get());
+  if (!opened) return std::unexpected(opened.error());
+  auto choice = runtime_report(all.runtime.get());
+  if (!choice) return std::unexpected(choice.error());
+  const facts f = facts_of(in, all, *opened, *choice);
+
+  ceilings limit;
+  std::optional<memory_ceiling> memory;
+  const auto threads = static_cast<uint32_t>(std::max<uint64_t>(f.threads, 1));
+  if (const int64_t mb = in.set.integer("ceiling-mb"); mb != 0) {
+    memory.emplace(static_cast<uint64_t>(mb) * 1'000'000);
+    limit.bytes = memory->bytes();
+    limit.one_thread = memory->measure(1);
+    limit.before = memory->measure(threads);
+  }
+  std::vector<measurement> measured;
+  for (const test& t : *tests) measured.push_back({t, {}, {}});
+  auto ended = measure(in, all.session.get(), f.model, measured);
+  if (!ended) return std::unexpected(ended.error());
+  if (memory) limit.after = memory->measure(threads);
+  std::erase_if(measured, [](const measurement& m) { return m.samples_ns.empty(); });
+  if (!measured.empty()) {
+    if (auto done = print(formatted(in.set.text("output-format"), measured, f, limit)); !done)
+      return std::unexpected(done.error());
+  }
+  return *ended;
+}
+
+}  // namespace bitnet::host
