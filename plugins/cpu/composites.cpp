@@ -85,10 +85,8 @@ void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
 
 void attn_out(const call* body, const roles& parts, team& workers) noexcept {
   const call& attention = body[parts.attention];
-  const auto kv_heads = static_cast<uint64_t>(attention.ints[2]);
-  const share heads = workers.split(attention.rows * kv_heads);
-  for (uint64_t unit = heads.first; unit < heads.last; ++unit)
-    attention_heads(isa_of(attention), attention, unit / kv_heads, unit % kv_heads, heads.scratch);
+  const share heads = workers.split(attention.rows * static_cast<uint64_t>(attention.ints[1]));
+  cpu::attention(isa_of(attention), attention, heads.first, heads.last, heads.scratch);
   workers.sync();
   norm_quant(parts.norm == roles::absent ? nullptr : &body[parts.norm], body[parts.quant], workers);
   workers.sync();

@@ -54,9 +54,8 @@ void kv_write(const call& c, const share& s) noexcept {
 }
 
 void attn_paged(const call& c, const share& s) noexcept {
-  const auto kv_heads = static_cast<uint64_t>(c.ints[2]);
-  for (uint64_t unit = s.first; unit < s.last; ++unit)
-    attention_heads(isa_of(c), c, unit / kv_heads, unit % kv_heads, s.scratch);
+  const auto group = static_cast<uint64_t>(c.ints[1] / c.ints[2]);
+  attention(isa_of(c), c, s.first * group, s.last * group, s.scratch);
 }
 
 template <void (*row_kernels::*Row)(const float*, const float*, uint64_t, float*)>

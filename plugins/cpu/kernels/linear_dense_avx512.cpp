@@ -41,6 +41,28 @@ float total(__m512 p) {
   return _mm_cvtss_f32(_mm_add_ss(by2, _mm_shuffle_ps(by2, by2, 1)));
 }
 
+// Rows of a KV head lie apart: no stream that the processor would see coming.
+void prefetch_rows(const uint8_t* rows, uint64_t stride, uint64_t n, uint64_t bytes) {
+  for (uint64_t i = 0; i < n; ++i)
+    for (uint64_t at = 0; at < bytes; at += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(rows + i * stride) + at, _MM_HINT_T0);
+}
+
+// total() of 16 vectors at once: vector 4 i + j becomes element i of group j.
+__m512 totals(const __m512 (&v)[16]) {
+  __m512 p[16];
+  for (int i = 0; i < 8; ++i)
+    p[i] = _mm512_add_ps(_mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0x44),
+                         _mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0xee));
+  for (int i = 0; i < 4; ++i)
+    p[i] = _mm512_add_ps(_mm512_shuffle_f32x4(p[2 * i], p[2 * i + 1], 0x88),
+                         _mm512_shuffle_f32x4(p[2 * i], p[2 * i + 1], 0xdd));
+  for (int i = 0; i < 2; ++i)
+    p[i] = _mm512_add_ps(_mm512_shuffle_ps(p[2 * i], p[2 * i + 1], 0x44),
+                         _mm512_shuffle_ps(p[2 * i], p[2 * i + 1], 0xee));
+  return _mm512_add_ps(_mm512_shuffle_ps(p[0], p[1], 0x88), _mm512_shuffle_ps(p[0], p[1], 0xdd));
+}
+
 // A tile of Rows rows by Tokens tokens: each weight is decoded once for all the tokens.
 template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
@@ -78,23 +100,39 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
       }
     }
   }
-  for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < Tokens; ++j)
-      a.y[(t + static_cast<uint64_t>(j)) * a.y_stride + r + static_cast<uint64_t>(i)] =
-          total(sums[i][j]);
+  float* y = a.y + t * a.y_stride + r;
+  if constexpr (Rows == 4 && Tokens == 4) {
+    __m512 all[16];
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 4; ++j) all[4 * i + j] = sums[i][j];
+    const __m512 done = totals(all);
+    _mm_storeu_ps(y, _mm512_castps512_ps128(done));
+    _mm_storeu_ps(y + a.y_stride, _mm512_extractf32x4_ps(done, 1));
+    _mm_storeu_ps(y + 2 * a.y_stride, _mm512_extractf32x4_ps(done, 2));
+    _mm_storeu_ps(y + 3 * a.y_stride, _mm512_extractf32x4_ps(done, 3));
+  } else {
+    for (int i = 0; i < Rows; ++i)
+      for (int j = 0; j < Tokens; ++j)
+        y[static_cast<uint64_t>(j) * a.y_stride + static_cast<uint64_t>(i)] = total(sums[i][j]);
+  }
 }
 
 template <uint32_t Format, int Rows>
 void row_tile(const dense_tile& a, uint64_t r) {
   uint64_t t = 0;
   for (; t + 4 <= a.tokens; t += 4) dot<Format, Rows, 4>(a, r, t);
+  for (; t + 2 <= a.tokens; t += 2) dot<Format, Rows, 2>(a, r, t);
   for (; t < a.tokens; ++t) dot<Format, Rows, 1>(a, r, t);
 }
 
 template <uint32_t Format>
 void run(const dense_tile& a) {
   uint64_t r = 0;
-  for (; r + 4 <= a.rows; r += 4) row_tile<Format, 4>(a, r);
+  const bool apart = a.k <= 256;  // a head's width
+  for (; r + 4 <= a.rows; r += 4) {
+    if (apart) prefetch_rows(a.w + (r + 16) * a.w_stride, a.w_stride, 4, a.k * 2);
+    row_tile<Format, 4>(a, r);
+  }
   for (; r < a.rows; ++r) row_tile<Format, 1>(a, r);
 }
 
@@ -108,6 +146,7 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
     for (uint64_t i = 0; i < Vectors; ++i)
       sums[g][i] = _mm512_loadu_ps(y + g * a.y_stride + 16 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
+    if (d == 0) prefetch_rows(a.v + (j + 16) * a.v_stride, 0, 1, a.width * 2);
     __m512 v[Vectors];
     for (uint64_t i = 0; i < Vectors; ++i) v[i] = decode<Format>(a.v + j * a.v_stride, d + 16 * i);
     for (uint64_t g = 0; g < Heads; ++g) {
@@ -148,6 +187,7 @@ template <uint32_t Format>
 void sum(const weighted_rows& a) {
   uint64_t h = 0;
   for (; h + 4 <= a.heads; h += 4) sum<Format, 4>(a, h);
+  for (; h + 2 <= a.heads; h += 2) sum<Format, 2>(a, h);
   for (; h < a.heads; ++h) sum<Format, 1>(a, h);
 }
 

@@ -13,17 +13,18 @@ uint32_t format_of(uint32_t dtype) {
 
 // score_j = (q . k_j) * scale; p_j = exp(score_j - max); y = sum_j(p_j v_j) / sum_j(p_j), j
 // ascending.
-void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t kv_head,
-                     float* scores) {
+void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t first_head,
+                     uint64_t last_head, float* scores) {
   const sdk::step_view& step = *c.step;
   const sdk::kv_storage& kv = step.kv;
   const auto layer = static_cast<uint64_t>(c.ints[0]);
-  const auto group = static_cast<uint64_t>(c.ints[1] / c.ints[2]);
+  const uint64_t group = last_head - first_head;
+  const uint64_t kv_head = first_head / static_cast<uint64_t>(c.ints[1] / c.ints[2]);
   const auto head_dim = static_cast<uint64_t>(c.ints[3]);
   const uint64_t context = static_cast<uint64_t>(step.positions[t]) + 1;
   const uint64_t block_tokens = kv.block_tokens;
   const int32_t* blocks = step.blocks_of(t);
-  const uint64_t at = t * c.k + kv_head * group * head_dim;
+  const uint64_t at = t * c.k + first_head * head_dim;
   const float* q = c.input<float>(0) + at;
   float* y = c.output<float>(0) + at;
 
@@ -51,6 +52,18 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
     }
     for (uint64_t i = 0; i < heads; ++i)
       for (uint64_t d = 0; d < head_dim; ++d) out[i * head_dim + d] /= sums[i];
+  }
+}
+
+void attention(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t last,
+               float* scores) {
+  const auto heads = static_cast<uint64_t>(c.ints[1]);
+  const uint64_t group = heads / static_cast<uint64_t>(c.ints[2]);
+  while (first < last) {
+    const uint64_t head = first % heads;
+    const uint64_t n = std::min(group - head % group, last - first);  // of one KV head
+    attention_heads(isa, c, first / heads, head, head + n, scores);
+    first += n;
   }
 }
 

@@ -33,9 +33,12 @@ void rope_row(const isa_form& isa, const float* x, int32_t position, const sdk::
 void kv_write_row(const isa_form& isa, const sdk::kv_storage& kv, uint64_t layer, uint64_t slot,
                   const float* k, const float* v);
 
-// The heads of q that share KV head `kv_head`, for token t; scores (group, context).
-void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t kv_head,
-                     float* scores);
+// Heads [first, last) of token t, which share one KV head; scores (last - first, context).
+void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t first,
+                     uint64_t last, float* scores);
+// Heads [first, last) of all tokens, numbered token by token.
+void attention(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t last,
+               float* scores);
 
 // Columns [first, last) of y for all rows; q (rows, k) i8, s (rows), y (rows, w.m).
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,

@@ -1,12 +1,9 @@
 #include "top_head.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <new>
 
 namespace bitnet::cpu {
 namespace {
@@ -29,17 +26,6 @@ void keep(float* largest, uint32_t top, float value) {
   std::push_heap(largest, largest + top, std::greater<>());
 }
 
-// Memory in large pages, where the system has them: a hundred thousand small ones take longer to
-// get than to fill.
-uint8_t* allocate(uint64_t bytes) {
-  constexpr uint64_t page = uint64_t{2} << 20;
-  const uint64_t size = (bytes + page - 1) / page * page;
-  void* memory = std::aligned_alloc(page, size);
-  if (!memory) throw std::bad_alloc();
-  ::madvise(memory, size, MADV_HUGEPAGE);
-  return static_cast<uint8_t*>(memory);
-}
-
 }  // namespace
 
 bool top_head::fits(const sdk::weight& w) {
@@ -51,7 +37,7 @@ bool top_head::fits(const sdk::weight& w) {
 top_head::top_head(const sdk::weight& w, uint32_t workers)
     : w_(w),
       stride_((w.k + 63) / 64 * 64),
-      codes_(allocate(stride_ * w.m), &std::free),
+      codes_(stride_ * w.m),
       scales_(w.m),
       errors_(w.m),
       sizes_(w.m),
@@ -70,7 +56,7 @@ void top_head::copy(const isa_form& isa, uint64_t first, uint64_t last) {
     decode_row(isa, w_, r, row);
     float s = 0;
     isa.rows.act_quant(row, w_.k, q, &s);
-    uint8_t* codes = codes_.get() + r * stride_;
+    uint8_t* codes = codes_.data() + r * stride_;
     for (uint64_t i = 0; i < stride_; ++i)
       codes[i] = static_cast<uint8_t>(static_cast<uint8_t>(q[i]) ^ 0x80u);
     const float d = 1.0f / s;
@@ -121,7 +107,7 @@ void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t output
     for (uint64_t o = 0; o < outputs; ++o) {
       const state& s = states_[o];
       if (!s.finite) continue;
-      isa.linear_i8({codes_.get() + r * stride_, stride_, s.z.data(), s.high.data(), s.low.data(),
+      isa.linear_i8({codes_.data() + r * stride_, stride_, s.z.data(), s.high.data(), s.low.data(),
                      s.sum, sums, stride_, n});
       float* out = y + o * w_.m + r;
       for (uint64_t i = 0; i < n; ++i) {

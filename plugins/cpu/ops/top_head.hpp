@@ -14,11 +14,9 @@
 // Memory   the copy: a byte for each weight and 12 for each row; made by the first step that asks.
 // Threads  one step at a time; the workers of a step share it.
 
-#include <atomic>
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
+#include "bitnet/sdk/handle.hpp"
 #include "kernels/variants.hpp"
 #include "ops.hpp"
 
@@ -70,8 +68,8 @@ class top_head {
 
   const sdk::weight& w_;
   const uint64_t stride_;
-  std::unique_ptr<uint8_t, decltype(&std::free)> codes_;  // (rows, stride)
-  std::vector<float> scales_, errors_, sizes_;            // (rows): d, |r|, |d q| + |r|
+  sdk::memory codes_;                           // (rows, stride)
+  std::vector<float> scales_, errors_, sizes_;  // (rows): d, |r|, |d q| + |r|
   std::vector<float> largest_;  // (workers, max_outputs, max_top), the least one first
   state states_[max_outputs];
   bool copied_ = false;  // written between two meetings of the workers

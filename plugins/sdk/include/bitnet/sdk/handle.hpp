@@ -2,6 +2,10 @@
 #pragma once
 // Ownership on the plugin's side of the edge: opaque handles and raw memory.
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -24,7 +28,9 @@ struct handle {
   static Object* get(Handle* h) noexcept { return reinterpret_cast<Object*>(h); }
 };
 
-// Zeroed host memory, aligned to 64 bytes. Large blocks take no physical page before first use.
+// Zeroed host memory, aligned to 64 bytes. Large blocks take no physical page before first use, and
+// then large pages where the system has them: getting and finding small ones would take longer than
+// using them.
 class memory {
  public:
   static constexpr uint64_t alignment = 64;
@@ -36,6 +42,13 @@ class memory {
     if (!block_) throw std::bad_alloc();
     const auto address = reinterpret_cast<uintptr_t>(block_);
     data_ = static_cast<uint8_t*>(block_) + (alignment - address % alignment) % alignment;
+#if defined(__linux__)
+    constexpr uint64_t page = uint64_t{2} << 20;
+    const uint64_t first = (address + page - 1) / page * page,
+                   last = (address + bytes) / page * page;
+    if (first < last)
+      ::madvise(static_cast<uint8_t*>(block_) + (first - address), last - first, MADV_HUGEPAGE);
+#endif
   }
   memory(memory&& other) noexcept { swap(other); }
   memory& operator=(memory&& other) noexcept {
