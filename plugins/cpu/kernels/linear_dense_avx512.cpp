@@ -50,14 +50,14 @@ void prefetch_rows(const uint8_t* rows, uint64_t stride, uint64_t n, uint64_t by
 
 // total() of 16 vectors at once: vector 4 i + j becomes element i of group j.
 __m512 totals(const __m512 (&v)[16]) {
-  __m512 p[16];
-  for (int i = 0; i < 8; ++i)
+  __m512 p[8];
+  for (uint64_t i = 0; i < 8; ++i)
     p[i] = _mm512_add_ps(_mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0x44),
                          _mm512_shuffle_f32x4(v[2 * i], v[2 * i + 1], 0xee));
-  for (int i = 0; i < 4; ++i)
+  for (uint64_t i = 0; i < 4; ++i)
     p[i] = _mm512_add_ps(_mm512_shuffle_f32x4(p[2 * i], p[2 * i + 1], 0x88),
                          _mm512_shuffle_f32x4(p[2 * i], p[2 * i + 1], 0xdd));
-  for (int i = 0; i < 2; ++i)
+  for (uint64_t i = 0; i < 2; ++i)
     p[i] = _mm512_add_ps(_mm512_shuffle_ps(p[2 * i], p[2 * i + 1], 0x44),
                          _mm512_shuffle_ps(p[2 * i], p[2 * i + 1], 0xee));
   return _mm512_add_ps(_mm512_shuffle_ps(p[0], p[1], 0x88), _mm512_shuffle_ps(p[0], p[1], 0xdd));

@@ -6,7 +6,7 @@ void linear_i8_scalar(const i8_tile& a) {
   for (uint64_t r = 0; r < a.rows; ++r) {
     const uint8_t* w = a.w + r * a.w_stride;
     int64_t sum = 0;
-    for (uint64_t i = 0; i < a.k; ++i) sum += (int32_t{w[i]} - 128) * int32_t{a.x[i]};
+    for (uint64_t i = 0; i < a.k; ++i) sum += int64_t{w[i] - 128} * a.x[i];
     a.sums[r] = sum;
   }
 }

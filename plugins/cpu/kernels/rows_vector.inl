@@ -17,12 +17,12 @@ namespace bitnet::cpu {
 namespace {
 
 constexpr uint64_t lanes = BITNET_LANES, vectors = 16 / lanes;
-typedef float floats __attribute__((vector_size(4 * lanes)));
-typedef uint32_t words __attribute__((vector_size(4 * lanes)));
-typedef int32_t integers __attribute__((vector_size(4 * lanes)));
-typedef int8_t bytes __attribute__((vector_size(lanes)));
-typedef float narrow __attribute__((vector_size(2 * lanes)));
-typedef double doubles __attribute__((vector_size(4 * lanes)));
+using floats = float __attribute__((vector_size(4 * lanes)));
+using words = uint32_t __attribute__((vector_size(4 * lanes)));
+using integers = int32_t __attribute__((vector_size(4 * lanes)));
+using bytes = int8_t __attribute__((vector_size(lanes)));
+using narrow = float __attribute__((vector_size(2 * lanes)));
+using doubles = double __attribute__((vector_size(4 * lanes)));
 
 inline floats load(const float* x) {
   floats v;

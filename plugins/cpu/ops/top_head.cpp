@@ -93,7 +93,7 @@ void top_head::take(uint64_t output, const float* x) {
   }
   s.size = rounded_up * static_cast<float>(std::sqrt(size));
   s.error = rounded_up * static_cast<float>(std::sqrt(error)) +
-            static_cast<float>(w_.k / 16 + 16) * 0x1p-24f * s.size;
+            (static_cast<float>(w_.k) / 16.0f + 16.0f) * 0x1p-24f * s.size;
 }
 
 void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
@@ -130,7 +130,7 @@ uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t output
     float least[max_top];
     std::fill_n(least, top, -infinity);
     for (uint32_t w = 0; w < workers; ++w) {
-      const float* theirs = largest_.data() + (w * max_outputs + o) * max_top;
+      const float* theirs = largest_.data() + (uint64_t{w} * max_outputs + o) * max_top;
       for (uint32_t i = 0; i < top; ++i)
         if (theirs[i] > least[0]) keep(least, top, theirs[i]);
     }

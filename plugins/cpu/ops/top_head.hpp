@@ -63,7 +63,7 @@ class top_head {
     bool finite = true;
   };
   float* largest(uint32_t worker, uint64_t output) {
-    return largest_.data() + (worker * max_outputs + output) * max_top;
+    return largest_.data() + (uint64_t{worker} * max_outputs + output) * max_top;
   }
 
   const sdk::weight& w_;
