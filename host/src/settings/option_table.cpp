@@ -566,12 +566,12 @@ const option* find_option(std::string_view name) {
   return nullptr;
 }
 
-const option* find_flag(std::string_view flag, command_set commands) {
+const option* find_flag(std::string_view flag, command_set takers) {
   if (flag.starts_with("--")) return find_option(flag.substr(2));
   const option* other = nullptr;
   for (const option& row : rows) {
     if (!has_alias(row, flag)) continue;
-    if ((row.commands & commands) != 0) return &row;
+    if ((row.commands & takers) != 0) return &row;
     other = &row;
   }
   return other;
