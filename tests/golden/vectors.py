@@ -103,6 +103,27 @@ def build():
     assert tq1[50:54].hex() == "2a7f0034" and tq2[62:66].hex() == "59460034"
     data("tq1_0", tq1, 216, 0xB06B1FAA, "7bc2a86f3547ec3f51580ed1c8500ef7", "TQ1_0, d = 0.25")
     data("tq2_0", tq2, 264, 0x2B11A99F, "8562a9a164588a48680150160668502a", "TQ2_0, d = 0.25")
+    one = np.full(4, 0.25)
+    data("iq1_bn", packing.iq1_bn(t, one), 216, 0xDB3AB946, "00342e5c1a543a906a55466e321a19fd3a93", "IQ1_BN")
+    data("iq2_bn", packing.iq2_bn(t, one), 272, 0x4CE9EF31, "0000803e954aa90950a422a06801049292280426", "IQ2_BN")
+    data("iq2_bn_r4", packing.iq2_bn_r4(t, one), 272, 0x15AE541B,
+         "0000803e" * 4 + "811209a182a80648182420160a552694", "IQ2_BN_R4")
+    data("hf_u8", packing.hf_u8(t), 256, 0xDE3AA198, "89428921a05846581069a0520a480086",
+         "packed U8 [1, 256] of Hugging Face checkpoints, without its scale")
+    data("bitnet32", packing.bitnet32(t, np.full(32, 0.25)), 320, 0xFC26B6C5, "ae75d9d7fe5967ad0034",
+         "BitNet32-F16 of BitNet-rs")
+    for m, k, bm, bk, high, size, crc, first in (
+            (128, 128, 64, 64, 32, 4096, 0xDB2838C2, "54706613020276188384553356223516"),
+            (128, 256, 128, 64, 64, 8192, 0x6F276D20, "54660276835556358575737226374778")):
+        blob = packing.tl1(ternary(m * k).reshape(m, k), 0.25, bm, bk, high)
+        data(f"tl1_{m}x{k}", blob, size + 32, crc, first,
+             f"TL1, tiles of {bm} x {bk}, blocks of {high} rows; scale 0.25", size)
+    for m, k, bm, bk, size, crc, first in (
+            (128, 352, 64, 96, 10752, 0x1BC6CD71, "3420a9bc399b77c9c8d3aabbb28a7cb0"),
+            (64, 288, 32, 96, 4522, 0xFB676A0E, "")):
+        blob = packing.tl2(ternary(m * k).reshape(m, k), 0.25, bm, bk)
+        data(f"tl2_{m}x{k}", blob, (size + 31) // 32 * 32 + 32, crc, first,
+             f"TL2, tiles of {bm} x {bk}; scale 0.25", size)
     data("q8_0", packing.q8_0(w), 1088, 0xDEC106B4, "0818007f000081817f818100817f7f81", "Q8_0")
     data("q4_0", packing.q4_0(w), 576, 0xC99B7DBA, "00a888000808ff8ff0ff0ff88ff0f00f", "Q4_0")
     data("f16", w.astype("<f2").tobytes(), 2048, 0x18EE99CB, "", "F16")

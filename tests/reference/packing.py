@@ -112,3 +112,120 @@ def q6_k(d, sc, q):
     qh = sum((u[:, :, k] >> 4) << (2 * k) for k in range(4)).astype(np.uint8).reshape(-1, 64)
     tail = np.asarray(d).astype(np.float16)[:, None].view(np.uint8)
     return np.hstack([ql, qh, sc.astype(np.int8).view(np.uint8), tail]).tobytes()
+
+
+def q1_0(signs, d):
+    """Q1_0: per 128 columns f16 d, then a bit for each, set = +d. `signs` is -1 or +1."""
+    bits = np.packbits((signs > 0).reshape(-1, 16, 8), axis=2, bitorder="little").reshape(-1, 16)
+    return np.hstack([np.asarray(d, np.float16).reshape(-1, 1).view(np.uint8), bits]).tobytes()
+
+
+def q2_0(codes, d):
+    """Q2_0: per 64 columns f16 d, then four codes to a byte, lowest first; worth (code - 1) d."""
+    u = codes.reshape(-1, 16, 4).astype(np.uint8)
+    packed = u[..., 0] | u[..., 1] << 2 | u[..., 2] << 4 | u[..., 3] << 6
+    return np.hstack([np.asarray(d, np.float16).reshape(-1, 1).view(np.uint8), packed]).tobytes()
+
+
+def iq1_bn(t, d):
+    """IQ1_BN: per row f16 d, then per 64 columns 12 bytes of five trits and one of four."""
+    out = bytearray()
+    for row, scale in zip(t.astype(int) + 1, d):
+        out += np.float16(scale).tobytes()
+        for b in range(0, t.shape[1], 64):
+            block, extra = row[b:b + 64], 0
+            for g in range(4):
+                for j in range(3):
+                    five = block[16 * g + 5 * j:16 * g + 5 * j + 5]
+                    out.append((256 * int(sum(v * 3**i for i, v in enumerate(five))) + 242) // 243)
+                extra += int(block[16 * g + 15]) * 3**g
+            out.append((256 * extra + 242) // 243)
+    return bytes(out)
+
+
+def iq2_bn(t, d):
+    """IQ2_BN: per row f32 d, then per 64 columns 16 bytes: byte j holds j, j+16, j+32, j+48."""
+    rows, cols = t.shape
+    u = (t + 1).astype(np.uint8).reshape(rows, cols // 64, 4, 16)
+    packed = u[:, :, 0] | u[:, :, 1] << 2 | u[:, :, 2] << 4 | u[:, :, 3] << 6
+    head = np.asarray(d, np.float32).reshape(rows, 1).view(np.uint8)
+    return np.hstack([head, packed.reshape(rows, -1)]).tobytes()
+
+
+def iq2_bn_r4(t, d):
+    """IQ2_BN_R4: four rows: their four f32 d, then per 64 columns 64 bytes they share."""
+    rows, cols = t.shape
+    out = bytearray()
+    for r in range(0, rows, 4):
+        out += np.asarray(d[r:r + 4], np.float32).tobytes()
+        for b in range(0, cols, 64):
+            block = bytearray(64)
+            for k in range(4):
+                for l in range(4):
+                    for u in range(4):
+                        for i in range(4):
+                            code = int(t[r + k, b + 16 * l + 4 * u + i]) + 1
+                            block[4 * k + i + 16 * l] |= code << 2 * u
+            out += block
+    return bytes(out)
+
+
+def hf_u8(t):
+    """Hugging Face: byte [r][c] of rows / 4 holds rows r, r + rows/4, ...; lowest bits first."""
+    u = (t + 1).astype(np.uint8).reshape(4, t.shape[0] // 4, t.shape[1])
+    return (u[0] | u[1] << 2 | u[2] << 4 | u[3] << 6).tobytes()
+
+
+def split32(t):
+    """The codes of BitNet-rs: t + 2, four to a byte, lowest first."""
+    u = (t + 2).astype(np.uint8).reshape(-1, 4)
+    return (u[:, 0] | u[:, 1] << 2 | u[:, 2] << 4 | u[:, 3] << 6).tobytes()
+
+
+def bitnet32(t, d):
+    """BitNet32-F16: per 32 flat elements eight bytes of those codes, then f16 d."""
+    blocks = np.frombuffer(split32(t), np.uint8).reshape(-1, 8)
+    return np.hstack([blocks, np.asarray(d, np.float16).reshape(-1, 1).view(np.uint8)]).tobytes()
+
+
+def tl1(t, scale, bm, bk, rows):
+    """TL1 in tiles of bm x bk and blocks of `rows` rows; payload, f32 scale, 28 zero bytes."""
+    m, k = t.shape
+    by, out = 256 // rows, bytearray(m * k // 4)
+    for r in range(m):
+        for c in range(0, k, 2):
+            at = (r // bm) * (k // bk) + c // bk
+            at = at * (bm // rows) + r % bm // rows
+            at = at * (bk // by) + c % bk // by
+            at = at * (rows // 16) + r % rows // 16
+            at = at * (by // 4) + c % by // 4
+            index = 3 * int(t[r, c]) + int(t[r, c + 1]) + 4
+            out[at * 16 + r % 16] |= index << (4 if c % by // 2 % 2 == 0 else 0)
+    return bytes(out) + np.float32(scale).tobytes() + bytes(28)
+
+
+def tl2(t, scale, bm, bk):
+    """TL2 in tiles of bm x bk: triples, their signs, pairs, the writer's gap, then the scale."""
+    m, k = t.shape
+    k3 = k - k % bk
+    signs, pairs = m * k3 // 6, m * k3 // 6 + m * k3 // 24
+    allocated = (k - 256) * m // 3 * 5 // 8 + 256 * m // 2 * 4 // 8
+    out = bytearray((allocated + 31) // 32 * 32)
+    for r in range(m):
+        rt, rb, rr = r // bm, r % bm // 32, r % 32
+        pos = [0, 2, 1, 3][rr // 8] * 8 + rr % 8
+        for c in range(0, k3, 3):
+            v = 9 * int(t[r, c]) + 3 * int(t[r, c + 1]) + int(t[r, c + 2])
+            tile = rt * (k3 // bk) + c // bk
+            at = ((tile * (bm // 32) + rb) * (bk // 6) + c % bk // 6) * 32 + pos
+            out[at] |= abs(v) << (4 if c % 6 < 3 else 0)
+            word = ((tile * (bm // 32) + rb) * (bk // 24) + c % bk // 24) * 16 + rr % 16
+            bit = 15 - (2 * (c % 24 // 3) + rr // 16)
+            if v < 0:
+                out[signs + 2 * word + bit // 8] |= 1 << bit % 8
+        for c in range(k3, k, 2):
+            at = c - k3
+            tile = rt * ((k - k3) // 32) + at // 32
+            byte = pairs + ((tile * (bm // 32) + rb) * 8 + at % 32 // 4) * 32 + pos
+            out[byte] |= 3 * int(t[r, c]) + int(t[r, c + 1]) + 4 << (4 if at % 4 < 2 else 0)
+    return bytes(out) + np.float32(scale).tobytes() + bytes(28)

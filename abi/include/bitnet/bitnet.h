@@ -82,6 +82,11 @@ BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* ou
 #define BITNET_I2S_LAYOUT_A 0u
 #define BITNET_I2S_LAYOUT_B 1u
 #define BITNET_I2S_LAYOUT_C 2u
+#define BITNET_I2S_LAYOUT_QK256 3u /* of BitNet-rs: no zeros, no scale */
+
+/* Two sets of tile sizes were published for TL1 files of Llama3-8B's shapes. */
+#define BITNET_TL1_TILES_GENERATED 0u
+#define BITNET_TL1_TILES_PRETUNED 1u
 
 #define BITNET_ACTIVATION_AUTO 0u
 #define BITNET_ACTIVATION_RELU2 1u
@@ -95,6 +100,8 @@ typedef struct bitnet_model_options {
   uint32_t vocabulary_only; /* non-zero: tokenizer and metadata, no weights and no backend */
   uint32_t i2s_layout;      /* BITNET_I2S_LAYOUT_*: no file says which one it is            */
   uint32_t activation;      /* BITNET_ACTIVATION_*: AUTO follows the architecture's rule    */
+  uint32_t tl1_tiles;       /* BITNET_TL1_TILES_*: no file says which they are              */
+  uint32_t reserved_0;
   bitnet_progress_callback progress;
   void* progress_user;
 } bitnet_model_options;

@@ -12,9 +12,13 @@ using bitnet::api::missing;
 bitnet::result<bitnet::model::load_options> load_options_of(const bitnet_model_options& o) {
   bitnet::model::load_options out;
   out.vocabulary_only = o.vocabulary_only != 0;
-  if (o.i2s_layout > BITNET_I2S_LAYOUT_C)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT, "i2s_layout must be A, B or C");
+  if (o.i2s_layout > BITNET_I2S_LAYOUT_QK256)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT, "i2s_layout must be A, B, C or QK256");
   out.i2s_layout = o.i2s_layout;
+  if (o.tl1_tiles > BITNET_TL1_TILES_PRETUNED)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT, "tl1_tiles must be GENERATED or PRETUNED");
+  out.tl1_tiles = o.tl1_tiles == BITNET_TL1_TILES_PRETUNED ? bitnet::formats::tl1_tiles::pretuned
+                                                           : bitnet::formats::tl1_tiles::generated;
   switch (o.activation) {
     case BITNET_ACTIVATION_AUTO:
       break;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "bitnet/abi/tensor.h"
 #include "formats/floats.hpp"
@@ -15,6 +16,24 @@ namespace bitnet::formats {
 namespace {
 
 namespace type = gguf::type;
+
+constexpr std::array all_forms = {
+    form{type::i2_s, understand_i2s},
+    form{type::tl1, understand_tl1},
+    form{type::tl2, understand_tl2},
+    form{type::tq1_0, understand_tq},
+    form{type::tq2_0, understand_tq},
+    form{type::q1_0, understand_q1_0},
+    form{type::q2_0, understand_q2_0},
+    form{type::iq1_bn, understand_iq1_bn},
+    form{type::iq2_bn, understand_iq2_bn},
+    form{type::iq2_bn_r4, understand_iq2_bn_r4},
+    form{type::hf_packed, understand_hf_packed},
+    form{type::hf_packed_inverse, understand_hf_packed},
+    form{type::hf_master_f32, understand_hf_master},
+    form{type::hf_master_f16, understand_hf_master},
+    form{type::hf_master_bf16, understand_hf_master},
+};
 
 struct dense {
   uint32_t type;
@@ -35,12 +54,9 @@ constexpr std::array denses = {
 std::string readable_types() {
   std::string out;
   for (const dense& d : denses) out += gguf::type_name(d.type) + ", ";
-  return out + gguf::type_name(type::tq1_0) + ", " + gguf::type_name(type::tq2_0) + " and " +
-         gguf::type_name(type::i2_s);
-}
-
-bool is_ternary(uint32_t id) {
-  return id == type::i2_s || id == type::tq1_0 || id == type::tq2_0;
+  for (const form& f : all_forms)
+    if (f.type < type::first_own) out += gguf::type_name(f.type) + ", ";
+  return out.substr(0, out.size() - 2);
 }
 
 result<reading> understand_dense(const source& from, const dense& d) {
@@ -55,22 +71,44 @@ result<reading> understand_dense(const source& from, const dense& d) {
   to.format = d.format;
   to.data_bytes = from.bytes.size();
   to.verbatim = true;
+  to.how = by_type(from);
   return to;
 }
 
-float vector_element(const source& from, uint64_t i) {
-  if (from.type == type::f32) return gguf::load<float>(from.bytes.subspan(4 * i));
-  const auto bits = gguf::load<uint16_t>(from.bytes.subspan(2 * i));
-  return from.type == type::f16 ? from_f16(bits) : from_bf16(bits);
+void vector_bytes(const source& from, uint64_t offset, std::span<std::byte> out) {
+  for (uint64_t i = 0; i < out.size() / sizeof(float); ++i) {
+    const float x = real_element(from.type, from.bytes, offset / sizeof(float) + i);
+    std::memcpy(&out[i * sizeof(float)], &x, sizeof x);
+  }
 }
 
-void pack(const codes& from, std::span<std::byte> to) {
+using group_codes = std::array<uint8_t, group>;
+
+void pack(const group_codes& from, std::span<std::byte> to) {
   for (size_t p = 0; p < 32; ++p)
     to[p] =
         static_cast<std::byte>(from[p] << 6 | from[p + 32] << 4 | from[p + 64] << 2 | from[p + 96]);
 }
 
 }  // namespace
+
+std::span<const form> forms() {
+  return all_forms;
+}
+
+std::string by_type(const source& from) {
+  return gguf::say(gguf::short_name(from.type), ", by its type");
+}
+
+result<void> check_bytes(const source& from, uint64_t needed, std::string_view name) {
+  const auto padded = gguf::checked_pad(needed, from.alignment);
+  if (from.bytes.size() >= needed && padded && from.bytes.size() <= *padded) return {};
+  return fail(BITNET_BAD_DATA,
+              gguf::say(name, " of ", from.m, " rows and ", from.k, " columns takes ", needed,
+                        " bytes, but the file reserves ", from.bytes.size(),
+                        from.bytes.size() < needed ? ": it is cut off or damaged; download it again"
+                                                   : ", as no known writer does"));
+}
 
 bool has_code_3(std::span<const std::byte> packed) {
   constexpr uint64_t low_bits = 0x5555555555555555;
@@ -91,13 +129,46 @@ uint64_t canonical_bytes(uint64_t k, uint64_t m) {
   return (k + group - 1) / group * (group / 4) * m;
 }
 
+reading ternary_reading(const source& from, codes_of codes, uint64_t scale_group,
+                        std::vector<float> scales, std::string how) {
+  reading to;
+  to.format = BITNET_FORMAT_TERNARY2;
+  to.data_bytes = canonical_bytes(from.k, from.m);
+  to.codes = std::move(codes);
+  to.how = std::move(how);
+  const auto is_zero = [](float s) { return s == 0; };
+  if (scale_group != 0 && std::ranges::any_of(scales, is_zero)) {
+    to.zero_group = scale_group;
+    for (const float s : scales) to.zeros.push_back(is_zero(s));
+  }
+  const auto first = std::ranges::find_if_not(scales, is_zero);
+  const float common = first == scales.end() ? 0 : *first;
+  if (std::ranges::all_of(scales, [&](float s) { return is_zero(s) || s == common; })) {
+    to.scales = {common};
+  } else {
+    to.scale_group = scale_group;
+    to.scales = std::move(scales);
+  }
+  return to;
+}
+
+void read_codes(const source& from, const reading& to, uint64_t row, uint64_t column,
+                std::span<uint8_t> out) {
+  to.codes(from, row, column, out);
+  if (to.zeros.empty()) return;
+  const uint64_t first = row * from.k + column;
+  for (uint64_t j = 0; j < out.size(); ++j)
+    if (to.zeros[(first + j) / to.zero_group]) out[j] = 1;
+}
+
 bool is_readable(uint32_t type) {
-  return is_ternary(type) || std::ranges::find(denses, type, &dense::type) != denses.end();
+  return std::ranges::find(all_forms, type, &form::type) != all_forms.end() ||
+         std::ranges::find(denses, type, &dense::type) != denses.end();
 }
 
 result<reading> understand(const source& from) {
-  if (from.type == type::i2_s) return understand_i2s(from);
-  if (from.type == type::tq1_0 || from.type == type::tq2_0) return understand_tq(from);
+  const auto* f = std::ranges::find(all_forms, from.type, &form::type);
+  if (f != all_forms.end()) return f->understand(from);
   const auto* d = std::ranges::find(denses, from.type, &dense::type);
   if (d != denses.end()) return understand_dense(from, *d);
   return fail(BITNET_UNSUPPORTED,
@@ -105,42 +176,40 @@ result<reading> understand(const source& from) {
                         readable_types(), ": convert the model to one of these"));
 }
 
+float real_element(uint32_t type, std::span<const std::byte> bytes, uint64_t index) {
+  if (type == type::f32) return gguf::load<float>(bytes.subspan(4 * index));
+  const auto bits = gguf::load<uint16_t>(bytes.subspan(2 * index));
+  return type == type::f16 ? from_f16(bits) : from_bf16(bits);
+}
+
 result<reading> understand_vector(const source& from) {
   if (from.type != type::f32 && from.type != type::f16 && from.type != type::bf16)
     return fail(BITNET_UNSUPPORTED, gguf::say("has type ", gguf::type_name(from.type),
                                               "; expected F32, F16 or BF16 for a vector"));
   for (uint64_t i = 0; i < from.k; ++i)
-    if (!std::isfinite(vector_element(from, i)))
+    if (!std::isfinite(real_element(from.type, from.bytes, i)))
       return fail(BITNET_BAD_DATA,
                   gguf::say("element ", i, " is not a finite number; the file is damaged"));
   reading to;
   to.format = BITNET_FORMAT_F32;
   to.data_bytes = from.k * sizeof(float);
   to.verbatim = from.type == type::f32;
+  to.bytes = vector_bytes;
+  to.how = by_type(from);
   return to;
 }
 
 void convert(const source& from, const reading& to, uint64_t offset, std::span<std::byte> out) {
-  if (to.format == BITNET_FORMAT_F32) {
-    for (uint64_t i = 0; i < out.size() / sizeof(float); ++i) {
-      const float x = vector_element(from, offset / sizeof(float) + i);
-      std::memcpy(&out[i * sizeof(float)], &x, sizeof x);
-    }
-    return;
-  }
+  if (to.bytes) return to.bytes(from, offset, out);
   constexpr uint64_t group_bytes = group / 4;
   const uint64_t groups_per_row = (from.k + group - 1) / group;
-  codes c;
+  group_codes c;
   for (uint64_t done = 0; done < out.size(); done += group_bytes) {
     const uint64_t index = (offset + done) / group_bytes;
     const uint64_t row = index / groups_per_row;
     const uint64_t column = index % groups_per_row * group;
     c.fill(1);
-    const auto used = std::span(c).first(std::min(group, from.k - column));
-    if (from.type == type::i2_s)
-      i2s_codes(from, row, column, used);
-    else
-      tq_codes(from, row, column, used);
+    read_codes(from, to, row, column, std::span(c).first(std::min(group, from.k - column)));
     pack(c, out.subspan(done, group_bytes));
   }
 }

@@ -1,36 +1,56 @@
 #pragma once
-// From the bytes of a GGUF tensor to a weight format of bitnet/abi/tensor.h.
+// From the bytes of a tensor in a model file to a weight format of bitnet/abi/tensor.h.
 //
 // Shapes   K = ne[0] inputs, contiguous; M rows.
-// Ternary  I2_S (layouts A, B, C), TQ1_0 and TQ2_0 become BITNET_FORMAT_TERNARY2. Scales: one if
+// Ternary  every form in the table of ternary.hpp becomes BITNET_FORMAT_TERNARY2. Scales: one if
 // all
-//          non-zero block scales are equal (a block of scale 0 then holds zeros), else one per 256.
+//          non-zero scales are equal (a group of scale 0 then holds zeros), else those of the form.
 // Dense    F32 F16 BF16 Q8_0 Q4_0 Q4_K Q6_K pass unchanged.
-// Errors   BITNET_UNSUPPORTED for other types and flavours; BITNET_BAD_DATA for sizes and scales
-// that
+// Errors   BITNET_UNSUPPORTED for other types and forms; BITNET_BAD_DATA for sizes and scales that
 //          cannot be. Messages name types, the caller adds the tensor.
 // Threads  functions of their arguments only.
-// Source   formats.md 2, 5, 7, 9.
+// Source   formats.md 1 to 9.
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
 
 namespace bitnet::formats {
 
+// Two sets of tile sizes were published for TL1 files of the Llama3-8B shapes; see tl.hpp.
+enum class tl1_tiles : uint8_t { generated, pretuned };
+
+// A tensor that belongs to another one: its scales.
+struct companion {
+  uint32_t type = 0;
+  uint64_t elements = 0;
+  std::span<const std::byte> bytes{};
+};
+
 // A tensor as the file has it.
 struct source {
-  uint32_t type = 0;  // GGUF id
+  uint32_t type = 0;  // GGUF id, or one of gguf::type's own
   uint64_t k = 1;
   uint64_t m = 1;
-  std::span<const std::byte> bytes{};  // for I2_S up to the next tensor or the end of the file
+  std::span<const std::byte> bytes{};  // up to the next tensor where the type does not fix a size
   uint64_t alignment = 32;             // of the file
   uint32_t i2s_layout = 0;             // BITNET_I2S_LAYOUT_*
-  bool scale_sibling = false;          // the file has a scale tensor beside it; hints at a flavour
+  std::optional<int64_t> file_type{};  // general.file_type, a hint
+  tl1_tiles tiles = tl1_tiles::generated;
+  companion scales{};  // empty: none beside it
 };
+
+// Codes of the elements [column, column + out.size()) of a row; column % 128 == 0, at most 128.
+using codes_of =
+    std::function<void(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out)>;
+// Bytes [offset, offset + out.size()) of another format.
+using bytes_of = void (*)(const source& from, uint64_t offset, std::span<std::byte> out);
 
 // What it becomes.
 struct reading {
@@ -38,13 +58,18 @@ struct reading {
   uint64_t data_bytes = 0;   // in `format`
   uint64_t scale_group = 0;  // elements of a row that share a scale; 0 = the whole tensor
   std::vector<float> scales;
-  bool verbatim = false;  // the source's first data_bytes are it; else convert
+  bool verbatim = false;     // the source's first data_bytes are it; else convert
+  codes_of codes;            // ternary; what stands in groups of scale 0 means nothing
+  uint64_t zero_group = 0;   // elements of those groups
+  std::vector<bool> zeros;   // which groups those are; empty: none
+  bytes_of bytes = nullptr;  // else, unless verbatim
+  std::string how;           // what the bytes were taken for, and why
 };
 
-// Whether understand can succeed for some tensor of this GGUF type.
+// Whether understand can succeed for some tensor of this type.
 [[nodiscard]] bool is_readable(uint32_t type);
 
-// Reads all of an I2_S or TQ2_0 tensor to see whether it holds what it may.
+// Reads all of a tensor whose content may be wrong to see whether it holds what it may.
 result<reading> understand(const source& from);
 // A vector of F32, F16 or BF16, wanted as F32; NaN and infinities are BITNET_BAD_DATA.
 result<reading> understand_vector(const source& from);
@@ -52,5 +77,8 @@ result<reading> understand_vector(const source& from);
 // Writes the bytes [offset, offset + out.size()) of a reading that is not verbatim. Both numbers
 // are multiples of 32, or of 4 in a vector.
 void convert(const source& from, const reading& to, uint64_t offset, std::span<std::byte> out);
+
+// The value of an element of F32, F16 or BF16.
+float real_element(uint32_t type, std::span<const std::byte> bytes, uint64_t index);
 
 }  // namespace bitnet::formats

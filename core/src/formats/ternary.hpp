@@ -1,30 +1,84 @@
 #pragma once
-// Ternary types, 128 elements at a time. A code is t + 1: 0, 1 or 2.
+// The ternary forms of weights: how each is recognised, checked and turned into codes. A code is
+// t + 1: 0, 1 or 2.
+//
+// A form of a file's type has an understand_<form>: it checks the size and whatever could be wrong
+// with the content, collects the scales and says in `how` what made it take the bytes for this
+// form. The table `forms` is the only list.
+// Source  formats.md 2 to 8; the section stands at each function.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "formats/reading.hpp"
 
 namespace bitnet::formats {
 
 inline constexpr uint64_t group = 128;  // elements of a canonical group
-using codes = std::array<uint8_t, group>;
 
-// i2s.cpp: bitnet.cpp's I2_S, type 36. Layouts A, B, C differ only in where an element lies.
+struct form {
+  uint32_t type;  // GGUF id, or one of gguf::type's own for other containers
+  result<reading> (*understand)(const source& from);
+};
+std::span<const form> forms();
+
+// i2s.cpp: type 36, which four programs write with different contents.
 result<reading> understand_i2s(const source& from);
-void i2s_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out);
-
-// tq.cpp: TQ1_0 and TQ2_0, blocks of 256 with an f16 scale at the end. `column` % 128 == 0 and
-// `out` holds 128.
+// bitnet_rs.cpp: those contents of type 36 that BitNet-rs writes or expects. formats.md 7.
+result<reading> understand_bitnet32(const source& from);
+result<reading> understand_split32(const source& from);
+result<reading> understand_qk256(const source& from);
+// tl.cpp: the look-up-table layouts of bitnet.cpp. formats.md 3, 4.
+result<reading> understand_tl1(const source& from);
+result<reading> understand_tl2(const source& from);
+// tq.cpp: llama.cpp's blocks of 256. formats.md 5.
 result<reading> understand_tq(const source& from);
-void tq_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out);
+// q1_q2.cpp: llama.cpp's Q1_0 and Q2_0 where their values are ternary. formats.md 1.2.
+result<reading> understand_q1_0(const source& from);
+result<reading> understand_q2_0(const source& from);
+// ik.cpp: ik_llama.cpp's rows with a scale each. formats.md 6.
+result<reading> understand_iq1_bn(const source& from);
+result<reading> understand_iq2_bn(const source& from);
+result<reading> understand_iq2_bn_r4(const source& from);
+// hf.cpp: what Hugging Face checkpoints hold. formats.md 8.
+result<reading> understand_hf_packed(const source& from);
+result<reading> understand_hf_master(const source& from);
+
+// How floating-point weights become ternary ones.
+enum class rounding : uint8_t {
+  absmean,          // s = 1 / max(mean |w|, 1e-5), t = round(w s) clamped to [-1, 1], W = t / s
+  exact_or_absmean  // t = sign(w) where all |w| but 0 are equal, else absmean
+};
+// F32, F16 or BF16 weights as ternary ones. formats.md 2.5, 8.2.
+result<reading> ternarise(const source& from, rounding rule);
+
+// A reading of `from` as ternary, by `codes`, with `scales` of groups of `scale_group` elements.
+// Scales that are all equal, but for zeros, become one.
+reading ternary_reading(const source& from, codes_of codes, uint64_t scale_group,
+                        std::vector<float> scales, std::string how);
+
+// The codes of [column, column + out.size()) of a row, zeros where the scale is 0.
+void read_codes(const source& from, const reading& to, uint64_t row, uint64_t column,
+                std::span<uint8_t> out);
+
+// The size that a form must have exactly, give or take the padding behind a tensor.
+result<void> check_bytes(const source& from, uint64_t needed, std::string_view name);
+// `how` for forms that the type alone decides.
+std::string by_type(const source& from);
 
 // Whether one of the 2-bit fields is 3, which is no ternary value.
 bool has_code_3(std::span<const std::byte> packed);
 // Bytes of the canonical form of K x M elements.
 uint64_t canonical_bytes(uint64_t k, uint64_t m);
+// A byte of five base-3 digits, kept as a fraction of 256: digit 0 is the most significant.
+inline uint8_t base3_digit(std::byte packed, uint32_t index) {
+  constexpr std::array<uint8_t, 5> power = {1, 3, 9, 27, 81};
+  return static_cast<uint8_t>(
+      static_cast<uint8_t>(std::to_integer<uint8_t>(packed) * power[index]) * 3 >> 8);
+}
 
 }  // namespace bitnet::formats

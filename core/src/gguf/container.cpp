@@ -171,6 +171,8 @@ result<tensor_info> read_tensor(cursor& in) {
   t.type = in.number<uint32_t>("a tensor description");
   t.offset = in.number<uint64_t>("a tensor description");
   if (in.failed()) return in.why();
+  if (t.type >= type::first_own)
+    return wrong(say(" has type ", t.type, ", which no program writes; the file is damaged"));
   // Signed 64 bit is what every other reader and the ABI count in.
   constexpr uint64_t most = INT64_MAX;
   for (uint32_t d = 0; d < t.rank; ++d) {

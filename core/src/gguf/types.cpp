@@ -54,11 +54,16 @@ constexpr std::array rows = {
     row{type::tl1, "TL1", {0, 0}},
     row{type::tl2, "TL2 or MXFP4", {0, 0}},
     row{40, "NVFP4", {0, 0}},
-    row{41, "Q1_0", {0, 0}},
-    row{42, "Q2_0", {0, 0}},
-    row{134, "IQ1_BN", {0, 0}},
-    row{135, "IQ2_BN", {0, 0}},
-    row{335, "IQ2_BN_R4", {0, 0}},
+    row{type::q1_0, "Q1_0", {128, 18}},
+    row{type::q2_0, "Q2_0", {64, 18}},
+    row{type::iq1_bn, "IQ1_BN", {0, 0}},
+    row{type::iq2_bn, "IQ2_BN", {0, 0}},
+    row{type::iq2_bn_r4, "IQ2_BN_R4", {0, 0}},
+    row{type::hf_packed, "packed U8", {0, 0}},
+    row{type::hf_packed_inverse, "packed U8, inverse scale", {0, 0}},
+    row{type::hf_master_f32, "F32 master", {1, 4}},
+    row{type::hf_master_f16, "F16 master", {1, 2}},
+    row{type::hf_master_bf16, "BF16 master", {1, 2}},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 // Tensor types by their GGUF id: names for messages, and sizes where the id alone decides them.
 //
 // Source  formats.md 1. Id 36 and its neighbours mean different things in different programs, so
-//         their size is left to whoever knows the flavour (formats/i2s.hpp).
+//         their size is left to formats/, which knows the flavours.
 
 #include <cstdint>
 #include <optional>
@@ -13,8 +13,20 @@ namespace bitnet::gguf {
 
 namespace type {
 inline constexpr uint32_t f32 = 0, f16 = 1, q4_0 = 2, q8_0 = 8, q4_k = 12, q6_k = 14, bf16 = 30,
-                          tq1_0 = 34, tq2_0 = 35, i2_s = 36, tl1 = 38, tl2 = 39;
+                          tq1_0 = 34, tq2_0 = 35, i2_s = 36, tl1 = 38, tl2 = 39, q1_0 = 41,
+                          q2_0 = 42, iq1_bn = 134, iq2_bn = 135, iq2_bn_r4 = 335;
+// Not in any GGUF file: linear layers of Hugging Face checkpoints. The scale of packed weights
+// multiplies or, inverse, divides; masters are made ternary when they are read.
+inline constexpr uint32_t first_own = 0x10000, hf_packed = 0x10000, hf_packed_inverse = 0x10001,
+                          hf_master_f32 = 0x10002, hf_master_f16 = 0x10003,
+                          hf_master_bf16 = 0x10004;
 }  // namespace type
+
+// general.file_type: what the writer says most tensors are. formats.md 1.3.
+namespace file_type {
+inline constexpr int64_t f32 = 0, f16 = 1, q4_0 = 2, q8_0 = 7, q6_k = 18, bf16 = 32, tq1_0 = 36,
+                         tq2_0 = 37, tl1 = 38, tl2 = 39, i2_s = 40, iq2_bn = 137;
+}  // namespace file_type
 
 struct type_size {
   uint32_t block;  // elements along ne[0]

@@ -128,6 +128,23 @@ void note_types(const gguf::file& file, json& problems) {
         ", which this program does not read; first ", gguf::quote(u.first)));
 }
 
+// What the tensors were taken for, and why: a line for each way of reading.
+json describe_readings(const loaded& m) {
+  struct use {
+    uint64_t count = 0;
+    std::string first;
+  };
+  std::map<std::string, use> seen;
+  for (size_t i = 0; i < m.readings.size(); ++i) {
+    use& u = seen[m.readings[i].how];
+    if (u.count++ == 0) u.first = m.weights[i].name;
+  }
+  json out = json::array();
+  for (const auto& [how, u] : seen)
+    out.push_back({{"as", how}, {"tensors", u.count}, {"first", u.first}});
+  return out;
+}
+
 // Whether the model would load, and what it is if so.
 void note_model(gguf::file file, const load_options& options, json& report) {
   json& problems = report["problems"];
@@ -142,6 +159,7 @@ void note_model(gguf::file file, const load_options& options, json& report) {
   else if (!tokens->note().empty())
     description["note"] = std::string(tokens->note());
   report["model"] = std::move(description);
+  report["readings"] = describe_readings(*m);
 }
 
 }  // namespace

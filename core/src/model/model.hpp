@@ -15,6 +15,7 @@
 
 #include "base/result.hpp"
 #include "bitnet/abi/tensor.h"
+#include "formats/reading.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace bitnet::model {
@@ -67,6 +68,7 @@ struct layer {
 struct load_options {
   bool vocabulary_only = false;
   uint32_t i2s_layout = 0;  // BITNET_I2S_LAYOUT_*
+  formats::tl1_tiles tl1_tiles = formats::tl1_tiles::generated;
   std::optional<activation> gate;
 };
 

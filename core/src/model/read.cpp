@@ -27,7 +27,9 @@ std::unexpected<failure> bad(std::string message) {
 class builder {
  public:
   builder(loaded& to, const load_options& options)
-      : to_(to), options_(options), taken_(to.file.tensors().size(), false) {}
+      : to_(to), options_(options), taken_(to.file.tensors().size(), false) {
+    if (const auto type = to.file.metadata().integer("general.file_type")) file_type_ = *type;
+  }
 
   [[nodiscard]] bool has(const std::string& name) const { return to_.file.find(name) != nullptr; }
 
@@ -42,9 +44,7 @@ class builder {
   result<uint32_t> matrix(const std::string& name, uint64_t k, uint64_t m) {
     auto from = take(name, k, m);
     if (!from) return std::unexpected(from.error());
-    const auto sibling = [&](const char* suffix) { return has(name + suffix); };
-    from->scale_sibling =
-        sibling("_scale") || sibling(".scale") || sibling("_scales") || sibling(".scales");
+    from->scales = scales_of(name, k * m);
     return add(name, *from, formats::understand(*from), 2);
   }
 
@@ -98,7 +98,27 @@ class builder {
                            .m = m,
                            .bytes = t.bytes,
                            .alignment = to_.file.containers()[found->shard].alignment(),
-                           .i2s_layout = options_.i2s_layout};
+                           .i2s_layout = options_.i2s_layout,
+                           .file_type = file_type_,
+                           .tiles = options_.tl1_tiles};
+  }
+
+  // The scales that some forms keep in a tensor of their own: one, or one for 32 elements.
+  formats::companion scales_of(const std::string& name, uint64_t n) {
+    const auto stem = std::string_view(name).substr(0, name.rfind(".weight"));
+    for (const std::string_view base : {std::string_view(name), stem})
+      for (const char* suffix :
+           {"_scale", ".scale", "_scales", ".scales", ".q_scales", ".d", ".qh"}) {
+        const auto* found = to_.file.find(say(base, suffix));
+        if (found == nullptr) continue;
+        const gguf::tensor_info& t = found->info;
+        const bool whole = base == name && t.elements == 1;  // stem.scale of one is a factor
+        if (!whole && (t.elements == 1 || t.elements != (n + 31) / 32)) continue;
+        if (gguf::size_of(t.type).value_or(gguf::type_size{}).block != 1) continue;
+        taken_[static_cast<size_t>(found - to_.file.tensors().data())] = true;
+        return {.type = t.type, .elements = t.elements, .bytes = t.bytes};
+      }
+    return {};
   }
 
   static std::string shape_text(const gguf::tensor_info& t) {
@@ -132,6 +152,7 @@ class builder {
   loaded& to_;
   const load_options& options_;
   std::vector<bool> taken_;  // file.tensors(), same index
+  std::optional<int64_t> file_type_;
 };
 
 // One member of struct layer and where it comes from.

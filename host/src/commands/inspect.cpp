@@ -15,13 +15,18 @@ using nlohmann::json;
 
 constexpr std::size_t longest_shown = 70;  // characters of a metadata value
 
-std::string shown(const json& content) {
+std::string printable(const json& content) {
   std::string text = content.is_string()
                          ? content.get<std::string>()
                          : content.dump(-1, ' ', false, json::error_handler_t::replace);
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
+  return text;
+}
+
+std::string shown(const json& content) {
+  std::string text = printable(content);
   if (text.size() > longest_shown) {
     std::size_t end = longest_shown;
     while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
@@ -57,6 +62,15 @@ void add_tensors(std::string& out, const json& tensors) {
   }
 }
 
+void add_readings(std::string& out, const json& readings) {
+  if (!readings.is_array() || readings.empty()) return;
+  out += "\nread as\n";
+  for (const json& one : readings) {
+    out += fmt::format("  {:>6} {}\n", one.value("tensors", uint64_t{0}),
+                       printable(one.value("as", json(""))));
+  }
+}
+
 std::string as_text(const json& content) {
   std::string out = fmt::format("file         {}\n", shown(content.value("file", json(""))));
   if (content.contains("architecture")) {
@@ -66,9 +80,10 @@ std::string as_text(const json& content) {
   add_members(out, "model", content.value("model", json::object()));
   add_members(out, "metadata", content.value("metadata", json::object()));
   add_tensors(out, content.value("tensors", json::array()));
+  add_readings(out, content.value("readings", json::array()));
   const json problems = content.value("problems", json::array());
   out += problems.empty() ? "\nThis model can run.\n" : "\nThis model cannot run:\n";
-  for (const json& one : problems) out += fmt::format("  {}\n", shown(one));
+  for (const json& one : problems) out += fmt::format("  {}\n", printable(one));
   return out;
 }
 

@@ -86,7 +86,11 @@ result<runtime_handle> open_runtime(const invocation& in) {
 bitnet_model_options model_options(const settings& set) {
   bitnet_model_options options{};
   bitnet_model_defaults(&options);
-  options.i2s_layout = static_cast<uint32_t>(set.text("i2s-layout").front() - 'a');
+  const std::string& layout = set.text("i2s-layout");
+  options.i2s_layout =
+      layout == "qk256" ? BITNET_I2S_LAYOUT_QK256 : static_cast<uint32_t>(layout.front() - 'a');
+  options.tl1_tiles =
+      set.text("tl1-tiles") == "pretuned" ? BITNET_TL1_TILES_PRETUNED : BITNET_TL1_TILES_GENERATED;
   const std::string& activation = set.text("activation");
   options.activation = activation == "relu2"  ? BITNET_ACTIVATION_RELU2
                        : activation == "silu" ? BITNET_ACTIVATION_SILU

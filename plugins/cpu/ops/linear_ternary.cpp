@@ -16,7 +16,8 @@ constexpr uint64_t tile_tokens = 32;
 
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                     uint64_t rows, uint64_t first, uint64_t last, float* y) {
-  if (w.scale_group % 128 != 0) {  // groups that start within a packed group of 128
+  // Groups that start within a packed group of 128; a row that is one group cannot.
+  if (w.scale_group % 128 != 0 && w.scale_group != w.k) {
     linear_ternary_ref(w, q, s, rows, first, last, y);
     return;
   }

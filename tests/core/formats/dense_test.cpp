@@ -63,8 +63,7 @@ TEST(dense, refuses_scales_that_are_no_numbers) {
 }
 
 TEST(dense, names_the_type_that_it_cannot_read) {
-  for (const uint32_t id :
-       {3U, 10U, 16U, 24U, 26U, 28U, 37U, 38U, 39U, 42U, 134U, 135U, 335U, 999U, UINT32_MAX}) {
+  for (const uint32_t id : {3U, 10U, 16U, 24U, 26U, 28U, 37U, 40U, 136U, 999U, UINT32_MAX}) {
     const bytes data(1024);
     const auto to = understand({.type = id, .k = 256, .m = 1, .bytes = data});
     ASSERT_FALSE(to) << id;

@@ -12,6 +12,8 @@
 #include "bitnet/abi/tensor.h"
 #include "bitnet/bitnet.h"
 #include "formats/reading.hpp"
+#include "formats/ternary.hpp"
+#include "formats/tl.hpp"
 #include "gguf/types.hpp"
 
 namespace bitnet::formats {
@@ -104,16 +106,36 @@ TEST(ternary, golden_vectors_of_all_types_are_one_tensor) {
                       {"i2s_b", type::i2_s, BITNET_I2S_LAYOUT_B, false},
                       {"i2s_c", type::i2_s, BITNET_I2S_LAYOUT_C, false},
                       {"tq1_0", type::tq1_0, 0, false},
-                      {"tq2_0", type::tq2_0, 0, false}};
+                      {"tq2_0", type::tq2_0, 0, false},
+                      {"iq1_bn", type::iq1_bn, 0, false},
+                      {"iq2_bn", type::iq2_bn, 0, false},
+                      {"iq2_bn_r4", type::iq2_bn_r4, 0, false},
+                      {"bitnet32", type::i2_s, 0, false},
+                      {"hf_u8", type::hf_packed, 0, false},
+                      {"hf_u8", type::hf_packed_inverse, 0, false},
+                      {"f16", type::hf_master_f16, 0, false},
+                      {"bf16", type::hf_master_bf16, 0, false}};
   for (const row& r : rows) {
     const bytes packed = golden(r.name);
-    const source from{.type = r.type, .k = 256, .m = 4, .bytes = packed, .i2s_layout = r.layout};
+    bytes scale;
+    tests::put(scale, r.type == type::hf_packed_inverse ? 4.0F : 0.25F);
+    const source from{.type = r.type,
+                      .k = 256,
+                      .m = 4,
+                      .bytes = packed,
+                      .i2s_layout = r.layout,
+                      .scales = {.type = type::f32, .elements = 1, .bytes = scale}};
     const auto to = understand(from);
     ASSERT_TRUE(to) << r.name << ": " << to.error().message;
     EXPECT_EQ(to->format, BITNET_FORMAT_TERNARY2) << r.name;
     EXPECT_EQ(to->verbatim, r.verbatim) << r.name;
     EXPECT_EQ(to->scale_group, 0U) << r.name;
-    EXPECT_EQ(to->scales, std::vector<float>{0.25F}) << r.name;
+    const bool master = r.type == type::hf_master_f16 || r.type == type::hf_master_bf16;
+    // A master's scale is the mean size: 0.25 times the share of weights that are not 0.
+    const float expected = master ? 0.25F * (1024 - 349) / 1024 : 0.25F;
+    ASSERT_EQ(to->scales.size(), 1U) << r.name;
+    EXPECT_NEAR(to->scales[0], expected, master ? 1e-7 : 0) << r.name;
+    EXPECT_FALSE(to->how.empty()) << r.name;
     const bytes form = canonical(from, *to);
     EXPECT_EQ(form, bytes(a.begin(), a.begin() + 256)) << r.name << " in the bytes of layout A";
     for (uint64_t i = 0; i < t.size(); ++i)
@@ -260,15 +282,16 @@ TEST(ternary, refuses_what_is_not_what_it_says) {
                                    tq2({INFINITY, 1}, std::byte{0xaa}),
                                    tq2({1, 1}, std::byte{0xab}),
                                    pack_i2s(std::vector<int>(1024, 1), 256, 0, 1),
-                                   bytes(16384)};
+                                   bytes(16384),
+                                   bytes(16384, std::byte{0x3c})};
   const auto i2s = [&](size_t which, uint64_t k, uint64_t m, size_t size, uint32_t layout = 0,
-                       bool sibling = false) {
+                       companion scales = {}) {
     return source{.type = type::i2_s,
                   .k = k,
                   .m = m,
                   .bytes = std::span(keep[which]).first(size),
                   .i2s_layout = layout,
-                  .scale_sibling = sibling};
+                  .scales = scales};
   };
   const auto tq = [&](size_t which) {
     return source{.type = type::tq2_0, .k = 256, .m = 2, .bytes = keep[which]};
@@ -285,11 +308,15 @@ TEST(ternary, refuses_what_is_not_what_it_says) {
        BITNET_UNSUPPORTED},
       {"cut off before the end of the codes", i2s(6, 256, 4, 200),
        "needs 288 bytes, the file has 200", BITNET_BAD_DATA},
-      {"the flavour with a scale per 32", i2s(7, 1024, 4, 1280), "BitNet32-F16",
+      {"a scale per 32, and a code that means -2", i2s(8, 1024, 4, 1280), "BitNet32-F16 holds",
        BITNET_UNSUPPORTED},
-      {"the flavour with scales beside", i2s(7, 1024, 4, 1024, 0, true), "Split32",
+      {"a scale per 32, and rows that share one", i2s(8, 48, 32, 480), "straddle rows",
+       BITNET_UNSUPPORTED},
+      {"too few scales beside", i2s(7, 1024, 4, 1024, 0, {type::f16, 64, keep[7]}), "Split32 needs",
        BITNET_UNSUPPORTED},
       {"the flavour without scales", i2s(7, 1024, 4, 1024), "QK256", BITNET_UNSUPPORTED},
+      {"bitnet.cpp's own, taken for QK256", i2s(6, 256, 4, 288, BITNET_I2S_LAYOUT_QK256),
+       "leave --i2s-layout away", BITNET_BAD_DATA},
       {"a size that nobody writes", i2s(7, 1024, 4, 4096), "reserves 4096", BITNET_BAD_DATA},
       {"layout C with rows in threes", i2s(7, 128, 3, 128, BITNET_I2S_LAYOUT_C),
        "multiple of 4 rows", BITNET_BAD_DATA},
@@ -318,6 +345,219 @@ TEST(ternary, accepts_the_padding_behind_a_tensor) {
   bytes tiny = pack_i2s(generated(512), 512, 0, 1);
   EXPECT_TRUE(understand({.type = type::i2_s, .k = 512, .m = 1, .bytes = tiny}))
       << "n = 512: BitNet32-F16 has the same size and loses";
+}
+
+TEST(ternary, tiles_have_the_published_addresses) {
+  struct row {
+    const char* name;
+    uint64_t m, k;
+    tl1_tile tile;
+  };
+  const row rows[] = {{"tl1_128x128", 128, 128, {64, 64, 32}},
+                      {"tl1_128x256", 128, 256, {128, 64, 64}}};
+  for (const row& r : rows) {
+    const bytes packed = golden(r.name);
+    const std::vector<int> t = generated(r.m * r.k);
+    for (uint64_t i = 0; i < t.size(); i += 2) {
+      const nibble at = tl1_pair(r.tile, r.k, i / r.k, i % r.k);
+      ASSERT_EQ(std::to_integer<int>(packed[at.byte]) >> at.shift & 15, 3 * t[i] + t[i + 1] + 4)
+          << r.name << " element " << i;
+    }
+  }
+}
+
+TEST(ternary, triples_have_the_published_addresses) {
+  struct row {
+    const char* name;
+    uint64_t m, k;
+    tl2_tile tile;
+  };
+  const row rows[] = {{"tl2_128x352", 128, 352, {64, 96}}, {"tl2_64x288", 64, 288, {32, 96}}};
+  for (const row& r : rows) {
+    const bytes packed = golden(r.name);
+    const std::vector<int> t = generated(r.m * r.k);
+    const tl2_parts parts = tl2_parts_of(r.tile, r.k, r.m);
+    EXPECT_EQ(parts.bytes, packed.size()) << r.name;
+    const auto field = [&](const nibble& at) {
+      return std::to_integer<int>(packed[at.byte]) >> at.shift & 15;
+    };
+    for (uint64_t row = 0; row < r.m; ++row) {
+      const int* x = &t[row * r.k];
+      for (uint64_t c = 0; c < parts.k3; c += 3) {
+        const int v = 9 * x[c] + 3 * x[c + 1] + x[c + 2];
+        ASSERT_EQ(field(tl2_triple(r.tile, parts, row, c)), std::abs(v)) << r.name << " " << c;
+        ASSERT_EQ(field(tl2_sign(r.tile, parts, row, c)) & 1, v < 0 ? 1 : 0) << r.name << " " << c;
+      }
+      for (uint64_t c = parts.k3; c < r.k; c += 2)
+        ASSERT_EQ(field(tl2_pair(r.tile, parts, r.k, row, c)), 3 * x[c] + x[c + 1] + 4)
+            << r.name << " " << c;
+    }
+  }
+}
+
+TEST(ternary, table_forms_are_refused_without_known_tiles) {
+  const bytes some(4096);
+  const auto tl1 = understand({.type = type::tl1, .k = 2560, .m = 6912, .bytes = some});
+  ASSERT_FALSE(tl1);
+  EXPECT_NE(tl1.error().message.find("tile sizes that are not in the file"), std::string::npos);
+  const auto mxfp4 = understand({.type = type::tl2, .k = 4096, .m = 1024, .bytes = some});
+  ASSERT_FALSE(mxfp4);
+  EXPECT_NE(mxfp4.error().message.find("MXFP4"), std::string::npos);
+  const auto cut =
+      understand({.type = type::tl2, .k = 4096, .m = 1024, .bytes = some, .file_type = 39});
+  ASSERT_FALSE(cut);
+  EXPECT_NE(cut.error().message.find("takes 884768 bytes"), std::string::npos)
+      << cut.error().message;
+}
+
+TEST(ternary, hidden_scales_of_blocks_hold) {
+  // BitNet-rs, a scale for 32 elements, some of them 0: what stands there means nothing.
+  const std::vector<int> t = generated(1024);
+  bytes inlined, split, scales;
+  for (size_t b = 0; b < 32; ++b) {
+    const float d = b % 3 == 0 ? 0.0F : b % 3 == 1 ? 0.5F : -2.0F;
+    for (bytes* out : {&inlined, &split})
+      for (size_t i = 0; i < 32; i += 4) {
+        int byte = 0;
+        for (size_t j = 0; j < 4; ++j) byte |= (t[32 * b + i + j] + 2) << 2 * j;
+        out->push_back(static_cast<std::byte>(byte));
+      }
+    tests::put(inlined, f16_bits(d));
+    tests::put(scales, f16_bits(d));
+  }
+  const source rows[] = {
+      {.type = type::i2_s, .k = 256, .m = 4, .bytes = inlined},
+      {.type = type::i2_s, .k = 256, .m = 4, .bytes = split, .scales = {type::f16, 32, scales}}};
+  for (const source& from : rows) {
+    const auto to = understand(from);
+    ASSERT_TRUE(to) << to.error().message;
+    EXPECT_EQ(to->scale_group, 32U);
+    const bytes form = canonical(from, *to);
+    for (uint64_t i = 0; i < 1024; ++i) {
+      const float d = i / 32 % 3 == 0 ? 0.0F : i / 32 % 3 == 1 ? 0.5F : -2.0F;
+      ASSERT_EQ(scale_at(*to, 256, i / 256, i % 256), d);
+      ASSERT_EQ(element(form, 256, i / 256, i % 256), d == 0 ? 0 : t[i]) << i;
+    }
+  }
+}
+
+TEST(ternary, qk256_is_read_when_asked_for) {
+  bytes packed;
+  for (int i = 0; i < 2 * 128; ++i) packed.push_back(static_cast<std::byte>(i * 37));
+  const source from{
+      .type = type::i2_s, .k = 288, .m = 2, .bytes = packed, .i2s_layout = BITNET_I2S_LAYOUT_QK256};
+  const auto to = understand(from);
+  ASSERT_TRUE(to) << to.error().message;
+  ASSERT_EQ(to->format, BITNET_FORMAT_Q4_0);
+  bytes form(to->data_bytes);
+  convert(from, *to, 0, form);
+  bytes piecewise(form.size());
+  for (size_t at = 0; at < form.size(); at += 32)
+    convert(from, *to, at,
+            std::span(piecewise).subspan(at, std::min<size_t>(32, form.size() - at)));
+  EXPECT_EQ(piecewise, form);
+  for (uint64_t i = 0; i < 2 * 288; ++i) {
+    const uint64_t r = i / 288, c = i % 288;  // rows are padded to 512 columns
+    const int code = std::to_integer<int>(packed[r * 128 + c / 4]) >> 2 * (c % 4) & 3;
+    const std::byte* block = &form[i / 32 * 18];
+    const int both = std::to_integer<int>(block[2 + i % 16]);
+    const int value = (i % 32 < 16 ? both & 15 : both >> 4) - 8;
+    const int lut[] = {-2, -1, 1, 2};
+    ASSERT_EQ(value, lut[code]) << i;
+    ASSERT_EQ(std::to_integer<int>(block[1]) << 8 | std::to_integer<int>(block[0]), 0x3c00);
+  }
+}
+
+TEST(ternary, one_and_two_bit_blocks) {
+  const std::vector<int> t = generated(1024);
+  bytes q1, q2;
+  for (size_t i = 0; i < 1024; ++i) {
+    if (i % 128 == 0) tests::put(q1, f16_bits(i == 512 ? 0.0F : 0.5F));
+    if (i % 8 == 0) q1.push_back(std::byte{0});
+    q1.back() |= static_cast<std::byte>((t[i] > 0 ? 1 : 0) << i % 8);
+    if (i % 64 == 0) tests::put(q2, f16_bits(i == 0 ? 4.0F : 0.5F));
+    if (i % 4 == 0) q2.push_back(std::byte{0});
+    q2.back() |= static_cast<std::byte>((t[i] + 1) << 2 * (i % 4));
+  }
+  const source one{.type = type::q1_0, .k = 256, .m = 4, .bytes = q1};
+  auto to = understand(one);
+  ASSERT_TRUE(to) << to.error().message;
+  EXPECT_EQ(to->scales, std::vector<float>{0.5F});
+  bytes form = canonical(one, *to);
+  for (uint64_t i = 0; i < 1024; ++i)
+    ASSERT_EQ(element(form, 256, i / 256, i % 256), i / 128 == 4 ? 0 : t[i] > 0 ? 1 : -1) << i;
+
+  const source two{.type = type::q2_0, .k = 256, .m = 4, .bytes = q2};
+  to = understand(two);
+  ASSERT_TRUE(to) << to.error().message;
+  EXPECT_EQ(to->scale_group, 64U);
+  form = canonical(two, *to);
+  for (uint64_t i = 0; i < 1024; ++i) ASSERT_EQ(element(form, 256, i / 256, i % 256), t[i]) << i;
+
+  q2[2] |= std::byte{3};
+  const auto not_ternary = understand({.type = type::q2_0, .k = 256, .m = 4, .bytes = q2});
+  ASSERT_FALSE(not_ternary);
+  EXPECT_NE(not_ternary.error().message.find("+2 scales"), std::string::npos);
+}
+
+TEST(ternary, rows_with_scales_of_their_own) {
+  const std::vector<int> t = generated(4 * 192);
+  bytes packed;  // IQ2_BN: a row's f32 scale, then byte j of 16 holds j, j + 16, j + 32, j + 48
+  const float scales[] = {0.5F, 0, 2, 0.5F};
+  for (size_t r = 0; r < 4; ++r) {
+    tests::put(packed, scales[r]);
+    for (size_t b = 0; b < 192; b += 64)
+      for (size_t j = 0; j < 16; ++j) {
+        int byte = 0;
+        for (size_t l = 0; l < 4; ++l) byte |= (t[192 * r + b + 16 * l + j] + 1) << 2 * l;
+        packed.push_back(static_cast<std::byte>(byte));
+      }
+  }
+  const source from{.type = type::iq2_bn, .k = 192, .m = 4, .bytes = packed};
+  const auto to = understand(from);
+  ASSERT_TRUE(to) << to.error().message;
+  EXPECT_EQ(to->scale_group, 192U);
+  EXPECT_EQ(to->scales, std::vector<float>(scales, scales + 4));
+  const bytes form = canonical(from, *to);
+  for (uint64_t i = 0; i < t.size(); ++i)
+    ASSERT_EQ(element(form, 192, i / 192, i % 192), i / 192 == 1 ? 0 : t[i]) << i;
+
+  bytes wrong = packed;
+  wrong[5] |= std::byte{0xc0};
+  wrong[5] |= std::byte{0x30};
+  EXPECT_FALSE(understand({.type = type::iq2_bn, .k = 192, .m = 4, .bytes = wrong}));
+  EXPECT_FALSE(
+      understand({.type = type::iq2_bn, .k = 192, .m = 4, .bytes = std::span(packed).first(200)}));
+  EXPECT_FALSE(understand({.type = type::iq2_bn, .k = 96, .m = 8, .bytes = packed}));
+  EXPECT_FALSE(understand({.type = type::iq2_bn_r4, .k = 192, .m = 3, .bytes = packed}));
+}
+
+TEST(ternary, packed_scales_of_the_other_convention_are_noticed) {
+  const bytes packed = golden("hf_u8");
+  for (const bool inverse : {false, true}) {
+    bytes scale;
+    tests::put(scale, inverse ? 0.02F : 50.0F);
+    const auto to = understand({.type = inverse ? type::hf_packed_inverse : type::hf_packed,
+                                .k = 256,
+                                .m = 4,
+                                .bytes = packed,
+                                .scales = {type::f32, 1, scale}});
+    ASSERT_FALSE(to);
+    EXPECT_NE(to.error().message.find("the other linear_class"), std::string::npos);
+  }
+}
+
+TEST(ternary, master_weights_round_by_their_mean) {
+  bytes packed;  // mean |w| = 0.5: 0.25 is exactly half of it and goes to 0
+  for (const float w : {0.25F, -0.25F, 0.2500001F, -1.0F, 1.0F, -0.25F, 0.75F, 0.2499999F})
+    tests::put(packed, w);
+  const source from{.type = type::f32, .k = 8, .m = 1, .bytes = packed};
+  const auto to = ternarise(from, rounding::exact_or_absmean);
+  ASSERT_TRUE(to) << to.error().message;
+  EXPECT_EQ(to->scales, std::vector<float>{0.5F});
+  const int expected[] = {0, 0, 1, -1, 1, 0, 1, 0};
+  const bytes form = canonical(from, *to);
+  for (uint64_t i = 0; i < 8; ++i) EXPECT_EQ(element(form, 8, 0, i), expected[i]) << i;
 }
 
 }  // namespace

@@ -1,0 +1,135 @@
+// Weights of Hugging Face checkpoints: four rows to a byte with a scale beside them, or the
+// floating-point weights that a model was trained with.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "formats/ternary.hpp"
+#include "gguf/bytes.hpp"
+#include "gguf/text.hpp"
+#include "gguf/types.hpp"
+
+namespace bitnet::formats {
+namespace {
+
+using gguf::say;
+
+// Byte [r][c] of m / 4 rows holds row r + i m / 4 in bits 2 i.
+void packed_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
+  const uint64_t quarter = from.m / 4;
+  const auto packed = from.bytes.subspan(row % quarter * from.k + column, out.size());
+  for (uint64_t j = 0; j < out.size(); ++j)
+    out[j] = static_cast<uint8_t>(std::to_integer<uint32_t>(packed[j]) >> 2 * (row / quarter) & 3U);
+}
+
+template <class Visit>
+void for_each_real(const source& from, const Visit& visit) {
+  const uint64_t n = from.k * from.m;
+  for (uint64_t i = 0; i < n; ++i) visit(i, real_element(from.type, from.bytes, i));
+}
+
+struct survey {
+  double sum = 0;        // of |w|
+  float largest = 0;     // |w|
+  bool one_size = true;  // all |w| that are not 0 are equal
+  std::optional<uint64_t> not_finite;
+};
+
+survey look(const source& from) {
+  survey s;
+  for_each_real(from, [&](uint64_t i, float x) {
+    const float size = std::fabs(x);
+    if (!std::isfinite(x) && !s.not_finite) s.not_finite = i;
+    s.one_size = s.one_size && (size == 0 || s.largest == 0 || size == s.largest);
+    s.largest = std::max(s.largest, size);
+    s.sum += size;
+  });
+  return s;
+}
+
+codes_of by_product(float inverse) {
+  return [inverse](const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
+    for (uint64_t j = 0; j < out.size(); ++j) {
+      // Half goes to even, which is 0; what is larger than 1 is clamped to it.
+      const float x = real_element(from.type, from.bytes, row * from.k + column + j) * inverse;
+      out[j] = static_cast<uint8_t>(1 + static_cast<int>(x > 0.5F) - static_cast<int>(x < -0.5F));
+    }
+  };
+}
+
+void by_sign(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
+  for (uint64_t j = 0; j < out.size(); ++j) {
+    const float x = real_element(from.type, from.bytes, row * from.k + column + j);
+    out[j] = static_cast<uint8_t>(1 + static_cast<int>(x > 0) - static_cast<int>(x < 0));
+  }
+}
+
+}  // namespace
+
+result<reading> ternarise(const source& from, rounding rule) {
+  const survey s = look(from);
+  if (s.not_finite)
+    return fail(BITNET_BAD_DATA,
+                say("element ", *s.not_finite, " is not a finite number; the file is damaged"));
+  if (rule == rounding::exact_or_absmean && s.one_size)
+    return ternary_reading(from, by_sign, 0, {s.largest},
+                           "weights that are ternary already: all but zeros are of one size");
+  const auto n = static_cast<double>(from.k * from.m);
+  const float inverse = 1 / std::max(static_cast<float>(s.sum / n), 1e-5F);
+  return ternary_reading(from, by_product(inverse), 0, {1 / inverse},
+                         "floating-point weights, made ternary by their mean size");
+}
+
+result<reading> understand_hf_master(const source& from) {
+  source plain = from;
+  plain.type = from.type == gguf::type::hf_master_f32   ? gguf::type::f32
+               : from.type == gguf::type::hf_master_f16 ? gguf::type::f16
+                                                        : gguf::type::bf16;
+  auto to = ternarise(plain, rounding::absmean);
+  if (!to) return to;
+  to->codes = [codes = std::move(to->codes), type = plain.type](
+                  const source& whole, uint64_t row, uint64_t column, std::span<uint8_t> out) {
+    source of_plain = whole;
+    of_plain.type = type;
+    codes(of_plain, row, column, out);
+  };
+  to->how = "master weights of linear_class autobitlinear, online: made ternary by their mean size";
+  return to;
+}
+
+result<reading> understand_hf_packed(const source& from) {
+  if (from.m % 4 != 0)
+    return fail(BITNET_UNSUPPORTED,
+                say("packed weights of ", from.m, " rows; expected a multiple of 4"));
+  const uint64_t packed_bytes = from.k * from.m / 4;
+  if (from.bytes.size() != packed_bytes)
+    return fail(BITNET_BAD_DATA, say("packed weights of ", from.m, " x ", from.k, " take ",
+                                     packed_bytes, " bytes, found ", from.bytes.size()));
+  if (from.scales.elements != 1)
+    return fail(BITNET_BAD_DATA, say("packed weights need one number in their weight_scale, found ",
+                                     from.scales.elements));
+  if (has_code_3(from.bytes))
+    return fail(BITNET_BAD_DATA,
+                "packed weights hold the code 3, which stands for no ternary value; the file is "
+                "damaged");
+  const bool divides = from.type == gguf::type::hf_packed_inverse;
+  const float given = real_element(from.scales.type, from.scales.bytes, 0);
+  const float scale = divides ? 1 / given : given;
+  if (!std::isfinite(scale) || scale <= 0)
+    return fail(BITNET_BAD_DATA, "weight_scale is not a finite number above zero");
+  // A mean of weights is well under 1, its inverse well over 5. formats.md 8.2.
+  constexpr float most_mean = 5;
+  if (scale > most_mean)
+    return fail(BITNET_BAD_DATA,
+                say("weight_scale is ", std::to_string(given), ", which ",
+                    divides ? "divides (linear_class bitlinear)"
+                            : "multiplies (linear_class autobitlinear)",
+                    " weights: such a scale belongs to the other linear_class; mend "
+                    "quantization_config in config.json"));
+  return ternary_reading(
+      from, packed_codes, 0, {scale},
+      say("packed weights of linear_class ",
+          divides ? "bitlinear: the scale divides" : "autobitlinear: the scale multiplies"));
+}
+
+}  // namespace bitnet::formats

@@ -1,0 +1,213 @@
+// Written bytes against the golden vectors, and against what the readers make of them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "../gguf/gguf_builder.hpp"
+#include "bitnet/bitnet.h"
+#include "formats/dense_blocks.hpp"
+#include "formats/floats.hpp"
+#include "formats/reading.hpp"
+#include "formats/ternary.hpp"
+#include "formats/writing.hpp"
+#include "gguf/types.hpp"
+
+namespace bitnet::formats {
+namespace {
+
+using tests::bytes;
+namespace type = gguf::type;
+
+std::vector<int> generated(size_t n) {
+  std::vector<int> out;
+  uint32_t x = 1;
+  for (size_t i = 0; i < n; ++i) {
+    x = 1664525 * x + 1013904223;
+    out.push_back(static_cast<int>((x >> 16) % 3) - 1);
+  }
+  return out;
+}
+
+bytes golden(const std::string& name) {
+  const char* root = std::getenv("BITNET_SOURCE_DIR");
+  std::ifstream in(std::string(root == nullptr ? "." : root) + "/tests/golden/vectors.txt");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string kind, label, size, crc, hex;
+    if (!(fields >> kind >> label >> size >> crc >> hex) || kind != "bytes" || label != name)
+      continue;
+    bytes out;
+    for (size_t i = 0; i + 1 < hex.size(); i += 2)
+      out.push_back(static_cast<std::byte>(std::stoul(hex.substr(i, 2), nullptr, 16)));
+    return out;
+  }
+  ADD_FAILURE() << "no golden vector " << name;
+  return {};
+}
+
+ternary_weights weights(const std::vector<int>& t, uint64_t k, std::vector<float> scales,
+                        uint64_t scale_group = 0) {
+  return {.k = k,
+          .m = t.size() / k,
+          .codes =
+              [&t, k](uint64_t row, uint64_t column, std::span<uint8_t> out) {
+                for (size_t j = 0; j < out.size(); ++j)
+                  out[j] = static_cast<uint8_t>(t[row * k + column + j] + 1);
+              },
+          .scale_group = scale_group,
+          .scales = std::move(scales)};
+}
+
+bytes written(const ternary_target& to, const ternary_weights& from) {
+  const auto size = to.bytes(from);
+  if (!size) {
+    ADD_FAILURE() << to.name << ": " << size.error().message;
+    return {};
+  }
+  bytes out(*size);
+  to.write(from, out);
+  return out;
+}
+
+TEST(writing, ternary_forms_are_the_golden_vectors) {
+  const std::vector<int> t = generated(1024);
+  for (const auto& [target, vector] :
+       {std::pair{"i2_s", "i2s_a"}, {"tq1_0", "tq1_0"}, {"tq2_0", "tq2_0"}, {"iq2_bn", "iq2_bn"}})
+    EXPECT_EQ(written(*find_ternary_target(target), weights(t, 256, {0.25F})), golden(vector))
+        << target;
+}
+
+TEST(writing, every_ternary_form_reads_back) {
+  const std::vector<int> t = generated(uint64_t{1024} * 4096);
+  for (const ternary_target& to : ternary_targets()) {
+    const ternary_weights from = weights(t, 4096, {0.25F});
+    const bytes packed = written(to, from);
+    const source again{
+        .type = to.type, .k = 4096, .m = 1024, .bytes = packed, .file_type = to.file_type};
+    const auto reading = understand(again);
+    ASSERT_TRUE(reading) << to.name << ": " << reading.error().message;
+    EXPECT_EQ(reading->scales, std::vector<float>{0.25F}) << to.name;
+    std::array<uint8_t, 128> codes{};
+    for (uint64_t i = 0; i < t.size(); i += 128) {
+      read_codes(again, *reading, i / 4096, i % 4096, codes);
+      for (uint64_t j = 0; j < 128; ++j) ASSERT_EQ(codes[j] - 1, t[i + j]) << to.name << i + j;
+    }
+  }
+}
+
+TEST(writing, table_forms_of_pairs_only_and_triples_only) {
+  for (const auto& [name, m, k] :
+       {std::tuple{"tl1", 3200, 8640}, {"tl2", 3200, 8640}, {"tl2", 1536, 1536}}) {
+    const auto n = static_cast<uint64_t>(m) * static_cast<uint64_t>(k);
+    const std::vector<int> t = generated(n);
+    const ternary_target& to = *find_ternary_target(name);
+    const bytes packed = written(to, weights(t, static_cast<uint64_t>(k), {0.25F}));
+    const source again{.type = to.type,
+                       .k = static_cast<uint64_t>(k),
+                       .m = static_cast<uint64_t>(m),
+                       .bytes = packed,
+                       .file_type = to.file_type};
+    const auto reading = understand(again);
+    ASSERT_TRUE(reading) << name << ": " << reading.error().message;
+    std::array<uint8_t, 128> codes{};
+    for (uint64_t r = 0; r < again.m; r += 31)
+      for (uint64_t c = 0; c < again.k; c += 128) {
+        const auto out = std::span(codes).first(std::min<uint64_t>(128, again.k - c));
+        read_codes(again, *reading, r, c, out);
+        for (uint64_t j = 0; j < out.size(); ++j)
+          ASSERT_EQ(out[j] - 1, t[r * again.k + c + j]) << name << " " << r << " " << c + j;
+      }
+  }
+}
+
+TEST(writing, refuses_what_a_form_cannot_hold) {
+  const std::vector<int> t = generated(1024);
+  struct row {
+    const char* why;
+    const char* target;
+    ternary_weights from;
+    const char* says;
+  };
+  const row rows[] = {
+      {"two scales", "i2_s", weights(t, 512, {1, 2}, 512), "choose iq2_bn"},
+      {"a scale per block", "i2_s", weights(t, 512, {1, 2, 3, 4}, 256), "choose tq2_0"},
+      {"a scale per block", "iq2_bn", weights(t, 512, {1, 2, 3, 4}, 256), "choose tq2_0"},
+      {"rows of 64", "tq1_0", weights(t, 64, {1}), "multiple of 256"},
+      {"rows of 32", "iq2_bn", weights(t, 32, {1}), "multiple of 64"},
+      {"scales that are too small", "tq2_0", weights(t, 256, {1e-7F}), "16 bits"},
+      {"scales that are too large", "tq2_0", weights(t, 256, {1e6F}), "16 bits"},
+      {"a shape without tiles", "tl1", weights(t, 256, {1}), "tile sizes"},
+      {"a shape without tiles", "tl2", weights(t, 256, {1}), "tile sizes"},
+  };
+  for (const row& r : rows) {
+    const auto size = find_ternary_target(r.target)->bytes(r.from);
+    ASSERT_FALSE(size) << r.why;
+    EXPECT_NE(size.error().message.find(r.says), std::string::npos) << size.error().message;
+  }
+}
+
+TEST(writing, dense_types_are_the_golden_vectors) {
+  const std::vector<int> t = generated(1024);
+  std::vector<float> w;
+  for (const int v : t) w.push_back(0.25F * static_cast<float>(v));
+  for (const char* name : {"q8_0", "q4_0", "f16", "bf16"}) {
+    const bytes expected = golden(name);
+    bytes out(expected.size());
+    find_dense_target(name)->write(w, out);
+    EXPECT_EQ(out, expected) << name;
+    std::vector<float> back(w.size());
+    read_dense(find_dense_target(name)->type, out, 0, back);
+    for (size_t i = 0; i < w.size(); ++i)
+      ASSERT_NEAR(back[i], w[i], 0.25 / (name == std::string("q4_0") ? 8 : 127)) << name << i;
+  }
+}
+
+TEST(writing, halves_round_to_even) {
+  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {
+    const float low = from_f16(static_cast<uint16_t>(bits));
+    const float high = bits + 1 == 0x7c00 ? 65536.0F : from_f16(static_cast<uint16_t>(bits + 1));
+    const float middle = low + (high - low) / 2;  // exact: one more bit
+    const uint32_t even = bits % 2 == 0 ? bits : bits + 1;
+    ASSERT_EQ(to_f16(low), bits);
+    ASSERT_EQ(to_f16(middle), even) << bits;
+    ASSERT_EQ(to_f16(std::nextafter(middle, 0.0F)), bits) << bits;
+    ASSERT_EQ(to_f16(std::nextafter(middle, INFINITY)), bits + 1) << bits;
+    ASSERT_EQ(to_f16(-middle), 0x8000U | even) << bits;
+  }
+  EXPECT_EQ(to_f16(INFINITY), 0x7c00);
+  EXPECT_EQ(to_f16(1e30F), 0x7c00);
+  EXPECT_TRUE(std::isnan(from_f16(to_f16(NAN))));
+  EXPECT_TRUE(std::isnan(from_bf16(to_bf16(NAN))));
+  EXPECT_EQ(to_bf16(1.00390625F), 0x3f80) << "half goes to even";
+  EXPECT_EQ(to_bf16(1.01171875F), 0x3f82);
+}
+
+TEST(writing, q6_k_is_close) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0, 0.02F);
+  std::vector<float> w(256 * 64);
+  for (float& x : w) x = normal(random);
+  std::fill(w.begin() + 256, w.begin() + 512, 0.0F);  // a block of zeros
+  w[512] = 1;                                         // an outlier
+  bytes out(w.size() / 256 * 210);
+  write_q6_k(w, out);
+  std::vector<float> back(w.size());
+  read_dense(type::q6_k, out, 0, back);
+  for (size_t b = 0; b < w.size(); b += 16) {
+    float most = 0;
+    for (size_t i = b; i < b + 16; ++i) most = std::max(most, std::fabs(w[i]));
+    // A step is most / 32; the scale of scales adds half of a 256th of the block's largest.
+    float block_most = 0;
+    for (size_t i = b / 256 * 256; i < b / 256 * 256 + 256; ++i)
+      block_most = std::max(block_most, std::fabs(w[i]));
+    for (size_t i = b; i < b + 16; ++i)
+      ASSERT_LE(std::fabs(back[i] - w[i]), most / 24 + block_most / 200) << i;
+  }
+}
+
+}  // namespace
+}  // namespace bitnet::formats
