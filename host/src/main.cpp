@@ -34,6 +34,10 @@ action action_of(const command& about) {
       return logits_command;
     case command_bit::bench:
       return bench_command;
+    case command_bit::quantize:
+      return quantize_command;
+    case command_bit::convert:
+      return convert_command;
     case command_bit::version:
       return version_command;
     default:

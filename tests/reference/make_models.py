@@ -28,8 +28,10 @@ import steadiness
 import vocabulary
 
 TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8, "Q4_K": 12, "Q6_K": 14, "BF16": 30,
-         "TQ1_0": 34, "TQ2_0": 35, "I2_S": 36}
-TERNARY = ("I2_S", "TQ1_0", "TQ2_0")
+         "TQ1_0": 34, "TQ2_0": 35, "I2_S": 36, "Q1_0": 41, "Q2_0": 42, "IQ1_BN": 134, "IQ2_BN": 135,
+         "IQ2_BN_R4": 335}
+PACKAGE_TYPES = 36  # ids from here on are unknown to the gguf package
+TERNARY = ("I2_S", "TQ1_0", "TQ2_0", "Q1_0", "Q2_0", "IQ1_BN", "IQ2_BN", "IQ2_BN_R4")
 CANDIDATES = 5000
 # Where each search for steady ids ended last time. Only saves time: what it names is checked again.
 STEADY_LISTS = pathlib.Path(__file__).with_name("steady_lists.json")
@@ -91,6 +93,12 @@ def specs():
         s("bitnet-tq2-scale", "the same with TQ2_0", "bitnet", weights="TQ2_0", n_embd=256, n_head=4, n_head_kv=1,
           vocab="spm", scale_tensors=True),
         s("bitnet-i2s-scale", "an I2_S scale and a scale tensor multiply", "bitnet", vocab="spm", scale_tensors=True),
+        # Other programs' ternary types.
+        s("b158-iq1", "IQ1_BN: rows with scales of their own, five values to a byte", weights="IQ1_BN"),
+        s("b158-iq2", "IQ2_BN, rows of 192 columns", weights="IQ2_BN", n_embd=192, n_ff=320),
+        s("llama-iq2-r4", "IQ2_BN_R4: four rows interleaved", "llama", weights="IQ2_BN_R4", output="F16"),
+        s("b158-q1", "Q1_0: no zeros, a scale for 128", weights="Q1_0", n_layer=1),
+        s("b158-q2", "Q2_0: a scale for 64", weights="Q2_0", n_layer=1),
         # Shapes.
         s("bitnet-i2s-hd96", "heads of 96, the size of the 0.7B model", "bitnet", n_embd=384, n_ff=384, n_layer=1,
           n_head=4, n_head_kv=4, vocab="spm", embedding="Q8_0"),
@@ -156,6 +164,13 @@ def ternary_tensor(rng, spec, kind, rows, cols, gain):
     scale = gain / np.sqrt(cols * 2 / 3)
     if kind == "I2_S":
         return packing.i2s(t, scale, spec.layout)
+    if kind.startswith("IQ"):
+        pack = {"IQ1_BN": packing.iq1_bn, "IQ2_BN": packing.iq2_bn, "IQ2_BN_R4": packing.iq2_bn_r4}[kind]
+        return pack(t, scale * rng.uniform(0.75, 1.25, rows))
+    if kind == "Q1_0":
+        return packing.q1_0(2 * (t >= 0) - 1, scale * 0.8 * rng.uniform(0.75, 1.25, rows * cols // 128))
+    if kind == "Q2_0":
+        return packing.q2_0(t + 1, scale * rng.uniform(0.75, 1.25, rows * cols // 64))
     d = scale * rng.uniform(0.75, 1.25, (rows, cols // 256))
     if spec.scale_tensors:
         d = np.ones_like(d)
@@ -284,7 +299,7 @@ def write_model(directory, spec):
     metadata = make_metadata(spec, vocab)
     tensors = make_tensors(rng, spec, len(vocab["tokenizer.ggml.tokens"]))
     path = directory / f"{spec.name}.gguf"
-    own = spec.version != 3 or any(kind == TYPES["I2_S"] for _, _, kind, _ in tensors)
+    own = spec.version != 3 or any(kind >= PACKAGE_TYPES for _, _, kind, _ in tensors)
     if not own:
         write_with_package(path, spec.arch, metadata, tensors, spec.split)
         return f"{spec.name}-00001-of-00002.gguf" if spec.split else path.name

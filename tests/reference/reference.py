@@ -8,7 +8,7 @@ Written from the description of the formats and of the model alone; it shares no
 Shapes    logits float64 [positions, vocabulary]; hidden states float64 [positions, n_embd].
 Exact     activation quantisation (float32 scale, float32 product, half to even, clamped to
           -128..127) and the integer sums; everything else is float64.
-Linears   ternary weights (I2_S, TQ1_0, TQ2_0) see quantised activations; weights of any other
+Linears   ternary weights (those of TERNARY) see quantised activations; weights of any other
           type are plain matrix products, in every architecture. Embeddings, norms and the output
           head never quantise activations, whatever their type.
 Refused   what the description does not cover: partial rotation, rope_freqs, biases, key and value
@@ -25,7 +25,8 @@ import numpy as np
 
 I2_S = 36  # bitnet.cpp's number; the gguf package knows nothing under it
 TQ1_0, TQ2_0 = 34, 35
-TERNARY = (I2_S, TQ1_0, TQ2_0)
+Q1_0, Q2_0, IQ1_BN, IQ2_BN, IQ2_BN_R4 = 41, 42, 134, 135, 335
+TERNARY = (I2_S, TQ1_0, TQ2_0, Q1_0, Q2_0, IQ1_BN, IQ2_BN, IQ2_BN_R4)
 
 BITNET_ARCHITECTURES = ("bitnet", "bitnet-25", "bitnet-b1.58", "bitnet-b158")
 ARCHITECTURES = BITNET_ARCHITECTURES + ("llama",)
@@ -68,6 +69,12 @@ def tensor_bytes(shape, kind, name):
     count = int(np.prod(shape, dtype=np.int64))
     if kind == I2_S:
         return count // 4 + 32
+    if kind in (Q1_0, Q2_0):
+        return count // (128 if kind == Q1_0 else 64) * 18
+    if kind == IQ1_BN:
+        return count // shape[0] * (2 + 13 * shape[0] // 64)
+    if kind in (IQ2_BN, IQ2_BN_R4):
+        return count // shape[0] * (4 + shape[0] // 4)
     try:
         block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
     except ValueError:
@@ -145,12 +152,62 @@ def tq1_ternary(tensor):
     return codes.reshape(tensor.rows, tensor.cols).astype(np.int8) - 1, d.reshape(tensor.rows, -1)
 
 
+def q_ternary(tensor):
+    """Q1_0 (a sign for each of 128) and Q2_0 (two bits for each of 64): f16 d, then the codes."""
+    blocks = tensor.raw.reshape(-1, 18)
+    bits = np.unpackbits(blocks[:, 2:], axis=1, bitorder="little").astype(np.int8)
+    t = 2 * bits - 1 if tensor.kind == Q1_0 else bits[:, 0::2] + 2 * bits[:, 1::2] - 1
+    d = np.ascontiguousarray(blocks[:, :2]).view(np.float16).astype(float)
+    return t.reshape(tensor.rows, tensor.cols), d.reshape(tensor.rows, -1)
+
+
+def iq1_ternary(tensor):
+    """IQ1_BN: rows of f16 d and 13-byte blocks of 64; digits come off lowest first."""
+    rows = tensor.raw.reshape(tensor.rows, -1)
+    blocks = rows[:, 2:].reshape(-1, 13).astype(int)
+    number = blocks * 243 // 256  # the byte was rounded up from number * 256 / 243
+    out = np.empty((len(blocks), 64), np.int8)
+    for g in range(4):
+        for j in range(15):
+            out[:, 16 * g + j] = number[:, 3 * g + j // 5] // 3**(j % 5) % 3
+        out[:, 16 * g + 15] = number[:, 12] // 3**g % 3
+    d = np.ascontiguousarray(rows[:, :2]).view(np.float16).astype(float)
+    return out.reshape(tensor.rows, tensor.cols) - np.int8(1), d
+
+
+def iq2_ternary(tensor):
+    """IQ2_BN: rows of f32 d and 16-byte blocks of 64, planes of 16 from the lowest bits up."""
+    rows = tensor.raw.reshape(tensor.rows, -1)
+    blocks = rows[:, 4:].reshape(-1, 1, 16)
+    codes = blocks >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 4, 1) & 3
+    d = np.ascontiguousarray(rows[:, :4]).view(np.float32).astype(float)
+    return codes.reshape(tensor.rows, tensor.cols).astype(np.int8) - np.int8(1), d
+
+
+def iq2_r4_ternary(tensor):
+    """IQ2_BN_R4: four rows' f32 d, then per 64 columns bytes [l][row][i], planes u from below."""
+    groups = tensor.raw.reshape(tensor.rows // 4, -1)
+    blocks = groups[:, 16:].reshape(len(groups), -1, 4, 4, 4)  # group, block, l, row, i
+    codes = np.stack([blocks >> 2 * u & 3 for u in range(4)], axis=4)  # ..., row, u, i
+    t = codes.transpose(0, 3, 1, 2, 4, 5).reshape(tensor.rows, tensor.cols).astype(np.int8)
+    d = np.ascontiguousarray(groups[:, :16]).view(np.float32).astype(float)
+    return t - np.int8(1), d.reshape(tensor.rows, 1)
+
+
 def ternary(tensor, layout):
     """int8 [rows, cols] and float64 scales [rows, blocks], the blocks being equal runs of columns."""
     if tensor.kind == TQ1_0:
         return tq1_ternary(tensor)
     if tensor.kind == TQ2_0:
         return tq2_ternary(tensor)
+    if tensor.kind in (Q1_0, Q2_0):
+        return q_ternary(tensor)
+    if tensor.kind == IQ1_BN:
+        return iq1_ternary(tensor)
+    if tensor.kind == IQ2_BN:
+        return iq2_ternary(tensor)
+    if tensor.kind == IQ2_BN_R4:
+        return iq2_r4_ternary(tensor)
     t, scale = i2s_ternary(tensor, layout)
     return t, np.full((tensor.rows, 1), scale)
 

@@ -108,20 +108,46 @@ typedef struct bitnet_model_options {
 
 BITNET_API void bitnet_model_defaults(bitnet_model_options* options);
 
-/* Reads and checks a GGUF file (or the first shard of a split one) and gives its weights to the
- * selected backend. `runtime` may be NULL with vocabulary_only. BITNET_BAD_DATA, BITNET_UNSUPPORTED
- * or BITNET_NOT_FOUND when the file is at fault. */
+/* Reads and checks a GGUF file (or the first shard of a split one), or the folder of a Hugging Face
+ * checkpoint, and gives its weights to the selected backend. `runtime` may be NULL with
+ * vocabulary_only. BITNET_BAD_DATA, BITNET_UNSUPPORTED or BITNET_NOT_FOUND when the file is at
+ * fault. */
 BITNET_API bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
                                            const bitnet_model_options* options, bitnet_model** out,
                                            bitnet_error* err);
 BITNET_API void bitnet_model_close(bitnet_model* model);
 
-/* Reads metadata and tensor table of any GGUF file, no backend. JSON: {file, format{version,
- * alignment, ...}, architecture?, metadata{...}, tensors[{name, type, shape, bytes, offset}],
- * model?{layers, ...}, problems[]}: problems says why it would not run, if so. */
+/* Reads metadata and tensor table of any GGUF file or checkpoint folder, no backend. JSON: {file,
+ * format{container, version?, alignment?, ...}, architecture?, metadata{...}, tensors[{name, type,
+ * shape, bytes, offset?}], model?{layers, ...}, readings?[{as, tensors, first}], problems[]}:
+ * readings says what the bytes were taken for and why, problems why it would not run, if so. */
 BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* options,
                                         char* out, uint64_t capacity, uint64_t* needed,
                                         bitnet_error* err);
+
+typedef struct bitnet_convert_options {
+  uint32_t struct_size;
+  uint32_t overwrite; /* non-zero: `out` may replace a file                           */
+  uint32_t verify;    /* non-zero: read the result back and compare                   */
+  uint32_t reserved_0;
+  const char* type;           /* of linear layers: "i2_s", "tl1", "tl2", "tq1_0", "tq2_0", "iq2_bn",
+                                 or "f32", "f16", "bf16", "q8_0", "q4_0", "q6_k"; NULL = "i2_s" */
+  const char* embedding_type; /* one of the latter; NULL = as it is, other floats as "f16"    */
+  const char* output_type;    /* the same for the output head; a tied one is the embedding    */
+  const bitnet_model_options* model; /* how `in` is read; NULL = defaults                     */
+  bitnet_progress_callback progress; /* bytes of weights                                      */
+  void* progress_user;
+} bitnet_convert_options;
+
+BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options);
+
+/* Writes a model, a GGUF file or a Hugging Face checkpoint folder, as a GGUF file. `out` appears
+ * whole or not at all. `report` receives a JSON text once: {file, bytes, tensors[{type, count,
+ * bytes}], readings[{as, tensors}], verified?, dense_error?}; may be NULL. */
+BITNET_API bitnet_status bitnet_convert(const char* in, const char* out,
+                                        const bitnet_convert_options* options,
+                                        void (*report)(void* user, bitnet_str text),
+                                        void* report_user, bitnet_error* err);
 
 /* 0 and BITNET_NONE where the model has none. */
 typedef struct bitnet_model_info {

@@ -3,13 +3,13 @@
 #include "api/edge.hpp"
 #include "api/objects.hpp"
 
-namespace {
-
 using bitnet::api::copy_text;
 using bitnet::api::guarded;
+using bitnet::api::load_options_of;
 using bitnet::api::missing;
 
-bitnet::result<bitnet::model::load_options> load_options_of(const bitnet_model_options& o) {
+bitnet::result<bitnet::model::load_options> bitnet::api::load_options_of(
+    const bitnet_model_options& o) {
   bitnet::model::load_options out;
   out.vocabulary_only = o.vocabulary_only != 0;
   if (o.i2s_layout > BITNET_I2S_LAYOUT_QK256)
@@ -33,8 +33,6 @@ bitnet::result<bitnet::model::load_options> load_options_of(const bitnet_model_o
   }
   return out;
 }
-
-}  // namespace
 
 void bitnet_model_defaults(bitnet_model_options* options) {
   *options = {};

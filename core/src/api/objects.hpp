@@ -23,6 +23,9 @@ class logger;
 
 namespace bitnet::api {
 
+// model.cpp
+result<model::load_options> load_options_of(const bitnet_model_options& o);
+
 // What plugins are given: the log, the threads, the clock and word of cancellations. Thread-safe.
 class services final : public plugin::host_services {
  public:

@@ -17,6 +17,7 @@ using gguf::say;
 // Byte [r][c] of m / 4 rows holds row r + i m / 4 in bits 2 i.
 void packed_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
   const uint64_t quarter = from.m / 4;
+  row = stored_row(from, row);
   const auto packed = from.bytes.subspan(row % quarter * from.k + column, out.size());
   for (uint64_t j = 0; j < out.size(); ++j)
     out[j] = static_cast<uint8_t>(std::to_integer<uint32_t>(packed[j]) >> 2 * (row / quarter) & 3U);
@@ -49,6 +50,7 @@ survey look(const source& from) {
 
 codes_of by_product(float inverse) {
   return [inverse](const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
+    row = stored_row(from, row);
     for (uint64_t j = 0; j < out.size(); ++j) {
       // Half goes to even, which is 0; what is larger than 1 is clamped to it.
       const float x = real_element(from.type, from.bytes, row * from.k + column + j) * inverse;
@@ -58,6 +60,7 @@ codes_of by_product(float inverse) {
 }
 
 void by_sign(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
+  row = stored_row(from, row);
   for (uint64_t j = 0; j < out.size(); ++j) {
     const float x = real_element(from.type, from.bytes, row * from.k + column + j);
     out[j] = static_cast<uint8_t>(1 + static_cast<int>(x > 0) - static_cast<int>(x < 0));

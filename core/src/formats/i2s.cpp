@@ -62,13 +62,12 @@ result<reading> understand_planes(const source& from, uint64_t n) {
     return fail(
         BITNET_BAD_DATA,
         "the I2_S scale is negative or not finite; the file is damaged or of another flavour");
-  reading to =
-      ternary_reading(from, l.codes, 0, {scale},
-                      say("I2_S of bitnet.cpp, layout ", l.name,
-                          ": type 36 with room for n / 4 + 32 = ", n / 4 + tail,
-                          " bytes; nothing in a file tells the layout",
-                          from.i2s_layout == BITNET_I2S_LAYOUT_A ? ", A is the usual one"
-                                                                 : ", this one was asked for"));
+  reading to = ternary_reading(
+      from, l.codes, 0, {scale},
+      say("I2_S of bitnet.cpp, layout ", l.name,
+          ": type 36 with room for n / 4 + 32 bytes; nothing in a file tells the layout",
+          from.i2s_layout == BITNET_I2S_LAYOUT_A ? ", A is the usual one"
+                                                 : ", this one was asked for"));
   to.verbatim = from.i2s_layout == BITNET_I2S_LAYOUT_A && from.k % group == 0 &&
                 !has_code_3(from.bytes.first(n / 4));
   return to;

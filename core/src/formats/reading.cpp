@@ -59,6 +59,17 @@ std::string readable_types() {
   return out.substr(0, out.size() - 2);
 }
 
+void dense_rows(const source& from, uint64_t offset, std::span<std::byte> out) {
+  const uint64_t row_bytes = from.bytes.size() / from.m;
+  for (uint64_t done = 0; done < out.size();) {
+    const uint64_t row = (offset + done) / row_bytes;
+    const uint64_t at = (offset + done) % row_bytes;
+    const uint64_t run = std::min(row_bytes - at, out.size() - done);
+    std::memcpy(&out[done], &from.bytes[stored_row(from, row) * row_bytes + at], run);
+    done += run;
+  }
+}
+
 result<reading> understand_dense(const source& from, const dense& d) {
   const uint64_t block = gguf::size_of(from.type).value_or(gguf::type_size{1, 1}).bytes;
   for (const int32_t at : d.scales)
@@ -70,7 +81,8 @@ result<reading> understand_dense(const source& from, const dense& d) {
   reading to;
   to.format = d.format;
   to.data_bytes = from.bytes.size();
-  to.verbatim = true;
+  to.verbatim = from.rotated_heads == 0;
+  to.bytes = dense_rows;
   to.how = by_type(from);
   return to;
 }
@@ -159,6 +171,13 @@ void read_codes(const source& from, const reading& to, uint64_t row, uint64_t co
   const uint64_t first = row * from.k + column;
   for (uint64_t j = 0; j < out.size(); ++j)
     if (to.zeros[(first + j) / to.zero_group]) out[j] = 1;
+}
+
+uint64_t stored_row(const source& from, uint64_t row) {
+  if (from.rotated_heads == 0) return row;
+  const uint64_t head = from.m / from.rotated_heads;
+  const uint64_t at = row % head;
+  return row - at + at % 2 * (head / 2) + at / 2;
 }
 
 bool is_readable(uint32_t type) {

@@ -44,6 +44,9 @@ struct source {
   std::optional<int64_t> file_type{};  // general.file_type, a hint
   tl1_tiles tiles = tl1_tiles::generated;
   companion scales{};  // empty: none beside it
+  // Of rows that rotate: how many heads they form, when the halves of a rotated pair stand half a
+  // head apart and are wanted side by side (formats.md 12.5); 0: rows stay where they are.
+  uint64_t rotated_heads = 0;
 };
 
 // Codes of the elements [column, column + out.size()) of a row; column % 128 == 0, at most 128.
@@ -65,6 +68,9 @@ struct reading {
   bytes_of bytes = nullptr;  // else, unless verbatim
   std::string how;           // what the bytes were taken for, and why
 };
+
+// Where row `row` of the result stands in a tensor of `m` rows.
+uint64_t stored_row(const source& from, uint64_t row);
 
 // Whether understand can succeed for some tensor of this type.
 [[nodiscard]] bool is_readable(uint32_t type);

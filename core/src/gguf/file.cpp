@@ -67,6 +67,32 @@ result<file> file::view(std::span<const std::byte> bytes) {
   return f;
 }
 
+result<file> file::compose(std::vector<std::byte> metadata, std::vector<mapping> mappings,
+                           std::vector<foreign_tensor> tensors) {
+  file f;
+  f.foreign_ = std::make_unique<const foreign>(std::move(metadata), std::move(tensors));
+  auto parsed = container::parse(f.foreign_->metadata);
+  if (!parsed) return std::unexpected(parsed.error());
+  f.containers_.push_back(std::move(*parsed));
+  f.mappings_ = std::move(mappings);
+  for (const foreign_tensor& t : f.foreign_->tensors) {
+    placed_tensor placed;
+    placed.info.name = t.name;
+    placed.info.rank = static_cast<uint32_t>(t.ne.size());
+    for (size_t d = 0; d < t.ne.size(); ++d) {
+      placed.info.ne[d] = t.ne[d];
+      placed.info.elements *= t.ne[d];
+    }
+    placed.info.type = t.type;
+    placed.info.bytes = t.bytes;
+    placed.info.available = t.bytes.size();
+    placed.rotated_heads = t.rotated_heads;
+    f.tensors_.push_back(placed);
+  }
+  if (auto ok = f.sort(); !ok) return std::unexpected(ok.error());
+  return f;
+}
+
 result<void> file::add_shards(const split_keys& first) {
   const uint64_t count = first.count;
   const std::filesystem::path path = mappings_.front().path();  // a copy: mappings_ will grow
@@ -107,6 +133,10 @@ result<void> file::collect() {
   for (uint32_t shard = 0; shard < containers_.size(); ++shard)
     for (const tensor_info& t : containers_[shard].tensors())
       tensors_.push_back({.info = t, .shard = shard});
+  return sort();
+}
+
+result<void> file::sort() {
   const auto name_of = [](const placed_tensor& t) { return t.info.name; };
   std::ranges::sort(tensors_, {}, name_of);
   const auto twice = std::ranges::adjacent_find(tensors_, {}, name_of);

@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
@@ -35,14 +37,27 @@ class file {
 
   struct placed_tensor {
     tensor_info info;
-    uint32_t shard = 0;  // index of containers()
+    uint32_t shard = 0;          // index of containers()
+    uint64_t rotated_heads = 0;  // see formats::source
   };
+  // Tensors from elsewhere with metadata in GGUF's form: what reads models then reads these too.
+  // Their bytes lie in `mappings`.
+  struct foreign_tensor {
+    std::string name;
+    std::vector<uint64_t> ne;
+    uint32_t type = 0;
+    std::span<const std::byte> bytes;
+    uint64_t rotated_heads = 0;
+  };
+  static result<file> compose(std::vector<std::byte> metadata, std::vector<mapping> mappings,
+                              std::vector<foreign_tensor> tensors);
 
   [[nodiscard]] const container& metadata() const { return containers_.front(); }
   [[nodiscard]] std::span<const container> containers() const { return containers_; }
   [[nodiscard]] std::span<const mapping> mappings() const { return mappings_; }  // empty for a view
   [[nodiscard]] std::span<const placed_tensor> tensors() const { return tensors_; }
   [[nodiscard]] const placed_tensor* find(std::string_view name) const;  // nullptr: not there
+  [[nodiscard]] bool is_composed() const { return foreign_ != nullptr; }
   [[nodiscard]] uint64_t total_bytes() const;
   // Whether every mapped file still has the size that was checked.
   [[nodiscard]] result<void> check_size() const;
@@ -50,7 +65,14 @@ class file {
  private:
   result<void> add_shards(const split_keys& first);
   result<void> collect();
+  result<void> sort();
 
+  struct foreign {
+    std::vector<std::byte> metadata;
+    std::vector<foreign_tensor> tensors;
+  };
+
+  std::unique_ptr<const foreign> foreign_;  // of a composed file: what its views point to
   std::vector<mapping> mappings_;
   std::vector<container> containers_;
   std::vector<placed_tensor> tensors_;  // sorted by name

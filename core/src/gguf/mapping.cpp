@@ -36,7 +36,10 @@ result<mapping> mapping::open(const std::filesystem::path& path) {
   if (fstat(m.descriptor_, &info) != 0)
     return fail(BITNET_NOT_FOUND, say("cannot be examined: ", reason(errno)));
   if (S_ISDIR(info.st_mode))
-    return fail(BITNET_BAD_DATA, "is a directory; name the .gguf file inside it");
+    return fail(
+        BITNET_BAD_DATA,
+        "is a directory without a config.json; name the .gguf file inside it, or the folder of a "
+        "Hugging Face checkpoint");
   if (!S_ISREG(info.st_mode))
     return fail(BITNET_BAD_DATA, "is not a regular file; expected a .gguf file on disk");
   if (info.st_size <= 0)

@@ -54,7 +54,11 @@ json describe(const gguf::value& v) {
 }
 
 json describe_format(const gguf::file& file) {
-  json out = {{"version", file.metadata().version()}, {"alignment", file.metadata().alignment()}};
+  json out = {{"container", file.is_composed() ? "Hugging Face checkpoint" : "GGUF"}};
+  if (!file.is_composed()) {
+    out["version"] = file.metadata().version();
+    out["alignment"] = file.metadata().alignment();
+  }
   json shards = json::array();
   for (const gguf::mapping& m : file.mappings())
     shards.push_back({{"file", m.path().filename().native()}, {"bytes", m.bytes().size()}});
@@ -63,16 +67,24 @@ json describe_format(const gguf::file& file) {
   return out;
 }
 
+json describe_tensor(const gguf::tensor_info& t) {
+  const std::string_view type = gguf::short_name(t.type);
+  return {{"name", std::string(t.name)},
+          {"type", type.empty() ? gguf::type_name(t.type) : std::string(type)},
+          {"shape", std::vector<uint64_t>(t.ne.begin(), t.ne.begin() + t.rank)},
+          {"bytes", t.bytes.size()}};
+}
+
 json describe_tensors(const gguf::file& file) {
   json out = json::array();
+  if (file.is_composed()) {
+    for (const auto& t : file.tensors()) out.push_back(describe_tensor(t.info));
+    return out;
+  }
   for (uint32_t shard = 0; shard < file.containers().size(); ++shard)
     for (const gguf::tensor_info& t : file.containers()[shard].tensors()) {
-      const std::string_view type = gguf::short_name(t.type);
-      json one = {{"name", std::string(t.name)},
-                  {"type", type.empty() ? gguf::type_name(t.type) : std::string(type)},
-                  {"shape", std::vector<uint64_t>(t.ne.begin(), t.ne.begin() + t.rank)},
-                  {"bytes", t.bytes.size()},
-                  {"offset", t.offset}};
+      json one = describe_tensor(t);
+      one["offset"] = t.offset;
       if (file.containers().size() > 1) one["shard"] = shard;
       out.push_back(std::move(one));
     }
@@ -167,7 +179,8 @@ void note_model(gguf::file file, const load_options& options, json& report) {
 result<std::string> inspect(const std::filesystem::path& file, const load_options& options) {
   json report;
   json problems = json::array();
-  auto opened = gguf::file::open(file);
+  auto opened = open_file(file);
+  if (!opened && std::filesystem::is_directory(file)) return std::unexpected(opened.error());
   if (!opened) {  // a shard may be missing, or this is not the first one; this file alone may be
                   // fine
     auto alone = gguf::file::open(file, gguf::file::shards::first);

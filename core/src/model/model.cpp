@@ -1,9 +1,16 @@
 #include "model/model.hpp"
 
 #include "gguf/text.hpp"
+#include "huggingface/checkpoint.hpp"
 #include "model/read.hpp"
 
 namespace bitnet::model {
+
+result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_only) {
+  if (huggingface::is_checkpoint(path)) return huggingface::open(path);
+  return gguf::file::open(path,
+                          metadata_only ? gguf::file::shards::first : gguf::file::shards::all);
+}
 
 struct model::contents {
   loaded data;
@@ -12,8 +19,7 @@ struct model::contents {
 
 result<model> model::load(const std::filesystem::path& file, const load_options& options) {
   const std::string which = gguf::quote(file.native());
-  auto opened = gguf::file::open(
-      file, options.vocabulary_only ? gguf::file::shards::first : gguf::file::shards::all);
+  auto opened = open_file(file, options.vocabulary_only);
   if (!opened) return std::unexpected(opened.error());
   auto data = read(std::move(*opened), options);
   if (!data) return pass_on(std::move(data), which);

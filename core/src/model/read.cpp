@@ -100,7 +100,8 @@ class builder {
                            .alignment = to_.file.containers()[found->shard].alignment(),
                            .i2s_layout = options_.i2s_layout,
                            .file_type = file_type_,
-                           .tiles = options_.tl1_tiles};
+                           .tiles = options_.tl1_tiles,
+                           .rotated_heads = found->rotated_heads};
   }
 
   // The scales that some forms keep in a tensor of their own: one, or one for 32 elements.

@@ -26,7 +26,7 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
 // vocabulary.cpp: copies what the file says about tokens.
 result<tokenizer::vocabulary_data> read_vocabulary(const gguf::container& metadata);
 
-// read.cpp
+// read.cpp; open_file is in model.cpp
 struct loaded {
   gguf::file file;
   hyperparameters shape{};
@@ -40,6 +40,10 @@ struct loaded {
   uint32_t output = no_weight;
   uint32_t rope_freqs = no_weight;
 };
+
+// A GGUF file with all its parts, or a Hugging Face checkpoint. metadata_only: further parts of a
+// split file need not be there.
+result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_only = false);
 
 result<loaded> read(gguf::file file, const load_options& options);
 result<void> stream(const loaded& from, uint32_t index, const model::sink& to);

@@ -14,6 +14,8 @@ namespace bitnet::host {
 [[nodiscard]] result<int> detokenize_command(const invocation& in);
 [[nodiscard]] result<int> logits_command(const invocation& in);
 [[nodiscard]] result<int> bench_command(const invocation& in);
+[[nodiscard]] result<int> quantize_command(const invocation& in);
+[[nodiscard]] result<int> convert_command(const invocation& in);
 [[nodiscard]] result<int> version_command(const invocation& in);
 [[nodiscard]] result<int> help_command(const invocation& in);
 

@@ -106,7 +106,7 @@ result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
   bitnet_status status = BITNET_OK;
   {
     const interrupt::scope until_loaded;
-    progress_bar bar(in.out);
+    progress_bar bar(in.out, "loading");
     options.progress = on_progress;
     options.progress_user = &bar;
     status = bitnet_model_open(runtime, file.c_str(), &options, &model, &err);

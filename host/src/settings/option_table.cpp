@@ -12,7 +12,8 @@ constexpr command_set generating = to::run | to::chat;
 constexpr command_set computing = generating | to::logits | to::bench;
 constexpr command_set prompted = generating | to::logits;
 constexpr command_set reading = computing | to::inspect | to::tokenize | to::detokenize;
-constexpr command_set everywhere = reading | to::backends | to::version | to::help;
+constexpr command_set writing = to::quantize | to::convert;
+constexpr command_set everywhere = reading | writing | to::backends | to::version | to::help;
 
 // Names, aliases and defaults are llama.cpp's wherever it has the option. ubatch-size is the size
 // of one step; batch-size limits it, as there.
@@ -31,7 +32,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "a|b|c|qk256",
      .help = "how I2_S weights are packed; files do not say it",
      .group = "Model",
-     .commands = computing | to::inspect,
+     .commands = computing | to::inspect | writing,
      .choices = "a|b|c|qk256"},
     {.name = "tl1-tiles",
      .type = kind::choice,
@@ -39,7 +40,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "generated|pretuned",
      .help = "which tiles TL1 weights of Llama3-8B's shapes have; files do not say it",
      .group = "Model",
-     .commands = computing | to::inspect,
+     .commands = computing | to::inspect | writing,
      .choices = "generated|pretuned"},
     {.name = "activation",
      .type = kind::choice,
@@ -47,8 +48,44 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "auto|relu2|silu",
      .help = "activation of the feed-forward part",
      .group = "Model",
-     .commands = computing | to::inspect,
+     .commands = computing | to::inspect | writing,
      .choices = "auto|relu2|silu"},
+
+    {.name = "type",
+     .type = kind::text,
+     .initial = "i2_s",
+     .metavar = "TYPE",
+     .help = "of the linear layers: i2_s, tl1, tl2, tq1_0, tq2_0, iq2_bn, or f32, f16, bf16, q8_0, "
+             "q4_0, q6_k",
+     .group = "Writing",
+     .commands = to::convert,
+     .command_line_only = true},
+    {.name = "token-embedding-type",
+     .type = kind::text,
+     .metavar = "TYPE",
+     .help = "f32, f16, bf16, q8_0, q4_0 or q6_k (default: as it is; F32 and BF16 become f16)",
+     .group = "Writing",
+     .commands = writing,
+     .command_line_only = true},
+    {.name = "output-tensor-type",
+     .type = kind::text,
+     .metavar = "TYPE",
+     .help = "the same for the output head, or for an embedding that is the head too",
+     .group = "Writing",
+     .commands = writing,
+     .command_line_only = true},
+    {.name = "verify",
+     .type = kind::flag,
+     .help = "read the result back and compare it with the source",
+     .group = "Writing",
+     .commands = writing,
+     .command_line_only = true},
+    {.name = "force",
+     .type = kind::flag,
+     .help = "replace a file of that name",
+     .group = "Writing",
+     .commands = writing,
+     .command_line_only = true},
 
     {.name = "prompt",
      .aliases = "-p",
@@ -529,6 +566,15 @@ constexpr auto commands = std::to_array<command>({
      "names,\n"
      "beside what this machine's memory gives in the same minute.\n",
      to::bench},
+    {"quantize", "IN OUT TYPE [options]", "a model with other types of weights",
+     "Reads any model and writes a GGUF file whose linear layers are of TYPE: i2_s, tl1, tl2, "
+     "tq1_0,\n"
+     "tq2_0 or iq2_bn, or back to f32, f16, bf16, q8_0, q4_0, q6_k. Ternary weights keep their "
+     "values\n"
+     "exactly; floating-point ones are made ternary. OUT appears whole or not at all.\n",
+     to::quantize},
+    {"convert", "DIR OUT [options]", "a Hugging Face checkpoint as a GGUF file",
+     "Reads config.json, tokenizer.json and the safetensors files of a folder.\n", to::convert},
     {"version", "[--json]", "version and build", "", to::version},
     {"help", "[COMMAND]", "this text, or that of a command", "", to::help},
 });

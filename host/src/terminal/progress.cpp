@@ -20,7 +20,8 @@ void progress_bar::update(uint64_t done, uint64_t total) {
   if (percent == percent_) return;
   percent_ = percent;
   const int filled = percent * width / 100;
-  to_.raw(fmt::format("\rloading [{:#<{}}{:<{}}] {:>3}%", "", filled, "", width - filled, percent));
+  to_.raw(
+      fmt::format("\r{} [{:#<{}}{:<{}}] {:>3}%", doing_, "", filled, "", width - filled, percent));
 }
 
 }  // namespace bitnet::host

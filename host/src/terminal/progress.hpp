@@ -1,5 +1,5 @@
 #pragma once
-// A bar while weights are loaded; only on a terminal, gone when it is done.
+// A bar while weights are read or written; only on a terminal, gone when it is done.
 
 #include <cstdint>
 
@@ -9,8 +9,9 @@ namespace bitnet::host {
 
 class progress_bar {
  public:
-  explicit progress_bar(const console& to)
-      : to_(to), shown_(to.is_terminal() && to.shows_notes()) {}
+  // `doing`: "loading"; kept by the caller.
+  progress_bar(const console& to, const char* doing)
+      : to_(to), doing_(doing), shown_(to.is_terminal() && to.shows_notes()) {}
   ~progress_bar();
   progress_bar(const progress_bar&) = delete;
   progress_bar& operator=(const progress_bar&) = delete;
@@ -19,6 +20,7 @@ class progress_bar {
 
  private:
   const console& to_;
+  const char* doing_;
   bool shown_;
   int percent_ = -1;
 };

@@ -532,6 +532,40 @@ TEST(ternary, rows_with_scales_of_their_own) {
   EXPECT_FALSE(understand({.type = type::iq2_bn_r4, .k = 192, .m = 3, .bytes = packed}));
 }
 
+TEST(ternary, rotated_rows_are_reordered) {
+  // qk_permutation of tests/golden/vectors.txt: two heads of size 4
+  const uint64_t expected[] = {0, 2, 1, 3, 4, 6, 5, 7};
+  for (uint64_t row = 0; row < 8; ++row)
+    EXPECT_EQ(stored_row({.m = 8, .rotated_heads = 2}, row), expected[row]);
+  // Packed, four rows to a byte, and plain: row r holds the value or code that says r.
+  bytes packed(8), plain, scale;
+  for (uint64_t r = 0; r < 8; ++r)
+    for (uint64_t c = 0; c < 4; ++c)
+      packed[r % 2 * 4 + c] |= static_cast<std::byte>((r + c) % 3 << 2 * (r / 2));
+  for (uint16_t r = 0; r < 8; ++r)
+    for (int c = 0; c < 4; ++c) tests::put(plain, r);
+  tests::put(scale, 1.0F);
+  const source p{.type = type::hf_packed,
+                 .k = 4,
+                 .m = 8,
+                 .bytes = packed,
+                 .scales = {type::f32, 1, scale},
+                 .rotated_heads = 2};
+  const auto ternary = understand(p);
+  ASSERT_TRUE(ternary) << ternary.error().message;
+  const bytes form = canonical(p, *ternary);
+  const source d{.type = type::f16, .k = 4, .m = 8, .bytes = plain, .rotated_heads = 2};
+  const auto dense = understand(d);
+  ASSERT_TRUE(dense);
+  EXPECT_FALSE(dense->verbatim);
+  const bytes rows = canonical(d, *dense);
+  for (uint64_t r = 0; r < 8; ++r) {
+    EXPECT_EQ(std::to_integer<uint64_t>(rows[8 * r]), expected[r]);
+    for (uint64_t c = 0; c < 4; ++c)
+      EXPECT_EQ(element(form, 4, r, c), static_cast<int>((expected[r] + c) % 3) - 1);
+  }
+}
+
 TEST(ternary, packed_scales_of_the_other_convention_are_noticed) {
   const bytes packed = golden("hf_u8");
   for (const bool inverse : {false, true}) {

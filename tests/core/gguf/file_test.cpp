@@ -55,7 +55,8 @@ TEST_F(gguf_file, says_why_it_cannot_be_opened) {
   EXPECT_EQ(file::open(folder_ / "none.gguf").error().status, BITNET_NOT_FOUND);
   EXPECT_TRUE(contains(why(folder_ / "none.gguf"), "No such file or directory; check the path"));
   EXPECT_EQ(file::open(folder_).error().status, BITNET_BAD_DATA);
-  EXPECT_TRUE(contains(why(folder_), "is a directory; name the .gguf file inside it"));
+  EXPECT_TRUE(contains(why(folder_),
+                       "is a directory without a config.json; name the .gguf file inside it"));
   EXPECT_TRUE(contains(why(write("empty.gguf", {})), "is empty"));
   bytes text;
   tests::put_raw(text, "Once upon a time", 16);

@@ -48,7 +48,9 @@ void check_weight(const loaded& m, uint32_t index) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   load_options options;
-  options.i2s_layout = data[0] % 3;
+  options.i2s_layout = data[0] % 4;
+  options.tl1_tiles = (data[0] & 0x40) != 0 ? bitnet::formats::tl1_tiles::pretuned
+                                            : bitnet::formats::tl1_tiles::generated;
   options.vocabulary_only = (data[0] & 0x80) != 0;
   auto file = bitnet::gguf::file::view(std::as_bytes(std::span(data + 1, size - 1)));
   if (!file) return 0;

@@ -1,0 +1,223 @@
+#include "convert/convert.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "convert/plan.hpp"
+#include "formats/ternary.hpp"
+#include "gguf/text.hpp"
+#include "gguf/types.hpp"
+
+namespace bitnet::convert {
+namespace {
+
+using gguf::quote;
+using gguf::say;
+using json = nlohmann::ordered_json;
+
+constexpr uint64_t piece_bytes = uint64_t{4} << 20;
+
+// Hands pieces to the file and tells how far it is.
+class output {
+ public:
+  output(gguf::file_writer& to, uint64_t total, const options& how)
+      : to_(to), total_(total), how_(how) {}
+
+  result<void> write(std::span<const std::byte> bytes) {
+    if (auto ok = to_.write(bytes); !ok) return ok;
+    done_ += bytes.size();
+    if (how_.progress && !how_.progress(done_, total_))
+      return fail(BITNET_CANCELLED, "stopped; nothing was written");
+    return {};
+  }
+  result<void> pad() { return to_.pad(); }
+
+ private:
+  gguf::file_writer& to_;
+  uint64_t total_, done_ = 0;
+  const options& how_;
+};
+
+result<void> write_copy(const job& j, output& to) {
+  for (uint64_t at = 0; at < j.written.bytes; at += piece_bytes)
+    if (auto ok = to.write(j.source.bytes.subspan(at, std::min(piece_bytes, j.written.bytes - at)));
+        !ok)
+      return ok;
+  return {};
+}
+
+result<void> write_dense(const job& j, output& to) {
+  const uint64_t row_bytes = j.written.bytes / j.source.m;
+  const uint64_t rows = std::clamp<uint64_t>(piece_bytes / row_bytes, 1, j.source.m);
+  std::vector<float> numbers(j.source.k);
+  std::vector<std::byte> packed(rows * row_bytes);
+  for (uint64_t r = 0; r < j.source.m; r += rows) {
+    const uint64_t n = std::min(rows, j.source.m - r);
+    for (uint64_t i = 0; i < n; ++i) {
+      read_row(j, r + i, 0, numbers);
+      j.dense->write(numbers, std::span(packed).subspan(i * row_bytes, row_bytes));
+    }
+    if (auto ok = to.write(std::span(packed).first(n * row_bytes)); !ok) return ok;
+  }
+  return {};
+}
+
+result<void> write_ternary(const job& j, output& to) {
+  std::vector<std::byte> packed(j.written.bytes);
+  j.ternary->write(j.weights, packed);
+  return to.write(packed);
+}
+
+result<void> write_tensors(const model::loaded& from, const plan& p, gguf::file_writer& file,
+                           const options& how) {
+  std::vector<gguf::planned_tensor> table;
+  for (const auto& j : p.jobs) table.push_back(j->written);
+  if (auto ok = file.write(gguf::header_of(p.metadata, table)); !ok) return ok;
+  output to(file, p.bytes, how);
+  for (const auto& j : p.jobs) {
+    if (auto ok = from.file.check_size(); !ok) return ok;
+    auto ok = j->ternary != nullptr ? write_ternary(*j, to)
+              : j->dense != nullptr ? write_dense(*j, to)
+                                    : write_copy(*j, to);
+    if (ok) ok = to.pad();
+    if (!ok) return ok;
+  }
+  return {};
+}
+
+// ---- reading back
+// -----------------------------------------------------------------------------------
+
+std::unexpected<failure> differs(const job& j, const std::string& how) {
+  return fail(BITNET_INTERNAL,
+              say("what was written of tensor ", quote(j.written.name), " reads back differently (",
+                  how, "); nothing was kept. Please report this"));
+}
+
+float scale_of(const std::vector<float>& scales, uint64_t group, uint64_t element) {
+  return scales[group == 0 ? 0 : element / group];
+}
+
+// Ternary values are equal, scales up to the 16 bits of those forms that have no more.
+result<void> verify_ternary(const job& j, const model::loaded& back, uint32_t index) {
+  const model::weight& w = back.weights[index];
+  std::array<uint8_t, formats::group> ours{}, theirs{};
+  for (uint64_t r = 0; r < j.source.m; ++r)
+    for (uint64_t c = 0; c < j.source.k; c += formats::group) {
+      const uint64_t n = std::min(formats::group, j.source.k - c);
+      j.weights.codes(r, c, std::span(ours).first(n));
+      formats::read_codes(back.sources[index], back.readings[index], r, c,
+                          std::span(theirs).first(n));
+      if (!std::equal(ours.begin(), ours.begin() + static_cast<ptrdiff_t>(n), theirs.begin()))
+        return differs(j, say("row ", r, " from column ", c));
+      const uint64_t element = r * j.source.k + c;
+      const float a = scale_of(j.weights.scales, j.weights.scale_group, element);
+      const float b = scale_of(w.scales, w.scale_group, element);
+      const bool all_zero =
+          std::ranges::all_of(std::span(ours).first(n), [](uint8_t code) { return code == 1; });
+      if (!all_zero && std::fabs(a - b) > std::fabs(a) * 0x1p-11F)
+        return differs(j, say("scale of row ", r));
+    }
+  return {};
+}
+
+// The error of a dense tensor, root of mean squares, as a share of its size.
+double dense_error(const job& j, const model::loaded& back, uint32_t index) {
+  const formats::source& theirs = back.sources[index];
+  std::vector<float> a(j.source.k), b(j.source.k);
+  double error = 0;
+  double size = 0;
+  for (uint64_t r = 0; r < j.source.m; ++r) {
+    read_row(j, r, 0, a);
+    formats::read_dense(theirs.type, theirs.bytes, r * theirs.k, b);
+    for (uint64_t i = 0; i < a.size(); ++i) {
+      const double d = double{a[i]} - double{b[i]};
+      error += d * d;
+      size += double{a[i]} * double{a[i]};
+    }
+  }
+  return size == 0 ? std::sqrt(error) : std::sqrt(error / size);
+}
+
+// Answers the largest of those errors.
+result<double> verify(const plan& p, const gguf::file_writer& file, const options& how) {
+  auto opened = gguf::file::open(file.readable_path());
+  if (!opened) return std::unexpected(opened.error());
+  model::load_options load = how.load;
+  load.i2s_layout = 0;
+  load.tl1_tiles = formats::tl1_tiles::generated;
+  auto back = model::read(std::move(*opened), load);
+  if (!back) return pass_on(std::move(back), "reading back what was written");
+  constexpr double most_error = 0.15;  // Q4_0 of Gaussian weights is at 0.09
+  double largest = 0;
+  for (const auto& j : p.jobs) {
+    const auto at = std::ranges::find(back->weights, j->written.name, &model::weight::name);
+    if (at == back->weights.end()) return differs(*j, "it is missing");
+    const auto index = static_cast<uint32_t>(at - back->weights.begin());
+    if (j->ternary != nullptr) {
+      if (auto ok = verify_ternary(*j, *back, index); !ok) return std::unexpected(ok.error());
+    } else if (j->dense == nullptr) {
+      if (!std::ranges::equal(j->source.bytes, back->sources[index].bytes.first(j->written.bytes)))
+        return differs(*j, "its bytes");
+    } else {
+      const double error = dense_error(*j, *back, index);
+      if (!(error < most_error)) return differs(*j, say("error ", std::to_string(error)));
+      largest = std::max(largest, error);
+    }
+  }
+  return largest;
+}
+
+json report_of(const plan& p) {
+  struct total {
+    uint64_t count = 0, bytes = 0;
+  };
+  std::map<std::string, total> types;
+  std::map<std::string, uint64_t> readings;
+  for (const auto& j : p.jobs) {
+    total& t = types[std::string(gguf::short_name(j->written.type))];
+    ++t.count;
+    t.bytes += j->written.bytes;
+    if (j->ternary != nullptr) ++readings[j->reading.how];
+  }
+  json tensors = json::array();
+  for (const auto& [type, t] : types)
+    tensors.push_back({{"type", type}, {"count", t.count}, {"bytes", t.bytes}});
+  json how = json::array();
+  for (const auto& [as, count] : readings) how.push_back({{"as", as}, {"tensors", count}});
+  return {{"tensors", std::move(tensors)}, {"readings", std::move(how)}};
+}
+
+}  // namespace
+
+result<std::string> convert(const std::filesystem::path& in, const std::filesystem::path& out,
+                            const options& how) {
+  auto opened = model::open_file(in);
+  if (!opened) return std::unexpected(opened.error());
+  auto from = model::read(std::move(*opened), how.load);
+  if (!from) return pass_on(std::move(from), quote(in.native()));
+  std::error_code ignored;
+  if (std::filesystem::equivalent(in, out, ignored))
+    return fail(BITNET_INVALID_ARGUMENT,
+                say(quote(out.native()), " is the model that is read; name another file"));
+  auto p = make_plan(*from, how);
+  if (!p) return pass_on(std::move(p), quote(in.native()));
+  auto file = gguf::file_writer::create(out, how.overwrite);
+  if (!file) return std::unexpected(file.error());
+  if (auto ok = write_tensors(*from, *p, *file, how); !ok) return std::unexpected(ok.error());
+  json report = {{"file", out.native()}, {"bytes", file->written()}};
+  report.update(report_of(*p));
+  if (how.verify) {
+    const auto error = verify(*p, *file, how);
+    if (!error) return std::unexpected(error.error());
+    report["verified"] = true;
+    report["dense_error"] = *error;
+  }
+  if (auto ok = file->finish(); !ok) return std::unexpected(ok.error());
+  return report.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace bitnet::convert

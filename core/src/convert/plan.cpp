@@ -1,0 +1,186 @@
+#include "convert/plan.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "formats/ternary.hpp"
+#include "gguf/text.hpp"
+#include "gguf/types.hpp"
+
+namespace bitnet::convert {
+namespace {
+
+using gguf::quote;
+using gguf::say;
+
+template <class Targets>
+std::string names_of(const Targets& targets) {
+  std::string out;
+  for (const auto& t : targets) out += say(out.empty() ? "" : ", ", t.name);
+  return out;
+}
+
+struct wanted {
+  const formats::ternary_target* linear_ternary = nullptr;
+  const formats::dense_target* linear_dense = nullptr;
+  const formats::dense_target* embedding = nullptr;
+  const formats::dense_target* output = nullptr;
+};
+
+result<wanted> find_targets(const options& how) {
+  wanted w;
+  w.linear_ternary = formats::find_ternary_target(how.type);
+  w.linear_dense = formats::find_dense_target(how.type);
+  if (w.linear_ternary == nullptr && w.linear_dense == nullptr)
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        say("there is no type ", quote(how.type), " to write; choose one of ",
+            names_of(formats::ternary_targets()), ", ", names_of(formats::dense_targets())));
+  for (const auto& [name, to] :
+       {std::pair{&how.embedding_type, &w.embedding}, std::pair{&how.output_type, &w.output}}) {
+    if (name->empty()) continue;
+    *to = formats::find_dense_target(*name);
+    if (*to == nullptr)
+      return fail(BITNET_INVALID_ARGUMENT,
+                  say("an embedding or output head cannot be written as ", quote(*name),
+                      "; choose one of ", names_of(formats::dense_targets())));
+  }
+  return w;
+}
+
+// Kept as they are unless asked otherwise: what is small already, and F16.
+bool is_kept(uint32_t type) {
+  constexpr std::array kept = {gguf::type::f16, gguf::type::q8_0, gguf::type::q4_0,
+                               gguf::type::q4_k, gguf::type::q6_k};
+  return std::ranges::find(kept, type) != kept.end();
+}
+
+void hand_codes(job& j, const model::weight& w) {
+  j.weights.scales = w.scales;
+  j.weights.scale_group = w.scale_group;
+  j.weights.codes = [&j](uint64_t row, uint64_t column, std::span<uint8_t> out) {
+    formats::read_codes(j.source, j.reading, row, column, out);
+  };
+}
+
+// A linear layer as ternary: what it is already, or made so.
+result<void> plan_ternary(job& j, const model::weight& w) {
+  if (w.format != BITNET_FORMAT_TERNARY2) {
+    const uint32_t type = j.source.type;
+    if (type != gguf::type::f32 && type != gguf::type::f16 && type != gguf::type::bf16)
+      return fail(BITNET_UNSUPPORTED,
+                  say("has type ", gguf::type_name(type),
+                      ", which has lost what ternary weights are made of; start from F32, F16 or "
+                      "BF16"));
+    auto made = formats::ternarise(j.source, formats::rounding::exact_or_absmean);
+    if (!made) return std::unexpected(made.error());
+    j.reading = std::move(*made);
+    j.weights.scales = j.reading.scales;
+    j.weights.scale_group = j.reading.scale_group;
+    j.weights.codes = [&j](uint64_t row, uint64_t column, std::span<uint8_t> out) {
+      formats::read_codes(j.source, j.reading, row, column, out);
+    };
+  }
+  const auto bytes = j.ternary->bytes(j.weights);
+  if (!bytes) return std::unexpected(bytes.error());
+  j.written.type = j.ternary->type;
+  j.written.bytes = *bytes;
+  return {};
+}
+
+result<void> plan_dense(job& j) {
+  const formats::dense_target& to = *j.dense;
+  const auto size = gguf::size_of(to.type).value_or(gguf::type_size{1, 1});
+  if (j.source.k % to.block != 0)
+    return fail(BITNET_UNSUPPORTED,
+                say("has rows of ", j.source.k, " elements; ", to.name, " needs a multiple of ",
+                    to.block, ": choose another type"));
+  j.written.type = to.type;
+  j.written.bytes = j.source.k / size.block * size.bytes * j.source.m;
+  return {};
+}
+
+bool same_type(const job& j) {
+  return j.dense != nullptr && j.dense->type == j.source.type && j.source.rotated_heads == 0;
+}
+
+result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
+  const model::weight& weight = from.weights[j.index];
+  j.source = from.sources[j.index];
+  j.reading = from.readings[j.index];
+  j.weights.k = j.source.k;
+  j.weights.m = j.source.m;
+  if (weight.format == BITNET_FORMAT_TERNARY2) hand_codes(j, weight);
+  j.written.name = weight.name;
+  j.written.ne = {j.source.k};
+  if (weight.rank == 2) j.written.ne.push_back(j.source.m);
+  const bool is_embedding = j.index == from.token_embedding;
+  const bool is_output = j.index == from.output;  // and the embedding, when tied
+  if (weight.rank == 1) {
+    j.dense = formats::find_dense_target("f32");
+  } else if (is_embedding || is_output) {
+    const auto* asked = is_output && w.output != nullptr ? w.output : w.embedding;
+    if (is_embedding && !is_output) asked = w.embedding;
+    if (is_output && !is_embedding) asked = w.output;
+    j.dense = asked;
+    if (asked == nullptr && !is_kept(j.source.type)) j.dense = formats::find_dense_target("f16");
+  } else {
+    j.ternary = w.linear_ternary;
+    j.dense = w.linear_dense;
+  }
+  if (same_type(j)) j.dense = nullptr;
+  if (j.ternary != nullptr) return plan_ternary(j, weight);
+  if (j.dense != nullptr) return plan_dense(j);
+  j.written.type = j.source.type;
+  j.written.bytes = j.source.bytes.size();
+  return {};
+}
+
+}  // namespace
+
+result<plan> make_plan(const model::loaded& from, const options& how) {
+  const auto w = find_targets(how);
+  if (!w) return std::unexpected(w.error());
+  plan p;
+  for (uint32_t i = 0; i < from.weights.size(); ++i) {
+    auto j = std::make_unique<job>();
+    j->index = i;
+    if (auto ok = plan_weight(*j, from, *w); !ok)
+      return pass_on(std::move(ok), say("tensor ", quote(from.weights[i].name)));
+    p.bytes += j->written.bytes;
+    p.jobs.push_back(std::move(j));
+  }
+  const gguf::container& metadata = from.file.metadata();
+  for (const gguf::entry& e : metadata.entries()) {
+    const bool ours = e.key == "general.file_type" || e.key == "general.quantization_version" ||
+                      e.key == "general.alignment" || e.key.starts_with("split.");
+    if (!ours) p.metadata.copy(e.key, e.content);
+  }
+  const int64_t type =
+      w->linear_ternary != nullptr ? w->linear_ternary->file_type : w->linear_dense->file_type;
+  p.metadata.u32("general.file_type", static_cast<uint32_t>(type));
+  constexpr uint32_t quantization_version = 2;  // of ggml's block types
+  p.metadata.u32("general.quantization_version", quantization_version);
+  return p;
+}
+
+void read_row(const job& j, uint64_t row, uint64_t first, std::span<float> out) {
+  if (!j.weights.codes) {
+    const uint64_t at = formats::stored_row(j.source, row) * j.source.k + first;
+    formats::read_dense(j.source.type, j.source.bytes, at, out);
+    return;
+  }
+  std::array<uint8_t, formats::group> codes{};
+  for (uint64_t c = 0; c < out.size(); c += formats::group) {
+    const uint64_t n = std::min(formats::group, out.size() - c);
+    j.weights.codes(row, first + c, std::span(codes).first(n));
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint64_t element = row * j.source.k + first + c + i;
+      const float scale =
+          j.weights.scales[j.weights.scale_group == 0 ? 0 : element / j.weights.scale_group];
+      out[c + i] = static_cast<float>(static_cast<int>(codes[i]) - 1) * scale;
+    }
+  }
+}
+
+}  // namespace bitnet::convert

@@ -1,0 +1,37 @@
+#pragma once
+// Which weight becomes what.
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.hpp"
+#include "convert/convert.hpp"
+#include "formats/writing.hpp"
+#include "gguf/writer.hpp"
+#include "model/read.hpp"
+
+namespace bitnet::convert {
+
+// Exactly one of `ternary` and `dense` is set, neither for a copy of the source's bytes.
+struct job {
+  uint32_t index = 0;  // of loaded::weights
+  const formats::ternary_target* ternary = nullptr;
+  const formats::dense_target* dense = nullptr;
+  formats::source source;            // by which ternary codes are read
+  formats::reading reading;          // of source
+  formats::ternary_weights weights;  // ternary, or dense from ternary; refers to this job
+  gguf::planned_tensor written;
+};
+
+struct plan {
+  std::vector<std::unique_ptr<job>> jobs;
+  gguf::metadata_builder metadata;
+  uint64_t bytes = 0;  // of all tensors
+};
+
+result<plan> make_plan(const model::loaded& from, const options& how);
+
+// Elements [first, first + out.size()) of a row as numbers; whole blocks of the source.
+void read_row(const job& j, uint64_t row, uint64_t first, std::span<float> out);
+
+}  // namespace bitnet::convert

@@ -1,0 +1,23 @@
+#pragma once
+// A Hugging Face checkpoint, a folder of config.json, tokenizer.json and safetensors files, in the
+// words of GGUF.
+//
+// Weights  packed ternary ones in both conventions of scales, master weights of BitNet models (made
+//          ternary when read) and plain matrices; Q and K of the llama architecture are marked for
+//          the reordering of their rows. Nothing is copied: tensors are views of the mapped files.
+// Errors   BITNET_NOT_FOUND, BITNET_BAD_DATA or BITNET_UNSUPPORTED, naming the file of the folder.
+// Source   formats.md 8, 12.
+
+#include <filesystem>
+
+#include "base/result.hpp"
+#include "gguf/file.hpp"
+
+namespace bitnet::huggingface {
+
+// Whether the path is a folder with a config.json.
+bool is_checkpoint(const std::filesystem::path& path);
+
+result<gguf::file> open(const std::filesystem::path& folder);
+
+}  // namespace bitnet::huggingface

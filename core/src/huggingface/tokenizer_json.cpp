@@ -1,0 +1,241 @@
+#include "huggingface/tokenizer_json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "gguf/text.hpp"
+
+namespace bitnet::huggingface {
+namespace {
+
+using gguf::quote;
+using gguf::say;
+using nlohmann::json;
+
+constexpr uint64_t most_tokens = uint64_t{1} << 24;
+
+// tokenizer.ggml.token_type
+constexpr int32_t normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6;
+
+std::unexpected<failure> bad(std::string message) {
+  return fail(BITNET_BAD_DATA, "tokenizer.json: " + std::move(message));
+}
+
+const json& at(const json& object, const char* key) {
+  static const json nothing;
+  if (!object.is_object()) return nothing;
+  const auto found = object.find(key);
+  return found == object.end() ? nothing : *found;
+}
+
+std::string text_at(const json& object, const char* key) {
+  const json& x = at(object, key);
+  return x.is_string() ? x.get<std::string>() : "";
+}
+
+bool true_at(const json& object, const char* key) {
+  const json& x = at(object, key);
+  return x.is_boolean() && x.get<bool>();
+}
+
+struct vocabulary {
+  std::vector<std::string> texts;  // "" where no token has the id
+  std::vector<int32_t> types;
+  std::unordered_map<std::string, uint32_t> ids;
+
+  result<void> add(const std::string& text, const json& id, int32_t type) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= most_tokens)
+      return bad(say("token ", quote(text), " has no id below ", most_tokens));
+    const auto i = id.get<uint64_t>();
+    if (i >= texts.size()) {
+      texts.resize(i + 1);
+      types.resize(i + 1, unused);
+    }
+    if (!texts[i].empty() && texts[i] != text)
+      return bad(say("tokens ", quote(texts[i]), " and ", quote(text), " share the id ", i));
+    texts[i] = text;
+    types[i] = type;
+    ids[text] = static_cast<uint32_t>(i);
+    return {};
+  }
+};
+
+result<vocabulary> read_tokens(const json& file) {
+  vocabulary v;
+  const json& tokens = at(at(file, "model"), "vocab");
+  if (!tokens.is_object() || tokens.empty()) return bad("expected model.vocab to be an object");
+  for (const auto& [text, id] : tokens.items())
+    if (auto ok = v.add(text, id, normal); !ok) return std::unexpected(ok.error());
+  const json& added = at(file, "added_tokens");
+  for (const json& one : added.is_array() ? added : json::array())
+    if (auto ok = v.add(text_at(one, "content"), at(one, "id"),
+                        true_at(one, "special") ? control : user_defined);
+        !ok)
+      return std::unexpected(ok.error());
+  return v;
+}
+
+// "a b", or ["a", "b"] in newer files.
+result<std::vector<std::string>> read_merges(const json& file) {
+  const json& merges = at(at(file, "model"), "merges");
+  if (!merges.is_array()) return bad("expected model.merges to be an array");
+  std::vector<std::string> out;
+  for (const json& one : merges) {
+    if (one.is_string())
+      out.push_back(one.get<std::string>());
+    else if (one.is_array() && one.size() == 2 && one[0].is_string() && one[1].is_string())
+      out.push_back(one[0].get<std::string>() + " " + one[1].get<std::string>());
+    else
+      return bad(say("merge ", out.size(), " is neither a text nor a pair of texts"));
+  }
+  return out;
+}
+
+struct known_split {
+  std::string_view regex;
+  std::string_view pre;  // tokenizer.ggml.pre
+};
+constexpr std::array splits = {
+    known_split{
+        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+        "llama-bpe"},
+    known_split{
+        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+        "qwen2"},
+};
+
+// Which of the rules that this program has splits as the pre_tokenizer does.
+result<std::string> splitting_rule(const json& pre) {
+  std::vector<json> parts;
+  if (text_at(pre, "type") == "Sequence" && at(pre, "pretokenizers").is_array())
+    parts.assign(at(pre, "pretokenizers").begin(), at(pre, "pretokenizers").end());
+  else
+    parts.push_back(pre);
+  std::vector<std::string> types;
+  for (const json& part : parts) types.push_back(text_at(part, "type"));
+  if (types == std::vector<std::string>{"ByteLevel"} && at(parts[0], "use_regex") != json(false))
+    return "gpt-2";
+  if (types == std::vector<std::string>{"Punctuation", "ByteLevel", "Digits"} ||
+      types == std::vector<std::string>{"Punctuation", "ByteLevel", "Digits", "Split"})
+    return "falcon";
+  if (types == std::vector<std::string>{"Split", "ByteLevel"}) {
+    const std::string regex = text_at(at(parts[0], "pattern"), "Regex");
+    const auto* known = std::ranges::find(splits, regex, &known_split::regex);
+    if (known != splits.end()) return std::string(known->pre);
+  }
+  std::string found;
+  for (const std::string& type : types) found += (found.empty() ? "" : ", ") + quote(type);
+  return fail(BITNET_UNSUPPORTED,
+              say("tokenizer.json splits text in a way that this program does not know (", found,
+                  "): convert the model with the converter of llama.cpp, which knows more"));
+}
+
+// The piece that a merge makes: SentencePiece merges the pair whose piece has the best score.
+std::vector<float> scores_of(const vocabulary& v, const std::vector<std::string>& merges) {
+  std::vector<float> scores(v.texts.size(), 0);
+  for (size_t i = 0; i < v.texts.size(); ++i)
+    if (v.types[i] == normal) scores[i] = -1 - static_cast<float>(merges.size());
+  for (size_t rank = merges.size(); rank > 0; --rank) {
+    const std::string& merge = merges[rank - 1];
+    const size_t blank = merge.find(' ', 1);
+    if (blank == std::string::npos) continue;
+    const auto piece = v.ids.find(merge.substr(0, blank) + merge.substr(blank + 1));
+    if (piece != v.ids.end()) scores[piece->second] = -static_cast<float>(rank);
+  }
+  return scores;
+}
+
+void mark_bytes(vocabulary& v) {
+  for (size_t i = 0; i < v.texts.size(); ++i) {
+    const std::string& t = v.texts[i];
+    if (t.size() == 6 && t.starts_with("<0x") && t.ends_with('>') && v.types[i] == normal)
+      v.types[i] = byte;
+    if (t == "<unk>") v.types[i] = unknown;
+  }
+}
+
+std::optional<uint32_t> id_of(const vocabulary& v, std::optional<uint32_t> given,
+                              const std::string& text) {
+  if (given) return given;
+  const auto found = v.ids.find(text);
+  if (text.empty() || found == v.ids.end()) return std::nullopt;
+  return found->second;
+}
+
+// Whether the post_processor puts the token first.
+bool template_begins_with(const json& file, const std::string& bos) {
+  std::vector<json> parts{at(file, "post_processor")};
+  if (const json& list = at(parts[0], "processors"); list.is_array())
+    parts.assign(list.begin(), list.end());
+  return std::ranges::any_of(parts, [&](const json& part) {
+    const json& single = at(part, "single");
+    return single.is_array() && !single.empty() && !bos.empty() &&
+           text_at(at(single[0], "SpecialToken"), "id") == bos;
+  });
+}
+
+}  // namespace
+
+result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokenizer_hints& hints,
+                                   gguf::metadata_builder& out) {
+  const json file = json::parse(tokenizer_json.begin(), tokenizer_json.end(), nullptr, false);
+  if (!file.is_object()) return bad("is no JSON object");
+  const json& model = at(file, "model");
+  // Old files leave the type away; only BPE has merges.
+  if (const std::string type = text_at(model, "type");
+      type != "BPE" && !(type.empty() && model.contains("merges")))
+    return fail(BITNET_UNSUPPORTED,
+                say("tokenizer.json holds a tokenizer of type ", quote(type), "; expected BPE"));
+  auto v = read_tokens(file);
+  if (!v) return std::unexpected(v.error());
+  const auto merges = read_merges(file);
+  if (!merges) return std::unexpected(merges.error());
+  if (v->texts.size() > hints.n_vocab)
+    return bad(
+        say("has ", v->texts.size(), " tokens, but the embedding has ", hints.n_vocab, " rows"));
+  if (hints.n_vocab > most_tokens) return bad(say("asks for ", hints.n_vocab, " tokens"));
+  v->texts.resize(hints.n_vocab);
+  v->types.resize(hints.n_vocab, unused);
+  for (size_t i = 0; i < v->texts.size(); ++i)
+    if (v->texts[i].empty()) v->texts[i] = say("[PAD", i, "]");
+
+  const bool spm = true_at(model, "byte_fallback");
+  if (spm) {
+    mark_bytes(*v);
+    out.text("tokenizer.ggml.model", "llama");
+    out.text("tokenizer.ggml.pre", "default");
+    out.f32s("tokenizer.ggml.scores", scores_of(*v, *merges));
+    // The normalizer of these puts a word mark before the text, unless it has none.
+    const json& normalizer = at(file, "normalizer");
+    out.boolean("tokenizer.ggml.add_space_prefix",
+                normalizer.dump().find("Prepend") != std::string::npos ||
+                    at(file, "pre_tokenizer").dump().find("Metaspace") != std::string::npos);
+  } else {
+    const auto pre = splitting_rule(at(file, "pre_tokenizer"));
+    if (!pre) return std::unexpected(pre.error());
+    out.text("tokenizer.ggml.model", "gpt2");
+    out.text("tokenizer.ggml.pre", *pre);
+    out.texts("tokenizer.ggml.merges", *merges);
+  }
+  out.texts("tokenizer.ggml.tokens", v->texts);
+  out.i32s("tokenizer.ggml.token_type", v->types);
+  const auto id = [&](const char* key, std::optional<uint32_t> given, const std::string& text) {
+    if (const auto found = id_of(*v, given, text)) out.u32(key, *found);
+  };
+  id("tokenizer.ggml.bos_token_id", hints.bos, hints.bos_text);
+  id("tokenizer.ggml.eos_token_id", hints.eos, hints.eos_text);
+  id("tokenizer.ggml.padding_token_id", hints.padding, hints.padding_text);
+  id("tokenizer.ggml.unknown_token_id", std::nullopt, hints.unknown_text);
+  std::string bos_text = hints.bos_text;
+  if (hints.bos && *hints.bos < v->texts.size()) bos_text = v->texts[*hints.bos];
+  out.boolean("tokenizer.ggml.add_bos_token",
+              hints.add_bos.value_or(template_begins_with(file, bos_text)));
+  if (!hints.chat_template.empty()) out.text("tokenizer.chat_template", hints.chat_template);
+  return std::string(spm ? "llama" : "gpt2");
+}
+
+}  // namespace bitnet::huggingface

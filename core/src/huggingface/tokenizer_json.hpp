@@ -1,0 +1,34 @@
+#pragma once
+// The vocabulary of tokenizer.json in the words of GGUF's metadata.
+//
+// Kinds    byte-level BPE becomes tokenizer.ggml.model "gpt2", with the splitting rule recognised
+// by
+//          its regular expression; BPE with byte fallback (a converted SentencePiece model) becomes
+//          "llama", scores following the order of merges.
+// Errors   BITNET_UNSUPPORTED for other kinds and unknown splitting rules, BITNET_BAD_DATA
+// otherwise. Source   formats.md 14; the file's own field names.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "gguf/writer.hpp"
+
+namespace bitnet::huggingface {
+
+// What the other files of the folder say about the tokenizer; ids win over texts.
+struct tokenizer_hints {
+  uint64_t n_vocab = 0;  // rows of the embedding: missing tokens are filled up
+  std::optional<uint32_t> bos, eos, padding;
+  std::string bos_text, eos_text, padding_text, unknown_text;
+  std::optional<bool> add_bos;
+  std::string chat_template;
+};
+
+// Adds the tokenizer.* keys to `out`; answers the kind, "gpt2" or "llama".
+result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokenizer_hints& hints,
+                                   gguf::metadata_builder& out);
+
+}  // namespace bitnet::huggingface

@@ -1,0 +1,67 @@
+"""Metadata and tensors of a GGUF file, and the ternary values of an I2_S tensor of layout A.
+
+A second plain reader of formats.md sections 2 and 13; it trusts its input, which is our own model.
+"""
+
+import struct
+
+SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q",
+           11: "<q", 12: "<d"}
+STRING, ARRAY = 8, 9
+F32, F16, I2_S = 0, 1, 36
+
+
+class Model:
+    """`metadata` {key: value}, `tensors` {name: (ne, type, bytes)}; I2_S bytes include the scale."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            self.content = f.read()
+        self.at = 8
+        n_tensors, n_pairs = self.scalar("<Q"), self.scalar("<Q")
+        self.metadata = {}
+        for _ in range(n_pairs):
+            key = self.string()
+            self.metadata[key] = self.value(self.scalar("<I"))
+        infos = []
+        for _ in range(n_tensors):
+            name = self.string()
+            ne = [self.scalar("<Q") for _ in range(self.scalar("<I"))]
+            infos.append((name, ne, self.scalar("<I"), self.scalar("<Q")))
+        data = -(-self.at // 32) * 32
+        self.tensors = {}
+        for name, ne, kind, offset in infos:
+            n = 1
+            for extent in ne:
+                n *= extent
+            size = {F32: 4 * n, F16: 2 * n, I2_S: n // 4 + 32}[kind]
+            self.tensors[name] = (ne, kind, self.content[data + offset:data + offset + size])
+
+    def scalar(self, kind):
+        out = struct.unpack_from(kind, self.content, self.at)[0]
+        self.at += struct.calcsize(kind)
+        return out
+
+    def string(self):
+        size = self.scalar("<Q")
+        self.at += size
+        return self.content[self.at - size:self.at].decode("utf-8")
+
+    def value(self, kind):
+        if kind == STRING:
+            return self.string()
+        if kind == ARRAY:
+            inner, count = self.scalar("<I"), self.scalar("<Q")
+            return [self.value(inner) for _ in range(count)]
+        return self.scalar(SCALARS[kind])
+
+
+def i2s_codes(ne, content):
+    """Codes t + 1, a bytearray for each row, and the scale."""
+    k, m = ne
+    flat = bytearray(k * m)
+    for g in range(k * m // 128):
+        for p, byte in enumerate(content[32 * g:32 * g + 32]):
+            for plane in range(4):
+                flat[128 * g + 32 * plane + p] = byte >> (6 - 2 * plane) & 3
+    return [flat[k * r:k * (r + 1)] for r in range(m)], struct.unpack_from("<f", content, k * m // 4)[0]

@@ -1,0 +1,337 @@
+"""bitnet quantize and convert: other types of weights, Hugging Face folders, and what goes wrong."""
+
+import glob
+import json
+import os
+import signal
+import struct
+import subprocess
+import unittest
+
+import gguf_values
+import support
+from support import PROGRAM, TIMEOUT_S, demo_model, needs_backend, needs_model
+
+TERNARY = ("i2_s", "tq1_0", "tq2_0", "iq2_bn")
+
+
+def bf16(x):
+    return struct.unpack("<I", struct.pack("<f", x))[0] >> 16
+
+
+class Quantize(support.Case):
+    def quantize(self, type_, *more, source=None):
+        out = os.path.join(self.home, f"{type_}.gguf")
+        report = self.ok("quantize", source or demo_model(), out, type_, "--json", *more).json
+        self.assertEqual(report["bytes"], os.path.getsize(out))
+        return out, report
+
+    def logits(self, model):
+        out = self.path("logits.npy")
+        self.ok("logits", "-m", model, "-p", "Once upon a time there was", "-o", out, "--all")
+        with open(out, "rb") as f:
+            return f.read()
+
+    @needs_model
+    def test_i2s_is_the_same_file_but_for_its_head(self):
+        out, report = self.quantize("i2_s", "--verify")
+        self.assertTrue(report["verified"])
+        ours, theirs = gguf_values.Model(out), gguf_values.Model(demo_model())
+        for name, (ne, kind, content) in theirs.tensors.items():
+            found_ne, found_kind, found = ours.tensors[name]
+            self.assertEqual((found_ne, found_kind), (ne, kind), name)
+            end = len(content) - 28 if kind == gguf_values.I2_S else len(content)
+            self.assertEqual(found[:end], content[:end], name)
+        dropped = {"general.quantization_version", "general.file_type"}
+        self.assertEqual({k: v for k, v in ours.metadata.items() if k not in dropped},
+                         {k: v for k, v in theirs.metadata.items() if k not in dropped})
+
+    @needs_backend
+    def test_exact_scales_give_the_same_logits(self):
+        wanted = self.logits(demo_model())
+        for type_ in ("i2_s", "iq2_bn"):
+            out, _ = self.quantize(type_, "--verify")
+            self.assertEqual(self.logits(out), wanted, type_)
+
+    @needs_backend
+    def test_chain_of_types_comes_back(self):
+        """Each step keeps the ternary values; f32 keeps the scale too."""
+        path, _ = self.quantize("iq2_bn")
+        path, _ = self.quantize("f32", source=path)
+        path, report = self.quantize("i2_s", "--verify", source=path)
+        self.assertIn("ternary already", report["readings"][0]["as"])
+        self.assertEqual(self.logits(path), self.logits(demo_model()))
+
+    @needs_model
+    def test_every_type_is_written_and_verified(self):
+        for type_ in (*TERNARY, "f32", "f16", "bf16", "q8_0", "q4_0", "q6_k"):
+            _, report = self.quantize(type_, "--verify")
+            self.assertTrue(report["verified"], type_)
+            short = type_.upper() if type_ != "q6_k" else "Q6_K"
+            self.assertIn(short, [t["type"] for t in report["tensors"]], type_)
+
+    @needs_model
+    def test_embedding_type(self):
+        for type_ in ("q8_0", "q6_k", "q4_0"):
+            out = self.path(f"e-{type_}.gguf")
+            report = self.ok("quantize", demo_model(), out, "i2_s", "--verify", "--json",
+                             "--token-embedding-type", type_).json
+            self.assertIn(type_.upper(), [t["type"] for t in report["tensors"]])
+            self.assertLess(report["dense_error"], 0.12)
+
+    @needs_model
+    def test_refusals(self):
+        taken = self.path("taken.gguf", b"mine")
+        rows = [
+            (2, "expected IN OUT TYPE", ["quantize", demo_model(), "x"]),
+            (2, "expected DIR OUT", ["convert", "x"]),
+            (2, "no type 'i3'", ["quantize", demo_model(), self.path("x"), "i3"]),
+            (2, "cannot be written as 'i2_s'",
+             ["quantize", demo_model(), self.path("x"), "i2_s", "--token-embedding-type", "i2_s"]),
+            (2, "--force", ["quantize", demo_model(), taken, "i2_s"]),
+            (2, "is the model that is read", ["quantize", demo_model(), demo_model(), "i2_s", "--force"]),
+            (2, "No such file", ["quantize", demo_model(), "/no/such/folder/x", "i2_s"]),
+            (3, "does not exist", ["quantize", "no.gguf", self.path("x"), "i2_s"]),
+            (3, "not a GGUF model", ["quantize", taken, self.path("x"), "i2_s"]),
+            (3, "tile sizes", ["quantize", demo_model(), self.path("x"), "tl1"]),
+        ]
+        for code, message, words in rows:
+            with self.subTest(words=words[-2:]):
+                self.refused(code, message, *words)
+        self.assertEqual(os.listdir(self.home).count("x"), 0)
+        with open(taken, "rb") as f:
+            self.assertEqual(f.read(), b"mine")
+
+    @needs_model
+    def test_lost_precision_is_refused(self):
+        path, _ = self.quantize("q8_0")
+        self.refused(3, "has lost what ternary weights are made of", "quantize", path,
+                     self.path("x.gguf"), "i2_s")
+
+    @needs_model
+    def test_force_replaces_and_keeps_no_other_file(self):
+        out = self.path("x.gguf", b"old")
+        self.ok("quantize", demo_model(), out, "i2_s", "--force")
+        self.assertGreater(os.path.getsize(out), 1000)
+        self.assertEqual(glob.glob(self.home + "/*part*"), [])
+
+    @needs_model
+    def test_killed_run_leaves_no_file(self):
+        for sign in (signal.SIGINT, signal.SIGKILL):
+            out = self.path("x.gguf")
+            run = subprocess.Popen([PROGRAM, "quantize", demo_model(), out, "f32", "--verify"],
+                                   env=self.environment(), cwd=self.home, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+            run.send_signal(sign)
+            run.wait(TIMEOUT_S)
+            if run.returncode != 0:  # else it was faster than the signal
+                self.assertFalse(os.path.exists(out))
+            self.assertEqual([n for n in os.listdir(self.home) if "part" in n], [])
+
+    @needs_model
+    def test_full_disk(self):
+        run = subprocess.run(["bash", "-c", 'ulimit -f 100; trap "" XFSZ; exec "$0" "$@"', PROGRAM,
+                              "quantize", demo_model(), self.path("x.gguf"), "f16"],
+                             env=self.environment(), cwd=self.home, capture_output=True)
+        self.assertEqual(run.returncode, 1, run)
+        self.assertIn(b"cannot be written: File too large", run.stderr)
+        self.assertFalse(os.path.exists(self.path("x.gguf")))
+
+
+class Checkpoint(support.Case):
+    """The demo model as a Hugging Face folder, packed by the formula of formats.md 8.1."""
+
+    def setUp(self):
+        super().setUp()
+        if demo_model() is None:
+            self.skipTest("models/ holds no TinyTales*.gguf")
+        self.model = gguf_values.Model(demo_model())
+        self.folder = os.path.join(self.home, "checkpoint")
+        os.makedirs(self.folder)
+
+    def write(self, name, content):
+        return self.path("checkpoint/" + name, content if isinstance(content, bytes)
+                         else json.dumps(content))
+
+    def write_tensors(self, tensors, name="model.safetensors"):
+        header, data = {}, b""
+        for key, (dtype, shape, content) in tensors.items():
+            header[key] = {"dtype": dtype, "shape": shape,
+                           "data_offsets": [len(data), len(data) + len(content)]}
+            data += content
+        text = json.dumps(header).encode()
+        self.write(name, struct.pack("<Q", len(text)) + text + data)
+
+    def config(self, **more):
+        get = lambda key: self.model.metadata[self.model.metadata["general.architecture"] + "." + key]
+        config = {
+            "model_type": "bitnet", "hidden_act": "relu2", "vocab_size": len(self.tokens()),
+            "max_position_embeddings": get("context_length"), "hidden_size": get("embedding_length"),
+            "num_hidden_layers": get("block_count"), "intermediate_size": get("feed_forward_length"),
+            "num_attention_heads": get("attention.head_count"),
+            "num_key_value_heads": get("attention.head_count_kv"),
+            "rms_norm_eps": 1e-5, "rope_theta": self.model.metadata.get(
+                self.model.metadata["general.architecture"] + ".rope.freq_base", 10000.0),
+            "tie_word_embeddings": True,
+            "quantization_config": {"quant_method": "bitnet", "linear_class": "autobitlinear",
+                                    "quantization_mode": "offline"}}
+        config.update(more)
+        return config
+
+    def tokens(self):
+        return self.model.metadata["tokenizer.ggml.tokens"]
+
+    def tokenizer(self):
+        types = self.model.metadata["tokenizer.ggml.token_type"]
+        split = {"type": "Split", "behavior": "Isolated", "pattern": {"Regex":
+                 r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+"
+                 r"[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"}}
+        level = {"type": "ByteLevel", "use_regex": False}
+        return {
+            "added_tokens": [{"id": i, "content": t, "special": types[i] == 3}
+                             for i, t in enumerate(self.tokens()) if types[i] != 1],
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]},
+            "model": {"type": "BPE",
+                      "vocab": {t: i for i, t in enumerate(self.tokens()) if types[i] == 1},
+                      "merges": self.model.metadata["tokenizer.ggml.merges"]}}
+
+    NAMES = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj",
+             "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+             "attn_output": "self_attn.o_proj", "attn_sub_norm": "self_attn.attn_sub_norm",
+             "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
+             "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+             "ffn_sub_norm": "mlp.ffn_sub_norm"}
+
+    def name_of(self, ours):
+        if ours == "token_embd.weight":
+            return "model.embed_tokens.weight"
+        if ours == "output_norm.weight":
+            return "model.norm.weight"
+        _, layer, part, _ = ours.split(".")
+        return f"model.layers.{layer}.{self.NAMES[part]}.weight"
+
+    def linear(self, name, ne, content, kind):
+        codes, scale = gguf_values.i2s_codes(ne, content)
+        k, m = ne
+        if kind == "master":  # weights whose mean size is the scale: ternary values times it over
+            nonzero = sum(len(row) - row.count(1) for row in codes)
+            size = scale * k * m / nonzero
+            flat = b"".join(struct.pack("<f", (c - 1) * size) for row in codes for c in row)
+            return {name: ("F32", [m, k], flat)}
+        quarter = m // 4
+        packed = bytearray(quarter * k)
+        for r, row in enumerate(codes):
+            for c, code in enumerate(row):
+                packed[r % quarter * k + c] |= code << 2 * (r // quarter)
+        given = 1 / scale if kind == "inverse" else scale
+        return {name: ("U8", [quarter, k], bytes(packed)),
+                name + "_scale": ("F32", [1], struct.pack("<f", given))}
+
+    def tensors(self, kind):
+        out = {}
+        for ours, (ne, type_, content) in self.model.tensors.items():
+            name = self.name_of(ours)
+            if type_ == gguf_values.I2_S:
+                out.update(self.linear(name, ne, content, kind))
+            else:
+                dtype = {gguf_values.F32: "F32", gguf_values.F16: "F16"}[type_]
+                out[name] = (dtype, ne[::-1], content)
+        return out
+
+    def checkpoint(self, kind="packed"):
+        self.write("tokenizer.json", self.tokenizer())
+        about = {"bos": "bos_token", "eos": "eos_token", "padding": "pad_token"}
+        self.write("tokenizer_config.json", {
+            theirs: self.tokens()[self.model.metadata[f"tokenizer.ggml.{ours}_token_id"]]
+            for ours, theirs in about.items() if f"tokenizer.ggml.{ours}_token_id" in self.model.metadata}
+            | {"add_bos_token": self.model.metadata.get("tokenizer.ggml.add_bos_token", False)})
+        config = self.config()
+        if kind == "inverse":
+            config["quantization_config"]["linear_class"] = "bitlinear"
+        if kind == "master":
+            config["quantization_config"]["quantization_mode"] = "online"
+        self.write("config.json", config)
+        self.write_tensors(self.tensors(kind))
+
+    def generated(self, model):
+        return self.ok("run", "-m", model, "-p", "Once upon a time", "-n", "24", "--temp", "0").text
+
+    def test_every_kind_of_weights_tells_the_same_story(self):
+        wanted = self.generated(demo_model()) if support.report()["selected"] else None
+        ids = self.ok("tokenize", "-m", demo_model(), "Tom said: it's 12345 o'clock!\n\n ok").text
+        for kind in ("packed", "inverse", "master"):
+            with self.subTest(kind=kind):
+                self.checkpoint(kind)
+                self.assertEqual(
+                    self.ok("tokenize", "-m", self.folder, "Tom said: it's 12345 o'clock!\n\n ok").text, ids)
+                out = self.path("out.gguf")
+                report = self.ok("convert", self.folder, out, "--verify", "--force", "--json").json
+                self.assertTrue(report["verified"])
+                ours = gguf_values.Model(out)
+                for name, (ne, type_, content) in self.model.tensors.items():
+                    if type_ == gguf_values.I2_S:
+                        n = ne[0] * ne[1] // 4
+                        self.assertEqual(ours.tensors[name][2][:n], content[:n], name)
+                if wanted:
+                    self.assertEqual(self.generated(self.folder), wanted)
+                    self.assertEqual(self.generated(out), wanted)
+                self.assertIn("This model can run.", self.ok("inspect", "-m", self.folder).text)
+
+    def test_shards_by_the_index(self):
+        self.checkpoint()
+        tensors = self.tensors("packed")
+        os.remove(self.path("checkpoint/model.safetensors"))
+        parts = {"model-1.safetensors": {}, "model-2.safetensors": {}}
+        for i, (name, content) in enumerate(tensors.items()):
+            parts[f"model-{i % 2 + 1}.safetensors"][name] = content
+        for file, content in parts.items():
+            self.write_tensors(content, file)
+        self.write("model.safetensors.index.json",
+                   {"weight_map": {n: f for f, c in parts.items() for n in c}})
+        self.ok("convert", self.folder, self.path("out.gguf"), "--verify")
+        self.write("model.safetensors.index.json", {"weight_map": {"x": "../secret"}})
+        self.refused(3, "no file of the folder", "convert", self.folder, self.path("o.gguf"))
+
+    def test_refusals(self):
+        self.checkpoint()
+        good = {}
+        for name in os.listdir(self.folder):
+            with open(self.path("checkpoint/" + name), "rb") as f:
+                good[name] = f.read()
+        config = json.loads(good["config.json"])
+        other = lambda **more: json.dumps(config | more).encode()
+        rows = [
+            ("config.json", b"[1", "config.json is no JSON object"),
+            ("config.json", other(model_type="mamba"), "model_type is 'mamba'"),
+            ("config.json", other(hidden_act="gelu"), "hidden_act is 'gelu'"),
+            ("config.json", other(num_attention_heads=0), "head_count"),
+            ("config.json", other(vocab_size=3), "the embedding has 3 rows"),
+            ("config.json", other(attention_bias=True), "no biases"),
+            ("config.json", other(rope_scaling={"type": "yarn", "factor": 2}), "'yarn'"),
+            ("config.json", other(quantization_config={"quant_method": "gptq"}), "'gptq'"),
+            ("config.json", other(quantization_config={"quant_method": "bitnet"}), "the other linear_class"),
+            ("tokenizer.json", b"{}", "of type ''; expected BPE"),
+            ("tokenizer.json", b"\xff\xfe", "is no JSON object"),
+            ("tokenizer.json", None, "tokenizer.json: cannot be opened"),
+            ("model.safetensors", None, "model.safetensors: cannot be opened"),
+            ("model.safetensors", good["model.safetensors"][:5000], "cut off"),
+            ("model.safetensors", b"abc", "at least 8"),
+        ]
+        for name, content, message in rows:
+            with self.subTest(name=name, message=message):
+                for file, original in good.items():
+                    self.write(file, original)
+                if content is None:
+                    os.remove(self.path("checkpoint/" + name))
+                else:
+                    self.write(name, content)
+                self.refused(3, message, "convert", self.folder, self.path("out.gguf"))
+                self.assertFalse(os.path.exists(self.path("out.gguf")))
+        tokenizer = json.loads(good["tokenizer.json"])
+        tokenizer["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "a+"
+        self.write("tokenizer.json", tokenizer)
+        self.refused(3, "splits text in a way", "convert", self.folder, self.path("out.gguf"))
+
+
+if __name__ == "__main__":
+    support.main()
