@@ -143,10 +143,9 @@ void lm_head(const call* body, const roles& parts, team& workers) noexcept {
 
 sdk::top_state prepare_top_head(const call* body, const roles& parts, uint32_t workers) {
   const sdk::weight& w = *body[parts.linear].w;
-  if (!top_head::fits(w)) return {};
-  auto head = std::make_shared<top_head>(w, workers);
-  const uint64_t bytes = head->copy_bytes();
-  return {std::move(head), bytes};
+  const uint64_t bytes = top_head::packed_bytes(w);
+  if (bytes == 0) return {};
+  return {std::make_shared<top_head>(w, workers), bytes};
 }
 
 void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
@@ -154,14 +153,11 @@ void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
   const isa_form& isa = isa_of(linear);
   auto& head = *static_cast<top_head*>(linear.prepared);
   const share columns = workers.split(linear.m, column_grain);
-  const bool copied = head.has_copy();
-  if (!copied) head.copy(isa, columns.first, columns.last);
   const share rows = workers.split(linear.rows);
   gather_norm(body, parts, rows);
   const float* x = linear.input<float>(0);
   for (uint64_t o = rows.first; o < rows.last; ++o) head.take(o, x + o * linear.k);
   workers.sync();
-  if (!copied && workers.worker() == 0) head.copy_done();
   const uint32_t top = linear.step->top_logits;
   float* y = linear.output<float>(0);
   head.approximate(isa, workers.worker(), linear.rows, top, columns.first, columns.last, y);
@@ -172,6 +168,11 @@ void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
 }  // namespace
 
 void add_composites(const isa_form& isa, sdk::definition& out) {
+  out.packing = {top_head::layout_id, top_head::packed_bytes,
+                 [](const sdk::weight& w, const void* engine, uint64_t first, uint64_t last,
+                    uint8_t* to) noexcept {
+                   top_head::pack(w, *static_cast<const isa_form*>(engine), first, last, to);
+                 }};
   constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   const auto add = [&](uint32_t op, uint32_t format, const char* name, const char* form,
                        sdk::composite_kernel run) {

@@ -31,10 +31,18 @@ struct head {
       }
       if (r % 101 == 11) std::copy_n(data.data() + 2 * (r - 1) * k, 2 * k, data.data() + 2 * r * k);
     }
-    weight = {BITNET_FORMAT_F16, k, m, data.data(), 2 * k, nullptr, 0};
+    weight = {BITNET_FORMAT_F16, k, m, data.data(), 2 * k, nullptr, 0, &form};
+  }
+  // Its int8 copy, made by one instruction set in two parts.
+  void pack(const cpu::isa_form& isa) {
+    form.own = sdk::memory(cpu::top_head::packed_bytes(weight));
+    cpu::top_head::pack(weight, isa, m / 3, m, form.own.data());
+    cpu::top_head::pack(weight, isa, 0, m / 3, form.own.data());
+    form.data = form.own.data();
   }
   uint64_t k, m;
   std::vector<uint8_t> data;
+  sdk::packed_form form;
   sdk::weight weight;
 };
 
@@ -110,10 +118,10 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
                 {8192, 1024, 2, "the widest"}};
   for (const auto& shape : shapes) {
     SCOPED_TRACE(shape.why);
-    const head h(shape.k, shape.m, 5);
+    head h(shape.k, shape.m, 5);
     ASSERT_TRUE(cpu::top_head::fits(h.weight));
     cpu::top_head two(h.weight, shape.workers);
-    two.copy(*GetParam(), 0, h.m);
+    h.pack(*GetParam());
     std::mt19937 random(6);
     for (const kind what : kinds)
       for (const uint32_t top : {1u, 40u, cpu::top_head::max_top}) {
@@ -128,9 +136,9 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
 // 10 000 states of the widths that models have; the scalar form, which is slow, sees fewer.
 TEST_P(top_heads, bound_holds_for_ten_thousand_states) {
   const int states = GetParam() == &cpu::scalar_form ? 60 : 10000;
-  const head h(256, 2048, 7);
+  head h(256, 2048, 7);
   cpu::top_head two(h.weight, 2);
-  two.copy(*GetParam(), 0, h.m);
+  h.pack(*GetParam());
   std::mt19937 random(8);
   for (const kind what : {kind::gaussian, kind::outliers, kind::aligned}) {
     counted count;
@@ -144,9 +152,9 @@ TEST_P(top_heads, bound_holds_for_ten_thousand_states) {
 }
 
 TEST_P(top_heads, leave_a_state_that_is_not_finite_to_the_full_head) {
-  const head h(64, 1024, 9);
+  head h(64, 1024, 9);
   cpu::top_head two(h.weight, 1);
-  two.copy(*GetParam(), 0, h.m);
+  h.pack(*GetParam());
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
     std::vector<float> x(64, 1.0f), y(h.m, 42.0f);
     x[3] = bad;
@@ -155,6 +163,15 @@ TEST_P(top_heads, leave_a_state_that_is_not_finite_to_the_full_head) {
     EXPECT_EQ(two.refine(*GetParam(), 1, 1, 1, x.data(), 0, h.m, y.data()), h.m);
     for (const float v : y) ASSERT_FALSE(std::isfinite(v) && v == 42.0f);
   }
+}
+
+TEST_P(top_heads, copies_are_the_same_bytes_whoever_makes_them) {
+  head ours(100, 1031, 5), scalar(100, 1031, 5);
+  ours.pack(*GetParam());
+  scalar.pack(cpu::scalar_form);
+  ASSERT_EQ(ours.form.own.size(), scalar.form.own.size());
+  EXPECT_TRUE(std::equal(ours.form.own.data(), ours.form.own.data() + ours.form.own.size(),
+                         scalar.form.own.data()));
 }
 
 TEST(top_head, has_no_form_for_what_it_would_not_help) {

@@ -102,6 +102,8 @@ typedef struct bitnet_model_options {
   uint32_t activation;      /* BITNET_ACTIVATION_*: AUTO follows the architecture's rule    */
   uint32_t tl1_tiles;       /* BITNET_TL1_TILES_*: no file says which they are              */
   uint32_t reserved_0;
+  const char* pack_cache;        /* folder that keeps what backends make of weights; NULL: none */
+  uint64_t pack_cache_max_bytes; /* of all its files; 0 = 8 GiB                                 */
   bitnet_progress_callback progress;
   void* progress_user;
 } bitnet_model_options;
@@ -216,6 +218,7 @@ typedef struct bitnet_session_options {
   uint32_t kv_v;
   uint32_t deterministic; /* non-zero: same logits whatever the batch            */
   uint32_t profile;       /* non-zero: bitnet_session_report carries times       */
+  uint32_t low_memory;    /* non-zero: less memory, slower: no second form of the output head */
 } bitnet_session_options;
 
 BITNET_API void bitnet_session_defaults(bitnet_session_options* options);

@@ -34,6 +34,22 @@ bitnet::result<bitnet::model::load_options> bitnet::api::load_options_of(
   return out;
 }
 
+namespace {
+
+std::optional<bitnet::session::pack_cache> pack_cache_of(const bitnet_model_options& o,
+                                                         bitnet_runtime& runtime) {
+  if (o.pack_cache == nullptr || *o.pack_cache == '\0') return std::nullopt;
+  bitnet::session::pack_cache_options options;
+  options.folder = o.pack_cache;
+  if (o.pack_cache_max_bytes != 0) options.max_bytes = o.pack_cache_max_bytes;
+  options.note = [&runtime](const std::string& text) {
+    runtime.services.log(BITNET_LOG_WARN, "model", text);
+  };
+  return bitnet::session::pack_cache(std::move(options));
+}
+
+}  // namespace
+
 void bitnet_model_defaults(bitnet_model_options* options) {
   *options = {};
   options->struct_size = sizeof *options;
@@ -60,7 +76,9 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
         progress = [&o](uint64_t done, uint64_t total) {
           return o.progress(o.progress_user, done, total) == 0;
         };
-      auto engine = bitnet::session::engine::open(*choice, m->model, progress);
+      const auto cache = pack_cache_of(o, *runtime);
+      auto engine =
+          bitnet::session::engine::open(*choice, m->model, progress, cache ? &*cache : nullptr);
       if (!engine) return std::unexpected(engine.error());
       m->engine = std::move(*engine);
     }

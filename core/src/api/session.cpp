@@ -54,6 +54,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     so.dtype_v = *v;
     so.deterministic = o.deterministic != 0;
     so.profile = o.profile != 0;
+    so.low_memory = o.low_memory != 0;
     auto handle = std::make_unique<bitnet_session>(model);
     handle->cancel_token = model->runtime->services.follow(handle->cancelled);
     auto session = bitnet::session::session::open(*model->engine, so, handle->cancel_token);

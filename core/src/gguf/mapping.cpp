@@ -45,6 +45,8 @@ result<mapping> mapping::open(const std::filesystem::path& path) {
   if (info.st_size <= 0)
     return fail(BITNET_BAD_DATA, "is empty; expected a GGUF model: download it again");
   const auto size = static_cast<size_t>(info.st_size);
+  m.identity_ = say(info.st_dev, ":", info.st_ino, ":", info.st_size, ":", info.st_mtim.tv_sec, ".",
+                    info.st_mtim.tv_nsec, ":", info.st_ctim.tv_sec, ".", info.st_ctim.tv_nsec);
   void* at = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, m.descriptor_, 0);
   if (at == MAP_FAILED)
     return fail(errno == ENOMEM ? BITNET_OUT_OF_MEMORY : BITNET_NOT_FOUND,
@@ -55,11 +57,13 @@ result<mapping> mapping::open(const std::filesystem::path& path) {
 
 mapping::mapping(mapping&& other) noexcept
     : path_(std::move(other.path_)),
+      identity_(std::move(other.identity_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       bytes_(std::exchange(other.bytes_, {})) {}
 
 mapping& mapping::operator=(mapping&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(identity_, other.identity_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(bytes_, other.bytes_);
   return *this;

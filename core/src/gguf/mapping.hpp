@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
 
 #include "base/result.hpp"
 
@@ -23,12 +24,15 @@ class mapping {
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  // Changes with whatever changes the file: device, inode, size and times.
+  [[nodiscard]] const std::string& identity() const { return identity_; }
   // BITNET_BAD_DATA if the file has another size than when it was opened.
   [[nodiscard]] result<void> check_size() const;
 
  private:
   mapping() = default;
   std::filesystem::path path_;
+  std::string identity_;
   int descriptor_ = -1;
   std::span<const std::byte> bytes_;
 };

@@ -178,8 +178,9 @@ std::filesystem::path file_writer::readable_path() const {
   return say("/proc/self/fd/", descriptor_);
 }
 
-result<void> file_writer::finish() {
-  if (::fsync(descriptor_) != 0) return failed("cannot be flushed to the disk");
+result<void> file_writer::finish(flush to_disk) {
+  if (to_disk == flush::yes && ::fsync(descriptor_) != 0)
+    return failed("cannot be flushed to the disk");
   if (part_.empty()) {
     // An unnamed file can be given a name, but not one that is taken: the name is moved then.
     const std::filesystem::path own = readable_path();

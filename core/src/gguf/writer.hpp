@@ -65,8 +65,9 @@ class file_writer {
   result<void> write(std::span<const std::byte> bytes);
   // Zeros up to the next multiple of written_alignment.
   result<void> pad();
-  // Flushes to the disk and gives the file its name.
-  result<void> finish();
+  enum class flush : uint8_t { yes, no };  // no: a crash of the system may leave a damaged file
+  // Gives the file its name.
+  result<void> finish(flush to_disk = flush::yes);
   [[nodiscard]] uint64_t written() const { return written_; }
   // What was written, for reading, before it has its name.
   [[nodiscard]] std::filesystem::path readable_path() const;

@@ -1,5 +1,10 @@
 #include "model/model.hpp"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+
 #include "gguf/text.hpp"
 #include "huggingface/checkpoint.hpp"
 #include "model/read.hpp"
@@ -56,6 +61,30 @@ uint32_t model::output() const {
 }
 uint32_t model::rope_freqs() const {
   return contents_->data.rope_freqs;
+}
+
+std::string model::weight_identity(uint32_t index) const {
+  const loaded& m = contents_->data;
+  const std::span<const std::byte> bytes = m.sources[index].bytes;
+  const auto holds = [&](const gguf::mapping& file) {
+    return bytes.data() >= file.bytes().data() &&
+           bytes.data() < file.bytes().data() + file.bytes().size();
+  };
+  const auto file = std::ranges::find_if(m.file.mappings(), holds);
+  if (file == m.file.mappings().end()) return "";
+  constexpr uint64_t samples = 64;
+  constexpr uint64_t sample_bytes = 4096;
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
+  for (uint64_t i = 0; i < samples; ++i) {
+    const uint64_t at = bytes.size() / samples * i;
+    const auto sample = bytes.subspan(at, std::min(sample_bytes, bytes.size() - at));
+    XXH3_64bits_update(&hash, sample.data(), sample.size());
+  }
+  const weight& w = m.weights[index];
+  return gguf::say(file->identity(), ":", bytes.data() - file->bytes().data(), ":",
+                   XXH3_64bits_digest(&hash), ":", w.name, ":", w.format, ":", w.ne[0], "x",
+                   w.ne[1]);
 }
 
 result<void> model::stream_weight(uint32_t index, const sink& to) const {

@@ -89,6 +89,10 @@ class model {
   [[nodiscard]] uint32_t output() const;      // == token_embedding() when tied
   [[nodiscard]] uint32_t rope_freqs() const;  // no_weight if absent
 
+  // Names the bytes of weight `index` in its file: changes when they do. Holds the file's identity
+  // and a hash of samples. "" for a model that is not on disk.
+  [[nodiscard]] std::string weight_identity(uint32_t index) const;
+
   // Feeds the bytes of weight `index`, in its `format`, to sink in order and in pieces of at most
   // 4 MiB; stops at the first failure that sink returns. Thread-safe.
   using sink = std::function<result<void>(uint64_t offset, std::span<const std::byte> bytes)>;

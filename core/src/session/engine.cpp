@@ -1,5 +1,7 @@
 #include "session/engine.hpp"
 
+#include "bitnet/abi/packed.h"
+
 #include <cstring>
 
 namespace bitnet::session {
@@ -52,7 +54,7 @@ engine::engine(select::choice choice, const model::model& m)
       weights_(nullptr, choice_.backend->table().weights_destroy) {}
 
 result<std::unique_ptr<engine>> engine::open(select::choice choice, const model::model& m,
-                                             const progress& report) {
+                                             const progress& report, const pack_cache* cache) {
   std::unique_ptr<engine> e(new engine(std::move(choice), m));
   const std::string who = "backend " + e->backend_name();
 
@@ -69,6 +71,8 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
   if (auto ok = program::check_support(e->table(), device, e->graph_, m); !ok)
     return pass_on(std::move(ok), who);
   if (auto ok = e->upload(report); !ok) return pass_on(std::move(ok), who);
+  if (cache != nullptr)
+    if (auto ok = e->use_packed_head(*cache); !ok) return pass_on(std::move(ok), who);
   return e;
 }
 
@@ -117,6 +121,35 @@ result<void> engine::upload(const progress& report) {
     done += w.data_bytes;
     if (report && !report(done, total)) return stopped();
   }
+  return {};
+}
+
+// The output head is the largest matrix, and the one whose second form every answer needs.
+result<void> engine::use_packed_head(const pack_cache& cache) {
+  constexpr std::string_view name = BITNET_INTERFACE_PACKED_WEIGHTS;
+  const auto* offered = table().query_interface(table().self, {name.data(), name.size()}, 1);
+  if (offered == nullptr || offered->struct_size < sizeof(bitnet_packed_weights_v1)) return {};
+  const auto& packed = *reinterpret_cast<const bitnet_packed_weights_v1*>(offered);
+  const uint32_t index = model_.output();
+  const std::string doing = "tensor " + model_.weights()[index].name;
+  bitnet_error err = blank_error();
+  bitnet_packed_info info{};
+  info.struct_size = sizeof info;
+  if (auto ok = check(packed.describe(weights_.get(), index, &info, &err), err, doing); !ok)
+    return ok;
+  if (info.bytes < cache.least_bytes()) return {};
+  const std::string identity = model_.weight_identity(index);
+  if (identity.empty()) return {};
+  const std::string layout(info.layout_id, strnlen(info.layout_id, sizeof info.layout_id));
+  const std::string key = backend_name() + ":" + layout + ":" + identity;
+  if (auto found = cache.find(key); found && found->form.size() == info.bytes) {
+    packed_head_ = std::move(found);
+    return check(packed.adopt(weights_.get(), index, packed_head_->form.data(), info.bytes, &err),
+                 err, doing);
+  }
+  const void* made = nullptr;
+  if (auto ok = check(packed.pack(weights_.get(), index, &made, &err), err, doing); !ok) return ok;
+  cache.keep(key, {static_cast<const std::byte*>(made), info.bytes});
   return {};
 }
 

@@ -7,11 +7,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "base/result.hpp"
 #include "model/model.hpp"
 #include "program/graph.hpp"
 #include "select/selection.hpp"
+#include "session/pack_cache.hpp"
 
 namespace bitnet::session {
 
@@ -28,8 +30,9 @@ class engine {
   // done and total in bytes of weights; false stops with BITNET_CANCELLED.
   using progress = std::function<bool(uint64_t done, uint64_t total)>;
 
+  // `cache` may be nullptr.
   static result<std::unique_ptr<engine>> open(select::choice choice, const model::model& m,
-                                              const progress& report);
+                                              const progress& report, const pack_cache* cache);
 
   [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
   [[nodiscard]] const std::string& backend_name() const { return choice_.backend->name(); }
@@ -43,13 +46,15 @@ class engine {
  private:
   engine(select::choice choice, const model::model& m);
   result<void> upload(const progress& report);
+  result<void> use_packed_head(const pack_cache& cache);
 
   select::choice choice_;
   const model::model& model_;
   program::graph graph_;
   mutable std::mutex device_turn_;
   handle<bitnet_device> device_;
-  handle<bitnet_weights> weights_;  // after device_: goes first
+  std::optional<pack_cache::found> packed_head_;  // the weights may point into it
+  handle<bitnet_weights> weights_;                // after the two above: goes first
 };
 
 }  // namespace bitnet::session

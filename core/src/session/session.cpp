@@ -50,6 +50,7 @@ result<void> session::build(const session_options& options) {
   const model::hyperparameters& shape = engine_.model().shape();
   n_context_ =
       options.n_context != 0 ? options.n_context : std::min(shape.n_context, default_context);
+  low_memory_ = options.low_memory;
   n_batch_ = std::min(options.n_batch == 0 ? 512 : options.n_batch, n_context_);
   if (n_context_ == 0 || n_context_ > largest_context)
     return fail(BITNET_INVALID_ARGUMENT,
@@ -231,7 +232,7 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
 
 result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top,
                                std::span<float> logits) {
-  top_logits_ = top;
+  top_logits_ = low_memory_ ? 0 : top;
   auto done = eval(ids, false, logits);
   top_logits_ = 0;
   return done;

@@ -22,6 +22,7 @@ struct session_options {
   uint32_t dtype_v = BITNET_DTYPE_F16;
   bool deterministic = false;
   bool profile = false;
+  bool low_memory = false;  // every logit from the output head itself: no second form of it
 };
 
 inline constexpr uint32_t default_context = 4096;
@@ -69,6 +70,7 @@ class session {
   engine& engine_;
   const uint64_t cancel_token_;
   const uint32_t n_vocab_;
+  bool low_memory_ = false;
   uint32_t n_context_ = 0, n_batch_ = 0, max_outputs_ = 0, dtype_k_ = 0, dtype_v_ = 0;
 
   kv_blocks blocks_{0};

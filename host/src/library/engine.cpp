@@ -48,6 +48,13 @@ std::string device_request(const settings& set) {
   return wanted == "none" ? "cpu" : wanted;
 }
 
+// The folder of packed weights, "" for none.
+std::string pack_cache(const invocation& in) {
+  if (!in.set.flag("pack-cache") || in.set.flag("low-memory")) return "";
+  const auto home = in.variables.cache_home();
+  return home ? (*home / "bitnet/packed").string() : "";
+}
+
 template <class Call>
 result<nlohmann::json> fetch_json(Call call) {
   std::string text;
@@ -101,6 +108,9 @@ bitnet_model_options model_options(const settings& set) {
 result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
                                 const std::string& file) {
   bitnet_model_options options = model_options(in.set);
+  const std::string cache = pack_cache(in);
+  options.pack_cache = cache.c_str();
+  options.pack_cache_max_bytes = static_cast<uint64_t>(in.set.integer("pack-cache-size")) << 30;
   library_error err;
   bitnet_model* model = nullptr;
   bitnet_status status = BITNET_OK;
@@ -143,6 +153,7 @@ result<session_handle> open_session(const invocation& in, bitnet_model* model, u
   options.kv_v = in.set.text("cache-type-v") == "f32" ? BITNET_KV_F32 : BITNET_KV_F16;
   options.deterministic = in.set.flag("deterministic") ? 1 : 0;
   options.profile = profile ? 1 : 0;
+  options.low_memory = in.set.flag("low-memory") ? 1 : 0;
   library_error err;
   bitnet_session* session = nullptr;
   const bitnet_status status = bitnet_session_open(model, &options, &session, &err);

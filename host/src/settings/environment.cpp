@@ -38,5 +38,8 @@ std::optional<std::filesystem::path> environment::data_home() const {
 std::optional<std::filesystem::path> environment::state_home() const {
   return xdg("XDG_STATE_HOME", ".local/state");
 }
+std::optional<std::filesystem::path> environment::cache_home() const {
+  return xdg("XDG_CACHE_HOME", ".cache");
+}
 
 }  // namespace bitnet::host

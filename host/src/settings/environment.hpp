@@ -22,6 +22,7 @@ class environment {
   [[nodiscard]] std::optional<std::filesystem::path> config_home() const;
   [[nodiscard]] std::optional<std::filesystem::path> data_home() const;
   [[nodiscard]] std::optional<std::filesystem::path> state_home() const;
+  [[nodiscard]] std::optional<std::filesystem::path> cache_home() const;
 
  private:
   [[nodiscard]] std::optional<std::filesystem::path> xdg(std::string_view name,

@@ -19,6 +19,10 @@ void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* 
     sdk::decode(w.format, w.row(row), 0, w.k, out);
 }
 
+uint64_t stride_of(const sdk::weight& w) {
+  return (w.k + 63) / 64 * 64;
+}
+
 // Keeps the `top` largest values seen, as a heap whose front is the least of them.
 void keep(float* largest, uint32_t top, float value) {
   std::pop_heap(largest, largest + top, std::greater<>());
@@ -34,37 +38,44 @@ bool top_head::fits(const sdk::weight& w) {
          w.k <= max_i8_width && w.m >= 1024;  // what is smaller stays in the caches
 }
 
-top_head::top_head(const sdk::weight& w, uint32_t workers)
-    : w_(w),
-      stride_((w.k + 63) / 64 * 64),
-      codes_(stride_ * w.m),
-      scales_(w.m),
-      errors_(w.m),
-      sizes_(w.m),
-      largest_(uint64_t{workers} * max_outputs * max_top) {
-  for (state& s : states_) {
-    s.z.resize(stride_);
-    s.high.resize(stride_);
-    s.low.resize(stride_);
-  }
+uint64_t top_head::packed_bytes(const sdk::weight& w) {
+  return fits(w) ? (stride_of(w) + 3 * sizeof(float)) * w.m : 0;
 }
 
-void top_head::copy(const isa_form& isa, uint64_t first, uint64_t last) {
+top_head::copied_rows top_head::rows_of(const sdk::weight& w) {
+  const uint8_t* data = w.packed->data.load(std::memory_order_acquire);
+  const auto* scales = reinterpret_cast<const float*>(data + stride_of(w) * w.m);
+  return {data, stride_of(w), scales, scales + w.m, scales + 2 * w.m};
+}
+
+void top_head::pack(const sdk::weight& w, const isa_form& isa, uint64_t first, uint64_t last,
+                    uint8_t* out) {
+  const uint64_t stride = stride_of(w);
+  auto* scales = reinterpret_cast<float*>(out + stride * w.m);
   float row[max_i8_width];
   int8_t q[max_i8_width] = {};
   for (uint64_t r = first; r < last; ++r) {
-    decode_row(isa, w_, r, row);
+    decode_row(isa, w, r, row);
     float s = 0;
-    isa.rows.act_quant(row, w_.k, q, &s);
-    uint8_t* codes = codes_.data() + r * stride_;
-    for (uint64_t i = 0; i < stride_; ++i)
+    isa.rows.act_quant(row, w.k, q, &s);
+    uint8_t* codes = out + r * stride;
+    for (uint64_t i = 0; i < stride; ++i)
       codes[i] = static_cast<uint8_t>(static_cast<uint8_t>(q[i]) ^ 0x80u);
     const float d = 1.0f / s;
     float error = 0, size = 0;
-    isa.rows.quant_error(row, q, d, w_.k, &error, &size);
-    scales_[r] = d;
-    errors_[r] = rounded_up * std::sqrt(error);
-    sizes_[r] = rounded_up * std::sqrt(size) + errors_[r];
+    isa.rows.quant_error(row, q, d, w.k, &error, &size);
+    scales[r] = d;
+    scales[w.m + r] = rounded_up * std::sqrt(error);
+    scales[2 * w.m + r] = rounded_up * std::sqrt(size) + scales[w.m + r];
+  }
+}
+
+top_head::top_head(const sdk::weight& w, uint32_t workers)
+    : w_(w), largest_(uint64_t{workers} * max_outputs * max_top) {
+  for (state& s : states_) {
+    s.z.resize(stride_of(w));
+    s.high.resize(stride_of(w));
+    s.low.resize(stride_of(w));
   }
 }
 
@@ -99,6 +110,7 @@ void top_head::take(uint64_t output, const float* x) {
 void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
                            uint64_t first, uint64_t last, float* y) {
   constexpr uint64_t tile = 256;
+  const copied_rows rows = rows_of(w_);
   int64_t sums[tile];
   float lower[tile];
   for (uint64_t o = 0; o < outputs; ++o) std::fill_n(largest(worker, o), top, -infinity);
@@ -107,13 +119,13 @@ void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t output
     for (uint64_t o = 0; o < outputs; ++o) {
       const state& s = states_[o];
       if (!s.finite) continue;
-      isa.linear_i8({codes_.data() + r * stride_, stride_, s.z.data(), s.high.data(), s.low.data(),
-                     s.sum, sums, stride_, n});
+      isa.linear_i8({rows.codes + r * rows.stride, rows.stride, s.z.data(), s.high.data(),
+                     s.low.data(), s.sum, sums, rows.stride, n});
       float* out = y + o * w_.m + r;
       for (uint64_t i = 0; i < n; ++i) {
         out[i] = static_cast<float>(static_cast<double>(sums[i]) * s.scale *
-                                    static_cast<double>(scales_[r + i]));
-        lower[i] = out[i] - bound(o, r + i);
+                                    static_cast<double>(rows.scales[r + i]));
+        lower[i] = out[i] - bound(rows, s, r + i);
       }
       float* heap = largest(worker, o);
       for (uint64_t i = 0; i < n; ++i)
@@ -124,6 +136,7 @@ void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t output
 
 uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
                           const float* x, uint64_t first, uint64_t last, float* y) const {
+  const copied_rows rows = rows_of(w_);
   uint64_t exact = 0;
   for (uint64_t o = 0; o < outputs; ++o) {
     const state& s = states_[o];
@@ -136,7 +149,7 @@ uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t output
     }
     float* out = y + o * w_.m;
     for (uint64_t r = first; r < last; ++r) {
-      if (s.finite && out[r] + bound(o, r) < least[0]) {
+      if (s.finite && out[r] + bound(rows, s, r) < least[0]) {
         out[r] = -infinity;
         continue;
       }

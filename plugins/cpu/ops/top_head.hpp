@@ -11,7 +11,8 @@
 //          larger than computed.
 // Answer   with T the n-th largest lower bound, a row whose upper bound is below T has n rows above
 //          it whatever the rounding: its logit becomes -infinity. All others are recomputed.
-// Memory   the copy: a byte for each weight and 12 for each row; made by the first step that asks.
+// Memory   the copy, packed_form of the weight: a byte for each of its elements, rows padded to 64,
+//          then for each row d, |r| and |d q| + |r| in f32, in three runs.
 // Threads  one step at a time; the workers of a step share it.
 
 #include <vector>
@@ -30,15 +31,16 @@ class top_head {
   // Whether there is a two-stage form for these weights.
   static bool fits(const sdk::weight& w);
 
-  // Throws std::bad_alloc. `w` outlives it.
+  // The copy: 0 bytes where there is no two-stage form. The same bytes by every instruction set.
+  static constexpr const char* layout_id = "cpu/i8-rows+errors/1";
+  static uint64_t packed_bytes(const sdk::weight& w);
+  static void pack(const sdk::weight& w, const isa_form& isa, uint64_t first, uint64_t last,
+                   uint8_t* out);
+
+  // Throws std::bad_alloc. `w` outlives it; its packed form is there when a step runs.
   top_head(const sdk::weight& w, uint32_t workers);
 
-  [[nodiscard]] uint64_t copy_bytes() const { return stride_ * w_.m; }
-
   // The phases of a step, in this order; all workers meet between them.
-  [[nodiscard]] bool has_copy() const { return copied_; }
-  void copy(const isa_form& isa, uint64_t first, uint64_t last);  // rows of the weights
-  void copy_done() { copied_ = true; }
   void take(uint64_t output, const float* x);  // (k)
   // Approximates rows [first, last) of each output into y (outputs, rows), and notes the `top`
   // largest lower bounds.
@@ -46,8 +48,7 @@ class top_head {
                    uint64_t first, uint64_t last, float* y);
   // How far the full head's logit of `row` can be from the approximation.
   [[nodiscard]] float bound(uint64_t output, uint64_t row) const {
-    const state& s = states_[output];
-    return 1.001f * (errors_[row] * s.size + sizes_[row] * s.error);
+    return bound(rows_of(w_), states_[output], row);
   }
   // Replaces them by the exact logit or -infinity; x (outputs, k). Returns how many are exact.
   uint64_t refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
@@ -62,17 +63,22 @@ class top_head {
     float size = 0, error = 0;  // |x|, |e| + (k / 16 + 16) 2^-24 |x|
     bool finite = true;
   };
+  struct copied_rows {
+    const uint8_t* codes;  // (rows, stride), each + 128
+    uint64_t stride;
+    const float *scales, *errors, *sizes;  // (rows): d, |r|, |d q| + |r|
+  };
+  static copied_rows rows_of(const sdk::weight& w);
+  static float bound(const copied_rows& rows, const state& s, uint64_t row) {
+    return 1.001f * (rows.errors[row] * s.size + rows.sizes[row] * s.error);
+  }
   float* largest(uint32_t worker, uint64_t output) {
     return largest_.data() + (uint64_t{worker} * max_outputs + output) * max_top;
   }
 
   const sdk::weight& w_;
-  const uint64_t stride_;
-  sdk::memory codes_;                           // (rows, stride)
-  std::vector<float> scales_, errors_, sizes_;  // (rows): d, |r|, |d q| + |r|
   std::vector<float> largest_;  // (workers, max_outputs, max_top), the least one first
   state states_[max_outputs];
-  bool copied_ = false;  // written between two meetings of the workers
 };
 
 }  // namespace bitnet::cpu

@@ -50,7 +50,7 @@ typedef struct bitnet_open_request {
   const bitnet_param* params; /* borrowed for the call */
 } bitnet_open_request;
 
-/* Starts typed optional interfaces; none is defined yet. */
+/* Starts typed optional interfaces: packed.h. */
 typedef struct bitnet_interface_header {
   uint32_t struct_size;
   uint32_t version;

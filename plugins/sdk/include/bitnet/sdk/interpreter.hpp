@@ -182,12 +182,13 @@ inline bitnet_status weight_plan(bitnet_device*, const bitnet_tensor_desc* desc,
   });
 }
 
-inline bitnet_status weights_create(bitnet_device*, const bitnet_tensor_desc* descs,
+inline bitnet_status weights_create(bitnet_device* device, const bitnet_tensor_desc* descs,
                                     uint32_t desc_size, uint32_t n, bitnet_weights** out,
                                     bitnet_error* err) {
   return guarded(err, "weights_create", [&](const reporter& report) {
     if (!out) return report.fail(BITNET_INVALID_ARGUMENT, "out is NULL");
-    auto set = std::make_unique<weight_set>();
+    const backend& b = *devices::get(device);
+    auto set = std::make_unique<weight_set>(b.author, b.host_services);
     if (bitnet_status s = set->create(descs, desc_size, n, report); failed(s)) return s;
     *out = weight_sets::give(std::move(set));
     return BITNET_OK;
@@ -418,6 +419,44 @@ inline bitnet_status quiesce(bitnet_backend*, uint64_t, bitnet_error*) {
   return BITNET_OK;
 }
 
+inline bitnet_status packed_describe(bitnet_weights* weights, uint32_t index,
+                                     bitnet_packed_info* out, bitnet_error* err) {
+  return guarded(err, "packed describe", [&](const reporter& report) {
+    if (!out) return report.fail(BITNET_INVALID_ARGUMENT, "out is NULL");
+    bitnet_packed_info answer{};
+    if (bitnet_status s = weight_sets::get(weights)->describe_packed(index, answer, report);
+        failed(s))
+      return s;
+    answer.struct_size = sizeof answer;
+    hand_over(answer, out);
+    return BITNET_OK;
+  });
+}
+
+inline bitnet_status packed_pack(bitnet_weights* weights, uint32_t index, const void** out,
+                                 bitnet_error* err) {
+  return guarded(err, "packed pack", [&](const reporter& report) {
+    if (!out) return report.fail(BITNET_INVALID_ARGUMENT, "out is NULL");
+    return weight_sets::get(weights)->pack(index, out, report);
+  });
+}
+
+inline bitnet_status packed_adopt(bitnet_weights* weights, uint32_t index, const void* data,
+                                  uint64_t bytes, bitnet_error* err) {
+  return guarded(err, "packed adopt", [&](const reporter& report) {
+    return weight_sets::get(weights)->adopt_packed(index, data, bytes, report);
+  });
+}
+
+inline constexpr bitnet_packed_weights_v1 packed_weights{
+    {sizeof(bitnet_packed_weights_v1), 1}, packed_describe, packed_pack, packed_adopt};
+
+inline const bitnet_interface_header* query_interface(bitnet_backend* self, bitnet_str name,
+                                                      uint32_t min_version) {
+  const bool known = to_view(name) == BITNET_INTERFACE_PACKED_WEIGHTS && min_version <= 1;
+  return known && backends::get(self)->author.packing.bytes ? &packed_weights.header : nullptr;
+}
+
 }  // namespace interpreter
 
 // Answers the entry call for a backend that `describe` describes.
@@ -461,6 +500,7 @@ inline bitnet_status open_interpreter(const bitnet_host_v0* services,
     table.queue_poll = slot::queue_poll;
     table.queue_destroy = slot::queue_destroy;
     table.quiesce = slot::quiesce;
+    table.query_interface = slot::query_interface;
     auto opened = std::make_unique<slot::backend>(services);
     table.self = reinterpret_cast<bitnet_backend*>(opened.get());
     if (bitnet_status s = fill_table(services, request, out, table, {}, report); failed(s))

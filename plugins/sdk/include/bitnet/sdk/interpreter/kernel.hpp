@@ -22,6 +22,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,17 @@
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/program.h"
 #include "bitnet/sdk/formats.hpp"
+#include "bitnet/sdk/handle.hpp"
 
 namespace bitnet::sdk {
+
+// The second form of a matrix (see packing below), once somebody asked for it.
+struct packed_form {
+  uint64_t bytes = 0;
+  std::mutex making;
+  std::atomic<const uint8_t*> data{nullptr};  // written once
+  memory own;                                 // empty if the host gave the bytes
+};
 
 // A sealed weight. Rank-1 tensors are always f32 here, whatever their format in the file.
 struct weight {
@@ -38,8 +48,9 @@ struct weight {
   uint64_t k, m;    // input width, output rows
   const uint8_t* data;
   uint64_t row_bytes;
-  const float* scales;   // ternary only, (n_scales)
-  uint64_t scale_group;  // elements, 0 = one scale
+  const float* scales;            // ternary only, (n_scales)
+  uint64_t scale_group;           // elements, 0 = one scale
+  packed_form* packed = nullptr;  // nullptr: this weight has none
 
   const uint8_t* row(uint64_t r) const noexcept { return data + r * row_bytes; }
   const float* f32() const noexcept { return reinterpret_cast<const float*>(data); }
@@ -98,7 +109,7 @@ struct call {
   float floats[4];
   const step_view* step;
   const void* engine;  // definition::engine
-  void* prepared;      // what top_form::prepare kept, or nullptr
+  void* prepared;      // what top_form::prepare kept, or nullptr; its run finds w->packed made
 
   template <class T>
   const T* input(int i) const noexcept {
@@ -224,6 +235,16 @@ struct composite {
   top_form top{};
 };
 
+// A second form of matrices that the top forms read. Made when a step first needs it, once for all
+// programs; the host may keep it and bring it to the next run of the process.
+struct packing {
+  std::string layout_id;                       // the same id, the same bytes
+  uint64_t (*bytes)(const weight&) = nullptr;  // 0: this weight has none
+  // Rows [first, last) into the whole form; called by several workers.
+  void (*pack)(const weight&, const void* engine, uint64_t first, uint64_t last,
+               uint8_t* out) noexcept = nullptr;
+};
+
 // What an author says about a backend that computes on host memory: one device.
 struct definition {
   std::string name, version, vendor, license;
@@ -231,6 +252,7 @@ struct definition {
   bitnet_device_info device{};
   std::vector<primitive> primitives;  // the first row that fits is used
   std::vector<composite> composites;
+  sdk::packing packing;
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
   const void* engine = nullptr;    // for the author: arrives in every call; outlives the backend
   std::string why_unavailable;     // not empty: no device, and this is what the user can do

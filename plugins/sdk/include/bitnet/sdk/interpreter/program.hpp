@@ -132,6 +132,12 @@ class program {
       run_as(worker, n, meeting, step.cancel_token, stop_after);
     };
     if (host_.cancelled(step.cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
+    for (const item& it : items_)
+      if (it.fused && takes_top(it))
+        for (uint64_t c = it.first_call; c < it.first_call + it.n_calls; ++c)
+          if (calls_[c].w && calls_[c].w->packed)
+            if (bitnet_status s = make_packed(author_, host_, *calls_[c].w, report); failed(s))
+              return s;
     if (bitnet_status s = host_.parallel(workers, work); failed(s))
       return report.fail(s, "the host could not run %u workers", workers);
     if (stop_after.load() != UINT64_MAX) return report.fail(BITNET_CANCELLED, "cancelled");

@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "bitnet/abi/packed.h"
 #include "bitnet/abi/tensor.h"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
+#include "bitnet/sdk/host.hpp"
 #include "bitnet/sdk/interpreter/kernel.hpp"
 
 namespace bitnet::sdk {
@@ -31,6 +33,7 @@ struct tensor {
   uint64_t written = 0;
   bool sealed = false;
   weight view{};
+  std::unique_ptr<packed_form> packed;
 
   bool widened() const noexcept { return desc.rank == 1 && desc.format != BITNET_FORMAT_F32; }
 };
@@ -90,8 +93,28 @@ inline void plan(const tensor& t, bitnet_weight_plan& out) noexcept {
   std::snprintf(out.layout_id, sizeof out.layout_id, "host/%s-rows/1", form);
 }
 
+// Makes the second form unless it is there.
+inline bitnet_status make_packed(const definition& author, const host& services, const weight& w,
+                                 const reporter& report) {
+  packed_form& form = *w.packed;
+  if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
+  const std::scoped_lock lock(form.making);
+  if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
+  memory made(form.bytes);
+  const bitnet_status s = services.parallel_for(w.m, [&](uint64_t first, uint64_t last) noexcept {
+    author.packing.pack(w, author.engine, first, last, made.data());
+  });
+  if (failed(s)) return report.fail(s, "the host could not run the workers that pack a weight");
+  form.own = std::move(made);
+  form.data.store(form.own.data(), std::memory_order_release);
+  return BITNET_OK;
+}
+
 class weight_set {
  public:
+  weight_set(const definition& author, const host& services)
+      : author_(author), services_(services) {}
+
   bitnet_status create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
                        const reporter& report) {
     if (n != 0 && (!descs || desc_size < sizeof(bitnet_tensor_desc)))
@@ -170,7 +193,49 @@ class weight_set {
                t->row_bytes,
                t->scales.data(),
                t->desc.scale_group};
+    const uint64_t packed_bytes =
+        author_.packing.bytes && t->desc.rank == 2 ? author_.packing.bytes(t->view) : 0;
+    if (packed_bytes != 0) {
+      t->packed = std::make_unique<packed_form>();
+      t->packed->bytes = packed_bytes;
+      t->view.packed = t->packed.get();
+    }
     t->sealed = true;
+    return BITNET_OK;
+  }
+
+  // bitnet/abi/packed.h
+  bitnet_status describe_packed(uint32_t index, bitnet_packed_info& out,
+                                const reporter& report) const {
+    if (bitnet_status s = check_sealed(index, report); failed(s)) return s;
+    const packed_form* form = tensors_[index].packed.get();
+    if (!form) return BITNET_OK;
+    out.bytes = form->bytes;
+    out.alignment_bytes = memory::alignment;
+    std::snprintf(out.layout_id, sizeof out.layout_id, "%s", author_.packing.layout_id.c_str());
+    return BITNET_OK;
+  }
+  bitnet_status pack(uint32_t index, const void** out, const reporter& report) const {
+    if (bitnet_status s = check_packed(index, report); failed(s)) return s;
+    const tensor& t = tensors_[index];
+    if (bitnet_status s = make_packed(author_, services_, t.view, report); failed(s)) return s;
+    *out = t.packed->data.load(std::memory_order_acquire);
+    return BITNET_OK;
+  }
+  bitnet_status adopt_packed(uint32_t index, const void* data, uint64_t bytes,
+                             const reporter& report) const {
+    if (bitnet_status s = check_packed(index, report); failed(s)) return s;
+    packed_form& form = *tensors_[index].packed;
+    if (!data || bytes != form.bytes || reinterpret_cast<uintptr_t>(data) % memory::alignment != 0)
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "tensor %u: a packed form must be %llu bytes, aligned to %llu", index,
+                         static_cast<unsigned long long>(form.bytes),
+                         static_cast<unsigned long long>(memory::alignment));
+    const std::scoped_lock lock(form.making);
+    if (form.data.load(std::memory_order_acquire))
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u: its packed form is there already",
+                         index);
+    form.data.store(static_cast<const uint8_t*>(data), std::memory_order_release);
     return BITNET_OK;
   }
 
@@ -187,6 +252,24 @@ class weight_set {
     return BITNET_OK;
   }
 
+  bitnet_status check_sealed(uint32_t index, const reporter& report) const {
+    if (index >= tensors_.size())
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u of %zu", index, tensors_.size());
+    if (!tensors_[index].sealed)
+      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is not sealed",
+                         tensors_[index].name.c_str());
+    return BITNET_OK;
+  }
+  bitnet_status check_packed(uint32_t index, const reporter& report) const {
+    if (bitnet_status s = check_sealed(index, report); failed(s)) return s;
+    if (!tensors_[index].packed)
+      return report.fail(BITNET_UNSUPPORTED, "tensor %s has no packed form",
+                         tensors_[index].name.c_str());
+    return BITNET_OK;
+  }
+
+  const definition& author_;
+  const host& services_;
   std::vector<tensor> tensors_;
 };
 

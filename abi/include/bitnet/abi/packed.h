@@ -1,0 +1,39 @@
+/* bitnet/abi/packed.h - optional interface: second forms of weights that the host may keep.
+ *
+ * A backend whose kernels read a weight in a form of their own, made from the sealed weight, offers
+ * this interface so that the host can store that form and hand it over at the next start instead of
+ * having it made again. Without it everything works, only later. */
+#ifndef BITNET_ABI_PACKED_H
+#define BITNET_ABI_PACKED_H
+
+#include "bitnet/abi/backend.h"
+
+#define BITNET_INTERFACE_PACKED_WEIGHTS "bitnet.packed-weights"
+
+typedef struct bitnet_packed_info {
+  uint32_t struct_size;
+  uint32_t reserved_0;
+  uint64_t bytes;           /* 0: this weight has no such form                            */
+  uint64_t alignment_bytes; /* that adopted memory must have                              */
+  char layout_id[64];       /* the same weight and the same id give the same bytes, on any
+                               machine and in any version                                 */
+} bitnet_packed_info;
+
+typedef struct bitnet_packed_weights_v1 {
+  bitnet_interface_header header; /* version 1 */
+
+  /* Describes the form of sealed weight `index`. [any] [short] */
+  bitnet_status (*describe)(bitnet_weights* weights, uint32_t index, bitnet_packed_info* out,
+                            bitnet_error* err);
+  /* Makes it unless it is there, and gives its address, valid until weights_destroy.
+   * BITNET_UNSUPPORTED if there is none. [device] [long] */
+  bitnet_status (*pack)(bitnet_weights* weights, uint32_t index, const void** out,
+                        bitnet_error* err);
+  /* Takes the caller's memory for it, which stays readable and unchanged until weights_destroy; the
+   * host answers for its content. BITNET_INVALID_ARGUMENT if the size or alignment is another, or
+   * the form is there already. [device] */
+  bitnet_status (*adopt)(bitnet_weights* weights, uint32_t index, const void* data, uint64_t bytes,
+                         bitnet_error* err);
+} bitnet_packed_weights_v1;
+
+#endif /* BITNET_ABI_PACKED_H */

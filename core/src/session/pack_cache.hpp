@@ -1,0 +1,61 @@
+#pragma once
+// Second forms of weights (bitnet/abi/packed.h), kept on disk between runs.
+//
+// A form is a file named by the hash of its key: which bytes of which model file, and the layout.
+// The file is mapped, not read: processes share its pages.
+// Checks   owner and mode, header, key and a checksum of every chunk, before anything is used; what
+//          fails is told, removed and made again.
+// Limits   the files together stay below max_bytes; those that were not used longest go first.
+// Errors   none: a cache that does not work is a note and a slower start.
+// Threads  one process writes a file under another name first; any number may read.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/result.hpp"
+#include "gguf/mapping.hpp"
+
+namespace bitnet::session {
+
+struct pack_cache_options {
+  std::filesystem::path folder;
+  uint64_t max_bytes = uint64_t{8} << 30;
+  uint64_t least_bytes = uint64_t{8} << 20;  // smaller forms are made faster than found
+  std::function<void(const std::string&)> note{};
+};
+
+// The form inside a file's bytes, if they are a whole file for this key; else why not.
+result<std::span<const std::byte>> read_packed(std::span<const std::byte> file,
+                                               const std::string& key);
+
+class pack_cache {
+ public:
+  explicit pack_cache(pack_cache_options options) : options_(std::move(options)) {}
+
+  // Owns the mapping.
+  struct found {
+    gguf::mapping file;
+    std::span<const std::byte> form;
+  };
+  [[nodiscard]] std::optional<found> find(const std::string& key) const;
+  void keep(const std::string& key, std::span<const std::byte> form) const;
+
+  [[nodiscard]] uint64_t least_bytes() const { return options_.least_bytes; }
+  [[nodiscard]] std::filesystem::path file_of(const std::string& key) const;
+
+ private:
+  void note(const std::string& text) const {
+    if (options_.note) options_.note(text);
+  }
+  void make_room() const;
+
+  pack_cache_options options_;
+};
+
+}  // namespace bitnet::session

@@ -1,0 +1,110 @@
+"""Packed weights: kept, found again, made again when damaged; never another answer."""
+
+import os
+import struct
+
+import gguf_values
+import support
+from support import demo_model, needs_backend
+
+N_VOCAB = 40000  # with rows of 256 enough for the copy of the head to be worth a file
+
+
+def text(s):
+    data = s.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def value(v):
+    if isinstance(v, bool):
+        return 7, struct.pack("<?", v)
+    if isinstance(v, int):
+        return (4, struct.pack("<I", v)) if v >= 0 else (5, struct.pack("<i", v))
+    if isinstance(v, float):
+        return 6, struct.pack("<f", v)
+    if isinstance(v, str):
+        return 8, text(v)
+    kind = 5 if isinstance(v[0], int) else value(v[0])[0]
+    items = b"".join(struct.pack("<i", x) if kind == 5 else value(x)[1] for x in v)
+    return 9, struct.pack("<IQ", kind, len(v)) + items
+
+
+def larger_model(path):
+    """The demo model with tokens nobody says: a head of 20 MB."""
+    model = gguf_values.Model(demo_model())
+    more = N_VOCAB - len(model.metadata["tokenizer.ggml.tokens"])
+    model.metadata["tokenizer.ggml.tokens"] += [f"[PAD{i}]" for i in range(more)]
+    model.metadata["tokenizer.ggml.token_type"] += [5] * more
+    model.metadata.pop("tokenizer.ggml.scores", None)
+    key = model.metadata["general.architecture"] + ".vocab_size"
+    if key in model.metadata:
+        model.metadata[key] = N_VOCAB
+    ne, kind, content = model.tensors["token_embd.weight"]
+    model.tensors["token_embd.weight"] = ([ne[0], N_VOCAB], kind, content + bytes(2 * ne[0] * more))
+    out = b"GGUF" + struct.pack("<IQQ", 3, len(model.tensors), len(model.metadata))
+    for name, v in model.metadata.items():
+        kind, data = value(v)
+        out += text(name) + struct.pack("<I", kind) + data
+    offset, bodies = 0, b""
+    for name, (ne, kind, content) in model.tensors.items():
+        out += text(name) + struct.pack(f"<I{len(ne)}QIQ", len(ne), *ne, kind, len(bodies))
+        bodies += content + bytes(-len(content) % 32)
+    with open(path, "wb") as f:
+        f.write(out + bytes(-len(out) % 32) + bodies)
+    return path
+
+
+class PackCache(support.Case):
+    def run_model(self, *more):
+        done = self.ok("run", "-m", self.model, "-p", "Once upon a time", "-n", "16", "--temp", "0", *more)
+        return done.stdout, done.stderr
+
+    def files(self):
+        folder = self.home + "/cache/bitnet/packed"
+        return [os.path.join(folder, n) for n in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
+
+    @needs_backend
+    def test_life_of_a_packed_head(self):
+        self.model = larger_model(self.path("larger.gguf"))
+        wanted, _ = self.run_model("--no-pack-cache")
+        self.assertEqual(self.files(), [], "--no-pack-cache writes nothing")
+        self.assertEqual(self.run_model("--low-memory")[0], wanted)
+        self.assertEqual(self.files(), [], "nor does --low-memory")
+
+        self.assertEqual(self.run_model()[0], wanted)
+        if not self.files():
+            self.skipTest("the selected backend packs nothing")
+        [kept] = self.files()
+        first = os.stat(kept)
+        self.assertEqual(first.st_mode & 0o022, 0, "nobody else may write it")
+        self.assertEqual(self.run_model()[0], wanted)
+        self.assertEqual(os.stat(kept).st_ino, first.st_ino, "used, not written again")
+
+        with open(kept, "r+b") as f:
+            f.seek(100000)
+            old = f.read(1)
+            f.seek(100000)
+            f.write(bytes([old[0] ^ 1]))
+        out, said = self.run_model()
+        self.assertEqual(out, wanted)
+        self.assertIn("a checksum is wrong", said)
+        with open(kept, "rb") as f:
+            f.seek(100000)
+            self.assertEqual(f.read(1), old, "made again")
+        self.assertNotIn("checksum", self.run_model()[1])
+
+        os.utime(self.model, (1, 1))
+        self.assertEqual(self.run_model()[0], wanted)
+        self.assertEqual(len(self.files()), 2, "another file is another model")
+
+    @needs_backend
+    def test_cache_that_cannot_be_written(self):
+        self.model = larger_model(self.path("larger.gguf"))
+        self.path("cache", b"a file in the way")
+        out, said = self.run_model()
+        self.assertIn("packed weights are not kept", said)
+        self.assertEqual(out, self.run_model("--no-pack-cache")[0])
+
+
+if __name__ == "__main__":
+    support.main()
