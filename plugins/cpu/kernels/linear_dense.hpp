@@ -24,8 +24,11 @@ struct dense_tile {
 };
 
 void linear_dense_scalar(const dense_tile&);  // every dense format
-void linear_dense_avx2(const dense_tile&);    // f32, f16, bf16, q8_0; needs AVX2 and F16C
-void linear_dense_avx512(const dense_tile&);  // the same; needs AVX-512 F, BW, VL and F16C
+// f32, f16, bf16, q8_0:
+void linear_dense_sse41(const dense_tile&);   // needs SSE4.1
+void linear_dense_avx2(const dense_tile&);    // needs AVX2 and F16C
+void linear_dense_avx512(const dense_tile&);  // needs AVX-512 F, BW, VL and F16C
+void linear_dense_neon(const dense_tile&);    // needs AArch64
 
 // For each head: y_d += p_0 * v_0d, then p_1 * v_1d, ...: each product rounded, then added.
 struct weighted_rows {
@@ -40,7 +43,9 @@ struct weighted_rows {
 };
 
 void weighted_sum_scalar(const weighted_rows&);
+void weighted_sum_sse41(const weighted_rows&);
 void weighted_sum_avx2(const weighted_rows&);
 void weighted_sum_avx512(const weighted_rows&);
+void weighted_sum_neon(const weighted_rows&);
 
 }  // namespace bitnet::cpu

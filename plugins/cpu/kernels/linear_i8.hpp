@@ -24,7 +24,12 @@ struct i8_tile {
 inline constexpr uint64_t max_i8_width = 8192;
 
 void linear_i8_scalar(const i8_tile&);
-void linear_i8_avx2(const i8_tile&);        // needs AVX2
-void linear_i8_avx512vnni(const i8_tile&);  // needs AVX-512 F, BW, VL and VNNI
+void linear_i8_sse41(const i8_tile&);         // needs SSE4.1
+void linear_i8_avx2(const i8_tile&);          // needs AVX2
+void linear_i8_avxvnni(const i8_tile&);       // needs AVX2 and AVX-VNNI
+void linear_i8_avx512(const i8_tile&);        // needs AVX-512 F, BW and VL
+void linear_i8_avx512vnni(const i8_tile&);    // needs AVX-512 F, BW, VL and VNNI
+void linear_i8_neon(const i8_tile&);          // needs AArch64
+void linear_i8_neon_dotprod(const i8_tile&);  // needs its dot products
 
 }  // namespace bitnet::cpu

@@ -24,7 +24,13 @@ struct ternary_tile {
 };
 
 void linear_ternary_scalar(const ternary_tile&);
-void linear_ternary_avx2(const ternary_tile&);        // needs AVX2
-void linear_ternary_avx512vnni(const ternary_tile&);  // needs AVX-512 F, BW, VL and VNNI
+void linear_ternary_sse41(const ternary_tile&);         // needs SSE4.1
+void linear_ternary_avx2(const ternary_tile&);          // needs AVX2
+void linear_ternary_avxvnni(const ternary_tile&);       // needs AVX2 and AVX-VNNI
+void linear_ternary_avx512(const ternary_tile&);        // needs AVX-512 F, BW and VL
+void linear_ternary_avx512vnni(const ternary_tile&);    // needs AVX-512 F, BW, VL and VNNI
+void linear_ternary_neon(const ternary_tile&);          // needs AArch64
+void linear_ternary_neon_dotprod(const ternary_tile&);  // needs its dot products
+void linear_ternary_neon_i8mm(const ternary_tile&);  // needs its dot products and matrix products
 
 }  // namespace bitnet::cpu

@@ -58,8 +58,10 @@ struct row_kernels {
                          float* size)
 
 BITNET_DECLARE_ROWS(scalar);
+BITNET_DECLARE_ROWS(sse41);   // needs SSE4.1
 BITNET_DECLARE_ROWS(avx2);    // needs AVX2 and F16C
 BITNET_DECLARE_ROWS(avx512);  // needs AVX-512 F, BW and VL, and F16C
+BITNET_DECLARE_ROWS(neon);    // needs AArch64
 #undef BITNET_DECLARE_ROWS
 
 #define BITNET_ROWS(isa)                                                                     \

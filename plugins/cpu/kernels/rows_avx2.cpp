@@ -1,3 +1,6 @@
+#include <immintrin.h>
+
 #define BITNET_ISA avx2
 #define BITNET_LANES 8
+#define BITNET_HALVES "halves_f16c.inl"
 #include "rows_vector.inl"

@@ -1,10 +1,8 @@
-// The rows of rows.hpp for a machine with vectors: the one text behind rows_avx2.cpp and
-// rows_avx512.cpp, which set
-//   BITNET_ISA    the suffix of the names
-//   BITNET_LANES  floats in a vector register
+// The rows of rows.hpp for a machine with vectors: the one text behind the forms, which set
+//   BITNET_ISA     the suffix of the names
+//   BITNET_LANES   floats in a vector register
+//   BITNET_HALVES  the file with from_halves() and to_halves()
 // Kernels only, no shared inline functions; multiply and add stay apart.
-#include <immintrin.h>
-
 #include <cstring>
 
 #include "rows.hpp"
@@ -22,7 +20,10 @@ using words = uint32_t __attribute__((vector_size(4 * lanes)));
 using integers = int32_t __attribute__((vector_size(4 * lanes)));
 using bytes = int8_t __attribute__((vector_size(lanes)));
 using narrow = float __attribute__((vector_size(2 * lanes)));
+using halves = uint16_t __attribute__((vector_size(2 * lanes)));
 using doubles = double __attribute__((vector_size(4 * lanes)));
+
+#include BITNET_HALVES
 
 inline floats load(const float* x) {
   floats v;
@@ -224,26 +225,28 @@ void BITNET_ROW(rotate)(const float* x, const rotation& r, float* y) {
 
 void BITNET_ROW(halves)(const float* x, uint64_t k, uint8_t* y) {
   uint64_t i = 0;
-  for (; i + 8 <= k; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + 2 * i),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
-  for (; i < k; ++i) {
-    const auto half = static_cast<uint16_t>(
-        _mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(x[i]), _MM_FROUND_TO_NEAREST_INT)));
-    std::memcpy(y + 2 * i, &half, sizeof half);
+  for (; i + lanes <= k; i += lanes) {
+    const auto h = to_halves(load(x + i));
+    std::memcpy(y + 2 * i, &h, sizeof h);
   }
+  if (i == k) return;
+  const block rest(x + i, k - i, 0);
+  const auto h = to_halves(load(rest.x));
+  std::memcpy(y + 2 * i, &h, 2 * (k - i));
 }
 
 void BITNET_ROW(widen)(const uint8_t* x, uint64_t k, float* y) {
   uint64_t i = 0;
-  for (; i + 8 <= k; i += 8)
-    _mm256_storeu_ps(
-        y + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x + 2 * i))));
-  for (; i < k; ++i) {
-    uint16_t half;
-    std::memcpy(&half, x + 2 * i, sizeof half);
-    y[i] = _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
+  for (; i + lanes <= k; i += lanes) {
+    halves h;
+    std::memcpy(&h, x + 2 * i, sizeof h);
+    store(from_halves(h), y + i);
   }
+  if (i == k) return;
+  halves h{};
+  std::memcpy(&h, x + 2 * i, 2 * (k - i));
+  const floats rest = from_halves(h);
+  std::memcpy(y + i, &rest, (k - i) * sizeof(float));
 }
 
 void BITNET_ROW(quant_error)(const float* w, const int8_t* q, float d, uint64_t k, float* error,

@@ -1,0 +1,27 @@
+// Built with AVX-512 F, BW and VL: kernels only, nothing that runs before dispatch, no shared
+// inline functions.
+#include <immintrin.h>
+
+#include "linear_i8.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+using wide = int32_t __attribute__((vector_size(64)));
+constexpr uint64_t lanes = 16;
+
+inline wide madd(const uint8_t* w, const int16_t* x) {
+  const __m256i codes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w));
+  const __m512i q = _mm512_sub_epi16(_mm512_cvtepu8_epi16(codes), _mm512_set1_epi16(128));
+  return reinterpret_cast<wide>(_mm512_madd_epi16(q, _mm512_loadu_si512(x)));
+}
+
+#include "linear_i8_words.inl"
+
+}  // namespace
+
+void linear_i8_avx512(const i8_tile& a) {
+  all(a);
+}
+
+}  // namespace bitnet::cpu

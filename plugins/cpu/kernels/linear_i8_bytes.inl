@@ -1,0 +1,35 @@
+// The sums of linear_i8.hpp where bytes are multiplied four at a time: the one text behind the forms
+// with dot products, which include it inside their anonymous namespace. Before that a form defines
+//   vec                               a register of `width` bytes; zero when value-initialised
+//   vec load(const void*)
+//   vec codes(const uint8_t*)         weights and `offset`: c
+//   vec dot(vec sums, vec c, vec x)   int32 sums of four neighbours' c times x
+//   int32_t total(vec)
+// Kernels only, no shared inline functions.
+
+// sum((c - offset) x) = 128 sum(c high) + sum(c low) - offset sum(x).
+template <int Rows>
+void tile(const i8_tile& a, uint64_t r) {
+  vec high[Rows], low[Rows];
+  for (int i = 0; i < Rows; ++i) high[i] = low[i] = vec{};
+  const uint8_t* w = a.w + r * a.w_stride;
+  for (uint64_t k = 0; k < a.k; k += width) {
+    const vec x_high = load(a.high + k), x_low = load(a.low + k);
+    for (int i = 0; i < Rows; ++i) {
+      const uint8_t* at = w + static_cast<uint64_t>(i) * a.w_stride + k;
+      __builtin_prefetch(at + 8192, 0, 2);
+      const vec c = codes(at);
+      high[i] = dot(high[i], c, x_high);
+      low[i] = dot(low[i], c, x_low);
+    }
+  }
+  for (int i = 0; i < Rows; ++i)
+    a.sums[r + static_cast<uint64_t>(i)] =
+        int64_t{128} * total(high[i]) + total(low[i]) - offset * a.x_sum;
+}
+
+inline void all(const i8_tile& a) {
+  uint64_t r = 0;
+  for (; r + 4 <= a.rows; r += 4) tile<4>(a, r);
+  for (; r < a.rows; ++r) tile<1>(a, r);
+}

@@ -1,0 +1,27 @@
+// Built with -msse4.1: kernels only, nothing that runs before dispatch, no shared inline functions.
+#include <smmintrin.h>
+
+#include "linear_i8.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+using wide = int32_t __attribute__((vector_size(16)));
+constexpr uint64_t lanes = 4;
+
+inline wide madd(const uint8_t* w, const int16_t* x) {
+  const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(w));
+  const __m128i q = _mm_sub_epi16(_mm_cvtepu8_epi16(codes), _mm_set1_epi16(128));
+  return reinterpret_cast<wide>(
+      _mm_madd_epi16(q, _mm_loadu_si128(reinterpret_cast<const __m128i*>(x))));
+}
+
+#include "linear_i8_words.inl"
+
+}  // namespace
+
+void linear_i8_sse41(const i8_tile& a) {
+  all(a);
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,113 @@
+// The sums of linear_ternary.hpp for a machine with vectors: the one text behind the forms, which
+// include it inside their anonymous namespace. Before that a form defines
+//   width          bytes in a register: 16, 32 or 64
+//   vec            a register of bytes
+//   part           a register that products are added to, zero when value-initialised
+//   run            units of 32 bytes of codes (of 64 if width is 64) that a part has room for, even
+//                  of codes that break the format: 3 * -128 in each product
+//   wide           a register of int32
+//   vec load(const void*)
+//   vec activations(const int8_t* q)        the activations of one plane: 32 of a group, for a width
+//                                           of 64 those of the next group after them; for 16 half
+//   part dot(part, vec codes, vec q)        the part and the products
+//   wide widen(part), int32_t total(wide)
+// Kernels only, no shared inline functions.
+
+constexpr uint64_t unit = width > 32 ? width : 32;  // bytes of codes: whole groups of 128 elements
+
+using words = uint16_t __attribute__((vector_size(width)));
+
+template <int Rows, int Tokens>
+inline void add_unit(const uint8_t* w, uint64_t stride, const int8_t* const* q,
+                     part (&sums)[Rows][Tokens]) {
+  for (uint64_t h = 0; h < unit; h += width)
+    for (int r = 0; r < Rows; ++r) {
+      auto codes = reinterpret_cast<words>(load(w + static_cast<uint64_t>(r) * stride + h));
+      for (uint64_t plane = 4; plane-- > 0; codes >>= 2)
+        for (int t = 0; t < Tokens; ++t)
+          sums[r][t] = dot(sums[r][t], reinterpret_cast<vec>(codes & 0x0303),
+                           activations(q[t] + 32 * plane + h));
+    }
+}
+
+struct prepared {
+  const int8_t* q[8];
+  int8_t tail[8][4 * unit];  // what is left of a token past whole units, then zeros
+  int32_t sum[8];
+};
+
+template <int Rows, int Tokens>
+void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t) {
+  wide sums[Rows][Tokens];
+  for (int i = 0; i < Rows; ++i)
+    for (int j = 0; j < Tokens; ++j) sums[i][j] = wide{};
+  const uint8_t* w = a.w + r * a.w_stride;
+  const int8_t* q[Tokens];
+  for (int j = 0; j < Tokens; ++j) q[j] = x.q[j];
+  const uint64_t rest = a.k % (4 * unit);
+  for (uint64_t left = a.k / (4 * unit), n; left != 0 || rest != 0; left -= n) {
+    part parts[Rows][Tokens];
+    for (int i = 0; i < Rows; ++i)
+      for (int j = 0; j < Tokens; ++j) parts[i][j] = part{};
+    n = left < run ? left : run;
+    for (uint64_t u = 0; u < n; ++u, w += unit) {
+      if constexpr (Tokens == 1)
+        for (int i = 0; i < Rows; ++i)  // decode streams: 8 KiB ahead
+          __builtin_prefetch(w + static_cast<uint64_t>(i) * a.w_stride + 8192, 0, 2);
+      add_unit<Rows, Tokens>(w, a.w_stride, q, parts);
+      for (int j = 0; j < Tokens; ++j) q[j] += 4 * unit;
+    }
+    if (n == 0) {  // a part of a unit: codes of zeros, and activations of zeros, after it
+      uint8_t codes[Rows][unit] = {};
+      for (int i = 0; i < Rows; ++i)
+        std::memcpy(codes[i], w + static_cast<uint64_t>(i) * a.w_stride, (rest + 127) / 128 * 32);
+      for (int j = 0; j < Tokens; ++j) q[j] = x.tail[j];
+      add_unit<Rows, Tokens>(codes[0], unit, q, parts);
+    }
+    for (int i = 0; i < Rows; ++i)
+      for (int j = 0; j < Tokens; ++j) sums[i][j] += widen(parts[i][j]);
+    if (n == 0) break;
+  }
+  for (int i = 0; i < Rows; ++i)
+    for (int j = 0; j < Tokens; ++j)
+      a.sums[(t + static_cast<uint64_t>(j)) * a.sums_stride + r + static_cast<uint64_t>(i)] =
+          total(sums[i][j]) - x.sum[j];
+}
+
+// Units of activations as the products with codes of 1, of which a run has room too.
+inline wide sum_units(const int8_t* q, uint64_t units) {
+  wide sum{};
+  for (uint64_t n; units != 0; units -= n) {
+    part p{};
+    n = units < run ? units : run;
+    for (uint64_t u = 0; u < n; ++u, q += 4 * unit)
+      for (uint64_t i = 0; i < 4 * unit; i += width)
+        p = dot(p, reinterpret_cast<vec>(words{} + 0x0101), load(q + i));
+    sum += widen(p);
+  }
+  return sum;
+}
+
+template <int Rows, int Tokens>
+void tokens(const ternary_tile& a, uint64_t t) {
+  prepared x;
+  for (int j = 0; j < Tokens; ++j) {
+    const int8_t* q = a.q + (t + static_cast<uint64_t>(j)) * a.q_stride;
+    const uint64_t whole = a.k / (4 * unit) * (4 * unit);
+    x.q[j] = q;
+    std::memset(x.tail[j], 0, sizeof x.tail[j]);
+    std::memcpy(x.tail[j], q + whole, a.k - whole);
+    x.sum[j] = total(sum_units(q, a.k / (4 * unit)) + sum_units(x.tail[j], 1));
+  }
+  uint64_t r = 0;
+  for (; r + Rows <= a.rows; r += Rows) tile<Rows, Tokens>(a, x, r, t);
+  for (; r < a.rows; ++r) tile<1, Tokens>(a, x, r, t);
+}
+
+// A tile of TileRows by TileTokens is what the registers hold; a single token takes Rows rows.
+template <int TileRows, int TileTokens, int Rows>
+void all(const ternary_tile& a) {
+  uint64_t t = 0;
+  for (; t + TileTokens <= a.tokens; t += TileTokens) tokens<TileRows, TileTokens>(a, t);
+  for (; t < a.tokens; ++t) tokens<Rows, 1>(a, t);
+}
