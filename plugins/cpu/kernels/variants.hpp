@@ -5,6 +5,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 #include "linear_dense.hpp"
@@ -54,6 +57,19 @@ inline constexpr isa_form isa_forms[] = {
      linear_i8_avx2},
     {"sse41", [] { return __builtin_cpu_supports("sse4.1") != 0; }, linear_ternary_sse41,
      linear_dense_sse41, weighted_sum_sse41, BITNET_ROWS(sse41), linear_i8_sse41},
+#elif defined(__aarch64__)
+    {"neon-i8mm",
+     [] {
+       return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 &&
+              (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+     },
+     linear_ternary_neon_i8mm, linear_dense_neon, weighted_sum_neon, BITNET_ROWS(neon),
+     linear_i8_neon_dotprod},
+    {"neon-dotprod", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; },
+     linear_ternary_neon_dotprod, linear_dense_neon, weighted_sum_neon, BITNET_ROWS(neon),
+     linear_i8_neon_dotprod},
+    {"neon", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0; }, linear_ternary_neon,
+     linear_dense_neon, weighted_sum_neon, BITNET_ROWS(neon), linear_i8_neon},
 #endif
     {"scalar", [] { return true; }, linear_ternary_scalar, linear_dense_scalar, weighted_sum_scalar,
      BITNET_ROWS(scalar), linear_i8_scalar},

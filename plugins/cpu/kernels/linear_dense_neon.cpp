@@ -1,0 +1,9 @@
+#include <arm_neon.h>
+
+// Thirty-two registers.
+#define BITNET_ISA neon
+#define BITNET_HALVES "halves_neon.inl"
+#define BITNET_ROWS_AT_ONCE 2
+#define BITNET_TOKENS_AT_ONCE 2
+#define BITNET_HEADS_AT_ONCE 4
+#include "linear_dense_vector.inl"
