@@ -7,27 +7,31 @@
 #include <cmath>
 #include <deque>
 
+#if defined(BITNET_CPU_PLUGIN)
+#include "device.hpp"
+#include "forms.hpp"
+#endif
 #include "runner.hpp"
 
 namespace bitnet::parity {
 namespace {
 
 struct target {
-  const char* name;
+  std::string name;
   const char* path;
-  const char* isa;
+  std::string isa;
 };
-constexpr target tier0{"tier0", BITNET_TIER0_PLUGIN, ""};
-constexpr target targets[] = {
-    tier0,
+const target tier0{"tier0", BITNET_TIER0_PLUGIN, ""};
+
+// The cpu backend once for each instruction set that it has kernels for.
+std::vector<target> all_targets() {
+  std::vector<target> out{tier0};
 #if defined(BITNET_CPU_PLUGIN)
-    {"cpu_scalar", BITNET_CPU_PLUGIN, "scalar"},
-#if defined(__x86_64__)
-    {"cpu_avx2", BITNET_CPU_PLUGIN, "avx2"},
-    {"cpu_avx512vnni", BITNET_CPU_PLUGIN, "avx512vnni"},
+  for (const cpu::isa_form* form : all_forms())
+    out.push_back({"cpu_" + test_name(form->name), BITNET_CPU_PLUGIN, form->name});
 #endif
-#endif
-};
+  return out;
+}
 
 struct shape_row {
   const char* why;
@@ -369,14 +373,14 @@ TEST_P(each_target, kernels_and_facts_are_listed) {
   must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
   EXPECT_EQ(info.device_class, BITNET_DEVICE_CPU);
   EXPECT_EQ(info.buffer_alignment_bytes, 64u);
-  if (*GetParam().isa) {
+  if (!GetParam().isa.empty()) {
     EXPECT_TRUE(std::string(info.arch).ends_with(GetParam().isa)) << info.arch;
     EXPECT_TRUE(std::string(all[0].id).ends_with(GetParam().isa)) << all[0].id;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, each_target, testing::ValuesIn(targets),
-                         [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(backends, each_target, testing::ValuesIn(all_targets()),
+                         [](const auto& row) { return row.param.name; });
 
 #if defined(BITNET_CPU_PLUGIN)
 TEST(isa_parameter, without_it_the_best_that_this_cpu_has_is_taken) {
@@ -385,16 +389,8 @@ TEST(isa_parameter, without_it_the_best_that_this_cpu_has_is_taken) {
   bitnet_device_info info{};
   info.struct_size = sizeof info;
   must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
-  std::string best = "scalar";
-#if defined(__x86_64__)
-  for (const char* isa : {"avx512vnni", "avx2"}) {
-    const plugin forced(BITNET_CPU_PLUGIN, host, isa);
-    uint32_t n = 0;
-    if (forced.table.device_count(forced.table.self, &n, nullptr) != BITNET_OK) continue;
-    best = isa;
-    break;
-  }
-#endif
+  std::string why;
+  const std::string best = cpu::choose_isa("", why)->name;
   EXPECT_TRUE(std::string(info.arch).ends_with(" " + best)) << info.arch;
 }
 

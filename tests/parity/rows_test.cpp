@@ -9,8 +9,8 @@
 #include <random>
 
 #include "bitnet/sdk/formats.hpp"
+#include "forms.hpp"
 #include "guarded_memory.hpp"
-#include "kernels/variants.hpp"
 
 namespace bitnet::parity {
 namespace {
@@ -58,12 +58,7 @@ float value(fill contents, std::mt19937& random) {
   return some[random() % 5];
 }
 
-class row_forms : public testing::TestWithParam<const cpu::isa_form*> {
- protected:
-  void SetUp() override {
-    if (!GetParam()->supported()) GTEST_SKIP() << "this CPU has no " << GetParam()->name;
-  }
-};
+class row_forms : public each_form {};
 
 template <class T>
 void expect_same(guarded_memory<T>& found, guarded_memory<T>& expected) {
@@ -200,6 +195,26 @@ TEST_P(row_forms, halves) {
   }
 }
 
+TEST_P(row_forms, halves_round_to_even_at_every_edge) {
+  // Each half, what lies in the middle between it and the next one, and their neighbours.
+  std::vector<float> x;
+  for (uint32_t i = 0; i < 0x7c00; ++i) {
+    const float half = sdk::f16_to_f32(static_cast<uint16_t>(i));
+    const float next = i == 0x7bff ? 65536.0f : sdk::f16_to_f32(static_cast<uint16_t>(i + 1));
+    const float middle = (half + next) / 2;
+    for (const float v : {half, std::nextafter(middle, 0.0f), middle, std::nextafter(middle, next)})
+      for (const float sign : {1.0f, -1.0f}) x.push_back(sign * v);
+  }
+  for (const float v : {1e-45f, 1e-38f, 65519.0f, 65535.0f, 65536.0f, 1e6f, 3e38f, infinity})
+    for (const float sign : {1.0f, -1.0f}) x.push_back(sign * v);
+  std::vector<uint16_t> y(x.size());
+  GetParam()->rows.halves(x.data(), x.size(), reinterpret_cast<uint8_t*>(y.data()));
+  for (uint64_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], sdk::f32_to_f16(x[i])) << x[i];
+  const float nan[] = {std::nanf(""), -std::nanf(""), std::bit_cast<float>(0x7f800001u)};
+  GetParam()->rows.halves(nan, 3, reinterpret_cast<uint8_t*>(y.data()));
+  for (uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(sdk::f16_to_f32(y[i]))) << i;
+}
+
 TEST_P(row_forms, widen) {
   guarded_memory<uint8_t> x(2 * 65536);
   guarded_memory<float> y(65536);
@@ -258,14 +273,7 @@ TEST_P(row_forms, exponentials_are_within_two_units_in_the_last_place) {
   EXPECT_NEAR(y[2] / (-88.0 * std::exp(-88.0)), 1, 1e-6);
 }
 
-std::vector<const cpu::isa_form*> all_forms() {
-  std::vector<const cpu::isa_form*> out;
-  for (const cpu::isa_form& form : cpu::isa_forms) out.push_back(&form);
-  return out;
-}
-
-INSTANTIATE_TEST_SUITE_P(variants, row_forms, testing::ValuesIn(all_forms()),
-                         [](const auto& form) { return std::string(form.param->name); });
+INSTANTIATE_TEST_SUITE_P(variants, row_forms, testing::ValuesIn(all_forms()), form_name);
 
 }  // namespace
 }  // namespace bitnet::parity
