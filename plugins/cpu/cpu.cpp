@@ -13,7 +13,7 @@ BITNET_BACKEND_NOTE("cpu", BITNET_CPU_VERSION, "org.bitnet", "Apache-2.0", "")
 
 namespace {
 
-// Parameter "isa" forces an instruction set: scalar, avx2 or avx512vnni.
+// Parameter "isa" forces an instruction set: a name of kernels/variants.hpp.
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = "cpu";
   d.version = BITNET_CPU_VERSION;

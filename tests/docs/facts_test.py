@@ -53,6 +53,13 @@ class Facts(unittest.TestCase):
         for name in sorted(read):
             self.assertIn(f"`{name}`", page("environment"), "a variable without its row")
 
+    def test_instruction_sets(self):
+        table = text("plugins/cpu/kernels/variants.hpp").split("isa_forms[] = {")[1]
+        in_code = set(re.findall(r'^    \{"([a-z0-9-]+)",', table, re.MULTILINE))
+        row = re.search(r"^\| `BITNET_CPU_ISA` \|.*$", page("environment"), re.MULTILINE).group()
+        self.assertGreater(len(in_code), 5)
+        self.assertEqual(in_code, set(re.findall(r"`([a-z0-9-]+)`", row)))
+
     def test_ops(self):
         listed = re.search(r"#define BITNET_OP_LIST\(X\)(.*?)\n\n", text("abi/include/bitnet/abi/ops.h"),
                            re.DOTALL)
