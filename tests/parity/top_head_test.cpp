@@ -132,7 +132,7 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
 // 10 000 states of the widths that models have; the scalar form, which is slow, sees fewer,
 // and so do emulated ones.
 TEST_P(top_heads, bound_holds_for_ten_thousand_states) {
-const int states = GetParam() == &cpu::scalar_form || emulated() ? 60 : 10000;
+  const int states = GetParam() == &cpu::scalar_form || emulated() ? 60 : 10000;
   head h(256, 2048, 7);
   cpu::top_head two(h.weight, 2);
   h.pack(*GetParam());
