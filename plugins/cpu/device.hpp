@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "bitnet/abi/info.h"
+#include "bitnet/abi/tensor.h"
 #include "kernels/variants.hpp"
 
 namespace bitnet::cpu {

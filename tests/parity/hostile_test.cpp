@@ -459,6 +459,24 @@ TEST_P(each_plugin, hostile_pools_and_blocks_are_refused) {
   } rows[] = {
       {"elements of bytes", [](bitnet_kv_config& c) { c.dtype_k = BITNET_DTYPE_I8; },
        BITNET_UNSUPPORTED},
+      {"a type past every mask", [](bitnet_kv_config& c) { c.dtype_v = 32 + BITNET_DTYPE_F16; },
+       BITNET_UNSUPPORTED},
+      {"no type", [](bitnet_kv_config& c) { c.dtype_k = 0; }, BITNET_UNSUPPORTED},
+      {"int8 blocks longer than a head", [](bitnet_kv_config& c) { c.dtype_k = BITNET_DTYPE_Q8_0; },
+       BITNET_UNSUPPORTED},
+      {"int8 heads of 100",
+       [](bitnet_kv_config& c) { c.dtype_v = BITNET_DTYPE_Q8_0, c.head_dim = 100; },
+       BITNET_UNSUPPORTED},
+      {"int8 heads of nothing",
+       [](bitnet_kv_config& c) { c.dtype_v = BITNET_DTYPE_Q8_0, c.head_dim = 0; },
+       BITNET_INVALID_ARGUMENT},
+      {"int8 blocks whose product wraps",
+       [](bitnet_kv_config& c) {
+         c.dtype_k = c.dtype_v = BITNET_DTYPE_Q8_0;
+         c.n_layers = c.n_kv_heads = c.n_blocks = ~0u;
+         c.head_dim = ~31u;
+       },
+       BITNET_INVALID_ARGUMENT},
       {"no layers", [](bitnet_kv_config& c) { c.n_layers = 0; }, BITNET_INVALID_ARGUMENT},
       {"no blocks", [](bitnet_kv_config& c) { c.n_blocks = 0; }, BITNET_INVALID_ARGUMENT},
       {"a product that wraps",

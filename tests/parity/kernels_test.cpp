@@ -210,21 +210,23 @@ TEST_P(each_isa, weighted_sum_equals_the_scalar_form_bit_for_bit) {
               {3, 100, 5, "a tail, and a head past a tile of heads"},
               {5, 7, 3, "nothing but a tail"},
               {0, 64, 2, "no rows"},
-              {2, 40, 9, "a short vector"}};
-  for (const uint32_t format : {BITNET_FORMAT_F32, BITNET_FORMAT_F16}) {
+              {2, 40, 9, "a short vector"},
+              {7, 96, 3, "three blocks of int8"},
+              {9, 32, 5, "one block of int8"}};
+  for (const uint32_t format : {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_Q8_0}) {
     for (const auto& row : rows) {
       SCOPED_TRACE(row.why);
-      const uint64_t element = format == BITNET_FORMAT_F32 ? 4 : 2;
+      const uint64_t row_bytes = sdk::row_bytes(*sdk::find_format(format), row.width);
+      if (row_bytes == 0) continue;  // no whole number of blocks
       std::mt19937 random(3);
-      guarded_memory<uint8_t> v(row.rows * row.width * element);
+      guarded_memory<uint8_t> v(row.rows * row_bytes);
       for (uint64_t i = 0; i < v.size(); ++i) v[i] = static_cast<uint8_t>(random() & 0xbb);
       guarded_memory<float> p(row.rows * row.heads), y(row.width * row.heads);
       for (uint64_t i = 0; i < p.size(); ++i) p[i] = static_cast<float>(random() % 100) / 99.0f;
       for (uint64_t i = 0; i < y.size(); ++i) y[i] = 0.25f;
       std::vector<float> expected(y.size(), 0.25f);
-      cpu::weighted_rows a{format,    v.data(),        row.width * element, p.data(),
-                           row.rows,  expected.data(), row.width,           row.rows,
-                           row.width, row.heads};
+      cpu::weighted_rows a{format,          v.data(),  row_bytes, p.data(),  row.rows,
+                           expected.data(), row.width, row.rows,  row.width, row.heads};
       cpu::weighted_sum_scalar(a);
       a.y = y.data();
       GetParam()->weighted_sum(a);

@@ -65,6 +65,13 @@ const shape_row shape_rows[] = {
       .head_format = BITNET_FORMAT_Q4_0}},
 };
 
+// Types of keys and values, each alone and both together.
+constexpr std::pair<uint32_t, uint32_t> kv_pairs[] = {
+    {BITNET_DTYPE_F16, BITNET_DTYPE_F16},   {BITNET_DTYPE_F32, BITNET_DTYPE_F32},
+    {BITNET_DTYPE_Q8_0, BITNET_DTYPE_Q8_0}, {BITNET_DTYPE_Q8_0, BITNET_DTYPE_F16},
+    {BITNET_DTYPE_F32, BITNET_DTYPE_Q8_0},
+};
+
 const std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
 
 std::vector<token_in> as_tokens(int32_t sequence = 0) {
@@ -151,12 +158,43 @@ TEST_P(each_target, composites_and_bodies_agree_bit_for_bit) {
 TEST_P(each_target, equals_the_plain_primitives_of_tier0) {
   for (const shape_row& row : shape_rows) {
     SCOPED_TRACE(row.why);
-    for (const uint32_t dtype : {BITNET_DTYPE_F16, BITNET_DTYPE_F32}) {
+    for (const auto& [k, v] : kv_pairs) {
       runner_options options;
-      options.kv_dtype = dtype;
+      options.dtype_k = k;
+      options.dtype_v = v;
       EXPECT_TRUE(same_bits(logits_of(tier0, row.shape, 1, {8, 1, 2}, options),
                             logits_of(GetParam(), row.shape, 2, {8, 1, 2}, options)));
     }
+  }
+}
+
+TEST_P(each_target, int8_keys_and_values_agree_however_the_work_is_cut) {
+  runner_options options;
+  options.dtype_k = options.dtype_v = BITNET_DTYPE_Q8_0;
+  const struct {
+    const char* why;
+    int64_t embedding, heads, kv_heads, head_dim;
+  } rows[] = {
+      {"two heads of one block", 128, 4, 2, 32},
+      {"three blocks in a head, all query heads on one KV head", 96, 5, 1, 96},
+      {"as many KV heads as heads", 160, 3, 3, 64},
+      {"heads of BitNet b1.58 2B, four to a KV head", 128, 8, 2, 128},
+      {"one wide head", 64, 1, 1, 224},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    const tiny_shape shape{.embedding = row.embedding,
+                           .heads = row.heads,
+                           .kv_heads = row.kv_heads,
+                           .head_dim = row.head_dim,
+                           .ff = 100};
+    const std::vector<float> batch = logits_of(GetParam(), shape, 1, {11}, options);
+    EXPECT_TRUE(same_bits(batch, logits_of(tier0, shape, 1, {11}, options)));
+    EXPECT_TRUE(
+        same_bits(batch, logits_of(GetParam(), shape, 2, std::vector<uint64_t>(11, 1), options)));
+    EXPECT_TRUE(same_bits(batch, logits_of(GetParam(), shape, 5, {5, 1, 4, 1}, options)));
+    EXPECT_FALSE(same_bits(batch, logits_of(GetParam(), shape, 1, {11})))
+        << "nothing was quantised";
   }
 }
 
@@ -182,26 +220,31 @@ TEST_P(each_target, sequences_of_one_batch_do_not_see_each_other) {
 }
 
 TEST_P(each_target, exported_blocks_continue_a_session_elsewhere) {
-  const std::vector<float> whole = logits_of(GetParam(), {}, 1, {8, 3});
   tiny_host host(1);
   const plugin p(GetParam().path, host, GetParam().isa);
   const tiny_model model({});
   const std::vector<token_in> all = as_tokens();
-  runner first(p.table, model), second(p.table, model);
-  first.run({all.begin(), all.begin() + 8});
-  second.prepare({all.begin(), all.begin() + 8});  // moves its positions on, computes nothing
-  std::vector<uint8_t> block(first.block_bytes);
-  for (uint32_t b = 0; b < 3; ++b) {
-    const auto id = static_cast<uint32_t>(first.block_tables[b]);
-    must([&](bitnet_error* e) {
-      return p.table.kv_export(first.pool, id, block.data(), block.size(), e);
-    });
-    must([&](bitnet_error* e) {
-      return p.table.kv_import(second.pool, id, block.data(), block.size(), e);
-    });
+  for (const auto& [k, v] : kv_pairs) {
+    runner_options options;
+    options.dtype_k = k;
+    options.dtype_v = v;
+    const std::vector<float> whole = logits_of(GetParam(), {}, 1, {8, 3}, options);
+    runner first(p.table, model, options), second(p.table, model, options);
+    first.run({all.begin(), all.begin() + 8});
+    second.prepare({all.begin(), all.begin() + 8});  // moves its positions on, computes nothing
+    std::vector<uint8_t> block(first.block_bytes);
+    for (uint32_t b = 0; b < 3; ++b) {
+      const auto id = static_cast<uint32_t>(first.block_tables[b]);
+      must([&](bitnet_error* e) {
+        return p.table.kv_export(first.pool, id, block.data(), block.size(), e);
+      });
+      must([&](bitnet_error* e) {
+        return p.table.kv_import(second.pool, id, block.data(), block.size(), e);
+      });
+    }
+    const std::vector<float> rest = second.run({all.begin() + 8, all.end()});
+    EXPECT_TRUE(same_bits({whole.begin() + 8 * 50, whole.end()}, rest));
   }
-  const std::vector<float> rest = second.run({all.begin() + 8, all.end()});
-  EXPECT_TRUE(same_bits({whole.begin() + 8 * 50, whole.end()}, rest));
 }
 
 TEST_P(each_target, copied_blocks_continue_another_sequence) {
@@ -372,6 +415,7 @@ TEST_P(each_target, kernels_and_facts_are_listed) {
   info.struct_size = sizeof info;
   must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
   EXPECT_EQ(info.device_class, BITNET_DEVICE_CPU);
+  EXPECT_NE(info.kv_dtypes & 1u << BITNET_DTYPE_Q8_0, 0u);
   EXPECT_EQ(info.buffer_alignment_bytes, 64u);
   if (!GetParam().isa.empty()) {
     EXPECT_TRUE(std::string(info.arch).ends_with(GetParam().isa)) << info.arch;

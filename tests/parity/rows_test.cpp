@@ -232,6 +232,39 @@ TEST_P(row_forms, widen) {
   }
 }
 
+TEST_P(row_forms, q8_0) {
+  for (const fill contents : {fill::usual, fill::huge, fill::tiny, fill::zero, fill::special})
+    for (const uint64_t k : {32u, 96u, 640u}) {
+      operands x({k, contents, ""});
+      guarded_memory<uint8_t> y(k / 32 * 34), expected(k / 32 * 34);
+      cpu::scalar_form.rows.q8_0(x.a.data(), k, expected.data());
+      GetParam()->rows.q8_0(x.a.data(), k, y.data());
+      expect_same(y, expected);
+      if (contents != fill::usual) continue;
+      for (uint64_t i = 0; i < k; i += 32) {
+        float largest = 0, back[32];
+        for (uint64_t j = i; j < i + 32; ++j) largest = std::max(largest, std::fabs(x.a[j]));
+        sdk::detail::decode_q8_0(y.data() + i / 32 * 34, back);
+        // Half a step, and what f16 loses of the step: 127 times 2^-11 of it at most.
+        for (uint64_t j = 0; j < 32; ++j)
+          EXPECT_NEAR(back[j], x.a[i + j], largest / 127 * (0.5f + 0.063f)) << j;
+      }
+    }
+}
+
+TEST_P(row_forms, q8_0_keeps_the_largest_and_rounds_half_to_even) {
+  float x[32] = {127.0f, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, -2.5f, 126.5f, -126.5f, -127.0f};
+  uint8_t y[34];
+  GetParam()->rows.q8_0(x, 32, y);
+  EXPECT_EQ(sdk::f16_to_f32(sdk::load<uint16_t>(y)), 1.0f);
+  const int expected[] = {127, 0, 2, 2, 0, -2, -2, 126, -126, -127, 0};
+  for (int i = 0; i < 11; ++i) EXPECT_EQ(static_cast<int8_t>(y[2 + i]), expected[i]) << x[i];
+  x[0] = 1e30f;  // past the largest f16 step: saturates, stays finite
+  GetParam()->rows.q8_0(x, 32, y);
+  EXPECT_EQ(sdk::f16_to_f32(sdk::load<uint16_t>(y)), 65504.0f);
+  EXPECT_EQ(static_cast<int8_t>(y[2]), 127);
+}
+
 TEST_P(row_forms, quant_error) {
   for (const row& r : rows) {
     if (r.contents != fill::usual && r.contents != fill::zero) continue;

@@ -11,7 +11,7 @@ namespace bitnet::parity {
 struct runner_options {
   uint32_t max_tokens = 16, max_sequences = 3, max_outputs = 16, max_blocks = 8, block_tokens = 4;
   uint32_t n_blocks = 30;
-  uint32_t kv_dtype = BITNET_DTYPE_F16;
+  uint32_t dtype_k = BITNET_DTYPE_F16, dtype_v = BITNET_DTYPE_F16;
   uint32_t flags = BITNET_PROGRAM_DETERMINISTIC;
   bool alias = false;
 };
@@ -31,14 +31,19 @@ class runner {
     build(model);
     bitnet_kv_config kv{};
     kv.struct_size = sizeof kv;
-    kv.dtype_k = kv.dtype_v = options.kv_dtype;
+    kv.dtype_k = options.dtype_k;
+    kv.dtype_v = options.dtype_v;
     kv.n_layers = static_cast<uint32_t>(model.shape().layers);
     kv.n_kv_heads = static_cast<uint32_t>(model.shape().kv_heads);
     kv.head_dim = static_cast<uint32_t>(model.shape().head_dim);
     kv.block_tokens = options.block_tokens;
     kv.n_blocks = options.n_blocks;
-    block_bytes = uint64_t{2} * (options.kv_dtype == BITNET_DTYPE_F16 ? 2 : 4) * kv.n_layers *
-                  kv.n_kv_heads * kv.head_dim * kv.block_tokens;
+    const auto head_bytes = [&](uint32_t dtype) {
+      return dtype == BITNET_DTYPE_Q8_0 ? kv.head_dim / 32 * 34
+                                        : kv.head_dim * (dtype == BITNET_DTYPE_F16 ? 2 : 4);
+    };
+    block_bytes = uint64_t{head_bytes(kv.dtype_k) + head_bytes(kv.dtype_v)} * kv.n_layers *
+                  kv.n_kv_heads * kv.block_tokens;
     must([&](bitnet_error* e) { return table.kv_pool_create(device_, &kv, &pool, e); });
     must([&](bitnet_error* e) { return table.queue_create(device_, &queue, e); });
     // Blocks of a sequence lie scattered, as after a long session.

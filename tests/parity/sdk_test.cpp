@@ -34,6 +34,27 @@ TEST(guarded, turns_every_exception_into_a_status) {
   }
 }
 
+TEST(kv_pool, has_only_the_types_that_its_author_has) {
+  bitnet_error err{};
+  err.struct_size = sizeof err;
+  bitnet_kv_config config{sizeof config, BITNET_DTYPE_Q8_0, BITNET_DTYPE_F16, 2, 3, 64, 4, 5};
+  const auto create = [&](uint32_t kv_dtypes, uint64_t* bytes = nullptr) {
+    return sdk::guarded(&err, "kv_pool_create", [&](const sdk::reporter& report) {
+      sdk::kv_pool pool;
+      const bitnet_status s = pool.create(&config, kv_dtypes, report);
+      if (bytes) *bytes = pool.storage().block_bytes;
+      return s;
+    });
+  };
+  EXPECT_EQ(create(0), BITNET_UNSUPPORTED) << "an author who says nothing knows f32 and f16";
+  uint64_t bytes = 0;
+  EXPECT_EQ(create(1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0, &bytes), BITNET_OK);
+  EXPECT_EQ(bytes, 2u * 4 * 3 * (2 * 34 + 64 * 2));
+  config.dtype_k = BITNET_DTYPE_F32;
+  EXPECT_EQ(create(1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0), BITNET_UNSUPPORTED);
+  EXPECT_EQ(create(0), BITNET_OK);
+}
+
 TEST(reporter, cuts_long_messages_and_respects_short_errors) {
   bitnet_error err{};
   err.struct_size = sizeof err;

@@ -44,8 +44,32 @@ float exponential(float x) {
   return std::ldexp(std::ldexp(p, first), e - first);
 }
 
+// Block by block as ops.h and tensor.h say it, in another order of steps than plugins/cpu.
+void put_q8_0(uint8_t* row, const float* x, uint64_t n) {
+  for (uint64_t first = 0; first < n; first += 32) {
+    uint8_t* block = row + first / 32 * 34;
+    float m = 0;
+    for (uint64_t i = first; i < first + 32; ++i) m = std::fmax(m, std::fabs(x[i]));
+    const uint16_t d = bitnet::sdk::f32_to_f16(std::fmin(m / 127.0f, 65504.0f));
+    std::memcpy(block, &d, 2);
+    const float unit = bitnet::sdk::f16_to_f32(d);
+    for (uint64_t i = 0; i < 32; ++i) {
+      const float q =
+          unit == 0 ? 0 : std::clamp(std::nearbyint(x[first + i] * (1 / unit)), -127.0f, 127.0f);
+      const auto code = static_cast<int8_t>(q);
+      std::memcpy(block + 2 + i, &code, 1);
+    }
+  }
+}
+
 float kv_element(const uint8_t* row, uint32_t dtype, uint64_t i) {
   float out = 0;
+  if (dtype == BITNET_DTYPE_Q8_0) {
+    const uint8_t* block = row + i / 32 * 34;
+    int8_t code = 0;
+    std::memcpy(&code, block + 2 + i % 32, 1);
+    return bitnet::sdk::f16_to_f32(bitnet::sdk::load<uint16_t>(block)) * static_cast<float>(code);
+  }
   if (dtype == BITNET_DTYPE_F32)
     std::memcpy(&out, row + 4 * i, 4);
   else
@@ -157,9 +181,12 @@ void kv_write(const call& c, const share& s) noexcept {
   };
   for (uint64_t t = s.first; t < s.last; ++t) {
     const auto slot = static_cast<uint64_t>(c.step->slots[t]);
+    const float *k = c.input<float>(0) + t * c.k, *v = c.input<float>(1) + t * c.k;
+    if (kv.dtype_k == BITNET_DTYPE_Q8_0) put_q8_0(kv.k(layer, slot), k, c.k);
+    if (kv.dtype_v == BITNET_DTYPE_Q8_0) put_q8_0(kv.v(layer, slot), v, c.k);
     for (uint64_t i = 0; i < c.k; ++i) {
-      put(kv.k(layer, slot), kv.dtype_k, i, c.input<float>(0)[t * c.k + i]);
-      put(kv.v(layer, slot), kv.dtype_v, i, c.input<float>(1)[t * c.k + i]);
+      if (kv.dtype_k != BITNET_DTYPE_Q8_0) put(kv.k(layer, slot), kv.dtype_k, i, k[i]);
+      if (kv.dtype_v != BITNET_DTYPE_Q8_0) put(kv.v(layer, slot), kv.dtype_v, i, v[i]);
     }
   }
 }
@@ -236,6 +263,7 @@ void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
   d.license = "Apache-2.0";
   d.device.device_class = BITNET_DEVICE_CPU;
   std::snprintf(d.device.name, sizeof d.device.name, "tier 0");
+  d.device.kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
   const auto row = [&](uint32_t op, const char* id, bitnet::sdk::primitive_kernel run) {
     d.primitives.push_back({op, BITNET_FORMAT_NONE, BITNET_LEVEL_REFERENCE,
                             BITNET_EXACT_BATCH | BITNET_EXACT_RUN, id, run});

@@ -209,6 +209,9 @@ BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const cha
 
 #define BITNET_KV_F16 0u
 #define BITNET_KV_F32 1u
+/* int8 with a scale for every 32 elements: 17/32 of the bytes of f16. Needs a head size that is a
+ * multiple of 32 and a backend that has it; else BITNET_UNSUPPORTED. */
+#define BITNET_KV_Q8_0 2u
 
 typedef struct bitnet_session_options {
   uint32_t struct_size;

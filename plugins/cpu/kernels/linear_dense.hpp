@@ -32,7 +32,7 @@ void linear_dense_neon(const dense_tile&);    // needs AArch64
 
 // For each head: y_d += p_0 * v_0d, then p_1 * v_1d, ...: each product rounded, then added.
 struct weighted_rows {
-  uint32_t format;  // BITNET_FORMAT_F32 or _F16
+  uint32_t format;  // BITNET_FORMAT_F32, _F16 or, with a width of whole blocks, _Q8_0
   const uint8_t* v;
   uint64_t v_stride;  // bytes between rows
   const float* p;     // (heads, rows)

@@ -14,6 +14,12 @@ constexpr uint64_t element_bytes(uint32_t format) {
   return format == BITNET_FORMAT_F32 ? 4 : 2;
 }
 
+// Bytes that n elements of a row take.
+template <uint32_t Format>
+constexpr uint64_t bytes_of(uint64_t n) {
+  return Format == BITNET_FORMAT_Q8_0 ? n / 32 * 34 : n * element_bytes(Format);
+}
+
 // Sixteen elements from element i of a row.
 template <uint32_t Format>
 __m512 decode(const uint8_t* row, uint64_t i) {
@@ -130,7 +136,7 @@ void run(const dense_tile& a) {
   uint64_t r = 0;
   const bool apart = a.k <= 256;  // a head's width
   for (; r + 4 <= a.rows; r += 4) {
-    if (apart) prefetch_rows(a.w + (r + 16) * a.w_stride, a.w_stride, 4, a.k * 2);
+    if (apart) prefetch_rows(a.w + (r + 16) * a.w_stride, a.w_stride, 4, bytes_of<Format>(a.k));
     row_tile<Format, 4>(a, r);
   }
   for (; r < a.rows; ++r) row_tile<Format, 1>(a, r);
@@ -146,7 +152,7 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
     for (uint64_t i = 0; i < Vectors; ++i)
       sums[g][i] = _mm512_loadu_ps(y + g * a.y_stride + 16 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
-    if (d == 0) prefetch_rows(a.v + (j + 16) * a.v_stride, 0, 1, a.width * 2);
+    if (d == 0) prefetch_rows(a.v + (j + 16) * a.v_stride, 0, 1, bytes_of<Format>(a.width));
     __m512 v[Vectors];
     for (uint64_t i = 0; i < Vectors; ++i) v[i] = decode<Format>(a.v + j * a.v_stride, d + 16 * i);
     for (uint64_t g = 0; g < Heads; ++g) {
@@ -179,8 +185,9 @@ void sum(const weighted_rows& a, uint64_t h) {
   uint64_t d = 0;
   for (; d + 64 <= a.width; d += 64) columns<Format, 4, Heads>(a, d, h);
   for (; d + 16 <= a.width; d += 16) columns<Format, 1, Heads>(a, d, h);
-  if (d != a.width)
-    for (uint64_t g = 0; g < Heads; ++g) last_columns<Format>(a, d, h + g);
+  if constexpr (Format != BITNET_FORMAT_Q8_0)  // whose rows are whole blocks of 32
+    if (d != a.width)
+      for (uint64_t g = 0; g < Heads; ++g) last_columns<Format>(a, d, h + g);
 }
 
 template <uint32_t Format>
@@ -207,7 +214,14 @@ void linear_dense_avx512(const dense_tile& a) {
 }
 
 void weighted_sum_avx512(const weighted_rows& a) {
-  a.format == BITNET_FORMAT_F32 ? sum<BITNET_FORMAT_F32>(a) : sum<BITNET_FORMAT_F16>(a);
+  switch (a.format) {
+    case BITNET_FORMAT_F32:
+      return sum<BITNET_FORMAT_F32>(a);
+    case BITNET_FORMAT_Q8_0:
+      return sum<BITNET_FORMAT_Q8_0>(a);
+    default:
+      return sum<BITNET_FORMAT_F16>(a);
+  }
 }
 
 }  // namespace bitnet::cpu

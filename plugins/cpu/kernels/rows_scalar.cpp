@@ -145,4 +145,21 @@ void quant_error_scalar(const float* w, const int8_t* q, float d, uint64_t k, fl
   *size = total(sizes);
 }
 
+void q8_0_scalar(const float* x, uint64_t k, uint8_t* y) {
+  for (; k != 0; k -= 32, x += 32, y += 34) {
+    float largest = 0;  // comparisons pass over NaN
+    for (int i = 0; i < 32; ++i) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
+    const float exact = largest / 127.0f;
+    const uint16_t d = sdk::f32_to_f16(exact < 65504.0f ? exact : 65504.0f);
+    std::memcpy(y, &d, sizeof d);
+    const float step = sdk::f16_to_f32(d), inverse = step > 0 ? 1.0f / step : 0;
+    for (int i = 0; i < 32; ++i) {
+      float v = round_half_even(x[i] * inverse);
+      v = v > -127.0f ? v : -127.0f;  // NaN becomes -127, and infinity times 0 too
+      v = v < 127.0f ? v : 127.0f;
+      y[2 + i] = static_cast<uint8_t>(static_cast<int8_t>(v));
+    }
+  }
+}
+
 }  // namespace bitnet::cpu

@@ -274,4 +274,27 @@ void BITNET_ROW(quant_error)(const float* w, const int8_t* q, float d, uint64_t 
   *size = total(s);
 }
 
+void BITNET_ROW(q8_0)(const float* x, uint64_t k, uint8_t* y) {
+  for (; k != 0; k -= 32, x += 32, y += 34) {
+    floats most = {};
+    for (uint64_t i = 0; i < 32; i += lanes) {
+      const floats v = load(x + i);
+      const floats size = reinterpret_cast<floats>(reinterpret_cast<words>(v) & 0x7fffffffu);
+      most = size > most ? size : most;
+    }
+    float largest = 0, step = 0;
+    for (uint64_t i = 0; i < lanes; ++i) largest = most[i] > largest ? most[i] : largest;
+    const float exact = largest / 127.0f, d = exact < 65504.0f ? exact : 65504.0f;
+    BITNET_ROW(halves)(&d, 1, y);
+    BITNET_ROW(widen)(y, 1, &step);
+    const float inverse = step > 0 ? 1.0f / step : 0;
+    for (uint64_t i = 0; i < 32; i += lanes) {
+      integers q = quantised(load(x + i), inverse);
+      q = q > -127 ? q : integers{} - 127;
+      const bytes v = __builtin_convertvector(q, bytes);
+      std::memcpy(y + 2 + i, &v, sizeof v);
+    }
+  }
+}
+
 }  // namespace bitnet::cpu

@@ -6,7 +6,9 @@ namespace bitnet::cpu {
 namespace {
 
 uint32_t format_of(uint32_t dtype) {
-  return dtype == BITNET_DTYPE_F32 ? BITNET_FORMAT_F32 : BITNET_FORMAT_F16;
+  return dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
+         : dtype == BITNET_DTYPE_Q8_0 ? BITNET_FORMAT_Q8_0
+                                      : BITNET_FORMAT_F16;
 }
 
 }  // namespace
@@ -31,8 +33,7 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
   for (uint64_t first = 0; first < context; first += block_tokens) {
     const uint64_t slot = static_cast<uint64_t>(blocks[first / block_tokens]) * block_tokens;
     const uint32_t format = format_of(kv.dtype_k);
-    const uint64_t head_bytes = kv.k_row_bytes / kv.width * head_dim;
-    isa.dense({format, kv.k(layer, slot) + kv_head * head_bytes, kv.k_row_bytes, q, head_dim,
+    isa.dense({format, kv.k(layer, slot) + kv_head * kv.k_head_bytes, kv.k_row_bytes, q, head_dim,
                scores + first, context, head_dim, std::min(block_tokens, context - first), group});
   }
   constexpr uint64_t together = 16;  // heads whose sums are kept
@@ -45,8 +46,7 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
     std::fill(out, out + heads * head_dim, 0.0f);
     for (uint64_t first = 0; first < context; first += block_tokens) {
       const uint64_t slot = static_cast<uint64_t>(blocks[first / block_tokens]) * block_tokens;
-      const uint64_t head_bytes = kv.v_row_bytes / kv.width * head_dim;
-      isa.weighted_sum({format_of(kv.dtype_v), kv.v(layer, slot) + kv_head * head_bytes,
+      isa.weighted_sum({format_of(kv.dtype_v), kv.v(layer, slot) + kv_head * kv.v_head_bytes,
                         kv.v_row_bytes, scores + h * context + first, context, out, head_dim,
                         std::min(block_tokens, context - first), head_dim, heads});
     }

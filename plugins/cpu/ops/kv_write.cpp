@@ -8,6 +8,8 @@ namespace {
 void store(const isa_form& isa, const float* x, uint64_t n, uint32_t dtype, uint8_t* out) {
   if (dtype == BITNET_DTYPE_F32)
     std::memcpy(out, x, n * sizeof(float));
+  else if (dtype == BITNET_DTYPE_Q8_0)
+    isa.rows.q8_0(x, n, out);
   else
     isa.rows.halves(x, n, out);
 }

@@ -38,6 +38,8 @@ typedef struct bitnet_device_info {
   uint32_t compute_units;          /* cores or SMs */
   uint32_t buffer_alignment_bytes; /* power of two */
   uint64_t max_allocation_bytes;
+  uint32_t kv_dtypes; /* of KV pools: 1 << BITNET_DTYPE_* for each; 0 = f32 and f16 */
+  uint32_t reserved_0;
 } bitnet_device_info;
 
 #define BITNET_LEVEL_NONE 0u

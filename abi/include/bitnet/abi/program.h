@@ -109,10 +109,11 @@ typedef struct bitnet_kernel_stat {
 #define BITNET_KV_LAYOUT_TOKEN_MAJOR 1u
 
 /* Export and import use one canonical layout: for each layer, then k then v, then token in the
- * block: n_kv_heads * head_dim elements of the pool's dtype. */
+ * block: n_kv_heads * head_dim elements of the pool's dtype. With Q8_0 head_dim is a multiple of
+ * 32, so that no block spans two heads; 32 elements then take 34 bytes. */
 typedef struct bitnet_kv_config {
   uint32_t struct_size;
-  uint32_t dtype_k; /* BITNET_DTYPE_F32 or _F16 */
+  uint32_t dtype_k; /* BITNET_DTYPE_F32, _F16 or _Q8_0, as bitnet_device_info::kv_dtypes allows */
   uint32_t dtype_v;
   uint32_t n_layers;
   uint32_t n_kv_heads;

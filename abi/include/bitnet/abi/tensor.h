@@ -9,6 +9,13 @@
 #define BITNET_DTYPE_F16 2u
 #define BITNET_DTYPE_I8 3u
 #define BITNET_DTYPE_I32 4u
+/* Keys and values in a KV pool only: blocks of 32 consecutive elements of one head, 34 bytes each:
+ * f16 d, then i8 q[32], as in GGUF; element i is (f32)d * q[i].
+ * Written so: m = max |x_i|, d = (f16)min(m / 127, 65504), q_i = 0 where d is 0, else
+ * clamp(round-half-even(x_i * (1 / (f32)d)), -127, 127), all in f32. NaN counts as 0 in m. */
+#define BITNET_DTYPE_Q8_0 5u
+#define BITNET_Q8_0_BLOCK 32u       /* elements */
+#define BITNET_Q8_0_BLOCK_BYTES 34u /* of a block */
 
 /* Weight formats. All but TERNARY2 are byte for byte those of GGUF, rows packed without padding. */
 #define BITNET_FORMAT_NONE 0u

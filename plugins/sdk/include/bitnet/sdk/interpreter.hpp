@@ -321,12 +321,13 @@ inline void program_destroy(bitnet_program* handle) {
   programs::take(handle).reset();
 }
 
-inline bitnet_status kv_pool_create(bitnet_device*, const bitnet_kv_config* config,
+inline bitnet_status kv_pool_create(bitnet_device* device, const bitnet_kv_config* config,
                                     bitnet_kv_pool** out, bitnet_error* err) {
   return guarded(err, "kv_pool_create", [&](const reporter& report) {
     if (!out) return report.fail(BITNET_INVALID_ARGUMENT, "out is NULL");
     auto pool = std::make_unique<kv_pool>();
-    if (bitnet_status s = pool->create(config, report); failed(s)) return s;
+    const uint32_t kv_dtypes = devices::get(device)->author.device.kv_dtypes;
+    if (bitnet_status s = pool->create(config, kv_dtypes, report); failed(s)) return s;
     *out = kv_pools::give(std::move(pool));
     return BITNET_OK;
   });

@@ -60,10 +60,11 @@ struct weight {
 // contiguous, and so are the rows of the tokens of a block.
 struct kv_storage {
   uint8_t* data;
-  uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_F32 or _F16
+  uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_F32, _F16 or _Q8_0
   uint32_t n_layers, n_blocks, block_tokens;
   uint64_t width;  // n_kv_heads * head_dim
   uint64_t block_bytes, layer_bytes, k_row_bytes, v_row_bytes;
+  uint64_t k_head_bytes, v_head_bytes;  // of one head of a row
 
   uint8_t* k(uint64_t layer, uint64_t slot) const noexcept {
     return layer_of(layer, slot) + slot % block_tokens * k_row_bytes;
@@ -245,7 +246,8 @@ struct packing {
                uint8_t* out) noexcept = nullptr;
 };
 
-// What an author says about a backend that computes on host memory: one device.
+// What an author says about a backend that computes on host memory: one device. device.kv_dtypes
+// says what KV_WRITE and ATTN_PAGED handle; pools of other types are refused. 0: f32 and f16.
 struct definition {
   std::string name, version, vendor, license;
   uint32_t life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_USES_HOST_POOL;

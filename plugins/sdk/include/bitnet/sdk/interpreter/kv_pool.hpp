@@ -12,23 +12,47 @@
 
 namespace bitnet::sdk {
 
-inline uint64_t kv_element_bytes(uint32_t dtype) noexcept {
-  return dtype == BITNET_DTYPE_F32 ? 4 : dtype == BITNET_DTYPE_F16 ? 2 : 0;
+// Bytes of one head of a token's keys or values, 0 if the type is unknown or a block would not end
+// with the head.
+inline uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) noexcept {
+  switch (dtype) {
+    case BITNET_DTYPE_F32:
+      return 4 * head_dim;
+    case BITNET_DTYPE_F16:
+      return 2 * head_dim;
+    case BITNET_DTYPE_Q8_0:
+      return head_dim % BITNET_Q8_0_BLOCK == 0
+                 ? head_dim / BITNET_Q8_0_BLOCK * BITNET_Q8_0_BLOCK_BYTES
+                 : 0;
+    default:
+      return 0;
+  }
+}
+
+inline uint32_t kv_dtypes_or_default(uint32_t kv_dtypes) noexcept {
+  return kv_dtypes != 0 ? kv_dtypes : 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
 }
 
 class kv_pool {
  public:
-  bitnet_status create(const bitnet_kv_config* config, const reporter& report) {
+  // `kv_dtypes` as in bitnet_device_info.
+  bitnet_status create(const bitnet_kv_config* config, uint32_t kv_dtypes, const reporter& report) {
     if (!config || !BITNET_HAS_FIELD(config, bitnet_kv_config, n_blocks))
       return report.fail(BITNET_INVALID_ARGUMENT, "the KV configuration is missing or too short");
-    const uint64_t k_bytes = kv_element_bytes(config->dtype_k);
-    const uint64_t v_bytes = kv_element_bytes(config->dtype_v);
-    if (k_bytes == 0 || v_bytes == 0)
-      return report.fail(BITNET_UNSUPPORTED, "KV elements must be f32 or f16, not %u and %u",
-                         config->dtype_k, config->dtype_v);
-    const uint64_t counts[] = {config->n_layers, config->n_kv_heads, config->head_dim,
+    for (const uint32_t dtype : {config->dtype_k, config->dtype_v}) {
+      if (dtype >= 32 || (kv_dtypes_or_default(kv_dtypes) >> dtype & 1) == 0)
+        return report.fail(BITNET_UNSUPPORTED, "KV elements of type %u are not among mine (%#x)",
+                           dtype, kv_dtypes_or_default(kv_dtypes));
+      if (config->head_dim != 0 && kv_head_bytes(dtype, config->head_dim) == 0)
+        return report.fail(BITNET_UNSUPPORTED,
+                           "q8_0 needs heads of a multiple of 32 elements, not of %u; use f16",
+                           config->head_dim);
+    }
+    const uint64_t k_bytes = kv_head_bytes(config->dtype_k, config->head_dim);
+    const uint64_t v_bytes = kv_head_bytes(config->dtype_v, config->head_dim);
+    const uint64_t counts[] = {config->n_layers, config->n_kv_heads, k_bytes + v_bytes,
                                config->block_tokens, config->n_blocks};
-    uint64_t bytes = k_bytes + v_bytes;
+    uint64_t bytes = 1;
     for (const uint64_t count : counts)
       if (count == 0 || __builtin_mul_overflow(bytes, count, &bytes) || bytes > INT64_MAX / 2)
         return report.fail(
@@ -46,9 +70,11 @@ class kv_pool {
     storage_.n_layers = config->n_layers;
     storage_.n_blocks = config->n_blocks;
     storage_.block_tokens = config->block_tokens;
-    storage_.width = counts[1] * counts[2];
-    storage_.k_row_bytes = storage_.width * k_bytes;
-    storage_.v_row_bytes = storage_.width * v_bytes;
+    storage_.width = counts[1] * config->head_dim;
+    storage_.k_head_bytes = k_bytes;
+    storage_.v_head_bytes = v_bytes;
+    storage_.k_row_bytes = counts[1] * k_bytes;
+    storage_.v_row_bytes = counts[1] * v_bytes;
     storage_.layer_bytes = counts[3] * (storage_.k_row_bytes + storage_.v_row_bytes);
     storage_.block_bytes = counts[0] * storage_.layer_bytes;
     memory_ = memory(bytes);
