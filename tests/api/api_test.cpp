@@ -64,6 +64,9 @@ class demo : public testing::Test {
     bitnet_session_defaults(&options);
     options.n_context = n_context;
     options.n_batch = n_batch;
+    return session(options);
+  }
+  bitnet_session* session(bitnet_session_options options) {
     options.deterministic = 1;
     bitnet_session* s = nullptr;
     EXPECT_EQ(bitnet_session_open(model_, &options, &s, &error_), BITNET_OK) << error_.message;
@@ -160,6 +163,37 @@ TEST_F(demo, logits_do_not_depend_on_how_the_prompt_is_cut) {
   }
   const auto small_batch = logits(session(256, 4), ids, ids.size());
   EXPECT_EQ(std::memcmp(whole.data(), small_batch.data(), whole.size() * sizeof(float)), 0);
+}
+
+TEST_F(demo, int8_keys_and_values_take_their_bytes_and_depend_on_no_cut) {
+  const auto ids = tokens(opening);
+  bitnet_session_options options;
+  bitnet_session_defaults(&options);
+  options.n_context = 256;
+  const struct {
+    uint32_t k, v;
+    const char* report;
+  } rows[] = {
+      // 4 blocks of 64 tokens, 3 layers, 2 heads of 64: 1536 heads of 256, 128 or 68 bytes.
+      {BITNET_KV_F16, BITNET_KV_F16, R"("dtype_k":"f16","dtype_v":"f16","bytes":393216)"},
+      {BITNET_KV_Q8_0, BITNET_KV_Q8_0, R"("dtype_k":"q8_0","dtype_v":"q8_0","bytes":208896)"},
+      {BITNET_KV_F32, BITNET_KV_Q8_0, R"("dtype_k":"f32","dtype_v":"q8_0","bytes":497664)"},
+  };
+  std::vector<float> exact;
+  for (const auto& row : rows) {
+    options.kv_k = row.k;
+    options.kv_v = row.v;
+    bitnet_session* s = session(options);
+    const auto whole = logits(s, ids, ids.size());
+    EXPECT_EQ(std::memcmp(whole.data(), logits(session(options), ids, 3).data(),
+                          whole.size() * sizeof(float)),
+              0);
+    const std::string report = text_of([&](char* out, uint64_t n, uint64_t* needed) {
+      return bitnet_session_report(s, out, n, needed);
+    });
+    EXPECT_NE(report.find(row.report), std::string::npos) << report;
+    if (exact.empty()) exact = whole;
+  }
 }
 
 TEST_F(demo, the_last_row_is_that_of_all_rows) {

@@ -5,6 +5,7 @@
 #include "api/edge.hpp"
 #include "api/objects.hpp"
 #include "generate/generate.hpp"
+#include "plugin/kv_types.hpp"
 #include "program/graph.hpp"
 
 namespace {
@@ -15,12 +16,13 @@ using bitnet::api::missing;
 bitnet::result<uint32_t> kv_dtype(uint32_t kv) {
   if (kv == BITNET_KV_F16) return BITNET_DTYPE_F16;
   if (kv == BITNET_KV_F32) return BITNET_DTYPE_F32;
+  if (kv == BITNET_KV_Q8_0) return BITNET_DTYPE_Q8_0;
   return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                      "the KV type must be BITNET_KV_F16 or BITNET_KV_F32");
+                      "the KV type must be BITNET_KV_F16, BITNET_KV_F32 or BITNET_KV_Q8_0");
 }
 
 const char* dtype_name(uint32_t dtype) {
-  return dtype == BITNET_DTYPE_F32 ? "f32" : "f16";
+  return bitnet::plugin::find_kv_type(dtype)->name;
 }
 
 }  // namespace

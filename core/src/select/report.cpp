@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bitnet/abi/info.h"
+#include "plugin/kv_types.hpp"
 #include "plugin/manifest.hpp"
 #include "plugin/text.hpp"
 #include "select/selection.hpp"
@@ -29,6 +30,7 @@ ordered_json to_json(const bitnet_device_info& d, std::size_t index) {
   put(out, "compute_units", d.compute_units);
   put(out, "buffer_alignment_bytes", d.buffer_alignment_bytes);
   put(out, "max_allocation_bytes", d.max_allocation_bytes);
+  out["kv_types"] = plugin::kv_type_names(d);
   return out;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "plugin/kv_types.hpp"
+
 namespace bitnet::session {
 namespace {
 
@@ -11,8 +13,28 @@ constexpr uint64_t logits_budget_bytes = 64U << 20;
 constexpr uint32_t largest_context = 1U << 20;
 constexpr uint32_t largest_batch = 1U << 16;
 
-uint64_t element_bytes(uint32_t dtype) {
-  return dtype == BITNET_DTYPE_F32 ? 4 : 2;
+// Whether the device keeps keys or values of this model as `dtype`.
+result<void> check_kv_type(const select::choice& choice, const model::hyperparameters& shape,
+                           uint32_t dtype, const char* what, const char* option) {
+  const plugin::kv_type* type = plugin::find_kv_type(dtype);
+  if (type == nullptr)
+    return fail(BITNET_INVALID_ARGUMENT, "there is no KV type " + std::to_string(dtype));
+  const std::string advice = std::string("; use ") + option + " f16";
+  if (plugin::kv_head_bytes(*type, shape.head_dim) == 0)
+    return fail(BITNET_UNSUPPORTED,
+                std::string(what) + " of type " + type->name + " need heads of a multiple of " +
+                    std::to_string(type->block) + " elements, and this model's have " +
+                    std::to_string(shape.head_dim) + advice);
+  if (plugin::has_kv_type(choice.device, dtype)) return {};
+  std::string known;
+  for (const std::string& name : plugin::kv_type_names(choice.device))
+    known += (known.empty() ? "" : ", ") + name;
+  return fail(BITNET_UNSUPPORTED, std::string("this device keeps ") + what + " as " + known +
+                                      ", not as " + type->name + advice);
+}
+
+uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
+  return plugin::kv_head_bytes(*plugin::find_kv_type(dtype), head_dim);
 }
 
 }  // namespace
@@ -60,6 +82,10 @@ result<void> session::build(const session_options& options) {
     return fail(BITNET_INVALID_ARGUMENT,
                 "a batch of " + std::to_string(n_batch_) + " tokens is more than " +
                     std::to_string(largest_batch) + "; choose another with --batch-size");
+  if (auto ok = check_kv_type(engine_.choice(), shape, dtype_k_, "keys", "--cache-type-k"); !ok)
+    return ok;
+  if (auto ok = check_kv_type(engine_.choice(), shape, dtype_v_, "values", "--cache-type-v"); !ok)
+    return ok;
   const uint64_t row_bytes = uint64_t{n_vocab_} * sizeof(float);
   max_outputs_ =
       static_cast<uint32_t>(std::clamp<uint64_t>(logits_budget_bytes / row_bytes, 1, n_batch_));
@@ -301,9 +327,9 @@ result<session::usage> session::report() const {
   out.dtype_k = dtype_k_;
   out.dtype_v = dtype_v_;
   const model::hyperparameters& shape = engine_.model().shape();
-  out.kv_bytes = uint64_t{blocks_for(n_context_)} * block_tokens * shape.n_layers *
-                 shape.n_kv_heads * shape.head_dim *
-                 (element_bytes(dtype_k_) + element_bytes(dtype_v_));
+  out.kv_bytes =
+      uint64_t{blocks_for(n_context_)} * block_tokens * shape.n_layers * shape.n_kv_heads *
+      (kv_head_bytes(dtype_k_, shape.head_dim) + kv_head_bytes(dtype_v_, shape.head_dim));
   return out;
 }
 

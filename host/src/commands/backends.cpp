@@ -22,6 +22,13 @@ json list_of(const json& from, const char* key) {
   return from.is_object() && from.contains(key) && from[key].is_array() ? from[key] : json::array();
 }
 
+std::string words(const json& list) {
+  std::string out;
+  for (const json& word : list)
+    if (word.is_string()) out += (out.empty() ? "" : ", ") + word.get<std::string>();
+  return out;
+}
+
 // The choice must have been tried before a report can say why it fell.
 result<json> chosen_report(const invocation& in) {
   auto runtime = open_runtime(in);
@@ -96,6 +103,10 @@ std::string info_text(const json& backend) {
   for (const json& device : list_of(backend, "devices")) {
     out += "  device\n";
     for (const auto& [key, content] : device.items()) {
+      if (key == "kv_types") {
+        out += fmt::format("    {:<18} {}\n", key, words(content));
+        continue;
+      }
       if (content.is_array()) continue;
       out += fmt::format("    {:<18} {}\n", key, member(device, key.c_str()));
     }

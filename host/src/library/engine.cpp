@@ -55,6 +55,10 @@ std::string pack_cache(const invocation& in) {
   return home ? (*home / "bitnet/packed").string() : "";
 }
 
+uint32_t kv_type(std::string_view name) {
+  return name == "f32" ? BITNET_KV_F32 : name == "q8_0" ? BITNET_KV_Q8_0 : BITNET_KV_F16;
+}
+
 template <class Call>
 result<nlohmann::json> fetch_json(Call call) {
   std::string text;
@@ -149,8 +153,8 @@ result<session_handle> open_session(const invocation& in, bitnet_model* model, u
   bitnet_session_defaults(&options);
   options.n_context = n_context;
   options.n_batch = step_size(in.set);
-  options.kv_k = in.set.text("cache-type-k") == "f32" ? BITNET_KV_F32 : BITNET_KV_F16;
-  options.kv_v = in.set.text("cache-type-v") == "f32" ? BITNET_KV_F32 : BITNET_KV_F16;
+  options.kv_k = kv_type(in.set.text("cache-type-k"));
+  options.kv_v = kv_type(in.set.text("cache-type-v"));
   options.deterministic = in.set.flag("deterministic") ? 1 : 0;
   options.profile = profile ? 1 : 0;
   options.low_memory = in.set.flag("low-memory") ? 1 : 0;
