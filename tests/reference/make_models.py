@@ -118,6 +118,8 @@ def specs():
           head_size=64, n_ff=128, output="Q8_0", embedding="Q8_0"),
         s("llama-hd96-q8_0", "rows of 192 and 160 columns: no multiple of 128", "llama", weights="Q8_0", n_embd=192, n_layer=1,
           n_ff=160, output="Q8_0", embedding="Q8_0"),
+        s("llama-hd80", "heads of 80: int8 keys and values need whole blocks of 32", "llama", weights="F16", n_embd=160,
+          n_layer=1, n_ff=160, output="F16"),
         s("llama-i2s-k192", "I2_S rows of 192 columns: groups of 128 straddle rows", "llama", n_embd=192, n_ff=256,
           output="F16", may_reject=True),
         s("llama-mixed", "one layer, five weight types", "llama", weights="Q4_K", n_embd=256, n_ff=256, n_layer=1,

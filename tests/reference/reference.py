@@ -266,12 +266,31 @@ def relu2(x):
 # ---------------------------------------------------------------- model
 
 
+def q8_0_blocks(x):
+    """x [..., size] cut into blocks of 32, and the float16 step of each: (blocks, steps)."""
+    blocks = x.astype(np.float32).reshape(*x.shape[:-1], -1, 32)
+    return blocks, (np.abs(blocks).max(axis=-1, keepdims=True) / np.float32(127)).astype(np.float16)
+
+
+def through_q8_0(x):
+    """What is left of x [..., size] after it was kept as int8 with a float16 step for every 32."""
+    blocks, steps = q8_0_blocks(x)
+    steps = steps.astype(np.float32)
+    inverse = np.divide(1, steps, out=np.zeros_like(steps), where=steps > 0)
+    return (np.clip(np.rint(blocks * inverse), -127, 127) * steps).reshape(x.shape).astype(float)
+
+
+KEPT = {"f32": lambda x: x, "f16": lambda x: x.astype(np.float16).astype(float), "q8_0": through_q8_0}
+
+
 class Model:
-    """A model file, ready to be run. `activation` overrides the rule; `kv` is f32 (exact) or f16."""
+    """A model file, ready to be run. `activation` overrides the rule. `kv` says how keys and values
+    are kept: f32 (exact), f16 or q8_0, or two of them with a comma between."""
 
     def __init__(self, path, layout="a", activation=None, kv="f32"):
         self.metadata, self.tensors = read_file(path)
-        self.layout, self.kv = layout, kv
+        self.layout = layout
+        self.kv_k, self.kv_v = kv.split(",") if "," in kv else (kv, kv)
         self.arch = self.metadata["general.architecture"]
         if self.arch not in ARCHITECTURES:
             raise Unsupported(f"architecture {self.arch!r} is none of {', '.join(ARCHITECTURES)}")
@@ -328,6 +347,10 @@ class Model:
     def rounded(self, x):
         return np.rint(x)
 
+    def kept(self, x, kind):
+        """Keys or values [n, heads, size] as they come back from the cache."""
+        return KEPT[kind](x)
+
     def weights(self, name, decode):
         if (name, decode) not in self.ready:
             if name not in self.tensors:
@@ -372,8 +395,7 @@ class Model:
         v = self.linear(h, f"{layer}.attn_v").reshape(n, self.n_head_kv, self.head_size)
         q = self.stored(rope(q, angles, self.is_bitnet))
         k = self.stored(rope(k, angles, self.is_bitnet))
-        if self.kv == "f16":
-            k, v = k.astype(np.float16).astype(float), v.astype(np.float16).astype(float)
+        k, v = self.kept(k, self.kv_k), self.kept(v, self.kv_v)
         out = np.empty_like(q)
         future = np.triu(np.full((n, n), -np.inf), 1)
         for head in range(self.n_head):
@@ -412,7 +434,7 @@ def main():
     parser.add_argument("-o", "--output", required=True, help="NumPy file, float64 [positions, vocabulary]")
     parser.add_argument("--i2s-layout", choices="abc", default="a")
     parser.add_argument("--activation", choices=["relu2", "silu"])
-    parser.add_argument("--kv", choices=["f32", "f16"], default="f32", help="f16 rounds keys and values")
+    parser.add_argument("--kv", choices=KEPT, default="f32", help="how keys and values are kept")
     args = parser.parse_args()
     try:
         model = Model(args.model, args.i2s_layout, args.activation, args.kv)

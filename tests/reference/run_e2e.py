@@ -6,7 +6,11 @@
 Kinds of row:
   f32   logits of a small model with float32 keys and values, judged by compare.py
   f16   the same with float16 keys and values, against the reference with the same rounding
+  q8_0  the same with int8 keys or values, or both
+  cost  logits with int8 keys and values against those of exact ones: no further apart than errors of
+        half an int8 step make the reference itself
   demo  models/*.gguf: a few ids that nothing can move, and stories that the reference itself tells
+  no    int8 keys or values where a head is no whole number of blocks: refused, with what to do
   last  without --all: the last position of the same run, bit for bit
   text  tokenize on a file without tensors; `logits` on it has to end with exit code 3
 Exit code 0: every row passed. 1: some did not. 77: the Python packages are missing.
@@ -40,8 +44,17 @@ SECONDS = 300  # for one run of the program; a sanitized debug build needs a few
 INVALID_MODEL = 3  # the program's exit code for a model it cannot run
 # Few rows: what they add is the rounding of keys and values, not another weight type.
 F16_ROWS = ("b158-i2s", "b158-i2s-long", "llama-tq2", "llama-f16", "llama-f16-long", "llama-q8_0")
+Q8_0_ROWS = {"b158-i2s": "q8_0", "b158-i2s-long": "q8_0", "llama-tq2": "f32,q8_0", "llama-f16-long": "q8_0,f32",
+             "llama-q8_0": "q8_0"}
+NO_Q8_0_ROW = "llama-hd80"
+COST_ROWS = ("b158-i2s-long", "llama-f16-long")
 LAST_ROWS = ("b158-i2s-long", "llama-q4_k")
 STORIES, STORY_POSITIONS = 2, 24
+COST_POSITIONS = 64
+# The demo model has learnt something: its surprise at its own stories may grow by a hundredth of a nat.
+SURPRISE = 0.01
+# A mean over the positions varies less from trial to trial than the worst of them.
+MEAN_FACTOR = 1.5
 # So short that some lists are steady even in a model with thousands of activations per position.
 STEADY_LISTS, STEADY_POSITIONS = 4, 3
 
@@ -73,8 +86,9 @@ class Program:
         """(array or None, exit code, last line of stderr)."""
         with tempfile.TemporaryDirectory() as scratch:
             out = pathlib.Path(scratch) / "logits.npy"
+            k, v = kv.split(",") if "," in kv else (kv, kv)
             done = self.run("logits", "-m", model, "--ids", " ".join(map(str, ids)), "-o", out,
-                            "-ctk", kv, "-ctv", kv, *([positions] if positions else []), *flags, *self.extra)
+                            "-ctk", k, "-ctv", v, *([positions] if positions else []), *flags, *self.extra)
             said = done.stderr.decode(errors="replace").strip().splitlines() or [""]
             values = np.load(out) if done.returncode == 0 and out.exists() else None
             return values, done.returncode, said[-1]
@@ -101,6 +115,33 @@ def judge(program, model, ids, flags, kv="f32", steady=True, may_reject=False):
         noise = np.stack(steadiness.measure(model, ids, wanted, **options)).max(axis=1, keepdims=True)
         verdict = compare.compare(ours, wanted, np.repeat(noise, len(ids), axis=1))
     return verdict.ok, str(verdict)
+
+
+def judge_cost(program, model, ids, flags, surprise_bound=np.inf):
+    """What int8 keys and values cost, against the reference with exact ones.
+
+    A broken scale, order of blocks or rounding costs many times what errors of half a step do.
+    """
+    ours, code, said = program.logits(model, ids, flags, "q8_0")
+    if ours is None:
+        return False, f"exit code {code}: {said[:300]}"
+    wanted = reference.Model(model, **options_of(flags)).logits(ids)
+    worst, mean, change = steadiness.cost_of_q8_0(model, ids, wanted, **options_of(flags))
+    kl = steadiness.divergence(wanted, ours)
+    more = steadiness.surprise(ours, ids) - steadiness.surprise(wanted, ids)
+    cosine = ((ours * wanted).sum(axis=1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(wanted, axis=1)).min()
+    passed = (kl.max() <= compare.KL_FACTOR * worst and kl.mean() <= MEAN_FACTOR * mean
+              and abs(more) <= min(compare.KL_FACTOR * change, surprise_bound))
+    return passed, (f"KL {kl.max():.1e} (half a step: {worst:.1e})  mean {kl.mean():.1e} ({mean:.1e})"
+                    f"  surprise {more:+.1e} ({change:.1e})  cosine {cosine:.6f}")
+
+
+def judge_refusal(program, model, ids, flags):
+    for kv, advice in (("q8_0,f16", "--cache-type-k f16"), ("f16,q8_0", "--cache-type-v f16")):
+        _, code, said = program.logits(model, ids, flags, kv)
+        if code != 1 or "32" not in said or advice not in said:
+            return False, f"{kv}: exit code {code}: {said[:300]}"
+    return True, f"refused: {said}"
 
 
 def judge_last(program, model, ids, flags):
@@ -160,8 +201,10 @@ def demo_rows(program, path):
                 break
     for n in range(STORIES):
         ids = story(model, next(firsts), STORY_POSITIONS)
-        for kv in ("f32", "f16"):
+        for kv in ("f32", "f16", "q8_0"):
             yield f"{path.stem} story {n} {kv}", judge(program, path, ids, [], kv, steady=False)
+        ids = story(model, next(firsts), COST_POSITIONS)
+        yield f"{path.stem} cost of q8_0 {n}", judge_cost(program, path, ids, [], SURPRISE)
 
 
 def main():
@@ -204,6 +247,16 @@ def main():
         if row["name"] in F16_ROWS:
             since = time.time()
             report("f16", row["name"], judge(program, model, row["ids"], row["flags"], "f16", steady=False), since)
+        if row["name"] in Q8_0_ROWS:
+            since = time.time()
+            report("q8_0", row["name"],
+                   judge(program, model, row["ids"], row["flags"], Q8_0_ROWS[row["name"]], steady=False), since)
+        if row["name"] == NO_Q8_0_ROW:
+            since = time.time()
+            report("no", row["name"], judge_refusal(program, model, row["ids"], row["flags"]), since)
+        if row["name"] in COST_ROWS:
+            since = time.time()
+            report("cost", row["name"], judge_cost(program, model, row["ids"], row["flags"]), since)
     demos = args.demo or sorted((REPOSITORY / "models").glob("*.gguf"))
     if not demos:
         print("no model in models/*.gguf: no story was judged")

@@ -41,6 +41,14 @@ class Disturbed(reference.Model):
         return np.where(near_tie(x), chance, np.rint(x))
 
 
+class Dithered(reference.Model):
+    """Keys and values come back anywhere within half an int8 step: what q8_0 may cost, and no more."""
+
+    def kept(self, x, kind):
+        blocks, steps = reference.q8_0_blocks(x)
+        return (blocks + steps * (self.rng.random(blocks.shape) - 0.5)).reshape(x.shape).astype(float)
+
+
 class TieCounter(reference.Model):
     def rounded(self, x):
         self.near += int(near_tie(x.astype(float)).sum())
@@ -77,6 +85,25 @@ def measure(path, ids, wanted, trials=TRIALS, **options):
     return kl, shift
 
 
+def surprise(logits, ids):
+    """Mean of -log p of each id after those before it, in nats: the logarithm of the perplexity."""
+    return -log_softmax(logits[:-1])[np.arange(len(ids) - 1), ids[1:]].mean()
+
+
+def cost_of_q8_0(path, ids, wanted, trials=TRIALS, **options):
+    """What errors of the size of int8 steps in keys and values do: the largest KL divergence of a
+    position, the largest mean of it, and the largest change of surprise, over the trials."""
+    model = Dithered(path, **options)
+    worst, mean, change = 0.0, 0.0, 0.0
+    for trial in range(trials):
+        model.rng = np.random.Generator(np.random.PCG64(trial))
+        got = model.logits(ids)
+        kl = divergence(wanted, got)
+        worst, mean = max(worst, kl.max()), max(mean, kl.mean())
+        change = max(change, abs(surprise(got, ids) - surprise(wanted, ids)))
+    return worst, mean, change
+
+
 def survives(disturbed, ids, trials=4):
     """No trial changes an answer. For lists without near ties: finds values that cancel, and so
     carry a larger error than near_tie() expects."""
@@ -97,7 +124,7 @@ def main():
                         help="NumPy file, float64 [2, positions]: KL divergence, largest shift of a logit")
     parser.add_argument("--i2s-layout", choices="abc", default="a")
     parser.add_argument("--activation", choices=["relu2", "silu"])
-    parser.add_argument("--kv", choices=["f32", "f16"], default="f32")
+    parser.add_argument("--kv", choices=reference.KEPT, default="f32")
     args = parser.parse_args()
     ids = [int(i) for i in args.ids.split()]
     options = {"layout": args.i2s_layout, "activation": args.activation, "kv": args.kv}
