@@ -196,6 +196,110 @@ TEST_F(demo, int8_keys_and_values_take_their_bytes_and_depend_on_no_cut) {
   }
 }
 
+// Enough for several blocks of 64 tokens; the words do not matter.
+std::vector<bitnet_token> many(std::size_t n, uint32_t n_vocab) {
+  std::vector<bitnet_token> ids;
+  for (std::size_t i = 0; i < n; ++i)
+    ids.push_back(static_cast<bitnet_token>((i * 7919 + 13) % n_vocab));
+  return ids;
+}
+
+TEST_F(demo, a_window_depends_on_no_cut_and_takes_bounded_memory) {
+  const auto ids = many(400, vocabulary());
+  bitnet_session_options options;
+  bitnet_session_defaults(&options);
+  const struct {
+    const char* why;
+    uint32_t window, keep, n_batch, most_blocks;
+  } rows[] = {
+      {"a block, as one step", 64, 0, 512, 3}, {"less than a block", 10, 0, 3, 2},
+      {"more than one", 70, 0, 64, 4},         {"with the first kept", 70, 5, 64, 5},
+      {"with two blocks kept", 64, 100, 1, 4}, {"int8 of odd steps", 129, 1, 50, 5},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    options.window = row.window;
+    options.window_keep = row.keep;
+    options.kv_k = options.kv_v = row.window == 129 ? BITNET_KV_Q8_0 : BITNET_KV_F16;
+    options.n_batch = 512;
+    const auto whole = logits(session(options), ids, ids.size());
+    options.n_batch = row.n_batch;
+    bitnet_session* s = session(options);
+    EXPECT_EQ(bitnet_session_capacity(s), 512U) << "what the model was trained for";
+    for (const std::size_t piece : {ids.size(), std::size_t{37}, std::size_t{1}}) {
+      ASSERT_EQ(bitnet_session_truncate(s, 0, &error_), BITNET_OK);
+      const auto cut = logits(s, ids, piece);
+      EXPECT_EQ(std::memcmp(whole.data(), cut.data(), whole.size() * sizeof(float)), 0)
+          << "pieces of " << piece;
+    }
+    const std::string report = text_of([&](char* out, uint64_t n, uint64_t* needed) {
+      return bitnet_session_report(s, out, n, needed);
+    });
+    const uint64_t block = 64 * 3 * 2 * (row.window == 129 ? 2 * 68 : 2 * 128);
+    EXPECT_NE(report.find("\"bytes\":" + std::to_string(row.most_blocks * block) + ","),
+              std::string::npos)
+        << report;
+  }
+}
+
+TEST_F(demo, a_window_past_the_text_changes_nothing) {
+  const auto ids = many(100, vocabulary());
+  const auto plain = logits(session(), ids, ids.size());
+  bitnet_session_options options;
+  bitnet_session_defaults(&options);
+  for (const uint32_t window : {100U, 255U, 256U, 4'000'000'000U}) {
+    options.n_context = 256;
+    options.window = window;
+    const auto seen = logits(session(options), ids, 7);
+    EXPECT_EQ(std::memcmp(plain.data(), seen.data(), plain.size() * sizeof(float)), 0) << window;
+  }
+  options.window = 99;
+  const auto seen = logits(session(options), ids, 7);
+  const std::size_t last = std::size_t{99} * vocabulary();
+  EXPECT_EQ(std::memcmp(plain.data(), seen.data(), last * sizeof(float)), 0);
+  EXPECT_NE(std::memcmp(plain.data() + last, seen.data() + last, vocabulary() * sizeof(float)), 0);
+}
+
+TEST_F(demo, truncating_behind_a_window_is_like_never_having_read_on) {
+  const auto ids = many(300, vocabulary());
+  bitnet_session_options options;
+  bitnet_session_defaults(&options);
+  options.window = 70;
+  options.window_keep = 3;
+  const auto whole = logits(session(options), ids, ids.size());
+  bitnet_session* s = session(options);
+  logits(s, ids, 64);
+  for (const std::size_t kept : {299U, 290U, 200U, 70U, 3U}) {
+    ASSERT_EQ(bitnet_session_truncate(s, kept, &error_), BITNET_OK);
+    EXPECT_EQ(bitnet_session_length(s), kept);
+    const auto again = logits(s, {ids.begin() + static_cast<int64_t>(kept), ids.end()}, 9);
+    EXPECT_EQ(
+        std::memcmp(whole.data() + kept * vocabulary(), again.data(), again.size() * sizeof(float)),
+        0)
+        << kept;
+  }
+}
+
+TEST_F(demo, a_window_goes_on_where_its_memory_is_full) {
+  bitnet_session_options options;
+  bitnet_session_defaults(&options);
+  options.window = 64;
+  bitnet_session* s = session(options);
+  const auto ids = many(400, vocabulary());
+  logits(s, ids, 400);
+  std::vector<float> row(vocabulary());
+  for (int i = 0; i < 112; ++i)
+    ASSERT_EQ(bitnet_session_eval(s, ids.data(), 1, 0, row.data(), row.size(), &error_), BITNET_OK);
+  EXPECT_EQ(bitnet_session_eval(s, ids.data(), 1, 0, row.data(), row.size(), &error_),
+            BITNET_CONTEXT_FULL)
+      << "the model was trained for no further positions";
+  options.window = 0;
+  options.window_keep = 4;
+  bitnet_session* none = nullptr;
+  EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error_.message).find("--sliding-window"), std::string::npos);
+}
+
 TEST_F(demo, the_last_row_is_that_of_all_rows) {
   const auto ids = tokens(opening);
   const uint32_t n_vocab = vocabulary();

@@ -121,7 +121,7 @@ class Run(support.Case):
         self.assertNotIn("tokens in", result.text)
 
     def test_cache_types(self):
-        for kind in ("f16", "f32"):
+        for kind in ("f16", "f32", "q8_0"):
             got = self.ok("run", "--json", "-p", PROMPT, "-n", "4", "-ctk", kind, "-ctv", kind).json
             self.assertEqual((got["kv"]["dtype_k"], got["kv"]["dtype_v"]), (kind, kind))
 

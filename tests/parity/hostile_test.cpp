@@ -290,6 +290,23 @@ TEST_P(each_plugin, bad_steps_are_refused_and_good_ones_follow) {
       {"one slot for two tokens", [](runner& r, bitnet_step&) { r.slots[0] = r.slots[2]; }},
       {"a negative block", [](runner& r, bitnet_step&) { r.block_tables[0] = -1; }},
       {"a block past the pool", [](runner& r, bitnet_step&) { r.block_tables[0] = 30; }},
+      {"a block past the pool in the window",
+       [](runner& r, bitnet_step& s) {
+         s.window = 1;
+         r.block_tables[0] = 30;
+       }},
+      {"a negative block among the kept",
+       [](runner& r, bitnet_step& s) {
+         r.positions[1] = 12;  // sees position 0 and its own, in block 3
+         s.window = 1;
+         s.window_keep = 1;
+         r.block_tables[0] = -1;
+       }},
+      {"a window whose end wraps",
+       [](runner& r, bitnet_step& s) {
+         s.window = s.window_keep = ~0u;
+         r.block_tables[0] = -1;
+       }},
       {"a negative output row", [](runner& r, bitnet_step&) { r.output_rows[1] = -1; }},
       {"an output row past the tokens", [](runner& r, bitnet_step&) { r.output_rows[1] = 3; }},
       {"no tokens", [](runner&, bitnet_step& s) { s.n_tokens = 0; }},

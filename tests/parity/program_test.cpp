@@ -198,6 +198,60 @@ TEST_P(each_target, int8_keys_and_values_agree_however_the_work_is_cut) {
   }
 }
 
+TEST_P(each_target, a_window_agrees_however_the_work_is_cut) {
+  const std::vector<float> everything = logits_of(GetParam(), {}, 1, {11});
+  const struct {
+    const char* why;
+    uint32_t window, keep, dtype;
+  } rows[] = {
+      {"itself alone", 1, 0, BITNET_DTYPE_F16},
+      {"itself and the first", 1, 1, BITNET_DTYPE_F16},
+      {"less than a block", 3, 0, BITNET_DTYPE_F16},
+      {"a block, of int8", 4, 0, BITNET_DTYPE_Q8_0},
+      {"a part of a block kept", 4, 2, BITNET_DTYPE_F16},
+      {"more than a block kept", 4, 6, BITNET_DTYPE_Q8_0},
+      {"almost everything", 10, 0, BITNET_DTYPE_F16},
+      {"window and kept meet", 7, 4, BITNET_DTYPE_F16},
+      {"window and kept overlap", 7, 9, BITNET_DTYPE_F16},
+      {"everything", 11, 0, BITNET_DTYPE_F16},
+      {"numbers that would wrap", ~0u, ~0u, BITNET_DTYPE_F16},
+      {"all kept", 1, ~0u, BITNET_DTYPE_F16},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    runner_options options;
+    options.dtype_k = options.dtype_v = row.dtype;
+    options.window = row.window;
+    options.window_keep = row.keep;
+    const std::vector<float> batch = logits_of(GetParam(), {}, 1, {11}, options);
+    EXPECT_TRUE(same_bits(batch, logits_of(tier0, {}, 1, {11}, options)));
+    EXPECT_TRUE(
+        same_bits(batch, logits_of(GetParam(), {}, 2, std::vector<uint64_t>(11, 1), options)));
+    EXPECT_TRUE(same_bits(batch, logits_of(GetParam(), {}, 3, {5, 1, 4, 1}, options)));
+    if (row.dtype == BITNET_DTYPE_F16) {
+      EXPECT_EQ(same_bits(batch, everything), row.window + uint64_t{row.keep} >= 11);
+    }
+  }
+}
+
+TEST_P(each_target, blocks_that_no_token_sees_are_not_read) {
+  tiny_host host(2);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const std::vector<token_in> all = as_tokens();
+  runner_options options;  // blocks of 4 tokens
+  options.window = 3;
+  for (const uint32_t keep : {0u, 2u}) {
+    options.window_keep = keep;
+    const std::vector<float> whole = logits_of(GetParam(), {}, 1, {11}, options);
+    runner r(p.table, model_of({}), options);
+    r.run({all.begin(), all.begin() + 10});
+    // Token 10 sees 8, 9 and itself, which are in the third block, and the first `keep`.
+    if (keep == 0) r.block_tables[0] = -1;
+    r.block_tables[1] = INT32_MAX;
+    EXPECT_TRUE(same_bits({whole.begin() + 10 * 50, whole.end()}, r.run({all[10]})));
+  }
+}
+
 TEST_P(each_target, aliased_weights_give_the_same_logits) {
   runner_options alias;
   alias.alias = true;
@@ -415,6 +469,7 @@ TEST_P(each_target, kernels_and_facts_are_listed) {
   info.struct_size = sizeof info;
   must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
   EXPECT_EQ(info.device_class, BITNET_DEVICE_CPU);
+  EXPECT_NE(info.attention_flags & BITNET_ATTENTION_WINDOW, 0u);
   EXPECT_NE(info.kv_dtypes & 1u << BITNET_DTYPE_Q8_0, 0u);
   EXPECT_EQ(info.buffer_alignment_bytes, 64u);
   if (!GetParam().isa.empty()) {

@@ -12,6 +12,7 @@ struct runner_options {
   uint32_t max_tokens = 16, max_sequences = 3, max_outputs = 16, max_blocks = 8, block_tokens = 4;
   uint32_t n_blocks = 30;
   uint32_t dtype_k = BITNET_DTYPE_F16, dtype_v = BITNET_DTYPE_F16;
+  uint32_t window = 0, window_keep = 0;
   uint32_t flags = BITNET_PROGRAM_DETERMINISTIC;
   bool alias = false;
 };
@@ -75,6 +76,8 @@ class runner {
     step.kv_pool = pool;
     step.cancel_token = 1;
     step.signal_value = ++signal_;
+    step.window = options_.window;
+    step.window_keep = options_.window_keep;
     for (uint32_t t = 0; t < in.size(); ++t) {
       const int32_t at = lengths_[static_cast<uint64_t>(in[t].sequence)]++;
       const auto block_tokens = static_cast<int32_t>(options_.block_tokens);

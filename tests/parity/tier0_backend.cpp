@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "bitnet/abi/note.h"
 #include "bitnet/sdk/interpreter.hpp"
@@ -199,7 +200,11 @@ void attn_paged(const call& c, const share& s) noexcept {
   const uint64_t group = static_cast<uint64_t>(c.ints[1]) / kv_heads;
   for (uint64_t unit = s.first; unit < s.last; ++unit) {
     const uint64_t t = unit / kv_heads, kv_head = unit % kv_heads;
-    const auto context = static_cast<uint64_t>(c.step->positions[t]) + 1;
+    const auto position = static_cast<uint64_t>(c.step->positions[t]);
+    std::vector<uint64_t> seen;
+    for (uint64_t j = 0; j <= position; ++j)
+      if (c.step->window == 0 || j + c.step->window > position || j < c.step->window_keep)
+        seen.push_back(j);
     const auto slot = [&](uint64_t j) {
       return static_cast<uint64_t>(c.step->blocks_of(t)[j / kv.block_tokens]) * kv.block_tokens +
              j % kv.block_tokens;
@@ -208,20 +213,20 @@ void attn_paged(const call& c, const share& s) noexcept {
       const float* q = c.input<float>(0) + t * c.k + h * head_dim;
       float* y = c.output<float>(0) + t * c.k + h * head_dim;
       float largest = -INFINITY;
-      for (uint64_t j = 0; j < context; ++j) {
+      for (uint64_t j = 0; j < seen.size(); ++j) {
         float key[256];
         for (uint64_t d = 0; d < head_dim; ++d)
-          key[d] = kv_element(kv.k(layer, slot(j)), kv.dtype_k, kv_head * head_dim + d);
+          key[d] = kv_element(kv.k(layer, slot(seen[j])), kv.dtype_k, kv_head * head_dim + d);
         s.scratch[j] = dot(key, q, head_dim) * c.floats[0];
         largest = std::max(largest, s.scratch[j]);
       }
-      for (uint64_t j = 0; j < context; ++j) s.scratch[j] = exponential(s.scratch[j] - largest);
-      const auto sum = sum_in_order<float>(context, [&](uint64_t j) { return s.scratch[j]; });
+      for (uint64_t j = 0; j < seen.size(); ++j) s.scratch[j] = exponential(s.scratch[j] - largest);
+      const auto sum = sum_in_order<float>(seen.size(), [&](uint64_t j) { return s.scratch[j]; });
       for (uint64_t d = 0; d < head_dim; ++d) {
         float total = 0;
-        for (uint64_t j = 0; j < context; ++j)
-          total +=
-              s.scratch[j] * kv_element(kv.v(layer, slot(j)), kv.dtype_v, kv_head * head_dim + d);
+        for (uint64_t j = 0; j < seen.size(); ++j)
+          total += s.scratch[j] *
+                   kv_element(kv.v(layer, slot(seen[j])), kv.dtype_v, kv_head * head_dim + d);
         y[d] = total / sum;
       }
     }
@@ -263,6 +268,7 @@ void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
   d.license = "Apache-2.0";
   d.device.device_class = BITNET_DEVICE_CPU;
   std::snprintf(d.device.name, sizeof d.device.name, "tier 0");
+  d.device.attention_flags = BITNET_ATTENTION_WINDOW;
   d.device.kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
   const auto row = [&](uint32_t op, const char* id, bitnet::sdk::primitive_kernel run) {
     d.primitives.push_back({op, BITNET_FORMAT_NONE, BITNET_LEVEL_REFERENCE,

@@ -285,11 +285,13 @@ KEPT = {"f32": lambda x: x, "f16": lambda x: x.astype(np.float16).astype(float),
 
 class Model:
     """A model file, ready to be run. `activation` overrides the rule. `kv` says how keys and values
-    are kept: f32 (exact), f16 or q8_0, or two of them with a comma between."""
+    are kept: f32 (exact), f16 or q8_0, or two of them with a comma between. With a window a position sees the last
+    `window` positions, itself included, and the first `keep`."""
 
-    def __init__(self, path, layout="a", activation=None, kv="f32"):
+    def __init__(self, path, layout="a", activation=None, kv="f32", window=None, keep=0):
         self.metadata, self.tensors = read_file(path)
         self.layout = layout
+        self.window, self.keep = window, keep
         self.kv_k, self.kv_v = kv.split(",") if "," in kv else (kv, kv)
         self.arch = self.metadata["general.architecture"]
         if self.arch not in ARCHITECTURES:
@@ -387,6 +389,14 @@ class Model:
             y = y * self.matrix(f"{name}.scale").reshape(-1)
         return self.stored(y)
 
+    def hidden(self, n):
+        """[n, n]: 0 where row i sees column j, minus infinity elsewhere."""
+        i, j = np.arange(n)[:, None], np.arange(n)
+        sees = j <= i
+        if self.window is not None:
+            sees &= (i - j < self.window) | (j < self.keep)
+        return np.where(sees, 0, -np.inf)
+
     def attention(self, h, layer):
         n = len(h)
         angles = self.stored(rope_angles(np.arange(n) / self.rope_factor, self.head_size, self.rope_base))
@@ -397,10 +407,10 @@ class Model:
         k = self.stored(rope(k, angles, self.is_bitnet))
         k, v = self.kept(k, self.kv_k), self.kept(v, self.kv_v)
         out = np.empty_like(q)
-        future = np.triu(np.full((n, n), -np.inf), 1)
+        hidden = self.hidden(n)
         for head in range(self.n_head):
             shared = head // (self.n_head // self.n_head_kv)
-            scores = q[:, head] @ k[:, shared].T / np.sqrt(self.head_size) + future
+            scores = q[:, head] @ k[:, shared].T / np.sqrt(self.head_size) + hidden
             out[:, head] = softmax(scores) @ v[:, shared]
         return self.stored(out.reshape(n, -1))
 

@@ -10,6 +10,7 @@ Kinds of row:
   cost  logits with int8 keys and values against those of exact ones: no further apart than errors of
         half an int8 step make the reference itself
   demo  models/*.gguf: a few ids that nothing can move, and stories that the reference itself tells
+  view  logits with a sliding window, against the reference with the same mask
   no    int8 keys or values where a head is no whole number of blocks: refused, with what to do
   last  without --all: the last position of the same run, bit for bit
   text  tokenize on a file without tensors; `logits` on it has to end with exit code 3
@@ -47,6 +48,9 @@ F16_ROWS = ("b158-i2s", "b158-i2s-long", "llama-tq2", "llama-f16", "llama-f16-lo
 Q8_0_ROWS = {"b158-i2s": "q8_0", "b158-i2s-long": "q8_0", "llama-tq2": "f32,q8_0", "llama-f16-long": "q8_0,f32",
              "llama-q8_0": "q8_0"}
 NO_Q8_0_ROW = "llama-hd80"
+# (window, kept, tokens of a step): within, on and across blocks of 64; steps longer and shorter than the window.
+WINDOW_ROWS = {"llama-f16-long": ((1, 0, 512), (64, 0, 64), (70, 5, 512), (100, 70, 7), (199, 0, 512), (4000, 0, 512)),
+               "b158-i2s-long": ((20, 0, 512), (20, 3, 1))}
 COST_ROWS = ("b158-i2s-long", "llama-f16-long")
 LAST_ROWS = ("b158-i2s-long", "llama-q4_k")
 STORIES, STORY_POSITIONS = 2, 24
@@ -72,7 +76,9 @@ def cached_models(directory):
 
 def options_of(flags):
     given = dict(zip(flags[::2], flags[1::2]))
-    return {"layout": given.get("--i2s-layout", "a"), "activation": given.get("--activation")}
+    window = given.get("--sliding-window")
+    return {"layout": given.get("--i2s-layout", "a"), "activation": given.get("--activation"),
+            "window": window and int(window), "keep": int(given.get("--keep", 0))}
 
 
 class Program:
@@ -251,6 +257,11 @@ def main():
             since = time.time()
             report("q8_0", row["name"],
                    judge(program, model, row["ids"], row["flags"], Q8_0_ROWS[row["name"]], steady=False), since)
+        for window, keep, step in WINDOW_ROWS.get(row["name"], ()):
+            since = time.time()
+            flags = [*row["flags"], "--sliding-window", str(window), "--keep", str(keep), "-ub", str(step)]
+            report("view", f"{row['name']} {window}+{keep}",
+                   judge(program, model, row["ids"], flags, steady=False), since)
         if row["name"] == NO_Q8_0_ROW:
             since = time.time()
             report("no", row["name"], judge_refusal(program, model, row["ids"], row["flags"]), since)

@@ -159,6 +159,19 @@ class ForwardPass(unittest.TestCase):
         other = self.logits(self.spec(), [4] + self.ids[1:])
         self.assertTrue((np.abs(first - other).max(axis=1) > 1e-3).all())
 
+    def test_a_window_hides_what_lies_before_it(self):
+        one_layer = self.spec(n_layer=1)  # more layers reach back further: each adds a window
+        whole = self.logits(one_layer)
+        np.testing.assert_array_equal(self.logits(one_layer, window=9), whole)
+        np.testing.assert_array_equal(self.logits(one_layer, window=1, keep=9), whole)
+        seen = self.logits(one_layer, window=3)
+        np.testing.assert_array_equal(seen[:3], whole[:3])
+        self.assertTrue((np.abs(seen - whole).max(axis=1)[3:] > 1e-3).all())
+        other = self.logits(one_layer, [4, 5] + self.ids[2:], window=3)
+        np.testing.assert_allclose(other[4:], seen[4:], atol=1e-9)
+        kept = self.logits(one_layer, [4, 5] + self.ids[2:], window=3, keep=1)
+        self.assertTrue((np.abs(kept - self.logits(one_layer, window=3, keep=1)).max(axis=1) > 1e-3).all())
+
     def test_order_matters(self):
         """Without rotation the last position could not tell in which order the others came."""
         swapped = [self.ids[i] for i in (1, 0, 2, 3, 4, 5, 6, 7, 8)]

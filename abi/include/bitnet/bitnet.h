@@ -222,6 +222,12 @@ typedef struct bitnet_session_options {
   uint32_t deterministic; /* non-zero: same logits whatever the batch            */
   uint32_t profile;       /* non-zero: bitnet_session_report carries times       */
   uint32_t low_memory;    /* non-zero: less memory, slower: no second form of the output head */
+  /* 0: every token sees all before it. n: the last n, itself included, and the first window_keep of
+   * the session. Then KV takes no more than the window and one step need, n_context is what the
+   * model was trained for unless given, and truncating to before what the window has left evaluates
+   * everything again at the next call. BITNET_UNSUPPORTED where the backend cannot. */
+  uint32_t window;
+  uint32_t window_keep;
 } bitnet_session_options;
 
 BITNET_API void bitnet_session_defaults(bitnet_session_options* options);
@@ -313,7 +319,8 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
                                          bitnet_generation_result* out, bitnet_error* err);
 
 /* JSON: {backend, device, threads, kernels[{id, op, calls, time_ns?, bytes?}], steps, tokens,
- * kv{blocks, dtype_k, dtype_v, bytes}}: what ran in this session, counted where it ran. */
+ * kv{blocks, dtype_k, dtype_v, bytes, window?, keep?}}: what ran in this session, counted where it
+ * ran. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed);
 

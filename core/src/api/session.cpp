@@ -54,6 +54,8 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     if (!v) return std::unexpected(v.error());
     so.dtype_k = *k;
     so.dtype_v = *v;
+    so.window = o.window;
+    so.window_keep = o.window_keep;
     so.deterministic = o.deterministic != 0;
     so.profile = o.profile != 0;
     so.low_memory = o.low_memory != 0;
@@ -127,6 +129,10 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
                     {"dtype_k", dtype_name(usage->dtype_k)},
                     {"dtype_v", dtype_name(usage->dtype_v)},
                     {"bytes", usage->kv_bytes}};
+    if (usage->window != 0) {
+      report["kv"]["window"] = usage->window;
+      report["kv"]["keep"] = usage->window_keep;
+    }
     return bitnet::api::give_text(
         report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,
         needed);

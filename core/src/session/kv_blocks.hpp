@@ -1,12 +1,18 @@
 #pragma once
 // Which KV blocks are free. The core owns this logic; the plugin owns the storage.
+//
+// A table lists the blocks of a sequence in order; no_block stands where one was given back because
+// nothing will look at it again.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 namespace bitnet::session {
 
 inline constexpr uint32_t block_tokens = 64;
+
+inline constexpr uint32_t no_block = UINT32_MAX;
 
 constexpr uint32_t blocks_for(uint64_t tokens) {
   return static_cast<uint32_t>((tokens + block_tokens - 1) / block_tokens);
@@ -30,13 +36,25 @@ class kv_blocks {
       free_.pop_back();
     }
     while (table.size() > wanted) {
-      free_.push_back(table.back());
+      give_back(table.back());
       table.pop_back();
     }
     return true;
   }
 
+  // Gives back the blocks [first, last) of `table`, as far as it reaches.
+  void drop(std::vector<uint32_t>& table, uint64_t first, uint64_t last) {
+    for (uint64_t i = first; i < std::min<uint64_t>(last, table.size()); ++i) {
+      give_back(table[i]);
+      table[i] = no_block;
+    }
+  }
+
  private:
+  void give_back(uint32_t block) {
+    if (block != no_block) free_.push_back(block);
+  }
+
   std::vector<uint32_t> free_;
 };
 

@@ -70,10 +70,25 @@ session::~session() {
 
 result<void> session::build(const session_options& options) {
   const model::hyperparameters& shape = engine_.model().shape();
-  n_context_ =
-      options.n_context != 0 ? options.n_context : std::min(shape.n_context, default_context);
   low_memory_ = options.low_memory;
+  const bool windowed = options.window != 0;
+  n_context_ = options.n_context != 0 ? options.n_context
+               : windowed             ? shape.n_context
+                                      : std::min(shape.n_context, default_context);
   n_batch_ = std::min(options.n_batch == 0 ? 512 : options.n_batch, n_context_);
+  if (!windowed && options.window_keep != 0)
+    return fail(BITNET_INVALID_ARGUMENT, "--keep " + std::to_string(options.window_keep) +
+                                             " says what stays in view beside a window; give "
+                                             "--sliding-window too");
+  if (windowed && (engine_.choice().device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
+    return fail(BITNET_UNSUPPORTED,
+                "this device's attention has no window; leave --sliding-window out");
+  if (windowed && options.window < n_context_) {
+    window_ = options.window;
+    window_keep_ = options.window_keep;
+    // A step needs room for its own tokens beside the window of its first.
+    n_batch_ = std::min(n_batch_, blocks_for(window_) * block_tokens);
+  }
   if (n_context_ == 0 || n_context_ > largest_context)
     return fail(BITNET_INVALID_ARGUMENT,
                 "a context of " + std::to_string(n_context_) + " tokens is not between 1 and " +
@@ -89,8 +104,15 @@ result<void> session::build(const session_options& options) {
   const uint64_t row_bytes = uint64_t{n_vocab_} * sizeof(float);
   max_outputs_ =
       static_cast<uint32_t>(std::clamp<uint64_t>(logits_budget_bytes / row_bytes, 1, n_batch_));
-  const uint32_t n_blocks = blocks_for(n_context_);
-  blocks_ = kv_blocks(n_blocks);
+  const uint32_t table_blocks = blocks_for(n_context_);
+  n_blocks_ = table_blocks;
+  if (window_ != 0) {
+    const uint64_t span = uint64_t{window_} - 1 + n_batch_;  // that a step sees or writes
+    const uint64_t touched = (span + block_tokens - 2) / block_tokens + 1;  // wherever it begins
+    n_blocks_ =
+        static_cast<uint32_t>(std::min<uint64_t>(n_blocks_, blocks_for(window_keep_) + touched));
+  }
+  blocks_ = kv_blocks(n_blocks_);
 
   bitnet_error err = blank_error();
   bitnet_kv_config kv{};
@@ -101,7 +123,7 @@ result<void> session::build(const session_options& options) {
   kv.n_kv_heads = shape.n_kv_heads;
   kv.head_dim = shape.head_dim;
   kv.block_tokens = block_tokens;
-  kv.n_blocks = n_blocks;
+  kv.n_blocks = n_blocks_;
   bitnet_kv_pool* pool = nullptr;
   if (auto ok = check(engine_.table().kv_pool_create(engine_.device(), &kv, &pool, &err), err,
                       "making room for a context of " + std::to_string(n_context_) + " tokens");
@@ -116,7 +138,7 @@ result<void> session::build(const session_options& options) {
   program_options.max_tokens = n_batch_;
   program_options.max_sequences = 1;
   program_options.max_outputs = max_outputs_;
-  program_options.max_blocks = n_blocks;
+  program_options.max_blocks = table_blocks;
   program_options.block_tokens = block_tokens;
   const uint32_t buckets[] = {1, n_batch_};
   program_options.n_buckets = n_batch_ == 1 ? 1 : 2;
@@ -142,7 +164,7 @@ result<void> session::build(const session_options& options) {
       {&bound.positions, ints(n_batch_), nullptr},
       {&bound.sequences, ints(n_batch_), nullptr},
       {&bound.slots, ints(n_batch_), nullptr},
-      {&bound.block_tables, ints(n_blocks), nullptr},
+      {&bound.block_tables, ints(table_blocks), nullptr},
       {&bound.output_rows, ints(max_outputs_), nullptr},
       {&bound.logits, row_bytes * max_outputs_, nullptr},
   };
@@ -194,9 +216,31 @@ result<void> session::truncate(uint64_t n) {
     return fail(BITNET_INVALID_ARGUMENT, "cannot keep " + std::to_string(n) + " tokens of " +
                                              std::to_string(tokens_.size()));
   tokens_.resize(n);
-  evaluated_ = std::min(evaluated_, n);
-  blocks_.resize(table_, evaluated_);
+  settle(std::min(evaluated_, n));
   return {};
+}
+
+uint64_t session::first_seen() const {
+  return window_ == 0 || evaluated_ + 1 <= window_ ? 0 : evaluated_ + 1 - window_;
+}
+
+// Gives back the blocks that no later token will see.
+void session::forget_unseen() {
+  blocks_.drop(table_, blocks_for(window_keep_), first_seen() / block_tokens);
+}
+
+// Goes back to the first `evaluated` tokens. Where the window has moved past what the next one will
+// see, all are evaluated again: what a token is in one layer depends on all windows before it.
+void session::settle(uint64_t evaluated) {
+  evaluated_ = evaluated;
+  blocks_.resize(table_, evaluated_);
+  for (uint64_t b = 0; b < table_.size(); ++b) {
+    const bool seen = b * block_tokens < window_keep_ || (b + 1) * block_tokens > first_seen();
+    if (!seen || table_[b] != no_block) continue;
+    evaluated_ = 0;
+    blocks_.resize(table_, 0);
+    return;
+  }
 }
 
 result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> logits) {
@@ -226,17 +270,17 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
 
   const auto undo = [&](failure why) -> result<void> {
     tokens_.resize(before);
-    evaluated_ = evaluated_before;
-    blocks_.resize(table_, evaluated_);
+    settle(evaluated_before);
     return std::unexpected(std::move(why));
   };
-  if (!blocks_.resize(table_, tokens_.size()))
-    return undo({BITNET_INTERNAL, "fewer KV blocks than the context holds"});
 
   uint64_t written = 0;  // rows of logits
   while (evaluated_ < tokens_.size()) {
     const uint64_t n = std::min<uint64_t>(tokens_.size() - evaluated_,
                                           all_rows && wanted_rows != 0 ? max_outputs_ : n_batch_);
+    forget_unseen();
+    if (!blocks_.resize(table_, evaluated_ + n))
+      return undo({BITNET_INTERNAL, "fewer KV blocks than a step needs"});
     const std::span chunk(tokens_.data() + evaluated_, n);
     uint64_t first_output = n;  // none
     if (wanted_rows != 0) {
@@ -292,6 +336,8 @@ result<void> session::step(std::span<const int32_t> ids, uint32_t first_output,
   s.cancel_token = cancel_token_;
   s.signal_value = ++timeline_;
   s.top_logits = top_logits_;
+  s.window = window_;
+  s.window_keep = window_keep_;
   bitnet_error err = blank_error();
   const std::string doing = "backend " + engine_.backend_name() + ": computing a step of " +
                             std::to_string(n) + " tokens";
@@ -323,12 +369,14 @@ result<session::usage> session::report() const {
   out.kernels.resize(std::min<std::size_t>(count, out.kernels.size()));
   out.steps = steps_;
   out.tokens = steps_tokens_;
-  out.kv_blocks = static_cast<uint32_t>(table_.size());
+  out.kv_blocks = n_blocks_ - blocks_.available();
+  out.window = window_;
+  out.window_keep = window_keep_;
   out.dtype_k = dtype_k_;
   out.dtype_v = dtype_v_;
   const model::hyperparameters& shape = engine_.model().shape();
   out.kv_bytes =
-      uint64_t{blocks_for(n_context_)} * block_tokens * shape.n_layers * shape.n_kv_heads *
+      uint64_t{n_blocks_} * block_tokens * shape.n_layers * shape.n_kv_heads *
       (kv_head_bytes(dtype_k_, shape.head_dim) + kv_head_bytes(dtype_v_, shape.head_dim));
   return out;
 }

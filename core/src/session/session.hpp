@@ -20,6 +20,10 @@ struct session_options {
   uint32_t n_batch = 512;  // tokens of one step
   uint32_t dtype_k = BITNET_DTYPE_F16;
   uint32_t dtype_v = BITNET_DTYPE_F16;
+  // A token sees the last `window` tokens, itself included, and the first `window_keep` of the
+  // sequence; 0: all of them. KV is then bounded by the window, and the context reaches as far as
+  // the model was trained for unless n_context says otherwise.
+  uint32_t window = 0, window_keep = 0;
   bool deterministic = false;
   bool profile = false;
   bool low_memory = false;  // every logit from the output head itself: no second form of it
@@ -56,7 +60,7 @@ class session {
   struct usage {
     std::vector<bitnet_kernel_stat> kernels;
     uint64_t steps = 0, tokens = 0;
-    uint32_t kv_blocks = 0, dtype_k = 0, dtype_v = 0;
+    uint32_t kv_blocks = 0, dtype_k = 0, dtype_v = 0, window = 0, window_keep = 0;
     uint64_t kv_bytes = 0;
   };
   [[nodiscard]] result<usage> report() const;
@@ -65,6 +69,9 @@ class session {
   session(engine& e, const session_options& options, uint64_t cancel_token);
   result<void> build(const session_options& options);
   result<void> make_buffer(handle<bitnet_buffer>& to, uint64_t bytes, void** mapped);
+  [[nodiscard]] uint64_t first_seen() const;  // by the next token, beside those kept
+  void forget_unseen();
+  void settle(uint64_t evaluated);
   result<void> step(std::span<const int32_t> ids, uint32_t first_output, std::span<float> logits);
 
   engine& engine_;
@@ -72,6 +79,7 @@ class session {
   const uint32_t n_vocab_;
   bool low_memory_ = false;
   uint32_t n_context_ = 0, n_batch_ = 0, max_outputs_ = 0, dtype_k_ = 0, dtype_v_ = 0;
+  uint32_t window_ = 0, window_keep_ = 0, n_blocks_ = 0;  // of the pool
 
   kv_blocks blocks_{0};
   std::vector<uint32_t> table_;  // blocks of this sequence, in order

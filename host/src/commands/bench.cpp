@@ -149,8 +149,11 @@ void add_difference(kernel_uses& to, const kernel_uses& before, const kernel_use
 // Runs tests in one session. Every call is given the same random tokens.
 class runner {
  public:
-  runner(bitnet_session* session, const bitnet_model_info& model, bool full_head)
-      : session_(session), full_head_(full_head), logits_(model.n_vocab) {
+  runner(bitnet_session* session, const bitnet_model_info& model, const settings& set)
+      : session_(session),
+        full_head_(set.text("head") == "full"),
+        starts_anew_(set.integer("sliding-window") != 0),
+        logits_(model.n_vocab) {
     std::mt19937 random(1);
     ids_.resize(bitnet_session_capacity(session));
     for (bitnet_token& id : ids_) id = static_cast<bitnet_token>(random() % model.n_vocab);
@@ -186,7 +189,9 @@ class runner {
   // The first `depth` tokens, whatever an earlier run left.
   result<void> fill(uint32_t depth) {
     library_error err;
-    const uint64_t kept = std::min<uint64_t>(depth, bitnet_session_length(session_));
+    // Going back behind a window would put off its evaluation into what is timed.
+    const uint64_t kept =
+        starts_anew_ ? 0 : std::min<uint64_t>(depth, bitnet_session_length(session_));
     const bitnet_status status = bitnet_session_truncate(session_, kept, &err);
     if (status != BITNET_OK) return failed(status, err, stage::work);
     return kept == depth ? result<void>{} : eval(kept, depth - kept, {});
@@ -223,7 +228,7 @@ class runner {
   }
 
   bitnet_session* session_;
-  bool full_head_;
+  bool full_head_, starts_anew_;
   std::vector<float> logits_;
   token_list ids_;
 };
@@ -370,7 +375,7 @@ std::string formatted(const std::string& format, const std::vector<measurement>&
 result<int> measure(const invocation& in, bitnet_session* session, const bitnet_model_info& model,
                     std::vector<measurement>& all) {
   const interrupt::scope until_measured(session);
-  runner runs(session, model, in.set.text("head") == "full");
+  runner runs(session, model, in.set);
   const int64_t repetitions = in.set.integer("repetitions");
   for (measurement& m : all) {
     for (int64_t i = in.set.flag("warmup") ? -1 : 0; i < repetitions; ++i) {

@@ -155,6 +155,8 @@ result<session_handle> open_session(const invocation& in, bitnet_model* model, u
   options.n_batch = step_size(in.set);
   options.kv_k = kv_type(in.set.text("cache-type-k"));
   options.kv_v = kv_type(in.set.text("cache-type-v"));
+  options.window = static_cast<uint32_t>(in.set.integer("sliding-window"));
+  options.window_keep = static_cast<uint32_t>(in.set.integer("keep"));
   options.deterministic = in.set.flag("deterministic") ? 1 : 0;
   options.profile = profile ? 1 : 0;
   options.low_memory = in.set.flag("low-memory") ? 1 : 0;

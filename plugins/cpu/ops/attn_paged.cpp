@@ -11,10 +11,31 @@ uint32_t format_of(uint32_t dtype) {
                                       : BITNET_FORMAT_F16;
 }
 
+// Calls f(index of the first among those seen, its slot, n) for each run of positions that token t
+// sees within one block, ascending.
+template <class F>
+void each_run(const sdk::step_view& step, uint64_t t, F f) {
+  const uint64_t block_tokens = step.kv.block_tokens;
+  const int32_t* blocks = step.blocks_of(t);
+  const sdk::step_view::sight sight = step.sees(t);
+  uint64_t index = 0;
+  const auto range = [&](uint64_t at, uint64_t end) {
+    while (at < end) {
+      const uint64_t n = std::min(block_tokens - at % block_tokens, end - at);
+      f(index, static_cast<uint64_t>(blocks[at / block_tokens]) * block_tokens + at % block_tokens,
+        n);
+      index += n;
+      at += n;
+    }
+  };
+  range(0, sight.kept);
+  range(sight.first, sight.end);
+}
+
 }  // namespace
 
 // score_j = (q . k_j) * scale; p_j = exp(score_j - max); y = sum_j(p_j v_j) / sum_j(p_j), j
-// ascending.
+// ascending over the positions that are seen, and numbered so where a sum has partials.
 void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t first_head,
                      uint64_t last_head, float* scores) {
   const sdk::step_view& step = *c.step;
@@ -23,19 +44,15 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
   const uint64_t group = last_head - first_head;
   const uint64_t kv_head = first_head / static_cast<uint64_t>(c.ints[1] / c.ints[2]);
   const auto head_dim = static_cast<uint64_t>(c.ints[3]);
-  const uint64_t context = static_cast<uint64_t>(step.positions[t]) + 1;
-  const uint64_t block_tokens = kv.block_tokens;
-  const int32_t* blocks = step.blocks_of(t);
+  const uint64_t context = step.sees(t).count();
   const uint64_t at = t * c.k + first_head * head_dim;
   const float* q = c.input<float>(0) + at;
   float* y = c.output<float>(0) + at;
 
-  for (uint64_t first = 0; first < context; first += block_tokens) {
-    const uint64_t slot = static_cast<uint64_t>(blocks[first / block_tokens]) * block_tokens;
-    const uint32_t format = format_of(kv.dtype_k);
-    isa.dense({format, kv.k(layer, slot) + kv_head * kv.k_head_bytes, kv.k_row_bytes, q, head_dim,
-               scores + first, context, head_dim, std::min(block_tokens, context - first), group});
-  }
+  each_run(step, t, [&](uint64_t first, uint64_t slot, uint64_t n) {
+    isa.dense({format_of(kv.dtype_k), kv.k(layer, slot) + kv_head * kv.k_head_bytes, kv.k_row_bytes,
+               q, head_dim, scores + first, context, head_dim, n, group});
+  });
   constexpr uint64_t together = 16;  // heads whose sums are kept
   for (uint64_t h = 0; h < group; h += together) {
     const uint64_t heads = std::min(together, group - h);
@@ -44,12 +61,11 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
       sums[i] = isa.rows.softmax(scores + (h + i) * context, context, c.floats[0]);
     float* out = y + h * head_dim;
     std::fill(out, out + heads * head_dim, 0.0f);
-    for (uint64_t first = 0; first < context; first += block_tokens) {
-      const uint64_t slot = static_cast<uint64_t>(blocks[first / block_tokens]) * block_tokens;
+    each_run(step, t, [&](uint64_t first, uint64_t slot, uint64_t n) {
       isa.weighted_sum({format_of(kv.dtype_v), kv.v(layer, slot) + kv_head * kv.v_head_bytes,
-                        kv.v_row_bytes, scores + h * context + first, context, out, head_dim,
-                        std::min(block_tokens, context - first), head_dim, heads});
-    }
+                        kv.v_row_bytes, scores + h * context + first, context, out, head_dim, n,
+                        head_dim, heads});
+    });
     for (uint64_t i = 0; i < heads; ++i)
       for (uint64_t d = 0; d < head_dim; ++d) out[i * head_dim + d] /= sums[i];
   }

@@ -28,6 +28,25 @@ TEST(kv_blocks, a_table_covers_its_tokens_and_no_more) {
   EXPECT_EQ(table.size(), 4U) << "a refusal changes nothing";
 }
 
+TEST(kv_blocks, what_is_dropped_can_be_had_again) {
+  kv_blocks blocks(3);
+  std::vector<uint32_t> table;
+  ASSERT_TRUE(blocks.resize(table, 3 * 64));
+  const uint32_t second = table[1];
+  blocks.drop(table, 1, 2);
+  EXPECT_EQ(table[1], no_block);
+  EXPECT_EQ(blocks.available(), 1U);
+  blocks.drop(table, 1, 2);
+  EXPECT_EQ(blocks.available(), 1U) << "twice is once";
+  ASSERT_TRUE(blocks.resize(table, 4 * 64));
+  EXPECT_EQ(table, (std::vector<uint32_t>{table[0], no_block, table[2], second}));
+  EXPECT_FALSE(blocks.resize(table, 5 * 64));
+  blocks.drop(table, 3, 99);
+  EXPECT_EQ(blocks.available(), 1U) << "past the end there is nothing";
+  ASSERT_TRUE(blocks.resize(table, 0));
+  EXPECT_EQ(blocks.available(), 3U);
+}
+
 TEST(kv_blocks, two_tables_never_share_a_block) {
   kv_blocks blocks(6);
   std::vector<uint32_t> a;

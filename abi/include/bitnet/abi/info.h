@@ -26,6 +26,8 @@ typedef struct bitnet_backend_info {
 #define BITNET_DEVICE_NPU 3u
 #define BITNET_DEVICE_OTHER 4u
 
+#define BITNET_ATTENTION_WINDOW 1u /* steps may have a window */
+
 typedef struct bitnet_device_info {
   uint32_t struct_size;
   uint32_t device_class; /* BITNET_DEVICE_* */
@@ -38,8 +40,8 @@ typedef struct bitnet_device_info {
   uint32_t compute_units;          /* cores or SMs */
   uint32_t buffer_alignment_bytes; /* power of two */
   uint64_t max_allocation_bytes;
-  uint32_t kv_dtypes; /* of KV pools: 1 << BITNET_DTYPE_* for each; 0 = f32 and f16 */
-  uint32_t reserved_0;
+  uint32_t kv_dtypes;       /* of KV pools: 1 << BITNET_DTYPE_* for each; 0 = f32 and f16 */
+  uint32_t attention_flags; /* BITNET_ATTENTION_* */
 } bitnet_device_info;
 
 #define BITNET_LEVEL_NONE 0u

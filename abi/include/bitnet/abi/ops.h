@@ -23,7 +23,8 @@
  *   KV_WRITE        inputs k, v (T, n_kv_heads * head_dim): stores row t at slots[t] of layer
  *                   ints[0], converted to the pool's dtype (round to nearest even)
  *   ATTN_PAGED      input q (T, n_heads * head_dim): causal softmax attention of token t over
- *                   positions 0..positions[t] of its own sequence, found through its block table.
+ *                   positions 0..positions[t] of its own sequence, or those of them that the
+ *                   step's window leaves, found through its block table.
  *                   ints = {layer, n_heads, n_kv_heads, head_dim}, floats[0] = scale
  *   ADD, MUL        element by element, same shapes
  *   RELU2           max(x, 0)^2

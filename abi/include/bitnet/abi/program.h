@@ -93,6 +93,12 @@ typedef struct bitnet_step {
   /* 0: every logit is needed. n: of each output row only the n largest, and what equals the n-th;
    * a logit that is surely smaller may be -INFINITY. What is finite is what 0 would give. */
   uint32_t top_logits;
+  /* 0: a token attends to everything up to itself. n: token t sees of the positions p <=
+   * positions[t] those with p + n > positions[t] and those with p < window_keep. Blocks without a
+   * position that a token of the step sees are not read, whatever the block table says. Only for
+   * devices with BITNET_ATTENTION_WINDOW. */
+  uint32_t window;
+  uint32_t window_keep;
   uint32_t reserved_0;
 } bitnet_step;
 

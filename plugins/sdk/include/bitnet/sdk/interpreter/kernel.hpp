@@ -83,7 +83,8 @@ struct kv_storage {
 struct step_view {
   uint32_t n_tokens = 0, n_outputs = 0;
   uint32_t max_blocks = 0, block_tokens = 0;
-  uint32_t top_logits = 0;  // bitnet_step::top_logits
+  uint32_t top_logits = 0;  // as in bitnet_step, and so is the window
+  uint32_t window = 0, window_keep = 0;
   const int32_t* tokens = nullptr;
   const int32_t* positions = nullptr;
   const int32_t* sequences = nullptr;
@@ -92,7 +93,19 @@ struct step_view {
   const int32_t* output_rows = nullptr;
   kv_storage kv{};
 
-  // The blocks of token t's sequence, in order of position.
+  // What token t sees: positions [0, kept) and [first, end), kept <= first.
+  struct sight {
+    uint64_t kept, first, end;
+    uint64_t count() const noexcept { return kept + end - first; }
+  };
+  sight sees(uint64_t t) const noexcept {
+    const uint64_t end = static_cast<uint64_t>(positions[t]) + 1;
+    const uint64_t first = window == 0 || end <= window ? 0 : end - window;
+    return {window_keep < first ? window_keep : first, first, end};
+  }
+
+  // The blocks of token t's sequence, in order of position; those that it does not see may be
+  // anything.
   const int32_t* blocks_of(uint64_t t) const noexcept {
     return block_tables + static_cast<uint64_t>(sequences[t]) * max_blocks;
   }
@@ -248,6 +261,7 @@ struct packing {
 
 // What an author says about a backend that computes on host memory: one device. device.kv_dtypes
 // says what KV_WRITE and ATTN_PAGED handle; pools of other types are refused. 0: f32 and f16.
+// Steps with a window reach only an ATTN_PAGED of a device with BITNET_ATTENTION_WINDOW.
 struct definition {
   std::string name, version, vendor, license;
   uint32_t life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_USES_HOST_POOL;

@@ -122,6 +122,8 @@ class program {
     step_.n_tokens = step.n_tokens;
     step_.n_outputs = step.n_outputs;
     step_.top_logits = BITNET_HAS_FIELD(&step, bitnet_step, top_logits) ? step.top_logits : 0;
+    step_.window = window_of(step);
+    step_.window_keep = window_of(step) != 0 ? step.window_keep : 0;
     if (pool) step_.kv = pool->storage();
     for (uint64_t i = 0; i < calls_.size(); ++i) calls_[i].rows = rows_of(row_values_[i]);
 
@@ -362,6 +364,10 @@ class program {
     }
   }
 
+  static uint32_t window_of(const bitnet_step& step) noexcept {
+    return BITNET_HAS_FIELD(&step, bitnet_step, window_keep) ? step.window : 0;
+  }
+
   bitnet_status check(const bitnet_step& step, const kv_pool* pool, const reporter& report) {
     if (!bound_) return report.fail(BITNET_INVALID_ARGUMENT, "program_bind comes before steps");
     if (step.n_tokens == 0 || step.n_tokens > limits_.max_tokens || step.n_sequences == 0 ||
@@ -370,6 +376,11 @@ class program {
                          "%u tokens, %u sequences, %u outputs: the program runs at most %u, %u, %u",
                          step.n_tokens, step.n_sequences, step.n_outputs, limits_.max_tokens,
                          limits_.max_sequences, limits_.max_outputs);
+    if (window_of(step) != 0 && (author_.device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
+      return report.fail(BITNET_UNSUPPORTED, "this backend's attention has no window");
+    step_view seen = step_;
+    seen.window = window_of(step);
+    seen.window_keep = seen.window != 0 ? step.window_keep : 0;
     if (graph_.kv_width != 0) {
       if (!pool) return report.fail(BITNET_INVALID_ARGUMENT, "the program needs a KV pool");
       const bitnet_kv_config& c = pool->config();
@@ -398,10 +409,13 @@ class program {
       if (graph_.writes_kv && outside(step_.slots[t], blocks * limits_.block_tokens))
         return wrong("slot", t, step_.slots[t]);
       if (!graph_.attends) continue;
-      const uint64_t last = static_cast<uint64_t>(step_.positions[t]) / limits_.block_tokens;
+      const step_view::sight sight = seen.sees(t);
       const int32_t* table = step_.blocks_of(t);
-      for (uint64_t b = 0; b <= last; ++b)
+      const uint64_t kept = (sight.kept + limits_.block_tokens - 1) / limits_.block_tokens;
+      for (uint64_t b = 0; b * limits_.block_tokens < sight.end; ++b) {
+        if (b == kept) b = std::max(kept, sight.first / limits_.block_tokens);
         if (outside(table[b], blocks)) return wrong("block", b, table[b]);
+      }
     }
     for (uint64_t o = 0; o < step.n_outputs; ++o)
       if (outside(step_.output_rows[o], step.n_tokens))
