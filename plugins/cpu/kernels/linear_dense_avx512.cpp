@@ -39,6 +39,26 @@ __m512 decode(const uint8_t* row, uint64_t i) {
   }
 }
 
+// Thirty-two elements from element i of a row, a multiple of 32: a block's scale is widened once.
+template <uint32_t Format>
+void decode_pair(const uint8_t* row, uint64_t i, __m512& first, __m512& second) {
+  if constexpr (Format == BITNET_FORMAT_Q8_0) {
+    const uint8_t* block = row + i / 32 * 34;
+    uint16_t d;
+    std::memcpy(&d, block, sizeof d);
+    const __m512 scale = _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
+    const auto widened = [&](const uint8_t* q) {
+      const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
+      return _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes)));
+    };
+    first = widened(block + 2);
+    second = widened(block + 18);
+  } else {
+    first = decode<Format>(row, i);
+    second = decode<Format>(row, i + 16);
+  }
+}
+
 float total(__m512 p) {
   const __m256 upper = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(p), 1));
   const __m256 by8 = _mm256_add_ps(_mm512_castps512_ps256(p), upper);
@@ -82,8 +102,26 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
     for (int j = 0; j < Tokens; ++j)
       sums[i][j] = _mm512_add_ps(sums[i][j], _mm512_mul_ps(v, xs[j]));
   };
+  uint64_t k = 0;
   const uint64_t whole = a.k / 16 * 16;
-  for (uint64_t k = 0; k < whole; k += 16) {
+  if constexpr (Format == BITNET_FORMAT_Q8_0)
+    for (; k < whole; k += 32) {
+      __m512 xs[Tokens][2];
+      for (int j = 0; j < Tokens; ++j) {
+        const float* at = x + static_cast<uint64_t>(j) * a.x_stride + k;
+        xs[j][0] = _mm512_loadu_ps(at);
+        xs[j][1] = _mm512_loadu_ps(at + 16);
+      }
+      for (int i = 0; i < Rows; ++i) {
+        __m512 first, second;
+        decode_pair<Format>(w + static_cast<uint64_t>(i) * a.w_stride, k, first, second);
+        for (int j = 0; j < Tokens; ++j) {
+          sums[i][j] = _mm512_add_ps(sums[i][j], _mm512_mul_ps(first, xs[j][0]));
+          sums[i][j] = _mm512_add_ps(sums[i][j], _mm512_mul_ps(second, xs[j][1]));
+        }
+      }
+    }
+  for (; k < whole; k += 16) {
     __m512 xs[Tokens];
     for (int j = 0; j < Tokens; ++j)
       xs[j] = _mm512_loadu_ps(x + static_cast<uint64_t>(j) * a.x_stride + k);
@@ -154,7 +192,12 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
   for (uint64_t j = 0; j < a.rows; ++j) {
     if (d == 0) prefetch_rows(a.v + (j + 16) * a.v_stride, 0, 1, bytes_of<Format>(a.width));
     __m512 v[Vectors];
-    for (uint64_t i = 0; i < Vectors; ++i) v[i] = decode<Format>(a.v + j * a.v_stride, d + 16 * i);
+    const uint8_t* row = a.v + j * a.v_stride;
+    if constexpr (Vectors == 4)
+      for (uint64_t i = 0; i < Vectors; i += 2)
+        decode_pair<Format>(row, d + 16 * i, v[i], v[i + 1]);
+    else
+      for (uint64_t i = 0; i < Vectors; ++i) v[i] = decode<Format>(row, d + 16 * i);
     for (uint64_t g = 0; g < Heads; ++g) {
       const __m512 weight = _mm512_set1_ps(p[g * a.p_stride + j]);
       for (uint64_t i = 0; i < Vectors; ++i)
