@@ -153,8 +153,9 @@ void sum(const weighted_rows& a, uint64_t h) {
   uint64_t d = 0;
   for (; d + 16 <= a.width; d += 16) columns<Format, 4, Heads>(a, d, h);
   for (; d + 4 <= a.width; d += 4) columns<Format, 1, Heads>(a, d, h);
-  if (d != a.width)
-    for (uint64_t g = 0; g < Heads; ++g) last_columns<Format>(a, d, h + g);
+  if constexpr (Format != BITNET_FORMAT_Q8_0)  // whose rows are whole blocks of 32
+    if (d != a.width)
+      for (uint64_t g = 0; g < Heads; ++g) last_columns<Format>(a, d, h + g);
 }
 
 template <uint32_t Format>
@@ -181,7 +182,14 @@ void BITNET_JOIN(linear_dense, BITNET_ISA)(const dense_tile& a) {
 }
 
 void BITNET_JOIN(weighted_sum, BITNET_ISA)(const weighted_rows& a) {
-  a.format == BITNET_FORMAT_F32 ? sum<BITNET_FORMAT_F32>(a) : sum<BITNET_FORMAT_F16>(a);
+  switch (a.format) {
+    case BITNET_FORMAT_F32:
+      return sum<BITNET_FORMAT_F32>(a);
+    case BITNET_FORMAT_Q8_0:
+      return sum<BITNET_FORMAT_Q8_0>(a);
+    default:
+      return sum<BITNET_FORMAT_F16>(a);
+  }
 }
 
 }  // namespace bitnet::cpu
