@@ -558,6 +558,81 @@ TEST(api, a_text_that_does_not_fit_says_how_long_it_is) {
   EXPECT_NE(text_of(bitnet_build_info).find("\"abi_major\":0"), std::string::npos);
 }
 
+// A runtime and a trial of it.
+class trials : public testing::Test {
+ protected:
+  void SetUp() override {
+    bitnet_runtime_options options;
+    bitnet_runtime_defaults(&options);
+    options.n_threads = 2;
+    ASSERT_EQ(bitnet_runtime_open(&options, &runtime_, &error_), BITNET_OK) << error_.message;
+    if (bitnet_runtime_select(runtime_, &error_) == BITNET_UNAVAILABLE)
+      GTEST_SKIP() << error_.message;
+  }
+  void TearDown() override {
+    bitnet_trial_close(trial_);
+    bitnet_runtime_close(runtime_);
+  }
+  bitnet_status open(const char* op, const char* format, uint64_t rows, uint64_t inputs,
+                     uint32_t tokens = 1, uint32_t matrices = 1) {
+    bitnet_trial_close(trial_);
+    trial_ = nullptr;
+    const bitnet_trial_options options{sizeof options, tokens, op,       format,
+                                       rows,           inputs, matrices, 0};
+    return bitnet_trial_open(runtime_, &options, &trial_, &error_);
+  }
+
+  bitnet_error error_ = blank();
+  bitnet_runtime* runtime_ = nullptr;
+  bitnet_trial* trial_ = nullptr;
+};
+
+TEST_F(trials, count_what_ran) {
+  const struct {
+    const char *op, *format;
+    uint64_t rows, inputs;
+    uint32_t tokens, matrices;
+    uint64_t matrix_bytes;
+    const char* why;
+  } rows[] = {
+      {"linear_ternary", "ternary2", 48, 256, 1, 3, 48 * 64, "one token"},
+      {"linear_ternary", "ternary2", 48, 200, 5, 2, 48 * 64, "inputs are padded to whole groups"},
+      {"linear_dense", "f16", 20, 96, 70, 2, 20 * 192, "more tokens than there are different ones"},
+      {"linear_dense", "q6_k", 16, 512, 2, 1, 16 * 420, "a format in blocks"},
+  };
+  for (const auto& row : rows) {
+    ASSERT_EQ(open(row.op, row.format, row.rows, row.inputs, row.tokens, row.matrices), BITNET_OK)
+        << row.why << ": " << error_.message;
+    for (int i = 0; i < 2; ++i) {
+      bitnet_trial_result r{};
+      r.struct_size = sizeof r;
+      ASSERT_EQ(bitnet_trial_run(trial_, &r, &error_), BITNET_OK) << row.why << error_.message;
+      EXPECT_EQ(r.calls, row.matrices) << row.why;
+      EXPECT_GT(r.step_ns, 0U) << row.why;
+      EXPECT_LE(r.time_ns, r.step_ns) << row.why;
+      if (r.bytes != 0) {
+        EXPECT_EQ(r.bytes, row.matrices * row.matrix_bytes) << row.why;
+      }
+      EXPECT_NE(std::string(r.kernel).find(row.op), std::string::npos) << r.kernel;
+    }
+  }
+}
+
+TEST_F(trials, wrong_calls_are_refused) {
+  EXPECT_EQ(open("attn_paged", "none", 8, 8), BITNET_UNSUPPORTED);
+  EXPECT_NE(std::string(error_.message).find("linear_dense"), std::string::npos);
+  EXPECT_EQ(open("linear_ternary", "f16", 8, 128), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(open("linear_dense", "ternary2", 8, 128), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(open("linear_dense", "q9", 8, 128), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(open("linear_dense", "q8_0", 8, 100), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(open("linear_dense", "f16", 0, 100), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(open("linear_dense", "f16", 8, uint64_t{1} << 40), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(open("linear_dense", "f16", 8, 8, 1U << 20), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(open(nullptr, "f16", 8, 8), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_trial_open(runtime_, nullptr, &trial_, &error_), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_trial_run(nullptr, nullptr, &error_), BITNET_INVALID_ARGUMENT);
+}
+
 TEST(api, no_backend_is_a_reason_with_advice) {
   const char* empty[] = {"/nonexistent/backends.d"};
   bitnet_runtime_options options;

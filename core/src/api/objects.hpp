@@ -15,6 +15,7 @@
 #include "select/selection.hpp"
 #include "session/engine.hpp"
 #include "session/session.hpp"
+#include "session/trial.hpp"
 #include "threads/pool.hpp"
 
 namespace spdlog {
@@ -83,4 +84,8 @@ struct bitnet_session {
   std::atomic<bool> cancelled{false};
   uint64_t cancel_token = 0;
   std::unique_ptr<bitnet::session::session> session;
+};
+
+struct bitnet_trial {
+  std::unique_ptr<bitnet::session::trial> trial;
 };

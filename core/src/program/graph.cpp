@@ -253,6 +253,11 @@ result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device
   for (const bitnet_op& o : g.ops)
     formats.push_back(o.weights[0] == BITNET_NONE ? uint32_t{BITNET_FORMAT_NONE}
                                                   : m.weights()[o.weights[0]].format);
+  return check_support(table, device, g, formats);
+}
+
+result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device, const graph& g,
+                           const std::vector<uint32_t>& formats) {
   std::vector<uint32_t> levels(g.ops.size(), BITNET_LEVEL_NONE);
   bitnet_error err{};
   err.struct_size = sizeof err;
@@ -266,7 +271,7 @@ result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device
                                         (formats[i] == BITNET_FORMAT_NONE
                                              ? std::string()
                                              : " on " + format_name(formats[i]) + " weights") +
-                                        ", which this model needs; choose another with --device");
+                                        ", which is needed; choose another with --device");
   }
   return {};
 }

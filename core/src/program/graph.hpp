@@ -34,5 +34,8 @@ std::string format_name(uint32_t format);  // "ternary2"
 // Fails with BITNET_UNSUPPORTED, naming op and format, if the device cannot run a primitive of g.
 result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device, const graph& g,
                            const model::model& m);
+// The same where `formats` says what the weights of each op are (BITNET_FORMAT_*).
+result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device, const graph& g,
+                           const std::vector<uint32_t>& formats);
 
 }  // namespace bitnet::program

@@ -1,0 +1,62 @@
+#include "session/trial.hpp"
+
+#include "api/edge.hpp"
+#include "api/objects.hpp"
+
+namespace {
+
+using bitnet::api::guarded;
+using bitnet::api::missing;
+
+void defaults(bitnet_trial_options* options) {
+  *options = {};
+  options->struct_size = sizeof *options;
+}
+
+}  // namespace
+
+bitnet_status bitnet_trial_open(bitnet_runtime* runtime, const bitnet_trial_options* options,
+                                bitnet_trial** out, bitnet_error* err) {
+  return guarded(err, "bitnet_trial_open", [&]() -> bitnet::result<void> {
+    if (runtime == nullptr || options == nullptr || out == nullptr)
+      return missing("runtime, options or out");
+    const auto o = bitnet::api::take_options(options, defaults);
+    if (o.op == nullptr || o.format == nullptr) return missing("op or format");
+    bitnet::session::trial_options wanted;
+    wanted.op = o.op;
+    wanted.format = o.format;
+    wanted.rows = o.n_rows;
+    wanted.inputs = o.n_inputs;
+    wanted.n_tokens = o.n_tokens == 0 ? 1 : o.n_tokens;
+    wanted.n_matrices = o.n_matrices == 0 ? 1 : o.n_matrices;
+    auto choice = runtime->choose();
+    if (!choice) return std::unexpected(choice.error());
+    auto trial = bitnet::session::trial::open(*choice, wanted);
+    if (!trial) return std::unexpected(trial.error());
+    *out = new bitnet_trial{std::move(*trial)};
+    return {};
+  });
+}
+
+void bitnet_trial_close(bitnet_trial* trial) {
+  delete trial;
+}
+
+bitnet_status bitnet_trial_run(bitnet_trial* trial, bitnet_trial_result* out, bitnet_error* err) {
+  return guarded(err, "bitnet_trial_run", [&]() -> bitnet::result<void> {
+    if (trial == nullptr || out == nullptr) return missing("trial or out");
+    auto ran = trial->trial->run();
+    if (!ran) return std::unexpected(ran.error());
+    const bitnet_kernel_stat& kernel = ran->kernel;
+    bitnet_trial_result r{};
+    r.calls = kernel.calls;
+    r.time_ns = kernel.time_ns;
+    r.bytes = kernel.bytes;
+    r.step_ns = ran->step_ns;
+    bitnet::api::copy_text(r.kernel, {kernel.id, strnlen(kernel.id, sizeof kernel.id)});
+    const uint32_t size = out->struct_size;
+    r.struct_size = size;
+    std::memcpy(out, &r, std::min<std::size_t>(size, sizeof r));
+    return {};
+  });
+}

@@ -1,0 +1,376 @@
+#include "session/trial.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <span>
+
+#include "gguf/types.hpp"
+#include "session/kv_blocks.hpp"
+
+namespace bitnet::session {
+namespace {
+
+constexpr uint32_t n_vocab = 64;  // different tokens; a trial of more repeats them
+constexpr float scale = 1;        // of ternary weights
+constexpr std::string_view ternary = "ternary2";
+
+constexpr uint64_t most_extent = 1U << 20;  // rows, inputs
+constexpr uint32_t most_tokens = 1U << 16, most_matrices = 1U << 16;
+
+// Elements and bytes of a block; {0, 0} for what is no format of matrices.
+struct block_size {
+  uint32_t format;
+  gguf::type_size size;
+};
+block_size block_of(std::string_view format) {
+  if (format == ternary) return {BITNET_FORMAT_TERNARY2, {128, 32}};
+  namespace type = gguf::type;
+  constexpr std::pair<uint32_t, uint32_t> same_as_in_files[] = {
+      {BITNET_FORMAT_F32, type::f32},   {BITNET_FORMAT_F16, type::f16},
+      {BITNET_FORMAT_BF16, type::bf16}, {BITNET_FORMAT_Q8_0, type::q8_0},
+      {BITNET_FORMAT_Q4_0, type::q4_0}, {BITNET_FORMAT_Q4_K, type::q4_k},
+      {BITNET_FORMAT_Q6_K, type::q6_k},
+  };
+  for (const auto& [id, file_type] : same_as_in_files)
+    if (format == program::format_name(id))
+      return {id, gguf::size_of(file_type).value_or(gguf::type_size{0, 0})};
+  return {BITNET_FORMAT_NONE, {0, 0}};
+}
+
+// One row of random weights. Speed does not depend on their values, as long as none is infinite,
+// NaN or subnormal: bytes 0x30 to 0x3f and 0xb0 to 0xbf make none of those in any float format.
+void fill_dense(std::span<std::byte> row, std::mt19937& random) {
+  for (std::byte& b : row)
+    b = (static_cast<std::byte>(random() >> 24) & std::byte{0x8f}) | std::byte{0x30};
+}
+void fill_ternary(std::span<std::byte> row, uint64_t inputs, std::mt19937& random) {
+  for (uint64_t at = 0; at < row.size(); ++at) {
+    uint32_t digits = random() % 81;  // four trits
+    uint32_t byte = 0;
+    for (uint32_t i = 0; i < 4; ++i, digits /= 3) {
+      const uint64_t element = at / 32 * 128 + 32 * uint64_t{i} + at % 32;
+      byte = byte << 2 | (element < inputs ? digits % 3 : 1);  // elements past K hold 1
+    }
+    row[at] = static_cast<std::byte>(byte);
+  }
+}
+
+bitnet_tensor_desc matrix(uint32_t format, uint64_t rows, uint64_t inputs, uint64_t bytes,
+                          std::string_view name) {
+  bitnet_tensor_desc d{};
+  d.struct_size = sizeof d;
+  d.format = format;
+  d.rank = 2;
+  d.ne[0] = static_cast<int64_t>(inputs);
+  d.ne[1] = static_cast<int64_t>(rows);
+  d.ne[2] = d.ne[3] = 1;
+  d.data_bytes = bytes;
+  if (format == BITNET_FORMAT_TERNARY2) {
+    d.n_scales = 1;
+    d.scales = &scale;
+  }
+  d.name = {name.data(), name.size()};
+  return d;
+}
+
+std::string shape_text(const trial_options& o) {
+  return std::to_string(o.rows) + "x" + std::to_string(o.inputs);
+}
+
+result<void> measurable(const trial_options& o) {
+  const auto outside = [](uint64_t value, uint64_t most) { return value == 0 || value > most; };
+  if (outside(o.rows, most_extent) || outside(o.inputs, most_extent))
+    return fail(BITNET_INVALID_ARGUMENT,
+                "a matrix of " + shape_text(o) + " is not between 1x1 and " +
+                    std::to_string(most_extent) + "x" + std::to_string(most_extent));
+  if (outside(o.n_tokens, most_tokens) || outside(o.n_matrices, most_matrices))
+    return fail(BITNET_INVALID_ARGUMENT, std::to_string(o.n_tokens) + " tokens and " +
+                                             std::to_string(o.n_matrices) +
+                                             " matrices: 1 to 65536 of each expected");
+  const bool ternary_op = o.op == program::op_name(BITNET_OP_LINEAR_TERNARY);
+  if (!ternary_op && o.op != program::op_name(BITNET_OP_LINEAR_DENSE))
+    return fail(BITNET_UNSUPPORTED, "'" + o.op +
+                                        "' cannot be measured alone; linear_ternary and "
+                                        "linear_dense can");
+  const gguf::type_size block = block_of(o.format).size;
+  if (block.block == 0 || ternary_op != (o.format == ternary))
+    return fail(BITNET_INVALID_ARGUMENT, o.op + " has no weights of format '" + o.format + "'");
+  if (!ternary_op && o.inputs % block.block != 0)
+    return fail(BITNET_INVALID_ARGUMENT, "a row of " + std::to_string(o.inputs) +
+                                             " inputs is no whole number of " + o.format +
+                                             " blocks of " + std::to_string(block.block));
+  return {};
+}
+
+}  // namespace
+
+trial::trial(select::choice choice, const trial_options& options)
+    : choice_(std::move(choice)),
+      options_(options),
+      device_(nullptr, table().device_close),
+      weights_(nullptr, table().weights_destroy),
+      pool_(nullptr, table().kv_pool_destroy),
+      program_(nullptr, table().program_destroy),
+      queue_(nullptr, table().queue_destroy) {}
+
+trial::~trial() = default;
+
+result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_options& options) {
+  if (auto ok = measurable(options); !ok) return std::unexpected(std::move(ok.error()));
+  std::unique_ptr<trial> t(new trial(std::move(choice), options));
+  const std::string who = "backend " + t->choice_.backend->name();
+  const uint32_t op = options.op == program::op_name(BITNET_OP_LINEAR_TERNARY)
+                          ? BITNET_OP_LINEAR_TERNARY
+                          : BITNET_OP_LINEAR_DENSE;
+  t->describe(op, block_of(options.format).format);
+
+  bitnet_error err = blank_error();
+  bitnet_device* device = nullptr;
+  const bitnet_status status =
+      t->table().device_open(t->table().self, t->choice_.device_index, &device, &err);
+  if (auto ok = check(status, err, who + ": opening the device"); !ok)
+    return std::unexpected(std::move(ok.error()));
+  t->device_.reset(device);
+  for (auto step : {&trial::upload, &trial::build})
+    if (auto ok = (*t.*step)(); !ok) return pass_on(std::move(ok), who);
+  return t;
+}
+
+// embed, [quantise], every product, and their sum, so that no compiler may leave one out.
+void trial::describe(uint32_t op, uint32_t format) {
+  const auto inputs = static_cast<int64_t>(options_.inputs);
+  const auto rows = static_cast<int64_t>(options_.rows);
+  const auto value = [&](uint32_t dtype, int64_t lines, int64_t width) {
+    graph_.values.push_back({dtype, 0, {lines, width}});
+    return static_cast<uint32_t>(graph_.values.size() - 1);
+  };
+  const auto emit = [&](uint32_t id, std::initializer_list<uint32_t> in,
+                        std::initializer_list<uint32_t> out, uint32_t weight = BITNET_NONE) {
+    bitnet_op o{};
+    o.op = id;
+    for (auto* list : {o.inputs, o.outputs, o.weights}) std::fill_n(list, 4, BITNET_NONE);
+    std::ranges::copy(in, o.inputs);
+    std::ranges::copy(out, o.outputs);
+    o.weights[0] = weight;
+    graph_.ops.push_back(o);
+  };
+  constexpr int64_t tokens = BITNET_DIM_TOKENS;
+  const uint32_t x = value(BITNET_DTYPE_F32, tokens, inputs);
+  emit(BITNET_OP_EMBED_GATHER, {}, {x}, 0);
+  uint32_t q = x, s = BITNET_NONE;
+  if (op == BITNET_OP_LINEAR_TERNARY) {
+    q = value(BITNET_DTYPE_I8, tokens, inputs);
+    s = value(BITNET_DTYPE_F32, tokens, 1);
+    emit(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
+  }
+  uint32_t sum = BITNET_NONE;
+  for (uint32_t i = 1; i <= options_.n_matrices; ++i) {
+    const uint32_t y = value(BITNET_DTYPE_F32, tokens, rows);
+    if (op == BITNET_OP_LINEAR_TERNARY)
+      emit(op, {q, s}, {y}, i);
+    else
+      emit(op, {q}, {y}, i);
+    if (sum != BITNET_NONE) {
+      const uint32_t more = value(BITNET_DTYPE_F32, tokens, rows);
+      emit(BITNET_OP_ADD, {sum, y}, {more});
+      sum = more;
+    } else {
+      sum = y;
+    }
+  }
+  graph_.logits = value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, rows);
+  emit(BITNET_OP_GATHER_ROWS, {sum}, {graph_.logits});
+
+  const gguf::type_size block = block_of(options_.format).size;
+  const uint64_t row_bytes = (options_.inputs + block.block - 1) / block.block * block.bytes;
+  weights_wanted_.push_back(matrix(BITNET_FORMAT_F32, n_vocab, options_.inputs,
+                                   n_vocab * options_.inputs * sizeof(float), "embedding"));
+  weights_wanted_.insert(
+      weights_wanted_.end(), options_.n_matrices,
+      matrix(format, options_.rows, options_.inputs, options_.rows * row_bytes, "matrix"));
+}
+
+result<void> trial::check_support() const {
+  std::vector<uint32_t> formats;
+  for (const bitnet_op& o : graph_.ops)
+    formats.push_back(o.weights[0] == BITNET_NONE ? uint32_t{BITNET_FORMAT_NONE}
+                                                  : weights_wanted_[o.weights[0]].format);
+  return program::check_support(table(), device_.get(), graph_, formats);
+}
+
+result<void> trial::upload() {
+  if (auto ok = check_support(); !ok) return ok;
+  bitnet_error err = blank_error();
+  bitnet_weights* raw = nullptr;
+  const auto n = static_cast<uint32_t>(weights_wanted_.size());
+  if (auto ok = check(table().weights_create(device_.get(), weights_wanted_.data(),
+                                             sizeof(bitnet_tensor_desc), n, &raw, &err),
+                      err, "making room for the weights");
+      !ok)
+    return ok;
+  weights_.reset(raw);
+
+  std::mt19937 random(1);
+  std::vector<std::byte> row;
+  for (uint32_t i = 0; i < n; ++i) {
+    const bitnet_tensor_desc& d = weights_wanted_[i];
+    const auto rows = static_cast<uint64_t>(d.ne[1]);
+    row.resize(d.data_bytes / rows);
+    for (uint64_t r = 0; r < rows; ++r) {
+      // Every 16th row is new: making random bytes must not take longer than measuring.
+      if (r % 16 == 0) {
+        if (d.format == BITNET_FORMAT_TERNARY2)
+          fill_ternary(row, options_.inputs, random);
+        else
+          fill_dense(row, random);
+      }
+      const bitnet_status status =
+          table().weight_write(raw, i, r * row.size(), row.data(), row.size(), &err);
+      if (auto ok = check(status, err, "writing the weights"); !ok) return ok;
+    }
+    if (auto ok = check(table().weight_seal(raw, i, &err), err, "packing the weights"); !ok)
+      return ok;
+  }
+  return {};
+}
+
+result<void> trial::build() {
+  const uint32_t blocks = blocks_for(options_.n_tokens);
+  bitnet_error err = blank_error();
+  // The program has no attention, but a step names a pool.
+  bitnet_kv_config kv{};
+  kv.struct_size = sizeof kv;
+  kv.dtype_k = kv.dtype_v = BITNET_DTYPE_F16;
+  kv.n_layers = kv.n_kv_heads = 1;
+  kv.head_dim = 64;
+  kv.block_tokens = block_tokens;
+  kv.n_blocks = blocks;
+  bitnet_kv_pool* pool = nullptr;
+  if (auto ok =
+          check(table().kv_pool_create(device_.get(), &kv, &pool, &err), err, "making a KV pool");
+      !ok)
+    return ok;
+  pool_.reset(pool);
+
+  bitnet_program_options o{};
+  o.struct_size = sizeof o;
+  o.flags = BITNET_PROGRAM_PROFILE;
+  o.max_tokens = options_.n_tokens;
+  o.max_sequences = o.max_outputs = 1;
+  o.max_blocks = blocks;
+  o.block_tokens = block_tokens;
+  o.n_buckets = 1;
+  o.buckets = &options_.n_tokens;
+  const bitnet_graph graph = graph_.view();
+  bitnet_program* program = nullptr;
+  if (auto ok = check(
+          table().program_build(device_.get(), &graph, weights_.get(), &o, &program, &err), err,
+          "compiling " + options_.op + " on " + shape_text(options_) + " " + options_.format);
+      !ok)
+    return ok;
+  program_.reset(program);
+
+  bitnet_step_buffers bound{};
+  bound.struct_size = sizeof bound;
+  const auto make = [&](bitnet_buffer*& slot, uint64_t elements,
+                        auto fill) -> result<void> {  // of four bytes
+    handle<bitnet_buffer> buffer(nullptr, table().buffer_destroy);
+    bitnet_buffer* raw = nullptr;
+    void* mapped = nullptr;
+    if (auto ok =
+            check(table().buffer_create(device_.get(), elements * sizeof(int32_t), &raw, &err), err,
+                  "making a step buffer");
+        !ok)
+      return ok;
+    buffer.reset(raw);
+    if (auto ok = check(table().buffer_map(raw, &mapped, &err), err, "mapping a step buffer"); !ok)
+      return ok;
+    for (uint64_t i = 0; i < elements; ++i) {
+      const int32_t one = fill(static_cast<int32_t>(i));
+      std::memcpy(static_cast<std::byte*>(mapped) + i * sizeof one, &one, sizeof one);
+    }
+    slot = raw;
+    buffers_.push_back(std::move(buffer));
+    return {};
+  };
+  const auto count = [](int32_t i) { return i; };
+  const auto nothing = [](int32_t) { return 0; };
+  const uint32_t n = options_.n_tokens;
+  if (auto ok = make(bound.tokens, n, [](int32_t i) { return i % int32_t{n_vocab}; }); !ok)
+    return ok;
+  if (auto ok = make(bound.positions, n, count); !ok) return ok;
+  if (auto ok = make(bound.sequences, n, nothing); !ok) return ok;
+  if (auto ok = make(bound.slots, n, count); !ok) return ok;
+  if (auto ok = make(bound.block_tables, blocks, count); !ok) return ok;
+  if (auto ok = make(bound.output_rows, 1, nothing); !ok) return ok;
+  if (auto ok = make(bound.logits, options_.rows, nothing); !ok) return ok;
+  if (auto ok =
+          check(table().program_bind(program_.get(), &bound, &err), err, "naming the step buffers");
+      !ok)
+    return ok;
+
+  bitnet_queue* queue = nullptr;
+  if (auto ok = check(table().queue_create(device_.get(), &queue, &err), err, "making a queue");
+      !ok)
+    return ok;
+  queue_.reset(queue);
+  return {};
+}
+
+result<bitnet_kernel_stat> trial::counted() const {
+  bitnet_error err = blank_error();
+  uint32_t count = 0;
+  std::vector<bitnet_kernel_stat> stats;
+  for (int pass = 0; pass < 2; ++pass) {
+    stats.resize(count);
+    if (auto ok = check(table().program_stats(program_.get(), stats.data(),
+                                              sizeof(bitnet_kernel_stat), &count, &err),
+                        err, "asking what ran");
+        !ok)
+      return std::unexpected(std::move(ok.error()));
+  }
+  stats.resize(std::min<std::size_t>(count, stats.size()));
+  const auto mine = std::ranges::find_if(
+      stats, [&](const bitnet_kernel_stat& s) { return program::op_name(s.op) == options_.op; });
+  return mine == stats.end() ? bitnet_kernel_stat{} : *mine;
+}
+
+result<trial::measured> trial::run() {
+  const std::string who = "backend " + choice_.backend->name();
+  auto before = counted();
+  if (!before) return pass_on(std::move(before), who);
+  bitnet_step s{};
+  s.struct_size = sizeof s;
+  s.n_tokens = options_.n_tokens;
+  s.n_sequences = s.n_outputs = 1;
+  s.program = program_.get();
+  s.kv_pool = pool_.get();
+  s.signal_value = ++timeline_;
+  bitnet_error err = blank_error();
+  measured out;
+  const auto start = std::chrono::steady_clock::now();
+  if (auto ok = check(table().queue_submit(queue_.get(), &s, &err), err, who); !ok)
+    return std::unexpected(std::move(ok.error()));
+  if (auto ok = check(
+          table().queue_wait(queue_.get(), timeline_, std::numeric_limits<uint64_t>::max(), &err),
+          err, who);
+      !ok)
+    return std::unexpected(std::move(ok.error()));
+  out.step_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - start).count());
+  auto after = counted();
+  if (!after) return pass_on(std::move(after), who);
+  if (after->calls <= before->calls)
+    return fail(BITNET_INTERNAL,
+                who + ": no kernel of " + options_.op + " ran, or the backend did not count it");
+  out.kernel = *after;
+  out.kernel.calls -= before->calls;
+  out.kernel.time_ns -= before->time_ns;
+  out.kernel.bytes -= before->bytes;
+  return out;
+}
+
+}  // namespace bitnet::session
