@@ -31,6 +31,7 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.device = bitnet::cpu::describe_device(*isa);
   bitnet::cpu::add_primitives(*isa, d);
   bitnet::cpu::add_composites(*isa, d);
+  bitnet::cpu::add_others(*isa, d);
 }
 
 }  // namespace

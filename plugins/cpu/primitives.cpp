@@ -114,4 +114,30 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   add(BITNET_OP_GATHER_ROWS, 0, false, stable, "gather_rows", gather_rows);
 }
 
+void add_others(const isa_form& chosen, sdk::definition& out) {
+  for (const isa_form& form : isa_forms) {
+    if (&form == &chosen || !form.supported()) continue;
+    sdk::definition other;
+    add_primitives(form, other);
+    add_composites(form, other);
+    const auto list = [&](const auto& row, uint32_t level) {
+      // What has one form only is in both lists.
+      for (const auto& p : out.primitives)
+        if (p.id == row.id) return;
+      for (const bitnet_kernel_info& k : out.others)
+        if (row.id == k.id) return;
+      bitnet_kernel_info info{};
+      info.struct_size = sizeof info;
+      info.op = row.op;
+      info.format = row.format;
+      info.level = level;
+      info.exact = row.exact;
+      row.id.copy(info.id, sizeof info.id - 1);
+      out.others.push_back(info);
+    };
+    for (const sdk::composite& c : other.composites) list(c, BITNET_LEVEL_FUSED);
+    for (const sdk::primitive& p : other.primitives) list(p, p.level);
+  }
+}
+
 }  // namespace bitnet::cpu

@@ -8,5 +8,7 @@ namespace bitnet::cpu {
 
 void add_primitives(const isa_form& isa, sdk::definition& out);
 void add_composites(const isa_form& isa, sdk::definition& out);
+// The kernels of the other forms that this CPU can run, for listings.
+void add_others(const isa_form& chosen, sdk::definition& out);
 
 }  // namespace bitnet::cpu

@@ -82,6 +82,88 @@ class Bench(support.Case):
         self.refused(3, "does not exist", "bench", "-m", self.path("none.gguf"))
         self.refused(4, "cuda", "bench", "--device", "no-such-cuda")
 
+    KERNEL = ("bench", "--kernel", "matmul_i2s", "--shape", "64x256", "-r", "3", "--ceiling-mb", "8")
+
+    def test_one_kernel(self):
+        rows = self.ok(*self.KERNEL, "--n", "1,7", "-o", "json").json
+        self.assertEqual([(r["shape"], r["n"]) for r in rows], [("64x256", 1), ("64x256", 7)])
+        for row in rows:
+            self.assertTrue(row["kernel"].startswith("linear_ternary.ternary2"), row)
+            self.assertEqual(len(row["samples_ns"]), 3)
+            median = sorted(row["samples_ns"])[1]
+            self.assertAlmostEqual(row["median_ns"], median, 6)
+            self.assertEqual(row["weight_bytes"], 64 * 256 // 4)
+            self.assertEqual(row["matrices"], -(-8_000_000 // (64 * 256 // 4)))
+            self.assertAlmostEqual(row["gbps"] * median / row["weight_bytes"], 1, 6)
+            self.assertAlmostEqual(row["gmacs"] * median / (64 * 256 * row["n"]), 1, 6)
+            best = max(row["stream"]["gbps_before"], row["stream"]["gbps_after"])
+            self.assertAlmostEqual(row["pct_of_stream"] * best / (100 * row["gbps"]), 1, 6)
+            self.assertEqual(row["timed_by"], "backend")
+
+    def test_kernel_forms_of_output(self):
+        text = self.ok(*self.KERNEL).text
+        for part in ("| linear_ternary.ternary2.", "| 64x256 | 1 |", "| 64x256 | 512 |",
+                     "stream read of 8 MB"):
+            self.assertIn(part, text)
+        lines = self.ok(*self.KERNEL, "--n", "1", "-o", "jsonl").text.splitlines()
+        self.assertEqual([json.loads(line)["n"] for line in lines], [1])
+        table = list(csv.DictReader(io.StringIO(
+            self.ok(*self.KERNEL, "--shape", "32x128,16x128", "-n", "2", "-o", "csv").text)))
+        self.assertEqual([(row["shape"], row["n"]) for row in table],
+                         [("32x128", "2"), ("16x128", "2")])
+
+    def test_kernels_by_name(self):
+        quick = ("--shape", "16x256", "--n", "1", "-r", "1", "--ceiling-mb", "0", "-o", "json")
+        rows = self.ok("bench", "--kernel", "linear_dense,matmul_i2s", *quick).json
+        names = [row["kernel"].split(".")[1] for row in rows]
+        self.assertEqual(sorted(names), sorted({"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q6_k",
+                                                "ternary2"}))
+        self.assertNotIn("pct_of_stream", rows[0])
+        self.assertEqual(rows[0]["matrices"], 1)
+        whole = rows[0]["kernel"]
+        row, = self.ok("bench", "--kernel", whole, *quick).json
+        self.assertEqual(row["kernel"], whole)
+
+    def test_the_kernel_is_the_one_of_the_setting(self):
+        row, = self.ok(*self.KERNEL, "--n", "1", "-o", "json", env={"BITNET_CPU_ISA": "scalar"}).json
+        self.assertEqual(row["kernel"], "linear_ternary.ternary2.scalar")
+
+    def test_list(self):
+        rows = self.ok("bench", "--list", "-o", "json").json
+        listed = {row["kernel"] for row in rows}
+        # Every form that this CPU can run is listed once, and one of an op and format runs.
+        self.assertEqual(len(listed), len(rows))
+        ternary = [row for row in rows if row["kernel"].startswith("linear_ternary.")]
+        self.assertIn("linear_ternary.ternary2.scalar", listed)
+        self.assertEqual([row["runs"] for row in ternary], [True] + [False] * (len(ternary) - 1))
+        forced = self.ok("bench", "--list", "-o", "json", env={"BITNET_CPU_ISA": "scalar"}).json
+        self.assertEqual({row["kernel"] for row in forced}, listed)
+        self.assertEqual([row["kernel"] for row in forced if row["runs"]
+                          and row["kernel"].startswith("linear_ternary.")],
+                         ["linear_ternary.ternary2.scalar"])
+        self.assertIn("| linear_ternary.ternary2.scalar |", self.ok("bench", "--list").text)
+
+    def test_kernels_that_cannot_be_measured(self):
+        self.refused(2, "has no kernel 'matmul_x'", "bench", "--kernel", "matmul_x")
+        self.refused(2, "has no kernel ''", "bench", "--kernel", "matmul_i2s,")
+        self.refused(2, "attn_paged cannot be measured alone", "bench", "--kernel", "attn_paged")
+        for bad in ("", "6912", "6912x", "x2560", "0x2560", "axb", "1x2x3", "64x256,", "-1x2"):
+            self.refused(2, "--shape expects", "bench", "--kernel", "matmul_i2s", f"--shape={bad}")
+        self.refused(2, "not between", "bench", "--kernel", "matmul_i2s", "--shape", "2000000x64")
+        self.refused(2, "blocks of 32", "bench", "--kernel", "linear_dense.q8_0", "--shape", "8x33")
+        self.refused(2, "--n-gen expects", "bench", "--kernel", "matmul_i2s", "--n", "x")
+        self.refused(2, "--n is 0", "bench", "--kernel", "matmul_i2s", "--n", "0")
+        self.refused(2, "needs no model", "bench", "a.gguf", "--kernel", "matmul_i2s")
+        self.refused(2, "measures a model", "bench", "-p", "8", "--kernel", "matmul_i2s")
+        if len(self.ternary_forms()) > 1:
+            self.refused(2, "does not run here", "bench", "--kernel",
+                         "linear_ternary.ternary2.scalar")
+        self.refused(4, "cuda", "bench", "--kernel", "matmul_i2s", "--device", "no-such-cuda")
+
+    def ternary_forms(self):
+        return [row for row in self.ok("bench", "--list", "-o", "json").json
+                if row["kernel"].startswith("linear_ternary.")]
+
     def test_ctrl_c_prints_what_there_is(self):
         process = subprocess.Popen(
             [support.PROGRAM, "bench", "-p", "0", "-n", "2,1000000", "-r", "1", "--ceiling-mb", "8",

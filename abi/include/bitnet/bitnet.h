@@ -328,27 +328,27 @@ BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* ou
 
 typedef struct bitnet_trial bitnet_trial; /* one op with random weights, to be measured */
 
-/* `op` and `format` as bitnet_runtime_report names those of a kernel. linear_ternary and
- * linear_dense can be tried. */
+/* `op` and `format` are numbers, as in the kernels of bitnet_runtime_report. LINEAR_TERNARY and
+ * LINEAR_DENSE can be tried. */
 typedef struct bitnet_trial_options {
   uint32_t struct_size;
-  uint32_t n_tokens;   /* that are multiplied in one run; 0 = 1                                  */
-  const char* op;      /* "linear_ternary"                                                       */
-  const char* format;  /* of the weights: "ternary2"                                             */
-  uint64_t n_rows;     /* M: the matrix is (n_rows, n_inputs)                                    */
-  uint64_t n_inputs;   /* K                                                                      */
-  uint32_t n_matrices; /* multiplied one after the other, so that none waits in a cache; 0 = 1   */
+  uint32_t op;         /* BITNET_OP_* of bitnet/abi/ops.h                                      */
+  uint32_t format;     /* of the weights, BITNET_FORMAT_* of bitnet/abi/tensor.h               */
+  uint32_t n_tokens;   /* that are multiplied in one run; 0 = 1                                */
+  uint64_t n_rows;     /* M: a matrix is (n_rows, n_inputs)                                    */
+  uint64_t n_inputs;   /* K                                                                    */
+  uint32_t n_matrices; /* multiplied one after the other, so that none waits in a cache; 0 = 1 */
   uint32_t reserved_0;
 } bitnet_trial_options;
 
 typedef struct bitnet_trial_result {
   uint32_t struct_size;
-  uint32_t reserved_0;
-  uint64_t calls;   /* of the kernel, as the backend counted them                         */
-  uint64_t time_ns; /* of those calls, as the backend measured it; 0: it does not measure */
-  uint64_t bytes;   /* of weights that they read; 0: it does not count                    */
-  uint64_t step_ns; /* of the whole run, measured outside of the backend                  */
-  char kernel[64];  /* the id of the kernel that ran                                      */
+  uint32_t n_threads; /* of the runtime, lent to the backend                                */
+  uint64_t calls;     /* of the kernel, as the backend counted them                         */
+  uint64_t time_ns;   /* of those calls, as the backend measured it; 0: it does not measure */
+  uint64_t bytes;     /* of weights that they read; 0: it does not count                    */
+  uint64_t step_ns;   /* of the whole run, measured outside of the backend                  */
+  char kernel[64];    /* the id of the kernel that ran                                      */
 } bitnet_trial_result;
 
 /* Selects a backend if none is selected, and gives it a program of that op. The runtime must

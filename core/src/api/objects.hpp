@@ -87,5 +87,6 @@ struct bitnet_session {
 };
 
 struct bitnet_trial {
+  uint32_t n_threads;
   std::unique_ptr<bitnet::session::trial> trial;
 };

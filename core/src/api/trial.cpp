@@ -21,7 +21,6 @@ bitnet_status bitnet_trial_open(bitnet_runtime* runtime, const bitnet_trial_opti
     if (runtime == nullptr || options == nullptr || out == nullptr)
       return missing("runtime, options or out");
     const auto o = bitnet::api::take_options(options, defaults);
-    if (o.op == nullptr || o.format == nullptr) return missing("op or format");
     bitnet::session::trial_options wanted;
     wanted.op = o.op;
     wanted.format = o.format;
@@ -33,7 +32,7 @@ bitnet_status bitnet_trial_open(bitnet_runtime* runtime, const bitnet_trial_opti
     if (!choice) return std::unexpected(choice.error());
     auto trial = bitnet::session::trial::open(*choice, wanted);
     if (!trial) return std::unexpected(trial.error());
-    *out = new bitnet_trial{std::move(*trial)};
+    *out = new bitnet_trial{runtime->services.parallel_width(), std::move(*trial)};
     return {};
   });
 }
@@ -49,6 +48,7 @@ bitnet_status bitnet_trial_run(bitnet_trial* trial, bitnet_trial_result* out, bi
     if (!ran) return std::unexpected(ran.error());
     const bitnet_kernel_stat& kernel = ran->kernel;
     bitnet_trial_result r{};
+    r.n_threads = trial->n_threads;
     r.calls = kernel.calls;
     r.time_ns = kernel.time_ns;
     r.bytes = kernel.bytes;

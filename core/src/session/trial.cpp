@@ -16,18 +16,12 @@ namespace {
 
 constexpr uint32_t n_vocab = 64;  // different tokens; a trial of more repeats them
 constexpr float scale = 1;        // of ternary weights
-constexpr std::string_view ternary = "ternary2";
 
 constexpr uint64_t most_extent = 1U << 20;  // rows, inputs
 constexpr uint32_t most_tokens = 1U << 16, most_matrices = 1U << 16;
 
 // Elements and bytes of a block; {0, 0} for what is no format of matrices.
-struct block_size {
-  uint32_t format;
-  gguf::type_size size;
-};
-block_size block_of(std::string_view format) {
-  if (format == ternary) return {BITNET_FORMAT_TERNARY2, {128, 32}};
+gguf::type_size block_of(uint32_t format) {
   namespace type = gguf::type;
   constexpr std::pair<uint32_t, uint32_t> same_as_in_files[] = {
       {BITNET_FORMAT_F32, type::f32},   {BITNET_FORMAT_F16, type::f16},
@@ -35,10 +29,10 @@ block_size block_of(std::string_view format) {
       {BITNET_FORMAT_Q4_0, type::q4_0}, {BITNET_FORMAT_Q4_K, type::q4_k},
       {BITNET_FORMAT_Q6_K, type::q6_k},
   };
+  if (format == BITNET_FORMAT_TERNARY2) return {128, 32};
   for (const auto& [id, file_type] : same_as_in_files)
-    if (format == program::format_name(id))
-      return {id, gguf::size_of(file_type).value_or(gguf::type_size{0, 0})};
-  return {BITNET_FORMAT_NONE, {0, 0}};
+    if (id == format) return gguf::size_of(file_type).value_or(gguf::type_size{0, 0});
+  return {0, 0};
 }
 
 // One row of random weights. Speed does not depend on their values, as long as none is infinite,
@@ -91,17 +85,18 @@ result<void> measurable(const trial_options& o) {
     return fail(BITNET_INVALID_ARGUMENT, std::to_string(o.n_tokens) + " tokens and " +
                                              std::to_string(o.n_matrices) +
                                              " matrices: 1 to 65536 of each expected");
-  const bool ternary_op = o.op == program::op_name(BITNET_OP_LINEAR_TERNARY);
-  if (!ternary_op && o.op != program::op_name(BITNET_OP_LINEAR_DENSE))
-    return fail(BITNET_UNSUPPORTED, "'" + o.op +
-                                        "' cannot be measured alone; linear_ternary and "
+  const bool ternary = o.op == BITNET_OP_LINEAR_TERNARY;
+  if (!ternary && o.op != BITNET_OP_LINEAR_DENSE)
+    return fail(BITNET_UNSUPPORTED, program::op_name(o.op) +
+                                        " cannot be measured alone; linear_ternary and "
                                         "linear_dense can");
-  const gguf::type_size block = block_of(o.format).size;
-  if (block.block == 0 || ternary_op != (o.format == ternary))
-    return fail(BITNET_INVALID_ARGUMENT, o.op + " has no weights of format '" + o.format + "'");
-  if (!ternary_op && o.inputs % block.block != 0)
+  const gguf::type_size block = block_of(o.format);
+  const std::string format = program::format_name(o.format);
+  if (block.block == 0 || ternary != (o.format == BITNET_FORMAT_TERNARY2))
+    return fail(BITNET_INVALID_ARGUMENT, program::op_name(o.op) + " has no weights of " + format);
+  if (!ternary && o.inputs % block.block != 0)
     return fail(BITNET_INVALID_ARGUMENT, "a row of " + std::to_string(o.inputs) +
-                                             " inputs is no whole number of " + o.format +
+                                             " inputs is no whole number of " + format +
                                              " blocks of " + std::to_string(block.block));
   return {};
 }
@@ -123,10 +118,7 @@ result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_op
   if (auto ok = measurable(options); !ok) return std::unexpected(std::move(ok.error()));
   std::unique_ptr<trial> t(new trial(std::move(choice), options));
   const std::string who = "backend " + t->choice_.backend->name();
-  const uint32_t op = options.op == program::op_name(BITNET_OP_LINEAR_TERNARY)
-                          ? BITNET_OP_LINEAR_TERNARY
-                          : BITNET_OP_LINEAR_DENSE;
-  t->describe(op, block_of(options.format).format);
+  t->describe();
 
   bitnet_error err = blank_error();
   bitnet_device* device = nullptr;
@@ -141,7 +133,8 @@ result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_op
 }
 
 // embed, [quantise], every product, and their sum, so that no compiler may leave one out.
-void trial::describe(uint32_t op, uint32_t format) {
+void trial::describe() {
+  const uint32_t op = options_.op;
   const auto inputs = static_cast<int64_t>(options_.inputs);
   const auto rows = static_cast<int64_t>(options_.rows);
   const auto value = [&](uint32_t dtype, int64_t lines, int64_t width) {
@@ -185,13 +178,13 @@ void trial::describe(uint32_t op, uint32_t format) {
   graph_.logits = value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, rows);
   emit(BITNET_OP_GATHER_ROWS, {sum}, {graph_.logits});
 
-  const gguf::type_size block = block_of(options_.format).size;
+  const gguf::type_size block = block_of(options_.format);
   const uint64_t row_bytes = (options_.inputs + block.block - 1) / block.block * block.bytes;
   weights_wanted_.push_back(matrix(BITNET_FORMAT_F32, n_vocab, options_.inputs,
                                    n_vocab * options_.inputs * sizeof(float), "embedding"));
   weights_wanted_.insert(
       weights_wanted_.end(), options_.n_matrices,
-      matrix(format, options_.rows, options_.inputs, options_.rows * row_bytes, "matrix"));
+      matrix(options_.format, options_.rows, options_.inputs, options_.rows * row_bytes, "matrix"));
 }
 
 result<void> trial::check_support() const {
@@ -267,9 +260,9 @@ result<void> trial::build() {
   o.buckets = &options_.n_tokens;
   const bitnet_graph graph = graph_.view();
   bitnet_program* program = nullptr;
-  if (auto ok = check(
-          table().program_build(device_.get(), &graph, weights_.get(), &o, &program, &err), err,
-          "compiling " + options_.op + " on " + shape_text(options_) + " " + options_.format);
+  if (auto ok =
+          check(table().program_build(device_.get(), &graph, weights_.get(), &o, &program, &err),
+                err, "compiling " + program::op_name(options_.op) + " of " + shape_text(options_));
       !ok)
     return ok;
   program_.reset(program);
@@ -334,8 +327,8 @@ result<bitnet_kernel_stat> trial::counted() const {
       return std::unexpected(std::move(ok.error()));
   }
   stats.resize(std::min<std::size_t>(count, stats.size()));
-  const auto mine = std::ranges::find_if(
-      stats, [&](const bitnet_kernel_stat& s) { return program::op_name(s.op) == options_.op; });
+  const auto mine =
+      std::ranges::find_if(stats, [&](const bitnet_kernel_stat& s) { return s.op == options_.op; });
   return mine == stats.end() ? bitnet_kernel_stat{} : *mine;
 }
 
@@ -364,8 +357,8 @@ result<trial::measured> trial::run() {
   auto after = counted();
   if (!after) return pass_on(std::move(after), who);
   if (after->calls <= before->calls)
-    return fail(BITNET_INTERNAL,
-                who + ": no kernel of " + options_.op + " ran, or the backend did not count it");
+    return fail(BITNET_INTERNAL, who + ": no kernel of " + program::op_name(options_.op) +
+                                     " ran, or the backend did not count it");
   out.kernel = *after;
   out.kernel.calls -= before->calls;
   out.kernel.time_ns -= before->time_ns;

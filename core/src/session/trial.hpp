@@ -17,9 +17,10 @@
 namespace bitnet::session {
 
 struct trial_options {
-  std::string op, format;  // as in a kernel's id: "linear_ternary", "ternary2"
-  uint64_t rows = 0;       // M
-  uint64_t inputs = 0;     // K
+  uint32_t op = 0;      // BITNET_OP_LINEAR_TERNARY or _DENSE
+  uint32_t format = 0;  // BITNET_FORMAT_* of the weights
+  uint64_t rows = 0;    // M
+  uint64_t inputs = 0;  // K
   uint32_t n_tokens = 1;
   uint32_t n_matrices = 1;
 };
@@ -42,7 +43,7 @@ class trial {
  private:
   trial(select::choice choice, const trial_options& options);
   [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
-  void describe(uint32_t op, uint32_t format);
+  void describe();
   result<void> check_support() const;
   result<void> upload();
   result<void> build();

@@ -3,17 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <span>
 
 #include "commands/commands.hpp"
+#include "commands/figures.hpp"
 #include "interrupt.hpp"
-#include "memory_ceiling.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
 
@@ -21,8 +19,6 @@ namespace bitnet::host {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-constexpr int64_t longest_test = 1 << 20;  // tokens
 
 struct test {
   uint32_t n_prompt, n_gen, depth;
@@ -67,52 +63,12 @@ struct measurement {
   }
 };
 
-double mean(const std::vector<double>& x) {
-  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
-}
-double deviation(const std::vector<double>& x) {
-  if (x.size() < 2) return 0;
-  double sum = 0;
-  for (const double v : x) sum += (v - mean(x)) * (v - mean(x));
-  return std::sqrt(sum / static_cast<double>(x.size() - 1));
-}
-double median(std::vector<double> x) {
-  std::ranges::sort(x);
-  return (x[(x.size() - 1) / 2] + x[x.size() / 2]) / 2;
-}
-
-struct ceilings {
-  uint64_t bytes = 0;
-  double one_thread = 0, before = 0, after = 0;  // GB/s; before and after the tests, all threads
-
-  [[nodiscard]] double best() const { return std::max(before, after); }
-};
-
-result<std::vector<uint32_t>> lengths(const invocation& in, std::string_view option) {
-  const std::string& text = in.set.text(option);
-  std::vector<uint32_t> out;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const auto n = parse_integer(std::string_view(text).substr(begin, end - begin));
-    if (!n || *n < 0 || *n > longest_test) {
-      return fail(exit_code::usage,
-                  fmt::format("--{} expects numbers of tokens from 0 to {}, separated by commas; "
-                              "found '{}'",
-                              option, longest_test, text));
-    }
-    out.push_back(static_cast<uint32_t>(*n));
-    begin = end + 1;
-  }
-  return out;
-}
-
 result<std::vector<test>> tests_of(const invocation& in) {
-  auto prompts = lengths(in, "n-prompt");
+  auto prompts = token_counts(in.set, "n-prompt");
   if (!prompts) return std::unexpected(prompts.error());
-  auto gens = lengths(in, "n-gen");
+  auto gens = token_counts(in.set, "n-gen");
   if (!gens) return std::unexpected(gens.error());
-  auto depths = lengths(in, "n-depth");
+  auto depths = token_counts(in.set, "n-depth");
   if (!depths) return std::unexpected(depths.error());
   std::vector<test> out;
   for (const uint32_t depth : *depths) {
@@ -282,13 +238,10 @@ json as_json(const measurement& m, const facts& f, const ceilings& limit) {
   if (m.what.n_gen != 0) {
     out["bytes_per_token"] = m.bytes_per_token();
     out["gbps"] = m.gbps();
-    if (limit.bytes != 0) out["pct_of_stream"] = 100 * m.gbps() / limit.best();
+    if (limit.known()) out["pct_of_stream"] = 100 * m.gbps() / limit.best();
   }
-  if (limit.bytes != 0) {
-    out["stream"] = {{"bytes", limit.bytes},
-                     {"gbps_1_thread", limit.one_thread},
-                     {"gbps_before", limit.before},
-                     {"gbps_after", limit.after}};
+  if (limit.known()) {
+    out["stream"] = limit.json();
   }
   out["kernels"] = json::array();
   for (const auto& [id, use] : m.kernels) {
@@ -315,15 +268,10 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
         f.model.name, static_cast<double>(f.model.weight_bytes) / (1 << 20),
         static_cast<double>(f.model.n_parameters) / 1e6, f.backend, f.threads, m.what.name(),
         mean(rates), deviation(rates), median(rates), gen ? fmt::format("{:.1f}", m.gbps()) : "",
-        gen && limit.bytes != 0 ? fmt::format("{:.0f}", 100 * m.gbps() / limit.best()) : "");
+        gen && limit.known() ? fmt::format("{:.0f}", 100 * m.gbps() / limit.best()) : "");
   }
   out += "\n";
-  if (limit.bytes != 0) {
-    out += fmt::format(
-        "stream read of {} MB: {:.1f} GB/s with 1 thread, {:.1f} before and {:.1f} "
-        "after the tests with {}\n",
-        limit.bytes / 1'000'000, limit.one_thread, limit.before, limit.after, f.threads);
-  }
+  if (limit.known()) out += limit.line();
   std::string kernels;
   kernel_uses seen;
   for (const measurement& m : all) add_difference(seen, {}, m.kernels);
@@ -333,42 +281,13 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
   return out;
 }
 
-// Every value of the JSON form that is no list or object.
-std::string as_csv(const std::vector<measurement>& all, const facts& f, const ceilings& limit) {
-  std::string out;
-  std::vector<std::string> columns;
-  for (const measurement& m : all) {
-    const json row = as_json(m, f, limit);
-    if (columns.empty()) {
-      for (const auto& [key, value] : row.items())
-        if (value.is_primitive()) columns.push_back(key);
-      for (const char* key : {"bytes_per_token", "gbps", "pct_of_stream"})
-        if (std::ranges::find(columns, key) == columns.end()) columns.emplace_back(key);
-      for (const std::string& key : columns) out += (out.empty() ? "" : ",") + key;
-      out += "\n";
-    }
-    std::string line;
-    for (const std::string& key : columns) {
-      if (&key != &columns.front()) line += ",";
-      if (row.contains(key)) line += row[key].dump(-1, ' ', false, json::error_handler_t::replace);
-    }
-    out += line + "\n";
-  }
-  return out;
-}
-
 std::string formatted(const std::string& format, const std::vector<measurement>& all,
                       const facts& f, const ceilings& limit) {
   if (format == "md") return as_markdown(all, f, limit);
-  if (format == "csv") return as_csv(all, f, limit);
-  std::string out;
-  json rows = json::array();
-  for (const measurement& m : all) {
-    rows.push_back(as_json(m, f, limit));
-    if (format == "jsonl")
-      out += rows.back().dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  }
-  return format == "jsonl" ? out : rows.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  std::vector<json> rows;
+  rows.reserve(all.size());
+  for (const measurement& m : all) rows.push_back(as_json(m, f, limit));
+  return rows_as(format, rows);
 }
 
 // Runs all tests; returns the exit code of what ended them, with the samples that there are.
@@ -396,6 +315,8 @@ result<int> bench_command(const invocation& in) {
     return fail(exit_code::usage,
                 fmt::format("unexpected '{}'; bench takes one model", words.rest.front()));
   }
+  if (in.set.flag("list")) return list_kernels(in);
+  if (in.set.given("kernel")) return bench_kernels(in);
   auto tests = tests_of(in);
   if (!tests) return std::unexpected(tests.error());
   uint32_t context = 0;
@@ -421,20 +342,12 @@ result<int> bench_command(const invocation& in) {
   if (!choice) return std::unexpected(choice.error());
   const facts f = facts_of(in, all, *opened, *choice);
 
-  ceilings limit;
-  std::optional<memory_ceiling> memory;
-  const auto threads = static_cast<uint32_t>(std::max<uint64_t>(f.threads, 1));
-  if (const int64_t mb = in.set.integer("ceiling-mb"); mb != 0) {
-    memory.emplace(static_cast<uint64_t>(mb) * 1'000'000);
-    limit.bytes = memory->bytes();
-    limit.one_thread = memory->measure(1);
-    limit.before = memory->measure(threads);
-  }
+  ceilings limit(in.set.integer("ceiling-mb"), static_cast<uint32_t>(f.threads));
   std::vector<measurement> measured;
   for (const test& t : *tests) measured.push_back({t, {}, {}});
   auto ended = measure(in, all.session.get(), f.model, measured);
   if (!ended) return std::unexpected(ended.error());
-  if (memory) limit.after = memory->measure(threads);
+  limit.measure_again();
   std::erase_if(measured, [](const measurement& m) { return m.samples_ns.empty(); });
   if (!measured.empty()) {
     if (auto done = print(formatted(in.set.text("output-format"), measured, f, limit)); !done)

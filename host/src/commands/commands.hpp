@@ -19,6 +19,10 @@ namespace bitnet::host {
 [[nodiscard]] result<int> version_command(const invocation& in);
 [[nodiscard]] result<int> help_command(const invocation& in);
 
+// bench --kernel, and bench --list.
+[[nodiscard]] result<int> bench_kernels(const invocation& in);
+[[nodiscard]] result<int> list_kernels(const invocation& in);
+
 // --list-devices of run and chat.
 [[nodiscard]] result<int> list_devices(const invocation& in);
 

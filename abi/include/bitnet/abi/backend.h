@@ -83,7 +83,8 @@ typedef struct bitnet_backend_v0 {
                                bitnet_error* err);
 
   /* Lists the kernels of device `index`: *count in = capacity of out, *count out = how many there
-   * are; at most capacity are written. out may be NULL when the capacity is 0. [any] [short] */
+   * are; at most capacity are written. out may be NULL when the capacity is 0. Of several for an op
+   * and format the first is the one that runs. [any] [short] */
   bitnet_status (*kernels)(bitnet_backend* self, uint32_t index, bitnet_kernel_info* out,
                            uint32_t out_size, uint32_t* count, bitnet_error* err);
 

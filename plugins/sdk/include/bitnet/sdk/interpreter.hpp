@@ -128,6 +128,7 @@ inline bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel
     const definition& d = backends::get(self)->author;
     for (const composite& c : d.composites) list(c.op, c.format, BITNET_LEVEL_FUSED, c.exact, c.id);
     for (const primitive& p : d.primitives) list(p.op, p.format, p.level, p.exact, p.id);
+    for (const bitnet_kernel_info& k : d.others) list(k.op, k.format, k.level, k.exact, k.id);
     *count = n;
     return BITNET_OK;
   });

@@ -269,6 +269,7 @@ struct definition {
   std::vector<primitive> primitives;  // the first row that fits is used
   std::vector<composite> composites;
   sdk::packing packing;
+  std::vector<bitnet_kernel_info> others;  // listed only: forms that another setting would choose
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
   const void* engine = nullptr;    // for the author: arrives in every call; outlives the backend
   std::string why_unavailable;     // not empty: no device, and this is what the user can do

@@ -1,0 +1,115 @@
+#include "commands/figures.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace bitnet::host {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr int64_t longest_test = 1 << 20;  // tokens
+
+std::string dump(const json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
+std::string as_csv(const std::vector<json>& rows) {
+  std::vector<std::string> columns;
+  for (const json& row : rows)
+    for (const auto& [key, value] : row.items())
+      if (value.is_primitive() && std::ranges::find(columns, key) == columns.end())
+        columns.push_back(key);
+  std::string out;
+  for (const std::string& key : columns) out += (out.empty() ? "" : ",") + key;
+  out += "\n";
+  for (const json& row : rows) {
+    std::string line;
+    for (const std::string& key : columns) {
+      if (&key != &columns.front()) line += ",";
+      if (row.contains(key)) line += dump(row[key]);
+    }
+    out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+double mean(const std::vector<double>& x) {
+  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+}
+
+double deviation(const std::vector<double>& x) {
+  if (x.size() < 2) return 0;
+  double sum = 0;
+  for (const double v : x) sum += (v - mean(x)) * (v - mean(x));
+  return std::sqrt(sum / static_cast<double>(x.size() - 1));
+}
+
+double median(std::vector<double> x) {
+  std::ranges::sort(x);
+  return (x[(x.size() - 1) / 2] + x[x.size() / 2]) / 2;
+}
+
+ceilings::ceilings(int64_t megabytes, uint32_t threads) : threads_(std::max(threads, 1U)) {
+  if (megabytes == 0) return;
+  memory_.emplace(static_cast<uint64_t>(megabytes) * 1'000'000);
+  bytes_ = memory_->bytes();
+  one_thread_ = memory_->measure(1);
+  before_ = memory_->measure(threads_);
+}
+
+void ceilings::measure_again() {
+  if (memory_) after_ = memory_->measure(threads_);
+}
+
+double ceilings::best() const {
+  return std::max(before_, after_);
+}
+
+nlohmann::ordered_json ceilings::json() const {
+  return {{"bytes", bytes_},
+          {"gbps_1_thread", one_thread_},
+          {"gbps_before", before_},
+          {"gbps_after", after_}};
+}
+
+std::string ceilings::line() const {
+  return fmt::format(
+      "stream read of {} MB: {:.1f} GB/s with 1 thread, {:.1f} before and {:.1f} "
+      "after the tests with {}\n",
+      bytes_ / 1'000'000, one_thread_, before_, after_, threads_);
+}
+
+result<std::vector<uint32_t>> token_counts(const settings& set, std::string_view option) {
+  const std::string& text = set.text(option);
+  std::vector<uint32_t> out;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const auto n = parse_integer(std::string_view(text).substr(begin, end - begin));
+    if (!n || *n < 0 || *n > longest_test) {
+      return fail(exit_code::usage,
+                  fmt::format("--{} expects numbers of tokens from 0 to {}, separated by commas; "
+                              "found '{}'",
+                              option, longest_test, text));
+    }
+    out.push_back(static_cast<uint32_t>(*n));
+    begin = end + 1;
+  }
+  return out;
+}
+
+std::string rows_as(const std::string& format, const std::vector<nlohmann::ordered_json>& rows) {
+  if (format == "csv") return as_csv(rows);
+  if (format == "json") return dump(json(rows), 2) + "\n";
+  std::string out;
+  for (const json& row : rows) out += dump(row) + "\n";
+  return out;
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,48 @@
+#pragma once
+// What the measuring commands share: statistics of samples, the memory's limit beside them, and
+// rows of results in each output format.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memory_ceiling.hpp"
+#include "result.hpp"
+#include "settings/settings.hpp"
+
+namespace bitnet::host {
+
+[[nodiscard]] double mean(const std::vector<double>& x);
+[[nodiscard]] double deviation(const std::vector<double>& x);  // of a sample; 0 for one value
+[[nodiscard]] double median(std::vector<double> x);
+
+// What the memory gives to a program that only reads, before and after the tests.
+class ceilings {
+ public:
+  ceilings(int64_t megabytes, uint32_t threads);  // 0: not measured
+  void measure_again();
+
+  [[nodiscard]] bool known() const { return bytes_ != 0; }
+  [[nodiscard]] double best() const;                  // GB/s of all threads
+  [[nodiscard]] nlohmann::ordered_json json() const;  // {bytes, gbps_1_thread, ...}
+  [[nodiscard]] std::string line() const;
+
+ private:
+  uint32_t threads_;
+  uint64_t bytes_ = 0;
+  double one_thread_ = 0, before_ = 0, after_ = 0;  // GB/s
+  std::optional<memory_ceiling> memory_;
+};
+
+// The numbers of tokens in a list option, "512" or "1,512".
+[[nodiscard]] result<std::vector<uint32_t>> token_counts(const settings& set,
+                                                         std::string_view option);
+
+// Rows as "json", "jsonl" or "csv"; the latter has every value that is no list or object.
+[[nodiscard]] std::string rows_as(const std::string& format,
+                                  const std::vector<nlohmann::ordered_json>& rows);
+
+}  // namespace bitnet::host
