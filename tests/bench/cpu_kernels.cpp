@@ -1,0 +1,263 @@
+// The cpu backend's kernels one by one, on one thread, at the shapes of BitNet b1.58 2B-4T.
+//
+//   build/release/tests/bench/bench_cpu_kernels --benchmark_filter=ternary
+//
+// Every form of isa_forms that this CPU can run is measured, so a new one appears by itself.
+// `read` are bytes of weights, KV or rows per second; `of_stream` is their share of what one thread
+// reads in a stream, measured by this program before the first benchmark (the "/s" after it is
+// Google Benchmark's for every rate). Rates are per second of CPU time, so that a neighbour that
+// takes the core does not count.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "memory_ceiling.hpp"
+#include "ops/ops.hpp"
+
+namespace {
+
+using bitnet::cpu::isa_form;
+namespace cpu = bitnet::cpu;
+namespace sdk = bitnet::sdk;
+
+// Of the model.
+constexpr uint64_t width = 2560, feed_forward = 6912, heads = 20, kv_heads = 5, head_dim = 128,
+                   layers = 30;
+constexpr uint64_t prefill = 128;   // tokens of a GEMM: enough to be bound by arithmetic
+constexpr uint64_t context = 2048;  // tokens that an attention row looks at
+// A quarter of the vocabulary: 164 MB in f16, as little in the caches as all of it.
+constexpr uint64_t head_rows = 32064;
+
+constexpr struct {
+  uint64_t rows, inputs;
+} matrices[] = {{feed_forward, width},          // gate, up
+                {width, feed_forward},          // down
+                {width, width},                 // q, output
+                {kv_heads * head_dim, width}};  // k, v
+
+double stream = 0;  // bytes per second that one thread reads
+
+// Bytes that every kernel reads its weights from, in turn, so that they come from memory. As f16
+// they are between 2^-3 and 2 in size; as ternary codes none is 3.
+struct pools {
+  std::vector<uint8_t> floats, codes;
+  pools() : floats(head_rows * width * 2), codes(floats.size()) {
+    std::mt19937 random(1);
+    for (uint64_t i = 0; i < floats.size(); ++i) {
+      const uint32_t b = random() >> 24;
+      floats[i] = static_cast<uint8_t>((b & 0x8fu) | 0x30u);
+      codes[i] = static_cast<uint8_t>(b & ~(b & b >> 1 & 0x55u));
+    }
+  }
+};
+const pools& pool() {
+  static const pools made;
+  return made;
+}
+
+// The next `bytes` of a pool.
+class reader {
+ public:
+  reader(const std::vector<uint8_t>& from, uint64_t bytes) : from_(from), bytes_(bytes) {}
+  const uint8_t* next() {
+    if (at_ + bytes_ > from_.size()) at_ = 0;
+    const uint8_t* here = from_.data() + at_;
+    at_ += bytes_;
+    return here;
+  }
+
+ private:
+  const std::vector<uint8_t>& from_;
+  uint64_t bytes_, at_ = 0;
+};
+
+std::vector<float> activations(uint64_t n) {
+  std::mt19937 random(2);
+  std::uniform_real_distribution<float> between(-1, 1);
+  std::vector<float> x(n);
+  for (float& v : x) v = between(random);
+  return x;
+}
+
+void count(benchmark::State& state, uint64_t bytes, uint64_t macs = 0) {
+  using benchmark::Counter;
+  const auto total = static_cast<double>(bytes) * static_cast<double>(state.iterations());
+  state.counters["read"] = Counter(total, Counter::kIsRate, Counter::kIs1000);
+  state.counters["of_stream"] = Counter(total / stream, Counter::kIsRate);
+  if (macs != 0)
+    state.counters["macs"] = Counter(
+        static_cast<double>(macs) * static_cast<double>(state.iterations()), Counter::kIsRate);
+}
+
+void ternary(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t k, uint64_t n) {
+  const float scale = 1;
+  sdk::weight w{BITNET_FORMAT_TERNARY2, k, m, nullptr, k / 4, &scale, 0};
+  std::vector<int8_t> q(n * k);
+  std::vector<float> s(n), y(n * m);
+  const auto x = activations(n * k);
+  for (uint64_t t = 0; t < n; ++t) isa.rows.act_quant(x.data() + t * k, k, q.data() + t * k, &s[t]);
+  reader weights(pool().codes, m * k / 4);
+  for (auto _ : state) {
+    w.data = weights.next();
+    cpu::linear_ternary(isa, w, q.data(), s.data(), n, 0, m, y.data());
+    benchmark::DoNotOptimize(y.data());
+  }
+  count(state, m * k / 4, m * k * n);
+}
+
+void dense_f16(benchmark::State& state, const isa_form& isa) {
+  const sdk::weight w{BITNET_FORMAT_F16, width,   head_rows, pool().floats.data(),
+                      2 * width,         nullptr, 0};
+  const auto x = activations(width);
+  std::vector<float> y(head_rows);
+  for (auto _ : state) {
+    cpu::linear_dense(isa, w, x.data(), 1, 0, head_rows, y.data());
+    benchmark::DoNotOptimize(y.data());
+  }
+  count(state, 2 * width * head_rows, width * head_rows);
+}
+
+void linear_i8(benchmark::State& state, const isa_form& isa) {
+  std::vector<int16_t> x(width, 1000);
+  std::vector<int8_t> high(width, 8), low(width, -24);  // 1000 = 128 * 8 - 24
+  std::vector<int64_t> sums(head_rows);
+  reader weights(pool().floats, width * head_rows);
+  for (auto _ : state) {
+    isa.linear_i8({weights.next(), width, x.data(), high.data(), low.data(), 1000 * int64_t{width},
+                   sums.data(), width, head_rows});
+    benchmark::DoNotOptimize(sums.data());
+  }
+  count(state, width * head_rows, width * head_rows);
+}
+
+// All heads of one token, as in generating; every iteration is the next layer.
+void attention_row(benchmark::State& state, const isa_form& isa) {
+  constexpr uint64_t block_tokens = 64, blocks = context / block_tokens;
+  const int32_t position = context - 1, sequence = 0;
+  std::vector<int32_t> table(blocks);
+  for (uint64_t b = 0; b < blocks; ++b) table[b] = static_cast<int32_t>(b);
+  const auto q = activations(width);
+  std::vector<float> y(width), scores(heads / kv_heads * context);
+  sdk::step_view step;
+  step.n_tokens = 1;
+  step.max_blocks = blocks;
+  step.block_tokens = block_tokens;
+  step.positions = &position;
+  step.sequences = &sequence;
+  step.block_tables = table.data();
+  sdk::kv_storage& kv = step.kv;
+  kv.data = const_cast<uint8_t*>(pool().floats.data());  // only read
+  kv.dtype_k = kv.dtype_v = BITNET_DTYPE_F16;
+  kv.n_layers = layers;
+  kv.n_blocks = blocks;
+  kv.block_tokens = block_tokens;
+  kv.width = kv_heads * head_dim;
+  kv.k_row_bytes = kv.v_row_bytes = 2 * kv.width;
+  kv.layer_bytes = block_tokens * 2 * kv.k_row_bytes;
+  kv.block_bytes = layers * kv.layer_bytes;
+  if (kv.block_bytes * blocks > pool().floats.size()) {
+    state.SkipWithError("the pool is smaller than the KV");
+    return;
+  }
+  sdk::call c{};
+  c.op = BITNET_OP_ATTN_PAGED;
+  c.rows = 1;
+  c.k = c.m = width;
+  c.in[0] = q.data();
+  c.out[0] = y.data();
+  c.ints[1] = heads;
+  c.ints[2] = kv_heads;
+  c.ints[3] = head_dim;
+  c.floats[0] = 0.088f;  // 1 / sqrt(128)
+  c.step = &step;
+  c.engine = &isa;
+  for (auto _ : state) {
+    cpu::attention(isa, c, 0, heads, scores.data());
+    benchmark::DoNotOptimize(y.data());
+    c.ints[0] = static_cast<int32_t>((static_cast<uint64_t>(c.ints[0]) + 1) % layers);
+  }
+  count(state, context * 2 * kv.k_row_bytes, 2 * context * width);
+}
+
+// Rows stay in the first cache, as between the matrices of a model.
+void rows(const isa_form& isa) {
+  static const auto a = activations(feed_forward), b = activations(feed_forward);
+  static std::vector<float> y(feed_forward), out(2);
+  static std::vector<int8_t> q(feed_forward);
+  static std::vector<uint8_t> halves(2 * feed_forward);
+  static const auto cosines = activations(head_dim / 2);
+  constexpr uint64_t k = feed_forward;
+  const cpu::row_kernels& r = isa.rows;
+  const struct {
+    const char* name;
+    uint64_t bytes;  // that it reads
+    std::function<void()> run;
+  } all[] = {
+      {"rms_norm", 8 * k, [&r] { r.rms_norm(a.data(), b.data(), 1e-5f, k, y.data()); }},
+      {"act_quant", 4 * k, [&r] { r.act_quant(a.data(), k, q.data(), out.data()); }},
+      {"add", 8 * k, [&r] { r.add(a.data(), b.data(), k, y.data()); }},
+      {"mul", 8 * k, [&r] { r.mul(a.data(), b.data(), k, y.data()); }},
+      {"relu2", 4 * k, [&r] { r.relu2(a.data(), k, y.data()); }},
+      {"silu", 4 * k, [&r] { r.silu(a.data(), k, y.data()); }},
+      {"softmax", 4 * context,
+       [&r] {
+         std::copy_n(a.begin(), context, y.begin());
+         benchmark::DoNotOptimize(r.softmax(y.data(), context, 0.088f));
+       }},
+      {"rotate", 4 * width,
+       [&r] {
+         r.rotate(a.data(), {cosines.data(), cosines.data(), head_dim / 2, heads, head_dim, true},
+                  y.data());
+       }},
+      {"halves", 4 * k, [&r] { r.halves(a.data(), k, halves.data()); }},
+      {"widen", 2 * k, [&r] { r.widen(halves.data(), k, y.data()); }},
+      {"quant_error", 5 * k,
+       [&r] { r.quant_error(a.data(), q.data(), 0.01f, k, out.data(), out.data() + 1); }},
+  };
+  for (const auto& one : all)
+    benchmark::RegisterBenchmark((std::string("row/") + one.name + "/" + isa.name).c_str(),
+                                 [run = one.run, bytes = one.bytes](benchmark::State& state) {
+                                   for (auto _ : state) {
+                                     run();
+                                     benchmark::ClobberMemory();
+                                   }
+                                   count(state, bytes);
+                                 });
+}
+
+void add(const isa_form& isa) {
+  const auto name = [&](const std::string& kernel) { return kernel + "/" + isa.name; };
+  for (const auto& [m, k] : matrices) {
+    const std::string shape = std::to_string(m) + "x" + std::to_string(k);
+    for (const uint64_t n : {uint64_t{1}, prefill})
+      benchmark::RegisterBenchmark(
+          name((n == 1 ? "ternary_gemv/" : "ternary_gemm/") + shape).c_str(),
+          [&isa, m = m, k = k, n](benchmark::State& s) { ternary(s, isa, m, k, n); });
+  }
+  benchmark::RegisterBenchmark(name("dense_f16/32064x2560").c_str(),
+                               [&isa](benchmark::State& s) { dense_f16(s, isa); });
+  benchmark::RegisterBenchmark(name("linear_i8/32064x2560").c_str(),
+                               [&isa](benchmark::State& s) { linear_i8(s, isa); });
+  benchmark::RegisterBenchmark(name("attention_row/2048").c_str(),
+                               [&isa](benchmark::State& s) { attention_row(s, isa); });
+  rows(isa);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  stream = bitnet::host::memory_ceiling(512'000'000).measure(1) * 1e9;
+  benchmark::AddCustomContext("stream_read_gbps", std::to_string(stream / 1e9));
+  for (const isa_form& isa : cpu::isa_forms)
+    if (isa.supported()) add(isa);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}
