@@ -90,6 +90,26 @@ class Logits(Greedy):
                 self.assertEqual(self.logits("--ids", ids, "--all", "-t", "1", "-b", batch),
                                  self.logits("--ids", ids, "--all", "-t", "2", "-b", batch))
 
+    def test_where_and_how_threads_wait_changes_nothing(self):
+        want = self.greedy()
+        cpus = sorted(os.sched_getaffinity(0))
+        one, all_ = (f"{sum(1 << c for c in some):x}" for some in (cpus[:1], cpus))
+        for words, env, why in (
+                (("--poll", "0"), None, "threads that sleep at once"),
+                (("--poll", "100"), None, "threads that spin long"),
+                (("-C", one), None, "one CPU, and one thread for it"),
+                (("-C", one, "-t", "3"), None, "more threads than CPUs"),
+                (("--cpu-mask", "0x" + all_), None, "all CPUs"),
+                ((), {"BITNET_POLL": "0", "BITNET_CPU_MASK": one}, "the environment")):
+            with self.subTest(why):
+                self.assertEqual(self.greedy(*words, env=env), want)
+
+    def test_a_mask_of_one_cpu_makes_one_thread(self):
+        mask = f"{1 << min(os.sched_getaffinity(0)):x}"
+        report = self.ok("bench", "-p", "2", "-n", "0", "-r", "1", "--ceiling-mb", "0", "-o", "json",
+                         "-C", mask).json
+        self.assertEqual(report[0]["n_threads"], 1)
+
     def test_batches_give_the_same_bits_when_deterministic(self):
         ids = " ".join(map(str, self.greedy()[0]))
         want = self.logits("--ids", ids, "--all", "--deterministic")

@@ -38,7 +38,7 @@ typedef void (*bitnet_log_callback)(void* user, uint32_t level, const char* mess
 
 typedef struct bitnet_runtime_options {
   uint32_t struct_size;
-  uint32_t n_threads;       /* 0 = what the CPU affinity and cgroup quota allow                   */
+  uint32_t n_threads;       /* 0 = a physical core each, as CPU affinity and cgroup quota allow   */
   const char* device;       /* request: auto, cpu, gpu, name, name:index, or a comma list; NULL: the
                                environment's BITNET_DEVICE, else auto                              */
   const char* requested_by; /* where the request came from, for the report; NULL: "program"     */
@@ -49,6 +49,10 @@ typedef struct bitnet_runtime_options {
   uint32_t log_level;               /* BITNET_LOG_*; messages above it are dropped              */
   bitnet_log_callback log;          /* NULL: silent. Called from any thread                     */
   void* log_user;
+  uint32_t poll; /* how long an idle worker looks for work before it sleeps: 0 not at all, to 100 */
+  uint32_t reserved_0;
+  const char* cpu_mask; /* hexadecimal, bit i is CPU i: workers run there, and so does a thread from
+                           its first computing call on. NULL: where the system puts them */
 } bitnet_runtime_options;
 
 BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options);

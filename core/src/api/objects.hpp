@@ -30,7 +30,7 @@ result<model::load_options> load_options_of(const bitnet_model_options& o);
 // What plugins are given: the log, the threads, the clock and word of cancellations. Thread-safe.
 class services final : public plugin::host_services {
  public:
-  services(uint32_t n_threads, uint32_t log_level, bitnet_log_callback target, void* log_user);
+  services(const bitnet_runtime_options& options, threads::cpu_list cpus);
   ~services() override;
 
   void log(uint32_t level, std::string_view component, std::string_view message) override;
@@ -48,6 +48,7 @@ class services final : public plugin::host_services {
 
  private:
   threads::pool pool_;
+  const uint32_t poll_;
   std::shared_ptr<spdlog::logger> logger_;
   std::mutex turn_;
   uint64_t next_token_ = 1;
@@ -57,7 +58,7 @@ class services final : public plugin::host_services {
 }  // namespace bitnet::api
 
 struct bitnet_runtime {
-  explicit bitnet_runtime(const bitnet_runtime_options& options);
+  bitnet_runtime(const bitnet_runtime_options& options, bitnet::threads::cpu_list cpus);
 
   // Chooses on the first call; later calls give the same answer.
   bitnet::result<bitnet::select::choice> choose();

@@ -31,8 +31,9 @@ bitnet::select::request request_of(const bitnet_runtime_options& options) {
 
 }  // namespace
 
-bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options)
-    : services(options.n_threads, options.log_level, options.log, options.log_user),
+bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
+                               bitnet::threads::cpu_list cpus)
+    : services(options, std::move(cpus)),
       request(request_of(options)),
       registry(bitnet::select::registry::scan(directories(options), services)) {
   report.requested = request.text;
@@ -68,6 +69,7 @@ void bitnet_runtime_defaults(bitnet_runtime_options* options) {
   *options = {};
   options->struct_size = sizeof *options;
   options->log_level = BITNET_LOG_WARN;
+  options->poll = bitnet::threads::default_poll;
 }
 
 bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_runtime** out,
@@ -79,7 +81,16 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
                           std::to_string(o.n_threads) + " threads are more than " +
                               std::to_string(most_threads) + "; choose fewer with --threads");
-    *out = new bitnet_runtime(o);
+    if (o.poll > bitnet::threads::most_poll)
+      return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                          "poll is " + std::to_string(o.poll) + "; 0 to 100 expected");
+    bitnet::threads::cpu_list cpus;
+    if (o.cpu_mask != nullptr) {
+      auto named = bitnet::threads::read_cpu_mask(o.cpu_mask);
+      if (!named) return std::unexpected(named.error());
+      cpus = *std::move(named);
+    }
+    *out = new bitnet_runtime(o, std::move(cpus));
     return {};
   });
 }

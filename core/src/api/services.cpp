@@ -55,12 +55,15 @@ class callback_sink final : public spdlog::sinks::base_sink<std::mutex> {
 
 }  // namespace
 
-services::services(uint32_t n_threads, uint32_t log_level, bitnet_log_callback target,
-                   void* log_user)
-    : pool_(n_threads == 0 ? threads::available() : n_threads),
-      logger_(std::make_shared<spdlog::logger>("bitnet",
-                                               std::make_shared<callback_sink>(target, log_user))) {
-  logger_->set_level(level_of(log_level));
+services::services(const bitnet_runtime_options& options, threads::cpu_list cpus)
+    : pool_(options.n_threads != 0 ? options.n_threads
+            : cpus.empty()         ? threads::available()
+                                   : threads::available(cpus),
+            {options.poll, cpus}),
+      poll_(options.poll),
+      logger_(std::make_shared<spdlog::logger>(
+          "bitnet", std::make_shared<callback_sink>(options.log, options.log_user))) {
+  logger_->set_level(level_of(options.log_level));
 }
 
 services::~services() = default;
@@ -83,7 +86,9 @@ uint64_t services::now_ns() {
 }
 
 std::vector<std::pair<std::string, std::string>> services::params(std::string_view name) {
-  return environment::backend_params(name);
+  auto out = environment::backend_params(name);
+  out.emplace_back("poll", std::to_string(poll_));  // for those that wait by themselves
+  return out;
 }
 
 uint64_t services::follow(const std::atomic<bool>& flag) {

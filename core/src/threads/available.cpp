@@ -1,23 +1,14 @@
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "threads/pool.hpp"
 
 namespace bitnet::threads {
 namespace {
-
-uint32_t affinity() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0)
-    return std::max(1U, std::thread::hardware_concurrency());
-  return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
-}
 
 // CPUs that "quota period" microseconds allow, rounded up; `none` when there is no limit.
 uint32_t cpus_of(double quota, double period, uint32_t none) {
@@ -61,11 +52,25 @@ uint32_t quota(uint32_t none) {
   return best;
 }
 
+// The first CPU of the physical core that `cpu` is a thread of; itself where sysfs does not say.
+uint32_t core_of(uint32_t cpu) {
+  std::ifstream siblings("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                         "/topology/thread_siblings_list");
+  uint32_t first = cpu;
+  return siblings >> first ? first : cpu;
+}
+
 }  // namespace
 
+uint32_t available(const cpu_list& cpus) {
+  std::set<uint32_t> cores;
+  for (const uint32_t cpu : cpus) cores.insert(core_of(cpu));
+  const auto n = static_cast<uint32_t>(std::max<std::size_t>(cores.size(), 1));
+  return std::min(n, quota(n));
+}
+
 uint32_t available() {
-  const uint32_t cpus = affinity();
-  return std::min(cpus, quota(cpus));
+  return available(allowed_cpus());
 }
 
 }  // namespace bitnet::threads

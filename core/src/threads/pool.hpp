@@ -4,22 +4,47 @@
 // Workers spin for a short, bounded time for the next run and then sleep in a futex, so that a busy
 // neighbour on the same core is not starved.
 
-#include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "base/result.hpp"
 #include "bitnet/abi/host.h"
+#include "threads/awaited.hpp"
 
 namespace bitnet::threads {
 
-// Threads that this process may really use: CPU affinity and the cgroup's quota, at least 1.
-uint32_t available();
+// CPUs by their numbers, ascending.
+using cpu_list = std::vector<uint32_t>;
+
+// The CPUs that the affinity of this thread allows.
+cpu_list allowed_cpus();
+// "0x5" is {0, 2}. BITNET_INVALID_ARGUMENT for what is no mask, names no CPU, or names one that
+// this process may not use.
+result<cpu_list> read_cpu_mask(std::string_view hexadecimal);
+// "0-3,8"
+std::string ranges(const cpu_list& cpus);
+
+// Workers that are of use on these CPUs: one for each physical core, as far as sysfs tells, and no
+// more than the cgroup's quota allows; at least 1.
+uint32_t available(const cpu_list& cpus);
+uint32_t available();  // on the allowed ones
+
+inline constexpr uint32_t most_poll = 100;
+inline constexpr uint32_t default_poll = 50;
+
+struct pool_options {
+  uint32_t poll =
+      default_poll;  // how long a worker looks for work before it sleeps; 0 = not at all
+  cpu_list cpus;     // that the workers run on; empty: where the system puts them
+};
 
 class pool {
  public:
-  explicit pool(uint32_t width);  // width - 1 threads are started; the caller of run is the first
+  // width - 1 threads are started; the caller of run is the first, and is moved to `cpus` as well.
+  explicit pool(uint32_t width, pool_options options = {});
   ~pool();
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
@@ -32,16 +57,20 @@ class pool {
 
  private:
   void work(uint32_t index);
+  void move_this_thread();
 
   const uint32_t width_;
+  const uint32_t spins_;
+  const cpu_list cpus_;
+  const uint64_t id_;  // of this pool among all that ever were
   std::mutex turn_;  // one run at a time
   // Written by run before generation_ moves, read by workers after they saw it move.
   bitnet_task task_ = nullptr;
   void* arg_ = nullptr;
   uint32_t n_ = 0;
   bool stop_ = false;
-  alignas(64) std::atomic<uint32_t> generation_{0};
-  alignas(64) std::atomic<uint32_t> pending_{0};  // workers that have not finished this generation
+  alignas(64) awaited generation_;
+  alignas(64) awaited pending_;  // workers that have not finished this generation
   std::vector<std::jthread> workers_;
 };
 

@@ -77,6 +77,8 @@ result<runtime_handle> open_runtime(const invocation& in) {
   std::vector<const char*> dirs;
   for (const std::string& one : in.set.list("backend-dir")) dirs.push_back(one.c_str());
   options.n_threads = static_cast<uint32_t>(std::max<int64_t>(in.set.integer("threads"), 0));
+  options.poll = static_cast<uint32_t>(in.set.integer("poll"));
+  if (in.set.given("cpu-mask")) options.cpu_mask = in.set.text("cpu-mask").c_str();
   options.device = device.c_str();
   options.requested_by = origin.c_str();
   options.require_first = in.set.flag("require-backend") ? 1 : 0;

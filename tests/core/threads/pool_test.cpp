@@ -4,11 +4,15 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
+#include <string>
 #include <thread>
 #include <vector>
 
 namespace bitnet::threads {
 namespace {
+
+constexpr uint32_t most_cpus_of_a_test = 4096;  // no machine that runs this has CPU 4096
 
 struct tally {
   std::atomic<uint32_t> calls{0};
@@ -100,12 +104,83 @@ TEST(pool, many_callers_take_turns) {
   EXPECT_EQ(total, expected);
 }
 
+TEST(pool, runs_whether_its_workers_spin_or_sleep) {
+  for (const uint32_t poll : {0U, 1U, 100U}) {
+    pool p(3, {poll, {}});
+    for (int i = 0; i < 200; ++i) {
+      if (i % 50 == 49) std::this_thread::sleep_for(std::chrono::milliseconds(2));  // all asleep
+      tally t;
+      ASSERT_EQ(p.run(3, count, &t), BITNET_OK);
+      ASSERT_EQ(t.seen, 7U) << "poll " << poll;
+    }
+  }
+}
+
+TEST(pool, computes_on_the_cpus_that_it_was_given) {
+  const cpu_list all = allowed_cpus();
+  const cpu_list last = {all.back()};
+  std::jthread([&] {  // a thread of its own: it stays where it was moved to
+    for (const cpu_list& cpus : {last, all}) {
+      pool p(2, {default_poll, cpus});
+      std::vector<cpu_list> seen(2);
+      ASSERT_EQ(p.run(
+                    2,
+                    [](void* arg, uint32_t worker, uint32_t) {
+                      (*static_cast<std::vector<cpu_list>*>(arg))[worker] = allowed_cpus();
+                    },
+                    &seen),
+                BITNET_OK);
+      EXPECT_EQ(seen[0], cpus) << "the caller";
+      EXPECT_EQ(seen[1], cpus);
+    }
+  }).join();
+  EXPECT_EQ(allowed_cpus(), all) << "other threads stay where they are";
+}
+
+TEST(cpu_mask, is_read_from_its_lowest_bit) {
+  const cpu_list all = allowed_cpus();
+  std::string mask;
+  for (uint32_t at = 0; at <= all.back() / 4; ++at) {
+    uint32_t value = 0;
+    for (const uint32_t cpu : all)
+      if (cpu / 4 == at) value |= 1U << cpu % 4;
+    mask.insert(0, 1, "0123456789ABCDEF"[value]);
+  }
+  for (const std::string& text : {mask, "0x" + mask, "000" + mask}) {
+    auto read = read_cpu_mask(text);
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, all) << text;
+  }
+}
+
+TEST(cpu_mask, refuses_what_names_no_usable_cpu) {
+  for (const char* bad : {"", "0", "0x", "x", "1g", "-1", " 1"}) {
+    const auto read = read_cpu_mask(bad);
+    ASSERT_FALSE(read) << bad;
+    EXPECT_EQ(read.error().status, BITNET_INVALID_ARGUMENT);
+  }
+  const auto far = read_cpu_mask("1" + std::string(most_cpus_of_a_test / 4, '0'));
+  ASSERT_FALSE(far);
+  EXPECT_NE(far.error().message.find("CPU " + std::to_string(most_cpus_of_a_test)),
+            std::string::npos)
+      << far.error().message;
+  EXPECT_NE(far.error().message.find("may use " + ranges(allowed_cpus())), std::string::npos);
+  EXPECT_FALSE(read_cpu_mask(std::string(100000, 'f')));
+}
+
+TEST(cpu_mask, ranges_name_the_cpus) {
+  EXPECT_EQ(ranges({}), "");
+  EXPECT_EQ(ranges({3}), "3");
+  EXPECT_EQ(ranges({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
+}
+
 TEST(available, is_at_least_one_and_within_the_affinity) {
   cpu_set_t set;
   CPU_ZERO(&set);
   ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
   EXPECT_GE(available(), 1U);
   EXPECT_LE(available(), static_cast<uint32_t>(CPU_COUNT(&set)));
+  EXPECT_EQ(available({allowed_cpus().front()}), 1U);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 //          step is BITNET_INVALID_ARGUMENT, never undefined behaviour.
 
 #include <atomic>
+#include <charconv>
 #include <memory>
 
 #include "bitnet/abi/backend.h"
@@ -461,6 +462,20 @@ inline const bitnet_interface_header* query_interface(bitnet_backend* self, bitn
 
 }  // namespace interpreter
 
+namespace interpreter {
+
+inline void read_poll(const bitnet_open_request& request, definition& d) {
+  for (uint32_t i = 0; i < request.n_params; ++i) {
+    if (to_view(request.params[i].key) != "poll") continue;
+    const std::string_view text = to_view(request.params[i].value);
+    uint32_t poll = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), poll);
+    if (read.ec == std::errc() && read.ptr == text.data() + text.size()) d.poll = poll;
+  }
+}
+
+}  // namespace interpreter
+
 // Answers the entry call for a backend that `describe` describes.
 inline bitnet_status open_interpreter(const bitnet_host_v0* services,
                                       const bitnet_open_request* request, bitnet_backend_v0* out,
@@ -507,6 +522,7 @@ inline bitnet_status open_interpreter(const bitnet_host_v0* services,
     table.self = reinterpret_cast<bitnet_backend*>(opened.get());
     if (bitnet_status s = fill_table(services, request, out, table, {}, report); failed(s))
       return s;
+    slot::read_poll(*request, opened->author);
     describe(*request, opened->author);
     [[maybe_unused]] const auto* kept = opened.release();  // close() takes it back
     return BITNET_OK;

@@ -31,6 +31,7 @@
 #include "bitnet/abi/program.h"
 #include "bitnet/sdk/formats.hpp"
 #include "bitnet/sdk/handle.hpp"
+#include "bitnet/sdk/interpreter/awaited.hpp"
 
 namespace bitnet::sdk {
 
@@ -143,35 +144,35 @@ struct share {
 
 using primitive_kernel = void (*)(const call&, const share&) noexcept;
 
+// How long a worker looks before it sleeps, in rounds of one `pause`: 40 for each step of the
+// host's setting "poll", 0 to 100.
+constexpr uint32_t spins_of(uint32_t poll) noexcept {
+  return 40 * (poll < 100 ? poll : 100);
+}
+
 // Where the workers of a step wait for each other: spins for a moment, then sleeps, so that a
 // worker that lost its core does not make the others burn theirs.
 class barrier {
  public:
   // Spinning is for workers that have a core each.
-  barrier(uint32_t size, uint32_t cores) noexcept : size_(size), spins_(size <= cores ? 2000 : 0) {}
+  barrier(uint32_t size, uint32_t cores, uint32_t spins) noexcept
+      : size_(size), spins_(size <= cores ? spins : 0) {}
   void wait() noexcept {
     if (size_ == 1) return;
-    const uint32_t generation = generation_.load(std::memory_order_acquire);
+    const uint32_t generation = generation_.load();
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
       arrived_.store(0, std::memory_order_relaxed);
-      generation_.store(generation + 1, std::memory_order_release);
-      generation_.notify_all();
+      generation_.add(1);
       return;
     }
-    for (int spin = 0; spin < spins_; ++spin) {  // about 50 us, the length of a region
-      if (generation_.load(std::memory_order_acquire) != generation) return;
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
-    }
-    generation_.wait(generation, std::memory_order_acquire);
+    generation_.await_change(generation, spins_);
   }
 
  private:
   alignas(64) std::atomic<uint32_t> arrived_{0};
-  alignas(64) std::atomic<uint32_t> generation_{0};
+  alignas(64) awaited generation_;
   const uint32_t size_;
-  const int spins_;
+  const uint32_t spins_;
 };
 
 // One worker's place among those that run a composite together. Every worker runs the whole
@@ -270,6 +271,7 @@ struct definition {
   std::vector<composite> composites;
   sdk::packing packing;
   std::vector<bitnet_kernel_info> others;  // listed only: forms that another setting would choose
+  uint32_t poll = 50;              // open_interpreter sets it to the host's setting; see spins_of
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
   const void* engine = nullptr;    // for the author: arrives in every call; outlives the backend
   std::string why_unavailable;     // not empty: no device, and this is what the user can do

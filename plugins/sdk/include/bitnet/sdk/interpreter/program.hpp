@@ -128,7 +128,7 @@ class program {
     for (uint64_t i = 0; i < calls_.size(); ++i) calls_[i].rows = rows_of(row_values_[i]);
 
     const uint32_t workers = std::min(host_.width(), width_);
-    barrier meeting(workers, cores_);
+    barrier meeting(workers, cores_, spins_of(author_.poll));
     std::atomic<uint64_t> stop_after{UINT64_MAX};
     auto work = [&](uint32_t worker, uint32_t n) noexcept {
       run_as(worker, n, meeting, step.cancel_token, stop_after);

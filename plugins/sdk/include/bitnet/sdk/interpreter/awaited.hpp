@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// A number that threads wait to see change: they spin for a while, then sleep in a futex.
+// std::atomic::wait would do, but for libstdc++'s, which yields four times before it sleeps: to a
+// busy neighbour each of them can give a time slice away.
+
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include <atomic>
+#include <climits>
+#include <cstdint>
+
+namespace bitnet::sdk {
+
+class awaited {
+ public:
+  uint32_t load() const noexcept { return value_.load(std::memory_order_acquire); }
+  // For when nobody waits.
+  void reset(uint32_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
+  // Adds, and wakes whoever sleeps; the sum.
+  uint32_t add(uint32_t n) noexcept {
+    const uint32_t sum = value_.fetch_add(n) + n;
+    // Sequentially consistent on both sides: either the sleeper is seen here, or it sees the sum.
+    if (sleepers_.load() != 0) wake();
+    return sum;
+  }
+  // The value once it differs from `old`; looks `spins` times before it sleeps.
+  uint32_t await_change(uint32_t old, uint32_t spins) noexcept {
+    for (uint32_t i = 0; i < spins; ++i) {
+      if (const uint32_t now = load(); now != old) return now;
+      pause();
+    }
+    sleepers_.fetch_add(1);
+    while (value_.load() == old) sleep(old);
+    sleepers_.fetch_sub(1);
+    return load();
+  }
+
+ private:
+  static void pause() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+#if defined(__linux__)
+  void sleep(uint32_t old) noexcept {
+    syscall(SYS_futex, address(), FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
+  }
+  void wake() noexcept { syscall(SYS_futex, address(), FUTEX_WAKE_PRIVATE, INT_MAX); }
+  // The kernel reads the 32 bits themselves.
+  void* address() noexcept { return &value_; }
+  static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+#else
+  void sleep(uint32_t old) noexcept { value_.wait(old); }
+  void wake() noexcept { value_.notify_all(); }
+#endif
+
+  std::atomic<uint32_t> value_{0};
+  std::atomic<uint32_t> sleepers_{0};
+};
+
+}  // namespace bitnet::sdk
