@@ -38,6 +38,7 @@ result<outcome> run(session::session& s, std::span<const int32_t> prompt, const 
   if (!sampler) return std::unexpected(std::move(sampler.error()));
 
   outcome out;
+  out.tokens.reserve(std::min<uint64_t>(static_cast<uint32_t>(o.max_tokens), s.capacity()));
   std::vector<float> logits(s.owner().model().shape().n_vocab);
   for (const int32_t id : s.tokens()) sampler->accept(id);
   for (const int32_t id : prompt) sampler->accept(id);

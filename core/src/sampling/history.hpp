@@ -1,24 +1,29 @@
 #pragma once
 // The tokens that the penalties look at: the last n of the sequence, or all of them.
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <memory_resource>
 #include <unordered_map>
+#include <vector>
 
 namespace bitnet::sampling {
 
 class history {
  public:
-  explicit history(int32_t last_n) : last_n_(last_n) {}  // -1 = all
+  explicit history(int32_t last_n);  // -1 = all
 
   void add(int32_t token);
   void clear();
-  [[nodiscard]] const std::unordered_map<int32_t, uint32_t>& counts() const { return counts_; }
+  using counted = std::pmr::unordered_map<int32_t, uint32_t>;
+  [[nodiscard]] const counted& counts() const { return counts_; }
 
  private:
   int32_t last_n_;
-  std::deque<int32_t> window_;  // unused when all count
-  std::unordered_map<int32_t, uint32_t> counts_;
+  std::vector<int32_t> window_;                   // a ring once it is full; unused when all count
+  std::size_t oldest_ = 0;                        // of window_
+  std::pmr::unsynchronized_pool_resource nodes_;  // so that a token allocates nothing
+  counted counts_{&nodes_};
 };
 
 }  // namespace bitnet::sampling

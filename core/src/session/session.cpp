@@ -113,6 +113,8 @@ result<void> session::build(const session_options& options) {
         static_cast<uint32_t>(std::min<uint64_t>(n_blocks_, blocks_for(window_keep_) + touched));
   }
   blocks_ = kv_blocks(n_blocks_);
+  table_.reserve(table_blocks);
+  tokens_.reserve(n_context_);
 
   bitnet_error err = blank_error();
   bitnet_kv_config kv{};
@@ -339,15 +341,14 @@ result<void> session::step(std::span<const int32_t> ids, uint32_t first_output,
   s.window = window_;
   s.window_keep = window_keep_;
   bitnet_error err = blank_error();
-  const std::string doing = "backend " + engine_.backend_name() + ": computing a step of " +
-                            std::to_string(n) + " tokens";
-  if (auto ok = check(engine_.table().queue_submit(queue_.get(), &s, &err), err, doing); !ok)
-    return ok;
-  if (auto ok = check(engine_.table().queue_wait(queue_.get(), timeline_,
-                                                 std::numeric_limits<uint64_t>::max(), &err),
-                      err, doing);
-      !ok)
-    return ok;
+  bitnet_status status = engine_.table().queue_submit(queue_.get(), &s, &err);
+  if (status == BITNET_OK)
+    status = engine_.table().queue_wait(queue_.get(), timeline_,
+                                        std::numeric_limits<uint64_t>::max(), &err);
+  if (status != BITNET_OK)  // only then: a step that works allocates nothing
+    return check(status, err,
+                 "backend " + engine_.backend_name() + ": computing a step of " +
+                     std::to_string(n) + " tokens");
   ++steps_;
   steps_tokens_ += n;
   std::copy_n(memory_.logits, uint64_t{n_outputs} * n_vocab_, logits.begin());

@@ -63,7 +63,7 @@ class pool {
   const uint32_t spins_;
   const cpu_list cpus_;
   const uint64_t id_;  // of this pool among all that ever were
-  std::mutex turn_;  // one run at a time
+  std::mutex turn_;    // one run at a time
   // Written by run before generation_ moves, read by workers after they saw it move.
   bitnet_task task_ = nullptr;
   void* arg_ = nullptr;

@@ -133,7 +133,8 @@ TEST(pool, computes_on_the_cpus_that_it_was_given) {
       EXPECT_EQ(seen[0], cpus) << "the caller";
       EXPECT_EQ(seen[1], cpus);
     }
-  }).join();
+  })
+      .join();
   EXPECT_EQ(allowed_cpus(), all) << "other threads stay where they are";
 }
 
