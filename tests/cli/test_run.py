@@ -125,6 +125,19 @@ class Run(support.Case):
             got = self.ok("run", "--json", "-p", PROMPT, "-n", "4", "-ctk", kind, "-ctv", kind).json
             self.assertEqual((got["kv"]["dtype_k"], got["kv"]["dtype_v"]), (kind, kind))
 
+    def test_memory_for_keys_and_values_can_be_bounded(self):
+        words = ("run", "--json", "-p", PROMPT, "-n", "4", *GREEDY)
+        plain = self.ok(*words).json
+        kept = self.ok(*words, "--sliding-window", "64", "--keep", "2", "-ub", "64", "-ctv", "q8_0").json
+        self.assertEqual((kept["kv"]["window"], kept["kv"]["keep"]), (64, 2))
+        self.assertLess(kept["kv"]["bytes"], plain["kv"]["bytes"])
+        budget = self.ok(*words, "--kv-budget", "1", "--kv-eviction", "lfu").json
+        self.assertEqual(budget["text"], plain["text"])
+        self.assertEqual(budget["kv"]["budget"], 1 << 20)
+        self.assertLessEqual(budget["kv"]["bytes"], 1 << 20)
+        self.refused(5, "--kv-budget", "run", "-p", PROMPT, "--kv-budget", "1", "-c", "4096")
+        self.refused(2, "--sliding-window", "run", "-p", PROMPT, "--keep", "4")
+
     def test_system_prompt_makes_a_chat_turn(self):
         plain = self.ok("run", "--json", "-p", "Hello", "-n", "1").json["tokens"]["prompt"]
         words = ("run", "-p", "Hello", "-n", "8", "-sys", "Be kind", *GREEDY)

@@ -96,6 +96,10 @@ BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* ou
 #define BITNET_ACTIVATION_RELU2 1u
 #define BITNET_ACTIVATION_SILU 2u
 
+#define BITNET_EVICT_LRU 0u  /* the session that was used the longest ago */
+#define BITNET_EVICT_FIFO 1u /* the one that has held blocks the longest  */
+#define BITNET_EVICT_LFU 2u  /* the one that was used least often since   */
+
 /* `done` of `total` bytes of weights are in place. Non-zero return stops with BITNET_CANCELLED. */
 typedef int32_t (*bitnet_progress_callback)(void* user, uint64_t done, uint64_t total);
 
@@ -110,6 +114,13 @@ typedef struct bitnet_model_options {
   uint64_t pack_cache_max_bytes; /* of all its files; 0 = 8 GiB                                 */
   bitnet_progress_callback progress;
   void* progress_user;
+  /* 0: each session has room for its own context. n: the sessions of this model share n bytes for
+   * keys and values, in blocks of 64 tokens. When they are spent, a session that is not evaluating
+   * loses its blocks by kv_eviction (BITNET_EVICT_*) and evaluates its tokens again at its next
+   * call, with the same results. A call waits while all others are evaluating. */
+  uint64_t kv_budget_bytes;
+  uint32_t kv_eviction;
+  uint32_t reserved_1;
 } bitnet_model_options;
 
 BITNET_API void bitnet_model_defaults(bitnet_model_options* options);
@@ -323,8 +334,8 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
                                          bitnet_generation_result* out, bitnet_error* err);
 
 /* JSON: {backend, device, threads, kernels[{id, op, calls, time_ns?, bytes?}], steps, tokens,
- * kv{blocks, dtype_k, dtype_v, bytes, window?, keep?}}: what ran in this session, counted where it
- * ran. */
+ * kv{blocks, dtype_k, dtype_v, bytes, window?, keep?, budget?, evictions?}}: what ran in this
+ * session, counted where it ran. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed);
 

@@ -48,6 +48,20 @@ std::optional<bitnet::session::pack_cache> pack_cache_of(const bitnet_model_opti
   return bitnet::session::pack_cache(std::move(options));
 }
 
+bitnet::result<bitnet::session::kv_budget> kv_budget_of(const bitnet_model_options& o) {
+  using bitnet::session::eviction;
+  switch (o.kv_eviction) {
+    case BITNET_EVICT_LRU:
+      return bitnet::session::kv_budget{o.kv_budget_bytes, eviction::lru};
+    case BITNET_EVICT_FIFO:
+      return bitnet::session::kv_budget{o.kv_budget_bytes, eviction::fifo};
+    case BITNET_EVICT_LFU:
+      return bitnet::session::kv_budget{o.kv_budget_bytes, eviction::lfu};
+    default:
+      return bitnet::fail(BITNET_INVALID_ARGUMENT, "kv_eviction must be LRU, FIFO or LFU");
+  }
+}
+
 }  // namespace
 
 void bitnet_model_defaults(bitnet_model_options* options) {
@@ -63,6 +77,8 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
     const auto o = bitnet::api::take_options(options, bitnet_model_defaults);
     auto load_options = load_options_of(o);
     if (!load_options) return std::unexpected(load_options.error());
+    const auto budget = kv_budget_of(o);
+    if (!budget) return std::unexpected(budget.error());
     if (runtime == nullptr && !load_options->vocabulary_only) return missing("runtime");
 
     auto loaded = bitnet::model::model::load(path, *load_options);
@@ -77,8 +93,8 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
           return o.progress(o.progress_user, done, total) == 0;
         };
       const auto cache = pack_cache_of(o, *runtime);
-      auto engine =
-          bitnet::session::engine::open(*choice, m->model, progress, cache ? &*cache : nullptr);
+      auto engine = bitnet::session::engine::open(*choice, m->model, progress,
+                                                  cache ? &*cache : nullptr, *budget);
       if (!engine) return std::unexpected(engine.error());
       m->engine = std::move(*engine);
     }

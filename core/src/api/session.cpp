@@ -61,6 +61,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     so.low_memory = o.low_memory != 0;
     auto handle = std::make_unique<bitnet_session>(model);
     handle->cancel_token = model->runtime->services.follow(handle->cancelled);
+    so.cancelled = &handle->cancelled;
     auto session = bitnet::session::session::open(*model->engine, so, handle->cancel_token);
     if (!session) return std::unexpected(session.error());
     handle->session = std::move(*session);
@@ -132,6 +133,10 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
     if (usage->window != 0) {
       report["kv"]["window"] = usage->window;
       report["kv"]["keep"] = usage->window_keep;
+    }
+    if (usage->kv_budget != 0) {
+      report["kv"]["budget"] = usage->kv_budget;
+      report["kv"]["evictions"] = usage->evictions;
     }
     return bitnet::api::give_text(
         report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "session/kv_store.hpp"
+
 namespace bitnet::session {
 namespace {
 
@@ -46,16 +48,18 @@ result<void> check(bitnet_status status, const bitnet_error& err, const std::str
                                           : reason));
 }
 
-engine::engine(select::choice choice, const model::model& m)
+engine::engine(select::choice choice, const model::model& m, const kv_budget& budget)
     : choice_(std::move(choice)),
       model_(m),
       graph_(program::describe(m)),
+      budget_(budget),
       device_(nullptr, choice_.backend->table().device_close),
       weights_(nullptr, choice_.backend->table().weights_destroy) {}
 
 result<std::unique_ptr<engine>> engine::open(select::choice choice, const model::model& m,
-                                             const progress& report, const pack_cache* cache) {
-  std::unique_ptr<engine> e(new engine(std::move(choice), m));
+                                             const progress& report, const pack_cache* cache,
+                                             const kv_budget& budget) {
+  std::unique_ptr<engine> e(new engine(std::move(choice), m, budget));
   const std::string who = "backend " + e->backend_name();
 
   bitnet_error err = blank_error();
@@ -74,6 +78,19 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
   if (cache != nullptr)
     if (auto ok = e->use_packed_head(*cache); !ok) return pass_on(std::move(ok), who);
   return e;
+}
+
+result<std::shared_ptr<kv_store>> engine::shared_kv(bitnet_kv_config config) {
+  if (auto store = shared_kv_.lock()) {
+    if (store->config().dtype_k == config.dtype_k && store->config().dtype_v == config.dtype_v)
+      return store;
+    return fail(BITNET_INVALID_ARGUMENT,
+                "sessions that share a KV budget keep keys and values in the same types; open this "
+                "one with those of the others");
+  }
+  auto store = kv_store::make(*this, config, budget_.policy);
+  if (store) shared_kv_ = *store;
+  return store;
 }
 
 result<void> engine::upload(const progress& report) {

@@ -13,6 +13,7 @@
 #include "model/model.hpp"
 #include "program/graph.hpp"
 #include "select/selection.hpp"
+#include "session/eviction.hpp"
 #include "session/pack_cache.hpp"
 
 namespace bitnet::session {
@@ -25,6 +26,15 @@ using handle = std::unique_ptr<T, void (*)(T*)>;
 result<void> check(bitnet_status status, const bitnet_error& err, const std::string& doing);
 bitnet_error blank_error();
 
+class kv_store;
+
+// What the sessions of a model may take together for keys and values. bytes 0: each session has its
+// own room, as much as its context needs.
+struct kv_budget {
+  uint64_t bytes = 0;
+  eviction policy = eviction::lru;
+};
+
 class engine {
  public:
   // done and total in bytes of weights; false stops with BITNET_CANCELLED.
@@ -32,7 +42,8 @@ class engine {
 
   // `cache` may be nullptr.
   static result<std::unique_ptr<engine>> open(select::choice choice, const model::model& m,
-                                              const progress& report, const pack_cache* cache);
+                                              const progress& report, const pack_cache* cache,
+                                              const kv_budget& budget = {});
 
   [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
   [[nodiscard]] const std::string& backend_name() const { return choice_.backend->name(); }
@@ -43,14 +54,21 @@ class engine {
   [[nodiscard]] const model::model& model() const { return model_; }
   [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
 
+  [[nodiscard]] const kv_budget& budget() const { return budget_; }
+  // Blocks that the sessions of this model share, made by the first of them; `config` says the
+  // types. Under device_turn().
+  result<std::shared_ptr<kv_store>> shared_kv(bitnet_kv_config config);
+
  private:
-  engine(select::choice choice, const model::model& m);
+  engine(select::choice choice, const model::model& m, const kv_budget& budget);
   result<void> upload(const progress& report);
   result<void> use_packed_head(const pack_cache& cache);
 
   select::choice choice_;
   const model::model& model_;
   program::graph graph_;
+  const kv_budget budget_;
+  std::weak_ptr<kv_store> shared_kv_;
   mutable std::mutex device_turn_;
   handle<bitnet_device> device_;
   std::optional<pack_cache::found> packed_head_;  // the weights may point into it

@@ -50,6 +50,18 @@ class kv_blocks {
     }
   }
 
+  // Takes every free block of `other`, or one of them if there is one.
+  void take(kv_blocks& other) {
+    free_.insert(free_.end(), other.free_.rbegin(), other.free_.rend());
+    other.free_.clear();
+  }
+  bool take_one(kv_blocks& other) {
+    if (other.free_.empty()) return false;
+    free_.push_back(other.free_.back());
+    other.free_.pop_back();
+    return true;
+  }
+
  private:
   void give_back(uint32_t block) {
     if (block != no_block) free_.push_back(block);

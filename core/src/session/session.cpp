@@ -45,7 +45,7 @@ session::session(engine& e, const session_options& options, uint64_t cancel_toke
       n_vocab_(e.model().shape().n_vocab),
       dtype_k_(options.dtype_k),
       dtype_v_(options.dtype_v),
-      pool_(nullptr, e.table().kv_pool_destroy),
+      cancelled_(options.cancelled),
       program_(nullptr, e.table().program_destroy),
       queue_(nullptr, e.table().queue_destroy) {}
 
@@ -64,17 +64,31 @@ session::~session() {
   const std::lock_guard turn(engine_.device_turn());
   queue_.reset();
   program_.reset();
-  pool_.reset();
+  if (store_) store_->leave(kv_);
+  store_.reset();
   buffers_.clear();
 }
 
 result<void> session::build(const session_options& options) {
   const model::hyperparameters& shape = engine_.model().shape();
   low_memory_ = options.low_memory;
+  if (auto ok = check_kv_type(engine_.choice(), shape, dtype_k_, "keys", "--cache-type-k"); !ok)
+    return ok;
+  if (auto ok = check_kv_type(engine_.choice(), shape, dtype_v_, "values", "--cache-type-v"); !ok)
+    return ok;
+  const uint64_t block_bytes =
+      uint64_t{block_tokens} * shape.n_layers * shape.n_kv_heads *
+      (kv_head_bytes(dtype_k_, shape.head_dim) + kv_head_bytes(dtype_v_, shape.head_dim));
+  const uint64_t budget = engine_.budget().bytes;
+  const uint64_t affordable = budget == 0 ? blocks_for(largest_context)
+                                          : std::min<uint64_t>(budget / block_bytes, 1U << 24);
+
   const bool windowed = options.window != 0;
   n_context_ = options.n_context != 0 ? options.n_context
                : windowed             ? shape.n_context
                                       : std::min(shape.n_context, default_context);
+  if (options.n_context == 0 && !windowed && affordable != 0)
+    n_context_ = static_cast<uint32_t>(std::min<uint64_t>(n_context_, affordable * block_tokens));
   n_batch_ = std::min(options.n_batch == 0 ? 512 : options.n_batch, n_context_);
   if (!windowed && options.window_keep != 0)
     return fail(BITNET_INVALID_ARGUMENT, "--keep " + std::to_string(options.window_keep) +
@@ -97,10 +111,6 @@ result<void> session::build(const session_options& options) {
     return fail(BITNET_INVALID_ARGUMENT,
                 "a batch of " + std::to_string(n_batch_) + " tokens is more than " +
                     std::to_string(largest_batch) + "; choose another with --batch-size");
-  if (auto ok = check_kv_type(engine_.choice(), shape, dtype_k_, "keys", "--cache-type-k"); !ok)
-    return ok;
-  if (auto ok = check_kv_type(engine_.choice(), shape, dtype_v_, "values", "--cache-type-v"); !ok)
-    return ok;
   const uint64_t row_bytes = uint64_t{n_vocab_} * sizeof(float);
   max_outputs_ =
       static_cast<uint32_t>(std::clamp<uint64_t>(logits_budget_bytes / row_bytes, 1, n_batch_));
@@ -112,8 +122,14 @@ result<void> session::build(const session_options& options) {
     n_blocks_ =
         static_cast<uint32_t>(std::min<uint64_t>(n_blocks_, blocks_for(window_keep_) + touched));
   }
-  blocks_ = kv_blocks(n_blocks_);
-  table_.reserve(table_blocks);
+  if (n_blocks_ > affordable)
+    return fail(
+        BITNET_OUT_OF_MEMORY,
+        "keys and values of " + std::to_string(uint64_t{n_blocks_} * block_tokens) +
+            " tokens take " + std::to_string(n_blocks_ * block_bytes) +
+            " bytes, more than the KV budget of " + std::to_string(budget) +
+            "; use a smaller --ctx-size, --cache-type-k and -v q8_0, --sliding-window, or a "
+            "larger --kv-budget");
   tokens_.reserve(n_context_);
 
   bitnet_error err = blank_error();
@@ -125,13 +141,12 @@ result<void> session::build(const session_options& options) {
   kv.n_kv_heads = shape.n_kv_heads;
   kv.head_dim = shape.head_dim;
   kv.block_tokens = block_tokens;
-  kv.n_blocks = n_blocks_;
-  bitnet_kv_pool* pool = nullptr;
-  if (auto ok = check(engine_.table().kv_pool_create(engine_.device(), &kv, &pool, &err), err,
-                      "making room for a context of " + std::to_string(n_context_) + " tokens");
-      !ok)
-    return ok;
-  pool_.reset(pool);
+  kv.n_blocks = budget == 0 ? n_blocks_ : static_cast<uint32_t>(affordable);
+  auto store = budget == 0 ? kv_store::make(engine_, kv, eviction::lru) : engine_.shared_kv(kv);
+  if (!store) return std::unexpected(std::move(store.error()));
+  store_ = std::move(*store);
+  store_->join(kv_);
+  kv_bytes_ = block_bytes * store_->n_blocks();
 
   bitnet_program_options program_options{};
   program_options.struct_size = sizeof program_options;
@@ -213,10 +228,35 @@ result<void> session::append(int32_t id) {
   return {};
 }
 
+// While it lives nobody else takes this sequence's blocks. Begun with as many as are needed, or
+// none more; what was lost in the meantime is evaluated again.
+class session::hold {
+ public:
+  static result<std::unique_ptr<hold>> begin(session& s, uint64_t blocks) {
+    const auto stop = [&] {
+      return s.cancelled_ != nullptr && s.cancelled_->load(std::memory_order_relaxed);
+    };
+    if (auto ok = s.store_->begin(s.kv_, blocks, stop); !ok)
+      return std::unexpected(std::move(ok.error()));
+    if (s.kv_.lost) s.evaluated_ = 0;
+    s.kv_.lost = false;
+    return std::unique_ptr<hold>(new hold(s));
+  }
+  ~hold() { session_.store_->end(session_.kv_); }
+  hold(const hold&) = delete;
+  hold& operator=(const hold&) = delete;
+
+ private:
+  explicit hold(session& s) : session_(s) {}
+  session& session_;
+};
+
 result<void> session::truncate(uint64_t n) {
   if (n > tokens_.size())
     return fail(BITNET_INVALID_ARGUMENT, "cannot keep " + std::to_string(n) + " tokens of " +
                                              std::to_string(tokens_.size()));
+  auto mine = hold::begin(*this, 0);
+  if (!mine) return std::unexpected(std::move(mine.error()));
   tokens_.resize(n);
   settle(std::min(evaluated_, n));
   return {};
@@ -228,26 +268,25 @@ uint64_t session::first_seen() const {
 
 // Gives back the blocks that no later token will see.
 void session::forget_unseen() {
-  blocks_.drop(table_, blocks_for(window_keep_), first_seen() / block_tokens);
+  kv_.spare.drop(kv_.table, blocks_for(window_keep_), first_seen() / block_tokens);
 }
 
 // Goes back to the first `evaluated` tokens. Where the window has moved past what the next one will
 // see, all are evaluated again: what a token is in one layer depends on all windows before it.
 void session::settle(uint64_t evaluated) {
   evaluated_ = evaluated;
-  blocks_.resize(table_, evaluated_);
-  for (uint64_t b = 0; b < table_.size(); ++b) {
+  kv_.spare.resize(kv_.table, evaluated_);
+  for (uint64_t b = 0; b < kv_.table.size(); ++b) {
     const bool seen = b * block_tokens < window_keep_ || (b + 1) * block_tokens > first_seen();
-    if (!seen || table_[b] != no_block) continue;
+    if (!seen || kv_.table[b] != no_block) continue;
     evaluated_ = 0;
-    blocks_.resize(table_, 0);
+    kv_.spare.resize(kv_.table, 0);
     return;
   }
 }
 
 result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> logits) {
   const uint64_t before = tokens_.size();
-  const uint64_t evaluated_before = evaluated_;
   if (before + ids.size() > n_context_)
     return fail(BITNET_CONTEXT_FULL,
                 std::to_string(before) + " tokens and " + std::to_string(ids.size()) +
@@ -270,6 +309,12 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
                 "logits were asked for, but there is no token to evaluate");
   }
 
+  auto mine = hold::begin(*this, std::min<uint64_t>(blocks_for(tokens_.size()), n_blocks_));
+  if (!mine) {
+    tokens_.resize(before);
+    return std::unexpected(std::move(mine.error()));
+  }
+  const uint64_t evaluated_before = evaluated_;
   const auto undo = [&](failure why) -> result<void> {
     tokens_.resize(before);
     settle(evaluated_before);
@@ -281,7 +326,7 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
     const uint64_t n = std::min<uint64_t>(tokens_.size() - evaluated_,
                                           all_rows && wanted_rows != 0 ? max_outputs_ : n_batch_);
     forget_unseen();
-    if (!blocks_.resize(table_, evaluated_ + n))
+    if (!kv_.spare.resize(kv_.table, evaluated_ + n))
       return undo({BITNET_INTERNAL, "fewer KV blocks than a step needs"});
     const std::span chunk(tokens_.data() + evaluated_, n);
     uint64_t first_output = n;  // none
@@ -320,11 +365,11 @@ result<void> session::step(std::span<const int32_t> ids, uint32_t first_output,
     memory_.tokens[i] = ids[i];
     memory_.positions[i] = static_cast<int32_t>(position);
     memory_.sequences[i] = 0;
-    memory_.slots[i] = static_cast<int32_t>(table_[position / block_tokens] * block_tokens +
+    memory_.slots[i] = static_cast<int32_t>(kv_.table[position / block_tokens] * block_tokens +
                                             position % block_tokens);
   }
-  for (std::size_t i = 0; i < table_.size(); ++i)
-    memory_.block_tables[i] = static_cast<int32_t>(table_[i]);
+  for (std::size_t i = 0; i < kv_.table.size(); ++i)
+    memory_.block_tables[i] = static_cast<int32_t>(kv_.table[i]);
   for (uint32_t i = 0; i < n_outputs; ++i)
     memory_.output_rows[i] = static_cast<int32_t>(first_output + i);
 
@@ -334,7 +379,7 @@ result<void> session::step(std::span<const int32_t> ids, uint32_t first_output,
   s.n_sequences = 1;
   s.n_outputs = n_outputs;
   s.program = program_.get();
-  s.kv_pool = pool_.get();
+  s.kv_pool = store_->pool();
   s.cancel_token = cancel_token_;
   s.signal_value = ++timeline_;
   s.top_logits = top_logits_;
@@ -370,15 +415,15 @@ result<session::usage> session::report() const {
   out.kernels.resize(std::min<std::size_t>(count, out.kernels.size()));
   out.steps = steps_;
   out.tokens = steps_tokens_;
-  out.kv_blocks = n_blocks_ - blocks_.available();
+  const kv_store::usage kv = store_->of(kv_);
+  out.kv_blocks = static_cast<uint32_t>(kv.blocks);
+  out.evictions = kv.evictions;
+  out.kv_budget = engine_.budget().bytes;
   out.window = window_;
   out.window_keep = window_keep_;
   out.dtype_k = dtype_k_;
   out.dtype_v = dtype_v_;
-  const model::hyperparameters& shape = engine_.model().shape();
-  out.kv_bytes =
-      uint64_t{n_blocks_} * block_tokens * shape.n_layers * shape.n_kv_heads *
-      (kv_head_bytes(dtype_k_, shape.head_dim) + kv_head_bytes(dtype_v_, shape.head_dim));
+  out.kv_bytes = kv_bytes_;
   return out;
 }
 

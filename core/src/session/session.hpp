@@ -3,6 +3,7 @@
 //
 // Threads one at a time.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,7 +12,7 @@
 
 #include "base/result.hpp"
 #include "session/engine.hpp"
-#include "session/kv_blocks.hpp"
+#include "session/kv_store.hpp"
 
 namespace bitnet::session {
 
@@ -24,6 +25,7 @@ struct session_options {
   // sequence; 0: all of them. KV is then bounded by the window, and the context reaches as far as
   // the model was trained for unless n_context says otherwise.
   uint32_t window = 0, window_keep = 0;
+  const std::atomic<bool>* cancelled = nullptr;  // ends waiting for blocks; may be set any time
   bool deterministic = false;
   bool profile = false;
   bool low_memory = false;  // every logit from the output head itself: no second form of it
@@ -61,7 +63,7 @@ class session {
     std::vector<bitnet_kernel_stat> kernels;
     uint64_t steps = 0, tokens = 0;
     uint32_t kv_blocks = 0, dtype_k = 0, dtype_v = 0, window = 0, window_keep = 0;
-    uint64_t kv_bytes = 0;
+    uint64_t kv_bytes = 0, kv_budget = 0, evictions = 0;
   };
   [[nodiscard]] result<usage> report() const;
 
@@ -70,6 +72,7 @@ class session {
   result<void> build(const session_options& options);
   result<void> make_buffer(handle<bitnet_buffer>& to, uint64_t bytes, void** mapped);
   [[nodiscard]] uint64_t first_seen() const;  // by the next token, beside those kept
+  class hold;                                 // of the blocks of this sequence
   void forget_unseen();
   void settle(uint64_t evaluated);
   result<void> step(std::span<const int32_t> ids, uint32_t first_output, std::span<float> logits);
@@ -79,10 +82,12 @@ class session {
   const uint32_t n_vocab_;
   bool low_memory_ = false;
   uint32_t n_context_ = 0, n_batch_ = 0, max_outputs_ = 0, dtype_k_ = 0, dtype_v_ = 0;
-  uint32_t window_ = 0, window_keep_ = 0, n_blocks_ = 0;  // of the pool
+  uint32_t window_ = 0, window_keep_ = 0, n_blocks_ = 0;  // at most, at once
+  uint64_t kv_bytes_ = 0;                                 // of the pool
 
-  kv_blocks blocks_{0};
-  std::vector<uint32_t> table_;  // blocks of this sequence, in order
+  std::shared_ptr<kv_store> store_;
+  kv_store::holding kv_;
+  const std::atomic<bool>* cancelled_;
   std::vector<int32_t> tokens_;  // all, evaluated and waiting
   uint64_t evaluated_ = 0;       // of tokens_
   uint32_t top_logits_ = 0;      // of the step to come
@@ -93,7 +98,6 @@ class session {
     float* logits;
   } memory_{};
   std::vector<handle<bitnet_buffer>> buffers_;
-  handle<bitnet_kv_pool> pool_;
   handle<bitnet_program> program_;
   handle<bitnet_queue> queue_;
 };

@@ -111,12 +111,21 @@ bitnet_model_options model_options(const settings& set) {
   return options;
 }
 
+void set_kv_budget(const settings& set, bitnet_model_options& options) {
+  options.kv_budget_bytes = static_cast<uint64_t>(set.integer("kv-budget")) << 20;
+  const std::string& policy = set.text("kv-eviction");
+  options.kv_eviction = policy == "fifo"  ? BITNET_EVICT_FIFO
+                        : policy == "lfu" ? BITNET_EVICT_LFU
+                                          : BITNET_EVICT_LRU;
+}
+
 result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
                                 const std::string& file) {
   bitnet_model_options options = model_options(in.set);
   const std::string cache = pack_cache(in);
   options.pack_cache = cache.c_str();
   options.pack_cache_max_bytes = static_cast<uint64_t>(in.set.integer("pack-cache-size")) << 30;
+  set_kv_budget(in.set, options);
   library_error err;
   bitnet_model* model = nullptr;
   bitnet_status status = BITNET_OK;

@@ -144,7 +144,9 @@ typedef struct bitnet_backend_v0 {
                                  uint32_t out_size, uint32_t* count, bitnet_error* err);
   void (*program_destroy)(bitnet_program* program);
 
-  /* Storage for KV blocks; the logic (tables, sharing, eviction) is the core's. [device] */
+  /* Storage for KV blocks; the logic (tables, sharing, eviction) is the core's. Steps of several
+   * queues may use one pool at a time; the core lets none write a block that another looks at.
+   * [device] */
   bitnet_status (*kv_pool_create)(bitnet_device* device, const bitnet_kv_config* config,
                                   bitnet_kv_pool** out, bitnet_error* err);
   /* Copies blocks from[i] to to[i]. [queue] */

@@ -1,0 +1,90 @@
+#include "session/kv_store.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace bitnet::session {
+
+kv_store::kv_store(const engine& e, const bitnet_kv_config& config, eviction policy)
+    : config_(config),
+      pool_(nullptr, e.table().kv_pool_destroy),
+      free_(config.n_blocks),
+      order_(policy) {}
+
+result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_kv_config& config,
+                                                 eviction policy) {
+  std::shared_ptr<kv_store> store(new kv_store(e, config, policy));
+  bitnet_error err = blank_error();
+  bitnet_kv_pool* pool = nullptr;
+  if (auto ok =
+          check(e.table().kv_pool_create(e.device(), &config, &pool, &err), err,
+                "making room for the keys and values of " +
+                    std::to_string(uint64_t{config.n_blocks} * config.block_tokens) + " tokens");
+      !ok)
+    return std::unexpected(std::move(ok.error()));
+  store->pool_.reset(pool);
+  return store;
+}
+
+void kv_store::join(holding& h) {
+  const std::lock_guard lock(turn_);
+  h.id = ++last_id_;
+  holdings_.push_back(&h);
+}
+
+void kv_store::leave(holding& h) {
+  const std::lock_guard lock(turn_);
+  take_all(h);
+  std::erase(holdings_, &h);
+  changed_.notify_all();
+}
+
+void kv_store::take_all(holding& h) {
+  free_.take(h.spare);
+  free_.drop(h.table, 0, h.table.size());
+  h.table.clear();
+  order_.remove(h.id);
+}
+
+result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool()>& stop) {
+  std::unique_lock lock(turn_);
+  for (;;) {
+    while (h.blocks() < need && h.spare.take_one(free_)) {
+    }
+    if (h.blocks() >= need) break;
+    const auto by_id = [&](uint64_t id) {
+      return *std::ranges::find_if(holdings_, [&](const holding* o) { return o->id == id; });
+    };
+    const auto victim = order_.victim(
+        [&](uint64_t id) { return id != h.id && !by_id(id)->busy && by_id(id)->blocks() != 0; });
+    if (victim) {
+      holding& loser = *by_id(*victim);
+      take_all(loser);
+      loser.lost = true;
+      ++loser.evictions;
+      continue;
+    }
+    // All others that hold blocks are busy. Who waits keeps nothing from those who could go on: the
+    // table may be taken like anyone's.
+    free_.take(h.spare);
+    if (stop()) return fail(BITNET_CANCELLED, "cancelled while waiting for KV blocks");
+    changed_.wait_for(lock, std::chrono::milliseconds(20));
+  }
+  h.busy = true;
+  if (need != 0) order_.use(h.id);
+  return {};
+}
+
+void kv_store::end(holding& h) {
+  const std::lock_guard lock(turn_);
+  free_.take(h.spare);
+  h.busy = false;
+  changed_.notify_all();
+}
+
+kv_store::usage kv_store::of(const holding& h) {
+  const std::lock_guard lock(turn_);
+  return {h.blocks(), h.evictions};
+}
+
+}  // namespace bitnet::session

@@ -1,0 +1,79 @@
+#pragma once
+// A pool of KV blocks on a device, and who holds which. One session has a pool of its own, or the
+// sessions of a model share one within a budget: when it is spent, a session that is not evaluating
+// loses its blocks and evaluates its tokens again at its next turn.
+//
+// Threads any, each holding from one thread at a time.
+// Owner   sessions share it; it goes with the last, under device_turn().
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/result.hpp"
+#include "session/engine.hpp"
+#include "session/eviction.hpp"
+#include "session/kv_blocks.hpp"
+
+namespace bitnet::session {
+
+class kv_store {
+ public:
+  // Under device_turn(). `config` says types and number of blocks.
+  static result<std::shared_ptr<kv_store>> make(const engine& e, const bitnet_kv_config& config,
+                                                eviction policy);
+
+  // What one sequence has. Between begin and end its owner alone touches it; at other times the
+  // store may take everything away.
+  struct holding {
+    std::vector<uint32_t> table;  // in order of position
+    kv_blocks spare{0};           // for the steps to come, until the turn ends
+    bool lost = false;            // the table was taken away; the owner resets it
+    uint64_t evictions = 0;
+
+   private:
+    friend kv_store;
+    uint64_t id = 0;
+    bool busy = false;
+    [[nodiscard]] uint64_t blocks() const {
+      return spare.available() + static_cast<uint64_t>(std::ranges::count_if(
+                                     table, [](uint32_t block) { return block != no_block; }));
+    }
+  };
+
+  void join(holding& h);
+  void leave(holding& h);
+
+  // Begins a turn in which `h` has `need` blocks, at most n_blocks(), in its table or spare. Takes
+  // them from others that are idle, by the policy; waits while all are busy. `stop` is asked now
+  // and then, and ends the waiting with BITNET_CANCELLED.
+  result<void> begin(holding& h, uint64_t need, const std::function<bool()>& stop);
+  void end(holding& h);
+
+  struct usage {
+    uint64_t blocks, evictions;
+  };
+  [[nodiscard]] usage of(const holding& h);
+
+  [[nodiscard]] bitnet_kv_pool* pool() const { return pool_.get(); }
+  [[nodiscard]] const bitnet_kv_config& config() const { return config_; }
+  [[nodiscard]] uint32_t n_blocks() const { return config_.n_blocks; }
+
+ private:
+  kv_store(const engine& e, const bitnet_kv_config& config, eviction policy);
+  void take_all(holding& h);
+
+  const bitnet_kv_config config_;
+  handle<bitnet_kv_pool> pool_;
+  std::mutex turn_;  // guards what follows
+  std::condition_variable changed_;
+  kv_blocks free_;
+  eviction_order order_;
+  std::vector<holding*> holdings_;
+  uint64_t last_id_ = 0;
+};
+
+}  // namespace bitnet::session
