@@ -232,12 +232,14 @@ void rows(const isa_form& isa) {
 
 void add(const isa_form& isa) {
   const auto name = [&](const std::string& kernel) { return kernel + "/" + isa.name; };
-  for (const auto& [m, k] : matrices) {
-    const std::string shape = std::to_string(m) + "x" + std::to_string(k);
+  for (const auto& matrix : matrices) {
+    const std::string shape = std::to_string(matrix.rows) + "x" + std::to_string(matrix.inputs);
     for (const uint64_t n : {uint64_t{1}, prefill})
       benchmark::RegisterBenchmark(
           name((n == 1 ? "ternary_gemv/" : "ternary_gemm/") + shape).c_str(),
-          [&isa, m = m, k = k, n](benchmark::State& s) { ternary(s, isa, m, k, n); });
+          [&isa, &matrix, n](benchmark::State& s) {
+            ternary(s, isa, matrix.rows, matrix.inputs, n);
+          });
   }
   benchmark::RegisterBenchmark(name("dense_f16/32064x2560").c_str(),
                                [&isa](benchmark::State& s) { dense_f16(s, isa); });

@@ -49,7 +49,8 @@ typedef struct bitnet_runtime_options {
   uint32_t log_level;               /* BITNET_LOG_*; messages above it are dropped              */
   bitnet_log_callback log;          /* NULL: silent. Called from any thread                     */
   void* log_user;
-  uint32_t poll; /* how long an idle worker looks for work before it sleeps: 0 not at all, to 100 */
+  uint32_t poll; /* how long an idle worker looks for work before it sleeps: 0 not at all, to 100;
+                    workers without a CPU each do not look at all */
   uint32_t reserved_0;
   const char* cpu_mask; /* hexadecimal, bit i is CPU i: workers run there, and so does a thread from
                            its first computing call on. NULL: where the system puts them */

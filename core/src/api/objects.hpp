@@ -30,7 +30,8 @@ result<model::load_options> load_options_of(const bitnet_model_options& o);
 // What plugins are given: the log, the threads, the clock and word of cancellations. Thread-safe.
 class services final : public plugin::host_services {
  public:
-  services(const bitnet_runtime_options& options, threads::cpu_list cpus);
+  // `cpus` that the threads are kept to; empty: none are named.
+  services(const bitnet_runtime_options& options, const threads::cpu_list& cpus);
   ~services() override;
 
   void log(uint32_t level, std::string_view component, std::string_view message) override;
@@ -47,8 +48,12 @@ class services final : public plugin::host_services {
   void forget(uint64_t token);
 
  private:
-  threads::pool pool_;
+  services(const bitnet_runtime_options& options, const threads::cpu_list& wanted,
+           const threads::cpu_list& usable);
+
+  const uint32_t width_;
   const uint32_t poll_;
+  threads::pool pool_;
   std::shared_ptr<spdlog::logger> logger_;
   std::mutex turn_;
   uint64_t next_token_ = 1;
@@ -58,7 +63,7 @@ class services final : public plugin::host_services {
 }  // namespace bitnet::api
 
 struct bitnet_runtime {
-  bitnet_runtime(const bitnet_runtime_options& options, bitnet::threads::cpu_list cpus);
+  bitnet_runtime(const bitnet_runtime_options& options, const bitnet::threads::cpu_list& cpus);
 
   // Chooses on the first call; later calls give the same answer.
   bitnet::result<bitnet::select::choice> choose();

@@ -32,8 +32,8 @@ bitnet::select::request request_of(const bitnet_runtime_options& options) {
 }  // namespace
 
 bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
-                               bitnet::threads::cpu_list cpus)
-    : services(options, std::move(cpus)),
+                               const bitnet::threads::cpu_list& cpus)
+    : services(options, cpus),
       request(request_of(options)),
       registry(bitnet::select::registry::scan(directories(options), services)) {
   report.requested = request.text;
@@ -90,7 +90,7 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
       if (!named) return std::unexpected(named.error());
       cpus = *std::move(named);
     }
-    *out = new bitnet_runtime(o, std::move(cpus));
+    *out = new bitnet_runtime(o, cpus);
     return {};
   });
 }

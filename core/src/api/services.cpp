@@ -55,12 +55,15 @@ class callback_sink final : public spdlog::sinks::base_sink<std::mutex> {
 
 }  // namespace
 
-services::services(const bitnet_runtime_options& options, threads::cpu_list cpus)
-    : pool_(options.n_threads != 0 ? options.n_threads
-            : cpus.empty()         ? threads::available()
-                                   : threads::available(cpus),
-            {options.poll, cpus}),
-      poll_(options.poll),
+services::services(const bitnet_runtime_options& options, const threads::cpu_list& cpus)
+    : services(options, cpus, cpus.empty() ? threads::allowed_cpus() : cpus) {}
+
+services::services(const bitnet_runtime_options& options, const threads::cpu_list& wanted,
+                   const threads::cpu_list& usable)
+    : width_(options.n_threads != 0 ? options.n_threads : threads::available(usable)),
+      // A thread that looks while it has no CPU of its own keeps another from working.
+      poll_(width_ <= usable.size() ? options.poll : 0),
+      pool_(width_, {poll_, wanted}),
       logger_(std::make_shared<spdlog::logger>(
           "bitnet", std::make_shared<callback_sink>(options.log, options.log_user))) {
   logger_->set_level(level_of(options.log_level));

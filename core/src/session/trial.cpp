@@ -189,6 +189,7 @@ void trial::describe() {
 
 result<void> trial::check_support() const {
   std::vector<uint32_t> formats;
+  formats.reserve(graph_.ops.size());
   for (const bitnet_op& o : graph_.ops)
     formats.push_back(o.weights[0] == BITNET_NONE ? uint32_t{BITNET_FORMAT_NONE}
                                                   : weights_wanted_[o.weights[0]].format);

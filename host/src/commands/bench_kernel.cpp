@@ -312,6 +312,7 @@ result<int> bench_kernels(const invocation& in) {
     text = as_markdown(measured, *on, threads, limit);
   } else {
     std::vector<json> rows;
+    rows.reserve(measured.size());
     for (const measurement& m : measured) rows.push_back(as_json(m, *on, threads, limit));
     text = rows_as(format, rows);
   }
@@ -333,6 +334,7 @@ result<int> list_kernels(const invocation& in) {
           fmt::format("| {} | {} | {} | {} |\n", k.id, on->backend, k.level, k.runs ? "yes" : "");
   } else {
     std::vector<json> rows;
+    rows.reserve(on->kernels.size());
     for (const kernel& k : on->kernels)
       rows.push_back({{"kernel", k.id},
                       {"backend", on->backend},
