@@ -145,6 +145,7 @@ result<void> session::build(const session_options& options) {
   auto store = budget == 0 ? kv_store::make(engine_, kv, eviction::lru) : engine_.shared_kv(kv);
   if (!store) return std::unexpected(std::move(store.error()));
   store_ = std::move(*store);
+  kv_.table.reserve(table_blocks);
   store_->join(kv_);
   kv_bytes_ = block_bytes * store_->n_blocks();
 
