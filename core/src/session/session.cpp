@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "plugin/kv_types.hpp"
 
@@ -233,7 +234,7 @@ result<void> session::append(int32_t id) {
 // none more; what was lost in the meantime is evaluated again.
 class session::hold {
  public:
-  static result<std::unique_ptr<hold>> begin(session& s, uint64_t blocks) {
+  static result<hold> begin(session& s, uint64_t blocks) {
     const auto stop = [&] {
       return s.cancelled_ != nullptr && s.cancelled_->load(std::memory_order_relaxed);
     };
@@ -241,15 +242,17 @@ class session::hold {
       return std::unexpected(std::move(ok.error()));
     if (s.kv_.lost) s.evaluated_ = 0;
     s.kv_.lost = false;
-    return std::unique_ptr<hold>(new hold(s));
+    return hold(s);
   }
-  ~hold() { session_.store_->end(session_.kv_); }
-  hold(const hold&) = delete;
-  hold& operator=(const hold&) = delete;
+  ~hold() {
+    if (session_ != nullptr) session_->store_->end(session_->kv_);
+  }
+  hold(hold&& other) noexcept : session_(std::exchange(other.session_, nullptr)) {}
+  hold& operator=(hold&&) = delete;
 
  private:
-  explicit hold(session& s) : session_(s) {}
-  session& session_;
+  explicit hold(session& s) : session_(&s) {}
+  session* session_;  // nullptr: moved from
 };
 
 result<void> session::truncate(uint64_t n) {
