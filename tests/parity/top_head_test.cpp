@@ -12,6 +12,7 @@
 
 #include "forms.hpp"
 #include "guarded_memory.hpp"
+#include "ops/ops.hpp"
 #include "ops/top_head.hpp"
 
 namespace bitnet::parity {
@@ -162,6 +163,41 @@ TEST_P(top_heads, leave_a_state_that_is_not_finite_to_the_full_head) {
   }
 }
 
+TEST_P(top_heads, of_other_formats_give_the_logits_of_the_full_head) {
+  std::mt19937 random(12);
+  for (const sdk::format& f : sdk::formats) {
+    SCOPED_TRACE(f.name);
+    constexpr uint64_t k = 512, m = 1025;
+    sdk::packed_form form;
+    std::vector<uint8_t> data(f.block_bytes * (k / f.block) * m);
+    for (uint8_t& b : data) b = static_cast<uint8_t>(random());
+    // Scales of random bytes could be anything; these are small numbers in f16, f32 and bf16.
+    for (uint64_t i = 1; i < data.size(); i += 2)
+      data[i] = static_cast<uint8_t>(0x20 | (data[i] & 0x83));
+    const sdk::weight w{f.id, k, m, data.data(), f.block_bytes * (k / f.block), nullptr, 0, &form};
+    if (!cpu::top_head::fits(w)) continue;
+    form.own = sdk::memory(cpu::top_head::packed_bytes(w));
+    cpu::top_head::pack(w, *GetParam(), 0, m, form.own.data());
+    form.data = form.own.data();
+    cpu::top_head two(w, 1);
+    std::normal_distribution<float> gauss;
+    std::vector<float> x(k), y(m), full(m), scalar(m);
+    for (float& v : x) v = gauss(random);
+    cpu::linear_dense(*GetParam(), w, x.data(), 1, 0, m, full.data());
+    cpu::linear_dense(cpu::scalar_form, w, x.data(), 1, 0, m, scalar.data());
+    two.take(0, x.data());
+    two.approximate(*GetParam(), 0, 1, 40, 0, m, y.data());
+    two.refine(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data());
+    std::vector<float> sorted = full;
+    std::nth_element(sorted.begin(), sorted.begin() + 39, sorted.end(), std::greater<>());
+    for (uint64_t r = 0; r < m; ++r) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(full[r]), std::bit_cast<uint32_t>(scalar[r])) << r;
+      if (full[r] < sorted[39] && std::isinf(y[r])) continue;
+      ASSERT_EQ(std::bit_cast<uint32_t>(y[r]), std::bit_cast<uint32_t>(full[r])) << r;
+    }
+  }
+}
+
 TEST_P(top_heads, copies_are_the_same_bytes_whoever_makes_them) {
   head ours(100, 1031, 5), scalar(100, 1031, 5);
   ours.pack(*GetParam());
@@ -176,6 +212,8 @@ TEST(top_head, has_no_form_for_what_it_would_not_help) {
   EXPECT_TRUE(cpu::top_head::fits(w));
   w.format = BITNET_FORMAT_Q8_0;
   EXPECT_FALSE(cpu::top_head::fits(w)) << "as small as the copy";
+  w.format = BITNET_FORMAT_Q6_K;
+  EXPECT_TRUE(cpu::top_head::fits(w)) << "slower to decode than the copy to read";
   w.format = BITNET_FORMAT_F16;
   w.k = 8193;
   EXPECT_FALSE(cpu::top_head::fits(w)) << "sums past int32";

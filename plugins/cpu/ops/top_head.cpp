@@ -33,9 +33,10 @@ void keep(float* largest, uint32_t top, float value) {
 }  // namespace
 
 bool top_head::fits(const sdk::weight& w) {
-  return (w.format == BITNET_FORMAT_F16 || w.format == BITNET_FORMAT_BF16 ||
-          w.format == BITNET_FORMAT_F32) &&
-         w.k <= max_i8_width && w.m >= 1024;  // what is smaller stays in the caches
+  // Q8_0 is as small as the copy and as fast; smaller formats take longer to decode than the copy
+  // takes to read.
+  const bool gains = w.format != BITNET_FORMAT_Q8_0 && w.format != BITNET_FORMAT_TERNARY2;
+  return gains && w.k <= max_i8_width && w.m >= 1024;  // what is smaller stays in the caches
 }
 
 uint64_t top_head::packed_bytes(const sdk::weight& w) {
@@ -153,8 +154,7 @@ uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t output
         out[r] = -infinity;
         continue;
       }
-      isa.dense(
-          {w_.format, w_.row(r), w_.row_bytes, x + o * w_.k, w_.k, out + r, w_.m, w_.k, 1, 1});
+      linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out);
       ++exact;
     }
   }
