@@ -74,6 +74,7 @@ result<void> write_ternary(const job& j, output& to) {
 result<void> write_tensors(const model::loaded& from, const plan& p, gguf::file_writer& file,
                            const options& how) {
   std::vector<gguf::planned_tensor> table;
+  table.reserve(p.jobs.size());
   for (const auto& j : p.jobs) table.push_back(j->written);
   if (auto ok = file.write(gguf::header_of(p.metadata, table)); !ok) return ok;
   output to(file, p.bytes, how);

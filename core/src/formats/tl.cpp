@@ -78,14 +78,13 @@ void put_pair(uint32_t index, uint64_t j, std::span<uint8_t> out) {
 }
 
 void tl1_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
-  const tl1_row* known = row_of<tl1_row>(tl1_table, from.k, from.m);
-  const tl1_tile& tile = from.tiles == tl1_tiles::pretuned ? known->pretuned : known->generated;
+  const tl1_tile tile = find_tl1_tile(from.tiles, from.k, from.m).value();
   for (uint64_t j = 0; j < out.size(); j += 2)
     put_pair(field(from, tl1_pair(tile, from.k, row, column + j)), j, out);
 }
 
 void tl2_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
-  const tl2_tile& tile = row_of<tl2_row>(tl2_table, from.k, from.m)->tile;
+  const tl2_tile tile = find_tl2_tile(from.k, from.m).value();
   const tl2_parts parts = tl2_parts_of(tile, from.k, from.m);
   const uint64_t triples_end = std::clamp(parts.k3, column, column + out.size());
   for (uint64_t c = column / 3 * 3; c < triples_end; c += 3) {
@@ -119,7 +118,7 @@ result<reading> understand_tl(const source& from, codes_of codes, uint64_t scale
   if (!std::isfinite(scale) || scale < 0)
     return fail(BITNET_BAD_DATA,
                 say("the ", name, " scale is negative or not finite; the file is damaged"));
-  return ternary_reading(from, codes, 0, {scale}, std::move(how));
+  return ternary_reading(from, std::move(codes), 0, {scale}, std::move(how));
 }
 
 }  // namespace

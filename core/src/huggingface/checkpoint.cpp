@@ -365,7 +365,7 @@ result<gguf::file> open_folder(const fs::path& folder) {
     for (const stored_tensor& one : *table) {
       auto taken = take(one, *about);
       if (!taken) return pass_on(std::move(taken), file);
-      if (*taken) tensors.push_back(std::move(**taken));
+      if (taken->has_value()) tensors.push_back(std::move(taken->value()));
     }
     mappings.push_back(std::move(*mapped));
   }

@@ -116,6 +116,7 @@ result<std::string> splitting_rule(const json& pre) {
   else
     parts.push_back(pre);
   std::vector<std::string> types;
+  types.reserve(parts.size());
   for (const json& part : parts) types.push_back(text_at(part, "type"));
   if (types == std::vector<std::string>{"ByteLevel"} && at(parts[0], "use_regex") != json(false))
     return "gpt-2";

@@ -28,7 +28,7 @@ result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_k
 
 void kv_store::join(holding& h) {
   const std::lock_guard lock(turn_);
-  h.id = ++last_id_;
+  h.id_ = ++last_id_;
   holdings_.push_back(&h);
 }
 
@@ -43,7 +43,7 @@ void kv_store::take_all(holding& h) {
   free_.take(h.spare);
   free_.drop(h.table, 0, h.table.size());
   h.table.clear();
-  order_.remove(h.id);
+  order_.remove(h.id_);
 }
 
 result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool()>& stop) {
@@ -53,10 +53,10 @@ result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool
     }
     if (h.blocks() >= need) break;
     const auto by_id = [&](uint64_t id) {
-      return *std::ranges::find_if(holdings_, [&](const holding* o) { return o->id == id; });
+      return *std::ranges::find_if(holdings_, [&](const holding* o) { return o->id_ == id; });
     };
     const auto victim = order_.victim(
-        [&](uint64_t id) { return id != h.id && !by_id(id)->busy && by_id(id)->blocks() != 0; });
+        [&](uint64_t id) { return id != h.id_ && !by_id(id)->busy_ && by_id(id)->blocks() != 0; });
     if (victim) {
       holding& loser = *by_id(*victim);
       take_all(loser);
@@ -70,15 +70,15 @@ result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool
     if (stop()) return fail(BITNET_CANCELLED, "cancelled while waiting for KV blocks");
     changed_.wait_for(lock, std::chrono::milliseconds(20));
   }
-  h.busy = true;
-  if (need != 0) order_.use(h.id);
+  h.busy_ = true;
+  if (need != 0) order_.use(h.id_);
   return {};
 }
 
 void kv_store::end(holding& h) {
   const std::lock_guard lock(turn_);
   free_.take(h.spare);
-  h.busy = false;
+  h.busy_ = false;
   changed_.notify_all();
 }
 

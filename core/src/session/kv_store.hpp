@@ -36,8 +36,8 @@ class kv_store {
 
    private:
     friend kv_store;
-    uint64_t id = 0;
-    bool busy = false;
+    uint64_t id_ = 0;
+    bool busy_ = false;
     [[nodiscard]] uint64_t blocks() const {
       return spare.available() + static_cast<uint64_t>(std::ranges::count_if(
                                      table, [](uint32_t block) { return block != no_block; }));
