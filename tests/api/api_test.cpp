@@ -229,6 +229,7 @@ TEST_F(demo, a_window_depends_on_no_cut_and_takes_bounded_memory) {
     bitnet_session* s = session(options);
     EXPECT_EQ(bitnet_session_capacity(s), 512U) << "what the model was trained for";
     for (const std::size_t piece : {ids.size(), std::size_t{37}, std::size_t{1}}) {
+      if (piece == 1 && row.keep != 5) continue;  // the slowest cut, once
       ASSERT_EQ(bitnet_session_truncate(s, 0, &error_), BITNET_OK);
       const auto cut = logits(s, ids, piece);
       EXPECT_EQ(std::memcmp(whole.data(), cut.data(), whole.size() * sizeof(float)), 0)
