@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "bitnet/abi/tensor.h"
 #include "formats/floats.hpp"
@@ -62,7 +63,7 @@ result<reading> understand_blocks(const source& from, uint64_t block_bytes, cons
                                           "are not ternary"));
     scales.push_back(d);
   }
-  return ternary_reading(from, codes, block, std::move(scales), std::move(how));
+  return ternary_reading(from, std::move(codes), block, std::move(scales), std::move(how));
 }
 
 // ---- QK256: values -2, -1, +1, +2 and no scale. Given on as Q4_0 with the scale 1. --------------
