@@ -365,7 +365,8 @@ result<gguf::file> open_folder(const fs::path& folder) {
     for (const stored_tensor& one : *table) {
       auto taken = take(one, *about);
       if (!taken) return pass_on(std::move(taken), file);
-      if (taken->has_value()) tensors.push_back(std::move(taken->value()));
+      if (std::optional<gguf::file::foreign_tensor>& kept = *taken)
+        tensors.push_back(*std::move(kept));
     }
     mappings.push_back(std::move(*mapped));
   }

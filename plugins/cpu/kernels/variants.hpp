@@ -43,7 +43,8 @@ inline bool has_avx512() {
 }
 #endif
 
-// Best first; on x86 docs/reference/benchmarks.md has the figures. The last row is always supported.
+// Best first; on x86 docs/reference/benchmarks.md has the figures. The last row is always
+// supported.
 inline constexpr isa_form isa_forms[] = {
 #if defined(__x86_64__)
     {"avx512vnni", [] { return has_avx512() && __builtin_cpu_supports("avx512vnni"); },
