@@ -8,10 +8,12 @@
 // Google Benchmark's for every rate). Rates are per second of CPU time, so that a neighbour that
 // takes the core does not count.
 #include <benchmark/benchmark.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -42,11 +44,23 @@ constexpr struct {
 
 double stream = 0;  // bytes per second that one thread reads
 
+// As the backend asks for the memory of weights and KV.
+void in_large_pages(std::vector<uint8_t>& memory) {
+  constexpr uint64_t page = uint64_t{2} << 20;
+  void* from = memory.data();
+  uint64_t room = memory.size();
+  if (std::align(page, room / page * page - page, from, room) != nullptr)
+    (void)madvise(from, room / page * page, MADV_HUGEPAGE);
+  // The vector has touched its pages already, so they are asked for anew.
+  (void)madvise(from, room / page * page, MADV_DONTNEED);
+}
+
 // Bytes that every kernel reads its weights from, in turn, so that they come from memory. As f16
 // they are between 2^-3 and 2 in size; as ternary codes none is 3.
 struct pools {
   std::vector<uint8_t> floats, codes;
   pools() : floats(head_rows * width * 2), codes(floats.size()) {
+    for (std::vector<uint8_t>* one : {&floats, &codes}) in_large_pages(*one);
     std::mt19937 random(1);
     for (uint64_t i = 0; i < floats.size(); ++i) {
       const uint32_t b = random() >> 24;
@@ -156,9 +170,10 @@ void attention_row(benchmark::State& state, const isa_form& isa) {
   kv.n_layers = layers;
   kv.n_blocks = blocks;
   kv.block_tokens = block_tokens;
-  kv.width = kv_heads * head_dim;
-  kv.k_row_bytes = kv.v_row_bytes = 2 * kv.width;
-  kv.layer_bytes = block_tokens * 2 * kv.k_row_bytes;
+  kv.n_kv_heads = kv_heads;
+  kv.head_dim = head_dim;
+  kv.k_bytes = kv.v_bytes = 2 * head_dim;
+  kv.layer_bytes = block_tokens * kv_heads * (kv.k_bytes + kv.v_bytes);
   kv.block_bytes = layers * kv.layer_bytes;
   if (kv.block_bytes * blocks > pool().floats.size()) {
     state.SkipWithError("the pool is smaller than the KV");
@@ -181,7 +196,7 @@ void attention_row(benchmark::State& state, const isa_form& isa) {
     benchmark::DoNotOptimize(y.data());
     c.ints[0] = static_cast<int32_t>((static_cast<uint64_t>(c.ints[0]) + 1) % layers);
   }
-  count(state, context * 2 * kv.k_row_bytes, 2 * context * width);
+  count(state, kv.layer_bytes * blocks, 2 * context * width);
 }
 
 // Rows stay in the first cache, as between the matrices of a model.

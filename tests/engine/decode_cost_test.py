@@ -72,7 +72,8 @@ class DecodeCost(unittest.TestCase):
         more = {name: two[name] - one[name] for name in one | two if two[name] != one[name]}
         print(f"{N} more tokens made these calls more: {more}")
         more.pop("futex", None)  # of workers that sleep: strace makes them late
-        self.assertEqual(more, {})
+        # The start of two runs may differ by a call or two, as their threads race.
+        self.assertEqual({name: n for name, n in more.items() if n >= N // 10}, {})
 
 
 if __name__ == "__main__":

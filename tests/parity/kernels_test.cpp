@@ -225,8 +225,8 @@ TEST_P(each_isa, weighted_sum_equals_the_scalar_form_bit_for_bit) {
       for (uint64_t i = 0; i < p.size(); ++i) p[i] = static_cast<float>(random() % 100) / 99.0f;
       for (uint64_t i = 0; i < y.size(); ++i) y[i] = 0.25f;
       std::vector<float> expected(y.size(), 0.25f);
-      cpu::weighted_rows a{format,          v.data(),  row_bytes, p.data(),  row.rows,
-                           expected.data(), row.width, row.rows,  row.width, row.heads};
+      cpu::weighted_rows a{format,    v.data(), row_bytes, p.data(),  row.rows, expected.data(),
+                           row.width, row.rows, row.width, row.heads, v.data()};
       cpu::weighted_sum_scalar(a);
       a.y = y.data();
       GetParam()->weighted_sum(a);

@@ -183,11 +183,15 @@ void kv_write(const call& c, const share& s) noexcept {
   for (uint64_t t = s.first; t < s.last; ++t) {
     const auto slot = static_cast<uint64_t>(c.step->slots[t]);
     const float *k = c.input<float>(0) + t * c.k, *v = c.input<float>(1) + t * c.k;
-    if (kv.dtype_k == BITNET_DTYPE_Q8_0) put_q8_0(kv.k(layer, slot), k, c.k);
-    if (kv.dtype_v == BITNET_DTYPE_Q8_0) put_q8_0(kv.v(layer, slot), v, c.k);
-    for (uint64_t i = 0; i < c.k; ++i) {
-      if (kv.dtype_k != BITNET_DTYPE_Q8_0) put(kv.k(layer, slot), kv.dtype_k, i, k[i]);
-      if (kv.dtype_v != BITNET_DTYPE_Q8_0) put(kv.v(layer, slot), kv.dtype_v, i, v[i]);
+    const uint64_t n = kv.head_dim;
+    for (uint64_t head = 0; head < kv.n_kv_heads; ++head, k += n, v += n) {
+      uint8_t *to_k = kv.k(layer, slot, head), *to_v = kv.v(layer, slot, head);
+      if (kv.dtype_k == BITNET_DTYPE_Q8_0) put_q8_0(to_k, k, n);
+      if (kv.dtype_v == BITNET_DTYPE_Q8_0) put_q8_0(to_v, v, n);
+      for (uint64_t i = 0; i < n; ++i) {
+        if (kv.dtype_k != BITNET_DTYPE_Q8_0) put(to_k, kv.dtype_k, i, k[i]);
+        if (kv.dtype_v != BITNET_DTYPE_Q8_0) put(to_v, kv.dtype_v, i, v[i]);
+      }
     }
   }
 }
@@ -216,7 +220,7 @@ void attn_paged(const call& c, const share& s) noexcept {
       for (uint64_t j = 0; j < seen.size(); ++j) {
         float key[256];
         for (uint64_t d = 0; d < head_dim; ++d)
-          key[d] = kv_element(kv.k(layer, slot(seen[j])), kv.dtype_k, kv_head * head_dim + d);
+          key[d] = kv_element(kv.k(layer, slot(seen[j]), kv_head), kv.dtype_k, d);
         s.scratch[j] = dot(key, q, head_dim) * c.floats[0];
         largest = std::max(largest, s.scratch[j]);
       }
@@ -225,8 +229,7 @@ void attn_paged(const call& c, const share& s) noexcept {
       for (uint64_t d = 0; d < head_dim; ++d) {
         float total = 0;
         for (uint64_t j = 0; j < seen.size(); ++j)
-          total += s.scratch[j] *
-                   kv_element(kv.v(layer, slot(seen[j])), kv.dtype_v, kv_head * head_dim + d);
+          total += s.scratch[j] * kv_element(kv.v(layer, slot(seen[j]), kv_head), kv.dtype_v, d);
         y[d] = total / sum;
       }
     }

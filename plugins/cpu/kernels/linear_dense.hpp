@@ -21,6 +21,7 @@ struct dense_tile {
   float* y;
   uint64_t y_stride;  // elements between tokens
   uint64_t k, rows, tokens;
+  const uint8_t* next = nullptr;  // rows without gaps that are read after these, if known
 };
 
 void linear_dense_scalar(const dense_tile&);  // every dense format
@@ -40,6 +41,7 @@ struct weighted_rows {
   float* y;           // (heads, width)
   uint64_t y_stride;  // elements between heads
   uint64_t rows, width, heads;
+  const uint8_t* next;  // rows without gaps that are read after these
 };
 
 void weighted_sum_scalar(const weighted_rows&);

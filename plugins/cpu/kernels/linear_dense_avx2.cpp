@@ -59,6 +59,8 @@ float total(__m256 low, __m256 high) {
   return _mm_cvtss_f32(_mm_add_ss(by2, _mm_shuffle_ps(by2, by2, 1)));
 }
 
+#include "rows_ahead.inl"
+
 // A tile of Rows rows by Tokens tokens: each weight is decoded once for all the tokens.
 template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
@@ -113,6 +115,7 @@ template <uint32_t Format>
 void run(const dense_tile& a) {
   uint64_t r = 0;
   for (; r + 4 <= a.rows; r += 4) {
+    if (a.next != nullptr) fetch(a.w, a.next, a.rows, r + rows_ahead, 4, a.w_stride);
     uint64_t t = 0;
     for (; t + 2 <= a.tokens; t += 2) {  // 16 registers: 2 rows by 2 tokens
       dot<Format, 2, 2>(a, r, t);
@@ -133,6 +136,7 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
   for (uint64_t g = 0; g < Heads; ++g)
     for (uint64_t i = 0; i < Vectors; ++i) sums[g][i] = _mm256_loadu_ps(y + g * a.y_stride + 8 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
+    if (d == 0) fetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
     __m256 v[Vectors];
     const uint8_t* row = a.v + j * a.v_stride;
     if constexpr (Vectors == 2)
@@ -158,7 +162,8 @@ void last_columns(const weighted_rows& a, uint64_t d, uint64_t h) {
   for (uint64_t j = 0; j < a.rows; ++j) {
     alignas(32) uint8_t rest[32] = {};
     std::memcpy(rest, a.v + j * a.v_stride + d * element_bytes(Format), n * element_bytes(Format));
-    columns<Format, 1, 1>({a.format, rest, 0, a.p + h * a.p_stride + j, 0, y, 0, 1, 8, 1}, 0, 0);
+    columns<Format, 1, 1>({a.format, rest, 0, a.p + h * a.p_stride + j, 0, y, 0, 1, 8, 1, rest}, 0,
+                          0);
   }
   std::memcpy(a.y + h * a.y_stride + d, y, n * sizeof(float));
 }

@@ -67,12 +67,7 @@ float total(__m512 p) {
   return _mm_cvtss_f32(_mm_add_ss(by2, _mm_shuffle_ps(by2, by2, 1)));
 }
 
-// Rows of a KV head lie apart: no stream that the processor would see coming.
-void prefetch_rows(const uint8_t* rows, uint64_t stride, uint64_t n, uint64_t bytes) {
-  for (uint64_t i = 0; i < n; ++i)
-    for (uint64_t at = 0; at < bytes; at += 64)
-      _mm_prefetch(reinterpret_cast<const char*>(rows + i * stride) + at, _MM_HINT_T0);
-}
+#include "rows_ahead.inl"
 
 // total() of 16 vectors at once: vector 4 i + j becomes element i of group j.
 __m512 totals(const __m512 (&v)[16]) {
@@ -172,9 +167,8 @@ void row_tile(const dense_tile& a, uint64_t r) {
 template <uint32_t Format>
 void run(const dense_tile& a) {
   uint64_t r = 0;
-  const bool apart = a.k <= 256;  // a head's width
   for (; r + 4 <= a.rows; r += 4) {
-    if (apart) prefetch_rows(a.w + (r + 16) * a.w_stride, a.w_stride, 4, bytes_of<Format>(a.k));
+    if (a.next != nullptr) fetch(a.w, a.next, a.rows, r + rows_ahead, 4, a.w_stride);
     row_tile<Format, 4>(a, r);
   }
   for (; r < a.rows; ++r) row_tile<Format, 1>(a, r);
@@ -190,7 +184,7 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
     for (uint64_t i = 0; i < Vectors; ++i)
       sums[g][i] = _mm512_loadu_ps(y + g * a.y_stride + 16 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
-    if (d == 0) prefetch_rows(a.v + (j + 16) * a.v_stride, 0, 1, bytes_of<Format>(a.width));
+    if (d == 0) fetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
     __m512 v[Vectors];
     const uint8_t* row = a.v + j * a.v_stride;
     if constexpr (Vectors == 4)
@@ -218,7 +212,8 @@ void last_columns(const weighted_rows& a, uint64_t d, uint64_t h) {
   for (uint64_t j = 0; j < a.rows; ++j) {
     alignas(64) uint8_t rest[64] = {};
     std::memcpy(rest, a.v + j * a.v_stride + d * element_bytes(Format), n * element_bytes(Format));
-    columns<Format, 1, 1>({a.format, rest, 0, a.p + h * a.p_stride + j, 0, y, 0, 1, 16, 1}, 0, 0);
+    columns<Format, 1, 1>({a.format, rest, 0, a.p + h * a.p_stride + j, 0, y, 0, 1, 16, 1, rest}, 0,
+                          0);
   }
   std::memcpy(a.y + h * a.y_stride + d, y, n * sizeof(float));
 }

@@ -60,6 +60,8 @@ inline float total(const floats (&p)[4]) {
   return (by4[0] + by4[2]) + (by4[1] + by4[3]);
 }
 
+#include "rows_ahead.inl"
+
 // A tile of Rows rows by Tokens tokens: each weight is decoded once for all the tokens.
 template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
@@ -112,7 +114,10 @@ template <uint32_t Format>
 void run(const dense_tile& a) {
   constexpr int together = BITNET_ROWS_AT_ONCE;
   uint64_t r = 0;
-  for (; r + together <= a.rows; r += together) row_tile<Format, together>(a, r);
+  for (; r + together <= a.rows; r += together) {
+    if (a.next != nullptr) fetch(a.w, a.next, a.rows, r + rows_ahead, together, a.w_stride);
+    row_tile<Format, together>(a, r);
+  }
   for (; r < a.rows; ++r) row_tile<Format, 1>(a, r);
 }
 
@@ -124,11 +129,13 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
   const float* p = a.p + h * a.p_stride;
   for (uint64_t g = 0; g < Heads; ++g)
     for (uint64_t i = 0; i < Vectors; ++i) sums[g][i] = load<floats>(y + g * a.y_stride + 4 * i);
-  for (uint64_t j = 0; j < a.rows; ++j)
+  for (uint64_t j = 0; j < a.rows; ++j) {
+    if (d == 0) fetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
     for (uint64_t i = 0; i < Vectors; ++i) {
       const floats v = decode<Format>(a.v + j * a.v_stride, d + 4 * i);
       for (uint64_t g = 0; g < Heads; ++g) sums[g][i] += p[g * a.p_stride + j] * v;
     }
+  }
   for (uint64_t g = 0; g < Heads; ++g)
     for (uint64_t i = 0; i < Vectors; ++i)
       std::memcpy(y + g * a.y_stride + 4 * i, &sums[g][i], sizeof(floats));
@@ -143,7 +150,7 @@ void last_columns(const weighted_rows& a, uint64_t d, uint64_t h) {
   for (uint64_t j = 0; j < a.rows; ++j) {
     uint8_t rest[16] = {};
     std::memcpy(rest, a.v + j * a.v_stride + d * element_bytes(Format), n * element_bytes(Format));
-    columns<Format, 1, 1>({a.format, rest, 0, a.p + h * a.p_stride + j, 0, y, 0, 1, 4, 1}, 0, 0);
+    columns<Format, 1, 1>({a.format, rest, 0, a.p + h * a.p_stride + j, 0, y, 0, 1, 4, 1, rest}, 0, 0);
   }
   std::memcpy(a.y + h * a.y_stride + d, y, n * sizeof(float));
 }

@@ -11,25 +11,35 @@ uint32_t format_of(uint32_t dtype) {
                                       : BITNET_FORMAT_F16;
 }
 
-// Calls f(index of the first among those seen, its slot, n) for each run of positions that token t
-// sees within one block, ascending.
+// Calls f(index of the first among those seen, its slot, n, the first slot of the next run) for
+// each run of positions that token t sees within one block, ascending; after the last comes the
+// first.
 template <class F>
 void each_run(const sdk::step_view& step, uint64_t t, F f) {
   const uint64_t block_tokens = step.kv.block_tokens;
   const int32_t* blocks = step.blocks_of(t);
   const sdk::step_view::sight sight = step.sees(t);
-  uint64_t index = 0;
+  struct {
+    uint64_t index, slot, n;
+  } run{};
+  uint64_t index = 0, first_slot = 0;
   const auto range = [&](uint64_t at, uint64_t end) {
     while (at < end) {
       const uint64_t n = std::min(block_tokens - at % block_tokens, end - at);
-      f(index, static_cast<uint64_t>(blocks[at / block_tokens]) * block_tokens + at % block_tokens,
-        n);
+      const uint64_t slot =
+          static_cast<uint64_t>(blocks[at / block_tokens]) * block_tokens + at % block_tokens;
+      if (index == 0)
+        first_slot = slot;
+      else
+        f(run.index, run.slot, run.n, slot);
+      run = {index, slot, n};
       index += n;
       at += n;
     }
   };
   range(0, sight.kept);
   range(sight.first, sight.end);
+  f(run.index, run.slot, run.n, first_slot);
 }
 
 }  // namespace
@@ -49,9 +59,9 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
   const float* q = c.input<float>(0) + at;
   float* y = c.output<float>(0) + at;
 
-  each_run(step, t, [&](uint64_t first, uint64_t slot, uint64_t n) {
-    isa.dense({format_of(kv.dtype_k), kv.k(layer, slot) + kv_head * kv.k_head_bytes, kv.k_row_bytes,
-               q, head_dim, scores + first, context, head_dim, n, group});
+  each_run(step, t, [&](uint64_t first, uint64_t slot, uint64_t n, uint64_t next) {
+    isa.dense({format_of(kv.dtype_k), kv.k(layer, slot, kv_head), kv.k_bytes, q, head_dim,
+               scores + first, context, head_dim, n, group, kv.k(layer, next, kv_head)});
   });
   constexpr uint64_t together = 16;  // heads whose sums are kept
   for (uint64_t h = 0; h < group; h += together) {
@@ -61,10 +71,10 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
       sums[i] = isa.rows.softmax(scores + (h + i) * context, context, c.floats[0]);
     float* out = y + h * head_dim;
     std::fill(out, out + heads * head_dim, 0.0f);
-    each_run(step, t, [&](uint64_t first, uint64_t slot, uint64_t n) {
-      isa.weighted_sum({format_of(kv.dtype_v), kv.v(layer, slot) + kv_head * kv.v_head_bytes,
-                        kv.v_row_bytes, scores + h * context + first, context, out, head_dim, n,
-                        head_dim, heads});
+    each_run(step, t, [&](uint64_t first, uint64_t slot, uint64_t n, uint64_t next) {
+      isa.weighted_sum({format_of(kv.dtype_v), kv.v(layer, slot, kv_head), kv.v_bytes,
+                        scores + h * context + first, context, out, head_dim, n, head_dim, heads,
+                        kv.v(layer, next, kv_head)});
     });
     for (uint64_t i = 0; i < heads; ++i)
       for (uint64_t d = 0; d < head_dim; ++d) out[i * head_dim + d] /= sums[i];

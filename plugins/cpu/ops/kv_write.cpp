@@ -18,8 +18,10 @@ void store(const isa_form& isa, const float* x, uint64_t n, uint32_t dtype, uint
 
 void kv_write_row(const isa_form& isa, const sdk::kv_storage& kv, uint64_t layer, uint64_t slot,
                   const float* k, const float* v) {
-  store(isa, k, kv.width, kv.dtype_k, kv.k(layer, slot));
-  store(isa, v, kv.width, kv.dtype_v, kv.v(layer, slot));
+  for (uint64_t head = 0; head < kv.n_kv_heads; ++head, k += kv.head_dim, v += kv.head_dim) {
+    store(isa, k, kv.head_dim, kv.dtype_k, kv.k(layer, slot, head));
+    store(isa, v, kv.head_dim, kv.dtype_v, kv.v(layer, slot, head));
+  }
 }
 
 }  // namespace bitnet::cpu

@@ -112,11 +112,9 @@ typedef struct bitnet_kernel_stat {
   char id[64];
 } bitnet_kernel_stat;
 
-#define BITNET_KV_LAYOUT_TOKEN_MAJOR 1u
-
-/* Export and import use one canonical layout: for each layer, then k then v, then token in the
- * block: n_kv_heads * head_dim elements of the pool's dtype. With Q8_0 head_dim is a multiple of
- * 32, so that no block spans two heads; 32 elements then take 34 bytes. */
+/* Export and import use one canonical layout: for each layer, then k then v, then KV head, then
+ * token in the block: head_dim elements of the pool's dtype. With Q8_0 head_dim is a multiple of
+ * 32, so that no block spans two tokens; 32 elements then take 34 bytes. */
 typedef struct bitnet_kv_config {
   uint32_t struct_size;
   uint32_t dtype_k; /* BITNET_DTYPE_F32, _F16 or _Q8_0, as bitnet_device_info::kv_dtypes allows */

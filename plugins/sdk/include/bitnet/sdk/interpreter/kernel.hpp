@@ -57,21 +57,22 @@ struct weight {
   const float* f32() const noexcept { return reinterpret_cast<const float*>(data); }
 };
 
-// KV storage. A block holds the canonical layout of kv_export, so a token's row of one layer is
-// contiguous, and so are the rows of the tokens of a block.
+// KV storage. A block holds the canonical layout of kv_export: what a head of one layer keeps of
+// the tokens of a block is contiguous, token after token.
 struct kv_storage {
   uint8_t* data;
   uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_F32, _F16 or _Q8_0
   uint32_t n_layers, n_blocks, block_tokens;
-  uint64_t width;  // n_kv_heads * head_dim
-  uint64_t block_bytes, layer_bytes, k_row_bytes, v_row_bytes;
-  uint64_t k_head_bytes, v_head_bytes;  // of one head of a row
+  uint64_t n_kv_heads, head_dim;
+  uint64_t block_bytes, layer_bytes;
+  uint64_t k_bytes, v_bytes;  // of one head of one token
 
-  uint8_t* k(uint64_t layer, uint64_t slot) const noexcept {
-    return layer_of(layer, slot) + slot % block_tokens * k_row_bytes;
+  uint8_t* k(uint64_t layer, uint64_t slot, uint64_t head) const noexcept {
+    return layer_of(layer, slot) + (head * block_tokens + slot % block_tokens) * k_bytes;
   }
-  uint8_t* v(uint64_t layer, uint64_t slot) const noexcept {
-    return layer_of(layer, slot) + block_tokens * k_row_bytes + slot % block_tokens * v_row_bytes;
+  uint8_t* v(uint64_t layer, uint64_t slot, uint64_t head) const noexcept {
+    return layer_of(layer, slot) + n_kv_heads * block_tokens * k_bytes +
+           (head * block_tokens + slot % block_tokens) * v_bytes;
   }
 
  private:

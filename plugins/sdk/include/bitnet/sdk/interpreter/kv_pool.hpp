@@ -70,12 +70,11 @@ class kv_pool {
     storage_.n_layers = config->n_layers;
     storage_.n_blocks = config->n_blocks;
     storage_.block_tokens = config->block_tokens;
-    storage_.width = counts[1] * config->head_dim;
-    storage_.k_head_bytes = k_bytes;
-    storage_.v_head_bytes = v_bytes;
-    storage_.k_row_bytes = counts[1] * k_bytes;
-    storage_.v_row_bytes = counts[1] * v_bytes;
-    storage_.layer_bytes = counts[3] * (storage_.k_row_bytes + storage_.v_row_bytes);
+    storage_.n_kv_heads = counts[1];
+    storage_.head_dim = config->head_dim;
+    storage_.k_bytes = k_bytes;
+    storage_.v_bytes = v_bytes;
+    storage_.layer_bytes = counts[3] * counts[1] * (k_bytes + v_bytes);
     storage_.block_bytes = counts[0] * storage_.layer_bytes;
     memory_ = memory(bytes);
     storage_.data = memory_.data();

@@ -384,7 +384,7 @@ class program {
     if (graph_.kv_width != 0) {
       if (!pool) return report.fail(BITNET_INVALID_ARGUMENT, "the program needs a KV pool");
       const bitnet_kv_config& c = pool->config();
-      if (c.n_layers < graph_.kv_layers || pool->storage().width != graph_.kv_width ||
+      if (c.n_layers < graph_.kv_layers || uint64_t{c.n_kv_heads} * c.head_dim != graph_.kv_width ||
           (graph_.n_kv_heads != 0 && c.n_kv_heads != graph_.n_kv_heads) ||
           c.block_tokens != limits_.block_tokens)
         return report.fail(BITNET_INVALID_ARGUMENT,
