@@ -141,11 +141,22 @@ void lm_head(const call* body, const roles& parts, team& workers) noexcept {
                columns.last, linear.output<float>(0));
 }
 
+template <head_bits Bits>
 sdk::top_state prepare_top_head(const call* body, const roles& parts, uint32_t workers) {
   const sdk::weight& w = *body[parts.linear].w;
-  const uint64_t bytes = top_head::packed_bytes(w);
+  const uint64_t bytes = top_head::packed_bytes(w, Bits);
   if (bytes == 0) return {};
-  return {std::make_shared<top_head>(w, workers), bytes};
+  return {std::make_shared<top_head>(w, Bits, workers), bytes};
+}
+
+template <head_bits Bits>
+sdk::packing packing_of() {
+  return {top_head::layout_id(Bits),
+          [](const sdk::weight& w) { return top_head::packed_bytes(w, Bits); },
+          [](const sdk::weight& w, const void* engine, uint64_t first, uint64_t last,
+             uint8_t* to) noexcept {
+            top_head::pack(w, Bits, *static_cast<const isa_form*>(engine), first, last, to);
+          }};
 }
 
 void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
@@ -167,12 +178,9 @@ void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
 
 }  // namespace
 
-void add_composites(const isa_form& isa, sdk::definition& out) {
-  out.packing = {top_head::layout_id, top_head::packed_bytes,
-                 [](const sdk::weight& w, const void* engine, uint64_t first, uint64_t last,
-                    uint8_t* to) noexcept {
-                   top_head::pack(w, *static_cast<const isa_form*>(engine), first, last, to);
-                 }};
+void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
+  const bool four = bits == head_bits::four;
+  out.packing = four ? packing_of<head_bits::four>() : packing_of<head_bits::eight>();
   constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   const auto add = [&](uint32_t op, uint32_t format, const char* name, const char* form,
                        sdk::composite_kernel run) {
@@ -189,9 +197,11 @@ void add_composites(const isa_form& isa, sdk::definition& out) {
   for (const sdk::format& f : sdk::formats)
     if (f.id != ternary) {
       add(BITNET_OP_LM_HEAD, f.id, "lm_head", f.name, lm_head);
-      out.composites.back().top = {std::string("lm_head_top.i8+") + f.name + "." + isa.name,
-                                   top_head::max_top, top_head::max_outputs, prepare_top_head,
-                                   lm_head_top};
+      out.composites.back().top = {
+          std::string("lm_head_top.") + (four ? "i4+" : "i8+") + f.name + "." + isa.name,
+          top_head::max_top, top_head::max_outputs,
+          four ? prepare_top_head<head_bits::four> : prepare_top_head<head_bits::eight>,
+          lm_head_top};
     }
 }
 

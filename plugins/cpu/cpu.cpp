@@ -13,7 +13,8 @@ BITNET_BACKEND_NOTE("cpu", BITNET_CPU_VERSION, "org.bitnet", "Apache-2.0", "")
 
 namespace {
 
-// Parameter "isa" forces an instruction set: a name of kernels/variants.hpp.
+// Parameters: "isa" forces an instruction set, a name of kernels/variants.hpp; "head" says how the
+// largest logits are found, "exact" (also when it is not given) or "fast".
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = "cpu";
   d.version = BITNET_CPU_VERSION;
@@ -21,17 +22,27 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.license = "Apache-2.0";
   d.life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_UNLOADABLE | BITNET_LIFE_HOT_SWAP |
                  BITNET_LIFE_USES_HOST_POOL;
-  std::string_view wanted;
-  for (uint32_t i = 0; i < request.n_params; ++i)
-    if (bitnet::sdk::to_view(request.params[i].key) == "isa")
-      wanted = bitnet::sdk::to_view(request.params[i].value);
-  const bitnet::cpu::isa_form* isa = bitnet::cpu::choose_isa(wanted, d.why_unavailable);
+  const auto parameter = [&](std::string_view key) {
+    std::string_view value;
+    for (uint32_t i = 0; i < request.n_params; ++i)
+      if (bitnet::sdk::to_view(request.params[i].key) == key)
+        value = bitnet::sdk::to_view(request.params[i].value);
+    return value;
+  };
+  const std::string_view head = parameter("head");
+  if (!head.empty() && head != "exact" && head != "fast") {
+    d.why_unavailable =
+        "setting head is '" + std::string(head.substr(0, 64)) + "'; expected exact or fast";
+    return;
+  }
+  const auto bits = head == "fast" ? bitnet::cpu::head_bits::four : bitnet::cpu::head_bits::eight;
+  const bitnet::cpu::isa_form* isa = bitnet::cpu::choose_isa(parameter("isa"), d.why_unavailable);
   if (!isa) return;
   d.engine = isa;
   d.device = bitnet::cpu::describe_device(*isa);
   bitnet::cpu::add_primitives(*isa, d);
-  bitnet::cpu::add_composites(*isa, d);
-  bitnet::cpu::add_others(*isa, d);
+  bitnet::cpu::add_composites(*isa, bits, d);
+  bitnet::cpu::add_others(*isa, bits, d);
 }
 
 }  // namespace

@@ -114,12 +114,12 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   add(BITNET_OP_GATHER_ROWS, 0, false, stable, "gather_rows", gather_rows);
 }
 
-void add_others(const isa_form& chosen, sdk::definition& out) {
+void add_others(const isa_form& chosen, head_bits bits, sdk::definition& out) {
   for (const isa_form& form : isa_forms) {
     if (&form == &chosen || !form.supported()) continue;
     sdk::definition other;
     add_primitives(form, other);
-    add_composites(form, other);
+    add_composites(form, bits, other);
     const auto list = [&](const auto& row, uint32_t level) {
       // What has one form only is in both lists.
       for (const auto& p : out.primitives)

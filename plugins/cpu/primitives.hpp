@@ -3,12 +3,13 @@
 
 #include "bitnet/sdk/interpreter/kernel.hpp"
 #include "kernels/variants.hpp"
+#include "ops/top_head.hpp"
 
 namespace bitnet::cpu {
 
 void add_primitives(const isa_form& isa, sdk::definition& out);
-void add_composites(const isa_form& isa, sdk::definition& out);
+void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out);
 // The kernels of the other forms that this CPU can run, for listings.
-void add_others(const isa_form& chosen, sdk::definition& out);
+void add_others(const isa_form& chosen, head_bits bits, sdk::definition& out);
 
 }  // namespace bitnet::cpu

@@ -51,10 +51,17 @@ class Bench(support.Case):
 
     def test_kernels_say_which_head_ran(self):
         def heads(*words):
-            return {k["id"].split(".")[0] for k in self.rows("-p", "0", *words)[0]["kernels"]
-                    if "lm_head" in k["id"]}
-        self.assertEqual(heads("--head", "top"), {"lm_head_top"})
+            return {k["id"].split("+")[0].split(".f")[0]
+                    for k in self.rows("-p", "0", *words)[0]["kernels"] if "lm_head" in k["id"]}
+        self.assertEqual(heads(), {"lm_head_top.i8"})
+        self.assertEqual(heads("--head", "exact"), {"lm_head_top.i8"})
+        self.assertEqual(heads("--head", "fast"), {"lm_head_top.i4"})
         self.assertEqual(heads("--head", "full"), {"lm_head"})
+
+    def test_a_fast_head_gives_the_same_text(self):
+        texts = {self.ok("run", "-p", "Once upon a time", "-n", "24", "--temp", "0", "--head",
+                         head).text for head in ("exact", "fast", "full")}
+        self.assertEqual(len(texts), 1)
 
     def test_forms(self):
         text = self.ok("bench", *QUICK, "-d", "0,16").text

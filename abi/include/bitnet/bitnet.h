@@ -54,6 +54,11 @@ typedef struct bitnet_runtime_options {
   uint32_t reserved_0;
   const char* cpu_mask; /* hexadecimal, bit i is CPU i: workers run there, and so does a thread from
                            its first computing call on. NULL: where the system puts them */
+  const char* const* backend_params; /* "cpu.isa=avx2": settings of one backend; "*.head=fast": of
+                                        all. Before the environment's; a backend ignores what it
+                                        does not know */
+  uint32_t n_backend_params;
+  uint32_t reserved_1;
 } bitnet_runtime_options;
 
 BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options);

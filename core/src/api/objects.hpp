@@ -53,6 +53,7 @@ class services final : public plugin::host_services {
 
   const uint32_t width_;
   const uint32_t poll_;
+  const std::vector<std::string> params_;  // "cpu.isa=avx2"
   threads::pool pool_;
   std::shared_ptr<spdlog::logger> logger_;
   std::mutex turn_;

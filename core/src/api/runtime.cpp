@@ -29,6 +29,13 @@ bitnet::select::request request_of(const bitnet_runtime_options& options) {
   return r;
 }
 
+// NAME.KEY=VALUE
+bool is_backend_param(const char* text) {
+  const std::string_view all = text == nullptr ? "" : text;
+  const auto dot = all.find('.'), equals = all.find('=');
+  return dot != 0 && dot != all.npos && equals != all.npos && dot + 1 < equals;
+}
+
 }  // namespace
 
 bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
@@ -90,6 +97,11 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
       if (!named) return std::unexpected(named.error());
       cpus = *std::move(named);
     }
+    for (uint32_t i = 0; i < o.n_backend_params; ++i)
+      if (!is_backend_param(o.backend_params[i]))
+        return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                            "setting " + std::to_string(i) +
+                                " of backends is not of the form NAME.KEY=VALUE or *.KEY=VALUE");
     *out = new bitnet_runtime(o, cpus);
     return {};
   });

@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <iterator>
 
 #include "api/objects.hpp"
 #include "base/environment.hpp"
@@ -63,6 +64,7 @@ services::services(const bitnet_runtime_options& options, const threads::cpu_lis
     : width_(options.n_threads != 0 ? options.n_threads : threads::available(usable)),
       // A thread that looks while it has no CPU of its own keeps another from working.
       poll_(width_ <= usable.size() ? options.poll : 0),
+      params_(options.backend_params, options.backend_params + options.n_backend_params),
       pool_(width_, {poll_, wanted}),
       logger_(std::make_shared<spdlog::logger>(
           "bitnet", std::make_shared<callback_sink>(options.log, options.log_user))) {
@@ -89,7 +91,13 @@ uint64_t services::now_ns() {
 }
 
 std::vector<std::pair<std::string, std::string>> services::params(std::string_view name) {
+  // A key counts where it is given last.
   auto out = environment::backend_params(name);
+  for (const std::string& one : params_) {
+    const auto dot = one.find('.'), equals = one.find('=');
+    if (one.substr(0, dot) == name || one.substr(0, dot) == "*")
+      out.emplace_back(one.substr(dot + 1, equals - dot - 1), one.substr(equals + 1));
+  }
   out.emplace_back("poll", std::to_string(poll_));  // for those that wait by themselves
   return out;
 }

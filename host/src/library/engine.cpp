@@ -48,9 +48,14 @@ std::string device_request(const settings& set) {
   return wanted == "none" ? "cpu" : wanted;
 }
 
+// No second form of the output head.
+bool only_full_head(const settings& set) {
+  return set.flag("low-memory") || set.text("head") == "full";
+}
+
 // The folder of packed weights, "" for none.
 std::string pack_cache(const invocation& in) {
-  if (!in.set.flag("pack-cache") || in.set.flag("low-memory")) return "";
+  if (!in.set.flag("pack-cache") || only_full_head(in.set)) return "";
   const auto home = in.variables.cache_home();
   return home ? (*home / "bitnet/packed").string() : "";
 }
@@ -76,6 +81,11 @@ result<runtime_handle> open_runtime(const invocation& in) {
   const std::string& origin = in.set.origin("device");
   std::vector<const char*> dirs;
   for (const std::string& one : in.set.list("backend-dir")) dirs.push_back(one.c_str());
+  // A backend that knows no fast head has the exact one; its kernels' ids tell.
+  std::vector<const char*> params;
+  if (in.set.text("head") == "fast") params.push_back("*.head=fast");
+  options.backend_params = params.data();
+  options.n_backend_params = static_cast<uint32_t>(params.size());
   options.n_threads = static_cast<uint32_t>(std::max<int64_t>(in.set.integer("threads"), 0));
   options.poll = static_cast<uint32_t>(in.set.integer("poll"));
   if (in.set.given("cpu-mask")) options.cpu_mask = in.set.text("cpu-mask").c_str();
@@ -170,7 +180,7 @@ result<session_handle> open_session(const invocation& in, bitnet_model* model, u
   options.window_keep = static_cast<uint32_t>(in.set.integer("keep"));
   options.deterministic = in.set.flag("deterministic") ? 1 : 0;
   options.profile = profile ? 1 : 0;
-  options.low_memory = in.set.flag("low-memory") ? 1 : 0;
+  options.low_memory = only_full_head(in.set) ? 1 : 0;
   library_error err;
   bitnet_session* session = nullptr;
   const bitnet_status status = bitnet_session_open(model, &options, &session, &err);

@@ -1,10 +1,13 @@
 #pragma once
-// sums = Q x for int8 weights and 15-bit activations: the first pass of the two-stage head.
+// sums = Q x for int8 or 4-bit weights and 15-bit activations: the first pass of the two-stage
+// head.
 //
-// Shapes   Q (rows, k) in [-127, 127], kept as code + 128; x (k) in [-16256, 16256], also given as
-//          x = 128 high + low with high in [-127, 127] and low in [-64, 63]; sums (rows).
-// Needs    k a multiple of 64, at most 8192, so that no int32 partial overflows.
-// Exact    integers only: every form returns the same.
+// Shapes   Q (rows, k), int8: in [-127, 127], kept as code + 128; 4 bits: in [-7, 7], kept as
+//          code + 8, element j of 128 in the low half of byte j for j < 64, else in the high half
+//          of byte j - 64; x (k) in [-16256, 16256], also given as x = 128 high + low with high in
+//          [-127, 127] and low in [-64, 63]; sums (rows).
+// Needs    k a multiple of 64, with 4 bits of 128, at most 8192, so that no int32 partial
+// overflows. Exact    integers only: every form returns the same.
 
 #include <cstdint>
 
@@ -31,5 +34,14 @@ void linear_i8_avx512(const i8_tile&);        // needs AVX-512 F, BW and VL
 void linear_i8_avx512vnni(const i8_tile&);    // needs AVX-512 F, BW, VL and VNNI
 void linear_i8_neon(const i8_tile&);          // needs AArch64
 void linear_i8_neon_dotprod(const i8_tile&);  // needs its dot products
+
+void linear_i4_scalar(const i8_tile&);  // the needs of their namesakes
+void linear_i4_sse41(const i8_tile&);
+void linear_i4_avx2(const i8_tile&);
+void linear_i4_avxvnni(const i8_tile&);
+void linear_i4_avx512(const i8_tile&);
+void linear_i4_avx512vnni(const i8_tile&);
+void linear_i4_neon(const i8_tile&);
+void linear_i4_neon_dotprod(const i8_tile&);
 
 }  // namespace bitnet::cpu

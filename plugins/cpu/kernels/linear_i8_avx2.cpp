@@ -25,4 +25,8 @@ void linear_i8_avx2(const i8_tile& a) {
   all(a);
 }
 
+void linear_i4_avx2(const i8_tile& a) {
+  all_i4(a);
+}
+
 }  // namespace bitnet::cpu

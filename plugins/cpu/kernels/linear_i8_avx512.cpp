@@ -24,4 +24,8 @@ void linear_i8_avx512(const i8_tile& a) {
   all(a);
 }
 
+void linear_i4_avx512(const i8_tile& a) {
+  all_i4(a);
+}
+
 }  // namespace bitnet::cpu

@@ -35,4 +35,8 @@ void linear_i8_avx512vnni(const i8_tile& a) {
   all(a);
 }
 
+void linear_i4_avx512vnni(const i8_tile& a) {
+  all_i4(a);
+}
+
 }  // namespace bitnet::cpu

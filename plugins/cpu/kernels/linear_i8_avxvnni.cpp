@@ -38,4 +38,8 @@ void linear_i8_avxvnni(const i8_tile& a) {
   all(a);
 }
 
+void linear_i4_avxvnni(const i8_tile& a) {
+  all_i4(a);
+}
+
 }  // namespace bitnet::cpu

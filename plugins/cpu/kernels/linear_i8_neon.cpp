@@ -22,4 +22,8 @@ void linear_i8_neon(const i8_tile& a) {
   all(a);
 }
 
+void linear_i4_neon(const i8_tile& a) {
+  all_i4(a);
+}
+
 }  // namespace bitnet::cpu

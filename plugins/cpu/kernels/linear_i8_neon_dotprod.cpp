@@ -34,4 +34,8 @@ void linear_i8_neon_dotprod(const i8_tile& a) {
   all(a);
 }
 
+void linear_i4_neon_dotprod(const i8_tile& a) {
+  all_i4(a);
+}
+
 }  // namespace bitnet::cpu

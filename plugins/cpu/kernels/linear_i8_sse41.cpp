@@ -24,4 +24,8 @@ void linear_i8_sse41(const i8_tile& a) {
   all(a);
 }
 
+void linear_i4_sse41(const i8_tile& a) {
+  all_i4(a);
+}
+
 }  // namespace bitnet::cpu

@@ -25,6 +25,7 @@ struct isa_form {
   void (*weighted_sum)(const weighted_rows&);
   row_kernels rows;
   void (*linear_i8)(const i8_tile&);
+  void (*linear_i4)(const i8_tile&);
 };
 
 #if defined(__x86_64__)
@@ -49,15 +50,15 @@ inline constexpr isa_form isa_forms[] = {
 #if defined(__x86_64__)
     {"avx512vnni", [] { return has_avx512() && __builtin_cpu_supports("avx512vnni"); },
      linear_ternary_avx512vnni, linear_dense_avx512, weighted_sum_avx512, BITNET_ROWS(avx512),
-     linear_i8_avx512vnni},
+     linear_i8_avx512vnni, linear_i4_avx512vnni},
     {"avx512", has_avx512, linear_ternary_avx512, linear_dense_avx512, weighted_sum_avx512,
-     BITNET_ROWS(avx512), linear_i8_avx512},
+     BITNET_ROWS(avx512), linear_i8_avx512, linear_i4_avx512},
     {"avxvnni", has_avxvnni, linear_ternary_avxvnni, linear_dense_avx2, weighted_sum_avx2,
-     BITNET_ROWS(avx2), linear_i8_avxvnni},
+     BITNET_ROWS(avx2), linear_i8_avxvnni, linear_i4_avxvnni},
     {"avx2", has_avx2, linear_ternary_avx2, linear_dense_avx2, weighted_sum_avx2, BITNET_ROWS(avx2),
-     linear_i8_avx2},
+     linear_i8_avx2, linear_i4_avx2},
     {"sse41", [] { return __builtin_cpu_supports("sse4.1") != 0; }, linear_ternary_sse41,
-     linear_dense_sse41, weighted_sum_sse41, BITNET_ROWS(sse41), linear_i8_sse41},
+     linear_dense_sse41, weighted_sum_sse41, BITNET_ROWS(sse41), linear_i8_sse41, linear_i4_sse41},
 #elif defined(__aarch64__)
     {"neon-i8mm",
      [] {
@@ -65,15 +66,15 @@ inline constexpr isa_form isa_forms[] = {
               (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
      },
      linear_ternary_neon_i8mm, linear_dense_neon, weighted_sum_neon, BITNET_ROWS(neon),
-     linear_i8_neon_dotprod},
+     linear_i8_neon_dotprod, linear_i4_neon_dotprod},
     {"neon-dotprod", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; },
      linear_ternary_neon_dotprod, linear_dense_neon, weighted_sum_neon, BITNET_ROWS(neon),
-     linear_i8_neon_dotprod},
+     linear_i8_neon_dotprod, linear_i4_neon_dotprod},
     {"neon", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0; }, linear_ternary_neon,
-     linear_dense_neon, weighted_sum_neon, BITNET_ROWS(neon), linear_i8_neon},
+     linear_dense_neon, weighted_sum_neon, BITNET_ROWS(neon), linear_i8_neon, linear_i4_neon},
 #endif
     {"scalar", [] { return true; }, linear_ternary_scalar, linear_dense_scalar, weighted_sum_scalar,
-     BITNET_ROWS(scalar), linear_i8_scalar},
+     BITNET_ROWS(scalar), linear_i8_scalar, linear_i4_scalar},
 };
 
 inline constexpr const isa_form& scalar_form =

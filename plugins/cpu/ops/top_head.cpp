@@ -19,8 +19,71 @@ void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* 
     sdk::decode(w.format, w.row(row), 0, w.k, out);
 }
 
-uint64_t stride_of(const sdk::weight& w) {
-  return (w.k + 63) / 64 * 64;
+// Elements of a row with those that fill it up, which are zero.
+uint64_t padded(const sdk::weight& w, head_bits bits) {
+  const uint64_t unit = bits == head_bits::four ? 128 : 64;
+  return (w.k + unit - 1) / unit * unit;
+}
+uint64_t stride_of(const sdk::weight& w, head_bits bits) {
+  return bits == head_bits::four ? padded(w, bits) / 2 : padded(w, bits);
+}
+
+// Sums in this order by every instruction set.
+struct sums16 {
+  float parts[16] = {};
+  float total() {
+    for (int half = 8; half != 0; half /= 2)
+      for (int j = 0; j < half; ++j) parts[j] += parts[j + half];
+    return parts[0];
+  }
+};
+
+struct row_code {
+  float d = 0, error = 0, size = 0;  // d, |r|^2, |d q|^2
+};
+
+// A row of k elements, a multiple of 16, in steps of `step`; q gets the codes.
+row_code code_i4(const float* w, uint64_t k, float step, int8_t* q) {
+  constexpr float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds
+  const float inverse = 1.0f / step;
+  sums16 ww, wq, qq;
+  for (uint64_t i = 0; i < k; i += 16)
+    for (uint64_t j = 0; j < 16; ++j) {
+      const float v = w[i + j] * inverse;
+      const float low = v > -7.0f ? v : -7.0f;  // also where v is not a number
+      const float n = ((low < 7.0f ? low : 7.0f) + shift) - shift;
+      q[i + j] = static_cast<int8_t>(n);
+      ww.parts[j] += w[i + j] * w[i + j];
+      wq.parts[j] += w[i + j] * n;
+      qq.parts[j] += n * n;
+    }
+  const float sum_ww = ww.total(), sum_wq = wq.total(), sum_qq = qq.total();
+  // r = w - d q is orthogonal to w: a state along the row is not misjudged.
+  if (!(sum_wq > 0)) return {0, sum_ww, 0};
+  const float d = sum_ww / sum_wq;
+  const float size = d * d * sum_qq;
+  // |w - d q|^2 with w r = 0; where that cancels, the row's own size is a bound.
+  return {d, std::max(size - sum_ww, 1e-6f * sum_ww), size};
+}
+
+row_code best_i4(const float* w, uint64_t k, int8_t* q) {
+  float largest = 0;
+  for (uint64_t i = 0; i < k; ++i) largest = std::max(largest, std::fabs(w[i]));
+  row_code best;
+  if (largest < 1e-30f || largest > 1e16f) {
+    std::fill_n(q, k, int8_t{0});
+    float size = 0;
+    for (uint64_t i = 0; i < k; ++i) size += w[i] * w[i];
+    return {0, size, 0};
+  }
+  int8_t codes[max_i8_width];
+  for (const float clipped : {1.0f, 0.8f, 0.65f}) {  // the last suits normal weights
+    const row_code now = code_i4(w, k, clipped * largest / 7.0f, codes);
+    if (clipped != 1.0f && !(now.error < best.error)) continue;
+    best = now;
+    std::copy_n(codes, k, q);
+  }
+  return best;
 }
 
 // Keeps the `top` largest values seen, as a heap whose front is the least of them.
@@ -39,24 +102,37 @@ bool top_head::fits(const sdk::weight& w) {
   return gains && w.k <= max_i8_width && w.m >= 1024;  // what is smaller stays in the caches
 }
 
-uint64_t top_head::packed_bytes(const sdk::weight& w) {
-  return fits(w) ? (stride_of(w) + 3 * sizeof(float)) * w.m : 0;
+uint64_t top_head::packed_bytes(const sdk::weight& w, head_bits bits) {
+  return fits(w) ? (stride_of(w, bits) + 3 * sizeof(float)) * w.m : 0;
 }
 
-top_head::copied_rows top_head::rows_of(const sdk::weight& w) {
+top_head::copied_rows top_head::rows_of(const sdk::weight& w, head_bits bits) {
   const uint8_t* data = w.packed->data.load(std::memory_order_acquire);
-  const auto* scales = reinterpret_cast<const float*>(data + stride_of(w) * w.m);
-  return {data, stride_of(w), scales, scales + w.m, scales + 2 * w.m};
+  const uint64_t stride = stride_of(w, bits);
+  const auto* scales = reinterpret_cast<const float*>(data + stride * w.m);
+  return {data, stride, scales, scales + w.m, scales + 2 * w.m};
 }
 
-void top_head::pack(const sdk::weight& w, const isa_form& isa, uint64_t first, uint64_t last,
-                    uint8_t* out) {
-  const uint64_t stride = stride_of(w);
+void top_head::pack(const sdk::weight& w, head_bits bits, const isa_form& isa, uint64_t first,
+                    uint64_t last, uint8_t* out) {
+  const uint64_t stride = stride_of(w, bits);
   auto* scales = reinterpret_cast<float*>(out + stride * w.m);
-  float row[max_i8_width];
+  float row[max_i8_width] = {};
   int8_t q[max_i8_width] = {};
   for (uint64_t r = first; r < last; ++r) {
     decode_row(isa, w, r, row);
+    if (bits == head_bits::four) {
+      const row_code c = best_i4(row, padded(w, bits), q);
+      uint8_t* codes = out + r * stride;
+      for (uint64_t i = 0; i < stride; ++i) {
+        const int8_t* near = q + i / 64 * 128 + i % 64;
+        codes[i] = static_cast<uint8_t>((near[0] + 8) | (near[64] + 8) << 4);
+      }
+      scales[r] = c.d;
+      scales[w.m + r] = rounded_up * std::sqrt(c.error);
+      scales[2 * w.m + r] = rounded_up * std::sqrt(c.size) + scales[w.m + r];
+      continue;
+    }
     float s = 0;
     isa.rows.act_quant(row, w.k, q, &s);
     uint8_t* codes = out + r * stride;
@@ -71,12 +147,15 @@ void top_head::pack(const sdk::weight& w, const isa_form& isa, uint64_t first, u
   }
 }
 
-top_head::top_head(const sdk::weight& w, uint32_t workers)
-    : w_(w), largest_(uint64_t{workers} * max_outputs * max_top) {
+top_head::top_head(const sdk::weight& w, head_bits bits, uint32_t workers)
+    : w_(w),
+      bits_(bits),
+      certainty_(bits == head_bits::four ? 6.0f / std::sqrt(static_cast<float>(w.k)) : rounded_up),
+      largest_(uint64_t{workers} * max_outputs * max_top) {
   for (state& s : states_) {
-    s.z.resize(stride_of(w));
-    s.high.resize(stride_of(w));
-    s.low.resize(stride_of(w));
+    s.z.resize(padded(w, bits));
+    s.high.resize(padded(w, bits));
+    s.low.resize(padded(w, bits));
   }
 }
 
@@ -111,7 +190,9 @@ void top_head::take(uint64_t output, const float* x) {
 void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
                            uint64_t first, uint64_t last, float* y) {
   constexpr uint64_t tile = 256;
-  const copied_rows rows = rows_of(w_);
+  const copied_rows rows = rows_of(w_, bits_);
+  const auto kernel = bits_ == head_bits::four ? isa.linear_i4 : isa.linear_i8;
+  const uint64_t k = padded(w_, bits_);
   int64_t sums[tile];
   float lower[tile];
   for (uint64_t o = 0; o < outputs; ++o) std::fill_n(largest(worker, o), top, -infinity);
@@ -120,8 +201,8 @@ void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t output
     for (uint64_t o = 0; o < outputs; ++o) {
       const state& s = states_[o];
       if (!s.finite) continue;
-      isa.linear_i8({rows.codes + r * rows.stride, rows.stride, s.z.data(), s.high.data(),
-                     s.low.data(), s.sum, sums, rows.stride, n});
+      kernel({rows.codes + r * rows.stride, rows.stride, s.z.data(), s.high.data(), s.low.data(),
+              s.sum, sums, k, n});
       float* out = y + o * w_.m + r;
       for (uint64_t i = 0; i < n; ++i) {
         out[i] = static_cast<float>(static_cast<double>(sums[i]) * s.scale *
@@ -137,7 +218,7 @@ void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t output
 
 uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
                           const float* x, uint64_t first, uint64_t last, float* y) const {
-  const copied_rows rows = rows_of(w_);
+  const copied_rows rows = rows_of(w_, bits_);
   uint64_t exact = 0;
   for (uint64_t o = 0; o < outputs; ++o) {
     const state& s = states_[o];

@@ -1,18 +1,24 @@
 #pragma once
 // The two-stage output head: the largest logits, exactly as the full head computes them, for half
-// the bytes.
+// or a quarter of the bytes.
 //
-// First all rows from an int8 copy of the weights, each with a bound on how far the full head's
-// value can be; then, from the weights themselves, the rows that can still be among the largest.
+// First all rows from a copy of the weights in fewer bits, each with a bound on how far the full
+// head's value can be; then, from the weights themselves, the rows that can still be among the
+// largest.
 //
 // Bound    with w = d q + r and x = s z + e (q int8, z 15 bits): w x = d s (q z) + r x + d q e, so
 //          |w x - d s (q z)| <= |r| |x| + |d q| |e| by Cauchy-Schwarz. The f32 sum of the full head
 //          is off by less than (k / 16 + 16) 2^-24 |w| |x| more. All norms are taken a little
 //          larger than computed.
+// Margin   4 bits: q is in [-7, 7], d makes r orthogonal to w, and r and e are taken to have no
+//          direction in common with x and d q: each product is then normal, with the Cauchy-Schwarz
+//          bound over sqrt(k) as its deviation, and six of those are the margin. Likely, not
+//          proven: a largest logit may be missed.
 // Answer   with T the n-th largest lower bound, a row whose upper bound is below T has n rows above
 //          it whatever the rounding: its logit becomes -infinity. All others are recomputed.
-// Memory   the copy, packed_form of the weight: a byte for each of its elements, rows padded to 64,
-//          then for each row d, |r| and |d q| + |r| in f32, in three runs.
+// Memory   the copy, packed_form of the weight: a byte or half of one for each of its elements,
+// rows
+//          padded to 64 bytes, then for each row d, |r| and |d q| + |r| in f32, in three runs.
 // Threads  one step at a time; the workers of a step share it.
 
 #include <vector>
@@ -23,6 +29,8 @@
 
 namespace bitnet::cpu {
 
+enum class head_bits : uint8_t { eight, four };
+
 class top_head {
  public:
   static constexpr uint32_t max_top = 128;    // more are left to the full head
@@ -32,13 +40,15 @@ class top_head {
   static bool fits(const sdk::weight& w);
 
   // The copy: 0 bytes where there is no two-stage form. The same bytes by every instruction set.
-  static constexpr const char* layout_id = "cpu/i8-rows+errors/1";
-  static uint64_t packed_bytes(const sdk::weight& w);
-  static void pack(const sdk::weight& w, const isa_form& isa, uint64_t first, uint64_t last,
-                   uint8_t* out);
+  static constexpr const char* layout_id(head_bits bits) {
+    return bits == head_bits::four ? "cpu/i4-rows+errors/1" : "cpu/i8-rows+errors/1";
+  }
+  static uint64_t packed_bytes(const sdk::weight& w, head_bits bits);
+  static void pack(const sdk::weight& w, head_bits bits, const isa_form& isa, uint64_t first,
+                   uint64_t last, uint8_t* out);
 
   // Throws std::bad_alloc. `w` outlives it; its packed form is there when a step runs.
-  top_head(const sdk::weight& w, uint32_t workers);
+  top_head(const sdk::weight& w, head_bits bits, uint32_t workers);
 
   // The phases of a step, in this order; all workers meet between them.
   void take(uint64_t output, const float* x);  // (k)
@@ -48,7 +58,7 @@ class top_head {
                    uint64_t first, uint64_t last, float* y);
   // How far the full head's logit of `row` can be from the approximation.
   [[nodiscard]] float bound(uint64_t output, uint64_t row) const {
-    return bound(rows_of(w_), states_[output], row);
+    return bound(rows_of(w_, bits_), states_[output], row);
   }
   // Replaces them by the exact logit or -infinity; x (outputs, k). Returns how many are exact.
   uint64_t refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
@@ -64,19 +74,21 @@ class top_head {
     bool finite = true;
   };
   struct copied_rows {
-    const uint8_t* codes;  // (rows, stride), each + 128
+    const uint8_t* codes;  // (rows, stride)
     uint64_t stride;
     const float *scales, *errors, *sizes;  // (rows): d, |r|, |d q| + |r|
   };
-  static copied_rows rows_of(const sdk::weight& w);
-  static float bound(const copied_rows& rows, const state& s, uint64_t row) {
-    return 1.001f * (rows.errors[row] * s.size + rows.sizes[row] * s.error);
+  static copied_rows rows_of(const sdk::weight& w, head_bits bits);
+  float bound(const copied_rows& rows, const state& s, uint64_t row) const {
+    return certainty_ * (rows.errors[row] * s.size + rows.sizes[row] * s.error);
   }
   float* largest(uint32_t worker, uint64_t output) {
     return largest_.data() + (uint64_t{worker} * max_outputs + output) * max_top;
   }
 
   const sdk::weight& w_;
+  const head_bits bits_;
+  const float certainty_;       // of the Cauchy-Schwarz bound
   std::vector<float> largest_;  // (workers, max_outputs, max_top), the least one first
   state states_[max_outputs];
 };
