@@ -93,10 +93,8 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   add(BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, true, integer, "linear_ternary.ternary2",
       run_linear_ternary);
   for (const sdk::format& f : sdk::formats) {
-    const bool fast = f.id == BITNET_FORMAT_F32 || f.id == BITNET_FORMAT_F16 ||
-                      f.id == BITNET_FORMAT_BF16 || f.id == BITNET_FORMAT_Q8_0;
     if (f.id != BITNET_FORMAT_TERNARY2)
-      add(BITNET_OP_LINEAR_DENSE, f.id, fast, stable, std::string("linear_dense.") + f.name,
+      add(BITNET_OP_LINEAR_DENSE, f.id, true, stable, std::string("linear_dense.") + f.name,
           run_linear_dense);
     add(BITNET_OP_EMBED_GATHER, f.id, false, stable, std::string("embed_gather.") + f.name,
         embed_gather);

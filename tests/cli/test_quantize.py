@@ -49,7 +49,7 @@ class Quantize(support.Case):
     @needs_backend
     def test_exact_scales_give_the_same_logits(self):
         wanted = self.logits(demo_model())
-        for type_ in ("i2_s", "iq2_bn"):
+        for type_ in ("I2_S", "iq2_bn"):  # in any case
             out, _ = self.quantize(type_, "--verify")
             self.assertEqual(self.logits(out), wanted, type_)
 

@@ -232,6 +232,30 @@ TEST_P(row_forms, widen) {
   }
 }
 
+TEST_P(row_forms, blocks_are_decoded_as_the_format_says) {
+  const struct {
+    uint32_t format;
+    void (*cpu::row_kernels::*decode)(const uint8_t*, uint64_t, float*);
+  } all[] = {{BITNET_FORMAT_Q4_0, &cpu::row_kernels::from_q4_0},
+             {BITNET_FORMAT_Q4_K, &cpu::row_kernels::from_q4_k},
+             {BITNET_FORMAT_Q6_K, &cpu::row_kernels::from_q6_k}};
+  std::mt19937 random(4);
+  for (const auto& one : all)
+    for (const uint64_t k : {256u, 512u, 2560u}) {
+      SCOPED_TRACE(one.format);
+      guarded_memory<uint8_t> x(sdk::row_bytes(*sdk::find_format(one.format), k));
+      guarded_memory<float> y(k);
+      std::vector<float> expected(k);
+      for (uint64_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint8_t>(random());
+      (GetParam()->rows.*one.decode)(x.data(), k, y.data());
+      sdk::decode(one.format, x.data(), 0, k, expected.data());
+      for (uint64_t i = 0; i < k; ++i) {
+        if (std::isnan(expected[i]) && std::isnan(y[i])) continue;  // scales are random bytes too
+        ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i])) << i;
+      }
+    }
+}
+
 TEST_P(row_forms, q8_0) {
   for (const fill contents : {fill::usual, fill::huge, fill::tiny, fill::zero, fill::special})
     for (const uint64_t k : {32u, 96u, 640u}) {

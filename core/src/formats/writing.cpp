@@ -257,12 +257,23 @@ std::span<const dense_target> dense_targets() {
   return all_dense;
 }
 
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+}  // namespace
+
 const ternary_target* find_ternary_target(std::string_view name) {
-  const auto* at = std::ranges::find(all_ternary, name, &ternary_target::name);
+  const auto* at = std::ranges::find(all_ternary, lower_case(name), &ternary_target::name);
   return at == all_ternary.end() ? nullptr : at;
 }
 const dense_target* find_dense_target(std::string_view name) {
-  const auto* at = std::ranges::find(all_dense, name, &dense_target::name);
+  const auto* at = std::ranges::find(all_dense, lower_case(name), &dense_target::name);
   return at == all_dense.end() ? nullptr : at;
 }
 

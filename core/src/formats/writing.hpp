@@ -49,7 +49,8 @@ struct dense_target {
 
 std::span<const ternary_target> ternary_targets();
 std::span<const dense_target> dense_targets();
-const ternary_target* find_ternary_target(std::string_view name);  // nullptr: there is none
+// By name in any case; nullptr: there is none.
+const ternary_target* find_ternary_target(std::string_view name);
 const dense_target* find_dense_target(std::string_view name);
 
 // Elements [first, first + out.size()) of a dense tensor of the type, as numbers; both multiples of

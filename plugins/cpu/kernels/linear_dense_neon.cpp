@@ -2,7 +2,7 @@
 
 // Thirty-two registers.
 #define BITNET_ISA neon
-#define BITNET_HALVES "halves_neon.inl"
+#define BITNET_CONVERSIONS "conversions_neon.inl"
 #define BITNET_ROWS_AT_ONCE 2
 #define BITNET_TOKENS_AT_ONCE 2
 #define BITNET_HEADS_AT_ONCE 4

@@ -1,6 +1,8 @@
+#include <immintrin.h>
+
 // Sixteen registers: one row and two tokens, or two heads, leave enough for what is decoded.
 #define BITNET_ISA sse41
-#define BITNET_HALVES "halves_integer.inl"
+#define BITNET_CONVERSIONS "conversions_sse41.inl"
 #define BITNET_ROWS_AT_ONCE 1
 #define BITNET_TOKENS_AT_ONCE 2
 #define BITNET_HEADS_AT_ONCE 2

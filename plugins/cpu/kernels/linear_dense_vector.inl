@@ -1,7 +1,7 @@
 // linear_dense.hpp for a machine whose registers hold four floats: the one text behind the forms,
 // which set
 //   BITNET_ISA     the suffix of the names
-//   BITNET_HALVES  the file with from_halves()
+//   BITNET_CONVERSIONS  the file with from_bytes() and from_halves()
 //   BITNET_ROWS_AT_ONCE, BITNET_TOKENS_AT_ONCE, BITNET_HEADS_AT_ONCE
 //                  tiles; each pair of row and token, and each head, takes four registers
 // Kernels only, no shared inline functions; multiply and add stay apart, as the order in
@@ -25,7 +25,7 @@ using halves = uint16_t __attribute__((vector_size(2 * lanes)));
 using bytes = int8_t __attribute__((vector_size(lanes)));
 
 #define BITNET_LANES 4
-#include BITNET_HALVES
+#include BITNET_CONVERSIONS
 
 template <class T>
 inline T load(const void* p) {
@@ -44,7 +44,7 @@ inline floats decode(const uint8_t* row, uint64_t i) {
   if constexpr (Format == BITNET_FORMAT_Q8_0) {
     const uint8_t* block = row + i / 32 * 34;
     const halves d = halves{} + load<uint16_t>(block);
-    return from_halves(d) * __builtin_convertvector(load<bytes>(block + 2 + i % 32), floats);
+    return from_halves(d) * from_bytes(load<bytes>(block + 2 + i % 32));
   } else if constexpr (Format == BITNET_FORMAT_F32) {
     return load<floats>(row + 4 * i);
   } else if constexpr (Format == BITNET_FORMAT_F16) {

@@ -16,6 +16,7 @@
 //   halves     y = x in f16, rounded half to even
 //   widen      y = x, which is in f16
 //   quant_error  error = sum((w - d q)^2), size = sum((d q)^2), in f32
+//   from_q4_0, from_q4_k, from_q6_k   y = x, which is in whole blocks of that format
 //   q8_0       y = x in blocks of BITNET_DTYPE_Q8_0; k is a multiple of 32
 
 #include <cstdint>
@@ -43,6 +44,9 @@ struct row_kernels {
   void (*quant_error)(const float* w, const int8_t* q, float d, uint64_t k, float* error,
                       float* size);
   void (*q8_0)(const float* x, uint64_t k, uint8_t* y);
+  void (*from_q4_0)(const uint8_t* x, uint64_t k, float* y);
+  void (*from_q4_k)(const uint8_t* x, uint64_t k, float* y);
+  void (*from_q6_k)(const uint8_t* x, uint64_t k, float* y);
 };
 
 #define BITNET_DECLARE_ROWS(isa)                                                             \
@@ -58,7 +62,10 @@ struct row_kernels {
   void widen_##isa(const uint8_t* x, uint64_t k, float* y);                                  \
   void quant_error_##isa(const float* w, const int8_t* q, float d, uint64_t k, float* error, \
                          float* size);                                                       \
-  void q8_0_##isa(const float* x, uint64_t k, uint8_t* y)
+  void q8_0_##isa(const float* x, uint64_t k, uint8_t* y);                                   \
+  void from_q4_0_##isa(const uint8_t* x, uint64_t k, float* y);                              \
+  void from_q4_k_##isa(const uint8_t* x, uint64_t k, float* y);                              \
+  void from_q6_k_##isa(const uint8_t* x, uint64_t k, float* y)
 
 BITNET_DECLARE_ROWS(scalar);
 BITNET_DECLARE_ROWS(sse41);   // needs SSE4.1
@@ -67,8 +74,9 @@ BITNET_DECLARE_ROWS(avx512);  // needs AVX-512 F, BW and VL, and F16C
 BITNET_DECLARE_ROWS(neon);    // needs AArch64
 #undef BITNET_DECLARE_ROWS
 
-#define BITNET_ROWS(isa)                                                                      \
-  {rms_norm_##isa, act_quant_##isa, add_##isa,    mul_##isa,   relu2_##isa,       silu_##isa, \
-   softmax_##isa,  rotate_##isa,    halves_##isa, widen_##isa, quant_error_##isa, q8_0_##isa}
+#define BITNET_ROWS(isa)                                                              \
+  {rms_norm_##isa,    act_quant_##isa, add_##isa,       mul_##isa,       relu2_##isa, \
+   silu_##isa,        softmax_##isa,   rotate_##isa,    halves_##isa,    widen_##isa, \
+   quant_error_##isa, q8_0_##isa,      from_q4_0_##isa, from_q4_k_##isa, from_q6_k_##isa}
 
 }  // namespace bitnet::cpu

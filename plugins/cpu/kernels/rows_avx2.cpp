@@ -2,5 +2,5 @@
 
 #define BITNET_ISA avx2
 #define BITNET_LANES 8
-#define BITNET_HALVES "halves_f16c.inl"
+#define BITNET_CONVERSIONS "conversions_f16c.inl"
 #include "rows_vector.inl"

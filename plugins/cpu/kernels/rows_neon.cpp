@@ -2,5 +2,5 @@
 
 #define BITNET_ISA neon
 #define BITNET_LANES 4
-#define BITNET_HALVES "halves_neon.inl"
+#define BITNET_CONVERSIONS "conversions_neon.inl"
 #include "rows_vector.inl"

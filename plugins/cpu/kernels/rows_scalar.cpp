@@ -133,6 +133,18 @@ void widen_scalar(const uint8_t* x, uint64_t k, float* y) {
   for (uint64_t i = 0; i < k; ++i) y[i] = sdk::f16_to_f32(sdk::load<uint16_t>(x + 2 * i));
 }
 
+void from_q4_0_scalar(const uint8_t* x, uint64_t k, float* y) {
+  sdk::decode(BITNET_FORMAT_Q4_0, x, 0, k, y);
+}
+
+void from_q4_k_scalar(const uint8_t* x, uint64_t k, float* y) {
+  sdk::decode(BITNET_FORMAT_Q4_K, x, 0, k, y);
+}
+
+void from_q6_k_scalar(const uint8_t* x, uint64_t k, float* y) {
+  sdk::decode(BITNET_FORMAT_Q6_K, x, 0, k, y);
+}
+
 void quant_error_scalar(const float* w, const int8_t* q, float d, uint64_t k, float* error,
                         float* size) {
   float errors[16] = {}, sizes[16] = {};

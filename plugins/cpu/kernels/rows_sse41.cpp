@@ -1,4 +1,6 @@
+#include <immintrin.h>
+
 #define BITNET_ISA sse41
 #define BITNET_LANES 4
-#define BITNET_HALVES "halves_integer.inl"
+#define BITNET_CONVERSIONS "conversions_sse41.inl"
 #include "rows_vector.inl"

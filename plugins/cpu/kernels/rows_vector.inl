@@ -1,7 +1,7 @@
 // The rows of rows.hpp for a machine with vectors: the one text behind the forms, which set
 //   BITNET_ISA     the suffix of the names
 //   BITNET_LANES   floats in a vector register
-//   BITNET_HALVES  the file with from_halves() and to_halves()
+//   BITNET_CONVERSIONS  the file with from_bytes(), from_halves() and to_halves()
 // Kernels only, no shared inline functions; multiply and add stay apart.
 #include <cstring>
 
@@ -19,11 +19,12 @@ using floats = float __attribute__((vector_size(4 * lanes)));
 using words = uint32_t __attribute__((vector_size(4 * lanes)));
 using integers = int32_t __attribute__((vector_size(4 * lanes)));
 using bytes = int8_t __attribute__((vector_size(lanes)));
+using octets = uint8_t __attribute__((vector_size(lanes)));
 using narrow = float __attribute__((vector_size(2 * lanes)));
 using halves = uint16_t __attribute__((vector_size(2 * lanes)));
 using doubles = double __attribute__((vector_size(4 * lanes)));
 
-#include BITNET_HALVES
+#include BITNET_CONVERSIONS
 
 inline floats load(const float* x) {
   floats v;
@@ -43,6 +44,21 @@ T total(T (&p)[16]) {
 
 inline floats power_of_two(words e) {
   return reinterpret_cast<floats>((e + 127) << 23);
+}
+
+inline octets load_octets(const uint8_t* x) {
+  octets v;
+  std::memcpy(&v, x, sizeof v);
+  return v;
+}
+inline float widened_half(const uint8_t* x) {
+  uint16_t h;
+  std::memcpy(&h, x, sizeof h);
+  return from_halves(halves{} + h)[0];
+}
+// Codes below 128.
+inline floats widened(octets codes) {
+  return from_bytes(reinterpret_cast<bytes>(codes));
 }
 
 // The steps of exponential() in rows_scalar.cpp.
@@ -257,7 +273,7 @@ void BITNET_ROW(quant_error)(const float* w, const int8_t* q, float d, uint64_t 
     for (uint64_t j = 0; j < vectors; ++j) {
       bytes codes;
       std::memcpy(&codes, q + i + j * lanes, sizeof codes);
-      const floats near = d * __builtin_convertvector(codes, floats);
+      const floats near = d * from_bytes(codes);
       const floats off = load(w + i + j * lanes) - near;
       errors[j] += off * off;
       sizes[j] += near * near;
@@ -294,6 +310,56 @@ void BITNET_ROW(q8_0)(const float* x, uint64_t k, uint8_t* y) {
       const bytes v = __builtin_convertvector(q, bytes);
       std::memcpy(y + 2 + i, &v, sizeof v);
     }
+  }
+}
+
+void BITNET_ROW(from_q4_0)(const uint8_t* x, uint64_t k, float* y) {
+  for (; k != 0; k -= 32, x += 18, y += 32) {
+    const float d = widened_half(x);
+    for (uint64_t i = 0; i < 16; i += lanes) {
+      const octets pairs = load_octets(x + 2 + i);
+      store(d * (widened(pairs & 15) - 8.0f), y + i);
+      store(d * (widened(pairs >> 4) - 8.0f), y + i + 16);
+    }
+  }
+}
+
+void BITNET_ROW(from_q4_k)(const uint8_t* x, uint64_t k, float* y) {
+  for (; k != 0; k -= 256, x += 144, y += 256) {
+    const float d = widened_half(x), dmin = widened_half(x + 2);
+    const uint8_t* s = x + 4;
+    for (uint64_t j = 0; j < 8; ++j) {  // parts of 32
+      const int scale = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | (s[j - 4] >> 6) << 4;
+      const int minimum = j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | (s[j] >> 6) << 4;
+      const float step = d * static_cast<float>(scale);
+      const float offset = dmin * static_cast<float>(minimum);
+      for (uint64_t i = 0; i < 32; i += lanes) {
+        const octets pairs = load_octets(x + 16 + j / 2 * 32 + i);
+        store(step * widened(j % 2 != 0 ? pairs >> 4 : pairs & 15) - offset, y + 32 * j + i);
+      }
+    }
+  }
+}
+
+void BITNET_ROW(from_q6_k)(const uint8_t* x, uint64_t k, float* y) {
+  for (; k != 0; k -= 256, x += 210, y += 256) {
+    const float d = widened_half(x + 208);
+    for (uint64_t half = 0; half < 2; ++half)
+      for (uint64_t i = 0; i < 32; i += lanes) {
+        const uint8_t* scales = x + 192 + 8 * half + i / 16;
+        const octets near = load_octets(x + 64 * half + i);
+        const octets far = load_octets(x + 64 * half + 32 + i);
+        const octets top = load_octets(x + 128 + 32 * half + i);
+        float* to = y + 128 * half + i;
+        const auto put = [&](uint64_t quarter, octets q) {
+          const auto scale = static_cast<float>(static_cast<int8_t>(scales[2 * quarter]));
+          store(d * scale * (widened(q) - 32.0f), to + 32 * quarter);
+        };
+        put(0, (near & 15) | (top & 3) << 4);
+        put(1, (far & 15) | (top >> 2 & 3) << 4);
+        put(2, near >> 4 | (top >> 4 & 3) << 4);
+        put(3, far >> 4 | top >> 6 << 4);
+      }
   }
 }
 

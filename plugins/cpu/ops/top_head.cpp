@@ -12,13 +12,6 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float rounded_up = 1.001f;  // norms and bounds are sums of rounded terms
 constexpr int32_t top_code = 16256;   // 127 * 128
 
-void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* out) {
-  if (w.format == BITNET_FORMAT_F16)
-    isa.rows.widen(w.row(row), w.k, out);
-  else
-    sdk::decode(w.format, w.row(row), 0, w.k, out);
-}
-
 // Elements of a row with those that fill it up, which are zero.
 uint64_t padded(const sdk::weight& w, head_bits bits) {
   const uint64_t unit = bits == head_bits::four ? 128 : 64;

@@ -1,0 +1,33 @@
+// f16 to f32 and back, rounded half to even, and int8 to f32, by the processor (F16C and AVX2, or
+// AVX-512 F). `floats`, `halves` and `bytes` hold `lanes` elements.
+
+// g++ 12 takes __builtin_convertvector apart into single elements.
+inline floats from_bytes(bytes b) {
+#if BITNET_LANES == 16
+  return reinterpret_cast<floats>(
+      _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(reinterpret_cast<__m128i>(b))));
+#else
+  int64_t bits = 0;
+  std::memcpy(&bits, &b, sizeof b);
+  return reinterpret_cast<floats>(
+      _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(bits))));
+#endif
+}
+
+inline floats from_halves(halves h) {
+#if BITNET_LANES == 16
+  return reinterpret_cast<floats>(_mm512_cvtph_ps(reinterpret_cast<__m256i>(h)));
+#else
+  return reinterpret_cast<floats>(_mm256_cvtph_ps(reinterpret_cast<__m128i>(h)));
+#endif
+}
+
+inline halves to_halves(floats x) {
+#if BITNET_LANES == 16
+  return reinterpret_cast<halves>(
+      _mm512_cvtps_ph(reinterpret_cast<__m512>(x), _MM_FROUND_TO_NEAREST_INT));
+#else
+  return reinterpret_cast<halves>(
+      _mm256_cvtps_ph(reinterpret_cast<__m256>(x), _MM_FROUND_TO_NEAREST_INT));
+#endif
+}

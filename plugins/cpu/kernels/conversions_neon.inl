@@ -1,0 +1,17 @@
+// f16 to f32 and back, rounded half to even, and int8 to f32, by the processor. `floats`, `halves`
+// and `bytes` hold 4 elements.
+
+inline floats from_bytes(bytes b) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &b, sizeof b);
+  return reinterpret_cast<floats>(
+      vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(bits))))));
+}
+
+inline floats from_halves(halves h) {
+  return reinterpret_cast<floats>(vcvt_f32_f16(reinterpret_cast<float16x4_t>(h)));
+}
+
+inline halves to_halves(floats x) {
+  return reinterpret_cast<halves>(vcvt_f16_f32(reinterpret_cast<float32x4_t>(x)));
+}
