@@ -5,6 +5,7 @@
 #include "bitnet/abi/note.h"
 #include "bitnet/sdk/interpreter.hpp"
 #include "device.hpp"
+#include "ops/tuning.hpp"
 #include "primitives.hpp"
 
 #define BITNET_CPU_VERSION "0.1.0"
@@ -40,6 +41,12 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   if (!isa) return;
   d.engine = isa;
   d.device = bitnet::cpu::describe_device(*isa);
+  d.tuning = {bitnet::cpu::describe_tuning,
+              [](const void* engine, const bitnet::sdk::host& host, uint64_t budget_ns) {
+                bitnet::cpu::measure_tuning(*static_cast<const bitnet::cpu::isa_form*>(engine),
+                                            host, budget_ns);
+              },
+              bitnet::cpu::adopt_tuning};
   bitnet::cpu::add_primitives(*isa, d);
   bitnet::cpu::add_composites(*isa, bits, d);
   bitnet::cpu::add_others(*isa, bits, d);

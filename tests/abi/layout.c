@@ -4,6 +4,7 @@
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
 #include "bitnet/abi/packed.h"
+#include "bitnet/abi/tuning.h"
 #include "bitnet/bitnet.h"
 
 _Static_assert(sizeof(bitnet_error) == 512, "an error crosses process boundaries by size");

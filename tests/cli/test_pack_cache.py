@@ -1,5 +1,6 @@
 """Packed weights: kept, found again, made again when damaged; never another answer."""
 
+import json
 import os
 import struct
 
@@ -59,9 +60,12 @@ class PackCache(support.Case):
         done = self.ok("run", "-m", self.model, "-p", "Once upon a time", "-n", "16", "--temp", "0", *more)
         return done.stdout, done.stderr
 
-    def files(self):
+    def files(self, tuning=False):
+        """Of packed weights, or of settings that were measured, which are small."""
         folder = self.home + "/cache/bitnet/packed"
-        return [os.path.join(folder, n) for n in sorted(os.listdir(folder))] if os.path.isdir(folder) else []
+        found = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        found = [os.path.join(folder, name) for name in found]
+        return [f for f in found if (os.stat(f).st_size < 8192) == tuning]
 
     @needs_backend
     def test_life_of_a_packed_head(self):
@@ -96,6 +100,28 @@ class PackCache(support.Case):
         os.utime(self.model, (1, 1))
         self.assertEqual(self.run_model()[0], wanted)
         self.assertEqual(len(self.files()), 2, "another file is another model")
+
+    @needs_backend
+    def test_settings_are_measured_once(self):
+        self.model = larger_model(self.path("larger.gguf"))
+
+        def tuning():
+            report = self.ok("bench", "-m", self.model, "-p", "0", "-n", "1", "-r", "1", "--ceiling-mb",
+                             "8", "-o", "json", "-lv", "4")
+            return json.loads(report.stdout)[0].get("tuning"), report.stderr
+
+        found, said = tuning()
+        if not found:
+            self.skipTest("the selected backend has nothing to tune")
+        self.assertIn("measured " + found, said)
+        [kept] = self.files(tuning=True)
+        again, said = tuning()
+        self.assertEqual(again, found)
+        self.assertNotIn("measured", said)
+        with open(kept, "r+b") as f:
+            f.seek(4096)
+            f.write(b"X")
+        self.assertIn("measured", tuning()[1])
 
     @needs_backend
     def test_cache_that_cannot_be_written(self):

@@ -42,8 +42,8 @@ std::optional<bitnet::session::pack_cache> pack_cache_of(const bitnet_model_opti
   bitnet::session::pack_cache_options options;
   options.folder = o.pack_cache;
   if (o.pack_cache_max_bytes != 0) options.max_bytes = o.pack_cache_max_bytes;
-  options.note = [&runtime](const std::string& text) {
-    runtime.services.log(BITNET_LOG_WARN, "model", text);
+  options.note = [&runtime](uint32_t level, const std::string& text) {
+    runtime.services.log(level, "model", text);
   };
   return bitnet::session::pack_cache(std::move(options));
 }

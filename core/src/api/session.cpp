@@ -114,6 +114,7 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
     nlohmann::ordered_json report = {
         {"backend", engine.backend_name()},
         {"device", engine.backend_name() + ":" + std::to_string(engine.choice().device_index)}};
+    if (!engine.tuning().empty()) report["tuning"] = engine.tuning();
     report["threads"] = session->model->runtime->services.parallel_width();
     report["kernels"] = nlohmann::json::array();
     for (const bitnet_kernel_stat& k : usage->kernels) {

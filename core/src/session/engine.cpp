@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "session/kv_store.hpp"
+#include "session/tuning.hpp"
 
 namespace bitnet::session {
 namespace {
@@ -74,6 +75,11 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
 
   if (auto ok = program::check_support(e->table(), device, e->graph_, m); !ok)
     return pass_on(std::move(ok), who);
+  // What is read from the caches is fast without.
+  uint64_t total = 0;
+  for (const model::weight& w : m.weights()) total += w.data_bytes;
+  const bool worthwhile = cache != nullptr && total >= cache->least_bytes();
+  e->tuning_ = tune(e->choice_, device, worthwhile ? cache : nullptr);
   if (auto ok = e->upload(report); !ok) return pass_on(std::move(ok), who);
   if (cache != nullptr)
     if (auto ok = e->use_packed_head(*cache); !ok) return pass_on(std::move(ok), who);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "base/result.hpp"
 #include "model/model.hpp"
@@ -54,6 +55,9 @@ class engine {
   [[nodiscard]] const model::model& model() const { return model_; }
   [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
 
+  // The backend's settings for this machine, "" if it has none.
+  [[nodiscard]] const std::string& tuning() const { return tuning_; }
+
   [[nodiscard]] const kv_budget& budget() const { return budget_; }
   // Blocks that the sessions of this model share, made by the first of them; `config` says the
   // types. Under device_turn().
@@ -67,6 +71,7 @@ class engine {
   select::choice choice_;
   const model::model& model_;
   program::graph graph_;
+  std::string tuning_;
   const kv_budget budget_;
   std::weak_ptr<kv_store> shared_kv_;
   mutable std::mutex device_turn_;

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/result.hpp"
+#include "bitnet/abi/host.h"
 #include "gguf/mapping.hpp"
 
 namespace bitnet::session {
@@ -27,7 +28,7 @@ struct pack_cache_options {
   std::filesystem::path folder;
   uint64_t max_bytes = uint64_t{8} << 30;
   uint64_t least_bytes = uint64_t{8} << 20;  // smaller forms are made faster than found
-  std::function<void(const std::string&)> note{};
+  std::function<void(uint32_t level, const std::string&)> note{};  // BITNET_LOG_*
 };
 
 // The form inside a file's bytes, if they are a whole file for this key; else why not.
@@ -48,11 +49,11 @@ class pack_cache {
 
   [[nodiscard]] uint64_t least_bytes() const { return options_.least_bytes; }
   [[nodiscard]] std::filesystem::path file_of(const std::string& key) const;
+  void note(const std::string& text, uint32_t level = BITNET_LOG_WARN) const {
+    if (options_.note) options_.note(level, text);
+  }
 
  private:
-  void note(const std::string& text) const {
-    if (options_.note) options_.note(text);
-  }
   void make_room() const;
 
   pack_cache_options options_;

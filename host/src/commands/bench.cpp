@@ -191,7 +191,7 @@ class runner {
 
 struct facts {  // of the whole run
   bitnet_model_info model{};
-  std::string file, backend, device, cpu, head;
+  std::string file, backend, device, cpu, head, tuning;
   uint64_t threads = 0;
 };
 
@@ -203,6 +203,7 @@ facts facts_of(const invocation& in, const engine& all, const nlohmann::json& se
             "",
             "",
             in.set.text("head"),
+            session.value("tuning", ""),
             session.value("threads", uint64_t{0})};
   for (const auto& backend : runtime.value("backends", nlohmann::json::array())) {
     if (backend.value("name", "") != out.backend) continue;
@@ -229,6 +230,7 @@ json as_json(const measurement& m, const facts& f, const ceilings& limit) {
   out["n_gen"] = m.what.n_gen;
   out["n_depth"] = m.what.depth;
   out["head"] = f.head;
+  if (!f.tuning.empty()) out["tuning"] = f.tuning;
   out["avg_ns"] = m.total_ns() / static_cast<double>(m.samples_ns.size());
   out["avg_ts"] = mean(rates);
   out["stddev_ts"] = deviation(rates);
@@ -276,8 +278,9 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
   kernel_uses seen;
   for (const measurement& m : all) add_difference(seen, {}, m.kernels);
   for (const auto& [id, use] : seen) kernels += (kernels.empty() ? "" : " ") + id;
-  out += fmt::format("device: {} {}\nkernels: {}\nbuild: bitnet {}\n", f.device, f.cpu, kernels,
-                     bitnet_version());
+  out += fmt::format("device: {} {}\n", f.device, f.cpu);
+  if (!f.tuning.empty()) out += fmt::format("tuned: {}\n", f.tuning);
+  out += fmt::format("kernels: {}\nbuild: bitnet {}\n", kernels, bitnet_version());
   return out;
 }
 

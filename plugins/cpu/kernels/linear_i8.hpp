@@ -22,6 +22,7 @@ struct i8_tile {
   int64_t x_sum;  // of x
   int64_t* sums;
   uint64_t k, rows;
+  uint64_t ahead = 8192;  // bytes: weights are asked for so early
 };
 
 inline constexpr uint64_t max_i8_width = 8192;

@@ -17,7 +17,7 @@ void tile(const i8_tile& a, uint64_t r) {
     const vec x_high = load(a.high + k), x_low = load(a.low + k);
     for (int i = 0; i < Rows; ++i) {
       const uint8_t* at = w + static_cast<uint64_t>(i) * a.w_stride + k;
-      __builtin_prefetch(at + 8192, 0, 2);
+      __builtin_prefetch(at + a.ahead, 0, 2);
       const vec c = codes(at);
       high[i] = dot(high[i], c, x_high);
       low[i] = dot(low[i], c, x_low);
@@ -43,7 +43,7 @@ void tile_i4(const i8_tile& a, uint64_t r) {
       const vec low_near = load(a.low + near), low_far = load(a.low + far);
       for (int i = 0; i < Rows; ++i) {
         const uint8_t* from = w + static_cast<uint64_t>(i) * a.w_stride + k / 2 + at;
-        __builtin_prefetch(from + 8192, 0, 2);
+        __builtin_prefetch(from + a.ahead, 0, 2);
         octets pairs;
         __builtin_memcpy(&pairs, from, sizeof pairs);
         const vec first = reinterpret_cast<vec>(pairs & 15);

@@ -21,6 +21,7 @@ struct ternary_tile {
   int32_t* sums;
   uint64_t sums_stride;  // elements between tokens
   uint64_t k, rows, tokens;
+  uint64_t ahead = 8192;  // bytes: where a single token streams, weights are asked for so early
 };
 
 void linear_ternary_scalar(const ternary_tile&);

@@ -69,9 +69,9 @@ void tile(const ternary_tile& a, const activations& x, uint64_t r, uint64_t t) {
   const uint64_t groups = a.k / 128;
   for (uint64_t g = 0; g < groups / 2; ++g, w += 64) {
     if constexpr (Tokens == 1)
-      for (int i = 0; i < Rows; ++i)  // decode streams: 8 KiB ahead
+      for (int i = 0; i < Rows; ++i)
         _mm_prefetch(
-            reinterpret_cast<const char*>(w) + static_cast<uint64_t>(i) * a.w_stride + 8192,
+            reinterpret_cast<const char*>(w) + static_cast<uint64_t>(i) * a.w_stride + a.ahead,
             _MM_HINT_T1);
     add_pair<Rows, Tokens>(w, a.w_stride, q, sums);
     for (int j = 0; j < Tokens; ++j) q[j] += 256;

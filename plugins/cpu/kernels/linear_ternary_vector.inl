@@ -52,8 +52,8 @@ void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t) {
     n = left < run ? left : run;
     for (uint64_t u = 0; u < n; ++u, w += unit) {
       if constexpr (Tokens == 1)
-        for (int i = 0; i < Rows; ++i)  // decode streams: 8 KiB ahead
-          __builtin_prefetch(w + static_cast<uint64_t>(i) * a.w_stride + 8192, 0, 2);
+        for (int i = 0; i < Rows; ++i)
+          __builtin_prefetch(w + static_cast<uint64_t>(i) * a.w_stride + a.ahead, 0, 2);
       add_unit<Rows, Tokens>(w, a.w_stride, q, parts);
       for (int j = 0; j < Tokens; ++j) q[j] += 4 * unit;
     }

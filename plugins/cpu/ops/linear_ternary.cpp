@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "ops.hpp"
+#include "tuning.hpp"
 
 namespace bitnet::cpu {
 namespace {
 
-// A tile of weights (64 rows of 2560 columns are 40 KB) stays in the first caches while the tokens
-// of a prefill pass by.
-constexpr uint64_t tile_rows = 64;
 constexpr uint64_t tile_tokens = 32;
 
 }  // namespace
@@ -23,14 +21,16 @@ void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, 
   }
   const uint64_t group = w.scale_group == 0 ? w.k : w.scale_group;
   const uint64_t groups = w.k / group;
-  int32_t sums[tile_tokens * tile_rows];
+  const tuning tuned = current_tuning();
+  const uint64_t tile_rows = tuned.tile_rows;
+  int32_t sums[tile_tokens * most_tile_rows];
   for (uint64_t r0 = first; r0 < last; r0 += tile_rows) {
     const uint64_t n = std::min(tile_rows, last - r0);
     for (uint64_t t0 = 0; t0 < rows; t0 += tile_tokens) {
       const uint64_t tokens = std::min(tile_tokens, rows - t0);
       for (uint64_t g = 0; g < groups; ++g) {
         isa.ternary({w.row(r0) + g * group / 4, w.row_bytes, q + t0 * w.k + g * group, w.k, sums,
-                     tile_rows, group, n, tokens});
+                     tile_rows, group, n, tokens, tuned.ahead});
         for (uint64_t t = 0; t < tokens; ++t) {
           float* out = y + (t0 + t) * w.m + r0;
           const int32_t* sum = sums + t * tile_rows;

@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 
+#include "tuning.hpp"
+
 namespace bitnet::cpu {
 namespace {
 
@@ -185,7 +187,7 @@ void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t output
   constexpr uint64_t tile = 256;
   const copied_rows rows = rows_of(w_, bits_);
   const auto kernel = bits_ == head_bits::four ? isa.linear_i4 : isa.linear_i8;
-  const uint64_t k = padded(w_, bits_);
+  const uint64_t k = padded(w_, bits_), ahead = current_tuning().ahead;
   int64_t sums[tile];
   float lower[tile];
   for (uint64_t o = 0; o < outputs; ++o) std::fill_n(largest(worker, o), top, -infinity);
@@ -195,7 +197,7 @@ void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t output
       const state& s = states_[o];
       if (!s.finite) continue;
       kernel({rows.codes + r * rows.stride, rows.stride, s.z.data(), s.high.data(), s.low.data(),
-              s.sum, sums, k, n});
+              s.sum, sums, k, n, ahead});
       float* out = y + o * w_.m + r;
       for (uint64_t i = 0; i < n; ++i) {
         out[i] = static_cast<float>(static_cast<double>(sums[i]) * s.scale *

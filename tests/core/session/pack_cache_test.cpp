@@ -22,9 +22,10 @@ class packed_files : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   pack_cache cache(uint64_t max_bytes = uint64_t{1} << 30) {
-    return pack_cache({.folder = folder_ / "packed",
-                       .max_bytes = max_bytes,
-                       .note = [this](const std::string& text) { notes_ += text + "\n"; }});
+    return pack_cache(
+        {.folder = folder_ / "packed",
+         .max_bytes = max_bytes,
+         .note = [this](uint32_t, const std::string& text) { notes_ += text + "\n"; }});
   }
   static std::vector<std::byte> form(size_t size, uint32_t seed = 1) {
     std::mt19937 random(seed);

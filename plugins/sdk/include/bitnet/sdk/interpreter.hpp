@@ -16,11 +16,13 @@
 // Errors   whatever comes over the edge is checked before it is used: a malformed graph, tensor or
 //          step is BITNET_INVALID_ARGUMENT, never undefined behaviour.
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <memory>
 
 #include "bitnet/abi/backend.h"
+#include "bitnet/abi/tuning.h"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
 #include "bitnet/sdk/host.hpp"
@@ -454,10 +456,45 @@ inline bitnet_status packed_adopt(bitnet_weights* weights, uint32_t index, const
 inline constexpr bitnet_packed_weights_v1 packed_weights{
     {sizeof(bitnet_packed_weights_v1), 1}, packed_describe, packed_pack, packed_adopt};
 
+inline bitnet_status tuning_describe(bitnet_device* device, char* out, uint64_t capacity,
+                                     bitnet_error* err) {
+  return guarded(err, "tuning describe", [&](const reporter& report) {
+    const std::string text = devices::get(device)->author.tuning.describe();
+    if (!out || capacity <= text.size())
+      return report.fail(BITNET_INVALID_ARGUMENT, "the settings need %zu bytes", text.size() + 1);
+    std::memcpy(out, text.c_str(), text.size() + 1);
+    return BITNET_OK;
+  });
+}
+
+inline bitnet_status tuning_measure(bitnet_device* device, uint64_t budget_ns, bitnet_error* err) {
+  return guarded(err, "tuning measure", [&](const reporter&) {
+    const backend& b = *devices::get(device);
+    b.author.tuning.measure(b.author.engine, b.host_services, budget_ns);
+    return BITNET_OK;
+  });
+}
+
+inline bitnet_status tuning_adopt(bitnet_device* device, bitnet_str settings, bitnet_error* err) {
+  return guarded(err, "tuning adopt", [&](const reporter& report) {
+    if (devices::get(device)->author.tuning.adopt(to_view(settings))) return BITNET_OK;
+    return report.fail(BITNET_INVALID_ARGUMENT, "settings '%.*s' are not of this version",
+                       static_cast<int>(std::min<uint64_t>(settings.size, 128)),
+                       settings.data ? settings.data : "");
+  });
+}
+
+inline constexpr bitnet_tuning_v1 tuning{
+    {sizeof(bitnet_tuning_v1), 1}, tuning_describe, tuning_measure, tuning_adopt};
+
 inline const bitnet_interface_header* query_interface(bitnet_backend* self, bitnet_str name,
                                                       uint32_t min_version) {
-  const bool known = to_view(name) == BITNET_INTERFACE_PACKED_WEIGHTS && min_version <= 1;
-  return known && backends::get(self)->author.packing.bytes ? &packed_weights.header : nullptr;
+  if (min_version > 1) return nullptr;
+  const definition& author = backends::get(self)->author;
+  if (to_view(name) == BITNET_INTERFACE_PACKED_WEIGHTS && author.packing.bytes)
+    return &packed_weights.header;
+  if (to_view(name) == BITNET_INTERFACE_TUNING && author.tuning.describe) return &tuning.header;
+  return nullptr;
 }
 
 }  // namespace interpreter

@@ -24,6 +24,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bitnet/abi/info.h"
@@ -31,6 +32,7 @@
 #include "bitnet/abi/program.h"
 #include "bitnet/sdk/formats.hpp"
 #include "bitnet/sdk/handle.hpp"
+#include "bitnet/sdk/host.hpp"
 #include "bitnet/sdk/interpreter/awaited.hpp"
 
 namespace bitnet::sdk {
@@ -261,6 +263,13 @@ struct packing {
                uint8_t* out) noexcept = nullptr;
 };
 
+// Settings that the author finds by measuring (bitnet/abi/tuning.h). All may throw.
+struct tunable {
+  std::string (*describe)() = nullptr;  // nullptr: there are none
+  void (*measure)(const void* engine, const host& services, uint64_t budget_ns) = nullptr;
+  bool (*adopt)(std::string_view settings) = nullptr;
+};
+
 // What an author says about a backend that computes on host memory: one device. device.kv_dtypes
 // says what KV_WRITE and ATTN_PAGED handle; pools of other types are refused. 0: f32 and f16.
 // Steps with a window reach only an ATTN_PAGED of a device with BITNET_ATTENTION_WINDOW.
@@ -271,6 +280,7 @@ struct definition {
   std::vector<primitive> primitives;  // the first row that fits is used
   std::vector<composite> composites;
   sdk::packing packing;
+  sdk::tunable tuning;
   std::vector<bitnet_kernel_info> others;  // listed only: forms that another setting would choose
   uint32_t poll = 50;              // open_interpreter sets it to the host's setting; see spins_of
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
