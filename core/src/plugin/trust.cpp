@@ -190,6 +190,15 @@ checked<trusted_file> open_trusted(const std::filesystem::path& file) {
   return trusted_file{std::move(fd), path, identity_of(opened)};
 }
 
+checked<trusted_file> open_any(const std::filesystem::path& file) {
+  file_descriptor fd(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat s{};
+  if (fd.get() < 0 || ::fstat(fd.get(), &s) != 0) return missing(file, reason_of(errno));
+  if (!S_ISREG(s.st_mode))
+    return reject(code::trust_kind, shown(file) + " is not a regular file");
+  return trusted_file{std::move(fd), file, identity_of(s)};
+}
+
 checked<std::string> read_all(const trusted_file& file, uint64_t limit) {
   if (file.identity.size_bytes > limit)
     return reject(code::manifest_size,

@@ -50,6 +50,9 @@ struct trusted_file {
 // BN-T-MODE.
 [[nodiscard]] checked<trusted_file> open_trusted(const std::filesystem::path& file);
 
+// The same whoever owns it: to look at a file and never to load it. BN-T-MISSING, BN-T-KIND.
+[[nodiscard]] checked<trusted_file> open_any(const std::filesystem::path& file);
+
 // The same rules for a directory and all above it.
 [[nodiscard]] checked<void> trust_directory(const std::filesystem::path& directory);
 
