@@ -24,7 +24,8 @@ constexpr int rejected = 22;
 
 constexpr const char* usage =
     "Usage: bitnet-backend-lint [--json] [--manifest FILE] FILE...\n\n"
-    "Tells everything that is right and wrong with plugin files; nothing of them is run. Exits with\n"
+    "Tells everything that is right and wrong with plugin files; nothing of them is run. Exits "
+    "with\n"
     "0 if the loader would take all of them here, with 22 if it would reject one, with 1 if one\n"
     "cannot be read.\n\n";
 
@@ -41,17 +42,15 @@ ordered_json lint(const std::string& file, const std::string& manifest) {
   bitnet_error err{};
   err.struct_size = sizeof err;
   std::string report;
-  const bitnet_status status =
-      bitnet_backend_lint(file.c_str(), manifest.empty() ? nullptr : manifest.c_str(), keep_report,
-                          &report, &err);
+  const bitnet_status status = bitnet_backend_lint(
+      file.c_str(), manifest.empty() ? nullptr : manifest.c_str(), keep_report, &report, &err);
   if (status != BITNET_OK) return {{"file", file}, {"problem", err.message}};
   return ordered_json::parse(report);
 }
 
 std::string as_text(const ordered_json& report) {
   const std::string file = report.value("file", "");
-  if (report.contains("problem"))
-    return fmt::format("{}: {}\n", file, report.value("problem", ""));
+  if (report.contains("problem")) return fmt::format("{}: {}\n", file, report.value("problem", ""));
   std::string out = file + "\n";
   for (const ordered_json& one : report.value("findings", ordered_json::array())) {
     const std::string level = one.value("level", "");

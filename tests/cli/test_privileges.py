@@ -51,6 +51,19 @@ class Root(Places):
         self.assertEqual(found, {self.mine: "0 manifests"})
         self.assertEqual(errors, "")
 
+    def test_the_user_adds_and_replaces_nothing(self):
+        system = self.ok("backends", "why", "--json").json["backends"]
+        if not system:
+            self.skipTest("no backend was built")
+        name = os.path.basename(system[0]["manifest"])
+        self.path(f"mine/{name}", "")
+        self.path("mine/60-broken.yaml", "schema: 1\n")
+        got = self.ok("backends", "why", "--json", "--user-backends",
+                      env={"BITNET_BACKEND_PATH": self.mine}).json["backends"]
+        codes = {one["name"]: one["code"] for one in got}
+        self.assertEqual(codes[system[0]["name"]], system[0]["code"])
+        self.assertEqual(codes["broken"], "BN-M-FIELD")
+
     def test_a_variable_cannot_lift_a_limit(self):
         config = self.path("any.yaml", "allow-backends: none-such\n")
         result = self.ok("backends", "why", "--json", "--config", config,

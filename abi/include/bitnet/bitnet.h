@@ -54,10 +54,11 @@ typedef struct bitnet_runtime_options {
   uint32_t reserved_0;
   const char* cpu_mask; /* hexadecimal, bit i is CPU i: workers run there, and so does a thread from
                            its first computing call on. NULL: where the system puts them */
-  const char* allowed_backends; /* comma list of NAME, or of NAME@ID for one file only: 64 hexadecimal
-                                   digits are its SHA-256, others its build id. NULL or "": all */
-  const char* trusted_keys;     /* folder of public keys; NULL: /etc/bitnet/trusted.d             */
-  uint32_t require_signature;   /* non-zero: only backends that one of those keys has signed      */
+  const char*
+      allowed_backends;       /* comma list of NAME, or of NAME@ID for one file only: 64 hexadecimal
+                                 digits are its SHA-256, others its build id. NULL or "": all */
+  const char* trusted_keys;   /* folder of public keys; NULL: /etc/bitnet/trusted.d             */
+  uint32_t require_signature; /* non-zero: only backends that one of those keys has signed      */
   uint32_t user_backends; /* non-zero: also as root, look into the user's folder of manifests and
                              those of BITNET_BACKEND_PATH; with raised privileges never */
 } bitnet_runtime_options;

@@ -30,9 +30,12 @@ ordered_json to_json(const char* file, const bitnet::plugin::lint_result& result
   using level = bitnet::plugin::finding::level_type;
   const bitnet::plugin::identity& note = result.facts.note;
   ordered_json out = {{"file", file}, {"bytes", result.size_bytes}};
-  for (const auto& [key, text] :
-       {std::pair("name", note.name), {"version", note.version}, {"vendor", note.vendor},
-        {"license", note.license}, {"abi", note.abi}, {"build_id", result.facts.build_id}})
+  for (const auto& [key, text] : {std::pair("name", note.name),
+                                  {"version", note.version},
+                                  {"vendor", note.vendor},
+                                  {"license", note.license},
+                                  {"abi", note.abi},
+                                  {"build_id", result.facts.build_id}})
     if (!text.empty()) out[key] = text;
   uint64_t errors = 0;
   uint64_t warnings = 0;

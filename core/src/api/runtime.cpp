@@ -45,8 +45,7 @@ bitnet::result<bitnet::plugin::policy> policy_of(const bitnet_runtime_options& o
 }  // namespace
 
 bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
-                               const bitnet::threads::cpu_list& cpus,
-                               bitnet::plugin::policy rules)
+                               const bitnet::threads::cpu_list& cpus, bitnet::plugin::policy rules)
     : services(options, cpus),
       request(request_of(options)),
       registry(bitnet::select::registry::scan(directories(options), services, std::move(rules))) {

@@ -87,9 +87,9 @@ std::filesystem::path backend_directory() {
 }
 
 std::vector<std::filesystem::path> system_manifest_directories() {
-  std::vector<std::filesystem::path> out = {
-      "/usr/share/bitnet/backends.d", "/usr/local/share/bitnet/backends.d",
-      "/run/bitnet/backends.d", "/etc/bitnet/backends.d"};
+  std::vector<std::filesystem::path> out = {"/usr/share/bitnet/backends.d",
+                                            "/usr/local/share/bitnet/backends.d",
+                                            "/run/bitnet/backends.d", "/etc/bitnet/backends.d"};
   const std::filesystem::path own = prefix() / BITNET_MANIFEST_DIR;
   if (std::ranges::find(out, own) == out.end()) out.insert(out.begin(), own);
   return out;

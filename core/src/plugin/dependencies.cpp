@@ -155,7 +155,9 @@ void examine_dependencies(const std::vector<needed_library>& libraries,
       install.push_back(known->second);
   }
   if (missing.empty())
-    return found.ok("dependencies", std::to_string(libraries.size()) + (libraries.size() == 1 ? " library, here" : " libraries, all here"));
+    return found.ok("dependencies",
+                    std::to_string(libraries.size()) +
+                        (libraries.size() == 1 ? " library, here" : " libraries, all here"));
   found.error("dependencies",
               {code::inspect_dependency, BITNET_UNAVAILABLE,
                "needs libraries that this machine does not have: " + join(missing, ", "),

@@ -27,8 +27,9 @@ void compare(const manifest& m, const inspection& facts, findings& found) {
   if (facts.note.name.empty()) return;  // its note cannot be read: said already
   if (m.name != facts.note.name) differs("its name", m.name, facts.note.name);
   if (m.version != facts.note.version)
-    found.warning(check, code::inspect_name, "its version is '" + facts.note.version +
-                                                 "', but the manifest says '" + m.version + "'");
+    found.warning(
+        check, code::inspect_name,
+        "its version is '" + facts.note.version + "', but the manifest says '" + m.version + "'");
   if (m.abi_major != facts.note.abi_major)
     differs("its ABI major", std::to_string(m.abi_major), std::to_string(facts.note.abi_major));
 }

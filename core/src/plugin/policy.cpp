@@ -19,9 +19,8 @@ std::string_view trimmed(std::string_view text) {
 
 bool is_id(std::string_view text) {
   return text.size() >= 8 && text.size() <= sha256_digits && text.size() % 2 == 0 &&
-         std::ranges::all_of(text, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+         std::ranges::all_of(
+             text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 std::string sha256_of(const trusted_file& file) {
@@ -37,14 +36,15 @@ checked<void> check_id(const policy& rules, const inspection& facts, const trust
   if (std::ranges::find(wanted, facts.build_id) != wanted.end()) return {};
   std::string is = "the build id " + (facts.build_id.empty() ? "of none" : facts.build_id);
   // Reading all of a big file takes a while: only where somebody asks for it.
-  if (std::ranges::any_of(wanted, [](const std::string& id) { return id.size() == sha256_digits; })) {
+  if (std::ranges::any_of(wanted,
+                          [](const std::string& id) { return id.size() == sha256_digits; })) {
     const std::string hash = sha256_of(file);
     if (std::ranges::find(wanted, hash) != wanted.end()) return {};
     is += " and the SHA-256 " + hash;
   }
   return reject(code::trust_hash,
-                printable(file.path.string(), 400) + " has " + is +
-                    "; the allow-list wants " + join(wanted, " or "),
+                printable(file.path.string(), 400) + " has " + is + "; the allow-list wants " +
+                    join(wanted, " or "),
                 "install the file that is allowed, or correct --allow-backends");
 }
 

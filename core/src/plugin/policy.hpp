@@ -13,7 +13,8 @@
 
 namespace bitnet::plugin {
 
-// "cpu", or "cpu@<id>" for one file only: 64 hexadecimal digits are its SHA-256, fewer its build id.
+// "cpu", or "cpu@<id>" for one file only: 64 hexadecimal digits are its SHA-256, fewer its build
+// id.
 struct allowed_backend {
   std::string name, id;
 };

@@ -43,11 +43,13 @@ std::string name_of(int fd) {
   return "/proc/" + (self.empty() ? "self" : self.string()) + "/fd/" + std::to_string(fd);
 }
 
-std::unexpected<defect> refused(const std::string& shown, std::string why, const std::string& name) {
+std::unexpected<defect> refused(const std::string& shown, std::string why,
+                                const std::string& name) {
   // The linker knows the file by its number only.
   for (std::size_t at = 0; !name.empty() && (at = why.find(name)) != std::string::npos;)
     why.replace(at, name.size(), shown);
-  return reject(code::abi_load, "the dynamic linker cannot load " + shown + ": " + printable(why, 400));
+  return reject(code::abi_load,
+                "the dynamic linker cannot load " + shown + ": " + printable(why, 400));
 }
 
 }  // namespace
@@ -65,8 +67,7 @@ checked<shared_library> shared_library::open(const trusted_file& file) {
     return shared_library(one.library.native());
   }
   mapped_file one{file_descriptor(::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0)), file.identity, {}};
-  if (one.fd.get() < 0)
-    return refused(shown, std::generic_category().message(errno), "");
+  if (one.fd.get() < 0) return refused(shown, std::generic_category().message(errno), "");
   const std::string name = name_of(one.fd.get());
   boost::dll::fs::error_code error;
   one.library.load(boost::dll::fs::path(name), error,

@@ -130,8 +130,9 @@ checked<signature> parse_signature(const std::string& text) {
   std::string_view rest = text;
   constexpr std::string_view first = "bitnet-signature: 1\n";
   if (!rest.starts_with(first))
-    return bad_signature("is no signature; it should begin with 'bitnet-signature: 1', and begins '" +
-                         printable(rest.substr(0, 20), 40) + "'");
+    return bad_signature(
+        "is no signature; it should begin with 'bitnet-signature: 1', and begins '" +
+        printable(rest.substr(0, 20), 40) + "'");
   rest.remove_prefix(first.size());
   const auto sha256 = take_line(rest, "sha256: ", 32);
   const auto key = sha256 ? take_line(rest, "key: ", key_bytes) : std::nullopt;
@@ -180,15 +181,16 @@ checked<trusted_key> verify(std::span<const std::byte> bytes, const std::string&
   const std::string raw = raw_bytes(given->key);
   const std::string value = raw_bytes(given->value);
   const std::string message = statement(given->sha256);
-  const key_handle key(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, unsigned_bytes(raw),
-                                                   raw.size()));
+  const key_handle key(
+      EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, unsigned_bytes(raw), raw.size()));
   const context c(EVP_MD_CTX_new());
   if (!key || !c || EVP_DigestVerifyInit(c.get(), nullptr, nullptr, nullptr, key.get()) != 1 ||
       EVP_DigestVerify(c.get(), unsigned_bytes(value), value.size(), unsigned_bytes(message),
                        message.size()) != 1)
     return bad_signature("does not fit its key " + given->key + ": it was altered");
   if (const std::string is = sha256_of(bytes); is != given->sha256)
-    return bad_signature("is for a file with the SHA-256 " + given->sha256 + ", this one has " + is);
+    return bad_signature("is for a file with the SHA-256 " + given->sha256 + ", this one has " +
+                         is);
   return *trusted;
 }
 

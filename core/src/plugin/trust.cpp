@@ -194,8 +194,7 @@ checked<trusted_file> open_any(const std::filesystem::path& file) {
   file_descriptor fd(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat s{};
   if (fd.get() < 0 || ::fstat(fd.get(), &s) != 0) return missing(file, reason_of(errno));
-  if (!S_ISREG(s.st_mode))
-    return reject(code::trust_kind, shown(file) + " is not a regular file");
+  if (!S_ISREG(s.st_mode)) return reject(code::trust_kind, shown(file) + " is not a regular file");
   return trusted_file{std::move(fd), file, identity_of(s)};
 }
 

@@ -25,8 +25,8 @@ class candidate {
   void leave_out(plugin::defect why);
   // Inspects the file; nothing of it is executed. Once; later calls do nothing.
   void inspect();
-  // Inspects and loads the plugin, lists its devices and kernels, and closes it again. Once; later calls do
-  // nothing.
+  // Inspects and loads the plugin, lists its devices and kernels, and closes it again. Once; later
+  // calls do nothing.
   void probe(plugin::host_services& host);
   // Loads it to stay and compares device `index` with what the probe saw.
   [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, plugin::host_services& host);

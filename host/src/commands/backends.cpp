@@ -158,9 +158,8 @@ void keep_report(void* user, bitnet_str text) {
 
 result<std::string> file_of(const invocation& in) {
   if (in.positionals.size() == 2) return in.positionals[1];
-  return fail(exit_code::usage,
-              fmt::format("backends {} takes one FILE, the library of a backend",
-                          in.positionals.front()));
+  return fail(exit_code::usage, fmt::format("backends {} takes one FILE, the library of a backend",
+                                            in.positionals.front()));
 }
 
 result<int> sign(const invocation& in) {
@@ -202,9 +201,9 @@ result<int> backends_command(const invocation& in) {
   if (what == "verify") return verify(in);
   const std::size_t takes = what == "info" ? 2 : 1;
   if (what != "list" && what != "info" && what != "why" && what != "dir") {
-    return fail(exit_code::usage,
-                fmt::format("backends takes list, info, why, dir, sign or verify, found '{}'",
-                            what));
+    return fail(
+        exit_code::usage,
+        fmt::format("backends takes list, info, why, dir, sign or verify, found '{}'", what));
   }
   if (in.positionals.size() > takes) {
     return fail(exit_code::usage,

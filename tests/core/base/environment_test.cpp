@@ -68,9 +68,9 @@ TEST_F(variables, name_the_users_folders_in_order) {
   std::vector<std::string> paths;
   for (const auto& [path, named_by] : user_manifest_directories())
     paths.push_back(named_by + "=" + path.string());
-  EXPECT_EQ(paths, (std::vector<std::string>{"XDG_DATA_HOME=/home/u/data/bitnet/backends.d",
-                                             "BITNET_BACKEND_PATH=/one",
-                                             "BITNET_BACKEND_PATH=/three"}))
+  EXPECT_EQ(paths,
+            (std::vector<std::string>{"XDG_DATA_HOME=/home/u/data/bitnet/backends.d",
+                                      "BITNET_BACKEND_PATH=/one", "BITNET_BACKEND_PATH=/three"}))
       << "a relative path would lead into the current directory";
   set("XDG_DATA_HOME", "data");
   set("BITNET_BACKEND_PATH", "");
@@ -89,9 +89,8 @@ TEST_F(variables, never_change_the_systems_folders) {
   set("LD_LIBRARY_PATH", "/w");
   EXPECT_EQ(system_manifest_directories(), before);
   // Lowest precedence first: distribution, local, temporary, administrator.
-  const std::vector<std::filesystem::path> end = {"/usr/local/share/bitnet/backends.d",
-                                                  "/run/bitnet/backends.d",
-                                                  "/etc/bitnet/backends.d"};
+  const std::vector<std::filesystem::path> end = {
+      "/usr/local/share/bitnet/backends.d", "/run/bitnet/backends.d", "/etc/bitnet/backends.d"};
   ASSERT_GE(before.size(), 4U);
   EXPECT_EQ(std::vector(before.end() - 3, before.end()), end);
 }

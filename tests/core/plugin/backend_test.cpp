@@ -196,9 +196,10 @@ TEST(shared_library, notices_that_a_mapped_file_was_written_to) {
   recording_host host;
   const auto file = f.fake("good");
   ASSERT_TRUE(backend::open(file, "good", BITNET_PURPOSE_LOAD, host).has_value());
-  ASSERT_TRUE(backend::open(file, "good", BITNET_PURPOSE_LOAD, host).has_value()) << "twice is fine";
-  std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() +
-                                             std::chrono::seconds(5));
+  ASSERT_TRUE(backend::open(file, "good", BITNET_PURPOSE_LOAD, host).has_value())
+      << "twice is fine";
+  std::filesystem::last_write_time(
+      file, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
   const auto changed = backend::open(file, "good", BITNET_PURPOSE_LOAD, host);
   ASSERT_FALSE(changed.has_value());
   EXPECT_EQ(changed.error().code, code::trust_changed);

@@ -52,9 +52,9 @@ const row rows[] = {
     {"c pu", "bad"},
     {"*", "bad"},
     {"cpu@", "bad"},
-    {"cpu@00", "bad"},          // too short to mean one file
-    {"cpu@0011AAFF", "bad"},    // upper case
-    {"cpu@0011aaf", "bad"},     // half a byte
+    {"cpu@00", "bad"},        // too short to mean one file
+    {"cpu@0011AAFF", "bad"},  // upper case
+    {"cpu@0011aaf", "bad"},   // half a byte
     {"cpu@0011aaff@00", "bad"},
 };
 

@@ -58,7 +58,8 @@ TEST(signature, of_a_trusted_key_is_good) {
 TEST(signature, is_what_others_make) {
   const auto text = sign(bytes_of("abc"), private_pem);
   ASSERT_TRUE(text.has_value());
-  EXPECT_EQ(parse_signature(*text)->value, "2bcc0cb01142ae7629c97ffb501aad963726a1fcaf067949e059a921b48a6eea"
+  EXPECT_EQ(parse_signature(*text)->value,
+            "2bcc0cb01142ae7629c97ffb501aad963726a1fcaf067949e059a921b48a6eea"
             "a6d9078e830ba8ecd0757ab7f76d041c44ccf196df95be81931b84b56361bd01");
 }
 
@@ -97,8 +98,7 @@ const row rows[] = {
     {"something behind it", [](std::string& t) { t += "more\n"; }, "is damaged"},
     {"upper case", [](std::string& t) { t[t.find("sha256: ") + 8] = 'A'; }, "is damaged"},
     {"windows line ends", swap_text("\nkey", "\r\nkey"), "is damaged"},
-    {"a key that is not trusted",
-     swap_text(public_hex, std::string(64, '0')),
+    {"a key that is not trusted", swap_text(public_hex, std::string(64, '0')),
      "none of the 2 trusted ones"},
     {"a trusted key that did not sign", swap_text(public_hex, stranger_hex), "was altered"},
     {"another hash than was signed",
