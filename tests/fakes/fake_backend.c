@@ -25,7 +25,10 @@ __asm__(
     ".pushsection .note.bitnet,\"a\",%note\n.balign 4\n.long 7\n.long 992f - 991f\n.long 1\n"
     ".asciz \"BitNet\"\n.balign 4\n991:\n" FAKE_NOTE_RAW "992:\n.balign 4\n.popsection\n");
 #elif !defined(FAKE_NO_NOTE)
-#ifdef FAKE_NOTE_NAME
+#if defined(FAKE_NOTE_FLAGS)
+BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0",
+                    BITNET_NOTE_FIELD("flags", FAKE_NOTE_FLAGS))
+#elif defined(FAKE_NOTE_NAME)
 BITNET_BACKEND_NOTE(FAKE_NOTE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
 #else
 BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
@@ -33,6 +36,17 @@ BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
 #ifdef FAKE_TWO_NOTES
 BITNET_BACKEND_NOTE("other", "1.2.3", "org.example", "CC0-1.0", "")
 #endif
+#endif
+
+#ifdef FAKE_STATIC_TLS
+__attribute__((tls_model("initial-exec"))) static __thread volatile int thread_room_;
+#endif
+#ifdef FAKE_TEXTREL /* an address in the code, which only the dynamic linker knows */
+__asm__(".text\n.balign 8\n.quad .\n");
+#endif
+#ifdef FAKE_THREAD_KEY
+#include <pthread.h>
+static pthread_key_t key_;
 #endif
 
 static bitnet_status refuse(bitnet_error* err, bitnet_status status, const char* why) {
@@ -296,6 +310,12 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
                                                bitnet_backend_v0* out, bitnet_error* err) {
   host_ = host;
   purpose_ = request->purpose;
+#ifdef FAKE_STATIC_TLS
+  thread_room_ = 1;
+#endif
+#ifdef FAKE_THREAD_KEY
+  pthread_key_create(&key_, NULL);
+#endif
   for (uint32_t i = 0; i < request->n_params; ++i)
     host->log(host->self, BITNET_LOG_INFO, request->params[i].key, request->params[i].value);
 #ifdef FAKE_ENTRY_FAILS

@@ -59,12 +59,19 @@ typedef struct bitnet_runtime_options {
                                         does not know */
   uint32_t n_backend_params;
   uint32_t reserved_1;
+  const char*
+      allowed_backends;       /* comma list of NAME, or of NAME@ID for one file only: 64 hexadecimal
+                                 digits are its SHA-256, others its build id. NULL or "": all */
+  const char* trusted_keys;   /* folder of public keys; NULL: /etc/bitnet/trusted.d             */
+  uint32_t require_signature; /* non-zero: only backends that one of those keys has signed      */
+  uint32_t user_backends; /* non-zero: also as root, look into the user's folder of manifests and
+                             those of BITNET_BACKEND_PATH; with raised privileges never */
 } bitnet_runtime_options;
 
 BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options);
 
-/* Finds backends and inspects them; selects and loads one only when a model is opened or
- * bitnet_runtime_select is called. Succeeds with no backend at all. */
+/* Finds backends by their manifests; opens, inspects and loads only those that the request may
+ * mean, when a model is opened or bitnet_runtime_select is called. Succeeds with no backend. */
 BITNET_API bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options,
                                              bitnet_runtime** out, bitnet_error* err);
 BITNET_API void bitnet_runtime_close(bitnet_runtime* runtime);
@@ -86,6 +93,28 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
  * "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed);
+
+/* ---- plugin files --------------------------------------------------------------------------- */
+
+/* Looks at a plugin file as the loader would, without running it, and tells all that it finds.
+ * `manifest`, if not NULL, has the hash and the packages of missing libraries. `report` receives a
+ * JSON text once: {file, bytes, name?, version?, vendor?, license?, abi?, build_id?, errors,
+ * warnings, findings[{check, level: ok|warning|error, code, text, hint?}]}. BITNET_OK also with
+ * errors; BITNET_NOT_FOUND when the file cannot be read. */
+BITNET_API bitnet_status bitnet_backend_lint(const char* file, const char* manifest,
+                                             void (*report)(void* user, bitnet_str text),
+                                             void* report_user, bitnet_error* err);
+
+/* Writes the detached ed25519 signature FILE.sig beside a plugin. `key_file` is a private key in
+ * PEM without a password, readable by its owner only. */
+BITNET_API bitnet_status bitnet_backend_sign(const char* file, const char* key_file,
+                                             bitnet_error* err);
+/* Does FILE.sig vouch for the file, by a key of the folder `trusted_keys` (NULL:
+ * /etc/bitnet/trusted.d)? `report` receives {file, key, key_file} as JSON once, or nothing with
+ * BITNET_REJECTED. */
+BITNET_API bitnet_status bitnet_backend_verify(const char* file, const char* trusted_keys,
+                                               void (*report)(void* user, bitnet_str text),
+                                               void* report_user, bitnet_error* err);
 
 /* ---- model --------------------------------------------------------------------------------- */
 

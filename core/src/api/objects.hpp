@@ -64,7 +64,8 @@ class services final : public plugin::host_services {
 }  // namespace bitnet::api
 
 struct bitnet_runtime {
-  bitnet_runtime(const bitnet_runtime_options& options, const bitnet::threads::cpu_list& cpus);
+  bitnet_runtime(const bitnet_runtime_options& options, const bitnet::threads::cpu_list& cpus,
+                 bitnet::plugin::policy rules);
 
   // Chooses on the first call; later calls give the same answer.
   bitnet::result<bitnet::select::choice> choose();

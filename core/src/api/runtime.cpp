@@ -36,13 +36,26 @@ bool is_backend_param(const char* text) {
   return dot != 0 && dot != all.npos && equals != all.npos && dot + 1 < equals;
 }
 
+bitnet::result<bitnet::plugin::policy> policy_of(const bitnet_runtime_options& options) {
+  bitnet::plugin::policy out;
+  if (options.allowed_backends != nullptr) {
+    auto allowed = bitnet::plugin::parse_allowed(options.allowed_backends);
+    if (!allowed) return std::unexpected(allowed.error());
+    out.allowed = *std::move(allowed);
+  }
+  if (options.trusted_keys != nullptr) out.trusted_keys = options.trusted_keys;
+  out.require_signature = options.require_signature != 0;
+  out.user_places = options.user_backends != 0;
+  return out;
+}
+
 }  // namespace
 
 bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
-                               const bitnet::threads::cpu_list& cpus)
+                               const bitnet::threads::cpu_list& cpus, bitnet::plugin::policy rules)
     : services(options, cpus),
       request(request_of(options)),
-      registry(bitnet::select::registry::scan(directories(options), services)) {
+      registry(bitnet::select::registry::scan(directories(options), services, std::move(rules))) {
   report.requested = request.text;
   report.requested_by = request.requested_by;
 }
@@ -102,7 +115,9 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
         return bitnet::fail(BITNET_INVALID_ARGUMENT,
                             "setting " + std::to_string(i) +
                                 " of backends is not of the form NAME.KEY=VALUE or *.KEY=VALUE");
-    *out = new bitnet_runtime(o, cpus);
+    auto rules = policy_of(o);
+    if (!rules) return std::unexpected(rules.error());
+    *out = new bitnet_runtime(o, cpus, *std::move(rules));
     return {};
   });
 }

@@ -17,6 +17,20 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
+// The parts between the separators, without blanks around them and without empty ones.
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    const std::size_t first = item.find_first_not_of(' ');
+    if (first != std::string::npos)
+      out.push_back(item.substr(first, item.find_last_not_of(' ') + 1 - first));
+    begin = end + 1;
+  }
+  return out;
+}
+
 // The prefix under which this library was installed: its own directory less BITNET_LIB_DIR.
 std::filesystem::path prefix() {
   Dl_info info{};
@@ -49,41 +63,49 @@ std::string device() {
   return variable("BITNET_DEVICE");
 }
 
-bool privileged() {
-  return getauxval(AT_SECURE) != 0;
+std::vector<std::string> only_backends() {
+  return split(variable("BITNET_BACKENDS"), ',');
+}
+
+std::vector<std::string> disabled_backends() {
+  return split(variable("BITNET_BACKENDS_DISABLE"), ',');
+}
+
+std::string user_places_refused(bool wanted) {
+  return user_places_refused(wanted, getauxval(AT_SECURE) != 0, geteuid());
+}
+
+std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid) {
+  if (raised) return "raised privileges do not listen to the user's folders";
+  if (effective_uid == 0 && !wanted)
+    return "root does not listen to the user's folders without --user-backends";
+  return "";
 }
 
 std::filesystem::path backend_directory() {
   return prefix() / BITNET_BACKEND_DIR;
 }
 
-std::vector<std::filesystem::path> manifest_directories() {
-  std::vector<std::filesystem::path> out;
-  const auto add = [&out](std::filesystem::path p) {
-    for (const auto& known : out)
-      if (known == p) return;
-    out.push_back(std::move(p));
-  };
-  add(prefix() / BITNET_MANIFEST_DIR);
-  add("/usr/share/bitnet/backends.d");
-  add("/usr/local/share/bitnet/backends.d");
-  add("/run/bitnet/backends.d");
-  add("/etc/bitnet/backends.d");
-  if (privileged()) return out;
+std::vector<std::filesystem::path> system_manifest_directories() {
+  std::vector<std::filesystem::path> out = {"/usr/share/bitnet/backends.d",
+                                            "/usr/local/share/bitnet/backends.d",
+                                            "/run/bitnet/backends.d", "/etc/bitnet/backends.d"};
+  const std::filesystem::path own = prefix() / BITNET_MANIFEST_DIR;
+  if (std::ranges::find(out, own) == out.end()) out.insert(out.begin(), own);
+  return out;
+}
+
+std::vector<user_directory> user_manifest_directories() {
+  std::vector<user_directory> out;
   // Relative paths would mean the current directory, which never names code to load.
   const std::filesystem::path data_home = variable("XDG_DATA_HOME");
   const std::filesystem::path home = variable("HOME");
   if (data_home.is_absolute())
-    add(data_home / "bitnet/backends.d");
+    out.push_back({data_home / "bitnet/backends.d", "XDG_DATA_HOME"});
   else if (home.is_absolute())
-    add(home / ".local/share/bitnet/backends.d");
-  const std::string path = variable("BITNET_BACKEND_PATH");
-  for (std::size_t begin = 0; begin < path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    const std::filesystem::path item = path.substr(begin, end - begin);
-    if (item.is_absolute()) add(item);
-    begin = end + 1;
-  }
+    out.push_back({home / ".local/share/bitnet/backends.d", "HOME"});
+  for (const std::filesystem::path item : split(variable("BITNET_BACKEND_PATH"), ':'))
+    if (item.is_absolute()) out.push_back({item, "BITNET_BACKEND_PATH"});
   return out;
 }
 

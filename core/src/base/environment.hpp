@@ -2,9 +2,10 @@
 // The only place where the library reads its environment. docs/reference/environment.md is its
 // page.
 //
-// A privileged process (AT_SECURE: setuid, setgid or file capabilities) does not listen to
-// variables that could make it load other code.
+// A privileged process does not listen to variables that could make it load other code: see
+// user_places_refused().
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -16,16 +17,33 @@ namespace bitnet::environment {
 // BITNET_DEVICE, "" if unset.
 std::string device();
 
+// The comma list of BITNET_BACKENDS, the only backends that may be used, and the patterns of
+// BITNET_BACKENDS_DISABLE, those that may not. They can only take backends away.
+std::vector<std::string> only_backends();
+std::vector<std::string> disabled_backends();
+
 // Directories of manifests, lowest precedence first: the installation's own, /usr/share,
-// /usr/local/share, /run, /etc, the user's $XDG_DATA_HOME, then each of BITNET_BACKEND_PATH. The
-// last two are left out when privileged().
-std::vector<std::filesystem::path> manifest_directories();
+// /usr/local/share, /run, /etc.
+std::vector<std::filesystem::path> system_manifest_directories();
+
+// Those that a user decides on, after the others: $XDG_DATA_HOME's, then each of
+// BITNET_BACKEND_PATH, with the variable that named it.
+struct user_directory {
+  std::filesystem::path path;
+  std::string named_by;
+};
+std::vector<user_directory> user_manifest_directories();
+
+// Why the user's folders and variables do not decide which code runs in this process; "" if they
+// do. With raised privileges (AT_SECURE: setuid, setgid or file capabilities) never. As root,
+// because its variables are often another user's, only if the request says so: `wanted` comes from
+// the program's own code or command line, which no variable can reach.
+std::string user_places_refused(bool wanted);
+// The rule itself.
+std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid);
 
 // Where plugins named by a bare file name lie: beside the running libbitnet, as it was installed.
 std::filesystem::path backend_directory();
-
-// True when user-controlled places and variables must not decide which code runs.
-bool privileged();
 
 // Settings for one backend: BITNET_<NAME>_<KEY>=value, upper case, '-' and '.' as '_', become
 // {key, value} with the key in lower case. BITNET_CPU_ISA=avx2 is {"isa", "avx2"} for "cpu".

@@ -142,6 +142,17 @@ const std::string& backend::version() const {
 checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& library,
                                                 const std::string& expected_name, uint32_t purpose,
                                                 host_services& host) {
+  if (!library.is_absolute())
+    return reject(code::abi_load, "'" + printable(library.string(), 400) +
+                                      "' is not an absolute path, so it will not be loaded");
+  const auto file = open_trusted(library);
+  if (!file) return std::unexpected(file.error());
+  return open(*file, expected_name, purpose, host);
+}
+
+checked<std::shared_ptr<backend>> backend::open(const trusted_file& library,
+                                                const std::string& expected_name, uint32_t purpose,
+                                                host_services& host) {
   const auto mapped = shared_library::open(library);
   if (!mapped) return std::unexpected(mapped.error());
   auto* const entry =

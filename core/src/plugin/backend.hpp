@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "bitnet/abi/backend.h"
 #include "plugin/codes.hpp"
+#include "plugin/trust.hpp"
 
 namespace bitnet::plugin {
 
@@ -33,7 +34,12 @@ class backend {
   static result<std::shared_ptr<backend>> load(const std::filesystem::path& library,
                                                const std::string& expected_name, uint32_t purpose,
                                                host_services& host);
-  // The same, with the code of what is wrong (BN-A-*).
+  // The same, with the code of what is wrong (BN-A-*), for a file that was checked: what is loaded
+  // is what was opened.
+  static checked<std::shared_ptr<backend>> open(const trusted_file& library,
+                                                const std::string& expected_name, uint32_t purpose,
+                                                host_services& host);
+  // Checks the file first (BN-T-*).
   static checked<std::shared_ptr<backend>> open(const std::filesystem::path& library,
                                                 const std::string& expected_name, uint32_t purpose,
                                                 host_services& host);

@@ -31,6 +31,13 @@
   X(trust_owner, "BN-T-OWNER", "give the file to root")                                            \
   X(trust_mode, "BN-T-MODE", "take the write permission away from others")                         \
   X(trust_changed, "BN-T-CHANGED", "run the command again")                                        \
+  X(trust_hash, "BN-T-HASH",                                                                       \
+    "reinstall the backend's package, or correct `sha256` in the manifest")                        \
+  X(trust_not_allowed, "BN-T-NOT-ALLOWED", "add it to --allow-backends")                           \
+  X(trust_signature, "BN-T-SIGNATURE",                                                             \
+    "sign the file with `bitnet backends sign`, or install a signed package")                      \
+  X(trust_key, "BN-T-KEY",                                                                         \
+    "write an ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` does")                   \
   X(inspect_not_elf, "BN-I-FORMAT", "name the plugin's shared object in `library`")                \
   X(inspect_truncated, "BN-I-TRUNCATED", "copy the file again or reinstall the backend's package") \
   X(inspect_machine, "BN-I-MACHINE", "install the backend's package for this machine")             \
@@ -41,6 +48,17 @@
   X(inspect_no_entry, "BN-I-NO-ENTRY", "build the plugin with bitnet_add_backend")                 \
   X(inspect_exports, "BN-I-EXPORTS", "link the plugin with the version script bitnet-backend.map") \
   X(inspect_dependency, "BN-I-DEPENDENCY", "install the missing libraries")                        \
+  X(inspect_version, "BN-I-VERSION",                                                               \
+    "upgrade the library, or build the plugin on an older system")                                 \
+  X(inspect_run_path, "BN-I-RUN-PATH",                                                             \
+    "link the plugin without a run path, or with absolute folders of root's")                      \
+  X(inspect_static_tls, "BN-I-STATIC-TLS", "build the plugin without -ftls-model=initial-exec")    \
+  X(inspect_text_relocation, "BN-I-TEXTREL",                                                       \
+    "build the plugin with -fPIC and link it with -z text")                                        \
+  X(inspect_exec_stack, "BN-I-EXEC-STACK", "link the plugin with -z noexecstack")                  \
+  X(inspect_hardening, "BN-I-HARDENING", "link the plugin with -z now -z relro")                   \
+  X(inspect_pinned, "BN-I-PINNED",                                                                 \
+    "take 'unloadable' out of the note's flags, or what pins it out of the plugin")                \
   X(abi_major, "BN-A-MAJOR", "install a bitnet and a backend that speak the same ABI major")       \
   X(abi_minor, "BN-A-MINOR", "upgrade bitnet or install an older backend")                         \
   X(abi_load, "BN-A-LOAD", "reinstall the backend's package")                                      \
@@ -57,7 +75,8 @@
   X(select_not_asked, "BN-S-NOT-ASKED", "ask for it with --device")                                \
   X(select_outranked, "BN-S-OUTRANKED", "ask for it with --device")                                \
   X(select_no_class, "BN-S-CLASS", "ask for the backend by its name")                              \
-  X(select_index, "BN-S-INDEX", "use a smaller index")
+  X(select_index, "BN-S-INDEX", "use a smaller index")                                             \
+  X(select_filtered, "BN-S-FILTERED", "change BITNET_BACKENDS or BITNET_BACKENDS_DISABLE")
 
 namespace bitnet::plugin {
 

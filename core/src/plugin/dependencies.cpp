@@ -7,12 +7,18 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
-#include <system_error>
+#include <set>
+#include <string_view>
+
+#include "plugin/system_file.hpp"
+#include "plugin/text.hpp"
 
 namespace bitnet::plugin {
 namespace {
 
 constexpr int max_include_depth = 4;
+// Libraries that one plugin may bring; keeps a hostile chain of them from costing time.
+constexpr std::size_t max_libraries = 1024;
 
 void read_configuration(const std::filesystem::path& file, int depth,
                         std::vector<std::filesystem::path>& out) {
@@ -56,18 +62,48 @@ std::vector<std::filesystem::path> search_path() {
   return out;
 }
 
-bool is_loaded(const std::string& name) {
+// Where a library lies that this process has loaded; "" if it has not.
+std::filesystem::path loaded_file(const std::string& name) {
   void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  if (handle != nullptr) dlclose(handle);
-  return handle != nullptr;
+  if (handle == nullptr) return {};
+  const link_map* map = nullptr;
+  std::filesystem::path out;
+  if (dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map->l_name != nullptr)
+    out = map->l_name;
+  dlclose(handle);
+  return out;
 }
 
-std::filesystem::path expand(std::string directory, const std::filesystem::path& origin) {
-  for (const std::string_view word : {"${ORIGIN}", "$ORIGIN"})
-    if (const auto at = directory.find(word); at != std::string::npos)
-      directory.replace(at, word.size(), origin.string());
-  return directory;
+// Those of a run path that the linker follows wherever the plugin lies.
+std::vector<std::filesystem::path> fixed_places(const std::vector<std::string>& run_path) {
+  std::vector<std::filesystem::path> out;
+  for (const std::string& item : run_path)
+    if (item.starts_with('/')) out.emplace_back(item);
+  return out;
 }
+
+std::vector<std::string> run_path_of(const elf_image& image, const std::filesystem::path& file) {
+  auto lists = image.dynamic_strings(DT_RUNPATH);
+  if (lists.empty()) lists = image.dynamic_strings(DT_RPATH);
+  std::vector<std::string> out;
+  for (std::string_view list : lists)
+    while (!list.empty()) {
+      const std::size_t end = std::min(list.find(':'), list.size());
+      std::string item(list.substr(0, end));
+      for (const std::string_view word : {"${ORIGIN}", "$ORIGIN"})
+        if (const auto at = item.find(word); at != std::string::npos)
+          item.replace(at, word.size(), file.parent_path().string());
+      out.push_back(std::move(item));
+      list.remove_prefix(std::min(end + 1, list.size()));
+    }
+  return out;
+}
+
+// A library that is still to be looked for, on behalf of `needed_by`.
+struct search {
+  std::string name, needed_by;
+  std::vector<std::string> run_path;
+};
 
 }  // namespace
 
@@ -77,24 +113,55 @@ std::vector<std::filesystem::path> linker_directories(const std::filesystem::pat
   return out;
 }
 
-std::vector<std::string> missing_libraries(const inspection& plugin,
-                                           const std::filesystem::path& directory) {
-  std::vector<std::filesystem::path> places = search_path();
-  if (places.empty()) return {};
-  for (const std::string& item : plugin.run_path) places.push_back(expand(item, directory));
-  std::ranges::copy(linker_directories("/etc/ld.so.conf"), std::back_inserter(places));
+std::vector<needed_library> resolve_libraries(const inspection& plugin) {
+  std::vector<std::filesystem::path> usual = search_path();
+  if (usual.empty()) return {};
+  std::ranges::copy(linker_directories("/etc/ld.so.conf"), std::back_inserter(usual));
 
-  const auto is_present = [&places](const std::string& name) {
-    std::error_code ignored;
-    if (name.find('/') != std::string::npos) return std::filesystem::exists(name, ignored);
-    return is_loaded(name) || std::ranges::any_of(places, [&](const std::filesystem::path& place) {
-             return std::filesystem::exists(place / name, ignored);
-           });
-  };
-  std::vector<std::string> out;
-  for (const std::string& name : plugin.needed)
-    if (!is_present(name)) out.push_back(name);
+  std::vector<search> todo;
+  for (const std::string& name : plugin.needed) todo.push_back({name, "", plugin.run_path});
+  std::set<std::string> seen;
+  std::vector<needed_library> out;
+  for (std::size_t i = 0; i < todo.size() && i < max_libraries; ++i) {
+    const search one = todo[i];
+    if (!seen.insert(one.name).second) continue;
+    needed_library& found = out.emplace_back(one.name, one.needed_by, loaded_file(one.name));
+    // What is loaded has all that it needs.
+    if (!found.file.empty()) continue;
+    std::vector<std::filesystem::path> places = fixed_places(one.run_path);
+    std::ranges::copy(usual, std::back_inserter(places));
+    if (one.name.find('/') != std::string::npos) places = {""};
+    for (const std::filesystem::path& place : places) {
+      const auto library = system_file::open(place / one.name);
+      if (!library) continue;
+      found.file = place / one.name;
+      for (const std::string_view name : library->image().dynamic_strings(DT_NEEDED))
+        todo.push_back({printable(name), one.name, run_path_of(library->image(), found.file)});
+      break;
+    }
+  }
   return out;
+}
+
+void examine_dependencies(const std::vector<needed_library>& libraries,
+                          const std::map<std::string, std::string>& packages, findings& found) {
+  std::vector<std::string> missing;
+  std::vector<std::string> install;
+  for (const needed_library& one : libraries) {
+    if (!one.file.empty()) continue;
+    missing.push_back(one.needed_by.empty() ? one.name : one.name + " (for " + one.needed_by + ")");
+    if (const auto known = packages.find(one.name);
+        known != packages.end() && std::ranges::find(install, known->second) == install.end())
+      install.push_back(known->second);
+  }
+  if (missing.empty())
+    return found.ok("dependencies",
+                    std::to_string(libraries.size()) +
+                        (libraries.size() == 1 ? " library, here" : " libraries, all here"));
+  found.error("dependencies",
+              {code::inspect_dependency, BITNET_UNAVAILABLE,
+               "needs libraries that this machine does not have: " + join(missing, ", "),
+               install.empty() ? "" : "install " + join(install, " ")});
 }
 
 }  // namespace bitnet::plugin

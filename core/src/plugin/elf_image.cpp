@@ -48,6 +48,7 @@ constexpr unsigned char this_byte_order =
 constexpr std::size_t max_segments = 1024;
 constexpr std::size_t max_dynamic_entries = 65536;
 constexpr uint64_t max_symbols = 1 << 22;
+constexpr uint64_t max_versions = 65536;  // of all libraries together
 
 std::string machine_name(uint16_t machine) {
   for (const auto& [value, name] : machines)
@@ -120,6 +121,8 @@ checked<void> elf_image::read_headers() {
   }
   for (const Elf64_Phdr& segment : segments_)
     if (segment.p_type == PT_DYNAMIC) read_dynamic(segment);
+  if ((dynamic_value(DT_FLAGS_1).value_or(0) & DF_1_PIE) != 0)
+    return not_elf("is a program, not a shared object");
   return {};
 }
 
@@ -170,6 +173,46 @@ std::vector<std::string_view> elf_image::dynamic_strings(int64_t tag) const {
   for (const Elf64_Dyn& entry : dynamic_)
     if (entry.d_tag == tag)
       if (const auto text = string_at(entry.d_un.d_val); !text.empty()) out.push_back(text);
+  return out;
+}
+
+// Both version tables are lists of lists, linked by distances; as distances are not negative, they
+// cannot lead back.
+std::vector<elf_image::needed_version> elf_image::needed_versions() const {
+  std::vector<needed_version> out;
+  const auto address = dynamic_value(DT_VERNEED);
+  auto at = address ? offset_of(*address) : std::nullopt;
+  while (at) {
+    const auto library = read<Elf64_Verneed>(*at);
+    if (!library) return out;
+    for (uint64_t next = *at + library->vn_aux;;) {
+      const auto version = read<Elf64_Vernaux>(next);
+      if (!version || out.size() == max_versions) return out;
+      out.push_back({string_at(library->vn_file), string_at(version->vna_name),
+                     (version->vna_flags & VER_FLG_WEAK) != 0});
+      if (version->vna_next == 0) break;
+      next += version->vna_next;
+    }
+    if (library->vn_next == 0) return out;
+    *at += library->vn_next;
+  }
+  return out;
+}
+
+std::vector<std::string_view> elf_image::defined_versions() const {
+  std::vector<std::string_view> out;
+  const auto address = dynamic_value(DT_VERDEF);
+  auto at = address ? offset_of(*address) : std::nullopt;
+  while (at && out.size() < max_versions) {
+    const auto version = read<Elf64_Verdef>(*at);
+    if (!version) return out;
+    // The base version is the library's own name.
+    if ((version->vd_flags & VER_FLG_BASE) == 0)
+      if (const auto name = read<Elf64_Verdaux>(*at + version->vd_aux))
+        out.push_back(string_at(name->vda_name));
+    if (version->vd_next == 0) return out;
+    *at += version->vd_next;
+  }
   return out;
 }
 

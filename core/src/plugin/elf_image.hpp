@@ -39,6 +39,19 @@ class elf_image {
 
   // The strings of all entries with this tag, such as DT_NEEDED.
   [[nodiscard]] std::vector<std::string_view> dynamic_strings(int64_t tag) const;
+  // The first entry with this tag, such as DT_FLAGS_1.
+  [[nodiscard]] std::optional<uint64_t> dynamic_value(int64_t tag) const;
+
+  // Versions of symbols that it wants other libraries to have. A weak one may be missing.
+  struct needed_version {
+    std::string_view library, version;
+    bool weak = false;
+  };
+  [[nodiscard]] std::vector<needed_version> needed_versions() const;
+  // Versions of symbols that it has itself, such as GLIBC_2.36.
+  [[nodiscard]] std::vector<std::string_view> defined_versions() const;
+
+  [[nodiscard]] std::span<const Elf64_Phdr> segments() const { return segments_; }
 
  private:
   explicit elf_image(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -50,7 +63,6 @@ class elf_image {
                                                                 uint64_t size) const;
   // Where a virtual address lies in the file.
   [[nodiscard]] std::optional<uint64_t> offset_of(uint64_t address) const;
-  [[nodiscard]] std::optional<uint64_t> dynamic_value(int64_t tag) const;
   [[nodiscard]] std::string_view string_at(uint64_t index) const;  // of the dynamic string table
   [[nodiscard]] std::optional<uint64_t> symbol_count() const;
   [[nodiscard]] std::optional<uint64_t> gnu_hash_count() const;

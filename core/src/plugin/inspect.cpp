@@ -1,11 +1,8 @@
 #include "plugin/inspect.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -14,7 +11,12 @@
 #include "bitnet/abi/note.h"
 #include "plugin/dependencies.hpp"
 #include "plugin/elf_image.hpp"
+#include "plugin/file_map.hpp"
+#include "plugin/hash.hpp"
+#include "plugin/linkage.hpp"
+#include "plugin/run_path.hpp"
 #include "plugin/text.hpp"
+#include "plugin/versions.hpp"
 
 namespace bitnet::plugin {
 namespace {
@@ -44,6 +46,16 @@ bool parse_range(std::string_view text, identity& out) {
   out.abi_min = *low;
   out.abi_max = *high;
   return true;
+}
+
+// Among words separated by blanks or commas.
+bool has_word(std::string_view text, std::string_view word) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" ,"), text.size());
+    if (text.substr(0, end) == word) return true;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
 }
 
 std::unexpected<defect> bad_note(const std::string& why) {
@@ -86,6 +98,8 @@ checked<identity> parse_note(std::span<const std::byte> description) {
   }
   if (const auto found = fields.find("compiler"); found != fields.end())
     out.compiler = printable(found->second, max_field_bytes);
+  if (const auto found = fields.find("flags"); found != fields.end())
+    out.unloadable = has_word(found->second, "unloadable");
   if (!is_backend_name(out.name)) return bad_note("'" + out.name + "' is not a backend name");
   if (!parse_range(out.abi, out))
     return bad_note("'" + out.abi + "' is not an ABI range like " BITNET_ABI_RANGE);
@@ -96,15 +110,9 @@ checked<identity> parse_note(std::span<const std::byte> description) {
 checked<identity> find_identity(const elf_image& image, std::string& build_id) {
   std::optional<identity> out;
   for (const elf_image::note& note : image.notes()) {
-    if (note.owner == "GNU" && note.type == build_id_note) {
-      constexpr std::string_view digits = "0123456789abcdef";
-      build_id.clear();
-      for (const std::byte b :
-           note.description.first(std::min<std::size_t>(note.description.size(), 32))) {
-        build_id += digits[std::to_integer<unsigned>(b) >> 4];
-        build_id += digits[std::to_integer<unsigned>(b) & 15];
-      }
-    }
+    if (note.owner == "GNU" && note.type == build_id_note)
+      build_id =
+          hexadecimal(note.description.first(std::min<std::size_t>(note.description.size(), 32)));
     if (note.owner != BITNET_NOTE_OWNER || note.type != BITNET_NOTE_TYPE) continue;
     if (out) return bad_note("there are two of them");
     auto parsed = parse_note(note.description);
@@ -123,11 +131,37 @@ std::optional<uint32_t> entry_major(std::string_view symbol) {
   return decimal(symbol.substr(entry_prefix.size()));
 }
 
+void examine_identity(const elf_image& image, examination& out) {
+  auto note = find_identity(image, out.facts.build_id);
+  if (!note) return out.found.error("identity", std::move(note.error()));
+  out.facts.note = std::move(*note);
+  const identity& n = out.facts.note;
+  if (n.vendor.find('.') == std::string::npos)
+    out.found.warning("identity", code::inspect_note,
+                      "vendor '" + n.vendor + "' is not a reversed domain name like org.example",
+                      "correct it in BITNET_BACKEND_NOTE");
+  else
+    out.found.ok("identity", n.name + " " + n.version + " of " + n.vendor + ", " + n.license);
+  if (out.facts.build_id.empty())
+    out.found.warning("build id", code::inspect_note, "has no build id",
+                      "link the plugin with --build-id=sha1");
+  else
+    out.found.ok("build id", out.facts.build_id);
+}
+
+std::string some(std::vector<std::string> names) {
+  const std::size_t n = names.size();
+  names.resize(std::min<std::size_t>(n, 5));
+  return std::to_string(n) + (n == 1 ? " symbol: " : " symbols: ") + join(names, ", ") +
+         (n > 5 ? ", ..." : "");
+}
+
 // A plugin may export one entry for each major that it speaks, and nothing else: whatever else it
 // exported could replace a symbol of the program or pin the library for ever.
-checked<void> check_exports(const elf_image& image, inspection& out) {
+void examine_exports(const elf_image& image, examination& out) {
+  constexpr const char* check = "exports";
   auto symbols = image.symbols();
-  if (!symbols) return std::unexpected(std::move(symbols.error()));
+  if (!symbols) return out.found.error(check, std::move(symbols.error()));
   std::vector<std::string> strangers;
   std::vector<std::string> unique;
   std::optional<uint32_t> other;
@@ -136,38 +170,47 @@ checked<void> check_exports(const elf_image& image, inspection& out) {
     if (!symbol.defined || symbol.binding == STB_LOCAL) continue;
     if (symbol.visibility == STV_HIDDEN || symbol.visibility == STV_INTERNAL) continue;
     const std::string name = printable(symbol.name, 128);
-    out.exports.push_back(name);
+    out.facts.exports.push_back(name);
     if (symbol.binding == STB_GNU_UNIQUE) unique.push_back(name);
     if (symbol.name == BITNET_BACKEND_ENTRY_NAME)
       has_entry = true;
     else if (const auto major = entry_major(symbol.name))
       other = major;
-    else
+    else if (symbol.binding != STB_GNU_UNIQUE)
       strangers.push_back(name);
   }
-  const auto some = [](std::vector<std::string> names) {
-    const std::size_t n = names.size();
-    names.resize(std::min<std::size_t>(n, 5));
-    return std::to_string(n) + (n == 1 ? " symbol: " : " symbols: ") + join(names, ", ") +
-           (n > 5 ? ", ..." : "");
-  };
   if (!unique.empty())
-    return reject(
-        code::inspect_exports, "exports unique (STB_GNU_UNIQUE) " + some(unique),
+    out.found.error(
+        check, code::inspect_exports, "exports unique (STB_GNU_UNIQUE) " + some(unique),
         "build the plugin with -fno-gnu-unique and the version script bitnet-backend.map");
-  if (!has_entry && other) return std::unexpected(other_major(out.note.name, *other));
-  if (!has_entry)
-    return reject(code::inspect_no_entry, "exports no entry symbol " BITNET_BACKEND_ENTRY_NAME);
+  if (!has_entry && other)
+    out.found.error(check, other_major(out.facts.note.name, *other));
+  else if (!has_entry)
+    out.found.error(check, code::inspect_no_entry,
+                    "exports no entry symbol " BITNET_BACKEND_ENTRY_NAME);
   if (!strangers.empty())
-    return reject(code::inspect_exports,
-                  "may export " BITNET_BACKEND_ENTRY_NAME " only, but exports " + some(strangers));
-  return {};
+    out.found.error(
+        check, code::inspect_exports,
+        "may export " BITNET_BACKEND_ENTRY_NAME " only, but exports " + some(strangers));
+  if (has_entry && unique.empty() && strangers.empty())
+    out.found.ok(check, "the entry " BITNET_BACKEND_ENTRY_NAME " only");
 }
 
-struct unmapper {
-  std::size_t size = 0;
-  void operator()(const std::byte* p) const { ::munmap(const_cast<std::byte*>(p), size); }
-};
+void read_needs(const elf_image& image, inspection& out) {
+  for (const auto name : image.dynamic_strings(DT_NEEDED)) out.needed.push_back(printable(name));
+  // DT_RPATH only counts where there is no DT_RUNPATH.
+  auto lists = image.dynamic_strings(DT_RUNPATH);
+  if (lists.empty()) lists = image.dynamic_strings(DT_RPATH);
+  for (std::string_view list : lists)
+    for (;;) {  // an empty item is one, too: it means the current directory
+      const std::size_t end = std::min(list.find(':'), list.size());
+      out.run_path.emplace_back(list.substr(0, end));
+      if (end == list.size()) break;
+      list.remove_prefix(end + 1);
+    }
+  for (const auto& [library, version, weak] : image.needed_versions())
+    out.versions.push_back({printable(library), printable(version), weak});
+}
 
 }  // namespace
 
@@ -203,56 +246,63 @@ checked<void> check_abi(const identity& note) {
   return {};
 }
 
-checked<inspection> inspect(std::span<const std::byte> file) {
+examination examine(std::span<const std::byte> file) {
+  examination out;
   const auto image = elf_image::open(file);
-  if (!image) return std::unexpected(image.error());
-  inspection out;
-  auto note = find_identity(*image, out.build_id);
-  if (!note) return std::unexpected(std::move(note.error()));
-  out.note = std::move(*note);
-  if (auto fine = check_exports(*image, out); !fine)
-    return std::unexpected(std::move(fine.error()));
-  for (const auto name : image->dynamic_strings(DT_NEEDED)) out.needed.push_back(printable(name));
-  for (const int64_t tag : {DT_RUNPATH, DT_RPATH})
-    for (std::string_view list : image->dynamic_strings(tag))
-      while (!list.empty()) {
-        const std::size_t end = std::min(list.find(':'), list.size());
-        out.run_path.emplace_back(list.substr(0, end));
-        list.remove_prefix(std::min(end + 1, list.size()));
-      }
+  if (!image) {
+    out.found.error("format", image.error());
+    return out;
+  }
+  out.found.ok("format", "a whole ELF shared object for this machine");
+  examine_identity(*image, out);
+  examine_exports(*image, out);
+  examine_linkage(*image, out.facts, out.found);
+  read_needs(*image, out.facts);
   return out;
 }
 
-checked<inspection> inspect_file(const trusted_file& file,
-                                 const std::map<std::string, std::string>& packages) {
-  const std::size_t size = file.identity.size_bytes;
-  // Mapped, because a plugin may hold hundreds of megabytes of device code. Only root and the user
-  // can shorten the file meanwhile.
-  void* map = size == 0 ? nullptr : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
-  if (map == MAP_FAILED)
-    return reject(code::inspect_not_elf, printable(file.path.string(), 400) + " cannot be mapped");
-  const std::unique_ptr<const std::byte, unmapper> bytes(static_cast<const std::byte*>(map),
-                                                         {size});
-  const auto named = [&file](defect d) {
-    // The texts about the ABI begin with the backend's name.
-    if (!d.reason.starts_with("backend "))
-      d.reason = printable(file.path.string(), 400) + " " + d.reason;
-    return std::unexpected(std::move(d));
-  };
-  auto out = inspect({bytes.get(), size});
-  if (!out) return named(std::move(out.error()));
-  if (auto fine = check_abi(out->note); !fine) return named(std::move(fine.error()));
+examination examine_file(const trusted_file& file,
+                         const std::map<std::string, std::string>& packages,
+                         const std::string& sha256) {
+  examination out;
+  const auto bytes = file_map::open(file.fd.get(), file.identity.size_bytes);
+  if (!bytes) {
+    out.found.error("format", code::inspect_not_elf, "cannot be mapped into memory");
+    return out;
+  }
+  out = examine(bytes->bytes());
+  if (!out.facts.note.name.empty()) {
+    if (auto fine = check_abi(out.facts.note); !fine)
+      out.found.error("abi", std::move(fine.error()));
+    else
+      out.found.ok("abi", out.facts.note.abi);
+  }
+  // Who is told apart by its bytes is not worth another look when they are not the right ones.
+  if (!sha256.empty()) examine_hash(bytes->bytes(), sha256, out.found);
+  examine_run_path(out.facts, out.found);
+  const std::vector<needed_library> libraries = resolve_libraries(out.facts);
+  examine_dependencies(libraries, packages, out.found);
+  examine_versions(out.facts, libraries, out.found);
+  return out;
+}
 
-  const auto missing = missing_libraries(*out, file.path.parent_path());
-  if (missing.empty()) return out;
-  std::vector<std::string> install;
-  for (const std::string& library : missing)
-    if (const auto known = packages.find(library); known != packages.end())
-      install.push_back(known->second);
-  return std::unexpected(
-      defect{code::inspect_dependency, BITNET_UNAVAILABLE,
-             "needs libraries that this machine does not have: " + join(missing, ", "),
-             install.empty() ? "" : "install " + join(install, " ")});
+checked<inspection> inspect(std::span<const std::byte> file) {
+  examination out = examine(file);
+  if (const defect* bad = out.found.first_error()) return std::unexpected(*bad);
+  return std::move(out.facts);
+}
+
+checked<inspection> inspect_file(const trusted_file& file,
+                                 const std::map<std::string, std::string>& packages,
+                                 const std::string& sha256) {
+  examination out = examine_file(file, packages, sha256);
+  const defect* bad = out.found.first_error();
+  if (bad == nullptr) return std::move(out.facts);
+  defect named = *bad;
+  // The texts about the ABI begin with the backend's name.
+  if (!named.reason.starts_with("backend "))
+    named.reason = printable(file.path.string(), 400) + " " + named.reason;
+  return std::unexpected(std::move(named));
 }
 
 }  // namespace bitnet::plugin

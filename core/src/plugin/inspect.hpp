@@ -1,9 +1,10 @@
 #pragma once
 // What a plugin file is, read without executing a byte of it.
 //
-// Everything comes from the program headers and the dynamic section, the parts that the dynamic
-// linker itself uses, so stripped files and files without section headers are read the same. Any
-// bytes are safe to give: tests/fuzz/plugin/elf_fuzz.cpp does.
+// The loader and bitnet-backend-lint share this; the one stops at the first error, the other shows
+// all that was found. Everything comes from the program headers and the dynamic section, the parts
+// that the dynamic linker itself uses, so stripped files and files without section headers are read
+// the same. Any bytes are safe to give: tests/fuzz/plugin/elf_fuzz.cpp does.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "plugin/codes.hpp"
+#include "plugin/finding.hpp"
 #include "plugin/trust.hpp"
 
 namespace bitnet::plugin {
@@ -22,6 +24,13 @@ struct identity {
   std::string name, version, vendor, license, compiler;
   std::string abi;  // "0.0-3": major, oldest and newest minor
   uint32_t abi_major = 0, abi_min = 0, abi_max = 0;
+  bool unloadable = false;  // among the words of the field "flags"
+};
+
+// A version of symbols that a needed library must have; a weak one may be missing.
+struct version_need {
+  std::string library, version;  // "libc.so.6", "GLIBC_2.34"
+  bool weak = false;
 };
 
 struct inspection {
@@ -30,16 +39,33 @@ struct inspection {
   std::vector<std::string> exports;   // defined dynamic symbols
   std::vector<std::string> needed;    // DT_NEEDED
   std::vector<std::string> run_path;  // DT_RUNPATH or DT_RPATH, split at ':', $ORIGIN as written
+  std::vector<version_need> versions;
+  std::vector<std::string> pins;  // why dlclose would leave it mapped, or worse
 };
 
-// Reads and judges the format: an ELF shared object for this machine, whole, with an identity note
-// and no other exports than ABI entries. BN-I-*, BN-A-MAJOR.
+// All that is known of a file, right or wrong.
+struct examination {
+  inspection facts;
+  findings found;
+};
+
+// The format alone: the rules that hold on any machine. BN-I-*, BN-A-MAJOR.
+[[nodiscard]] examination examine(std::span<const std::byte> file);
+
+// The same for a file on disk, and what depends on this machine: BN-A-MINOR, BN-I-RUN-PATH,
+// BN-I-DEPENDENCY and BN-I-VERSION (both with BITNET_UNAVAILABLE), with a `sha256` BN-T-HASH.
+// `packages` is the manifest's map from library to package.
+[[nodiscard]] examination examine_file(const trusted_file& file,
+                                       const std::map<std::string, std::string>& packages,
+                                       const std::string& sha256 = "");
+
+// The first error of examine(), or what it read.
 [[nodiscard]] checked<inspection> inspect(std::span<const std::byte> file);
 
-// The same for a file on disk, and what depends on the system: BN-A-MINOR, BN-I-DEPENDENCY (with
-// BITNET_UNAVAILABLE). `packages` is the manifest's map from library to package.
+// The first error of examine_file(), with the file's name; or what it read.
 [[nodiscard]] checked<inspection> inspect_file(const trusted_file& file,
-                                               const std::map<std::string, std::string>& packages);
+                                               const std::map<std::string, std::string>& packages,
+                                               const std::string& sha256 = "");
 
 // Is [note.abi_min, note.abi_max] of this core's major? BN-A-MAJOR, BN-A-MINOR.
 [[nodiscard]] checked<void> check_abi(const identity& note);

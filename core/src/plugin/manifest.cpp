@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bitnet/abi/info.h"
+#include "plugin/hash.hpp"
 #include "plugin/strict_yaml.hpp"
 #include "plugin/text.hpp"
 
@@ -188,6 +189,9 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
   out.license = top.text("license");
   out.url = top.text("url", false);
   out.library = top.text("library");
+  out.sha256 = top.text("sha256", false);
+  if (!out.sha256.empty() && !is_sha256(out.sha256))
+    top.blame(*root, "sha256", "must be 64 hexadecimal digits in lower case, as sha256sum writes");
   read_class(top, *root, out);
   read_abi(top, where, out);
   out.priority = top.number<int32_t>("priority", -1000, 1000, 50);

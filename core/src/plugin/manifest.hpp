@@ -12,6 +12,7 @@
 //   class: cpu                cpu, gpu, npu or other
 //   priority: 50              optional; orders backends of one class, higher first
 //   probe: {timeout_ms: 5000} optional
+//   sha256: <64 hexadecimal digits>     optional: of the library
 //   packages: {libcuda.so.1: libcuda1}  optional: which package provides a missing library
 
 #include <cstdint>
@@ -29,6 +30,7 @@ constexpr uint64_t max_manifest_bytes = uint64_t{64} * 1024;
 struct manifest {
   std::string name, version, vendor, license, url;
   std::filesystem::path library;  // as written
+  std::string sha256;             // of the library; "" if the manifest does not say
   uint32_t abi_major = 0, abi_min = 0, abi_max = 0;
   uint32_t device_class = 0;  // BITNET_DEVICE_*
   int32_t priority = 50;

@@ -5,9 +5,12 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
+#include <ranges>
 #include <system_error>
+#include <vector>
 
 #include "plugin/text.hpp"
 
@@ -44,6 +47,7 @@ checked<void> check(const std::filesystem::path& path, const struct stat& s) {
                   facts + " must belong to root or to the user that runs bitnet (uid " +
                       std::to_string(geteuid()) + ")",
                   "chown root '" + shown(path) + "'");
+  if (S_ISLNK(s.st_mode)) return {};  // its mode means nothing
   const bool is_directory = S_ISDIR(s.st_mode);
   if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !(is_directory && (s.st_mode & S_ISVTX) != 0))
     return reject(code::trust_mode,
@@ -54,17 +58,6 @@ checked<void> check(const std::filesystem::path& path, const struct stat& s) {
     return reject(code::trust_mode, facts + " must not be setuid or setgid",
                   "chmod ug-s '" + shown(path) + "'");
   return {};
-}
-
-checked<void> check_chain(std::filesystem::path directory) {
-  for (;; directory = directory.parent_path()) {
-    struct stat s{};
-    if (::lstat(directory.c_str(), &s) != 0)
-      return reject(code::trust_missing,
-                    "cannot look at " + shown(directory) + ": " + reason_of(errno));
-    if (auto fine = check(directory, s); !fine) return fine;
-    if (directory == directory.root_path()) return {};
-  }
 }
 
 std::unexpected<defect> missing(const std::filesystem::path& path, const std::string& why) {
@@ -78,35 +71,131 @@ file_descriptor::~file_descriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+namespace {
+
+// Where a walk has arrived: the folder, all folders above it, and its name. Each is held open, so
+// that what was checked is what the next step starts from.
+class walk {
+ public:
+  // Goes to `path`, checking each step; links are followed, and must be trusted themselves, as who
+  // owns a link decides where it leads. The last step is left to last().
+  checked<void> go(const std::filesystem::path& path) {
+    asked_ = path;
+    if (auto fine = enter_root(); !fine) return fine;
+    push(path);
+    while (!todo_.empty()) {
+      const std::string step = std::move(todo_.back());
+      todo_.pop_back();
+      if (auto fine = take(step); !fine) return fine;
+    }
+    return {};
+  }
+
+  [[nodiscard]] const file_descriptor& place() const { return chain_.back().fd; }
+  [[nodiscard]] const struct stat& seen() const { return chain_.back().seen; }
+  [[nodiscard]] const std::filesystem::path& path() const { return chain_.back().path; }
+  // Opens what was found for reading, from the folder that holds it.
+  [[nodiscard]] file_descriptor reopen() const {
+    if (chain_.size() < 2) return file_descriptor();
+    return file_descriptor(::openat(chain_[chain_.size() - 2].fd.get(), path().filename().c_str(),
+                                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  }
+
+ private:
+  struct link {
+    file_descriptor fd;
+    struct stat seen{};
+    std::filesystem::path path;
+  };
+  static constexpr int max_links = 40;  // as the kernel has it
+
+  checked<void> enter_root() {
+    chain_.clear();
+    return enter(::open("/", O_PATH | O_CLOEXEC), "/");
+  }
+
+  checked<void> enter(int fd, const std::filesystem::path& path) {
+    link next{file_descriptor(fd), {}, path};
+    if (fd < 0 || ::fstat(fd, &next.seen) != 0) return missing(asked_, reason_of(errno));
+    // First, as a device or a pipe is no plugin whatever its mode.
+    if (const mode_t mode = next.seen.st_mode; !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode))
+      return reject(code::trust_kind, shown(path) + " is not a regular file");
+    if (auto fine = check(path, next.seen); !fine) return fine;
+    chain_.push_back(std::move(next));
+    return {};
+  }
+
+  void push(const std::filesystem::path& path) {
+    const std::vector<std::filesystem::path> parts(path.begin(), path.end());
+    for (const auto& part : std::views::reverse(parts)) todo_.push_back(part.string());
+  }
+
+  checked<void> take(const std::string& step) {
+    if (step == "/") return enter_root();
+    if (step.empty() || step == ".") return {};
+    if (step == "..") {
+      if (chain_.size() > 1) chain_.pop_back();
+      return {};
+    }
+    const std::filesystem::path next = path() / step;
+    if (!S_ISDIR(seen().st_mode)) return missing(asked_, reason_of(ENOTDIR));
+    if (auto fine =
+            enter(::openat(place().get(), step.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC), next);
+        !fine)
+      return fine;
+    return S_ISLNK(seen().st_mode) ? follow() : checked<void>();
+  }
+
+  checked<void> follow() {
+    std::array<char, PATH_MAX> target{};
+    const ssize_t size = ::readlinkat(place().get(), "", target.data(), target.size());
+    if (size <= 0) return missing(asked_, reason_of(errno));
+    if (++links_ > max_links) return missing(asked_, reason_of(ELOOP));
+    chain_.pop_back();
+    push(std::string(target.data(), static_cast<std::size_t>(size)));
+    return {};
+  }
+
+  std::filesystem::path asked_;
+  std::vector<link> chain_;
+  std::vector<std::string> todo_;  // the next step last
+  int links_ = 0;
+};
+
+// As the user would write it, from the current directory on.
+std::filesystem::path from_here(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::absolute(path, ignored);
+}
+
+}  // namespace
+
 checked<void> trust_directory(const std::filesystem::path& directory) {
-  std::error_code error;
-  const auto path = std::filesystem::canonical(directory, error);
-  if (error) return missing(directory, error.message());
-  return check_chain(path);
+  walk way;
+  return way.go(from_here(directory));
 }
 
 checked<trusted_file> open_trusted(const std::filesystem::path& file) {
-  std::error_code error;
-  const auto path = std::filesystem::canonical(file, error);
-  if (error) return missing(file, error.message());
-
-  // O_PATH first: opening a device or a pipe for reading can have effects or block.
-  const file_descriptor place(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  struct stat seen{};
-  if (place.get() < 0 || ::fstat(place.get(), &seen) != 0) return missing(path, reason_of(errno));
-  if (!S_ISREG(seen.st_mode))
-    return reject(code::trust_kind,
-                  shown(path) + (S_ISDIR(seen.st_mode) ? " is a directory, not a regular file"
-                                                       : " is not a regular file"));
-  if (auto fine = check(path, seen); !fine) return std::unexpected(fine.error());
-  if (auto fine = check_chain(path.parent_path()); !fine) return std::unexpected(fine.error());
-
-  file_descriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  walk way;
+  if (auto fine = way.go(from_here(file)); !fine) return std::unexpected(std::move(fine.error()));
+  const std::filesystem::path& path = way.path();
+  if (!S_ISREG(way.seen().st_mode))
+    return reject(code::trust_kind, shown(path) + " is a directory, not a regular file");
+  file_descriptor fd = way.reopen();
   struct stat opened{};
   if (fd.get() < 0 || ::fstat(fd.get(), &opened) != 0) return missing(path, reason_of(errno));
-  if (identity_of(seen) != identity_of(opened))
+  // Both are held open, so that no other file can have this number meanwhile.
+  if (identity_of(way.seen()) != identity_of(opened))
     return reject(code::trust_changed, shown(path) + " changed while it was being opened");
   return trusted_file{std::move(fd), path, identity_of(opened)};
+}
+
+checked<trusted_file> open_any(const std::filesystem::path& file) {
+  file_descriptor fd(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat s{};
+  if (fd.get() < 0 || ::fstat(fd.get(), &s) != 0) return missing(file, reason_of(errno));
+  if (!S_ISREG(s.st_mode)) return reject(code::trust_kind, shown(file) + " is not a regular file");
+  return trusted_file{std::move(fd), file, identity_of(s)};
 }
 
 checked<std::string> read_all(const trusted_file& file, uint64_t limit) {

@@ -3,8 +3,9 @@
 //
 // A plugin or manifest must be a regular file, and it and every directory above it must belong to
 // root or to the effective user, and be writable by nobody else (a directory may if it is sticky,
-// like /tmp). What is checked is what was opened, so nothing can be swapped in between; with such a
-// chain nobody else can swap it later either.
+// like /tmp). So must the symbolic links on the way. Each step is taken from the descriptor of the
+// one before, so that what was checked is what was opened, and a plugin is loaded through the
+// descriptor that is kept here: nothing can be swapped in between.
 
 #include <sys/stat.h>
 
@@ -48,6 +49,9 @@ struct trusted_file {
 // Opens a file that may be trusted. BN-T-MISSING (BITNET_UNAVAILABLE), BN-T-KIND, BN-T-OWNER,
 // BN-T-MODE.
 [[nodiscard]] checked<trusted_file> open_trusted(const std::filesystem::path& file);
+
+// The same whoever owns it: to look at a file and never to load it. BN-T-MISSING, BN-T-KIND.
+[[nodiscard]] checked<trusted_file> open_any(const std::filesystem::path& file);
 
 // The same rules for a directory and all above it.
 [[nodiscard]] checked<void> trust_directory(const std::filesystem::path& directory);

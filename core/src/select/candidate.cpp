@@ -22,37 +22,51 @@ bool is_same_device(const bitnet_device_info& a, const bitnet_device_info& b) {
 
 }  // namespace
 
-candidate::candidate(plugin::found_manifest found)
-    : name_(std::move(found.name)), manifest_file_(std::move(found.file)) {
+candidate::candidate(plugin::found_manifest found, const plugin::policy& rules)
+    : rules_(&rules), name_(std::move(found.name)), manifest_file_(std::move(found.file)) {
   if (!found.manifest) {
     fault_ = std::move(found.manifest.error());
     return;
   }
-  if (auto fine = inspect(*found.manifest); !fine)
-    fault_ = std::move(fine.error());
-  else
-    stage_ = "inspected";
+  if (auto fine = locate(*found.manifest); !fine) fault_ = std::move(fine.error());
   manifest_ = std::move(*found.manifest);
 }
 
-plugin::checked<void> candidate::inspect(const plugin::manifest& m) {
+plugin::checked<void> candidate::locate(const plugin::manifest& m) {
+  if (auto fine = plugin::check_allowed(*rules_, name_); !fine) return fine;
   if (m.abi_major != BITNET_ABI_MAJOR)
     return std::unexpected(plugin::other_major(name_, m.abi_major));
   auto library = plugin::locate_library(m.library, environment::backend_directory());
   if (!library) return std::unexpected(std::move(library.error()));
   library_ = std::move(*library);
+  return {};
+}
+
+void candidate::leave_out(plugin::defect why) {
+  fault_ = std::move(why);
+}
+
+void candidate::inspect() {
+  if (facts_ || fault_) return;
+  if (auto fine = examine(*manifest_); !fine)
+    fault_ = std::move(fine.error());
+  else
+    stage_ = "inspected";
+}
+
+plugin::checked<void> candidate::examine(const plugin::manifest& m) {
   const auto file = plugin::open_trusted(library_);
   if (!file) return std::unexpected(file.error());
   library_ = file->path;
   identity_ = file->identity;
-  auto facts = plugin::inspect_file(*file, m.packages);
+  auto facts = plugin::inspect_file(*file, m.packages, m.sha256);
   if (!facts) return std::unexpected(std::move(facts.error()));
   facts_ = *facts;
   if (facts->note.name != name_)
     return plugin::reject(code::inspect_name, plugin::printable(library_.string(), 400) +
                                                   " is backend '" + facts->note.name +
                                                   "', but the manifest is for '" + name_ + "'");
-  return {};
+  return plugin::check_file(*rules_, *facts, *file);
 }
 
 plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(uint32_t purpose,
@@ -62,10 +76,11 @@ plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(uint32_t purpo
   if (file->identity != identity_)
     return plugin::reject(code::trust_changed, plugin::printable(library_.string(), 400) +
                                                    " changed after it was inspected");
-  return plugin::backend::open(library_, name_, purpose, host);
+  return plugin::backend::open(*file, name_, purpose, host);
 }
 
 void candidate::probe(plugin::host_services& host) {
+  inspect();
   if (probed_ || fault_) return;
   const auto opened = open(BITNET_PURPOSE_PROBE, host);
   if (!opened) {

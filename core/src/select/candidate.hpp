@@ -10,17 +10,23 @@
 #include "plugin/codes.hpp"
 #include "plugin/discover.hpp"
 #include "plugin/inspect.hpp"
+#include "plugin/policy.hpp"
 #include "select/selection.hpp"
 
 namespace bitnet::select {
 
 class candidate {
  public:
-  // Inspects what the manifest names; nothing is executed.
-  explicit candidate(plugin::found_manifest found);
+  // Reads the manifest only; the file that it names is not opened before somebody asks for it.
+  // `rules` outlive the candidate.
+  candidate(plugin::found_manifest found, const plugin::policy& rules);
 
-  // Loads the plugin, lists its devices and kernels, and closes it again. Once; later calls do
-  // nothing.
+  // Never looks at it: it is left out for this reason.
+  void leave_out(plugin::defect why);
+  // Inspects the file; nothing of it is executed. Once; later calls do nothing.
+  void inspect();
+  // Inspects and loads the plugin, lists its devices and kernels, and closes it again. Once; later
+  // calls do nothing.
   void probe(plugin::host_services& host);
   // Loads it to stay and compares device `index` with what the probe saw.
   [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, plugin::host_services& host);
@@ -40,10 +46,12 @@ class candidate {
   [[nodiscard]] backend_report describe() const;
 
  private:
-  [[nodiscard]] plugin::checked<void> inspect(const plugin::manifest& m);
+  [[nodiscard]] plugin::checked<void> locate(const plugin::manifest& m);
+  [[nodiscard]] plugin::checked<void> examine(const plugin::manifest& m);
   [[nodiscard]] plugin::checked<std::shared_ptr<plugin::backend>> open(uint32_t purpose,
                                                                        plugin::host_services& host);
 
+  const plugin::policy* rules_;
   std::string name_;
   std::filesystem::path manifest_file_, library_;
   std::optional<plugin::manifest> manifest_;

@@ -1,5 +1,8 @@
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -88,10 +91,51 @@ std::string install_hint(const wish& w) {
   return "install bitnet-backend-" + w.alias_of + ", or use --device auto";
 }
 
+// The search path, lowest precedence first: the user adds backends, and replaces none of the
+// system's. `refused` receives the folders that do not count.
+std::vector<std::filesystem::path> usual_directories(
+    bool user_places, plugin::host_services& host,
+    std::vector<plugin::searched_directory>& refused) {
+  std::vector<std::filesystem::path> out;
+  const std::string why = environment::user_places_refused(user_places);
+  for (const auto& [path, named_by] : environment::user_manifest_directories()) {
+    host.log(BITNET_LOG_INFO, "manifest",
+             named_by + " names " + plugin::printable(path.string(), 400) +
+                 (why.empty() ? "" : ", not searched: " + why));
+    if (why.empty())
+      out.push_back(path);
+    else
+      refused.push_back({path, "not searched: " + why});
+  }
+  for (const auto& path : environment::system_manifest_directories()) {
+    std::erase(out, path);
+    out.push_back(path);
+  }
+  return out;
+}
+
+// What BITNET_BACKENDS and BITNET_BACKENDS_DISABLE take away.
+void leave_out(std::vector<candidate>& candidates, plugin::host_services& host) {
+  const std::vector<std::string> only = environment::only_backends();
+  const std::vector<std::string> disabled = environment::disabled_backends();
+  for (candidate& c : candidates) {
+    std::string why;
+    if (!only.empty() && std::ranges::find(only, c.name()) == only.end())
+      why = "left out by BITNET_BACKENDS=" + plugin::printable(join(only, ","), 100);
+    for (const std::string& pattern : disabled)
+      if (fnmatch(pattern.c_str(), c.name().c_str(), 0) == 0)
+        why = "left out by BITNET_BACKENDS_DISABLE=" + plugin::printable(pattern, 100);
+    if (why.empty()) continue;
+    host.log(BITNET_LOG_INFO, "manifest", "backend " + c.name() + " is " + why);
+    c.leave_out({code::select_filtered, BITNET_UNAVAILABLE, why, ""});
+  }
+}
+
 }  // namespace
 
 struct registry::contents {
   plugin::host_services* host = nullptr;
+  plugin::policy rules;
   std::vector<candidate> candidates;
   std::vector<plugin::searched_directory> searched;
 
@@ -271,14 +315,18 @@ registry& registry::operator=(registry&&) noexcept = default;
 registry::~registry() = default;
 
 registry registry::scan(const std::vector<std::filesystem::path>& directories,
-                        plugin::host_services& host) {
+                        plugin::host_services& host, plugin::policy rules) {
   auto c = std::make_unique<contents>();
   c->host = &host;
-  auto discovered =
-      plugin::discover(directories.empty() ? environment::manifest_directories() : directories);
+  c->rules = std::move(rules);
+  std::vector<plugin::searched_directory> refused;
+  auto discovered = plugin::discover(
+      directories.empty() ? usual_directories(c->rules.user_places, host, refused) : directories);
   c->searched = std::move(discovered.searched);
+  std::ranges::move(refused, std::back_inserter(c->searched));
   for (plugin::found_manifest& found : discovered.found)
-    c->candidates.emplace_back(std::move(found));
+    c->candidates.emplace_back(std::move(found), c->rules);
+  leave_out(c->candidates, host);
   for (const candidate& one : c->candidates)
     for (const std::string& warning : one.warnings())
       host.log(BITNET_LOG_WARN, "manifest", warning);

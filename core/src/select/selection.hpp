@@ -13,6 +13,7 @@
 #include "base/result.hpp"
 #include "bitnet/abi/backend.h"
 #include "plugin/backend.hpp"
+#include "plugin/policy.hpp"
 
 namespace bitnet::select {
 
@@ -59,12 +60,13 @@ struct report {
   [[nodiscard]] std::string json() const;
 };
 
-// Everything that was found: manifests read, files inspected, nothing executed yet.
+// Everything that was found: manifests are read. A plugin's file is opened, inspected and loaded
+// only when a request could mean it.
 class registry {
  public:
   // `directories` replaces the built-in search path when not empty.
   static registry scan(const std::vector<std::filesystem::path>& directories,
-                       plugin::host_services& host);
+                       plugin::host_services& host, plugin::policy rules = {});
 
   // Loads and probes what the request can use, chooses, explains. On failure the report is filled
   // just the same. BITNET_UNAVAILABLE, BITNET_REJECTED, BITNET_INVALID_ARGUMENT (malformed

@@ -152,14 +152,58 @@ result<int> dir(const invocation& in, const json& report) {
   return printed(out);
 }
 
+void keep_report(void* user, bitnet_str text) {
+  static_cast<std::string*>(user)->assign(text.data, text.size);
+}
+
+result<std::string> file_of(const invocation& in) {
+  if (in.positionals.size() == 2) return in.positionals[1];
+  return fail(exit_code::usage, fmt::format("backends {} takes one FILE, the library of a backend",
+                                            in.positionals.front()));
+}
+
+result<int> sign(const invocation& in) {
+  const auto file = file_of(in);
+  if (!file) return std::unexpected(file.error());
+  const std::string& key = in.set.text("key");
+  if (key.empty()) {
+    return fail(exit_code::usage,
+                "backends sign needs --key FILE, a private key as `openssl genpkey -algorithm "
+                "ed25519` writes it");
+  }
+  library_error err;
+  const bitnet_status status = bitnet_backend_sign(file->c_str(), key.c_str(), &err);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  return printed(in.set.flag("json") ? json_line({{"file", *file}, {"signature", *file + ".sig"}})
+                                     : *file + ".sig\n");
+}
+
+result<int> verify(const invocation& in) {
+  const auto file = file_of(in);
+  if (!file) return std::unexpected(file.error());
+  library_error err;
+  std::string report;
+  const bitnet_status status = bitnet_backend_verify(
+      file->c_str(), in.set.text("trusted-keys").c_str(), keep_report, &report, &err);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  const auto content = parse_json(report);
+  if (!content) return std::unexpected(content.error());
+  if (in.set.flag("json")) return printed(json_line(*content));
+  return printed(fmt::format("{}: signed by {} ({})\n", *file, member(*content, "key_file"),
+                             member(*content, "key")));
+}
+
 }  // namespace
 
 result<int> backends_command(const invocation& in) {
   const std::string what = in.positionals.empty() ? "list" : in.positionals.front();
+  if (what == "sign") return sign(in);
+  if (what == "verify") return verify(in);
   const std::size_t takes = what == "info" ? 2 : 1;
   if (what != "list" && what != "info" && what != "why" && what != "dir") {
-    return fail(exit_code::usage,
-                fmt::format("backends takes list, info, why or dir, found '{}'", what));
+    return fail(
+        exit_code::usage,
+        fmt::format("backends takes list, info, why, dir, sign or verify, found '{}'", what));
   }
   if (in.positionals.size() > takes) {
     return fail(exit_code::usage,

@@ -95,6 +95,12 @@ result<runtime_handle> open_runtime(const invocation& in) {
   options.allow_fallback = in.set.flag("allow-fallback") ? 1 : 0;
   options.manifest_dirs = dirs.data();
   options.n_manifest_dirs = static_cast<uint32_t>(dirs.size());
+  const std::string& allowed = in.set.text("allow-backends");
+  const std::string& keys = in.set.text("trusted-keys");
+  options.allowed_backends = allowed.c_str();
+  options.trusted_keys = keys.c_str();
+  options.require_signature = in.set.flag("require-signature") ? 1 : 0;
+  options.user_backends = in.set.flag("user-backends") ? 1 : 0;
   options.log_level = log_level(in.out);
   options.log = on_log;
   options.log_user = const_cast<console*>(&in.out);  // the callback only reads it

@@ -1,5 +1,6 @@
 #include "settings/environment.hpp"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 namespace bitnet::host {
@@ -12,7 +13,10 @@ environment environment::of_process() {
     if (equals == std::string_view::npos) continue;
     variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
-  return environment(std::move(variables));
+  const privilege rights = getauxval(AT_SECURE) != 0 ? privilege::raised
+                           : geteuid() == 0          ? privilege::root
+                                                     : privilege::none;
+  return environment(std::move(variables), rights);
 }
 
 std::optional<std::string> environment::get(std::string_view name) const {

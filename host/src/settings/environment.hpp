@@ -1,6 +1,7 @@
 #pragma once
 // The environment of the process, read in this one place.
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -9,11 +10,21 @@
 
 namespace bitnet::host {
 
+// Whether the process may do more than whoever set its variables.
+enum class privilege : uint8_t {
+  none,
+  root,    // started by root, perhaps with the variables of another user
+  raised,  // setuid, setgid or file capabilities: the flags, too, are another user's
+};
+
 class environment {
  public:
   static environment of_process();
-  explicit environment(std::map<std::string, std::string, std::less<>> variables)
-      : variables_(std::move(variables)) {}
+  explicit environment(std::map<std::string, std::string, std::less<>> variables,
+                       privilege rights = privilege::none)
+      : variables_(std::move(variables)), rights_(rights) {}
+
+  [[nodiscard]] privilege rights() const { return rights_; }
 
   // Nothing also for a variable that is set but empty.
   [[nodiscard]] std::optional<std::string> get(std::string_view name) const;
@@ -29,6 +40,7 @@ class environment {
                                                          std::string_view below_home) const;
 
   std::map<std::string, std::string, std::less<>> variables_;
+  privilege rights_;
 };
 
 }  // namespace bitnet::host

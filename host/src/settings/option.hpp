@@ -41,6 +41,7 @@ struct option {
   double highest = 0;
   std::string_view llama_variable = {};  // llama.cpp's environment variable, read as a fallback
   bool command_line_only = false;        // makes no sense as a setting
+  bool decides_code = false;             // which code runs: see settings::listens
 };
 
 [[nodiscard]] std::span<const option> all_options();

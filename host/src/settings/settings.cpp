@@ -28,6 +28,9 @@ result<value> parse_variable(const option& row, const std::string& text) {
   return parse_value(row, text);
 }
 
+// Of a place that only root can write to: beyond every privilege.
+constexpr auto never_deaf = static_cast<privilege>(3);
+
 const std::vector<std::string> no_list;
 const std::string no_text;
 
@@ -36,6 +39,7 @@ const std::string no_text;
 result<settings> settings::merge(const command& about, const arguments& given,
                                  const environment& variables, std::vector<std::string>& notes) {
   settings merged;
+  merged.rights_ = variables.rights();
   if (auto done = merged.add_defaults(about); !done) return std::unexpected(done.error());
   if (auto done = merged.add_config(given, variables, notes); !done) {
     return std::unexpected(done.error());
@@ -43,7 +47,7 @@ result<settings> settings::merge(const command& about, const arguments& given,
   if (auto done = merged.add_environment(variables, notes); !done) {
     return std::unexpected(done.error());
   }
-  if (auto done = merged.add_flags(given); !done) return std::unexpected(done.error());
+  if (auto done = merged.add_flags(given, notes); !done) return std::unexpected(done.error());
   return merged;
 }
 
@@ -68,21 +72,23 @@ result<void> settings::add_config(const arguments& given, const environment& var
       usual.push_back((*home / "bitnet/bitnet.yaml").string());
     }
     for (const std::string& file : usual) {
-      if (auto done = add_config_file(file, false, notes); !done) return done;
+      const bool users = &file != &usual[0] && &file != &usual[1];
+      const privilege deaf_from = users ? privilege::root : never_deaf;
+      if (auto done = add_config_file(file, false, deaf_from, notes); !done) return done;
     }
   }
   if (only) {  // replaces the usual files
-    if (auto done = add_config_file(*only, true, notes); !done) return done;
+    if (auto done = add_config_file(*only, true, privilege::root, notes); !done) return done;
   }
   const option* const config = find_option("config");
   for (const flag_use& use : given.flags) {
     if (use.row != config) continue;
-    if (auto done = add_config_file(use.text, true, notes); !done) return done;
+    if (auto done = add_config_file(use.text, true, privilege::raised, notes); !done) return done;
   }
   return {};
 }
 
-result<void> settings::add_config_file(const std::string& file, bool required,
+result<void> settings::add_config_file(const std::string& file, bool required, privilege deaf_from,
                                        std::vector<std::string>& notes) {
   auto text = read_file(file, longest_config);
   if (!text && text.error().number == EFBIG) {
@@ -100,7 +106,9 @@ result<void> settings::add_config_file(const std::string& file, bool required,
   if (!contents) return std::unexpected(contents.error());
   notes.insert(notes.end(), contents->warnings.begin(), contents->warnings.end());
   for (config_setting& one : contents->settings) {
-    put(*one.row, std::move(one.content), level::config, fmt::format("{}:{}", file, one.line));
+    const std::string origin = fmt::format("{}:{}", file, one.line);
+    if (listens(*one.row, deaf_from, origin, notes))
+      put(*one.row, std::move(one.content), level::config, origin);
   }
   return {};
 }
@@ -131,7 +139,8 @@ result<void> settings::add_environment(const environment& variables,
     auto content = parse_variable(row, *text);
     if (!content)
       return fail(exit_code::usage, fmt::format("{} {}", name, content.error().message));
-    put(row, std::move(*content), level::environment, name);
+    if (listens(row, privilege::root, name, notes))
+      put(row, std::move(*content), level::environment, name);
   }
   if (!theirs.empty()) {
     notes.push_back(fmt::format("used {}; here the name is {}", theirs, ours));
@@ -139,9 +148,10 @@ result<void> settings::add_environment(const environment& variables,
   return {};
 }
 
-result<void> settings::add_flags(const arguments& given) {
+result<void> settings::add_flags(const arguments& given, std::vector<std::string>& notes) {
   for (const flag_use& use : given.flags) {
     const std::string flag = "--" + std::string(use.row->name);
+    if (!listens(*use.row, privilege::raised, flag, notes)) continue;
     auto content = parse_value(*use.row, use.text);
     if (!content) return fail(exit_code::usage, flag + " " + content.error().message);
     setting& one = settings_[use.row->name];
@@ -153,6 +163,19 @@ result<void> settings::add_flags(const arguments& given) {
     }
   }
   return {};
+}
+
+bool settings::listens(const option& row, privilege deaf_from, const std::string& origin,
+                       std::vector<std::string>& notes) const {
+  if (!row.decides_code || rights_ < deaf_from) return true;
+  if (settings_.contains(row.name))
+    notes.push_back(fmt::format(
+        "'{}' of {} is ignored, as {}; {}", row.name, origin,
+        rights_ == privilege::root ? "root does not let the user's places decide which code runs"
+                                   : "raised privileges do not let the user decide which code runs",
+        rights_ == privilege::root ? "say it on the command line or in /etc/bitnet/bitnet.yaml"
+                                   : "say it in /etc/bitnet/bitnet.yaml"));
+  return false;
 }
 
 // Config files hold settings of all commands; those of other commands are left out here.

@@ -49,13 +49,18 @@ class settings {
   result<void> add_defaults(const command& about);
   result<void> add_config(const arguments& given, const environment& variables,
                           std::vector<std::string>& notes);
-  result<void> add_config_file(const std::string& file, bool required,
+  result<void> add_config_file(const std::string& file, bool required, privilege deaf_from,
                                std::vector<std::string>& notes);
   result<void> add_environment(const environment& variables, std::vector<std::string>& notes);
-  result<void> add_flags(const arguments& given);
+  result<void> add_flags(const arguments& given, std::vector<std::string>& notes);
+  // Options that decide which code runs do not count when they come from a place that a process
+  // with these rights, or more, does not trust; a note says so.
+  bool listens(const option& row, privilege deaf_from, const std::string& origin,
+               std::vector<std::string>& notes) const;
   void put(const option& row, value content, level from, std::string origin);
   [[nodiscard]] const setting& at(std::string_view name) const;
 
+  privilege rights_ = privilege::none;
   std::map<std::string_view, setting> settings_;  // keys point into the option table
 };
 

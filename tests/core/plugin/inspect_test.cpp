@@ -16,6 +16,7 @@
 #include "../../fakes/loader_fixture.hpp"
 #include "plugin/dependencies.hpp"
 #include "plugin/elf_image.hpp"
+#include "plugin/hash.hpp"
 
 namespace bitnet::plugin {
 namespace {
@@ -123,9 +124,133 @@ const row rows[] = {
      BITNET_UNAVAILABLE,
      {"libraries that this machine does not have: libfake-absent-one.so, libfake-absent-two.so",
       "install fake-two-package"}},
+    {"static-tls", "BN-I-STATIC-TLS", BITNET_REJECTED, {"uses static TLS", "initial-exec"}},
+    {"textrel", "BN-I-TEXTREL", BITNET_REJECTED, {"has text relocations", "-fPIC"}},
+    {"exec-stack", "BN-I-EXEC-STACK", BITNET_REJECTED, {"an executable stack", "noexecstack"}},
+    {"pinned",
+     "BN-I-PINNED",
+     BITNET_REJECTED,
+     {"declares itself unloadable, but it calls pthread_key_create"}},
+    {"relative-run-path",
+     "BN-I-RUN-PATH",
+     BITNET_REJECTED,
+     {"run path 'lib/private' is relative: it would lead to the current directory"}},
+    {"empty-run-path", "BN-I-RUN-PATH", BITNET_REJECTED, {"run path '' is relative"}},
+    {"sticky-run-path",
+     "BN-I-RUN-PATH",
+     BITNET_REJECTED,
+     {"cannot be trusted: is not there, and /tmp is writable by others"}},
+    {"needs-new-glibc",
+     "BN-I-VERSION",
+     BITNET_UNAVAILABLE,
+     {"needs GLIBC_9.9", " of libc.so.6, but /", "has GLIBC_2.", " at most",
+      "build the plugin on an older system"}},
 };
 
 INSTANTIATE_TEST_SUITE_P(rows, inspect_fakes, testing::ValuesIn(rows));
+
+// As sstrip leaves it.
+void drop_section_headers(std::string& file) {
+  Elf64_Ehdr head;
+  std::memcpy(&head, file.data(), sizeof head);
+  head.e_shoff = 0;
+  head.e_shnum = 0;
+  head.e_shstrndx = 0;
+  std::memcpy(file.data(), &head, sizeof head);
+}
+
+// The dynamic linker needs no section headers, and neither do we.
+TEST_P(inspect_fakes, are_refused_without_section_headers_too) {
+  const row& r = GetParam();
+  SCOPED_TRACE(r.fake);
+  std::string bytes = folder::read(folder::built(r.fake));
+  drop_section_headers(bytes);
+  const folder f;
+  const auto file = open_trusted(f.write("plugin.so", bytes));
+  ASSERT_TRUE(file.has_value());
+  const auto found = inspect_file(*file, {{"libfake-absent-two.so", "fake-two-package"}});
+  ASSERT_FALSE(found.has_value());
+  EXPECT_EQ(code_text(found.error().code), r.code) << found.error().reason;
+}
+
+examination examine_fake(const std::string& name, const std::string& sha256 = "") {
+  const folder f;
+  return examine_file(open_trusted(f.fake(name)).value(), {}, sha256);
+}
+
+const finding* find(const examination& e, const std::string& check,
+                    finding::level_type level = finding::level_type::ok) {
+  for (const finding& one : e.found.all())
+    if (one.check == check && one.level == level) return &one;
+  return nullptr;
+}
+
+constexpr auto warning = finding::level_type::warning;
+constexpr auto error = finding::level_type::error;
+
+TEST(examine, a_sound_plugin_passes_every_check) {
+  for (const char* name : {"hardened", "stripped", "unloadable"}) {
+    const examination e = examine_fake(name);
+    EXPECT_EQ(e.found.first_error(), nullptr) << name << ": " << e.found.first_error()->reason;
+    for (const char* check :
+         {"format", "identity", "build id", "exports", "static TLS", "text relocations", "stack",
+          "unloadable", "abi", "run path", "dependencies", "versions"})
+      EXPECT_NE(find(e, check), nullptr) << name << " " << check;
+  }
+  EXPECT_NE(find(examine_fake("hardened"), "hardening"), nullptr);
+}
+
+TEST(examine, warns_of_what_only_weakens) {
+  const examination lazy = examine_fake("lazy");
+  EXPECT_EQ(lazy.found.first_error(), nullptr);
+  ASSERT_NE(find(lazy, "hardening", warning), nullptr);
+  expect_mentions(find(lazy, "hardening", warning)->what,
+                  {"BN-I-HARDENING",
+                   "lazily (no -z now) and leaves its relocated data "
+                   "writable (no -z relro)"});
+  const examination nodelete = examine_fake("nodelete");
+  EXPECT_EQ(nodelete.found.first_error(), nullptr);
+  ASSERT_NE(find(nodelete, "unloadable", warning), nullptr);
+  expect_mentions(find(nodelete, "unloadable", warning)->what, {"BN-I-PINNED", "-z nodelete"});
+  const examination origin = examine_fake("origin-run-path");
+  EXPECT_EQ(origin.found.first_error(), nullptr);
+  ASSERT_NE(find(origin, "run path", warning), nullptr);
+  expect_mentions(find(origin, "run path", warning)->what,
+                  {"BN-I-RUN-PATH", "'$ORIGIN/private' is not followed"});
+}
+
+TEST(examine, says_whether_it_could_be_unloaded) {
+  const examination declared = examine_fake("unloadable");
+  EXPECT_EQ(find(declared, "unloadable")->what.reason, "yes");
+  EXPECT_TRUE(declared.facts.note.unloadable);
+  const examination silent = examine_fake("good");
+  EXPECT_EQ(find(silent, "unloadable")->what.reason, "no, as its note does not declare it");
+  const examination pinned = examine_fake("pinned");
+  ASSERT_EQ(pinned.facts.pins.size(), 1U);
+  EXPECT_TRUE(pinned.facts.pins[0].starts_with("it calls pthread_key_create"));
+}
+
+TEST(examine, shows_all_errors_at_once) {
+  std::string bytes = folder::read(folder::built("static-tls"));
+  for (const char* from : {"vendor="}) bytes.replace(bytes.find(from), 7, "vendor ");
+  const examination e = examine(bytes_of(bytes));
+  EXPECT_NE(find(e, "identity", error), nullptr);
+  EXPECT_NE(find(e, "static TLS", error), nullptr);
+  EXPECT_NE(find(e, "exports"), nullptr) << "what is right is shown beside it";
+}
+
+TEST(examine, compares_the_hash_only_where_there_is_one) {
+  EXPECT_EQ(find(examine_fake("good"), "hash"), nullptr);
+  const examination wrong = examine_fake("good", std::string(64, '0'));
+  ASSERT_NE(find(wrong, "hash", error), nullptr);
+  expect_mentions(find(wrong, "hash", error)->what,
+                  {"BN-T-HASH", "the manifest says 0000", "reinstall"});
+  const std::string good = folder::read(folder::built("good"));
+  EXPECT_NE(find(examine_fake("good", sha256_of(bytes_of(good))), "hash"), nullptr);
+  // FIPS 180-2, appendix B.1.
+  EXPECT_EQ(sha256_of(bytes_of("abc")),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
 
 TEST(inspect, names_missing_libraries_without_a_package_too) {
   const auto found = inspect_fake("needy");
@@ -321,6 +446,25 @@ const edit_row edits[] = {
      dynamic(DT_GNU_HASH, 1ULL << 60),
      "BN-I-FORMAT",
      {"dynamic symbol table"}},
+    {"a stack of which nothing is said",
+     segment(PT_GNU_STACK, [](Elf64_Phdr& p) { p.p_type = PT_NULL; }),
+     "BN-I-EXEC-STACK",
+     {"does not say that its stack need not be executable"}},
+    {"a segment that is writable and executable",
+     segment(PT_LOAD, [](Elf64_Phdr& p) { p.p_flags = PF_R | PF_W | PF_X; }),
+     "BN-I-TEXTREL",
+     {"both writable and executable"}},
+    {"a version table nowhere is one without versions",
+     dynamic(DT_VERNEED, 1ULL << 60),
+     "BN-OK",
+     {}},
+    {"a program that calls itself a library",
+     [](std::string& f) {
+       dynamic(DT_VERNEEDNUM, 0, DT_FLAGS_1)(f);
+       dynamic(DT_FLAGS_1, DF_1_PIE)(f);
+     },
+     "BN-I-FORMAT",
+     {"is a program"}},
     {"symbols without names", dynamic(DT_STRTAB, 1ULL << 60), "BN-I-NO-ENTRY", {}},
     {"no string table", dynamic(DT_STRTAB, 0, DT_DEBUG), "BN-I-NO-ENTRY", {}},
     {"a string table without end", dynamic(DT_STRSZ, 1ULL << 60), "BN-I-NO-ENTRY", {}},
@@ -415,19 +559,47 @@ TEST(check_abi, accepts_what_this_core_speaks) {
   EXPECT_EQ(check_abi(note).error().code, code::abi_major);
 }
 
+// The names of those that are not on this machine.
+std::vector<std::string> missing(const inspection& plugin) {
+  std::vector<std::string> out;
+  for (const needed_library& one : resolve_libraries(plugin))
+    if (one.file.empty()) out.push_back(one.name);
+  return out;
+}
+
 TEST(dependencies, looks_where_the_linker_looks) {
   const folder f;
-  f.write("lib/libprivate.so", "x");
+  f.write("lib/libprivate.so", folder::read(folder::built("good")));
+  f.write("text/libprivate.so", "not a library");
   inspection plugin;
   plugin.needed = {"libc.so.6", "libprivate.so", "libnowhere.so.9", "/nowhere/libx.so",
                    (f.path() / "lib/libprivate.so").string()};
-  EXPECT_EQ(missing_libraries(plugin, f.path()),
-            (std::vector<std::string>{"libprivate.so", "libnowhere.so.9", "/nowhere/libx.so"}));
-  for (const char* origin : {"$ORIGIN/lib", "${ORIGIN}/lib"}) {
+  const std::vector<std::string> without = {"libprivate.so", "libnowhere.so.9", "/nowhere/libx.so"};
+  EXPECT_EQ(missing(plugin), without);
+  plugin.run_path = {(f.path() / "text").string()};
+  EXPECT_EQ(missing(plugin), without) << "the linker goes on after a file that it cannot load";
+  plugin.run_path = {(f.path() / "text").string(), (f.path() / "lib").string()};
+  EXPECT_EQ(missing(plugin), (std::vector<std::string>{"libnowhere.so.9", "/nowhere/libx.so"}));
+  for (const char* origin : {"$ORIGIN/lib", "${ORIGIN}/lib", "lib", ""}) {
     plugin.run_path = {origin};
-    EXPECT_EQ(missing_libraries(plugin, f.path()),
-              (std::vector<std::string>{"libnowhere.so.9", "/nowhere/libx.so"}));
+    EXPECT_EQ(missing(plugin), without) << origin;
   }
+}
+
+TEST(dependencies, of_dependencies_count_too) {
+  const folder f;
+  f.write("lib/libmiddle.so", folder::read(folder::built("needy")));
+  inspection plugin;
+  plugin.needed = {"libmiddle.so"};
+  plugin.run_path = {(f.path() / "lib").string()};
+  findings found;
+  examine_dependencies(resolve_libraries(plugin), {{"libfake-absent-one.so", "fake-package"}},
+                       found);
+  ASSERT_NE(found.first_error(), nullptr);
+  expect_mentions(*found.first_error(),
+                  {"libfake-absent-one.so (for libmiddle.so), libfake-absent-two.so (for "
+                   "libmiddle.so)",
+                   "install fake-package"});
 }
 
 TEST(dependencies, reads_linker_configurations) {

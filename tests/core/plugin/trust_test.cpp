@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <ostream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../../fakes/loader_fixture.hpp"
@@ -131,6 +133,62 @@ TEST(trust_link, the_target_is_what_counts) {
   const auto opened = open_trusted(f.path() / "link.so");
   ASSERT_TRUE(opened.has_value());
   EXPECT_EQ(opened->path, file);
+}
+
+TEST(trust_link, who_owns_it_decides_where_it_leads) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  const folder f;
+  const auto file = f.write("real/plugin.so", "bytes");
+  std::filesystem::create_directory_symlink("real", f.path() / "way");
+  const auto opened = open_trusted(f.path() / "way/plugin.so");
+  ASSERT_TRUE(opened.has_value()) << opened.error().reason;
+  EXPECT_EQ(opened->path, file);
+  ASSERT_EQ(lchown((f.path() / "way").c_str(), stranger, stranger), 0);
+  const auto refused = open_trusted(f.path() / "way/plugin.so");
+  ASSERT_FALSE(refused.has_value()) << "its owner could point it elsewhere at any time";
+  EXPECT_EQ(refused.error().code, code::trust_owner);
+  EXPECT_NE(refused.error().reason.find("/way (mode"), std::string::npos) << refused.error().reason;
+}
+
+TEST(trust_link, leads_out_and_back_and_in_circles) {
+  const folder f;
+  const auto file = f.write("a/b/plugin.so", "bytes");
+  std::filesystem::create_symlink("../../a/./b//plugin.so", f.path() / "a/b/up.so");
+  std::filesystem::create_symlink(f.path() / "a/b/up.so", f.path() / "whole.so");
+  std::filesystem::create_symlink("round.so", f.path() / "round.so");
+  EXPECT_EQ(open_trusted(f.path() / "whole.so")->path, file);
+  EXPECT_EQ(open_trusted(f.path() / "a/../a/b/plugin.so")->path, file);
+  EXPECT_EQ(open_trusted("/../../" + file.string())->path, file);
+  const auto round = open_trusted(f.path() / "round.so");
+  ASSERT_FALSE(round.has_value());
+  EXPECT_EQ(round.error().code, code::trust_missing);
+  EXPECT_NE(round.error().reason.find("round.so"), std::string::npos);
+  EXPECT_EQ(open_trusted(file / "below").error().code, code::trust_missing);
+}
+
+// The folder is swapped for another again and again; what is opened must be what was checked.
+TEST(trust_race, nothing_is_swapped_in_between) {
+  const folder f;
+  f.write("good/plugin.so", "good");
+  f.write("evil/plugin.so", "evil", 0666);  // would be refused
+  std::filesystem::create_directory_symlink("good", f.path() / "now");
+  std::atomic<bool> done = false;
+  std::thread swapper([&] {
+    for (bool good = false; !done; good = !good) {
+      std::filesystem::create_directory_symlink(good ? "good" : "evil", f.path() / "next");
+      std::filesystem::rename(f.path() / "next", f.path() / "now");
+    }
+  });
+  int opened = 0;
+  for (int i = 0; i < 2000; ++i)
+    if (const auto file = open_trusted(f.path() / "now/plugin.so"); file) {
+      ++opened;
+      EXPECT_EQ(read_all(*file, 100).value_or(""), "good");
+      EXPECT_EQ(file->path, f.path() / "good/plugin.so");
+    }
+  done = true;
+  swapper.join();
+  EXPECT_GT(opened, 0);
 }
 
 TEST(trust_read, has_a_limit_and_notices_changes) {

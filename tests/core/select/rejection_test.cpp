@@ -452,13 +452,16 @@ TEST(rejection_owner, a_manifest_of_somebody_else) {
   EXPECT_EQ(find(out, "good")->code, "BN-T-OWNER");
 }
 
-TEST(rejection_change, a_plugin_that_is_replaced_after_the_scan_is_not_loaded) {
+TEST(rejection_change, a_plugin_that_is_replaced_after_the_probe_is_not_loaded) {
   const folder f;
   recording_host host;
   as_built(f, "good");
   registry all = registry::scan({f.path() / "backends.d"}, host);
-  f.write("lib/libfake-good.so", folder::read(folder::built("overrun")), 0755);
   report out;
+  all.probe_all(out);
+  ASSERT_EQ(find(out, "good")->code, "BN-OK");
+  const auto next = f.write("lib/new.so", folder::read(folder::built("overrun")), 0755);
+  std::filesystem::rename(next, f.path() / "lib/libfake-good.so");
   const auto chosen = all.select({}, out);
   ASSERT_FALSE(chosen.has_value());
   EXPECT_EQ(find(out, "good")->code, "BN-T-CHANGED");

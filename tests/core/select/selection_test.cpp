@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
@@ -443,10 +444,91 @@ TEST(selection_report, what_was_not_asked_for_was_not_opened) {
   ASSERT_TRUE(all.select({.text = "cpu"}, out));
   EXPECT_EQ(find(out, "twin")->code, "BN-S-NOT-ASKED");
   EXPECT_EQ(find(out, "twin")->reason, "not asked for");
-  EXPECT_EQ(find(out, "twin")->stage, "inspected");
+  EXPECT_EQ(find(out, "twin")->stage, "found") << "not even inspected";
   EXPECT_TRUE(find(out, "twin")->devices.empty());
   EXPECT_FALSE(m.host.said("twin"));
   EXPECT_TRUE(m.host.said("alpha: opened to load"));
+}
+
+TEST(selection_policy, what_is_not_allowed_is_not_opened) {
+  machine m({cpu_a, cpu_b, gpu_twin});
+  plugin::policy rules;
+  rules.allowed = {{"beta", ""}};
+  registry all = registry::scan({m.directory()}, m.host, rules);
+  report out;
+  ASSERT_TRUE(all.select({}, out));
+  EXPECT_EQ(out.line(), "requested=auto detected=[beta] selected=beta");
+  EXPECT_EQ(find(out, "twin")->code, "BN-T-NOT-ALLOWED");
+  EXPECT_EQ(find(out, "twin")->stage, "found");
+  EXPECT_FALSE(m.host.said("twin: opened"));
+  const auto refused = all.select({.text = "twin"}, out);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().status, BITNET_UNAVAILABLE);
+  EXPECT_NE(refused.error().message.find("the allow-list names only beta"), std::string::npos)
+      << refused.error().message;
+}
+
+TEST(selection_policy, a_signature_may_be_required) {
+  machine m({cpu_a});
+  m.files().write("keys/README", "no keys");
+  plugin::policy rules;
+  rules.require_signature = true;
+  rules.trusted_keys = m.files().path() / "keys";
+  registry all = registry::scan({m.directory()}, m.host, rules);
+  report out;
+  const auto refused = all.select({}, out);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().status, BITNET_REJECTED);
+  EXPECT_EQ(find(out, "alpha")->code, "BN-T-SIGNATURE");
+  EXPECT_FALSE(m.host.said("alpha: opened")) << "no byte of it ran";
+}
+
+TEST(selection_policy, the_hash_of_the_manifest_counts) {
+  machine m({});
+  const auto library = m.files().fake("alpha");
+  m.files().write("backends.d/50-alpha.yaml",
+                  manifest_text("alpha", library, {{"sha256", std::string(64, '0')}}));
+  registry all = m.scan();
+  report out;
+  const auto refused = all.select({}, out);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().status, BITNET_REJECTED);
+  EXPECT_EQ(find(out, "alpha")->code, "BN-T-HASH");
+  EXPECT_FALSE(m.host.said("alpha: opened"));
+}
+
+class variable {
+ public:
+  variable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~variable() { unsetenv(name_); }
+  variable(const variable&) = delete;
+  variable& operator=(const variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+TEST(selection_policy, variables_take_backends_away) {
+  const machine m({cpu_a, cpu_b, gpu_twin});
+  struct {
+    const char *name, *value, *line;
+  } const settings[] = {
+      {"BITNET_BACKENDS", "alpha", "requested=auto detected=[alpha] selected=alpha"},
+      {"BITNET_BACKENDS", "beta, alpha", "requested=auto detected=[alpha,beta] selected=alpha"},
+      {"BITNET_BACKENDS_DISABLE", "t*", "requested=auto detected=[alpha,beta] selected=alpha"},
+      {"BITNET_BACKENDS_DISABLE", "twin,?lpha", "requested=auto detected=[beta] selected=beta"},
+  };
+  for (const auto& [name, value, line] : settings) {
+    const variable set(name, value);
+    recording_host host;
+    registry all = registry::scan({m.directory()}, host);
+    report out;
+    ASSERT_TRUE(all.select({}, out)) << value;
+    EXPECT_EQ(out.line(), line);
+    EXPECT_EQ(find(out, "twin")->code, "BN-S-FILTERED");
+    EXPECT_EQ(find(out, "twin")->reason.find(std::string("left out by ") + name), 0U);
+    EXPECT_TRUE(host.said(name)) << "every use is told";
+  }
 }
 
 TEST(selection_report, a_fallback_says_that_it_is_one) {

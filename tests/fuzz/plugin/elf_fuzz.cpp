@@ -1,4 +1,5 @@
-// Any bytes as a plugin file: identity and exports, or a complaint, without reading beside them.
+// Any bytes as a plugin file: identity, exports and linkage, or a complaint, without reading beside
+// them.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -6,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "plugin/elf_image.hpp"
 #include "plugin/inspect.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -15,5 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto found = bitnet::plugin::inspect({copy.get(), size});
   if (found && (found->note.name.empty() || found->exports.empty())) abort();
   if (!found && found.error().reason.empty()) abort();
+  // As a library that a plugin needs.
+  if (const auto image = bitnet::plugin::elf_image::open({copy.get(), size}); image)
+    (void)image->defined_versions();
   return 0;
 }

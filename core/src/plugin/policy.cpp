@@ -1,0 +1,92 @@
+#include "plugin/policy.hpp"
+
+#include <algorithm>
+
+#include "plugin/file_map.hpp"
+#include "plugin/hash.hpp"
+#include "plugin/signature.hpp"
+#include "plugin/text.hpp"
+
+namespace bitnet::plugin {
+namespace {
+
+constexpr std::size_t sha256_digits = 64;
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+bool is_id(std::string_view text) {
+  return text.size() >= 8 && text.size() <= sha256_digits && text.size() % 2 == 0 &&
+         std::ranges::all_of(
+             text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+std::string sha256_of(const trusted_file& file) {
+  const auto map = file_map::open(file.fd.get(), file.identity.size_bytes);
+  return map ? plugin::sha256_of(map->bytes()) : "";
+}
+
+checked<void> check_id(const policy& rules, const inspection& facts, const trusted_file& file) {
+  std::vector<std::string> wanted;
+  for (const allowed_backend& one : rules.allowed)
+    if (one.name == facts.note.name) wanted.push_back(one.id);
+  if (wanted.empty() || std::ranges::find(wanted, "") != wanted.end()) return {};
+  if (std::ranges::find(wanted, facts.build_id) != wanted.end()) return {};
+  std::string is = "the build id " + (facts.build_id.empty() ? "of none" : facts.build_id);
+  // Reading all of a big file takes a while: only where somebody asks for it.
+  if (std::ranges::any_of(wanted,
+                          [](const std::string& id) { return id.size() == sha256_digits; })) {
+    const std::string hash = sha256_of(file);
+    if (std::ranges::find(wanted, hash) != wanted.end()) return {};
+    is += " and the SHA-256 " + hash;
+  }
+  return reject(code::trust_hash,
+                printable(file.path.string(), 400) + " has " + is + "; the allow-list wants " +
+                    join(wanted, " or "),
+                "install the file that is allowed, or correct --allow-backends");
+}
+
+}  // namespace
+
+result<std::vector<allowed_backend>> parse_allowed(std::string_view text) {
+  std::vector<allowed_backend> out;
+  if (trimmed(text).empty()) return out;
+  for (;;) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    const std::string_view item = trimmed(text.substr(0, end));
+    const std::size_t at = std::min(item.find('@'), item.size());
+    allowed_backend one{std::string(item.substr(0, at)), ""};
+    if (at < item.size()) one.id = item.substr(at + 1);
+    if (!is_backend_name(one.name) || (at < item.size() && !is_id(one.id)))
+      return fail(BITNET_INVALID_ARGUMENT,
+                  "the allow-list has '" + printable(item, 100) +
+                      "'; a backend's name was expected, or NAME@ID with its build id or its "
+                      "SHA-256 in lower case hexadecimal");
+    out.push_back(std::move(one));
+    if (end == text.size()) return out;
+    text.remove_prefix(end + 1);
+  }
+}
+
+checked<void> check_allowed(const policy& rules, const std::string& name) {
+  if (rules.allowed.empty() ||
+      std::ranges::find(rules.allowed, name, &allowed_backend::name) != rules.allowed.end())
+    return {};
+  std::vector<std::string> names;
+  for (const allowed_backend& one : rules.allowed)
+    if (std::ranges::find(names, one.name) == names.end()) names.push_back(one.name);
+  return std::unexpected(defect{code::trust_not_allowed, BITNET_UNAVAILABLE,
+                                "not allowed: the allow-list names only " + join(names, ", "), ""});
+}
+
+checked<void> check_file(const policy& rules, const inspection& facts, const trusted_file& file) {
+  if (auto fine = check_id(rules, facts, file); !fine) return fine;
+  if (!rules.require_signature) return {};
+  const auto signed_by = verify_file(file, rules.trusted_keys);
+  if (!signed_by) return std::unexpected(signed_by.error());
+  return {};
+}
+
+}  // namespace bitnet::plugin

@@ -1,0 +1,56 @@
+#include "plugin/run_path.hpp"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "plugin/text.hpp"
+#include "plugin/trust.hpp"
+
+namespace bitnet::plugin {
+namespace {
+
+constexpr const char* check = "run path";
+
+// What is not there can be made by whoever may write where it would lie, also in a sticky folder.
+checked<void> trust_place(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  auto nearest = folder;
+  while (nearest != nearest.root_path() && !std::filesystem::exists(nearest, ignored))
+    nearest = nearest.parent_path();
+  if (auto fine = trust_directory(nearest); !fine) return fine;
+  struct stat s{};
+  if (nearest != folder && ::stat(nearest.c_str(), &s) == 0 &&
+      (s.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return reject(code::trust_mode, "is not there, and " + printable(nearest.string(), 200) +
+                                        " is writable by others, who could make it");
+  return {};
+}
+
+}  // namespace
+
+void examine_run_path(const inspection& plugin, findings& found) {
+  if (plugin.run_path.empty()) return found.ok(check, "none");
+  for (const std::string& item : plugin.run_path) {
+    const std::string shown = "run path '" + printable(item) + "' ";
+    if (item.starts_with("$ORIGIN") || item.starts_with("${ORIGIN}")) {
+      found.warning(check, code::inspect_run_path,
+                    shown +
+                        "is not followed: a plugin is loaded through a descriptor, which has "
+                        "no folder",
+                    "link private libraries statically, or give an absolute run path");
+    } else if (!item.starts_with('/')) {
+      found.error(check, code::inspect_run_path,
+                  shown + "is relative: it would lead to the current directory");
+    } else if (const auto fine = trust_place(std::filesystem::path(item).lexically_normal());
+               !fine) {
+      found.error(check, code::inspect_run_path,
+                  shown + "cannot be trusted: " + fine.error().reason);
+    } else {
+      found.ok(check, printable(item));
+    }
+  }
+}
+
+}  // namespace bitnet::plugin

@@ -1,0 +1,14 @@
+#pragma once
+// Where a plugin tells the dynamic linker to look for its libraries. Whoever can write there can
+// put code into the process, so only absolute folders that nobody else can fill are allowed.
+
+#include "plugin/finding.hpp"
+#include "plugin/inspect.hpp"
+
+namespace bitnet::plugin {
+
+// BN-I-RUN-PATH: an error for a relative folder or one that somebody else can fill, a warning for
+// $ORIGIN, which is not followed.
+void examine_run_path(const inspection& plugin, findings& found);
+
+}  // namespace bitnet::plugin

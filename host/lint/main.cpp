@@ -1,0 +1,128 @@
+// bitnet-backend-lint: what the loader would say about a plugin file, all at once, without running
+// a byte of it.
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+#include <cstdio>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bitnet/bitnet.h"
+
+namespace {
+
+namespace po = boost::program_options;
+using nlohmann::ordered_json;
+
+// As in docs/reference/exit-codes.md.
+constexpr int clean = 0;
+constexpr int unreadable = 1;
+constexpr int wrong_usage = 2;
+constexpr int rejected = 22;
+
+constexpr const char* usage =
+    "Usage: bitnet-backend-lint [--json] [--manifest FILE] FILE...\n\n"
+    "Tells everything that is right and wrong with plugin files; nothing of them is run. Exits "
+    "with\n"
+    "0 if the loader would take all of them here, with 22 if it would reject one, with 1 if one\n"
+    "cannot be read.\n\n";
+
+void keep_report(void* user, bitnet_str text) {
+  static_cast<std::string*>(user)->assign(text.data, text.size);
+}
+
+std::string dumped(const ordered_json& content) {
+  return content.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+// {file, ..., findings}, or {file, problem} if it cannot be read.
+ordered_json lint(const std::string& file, const std::string& manifest) {
+  bitnet_error err{};
+  err.struct_size = sizeof err;
+  std::string report;
+  const bitnet_status status = bitnet_backend_lint(
+      file.c_str(), manifest.empty() ? nullptr : manifest.c_str(), keep_report, &report, &err);
+  if (status != BITNET_OK) return {{"file", file}, {"problem", err.message}};
+  return ordered_json::parse(report);
+}
+
+std::string as_text(const ordered_json& report) {
+  const std::string file = report.value("file", "");
+  if (report.contains("problem")) return fmt::format("{}: {}\n", file, report.value("problem", ""));
+  std::string out = file + "\n";
+  for (const ordered_json& one : report.value("findings", ordered_json::array())) {
+    const std::string level = one.value("level", "");
+    const std::string code = one.value("code", "");
+    out += fmt::format("  {:<8} {:<17} {}{}\n", level, one.value("check", ""),
+                       one.value("text", ""), level == "ok" ? "" : " [" + code + "]");
+    if (const std::string hint = one.value("hint", ""); !hint.empty())
+      out += fmt::format("  {:<8} {:<17} -> {}\n", "", "", hint);
+  }
+  const auto errors = report.value("errors", uint64_t{0});
+  const auto warnings = report.value("warnings", uint64_t{0});
+  return out + fmt::format("  {} error{}, {} warning{}\n", errors, errors == 1 ? "" : "s", warnings,
+                           warnings == 1 ? "" : "s");
+}
+
+int verdict(const std::vector<ordered_json>& reports) {
+  int out = clean;
+  for (const ordered_json& one : reports) {
+    if (one.value("errors", uint64_t{0}) != 0) return rejected;
+    if (one.contains("problem")) out = unreadable;
+  }
+  return out;
+}
+
+int run(int argc, char** argv) {
+  po::options_description shown("Options");
+  shown.add_options()("json", "print JSON: {files: [...]}")(
+      "manifest", po::value<std::string>()->default_value("", ""),
+      "the plugin's manifest: its hash, and the packages of missing libraries")("help,h",
+                                                                                "this text");
+  po::options_description all;
+  all.add(shown).add_options()("file", po::value<std::vector<std::string>>());
+  po::positional_options_description positional;
+  positional.add("file", -1);
+
+  po::variables_map given;
+  try {
+    po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(), given);
+  } catch (const po::error& e) {
+    fmt::print(stderr, "bitnet-backend-lint: {}; see --help\n", e.what());
+    return wrong_usage;
+  }
+  if (given.count("help") != 0) {
+    std::string options;
+    for (const auto& one : shown.options())
+      options += fmt::format("  {:<20} {}\n", one->format_name(), one->description());
+    fmt::print("{}{}", usage, options);
+    return clean;
+  }
+  if (given.count("file") == 0) {
+    fmt::print(stderr, "{}", usage);
+    return wrong_usage;
+  }
+
+  std::vector<ordered_json> reports;
+  for (const std::string& file : given["file"].as<std::vector<std::string>>())
+    reports.push_back(lint(file, given["manifest"].as<std::string>()));
+  if (given.count("json") != 0)
+    fmt::print("{}", dumped({{"files", reports}}));
+  else
+    for (const ordered_json& one : reports)
+      fmt::print(one.contains("problem") ? stderr : stdout, "{}", as_text(one));
+  return std::fflush(stdout) == 0 ? verdict(reports) : unreadable;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "bitnet-backend-lint: {}\n", e.what());
+    return unreadable;
+  }
+}

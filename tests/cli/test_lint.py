@@ -1,0 +1,203 @@
+"""bitnet-backend-lint: everything about a plugin file at once."""
+
+import hashlib
+import json
+import os
+import subprocess
+
+import support
+
+BIN = os.path.dirname(os.path.realpath(support.PROGRAM))
+LINT = os.path.join(BIN, "bitnet-backend-lint")
+FAKES = os.path.join(BIN, "..", "tests", "fakes")
+
+MANIFEST = """schema: 1
+name: %s
+version: 1.2.3
+vendor: org.example
+license: CC0-1.0
+library: x.so
+abi: {major: 0, min: 0, max: 0}
+class: other
+"""
+
+
+class Lint(support.Case):
+    def lint(self, *words):
+        done = subprocess.run([LINT, *words], capture_output=True, cwd=self.home,
+                              env=self.environment(), timeout=support.TIMEOUT_S)
+        result = support.Result(done.returncode, done.stdout, done.stderr)
+        self.assertIsNone(support.SANITIZER.search(result.stderr), result)
+        return result
+
+    def fake(self, name):
+        """A copy, so that owner and mode are ours."""
+        with open(os.path.join(FAKES, f"libfake-{name}.so"), "rb") as f:
+            return self.path(f"lib/libfake-{name}.so", f.read())
+
+    def findings(self, *words, code):
+        result = self.lint("--json", *words)
+        self.assertEqual(result.code, code, result)
+        return {one["check"]: one for one in result.json["files"][0]["findings"]}
+
+    def test_clean(self):
+        file = self.fake("hardened")
+        result = self.lint(file)
+        self.assertEqual((result.code, result.stderr), (0, ""), result)
+        self.assertIn("0 errors, 0 warnings", result.text)
+        report = self.lint("--json", file).json["files"][0]
+        self.assertEqual((report["name"], report["version"], report["errors"]),
+                         ("hardened", "1.2.3", 0))
+        self.assertEqual({one["level"] for one in report["findings"]}, {"ok"})
+
+    def test_all_errors_at_once(self):
+        with open(self.fake("textrel"), "rb") as f:
+            data = f.read().replace(b"vendor=", b"vendor ")
+        found = self.findings(self.path("two.so", data), code=22)
+        for check, code in (("identity", "BN-I-NOTE"), ("text relocations", "BN-I-TEXTREL")):
+            self.assertEqual((found[check]["level"], found[check]["code"]), ("error", code))
+            self.assertTrue(found[check]["hint"])
+        self.assertEqual(found["exports"]["level"], "ok")
+
+    def test_each_defect(self):
+        for fake, check, code in (("unique", "exports", "BN-I-EXPORTS"),
+                                  ("static-tls", "static TLS", "BN-I-STATIC-TLS"),
+                                  ("exec-stack", "stack", "BN-I-EXEC-STACK"),
+                                  ("needs-new-glibc", "versions", "BN-I-VERSION"),
+                                  ("needy", "dependencies", "BN-I-DEPENDENCY"),
+                                  ("relative-run-path", "run path", "BN-I-RUN-PATH"),
+                                  ("pinned", "unloadable", "BN-I-PINNED"),
+                                  ("other-major", "exports", "BN-A-MAJOR"),
+                                  ("note-minor", "abi", "BN-A-MINOR")):
+            with self.subTest(fake):
+                found = self.findings(self.fake(fake), code=22)
+                self.assertEqual((found[check]["level"], found[check]["code"]), ("error", code))
+
+    def test_warnings_are_no_rejection(self):
+        for fake, check, code in (("lazy", "hardening", "BN-I-HARDENING"),
+                                  ("nodelete", "unloadable", "BN-I-PINNED"),
+                                  ("origin-run-path", "run path", "BN-I-RUN-PATH")):
+            with self.subTest(fake):
+                found = self.findings(self.fake(fake), code=0)
+                self.assertEqual((found[check]["level"], found[check]["code"]), ("warning", code))
+
+    def test_what_is_yet_to_be_installed(self):
+        file = self.fake("hardened")
+        os.chmod(file, 0o666)
+        found = self.findings(file, code=0)
+        self.assertEqual((found["trust"]["level"], found["trust"]["code"]),
+                         ("warning", "BN-T-MODE"))
+
+    def test_manifest(self):
+        file = self.fake("hardened")
+        with open(file, "rb") as f:
+            digest = hashlib.sha256(f.read()).hexdigest()
+        good = self.path("50-hardened.yaml", MANIFEST % "hardened" + f"sha256: {digest}\n")
+        found = self.findings("--manifest", good, file, code=0)
+        self.assertEqual(found["hash"]["text"], digest)
+        wrong = self.path("50-other.yaml", MANIFEST % "other" + f"sha256: {'0' * 64}\n")
+        found = self.findings("--manifest", wrong, file, code=22)
+        self.assertEqual(found["hash"]["code"], "BN-T-HASH")
+        self.assertEqual(found["manifest"]["code"], "BN-I-NAME")
+        packages = self.path("50-needy.yaml",
+                             MANIFEST % "needy" + "packages: {libfake-absent-one.so: one-package}\n")
+        found = self.findings("--manifest", packages, self.fake("needy"), code=22)
+        self.assertIn("install one-package", found["dependencies"]["hint"])
+        bad = self.path("bad.yaml", "schema: 1\n")
+        self.assertEqual(self.findings("--manifest", bad, file, code=22)["manifest"]["code"],
+                         "BN-M-FIELD")
+
+    def test_several_files(self):
+        good, bad = self.fake("hardened"), self.fake("textrel")
+        self.assertEqual(self.lint(good, good).code, 0)
+        self.assertEqual(self.lint(good, bad).code, 22)
+        result = self.lint(good, "nowhere.so")
+        self.assertEqual(result.code, 1)
+        self.assertIn("nowhere.so", result.stderr)
+        self.assertEqual(self.lint("nowhere.so", bad).code, 22)
+        self.assertIn("problem", self.lint("--json", "nowhere.so").json["files"][0])
+        self.assertEqual(self.lint(self.path("text.so", b"\033[2Jhello")).code, 22)
+        self.assertNotIn("\033", self.lint(self.path("text.so")).text)
+
+    def test_big_files_are_not_read_whole(self):
+        """A sparse file: 64 GiB could be neither read in time nor held in memory."""
+        file = self.fake("hardened")
+        try:
+            os.truncate(file, 64 << 30)
+        except OSError as e:
+            self.skipTest(f"the file system has no such files: {e}")
+        self.assertEqual(self.lint(file).code, 0)
+
+    def test_usage(self):
+        self.assertEqual(self.lint().code, 2)
+        self.assertEqual(self.lint("--frob", "x").code, 2)
+        self.assertEqual(self.lint("--manifest").code, 2)
+        self.assertIn("--manifest", self.lint("--help").text)
+
+
+class Sign(support.Case):
+    def setUp(self):
+        super().setUp()
+        with open(os.path.join(FAKES, "libfake-hardened.so"), "rb") as f:
+            self.file = self.path("lib/libfake-hardened.so", f.read())
+        os.mkdir(self.path("keys"))
+        for name in ("vendor", "stranger"):
+            try:
+                subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out",
+                                self.path(f"{name}.key")], check=True, capture_output=True)
+            except FileNotFoundError:
+                self.skipTest("no program openssl to make keys with")
+            os.chmod(self.path(f"{name}.key"), 0o600)
+        subprocess.run(["openssl", "pkey", "-in", self.path("vendor.key"), "-pubout", "-out",
+                        self.path("keys/vendor.pem")], check=True)
+        self.manifest = self.path("backends.d/50-hardened.yaml", (MANIFEST % "hardened").replace(
+            "x.so", self.file))
+        self.keys = ("--trusted-keys", self.path("keys"))
+        self.dir = ("--backend-dir", self.path("backends.d"))
+
+    def state(self, *words):
+        got = self.ok("backends", "why", "--json", *self.dir, *words).json
+        return got["backends"][0]["code"]
+
+    def test_sign_and_verify(self):
+        self.refused(22, "is not signed", "backends", "verify", self.file, *self.keys)
+        result = self.ok("backends", "sign", self.file, "--key", self.path("vendor.key"))
+        self.assertEqual(result.text, self.file + ".sig\n")
+        self.assertIn("signed by vendor.pem",
+                      self.ok("backends", "verify", self.file, *self.keys).text)
+        got = self.ok("backends", "verify", self.file, *self.keys, "--json").json
+        self.assertEqual(got["key_file"], "vendor.pem")
+        with open(self.file, "ab") as f:
+            f.write(b"!")
+        self.refused(22, "this one has", "backends", "verify", self.file, *self.keys)
+        self.ok("backends", "sign", self.file, "--key", self.path("stranger.key"))
+        self.refused(22, "none of the 1 trusted", "backends", "verify", self.file, *self.keys)
+
+    def test_required(self):
+        self.assertEqual(self.state(), "BN-OK")
+        self.assertEqual(self.state("--require-signature", *self.keys), "BN-T-SIGNATURE")
+        self.ok("backends", "sign", self.file, "--key", self.path("vendor.key"))
+        self.assertEqual(self.state("--require-signature", *self.keys), "BN-OK")
+        self.assertEqual(self.state("--require-signature", "--trusted-keys",
+                                    self.path("nowhere")), "BN-T-MISSING")
+
+    def test_keys(self):
+        os.chmod(self.path("vendor.key"), 0o644)
+        self.refused(22, "may be read by others", "backends", "sign", self.file, "--key",
+                     self.path("vendor.key"))
+        self.refused(2, "needs --key", "backends", "sign", self.file)
+        self.refused(2, "takes one FILE", "backends", "verify")
+
+    def test_allow_list(self):
+        build_id = json.loads(subprocess.run([LINT, "--json", self.file], capture_output=True,
+                                             check=True).stdout)["files"][0]["build_id"]
+        for allowed, code in (("hardened", "BN-OK"), ("cpu", "BN-T-NOT-ALLOWED"),
+                              (f"cpu,hardened@{build_id}", "BN-OK"),
+                              ("hardened@00112233445566", "BN-T-HASH")):
+            with self.subTest(allowed):
+                self.assertEqual(self.state("--allow-backends", allowed), code)
+        self.refused(2, "the allow-list has '*'", "backends", "why", "--allow-backends", "*")
+
+
+if __name__ == "__main__":
+    support.main()

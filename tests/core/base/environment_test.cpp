@@ -1,0 +1,108 @@
+// What the library reads from its environment, and when it does not listen.
+
+#include "base/environment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace bitnet::environment {
+namespace {
+
+struct privilege_row {
+  const char* why;
+  bool wanted, raised;
+  uint32_t effective_uid;
+  const char* refusal;  // "" if the user's folders count
+};
+
+std::ostream& operator<<(std::ostream& out, const privilege_row& r) {
+  return out << r.why;
+}
+
+class privilege : public testing::TestWithParam<privilege_row> {};
+
+TEST_P(privilege, decides_who_names_code) {
+  const privilege_row& r = GetParam();
+  const std::string refused = user_places_refused(r.wanted, r.raised, r.effective_uid);
+  if (std::string_view(r.refusal).empty())
+    EXPECT_EQ(refused, "");
+  else
+    EXPECT_NE(refused.find(r.refusal), std::string::npos) << refused;
+}
+
+const privilege_row privileges[] = {
+    {"a user", false, false, 1000, ""},
+    {"a user who asks", true, false, 1000, ""},
+    {"root", false, false, 0, "root does not listen"},
+    {"root who asks on the command line", true, false, 0, ""},
+    {"setuid or file capabilities", false, true, 1000, "raised privileges"},
+    {"setuid root", false, true, 0, "raised privileges"},
+    {"raised privileges cannot be talked out of it", true, true, 0, "raised privileges"},
+    {"nor as another user", true, true, 1000, "raised privileges"},
+};
+
+INSTANTIATE_TEST_SUITE_P(rows, privilege, testing::ValuesIn(privileges));
+
+class variables : public testing::Test {
+ protected:
+  void TearDown() override {
+    for (const std::string& name : set_) unsetenv(name.c_str());
+  }
+  void set(const std::string& name, const std::string& value) {
+    ASSERT_EQ(setenv(name.c_str(), value.c_str(), 1), 0);
+    set_.push_back(name);
+  }
+
+ private:
+  std::vector<std::string> set_;
+};
+
+TEST_F(variables, name_the_users_folders_in_order) {
+  set("HOME", "/home/u");
+  set("XDG_DATA_HOME", "/home/u/data");
+  set("BITNET_BACKEND_PATH", "/one:relative::./two:/three: :");
+  std::vector<std::string> paths;
+  for (const auto& [path, named_by] : user_manifest_directories())
+    paths.push_back(named_by + "=" + path.string());
+  EXPECT_EQ(paths,
+            (std::vector<std::string>{"XDG_DATA_HOME=/home/u/data/bitnet/backends.d",
+                                      "BITNET_BACKEND_PATH=/one", "BITNET_BACKEND_PATH=/three"}))
+      << "a relative path would lead into the current directory";
+  set("XDG_DATA_HOME", "data");
+  set("BITNET_BACKEND_PATH", "");
+  ASSERT_EQ(user_manifest_directories().size(), 1U);
+  EXPECT_EQ(user_manifest_directories()[0].path, "/home/u/.local/share/bitnet/backends.d");
+  set("HOME", "home");
+  EXPECT_TRUE(user_manifest_directories().empty());
+}
+
+TEST_F(variables, never_change_the_systems_folders) {
+  const auto before = system_manifest_directories();
+  set("HOME", "/home/u");
+  set("XDG_DATA_HOME", "/x");
+  set("XDG_DATA_DIRS", "/y");
+  set("BITNET_BACKEND_PATH", "/z");
+  set("LD_LIBRARY_PATH", "/w");
+  EXPECT_EQ(system_manifest_directories(), before);
+  // Lowest precedence first: distribution, local, temporary, administrator.
+  const std::vector<std::filesystem::path> end = {
+      "/usr/local/share/bitnet/backends.d", "/run/bitnet/backends.d", "/etc/bitnet/backends.d"};
+  ASSERT_GE(before.size(), 4U);
+  EXPECT_EQ(std::vector(before.end() - 3, before.end()), end);
+}
+
+TEST_F(variables, take_backends_away) {
+  EXPECT_TRUE(only_backends().empty());
+  EXPECT_TRUE(disabled_backends().empty());
+  set("BITNET_BACKENDS", " cuda, cpu ,,");
+  set("BITNET_BACKENDS_DISABLE", "org.*,?pu");
+  EXPECT_EQ(only_backends(), (std::vector<std::string>{"cuda", "cpu"}));
+  EXPECT_EQ(disabled_backends(), (std::vector<std::string>{"org.*", "?pu"}));
+}
+
+}  // namespace
+}  // namespace bitnet::environment

@@ -1,0 +1,1 @@
+bitnet-signature: 2
