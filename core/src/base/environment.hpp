@@ -24,6 +24,19 @@ std::vector<std::filesystem::path> manifest_directories();
 // Where plugins named by a bare file name lie: beside the running libbitnet, as it was installed.
 std::filesystem::path backend_directory();
 
+// The program that probes plugins, at its place in the installation of the running libbitnet. No
+// variable can name another one.
+std::filesystem::path probe_helper();
+
+// Where probes are remembered: root's /var/cache/bitnet/probe, a user's $XDG_CACHE_HOME (or
+// ~/.cache) and bitnet/probe in it; "" if there is no such place.
+std::filesystem::path probe_cache();
+
+// "NAME=value" of what a probe's child may see: the names of a fixed list and `declared` ones, those
+// that are set. Names that tell the dynamic linker or libc what to do are never passed because a
+// manifest declares them.
+std::vector<std::string> probe_variables(const std::vector<std::string>& declared);
+
 // True when user-controlled places and variables must not decide which code runs.
 bool privileged();
 

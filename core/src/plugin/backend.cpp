@@ -119,6 +119,7 @@ struct backend::contents {
   bitnet_host_v0 host{};  // the plugin keeps its address until close
   bitnet_backend_v0 table{};
   std::string name, version;
+  uint32_t life_flags = 0;
 };
 
 backend::backend(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
@@ -139,9 +140,13 @@ const std::string& backend::version() const {
   return contents_->version;
 }
 
-checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& library,
-                                                const std::string& expected_name, uint32_t purpose,
-                                                host_services& host) {
+uint32_t backend::life_flags() const {
+  return contents_->life_flags;
+}
+
+checked<std::shared_ptr<backend>> backend::open(
+    const std::filesystem::path& library, const std::string& expected_name, uint32_t purpose,
+    host_services& host, const std::vector<std::pair<std::string, std::string>>& extra) {
   const auto mapped = shared_library::open(library);
   if (!mapped) return std::unexpected(mapped.error());
   auto* const entry =
@@ -150,7 +155,8 @@ checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& lib
 
   auto c = std::make_unique<contents>();
   c->host = make_host_table(host);
-  const auto settings = host.params(expected_name);
+  auto settings = host.params(expected_name);
+  settings.insert(settings.end(), extra.begin(), extra.end());
   std::vector<bitnet_param> params;
   params.reserve(settings.size());
   for (const auto& [key, value] : settings)
@@ -193,6 +199,7 @@ checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& lib
                   subject(expected_name) + "when loaded it calls itself '" + *name + "'");
   self->contents_->name = std::move(*name);
   self->contents_->version = std::move(*version);
+  self->contents_->life_flags = info.life_flags;
   return self;
 }
 

@@ -33,10 +33,10 @@ class backend {
   static result<std::shared_ptr<backend>> load(const std::filesystem::path& library,
                                                const std::string& expected_name, uint32_t purpose,
                                                host_services& host);
-  // The same, with the code of what is wrong (BN-A-*).
-  static checked<std::shared_ptr<backend>> open(const std::filesystem::path& library,
-                                                const std::string& expected_name, uint32_t purpose,
-                                                host_services& host);
+  // The same, with the code of what is wrong (BN-A-*). `extra` settings come after the host's.
+  static checked<std::shared_ptr<backend>> open(
+      const std::filesystem::path& library, const std::string& expected_name, uint32_t purpose,
+      host_services& host, const std::vector<std::pair<std::string, std::string>>& extra = {});
   ~backend();
   backend(const backend&) = delete;
   backend& operator=(const backend&) = delete;
@@ -45,6 +45,7 @@ class backend {
   [[nodiscard]] const bitnet_backend_v0& table() const;
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] const std::string& version() const;
+  [[nodiscard]] uint32_t life_flags() const;  // BITNET_LIFE_*
 
  private:
   struct contents;

@@ -10,6 +10,7 @@
 #include "plugin/codes.hpp"
 #include "plugin/discover.hpp"
 #include "plugin/inspect.hpp"
+#include "probe/service.hpp"
 #include "select/selection.hpp"
 
 namespace bitnet::select {
@@ -19,11 +20,16 @@ class candidate {
   // Inspects what the manifest names; nothing is executed.
   explicit candidate(plugin::found_manifest found);
 
-  // Loads the plugin, lists its devices and kernels, and closes it again. Once; later calls do
-  // nothing.
-  void probe(plugin::host_services& host);
-  // Loads it to stay and compares device `index` with what the probe saw.
-  [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, plugin::host_services& host);
+  // Asks for its devices: of the cache, or of a child that is started. Once; later calls do nothing.
+  void begin_probe(probe::service& probes, plugin::host_services& host);
+  // Takes the child's answer if it is there.
+  void collect(probe::service& probes);
+  // Loads it to stay and compares all that it says with what the probe saw. nullptr: there is a
+  // fault now, or what was remembered was wrong and it has to be probed again.
+  [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, probe::service& probes,
+                                                      plugin::host_services& host);
+  // How far its child is.
+  void follow(const probe::service& probes);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] uint32_t manifest_class() const;  // 0 if the manifest cannot be read
@@ -33,6 +39,7 @@ class candidate {
   [[nodiscard]] const std::optional<plugin::defect>& fault() const { return fault_; }
   [[nodiscard]] bool is_disabled() const;
   [[nodiscard]] bool is_usable() const { return probed_ && !fault_; }
+  [[nodiscard]] const std::optional<probe::ticket>& running() const { return running_; }
 
   // What the last selection made of it; shown unless there is a fault.
   void judge(plugin::code c, std::string why, bool selected = false);
@@ -41,8 +48,8 @@ class candidate {
 
  private:
   [[nodiscard]] plugin::checked<void> inspect(const plugin::manifest& m);
-  [[nodiscard]] plugin::checked<std::shared_ptr<plugin::backend>> open(uint32_t purpose,
-                                                                       plugin::host_services& host);
+  [[nodiscard]] plugin::checked<std::shared_ptr<plugin::backend>> open(plugin::host_services& host);
+  void adopt(probe::finding f);
 
   std::string name_;
   std::filesystem::path manifest_file_, library_;
@@ -51,7 +58,11 @@ class candidate {
   plugin::file_identity identity_;
   std::string stage_ = "found";
   std::optional<plugin::defect> fault_;
+  std::optional<probe::subject> subject_;
+  std::optional<probe::ticket> running_;
+  probe::finding finding_;
   std::vector<device_report> devices_;
+  bool asked_ = false, doubted_ = false;  // doubted: what is remembered proved wrong
   bool probed_ = false, selected_ = false;
   plugin::code verdict_ = plugin::code::ok;
   std::string why_;

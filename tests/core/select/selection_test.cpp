@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../../fakes/loader_fixture.hpp"
+#include "../../fakes/probing.hpp"
 
 namespace bitnet::select {
 namespace {
@@ -42,7 +43,7 @@ class machine {
   }
   [[nodiscard]] std::filesystem::path directory() const { return folder_.path() / "backends.d"; }
   [[nodiscard]] const folder& files() const { return folder_; }
-  registry scan() { return registry::scan({directory()}, host); }
+  registry scan() { return registry::scan({directory()}, host, test::probing()); }
 
   recording_host host;
 
