@@ -13,7 +13,8 @@ BITNET_BACKEND_NOTE("cpu", BITNET_CPU_VERSION, "org.bitnet", "Apache-2.0", "")
 
 namespace {
 
-// Parameter "isa" forces an instruction set: a name of kernels/variants.hpp.
+// Parameter "isa" forces an instruction set: a name of kernels/variants.hpp. "disable" names
+// kernels that the host has found wrong here.
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = "cpu";
   d.version = BITNET_CPU_VERSION;
@@ -21,11 +22,13 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.license = "Apache-2.0";
   d.life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_UNLOADABLE | BITNET_LIFE_HOT_SWAP |
                  BITNET_LIFE_USES_HOST_POOL;
-  std::string_view wanted;
-  for (uint32_t i = 0; i < request.n_params; ++i)
-    if (bitnet::sdk::to_view(request.params[i].key) == "isa")
-      wanted = bitnet::sdk::to_view(request.params[i].value);
-  const bitnet::cpu::isa_form* isa = bitnet::cpu::choose_isa(wanted, d.why_unavailable);
+  std::string_view wanted, disabled;
+  for (uint32_t i = 0; i < request.n_params; ++i) {
+    const std::string_view key = bitnet::sdk::to_view(request.params[i].key);
+    if (key == "isa") wanted = bitnet::sdk::to_view(request.params[i].value);
+    if (key == "disable") disabled = bitnet::sdk::to_view(request.params[i].value);
+  }
+  const bitnet::cpu::isa_form* isa = bitnet::cpu::choose_isa(wanted, d.why_unavailable, disabled);
   if (!isa) return;
   d.engine = isa;
   d.device = bitnet::cpu::describe_device(*isa);

@@ -90,7 +90,8 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
  * reason, hint, manifest?, library?, version?, vendor?, license?, build_id?, abi?, probe{stage,
  * time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?, disabled_kernels[]?,
  * output?, ...}?, devices[{...}], kernels[{id, op, format, level}]?}], searched[{directory,
- * result}]}. `code` is stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. */
+ * result}]}. `code` is stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened
+ * for it. */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed);
 

@@ -44,7 +44,8 @@ bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
                                const bitnet::threads::cpu_list& cpus)
     : services(options, cpus),
       request(request_of(options)),
-      registry(bitnet::select::registry::scan(directories(options), services, probing_of(options))) {
+      registry(
+          bitnet::select::registry::scan(directories(options), services, probing_of(options))) {
   report.requested = request.text;
   report.requested_by = request.requested_by;
 }

@@ -72,8 +72,7 @@ std::filesystem::path probe_cache() {
 
 std::vector<std::string> probe_variables(const std::vector<std::string>& declared) {
   // What the dynamic linker and drivers need to act as they do in the process itself.
-  std::vector<std::string> names = {"HOME", "LANG", "LC_ALL", "PATH",
-                                    "TMPDIR"};
+  std::vector<std::string> names = {"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR"};
   if (!privileged()) names.emplace_back("LD_LIBRARY_PATH");
   for (const std::string& name : declared)
     if (!name.starts_with("LD_") && !name.starts_with("GLIBC_") && !name.starts_with("MALLOC_"))

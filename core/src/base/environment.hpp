@@ -32,9 +32,9 @@ std::filesystem::path probe_helper();
 // ~/.cache) and bitnet/probe in it; "" if there is no such place.
 std::filesystem::path probe_cache();
 
-// "NAME=value" of what a probe's child may see: the names of a fixed list and `declared` ones, those
-// that are set. Names that tell the dynamic linker or libc what to do are never passed because a
-// manifest declares them.
+// "NAME=value" of what a probe's child may see: the names of a fixed list and `declared` ones,
+// those that are set. Names that tell the dynamic linker or libc what to do are never passed
+// because a manifest declares them.
 std::vector<std::string> probe_variables(const std::vector<std::string>& declared);
 
 // True when user-controlled places and variables must not decide which code runs.

@@ -151,9 +151,9 @@ void read_environment(fields& probe, manifest& out) {
     return probe.blame(*node, key, "must be a list of at most 64 names, found " + kind_of(*node));
   for (const yaml_node& item : node->items) {
     if (!is_name(item.text))
-      return probe.blame(item, key,
-                         "must hold names of variables like CUDA_VISIBLE_DEVICES, found " +
-                             kind_of(item));
+      return probe.blame(
+          item, key,
+          "must hold names of variables like CUDA_VISIBLE_DEVICES, found " + kind_of(item));
     out.probe_env.push_back(item.text);
   }
 }

@@ -32,8 +32,8 @@ struct manifest {
   uint32_t abi_major = 0, abi_min = 0, abi_max = 0;
   uint32_t device_class = 0;  // BITNET_DEVICE_*
   int32_t priority = 50;
-  uint32_t probe_timeout_ms = 60'000;    // of the listing and of the self-test, each
-  std::vector<std::string> probe_env;    // variables that change what it finds
+  uint32_t probe_timeout_ms = 60'000;  // of the listing and of the self-test, each
+  std::vector<std::string> probe_env;  // variables that change what it finds
   std::map<std::string, std::string> packages;
   std::vector<std::string> warnings;  // keys that this core does not know
 };

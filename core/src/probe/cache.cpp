@@ -56,8 +56,8 @@ bool is_worth_keeping(const finding& f) {
 void quarantine(finding& f, uint32_t strikes) {
   f.quarantined = true;
   plugin::defect& d = *f.what.fault;
-  d.reason = "quarantined: this build crashed " + std::to_string(strikes) + " times, last it " +
-             d.reason;
+  d.reason =
+      "quarantined: this build crashed " + std::to_string(strikes) + " times, last it " + d.reason;
   d.code = code::probe_quarantine;
   d.hint.clear();
 }
@@ -139,9 +139,8 @@ plugin::checked<cache_entry> read_entry(std::string_view text) {
 
 // A build has one file wherever it lies, so that a quarantine follows it.
 std::filesystem::path cache::file_of(const cache_key& key) const {
-  const bool named =
-      !key.build_id.empty() && key.build_id.size() <= 128 &&
-      key.build_id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool named = !key.build_id.empty() && key.build_id.size() <= 128 &&
+                     key.build_id.find_first_not_of("0123456789abcdef") == std::string::npos;
   return folder_ /
          (key.name + "-" + (named ? key.build_id : hex(checksum(key.library.string()))) + ".probe");
 }
@@ -156,7 +155,8 @@ std::optional<cache_entry> cache::read(const cache_key& key,
     return std::nullopt;
   }
   const auto text = plugin::read_all(*file, max_file_bytes);
-  auto entry = text ? read_entry(*text) : plugin::checked<cache_entry>(std::unexpected(text.error()));
+  auto entry =
+      text ? read_entry(*text) : plugin::checked<cache_entry>(std::unexpected(text.error()));
   if (!entry) {
     notes.push_back(plugin::printable(file->path.string(), 400) +
                     " is not used: " + entry.error().reason);

@@ -1,11 +1,13 @@
 #pragma once
-// What earlier probes brought: one file per plugin build, in a folder that only its owner may write.
+// What earlier probes brought: one file per plugin build, in a folder that only its owner may
+// write.
 //
 // File     "bitnet probe cache 1 <XXH3 of the rest, 16 hex digits>\n", then JSON.
 // Worth    a good answer is a hint as long as the key is the same: who loads the plugin compares.
 //          A fault is worth 1 minute, then twice as long each time, up to an hour. The second crash
 //          of a build is a quarantine, which ends with another build or a fresh probe.
-// Hostile  any bytes are safe to read: tests/fuzz/probe/cache_fuzz.cpp. Damaged files are as good as
+// Hostile  any bytes are safe to read: tests/fuzz/probe/cache_fuzz.cpp. Damaged files are as good
+// as
 //          none. Writing is atomic, and a folder that cannot be written is no error.
 
 #include <cstdint>

@@ -104,8 +104,9 @@ uint64_t peak_bytes() {
   return 0;
 }
 
-plugin::defect thrown() {
-  return {code::probe_throws, BITNET_REJECTED, "it let an exception out of a call", ""};
+plugin::defect thrown(stage s) {
+  return {code::probe_throws, BITNET_REJECTED,
+          "it let an exception out of a call in " + stage_name(s), ""};
 }
 
 // Each part may throw, as a plugin that breaks that rule does.
@@ -138,10 +139,14 @@ class probe_run {
       facts_.self_test = tested->summary;
       if (tested->wrong.empty()) return {};
       for (const std::string& id : tested->wrong) {
+        if (is_reference(id))
+          return plugin::reject(
+              code::probe_self_test,
+              "its reference kernel " + id + " gives wrong results: " + tested->summary);
         if (std::ranges::find(facts_.disabled, id) != facts_.disabled.end())
-          return plugin::reject(code::probe_self_test,
-                                "kernel " + id + " gives wrong results and cannot be taken away: " +
-                                    tested->summary);
+          return plugin::reject(
+              code::probe_self_test,
+              "kernel " + id + " gives wrong results and cannot be disabled: " + tested->summary);
         facts_.disabled.push_back(id);
       }
       backend_.reset();
@@ -162,12 +167,20 @@ class probe_run {
   }
 
  private:
+  // There is nothing behind the reference form of an op.
+  [[nodiscard]] bool is_reference(const std::string& id) const {
+    return std::ranges::any_of(facts_.devices, [&](const device_report& d) {
+      return std::ranges::any_of(d.kernels, [&](const bitnet_kernel_info& k) {
+        return k.level == BITNET_LEVEL_REFERENCE && plugin::printable_array(k.id) == id;
+      });
+    });
+  }
+
   plugin::checked<void> reopen() {
     std::vector<std::pair<std::string, std::string>> extra;
-    if (!facts_.disabled.empty())
-      extra.emplace_back("disable", plugin::join(facts_.disabled, ","));
-    auto opened = plugin::backend::open(task_.library, task_.name, BITNET_PURPOSE_PROBE, services_,
-                                        extra);
+    if (!facts_.disabled.empty()) extra.emplace_back("disable", plugin::join(facts_.disabled, ","));
+    auto opened =
+        plugin::backend::open(task_.library, task_.name, BITNET_PURPOSE_PROBE, services_, extra);
     if (!opened) return std::unexpected(std::move(opened.error()));
     backend_ = std::move(*opened);
     facts_.version = backend_->version();
@@ -191,7 +204,7 @@ bool run_part(stage s, const speaker& out, facts& f, Part part) {
   try {
     fine = part();
   } catch (...) {
-    fine = std::unexpected(thrown());
+    fine = std::unexpected(thrown(s));
   }
   if (!fine) f.fault = std::move(fine.error());
   f.peak_bytes = peak_bytes();

@@ -58,8 +58,7 @@ class members {
   }
   const json* list(const char* key, std::size_t limit) {
     const json* one = find(key);
-    if (one != nullptr && (!one->is_array() || one->size() > limit))
-      return blame(key), nullptr;
+    if (one != nullptr && (!one->is_array() || one->size() > limit)) return blame(key), nullptr;
     return one;
   }
   const json* object(const char* key) {
@@ -151,8 +150,8 @@ std::optional<device_report> to_device(const json& from) {
 }
 
 json to_json(const facts& f) {
-  json out = {{"version", f.version},       {"life_flags", f.life_flags}, {"disabled", f.disabled},
-              {"self_test", f.self_test},   {"sandbox", f.sandbox},       {"devices", json::array()},
+  json out = {{"version", f.version},      {"life_flags", f.life_flags}, {"disabled", f.disabled},
+              {"self_test", f.self_test},  {"sandbox", f.sandbox},       {"devices", json::array()},
               {"peak_bytes", f.peak_bytes}};
   for (const device_report& d : f.devices) out["devices"].push_back(to_json(d));
   if (f.fault)
@@ -205,9 +204,7 @@ plugin::checked<facts> to_facts(const json& from) {
 std::optional<json> parse(std::string_view text) {
   constexpr int deepest = 8;
   json out = json::parse(
-      text,
-      [](int depth, json::parse_event_t, json&) { return depth <= deepest; },
-      false);
+      text, [](int depth, json::parse_event_t, json&) { return depth <= deepest; }, false);
   if (out.is_discarded()) return std::nullopt;
   return out;
 }
@@ -247,12 +244,9 @@ plugin::checked<facts> read_facts(std::string_view text) {
 }
 
 std::string write_finding(const finding& f) {
-  json out = {{"what", to_json(f.what)},
-              {"reached", static_cast<uint32_t>(f.reached)},
-              {"stage_ms", f.stage_ms},
-              {"output", f.output},
-              {"output_bytes", f.output_bytes},
-              {"notes", f.notes}};
+  json out = {{"what", to_json(f.what)},        {"reached", static_cast<uint32_t>(f.reached)},
+              {"stage_ms", f.stage_ms},         {"output", f.output},
+              {"output_bytes", f.output_bytes}, {"notes", f.notes}};
   return dump(out);
 }
 

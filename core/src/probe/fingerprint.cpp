@@ -154,9 +154,9 @@ void add_drivers(facts_text& out, const std::vector<fs::path>& places) {
     for (const char* file : {"version", "srcversion"})
       out.add_content(fs::path("/sys/module") / module / file);
   // What plugins open by name, wherever the linker would find it.
-  for (const char* name : {"libcuda.so.1", "libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7",
-                           "libhsa-runtime64.so.1", "libze_loader.so.1", "libOpenCL.so.1",
-                           "libvulkan.so.1"})
+  for (const char* name :
+       {"libcuda.so.1", "libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7",
+        "libhsa-runtime64.so.1", "libze_loader.so.1", "libOpenCL.so.1", "libvulkan.so.1"})
     for (const fs::path& place : places) out.add_file(place / name);
   for (const char* folder : {"/etc/OpenCL/vendors", "/etc/vulkan/icd.d", "/usr/share/vulkan/icd.d",
                              "/usr/local/share/vulkan/icd.d", "/etc/vulkan/implicit_layer.d"})
@@ -184,7 +184,8 @@ void add_devices(facts_text& out) {
 }
 
 void add_processor(facts_text& out) {
-  out.add("hwcap", std::to_string(getauxval(AT_HWCAP)) + "," + std::to_string(getauxval(AT_HWCAP2)));
+  out.add("hwcap",
+          std::to_string(getauxval(AT_HWCAP)) + "," + std::to_string(getauxval(AT_HWCAP2)));
 #if defined(__x86_64__)
   // Leaf 1 less EBX, which names the core that asks.
   for (const unsigned leaf : {1U, 7U, 0x19U, 0x24U, 0x80000001U})
@@ -217,9 +218,9 @@ std::string fingerprint(const fs::path& library, const plugin::file_identity& id
   out.add("protocol", std::to_string(protocol_version));
   out.add("core", BITNET_CORE_VERSION " " BITNET_ABI_RANGE);
   out.add("library", library.string());
-  for (const auto number : {identity.device, identity.inode, identity.size_bytes,
-                            static_cast<uint64_t>(identity.modified_ns),
-                            static_cast<uint64_t>(identity.changed_ns)})
+  for (const auto number :
+       {identity.device, identity.inode, identity.size_bytes,
+        static_cast<uint64_t>(identity.modified_ns), static_cast<uint64_t>(identity.changed_ns)})
     out.add("identity", std::to_string(number));
   out.add("build id", inspected.build_id);
   const std::vector<fs::path> places = library_places(inspected, library.parent_path(), variables);

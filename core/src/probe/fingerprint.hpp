@@ -12,9 +12,9 @@
 namespace bitnet::probe {
 
 // Of the plugin (path and file identity), the libraries that it needs, this core and its protocol,
-// the kernel and its display and accelerator drivers, the vendors' loader libraries and their driver
-// lists, PCI display and accelerator devices, device nodes, the processor's features and the CPUs
-// that we may use, the variables and the settings. Reads a few small files, opens no device.
+// the kernel and its display and accelerator drivers, the vendors' loader libraries and their
+// driver lists, PCI display and accelerator devices, device nodes, the processor's features and the
+// CPUs that we may use, the variables and the settings. Reads a few small files, opens no device.
 [[nodiscard]] std::string fingerprint(
     const std::filesystem::path& library, const plugin::file_identity& identity,
     const plugin::inspection& inspected, const std::vector<std::string>& variables,

@@ -122,7 +122,7 @@ struct child {
   void finish_stage() {
     const uint32_t ms = ms_since(stage_begin);
     so_far.stage_ms[static_cast<std::size_t>(so_far.reached)] = ms;
-    if (so_far.reached != stage::start && ms > limit().soft_ms)
+    if (so_far.reached != stage::start && ms > limit().soft_ms && !so_far.what.fault)
       so_far.notes.push_back("slow: " + stage_name(so_far.reached) + " took " + seconds(ms) +
                              ", where " + seconds(limit().soft_ms) + " is usual");
   }
@@ -177,8 +177,8 @@ plugin::checked<void> spawn(child& c, const std::filesystem::path& helper) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);  // whatever it starts ends with it
-  posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   std::string name = helper.filename().string();
   std::vector<char*> arguments = {name.data(), c.what.work.name.data(), nullptr};
   std::vector<char*> environment;
@@ -189,8 +189,8 @@ plugin::checked<void> spawn(child& c, const std::filesystem::path& helper) {
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (failed != 0)
-    return std::unexpected(
-        no_helper("cannot run " + plugin::printable(helper.string(), 400) + ": " + reason_of(failed)));
+    return std::unexpected(no_helper("cannot run " + plugin::printable(helper.string(), 400) +
+                                     ": " + reason_of(failed)));
   c.process = file_descriptor(pidfd_open(c.pid, 0));
   if (c.process.get() < 0) {
     const int error = errno;
@@ -225,10 +225,10 @@ void understand(child& c, const frame& f) {
       return c.begin(static_cast<stage>(s));
     }
     case frame_kind::log:
-      return c.keep_output("log: " + plugin::printable(f.payload.substr(std::min<std::size_t>(
-                                         f.payload.size(), 1)),
-                                     1000) +
-                           "\n");
+      return c.keep_output(
+          "log: " +
+          plugin::printable(f.payload.substr(std::min<std::size_t>(f.payload.size(), 1)), 1000) +
+          "\n");
     case frame_kind::facts: {
       auto told = read_facts(f.payload);
       if (!told) return c.blame(std::move(told.error()));
@@ -308,8 +308,8 @@ void judge_end(child& c, bool reaped, int status) {
   if (exit_status == exit_cannot_speak)
     return by_plugin(code::probe_exit, "closed the descriptors of its host");
   if (exit_status != 0 || !c.done)
-    return by_plugin(code::probe_exit, "ended the process with exit status " +
-                                           std::to_string(exit_status));
+    return by_plugin(code::probe_exit,
+                     "ended the process with exit status " + std::to_string(exit_status));
   if (c.so_far.output_bytes > most_output)
     c.blame(broken(code::probe_output, "printed " + std::to_string(c.so_far.output_bytes) +
                                            " bytes, where a plugin prints none" + last));
@@ -330,8 +330,8 @@ std::string clean_lines(const std::string& text) {
 
 deadlines deadlines_for(uint32_t most_ms) {
   // Measured on drivers: abi.md 3.10. The start is our own program on a machine under load.
-  deadlines out = {{{5'000, 30'000}, {1'000, 5'000}, {5'000, 60'000}, {5'000, 60'000},
-                    {2'000, 10'000}}};
+  deadlines out = {
+      {{5'000, 30'000}, {1'000, 5'000}, {5'000, 60'000}, {5'000, 60'000}, {2'000, 10'000}}};
   for (std::size_t i = 1; i < n_stages; ++i) {
     const bool is_work = i == static_cast<std::size_t>(stage::enumerate) ||
                          i == static_cast<std::size_t>(stage::self_test);
@@ -416,7 +416,8 @@ void prober::contents::attend(child& c, const pollfd* events) {
   const stage before = c.so_far.reached;
   const bool had_fault = c.so_far.what.fault.has_value();
   if ((events[0].revents != 0) && c.listening && !listen(c)) c.listening = false;
-  if (events[1].revents != 0 && c.output.get() >= 0 && !read_output(c)) c.output = file_descriptor();
+  if (events[1].revents != 0 && c.output.get() >= 0 && !read_output(c))
+    c.output = file_descriptor();
   if (c.so_far.reached != before) show(c);
   // Whoever sends nonsense has nothing more to say.
   if (!had_fault && c.so_far.what.fault && c.so_far.what.fault->code == code::probe_message)
@@ -432,8 +433,7 @@ void prober::contents::end_late(child& c, bool& gone) {
       c.blame({c.so_far.reached == stage::start ? code::probe_helper : code::probe_timeout,
                BITNET_UNAVAILABLE,
                "hung for " + seconds(ms_since(c.stage_begin)) + " in " +
-                   stage_name(c.so_far.reached) +
-                   (line.empty() ? "" : "; its last words: " + line),
+                   stage_name(c.so_far.reached) + (line.empty() ? "" : "; its last words: " + line),
                ""});
       signal_all(c, SIGTERM);
       c.end = child::ending::asked;

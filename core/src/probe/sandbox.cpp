@@ -33,8 +33,8 @@ constexpr uint64_t write_file = 1U << 1, remove_dir = 1U << 4, remove_file = 1U 
 constexpr uint64_t tcp_bind = 1U << 0, tcp_connect = 1U << 1;
 constexpr long with_refer = 2, with_truncate = 3, with_network = 4;
 
-// setuid nvidia-modprobe makes this node at the first use after boot; in a sandbox it could not, and
-// a sound GPU would look broken.
+// setuid nvidia-modprobe makes this node at the first use after boot; in a sandbox it could not,
+// and a sound GPU would look broken.
 bool driver_must_make_nodes() {
   std::error_code ignored;
   return std::filesystem::exists("/sys/module/nvidia", ignored) &&
@@ -61,7 +61,8 @@ std::string enter_landlock() {
   const int fd = static_cast<int>(syscall(create_ruleset, &rules, size, 0));
   if (fd < 0) return why("landlock_create_ruleset");
   const int devices = open("/dev", O_PATH | O_CLOEXEC);
-  const path_beneath beneath{rules.files & (write_file | truncate | remove_file | make_all), devices};
+  const path_beneath beneath{rules.files & (write_file | truncate | remove_file | make_all),
+                             devices};
   std::string out = "landlock " + std::to_string(version);
   if (devices >= 0 && syscall(add_rule, fd, rule_path_beneath, &beneath, 0) != 0)
     out = why("landlock_add_rule");

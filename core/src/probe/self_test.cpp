@@ -22,8 +22,8 @@ using table = bitnet_backend_v0;
 template <class Object>
 using handle = std::unique_ptr<Object, void (*)(Object*)>;
 
-// Three groups of ternary weights, rows that are no multiple of a usual tile, and steps of one token
-// and of several, which kernels treat differently.
+// Three groups of ternary weights, rows that are no multiple of a usual tile, and steps of one
+// token and of several, which kernels treat differently.
 constexpr uint32_t n_inputs = 384, n_rows = 44, n_tokens = 7, block_tokens = 64;
 constexpr uint32_t step_sizes[] = {1, n_tokens};
 constexpr float unit_scale = 1;
@@ -50,7 +50,8 @@ std::string bytes_of(uint32_t format, uint32_t rows, int (*element)(uint32_t, ui
       for (uint32_t at = 0; at < n_inputs / 4; ++at) {
         uint32_t byte = 0;
         for (uint32_t i = 0; i < 4; ++i)
-          byte = byte << 2 | static_cast<uint32_t>(element(r, at / 32 * 128 + 32 * i + at % 32) + 1);
+          byte =
+              byte << 2 | static_cast<uint32_t>(element(r, at / 32 * 128 + 32 * i + at % 32) + 1);
         out += static_cast<char>(byte);
       }
       continue;
@@ -181,9 +182,9 @@ class trial {
         queue_(nullptr, t.queue_destroy) {}
 
   bool prepare() {
-    return upload() && build() && bind() && take("queue_create", queue_, [&](auto** out, auto* err) {
-             return t_.queue_create(device_, out, err);
-           });
+    return upload() && build() && bind() &&
+           take("queue_create", queue_,
+                [&](auto** out, auto* err) { return t_.queue_create(device_, out, err); });
   }
 
   // The first wrong number in words, "" if all are right; nothing if a call failed.
@@ -323,9 +324,8 @@ class trial {
                 [&](auto** out, auto* err) {
                   return t_.program_build(device_, &graph, weights_.get(), &o, out, err);
                 }) &&
-           take("kv_pool_create", pool_, [&](auto** out, auto* err) {
-             return t_.kv_pool_create(device_, &kv, out, err);
-           });
+           take("kv_pool_create", pool_,
+                [&](auto** out, auto* err) { return t_.kv_pool_create(device_, &kv, out, err); });
   }
 
   bool bind() {
@@ -372,8 +372,8 @@ class trial {
 
 bool lists(const device_report& d, uint32_t op, uint32_t format) {
   return std::ranges::any_of(d.kernels, [&](const bitnet_kernel_info& k) {
-    return k.op == op && (k.format == format || k.format == BITNET_FORMAT_NONE ||
-                          format == BITNET_FORMAT_NONE);
+    return k.op == op &&
+           (k.format == format || k.format == BITNET_FORMAT_NONE || format == BITNET_FORMAT_NONE);
   });
 }
 
@@ -396,8 +396,8 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
   bitnet_error err = plugin::blank_error();
   bitnet_device* raw = nullptr;
   if (const auto s = t.device_open(t.self, index, &raw, &err); s != BITNET_OK)
-    return std::unexpected(failed("device " + std::to_string(index),
-                                  {"device_open", s, plugin::describe(s, err)}));
+    return std::unexpected(
+        failed("device " + std::to_string(index), {"device_open", s, plugin::describe(s, err)}));
   const handle<bitnet_device> device(raw, t.device_close);
   for (const family& f : families) {
     if (!is_claimed(report, f)) continue;

@@ -15,11 +15,11 @@
 namespace bitnet::probe {
 
 struct settings {
-  std::filesystem::path helper;  // bitnet-backend-probe
-  std::filesystem::path cache;   // folder; "": nothing is remembered
-  uint32_t wait_ms = 3000;       // that a selection waits for slow ones when another would do
-  bool fresh = false;            // ask again, whatever is remembered
-  uint32_t most_children = 4;    // at the same time
+  std::filesystem::path helper;      // bitnet-backend-probe
+  std::filesystem::path cache;       // folder; "": nothing is remembered
+  uint32_t wait_ms = 3000;           // that a selection waits for slow ones when another would do
+  bool fresh = false;                // ask again, whatever is remembered
+  uint32_t most_children = 4;        // at the same time
   uint32_t most_stage_ms = 600'000;  // cuts every deadline
 
   // Those of the installation of the running libbitnet.

@@ -20,7 +20,8 @@ class candidate {
   // Inspects what the manifest names; nothing is executed.
   explicit candidate(plugin::found_manifest found);
 
-  // Asks for its devices: of the cache, or of a child that is started. Once; later calls do nothing.
+  // Asks for its devices: of the cache, or of a child that is started. Once; later calls do
+  // nothing.
   void begin_probe(probe::service& probes, plugin::host_services& host);
   // Takes the child's answer if it is there.
   void collect(probe::service& probes);
