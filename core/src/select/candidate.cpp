@@ -10,17 +10,6 @@ namespace bitnet::select {
 
 using plugin::code;
 
-namespace {
-
-// How a fault out of the cache is told, so that nobody waits in vain for a repair to show.
-std::string when_retried(const probe::finding& f) {
-  if (!f.cached || f.quarantined) return "";
-  return " (seen " + std::to_string(f.age_s) + " s ago, tried again in " +
-         std::to_string(f.retry_in_s) + " s; `bitnet backends probe --fresh` tries at once)";
-}
-
-}  // namespace
-
 candidate::candidate(plugin::found_manifest found)
     : name_(std::move(found.name)), manifest_file_(std::move(found.file)) {
   if (!found.manifest) {
@@ -192,7 +181,7 @@ backend_report candidate::describe() const {
     out.hint = plugin::code_hint(code::probe_pending);
   } else if (fault_) {
     out.code = plugin::code_text(fault_->code);
-    out.reason = fault_->reason + when_retried(finding_);
+    out.reason = fault_->reason;
     out.hint = fault_->advice();
   } else {
     if (selected_) out.stage = "selected";

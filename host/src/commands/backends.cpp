@@ -76,6 +76,17 @@ std::string list_text(const json& report) {
   return out;
 }
 
+// How old an answer is that was not asked for anew, and when it will be.
+std::string memory_text(const json& backend) {
+  const json probe = backend.value("probe", json::object());
+  if (!probe.value("cached", false)) return "";
+  std::string out = fmt::format("  remembered from {} s ago", probe.value("age_s", int64_t{0}));
+  if (const auto retry = probe.value("retry_in_s", int64_t{0}); retry != 0)
+    out +=
+        fmt::format("; asked again in {} s, or at once by `bitnet backends probe --fresh`", retry);
+  return out + "\n";
+}
+
 std::string why_text(const json& report) {
   std::string out = member(report, "line") + "\n";
   out += fmt::format("requested by {}\n", member(report, "requested_by"));
@@ -86,6 +97,7 @@ std::string why_text(const json& report) {
     for (const char* key : {"reason", "hint"}) {
       if (!member(one, key).empty()) out += fmt::format("  {}\n", member(one, key));
     }
+    out += memory_text(one);
   }
   out += "\nsearched\n";
   for (const json& one : list_of(report, "searched")) {

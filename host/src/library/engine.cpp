@@ -84,6 +84,7 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   options.require_first = in.set.flag("require-backend") ? 1 : 0;
   options.allow_fallback = in.set.flag("allow-fallback") ? 1 : 0;
   options.probe_wait_ms = static_cast<uint32_t>(in.set.integer("probe-wait"));
+  if (in.set.given("probe-cache")) options.probe_cache = in.set.text("probe-cache").c_str();
   options.probe_fresh = fresh ? 1 : 0;
   options.manifest_dirs = dirs.data();
   options.n_manifest_dirs = static_cast<uint32_t>(dirs.size());
