@@ -561,4 +561,11 @@ bool prober::wait(const std::vector<ticket>& all, clock::time_point end) const {
   });
 }
 
+void prober::wait_for_one(const std::vector<ticket>& of) const {
+  std::unique_lock lock(contents_->turn);
+  contents_->answered.wait(lock, [&] {
+    return !std::ranges::all_of(of, [&](ticket t) { return contents_->running.contains(t); });
+  });
+}
+
 }  // namespace bitnet::probe

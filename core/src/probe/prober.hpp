@@ -50,6 +50,8 @@ class prober {
   [[nodiscard]] finding peek(ticket t) const;
   // Until all of them have answered, at most until `end`. True if all have.
   bool wait(const std::vector<ticket>& all, std::chrono::steady_clock::time_point end) const;
+  // Until one of them has answered.
+  void wait_for_one(const std::vector<ticket>& of) const;
 
  private:
   struct contents;

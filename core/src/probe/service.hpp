@@ -54,6 +54,7 @@ class service {
   bool wait(const std::vector<ticket>& all, std::chrono::steady_clock::time_point end) const {
     return prober_.wait(all, end);
   }
+  void wait_for_one(const std::vector<ticket>& of) const { prober_.wait_for_one(of); }
   [[nodiscard]] const settings& choices() const { return settings_; }
 
  private:

@@ -142,9 +142,7 @@ void registry::contents::probe(const std::vector<wish>& wishes, bool patient) {
   begin(wishes);
   if (collect()) return;
   probes.wait(pending, now + std::chrono::milliseconds(probes.choices().wait_ms));
-  while (!collect() && patient && !usable())
-    // Whoever answers first may be the one; the rest is late.
-    probes.wait({pending.front()}, std::chrono::steady_clock::time_point::max());
+  while (!collect() && patient && !usable()) probes.wait_for_one(pending);
 }
 
 // The devices that fit, best first; an index picks one of them.
