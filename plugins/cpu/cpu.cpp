@@ -15,7 +15,8 @@ BITNET_BACKEND_NOTE("cpu", BITNET_CPU_VERSION, "org.bitnet", "Apache-2.0", "")
 namespace {
 
 // Parameters: "isa" forces an instruction set, a name of kernels/variants.hpp; "head" says how the
-// largest logits are found, "exact" (also when it is not given) or "fast".
+// largest logits are found, "exact" (also when it is not given) or "fast"; "disable" names kernels
+// that the host has found wrong here.
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = "cpu";
   d.version = BITNET_CPU_VERSION;
@@ -37,7 +38,9 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
     return;
   }
   const auto bits = head == "fast" ? bitnet::cpu::head_bits::four : bitnet::cpu::head_bits::eight;
-  const bitnet::cpu::isa_form* isa = bitnet::cpu::choose_isa(parameter("isa"), d.why_unavailable);
+  const std::string_view disabled = parameter("disable");
+  const bitnet::cpu::isa_form* isa =
+      bitnet::cpu::choose_isa(parameter("isa"), d.why_unavailable, disabled);
   if (!isa) return;
   d.engine = isa;
   d.device = bitnet::cpu::describe_device(*isa);

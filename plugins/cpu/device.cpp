@@ -49,21 +49,28 @@ constexpr const char* architecture =
     "generic";
 #endif
 
+// Kernel ids end with the name of their form: "linear_ternary.ternary2.avx2".
+bool is_disabled(const isa_form& form, std::string_view disabled) {
+  const std::string ending = std::string(".") + form.name + ",";
+  return (std::string(disabled) + ",").find(ending) != std::string::npos;
+}
+
 }  // namespace
 
-const isa_form* choose_isa(std::string_view wanted, std::string& why) {
+const isa_form* choose_isa(std::string_view wanted, std::string& why, std::string_view disabled) {
   std::string all, usable;
   const isa_form* best = nullptr;
   const isa_form* named = nullptr;
   for (const isa_form& form : isa_forms) {
     all += (all.empty() ? "" : ", ") + std::string(form.name);
     if (wanted == form.name) named = &form;
-    if (!form.supported()) continue;
+    if (!form.supported() || (&form != &scalar_form && is_disabled(form, disabled))) continue;
     usable += (usable.empty() ? "" : ", ") + std::string(form.name);
     if (!best) best = &form;
   }
   if (wanted.empty()) return best;
-  if (named && named->supported()) return named;
+  if (named && named->supported() && (named == &scalar_form || !is_disabled(*named, disabled)))
+    return named;
   const std::string quoted(wanted.substr(0, 40));  // the message has room for one line
   why = named ? "this CPU cannot run isa " + quoted + "; set BITNET_CPU_ISA to one of: " + usable
               : "there is no isa \"" + quoted + "\"; set BITNET_CPU_ISA to one of: " + all;

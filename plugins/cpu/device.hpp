@@ -11,8 +11,10 @@
 namespace bitnet::cpu {
 
 // The best supported form, or the one called `wanted` if that is not empty. nullptr if there is no
-// such form or this CPU cannot run it; then `why` says what there is.
-const isa_form* choose_isa(std::string_view wanted, std::string& why);
+// such form or this CPU cannot run it; then `why` says what there is. A form of which the host has
+// found a kernel wrong, by the ids in `disabled`, is none; the scalar one always is.
+const isa_form* choose_isa(std::string_view wanted, std::string& why,
+                           std::string_view disabled = "");
 
 bitnet_device_info describe_device(const isa_form& isa);
 

@@ -49,6 +49,7 @@ def environment(home, extra=None):
     env = {name: os.environ[name] for name in keep if name in os.environ}
     env.update(HOME=home, XDG_CONFIG_HOME=home + "/config", XDG_DATA_HOME=home + "/data",
                XDG_STATE_HOME=home + "/state", XDG_CACHE_HOME=home + "/cache",
+               BITNET_PROBE_CACHE=home + "/cache/probe",
                LANG="C.UTF-8")
     env.update(extra or {})
     return env

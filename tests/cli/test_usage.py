@@ -51,7 +51,7 @@ WRONG = [
     (["run", "-f", "/"], "directory", "prompt file is a folder"),
     (["run", "--config", "/nonexistent.yaml"], "No such file", "config file missing"),
     (["logits", "-p", "a"], "-o FILE", "nowhere to write"),
-    (["backends", "frob"], "list, info, why, dir, sign or verify", "no such subcommand"),
+    (["backends", "frob"], "list, info, why, probe, dir, sign or verify", "no such subcommand"),
     (["backends", "why", "x"], "takes no 'x'", "one word too many"),
     (["inspect", "a", "b"], "one file", "two files"),
     (["tokenize", "a", "b"], "quote it", "two texts"),

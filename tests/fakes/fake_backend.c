@@ -5,6 +5,7 @@
 
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
+#include "misbehaviour.h"
 
 #ifndef FAKE_NAME
 #define FAKE_NAME "good"
@@ -84,6 +85,25 @@ static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet
   return BITNET_OK;
 }
 
+/* Where a fake misbehaves: nothing unless CMake says what. */
+#ifndef FAKE_AT_ENTRY
+#define FAKE_AT_ENTRY
+#endif
+#ifndef FAKE_AT_ENUMERATE
+#define FAKE_AT_ENUMERATE
+#endif
+#ifndef FAKE_AT_SELF_TEST
+#define FAKE_AT_SELF_TEST
+#endif
+#ifndef FAKE_AT_CLOSE
+#define FAKE_AT_CLOSE
+#endif
+#ifdef FAKE_AT_CONSTRUCTOR
+__attribute__((constructor)) static void construct(void) {
+  FAKE_AT_CONSTRUCTOR;
+}
+#endif
+
 static const bitnet_host_v0* host_;
 static uint32_t purpose_;
 
@@ -93,6 +113,7 @@ static void say(const char* what) {
 
 static void close_backend(bitnet_backend* self) {
   (void)self;
+  FAKE_AT_CLOSE;
   say("closed");
 }
 
@@ -105,6 +126,7 @@ static bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_er
   return refuse(err, BITNET_INTERNAL, "cannot count");
 #endif
   (void)err;
+  FAKE_AT_ENUMERATE;
   *out = FAKE_DEVICES;
 #ifdef FAKE_SHRINKS /* a device that goes away between the probe and the load */
   if (purpose_ == BITNET_PURPOSE_LOAD) *out = FAKE_DEVICES - 1;
@@ -115,6 +137,9 @@ static bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_er
 static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_device_info* out,
                                  bitnet_error* err) {
   (void)self;
+#ifdef FAKE_NO_MEMORY_AT
+  if (index >= FAKE_NO_MEMORY_AT) return refuse(err, BITNET_OUT_OF_MEMORY, "no memory is left");
+#endif
 #ifdef FAKE_DEVICE_FAILS
   return refuse(err, BITNET_DEVICE_LOST, "it fell off the bus");
 #endif
@@ -162,6 +187,7 @@ static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel
 static bitnet_status device_open(bitnet_backend* self, uint32_t index, bitnet_device** out,
                                  bitnet_error* err) {
   (void)self, (void)index, (void)err;
+  FAKE_AT_SELF_TEST;
   *out = (bitnet_device*)"live";
   return BITNET_OK;
 }
@@ -316,6 +342,7 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
 #ifdef FAKE_THREAD_KEY
   pthread_key_create(&key_, NULL);
 #endif
+  FAKE_AT_ENTRY;
   for (uint32_t i = 0; i < request->n_params; ++i)
     host->log(host->self, BITNET_LOG_INFO, request->params[i].key, request->params[i].value);
 #ifdef FAKE_ENTRY_FAILS

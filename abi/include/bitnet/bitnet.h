@@ -66,6 +66,10 @@ typedef struct bitnet_runtime_options {
   uint32_t require_signature; /* non-zero: only backends that one of those keys has signed      */
   uint32_t user_backends; /* non-zero: also as root, look into the user's folder of manifests and
                              those of BITNET_BACKEND_PATH; with raised privileges never */
+  const char* probe_cache; /* folder that remembers what backends answered; "": none; NULL: the
+                              user's own ~/.cache/bitnet/probe, root's /var/cache/bitnet/probe */
+  uint32_t probe_wait_ms;  /* that a choice waits for slow backends when others would do */
+  uint32_t probe_fresh;    /* non-zero: ask every backend again, whatever is remembered */
 } bitnet_runtime_options;
 
 BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options);
@@ -80,17 +84,26 @@ BITNET_API void bitnet_runtime_close(bitnet_runtime* runtime);
  * request can be met, BITNET_REJECTED when the only candidate is a plugin that broke a rule. */
 BITNET_API bitnet_status bitnet_runtime_select(bitnet_runtime* runtime, bitnet_error* err);
 
-/* Opens and asks every backend that was found, for listings: the report then knows them all. */
+/* Asks every backend that was found, each in a process of its own, for listings: the report then
+ * knows them all. */
 BITNET_API bitnet_status bitnet_runtime_probe(bitnet_runtime* runtime, bitnet_error* err);
+
+/* Waits until all backends that were asked have answered: one that is slower than probe_wait_ms
+ * joins later, and until then the report says "probing" and BN-P-PENDING. Never changes the choice.
+ * BITNET_TIMEOUT when some have not answered after timeout_ms. From any thread. */
+BITNET_API bitnet_status bitnet_runtime_wait_probes(bitnet_runtime* runtime, uint32_t timeout_ms,
+                                                    bitnet_error* err);
 
 /* The line "requested=auto detected=[cpu] selected=cpu"; before a choice or when it failed
  * selected=none. */
 BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out,
                                                        uint64_t capacity, uint64_t* needed);
 /* JSON: {requested, requested_by, detected[], selected, device?, backends[{name, stage, code,
- * reason, hint, manifest?, library?, version?, vendor?, license?, build_id?, abi?, devices[{...}],
- * kernels[{id, op, format, level}]?}], searched[{directory, result}]}. `code` is stable,
- * "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. */
+ * reason, hint, manifest?, library?, version?, vendor?, license?, build_id?, abi?, probe{stage,
+ * time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?, disabled_kernels[]?,
+ * output?, ...}?, devices[{...}], kernels[{id, op, format, level}]?}], searched[{directory,
+ * result}]}. `code` is stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened
+ * for it. */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed);
 

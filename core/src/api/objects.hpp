@@ -69,6 +69,8 @@ struct bitnet_runtime {
 
   // Chooses on the first call; later calls give the same answer.
   bitnet::result<bitnet::select::choice> choose();
+  // Takes what slow backends have answered meanwhile into the report; with `turn` held.
+  void catch_up();
 
   bitnet::api::services services;
   bitnet::select::request request;
@@ -76,6 +78,7 @@ struct bitnet_runtime {
   bitnet::select::registry registry;
   bitnet::select::report report;
   std::optional<bitnet::result<bitnet::select::choice>> choice;
+  bool all_answered = true;  // no probe is under way
 };
 
 struct bitnet_model {

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "api/edge.hpp"
@@ -49,21 +50,37 @@ bitnet::result<bitnet::plugin::policy> policy_of(const bitnet_runtime_options& o
   return out;
 }
 
+bitnet::probe::settings probing_of(const bitnet_runtime_options& options) {
+  auto s = bitnet::probe::settings::usual();
+  if (options.probe_cache != nullptr) s.cache = options.probe_cache;
+  s.wait_ms = options.probe_wait_ms;
+  s.fresh = options.probe_fresh != 0;
+  return s;
+}
+
 }  // namespace
 
 bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
                                const bitnet::threads::cpu_list& cpus, bitnet::plugin::policy rules)
     : services(options, cpus),
       request(request_of(options)),
-      registry(bitnet::select::registry::scan(directories(options), services, std::move(rules))) {
+      registry(bitnet::select::registry::scan(directories(options), services, std::move(rules),
+                                              probing_of(options))) {
   report.requested = request.text;
   report.requested_by = request.requested_by;
 }
 
 bitnet::result<bitnet::select::choice> bitnet_runtime::choose() {
   const std::lock_guard lock(turn);
-  if (!choice) choice = registry.select(request, report);
+  if (!choice) {
+    choice = registry.select(request, report);
+    all_answered = false;
+  }
   return *choice;
+}
+
+void bitnet_runtime::catch_up() {
+  if (!all_answered) all_answered = registry.collect(report);
 }
 
 const char* bitnet_version(void) {
@@ -90,6 +107,7 @@ void bitnet_runtime_defaults(bitnet_runtime_options* options) {
   options->struct_size = sizeof *options;
   options->log_level = BITNET_LOG_WARN;
   options->poll = bitnet::threads::default_poll;
+  options->probe_wait_ms = bitnet::probe::settings().wait_ms;
 }
 
 bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_runtime** out,
@@ -140,7 +158,22 @@ bitnet_status bitnet_runtime_probe(bitnet_runtime* runtime, bitnet_error* err) {
     if (runtime == nullptr) return missing("runtime");
     const std::lock_guard lock(runtime->turn);
     runtime->registry.probe_all(runtime->report);
+    runtime->all_answered = false;
     return {};
+  });
+}
+
+bitnet_status bitnet_runtime_wait_probes(bitnet_runtime* runtime, uint32_t timeout_ms,
+                                         bitnet_error* err) {
+  return guarded(err, "bitnet_runtime_wait_probes", [&]() -> bitnet::result<void> {
+    if (runtime == nullptr) return missing("runtime");
+    // Without the lock: others may use the runtime meanwhile.
+    if (runtime->registry.wait(std::chrono::steady_clock::now() +
+                               std::chrono::milliseconds(timeout_ms)))
+      return {};
+    return bitnet::fail(BITNET_TIMEOUT, "some backends have not answered after " +
+                                            std::to_string(timeout_ms) +
+                                            " ms; the report names them");
   });
 }
 
@@ -149,6 +182,7 @@ bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out, 
   return guarded(nullptr, "bitnet_runtime_selection_line", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
     const std::lock_guard lock(runtime->turn);
+    runtime->catch_up();
     return bitnet::api::give_text(runtime->report.line(), out, capacity, needed);
   });
 }
@@ -158,6 +192,7 @@ bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t
   return guarded(nullptr, "bitnet_runtime_report", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
     const std::lock_guard lock(runtime->turn);
+    runtime->catch_up();
     return bitnet::api::give_text(runtime->report.json(), out, capacity, needed);
   });
 }

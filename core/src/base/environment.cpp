@@ -95,6 +95,34 @@ std::vector<std::filesystem::path> system_manifest_directories() {
   return out;
 }
 
+std::filesystem::path probe_helper() {
+  return prefix() / BITNET_PROBE_HELPER;
+}
+
+std::filesystem::path probe_cache() {
+  if (geteuid() == 0) return "/var/cache/bitnet/probe";
+  if (privileged()) return {};
+  const std::filesystem::path cache_home = variable("XDG_CACHE_HOME");
+  if (cache_home.is_absolute()) return cache_home / "bitnet/probe";
+  const std::filesystem::path home = variable("HOME");
+  return home.is_absolute() ? home / ".cache/bitnet/probe" : std::filesystem::path();
+}
+
+std::vector<std::string> probe_variables(const std::vector<std::string>& declared) {
+  // What the dynamic linker and drivers need to act as they do in the process itself.
+  std::vector<std::string> names = {"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR"};
+  if (!privileged()) names.emplace_back("LD_LIBRARY_PATH");
+  for (const std::string& name : declared)
+    if (!name.starts_with("LD_") && !name.starts_with("GLIBC_") && !name.starts_with("MALLOC_"))
+      names.push_back(name);
+  std::vector<std::string> out;
+  for (const std::string& name : names)
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here calls setenv
+    if (const char* value = std::getenv(name.c_str()); value != nullptr)
+      out.push_back(name + "=" + value);
+  return out;
+}
+
 std::vector<user_directory> user_manifest_directories() {
   std::vector<user_directory> out;
   // Relative paths would mean the current directory, which never names code to load.

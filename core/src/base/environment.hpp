@@ -45,6 +45,22 @@ std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid
 // Where plugins named by a bare file name lie: beside the running libbitnet, as it was installed.
 std::filesystem::path backend_directory();
 
+// The program that probes plugins, at its place in the installation of the running libbitnet. No
+// variable can name another one.
+std::filesystem::path probe_helper();
+
+// Where probes are remembered: root's /var/cache/bitnet/probe, a user's $XDG_CACHE_HOME (or
+// ~/.cache) and bitnet/probe in it; "" if there is no such place.
+std::filesystem::path probe_cache();
+
+// "NAME=value" of what a probe's child may see: the names of a fixed list and `declared` ones,
+// those that are set. Names that tell the dynamic linker or libc what to do are never passed
+// because a manifest declares them.
+std::vector<std::string> probe_variables(const std::vector<std::string>& declared);
+
+// True when user-controlled places and variables must not decide which code runs.
+bool privileged();
+
 // Settings for one backend: BITNET_<NAME>_<KEY>=value, upper case, '-' and '.' as '_', become
 // {key, value} with the key in lower case. BITNET_CPU_ISA=avx2 is {"isa", "avx2"} for "cpu".
 std::vector<std::pair<std::string, std::string>> backend_params(std::string_view backend_name);

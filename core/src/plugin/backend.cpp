@@ -119,6 +119,7 @@ struct backend::contents {
   bitnet_host_v0 host{};  // the plugin keeps its address until close
   bitnet_backend_v0 table{};
   std::string name, version;
+  uint32_t life_flags = 0;
 };
 
 backend::backend(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
@@ -139,20 +140,24 @@ const std::string& backend::version() const {
   return contents_->version;
 }
 
+uint32_t backend::life_flags() const {
+  return contents_->life_flags;
+}
+
 checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& library,
                                                 const std::string& expected_name, uint32_t purpose,
-                                                host_services& host) {
+                                                host_services& host, const settings& extra) {
   if (!library.is_absolute())
     return reject(code::abi_load, "'" + printable(library.string(), 400) +
                                       "' is not an absolute path, so it will not be loaded");
   const auto file = open_trusted(library);
   if (!file) return std::unexpected(file.error());
-  return open(*file, expected_name, purpose, host);
+  return open(*file, expected_name, purpose, host, extra);
 }
 
 checked<std::shared_ptr<backend>> backend::open(const trusted_file& library,
                                                 const std::string& expected_name, uint32_t purpose,
-                                                host_services& host) {
+                                                host_services& host, const settings& extra) {
   const auto mapped = shared_library::open(library);
   if (!mapped) return std::unexpected(mapped.error());
   auto* const entry =
@@ -161,7 +166,8 @@ checked<std::shared_ptr<backend>> backend::open(const trusted_file& library,
 
   auto c = std::make_unique<contents>();
   c->host = make_host_table(host);
-  const auto settings = host.params(expected_name);
+  auto settings = host.params(expected_name);
+  settings.insert(settings.end(), extra.begin(), extra.end());
   std::vector<bitnet_param> params;
   params.reserve(settings.size());
   for (const auto& [key, value] : settings)
@@ -204,6 +210,7 @@ checked<std::shared_ptr<backend>> backend::open(const trusted_file& library,
                   subject(expected_name) + "when loaded it calls itself '" + *name + "'");
   self->contents_->name = std::move(*name);
   self->contents_->version = std::move(*version);
+  self->contents_->life_flags = info.life_flags;
   return self;
 }
 

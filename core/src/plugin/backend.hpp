@@ -34,15 +34,16 @@ class backend {
   static result<std::shared_ptr<backend>> load(const std::filesystem::path& library,
                                                const std::string& expected_name, uint32_t purpose,
                                                host_services& host);
+  using settings = std::vector<std::pair<std::string, std::string>>;
   // The same, with the code of what is wrong (BN-A-*), for a file that was checked: what is loaded
-  // is what was opened.
+  // is what was opened. `extra` settings come after the host's.
   static checked<std::shared_ptr<backend>> open(const trusted_file& library,
                                                 const std::string& expected_name, uint32_t purpose,
-                                                host_services& host);
+                                                host_services& host, const settings& extra = {});
   // Checks the file first (BN-T-*).
   static checked<std::shared_ptr<backend>> open(const std::filesystem::path& library,
                                                 const std::string& expected_name, uint32_t purpose,
-                                                host_services& host);
+                                                host_services& host, const settings& extra = {});
   ~backend();
   backend(const backend&) = delete;
   backend& operator=(const backend&) = delete;
@@ -51,6 +52,7 @@ class backend {
   [[nodiscard]] const bitnet_backend_v0& table() const;
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] const std::string& version() const;
+  [[nodiscard]] uint32_t life_flags() const;  // BITNET_LIFE_*
 
  private:
   struct contents;

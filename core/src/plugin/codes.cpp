@@ -23,4 +23,10 @@ std::string_view code_hint(code c) {
   return rows[static_cast<std::size_t>(c)].hint;
 }
 
+std::optional<code> code_of(std::string_view text) {
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].text == text) return static_cast<code>(i);
+  return std::nullopt;
+}
+
 }  // namespace bitnet::plugin

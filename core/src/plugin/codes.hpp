@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,6 +73,20 @@
     "check that the device is there, or ask for another backend")                                  \
   X(probe_failed, "BN-P-FAILED", "report it to the backend's author")                              \
   X(probe_answer, "BN-P-ANSWER", "report it to the backend's author")                              \
+  X(probe_crash, "BN-P-CRASH", "report it to the backend's author")                                \
+  X(probe_exit, "BN-P-EXIT", "report it to the backend's author")                                  \
+  X(probe_throws, "BN-P-THROWS", "report it to the backend's author")                              \
+  X(probe_timeout, "BN-P-TIMEOUT",                                                                 \
+    "look at the device's driver, or raise probe.timeout_ms in the manifest")                      \
+  X(probe_output, "BN-P-OUTPUT", "report it to the backend's author")                              \
+  X(probe_leftover, "BN-P-LEFTOVER", "report it to the backend's author")                          \
+  X(probe_message, "BN-P-MESSAGE", "reinstall the backend's package and bitnet")                   \
+  X(probe_helper, "BN-P-HELPER", "reinstall bitnet: its helper bitnet-backend-probe must run")     \
+  X(probe_pending, "BN-P-PENDING", "wait for it, or see `bitnet backends probe`")                  \
+  X(probe_mismatch, "BN-P-MISMATCH", "run `bitnet backends probe --fresh`")                        \
+  X(probe_self_test, "BN-P-SELF-TEST", "report it to the backend's author and remove the backend") \
+  X(probe_quarantine, "BN-P-QUARANTINE",                                                           \
+    "upgrade the backend, or run `bitnet backends probe --fresh` to try it again")                 \
   X(select_not_asked, "BN-S-NOT-ASKED", "ask for it with --device")                                \
   X(select_outranked, "BN-S-OUTRANKED", "ask for it with --device")                                \
   X(select_no_class, "BN-S-CLASS", "ask for the backend by its name")                              \
@@ -86,6 +101,7 @@ enum class code : uint8_t { BITNET_CODES(BITNET_CODE_ENUM) };
 
 [[nodiscard]] std::string_view code_text(code c);  // "BN-T-OWNER"
 [[nodiscard]] std::string_view code_hint(code c);
+[[nodiscard]] std::optional<code> code_of(std::string_view text);  // of "BN-T-OWNER"
 
 // A failure with the code that the report carries. Becomes a plain failure outside the loader.
 struct defect {

@@ -137,6 +137,28 @@ void read_abi(fields& top, const std::string& where, manifest& out) {
   top.adopt(abi, out.warnings);
 }
 
+// Names of variables, in a list.
+void read_environment(fields& probe, manifest& out) {
+  constexpr std::size_t most = 64;
+  constexpr std::string_view key = "env";
+  const yaml_node* node = probe.take(key, false);
+  if (node == nullptr) return;
+  const auto is_name = [](const std::string& text) {
+    return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
+      return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+  };
+  if (node->kind != yaml_node::kind_type::list || node->items.size() > most)
+    return probe.blame(*node, key, "must be a list of at most 64 names, found " + kind_of(*node));
+  for (const yaml_node& item : node->items) {
+    if (!is_name(item.text))
+      return probe.blame(
+          item, key,
+          "must hold names of variables like CUDA_VISIBLE_DEVICES, found " + kind_of(item));
+    out.probe_env.push_back(item.text);
+  }
+}
+
 void read_packages(fields& top, const std::string& where, manifest& out) {
   const yaml_node* node = top.map("packages", false);
   if (node == nullptr) return;
@@ -197,7 +219,8 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
   out.priority = top.number<int32_t>("priority", -1000, 1000, 50);
   if (const yaml_node* node = top.map("probe", false); node != nullptr) {
     fields probe(*node, "probe.", where);
-    out.probe_timeout_ms = probe.number<uint32_t>("timeout_ms", 1, 600'000, 5000);
+    out.probe_timeout_ms = probe.number<uint32_t>("timeout_ms", 1, 600'000, 60'000);
+    read_environment(probe, out);
     top.adopt(probe, out.warnings);
   }
   read_packages(top, where, out);

@@ -11,8 +11,8 @@
 //   abi: {major: 0, min: 0, max: 0}
 //   class: cpu                cpu, gpu, npu or other
 //   priority: 50              optional; orders backends of one class, higher first
-//   probe: {timeout_ms: 5000} optional
 //   sha256: <64 hexadecimal digits>     optional: of the library
+//   probe: {timeout_ms: 60000, env: [CUDA_VISIBLE_DEVICES]} optional
 //   packages: {libcuda.so.1: libcuda1}  optional: which package provides a missing library
 
 #include <cstdint>
@@ -34,7 +34,8 @@ struct manifest {
   uint32_t abi_major = 0, abi_min = 0, abi_max = 0;
   uint32_t device_class = 0;  // BITNET_DEVICE_*
   int32_t priority = 50;
-  uint32_t probe_timeout_ms = 5000;
+  uint32_t probe_timeout_ms = 60'000;  // of the listing and of the self-test, each
+  std::vector<std::string> probe_env;  // variables that change what it finds
   std::map<std::string, std::string> packages;
   std::vector<std::string> warnings;  // keys that this core does not know
 };

@@ -1,26 +1,14 @@
 #include "select/candidate.hpp"
 
-#include <cstring>
 #include <utility>
 
 #include "base/environment.hpp"
 #include "plugin/text.hpp"
 #include "plugin/trust.hpp"
-#include "select/probe.hpp"
 
 namespace bitnet::select {
 
 using plugin::code;
-
-namespace {
-
-// What does not change while a device is there; sizes may.
-bool is_same_device(const bitnet_device_info& a, const bitnet_device_info& b) {
-  return a.device_class == b.device_class && std::strcmp(a.name, b.name) == 0 &&
-         std::strcmp(a.uuid, b.uuid) == 0 && std::strcmp(a.pci_address, b.pci_address) == 0;
-}
-
-}  // namespace
 
 candidate::candidate(plugin::found_manifest found, const plugin::policy& rules)
     : rules_(&rules), name_(std::move(found.name)), manifest_file_(std::move(found.file)) {
@@ -69,53 +57,89 @@ plugin::checked<void> candidate::examine(const plugin::manifest& m) {
   return plugin::check_file(*rules_, *facts, *file);
 }
 
-plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(uint32_t purpose,
-                                                                  plugin::host_services& host) {
+plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(plugin::host_services& host) {
   const auto file = plugin::open_trusted(library_);
   if (!file) return std::unexpected(file.error());
   if (file->identity != identity_)
     return plugin::reject(code::trust_changed, plugin::printable(library_.string(), 400) +
                                                    " changed after it was inspected");
-  return plugin::backend::open(*file, name_, purpose, host);
+  std::vector<std::pair<std::string, std::string>> extra;
+  if (!finding_.what.disabled.empty())
+    extra.emplace_back("disable", plugin::join(finding_.what.disabled, ","));
+  return plugin::backend::open(*file, name_, BITNET_PURPOSE_LOAD, host, extra);
 }
 
-void candidate::probe(plugin::host_services& host) {
+void candidate::begin_probe(probe::service& probes, plugin::host_services& host) {
   inspect();
-  if (probed_ || fault_) return;
-  const auto opened = open(BITNET_PURPOSE_PROBE, host);
-  if (!opened) {
-    fault_ = opened.error();
-    return;
-  }
-  stage_ = "loaded";
-  auto devices = probe_devices(**opened);
-  if (!devices) {
-    fault_ = std::move(devices.error());
-    return;
-  }
-  devices_ = std::move(*devices);
+  if (asked_ || fault_) return;
+  asked_ = true;
+  subject_ = probe::subject{name_,
+                            library_,
+                            identity_,
+                            *facts_,
+                            manifest_->probe_timeout_ms,
+                            manifest_->probe_env,
+                            host.params(name_)};
+  std::vector<std::string> notes;
+  auto known = doubted_ ? std::nullopt : probes.recall(*subject_, notes);
+  for (const std::string& note : notes) host.log(BITNET_LOG_WARN, "probe", note);
+  if (known)
+    adopt(std::move(*known));
+  else
+    running_ = probes.start(*subject_);
+}
+
+void candidate::collect(probe::service& probes) {
+  if (!running_) return;
+  auto brought = probes.take(*running_);
+  if (!brought) return;
+  running_.reset();
+  probes.remember(*subject_, *brought);
+  adopt(std::move(*brought));
+}
+
+void candidate::follow(const probe::service& probes) {
+  if (running_) finding_ = probes.peek(*running_);
+}
+
+void candidate::adopt(probe::finding f) {
+  finding_ = std::move(f);
+  if (finding_.reached > probe::stage::open) stage_ = "loaded";
+  if (finding_.reached > probe::stage::enumerate) stage_ = "probed";
+  fault_ = finding_.what.fault;
+  if (fault_) return;
+  devices_ = finding_.what.devices;
   probed_ = true;
   stage_ = "probed";
 }
 
-std::shared_ptr<plugin::backend> candidate::load(uint32_t index, plugin::host_services& host) {
-  auto opened = open(BITNET_PURPOSE_LOAD, host);
-  if (!opened) {
-    fault_ = std::move(opened.error());
+std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service& probes,
+                                                 plugin::host_services& host) {
+  const auto refuse = [&](plugin::defect d) -> std::shared_ptr<plugin::backend> {
+    // A stale memory is no fault of the plugin's: one more child finds out.
+    if (finding_.cached) {
+      probes.forget(*subject_);
+      probed_ = asked_ = false;
+      doubted_ = true;
+      devices_.clear();
+      stage_ = "inspected";
+      begin_probe(probes, host);
+    } else {
+      fault_ = std::move(d);
+    }
     return nullptr;
-  }
-  const auto devices = probe_devices(**opened);
-  if (!devices) {
-    fault_ = devices.error();
-    return nullptr;
-  }
-  if (devices->size() != devices_.size() ||
-      !is_same_device((*devices)[index].info, devices_[index].info)) {
-    fault_ =
-        plugin::defect{code::probe_answer, BITNET_UNAVAILABLE,
-                       "its devices changed between probing and loading", "run the command again"};
-    return nullptr;
-  }
+  };
+  auto opened = open(host);
+  if (!opened) return refuse(std::move(opened.error()));
+  const auto devices = probe::list_devices(**opened);
+  if (!devices) return refuse(devices.error());
+  auto changed =
+      probe::differences(finding_.what.version, devices_, (*opened)->version(), *devices);
+  if (!changed.empty() || index >= devices->size())
+    return refuse({code::probe_mismatch, BITNET_UNAVAILABLE,
+                   "what it says changed between probing and loading: " +
+                       plugin::printable(plugin::join(changed, "; "), 300),
+                   ""});
   return std::move(*opened);
 }
 
@@ -161,7 +185,16 @@ backend_report candidate::describe() const {
     out.abi = facts_->note.abi;
   }
   out.devices = devices_;
-  if (fault_) {
+  if (asked_) {
+    out.probed = finding_;
+    out.probed->what.devices.clear();
+  }
+  if (running_) {
+    out.stage = "probing";
+    out.code = plugin::code_text(code::probe_pending);
+    out.reason = "still being probed, in " + probe::stage_name(finding_.reached);
+    out.hint = plugin::code_hint(code::probe_pending);
+  } else if (fault_) {
     out.code = plugin::code_text(fault_->code);
     out.reason = fault_->reason;
     out.hint = fault_->advice();
@@ -175,6 +208,9 @@ backend_report candidate::describe() const {
                                  (devices_.size() == 1 ? " device" : " devices")
                            : "not probed";
   }
+  for (const std::string& id : finding_.what.disabled)
+    out.reason += "; kernel " + id + " is disabled: it gave a wrong result in the self-test";
+  for (const std::string& note : finding_.notes) out.reason += "; note: " + note;
   for (const std::string& warning : warnings()) out.reason += "; note: " + warning;
   return out;
 }

@@ -11,6 +11,7 @@
 #include "plugin/discover.hpp"
 #include "plugin/inspect.hpp"
 #include "plugin/policy.hpp"
+#include "probe/service.hpp"
 #include "select/selection.hpp"
 
 namespace bitnet::select {
@@ -25,11 +26,17 @@ class candidate {
   void leave_out(plugin::defect why);
   // Inspects the file; nothing of it is executed. Once; later calls do nothing.
   void inspect();
-  // Inspects and loads the plugin, lists its devices and kernels, and closes it again. Once; later
-  // calls do nothing.
-  void probe(plugin::host_services& host);
-  // Loads it to stay and compares device `index` with what the probe saw.
-  [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, plugin::host_services& host);
+  // Inspects it and asks for its devices: of the cache, or of a child that is started. Once; later calls do
+  // nothing.
+  void begin_probe(probe::service& probes, plugin::host_services& host);
+  // Takes the child's answer if it is there.
+  void collect(probe::service& probes);
+  // Loads it to stay and compares all that it says with what the probe saw. nullptr: there is a
+  // fault now, or what was remembered was wrong and it has to be probed again.
+  [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, probe::service& probes,
+                                                      plugin::host_services& host);
+  // How far its child is.
+  void follow(const probe::service& probes);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] uint32_t manifest_class() const;  // 0 if the manifest cannot be read
@@ -39,6 +46,7 @@ class candidate {
   [[nodiscard]] const std::optional<plugin::defect>& fault() const { return fault_; }
   [[nodiscard]] bool is_disabled() const;
   [[nodiscard]] bool is_usable() const { return probed_ && !fault_; }
+  [[nodiscard]] const std::optional<probe::ticket>& running() const { return running_; }
 
   // What the last selection made of it; shown unless there is a fault.
   void judge(plugin::code c, std::string why, bool selected = false);
@@ -48,8 +56,8 @@ class candidate {
  private:
   [[nodiscard]] plugin::checked<void> locate(const plugin::manifest& m);
   [[nodiscard]] plugin::checked<void> examine(const plugin::manifest& m);
-  [[nodiscard]] plugin::checked<std::shared_ptr<plugin::backend>> open(uint32_t purpose,
-                                                                       plugin::host_services& host);
+  [[nodiscard]] plugin::checked<std::shared_ptr<plugin::backend>> open(plugin::host_services& host);
+  void adopt(probe::finding f);
 
   const plugin::policy* rules_;
   std::string name_;
@@ -59,7 +67,11 @@ class candidate {
   plugin::file_identity identity_;
   std::string stage_ = "found";
   std::optional<plugin::defect> fault_;
+  std::optional<probe::subject> subject_;
+  std::optional<probe::ticket> running_;
+  probe::finding finding_;
   std::vector<device_report> devices_;
+  bool asked_ = false, doubted_ = false;  // doubted: what is remembered proved wrong
   bool probed_ = false, selected_ = false;
   plugin::code verdict_ = plugin::code::ok;
   std::string why_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <mutex>
 #include <tuple>
 #include <utility>
 
@@ -134,12 +135,19 @@ void leave_out(std::vector<candidate>& candidates, plugin::host_services& host) 
 }  // namespace
 
 struct registry::contents {
+  explicit contents(probe::settings s) : probes(std::move(s)) {}
+
   plugin::host_services* host = nullptr;
   plugin::policy rules;
+  probe::service probes;
+  mutable std::mutex turn;  // guards pending
+  std::vector<probe::ticket> pending;
   std::vector<candidate> candidates;
   std::vector<plugin::searched_directory> searched;
 
-  void probe(const std::vector<wish>& wishes);
+  void begin(const std::vector<wish>& wishes);
+  bool collect();
+  void probe(const std::vector<wish>& wishes, bool patient);
   [[nodiscard]] std::vector<option> options(const wish& w);
   [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken);
   [[nodiscard]] refusal explain(const wish& w);
@@ -150,9 +158,35 @@ struct registry::contents {
   void write(report& out);
 };
 
-void registry::contents::probe(const std::vector<wish>& wishes) {
+void registry::contents::begin(const std::vector<wish>& wishes) {
   for (candidate& c : candidates)
-    if (std::ranges::any_of(wishes, [&](const wish& w) { return matches(w, c); })) c.probe(*host);
+    if (std::ranges::any_of(wishes, [&](const wish& w) { return matches(w, c); }))
+      c.begin_probe(probes, *host);
+}
+
+// Takes what has come; true if nothing is missing.
+bool registry::contents::collect() {
+  std::vector<probe::ticket> still;
+  for (candidate& c : candidates) {
+    c.collect(probes);
+    if (c.running()) still.push_back(*c.running());
+  }
+  const std::scoped_lock lock(turn);
+  pending = std::move(still);
+  return pending.empty();
+}
+
+// Starts what fits and waits for it: a while for all, and if `patient` until one of them can be
+// used or all have answered.
+void registry::contents::probe(const std::vector<wish>& wishes, bool patient) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto usable = [&] {
+    return std::ranges::any_of(wishes, [&](const wish& w) { return !options(w).empty(); });
+  };
+  begin(wishes);
+  if (collect()) return;
+  probes.wait(pending, now + std::chrono::milliseconds(probes.choices().wait_ms));
+  while (!collect() && patient && !usable()) probes.wait_for_one(pending);
 }
 
 // The devices that fit, best first; an index picks one of them.
@@ -173,9 +207,10 @@ std::optional<choice> registry::contents::take_best(const wish& w, option& taken
     const std::size_t at = w.index.value_or(0);
     if (at >= fitting.size()) return std::nullopt;
     taken = fitting[at];
-    if (auto loaded = taken.from->load(taken.index, *host))
+    if (auto loaded = taken.from->load(taken.index, probes, *host))
       return choice{std::move(loaded), taken.index, taken.info()};
-    // It has a fault now, so it is no option any more.
+    // It has a fault now and is no option any more, or it is probed again.
+    probe({w}, true);
   }
 }
 
@@ -195,6 +230,12 @@ refusal registry::contents::explain(const wish& w) {
     const bool several = w.kind != wish::kind_type::name;
     const std::string prefix = several ? c.name() + ": " : "";
     const auto& fault = c.fault();
+    if (c.running()) {
+      reasons.push_back(prefix + "it is still being probed");
+      if (out.hint.empty()) out.hint = plugin::code_hint(code::probe_pending);
+      absent = true;
+      continue;
+    }
     if (!fault) {  // usable, but of another class than its manifest says
       reasons.push_back(prefix + "it has no device of class " + w.name);
       absent = true;
@@ -304,7 +345,10 @@ void registry::contents::write(report& out) {
     if (std::ranges::find(out.detected, o.from->name()) == out.detected.end())
       out.detected.push_back(o.from->name());
   out.backends.clear();
-  for (const candidate& c : candidates) out.backends.push_back(c.describe());
+  for (candidate& c : candidates) {
+    c.follow(probes);
+    out.backends.push_back(c.describe());
+  }
   out.searched.clear();
   for (const auto& [path, result] : searched) out.searched.push_back({path.string(), result});
 }
@@ -315,8 +359,9 @@ registry& registry::operator=(registry&&) noexcept = default;
 registry::~registry() = default;
 
 registry registry::scan(const std::vector<std::filesystem::path>& directories,
-                        plugin::host_services& host, plugin::policy rules) {
-  auto c = std::make_unique<contents>();
+                        plugin::host_services& host, plugin::policy rules,
+                        probe::settings probing) {
+  auto c = std::make_unique<contents>(std::move(probing));
   c->host = &host;
   c->rules = std::move(rules);
   std::vector<plugin::searched_directory> refused;
@@ -349,7 +394,7 @@ result<choice> registry::select(const request& wanted, report& out) {
   out.requested.clear();
   for (const wish& w : *wishes) out.requested += (out.requested.empty() ? "" : ",") + w.text;
 
-  c.probe(*wishes);
+  c.probe(*wishes, true);
   option winner;
   std::optional<choice> chosen;
   for (const wish& w : *wishes)
@@ -357,7 +402,7 @@ result<choice> registry::select(const request& wanted, report& out) {
   bool fell_back = false;
   if (!chosen) {
     // Everything is probed now, either to choose from or to tell what would work.
-    c.probe({wish{}});
+    c.probe({wish{}}, wanted.allow_fallback && !wanted.require_first);
     if (wanted.allow_fallback && !wanted.require_first) chosen = c.take_best(wish{}, winner);
     fell_back = chosen.has_value();
   }
@@ -374,8 +419,23 @@ result<choice> registry::select(const request& wanted, report& out) {
 }
 
 void registry::probe_all(report& out) {
-  contents_->probe({wish{}});
+  contents_->probe({wish{}}, false);
   contents_->write(out);
+}
+
+bool registry::collect(report& out) {
+  const bool all = contents_->collect();
+  contents_->write(out);
+  return all;
+}
+
+bool registry::wait(std::chrono::steady_clock::time_point end) const {
+  std::vector<probe::ticket> all;
+  {
+    const std::scoped_lock lock(contents_->turn);
+    all = contents_->pending;
+  }
+  return contents_->probes.wait(all, end);
 }
 
 }  // namespace bitnet::select

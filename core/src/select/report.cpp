@@ -54,6 +54,25 @@ ordered_json to_json(const bitnet_kernel_info& k) {
           {"level", level_name(k.level)}};
 }
 
+ordered_json to_json(const probe::finding& f) {
+  ordered_json out;
+  out["stage"] = probe::stage_name(f.reached);
+  uint32_t total_ms = 0;
+  for (const uint32_t ms : f.stage_ms) total_ms += ms;
+  out["time_ms"] = total_ms;
+  out["cached"] = f.cached;
+  if (f.cached) out["age_s"] = f.age_s;
+  put(out, "retry_in_s", f.retry_in_s);
+  put(out, "quarantined", f.quarantined);
+  put(out, "sandbox", f.what.sandbox);
+  put(out, "self_test", f.what.self_test);
+  put(out, "disabled_kernels", f.what.disabled);
+  put(out, "peak_bytes", f.what.peak_bytes);
+  put(out, "output_bytes", f.output_bytes);
+  put(out, "output", f.output);
+  return out;
+}
+
 ordered_json to_json(const backend_report& b) {
   ordered_json out;
   out["name"] = b.name;
@@ -68,6 +87,7 @@ ordered_json to_json(const backend_report& b) {
   put(out, "license", b.license);
   put(out, "build_id", b.build_id);
   put(out, "abi", b.abi);
+  if (b.probed) out["probe"] = to_json(*b.probed);
   ordered_json devices = ordered_json::array();
   ordered_json kernels = ordered_json::array();
   for (std::size_t i = 0; i < b.devices.size(); ++i) {

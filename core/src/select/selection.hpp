@@ -3,6 +3,7 @@
 //
 // The report object made here travels down to the log line, --json and the C API.
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -14,6 +15,8 @@
 #include "bitnet/abi/backend.h"
 #include "plugin/backend.hpp"
 #include "plugin/policy.hpp"
+#include "probe/finding.hpp"
+#include "probe/service.hpp"
 
 namespace bitnet::select {
 
@@ -32,17 +35,15 @@ struct choice {
   bitnet_device_info device{};
 };
 
-struct device_report {
-  bitnet_device_info info{};
-  std::vector<bitnet_kernel_info> kernels;
-};
+using device_report = probe::device_report;
 
-// What became of one candidate. `stage` is the last one reached: found, inspected, loaded, probed,
-// selected.
+// What became of one candidate. `stage` is the last one reached: found, inspected, probing, loaded,
+// probed, selected.
 struct backend_report {
   std::string name, stage, code, reason, hint;
   std::string manifest, library, version, vendor, license, build_id, abi;
   std::vector<device_report> devices;
+  std::optional<probe::finding> probed;  // how its probe went; devices and fault are above
 };
 
 struct report {
@@ -66,14 +67,21 @@ class registry {
  public:
   // `directories` replaces the built-in search path when not empty.
   static registry scan(const std::vector<std::filesystem::path>& directories,
-                       plugin::host_services& host, plugin::policy rules = {});
+                       plugin::host_services& host, plugin::policy rules = {},
+                       probe::settings probing = probe::settings::usual());
 
-  // Loads and probes what the request can use, chooses, explains. On failure the report is filled
+  // Probes what the request can use, each in a process of its own, chooses, loads, explains. Waits
+  // for slow ones only as long as there is nothing else to choose. On failure the report is filled
   // just the same. BITNET_UNAVAILABLE, BITNET_REJECTED, BITNET_INVALID_ARGUMENT (malformed
   // request).
   result<choice> select(const request& wanted, report& out);
-  // Loads and probes every backend, for `backends list|info|why`.
+  // Probes every backend, for `backends list|info|why`; slow ones go on behind.
   void probe_all(report& out);
+  // Takes what probes have brought meanwhile into the report. True if all have answered.
+  bool collect(report& out);
+  // Until all probes have answered, at most until `end`; from any thread, also while others call
+  // what is above. Takes nothing: collect() does. True if all have answered.
+  [[nodiscard]] bool wait(std::chrono::steady_clock::time_point end) const;
 
   registry(registry&&) noexcept;
   registry& operator=(registry&&) noexcept;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
+#include "interrupt.hpp"
 #include "terminal/output.hpp"
 
 namespace bitnet::host {
@@ -31,7 +32,7 @@ std::string words(const json& list) {
 
 // The choice must have been tried before a report can say why it fell.
 result<json> chosen_report(const invocation& in) {
-  auto runtime = open_runtime(in);
+  auto runtime = open_runtime(in, in.set.flag("fresh"));
   if (!runtime) return std::unexpected(runtime.error());
   library_error err;
   const bitnet_status status = bitnet_runtime_select(runtime->get(), &err);
@@ -75,6 +76,17 @@ std::string list_text(const json& report) {
   return out;
 }
 
+// How old an answer is that was not asked for anew, and when it will be.
+std::string memory_text(const json& backend) {
+  const json probe = backend.value("probe", json::object());
+  if (!probe.value("cached", false)) return "";
+  std::string out = fmt::format("  remembered from {} s ago", probe.value("age_s", int64_t{0}));
+  if (const auto retry = probe.value("retry_in_s", int64_t{0}); retry != 0)
+    out +=
+        fmt::format("; asked again in {} s, or at once by `bitnet backends probe --fresh`", retry);
+  return out + "\n";
+}
+
 std::string why_text(const json& report) {
   std::string out = member(report, "line") + "\n";
   out += fmt::format("requested by {}\n", member(report, "requested_by"));
@@ -85,6 +97,7 @@ std::string why_text(const json& report) {
     for (const char* key : {"reason", "hint"}) {
       if (!member(one, key).empty()) out += fmt::format("  {}\n", member(one, key));
     }
+    out += memory_text(one);
   }
   out += "\nsearched\n";
   for (const json& one : list_of(report, "searched")) {
@@ -193,6 +206,42 @@ result<int> verify(const invocation& in) {
                              member(*content, "key")));
 }
 
+// 1.2 s, 7 ms
+std::string duration(int64_t ms) {
+  return ms < 1000 ? fmt::format("{} ms", ms)
+                   : fmt::format("{:.1f} s", static_cast<double>(ms) / 1000);
+}
+
+std::string probe_text(const json& report) {
+  std::string out;
+  for (const json& one : list_of(report, "backends")) {
+    const json probe = one.value("probe", json::object());
+    if (probe.empty()) continue;
+    const bool cached = probe.value("cached", false);
+    const std::string when = cached ? fmt::format("{} s ago", probe.value("age_s", int64_t{0}))
+                                    : duration(probe.value("time_ms", int64_t{0}));
+    out += fmt::format("{:<12} {:<17} {:<13} {:>9}  {}\n", member(one, "name"), member(one, "code"),
+                       member(probe, "stage"), when, member(one, "reason"));
+  }
+  return out.empty() ? "nothing was probed; `bitnet backends why` tells why\n" : out;
+}
+
+// Waits to the end, which a choice need not.
+result<int> probe(const invocation& in) {
+  auto runtime = open_runtime(in, in.set.flag("fresh"));
+  if (!runtime) return std::unexpected(runtime.error());
+  library_error err;
+  const bitnet_status asked = in.set.flag("all") ? bitnet_runtime_probe(runtime->get(), &err)
+                                                 : bitnet_runtime_select(runtime->get(), &err);
+  if (asked == BITNET_INVALID_ARGUMENT) return failed(asked, err, stage::work);
+  constexpr uint32_t look_ms = 100;
+  while (bitnet_runtime_wait_probes(runtime->get(), look_ms, &err) == BITNET_TIMEOUT)
+    if (interrupt::requested()) return exit_code::interrupted;
+  auto report = runtime_report(runtime->get());
+  if (!report) return std::unexpected(report.error());
+  return printed(in.set.flag("json") ? json_line(*report) : probe_text(*report));
+}
+
 }  // namespace
 
 result<int> backends_command(const invocation& in) {
@@ -200,15 +249,16 @@ result<int> backends_command(const invocation& in) {
   if (what == "sign") return sign(in);
   if (what == "verify") return verify(in);
   const std::size_t takes = what == "info" ? 2 : 1;
-  if (what != "list" && what != "info" && what != "why" && what != "dir") {
+  if (what != "list" && what != "info" && what != "why" && what != "probe" && what != "dir") {
     return fail(
         exit_code::usage,
-        fmt::format("backends takes list, info, why, dir, sign or verify, found '{}'", what));
+        fmt::format("backends takes list, info, why, probe, dir, sign or verify, found '{}'", what));
   }
   if (in.positionals.size() > takes) {
     return fail(exit_code::usage,
                 fmt::format("backends {} takes no '{}'", what, in.positionals.back()));
   }
+  if (what == "probe") return probe(in);
   auto report = chosen_report(in);
   if (!report) return std::unexpected(report.error());
   if (what == "info") return info(in, *report);

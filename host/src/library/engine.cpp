@@ -74,7 +74,7 @@ result<nlohmann::json> fetch_json(Call call) {
 
 }  // namespace
 
-result<runtime_handle> open_runtime(const invocation& in) {
+result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   bitnet_runtime_options options{};
   bitnet_runtime_defaults(&options);
   const std::string device = device_request(in.set);
@@ -93,6 +93,9 @@ result<runtime_handle> open_runtime(const invocation& in) {
   options.requested_by = origin.c_str();
   options.require_first = in.set.flag("require-backend") ? 1 : 0;
   options.allow_fallback = in.set.flag("allow-fallback") ? 1 : 0;
+  options.probe_wait_ms = static_cast<uint32_t>(in.set.integer("probe-wait"));
+  if (in.set.given("probe-cache")) options.probe_cache = in.set.text("probe-cache").c_str();
+  options.probe_fresh = fresh ? 1 : 0;
   options.manifest_dirs = dirs.data();
   options.n_manifest_dirs = static_cast<uint32_t>(dirs.size());
   const std::string& allowed = in.set.text("allow-backends");

@@ -20,7 +20,8 @@ struct invocation {
   const console& out;  // standard error
 };
 
-[[nodiscard]] result<runtime_handle> open_runtime(const invocation& in);
+// `fresh`: backends are asked again, whatever is remembered of them.
+[[nodiscard]] result<runtime_handle> open_runtime(const invocation& in, bool fresh = false);
 
 // Also prints the selection line, whether the choice worked or not.
 [[nodiscard]] result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,

@@ -462,6 +462,27 @@ constexpr auto rows = std::to_array<option>({
      .group = "Backend",
      .commands = to::backends,
      .command_line_only = true},
+    {.name = "probe-wait",
+     .type = kind::integer,
+     .initial = "3000",
+     .metavar = "MS",
+     .help = "how long to wait for slow backends when another one would do",
+     .group = "Backend",
+     .commands = computing | to::backends,
+     .lowest = 0,
+     .highest = 600'000},
+    {.name = "probe-cache",
+     .type = kind::text,
+     .metavar = "DIR",
+     .help = "folder that remembers what backends answered (default: one of the user's)",
+     .group = "Backend",
+     .commands = computing | to::backends},
+    {.name = "fresh",
+     .type = kind::flag,
+     .help = "ask the backends again, whatever is remembered of them",
+     .group = "Backend",
+     .commands = to::backends,
+     .command_line_only = true},
     {.name = "list-devices",
      .type = kind::flag,
      .help = "list backends and devices, then leave",
@@ -593,9 +614,9 @@ constexpr auto rows = std::to_array<option>({
      .command_line_only = true},
     {.name = "all",
      .type = kind::flag,
-     .help = "a row of logits for every position",
+     .help = "logits for every position; with backends probe every backend",
      .group = "Output",
-     .commands = to::logits,
+     .commands = to::logits | to::backends,
      .command_line_only = true},
     {.name = "json",
      .type = kind::flag,
@@ -665,11 +686,12 @@ constexpr auto commands = std::to_array<command>({
      "Reads messages line by line, or between \"\"\" lines, and answers each. /help lists the\n"
      "commands that work inside. With -p the first message is given.\n",
      to::chat},
-    {"backends", "[list | info [NAME] | why | dir | sign FILE | verify FILE] [options]",
+    {"backends", "[list | info [NAME] | why | probe | dir | sign FILE | verify FILE] [options]",
      "what can compute here, and why",
      "list  backends and devices, one per line (the default)\n"
      "info  everything known about each, or about NAME\n"
      "why   the selection for --device, and why each other candidate lost\n"
+     "probe asks those of --device, or --all, waits for the slow ones, and remembers the answers\n"
      "dir   the folders that were searched for manifests\n"
      "sign  writes FILE.sig with the private key of --key\n"
      "verify  tells whose signature FILE has, by the keys of --trusted-keys\n",

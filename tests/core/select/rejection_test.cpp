@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../../fakes/loader_fixture.hpp"
+#include "../../fakes/probing.hpp"
 #include "select/selection.hpp"
 
 namespace bitnet::select {
@@ -87,7 +88,7 @@ TEST_P(rejection, is_clear_and_stops_no_other) {
   const std::vector<std::filesystem::path> directories{f.path() / "backends.d"};
 
   for (const char* text : {r.name, "auto"}) {
-    registry all = registry::scan(directories, host);
+    registry all = registry::scan(directories, host, {}, test::probing());
     report out;
     const auto chosen = all.select({.text = text}, out);
     ASSERT_FALSE(chosen.has_value());
@@ -105,7 +106,7 @@ TEST_P(rejection, is_clear_and_stops_no_other) {
 
   write_manifest(f, "alpha", f.write("good/alpha.so", folder::read(folder::built("alpha")), 0755),
                  {{"class", "cpu"}});
-  registry all = registry::scan(directories, host);
+  registry all = registry::scan(directories, host, {}, test::probing());
   report out;
   const auto chosen = all.select({}, out);
   ASSERT_TRUE(chosen.has_value()) << chosen.error().message;
@@ -273,9 +274,9 @@ const row rows[] = {
      "shrinks",
      as_built,
      "probed",
-     "BN-P-ANSWER",
+     "BN-P-MISMATCH",
      absent,
-     {"changed between probing and loading"}},
+     {"changed between probing and loading: devices: 2, then 1"}},
     {"all devices go away",
      "vanishes",
      as_built,
@@ -429,7 +430,7 @@ TEST(rejection_owner, a_plugin_of_somebody_else) {
   recording_host host;
   as_built(f, "good");
   ASSERT_EQ(chown((f.path() / "lib/libfake-good.so").c_str(), stranger, stranger), 0);
-  registry all = registry::scan({f.path() / "backends.d"}, host);
+  registry all = registry::scan({f.path() / "backends.d"}, host, {}, test::probing());
   report out;
   const auto chosen = all.select({.text = "good"}, out);
   ASSERT_FALSE(chosen.has_value());
@@ -446,7 +447,7 @@ TEST(rejection_owner, a_manifest_of_somebody_else) {
   recording_host host;
   as_built(f, "good");
   ASSERT_EQ(chown((f.path() / "backends.d/50-good.yaml").c_str(), stranger, stranger), 0);
-  registry all = registry::scan({f.path() / "backends.d"}, host);
+  registry all = registry::scan({f.path() / "backends.d"}, host, {}, test::probing());
   report out;
   ASSERT_FALSE(all.select({}, out).has_value());
   EXPECT_EQ(find(out, "good")->code, "BN-T-OWNER");
@@ -456,7 +457,7 @@ TEST(rejection_change, a_plugin_that_is_replaced_after_the_probe_is_not_loaded) 
   const folder f;
   recording_host host;
   as_built(f, "good");
-  registry all = registry::scan({f.path() / "backends.d"}, host);
+  registry all = registry::scan({f.path() / "backends.d"}, host, {}, test::probing());
   report out;
   all.probe_all(out);
   ASSERT_EQ(find(out, "good")->code, "BN-OK");
@@ -472,7 +473,7 @@ TEST(rejection_change, nor_one_that_is_removed) {
   const folder f;
   recording_host host;
   as_built(f, "good");
-  registry all = registry::scan({f.path() / "backends.d"}, host);
+  registry all = registry::scan({f.path() / "backends.d"}, host, {}, test::probing());
   std::filesystem::remove(f.path() / "lib/libfake-good.so");
   report out;
   ASSERT_FALSE(all.select({}, out).has_value());
@@ -483,7 +484,7 @@ TEST(rejection_note, unknown_keys_are_told_and_do_no_harm) {
   const folder f;
   recording_host host;
   write_manifest(f, "good", f.fake("good"), {{"colour", "blue"}});
-  registry all = registry::scan({f.path() / "backends.d"}, host);
+  registry all = registry::scan({f.path() / "backends.d"}, host, {}, test::probing());
   report out;
   ASSERT_TRUE(all.select({}, out).has_value());
   EXPECT_EQ(find(out, "good")->code, "BN-OK");
@@ -494,7 +495,7 @@ TEST(rejection_note, unknown_keys_are_told_and_do_no_harm) {
 
 TEST(rejection_none, a_directory_that_is_not_there) {
   recording_host host;
-  registry all = registry::scan({"/nowhere/backends.d"}, host);
+  registry all = registry::scan({"/nowhere/backends.d"}, host, {}, test::probing());
   report out;
   const auto chosen = all.select({.text = "cuda"}, out);
   ASSERT_FALSE(chosen.has_value());
@@ -506,7 +507,7 @@ TEST(rejection_none, a_directory_that_is_not_there) {
 
 TEST(rejection_none, the_search_path_of_the_installation) {
   recording_host host;
-  registry all = registry::scan({}, host);
+  registry all = registry::scan({}, host, {}, test::probing());
   report out;
   all.probe_all(out);
   EXPECT_TRUE(std::ranges::any_of(

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../../fakes/loader_fixture.hpp"
+#include "../../fakes/probing.hpp"
 
 namespace bitnet::select {
 namespace {
@@ -43,7 +44,7 @@ class machine {
   }
   [[nodiscard]] std::filesystem::path directory() const { return folder_.path() / "backends.d"; }
   [[nodiscard]] const folder& files() const { return folder_; }
-  registry scan() { return registry::scan({directory()}, host); }
+  registry scan() { return registry::scan({directory()}, host, {}, test::probing()); }
 
   recording_host host;
 
@@ -454,7 +455,7 @@ TEST(selection_policy, what_is_not_allowed_is_not_opened) {
   machine m({cpu_a, cpu_b, gpu_twin});
   plugin::policy rules;
   rules.allowed = {{"beta", ""}};
-  registry all = registry::scan({m.directory()}, m.host, rules);
+  registry all = registry::scan({m.directory()}, m.host, rules, test::probing());
   report out;
   ASSERT_TRUE(all.select({}, out));
   EXPECT_EQ(out.line(), "requested=auto detected=[beta] selected=beta");
@@ -474,7 +475,7 @@ TEST(selection_policy, a_signature_may_be_required) {
   plugin::policy rules;
   rules.require_signature = true;
   rules.trusted_keys = m.files().path() / "keys";
-  registry all = registry::scan({m.directory()}, m.host, rules);
+  registry all = registry::scan({m.directory()}, m.host, rules, test::probing());
   report out;
   const auto refused = all.select({}, out);
   ASSERT_FALSE(refused.has_value());
@@ -521,7 +522,7 @@ TEST(selection_policy, variables_take_backends_away) {
   for (const auto& [name, value, line] : settings) {
     const variable set(name, value);
     recording_host host;
-    registry all = registry::scan({m.directory()}, host);
+    registry all = registry::scan({m.directory()}, host, {}, test::probing());
     report out;
     ASSERT_TRUE(all.select({}, out)) << value;
     EXPECT_EQ(out.line(), line);
@@ -540,7 +541,7 @@ TEST(selection_report, a_fallback_says_that_it_is_one) {
   EXPECT_EQ(find(out, "beta")->code, "BN-S-OUTRANKED");
 }
 
-TEST(selection_report, losers_are_closed_again_and_the_winner_stays_open) {
+TEST(selection_report, losers_are_never_opened_here_and_the_winner_stays_open) {
   machine m({cpu_a, gpu_twin});
   registry all = m.scan();
   report out;
@@ -549,14 +550,15 @@ TEST(selection_report, losers_are_closed_again_and_the_winner_stays_open) {
   const auto count = [&m](const char* line) {
     return std::ranges::count(m.host.lines, std::string("2 ") + line);
   };
-  EXPECT_EQ(count("alpha: opened to probe"), 1);
-  EXPECT_EQ(count("alpha: closed"), 1);
-  EXPECT_EQ(count("alpha: opened to load"), 0);
-  EXPECT_EQ(count("twin: opened to probe"), 1);
+  EXPECT_FALSE(m.host.said("alpha"));
+  for (const char* name : {"alpha", "twin"}) {
+    ASSERT_TRUE(find(out, name)->probed);
+    EXPECT_EQ(find(out, name)->probed->output, "log: opened to probe\nlog: closed\n");
+  }
   EXPECT_EQ(count("twin: opened to load"), 1);
-  EXPECT_EQ(count("twin: closed"), 1);  // the probe's
+  EXPECT_EQ(count("twin: closed"), 0);
   chosen->backend.reset();
-  EXPECT_EQ(count("twin: closed"), 2);
+  EXPECT_EQ(count("twin: closed"), 1);
 }
 
 TEST(selection_report, probe_all_keeps_the_choice_and_adds_the_rest) {

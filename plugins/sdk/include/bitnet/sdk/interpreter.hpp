@@ -501,6 +501,24 @@ inline const bitnet_interface_header* query_interface(bitnet_backend* self, bitn
 
 namespace interpreter {
 
+// Takes away the kernels that the host's parameter "disable" names, so that the next row that fits
+// runs in their place: it has found them wrong.
+inline void remove_disabled(const bitnet_open_request& request, definition& d) {
+  for (uint32_t i = 0; i < request.n_params; ++i) {
+    if (to_view(request.params[i].key) != "disable") continue;
+    const std::string_view list = to_view(request.params[i].value);
+    for (size_t begin = 0; begin < list.size();) {
+      const size_t end = std::min(list.find(',', begin), list.size());
+      const std::string_view id = list.substr(begin, end - begin);
+      const auto named = [id](const auto& row) { return std::string_view(row.id) == id; };
+      std::erase_if(d.primitives, named);
+      std::erase_if(d.composites, named);
+      std::erase_if(d.others, named);
+      begin = end + 1;
+    }
+  }
+}
+
 inline void read_poll(const bitnet_open_request& request, definition& d) {
   for (uint32_t i = 0; i < request.n_params; ++i) {
     if (to_view(request.params[i].key) != "poll") continue;
@@ -561,6 +579,7 @@ inline bitnet_status open_interpreter(const bitnet_host_v0* services,
       return s;
     slot::read_poll(*request, opened->author);
     describe(*request, opened->author);
+    slot::remove_disabled(*request, opened->author);
     [[maybe_unused]] const auto* kept = opened.release();  // close() takes it back
     return BITNET_OK;
   });

@@ -1,4 +1,4 @@
-#include "select/probe.hpp"
+#include "probe/devices.hpp"
 
 #include <bit>
 #include <string>
@@ -7,12 +7,8 @@
 #include "plugin/foreign_error.hpp"
 #include "plugin/text.hpp"
 
-namespace bitnet::select {
+namespace bitnet::probe {
 namespace {
-
-// More than any machine has; a plugin that claims more has lost its mind.
-constexpr uint32_t max_devices = 1024;
-constexpr uint32_t max_kernels = 16384;
 
 std::unexpected<plugin::defect> failed(const std::string& call, bitnet_status status,
                                        const bitnet_error& error) {
@@ -80,7 +76,7 @@ plugin::checked<std::vector<bitnet_kernel_info>> read_kernels(const bitnet_backe
 
 }  // namespace
 
-plugin::checked<std::vector<device_report>> probe_devices(const plugin::backend& b) {
+plugin::checked<std::vector<device_report>> list_devices(const plugin::backend& b) {
   const bitnet_backend_v0& t = b.table();
   uint32_t count = 0;
   bitnet_error error = plugin::blank_error();
@@ -101,4 +97,4 @@ plugin::checked<std::vector<device_report>> probe_devices(const plugin::backend&
   return out;
 }
 
-}  // namespace bitnet::select
+}  // namespace bitnet::probe

@@ -1,0 +1,214 @@
+#include "probe/cache.hpp"
+
+#define XXH_INLINE_ALL
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "plugin/text.hpp"
+#include "plugin/trust.hpp"
+
+namespace bitnet::probe {
+namespace {
+
+using nlohmann::json;
+using plugin::code;
+
+constexpr std::string_view magic = "bitnet probe cache 1 ";
+constexpr std::size_t checksum_digits = 16;
+constexpr std::size_t header_bytes = magic.size() + checksum_digits + 1;
+constexpr uint64_t max_file_bytes = uint64_t{16} << 20;
+
+std::string hex(uint64_t value) {
+  std::array<char, 17> out{};
+  std::snprintf(out.data(), out.size(), "%016llx", static_cast<unsigned long long>(value));
+  return out.data();
+}
+
+uint64_t checksum(std::string_view text) {
+  return XXH3_64bits(text.data(), text.size());
+}
+
+std::unexpected<plugin::defect> damaged(const char* why) {
+  return plugin::reject(code::probe_message, std::string("it is damaged: ") + why);
+}
+
+bool is_crash(code c) {
+  return c == code::probe_crash || c == code::probe_exit;
+}
+
+// What says nothing about the plugin is not worth keeping.
+bool is_worth_keeping(const finding& f) {
+  if (!f.what.fault) return true;
+  const code c = f.what.fault->code;
+  return c != code::probe_helper && c != code::trust_changed && c != code::trust_missing;
+}
+
+void quarantine(finding& f, uint32_t strikes) {
+  f.quarantined = true;
+  plugin::defect& d = *f.what.fault;
+  d.reason =
+      "quarantined: this build crashed " + std::to_string(strikes) + " times, last it " + d.reason;
+  d.code = code::probe_quarantine;
+  d.hint.clear();
+}
+
+bool write_atomically(const std::filesystem::path& file, const std::string& text) {
+  static std::atomic<uint32_t> counter{0};
+  const std::filesystem::path temporary = file.string() + "." + std::to_string(getpid()) + "." +
+                                          std::to_string(counter.fetch_add(1)) + ".new";
+  bool fine = false;
+  {
+    const plugin::file_descriptor fd(
+        open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (fd.get() < 0) return false;
+    std::size_t done = 0;
+    while (done < text.size()) {
+      const ssize_t n = write(fd.get(), text.data() + done, text.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      done += static_cast<std::size_t>(n);
+    }
+    fine = done == text.size();
+  }
+  if (!fine || rename(temporary.c_str(), file.c_str()) != 0) {
+    unlink(temporary.c_str());
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string write_entry(const cache_entry& e) {
+  // The finding goes in as text, so that its own parser is the only one.
+  const std::string body = json({{"build_id", e.build_id},
+                                 {"fingerprint", e.fingerprint},
+                                 {"written_s", e.written_s},
+                                 {"keep_s", e.keep_s},
+                                 {"strikes", e.strikes},
+                                 {"finding", write_finding(e.what)}})
+                               .dump(-1, ' ', false, json::error_handler_t::replace);
+  return std::string(magic) + hex(checksum(body)) + "\n" + body;
+}
+
+plugin::checked<cache_entry> read_entry(std::string_view text) {
+  if (text.size() < header_bytes || !text.starts_with(magic) || text[header_bytes - 1] != '\n')
+    return damaged("it begins otherwise");
+  const std::string_view body = text.substr(header_bytes);
+  if (text.substr(magic.size(), checksum_digits) != hex(checksum(body)))
+    return damaged("its checksum is wrong");
+  constexpr int deepest = 2;
+  const json from = json::parse(
+      body, [](int depth, json::parse_event_t, json&) { return depth <= deepest; }, false);
+  if (from.is_discarded() || !from.is_object()) return damaged("it is no JSON object");
+  const auto text_of = [&](const char* key) {
+    const auto at = from.find(key);
+    return at != from.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  const auto number_of = [&](const char* key) -> int64_t {
+    const auto at = from.find(key);
+    if (at == from.end() || !at->is_number_unsigned()) return -1;
+    const auto value = at->get<uint64_t>();
+    return value <= static_cast<uint64_t>(INT64_MAX) ? static_cast<int64_t>(value) : -1;
+  };
+  cache_entry out;
+  out.build_id = text_of("build_id");
+  out.fingerprint = text_of("fingerprint");
+  out.written_s = number_of("written_s");
+  out.keep_s = number_of("keep_s");
+  const int64_t strikes = number_of("strikes");
+  if (out.written_s < 0 || out.keep_s < 0 || out.keep_s > longest_keep_s || strikes < 0 ||
+      strikes > 1'000'000)
+    return damaged("a number is impossible");
+  out.strikes = static_cast<uint32_t>(strikes);
+  auto what = read_finding(text_of("finding"));
+  if (!what) return std::unexpected(std::move(what.error()));
+  out.what = std::move(*what);
+  return out;
+}
+
+// A build has one file wherever it lies, so that a quarantine follows it.
+std::filesystem::path cache::file_of(const cache_key& key) const {
+  const bool named = !key.build_id.empty() && key.build_id.size() <= 128 &&
+                     key.build_id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return folder_ /
+         (key.name + "-" + (named ? key.build_id : hex(checksum(key.library.string()))) + ".probe");
+}
+
+std::optional<cache_entry> cache::read(const cache_key& key,
+                                       std::vector<std::string>& notes) const {
+  const auto file = plugin::open_trusted(file_of(key));
+  if (!file) {
+    if (file.error().code != code::trust_missing)
+      notes.push_back("what was remembered of backend " + key.name +
+                      " is not used: " + file.error().reason);
+    return std::nullopt;
+  }
+  const auto text = plugin::read_all(*file, max_file_bytes);
+  auto entry =
+      text ? read_entry(*text) : plugin::checked<cache_entry>(std::unexpected(text.error()));
+  if (!entry) {
+    notes.push_back(plugin::printable(file->path.string(), 400) +
+                    " is not used: " + entry.error().reason);
+    return std::nullopt;
+  }
+  if (entry->build_id != key.build_id) return std::nullopt;
+  return std::move(*entry);
+}
+
+std::optional<finding> cache::recall(const cache_key& key, int64_t now_s,
+                                     std::vector<std::string>& notes) const {
+  auto entry = read(key, notes);
+  if (!entry || entry->written_s > now_s) return std::nullopt;  // a clock that was set back
+  finding out = std::move(entry->what);
+  out.cached = true;
+  out.age_s = now_s - entry->written_s;
+  if (out.what.fault && is_crash(out.what.fault->code) && entry->strikes >= strikes_out) {
+    quarantine(out, entry->strikes);
+    return out;
+  }
+  if (entry->fingerprint != key.fingerprint) return std::nullopt;
+  if (!out.what.fault) return out;
+  if (out.age_s >= entry->keep_s) return std::nullopt;
+  out.retry_in_s = entry->keep_s - out.age_s;
+  return out;
+}
+
+void cache::remember(const cache_key& key, int64_t now_s, bool fresh, finding& f) const {
+  if (!is_worth_keeping(f)) return;
+  std::vector<std::string> ignored;
+  const auto before = fresh ? std::nullopt : read(key, ignored);
+  cache_entry e;
+  e.build_id = key.build_id;
+  e.fingerprint = key.fingerprint;
+  e.written_s = now_s;
+  if (f.what.fault) {
+    const bool again = before && before->what.what.fault;
+    e.keep_s = again ? std::clamp(before->keep_s * 2, first_keep_s, longest_keep_s) : first_keep_s;
+    if (is_crash(f.what.fault->code)) e.strikes = (again ? before->strikes : 0) + 1;
+    f.retry_in_s = e.keep_s;
+  }
+  e.what = f;
+  std::error_code ignored_error;
+  std::filesystem::create_directories(folder_, ignored_error);
+  if (!plugin::trust_directory(folder_)) return;
+  write_atomically(file_of(key), write_entry(e));
+  if (e.strikes >= strikes_out) quarantine(f, e.strikes);
+}
+
+void cache::forget(const cache_key& key) const {
+  std::error_code ignored;
+  std::filesystem::remove(file_of(key), ignored);
+}
+
+}  // namespace bitnet::probe

@@ -1,0 +1,65 @@
+#pragma once
+// What earlier probes brought: one file per plugin build, in a folder that only its owner may
+// write.
+//
+// File     "bitnet probe cache 1 <XXH3 of the rest, 16 hex digits>\n", then JSON.
+// Worth    a good answer is a hint as long as the key is the same: who loads the plugin compares.
+//          A fault is worth 1 minute, then twice as long each time, up to an hour. The second crash
+//          of a build is a quarantine, which ends with another build or a fresh probe.
+// Hostile  any bytes are safe to read: tests/fuzz/probe/cache_fuzz.cpp. Damaged files are as good
+// as
+//          none. Writing is atomic, and a folder that cannot be written is no error.
+
+#include <cstdint>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "probe/finding.hpp"
+
+namespace bitnet::probe {
+
+struct cache_key {
+  std::string name, build_id;
+  std::filesystem::path library;
+  std::string fingerprint;  // of all that the answer may depend on
+};
+
+// One file.
+struct cache_entry {
+  std::string build_id, fingerprint;
+  int64_t written_s = 0;  // since the epoch
+  int64_t keep_s = 0;     // that a fault is worth
+  uint32_t strikes = 0;   // crashes of this build, one after the other
+  finding what;
+};
+
+constexpr int64_t first_keep_s = 60, longest_keep_s = 3600;
+constexpr uint32_t strikes_out = 2;
+
+[[nodiscard]] std::string write_entry(const cache_entry& e);
+// BN-P-MESSAGE.
+[[nodiscard]] plugin::checked<cache_entry> read_entry(std::string_view text);
+
+class cache {
+ public:
+  explicit cache(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  [[nodiscard]] std::optional<finding> recall(const cache_key& key, int64_t now_s,
+                                              std::vector<std::string>& notes) const;
+  // `fresh` counts strikes and waiting times from the start.
+  void remember(const cache_key& key, int64_t now_s, bool fresh, finding& f) const;
+  void forget(const cache_key& key) const;
+
+ private:
+  [[nodiscard]] std::filesystem::path file_of(const cache_key& key) const;
+  [[nodiscard]] std::optional<cache_entry> read(const cache_key& key,
+                                                std::vector<std::string>& notes) const;
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace bitnet::probe

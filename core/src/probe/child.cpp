@@ -1,0 +1,248 @@
+#include "probe/child.hpp"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "plugin/backend.hpp"
+#include "plugin/text.hpp"
+#include "probe/finding.hpp"
+#include "probe/frame.hpp"
+#include "probe/sandbox.hpp"
+#include "probe/self_test.hpp"
+#include "probe/task.hpp"
+
+namespace bitnet::probe {
+namespace {
+
+using plugin::code;
+
+class speaker {
+ public:
+  explicit speaker(int fd) : fd_(fd) {}
+  void say(frame_kind kind, std::string_view payload) const {
+    const std::string bytes = encode(kind, payload);
+    for (std::size_t done = 0; done < bytes.size();) {
+      const ssize_t n = send(fd_, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR) continue;
+      // Nobody could hear any other complaint; no handler of the plugin's shall run on the way out.
+      if (n <= 0) _exit(exit_cannot_speak);
+      done += static_cast<std::size_t>(n);
+    }
+  }
+  void begin(stage s) const {
+    const char number = static_cast<char>(s);
+    say(frame_kind::begin, {&number, 1});
+  }
+
+ private:
+  int fd_;
+};
+
+// One worker, no cancelling; what the plugin logs travels to the core.
+class child_services final : public plugin::host_services {
+ public:
+  child_services(const speaker& out, const task& t) : out_(out), task_(t) {}
+  void log(uint32_t level, std::string_view, std::string_view message) override {
+    out_.say(frame_kind::log,
+             static_cast<char>('0' + std::min(level, 3U)) + plugin::printable(message, 1000));
+  }
+  uint32_t parallel_width() override { return 1; }
+  bitnet_status parallel_run(uint32_t n, bitnet_task work, void* arg) override {
+    if (n != 1) return BITNET_INVALID_ARGUMENT;
+    work(arg, 0, 1);
+    return BITNET_OK;
+  }
+  bool cancelled(uint64_t) override { return false; }
+  uint64_t now_ns() override {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
+  }
+  std::vector<std::pair<std::string, std::string>> params(std::string_view) override {
+    return task_.params;
+  }
+
+ private:
+  const speaker& out_;
+  const task& task_;
+};
+
+std::size_t threads() {
+  std::error_code ignored;
+  std::filesystem::directory_iterator all("/proc/self/task", ignored);
+  return ignored ? 0 : static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+// A thread that was told to end may take a moment.
+bool threads_end(std::size_t baseline) {
+  constexpr int tries = 50;
+  for (int i = 0; i < tries && threads() > baseline; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return threads() <= baseline;
+}
+
+bool has_children() {
+  siginfo_t info{};
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+// The most memory that this process ever held; 0 if the kernel does not tell.
+uint64_t peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::strtoull(line.c_str() + 6, nullptr, 10) * 1024;
+  return 0;
+}
+
+plugin::defect thrown(stage s) {
+  return {code::probe_throws, BITNET_REJECTED,
+          "it let an exception out of a call in " + stage_name(s), ""};
+}
+
+// Each part may throw, as a plugin that breaks that rule does.
+class probe_run {
+ public:
+  probe_run(const task& t, const speaker& out, facts& f)
+      : task_(t), out_(out), facts_(f), services_(out, t), baseline_(threads()) {}
+
+  plugin::checked<void> open() {
+    const auto file = plugin::open_trusted(task_.library);
+    if (!file) return std::unexpected(file.error());
+    if (file->identity != task_.identity)
+      return plugin::reject(code::trust_changed, plugin::printable(task_.library.string(), 400) +
+                                                     " changed after it was inspected");
+    return reopen();
+  }
+
+  plugin::checked<void> enumerate() {
+    auto devices = list_devices(*backend_);
+    if (!devices) return std::unexpected(std::move(devices.error()));
+    facts_.devices = std::move(*devices);
+    return {};
+  }
+
+  // Takes wrong kernels away one after the other, until the rest is right or nothing is left.
+  plugin::checked<void> self_test() {
+    for (;;) {
+      auto tested = run_self_test(*backend_, facts_.devices);
+      if (!tested) return std::unexpected(std::move(tested.error()));
+      facts_.self_test = tested->summary;
+      if (tested->wrong.empty()) return {};
+      for (const std::string& id : tested->wrong) {
+        if (is_reference(id))
+          return plugin::reject(
+              code::probe_self_test,
+              "its reference kernel " + id + " gives wrong results: " + tested->summary);
+        if (std::ranges::find(facts_.disabled, id) != facts_.disabled.end())
+          return plugin::reject(
+              code::probe_self_test,
+              "kernel " + id + " gives wrong results and cannot be disabled: " + tested->summary);
+        facts_.disabled.push_back(id);
+      }
+      backend_.reset();
+      if (auto again = reopen(); !again) return again;
+      if (auto listed = enumerate(); !listed) return listed;
+    }
+  }
+
+  plugin::checked<void> close() {
+    backend_.reset();
+    if (has_children())
+      return plugin::reject(code::probe_leftover, "it left a process of its own behind");
+    if ((facts_.life_flags & BITNET_LIFE_THREAD_FREE) != 0 && !threads_end(baseline_))
+      return plugin::reject(code::probe_leftover, "it says that it starts no thread, and left " +
+                                                      std::to_string(threads() - baseline_) +
+                                                      " running after close");
+    return {};
+  }
+
+ private:
+  // There is nothing behind the reference form of an op.
+  [[nodiscard]] bool is_reference(const std::string& id) const {
+    return std::ranges::any_of(facts_.devices, [&](const device_report& d) {
+      return std::ranges::any_of(d.kernels, [&](const bitnet_kernel_info& k) {
+        return k.level == BITNET_LEVEL_REFERENCE && plugin::printable_array(k.id) == id;
+      });
+    });
+  }
+
+  plugin::checked<void> reopen() {
+    std::vector<std::pair<std::string, std::string>> extra;
+    if (!facts_.disabled.empty()) extra.emplace_back("disable", plugin::join(facts_.disabled, ","));
+    auto opened =
+        plugin::backend::open(task_.library, task_.name, BITNET_PURPOSE_PROBE, services_, extra);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    backend_ = std::move(*opened);
+    facts_.version = backend_->version();
+    facts_.life_flags = backend_->life_flags();
+    return {};
+  }
+
+  const task& task_;
+  const speaker& out_;
+  facts& facts_;
+  child_services services_;
+  std::size_t baseline_;
+  std::shared_ptr<plugin::backend> backend_;
+};
+
+// One part of the probe, announced and guarded; false if it is over.
+template <class Part>
+bool run_part(stage s, const speaker& out, facts& f, Part part) {
+  out.begin(s);
+  plugin::checked<void> fine;
+  try {
+    fine = part();
+  } catch (...) {
+    fine = std::unexpected(thrown(s));
+  }
+  if (!fine) f.fault = std::move(fine.error());
+  f.peak_bytes = peak_bytes();
+  out.say(frame_kind::facts, write_facts(f));
+  return !f.fault;
+}
+
+// The only message that comes in.
+plugin::checked<task> receive(int fd) {
+  frame_reader reader;
+  for (std::array<std::byte, 4096> buffer{};;) {
+    auto one = reader.next();
+    if (!one) return std::unexpected(std::move(one.error()));
+    if (*one) return read_task((*one)->payload);
+    const ssize_t n = read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return plugin::reject(code::probe_helper, "the helper was given no task");
+    reader.feed({buffer.data(), static_cast<std::size_t>(n)});
+  }
+}
+
+}  // namespace
+
+int serve(int fd) {
+  const auto given = receive(fd);
+  if (!given) return exit_no_task;
+  const speaker out(fd);
+  facts f;
+  f.sandbox = enter_sandbox(given->parent);
+  // Lives as long as the process: a backend that may not be closed is left alone.
+  auto& run = *new probe_run(*new task(*given), *new speaker(fd), f);
+  const bool tested = run_part(stage::open, out, f, [&] { return run.open(); }) &&
+                      run_part(stage::enumerate, out, f, [&] { return run.enumerate(); }) &&
+                      run_part(stage::self_test, out, f, [&] { return run.self_test(); });
+  if (tested) run_part(stage::close, out, f, [&] { return run.close(); });
+  out.say(frame_kind::done, "");
+  if (tested) return 0;  // with the plugin's own exit handlers, as in a program that used it
+  _exit(0);
+}
+
+}  // namespace bitnet::probe

@@ -1,0 +1,24 @@
+#pragma once
+// What an open backend says about this machine, distrusted and copied.
+
+#include <vector>
+
+#include "bitnet/abi/info.h"
+#include "plugin/backend.hpp"
+
+namespace bitnet::probe {
+
+// More than any machine has; a plugin that claims more has lost its mind.
+constexpr uint32_t max_devices = 1024;
+constexpr uint32_t max_kernels = 16384;  // of one device
+
+struct device_report {
+  bitnet_device_info info{};
+  std::vector<bitnet_kernel_info> kernels;
+};
+
+// All devices with their kernels. BN-P-UNAVAILABLE and BN-P-NO-DEVICE (both BITNET_UNAVAILABLE),
+// BN-P-FAILED, BN-P-ANSWER.
+[[nodiscard]] plugin::checked<std::vector<device_report>> list_devices(const plugin::backend& b);
+
+}  // namespace bitnet::probe

@@ -1,0 +1,311 @@
+#include "probe/finding.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "plugin/text.hpp"
+
+namespace bitnet::probe {
+namespace {
+
+using nlohmann::json;
+using plugin::code;
+
+constexpr std::size_t max_text_bytes = 4096;
+constexpr std::size_t max_disabled = 1024;
+
+std::unexpected<plugin::defect> senseless(const std::string& what) {
+  return plugin::reject(code::probe_message, "its probe's answer makes no sense: " + what);
+}
+
+// Takes members of the expected type and remembers the first that has another.
+class members {
+ public:
+  explicit members(const json& from) : from_(from) {}
+
+  std::string text(const char* key, std::size_t limit = max_text_bytes) {
+    const json* one = find(key);
+    if (one == nullptr) return {};
+    if (!one->is_string()) return blame(key), std::string();
+    return plugin::printable(one->get_ref<const std::string&>(), limit);
+  }
+  // Lines are kept.
+  std::string lines(const char* key, std::size_t limit) {
+    const json* one = find(key);
+    if (one == nullptr) return {};
+    if (!one->is_string()) return blame(key), std::string();
+    const std::string& all = one->get_ref<const std::string&>();
+    if (all.size() > limit) return blame(key), std::string();
+    std::string out;
+    for (std::size_t begin = 0; begin < all.size();) {
+      const std::size_t end = std::min(all.find('\n', begin), all.size());
+      out += plugin::printable(std::string_view(all).substr(begin, end - begin), limit) + "\n";
+      begin = end + 1;
+    }
+    return out;
+  }
+  template <class Int>
+  Int number(const char* key) {
+    const json* one = find(key);
+    if (one == nullptr) return 0;
+    if (!one->is_number_unsigned()) return blame(key), Int{0};
+    const auto value = one->get<uint64_t>();
+    if (value > std::numeric_limits<Int>::max()) return blame(key), Int{0};
+    return static_cast<Int>(value);
+  }
+  const json* list(const char* key, std::size_t limit) {
+    const json* one = find(key);
+    if (one != nullptr && (!one->is_array() || one->size() > limit)) return blame(key), nullptr;
+    return one;
+  }
+  const json* object(const char* key) {
+    const json* one = find(key);
+    if (one != nullptr && !one->is_object()) return blame(key), nullptr;
+    return one;
+  }
+  void blame(const char* key) {
+    if (bad_.empty()) bad_ = key;
+  }
+  [[nodiscard]] const std::string& bad() const { return bad_; }
+
+ private:
+  const json* find(const char* key) {
+    const auto at = from_.find(key);
+    return at == from_.end() ? nullptr : &*at;
+  }
+  const json& from_;
+  std::string bad_;
+};
+
+template <std::size_t N>
+void keep(const std::string& text, char (&out)[N]) {
+  const std::string cut = text.substr(0, N - 1);
+  std::fill(std::copy(cut.begin(), cut.end(), out), out + N, '\0');
+}
+
+json to_json(const device_report& d) {
+  json kernels = json::array();
+  for (const bitnet_kernel_info& k : d.kernels)
+    kernels.push_back({{"id", plugin::printable_array(k.id)},
+                       {"op", k.op},
+                       {"format", k.format},
+                       {"level", k.level},
+                       {"exact", k.exact}});
+  const bitnet_device_info& i = d.info;
+  return {{"class", i.device_class},
+          {"name", plugin::printable_array(i.name)},
+          {"uuid", plugin::printable_array(i.uuid)},
+          {"pci_address", plugin::printable_array(i.pci_address)},
+          {"arch", plugin::printable_array(i.arch)},
+          {"driver_version", plugin::printable_array(i.driver_version)},
+          {"memory_total_bytes", i.memory_total_bytes},
+          {"compute_units", i.compute_units},
+          {"buffer_alignment_bytes", i.buffer_alignment_bytes},
+          {"max_allocation_bytes", i.max_allocation_bytes},
+          {"kv_dtypes", i.kv_dtypes},
+          {"attention_flags", i.attention_flags},
+          {"kernels", std::move(kernels)}};
+}
+
+std::optional<device_report> to_device(const json& from) {
+  if (!from.is_object()) return std::nullopt;
+  members m(from);
+  device_report out;
+  bitnet_device_info& i = out.info;
+  i.struct_size = sizeof i;
+  i.device_class = m.number<uint32_t>("class");
+  keep(m.text("name"), i.name);
+  keep(m.text("uuid"), i.uuid);
+  keep(m.text("pci_address"), i.pci_address);
+  keep(m.text("arch"), i.arch);
+  keep(m.text("driver_version"), i.driver_version);
+  i.memory_total_bytes = m.number<uint64_t>("memory_total_bytes");
+  i.compute_units = m.number<uint32_t>("compute_units");
+  i.buffer_alignment_bytes = m.number<uint32_t>("buffer_alignment_bytes");
+  i.max_allocation_bytes = m.number<uint64_t>("max_allocation_bytes");
+  i.kv_dtypes = m.number<uint32_t>("kv_dtypes");
+  i.attention_flags = m.number<uint32_t>("attention_flags");
+  if (i.device_class < BITNET_DEVICE_CPU || i.device_class > BITNET_DEVICE_OTHER) m.blame("class");
+  if (i.buffer_alignment_bytes != 0 && !std::has_single_bit(i.buffer_alignment_bytes))
+    m.blame("buffer_alignment_bytes");
+  if (const json* kernels = m.list("kernels", max_kernels); kernels != nullptr)
+    for (const json& one : *kernels) {
+      if (!one.is_object()) return std::nullopt;
+      members k(one);
+      bitnet_kernel_info info{};
+      info.struct_size = sizeof info;
+      keep(k.text("id"), info.id);
+      info.op = k.number<uint32_t>("op");
+      info.format = k.number<uint32_t>("format");
+      info.level = k.number<uint32_t>("level");
+      info.exact = k.number<uint32_t>("exact");
+      if (!k.bad().empty()) return std::nullopt;
+      out.kernels.push_back(info);
+    }
+  if (!m.bad().empty()) return std::nullopt;
+  return out;
+}
+
+json to_json(const facts& f) {
+  json out = {{"version", f.version},      {"life_flags", f.life_flags}, {"disabled", f.disabled},
+              {"self_test", f.self_test},  {"sandbox", f.sandbox},       {"devices", json::array()},
+              {"peak_bytes", f.peak_bytes}};
+  for (const device_report& d : f.devices) out["devices"].push_back(to_json(d));
+  if (f.fault)
+    out["fault"] = {{"code", plugin::code_text(f.fault->code)},
+                    {"status", static_cast<uint32_t>(f.fault->status)},
+                    {"reason", f.fault->reason},
+                    {"hint", f.fault->hint}};
+  return out;
+}
+
+plugin::checked<facts> to_facts(const json& from) {
+  if (!from.is_object()) return senseless("it is no object");
+  members m(from);
+  facts out;
+  out.version = m.text("version", 256);
+  out.life_flags = m.number<uint32_t>("life_flags");
+  out.peak_bytes = m.number<uint64_t>("peak_bytes");
+  out.self_test = m.text("self_test");
+  out.sandbox = m.text("sandbox", 256);
+  if (const json* disabled = m.list("disabled", max_disabled); disabled != nullptr)
+    for (const json& id : *disabled) {
+      if (!id.is_string()) return senseless("a disabled kernel has no name");
+      out.disabled.push_back(plugin::printable(id.get_ref<const std::string&>(), 63));
+    }
+  if (const json* devices = m.list("devices", max_devices); devices != nullptr)
+    for (const json& one : *devices) {
+      auto device = to_device(one);
+      if (!device)
+        return senseless("device " + std::to_string(out.devices.size()) + " is not well formed");
+      out.devices.push_back(std::move(*device));
+    }
+  if (const json* fault = m.object("fault"); fault != nullptr) {
+    members d(*fault);
+    const auto known = plugin::code_of(d.text("code", 64));
+    plugin::defect defect;
+    defect.code = known.value_or(code::ok);
+    defect.status = d.number<uint8_t>("status");
+    defect.reason = d.text("reason");
+    defect.hint = d.text("hint");
+    if (defect.code == code::ok || defect.reason.empty() || !d.bad().empty() ||
+        defect.status == BITNET_OK)
+      return senseless("its fault is not well formed");
+    out.fault = std::move(defect);
+  }
+  if (!m.bad().empty()) return senseless("'" + m.bad() + "' is not well formed");
+  return out;
+}
+
+// Objects in objects in objects are never ours; deep nesting ends the parse.
+std::optional<json> parse(std::string_view text) {
+  constexpr int deepest = 8;
+  json out = json::parse(
+      text, [](int depth, json::parse_event_t, json&) { return depth <= deepest; }, false);
+  if (out.is_discarded()) return std::nullopt;
+  return out;
+}
+
+std::string dump(const json& j) {
+  return j.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// What makes a device the same device, and a kernel the same kernel.
+std::string identity(const bitnet_device_info& i) {
+  return std::to_string(i.device_class) + " " + plugin::printable_array(i.name) + " " +
+         plugin::printable_array(i.uuid) + " " + plugin::printable_array(i.pci_address) + " " +
+         plugin::printable_array(i.arch);
+}
+
+std::string identity(const bitnet_kernel_info& k) {
+  return plugin::printable_array(k.id) + " " + std::to_string(k.op) + " " +
+         std::to_string(k.format) + " " + std::to_string(k.level);
+}
+
+}  // namespace
+
+std::string stage_name(stage s) {
+  constexpr std::array<const char*, n_stages> names = {"start", "S1 open", "S2 enumerate",
+                                                       "S3 self-test", "S4 close"};
+  return names[static_cast<std::size_t>(s)];
+}
+
+std::string write_facts(const facts& f) {
+  return dump(to_json(f));
+}
+
+plugin::checked<facts> read_facts(std::string_view text) {
+  const auto parsed = parse(text);
+  if (!parsed) return senseless("it is no JSON");
+  return to_facts(*parsed);
+}
+
+std::string write_finding(const finding& f) {
+  json out = {{"what", to_json(f.what)},        {"reached", static_cast<uint32_t>(f.reached)},
+              {"stage_ms", f.stage_ms},         {"output", f.output},
+              {"output_bytes", f.output_bytes}, {"notes", f.notes}};
+  return dump(out);
+}
+
+plugin::checked<finding> read_finding(std::string_view text) {
+  const auto parsed = parse(text);
+  if (!parsed || !parsed->is_object()) return senseless("it is no JSON object");
+  members m(*parsed);
+  finding out;
+  const json* what = m.object("what");
+  if (what == nullptr) return senseless("it says nothing");
+  auto told = to_facts(*what);
+  if (!told) return std::unexpected(std::move(told.error()));
+  out.what = std::move(*told);
+  const auto reached = m.number<uint8_t>("reached");
+  if (reached >= n_stages) return senseless("there is no stage " + std::to_string(reached));
+  out.reached = static_cast<stage>(reached);
+  constexpr std::size_t max_output = std::size_t{256} << 10;  // '?' may have become U+FFFD
+  out.output = m.lines("output", max_output);
+  out.output_bytes = m.number<uint64_t>("output_bytes");
+  if (const json* times = m.list("stage_ms", n_stages); times != nullptr)
+    for (std::size_t i = 0; i < times->size(); ++i) {
+      if (!(*times)[i].is_number_unsigned()) return senseless("a time is no number");
+      out.stage_ms[i] = static_cast<uint32_t>((*times)[i].get<uint64_t>());
+    }
+  if (const json* notes = m.list("notes", 64); notes != nullptr)
+    for (const json& note : *notes) {
+      if (!note.is_string()) return senseless("a note is no text");
+      out.notes.push_back(plugin::printable(note.get_ref<const std::string&>()));
+    }
+  if (!m.bad().empty()) return senseless("'" + m.bad() + "' is not well formed");
+  return out;
+}
+
+std::vector<std::string> differences(const std::string& version_a,
+                                     const std::vector<device_report>& a,
+                                     const std::string& version_b,
+                                     const std::vector<device_report>& b) {
+  std::vector<std::string> out;
+  if (version_a != version_b) out.push_back("version: " + version_a + ", then " + version_b);
+  if (a.size() != b.size()) {
+    out.push_back("devices: " + std::to_string(a.size()) + ", then " + std::to_string(b.size()));
+    return out;
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const std::string which = "device " + std::to_string(i);
+    if (identity(a[i].info) != identity(b[i].info))
+      out.push_back(which + ": '" + identity(a[i].info) + "', then '" + identity(b[i].info) + "'");
+    if (a[i].kernels.size() != b[i].kernels.size())
+      out.push_back(which + ": " + std::to_string(a[i].kernels.size()) + " kernels, then " +
+                    std::to_string(b[i].kernels.size()));
+    else
+      for (std::size_t k = 0; k < a[i].kernels.size(); ++k)
+        if (identity(a[i].kernels[k]) != identity(b[i].kernels[k])) {
+          out.push_back(which + ": kernel '" + plugin::printable_array(a[i].kernels[k].id) +
+                        "', then '" + plugin::printable_array(b[i].kernels[k].id) + "'");
+          break;
+        }
+  }
+  return out;
+}
+
+}  // namespace bitnet::probe

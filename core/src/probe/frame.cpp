@@ -1,0 +1,72 @@
+#include "probe/frame.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "plugin/text.hpp"
+
+namespace bitnet::probe {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr std::string_view magic = "BNP1";
+
+struct header {
+  char magic[4];
+  uint32_t kind;
+  uint64_t payload_bytes;
+  uint64_t checksum;
+};
+static_assert(sizeof(header) == 24);
+
+std::unexpected<plugin::defect> damaged(const std::string& what) {
+  return plugin::reject(plugin::code::probe_message,
+                        "what came back from its probe is no message of ours: " + what);
+}
+
+}  // namespace
+
+std::string encode(frame_kind kind, std::string_view payload) {
+  header h{};
+  std::memcpy(h.magic, magic.data(), sizeof h.magic);
+  h.kind = static_cast<uint32_t>(kind);
+  h.payload_bytes = payload.size();
+  h.checksum = XXH3_64bits(payload.data(), payload.size());
+  std::string out(sizeof h, '\0');
+  std::memcpy(out.data(), &h, sizeof h);
+  out += payload;
+  return out;
+}
+
+void frame_reader::feed(std::span<const std::byte> bytes) {
+  bytes_.erase(0, std::exchange(begin_, 0));
+  bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+plugin::checked<std::optional<frame>> frame_reader::next() {
+  const std::string_view rest = std::string_view(bytes_).substr(begin_);
+  if (rest.size() < sizeof(header)) return std::nullopt;
+  header h{};
+  std::memcpy(&h, rest.data(), sizeof h);
+  if (std::string_view(h.magic, sizeof h.magic) != magic)
+    return damaged("it begins with '" + plugin::printable(rest.substr(0, sizeof h.magic)) + "'");
+  if (h.kind < static_cast<uint32_t>(frame_kind::task) ||
+      h.kind > static_cast<uint32_t>(frame_kind::done))
+    return damaged("its kind is " + std::to_string(h.kind));
+  if (h.payload_bytes > max_payload_bytes)
+    return damaged("it has " + std::to_string(h.payload_bytes) + " bytes; at most " +
+                   std::to_string(max_payload_bytes) + " are read");
+  if (rest.size() - sizeof h < h.payload_bytes) return std::nullopt;
+  const std::string_view payload = rest.substr(sizeof h, h.payload_bytes);
+  if (XXH3_64bits(payload.data(), payload.size()) != h.checksum)
+    return damaged("its checksum is wrong");
+  begin_ += sizeof h + payload.size();
+  return frame{static_cast<frame_kind>(h.kind), std::string(payload)};
+}
+
+}  // namespace bitnet::probe

@@ -1,0 +1,46 @@
+#pragma once
+// How bitnet-backend-probe and the core talk: frames over a stream socket.
+//
+// Frame    "BNP1", kind u32, payload bytes u64, XXH3 of the payload u64, payload. Little-endian: it
+//          never leaves the machine.
+// Hostile  the plugin lives beside the helper and can write what it likes into this socket, so that
+//          every byte is checked before use; tests/fuzz/probe/frame_fuzz.cpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "plugin/codes.hpp"
+
+namespace bitnet::probe {
+
+// Counts up with every change of what the frames hold.
+constexpr uint32_t protocol_version = 1;
+
+enum class frame_kind : uint32_t { task = 1, begin = 2, log = 3, facts = 4, done = 5 };
+
+struct frame {
+  frame_kind kind = frame_kind::done;
+  std::string payload;
+};
+
+constexpr uint64_t max_payload_bytes = uint64_t{16} << 20;
+
+[[nodiscard]] std::string encode(frame_kind kind, std::string_view payload);
+
+// Cuts a stream into frames.
+class frame_reader {
+ public:
+  void feed(std::span<const std::byte> bytes);
+  // The next whole frame; nothing if there is none yet; BN-P-MESSAGE for what can never become one.
+  [[nodiscard]] plugin::checked<std::optional<frame>> next();
+
+ private:
+  std::string bytes_;
+  std::size_t begin_ = 0;
+};
+
+}  // namespace bitnet::probe

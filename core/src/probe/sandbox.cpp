@@ -1,0 +1,91 @@
+#include "probe/sandbox.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+
+namespace bitnet::probe {
+namespace {
+
+// From linux/landlock.h, whose version on the building machine says nothing about the running one.
+constexpr long create_ruleset = 444, add_rule = 445, restrict_self = 446;
+constexpr uint32_t ask_version = 1, rule_path_beneath = 1;
+
+struct ruleset {
+  uint64_t files;
+  uint64_t network;  // from version 4 on
+};
+struct __attribute__((packed)) path_beneath {
+  uint64_t allowed;
+  int32_t parent;
+};
+
+constexpr uint64_t write_file = 1U << 1, remove_dir = 1U << 4, remove_file = 1U << 5,
+                   make_all = 0x7FU << 6, refer = 1U << 13, truncate = 1U << 14;
+constexpr uint64_t tcp_bind = 1U << 0, tcp_connect = 1U << 1;
+constexpr long with_refer = 2, with_truncate = 3, with_network = 4;
+
+// setuid nvidia-modprobe makes this node at the first use after boot; in a sandbox it could not,
+// and a sound GPU would look broken.
+bool driver_must_make_nodes() {
+  std::error_code ignored;
+  return std::filesystem::exists("/sys/module/nvidia", ignored) &&
+         !std::filesystem::exists("/dev/nvidia-uvm", ignored);
+}
+
+std::string none(const char* why) {
+  return std::string("none: ") + why;
+}
+
+std::string why(const char* call) {
+  return std::string("none: ") + call + ": " + std::generic_category().message(errno);
+}
+
+std::string enter_landlock() {
+  if (driver_must_make_nodes()) return none("the driver has yet to make /dev/nvidia-uvm");
+  const long version = syscall(create_ruleset, nullptr, 0, ask_version);
+  if (version < 1) return none("this kernel has no Landlock");
+  ruleset rules{write_file | remove_dir | remove_file | make_all, 0};
+  if (version >= with_refer) rules.files |= refer;
+  if (version >= with_truncate) rules.files |= truncate;
+  if (version >= with_network) rules.network = tcp_bind | tcp_connect;
+  const std::size_t size = version >= with_network ? sizeof rules : sizeof rules.files;
+  const int fd = static_cast<int>(syscall(create_ruleset, &rules, size, 0));
+  if (fd < 0) return why("landlock_create_ruleset");
+  const int devices = open("/dev", O_PATH | O_CLOEXEC);
+  const path_beneath beneath{rules.files & (write_file | truncate | remove_file | make_all),
+                             devices};
+  std::string out = "landlock " + std::to_string(version);
+  if (devices >= 0 && syscall(add_rule, fd, rule_path_beneath, &beneath, 0) != 0)
+    out = why("landlock_add_rule");
+  else if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    out = why("PR_SET_NO_NEW_PRIVS");
+  else if (syscall(restrict_self, fd, 0) != 0)
+    out = why("landlock_restrict_self");
+  if (devices >= 0) close(devices);
+  close(fd);
+  return out;
+}
+
+}  // namespace
+
+std::string enter_sandbox(int parent) {
+  // 1, not 0: to a kernel that pipes core dumps into a program only this means none.
+  const rlimit no_core{1, 1};
+  setrlimit(RLIMIT_CORE, &no_core);
+  // Orphans come to us, so that what the plugin leaves behind can be seen.
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (getppid() != parent) _exit(1);  // it died before the line above
+  return enter_landlock();
+}
+
+}  // namespace bitnet::probe

@@ -1,0 +1,39 @@
+#include "probe/task.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace bitnet::probe {
+
+using nlohmann::json;
+
+std::string write_task(const task& t) {
+  json params = json::array();
+  for (const auto& [key, value] : t.params) params.push_back({key, value});
+  const plugin::file_identity& i = t.identity;
+  return json({{"name", t.name},
+               {"library", t.library.string()},
+               {"identity", {i.device, i.inode, i.size_bytes, i.modified_ns, i.changed_ns}},
+               {"params", std::move(params)},
+               {"parent", t.parent}})
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+plugin::checked<task> read_task(std::string_view text) {
+  try {
+    const json from = json::parse(text);
+    task out;
+    out.name = from.at("name").get<std::string>();
+    out.library = from.at("library").get<std::string>();
+    const json& i = from.at("identity");
+    out.identity = {i.at(0), i.at(1), i.at(2), i.at(3), i.at(4)};
+    for (const json& pair : from.at("params"))
+      out.params.emplace_back(pair.at(0).get<std::string>(), pair.at(1).get<std::string>());
+    out.parent = from.at("parent");
+    return out;
+  } catch (const json::exception& e) {
+    return plugin::reject(plugin::code::probe_helper,
+                          std::string("the helper was given no task of ours: ") + e.what());
+  }
+}
+
+}  // namespace bitnet::probe

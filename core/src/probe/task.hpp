@@ -1,0 +1,26 @@
+#pragma once
+// What the child is asked to do.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plugin/codes.hpp"
+#include "plugin/trust.hpp"
+
+namespace bitnet::probe {
+
+struct task {
+  std::string name;  // of the backend
+  std::filesystem::path library;
+  plugin::file_identity identity;  // of the file that was inspected
+  std::vector<std::pair<std::string, std::string>> params;
+  int parent = 0;  // process id
+};
+
+[[nodiscard]] std::string write_task(const task& t);
+[[nodiscard]] plugin::checked<task> read_task(std::string_view text);
+
+}  // namespace bitnet::probe

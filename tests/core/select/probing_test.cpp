@@ -1,0 +1,221 @@
+// Selection and probes together: slow backends join late, what is remembered needs no child, and
+// what is remembered wrongly is asked again.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "../../fakes/loader_fixture.hpp"
+#include "../../fakes/probing.hpp"
+#include "select/selection.hpp"
+
+namespace bitnet::select {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using test::folder;
+using test::manifest_text;
+using test::recording_host;
+
+const backend_report& find(const report& r, const std::string& name) {
+  static const backend_report none;
+  const auto at = std::ranges::find(r.backends, name, &backend_report::name);
+  return at == r.backends.end() ? none : *at;
+}
+
+class probing : public testing::Test {
+ protected:
+  void install(const std::string& fake, const std::string& device_class) {
+    files.write("backends.d/50-" + fake + ".yaml",
+                manifest_text(fake, files.fake(fake), {{"class", device_class}}));
+  }
+  registry scan() { return registry::scan({files.path() / "backends.d"}, host, {}, how); }
+
+  folder files;
+  recording_host host;
+  probe::settings how = test::probing();
+};
+
+TEST_F(probing, a_slow_backend_joins_late) {
+  install("slow", "gpu");
+  install("alpha", "cpu");
+  how.wait_ms = 0;
+  registry all = scan();
+  report out;
+  // Whoever answers first serves; alpha does, unless the machine slept.
+  const auto chosen = all.select({}, out);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ(out.selected, "alpha");
+  EXPECT_EQ(find(out, "slow").stage, "probing");
+  EXPECT_EQ(find(out, "slow").code, "BN-P-PENDING");
+  EXPECT_NE(find(out, "slow").reason.find("still being probed"), std::string::npos);
+  EXPECT_TRUE(all.wait(clock::now() + std::chrono::seconds(60)));
+  EXPECT_TRUE(all.collect(out));
+  EXPECT_EQ(find(out, "slow").code, "BN-OK");
+  EXPECT_EQ(out.detected, (std::vector<std::string>{"alpha", "slow"}));
+  EXPECT_EQ(out.selected, "alpha") << "a late one changes no choice";
+}
+
+TEST_F(probing, who_is_asked_for_alone_is_waited_for) {
+  install("slow", "gpu");
+  install("alpha", "cpu");
+  how.wait_ms = 0;
+  registry all = scan();
+  report out;
+  ASSERT_TRUE(all.select({.text = "slow"}, out));
+  EXPECT_EQ(out.selected, "slow");
+}
+
+TEST_F(probing, others_may_wait_while_one_selects_and_reports) {
+  install("slow", "gpu");
+  install("alpha", "cpu");
+  install("beta", "cpu");
+  how.wait_ms = 0;
+  registry all = scan();
+  report out;
+  std::mutex turn;  // as the runtime has one
+  std::atomic<bool> done{false};
+  std::thread waiter([&] {
+    while (!done) (void)all.wait(clock::now() + std::chrono::milliseconds(5));
+  });
+  std::thread reader([&] {
+    while (!done) {
+      const std::scoped_lock lock(turn);
+      all.collect(out);
+    }
+  });
+  {
+    const std::scoped_lock lock(turn);
+    EXPECT_TRUE(all.select({}, out));
+  }
+  for (bool complete = false; !complete;) {
+    const std::scoped_lock lock(turn);
+    complete = all.collect(out);
+  }
+  done = true;
+  waiter.join();
+  reader.join();
+  EXPECT_EQ(find(out, "slow").code, "BN-OK");
+}
+
+TEST_F(probing, a_registry_that_goes_ends_its_children) {
+  install("hang-enumerate", "gpu");
+  install("alpha", "cpu");
+  how.wait_ms = 0;
+  const auto begin = clock::now();
+  {
+    registry all = scan();
+    report out;
+    ASSERT_TRUE(all.select({}, out));
+  }
+  EXPECT_LT(clock::now() - begin, std::chrono::seconds(50)) << "the deadline was waited for";
+}
+
+TEST_F(probing, what_is_remembered_needs_no_child) {
+  how.cache = files.path() / "probe";
+  install("alpha", "cpu");
+  report first;
+  ASSERT_TRUE(scan().select({}, first));
+  EXPECT_FALSE(find(first, "alpha").probed->cached);
+  how.helper = "/nowhere";  // a child would fail
+  report second;
+  ASSERT_TRUE(scan().select({}, second));
+  EXPECT_TRUE(find(second, "alpha").probed->cached);
+  EXPECT_EQ(second.selected, "alpha");
+  how.fresh = true;
+  report third;
+  EXPECT_FALSE(scan().select({}, third));
+  EXPECT_EQ(find(third, "alpha").code, "BN-P-HELPER");
+}
+
+TEST_F(probing, without_a_helper_nothing_is_loaded) {
+  how.helper = "/nowhere/bitnet-backend-probe";
+  install("alpha", "cpu");
+  report out;
+  const auto chosen = scan().select({}, out);
+  ASSERT_FALSE(chosen);
+  EXPECT_EQ(find(out, "alpha").code, "BN-P-HELPER");
+  EXPECT_NE(chosen.error().message.find("unprobed: not loaded"), std::string::npos);
+  EXPECT_FALSE(host.said("alpha"));
+}
+
+TEST_F(probing, a_helper_that_others_may_write_is_not_run) {
+  how.helper = files.write("helper", folder::read(how.helper), 0777);
+  install("alpha", "cpu");
+  report out;
+  EXPECT_FALSE(scan().select({}, out));
+  EXPECT_EQ(find(out, "alpha").code, "BN-P-HELPER");
+  EXPECT_NE(find(out, "alpha").reason.find("writable by everybody"), std::string::npos);
+}
+
+TEST_F(probing, another_file_or_setting_is_asked_about_again) {
+  how.cache = files.path() / "probe";
+  install("alpha", "cpu");
+  report out;
+  ASSERT_TRUE(scan().select({}, out));
+  host.settings = {{"isa", "other"}};
+  ASSERT_TRUE(scan().select({}, out));
+  EXPECT_FALSE(find(out, "alpha").probed->cached) << "another setting";
+  ASSERT_TRUE(scan().select({}, out));
+  EXPECT_TRUE(find(out, "alpha").probed->cached);
+  // The same bytes under a new inode: a reinstalled plugin.
+  std::filesystem::rename(files.path() / "lib/libfake-alpha.so", files.path() / "lib/old.so");
+  std::filesystem::copy_file(files.path() / "lib/old.so", files.path() / "lib/libfake-alpha.so");
+  ASSERT_TRUE(scan().select({}, out));
+  EXPECT_FALSE(find(out, "alpha").probed->cached) << "another file";
+}
+
+TEST_F(probing, a_wrong_memory_is_dropped_and_asked_again) {
+  how.cache = files.path() / "probe";
+  install("shrinks", "gpu");  // two devices to a probe, one when loaded
+  report out;
+  EXPECT_FALSE(scan().select({}, out));
+  EXPECT_EQ(find(out, "shrinks").code, "BN-P-MISMATCH");
+  EXPECT_FALSE(find(out, "shrinks").probed->cached);
+  EXPECT_FALSE(scan().select({}, out)) << "remembered, doubted, asked again, and still another";
+  EXPECT_EQ(find(out, "shrinks").code, "BN-P-MISMATCH");
+  EXPECT_FALSE(find(out, "shrinks").probed->cached);
+}
+
+TEST_F(probing, a_crash_is_remembered) {
+  how.cache = files.path() / "probe";
+  install("crash-enumerate", "gpu");
+  report out;
+  scan().probe_all(out);
+  EXPECT_EQ(find(out, "crash-enumerate").code, "BN-P-CRASH");
+  how.helper = "/nowhere";
+  scan().probe_all(out);
+  EXPECT_EQ(find(out, "crash-enumerate").code, "BN-P-CRASH") << "remembered";
+  EXPECT_GT(find(out, "crash-enumerate").probed->retry_in_s, 0);
+}
+
+TEST_F(probing, a_disabled_kernel_stays_disabled_when_loaded) {
+  how.cache = files.path() / "probe";
+  install("wrong-kernel", "other");
+  for (const bool cached : {false, true}) {
+    report out;
+    const auto chosen = scan().select({}, out);
+    ASSERT_TRUE(chosen) << chosen.error().message;
+    EXPECT_EQ(find(out, "wrong-kernel").probed->cached, cached);
+    uint32_t count = 16;
+    bitnet_kernel_info kernels[16] = {};
+    bitnet_error err{};
+    err.struct_size = sizeof err;
+    const bitnet_backend_v0& t = chosen->backend->table();
+    ASSERT_EQ(t.kernels(t.self, 0, kernels, sizeof kernels[0], &count, &err), BITNET_OK);
+    EXPECT_TRUE(std::none_of(kernels, kernels + count, [](const bitnet_kernel_info& k) {
+      return std::string(k.id) == "ternary.quick";
+    }));
+    EXPECT_NE(find(out, "wrong-kernel").reason.find("ternary.quick is disabled"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace bitnet::select

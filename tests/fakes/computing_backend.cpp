@@ -1,0 +1,88 @@
+// A backend that computes just enough for the self-test, with two forms of one kernel, either of
+// which can be wrong.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "bitnet/abi/backend.h"
+#include "bitnet/abi/note.h"
+#include "bitnet/sdk/interpreter.hpp"
+
+#ifndef FAKE_WRONG_QUICK
+#define FAKE_WRONG_QUICK 0
+#endif
+#ifndef FAKE_WRONG_PLAIN
+#define FAKE_WRONG_PLAIN 0
+#endif
+
+BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
+
+namespace {
+
+using bitnet::sdk::call;
+using bitnet::sdk::share;
+
+void embed(const call& c, const share& s) noexcept {
+  for (uint64_t t = s.first; t < s.last; ++t)
+    std::memcpy(c.output<float>(0) + t * c.m, c.w->row(static_cast<uint64_t>(c.step->tokens[t])),
+                c.m * sizeof(float));
+}
+
+void quantise(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r) {
+    const float* x = c.input<float>(0) + r * c.k;
+    float largest = 1e-5F;
+    for (uint64_t i = 0; i < c.k; ++i) largest = std::max(largest, std::fabs(x[i]));
+    const float scale = 127 / largest;
+    for (uint64_t i = 0; i < c.k; ++i)
+      c.output<int8_t>(0)[r * c.k + i] = static_cast<int8_t>(std::nearbyint(x[i] * scale));
+    c.output<float>(1)[r] = scale;
+  }
+}
+
+template <int Error>
+void ternary(const call& c, const share& s) noexcept {
+  for (uint64_t r = 0; r < c.rows; ++r)
+    for (uint64_t m = s.first; m < s.last; ++m) {
+      int32_t sum = m == 3 ? Error : 0;
+      for (uint64_t i = 0; i < c.k; ++i) {
+        const int code = c.w->row(m)[i / 128 * 32 + i % 32] >> (6 - 2 * (i / 32 % 4)) & 3;
+        sum += (code - 1) * c.input<int8_t>(0)[r * c.k + i];
+      }
+      c.output<float>(0)[r * c.m + m] =
+          static_cast<float>(sum) / c.input<float>(1)[r] * c.w->scales[0];
+    }
+}
+
+void gather(const call& c, const share& s) noexcept {
+  for (uint64_t o = s.first; o < s.last; ++o)
+    std::memcpy(c.output<float>(0) + o * c.k,
+                c.input<float>(0) + static_cast<uint64_t>(c.step->output_rows[o]) * c.k,
+                c.k * sizeof(float));
+}
+
+void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
+  d.name = FAKE_NAME;
+  d.version = "1.2.3";
+  d.vendor = "org.example";
+  d.license = "CC0-1.0";
+  d.device.device_class = BITNET_DEVICE_OTHER;
+  d.primitives = {
+      {BITNET_OP_EMBED_GATHER, BITNET_FORMAT_F32, BITNET_LEVEL_REFERENCE, 0, "embed.plain", embed},
+      {BITNET_OP_ACT_QUANT_I8, 0, BITNET_LEVEL_REFERENCE, 0, "quantise.plain", quantise},
+      {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED, 0, "ternary.quick",
+       ternary<FAKE_WRONG_QUICK>},
+      {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_REFERENCE, 0, "ternary.plain",
+       ternary<FAKE_WRONG_PLAIN>},
+      {BITNET_OP_GATHER_ROWS, 0, BITNET_LEVEL_REFERENCE, 0, "gather.plain", gather},
+  };
+}
+
+}  // namespace
+
+extern "C" BITNET_BACKEND_EXPORT bitnet_status
+BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
+                     bitnet_backend_v0* out, bitnet_error* err) {
+  return bitnet::sdk::open_interpreter(host, request, out, err, describe);
+}

@@ -1,0 +1,66 @@
+/* What a plugin must never do. fake_backend.c does it where FAKE_AT_<PLACE> says so. */
+#ifndef BITNET_TESTS_MISBEHAVIOUR_H
+#define BITNET_TESTS_MISBEHAVIOUR_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <unwind.h>
+
+static void segfault(void) {
+  fprintf(stderr, "about to crash\n");
+  *(volatile int*)8 = 1;
+}
+static void hang(void) {
+  for (;;) pause();
+}
+static void hang_and_ignore_sigterm(void) {
+  signal(SIGTERM, SIG_IGN);
+  hang();
+}
+/* As C++ would, without its library. Of static storage: whoever catches it looks at it later. */
+static void throw_something(void) {
+  static struct _Unwind_Exception exception;
+  memset(&exception, 0, sizeof exception);
+  memcpy(&exception.exception_class, "BITNFAKE", 8);
+  _Unwind_RaiseException(&exception);
+}
+static void leave_process(void) {
+  if (fork() == 0) hang();
+}
+static void close_descriptors(void) {
+  for (int fd = 0; fd < 1024; ++fd) close(fd);
+}
+static void print(long bytes) {
+  for (long i = 0; i < bytes; i += 64) printf("%063ld\n", i);
+  fflush(stdout);
+}
+static void* sleeper(void* nothing) {
+  hang();
+  return nothing;
+}
+static void leave_thread(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, sleeper, NULL);
+  pthread_detach(thread);
+}
+static void leak(long bytes) {
+  volatile char* memory = malloc((size_t)bytes);
+  for (long i = 0; i < bytes; i += 4096) memory[i] = 1;
+}
+static void crash_at_exit(void) {
+  atexit(segfault);
+}
+static void forget(void* nothing) {
+  (void)nothing;
+}
+extern int __cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* library);
+extern void* __dso_handle __attribute__((visibility("hidden")));
+static void destroy_with_thread(void) {
+  __cxa_thread_atexit_impl(forget, NULL, &__dso_handle);
+}
+
+#endif

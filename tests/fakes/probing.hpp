@@ -1,0 +1,21 @@
+#pragma once
+// How tests that select backends have them probed.
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "probe/service.hpp"
+
+namespace bitnet::test {
+
+// Probing with the helper of the build tree and nothing remembered. Waits long: the
+// machine may be busy, and no test that takes these has a backend that hangs.
+inline probe::settings probing() {
+  const char* tree = std::getenv("BITNET_BINARY_DIR");
+  probe::settings s;
+  s.helper = std::filesystem::path(tree == nullptr ? "." : tree) / BITNET_TEST_PROBE_HELPER;
+  s.wait_ms = 60'000;
+  return s;
+}
+
+}  // namespace bitnet::test
