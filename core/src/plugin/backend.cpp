@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "plugin/foreign_error.hpp"
@@ -119,12 +120,15 @@ struct backend::contents {
   bitnet_host_v0 host{};  // the plugin keeps its address until close
   bitnet_backend_v0 table{};
   std::string name, version;
+  uint32_t life_flags = 0;
+  std::optional<shared_library> library;
 };
 
 backend::backend(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
 
 backend::~backend() {
   contents_->table.close(contents_->table.self);
+  if ((contents_->life_flags & BITNET_LIFE_UNLOADABLE) != 0) contents_->library->release();
 }
 
 const bitnet_backend_v0& backend::table() const {
@@ -139,11 +143,23 @@ const std::string& backend::version() const {
   return contents_->version;
 }
 
-checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& library,
+const file_identity& backend::file() const {
+  return contents_->library->file();
+}
+
+mapped_identity backend::mapped() const {
+  return contents_->library->mapped();
+}
+
+uint32_t backend::life_flags() const {
+  return contents_->life_flags;
+}
+
+checked<std::shared_ptr<backend>> backend::open(trusted_file file,
                                                 const std::string& expected_name, uint32_t purpose,
                                                 host_services& host) {
-  const auto mapped = shared_library::open(library);
-  if (!mapped) return std::unexpected(mapped.error());
+  auto mapped = shared_library::open(std::move(file));
+  if (!mapped) return std::unexpected(std::move(mapped.error()));
   auto* const entry =
       mapped->function<std::remove_pointer_t<bitnet_backend_entry>>(BITNET_BACKEND_ENTRY_NAME);
   if (entry == nullptr) return std::unexpected(explain_missing_entry(*mapped, expected_name));
@@ -176,6 +192,7 @@ checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& lib
   auto table = check_table(expected_name, out->table);
   if (!table) return std::unexpected(std::move(table.error()));
   c->table = *table;
+  c->library = std::move(*mapped);
   std::shared_ptr<backend> self(new backend(std::move(c)));  // from here on close() is called
 
   bitnet_backend_info info{};
@@ -193,7 +210,19 @@ checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& lib
                   subject(expected_name) + "when loaded it calls itself '" + *name + "'");
   self->contents_->name = std::move(*name);
   self->contents_->version = std::move(*version);
+  self->contents_->life_flags = info.life_flags;
   return self;
+}
+
+checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& library,
+                                                const std::string& expected_name, uint32_t purpose,
+                                                host_services& host) {
+  if (!library.is_absolute())
+    return reject(code::abi_load, "'" + printable(library.string(), 400) +
+                                      "' is not an absolute path, so it will not be loaded");
+  auto file = open_trusted(library);
+  if (!file) return std::unexpected(std::move(file.error()));
+  return open(std::move(*file), expected_name, purpose, host);
 }
 
 result<std::shared_ptr<backend>> backend::load(const std::filesystem::path& library,

@@ -1,7 +1,9 @@
 #include "plugin/shared_library.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <atomic>
 #include <boost/dll/shared_library.hpp>
 #include <map>
 #include <mutex>
@@ -12,42 +14,93 @@
 namespace bitnet::plugin {
 namespace {
 
-// Everything that was ever opened, once each. Never destroyed, so that no plugin is unmapped at
-// exit while one of its threads or destructors still runs.
-struct mapped_libraries {
-  std::mutex mutex;
-  std::map<void*, boost::dll::shared_library> by_handle;
-};
+using dll = boost::dll::shared_library;
 
-mapped_libraries& mapped() {
-  static auto* const all = new mapped_libraries;
-  return *all;
+checked<dll> load(const std::filesystem::path& name, const std::string& shown) {
+  dll library;
+  boost::dll::fs::error_code error;
+  library.load(boost::dll::fs::path(name.string()), error,
+               boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  if (!error) return library;
+  const char* why = dlerror();
+  return reject(code::abi_load, "the dynamic linker cannot load " + shown + ": " +
+                                    printable(why != nullptr ? why : error.message(), 400));
+}
+
+// The file that the library's dynamic section lies in.
+std::optional<mapped_identity> file_of(const dll& library) {
+  const link_map* map = nullptr;
+  if (dlinfo(library.native(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return std::nullopt;
+  return mapped_at(map->l_ld);
+}
+
+// A name that the linker has never heard, whatever number the descriptor has: it would take a number
+// that is used again for the file that it once meant.
+std::filesystem::path fresh_name(const file_descriptor& fd) {
+  static std::atomic<uint64_t> names{0};
+  std::string out = "/proc/self/fd/";
+  for (uint64_t serial = ++names; serial != 0; serial /= 2) out += serial % 2 != 0 ? ".//" : "./";
+  return out + std::to_string(fd.get());
+}
+
+// What stays mapped, once each. Never destroyed, so that no plugin is unmapped at exit while one of
+// its threads or destructors still runs.
+void keep_for_ever(dll library) {
+  static std::mutex mutex;
+  static auto* const all = new std::map<void*, dll>;
+  const std::scoped_lock lock(mutex);
+  void* const handle = library.native();
+  all->try_emplace(handle, std::move(library));
 }
 
 }  // namespace
 
-checked<shared_library> shared_library::open(const std::filesystem::path& file) {
-  const std::string shown = printable(file.string(), 400);
-  if (!file.is_absolute())
-    return reject(code::abi_load,
-                  "'" + shown + "' is not an absolute path, so it will not be loaded");
-  boost::dll::shared_library library;
-  boost::dll::fs::error_code error;
-  library.load(boost::dll::fs::path(file.string()), error,
-               boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  if (error) {
-    const char* why = dlerror();
-    return reject(code::abi_load, "the dynamic linker cannot load " + shown + ": " +
-                                      printable(why != nullptr ? why : error.message(), 400));
+struct shared_library::contents {
+  trusted_file file;
+  mapped_identity mapped;
+  dll library;
+};
+
+shared_library::shared_library(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
+shared_library::shared_library(shared_library&&) noexcept = default;
+shared_library& shared_library::operator=(shared_library&&) noexcept = default;
+
+shared_library::~shared_library() {
+  if (contents_) keep_for_ever(std::move(contents_->library));
+}
+
+checked<shared_library> shared_library::open(trusted_file file) {
+  const std::string shown = printable(file.path.string(), 400);
+  const auto wanted = identity_when_mapped(file.fd.get());
+  if (!wanted)
+    return reject(code::abi_load, shown + " cannot be mapped into memory",
+                  "check that its file system is not mounted noexec");
+  auto library = load(file.path, shown);
+  if (library && file_of(*library) != wanted) {
+    library = load(fresh_name(file.fd), shown);
+    if (library && file_of(*library) != wanted)
+      return reject(code::abi_load, "the dynamic linker gives another file than " + shown,
+                    "restart the program");
   }
-  void* const handle = library.native();
-  const std::scoped_lock lock(mapped().mutex);
-  mapped().by_handle.try_emplace(handle, std::move(library));
-  return shared_library(handle);
+  if (!library) return std::unexpected(std::move(library.error()));
+  return shared_library(std::unique_ptr<contents>(
+      new contents{std::move(file), *wanted, std::move(*library)}));
+}
+
+const file_identity& shared_library::file() const {
+  return contents_->file.identity;
+}
+
+mapped_identity shared_library::mapped() const {
+  return contents_->mapped;
+}
+
+void shared_library::release() {
+  contents_.reset();
 }
 
 void* shared_library::address(const char* symbol) const {
-  return dlsym(handle_, symbol);
+  return dlsym(contents_->library.native(), symbol);
 }
 
 }  // namespace bitnet::plugin

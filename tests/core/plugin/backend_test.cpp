@@ -143,7 +143,7 @@ TEST(backend, what_cannot_be_opened) {
   recording_host host;
   const auto absent = backend::open("/nowhere/x.so", "x", BITNET_PURPOSE_LOAD, host);
   ASSERT_FALSE(absent.has_value());
-  EXPECT_EQ(absent.error().code, code::abi_load);
+  EXPECT_EQ(absent.error().code, code::trust_missing);
   EXPECT_NE(absent.error().reason.find("/nowhere/x.so"), std::string::npos);
   const auto relative = backend::open("x.so", "x", BITNET_PURPOSE_LOAD, host);
   ASSERT_FALSE(relative.has_value());
@@ -155,10 +155,53 @@ TEST(backend, what_cannot_be_opened) {
 
 TEST(shared_library, has_no_symbols_of_others) {
   const folder f;
-  const auto library = shared_library::open(f.fake("good"));
+  const auto library = shared_library::open(std::move(*open_trusted(f.fake("good"))));
   ASSERT_TRUE(library.has_value());
   EXPECT_NE(library->function<void()>("bitnet_backend_abi0"), nullptr);
   EXPECT_EQ(library->function<void()>("bitnet_backend_abi1"), nullptr);
+}
+
+// What took the name of a loaded file since is another library, however the linker knows the first.
+TEST(shared_library, opens_the_file_that_was_checked) {
+  const folder f;
+  const auto file = f.fake("good");
+  std::vector<shared_library> held;
+  for (int i = 0; i < 3; ++i) {
+    if (i > 0) {
+      std::filesystem::rename(file, f.path() / ("old" + std::to_string(i)));
+      (void)f.fake("good");
+    }
+    auto opened = shared_library::open(std::move(*open_trusted(file)));
+    ASSERT_TRUE(opened.has_value()) << opened.error().reason;
+    EXPECT_EQ(opened->file().inode, open_trusted(file)->identity.inode);
+    for (const shared_library& other : held) {
+      EXPECT_NE(opened->mapped(), other.mapped());
+      EXPECT_NE(opened->function<void()>("bitnet_backend_abi0"),
+                other.function<void()>("bitnet_backend_abi0"));
+    }
+    held.push_back(std::move(*opened));
+  }
+  const auto first = held.front().mapped();
+  EXPECT_TRUE(is_mapped(first));
+  held.front().release();
+  EXPECT_FALSE(is_mapped(first));
+  EXPECT_TRUE(is_mapped(held.back().mapped()));
+}
+
+// Only what says that it may be unmapped is.
+TEST(backend, stays_mapped_unless_it_is_declared_unloadable) {
+  const folder f;
+  recording_host host;
+  for (const auto& [fake, stays] : {std::pair("good", true), std::pair("unloadable", false)}) {
+    mapped_identity mapped;
+    {
+      const auto b = backend::load(f.fake(fake), fake, BITNET_PURPOSE_LOAD, host);
+      ASSERT_TRUE(b.has_value()) << b.error().message;
+      mapped = (*b)->mapped();
+      EXPECT_TRUE(is_mapped(mapped)) << fake;
+    }
+    EXPECT_EQ(is_mapped(mapped), stays) << fake;
+  }
 }
 
 // The callbacks that plugins get.
