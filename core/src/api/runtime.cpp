@@ -3,6 +3,7 @@
 #include "api/edge.hpp"
 #include "api/objects.hpp"
 #include "base/environment.hpp"
+#include "plugin/text.hpp"
 
 namespace {
 
@@ -29,6 +30,17 @@ bitnet::select::request request_of(const bitnet_runtime_options& options) {
   return r;
 }
 
+void add_generations(nlohmann::ordered_json& backend,
+                     const std::vector<bitnet::reload::generation>& all) {
+  for (const auto& g : all) {
+    if (backend["name"] != g.backend) continue;
+    nlohmann::ordered_json one = {{"number", g.number}, {"state", g.state}};
+    if (!g.build_id.empty()) one["build_id"] = g.build_id;
+    if (!g.reason.empty()) one["reason"] = bitnet::plugin::printable(g.reason, 400);
+    backend["generations"].push_back(std::move(one));
+  }
+}
+
 }  // namespace
 
 bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
@@ -43,7 +55,16 @@ bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
 bitnet::result<bitnet::select::choice> bitnet_runtime::choose() {
   const std::lock_guard lock(turn);
   if (!choice) choice = registry.select(request, report);
+  if (*choice) generations.serve(**choice);
   return *choice;
+}
+
+bitnet::result<bitnet::select::choice> bitnet_runtime::choose_other(
+    const bitnet::select::request& wanted, const std::set<std::string>& without) {
+  const std::lock_guard lock(turn);
+  auto other = registry.select_other(wanted, without);
+  if (other) generations.serve(*other);
+  return other;
 }
 
 const char* bitnet_version(void) {
@@ -131,6 +152,8 @@ bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t
   return guarded(nullptr, "bitnet_runtime_report", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
     const std::lock_guard lock(runtime->turn);
-    return bitnet::api::give_text(runtime->report.json(), out, capacity, needed);
+    auto report = nlohmann::ordered_json::parse(runtime->report.json());
+    for (auto& b : report["backends"]) add_generations(b, runtime->generations.all());
+    return bitnet::api::give_text(report.dump(), out, capacity, needed);
   });
 }

@@ -155,9 +155,8 @@ uint32_t backend::life_flags() const {
   return contents_->life_flags;
 }
 
-checked<std::shared_ptr<backend>> backend::open(trusted_file file,
-                                                const std::string& expected_name, uint32_t purpose,
-                                                host_services& host) {
+checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::string& expected_name,
+                                                uint32_t purpose, host_services& host) {
   auto mapped = shared_library::open(std::move(file));
   if (!mapped) return std::unexpected(std::move(mapped.error()));
   auto* const entry =

@@ -16,8 +16,8 @@ namespace bitnet::plugin {
 [[nodiscard]] std::vector<std::string> missing_libraries(const inspection& plugin,
                                                          const std::filesystem::path& directory);
 
-// Paths of libraries that this process has loaded and the plugin needs, where another file lies under
-// their path by now: the linker would give the plugin the old ones.
+// Paths of libraries that this process has loaded and the plugin needs, where another file lies
+// under their path by now: the linker would give the plugin the old ones.
 [[nodiscard]] std::vector<std::string> stale_libraries(const inspection& plugin);
 
 // The directories that an ld.so.conf file names, includes followed.

@@ -34,8 +34,8 @@ std::optional<mapped_identity> file_of(const dll& library) {
   return mapped_at(map->l_ld);
 }
 
-// A name that the linker has never heard, whatever number the descriptor has: it would take a number
-// that is used again for the file that it once meant.
+// A name that the linker has never heard, whatever number the descriptor has: it would take a
+// number that is used again for the file that it once meant.
 std::filesystem::path fresh_name(const file_descriptor& fd) {
   static std::atomic<uint64_t> names{0};
   std::string out = "/proc/self/fd/";
@@ -83,8 +83,8 @@ checked<shared_library> shared_library::open(trusted_file file) {
                     "restart the program");
   }
   if (!library) return std::unexpected(std::move(library.error()));
-  return shared_library(std::unique_ptr<contents>(
-      new contents{std::move(file), *wanted, std::move(*library)}));
+  return shared_library(
+      std::unique_ptr<contents>(new contents{std::move(file), *wanted, std::move(*library)}));
 }
 
 const file_identity& shared_library::file() const {

@@ -57,12 +57,12 @@ plugin::checked<void> candidate::inspect(const plugin::manifest& m) {
 
 plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(uint32_t purpose,
                                                                   plugin::host_services& host) {
-  const auto file = plugin::open_trusted(library_);
+  auto file = plugin::open_trusted(library_);
   if (!file) return std::unexpected(file.error());
   if (file->identity != identity_)
     return plugin::reject(code::trust_changed, plugin::printable(library_.string(), 400) +
                                                    " changed after it was inspected");
-  return plugin::backend::open(library_, name_, purpose, host);
+  return plugin::backend::open(std::move(*file), name_, purpose, host);
 }
 
 void candidate::probe(plugin::host_services& host) {
@@ -84,6 +84,7 @@ void candidate::probe(plugin::host_services& host) {
 }
 
 std::shared_ptr<plugin::backend> candidate::load(uint32_t index, plugin::host_services& host) {
+  if (auto loaded = loaded_.lock()) return loaded;
   auto opened = open(BITNET_PURPOSE_LOAD, host);
   if (!opened) {
     fault_ = std::move(opened.error());
@@ -101,6 +102,7 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, plugin::host_se
                        "its devices changed between probing and loading", "run the command again"};
     return nullptr;
   }
+  loaded_ = *opened;
   return std::move(*opened);
 }
 

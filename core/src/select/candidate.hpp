@@ -22,7 +22,7 @@ class candidate {
   // Loads the plugin, lists its devices and kernels, and closes it again. Once; later calls do
   // nothing.
   void probe(plugin::host_services& host);
-  // Loads it to stay and compares device `index` with what the probe saw.
+  // Loads it to stay, unless it is loaded, and compares device `index` with what the probe saw.
   [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, plugin::host_services& host);
 
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -31,6 +31,9 @@ class candidate {
   [[nodiscard]] const std::vector<std::string>& warnings() const;
   [[nodiscard]] const std::vector<device_report>& devices() const { return devices_; }
   [[nodiscard]] const std::optional<plugin::defect>& fault() const { return fault_; }
+  [[nodiscard]] const std::optional<plugin::inspection>& facts() const { return facts_; }
+  [[nodiscard]] const plugin::file_identity& file() const { return identity_; }
+  [[nodiscard]] std::shared_ptr<plugin::backend> loaded() const { return loaded_.lock(); }
   [[nodiscard]] bool is_disabled() const;
   [[nodiscard]] bool is_usable() const { return probed_ && !fault_; }
 
@@ -52,6 +55,7 @@ class candidate {
   std::string stage_ = "found";
   std::optional<plugin::defect> fault_;
   std::vector<device_report> devices_;
+  std::weak_ptr<plugin::backend> loaded_;
   bool probed_ = false, selected_ = false;
   plugin::code verdict_ = plugin::code::ok;
   std::string why_;

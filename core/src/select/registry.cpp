@@ -92,12 +92,19 @@ std::string install_hint(const wish& w) {
 
 struct registry::contents {
   plugin::host_services* host = nullptr;
+  std::vector<std::filesystem::path> directories;  // to look into again; empty: the built-in ones
   std::vector<candidate> candidates;
   std::vector<plugin::searched_directory> searched;
 
+  [[nodiscard]] plugin::discovery discover() const {
+    return plugin::discover(directories.empty() ? environment::manifest_directories()
+                                                : directories);
+  }
+
   void probe(const std::vector<wish>& wishes);
   [[nodiscard]] std::vector<option> options(const wish& w);
-  [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken);
+  [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken,
+                                                const std::set<std::string>& without = {});
   [[nodiscard]] refusal explain(const wish& w);
   [[nodiscard]] failure nothing_installed() const;
   [[nodiscard]] failure nothing_usable(const std::vector<wish>& wishes,
@@ -123,14 +130,19 @@ std::vector<option> registry::contents::options(const wish& w) {
 }
 
 // Loads the best device that fits and still works when loaded.
-std::optional<choice> registry::contents::take_best(const wish& w, option& taken) {
+std::optional<choice> registry::contents::take_best(const wish& w, option& taken,
+                                                    const std::set<std::string>& without) {
   for (;;) {
-    const std::vector<option> fitting = options(w);
-    const std::size_t at = w.index.value_or(0);
-    if (at >= fitting.size()) return std::nullopt;
-    taken = fitting[at];
+    std::vector<option> fitting = options(w);
+    if (w.index) {
+      if (*w.index >= fitting.size()) return std::nullopt;
+      fitting = {fitting[*w.index]};
+    }
+    std::erase_if(fitting, [&](const option& o) { return without.contains(o.name()); });
+    if (fitting.empty()) return std::nullopt;
+    taken = fitting.front();
     if (auto loaded = taken.from->load(taken.index, *host))
-      return choice{std::move(loaded), taken.index, taken.info()};
+      return choice{std::move(loaded), taken.index, taken.info(), taken.from->facts()->build_id};
     // It has a fault now, so it is no option any more.
   }
 }
@@ -274,8 +286,8 @@ registry registry::scan(const std::vector<std::filesystem::path>& directories,
                         plugin::host_services& host) {
   auto c = std::make_unique<contents>();
   c->host = &host;
-  auto discovered =
-      plugin::discover(directories.empty() ? environment::manifest_directories() : directories);
+  c->directories = directories;
+  auto discovered = c->discover();
   c->searched = std::move(discovered.searched);
   for (plugin::found_manifest& found : discovered.found)
     c->candidates.emplace_back(std::move(found));
@@ -328,6 +340,100 @@ result<choice> registry::select(const request& wanted, report& out) {
 void registry::probe_all(report& out) {
   contents_->probe({wish{}});
   contents_->write(out);
+}
+
+result<choice> registry::select_other(const request& wanted, const std::set<std::string>& without) {
+  contents& c = *contents_;
+  auto wishes = parse_request(wanted.text, wanted.requested_by);
+  if (!wishes) return std::unexpected(std::move(wishes.error()));
+  if (wanted.require_first) wishes->resize(1);
+  if (wanted.allow_fallback && !wanted.require_first) wishes->emplace_back();
+  c.probe(*wishes);
+  option taken;
+  for (const wish& w : *wishes)
+    if (auto chosen = c.take_best(w, taken, without)) return std::move(*chosen);
+  std::vector<std::string> reasons;
+  for (const wish& w : *wishes)
+    if (const refusal r = c.explain(w); !c.options(w).empty())
+      reasons.push_back(w.text + ": no other device of it is left");
+    else
+      reasons.push_back(w.text + ": " + r.reason);
+  return fail(BITNET_UNAVAILABLE, "no device of '" + wanted.text +
+                                      "' can be used: " + join(reasons, "; ") +
+                                      "; name further backends, as in " + wanted.text + ",cpu");
+}
+
+struct registry::renewal::contents {
+  plugin::host_services* host;
+  candidate found;
+  std::vector<plugin::searched_directory> searched;
+  std::shared_ptr<plugin::backend> loaded;
+};
+
+registry::renewal::renewal(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
+registry::renewal::renewal(renewal&&) noexcept = default;
+registry::renewal& registry::renewal::operator=(renewal&&) noexcept = default;
+registry::renewal::~renewal() = default;
+
+const plugin::inspection& registry::renewal::facts() const {
+  return *contents_->found.facts();
+}
+
+const plugin::file_identity& registry::renewal::file() const {
+  return contents_->found.file();
+}
+
+plugin::checked<void> registry::renewal::probe() {
+  contents_->found.probe(*contents_->host);
+  if (const auto& fault = contents_->found.fault()) return std::unexpected(*fault);
+  return {};
+}
+
+plugin::checked<choice> registry::renewal::load(uint32_t index) {
+  candidate& found = contents_->found;
+  if (index >= found.devices().size())
+    return plugin::reject(code::probe_answer, "it has " + std::to_string(found.devices().size()) +
+                                                  " devices; device " + std::to_string(index) +
+                                                  " is in use");
+  if (!contents_->loaded) contents_->loaded = found.load(index, *contents_->host);
+  if (!contents_->loaded) return std::unexpected(*found.fault());
+  return choice{contents_->loaded, index, found.devices()[index].info, facts().build_id};
+}
+
+registry::loaded_copy registry::loaded(const std::string& name) const {
+  for (const candidate& c : contents_->candidates)
+    if (c.name() == name)
+      if (auto b = c.loaded()) return {std::move(b), c.facts()->build_id};
+  return {};
+}
+
+plugin::checked<registry::renewal> registry::renew(const std::string& name) {
+  auto discovered = contents_->discover();
+  for (plugin::found_manifest& found : discovered.found) {
+    if (found.name != name) continue;
+    candidate fresh(std::move(found));
+    if (fresh.fault() && fresh.fault()->code == code::manifest_duplicate) continue;
+    if (fresh.fault()) return std::unexpected(*fresh.fault());
+    return renewal(std::unique_ptr<renewal::contents>(
+        new renewal::contents{contents_->host, std::move(fresh), discovered.searched, nullptr}));
+  }
+  return std::unexpected(plugin::defect{code::trust_missing, BITNET_UNAVAILABLE,
+                                        "no manifest names a backend '" + name + "'", ""});
+}
+
+void registry::adopt(renewal fresh, report& out) {
+  contents& c = *contents_;
+  candidate& found = fresh.contents_->found;
+  const auto old = std::ranges::find_if(
+      c.candidates, [&](const candidate& one) { return one.name() == found.name(); });
+  const bool selected = out.selected == found.name();
+  if (selected) found.judge(code::ok, "chosen, and reloaded since", true);
+  if (old != c.candidates.end())
+    *old = std::move(found);
+  else
+    c.candidates.push_back(std::move(found));
+  c.searched = std::move(fresh.contents_->searched);
+  c.write(out);
 }
 
 }  // namespace bitnet::select
