@@ -337,8 +337,8 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
 
 /* JSON: {backend, device, threads, kernels[{id, op, calls, time_ns?, bytes?}], steps, tokens,
  * kv{blocks, dtype_k, dtype_v, bytes, window?, keep?, budget?, evictions?}, moves[{from, to, why,
- * pause_ms, method}]?, moves_before?}: what ran in this session, counted where it ran, and the last
- * 64 times that it changed its device or the copy of its backend. */
+ * pause_ms, method, copy_ms?}]?, moves_before?}: what ran in this session, counted where it ran,
+ * and the last 64 times that it changed its device or the copy of its backend. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed);
 

@@ -147,12 +147,15 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
     const auto& moves = session->session->moves();
     if (const uint64_t n = session->session->n_moves(); n != 0) {
       report["moves"] = nlohmann::json::array();
-      for (const auto& m : moves)
-        report["moves"].push_back({{"from", m.from},
-                                   {"to", m.to},
-                                   {"why", m.why},
-                                   {"pause_ms", m.pause_ms},
-                                   {"method", m.method}});
+      for (const auto& m : moves) {
+        nlohmann::ordered_json one = {{"from", m.from},
+                                      {"to", m.to},
+                                      {"why", m.why},
+                                      {"pause_ms", m.pause_ms},
+                                      {"method", m.method}};
+        if (m.copy_ms > 0) one["copy_ms"] = m.copy_ms;
+        report["moves"].push_back(std::move(one));
+      }
       if (n > moves.size()) report["moves_before"] = n - moves.size();
     }
     return bitnet::api::give_text(

@@ -69,7 +69,8 @@ model_engines::moved model_engines::replace(const engine_ptr& old, const engine_
   if (current_ == old) current_ = fresh;
   moved out;
   for (session::session* s : sessions_) {
-    if (s->headed_for() != old) continue;
+    const engine_ptr at = s->headed_for();
+    if (at == fresh || at->choice().device_name() != fresh->choice().device_name()) continue;
     if (!how) {
       ++out.staying;
       continue;

@@ -40,8 +40,9 @@ class model_engines {
   // on() must not give it out again.
   void forget(const session::engine& lost);
 
-  // New sessions get `fresh` where they would have got `old`. Those that are there are offered the
-  // change if `how` says so; `told` hears of each that cannot take it and why.
+  // New sessions get `fresh` where they would have got `old`. Those that are on this device, by
+  // whichever copy, are offered the change if `how` says so; `told` hears of each that cannot take
+  // it and why.
   struct moved {
     uint32_t offered = 0, staying = 0;
   };

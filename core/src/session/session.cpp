@@ -271,6 +271,7 @@ void session::sit(std::unique_ptr<seat> to, moving how, const std::string& why) 
   const auto start = clock::now();
   if (const auto ran = seat_->ran()) add(ran_before_, *ran);
   const bool copied = how == moving::migrate && copy_to(*to);
+  const double copy_ms = copied ? ms_since(start) : 0;
   if (!copied) evaluated_ = 0;
   catching_up_ = !copied;
   {
@@ -281,6 +282,7 @@ void session::sit(std::unique_ptr<seat> to, moving how, const std::string& why) 
                      copied ? "migrate" : "recompute"};
   to.reset();
   record.pause_ms = ms_since(start);
+  record.copy_ms = copy_ms;
   moves_.push_back(std::move(record));
   ++n_moves_;
   if (moves_.size() > most_moves_kept) moves_.pop_front();
