@@ -41,10 +41,18 @@ void generations::lose(const plugin::backend& copy, const std::string& reason) {
     }
 }
 
-std::string generations::state_of(const record& r) {
+// Whether a copy that is closed is in memory still. A file that is mapped keeps its inode, so where
+// a younger copy has the same one, either the old file is gone or they are one mapping.
+bool generations::is_mapped(const record& r) const {
+  const bool taken_over = std::ranges::any_of(
+      records_, [&](const record& other) { return &other > &r && other.file == r.file; });
+  return !taken_over && plugin::is_mapped(r.file);
+}
+
+std::string generations::state_of(const record& r) const {
   if (r.failed) return "failed";
   if (!r.copy.expired()) return r.current ? "active" : "draining";
-  return plugin::is_mapped(r.file) ? "retired" : "unloaded";
+  return is_mapped(r) ? "retired" : "unloaded";
 }
 
 std::vector<generation> generations::all() const {
@@ -60,24 +68,24 @@ uint32_t generations::old_copies(const std::string& backend) const {
   const std::lock_guard lock(turn_);
   return static_cast<uint32_t>(std::ranges::count_if(records_, [&](const record& r) {
     if (r.backend != backend || r.current || r.address == nullptr) return false;
-    // A file that is the current one too takes no memory of its own.
-    const bool shared = std::ranges::any_of(
-        records_, [&](const record& other) { return other.current && other.file == r.file; });
-    return !r.copy.expired() || (!shared && plugin::is_mapped(r.file));
+    return !r.copy.expired() || is_mapped(r);
   }));
 }
 
 // Drops the oldest of what is over, so that a thousand reloads leave no thousand records.
 void generations::forget() {
-  const auto is_past = [](const record& r) {
-    return r.address == nullptr || (r.copy.expired() && !plugin::is_mapped(r.file));
+  const auto is_past = [&](const record& r) {
+    return r.address == nullptr || (r.copy.expired() && !is_mapped(r));
   };
   auto past = static_cast<std::size_t>(std::ranges::count_if(records_, is_past));
-  std::erase_if(records_, [&](const record& r) {
-    if (past <= most_past_kept || !is_past(r)) return false;
-    --past;
-    return true;
-  });
+  std::vector<record> kept;
+  for (const record& r : records_) {
+    if (past > most_past_kept && is_past(r))
+      --past;
+    else
+      kept.push_back(r);
+  }
+  records_ = std::move(kept);
 }
 
 uint32_t generations::next_number(const std::string& backend) const {

@@ -46,7 +46,8 @@ class generations {
     plugin::mapped_identity file;
     bool current = false, failed = false;
   };
-  [[nodiscard]] static std::string state_of(const record& r);
+  [[nodiscard]] std::string state_of(const record& r) const;
+  [[nodiscard]] bool is_mapped(const record& r) const;
   void forget();
   uint32_t next_number(const std::string& backend) const;
 
