@@ -5,6 +5,7 @@
 // TIER0_NAME     what it calls itself
 // TIER0_FRAGILE  loses its device after as many steps as its setting "steps" says
 // TIER0_WRONG    computes something else
+// TIER0_SINGLE   does not declare that two copies of it may be open
 
 #include <algorithm>
 #include <atomic>
@@ -317,6 +318,9 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.version = "0.1.0";
   d.vendor = "org.bitnet.test";
   d.license = "Apache-2.0";
+#ifndef TIER0_SINGLE
+  d.life_flags |= BITNET_LIFE_HOT_SWAP | BITNET_LIFE_UNLOADABLE;
+#endif
   d.device.device_class = BITNET_DEVICE_CPU;
   std::snprintf(d.device.name, sizeof d.device.name, "tier 0");
   d.device.attention_flags = BITNET_ATTENTION_WINDOW;

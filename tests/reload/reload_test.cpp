@@ -200,6 +200,9 @@ TEST_F(reload, what_is_refused_changes_nothing) {
        BITNET_REJECTED, "BN-M-"},
       {"manifest is gone", [](const yard& y) { std::filesystem::remove(y.manifest("cpu")); },
        BITNET_UNAVAILABLE, "no manifest names a backend 'cpu'"},
+      {"of which there may be one only",
+       [](const yard& y) { y.install("cpu", read(BITNET_SINGLE_PLUGIN)); }, BITNET_UNSUPPORTED,
+       "the new copy does not declare"},
       {"computes something else",
        [](const yard& y) { y.install("cpu", read(BITNET_WRONG_PLUGIN)); }, BITNET_REJECTED,
        "other logits"},
@@ -233,6 +236,29 @@ TEST_F(reload, what_is_refused_changes_nothing) {
     EXPECT_EQ(std::ranges::count(states, "active"), 1) << r.why;
     EXPECT_GE(std::ranges::count(states, "failed"), 1) << r.why;
   }
+}
+
+TEST_F(reload, without_a_model_the_next_one_takes_the_new_copy) {
+  const std::string folder = yard_.manifests();
+  const char* const folders[] = {folder.c_str()};
+  bitnet_runtime_options o;
+  bitnet_runtime_defaults(&o);
+  o.device = "cpu";
+  o.manifest_dirs = folders;
+  o.n_manifest_dirs = 1;
+  bitnet_error e = blank();
+  bitnet_runtime* runtime = nullptr;
+  ASSERT_EQ(bitnet_runtime_open(&o, &runtime, &e), BITNET_OK) << e.message;
+  upgrade();
+  EXPECT_EQ(bitnet_backend_reload(runtime, "cpu", nullptr, &e), BITNET_OK) << e.message;
+  ASSERT_EQ(bitnet_runtime_select(runtime, &e), BITNET_OK) << "nothing was loaded before";
+  upgrade();
+  EXPECT_EQ(bitnet_backend_reload(runtime, "cpu", nullptr, &e), BITNET_OK) << e.message;
+  bitnet_model* model = nullptr;
+  ASSERT_EQ(bitnet_model_open(runtime, demo_model().c_str(), nullptr, &model, &e), BITNET_OK)
+      << e.message;
+  bitnet_model_close(model);
+  bitnet_runtime_close(runtime);
 }
 
 TEST_F(reload, a_file_written_over_in_place_is_not_loaded) {

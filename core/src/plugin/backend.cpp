@@ -20,6 +20,7 @@ namespace bitnet::plugin {
 namespace {
 
 constexpr unsigned char canary_byte = 0xC5;
+constexpr uint64_t quiesce_ns = 2'000'000'000;
 
 // What the plugin writes into: it learns the table's size, and the bytes behind tell if it wrote
 // more. One table's worth of them: a plugin of a far newer minor hits them too.
@@ -127,8 +128,12 @@ struct backend::contents {
 backend::backend(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
 
 backend::~backend() {
+  bitnet_error error = blank_error();
+  const bool quiet =
+      contents_->table.quiesce(contents_->table.self, quiesce_ns, &error) == BITNET_OK;
   contents_->table.close(contents_->table.self);
-  if ((contents_->life_flags & BITNET_LIFE_UNLOADABLE) != 0) contents_->library->release();
+  // Code that may still run, or be called back, stays where it is.
+  if (quiet && (contents_->life_flags & BITNET_LIFE_UNLOADABLE) != 0) contents_->library->release();
 }
 
 const bitnet_backend_v0& backend::table() const {

@@ -81,7 +81,17 @@ class procedure {
     return std::nullopt;
   }
 
+  // Two copies are open until the sessions have left the old one.
+  [[nodiscard]] result<void> may_be_twice(const plugin::backend& copy, const char* which) const {
+    if ((copy.life_flags() & BITNET_LIFE_HOT_SWAP) != 0) return {};
+    return fail(BITNET_UNSUPPORTED, std::string("the ") + which +
+                                        " copy does not declare that two of them may be open in "
+                                        "one process; restart the program");
+  }
+
   result<void> admit(const select::registry::renewal& fresh) {
+    if (loaded_.backend)
+      if (auto ok = may_be_twice(*loaded_.backend, "loaded"); !ok) return ok;
     if (const uint32_t old = house_.copies.old_copies(backend_); old >= how_.most_old_copies)
       return fail(BITNET_UNAVAILABLE,
                   std::to_string(old) + " replaced copies of it are still in memory, at most " +
@@ -105,6 +115,7 @@ class procedure {
       for (const engine_ptr& old : m->of(loaded_.backend.get())) {
         auto c = load(fresh, old->choice());
         if (!c) return std::unexpected(std::move(c.error()));
+        if (auto ok = may_be_twice(*c->backend, "new"); !ok) return ok;
         auto made = m->make(*c);
         if (!made) return std::unexpected(std::move(made.error()));
         auto same = compare(old, *made, how_.prompt, how_.tolerance);
@@ -118,6 +129,7 @@ class procedure {
     if (selected_) {
       auto c = load(fresh, *selected_);
       if (!c) return std::unexpected(std::move(c.error()));
+      if (auto ok = may_be_twice(*c->backend, "new"); !ok) return ok;
       taken_ = std::move(*c);
     }
     if (!taken_ && !replacements_.empty()) taken_ = replacements_.front().fresh->choice();
