@@ -93,7 +93,8 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
         progress = [&o](uint64_t done, uint64_t total) {
           return o.progress(o.progress_user, done, total) == 0;
         };
-      m->engines.emplace(m->model, pack_cache_of(o, *runtime), *budget);
+      m->engines = std::make_unique<bitnet::reload::model_engines>(
+          m->model, pack_cache_of(o, *runtime), *budget);
       auto engine = m->engines->on(*choice, progress);
       if (!engine) return std::unexpected(engine.error());
       m->engines->set_current(std::move(*engine));

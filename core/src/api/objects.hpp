@@ -99,8 +99,8 @@ struct bitnet_model {
   bitnet_model(bitnet::model::model m, bitnet_runtime* r) : model(std::move(m)), runtime(r) {}
   ~bitnet_model();
   bitnet::model::model model;
-  bitnet_runtime* runtime;                               // NULL with vocabulary_only
-  std::optional<bitnet::reload::model_engines> engines;  // likewise; goes before model
+  bitnet_runtime* runtime;                                 // NULL with vocabulary_only
+  std::unique_ptr<bitnet::reload::model_engines> engines;  // likewise; goes before model
 };
 
 struct bitnet_session {

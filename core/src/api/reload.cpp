@@ -139,7 +139,7 @@ bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend
     {
       const std::lock_guard lock(runtime->turn);
       if (runtime->choice && *runtime->choice) selected = **runtime->choice;
-      for (bitnet_model* m : runtime->models) house.models.push_back(&*m->engines);
+      for (bitnet_model* m : runtime->models) house.models.push_back(m->engines.get());
     }
     auto done = bitnet::reload::run(house, backend, *how);
     if (!done) {

@@ -75,7 +75,7 @@ std::filesystem::path expand(std::string directory, const std::filesystem::path&
 // A loaded object, by the name that the linker found it under.
 struct loaded_object {
   std::string path;
-  const void* begin;  // of its first segment
+  uint64_t begin;  // of its first segment
 };
 
 std::vector<loaded_object> loaded_objects() {
@@ -84,8 +84,7 @@ std::vector<loaded_object> loaded_objects() {
     for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
       if (info->dlpi_phdr[i].p_type != PT_LOAD) continue;
       static_cast<std::vector<loaded_object>*>(to)->push_back(
-          {info->dlpi_name,
-           reinterpret_cast<const void*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)});
+          {info->dlpi_name, info->dlpi_addr + info->dlpi_phdr[i].p_vaddr});
       break;
     }
     return 0;

@@ -64,17 +64,16 @@ std::vector<mapped_file> mapped_files() {
   return parse_maps(std::string{std::istreambuf_iterator<char>(in), {}});
 }
 
-std::optional<mapped_identity> mapped_at(const void* address) {
-  const auto at = reinterpret_cast<uintptr_t>(address);
+std::optional<mapped_identity> mapped_at(uint64_t address) {
   for (const mapped_file& f : mapped_files())
-    if (f.begin <= at && at < f.end) return f.identity;
+    if (f.begin <= address && address < f.end) return f.identity;
   return std::nullopt;
 }
 
 std::optional<mapped_identity> identity_when_mapped(int fd) {
   void* const page = ::mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, fd, 0);
   if (page == MAP_FAILED) return std::nullopt;
-  const auto out = mapped_at(page);
+  const auto out = mapped_at(reinterpret_cast<uintptr_t>(page));
   ::munmap(page, 1);
   return out;
 }

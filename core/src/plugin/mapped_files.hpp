@@ -30,7 +30,7 @@ struct mapped_file {
 [[nodiscard]] std::vector<mapped_file> mapped_files();
 
 // The file behind an address, if there is one.
-[[nodiscard]] std::optional<mapped_identity> mapped_at(const void* address);
+[[nodiscard]] std::optional<mapped_identity> mapped_at(uint64_t address);
 // How an open file appears in the list; nullopt for what cannot be mapped.
 [[nodiscard]] std::optional<mapped_identity> identity_when_mapped(int fd);
 [[nodiscard]] bool is_mapped(const mapped_identity& file);

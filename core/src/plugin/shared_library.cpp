@@ -31,7 +31,7 @@ checked<dll> load(const std::filesystem::path& name, const std::string& shown) {
 std::optional<mapped_identity> file_of(const dll& library) {
   const link_map* map = nullptr;
   if (dlinfo(library.native(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return std::nullopt;
-  return mapped_at(map->l_ld);
+  return mapped_at(reinterpret_cast<uintptr_t>(map->l_ld));
 }
 
 // A name that the linker has never heard, whatever number the descriptor has: it would take a
@@ -45,7 +45,7 @@ std::filesystem::path fresh_name(const file_descriptor& fd) {
 
 // What stays mapped, once each. Never destroyed, so that no plugin is unmapped at exit while one of
 // its threads or destructors still runs.
-void keep_for_ever(dll library) {
+void keep_for_ever(dll&& library) {
   static std::mutex mutex;
   static auto* const all = new std::map<void*, dll>;
   const std::scoped_lock lock(mutex);

@@ -44,17 +44,17 @@ class procedure {
   result<outcome> run() {
     auto fresh = inspect();
     if (!fresh) return std::unexpected(std::move(fresh.error()));
-    if (!*fresh) return std::move(out_);
-    if (auto ok = admit(**fresh); !ok) return std::unexpected(std::move(ok.error()));
-    if (auto ok = (*fresh)->probe(); !ok) return std::unexpected(as_failure(ok.error()));
-    if (auto ok = prepare(**fresh); !ok) return std::unexpected(std::move(ok.error()));
-    commit(std::move(**fresh));
+    if (!out_.reason.empty()) return std::move(out_);
+    if (auto ok = admit(*fresh); !ok) return std::unexpected(std::move(ok.error()));
+    if (auto ok = fresh->probe(); !ok) return std::unexpected(as_failure(ok.error()));
+    if (auto ok = prepare(*fresh); !ok) return std::unexpected(std::move(ok.error()));
+    commit(std::move(*fresh));
     return std::move(out_);
   }
 
  private:
-  // The file as it is now; nullopt, with the reason in out_, if it is what is loaded.
-  result<std::optional<select::registry::renewal>> inspect() {
+  // The file as it is now. Gives out_ a reason if there is nothing to do.
+  result<select::registry::renewal> inspect() {
     const std::lock_guard lock(house_.turn);
     auto fresh = house_.registry.renew(backend_);
     if (!fresh) return std::unexpected(as_failure(fresh.error()));
@@ -63,7 +63,7 @@ class procedure {
       selected_ = *house_.selected;
     out_.build_id = fresh->facts().build_id;
     out_.former_build_id = loaded_.build_id;
-    if (!loaded_.backend) return std::optional(std::move(*fresh));
+    if (!loaded_.backend) return std::move(*fresh);
     const auto& now = fresh->file();
     const auto& then = loaded_.backend->file();
     const bool same_file = now.device == then.device && now.inode == then.inode;
@@ -72,13 +72,12 @@ class procedure {
           BITNET_REJECTED,
           "the file that is loaded was written over in place, so the old code is partly the "
           "new one's; install files by renaming them, and restart the program");
-    if (how_.force) return std::optional(std::move(*fresh));
+    if (how_.force) return std::move(*fresh);
     if (same_file)
       out_.reason = "it is the file that is loaded";
     else if (!out_.build_id.empty() && out_.build_id == out_.former_build_id)
       out_.reason = "build id " + out_.build_id + " is what is loaded";
-    if (out_.reason.empty()) return std::optional(std::move(*fresh));
-    return std::nullopt;
+    return std::move(*fresh);
   }
 
   // Two copies are open until the sessions have left the old one.
@@ -148,7 +147,7 @@ class procedure {
     for (replacement& r : replacements_) {
       const auto moved =
           r.model->replace(r.old, r.fresh, how_.sessions, why, [&](const std::string& reason) {
-            house_.note(why + ": a session stays on the old copy: " + reason);
+            house_.note("a session stays on the old copy: " + reason);
           });
       out_.sessions.offered += moved.offered;
       out_.sessions.staying += moved.staying;

@@ -62,8 +62,8 @@ TEST(mapped_files, a_file_is_known_by_what_it_looks_like_when_mapped) {
 
 TEST(mapped_files, code_lies_in_a_file_and_the_stack_does_not) {
   const int here = 0;
-  EXPECT_TRUE(mapped_at(reinterpret_cast<const void*>(&parse_maps)).has_value());
-  EXPECT_FALSE(mapped_at(&here).has_value());
+  EXPECT_TRUE(mapped_at(reinterpret_cast<uintptr_t>(&parse_maps)).has_value());
+  EXPECT_FALSE(mapped_at(reinterpret_cast<uintptr_t>(&here)).has_value());
 }
 
 }  // namespace
