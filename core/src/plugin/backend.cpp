@@ -6,7 +6,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "plugin/foreign_error.hpp"
@@ -122,7 +121,7 @@ struct backend::contents {
   bitnet_backend_v0 table{};
   std::string name, version;
   uint32_t life_flags = 0;
-  std::optional<shared_library> library;
+  std::unique_ptr<shared_library> library;
 };
 
 backend::backend(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
@@ -196,7 +195,7 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
   auto table = check_table(expected_name, out->table);
   if (!table) return std::unexpected(std::move(table.error()));
   c->table = *table;
-  c->library = std::move(*mapped);
+  c->library = std::make_unique<shared_library>(std::move(*mapped));
   std::shared_ptr<backend> self(new backend(std::move(c)));  // from here on close() is called
 
   bitnet_backend_info info{};

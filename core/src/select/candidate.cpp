@@ -119,6 +119,11 @@ const std::vector<std::string>& candidate::warnings() const {
   return manifest_ ? manifest_->warnings : none;
 }
 
+const plugin::inspection& candidate::facts() const {
+  static const plugin::inspection none;
+  return facts_ ? *facts_ : none;
+}
+
 bool candidate::is_disabled() const {
   return fault_ && fault_->code == code::manifest_disabled;
 }

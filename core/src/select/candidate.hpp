@@ -31,7 +31,7 @@ class candidate {
   [[nodiscard]] const std::vector<std::string>& warnings() const;
   [[nodiscard]] const std::vector<device_report>& devices() const { return devices_; }
   [[nodiscard]] const std::optional<plugin::defect>& fault() const { return fault_; }
-  [[nodiscard]] const std::optional<plugin::inspection>& facts() const { return facts_; }
+  [[nodiscard]] const plugin::inspection& facts() const;  // empty if it could not be inspected
   [[nodiscard]] const plugin::file_identity& file() const { return identity_; }
   [[nodiscard]] std::shared_ptr<plugin::backend> loaded() const { return loaded_.lock(); }
   [[nodiscard]] bool is_disabled() const;

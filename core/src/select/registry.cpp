@@ -142,7 +142,7 @@ std::optional<choice> registry::contents::take_best(const wish& w, option& taken
     if (fitting.empty()) return std::nullopt;
     taken = fitting.front();
     if (auto loaded = taken.from->load(taken.index, *host))
-      return choice{std::move(loaded), taken.index, taken.info(), taken.from->facts()->build_id};
+      return choice{std::move(loaded), taken.index, taken.info(), taken.from->facts().build_id};
     // It has a fault now, so it is no option any more.
   }
 }
@@ -376,7 +376,7 @@ registry::renewal& registry::renewal::operator=(renewal&&) noexcept = default;
 registry::renewal::~renewal() = default;
 
 const plugin::inspection& registry::renewal::facts() const {
-  return *contents_->found.facts();
+  return contents_->found.facts();
 }
 
 const plugin::file_identity& registry::renewal::file() const {
@@ -396,14 +396,14 @@ plugin::checked<choice> registry::renewal::load(uint32_t index) {
                                                   " devices; device " + std::to_string(index) +
                                                   " is in use");
   if (!contents_->loaded) contents_->loaded = found.load(index, *contents_->host);
-  if (!contents_->loaded) return std::unexpected(*found.fault());
+  if (const auto& fault = found.fault()) return std::unexpected(*fault);
   return choice{contents_->loaded, index, found.devices()[index].info, facts().build_id};
 }
 
 registry::loaded_copy registry::loaded(const std::string& name) const {
   for (const candidate& c : contents_->candidates)
     if (c.name() == name)
-      if (auto b = c.loaded()) return {std::move(b), c.facts()->build_id};
+      if (auto b = c.loaded()) return {std::move(b), c.facts().build_id};
   return {};
 }
 
@@ -412,8 +412,10 @@ plugin::checked<registry::renewal> registry::renew(const std::string& name) {
   for (plugin::found_manifest& found : discovered.found) {
     if (found.name != name) continue;
     candidate fresh(std::move(found));
-    if (fresh.fault() && fresh.fault()->code == code::manifest_duplicate) continue;
-    if (fresh.fault()) return std::unexpected(*fresh.fault());
+    if (const auto& fault = fresh.fault()) {
+      if (fault->code == code::manifest_duplicate) continue;
+      return std::unexpected(*fault);
+    }
     return renewal(std::unique_ptr<renewal::contents>(
         new renewal::contents{contents_->host, std::move(fresh), discovered.searched, nullptr}));
   }
