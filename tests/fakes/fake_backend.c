@@ -70,7 +70,11 @@ static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet
   return refuse(err, BITNET_INTERNAL, "lost my papers");
 #endif
   (void)err;
+#ifdef FAKE_LIFE
+  out->life_flags = FAKE_LIFE;
+#else
   out->life_flags = BITNET_LIFE_THREAD_FREE;
+#endif
 #ifdef FAKE_INFO_NAME
   out->name = STR(FAKE_INFO_NAME);
 #else

@@ -1,16 +1,29 @@
 // A backend whose author wrote nothing but primitives, each as plainly as its definition: what the
 // SDK's interpreter makes of it must be a whole backend. Shares no kernel with plugins/cpu, so that
 // equal logits mean that two readings of ops.h agree.
+//
+// TIER0_NAME     what it calls itself
+// TIER0_FRAGILE  loses its device after as many steps as its setting "steps" says
+// TIER0_WRONG    computes something else
+// TIER0_SINGLE   does not declare that two copies of it may be open
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bitnet/abi/note.h"
 #include "bitnet/sdk/interpreter.hpp"
 
-BITNET_BACKEND_NOTE("tier0", "0.1.0", "org.bitnet.test", "Apache-2.0", "")
+#ifndef TIER0_NAME
+#define TIER0_NAME "tier0"
+#endif
+
+BITNET_BACKEND_NOTE(TIER0_NAME, "0.1.0", "org.bitnet.test", "Apache-2.0", "")
 
 namespace {
 
@@ -123,6 +136,9 @@ void linear_ternary(const call& c, const share& s) noexcept {
       int32_t sum = 0;
       for (uint64_t i = 0; i < c.k; ++i) {
         sum += bitnet::sdk::ternary_at(c.w->row(m), i) * q[i];
+#ifdef TIER0_WRONG
+        sum += i == 0 ? 100 : 0;
+#endif
         if (c.w->scale_group && (i + 1) % group == 0) {
           scaled += static_cast<float>(sum) * c.w->scales[(m * c.k + i) / group];
           sum = 0;
@@ -264,11 +280,50 @@ void gather_rows(const call& c, const share& s) noexcept {
                 c.output<float>(0) + o * c.k);
 }
 
-void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
-  d.name = "tier0";
+#ifdef TIER0_FRAGILE
+std::atomic<int64_t> steps_left{0};
+
+bitnet_status lost(bitnet_error* err) {
+  if (err != nullptr) {
+    err->code = BITNET_DEVICE_LOST;
+    std::snprintf(err->message, sizeof err->message, "the device fell off the bus");
+  }
+  return BITNET_DEVICE_LOST;
+}
+
+decltype(bitnet_backend_v0::queue_submit) plain_submit;
+decltype(bitnet_backend_v0::kv_export) plain_export;
+
+bitnet_status fragile_submit(bitnet_queue* q, const bitnet_step* s, bitnet_error* err) {
+  return steps_left.fetch_sub(1) > 0 ? plain_submit(q, s, err) : lost(err);
+}
+bitnet_status fragile_export(bitnet_kv_pool* pool, uint32_t block, void* out, uint64_t bytes,
+                             bitnet_error* err) {
+  return steps_left.load() > 0 ? plain_export(pool, block, out, bytes, err) : lost(err);
+}
+
+void read_steps(const bitnet_open_request& request) {
+  if (request.purpose != BITNET_PURPOSE_LOAD) return;
+  steps_left = INT64_MAX;
+  for (uint32_t i = 0; i < request.n_params; ++i)
+    if (bitnet::sdk::to_view(request.params[i].key) == "steps")
+      steps_left = std::stoll(std::string(bitnet::sdk::to_view(request.params[i].value)));
+}
+#endif
+
+void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
+#ifdef TIER0_FRAGILE
+  read_steps(request);
+#else
+  (void)request;
+#endif
+  d.name = TIER0_NAME;
   d.version = "0.1.0";
   d.vendor = "org.bitnet.test";
   d.license = "Apache-2.0";
+#ifndef TIER0_SINGLE
+  d.life_flags |= BITNET_LIFE_HOT_SWAP | BITNET_LIFE_UNLOADABLE;
+#endif
   d.device.device_class = BITNET_DEVICE_CPU;
   std::snprintf(d.device.name, sizeof d.device.name, "tier 0");
   d.device.attention_flags = BITNET_ATTENTION_WINDOW;
@@ -297,5 +352,13 @@ void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
 extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
+#ifdef TIER0_FRAGILE
+  const bitnet_status opened = bitnet::sdk::open_interpreter(host, request, out, err, describe);
+  if (opened != BITNET_OK) return opened;
+  plain_submit = std::exchange(out->queue_submit, fragile_submit);
+  plain_export = std::exchange(out->kv_export, fragile_export);
+  return BITNET_OK;
+#else
   return bitnet::sdk::open_interpreter(host, request, out, err, describe);
+#endif
 }

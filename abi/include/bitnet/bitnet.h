@@ -101,9 +101,9 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
 /* JSON: {requested, requested_by, detected[], selected, device?, backends[{name, stage, code,
  * reason, hint, manifest?, library?, version?, vendor?, license?, build_id?, abi?, probe{stage,
  * time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?, disabled_kernels[]?,
- * output?, ...}?, devices[{...}], kernels[{id, op, format, level}]?}], searched[{directory,
- * result}]}. `code` is stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened
- * for it. */
+ * output?, ...}?, devices[{...}], kernels[{id, op, format, level}]?, generations[{number, state,
+ * build_id?, reason?}]?}], searched[{directory, result}]}. `code` is stable, "BN-OK" when nothing is
+ * wrong. Says what is known; nothing is opened for it. */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed);
 
@@ -382,10 +382,57 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
                                          bitnet_generation_result* out, bitnet_error* err);
 
 /* JSON: {backend, device, threads, kernels[{id, op, calls, time_ns?, bytes?}], steps, tokens,
- * kv{blocks, dtype_k, dtype_v, bytes, window?, keep?, budget?, evictions?}}: what ran in this
- * session, counted where it ran. */
+ * kv{blocks, dtype_k, dtype_v, bytes, window?, keep?, budget?, evictions?}, moves[{from, to, why,
+ * pause_ms, method, copy_ms?}]?, moves_before?}: what ran in this session, counted where it ran,
+ * and the last 64 times that it changed its device or the copy of its backend. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed);
+
+/* ---- reload and change of device ------------------------------------------------------------ */
+
+#define BITNET_RELOAD_FINISH 0u  /* open sessions stay on the old copy until they are closed     */
+#define BITNET_RELOAD_MIGRATE 1u /* they take their keys and values to the new copy */
+#define BITNET_RELOAD_RECOMPUTE \
+  2u /* they evaluate their tokens again on the new copy             */
+
+typedef struct bitnet_reload_options {
+  uint32_t struct_size;
+  uint32_t policy;          /* BITNET_RELOAD_*, for sessions that are open                        */
+  uint32_t force;           /* non-zero: also when it is the file that is loaded                  */
+  uint32_t accept_stale;    /* non-zero: also when libraries that it needs were replaced on disk,
+                               of which the process has the old ones                              */
+  uint32_t most_old_copies; /* replaced copies that may still be in memory; 0 = 4                 */
+  uint32_t prompt_tokens;   /* whose logits are compared, old copy against new one; 0 = 16        */
+  float tolerance;          /* how far they may differ, as a part of the largest; 0 = 1/1024      */
+  uint32_t reserved_0;
+  void (*report)(void* user, bitnet_str text); /* JSON, see below; may be NULL                    */
+  void* report_user;
+} bitnet_reload_options;
+
+BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options);
+
+/* Loads a backend's file as it is now, beside the copy that serves: inspects and probes it, gives
+ * it the weights of every open model, compares its logits with the old copy's, and only then lets
+ * new sessions take it. Open sessions follow by `policy` before their next token. On failure
+ * nothing has changed: BITNET_REJECTED or BITNET_UNAVAILABLE with code, reason and advice, or what
+ * kept the new copy from taking the weights. Needs room for a second set of weights, except for
+ * those that the backend uses as they lie in the model file. Any thread, also while sessions
+ * generate; models are neither opened nor closed meanwhile. `report` gets {backend, changed,
+ * reason?, build_id?, former_build_id?, generation?, models?, sessions{moving, staying}?,
+ * compared{tokens, difference}?, stale_libraries[]?}; changed is false, with the reason, when the
+ * file is the one that is loaded or has its build id. */
+BITNET_API bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend,
+                                               const bitnet_reload_options* options,
+                                               bitnet_error* err);
+
+/* Moves the session to the first device of the request that can be used, as in
+ * bitnet_runtime_options.device, with its keys and values where both sides can, else by evaluating
+ * its tokens again. On failure it stays where it is. When its device is lost later it goes to the
+ * next of the list by itself and the call goes on; a session that never was given a list follows
+ * the runtime's request. Like every session call from one thread at a time; the text callback of
+ * bitnet_generate is such a place. */
+BITNET_API bitnet_status bitnet_session_set_preference(bitnet_session* session,
+                                                       const char* preference, bitnet_error* err);
 
 /* ---- one op alone -------------------------------------------------------------------------- */
 

@@ -85,6 +85,7 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
     if (!loaded) return std::unexpected(loaded.error());
     auto m = std::make_unique<bitnet_model>(std::move(*loaded), runtime);
     if (!load_options->vocabulary_only) {
+      const std::shared_lock steady(runtime->switching);
       auto choice = runtime->choose();
       if (!choice) return std::unexpected(choice.error());
       bitnet::session::engine::progress progress;
@@ -92,15 +93,24 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
         progress = [&o](uint64_t done, uint64_t total) {
           return o.progress(o.progress_user, done, total) == 0;
         };
-      const auto cache = pack_cache_of(o, *runtime);
-      auto engine = bitnet::session::engine::open(*choice, m->model, progress,
-                                                  cache ? &*cache : nullptr, *budget);
+      m->engines = std::make_unique<bitnet::reload::model_engines>(
+          m->model, pack_cache_of(o, *runtime), *budget);
+      auto engine = m->engines->on(*choice, progress);
       if (!engine) return std::unexpected(engine.error());
-      m->engine = std::move(*engine);
+      m->engines->set_current(std::move(*engine));
+      const std::lock_guard lock(runtime->turn);
+      runtime->models.push_back(m.get());
     }
     *out = m.release();
     return {};
   });
+}
+
+bitnet_model::~bitnet_model() {
+  if (!engines) return;
+  const std::shared_lock steady(runtime->switching);
+  const std::lock_guard lock(runtime->turn);
+  std::erase(runtime->models, this);
 }
 
 void bitnet_model_close(bitnet_model* model) {

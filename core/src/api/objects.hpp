@@ -7,11 +7,16 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <shared_mutex>
 #include <string>
+#include <vector>
 
 #include "bitnet/bitnet.h"
 #include "model/model.hpp"
 #include "plugin/backend.hpp"
+#include "reload/generations.hpp"
+#include "reload/model_engines.hpp"
 #include "select/selection.hpp"
 #include "session/engine.hpp"
 #include "session/session.hpp"
@@ -67,31 +72,47 @@ struct bitnet_runtime {
   bitnet_runtime(const bitnet_runtime_options& options, const bitnet::threads::cpu_list& cpus,
                  bitnet::plugin::policy rules);
 
-  // Chooses on the first call; later calls give the same answer.
+  // Chooses on the first call; later calls give the same answer, as far as no reload and no lost
+  // device changed it.
   bitnet::result<bitnet::select::choice> choose();
   // Takes what slow backends have answered meanwhile into the report; with `turn` held.
   void catch_up();
+  // The first device of `wanted` that is none of `without`, loaded.
+  bitnet::result<bitnet::select::choice> choose_other(const bitnet::select::request& wanted,
+                                                      const std::set<std::string>& without);
+  // Where a session goes whose device is lost.
+  bitnet::result<bitnet::reload::engine_ptr> find_refuge(bitnet_model& model,
+                                                         const bitnet::select::request& wanted,
+                                                         const bitnet::reload::engine_ptr& lost,
+                                                         const bitnet::failure& why);
 
   bitnet::api::services services;
   bitnet::select::request request;
+  bitnet::reload::generations generations;
+  // Held alone by a reload, shared by what opens or closes models or moves sessions.
+  std::shared_mutex switching;
   std::mutex turn;  // guards what follows
   bitnet::select::registry registry;
   bitnet::select::report report;
   std::optional<bitnet::result<bitnet::select::choice>> choice;
   bool all_answered = true;  // no probe is under way
+  std::vector<bitnet_model*> models;
+  std::set<std::string> lost;  // devices: "cuda:0"
 };
 
 struct bitnet_model {
   bitnet_model(bitnet::model::model m, bitnet_runtime* r) : model(std::move(m)), runtime(r) {}
+  ~bitnet_model();
   bitnet::model::model model;
-  bitnet_runtime* runtime;                          // NULL with vocabulary_only
-  std::unique_ptr<bitnet::session::engine> engine;  // likewise; goes before model
+  bitnet_runtime* runtime;                                 // NULL with vocabulary_only
+  std::unique_ptr<bitnet::reload::model_engines> engines;  // likewise; goes before model
 };
 
 struct bitnet_session {
-  explicit bitnet_session(bitnet_model* m) : model(m) {}
+  explicit bitnet_session(bitnet_model* m) : model(m), request(m->runtime->request) {}
   ~bitnet_session();
   bitnet_model* model;
+  bitnet::select::request request;  // where it may go when its device is lost
   std::atomic<bool> cancelled{false};
   uint64_t cancel_token = 0;
   std::unique_ptr<bitnet::session::session> session;

@@ -4,6 +4,7 @@
 #include "api/edge.hpp"
 #include "api/objects.hpp"
 #include "base/environment.hpp"
+#include "plugin/text.hpp"
 
 namespace {
 
@@ -58,6 +59,17 @@ bitnet::probe::settings probing_of(const bitnet_runtime_options& options) {
   return s;
 }
 
+void add_generations(nlohmann::ordered_json& backend,
+                     const std::vector<bitnet::reload::generation>& all) {
+  for (const auto& g : all) {
+    if (backend["name"] != g.backend) continue;
+    nlohmann::ordered_json one = {{"number", g.number}, {"state", g.state}};
+    if (!g.build_id.empty()) one["build_id"] = g.build_id;
+    if (!g.reason.empty()) one["reason"] = bitnet::plugin::printable(g.reason, 400);
+    backend["generations"].push_back(std::move(one));
+  }
+}
+
 }  // namespace
 
 bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
@@ -76,11 +88,20 @@ bitnet::result<bitnet::select::choice> bitnet_runtime::choose() {
     choice = registry.select(request, report);
     all_answered = false;
   }
+  if (*choice) generations.serve(**choice);
   return *choice;
 }
 
 void bitnet_runtime::catch_up() {
   if (!all_answered) all_answered = registry.collect(report);
+}
+
+bitnet::result<bitnet::select::choice> bitnet_runtime::choose_other(
+    const bitnet::select::request& wanted, const std::set<std::string>& without) {
+  const std::lock_guard lock(turn);
+  auto other = registry.select_other(wanted, without);
+  if (other) generations.serve(*other);
+  return other;
 }
 
 const char* bitnet_version(void) {
@@ -193,6 +214,8 @@ bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t
     if (runtime == nullptr) return missing("runtime");
     const std::lock_guard lock(runtime->turn);
     runtime->catch_up();
-    return bitnet::api::give_text(runtime->report.json(), out, capacity, needed);
+    auto report = nlohmann::ordered_json::parse(runtime->report.json());
+    for (auto& b : report["backends"]) add_generations(b, runtime->generations.all());
+    return bitnet::api::give_text(report.dump(), out, capacity, needed);
   });
 }

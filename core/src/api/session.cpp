@@ -28,6 +28,7 @@ const char* dtype_name(uint32_t dtype) {
 }  // namespace
 
 bitnet_session::~bitnet_session() {
+  if (session) model->engines->leave(*session);
   session.reset();
   if (cancel_token != 0) model->runtime->services.forget(cancel_token);
 }
@@ -41,7 +42,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
                                   bitnet_session** out, bitnet_error* err) {
   return guarded(err, "bitnet_session_open", [&]() -> bitnet::result<void> {
     if (model == nullptr || out == nullptr) return missing("model or out");
-    if (!model->engine)
+    if (!model->engines)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
                           "the model was opened with vocabulary_only: it cannot compute");
     const auto o = bitnet::api::take_options(options, bitnet_session_defaults);
@@ -62,7 +63,13 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     auto handle = std::make_unique<bitnet_session>(model);
     handle->cancel_token = model->runtime->services.follow(handle->cancelled);
     so.cancelled = &handle->cancelled;
-    auto session = bitnet::session::session::open(*model->engine, so, handle->cancel_token);
+    bitnet_session& self = *handle;
+    so.on_loss = [&self](const bitnet::reload::engine_ptr& lost, const bitnet::failure& why) {
+      return self.model->runtime->find_refuge(*self.model, self.request, lost, why);
+    };
+    auto session = model->engines->open_session([&](bitnet::reload::engine_ptr e) {
+      return bitnet::session::session::open(std::move(e), so, self.cancel_token);
+    });
     if (!session) return std::unexpected(session.error());
     handle->session = std::move(*session);
     *out = handle.release();
@@ -111,9 +118,8 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
     auto usage = session->session->report();
     if (!usage) return std::unexpected(usage.error());
     const auto& engine = session->session->owner();
-    nlohmann::ordered_json report = {
-        {"backend", engine.backend_name()},
-        {"device", engine.backend_name() + ":" + std::to_string(engine.choice().device_index)}};
+    nlohmann::ordered_json report = {{"backend", engine.backend_name()},
+                                     {"device", engine.choice().device_name()}};
     if (!engine.tuning().empty()) report["tuning"] = engine.tuning();
     report["threads"] = session->model->runtime->services.parallel_width();
     report["kernels"] = nlohmann::json::array();
@@ -138,6 +144,20 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
     if (usage->kv_budget != 0) {
       report["kv"]["budget"] = usage->kv_budget;
       report["kv"]["evictions"] = usage->evictions;
+    }
+    const auto& moves = session->session->moves();
+    if (const uint64_t n = session->session->n_moves(); n != 0) {
+      report["moves"] = nlohmann::json::array();
+      for (const auto& m : moves) {
+        nlohmann::ordered_json one = {{"from", m.from},
+                                      {"to", m.to},
+                                      {"why", m.why},
+                                      {"pause_ms", m.pause_ms},
+                                      {"method", m.method}};
+        if (m.copy_ms > 0) one["copy_ms"] = m.copy_ms;
+        report["moves"].push_back(std::move(one));
+      }
+      if (n > moves.size()) report["moves_before"] = n - moves.size();
     }
     return bitnet::api::give_text(
         report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,

@@ -19,6 +19,7 @@ namespace bitnet::plugin {
 namespace {
 
 constexpr unsigned char canary_byte = 0xC5;
+constexpr uint64_t quiesce_ns = 2'000'000'000;
 
 // What the plugin writes into: it learns the table's size, and the bytes behind tell if it wrote
 // more. One table's worth of them: a plugin of a far newer minor hits them too.
@@ -120,12 +121,18 @@ struct backend::contents {
   bitnet_backend_v0 table{};
   std::string name, version;
   uint32_t life_flags = 0;
+  std::unique_ptr<shared_library> library;
 };
 
 backend::backend(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
 
 backend::~backend() {
+  bitnet_error error = blank_error();
+  const bool quiet =
+      contents_->table.quiesce(contents_->table.self, quiesce_ns, &error) == BITNET_OK;
   contents_->table.close(contents_->table.self);
+  // Code that may still run, or be called back, stays where it is.
+  if (quiet && (contents_->life_flags & BITNET_LIFE_UNLOADABLE) != 0) contents_->library->release();
 }
 
 const bitnet_backend_v0& backend::table() const {
@@ -140,6 +147,14 @@ const std::string& backend::version() const {
   return contents_->version;
 }
 
+const file_identity& backend::file() const {
+  return contents_->library->file();
+}
+
+mapped_identity backend::mapped() const {
+  return contents_->library->mapped();
+}
+
 uint32_t backend::life_flags() const {
   return contents_->life_flags;
 }
@@ -150,16 +165,16 @@ checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& lib
   if (!library.is_absolute())
     return reject(code::abi_load, "'" + printable(library.string(), 400) +
                                       "' is not an absolute path, so it will not be loaded");
-  const auto file = open_trusted(library);
-  if (!file) return std::unexpected(file.error());
-  return open(*file, expected_name, purpose, host, extra);
+  auto file = open_trusted(library);
+  if (!file) return std::unexpected(std::move(file.error()));
+  return open(std::move(*file), expected_name, purpose, host, extra);
 }
 
-checked<std::shared_ptr<backend>> backend::open(const trusted_file& library,
-                                                const std::string& expected_name, uint32_t purpose,
-                                                host_services& host, const settings& extra) {
-  const auto mapped = shared_library::open(library);
-  if (!mapped) return std::unexpected(mapped.error());
+checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::string& expected_name,
+                                                uint32_t purpose, host_services& host,
+                                                const settings& extra) {
+  auto mapped = shared_library::open(std::move(file));
+  if (!mapped) return std::unexpected(std::move(mapped.error()));
   auto* const entry =
       mapped->function<std::remove_pointer_t<bitnet_backend_entry>>(BITNET_BACKEND_ENTRY_NAME);
   if (entry == nullptr) return std::unexpected(explain_missing_entry(*mapped, expected_name));
@@ -193,6 +208,7 @@ checked<std::shared_ptr<backend>> backend::open(const trusted_file& library,
   auto table = check_table(expected_name, out->table);
   if (!table) return std::unexpected(std::move(table.error()));
   c->table = *table;
+  c->library = std::make_unique<shared_library>(std::move(*mapped));
   std::shared_ptr<backend> self(new backend(std::move(c)));  // from here on close() is called
 
   bitnet_backend_info info{};

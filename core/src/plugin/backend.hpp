@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "bitnet/abi/backend.h"
 #include "plugin/codes.hpp"
+#include "plugin/mapped_files.hpp"
 #include "plugin/trust.hpp"
 
 namespace bitnet::plugin {
@@ -30,16 +31,17 @@ struct host_services {
 class backend {
  public:
   // Opens the inspected file (RTLD_NOW | RTLD_LOCAL), negotiates the ABI and checks the table.
-  // `expected_name` is the ELF note's. The library stays mapped for the life of the process.
+  // `expected_name` is the ELF note's. A plugin that declares BITNET_LIFE_UNLOADABLE is given back
+  // to the linker with its backend; others stay mapped for the life of the process.
   static result<std::shared_ptr<backend>> load(const std::filesystem::path& library,
                                                const std::string& expected_name, uint32_t purpose,
                                                host_services& host);
   using settings = std::vector<std::pair<std::string, std::string>>;
   // The same, with the code of what is wrong (BN-A-*), for a file that was checked: what is loaded
   // is what was opened. `extra` settings come after the host's.
-  static checked<std::shared_ptr<backend>> open(const trusted_file& library,
-                                                const std::string& expected_name, uint32_t purpose,
-                                                host_services& host, const settings& extra = {});
+  static checked<std::shared_ptr<backend>> open(trusted_file file, const std::string& expected_name,
+                                                uint32_t purpose, host_services& host,
+                                                const settings& extra = {});
   // Checks the file first (BN-T-*).
   static checked<std::shared_ptr<backend>> open(const std::filesystem::path& library,
                                                 const std::string& expected_name, uint32_t purpose,
@@ -52,6 +54,9 @@ class backend {
   [[nodiscard]] const bitnet_backend_v0& table() const;
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] const std::string& version() const;
+  // The file that it was loaded from, as it was when it was checked, and as the kernel lists it.
+  [[nodiscard]] const file_identity& file() const;
+  [[nodiscard]] mapped_identity mapped() const;
   [[nodiscard]] uint32_t life_flags() const;  // BITNET_LIFE_*
 
  private:

@@ -1,6 +1,7 @@
 #include "plugin/dependencies.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <link.h>
 
@@ -10,6 +11,7 @@
 #include <set>
 #include <string_view>
 
+#include "plugin/mapped_files.hpp"
 #include "plugin/system_file.hpp"
 #include "plugin/text.hpp"
 
@@ -105,7 +107,40 @@ struct search {
   std::vector<std::string> run_path;
 };
 
+// A loaded object, by the name that the linker found it under.
+struct loaded_object {
+  std::string path;
+  uint64_t begin;  // of its first segment
+};
+
+std::vector<loaded_object> loaded_objects() {
+  std::vector<loaded_object> out;
+  const auto add = [](dl_phdr_info* info, std::size_t, void* to) {
+    for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
+      if (info->dlpi_phdr[i].p_type != PT_LOAD) continue;
+      static_cast<std::vector<loaded_object>*>(to)->push_back(
+          {info->dlpi_name, info->dlpi_addr + info->dlpi_phdr[i].p_vaddr});
+      break;
+    }
+    return 0;
+  };
+  dl_iterate_phdr(add, &out);
+  return out;
+}
+
 }  // namespace
+
+std::vector<std::string> stale_libraries(const inspection& plugin) {
+  std::vector<std::string> out;
+  for (const loaded_object& o : loaded_objects()) {
+    const std::string name = std::filesystem::path(o.path).filename().string();
+    if (std::ranges::find(plugin.needed, name) == plugin.needed.end()) continue;
+    const file_descriptor now(::open(o.path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (now.get() < 0 || identity_when_mapped(now.get()) != mapped_at(o.begin))
+      out.push_back(o.path);
+  }
+  return out;
+}
 
 std::vector<std::filesystem::path> linker_directories(const std::filesystem::path& configuration) {
   std::vector<std::filesystem::path> out;

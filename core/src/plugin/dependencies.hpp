@@ -27,6 +27,10 @@ struct needed_library {
 void examine_dependencies(const std::vector<needed_library>& libraries,
                           const std::map<std::string, std::string>& packages, findings& found);
 
+// Paths of libraries that this process has loaded and the plugin needs, where another file lies
+// under their path by now: the linker would give the plugin the old ones.
+[[nodiscard]] std::vector<std::string> stale_libraries(const inspection& plugin);
+
 // The directories that an ld.so.conf file names, includes followed.
 [[nodiscard]] std::vector<std::filesystem::path> linker_directories(
     const std::filesystem::path& configuration);

@@ -1,13 +1,14 @@
 #include "plugin/shared_library.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
+#include <link.h>
 
+#include <atomic>
 #include <boost/dll/shared_library.hpp>
-#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -16,73 +17,116 @@
 namespace bitnet::plugin {
 namespace {
 
-// One file that was loaded. Its number names it to the dynamic linker, so it is never closed: the
-// linker would take another file under the same number for this one.
-struct mapped_file {
-  file_descriptor fd;
-  file_identity identity;
-  boost::dll::shared_library library;
-};
+using dll = boost::dll::shared_library;
 
-// Everything that was ever opened, once each, by device and inode. Never destroyed, so that no
-// plugin is unmapped at exit while one of its threads or destructors still runs.
-struct mapped_libraries {
-  std::mutex mutex;
-  std::map<std::pair<uint64_t, uint64_t>, mapped_file> by_inode;
-};
-
-mapped_libraries& mapped() {
-  static auto* const all = new mapped_libraries;
-  return *all;
-}
-
-// /proc/<pid>/fd/7 and not /proc/self/fd/7, so that a debugger finds the file under it, too.
-std::string name_of(int fd) {
-  std::error_code ignored;
-  const auto self = std::filesystem::read_symlink("/proc/self", ignored);
-  return "/proc/" + (self.empty() ? "self" : self.string()) + "/fd/" + std::to_string(fd);
-}
-
-std::unexpected<defect> refused(const std::string& shown, std::string why,
-                                const std::string& name) {
+checked<dll> load(const std::string& name, const std::string& shown) {
+  dll library;
+  boost::dll::fs::error_code error;
+  library.load(boost::dll::fs::path(name), error,
+               boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  if (!error) return library;
+  const char* told = dlerror();
+  std::string why = told != nullptr ? told : error.message();
   // The linker knows the file by its number only.
-  for (std::size_t at = 0; !name.empty() && (at = why.find(name)) != std::string::npos;)
+  for (std::size_t at = 0; (at = why.find(name)) != std::string::npos;)
     why.replace(at, name.size(), shown);
   return reject(code::abi_load,
                 "the dynamic linker cannot load " + shown + ": " + printable(why, 400));
 }
 
+// The file that the library's dynamic section lies in.
+std::optional<mapped_identity> file_of(const dll& library) {
+  const link_map* map = nullptr;
+  if (dlinfo(library.native(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return std::nullopt;
+  return mapped_at(reinterpret_cast<uintptr_t>(map->l_ld));
+}
+
+// A name that the linker has never heard, whatever number the descriptor has: it would take a
+// number that is used again for the file that it once meant. With the process's own number and not
+// "self", so that a debugger finds the file under it, too.
+std::string fresh_name(const file_descriptor& fd) {
+  static std::atomic<uint64_t> names{0};
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self", ignored);
+  std::string out = "/proc/" + (self.empty() ? "self" : self.string()) + "/fd/";
+  for (uint64_t serial = ++names; serial != 0; serial /= 2) out += serial % 2 != 0 ? ".//" : "./";
+  return out + std::to_string(fd.get());
+}
+
+// What stays mapped, once each. Never destroyed, so that no plugin is unmapped at exit while one of
+// its threads or destructors still runs.
+void keep_for_ever(dll&& library) {
+  static std::mutex mutex;
+  static auto* const all = new std::map<void*, dll>;
+  const std::scoped_lock lock(mutex);
+  void* const handle = library.native();
+  all->try_emplace(handle, std::move(library));
+}
+
+// True if the file is mapped and was written to since: pages of both would be mixed.
+bool was_written_to(const file_identity& now, const mapped_identity& mapped) {
+  static std::mutex mutex;
+  static auto* const all = new std::map<std::pair<uint64_t, uint64_t>, file_identity>;
+  const std::scoped_lock lock(mutex);
+  const std::pair inode(now.device, now.inode);
+  const auto known = all->find(inode);
+  if (known != all->end() &&
+      (known->second.size_bytes != now.size_bytes ||
+       known->second.modified_ns != now.modified_ns) &&
+      is_mapped(mapped))
+    return true;
+  all->insert_or_assign(inode, now);
+  return false;
+}
+
 }  // namespace
 
-checked<shared_library> shared_library::open(const trusted_file& file) {
+struct shared_library::contents {
+  trusted_file file;
+  mapped_identity mapped;
+  dll library;
+};
+
+shared_library::shared_library(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
+shared_library::shared_library(shared_library&&) noexcept = default;
+shared_library& shared_library::operator=(shared_library&&) noexcept = default;
+
+shared_library::~shared_library() {
+  if (contents_) keep_for_ever(std::move(contents_->library));
+}
+
+checked<shared_library> shared_library::open(trusted_file file) {
   const std::string shown = printable(file.path.string(), 400);
-  const std::scoped_lock lock(mapped().mutex);
-  const std::pair inode(file.identity.device, file.identity.inode);
-  if (const auto known = mapped().by_inode.find(inode); known != mapped().by_inode.end()) {
-    const mapped_file& one = known->second;
-    if (one.identity.size_bytes != file.identity.size_bytes ||
-        one.identity.modified_ns != file.identity.modified_ns)
-      return reject(code::trust_changed, shown + " was written to while it is loaded",
-                    "restart; replace plugins by renaming a new file over the old one");
-    return shared_library(one.library.native());
-  }
-  mapped_file one{file_descriptor(::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0)), file.identity, {}};
-  if (one.fd.get() < 0) return refused(shown, std::generic_category().message(errno), "");
-  const std::string name = name_of(one.fd.get());
-  boost::dll::fs::error_code error;
-  one.library.load(boost::dll::fs::path(name), error,
-                   boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  if (error) {
-    const char* why = dlerror();
-    return refused(shown, why != nullptr ? why : error.message(), name);
-  }
-  void* const handle = one.library.native();
-  mapped().by_inode.try_emplace(inode, std::move(one));
-  return shared_library(handle);
+  const auto wanted = identity_when_mapped(file.fd.get());
+  if (!wanted)
+    return reject(code::abi_load, shown + " cannot be mapped into memory",
+                  "check that its file system is not mounted noexec");
+  if (was_written_to(file.identity, *wanted))
+    return reject(code::trust_changed, shown + " was written to while it is loaded",
+                  "restart; replace plugins by renaming a new file over the old one");
+  auto library = load(fresh_name(file.fd), shown);
+  if (!library) return std::unexpected(std::move(library.error()));
+  if (file_of(*library) != wanted)
+    return reject(code::abi_load, "the dynamic linker gives another file than " + shown,
+                  "restart the program");
+  return shared_library(
+      std::unique_ptr<contents>(new contents{std::move(file), *wanted, std::move(*library)}));
+}
+
+const file_identity& shared_library::file() const {
+  return contents_->file.identity;
+}
+
+mapped_identity shared_library::mapped() const {
+  return contents_->mapped;
+}
+
+void shared_library::release() {
+  contents_.reset();
 }
 
 void* shared_library::address(const char* symbol) const {
-  return dlsym(handle_, symbol);
+  return dlsym(contents_->library.native(), symbol);
 }
 
 }  // namespace bitnet::plugin

@@ -1,32 +1,46 @@
 #pragma once
 // The one place that opens shared objects.
 
+#include <memory>
+
 #include "plugin/codes.hpp"
+#include "plugin/mapped_files.hpp"
 #include "plugin/trust.hpp"
 
 namespace bitnet::plugin {
 
+// Stays mapped for the life of the process unless release() is called: code and data of a plugin
+// may be referred to after its backend is closed.
 class shared_library {
  public:
   // Loads exactly the file that was checked, through its descriptor, whatever its path leads to by
-  // now; all symbols bound at once and visible to nobody else. The object stays mapped, and a copy
-  // of the descriptor open, for the life of the process: code and data of a plugin may be referred
-  // to after its backend is closed, and the linker knows the object by the descriptor's number. A
-  // file that is mapped already is that object again. BN-A-LOAD; BN-T-CHANGED if a mapped file was
-  // written to.
-  static checked<shared_library> open(const trusted_file& file);
+  // now, under a name that the linker has never heard; all symbols bound at once and visible to
+  // nobody else. BN-A-LOAD; BN-T-CHANGED if the file is mapped and was written to.
+  static checked<shared_library> open(trusted_file file);
+
+  shared_library(shared_library&&) noexcept;
+  shared_library& operator=(shared_library&&) noexcept;
+  ~shared_library();
 
   // nullptr if there is no such symbol.
   template <class Function>
   [[nodiscard]] Function* function(const char* symbol) const {
     return reinterpret_cast<Function*>(address(symbol));
   }
+  [[nodiscard]] const file_identity& file() const;
+  // As the kernel lists it.
+  [[nodiscard]] mapped_identity mapped() const;
+
+  // Gives the library back to the linker. It may go on being mapped: another copy of the handle, or
+  // a destructor of a thread, may hold it.
+  void release();
 
  private:
-  explicit shared_library(void* handle) : handle_(handle) {}
+  struct contents;
+  explicit shared_library(std::unique_ptr<contents> c);
   [[nodiscard]] void* address(const char* symbol) const;
 
-  void* handle_;
+  std::unique_ptr<contents> contents_;
 };
 
 }  // namespace bitnet::plugin

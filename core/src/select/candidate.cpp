@@ -58,7 +58,7 @@ plugin::checked<void> candidate::examine(const plugin::manifest& m) {
 }
 
 plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(plugin::host_services& host) {
-  const auto file = plugin::open_trusted(library_);
+  auto file = plugin::open_trusted(library_);
   if (!file) return std::unexpected(file.error());
   if (file->identity != identity_)
     return plugin::reject(code::trust_changed, plugin::printable(library_.string(), 400) +
@@ -66,7 +66,7 @@ plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(plugin::host_s
   std::vector<std::pair<std::string, std::string>> extra;
   if (!finding_.what.disabled.empty())
     extra.emplace_back("disable", plugin::join(finding_.what.disabled, ","));
-  return plugin::backend::open(*file, name_, BITNET_PURPOSE_LOAD, host, extra);
+  return plugin::backend::open(std::move(*file), name_, BITNET_PURPOSE_LOAD, host, extra);
 }
 
 void candidate::begin_probe(probe::service& probes, plugin::host_services& host) {
@@ -115,6 +115,7 @@ void candidate::adopt(probe::finding f) {
 
 std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service& probes,
                                                  plugin::host_services& host) {
+  if (auto loaded = loaded_.lock()) return loaded;
   const auto refuse = [&](plugin::defect d) -> std::shared_ptr<plugin::backend> {
     // A stale memory is no fault of the plugin's: one more child finds out.
     if (finding_.cached) {
@@ -140,6 +141,7 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
                    "what it says changed between probing and loading: " +
                        plugin::printable(plugin::join(changed, "; "), 300),
                    ""});
+  loaded_ = *opened;
   return std::move(*opened);
 }
 
@@ -154,6 +156,11 @@ int32_t candidate::priority() const {
 const std::vector<std::string>& candidate::warnings() const {
   static const std::vector<std::string> none;
   return manifest_ ? manifest_->warnings : none;
+}
+
+const plugin::inspection& candidate::facts() const {
+  static const plugin::inspection none;
+  return facts_ ? *facts_ : none;
 }
 
 bool candidate::is_disabled() const {

@@ -26,12 +26,12 @@ class candidate {
   void leave_out(plugin::defect why);
   // Inspects the file; nothing of it is executed. Once; later calls do nothing.
   void inspect();
-  // Inspects it and asks for its devices: of the cache, or of a child that is started. Once; later calls do
-  // nothing.
+  // Inspects it and asks for its devices: of the cache, or of a child that is started. Once; later
+  // calls do nothing.
   void begin_probe(probe::service& probes, plugin::host_services& host);
   // Takes the child's answer if it is there.
   void collect(probe::service& probes);
-  // Loads it to stay and compares all that it says with what the probe saw. nullptr: there is a
+  // Loads it to stay, unless it is loaded, and compares all that it says with what the probe saw. nullptr: there is a
   // fault now, or what was remembered was wrong and it has to be probed again.
   [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, probe::service& probes,
                                                       plugin::host_services& host);
@@ -44,6 +44,9 @@ class candidate {
   [[nodiscard]] const std::vector<std::string>& warnings() const;
   [[nodiscard]] const std::vector<device_report>& devices() const { return devices_; }
   [[nodiscard]] const std::optional<plugin::defect>& fault() const { return fault_; }
+  [[nodiscard]] const plugin::inspection& facts() const;  // empty if it could not be inspected
+  [[nodiscard]] const plugin::file_identity& file() const { return identity_; }
+  [[nodiscard]] std::shared_ptr<plugin::backend> loaded() const { return loaded_.lock(); }
   [[nodiscard]] bool is_disabled() const;
   [[nodiscard]] bool is_usable() const { return probed_ && !fault_; }
   [[nodiscard]] const std::optional<probe::ticket>& running() const { return running_; }
@@ -72,6 +75,7 @@ class candidate {
   probe::finding finding_;
   std::vector<device_report> devices_;
   bool asked_ = false, doubted_ = false;  // doubted: what is remembered proved wrong
+  std::weak_ptr<plugin::backend> loaded_;
   bool probed_ = false, selected_ = false;
   plugin::code verdict_ = plugin::code::ok;
   std::string why_;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <iterator>
 #include <mutex>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -142,14 +144,17 @@ struct registry::contents {
   probe::service probes;
   mutable std::mutex turn;  // guards pending
   std::vector<probe::ticket> pending;
+  std::vector<std::filesystem::path> directories;  // to look into again; empty: the built-in ones
   std::vector<candidate> candidates;
   std::vector<plugin::searched_directory> searched;
 
   void begin(const std::vector<wish>& wishes);
   bool collect();
   void probe(const std::vector<wish>& wishes, bool patient);
+  [[nodiscard]] plugin::discovery discover() const;
   [[nodiscard]] std::vector<option> options(const wish& w);
-  [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken);
+  [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken,
+                                                const std::set<std::string>& without = {});
   [[nodiscard]] refusal explain(const wish& w);
   [[nodiscard]] failure nothing_installed() const;
   [[nodiscard]] failure nothing_usable(const std::vector<wish>& wishes,
@@ -157,6 +162,14 @@ struct registry::contents {
   void judge(const std::vector<wish>& wishes, const option* winner, bool fell_back);
   void write(report& out);
 };
+
+plugin::discovery registry::contents::discover() const {
+  std::vector<plugin::searched_directory> refused;
+  auto found = plugin::discover(
+      directories.empty() ? usual_directories(rules.user_places, *host, refused) : directories);
+  std::ranges::move(refused, std::back_inserter(found.searched));
+  return found;
+}
 
 void registry::contents::begin(const std::vector<wish>& wishes) {
   for (candidate& c : candidates)
@@ -201,14 +214,19 @@ std::vector<option> registry::contents::options(const wish& w) {
 }
 
 // Loads the best device that fits and still works when loaded.
-std::optional<choice> registry::contents::take_best(const wish& w, option& taken) {
+std::optional<choice> registry::contents::take_best(const wish& w, option& taken,
+                                                    const std::set<std::string>& without) {
   for (;;) {
-    const std::vector<option> fitting = options(w);
-    const std::size_t at = w.index.value_or(0);
-    if (at >= fitting.size()) return std::nullopt;
-    taken = fitting[at];
+    std::vector<option> fitting = options(w);
+    if (w.index) {
+      if (*w.index >= fitting.size()) return std::nullopt;
+      fitting = {fitting[*w.index]};
+    }
+    std::erase_if(fitting, [&](const option& o) { return without.contains(o.name()); });
+    if (fitting.empty()) return std::nullopt;
+    taken = fitting.front();
     if (auto loaded = taken.from->load(taken.index, probes, *host))
-      return choice{std::move(loaded), taken.index, taken.info()};
+      return choice{std::move(loaded), taken.index, taken.info(), taken.from->facts().build_id};
     // It has a fault now and is no option any more, or it is probed again.
     probe({w}, true);
   }
@@ -364,11 +382,9 @@ registry registry::scan(const std::vector<std::filesystem::path>& directories,
   auto c = std::make_unique<contents>(std::move(probing));
   c->host = &host;
   c->rules = std::move(rules);
-  std::vector<plugin::searched_directory> refused;
-  auto discovered = plugin::discover(
-      directories.empty() ? usual_directories(c->rules.user_places, host, refused) : directories);
+  c->directories = directories;
+  auto discovered = c->discover();
   c->searched = std::move(discovered.searched);
-  std::ranges::move(refused, std::back_inserter(c->searched));
   for (plugin::found_manifest& found : discovered.found)
     c->candidates.emplace_back(std::move(found), c->rules);
   leave_out(c->candidates, host);
@@ -436,6 +452,120 @@ bool registry::wait(std::chrono::steady_clock::time_point end) const {
     all = contents_->pending;
   }
   return contents_->probes.wait(all, end);
+}
+
+result<choice> registry::select_other(const request& wanted, const std::set<std::string>& without) {
+  contents& c = *contents_;
+  auto wishes = parse_request(wanted.text, wanted.requested_by);
+  if (!wishes) return std::unexpected(std::move(wishes.error()));
+  if (wanted.require_first) wishes->resize(1);
+  if (wanted.allow_fallback && !wanted.require_first) wishes->emplace_back();
+  c.probe(*wishes, true);
+  option taken;
+  for (const wish& w : *wishes)
+    if (auto chosen = c.take_best(w, taken, without)) return std::move(*chosen);
+  std::vector<std::string> reasons;
+  for (const wish& w : *wishes)
+    if (const refusal r = c.explain(w); !c.options(w).empty())
+      reasons.push_back(w.text + ": no other device of it is left");
+    else
+      reasons.push_back(w.text + ": " + r.reason);
+  return fail(BITNET_UNAVAILABLE, "no device of '" + wanted.text +
+                                      "' can be used: " + join(reasons, "; ") +
+                                      "; name further backends, as in " + wanted.text + ",cpu");
+}
+
+struct registry::renewal::contents {
+  plugin::host_services* host;
+  probe::service* probes;
+  candidate found;
+  std::vector<plugin::searched_directory> searched;
+  std::shared_ptr<plugin::backend> loaded;
+
+  // A child answers, or its deadline does.
+  void settle() {
+    while (const auto asked = found.running()) {
+      (void)probes->wait({*asked}, std::chrono::steady_clock::now() + std::chrono::minutes(1));
+      found.collect(*probes);
+    }
+  }
+};
+
+registry::renewal::renewal(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
+registry::renewal::renewal(renewal&&) noexcept = default;
+registry::renewal& registry::renewal::operator=(renewal&&) noexcept = default;
+registry::renewal::~renewal() = default;
+
+const plugin::inspection& registry::renewal::facts() const {
+  return contents_->found.facts();
+}
+
+const plugin::file_identity& registry::renewal::file() const {
+  return contents_->found.file();
+}
+
+plugin::checked<void> registry::renewal::probe() {
+  contents_->found.begin_probe(*contents_->probes, *contents_->host);
+  contents_->settle();
+  if (const auto& fault = contents_->found.fault()) return std::unexpected(*fault);
+  return {};
+}
+
+plugin::checked<choice> registry::renewal::load(uint32_t index) {
+  candidate& found = contents_->found;
+  if (index >= found.devices().size())
+    return plugin::reject(code::probe_answer, "it has " + std::to_string(found.devices().size()) +
+                                                  " devices; device " + std::to_string(index) +
+                                                  " is in use");
+  // A second time if what was remembered of it was wrong and it was probed again.
+  for (int tries = 0; tries < 2 && !contents_->loaded && !found.fault(); ++tries) {
+    contents_->loaded = found.load(index, *contents_->probes, *contents_->host);
+    contents_->settle();
+  }
+  if (const auto& fault = found.fault()) return std::unexpected(*fault);
+  if (!contents_->loaded)
+    return plugin::reject(code::probe_mismatch, "what it says changes whenever it is asked");
+  return choice{contents_->loaded, index, found.devices()[index].info, facts().build_id};
+}
+
+registry::loaded_copy registry::loaded(const std::string& name) const {
+  for (const candidate& c : contents_->candidates)
+    if (c.name() == name)
+      if (auto b = c.loaded()) return {std::move(b), c.facts().build_id};
+  return {};
+}
+
+plugin::checked<registry::renewal> registry::renew(const std::string& name) {
+  auto discovered = contents_->discover();
+  for (plugin::found_manifest& found : discovered.found) {
+    if (found.name != name) continue;
+    candidate fresh(std::move(found), contents_->rules);
+    fresh.inspect();
+    if (const auto& fault = fresh.fault()) {
+      if (fault->code == code::manifest_duplicate) continue;
+      return std::unexpected(*fault);
+    }
+    return renewal(std::unique_ptr<renewal::contents>(
+        new renewal::contents{contents_->host, &contents_->probes, std::move(fresh),
+                              discovered.searched, nullptr}));
+  }
+  return std::unexpected(plugin::defect{code::trust_missing, BITNET_UNAVAILABLE,
+                                        "no manifest names a backend '" + name + "'", ""});
+}
+
+void registry::adopt(renewal fresh, report& out) {
+  contents& c = *contents_;
+  candidate& found = fresh.contents_->found;
+  const auto old = std::ranges::find_if(
+      c.candidates, [&](const candidate& one) { return one.name() == found.name(); });
+  const bool selected = out.selected == found.name();
+  if (selected) found.judge(code::ok, "chosen, and reloaded since", true);
+  if (old != c.candidates.end())
+    *old = std::move(found);
+  else
+    c.candidates.push_back(std::move(found));
+  c.searched = std::move(fresh.contents_->searched);
+  c.write(out);
 }
 
 }  // namespace bitnet::select

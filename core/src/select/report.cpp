@@ -104,6 +104,10 @@ ordered_json to_json(const backend_report& b) {
 
 }  // namespace
 
+std::string choice::device_name() const {
+  return backend->name() + ":" + std::to_string(device_index);
+}
+
 std::string report::line() const {
   return "requested=" + requested + " detected=[" + plugin::join(detected, ",") +
          "] selected=" + (selected.empty() ? "none" : selected);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "plugin/policy.hpp"
 #include "probe/finding.hpp"
 #include "probe/service.hpp"
+#include "plugin/inspect.hpp"
 
 namespace bitnet::select {
 
@@ -33,6 +35,9 @@ struct choice {
   std::shared_ptr<plugin::backend> backend;
   uint32_t device_index = 0;
   bitnet_device_info device{};
+  std::string build_id;
+
+  [[nodiscard]] std::string device_name() const;  // "cpu:0"
 };
 
 using device_report = probe::device_report;
@@ -82,6 +87,21 @@ class registry {
   // Until all probes have answered, at most until `end`; from any thread, also while others call
   // what is above. Takes nothing: collect() does. True if all have answered.
   [[nodiscard]] bool wait(std::chrono::steady_clock::time_point end) const;
+  // The first device that the request names, in its order, and that is none of `without`. What the
+  // report says of the first choice stays.
+  result<choice> select_other(const request& wanted, const std::set<std::string>& without);
+
+  // What is loaded of a backend, and the build id of its file. nullptr: nothing.
+  struct loaded_copy {
+    std::shared_ptr<plugin::backend> backend;
+    std::string build_id;
+  };
+  [[nodiscard]] loaded_copy loaded(const std::string& name) const;
+  // Looks for the backend's manifest and file as if for the first time, and inspects what is there
+  // now. The registry stays as it is until adopt().
+  class renewal;
+  [[nodiscard]] plugin::checked<renewal> renew(const std::string& name);
+  void adopt(renewal fresh, report& out);
 
   registry(registry&&) noexcept;
   registry& operator=(registry&&) noexcept;
@@ -90,6 +110,28 @@ class registry {
  private:
   struct contents;
   explicit registry(std::unique_ptr<contents> c);
+  std::unique_ptr<contents> contents_;
+};
+
+// A backend as it is on disk now, beside the one that the registry knows.
+class registry::renewal {
+ public:
+  renewal(renewal&&) noexcept;
+  renewal& operator=(renewal&&) noexcept;
+  ~renewal();
+
+  [[nodiscard]] const plugin::inspection& facts() const;
+  [[nodiscard]] const plugin::file_identity& file() const;
+  // Probes it. Needed before load() and adopt().
+  [[nodiscard]] plugin::checked<void> probe();
+  // Device `index` of a newly loaded copy: the same copy each time. BN-P-ANSWER if there is no such
+  // device any more.
+  [[nodiscard]] plugin::checked<choice> load(uint32_t index);
+
+ private:
+  friend registry;
+  struct contents;
+  explicit renewal(std::unique_ptr<contents> c);
   std::unique_ptr<contents> contents_;
 };
 

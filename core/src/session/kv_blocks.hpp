@@ -42,6 +42,18 @@ class kv_blocks {
     return true;
   }
 
+  // Makes the empty `table` as long as `like`, without blocks where that has none; false, with
+  // nothing changed, when there are not enough.
+  bool resize_like(std::vector<uint32_t>& table, const std::vector<uint32_t>& like) {
+    const auto wanted = like.size() - static_cast<std::size_t>(std::ranges::count(like, no_block));
+    if (wanted > free_.size()) return false;
+    for (const uint32_t block : like) {
+      table.push_back(block == no_block ? no_block : free_.back());
+      if (block != no_block) free_.pop_back();
+    }
+    return true;
+  }
+
   // Gives back the blocks [first, last) of `table`, as far as it reaches.
   void drop(std::vector<uint32_t>& table, uint64_t first, uint64_t last) {
     for (uint64_t i = first; i < std::min<uint64_t>(last, table.size()); ++i) {

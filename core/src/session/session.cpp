@@ -1,230 +1,61 @@
 #include "session/session.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <chrono>
+#include <cstring>
 #include <utility>
-
-#include "plugin/kv_types.hpp"
 
 namespace bitnet::session {
 namespace {
 
-// Host memory that the logits of one step may take; a larger step is cut.
-constexpr uint64_t logits_budget_bytes = 64U << 20;
-constexpr uint32_t largest_context = 1U << 20;
-constexpr uint32_t largest_batch = 1U << 16;
+using clock = std::chrono::steady_clock;
 
-// Whether the device keeps keys or values of this model as `dtype`.
-result<void> check_kv_type(const select::choice& choice, const model::hyperparameters& shape,
-                           uint32_t dtype, const char* what, const char* option) {
-  const plugin::kv_type* type = plugin::find_kv_type(dtype);
-  if (type == nullptr)
-    return fail(BITNET_INVALID_ARGUMENT, "there is no KV type " + std::to_string(dtype));
-  const std::string advice = std::string("; use ") + option + " f16";
-  if (plugin::kv_head_bytes(*type, shape.head_dim) == 0)
-    return fail(BITNET_UNSUPPORTED,
-                std::string(what) + " of type " + type->name + " need heads of a multiple of " +
-                    std::to_string(type->block) + " elements, and this model's have " +
-                    std::to_string(shape.head_dim) + advice);
-  if (plugin::has_kv_type(choice.device, dtype)) return {};
-  std::string known;
-  for (const std::string& name : plugin::kv_type_names(choice.device))
-    known += (known.empty() ? "" : ", ") + name;
-  return fail(BITNET_UNSUPPORTED, std::string("this device keeps ") + what + " as " + known +
-                                      ", not as " + type->name + advice);
+constexpr std::size_t most_moves_kept = 64;
+
+double ms_since(clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(clock::now() - start).count();
 }
 
-uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
-  return plugin::kv_head_bytes(*plugin::find_kv_type(dtype), head_dim);
+// Whether the device, and with it all that it knew, is gone.
+bool is_loss(const failure& why) {
+  return why.status == BITNET_DEVICE_LOST || why.status == BITNET_CONTEXT_POISONED;
+}
+
+// Adds what ran on one seat to what ran on those before.
+void add(std::vector<bitnet_kernel_stat>& to, const std::vector<bitnet_kernel_stat>& more) {
+  for (const bitnet_kernel_stat& k : more) {
+    const auto same = std::ranges::find_if(to, [&](const bitnet_kernel_stat& known) {
+      return known.op == k.op && std::memcmp(known.id, k.id, sizeof k.id) == 0;
+    });
+    if (same == to.end()) {
+      to.push_back(k);
+      continue;
+    }
+    same->calls += k.calls;
+    same->time_ns += k.time_ns;
+    same->bytes += k.bytes;
+  }
 }
 
 }  // namespace
 
-session::session(engine& e, const session_options& options, uint64_t cancel_token)
-    : engine_(e),
-      cancel_token_(cancel_token),
-      n_vocab_(e.model().shape().n_vocab),
-      dtype_k_(options.dtype_k),
-      dtype_v_(options.dtype_v),
-      cancelled_(options.cancelled),
-      program_(nullptr, e.table().program_destroy),
-      queue_(nullptr, e.table().queue_destroy) {}
+session::session(const session_options& options, uint64_t cancel_token)
+    : options_(options), cancel_token_(cancel_token), cancelled_(options.cancelled) {}
 
-result<std::unique_ptr<session>> session::open(engine& e, const session_options& options,
+result<std::unique_ptr<session>> session::open(std::shared_ptr<engine> e,
+                                               const session_options& options,
                                                uint64_t cancel_token) {
-  std::unique_ptr<session> s(new session(e, options, cancel_token));
-  auto built = [&] {
-    const std::lock_guard turn(e.device_turn());
-    return s->build(options);
-  }();
-  if (!built) return pass_on(std::move(built), "backend " + e.backend_name());
+  std::unique_ptr<session> s(new session(options, cancel_token));
+  auto place = seat::open(std::move(e), options, cancel_token);
+  if (!place) return std::unexpected(std::move(place.error()));
+  s->seat_ = std::move(*place);
+  s->tokens_.reserve(s->limits().n_context);
   return s;
 }
 
-session::~session() {
-  const std::lock_guard turn(engine_.device_turn());
-  queue_.reset();
-  program_.reset();
-  if (store_) store_->leave(kv_);
-  store_.reset();
-  buffers_.clear();
-}
-
-result<void> session::build(const session_options& options) {
-  const model::hyperparameters& shape = engine_.model().shape();
-  low_memory_ = options.low_memory;
-  if (auto ok = check_kv_type(engine_.choice(), shape, dtype_k_, "keys", "--cache-type-k"); !ok)
-    return ok;
-  if (auto ok = check_kv_type(engine_.choice(), shape, dtype_v_, "values", "--cache-type-v"); !ok)
-    return ok;
-  const uint64_t block_bytes =
-      uint64_t{block_tokens} * shape.n_layers * shape.n_kv_heads *
-      (kv_head_bytes(dtype_k_, shape.head_dim) + kv_head_bytes(dtype_v_, shape.head_dim));
-  const uint64_t budget = engine_.budget().bytes;
-  const uint64_t affordable = budget == 0 ? blocks_for(largest_context)
-                                          : std::min<uint64_t>(budget / block_bytes, 1U << 24);
-
-  const bool windowed = options.window != 0;
-  n_context_ = options.n_context != 0 ? options.n_context
-               : windowed             ? shape.n_context
-                                      : std::min(shape.n_context, default_context);
-  if (options.n_context == 0 && !windowed && affordable != 0)
-    n_context_ = static_cast<uint32_t>(std::min<uint64_t>(n_context_, affordable * block_tokens));
-  n_batch_ = std::min(options.n_batch == 0 ? 512 : options.n_batch, n_context_);
-  if (!windowed && options.window_keep != 0)
-    return fail(BITNET_INVALID_ARGUMENT, "--keep " + std::to_string(options.window_keep) +
-                                             " says what stays in view beside a window; give "
-                                             "--sliding-window too");
-  if (windowed && (engine_.choice().device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
-    return fail(BITNET_UNSUPPORTED,
-                "this device's attention has no window; leave --sliding-window out");
-  if (windowed && options.window < n_context_) {
-    window_ = options.window;
-    window_keep_ = options.window_keep;
-    // A step needs room for its own tokens beside the window of its first.
-    n_batch_ = std::min(n_batch_, blocks_for(window_) * block_tokens);
-  }
-  if (n_context_ == 0 || n_context_ > largest_context)
-    return fail(BITNET_INVALID_ARGUMENT,
-                "a context of " + std::to_string(n_context_) + " tokens is not between 1 and " +
-                    std::to_string(largest_context) + "; choose another with --ctx-size");
-  if (n_batch_ > largest_batch)
-    return fail(BITNET_INVALID_ARGUMENT,
-                "a batch of " + std::to_string(n_batch_) + " tokens is more than " +
-                    std::to_string(largest_batch) + "; choose another with --batch-size");
-  const uint64_t row_bytes = uint64_t{n_vocab_} * sizeof(float);
-  max_outputs_ =
-      static_cast<uint32_t>(std::clamp<uint64_t>(logits_budget_bytes / row_bytes, 1, n_batch_));
-  const uint32_t table_blocks = blocks_for(n_context_);
-  n_blocks_ = table_blocks;
-  if (window_ != 0) {
-    const uint64_t span = uint64_t{window_} - 1 + n_batch_;  // that a step sees or writes
-    const uint64_t touched = (span + block_tokens - 2) / block_tokens + 1;  // wherever it begins
-    n_blocks_ =
-        static_cast<uint32_t>(std::min<uint64_t>(n_blocks_, blocks_for(window_keep_) + touched));
-  }
-  if (n_blocks_ > affordable)
-    return fail(
-        BITNET_OUT_OF_MEMORY,
-        "keys and values of " + std::to_string(uint64_t{n_blocks_} * block_tokens) +
-            " tokens take " + std::to_string(n_blocks_ * block_bytes) +
-            " bytes, more than the KV budget of " + std::to_string(budget) +
-            "; use a smaller --ctx-size, --cache-type-k and -v q8_0, --sliding-window, or a "
-            "larger --kv-budget");
-  tokens_.reserve(n_context_);
-
-  bitnet_error err = blank_error();
-  bitnet_kv_config kv{};
-  kv.struct_size = sizeof kv;
-  kv.dtype_k = dtype_k_;
-  kv.dtype_v = dtype_v_;
-  kv.n_layers = shape.n_layers;
-  kv.n_kv_heads = shape.n_kv_heads;
-  kv.head_dim = shape.head_dim;
-  kv.block_tokens = block_tokens;
-  kv.n_blocks = budget == 0 ? n_blocks_ : static_cast<uint32_t>(affordable);
-  auto store = budget == 0 ? kv_store::make(engine_, kv, eviction::lru) : engine_.shared_kv(kv);
-  if (!store) return std::unexpected(std::move(store.error()));
-  store_ = std::move(*store);
-  kv_.table.reserve(table_blocks);
-  store_->join(kv_);
-  kv_bytes_ = block_bytes * store_->n_blocks();
-
-  bitnet_program_options program_options{};
-  program_options.struct_size = sizeof program_options;
-  if (options.deterministic) program_options.flags |= BITNET_PROGRAM_DETERMINISTIC;
-  if (options.profile) program_options.flags |= BITNET_PROGRAM_PROFILE;
-  program_options.max_tokens = n_batch_;
-  program_options.max_sequences = 1;
-  program_options.max_outputs = max_outputs_;
-  program_options.max_blocks = table_blocks;
-  program_options.block_tokens = block_tokens;
-  const uint32_t buckets[] = {1, n_batch_};
-  program_options.n_buckets = n_batch_ == 1 ? 1 : 2;
-  program_options.buckets = buckets;
-  const bitnet_graph graph = engine_.graph().view();
-  bitnet_program* program = nullptr;
-  if (auto ok = check(engine_.table().program_build(engine_.device(), &graph, engine_.weights(),
-                                                    &program_options, &program, &err),
-                      err, "compiling the model");
-      !ok)
-    return ok;
-  program_.reset(program);
-
-  bitnet_step_buffers bound{};
-  bound.struct_size = sizeof bound;
-  const auto ints = [](uint64_t n) { return n * sizeof(int32_t); };
-  struct {
-    bitnet_buffer** slot;
-    uint64_t bytes;
-    void* mapped;
-  } wanted[] = {
-      {&bound.tokens, ints(n_batch_), nullptr},
-      {&bound.positions, ints(n_batch_), nullptr},
-      {&bound.sequences, ints(n_batch_), nullptr},
-      {&bound.slots, ints(n_batch_), nullptr},
-      {&bound.block_tables, ints(table_blocks), nullptr},
-      {&bound.output_rows, ints(max_outputs_), nullptr},
-      {&bound.logits, row_bytes * max_outputs_, nullptr},
-  };
-  for (auto& w : wanted) {
-    handle<bitnet_buffer> buffer(nullptr, engine_.table().buffer_destroy);
-    if (auto ok = make_buffer(buffer, w.bytes, &w.mapped); !ok) return ok;
-    *w.slot = buffer.get();
-    buffers_.push_back(std::move(buffer));
-  }
-  memory_ = {static_cast<int32_t*>(wanted[0].mapped), static_cast<int32_t*>(wanted[1].mapped),
-             static_cast<int32_t*>(wanted[2].mapped), static_cast<int32_t*>(wanted[3].mapped),
-             static_cast<int32_t*>(wanted[4].mapped), static_cast<int32_t*>(wanted[5].mapped),
-             static_cast<float*>(wanted[6].mapped)};
-  if (auto ok = check(engine_.table().program_bind(program_.get(), &bound, &err), err,
-                      "naming the step buffers");
-      !ok)
-    return ok;
-
-  bitnet_queue* queue = nullptr;
-  if (auto ok = check(engine_.table().queue_create(engine_.device(), &queue, &err), err,
-                      "making a queue");
-      !ok)
-    return ok;
-  queue_.reset(queue);
-  return {};
-}
-
-result<void> session::make_buffer(handle<bitnet_buffer>& to, uint64_t bytes, void** mapped) {
-  bitnet_error err = blank_error();
-  bitnet_buffer* raw = nullptr;
-  if (auto ok = check(engine_.table().buffer_create(engine_.device(), bytes, &raw, &err), err,
-                      "making a step buffer of " + std::to_string(bytes) + " bytes");
-      !ok)
-    return ok;
-  to.reset(raw);
-  return check(engine_.table().buffer_map(raw, mapped, &err), err, "mapping a step buffer");
-}
-
 result<void> session::append(int32_t id) {
-  if (tokens_.size() >= n_context_)
-    return fail(BITNET_CONTEXT_FULL, "the context of " + std::to_string(n_context_) +
+  if (tokens_.size() >= limits().n_context)
+    return fail(BITNET_CONTEXT_FULL, "the context of " + std::to_string(limits().n_context) +
                                          " tokens is full; use a larger --ctx-size");
   tokens_.push_back(id);
   return {};
@@ -238,14 +69,14 @@ class session::hold {
     const auto stop = [&] {
       return s.cancelled_ != nullptr && s.cancelled_->load(std::memory_order_relaxed);
     };
-    if (auto ok = s.store_->begin(s.kv_, blocks, stop); !ok)
+    if (auto ok = s.seat_->store().begin(s.seat_->kv(), blocks, stop); !ok)
       return std::unexpected(std::move(ok.error()));
-    if (s.kv_.lost) s.evaluated_ = 0;
-    s.kv_.lost = false;
+    if (s.seat_->kv().lost) s.evaluated_ = 0;
+    s.seat_->kv().lost = false;
     return hold(s);
   }
   ~hold() {
-    if (session_ != nullptr) session_->store_->end(session_->kv_);
+    if (session_ != nullptr) session_->seat_->store().end(session_->seat_->kv());
   }
   hold(hold&& other) noexcept : session_(std::exchange(other.session_, nullptr)) {}
   hold& operator=(hold&&) = delete;
@@ -267,45 +98,67 @@ result<void> session::truncate(uint64_t n) {
 }
 
 uint64_t session::first_seen() const {
-  return window_ == 0 || evaluated_ + 1 <= window_ ? 0 : evaluated_ + 1 - window_;
+  return limits().window == 0 || evaluated_ + 1 <= limits().window
+             ? 0
+             : evaluated_ + 1 - limits().window;
 }
 
 // Gives back the blocks that no later token will see.
 void session::forget_unseen() {
-  kv_.spare.drop(kv_.table, blocks_for(window_keep_), first_seen() / block_tokens);
+  seat_->kv().spare.drop(seat_->kv().table, blocks_for(limits().window_keep),
+                         first_seen() / block_tokens);
 }
 
 // Goes back to the first `evaluated` tokens. Where the window has moved past what the next one will
 // see, all are evaluated again: what a token is in one layer depends on all windows before it.
 void session::settle(uint64_t evaluated) {
   evaluated_ = evaluated;
-  kv_.spare.resize(kv_.table, evaluated_);
-  for (uint64_t b = 0; b < kv_.table.size(); ++b) {
-    const bool seen = b * block_tokens < window_keep_ || (b + 1) * block_tokens > first_seen();
-    if (!seen || kv_.table[b] != no_block) continue;
+  seat_->kv().spare.resize(seat_->kv().table, evaluated_);
+  for (uint64_t b = 0; b < seat_->kv().table.size(); ++b) {
+    const bool seen =
+        b * block_tokens < limits().window_keep || (b + 1) * block_tokens > first_seen();
+    if (!seen || seat_->kv().table[b] != no_block) continue;
     evaluated_ = 0;
-    kv_.spare.resize(kv_.table, 0);
+    seat_->kv().spare.resize(seat_->kv().table, 0);
     return;
   }
 }
 
 result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> logits) {
+  if (has_offer_.load(std::memory_order_acquire)) take_offer();
+  auto start = clock::now();
+  auto done = evaluate(ids, all_rows, logits);
+  while (!done && is_loss(done.error()) && options_.on_loss) {
+    if (auto safe = flee(std::move(done.error())); !safe) return safe;
+    start = clock::now();
+    done = evaluate(ids, all_rows, logits);
+  }
+  if (catching_up_ && done) {
+    moves_.back().pause_ms += ms_since(start);
+    catching_up_ = false;
+  }
+  return done;
+}
+
+result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
+                               std::span<float> logits) {
   const uint64_t before = tokens_.size();
-  if (before + ids.size() > n_context_)
+  const uint64_t n_vocab = owner().model().shape().n_vocab;
+  if (before + ids.size() > limits().n_context)
     return fail(BITNET_CONTEXT_FULL,
                 std::to_string(before) + " tokens and " + std::to_string(ids.size()) +
-                    " more do not fit the context of " + std::to_string(n_context_) +
+                    " more do not fit the context of " + std::to_string(limits().n_context) +
                     "; use a shorter prompt or a larger --ctx-size");
   for (const int32_t id : ids)
-    if (id < 0 || static_cast<uint32_t>(id) >= n_vocab_)
+    if (id < 0 || static_cast<uint32_t>(id) >= n_vocab)
       return fail(BITNET_INVALID_ARGUMENT, "token id " + std::to_string(id) +
                                                " is not in the vocabulary of " +
-                                               std::to_string(n_vocab_));
+                                               std::to_string(n_vocab));
   const uint64_t wanted_rows = logits.empty() ? 0 : (all_rows ? ids.size() : 1);
-  if (logits.size() < wanted_rows * n_vocab_)
+  if (logits.size() < wanted_rows * n_vocab)
     return fail(BITNET_INVALID_ARGUMENT, "room for " + std::to_string(logits.size()) +
                                              " logits, but " +
-                                             std::to_string(wanted_rows * n_vocab_) + " are due");
+                                             std::to_string(wanted_rows * n_vocab) + " are due");
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
   if (tokens_.size() == evaluated_) {
     if (wanted_rows == 0) return {};
@@ -313,7 +166,7 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
                 "logits were asked for, but there is no token to evaluate");
   }
 
-  auto mine = hold::begin(*this, std::min<uint64_t>(blocks_for(tokens_.size()), n_blocks_));
+  auto mine = hold::begin(*this, std::min<uint64_t>(blocks_for(tokens_.size()), limits().n_blocks));
   if (!mine) {
     tokens_.resize(before);
     return std::unexpected(std::move(mine.error()));
@@ -327,10 +180,11 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
 
   uint64_t written = 0;  // rows of logits
   while (evaluated_ < tokens_.size()) {
-    const uint64_t n = std::min<uint64_t>(tokens_.size() - evaluated_,
-                                          all_rows && wanted_rows != 0 ? max_outputs_ : n_batch_);
+    const uint64_t n =
+        std::min<uint64_t>(tokens_.size() - evaluated_,
+                           all_rows && wanted_rows != 0 ? limits().max_outputs : limits().n_batch);
     forget_unseen();
-    if (!kv_.spare.resize(kv_.table, evaluated_ + n))
+    if (!seat_->kv().spare.resize(seat_->kv().table, evaluated_ + n))
       return undo({BITNET_INTERNAL, "fewer KV blocks than a step needs"});
     const std::span chunk(tokens_.data() + evaluated_, n);
     uint64_t first_output = n;  // none
@@ -341,10 +195,12 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
         first_output = before > evaluated_ ? std::min(before - evaluated_, n) : 0;
     }
     const uint64_t rows = n - first_output;
-    if (auto ok = step(chunk, static_cast<uint32_t>(first_output),
-                       logits.subspan(written * n_vocab_, rows * n_vocab_));
+    if (auto ok = seat_->step(evaluated_, chunk, static_cast<uint32_t>(first_output), top_logits_,
+                              logits.subspan(written * n_vocab, rows * n_vocab));
         !ok)
       return undo(std::move(ok.error()));
+    ++steps_;
+    steps_tokens_ += n;
     written += rows;
     evaluated_ += n;
   }
@@ -353,81 +209,128 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
 
 result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top,
                                std::span<float> logits) {
-  top_logits_ = low_memory_ ? 0 : top;
+  top_logits_ = options_.low_memory ? 0 : top;
   auto done = eval(ids, false, logits);
   top_logits_ = 0;
   return done;
 }
 
-// Runs tokens [evaluated_, evaluated_ + ids.size()) of the sequence.
-result<void> session::step(std::span<const int32_t> ids, uint32_t first_output,
-                           std::span<float> logits) {
-  const auto n = static_cast<uint32_t>(ids.size());
-  const uint32_t n_outputs = n - first_output;
-  for (uint32_t i = 0; i < n; ++i) {
-    const auto position = static_cast<uint32_t>(evaluated_ + i);
-    memory_.tokens[i] = ids[i];
-    memory_.positions[i] = static_cast<int32_t>(position);
-    memory_.sequences[i] = 0;
-    memory_.slots[i] = static_cast<int32_t>(kv_.table[position / block_tokens] * block_tokens +
-                                            position % block_tokens);
-  }
-  for (std::size_t i = 0; i < kv_.table.size(); ++i)
-    memory_.block_tables[i] = static_cast<int32_t>(kv_.table[i]);
-  for (uint32_t i = 0; i < n_outputs; ++i)
-    memory_.output_rows[i] = static_cast<int32_t>(first_output + i);
+// ---- moving ------------------------------------------------------------------------------------
 
-  bitnet_step s{};
-  s.struct_size = sizeof s;
-  s.n_tokens = n;
-  s.n_sequences = 1;
-  s.n_outputs = n_outputs;
-  s.program = program_.get();
-  s.kv_pool = store_->pool();
-  s.cancel_token = cancel_token_;
-  s.signal_value = ++timeline_;
-  s.top_logits = top_logits_;
-  s.window = window_;
-  s.window_keep = window_keep_;
-  bitnet_error err = blank_error();
-  bitnet_status status = engine_.table().queue_submit(queue_.get(), &s, &err);
-  if (status == BITNET_OK)
-    status = engine_.table().queue_wait(queue_.get(), timeline_,
-                                        std::numeric_limits<uint64_t>::max(), &err);
-  if (status != BITNET_OK)  // only then: a step that works allocates nothing
-    return check(status, err,
-                 "backend " + engine_.backend_name() + ": computing a step of " +
-                     std::to_string(n) + " tokens");
-  ++steps_;
-  steps_tokens_ += n;
-  std::copy_n(memory_.logits, uint64_t{n_outputs} * n_vocab_, logits.begin());
+result<std::unique_ptr<seat>> session::seat_on(std::shared_ptr<engine> e) const {
+  auto place = seat::open(std::move(e), options_, cancel_token_);
+  if (!place) return place;
+  const std::lock_guard lock(turn_);
+  if ((*place)->most().n_context < limits().n_context)
+    return fail(BITNET_UNSUPPORTED,
+                "backend " + (*place)->on()->backend_name() + ": it has room for " +
+                    std::to_string((*place)->most().n_context) + " tokens, the session for " +
+                    std::to_string(limits().n_context));
+  return place;
+}
+
+result<void> session::move(std::shared_ptr<engine> to, moving how, const std::string& why) {
+  auto place = seat_on(std::move(to));
+  if (!place) return std::unexpected(std::move(place.error()));
+  std::optional<offered> late;  // whoever made it knew less than this caller
+  {
+    const std::lock_guard lock(turn_);
+    late.swap(offer_);
+    has_offer_.store(false, std::memory_order_release);
+  }
+  sit(std::move(*place), how, why);
   return {};
+}
+
+result<void> session::offer(std::shared_ptr<engine> to, moving how, const std::string& why) {
+  auto place = seat_on(std::move(to));
+  if (!place) return std::unexpected(std::move(place.error()));
+  std::optional<offered> made(offered{std::move(*place), how, why});
+  const std::lock_guard lock(turn_);
+  offer_.swap(made);
+  has_offer_.store(true, std::memory_order_release);
+  return {};
+}
+
+std::shared_ptr<engine> session::headed_for() const {
+  const std::lock_guard lock(turn_);
+  return offer_ ? offer_->place->on() : seat_->on();
+}
+
+void session::take_offer() {
+  std::optional<offered> taken;
+  {
+    const std::lock_guard lock(turn_);
+    taken.swap(offer_);
+    has_offer_.store(false, std::memory_order_release);
+  }
+  if (taken) sit(std::move(taken->place), taken->how, taken->why);
+}
+
+void session::sit(std::unique_ptr<seat> to, moving how, const std::string& why) {
+  const auto start = clock::now();
+  if (const auto ran = seat_->ran()) add(ran_before_, *ran);
+  const bool copied = how == moving::migrate && copy_to(*to);
+  const double copy_ms = copied ? ms_since(start) : 0;
+  if (!copied) evaluated_ = 0;
+  catching_up_ = !copied;
+  {
+    const std::lock_guard lock(turn_);
+    seat_.swap(to);
+  }
+  move_record record{to->on()->choice().device_name(), owner().choice().device_name(), why,
+                     copied ? "migrate" : "recompute"};
+  to.reset();
+  record.pause_ms = ms_since(start);
+  record.copy_ms = copy_ms;
+  moves_.push_back(std::move(record));
+  ++n_moves_;
+  if (moves_.size() > most_moves_kept) moves_.pop_front();
+}
+
+// True if the keys and values of all that was evaluated are in the new seat.
+bool session::copy_to(seat& to) {
+  const auto mine = hold::begin(*this, 0);
+  if (!mine) return false;
+  const auto& table = seat_->kv().table;
+  const auto held = table.size() - static_cast<std::size_t>(std::ranges::count(table, no_block));
+  if (!to.store().begin(to.kv(), held, [] { return true; })) return false;
+  const bool copied = to.copy_blocks(*seat_).has_value();
+  if (!copied) to.kv().spare.drop(to.kv().table, 0, to.kv().table.size());
+  if (!copied) to.kv().table.clear();
+  to.store().end(to.kv());
+  return copied;
+}
+
+result<void> session::flee(failure why) {
+  std::shared_ptr<engine> lost = seat_->on();
+  for (;;) {
+    auto refuge = options_.on_loss(lost, why);
+    if (!refuge) return std::unexpected(std::move(refuge.error()));
+    auto moved = move(*refuge, moving::recompute, why.message);
+    if (moved || !is_loss(moved.error())) return moved;
+    lost = std::move(*refuge);
+    why = std::move(moved.error());
+  }
 }
 
 result<session::usage> session::report() const {
   usage out;
-  bitnet_error err = blank_error();
-  uint32_t count = 0;
-  const auto stats = [&](bitnet_kernel_stat* to) {
-    return check(
-        engine_.table().program_stats(program_.get(), to, sizeof(bitnet_kernel_stat), &count, &err),
-        err, "backend " + engine_.backend_name() + ": asking what ran");
-  };
-  if (auto ok = stats(nullptr); !ok) return std::unexpected(std::move(ok.error()));
-  out.kernels.resize(count);
-  if (auto ok = stats(out.kernels.data()); !ok) return std::unexpected(std::move(ok.error()));
-  out.kernels.resize(std::min<std::size_t>(count, out.kernels.size()));
+  auto ran = seat_->ran();
+  if (!ran) return std::unexpected(std::move(ran.error()));
+  out.kernels = ran_before_;
+  add(out.kernels, *ran);
   out.steps = steps_;
   out.tokens = steps_tokens_;
-  const kv_store::usage kv = store_->of(kv_);
+  const kv_store::usage kv = seat_->kv_usage();
   out.kv_blocks = static_cast<uint32_t>(kv.blocks);
   out.evictions = kv.evictions;
-  out.kv_budget = engine_.budget().bytes;
-  out.window = window_;
-  out.window_keep = window_keep_;
-  out.dtype_k = dtype_k_;
-  out.dtype_v = dtype_v_;
-  out.kv_bytes = kv_bytes_;
+  out.kv_budget = owner().budget().bytes;
+  out.window = limits().window;
+  out.window_keep = limits().window_keep;
+  out.dtype_k = options_.dtype_k;
+  out.dtype_v = options_.dtype_v;
+  out.kv_bytes = seat_->kv_bytes();
   return out;
 }
 

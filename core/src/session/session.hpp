@@ -1,11 +1,15 @@
 #pragma once
-// One conversation: its tokens, their KV blocks, and the program that extends both.
+// One conversation: its tokens, and the seat where they are evaluated. It can change its seat
+// between two tokens.
 //
-// Threads one at a time.
+// Threads one at a time, unless said otherwise.
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,33 +17,30 @@
 #include "base/result.hpp"
 #include "session/engine.hpp"
 #include "session/kv_store.hpp"
+#include "session/seat.hpp"
 
 namespace bitnet::session {
 
-struct session_options {
-  uint32_t n_context = 0;  // tokens; 0: the model's own, at most default_context
-  uint32_t n_batch = 512;  // tokens of one step
-  uint32_t dtype_k = BITNET_DTYPE_F16;
-  uint32_t dtype_v = BITNET_DTYPE_F16;
-  // A token sees the last `window` tokens, itself included, and the first `window_keep` of the
-  // sequence; 0: all of them. KV is then bounded by the window, and the context reaches as far as
-  // the model was trained for unless n_context says otherwise.
-  uint32_t window = 0, window_keep = 0;
-  const std::atomic<bool>* cancelled = nullptr;  // ends waiting for blocks; may be set any time
-  bool deterministic = false;
-  bool profile = false;
-  bool low_memory = false;  // every logit from the output head itself: no second form of it
+// How a session takes what it has said to another engine.
+enum class moving : uint8_t {
+  migrate,    // copies its keys and values; what cannot be copied is computed again
+  recompute,  // evaluates its tokens again
 };
 
-inline constexpr uint32_t default_context = 4096;
+struct move_record {
+  std::string from, to, why;  // devices: "cuda:0"
+  const char* method;         // "migrate" or "recompute"
+  double pause_ms = 0;  // until the session could go on; recompute: until it had the next token
+  double copy_ms = 0;   // of that, for its keys and values
+};
 
 class session {
  public:
   // `cancel_token` is what the plugin will ask host->cancelled with.
-  static result<std::unique_ptr<session>> open(engine& e, const session_options& options,
+  static result<std::unique_ptr<session>> open(std::shared_ptr<engine> e,
+                                               const session_options& options,
                                                uint64_t cancel_token);
 
-  ~session();
   session(const session&) = delete;
   session& operator=(const session&) = delete;
 
@@ -55,8 +56,20 @@ class session {
   result<void> truncate(uint64_t n);
 
   [[nodiscard]] std::span<const int32_t> tokens() const { return tokens_; }
-  [[nodiscard]] uint32_t capacity() const { return n_context_; }
-  [[nodiscard]] engine& owner() const { return engine_; }
+  [[nodiscard]] uint32_t capacity() const { return limits().n_context; }
+  [[nodiscard]] engine& owner() const { return *seat_->on(); }
+
+  // Moves to another engine of the same model, now. On failure the session stays where it is.
+  result<void> move(std::shared_ptr<engine> to, moving how, const std::string& why);
+  // Gets ready to move, at the price of a second set of KV blocks; the session does it before its
+  // next token. A later offer replaces one that was not taken. Any thread.
+  result<void> offer(std::shared_ptr<engine> to, moving how, const std::string& why);
+  // Where the session is, or goes next. Any thread.
+  [[nodiscard]] std::shared_ptr<engine> headed_for() const;
+
+  // The last moves, oldest first, and how many there were.
+  [[nodiscard]] const std::deque<move_record>& moves() const { return moves_; }
+  [[nodiscard]] uint64_t n_moves() const { return n_moves_; }
 
   // What ran, from the plugin's own counters, and the KV in use.
   struct usage {
@@ -68,38 +81,41 @@ class session {
   [[nodiscard]] result<usage> report() const;
 
  private:
-  session(engine& e, const session_options& options, uint64_t cancel_token);
-  result<void> build(const session_options& options);
-  result<void> make_buffer(handle<bitnet_buffer>& to, uint64_t bytes, void** mapped);
+  session(const session_options& options, uint64_t cancel_token);
+  [[nodiscard]] const seat::limits& limits() const { return seat_->most(); }
   [[nodiscard]] uint64_t first_seen() const;  // by the next token, beside those kept
   class hold;                                 // of the blocks of this sequence
   void forget_unseen();
   void settle(uint64_t evaluated);
-  result<void> step(std::span<const int32_t> ids, uint32_t first_output, std::span<float> logits);
+  result<void> evaluate(std::span<const int32_t> ids, bool all_rows, std::span<float> logits);
+  [[nodiscard]] result<std::unique_ptr<seat>> seat_on(std::shared_ptr<engine> e) const;
+  void take_offer();
+  void sit(std::unique_ptr<seat> to, moving how, const std::string& why);
+  bool copy_to(seat& to);
+  result<void> flee(failure why);
 
-  engine& engine_;
+  const session_options options_;
   const uint64_t cancel_token_;
-  const uint32_t n_vocab_;
-  bool low_memory_ = false;
-  uint32_t n_context_ = 0, n_batch_ = 0, max_outputs_ = 0, dtype_k_ = 0, dtype_v_ = 0;
-  uint32_t window_ = 0, window_keep_ = 0, n_blocks_ = 0;  // at most, at once
-  uint64_t kv_bytes_ = 0;                                 // of the pool
-
-  std::shared_ptr<kv_store> store_;
-  kv_store::holding kv_;
   const std::atomic<bool>* cancelled_;
+
   std::vector<int32_t> tokens_;  // all, evaluated and waiting
   uint64_t evaluated_ = 0;       // of tokens_
   uint32_t top_logits_ = 0;      // of the step to come
-  uint64_t timeline_ = 0, steps_ = 0, steps_tokens_ = 0;
+  uint64_t steps_ = 0, steps_tokens_ = 0;
+  std::vector<bitnet_kernel_stat> ran_before_;  // on former seats
+  std::deque<move_record> moves_;
+  uint64_t n_moves_ = 0;
+  bool catching_up_ = false;  // the last move is not over before the next evaluation
 
-  struct step_memory {
-    int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows;
-    float* logits;
-  } memory_{};
-  std::vector<handle<bitnet_buffer>> buffers_;
-  handle<bitnet_program> program_;
-  handle<bitnet_queue> queue_;
+  struct offered {
+    std::unique_ptr<seat> place;
+    moving how;
+    std::string why;
+  };
+  std::atomic<bool> has_offer_{false};
+  mutable std::mutex turn_;  // guards offer_ for all, seat_ for other threads
+  std::optional<offered> offer_;
+  std::unique_ptr<seat> seat_;  // never nullptr
 };
 
 }  // namespace bitnet::session

@@ -10,6 +10,7 @@
 #include "commands/conversation.hpp"
 #include "commands/prompt.hpp"
 #include "interrupt.hpp"
+#include "library/reloading.hpp"
 #include "terminal/line_reader.hpp"
 #include "terminal/output.hpp"
 #include "text_input.hpp"
@@ -26,6 +27,7 @@ constexpr std::string_view help_text =
     "/save FILE      write the conversation as JSON\n"
     "/load FILE      read it back\n"
     "/backend        what computes, and why\n"
+    "/backend reload [NAME]  load its file again, as it is now\n"
     "/bye            leave; also /exit, /quit and Ctrl-D\n"
     "\"\"\"             begins and ends a message of several lines\n"
     "Ctrl-C          stops an answer; a second one leaves\n";
@@ -143,7 +145,7 @@ class chat {
     } else if (name == "/stats") {
       return stats();
     } else if (name == "/backend") {
-      in_.out.line(selection_line(all_.runtime.get()));
+      return backend(rest);
     } else if (name == "/save") {
       return save(rest);
     } else if (name == "/load") {
@@ -151,6 +153,30 @@ class chat {
     } else {
       return fail(exit_code::usage, fmt::format("unknown command {}; /help lists them", name));
     }
+    return {};
+  }
+
+  result<void> backend(const std::string& text) {
+    constexpr std::string_view reload = "reload";
+    if (text.empty()) {
+      in_.out.line(selection_line(all_.runtime.get()));
+      for (const loaded_copy& copy : loaded_copies(all_.runtime.get()))
+        in_.out.line(fmt::format("{} generation {} {}{}", copy.backend, copy.generation, copy.state,
+                                 copy.build_id.empty() ? "" : ", build id " + copy.build_id));
+      return {};
+    }
+    if (!text.starts_with(reload) || (text.size() > reload.size() && text[reload.size()] != ' '))
+      return fail(exit_code::usage,
+                  fmt::format("/backend {} is no command; /backend and /backend reload are", text));
+    std::string name = text.substr(std::min(reload.size() + 1, text.size()));
+    if (name.empty()) {
+      auto report = session_report(all_.session.get());
+      if (!report) return std::unexpected(report.error());
+      name = report->value("backend", "");
+    }
+    auto line = reload_backend(all_.runtime.get(), name, set_);
+    if (!line) return std::unexpected(line.error());
+    in_.out.line(*line);
     return {};
   }
 
@@ -274,6 +300,8 @@ result<int> chat_command(const invocation& in) {
   if (auto plan = generation_plan::from(in.set); !plan) return std::unexpected(plan.error());
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());
+  const auto watch = watch_backends(in, all->runtime.get());
+  if (!watch) return std::unexpected(watch.error());
   return chat(in, *all).talk(std::move(first));
 }
 

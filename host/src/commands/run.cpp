@@ -8,6 +8,7 @@
 #include "commands/commands.hpp"
 #include "commands/prompt.hpp"
 #include "library/generation.hpp"
+#include "library/reloading.hpp"
 #include "terminal/output.hpp"
 #include "text_input.hpp"
 
@@ -70,7 +71,7 @@ result<nlohmann::json> run_json(const engine& all, const std::string& prompt, co
                         {"model", model_json(all)},
                         {"seed", plan.seed()},
                         {"version", bitnet_version()}};
-  for (const char* key : {"kernels", "kv"}) {
+  for (const char* key : {"kernels", "kv", "moves"}) {
     if (ran->contains(key)) out[key] = (*ran)[key];
   }
   return out;
@@ -142,6 +143,8 @@ result<int> run_command(const invocation& in) {
   if (!plan) return std::unexpected(plan.error());
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());
+  const auto watch = watch_backends(in, all->runtime.get());
+  if (!watch) return std::unexpected(watch.error());
   return run_prompt(in, *all, *plan, prompt);
 }
 

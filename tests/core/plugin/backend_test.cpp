@@ -158,7 +158,7 @@ TEST(backend, what_cannot_be_opened) {
 
 TEST(shared_library, has_no_symbols_of_others) {
   const folder f;
-  const auto library = shared_library::open(open_trusted(f.fake("good")).value());
+  const auto library = shared_library::open(std::move(*open_trusted(f.fake("good"))));
   ASSERT_TRUE(library.has_value());
   EXPECT_NE(library->function<void()>("bitnet_backend_abi0"), nullptr);
   EXPECT_EQ(library->function<void()>("bitnet_backend_abi1"), nullptr);
@@ -168,10 +168,10 @@ TEST(shared_library, is_the_file_that_was_checked) {
   const folder f;
   recording_host host;
   const auto file = f.fake("good");
-  const auto checked_file = open_trusted(file);
+  auto checked_file = open_trusted(file);
   ASSERT_TRUE(checked_file.has_value());
   std::filesystem::rename(f.fake("alpha"), file);
-  const auto loaded = backend::open(*checked_file, "good", BITNET_PURPOSE_LOAD, host);
+  const auto loaded = backend::open(std::move(*checked_file), "good", BITNET_PURPOSE_LOAD, host);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().reason;
   EXPECT_EQ((*loaded)->name(), "good") << "and not alpha, which has its path now";
   // The path leads to a new file, which is another library.
@@ -204,6 +204,49 @@ TEST(shared_library, notices_that_a_mapped_file_was_written_to) {
   ASSERT_FALSE(changed.has_value());
   EXPECT_EQ(changed.error().code, code::trust_changed);
   EXPECT_NE(changed.error().advice().find("by renaming"), std::string::npos);
+}
+
+// What took the name of a loaded file since is another library, however the linker knows the first.
+TEST(shared_library, opens_the_file_that_was_checked) {
+  const folder f;
+  const auto file = f.fake("good");
+  std::vector<shared_library> held;
+  for (int i = 0; i < 3; ++i) {
+    if (i > 0) {
+      std::filesystem::rename(file, f.path() / ("old" + std::to_string(i)));
+      (void)f.fake("good");
+    }
+    auto opened = shared_library::open(std::move(*open_trusted(file)));
+    ASSERT_TRUE(opened.has_value()) << opened.error().reason;
+    EXPECT_EQ(opened->file().inode, open_trusted(file)->identity.inode);
+    for (const shared_library& other : held) {
+      EXPECT_NE(opened->mapped(), other.mapped());
+      EXPECT_NE(opened->function<void()>("bitnet_backend_abi0"),
+                other.function<void()>("bitnet_backend_abi0"));
+    }
+    held.push_back(std::move(*opened));
+  }
+  const auto first = held.front().mapped();
+  EXPECT_TRUE(is_mapped(first));
+  held.front().release();
+  EXPECT_FALSE(is_mapped(first));
+  EXPECT_TRUE(is_mapped(held.back().mapped()));
+}
+
+// Only what says that it may be unmapped is.
+TEST(backend, stays_mapped_unless_it_is_declared_unloadable) {
+  const folder f;
+  recording_host host;
+  for (const auto& [fake, stays] : {std::pair("good", true), std::pair("unloadable", false)}) {
+    mapped_identity mapped;
+    {
+      const auto b = backend::load(f.fake(fake), fake, BITNET_PURPOSE_LOAD, host);
+      ASSERT_TRUE(b.has_value()) << b.error().message;
+      mapped = (*b)->mapped();
+      EXPECT_TRUE(is_mapped(mapped)) << fake;
+    }
+    EXPECT_EQ(is_mapped(mapped), stays) << fake;
+  }
 }
 
 // The callbacks that plugins get.

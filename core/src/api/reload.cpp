@@ -1,0 +1,169 @@
+#include "reload/reload.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "api/edge.hpp"
+#include "api/objects.hpp"
+
+namespace {
+
+using bitnet::api::guarded;
+using bitnet::api::missing;
+
+bitnet::result<bitnet::reload::options> options_of(const bitnet_reload_options& o) {
+  bitnet::reload::options out;
+  switch (o.policy) {
+    case BITNET_RELOAD_FINISH:
+      break;
+    case BITNET_RELOAD_MIGRATE:
+      out.sessions = bitnet::session::moving::migrate;
+      break;
+    case BITNET_RELOAD_RECOMPUTE:
+      out.sessions = bitnet::session::moving::recompute;
+      break;
+    default:
+      return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                          "policy must be BITNET_RELOAD_FINISH, _MIGRATE or _RECOMPUTE");
+  }
+  out.force = o.force != 0;
+  out.accept_stale = o.accept_stale != 0;
+  if (o.most_old_copies != 0) out.most_old_copies = o.most_old_copies;
+  if (o.prompt_tokens != 0) out.prompt = o.prompt_tokens;
+  if (o.tolerance < 0 || o.tolerance > 1)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        "tolerance is a part of the largest logit: 0 to 1 "
+                        "expected, 0 for the default");
+  if (o.tolerance != 0) out.tolerance = double{o.tolerance};
+  return out;
+}
+
+std::string json_of(const std::string& backend, const bitnet::reload::outcome& done) {
+  nlohmann::ordered_json out = {{"backend", backend}, {"changed", done.changed}};
+  if (!done.reason.empty()) out["reason"] = done.reason;
+  if (!done.build_id.empty()) out["build_id"] = done.build_id;
+  if (!done.former_build_id.empty()) out["former_build_id"] = done.former_build_id;
+  if (done.changed) {
+    if (done.generation != 0) out["generation"] = done.generation;
+    out["models"] = done.models;
+    out["sessions"] = {{"moving", done.sessions.offered}, {"staying", done.sessions.staying}};
+    if (done.verified.compared)
+      out["compared"] = {{"tokens", done.verified.tokens},
+                         {"difference", done.verified.difference}};
+  }
+  if (!done.stale.empty()) out["stale_libraries"] = done.stale;
+  return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The engine of a session's next device; a device that was lost may be named again.
+bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
+  bitnet_runtime& runtime = *s.model->runtime;
+  bitnet::select::request wanted = runtime.request;
+  wanted.text = preference;
+  wanted.requested_by = "bitnet_session_set_preference";
+  wanted.require_first = false;
+  const std::shared_lock steady(runtime.switching);
+  auto choice = runtime.choose_other(wanted, {});
+  if (!choice) return std::unexpected(choice.error());
+  const auto& here = s.session->owner().choice();
+  if (here.backend != choice->backend || here.device_index != choice->device_index) {
+    auto engine = s.model->engines->on(*choice);
+    if (!engine) return std::unexpected(engine.error());
+    if (auto ok =
+            s.session->move(*engine, bitnet::session::moving::migrate, "asked for " + wanted.text);
+        !ok)
+      return ok;
+    const std::lock_guard lock(runtime.turn);
+    runtime.lost.erase(choice->device_name());
+  }
+  s.request = std::move(wanted);
+  return {};
+}
+
+}  // namespace
+
+bitnet::result<bitnet::reload::engine_ptr> bitnet_runtime::find_refuge(
+    bitnet_model& model, const bitnet::select::request& wanted,
+    const bitnet::reload::engine_ptr& lost_engine, const bitnet::failure& why) {
+  const std::shared_lock steady(switching);
+  const std::string device = lost_engine->choice().device_name();
+  model.engines->forget(*lost_engine);
+  generations.lose(*lost_engine->choice().backend, why.message);
+  std::set<std::string> without;
+  {
+    const std::lock_guard lock(turn);
+    lost.insert(device);
+    without = lost;
+  }
+  auto other = choose_other(wanted, without);
+  if (!other) {
+    services.log(BITNET_LOG_ERROR, "session", device + " is lost: " + why.message);
+    return bitnet::fail(why.status, why.message + "; " + other.error().message);
+  }
+  auto engine = model.engines->on(*other);
+  if (!engine) return engine;
+  services.log(
+      BITNET_LOG_WARN, "session",
+      device + " is lost (" + why.message + "): a session goes on with " + other->device_name());
+  // What new sessions and models take follows the runtime's own request.
+  if (model.engines->current() == lost_engine)
+    if (auto next = choose_other(request, without)) {
+      if (auto e = model.engines->on(*next)) model.engines->set_current(*e);
+      const std::lock_guard lock(turn);
+      choice = *next;
+    }
+  return engine;
+}
+
+void bitnet_reload_defaults(bitnet_reload_options* options) {
+  *options = {};
+  options->struct_size = sizeof *options;
+}
+
+bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend,
+                                    const bitnet_reload_options* options, bitnet_error* err) {
+  return guarded(err, "bitnet_backend_reload", [&]() -> bitnet::result<void> {
+    if (runtime == nullptr || backend == nullptr) return missing("runtime or backend");
+    const auto o = bitnet::api::take_options(options, bitnet_reload_defaults);
+    const auto how = options_of(o);
+    if (!how) return std::unexpected(how.error());
+    const std::unique_lock alone(runtime->switching);
+    std::optional<bitnet::select::choice> selected;
+    bitnet::reload::house house{
+        runtime->registry,
+        runtime->report,
+        runtime->turn,
+        selected,
+        runtime->generations,
+        {},
+        [&](const std::string& text) { runtime->services.log(BITNET_LOG_WARN, "reload", text); }};
+    {
+      const std::lock_guard lock(runtime->turn);
+      if (runtime->choice && *runtime->choice) selected = **runtime->choice;
+      for (bitnet_model* m : runtime->models) house.models.push_back(m->engines.get());
+    }
+    auto done = bitnet::reload::run(house, backend, *how);
+    if (!done) {
+      runtime->services.log(BITNET_LOG_WARN, "reload", done.error().message);
+      return std::unexpected(std::move(done.error()));
+    }
+    if (done->changed) {
+      const std::lock_guard lock(runtime->turn);
+      if (selected) runtime->choice = *selected;
+      std::erase_if(runtime->lost, [&](const std::string& device) {
+        return device.starts_with(std::string(backend) + ":");
+      });
+    }
+    const std::string text = json_of(backend, *done);
+    runtime->services.log(BITNET_LOG_INFO, "reload", text);
+    if (o.report != nullptr) o.report(o.report_user, {text.data(), text.size()});
+    return {};
+  });
+}
+
+bitnet_status bitnet_session_set_preference(bitnet_session* session, const char* preference,
+                                            bitnet_error* err) {
+  return guarded(err, "bitnet_session_set_preference", [&]() -> bitnet::result<void> {
+    if (session == nullptr || preference == nullptr) return missing("session or preference");
+    return prefer(*session, preference);
+  });
+}

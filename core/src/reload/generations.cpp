@@ -1,0 +1,98 @@
+#include "reload/generations.hpp"
+
+#include <algorithm>
+
+namespace bitnet::reload {
+namespace {
+
+// Of those that take no memory any more, for the report.
+constexpr std::size_t most_past_kept = 8;
+
+}  // namespace
+
+uint32_t generations::serve(const select::choice& c) {
+  const std::lock_guard lock(turn_);
+  const std::string& name = c.backend->name();
+  for (const record& r : records_)
+    if (r.copy.lock() == c.backend) return r.number;
+  const uint32_t number = next_number(name);
+  for (record& r : records_)
+    if (r.backend == name) r.current = false;
+  records_.push_back(
+      {number, name, c.build_id, "", c.backend.get(), c.backend, c.backend->mapped(), true, false});
+  forget();
+  return number;
+}
+
+void generations::refuse(const std::string& backend, const std::string& build_id,
+                         const std::string& reason) {
+  const std::lock_guard lock(turn_);
+  records_.push_back(
+      {next_number(backend), backend, build_id, reason, nullptr, {}, {}, false, true});
+  forget();
+}
+
+void generations::lose(const plugin::backend& copy, const std::string& reason) {
+  const std::lock_guard lock(turn_);
+  for (record& r : records_)
+    if (r.address == &copy && !r.copy.expired()) {
+      r.failed = true;
+      r.reason = reason;
+    }
+}
+
+// Whether a copy that is closed is in memory still. A file that is mapped keeps its inode, so where
+// a younger copy has the same one, either the old file is gone or they are one mapping.
+bool generations::is_mapped(const record& r) const {
+  const bool taken_over = std::ranges::any_of(
+      records_, [&](const record& other) { return &other > &r && other.file == r.file; });
+  return !taken_over && plugin::is_mapped(r.file);
+}
+
+std::string generations::state_of(const record& r) const {
+  if (r.failed) return "failed";
+  if (!r.copy.expired()) return r.current ? "active" : "draining";
+  return is_mapped(r) ? "retired" : "unloaded";
+}
+
+std::vector<generation> generations::all() const {
+  const std::lock_guard lock(turn_);
+  std::vector<generation> out;
+  out.reserve(records_.size());
+  for (const record& r : records_)
+    out.push_back({r.number, r.backend, r.build_id, state_of(r), r.reason});
+  return out;
+}
+
+uint32_t generations::old_copies(const std::string& backend) const {
+  const std::lock_guard lock(turn_);
+  return static_cast<uint32_t>(std::ranges::count_if(records_, [&](const record& r) {
+    if (r.backend != backend || r.current || r.address == nullptr) return false;
+    return !r.copy.expired() || is_mapped(r);
+  }));
+}
+
+// Drops the oldest of what is over, so that a thousand reloads leave no thousand records.
+void generations::forget() {
+  const auto is_past = [&](const record& r) {
+    return r.address == nullptr || (r.copy.expired() && !is_mapped(r));
+  };
+  auto past = static_cast<std::size_t>(std::ranges::count_if(records_, is_past));
+  std::vector<record> kept;
+  for (const record& r : records_) {
+    if (past > most_past_kept && is_past(r))
+      --past;
+    else
+      kept.push_back(r);
+  }
+  records_ = std::move(kept);
+}
+
+uint32_t generations::next_number(const std::string& backend) const {
+  uint32_t last = 0;
+  for (const record& r : records_)
+    if (r.backend == backend) last = std::max(last, r.number);
+  return last + 1;
+}
+
+}  // namespace bitnet::reload

@@ -1,0 +1,106 @@
+#include "reload/model_engines.hpp"
+
+#include <algorithm>
+
+namespace bitnet::reload {
+
+engine_ptr model_engines::find(const select::choice& c) const {
+  const std::lock_guard lock(turn_);
+  for (const auto& known : engines_)
+    if (auto e = known.lock();
+        e && e->choice().backend == c.backend && e->choice().device_index == c.device_index)
+      return e;
+  return nullptr;
+}
+
+result<engine_ptr> model_engines::make(const select::choice& c,
+                                       const session::engine::progress& report) {
+  auto made = session::engine::open(c, model_, report, cache_ ? &*cache_ : nullptr, budget_);
+  if (!made) return std::unexpected(std::move(made.error()));
+  return engine_ptr(std::move(*made));
+}
+
+result<engine_ptr> model_engines::on(const select::choice& c,
+                                     const session::engine::progress& report) {
+  const std::lock_guard one(making_);
+  if (auto known = find(c)) return known;
+  auto made = make(c, report);
+  if (!made) return made;
+  const std::lock_guard lock(turn_);
+  std::erase_if(engines_, [](const auto& known) { return known.expired(); });
+  engines_.push_back(*made);
+  return made;
+}
+
+engine_ptr model_engines::current() const {
+  const std::lock_guard lock(turn_);
+  return current_;
+}
+
+void model_engines::set_current(engine_ptr e) {
+  const std::lock_guard lock(turn_);
+  current_.swap(e);
+}
+
+std::vector<engine_ptr> model_engines::of(const plugin::backend* copy) const {
+  const std::lock_guard lock(turn_);
+  std::vector<engine_ptr> out;
+  for (const auto& known : engines_)
+    if (auto e = known.lock(); e && e->choice().backend.get() == copy) out.push_back(std::move(e));
+  return out;
+}
+
+void model_engines::forget(const session::engine& lost) {
+  const std::lock_guard lock(turn_);
+  std::erase_if(engines_, [&](const auto& known) {
+    const auto e = known.lock();
+    return !e || e.get() == &lost;
+  });
+}
+
+model_engines::moved model_engines::replace(const engine_ptr& old, const engine_ptr& fresh,
+                                            std::optional<session::moving> how,
+                                            const std::string& why,
+                                            const std::function<void(const std::string&)>& told) {
+  // Held while the offers are made: no session may be closed meanwhile.
+  const std::lock_guard lock(turn_);
+  std::erase_if(engines_, [](const auto& known) { return known.expired(); });
+  engines_.push_back(fresh);
+  if (current_ == old) current_ = fresh;
+  moved out;
+  for (session::session* s : sessions_) {
+    const engine_ptr at = s->headed_for();
+    if (at == fresh || at->choice().device_name() != fresh->choice().device_name()) continue;
+    if (!how) {
+      ++out.staying;
+      continue;
+    }
+    if (auto ok = s->offer(fresh, *how, why); !ok) {
+      ++out.staying;
+      told(ok.error().message);
+      continue;
+    }
+    ++out.offered;
+  }
+  return out;
+}
+
+result<std::unique_ptr<session::session>> model_engines::open_session(
+    const std::function<result<std::unique_ptr<session::session>>(engine_ptr)>& make) {
+  for (;;) {
+    const engine_ptr before = current();
+    auto made = make(before);
+    if (!made) return made;
+    const std::lock_guard lock(turn_);
+    if (current_ != before) continue;
+    sessions_.push_back(made->get());
+    return made;
+  }
+}
+
+void model_engines::leave(const session::session& s) {
+  const std::lock_guard lock(turn_);
+  std::erase(sessions_, &s);
+}
+
+}  // namespace bitnet::reload

@@ -1,0 +1,70 @@
+#pragma once
+// The engines of one model: the one that new sessions take, and those that sessions are still on.
+//
+// Owner   an engine lives as long as it is current or a session is on it; the model outlives all.
+// Threads any.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "model/model.hpp"
+#include "select/selection.hpp"
+#include "session/engine.hpp"
+#include "session/pack_cache.hpp"
+#include "session/session.hpp"
+
+namespace bitnet::reload {
+
+using engine_ptr = std::shared_ptr<session::engine>;
+
+class model_engines {
+ public:
+  model_engines(const model::model& m, std::optional<session::pack_cache> cache,
+                const session::kv_budget& budget)
+      : model_(m), cache_(std::move(cache)), budget_(budget) {}
+
+  // An engine on the chosen device: one that sessions use already, else a new one.
+  result<engine_ptr> on(const select::choice& c, const session::engine::progress& report = {});
+  // Not given to anybody until replace() or set_current().
+  result<engine_ptr> make(const select::choice& c, const session::engine::progress& report = {});
+
+  [[nodiscard]] engine_ptr current() const;
+  void set_current(engine_ptr e);
+  // The engines in use whose backend is this copy.
+  [[nodiscard]] std::vector<engine_ptr> of(const plugin::backend* copy) const;
+  // on() must not give it out again.
+  void forget(const session::engine& lost);
+
+  // New sessions get `fresh` where they would have got `old`. Those that are on this device, by
+  // whichever copy, are offered the change if `how` says so; `told` hears of each that cannot take
+  // it and why.
+  struct moved {
+    uint32_t offered = 0, staying = 0;
+  };
+  moved replace(const engine_ptr& old, const engine_ptr& fresh, std::optional<session::moving> how,
+                const std::string& why, const std::function<void(const std::string&)>& told);
+
+  // Opens a session by `make`, on what is current when it is done.
+  result<std::unique_ptr<session::session>> open_session(
+      const std::function<result<std::unique_ptr<session::session>>(engine_ptr)>& make);
+  void leave(const session::session& s);
+
+ private:
+  [[nodiscard]] engine_ptr find(const select::choice& c) const;
+
+  const model::model& model_;
+  const std::optional<session::pack_cache> cache_;
+  const session::kv_budget budget_;
+  std::mutex making_;        // one engine at a time, so that two callers share one
+  mutable std::mutex turn_;  // guards what follows
+  engine_ptr current_;
+  std::vector<std::weak_ptr<session::engine>> engines_;
+  std::vector<session::session*> sessions_;
+};
+
+}  // namespace bitnet::reload

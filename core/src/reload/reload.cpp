@@ -1,0 +1,177 @@
+#include "reload/reload.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "plugin/dependencies.hpp"
+#include "plugin/text.hpp"
+
+namespace bitnet::reload {
+namespace {
+
+failure as_failure(const plugin::defect& d) {
+  return {d.status, std::string(plugin::code_text(d.code)) + ": " + d.reason + "; " + d.advice()};
+}
+
+// One engine and what is to take its place.
+struct replacement {
+  model_engines* model;
+  engine_ptr old, fresh;
+};
+
+// The same device, as far as the old copy could know it.
+bool is_same_device(const bitnet_device_info& a, const bitnet_device_info& b) {
+  return a.device_class == b.device_class && std::strcmp(a.uuid, b.uuid) == 0 &&
+         std::strcmp(a.pci_address, b.pci_address) == 0;
+}
+
+result<select::choice> load(select::registry::renewal& fresh, const select::choice& old) {
+  auto c = fresh.load(old.device_index);
+  if (!c) return std::unexpected(as_failure(c.error()));
+  if (!is_same_device(c->device, old.device))
+    return fail(BITNET_UNAVAILABLE, old.device_name() + " is another device now: '" +
+                                        plugin::printable_array(c->device.name) + "' instead of '" +
+                                        plugin::printable_array(old.device.name) +
+                                        "'; restart the program");
+  return std::move(*c);
+}
+
+class procedure {
+ public:
+  procedure(const house& h, const std::string& backend, const options& how)
+      : house_(h), backend_(backend), how_(how) {}
+
+  result<outcome> run() {
+    auto fresh = inspect();
+    if (!fresh) return std::unexpected(std::move(fresh.error()));
+    if (!out_.reason.empty()) return std::move(out_);
+    if (auto ok = admit(*fresh); !ok) return std::unexpected(std::move(ok.error()));
+    if (auto ok = fresh->probe(); !ok) return std::unexpected(as_failure(ok.error()));
+    if (auto ok = prepare(*fresh); !ok) return std::unexpected(std::move(ok.error()));
+    commit(std::move(*fresh));
+    return std::move(out_);
+  }
+
+ private:
+  // The file as it is now. Gives out_ a reason if there is nothing to do.
+  result<select::registry::renewal> inspect() {
+    const std::lock_guard lock(house_.turn);
+    auto fresh = house_.registry.renew(backend_);
+    if (!fresh) return std::unexpected(as_failure(fresh.error()));
+    loaded_ = house_.registry.loaded(backend_);
+    if (house_.selected && house_.selected->backend == loaded_.backend)
+      selected_ = *house_.selected;
+    out_.build_id = fresh->facts().build_id;
+    out_.former_build_id = loaded_.build_id;
+    if (!loaded_.backend) return std::move(*fresh);
+    const auto& now = fresh->file();
+    const auto& then = loaded_.backend->file();
+    const bool same_file = now.device == then.device && now.inode == then.inode;
+    if (same_file && (now.modified_ns != then.modified_ns || now.size_bytes != then.size_bytes))
+      return fail(
+          BITNET_REJECTED,
+          "the file that is loaded was written over in place, so the old code is partly the "
+          "new one's; install files by renaming them, and restart the program");
+    if (how_.force) return std::move(*fresh);
+    if (same_file)
+      out_.reason = "it is the file that is loaded";
+    else if (!out_.build_id.empty() && out_.build_id == out_.former_build_id)
+      out_.reason = "build id " + out_.build_id + " is what is loaded";
+    return std::move(*fresh);
+  }
+
+  // Two copies are open until the sessions have left the old one.
+  [[nodiscard]] result<void> may_be_twice(const plugin::backend& copy, const char* which) const {
+    if ((copy.life_flags() & BITNET_LIFE_HOT_SWAP) != 0) return {};
+    return fail(BITNET_UNSUPPORTED, std::string("the ") + which +
+                                        " copy does not declare that two of them may be open in "
+                                        "one process; restart the program");
+  }
+
+  result<void> admit(const select::registry::renewal& fresh) {
+    if (loaded_.backend)
+      if (auto ok = may_be_twice(*loaded_.backend, "loaded"); !ok) return ok;
+    if (const uint32_t old = house_.copies.old_copies(backend_); old >= how_.most_old_copies)
+      return fail(BITNET_UNAVAILABLE,
+                  std::to_string(old) + " replaced copies of it are still in memory, at most " +
+                      std::to_string(how_.most_old_copies) +
+                      " expected; close the sessions that are on them, reload with migrate or "
+                      "recompute, or restart the program");
+    out_.stale = plugin::stale_libraries(fresh.facts());
+    if (!out_.stale.empty() && !how_.accept_stale)
+      return fail(BITNET_UNAVAILABLE,
+                  "libraries that it needs were replaced on disk, and the program still has the "
+                  "old ones: " +
+                      plugin::join(out_.stale, ", ") + "; restart the program");
+    return {};
+  }
+
+  // Gives the new copy what the old one has, and compares the two.
+  result<void> prepare(select::registry::renewal& fresh) {
+    if (!loaded_.backend) return {};
+    for (model_engines* m : house_.models) {
+      bool counted = false;
+      for (const engine_ptr& old : m->of(loaded_.backend.get())) {
+        auto c = load(fresh, old->choice());
+        if (!c) return std::unexpected(std::move(c.error()));
+        if (auto ok = may_be_twice(*c->backend, "new"); !ok) return ok;
+        auto made = m->make(*c);
+        if (!made) return std::unexpected(std::move(made.error()));
+        auto same = compare(old, *made, how_.prompt, how_.tolerance);
+        if (!same) return std::unexpected(std::move(same.error()));
+        if (same->difference >= out_.verified.difference) out_.verified = *same;
+        replacements_.push_back({m, old, std::move(*made)});
+        out_.models += counted ? 0 : 1;
+        counted = true;
+      }
+    }
+    if (selected_) {
+      auto c = load(fresh, *selected_);
+      if (!c) return std::unexpected(std::move(c.error()));
+      if (auto ok = may_be_twice(*c->backend, "new"); !ok) return ok;
+      taken_ = std::move(*c);
+    }
+    if (!taken_ && !replacements_.empty()) taken_ = replacements_.front().fresh->choice();
+    return {};
+  }
+
+  void commit(select::registry::renewal fresh) {
+    {
+      const std::lock_guard lock(house_.turn);
+      house_.registry.adopt(std::move(fresh), house_.report);
+    }
+    out_.changed = true;
+    if (selected_) house_.selected = taken_;
+    if (taken_) out_.generation = house_.copies.serve(*taken_);
+    const std::string why = "reload of " + backend_;
+    for (replacement& r : replacements_) {
+      const auto moved =
+          r.model->replace(r.old, r.fresh, how_.sessions, why, [&](const std::string& reason) {
+            house_.note("a session stays on the old copy: " + reason);
+          });
+      out_.sessions.offered += moved.offered;
+      out_.sessions.staying += moved.staying;
+    }
+  }
+
+  const house& house_;
+  const std::string& backend_;
+  const options& how_;
+  outcome out_;
+  select::registry::loaded_copy loaded_;
+  std::optional<select::choice> selected_, taken_;
+  std::vector<replacement> replacements_;
+};
+
+}  // namespace
+
+result<outcome> run(const house& h, const std::string& backend, const options& how) {
+  auto done = procedure(h, backend, how).run();
+  if (!done) {
+    h.copies.refuse(backend, "", done.error().message);
+    return pass_on(std::move(done), "reload of " + backend + " was refused, nothing changed");
+  }
+  return done;
+}
+
+}  // namespace bitnet::reload

@@ -1,0 +1,64 @@
+#pragma once
+// Takes a backend's file again, while sessions compute on the copy that is loaded.
+//
+// Everything is made ready beside what serves: the new file is inspected, probed and loaded, the
+// weights of every open model are given to it, and its logits are compared with the old copy's.
+// Only then new sessions take it. A failure at any step leaves all as it was.
+//
+// Memory  two sets of the weights while both copies serve. Weights that a backend takes as they lie
+//         in the model file are in memory once.
+// Threads one reload of a runtime at a time; the caller sees to it, and that no model is opened or
+//         closed meanwhile.
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "reload/generations.hpp"
+#include "reload/model_engines.hpp"
+#include "reload/verify.hpp"
+#include "select/selection.hpp"
+
+namespace bitnet::reload {
+
+inline constexpr uint32_t default_old_copies = 4;
+
+struct options {
+  std::optional<session::moving> sessions;  // nullopt: they finish where they are
+  bool force = false;                       // also when it is the file that is loaded
+  bool accept_stale = false;                // also when libraries that it needs were replaced
+  uint32_t most_old_copies = default_old_copies;
+  uint32_t prompt = default_prompt;
+  double tolerance = default_tolerance;
+};
+
+struct outcome {
+  bool changed = false;
+  std::string reason;  // why nothing changed
+  std::string build_id, former_build_id;
+  uint32_t generation = 0;
+  uint32_t models = 0;  // whose weights it was given
+  model_engines::moved sessions;
+  comparison verified;
+  std::vector<std::string> stale;  // libraries that were replaced on disk
+};
+
+// What a reload works on; all of it the runtime's.
+struct house {
+  select::registry& registry;
+  select::report& report;
+  std::mutex& turn;                         // guards registry and report
+  std::optional<select::choice>& selected;  // of the runtime, if it has chosen
+  generations& copies;
+  std::vector<model_engines*> models;
+  std::function<void(const std::string&)> note;
+};
+
+// BITNET_REJECTED or BITNET_UNAVAILABLE when the new file is refused, with its code and reason;
+// whatever the backend answered when it failed to take the weights.
+result<outcome> run(const house& h, const std::string& backend, const options& how);
+
+}  // namespace bitnet::reload

@@ -1,0 +1,322 @@
+#include "session/seat.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "plugin/kv_types.hpp"
+
+namespace bitnet::session {
+namespace {
+
+// Host memory that the logits of one step may take; a larger step is cut.
+constexpr uint64_t logits_budget_bytes = 64U << 20;
+constexpr uint32_t largest_context = 1U << 20;
+constexpr uint32_t largest_batch = 1U << 16;
+
+// Whether the device keeps keys or values of this model as `dtype`.
+result<void> check_kv_type(const select::choice& choice, const model::hyperparameters& shape,
+                           uint32_t dtype, const char* what, const char* option) {
+  const plugin::kv_type* type = plugin::find_kv_type(dtype);
+  if (type == nullptr)
+    return fail(BITNET_INVALID_ARGUMENT, "there is no KV type " + std::to_string(dtype));
+  const std::string advice = std::string("; use ") + option + " f16";
+  if (plugin::kv_head_bytes(*type, shape.head_dim) == 0)
+    return fail(BITNET_UNSUPPORTED,
+                std::string(what) + " of type " + type->name + " need heads of a multiple of " +
+                    std::to_string(type->block) + " elements, and this model's have " +
+                    std::to_string(shape.head_dim) + advice);
+  if (plugin::has_kv_type(choice.device, dtype)) return {};
+  std::string known;
+  for (const std::string& name : plugin::kv_type_names(choice.device))
+    known += (known.empty() ? "" : ", ") + name;
+  return fail(BITNET_UNSUPPORTED, std::string("this device keeps ") + what + " as " + known +
+                                      ", not as " + type->name + advice);
+}
+
+uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
+  return plugin::kv_head_bytes(*plugin::find_kv_type(dtype), head_dim);
+}
+
+uint32_t affordable_blocks(uint64_t budget, uint64_t block_bytes) {
+  if (budget == 0) return blocks_for(largest_context);
+  return static_cast<uint32_t>(std::min<uint64_t>(budget / block_bytes, 1U << 24));
+}
+
+}  // namespace
+
+seat::seat(std::shared_ptr<session::engine> e, uint64_t cancel_token)
+    : engine_(std::move(e)),
+      cancel_token_(cancel_token),
+      program_(nullptr, engine_->table().program_destroy),
+      queue_(nullptr, engine_->table().queue_destroy) {}
+
+result<std::unique_ptr<seat>> seat::open(std::shared_ptr<session::engine> e,
+                                         const session_options& options, uint64_t cancel_token) {
+  std::unique_ptr<seat> s(new seat(std::move(e), cancel_token));
+  auto built = [&] {
+    const std::lock_guard turn(s->engine_->device_turn());
+    auto measured = s->measure(options);
+    return measured ? s->build(options) : measured;
+  }();
+  if (!built) return pass_on(std::move(built), "backend " + s->engine_->backend_name());
+  return s;
+}
+
+seat::~seat() {
+  const std::lock_guard turn(engine_->device_turn());
+  queue_.reset();
+  program_.reset();
+  if (store_) store_->leave(kv_);
+  store_.reset();
+  buffers_.clear();
+}
+
+uint64_t seat::kv_bytes() const {
+  return limits_.block_bytes * store_->n_blocks();
+}
+
+// What this engine can give to a session of these options.
+result<void> seat::measure(const session_options& options) {
+  const model::hyperparameters& shape = engine_->model().shape();
+  if (auto ok = check_kv_type(engine_->choice(), shape, options.dtype_k, "keys", "--cache-type-k");
+      !ok)
+    return ok;
+  if (auto ok =
+          check_kv_type(engine_->choice(), shape, options.dtype_v, "values", "--cache-type-v");
+      !ok)
+    return ok;
+  limits_.block_bytes = uint64_t{block_tokens} * shape.n_layers * shape.n_kv_heads *
+                        (kv_head_bytes(options.dtype_k, shape.head_dim) +
+                         kv_head_bytes(options.dtype_v, shape.head_dim));
+  const uint64_t budget = options.own_kv ? 0 : engine_->budget().bytes;
+  const uint64_t affordable = affordable_blocks(budget, limits_.block_bytes);
+
+  const bool windowed = options.window != 0;
+  limits_.n_context = options.n_context != 0 ? options.n_context
+                      : windowed             ? shape.n_context
+                                             : std::min(shape.n_context, default_context);
+  if (options.n_context == 0 && !windowed && affordable != 0)
+    limits_.n_context =
+        static_cast<uint32_t>(std::min<uint64_t>(limits_.n_context, affordable * block_tokens));
+  limits_.n_batch = std::min(options.n_batch == 0 ? 512 : options.n_batch, limits_.n_context);
+  if (!windowed && options.window_keep != 0)
+    return fail(BITNET_INVALID_ARGUMENT, "--keep " + std::to_string(options.window_keep) +
+                                             " says what stays in view beside a window; give "
+                                             "--sliding-window too");
+  if (windowed && (engine_->choice().device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
+    return fail(BITNET_UNSUPPORTED,
+                "this device's attention has no window; leave --sliding-window out");
+  if (windowed && options.window < limits_.n_context) {
+    limits_.window = options.window;
+    limits_.window_keep = options.window_keep;
+    // A step needs room for its own tokens beside the window of its first.
+    limits_.n_batch = std::min(limits_.n_batch, blocks_for(limits_.window) * block_tokens);
+  }
+  if (limits_.n_context == 0 || limits_.n_context > largest_context)
+    return fail(BITNET_INVALID_ARGUMENT, "a context of " + std::to_string(limits_.n_context) +
+                                             " tokens is not between 1 and " +
+                                             std::to_string(largest_context) +
+                                             "; choose another with --ctx-size");
+  if (limits_.n_batch > largest_batch)
+    return fail(BITNET_INVALID_ARGUMENT,
+                "a batch of " + std::to_string(limits_.n_batch) + " tokens is more than " +
+                    std::to_string(largest_batch) + "; choose another with --batch-size");
+  const uint64_t row_bytes = uint64_t{shape.n_vocab} * sizeof(float);
+  limits_.max_outputs = static_cast<uint32_t>(
+      std::clamp<uint64_t>(logits_budget_bytes / row_bytes, 1, limits_.n_batch));
+  const uint32_t table_blocks = blocks_for(limits_.n_context);
+  limits_.n_blocks = table_blocks;
+  if (limits_.window != 0) {
+    const uint64_t span =
+        uint64_t{limits_.window} - 1 + limits_.n_batch;  // that a step sees or writes
+    const uint64_t touched = (span + block_tokens - 2) / block_tokens + 1;  // wherever it begins
+    limits_.n_blocks = static_cast<uint32_t>(
+        std::min<uint64_t>(limits_.n_blocks, blocks_for(limits_.window_keep) + touched));
+  }
+  if (limits_.n_blocks > affordable)
+    return fail(
+        BITNET_OUT_OF_MEMORY,
+        "keys and values of " + std::to_string(uint64_t{limits_.n_blocks} * block_tokens) +
+            " tokens take " + std::to_string(limits_.n_blocks * limits_.block_bytes) +
+            " bytes, more than the KV budget of " + std::to_string(budget) +
+            "; use a smaller --ctx-size, --cache-type-k and -v q8_0, --sliding-window, or a "
+            "larger --kv-budget");
+  return {};
+}
+
+result<void> seat::build(const session_options& options) {
+  const model::hyperparameters& shape = engine_->model().shape();
+  const uint64_t budget = options.own_kv ? 0 : engine_->budget().bytes;
+  const uint64_t row_bytes = uint64_t{shape.n_vocab} * sizeof(float);
+  const uint32_t table_blocks = blocks_for(limits_.n_context);
+
+  bitnet_error err = blank_error();
+  bitnet_kv_config kv{};
+  kv.struct_size = sizeof kv;
+  kv.dtype_k = options.dtype_k;
+  kv.dtype_v = options.dtype_v;
+  kv.n_layers = shape.n_layers;
+  kv.n_kv_heads = shape.n_kv_heads;
+  kv.head_dim = shape.head_dim;
+  kv.block_tokens = block_tokens;
+  kv.n_blocks = budget == 0 ? limits_.n_blocks : affordable_blocks(budget, limits_.block_bytes);
+  auto store = budget == 0 ? kv_store::make(*engine_, kv, eviction::lru) : engine_->shared_kv(kv);
+  if (!store) return std::unexpected(std::move(store.error()));
+  store_ = std::move(*store);
+  kv_.table.reserve(table_blocks);
+  store_->join(kv_);
+
+  bitnet_program_options program_options{};
+  program_options.struct_size = sizeof program_options;
+  if (options.deterministic) program_options.flags |= BITNET_PROGRAM_DETERMINISTIC;
+  if (options.profile) program_options.flags |= BITNET_PROGRAM_PROFILE;
+  program_options.max_tokens = limits_.n_batch;
+  program_options.max_sequences = 1;
+  program_options.max_outputs = limits_.max_outputs;
+  program_options.max_blocks = table_blocks;
+  program_options.block_tokens = block_tokens;
+  const uint32_t buckets[] = {1, limits_.n_batch};
+  program_options.n_buckets = limits_.n_batch == 1 ? 1 : 2;
+  program_options.buckets = buckets;
+  const bitnet_graph graph = engine_->graph().view();
+  bitnet_program* program = nullptr;
+  if (auto ok = check(engine_->table().program_build(engine_->device(), &graph, engine_->weights(),
+                                                     &program_options, &program, &err),
+                      err, "compiling the model");
+      !ok)
+    return ok;
+  program_.reset(program);
+
+  bitnet_step_buffers bound{};
+  bound.struct_size = sizeof bound;
+  const auto ints = [](uint64_t n) { return n * sizeof(int32_t); };
+  struct {
+    bitnet_buffer** slot;
+    uint64_t bytes;
+    void* mapped;
+  } wanted[] = {
+      {&bound.tokens, ints(limits_.n_batch), nullptr},
+      {&bound.positions, ints(limits_.n_batch), nullptr},
+      {&bound.sequences, ints(limits_.n_batch), nullptr},
+      {&bound.slots, ints(limits_.n_batch), nullptr},
+      {&bound.block_tables, ints(table_blocks), nullptr},
+      {&bound.output_rows, ints(limits_.max_outputs), nullptr},
+      {&bound.logits, row_bytes * limits_.max_outputs, nullptr},
+  };
+  for (auto& w : wanted) {
+    handle<bitnet_buffer> buffer(nullptr, engine_->table().buffer_destroy);
+    if (auto ok = make_buffer(buffer, w.bytes, &w.mapped); !ok) return ok;
+    *w.slot = buffer.get();
+    buffers_.push_back(std::move(buffer));
+  }
+  memory_ = {static_cast<int32_t*>(wanted[0].mapped), static_cast<int32_t*>(wanted[1].mapped),
+             static_cast<int32_t*>(wanted[2].mapped), static_cast<int32_t*>(wanted[3].mapped),
+             static_cast<int32_t*>(wanted[4].mapped), static_cast<int32_t*>(wanted[5].mapped),
+             static_cast<float*>(wanted[6].mapped)};
+  if (auto ok = check(engine_->table().program_bind(program_.get(), &bound, &err), err,
+                      "naming the step buffers");
+      !ok)
+    return ok;
+
+  bitnet_queue* queue = nullptr;
+  if (auto ok = check(engine_->table().queue_create(engine_->device(), &queue, &err), err,
+                      "making a queue");
+      !ok)
+    return ok;
+  queue_.reset(queue);
+  return {};
+}
+
+result<void> seat::make_buffer(handle<bitnet_buffer>& to, uint64_t bytes, void** mapped) {
+  bitnet_error err = blank_error();
+  bitnet_buffer* raw = nullptr;
+  if (auto ok = check(engine_->table().buffer_create(engine_->device(), bytes, &raw, &err), err,
+                      "making a step buffer of " + std::to_string(bytes) + " bytes");
+      !ok)
+    return ok;
+  to.reset(raw);
+  return check(engine_->table().buffer_map(raw, mapped, &err), err, "mapping a step buffer");
+}
+
+// Tokens [first, first + ids.size()) of the sequence.
+result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
+                        uint32_t top_logits, std::span<float> logits) {
+  const auto n = static_cast<uint32_t>(ids.size());
+  const uint32_t n_outputs = n - first_output;
+  for (uint32_t i = 0; i < n; ++i) {
+    const auto position = static_cast<uint32_t>(first + i);
+    memory_.tokens[i] = ids[i];
+    memory_.positions[i] = static_cast<int32_t>(position);
+    memory_.sequences[i] = 0;
+    memory_.slots[i] = static_cast<int32_t>(kv_.table[position / block_tokens] * block_tokens +
+                                            position % block_tokens);
+  }
+  for (std::size_t i = 0; i < kv_.table.size(); ++i)
+    memory_.block_tables[i] = static_cast<int32_t>(kv_.table[i]);
+  for (uint32_t i = 0; i < n_outputs; ++i)
+    memory_.output_rows[i] = static_cast<int32_t>(first_output + i);
+
+  bitnet_step s{};
+  s.struct_size = sizeof s;
+  s.n_tokens = n;
+  s.n_sequences = 1;
+  s.n_outputs = n_outputs;
+  s.program = program_.get();
+  s.kv_pool = store_->pool();
+  s.cancel_token = cancel_token_;
+  s.signal_value = ++timeline_;
+  s.top_logits = top_logits;
+  s.window = limits_.window;
+  s.window_keep = limits_.window_keep;
+  bitnet_error err = blank_error();
+  bitnet_status status = engine_->table().queue_submit(queue_.get(), &s, &err);
+  if (status == BITNET_OK)
+    status = engine_->table().queue_wait(queue_.get(), timeline_,
+                                         std::numeric_limits<uint64_t>::max(), &err);
+  if (status != BITNET_OK)  // only then: a step that works allocates nothing
+    return check(status, err,
+                 "backend " + engine_->backend_name() + ": computing a step of " +
+                     std::to_string(n) + " tokens");
+  const uint64_t n_vocab = engine_->model().shape().n_vocab;
+  std::copy_n(memory_.logits, n_outputs * n_vocab, logits.begin());
+  return {};
+}
+
+result<std::vector<bitnet_kernel_stat>> seat::ran() const {
+  bitnet_error err = blank_error();
+  uint32_t count = 0;
+  const auto stats = [&](bitnet_kernel_stat* to) {
+    return check(engine_->table().program_stats(program_.get(), to, sizeof(bitnet_kernel_stat),
+                                                &count, &err),
+                 err, "backend " + engine_->backend_name() + ": asking what ran");
+  };
+  if (auto ok = stats(nullptr); !ok) return std::unexpected(std::move(ok.error()));
+  std::vector<bitnet_kernel_stat> out(count);
+  if (auto ok = stats(out.data()); !ok) return std::unexpected(std::move(ok.error()));
+  out.resize(std::min<std::size_t>(count, out.size()));
+  return out;
+}
+
+result<void> seat::copy_blocks(seat& from) {
+  if (!kv_.spare.resize_like(kv_.table, from.kv_.table))
+    return fail(BITNET_OUT_OF_MEMORY, "fewer KV blocks than the session has");
+  std::vector<std::byte> block(limits_.block_bytes);
+  bitnet_error err = blank_error();
+  for (std::size_t i = 0; i < kv_.table.size(); ++i) {
+    if (kv_.table[i] == no_block) continue;
+    if (auto ok = check(from.engine_->table().kv_export(from.store_->pool(), from.kv_.table[i],
+                                                        block.data(), block.size(), &err),
+                        err, "backend " + from.engine_->backend_name() + ": writing KV out");
+        !ok)
+      return ok;
+    if (auto ok = check(engine_->table().kv_import(store_->pool(), kv_.table[i], block.data(),
+                                                   block.size(), &err),
+                        err, "backend " + engine_->backend_name() + ": reading KV in");
+        !ok)
+      return ok;
+  }
+  return {};
+}
+
+}  // namespace bitnet::session

@@ -1,0 +1,89 @@
+#include "library/reloading.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace bitnet::host {
+namespace {
+
+// Longer than an installer takes between two files of a package.
+constexpr std::chrono::milliseconds quiet{2000};
+
+uint32_t policy_of(const settings& set) {
+  const std::string& name = set.text("reload-policy");
+  return name == "migrate"     ? BITNET_RELOAD_MIGRATE
+         : name == "recompute" ? BITNET_RELOAD_RECOMPUTE
+                               : BITNET_RELOAD_FINISH;
+}
+
+std::string line_of(const nlohmann::json& told) {
+  const std::string backend = told.value("backend", "");
+  if (!told.value("changed", false))
+    return fmt::format("{}: nothing to do, {}", backend, told.value("reason", ""));
+  std::string line = backend + ": reloaded";
+  if (told.contains("generation"))
+    line += fmt::format(", generation {}", told.value("generation", 0U));
+  if (told.contains("build_id")) line += ", build id " + told.value("build_id", "");
+  const auto sessions = told.value("sessions", nlohmann::json::object());
+  if (const auto n = sessions.value("moving", 0U); n != 0)
+    line += fmt::format(", {} session{} to it", n, n == 1 ? " moves" : "s move");
+  if (const auto n = sessions.value("staying", 0U); n != 0)
+    line += fmt::format(", {} session{} on the former copy", n, n == 1 ? " stays" : "s stay");
+  return line;
+}
+
+}  // namespace
+
+result<std::string> reload_backend(bitnet_runtime* runtime, const std::string& backend,
+                                   const settings& set) {
+  bitnet_reload_options options{};
+  bitnet_reload_defaults(&options);
+  options.policy = policy_of(set);
+  std::string text;
+  options.report_user = &text;
+  options.report = [](void* to, bitnet_str told) {
+    static_cast<std::string*>(to)->assign(told.data, told.size);
+  };
+  library_error err;
+  const bitnet_status status = bitnet_backend_reload(runtime, backend.c_str(), &options, &err);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  auto told = parse_json(text);
+  if (!told) return std::unexpected(told.error());
+  return line_of(*told);
+}
+
+std::vector<loaded_copy> loaded_copies(bitnet_runtime* runtime) {
+  std::vector<loaded_copy> out;
+  const auto report = runtime_report(runtime);
+  if (!report) return out;
+  for (const auto& b : report->value("backends", nlohmann::json::array())) {
+    for (const auto& g : b.value("generations", nlohmann::json::array())) {
+      const std::string state = g.value("state", "");
+      if (state != "active" && state != "draining" && state != "retired") continue;
+      out.push_back({b.value("name", ""), b.value("library", ""), b.value("manifest", ""), state,
+                     g.value("build_id", ""), g.value("number", 0U)});
+    }
+  }
+  return out;
+}
+
+result<std::unique_ptr<watcher>> watch_backends(const invocation& in, bitnet_runtime* runtime) {
+  if (!in.set.flag("watch")) return nullptr;
+  std::set<std::string> folders;
+  for (const loaded_copy& copy : loaded_copies(runtime))
+    for (const std::string& file : {copy.library, copy.manifest})
+      folders.insert(std::filesystem::path(file).parent_path().string());
+  return watcher::start(folders, quiet, [&in, runtime] {
+    std::set<std::string> done;
+    for (const loaded_copy& copy : loaded_copies(runtime)) {
+      if (copy.state != "active" || !done.insert(copy.backend).second) continue;
+      // Of a refusal the library says why.
+      if (const auto line = reload_backend(runtime, copy.backend, in.set)) in.out.note(*line);
+    }
+  });
+}
+
+}  // namespace bitnet::host
