@@ -57,6 +57,11 @@ std::string variable_part(std::string_view name) {
   return out;
 }
 
+// setuid, setgid or file capabilities
+bool privileged() {
+  return getauxval(AT_SECURE) != 0;
+}
+
 }  // namespace
 
 std::string device() {
@@ -72,7 +77,7 @@ std::vector<std::string> disabled_backends() {
 }
 
 std::string user_places_refused(bool wanted) {
-  return user_places_refused(wanted, getauxval(AT_SECURE) != 0, geteuid());
+  return user_places_refused(wanted, privileged(), geteuid());
 }
 
 std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid) {

@@ -58,9 +58,6 @@ std::filesystem::path probe_cache();
 // because a manifest declares them.
 std::vector<std::string> probe_variables(const std::vector<std::string>& declared);
 
-// True when user-controlled places and variables must not decide which code runs.
-bool privileged();
-
 // Settings for one backend: BITNET_<NAME>_<KEY>=value, upper case, '-' and '.' as '_', become
 // {key, value} with the key in lower case. BITNET_CPU_ISA=avx2 is {"isa", "avx2"} for "cpu".
 std::vector<std::pair<std::string, std::string>> backend_params(std::string_view backend_name);
