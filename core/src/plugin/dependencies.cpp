@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "plugin/mapped_files.hpp"
+#include "plugin/run_path.hpp"
 #include "plugin/system_file.hpp"
 #include "plugin/text.hpp"
 
@@ -76,35 +77,24 @@ std::filesystem::path loaded_file(const std::string& name) {
   return out;
 }
 
-// Those of a run path that the linker follows wherever the plugin lies.
-std::vector<std::filesystem::path> fixed_places(const std::vector<std::string>& run_path) {
+// The absolute folders of a run path. $ORIGIN is the folder of a library; a plugin, which is loaded
+// through a descriptor, has none.
+std::vector<std::filesystem::path> places_of(const std::vector<std::string>& run_path,
+                                             const std::string& origin = "") {
   std::vector<std::filesystem::path> out;
-  for (const std::string& item : run_path)
+  for (std::string item : run_path) {
+    for (const std::string_view word : {"${ORIGIN}", "$ORIGIN"})
+      if (const auto at = item.find(word); at != std::string::npos && !origin.empty())
+        item.replace(at, word.size(), origin);
     if (item.starts_with('/')) out.emplace_back(item);
-  return out;
-}
-
-std::vector<std::string> run_path_of(const elf_image& image, const std::filesystem::path& file) {
-  auto lists = image.dynamic_strings(DT_RUNPATH);
-  if (lists.empty()) lists = image.dynamic_strings(DT_RPATH);
-  std::vector<std::string> out;
-  for (std::string_view list : lists)
-    while (!list.empty()) {
-      const std::size_t end = std::min(list.find(':'), list.size());
-      std::string item(list.substr(0, end));
-      for (const std::string_view word : {"${ORIGIN}", "$ORIGIN"})
-        if (const auto at = item.find(word); at != std::string::npos)
-          item.replace(at, word.size(), file.parent_path().string());
-      out.push_back(std::move(item));
-      list.remove_prefix(std::min(end + 1, list.size()));
-    }
+  }
   return out;
 }
 
 // A library that is still to be looked for, on behalf of `needed_by`.
 struct search {
   std::string name, needed_by;
-  std::vector<std::string> run_path;
+  std::vector<std::filesystem::path> run_path;
 };
 
 // A loaded object, by the name that the linker found it under.
@@ -154,7 +144,8 @@ std::vector<needed_library> resolve_libraries(const inspection& plugin) {
   std::ranges::copy(linker_directories("/etc/ld.so.conf"), std::back_inserter(usual));
 
   std::vector<search> todo;
-  for (const std::string& name : plugin.needed) todo.push_back({name, "", plugin.run_path});
+  for (const std::string& name : plugin.needed)
+    todo.push_back({name, "", places_of(plugin.run_path)});
   std::set<std::string> seen;
   std::vector<needed_library> out;
   for (std::size_t i = 0; i < todo.size() && i < max_libraries; ++i) {
@@ -163,15 +154,16 @@ std::vector<needed_library> resolve_libraries(const inspection& plugin) {
     needed_library& found = out.emplace_back(one.name, one.needed_by, loaded_file(one.name));
     // What is loaded has all that it needs.
     if (!found.file.empty()) continue;
-    std::vector<std::filesystem::path> places = fixed_places(one.run_path);
+    std::vector<std::filesystem::path> places = one.run_path;
     std::ranges::copy(usual, std::back_inserter(places));
     if (one.name.find('/') != std::string::npos) places = {""};
     for (const std::filesystem::path& place : places) {
       const auto library = system_file::open(place / one.name);
       if (!library) continue;
       found.file = place / one.name;
+      const auto theirs = places_of(run_path_of(library->image()), place.string());
       for (const std::string_view name : library->image().dynamic_strings(DT_NEEDED))
-        todo.push_back({printable(name), one.name, run_path_of(library->image(), found.file)});
+        todo.push_back({printable(name), one.name, theirs});
       break;
     }
   }

@@ -198,16 +198,7 @@ void examine_exports(const elf_image& image, examination& out) {
 
 void read_needs(const elf_image& image, inspection& out) {
   for (const auto name : image.dynamic_strings(DT_NEEDED)) out.needed.push_back(printable(name));
-  // DT_RPATH only counts where there is no DT_RUNPATH.
-  auto lists = image.dynamic_strings(DT_RUNPATH);
-  if (lists.empty()) lists = image.dynamic_strings(DT_RPATH);
-  for (std::string_view list : lists)
-    for (;;) {  // an empty item is one, too: it means the current directory
-      const std::size_t end = std::min(list.find(':'), list.size());
-      out.run_path.emplace_back(list.substr(0, end));
-      if (end == list.size()) break;
-      list.remove_prefix(end + 1);
-    }
+  out.run_path = run_path_of(image);
   for (const auto& [library, version, weak] : image.needed_versions())
     out.versions.push_back({printable(library), printable(version), weak});
 }

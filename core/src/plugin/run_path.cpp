@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "plugin/text.hpp"
@@ -29,6 +31,21 @@ checked<void> trust_place(const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+std::vector<std::string> run_path_of(const elf_image& image) {
+  // DT_RPATH only counts where there is no DT_RUNPATH.
+  auto lists = image.dynamic_strings(DT_RUNPATH);
+  if (lists.empty()) lists = image.dynamic_strings(DT_RPATH);
+  std::vector<std::string> out;
+  for (std::string_view list : lists)
+    for (;;) {
+      const std::size_t end = std::min(list.find(':'), list.size());
+      out.emplace_back(list.substr(0, end));
+      if (end == list.size()) break;
+      list.remove_prefix(end + 1);
+    }
+  return out;
+}
 
 void examine_run_path(const inspection& plugin, findings& found) {
   if (plugin.run_path.empty()) return found.ok(check, "none");

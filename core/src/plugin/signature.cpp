@@ -254,7 +254,7 @@ checked<std::filesystem::path> sign_file(const std::filesystem::path& library,
   if (!text) return std::unexpected(named(key, text.error()));
 
   // Whole or not at all.
-  const std::filesystem::path path = signature_path(file->path);
+  std::filesystem::path path = signature_path(file->path);
   const std::filesystem::path part = path.string() + ".part";
   std::error_code error;
   std::ofstream out(part, std::ios::binary | std::ios::trunc);

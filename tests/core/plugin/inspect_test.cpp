@@ -602,6 +602,24 @@ TEST(dependencies, of_dependencies_count_too) {
                    "install fake-package"});
 }
 
+TEST(dependencies, of_dependencies_lie_where_those_say) {
+  const folder f;
+  f.write("lib/libmiddle.so", folder::read(folder::built("run-path")));
+  inspection plugin;
+  plugin.needed = {"libmiddle.so"};
+  plugin.run_path = {(f.path() / "lib").string()};
+  EXPECT_EQ(missing(plugin), std::vector<std::string>());
+  // The same by $ORIGIN, which libraries may use.
+  std::string bytes = folder::read(folder::built("run-path"));
+  const std::size_t at = bytes.find("/nowhere:");
+  bytes.replace(at, 9, std::string("$ORIGIN/\0", 9));
+  f.write("lib/libmiddle.so", bytes);
+  EXPECT_EQ(missing(plugin).size(), 2U);
+  for (const char* name : {"libfake-absent-one.so", "libfake-absent-two.so"})
+    f.write(std::string("lib/") + name, folder::read(folder::built("good")));
+  EXPECT_EQ(missing(plugin), std::vector<std::string>());
+}
+
 TEST(dependencies, reads_linker_configurations) {
   const folder f;
   f.write("ld.so.conf",
