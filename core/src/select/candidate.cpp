@@ -125,6 +125,10 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
                    "what it says changed between probing and loading: " +
                        plugin::printable(plugin::join(changed, "; "), 300),
                    ""});
+  for (const std::string& id : finding_.what.disabled)
+    host.log(BITNET_LOG_WARN, "probe",
+             "backend " + name_ + ": kernel " + id +
+                 " is disabled: it gave a wrong result in the self-test");
   return std::move(*opened);
 }
 
