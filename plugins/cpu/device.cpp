@@ -69,11 +69,15 @@ const isa_form* choose_isa(std::string_view wanted, std::string& why, std::strin
     if (!best) best = &form;
   }
   if (wanted.empty()) return best;
-  if (named && named->supported() && (named == &scalar_form || !is_disabled(*named, disabled)))
-    return named;
+  const bool wrong = named && named != &scalar_form && is_disabled(*named, disabled);
+  if (named && named->supported() && !wrong) return named;
   const std::string quoted(wanted.substr(0, 40));  // the message has room for one line
-  why = named ? "this CPU cannot run isa " + quoted + "; set BITNET_CPU_ISA to one of: " + usable
-              : "there is no isa \"" + quoted + "\"; set BITNET_CPU_ISA to one of: " + all;
+  if (!named)
+    why = "there is no isa \"" + quoted + "\"; set BITNET_CPU_ISA to one of: " + all;
+  else
+    why = (wrong ? "a kernel of isa " + quoted + " computes wrongly on this CPU"
+                 : "this CPU cannot run isa " + quoted) +
+          "; set BITNET_CPU_ISA to one of: " + usable;
   return nullptr;
 }
 

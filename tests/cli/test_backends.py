@@ -71,6 +71,18 @@ class Request(support.Case):
 
 @support.needs_backend
 class Present(support.Case):
+    def test_probe(self):
+        first = self.ok("backends", "probe", "--all", "--json").json["backends"]
+        again = self.ok("backends", "probe", "--all", "--json").json["backends"]
+        fresh = self.ok("backends", "probe", "--all", "--fresh", "--json").json["backends"]
+        for reports, cached in ((first, False), (again, True), (fresh, False)):
+            for one in reports:
+                with self.subTest(one["name"], cached=cached):
+                    self.assertEqual(one["probe"]["cached"], cached, one)
+        text = self.ok("backends", "probe").text
+        for one in self.ok("backends", "--json").json["backends"]:
+            self.assertIn(one["name"], text)
+
     def test_list(self):
         chosen = support.report()["selected"]
         text = self.ok("backends").text

@@ -1,6 +1,7 @@
 /* One source, many backends: CMake compiles it once per row of its list, with FAKE_* flags that
  * each bring one defect or trait. Without flags it is a good backend with one device of class
  * other, and every slot that would compute answers BITNET_UNSUPPORTED. */
+#define _GNU_SOURCE /* usleep */
 #include <string.h>
 
 #include "bitnet/abi/backend.h"

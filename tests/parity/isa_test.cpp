@@ -36,6 +36,19 @@ TEST(choose_isa, refuses_what_this_cpu_cannot_run) {
   }
 }
 
+TEST(choose_isa, passes_over_a_form_with_a_disabled_kernel) {
+  std::string why;
+  std::string disabled = "add.scalar";
+  for (const cpu::isa_form& form : cpu::isa_forms) {
+    if (!form.supported()) continue;
+    EXPECT_EQ(cpu::choose_isa("", why, disabled), &form) << "with " << disabled;
+    if (&form == &cpu::scalar_form) break;  // it is never passed over
+    disabled += std::string(",linear_ternary.ternary2.") + form.name;
+    EXPECT_EQ(cpu::choose_isa(form.name, why, disabled), nullptr);
+    EXPECT_NE(why.find("computes wrongly on this CPU"), std::string::npos) << why;
+  }
+}
+
 TEST(isa_forms, are_all_tested) {
   std::string missing;
   for (const cpu::isa_form& form : cpu::isa_forms)

@@ -298,6 +298,39 @@ TEST(fakes, cost_a_child_each_and_nothing_else) {
   EXPECT_EQ(errno, ECHILD);
 }
 
+TEST(fakes, a_slow_one_joins_a_runtime_late) {
+  const folder f;
+  for (const char* name : {"slow", "alpha"})
+    f.write("backends.d/50-" + std::string(name) + ".yaml",
+            manifest_text(name, f.fake(name), {{"class", "cpu"}}));
+  const std::string directory = (f.path() / "backends.d").string();
+  const char* const directories[] = {directory.c_str()};
+  bitnet_runtime_options options;
+  bitnet_runtime_defaults(&options);
+  EXPECT_EQ(options.probe_wait_ms, 3000U);
+  options.n_threads = 1;
+  options.manifest_dirs = directories;
+  options.n_manifest_dirs = 1;
+  options.probe_cache = "";
+  options.probe_wait_ms = 0;
+  bitnet_runtime* runtime = nullptr;
+  bitnet_error err = blank();
+  ASSERT_EQ(bitnet_runtime_open(&options, &runtime, &err), BITNET_OK) << err.message;
+  const auto line = [&] {
+    char text[256];
+    uint64_t n = 0;
+    EXPECT_EQ(bitnet_runtime_selection_line(runtime, text, sizeof text, &n), BITNET_OK);
+    return std::string(text, n);
+  };
+  EXPECT_EQ(bitnet_runtime_wait_probes(runtime, 0, &err), BITNET_OK) << "nothing was asked yet";
+  ASSERT_EQ(bitnet_runtime_select(runtime, &err), BITNET_OK) << err.message;
+  EXPECT_EQ(line(), "requested=auto detected=[alpha] selected=alpha");
+  EXPECT_EQ(bitnet_runtime_wait_probes(runtime, 1, &err), BITNET_TIMEOUT);
+  EXPECT_EQ(bitnet_runtime_wait_probes(runtime, 60'000, &err), BITNET_OK) << err.message;
+  EXPECT_EQ(line(), "requested=auto detected=[alpha,slow] selected=alpha");
+  bitnet_runtime_close(runtime);
+}
+
 TEST(fakes, leaking_shows_in_the_peak_of_the_child) {
   const folder f;
   f.write("backends.d/50-leaks.yaml", manifest_text("leaks", f.fake("leaks")));

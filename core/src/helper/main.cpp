@@ -3,6 +3,23 @@
 
 #include "probe/child.hpp"
 
+#ifdef BITNET_SANITIZED
+// A plugin that crashes must look like one: by the signal, not by a sanitizer's exit status.
+// NOLINTBEGIN(bugprone-reserved-identifier)
+#define BITNET_PLAIN_SIGNALS \
+  "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"
+extern "C" const char* __asan_default_options() {
+  return BITNET_PLAIN_SIGNALS ":detect_leaks=0";
+}
+extern "C" const char* __tsan_default_options() {
+  return BITNET_PLAIN_SIGNALS;
+}
+extern "C" const char* __ubsan_default_options() {
+  return BITNET_PLAIN_SIGNALS;
+}
+// NOLINTEND(bugprone-reserved-identifier)
+#endif
+
 int main() {
   return bitnet::probe::serve(bitnet::probe::task_fd);
 }

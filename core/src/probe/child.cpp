@@ -113,7 +113,7 @@ plugin::defect thrown(stage s) {
 class probe_run {
  public:
   probe_run(const task& t, const speaker& out, facts& f)
-      : task_(t), out_(out), facts_(f), services_(out, t), baseline_(threads()) {}
+      : task_(t), facts_(f), services_(out, t), baseline_(threads()) {}
 
   plugin::checked<void> open() {
     const auto file = plugin::open_trusted(task_.library);
@@ -189,7 +189,6 @@ class probe_run {
   }
 
   const task& task_;
-  const speaker& out_;
   facts& facts_;
   child_services services_;
   std::size_t baseline_;

@@ -142,6 +142,10 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
                        plugin::printable(plugin::join(changed, "; "), 300),
                    ""});
   loaded_ = *opened;
+  for (const std::string& id : finding_.what.disabled)
+    host.log(BITNET_LOG_WARN, "probe",
+             "backend " + name_ + ": kernel " + id +
+                 " is disabled: it gave a wrong result in the self-test");
   return std::move(*opened);
 }
 

@@ -31,8 +31,8 @@ std::string words(const json& list) {
 }
 
 // The choice must have been tried before a report can say why it fell.
-result<json> chosen_report(const invocation& in) {
-  auto runtime = open_runtime(in, in.set.flag("fresh"));
+result<json> chosen_report(const invocation& in, bool fresh) {
+  auto runtime = open_runtime(in, fresh);
   if (!runtime) return std::unexpected(runtime.error());
   library_error err;
   const bitnet_status status = bitnet_runtime_select(runtime->get(), &err);
@@ -259,7 +259,7 @@ result<int> backends_command(const invocation& in) {
                 fmt::format("backends {} takes no '{}'", what, in.positionals.back()));
   }
   if (what == "probe") return probe(in);
-  auto report = chosen_report(in);
+  auto report = chosen_report(in, in.set.flag("fresh"));
   if (!report) return std::unexpected(report.error());
   if (what == "info") return info(in, *report);
   if (what == "dir") return dir(in, *report);
@@ -268,7 +268,7 @@ result<int> backends_command(const invocation& in) {
 }
 
 result<int> list_devices(const invocation& in) {
-  auto report = chosen_report(in);
+  auto report = chosen_report(in, false);
   if (!report) return std::unexpected(report.error());
   return printed(list_text(*report));
 }

@@ -203,6 +203,7 @@ TEST_F(probing, a_disabled_kernel_stays_disabled_when_loaded) {
     const auto chosen = scan().select({}, out);
     ASSERT_TRUE(chosen) << chosen.error().message;
     EXPECT_EQ(find(out, "wrong-kernel").probed->cached, cached);
+    EXPECT_TRUE(host.said("kernel ternary.quick is disabled"));
     uint32_t count = 16;
     bitnet_kernel_info kernels[16] = {};
     bitnet_error err{};
