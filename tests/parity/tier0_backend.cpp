@@ -4,7 +4,7 @@
 //
 // TIER0_NAME     what it calls itself
 // TIER0_FRAGILE  loses its device after as many steps as its setting "steps" says
-// TIER0_WRONG    computes something else
+// TIER0_WRONG    computes something else where no self-test looks
 // TIER0_SINGLE   does not declare that two copies of it may be open
 
 #include <algorithm>
@@ -107,8 +107,12 @@ void rms_norm(const call& c, const share& s) noexcept {
     const float* x = c.input<float>(0) + r * c.k;
     const auto sum =
         sum_in_order<double>(c.k, [&](uint64_t i) { return double{x[i]} * double{x[i]}; });
-    const float factor =
-        1.0f / std::sqrt(static_cast<float>(sum / static_cast<double>(c.k)) + c.floats[0]);
+    const float factor = 1.0f /
+                         std::sqrt(static_cast<float>(sum / static_cast<double>(c.k)) + c.floats[0])
+#ifdef TIER0_WRONG
+                         * (1.5f + x[0])
+#endif
+        ;
     for (uint64_t i = 0; i < c.k; ++i)
       c.output<float>(0)[r * c.k + i] = x[i] * factor * c.w->f32()[i];
   }
@@ -136,9 +140,6 @@ void linear_ternary(const call& c, const share& s) noexcept {
       int32_t sum = 0;
       for (uint64_t i = 0; i < c.k; ++i) {
         sum += bitnet::sdk::ternary_at(c.w->row(m), i) * q[i];
-#ifdef TIER0_WRONG
-        sum += i == 0 ? 100 : 0;
-#endif
         if (c.w->scale_group && (i + 1) % group == 0) {
           scaled += static_cast<float>(sum) * c.w->scales[(m * c.k + i) / group];
           sum = 0;
@@ -281,7 +282,7 @@ void gather_rows(const call& c, const share& s) noexcept {
 }
 
 #ifdef TIER0_FRAGILE
-std::atomic<int64_t> steps_left{0};
+std::atomic<int64_t> steps_left{INT64_MAX};  // until it is loaded to stay
 
 bitnet_status lost(bitnet_error* err) {
   if (err != nullptr) {

@@ -64,8 +64,8 @@ typedef struct bitnet_runtime_options {
                                  digits are its SHA-256, others its build id. NULL or "": all */
   const char* trusted_keys;   /* folder of public keys; NULL: /etc/bitnet/trusted.d             */
   uint32_t require_signature; /* non-zero: only backends that one of those keys has signed      */
-  uint32_t user_backends; /* non-zero: also as root, look into the user's folder of manifests and
-                             those of BITNET_BACKEND_PATH; with raised privileges never */
+  uint32_t user_backends;  /* non-zero: also as root, look into the user's folder of manifests and
+                              those of BITNET_BACKEND_PATH; with raised privileges never */
   const char* probe_cache; /* folder that remembers what backends answered; "": none; NULL: the
                               user's own ~/.cache/bitnet/probe, root's /var/cache/bitnet/probe */
   uint32_t probe_wait_ms;  /* that a choice waits for slow backends when others would do */
@@ -102,8 +102,8 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
  * reason, hint, manifest?, library?, version?, vendor?, license?, build_id?, abi?, probe{stage,
  * time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?, disabled_kernels[]?,
  * output?, ...}?, devices[{...}], kernels[{id, op, format, level}]?, generations[{number, state,
- * build_id?, reason?}]?}], searched[{directory, result}]}. `code` is stable, "BN-OK" when nothing is
- * wrong. Says what is known; nothing is opened for it. */
+ * build_id?, reason?}]?}], searched[{directory, result}]}. `code` is stable, "BN-OK" when nothing
+ * is wrong. Says what is known; nothing is opened for it. */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed);
 

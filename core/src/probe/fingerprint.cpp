@@ -144,12 +144,14 @@ std::vector<fs::path> closure(std::vector<std::string> names, const std::vector<
   return out;
 }
 
-void add_drivers(facts_text& out, const std::vector<fs::path>& places) {
+void add_kernel(facts_text& out) {
   utsname kernel{};
-  if (uname(&kernel) == 0) {
-    out.add("kernel", kernel.release);
-    out.add("machine", kernel.machine);
-  }
+  if (uname(&kernel) != 0) return;
+  out.add("kernel", kernel.release);
+  out.add("machine", kernel.machine);
+}
+
+void add_drivers(facts_text& out, const std::vector<fs::path>& places) {
   for (const char* module : {"nvidia", "amdgpu", "i915", "xe", "amdxdna", "intel_vpu"})
     for (const char* file : {"version", "srcversion"})
       out.add_content(fs::path("/sys/module") / module / file);
@@ -213,7 +215,8 @@ void add_processor(facts_text& out) {
 std::string fingerprint(const fs::path& library, const plugin::file_identity& identity,
                         const plugin::inspection& inspected,
                         const std::vector<std::string>& variables,
-                        const std::vector<std::pair<std::string, std::string>>& params) {
+                        const std::vector<std::pair<std::string, std::string>>& params,
+                        bool drivers) {
   facts_text out;
   out.add("protocol", std::to_string(protocol_version));
   out.add("core", BITNET_CORE_VERSION " " BITNET_ABI_RANGE);
@@ -225,8 +228,11 @@ std::string fingerprint(const fs::path& library, const plugin::file_identity& id
   out.add("build id", inspected.build_id);
   const std::vector<fs::path> places = library_places(inspected, library.parent_path(), variables);
   for (const fs::path& file : closure(inspected.needed, places)) out.add_file(file);
-  add_drivers(out, places);
-  add_devices(out);
+  add_kernel(out);
+  if (drivers) {
+    add_drivers(out, places);
+    add_devices(out);
+  }
   add_processor(out);
   for (const std::string& variable : variables) out.add("variable", variable);
   for (const auto& [key, value] : params) out.add("param " + key, value);

@@ -15,9 +15,10 @@ namespace bitnet::probe {
 // the kernel and its display and accelerator drivers, the vendors' loader libraries and their
 // driver lists, PCI display and accelerator devices, device nodes, the processor's features and the
 // CPUs that we may use, the variables and the settings. Reads a few small files, opens no device.
+// Without `drivers` nothing of drivers and devices is looked at: a CPU depends on neither.
 [[nodiscard]] std::string fingerprint(
     const std::filesystem::path& library, const plugin::file_identity& identity,
     const plugin::inspection& inspected, const std::vector<std::string>& variables,
-    const std::vector<std::pair<std::string, std::string>>& params);
+    const std::vector<std::pair<std::string, std::string>>& params, bool drivers);
 
 }  // namespace bitnet::probe

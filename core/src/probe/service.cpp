@@ -11,7 +11,7 @@ namespace {
 cache_key key_of(const subject& s) {
   return {s.name, s.inspected.build_id, s.library,
           fingerprint(s.library, s.identity, s.inspected, environment::probe_variables(s.variables),
-                      s.params)};
+                      s.params, s.device_class != BITNET_DEVICE_CPU)};
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ struct subject {
   plugin::file_identity identity;
   plugin::inspection inspected;
   uint32_t timeout_ms = 0;
+  uint32_t device_class = 0;           // BITNET_DEVICE_*, as the manifest says
   std::vector<std::string> variables;  // that its manifest declares
   std::vector<std::pair<std::string, std::string>> params;
 };

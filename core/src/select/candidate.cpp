@@ -78,6 +78,7 @@ void candidate::begin_probe(probe::service& probes, plugin::host_services& host)
                             identity_,
                             *facts_,
                             manifest_->probe_timeout_ms,
+                            manifest_->device_class,
                             manifest_->probe_env,
                             host.params(name_)};
   std::vector<std::string> notes;

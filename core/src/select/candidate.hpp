@@ -31,8 +31,8 @@ class candidate {
   void begin_probe(probe::service& probes, plugin::host_services& host);
   // Takes the child's answer if it is there.
   void collect(probe::service& probes);
-  // Loads it to stay, unless it is loaded, and compares all that it says with what the probe saw. nullptr: there is a
-  // fault now, or what was remembered was wrong and it has to be probed again.
+  // Loads it to stay, unless it is loaded, and compares all that it says with what the probe saw.
+  // nullptr: there is a fault now, or what was remembered was wrong and it has to be probed again.
   [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, probe::service& probes,
                                                       plugin::host_services& host);
   // How far its child is.

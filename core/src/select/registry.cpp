@@ -545,9 +545,8 @@ plugin::checked<registry::renewal> registry::renew(const std::string& name) {
       if (fault->code == code::manifest_duplicate) continue;
       return std::unexpected(*fault);
     }
-    return renewal(std::unique_ptr<renewal::contents>(
-        new renewal::contents{contents_->host, &contents_->probes, std::move(fresh),
-                              discovered.searched, nullptr}));
+    return renewal(std::unique_ptr<renewal::contents>(new renewal::contents{
+        contents_->host, &contents_->probes, std::move(fresh), discovered.searched, nullptr}));
   }
   return std::unexpected(plugin::defect{code::trust_missing, BITNET_UNAVAILABLE,
                                         "no manifest names a backend '" + name + "'", ""});

@@ -15,10 +15,10 @@
 #include "base/result.hpp"
 #include "bitnet/abi/backend.h"
 #include "plugin/backend.hpp"
+#include "plugin/inspect.hpp"
 #include "plugin/policy.hpp"
 #include "probe/finding.hpp"
 #include "probe/service.hpp"
-#include "plugin/inspect.hpp"
 
 namespace bitnet::select {
 

@@ -252,7 +252,8 @@ result<int> backends_command(const invocation& in) {
   if (what != "list" && what != "info" && what != "why" && what != "probe" && what != "dir") {
     return fail(
         exit_code::usage,
-        fmt::format("backends takes list, info, why, probe, dir, sign or verify, found '{}'", what));
+        fmt::format("backends takes list, info, why, probe, dir, sign or verify, found '{}'",
+                    what));
   }
   if (in.positionals.size() > takes) {
     return fail(exit_code::usage,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../../fakes/loader_fixture.hpp"
+#include "../../fakes/probing.hpp"
 #include "select/selection.hpp"
 
 namespace bitnet::select {
@@ -38,7 +39,9 @@ class renewal : public testing::Test {
     const auto fresh = folder_.write("lib/fresh", folder::read(folder::built(fake)), 0755);
     std::filesystem::rename(fresh, library(name));
   }
-  registry scan() { return registry::scan({folder_.path() / "backends.d"}, host_); }
+  registry scan() {
+    return registry::scan({folder_.path() / "backends.d"}, host_, {}, test::probing());
+  }
   static request asking(const std::string& text) {
     request r;
     r.text = text;
