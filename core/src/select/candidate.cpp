@@ -55,28 +55,25 @@ void candidate::inspect() {
 }
 
 plugin::checked<void> candidate::examine(const plugin::manifest& m) {
-  const auto file = plugin::open_trusted(library_);
-  if (!file) return std::unexpected(file.error());
+  auto file = plugin::open_trusted(library_);
+  if (!file) return std::unexpected(std::move(file.error()));
   library_ = file->path;
-  identity_ = file->identity;
-  auto facts = plugin::inspect_file(*file, m.packages, m.sha256);
+  file_ = std::move(*file);
+  auto facts = plugin::inspect_file(*file_, m.packages, m.sha256);
   if (!facts) return std::unexpected(std::move(facts.error()));
   facts_ = *facts;
   if (facts->note.name != name_)
     return plugin::reject(code::inspect_name, plugin::printable(library_.string(), 400) +
                                                   " is backend '" + facts->note.name +
                                                   "', but the manifest is for '" + name_ + "'");
-  return plugin::check_file(*rules_, *facts, *file);
+  return plugin::check_file(*rules_, *facts, *file_);
 }
 
 plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(uint32_t purpose,
                                                                   plugin::host_services& host) {
-  const auto file = plugin::open_trusted(library_);
-  if (!file) return std::unexpected(file.error());
-  if (file->identity != identity_)
-    return plugin::reject(code::trust_changed, plugin::printable(library_.string(), 400) +
-                                                   " changed after it was inspected");
-  return plugin::backend::open(*file, name_, purpose, host);
+  if (auto fine = plugin::check_unchanged(*file_); !fine)
+    return std::unexpected(std::move(fine.error()));
+  return plugin::backend::open(*file_, name_, purpose, host);
 }
 
 void candidate::probe(plugin::host_services& host) {

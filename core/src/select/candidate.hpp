@@ -56,7 +56,7 @@ class candidate {
   std::filesystem::path manifest_file_, library_;
   std::optional<plugin::manifest> manifest_;
   std::optional<plugin::inspection> facts_;
-  plugin::file_identity identity_;
+  std::optional<plugin::trusted_file> file_;  // what was inspected is what is loaded
   std::string stage_ = "found";
   std::optional<plugin::defect> fault_;
   std::vector<device_report> devices_;
