@@ -1,6 +1,7 @@
 #include "plugin/signature.hpp"
 
 #include <openssl/bio.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <sys/stat.h>
@@ -70,6 +71,16 @@ std::unexpected<defect> bad_signature(const std::string& why, const std::string&
 std::unexpected<defect> bad_key(const std::string& why) {
   return reject(code::trust_key, why);
 }
+
+// What OpenSSL complains about while this lives is not left in the queue of the thread, which
+// belongs to the program.
+class own_errors {
+ public:
+  own_errors() { ERR_set_mark(); }
+  ~own_errors() { ERR_pop_to_mark(); }
+  own_errors(const own_errors&) = delete;
+  own_errors& operator=(const own_errors&) = delete;
+};
 
 // Nobody is there to type a password.
 int no_password(char*, int, int, void*) {
@@ -144,12 +155,14 @@ checked<signature> parse_signature(const std::string& text) {
 }
 
 checked<std::string> read_public_key(const std::string& pem) {
+  const own_errors scope;
   const bio in = memory(pem);
   const key_handle key(in ? PEM_read_bio_PUBKEY(in.get(), nullptr, no_password, nullptr) : nullptr);
   return public_part(key.get());
 }
 
 checked<std::string> sign(std::span<const std::byte> bytes, const std::string& private_pem) {
+  const own_errors scope;
   const bio in = memory(private_pem);
   const key_handle key(in ? PEM_read_bio_PrivateKey(in.get(), nullptr, no_password, nullptr)
                           : nullptr);
@@ -171,6 +184,7 @@ checked<std::string> sign(std::span<const std::byte> bytes, const std::string& p
 
 checked<trusted_key> verify(std::span<const std::byte> bytes, const std::string& signature_text,
                             const std::vector<trusted_key>& keys) {
+  const own_errors scope;
   const auto given = parse_signature(signature_text);
   if (!given) return std::unexpected(given.error());
   const auto trusted = std::ranges::find(keys, given->key, &trusted_key::key);

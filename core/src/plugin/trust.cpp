@@ -190,6 +190,21 @@ checked<trusted_file> open_trusted(const std::filesystem::path& file) {
   return trusted_file{std::move(fd), path, identity_of(opened)};
 }
 
+trusted_file duplicate(const trusted_file& file) {
+  return {file_descriptor(::fcntl(file.fd.get(), F_DUPFD_CLOEXEC, 0)), file.path, file.identity};
+}
+
+checked<void> check_unchanged(const trusted_file& file) {
+  struct stat s{};
+  if (::fstat(file.fd.get(), &s) != 0) return missing(file.path, reason_of(errno));
+  // Not the time of change: it moves when a new file is renamed over this one, which does no harm.
+  const file_identity now = identity_of(s);
+  if (now.size_bytes == file.identity.size_bytes && now.modified_ns == file.identity.modified_ns)
+    return {};
+  return reject(code::trust_changed, shown(file.path) + " was written to after it was inspected",
+                "run the command again; replace plugins by renaming a new file over the old one");
+}
+
 checked<trusted_file> open_any(const std::filesystem::path& file) {
   file_descriptor fd(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat s{};

@@ -50,6 +50,12 @@ struct trusted_file {
 // BN-T-MODE.
 [[nodiscard]] checked<trusted_file> open_trusted(const std::filesystem::path& file);
 
+// The same open file again.
+[[nodiscard]] trusted_file duplicate(const trusted_file& file);
+
+// Does the file still hold the bytes that it held when it was opened? BN-T-CHANGED.
+[[nodiscard]] checked<void> check_unchanged(const trusted_file& file);
+
 // The same whoever owns it: to look at a file and never to load it. BN-T-MISSING, BN-T-KIND.
 [[nodiscard]] checked<trusted_file> open_any(const std::filesystem::path& file);
 

@@ -43,30 +43,27 @@ void candidate::inspect() {
 }
 
 plugin::checked<void> candidate::examine(const plugin::manifest& m) {
-  const auto file = plugin::open_trusted(library_);
-  if (!file) return std::unexpected(file.error());
+  auto file = plugin::open_trusted(library_);
+  if (!file) return std::unexpected(std::move(file.error()));
   library_ = file->path;
-  identity_ = file->identity;
-  auto facts = plugin::inspect_file(*file, m.packages, m.sha256);
+  file_ = std::move(*file);
+  auto facts = plugin::inspect_file(*file_, m.packages, m.sha256);
   if (!facts) return std::unexpected(std::move(facts.error()));
   facts_ = *facts;
   if (facts->note.name != name_)
     return plugin::reject(code::inspect_name, plugin::printable(library_.string(), 400) +
                                                   " is backend '" + facts->note.name +
                                                   "', but the manifest is for '" + name_ + "'");
-  return plugin::check_file(*rules_, *facts, *file);
+  return plugin::check_file(*rules_, *facts, *file_);
 }
 
 plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(plugin::host_services& host) {
-  auto file = plugin::open_trusted(library_);
-  if (!file) return std::unexpected(file.error());
-  if (file->identity != identity_)
-    return plugin::reject(code::trust_changed, plugin::printable(library_.string(), 400) +
-                                                   " changed after it was inspected");
+  if (auto fine = plugin::check_unchanged(*file_); !fine)
+    return std::unexpected(std::move(fine.error()));
   std::vector<std::pair<std::string, std::string>> extra;
   if (!finding_.what.disabled.empty())
     extra.emplace_back("disable", plugin::join(finding_.what.disabled, ","));
-  return plugin::backend::open(std::move(*file), name_, BITNET_PURPOSE_LOAD, host, extra);
+  return plugin::backend::open(plugin::duplicate(*file_), name_, BITNET_PURPOSE_LOAD, host, extra);
 }
 
 void candidate::begin_probe(probe::service& probes, plugin::host_services& host) {
@@ -75,7 +72,7 @@ void candidate::begin_probe(probe::service& probes, plugin::host_services& host)
   asked_ = true;
   subject_ = probe::subject{name_,
                             library_,
-                            identity_,
+                            file_->identity,
                             *facts_,
                             manifest_->probe_timeout_ms,
                             manifest_->device_class,

@@ -45,7 +45,9 @@ class candidate {
   [[nodiscard]] const std::vector<device_report>& devices() const { return devices_; }
   [[nodiscard]] const std::optional<plugin::defect>& fault() const { return fault_; }
   [[nodiscard]] const plugin::inspection& facts() const;  // empty if it could not be inspected
-  [[nodiscard]] const plugin::file_identity& file() const { return identity_; }
+  [[nodiscard]] plugin::file_identity file() const {
+    return file_ ? file_->identity : plugin::file_identity{};
+  }
   [[nodiscard]] std::shared_ptr<plugin::backend> loaded() const { return loaded_.lock(); }
   [[nodiscard]] bool is_disabled() const;
   [[nodiscard]] bool is_usable() const { return probed_ && !fault_; }
@@ -67,7 +69,7 @@ class candidate {
   std::filesystem::path manifest_file_, library_;
   std::optional<plugin::manifest> manifest_;
   std::optional<plugin::inspection> facts_;
-  plugin::file_identity identity_;
+  std::optional<plugin::trusted_file> file_;  // what was inspected is what is loaded
   std::string stage_ = "found";
   std::optional<plugin::defect> fault_;
   std::optional<probe::subject> subject_;

@@ -3,6 +3,7 @@
 #include "plugin/signature.hpp"
 
 #include <gtest/gtest.h>
+#include <openssl/err.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -134,6 +135,7 @@ TEST(key, anything_else_is_refused) {
     }
   }
   EXPECT_EQ(sign({}, public_pem).error().code, code::trust_key);
+  EXPECT_EQ(ERR_peek_error(), 0U) << "the queue belongs to the program";
 }
 
 class signed_file : public testing::Test {

@@ -453,7 +453,7 @@ TEST(rejection_owner, a_manifest_of_somebody_else) {
   EXPECT_EQ(find(out, "good")->code, "BN-T-OWNER");
 }
 
-TEST(rejection_change, a_plugin_that_is_replaced_after_the_probe_is_not_loaded) {
+TEST(rejection_change, a_plugin_that_is_written_to_after_the_probe_is_not_loaded) {
   const folder f;
   recording_host host;
   as_built(f, "good");
@@ -461,15 +461,29 @@ TEST(rejection_change, a_plugin_that_is_replaced_after_the_probe_is_not_loaded) 
   report out;
   all.probe_all(out);
   ASSERT_EQ(find(out, "good")->code, "BN-OK");
-  const auto next = f.write("lib/new.so", folder::read(folder::built("overrun")), 0755);
-  std::filesystem::rename(next, f.path() / "lib/libfake-good.so");
+  const auto library = f.path() / "lib/libfake-good.so";
+  std::ofstream(library, std::ios::binary | std::ios::app) << "more";
   const auto chosen = all.select({}, out);
   ASSERT_FALSE(chosen.has_value());
   EXPECT_EQ(find(out, "good")->code, "BN-T-CHANGED");
   EXPECT_NE(chosen.error().message.find("run the command again"), std::string::npos);
 }
 
-TEST(rejection_change, nor_one_that_is_removed) {
+TEST(rejection_change, one_that_is_replaced_is_loaded_as_it_was_inspected) {
+  const folder f;
+  recording_host host;
+  as_built(f, "good");
+  registry all = registry::scan({f.path() / "backends.d"}, host);
+  report out;
+  all.probe_all(out);
+  const auto next = f.write("lib/new.so", folder::read(folder::built("overrun")), 0755);
+  std::filesystem::rename(next, f.path() / "lib/libfake-good.so");
+  const auto chosen = all.select({}, out);
+  ASSERT_TRUE(chosen.has_value()) << chosen.error().message;
+  EXPECT_EQ(chosen->backend->name(), "good");
+}
+
+TEST(rejection_change, nor_one_that_was_removed_before) {
   const folder f;
   recording_host host;
   as_built(f, "good");
