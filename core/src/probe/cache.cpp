@@ -54,6 +54,7 @@ bool is_worth_keeping(const finding& f) {
 }
 
 void quarantine(finding& f, uint32_t strikes) {
+  if (!f.what.fault) return;
   f.quarantined = true;
   plugin::defect& d = *f.what.fault;
   d.reason =

@@ -217,7 +217,7 @@ plugin::checked<task> receive(int fd) {
   for (std::array<std::byte, 4096> buffer{};;) {
     auto one = reader.next();
     if (!one) return std::unexpected(std::move(one.error()));
-    if (*one) return read_task((*one)->payload);
+    if (const auto& whole = *one; whole) return read_task(whole->payload);
     const ssize_t n = read(fd, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return plugin::reject(code::probe_helper, "the helper was given no task");

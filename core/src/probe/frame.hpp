@@ -20,6 +20,7 @@ namespace bitnet::probe {
 // Counts up with every change of what the frames hold.
 constexpr uint32_t protocol_version = 1;
 
+// NOLINTNEXTLINE(performance-enum-size): as wide as in a frame
 enum class frame_kind : uint32_t { task = 1, begin = 2, log = 3, facts = 4, done = 5 };
 
 struct frame {

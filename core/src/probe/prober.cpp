@@ -182,6 +182,7 @@ plugin::checked<void> spawn(child& c, const std::filesystem::path& helper) {
   std::string name = helper.filename().string();
   std::vector<char*> arguments = {name.data(), c.what.work.name.data(), nullptr};
   std::vector<char*> environment;
+  environment.reserve(c.what.environment.size() + 1);
   for (std::string& one : c.what.environment) environment.push_back(one.data());
   environment.push_back(nullptr);
   const int failed = posix_spawn(&c.pid, trusted->path.c_str(), &files, &attributes,
@@ -263,8 +264,9 @@ bool listen(child& c) {
         c.blame(std::move(one.error()));
         return false;
       }
-      if (!*one) break;
-      understand(c, **one);
+      const auto& whole = *one;
+      if (!whole) break;
+      understand(c, *whole);
     }
   }
 }

@@ -68,7 +68,7 @@ plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(plugin::host_s
 
 void candidate::begin_probe(probe::service& probes, plugin::host_services& host) {
   inspect();
-  if (asked_ || fault_) return;
+  if (asked_ || fault_ || !facts_ || !manifest_ || !file_) return;
   asked_ = true;
   subject_ = probe::subject{name_,
                             library_,
@@ -88,7 +88,7 @@ void candidate::begin_probe(probe::service& probes, plugin::host_services& host)
 }
 
 void candidate::collect(probe::service& probes) {
-  if (!running_) return;
+  if (!running_ || !subject_) return;
   auto brought = probes.take(*running_);
   if (!brought) return;
   running_.reset();
@@ -116,7 +116,7 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
   if (auto loaded = loaded_.lock()) return loaded;
   const auto refuse = [&](plugin::defect d) -> std::shared_ptr<plugin::backend> {
     // A stale memory is no fault of the plugin's: one more child finds out.
-    if (finding_.cached) {
+    if (finding_.cached && subject_) {
       probes.forget(*subject_);
       probed_ = asked_ = false;
       doubted_ = true;

@@ -182,7 +182,7 @@ bool registry::contents::collect() {
   std::vector<probe::ticket> still;
   for (candidate& c : candidates) {
     c.collect(probes);
-    if (c.running()) still.push_back(*c.running());
+    if (const auto& t = c.running(); t) still.push_back(*t);
   }
   const std::scoped_lock lock(turn);
   pending = std::move(still);
@@ -500,7 +500,7 @@ const plugin::inspection& registry::renewal::facts() const {
   return contents_->found.facts();
 }
 
-const plugin::file_identity& registry::renewal::file() const {
+plugin::file_identity registry::renewal::file() const {
   return contents_->found.file();
 }
 

@@ -121,7 +121,7 @@ class registry::renewal {
   ~renewal();
 
   [[nodiscard]] const plugin::inspection& facts() const;
-  [[nodiscard]] const plugin::file_identity& file() const;
+  [[nodiscard]] plugin::file_identity file() const;
   // Probes it. Needed before load() and adopt().
   [[nodiscard]] plugin::checked<void> probe();
   // Device `index` of a newly loaded copy: the same copy each time. BN-P-ANSWER if there is no such

@@ -134,6 +134,14 @@ const row rows[] = {
      {{"probe", "{timeout_ms: 0}"}},
      code::manifest_field,
      {"'probe.timeout_ms'"}},
+    {"variables that are no list",
+     {{"probe", "{env: CUDA_VISIBLE_DEVICES}"}},
+     code::manifest_field,
+     {"'probe.env' must be a list"}},
+    {"a variable that is none",
+     {{"probe", "{env: [GOOD, 'a=b']}"}},
+     code::manifest_field,
+     {"'probe.env' must hold names of variables", "'a=b'"}},
     {"packages that are a list",
      {{"packages", "[a]"}},
      code::manifest_field,
@@ -163,7 +171,7 @@ TEST(manifest, fields_arrive) {
                                     {"class", "npu"},
                                     {"url", "https://example.org"},
                                     {"priority", "60"},
-                                    {"probe", "{timeout_ms: 100}"},
+                                    {"probe", "{timeout_ms: 100, env: [A_1, B]}"},
                                     {"packages", "{libcuda.so.1: libcuda1, libx.so: x}"}}),
                      "m");
   ASSERT_TRUE(m.has_value()) << m.error().reason;
@@ -178,6 +186,7 @@ TEST(manifest, fields_arrive) {
   EXPECT_EQ(m->device_class, BITNET_DEVICE_NPU);
   EXPECT_EQ(m->priority, 60);
   EXPECT_EQ(m->probe_timeout_ms, 100U);
+  EXPECT_EQ(m->probe_env, (std::vector<std::string>{"A_1", "B"}));
   EXPECT_EQ(m->packages.at("libcuda.so.1"), "libcuda1");
   EXPECT_TRUE(m->warnings.empty());
 }
