@@ -92,7 +92,7 @@ struct bitnet_runtime {
   bitnet::select::report report;
   std::optional<bitnet::result<bitnet::select::choice>> choice;
   std::vector<bitnet_model*> models;
-  std::set<std::string> lost;  // devices: "cuda:0"
+  std::set<std::string> lost;  // devices, and backends whose context is poisoned: "cuda:0", "cuda"
 };
 
 struct bitnet_model {

@@ -77,8 +77,8 @@ class registry {
   result<choice> select(const request& wanted, report& out);
   // Loads and probes every backend, for `backends list|info|why`.
   void probe_all(report& out);
-  // The first device that the request names, in its order, and that is none of `without`. What the
-  // report says of the first choice stays.
+  // The first device that the request names, in its order, and that is none of `without`: devices
+  // ("cuda:0") and whole backends ("cuda"). What the report says of the first choice stays.
   result<choice> select_other(const request& wanted, const std::set<std::string>& without);
 
   // What is loaded of a backend, and the build id of its file. nullptr: nothing.
