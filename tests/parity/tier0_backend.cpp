@@ -3,7 +3,8 @@
 // equal logits mean that two readings of ops.h agree.
 //
 // TIER0_NAME     what it calls itself
-// TIER0_FRAGILE  loses its device after as many steps as its setting "steps" says
+// TIER0_FRAGILE  loses its device after as many steps as its setting "steps" says; with the setting
+//                "poisoned" its whole context
 // TIER0_WRONG    computes something else where no self-test looks
 // TIER0_SINGLE   does not declare that two copies of it may be open
 
@@ -284,12 +285,15 @@ void gather_rows(const call& c, const share& s) noexcept {
 #ifdef TIER0_FRAGILE
 std::atomic<int64_t> steps_left{INT64_MAX};  // until it is loaded to stay
 
+std::atomic<bool> poisoned{false};
+
 bitnet_status lost(bitnet_error* err) {
+  const bitnet_status status = poisoned ? BITNET_CONTEXT_POISONED : BITNET_DEVICE_LOST;
   if (err != nullptr) {
-    err->code = BITNET_DEVICE_LOST;
+    err->code = status;
     std::snprintf(err->message, sizeof err->message, "the device fell off the bus");
   }
-  return BITNET_DEVICE_LOST;
+  return status;
 }
 
 decltype(bitnet_backend_v0::queue_submit) plain_submit;
@@ -309,6 +313,8 @@ void read_steps(const bitnet_open_request& request) {
   for (uint32_t i = 0; i < request.n_params; ++i)
     if (bitnet::sdk::to_view(request.params[i].key) == "steps")
       steps_left = std::stoll(std::string(bitnet::sdk::to_view(request.params[i].value)));
+    else if (bitnet::sdk::to_view(request.params[i].key) == "poisoned")
+      poisoned = true;
 }
 #endif
 

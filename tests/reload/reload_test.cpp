@@ -366,6 +366,19 @@ TEST_F(reload, a_lost_device_does_not_lose_the_conversation) {
   unsetenv("BITNET_FRAGILE_STEPS");
 }
 
+TEST_F(reload, a_poisoned_context_is_left_too) {
+  add_fragile();
+  setenv("BITNET_FRAGILE_STEPS", "9", 1);
+  setenv("BITNET_FRAGILE_POISONED", "1", 1);
+  program p(yard_, "fragile,cpu");
+  unsetenv("BITNET_FRAGILE_POISONED");
+  unsetenv("BITNET_FRAGILE_STEPS");
+  conversation c(p);
+  EXPECT_EQ(c.tell(prompt, length), undisturbed_);
+  EXPECT_EQ(c.report()["device"], "cpu:0");
+  EXPECT_EQ(conversation(p).report()["device"], "cpu:0");
+}
+
 TEST_F(reload, several_sessions_lose_the_same_device) {
   add_fragile();
   setenv("BITNET_FRAGILE_STEPS", "40", 1);

@@ -417,10 +417,10 @@ BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options);
  * nothing has changed: BITNET_REJECTED or BITNET_UNAVAILABLE with code, reason and advice, or what
  * kept the new copy from taking the weights. Needs room for a second set of weights, except for
  * those that the backend uses as they lie in the model file. Any thread, also while sessions
- * generate; models are neither opened nor closed meanwhile. `report` gets {backend, changed,
- * reason?, build_id?, former_build_id?, generation?, models?, sessions{moving, staying}?,
- * compared{tokens, difference}?, stale_libraries[]?}; changed is false, with the reason, when the
- * file is the one that is loaded or has its build id. */
+ * generate, but no log or progress callback; opening and closing of models waits for it. `report`
+ * gets {backend, changed, reason?, build_id?, former_build_id?, generation?, models?,
+ * sessions{moving, staying}?, compared{tokens, difference}?, stale_libraries[]?}; changed is false,
+ * with the reason, when the file is the one that is loaded or has its build id. */
 BITNET_API bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend,
                                                const bitnet_reload_options* options,
                                                bitnet_error* err);

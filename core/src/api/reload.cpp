@@ -91,7 +91,8 @@ bitnet::result<bitnet::reload::engine_ptr> bitnet_runtime::find_refuge(
   std::set<std::string> without;
   {
     const std::lock_guard lock(turn);
-    lost.insert(device);
+    // A poisoned context is the process's: no other device of the backend works either.
+    lost.insert(why.status == BITNET_CONTEXT_POISONED ? lost_engine->backend_name() : device);
     without = lost;
   }
   auto other = choose_other(wanted, without);

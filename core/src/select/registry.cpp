@@ -222,7 +222,9 @@ std::optional<choice> registry::contents::take_best(const wish& w, option& taken
       if (*w.index >= fitting.size()) return std::nullopt;
       fitting = {fitting[*w.index]};
     }
-    std::erase_if(fitting, [&](const option& o) { return without.contains(o.name()); });
+    std::erase_if(fitting, [&](const option& o) {
+      return without.contains(o.name()) || without.contains(o.from->name());
+    });
     if (fitting.empty()) return std::nullopt;
     taken = fitting.front();
     if (auto loaded = taken.from->load(taken.index, probes, *host))

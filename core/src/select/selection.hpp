@@ -87,8 +87,8 @@ class registry {
   // Until all probes have answered, at most until `end`; from any thread, also while others call
   // what is above. Takes nothing: collect() does. True if all have answered.
   [[nodiscard]] bool wait(std::chrono::steady_clock::time_point end) const;
-  // The first device that the request names, in its order, and that is none of `without`. What the
-  // report says of the first choice stays.
+  // The first device that the request names, in its order, and that is none of `without`: devices
+  // ("cuda:0") and whole backends ("cuda"). What the report says of the first choice stays.
   result<choice> select_other(const request& wanted, const std::set<std::string>& without);
 
   // What is loaded of a backend, and the build id of its file. nullptr: nothing.

@@ -146,6 +146,7 @@ TEST_F(renewal, another_device_is_chosen_without_those_that_are_gone) {
       {"nothing is gone", "twin,alpha", false, {}, "twin:0"},
       {"its second device", "twin,alpha", false, {"twin:0"}, "twin:1"},
       {"the next of the list", "twin,alpha", false, {"twin:0", "twin:1"}, "alpha:0"},
+      {"a whole backend", "twin,alpha", false, {"twin"}, "alpha:0"},
       {"an index is that device or none", "twin:0,beta", false, {"twin:0"}, "beta:0"},
       {"a class", "gpu", false, {"twin:0"}, "twin:1"},
       {"anything", "auto", false, {"twin:0", "twin:1"}, "alpha:0"},
