@@ -473,7 +473,7 @@ TEST(rejection_change, one_that_is_replaced_is_loaded_as_it_was_inspected) {
   const folder f;
   recording_host host;
   as_built(f, "good");
-  registry all = registry::scan({f.path() / "backends.d"}, host);
+  registry all = registry::scan({f.path() / "backends.d"}, host, {}, test::probing());
   report out;
   all.probe_all(out);
   const auto next = f.write("lib/new.so", folder::read(folder::built("overrun")), 0755);
