@@ -144,6 +144,7 @@ std::vector<needed_library> resolve_libraries(const inspection& plugin) {
   std::ranges::copy(linker_directories("/etc/ld.so.conf"), std::back_inserter(usual));
 
   std::vector<search> todo;
+  todo.reserve(plugin.needed.size());
   for (const std::string& name : plugin.needed)
     todo.push_back({name, "", places_of(plugin.run_path)});
   std::set<std::string> seen;

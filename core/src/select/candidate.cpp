@@ -35,7 +35,7 @@ void candidate::leave_out(plugin::defect why) {
 }
 
 void candidate::inspect() {
-  if (facts_ || fault_) return;
+  if (facts_ || fault_ || !manifest_) return;
   if (auto fine = examine(*manifest_); !fine)
     fault_ = std::move(fine.error());
   else
