@@ -15,6 +15,8 @@ int exit_code_of(bitnet_status status, stage doing) {
       return exit_code::out_of_memory;
     case BITNET_REJECTED:
       return exit_code::rejected;
+    case BITNET_FORBIDDEN:
+      return exit_code::fake;
     case BITNET_CANCELLED:
       return exit_code::interrupted;
     case BITNET_BAD_DATA:

@@ -69,6 +69,42 @@ class Request(support.Case):
                 self.assertIn(key, backend)
 
 
+@support.needs_model
+class Fakes(support.Case):
+    """BITNET_GPU_FAKE and the strict variables: one grammar, marked, and never computing."""
+
+    def test_marked_everywhere(self):
+        got = self.ok("backends", "--json", "--allow-fake", env={"BITNET_GPU_FAKE": "cuda:2"}).json
+        self.assertTrue(got["fake"])
+        self.assertIn("cuda(fake)", got["detected"])
+        cuda = next(b for b in got["backends"] if b["name"] == "cuda")
+        self.assertTrue(cuda["fake"] and all(d["fake"] for d in cuda["devices"]))
+        text = self.ok("backends", "why", "--allow-fake", env={"BITNET_GPU_FAKE": "cuda"}).text
+        self.assertIn("selected=cuda(fake)", text)
+        self.refused(4, "computes nothing", "run", "-n", "1", "--allow-fake",
+                     env={"BITNET_GPU_FAKE": "cuda"})
+
+    def test_who_does_not_listen(self):
+        for env, words, why in (
+                ({"BITNET_GPU_FAKE": "cuda"}, (), "not allowed"),
+                ({"BITNET_GPU_FAKE": "none"}, ("--allow-fake",), "none"),
+                ({"BITNET_GPU_FAKE": "cuda", "BITNET_STRICT_MODE": "1"}, ("--allow-fake",), "strict")):
+            with self.subTest(why):
+                got = self.ok("backends", "--json", *words, env=env).json
+                self.assertNotIn("fake", got, why)
+
+    def test_wrong_values(self):
+        for code, part, env in (
+                (23, "forbids fakes", {"BITNET_GPU_FAKE": "cuda", "BITNET_STRICT_NO_FAKE_GPU": "1"}),
+                (2, "comma list", {"BITNET_GPU_FAKE": "cuda;rocm"}),
+                (2, "BITNET_STRICT_MODE", {"BITNET_STRICT_MODE": "perhaps"}),
+                (2, "BITNET_STRICT_NO_FAKE_GPU",
+                 {"BITNET_GPU_FAKE": "cuda", "BITNET_STRICT_NO_FAKE_GPU": "perhaps"})):
+            with self.subTest(part):
+                self.refused(code, part, "backends", env=env)
+        self.ok("backends", env={"BITNET_GPU_FAKE": "none", "BITNET_STRICT_NO_FAKE_GPU": "1"})
+
+
 @support.needs_backend
 class Present(support.Case):
     def test_probe(self):

@@ -155,8 +155,10 @@ static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_de
   memset(out->name, 'x', sizeof out->name);
   memcpy(out->name, "\033[2J", 4);
 #endif
-  strcpy(out->uuid, "fake-0000");
-  out->uuid[8] = (char)('0' + index % 10);
+#ifndef FAKE_UUID
+#define FAKE_UUID FAKE_NAME
+#endif
+  snprintf(out->uuid, sizeof out->uuid, "%s-%u", FAKE_UUID, index);
   strcpy(out->arch, "none");
   out->memory_total_bytes = 1u << 20;
   out->compute_units = 1;

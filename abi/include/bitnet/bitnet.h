@@ -70,6 +70,9 @@ typedef struct bitnet_runtime_options {
                               user's own ~/.cache/bitnet/probe, root's /var/cache/bitnet/probe */
   uint32_t probe_wait_ms;  /* that a choice waits for slow backends when others would do */
   uint32_t probe_fresh;    /* non-zero: ask every backend again, whatever is remembered */
+  uint32_t allow_fake;  /* non-zero: BITNET_GPU_FAKE counts                                     */
+  uint32_t strict_mode; /* non-zero, or BITNET_STRICT_MODE=1: no fakes, no fallback, and every
+                           doubt about what the request could mean is an error               */
 } bitnet_runtime_options;
 
 BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options);

@@ -59,6 +59,26 @@ bitnet::probe::settings probing_of(const bitnet_runtime_options& options) {
   return s;
 }
 
+// What the fakes of the environment come to. BITNET_FORBIDDEN.
+bitnet::result<std::vector<bitnet::select::fake_backend>> fakes_of(
+    const bitnet_runtime_options& options, bool strict, bitnet::api::services& services) {
+  const std::string text = bitnet::environment::fake_gpus();
+  auto fakes = bitnet::select::parse_fakes(text);
+  if (!fakes || fakes->empty()) return fakes;
+  const auto forbidden = bitnet::environment::strict_no_fake_gpu();
+  if (!forbidden) return std::unexpected(forbidden.error());
+  if (*forbidden)
+    return bitnet::fail(BITNET_FORBIDDEN,
+                        "BITNET_GPU_FAKE is set and BITNET_STRICT_NO_FAKE_GPU forbids fakes; unset "
+                        "one of them");
+  const char* why = strict                    ? "in strict mode"
+                    : options.allow_fake == 0 ? "without --allow-fake"
+                                              : nullptr;
+  if (why == nullptr) return fakes;
+  services.log(BITNET_LOG_WARN, "select", std::string("BITNET_GPU_FAKE does not count ") + why);
+  return std::vector<bitnet::select::fake_backend>{};
+}
+
 void add_generations(nlohmann::ordered_json& backend,
                      const std::vector<bitnet::reload::generation>& all) {
   for (const auto& g : all) {
@@ -156,7 +176,14 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
                                 " of backends is not of the form NAME.KEY=VALUE or *.KEY=VALUE");
     auto rules = policy_of(o);
     if (!rules) return std::unexpected(rules.error());
-    *out = new bitnet_runtime(o, cpus, *std::move(rules));
+    const auto strict = bitnet::environment::strict_mode();
+    if (!strict) return std::unexpected(strict.error());
+    auto runtime = std::make_unique<bitnet_runtime>(o, cpus, *std::move(rules));
+    runtime->request.strict = *strict || o.strict_mode != 0;
+    auto fakes = fakes_of(o, runtime->request.strict, runtime->services);
+    if (!fakes) return std::unexpected(fakes.error());
+    runtime->registry.pretend(*fakes);
+    *out = runtime.release();
     return {};
   });
 }

@@ -17,6 +17,17 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
+result<bool> truth(const char* name) {
+  std::string word = variable(name);
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* yes : {"1", "true", "yes", "on"})
+    if (word == yes) return true;
+  for (const char* no : {"", "0", "false", "no", "off"})
+    if (word == no) return false;
+  return fail(BITNET_INVALID_ARGUMENT,
+              std::string(name) + " is set to something else than 1 or 0; write one of them");
+}
+
 // The parts between the separators, without blanks around them and without empty ones.
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> out;
@@ -66,6 +77,18 @@ bool privileged() {
 
 std::string device() {
   return variable("BITNET_DEVICE");
+}
+
+std::string fake_gpus() {
+  return variable("BITNET_GPU_FAKE");
+}
+
+result<bool> strict_mode() {
+  return truth("BITNET_STRICT_MODE");
+}
+
+result<bool> strict_no_fake_gpu() {
+  return truth("BITNET_STRICT_NO_FAKE_GPU");
 }
 
 std::vector<std::string> only_backends() {

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.hpp"
+
 namespace bitnet::environment {
 
 // BITNET_DEVICE, "" if unset.
@@ -21,6 +23,13 @@ std::string device();
 // BITNET_BACKENDS_DISABLE, those that may not. They can only take backends away.
 std::vector<std::string> only_backends();
 std::vector<std::string> disabled_backends();
+
+// BITNET_GPU_FAKE, "" if unset.
+std::string fake_gpus();
+// BITNET_STRICT_MODE and BITNET_STRICT_NO_FAKE_GPU: 1, true, yes or on; 0, false, no, off or
+// nothing. BITNET_INVALID_ARGUMENT for other words.
+result<bool> strict_mode();
+result<bool> strict_no_fake_gpu();
 
 // Directories of manifests, lowest precedence first: the installation's own, /usr/share,
 // /usr/local/share, /run, /etc.

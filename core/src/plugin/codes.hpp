@@ -89,6 +89,7 @@
     "upgrade the backend, or run `bitnet backends probe --fresh` to try it again")                 \
   X(select_not_asked, "BN-S-NOT-ASKED", "ask for it with --device")                                \
   X(select_outranked, "BN-S-OUTRANKED", "ask for it with --device")                                \
+  X(select_same, "BN-S-SAME", "ask for it with --device")                                          \
   X(select_no_class, "BN-S-CLASS", "ask for the backend by its name")                              \
   X(select_index, "BN-S-INDEX", "use a smaller index")                                             \
   X(select_filtered, "BN-S-FILTERED", "change BITNET_BACKENDS or BITNET_BACKENDS_DISABLE")

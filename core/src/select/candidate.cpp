@@ -30,12 +30,33 @@ plugin::checked<void> candidate::locate(const plugin::manifest& m) {
   return {};
 }
 
+candidate::candidate(const fake_backend& fake, const plugin::policy& rules)
+    : rules_(&rules), name_(fake.name), stage_("fake"), asked_(true), probed_(true), fake_(true) {
+  manifest_.emplace();
+  manifest_->name = fake.name;
+  manifest_->device_class = BITNET_DEVICE_GPU;
+  devices_.resize(fake.n_devices);
+  for (device_report& d : devices_) {
+    d.info.struct_size = sizeof d.info;
+    d.info.device_class = BITNET_DEVICE_GPU;
+    const std::string shown = "fake " + fake.name;
+    shown.copy(d.info.name, sizeof d.info.name - 1);
+  }
+}
+
+std::vector<std::string> candidate::doubts() const {
+  std::vector<std::string> out = warnings();
+  for (const std::string& id : finding_.what.disabled)
+    out.push_back("kernel " + id + " gives wrong results");
+  return out;
+}
+
 void candidate::leave_out(plugin::defect why) {
   fault_ = std::move(why);
 }
 
 void candidate::inspect() {
-  if (facts_ || fault_ || !manifest_) return;
+  if (fake_ || facts_ || fault_ || !manifest_) return;
   if (auto fine = examine(*manifest_); !fine)
     fault_ = std::move(fine.error());
   else
@@ -194,7 +215,9 @@ backend_report candidate::describe() const {
     out.abi = facts_->note.abi;
   }
   out.devices = devices_;
-  if (asked_) {
+  out.standings.resize(devices_.size());
+  out.fake = fake_;
+  if (asked_ && !fake_) {
     out.probed = finding_;
     out.probed->what.devices.clear();
   }
@@ -208,7 +231,7 @@ backend_report candidate::describe() const {
     out.reason = fault_->reason;
     out.hint = fault_->advice();
   } else {
-    if (selected_) out.stage = "selected";
+    if (selected_ && !fake_) out.stage = "selected";
     out.code = plugin::code_text(verdict_);
     out.reason = why_;
     out.hint = plugin::code_hint(verdict_);
@@ -217,6 +240,7 @@ backend_report candidate::describe() const {
                                  (devices_.size() == 1 ? " device" : " devices")
                            : "not probed";
   }
+  if (fake_) out.reason += "; a fake of BITNET_GPU_FAKE, which computes nothing";
   for (const std::string& id : finding_.what.disabled)
     out.reason += "; kernel " + id + " is disabled: it gave a wrong result in the self-test";
   for (const std::string& note : finding_.notes) out.reason += "; note: " + note;

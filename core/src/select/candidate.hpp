@@ -22,6 +22,9 @@ class candidate {
   // `rules` outlive the candidate.
   candidate(plugin::found_manifest found, const plugin::policy& rules);
 
+  // One that is only pretended.
+  candidate(const fake_backend& fake, const plugin::policy& rules);
+
   // Never looks at it: it is left out for this reason.
   void leave_out(plugin::defect why);
   // Inspects the file; nothing of it is executed. Once; later calls do nothing.
@@ -39,6 +42,10 @@ class candidate {
   void follow(const probe::service& probes);
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::string shown_name() const { return fake_ ? name_ + "(fake)" : name_; }
+  [[nodiscard]] bool is_fake() const { return fake_; }
+  // What strict mode does not let pass although it is usable.
+  [[nodiscard]] std::vector<std::string> doubts() const;
   [[nodiscard]] uint32_t manifest_class() const;  // 0 if the manifest cannot be read
   [[nodiscard]] int32_t priority() const;
   [[nodiscard]] const std::vector<std::string>& warnings() const;
@@ -78,7 +85,7 @@ class candidate {
   std::vector<device_report> devices_;
   bool asked_ = false, doubted_ = false;  // doubted: what is remembered proved wrong
   std::weak_ptr<plugin::backend> loaded_;
-  bool probed_ = false, selected_ = false;
+  bool probed_ = false, selected_ = false, fake_ = false;
   plugin::code verdict_ = plugin::code::ok;
   std::string why_;
 };

@@ -13,6 +13,7 @@
 #include "bitnet/abi/info.h"
 #include "plugin/text.hpp"
 #include "select/candidate.hpp"
+#include "select/ranking.hpp"
 #include "select/request.hpp"
 #include "select/selection.hpp"
 
@@ -31,31 +32,24 @@ struct option {
   [[nodiscard]] std::string name() const { return from->name() + ":" + std::to_string(index); }
 };
 
-// gpu before npu before cpu before the rest.
-uint32_t class_rank(uint32_t device_class) {
-  constexpr std::array<uint32_t, 4> order = {BITNET_DEVICE_GPU, BITNET_DEVICE_NPU,
-                                             BITNET_DEVICE_CPU, BITNET_DEVICE_OTHER};
-  return static_cast<uint32_t>(std::ranges::find(order, device_class) - order.begin());
+score facts_of(const option& o) {
+  return score_of(o.from->devices()[o.index], o.from->priority());
 }
 
-// The ranking: class, then the manifest's priority, then name and index so that it is total.
+// Name and index make the order total.
 bool ranks_higher(const option& a, const option& b) {
-  const auto key = [](const option& o) {
-    return std::tuple(class_rank(o.info().device_class), -int64_t{o.from->priority()},
-                      o.from->name(), o.index);
-  };
-  return key(a) < key(b);
+  const auto mine = order_of(facts_of(a)), theirs = order_of(facts_of(b));
+  if (mine != theirs) return mine > theirs;
+  return std::tuple(a.from->name(), a.index) < std::tuple(b.from->name(), b.index);
 }
 
-// Why `loser` came behind `winner`.
-std::string compare(const option& winner, const option& loser) {
-  const std::string high = plugin::class_name(winner.info().device_class);
-  const std::string low = plugin::class_name(loser.info().device_class);
-  if (high != low) return high + " comes before " + low;
-  if (winner.from->priority() != loser.from->priority())
-    return "priority " + std::to_string(winner.from->priority()) + " is above " +
-           std::to_string(loser.from->priority());
-  return "equal class and priority, so the name decides";
+// What another backend shows as well, and shows better; "" if nothing does. `ranked` best first.
+std::string shown_better(const std::vector<option>& ranked, const option& o) {
+  for (const option& better : ranked) {
+    if (better.from == o.from && better.index == o.index) break;
+    if (better.from != o.from && is_same_hardware(better.info(), o.info())) return better.name();
+  }
+  return "";
 }
 
 bool matches(const wish& w, const candidate& c) {
@@ -153,6 +147,8 @@ struct registry::contents {
   void probe(const std::vector<wish>& wishes, bool patient);
   [[nodiscard]] plugin::discovery discover() const;
   [[nodiscard]] std::vector<option> options(const wish& w);
+  [[nodiscard]] std::vector<option> ranked();
+  [[nodiscard]] std::optional<failure> doubts(const std::vector<wish>& wishes);
   [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken,
                                                 const std::set<std::string>& without = {});
   [[nodiscard]] refusal explain(const wish& w);
@@ -210,6 +206,21 @@ std::vector<option> registry::contents::options(const wish& w) {
       for (uint32_t i = 0; i < c.devices().size(); ++i)
         if (const option o{&c, i}; matches(w, o)) out.push_back(o);
   std::ranges::sort(out, ranks_higher);
+  // A device that several backends show counts once, unless one of them is asked for by name.
+  if (w.kind == wish::kind_type::name) return out;
+  std::vector<option> once;
+  for (const option& o : out)
+    if (shown_better(out, o).empty()) once.push_back(o);
+  return once;
+}
+
+// Every usable device, best first.
+std::vector<option> registry::contents::ranked() {
+  std::vector<option> out;
+  for (candidate& c : candidates)
+    if (c.is_usable())
+      for (uint32_t i = 0; i < c.devices().size(); ++i) out.push_back({&c, i});
+  std::ranges::sort(out, ranks_higher);
   return out;
 }
 
@@ -227,6 +238,7 @@ std::optional<choice> registry::contents::take_best(const wish& w, option& taken
     });
     if (fitting.empty()) return std::nullopt;
     taken = fitting.front();
+    if (taken.from->is_fake()) return choice{nullptr, taken.index, taken.info(), ""};
     if (auto loaded = taken.from->load(taken.index, probes, *host))
       return choice{std::move(loaded), taken.index, taken.info(), taken.from->facts().build_id};
     // It has a fault now and is no option any more, or it is probed again.
@@ -352,9 +364,14 @@ void registry::contents::judge(const std::vector<wish>& wishes, const option* wi
       for (uint32_t i = 1; i < c.devices().size(); ++i)
         if (const option o{&c, i}; ranks_higher(o, best)) best = o;
       const bool by_rank = wishes.size() == 1 && ranks_higher(*winner, best);
-      c.judge(code::select_outranked, "usable, but " + winner->name() +
-                                          (by_rank ? " ranks higher: " + compare(*winner, best)
-                                                   : " fits the request better"));
+      if (const std::string other = shown_better(ranked(), best);
+          !other.empty() && c.devices().size() == 1)
+        c.judge(code::select_same, "usable, but it shows the same device as " + other);
+      else
+        c.judge(code::select_outranked,
+                "usable, but " + winner->name() +
+                    (by_rank ? " ranks higher: " + why_behind(facts_of(*winner), facts_of(best))
+                             : " fits the request better"));
     }
   }
 }
@@ -362,13 +379,20 @@ void registry::contents::judge(const std::vector<wish>& wishes, const option* wi
 void registry::contents::write(report& out) {
   out.detected.clear();
   for (const option& o : options(wish{}))
-    if (std::ranges::find(out.detected, o.from->name()) == out.detected.end())
-      out.detected.push_back(o.from->name());
+    if (const std::string shown = o.from->shown_name();
+        std::ranges::find(out.detected, shown) == out.detected.end())
+      out.detected.push_back(shown);
   out.backends.clear();
   for (candidate& c : candidates) {
     c.follow(probes);
     out.backends.push_back(c.describe());
   }
+  const std::vector<option> order = ranked();
+  for (uint32_t rank = 0; rank < order.size(); ++rank)
+    for (backend_report& b : out.backends)
+      if (b.name == order[rank].from->name() && b.standings.size() > order[rank].index)
+        b.standings[order[rank].index] = {rank + 1, facts_of(order[rank]),
+                                          shown_better(order, order[rank])};
   out.searched.clear();
   for (const auto& [path, result] : searched) out.searched.push_back({path.string(), result});
 }
@@ -407,6 +431,11 @@ result<choice> registry::select(const request& wanted, report& out) {
     c.write(out);
     return std::unexpected(std::move(wishes.error()));
   }
+  if (wanted.strict && wanted.allow_fallback) {
+    c.write(out);
+    return fail(BITNET_INVALID_ARGUMENT,
+                "strict mode allows no fallback; drop --allow-fallback or BITNET_STRICT_MODE");
+  }
   // Strictness wins over fallback: nobody may get another device than the one that they insist on.
   if (wanted.require_first) wishes->resize(1);
   out.requested.clear();
@@ -426,14 +455,44 @@ result<choice> registry::select(const request& wanted, report& out) {
   }
   c.judge(fell_back ? std::vector{wish{}} : *wishes, chosen ? &winner : nullptr, fell_back);
   if (chosen) {
-    out.selected = winner.from->name();
+    out.selected = winner.from->shown_name();
     out.selected_device = winner.name();
     c.write(out);
+    if (winner.from->is_fake())
+      return fail(BITNET_UNAVAILABLE, winner.name() +
+                                          " is a fake of BITNET_GPU_FAKE and computes nothing; "
+                                          "unset the variable, or ask for another with --device");
+    if (wanted.strict)
+      if (auto doubt = c.doubts(fell_back ? std::vector{wish{}} : *wishes))
+        return std::unexpected(std::move(*doubt));
     return std::move(*chosen);
   }
   c.write(out);
   if (c.candidates.empty()) return std::unexpected(c.nothing_installed());
   return std::unexpected(c.nothing_usable(*wishes, out.detected));
+}
+
+// What strict mode does not let pass: anything that is wrong with what the request could mean.
+std::optional<failure> registry::contents::doubts(const std::vector<wish>& wishes) {
+  std::vector<std::string> all;
+  for (const candidate& c : candidates) {
+    if (std::ranges::none_of(wishes, [&](const wish& w) { return matches(w, c); })) continue;
+    if (const auto& fault = c.fault(); fault && is_rejection(*fault))
+      all.push_back(c.name() + ": " + fault->reason);
+    for (const std::string& note : c.doubts()) all.push_back(c.name() + ": " + note);
+  }
+  if (all.empty()) return std::nullopt;
+  return failure{BITNET_REJECTED,
+                 "strict mode lets no doubt pass: " + plugin::printable(join(all, "; "), 300) +
+                     "; see `bitnet backends why`, or unset BITNET_STRICT_MODE"};
+}
+
+void registry::pretend(const std::vector<fake_backend>& fakes) {
+  contents& c = *contents_;
+  for (const fake_backend& one : fakes) {
+    std::erase_if(c.candidates, [&](const candidate& real) { return real.name() == one.name; });
+    c.candidates.emplace_back(one, c.rules);
+  }
 }
 
 void registry::probe_all(report& out) {

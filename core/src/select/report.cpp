@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "bitnet/abi/info.h"
@@ -34,19 +35,6 @@ ordered_json to_json(const bitnet_device_info& d, std::size_t index) {
   return out;
 }
 
-const char* level_name(uint32_t level) {
-  switch (level) {
-    case BITNET_LEVEL_REFERENCE:
-      return "reference";
-    case BITNET_LEVEL_OPTIMISED:
-      return "optimised";
-    case BITNET_LEVEL_FUSED:
-      return "fused";
-    default:
-      return "none";
-  }
-}
-
 ordered_json to_json(const bitnet_kernel_info& k) {
   return {{"id", plugin::printable_array(k.id)},
           {"op", k.op},
@@ -80,6 +68,7 @@ ordered_json to_json(const backend_report& b) {
   out["code"] = b.code;
   out["reason"] = b.reason;
   out["hint"] = b.hint;
+  put(out, "fake", b.fake);
   put(out, "manifest", b.manifest);
   put(out, "library", b.library);
   put(out, "version", b.version);
@@ -92,6 +81,17 @@ ordered_json to_json(const backend_report& b) {
   ordered_json kernels = ordered_json::array();
   for (std::size_t i = 0; i < b.devices.size(); ++i) {
     devices.push_back(to_json(b.devices[i].info, i));
+    if (b.fake) devices.back()["fake"] = true;
+    const auto s = i < b.standings.size() ? b.standings[i] : backend_report::standing{};
+    devices.back()["usable"] = s.rank != 0;
+    if (s.rank == 0) continue;
+    devices.back()["rank"] = s.rank;
+    ordered_json facts = {{"class", plugin::class_name(s.facts.device_class)},
+                          {"kernels", level_name(s.facts.kernels)}};
+    put(facts, "memory_gib", s.facts.memory_gib);
+    facts["priority"] = s.facts.priority;
+    devices.back()["score"] = std::move(facts);
+    put(devices.back(), "same_as", s.same_as);
     for (const bitnet_kernel_info& k : b.devices[i].kernels)
       if (ordered_json one = to_json(k);
           std::find(kernels.begin(), kernels.end(), one) == kernels.end())
@@ -119,6 +119,7 @@ std::string report::json() const {
   out["requested_by"] = requested_by;
   out["detected"] = detected;
   out["selected"] = selected.empty() ? "none" : selected;
+  put(out, "fake", std::ranges::any_of(backends, &backend_report::fake));
   put(out, "device", selected_device);
   out["backends"] = ordered_json::array();
   for (const backend_report& b : backends) out["backends"].push_back(to_json(b));

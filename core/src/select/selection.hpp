@@ -19,6 +19,8 @@
 #include "plugin/policy.hpp"
 #include "probe/finding.hpp"
 #include "probe/service.hpp"
+#include "select/fake.hpp"
+#include "select/ranking.hpp"
 
 namespace bitnet::select {
 
@@ -28,6 +30,7 @@ struct request {
   std::string requested_by = "default";
   bool require_first = false;
   bool allow_fallback = false;
+  bool strict = false;  // every doubt about what it could mean is an error
 };
 
 // A backend and device that were loaded and opened. `backend` keeps the plugin alive.
@@ -48,6 +51,13 @@ struct backend_report {
   std::string name, stage, code, reason, hint;
   std::string manifest, library, version, vendor, license, build_id, abi;
   std::vector<device_report> devices;
+  struct standing {
+    uint32_t rank = 0;  // among all usable devices, from 1; 0: not usable
+    score facts;
+    std::string same_as;  // the device of a better backend that is the same hardware
+  };
+  std::vector<standing> standings;  // of devices
+  bool fake = false;
   std::optional<probe::finding> probed;  // how its probe went; devices and fault are above
 };
 
@@ -74,6 +84,9 @@ class registry {
   static registry scan(const std::vector<std::filesystem::path>& directories,
                        plugin::host_services& host, plugin::policy rules = {},
                        probe::settings probing = probe::settings::usual());
+
+  // Adds backends that are only pretended; a real one of the same name gives way.
+  void pretend(const std::vector<fake_backend>& fakes);
 
   // Probes what the request can use, each in a process of its own, chooses, loads, explains. Waits
   // for slow ones only as long as there is nothing else to choose. On failure the report is filled

@@ -87,6 +87,21 @@ std::string memory_text(const json& backend) {
   return out + "\n";
 }
 
+// "  cpu:0 ranks 1: class cpu, kernels fused, memory_gib 15, priority 50"
+std::string standing_text(const json& backend, const json& device) {
+  if (!device.contains("rank")) return "";
+  std::string facts;
+  const json score = device.value("score", json::object());
+  for (const auto& [key, value] : score.items())
+    facts += fmt::format("{}{} {}", facts.empty() ? "" : ", ", key,
+                         value.is_string() ? value.get<std::string>() : value.dump());
+  std::string out = fmt::format("  {}:{} ranks {}: {}", member(backend, "name"),
+                                member(device, "index"), member(device, "rank"), facts);
+  if (!member(device, "same_as").empty())
+    out += fmt::format("; the same device as {}", member(device, "same_as"));
+  return out + "\n";
+}
+
 std::string why_text(const json& report) {
   std::string out = member(report, "line") + "\n";
   out += fmt::format("requested by {}\n", member(report, "requested_by"));
@@ -97,6 +112,7 @@ std::string why_text(const json& report) {
     for (const char* key : {"reason", "hint"}) {
       if (!member(one, key).empty()) out += fmt::format("  {}\n", member(one, key));
     }
+    for (const json& device : list_of(one, "devices")) out += standing_text(one, device);
     out += memory_text(one);
   }
   out += "\nsearched\n";

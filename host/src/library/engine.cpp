@@ -105,6 +105,8 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   options.allowed_backends = allowed.c_str();
   options.trusted_keys = keys.c_str();
   options.require_signature = in.set.flag("require-signature") ? 1 : 0;
+  options.allow_fake = in.set.flag("allow-fake") ? 1 : 0;
+  options.strict_mode = in.set.flag("strict-mode") ? 1 : 0;
   options.user_backends = in.set.flag("user-backends") ? 1 : 0;
   options.log_level = log_level(in.out);
   options.log = on_log;

@@ -433,7 +433,8 @@ TEST(selection_report, compares_priorities_and_names) {
   registry equal = n.scan();
   ASSERT_TRUE(equal.select({}, out));
   EXPECT_EQ(find(out, "beta")->reason,
-            "usable, but alpha:0 ranks higher: equal class and priority, so the name decides");
+            "usable, but alpha:0 ranks higher: equal in class, kernels, memory and priority, so "
+            "the name decides");
   ASSERT_TRUE(equal.select({.text = "beta,alpha"}, out));
   EXPECT_EQ(find(out, "alpha")->reason, "usable, but beta:0 fits the request better");
 }
@@ -663,6 +664,70 @@ TEST(selection_report, a_device_name_cannot_write_to_the_terminal) {
   auto chosen = all.select({}, out);
   ASSERT_TRUE(chosen);
   EXPECT_EQ(std::string(chosen->device.name), "?[2J" + std::string(59, 'x'));
+}
+
+// "mirror" shows the device that "rocm" shows.
+TEST(selection, a_device_that_two_backends_show_counts_once) {
+  machine m({{"rocm", "gpu", 60}, {"mirror", "gpu", 40}, {"alpha", "cpu"}});
+  registry all = m.scan();
+  report out;
+  ASSERT_TRUE(all.select({"gpu"}, out).has_value());
+  EXPECT_EQ(out.selected_device, "rocm:0");
+  all.probe_all(out);
+  const backend_report* mirror = find(out, "mirror");
+  ASSERT_NE(mirror, nullptr);
+  EXPECT_EQ(mirror->code, "BN-S-SAME");
+  EXPECT_EQ(mirror->standings.at(0).same_as, "rocm:0");
+  EXPECT_EQ(mirror->standings.at(0).rank, 2U);
+  EXPECT_EQ(find(out, "alpha")->standings.at(0).rank, 3U);
+  report again;
+  EXPECT_FALSE(m.scan().select({"gpu:1"}, again).has_value()) << "there is one gpu";
+  ASSERT_TRUE(m.scan().select({"mirror"}, again).has_value()) << "by its name it can be had";
+  EXPECT_EQ(again.selected_device, "mirror:0");
+}
+
+TEST(selection, a_fake_is_marked_and_computes_nothing) {
+  machine m({cpu_a, rocm});
+  registry all = m.scan();
+  all.pretend({{"cuda", 2}, {"rocm", 1}});
+  report out;
+  const auto chosen = all.select({"cuda,rocm"}, out);
+  ASSERT_FALSE(chosen.has_value());
+  EXPECT_EQ(chosen.error().status, BITNET_UNAVAILABLE);
+  EXPECT_NE(chosen.error().message.find("computes nothing"), std::string::npos);
+  EXPECT_EQ(out.line(), "requested=cuda,rocm detected=[cuda(fake),rocm(fake)] selected=cuda(fake)");
+  EXPECT_TRUE(find(out, "cuda")->fake);
+  EXPECT_TRUE(find(out, "rocm")->fake) << "the real one gives way";
+  EXPECT_FALSE(find(out, "alpha")->fake);
+  EXPECT_NE(out.json().find("\"fake\":true"), std::string::npos);
+  ASSERT_TRUE(all.select({"alpha"}, out).has_value()) << "what is real computes beside it";
+}
+
+TEST(selection, strict_mode_lets_no_doubt_pass) {
+  const struct {
+    std::vector<installed> machine;
+    request wanted;
+    bool passes;
+    const char* why;
+  } cases[] = {
+      {{cpu_a}, {.text = "auto", .strict = true}, true, "nothing is wrong"},
+      {{cpu_a, zero}, {.text = "auto", .strict = true}, true, "no device is no doubt"},
+      {{cpu_a, broken}, {.text = "auto", .strict = true}, false, "one of the candidates is broken"},
+      {{cpu_a, broken}, {.text = "auto"}, true, "which is a note without strict mode"},
+      {{cpu_a, broken}, {.text = "alpha", .strict = true}, true, "it was not asked for"},
+      {{cpu_a},
+       {.text = "alpha", .allow_fallback = true, .strict = true},
+       false,
+       "fallback is doubt"}};
+  for (const auto& r : cases) {
+    machine m(r.machine);
+    report out;
+    const auto chosen = m.scan().select(r.wanted, out);
+    EXPECT_EQ(chosen.has_value(), r.passes) << r.why;
+    if (!chosen) {
+      EXPECT_NE(chosen.error().message.find("strict mode"), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

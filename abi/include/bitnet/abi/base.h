@@ -50,6 +50,7 @@ typedef int32_t bitnet_status;
 #define BITNET_CONTEXT_FULL 14 /* the sequence does not fit the context                  */
 #define BITNET_INTERNAL 15     /* our bug                                                */
 #define BITNET_IO 16           /* a file cannot be written                               */
+#define BITNET_FORBIDDEN 17    /* the user's own rules do not allow it                   */
 
 #define BITNET_ERROR_RETRYABLE 1u
 #define BITNET_ERROR_USER_FIXABLE 2u

@@ -1,0 +1,53 @@
+#include "select/fake.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "plugin/text.hpp"
+
+namespace bitnet::select {
+namespace {
+
+constexpr std::size_t most_bytes = 256;
+constexpr uint32_t most_devices = 64;
+
+}  // namespace
+
+result<std::vector<fake_backend>> parse_fakes(std::string_view text) {
+  const auto malformed = [&](const std::string& why) {
+    return fail(BITNET_INVALID_ARGUMENT,
+                "BITNET_GPU_FAKE is '" + plugin::printable(std::string(text), 64) + "': " + why +
+                    "; expected none, or a comma list of NAME or NAME:COUNT such as cuda,rocm:2");
+  };
+  if (text.size() > most_bytes)
+    return malformed("it has more than " + std::to_string(most_bytes) + " bytes");
+  std::string lower;
+  for (const char c : text)
+    if (c != ' ' && c != '\t') lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::vector<fake_backend> out;
+  if (lower.empty() || lower == "none") return out;
+  for (std::size_t begin = 0; begin <= lower.size();) {
+    const std::size_t end = std::min(lower.find(',', begin), lower.size());
+    const std::string item = lower.substr(begin, end - begin);
+    begin = end + 1;
+    fake_backend one;
+    const std::size_t colon = item.find(':');
+    one.name = item.substr(0, colon);
+    if (!plugin::is_backend_name(one.name) || one.name == "none" || one.name == "auto")
+      return malformed("'" + plugin::printable(one.name, 64) + "' is no backend name");
+    if (colon != std::string::npos) {
+      const char *first = item.data() + colon + 1, *last = item.data() + item.size();
+      const auto [stop, error] = std::from_chars(first, last, one.n_devices);
+      if (error != std::errc() || stop != last || one.n_devices < 1 || one.n_devices > most_devices)
+        return malformed("'" + plugin::printable(item.substr(colon + 1), 64) +
+                         "' is no number of devices from 1 to " + std::to_string(most_devices));
+    }
+    if (std::ranges::find(out, one.name, &fake_backend::name) != out.end())
+      return malformed("'" + one.name + "' is there twice");
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace bitnet::select

@@ -1,0 +1,97 @@
+#include "select/ranking.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "bitnet/abi/ops.h"
+#include "bitnet/abi/tensor.h"
+#include "plugin/manifest.hpp"
+#include "plugin/text.hpp"
+
+namespace bitnet::select {
+namespace {
+
+uint32_t class_order(uint32_t device_class) {
+  constexpr std::array<uint32_t, 4> worst_first = {BITNET_DEVICE_OTHER, BITNET_DEVICE_CPU,
+                                                   BITNET_DEVICE_NPU, BITNET_DEVICE_GPU};
+  return static_cast<uint32_t>(std::ranges::find(worst_first, device_class) - worst_first.begin());
+}
+
+// Letters and digits in lower case: "GPU-8A7B.." and "8a7b.." are one UUID.
+std::string essence(std::string text) {
+  std::string out;
+  for (const char c : text) {
+    if (c >= 'A' && c <= 'Z') out += static_cast<char>(c - 'A' + 'a');
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) out += c;
+  }
+  return out.starts_with("gpu") ? out.substr(3) : out;
+}
+
+// With its domain, which some leave out when it is 0 and some write with eight digits.
+std::string pci_address(const bitnet_device_info& d) {
+  std::string text = plugin::printable_array(d.pci_address);
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const auto colons = std::ranges::count(text, ':');
+  if (colons == 1) return "0:" + text;
+  if (colons != 2) return "";
+  const std::size_t end = text.find(':');
+  const std::size_t digit = std::min(text.find_first_not_of('0'), end - (end == 0 ? 0 : 1));
+  return text.substr(digit);
+}
+
+}  // namespace
+
+score score_of(const probe::device_report& device, int32_t priority) {
+  score out;
+  out.device_class = device.info.device_class;
+  out.memory_gib = device.info.memory_total_bytes >> 30;
+  out.priority = priority;
+  for (const bitnet_kernel_info& k : device.kernels)
+    if (k.format == BITNET_FORMAT_TERNARY2 && k.level <= BITNET_LEVEL_FUSED)
+      out.kernels = std::max(out.kernels, k.level);
+  return out;
+}
+
+std::tuple<uint32_t, uint32_t, uint64_t, int32_t> order_of(const score& s) {
+  return {class_order(s.device_class), s.kernels, s.memory_gib, s.priority};
+}
+
+const char* level_name(uint32_t level) {
+  switch (level) {
+    case BITNET_LEVEL_REFERENCE:
+      return "reference";
+    case BITNET_LEVEL_OPTIMISED:
+      return "optimised";
+    case BITNET_LEVEL_FUSED:
+      return "fused";
+    default:
+      return "none";
+  }
+}
+
+std::string why_behind(const score& high, const score& low) {
+  if (high.device_class != low.device_class)
+    return plugin::class_name(high.device_class) + " comes before " +
+           plugin::class_name(low.device_class);
+  if (high.kernels != low.kernels)
+    return std::string(level_name(high.kernels)) + " ternary kernels come before " +
+           (low.kernels == 0 ? "none" : level_name(low.kernels));
+  if (high.memory_gib != low.memory_gib)
+    return std::to_string(high.memory_gib) + " GiB of memory is more than " +
+           std::to_string(low.memory_gib);
+  if (high.priority != low.priority)
+    return "priority " + std::to_string(high.priority) + " is above " +
+           std::to_string(low.priority);
+  return "equal in class, kernels, memory and priority, so the name decides";
+}
+
+bool is_same_hardware(const bitnet_device_info& a, const bitnet_device_info& b) {
+  if (a.device_class == BITNET_DEVICE_CPU || b.device_class == BITNET_DEVICE_CPU) return false;
+  const std::string pci = pci_address(a);
+  if (!pci.empty() && !pci_address(b).empty()) return pci == pci_address(b);
+  const std::string uuid = essence(plugin::printable_array(a.uuid));
+  return !uuid.empty() && uuid == essence(plugin::printable_array(b.uuid));
+}
+
+}  // namespace bitnet::select

@@ -1,0 +1,34 @@
+#pragma once
+// Which of two devices is the better one: the core's judgement, from facts.
+//
+// Order   the class (gpu, npu, cpu, other); how much of a ternary model its kernels do in one go;
+//         its memory, in GiB; the priority that manifests give to a backend; name and index, so
+//         that the order is total.
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+#include "bitnet/abi/info.h"
+#include "probe/finding.hpp"
+
+namespace bitnet::select {
+
+struct score {
+  uint32_t device_class = 0;  // BITNET_DEVICE_*
+  uint32_t kernels = 0;       // BITNET_LEVEL_*: the best for ternary weights
+  uint64_t memory_gib = 0;    // 0: not known
+  int32_t priority = 0;
+};
+
+[[nodiscard]] score score_of(const probe::device_report& device, int32_t priority);
+// Higher is better.
+[[nodiscard]] std::tuple<uint32_t, uint32_t, uint64_t, int32_t> order_of(const score& s);
+// Why the one with `low` came behind: "gpu comes before cpu".
+[[nodiscard]] std::string why_behind(const score& high, const score& low);
+[[nodiscard]] const char* level_name(uint32_t level);  // "fused"
+
+// Do two backends show the same device? By PCI address, else by UUID; never of CPUs.
+[[nodiscard]] bool is_same_hardware(const bitnet_device_info& a, const bitnet_device_info& b);
+
+}  // namespace bitnet::select

@@ -1,0 +1,100 @@
+#include "select/ranking.hpp"
+
+#include <gtest/gtest.h>
+
+#include "bitnet/abi/tensor.h"
+
+namespace bitnet::select {
+namespace {
+
+probe::device_report device(uint32_t device_class, const char* pci = "", const char* uuid = "") {
+  probe::device_report out;
+  out.info.device_class = device_class;
+  std::string(pci).copy(out.info.pci_address, sizeof out.info.pci_address - 1);
+  std::string(uuid).copy(out.info.uuid, sizeof out.info.uuid - 1);
+  return out;
+}
+
+bitnet_kernel_info kernel(uint32_t format, uint32_t level) {
+  bitnet_kernel_info out{};
+  out.format = format;
+  out.level = level;
+  return out;
+}
+
+TEST(ranking, follows_the_facts_in_their_order) {
+  const struct {
+    score high, low;
+    const char* why;
+  } rows[] = {{{BITNET_DEVICE_GPU, 0, 0, 0},
+               {BITNET_DEVICE_NPU, BITNET_LEVEL_FUSED, 80, 99},
+               "gpu comes before npu"},
+              {{BITNET_DEVICE_NPU, 0, 0, 0},
+               {BITNET_DEVICE_CPU, BITNET_LEVEL_FUSED, 80, 99},
+               "npu comes before cpu"},
+              {{BITNET_DEVICE_CPU, 0, 0, 0},
+               {BITNET_DEVICE_OTHER, BITNET_LEVEL_FUSED, 80, 99},
+               "cpu comes before other"},
+              {{BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 1, 0},
+               {BITNET_DEVICE_GPU, BITNET_LEVEL_OPTIMISED, 80, 99},
+               "fused ternary kernels come before optimised"},
+              {{BITNET_DEVICE_GPU, BITNET_LEVEL_REFERENCE, 1, 0},
+               {BITNET_DEVICE_GPU, 0, 80, 99},
+               "reference ternary kernels come before none"},
+              {{BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 80, 0},
+               {BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 24, 99},
+               "80 GiB of memory is more than 24"},
+              {{BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 80, 60},
+               {BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 80, 50},
+               "priority 60 is above 50"}};
+  for (const auto& r : rows) {
+    EXPECT_GT(order_of(r.high), order_of(r.low)) << r.why;
+    EXPECT_EQ(why_behind(r.high, r.low), r.why);
+  }
+  const score same{BITNET_DEVICE_CPU, 1, 2, 3};
+  EXPECT_EQ(order_of(same), order_of(same));
+  EXPECT_NE(why_behind(same, same).find("the name decides"), std::string::npos);
+}
+
+TEST(ranking, takes_its_facts_from_the_device) {
+  auto d = device(BITNET_DEVICE_GPU);
+  d.info.memory_total_bytes = (uint64_t{24} << 30) + 5;
+  d.kernels = {kernel(BITNET_FORMAT_F16, BITNET_LEVEL_FUSED),
+               kernel(BITNET_FORMAT_TERNARY2, BITNET_LEVEL_REFERENCE),
+               kernel(BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED),
+               kernel(BITNET_FORMAT_TERNARY2, 77)};
+  const score s = score_of(d, -7);
+  EXPECT_EQ(s.device_class, BITNET_DEVICE_GPU);
+  EXPECT_EQ(s.kernels, BITNET_LEVEL_OPTIMISED) << "a level that nobody knows does not count";
+  EXPECT_EQ(s.memory_gib, 24U);
+  EXPECT_EQ(s.priority, -7);
+  EXPECT_STREQ(level_name(s.kernels), "optimised");
+}
+
+TEST(ranking, knows_one_device_behind_two_backends) {
+  const struct {
+    const char *pci_a, *uuid_a, *pci_b, *uuid_b;
+    bool same;
+    const char* why;
+  } rows[] = {{"0000:01:00.0", "", "0000:01:00.0", "", true, "one address"},
+              {"0000:01:00.0", "", "01:00.0", "", true, "the domain left out"},
+              {"000000:0A:00.0", "", "0000:0a:00.0", "", true, "more digits and capitals"},
+              {"0001:01:00.0", "", "01:00.0", "", false, "another domain"},
+              {"0000:01:00.0", "x1", "0000:02:00.0", "x1", false, "the address decides"},
+              {"", "GPU-8a7b-01", "", "8A7B01", true, "one UUID, written in two ways"},
+              {"0000:01:00.0", "u1", "", "u1", true, "one of them tells no address"},
+              {"", "", "", "", false, "nothing is known"},
+              {"nonsense", "", "nonsense", "", false, "no address"},
+              {"", "--", "", "--", false, "no UUID"}};
+  for (const auto& r : rows) {
+    const auto a = device(BITNET_DEVICE_GPU, r.pci_a, r.uuid_a),
+               b = device(BITNET_DEVICE_GPU, r.pci_b, r.uuid_b);
+    EXPECT_EQ(is_same_hardware(a.info, b.info), r.same) << r.why;
+    EXPECT_EQ(is_same_hardware(b.info, a.info), r.same) << r.why;
+  }
+  const auto gpu = device(BITNET_DEVICE_GPU, "", "u"), cpu = device(BITNET_DEVICE_CPU, "", "u");
+  EXPECT_FALSE(is_same_hardware(gpu.info, cpu.info));
+}
+
+}  // namespace
+}  // namespace bitnet::select
