@@ -15,6 +15,30 @@ def page(name):
     return text(f"docs/reference/{name}.md")
 
 
+def variables_read():
+    """Those whose names stand in the code of the library and of the program."""
+    read = set(re.findall(r'"([A-Z][A-Z0-9_]*[A-Z0-9])"', text("core/src/base/environment.cpp")))
+    for file in (ROOT / "host/src").rglob("*.cpp"):
+        read |= set(re.findall(r'\b(?:get|xdg)\("([A-Z][A-Z0-9_]*)"', file.read_text(encoding="utf-8")))
+    return read
+
+
+def variables_on_page():
+    """All that stand in backticks, also with a `$` before or a value behind."""
+    return set(re.findall(r"`\$?([A-Z][A-Z0-9_]*[A-Z0-9])(?:[=/][^`]*)?`", page("environment")))
+
+
+def variables_of_options():
+    options = re.findall(r'\{\.name = "([a-z0-9-]+)"', text("host/src/settings/option_table.cpp"))
+    return {"BITNET_" + option.upper().replace("-", "_") for option in options}
+
+
+def variables_of_plugins():
+    """BITNET_<BACKEND>_<KEY> for each setting that a plugin of this tree asks for."""
+    return {f"BITNET_{file.parent.name.upper()}_{key.upper()}" for file in ROOT.glob("plugins/*/*.cpp")
+            for key in re.findall(r'\bparameter\("([a-z_]+)"\)', file.read_text(encoding="utf-8"))}
+
+
 class Facts(unittest.TestCase):
     def test_backend_codes(self):
         in_code = set(re.findall(r'"(BN-[A-Z-]+)"', text("core/src/plugin/codes.hpp")))
@@ -43,15 +67,19 @@ class Facts(unittest.TestCase):
         self.assertEqual(in_code, on_page)
 
     def test_variables(self):
-        read = set()
-        for folder in ("core/src", "host/src"):
-            for file in (ROOT / folder).rglob("*.cpp"):
-                calls = re.findall(r'(?:get|variable|getenv)\("((?:BITNET|XDG)_[A-Z_]+)"\)',
-                                   file.read_text(encoding="utf-8"))
-                read.update(calls)
-        self.assertIn("BITNET_DEVICE", read)
-        for name in sorted(read):
-            self.assertIn(f"`{name}`", page("environment"), "a variable without its row")
+        read, on_page = variables_read(), variables_on_page()
+        self.assertLessEqual({"BITNET_DEVICE", "XDG_CACHE_HOME", "HOME", "LANG"}, read)
+        self.assertEqual(read - on_page, set(), "read, and not on the page")
+        known = read | variables_of_options() | variables_of_plugins()
+        self.assertEqual(on_page - known, set(), "on the page, and read nowhere")
+
+    def test_variables_are_read_in_two_files(self):
+        readers = {str(file.relative_to(ROOT)) for folder in ("core/src", "host/src", "plugins")
+                   for kind in ("*.cpp", "*.hpp", "*.c", "*.h") for file in (ROOT / folder).rglob(kind)
+                   if re.search(r"\b(secure_)?getenv\(|\benviron\b",
+                                file.read_text(encoding="utf-8"))}
+        self.assertEqual(readers, {"core/src/base/environment.cpp",
+                                   "host/src/settings/environment.cpp"})
 
     def test_instruction_sets(self):
         table = text("plugins/cpu/kernels/variants.hpp").split("isa_forms[] = {")[1]
