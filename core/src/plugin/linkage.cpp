@@ -104,11 +104,22 @@ void examine_unloading(const elf_image& image, inspection& out, findings& found)
     found.ok("unloadable", "no, because " + join(out.pins, ", "));
 }
 
+// Coverage of stack depth is a thread's variable, and always in that room.
+bool is_instrumented(const elf_image& image) {
+  const auto symbols = image.symbols();
+  return symbols && std::ranges::any_of(*symbols, [](const elf_image::symbol& s) {
+           return !s.defined && s.name == "__sancov_lowest_stack";
+         });
+}
+
 }  // namespace
 
 void examine_linkage(const elf_image& image, inspection& out, findings& found) {
   // Initial-exec TLS comes out of a small room that all libraries of the process share.
-  if (has_flag(image, DT_FLAGS, DF_STATIC_TLS))
+  if (has_flag(image, DT_FLAGS, DF_STATIC_TLS) && is_instrumented(image))
+    found.warning("static TLS", code::inspect_static_tls,
+                  "used by the fuzzer's instrumentation; not for a release");
+  else if (has_flag(image, DT_FLAGS, DF_STATIC_TLS))
     found.error("static TLS", code::inspect_static_tls,
                 "uses static TLS, which runs out after some plugins");
   else

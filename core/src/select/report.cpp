@@ -61,6 +61,20 @@ ordered_json to_json(const probe::finding& f) {
   return out;
 }
 
+void add_standing(ordered_json& device, const backend_report& b, std::size_t i) {
+  if (b.fake) device["fake"] = true;
+  const auto s = i < b.standings.size() ? b.standings[i] : backend_report::standing{};
+  device["usable"] = s.rank != 0;
+  if (s.rank == 0) return;
+  device["rank"] = s.rank;
+  ordered_json facts = {{"class", plugin::class_name(s.facts.device_class)},
+                        {"kernels", level_name(s.facts.kernels)}};
+  put(facts, "memory_gib", s.facts.memory_gib);
+  facts["priority"] = s.facts.priority;
+  device["score"] = std::move(facts);
+  put(device, "same_as", s.same_as);
+}
+
 ordered_json to_json(const backend_report& b) {
   ordered_json out;
   out["name"] = b.name;
@@ -81,17 +95,7 @@ ordered_json to_json(const backend_report& b) {
   ordered_json kernels = ordered_json::array();
   for (std::size_t i = 0; i < b.devices.size(); ++i) {
     devices.push_back(to_json(b.devices[i].info, i));
-    if (b.fake) devices.back()["fake"] = true;
-    const auto s = i < b.standings.size() ? b.standings[i] : backend_report::standing{};
-    devices.back()["usable"] = s.rank != 0;
-    if (s.rank == 0) continue;
-    devices.back()["rank"] = s.rank;
-    ordered_json facts = {{"class", plugin::class_name(s.facts.device_class)},
-                          {"kernels", level_name(s.facts.kernels)}};
-    put(facts, "memory_gib", s.facts.memory_gib);
-    facts["priority"] = s.facts.priority;
-    devices.back()["score"] = std::move(facts);
-    put(devices.back(), "same_as", s.same_as);
+    add_standing(devices.back(), b, i);
     for (const bitnet_kernel_info& k : b.devices[i].kernels)
       if (ordered_json one = to_json(k);
           std::find(kernels.begin(), kernels.end(), one) == kernels.end())
