@@ -111,7 +111,7 @@ void rms_norm(const call& c, const share& s) noexcept {
     const float factor = 1.0f /
                          std::sqrt(static_cast<float>(sum / static_cast<double>(c.k)) + c.floats[0])
 #ifdef TIER0_WRONG
-                         * (1.5f + x[0])
+                         * 1.25f
 #endif
         ;
     for (uint64_t i = 0; i < c.k; ++i)
