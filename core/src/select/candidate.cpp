@@ -78,13 +78,14 @@ plugin::checked<void> candidate::examine(const plugin::manifest& m) {
   return plugin::check_file(*rules_, *facts, *file_);
 }
 
-plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(plugin::host_services& host) {
-  if (auto fine = plugin::check_unchanged(*file_); !fine)
+plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(
+    const plugin::trusted_file& file, plugin::host_services& host) const {
+  if (auto fine = plugin::check_unchanged(file); !fine)
     return std::unexpected(std::move(fine.error()));
   std::vector<std::pair<std::string, std::string>> extra;
   if (!finding_.what.disabled.empty())
     extra.emplace_back("disable", plugin::join(finding_.what.disabled, ","));
-  return plugin::backend::open(plugin::duplicate(*file_), name_, BITNET_PURPOSE_LOAD, host, extra);
+  return plugin::backend::open(plugin::duplicate(file), name_, BITNET_PURPOSE_LOAD, host, extra);
 }
 
 void candidate::begin_probe(probe::service& probes, plugin::host_services& host) {
@@ -135,6 +136,7 @@ void candidate::adopt(probe::finding f) {
 std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service& probes,
                                                  plugin::host_services& host) {
   if (auto loaded = loaded_.lock()) return loaded;
+  if (!file_) return nullptr;
   const auto refuse = [&](plugin::defect d) -> std::shared_ptr<plugin::backend> {
     // A stale memory is no fault of the plugin's: one more child finds out.
     if (finding_.cached && subject_) {
@@ -149,7 +151,7 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
     }
     return nullptr;
   };
-  auto opened = open(host);
+  auto opened = open(*file_, host);
   if (!opened) return refuse(std::move(opened.error()));
   const auto devices = probe::list_devices(**opened);
   if (!devices) return refuse(devices.error());

@@ -68,7 +68,8 @@ class candidate {
  private:
   [[nodiscard]] plugin::checked<void> locate(const plugin::manifest& m);
   [[nodiscard]] plugin::checked<void> examine(const plugin::manifest& m);
-  [[nodiscard]] plugin::checked<std::shared_ptr<plugin::backend>> open(plugin::host_services& host);
+  [[nodiscard]] plugin::checked<std::shared_ptr<plugin::backend>> open(
+      const plugin::trusted_file& file, plugin::host_services& host) const;
   void adopt(probe::finding f);
 
   const plugin::policy* rules_;

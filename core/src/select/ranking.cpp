@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
@@ -18,7 +19,7 @@ uint32_t class_order(uint32_t device_class) {
 }
 
 // Letters and digits in lower case: "GPU-8A7B.." and "8a7b.." are one UUID.
-std::string essence(std::string text) {
+std::string essence(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c >= 'A' && c <= 'Z') out += static_cast<char>(c - 'A' + 'a');
