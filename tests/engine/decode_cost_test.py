@@ -68,12 +68,19 @@ class DecodeCost(unittest.TestCase):
 
     @unittest.skipUnless(strace_works(), "strace is not installed, or may not trace here")
     def test_system_calls(self):
+        # A start may cost more than another: the probe cache of this user may be filled for
+        # another environment meanwhile. What tokens cost is in each run, so the least counts.
         one, two = calls(N, 0), calls(2 * N, 0)
-        more = {name: two[name] - one[name] for name in one | two if two[name] != one[name]}
-        print(f"{N} more tokens made these calls more: {more}")
-        more.pop("futex", None)  # of workers that sleep: strace makes them late
-        # The start of two runs may differ by a call or two, as their threads race.
-        self.assertEqual({name: n for name, n in more.items() if n >= N // 10}, {})
+        for _ in range(5):
+            more = {name: two[name] - one[name] for name in one | two if two[name] != one[name]}
+            print(f"{N} more tokens made these calls more: {more}")
+            more.pop("futex", None)  # of workers that sleep: strace makes them late
+            # The start of two runs may differ by a call or two, as their threads race.
+            many = {name: n for name, n in more.items() if n >= N // 10}
+            if not many:
+                break
+            one, two = one & calls(N, 0), two & calls(2 * N, 0)
+        self.assertEqual(many, {})
 
 
 if __name__ == "__main__":
