@@ -7,10 +7,12 @@ if(BITNET_LAVAPIPE)
   set(pinned "VK_DRIVER_FILES=${BITNET_LAVAPIPE};VK_ICD_FILENAMES=${BITNET_LAVAPIPE}")
 endif()
 
-bitnet_add_test(parity.vulkan.program SOURCES program_test.cpp
-                LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
-target_compile_definitions(test_parity_vulkan_program PRIVATE
-  BITNET_TIER0_PLUGIN="$<TARGET_FILE:parity_tier0_backend>"
-  BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
-add_dependencies(test_parity_vulkan_program parity_tier0_backend bitnet-backend-vulkan)
-set_property(TEST parity.vulkan.program APPEND PROPERTY ENVIRONMENT ${pinned})
+foreach(subject program hostile)
+  bitnet_add_test(parity.vulkan.${subject} SOURCES ${subject}_test.cpp
+                  LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
+  target_compile_definitions(test_parity_vulkan_${subject} PRIVATE
+    BITNET_TIER0_PLUGIN="$<TARGET_FILE:parity_tier0_backend>"
+    BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
+  add_dependencies(test_parity_vulkan_${subject} parity_tier0_backend bitnet-backend-vulkan)
+  set_property(TEST parity.vulkan.${subject} APPEND PROPERTY ENVIRONMENT ${pinned})
+endforeach()
