@@ -7,7 +7,7 @@ if(BITNET_LAVAPIPE)
   set(pinned "VK_DRIVER_FILES=${BITNET_LAVAPIPE};VK_ICD_FILENAMES=${BITNET_LAVAPIPE}")
 endif()
 
-foreach(subject program hostile)
+foreach(subject program hostile abi_ops)
   bitnet_add_test(parity.vulkan.${subject} SOURCES ${subject}_test.cpp
                   LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
   target_compile_definitions(test_parity_vulkan_${subject} PRIVATE
