@@ -401,6 +401,54 @@ TEST_P(each_op, dense_products_of_every_format) {
   }
 }
 
+// 160 MB: many devices show a kernel 128 MiB of a buffer.
+TEST_P(each_op, matrices_that_no_kernel_sees_at_once) {
+  constexpr uint64_t k = 2048, m = 20000;
+  rows x = random_rows(2, k);
+  std::vector<uint8_t> data(4 * k * m);
+  const uint64_t filled[] = {0, 1, 9999, 16382, 16383, 16384, 16385, m - 1};
+  for (const uint64_t o : filled) {
+    const std::vector<uint8_t> some = random_matrix(random_, BITNET_FORMAT_F32, k, 1);
+    std::copy(some.begin(), some.end(), data.begin() + static_cast<int64_t>(4 * k * o));
+  }
+  by_ops product(x, {});
+  const uint32_t w = product.matrix(BITNET_FORMAT_F32, k, data);
+  const std::vector<float> y =
+      run(product.give(product.then(BITNET_OP_LINEAR_DENSE, {product.x()}, m, {w})));
+  row weights(k);
+  for (uint64_t o = 0, at = 0; o < m; ++o) {
+    const bool is_filled = at < std::size(filled) && filled[at] == o;
+    at += is_filled ? 1 : 0;
+    for (uint64_t r = 0; r < 2; ++r) {
+      double sum = 0, size = 0;
+      if (is_filled) std::memcpy(weights.data(), &data[4 * k * o], 4 * k);
+      for (uint64_t i = 0; is_filled && i < k; ++i) {
+        sum += double{weights[i]} * double{x[r][i]};
+        size += std::fabs(double{weights[i]} * double{x[r][i]});
+      }
+      ASSERT_NEAR(y[r * m + o], sum, static_cast<double>(k) * ulp / 2 * size) << o;
+    }
+  }
+}
+
+TEST_P(each_op, embeddings_that_no_kernel_sees_at_once) {
+  constexpr uint64_t k = 2048, m = 17000;
+  rows table(m, row(k));
+  for (uint64_t r = 0; r < m; ++r) table[r][r % k] = static_cast<float>(r + 1);
+  by_ops g(table, {});
+  const uint32_t x = g.x();
+  g.give(x);
+  runner r(backend_.table, g, room_for(5));
+  const int32_t tokens[] = {16384, 0, 16383, m - 1, 9000};
+  const std::vector<float> y =
+      r.run({{tokens[0]}, {tokens[1]}, {tokens[2]}, {tokens[3]}, {tokens[4]}});
+  for (uint64_t t = 0; t < 5; ++t)
+    EXPECT_TRUE(std::equal(y.begin() + static_cast<int64_t>(t * k),
+                           y.begin() + static_cast<int64_t>((t + 1) * k),
+                           table[static_cast<uint64_t>(tokens[t])].begin()))
+        << tokens[t];
+}
+
 TEST_P(each_op, embeddings_of_every_format_are_exact) {
   for (const uint32_t format : dense_formats) {
     SCOPED_TRACE(sdk::find_format(format)->name);
