@@ -85,13 +85,14 @@ void must(Call&& call) {
 // A backend opened through its exported symbol, as the core does it.
 class plugin {
  public:
-  plugin(const std::string& path, tiny_host& host, const std::string& isa = "") {
+  plugin(const std::string& path, tiny_host& host, const std::string& isa = "",
+         const std::string& key = "isa") {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw std::runtime_error(dlerror());
     const auto entry =
         reinterpret_cast<bitnet_backend_entry>(dlsym(library, BITNET_BACKEND_ENTRY_NAME));
     if (!entry) throw std::runtime_error(path + " has no entry");
-    const bitnet_param param{{"isa", 3}, {isa.data(), isa.size()}};
+    const bitnet_param param{{key.data(), key.size()}, {isa.data(), isa.size()}};
     bitnet_open_request request{};
     request.struct_size = sizeof request;
     request.purpose = BITNET_PURPOSE_LOAD;
