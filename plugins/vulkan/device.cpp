@@ -66,6 +66,7 @@ bitnet_status device::start(const sdk::reporter& report) {
     device_ = VK_NULL_HANDLE;
     return s;
   }
+  keep_loaded(vk_);
   vk_.vkGetDeviceQueue(device_, mine_.queue_family, 0, &queue_);
   VkCommandPoolCreateInfo pool{};
   pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;

@@ -58,6 +58,13 @@ bitnet_status load(const instance_functions& instance, VkDevice device, device_f
   return BITNET_OK;
 }
 
+void keep_loaded(const device_functions& of) noexcept {
+  Dl_info found{};
+  if (dladdr(reinterpret_cast<const void*>(of.vkQueueSubmit), &found) == 0 || !found.dli_fname)
+    return;
+  dlopen(found.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 std::string name_of(VkResult result) {
   switch (result) {
     case VK_ERROR_OUT_OF_HOST_MEMORY:

@@ -104,6 +104,11 @@ bitnet_status load(const global_functions& global, VkInstance instance, instance
 bitnet_status load(const instance_functions& instance, VkDevice device, device_functions& out,
                    const sdk::reporter& report);
 
+// Pins the library that these functions lie in. The loader would unload the driver with the last
+// instance: its thread-local destructors would be left behind, and the next instance would load and
+// start it again.
+void keep_loaded(const device_functions& of) noexcept;
+
 std::string name_of(VkResult result);
 
 // Fails unless `result` is VK_SUCCESS.

@@ -9,7 +9,7 @@ endif()
 
 foreach(subject program hostile abi_ops)
   set(name parity.vulkan.${subject})
-  bitnet_add_test(${name} SOURCES ${subject}_test.cpp vulkan_layers.cpp
+  bitnet_add_test(${name} SOURCES ${subject}_test.cpp vulkan_layers.cpp vulkan_leaks.cpp
                   LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
   set(target test_parity_vulkan_${subject})
   target_compile_definitions(${target} PRIVATE
@@ -31,7 +31,7 @@ foreach(subject program hostile abi_ops)
     SKIP_RETURN_CODE 77 ENVIRONMENT "${environment};VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation;VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
 endforeach()
 
-bitnet_add_test(parity.vulkan.own SOURCES vulkan_test.cpp
+bitnet_add_test(parity.vulkan.own SOURCES vulkan_test.cpp vulkan_leaks.cpp
                 LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
 target_compile_definitions(test_parity_vulkan_own PRIVATE
   BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
