@@ -69,8 +69,9 @@ const char* kind_of(VkPhysicalDeviceType type) {
 }
 
 // Threads of a work group. 64 is a wave or two everywhere; software renderers switch between the
-// vectors of a group at every barrier, so there it is small.
-constexpr uint32_t hardware_group = 64, software_group = 32;
+// vectors of a group at every barrier, so there it is one vector (llvmpipe of Mesa 22.3 on AVX2:
+// twice the speed of 64).
+constexpr uint32_t hardware_group = 64, software_group = 8;
 
 }  // namespace
 
