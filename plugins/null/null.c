@@ -11,7 +11,8 @@
 #define LICENSE "Apache-2.0"
 
 /* Who this is, readable before a byte of the library runs. */
-BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE, "")
+BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE,
+                    BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
 
 #define STR(literal) ((bitnet_str){literal, sizeof(literal) - 1})
 

@@ -24,7 +24,12 @@
 #define TIER0_NAME "tier0"
 #endif
 
-BITNET_BACKEND_NOTE(TIER0_NAME, "0.1.0", "org.bitnet.test", "Apache-2.0", "")
+#ifdef TIER0_SINGLE
+#define TIER0_FLAGS ""
+#else
+#define TIER0_FLAGS BITNET_NOTE_FIELD("flags", "hot-swap unloadable")
+#endif
+BITNET_BACKEND_NOTE(TIER0_NAME, "0.1.0", "org.bitnet.test", "Apache-2.0", TIER0_FLAGS)
 
 namespace {
 

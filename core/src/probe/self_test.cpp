@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -25,6 +26,8 @@ using handle = std::unique_ptr<Object, void (*)(Object*)>;
 // Three groups of ternary weights, rows that are no multiple of a usual tile, and steps of one
 // token and of several, which kernels treat differently.
 constexpr uint32_t n_inputs = 384, n_rows = 44, n_tokens = 7, block_tokens = 64;
+// Rows for timing: more work than a step costs by itself, and 0.8 MB.
+constexpr uint32_t n_timed_rows = 8192;
 constexpr uint32_t step_sizes[] = {1, n_tokens};
 constexpr float unit_scale = 1;
 
@@ -72,6 +75,7 @@ std::string bytes_of(uint32_t format, uint32_t rows, int (*element)(uint32_t, ui
 }
 
 struct value_list {
+  uint32_t columns;  // of the result
   std::vector<bitnet_value> values;
   std::vector<bitnet_op> ops;
 
@@ -106,7 +110,7 @@ constexpr int64_t all_tokens = BITNET_DIM_TOKENS;
 uint32_t ternary_body(value_list& g, uint32_t x, bool composite) {
   const uint32_t q = g.value(BITNET_DTYPE_I8, all_tokens, n_inputs);
   const uint32_t s = g.value(BITNET_DTYPE_F32, all_tokens, 1);
-  const uint32_t y = g.value(BITNET_DTYPE_F32, all_tokens, n_rows);
+  const uint32_t y = g.value(BITNET_DTYPE_F32, all_tokens, g.columns);
   if (composite) g.emit(BITNET_OP_BIT_LINEAR, {x}, {y}, 1).body_count = 2;
   g.emit(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
   g.emit(BITNET_OP_LINEAR_TERNARY, {q, s}, {y}, 1);
@@ -119,12 +123,12 @@ uint32_t bit_linear(value_list& g, uint32_t x) {
   return ternary_body(g, x, true);
 }
 uint32_t dense(value_list& g, uint32_t x) {
-  const uint32_t y = g.value(BITNET_DTYPE_F32, all_tokens, n_rows);
+  const uint32_t y = g.value(BITNET_DTYPE_F32, all_tokens, g.columns);
   g.emit(BITNET_OP_LINEAR_DENSE, {x}, {y}, 1);
   return y;
 }
 uint32_t elementwise(value_list& g, uint32_t x, uint32_t op) {
-  const uint32_t y = g.value(BITNET_DTYPE_F32, all_tokens, n_inputs);
+  const uint32_t y = g.value(BITNET_DTYPE_F32, all_tokens, g.columns);
   if (op == BITNET_OP_RELU2)
     g.emit(op, {x}, {y});
   else
@@ -162,6 +166,11 @@ const family families[] = {
      }},
 };
 
+// Of a step of one token, which is what generating is made of.
+const family timed = {
+    "speed",      BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, n_timed_rows, ternary,
+    product<trit>};
+
 // A call that failed: its name and what the plugin said.
 struct trouble {
   std::string call;
@@ -187,10 +196,7 @@ class trial {
                 [&](auto** out, auto* err) { return t_.queue_create(device_, out, err); });
   }
 
-  // The first wrong number in words, "" if all are right; nothing if a call failed.
-  std::optional<std::string> run(uint32_t tokens) {
-    std::fill_n(static_cast<float*>(logits_), std::size_t{n_tokens} * family_.width,
-                std::numeric_limits<float>::quiet_NaN());
+  bool step(uint32_t tokens) {
     bitnet_step s{};
     s.struct_size = sizeof s;
     s.n_tokens = s.n_outputs = tokens;
@@ -199,10 +205,17 @@ class trial {
     s.kv_pool = pool_.get();
     s.signal_value = ++timeline_;
     constexpr uint64_t forever = std::numeric_limits<uint64_t>::max();
-    if (!call("queue_submit", [&](auto* err) { return t_.queue_submit(queue_.get(), &s, err); }) ||
-        !call("queue_wait",
-              [&](auto* err) { return t_.queue_wait(queue_.get(), timeline_, forever, err); }))
-      return std::nullopt;
+    return call("queue_submit",
+                [&](auto* err) { return t_.queue_submit(queue_.get(), &s, err); }) &&
+           call("queue_wait",
+                [&](auto* err) { return t_.queue_wait(queue_.get(), timeline_, forever, err); });
+  }
+
+  // The first wrong number in words, "" if all are right; nothing if a call failed.
+  std::optional<std::string> run(uint32_t tokens) {
+    std::fill_n(static_cast<float*>(logits_), std::size_t{n_tokens} * family_.width,
+                std::numeric_limits<float>::quiet_NaN());
+    if (!step(tokens)) return std::nullopt;
     for (uint32_t t = 0; t < tokens; ++t)
       for (uint32_t i = 0; i < family_.width; ++i) {
         const float found = static_cast<const float*>(logits_)[std::size_t{t} * family_.width + i];
@@ -213,6 +226,22 @@ class trial {
                std::to_string(static_cast<int64_t>(expected));
       }
     return "";
+  }
+
+  // Ternary products in a second of the quickest step; 0 if one failed.
+  uint64_t products_per_s() {
+    using clock = std::chrono::steady_clock;
+    constexpr auto enough = std::chrono::milliseconds(2);
+    constexpr int most_steps = 64;
+    auto best = clock::duration::max();
+    const auto end = clock::now() + enough;
+    for (int i = 0; i < 2 || (i < most_steps && clock::now() < end); ++i) {
+      const auto begin = clock::now();
+      if (!step(1)) return 0;
+      best = std::min(best, clock::now() - begin);
+    }
+    const double seconds = std::max(std::chrono::duration<double>(best).count(), 1e-9);
+    return static_cast<uint64_t>(double{n_inputs} * family_.width / seconds);
   }
 
   // What the plugin counted for the tested op.
@@ -273,8 +302,8 @@ class trial {
     std::vector<bitnet_tensor_desc> descs = {describe(BITNET_FORMAT_F32, n_tokens, data[0])};
     if (family_.format != BITNET_FORMAT_NONE) {
       const bool is_ternary = family_.format == BITNET_FORMAT_TERNARY2;
-      data.push_back(bytes_of(family_.format, n_rows, is_ternary ? trit : small));
-      descs.push_back(describe(family_.format, n_rows, data[1]));
+      data.push_back(bytes_of(family_.format, family_.width, is_ternary ? trit : small));
+      descs.push_back(describe(family_.format, family_.width, data[1]));
     }
     if (!take("weights_create", weights_, [&](auto** out, auto* err) {
           return t_.weights_create(device_, descs.data(), sizeof(bitnet_tensor_desc),
@@ -292,7 +321,7 @@ class trial {
   }
 
   bool build() {
-    value_list g;
+    value_list g{family_.width, {}, {}};
     const uint32_t x = g.value(BITNET_DTYPE_F32, all_tokens, n_inputs);
     g.emit(BITNET_OP_EMBED_GATHER, {}, {x}, 0);
     const uint32_t y = family_.middle(g, x);
@@ -424,6 +453,9 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
     for (const std::string& id : blamed)
       if (std::ranges::find(out.wrong, id) == out.wrong.end()) out.wrong.push_back(id);
   }
+  if (out.wrong.empty() && is_claimed(report, timed))
+    if (trial one(t, device.get(), timed); one.prepare())
+      out.products_per_s[index] = one.products_per_s();
   return {};
 }
 
@@ -432,6 +464,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
 plugin::checked<self_test_result> run_self_test(const plugin::backend& b,
                                                 const std::vector<device_report>& devices) {
   self_test_result out;
+  out.products_per_s.resize(devices.size());
   for (uint32_t i = 0; i < devices.size(); ++i)
     if (auto fine = test_device(b.table(), i, devices[i], out); !fine)
       return std::unexpected(std::move(fine.error()));
