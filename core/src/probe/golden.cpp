@@ -21,8 +21,11 @@ int activation(uint32_t token, uint32_t k) {
   if (k == 13 * token) return 127;
   return static_cast<int>((token * 31 + k * 7 + k / 11) % 253) - 126;
 }
+// Without a pattern, so that each column has both for some token.
 int sign(uint32_t token, uint32_t k) {
-  return k == 0 || (token * 5 + k * 3 + k / 7 + token * k / 3) % 2 == 0 ? 1 : -1;
+  uint32_t mixed = token * 2654435761U + k * 2246822519U;
+  mixed = (mixed ^ mixed >> 15) * 3266489917U;
+  return k == 0 || (mixed >> 20) % 2 == 0 ? 1 : -1;
 }
 int trit(uint32_t row, uint32_t k) {
   return static_cast<int>((row * 5 + k * 3 + k / 7 + row * k / 5) % 3) - 1;
