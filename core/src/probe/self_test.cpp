@@ -163,6 +163,7 @@ class trial {
 
   bool upload() {
     std::vector<bitnet_tensor_desc> descs;
+    descs.reserve(golden_.weights.size());
     for (const golden_weight& w : golden_.weights) descs.push_back(describe(w));
     if (!take("weights_create", weights_, [&](auto** out, auto* err) {
           return t_.weights_create(device_, descs.data(), sizeof(bitnet_tensor_desc),
