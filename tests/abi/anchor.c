@@ -6,9 +6,11 @@
 #include "bitnet/abi/tuning.h"
 #include "bitnet/bitnet.h"
 
-#define ANCHOR(name, type)     \
-  void anchor_##name(type it); \
-  void anchor_##name(type it) { (void)it; }
+#define ANCHOR(name, type)      \
+  void anchor_##name(type it);  \
+  void anchor_##name(type it) { \
+    (void)it;                   \
+  }
 
 #define STRUCT(name, header) ANCHOR(name, const name*)
 #define MEMBER(name, member)

@@ -152,7 +152,11 @@ impl kv_pool {
         let block = [c.n_layers, c.n_kv_heads, c.head_dim, c.block_tokens]
             .iter()
             .try_fold(each, |bytes, n| bytes.checked_mul(u64::from(*n)));
-        let data = zeros(block.and_then(|b| b.checked_mul(u64::from(c.n_blocks))))?;
+        let all = block.and_then(|b| b.checked_mul(u64::from(c.n_blocks)));
+        if all == Some(0) {
+            return failure(INVALID_ARGUMENT, "a pool needs blocks, layers, heads and tokens");
+        }
+        let data = zeros(all)?;
         Ok(Self {
             n_blocks: c.n_blocks,
             block_bytes: block.unwrap_or(0),
