@@ -21,9 +21,15 @@ uint32_t life_flags(const opened& one) {
   return info.life_flags;
 }
 
+void count_devices(const opened& one) {
+  uint32_t n = 0;
+  must([&](bitnet_error* e) { return one.table().device_count(one.table().self, &n, e); });
+}
+
 // One life of a backend; every tenth one computes.
 void live(int round, const model* m) {
   opened_device d;
+  count_devices(d.backend);
   d.info();
   d.kernels();
   bitnet_buffer* b = nullptr;
@@ -67,13 +73,11 @@ TEST(lifecycle, two_hundred_openings_leave_nothing) {
 TEST(lifecycle, close_ends_every_thread) {
   entry_of_plugin();
   const uint64_t before = running_threads();
-  { const opened_device d; }
-  uint32_t flags = 0;
   {
     const opened one;
-    flags = life_flags(one);
-    if ((flags & BITNET_LIFE_THREAD_FREE) != 0) {
-      const opened_device d;
+    count_devices(one);
+    const opened_device d;
+    if ((life_flags(one) & BITNET_LIFE_THREAD_FREE) != 0) {
       EXPECT_EQ(running_threads(), before) << "it declares BITNET_LIFE_THREAD_FREE";
     }
   }
