@@ -53,8 +53,10 @@ std::string today() {
 bool look(const options& o, findings& out) {
   const child_end end = run_child(o, "identify", "*", out);
   if (!end.death.empty() && !(end.breached && !end.timed_out))
-    out.add({"abi.opens", "failed", end.death + " in " + end.stage +
-             (end.printed.empty() ? "" : "; its last words: " + end.printed), 0});
+    out.add({"abi.opens", "failed",
+             end.death + " in " + end.stage +
+                 (end.printed.empty() ? "" : "; its last words: " + end.printed),
+             0});
   if (end.death.empty() && !out.failed("abi")) {
     out.add({"abi.opens", "passed", "", 0});
     return true;
@@ -111,7 +113,7 @@ void run_suites(const options& o, const std::vector<std::string>& suites, findin
     const auto reason = out.facts.find("unavailable");
     if (!opens)
       skip(suite, "the first look at the backend failed", out);
-    else if (reason != out.facts.end() && needs_device(suite))
+    else if (reason != out.facts.end() && (needs_device(suite) || out.facts.contains("opens")))
       skip(suite, reason->get<std::string>(), out);
     else
       run_suite_of(o, suite, out);

@@ -106,7 +106,8 @@ BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* requ
                      bitnet_backend_v0* out, bitnet_error* err) {
   const bitnet_status opened = bitnet::sdk::open_interpreter(host, request, out, err, describe);
 #ifdef FAKE_BOASTS
-  if (opened == BITNET_OK) plain_query = std::exchange(out->op_query, boasting_query);
+  if (opened == BITNET_OK && out->filled_size == sizeof *out)
+    plain_query = std::exchange(out->op_query, boasting_query);
 #endif
   return opened;
 }

@@ -59,7 +59,7 @@ ROWS = [
     ("odd-alignment", 1, {"abi"} | COMPUTES_NOTHING, "no power of two"),
     ("raw-name", 1, {"abi"} | COMPUTES_NOTHING, "a string has no end"),
     ("many-kernels", 1, {"abi"} | COMPUTES_NOTHING, "4000000 kernels"),
-    ("fickle-kernels", 1, {"abi"} | COMPUTES_NOTHING, "the number of kernels changed"),
+    ("fickle-kernels", 1, {"abi", "robustness"}, "the number of kernels changed"),
     ("kernels-fail", 1, {"abi"} | COMPUTES_NOTHING, "no list"),
     ("kernels-fail-late", 1, {"abi"} | COMPUTES_NOTHING, "no list"),
     ("shrinks", 1, {"abi"} | COMPUTES_NOTHING, "abi.purposes_see_the_same_devices"),
@@ -83,7 +83,7 @@ ROWS = [
     ("throws-entry", 1, {"hygiene"}, "hygiene.throws"),
     ("throws", 1, {"hygiene"}, "hygiene.throws"),
     ("closes-fds", 1, {"hygiene"}, "closed the descriptors of its host in device_count"),
-    ("prints", 1, {"hygiene"} | COMPUTES_NOTHING, "it printed 10000000 bytes"),
+    ("prints", 1, {"hygiene"} | COMPUTES_NOTHING, "it printed 1048576 bytes or more"),
     ("chats", 1, {"hygiene"} | COMPUTES_NOTHING, "it printed 640 bytes"),
     ("sets-variable", 1, {"hygiene"} | COMPUTES_NOTHING, "it called setenv"),
     ("sets-locale", 1, {"hygiene"} | COMPUTES_NOTHING, "it called setlocale"),
@@ -126,6 +126,8 @@ def judge(row):
 
 
 class Fakes(unittest.TestCase):
+    maxDiff = None
+
     def test_each_fails_where_it_should(self):
         begin = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(min(4, 2 * (os.cpu_count() or 1))) as pool:

@@ -26,7 +26,9 @@ class teller : public testing::EmptyTestEventListener {
   void OnTestEnd(const testing::TestInfo& test) override {
     const testing::TestResult& r = *test.result();
     channel::say({{"ended", name(test)},
-                  {"status", r.Failed() ? "failed" : r.Skipped() ? "skipped" : "passed"},
+                  {"status", r.Failed()    ? "failed"
+                             : r.Skipped() ? "skipped"
+                                           : "passed"},
                   {"text", text_},
                   {"ms", r.elapsed_time()}});
   }

@@ -29,8 +29,7 @@ std::string read_line(const std::string& line, expectations& out) {
   e.permanent = kind == "unsupported";
   if (!e.permanent && kind != "known-failure")
     return "expected unsupported or known-failure, found '" + kind + "'";
-  if (e.test.find('.') == std::string::npos)
-    return "expected SUITE.TEST, found '" + e.test + "'";
+  if (e.test.find('.') == std::string::npos) return "expected SUITE.TEST, found '" + e.test + "'";
   if (!e.permanent && (!(words >> e.expiry) || !is_date(e.expiry)))
     return "expected the day until which it may fail as YYYY-MM-DD, found '" + e.expiry + "'";
   std::getline(words >> std::ws, e.reason);

@@ -51,9 +51,9 @@ struct host_services::state {
 
   bitnet_status run(uint32_t n, bitnet_task what, void* with) {
     if (n < 1 || n > width || what == nullptr) {
-      channel::breach("threads", "parallel_run",
-                      ("it asked for " + std::to_string(n) + " workers of " +
-                       std::to_string(width)).c_str());
+      channel::breach(
+          "threads", "parallel_run",
+          ("it asked for " + std::to_string(n) + " workers of " + std::to_string(width)).c_str());
       return BITNET_INVALID_ARGUMENT;
     }
     const std::scoped_lock alone(one_run);
@@ -115,7 +115,7 @@ uint64_t now_ns(void* self) {
 
 host_services::host_services(uint32_t width) : state_(new state) {
   state_->width = width;
-  state_->table = {sizeof(bitnet_host_v0), 0,           state_,    log, parallel_width,
+  state_->table = {sizeof(bitnet_host_v0), 0,         state_, log, parallel_width,
                    parallel_run,           cancelled, now_ns};
 }
 

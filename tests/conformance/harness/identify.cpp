@@ -99,7 +99,8 @@ int identify(const options& o) {
     const outcome o_entry = call_entry(entry, host.table(), t, {});
     if (room.overrun() != 0) return refuse("the entry wrote past the table that the host gave it");
     if (o_entry.status == BITNET_UNAVAILABLE) {
-      channel::say({{"fact", {{"unavailable", o_entry.message}}}});
+      channel::say({{"fact", {{"unavailable", o_entry.message}, {"opens", false}}}});
+      channel::say({{"done", true}});
       return 0;
     }
     if (o_entry.status != BITNET_OK)

@@ -43,7 +43,8 @@ void read_notes(const char* at, std::size_t size, identity& out) {
   while (size >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) head;
     std::memcpy(&head, at, sizeof head);
-    const std::size_t name = padded(head.n_namesz), all = sizeof head + name + padded(head.n_descsz);
+    const std::size_t name = padded(head.n_namesz),
+                      all = sizeof head + name + padded(head.n_descsz);
     if (all > size) return;
     const std::string_view owner(at + sizeof head, head.n_namesz == 0 ? 0 : head.n_namesz - 1);
     read_note(owner, head.n_type, {at + sizeof head + name, head.n_descsz}, out);

@@ -7,8 +7,8 @@
 namespace bitnet::conformance {
 
 struct identity {
-  std::string build_id;                        // hexadecimal, "" if there is none
-  std::map<std::string, std::string> fields;   // of the plugin's own note
+  std::string build_id;                       // hexadecimal, "" if there is none
+  std::map<std::string, std::string> fields;  // of the plugin's own note
 };
 
 // Of the loaded library that holds `address`.

@@ -24,9 +24,8 @@ const char* const usage_text =
     "run: there is no device.\n";
 
 const std::vector<std::string>& suite_names() {
-  static const std::vector<std::string> names = {"lint",       "abi",     "ops",
-                                                 "program",    "robustness", "hygiene",
-                                                 "threads",    "lifecycle",  "unload"};
+  static const std::vector<std::string> names = {
+      "lint", "abi", "ops", "program", "robustness", "hygiene", "threads", "lifecycle", "unload"};
   return names;
 }
 
@@ -130,9 +129,9 @@ options read_options(int argc, char** argv) {
 
 std::vector<std::string> child_arguments(const options& o, const std::string& role,
                                          const std::string& filter, int channel) {
-  std::vector<std::string> out = {"--role",   role,
-                                  "--filter", filter,
-                                  "--device", std::to_string(o.device),
+  std::vector<std::string> out = {"--role",    role,
+                                  "--filter",  filter,
+                                  "--device",  std::to_string(o.device),
                                   "--timeout", std::to_string(o.timeout_s),
                                   "--channel", std::to_string(channel)};
   for (const auto& [key, value] : o.settings) {

@@ -9,14 +9,14 @@
 namespace bitnet::conformance {
 
 struct options {
-  std::string file;           // the plugin
-  std::string json;           // where the report goes; "-" is stdout, "" nowhere
-  std::string expectations;   // "": <name>.conformance beside the plugin, if there is one
-  std::string level;          // that must be reached; "" when none is asked for
+  std::string file;                 // the plugin
+  std::string json;                 // where the report goes; "-" is stdout, "" nowhere
+  std::string expectations;         // "": <name>.conformance beside the plugin, if there is one
+  std::string level;                // that must be reached; "" when none is asked for
   std::vector<std::string> suites;  // "": all
   std::vector<std::pair<std::string, std::string>> settings;  // for the plugin
   uint32_t device = 0;
-  uint32_t timeout_s = 120;   // of one test
+  uint32_t timeout_s = 120;  // of one test
   bool parity = false, list = false, help = false;
   // Of a child only.
   std::string role;    // a suite, "identify" or "parity"; "": the parent

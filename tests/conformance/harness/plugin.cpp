@@ -54,8 +54,8 @@ guarded_table::guarded_table(uint32_t struct_size) : struct_size_(struct_size) {
   get().struct_size = struct_size;
 }
 uint32_t guarded_table::overrun() const {
-  return static_cast<uint32_t>(
-      std::count_if(room_ + struct_size_, std::end(room_), [](unsigned char b) { return b != canary; }));
+  return static_cast<uint32_t>(std::count_if(room_ + struct_size_, std::end(room_),
+                                             [](unsigned char b) { return b != canary; }));
 }
 bool guarded_table::untouched(uint32_t from) const {
   return std::all_of(room_ + std::min(from, struct_size_), room_ + struct_size_,
@@ -106,9 +106,7 @@ opened_device::~opened_device() {
 bitnet_device_info opened_device::info() const {
   bitnet_device_info out{};
   out.struct_size = sizeof out;
-  must([&](bitnet_error* e) {
-    return table().device_info(table().self, told().device, &out, e);
-  });
+  must([&](bitnet_error* e) { return table().device_info(table().self, told().device, &out, e); });
   return out;
 }
 
@@ -125,11 +123,20 @@ uint32_t opened_device::level(uint32_t op, uint32_t format) const {
   return out;
 }
 
+void opened_device::list_kernels() const {
+  uint32_t n = 0;
+  attempt([&](bitnet_error* e) {
+    return table().kernels(table().self, told().device, nullptr, 0, &n, e);
+  });
+}
+
 std::vector<bitnet_kernel_info> opened_device::kernels() const {
   uint32_t n = 0;
   must([&](bitnet_error* e) {
     return table().kernels(table().self, told().device, nullptr, 0, &n, e);
   });
+  constexpr uint32_t most_kernels = 65536;
+  if (n > most_kernels) throw std::runtime_error(std::to_string(n) + " kernels");
   std::vector<bitnet_kernel_info> out(n);
   must([&](bitnet_error* e) {
     return table().kernels(table().self, told().device, out.data(), sizeof(bitnet_kernel_info), &n,

@@ -33,7 +33,7 @@ class guarded_table {
 
  private:
   static constexpr uint32_t margin = 256;
-  static constexpr unsigned char pattern = 0;     // the contract's: the host zeroes it
+  static constexpr unsigned char pattern = 0;  // the contract's: the host zeroes it
   static constexpr unsigned char canary = 0xa5;
   uint32_t struct_size_;
   alignas(16) unsigned char room_[sizeof(bitnet_backend_v0) + margin];
@@ -80,6 +80,7 @@ class opened_device {
   bitnet_device_info info() const;
   uint32_t level(uint32_t op, uint32_t format) const;
   std::vector<bitnet_kernel_info> kernels() const;
+  void list_kernels() const;  // whatever the answer is
 
   opened backend;
   bitnet_device* device = nullptr;

@@ -45,8 +45,7 @@ std::string now() {
 }
 
 uint64_t count(const findings& found, const char* status) {
-  return static_cast<uint64_t>(
-      std::ranges::count(found.tests, status, &test_result::status));
+  return static_cast<uint64_t>(std::ranges::count(found.tests, status, &test_result::status));
 }
 
 }  // namespace

@@ -24,6 +24,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 using nlohmann::json;
 
+constexpr off_t most_output = 1 << 20;  // bytes that a child can print
+
 struct child {
   pid_t pid = -1;
   int records = -1;  // read end
@@ -34,7 +36,11 @@ child start(const options& o, const std::string& role, const std::string& filter
   int ends[2] = {};
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe is left");
   child c;
-  c.output = memfd_create("output", MFD_CLOEXEC);
+  // Of a fixed size: who prints without end must not take the machine's memory.
+  c.output = memfd_create("output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (c.output < 0 || ftruncate(c.output, most_output) != 0 ||
+      fcntl(c.output, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0)
+    throw std::runtime_error("no memory for the output of a child");
   c.records = ends[0];
   // Built before the fork: between fork and exec nothing may allocate.
   std::vector<std::string> words = child_arguments(o, role, filter, ends[1]);
@@ -43,7 +49,7 @@ child start(const options& o, const std::string& role, const std::string& filter
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   c.pid = fork();
-  if (c.pid < 0 || c.output < 0) throw std::runtime_error("no process could be started");
+  if (c.pid < 0) throw std::runtime_error("no process could be started");
   if (c.pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setpgid(0, 0);
@@ -108,7 +114,8 @@ void listen(const child& c, uint32_t timeout_s, child_end& end, findings& out) {
     }
     siginfo_t ended{};
     // A process that it left behind may hold the other end open.
-    if (n == 0 && waitid(P_PID, static_cast<id_t>(c.pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+    if (n == 0 &&
+        waitid(P_PID, static_cast<id_t>(c.pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
         ended.si_pid == c.pid)
       return;
     if (clock::now() > deadline) {
@@ -133,7 +140,7 @@ std::string death_of(int status) {
 
 std::string last_words(int output) {
   constexpr off_t most = 300;
-  const off_t size = lseek(output, 0, SEEK_END);
+  const off_t size = lseek(output, 0, SEEK_CUR);  // which it shares with the child
   std::string out(static_cast<std::size_t>(std::min(size, most)), '\0');
   const ssize_t n = pread(output, out.data(), out.size(), std::max<off_t>(0, size - most));
   out.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
@@ -147,11 +154,13 @@ void look_at_leavings(const child& c, const child_end& end, findings& out) {
     waitpid(pid, nullptr, 0);
     if (!end.timed_out) out.add({"lifecycle.processes", "failed", "it left a process running", 0});
   }
-  const off_t printed = lseek(c.output, 0, SEEK_END);
+  const off_t printed = lseek(c.output, 0, SEEK_CUR);
   // What a crash prints, a sanitizer's report for instance, is not the plugin's chatter.
   if (printed > 0 && end.death.empty() && !end.timed_out)
     out.add({"hygiene.silent", "failed",
-             "it printed " + std::to_string(printed) + " bytes, the last of them: " + end.printed,
+             "it printed " + std::to_string(printed) +
+                 (printed == most_output ? " bytes or more" : " bytes") +
+                 ", the last of them: " + end.printed,
              0});
 }
 
@@ -166,9 +175,8 @@ void findings::add(test_result r) {
 }
 
 bool findings::failed(const std::string& suite) const {
-  return std::ranges::any_of(tests, [&](const test_result& t) {
-    return t.status == "failed" && t.suite() == suite;
-  });
+  return std::ranges::any_of(
+      tests, [&](const test_result& t) { return t.status == "failed" && t.suite() == suite; });
 }
 
 child_end run_child(const options& o, const std::string& role, const std::string& filter,

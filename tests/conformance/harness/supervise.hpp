@@ -19,13 +19,13 @@ struct test_result {
 };
 
 struct child_end {
-  bool done = false;      // it said that it is
+  bool done = false;  // it said that it is
   bool timed_out = false;
   bool breached = false;  // it broke a rule that has a result of its own
   std::string death;      // how it ended if not as it should
   std::string running;    // the test that had begun
   std::string stage;
-  std::string printed;    // the last of what it printed
+  std::string printed;  // the last of what it printed
 };
 
 // What was found in all children together.

@@ -72,8 +72,7 @@ uint64_t row_bytes(uint32_t id, uint64_t k) {
 float half_to_float(uint16_t half) {
   const int exponent = half >> 10 & 31, fraction = half & 1023;
   const double sign = (half & 0x8000) != 0 ? -1 : 1;
-  if (exponent == 31)
-    return static_cast<float>(fraction != 0 ? std::nan("") : sign * HUGE_VAL);
+  if (exponent == 31) return static_cast<float>(fraction != 0 ? std::nan("") : sign * HUGE_VAL);
   if (exponent == 0) return static_cast<float>(sign * std::ldexp(fraction, -24));
   return static_cast<float>(sign * std::ldexp(1024 + fraction, exponent - 25));
 }

@@ -10,8 +10,8 @@ namespace bitnet::conformance {
 
 struct format {
   const char* name;
-  uint32_t id;           // BITNET_FORMAT_*
-  uint32_t block;        // elements; rows are whole blocks, but for ternary ones, which are padded
+  uint32_t id;     // BITNET_FORMAT_*
+  uint32_t block;  // elements; rows are whole blocks, but for ternary ones, which are padded
   uint32_t block_bytes;
 };
 
@@ -26,8 +26,8 @@ uint64_t row_bytes(uint32_t format, uint64_t k);
 float half_to_float(uint16_t half);
 uint16_t float_to_half(float value);  // to nearest, ties to even
 
-// Element i of a row, exactly but for Q4_K, whose difference is rounded to double only. Of a ternary
-// row -1, 0 or 1, without its scale.
+// Element i of a row, exactly but for Q4_K, whose difference is rounded to double only. Of a
+// ternary row -1, 0 or 1, without its scale.
 double element(uint32_t format, const uint8_t* row, uint64_t i);
 
 // What an f32 decoder may lose of it at most: 0 where the value is exact in f32.

@@ -80,8 +80,7 @@ uint32_t model::dense(uint32_t format, int64_t k, int64_t m, std::mt19937& rando
     if (format == BITNET_FORMAT_F32 || format == BITNET_FORMAT_BF16) {
       const float v = uniform(random, low, high);
       const auto* bytes = reinterpret_cast<const uint8_t*>(&v);
-      std::memcpy(data.data() + at, format == BITNET_FORMAT_F32 ? bytes : bytes + 2,
-                  f.block_bytes);
+      std::memcpy(data.data() + at, format == BITNET_FORMAT_F32 ? bytes : bytes + 2, f.block_bytes);
     } else if (format == BITNET_FORMAT_F16) {
       half(at, low, high);
     } else if (format == BITNET_FORMAT_Q6_K) {

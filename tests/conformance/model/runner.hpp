@@ -31,8 +31,7 @@ struct token_in {
 
 class runner {
  public:
-  runner(const bitnet_backend_v0& table, const model& m,
-         const runner_options& options = {})
+  runner(const bitnet_backend_v0& table, const model& m, const runner_options& options = {})
       : table_(table), options_(options), vocab_(m.vocabulary()) {
     device_ = options.opened;
     if (device_ == nullptr) {
@@ -163,8 +162,8 @@ class runner {
     });
     for (uint32_t i = 0; i < descs.size(); ++i) {
       // Ends at a page that nobody may touch.
-      memory_.push_back(std::make_unique<guarded_memory<uint8_t>>(
-          std::span<const uint8_t>(m.tensors[i].data)));
+      memory_.push_back(
+          std::make_unique<guarded_memory<uint8_t>>(std::span<const uint8_t>(m.tensors[i].data)));
       guarded_memory<uint8_t>& data = *memory_.back();
       bitnet_weight_plan plan{};
       plan.struct_size = sizeof plan;

@@ -35,8 +35,8 @@ op_case quant_case(int64_t k, std::vector<float> rows, bool codes, std::string w
   if (codes) {
     std::vector<int8_t> identity(width * width);
     for (uint64_t i = 0; i < width; ++i) identity[i * width + i] = 1;
-    const uint32_t w = c.graph.tensor(BITNET_FORMAT_TERNARY2, k, k,
-                                      pack_ternary(identity, width, width), {1.0f});
+    const uint32_t w =
+        c.graph.tensor(BITNET_FORMAT_TERNARY2, k, k, pack_ternary(identity, width, width), {1.0f});
     const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
     c.graph.op(BITNET_OP_LINEAR_TERNARY, {q, s}, {y}, {w});
     output_rows(c.graph, y);
@@ -65,7 +65,7 @@ std::vector<float> random_rows(int64_t k, uint64_t tokens, float size) {
 
 op_cases act_quant_cases() {
   // 127 / 127 = 1: every value is its own code, so that the halves are seen as they are.
-  const std::vector<float> halves = {127.0f, 0.5f,  1.5f,   2.5f,    -0.5f, -1.5f, -2.5f, 126.5f,
+  const std::vector<float> halves = {127.0f,  0.5f,  1.5f,   2.5f,    -0.5f, -1.5f, -2.5f, 126.5f,
                                      -126.5f, 3.49f, -3.51f, -127.0f, 0.0f,  64.5f, 65.5f, -64.5f};
   std::vector<float> zeros(64, 0.0f), tiny(64, 0.0f), one(32, 0.0f);
   for (uint64_t i = 0; i < tiny.size(); ++i) tiny[i] = 1e-7f * static_cast<float>(i);

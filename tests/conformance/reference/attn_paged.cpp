@@ -53,8 +53,7 @@ void attend(const attending& s, const kv_layout& layout,
   for (uint64_t i = 0; i < q.size(); ++i) {
     double y = 0, off = 0, sizes = 0;
     for (uint64_t j = 0; j < score.size(); ++j) {
-      const double part =
-          std::exp(score[j] - largest) / sum * kv_element(s.dtype_v, values[j], i);
+      const double part = std::exp(score[j] - largest) / sum * kv_element(s.dtype_v, values[j], i);
       y += part;
       sizes += std::fabs(part);
       // The exponential of a wrong score, and its own error.
@@ -80,8 +79,11 @@ op_case attention_case(const attending& s) {
   c.graph.kv_heads = s.kv_heads;
   c.graph.head_dim = s.head_dim;
   const uint64_t context = uint64_t{5} * s.block_tokens;
-  c.positions = {0, 1, static_cast<int32_t>(s.block_tokens) - 1,
-                 static_cast<int32_t>(s.block_tokens), static_cast<int32_t>(context) - 2,
+  c.positions = {0,
+                 1,
+                 static_cast<int32_t>(s.block_tokens) - 1,
+                 static_cast<int32_t>(s.block_tokens),
+                 static_cast<int32_t>(context) - 2,
                  static_cast<int32_t>(context) - 1};
   const uint64_t tokens = c.positions.size();
   const int64_t k = int64_t{s.heads} * s.head_dim;
@@ -112,8 +114,7 @@ op_case attention_case(const attending& s) {
       }
   for (uint64_t t = 0; t < tokens; ++t)
     for (uint64_t h = 0; h < s.heads; ++h)
-      attend(s, layout, c.blocks, static_cast<uint64_t>(c.positions[t]),
-             h / (s.heads / s.kv_heads),
+      attend(s, layout, c.blocks, static_cast<uint64_t>(c.positions[t]), h / (s.heads / s.kv_heads),
              std::span<const float>(rows).subspan(t * width + h * s.head_dim, s.head_dim), c);
   return c;
 }

@@ -28,8 +28,7 @@ double apply(uint32_t op, float a, float b) {
 double tolerance(uint32_t op, float a, double y) {
   if (op != BITNET_OP_SILU) return 0;
   // The exponential's error reaches the divisor at most whole; a sum and a quotient.
-  const double relative =
-      (3 + 2 * std::fabs(static_cast<double>(a))) * ulp + unit + 2.5 * ulp;
+  const double relative = (3 + 2 * std::fabs(static_cast<double>(a))) * ulp + unit + 2.5 * ulp;
   constexpr double smallest_normal = 1.2e-38;  // below it a device may give 0
   return std::isfinite(y) ? relative * std::fabs(y) + smallest_normal : 0;
 }

@@ -30,7 +30,8 @@ op_case embed_case(uint32_t format, int64_t k, int64_t rows, uint64_t scale_grou
     for (uint64_t i = 0; i < width; ++i) {
       double value = element(format, row, i);
       if (ternary)
-        value *= static_cast<double>(t.scales[scale_group == 0 ? 0 : (r * width + i) / scale_group]);
+        value *=
+            static_cast<double>(t.scales[scale_group == 0 ? 0 : (r * width + i) / scale_group]);
       c.expected.push_back(value);
       c.allowed.push_back(element_slack(format, row, i));
     }

@@ -22,7 +22,8 @@ class pass {
     for (const bitnet_op& op : m_.ops)
       if (op.op < BITNET_OP_FIRST_COMPOSITE) apply(op);
     std::vector<float> out;
-    for (const std::vector<float>& row : values_[m_.logits]) out.insert(out.end(), row.begin(), row.end());
+    for (const std::vector<float>& row : values_[m_.logits])
+      out.insert(out.end(), row.begin(), row.end());
     return out;
   }
 
@@ -30,8 +31,7 @@ class pass {
   double weight(uint32_t index, uint64_t row, uint64_t i) const {
     const model_tensor& t = m_.tensors[index];
     const auto k = static_cast<uint64_t>(t.desc.ne[0]);
-    const double v =
-        element(t.desc.format, t.data.data() + row * row_bytes(t.desc.format, k), i);
+    const double v = element(t.desc.format, t.data.data() + row * row_bytes(t.desc.format, k), i);
     if (t.desc.format != BITNET_FORMAT_TERNARY2) return v;
     const uint64_t group = t.desc.scale_group;
     return v * static_cast<double>(t.scales[group == 0 ? 0 : (row * k + i) / group]);
@@ -141,7 +141,8 @@ class pass {
       }
   }
   void rope(const bitnet_op& op) {
-    const auto head_dim = static_cast<uint64_t>(op.ints[1]), dims = static_cast<uint64_t>(op.ints[2]);
+    const auto head_dim = static_cast<uint64_t>(op.ints[1]),
+               dims = static_cast<uint64_t>(op.ints[2]);
     const bool neox = op.ints[3] == BITNET_ROPE_NEOX;
     each(op, [&](uint64_t t, uint64_t at) {
       const std::vector<float>& x = in(op, 0)[t];

@@ -8,8 +8,8 @@
 
 namespace bitnet::conformance {
 
-// Logits of every token (tokens, vocabulary). KV elements are kept as f16, as the runner's pool does;
-// composites are passed over, as their bodies follow.
+// Logits of every token (tokens, vocabulary). KV elements are kept as f16, as the runner's pool
+// does; composites are passed over, as their bodies follow.
 std::vector<float> evaluate(const model& m, const std::vector<int32_t>& tokens, uint32_t window = 0,
                             uint32_t window_keep = 0);
 

@@ -47,11 +47,11 @@ op_case write_case(const storing& s) {
     for (uint64_t h = 0; h < s.heads; ++h)
       for (const bool value : {false, true}) {
         const std::span<const float> row(value ? values : keys);
-        const std::vector<uint8_t> packed =
-            kv_pack(value ? s.dtype_v : s.dtype_k, row.subspan(t * width + h * s.head_dim, s.head_dim));
-        std::ranges::copy(packed, c.expected_blocks[t / c.block_tokens].begin() +
-                                      static_cast<int64_t>(layout.at(value, s.layer, h,
-                                                                     t % c.block_tokens)));
+        const std::vector<uint8_t> packed = kv_pack(
+            value ? s.dtype_v : s.dtype_k, row.subspan(t * width + h * s.head_dim, s.head_dim));
+        std::ranges::copy(
+            packed, c.expected_blocks[t / c.block_tokens].begin() +
+                        static_cast<int64_t>(layout.at(value, s.layer, h, t % c.block_tokens)));
       }
   return c;
 }

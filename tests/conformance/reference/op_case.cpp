@@ -25,11 +25,10 @@ void all_rows(op_case& c, uint64_t n) {
 
 op_cases all_cases(uint32_t kv_dtypes, bool windows) {
   op_cases out;
-  for (op_cases& some :
-       std::vector<op_cases>{embed_gather_cases(), rms_norm_cases(), act_quant_cases(),
-                             linear_ternary_cases(), linear_dense_cases(), rope_cases(),
-                             kv_write_cases(kv_dtypes), attn_paged_cases(kv_dtypes, windows),
-                             elementwise_cases(), gather_rows_cases()})
+  for (op_cases& some : std::vector<op_cases>{
+           embed_gather_cases(), rms_norm_cases(), act_quant_cases(), linear_ternary_cases(),
+           linear_dense_cases(), rope_cases(), kv_write_cases(kv_dtypes),
+           attn_paged_cases(kv_dtypes, windows), elementwise_cases(), gather_rows_cases()})
     std::ranges::move(some, std::back_inserter(out));
   return out;
 }

@@ -27,8 +27,8 @@ struct op_case {
   std::vector<int32_t> positions;  // empty: 0, 1, 2 ...
   std::vector<int32_t> outputs;    // token rows that want logits; empty: all
 
-  // Of the logits, (outputs, width). allowed 0: the same bits as expected has in f32. An expected NaN
-  // is any NaN.
+  // Of the logits, (outputs, width). allowed 0: the same bits as expected has in f32. An expected
+  // NaN is any NaN.
   std::vector<double> expected, allowed;
 
   // The KV pool, for ops that use it.

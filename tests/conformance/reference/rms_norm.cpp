@@ -34,8 +34,7 @@ op_case norm_case(int64_t k, uint64_t tokens, float size, float eps, std::string
       const auto v = static_cast<double>(rows[t * width + i]);
       sum += v * v;
     }
-    const double factor =
-        1 / std::sqrt(sum / static_cast<double>(k) + static_cast<double>(eps));
+    const double factor = 1 / std::sqrt(sum / static_cast<double>(k) + static_cast<double>(eps));
     for (uint64_t i = 0; i < width; ++i) {
       const double value = static_cast<double>(rows[t * width + i]) * factor *
                            element(BITNET_FORMAT_F32, weights, i);

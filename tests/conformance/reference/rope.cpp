@@ -29,8 +29,8 @@ op_case rope_case(const turning& s) {
   for (float& x : rows) x = uniform(random, -2, 2);
   const uint32_t x = input_rows(c.graph, k, rows);
   const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
-  const uint32_t w = s.factors ? c.graph.dense(BITNET_FORMAT_F32, s.dims / 2, 1, random)
-                               : BITNET_NONE;
+  const uint32_t w =
+      s.factors ? c.graph.dense(BITNET_FORMAT_F32, s.dims / 2, 1, random) : BITNET_NONE;
   bitnet_op& op = c.graph.op(BITNET_OP_ROPE, {x}, {y}, {w});
   op.ints[0] = s.heads;
   op.ints[1] = s.head_dim;

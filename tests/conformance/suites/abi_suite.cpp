@@ -97,7 +97,8 @@ TEST(abi, minors_of_the_future_are_refused) {
   expect_failure(o, BITNET_INCOMPATIBLE, "no minor in common");
   EXPECT_LE(t.need_minor_min, t.need_minor_max);
   EXPECT_LT(t.need_minor_max, far);
-  EXPECT_TRUE(room.untouched(offsetof(bitnet_backend_v0, self))) << "slots of a refusal were filled";
+  EXPECT_TRUE(room.untouched(offsetof(bitnet_backend_v0, self)))
+      << "slots of a refusal were filled";
 }
 
 TEST(abi, a_range_of_minors_is_narrowed) {
@@ -237,7 +238,8 @@ TEST(abi, devices_are_possible_and_stay_the_same) {
         << "a string has no end";
     EXPECT_NE(d.buffer_alignment_bytes, 0u);
     EXPECT_EQ(d.buffer_alignment_bytes & (d.buffer_alignment_bytes - 1), 0u) << "no power of two";
-    constexpr uint32_t kv = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
+    constexpr uint32_t kv =
+        1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
     EXPECT_EQ(d.kv_dtypes & ~kv, 0u);
     EXPECT_EQ(d.attention_flags & ~BITNET_ATTENTION_WINDOW, 0u);
     const bitnet_device_info again = device_info(t, i);
@@ -290,8 +292,8 @@ TEST(abi, kernels_are_possible_and_stay_the_same) {
       EXPECT_LE(k.format, BITNET_FORMAT_TERNARY2);
       EXPECT_EQ(k.reserved_0, 0u);
       EXPECT_EQ(k.exact & ~(BITNET_EXACT_INTEGER | BITNET_EXACT_BATCH | BITNET_EXACT_RUN), 0u);
-      EXPECT_TRUE(seen.insert(std::to_string(k.op) + "/" + std::to_string(k.format) + "/" + k.id)
-                      .second)
+      EXPECT_TRUE(
+          seen.insert(std::to_string(k.op) + "/" + std::to_string(k.format) + "/" + k.id).second)
           << "listed twice";
     }
     if (all.size() < 2) continue;

@@ -1,5 +1,5 @@
-// Nothing leaves a call but its return value. Calls of abort, exit, setenv and their like, output and
-// exceptions are found in every suite, where they happen; here is what must be compared.
+// Nothing leaves a call but its return value. Calls of abort, exit, setenv and their like, output
+// and exceptions are found in every suite, where they happen; here is what must be compared.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ void use_once() {
   const outcome o = attempt([&](bitnet_error* e) { return t.device_count(t.self, &n, e); });
   if (o.status != BITNET_OK || n <= told().device) return;
   opened_device device;
-  device.kernels();
+  device.list_kernels();
   const tiny_model m({});
   if (!missing_ops(device, m).empty()) return;
   runner_options options;
@@ -37,8 +37,10 @@ TEST(hygiene, process_stays_as_it_was) {
 
 // Each call alone: a mode that is changed and set back at the end would round the host's own
 // arithmetic in between.
+const uint64_t modes_at_start = floating_point_modes();
+
 TEST(hygiene, floating_point_modes_stay) {
-  const uint64_t before = floating_point_modes();
+  const uint64_t before = modes_at_start;
   const opened one;
   EXPECT_EQ(floating_point_modes(), before) << "after the entry";
   const bitnet_backend_v0& t = one.table();

@@ -31,10 +31,10 @@ void live(int round, const model* m) {
   opened_device d;
   count_devices(d.backend);
   d.info();
-  d.kernels();
+  d.list_kernels();
   bitnet_buffer* b = nullptr;
-  const outcome made = attempt(
-      [&](bitnet_error* e) { return d.table().buffer_create(d.device, 4096, &b, e); });
+  const outcome made =
+      attempt([&](bitnet_error* e) { return d.table().buffer_create(d.device, 4096, &b, e); });
   if (made.status == BITNET_OK) d.table().buffer_destroy(b);
   if (m == nullptr || round % 10 != 0) return;
   runner_options o;
@@ -51,7 +51,8 @@ TEST(lifecycle, two_hundred_openings_leave_nothing) {
     if (missing_ops(d, m).empty()) computes = &m;
   }
   constexpr int openings = 200, warm_up = 20;
-  // Two steps of the allocator's heap; a lost opening of a kilobyte stays below, one of 50 does not.
+  // Two steps of the allocator's heap; a lost opening of a kilobyte stays below, one of 50 does
+  // not.
   constexpr uint64_t allowance = 8u << 20;
   uint64_t threads = 0, descriptors = 0, resident = 0;
   for (int round = 0; round < openings; ++round) {

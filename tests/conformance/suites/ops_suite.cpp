@@ -192,18 +192,29 @@ void run_composite(uint32_t composite) {
   }
 }
 
-TEST(ops, bit_linear) { run_composite(BITNET_OP_BIT_LINEAR); }
-TEST(ops, qkv_rope_kv) { run_composite(BITNET_OP_QKV_ROPE_KV); }
-TEST(ops, attn_out) { run_composite(BITNET_OP_ATTN_OUT); }
-TEST(ops, ffn_relu2_gated) { run_composite(BITNET_OP_FFN_RELU2_GATED); }
-TEST(ops, ffn_silu_gated) { run_composite(BITNET_OP_FFN_SILU_GATED); }
-TEST(ops, lm_head) { run_composite(BITNET_OP_LM_HEAD); }
+TEST(ops, bit_linear) {
+  run_composite(BITNET_OP_BIT_LINEAR);
+}
+TEST(ops, qkv_rope_kv) {
+  run_composite(BITNET_OP_QKV_ROPE_KV);
+}
+TEST(ops, attn_out) {
+  run_composite(BITNET_OP_ATTN_OUT);
+}
+TEST(ops, ffn_relu2_gated) {
+  run_composite(BITNET_OP_FFN_RELU2_GATED);
+}
+TEST(ops, ffn_silu_gated) {
+  run_composite(BITNET_OP_FFN_SILU_GATED);
+}
+TEST(ops, lm_head) {
+  run_composite(BITNET_OP_LM_HEAD);
+}
 
 nlohmann::json parity_row(opened_device& device, const subject& s) {
   const uint32_t level = device.level(s.op, s.format);
-  nlohmann::json row = {{"op", op_name(s.op)},
-                        {"format", format_name(s.format)},
-                        {"level", level_name(level)}};
+  nlohmann::json row = {
+      {"op", op_name(s.op)}, {"format", format_name(s.format)}, {"level", level_name(level)}};
   if (level == BITNET_LEVEL_NONE || !scaffold_missing(device, s).empty()) return row;
   comparison all;
   uint64_t cases = 0, refused = 0;

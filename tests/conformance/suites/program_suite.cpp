@@ -160,7 +160,8 @@ TEST_F(program, every_size_up_to_the_bound_runs) {
     for (uint64_t i = 0; i < n; ++i) in.push_back({prompt[i % prompt.size()], 0});
     const std::vector<float> rows = one.run(in);
     const uint64_t known = std::min<uint64_t>(n, prompt.size()) * m.vocabulary();
-    EXPECT_TRUE(std::equal(rows.begin(), rows.begin() + static_cast<int64_t>(known), whole.begin()));
+    EXPECT_TRUE(
+        std::equal(rows.begin(), rows.begin() + static_cast<int64_t>(known), whole.begin()));
   }
 }
 
@@ -169,9 +170,8 @@ TEST_F(program, sizes_past_the_bound_are_refused) {
   need(m);
   if (IsSkipped()) return;
   runner r(device_.table(), m, options());
-  const outcome o = attempt([&](bitnet_error* e) {
-    return device_.table().program_prepare(r.program, 1'000'000, e);
-  });
+  const outcome o = attempt(
+      [&](bitnet_error* e) { return device_.table().program_prepare(r.program, 1'000'000, e); });
   EXPECT_NE(o.status, BITNET_OK);
   EXPECT_EQ(o.complaint, "");
 }

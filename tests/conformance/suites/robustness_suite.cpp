@@ -83,9 +83,10 @@ TEST_F(robustness, buffers_are_zeroed_aligned_and_stay) {
 TEST_F(robustness, buffers_too_large_are_refused) {
   for (const uint64_t bytes : {uint64_t{1} << 60, ~uint64_t{0}}) {
     bitnet_buffer* b = nullptr;
-    expect_refused(
-        attempt([&](bitnet_error* e) { return table().buffer_create(device_.device, bytes, &b, e); }),
-        "a buffer of exabytes");
+    expect_refused(attempt([&](bitnet_error* e) {
+                     return table().buffer_create(device_.device, bytes, &b, e);
+                   }),
+                   "a buffer of exabytes");
     if (b != nullptr) table().buffer_destroy(b);
   }
   bitnet_buffer* b = nullptr;
@@ -122,9 +123,7 @@ TEST_F(robustness, pools_too_large_or_strange_are_refused) {
     if (pool != nullptr) table().kv_pool_destroy(pool);
   }
   bitnet_kv_pool* pool = nullptr;
-  must([&](bitnet_error* e) {
-    return table().kv_pool_create(device_.device, &good, &pool, e);
-  });
+  must([&](bitnet_error* e) { return table().kv_pool_create(device_.device, &good, &pool, e); });
   const uint64_t bytes = uint64_t{2} * 2 * 32 * 4;
   std::vector<uint8_t> block(bytes + 1, 7);
   const auto exported = [&](uint32_t index, uint64_t n) {
@@ -179,8 +178,8 @@ TEST_F(robustness, tensors_that_make_no_sense_are_refused) {
                    row.what);
     bitnet_weights* w = nullptr;
     expect_refused(attempt([&](bitnet_error* e) {
-                     return table().weights_create(device_.device, &row.desc, sizeof row.desc, 1, &w,
-                                                   e);
+                     return table().weights_create(device_.device, &row.desc, sizeof row.desc, 1,
+                                                   &w, e);
                    }),
                    row.what);
     if (w != nullptr) table().weights_destroy(w);
@@ -330,14 +329,12 @@ TEST_F(robustness, a_refused_step_does_not_move_the_timeline) {
   EXPECT_EQ(before, 1u);
   bitnet_step past = r.prepare({{2}});
   past.signal_value = 1;
-  expect_refused(
-      attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &past, e); }),
-      "a signal that the timeline has reached already");
+  expect_refused(attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &past, e); }),
+                 "a signal that the timeline has reached already");
   bitnet_step large = r.prepare({{2}});
   large.n_tokens = 17;
-  expect_refused(
-      attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &large, e); }),
-      "more tokens than the program was built for");
+  expect_refused(attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &large, e); }),
+                 "more tokens than the program was built for");
   must([&](bitnet_error* e) { return table().queue_poll(r.queue, &after, e); });
   EXPECT_EQ(after, before) << "a failed submit moved the timeline";
 }
@@ -362,9 +359,8 @@ TEST_F(robustness, step_buffers_are_bound_once) {
   runner r(table(), m, options());
   bitnet_step_buffers b{};
   b.struct_size = sizeof b;
-  expect_refused(
-      attempt([&](bitnet_error* e) { return table().program_bind(r.program, &b, e); }),
-      "binding a second time, to nothing");
+  expect_refused(attempt([&](bitnet_error* e) { return table().program_bind(r.program, &b, e); }),
+                 "binding a second time, to nothing");
   EXPECT_EQ(r.run({{1}}).size(), m.vocabulary());
 }
 

@@ -144,9 +144,7 @@ TEST_F(threads, backends_open_beside_each_other) {
 
 TEST_F(threads, every_device_gives_the_same_within_a_few_codes) {
   uint32_t n = 0;
-  must([&](bitnet_error* e) {
-    return device_.table().device_count(device_.table().self, &n, e);
-  });
+  must([&](bitnet_error* e) { return device_.table().device_count(device_.table().self, &n, e); });
   if (n < 2) GTEST_SKIP() << "there is one device only";
   const tiny_model m({});
   need(m);

@@ -16,8 +16,8 @@ struct comparison {
   uint64_t n = 0, n_wrong = 0;
   double max_abs = 0, error_squares = 0, squares = 0;
   uint64_t max_ulp = 0;
-  bool exact = true;                       // all bits as expected
-  std::vector<bitnet_kernel_stat> stats;   // what ran
+  bool exact = true;                      // all bits as expected
+  std::vector<bitnet_kernel_stat> stats;  // what ran
 };
 
 comparison run_case(opened_device& device, const op_case& c, uint32_t flags);

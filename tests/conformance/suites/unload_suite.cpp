@@ -38,7 +38,10 @@ TEST(unload, nothing_is_mapped_afterwards) {
     ASSERT_NE(copy.entry(), nullptr);
     bool may = false;
     // A thread that used the plugin ends after the library is gone: nothing of it may run then.
-    std::thread([&] { may = use(copy, m); copy.unload(); }).join();
+    std::thread([&] {
+      may = use(copy, m);
+      copy.unload();
+    }).join();
     if (!may) GTEST_SKIP() << "it does not declare BITNET_LIFE_UNLOADABLE";
     ASSERT_FALSE(is_mapped(copy.file())) << "dlclose did not unmap it: something pins the library";
   }
