@@ -12,8 +12,13 @@
 #include <vector>
 
 #include "bitnet/abi/backend.h"
+#include "model/calls.hpp"
 
 namespace bitnet::parity {
+
+using conformance::attempt;
+using conformance::must;
+using conformance::outcome;
 
 class tiny_host {
  public:
@@ -52,26 +57,6 @@ class tiny_host {
   bitnet_host_v0 table_{};
   uint32_t width_;
 };
-
-// A status with the error that came with it.
-struct outcome {
-  bitnet_status status = BITNET_OK;
-  std::string message;
-};
-
-template <class Call>
-outcome attempt(Call&& call) {
-  bitnet_error err{};
-  err.struct_size = sizeof err;
-  const bitnet_status status = call(&err);
-  return {status, err.message};
-}
-
-template <class Call>
-void must(Call&& call) {
-  const outcome o = attempt(call);
-  if (o.status != BITNET_OK) throw std::runtime_error("failed: " + o.message);
-}
 
 // A backend opened through its exported symbol, as the core does it.
 class plugin {
