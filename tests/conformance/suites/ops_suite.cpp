@@ -158,7 +158,9 @@ pair_of_models models_of(uint32_t composite) {
   shape.relu2 = composite != BITNET_OP_FFN_SILU_GATED;
   tiny_shape plain = shape;
   plain.composites = false;
-  return {tiny_model(shape), tiny_model(plain)};
+  const tiny_model fused(shape), bodies(plain);
+  const model &a = fused, &b = bodies;  // what they add to a model is how they were made
+  return {a, b};
 }
 
 // A code of an activation that rounds the other way moves a result by amax / 127 of what one input
