@@ -39,9 +39,8 @@ std::vector<subject> all_subjects() {
 }
 
 op_cases cases_of(const subject& s, const bitnet_device_info& d) {
-  op_cases all = all_cases(d.kv_dtypes, (d.attention_flags & BITNET_ATTENTION_WINDOW) != 0);
-  std::erase_if(all, [&](const op_case& c) { return c.op != s.op || c.format != s.format; });
-  return all;
+  return conformance::cases_of(s.op, s.format, d.kv_dtypes,
+                               (d.attention_flags & BITNET_ATTENTION_WINDOW) != 0);
 }
 
 // What the cases are made with: an embedding and gathered rows of f32, and for codes a ternary op.
