@@ -9,6 +9,7 @@ import tempfile
 PROGRAM = os.environ["BITNET_CONFORMANCE"]
 FAKES = pathlib.Path(os.environ["BITNET_FAKES"])
 PLUGINS = pathlib.Path(os.environ["BITNET_PLUGINS"])
+SABOTEUR = pathlib.Path(os.environ["BITNET_SABOTEUR"])
 TIER0 = pathlib.Path(os.environ["BITNET_TIER0"])
 
 

@@ -3,6 +3,7 @@
 import datetime
 import json
 import pathlib
+import shutil
 import tempfile
 import unittest
 
@@ -137,6 +138,14 @@ class Program(unittest.TestCase):
             kit.fake("wrong-kernel"))
         self.assertEqual(content["level"], "none")
         self.assertIn("is known to fail", content["missing"])
+
+    def test_expectations_beside_the_plugin(self):
+        file = pathlib.Path(self.folder.name) / "some.so"
+        shutil.copy(kit.TIER0, file)
+        (file.parent / "tier0.conformance").write_text("unsupported ops.silu it is not\n",
+                                                       encoding="utf-8")
+        status, content = kit.report("--suite", "ops", file)
+        self.assertEqual((status, kit.by_status(content, "failed")), (1, {"ops.silu"}))
 
     def test_expectations_about_no_test(self):
         status, content = kit.report("--expectations", self.expectations("unsupported ops.frob x"),

@@ -87,22 +87,21 @@ std::string row_text(const std::string& device, const json& row) {
   if (!row.contains("ok"))
     return fmt::format("{:<12} {:<24} {:<10} -\n", device, op, member(row, "level"));
   const bool exact = row.contains("exact") && row["exact"] == true;
-  std::string out = fmt::format("{:<12} {:<24} {:<10} {:<5} {:>9.2e} {:>9.2e} {:>8.0f}  {}\n",
-                                device, op, member(row, "level"), exact ? "exact" : "close",
-                                number(row, "max_abs"), number(row, "nmse"),
-                                number(row, "max_ulp"), member(row, "kernel"));
+  std::string out =
+      fmt::format("{:<12} {:<24} {:<10} {:<5} {:>9.2e} {:>9.2e} {:>8.0f}  {}\n", device, op,
+                  member(row, "level"), exact ? "exact" : "close", number(row, "max_abs"),
+                  number(row, "nmse"), number(row, "max_ulp"), member(row, "kernel"));
   if (!agrees(row)) out += fmt::format("{:<12} WRONG: {}\n", device, member(row, "wrong"));
   return out;
 }
 
 std::string as_text(const ordered_json& compared, const ordered_json& left_out) {
-  std::string out = fmt::format("{:<12} {:<24} {:<10} {:<5} {:>9} {:>9} {:>8}  {}\n", "device", "op",
-                                "level", "bits", "max abs", "nmse", "max ulp", "kernel");
+  std::string out = fmt::format("{:<12} {:<24} {:<10} {:<5} {:>9} {:>9} {:>8}  {}\n", "device",
+                                "op", "level", "bits", "max abs", "nmse", "max ulp", "kernel");
   for (const json one : compared) {
     const std::string device = fmt::format("{}:{}", member(one, "backend"), one["device"].dump());
     for (const json& row : list_of(one, "rows")) out += row_text(device, row);
-    if (one.contains("problem"))
-      out += fmt::format("{:<12} {}\n", device, member(one, "problem"));
+    if (one.contains("problem")) out += fmt::format("{:<12} {}\n", device, member(one, "problem"));
   }
   for (const json one : left_out)
     out += fmt::format("{:<12} left out: {}\n", member(one, "backend"), member(one, "reason"));
@@ -143,9 +142,9 @@ result<int> parity_command(const invocation& in) {
                 wanted.empty() ? "no backend is installed"
                                : fmt::format("backend '{}' cannot be compared: {}", wanted, why));
   }
-  const std::string text =
-      in.set.flag("json") ? json_line({{"compared", compared}, {"left_out", left_out}})
-                          : as_text(compared, left_out);
+  const std::string text = in.set.flag("json")
+                               ? json_line({{"compared", compared}, {"left_out", left_out}})
+                               : as_text(compared, left_out);
   if (auto done = print(text); !done) return std::unexpected(done.error());
   return all_agree(compared) ? exit_code::ok : exit_code::failure;
 }

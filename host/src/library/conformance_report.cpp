@@ -28,8 +28,8 @@ claimed_conformance unreadable(std::string why) {
 bool is_version(const std::string& text) {
   constexpr std::size_t longest = 9;
   const auto dot = text.find('.');
-  return text.size() <= longest && dot != 0 && dot != std::string::npos &&
-         dot + 1 != text.size() && text.find_first_not_of("0123456789.") == std::string::npos &&
+  return text.size() <= longest && dot != 0 && dot != std::string::npos && dot + 1 != text.size() &&
+         text.find_first_not_of("0123456789.") == std::string::npos &&
          text.find('.', dot + 1) == std::string::npos;
 }
 
@@ -55,8 +55,7 @@ claimed_conformance parse_conformance(const std::string& text, const std::string
 claimed_conformance read_conformance(const std::string& manifest, const std::string& name,
                                      const std::string& build_id) {
   if (manifest.empty() || name.empty() || name.find('/') != std::string::npos) return {};
-  const auto file =
-      std::filesystem::path(manifest).parent_path() / (name + ".conformance.json");
+  const auto file = std::filesystem::path(manifest).parent_path() / (name + ".conformance.json");
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return {};
   // A pipe or a device would be waited for.

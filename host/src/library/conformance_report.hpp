@@ -1,7 +1,7 @@
 #pragma once
 // What the author of a backend says that it reached: a report of bitnet-backend-conformance beside
-// the manifest, NAME.conformance.json. Nobody has checked it, so only words that can be expected are
-// taken from it.
+// the manifest, NAME.conformance.json. Nobody has checked it, so only words that can be expected
+// are taken from it.
 
 #include <cstdint>
 #include <string>

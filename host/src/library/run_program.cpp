@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,8 @@
 
 namespace bitnet::host {
 namespace {
+
+constexpr int cannot_start = 127;  // as a shell has it
 
 // Everything up to the other end's closing; false past the limit.
 bool read_all(int from, std::string& to, std::size_t limit) {
@@ -45,18 +46,17 @@ result<program_output> run_program(const std::string& program, std::vector<std::
   std::vector<char*> words;
   for (std::string& word : arguments) words.push_back(word.data());
   words.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  pid_t child = -1;
-  const int problem =
-      posix_spawn(&child, program.c_str(), &actions, nullptr, words.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  // Not posix_spawn, which wants the variables named; they are the child's as they are ours.
+  const pid_t child = fork();
+  if (child == 0) {
+    if (dup2(ends[1], STDOUT_FILENO) >= 0) execv(program.c_str(), words.data());
+    _exit(cannot_start);
+  }
   close(ends[1]);
-  if (problem != 0) {
+  if (child < 0) {
     close(ends[0]);
     return fail(exit_code::failure,
-                fmt::format("{} cannot be started: {}", program, std::strerror(problem)));
+                fmt::format("{} cannot be started: {}", program, std::strerror(errno)));
   }
   program_output out;
   const bool whole = read_all(ends[0], out.text, limit);

@@ -731,7 +731,8 @@ constexpr auto commands = std::to_array<command>({
      to::backends},
     {"parity", "[--backend NAME] [options]", "how near each backend is to the reference",
      "Compares every op and weight format of every installed backend with its definition: whether\n"
-     "the bits are the same, the largest error, the mean squared one, and units in the last place.\n"
+     "the bits are the same, the largest error, the mean squared one, and units in the last "
+     "place.\n"
      "Needs bitnet-backend-conformance, which comes with the SDK.\n",
      to::parity},
     {"inspect", "[MODEL] [options]", "what is inside a model file",

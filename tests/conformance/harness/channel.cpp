@@ -10,7 +10,7 @@
 namespace bitnet::conformance::channel {
 namespace {
 
-int descriptor_ = -1;
+int channel_descriptor = -1;
 
 // Not _exit: a plugin's call of that is watched.
 [[noreturn]] void leave(int status) {
@@ -20,17 +20,17 @@ int descriptor_ = -1;
 }  // namespace
 
 void open(int descriptor) {
-  descriptor_ = descriptor;
+  channel_descriptor = descriptor;
 }
 
 void say(const nlohmann::json& record) {
-  if (descriptor_ < 0) return;
+  if (channel_descriptor < 0) return;
   static std::mutex one_at_a_time;
   const std::scoped_lock lock(one_at_a_time);
   const std::string line =
       record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   for (std::size_t at = 0; at < line.size();) {
-    const ssize_t n = write(descriptor_, line.data() + at, line.size() - at);
+    const ssize_t n = write(channel_descriptor, line.data() + at, line.size() - at);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) leave(lost);
     at += static_cast<std::size_t>(n);

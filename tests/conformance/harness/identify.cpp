@@ -78,7 +78,7 @@ std::string table_complaint(const bitnet_backend_v0& t) {
   for (std::size_t at = offsetof(bitnet_backend_v0, info);
        at < offsetof(bitnet_backend_v0, query_interface); at += sizeof(slot)) {
     slot one = nullptr;
-    std::memcpy(&one, reinterpret_cast<const char*>(&t) + at, sizeof one);
+    std::memcpy(static_cast<void*>(&one), reinterpret_cast<const char*>(&t) + at, sizeof one);
     if (one == nullptr) return "the required slot at byte " + std::to_string(at) + " is NULL";
   }
   return "";

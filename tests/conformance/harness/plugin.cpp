@@ -10,7 +10,7 @@
 namespace bitnet::conformance {
 namespace {
 
-options told_;  // NOLINT(bugprone-throwing-static-initialization): empty strings and lists
+options given_options;  // NOLINT(bugprone-throwing-static-initialization): empty strings and lists
 
 bitnet_error blank() {
   bitnet_error e{};
@@ -21,10 +21,10 @@ bitnet_error blank() {
 }  // namespace
 
 const options& told() {
-  return told_;
+  return given_options;
 }
 void tell(const options& o) {
-  told_ = o;
+  given_options = o;
 }
 
 bitnet_backend_entry entry_of_plugin() {

@@ -54,7 +54,7 @@ child start(const options& o, const std::string& role, const std::string& filter
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setpgid(0, 0);
     const int nothing = ::open("/dev/null", O_RDONLY);
-    dup2(nothing, 0);
+    if (nothing >= 0) dup2(nothing, 0);
     dup2(c.output, 1);
     dup2(c.output, 2);
     fcntl(ends[1], F_SETFD, 0);

@@ -1,7 +1,6 @@
 #include "reference/op_case.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 namespace bitnet::conformance {
@@ -23,13 +22,33 @@ void all_rows(op_case& c, uint64_t n) {
   std::iota(c.tokens.begin(), c.tokens.end(), 0);
 }
 
-op_cases all_cases(uint32_t kv_dtypes, bool windows) {
-  op_cases out;
-  for (op_cases& some : std::vector<op_cases>{
-           embed_gather_cases(), rms_norm_cases(), act_quant_cases(), linear_ternary_cases(),
-           linear_dense_cases(), rope_cases(), kv_write_cases(kv_dtypes),
-           attn_paged_cases(kv_dtypes, windows), elementwise_cases(), gather_rows_cases()})
-    std::ranges::move(some, std::back_inserter(out));
+op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, bool windows) {
+  const auto all = [&]() -> op_cases {
+    switch (op) {
+      case BITNET_OP_EMBED_GATHER:
+        return embed_gather_cases();
+      case BITNET_OP_RMS_NORM:
+        return rms_norm_cases();
+      case BITNET_OP_ACT_QUANT_I8:
+        return act_quant_cases();
+      case BITNET_OP_LINEAR_TERNARY:
+        return linear_ternary_cases();
+      case BITNET_OP_LINEAR_DENSE:
+        return linear_dense_cases();
+      case BITNET_OP_ROPE:
+        return rope_cases();
+      case BITNET_OP_KV_WRITE:
+        return kv_write_cases(kv_dtypes);
+      case BITNET_OP_ATTN_PAGED:
+        return attn_paged_cases(kv_dtypes, windows);
+      case BITNET_OP_GATHER_ROWS:
+        return gather_rows_cases();
+      default:
+        return elementwise_cases();
+    }
+  };
+  op_cases out = all();
+  std::erase_if(out, [&](const op_case& c) { return c.op != op || c.format != format; });
   return out;
 }
 

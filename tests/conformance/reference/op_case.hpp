@@ -60,7 +60,7 @@ op_cases attn_paged_cases(uint32_t kv_dtypes, bool windows);
 op_cases elementwise_cases();
 op_cases gather_rows_cases();
 
-// Every primitive; kv_dtypes and windows as the device says them.
-op_cases all_cases(uint32_t kv_dtypes, bool windows);
+// Of one primitive and weight format; kv_dtypes and windows as the device says them.
+op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, bool windows);
 
 }  // namespace bitnet::conformance
