@@ -1,0 +1,39 @@
+# The suites of this folder on plugins/vulkan, pinned to Mesa's software driver: other drivers that are
+# installed would be probed and take time. Without a device they skip with the plugin's reason.
+find_file(BITNET_LAVAPIPE lvp_icd.${CMAKE_SYSTEM_PROCESSOR}.json
+  PATHS /usr/share/vulkan/icd.d /etc/vulkan/icd.d NO_DEFAULT_PATH)
+set(pinned)
+if(BITNET_LAVAPIPE)
+  set(pinned "VK_DRIVER_FILES=${BITNET_LAVAPIPE};VK_ICD_FILENAMES=${BITNET_LAVAPIPE}")
+endif()
+
+foreach(subject program hostile abi_ops)
+  set(name parity.vulkan.${subject})
+  bitnet_add_test(${name} SOURCES ${subject}_test.cpp vulkan_layers.cpp vulkan_leaks.cpp
+                  LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
+  set(target test_parity_vulkan_${subject})
+  target_compile_definitions(${target} PRIVATE
+    BITNET_TIER0_PLUGIN="$<TARGET_FILE:parity_tier0_backend>"
+    BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
+  target_include_directories(${target} SYSTEM PRIVATE ${BITNET_VULKAN_HEADERS})
+  add_dependencies(${target} parity_tier0_backend bitnet-backend-vulkan)
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${pinned})
+
+  # Once more under the API's own checks, of what is synchronised, too. Of the programs some that
+  # have every kind of command.
+  set(some)
+  if(subject STREQUAL "program")
+    set(some --gtest_filter=*copied*:*exported*:*sequences*:*output_rows*:*statistics*)
+  endif()
+  add_test(NAME ${name}.validated COMMAND ${target} ${some})
+  get_property(environment TEST ${name} PROPERTY ENVIRONMENT)
+  set_tests_properties(${name}.validated PROPERTIES LABELS "parity;vulkan" TIMEOUT 300
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${environment};VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation;VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
+endforeach()
+
+bitnet_add_test(parity.vulkan.own SOURCES vulkan_test.cpp vulkan_leaks.cpp
+                LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
+target_compile_definitions(test_parity_vulkan_own PRIVATE
+  BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
+add_dependencies(test_parity_vulkan_own bitnet-backend-vulkan)
+set_property(TEST parity.vulkan.own APPEND PROPERTY ENVIRONMENT ${pinned})
