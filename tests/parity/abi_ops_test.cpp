@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bitnet/sdk/formats.hpp"
 #include "runner.hpp"
 
 namespace bitnet::parity {
