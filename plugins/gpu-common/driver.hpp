@@ -1,0 +1,133 @@
+#pragma once
+// What a GPU programming interface must offer to gpu-common, and nothing more. plugins/<api>
+// implements it; gpu-common makes a whole backend of it.
+//
+// Errors   every call that can fail returns a status and says why through the reporter.
+// Owner    whoever is given a unique_ptr; objects die before the device that made them.
+// Threads  a device's calls come one at a time, but for queue::poll; gpu-common sees to it.
+// Bytes    all sizes and offsets, unless the name says otherwise. Memory is made of 32-bit words.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bitnet/sdk/guard.hpp"
+#include "kernels.hpp"
+
+namespace bitnet::gpu {
+
+// What is known of a device before it is opened. Unknown numbers are 0 where no limit is meant.
+struct facts {
+  std::string name, uuid, pci_address, arch, driver_version;
+  uint32_t device_class = 0;  // BITNET_DEVICE_*
+  uint64_t memory_total_bytes = 0;
+  uint32_t compute_units = 0;
+  uint64_t max_allocation_bytes = 0;  // of one buffer
+  uint64_t max_binding_bytes = 0;     // that a kernel can see of one buffer
+  uint32_t binding_alignment = 4;     // of a binding's offset; a power of two
+  uint32_t max_group_size = 0;        // threads of a work group
+  uint32_t max_groups = 65535;        // work groups in x, and in y
+  uint32_t shared_memory_bytes = 0;   // of a work group
+  uint32_t group_size = 64;   // threads of a work group that suit the device; a power of two
+  uint32_t max_bindings = 0;  // of a kernel
+};
+
+// Memory of the device. Contents start as zeros.
+class buffer {
+ public:
+  virtual ~buffer() = default;
+  virtual uint64_t size() const noexcept = 0;
+  // The host's view, the same as long as the buffer lives; nullptr unless it was made for the host.
+  // What the host wrote before submit() is seen by that submission; what the device wrote is seen
+  // after wait().
+  virtual void* mapped() const noexcept = 0;
+};
+
+enum class placement : uint8_t {
+  device,  // fast for the device
+  host,    // seen by both
+};
+
+class kernel {
+ public:
+  virtual ~kernel() = default;
+};
+
+// A part of a buffer as a kernel sees it: offset is a multiple of facts::binding_alignment, bytes
+// of 4.
+struct binding {
+  const buffer* memory = nullptr;
+  uint64_t offset = 0, bytes = 0;
+};
+
+// One dispatch: `groups_x` * `groups_y` work groups, each facts::group_size threads or as many as
+// the kernel's specialisation says.
+struct command {
+  const kernel* run = nullptr;
+  std::vector<binding> bindings;  // in the order of kernels.hpp
+  std::vector<uint32_t> params;   // words of the kernel's parameter struct, at most max_params
+  uint32_t groups_x = 1, groups_y = 1;
+  bool after = false;  // waits for all commands before it, and sees what they wrote
+};
+
+// A list of commands that is submitted many times; never twice at the same time.
+class recording {
+ public:
+  virtual ~recording() = default;
+  // How long each command took when it ran last, in nanoseconds; made with `timed` only, and to be
+  // asked after wait(). False: the device cannot tell.
+  virtual bool times(std::span<uint64_t> out) const noexcept = 0;
+};
+
+// Runs recordings in order. Its timeline starts at 0.
+class queue {
+ public:
+  virtual ~queue() = default;  // waits for what was submitted
+  // Returns at once. `value` is greater than any before.
+  virtual bitnet_status submit(recording& work, uint64_t value, const sdk::reporter& report) = 0;
+  // BITNET_TIMEOUT if the timeline has not reached `value` in time, BITNET_DEVICE_LOST if it never
+  // will.
+  virtual bitnet_status wait(uint64_t value, uint64_t timeout_ns, const sdk::reporter& report) = 0;
+  virtual bitnet_status poll(uint64_t& value, const sdk::reporter& report) = 0;
+};
+
+struct copy_range {
+  uint64_t from = 0, to = 0, bytes = 0;  // all multiples of 4
+};
+
+class device {
+ public:
+  virtual ~device() = default;
+  virtual const facts& describe() const noexcept = 0;
+
+  virtual bitnet_status allocate(uint64_t bytes, placement where, std::unique_ptr<buffer>& out,
+                                 const sdk::reporter& report) = 0;
+  // These three are done when they return. Offsets and sizes are multiples of 4; no submission that
+  // uses the same bytes is running.
+  virtual bitnet_status upload(buffer& to, uint64_t offset, const void* data, uint64_t bytes,
+                               const sdk::reporter& report) = 0;
+  virtual bitnet_status download(const buffer& from, uint64_t offset, void* data, uint64_t bytes,
+                                 const sdk::reporter& report) = 0;
+  virtual bitnet_status copy(const buffer& from, buffer& to, std::span<const copy_range> ranges,
+                             const sdk::reporter& report) = 0;
+
+  virtual bitnet_status make_kernel(const kernel_spec& spec, std::unique_ptr<kernel>& out,
+                                    const sdk::reporter& report) = 0;
+  // Buffers and kernels outlive the recording.
+  virtual bitnet_status record(std::span<const command> commands, bool timed,
+                               std::unique_ptr<recording>& out, const sdk::reporter& report) = 0;
+  virtual bitnet_status make_queue(std::unique_ptr<queue>& out, const sdk::reporter& report) = 0;
+};
+
+// An API's driver in this process, made when the first call needs it.
+class platform {
+ public:
+  virtual ~platform() = default;
+  virtual const std::vector<facts>& devices() const noexcept = 0;
+  virtual bitnet_status open(uint32_t index, std::unique_ptr<device>& out,
+                             const sdk::reporter& report) = 0;
+};
+
+}  // namespace bitnet::gpu

@@ -1,0 +1,201 @@
+#pragma once
+// The kernels that every GPU plugin brings, and what each reads and writes. They are the same in
+// GLSL and in OpenCL C 1.2: 32-bit words only, f32 arithmetic, no f16 or 64-bit types.
+//
+// Memory   every binding is an array of 32-bit words, little-endian.
+//            f32 value (rows, k)   row r at word r * k
+//            i8 value (rows, k)    row r at word r * stride(k), stride(k) = ceil(k / 128) * 32;
+//            four
+//                                  elements in a word, the first in the low byte; zeros past k
+//            step header           words: n_tokens, n_outputs, window, window_keep
+//            i32 step buffers      as in bitnet_step_buffers
+//            matrix (m, k)         rows of whole words, one after another, see row_words(); a
+//            binding
+//                                  holds the rows [first_row, first_row + n_rows) of the matrix
+//            ternary scales        f32, those of the whole matrix
+//            KV, keys or values of one layer
+//                                  row ((block * n_kv_heads + head) * block_tokens + offset) at
+//                                  word row * kv_row_words()
+// Matrices f32     one element to a word
+//          f16, bf16   two to a word, the first in the low half
+//          ternary2    as in bitnet/abi/tensor.h
+//          q8_0, q4_0  blocks of 32: a word with the f16 d in its low half, then the quants: 9 and
+//          5
+//                      words
+//          q4_k        blocks of 256 of 36 words, as in GGUF
+//          q6_k        blocks of 256 of 53 words: as in GGUF, two bytes of padding
+// KV rows  f32, f16    as matrices, the row padded to whole words
+//          q8_0        as in matrices
+//
+// Grids    rows of work in y, the rest in x. Kernels walk their ranges in strides of the grid, so
+//          that any grid computes everything; rows past the count in the step header are left
+//          alone. A recording may therefore be made for more rows than a step has.
+// Rounding + - * round to nearest even and are not contracted. Division and square root may be off
+//          by 2.5 ulp, but for act_quant's scale: 127 / max(a, 1e-5) is correctly rounded, by
+//          integer long division.
+// Order    sums do not depend on rows, grid or what else runs: the same row has the same bits in
+// any
+//          step.
+
+#include <cstdint>
+
+#include "bitnet/abi/tensor.h"
+
+namespace bitnet::gpu {
+
+enum class kernel_id : uint8_t {
+  embed_gather,
+  rms_norm,
+  act_quant,
+  linear_ternary,
+  linear_dense,
+  rope,
+  kv_write,
+  attn_paged,
+  elementwise,
+  gather_rows,
+  norm_quant,  // fused: rms_norm, act_quant
+  glu_quant,   // fused: relu2 or silu, mul, [rms_norm], act_quant
+  count
+};
+
+// Values of a kernel that are known when it is compiled: constants in GLSL, macros in OpenCL C.
+//   0  threads of a work group, a power of two
+//   1, 2, 3  by kernel, see below; 0 where a kernel has none
+struct kernel_spec {
+  kernel_id id{};
+  uint32_t constants[4] = {};
+  bool operator==(const kernel_spec&) const = default;
+};
+
+inline constexpr uint32_t max_params = 32;  // words
+inline constexpr uint32_t max_kernel_bindings = 8;
+
+// The first member of every parameter struct: which word of the step header counts the rows.
+inline constexpr uint32_t rows_are_tokens = 0, rows_are_outputs = 1;
+
+// Bindings: header, tokens, matrix, scales (any binding if not ternary), y (rows, k)
+// Constant 1: BITNET_FORMAT_* of the matrix. Writes only rows whose token is in the binding's rows.
+// y row t = row tokens[t], times scales[(row * k + i) / scale_group], scales[0] if that is 0.
+struct embed_gather_params {
+  uint32_t rows, k, row_words, first_row, n_rows, scale_group;
+};
+
+// Bindings: header, x (rows, k), weight f32 (k), y (rows, k). One group to a row.
+// The sum of squares is compensated, so that its error is that of a few roundings in f32.
+struct rms_norm_params {
+  uint32_t rows, k;
+  float eps;
+};
+
+// Bindings: header, x (rows, k), q i8 (rows, k), s f32 (rows). One group to a row. As ops.h says
+// it, bit for bit; comparisons pass over NaN, and a NaN becomes any value.
+struct act_quant_params {
+  uint32_t rows, k;
+};
+
+// Bindings: header, q i8 (rows, k), s f32 (rows), matrix, scales, residual (rows, m), y (rows, m)
+// Constant 1: threads that share a row of the matrix (1: with scale groups); 2: tokens that a group
+// takes together; 3: 1 = y gets the residual added, which is else not read.
+// A group takes constant 0 / constant 1 rows of the matrix (x) and constant 2 tokens (y).
+// scale_group 0: y = (f32)sum / s * scales[0]; else a multiple of 4 and the sum of the groups'
+// (f32)sum * scale, ascending, divided by s. m is the width of y, of which the binding's rows are
+// the columns first_row to first_row + n_rows.
+struct linear_ternary_params {
+  uint32_t rows, k, m, row_words, first_row, n_rows, scale_group;
+};
+
+// Bindings: header, x f32 (rows, k), matrix, y (rows, m)
+// Constant 1: threads that share a row of the matrix; 2: tokens that a group takes together; 3:
+// BITNET_FORMAT_* of the matrix. Groups as in linear_ternary.
+struct linear_dense_params {
+  uint32_t rows, k, m, row_words, first_row, n_rows;
+};
+
+// Bindings: header, x (rows, heads * head_dim), turns, y like x. x threads: pairs and what is
+// copied. turns: f32 (rows, pairs, 2), cosine and sine of each token, made by the host. neox: pairs
+// (i, i + pairs), else (2i, 2i + 1); dimensions from 2 * pairs on are copied.
+struct rope_params {
+  uint32_t rows, heads, head_dim, pairs, neox;
+};
+
+// Bindings: header, slots, k (rows, n_kv_heads * head_dim), v like k, keys, values
+// Constant 1, 2: BITNET_DTYPE_* of keys and values. One thread to a KV row's word (f32, f16) or
+// block (q8_0); x walks over the words and blocks of keys, then those of values.
+struct kv_write_params {
+  uint32_t rows, n_kv_heads, head_dim, block_tokens;
+};
+
+// Bindings: header, q (rows, n_heads * head_dim), positions, sequences, block_tables, keys, values,
+//           y like q
+// Constant 1, 2: BITNET_DTYPE_* of keys and values; 3: elements of y that a thread keeps,
+// ceil(head_dim / constant 0). One group to a token (y) and head (x).
+// Positions seen as in bitnet_step, in ascending order, in tiles of constant 0.
+struct attn_paged_params {
+  uint32_t rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
+  float scale;
+};
+
+// Bindings: header, a (rows, k), b (rows, k) or any, y (rows, k)
+// Constant 1: BITNET_OP_ADD, _MUL, _RELU2 or _SILU.
+struct elementwise_params {
+  uint32_t rows, k;
+};
+
+// Bindings: header, output_rows, x (tokens, k), y (outputs, k)
+struct gather_rows_params {
+  uint32_t rows, k;
+};
+
+// Bindings: header, x (rows, k), weight f32 (k), q i8 (rows, k), s f32 (rows)
+// The bits of rms_norm followed by act_quant.
+struct norm_quant_params {
+  uint32_t rows, k;
+  float eps;
+};
+
+// Bindings: header, gate (rows, k), up (rows, k), weight f32 (k) or any, scratch (rows, k),
+//           q i8 (rows, k), s f32 (rows)
+// Constant 1: BITNET_OP_RELU2 or _SILU; 2: 1 = with rms_norm.
+// The bits of the ops one after the other. scratch takes activation(gate) * up.
+struct glu_quant_params {
+  uint32_t rows, k;
+  float eps;
+};
+
+constexpr uint64_t i8_row_words(uint64_t k) noexcept {
+  return (k + 127) / 128 * 32;
+}
+
+// Words of a matrix row of k elements on the device; 0 for an unknown format.
+constexpr uint64_t row_words(uint32_t format, uint64_t k) noexcept {
+  switch (format) {
+    case BITNET_FORMAT_F32:
+      return k;
+    case BITNET_FORMAT_F16:
+    case BITNET_FORMAT_BF16:
+      return (k + 1) / 2;
+    case BITNET_FORMAT_Q8_0:
+      return k / 32 * 9;
+    case BITNET_FORMAT_Q4_0:
+      return k / 32 * 5;
+    case BITNET_FORMAT_Q4_K:
+      return k / 256 * 36;
+    case BITNET_FORMAT_Q6_K:
+      return k / 256 * 53;
+    case BITNET_FORMAT_TERNARY2:
+      return (k + 127) / 128 * 8;
+    default:
+      return 0;
+  }
+}
+
+// Words of a head of a token's keys or values on the device.
+constexpr uint64_t kv_row_words(uint32_t dtype, uint64_t head_dim) noexcept {
+  return row_words(dtype == BITNET_DTYPE_F32   ? BITNET_FORMAT_F32
+                   : dtype == BITNET_DTYPE_F16 ? BITNET_FORMAT_F16
+                                               : BITNET_FORMAT_Q8_0,
+                   head_dim);
+}
+
+}  // namespace bitnet::gpu
