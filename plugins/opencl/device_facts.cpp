@@ -86,7 +86,8 @@ std::string pci_of(const library& cl, cl_device_id device, const std::string& ex
 // Only an accelerated dot product is worth another form of a kernel.
 bool accelerates_dot(const library& cl, cl_device_id device, const std::string& extensions) {
   if (!has_extension(extensions, "cl_khr_integer_dot_product")) return false;
-  const auto can = value_of<cl_bitfield>(cl, device, CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES_KHR);
+  const auto can =
+      value_of<cl_bitfield>(cl, device, CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES_KHR);
   if (!(can & CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_PACKED_KHR)) return false;
   const auto fast = value_of<cl_device_integer_dot_product_acceleration_properties_khr>(
       cl, device, CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED_KHR);
@@ -99,18 +100,14 @@ device_traits traits_of(const library& cl, cl_device_id device, const std::strin
   const auto single = value_of<cl_device_fp_config>(cl, device, CL_DEVICE_SINGLE_FP_CONFIG);
   out.doubles = has_extension(extensions, "cl_khr_fp64") &&
                 value_of<cl_device_fp_config>(cl, device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
-  out.halves = has_extension(extensions, "cl_khr_fp16");
   out.exact_division = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   out.dot_product = accelerates_dot(cl, device, extensions);
-  out.unified_memory = value_of<cl_bool>(cl, device, CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE;
   out.runs_on_cores = (type & CL_DEVICE_TYPE_CPU) != 0;
-  if (has_extension(extensions, "cl_khr_subgroups") &&
-      has_extension(extensions, "cl_intel_required_subgroup_size"))
-    out.subgroup_items = 8;
-  out.max_group_items =
-      std::max<uint64_t>(1, value_of<size_t>(cl, device, CL_DEVICE_MAX_WORK_GROUP_SIZE));
-  out.local_bytes = value_of<cl_ulong>(cl, device, CL_DEVICE_LOCAL_MEM_SIZE);
-  out.max_constant_bytes = value_of<cl_ulong>(cl, device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE);
+  constexpr uint64_t most = UINT32_MAX;
+  out.max_group_items = static_cast<uint32_t>(
+      std::clamp<uint64_t>(value_of<size_t>(cl, device, CL_DEVICE_MAX_WORK_GROUP_SIZE), 1, most));
+  out.local_bytes = static_cast<uint32_t>(
+      std::min<uint64_t>(value_of<cl_ulong>(cl, device, CL_DEVICE_LOCAL_MEM_SIZE), most));
   return out;
 }
 

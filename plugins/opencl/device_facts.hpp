@@ -13,15 +13,11 @@ namespace bitnet::opencl {
 // Facts that decide which form of a kernel is built. All false is what OpenCL 1.2 promises.
 struct device_traits {
   bool doubles = false;         // cl_khr_fp64
-  bool halves = false;          // cl_khr_fp16: arithmetic; loads and stores of half are always there
   bool exact_division = false;  // / and sqrt of float are rounded correctly
   bool dot_product = false;     // cl_khr_integer_dot_product of packed int8, accelerated
-  bool unified_memory = false;  // host and device share their memory
-  bool runs_on_cores = false;   // CL_DEVICE_TYPE_CPU: one item of a group at a time
-  uint32_t subgroup_items = 0;  // smallest usual sub-group, 0: there are none
-  uint64_t max_group_items = 1;
-  uint64_t local_bytes = 0;
-  uint64_t max_constant_bytes = 0;
+  bool runs_on_cores = false;   // CL_DEVICE_TYPE_CPU: the items of a group run one after the other
+  uint32_t max_group_items = 1;
+  uint32_t local_bytes = 0;
 };
 
 struct device_facts {
@@ -30,8 +26,8 @@ struct device_facts {
   bitnet_device_info info{};
   device_traits traits;
   std::string platform_name;
-  std::string driver;      // platform, version and driver: another driver has another text
-  std::string refusal;     // not empty: this device cannot be used, and why
+  std::string driver;   // platform, version and driver: another driver has another text
+  std::string refusal;  // not empty: this device cannot be used, and why
 };
 
 // All devices of all platforms, in the loader's order. Platforms without devices are normal. `why`

@@ -10,40 +10,39 @@
 namespace bitnet::opencl {
 
 // Every call of OpenCL 1.2 that this backend makes; the only list of them.
-#define BITNET_OPENCL_CALLS(X)  \
-  X(clGetPlatformIDs)           \
-  X(clGetPlatformInfo)          \
-  X(clGetDeviceIDs)             \
-  X(clGetDeviceInfo)            \
-  X(clCreateContext)            \
-  X(clReleaseContext)           \
-  X(clCreateCommandQueue)       \
-  X(clReleaseCommandQueue)      \
-  X(clCreateBuffer)             \
-  X(clReleaseMemObject)         \
-  X(clEnqueueMapBuffer)         \
-  X(clEnqueueUnmapMemObject)    \
-  X(clEnqueueReadBuffer)        \
-  X(clEnqueueWriteBuffer)       \
-  X(clEnqueueCopyBuffer)        \
-  X(clEnqueueFillBuffer)        \
-  X(clCreateProgramWithSource)  \
-  X(clCreateProgramWithBinary)  \
-  X(clBuildProgram)             \
-  X(clGetProgramInfo)           \
-  X(clGetProgramBuildInfo)      \
-  X(clReleaseProgram)           \
-  X(clCreateKernel)             \
-  X(clReleaseKernel)            \
-  X(clSetKernelArg)             \
-  X(clGetKernelWorkGroupInfo)   \
-  X(clEnqueueNDRangeKernel)     \
-  X(clEnqueueMarkerWithWaitList)\
-  X(clFlush)                    \
-  X(clFinish)                   \
-  X(clWaitForEvents)            \
-  X(clGetEventInfo)             \
-  X(clGetEventProfilingInfo)    \
+#define BITNET_OPENCL_CALLS(X)   \
+  X(clGetPlatformIDs)            \
+  X(clGetPlatformInfo)           \
+  X(clGetDeviceIDs)              \
+  X(clGetDeviceInfo)             \
+  X(clCreateContext)             \
+  X(clReleaseContext)            \
+  X(clCreateCommandQueue)        \
+  X(clReleaseCommandQueue)       \
+  X(clCreateBuffer)              \
+  X(clReleaseMemObject)          \
+  X(clEnqueueMapBuffer)          \
+  X(clEnqueueUnmapMemObject)     \
+  X(clEnqueueReadBuffer)         \
+  X(clEnqueueWriteBuffer)        \
+  X(clEnqueueCopyBuffer)         \
+  X(clEnqueueFillBuffer)         \
+  X(clCreateProgramWithSource)   \
+  X(clCreateProgramWithBinary)   \
+  X(clBuildProgram)              \
+  X(clGetProgramInfo)            \
+  X(clGetProgramBuildInfo)       \
+  X(clReleaseProgram)            \
+  X(clCreateKernel)              \
+  X(clReleaseKernel)             \
+  X(clSetKernelArg)              \
+  X(clGetKernelWorkGroupInfo)    \
+  X(clEnqueueNDRangeKernel)      \
+  X(clEnqueueMarkerWithWaitList) \
+  X(clFlush)                     \
+  X(clFinish)                    \
+  X(clGetEventProfilingInfo)     \
+  X(clSetEventCallback)          \
   X(clReleaseEvent)
 
 // The calls, once the loader is open. It stays open as long as the process runs: drivers start

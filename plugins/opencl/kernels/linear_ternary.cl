@@ -1,10 +1,10 @@
-// C1: threads that share a row of the matrix; C2: tokens that a group takes together; C3: adds the
-// residual.
+// C1: threads that share a row of the matrix; C2: tokens that a group takes together; C3: rows that
+// a thread takes, one after the other.
 typedef struct {
-  uint rows, k, m, row_words, first_row, n_rows, scale_group;
+  uint rows, k, m, row_words, first_row, n_rows, scale_group, add;
 } OWN(_params);
 
-#define ROWS (T / C1)
+#define ROWS (T / C1 * C3)
 
 // Adds t * q over this thread's part of a row to sums[j], for token j at q + j * stride.
 #if C1 == 1
@@ -99,8 +99,8 @@ KERNEL(BIND(const uint, header), BIND(const uint, q), BIND(const float, s), BIND
 #endif
   const uint rows = header[p.rows], stride = i8_stride(p.k);
   const uint part = LOCAL_ID % C1;
-  EACH_GROUP(group, (p.n_rows + ROWS - 1) / ROWS) {
-    const uint r = group * ROWS + LOCAL_ID / C1;
+  EACH_GROUP(unit, (p.n_rows + ROWS - 1) / ROWS * C3) {
+    const uint r = unit / C3 * ROWS + unit % C3 * (T / C1) + LOCAL_ID / C1;
     // Threads past the end work on the last row, since all have to meet, and store nothing.
     __global const uint *row = matrix + (ulong)min(r, p.n_rows - 1) * p.row_words;
     const uint column = p.first_row + min(r, p.n_rows - 1);
@@ -136,9 +136,7 @@ KERNEL(BIND(const uint, header), BIND(const uint, q), BIND(const float, s), BIND
                                       p.scale_group),
                          s[t]);
         const ulong at = (ulong)t * p.m + column;
-#if C3
-        value += residual[at];
-#endif
+        if (p.add) value += residual[at];
         y[at] = value;
       }
     }
