@@ -29,6 +29,8 @@ struct queue::timeline {
   }
 };
 
+queue::queue(context& c) : context_(c), timeline_(std::make_shared<timeline>()) {}
+
 queue::~queue() {
   context_.cl.clFinish(context_.commands);
   std::unique_lock held(timeline_->lock);

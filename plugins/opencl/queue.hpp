@@ -10,7 +10,7 @@ namespace bitnet::opencl {
 
 class queue final : public gpu::queue {
  public:
-  explicit queue(context& c) : context_(c), timeline_(std::make_shared<timeline>()) {}
+  explicit queue(context& c);
   ~queue() override;
 
   bitnet_status submit(gpu::recording& work, uint64_t value, const sdk::reporter& report) override;

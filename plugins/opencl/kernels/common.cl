@@ -87,7 +87,7 @@ float quant_scale(float a) {
   uint kept = (uint)(quotient >> drop);  // in [2^23, 2^24)
   kept += low > half_way || (low == half_way && (rest || (kept & 1)));
   // The value is kept * 2^(drop - 42 + 150 - exponent); a carry out of kept moves the exponent.
-  return as_float(((drop + 257 - exponent) << 23) + (kept - 0x800000u));
+  return as_float(((drop + 258 - exponent) << 23) + (kept - 0x800000u));
 }
 
 int quantised(float x, float scale) {
