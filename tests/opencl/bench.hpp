@@ -48,8 +48,9 @@ class bench {
   // The same device for all tests; nullptr, and `why` is why, if there is none. `specs` are those
   // that tests will ask for: one compilation makes them all.
   static bench* of(form f, const std::vector<kernel_spec>& specs, std::string& why) {
-    static std::map<form, std::unique_ptr<bench>> made;
-    static std::map<form, std::string> reasons;
+    static auto* ends = testing::AddGlobalTestEnvironment(new end_of_devices);
+    (void)ends;
+    auto& [made, reasons] = all();
     if (!made.contains(f)) {
       auto one = std::unique_ptr<bench>(new bench);
       change_traits change = nullptr;
@@ -120,6 +121,19 @@ class bench {
   }
 
  private:
+  struct everything {
+    std::map<form, std::unique_ptr<bench>> made;
+    std::map<form, std::string> reasons;
+  };
+  static everything& all() {
+    static everything one;
+    return one;
+  }
+  // Drivers are gone when static objects end.
+  struct end_of_devices final : testing::Environment {
+    void TearDown() override { all().made.clear(); }
+  };
+
   bench() { error_.struct_size = sizeof error_; }
   void must(bitnet_status status) const {
     if (status != BITNET_OK) throw std::runtime_error(error_.message);

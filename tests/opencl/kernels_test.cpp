@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "bench.hpp"
 #include "bitnet/abi/ops.h"
@@ -16,35 +17,56 @@ constexpr float epsilon = 0x1p-24f;  // of rounding one result to nearest
 
 constexpr uint32_t group_sizes[] = {1, 8};  // cores, and what has barriers
 
-// {id, constants}
+constexpr std::pair<uint32_t, uint32_t> kv_pairs[] = {{BITNET_DTYPE_F16, BITNET_DTYPE_F16},
+                                                      {BITNET_DTYPE_F32, BITNET_DTYPE_Q8_0},
+                                                      {BITNET_DTYPE_Q8_0, BITNET_DTYPE_F32}};
+constexpr std::pair<uint32_t, uint32_t> activations[] = {{BITNET_OP_RELU2, 1}, {BITNET_OP_SILU, 0}};
+
+struct ternary_form {
+  uint32_t shared, tokens, rows;
+};
+constexpr ternary_form ternary_forms[] = {{1, 4, 2}, {4, 1, 1}, {4, 4, 2}};
+
+std::vector<uint32_t> tokens_together(uint32_t dense_format) {
+  if (dense_format == BITNET_FORMAT_TERNARY2) return {};
+  return dense_format == BITNET_FORMAT_F16 ? std::vector{1u, 4u} : std::vector{4u};
+}
+
+// Kernels that divide, or sum in double where there is one.
+std::vector<kernel_spec> division_specs(std::span<const uint32_t> sizes) {
+  std::vector<kernel_spec> out;
+  for (const uint32_t t : sizes) {
+    for (const kernel_id id : {kernel_id::rms_norm, kernel_id::act_quant, kernel_id::norm_quant})
+      out.push_back({id, {t}});
+    for (const ternary_form& f : ternary_forms)
+      if (f.shared <= t)
+        out.push_back({kernel_id::linear_ternary, {t, f.shared, f.tokens, f.rows}});
+    for (const auto& [k, v] : kv_pairs) out.push_back({kernel_id::kv_write, {t, k, v}});
+  }
+  return out;
+}
+
+// {id, constants}: what the tests below ask for, so that it is compiled at once. A driver may take
+// a third of a second for each.
 std::vector<kernel_spec> all_specs() {
   std::vector<kernel_spec> out;
   for (const uint32_t t : group_sizes) {
     for (const sdk::format& f : sdk::formats) {
       out.push_back({kernel_id::embed_gather, {t, f.id}});
-      if (f.id != BITNET_FORMAT_TERNARY2)
-        for (const uint32_t tokens : {1u, 4u})
-          out.push_back({kernel_id::linear_dense, {t, t == 1 ? 1u : 4u, tokens, f.id}});
+      for (const uint32_t tokens : tokens_together(f.id))
+        out.push_back({kernel_id::linear_dense, {t, t == 1 ? 1u : 4u, tokens, f.id}});
     }
-    for (const kernel_id id : {kernel_id::rms_norm, kernel_id::act_quant, kernel_id::rope,
-                               kernel_id::gather_rows, kernel_id::norm_quant})
-      out.push_back({id, {t}});
+    for (const kernel_id id : {kernel_id::rope, kernel_id::gather_rows}) out.push_back({id, {t}});
     for (const uint32_t op : {BITNET_OP_ADD, BITNET_OP_MUL, BITNET_OP_RELU2, BITNET_OP_SILU})
       out.push_back({kernel_id::elementwise, {t, op}});
-    for (const uint32_t op : {BITNET_OP_RELU2, BITNET_OP_SILU})
-      for (const uint32_t norm : {0u, 1u}) out.push_back({kernel_id::glu_quant, {t, op, norm}});
-    for (const uint32_t shared : {1u, 4u})
-      for (const auto& [tokens, rows] : {std::pair(1u, 1u), std::pair(4u, 2u)})
-        if (shared <= t) out.push_back({kernel_id::linear_ternary, {t, shared, tokens, rows}});
-    for (const auto& [k, v] : {std::pair(BITNET_DTYPE_F16, BITNET_DTYPE_F16),
-                               std::pair(BITNET_DTYPE_F32, BITNET_DTYPE_Q8_0),
-                               std::pair(BITNET_DTYPE_Q8_0, BITNET_DTYPE_F32)}) {
-      out.push_back({kernel_id::kv_write, {t, k, v}});
+    for (const auto& [op, norm] : activations) out.push_back({kernel_id::glu_quant, {t, op, norm}});
+    for (const auto& [k, v] : kv_pairs)
       for (const uint32_t head_dim : {64u, 20u})
         if (head_dim % 32 == 0 || (k != BITNET_DTYPE_Q8_0 && v != BITNET_DTYPE_Q8_0))
           out.push_back({kernel_id::attn_paged, {t, k, v, (head_dim + t - 1) / t}});
-    }
   }
+  const std::vector<kernel_spec> others = division_specs(group_sizes);
+  out.insert(out.end(), others.begin(), others.end());
   return out;
 }
 
@@ -52,7 +74,10 @@ class each_form : public testing::TestWithParam<std::tuple<form, uint32_t>> {
  protected:
   void SetUp() override {
     std::string why;
-    bench_ = bench::of(std::get<0>(GetParam()), all_specs(), why);
+    const auto [f, size] = GetParam();
+    const std::vector<kernel_spec> specs =
+        f == form::modest ? division_specs({&size, 1}) : all_specs();
+    bench_ = bench::of(f, specs, why);
     if (!bench_) GTEST_SKIP() << why;
   }
   uint32_t t() const { return std::get<1>(GetParam()); }
@@ -108,6 +133,9 @@ class each_form : public testing::TestWithParam<std::tuple<form, uint32_t>> {
   bench* bench_ = nullptr;
   std::mt19937 random_{7};
 };
+
+// Also without doubles and without exact division.
+class each_division : public each_form {};
 
 // As kernels.hpp lays it out: rows of whole words, blocks padded to words.
 std::vector<uint8_t> on_device(const sdk::format& f, const std::vector<uint8_t>& data, uint64_t k,
@@ -183,7 +211,7 @@ std::vector<float> norm_of(bench& b, uint32_t t, const std::vector<float>& x,
   return values_of<float>(y);
 }
 
-TEST_P(each_form, rms_norm_is_near_the_exact_one) {
+TEST_P(each_division, rms_norm_is_near_the_exact_one) {
   for (const uint32_t k : {1u, 7u, 64u, 333u, 2560u}) {
     const uint32_t rows = 3;
     // One large element: a sum in f32 would lose the others.
@@ -249,7 +277,7 @@ quantised_rows quantised_on(bench& b, uint32_t t, const std::vector<float>& x, u
   return unpacked(q, s, rows, k);
 }
 
-TEST_P(each_form, act_quant_is_exact) {
+TEST_P(each_division, act_quant_is_exact) {
   for (const uint32_t k : {1u, 5u, 128u, 130u, 2560u}) {
     const uint32_t rows = 4;
     std::vector<float> x = floats(uint64_t{rows} * k, 3);
@@ -264,7 +292,7 @@ TEST_P(each_form, act_quant_is_exact) {
   }
 }
 
-TEST_P(each_form, act_quant_divides_as_the_host_does) {
+TEST_P(each_division, act_quant_divides_as_the_host_does) {
   // Rows of one element all over the range of f32; the last are its largest, infinity and NaN.
   std::vector<float> x;
   for (uint32_t i = 0; i < 3000; ++i) {
@@ -284,7 +312,7 @@ TEST_P(each_form, act_quant_divides_as_the_host_does) {
   EXPECT_EQ(found.s[rows - 1], 127.0f / 1e-5f) << "NaN is passed over";
 }
 
-TEST_P(each_form, linear_ternary_is_exact) {
+TEST_P(each_division, linear_ternary_is_exact) {
   const sdk::format& f = *sdk::find_format(BITNET_FORMAT_TERNARY2);
   const struct {
     const char* why;
@@ -318,43 +346,42 @@ TEST_P(each_form, linear_ternary_is_exact) {
     for (float& v : s) v = uniform(1, 2000);
     const std::vector<float> scale =
         floats(row.scale_group == 0 ? 1 : uint64_t{whole_m} * row.k / row.scale_group);
-    for (const uint32_t shared : {1u, 4u})
-      for (const auto& [together, deep] : {std::pair(1u, 1u), std::pair(4u, 2u)}) {
-        if (shared > t() || (shared > 1 && row.scale_group != 0)) continue;
-        argument h = header(row.tokens), qs = input(q), ss = input(s), w = input(part);
-        argument scales = input(scale), r = input(residual);
-        argument y = output(uint64_t{row.tokens + 1} * whole_m);
-        const gpu::linear_ternary_params p{
-            0,         row.k, whole_m,         static_cast<uint32_t>(bytes / 4),
-            first_row, row.m, row.scale_group, row.add ? 1u : 0u};
-        bench_->run({kernel_id::linear_ternary, {t(), shared, together, deep}},
-                    {&h, &qs, &ss, &w, &scales, &r, &y}, p, 3, 2);
-        const std::vector<float> found = values_of<float>(y);
-        const argument untouched = output(1);
-        for (uint32_t t = 0; t <= row.tokens; ++t)
-          for (uint32_t m = 0; m < whole_m; ++m) {
-            const uint64_t at = uint64_t{t} * whole_m + m;
-            if (t == row.tokens || m < first_row || m >= first_row + row.m) {
-              ASSERT_EQ(y.words[at], untouched.words[0]) << "element " << at << " is not ours";
-              continue;
-            }
-            const uint32_t group = row.scale_group == 0 ? row.k : row.scale_group;
-            float scaled = 0;
-            int32_t sum = 0;
-            for (uint32_t i = 0; i < row.k; ++i) {
-              sum += sdk::ternary_at(&data[m * bytes], i) * q[t * stride + i];
-              if (row.scale_group == 0 || (i + 1) % group != 0) continue;
-              scaled += static_cast<float>(sum) * scale[(uint64_t{m} * row.k + i) / group];
-              sum = 0;
-            }
-            float expected =
-                row.scale_group == 0 ? static_cast<float>(sum) / s[t] * scale[0] : scaled / s[t];
-            if (row.add) expected += residual[at];
-            ASSERT_EQ(found[at], expected)
-                << "token " << t << " row " << m << ", " << shared << " threads, " << together
-                << " tokens, " << deep << " rows";
+    for (const auto& [shared, together, deep] : ternary_forms) {
+      if (shared > t() || (shared > 1 && row.scale_group != 0)) continue;
+      argument h = header(row.tokens), qs = input(q), ss = input(s), w = input(part);
+      argument scales = input(scale), r = input(residual);
+      argument y = output(uint64_t{row.tokens + 1} * whole_m);
+      const gpu::linear_ternary_params p{
+          0,         row.k, whole_m,         static_cast<uint32_t>(bytes / 4),
+          first_row, row.m, row.scale_group, row.add ? 1u : 0u};
+      bench_->run({kernel_id::linear_ternary, {t(), shared, together, deep}},
+                  {&h, &qs, &ss, &w, &scales, &r, &y}, p, 3, 2);
+      const std::vector<float> found = values_of<float>(y);
+      const argument untouched = output(1);
+      for (uint32_t t = 0; t <= row.tokens; ++t)
+        for (uint32_t m = 0; m < whole_m; ++m) {
+          const uint64_t at = uint64_t{t} * whole_m + m;
+          if (t == row.tokens || m < first_row || m >= first_row + row.m) {
+            ASSERT_EQ(y.words[at], untouched.words[0]) << "element " << at << " is not ours";
+            continue;
           }
-      }
+          const uint32_t group = row.scale_group == 0 ? row.k : row.scale_group;
+          float scaled = 0;
+          int32_t sum = 0;
+          for (uint32_t i = 0; i < row.k; ++i) {
+            sum += sdk::ternary_at(&data[m * bytes], i) * q[t * stride + i];
+            if (row.scale_group == 0 || (i + 1) % group != 0) continue;
+            scaled += static_cast<float>(sum) * scale[(uint64_t{m} * row.k + i) / group];
+            sum = 0;
+          }
+          float expected =
+              row.scale_group == 0 ? static_cast<float>(sum) / s[t] * scale[0] : scaled / s[t];
+          if (row.add) expected += residual[at];
+          ASSERT_EQ(found[at], expected)
+              << "token " << t << " row " << m << ", " << shared << " threads, " << together
+              << " tokens, " << deep << " rows";
+        }
+    }
   }
 }
 
@@ -371,7 +398,7 @@ TEST_P(each_form, linear_dense_is_near_the_exact_one) {
         data.begin() + static_cast<int64_t>((first_row + n_rows) * bytes));
     const std::vector<float> x = floats(uint64_t{tokens} * k);
     std::vector<float> alone;
-    for (const uint32_t together : {1u, 4u}) {
+    for (const uint32_t together : tokens_together(f.id)) {
       argument h = header(0, tokens), in = input(x), w = input(on_device(f, part, k, n_rows));
       argument y = output(uint64_t{tokens} * m);
       const gpu::linear_dense_params p{gpu::rows_are_outputs,
@@ -458,11 +485,7 @@ std::vector<uint8_t> kept(uint32_t dtype, const float* x, uint32_t n) {
   return out;
 }
 
-constexpr std::pair<uint32_t, uint32_t> kv_pairs[] = {{BITNET_DTYPE_F16, BITNET_DTYPE_F16},
-                                                      {BITNET_DTYPE_F32, BITNET_DTYPE_Q8_0},
-                                                      {BITNET_DTYPE_Q8_0, BITNET_DTYPE_F32}};
-
-TEST_P(each_form, kv_write_keeps_the_rows_of_the_slots) {
+TEST_P(each_division, kv_write_keeps_the_rows_of_the_slots) {
   for (const auto& [k_type, v_type] : kv_pairs)
     for (const uint32_t head_dim : {64u, 21u}) {
       if (head_dim % 32 != 0 && (k_type == BITNET_DTYPE_Q8_0 || v_type == BITNET_DTYPE_Q8_0))
@@ -652,7 +675,7 @@ TEST_P(each_form, gather_rows_takes_the_rows_that_are_wanted) {
   EXPECT_EQ(y.words[3 * k], output(1).words[0]) << "a row that nobody asked for";
 }
 
-TEST_P(each_form, norm_quant_has_the_bits_of_its_parts) {
+TEST_P(each_division, norm_quant_has_the_bits_of_its_parts) {
   for (const uint32_t k : {5u, 130u, 640u}) {
     const uint32_t rows = 3;
     const std::vector<float> x = floats(uint64_t{rows} * k), weight = floats(k);
@@ -669,36 +692,41 @@ TEST_P(each_form, norm_quant_has_the_bits_of_its_parts) {
 }
 
 TEST_P(each_form, glu_quant_has_the_bits_of_its_parts) {
-  for (const uint32_t op : {BITNET_OP_RELU2, BITNET_OP_SILU})
-    for (const uint32_t norm : {0u, 1u})
-      for (const uint32_t k : {5u, 130u}) {
-        const uint32_t rows = 3;
-        const std::vector<float> gate = floats(uint64_t{rows} * k), up = floats(uint64_t{rows} * k);
-        const std::vector<float> weight = floats(k);
-        std::vector<float> mid =
-            element_by_element(*bench_, t(), BITNET_OP_MUL,
-                               element_by_element(*bench_, t(), op, gate, up, rows), up, rows);
-        if (norm) mid = norm_of(*bench_, t(), mid, weight, rows, 1e-6f);
-        const quantised_rows expected = quantised_by_definition(mid, rows, k);
-        argument h = header(rows), g = input(gate), u = input(up), w = input(weight);
-        argument scratch = output(uint64_t{rows} * k);
-        argument q = output(rows * gpu::i8_row_words(k)), s = output(rows);
-        bench_->run({kernel_id::glu_quant, {t(), op, norm}}, {&h, &g, &u, &w, &scratch, &q, &s},
-                    gpu::glu_quant_params{0, k, 1e-6f}, 1, 2);
-        const quantised_rows found = unpacked(q, s, rows, k);
-        EXPECT_EQ(found.s, expected.s) << "op " << op << " norm " << norm << " k " << k;
-        EXPECT_EQ(found.q, expected.q) << "op " << op << " norm " << norm << " k " << k;
-      }
+  for (const auto& [op, norm] : activations)
+    for (const uint32_t k : {5u, 130u}) {
+      const uint32_t rows = 3;
+      const std::vector<float> gate = floats(uint64_t{rows} * k), up = floats(uint64_t{rows} * k);
+      const std::vector<float> weight = floats(k);
+      std::vector<float> mid =
+          element_by_element(*bench_, t(), BITNET_OP_MUL,
+                             element_by_element(*bench_, t(), op, gate, up, rows), up, rows);
+      if (norm) mid = norm_of(*bench_, t(), mid, weight, rows, 1e-6f);
+      const quantised_rows expected = quantised_by_definition(mid, rows, k);
+      argument h = header(rows), g = input(gate), u = input(up), w = input(weight);
+      argument scratch = output(uint64_t{rows} * k);
+      argument q = output(rows * gpu::i8_row_words(k)), s = output(rows);
+      bench_->run({kernel_id::glu_quant, {t(), op, norm}}, {&h, &g, &u, &w, &scratch, &q, &s},
+                  gpu::glu_quant_params{0, k, 1e-6f}, 1, 2);
+      const quantised_rows found = unpacked(q, s, rows, k);
+      EXPECT_EQ(found.s, expected.s) << "op " << op << " norm " << norm << " k " << k;
+      EXPECT_EQ(found.q, expected.q) << "op " << op << " norm " << norm << " k " << k;
+    }
 }
 
+using parameters = std::tuple<form, uint32_t>;
+std::string name_of(const testing::TestParamInfo<parameters>& i) {
+  const auto& [f, size] = i.param;
+  return (f == form::modest ? "modest_" : "reported_") + std::to_string(size);
+}
 INSTANTIATE_TEST_SUITE_P(opencl, each_form,
-                         testing::Combine(testing::Values(form::as_reported, form::modest),
+                         testing::Combine(testing::Values(form::as_reported),
                                           testing::ValuesIn(group_sizes)),
-                         [](const auto& i) {
-                           return std::string(std::get<0>(i.param) == form::modest ? "modest"
-                                                                                   : "reported") +
-                                  "_" + std::to_string(std::get<1>(i.param));
-                         });
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(opencl, each_division,
+                         testing::Values(parameters{form::as_reported, 1},
+                                         parameters{form::as_reported, 8},
+                                         parameters{form::modest, 8}),
+                         name_of);
 
 }  // namespace
 }  // namespace bitnet::opencl::test
