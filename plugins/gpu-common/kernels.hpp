@@ -164,6 +164,13 @@ struct glu_quant_params {
   float eps;
 };
 
+// How many bindings a kernel has, the header among them.
+constexpr uint32_t bindings_of(kernel_id id) noexcept {
+  constexpr uint32_t counts[] = {5, 4, 4, 7, 4, 4, 6, 8, 4, 4, 5, 7};
+  static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
+  return counts[static_cast<uint32_t>(id)];
+}
+
 constexpr uint64_t i8_row_words(uint64_t k) noexcept {
   return (k + 127) / 128 * 32;
 }

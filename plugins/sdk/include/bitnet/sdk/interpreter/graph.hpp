@@ -59,9 +59,11 @@ struct graph {
   uint32_t head_group = 0;  // most query heads that share a KV head
 };
 
+// `Weights` has size(), and at(i) with `sealed` and `view`, of which format, k and m are read.
+template <class Weights>
 class graph_reader {
  public:
-  graph_reader(const weight_set& weights, const reporter& report, graph& out) noexcept
+  graph_reader(const Weights& weights, const reporter& report, graph& out) noexcept
       : weights_(weights), report_(report), out_(out) {}
 
   bitnet_status read(const bitnet_graph* g) {
@@ -269,7 +271,7 @@ class graph_reader {
     return nullptr;
   }
 
-  const weight_set& weights_;
+  const Weights& weights_;
   const reporter& report_;
   graph& out_;
   std::vector<bool> written_;

@@ -33,49 +33,81 @@ inline uint32_t kv_dtypes_or_default(uint32_t kv_dtypes) noexcept {
   return kv_dtypes != 0 ? kv_dtypes : 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
 }
 
+// Checks a configuration; on success `out` says how blocks are laid out (without data) and `bytes`
+// how many all of them take. `kv_dtypes` as in bitnet_device_info.
+inline bitnet_status describe(const bitnet_kv_config* config, uint32_t kv_dtypes, kv_storage& out,
+                              uint64_t& bytes, const reporter& report) {
+  if (!config || !BITNET_HAS_FIELD(config, bitnet_kv_config, n_blocks))
+    return report.fail(BITNET_INVALID_ARGUMENT, "the KV configuration is missing or too short");
+  for (const uint32_t dtype : {config->dtype_k, config->dtype_v}) {
+    if (dtype >= 32 || (kv_dtypes_or_default(kv_dtypes) >> dtype & 1) == 0)
+      return report.fail(BITNET_UNSUPPORTED, "KV elements of type %u are not among mine (%#x)",
+                         dtype, kv_dtypes_or_default(kv_dtypes));
+    if (config->head_dim != 0 && kv_head_bytes(dtype, config->head_dim) == 0)
+      return report.fail(BITNET_UNSUPPORTED,
+                         "q8_0 needs heads of a multiple of 32 elements, not of %u; use f16",
+                         config->head_dim);
+  }
+  const uint64_t k_bytes = kv_head_bytes(config->dtype_k, config->head_dim);
+  const uint64_t v_bytes = kv_head_bytes(config->dtype_v, config->head_dim);
+  const uint64_t counts[] = {config->n_layers, config->n_kv_heads, k_bytes + v_bytes,
+                             config->block_tokens, config->n_blocks};
+  bytes = 1;
+  for (const uint64_t count : counts)
+    if (count == 0 || __builtin_mul_overflow(bytes, count, &bytes) || bytes > INT64_MAX / 2)
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "a KV pool of %u layers, %u heads of %u, %u blocks of %u tokens is empty "
+                         "or too large",
+                         config->n_layers, config->n_kv_heads, config->head_dim, config->n_blocks,
+                         config->block_tokens);
+  if (counts[3] * counts[4] > INT32_MAX)
+    return report.fail(BITNET_INVALID_ARGUMENT, "%u blocks of %u tokens: slots must fit 31 bits",
+                       config->n_blocks, config->block_tokens);
+  out = {};
+  out.dtype_k = config->dtype_k;
+  out.dtype_v = config->dtype_v;
+  out.n_layers = config->n_layers;
+  out.n_blocks = config->n_blocks;
+  out.block_tokens = config->block_tokens;
+  out.n_kv_heads = counts[1];
+  out.head_dim = config->head_dim;
+  out.k_bytes = k_bytes;
+  out.v_bytes = v_bytes;
+  out.layer_bytes = counts[3] * counts[1] * (k_bytes + v_bytes);
+  out.block_bytes = counts[0] * out.layer_bytes;
+  return BITNET_OK;
+}
+
+// Whether a block of so many bytes can be exported or imported.
+inline bitnet_status check_block(const kv_storage& storage, uint32_t index, const void* data,
+                                 uint64_t bytes, const reporter& report) {
+  if (index >= storage.n_blocks)
+    return report.fail(BITNET_INVALID_ARGUMENT, "block %u, the pool has %u", index,
+                       storage.n_blocks);
+  if (!data || bytes != storage.block_bytes)
+    return report.fail(BITNET_INVALID_ARGUMENT, "a block has %llu bytes, not %llu",
+                       static_cast<unsigned long long>(storage.block_bytes),
+                       static_cast<unsigned long long>(bytes));
+  return BITNET_OK;
+}
+
+// Whether blocks from[i] can be copied to to[i].
+inline bitnet_status check_copies(const kv_storage& storage, const uint32_t* from,
+                                  const uint32_t* to, uint32_t n, const reporter& report) {
+  if (n != 0 && (!from || !to)) return report.fail(BITNET_INVALID_ARGUMENT, "no block lists given");
+  for (uint32_t i = 0; i < n; ++i)
+    if (from[i] >= storage.n_blocks || to[i] >= storage.n_blocks)
+      return report.fail(BITNET_INVALID_ARGUMENT, "copy %u: block %u to %u, the pool has %u", i,
+                         from[i], to[i], storage.n_blocks);
+  return BITNET_OK;
+}
+
 class kv_pool {
  public:
-  // `kv_dtypes` as in bitnet_device_info.
   bitnet_status create(const bitnet_kv_config* config, uint32_t kv_dtypes, const reporter& report) {
-    if (!config || !BITNET_HAS_FIELD(config, bitnet_kv_config, n_blocks))
-      return report.fail(BITNET_INVALID_ARGUMENT, "the KV configuration is missing or too short");
-    for (const uint32_t dtype : {config->dtype_k, config->dtype_v}) {
-      if (dtype >= 32 || (kv_dtypes_or_default(kv_dtypes) >> dtype & 1) == 0)
-        return report.fail(BITNET_UNSUPPORTED, "KV elements of type %u are not among mine (%#x)",
-                           dtype, kv_dtypes_or_default(kv_dtypes));
-      if (config->head_dim != 0 && kv_head_bytes(dtype, config->head_dim) == 0)
-        return report.fail(BITNET_UNSUPPORTED,
-                           "q8_0 needs heads of a multiple of 32 elements, not of %u; use f16",
-                           config->head_dim);
-    }
-    const uint64_t k_bytes = kv_head_bytes(config->dtype_k, config->head_dim);
-    const uint64_t v_bytes = kv_head_bytes(config->dtype_v, config->head_dim);
-    const uint64_t counts[] = {config->n_layers, config->n_kv_heads, k_bytes + v_bytes,
-                               config->block_tokens, config->n_blocks};
-    uint64_t bytes = 1;
-    for (const uint64_t count : counts)
-      if (count == 0 || __builtin_mul_overflow(bytes, count, &bytes) || bytes > INT64_MAX / 2)
-        return report.fail(
-            BITNET_INVALID_ARGUMENT,
-            "a KV pool of %u layers, %u heads of %u, %u blocks of %u tokens is empty "
-            "or too large",
-            config->n_layers, config->n_kv_heads, config->head_dim, config->n_blocks,
-            config->block_tokens);
-    if (counts[3] * counts[4] > INT32_MAX)
-      return report.fail(BITNET_INVALID_ARGUMENT, "%u blocks of %u tokens: slots must fit 31 bits",
-                         config->n_blocks, config->block_tokens);
+    uint64_t bytes = 0;
+    if (bitnet_status s = describe(config, kv_dtypes, storage_, bytes, report); failed(s)) return s;
     config_ = *config;
-    storage_.dtype_k = config->dtype_k;
-    storage_.dtype_v = config->dtype_v;
-    storage_.n_layers = config->n_layers;
-    storage_.n_blocks = config->n_blocks;
-    storage_.block_tokens = config->block_tokens;
-    storage_.n_kv_heads = counts[1];
-    storage_.head_dim = config->head_dim;
-    storage_.k_bytes = k_bytes;
-    storage_.v_bytes = v_bytes;
-    storage_.layer_bytes = counts[3] * counts[1] * (k_bytes + v_bytes);
-    storage_.block_bytes = counts[0] * storage_.layer_bytes;
     memory_ = memory(bytes);
     storage_.data = memory_.data();
     return BITNET_OK;
@@ -83,12 +115,7 @@ class kv_pool {
 
   bitnet_status copy(const uint32_t* from, const uint32_t* to, uint32_t n,
                      const reporter& report) const {
-    if (n != 0 && (!from || !to))
-      return report.fail(BITNET_INVALID_ARGUMENT, "no block lists given");
-    for (uint32_t i = 0; i < n; ++i)
-      if (from[i] >= storage_.n_blocks || to[i] >= storage_.n_blocks)
-        return report.fail(BITNET_INVALID_ARGUMENT, "copy %u: block %u to %u, the pool has %u", i,
-                           from[i], to[i], storage_.n_blocks);
+    if (bitnet_status s = check_copies(storage_, from, to, n, report); failed(s)) return s;
     for (uint32_t i = 0; i < n; ++i)
       std::memmove(block(to[i]), block(from[i]), storage_.block_bytes);
     return BITNET_OK;
@@ -96,14 +123,7 @@ class kv_pool {
 
   bitnet_status check(uint32_t index, const void* data, uint64_t bytes,
                       const reporter& report) const {
-    if (index >= storage_.n_blocks)
-      return report.fail(BITNET_INVALID_ARGUMENT, "block %u, the pool has %u", index,
-                         storage_.n_blocks);
-    if (!data || bytes != storage_.block_bytes)
-      return report.fail(BITNET_INVALID_ARGUMENT, "a block has %llu bytes, not %llu",
-                         static_cast<unsigned long long>(storage_.block_bytes),
-                         static_cast<unsigned long long>(bytes));
-    return BITNET_OK;
+    return check_block(storage_, index, data, bytes, report);
   }
 
   uint8_t* block(uint64_t index) const noexcept {

@@ -21,18 +21,9 @@
 #include "bitnet/sdk/interpreter/graph.hpp"
 #include "bitnet/sdk/interpreter/kernel.hpp"
 #include "bitnet/sdk/interpreter/kv_pool.hpp"
+#include "bitnet/sdk/interpreter/step.hpp"
 
 namespace bitnet::sdk {
-
-// One step buffer's memory as the program sees it.
-struct bound_buffer {
-  uint8_t* data = nullptr;
-  uint64_t bytes = 0;
-};
-
-struct bound_buffers {
-  bound_buffer tokens, positions, sequences, slots, block_tables, output_rows, logits;
-};
 
 // The kernel that runs a primitive on this weight; nullptr if the author has none.
 inline const primitive* find_primitive(const definition& author, uint32_t op,
@@ -48,19 +39,7 @@ class program {
 
   bitnet_status build(const bitnet_graph* g, const weight_set& weights,
                       const bitnet_program_options* options, const reporter& report) {
-    if (!options || !BITNET_HAS_FIELD(options, bitnet_program_options, block_tokens))
-      return report.fail(BITNET_INVALID_ARGUMENT, "the program options are missing or too short");
-    limits_ = *options;
-    const uint64_t counts[] = {limits_.max_tokens, limits_.max_sequences, limits_.max_outputs,
-                               limits_.max_blocks, limits_.block_tokens};
-    if (std::any_of(std::begin(counts), std::end(counts),
-                    [](uint64_t n) { return n == 0 || n > uint64_t{1} << 24; }) ||
-        counts[3] * counts[4] > INT32_MAX || counts[1] * counts[3] > INT32_MAX)
-      return report.fail(BITNET_INVALID_ARGUMENT,
-                         "%u tokens, %u sequences, %u outputs, %u blocks of %u tokens: a bound is "
-                         "zero or too large",
-                         limits_.max_tokens, limits_.max_sequences, limits_.max_outputs,
-                         limits_.max_blocks, limits_.block_tokens);
+    if (bitnet_status s = check_limits(options, limits_, report); failed(s)) return s;
     if (bitnet_status s = graph_reader(weights, report, graph_).read(g); failed(s)) return s;
     if (bitnet_status s = schedule(weights, report); failed(s)) return s;
     return allocate(report);
@@ -79,26 +58,7 @@ class program {
   bitnet_status bind(const bound_buffers& b, const reporter& report) {
     const std::scoped_lock lock(running_);
     if (bound_) return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are bound already");
-    const uint64_t tokens = 4 * uint64_t{limits_.max_tokens};
-    const uint64_t tables = 4 * uint64_t{limits_.max_sequences} * limits_.max_blocks;
-    const uint64_t outputs = 4 * uint64_t{limits_.max_outputs};
-    const uint64_t logits = outputs * static_cast<uint64_t>(graph_.values[graph_.logits].dims[1]);
-    const struct {
-      const bound_buffer& buffer;
-      uint64_t bytes;
-      const char* name;
-    } needs[] = {{b.tokens, tokens, "tokens"},
-                 {b.positions, tokens, "positions"},
-                 {b.sequences, tokens, "sequences"},
-                 {b.slots, tokens, "slots"},
-                 {b.block_tables, tables, "block_tables"},
-                 {b.output_rows, outputs, "output_rows"},
-                 {b.logits, logits, "logits"}};
-    for (const auto& need : needs)
-      if (!need.buffer.data || need.buffer.bytes < need.bytes)
-        return report.fail(BITNET_INVALID_ARGUMENT, "buffer %s has %llu bytes, %llu are needed",
-                           need.name, static_cast<unsigned long long>(need.buffer.bytes),
-                           static_cast<unsigned long long>(need.bytes));
+    if (bitnet_status s = check_buffers(b, limits_, graph_, report); failed(s)) return s;
     const auto ints = [](const bound_buffer& buffer) {
       return reinterpret_cast<const int32_t*>(buffer.data);
     };
@@ -364,72 +324,11 @@ class program {
     }
   }
 
-  static uint32_t window_of(const bitnet_step& step) noexcept {
-    return BITNET_HAS_FIELD(&step, bitnet_step, window_keep) ? step.window : 0;
-  }
-
   bitnet_status check(const bitnet_step& step, const kv_pool* pool, const reporter& report) {
     if (!bound_) return report.fail(BITNET_INVALID_ARGUMENT, "program_bind comes before steps");
-    if (step.n_tokens == 0 || step.n_tokens > limits_.max_tokens || step.n_sequences == 0 ||
-        step.n_sequences > limits_.max_sequences || step.n_outputs > limits_.max_outputs)
-      return report.fail(BITNET_INVALID_ARGUMENT,
-                         "%u tokens, %u sequences, %u outputs: the program runs at most %u, %u, %u",
-                         step.n_tokens, step.n_sequences, step.n_outputs, limits_.max_tokens,
-                         limits_.max_sequences, limits_.max_outputs);
     if (window_of(step) != 0 && (author_.device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
       return report.fail(BITNET_UNSUPPORTED, "this backend's attention has no window");
-    step_view seen = step_;
-    seen.window = window_of(step);
-    seen.window_keep = seen.window != 0 ? step.window_keep : 0;
-    if (graph_.kv_width != 0) {
-      if (!pool) return report.fail(BITNET_INVALID_ARGUMENT, "the program needs a KV pool");
-      const bitnet_kv_config& c = pool->config();
-      if (c.n_layers < graph_.kv_layers || uint64_t{c.n_kv_heads} * c.head_dim != graph_.kv_width ||
-          (graph_.n_kv_heads != 0 && c.n_kv_heads != graph_.n_kv_heads) ||
-          c.block_tokens != limits_.block_tokens)
-        return report.fail(BITNET_INVALID_ARGUMENT,
-                           "the pool (%u layers, %u heads of %u, blocks of %u) is not one for this "
-                           "program",
-                           c.n_layers, c.n_kv_heads, c.head_dim, c.block_tokens);
-    }
-    const auto wrong = [&](const char* what, uint64_t i, int64_t value) {
-      return report.fail(BITNET_INVALID_ARGUMENT, "%s %llu is %lld, which is out of range", what,
-                         static_cast<unsigned long long>(i), static_cast<long long>(value));
-    };
-    const auto outside = [](int32_t value, uint64_t end) {
-      return value < 0 || static_cast<uint64_t>(value) >= end;
-    };
-    const uint64_t blocks = pool ? pool->config().n_blocks : 0;
-    for (uint64_t t = 0; t < step.n_tokens; ++t) {
-      if (outside(step_.tokens[t], graph_.vocabulary)) return wrong("token", t, step_.tokens[t]);
-      if (outside(step_.positions[t], uint64_t{limits_.max_blocks} * limits_.block_tokens))
-        return wrong("position", t, step_.positions[t]);
-      if (outside(step_.sequences[t], step.n_sequences))
-        return wrong("sequence", t, step_.sequences[t]);
-      if (graph_.writes_kv && outside(step_.slots[t], blocks * limits_.block_tokens))
-        return wrong("slot", t, step_.slots[t]);
-      if (!graph_.attends) continue;
-      const step_view::sight sight = seen.sees(t);
-      const int32_t* table = step_.blocks_of(t);
-      const uint64_t kept = (sight.kept + limits_.block_tokens - 1) / limits_.block_tokens;
-      for (uint64_t b = 0; b * limits_.block_tokens < sight.end; ++b) {
-        if (b == kept) b = std::max(kept, sight.first / limits_.block_tokens);
-        if (outside(table[b], blocks)) return wrong("block", b, table[b]);
-      }
-    }
-    for (uint64_t o = 0; o < step.n_outputs; ++o)
-      if (outside(step_.output_rows[o], step.n_tokens))
-        return wrong("output row", o, step_.output_rows[o]);
-    return graph_.writes_kv ? check_slots_differ(step.n_tokens, report) : BITNET_OK;
-  }
-
-  // Two tokens in one slot would be written by two workers at once.
-  bitnet_status check_slots_differ(uint32_t n, const reporter& report) {
-    sorted_slots_.assign(step_.slots, step_.slots + n);
-    std::sort(sorted_slots_.begin(), sorted_slots_.end());
-    const auto twice = std::adjacent_find(sorted_slots_.begin(), sorted_slots_.end());
-    if (twice == sorted_slots_.end()) return BITNET_OK;
-    return report.fail(BITNET_INVALID_ARGUMENT, "slot %d is given to two tokens", *twice);
+    return checker_.check(step, limits_, graph_, step_, pool ? &pool->storage() : nullptr, report);
   }
 
   static uint64_t units(const call& c) noexcept {
@@ -492,7 +391,7 @@ class program {
   uint32_t width_ = 1;                            // workers that there is scratch for
   uint64_t scratch_floats_ = 0, keep_bytes_ = 0;  // per worker
   step_view step_;
-  std::vector<int32_t> sorted_slots_;
+  step_checker checker_;
   bool bound_ = false;
   std::mutex running_;
 };

@@ -1,0 +1,30 @@
+#pragma once
+// Rows of matrices and of KV blocks between their canonical bytes and the words that kernels read.
+
+#include <cstdint>
+
+#include "bitnet/sdk/formats.hpp"
+#include "kernels.hpp"
+
+namespace bitnet::gpu {
+
+// Bytes of a format's block, and where padding lies in its device form.
+struct block_shape {
+  uint64_t bytes;  // canonical
+  uint64_t head;   // bytes before the padding
+  uint64_t pad;    // bytes
+  bool rows_only;  // only a row as a whole is padded
+};
+
+// {..., rows_only} for a whole row of `row_bytes`.
+block_shape shape_of(uint32_t format, uint64_t row_bytes) noexcept;
+
+// n rows, canonical to device form and back. Padding becomes 0.
+void to_device(uint32_t format, uint64_t k, const uint8_t* rows, uint64_t n, uint8_t* out) noexcept;
+void from_device(uint32_t format, uint64_t k, const uint8_t* rows, uint64_t n,
+                 uint8_t* out) noexcept;
+
+// True if the device form is the canonical one, byte for byte.
+bool is_canonical(uint32_t format, uint64_t k) noexcept;
+
+}  // namespace bitnet::gpu

@@ -1,0 +1,85 @@
+#include "names.hpp"
+
+#include <algorithm>
+
+#include "bitnet/sdk/formats.hpp"
+#include "bitnet/sdk/interpreter/graph.hpp"
+
+namespace bitnet::gpu {
+namespace {
+
+std::string op_name(uint32_t op) {
+  std::string name = sdk::find_op(op)->name;
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return name;
+}
+
+bool has_formats(uint32_t op) noexcept {
+  return op == BITNET_OP_EMBED_GATHER || op == BITNET_OP_LINEAR_TERNARY ||
+         op == BITNET_OP_LINEAR_DENSE;
+}
+
+bool reads(uint32_t op, uint32_t format) noexcept {
+  const bool ternary = format == BITNET_FORMAT_TERNARY2;
+  return op == BITNET_OP_EMBED_GATHER || ternary == (op == BITNET_OP_LINEAR_TERNARY);
+}
+
+std::string ending(std::string_view api) {
+  return "." + std::string(api);
+}
+
+}  // namespace
+
+std::string kernel_name(uint32_t op, uint32_t format, std::string_view api) {
+  std::string name = op_name(op);
+  if (has_formats(op)) name += std::string(".") + sdk::find_format(format)->name;
+  return name + ending(api);
+}
+
+std::string norm_quant_name(std::string_view api) {
+  return "rms_norm_act_quant_i8" + ending(api);
+}
+
+std::string glu_quant_name(uint32_t activation, bool norm, std::string_view api) {
+  return op_name(activation) + "_mul_" + (norm ? "rms_norm_" : "") + "act_quant_i8" + ending(api);
+}
+
+std::string linear_add_name(std::string_view api) {
+  return std::string("linear_ternary_add.ternary2") + ending(api);
+}
+
+std::vector<named_kernel> all_kernels(std::string_view api) {
+  constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
+  constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
+  std::vector<named_kernel> out;
+#define BITNET_GPU_ID(NAME, ID, INPUTS, WEIGHTS, OUTPUTS) BITNET_OP_##NAME,
+  constexpr uint32_t ops[] = {BITNET_OP_LIST(BITNET_GPU_ID)};
+#undef BITNET_GPU_ID
+  for (const uint32_t op : ops) {
+    if (op >= BITNET_OP_FIRST_COMPOSITE) continue;
+    const bool integer = op == BITNET_OP_LINEAR_TERNARY || op == BITNET_OP_ACT_QUANT_I8 ||
+                         op == BITNET_OP_GATHER_ROWS;
+    const auto add = [&](uint32_t format) {
+      out.push_back({op, format, BITNET_LEVEL_OPTIMISED, integer ? exact : steady,
+                     kernel_name(op, format, api)});
+    };
+    if (!has_formats(op)) {
+      add(BITNET_FORMAT_NONE);
+      continue;
+    }
+    for (const sdk::format& f : sdk::formats)
+      if (reads(op, f.id)) add(f.id);
+  }
+  out.push_back({BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, BITNET_LEVEL_OPTIMISED, steady,
+                 norm_quant_name(api)});
+  for (const uint32_t activation : {BITNET_OP_RELU2, BITNET_OP_SILU})
+    for (const bool norm : {true, false})
+      out.push_back({BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, BITNET_LEVEL_OPTIMISED, steady,
+                     glu_quant_name(activation, norm, api)});
+  out.push_back({BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED, exact,
+                 linear_add_name(api)});
+  return out;
+}
+
+}  // namespace bitnet::gpu

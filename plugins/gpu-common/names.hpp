@@ -1,0 +1,28 @@
+#pragma once
+// Which op and format a kernel of kernels.hpp is for, and what it is called:
+// "linear_dense.q8_0.<api>".
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bitnet/abi/info.h"
+
+namespace bitnet::gpu {
+
+struct named_kernel {
+  uint32_t op, format, level, exact;
+  std::string id;
+};
+
+// "rms_norm.vulkan"; `format` is 0 where the op reads no weight of many formats.
+std::string kernel_name(uint32_t op, uint32_t format, std::string_view api);
+// Those that run several ops at once.
+std::string norm_quant_name(std::string_view api);
+std::string glu_quant_name(uint32_t activation, bool norm, std::string_view api);
+std::string linear_add_name(std::string_view api);
+
+// Of a plugin `api`: the primitives, then the fused ones.
+std::vector<named_kernel> all_kernels(std::string_view api);
+
+}  // namespace bitnet::gpu

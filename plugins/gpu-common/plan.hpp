@@ -1,0 +1,85 @@
+#pragma once
+// A graph as the list of kernels that compute it, whatever the size of a step. Neighbours whose
+// intermediate value nobody else reads become one kernel where there is one for them; composites
+// are known by their bodies only.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bitnet/sdk/interpreter/graph.hpp"
+#include "kernels.hpp"
+#include "weights.hpp"
+
+namespace bitnet::gpu {
+
+// What is bound to a kernel.
+struct operand {
+  enum class source : uint8_t {
+    value,   // of the graph
+    tokens,  // step buffers
+    positions,
+    sequences,
+    slots,
+    block_tables,
+    output_rows,
+    matrix,  // node::weight, part by part
+    vector,  // node::weight, rank 1
+    scales,  // of node::weight
+    keys,    // of layer `index`
+    values,
+    turns,  // table `index` of the plan
+  };
+  source from;
+  uint32_t index = 0;
+  bool written = false;
+};
+
+// How a kernel's work groups are counted.
+enum class grid : uint8_t {
+  threads,  // node::columns threads in x, a row in y
+  rows,     // one group to a row
+  heads,    // node::columns groups in x, a row in y
+  matrix,   // rows of the matrix in x, some tokens in y
+};
+
+struct node {
+  kernel_spec spec;  // but for what depends on the step's size or the pool
+  uint32_t op = 0;   // it is counted as
+  std::string name;
+  std::vector<operand> operands;  // after the step header
+  std::vector<uint32_t> params;
+  gpu::grid grid{};
+  uint64_t columns = 0;
+  uint32_t rows = rows_are_tokens;
+  const device_weight* weight = nullptr;
+  uint32_t part_param = BITNET_NONE;  // the word of params that is first_row, n_rows follows
+  uint64_t weight_bytes = 0;          // that a call reads; for embed_gather: for each token
+};
+
+// Cosines and sines that the host makes for each step.
+struct turn_table {
+  float theta, factor;
+  uint32_t pairs;
+  const device_weight* divisors;
+  std::vector<double> frequencies;  // radians for each position
+};
+
+struct plan {
+  std::vector<node> nodes;
+  std::vector<turn_table> turns;
+};
+
+// Constants of kernels that suit a device.
+struct tiles {
+  uint32_t group;      // threads of a work group
+  uint32_t lanes;      // that share a row of a matrix
+  uint32_t tokens;     // that a group of a linear kernel takes together, if a step has so many
+  uint32_t rows_each;  // of a ternary matrix that a thread takes
+};
+tiles tiles_for(const facts& about) noexcept;
+
+bitnet_status make_plan(const sdk::graph& g, const weight_set& weights, const opened& device,
+                        plan& out, const sdk::reporter& report);
+
+}  // namespace bitnet::gpu

@@ -1,0 +1,427 @@
+#include "program.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace bitnet::gpu {
+namespace {
+
+using sdk::failed;
+using source = operand::source;
+
+uint32_t groups_for(uint64_t units, uint64_t of_a_group, uint32_t most) noexcept {
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>((units + of_a_group - 1) / of_a_group, 1, most));
+}
+
+// Whether a command must wait for those since the last one that waited.
+class hazards {
+ public:
+  bool meets(const binding& b, bool written) const noexcept {
+    return std::any_of(seen_.begin(), seen_.end(), [&](const use& u) {
+      return (u.written || written) && u.place.memory == b.memory &&
+             u.place.offset < b.offset + b.bytes && b.offset < u.place.offset + u.place.bytes;
+    });
+  }
+  void add(const binding& b, bool written) { seen_.push_back({b, written}); }
+  void clear() noexcept { seen_.clear(); }
+
+ private:
+  struct use {
+    binding place;
+    bool written;
+  };
+  std::vector<use> seen_;
+};
+
+}  // namespace
+
+program::~program() {
+  device_.settle();
+  const std::scoped_lock lock(device_.lock);
+  recordings_.clear();
+}
+
+bitnet_status program::build(const bitnet_graph* g, const weight_set& weights,
+                             const bitnet_program_options* options, const sdk::reporter& report) {
+  if (bitnet_status s = sdk::check_limits(options, limits_, report); failed(s)) return s;
+  const bool listed = BITNET_HAS_FIELD(options, bitnet_program_options, buckets);
+  if (listed && options->n_buckets != 0 && !options->buckets)
+    return report.fail(BITNET_INVALID_ARGUMENT, "%u buckets announced, none given",
+                       options->n_buckets);
+  if (listed)
+    for (uint32_t i = 0; i < options->n_buckets; ++i)
+      if (options->buckets[i] > 0 && options->buckets[i] < limits_.max_tokens)
+        buckets_.push_back(options->buckets[i]);
+  for (uint64_t n = 1; n < limits_.max_tokens; n *= 4) buckets_.push_back(static_cast<uint32_t>(n));
+  buckets_.push_back(limits_.max_tokens);
+  std::sort(buckets_.begin(), buckets_.end());
+  buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
+  if (bitnet_status s = sdk::graph_reader(weights, report, graph_).read(g); failed(s)) return s;
+  if (bitnet_status s = make_plan(graph_, weights, device_, plan_, report); failed(s)) return s;
+  counters_.resize(plan_.nodes.size());
+  return allocate(report);
+}
+
+uint64_t program::rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) const noexcept {
+  return graph_.values[value].dims[0] == BITNET_DIM_OUTPUTS ? outputs : tokens;
+}
+
+std::vector<sdk::lifetime> program::lifetimes(uint64_t tokens, uint64_t outputs) const {
+  std::vector<sdk::lifetime> lives(graph_.values.size());
+  for (uint64_t i = 0; i < plan_.nodes.size(); ++i) {
+    for (const operand& o : plan_.nodes[i].operands) {
+      if (o.from != source::value || o.index == graph_.logits) continue;
+      sdk::lifetime& life = lives[o.index];
+      const bitnet_value& value = graph_.values[o.index];
+      if (life.bytes == 0) life.first = i;
+      life.last = i;
+      const auto k = static_cast<uint64_t>(value.dims[1]);
+      const uint64_t words = value.dtype == BITNET_DTYPE_I8 ? i8_row_words(k) : k;
+      life.bytes = device_.align(4 * words * rows_of(o.index, tokens, outputs));
+    }
+  }
+  return lives;
+}
+
+bitnet_status program::allocate(const sdk::reporter& report) {
+  const facts& about = device_.about();
+  std::vector<sdk::lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
+  const uint64_t bytes = sdk::place(lives);
+  const auto largest = std::max_element(lives.begin(), lives.end(), [](auto& a, auto& b) {
+                         return a.bytes < b.bytes;
+                       })->bytes;
+  if (bytes > about.max_allocation_bytes || largest > about.max_binding_bytes)
+    return report.fail(
+        BITNET_OUT_OF_DEVICE_MEMORY,
+        "activations of %llu bytes, one value of %llu: %s allocates %llu at once and "
+        "a kernel sees %llu; use a smaller --batch-size",
+        static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(largest),
+        about.name.c_str(), static_cast<unsigned long long>(about.max_allocation_bytes),
+        static_cast<unsigned long long>(about.max_binding_bytes));
+  if (bitnet_status s = device_.pool.take(bytes, placement::device, arena_, report); failed(s))
+    return s;
+  if (bitnet_status s = device_.pool.take(64, placement::host, header_, report); failed(s))
+    return s;
+  for (const turn_table& t : plan_.turns) {
+    lease made;
+    const uint64_t room = uint64_t{8} * t.pairs * limits_.max_tokens;
+    if (bitnet_status s = device_.pool.take(room, placement::host, made, report); failed(s))
+      return s;
+    turns_.push_back(std::move(made));
+  }
+  values_.resize(lives.size());
+  for (uint64_t v = 0; v < lives.size(); ++v)
+    if (lives[v].bytes != 0) values_[v] = {arena_.get(), lives[v].offset, lives[v].bytes};
+  return BITNET_OK;
+}
+
+bitnet_status program::estimate(uint32_t n_tokens, uint64_t& bytes,
+                                const sdk::reporter& report) const {
+  if (n_tokens == 0 || n_tokens > limits_.max_tokens)
+    return report.fail(BITNET_INVALID_ARGUMENT, "%u tokens, the program runs 1 to %u", n_tokens,
+                       limits_.max_tokens);
+  std::vector<sdk::lifetime> lives = lifetimes(n_tokens, std::min(n_tokens, limits_.max_outputs));
+  bytes = sdk::place(lives);
+  return BITNET_OK;
+}
+
+uint32_t program::bucket(uint32_t tokens) const noexcept {
+  return *std::lower_bound(buckets_.begin(), buckets_.end(), tokens);
+}
+
+bitnet_status program::prepare(uint32_t n_tokens, const sdk::reporter& report) {
+  uint64_t bytes = 0;
+  if (bitnet_status s = estimate(n_tokens, bytes, report); failed(s)) return s;
+  const std::scoped_lock lock(device_.lock);
+  for (const node& n : plan_.nodes) {
+    if (n.spec.id == kernel_id::kv_write || n.spec.id == kernel_id::attn_paged) continue;
+    const kernel* compiled = nullptr;
+    const uint32_t rows = n.rows == rows_are_tokens ? bucket(n_tokens) : 1;
+    if (bitnet_status s = device_.kernels.get(spec_for(n, rows, nullptr), compiled, report);
+        failed(s))
+      return s;
+  }
+  return BITNET_OK;
+}
+
+bitnet_status program::bind(const bitnet_step_buffers* b, const sdk::reporter& report) {
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
+  if (!b || !BITNET_HAS_FIELD(b, bitnet_step_buffers, logits))
+    return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are missing or too short");
+  const std::scoped_lock lock(running_);
+  if (bound_) return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are bound already");
+  const auto see = [](bitnet_buffer* handle) -> sdk::bound_buffer {
+    const auto* made = reinterpret_cast<const step_buffer*>(handle);
+    if (!made) return {};
+    return {static_cast<uint8_t*>(made->memory.get()->mapped()), made->memory.get()->size()};
+  };
+  const sdk::bound_buffers seen{see(b->tokens), see(b->positions),    see(b->sequences),
+                                see(b->slots),  see(b->block_tables), see(b->output_rows),
+                                see(b->logits)};
+  if (bitnet_status s = sdk::check_buffers(seen, limits_, graph_, report); failed(s)) return s;
+  const auto all_of = [](bitnet_buffer* handle) -> binding {
+    const buffer* memory = reinterpret_cast<const step_buffer*>(handle)->memory.get();
+    return {memory, 0, memory->size()};
+  };
+  for (bitnet_buffer* handle : {b->block_tables, b->logits})
+    if (all_of(handle).bytes > device_.about().max_binding_bytes)
+      return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
+                         "a step buffer of %llu bytes, a kernel sees %llu; ask for fewer outputs",
+                         static_cast<unsigned long long>(all_of(handle).bytes),
+                         static_cast<unsigned long long>(device_.about().max_binding_bytes));
+  tokens_ = all_of(b->tokens);
+  positions_ = all_of(b->positions);
+  sequences_ = all_of(b->sequences);
+  slots_ = all_of(b->slots);
+  block_tables_ = all_of(b->block_tables);
+  output_rows_ = all_of(b->output_rows);
+  values_[graph_.logits] = all_of(b->logits);
+  const auto ints = [](const sdk::bound_buffer& s) {
+    return reinterpret_cast<const int32_t*>(s.data);
+  };
+  step_.tokens = ints(seen.tokens);
+  step_.positions = ints(seen.positions);
+  step_.sequences = ints(seen.sequences);
+  step_.slots = ints(seen.slots);
+  step_.block_tables = ints(seen.block_tables);
+  step_.output_rows = ints(seen.output_rows);
+  step_.max_blocks = limits_.max_blocks;
+  step_.block_tokens = limits_.block_tokens;
+  bound_ = true;
+  return BITNET_OK;
+}
+
+kernel_spec program::spec_for(const node& n, uint32_t rows, const kv_pool* pool) const noexcept {
+  kernel_spec spec = n.spec;
+  const tiles fit = tiles_for(device_.about());
+  if (n.grid == grid::matrix) spec.constants[2] = std::min(rows, fit.tokens);
+  if (spec.id == kernel_id::kv_write || spec.id == kernel_id::attn_paged) {
+    spec.constants[1] = pool->storage().dtype_k;
+    spec.constants[2] = pool->storage().dtype_v;
+  }
+  return spec;
+}
+
+binding program::place_of(const operand& o, const node& n, uint64_t part,
+                          const kv_pool* pool) const {
+  switch (o.from) {
+    case source::value:
+      return values_[o.index];
+    case source::tokens:
+      return tokens_;
+    case source::positions:
+      return positions_;
+    case source::sequences:
+      return sequences_;
+    case source::slots:
+      return slots_;
+    case source::block_tables:
+      return block_tables_;
+    case source::output_rows:
+      return output_rows_;
+    case source::matrix:
+      return n.weight->parts[part].place;
+    case source::vector:
+      return n.weight->parts[0].place;
+    case source::scales:
+      return n.weight->scales;
+    case source::keys:
+      return pool->keys(o.index);
+    case source::values:
+      return pool->values(o.index);
+    case source::turns:
+      break;
+  }
+  const buffer* memory = turns_[o.index].get();
+  return {memory, 0, memory->size()};
+}
+
+// The commands of node `at`, one for each part of its matrix; `run` and `after` are still missing.
+void program::add_commands(uint32_t at, uint32_t rows, const kv_pool* pool,
+                           std::vector<command>& commands, std::vector<uint32_t>& nodes) const {
+  const node& n = plan_.nodes[at];
+  const uint32_t most = device_.about().max_groups;
+  const uint32_t* constants = n.spec.constants;
+  const bool parted = n.part_param != BITNET_NONE;
+  const uint64_t parts = parted ? n.weight->parts.size() : 1;
+  for (uint64_t p = 0; p < parts; ++p) {
+    command c;
+    c.bindings.push_back({header_.get(), 0, header_.get()->size()});
+    for (const operand& o : n.operands) c.bindings.push_back(place_of(o, n, p, pool));
+    c.params = n.params;
+    if (parted) {
+      c.params[n.part_param] = static_cast<uint32_t>(n.weight->parts[p].first_row);
+      c.params[n.part_param + 1] = static_cast<uint32_t>(n.weight->parts[p].n_rows);
+    }
+    if (n.spec.id == kernel_id::kv_write) {
+      c.params[1] = static_cast<uint32_t>(pool->storage().n_kv_heads);
+      c.params[2] = static_cast<uint32_t>(pool->storage().head_dim);
+      c.params[3] = limits_.block_tokens;
+    } else if (n.spec.id == kernel_id::attn_paged) {
+      c.params[4] = limits_.block_tokens;
+      c.params[5] = limits_.max_blocks;
+    }
+    c.groups_y = groups_for(rows, 1, most);
+    switch (n.grid) {
+      case grid::threads:
+        c.groups_x = groups_for(n.columns, constants[0], most);
+        break;
+      case grid::rows:
+        break;
+      case grid::heads:  // at most 65535, which every device has
+        c.groups_x = static_cast<uint32_t>(n.columns);
+        break;
+      case grid::matrix: {
+        const uint64_t each = n.spec.id == kernel_id::linear_ternary ? constants[3] : 1;
+        const uint64_t tile = constants[0] / constants[1] * each;
+        c.groups_x = groups_for(n.weight->parts[p].n_rows, tile, most);
+        c.groups_y = groups_for(rows, spec_for(n, rows, pool).constants[2], most);
+        break;
+      }
+    }
+    commands.push_back(std::move(c));
+    nodes.push_back(at);
+  }
+}
+
+bitnet_status program::find_recording(const bitnet_step& step, kv_pool* pool, recorded*& out,
+                                      const sdk::reporter& report) {
+  const uint32_t tokens = bucket(step.n_tokens);
+  const uint32_t outputs =
+      step.n_outputs <= 1
+          ? step.n_outputs
+          : std::min(bucket(std::min(step.n_outputs, limits_.max_tokens)), limits_.max_outputs);
+  const uint64_t pool_id = pool ? pool->id() : 0;
+  for (recorded& r : recordings_) {
+    if (r.tokens != tokens || r.outputs != outputs || r.pool != pool_id) continue;
+    out = &r;
+    return BITNET_OK;
+  }
+  std::vector<command> commands;
+  recorded made{tokens, outputs, pool_id, nullptr, {}};
+  const std::scoped_lock lock(device_.lock);
+  hazards running;
+  for (uint32_t i = 0; i < plan_.nodes.size(); ++i) {
+    const node& n = plan_.nodes[i];
+    const uint32_t rows = n.rows == rows_are_outputs ? outputs : tokens;
+    if (rows == 0) continue;
+    const uint64_t first = commands.size();
+    add_commands(i, rows, pool, commands, made.nodes);
+    for (uint64_t c = first; c < commands.size(); ++c) {
+      if (bitnet_status s = device_.kernels.get(spec_for(n, rows, pool), commands[c].run, report);
+          failed(s))
+        return s;
+      const auto each = [&](auto f) {
+        for (uint64_t b = 0; b < n.operands.size(); ++b)
+          f(commands[c].bindings[b + 1], n.operands[b].written);
+      };
+      bool after = c == 0;
+      each([&](const binding& b, bool written) { after |= running.meets(b, written); });
+      commands[c].after = after;
+      if (after) running.clear();
+      each([&](const binding& b, bool written) { running.add(b, written); });
+    }
+  }
+  const bool timed = (limits_.flags & BITNET_PROGRAM_PROFILE) != 0;
+  if (bitnet_status s = device_.driver->record(commands, timed, made.commands, report); failed(s))
+    return s;
+  recordings_.push_back(std::move(made));
+  out = &recordings_.back();
+  return BITNET_OK;
+}
+
+void program::fill_header(const bitnet_step& step) {
+  const uint32_t window = sdk::window_of(step);
+  const uint32_t words[] = {step.n_tokens, step.n_outputs, window,
+                            window != 0 ? step.window_keep : 0};
+  std::memcpy(header_.get()->mapped(), words, sizeof words);
+  for (uint64_t i = 0; i < turns_.size(); ++i) {
+    const turn_table& table = plan_.turns[i];
+    auto* out = static_cast<float*>(turns_[i].get()->mapped());
+    for (uint32_t t = 0; t < step.n_tokens; ++t) {
+      for (const double frequency : table.frequencies) {
+        const double angle = step_.positions[t] * frequency;
+        *out++ = static_cast<float>(std::cos(angle));
+        *out++ = static_cast<float>(std::sin(angle));
+      }
+    }
+  }
+}
+
+// The header and the recording may be used again once the last step is done with them.
+bitnet_status program::finish_last(const sdk::reporter& report) {
+  if (!last_queue_) return BITNET_OK;
+  const std::shared_ptr<running> queue = std::move(last_queue_);
+  last_queue_ = nullptr;
+  return queue->work->wait(last_value_, UINT64_MAX, report);
+}
+
+bitnet_status program::run(const bitnet_step& step, kv_pool* pool,
+                           const std::shared_ptr<running>& queue, const sdk::reporter& report) {
+  const std::scoped_lock lock(running_);
+  if (!bound_) return report.fail(BITNET_INVALID_ARGUMENT, "program_bind comes before steps");
+  if (bitnet_status s = finish_last(report); failed(s)) return s;
+  if (bitnet_status s =
+          checker_.check(step, limits_, graph_, step_, pool ? &pool->storage() : nullptr, report);
+      failed(s))
+    return s;
+  if (device_.services.cancelled(step.cancel_token))
+    return report.fail(BITNET_CANCELLED, "cancelled");
+  recorded* commands = nullptr;
+  if (bitnet_status s = find_recording(step, pool, commands, report); failed(s)) return s;
+  fill_header(step);
+  {
+    const std::scoped_lock driver(device_.lock);
+    if (bitnet_status s = queue->work->submit(*commands->commands, step.signal_value, report);
+        failed(s))
+      return s;
+  }
+  queue->submitted.store(step.signal_value);
+  last_queue_ = queue;
+  last_value_ = step.signal_value;
+  const bool timed = (limits_.flags & BITNET_PROGRAM_PROFILE) != 0;
+  if (timed)
+    if (bitnet_status s = finish_last(report); failed(s)) return s;
+  count(*commands, step.n_tokens, timed);
+  return BITNET_OK;
+}
+
+void program::count(const recorded& r, uint32_t n_tokens, bool timed) {
+  std::vector<uint64_t> times(timed ? r.nodes.size() : 0);
+  const bool known = timed && r.commands->times(times);
+  const std::scoped_lock lock(stats_lock_);
+  for (uint64_t c = 0; c < r.nodes.size(); ++c) {
+    const node& n = plan_.nodes[r.nodes[c]];
+    counter& to = counters_[r.nodes[c]];
+    ++to.calls;
+    if (c == 0 || r.nodes[c - 1] != r.nodes[c])  // the parts of a matrix together
+      to.bytes += n.weight_bytes * (n.op == BITNET_OP_EMBED_GATHER ? n_tokens : 1);
+    if (known) to.time_ns += times[c];
+  }
+}
+
+std::vector<bitnet_kernel_stat> program::stats() const {
+  const std::scoped_lock lock(stats_lock_);
+  std::vector<bitnet_kernel_stat> out;
+  for (uint64_t i = 0; i < counters_.size(); ++i) {
+    if (counters_[i].calls == 0) continue;
+    const node& n = plan_.nodes[i];
+    auto at = std::find_if(out.begin(), out.end(),
+                           [&](const bitnet_kernel_stat& s) { return n.name == s.id; });
+    if (at == out.end()) {
+      bitnet_kernel_stat stat{};
+      stat.struct_size = sizeof stat;
+      stat.op = n.op;
+      std::snprintf(stat.id, sizeof stat.id, "%s", n.name.c_str());
+      at = out.insert(at, stat);
+    }
+    at->calls += counters_[i].calls;
+    at->time_ns += counters_[i].time_ns;
+    at->bytes += counters_[i].bytes;
+  }
+  return out;
+}
+
+}  // namespace bitnet::gpu

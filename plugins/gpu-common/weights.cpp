@@ -1,0 +1,204 @@
+#include "weights.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "layout.hpp"
+
+namespace bitnet::gpu {
+namespace {
+
+using sdk::failed;
+
+// The format of a tensor on the device: vectors are widened.
+uint32_t kept_format(const sdk::tensor& t) noexcept {
+  return t.desc.rank == 1 ? uint32_t{BITNET_FORMAT_F32} : t.desc.format;
+}
+uint64_t kept_words(const sdk::tensor& t) noexcept {
+  return row_words(kept_format(t), static_cast<uint64_t>(t.desc.ne[0]));
+}
+
+bitnet_status fits(const opened& device, const sdk::tensor& t, const sdk::reporter& report) {
+  const facts& about = device.about();
+  if (t.desc.scale_group % 4 != 0)
+    return report.fail(BITNET_UNSUPPORTED,
+                       "tensor %s: scale groups of %llu elements, multiples of 4 are needed; use "
+                       "the cpu backend",
+                       t.name.c_str(), static_cast<unsigned long long>(t.desc.scale_group));
+  // Kernels count words in 32 bits.
+  const uint64_t most = std::min(about.max_binding_bytes, uint64_t{1} << 32);
+  const uint64_t row = 4 * kept_words(t), scales = 4 * t.desc.n_scales;
+  if (device.align(row) > most || device.align(scales) > most)
+    return report.fail(
+        BITNET_UNSUPPORTED,
+        "tensor %s: a row of %llu bytes or its scales of %llu are more than the %llu "
+        "that a kernel sees at once on %s",
+        t.name.c_str(), static_cast<unsigned long long>(row),
+        static_cast<unsigned long long>(scales), static_cast<unsigned long long>(most),
+        about.name.c_str());
+  return BITNET_OK;
+}
+
+}  // namespace
+
+bitnet_status weight_set::plan(const opened& device, const bitnet_tensor_desc* desc,
+                               bitnet_weight_plan& out, const sdk::reporter& report) {
+  sdk::tensor t;
+  if (bitnet_status s = sdk::describe(desc, t, report); failed(s)) return s;
+  if (bitnet_status s = fits(device, t, report); failed(s)) return s;
+  out.accepts_alias = 0;
+  out.packed_bytes = 4 * (kept_words(t) * static_cast<uint64_t>(t.desc.ne[1]) + t.desc.n_scales);
+  out.alignment_bytes = 1;
+  std::snprintf(out.layout_id, sizeof out.layout_id, "gpu/%s-words/1",
+                sdk::find_format(kept_format(t))->name);
+  return BITNET_OK;
+}
+
+bitnet_status weight_set::create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
+                                 const sdk::reporter& report) {
+  if (n != 0 && (!descs || desc_size < sizeof(bitnet_tensor_desc)))
+    return report.fail(BITNET_INVALID_ARGUMENT, "tensor descriptions missing or too short");
+  tensors_.resize(n);
+  const auto* at = reinterpret_cast<const uint8_t*>(descs);
+  for (device_weight& w : tensors_) {
+    const auto* desc = reinterpret_cast<const bitnet_tensor_desc*>(at);
+    if (bitnet_status s = sdk::describe(desc, w.tensor, report); failed(s)) return s;
+    if (bitnet_status s = fits(device_, w.tensor, report); failed(s)) return s;
+    if (desc->format == BITNET_FORMAT_TERNARY2)
+      w.tensor.scales.assign(desc->scales, desc->scales + desc->n_scales);
+    w.tensor.desc.scales = nullptr;
+    w.tensor.desc.name = {};
+    w.words = kept_words(w.tensor);
+    at += desc_size;
+  }
+  return place(report);
+}
+
+// Many tensors share a buffer: drivers allow few allocations and round each of them up.
+bitnet_status weight_set::place(const sdk::reporter& report) {
+  const facts& about = device_.about();
+  const uint64_t most = std::min(about.max_binding_bytes, uint64_t{1} << 32);
+  const uint64_t shared = std::min(about.max_allocation_bytes, uint64_t{64} << 20);
+  struct slot {
+    binding* to;
+    uint64_t buffer;
+  };
+  std::vector<slot> slots;
+  std::vector<uint64_t> sizes;
+  const auto put = [&](binding& to, uint64_t bytes) {
+    const uint64_t aligned = device_.align(bytes);
+    if (sizes.empty() || sizes.back() + aligned > shared) sizes.push_back(0);
+    to.offset = sizes.back();
+    to.bytes = bytes;
+    sizes.back() += aligned;
+    slots.push_back({&to, sizes.size() - 1});
+  };
+  for (device_weight& w : tensors_) {
+    const auto m = static_cast<uint64_t>(w.tensor.desc.ne[1]);
+    const uint64_t row = 4 * w.words;
+    const uint64_t rows = std::min(m, std::max<uint64_t>(1, most / row));
+    w.parts.resize((m + rows - 1) / rows);
+    for (uint64_t p = 0; p < w.parts.size(); ++p) {
+      w.parts[p].first_row = p * rows;
+      w.parts[p].n_rows = std::min(rows, m - p * rows);
+      put(w.parts[p].place, row * w.parts[p].n_rows);
+    }
+    if (!w.tensor.scales.empty()) put(w.scales, 4 * w.tensor.scales.size());
+  }
+  const std::scoped_lock lock(device_.lock);
+  buffers_.resize(sizes.size());
+  for (uint64_t i = 0; i < sizes.size(); ++i)
+    if (bitnet_status s =
+            device_.driver->allocate(sizes[i], placement::device, buffers_[i], report);
+        failed(s))
+      return s;
+  for (const slot& s : slots) s.to->memory = buffers_[s.buffer].get();
+  return BITNET_OK;
+}
+
+bitnet_status weight_set::write(uint32_t index, uint64_t offset, const void* data, uint64_t bytes,
+                                const sdk::reporter& report) {
+  device_weight* w = nullptr;
+  if (bitnet_status s = unsealed(index, w, report); failed(s)) return s;
+  sdk::tensor& t = w->tensor;
+  if (offset != t.written || bytes > t.desc.data_bytes - t.written || (bytes && !data))
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "tensor %s: %llu bytes at %llu do not continue the %llu of %llu there are",
+                       t.name.c_str(), static_cast<unsigned long long>(bytes),
+                       static_cast<unsigned long long>(offset),
+                       static_cast<unsigned long long>(t.written),
+                       static_cast<unsigned long long>(t.desc.data_bytes));
+  if (!t.own.data()) t.own = sdk::memory(t.desc.data_bytes);
+  if (bytes) std::memcpy(t.own.data() + offset, data, bytes);
+  t.written += bytes;
+  return BITNET_OK;
+}
+
+bitnet_status weight_set::seal(uint32_t index, const sdk::reporter& report) {
+  device_weight* w = nullptr;
+  if (bitnet_status s = unsealed(index, w, report); failed(s)) return s;
+  sdk::tensor& t = w->tensor;
+  if (t.written != t.desc.data_bytes)
+    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu of %llu bytes were written",
+                       t.name.c_str(), static_cast<unsigned long long>(t.written),
+                       static_cast<unsigned long long>(t.desc.data_bytes));
+  const auto k = static_cast<uint64_t>(t.desc.ne[0]), m = static_cast<uint64_t>(t.desc.ne[1]);
+  const uint8_t* rows = t.own.data();
+  if (t.desc.rank == 1) {
+    w->host.resize(k);
+    sdk::decode(t.desc.format, rows, 0, k, w->host.data());
+    rows = reinterpret_cast<const uint8_t*>(w->host.data());
+  }
+  w->view.format = kept_format(t);
+  w->view.k = k;
+  w->view.m = m;
+  w->view.scale_group = t.desc.scale_group;
+  if (bitnet_status s = upload(*w, rows, report); failed(s)) return s;
+  t.own = sdk::memory();
+  w->sealed = true;
+  return BITNET_OK;
+}
+
+bitnet_status weight_set::upload(const device_weight& w, const uint8_t* rows,
+                                 const sdk::reporter& report) {
+  const uint32_t format = w.view.format;
+  const uint64_t k = w.view.k, row = 4 * w.words;
+  const uint64_t from_row = sdk::row_bytes(*sdk::find_format(format), k);
+  const bool as_it_is = is_canonical(format, k);
+  const uint64_t together = std::max<uint64_t>(1, (uint64_t{4} << 20) / row);
+  std::vector<uint8_t> packed(as_it_is ? 0 : std::min(together, w.view.m) * row);
+  const std::scoped_lock lock(device_.lock);
+  const auto send = [&](const binding& to, uint64_t offset, const void* data, uint64_t bytes) {
+    for (auto& b : buffers_)
+      if (b.get() == to.memory)
+        return device_.driver->upload(*b, to.offset + offset, data, bytes, report);
+    return report.fail(BITNET_INTERNAL, "a weight without memory");
+  };
+  for (const weight_part& part : w.parts) {
+    for (uint64_t r = 0; r < part.n_rows;) {
+      const uint64_t n = std::min(together, part.n_rows - r);
+      const uint8_t* from = rows + (part.first_row + r) * from_row;
+      if (!as_it_is) {
+        to_device(format, k, from, n, packed.data());
+        from = packed.data();
+      }
+      if (bitnet_status s = send(part.place, r * row, from, n * row); failed(s)) return s;
+      r += n;
+    }
+  }
+  return w.tensor.scales.empty()
+             ? BITNET_OK
+             : send(w.scales, 0, w.tensor.scales.data(), 4 * w.tensor.scales.size());
+}
+
+bitnet_status weight_set::unsealed(uint32_t index, device_weight*& out,
+                                   const sdk::reporter& report) {
+  if (index >= tensors_.size())
+    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u of %zu", index, tensors_.size());
+  out = &tensors_[index];
+  if (out->sealed)
+    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is sealed", out->tensor.name.c_str());
+  return BITNET_OK;
+}
+
+}  // namespace bitnet::gpu

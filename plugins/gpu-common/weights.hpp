@@ -1,0 +1,65 @@
+#pragma once
+// Weights in device memory: streamed in through the host, packed and uploaded when they are sealed.
+//
+// Matrices that are larger than a kernel can see of one buffer are cut into parts of whole rows.
+// Rank-1 tensors become f32; the host keeps a copy of them, as it makes the turns of ROPE itself.
+
+#include <vector>
+
+#include "bitnet/sdk/interpreter/weights.hpp"
+#include "opened.hpp"
+
+namespace bitnet::gpu {
+
+struct weight_part {
+  binding place;
+  uint64_t first_row, n_rows;
+};
+
+struct device_weight {
+  sdk::tensor tensor;  // description, scales, and the bytes until it is sealed
+  bool sealed = false;
+  sdk::weight view{};  // no data; rank 1: f32 on the host
+  uint64_t words = 0;  // of a row on the device
+  std::vector<weight_part> parts;
+  binding scales;           // ternary only
+  std::vector<float> host;  // rank 1 only
+
+  uint64_t device_bytes() const noexcept { return 4 * words * view.m; }
+};
+
+class weight_set {
+ public:
+  explicit weight_set(opened& device) noexcept : device_(device) {}
+  ~weight_set() {
+    device_.settle();
+    const std::scoped_lock lock(device_.lock);
+    buffers_.clear();
+  }
+  weight_set(const weight_set&) = delete;
+  weight_set& operator=(const weight_set&) = delete;
+
+  // BITNET_UNSUPPORTED for what this device cannot hold.
+  static bitnet_status plan(const opened& device, const bitnet_tensor_desc* desc,
+                            bitnet_weight_plan& out, const sdk::reporter& report);
+
+  bitnet_status create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
+                       const sdk::reporter& report);
+  bitnet_status write(uint32_t index, uint64_t offset, const void* data, uint64_t bytes,
+                      const sdk::reporter& report);
+  bitnet_status seal(uint32_t index, const sdk::reporter& report);
+
+  uint64_t size() const noexcept { return tensors_.size(); }
+  const device_weight& at(uint64_t index) const noexcept { return tensors_[index]; }
+
+ private:
+  bitnet_status place(const sdk::reporter& report);
+  bitnet_status unsealed(uint32_t index, device_weight*& out, const sdk::reporter& report);
+  bitnet_status upload(const device_weight& w, const uint8_t* rows, const sdk::reporter& report);
+
+  opened& device_;
+  std::vector<device_weight> tensors_;
+  std::vector<std::unique_ptr<buffer>> buffers_;
+};
+
+}  // namespace bitnet::gpu

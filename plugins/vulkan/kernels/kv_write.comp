@@ -1,0 +1,92 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "common.glsl"
+layout(constant_id = 1) const uint DTYPE_K = 1;
+layout(constant_id = 2) const uint DTYPE_V = 1;
+WORDS_IN(1, slots);
+WORDS_IN(2, k);
+WORDS_IN(3, v);
+WORDS(4, keys);
+WORDS(5, values);
+layout(push_constant) uniform params {
+  uint rows, n_kv_heads, head_dim, block_tokens;
+};
+
+uint units_of(uint dtype) {
+  return dtype == DTYPE_F32 ? head_dim : dtype == DTYPE_F16 ? (head_dim + 1) / 2 : head_dim / 32;
+}
+
+// A word or block `unit` of a row: FROM and TO are arrays, `from` and `to` its first words.
+#define STORE(FROM, TO)                                                                     \
+  if (dtype == DTYPE_F32) {                                                                 \
+    TO[to + unit] = FROM[from + unit];                                                      \
+  } else if (dtype == DTYPE_F16) {                                                          \
+    uint word = to_half(f32(FROM[from + 2 * unit]));                                        \
+    if (2 * unit + 1 < head_dim) word |= to_half(f32(FROM[from + 2 * unit + 1])) << 16;     \
+    TO[to + unit] = word;                                                                   \
+  } else {                                                                                  \
+    uint x = from + 32 * unit, y = to + 9 * unit;                                           \
+    float largest = 0.0;                                                                    \
+    for (uint i = 0; i < 32; ++i) {                                                         \
+      float a = abs(f32(FROM[x + i]));                                                      \
+      largest = a > largest ? a : largest;                                                  \
+    }                                                                                       \
+    float unit_ = q8_step(largest);                                                         \
+    uint d = to_half(unit_);                                                                \
+    float inverse = q8_inverse(from_half(d));                                               \
+    TO[y] = d;                                                                              \
+    for (uint w = 0; w < 8; ++w) {                                                          \
+      uint word = 0;                                                                        \
+      for (uint b = 0; b < 4; ++b)                                                          \
+        word |= q8_code(f32(FROM[x + 4 * w + b]), inverse) << (8 * b);                      \
+      TO[y + 1 + w] = word;                                                                 \
+    }                                                                                       \
+  }
+
+// min(m / 127, 65504) before it becomes f16. Below 2^-26 every f16 is 0, and exact_quotient would
+// meet subnormals.
+float q8_step(float m) {
+  if (m < 127.0 * 1.4901161193847656e-08) return 0.0;
+  return m < 127.0 * 65504.0 ? exact_quotient(m, 127.0) : 65504.0;
+}
+float q8_inverse(float d) {
+  return d > 0.0 ? exact_quotient(1.0, d) : 0.0;
+}
+uint q8_code(float x, float inverse) {
+  precise float scaled = x * inverse;
+  float v = round_half_even(scaled);
+  v = v > -127.0 ? v : -127.0;
+  v = v < 127.0 ? v : 127.0;
+  return uint(int(v)) & 255u;
+}
+
+void store_k(uint from, uint to, uint unit) {
+  const uint dtype = DTYPE_K;
+  STORE(k, keys)
+}
+void store_v(uint from, uint to, uint unit) {
+  const uint dtype = DTYPE_V;
+  STORE(v, values)
+}
+uint row_words(uint dtype, uint units) {
+  return dtype == DTYPE_Q8_0 ? 9 * units : units;
+}
+
+void main() {
+  uint units_k = units_of(DTYPE_K), units_v = units_of(DTYPE_V);
+  uint all_k = n_kv_heads * units_k, all = all_k + n_kv_heads * units_v;
+  for (uint t = gl_WorkGroupID.y; t < header[rows]; t += gl_NumWorkGroups.y) {
+    uint block = slots[t] / block_tokens, offset = slots[t] % block_tokens;
+    for (uint u = gl_GlobalInvocationID.x; u < all; u += gl_NumWorkGroups.x * threads()) {
+      bool is_k = u < all_k;
+      uint units = is_k ? units_k : units_v, i = is_k ? u : u - all_k;
+      uint head = i / units;
+      uint from = (t * n_kv_heads + head) * head_dim;
+      uint row = (block * n_kv_heads + head) * block_tokens + offset;
+      if (is_k)
+        store_k(from, row * row_words(DTYPE_K, units), i % units);
+      else
+        store_v(from, row * row_words(DTYPE_V, units), i % units);
+    }
+  }
+}

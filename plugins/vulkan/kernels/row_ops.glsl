@@ -1,0 +1,79 @@
+// RMS_NORM and ACT_QUANT_I8 of one row by one work group, as parts of several kernels. The including
+// file defines X(i), the element i of the row that is read.
+
+// a * b and the exact rest of it: high + low = a * b, barring underflow.
+// Source  T. J. Dekker, A floating-point technique for extending the available precision, 1971.
+void exact_square(float a, out float high, out float low) {
+  precise float c = 4097.0 * a;
+  precise float d = c - a;
+  precise float h = c - d;
+  precise float l = a - h;
+  precise float p = a * a;
+  precise float e = h * h - p;
+  e = e + 2.0 * h * l;
+  e = e + l * l;
+  high = p;
+  low = e;
+}
+
+// sum + x exactly as sum' + rest.
+// Source  D. E. Knuth, The art of computer programming, volume 2, theorem 4.2.2 B.
+void exact_add(inout float sum, float x, inout float rest) {
+  precise float s = sum + x;
+  precise float b = s - sum;
+  precise float e = (sum - (s - b)) + (x - b);
+  precise float r = rest + e;
+  sum = s;
+  rest = r;
+}
+
+#define DEFINE_NORM_FACTOR                                                        \
+  /* 1 / sqrt(mean(x^2) + eps), the sum with its rounding errors kept. */         \
+  float norm_factor(uint k, float eps) {                                          \
+    float sum = 0.0, rest = 0.0;                                                  \
+    for (uint i = thread(); i < k; i += threads()) {                              \
+      float high, low;                                                            \
+      exact_square(X(i), high, low);                                              \
+      exact_add(sum, high, rest);                                                 \
+      precise float r = rest + low;                                               \
+      rest = r;                                                                   \
+    }                                                                             \
+    barrier();                                                                    \
+    sums[thread()] = sum;                                                         \
+    rests[thread()] = rest;                                                       \
+    barrier();                                                                    \
+    for (uint half_ = threads() / 2; half_ != 0; half_ /= 2) {                    \
+      if (thread() < half_) {                                                     \
+        float s = sums[thread()], r = rests[thread()];                            \
+        exact_add(s, sums[thread() + half_], r);                                  \
+        precise float both = r + rests[thread() + half_];                         \
+        sums[thread()] = s;                                                       \
+        rests[thread()] = both;                                                   \
+      }                                                                           \
+      barrier();                                                                  \
+    }                                                                             \
+    precise float total = sums[0] + rests[0];                                     \
+    precise float mean = total / float(k);                                        \
+    precise float under = mean + eps;                                             \
+    precise float factor = 1.0 / sqrt(under);                                     \
+    return factor;                                                                \
+  }
+
+float normed(float x, float factor, float weight) {
+  precise float y = x * factor;
+  y = y * weight;
+  return y;
+}
+
+// 127 / max(a, 1e-5); comparisons pass over NaN.
+float act_scale(float largest) {
+  return exact_quotient(127.0, largest > 1e-5 ? largest : 1e-5);
+}
+
+uint quantised(float x, float scale) {
+  precise float scaled = x * scale;
+  float v = round_half_even(scaled);
+  v = v > -128.0 ? v : -128.0;
+  v = v < 127.0 ? v : 127.0;
+  return uint(int(v)) & 255u;
+}
