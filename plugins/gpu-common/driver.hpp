@@ -34,6 +34,7 @@ struct facts {
   uint32_t shared_memory_bytes = 0;   // of a work group
   uint32_t group_size = 64;   // threads of a work group that suit the device; a power of two
   uint32_t max_bindings = 0;  // of a kernel
+  uint32_t max_kept = 16;     // elements of a head that a thread of attn_paged keeps
 };
 
 // Memory of the device. Contents start as zeros.
@@ -117,6 +118,8 @@ class device {
 
   virtual bitnet_status make_kernel(const kernel_spec& spec, std::unique_ptr<kernel>& out,
                                     const sdk::reporter& report) = 0;
+  // Does at once what make_kernel put off, if anything: many kernels may compile faster together.
+  virtual bitnet_status finish_kernels(const sdk::reporter&) { return BITNET_OK; }
   // Buffers and kernels outlive the recording.
   virtual bitnet_status record(std::span<const command> commands, bool timed,
                                std::unique_ptr<recording>& out, const sdk::reporter& report) = 0;

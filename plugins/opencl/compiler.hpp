@@ -12,7 +12,7 @@
 #include "bitnet/abi/host.h"
 #include "bitnet/sdk/guard.hpp"
 #include "device_facts.hpp"
-#include "kernels.hpp"
+#include "gpu-common/kernels.hpp"
 #include "library.hpp"
 
 namespace bitnet::opencl {

@@ -45,6 +45,7 @@ gpu::facts common_facts(const device_facts& device) {
     // whose vectors the compiler finds, and a few groups to a core, each with its piece of the
     // work.
     out.group_size = 1;
+    out.max_kept = 1024;  // a head, in memory that is as near as registers
     out.max_groups = std::max(1u, info.compute_units) * 8;
   } else {
     out.group_size = std::min(64u, std::bit_floor(traits.max_group_items));
@@ -237,7 +238,7 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<
   return BITNET_OK;
 }
 
-bitnet_status device::compile_waiting(const sdk::reporter& report) {
+bitnet_status device::finish_kernels(const sdk::reporter& report) {
   std::vector<gpu::kernel_spec> specs;
   for (const function& f : functions_)
     if (!f.program) specs.push_back(f.spec);
@@ -254,7 +255,7 @@ bitnet_status device::compile_waiting(const sdk::reporter& report) {
 
 bitnet_status device::record(std::span<const gpu::command> commands, bool timed,
                              std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) {
-  if (bitnet_status s = compile_waiting(report); sdk::failed(s)) return s;
+  if (bitnet_status s = finish_kernels(report); sdk::failed(s)) return s;
   if (timed)
     if (bitnet_status s = context_.start_timing(report); sdk::failed(s)) return s;
   auto made = std::make_unique<recording>(context_, timed);

@@ -12,7 +12,7 @@
 #include "bitnet/sdk/handle.hpp"
 #include "compiler.hpp"
 #include "device_facts.hpp"
-#include "driver.hpp"
+#include "gpu-common/driver.hpp"
 
 namespace bitnet::opencl {
 
@@ -82,6 +82,7 @@ class device final : public gpu::device {
                      std::span<const gpu::copy_range> ranges, const sdk::reporter& report) override;
   bitnet_status make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
                             const sdk::reporter& report) override;
+  bitnet_status finish_kernels(const sdk::reporter& report) override;
   bitnet_status record(std::span<const gpu::command> commands, bool timed,
                        std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) override;
   bitnet_status make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) override;
@@ -93,7 +94,6 @@ class device final : public gpu::device {
     gpu::kernel_spec spec;
     cl_program program = nullptr;  // nullptr: waits
   };
-  bitnet_status compile_waiting(const sdk::reporter& report);
 
   context context_;
   gpu::facts common_;

@@ -7,7 +7,7 @@
 
 #include "compiler.hpp"
 #include "device_facts.hpp"
-#include "driver.hpp"
+#include "gpu-common/driver.hpp"
 
 namespace bitnet::opencl {
 
