@@ -20,9 +20,17 @@ struct target {
   std::string name;
   const char* path;
   std::string isa;
+  // A device's own order of sums, division and exponential: near to tier0, not its bits. The work
+  // of a step cannot be stopped once it is submitted.
+  bool gpu = false;
 };
 const target tier0{"tier0", BITNET_TIER0_PLUGIN, ""};
 
+#if defined(BITNET_GPU_PLUGIN)
+std::vector<target> all_targets() {
+  return {{"gpu", BITNET_GPU_PLUGIN, "", true}};
+}
+#else
 // The cpu backend once for each instruction set that it has kernels for.
 std::vector<target> all_targets() {
   std::vector<target> out{tier0};
@@ -32,6 +40,7 @@ std::vector<target> all_targets() {
 #endif
   return out;
 }
+#endif
 
 struct shape_row {
   const char* why;

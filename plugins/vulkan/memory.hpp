@@ -1,0 +1,36 @@
+#pragma once
+// A buffer with memory of its own. Small tensors share buffers already (plugins/gpu-common), so
+// that there are few of them.
+
+#include "device.hpp"
+
+namespace bitnet::vulkan {
+
+class memory final : public gpu::buffer {
+ public:
+  explicit memory(const device& d) noexcept : device_(d) {}
+  ~memory() override;
+  memory(const memory&) = delete;
+  memory& operator=(const memory&) = delete;
+
+  bitnet_status allocate(uint64_t bytes, gpu::placement where, const sdk::reporter& report);
+
+  uint64_t size() const noexcept override { return bytes_; }
+  void* mapped() const noexcept override { return mapped_; }
+  VkBuffer handle() const noexcept { return buffer_; }
+  static VkBuffer of(const gpu::buffer& b) noexcept {
+    return static_cast<const memory&>(b).handle();
+  }
+
+ private:
+  // Tries the types that have `flags`; false if there is none with room.
+  bool take(const VkMemoryRequirements& needs, VkMemoryPropertyFlags flags);
+
+  const device& device_;
+  uint64_t bytes_ = 0;
+  VkBuffer buffer_ = VK_NULL_HANDLE;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  void* mapped_ = nullptr;
+};
+
+}  // namespace bitnet::vulkan

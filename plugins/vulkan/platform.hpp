@@ -1,0 +1,56 @@
+#pragma once
+// The Vulkan instance and the devices that can run the kernels.
+
+#include <memory>
+#include <vector>
+
+#include "bitnet/sdk/host.hpp"
+#include "gpu-common/backend.hpp"
+#include "vk.hpp"
+
+namespace bitnet::vulkan {
+
+// What only this plugin knows of a device.
+struct physical {
+  VkPhysicalDevice handle = VK_NULL_HANDLE;
+  uint32_t queue_family = 0;
+  uint32_t timestamp_bits = 0;
+  float timestamp_ns = 1;           // of a tick
+  bool timeline = false;            // has timeline semaphores
+  bool timeline_extension = false;  // they are an extension, not core
+  VkPhysicalDeviceMemoryProperties memory{};
+};
+
+class platform final : public gpu::platform {
+ public:
+  // `use_timeline` false: as if no device had timeline semaphores.
+  platform(const sdk::host& services, bool use_timeline) noexcept
+      : services_(services), use_timeline_(use_timeline) {}
+  ~platform() override;
+  platform(const platform&) = delete;
+  platform& operator=(const platform&) = delete;
+
+  bitnet_status start(const sdk::reporter& report);
+
+  const std::vector<gpu::facts>& devices() const noexcept override { return facts_; }
+  bitnet_status open(uint32_t index, std::unique_ptr<gpu::device>& out,
+                     const sdk::reporter& report) override;
+
+ private:
+  bitnet_status make_instance(const sdk::reporter& report);
+  void listen();
+  bitnet_status enumerate(const sdk::reporter& report);
+  // Adds the device, or says in the log why it is of no use.
+  void look_at(VkPhysicalDevice device);
+
+  const sdk::host& services_;
+  const bool use_timeline_;
+  global_functions global_;
+  instance_functions vk_;
+  VkInstance instance_ = VK_NULL_HANDLE;
+  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+  std::vector<gpu::facts> facts_;
+  std::vector<physical> physical_;
+};
+
+}  // namespace bitnet::vulkan
