@@ -19,12 +19,15 @@ using bitnet::sdk::failed;
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
-  const auto fences = user.find("fences");
-  const std::string wanted = fences == user.end() || fences->second.empty() ? "0" : fences->second;
-  if (wanted != "0" && wanted != "1")
+  const auto parameter = [&](std::string_view key) {
+    const auto found = user.find(key);
+    return found == user.end() ? std::string() : found->second;
+  };
+  const std::string fences = parameter("fences");
+  if (!fences.empty() && fences != "0" && fences != "1")
     return report.fail(BITNET_UNAVAILABLE, "setting fences is '%.40s'; expected 0 or 1",
-                       wanted.c_str());
-  auto made = std::make_unique<bitnet::vulkan::platform>(services, wanted == "0");
+                       fences.c_str());
+  auto made = std::make_unique<bitnet::vulkan::platform>(services, fences != "1");
   if (bitnet_status s = made->start(report); failed(s)) return s;
   out = std::move(made);
   return BITNET_OK;

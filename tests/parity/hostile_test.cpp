@@ -11,13 +11,27 @@ namespace bitnet::parity {
 namespace {
 
 constexpr const char* plugins[] = {
+#if defined(BITNET_GPU_PLUGIN)
+    BITNET_GPU_PLUGIN,
+#else
     BITNET_TIER0_PLUGIN,
 #if defined(BITNET_CPU_PLUGIN)
     BITNET_CPU_PLUGIN,
 #endif
+#endif
 };
 
-class each_plugin : public testing::TestWithParam<const char*> {};
+class each_plugin : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    tiny_host host(1);
+    const plugin p(GetParam(), host);
+    uint32_t n = 0;
+    const outcome o =
+        attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
+    if (o.status == BITNET_UNAVAILABLE) GTEST_SKIP() << o.message;
+  }
+};
 
 // Builds a changed model; returns what became of it.
 outcome build(const bitnet_backend_v0& table, const tiny_model& model,
@@ -546,7 +560,8 @@ TEST_P(each_plugin, waiting_for_what_never_comes_ends) {
 }
 
 INSTANTIATE_TEST_SUITE_P(backends, each_plugin, testing::ValuesIn(plugins), [](const auto& row) {
-  return std::string(row.index == 0 ? "tier0" : "cpu");
+  const std::string path = row.param;
+  return path.find("tier0") != std::string::npos ? "tier0" : path.substr(path.rfind('-') + 1, 3);
 });
 
 }  // namespace

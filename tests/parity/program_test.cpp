@@ -7,7 +7,7 @@
 #include <cmath>
 #include <deque>
 
-#if defined(BITNET_CPU_PLUGIN)
+#if defined(BITNET_CPU_PLUGIN) && !defined(BITNET_GPU_PLUGIN)
 #include "device.hpp"
 #include "forms.hpp"
 #endif
@@ -93,6 +93,18 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+// Whether `mine` is what tier0 computed. What a GPU rounds otherwise can turn a quantised
+// activation over to the next integer: one of 127 steps, in one of K inputs.
+bool agrees(const target& t, const std::vector<float>& mine, const std::vector<float>& plain) {
+  if (!t.gpu) return same_bits(mine, plain);
+  double error = 0, size = 0;
+  for (uint64_t i = 0; i < plain.size(); ++i) {
+    error += (double{mine[i]} - double{plain[i]}) * (double{mine[i]} - double{plain[i]});
+    size += double{plain[i]} * double{plain[i]};
+  }
+  return mine.size() == plain.size() && error <= 1e-5 * size;
+}
+
 // Made once per shape: in an unoptimised build the making takes longer than the running.
 const tiny_model& model_of(const tiny_shape& shape) {
   static std::deque<tiny_model> made;
@@ -111,7 +123,7 @@ class each_target : public testing::TestWithParam<target> {
         attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
     if (o.status == BITNET_UNAVAILABLE) GTEST_SKIP() << o.message;
     ASSERT_EQ(o.status, BITNET_OK) << o.message;
-    ASSERT_EQ(n, 1u);
+    ASSERT_GE(n, 1u);
   }
 
   static std::vector<float> logits_of(const target& t, const tiny_shape& shape, uint32_t threads,
@@ -171,8 +183,8 @@ TEST_P(each_target, equals_the_plain_primitives_of_tier0) {
       runner_options options;
       options.dtype_k = k;
       options.dtype_v = v;
-      EXPECT_TRUE(same_bits(logits_of(tier0, row.shape, 1, {8, 1, 2}, options),
-                            logits_of(GetParam(), row.shape, 2, {8, 1, 2}, options)));
+      EXPECT_TRUE(agrees(GetParam(), logits_of(GetParam(), row.shape, 2, {8, 1, 2}, options),
+                         logits_of(tier0, row.shape, 1, {8, 1, 2}, options)));
     }
   }
 }
@@ -198,7 +210,7 @@ TEST_P(each_target, int8_keys_and_values_agree_however_the_work_is_cut) {
                            .head_dim = row.head_dim,
                            .ff = 100};
     const std::vector<float> batch = logits_of(GetParam(), shape, 1, {11}, options);
-    EXPECT_TRUE(same_bits(batch, logits_of(tier0, shape, 1, {11}, options)));
+    EXPECT_TRUE(agrees(GetParam(), batch, logits_of(tier0, shape, 1, {11}, options)));
     EXPECT_TRUE(
         same_bits(batch, logits_of(GetParam(), shape, 2, std::vector<uint64_t>(11, 1), options)));
     EXPECT_TRUE(same_bits(batch, logits_of(GetParam(), shape, 5, {5, 1, 4, 1}, options)));
@@ -233,7 +245,7 @@ TEST_P(each_target, a_window_agrees_however_the_work_is_cut) {
     options.window = row.window;
     options.window_keep = row.keep;
     const std::vector<float> batch = logits_of(GetParam(), {}, 1, {11}, options);
-    EXPECT_TRUE(same_bits(batch, logits_of(tier0, {}, 1, {11}, options)));
+    EXPECT_TRUE(agrees(GetParam(), batch, logits_of(tier0, {}, 1, {11}, options)));
     EXPECT_TRUE(
         same_bits(batch, logits_of(GetParam(), {}, 2, std::vector<uint64_t>(11, 1), options)));
     EXPECT_TRUE(same_bits(batch, logits_of(GetParam(), {}, 3, {5, 1, 4, 1}, options)));
@@ -386,8 +398,9 @@ TEST_P(each_target, cancellation_stops_between_ops_and_moves_no_timeline) {
   runner r(p.table, model);
   r.run({{1, 0}});
   const int64_t checks = host.cancel_checks;
-  ASSERT_GT(checks, 4);
+  ASSERT_GT(checks, GetParam().gpu ? 0 : 4);
   for (const int64_t after : {int64_t{0}, int64_t{1}, checks / 2, checks - 1}) {
+    if (after >= checks) continue;
     host.cancel_checks = 0;
     host.cancel_after = after;
     uint64_t before = 0, now = 0;
@@ -477,10 +490,12 @@ TEST_P(each_target, kernels_and_facts_are_listed) {
   bitnet_device_info info{};
   info.struct_size = sizeof info;
   must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
-  EXPECT_EQ(info.device_class, BITNET_DEVICE_CPU);
+  if (!GetParam().gpu) {
+    EXPECT_EQ(info.device_class, BITNET_DEVICE_CPU);
+    EXPECT_EQ(info.buffer_alignment_bytes, 64u);
+  }
   EXPECT_NE(info.attention_flags & BITNET_ATTENTION_WINDOW, 0u);
   EXPECT_NE(info.kv_dtypes & 1u << BITNET_DTYPE_Q8_0, 0u);
-  EXPECT_EQ(info.buffer_alignment_bytes, 64u);
   if (!GetParam().isa.empty()) {
     EXPECT_TRUE(std::string(info.arch).ends_with(GetParam().isa)) << info.arch;
     EXPECT_TRUE(std::string(all[0].id).ends_with(GetParam().isa)) << all[0].id;
@@ -490,7 +505,7 @@ TEST_P(each_target, kernels_and_facts_are_listed) {
 INSTANTIATE_TEST_SUITE_P(backends, each_target, testing::ValuesIn(all_targets()),
                          [](const auto& row) { return row.param.name; });
 
-#if defined(BITNET_CPU_PLUGIN)
+#if defined(BITNET_CPU_PLUGIN) && !defined(BITNET_GPU_PLUGIN)
 TEST(isa_parameter, without_it_the_best_that_this_cpu_has_is_taken) {
   tiny_host host(1);
   const plugin p(BITNET_CPU_PLUGIN, host);
