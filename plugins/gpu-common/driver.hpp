@@ -118,8 +118,6 @@ class device {
 
   virtual bitnet_status make_kernel(const kernel_spec& spec, std::unique_ptr<kernel>& out,
                                     const sdk::reporter& report) = 0;
-  // Does at once what make_kernel put off, if anything: many kernels may compile faster together.
-  virtual bitnet_status finish_kernels(const sdk::reporter&) { return BITNET_OK; }
   // Buffers and kernels outlive the recording.
   virtual bitnet_status record(std::span<const command> commands, bool timed,
                                std::unique_ptr<recording>& out, const sdk::reporter& report) = 0;

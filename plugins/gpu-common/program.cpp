@@ -143,7 +143,7 @@ bitnet_status program::prepare(uint32_t n_tokens, const sdk::reporter& report) {
         failed(s))
       return s;
   }
-  return device_.driver->finish_kernels(report);
+  return BITNET_OK;
 }
 
 bitnet_status program::bind(const bitnet_step_buffers* b, const sdk::reporter& report) {

@@ -11,14 +11,21 @@ namespace {
 struct named_source {
   const char* name;
   const char* text;
+  bool reads_formats = false;  // of matrices, or of keys and values
 };
 constexpr named_source sources[] = {
-    {"embed_gather", source::embed_gather}, {"rms_norm", source::rms_norm},
-    {"act_quant", source::act_quant},       {"linear_ternary", source::linear_ternary},
-    {"linear_dense", source::linear_dense}, {"rope", source::rope},
-    {"kv_write", source::kv_write},         {"attn_paged", source::attn_paged},
-    {"elementwise", source::elementwise},   {"gather_rows", source::gather_rows},
-    {"norm_quant", source::norm_quant},     {"glu_quant", source::glu_quant},
+    {"embed_gather", source::embed_gather, true},
+    {"rms_norm", source::rms_norm},
+    {"act_quant", source::act_quant},
+    {"linear_ternary", source::linear_ternary},
+    {"linear_dense", source::linear_dense, true},
+    {"rope", source::rope},
+    {"kv_write", source::kv_write},
+    {"attn_paged", source::attn_paged, true},
+    {"elementwise", source::elementwise},
+    {"gather_rows", source::gather_rows},
+    {"norm_quant", source::norm_quant},
+    {"glu_quant", source::glu_quant},
 };
 static_assert(std::size(sources) == static_cast<size_t>(gpu::kernel_id::count));
 
@@ -39,23 +46,18 @@ std::string kernel_name(const gpu::kernel_spec& spec) {
   return out;
 }
 
-std::string program_source(std::span<const gpu::kernel_spec> specs, const device_traits& traits) {
+std::string program_source(const gpu::kernel_spec& spec, const device_traits& traits) {
+  const named_source& body = sources[static_cast<size_t>(spec.id)];
   std::string out = define("EXACT_DIVISION", traits.exact_division ? "1" : "0") +
                     define("DOUBLES", traits.doubles ? "1" : "0") +
-                    define("DOT_PRODUCT", traits.dot_product ? "1" : "0") + source::common +
-                    source::pieces;
+                    define("DOT_PRODUCT", traits.dot_product ? "1" : "0") +
+                    define("NAME", kernel_name(spec));
   constexpr const char* constants[] = {"T", "C1", "C2", "C3"};
-  for (const gpu::kernel_spec& spec : specs) {
-    out += define("NAME", kernel_name(spec));
-    for (size_t i = 0; i < std::size(constants); ++i)
-      out += define(constants[i], std::to_string(spec.constants[i]));
-    out += source::group;
-    out += sources[static_cast<size_t>(spec.id)].text;
-    out += source::group_end;
-    out += "#undef NAME\n";
-    for (const char* constant : constants) out += std::string("#undef ") + constant + "\n";
-  }
-  return out;
+  for (size_t i = 0; i < std::size(constants); ++i)
+    out += define(constants[i], std::to_string(spec.constants[i]));
+  out += source::common;
+  if (body.reads_formats) out += source::pieces;
+  return out + source::group + body.text;
 }
 
 bool compiler::from_cache(const std::string& key, const std::string& options,
@@ -125,12 +127,12 @@ cl_int compiler::from_source(const std::string& text, const std::string& options
   return status;
 }
 
-bitnet_status compiler::compile(std::span<const gpu::kernel_spec> specs, cl_program& out,
+bitnet_status compiler::compile(const gpu::kernel_spec& spec, cl_program& out,
                                 const sdk::reporter& report) const {
   device_traits traits = device.traits;
   for (;;) {
     const std::string options = options_of(traits);
-    const std::string text = program_source(specs, traits);
+    const std::string text = program_source(spec, traits);
     const std::string key = device.driver + "\n" + device.info.uuid + " " +
                             device.info.pci_address + "\n" + options + "\n" +
                             std::to_string(text.size()) + " " + std::to_string(hash_of(text)) +

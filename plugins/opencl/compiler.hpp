@@ -1,9 +1,8 @@
 #pragma once
-// From kernel specifications to an OpenCL program: its source, its binary in the cache, its errors
-// in the log.
+// From a kernel's specification to an OpenCL program: its source, its binary in the cache, its
+// errors in the log.
 
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +21,8 @@ using log_function = std::function<void(uint32_t level, const std::string& messa
 // The name of the kernel function for a specification.
 std::string kernel_name(const gpu::kernel_spec& spec);
 
-// OpenCL C 1.2 text with one kernel function for each specification.
-std::string program_source(std::span<const gpu::kernel_spec> specs, const device_traits& traits);
+// OpenCL C 1.2 text of the kernel function for a specification.
+std::string program_source(const gpu::kernel_spec& spec, const device_traits& traits);
 
 struct compiler {
   const library& cl;
@@ -32,8 +31,8 @@ struct compiler {
   const binary_cache& cache;
   const log_function& log;
 
-  // Compiles all `specs` as one program, or takes it from the cache. The caller releases it.
-  bitnet_status compile(std::span<const gpu::kernel_spec> specs, cl_program& out,
+  // Compiles a kernel as a program, or takes it from the cache. The caller releases it.
+  bitnet_status compile(const gpu::kernel_spec& spec, cl_program& out,
                         const sdk::reporter& report) const;
 
  private:

@@ -10,10 +10,19 @@
 namespace bitnet::opencl {
 namespace {
 
+// One function in a program of its own: what a driver keeps of it serves wherever it is needed.
 class kernel final : public gpu::kernel {
  public:
-  explicit kernel(size_t index) noexcept : function(index) {}
-  const size_t function;  // of its device
+  kernel(const library& cl, const gpu::kernel_spec& s) noexcept : spec(s), cl_(cl) {}
+  ~kernel() override {
+    if (program) cl_.clReleaseProgram(program);
+  }
+
+  const gpu::kernel_spec spec;
+  cl_program program = nullptr;
+
+ private:
+  const library& cl_;
 };
 
 // Memory that OpenCL uses in place is aligned to its largest type, and ends on a page, which some
@@ -166,11 +175,6 @@ cl_int device_buffer::map(cl_event* done) {
   return at == host_.data() ? CL_SUCCESS : CL_MAP_FAILURE;  // it must be: CL_MEM_USE_HOST_PTR
 }
 
-device::~device() {
-  if (context_.commands) context_.cl.clFinish(context_.commands);
-  for (cl_program p : programs_) context_.cl.clReleaseProgram(p);
-}
-
 bitnet_status device::allocate(uint64_t bytes, gpu::placement where,
                                std::unique_ptr<gpu::buffer>& out, const sdk::reporter& report) {
   auto made = std::make_unique<device_buffer>(context_, std::max<uint64_t>(bytes, 4));
@@ -230,37 +234,20 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<
     return report.fail(BITNET_UNSUPPORTED,
                        "%s: work groups of %u items; a power of two up to %u is expected",
                        context_.facts.info.name, threads, context_.facts.traits.max_group_items);
-  const auto found = std::find_if(functions_.begin(), functions_.end(),
-                                  [&](const function& f) { return f.spec == spec; });
-  const auto index = static_cast<size_t>(found - functions_.begin());
-  if (found == functions_.end()) functions_.push_back({spec});
-  out = std::make_unique<kernel>(index);
-  return BITNET_OK;
-}
-
-bitnet_status device::finish_kernels(const sdk::reporter& report) {
-  std::vector<gpu::kernel_spec> specs;
-  for (const function& f : functions_)
-    if (!f.program) specs.push_back(f.spec);
-  if (specs.empty()) return BITNET_OK;
   const compiler c{context_.cl, context_.facts, context_.handle, cache_, context_.log};
-  programs_.reserve(programs_.size() + 1);
-  cl_program made = nullptr;
-  if (bitnet_status s = c.compile(specs, made, report); sdk::failed(s)) return s;
-  programs_.push_back(made);
-  for (function& f : functions_)
-    if (!f.program) f.program = made;
+  auto made = std::make_unique<kernel>(context_.cl, spec);
+  if (bitnet_status s = c.compile(spec, made->program, report); sdk::failed(s)) return s;
+  out = std::move(made);
   return BITNET_OK;
 }
 
 bitnet_status device::record(std::span<const gpu::command> commands, bool timed,
                              std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) {
-  if (bitnet_status s = finish_kernels(report); sdk::failed(s)) return s;
   if (timed)
     if (bitnet_status s = context_.start_timing(report); sdk::failed(s)) return s;
   auto made = std::make_unique<recording>(context_, timed);
   for (const gpu::command& one : commands) {
-    const function& f = functions_[static_cast<const kernel*>(one.run)->function];
+    const auto& f = static_cast<const kernel&>(*one.run);
     if (bitnet_status s =
             made->add(one, f.program, kernel_name(f.spec), f.spec.constants[0], report);
         sdk::failed(s))

@@ -68,7 +68,6 @@ class device final : public gpu::device {
   device(const library& cl, const device_facts& facts, const log_function& log,
          const std::string& cache)
       : context_(cl, facts, log), common_(common_facts(facts)), cache_(cache) {}
-  ~device() override;
   bitnet_status open(const sdk::reporter& report) { return context_.open(report); }
 
   const gpu::facts& describe() const noexcept override { return common_; }
@@ -82,24 +81,14 @@ class device final : public gpu::device {
                      std::span<const gpu::copy_range> ranges, const sdk::reporter& report) override;
   bitnet_status make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
                             const sdk::reporter& report) override;
-  bitnet_status finish_kernels(const sdk::reporter& report) override;
   bitnet_status record(std::span<const gpu::command> commands, bool timed,
                        std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) override;
   bitnet_status make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) override;
 
  private:
-  // A kernel function that was asked for. Compiled with all others that wait when the first of them
-  // is recorded: a driver takes longer to start than to compile one more.
-  struct function {
-    gpu::kernel_spec spec;
-    cl_program program = nullptr;  // nullptr: waits
-  };
-
   context context_;
   gpu::facts common_;
   binary_cache cache_;
-  std::vector<function> functions_;  // a kernel is an index into it
-  std::vector<cl_program> programs_;
 };
 
 }  // namespace bitnet::opencl

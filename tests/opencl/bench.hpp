@@ -45,9 +45,8 @@ enum class form : uint8_t { as_reported, modest };
 
 class bench {
  public:
-  // The same device for all tests; nullptr, and `why` is why, if there is none. `specs` are those
-  // that tests will ask for: one compilation makes them all.
-  static bench* of(form f, const std::vector<kernel_spec>& specs, std::string& why) {
+  // The same device for all tests; nullptr, and `why` is why, if there is none.
+  static bench* of(form f, std::string& why) {
     static auto* ends = testing::AddGlobalTestEnvironment(new end_of_devices);
     (void)ends;
     auto& [made, reasons] = all();
@@ -65,7 +64,6 @@ class bench {
       if (one->platform_) {
         one->must(one->platform_->open(0, one->device_, one->report()));
         one->must(one->device_->make_queue(one->queue_, one->report()));
-        for (const kernel_spec& s : specs) one->kernel_of(s);
       } else {
         one.reset();
       }

@@ -141,8 +141,7 @@ std::string compile_with(const fs::path& folder) {
   std::unique_ptr<gpu::device> device;
   std::unique_ptr<gpu::kernel> kernel;
   if (platform->open(0, device, report) != BITNET_OK ||
-      device->make_kernel({gpu::kernel_id::gather_rows, {4}}, kernel, report) != BITNET_OK ||
-      device->finish_kernels(report) != BITNET_OK)
+      device->make_kernel({gpu::kernel_id::gather_rows, {4}}, kernel, report) != BITNET_OK)
     return std::string("failed: ") + error.message;
   return logged;
 }

@@ -32,52 +32,11 @@ std::vector<uint32_t> tokens_together(uint32_t dense_format) {
   return dense_format == BITNET_FORMAT_F16 ? std::vector{1u, 4u} : std::vector{4u};
 }
 
-// Kernels that divide, or sum in double where there is one.
-std::vector<kernel_spec> division_specs(std::span<const uint32_t> sizes) {
-  std::vector<kernel_spec> out;
-  for (const uint32_t t : sizes) {
-    for (const kernel_id id : {kernel_id::rms_norm, kernel_id::act_quant, kernel_id::norm_quant})
-      out.push_back({id, {t}});
-    for (const ternary_form& f : ternary_forms)
-      if (f.shared <= t)
-        out.push_back({kernel_id::linear_ternary, {t, f.shared, f.tokens, f.rows}});
-    for (const auto& [k, v] : kv_pairs) out.push_back({kernel_id::kv_write, {t, k, v}});
-  }
-  return out;
-}
-
-// {id, constants}: what the tests below ask for, so that it is compiled at once. A driver may take
-// a third of a second for each.
-std::vector<kernel_spec> all_specs() {
-  std::vector<kernel_spec> out;
-  for (const uint32_t t : group_sizes) {
-    for (const sdk::format& f : sdk::formats) {
-      out.push_back({kernel_id::embed_gather, {t, f.id}});
-      for (const uint32_t tokens : tokens_together(f.id))
-        out.push_back({kernel_id::linear_dense, {t, t == 1 ? 1u : 4u, tokens, f.id}});
-    }
-    for (const kernel_id id : {kernel_id::rope, kernel_id::gather_rows}) out.push_back({id, {t}});
-    for (const uint32_t op : {BITNET_OP_ADD, BITNET_OP_MUL, BITNET_OP_RELU2, BITNET_OP_SILU})
-      out.push_back({kernel_id::elementwise, {t, op}});
-    for (const auto& [op, norm] : activations) out.push_back({kernel_id::glu_quant, {t, op, norm}});
-    for (const auto& [k, v] : kv_pairs)
-      for (const uint32_t head_dim : {64u, 20u})
-        if (head_dim % 32 == 0 || (k != BITNET_DTYPE_Q8_0 && v != BITNET_DTYPE_Q8_0))
-          out.push_back({kernel_id::attn_paged, {t, k, v, (head_dim + t - 1) / t}});
-  }
-  const std::vector<kernel_spec> others = division_specs(group_sizes);
-  out.insert(out.end(), others.begin(), others.end());
-  return out;
-}
-
 class each_form : public testing::TestWithParam<std::tuple<form, uint32_t>> {
  protected:
   void SetUp() override {
     std::string why;
-    const auto [f, size] = GetParam();
-    const std::vector<kernel_spec> specs =
-        f == form::modest ? division_specs({&size, 1}) : all_specs();
-    bench_ = bench::of(f, specs, why);
+    bench_ = bench::of(std::get<0>(GetParam()), why);
     if (!bench_) GTEST_SKIP() << why;
   }
   uint32_t t() const { return std::get<1>(GetParam()); }

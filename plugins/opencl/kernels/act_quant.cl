@@ -1,9 +1,9 @@
 typedef struct {
   uint rows, k;
-} OWN(_params);
+} params;
 
 KERNEL(BIND(const uint, header), BIND(const float, x), BIND(uint, q), BIND(float, s),
-       const OWN(_params) p) {
+       const params p) {
   OPEN(const uint, header);
   OPEN(const float, x);
   OPEN(uint, q);

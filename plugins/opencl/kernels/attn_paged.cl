@@ -5,7 +5,7 @@
 typedef struct {
   uint rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
   float scale;
-} OWN(_params);
+} params;
 
 #if C1 == DTYPE_F32
 #define KEY_PIECE piece_f32
@@ -45,7 +45,7 @@ typedef struct {
 #define TILE 16  // positions: for one thread, so that few sums are scaled
 #endif
 
-float OWN(_score)(__global const float *q, __global const uint *key, uint head_dim) {
+float score(__global const float *q, __global const uint *key, uint head_dim) {
   const uint pieces = head_dim / 16, left = head_dim % 16;
   float16 lanes = (float16)(0.0f);
   for (uint i = 0; i < pieces; ++i) lanes += KEY_PIECE(key, i) * vload16(i, q);
@@ -56,7 +56,7 @@ float OWN(_score)(__global const float *q, __global const uint *key, uint head_d
 
 KERNEL(BIND(const uint, header), BIND(const float, q), BIND(const uint, positions),
        BIND(const uint, sequences), BIND(const uint, block_tables), BIND(const uint, keys),
-       BIND(const uint, values), BIND(float, y), const OWN(_params) p) {
+       BIND(const uint, values), BIND(float, y), const params p) {
   OPEN(const uint, header);
   OPEN(const float, q);
   OPEN(const uint, positions);
@@ -97,7 +97,7 @@ KERNEL(BIND(const uint, header), BIND(const float, q), BIND(const uint, position
           const uint position = index < kept ? index : begin + index - kept;
           at[j] = (table[position / p.block_tokens] * p.n_kv_heads + kv_head) * p.block_tokens +
                   position % p.block_tokens;
-          weights[j] = OWN(_score)(q + mine, keys + (ulong)at[j] * KEY_WORDS(p.head_dim),
+          weights[j] = score(q + mine, keys + (ulong)at[j] * KEY_WORDS(p.head_dim),
                                    p.head_dim) *
                        p.scale;
         }
@@ -152,11 +152,3 @@ KERNEL(BIND(const uint, header), BIND(const float, q), BIND(const uint, position
     }
   }
 }
-#undef KEY_PIECE
-#undef KEY_END
-#undef KEY_WORDS
-#undef VALUE_AT
-#undef VALUE_PIECE
-#undef VALUE_END
-#undef VALUE_WORDS
-#undef TILE

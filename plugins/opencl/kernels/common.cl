@@ -1,17 +1,13 @@
 // What all kernels share; plugins/gpu-common/kernels.hpp says what each of them computes.
 //
-// The host defines, once for the program: EXACT_DIVISION (/ and sqrt of float round correctly),
-// DOUBLES, DOT_PRODUCT; and around the text of each kernel: NAME, T = threads of a work group, C1,
-// C2, C3 = the constants of kernels.hpp.
+// A program is this, pieces.cl if the kernel reads formats, group.cl and the kernel. Before it the
+// host defines EXACT_DIVISION (/ and sqrt of float round correctly), DOUBLES, DOT_PRODUCT; NAME, the
+// function; T = threads of a work group, and C1, C2, C3 = the constants of kernels.hpp.
 
 #pragma OPENCL FP_CONTRACT OFF
 #if DOUBLES
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define OWN(name) JOIN(NAME, name)  // a function that depends on T or a constant
 
 // A binding is a buffer and the word at which its part begins.
 #define BIND(type, name) __global type *name##_memory, const ulong name##_at

@@ -1,10 +1,10 @@
 // C1: which op.
 typedef struct {
   uint rows, k;
-} OWN(_params);
+} params;
 
 KERNEL(BIND(const uint, header), BIND(const float, a), BIND(const float, b), BIND(float, y),
-       const OWN(_params) p) {
+       const params p) {
   OPEN(const uint, header);
   OPEN(const float, a);
   OPEN(const float, b);

@@ -1,7 +1,7 @@
 // C1: format of the matrix.
 typedef struct {
   uint rows, k, row_words, first_row, n_rows, scale_group;
-} OWN(_params);
+} params;
 
 #if C1 == FORMAT_F32
 #define PIECE piece_f32
@@ -30,7 +30,7 @@ typedef struct {
 #endif
 
 KERNEL(BIND(const uint, header), BIND(const uint, tokens), BIND(const uint, matrix),
-       BIND(const float, scales), BIND(float, y), const OWN(_params) p) {
+       BIND(const float, scales), BIND(float, y), const params p) {
   OPEN(const uint, header);
   OPEN(const uint, tokens);
   OPEN(const uint, matrix);
@@ -56,5 +56,3 @@ KERNEL(BIND(const uint, header), BIND(const uint, tokens), BIND(const uint, matr
     }
   }
 }
-#undef PIECE
-#undef END

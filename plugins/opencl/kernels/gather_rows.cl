@@ -1,9 +1,9 @@
 typedef struct {
   uint rows, k;
-} OWN(_params);
+} params;
 
 KERNEL(BIND(const uint, header), BIND(const uint, output_rows), BIND(const float, x),
-       BIND(float, y), const OWN(_params) p) {
+       BIND(float, y), const params p) {
   OPEN(const uint, header);
   OPEN(const uint, output_rows);
   OPEN(const float, x);

@@ -2,11 +2,11 @@
 typedef struct {
   uint rows, k;
   float eps;
-} OWN(_params);
+} params;
 
 KERNEL(BIND(const uint, header), BIND(const float, gate), BIND(const float, up),
        BIND(const float, weight), BIND(float, scratch), BIND(uint, q), BIND(float, s),
-       const OWN(_params) p) {
+       const params p) {
   OPEN(const uint, header);
   OPEN(const float, gate);
   OPEN(const float, up);
@@ -26,7 +26,7 @@ KERNEL(BIND(const uint, header), BIND(const float, gate), BIND(const float, up),
     barrier(CLK_GLOBAL_MEM_FENCE);
 #endif
 #if C2
-    const float factor = OWN(_norm_factor)(mid, p.k, p.eps, sums);
+    const float factor = norm_factor(mid, p.k, p.eps, sums);
 #define VALUE(i) (mid[i] * factor * weight[i])
 #else
 #define VALUE(i) mid[i]

@@ -17,7 +17,7 @@
 #define EXACT_SUM float2  // a sum and what rounding took from it
 #endif
 
-float OWN(_group_max)(float mine, __local float *shared) {
+float group_max(float mine, __local float *shared) {
 #if T > 1
   shared[LOCAL_ID] = mine;
   for (uint half_count = T / 2; half_count != 0; half_count /= 2) {
@@ -33,13 +33,13 @@ float OWN(_group_max)(float mine, __local float *shared) {
 }
 
 #if !DOUBLES
-float2 OWN(_plus)(float2 a, float2 b) {
+float2 plus(float2 a, float2 b) {
   const float sum = a.x + b.x;
   const float part = sum - a.x;
   const float lost = (a.x - (sum - part)) + (b.x - part);
   return (float2)(sum, a.y + b.y + lost);
 }
-float2 OWN(_square)(float x) {
+float2 square(float x) {
   const float product = x * x;
   return (float2)(product, fma(x, x, -product));
 }
@@ -47,7 +47,7 @@ float2 OWN(_square)(float x) {
 
 // Mean of the squares of a row of k elements. Eight sums to a thread, or its adds would wait for
 // each other.
-float OWN(_mean_square)(__global const float *x, uint k, __local EXACT_SUM *shared) {
+float mean_square(__global const float *x, uint k, __local EXACT_SUM *shared) {
 #if DOUBLES
   double8 sums = (double8)(0.0);
   for (uint i = 8 * LOCAL_ID; i + 8 <= k; i += 8 * T) {
@@ -61,7 +61,7 @@ float OWN(_mean_square)(__global const float *x, uint k, __local EXACT_SUM *shar
     for (uint i = k / 8 * 8; i < k; ++i) mine += (double)x[i] * (double)x[i];
 #else
   float2 mine = (float2)(0.0f);
-  for (uint i = LOCAL_ID; i < k; i += T) mine = OWN(_plus)(mine, OWN(_square)(x[i]));
+  for (uint i = LOCAL_ID; i < k; i += T) mine = plus(mine, square(x[i]));
 #endif
 #if T > 1
   shared[LOCAL_ID] = mine;
@@ -71,7 +71,7 @@ float OWN(_mean_square)(__global const float *x, uint k, __local EXACT_SUM *shar
 #if DOUBLES
       shared[LOCAL_ID] += shared[LOCAL_ID + half_count];
 #else
-      shared[LOCAL_ID] = OWN(_plus)(shared[LOCAL_ID], shared[LOCAL_ID + half_count]);
+      shared[LOCAL_ID] = plus(shared[LOCAL_ID], shared[LOCAL_ID + half_count]);
 #endif
   }
   MEET;
@@ -85,14 +85,14 @@ float OWN(_mean_square)(__global const float *x, uint k, __local EXACT_SUM *shar
 #endif
 }
 
-float OWN(_norm_factor)(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
-  return 1.0f / sqrt(OWN(_mean_square)(x, k, shared) + eps);
+float norm_factor(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
+  return 1.0f / sqrt(mean_square(x, k, shared) + eps);
 }
 
 // Quantises value(i) of a row: `largest` is the greatest |value| that this thread met.
 #define QUANTISE_ROW(value, largest, k, q, s, shared)                                        \
   {                                                                                          \
-    const float scale = quant_scale(OWN(_group_max)(largest, shared));                       \
+    const float scale = quant_scale(group_max(largest, shared));                       \
     if (LOCAL_ID == 0) *(s) = scale;                                                         \
     for (uint w = LOCAL_ID; w < i8_stride(k); w += T) {                                      \
       const uint i = 4 * w;                                                                  \

@@ -1,29 +1,29 @@
 // C1, C2: element types of keys and values.
 typedef struct {
   uint rows, n_kv_heads, head_dim, block_tokens;
-} OWN(_params);
+} params;
 
-uint OWN(_half_bits)(float x) {
+uint half_bits(float x) {
   ushort bits;
   vstore_half_rte(x, 0, (half *)&bits);
   return bits;
 }
 
 // Units of a row: words, or blocks of 32 elements and nine words.
-uint OWN(_units)(uint dtype, uint head_dim) {
+uint units(uint dtype, uint head_dim) {
   return dtype == DTYPE_F32 ? head_dim : dtype == DTYPE_F16 ? (head_dim + 1) / 2 : head_dim / 32;
 }
-uint OWN(_words)(uint dtype, uint head_dim) {
-  return OWN(_units)(dtype, head_dim) * (dtype == DTYPE_Q8_0 ? 9 : 1);
+uint words(uint dtype, uint head_dim) {
+  return units(dtype, head_dim) * (dtype == DTYPE_Q8_0 ? 9 : 1);
 }
 
-void OWN(_put)(uint dtype, __global const float *x, uint head_dim, uint unit, __global uint *row) {
+void put(uint dtype, __global const float *x, uint head_dim, uint unit, __global uint *row) {
   if (dtype == DTYPE_F32) {
     row[unit] = as_uint(x[unit]);
   } else if (dtype == DTYPE_F16) {
     const uint i = 2 * unit;
-    const uint high = i + 1 < head_dim ? OWN(_half_bits)(x[i + 1]) : 0;
-    row[unit] = OWN(_half_bits)(x[i]) | high << 16;
+    const uint high = i + 1 < head_dim ? half_bits(x[i + 1]) : 0;
+    row[unit] = half_bits(x[i]) | high << 16;
   } else {
     __global const float *in = x + 32 * unit;
     __global uint *out = row + 9 * unit;
@@ -44,14 +44,14 @@ void OWN(_put)(uint dtype, __global const float *x, uint head_dim, uint unit, __
 }
 
 KERNEL(BIND(const uint, header), BIND(const uint, slots), BIND(const float, k),
-       BIND(const float, v), BIND(uint, keys), BIND(uint, values), const OWN(_params) p) {
+       BIND(const float, v), BIND(uint, keys), BIND(uint, values), const params p) {
   OPEN(const uint, header);
   OPEN(const uint, slots);
   OPEN(const float, k);
   OPEN(const float, v);
   OPEN(uint, keys);
   OPEN(uint, values);
-  const uint of_k = OWN(_units)(C1, p.head_dim), of_v = OWN(_units)(C2, p.head_dim);
+  const uint of_k = units(C1, p.head_dim), of_v = units(C2, p.head_dim);
   EACH_Y(t, header[p.rows]) {
     const uint slot = slots[t];
     EACH_X(unit, p.n_kv_heads * (of_k + of_v)) {
@@ -62,9 +62,9 @@ KERNEL(BIND(const uint, header), BIND(const uint, slots), BIND(const float, k),
       const ulong to = ((ulong)(slot / p.block_tokens) * p.n_kv_heads + head) * p.block_tokens +
                        slot % p.block_tokens;
       if (is_key)
-        OWN(_put)(C1, k + from, p.head_dim, in_head, keys + to * OWN(_words)(C1, p.head_dim));
+        put(C1, k + from, p.head_dim, in_head, keys + to * words(C1, p.head_dim));
       else
-        OWN(_put)(C2, v + from, p.head_dim, in_head, values + to * OWN(_words)(C2, p.head_dim));
+        put(C2, v + from, p.head_dim, in_head, values + to * words(C2, p.head_dim));
     }
   }
 }

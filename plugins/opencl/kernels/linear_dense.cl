@@ -2,7 +2,7 @@
 // the matrix.
 typedef struct {
   uint rows, k, m, row_words, first_row, n_rows;
-} OWN(_params);
+} params;
 
 #define ROWS (T / C1)
 #if C3 == FORMAT_F32
@@ -29,7 +29,7 @@ typedef struct {
 #endif
 
 KERNEL(BIND(const uint, header), BIND(const float, x), BIND(const uint, matrix), BIND(float, y),
-       const OWN(_params) p) {
+       const params p) {
   OPEN(const uint, header);
   OPEN(const float, x);
   OPEN(const uint, matrix);
@@ -78,6 +78,3 @@ KERNEL(BIND(const uint, header), BIND(const float, x), BIND(const uint, matrix),
     }
   }
 }
-#undef ROWS
-#undef PIECE
-#undef END

@@ -2,7 +2,7 @@
 // a thread takes, one after the other.
 typedef struct {
   uint rows, k, m, row_words, first_row, n_rows, scale_group, add;
-} OWN(_params);
+} params;
 
 #define ROWS (T / C1 * C3)
 
@@ -10,7 +10,7 @@ typedef struct {
 #if C1 == 1
 // One thread to a row: vectors of 16, for cores. Eight products of at most 128 go to a lane in each
 // group of 128 elements, so 16 groups fit an int16.
-void OWN(_dot)(__global const uint *row, __global const uint *const *q, uint groups, uint part,
+void dot_rows(__global const uint *row, __global const uint *const *q, uint groups, uint part,
                int *sums) {
   int16 wide[C2];
   for (uint j = 0; j < C2; ++j) wide[j] = (int16)(0);
@@ -39,7 +39,7 @@ void OWN(_dot)(__global const uint *row, __global const uint *const *q, uint gro
 }
 #else
 // Neighbouring threads read neighbouring words.
-int OWN(_dot4)(uint t, uint q) {
+int dot4(uint t, uint q) {
 #if DOT_PRODUCT
   return dot_4x8packed_ss_int(t, q);
 #else
@@ -47,7 +47,7 @@ int OWN(_dot4)(uint t, uint q) {
   return products.x + products.y + products.z + products.w;
 #endif
 }
-void OWN(_dot)(__global const uint *row, __global const uint *const *q, uint groups, uint part,
+void dot_rows(__global const uint *row, __global const uint *const *q, uint groups, uint part,
                int *sums) {
   for (uint j = 0; j < C2; ++j) sums[j] = 0;
   for (uint w = part; w < 8 * groups; w += C1) {
@@ -56,14 +56,14 @@ void OWN(_dot)(__global const uint *row, __global const uint *const *q, uint gro
       // Each byte less one: the high bits keep a borrow from going further.
       const uint code = codes >> (6 - 2 * c) & 0x03030303u;
       const uint t = ((code | 0x80808080u) - 0x01010101u) ^ 0x80808080u;
-      for (uint j = 0; j < C2; ++j) sums[j] += OWN(_dot4)(t, q[j][at + 8 * c]);
+      for (uint j = 0; j < C2; ++j) sums[j] += dot4(t, q[j][at + 8 * c]);
     }
   }
 }
 #endif
 
 // The sum over scale groups of (f32)(their sum) * their scale, ascending.
-float OWN(_scaled)(__global const uint *row, __global const uint *q, __global const float *scales,
+float scaled(__global const uint *row, __global const uint *q, __global const float *scales,
                    uint k, uint scale_group) {
   float out = 0;
   int sum = 0;
@@ -86,7 +86,7 @@ float OWN(_scaled)(__global const uint *row, __global const uint *q, __global co
 
 KERNEL(BIND(const uint, header), BIND(const uint, q), BIND(const float, s), BIND(const uint, matrix),
        BIND(const float, scales), BIND(const float, residual), BIND(float, y),
-       const OWN(_params) p) {
+       const params p) {
   OPEN(const uint, header);
   OPEN(const uint, q);
   OPEN(const float, s);
@@ -110,7 +110,7 @@ KERNEL(BIND(const uint, header), BIND(const uint, q), BIND(const float, s), BIND
       for (uint j = 0; j < C2; ++j) of_token[j] = q + (ulong)min(first + j, rows - 1) * stride;
       int sums[C2];
       if (p.scale_group == 0) {
-        OWN(_dot)(row, of_token, stride / 32, part, sums);
+        dot_rows(row, of_token, stride / 32, part, sums);
 #if C1 > 1
         for (uint j = 0; j < C2; ++j) shared[j * T + LOCAL_ID] = sums[j];
         for (uint half_count = C1 / 2; half_count != 0; half_count /= 2) {
@@ -131,7 +131,7 @@ KERNEL(BIND(const uint, header), BIND(const uint, q), BIND(const float, s), BIND
         if (p.scale_group == 0)
           value = divide((float)sums[j], s[t]) * scales[0];
         else
-          value = divide(OWN(_scaled)(row, of_token[j],
+          value = divide(scaled(row, of_token[j],
                                       scales + (ulong)column * (p.k / p.scale_group), p.k,
                                       p.scale_group),
                          s[t]);
@@ -142,4 +142,3 @@ KERNEL(BIND(const uint, header), BIND(const uint, q), BIND(const float, s), BIND
     }
   }
 }
-#undef ROWS

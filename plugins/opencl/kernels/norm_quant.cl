@@ -2,10 +2,10 @@
 typedef struct {
   uint rows, k;
   float eps;
-} OWN(_params);
+} params;
 
 KERNEL(BIND(const uint, header), BIND(const float, x), BIND(const float, weight), BIND(uint, q),
-       BIND(float, s), const OWN(_params) p) {
+       BIND(float, s), const params p) {
   OPEN(const uint, header);
   OPEN(const float, x);
   OPEN(const float, weight);
@@ -15,7 +15,7 @@ KERNEL(BIND(const uint, header), BIND(const float, x), BIND(const float, weight)
   __local float shared[T];
   EACH_ROW(r, header[p.rows]) {
     __global const float *in = x + (ulong)r * p.k;
-    const float factor = OWN(_norm_factor)(in, p.k, p.eps, sums);
+    const float factor = norm_factor(in, p.k, p.eps, sums);
     float largest = 0;
 #define VALUE(i) (in[i] * factor * weight[i])
     for (uint i = LOCAL_ID; i < p.k; i += T) largest = larger(largest, fabs(VALUE(i)));

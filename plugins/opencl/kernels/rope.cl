@@ -1,10 +1,10 @@
 // turns: (rows, pairs, 2), cosine and sine.
 typedef struct {
   uint rows, heads, head_dim, pairs, neox;
-} OWN(_params);
+} params;
 
 KERNEL(BIND(const uint, header), BIND(const float, x), BIND(const float, turns), BIND(float, y),
-       const OWN(_params) p) {
+       const params p) {
   OPEN(const uint, header);
   OPEN(const float, x);
   OPEN(const float, turns);
