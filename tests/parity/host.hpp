@@ -20,7 +20,12 @@ class tiny_host {
   explicit tiny_host(uint32_t width) : width_(width) {
     table_.struct_size = sizeof table_;
     table_.self = this;
-    table_.log = [](void*, uint32_t, bitnet_str, bitnet_str) {};
+    table_.log = [](void*, uint32_t level, bitnet_str component, bitnet_str message) {
+      if (level > BITNET_LOG_WARN) return;
+      const std::scoped_lock lock(complaints_lock);
+      complaints.push_back(std::string(component.data, component.size) + ": " +
+                           std::string(message.data, message.size));
+    };
     table_.parallel_width = [](void* self) { return static_cast<tiny_host*>(self)->width_; };
     table_.parallel_run = [](void* self, uint32_t n, bitnet_task task, void* arg) {
       const auto& host = *static_cast<tiny_host*>(self);
@@ -47,6 +52,10 @@ class tiny_host {
 
   int64_t cancel_after = -1;  // questions that are answered with "no" first; -1: all of them
   int64_t cancel_checks = 0;  // asked by worker 0 only
+
+  // Warnings and errors that any backend of the process has logged.
+  static inline std::mutex complaints_lock;
+  static inline std::vector<std::string> complaints;
 
  private:
   bitnet_host_v0 table_{};

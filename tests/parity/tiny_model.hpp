@@ -127,7 +127,11 @@ class tiny_model {
   std::vector<tiny_tensor> tensors;
   uint32_t logits = 0;
 
- private:
+ protected:
+  // For who puts ops and weights together by hand; of the shape vocab is the width of the logits.
+  struct by_hand {};
+  tiny_model(const tiny_shape& shape, by_hand) : shape_(shape), random_(shape.seed) {}
+
   using indices = std::vector<uint32_t>;
 
   uint32_t value(uint32_t dtype, int64_t rows, int64_t width) {

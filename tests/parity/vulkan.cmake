@@ -7,12 +7,26 @@ if(BITNET_LAVAPIPE)
   set(pinned "VK_DRIVER_FILES=${BITNET_LAVAPIPE};VK_ICD_FILENAMES=${BITNET_LAVAPIPE}")
 endif()
 
-foreach(subject program hostile)
-  bitnet_add_test(parity.vulkan.${subject} SOURCES ${subject}_test.cpp
+foreach(subject program hostile abi_ops)
+  set(name parity.vulkan.${subject})
+  bitnet_add_test(${name} SOURCES ${subject}_test.cpp vulkan_layers.cpp
                   LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
-  target_compile_definitions(test_parity_vulkan_${subject} PRIVATE
+  set(target test_parity_vulkan_${subject})
+  target_compile_definitions(${target} PRIVATE
     BITNET_TIER0_PLUGIN="$<TARGET_FILE:parity_tier0_backend>"
     BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
-  add_dependencies(test_parity_vulkan_${subject} parity_tier0_backend bitnet-backend-vulkan)
-  set_property(TEST parity.vulkan.${subject} APPEND PROPERTY ENVIRONMENT ${pinned})
+  target_include_directories(${target} SYSTEM PRIVATE ${BITNET_VULKAN_HEADERS})
+  add_dependencies(${target} parity_tier0_backend bitnet-backend-vulkan)
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${pinned})
+
+  # Once more under the API's own checks, of what is synchronised, too. Of the programs some that
+  # have every kind of command.
+  set(some)
+  if(subject STREQUAL "program")
+    set(some --gtest_filter=*copied*:*exported*:*sequences*:*output_rows*:*statistics*)
+  endif()
+  add_test(NAME ${name}.validated COMMAND ${target} ${some})
+  get_property(environment TEST ${name} PROPERTY ENVIRONMENT)
+  set_tests_properties(${name}.validated PROPERTIES LABELS "parity;vulkan" TIMEOUT 300
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${environment};VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation;VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
 endforeach()
