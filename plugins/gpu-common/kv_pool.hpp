@@ -30,8 +30,8 @@ class kv_pool {
                         const sdk::reporter& report);
 
   const sdk::kv_storage& storage() const noexcept { return storage_; }
-  const binding& keys(uint32_t layer) const noexcept { return places_[2 * layer]; }
-  const binding& values(uint32_t layer) const noexcept { return places_[2 * layer + 1]; }
+  const binding& keys(uint32_t layer) const noexcept { return places_[2 * uint64_t{layer}]; }
+  const binding& values(uint32_t layer) const noexcept { return places_[2 * uint64_t{layer} + 1]; }
   uint64_t id() const noexcept { return id_; }  // no other pool of the process ever has it
 
  private:

@@ -22,9 +22,10 @@ namespace {
 // Calls f(canonical offset, device offset, head, tail, pad) for each block of n rows.
 template <class F>
 void each_block(uint32_t format, uint64_t k, uint64_t n, F f) noexcept {
-  const uint64_t row = sdk::row_bytes(*sdk::find_format(format), k);
+  const sdk::format& known = *sdk::find_format(format);
+  const uint64_t row = sdk::row_bytes(known, k);
   const block_shape shape = shape_of(format, row);
-  const uint64_t blocks = n * row / shape.bytes;
+  const uint64_t blocks = shape.rows_only ? n : n * (k / known.block);
   for (uint64_t b = 0; b < blocks; ++b)
     f(b * shape.bytes, b * (shape.bytes + shape.pad), shape.head, shape.bytes - shape.head,
       shape.pad);

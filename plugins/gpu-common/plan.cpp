@@ -15,7 +15,7 @@ using source = operand::source;
 
 template <class Params>
 std::vector<uint32_t> words_of(const Params& params) {
-  static_assert(sizeof params % 4 == 0 && sizeof params <= 4 * max_params);
+  static_assert(sizeof params % 4 == 0 && sizeof params <= uint64_t{4} * max_params);
   std::vector<uint32_t> words(sizeof params / 4);
   std::memcpy(words.data(), &params, sizeof params);
   return words;

@@ -118,9 +118,8 @@ bitnet_status weight_set::place(const sdk::reporter& report) {
 
 bitnet_status weight_set::write(uint32_t index, uint64_t offset, const void* data, uint64_t bytes,
                                 const sdk::reporter& report) {
-  device_weight* w = nullptr;
-  if (bitnet_status s = unsealed(index, w, report); failed(s)) return s;
-  sdk::tensor& t = w->tensor;
+  if (bitnet_status s = check_unsealed(index, report); failed(s)) return s;
+  sdk::tensor& t = tensors_[index].tensor;
   if (offset != t.written || bytes > t.desc.data_bytes - t.written || (bytes && !data))
     return report.fail(BITNET_INVALID_ARGUMENT,
                        "tensor %s: %llu bytes at %llu do not continue the %llu of %llu there are",
@@ -135,9 +134,9 @@ bitnet_status weight_set::write(uint32_t index, uint64_t offset, const void* dat
 }
 
 bitnet_status weight_set::seal(uint32_t index, const sdk::reporter& report) {
-  device_weight* w = nullptr;
-  if (bitnet_status s = unsealed(index, w, report); failed(s)) return s;
-  sdk::tensor& t = w->tensor;
+  if (bitnet_status s = check_unsealed(index, report); failed(s)) return s;
+  device_weight& w = tensors_[index];
+  sdk::tensor& t = w.tensor;
   if (t.written != t.desc.data_bytes)
     return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu of %llu bytes were written",
                        t.name.c_str(), static_cast<unsigned long long>(t.written),
@@ -145,17 +144,17 @@ bitnet_status weight_set::seal(uint32_t index, const sdk::reporter& report) {
   const auto k = static_cast<uint64_t>(t.desc.ne[0]), m = static_cast<uint64_t>(t.desc.ne[1]);
   const uint8_t* rows = t.own.data();
   if (t.desc.rank == 1) {
-    w->host.resize(k);
-    sdk::decode(t.desc.format, rows, 0, k, w->host.data());
-    rows = reinterpret_cast<const uint8_t*>(w->host.data());
+    w.host.resize(k);
+    sdk::decode(t.desc.format, rows, 0, k, w.host.data());
+    rows = reinterpret_cast<const uint8_t*>(w.host.data());
   }
-  w->view.format = kept_format(t);
-  w->view.k = k;
-  w->view.m = m;
-  w->view.scale_group = t.desc.scale_group;
-  if (bitnet_status s = upload(*w, rows, report); failed(s)) return s;
+  w.view.format = kept_format(t);
+  w.view.k = k;
+  w.view.m = m;
+  w.view.scale_group = t.desc.scale_group;
+  if (bitnet_status s = upload(w, rows, report); failed(s)) return s;
   t.own = sdk::memory();
-  w->sealed = true;
+  w.sealed = true;
   return BITNET_OK;
 }
 
@@ -191,13 +190,12 @@ bitnet_status weight_set::upload(const device_weight& w, const uint8_t* rows,
              : send(w.scales, 0, w.tensor.scales.data(), 4 * w.tensor.scales.size());
 }
 
-bitnet_status weight_set::unsealed(uint32_t index, device_weight*& out,
-                                   const sdk::reporter& report) {
+bitnet_status weight_set::check_unsealed(uint32_t index, const sdk::reporter& report) const {
   if (index >= tensors_.size())
     return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u of %zu", index, tensors_.size());
-  out = &tensors_[index];
-  if (out->sealed)
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is sealed", out->tensor.name.c_str());
+  const device_weight& w = tensors_[index];
+  if (w.sealed)
+    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is sealed", w.tensor.name.c_str());
   return BITNET_OK;
 }
 

@@ -54,7 +54,7 @@ class weight_set {
 
  private:
   bitnet_status place(const sdk::reporter& report);
-  bitnet_status unsealed(uint32_t index, device_weight*& out, const sdk::reporter& report);
+  bitnet_status check_unsealed(uint32_t index, const sdk::reporter& report) const;
   bitnet_status upload(const device_weight& w, const uint8_t* rows, const sdk::reporter& report);
 
   opened& device_;

@@ -87,7 +87,8 @@ void must(Call&& call) {
 // A backend opened through its exported symbol, as the core does it.
 class plugin {
  public:
-  plugin(const std::string& path, tiny_host& host, const std::string& isa = "") {
+  plugin(const std::string& path, tiny_host& host, const std::string& isa = "",
+         const std::string& key = "isa") {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw std::runtime_error(dlerror());
     const auto entry =
@@ -96,7 +97,7 @@ class plugin {
     // Kernels that a driver compiled, in a folder of the build.
     const char* cache = std::getenv("BITNET_TEST_KERNEL_CACHE");
     std::vector<bitnet_param> params;
-    if (!isa.empty()) params.push_back({{"isa", 3}, {isa.data(), isa.size()}});
+    if (!isa.empty()) params.push_back({{key.data(), key.size()}, {isa.data(), isa.size()}});
     if (cache) params.push_back({{"cache", 5}, {cache, std::strlen(cache)}});
     bitnet_open_request request{};
     request.struct_size = sizeof request;

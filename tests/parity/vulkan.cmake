@@ -30,3 +30,10 @@ foreach(subject program hostile abi_ops)
   set_tests_properties(${name}.validated PROPERTIES LABELS "parity;vulkan" TIMEOUT 300
     SKIP_RETURN_CODE 77 ENVIRONMENT "${environment};VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation;VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
 endforeach()
+
+bitnet_add_test(parity.vulkan.own SOURCES vulkan_test.cpp
+                LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
+target_compile_definitions(test_parity_vulkan_own PRIVATE
+  BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
+add_dependencies(test_parity_vulkan_own bitnet-backend-vulkan)
+set_property(TEST parity.vulkan.own APPEND PROPERTY ENVIRONMENT ${pinned})

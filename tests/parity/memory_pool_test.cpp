@@ -1,0 +1,195 @@
+// The pool of plugins/gpu-common over a driver that only counts.
+
+#include "gpu-common/memory_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace bitnet::gpu {
+namespace {
+
+struct counted final : buffer {
+  counted(uint64_t bytes, placement where, int& alive)
+      : memory(bytes, 0), host(where == placement::host), living(alive) {
+    ++living;
+  }
+  ~counted() override { --living; }
+  uint64_t size() const noexcept override { return memory.size(); }
+  void* mapped() const noexcept override { return host ? memory.data() : nullptr; }
+  mutable std::vector<uint8_t> memory;
+  bool host;
+  int& living;
+};
+
+struct counting_device final : device {
+  const facts& describe() const noexcept override { return about; }
+  bitnet_status allocate(uint64_t bytes, placement where, std::unique_ptr<buffer>& out,
+                         const sdk::reporter& report) override {
+    if (full) return report.fail(BITNET_OUT_OF_DEVICE_MEMORY, "full");
+    out = std::make_unique<counted>(bytes, where, alive);
+    return BITNET_OK;
+  }
+  bitnet_status no(const sdk::reporter& report) { return report.fail(BITNET_UNSUPPORTED, "no"); }
+  bitnet_status upload(buffer&, uint64_t, const void*, uint64_t, const sdk::reporter& r) override {
+    return no(r);
+  }
+  bitnet_status download(const buffer&, uint64_t, void*, uint64_t,
+                         const sdk::reporter& r) override {
+    return no(r);
+  }
+  bitnet_status copy(const buffer&, buffer&, std::span<const copy_range>,
+                     const sdk::reporter& r) override {
+    return no(r);
+  }
+  bitnet_status make_kernel(const kernel_spec&, std::unique_ptr<kernel>&,
+                            const sdk::reporter& r) override {
+    return no(r);
+  }
+  bitnet_status record(std::span<const command>, bool, std::unique_ptr<recording>&,
+                       const sdk::reporter& r) override {
+    return no(r);
+  }
+  bitnet_status make_queue(std::unique_ptr<queue>&, const sdk::reporter& r) override {
+    return no(r);
+  }
+  facts about;
+  int alive = 0;
+  bool full = false;
+};
+
+class pool : public testing::Test {
+ protected:
+  pool() {
+    table_.struct_size = sizeof table_;
+    table_.self = this;
+    table_.log = [](void* self, uint32_t, bitnet_str, bitnet_str message) {
+      static_cast<pool*>(self)->logged_.emplace_back(message.data, message.size);
+    };
+    table_.parallel_width = [](void*) { return 1u; };
+    table_.parallel_run = [](void*, uint32_t, bitnet_task, void*) { return bitnet_status{}; };
+    table_.cancelled = [](void*, uint64_t) { return 0u; };
+    table_.now_ns = [](void* self) { return static_cast<pool*>(self)->now_; };
+  }
+  lease take(memory_pool& from, uint64_t bytes, placement where = placement::device) {
+    lease out;
+    EXPECT_EQ(from.take(bytes, where, out, report_), BITNET_OK);
+    return out;
+  }
+
+  bitnet_host_v0 table_{};
+  uint64_t now_ = 1000;
+  std::vector<std::string> logged_;
+  const sdk::host host_{&table_};
+  const sdk::reporter report_{nullptr, "test"};
+  std::mutex lock_;
+  counting_device driver_;
+};
+
+TEST_F(pool, defaults) {
+  const memory_pool_config c;
+  EXPECT_EQ(c.max_pool_size, uint64_t{2} << 30);
+  EXPECT_EQ(c.max_cached_buffers, 1000u);
+  EXPECT_TRUE(c.enable_memory_tracking);
+  EXPECT_EQ(c.cleanup_interval_ns, 30'000'000'000u);
+}
+
+TEST_F(pool, the_same_size_and_place_comes_from_the_cache) {
+  memory_pool p(driver_, lock_, host_, {});
+  const buffer* first = nullptr;
+  {
+    const lease a = take(p, 100);
+    first = a.get();
+  }
+  EXPECT_EQ(driver_.alive, 1);
+  const lease again = take(p, 100), other_place = take(p, 100, placement::host),
+              other_size = take(p, 104);
+  EXPECT_EQ(again.get(), first);
+  const memory_stats s = p.stats();
+  EXPECT_EQ(s.hits, 1u);
+  EXPECT_EQ(s.misses, 3u);
+  EXPECT_EQ(s.allocations, 3u);
+  EXPECT_EQ(s.current_bytes, 304u);
+  EXPECT_EQ(s.peak_bytes, 304u);
+}
+
+TEST_F(pool, memory_for_the_host_is_zeroed_again) {
+  memory_pool p(driver_, lock_, host_, {});
+  {
+    const lease a = take(p, 8, placement::host);
+    static_cast<uint8_t*>(a.get()->mapped())[3] = 7;
+  }
+  EXPECT_EQ(static_cast<uint8_t*>(take(p, 8, placement::host).get()->mapped())[3], 0);
+}
+
+TEST_F(pool, what_is_not_used_for_the_interval_is_freed) {
+  memory_pool p(driver_, lock_, host_, {.cleanup_interval_ns = 50});
+  {
+    const lease a = take(p, 100);
+  }
+  now_ += 50;
+  {
+    const lease b = take(p, 200);
+  }
+  EXPECT_EQ(driver_.alive, 2);
+  now_ += 1;  // the first is 51 old
+  {
+    const lease c = take(p, 300);
+  }
+  EXPECT_EQ(driver_.alive, 2);
+  EXPECT_EQ(p.stats().frees, 1u);
+  EXPECT_EQ(p.stats().freed_bytes, 100u);
+}
+
+TEST_F(pool, the_size_is_a_hard_limit) {
+  memory_pool p(driver_, lock_, host_, {.max_pool_size = 1000});
+  std::optional<lease> a = take(p, 600);
+  lease b;
+  EXPECT_EQ(p.take(500, placement::device, b, report_), BITNET_OUT_OF_DEVICE_MEMORY);
+  a.reset();
+  EXPECT_EQ(driver_.alive, 1) << "cached";
+  b = take(p, 500);  // the cached one makes room
+  EXPECT_EQ(driver_.alive, 1);
+}
+
+TEST_F(pool, no_more_buffers_are_cached_than_allowed) {
+  memory_pool p(driver_, lock_, host_, {.max_cached_buffers = 2});
+  {
+    const lease a = take(p, 100), b = take(p, 200), c = take(p, 300);
+  }
+  EXPECT_EQ(driver_.alive, 2);
+}
+
+TEST_F(pool, a_driver_without_memory_is_said_and_counted_as_nothing) {
+  memory_pool p(driver_, lock_, host_, {});
+  driver_.full = true;
+  lease a;
+  EXPECT_EQ(p.take(100, placement::device, a, report_), BITNET_OUT_OF_DEVICE_MEMORY);
+  EXPECT_FALSE(a);
+  driver_.full = false;
+  EXPECT_EQ(p.stats().current_bytes, 0u);
+  const lease b = take(p, 100);
+  EXPECT_EQ(p.stats().current_bytes, 100u);
+}
+
+TEST_F(pool, what_is_never_given_back_is_said_at_the_end) {
+  // In storage whose lease is never destroyed: it would give back to a pool that is gone.
+  for (const bool tracked : {true, false}) {
+    alignas(lease) std::byte storage[sizeof(lease)];
+    auto* kept = new (storage) lease;
+    {
+      memory_pool p(driver_, lock_, host_, {.enable_memory_tracking = tracked});
+      *kept = take(p, 100);
+    }
+    EXPECT_EQ(driver_.alive, 1);
+    delete kept->get();
+    ASSERT_EQ(logged_.size(), 1u);
+    EXPECT_NE(logged_[0].find("100 bytes"), std::string::npos) << logged_[0];
+  }
+}
+
+}  // namespace
+}  // namespace bitnet::gpu

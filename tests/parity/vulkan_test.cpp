@@ -1,0 +1,146 @@
+// What only plugins/vulkan has: settings, fences in place of timelines, kernels that run in place
+// of disabled ones, and what it says where there is no driver.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runner.hpp"
+
+namespace bitnet::parity {
+namespace {
+
+struct answer {
+  std::vector<float> logits;
+  std::vector<bitnet_kernel_stat> stats;
+};
+
+class vulkan : public testing::Test {
+ protected:
+  void SetUp() override {
+    const plugin p(BITNET_GPU_PLUGIN, host_);
+    uint32_t n = 0;
+    const outcome o =
+        attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
+    if (o.status == BITNET_UNAVAILABLE) GTEST_SKIP() << o.message;
+  }
+  answer run(const std::string& key, const std::string& value) {
+    const plugin p(BITNET_GPU_PLUGIN, host_, value, key);
+    runner r(p.table, model_);
+    answer out;
+    out.logits = r.run({{3}, {1}, {4}});
+    for (const int32_t token : {1, 5, 9}) {
+      const std::vector<float> more = r.run({{token}});
+      out.logits.insert(out.logits.end(), more.begin(), more.end());
+    }
+    out.stats = r.stats();
+    return out;
+  }
+  static uint64_t calls(const answer& a, const std::string& id) {
+    for (const bitnet_kernel_stat& s : a.stats)
+      if (id == s.id) return s.calls;
+    return 0;
+  }
+
+  tiny_host host_{1};
+  const tiny_model model_{{}};
+};
+
+TEST_F(vulkan, fences_do_what_timelines_do) {
+  EXPECT_EQ(run("fences", "1").logits, run("fences", "0").logits);
+  const plugin p(BITNET_GPU_PLUGIN, host_, "1", "fences");
+  runner r(p.table, model_);
+  uint64_t reached = 1;
+  must([&](bitnet_error* e) { return p.table.queue_poll(r.queue, &reached, e); });
+  EXPECT_EQ(reached, 0u);
+  const bitnet_step step = r.prepare({{3}});
+  must([&](bitnet_error* e) { return p.table.queue_submit(r.queue, &step, e); });
+  must([&](bitnet_error* e) {
+    return p.table.queue_wait(r.queue, step.signal_value, UINT64_MAX, e);
+  });
+  must([&](bitnet_error* e) { return p.table.queue_poll(r.queue, &reached, e); });
+  EXPECT_EQ(reached, step.signal_value);
+}
+
+TEST_F(vulkan, a_setting_that_means_nothing_is_refused) {
+  const plugin p(BITNET_GPU_PLUGIN, host_, "maybe", "fences");
+  uint32_t n = 0;
+  const outcome o =
+      attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
+  EXPECT_EQ(o.status, BITNET_UNAVAILABLE);
+  EXPECT_NE(o.message.find("maybe"), std::string::npos) << o.message;
+}
+
+TEST_F(vulkan, what_is_disabled_is_done_by_other_kernels_with_the_same_bits) {
+  const std::vector<std::string> fused = {"rms_norm_act_quant_i8.vulkan",
+                                          "relu2_mul_rms_norm_act_quant_i8.vulkan",
+                                          "linear_ternary_add.ternary2.vulkan"};
+  const answer all = run("", "");
+  for (const std::string& id : fused) {
+    SCOPED_TRACE(id);
+    EXPECT_GT(calls(all, id), 0u);
+    const answer without = run("disable", "nothing," + id);
+    EXPECT_EQ(calls(without, id), 0u);
+    EXPECT_EQ(without.logits, all.logits);
+  }
+  const answer plain = run("disable", fused[0] + "," + fused[1] + "," + fused[2]);
+  EXPECT_EQ(plain.logits, all.logits);
+  EXPECT_GT(calls(plain, "mul.vulkan"), 0u);
+  EXPECT_GT(calls(plain, "add.vulkan"), 0u);
+}
+
+TEST_F(vulkan, a_disabled_op_is_neither_listed_nor_offered) {
+  const plugin p(BITNET_GPU_PLUGIN, host_, "silu.vulkan", "disable");
+  std::vector<bitnet_kernel_info> all(100);
+  auto n = static_cast<uint32_t>(all.size());
+  must([&](bitnet_error* e) {
+    return p.table.kernels(p.table.self, 0, all.data(), sizeof all[0], &n, e);
+  });
+  ASSERT_LE(n, all.size());
+  EXPECT_TRUE(std::none_of(all.begin(), all.begin() + n, [](const bitnet_kernel_info& k) {
+    return k.op == BITNET_OP_SILU || std::string(k.id) == "silu.vulkan";
+  }));
+  bitnet_device* device = nullptr;
+  must([&](bitnet_error* e) { return p.table.device_open(p.table.self, 0, &device, e); });
+  bitnet_op op{};
+  op.op = BITNET_OP_SILU;
+  const uint32_t format = BITNET_FORMAT_NONE;
+  uint32_t level = 99;
+  must([&](bitnet_error* e) {
+    return p.table.op_query(device, &op, sizeof op, &format, 1, &level, e);
+  });
+  EXPECT_EQ(level, BITNET_LEVEL_NONE);
+  p.table.device_close(device);
+}
+
+TEST_F(vulkan, the_device_says_what_it_is) {
+  const plugin p(BITNET_GPU_PLUGIN, host_);
+  bitnet_device_info info{};
+  info.struct_size = sizeof info;
+  must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
+  EXPECT_NE(std::string(info.name), "");
+  EXPECT_EQ(std::string(info.uuid).size(), 36u) << info.uuid;
+  EXPECT_TRUE(std::string(info.arch).starts_with("vulkan 1.")) << info.arch;
+  EXPECT_EQ(info.device_class == BITNET_DEVICE_CPU,
+            std::string(info.arch).find("software") != std::string::npos);
+  EXPECT_GT(info.memory_total_bytes, 0u);
+  EXPECT_GT(info.max_allocation_bytes, 0u);
+}
+
+// Drivers are named in the environment, and read when the first of them is needed.
+TEST(vulkan_without_driver, says_what_to_install) {
+  for (const char* name : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"})
+    setenv(name, "/nonexistent/driver.json", 1);
+  tiny_host host(1);
+  const plugin p(BITNET_GPU_PLUGIN, host);
+  uint32_t n = 7;
+  const outcome o =
+      attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
+  EXPECT_EQ(o.status, BITNET_UNAVAILABLE);
+  EXPECT_EQ(n, 7u);
+  EXPECT_NE(o.message.find("install"), std::string::npos) << o.message;
+}
+
+}  // namespace
+}  // namespace bitnet::parity
