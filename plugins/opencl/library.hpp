@@ -48,6 +48,7 @@ namespace bitnet::opencl {
 // The calls, once the loader is open. It stays open as long as the process runs: drivers start
 // threads whose code must not go away.
 struct library {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): names of members
 #define BITNET_OPENCL_MEMBER(name) decltype(&::name) name = nullptr;
   BITNET_OPENCL_CALLS(BITNET_OPENCL_MEMBER)
 #undef BITNET_OPENCL_MEMBER

@@ -40,6 +40,7 @@ bitnet_status recording::add(const gpu::command& one, cl_program program, const 
     auto* memory = const_cast<device_buffer*>(static_cast<const device_buffer*>(b.memory));
     cl_mem handle = memory->handle();
     const cl_ulong first_word = b.offset / 4;
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a handle is what is meant
     set(sizeof handle, static_cast<const void*>(&handle));
     set(sizeof first_word, &first_word);
     if (memory->mapped() &&
