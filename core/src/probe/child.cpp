@@ -236,7 +236,7 @@ int serve(int fd) {
   if (!given) return exit_no_task;
   const speaker out(fd);
   facts f;
-  f.sandbox = enter_sandbox(given->parent);
+  f.sandbox = enter_sandbox(given->parent, given->scratch);
   // Lives as long as the process: a backend that may not be closed is left alone.
   auto& run = *new probe_run(*new task(*given), *new speaker(fd), f);
   const bool tested = run_part(stage::open, out, f, [&] { return run.open(); }) &&

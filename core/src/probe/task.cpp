@@ -15,7 +15,8 @@ std::string write_task(const task& t) {
                {"identity", {i.device, i.inode, i.size_bytes, i.modified_ns, i.changed_ns}},
                {"params", std::move(params)},
                {"parent", t.parent},
-               {"unloadable", t.unloadable}})
+               {"unloadable", t.unloadable},
+               {"scratch", t.scratch.string()}})
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -31,6 +32,7 @@ plugin::checked<task> read_task(std::string_view text) {
       out.params.emplace_back(pair.at(0).get<std::string>(), pair.at(1).get<std::string>());
     out.parent = from.at("parent");
     out.unloadable = from.at("unloadable");
+    out.scratch = from.at("scratch").get<std::string>();
     return out;
   } catch (const json::exception& e) {
     return plugin::reject(plugin::code::probe_helper,
