@@ -24,6 +24,8 @@ action action_of(const command& about) {
       return chat_command;
     case command_bit::backends:
       return backends_command;
+    case command_bit::parity:
+      return parity_command;
     case command_bit::inspect:
       return inspect_command;
     case command_bit::tokenize:

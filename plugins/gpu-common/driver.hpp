@@ -34,6 +34,7 @@ struct facts {
   uint32_t shared_memory_bytes = 0;   // of a work group
   uint32_t group_size = 64;   // threads of a work group that suit the device; a power of two
   uint32_t max_bindings = 0;  // of a kernel
+  uint32_t max_kept = 16;     // elements of a head that a thread of attn_paged keeps
 };
 
 // Memory of the device. Contents start as zeros.

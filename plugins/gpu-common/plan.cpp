@@ -323,7 +323,7 @@ class planner {
     const auto layer = static_cast<uint32_t>(op.ints[0]);
     const auto heads = static_cast<uint32_t>(op.ints[1]), kv = static_cast<uint32_t>(op.ints[2]);
     const auto head_dim = static_cast<uint32_t>(op.ints[3]);
-    constexpr uint32_t most_kept = 64;
+    const uint32_t most_kept = device_.about().max_kept;
     if (head_dim > most_kept * tiles_.group)
       return report_.fail(BITNET_UNSUPPORTED,
                           "attention heads of %u elements, %u at most on this device; use the cpu "

@@ -11,7 +11,8 @@
 #define LICENSE "Apache-2.0"
 
 /* Who this is, readable before a byte of the library runs. */
-BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE, "")
+BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE,
+                    BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
 
 #define STR(literal) ((bitnet_str){literal, sizeof(literal) - 1})
 
@@ -31,12 +32,16 @@ static bitnet_status fail(bitnet_error* err, bitnet_status code, const char* whe
 #pragma GCC diagnostic ignored "-Wunused-parameter" /* the slots' types are the contract's */
 
 static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err) {
-  out->life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_UNLOADABLE | BITNET_LIFE_HOT_SWAP;
-  out->name = STR(NAME);
-  out->version = STR(VERSION);
-  out->vendor = STR(VENDOR);
-  out->license = STR(LICENSE);
-  out->driver = STR("");
+  const bitnet_backend_info me = {
+      .struct_size = out->struct_size, /* the host's, who may know a shorter struct */
+      .life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_UNLOADABLE | BITNET_LIFE_HOT_SWAP,
+      .name = STR(NAME),
+      .version = STR(VERSION),
+      .vendor = STR(VENDOR),
+      .license = STR(LICENSE),
+      .driver = STR(""),
+  };
+  memcpy(out, &me, out->struct_size < sizeof me ? out->struct_size : sizeof me);
   return BITNET_OK;
 }
 

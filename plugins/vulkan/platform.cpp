@@ -246,6 +246,8 @@ void platform::look_at(VkPhysicalDevice device) {
   f.max_groups = std::min(limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]);
   f.shared_memory_bytes = limits.maxComputeSharedMemorySize;
   f.group_size = f.device_class == BITNET_DEVICE_CPU ? software_group : hardware_group;
+  f.max_kept =
+      f.device_class == BITNET_DEVICE_CPU ? 64 : 16;  // of so small a group each keeps more
   f.max_bindings = limits.maxPerStageDescriptorStorageBuffers;
   if (f.max_bindings < gpu::max_kernel_bindings)
     return refuse("a kernel needs " + std::to_string(gpu::max_kernel_bindings) +

@@ -26,6 +26,7 @@ int main(void) {
   printf("%s %s size %zu align %zu\n", header, #name, sizeof(name), _Alignof(name));
 #define MEMBER(name, member) \
   end = place(#member, offsetof(name, member), sizeof(((name*)0)->member), end);
+#define FUNCTION(name)
 #include "layout_rows.inc"
   place(NULL, size, 0, end);
   return 0;

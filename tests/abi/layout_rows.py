@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Lists every struct of the given headers with its members, as rows of a macro file.
+"""Lists every struct of the given headers with its members, and every public function, as rows of a
+macro file.
 
 Refuses member types that the contract forbids: enum, bool, long, size_t, bit-fields, and anything
 whose size is the compiler's choice.
@@ -49,9 +50,12 @@ def main():
     lines = []
     for header in sorted(args.headers):
         include = header.as_posix().split("/include/")[-1]
-        for name, body in structs(header.read_text(encoding="utf-8")):
+        text = header.read_text(encoding="utf-8")
+        for name, body in structs(text):
             lines.append(f"STRUCT({name}, \"{include}\")")
             lines += [f"MEMBER({name}, {member})" for member in members(name, body)]
+        lines += [f"FUNCTION({name})" for name in
+                  re.findall(r"^BITNET_API [^;(]*?\b(bitnet_\w+)\(", text, flags=re.MULTILINE)]
     args.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -131,6 +131,7 @@ class Present(support.Case):
         self.assertIn(got["selected"], got["detected"])
         mine = next(b for b in got["backends"] if b["name"] == got["selected"])
         self.assertEqual(mine["code"], "BN-OK")
+        self.assertGreater(mine["devices"][0]["score"]["products_per_s"], 0, mine)
         text = self.ok("backends", "why").text
         self.assertIn(f"selected={got['selected']}", text)
 

@@ -5,7 +5,7 @@ import subprocess
 
 import support
 
-COMMANDS = ["run", "chat", "backends", "inspect", "tokenize", "detokenize", "logits", "version",
+COMMANDS = ["run", "chat", "backends", "parity", "inspect", "tokenize", "detokenize", "logits", "version",
             "help"]
 
 # (arguments, part of the message, why)
@@ -52,6 +52,7 @@ WRONG = [
     (["run", "--config", "/nonexistent.yaml"], "No such file", "config file missing"),
     (["logits", "-p", "a"], "-o FILE", "nowhere to write"),
     (["backends", "frob"], "list, info, why, probe, dir, sign or verify", "no such subcommand"),
+    (["parity", "--backend"], "needs a value", "no name"),
     (["backends", "why", "x"], "takes no 'x'", "one word too many"),
     (["inspect", "a", "b"], "one file", "two files"),
     (["tokenize", "a", "b"], "quote it", "two texts"),

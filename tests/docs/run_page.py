@@ -9,6 +9,7 @@ backslash) and, below them, what they print. Words after `console` say more:
     exact     what is printed is compared: stdout and stderr, trailing space aside
     backend   needs a backend that computes; without one the page is skipped
     plugin=X  needs the folder plugins/X; without it the page is skipped
+    program=X needs the program X; without it the page is skipped
 
 The commands of a page share one scratch folder that holds copies of docs/ and plugins/ and is the
 current directory and, in its folder home/, $HOME. `bitnet` is the one of --binary; pkg-config and
@@ -59,6 +60,8 @@ def commands(body):
 def environment(scratch, binary, prefix):
     clean = {k: v for k, v in os.environ.items()
              if not k.startswith(("BITNET_", "XDG_", "LLAMA_"))}
+    # A compiler that its user installed lies in the real home folder.
+    clean.setdefault("RUSTUP_HOME", str(pathlib.Path.home() / ".rustup"))
     clean["HOME"] = str(scratch / "home")
     clean["PATH"] = f"{binary}/bin:{clean['PATH']}"
     clean["LC_ALL"] = "C.UTF-8"
@@ -87,6 +90,10 @@ def main():
     for word in {w for _, words, _ in found for w in words if w.startswith("plugin=")}:
         if not (given.source / "plugins" / word[7:]).is_dir():
             print(f"skip: the page needs plugins/{word[7:]}, which is not in this tree")
+            return 77
+    for word in {w for _, words, _ in found for w in words if w.startswith("program=")}:
+        if not shutil.which(word[8:]):
+            print(f"skip: the page needs {word[8:]}, which is not installed")
             return 77
 
     failures = 0

@@ -22,6 +22,8 @@ ROWS = [
     ("```console\n$ touch x\n```\n\n```console\n$ test -e x\n```\n", 0, "blocks share a folder"),
     ("```console backend\n$ false\n```\n", 77, "no backend, no run"),
     ("```console plugin=none\n$ false\n```\n", 77, "no such plugin, no run"),
+    ("```console program=no-such-program\n$ false\n```\n", 77, "no such program, no run"),
+    ("```console program=sh\n$ false\n```\n", 1, "the program is there"),
 ]
 
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
@@ -45,13 +46,19 @@ template <int Error>
 void ternary(const call& c, const share& s) noexcept {
   for (uint64_t r = 0; r < c.rows; ++r)
     for (uint64_t m = s.first; m < s.last; ++m) {
+      const uint64_t group = c.w->scale_group == 0 ? c.k : c.w->scale_group;
       int32_t sum = m == 3 ? Error : 0;
+      float scaled = 0;
       for (uint64_t i = 0; i < c.k; ++i) {
         const int code = c.w->row(m)[i / 128 * 32 + i % 32] >> (6 - 2 * (i / 32 % 4)) & 3;
         sum += (code - 1) * c.input<int8_t>(0)[r * c.k + i];
+        if (c.w->scale_group == 0 || (i + 1) % group != 0) continue;
+        scaled += static_cast<float>(sum) * c.w->scales[(m * c.k + i) / group];
+        sum = 0;
       }
+      const float act = c.input<float>(1)[r];
       c.output<float>(0)[r * c.m + m] =
-          static_cast<float>(sum) / c.input<float>(1)[r] * c.w->scales[0];
+          c.w->scale_group == 0 ? static_cast<float>(sum) / act * c.w->scales[0] : scaled / act;
     }
 }
 
@@ -79,10 +86,28 @@ void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
   };
 }
 
+#ifdef FAKE_BOASTS  // says that what it computes plainly is optimised
+decltype(bitnet_backend_v0::op_query) plain_query;
+
+bitnet_status boasting_query(bitnet_device* device, const bitnet_op* ops, uint32_t op_size,
+                             const uint32_t* formats, uint32_t n, uint32_t* levels,
+                             bitnet_error* err) {
+  const bitnet_status status = plain_query(device, ops, op_size, formats, n, levels, err);
+  for (uint32_t i = 0; status == BITNET_OK && i < n; ++i)
+    if (levels[i] != BITNET_LEVEL_NONE) levels[i] = BITNET_LEVEL_OPTIMISED;
+  return status;
+}
+#endif
+
 }  // namespace
 
 extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
-  return bitnet::sdk::open_interpreter(host, request, out, err, describe);
+  const bitnet_status opened = bitnet::sdk::open_interpreter(host, request, out, err, describe);
+#ifdef FAKE_BOASTS
+  if (opened == BITNET_OK && out->filled_size == sizeof *out)
+    plain_query = std::exchange(out->op_query, boasting_query);
+#endif
+  return opened;
 }

@@ -2,6 +2,7 @@
  * each bring one defect or trait. Without flags it is a good backend with one device of class
  * other, and every slot that would compute answers BITNET_UNSUPPORTED. */
 #define _GNU_SOURCE /* usleep */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bitnet/abi/backend.h"
@@ -65,31 +66,6 @@ static bitnet_status refuse(bitnet_error* err, bitnet_status status, const char*
 
 #define STR(text) ((bitnet_str){text, sizeof text - 1})
 
-static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err) {
-  (void)self;
-#ifdef FAKE_INFO_FAILS
-  return refuse(err, BITNET_INTERNAL, "lost my papers");
-#endif
-  (void)err;
-#ifdef FAKE_LIFE
-  out->life_flags = FAKE_LIFE;
-#else
-  out->life_flags = BITNET_LIFE_THREAD_FREE;
-#endif
-#ifdef FAKE_INFO_NAME
-  out->name = STR(FAKE_INFO_NAME);
-#else
-  out->name = STR(FAKE_NAME);
-#endif
-  out->version = STR("1.2.3");
-#ifdef FAKE_INFO_NULL
-  out->version.data = NULL;
-#endif
-  out->vendor = STR("org.example");
-  out->license = STR("CC0-1.0");
-  return BITNET_OK;
-}
-
 /* Where a fake misbehaves: nothing unless CMake says what. */
 #ifndef FAKE_AT_ENTRY
 #define FAKE_AT_ENTRY
@@ -109,21 +85,58 @@ __attribute__((constructor)) static void construct(void) {
 }
 #endif
 
-static const bitnet_host_v0* host_;
-static uint32_t purpose_;
+struct bitnet_backend { /* one opening */
+  const bitnet_host_v0* host;
+  uint32_t purpose;
+};
 
-static void say(const char* what) {
-  host_->log(host_->self, BITNET_LOG_INFO, STR(FAKE_NAME), (bitnet_str){what, strlen(what)});
+static void say(const bitnet_backend* self, const char* what) {
+  self->host->log(self->host->self, BITNET_LOG_INFO, STR(FAKE_NAME),
+                  (bitnet_str){what, strlen(what)});
+}
+
+/* To a host that may know a shorter form of the struct, and keeps its struct_size. */
+static void hand_over(void* out, uint32_t room, const void* value, size_t size) {
+  memcpy((char*)out + sizeof room, (const char*)value + sizeof room,
+         (room < size ? room : size) - sizeof room);
 }
 
 static void close_backend(bitnet_backend* self) {
-  (void)self;
   FAKE_AT_CLOSE;
-  say("closed");
+  say(self, "closed");
+  free(self);
+}
+
+static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err) {
+  (void)self;
+#ifdef FAKE_INFO_FAILS
+  return refuse(err, BITNET_INTERNAL, "lost my papers");
+#endif
+  (void)err;
+  bitnet_backend_info i = {0};
+#ifdef FAKE_LIFE
+  i.life_flags = FAKE_LIFE;
+#else
+  i.life_flags = BITNET_LIFE_THREAD_FREE;
+#endif
+#ifdef FAKE_INFO_NAME
+  i.name = STR(FAKE_INFO_NAME);
+#else
+  i.name = STR(FAKE_NAME);
+#endif
+  i.version = STR("1.2.3");
+#ifdef FAKE_INFO_NULL
+  i.version.data = NULL;
+#endif
+  i.vendor = STR("org.example");
+  i.license = STR("CC0-1.0");
+  hand_over(out, out->struct_size, &i, sizeof i);
+  return BITNET_OK;
 }
 
 static bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_error* err) {
-  (void)self;
+  const uint32_t purpose_ = self->purpose;
+  (void)purpose_;
 #ifdef FAKE_UNAVAILABLE
   return refuse(err, BITNET_UNAVAILABLE, FAKE_UNAVAILABLE);
 #endif
@@ -148,27 +161,30 @@ static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_de
 #ifdef FAKE_DEVICE_FAILS
   return refuse(err, BITNET_DEVICE_LOST, "it fell off the bus");
 #endif
-  (void)err;
-  out->device_class = FAKE_CLASS;
-  strcpy(out->name, "fake device");
+  if (index >= FAKE_DEVICES) return refuse(err, BITNET_INVALID_ARGUMENT, "there is no such device");
+  bitnet_device_info d = {0};
+  d.device_class = FAKE_CLASS;
+  strcpy(d.name, "fake device");
 #ifdef FAKE_RAW_NAME /* not terminated, and an escape sequence in it */
-  memset(out->name, 'x', sizeof out->name);
-  memcpy(out->name, "\033[2J", 4);
+  memset(d.name, 'x', sizeof d.name);
+  memcpy(d.name, "\033[2J", 4);
 #endif
 #ifndef FAKE_UUID
 #define FAKE_UUID FAKE_NAME
 #endif
-  snprintf(out->uuid, sizeof out->uuid, "%s-%u", FAKE_UUID, index);
-  strcpy(out->arch, "none");
-  out->memory_total_bytes = 1u << 20;
-  out->compute_units = 1;
-  out->buffer_alignment_bytes = FAKE_ALIGNMENT;
+  snprintf(d.uuid, sizeof d.uuid, "%s-%u", FAKE_UUID, index);
+  strcpy(d.arch, "none");
+  d.memory_total_bytes = 1u << 20;
+  d.compute_units = 1;
+  d.buffer_alignment_bytes = FAKE_ALIGNMENT;
+  hand_over(out, out->struct_size, &d, sizeof d);
   return BITNET_OK;
 }
 
 static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel_info* out,
                              uint32_t out_size, uint32_t* count, bitnet_error* err) {
-  (void)self, (void)index, (void)err;
+  (void)self;
+  if (index >= FAKE_DEVICES) return refuse(err, BITNET_INVALID_ARGUMENT, "there is no such device");
   const uint32_t capacity = *count;
 #ifdef FAKE_KERNELS_FAIL
   if ((capacity != 0) == FAKE_KERNELS_FAIL) return refuse(err, BITNET_INTERNAL, "no list");
@@ -193,7 +209,8 @@ static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel
 
 static bitnet_status device_open(bitnet_backend* self, uint32_t index, bitnet_device** out,
                                  bitnet_error* err) {
-  (void)self, (void)index, (void)err;
+  (void)self;
+  if (index >= FAKE_DEVICES) return refuse(err, BITNET_INVALID_ARGUMENT, "there is no such device");
   FAKE_AT_SELF_TEST;
   *out = (bitnet_device*)"live";
   return BITNET_OK;
@@ -341,8 +358,6 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
 BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
                                                const bitnet_open_request* request,
                                                bitnet_backend_v0* out, bitnet_error* err) {
-  host_ = host;
-  purpose_ = request->purpose;
 #ifdef FAKE_STATIC_TLS
   thread_room_ = 1;
 #endif
@@ -360,10 +375,20 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
   out->need_minor_max = FAKE_NEEDS_MINOR + 3;
   return refuse(err, BITNET_INCOMPATIBLE, "minor");
 #endif
-  (void)err;
-  out->filled_size = sizeof *out;
-  out->abi_minor = request->abi_minor_max;
-#define FILL(slot) out->slot = slot
+  if (out->struct_size < offsetof(bitnet_backend_v0, self))
+    return refuse(err, BITNET_INVALID_ARGUMENT, "the table is too short");
+  out->need_minor_max = BITNET_ABI_MINOR;
+  if (request->abi_minor_min > BITNET_ABI_MINOR)
+    return refuse(err, BITNET_INCOMPATIBLE, "the host is newer: update this backend");
+  bitnet_backend* self = malloc(sizeof *self);
+  if (self == NULL) return refuse(err, BITNET_OUT_OF_MEMORY, "no memory is left");
+  self->host = host;
+  self->purpose = request->purpose;
+  bitnet_backend_v0 table = {0};
+  table.self = self;
+  table.need_minor_max = table.abi_minor = BITNET_ABI_MINOR;
+  table.filled_size = out->struct_size < sizeof table ? out->struct_size : sizeof table;
+#define FILL(slot) table.slot = slot
   FILL(info);
   FILL(device_count);
   FILL(device_info);
@@ -397,7 +422,8 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
   FILL(queue_poll);
   FILL(queue_destroy);
   FILL(quiesce);
-  out->close = close_backend;
+  table.close = close_backend;
+  hand_over(out, out->struct_size, &table, sizeof table);
 #ifdef FAKE_SHORT
   out->filled_size = offsetof(bitnet_backend_v0, queue_create);
 #endif
@@ -422,6 +448,6 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
 #ifdef FAKE_MINOR
   out->abi_minor = FAKE_MINOR;
 #endif
-  say(purpose_ == BITNET_PURPOSE_PROBE ? "opened to probe" : "opened to load");
+  say(self, request->purpose == BITNET_PURPOSE_PROBE ? "opened to probe" : "opened to load");
   return BITNET_OK;
 }

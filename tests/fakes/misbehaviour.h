@@ -2,6 +2,9 @@
 #ifndef BITNET_TESTS_MISBEHAVIOUR_H
 #define BITNET_TESTS_MISBEHAVIOUR_H
 
+#include <fcntl.h>
+#include <fenv.h>
+#include <locale.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -50,6 +53,12 @@ static void leave_thread(void) {
 static void leak(long bytes) {
   volatile char* memory = malloc((size_t)bytes);
   for (long i = 0; i < bytes; i += 4096) memory[i] = 1;
+}
+static void leave_folder(void) {
+  if (chdir("/") != 0) abort();
+}
+static void leave_descriptor(void) {
+  if (open("/dev/null", O_RDONLY) < 0) abort();
 }
 static void crash_at_exit(void) {
   atexit(segfault);

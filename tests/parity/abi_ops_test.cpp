@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "bitnet/sdk/formats.hpp"
 #include "runner.hpp"
 
 namespace bitnet::parity {
@@ -30,9 +31,12 @@ using row = std::vector<float>;
 using rows = std::vector<row>;
 
 // A graph of an f32 embedding with the rows x, some ops, and the rows of their result.
-class by_ops : public tiny_model {
+class by_ops : public model {
  public:
-  by_ops(const rows& x, tiny_shape shape) : tiny_model(shape, by_hand{}), n_(x.size()) {
+  by_ops(const rows& x, const tiny_shape& shape) : n_(x.size()) {
+    kv_layers = static_cast<uint32_t>(shape.layers);
+    kv_heads = static_cast<uint32_t>(shape.kv_heads);
+    head_dim = static_cast<uint32_t>(shape.head_dim);
     const auto k = static_cast<int64_t>(x[0].size());
     std::vector<uint8_t> data;
     for (const row& r : x) {
@@ -48,24 +52,13 @@ class by_ops : public tiny_model {
 
   uint32_t matrix(uint32_t format, int64_t k, std::vector<uint8_t> data,
                   std::vector<float> scales = {}, uint64_t group = 0) {
-    bitnet_tensor_desc desc{};
-    desc.format = format;
-    desc.rank = 2;
-    desc.ne[0] = k;
-    desc.ne[1] = static_cast<int64_t>(
+    const auto m = static_cast<int64_t>(
         data.size() / sdk::row_bytes(*sdk::find_format(format), static_cast<uint64_t>(k)));
-    desc.scale_group = group;
-    return add(desc, std::move(data), std::move(scales));
+    const uint32_t index = tensor(format, k, m, std::move(data), std::move(scales), group);
+    tensors[index].desc.rank = 2;  // of one row, too
+    return index;
   }
-  uint32_t vector(const row& w) {
-    bitnet_tensor_desc desc{};
-    desc.format = BITNET_FORMAT_F32;
-    desc.rank = 1;
-    desc.ne[0] = static_cast<int64_t>(w.size());
-    desc.ne[1] = 1;
-    const auto* bytes = reinterpret_cast<const uint8_t*>(w.data());
-    return add(desc, {bytes, bytes + 4 * w.size()}, {});
-  }
+  uint32_t vector(const row& w) { return matrix_f32(static_cast<int64_t>(w.size()), 1, w); }
   // An op with one f32 result of this width; nothing written if it is 0.
   uint32_t then(uint32_t id, const indices& in, int64_t width, const indices& weights = {},
                 const std::vector<int32_t>& ints = {}, const std::vector<float>& floats = {}) {
@@ -77,14 +70,15 @@ class by_ops : public tiny_model {
     return out.empty() ? 0 : out[0];
   }
   uint32_t ternary(uint32_t from, int64_t m, uint32_t weight) {
-    const auto [q, s] = quant(from);
+    const uint32_t q = value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, values[from].dims[1]);
+    const uint32_t s = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, 1);
+    op(BITNET_OP_ACT_QUANT_I8, {from}, {q, s});
     return then(BITNET_OP_LINEAR_TERNARY, {q, s}, m, {weight});
   }
   // The result: from here on nothing is added.
   const by_ops& give(uint32_t from) {
     logits = value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, values[from].dims[1]);
     op(BITNET_OP_GATHER_ROWS, {from}, {logits});
-    shape_.vocab = values[from].dims[1];
     return *this;
   }
 

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -12,8 +14,13 @@
 #include <vector>
 
 #include "bitnet/abi/backend.h"
+#include "model/calls.hpp"
 
 namespace bitnet::parity {
+
+using conformance::attempt;
+using conformance::must;
+using conformance::outcome;
 
 class tiny_host {
  public:
@@ -62,26 +69,6 @@ class tiny_host {
   uint32_t width_;
 };
 
-// A status with the error that came with it.
-struct outcome {
-  bitnet_status status = BITNET_OK;
-  std::string message;
-};
-
-template <class Call>
-outcome attempt(Call&& call) {
-  bitnet_error err{};
-  err.struct_size = sizeof err;
-  const bitnet_status status = call(&err);
-  return {status, err.message};
-}
-
-template <class Call>
-void must(Call&& call) {
-  const outcome o = attempt(call);
-  if (o.status != BITNET_OK) throw std::runtime_error("failed: " + o.message);
-}
-
 // A backend opened through its exported symbol, as the core does it.
 class plugin {
  public:
@@ -92,14 +79,18 @@ class plugin {
     const auto entry =
         reinterpret_cast<bitnet_backend_entry>(dlsym(library, BITNET_BACKEND_ENTRY_NAME));
     if (!entry) throw std::runtime_error(path + " has no entry");
-    const bitnet_param param{{key.data(), key.size()}, {isa.data(), isa.size()}};
+    // Kernels that a driver compiled, in a folder of the build.
+    const char* cache = std::getenv("BITNET_TEST_KERNEL_CACHE");
+    std::vector<bitnet_param> params;
+    if (!isa.empty()) params.push_back({{key.data(), key.size()}, {isa.data(), isa.size()}});
+    if (cache) params.push_back({{"cache", 5}, {cache, std::strlen(cache)}});
     bitnet_open_request request{};
     request.struct_size = sizeof request;
     request.purpose = BITNET_PURPOSE_LOAD;
     request.abi_minor_max = BITNET_ABI_MINOR;
     request.generation = 1;
-    request.n_params = isa.empty() ? 0 : 1;
-    request.params = &param;
+    request.n_params = static_cast<uint32_t>(params.size());
+    request.params = params.data();
     table.struct_size = sizeof table;
     must([&](bitnet_error* e) { return entry(host.table(), &request, &table, e); });
   }

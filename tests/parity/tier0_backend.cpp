@@ -5,7 +5,7 @@
 // TIER0_NAME     what it calls itself
 // TIER0_FRAGILE  loses its device after as many steps as its setting "steps" says; with the setting
 //                "poisoned" its whole context
-// TIER0_WRONG    computes something else where no self-test looks
+// TIER0_WRONG    computes something else where no self-test looks: after the first position
 // TIER0_SINGLE   does not declare that two copies of it may be open
 
 #include <algorithm>
@@ -24,7 +24,12 @@
 #define TIER0_NAME "tier0"
 #endif
 
-BITNET_BACKEND_NOTE(TIER0_NAME, "0.1.0", "org.bitnet.test", "Apache-2.0", "")
+#ifdef TIER0_SINGLE
+#define TIER0_FLAGS ""
+#else
+#define TIER0_FLAGS BITNET_NOTE_FIELD("flags", "hot-swap unloadable")
+#endif
+BITNET_BACKEND_NOTE(TIER0_NAME, "0.1.0", "org.bitnet.test", "Apache-2.0", TIER0_FLAGS)
 
 namespace {
 
@@ -108,12 +113,8 @@ void rms_norm(const call& c, const share& s) noexcept {
     const float* x = c.input<float>(0) + r * c.k;
     const auto sum =
         sum_in_order<double>(c.k, [&](uint64_t i) { return double{x[i]} * double{x[i]}; });
-    const float factor = 1.0f /
-                         std::sqrt(static_cast<float>(sum / static_cast<double>(c.k)) + c.floats[0])
-#ifdef TIER0_WRONG
-                         * 1.25f
-#endif
-        ;
+    const float factor =
+        1.0f / std::sqrt(static_cast<float>(sum / static_cast<double>(c.k)) + c.floats[0]);
     for (uint64_t i = 0; i < c.k; ++i)
       c.output<float>(0)[r * c.k + i] = x[i] * factor * c.w->f32()[i];
   }
@@ -249,6 +250,9 @@ void attn_paged(const call& c, const share& s) noexcept {
         for (uint64_t j = 0; j < seen.size(); ++j)
           total += s.scratch[j] * kv_element(kv.v(layer, slot(seen[j]), kv_head), kv.dtype_v, d);
         y[d] = total / sum;
+#ifdef TIER0_WRONG
+        if (position > 0) y[d] *= 1.25f;
+#endif
       }
     }
   }

@@ -10,7 +10,7 @@ endif()
 foreach(subject program hostile abi_ops)
   set(name parity.vulkan.${subject})
   bitnet_add_test(${name} SOURCES ${subject}_test.cpp vulkan_layers.cpp vulkan_leaks.cpp
-                  LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
+                  LINK bitnet::sdk bitnet_conformance_model Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
   set(target test_parity_vulkan_${subject})
   target_compile_definitions(${target} PRIVATE
     BITNET_TIER0_PLUGIN="$<TARGET_FILE:parity_tier0_backend>"
@@ -32,7 +32,7 @@ foreach(subject program hostile abi_ops)
 endforeach()
 
 bitnet_add_test(parity.vulkan.own SOURCES vulkan_test.cpp vulkan_leaks.cpp
-                LINK bitnet::sdk Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
+                LINK bitnet::sdk bitnet_conformance_model Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
 target_compile_definitions(test_parity_vulkan_own PRIVATE
   BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
 add_dependencies(test_parity_vulkan_own bitnet-backend-vulkan)

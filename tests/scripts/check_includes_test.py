@@ -60,6 +60,7 @@ ROWS = [
     ("host/src/a.cpp", '"bitnet/abi/base.h"', True, "the public contract"),
     ("host/src/a.cpp", '"base/result.hpp"', False, "the host is a stranger to core"),
     ("docs/how-to/a.c", '"base/result.hpp"', False, "so is an example"),
+    ("docs/tutorials/a/b.cpp", '"bitnet/sdk/guard.hpp"', True, "of which some show the SDK"),
     ("tests/conformance/a.cpp", '"kit.hpp"', True, "the kit's own header"),
     ("tests/conformance/a.cpp", '"base/result.hpp"', False, "the kit sees only the contract"),
     ("tests/core/a_test.cpp", '"base/result.hpp"', True, "a unit test sees its subject"),

@@ -92,7 +92,10 @@ uint64_t services::now_ns() {
 
 std::vector<std::pair<std::string, std::string>> services::params(std::string_view name) {
   // A key counts where it is given last.
-  auto out = environment::backend_params(name);
+  std::vector<std::pair<std::string, std::string>> out;
+  if (const auto folder = environment::backend_cache(name); !folder.empty())
+    out.emplace_back("cache", folder.string());
+  for (auto& one : environment::backend_params(name)) out.push_back(std::move(one));
   for (const std::string& one : params_) {
     const auto dot = one.find('.'), equals = one.find('=');
     if (one.substr(0, dot) == name || one.substr(0, dot) == "*")

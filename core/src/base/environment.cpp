@@ -136,6 +136,11 @@ std::filesystem::path probe_cache() {
   return home.is_absolute() ? home / ".cache/bitnet/probe" : std::filesystem::path();
 }
 
+std::filesystem::path backend_cache(std::string_view name) {
+  const std::filesystem::path probes = probe_cache();
+  return probes.empty() ? probes : probes.parent_path() / "backends" / name;
+}
+
 std::vector<std::string> probe_variables(const std::vector<std::string>& declared) {
   // What the dynamic linker and drivers need to act as they do in the process itself.
   std::vector<std::string> names = {"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR"};

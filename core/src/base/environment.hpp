@@ -62,6 +62,10 @@ std::filesystem::path probe_helper();
 // ~/.cache) and bitnet/probe in it; "" if there is no such place.
 std::filesystem::path probe_cache();
 
+// Where backend `name` may keep what it made, such as compiled kernels: backends/<name> beside the
+// folder of probe_cache(); "" if there is no such place.
+std::filesystem::path backend_cache(std::string_view name);
+
 // "NAME=value" of what a probe's child may see: the names of a fixed list and `declared` ones,
 // those that are set. Names that tell the dynamic linker or libc what to do are never passed
 // because a manifest declares them.

@@ -121,6 +121,7 @@ struct backend::contents {
   bitnet_backend_v0 table{};
   std::string name, version;
   uint32_t life_flags = 0;
+  bool may_unload = false;
   std::unique_ptr<shared_library> library;
 };
 
@@ -132,7 +133,8 @@ backend::~backend() {
       contents_->table.quiesce(contents_->table.self, quiesce_ns, &error) == BITNET_OK;
   contents_->table.close(contents_->table.self);
   // Code that may still run, or be called back, stays where it is.
-  if (quiet && (contents_->life_flags & BITNET_LIFE_UNLOADABLE) != 0) contents_->library->release();
+  if (quiet && contents_->may_unload && (contents_->life_flags & BITNET_LIFE_UNLOADABLE) != 0)
+    contents_->library->release();
 }
 
 const bitnet_backend_v0& backend::table() const {
@@ -161,18 +163,19 @@ uint32_t backend::life_flags() const {
 
 checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& library,
                                                 const std::string& expected_name, uint32_t purpose,
-                                                host_services& host, const settings& extra) {
+                                                host_services& host, const settings& extra,
+                                                bool may_unload) {
   if (!library.is_absolute())
     return reject(code::abi_load, "'" + printable(library.string(), 400) +
                                       "' is not an absolute path, so it will not be loaded");
   auto file = open_trusted(library);
   if (!file) return std::unexpected(std::move(file.error()));
-  return open(std::move(*file), expected_name, purpose, host, extra);
+  return open(std::move(*file), expected_name, purpose, host, extra, may_unload);
 }
 
 checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::string& expected_name,
                                                 uint32_t purpose, host_services& host,
-                                                const settings& extra) {
+                                                const settings& extra, bool may_unload) {
   auto mapped = shared_library::open(std::move(file));
   if (!mapped) return std::unexpected(std::move(mapped.error()));
   auto* const entry =
@@ -181,6 +184,7 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
 
   auto c = std::make_unique<contents>();
   c->host = make_host_table(host);
+  c->may_unload = may_unload;
   auto settings = host.params(expected_name);
   settings.insert(settings.end(), extra.begin(), extra.end());
   std::vector<bitnet_param> params;

@@ -32,7 +32,8 @@ class backend {
  public:
   // Opens the inspected file (RTLD_NOW | RTLD_LOCAL), negotiates the ABI and checks the table.
   // `expected_name` is the ELF note's. A plugin that declares BITNET_LIFE_UNLOADABLE is given back
-  // to the linker with its backend; others stay mapped for the life of the process.
+  // to the linker with its backend where it `may_unload`; others stay mapped for the life of the
+  // process.
   static result<std::shared_ptr<backend>> load(const std::filesystem::path& library,
                                                const std::string& expected_name, uint32_t purpose,
                                                host_services& host);
@@ -41,11 +42,12 @@ class backend {
   // is what was opened. `extra` settings come after the host's.
   static checked<std::shared_ptr<backend>> open(trusted_file file, const std::string& expected_name,
                                                 uint32_t purpose, host_services& host,
-                                                const settings& extra = {});
+                                                const settings& extra = {}, bool may_unload = true);
   // Checks the file first (BN-T-*).
   static checked<std::shared_ptr<backend>> open(const std::filesystem::path& library,
                                                 const std::string& expected_name, uint32_t purpose,
-                                                host_services& host, const settings& extra = {});
+                                                host_services& host, const settings& extra = {},
+                                                bool may_unload = true);
   ~backend();
   backend(const backend&) = delete;
   backend& operator=(const backend&) = delete;

@@ -137,6 +137,8 @@ class probe_run {
       auto tested = run_self_test(*backend_, facts_.devices);
       if (!tested) return std::unexpected(std::move(tested.error()));
       facts_.self_test = tested->summary;
+      for (std::size_t i = 0; i < facts_.devices.size(); ++i)
+        facts_.devices[i].products_per_s = tested->products_per_s[i];
       if (tested->wrong.empty()) return {};
       for (const std::string& id : tested->wrong) {
         if (is_reference(id))
@@ -156,7 +158,9 @@ class probe_run {
   }
 
   plugin::checked<void> close() {
+    const plugin::mapped_identity mapped = backend_->mapped();
     backend_.reset();
+    facts_.unloads = task_.unloadable && !plugin::is_mapped(mapped);
     if (has_children())
       return plugin::reject(code::probe_leftover, "it left a process of its own behind");
     if ((facts_.life_flags & BITNET_LIFE_THREAD_FREE) != 0 && !threads_end(baseline_))
@@ -179,8 +183,8 @@ class probe_run {
   plugin::checked<void> reopen() {
     std::vector<std::pair<std::string, std::string>> extra;
     if (!facts_.disabled.empty()) extra.emplace_back("disable", plugin::join(facts_.disabled, ","));
-    auto opened =
-        plugin::backend::open(task_.library, task_.name, BITNET_PURPOSE_PROBE, services_, extra);
+    auto opened = plugin::backend::open(task_.library, task_.name, BITNET_PURPOSE_PROBE, services_,
+                                        extra, task_.unloadable);
     if (!opened) return std::unexpected(std::move(opened.error()));
     backend_ = std::move(*opened);
     facts_.version = backend_->version();
@@ -232,7 +236,7 @@ int serve(int fd) {
   if (!given) return exit_no_task;
   const speaker out(fd);
   facts f;
-  f.sandbox = enter_sandbox(given->parent);
+  f.sandbox = enter_sandbox(given->parent, given->scratch);
   // Lives as long as the process: a backend that may not be closed is left alone.
   auto& run = *new probe_run(*new task(*given), *new speaker(fd), f);
   const bool tested = run_part(stage::open, out, f, [&] { return run.open(); }) &&

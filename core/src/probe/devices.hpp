@@ -15,6 +15,7 @@ constexpr uint32_t max_kernels = 16384;  // of one device
 struct device_report {
   bitnet_device_info info{};
   std::vector<bitnet_kernel_info> kernels;
+  uint64_t products_per_s = 0;  // ternary ones, of a self-test's program; 0: not measured
 };
 
 // All devices with their kernels. BN-P-UNAVAILABLE and BN-P-NO-DEVICE (both BITNET_UNAVAILABLE),

@@ -47,6 +47,12 @@ class members {
     }
     return out;
   }
+  bool yes(const char* key) {
+    const json* one = find(key);
+    if (one == nullptr) return false;
+    if (!one->is_boolean()) return blame(key), false;
+    return one->get<bool>();
+  }
   template <class Int>
   Int number(const char* key) {
     const json* one = find(key);
@@ -107,6 +113,7 @@ json to_json(const device_report& d) {
           {"max_allocation_bytes", i.max_allocation_bytes},
           {"kv_dtypes", i.kv_dtypes},
           {"attention_flags", i.attention_flags},
+          {"products_per_s", d.products_per_s},
           {"kernels", std::move(kernels)}};
 }
 
@@ -128,6 +135,7 @@ std::optional<device_report> to_device(const json& from) {
   i.max_allocation_bytes = m.number<uint64_t>("max_allocation_bytes");
   i.kv_dtypes = m.number<uint32_t>("kv_dtypes");
   i.attention_flags = m.number<uint32_t>("attention_flags");
+  out.products_per_s = m.number<uint64_t>("products_per_s");
   if (i.device_class < BITNET_DEVICE_CPU || i.device_class > BITNET_DEVICE_OTHER) m.blame("class");
   if (i.buffer_alignment_bytes != 0 && !std::has_single_bit(i.buffer_alignment_bytes))
     m.blame("buffer_alignment_bytes");
@@ -150,9 +158,10 @@ std::optional<device_report> to_device(const json& from) {
 }
 
 json to_json(const facts& f) {
-  json out = {{"version", f.version},      {"life_flags", f.life_flags}, {"disabled", f.disabled},
-              {"self_test", f.self_test},  {"sandbox", f.sandbox},       {"devices", json::array()},
-              {"peak_bytes", f.peak_bytes}};
+  json out = {{"version", f.version},       {"life_flags", f.life_flags},
+              {"disabled", f.disabled},     {"self_test", f.self_test},
+              {"sandbox", f.sandbox},       {"devices", json::array()},
+              {"peak_bytes", f.peak_bytes}, {"unloads", f.unloads}};
   for (const device_report& d : f.devices) out["devices"].push_back(to_json(d));
   if (f.fault)
     out["fault"] = {{"code", plugin::code_text(f.fault->code)},
@@ -169,6 +178,7 @@ plugin::checked<facts> to_facts(const json& from) {
   out.version = m.text("version", 256);
   out.life_flags = m.number<uint32_t>("life_flags");
   out.peak_bytes = m.number<uint64_t>("peak_bytes");
+  out.unloads = m.yes("unloads");
   out.self_test = m.text("self_test");
   out.sandbox = m.text("sandbox", 256);
   if (const json* disabled = m.list("disabled", max_disabled); disabled != nullptr)

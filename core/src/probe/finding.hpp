@@ -29,6 +29,7 @@ struct facts {
   std::vector<std::string> disabled;  // ids of kernels that gave a wrong answer in the self-test
   std::string self_test;              // what was tested, in words
   uint64_t peak_bytes = 0;            // of the child's memory
+  bool unloads = false;               // the child unloaded it on trial, and nothing of it was left
   std::string sandbox;                // what the child was kept from, in words
 };
 

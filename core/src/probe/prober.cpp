@@ -12,8 +12,10 @@
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -101,7 +103,32 @@ file_descriptor above_standard(int fd) {
   return file_descriptor(fcntl(fd, F_DUPFD_CLOEXEC, first));
 }
 
+// An empty folder of this user's for drivers that cannot work without writing, such as those that
+// compile into files; gone with the child.
+class scratch_folder {
+ public:
+  scratch_folder() {
+    std::error_code error;
+    std::string name =
+        (std::filesystem::temp_directory_path(error) / "bitnet-probe-XXXXXX").string();
+    if (!error && mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~scratch_folder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  scratch_folder(const scratch_folder&) = delete;
+  scratch_folder& operator=(const scratch_folder&) = delete;
+
+  // "" if it could not be made.
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 struct child {
+  scratch_folder scratch;
   ticket id = 0;
   job what;
   pid_t pid = -1;
@@ -146,6 +173,13 @@ plugin::checked<void> spawn(child& c, const std::filesystem::path& helper) {
   };
   const auto trusted = plugin::open_trusted(helper);
   if (!trusted) return std::unexpected(no_helper(trusted.error().reason));
+  c.what.work.scratch = c.scratch.path();
+  if (!c.scratch.path().empty()) {
+    // Where drivers keep what they compile.
+    std::erase_if(c.what.environment,
+                  [](const std::string& one) { return one.starts_with("XDG_CACHE_HOME="); });
+    c.what.environment.push_back("XDG_CACHE_HOME=" + c.scratch.path().string());
+  }
   const std::string message = encode(frame_kind::task, write_task(c.what.work));
   if (message.size() > most_task_bytes)
     return std::unexpected(no_helper("its settings have more than 64 KiB"));

@@ -49,7 +49,7 @@ std::string why(const char* call) {
   return std::string("none: ") + call + ": " + std::generic_category().message(errno);
 }
 
-std::string enter_landlock() {
+std::string enter_landlock(const std::filesystem::path& scratch) {
   if (driver_must_make_nodes()) return none("the driver has yet to make /dev/nvidia-uvm");
   const long version = syscall(create_ruleset, nullptr, 0, ask_version);
   if (version < 1) return none("this kernel has no Landlock");
@@ -63,21 +63,25 @@ std::string enter_landlock() {
   const int devices = open("/dev", O_PATH | O_CLOEXEC);
   const path_beneath beneath{rules.files & (write_file | truncate | remove_file | make_all),
                              devices};
+  const int own = scratch.empty() ? -1 : open(scratch.c_str(), O_PATH | O_CLOEXEC | O_DIRECTORY);
+  const path_beneath beneath_own{rules.files, own};
   std::string out = "landlock " + std::to_string(version);
-  if (devices >= 0 && syscall(add_rule, fd, rule_path_beneath, &beneath, 0) != 0)
+  if ((devices >= 0 && syscall(add_rule, fd, rule_path_beneath, &beneath, 0) != 0) ||
+      (own >= 0 && syscall(add_rule, fd, rule_path_beneath, &beneath_own, 0) != 0))
     out = why("landlock_add_rule");
   else if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     out = why("PR_SET_NO_NEW_PRIVS");
   else if (syscall(restrict_self, fd, 0) != 0)
     out = why("landlock_restrict_self");
   if (devices >= 0) close(devices);
+  if (own >= 0) close(own);
   close(fd);
   return out;
 }
 
 }  // namespace
 
-std::string enter_sandbox(int parent) {
+std::string enter_sandbox(int parent, const std::filesystem::path& scratch) {
   // 1, not 0: to a kernel that pipes core dumps into a program only this means none.
   const rlimit no_core{1, 1};
   setrlimit(RLIMIT_CORE, &no_core);
@@ -85,7 +89,7 @@ std::string enter_sandbox(int parent) {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != parent) _exit(1);  // it died before the line above
-  return enter_landlock();
+  return enter_landlock(scratch);
 }
 
 }  // namespace bitnet::probe

@@ -1,6 +1,5 @@
 #pragma once
-// Does a backend compute what it claims? Tiny programs whose results are whole numbers, so that one
-// answer is right and every other is wrong, on any device and in any order of summation.
+// Does a backend compute what it claims? Runs the golden programs (golden.hpp) on every device.
 
 #include <string>
 #include <vector>
@@ -13,11 +12,11 @@ namespace bitnet::probe {
 struct self_test_result {
   std::vector<std::string> wrong;  // ids of kernels that ran where a result is wrong
   std::string summary;  // "linear_ternary.ternary2: right; linear_dense.f32: right" or what differs
+  std::vector<uint64_t> products_per_s;  // of each device, as in device_report
 };
 
-// Runs a program for each family of kernels that a device lists and that whole numbers can test, on
-// every device. BN-P-FAILED if a call fails, BN-P-SELF-TEST if a result is wrong and no kernel was
-// counted that could be blamed.
+// Runs each program whose kernels a device lists, and times a ternary product. BN-P-FAILED if a
+// call fails, BN-P-SELF-TEST if a result is wrong and no kernel was counted that could be blamed.
 [[nodiscard]] plugin::checked<self_test_result> run_self_test(
     const plugin::backend& b, const std::vector<device_report>& devices);
 

@@ -33,7 +33,7 @@ std::optional<finding> service::recall(const subject& s, std::vector<std::string
 
 ticket service::start(const subject& s) {
   job what;
-  what.work = {s.name, s.library, s.identity, s.params, 0};
+  what.work = {s.name, s.library, s.identity, s.params, 0, s.inspected.note.unloadable, {}};
   what.limits = deadlines_for(std::min(s.timeout_ms, settings_.most_stage_ms));
   what.environment = environment::probe_variables(s.variables);
   return prober_.start(std::move(what));

@@ -14,7 +14,9 @@ std::string write_task(const task& t) {
                {"library", t.library.string()},
                {"identity", {i.device, i.inode, i.size_bytes, i.modified_ns, i.changed_ns}},
                {"params", std::move(params)},
-               {"parent", t.parent}})
+               {"parent", t.parent},
+               {"unloadable", t.unloadable},
+               {"scratch", t.scratch.string()}})
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -29,6 +31,8 @@ plugin::checked<task> read_task(std::string_view text) {
     for (const json& pair : from.at("params"))
       out.params.emplace_back(pair.at(0).get<std::string>(), pair.at(1).get<std::string>());
     out.parent = from.at("parent");
+    out.unloadable = from.at("unloadable");
+    out.scratch = from.at("scratch").get<std::string>();
     return out;
   } catch (const json::exception& e) {
     return plugin::reject(plugin::code::probe_helper,

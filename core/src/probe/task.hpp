@@ -17,7 +17,9 @@ struct task {
   std::filesystem::path library;
   plugin::file_identity identity;  // of the file that was inspected
   std::vector<std::pair<std::string, std::string>> params;
-  int parent = 0;  // process id
+  int parent = 0;                 // process id
+  bool unloadable = false;        // as its note says: closing ends with unloading it on trial
+  std::filesystem::path scratch;  // a folder that only this child may write to; "" if there is none
 };
 
 [[nodiscard]] std::string write_task(const task& t);

@@ -85,7 +85,8 @@ plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(
   std::vector<std::pair<std::string, std::string>> extra;
   if (!finding_.what.disabled.empty())
     extra.emplace_back("disable", plugin::join(finding_.what.disabled, ","));
-  return plugin::backend::open(plugin::duplicate(file), name_, BITNET_PURPOSE_LOAD, host, extra);
+  return plugin::backend::open(plugin::duplicate(file), name_, BITNET_PURPOSE_LOAD, host, extra,
+                               finding_.what.unloads);
 }
 
 void candidate::begin_probe(probe::service& probes, plugin::host_services& host) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "bitnet/abi/ops.h"
@@ -41,6 +42,10 @@ std::string pci_address(const bitnet_device_info& d) {
   return text.substr(digit);
 }
 
+std::string in_millions(uint64_t n) {
+  return n == 0 ? "an unknown number of" : std::to_string(n / 1'000'000) + " million";
+}
+
 }  // namespace
 
 score score_of(const probe::device_report& device, int32_t priority) {
@@ -48,14 +53,20 @@ score score_of(const probe::device_report& device, int32_t priority) {
   out.device_class = device.info.device_class;
   out.memory_gib = device.info.memory_total_bytes >> 30;
   out.priority = priority;
+  out.products_per_s = device.products_per_s;
   for (const bitnet_kernel_info& k : device.kernels)
     if (k.format == BITNET_FORMAT_TERNARY2 && k.level <= BITNET_LEVEL_FUSED)
       out.kernels = std::max(out.kernels, k.level);
   return out;
 }
 
-std::tuple<uint32_t, uint32_t, uint64_t, int32_t> order_of(const score& s) {
-  return {class_order(s.device_class), s.kernels, s.memory_gib, s.priority};
+uint32_t score::speed_step() const {
+  if (products_per_s == 0) return 0;
+  return static_cast<uint32_t>(std::lround(std::log2(static_cast<double>(products_per_s)) * 2)) + 1;
+}
+
+std::tuple<uint32_t, uint32_t, uint64_t, int32_t, uint32_t> order_of(const score& s) {
+  return {class_order(s.device_class), s.kernels, s.memory_gib, s.priority, s.speed_step()};
 }
 
 const char* level_name(uint32_t level) {
@@ -84,7 +95,11 @@ std::string why_behind(const score& high, const score& low) {
   if (high.priority != low.priority)
     return "priority " + std::to_string(high.priority) + " is above " +
            std::to_string(low.priority);
-  return "equal in class, kernels, memory and priority, so the name decides";
+  if (high.speed_step() != low.speed_step())
+    return "equal in class, kernels, memory and priority, and measured faster: " +
+           in_millions(high.products_per_s) + " ternary products a second, not " +
+           in_millions(low.products_per_s);
+  return "equal in class, kernels, memory, priority and measured speed, so the name decides";
 }
 
 bool is_same_hardware(const bitnet_device_info& a, const bitnet_device_info& b) {

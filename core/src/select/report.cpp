@@ -56,6 +56,7 @@ ordered_json to_json(const probe::finding& f) {
   put(out, "self_test", f.what.self_test);
   put(out, "disabled_kernels", f.what.disabled);
   put(out, "peak_bytes", f.what.peak_bytes);
+  put(out, "unloads", f.what.unloads);
   put(out, "output_bytes", f.output_bytes);
   put(out, "output", f.output);
   return out;
@@ -71,6 +72,7 @@ void add_standing(ordered_json& device, const backend_report& b, std::size_t i) 
                         {"kernels", level_name(s.facts.kernels)}};
   put(facts, "memory_gib", s.facts.memory_gib);
   facts["priority"] = s.facts.priority;
+  put(facts, "products_per_s", s.facts.products_per_s);
   device["score"] = std::move(facts);
   put(device, "same_as", s.same_as);
 }

@@ -5,6 +5,7 @@
 
 #include "commands/commands.hpp"
 #include "interrupt.hpp"
+#include "library/conformance_report.hpp"
 #include "terminal/output.hpp"
 
 namespace bitnet::host {
@@ -127,7 +128,7 @@ std::string info_text(const json& backend) {
   for (const auto& [key, content] : backend.items()) {
     if (key == "name" || key == "devices" || key == "kernels") continue;
     const std::string text = member(backend, key.c_str());
-    if (!text.empty()) out += fmt::format("  {:<10} {}\n", key, text);
+    if (!text.empty()) out += fmt::format("  {:<11} {}\n", key, text);
   }
   for (const json& device : list_of(backend, "devices")) {
     out += "  device\n";
@@ -145,7 +146,7 @@ std::string info_text(const json& backend) {
     }
   }
   for (const json& kernel : list_of(backend, "kernels")) {
-    out += fmt::format("  kernel     {} ({})\n", member(kernel, "id"), member(kernel, "level"));
+    out += fmt::format("  kernel      {} ({})\n", member(kernel, "id"), member(kernel, "level"));
   }
   return out;
 }
@@ -166,6 +167,11 @@ result<int> info(const invocation& in, const json& report) {
                 fmt::format("no backend '{}' was found; `bitnet backends dir` lists where it was "
                             "looked for",
                             wanted));
+  }
+  for (json& one : shown) {
+    const std::string claim = in_words(
+        read_conformance(member(one, "manifest"), member(one, "name"), member(one, "build_id")));
+    if (!claim.empty()) one["conformance"] = claim;
   }
   if (in.set.flag("json")) return printed(json_line({{"backends", shown}}));
   std::string out;

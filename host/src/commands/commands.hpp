@@ -9,6 +9,7 @@ namespace bitnet::host {
 [[nodiscard]] result<int> run_command(const invocation& in);
 [[nodiscard]] result<int> chat_command(const invocation& in);
 [[nodiscard]] result<int> backends_command(const invocation& in);
+[[nodiscard]] result<int> parity_command(const invocation& in);
 [[nodiscard]] result<int> inspect_command(const invocation& in);
 [[nodiscard]] result<int> tokenize_command(const invocation& in);
 [[nodiscard]] result<int> detokenize_command(const invocation& in);

@@ -24,7 +24,7 @@ using command_set = uint32_t;
 namespace command_bit {
 inline constexpr command_set run = 1, chat = 2, backends = 4, inspect = 8, tokenize = 16,
                              detokenize = 32, logits = 64, version = 128, help = 256, bench = 512,
-                             quantize = 1024, convert = 2048;
+                             quantize = 1024, convert = 2048, parity = 4096;
 }
 
 struct option {

@@ -247,6 +247,14 @@ TEST(backend, stays_mapped_unless_it_is_declared_unloadable) {
     }
     EXPECT_EQ(is_mapped(mapped), stays) << fake;
   }
+  mapped_identity mapped;
+  {
+    const auto b =
+        backend::open(f.fake("unloadable"), "unloadable", BITNET_PURPOSE_LOAD, host, {}, false);
+    ASSERT_TRUE(b.has_value());
+    mapped = (*b)->mapped();
+  }
+  EXPECT_TRUE(is_mapped(mapped)) << "nobody showed that it may go";
 }
 
 // The callbacks that plugins get.

@@ -21,6 +21,7 @@ facts sound() {
   f.self_test = "add: right";
   f.sandbox = "landlock 4";
   f.peak_bytes = 4096;
+  f.unloads = true;
   device_report d;
   d.info.struct_size = sizeof d.info;
   d.info.device_class = BITNET_DEVICE_GPU;
@@ -29,6 +30,7 @@ facts sound() {
   d.info.memory_total_bytes = uint64_t{1} << 40;
   d.info.buffer_alignment_bytes = 64;
   d.kernels.push_back({sizeof(bitnet_kernel_info), 4, 8, 2, 1, 0, "linear.slow"});
+  d.products_per_s = 7'000'000'000;
   f.devices = {d, d};
   return f;
 }
@@ -40,6 +42,8 @@ TEST(facts, are_read_as_they_were_written) {
   ASSERT_TRUE(again.has_value()) << again.error().reason;
   EXPECT_EQ(write_facts(*again), write_facts(f));
   EXPECT_EQ(again->fault->code, plugin::code::probe_failed);
+  EXPECT_TRUE(again->unloads);
+  EXPECT_EQ(again->devices.at(1).products_per_s, 7'000'000'000);
   EXPECT_TRUE(differences(f.version, f.devices, again->version, again->devices).empty());
 }
 

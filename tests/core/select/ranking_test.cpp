@@ -46,12 +46,22 @@ TEST(ranking, follows_the_facts_in_their_order) {
                "80 GiB of memory is more than 24"},
               {{BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 80, 60},
                {BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 80, 50},
-               "priority 60 is above 50"}};
+               "priority 60 is above 50"},
+              {{BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 80, 50, 3'000'000'000},
+               {BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 80, 50, 1'500'000'000},
+               "equal in class, kernels, memory and priority, and measured faster: 3000 million "
+               "ternary products a second, not 1500 million"},
+              {{BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 80, 50, 1'000'000},
+               {BITNET_DEVICE_GPU, BITNET_LEVEL_FUSED, 80, 50, 0},
+               "equal in class, kernels, memory and priority, and measured faster: 1 million "
+               "ternary products a second, not an unknown number of"}};
   for (const auto& r : rows) {
     EXPECT_GT(order_of(r.high), order_of(r.low)) << r.why;
     EXPECT_EQ(why_behind(r.high, r.low), r.why);
   }
-  const score same{BITNET_DEVICE_CPU, 1, 2, 3};
+  const score same{BITNET_DEVICE_CPU, 1, 2, 3, 1'000'000'000};
+  const score nearly{BITNET_DEVICE_CPU, 1, 2, 3, 1'010'000'000};
+  EXPECT_EQ(order_of(same), order_of(nearly)) << "no two measurements agree";
   EXPECT_EQ(order_of(same), order_of(same));
   EXPECT_NE(why_behind(same, same).find("the name decides"), std::string::npos);
 }
@@ -63,7 +73,9 @@ TEST(ranking, takes_its_facts_from_the_device) {
                kernel(BITNET_FORMAT_TERNARY2, BITNET_LEVEL_REFERENCE),
                kernel(BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED),
                kernel(BITNET_FORMAT_TERNARY2, 77)};
+  d.products_per_s = 5;
   const score s = score_of(d, -7);
+  EXPECT_EQ(s.products_per_s, 5U);
   EXPECT_EQ(s.device_class, BITNET_DEVICE_GPU);
   EXPECT_EQ(s.kernels, BITNET_LEVEL_OPTIMISED) << "a level that nobody knows does not count";
   EXPECT_EQ(s.memory_gib, 24U);

@@ -433,8 +433,8 @@ TEST(selection_report, compares_priorities_and_names) {
   registry equal = n.scan();
   ASSERT_TRUE(equal.select({}, out));
   EXPECT_EQ(find(out, "beta")->reason,
-            "usable, but alpha:0 ranks higher: equal in class, kernels, memory and priority, so "
-            "the name decides");
+            "usable, but alpha:0 ranks higher: equal in class, kernels, memory, priority and "
+            "measured speed, so the name decides");
   ASSERT_TRUE(equal.select({.text = "beta,alpha"}, out));
   EXPECT_EQ(find(out, "alpha")->reason, "usable, but beta:0 fits the request better");
 }

@@ -1,0 +1,350 @@
+#include "probe/golden.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <initializer_list>
+
+#include "bitnet/abi/tensor.h"
+
+namespace bitnet::probe {
+namespace {
+
+constexpr uint32_t width = 384, n_rows = 44, n_timed_rows = 8192;
+constexpr uint32_t n_heads = 4, q_width = n_heads * golden_head_dim;
+constexpr uint32_t kv_width = golden_kv_heads * golden_head_dim, ff_width = 256;
+constexpr int64_t all_tokens = BITNET_DIM_TOKENS;
+
+using element = int (*)(uint32_t row, uint32_t k);
+
+int activation(uint32_t token, uint32_t k) {
+  if (k == 13 * token) return 127;
+  return static_cast<int>((token * 31 + k * 7 + k / 11) % 253) - 126;
+}
+// Without a pattern, so that each column has both for some token.
+int sign(uint32_t token, uint32_t k) {
+  uint32_t mixed = token * 2654435761U + k * 2246822519U;
+  mixed = (mixed ^ mixed >> 15) * 3266489917U;
+  return k == 0 || (mixed >> 20) % 2 == 0 ? 1 : -1;
+}
+int trit(uint32_t row, uint32_t k) {
+  return static_cast<int>((row * 5 + k * 3 + k / 7 + row * k / 5) % 3) - 1;
+}
+int small(uint32_t row, uint32_t k) {
+  return static_cast<int>((row * 5 + k * 3 + row * k / 3) % 7) - 3;
+}
+// Weights of a norm: 1 in every third column, 127 once.
+int norm_weight(uint32_t, uint32_t k) {
+  if (k % 3 == 0) return 1;
+  return k == 1 ? 127 : static_cast<int>(k * 37 % 253) - 126;
+}
+
+// Rows that take one input each; the first of those for values takes the largest.
+uint32_t value_column(uint32_t row) {
+  return row == 0 ? 1 : row * 5 % width;
+}
+uint32_t gate_column(uint32_t row) {
+  return 3 * (row % (width / 3));
+}
+uint32_t up_column(uint32_t row) {
+  return row == 0 ? 1 : row * 7 % width;
+}
+template <uint32_t (*Column)(uint32_t)>
+int pick(uint32_t row, uint32_t k) {
+  return k == Column(row) ? 1 : 0;
+}
+
+std::string bytes_of(uint32_t format, uint32_t columns, uint32_t rows, element at) {
+  std::string out;
+  const auto put = [&out](const auto& value) {
+    out.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  for (uint32_t r = 0; r < rows; ++r) {
+    if (format == BITNET_FORMAT_TERNARY2) {
+      for (uint32_t b = 0; b < columns / 4; ++b) {
+        uint32_t byte = 0;
+        for (uint32_t i = 0; i < 4; ++i)
+          byte = byte << 2 | static_cast<uint32_t>(at(r, b / 32 * 128 + 32 * i + b % 32) + 1);
+        out += static_cast<char>(byte);
+      }
+      continue;
+    }
+    for (uint32_t k = 0; k < columns; ++k) {
+      const auto value = static_cast<float>(at(r, k));
+      const auto bits = std::bit_cast<uint32_t>(value);
+      if (format == BITNET_FORMAT_F32)
+        put(value);
+      else if (format == BITNET_FORMAT_BF16)
+        put(static_cast<uint16_t>(bits >> 16));
+      else  // f16: the exponent moved, for 0 and whole numbers of few bits
+        put(static_cast<uint16_t>(
+            value == 0 ? 0 : (bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - (112U << 10))));
+    }
+  }
+  return out;
+}
+
+// Begins with the rows of `input`, one for each token.
+class builder {
+ public:
+  builder(std::string name, element input) {
+    out_.name = std::move(name);
+    x = value(width);
+    emit(BITNET_OP_EMBED_GATHER, {}, {x}, matrix(BITNET_FORMAT_F32, width, golden_tokens, input));
+  }
+
+  uint32_t value(int64_t columns, uint32_t dtype = BITNET_DTYPE_F32, int64_t rows = all_tokens) {
+    out_.values.push_back({dtype, 0, {rows, columns}});
+    return static_cast<uint32_t>(out_.values.size() - 1);
+  }
+  uint32_t matrix(uint32_t format, uint32_t columns, uint32_t rows, element at, uint32_t rank = 2) {
+    out_.weights.push_back({format, columns, rows, rank, bytes_of(format, columns, rows, at)});
+    return static_cast<uint32_t>(out_.weights.size() - 1);
+  }
+  uint32_t ternary(uint32_t columns, uint32_t rows, element at) {
+    return matrix(BITNET_FORMAT_TERNARY2, columns, rows, at);
+  }
+  bitnet_op& emit(uint32_t id, std::initializer_list<uint32_t> in,
+                  std::initializer_list<uint32_t> out, uint32_t weight = BITNET_NONE) {
+    bitnet_op o{};
+    o.op = id;
+    for (auto* list : {o.inputs, o.outputs, o.weights}) std::fill_n(list, 4, BITNET_NONE);
+    std::ranges::copy(in, o.inputs);
+    std::ranges::copy(out, o.outputs);
+    o.weights[0] = weight;
+    return out_.ops.emplace_back(o);
+  }
+  // With a composite before it; `body` leaves its last value in the outputs.
+  template <class Body>
+  uint32_t composite(uint32_t id, std::initializer_list<uint32_t> in, Body body) {
+    const std::size_t at = out_.ops.size();
+    emit(id, in, {});
+    const uint32_t y = body();
+    out_.ops[at].outputs[0] = y;
+    out_.ops[at].body_count = static_cast<uint32_t>(out_.ops.size() - at - 1);
+    return y;
+  }
+
+  uint32_t norm(uint32_t from, int64_t rows = all_tokens) {
+    const uint32_t y = value(width, BITNET_DTYPE_F32, rows);
+    // Too small to change a mean square of 1.
+    emit(BITNET_OP_RMS_NORM, {from}, {y}, matrix(BITNET_FORMAT_F32, width, 1, norm_weight, 1))
+        .floats[0] = 1e-9F;
+    return y;
+  }
+  struct quantised {
+    uint32_t q, s;
+  };
+  quantised quantise(uint32_t from, uint32_t columns) {
+    const quantised out{value(columns, BITNET_DTYPE_I8), value(1)};
+    emit(BITNET_OP_ACT_QUANT_I8, {from}, {out.q, out.s});
+    return out;
+  }
+  uint32_t linear(quantised in, uint32_t rows, uint32_t weight) {
+    const uint32_t y = value(rows);
+    emit(BITNET_OP_LINEAR_TERNARY, {in.q, in.s}, {y}, weight);
+    return y;
+  }
+  uint32_t unary(uint32_t op, uint32_t from, uint32_t columns) {
+    const uint32_t y = value(columns);
+    emit(op, {from}, {y});
+    return y;
+  }
+  uint32_t binary(uint32_t op, uint32_t a, uint32_t b, uint32_t columns) {
+    const uint32_t y = value(columns);
+    emit(op, {a, b}, {y});
+    return y;
+  }
+
+  golden_program gathered(uint32_t y, uint32_t columns, std::vector<uint32_t> blamed,
+                          double (*expected)(uint32_t, uint32_t)) {
+    const uint32_t logits = value(columns, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
+    emit(BITNET_OP_GATHER_ROWS, {y}, {logits});
+    return finished(logits, columns, std::move(blamed), expected);
+  }
+  golden_program finished(uint32_t logits, uint32_t columns, std::vector<uint32_t> blamed,
+                          double (*expected)(uint32_t, uint32_t)) {
+    out_.logits = logits;
+    out_.columns = columns;
+    out_.blamed = std::move(blamed);
+    out_.expected = expected;
+    return std::move(out_);
+  }
+
+  uint32_t x = 0;  // the input rows
+
+ private:
+  golden_program out_;
+};
+
+int64_t normed(uint32_t token, uint32_t k) {
+  return int64_t{sign(token, k)} * norm_weight(0, k);
+}
+
+template <element Input, element Weight>
+double product(uint32_t token, uint32_t row) {
+  int64_t sum = 0;
+  for (uint32_t k = 0; k < width; ++k) sum += int64_t{Input(token, k)} * Weight(row, k);
+  return static_cast<double>(sum);
+}
+
+golden_program linear_ternary() {
+  builder b("linear_ternary.ternary2", activation);
+  const uint32_t y = b.linear(b.quantise(b.x, width), n_rows, b.ternary(width, n_rows, trit));
+  return b.gathered(y, n_rows, {BITNET_OP_LINEAR_TERNARY}, product<activation, trit>);
+}
+
+golden_program bit_linear() {
+  builder b("bit_linear.ternary2", activation);
+  const uint32_t w = b.ternary(width, n_rows, trit);
+  const uint32_t y = b.composite(BITNET_OP_BIT_LINEAR, {b.x},
+                                 [&] { return b.linear(b.quantise(b.x, width), n_rows, w); });
+  return b.gathered(y, n_rows, {BITNET_OP_BIT_LINEAR}, product<activation, trit>);
+}
+
+golden_program linear_dense(const char* name, uint32_t format) {
+  builder b(name, activation);
+  const uint32_t y = b.value(n_rows);
+  b.emit(BITNET_OP_LINEAR_DENSE, {b.x}, {y}, b.matrix(format, width, n_rows, small));
+  return b.gathered(y, n_rows, {BITNET_OP_LINEAR_DENSE}, product<activation, small>);
+}
+
+golden_program add() {
+  builder b("add", activation);
+  return b.gathered(b.binary(BITNET_OP_ADD, b.x, b.x, width), width, {BITNET_OP_ADD},
+                    [](uint32_t t, uint32_t k) { return 2.0 * activation(t, k); });
+}
+golden_program mul() {
+  builder b("mul", activation);
+  return b.gathered(
+      b.binary(BITNET_OP_MUL, b.x, b.x, width), width, {BITNET_OP_MUL},
+      [](uint32_t t, uint32_t k) { return 1.0 * activation(t, k) * activation(t, k); });
+}
+golden_program relu2() {
+  builder b("relu2", activation);
+  return b.gathered(b.unary(BITNET_OP_RELU2, b.x, width), width, {BITNET_OP_RELU2},
+                    [](uint32_t t, uint32_t k) {
+                      const double x = std::max(activation(t, k), 0);
+                      return x * x;
+                    });
+}
+golden_program rms_norm() {
+  builder b("rms_norm", sign);
+  return b.gathered(b.norm(b.x), width, {BITNET_OP_RMS_NORM},
+                    [](uint32_t t, uint32_t k) { return static_cast<double>(normed(t, k)); });
+}
+
+// One layer's attention: with one score a head, each head gives its value.
+golden_program attention(const char* name, bool fused) {
+  builder b(name, sign);
+  const auto rotate = [&](uint32_t from, uint32_t heads) {
+    const uint32_t y = b.value(int64_t{heads} * golden_head_dim);
+    bitnet_op& o = b.emit(BITNET_OP_ROPE, {from}, {y});
+    o.ints[0] = static_cast<int32_t>(heads);
+    o.ints[1] = o.ints[2] = golden_head_dim;
+    o.ints[3] = BITNET_ROPE_NEOX;
+    o.floats[0] = 10000;
+    o.floats[1] = 1;
+    return y;
+  };
+  const auto query = [&] {
+    const auto in = b.quantise(b.norm(b.x), width);
+    const uint32_t q = b.linear(in, q_width, b.ternary(width, q_width, trit));
+    const uint32_t k = b.linear(in, kv_width, b.ternary(width, kv_width, trit));
+    const uint32_t v = b.linear(in, kv_width, b.ternary(width, kv_width, pick<value_column>));
+    const uint32_t rotated = rotate(q, n_heads);
+    b.emit(BITNET_OP_KV_WRITE, {rotate(k, golden_kv_heads), v}, {});
+    return rotated;
+  };
+  const uint32_t q = fused ? b.composite(BITNET_OP_QKV_ROPE_KV, {b.x}, query) : query();
+  const auto output = [&] {
+    const uint32_t a = b.value(q_width);
+    bitnet_op& o = b.emit(BITNET_OP_ATTN_PAGED, {q}, {a});
+    o.ints[1] = n_heads;
+    o.ints[2] = golden_kv_heads;
+    o.ints[3] = golden_head_dim;
+    o.floats[0] = 0.125F;
+    const uint32_t y = b.linear(b.quantise(a, q_width), width, b.ternary(q_width, width, trit));
+    return b.binary(BITNET_OP_ADD, b.x, y, width);
+  };
+  const uint32_t y = fused ? b.composite(BITNET_OP_ATTN_OUT, {q, b.x}, output) : output();
+  const std::vector<uint32_t> blamed =
+      fused ? std::vector<uint32_t>{BITNET_OP_QKV_ROPE_KV, BITNET_OP_ATTN_OUT}
+            : std::vector<uint32_t>{BITNET_OP_ROPE, BITNET_OP_KV_WRITE, BITNET_OP_ATTN_PAGED};
+  return b.gathered(y, width, blamed, [](uint32_t t, uint32_t row) {
+    int64_t sum = sign(t, row);
+    for (uint32_t c = 0; c < q_width; ++c) {
+      const uint32_t head = c / golden_head_dim, kv_head = head / (n_heads / golden_kv_heads);
+      const uint32_t from = kv_head * golden_head_dim + c % golden_head_dim;
+      sum += normed(t, value_column(from)) * trit(row, c);
+    }
+    return static_cast<double>(sum);
+  });
+}
+
+// The gate is 1 or -1, so that its squared ReLU is 1 or 0.
+golden_program feed_forward() {
+  builder b("ffn_relu2_gated.ternary2", sign);
+  const uint32_t y = b.composite(BITNET_OP_FFN_RELU2_GATED, {b.x}, [&] {
+    const auto in = b.quantise(b.norm(b.x), width);
+    const uint32_t gate = b.linear(in, ff_width, b.ternary(width, ff_width, pick<gate_column>));
+    const uint32_t up = b.linear(in, ff_width, b.ternary(width, ff_width, pick<up_column>));
+    const uint32_t active = b.unary(BITNET_OP_RELU2, gate, ff_width);
+    const uint32_t g = b.binary(BITNET_OP_MUL, active, up, ff_width);
+    const uint32_t down =
+        b.linear(b.quantise(g, ff_width), width, b.ternary(ff_width, width, trit));
+    return b.binary(BITNET_OP_ADD, b.x, down, width);
+  });
+  return b.gathered(y, width, {BITNET_OP_FFN_RELU2_GATED}, [](uint32_t t, uint32_t row) {
+    int64_t sum = sign(t, row);
+    for (uint32_t r = 0; r < ff_width; ++r)
+      if (normed(t, gate_column(r)) > 0) sum += normed(t, up_column(r)) * trit(row, r);
+    return static_cast<double>(sum);
+  });
+}
+
+golden_program head() {
+  builder b("lm_head.f16", sign);
+  const uint32_t w = b.matrix(BITNET_FORMAT_F16, width, n_rows, small);
+  const uint32_t logits = b.composite(BITNET_OP_LM_HEAD, {b.x}, [&] {
+    const uint32_t rows = b.value(width, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
+    b.emit(BITNET_OP_GATHER_ROWS, {b.x}, {rows});
+    const uint32_t y = b.value(n_rows, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
+    b.emit(BITNET_OP_LINEAR_DENSE, {b.norm(rows, BITNET_DIM_OUTPUTS)}, {y}, w);
+    return y;
+  });
+  return b.finished(logits, n_rows, {BITNET_OP_LM_HEAD}, [](uint32_t t, uint32_t row) {
+    int64_t sum = 0;
+    for (uint32_t k = 0; k < width; ++k) sum += normed(t, k) * small(row, k);
+    return static_cast<double>(sum);
+  });
+}
+
+}  // namespace
+
+std::vector<golden_program> golden_programs() {
+  std::vector<golden_program> out;
+  out.push_back(linear_ternary());
+  out.push_back(bit_linear());
+  out.push_back(linear_dense("linear_dense.f32", BITNET_FORMAT_F32));
+  out.push_back(linear_dense("linear_dense.f16", BITNET_FORMAT_F16));
+  out.push_back(linear_dense("linear_dense.bf16", BITNET_FORMAT_BF16));
+  out.push_back(add());
+  out.push_back(mul());
+  out.push_back(relu2());
+  out.push_back(rms_norm());
+  out.push_back(attention("attn_paged", false));
+  out.push_back(attention("attn_out.ternary2", true));
+  out.push_back(feed_forward());
+  out.push_back(head());
+  return out;
+}
+
+golden_program timed_program() {
+  builder b("speed", activation);
+  const uint32_t y =
+      b.linear(b.quantise(b.x, width), n_timed_rows, b.ternary(width, n_timed_rows, trit));
+  return b.gathered(y, n_timed_rows, {BITNET_OP_LINEAR_TERNARY}, product<activation, trit>);
+}
+
+}  // namespace bitnet::probe

@@ -1,0 +1,230 @@
+/* Who this backend is, what it has, and its one exported symbol. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bitnet/abi/note.h"
+#include "plain.h"
+
+#define NAME "plain-c"
+#define VERSION "0.1.0"
+#define VENDOR "org.example"
+#define LICENSE "Apache-2.0"
+
+/* Readable before a byte of the library runs. */
+BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE,
+                    BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
+
+#define STR(literal) ((bitnet_str){literal, sizeof(literal) - 1})
+
+bitnet_status fail(bitnet_error* err, bitnet_status code, const char* where, const char* format,
+                   ...) {
+  if (err && err->struct_size >= sizeof *err) {
+    va_list values;
+    memset(err, 0, sizeof *err);
+    err->struct_size = sizeof *err;
+    err->code = code;
+    snprintf(err->where, sizeof err->where, "%s", where);
+    va_start(values, format);
+    vsnprintf(err->message, sizeof err->message, format, values);
+    va_end(values);
+  }
+  return code;
+}
+
+void hand_over(const void* value, uint32_t size, void* out) {
+  uint32_t room;
+  memcpy(&room, out, sizeof room); /* every struct starts with struct_size */
+  memcpy(out, value, room < size ? room : size);
+  memcpy(out, &room, sizeof room);
+}
+
+bool product(uint64_t a, uint64_t b, uint64_t* out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
+
+static bool is_named(bitnet_str list, const char* id) {
+  const size_t length = strlen(id);
+  for (uint64_t begin = 0, end; begin < list.size; begin = end + 1) {
+    for (end = begin; end < list.size && list.data[end] != ',';) ++end;
+    if (end - begin == length && memcmp(list.data + begin, id, length) == 0) return true;
+  }
+  return false;
+}
+
+uint32_t find_kernel(const struct bitnet_backend* b, uint32_t op, uint32_t format) {
+  for (uint32_t i = 0; i < n_kernels; ++i)
+    if (!b->disabled[i] && all_kernels[i].op == op && all_kernels[i].format == format) return i;
+  return n_kernels;
+}
+
+/* The slots' types are the contract's, whether they need all of their parameters or not. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err) {
+  const bitnet_backend_info value = {
+      .struct_size = sizeof value,
+      .life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_UNLOADABLE | BITNET_LIFE_HOT_SWAP,
+      .name = STR(NAME),
+      .version = STR(VERSION),
+      .vendor = STR(VENDOR),
+      .license = STR(LICENSE),
+      .driver = STR(""),
+  };
+  hand_over(&value, sizeof value, out);
+  return BITNET_OK;
+}
+
+static void close(bitnet_backend* self) {
+  free(self);
+}
+
+static bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_error* err) {
+  *out = 1;
+  return BITNET_OK;
+}
+
+static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_device_info* out,
+                                 bitnet_error* err) {
+  if (index != 0)
+    return fail(err, BITNET_INVALID_ARGUMENT, "device_info", "there is only device 0, not %u",
+                index);
+  const bitnet_device_info value = {
+      .struct_size = sizeof value,
+      .device_class = BITNET_DEVICE_CPU,
+      .name = "plain C",
+      .compute_units = 1,
+      .buffer_alignment_bytes = 64,
+  };
+  hand_over(&value, sizeof value, out);
+  return BITNET_OK;
+}
+
+static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel_info* out,
+                             uint32_t out_size, uint32_t* count, bitnet_error* err) {
+  if (index != 0)
+    return fail(err, BITNET_INVALID_ARGUMENT, "kernels", "there is only device 0, not %u", index);
+  const uint32_t room = *count;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < n_kernels; ++i) {
+    if (self->disabled[i]) continue;
+    if (n < room) {
+      bitnet_kernel_info value = {
+          .op = all_kernels[i].op,
+          .format = all_kernels[i].format,
+          .level = BITNET_LEVEL_REFERENCE,
+          .exact = BITNET_EXACT_BATCH | BITNET_EXACT_RUN,
+      };
+      value.struct_size = out_size < sizeof value ? out_size : sizeof value;
+      snprintf(value.id, sizeof value.id, "%s", all_kernels[i].id);
+      memcpy((char*)out + (uint64_t)n * out_size, &value, value.struct_size);
+    }
+    ++n;
+  }
+  *count = n;
+  return BITNET_OK;
+}
+
+static bitnet_status device_open(bitnet_backend* self, uint32_t index, bitnet_device** out,
+                                 bitnet_error* err) {
+  if (index != 0)
+    return fail(err, BITNET_INVALID_ARGUMENT, "device_open", "there is only device 0, not %u",
+                index);
+  *out = &self->device;
+  return BITNET_OK;
+}
+
+static void device_close(bitnet_device* device) {}
+
+/* No composite is known, so their bodies are run, and of most of those nothing either. */
+static bitnet_status op_query(bitnet_device* device, const bitnet_op* ops, uint32_t op_size,
+                              const uint32_t* formats, uint32_t n, uint32_t* levels,
+                              bitnet_error* err) {
+  for (uint32_t i = 0; i < n; ++i) {
+    bitnet_op op = {0};
+    memcpy(&op, (const char*)ops + (uint64_t)i * op_size,
+           op_size < sizeof op ? op_size : sizeof op);
+    levels[i] = find_kernel(device->backend, op.op, formats[i]) == n_kernels
+                    ? BITNET_LEVEL_NONE
+                    : BITNET_LEVEL_REFERENCE;
+  }
+  return BITNET_OK;
+}
+
+static bitnet_status quiesce(bitnet_backend* self, uint64_t timeout_ns, bitnet_error* err) {
+  return BITNET_OK; /* no thread, and every step has ended when queue_submit returns */
+}
+
+static const bitnet_backend_v0 slots = {
+    .info = info,
+    .close = close,
+    .device_count = device_count,
+    .device_info = device_info,
+    .kernels = kernels,
+    .device_open = device_open,
+    .device_close = device_close,
+    .buffer_create = buffer_create,
+    .buffer_map = buffer_map,
+    .buffer_destroy = buffer_destroy,
+    .weight_plan = weight_plan,
+    .weights_create = weights_create,
+    .weight_write = weight_write,
+    .weight_alias = weight_alias,
+    .weight_seal = weight_seal,
+    .weights_destroy = weights_destroy,
+    .op_query = op_query,
+    .program_build = program_build,
+    .program_estimate = program_estimate,
+    .program_prepare = program_prepare,
+    .program_bind = program_bind,
+    .program_stats = program_stats,
+    .program_destroy = program_destroy,
+    .kv_pool_create = kv_pool_create,
+    .kv_copy_blocks = kv_copy_blocks,
+    .kv_export = kv_export,
+    .kv_import = kv_import,
+    .kv_pool_destroy = kv_pool_destroy,
+    .queue_create = queue_create,
+    .queue_submit = queue_submit,
+    .queue_wait = queue_wait,
+    .queue_poll = queue_poll,
+    .queue_destroy = queue_destroy,
+    .quiesce = quiesce,
+};
+
+/* Agrees on a minor, and fills as much of the host's table as the host says that it understands. */
+BITNET_BACKEND_EXPORT bitnet_status BITNET_BACKEND_ENTRY(const bitnet_host_v0* host,
+                                                         const bitnet_open_request* request,
+                                                         bitnet_backend_v0* out,
+                                                         bitnet_error* err) {
+  const uint32_t room = out->struct_size, newest = BITNET_ABI_MINOR;
+  if (room < offsetof(bitnet_backend_v0, self))
+    return fail(err, BITNET_INVALID_ARGUMENT, "entry",
+                "the host's table is too short to answer in");
+  out->need_minor_min = 0;
+  out->need_minor_max = newest;
+  if (request->abi_minor_min > newest)
+    return fail(err, BITNET_INCOMPATIBLE, "entry",
+                "this backend speaks ABI %u.0 to %u.%u, the host needs %u.%u: update the backend",
+                BITNET_ABI_MAJOR, BITNET_ABI_MAJOR, newest, BITNET_ABI_MAJOR,
+                request->abi_minor_min);
+  bitnet_backend* self = calloc(1, sizeof *self);
+  if (!self) return fail(err, BITNET_OUT_OF_MEMORY, "entry", "out of memory");
+  self->host = host;
+  self->device.backend = self;
+  for (uint32_t p = 0; p < request->n_params; ++p) {
+    const bitnet_str key = request->params[p].key;
+    if (key.size != strlen("disable") || memcmp(key.data, "disable", key.size) != 0) continue;
+    for (uint32_t i = 0; i < n_kernels; ++i)
+      self->disabled[i] = is_named(request->params[p].value, all_kernels[i].id);
+  }
+  bitnet_backend_v0 table = slots;
+  table.struct_size = room;
+  table.filled_size = room < sizeof table ? room : sizeof table;
+  table.abi_minor = request->abi_minor_max < newest ? request->abi_minor_max : newest;
+  table.need_minor_max = newest;
+  table.self = self;
+  memcpy(out, &table, table.filled_size);
+  return BITNET_OK;
+}

@@ -1,0 +1,30 @@
+#pragma once
+// What the author of a backend says that it reached: a report of bitnet-backend-conformance beside
+// the manifest, NAME.conformance.json. Nobody has checked it, so only words that can be expected
+// are taken from it.
+
+#include <cstdint>
+#include <string>
+
+namespace bitnet::host {
+
+struct claimed_conformance {
+  std::string level;          // none, bronze, silver or gold; "": there is no report
+  std::string suite_version;  // "1.0"
+  bool same_build = false;    // the report is about this very file
+  std::string problem;        // why the report says nothing; "" if there is none
+};
+
+// `manifest`, `name` and `build_id` as the runtime reports them.
+[[nodiscard]] claimed_conformance read_conformance(const std::string& manifest,
+                                                   const std::string& name,
+                                                   const std::string& build_id);
+// Of a report's text.
+[[nodiscard]] claimed_conformance parse_conformance(const std::string& text,
+                                                    const std::string& name,
+                                                    const std::string& build_id);
+
+// "silver, suite 1.0, self-reported"; "" if there is no report.
+[[nodiscard]] std::string in_words(const claimed_conformance& claim);
+
+}  // namespace bitnet::host

@@ -1,0 +1,24 @@
+#pragma once
+// Another program of ours, run to its end.
+
+#include <string>
+#include <vector>
+
+#include "result.hpp"
+
+namespace bitnet::host {
+
+struct program_output {
+  int exit_status = 0;  // 128 + the signal that ended it
+  std::string text;     // its standard output
+};
+
+// The program of that name beside this one; "" if it is not installed.
+[[nodiscard]] std::string sibling_program(const std::string& name);
+
+// Waits for its end; more than `limit` bytes of output are a failure.
+[[nodiscard]] result<program_output> run_program(const std::string& program,
+                                                 std::vector<std::string> arguments,
+                                                 std::size_t limit);
+
+}  // namespace bitnet::host

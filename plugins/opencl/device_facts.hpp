@@ -1,0 +1,40 @@
+#pragma once
+// What OpenCL says about its devices, and which of them this backend can use.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bitnet/abi/info.h"
+#include "library.hpp"
+
+namespace bitnet::opencl {
+
+// Facts that decide which form of a kernel is built. All false is what OpenCL 1.2 promises.
+struct device_traits {
+  bool doubles = false;         // cl_khr_fp64
+  bool exact_division = false;  // / and sqrt of float are rounded correctly
+  bool dot_product = false;     // cl_khr_integer_dot_product of packed int8, accelerated
+  bool runs_on_cores = false;   // CL_DEVICE_TYPE_CPU: the items of a group run one after the other
+  uint32_t max_group_items = 1;
+  uint32_t local_bytes = 0;
+};
+
+struct device_facts {
+  cl_platform_id platform = nullptr;
+  cl_device_id id = nullptr;
+  bitnet_device_info info{};
+  device_traits traits;
+  std::string platform_name;
+  std::string driver;   // platform, version and driver: another driver has another text
+  std::string refusal;  // not empty: this device cannot be used, and why
+};
+
+// All devices of all platforms, in the loader's order. Platforms without devices are normal. `why`
+// says what the user can do when not one usable device is among them.
+std::vector<device_facts> list_devices(const library& cl, std::string& why);
+
+// True if the space-separated list names `extension`.
+bool has_extension(const std::string& list, const char* extension);
+
+}  // namespace bitnet::opencl

@@ -1,0 +1,112 @@
+// What all kernels share; plugins/gpu-common/kernels.hpp says what each of them computes.
+//
+// A program is this, pieces.cl if the kernel reads formats, group.cl and the kernel. Before it the
+// host defines EXACT_DIVISION (/ and sqrt of float round correctly), DOUBLES, DOT_PRODUCT; NAME, the
+// function; T = threads of a work group, and C1, C2, C3 = the constants of kernels.hpp.
+
+#pragma OPENCL FP_CONTRACT OFF
+#if DOUBLES
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+// A binding is a buffer and the word at which its part begins.
+#define BIND(type, name) __global type *name##_memory, const ulong name##_at
+#define OPEN(type, name) __global type *name = name##_memory + name##_at
+#define KERNEL __kernel __attribute__((reqd_work_group_size(T, 1, 1))) void NAME
+
+// Walks over the units [0, n) of axis x, of groups or of threads. One thread to a group means cores:
+// each takes one piece, so that memory is read in order. Else neighbours take neighbours.
+#define GROUPS_X ((uint)get_num_groups(0))
+#define GROUP_X ((uint)get_group_id(0))
+#define LOCAL_ID ((uint)get_local_id(0))
+#define PIECE_X(n) (((n) + GROUPS_X - 1) / GROUPS_X)
+#define EACH_PIECE(i, n)                                                                        \
+  for (uint i = min((uint)(n), GROUP_X * PIECE_X(n)), i##_end = min((uint)(n), i + PIECE_X(n)); \
+       i < i##_end; ++i)
+#define EACH_STRIDE(i, n, lanes, lane) \
+  for (uint i = GROUP_X * (lanes) + (lane); i < (n); i += GROUPS_X * (lanes))
+
+// Rows of axis y, and of both axes where a row has one group.
+#define EACH_Y(row, n) for (uint row = (uint)get_group_id(1); row < (n); row += (uint)get_num_groups(1))
+#define EACH_ROW(row, n)                                                   \
+  for (uint row = (uint)get_group_id(1) * GROUPS_X + GROUP_X; row < (n);   \
+       row += (uint)get_num_groups(1) * GROUPS_X)
+
+#define HEADER_TOKENS 0
+#define HEADER_WINDOW 2
+#define HEADER_KEEP 3
+
+// bitnet/abi/tensor.h and ops.h
+#define DTYPE_F32 1
+#define DTYPE_F16 2
+#define DTYPE_Q8_0 5
+#define FORMAT_F32 1
+#define FORMAT_F16 2
+#define FORMAT_BF16 3
+#define FORMAT_Q8_0 4
+#define FORMAT_Q4_0 5
+#define FORMAT_Q4_K 6
+#define FORMAT_Q6_K 7
+#define FORMAT_TERNARY2 8
+#define OP_ADD 9
+#define OP_MUL 10
+#define OP_RELU2 11
+#define OP_SILU 12
+
+// Words of a row of k int8 elements.
+uint i8_stride(uint k) { return (k + 127) / 128 * 32; }
+
+// a / b, correctly rounded where nothing over- or underflows on the way.
+float divide(float a, float b) {
+#if EXACT_DIVISION
+  return a / b;
+#else
+  const float inverse = 1.0f / b;
+  const float near = a * inverse;
+  const float nearer = fma(fma(-b, near, a), inverse, near);
+  return isfinite(nearer) ? nearer : a / b;
+#endif
+}
+
+// 127 / max(a, 1e-5), correctly rounded whatever the device's division does: the quotient of the
+// 24-bit mantissas by whole numbers, two bits longer than a float, then rounded half to even.
+float quant_scale(float a) {
+  const uint bits = as_uint(a > 1e-5f ? a : 1e-5f);
+  const uint exponent = bits >> 23;
+  if (exponent == 255) return 0.0f;
+  const uint mantissa = (bits & 0x7fffffu) | 0x800000u;
+  const ulong dividend = (ulong)127 << 42;  // quotient in (2^24, 2^26)
+  const ulong quotient = dividend / mantissa;
+  const uint rest = dividend % mantissa != 0;
+  const uint drop = quotient >= ((ulong)1 << 25) ? 2 : 1;
+  const uint low = (uint)quotient & ((1u << drop) - 1), half_way = 1u << (drop - 1);
+  uint kept = (uint)(quotient >> drop);  // in [2^23, 2^24)
+  kept += low > half_way || (low == half_way && (rest || (kept & 1)));
+  // The value is kept * 2^(drop - 42 + 150 - exponent); a carry out of kept moves the exponent.
+  return as_float(((drop + 258 - exponent) << 23) + (kept - 0x800000u));
+}
+
+int quantised(float x, float scale) {
+  // NaN becomes 127: any value will do.
+  return (int)fmax(fmin(rint(x * scale), 127.0f), -128.0f);
+}
+
+uint packed4(int a, int b, int c, int d) {
+  return ((uint)a & 255u) | ((uint)b & 255u) << 8 | ((uint)c & 255u) << 16 | (uint)d << 24;
+}
+
+// x if it is a number above `largest`.
+float larger(float largest, float x) { return x > largest ? x : largest; }
+
+float sum16(float16 v) {
+  const float8 a = v.lo + v.hi;
+  const float4 b = a.lo + a.hi;
+  const float2 c = b.lo + b.hi;
+  return c.x + c.y;
+}
+
+float activation(uint op, float x) {
+  if (op == OP_SILU) return x / (1.0f + exp(-x));
+  const float positive = x > 0 ? x : 0;
+  return positive * positive;
+}

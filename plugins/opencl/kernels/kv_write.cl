@@ -1,0 +1,70 @@
+// C1, C2: element types of keys and values.
+typedef struct {
+  uint rows, n_kv_heads, head_dim, block_tokens;
+} params;
+
+uint half_bits(float x) {
+  ushort bits;
+  vstore_half_rte(x, 0, (half *)&bits);
+  return bits;
+}
+
+// Units of a row: words, or blocks of 32 elements and nine words.
+uint units(uint dtype, uint head_dim) {
+  return dtype == DTYPE_F32 ? head_dim : dtype == DTYPE_F16 ? (head_dim + 1) / 2 : head_dim / 32;
+}
+uint words(uint dtype, uint head_dim) {
+  return units(dtype, head_dim) * (dtype == DTYPE_Q8_0 ? 9 : 1);
+}
+
+void put(uint dtype, __global const float *x, uint head_dim, uint unit, __global uint *row) {
+  if (dtype == DTYPE_F32) {
+    row[unit] = as_uint(x[unit]);
+  } else if (dtype == DTYPE_F16) {
+    const uint i = 2 * unit;
+    const uint high = i + 1 < head_dim ? half_bits(x[i + 1]) : 0;
+    row[unit] = half_bits(x[i]) | high << 16;
+  } else {
+    __global const float *in = x + 32 * unit;
+    __global uint *out = row + 9 * unit;
+    float largest = 0;
+    for (uint i = 0; i < 32; ++i) largest = larger(largest, fabs(in[i]));
+    ushort bits;
+    vstore_half_rte(fmin(divide(largest, 127.0f), 65504.0f), 0, (half *)&bits);
+    const float d = vload_half(0, (const half *)&bits);
+    const float inverse = d > 0 ? divide(1.0f, d) : 0;
+    out[0] = bits;
+    for (uint w = 0; w < 8; ++w) {
+      int q[4];
+      for (uint i = 0; i < 4; ++i)
+        q[i] = max(quantised(in[4 * w + i], inverse), -127);
+      out[1 + w] = packed4(q[0], q[1], q[2], q[3]);
+    }
+  }
+}
+
+KERNEL(BIND(const uint, header), BIND(const uint, slots), BIND(const float, k),
+       BIND(const float, v), BIND(uint, keys), BIND(uint, values), const params p) {
+  OPEN(const uint, header);
+  OPEN(const uint, slots);
+  OPEN(const float, k);
+  OPEN(const float, v);
+  OPEN(uint, keys);
+  OPEN(uint, values);
+  const uint of_k = units(C1, p.head_dim), of_v = units(C2, p.head_dim);
+  EACH_Y(t, header[p.rows]) {
+    const uint slot = slots[t];
+    EACH_X(unit, p.n_kv_heads * (of_k + of_v)) {
+      const bool is_key = unit < p.n_kv_heads * of_k;
+      const uint i = is_key ? unit : unit - p.n_kv_heads * of_k;
+      const uint head = i / (is_key ? of_k : of_v), in_head = i % (is_key ? of_k : of_v);
+      const ulong from = ((ulong)t * p.n_kv_heads + head) * p.head_dim;
+      const ulong to = ((ulong)(slot / p.block_tokens) * p.n_kv_heads + head) * p.block_tokens +
+                       slot % p.block_tokens;
+      if (is_key)
+        put(C1, k + from, p.head_dim, in_head, keys + to * words(C1, p.head_dim));
+      else
+        put(C2, v + from, p.head_dim, in_head, values + to * words(C2, p.head_dim));
+    }
+  }
+}

@@ -1,0 +1,265 @@
+#include "opencl_device.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "queue.hpp"
+#include "recording.hpp"
+
+namespace bitnet::opencl {
+namespace {
+
+// One function in a program of its own: what a driver keeps of it serves wherever it is needed.
+class kernel final : public gpu::kernel {
+ public:
+  kernel(const library& cl, const gpu::kernel_spec& s) noexcept : spec(s), cl_(cl) {}
+  ~kernel() override {
+    if (program) cl_.clReleaseProgram(program);
+  }
+
+  const gpu::kernel_spec spec;
+  cl_program program = nullptr;
+
+ private:
+  const library& cl_;
+};
+
+// Memory that OpenCL uses in place is aligned to its largest type, and ends on a page, which some
+// drivers need to take it without a copy.
+constexpr uint64_t page_bytes = 4096;
+
+}  // namespace
+
+gpu::facts common_facts(const device_facts& device) {
+  const bitnet_device_info& info = device.info;
+  const device_traits& traits = device.traits;
+  gpu::facts out;
+  out.name = info.name;
+  out.uuid = info.uuid;
+  out.pci_address = info.pci_address;
+  out.arch = info.arch;
+  out.driver_version = info.driver_version;
+  out.device_class = info.device_class;
+  out.memory_total_bytes = info.memory_total_bytes;
+  out.compute_units = info.compute_units;
+  out.max_allocation_bytes = info.max_allocation_bytes;
+  out.max_binding_bytes = info.max_allocation_bytes;
+  out.binding_alignment = 4;  // kernels get the first word of a binding as a number
+  out.max_group_size = traits.max_group_items;
+  out.shared_memory_bytes = traits.local_bytes;
+  out.max_bindings = gpu::max_kernel_bindings;
+  if (traits.runs_on_cores) {
+    // A core runs the items of a group one after the other and pays for every barrier; so one item,
+    // whose vectors the compiler finds, and a few groups to a core, each with its piece of the
+    // work.
+    out.group_size = 1;
+    out.max_kept = 1024;  // a head, in memory that is as near as registers
+    out.max_groups = std::max(1u, info.compute_units) * 8;
+  } else {
+    out.group_size = std::min(64u, std::bit_floor(traits.max_group_items));
+    out.max_groups = 65535;
+  }
+  return out;
+}
+
+context::~context() {
+  if (commands) {
+    cl.clFinish(commands);
+    cl.clReleaseCommandQueue(commands);
+  }
+  if (handle) cl.clReleaseContext(handle);
+}
+
+bitnet_status context::fail(const char* call, cl_int status, const sdk::reporter& report) const {
+  bitnet_status code = BITNET_INTERNAL;
+  const char* advice = "report it with the driver's version";
+  switch (status) {
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case CL_OUT_OF_RESOURCES:
+    case CL_INVALID_BUFFER_SIZE:
+      code = BITNET_OUT_OF_DEVICE_MEMORY;
+      advice = "use a smaller model, a shorter context or another device";
+      break;
+    case CL_OUT_OF_HOST_MEMORY:
+      code = BITNET_OUT_OF_MEMORY;
+      advice = "use a smaller model or a shorter context";
+      break;
+    case CL_DEVICE_NOT_AVAILABLE:
+    case CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST:
+      code = BITNET_DEVICE_LOST;
+      advice = "open the device again";
+      break;
+    default:
+      break;
+  }
+  return report.fail(code, "%s: %s failed with %s; %s", facts.info.name, call,
+                     status_name(status).c_str(), advice);
+}
+
+bitnet_status context::open(const sdk::reporter& report) {
+  const cl_context_properties properties[] = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(facts.platform), 0};
+  cl_int status = CL_SUCCESS;
+  handle = cl.clCreateContext(properties, 1, &facts.id, nullptr, nullptr, &status);
+  if (status != CL_SUCCESS) {
+    handle = nullptr;
+    return fail("clCreateContext", status, report);
+  }
+  commands = cl.clCreateCommandQueue(handle, facts.id, 0, &status);
+  if (status == CL_SUCCESS) return BITNET_OK;
+  commands = nullptr;
+  return fail("clCreateCommandQueue", status, report);
+}
+
+bitnet_status context::start_timing(const sdk::reporter& report) {
+  if (timed) return BITNET_OK;
+  cl_int status = CL_SUCCESS;
+  cl_command_queue measuring =
+      cl.clCreateCommandQueue(handle, facts.id, CL_QUEUE_PROFILING_ENABLE, &status);
+  if (status != CL_SUCCESS) return fail("clCreateCommandQueue", status, report);
+  cl.clFinish(commands);
+  cl.clReleaseCommandQueue(commands);
+  commands = measuring;
+  timed = true;
+  return BITNET_OK;
+}
+
+device_buffer::~device_buffer() {
+  if (is_mapped_) unmap();
+  if (!handle_) return;
+  if (host_.data()) context_.cl.clFinish(context_.commands);  // its memory goes with it
+  context_.cl.clReleaseMemObject(handle_);
+}
+
+bitnet_status device_buffer::create(gpu::placement where, const sdk::reporter& report) {
+  const library& cl = context_.cl;
+  if (bytes_ > context_.facts.info.max_allocation_bytes)
+    return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
+                       "%s: a buffer of %llu bytes, its driver allows %llu; use a smaller model, a "
+                       "shorter context or another device",
+                       context_.facts.info.name, static_cast<unsigned long long>(bytes_),
+                       static_cast<unsigned long long>(context_.facts.info.max_allocation_bytes));
+  const uint64_t bytes = std::max<uint64_t>((bytes_ + 3) / 4 * 4, 4);
+  cl_int status = CL_SUCCESS;
+  if (where == gpu::placement::host) {
+    host_ = sdk::memory((bytes + page_bytes - 1) / page_bytes * page_bytes + page_bytes);
+    handle_ = cl.clCreateBuffer(context_.handle, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes,
+                                host_.data(), &status);
+    if (status == CL_SUCCESS) status = map(nullptr);
+  } else {
+    handle_ = cl.clCreateBuffer(context_.handle, CL_MEM_READ_WRITE, bytes, nullptr, &status);
+    const cl_uint zero = 0;
+    if (status == CL_SUCCESS)
+      status = cl.clEnqueueFillBuffer(context_.commands, handle_, &zero, sizeof zero, 0, bytes, 0,
+                                      nullptr, nullptr);
+  }
+  if (status == CL_SUCCESS) status = cl.clFinish(context_.commands);
+  return status == CL_SUCCESS ? BITNET_OK : context_.fail("clCreateBuffer", status, report);
+}
+
+cl_int device_buffer::unmap() {
+  if (!is_mapped_) return CL_SUCCESS;
+  is_mapped_ = false;
+  return context_.cl.clEnqueueUnmapMemObject(context_.commands, handle_, host_.data(), 0, nullptr,
+                                             nullptr);
+}
+
+cl_int device_buffer::map(cl_event* done) {
+  cl_int status = CL_SUCCESS;
+  const void* at = context_.cl.clEnqueueMapBuffer(context_.commands, handle_, CL_FALSE,
+                                                  CL_MAP_READ | CL_MAP_WRITE, 0, bytes_, 0, nullptr,
+                                                  done, &status);
+  if (status != CL_SUCCESS) return status;
+  is_mapped_ = true;
+  return at == host_.data() ? CL_SUCCESS : CL_MAP_FAILURE;  // it must be: CL_MEM_USE_HOST_PTR
+}
+
+bitnet_status device::allocate(uint64_t bytes, gpu::placement where,
+                               std::unique_ptr<gpu::buffer>& out, const sdk::reporter& report) {
+  auto made = std::make_unique<device_buffer>(context_, std::max<uint64_t>(bytes, 4));
+  if (bitnet_status s = made->create(where, report); sdk::failed(s)) return s;
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+bitnet_status device::upload(gpu::buffer& to, uint64_t offset, const void* data, uint64_t bytes,
+                             const sdk::reporter& report) {
+  if (bytes == 0) return BITNET_OK;
+  if (to.mapped()) {
+    std::memcpy(static_cast<uint8_t*>(to.mapped()) + offset, data, bytes);
+    return BITNET_OK;
+  }
+  const cl_int status =
+      context_.cl.clEnqueueWriteBuffer(context_.commands, static_cast<device_buffer&>(to).handle(),
+                                       CL_TRUE, offset, bytes, data, 0, nullptr, nullptr);
+  return status == CL_SUCCESS ? BITNET_OK : context_.fail("clEnqueueWriteBuffer", status, report);
+}
+
+bitnet_status device::download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
+                               const sdk::reporter& report) {
+  if (bytes == 0) return BITNET_OK;
+  if (from.mapped()) {
+    std::memcpy(data, static_cast<const uint8_t*>(from.mapped()) + offset, bytes);
+    return BITNET_OK;
+  }
+  const cl_int status = context_.cl.clEnqueueReadBuffer(
+      context_.commands, static_cast<const device_buffer&>(from).handle(), CL_TRUE, offset, bytes,
+      data, 0, nullptr, nullptr);
+  return status == CL_SUCCESS ? BITNET_OK : context_.fail("clEnqueueReadBuffer", status, report);
+}
+
+bitnet_status device::copy(const gpu::buffer& from, gpu::buffer& to,
+                           std::span<const gpu::copy_range> ranges, const sdk::reporter& report) {
+  const library& cl = context_.cl;
+  if (from.mapped() || to.mapped())
+    return report.fail(BITNET_INTERNAL, "memory of the host is not copied by the device");
+  cl_int status = CL_SUCCESS;
+  for (const gpu::copy_range& r : ranges) {
+    if (r.bytes == 0 || (&from == &to && r.from == r.to)) continue;
+    status = cl.clEnqueueCopyBuffer(
+        context_.commands, static_cast<const device_buffer&>(from).handle(),
+        static_cast<device_buffer&>(to).handle(), r.from, r.to, r.bytes, 0, nullptr, nullptr);
+    if (status != CL_SUCCESS) break;
+  }
+  if (const cl_int finished = cl.clFinish(context_.commands); status == CL_SUCCESS)
+    status = finished;
+  return status == CL_SUCCESS ? BITNET_OK : context_.fail("clEnqueueCopyBuffer", status, report);
+}
+
+bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
+                                  const sdk::reporter& report) {
+  const uint32_t threads = spec.constants[0];
+  if (!std::has_single_bit(threads) || threads > context_.facts.traits.max_group_items)
+    return report.fail(BITNET_UNSUPPORTED,
+                       "%s: work groups of %u items; a power of two up to %u is expected",
+                       context_.facts.info.name, threads, context_.facts.traits.max_group_items);
+  const compiler c{context_.cl, context_.facts, context_.handle, cache_, context_.log};
+  auto made = std::make_unique<kernel>(context_.cl, spec);
+  if (bitnet_status s = c.compile(spec, made->program, report); sdk::failed(s)) return s;
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+bitnet_status device::record(std::span<const gpu::command> commands, bool timed,
+                             std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) {
+  if (timed)
+    if (bitnet_status s = context_.start_timing(report); sdk::failed(s)) return s;
+  auto made = std::make_unique<recording>(context_, timed);
+  for (const gpu::command& one : commands) {
+    const auto& f = static_cast<const kernel&>(*one.run);
+    if (bitnet_status s =
+            made->add(one, f.program, kernel_name(f.spec), f.spec.constants[0], report);
+        sdk::failed(s))
+      return s;
+  }
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+bitnet_status device::make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter&) {
+  out = std::make_unique<queue>(context_);
+  return BITNET_OK;
+}
+
+}  // namespace bitnet::opencl

@@ -1,0 +1,26 @@
+#pragma once
+// A timeline over the device's commands. The driver tells when one is done, from a thread of its
+// own, so that waiting takes no turns and can end in time.
+
+#include <memory>
+
+#include "opencl_device.hpp"
+
+namespace bitnet::opencl {
+
+class queue final : public gpu::queue {
+ public:
+  explicit queue(context& c);
+  ~queue() override;
+
+  bitnet_status submit(gpu::recording& work, uint64_t value, const sdk::reporter& report) override;
+  bitnet_status wait(uint64_t value, uint64_t timeout_ns, const sdk::reporter& report) override;
+  bitnet_status poll(uint64_t& value, const sdk::reporter& report) override;
+
+ private:
+  struct timeline;  // also the driver's as long as it has to tell something
+  context& context_;
+  std::shared_ptr<timeline> timeline_;
+};
+
+}  // namespace bitnet::opencl

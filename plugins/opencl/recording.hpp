@@ -1,0 +1,40 @@
+#pragma once
+// Commands with their arguments set, enqueued anew for each submission.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "opencl_device.hpp"
+
+namespace bitnet::opencl {
+
+class recording final : public gpu::recording {
+ public:
+  recording(context& c, bool timed) : context_(c), timed_(timed) {}
+  ~recording() override;
+  // Appends a command whose function is `name` of `program`.
+  bitnet_status add(const gpu::command& one, cl_program program, const std::string& name,
+                    uint32_t group_size, const sdk::reporter& report);
+
+  bool times(std::span<uint64_t> out) const noexcept override;
+
+  // Enqueues everything; *done is an event of the last command, which the caller releases.
+  bitnet_status enqueue(cl_event* done, const sdk::reporter& report);
+
+ private:
+  struct step {
+    cl_kernel kernel;
+    size_t global[2], local[2];  // threads
+  };
+  void forget_events() noexcept;
+
+  context& context_;
+  bool timed_;
+  std::vector<step> steps_;
+  std::vector<device_buffer*> host_buffers_;  // that a command uses
+  std::vector<cl_event> events_;              // of each step, when timed
+};
+
+}  // namespace bitnet::opencl

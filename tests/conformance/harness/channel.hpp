@@ -1,0 +1,21 @@
+#pragma once
+// How a child tells its parent what happens: one JSON object per line, written at once, so that
+// what was said before a crash is not lost.
+//
+//   {"began": TEST}  {"ended": TEST, "status": "passed|failed|skipped", "text": ..., "ms": ...}
+//   {"breach": SUITE, "rule": ..., "text": ...}   a rule broken, wherever that was noticed
+//   {"stage": ...}  {"fact": {...}}  {"rows": [...]}  {"done": true}
+
+#include <nlohmann/json.hpp>
+
+namespace bitnet::conformance::channel {
+
+void open(int descriptor);
+void say(const nlohmann::json& record);
+// May be called anywhere, also between a plugin's call of abort and its end.
+void breach(const char* suite, const char* rule, const char* text);
+
+// Exit status of a child that could not speak: somebody closed its descriptors.
+inline constexpr int lost = 9;
+
+}  // namespace bitnet::conformance::channel

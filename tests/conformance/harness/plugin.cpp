@@ -1,0 +1,149 @@
+#include "harness/plugin.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+
+namespace bitnet::conformance {
+namespace {
+
+options given_options;  // NOLINT(bugprone-throwing-static-initialization): empty strings and lists
+
+bitnet_error blank() {
+  bitnet_error e{};
+  e.struct_size = sizeof e;
+  return e;
+}
+
+}  // namespace
+
+const options& told() {
+  return given_options;
+}
+void tell(const options& o) {
+  given_options = o;
+}
+
+bitnet_backend_entry entry_of_plugin() {
+  static void* library = [] {
+    const std::string path = std::filesystem::absolute(told().file).string();
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) throw std::runtime_error(dlerror());
+    return handle;
+  }();
+  void* symbol = dlsym(library, BITNET_BACKEND_ENTRY_NAME);
+  if (symbol == nullptr)
+    throw std::runtime_error(told().file + " does not export " BITNET_BACKEND_ENTRY_NAME);
+  return reinterpret_cast<bitnet_backend_entry>(symbol);
+}
+
+bool inside_plugin(const void* address) {
+  Dl_info found{};
+  if (told().file.empty() || dladdr(address, &found) == 0 || found.dli_fname == nullptr)
+    return false;
+  std::error_code ignored;
+  return std::filesystem::equivalent(found.dli_fname, told().file, ignored);
+}
+
+guarded_table::guarded_table(uint32_t struct_size) : struct_size_(struct_size) {
+  std::fill_n(room_, struct_size, pattern);
+  std::fill(room_ + struct_size, std::end(room_), canary);
+  get().struct_size = struct_size;
+}
+uint32_t guarded_table::overrun() const {
+  return static_cast<uint32_t>(std::count_if(room_ + struct_size_, std::end(room_),
+                                             [](unsigned char b) { return b != canary; }));
+}
+bool guarded_table::untouched(uint32_t from) const {
+  return std::all_of(room_ + std::min(from, struct_size_), room_ + struct_size_,
+                     [](unsigned char b) { return b == pattern; });
+}
+
+outcome call_entry(bitnet_backend_entry entry, const bitnet_host_v0* host, bitnet_backend_v0& table,
+                   const open_how& how) {
+  std::vector<bitnet_param> params;
+  for (const auto& [key, value] : told().settings)
+    params.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+  bitnet_open_request request{};
+  request.struct_size = sizeof request;
+  request.purpose = how.purpose;
+  request.abi_minor_min = 0;
+  request.abi_minor_max = BITNET_ABI_MINOR;
+  request.generation = how.generation;
+  request.n_params = static_cast<uint32_t>(params.size());
+  request.params = params.empty() ? nullptr : params.data();
+  if (how.change) how.change(request);
+  return attempt([&](bitnet_error* e) { return entry(host, &request, &table, e); });
+}
+
+opened::opened(const open_how& how) : host_(how.width) {
+  table_.struct_size = sizeof table_;
+  const bitnet_backend_entry entry = how.entry != nullptr ? how.entry : entry_of_plugin();
+  const outcome o = call_entry(entry, host_.table(), table_, how);
+  if (o.status != BITNET_OK) throw call_failed(o);
+}
+
+opened::~opened() {
+  bitnet_error err = blank();
+  constexpr uint64_t patience_ns = 30'000'000'000;
+  if (table_.quiesce != nullptr) table_.quiesce(table_.self, patience_ns, &err);
+  if (table_.close != nullptr) table_.close(table_.self);
+  host_.forbid("close");
+}
+
+opened_device::opened_device(const open_how& how) : backend(how) {
+  must([&](bitnet_error* e) {
+    return table().device_open(table().self, told().device, &device, e);
+  });
+}
+opened_device::~opened_device() {
+  if (device != nullptr) table().device_close(device);
+}
+
+bitnet_device_info opened_device::info() const {
+  bitnet_device_info out{};
+  out.struct_size = sizeof out;
+  must([&](bitnet_error* e) { return table().device_info(table().self, told().device, &out, e); });
+  return out;
+}
+
+uint32_t opened_device::level(uint32_t op, uint32_t format) const {
+  bitnet_op asked{};
+  asked.op = op;
+  std::fill_n(asked.inputs, 4, BITNET_NONE);
+  std::fill_n(asked.outputs, 4, BITNET_NONE);
+  std::fill_n(asked.weights, 4, BITNET_NONE);
+  uint32_t out = BITNET_LEVEL_NONE;
+  must([&](bitnet_error* e) {
+    return table().op_query(device, &asked, sizeof asked, &format, 1, &out, e);
+  });
+  return out;
+}
+
+void opened_device::list_kernels() const {
+  uint32_t n = 0;
+  attempt([&](bitnet_error* e) {
+    return table().kernels(table().self, told().device, nullptr, 0, &n, e);
+  });
+}
+
+std::vector<bitnet_kernel_info> opened_device::kernels() const {
+  uint32_t n = 0;
+  must([&](bitnet_error* e) {
+    return table().kernels(table().self, told().device, nullptr, 0, &n, e);
+  });
+  constexpr uint32_t most_kernels = 65536;
+  if (n > most_kernels) throw std::runtime_error(std::to_string(n) + " kernels");
+  std::vector<bitnet_kernel_info> out(n);
+  must([&](bitnet_error* e) {
+    return table().kernels(table().self, told().device, out.data(), sizeof(bitnet_kernel_info), &n,
+                           e);
+  });
+  out.resize(std::min<std::size_t>(n, out.size()));
+  return out;
+}
+
+}  // namespace bitnet::conformance

@@ -1,0 +1,240 @@
+#pragma once
+// A model on a backend: weights loaded, program bound, steps with their block tables.
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/calls.hpp"
+#include "model/guarded_memory.hpp"
+#include "model/model.hpp"
+
+namespace bitnet::conformance {
+
+struct runner_options {
+  uint32_t max_tokens = 16, max_sequences = 3, max_outputs = 16, max_blocks = 8, block_tokens = 4;
+  uint32_t n_blocks = 30;
+  uint32_t dtype_k = BITNET_DTYPE_F16, dtype_v = BITNET_DTYPE_F16;
+  uint32_t window = 0, window_keep = 0;
+  uint32_t flags = BITNET_PROGRAM_DETERMINISTIC;
+  bool alias = false;
+  std::vector<uint32_t> buckets;
+  uint32_t device = 0;
+  bitnet_device* opened = nullptr;  // a device of the caller, which stays open; nullptr: its own
+};
+
+struct token_in {
+  int32_t token;
+  int32_t sequence = 0;
+};
+
+class runner {
+ public:
+  runner(const bitnet_backend_v0& table, const model& m, const runner_options& options = {})
+      : table_(table), options_(options), vocab_(m.vocabulary()) {
+    device_ = options.opened;
+    if (device_ == nullptr) {
+      must([&](bitnet_error* e) {
+        return table.device_open(table.self, options.device, &own_device_, e);
+      });
+      device_ = own_device_;
+    }
+    try {
+      load(m);
+      build(m);
+      make_pool(m);
+      must([&](bitnet_error* e) { return table.queue_create(device_, &queue, e); });
+    } catch (...) {
+      release();
+      throw;
+    }
+    // Blocks of a sequence lie scattered, as after a long session.
+    for (uint32_t s = 0; s < options.max_sequences; ++s)
+      for (uint32_t b = 0; b < options.max_blocks; ++b)
+        block_tables[s * options.max_blocks + b] =
+            static_cast<int32_t>((7 * (s * options.max_blocks + b) + 3) % options.n_blocks);
+    lengths_.assign(options.max_sequences, 0);
+  }
+  ~runner() { release(); }
+  runner(const runner&) = delete;
+  runner& operator=(const runner&) = delete;
+
+  // Writes the next tokens of their sequences into the step buffers; every one wants logits.
+  bitnet_step prepare(const std::vector<token_in>& in) {
+    bitnet_step step{};
+    step.struct_size = sizeof step;
+    step.n_tokens = static_cast<uint32_t>(in.size());
+    step.n_outputs = step.n_tokens;
+    step.n_sequences = options_.max_sequences;
+    step.program = program;
+    step.kv_pool = pool;
+    step.cancel_token = 1;
+    step.signal_value = ++signal_;
+    step.window = options_.window;
+    step.window_keep = options_.window_keep;
+    for (uint32_t t = 0; t < in.size(); ++t) {
+      const int32_t at = lengths_[static_cast<uint64_t>(in[t].sequence)]++;
+      const auto block_tokens = static_cast<int32_t>(options_.block_tokens);
+      const int32_t block =
+          block_tables[in[t].sequence * static_cast<int32_t>(options_.max_blocks) +
+                       at / block_tokens];
+      tokens[t] = in[t].token;
+      positions[t] = at;
+      sequences[t] = in[t].sequence;
+      slots[t] = block * block_tokens + at % block_tokens;
+      output_rows[t] = static_cast<int32_t>(t);
+    }
+    return step;
+  }
+  outcome submit(const bitnet_step& step) {
+    const outcome o =
+        attempt([&](bitnet_error* e) { return table_.queue_submit(queue, &step, e); });
+    if (o.status != BITNET_OK) return o;
+    return attempt([&](bitnet_error* e) {
+      return table_.queue_wait(queue, step.signal_value, 60'000'000'000u, e);
+    });
+  }
+  // The logits of each token, in order.
+  std::vector<float> run(const std::vector<token_in>& in) {
+    const outcome o = submit(prepare(in));
+    if (o.status != BITNET_OK) throw call_failed(o);
+    return {logits, logits + in.size() * vocab_};
+  }
+  std::vector<bitnet_kernel_stat> stats() const {
+    uint32_t n = 0;
+    must([&](bitnet_error* e) { return table_.program_stats(program, nullptr, 0, &n, e); });
+    std::vector<bitnet_kernel_stat> out(n);
+    must([&](bitnet_error* e) {
+      return table_.program_stats(program, out.data(), sizeof(bitnet_kernel_stat), &n, e);
+    });
+    return out;
+  }
+  uint64_t calls(const std::string& prefix) const {
+    uint64_t n = 0;
+    for (const bitnet_kernel_stat& s : stats())
+      if (std::string(s.id).starts_with(prefix)) n += s.calls;
+    return n;
+  }
+
+  int32_t *tokens = nullptr, *positions = nullptr, *sequences = nullptr, *slots = nullptr;
+  int32_t *block_tables = nullptr, *output_rows = nullptr;
+  float* logits = nullptr;
+  bitnet_program* program = nullptr;
+  bitnet_kv_pool* pool = nullptr;
+  bitnet_queue* queue = nullptr;
+  uint64_t block_bytes = 0;
+
+ private:
+  void release() {
+    if (queue) table_.queue_destroy(queue);
+    if (pool) table_.kv_pool_destroy(pool);
+    if (program) table_.program_destroy(program);
+    for (bitnet_buffer* b : buffers_) table_.buffer_destroy(b);
+    if (weights_) table_.weights_destroy(weights_);
+    if (own_device_) table_.device_close(own_device_);
+  }
+
+  void make_pool(const model& m) {
+    bitnet_kv_config kv{};
+    kv.struct_size = sizeof kv;
+    kv.dtype_k = options_.dtype_k;
+    kv.dtype_v = options_.dtype_v;
+    kv.n_layers = m.kv_layers;
+    kv.n_kv_heads = m.kv_heads;
+    kv.head_dim = m.head_dim;
+    kv.block_tokens = options_.block_tokens;
+    kv.n_blocks = options_.n_blocks;
+    const auto head_bytes = [&](uint32_t dtype) {
+      return dtype == BITNET_DTYPE_Q8_0 ? kv.head_dim / 32 * 34
+                                        : kv.head_dim * (dtype == BITNET_DTYPE_F16 ? 2 : 4);
+    };
+    block_bytes = uint64_t{head_bytes(kv.dtype_k) + head_bytes(kv.dtype_v)} * kv.n_layers *
+                  kv.n_kv_heads * kv.block_tokens;
+    must([&](bitnet_error* e) { return table_.kv_pool_create(device_, &kv, &pool, e); });
+  }
+
+  void load(const model& m) {
+    const std::vector<bitnet_tensor_desc> descs = m.descs();
+    must([&](bitnet_error* e) {
+      return table_.weights_create(device_, descs.data(), sizeof(bitnet_tensor_desc),
+                                   static_cast<uint32_t>(descs.size()), &weights_, e);
+    });
+    for (uint32_t i = 0; i < descs.size(); ++i) {
+      // Ends at a page that nobody may touch.
+      memory_.push_back(
+          std::make_unique<guarded_memory<uint8_t>>(std::span<const uint8_t>(m.tensors[i].data)));
+      guarded_memory<uint8_t>& data = *memory_.back();
+      bitnet_weight_plan plan{};
+      plan.struct_size = sizeof plan;
+      must([&](bitnet_error* e) { return table_.weight_plan(device_, &descs[i], &plan, e); });
+      const uint64_t alignment = plan.alignment_bytes == 0 ? 1 : plan.alignment_bytes;
+      if (options_.alias && plan.accepts_alias &&
+          reinterpret_cast<uintptr_t>(data.data()) % alignment == 0) {
+        must([&](bitnet_error* e) {
+          return table_.weight_alias(weights_, i, data.data(), data.size(), e);
+        });
+      } else {
+        const uint64_t cut = data.size() / 3;  // a stream of two pieces
+        must([&](bitnet_error* e) {
+          return table_.weight_write(weights_, i, 0, data.data(), cut, e);
+        });
+        must([&](bitnet_error* e) {
+          return table_.weight_write(weights_, i, cut, data.data() + cut, data.size() - cut, e);
+        });
+      }
+      must([&](bitnet_error* e) { return table_.weight_seal(weights_, i, e); });
+      if (!options_.alias) memory_.clear();  // borrowed for the calls
+    }
+  }
+
+  template <class T>
+  bitnet_buffer* buffer(uint64_t count, T*& mapped) {
+    bitnet_buffer* b = nullptr;
+    must([&](bitnet_error* e) { return table_.buffer_create(device_, count * sizeof(T), &b, e); });
+    buffers_.push_back(b);
+    void* data = nullptr;
+    must([&](bitnet_error* e) { return table_.buffer_map(b, &data, e); });
+    mapped = static_cast<T*>(data);
+    return b;
+  }
+
+  void build(const model& m) {
+    bitnet_program_options o{};
+    o.struct_size = sizeof o;
+    o.flags = options_.flags;
+    o.max_tokens = options_.max_tokens;
+    o.max_sequences = options_.max_sequences;
+    o.max_outputs = options_.max_outputs;
+    o.max_blocks = options_.max_blocks;
+    o.block_tokens = options_.block_tokens;
+    o.n_buckets = static_cast<uint32_t>(options_.buckets.size());
+    o.buckets = options_.buckets.empty() ? nullptr : options_.buckets.data();
+    const bitnet_graph graph = m.graph();
+    must([&](bitnet_error* e) {
+      return table_.program_build(device_, &graph, weights_, &o, &program, e);
+    });
+    bitnet_step_buffers b{};
+    b.struct_size = sizeof b;
+    b.tokens = buffer(o.max_tokens, tokens);
+    b.positions = buffer(o.max_tokens, positions);
+    b.sequences = buffer(o.max_tokens, sequences);
+    b.slots = buffer(o.max_tokens, slots);
+    b.block_tables = buffer(uint64_t{o.max_sequences} * o.max_blocks, block_tables);
+    b.output_rows = buffer(o.max_outputs, output_rows);
+    b.logits = buffer(o.max_outputs * vocab_, logits);
+    must([&](bitnet_error* e) { return table_.program_bind(program, &b, e); });
+  }
+
+  const bitnet_backend_v0& table_;
+  runner_options options_;
+  uint64_t vocab_;
+  bitnet_device *device_ = nullptr, *own_device_ = nullptr;
+  bitnet_weights* weights_ = nullptr;
+  std::vector<std::unique_ptr<guarded_memory<uint8_t>>> memory_;  // aliased weights
+  std::vector<bitnet_buffer*> buffers_;
+  std::vector<int32_t> lengths_;
+  uint64_t signal_ = 0;
+};
+
+}  // namespace bitnet::conformance

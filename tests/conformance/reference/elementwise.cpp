@@ -1,0 +1,107 @@
+// ADD, MUL, RELU2, SILU, element by element, and GATHER_ROWS.
+
+#include <cmath>
+#include <limits>
+
+#include "reference/op_case.hpp"
+
+namespace bitnet::conformance {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+// The exact result of an op on f32 inputs, or of SILU in double.
+double apply(uint32_t op, float a, float b) {
+  const auto x = static_cast<double>(a);
+  switch (op) {
+    case BITNET_OP_ADD:
+      return static_cast<double>(a + b);
+    case BITNET_OP_MUL:
+      return static_cast<double>(a * b);
+    case BITNET_OP_RELU2:
+      return a > 0 ? static_cast<double>(a * a) : 0.0;
+    default:
+      return x / (1 + std::exp(-x));
+  }
+}
+
+double tolerance(uint32_t op, float a, double y) {
+  if (op != BITNET_OP_SILU) return 0;
+  // The exponential's error reaches the divisor at most whole; a sum and a quotient.
+  const double relative = (3 + 2 * std::fabs(static_cast<double>(a))) * ulp + unit + 2.5 * ulp;
+  constexpr double smallest_normal = 1.2e-38;  // below it a device may give 0
+  return std::isfinite(y) ? relative * std::fabs(y) + smallest_normal : 0;
+}
+
+op_case element_case(uint32_t op, int64_t k, uint64_t tokens, bool special, std::string why) {
+  op_case c;
+  c.op = op;
+  c.why = std::move(why);
+  std::mt19937 random(static_cast<uint32_t>(k) * 3 + op);
+  std::vector<float> a(static_cast<uint64_t>(k) * tokens), b(a.size());
+  for (float& x : a) x = uniform(random, -10, 10);
+  for (float& x : b) x = uniform(random, -10, 10);
+  if (special) {
+    const float some[] = {0.0f, -0.0f, infinity, 100.0f, -100.0f, 1e-15f, 1e18f, -1.0f};
+    for (uint64_t i = 0; i < a.size(); ++i) a[i] = some[i % std::size(some)];
+    for (float& x : b) x = 2.5f;
+  }
+  const bool two = op == BITNET_OP_ADD || op == BITNET_OP_MUL;
+  const uint32_t x = input_rows(c.graph, k, a);
+  const uint32_t other = two ? input_rows(c.graph, k, b) : BITNET_NONE;
+  const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
+  c.graph.op(op, {x, other}, {y});
+  output_rows(c.graph, y);
+  all_rows(c, tokens);
+  for (uint64_t i = 0; i < a.size(); ++i) {
+    c.expected.push_back(apply(op, a[i], b[i]));
+    c.allowed.push_back(tolerance(op, a[i], c.expected.back()));
+  }
+  return c;
+}
+
+}  // namespace
+
+op_cases elementwise_cases() {
+  op_cases out;
+  for (const uint32_t op : {BITNET_OP_ADD, BITNET_OP_MUL, BITNET_OP_RELU2, BITNET_OP_SILU}) {
+    out.push_back(element_case(op, 1, 1, false, "one element"));
+    out.push_back(element_case(op, 33, 3, false, "an odd width"));
+    out.push_back(element_case(op, 640, 16, false, "sixteen rows"));
+    out.push_back(element_case(op, 16, 2, true, "zeros, infinities, large and small"));
+  }
+  return out;
+}
+
+op_cases gather_rows_cases() {
+  op_cases out;
+  const struct {
+    int64_t k;
+    uint64_t tokens;
+    std::vector<int32_t> outputs;
+    const char* why;
+  } rows[] = {{33, 5, {4}, "the last row"},
+              {33, 5, {4, 0, 4, 2}, "in another order, one twice"},
+              {1, 3, {0, 1, 2}, "one column"},
+              {640, 16, {15, 1}, "two of sixteen"}};
+  for (const auto& row : rows) {
+    op_case c;
+    c.op = BITNET_OP_GATHER_ROWS;
+    c.why = row.why;
+    std::mt19937 random(static_cast<uint32_t>(row.k));
+    const auto width = static_cast<uint64_t>(row.k);
+    std::vector<float> x(width * row.tokens);
+    for (float& v : x) v = uniform(random, -1, 1);
+    output_rows(c.graph, input_rows(c.graph, row.k, x));
+    all_rows(c, row.tokens);
+    c.outputs = row.outputs;
+    for (const int32_t o : row.outputs)
+      for (uint64_t i = 0; i < width; ++i)
+        c.expected.push_back(static_cast<double>(x[static_cast<uint64_t>(o) * width + i]));
+    c.allowed.assign(c.expected.size(), 0);
+    out.push_back(std::move(c));
+  }
+  return out;
+}
+
+}  // namespace bitnet::conformance

@@ -1,0 +1,82 @@
+// KV_WRITE: rows stored at their slots in the pool's type, seen through kv_export.
+
+#include <algorithm>
+
+#include "reference/kv_store.hpp"
+#include "reference/op_case.hpp"
+
+namespace bitnet::conformance {
+namespace {
+
+struct storing {
+  uint32_t dtype_k, dtype_v, layers, layer, heads, head_dim;
+  std::string why;
+};
+
+// Three blocks of four tokens, ten tokens of them written.
+op_case write_case(const storing& s) {
+  op_case c;
+  c.op = BITNET_OP_KV_WRITE;
+  c.why = s.why;
+  c.dtype_k = s.dtype_k;
+  c.dtype_v = s.dtype_v;
+  c.graph.kv_layers = s.layers;
+  c.graph.kv_heads = s.heads;
+  c.graph.head_dim = s.head_dim;
+  constexpr uint64_t tokens = 10, blocks = 3;
+  const int64_t k = int64_t{s.heads} * s.head_dim;
+  const auto width = static_cast<uint64_t>(k);
+  std::mt19937 random(s.head_dim * 3 + s.dtype_k * 7 + s.dtype_v);
+  std::vector<float> keys(width * tokens), values(width * tokens);
+  for (float& x : keys) x = uniform(random, -4, 4);
+  for (float& x : values) x = uniform(random, -0.01f, 0.01f);
+  std::fill_n(keys.begin(), width, 0.0f);  // a token of zeros
+  const uint32_t rk = input_rows(c.graph, k, keys), rv = input_rows(c.graph, k, values);
+  c.graph.op(BITNET_OP_KV_WRITE, {rk, rv}, {}).ints[0] = static_cast<int32_t>(s.layer);
+  output_rows(c.graph, rk);
+  all_rows(c, tokens);
+  for (const float x : keys) c.expected.push_back(static_cast<double>(x));
+  c.allowed.assign(c.expected.size(), 0);
+
+  const kv_layout layout{s.dtype_k, s.dtype_v, s.layers, s.heads, s.head_dim, c.block_tokens};
+  c.blocks.assign(blocks, std::vector<uint8_t>(layout.block_bytes()));
+  for (std::vector<uint8_t>& block : c.blocks)
+    for (uint8_t& byte : block) byte = static_cast<uint8_t>(random() % 60);  // no NaN, no infinity
+  c.expected_blocks = c.blocks;  // what is not written stays
+  for (uint64_t t = 0; t < tokens; ++t)
+    for (uint64_t h = 0; h < s.heads; ++h)
+      for (const bool value : {false, true}) {
+        const std::span<const float> row(value ? values : keys);
+        const std::vector<uint8_t> packed = kv_pack(
+            value ? s.dtype_v : s.dtype_k, row.subspan(t * width + h * s.head_dim, s.head_dim));
+        std::ranges::copy(
+            packed, c.expected_blocks[t / c.block_tokens].begin() +
+                        static_cast<int64_t>(layout.at(value, s.layer, h, t % c.block_tokens)));
+      }
+  return c;
+}
+
+}  // namespace
+
+op_cases kv_write_cases(uint32_t kv_dtypes) {
+  if (kv_dtypes == 0) kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
+  op_cases out;
+  const struct {
+    uint32_t dtype;
+    const char* name;
+  } types[] = {{BITNET_DTYPE_F32, "f32"}, {BITNET_DTYPE_F16, "f16"}, {BITNET_DTYPE_Q8_0, "q8_0"}};
+  for (const auto& k : types)
+    for (const auto& v : types) {
+      if ((kv_dtypes >> k.dtype & 1) == 0 || (kv_dtypes >> v.dtype & 1) == 0) continue;
+      out.push_back(write_case(
+          {k.dtype, v.dtype, 1, 0, 2, 32, std::string("keys ") + k.name + ", values " + v.name}));
+    }
+  if ((kv_dtypes >> BITNET_DTYPE_F16 & 1) != 0) {
+    out.push_back(write_case(
+        {BITNET_DTYPE_F16, BITNET_DTYPE_F16, 3, 1, 5, 64, "the second of three layers"}));
+    out.push_back(write_case({BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 0, 1, 100, "a head of 100"}));
+  }
+  return out;
+}
+
+}  // namespace bitnet::conformance

@@ -1,0 +1,94 @@
+// LINEAR_TERNARY: integer sums, then the scales in f32 in the order that ops.h says. Exact.
+
+#include "model/formats.hpp"
+#include "reference/act_quant.hpp"
+#include "reference/op_case.hpp"
+
+namespace bitnet::conformance {
+namespace {
+
+struct shape {
+  int64_t k, m;
+  uint64_t tokens, group;
+  const char* why;
+};
+
+float row_result(const model_tensor& w, uint64_t r, const quantised& x, uint64_t k) {
+  const uint8_t* row = w.data.data() + r * row_bytes(BITNET_FORMAT_TERNARY2, k);
+  const uint64_t group = w.desc.scale_group == 0 ? k : w.desc.scale_group;
+  float total = 0;
+  int32_t sum = 0;
+  for (uint64_t i = 0; i < k; ++i) {
+    sum += static_cast<int32_t>(element(BITNET_FORMAT_TERNARY2, row, i)) * x.q[i];
+    if ((i + 1) % group != 0) continue;
+    if (w.desc.scale_group == 0) return static_cast<float>(sum) / x.scale * w.scales[0];
+    const float part = static_cast<float>(sum) * w.scales[(r * k + i) / group];
+    total = total + part;
+    sum = 0;
+  }
+  return total / x.scale;
+}
+
+op_case ternary_case(const shape& s, bool extreme) {
+  op_case c;
+  c.op = BITNET_OP_LINEAR_TERNARY;
+  c.format = BITNET_FORMAT_TERNARY2;
+  c.why = s.why;
+  std::mt19937 random(static_cast<uint32_t>(s.k * 131 + s.m));
+  const auto k = static_cast<uint64_t>(s.k), m = static_cast<uint64_t>(s.m);
+  std::vector<float> rows(k * s.tokens);
+  for (float& x : rows) x = extreme ? 5.0f : uniform(random, -3, 3);
+  const uint32_t x = input_rows(c.graph, s.k, rows);
+  const uint32_t q = c.graph.value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, s.k);
+  const uint32_t scale = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, 1);
+  c.graph.op(BITNET_OP_ACT_QUANT_I8, {x}, {q, scale});
+  const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, s.m);
+  uint32_t w = 0;
+  if (extreme) {
+    std::vector<int8_t> t(k * m);
+    for (uint64_t i = 0; i < t.size(); ++i) t[i] = i / k % 2 == 0 ? 1 : -1;
+    w = c.graph.tensor(BITNET_FORMAT_TERNARY2, s.k, s.m, pack_ternary(t, k, m), {0.5f});
+  } else {
+    w = c.graph.ternary(s.k, s.m, s.group, random);
+  }
+  c.graph.op(BITNET_OP_LINEAR_TERNARY, {q, scale}, {y}, {w});
+  output_rows(c.graph, y);
+  all_rows(c, s.tokens);
+  for (uint64_t t = 0; t < s.tokens; ++t) {
+    const quantised in = act_quant(std::span(rows).subspan(t * k, k));
+    for (uint64_t r = 0; r < m; ++r)
+      c.expected.push_back(static_cast<double>(row_result(c.graph.tensors[w], r, in, k)));
+  }
+  c.allowed.assign(c.expected.size(), 0);
+  return c;
+}
+
+}  // namespace
+
+op_cases linear_ternary_cases() {
+  const shape shapes[] = {
+      {1, 1, 1, 0, "one element"},
+      {7, 3, 2, 0, "less than a byte of each lane"},
+      {32, 16, 1, 0, "a quarter of a group of 128"},
+      {100, 5, 3, 0, "a row that is padded"},
+      {127, 17, 2, 0, "one short of a group"},
+      {128, 1, 1, 0, "one row"},
+      {128, 44, 7, 0, "rows that are no multiple of a tile"},
+      {129, 4, 1, 0, "one past a group"},
+      {200, 33, 5, 0, "an odd tail"},
+      {384, 64, 16, 0, "sixteen tokens"},
+      {640, 128, 2, 0, "five groups"},
+      {2560, 20, 1, 0, "the width of BitNet b1.58 2B"},
+      {6912, 3, 2, 0, "its feed-forward width"},
+      {128, 9, 3, 32, "scale groups of 32"},
+      {256, 20, 5, 64, "scale groups of 64"},
+      {512, 17, 1, 256, "scale groups of 256"},
+      {96, 6, 2, 96, "one scale for each row"},
+  };
+  op_cases out;
+  for (const shape& s : shapes) out.push_back(ternary_case(s, false));
+  out.push_back(ternary_case({8192, 2, 2, 0, "the largest sums of 8192 codes"}, true));
+  return out;
+}
+
+}  // namespace bitnet::conformance

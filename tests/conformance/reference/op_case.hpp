@@ -1,0 +1,66 @@
+#pragma once
+// One small program around one op, what it must give, and how far a right answer may be from that.
+//
+// Inputs come as rows of an f32 embedding, results leave as logits: the graph is embedding, op,
+// gathered rows. Two inputs are two embeddings.
+//
+// Tolerances are derived from the number of roundings. A float operation rounds by at most `unit`
+// relatively; GPUs divide within 2.5 units in the last place, take square roots within 3 and
+// exponentials within 3 + 2|x| of them, one of which is 2 * unit.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/model.hpp"
+
+namespace bitnet::conformance {
+
+inline constexpr double unit = 0x1p-24;
+inline constexpr double ulp = 2 * unit;
+
+struct op_case {
+  uint32_t op = 0, format = BITNET_FORMAT_NONE;
+  std::string why;
+  model graph;
+  std::vector<int32_t> tokens;     // row of the embedding for each token
+  std::vector<int32_t> positions;  // empty: 0, 1, 2 ...
+  std::vector<int32_t> outputs;    // token rows that want logits; empty: all
+
+  // Of the logits, (outputs, width). allowed 0: the same bits as expected has in f32. An expected
+  // NaN is any NaN.
+  std::vector<double> expected, allowed;
+
+  // The KV pool, for ops that use it.
+  uint32_t dtype_k = BITNET_DTYPE_F16, dtype_v = BITNET_DTYPE_F16;
+  uint32_t block_tokens = 4, max_blocks = 8;
+  uint32_t window = 0, window_keep = 0;
+  std::vector<std::vector<uint8_t>> blocks;           // imported before, in order of position
+  std::vector<std::vector<uint8_t>> expected_blocks;  // exported afterwards, bit for bit
+};
+
+// A graph that reads `rows` of width k; returns the value that holds them.
+uint32_t input_rows(model& m, int64_t k, const std::vector<float>& rows);
+// Ends the graph with gathered rows of y.
+void output_rows(model& m, uint32_t y);
+
+// Lets a case's tokens be the rows 0 ... n - 1.
+void all_rows(op_case& c, uint64_t n);
+
+using op_cases = std::vector<op_case>;
+
+op_cases embed_gather_cases();
+op_cases rms_norm_cases();
+op_cases act_quant_cases();
+op_cases linear_ternary_cases();
+op_cases linear_dense_cases();
+op_cases rope_cases();
+op_cases kv_write_cases(uint32_t kv_dtypes);
+op_cases attn_paged_cases(uint32_t kv_dtypes, bool windows);
+op_cases elementwise_cases();
+op_cases gather_rows_cases();
+
+// Of one primitive and weight format; kv_dtypes and windows as the device says them.
+op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, bool windows);
+
+}  // namespace bitnet::conformance

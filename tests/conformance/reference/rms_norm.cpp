@@ -1,0 +1,61 @@
+// RMS_NORM: x * (1 / sqrt(mean + eps)) * weight.
+
+#include <cmath>
+
+#include "model/formats.hpp"
+#include "reference/op_case.hpp"
+
+namespace bitnet::conformance {
+namespace {
+
+// The mean is rounded, eps added: half of each comes through the root. Root 3 ulp, quotient 2.5,
+// two products; the sum itself is taken in double.
+constexpr double tolerance = unit / 2 + unit / 2 + 3 * ulp + 2.5 * ulp + 2 * unit;
+
+op_case norm_case(int64_t k, uint64_t tokens, float size, float eps, std::string why) {
+  op_case c;
+  c.op = BITNET_OP_RMS_NORM;
+  c.format = BITNET_FORMAT_F32;
+  c.why = std::move(why);
+  std::mt19937 random(static_cast<uint32_t>(k * 31) + static_cast<uint32_t>(tokens));
+  std::vector<float> rows(static_cast<uint64_t>(k) * tokens);
+  for (float& x : rows) x = uniform(random, -size, size);
+  const uint32_t x = input_rows(c.graph, k, rows);
+  const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
+  const uint32_t w = c.graph.dense(BITNET_FORMAT_F32, k, 1, random);
+  c.graph.op(BITNET_OP_RMS_NORM, {x}, {y}, {w}).floats[0] = eps;
+  output_rows(c.graph, y);
+  all_rows(c, tokens);
+  const uint8_t* weights = c.graph.tensors[w].data.data();
+  const auto width = static_cast<uint64_t>(k);
+  for (uint64_t t = 0; t < tokens; ++t) {
+    double sum = 0;
+    for (uint64_t i = 0; i < width; ++i) {
+      const auto v = static_cast<double>(rows[t * width + i]);
+      sum += v * v;
+    }
+    const double factor = 1 / std::sqrt(sum / static_cast<double>(k) + static_cast<double>(eps));
+    for (uint64_t i = 0; i < width; ++i) {
+      const double value = static_cast<double>(rows[t * width + i]) * factor *
+                           element(BITNET_FORMAT_F32, weights, i);
+      c.expected.push_back(value);
+      c.allowed.push_back(tolerance * std::fabs(value));
+    }
+  }
+  return c;
+}
+
+}  // namespace
+
+op_cases rms_norm_cases() {
+  op_cases out;
+  for (const int64_t k : {1, 7, 32, 100, 128, 257, 640, 2560})
+    out.push_back(norm_case(k, 3, 4.0f, 1e-5f, "width " + std::to_string(k)));
+  out.push_back(norm_case(128, 16, 4.0f, 1e-6f, "sixteen rows"));
+  out.push_back(norm_case(128, 2, 0.0f, 1e-5f, "rows of zeros"));
+  out.push_back(norm_case(128, 2, 1e-4f, 1e-5f, "rows that eps outweighs"));
+  out.push_back(norm_case(128, 2, 1e15f, 1e-5f, "squares near 1e30"));
+  return out;
+}
+
+}  // namespace bitnet::conformance

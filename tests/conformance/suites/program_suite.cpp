@@ -1,0 +1,414 @@
+// Whole models: the same logits however the work is cut, and the right ones.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "model/tiny_model.hpp"
+#include "reference/evaluate.hpp"
+#include "suites/trial.hpp"
+
+namespace bitnet::conformance {
+namespace {
+
+struct shape_row {
+  const char* why;
+  tiny_shape shape;
+};
+const shape_row shape_rows[] = {
+    {"BitNet b1.58 2B: sub-norms, squared ReLU, F16 head", {}},
+    {"llama with ternary weights: SiLU, no sub-norms, neighbours turn",
+     {.sub_norms = false, .relu2 = false, .neox = false, .head_format = BITNET_FORMAT_Q8_0}},
+    {"scale groups, K-quant embedding and head",
+     {.embedding = 256,
+      .head_dim = 64,
+      .ff = 512,
+      .scale_group = 256,
+      .embed_format = BITNET_FORMAT_Q6_K,
+      .head_format = BITNET_FORMAT_Q4_K}},
+    {"small scale groups, frequency factors, f32 and bf16",
+     {.ff = 384,
+      .rope_factors = true,
+      .scale_group = 32,
+      .embed_format = BITNET_FORMAT_F32,
+      .head_format = BITNET_FORMAT_BF16}},
+    {"widths that are no multiple of 128, ternary embedding",
+     {.vocab = 33,
+      .embedding = 96,
+      .heads = 3,
+      .kv_heads = 1,
+      .head_dim = 32,
+      .ff = 200,
+      .embed_format = BITNET_FORMAT_TERNARY2,
+      .head_format = BITNET_FORMAT_Q4_0}},
+};
+
+const std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
+
+std::vector<token_in> tokens_of(int32_t sequence, uint64_t first = 0,
+                                uint64_t last = prompt.size()) {
+  std::vector<token_in> out;
+  for (uint64_t i = first; i < last; ++i) out.push_back({prompt[i], sequence});
+  return out;
+}
+
+class program : public testing::Test {
+ protected:
+  // The model, or a reason to skip it.
+  void need(const model& m) {
+    const std::string missing = missing_ops(device_, m);
+    if (!missing.empty()) GTEST_SKIP() << "op_query answers none for " << missing;
+  }
+  runner_options options() const {
+    runner_options o;
+    o.opened = device_.device;
+    return o;
+  }
+  std::vector<float> logits_of(const model& m, const std::vector<uint64_t>& chunks,
+                               const runner_options& o) {
+    runner r(device_.table(), m, o);
+    std::vector<float> out;
+    uint64_t at = 0;
+    for (const uint64_t n : chunks) {
+      const std::vector<float> rows = r.run(tokens_of(0, at, at + n));
+      out.insert(out.end(), rows.begin(), rows.end());
+      at += n;
+    }
+    return out;
+  }
+  opened_device device_;
+};
+
+// Codes that round the other way somewhere on the way through two layers: each moves the result by
+// less than 3e-3 of its size, and a few of them meet.
+constexpr double few_codes = 1e-4;
+
+TEST_F(program, computes_what_the_reference_does) {
+  uint64_t ran = 0;
+  for (const shape_row& row : shape_rows) {
+    SCOPED_TRACE(row.why);
+    const tiny_model m(row.shape);
+    if (!missing_ops(device_, m).empty()) continue;
+    ++ran;
+    const std::vector<float> found = logits_of(m, {7, 1, 3}, options());
+    const std::vector<float> expected = evaluate(m, prompt);
+    EXPECT_LE(nmse(found, expected), few_codes);
+  }
+  if (ran == 0) GTEST_SKIP() << "op_query answers none for a primitive of each model";
+}
+
+TEST_F(program, batches_agree_bit_for_bit) {
+  uint64_t ran = 0;
+  for (const shape_row& row : shape_rows) {
+    SCOPED_TRACE(row.why);
+    const tiny_model m(row.shape);
+    if (!missing_ops(device_, m).empty()) continue;
+    ++ran;
+    const std::vector<float> batch = logits_of(m, {11}, options());
+    EXPECT_TRUE(same_bits(batch, logits_of(m, std::vector<uint64_t>(11, 1), options())));
+    EXPECT_TRUE(same_bits(batch, logits_of(m, {5, 1, 4, 1}, options())));
+  }
+  if (ran == 0) GTEST_SKIP() << "op_query answers none for a primitive of each model";
+}
+
+// With the flag a fixed order of sums, without it the same within a few codes.
+TEST_F(program, order_of_sums_may_be_free) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner_options o = options();
+  o.flags = 0;
+  EXPECT_LE(nmse(logits_of(m, {5, 1, 4, 1}, o), logits_of(m, {11}, options())), few_codes);
+}
+
+TEST_F(program, runs_repeat_bit_for_bit) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> first = logits_of(m, {7, 1, 3}, options());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(same_bits(first, logits_of(m, {7, 1, 3}, options())));
+}
+
+TEST_F(program, every_size_up_to_the_bound_runs) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner_options o = options();
+  o.buckets = {1, 2, 4, 16};
+  o.max_blocks = 40;
+  o.n_blocks = 130;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  runner r(device_.table(), m, o);
+  uint64_t least = 0;
+  for (const uint32_t bucket : o.buckets) {
+    must([&](bitnet_error* e) { return device_.table().program_prepare(r.program, bucket, e); });
+    bitnet_program_estimate estimate{};
+    estimate.struct_size = sizeof estimate;
+    must([&](bitnet_error* e) {
+      return device_.table().program_estimate(r.program, bucket, &estimate, e);
+    });
+    EXPECT_GE(estimate.scratch_bytes, least) << "a larger step needs less";
+    least = estimate.scratch_bytes;
+  }
+  for (uint64_t n = 1; n <= o.max_tokens; ++n) {
+    SCOPED_TRACE(n);
+    runner one(device_.table(), m, o);
+    std::vector<token_in> in;
+    for (uint64_t i = 0; i < n; ++i) in.push_back({prompt[i % prompt.size()], 0});
+    const std::vector<float> rows = one.run(in);
+    const uint64_t known = std::min<uint64_t>(n, prompt.size()) * m.vocabulary();
+    EXPECT_TRUE(
+        std::equal(rows.begin(), rows.begin() + static_cast<int64_t>(known), whole.begin()));
+  }
+}
+
+TEST_F(program, sizes_past_the_bound_are_refused) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner r(device_.table(), m, options());
+  const outcome o = attempt(
+      [&](bitnet_error* e) { return device_.table().program_prepare(r.program, 1'000'000, e); });
+  EXPECT_NE(o.status, BITNET_OK);
+  EXPECT_EQ(o.complaint, "");
+}
+
+TEST_F(program, only_the_wanted_rows_are_written) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  runner r(device_.table(), m, options());
+  const uint64_t vocab = m.vocabulary();
+  bitnet_step step = r.prepare(tokens_of(0));
+  step.n_outputs = 2;
+  r.output_rows[0] = 10;
+  r.output_rows[1] = 3;
+  r.output_rows[2] = 99'999;  // nobody looks
+  constexpr float mark = 12345.0f;
+  std::fill_n(r.logits, 16 * vocab, mark);
+  const outcome o = r.submit(step);
+  ASSERT_EQ(o.status, BITNET_OK) << o.message;
+  EXPECT_EQ(std::memcmp(r.logits, &whole[10 * vocab], vocab * 4), 0) << "row 10";
+  EXPECT_EQ(std::memcmp(r.logits + vocab, &whole[3 * vocab], vocab * 4), 0) << "row 3";
+  for (uint64_t i = 2 * vocab; i < 16 * vocab; ++i)
+    ASSERT_EQ(r.logits[i], mark) << "a row that nobody wanted was written";
+}
+
+TEST_F(program, a_step_without_outputs_fills_the_cache) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  runner r(device_.table(), m, options());
+  bitnet_step step = r.prepare(tokens_of(0, 0, 10));
+  step.n_outputs = 0;
+  const outcome o = r.submit(step);
+  ASSERT_EQ(o.status, BITNET_OK) << o.message;
+  const std::vector<float> last = r.run(tokens_of(0, 10));
+  EXPECT_TRUE(same_bits(last, {whole.end() - static_cast<int64_t>(m.vocabulary()), whole.end()}));
+}
+
+TEST_F(program, sequences_do_not_see_each_other) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> alone = logits_of(m, {11}, options());
+  runner r(device_.table(), m, options());
+  const auto vocab = static_cast<int64_t>(m.vocabulary());
+  std::vector<float> mixed;
+  for (const token_in& t : tokens_of(1)) {
+    const std::vector<float> rows = r.run({{7, 0}, t, {11, 2}});
+    mixed.insert(mixed.end(), rows.begin() + vocab, rows.begin() + 2 * vocab);
+  }
+  EXPECT_TRUE(same_bits(alone, mixed));
+}
+
+TEST_F(program, prefill_and_decode_share_a_step) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> alone = logits_of(m, {11}, options());
+  runner r(device_.table(), m, options());
+  const auto vocab = static_cast<int64_t>(m.vocabulary());
+  r.run(tokens_of(0, 0, 10));
+  std::vector<token_in> in = tokens_of(1, 0, 6);  // a prompt, with the other's last token between
+  in.insert(in.begin() + 4, tokens_of(0, 10).front());
+  const std::vector<float> rows = r.run(in);
+  EXPECT_TRUE(same_bits({rows.begin() + 4 * vocab, rows.begin() + 5 * vocab},
+                        {alone.end() - vocab, alone.end()}))
+      << "the decoded token";
+  EXPECT_TRUE(same_bits({rows.begin(), rows.begin() + 4 * vocab},
+                        {alone.begin(), alone.begin() + 4 * vocab}))
+      << "the prompt";
+}
+
+TEST_F(program, places_of_blocks_do_not_matter) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  for (const int32_t order : {0, 1}) {
+    runner r(device_.table(), m, options());
+    for (int32_t b = 0; b < 8; ++b) r.block_tables[b] = order == 0 ? b : 29 - b;
+    EXPECT_TRUE(same_bits(whole, r.run(tokens_of(0))));
+  }
+}
+
+// Two sequences whose first two blocks are the same blocks.
+TEST_F(program, a_prefix_can_be_shared) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  runner r(device_.table(), m, options());
+  r.run(tokens_of(0, 0, 8));  // blocks of four
+  r.block_tables[8] = r.block_tables[0];
+  r.block_tables[9] = r.block_tables[1];
+  // The second sequence goes on at position 8.
+  bitnet_step step = r.prepare(tokens_of(1, 8));
+  for (int32_t t = 0; t < 3; ++t) {
+    r.positions[t] = 8 + t;
+    r.slots[t] = r.block_tables[10] * 4 + t;
+  }
+  const outcome o = r.submit(step);
+  ASSERT_EQ(o.status, BITNET_OK) << o.message;
+  const uint64_t vocab = m.vocabulary();
+  EXPECT_TRUE(same_bits({r.logits, r.logits + 3 * vocab},
+                        {whole.end() - static_cast<int64_t>(3 * vocab), whole.end()}));
+  // And the first is where it was.
+  EXPECT_TRUE(same_bits(r.run(tokens_of(0, 8)),
+                        {whole.end() - static_cast<int64_t>(3 * vocab), whole.end()}));
+}
+
+TEST_F(program, blocks_are_copied) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  runner r(device_.table(), m, options());
+  r.run(tokens_of(0, 0, 10));
+  const auto block = [&](int b) { return static_cast<uint32_t>(r.block_tables[b]); };
+  const uint32_t from[] = {block(0), block(1), block(2)}, to[] = {block(8), block(9), block(10)};
+  must([&](bitnet_error* e) { return device_.table().kv_copy_blocks(r.pool, from, to, 3, e); });
+  for (int b = 0; b < 3; ++b) r.block_tables[b] = r.block_tables[8 + b];
+  bitnet_step step = r.prepare(tokens_of(0, 10));
+  const outcome o = r.submit(step);
+  ASSERT_EQ(o.status, BITNET_OK) << o.message;
+  const uint64_t vocab = m.vocabulary();
+  EXPECT_TRUE(same_bits({r.logits, r.logits + vocab},
+                        {whole.end() - static_cast<int64_t>(vocab), whole.end()}));
+}
+
+TEST_F(program, windows_hide_what_lies_before) {
+  if ((device_.info().attention_flags & BITNET_ATTENTION_WINDOW) == 0)
+    GTEST_SKIP() << "the device does not declare BITNET_ATTENTION_WINDOW";
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> everything = logits_of(m, {11}, options());
+  const struct {
+    uint32_t window, keep;
+  } rows[] = {{1, 0}, {3, 0}, {4, 2}, {7, 4}, {11, 0}, {~0u, ~0u}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(std::to_string(row.window) + ", kept " + std::to_string(row.keep));
+    runner_options o = options();
+    o.window = row.window;
+    o.window_keep = row.keep;
+    const std::vector<float> found = logits_of(m, {11}, o);
+    EXPECT_LE(nmse(found, evaluate(m, prompt, row.window, row.keep)), few_codes);
+    EXPECT_TRUE(same_bits(found, logits_of(m, {5, 1, 4, 1}, o)));
+    EXPECT_EQ(same_bits(found, everything), uint64_t{row.window} + row.keep >= 11);
+  }
+}
+
+TEST_F(program, blocks_that_no_token_sees_are_not_read) {
+  if ((device_.info().attention_flags & BITNET_ATTENTION_WINDOW) == 0)
+    GTEST_SKIP() << "the device does not declare BITNET_ATTENTION_WINDOW";
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner_options o = options();
+  o.window = 3;
+  const std::vector<float> whole = logits_of(m, {11}, o);
+  runner r(device_.table(), m, o);
+  r.run(tokens_of(0, 0, 10));
+  r.block_tables[0] = -1;  // token 10 sees 8, 9 and itself, which are in the third block
+  r.block_tables[1] = std::numeric_limits<int32_t>::max();
+  EXPECT_TRUE(same_bits(r.run(tokens_of(0, 10)),
+                        {whole.end() - static_cast<int64_t>(m.vocabulary()), whole.end()}));
+}
+
+TEST_F(program, the_largest_logits_are_those_of_all) {
+  const tiny_model m({.vocab = 300});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {1}, options());
+  for (const uint32_t top : {1u, 5u, 40u, 300u, 100'000u}) {
+    SCOPED_TRACE(top);
+    runner r(device_.table(), m, options());
+    bitnet_step step = r.prepare(tokens_of(0, 0, 1));
+    step.top_logits = top;
+    const outcome o = r.submit(step);
+    ASSERT_EQ(o.status, BITNET_OK) << o.message;
+    std::vector<float> sorted = whole;
+    std::ranges::sort(sorted, std::greater());
+    const float least = sorted[std::min<uint64_t>(top, sorted.size()) - 1];
+    for (uint64_t i = 0; i < whole.size(); ++i) {
+      const bool left_out = std::isinf(r.logits[i]) && r.logits[i] < 0;
+      ASSERT_TRUE(r.logits[i] == whole[i] || (left_out && whole[i] < least))
+          << "logit " << i << " is " << r.logits[i] << ", of all it is " << whole[i];
+    }
+  }
+}
+
+TEST_F(program, weights_in_place_give_the_same) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner_options o = options();
+  o.alias = true;
+  EXPECT_TRUE(same_bits(logits_of(m, {11}, options()), logits_of(m, {11}, o)));
+}
+
+TEST_F(program, each_kv_type_agrees_however_the_work_is_cut) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  uint32_t types = device_.info().kv_dtypes;
+  if (types == 0) types = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
+  for (const uint32_t k : {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0})
+    for (const uint32_t v : {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0}) {
+      if ((types >> k & 1) == 0 || (types >> v & 1) == 0) continue;
+      SCOPED_TRACE(std::to_string(k) + ", " + std::to_string(v));
+      runner_options o = options();
+      o.dtype_k = k;
+      o.dtype_v = v;
+      EXPECT_TRUE(same_bits(logits_of(m, {11}, o), logits_of(m, {5, 1, 4, 1}, o)));
+    }
+}
+
+TEST_F(program, statistics_count_what_ran) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner r(device_.table(), m, options());
+  for (const bitnet_kernel_stat& s : r.stats()) EXPECT_EQ(s.calls, 0u) << "before the first step";
+  const auto calls = [&] {
+    uint64_t n = 0;
+    for (const bitnet_kernel_stat& s : r.stats()) n += s.calls;
+    return n;
+  };
+  r.run(tokens_of(0, 0, 4));
+  const uint64_t once = calls();
+  EXPECT_GT(once, 0u) << "nothing is counted";
+  r.run(tokens_of(0, 4, 8));
+  EXPECT_EQ(calls(), 2 * once) << "the same step again";
+  EXPECT_EQ(broken_claim(device_.kernels(), r.stats(), BITNET_OP_NONE, 0), "");
+}
+
+}  // namespace
+}  // namespace bitnet::conformance

@@ -1,0 +1,403 @@
+// What cannot be done is refused in words, and what follows works.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "model/tiny_model.hpp"
+#include "suites/trial.hpp"
+
+namespace bitnet::conformance {
+namespace {
+
+class robustness : public testing::Test {
+ protected:
+  void need(const model& m) {
+    const std::string missing = missing_ops(device_, m);
+    if (!missing.empty()) GTEST_SKIP() << "op_query answers none for " << missing;
+  }
+  const bitnet_backend_v0& table() const { return device_.table(); }
+  runner_options options() const {
+    runner_options o;
+    o.opened = device_.device;
+    return o;
+  }
+  opened_device device_;
+};
+
+void expect_refused(const outcome& o, const char* what) {
+  EXPECT_NE(o.status, BITNET_OK) << what << " was accepted";
+  EXPECT_EQ(o.complaint, "") << what;
+}
+
+bitnet_weights* create(const bitnet_backend_v0& t, bitnet_device* d, const model& m) {
+  bitnet_weights* out = nullptr;
+  const std::vector<bitnet_tensor_desc> descs = m.descs();
+  must([&](bitnet_error* e) {
+    return t.weights_create(d, descs.data(), sizeof descs[0], static_cast<uint32_t>(descs.size()),
+                            &out, e);
+  });
+  return out;
+}
+
+TEST_F(robustness, host_allocation_failures) {
+  GTEST_SKIP() << "the host table of this ABI has no allocator that could fail";
+}
+
+TEST_F(robustness, devices_that_are_not_there_are_refused) {
+  uint32_t n = 0;
+  must([&](bitnet_error* e) { return table().device_count(table().self, &n, e); });
+  auto* const mark = reinterpret_cast<bitnet_device*>(&n);
+  for (const uint32_t index : {n, n + 1000, ~0u}) {
+    bitnet_device* out = mark;
+    expect_refused(
+        attempt([&](bitnet_error* e) { return table().device_open(table().self, index, &out, e); }),
+        "a device that is not there");
+    EXPECT_EQ(out, mark) << "an out parameter was written by a call that failed";
+    uint32_t count = 0;
+    expect_refused(attempt([&](bitnet_error* e) {
+                     return table().kernels(table().self, index, nullptr, 0, &count, e);
+                   }),
+                   "kernels of a device that is not there");
+  }
+}
+
+TEST_F(robustness, buffers_are_zeroed_aligned_and_stay) {
+  const bitnet_device_info d = device_.info();
+  for (const uint64_t bytes : {1u, 100u, 4096u, 1'000'003u}) {
+    bitnet_buffer* b = nullptr;
+    must([&](bitnet_error* e) { return table().buffer_create(device_.device, bytes, &b, e); });
+    void *data = nullptr, *again = nullptr;
+    must([&](bitnet_error* e) { return table().buffer_map(b, &data, e); });
+    must([&](bitnet_error* e) { return table().buffer_map(b, &again, e); });
+    EXPECT_EQ(data, again);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % d.buffer_alignment_bytes, 0u);
+    auto* const at = static_cast<uint8_t*>(data);
+    EXPECT_TRUE(std::all_of(at, at + bytes, [](uint8_t x) { return x == 0; })) << "not zeroed";
+    std::fill_n(at, bytes, uint8_t{0xff});
+    table().buffer_destroy(b);
+  }
+}
+
+TEST_F(robustness, buffers_too_large_are_refused) {
+  for (const uint64_t bytes : {uint64_t{1} << 60, ~uint64_t{0}}) {
+    bitnet_buffer* b = nullptr;
+    expect_refused(attempt([&](bitnet_error* e) {
+                     return table().buffer_create(device_.device, bytes, &b, e);
+                   }),
+                   "a buffer of exabytes");
+    if (b != nullptr) table().buffer_destroy(b);
+  }
+  bitnet_buffer* b = nullptr;
+  must([&](bitnet_error* e) { return table().buffer_create(device_.device, 64, &b, e); });
+  table().buffer_destroy(b);
+}
+
+TEST_F(robustness, pools_too_large_or_strange_are_refused) {
+  const bitnet_kv_config good{
+      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 1, 32, 4, 3};
+  const struct {
+    const char* what;
+    void (*spoil)(bitnet_kv_config& c);
+  } rows[] = {
+      {"a pool of exabytes",
+       [](bitnet_kv_config& c) { c.n_layers = c.n_blocks = 1u << 20, c.head_dim = 1u << 15; }},
+      {"a pool whose product wraps",
+       [](bitnet_kv_config& c) { c.n_layers = c.n_kv_heads = c.head_dim = c.n_blocks = ~0u; }},
+      {"keys of int8 without scales", [](bitnet_kv_config& c) { c.dtype_k = BITNET_DTYPE_I8; }},
+      {"values of an unknown type", [](bitnet_kv_config& c) { c.dtype_v = 77; }},
+      {"a pool without blocks", [](bitnet_kv_config& c) { c.n_blocks = 0; }},
+      {"a pool without layers", [](bitnet_kv_config& c) { c.n_layers = 0; }},
+      {"heads of 100 in blocks of 32",
+       [](bitnet_kv_config& c) { c.dtype_k = BITNET_DTYPE_Q8_0, c.head_dim = 100; }},
+  };
+  for (const auto& row : rows) {
+    bitnet_kv_config config = good;
+    row.spoil(config);
+    bitnet_kv_pool* pool = nullptr;
+    expect_refused(attempt([&](bitnet_error* e) {
+                     return table().kv_pool_create(device_.device, &config, &pool, e);
+                   }),
+                   row.what);
+    if (pool != nullptr) table().kv_pool_destroy(pool);
+  }
+  bitnet_kv_pool* pool = nullptr;
+  must([&](bitnet_error* e) { return table().kv_pool_create(device_.device, &good, &pool, e); });
+  const uint64_t bytes = uint64_t{2} * 2 * 32 * 4;
+  std::vector<uint8_t> block(bytes + 1, 7);
+  const auto exported = [&](uint32_t index, uint64_t n) {
+    return attempt(
+        [&](bitnet_error* e) { return table().kv_export(pool, index, block.data(), n, e); });
+  };
+  expect_refused(exported(3, bytes), "a block that is not there");
+  expect_refused(exported(0, bytes - 1), "too little room for a block");
+  expect_refused(exported(0, bytes + 1), "too much room for a block");
+  EXPECT_EQ(exported(2, bytes).status, BITNET_OK);
+  EXPECT_EQ(block[bytes], 7) << "written past the block";
+  const uint32_t from[] = {0, 1}, to[] = {1, 3};
+  expect_refused(
+      attempt([&](bitnet_error* e) { return table().kv_copy_blocks(pool, from, to, 2, e); }),
+      "a copy to a block that is not there");
+  table().kv_pool_destroy(pool);
+}
+
+TEST_F(robustness, tensors_that_make_no_sense_are_refused) {
+  const float scale = 1;
+  const auto desc = [&](uint32_t format, int64_t k, int64_t m, uint64_t bytes) {
+    bitnet_tensor_desc d{};
+    d.struct_size = sizeof d;
+    d.format = format;
+    d.rank = 2;
+    d.ne[0] = k;
+    d.ne[1] = m;
+    d.ne[2] = d.ne[3] = 1;
+    d.data_bytes = bytes;
+    d.n_scales = format == BITNET_FORMAT_TERNARY2 ? 1 : 0;
+    d.scales = &scale;
+    return d;
+  };
+  const struct {
+    const char* what;
+    bitnet_tensor_desc desc;
+  } rows[] = {
+      {"an unknown format", desc(99, 128, 2, 64)},
+      {"no format", desc(BITNET_FORMAT_NONE, 128, 2, 64)},
+      {"no columns", desc(BITNET_FORMAT_F32, 0, 4, 0)},
+      {"a product that wraps", desc(BITNET_FORMAT_F32, int64_t{1} << 62, int64_t{1} << 62, 0)},
+      {"too few bytes", desc(BITNET_FORMAT_F32, 4, 4, 63)},
+      {"too many bytes", desc(BITNET_FORMAT_TERNARY2, 128, 2, 65)},
+      {"a part of a block", desc(BITNET_FORMAT_Q8_0, 33, 1, 34)},
+  };
+  for (const auto& row : rows) {
+    bitnet_weight_plan plan{};
+    plan.struct_size = sizeof plan;
+    expect_refused(attempt([&](bitnet_error* e) {
+                     return table().weight_plan(device_.device, &row.desc, &plan, e);
+                   }),
+                   row.what);
+    bitnet_weights* w = nullptr;
+    expect_refused(attempt([&](bitnet_error* e) {
+                     return table().weights_create(device_.device, &row.desc, sizeof row.desc, 1,
+                                                   &w, e);
+                   }),
+                   row.what);
+    if (w != nullptr) table().weights_destroy(w);
+  }
+}
+
+TEST_F(robustness, plans_name_their_layout) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  for (const bitnet_tensor_desc& desc : m.descs()) {
+    bitnet_weight_plan plan{};
+    plan.struct_size = sizeof plan;
+    must([&](bitnet_error* e) { return table().weight_plan(device_.device, &desc, &plan, e); });
+    EXPECT_NE(plan.layout_id[0], 0);
+    EXPECT_LT(strnlen(plan.layout_id, sizeof plan.layout_id), sizeof plan.layout_id);
+    if (plan.accepts_alias != 0) {
+      EXPECT_NE(plan.alignment_bytes, 0u);
+      EXPECT_EQ(plan.alignment_bytes & (plan.alignment_bytes - 1), 0u);
+    } else {
+      EXPECT_GE(plan.packed_bytes, 1u);
+    }
+  }
+}
+
+TEST_F(robustness, streams_cut_short_are_told_and_thrown_away) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<uint8_t>& data = m.tensors[0].data;
+  bitnet_weights* w = create(table(), device_.device, m);
+  const auto write = [&](uint32_t index, uint64_t offset, uint64_t bytes) {
+    return attempt([&](bitnet_error* e) {
+      return table().weight_write(w, index, offset, data.data(), bytes, e);
+    });
+  };
+  const auto seal = [&](uint32_t index) {
+    return attempt([&](bitnet_error* e) { return table().weight_seal(w, index, e); });
+  };
+  expect_refused(write(0, 8, 8), "a gap at the start");
+  expect_refused(write(0, 0, data.size() + 1), "more bytes than the tensor has");
+  EXPECT_EQ(write(0, 0, 16).status, BITNET_OK);
+  expect_refused(write(0, 0, 16), "the same bytes again");
+  expect_refused(write(0, 16, ~uint64_t{0} - 8), "an end that wraps");
+  expect_refused(seal(0), "a tensor whose bytes are missing");
+  expect_refused(seal(9999), "a tensor that is not there");
+  expect_refused(write(9999, 0, 1), "a tensor that is not there");
+  bitnet_program* program = nullptr;
+  const bitnet_graph graph = m.graph();
+  bitnet_program_options o{};
+  o.struct_size = sizeof o;
+  o.max_tokens = o.max_outputs = o.max_sequences = o.max_blocks = 1;
+  o.block_tokens = 4;
+  expect_refused(attempt([&](bitnet_error* e) {
+                   return table().program_build(device_.device, &graph, w, &o, &program, e);
+                 }),
+                 "weights that are not sealed");
+  if (program != nullptr) table().program_destroy(program);
+  table().weights_destroy(w);  // half written
+  runner r(table(), m, options());
+  EXPECT_EQ(r.run({{1}}).size(), m.vocabulary());
+}
+
+TEST_F(robustness, graphs_with_unknown_ops_are_refused) {
+  tiny_model m({.composites = false});
+  need(m);
+  if (IsSkipped()) return;
+  for (bitnet_op& op : m.ops)
+    if (op.op == BITNET_OP_RELU2) op.op = 200;
+  try {
+    const runner r(table(), m, options());
+    ADD_FAILURE() << "a graph with op 200 was built";
+  } catch (const call_failed& e) {
+    EXPECT_EQ(e.status, BITNET_UNSUPPORTED) << e.what();
+  }
+}
+
+TEST_F(robustness, a_composite_that_nobody_knows_runs_as_its_body) {
+  const tiny_model honest({});
+  tiny_model later({});
+  need(honest);
+  if (IsSkipped()) return;
+  for (bitnet_op& op : later.ops)
+    if (op.op == BITNET_OP_QKV_ROPE_KV) op.op = 4242;
+  runner a(table(), honest, options()), b(table(), later, options());
+  EXPECT_LE(nmse(a.run({{1}, {2}, {3}}), b.run({{1}, {2}, {3}})), 1e-4);
+}
+
+TEST_F(robustness, longer_structs_of_a_later_host_are_read) {
+  struct later_op {
+    bitnet_op op;
+    uint64_t more;
+  };
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  std::vector<later_op> ops;
+  for (const bitnet_op& op : m.ops) ops.push_back({op, ~uint64_t{0}});
+  bitnet_weights* w = create(table(), device_.device, m);
+  for (uint32_t i = 0; i < m.tensors.size(); ++i) {
+    const std::vector<uint8_t>& data = m.tensors[i].data;
+    must([&](bitnet_error* e) {
+      return table().weight_write(w, i, 0, data.data(), data.size(), e);
+    });
+    must([&](bitnet_error* e) { return table().weight_seal(w, i, e); });
+  }
+  bitnet_graph graph = m.graph();
+  graph.op_size = sizeof(later_op);
+  graph.ops = &ops[0].op;
+  bitnet_program_options o{};
+  o.struct_size = sizeof o;
+  o.max_tokens = o.max_outputs = 4;
+  o.max_sequences = 1;
+  o.max_blocks = 2;
+  o.block_tokens = 4;
+  bitnet_program* program = nullptr;
+  const outcome built = attempt([&](bitnet_error* e) {
+    return table().program_build(device_.device, &graph, w, &o, &program, e);
+  });
+  EXPECT_EQ(built.status, BITNET_OK) << built.message;
+  if (program != nullptr) table().program_destroy(program);
+  table().weights_destroy(w);
+}
+
+TEST_F(robustness, waiting_for_what_never_comes_ends) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner r(table(), m, options());
+  const auto begin = std::chrono::steady_clock::now();
+  const outcome o =
+      attempt([&](bitnet_error* e) { return table().queue_wait(r.queue, 5, 20'000'000, e); });
+  EXPECT_EQ(o.status, BITNET_TIMEOUT) << o.message;
+  EXPECT_EQ(o.complaint, "");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_EQ(r.run({{1}}).size(), m.vocabulary()) << "and the queue goes on";
+}
+
+TEST_F(robustness, a_refused_step_does_not_move_the_timeline) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner r(table(), m, options());
+  const std::vector<float> first = r.run({{1}});
+  uint64_t before = 0, after = 0;
+  must([&](bitnet_error* e) { return table().queue_poll(r.queue, &before, e); });
+  EXPECT_EQ(before, 1u);
+  bitnet_step past = r.prepare({{2}});
+  past.signal_value = 1;
+  expect_refused(attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &past, e); }),
+                 "a signal that the timeline has reached already");
+  bitnet_step large = r.prepare({{2}});
+  large.n_tokens = 17;
+  expect_refused(attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &large, e); }),
+                 "more tokens than the program was built for");
+  must([&](bitnet_error* e) { return table().queue_poll(r.queue, &after, e); });
+  EXPECT_EQ(after, before) << "a failed submit moved the timeline";
+}
+
+TEST_F(robustness, a_step_without_tokens_is_refused_or_does_nothing) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner r(table(), m, options());
+  bitnet_step step = r.prepare({});
+  step.n_tokens = step.n_outputs = 0;
+  const outcome o = r.submit(step);
+  EXPECT_EQ(o.complaint, "");
+  runner fresh(table(), m, options());
+  EXPECT_TRUE(same_bits(r.run({{1}, {2}}), fresh.run({{1}, {2}})));
+}
+
+TEST_F(robustness, step_buffers_are_bound_once) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner r(table(), m, options());
+  bitnet_step_buffers b{};
+  b.struct_size = sizeof b;
+  expect_refused(attempt([&](bitnet_error* e) { return table().program_bind(r.program, &b, e); }),
+                 "binding a second time, to nothing");
+  EXPECT_EQ(r.run({{1}}).size(), m.vocabulary());
+}
+
+// Cancelled after each question that the plugin asks: the step is cancelled or done, and the next
+// one is right.
+TEST_F(robustness, a_cancelled_step_leaves_a_working_program) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner honest(table(), m, options());
+  const std::vector<float> expected = honest.run({{1}, {2}, {3}});
+  bool cancelled = false;
+  for (const int64_t after : {0, 1, 5, 20}) {
+    SCOPED_TRACE(after);
+    runner r(table(), m, options());
+    device_.host().cancel_after(after);
+    const outcome o = r.submit(r.prepare({{1}, {2}, {3}}));
+    const bool asked = device_.host().cancel_questions() > after;
+    device_.host().cancel_after(-1);
+    EXPECT_TRUE(o.status == BITNET_OK || o.status == BITNET_CANCELLED) << o.message;
+    cancelled |= o.status == BITNET_CANCELLED;
+    if (o.status == BITNET_CANCELLED) {
+      EXPECT_TRUE(asked) << "cancelled though nobody wanted it";
+      EXPECT_EQ(o.complaint, "");
+    }
+    // The same places again, from the first position.
+    bitnet_step step = r.prepare({{1}, {2}, {3}});
+    for (int32_t t = 0; t < 3; ++t) {
+      r.positions[t] = t;
+      r.slots[t] = r.block_tables[0] * 4 + t;
+    }
+    const outcome next = r.submit(step);
+    ASSERT_EQ(next.status, BITNET_OK) << next.message;
+    EXPECT_TRUE(same_bits(expected, {r.logits, r.logits + expected.size()}));
+  }
+  if (!cancelled) RecordProperty("note", "it never asks host->cancelled");
+}
+
+}  // namespace
+}  // namespace bitnet::conformance

@@ -1,0 +1,198 @@
+#include "suites/trial.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "model/guarded_memory.hpp"
+#include "reference/names.hpp"
+
+namespace bitnet::conformance {
+namespace {
+
+// Distance from the smallest f32 in whole steps, so that differences count steps.
+int64_t step_of(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  const auto size = static_cast<int64_t>(bits & 0x7fffffffu);
+  return (bits & 0x80000000u) != 0 ? -size : size;
+}
+
+void compare(const op_case& c, uint64_t at, float found, comparison& out) {
+  const double expected = c.expected[at], allowed = c.allowed[at];
+  const auto rounded = static_cast<float>(expected);
+  ++out.n;
+  bool right = false;
+  if (std::isnan(expected)) {
+    right = std::isnan(found);
+  } else {
+    const bool bits = std::bit_cast<uint32_t>(found) == std::bit_cast<uint32_t>(rounded);
+    out.exact &= bits;
+    const double error = std::fabs(static_cast<double>(found) - expected);
+    right = bits || (allowed > 0 && error <= allowed);
+    out.max_ulp = std::max(out.max_ulp, ulps_between(found, rounded));
+    if (std::isfinite(error)) {
+      out.max_abs = std::max(out.max_abs, error);
+      out.error_squares += error * error;
+      out.squares += expected * expected;
+    }
+  }
+  if (right) return;
+  out.exact = false;
+  if (out.n_wrong++ != 0) return;
+  char text[160];
+  std::snprintf(text, sizeof text, "number %llu is %.9g, expected %.9g%s",
+                static_cast<unsigned long long>(at), static_cast<double>(found), expected,
+                allowed > 0 ? "" : " exactly");
+  out.wrong = text;
+  if (allowed > 0) {
+    std::snprintf(text, sizeof text, " within %.3g", allowed);
+    out.wrong += text;
+  }
+}
+
+runner_options options_of(const op_case& c, uint32_t flags) {
+  runner_options o;
+  o.max_tokens = static_cast<uint32_t>(c.tokens.size());
+  o.max_outputs = static_cast<uint32_t>(std::max(c.tokens.size(), c.outputs.size()));
+  o.max_sequences = 1;
+  o.max_blocks = c.max_blocks;
+  o.block_tokens = c.block_tokens;
+  o.n_blocks = c.max_blocks + 3;
+  o.dtype_k = c.dtype_k;
+  o.dtype_v = c.dtype_v;
+  o.window = c.window;
+  o.window_keep = c.window_keep;
+  o.flags = flags;
+  return o;
+}
+
+void run_step(opened_device& device, runner& r, const op_case& c, const runner_options& o,
+              comparison& out) {
+  // Blocks lie in the pool in another order than in the sequence.
+  for (uint32_t b = 0; b < o.max_blocks; ++b)
+    r.block_tables[b] = static_cast<int32_t>(o.n_blocks - 1 - b);
+  const auto block = [&](uint64_t b) { return static_cast<uint32_t>(r.block_tables[b]); };
+  for (uint64_t b = 0; b < c.blocks.size(); ++b) {
+    guarded_memory<uint8_t> data{std::span<const uint8_t>(c.blocks[b])};
+    must([&](bitnet_error* e) {
+      return device.table().kv_import(r.pool, block(b), data.data(), data.size(), e);
+    });
+  }
+  std::vector<token_in> in;
+  for (const int32_t t : c.tokens) in.push_back({t, 0});
+  bitnet_step step = r.prepare(in);
+  for (uint64_t t = 0; t < c.tokens.size(); ++t) {
+    const int32_t at = c.positions.empty() ? static_cast<int32_t>(t) : c.positions[t];
+    const auto tokens = static_cast<int32_t>(c.block_tokens);
+    r.positions[t] = at;
+    r.slots[t] = r.block_tables[at / tokens] * tokens + at % tokens;
+  }
+  if (!c.outputs.empty()) {
+    step.n_outputs = static_cast<uint32_t>(c.outputs.size());
+    std::ranges::copy(c.outputs, r.output_rows);
+  }
+  std::fill_n(r.logits, c.expected.size(), std::numeric_limits<float>::quiet_NaN());
+  const outcome o_step = r.submit(step);
+  if (o_step.status != BITNET_OK) throw call_failed(o_step);
+  for (uint64_t i = 0; i < c.expected.size(); ++i) compare(c, i, r.logits[i], out);
+  for (uint64_t b = 0; b < c.expected_blocks.size(); ++b) {
+    guarded_memory<uint8_t> found(c.expected_blocks[b].size());
+    must([&](bitnet_error* e) {
+      return device.table().kv_export(r.pool, block(b), found.data(), found.size(), e);
+    });
+    for (uint64_t i = 0; i < found.size(); ++i) {
+      ++out.n;
+      if (found[i] == c.expected_blocks[b][i]) continue;
+      out.exact = false;
+      if (out.n_wrong++ == 0)
+        out.wrong = "byte " + std::to_string(i) + " of exported block " + std::to_string(b) +
+                    " is " + std::to_string(found[i]) + ", expected " +
+                    std::to_string(c.expected_blocks[b][i]);
+    }
+  }
+  out.stats = r.stats();
+}
+
+}  // namespace
+
+uint64_t ulps_between(float a, float b) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<uint64_t>::max();
+  const int64_t apart = step_of(a) - step_of(b);
+  return static_cast<uint64_t>(apart < 0 ? -apart : apart);
+}
+
+double nmse(double error_squares, double squares) {
+  return error_squares == 0 ? 0 : squares == 0 ? HUGE_VAL : error_squares / squares;
+}
+
+double nmse(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return HUGE_VAL;
+  double error = 0, size = 0;
+  for (uint64_t i = 0; i < a.size(); ++i) {
+    const double d = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    error += d * d;
+    size += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  return std::isfinite(error) ? nmse(error, size) : HUGE_VAL;
+}
+
+comparison run_case(opened_device& device, const op_case& c, uint32_t flags) {
+  comparison out;
+  try {
+    runner_options o = options_of(c, flags);
+    o.opened = device.device;
+    runner r(device.table(), c.graph, o);
+    run_step(device, r, c, o, out);
+  } catch (const call_failed& e) {
+    if (e.status == BITNET_UNSUPPORTED)
+      out.refused = e.what();
+    else
+      out.wrong = e.what();
+  }
+  return out;
+}
+
+std::string broken_claim(const std::vector<bitnet_kernel_info>& listed,
+                         const std::vector<bitnet_kernel_stat>& ran, uint32_t op, uint32_t level) {
+  const bitnet_kernel_info* best = nullptr;
+  for (const bitnet_kernel_stat& s : ran) {
+    const auto same = [&](const bitnet_kernel_info& k) {
+      return k.op == s.op && std::strncmp(k.id, s.id, sizeof k.id) == 0;
+    };
+    const auto k = std::ranges::find_if(listed, same);
+    if (k == listed.end())
+      return "kernel " + std::string(s.id, strnlen(s.id, sizeof s.id)) + " of " + op_name(s.op) +
+             " ran and is not listed";
+    if (s.op == op && s.calls != 0 && (best == nullptr || k->level > best->level)) best = &*k;
+  }
+  if (level <= BITNET_LEVEL_REFERENCE) return "";
+  if (best == nullptr)
+    return op_name(op) + " is claimed to be " + level_name(level) +
+           ", and program_stats counts no kernel for it";
+  if (best->level < level)
+    return op_name(op) + " is claimed to be " + level_name(level) + ", and what ran is " +
+           std::string(best->id, strnlen(best->id, sizeof best->id)) + " (" +
+           level_name(best->level) + ")";
+  return "";
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+std::string missing_ops(const opened_device& device, const model& m) {
+  std::string out;
+  for (const bitnet_op& op : m.ops) {
+    if (op.op >= BITNET_OP_FIRST_COMPOSITE) continue;
+    const uint32_t format =
+        op.weights[0] == BITNET_NONE ? BITNET_FORMAT_NONE : m.tensors[op.weights[0]].desc.format;
+    if (device.level(op.op, format) != BITNET_LEVEL_NONE) continue;
+    const std::string name = kernel_name(op.op, format);
+    if (out.find(name) == std::string::npos) out += (out.empty() ? "" : ", ") + name;
+  }
+  return out;
+}
+
+}  // namespace bitnet::conformance

@@ -1,0 +1,42 @@
+#pragma once
+// One case of an op on the device under test, and how far its answer is from the reference.
+
+#include <string>
+#include <vector>
+
+#include "harness/plugin.hpp"
+#include "model/runner.hpp"
+#include "reference/op_case.hpp"
+
+namespace bitnet::conformance {
+
+struct comparison {
+  std::string refused;  // the plugin's words if it cannot do this shape or format
+  std::string wrong;    // the first number that is off, or another complaint; "" if there is none
+  uint64_t n = 0, n_wrong = 0;
+  double max_abs = 0, error_squares = 0, squares = 0;
+  uint64_t max_ulp = 0;
+  bool exact = true;                      // all bits as expected
+  std::vector<bitnet_kernel_stat> stats;  // what ran
+};
+
+comparison run_case(opened_device& device, const op_case& c, uint32_t flags);
+
+// How many f32 lie between two numbers; large for NaN.
+uint64_t ulps_between(float a, float b);
+
+// error_squares / squares.
+double nmse(double error_squares, double squares);
+double nmse(const std::vector<float>& a, const std::vector<float>& b);
+
+// What the run says against the claim that this op and format are computed at `level`: fallen back
+// to something slower, or kernels that nobody listed. "" if nothing.
+std::string broken_claim(const std::vector<bitnet_kernel_info>& listed,
+                         const std::vector<bitnet_kernel_stat>& ran, uint32_t op, uint32_t level);
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b);
+
+// The primitives of the model that the device cannot compute, by name; "" if it can all.
+std::string missing_ops(const opened_device& device, const model& m);
+
+}  // namespace bitnet::conformance

@@ -1,0 +1,150 @@
+"""Plugins and a core of earlier minors still work with what was built now, and the other way round.
+
+fossils_test.py SOURCE BINARY COMPILER CORE_SIDE [sanitized]
+
+Each folder abi-* beside this file is a fossil of scripts/make-fossil. With `sanitized` the old core
+does not load today's plugins, which need the sanitizer's run time.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+FOSSILS = sorted(HERE.glob("abi-*"))
+PLUGINS = {"null": "0 devices", "plain-c": "relu2 right"}  # of a fossil, and what a core sees of them
+MOST_BYTES = 60 * 1024
+
+source = binary = compiler = core_side = None
+sanitized = False
+
+
+def run(*words, **more):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
+                          stdin=subprocess.DEVNULL, timeout=120, **more)
+
+
+def library(name):
+    return f"libbitnet-backend-{name}.so"
+
+
+class Fossils(unittest.TestCase):
+    def setUp(self):
+        self.assertTrue(FOSSILS, "there is no fossil")
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("BITNET_", "XDG_"))}
+        self.env = clean | {"HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
+
+    def bitnet(self, *words):
+        return run(binary / "bin/bitnet", *words, env=self.env, cwd=self.folder)
+
+    def installed(self, fossil):
+        """A copy that belongs to who runs the test, as a plugin must, and its folder of manifests."""
+        place = self.folder / fossil.name
+        place.mkdir(mode=0o755)
+        for name in PLUGINS:
+            file = place / library(name)
+            shutil.copyfile(fossil / library(name), file)
+            file.chmod(0o644)
+            text = (fossil / f"{name}.yaml").read_text(encoding="utf-8")
+            (place / f"50-{name}.yaml").write_text(text.replace(f"library: {library(name)}", f"library: {file}"),
+                                                   encoding="utf-8")
+        return place
+
+    def test_nothing_was_changed(self):
+        for fossil in FOSSILS:
+            with self.subTest(fossil.name):
+                pins = dict(reversed(line.split()) for line in
+                            (fossil / "SHA256SUMS").read_text(encoding="utf-8").splitlines())
+                files = {file.name: file for file in fossil.iterdir() if file.name != "SHA256SUMS"}
+                self.assertEqual(set(pins), set(files))
+                for name, file in files.items():
+                    self.assertEqual(hashlib.sha256(file.read_bytes()).hexdigest(), pins[name], name)
+                self.assertLess(sum(file.stat().st_size for file in files.values()), MOST_BYTES)
+
+    def test_today_s_core_takes_old_plugins(self):
+        for fossil in FOSSILS:
+            with self.subTest(fossil.name):
+                place = self.installed(fossil)
+                for name in PLUGINS:
+                    lint = run(binary / "bin/bitnet-backend-lint", "--json", place / library(name), env=self.env)
+                    self.assertEqual(lint.returncode, 0, lint.stdout)
+                    self.assertEqual(json.loads(lint.stdout)["files"][0]["errors"], 0)
+                listed = self.bitnet("backends", "info", "--backend-dir", place)
+                self.assertEqual(listed.returncode, 0, listed.stderr)
+                self.assertIn("BN-P-NO-DEVICE", listed.stdout)
+                self.assertIn('"self_test":"relu2: right"', listed.stdout)
+                # In this process, not in the probe's.
+                loaded = self.bitnet("bench", "--list", "--device", "plain-c", "--backend-dir", place)
+                self.assertEqual(loaded.returncode, 0, loaded.stderr)
+                self.assertIn("| relu2.c | plain-c | reference | yes |", loaded.stdout)
+
+    def test_the_old_core_takes_today_s_plugins(self):
+        if sanitized:
+            self.skipTest("an old core cannot load plugins with sanitizers")
+        seen = PLUGINS | {"cpu": "relu2 right"}
+        files = {name: file for name in seen for file in binary.glob(f"lib*/**/backends-*/{library(name)}")}
+        if not files:
+            self.skipTest("none of the plugins is in this tree")
+        for fossil in FOSSILS:
+            for name, file in files.items():
+                with self.subTest(f"{fossil.name} {name}"):
+                    done = run(self.runnable(fossil), file)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertIn(seen[name], done.stdout)
+
+    def test_old_and_new_cores_see_the_same_of_old_plugins(self):
+        for fossil in FOSSILS:
+            for name, seen in PLUGINS.items():
+                with self.subTest(f"{fossil.name} {name}"):
+                    old = run(self.runnable(fossil), fossil / library(name))
+                    new = run(core_side, fossil / library(name))
+                    self.assertEqual((old.returncode, new.returncode), (0, 0), old.stderr + new.stderr)
+                    self.assertEqual(old.stdout, new.stdout)
+                    self.assertIn(seen, old.stdout)
+
+    def test_another_layout_is_noticed(self):
+        """Today's headers with a slot in the middle: what these tests are for."""
+        if not (source / "plugins/null").is_dir():
+            self.skipTest("plugins/null is not in this tree")
+        include = self.folder / "include"
+        shutil.copytree(source / "abi/include", include)
+        header = include / "bitnet/abi/backend.h"
+        text = header.read_text(encoding="utf-8")
+        slot = "  bitnet_status (*device_count)("
+        self.assertEqual(text.count(slot), 1)
+        header.write_text(text.replace(slot, "  bitnet_status (*sooner)(bitnet_backend* self);\n" + slot),
+                          encoding="utf-8")
+        plugin = self.folder / library("null")
+        built = run(compiler, "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{include}",
+                    source / "plugins/null/null.c", "-o", plugin)
+        self.assertEqual(built.returncode, 0, built.stderr)
+        for fossil in FOSSILS:
+            done = run(self.runnable(fossil), plugin)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("a required slot is empty", done.stderr)
+
+    def runnable(self, fossil):
+        """The old core, whose mode a checkout or an archive may have lost."""
+        place = self.folder / f"core-{fossil.name}"
+        shutil.copyfile(fossil / "core_side", place)
+        place.chmod(0o755)
+        return place
+
+
+if __name__ == "__main__":
+    if platform.machine() != "x86_64":
+        print("skip: fossils are of x86-64")
+        sys.exit(77)
+    source, binary, compiler, core_side = (pathlib.Path(word) for word in sys.argv[1:5])
+    sanitized = "sanitized" in sys.argv[5:]
+    unittest.main(argv=sys.argv[:1])

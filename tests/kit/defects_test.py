@@ -1,0 +1,56 @@
+"""One promise broken at a time: each defect of the saboteur fails the tests that are about it."""
+
+import concurrent.futures
+import os
+import unittest
+
+import kit
+
+# defect, the suites that run, what fails in them
+ROWS = [
+    ("none", "program robustness lifecycle", set()),
+    ("batch", "program", {"program.batches_agree_bit_for_bit"}),
+    ("window", "program ops", {"program.windows_hide_what_lies_before", "ops.attn_paged"}),
+    ("kept", "program ops", {"program.windows_hide_what_lies_before", "ops.attn_paged"}),
+    ("rows", "program", {"program.only_the_wanted_rows_are_written"}),
+    ("top", "program", {"program.the_largest_logits_are_those_of_all"}),
+    ("copy", "program", {"program.blocks_are_copied"}),
+    ("import", "ops lifecycle", {"ops.kv_write", "ops.attn_paged",
+                                 "lifecycle.exported_blocks_go_on_elsewhere"}),
+    ("export", "ops", {"ops.kv_write", "ops.attn_paged"}),
+    ("statistics", "program", {"program.statistics_count_what_ran"}),
+    ("prepare", "program", {"program.sizes_past_the_bound_are_refused"}),
+    ("wait", "robustness", {"robustness.waiting_for_what_never_comes_ends"}),
+    ("timeline", "robustness", {"robustness.a_refused_step_does_not_move_the_timeline"}),
+    ("silence", "robustness", {"robustness.waiting_for_what_never_comes_ends"}),
+    ("out", "robustness", {"robustness.devices_that_are_not_there_are_refused"}),
+    ("dirty", "robustness", {"robustness.buffers_are_zeroed_aligned_and_stay"}),
+    ("huge", "robustness", {"robustness.buffers_too_large_are_refused"}),
+    ("seal", "robustness", {"robustness.streams_cut_short_are_told_and_thrown_away"}),
+    ("cancel", "robustness", {"robustness.a_cancelled_step_leaves_a_working_program"}),
+    ("pin", "unload", {"unload.nothing_is_mapped_afterwards"}),
+    ("handles", "lifecycle", {"lifecycle.two_hundred_openings_leave_nothing"}),
+]
+
+
+def judge(row):
+    name, suites, expected = row
+    words = [w for suite in suites.split() for w in ("--suite", suite)]
+    _, content = kit.report("--set", f"defect={name}", *words, kit.SABOTEUR)
+    missed = expected - kit.by_status(content, "failed")
+    problems = [f"{name}: {test} did not fail" for test in sorted(missed)]
+    if not expected:
+        problems += [f"{name}: {test} failed" for test in kit.by_status(content, "failed")]
+    return problems
+
+
+class Defects(unittest.TestCase):
+    maxDiff = None
+
+    def test_each_is_found(self):
+        with concurrent.futures.ThreadPoolExecutor(min(4, 2 * (os.cpu_count() or 1))) as pool:
+            self.assertEqual([p for found in pool.map(judge, ROWS) for p in found], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

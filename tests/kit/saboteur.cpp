@@ -1,0 +1,255 @@
+// tests/parity's backend with one defect, which the setting "defect" names: what computes rightly
+// and breaks one promise of the contract.
+
+#include <dlfcn.h>
+
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "bitnet/abi/backend.h"
+
+#undef BITNET_BACKEND_ENTRY
+#define BITNET_BACKEND_ENTRY sound_entry
+#define TIER0_NAME "saboteur"
+#include "../parity/tier0_backend.cpp"
+#undef BITNET_BACKEND_ENTRY
+#define BITNET_BACKEND_ENTRY bitnet_backend_abi0
+
+namespace {
+
+bitnet_backend_v0 sound{};
+std::mutex guard;
+std::map<bitnet_program*, bitnet_buffer*> logits_of;  // of each bound program
+std::map<bitnet_program*, uint64_t> vocabulary_of;
+
+float* logits(bitnet_program* program) {
+  const std::scoped_lock lock(guard);
+  void* data = nullptr;
+  sound.buffer_map(logits_of[program], &data, nullptr);
+  return static_cast<float*>(data);
+}
+uint64_t vocabulary(bitnet_program* program) {
+  const std::scoped_lock lock(guard);
+  return vocabulary_of[program];
+}
+
+// What the defects on results need to know.
+bitnet_status remembering_bind(bitnet_program* p, const bitnet_step_buffers* b, bitnet_error* e) {
+  const bitnet_status s = sound.program_bind(p, b, e);
+  const std::scoped_lock lock(guard);
+  if (s == BITNET_OK) logits_of[p] = b->logits;
+  return s;
+}
+bitnet_status remembering_build(bitnet_device* d, const bitnet_graph* g, bitnet_weights* w,
+                                const bitnet_program_options* o, bitnet_program** out,
+                                bitnet_error* e) {
+  const bitnet_status s = sound.program_build(d, g, w, o, out, e);
+  const std::scoped_lock lock(guard);
+  if (s == BITNET_OK) vocabulary_of[*out] = static_cast<uint64_t>(g->values[g->logits].dims[1]);
+  return s;
+}
+
+// Runs the step as `change` makes it.
+template <class Change>
+bitnet_status submit_changed(bitnet_queue* q, const bitnet_step* s, bitnet_error* e,
+                             Change change) {
+  bitnet_step other = *s;
+  change(other);
+  return sound.queue_submit(q, &other, e);
+}
+
+using table = bitnet_backend_v0;
+
+struct defect {
+  const char* name;
+  void (*apply)(table& t);
+};
+
+const defect defects[] = {
+    {"batch",  // another last bit where there are several tokens
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         if (status == BITNET_OK && s->n_tokens > 4 && s->n_outputs != 0) {
+           float* y = logits(s->program);
+           *y = std::nextafter(*y, 1e9f);
+         }
+         return status;
+       };
+     }},
+    {"window",
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         return submit_changed(q, s, e, [](bitnet_step& o) { o.window = 0; });
+       };
+     }},
+    {"kept",
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         return submit_changed(q, s, e, [](bitnet_step& o) { o.window_keep = 0; });
+       };
+     }},
+    {"rows",  // one row more than was asked for
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         if (status == BITNET_OK && s->n_outputs < 16 && s->n_tokens > 8)
+           logits(s->program)[s->n_outputs * vocabulary(s->program)] = 1;
+         return status;
+       };
+     }},
+    {"top",  // leaves out the largest
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         if (status != BITNET_OK || s->top_logits == 0 || s->n_outputs == 0) return status;
+         float* y = logits(s->program);
+         *std::max_element(y, y + vocabulary(s->program)) = -std::numeric_limits<float>::infinity();
+         return status;
+       };
+     }},
+    {"copy",
+     [](table& t) {
+       t.kv_copy_blocks = [](bitnet_kv_pool*, const uint32_t*, const uint32_t*, uint32_t,
+                             bitnet_error*) -> bitnet_status { return BITNET_OK; };
+     }},
+    {"import",
+     [](table& t) {
+       t.kv_import = [](bitnet_kv_pool*, uint32_t, const void*, uint64_t,
+                        bitnet_error*) -> bitnet_status { return BITNET_OK; };
+     }},
+    {"export",  // bytes in an order of its own
+     [](table& t) {
+       t.kv_export = [](bitnet_kv_pool* p, uint32_t b, void* out, uint64_t n, bitnet_error* e) {
+         const bitnet_status s = sound.kv_export(p, b, out, n, e);
+         if (s == BITNET_OK)
+           std::reverse(static_cast<uint8_t*>(out), static_cast<uint8_t*>(out) + n);
+         return s;
+       };
+       t.kv_import = [](bitnet_kv_pool* p, uint32_t b, const void* data, uint64_t n,
+                        bitnet_error* e) {
+         std::vector<uint8_t> bytes(static_cast<const uint8_t*>(data),
+                                    static_cast<const uint8_t*>(data) + n);
+         std::reverse(bytes.begin(), bytes.end());
+         return sound.kv_import(p, b, bytes.data(), n, e);
+       };
+     }},
+    {"statistics",
+     [](table& t) {
+       t.program_stats = [](bitnet_program* p, bitnet_kernel_stat* out, uint32_t size, uint32_t* n,
+                            bitnet_error* e) {
+         const uint32_t room = *n;
+         const bitnet_status s = sound.program_stats(p, out, size, n, e);
+         if (s == BITNET_OK && room != 0) out[0].calls += 1;
+         return s;
+       };
+     }},
+    {"prepare",
+     [](table& t) {
+       t.program_prepare = [](bitnet_program*, uint32_t, bitnet_error*) -> bitnet_status {
+         return BITNET_OK;
+       };
+     }},
+    {"wait",
+     [](table& t) {
+       t.queue_wait = [](bitnet_queue*, uint64_t, uint64_t, bitnet_error*) -> bitnet_status {
+         return BITNET_OK;
+       };
+     }},
+    {"timeline",
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         if (s->n_tokens <= 16) return sound.queue_submit(q, s, e);
+         submit_changed(q, s, e, [](bitnet_step& o) { o.n_tokens = o.n_outputs = 1; });
+         e->code = BITNET_INVALID_ARGUMENT;
+         std::snprintf(e->message, sizeof e->message, "too many tokens");
+         return bitnet_status{BITNET_INVALID_ARGUMENT};
+       };
+     }},
+    {"silence",  // fails without a word
+     [](table& t) {
+       t.queue_wait = [](bitnet_queue* q, uint64_t v, uint64_t ns, bitnet_error* e) {
+         const bitnet_status s = sound.queue_wait(q, v, ns, e);
+         if (s != BITNET_OK) e->message[0] = 0;
+         return s;
+       };
+     }},
+    {"out",  // writes an out parameter when it fails
+     [](table& t) {
+       t.device_open = [](bitnet_backend* b, uint32_t i, bitnet_device** out, bitnet_error* e) {
+         const bitnet_status s = sound.device_open(b, i, out, e);
+         if (s != BITNET_OK) *out = nullptr;
+         return s;
+       };
+     }},
+    {"dirty",  // buffers that are not zeroed
+     [](table& t) {
+       t.buffer_create = [](bitnet_device* d, uint64_t n, bitnet_buffer** out, bitnet_error* e) {
+         const bitnet_status s = sound.buffer_create(d, n, out, e);
+         void* data = nullptr;
+         if (s == BITNET_OK && sound.buffer_map(*out, &data, e) == BITNET_OK)
+           *static_cast<char*>(data) = 1;
+         return s;
+       };
+     }},
+    {"huge",
+     [](table& t) {
+       t.buffer_create = [](bitnet_device* d, uint64_t n, bitnet_buffer** out, bitnet_error* e) {
+         return sound.buffer_create(d, std::min<uint64_t>(n, 1u << 24), out, e);
+       };
+     }},
+    {"seal",  // content with half a tensor
+     [](table& t) {
+       t.weight_seal = [](bitnet_weights* w, uint32_t i, bitnet_error* e) -> bitnet_status {
+         const bitnet_status s = sound.weight_seal(w, i, e);
+         return i == 0 ? BITNET_OK : s;
+       };
+     }},
+    {"cancel",  // stops when nobody asked for it
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         return submit_changed(q, s, e, [](bitnet_step& o) { o.cancel_token = 0; });
+       };
+       t.queue_wait = [](bitnet_queue* q, uint64_t v, uint64_t ns, bitnet_error* e) {
+         const bitnet_status s = sound.queue_wait(q, v, ns, e);
+         if (s != BITNET_OK || v != 1 || ns == 0) return s;
+         e->code = BITNET_CANCELLED;
+         std::snprintf(e->message, sizeof e->message, "cancelled");
+         return bitnet_status{BITNET_CANCELLED};
+       };
+     }},
+    {"pin",  // declares that it may be unloaded, and cannot be
+     [](table& t) {
+       t.info = [](bitnet_backend* b, bitnet_backend_info* out, bitnet_error* e) {
+         Dl_info self{};
+         dladdr(reinterpret_cast<void*>(&vocabulary), &self);
+         dlopen(self.dli_fname, RTLD_NOW | RTLD_NODELETE);
+         return sound.info(b, out, e);
+       };
+     }},
+    {"handles",  // keeps a descriptor for each device
+     [](table& t) {
+       t.device_open = [](bitnet_backend* b, uint32_t i, bitnet_device** out, bitnet_error* e) {
+         [[maybe_unused]] const std::FILE* kept = std::fopen("/dev/null", "r");
+         return sound.device_open(b, i, out, e);
+       };
+     }},
+};
+
+}  // namespace
+
+extern "C" BITNET_BACKEND_EXPORT bitnet_status
+BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
+                     bitnet_backend_v0* out, bitnet_error* err) {
+  const bitnet_status opened = sound_entry(host, request, out, err);
+  if (opened != BITNET_OK || out->filled_size != sizeof *out) return opened;
+  sound = *out;
+  out->program_bind = remembering_bind;
+  out->program_build = remembering_build;
+  for (uint32_t i = 0; i < request->n_params; ++i)
+    if (bitnet::sdk::to_view(request->params[i].key) == "defect")
+      for (const defect& d : defects)
+        if (bitnet::sdk::to_view(request->params[i].value) == d.name) d.apply(*out);
+  return opened;
+}

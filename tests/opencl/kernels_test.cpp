@@ -1,0 +1,691 @@
+// Each kernel against its definition in bitnet/abi/ops.h, computed slowly here: integers and what
+// is only moved or rounded once bit for bit, sums within the error that their order allows.
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <span>
+
+#include "bench.hpp"
+#include "bitnet/abi/ops.h"
+#include "bitnet/abi/program.h"
+
+namespace bitnet::opencl::test {
+namespace {
+
+constexpr float epsilon = 0x1p-24f;  // of rounding one result to nearest
+
+constexpr uint32_t group_sizes[] = {1, 8};  // cores, and what has barriers
+
+constexpr std::pair<uint32_t, uint32_t> kv_pairs[] = {{BITNET_DTYPE_F16, BITNET_DTYPE_F16},
+                                                      {BITNET_DTYPE_F32, BITNET_DTYPE_Q8_0},
+                                                      {BITNET_DTYPE_Q8_0, BITNET_DTYPE_F32}};
+constexpr std::pair<uint32_t, uint32_t> activations[] = {{BITNET_OP_RELU2, 1}, {BITNET_OP_SILU, 0}};
+
+struct ternary_form {
+  uint32_t shared, tokens, rows;
+};
+constexpr ternary_form ternary_forms[] = {{1, 4, 2}, {4, 1, 1}, {4, 4, 2}};
+
+std::vector<uint32_t> tokens_together(uint32_t dense_format) {
+  if (dense_format == BITNET_FORMAT_TERNARY2) return {};
+  return dense_format == BITNET_FORMAT_F16 ? std::vector{1u, 4u} : std::vector{4u};
+}
+
+class each_form : public testing::TestWithParam<std::tuple<form, uint32_t>> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    bench_ = bench::of(std::get<0>(GetParam()), why);
+    if (!bench_) GTEST_SKIP() << why;
+  }
+  uint32_t t() const { return std::get<1>(GetParam()); }
+  float uniform(float low, float high) {
+    return std::uniform_real_distribution<float>(low, high)(random_);
+  }
+  std::vector<float> floats(uint64_t n, float size = 1) {
+    std::vector<float> out(n);
+    for (float& v : out) v = uniform(-size, size);
+    return out;
+  }
+  // Bytes of a matrix in its file format, all values finite.
+  std::vector<uint8_t> matrix(const sdk::format& f, uint64_t k, uint64_t m) {
+    std::vector<uint8_t> out(sdk::row_bytes(f, k) * m);
+    for (uint8_t& b : out) b = static_cast<uint8_t>(random_());
+    const auto put_f16 = [&](uint64_t at) {
+      const uint16_t half = sdk::f32_to_f16(uniform(-0.1f, 0.1f));
+      std::memcpy(&out[at], &half, 2);
+    };
+    const uint64_t blocks = out.size() / f.block_bytes;
+    for (uint64_t b = 0; b < blocks; ++b) {
+      const uint64_t at = b * f.block_bytes;
+      switch (f.id) {
+        case BITNET_FORMAT_F32: {
+          const float v = uniform(-1, 1);
+          std::memcpy(&out[at], &v, 4);
+          break;
+        }
+        case BITNET_FORMAT_BF16:
+          out[at + 1] = static_cast<uint8_t>((out[at + 1] & 0x80) | 0x3e);
+          break;
+        case BITNET_FORMAT_Q4_K:
+          put_f16(at);
+          put_f16(at + 2);
+          break;
+        case BITNET_FORMAT_Q6_K:
+          put_f16(at + 208);
+          break;
+        case BITNET_FORMAT_TERNARY2:
+          for (uint64_t i = at; i < at + 32; ++i) {
+            uint32_t byte = 0;
+            for (int j = 0; j < 4; ++j) byte = byte << 2 | random_() % 3;
+            out[i] = static_cast<uint8_t>(byte);
+          }
+          break;
+        default:
+          put_f16(at);
+      }
+    }
+    return out;
+  }
+
+  bench* bench_ = nullptr;
+  std::mt19937 random_{7};
+};
+
+// Also without doubles and without exact division.
+class each_division : public each_form {};
+
+// As kernels.hpp lays it out: rows of whole words, blocks padded to words.
+std::vector<uint8_t> on_device(const sdk::format& f, const std::vector<uint8_t>& data, uint64_t k,
+                               uint64_t m) {
+  const uint64_t row = sdk::row_bytes(f, k), wide = 4 * gpu::row_words(f.id, k);
+  std::vector<uint8_t> out(wide * m);
+  for (uint64_t r = 0; r < m; ++r) {
+    if (f.id == BITNET_FORMAT_Q8_0 || f.id == BITNET_FORMAT_Q4_0) {  // f16, two bytes, quants
+      const uint64_t block = f.block_bytes + 2;
+      for (uint64_t b = 0; b < k / 32; ++b) {
+        const uint8_t* from = &data[r * row + b * f.block_bytes];
+        std::copy_n(from, 2, &out[r * wide + b * block]);
+        std::copy_n(from + 2, f.block_bytes - 2, &out[r * wide + b * block + 4]);
+      }
+    } else if (f.id == BITNET_FORMAT_Q6_K) {
+      for (uint64_t b = 0; b < k / 256; ++b)
+        std::copy_n(&data[r * row + b * 210], 210, &out[r * wide + b * 212]);
+    } else {
+      std::copy_n(&data[r * row], row, &out[r * wide]);
+    }
+  }
+  return out;
+}
+
+argument header(uint32_t tokens, uint32_t outputs = 0, uint32_t window = 0, uint32_t keep = 0) {
+  return input<uint32_t>({tokens, outputs, window, keep});
+}
+
+TEST_P(each_form, embed_gather_decodes_the_rows_of_the_tokens) {
+  for (const sdk::format& f : sdk::formats) {
+    const uint32_t k = f.block == 1 ? 37 : f.id == BITNET_FORMAT_TERNARY2 ? 200 : 2 * f.block;
+    const uint32_t m = 9, first_row = 3, n_rows = 5, group = f.block == 128 ? 40 : 0;
+    SCOPED_TRACE(f.name);
+    const std::vector<uint8_t> data = matrix(f, k, m);
+    const std::vector<float> scale = floats(m * k / 40);
+    const std::vector<int32_t> token = {4, 7, 3, 0, 8, 5};  // two are in another binding
+    const uint64_t row = sdk::row_bytes(f, k);
+    const std::vector<uint8_t> part(
+        data.begin() + static_cast<int64_t>(first_row * row),
+        data.begin() + static_cast<int64_t>((first_row + n_rows) * row));
+    argument h = header(static_cast<uint32_t>(token.size()) - 1), tokens = input(token);
+    argument w = input(on_device(f, part, k, n_rows)), scales = input(scale);
+    argument y = output(token.size() * k);
+    const gpu::embed_gather_params p{gpu::rows_are_tokens,
+                                     k,
+                                     static_cast<uint32_t>(gpu::row_words(f.id, k)),
+                                     first_row,
+                                     n_rows,
+                                     group};
+    bench_->run({kernel_id::embed_gather, {t(), f.id}}, {&h, &tokens, &w, &scales, &y}, p, 2, 3);
+    const std::vector<float> found = values_of<float>(y);
+    const argument untouched = output(1);
+    for (uint64_t i = 0; i < token.size(); ++i) {
+      const auto of = static_cast<uint64_t>(token[i]);
+      std::vector<float> expected(k);
+      sdk::decode(f.id, &data[of * row], 0, k, expected.data());
+      for (uint64_t j = 0; j < k; ++j) {
+        if (group != 0) expected[j] *= scale[(of * k + j) / group];
+        if (i + 1 == token.size() || of < first_row || of >= first_row + n_rows)
+          ASSERT_EQ(y.words[i * k + j], untouched.words[0]) << "row " << i << " is not ours";
+        else
+          ASSERT_EQ(found[i * k + j], expected[j]) << "row " << i << " element " << j;
+      }
+    }
+  }
+}
+
+std::vector<float> norm_of(bench& b, uint32_t t, const std::vector<float>& x,
+                           const std::vector<float>& weight, uint32_t rows, float eps) {
+  const auto k = static_cast<uint32_t>(weight.size());
+  argument h = header(rows), in = input(x), w = input(weight), y = output(x.size());
+  b.run({kernel_id::rms_norm, {t}}, {&h, &in, &w, &y}, gpu::rms_norm_params{0, k, eps}, 1, 2);
+  return values_of<float>(y);
+}
+
+TEST_P(each_division, rms_norm_is_near_the_exact_one) {
+  for (const uint32_t k : {1u, 7u, 64u, 333u, 2560u}) {
+    const uint32_t rows = 3;
+    // One large element: a sum in f32 would lose the others.
+    std::vector<float> x = floats(uint64_t{rows} * k), w = floats(k);
+    x[0] = 3000;
+    const std::vector<float> y = norm_of(*bench_, t(), x, w, rows, 1e-5f);
+    for (uint32_t r = 0; r < rows; ++r) {
+      double sum = 0;
+      for (uint32_t i = 0; i < k; ++i) sum += double{x[r * k + i]} * double{x[r * k + i]};
+      const double factor = 1 / std::sqrt(sum / k + double{1e-5f});
+      for (uint32_t i = 0; i < k; ++i) {
+        const double expected = double{x[r * k + i]} * factor * double{w[i]};
+        // mean, eps, root (3 ulp), reciprocal (2.5 ulp), two products
+        ASSERT_NEAR(double{y[r * k + i]}, expected, 16 * double{epsilon} * std::fabs(expected))
+            << "k " << k << " row " << r << " element " << i;
+      }
+    }
+  }
+}
+
+struct quantised_rows {
+  std::vector<int8_t> q;  // (rows, k)
+  std::vector<float> s;
+};
+
+// Unpacks rows of stride k / 128, rounded up, and sees that the padding is zero.
+quantised_rows unpacked(const argument& q, const argument& s, uint32_t rows, uint32_t k) {
+  quantised_rows out;
+  const std::vector<int8_t> bytes = values_of<int8_t>(q);
+  const uint64_t stride = 4 * gpu::i8_row_words(k);
+  for (uint64_t r = 0; r < rows; ++r)
+    for (uint64_t i = 0; i < stride; ++i) {
+      if (i < k)
+        out.q.push_back(bytes[r * stride + i]);
+      else
+        EXPECT_EQ(bytes[r * stride + i], 0) << "padding of row " << r;
+    }
+  out.s = values_of<float>(s);
+  out.s.resize(rows);
+  return out;
+}
+
+quantised_rows quantised_by_definition(const std::vector<float>& x, uint32_t rows, uint32_t k) {
+  quantised_rows out;
+  for (uint64_t r = 0; r < rows; ++r) {
+    float a = 0;
+    for (uint64_t i = 0; i < k; ++i)
+      if (std::fabs(x[r * k + i]) > a) a = std::fabs(x[r * k + i]);
+    const float scale = 127.0f / std::max(a, 1e-5f);
+    out.s.push_back(scale);
+    for (uint64_t i = 0; i < k; ++i)
+      out.q.push_back(
+          static_cast<int8_t>(std::clamp(std::nearbyint(x[r * k + i] * scale), -128.0f, 127.0f)));
+  }
+  return out;
+}
+
+quantised_rows quantised_on(bench& b, uint32_t t, const std::vector<float>& x, uint32_t rows,
+                            uint32_t k) {
+  argument h = header(rows), in = input(x);
+  argument q = output(rows * gpu::i8_row_words(k)), s = output(rows);
+  b.run({kernel_id::act_quant, {t}}, {&h, &in, &q, &s}, gpu::act_quant_params{0, k}, 1, 5);
+  return unpacked(q, s, rows, k);
+}
+
+TEST_P(each_division, act_quant_is_exact) {
+  for (const uint32_t k : {1u, 5u, 128u, 130u, 2560u}) {
+    const uint32_t rows = 4;
+    std::vector<float> x = floats(uint64_t{rows} * k, 3);
+    for (uint32_t i = 0; i < k; ++i) x[i] = 0;           // the floor of 1e-5
+    for (uint32_t i = 0; i < k; ++i) x[k + i] *= 1e-9f;  // below the floor
+    for (uint32_t i = 0; i < k; ++i)                     // halves, which go to the even one
+      x[2 * k + i] = i == 0 ? 127.0f : static_cast<float>(i % 100) + 0.5f;
+    const quantised_rows expected = quantised_by_definition(x, rows, k);
+    const quantised_rows found = quantised_on(*bench_, t(), x, rows, k);
+    EXPECT_EQ(found.s, expected.s) << k;
+    EXPECT_EQ(found.q, expected.q) << k;
+  }
+}
+
+TEST_P(each_division, act_quant_divides_as_the_host_does) {
+  // Rows of one element all over the range of f32; the last are its largest, infinity and NaN.
+  std::vector<float> x;
+  for (uint32_t i = 0; i < 3000; ++i) {
+    const uint32_t bits = (110 + i % 145) << 23 | (random_() & 0x7fffffu);
+    float v = 0;
+    std::memcpy(&v, &bits, 4);
+    x.push_back(v);
+  }
+  for (uint32_t i = 0; i < 64; ++i) x.push_back(std::nextafter(1.0f + static_cast<float>(i), 99.f));
+  x.push_back(std::numeric_limits<float>::max());
+  x.push_back(INFINITY);
+  x.push_back(NAN);
+  const auto rows = static_cast<uint32_t>(x.size());
+  const quantised_rows found = quantised_on(*bench_, t(), x, rows, 1);
+  for (uint32_t r = 0; r + 1 < rows; ++r)
+    ASSERT_EQ(found.s[r], 127.0f / std::max(x[r], 1e-5f)) << "of " << x[r];
+  EXPECT_EQ(found.s[rows - 1], 127.0f / 1e-5f) << "NaN is passed over";
+}
+
+TEST_P(each_division, linear_ternary_is_exact) {
+  const sdk::format& f = *sdk::find_format(BITNET_FORMAT_TERNARY2);
+  const struct {
+    const char* why;
+    uint32_t k, m, tokens, scale_group;
+    bool extreme, add;
+  } rows[] = {
+      {"one group", 128, 5, 1, 0, false, false},
+      {"a tail of rows and of columns", 200, 13, 3, 0, false, true},
+      {"more groups than an int16 can sum", 4224, 3, 5, 0, true, false},
+      {"one element", 1, 1, 1, 0, false, false},
+      {"small scale groups", 384, 7, 2, 32, false, true},
+      {"scale groups of four", 200, 5, 5, 4, false, false},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    const uint32_t whole_m = row.m + 3, first_row = 2;  // of which the binding has row.m
+    const std::vector<uint8_t> all = matrix(f, row.k, whole_m);
+    std::vector<uint8_t> data = all;
+    if (row.extreme)
+      for (uint64_t i = 0; i < data.size(); ++i) data[i] = i % 2 ? 0xaa : 0x00;  // all 1, all -1
+    const uint64_t bytes = sdk::row_bytes(f, row.k), stride = 4 * gpu::i8_row_words(row.k);
+    const std::vector<uint8_t> part(
+        data.begin() + static_cast<int64_t>(first_row * bytes),
+        data.begin() + static_cast<int64_t>((first_row + row.m) * bytes));
+    std::vector<int8_t> q(row.tokens * stride);
+    for (uint32_t t = 0; t < row.tokens; ++t)
+      for (uint32_t i = 0; i < row.k; ++i)
+        q[t * stride + i] = static_cast<int8_t>(
+            row.extreme ? (i % 32 % 2 ? -128 : 127) : static_cast<int>(random_() % 256) - 128);
+    std::vector<float> s(row.tokens), residual = floats(uint64_t{row.tokens} * whole_m, 50);
+    for (float& v : s) v = uniform(1, 2000);
+    const std::vector<float> scale =
+        floats(row.scale_group == 0 ? 1 : uint64_t{whole_m} * row.k / row.scale_group);
+    for (const auto& [shared, together, deep] : ternary_forms) {
+      if (shared > t() || (shared > 1 && row.scale_group != 0)) continue;
+      argument h = header(row.tokens), qs = input(q), ss = input(s), w = input(part);
+      argument scales = input(scale), r = input(residual);
+      argument y = output(uint64_t{row.tokens + 1} * whole_m);
+      const gpu::linear_ternary_params p{
+          0,         row.k, whole_m,         static_cast<uint32_t>(bytes / 4),
+          first_row, row.m, row.scale_group, row.add ? 1u : 0u};
+      bench_->run({kernel_id::linear_ternary, {t(), shared, together, deep}},
+                  {&h, &qs, &ss, &w, &scales, &r, &y}, p, 3, 2);
+      const std::vector<float> found = values_of<float>(y);
+      const argument untouched = output(1);
+      for (uint32_t t = 0; t <= row.tokens; ++t)
+        for (uint32_t m = 0; m < whole_m; ++m) {
+          const uint64_t at = uint64_t{t} * whole_m + m;
+          if (t == row.tokens || m < first_row || m >= first_row + row.m) {
+            ASSERT_EQ(y.words[at], untouched.words[0]) << "element " << at << " is not ours";
+            continue;
+          }
+          const uint32_t group = row.scale_group == 0 ? row.k : row.scale_group;
+          float scaled = 0;
+          int32_t sum = 0;
+          for (uint32_t i = 0; i < row.k; ++i) {
+            sum += sdk::ternary_at(&data[m * bytes], i) * q[t * stride + i];
+            if (row.scale_group == 0 || (i + 1) % group != 0) continue;
+            scaled += static_cast<float>(sum) * scale[(uint64_t{m} * row.k + i) / group];
+            sum = 0;
+          }
+          float expected =
+              row.scale_group == 0 ? static_cast<float>(sum) / s[t] * scale[0] : scaled / s[t];
+          if (row.add) expected += residual[at];
+          ASSERT_EQ(found[at], expected)
+              << "token " << t << " row " << m << ", " << shared << " threads, " << together
+              << " tokens, " << deep << " rows";
+        }
+    }
+  }
+}
+
+TEST_P(each_form, linear_dense_is_near_the_exact_one) {
+  for (const sdk::format& f : sdk::formats) {
+    if (f.id == BITNET_FORMAT_TERNARY2) continue;
+    SCOPED_TRACE(f.name);
+    const uint32_t k = f.block == 1 ? 147 : f.block == 32 ? 96 : 512;
+    const uint32_t m = 11, first_row = 1, n_rows = 9, tokens = 5;
+    const std::vector<uint8_t> data = matrix(f, k, m);
+    const uint64_t bytes = sdk::row_bytes(f, k);
+    const std::vector<uint8_t> part(
+        data.begin() + static_cast<int64_t>(first_row * bytes),
+        data.begin() + static_cast<int64_t>((first_row + n_rows) * bytes));
+    const std::vector<float> x = floats(uint64_t{tokens} * k);
+    std::vector<float> alone;
+    for (const uint32_t together : tokens_together(f.id)) {
+      argument h = header(0, tokens), in = input(x), w = input(on_device(f, part, k, n_rows));
+      argument y = output(uint64_t{tokens} * m);
+      const gpu::linear_dense_params p{gpu::rows_are_outputs,
+                                       k,
+                                       m,
+                                       static_cast<uint32_t>(gpu::row_words(f.id, k)),
+                                       first_row,
+                                       n_rows};
+      bench_->run({kernel_id::linear_dense, {t(), t() == 1 ? 1u : 4u, together, f.id}},
+                  {&h, &in, &w, &y}, p, 2, 2);
+      const std::vector<float> found = values_of<float>(y);
+      for (uint32_t r = 0; r < n_rows; ++r) {
+        std::vector<float> row(k);
+        sdk::decode(f.id, &data[(first_row + r) * bytes], 0, k, row.data());
+        for (uint32_t t = 0; t < tokens; ++t) {
+          double sum = 0, size = 0;
+          for (uint32_t i = 0; i < k; ++i) {
+            const double product = double{row[i]} * double{x[t * k + i]};
+            sum += product;
+            size += std::fabs(product);
+          }
+          // A lane adds k / 16 products at most, then come 4 + 2 levels of the tree.
+          ASSERT_NEAR(double{found[t * m + first_row + r]}, sum,
+                      (k / 16 + 8) * double{epsilon} * size)
+              << "token " << t << " row " << r;
+        }
+      }
+      if (alone.empty()) alone = found;
+      for (uint32_t i = 0; i < tokens * m; ++i) {
+        if (i % m < first_row || i % m >= first_row + n_rows) continue;
+        ASSERT_EQ(found[i], alone[i]) << "not the same bits with other tokens";
+      }
+    }
+  }
+}
+
+TEST_P(each_form, rope_turns_pairs) {
+  const uint32_t heads = 3, head_dim = 10, tokens = 4;
+  const std::vector<float> x = floats(uint64_t{tokens} * heads * head_dim);
+  for (const uint32_t pairs : {1u, 3u, 5u})
+    for (const uint32_t neox : {0u, 1u}) {
+      const std::vector<float> turns = floats(uint64_t{tokens} * pairs * 2);
+      argument h = header(tokens), in = input(x), turn = input(turns), y = output(x.size());
+      bench_->run({kernel_id::rope, {t()}}, {&h, &in, &turn, &y},
+                  gpu::rope_params{0, heads, head_dim, pairs, neox}, 2, 3);
+      std::vector<float> expected = x;
+      for (uint32_t t = 0; t < tokens; ++t)
+        for (uint32_t head = 0; head < heads; ++head)
+          for (uint32_t i = 0; i < pairs; ++i) {
+            const uint64_t at = (uint64_t{t} * heads + head) * head_dim;
+            const uint64_t first = at + (neox ? i : 2 * i), second = first + (neox ? pairs : 1);
+            const float c = turns[2 * (t * pairs + i)], s = turns[2 * (t * pairs + i) + 1];
+            expected[first] = x[first] * c - x[second] * s;
+            expected[second] = x[first] * s + x[second] * c;
+          }
+      EXPECT_EQ(values_of<float>(y), expected) << pairs << " pairs, neox " << neox;
+    }
+}
+
+// A head's keys or values of one token, as KV pools keep it, by the definitions of tensor.h; blocks
+// of int8 with two bytes of padding.
+std::vector<uint8_t> kept(uint32_t dtype, const float* x, uint32_t n) {
+  std::vector<uint8_t> out;
+  const auto put = [&](const auto& v) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&v);
+    out.insert(out.end(), bytes, bytes + sizeof v);
+  };
+  if (dtype == BITNET_DTYPE_F32)
+    for (uint32_t i = 0; i < n; ++i) put(x[i]);
+  if (dtype == BITNET_DTYPE_F16) {
+    for (uint32_t i = 0; i < n; ++i) put(sdk::f32_to_f16(x[i]));
+    if (n % 2) put(uint16_t{0});
+  }
+  for (uint32_t b = 0; dtype == BITNET_DTYPE_Q8_0 && b < n; b += 32) {
+    float largest = 0;
+    for (uint32_t i = b; i < b + 32; ++i) largest = std::max(largest, std::fabs(x[i]));
+    const uint16_t d = sdk::f32_to_f16(std::min(largest / 127.0f, 65504.0f));
+    put(d);
+    put(uint16_t{0});
+    const float step = sdk::f16_to_f32(d), inverse = step > 0 ? 1.0f / step : 0;
+    for (uint32_t i = b; i < b + 32; ++i)
+      put(static_cast<int8_t>(std::clamp(std::nearbyint(x[i] * inverse), -127.0f, 127.0f)));
+  }
+  return out;
+}
+
+TEST_P(each_division, kv_write_keeps_the_rows_of_the_slots) {
+  for (const auto& [k_type, v_type] : kv_pairs)
+    for (const uint32_t head_dim : {64u, 21u}) {
+      if (head_dim % 32 != 0 && (k_type == BITNET_DTYPE_Q8_0 || v_type == BITNET_DTYPE_Q8_0))
+        continue;
+      const uint32_t heads = 2, block_tokens = 4, blocks = 3, tokens = 5;
+      std::vector<float> k = floats(uint64_t{tokens} * heads * head_dim, 4), v = k;
+      std::reverse(v.begin(), v.end());
+      for (uint32_t i = 0; i < head_dim; ++i) k[i] = 0;                  // d is 0
+      for (uint32_t i = 0; i < head_dim; ++i) k[head_dim + i] *= 1e-7f;  // d is subnormal
+      for (uint32_t i = 0; i < head_dim; ++i) v[head_dim + i] *= 1e7f;   // d is too large for f16
+      const std::vector<int32_t> slot = {7, 0, 11, 2, 5};
+      argument h = header(tokens), slots = input(slot), in_k = input(k), in_v = input(v);
+      const uint64_t k_words = gpu::kv_row_words(k_type, head_dim);
+      const uint64_t v_words = gpu::kv_row_words(v_type, head_dim);
+      argument keys = output(blocks * heads * block_tokens * k_words);
+      argument values = output(blocks * heads * block_tokens * v_words);
+      argument expected_k = keys, expected_v = values;
+      for (uint32_t t = 0; t < tokens; ++t)
+        for (uint32_t head = 0; head < heads; ++head) {
+          const auto s = static_cast<uint64_t>(slot[t]);
+          const uint64_t row = (s / block_tokens * heads + head) * block_tokens + s % block_tokens;
+          const uint64_t from = (uint64_t{t} * heads + head) * head_dim;
+          const auto of_k = kept(k_type, &k[from], head_dim),
+                     of_v = kept(v_type, &v[from], head_dim);
+          std::memcpy(&expected_k.words[row * k_words], of_k.data(), of_k.size());
+          std::memcpy(&expected_v.words[row * v_words], of_v.data(), of_v.size());
+        }
+      bench_->run({kernel_id::kv_write, {t(), k_type, v_type}},
+                  {&h, &slots, &in_k, &in_v, &keys, &values},
+                  gpu::kv_write_params{0, heads, head_dim, block_tokens}, 2, 2);
+      EXPECT_EQ(keys.words, expected_k.words) << "type " << k_type << ", heads of " << head_dim;
+      EXPECT_EQ(values.words, expected_v.words) << "type " << v_type << ", heads of " << head_dim;
+    }
+}
+
+float kept_element(uint32_t dtype, const uint8_t* row, uint32_t i) {
+  if (dtype == BITNET_DTYPE_F32) return sdk::load<float>(row + uint64_t{4} * i);
+  if (dtype == BITNET_DTYPE_F16) return sdk::f16_to_f32(sdk::load<uint16_t>(row + uint64_t{2} * i));
+  const uint8_t* block = row + i / 32 * uint64_t{36};
+  return sdk::f16_to_f32(sdk::load<uint16_t>(block)) *
+         static_cast<float>(static_cast<int8_t>(block[4 + i % 32]));
+}
+
+TEST_P(each_form, attn_paged_is_near_the_exact_one) {
+  const struct {
+    const char* why;
+    uint32_t head_dim, heads, kv_heads, window, keep;
+  } rows[] = {
+      {"one head", 64, 1, 1, 0, 0},
+      {"four heads on two", 64, 4, 2, 0, 0},
+      {"a head that is no multiple of a vector", 20, 2, 1, 0, 0},
+      {"a window", 64, 2, 1, 5, 0},
+      {"a window, and some kept", 64, 2, 2, 3, 6},
+      {"everything kept", 64, 2, 1, 1, ~0u},
+  };
+  const uint32_t block_tokens = 4, max_blocks = 12, blocks = 30;
+  for (const auto& row : rows)
+    for (const auto& [k_type, v_type] : kv_pairs) {
+      if (row.head_dim % 32 != 0 && (k_type == BITNET_DTYPE_Q8_0 || v_type == BITNET_DTYPE_Q8_0))
+        continue;
+      SCOPED_TRACE(row.why);
+      const std::vector<int32_t> position = {0, 41, 16, 7}, sequence = {1, 0, 1, 0};
+      const auto tokens = static_cast<uint32_t>(position.size());
+      std::vector<int32_t> table(uint64_t{2} * max_blocks);
+      for (uint32_t i = 0; i < table.size(); ++i)
+        table[i] = static_cast<int32_t>((7 * i + 3) % blocks);
+      const uint64_t n_rows = uint64_t{blocks} * row.kv_heads * block_tokens;
+      std::vector<uint8_t> keys, values;
+      std::vector<float> one = floats(row.head_dim);
+      for (uint64_t r = 0; r < n_rows; ++r) {
+        one = floats(row.head_dim, 2);
+        const auto k = kept(k_type, one.data(), row.head_dim);
+        one = floats(row.head_dim);
+        const auto v = kept(v_type, one.data(), row.head_dim);
+        keys.insert(keys.end(), k.begin(), k.end());
+        values.insert(values.end(), v.begin(), v.end());
+      }
+      const std::vector<float> q = floats(uint64_t{tokens} * row.heads * row.head_dim, 3);
+      const float scale = 1 / std::sqrt(static_cast<float>(row.head_dim));
+      argument h = header(tokens, 0, row.window, row.keep), in = input(q);
+      argument positions = input(position), sequences = input(sequence), tables = input(table);
+      argument in_keys = input(keys), in_values = input(values), y = output(q.size());
+      bench_->run({kernel_id::attn_paged,
+                   {this->t(), k_type, v_type, (row.head_dim + this->t() - 1) / this->t()}},
+                  {&h, &in, &positions, &sequences, &tables, &in_keys, &in_values, &y},
+                  gpu::attn_paged_params{0, row.heads, row.kv_heads, row.head_dim, block_tokens,
+                                         max_blocks, scale},
+                  2, 3);
+      const std::vector<float> found = values_of<float>(y);
+      const uint64_t k_bytes = 4 * gpu::kv_row_words(k_type, row.head_dim);
+      const uint64_t v_bytes = 4 * gpu::kv_row_words(v_type, row.head_dim);
+      for (uint32_t t = 0; t < tokens; ++t)
+        for (uint32_t head = 0; head < row.heads; ++head) {
+          const uint64_t at = (uint64_t{t} * row.heads + head) * row.head_dim;
+          std::vector<double> score;
+          std::vector<uint64_t> seen;
+          double largest = -INFINITY, largest_error = 0;
+          for (uint32_t p = 0; p <= static_cast<uint32_t>(position[t]); ++p) {
+            const bool sees = row.window == 0 ||
+                              uint64_t{p} + row.window > static_cast<uint64_t>(position[t]) ||
+                              p < row.keep;
+            if (!sees) continue;
+            const auto block = static_cast<uint64_t>(
+                table[static_cast<uint64_t>(sequence[t]) * max_blocks + p / block_tokens]);
+            const uint64_t r =
+                (block * row.kv_heads + head / (row.heads / row.kv_heads)) * block_tokens +
+                p % block_tokens;
+            double sum = 0, size = 0;
+            for (uint32_t i = 0; i < row.head_dim; ++i) {
+              const double product =
+                  double{q[at + i]} * double{kept_element(k_type, &keys[r * k_bytes], i)};
+              sum += product;
+              size += std::fabs(product);
+            }
+            seen.push_back(r);
+            score.push_back(sum * double{scale});
+            largest = std::max(largest, score.back());
+            largest_error = std::max(
+                largest_error, (row.head_dim / 16 + 8) * double{epsilon} * size * double{scale});
+          }
+          double total = 0;
+          for (double& p : score) total += p = std::exp(p - largest);
+          for (uint32_t i = 0; i < row.head_dim; ++i) {
+            double expected = 0, size = 0;
+            for (uint64_t j = 0; j < seen.size(); ++j) {
+              const double term =
+                  score[j] / total * double{kept_element(v_type, &values[seen[j] * v_bytes], i)};
+              expected += term;
+              size += std::fabs(term);
+            }
+            // Scores are off by largest_error and so are weights, relatively; exp is off by 3 ulp,
+            // a tile's sums are scaled by one more exp; then the sums, above and below.
+            const double tiles = static_cast<double>(seen.size()) / this->t() + 1;
+            const double relative =
+                2 * largest_error +
+                (2 * static_cast<double>(seen.size()) + 8 * tiles + 16) * double{epsilon};
+            ASSERT_NEAR(double{found[at + i]}, expected, relative * size)
+                << "token " << t << " head " << head << " element " << i << " types " << k_type
+                << " " << v_type;
+          }
+        }
+    }
+}
+
+std::vector<float> element_by_element(bench& b, uint32_t t, uint32_t op,
+                                      const std::vector<float>& a, const std::vector<float>& other,
+                                      uint32_t rows) {
+  argument h = header(rows), in = input(a), second = input(other), y = output(a.size());
+  b.run({kernel_id::elementwise, {t, op}}, {&h, &in, &second, &y},
+        gpu::elementwise_params{0, static_cast<uint32_t>(a.size()) / rows}, 3, 2);
+  return values_of<float>(y);
+}
+
+TEST_P(each_form, elementwise_ops_are_what_they_say) {
+  const uint32_t rows = 3, k = 37;
+  std::vector<float> a = floats(rows * k, 20);
+  const std::vector<float> b = floats(rows * k);
+  a[1] = -0.0f;
+  a[2] = 100;  // exp overflows no further than silu allows
+  a[3] = -100;
+  const auto sum = element_by_element(*bench_, t(), BITNET_OP_ADD, a, b, rows);
+  const auto product = element_by_element(*bench_, t(), BITNET_OP_MUL, a, b, rows);
+  const auto square = element_by_element(*bench_, t(), BITNET_OP_RELU2, a, b, rows);
+  const auto silu = element_by_element(*bench_, t(), BITNET_OP_SILU, a, b, rows);
+  for (uint32_t i = 0; i < rows * k; ++i) {
+    ASSERT_EQ(sum[i], a[i] + b[i]);
+    ASSERT_EQ(product[i], a[i] * b[i]);
+    ASSERT_EQ(square[i], std::max(a[i], 0.0f) * std::max(a[i], 0.0f));
+    const double expected = double{a[i]} / (1 + std::exp(-double{a[i]}));
+    // exp 3 ulp, sum, quotient 2.5 ulp
+    ASSERT_NEAR(double{silu[i]}, expected, 14 * double{epsilon} * std::fabs(expected) + 1e-37)
+        << a[i];
+  }
+}
+
+TEST_P(each_form, gather_rows_takes_the_rows_that_are_wanted) {
+  const uint32_t k = 19;
+  const std::vector<float> x = floats(uint64_t{6} * k);
+  const std::vector<int32_t> wanted = {5, 0, 3, 3};
+  argument h = header(6, 3), rows = input(wanted), in = input(x), y = output(uint64_t{4} * k);
+  bench_->run({kernel_id::gather_rows, {t()}}, {&h, &rows, &in, &y},
+              gpu::gather_rows_params{gpu::rows_are_outputs, k}, 2, 4);
+  const std::vector<float> found = values_of<float>(y);
+  for (uint64_t o = 0; o < 3; ++o)
+    for (uint64_t i = 0; i < k; ++i)
+      ASSERT_EQ(found[o * k + i], x[static_cast<uint64_t>(wanted[o]) * k + i]);
+  EXPECT_EQ(y.words[3 * k], output(1).words[0]) << "a row that nobody asked for";
+}
+
+TEST_P(each_division, norm_quant_has_the_bits_of_its_parts) {
+  for (const uint32_t k : {5u, 130u, 640u}) {
+    const uint32_t rows = 3;
+    const std::vector<float> x = floats(uint64_t{rows} * k), weight = floats(k);
+    const quantised_rows expected =
+        quantised_by_definition(norm_of(*bench_, t(), x, weight, rows, 1e-5f), rows, k);
+    argument h = header(rows), in = input(x), w = input(weight);
+    argument q = output(rows * gpu::i8_row_words(k)), s = output(rows);
+    bench_->run({kernel_id::norm_quant, {t()}}, {&h, &in, &w, &q, &s},
+                gpu::norm_quant_params{0, k, 1e-5f}, 1, 2);
+    const quantised_rows found = unpacked(q, s, rows, k);
+    EXPECT_EQ(found.s, expected.s) << k;
+    EXPECT_EQ(found.q, expected.q) << k;
+  }
+}
+
+TEST_P(each_form, glu_quant_has_the_bits_of_its_parts) {
+  for (const auto& [op, norm] : activations)
+    for (const uint32_t k : {5u, 130u}) {
+      const uint32_t rows = 3;
+      const std::vector<float> gate = floats(uint64_t{rows} * k), up = floats(uint64_t{rows} * k);
+      const std::vector<float> weight = floats(k);
+      std::vector<float> mid =
+          element_by_element(*bench_, t(), BITNET_OP_MUL,
+                             element_by_element(*bench_, t(), op, gate, up, rows), up, rows);
+      if (norm) mid = norm_of(*bench_, t(), mid, weight, rows, 1e-6f);
+      const quantised_rows expected = quantised_by_definition(mid, rows, k);
+      argument h = header(rows), g = input(gate), u = input(up), w = input(weight);
+      argument scratch = output(uint64_t{rows} * k);
+      argument q = output(rows * gpu::i8_row_words(k)), s = output(rows);
+      bench_->run({kernel_id::glu_quant, {t(), op, norm}}, {&h, &g, &u, &w, &scratch, &q, &s},
+                  gpu::glu_quant_params{0, k, 1e-6f}, 1, 2);
+      const quantised_rows found = unpacked(q, s, rows, k);
+      EXPECT_EQ(found.s, expected.s) << "op " << op << " norm " << norm << " k " << k;
+      EXPECT_EQ(found.q, expected.q) << "op " << op << " norm " << norm << " k " << k;
+    }
+}
+
+using parameters = std::tuple<form, uint32_t>;
+std::string name_of(const testing::TestParamInfo<parameters>& i) {
+  const auto& [f, size] = i.param;
+  return (f == form::modest ? "modest_" : "reported_") + std::to_string(size);
+}
+INSTANTIATE_TEST_SUITE_P(opencl, each_form,
+                         testing::Combine(testing::Values(form::as_reported),
+                                          testing::ValuesIn(group_sizes)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(opencl, each_division,
+                         testing::Values(parameters{form::as_reported, 1},
+                                         parameters{form::as_reported, 8},
+                                         parameters{form::modest, 8}),
+                         name_of);
+
+}  // namespace
+}  // namespace bitnet::opencl::test

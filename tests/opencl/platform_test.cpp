@@ -1,0 +1,54 @@
+// Where there is no loader, no driver or no device, the answer says what to do.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "device_facts.hpp"
+#include "opencl_platform.hpp"
+
+namespace bitnet::opencl::test {
+namespace {
+
+std::string why_not(const char* loader) {
+  std::string why;
+  const auto platform = open_platform(loader, {"", [](uint32_t, const std::string&) {}}, why);
+  EXPECT_EQ(platform, nullptr);
+  return why;
+}
+
+TEST(opencl_platform, without_a_loader) {
+  const std::string why = why_not("libOpenCL-absent.so.1");
+  EXPECT_NE(why.find("libOpenCL-absent.so.1 is not installed"), std::string::npos) << why;
+  EXPECT_NE(why.find("ocl-icd-libopencl1"), std::string::npos) << why;
+  EXPECT_NE(why.find("pocl-opencl-icd"), std::string::npos) << why;
+}
+
+TEST(opencl_platform, with_a_library_that_is_no_loader) {
+  const std::string why = why_not("libc.so.6");
+  EXPECT_NE(why.find("OpenCL 1.2 is needed"), std::string::npos) << why;
+}
+
+TEST(opencl_platform, without_a_driver) {
+  // Set for this test alone: OCL_ICD_VENDORS names a folder without drivers.
+  std::string why;
+  if (!open_library(usual_loader, why)) GTEST_SKIP() << why;
+  why = why_not(usual_loader);
+  EXPECT_NE(why.find("finds no driver"), std::string::npos) << why;
+  EXPECT_NE(why.find("OCL_ICD_VENDORS"), std::string::npos) << why;
+}
+
+TEST(opencl_extensions, are_whole_words) {
+  EXPECT_TRUE(has_extension("cl_khr_fp64 cl_khr_fp16", "cl_khr_fp16"));
+  EXPECT_TRUE(has_extension("cl_khr_fp64", "cl_khr_fp64"));
+  EXPECT_FALSE(has_extension("cl_khr_fp64_x xcl_khr_fp64", "cl_khr_fp64"));
+  EXPECT_FALSE(has_extension("", "cl_khr_fp64"));
+}
+
+TEST(opencl_status, has_a_name_and_its_number) {
+  EXPECT_EQ(status_name(CL_OUT_OF_RESOURCES), "CL_OUT_OF_RESOURCES (-5)");
+  EXPECT_EQ(status_name(-12345), "OpenCL status -12345");
+}
+
+}  // namespace
+}  // namespace bitnet::opencl::test
