@@ -143,7 +143,7 @@ bitnet_status weight_set::seal(uint32_t index, const sdk::reporter& report) {
                        static_cast<unsigned long long>(t.desc.data_bytes));
   const auto k = static_cast<uint64_t>(t.desc.ne[0]), m = static_cast<uint64_t>(t.desc.ne[1]);
   const uint8_t* rows = t.own.data();
-  if (t.desc.rank == 1) {
+  if (t.desc.rank == 1 || (m == 1 && t.desc.format == BITNET_FORMAT_F32)) {  // may be of a ROPE
     w.host.resize(k);
     sdk::decode(t.desc.format, rows, 0, k, w.host.data());
     rows = reinterpret_cast<const uint8_t*>(w.host.data());

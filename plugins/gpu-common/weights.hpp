@@ -23,7 +23,7 @@ struct device_weight {
   uint64_t words = 0;  // of a row on the device
   std::vector<weight_part> parts;
   binding scales;           // ternary only
-  std::vector<float> host;  // rank 1 only
+  std::vector<float> host;  // rank 1, and f32 of one row
 
   uint64_t device_bytes() const noexcept { return 4 * words * view.m; }
 };
