@@ -50,6 +50,7 @@ def environment(home, extra=None):
     env.update(HOME=home, XDG_CONFIG_HOME=home + "/config", XDG_DATA_HOME=home + "/data",
                XDG_STATE_HOME=home + "/state", XDG_CACHE_HOME=home + "/cache",
                BITNET_PROBE_CACHE=home + "/cache/probe",
+               OCL_ICD_VENDORS=home + "/no-drivers/",  # to probe one takes seconds in each new home
                LANG="C.UTF-8")
     env.update(extra or {})
     return env
