@@ -113,7 +113,13 @@ uint64_t now_ns(void* self) {
 
 }  // namespace
 
-host_services::host_services(uint32_t width) : state_(new state) {
+host_services::host_services(uint32_t width) {
+  static std::mutex one_at_a_time;
+  static auto& all = *new std::vector<std::unique_ptr<state>>;  // for as long as the process lives
+  {
+    const std::scoped_lock lock(one_at_a_time);
+    state_ = all.emplace_back(std::make_unique<state>()).get();
+  }
   state_->width = width;
   state_->table = {sizeof(bitnet_host_v0), 0,         state_, log, parallel_width,
                    parallel_run,           cancelled, now_ns};

@@ -39,7 +39,7 @@ class host_services {
 
  private:
   // Never freed: a plugin that calls back too late must be caught, not crash.
-  state* state_;
+  state* state_ = nullptr;
 };
 
 }  // namespace bitnet::conformance
