@@ -18,10 +18,19 @@ memory_pool::~memory_pool() {
 
 bitnet_status memory_pool::take(uint64_t bytes, placement where, lease& out,
                                 const sdk::reporter& report) {
-  bytes = std::max<uint64_t>((bytes + 3) / 4 * 4, 4);
+  const auto too_much = [&] {
+    return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
+                       "activations and step buffers may take %llu bytes, %llu are in use and %llu "
+                       "more are wanted; use a smaller --batch-size",
+                       static_cast<unsigned long long>(config_.max_pool_size),
+                       static_cast<unsigned long long>(used_bytes_),
+                       static_cast<unsigned long long>(bytes));
+  };
   std::unique_ptr<buffer> memory;
   {
     const std::scoped_lock lock(lock_);
+    if (bytes > config_.max_pool_size) return too_much();  // before sums of it could wrap
+    bytes = std::max<uint64_t>((bytes + 3) / 4 * 4, 4);
     expire(services_.now_ns());
     const auto found = std::find_if(idle_.begin(), idle_.end(), [&](const cached& c) {
       return c.where == where && c.memory->size() == bytes;
@@ -34,13 +43,7 @@ bitnet_status memory_pool::take(uint64_t bytes, placement where, lease& out,
     } else {
       while (!idle_.empty() && used_bytes_ + idle_bytes_ + bytes > config_.max_pool_size)
         free_oldest();
-      if (used_bytes_ + bytes > config_.max_pool_size)
-        return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                           "activations and step buffers may take %llu bytes, %llu are in use and "
-                           "%llu more are wanted; use a smaller --batch-size",
-                           static_cast<unsigned long long>(config_.max_pool_size),
-                           static_cast<unsigned long long>(used_bytes_),
-                           static_cast<unsigned long long>(bytes));
+      if (used_bytes_ + bytes > config_.max_pool_size) return too_much();
       ++stats_.misses;
     }
     used_bytes_ += bytes;

@@ -1,11 +1,5 @@
-# The suites of this folder on plugins/vulkan, pinned to Mesa's software driver: other drivers that are
-# installed would be probed and take time. Without a device they skip with the plugin's reason.
-find_file(BITNET_LAVAPIPE lvp_icd.${CMAKE_SYSTEM_PROCESSOR}.json
-  PATHS /usr/share/vulkan/icd.d /etc/vulkan/icd.d NO_DEFAULT_PATH)
-set(pinned)
-if(BITNET_LAVAPIPE)
-  set(pinned "VK_DRIVER_FILES=${BITNET_LAVAPIPE};VK_ICD_FILENAMES=${BITNET_LAVAPIPE}")
-endif()
+# The suites of this folder on plugins/vulkan. Without a device they skip with the plugin's reason.
+set(pinned ${BITNET_vulkan_PINNED})
 
 foreach(subject program hostile abi_ops)
   set(name parity.vulkan.${subject})
