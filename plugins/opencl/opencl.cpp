@@ -18,9 +18,11 @@ using bitnet::opencl::settings;
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
-  const auto cache = user.find("cache");
-  settings wanted{cache == user.end() ? "" : cache->second,
-                  [services](uint32_t level, const std::string& message) {
+  const auto parameter = [&](const char* key) {
+    const auto found = user.find(key);
+    return found == user.end() ? std::string() : found->second;
+  };
+  settings wanted{parameter("cache"), [services](uint32_t level, const std::string& message) {
                     services.log(level, "opencl", message);
                   }};
   std::string why;
