@@ -112,7 +112,7 @@ op_case attention_case(const attending& s) {
                           c.blocks[p / s.block_tokens].begin() +
                               static_cast<int64_t>(layout.at(value, 0, h, p % s.block_tokens)));
       }
-  const uint64_t group = s.heads / std::max(1u, s.kv_heads);
+  const uint64_t group = std::max(1u, s.heads / std::max(1u, s.kv_heads));
   for (uint64_t t = 0; t < tokens; ++t)
     for (uint64_t h = 0; h < s.heads; ++h)
       attend(s, layout, c.blocks, static_cast<uint64_t>(c.positions[t]), h / group,
