@@ -14,7 +14,7 @@ quantised act_quant(std::span<const float> x) {
   quantised out{{}, 127.0f / std::max(largest, 1e-5f)};
   for (const float v : x) {
     const float code = std::clamp(std::nearbyint(v * out.scale), -128.0f, 127.0f);
-    out.q.push_back(static_cast<int8_t>(code));
+    out.q.push_back(std::isnan(code) ? int8_t{0} : static_cast<int8_t>(code));  // may be anything
   }
   return out;
 }
