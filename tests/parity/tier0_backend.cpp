@@ -127,9 +127,10 @@ void act_quant_i8(const call& c, const share& s) noexcept {
     for (uint64_t i = 0; i < c.k; ++i) a = std::max(a, std::fabs(x[i]));
     const float scale = 127.0f / std::max(a, 1e-5f);
     c.output<float>(1)[r] = scale;
-    for (uint64_t i = 0; i < c.k; ++i)
-      c.output<int8_t>(0)[r * c.k + i] =
-          static_cast<int8_t>(std::clamp(std::nearbyint(x[i] * scale), -128.0f, 127.0f));
+    for (uint64_t i = 0; i < c.k; ++i) {
+      const float code = std::clamp(std::nearbyint(x[i] * scale), -128.0f, 127.0f);
+      c.output<int8_t>(0)[r * c.k + i] = static_cast<int8_t>(std::isnan(code) ? 0.0f : code);
+    }
   }
 }
 
