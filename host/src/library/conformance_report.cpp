@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t longest_report = 4 * 1024 * 1024;
+constexpr uint64_t longest_report = uint64_t{4} << 20;
 
 std::string member(const json& from, const char* key) {
   return from.contains(key) && from[key].is_string() ? from[key].get<std::string>() : "";
