@@ -44,6 +44,7 @@ result<program_output> run_program(const std::string& program, std::vector<std::
     return fail(exit_code::failure, fmt::format("no pipe is left: {}", std::strerror(errno)));
   arguments.insert(arguments.begin(), program);
   std::vector<char*> words;
+  words.reserve(arguments.size() + 1);
   for (std::string& word : arguments) words.push_back(word.data());
   words.push_back(nullptr);
   // Not posix_spawn, which wants the variables named; they are the child's as they are ours.
