@@ -45,16 +45,18 @@ bitnet_status device::start(const sdk::reporter& report) {
   VkPhysicalDeviceTimelineSemaphoreFeatures timeline{};
   timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
   timeline.timelineSemaphore = VK_TRUE;
-  const char* const extensions[] = {VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME};
+  std::vector<const char*> extensions;
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
   if (mine_.timeline) {
     info.pNext = &timeline;
-    info.enabledExtensionCount = mine_.timeline_extension ? 1 : 0;
-    info.ppEnabledExtensionNames = extensions;
+    if (mine_.timeline_extension) extensions.push_back(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME);
   }
+  const forms_request asked(mine_.kernels, info, extensions);
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
   if (bitnet_status s = check(instance_.vkCreateDevice(mine_.handle, &info, nullptr, &device_),
                               "vkCreateDevice", report);
       failed(s)) {

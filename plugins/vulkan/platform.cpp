@@ -36,12 +36,6 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info(const sdk::host& services) {
   return info;
 }
 
-bool contains(const std::vector<VkExtensionProperties>& all, const char* name) {
-  return std::any_of(all.begin(), all.end(), [&](const VkExtensionProperties& e) {
-    return std::strcmp(e.extensionName, name) == 0;
-  });
-}
-
 std::string hex(const uint8_t* bytes, size_t n) {
   std::string out;
   for (size_t i = 0; i < n; ++i) {
@@ -209,8 +203,8 @@ void platform::look_at(VkPhysicalDevice device) {
   VkPhysicalDeviceTimelineSemaphoreFeatures timeline{};
   timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
   mine.timeline_extension = p.apiVersion < VK_API_VERSION_1_2;
-  if (use_timeline_ && (!mine.timeline_extension ||
-                        contains(extensions, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME))) {
+  if (user_.timeline && (!mine.timeline_extension ||
+                         contains(extensions, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME))) {
     VkPhysicalDeviceFeatures2 features{};
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     features.pNext = &timeline;
@@ -245,9 +239,12 @@ void platform::look_at(VkPhysicalDevice device) {
       std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
   f.max_groups = std::min(limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]);
   f.shared_memory_bytes = limits.maxComputeSharedMemorySize;
-  f.group_size = f.device_class == BITNET_DEVICE_CPU ? software_group : hardware_group;
-  f.max_kept =
-      f.device_class == BITNET_DEVICE_CPU ? 64 : 16;  // of so small a group each keeps more
+  const bool software = f.device_class == BITNET_DEVICE_CPU;
+  f.group_size = software ? software_group : hardware_group;
+  mine.kernels = forms_of(vk_, device, extensions, user_, f.group_size);
+  if (mine.kernels.subgroup > 1) f.arch += " subgroups of " + std::to_string(mine.kernels.subgroup);
+  if (mine.kernels.dot_product) f.arch += " dot product";
+  f.max_kept = software ? 64 : 16;  // of so small a group each keeps more
   f.max_bindings = limits.maxPerStageDescriptorStorageBuffers;
   if (f.max_bindings < gpu::max_kernel_bindings)
     return refuse("a kernel needs " + std::to_string(gpu::max_kernel_bindings) +

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bitnet/sdk/host.hpp"
+#include "forms.hpp"
 #include "gpu-common/backend.hpp"
 #include "vk.hpp"
 
@@ -18,14 +19,14 @@ struct physical {
   float timestamp_ns = 1;           // of a tick
   bool timeline = false;            // has timeline semaphores
   bool timeline_extension = false;  // they are an extension, not core
+  forms kernels;
   VkPhysicalDeviceMemoryProperties memory{};
 };
 
 class platform final : public gpu::platform {
  public:
-  // `use_timeline` false: as if no device had timeline semaphores.
-  platform(const sdk::host& services, bool use_timeline) noexcept
-      : services_(services), use_timeline_(use_timeline) {}
+  platform(const sdk::host& services, const wishes& user) noexcept
+      : services_(services), user_(user) {}
   ~platform() override;
   platform(const platform&) = delete;
   platform& operator=(const platform&) = delete;
@@ -44,7 +45,7 @@ class platform final : public gpu::platform {
   void look_at(VkPhysicalDevice device);
 
   const sdk::host& services_;
-  const bool use_timeline_;
+  const wishes user_;
   global_functions global_;
   instance_functions vk_;
   VkInstance instance_ = VK_NULL_HANDLE;

@@ -1,5 +1,8 @@
 #include "recording.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "memory.hpp"
 #include "shaders.hpp"
 
@@ -46,22 +49,31 @@ bitnet_status pipeline::compile(const gpu::kernel_spec& spec, const sdk::reporte
       failed(s))
     return s;
 
-  const std::span<const uint32_t> code = shader_of(spec.id);
+  const forms& can = device_.about().kernels;
+  const bitnet::vulkan::shader* const form = shader_of(spec.id, can);
+  if (!form) return report.fail(BITNET_INTERNAL, "no kernel %u", static_cast<uint32_t>(spec.id));
   VkShaderModuleCreateInfo module{};
   module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  module.codeSize = code.size_bytes();
-  module.pCode = code.data();
+  module.codeSize = form->code.size_bytes();
+  module.pCode = form->code.data();
   VkShaderModule shader = VK_NULL_HANDLE;
   if (bitnet_status s = check(vk.vkCreateShaderModule(device_.handle(), &module, nullptr, &shader),
                               "vkCreateShaderModule", report);
       failed(s))
     return s;
-  const VkSpecializationMapEntry entries[] = {{0, 0, 4}, {1, 4, 4}, {2, 8, 4}, {3, 12, 4}};
+  const VkSpecializationMapEntry entries[] = {
+      {0, 0, 4}, {1, 4, 4}, {2, 8, 4}, {3, 12, 4}, {4, 16, 4}};
+  uint32_t values[5] = {};
+  std::copy(std::begin(spec.constants), std::end(spec.constants), values);
+  values[4] = can.subgroup;
   VkSpecializationInfo constants{};
-  constants.mapEntryCount = 4;
+  constants.mapEntryCount = form->subgroups ? 5 : 4;
   constants.pMapEntries = entries;
-  constants.dataSize = sizeof spec.constants;
-  constants.pData = spec.constants;
+  constants.dataSize = sizeof values;
+  constants.pData = values;
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size{};
+  size.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+  size.requiredSubgroupSize = can.subgroup;
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
@@ -69,6 +81,10 @@ bitnet_status pipeline::compile(const gpu::kernel_spec& spec, const sdk::reporte
   info.stage.module = shader;
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &constants;
+  if (form->subgroups) {
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    if (!can.fixed_size) info.stage.pNext = &size;
+  }
   info.layout = layout_;
   const VkResult made =
       vk.vkCreateComputePipelines(device_.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline_);

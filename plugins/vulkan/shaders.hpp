@@ -3,11 +3,24 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "forms.hpp"
 #include "gpu-common/kernels.hpp"
 
 namespace bitnet::vulkan {
 
-std::span<const uint32_t> shader_of(gpu::kernel_id id) noexcept;
+// One form of a kernel: what it needs of a device.
+struct shader {
+  gpu::kernel_id id;
+  bool subgroups, dot_product;
+  std::span<const uint32_t> code;
+};
+
+// Every form of every kernel. Defined in code.cpp, which CMakeLists.txt writes.
+const std::vector<shader>& shaders();
+
+// The form that uses most of what the device can do; nullptr for what is no kernel.
+const shader* shader_of(gpu::kernel_id id, const forms& device);
 
 }  // namespace bitnet::vulkan

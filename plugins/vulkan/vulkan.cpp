@@ -1,5 +1,7 @@
 // The vulkan backend: what plugins/gpu-common makes of a Vulkan driver.
 
+#include <optional>
+
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
 #include "gpu-common/backend.hpp"
@@ -14,7 +16,20 @@ namespace {
 
 using bitnet::sdk::failed;
 
+// 0 or 1, nothing if the user did not say.
+bitnet_status switch_of(const std::string& name, const std::string& value, std::optional<bool>& out,
+                        const bitnet::sdk::reporter& report) {
+  if (value.empty()) return BITNET_OK;
+  if (value != "0" && value != "1")
+    return report.fail(BITNET_UNAVAILABLE, "setting %s is '%.40s'; expected 0 or 1", name.c_str(),
+                       value.c_str());
+  out = value == "1";
+  return BITNET_OK;
+}
+
 // Settings: "fences", 1: waits for steps with fences, as on devices without timeline semaphores.
+// "subgroups", 0: kernels exchange values through memory. "dot_product", 0: kernels multiply bytes
+// one by one; 1: four at a time even where the device is not faster so. The results are the same.
 // "disable" names kernels that the host has found wrong here.
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
@@ -23,11 +38,21 @@ bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::setting
     const auto found = user.find(key);
     return found == user.end() ? std::string() : found->second;
   };
-  const std::string fences = parameter("fences");
-  if (!fences.empty() && fences != "0" && fences != "1")
-    return report.fail(BITNET_UNAVAILABLE, "setting fences is '%.40s'; expected 0 or 1",
-                       fences.c_str());
-  auto made = std::make_unique<bitnet::vulkan::platform>(services, fences != "1");
+  std::optional<bool> fences, subgroups, dot_product;
+  if (bitnet_status s = switch_of("fences", parameter("fences"), fences, report); failed(s))
+    return s;
+  if (bitnet_status s = switch_of("subgroups", parameter("subgroups"), subgroups, report);
+      failed(s))
+    return s;
+  if (bitnet_status s = switch_of("dot_product", parameter("dot_product"), dot_product, report);
+      failed(s))
+    return s;
+  using dot = bitnet::vulkan::wishes::dot;
+  bitnet::vulkan::wishes asked;
+  asked.timeline = !fences.value_or(false);
+  asked.subgroups = subgroups.value_or(true);
+  if (dot_product) asked.dot_product = *dot_product ? dot::always : dot::never;
+  auto made = std::make_unique<bitnet::vulkan::platform>(services, asked);
   if (bitnet_status s = made->start(report); failed(s)) return s;
   out = std::move(made);
   return BITNET_OK;

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bitnet/abi/backend.h"
@@ -72,8 +73,11 @@ class tiny_host {
 // A backend opened through its exported symbol, as the core does it.
 class plugin {
  public:
+  using settings = std::vector<std::pair<std::string, std::string>>;
   plugin(const std::string& path, tiny_host& host, const std::string& isa = "",
-         const std::string& key = "isa") {
+         const std::string& key = "isa")
+      : plugin(path, host, isa.empty() ? settings{} : settings{{key, isa}}) {}
+  plugin(const std::string& path, tiny_host& host, const settings& user) {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw std::runtime_error(dlerror());
     const auto entry =
@@ -82,7 +86,8 @@ class plugin {
     // Kernels that a driver compiled, in a folder of the build.
     const char* cache = std::getenv("BITNET_TEST_KERNEL_CACHE");
     std::vector<bitnet_param> params;
-    if (!isa.empty()) params.push_back({{key.data(), key.size()}, {isa.data(), isa.size()}});
+    for (const auto& [key, value] : user)
+      params.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     if (cache) params.push_back({{"cache", 5}, {cache, std::strlen(cache)}});
     bitnet_open_request request{};
     request.struct_size = sizeof request;

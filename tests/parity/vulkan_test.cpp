@@ -26,7 +26,10 @@ class vulkan : public testing::Test {
     if (o.status == BITNET_UNAVAILABLE) GTEST_SKIP() << o.message;
   }
   answer run(const std::string& key, const std::string& value) {
-    const plugin p(BITNET_GPU_PLUGIN, host_, value, key);
+    return run(value.empty() ? plugin::settings{} : plugin::settings{{key, value}});
+  }
+  answer run(const plugin::settings& user) {
+    const plugin p(BITNET_GPU_PLUGIN, host_, user);
     runner r(p.table, model_);
     answer out;
     out.logits = r.run({{3}, {1}, {4}});
@@ -64,12 +67,40 @@ TEST_F(vulkan, fences_do_what_timelines_do) {
 }
 
 TEST_F(vulkan, a_setting_that_means_nothing_is_refused) {
-  const plugin p(BITNET_GPU_PLUGIN, host_, "maybe", "fences");
-  uint32_t n = 0;
-  const outcome o =
-      attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
-  EXPECT_EQ(o.status, BITNET_UNAVAILABLE);
-  EXPECT_NE(o.message.find("maybe"), std::string::npos) << o.message;
+  for (const std::string key : {"fences", "subgroups", "dot_product"}) {
+    const plugin p(BITNET_GPU_PLUGIN, host_, "maybe", key);
+    uint32_t n = 0;
+    const outcome o =
+        attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
+    EXPECT_EQ(o.status, BITNET_UNAVAILABLE);
+    EXPECT_NE(o.message.find("maybe"), std::string::npos) << o.message;
+    EXPECT_NE(o.message.find(key), std::string::npos) << o.message;
+  }
+}
+
+TEST_F(vulkan, every_form_of_a_kernel_has_the_same_bits) {
+  const std::vector<float> usual = run("", "").logits;
+  EXPECT_EQ(run("subgroups", "0").logits, usual);
+  EXPECT_EQ(run("dot_product", "0").logits, usual);
+  EXPECT_EQ(run("dot_product", "1").logits, usual);
+  EXPECT_EQ(run({{"subgroups", "0"}, {"dot_product", "1"}}).logits, usual);
+}
+
+// What the driver reports decides; a user can only ask for less, or for what is there.
+TEST_F(vulkan, the_forms_that_run_are_told) {
+  const auto arch = [&](const std::string& key, const std::string& value) {
+    const plugin p(BITNET_GPU_PLUGIN, host_, value, key);
+    bitnet_device_info info{};
+    info.struct_size = sizeof info;
+    must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
+    return std::string(info.arch);
+  };
+  EXPECT_EQ(arch("subgroups", "0").find("subgroups"), std::string::npos);
+  EXPECT_EQ(arch("dot_product", "0").find("dot product"), std::string::npos);
+  if (arch("", "").find("software") == std::string::npos) return;
+  if (arch("dot_product", "1").find("dot product") == std::string::npos)
+    GTEST_SKIP() << "the device has no dot product at all";
+  EXPECT_EQ(arch("", "").find("dot product"), std::string::npos) << "none is fast in software";
 }
 
 TEST_F(vulkan, what_is_disabled_is_done_by_other_kernels_with_the_same_bits) {

@@ -1,6 +1,17 @@
 // What every kernel shares: gl_WorkGroupSize.x is constant 0, buffers are words. The contract is in
 // plugins/gpu-common/kernels.hpp.
+//
+// Forms  a kernel may be compiled several times (CMakeLists.txt), the same to the last bit:
+//          SUBGROUPS  threads of a subgroup exchange values without memory
+//          DOT        the device multiplies and adds four bytes at once
 #extension GL_EXT_control_flow_attributes : enable
+#ifdef SUBGROUPS
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#endif
+#ifdef DOT
+#extension GL_EXT_spirv_intrinsics : require
+#endif
 
 layout(local_size_x_id = 0) in;
 
@@ -16,9 +27,23 @@ const uint FORMAT_F32 = 1, FORMAT_F16 = 2, FORMAT_BF16 = 3, FORMAT_Q8_0 = 4, FOR
            FORMAT_Q4_K = 6, FORMAT_Q6_K = 7, FORMAT_TERNARY2 = 8;
 const uint DTYPE_F32 = 1, DTYPE_F16 = 2, DTYPE_Q8_0 = 5;
 
+#ifdef SUBGROUPS
+// Threads of a subgroup, all of which are full: threads are counted through them.
+layout(constant_id = 4) const uint SUBGROUP = 1;
+uint thread() {
+  return gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID;
+}
+// x of the thread of the subgroup whose number differs in the bit d, or is n.
+#define ACROSS(x, d) subgroupShuffleXor(x, d)
+#define FROM(x, n) subgroupShuffle(x, n)
+#else
+const uint SUBGROUP = 1;
 uint thread() {
   return gl_LocalInvocationID.x;
 }
+#define ACROSS(x, d) (x)
+#define FROM(x, n) (x)
+#endif
 uint threads() {
   return gl_WorkGroupSize.x;
 }

@@ -1,29 +1,35 @@
 // Sums and maxima over a work group. Every thread calls; all get the result. The order is that of a
-// tree over the threads, whatever else runs.
+// tree over the threads, whatever else runs and however values travel.
 
 shared float reduced[gl_WorkGroupSize.x];
 
-float group_max(float x) {
-  barrier();
-  reduced[thread()] = x;
-  barrier();
-  for (uint half_ = threads() / 2; half_ != 0; half_ /= 2) {
-    if (thread() < half_) reduced[thread()] = max(reduced[thread()], reduced[thread() + half_]);
-    barrier();
+// Steps of the tree between subgroups go through memory, those within one do not.
+#define DEFINE_GROUP(NAME, STEP)                                          \
+  float NAME(float x) {                                                   \
+    precise float mine = x;                                               \
+    if (threads() > SUBGROUP) {                                           \
+      barrier(); /* what the last call left is read */                    \
+      reduced[thread()] = mine;                                           \
+      barrier();                                                          \
+      for (uint half_ = threads() / 2; half_ >= SUBGROUP; half_ /= 2) {   \
+        if (thread() < half_) {                                           \
+          mine = STEP(mine, reduced[thread() + half_]);                   \
+          reduced[thread()] = mine;                                       \
+        }                                                                 \
+        barrier();                                                        \
+      }                                                                   \
+    }                                                                     \
+    for (uint half_ = min(SUBGROUP, threads()) / 2; half_ != 0; half_ /= 2) \
+      mine = STEP(mine, ACROSS(mine, half_));                             \
+    if (threads() > SUBGROUP) {                                           \
+      if (thread() == 0) reduced[0] = mine;                               \
+      barrier();                                                          \
+      mine = reduced[0];                                                  \
+    }                                                                     \
+    return mine;                                                          \
   }
-  return reduced[0];
-}
 
-float group_sum(float x) {
-  barrier();
-  reduced[thread()] = x;
-  barrier();
-  for (uint half_ = threads() / 2; half_ != 0; half_ /= 2) {
-    if (thread() < half_) {
-      precise float sum = reduced[thread()] + reduced[thread() + half_];
-      reduced[thread()] = sum;
-    }
-    barrier();
-  }
-  return reduced[0];
-}
+#define PLUS(a, b) ((a) + (b))
+DEFINE_GROUP(group_max, max)
+DEFINE_GROUP(group_sum, PLUS)
+#undef PLUS

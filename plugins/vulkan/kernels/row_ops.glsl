@@ -38,21 +38,37 @@ void exact_add(inout float sum, float x, inout float rest) {
       precise float r = rest + low;                                               \
       rest = r;                                                                   \
     }                                                                             \
-    barrier();                                                                    \
-    sums[thread()] = sum;                                                         \
-    rests[thread()] = rest;                                                       \
-    barrier();                                                                    \
-    for (uint half_ = threads() / 2; half_ != 0; half_ /= 2) {                    \
+    if (threads() > SUBGROUP) {                                                   \
+      barrier();                                                                  \
+      sums[thread()] = sum;                                                       \
+      rests[thread()] = rest;                                                     \
+      barrier();                                                                  \
+    }                                                                             \
+    for (uint half_ = threads() / 2; half_ >= SUBGROUP; half_ /= 2) {             \
       if (thread() < half_) {                                                     \
-        float s = sums[thread()], r = rests[thread()];                            \
-        exact_add(s, sums[thread() + half_], r);                                  \
-        precise float both = r + rests[thread() + half_];                         \
-        sums[thread()] = s;                                                       \
-        rests[thread()] = both;                                                   \
+        exact_add(sum, sums[thread() + half_], rest);                             \
+        precise float both = rest + rests[thread() + half_];                      \
+        rest = both;                                                              \
+        sums[thread()] = sum;                                                     \
+        rests[thread()] = rest;                                                   \
       }                                                                           \
       barrier();                                                                  \
     }                                                                             \
-    precise float total = sums[0] + rests[0];                                     \
+    /* Thread 0 takes the lower half of each pair in its first place, as above. */ \
+    for (uint half_ = min(SUBGROUP, threads()) / 2; half_ != 0; half_ /= 2) {     \
+      float other = ACROSS(sum, half_), other_rest = ACROSS(rest, half_);         \
+      exact_add(sum, other, rest);                                                \
+      precise float both = rest + other_rest;                                     \
+      rest = both;                                                                \
+    }                                                                             \
+    precise float total = sum + rest;                                             \
+    if (threads() > SUBGROUP) {                                                   \
+      if (thread() == 0) sums[0] = total;                                         \
+      barrier();                                                                  \
+      total = sums[0];                                                            \
+    } else {                                                                      \
+      total = FROM(total, 0);                                                     \
+    }                                                                             \
     precise float mean = total / float(k);                                        \
     precise float under = mean + eps;                                             \
     precise float factor = 1.0 / sqrt(under);                                     \
