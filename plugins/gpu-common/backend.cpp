@@ -281,7 +281,7 @@ bitnet_status op_query(bitnet_device* handle, const bitnet_op* ops, uint32_t op_
         const bool fits = k.format == BITNET_FORMAT_NONE
                               ? formats[i] != BITNET_FORMAT_TERNARY2
                               : formats[i] == BITNET_FORMAT_NONE || formats[i] == k.format;
-        if (k.op != op.op || !fits || is_disabled(b, k.id)) continue;
+        if (k.op != op.op || k.fused || !fits || is_disabled(b, k.id)) continue;
         levels[i] = k.level;
         break;
       }

@@ -56,15 +56,16 @@ enum class kernel_id : uint8_t {
   gather_rows,
   norm_quant,  // fused: rms_norm, act_quant
   glu_quant,   // fused: relu2 or silu, mul, [rms_norm], act_quant
+  bit_linear,  // fused: [rms_norm], act_quant, linear_ternary, [add], for steps of one row
   count
 };
 
 // Values of a kernel that are known when it is compiled: constants in GLSL, macros in OpenCL C.
 //   0  threads of a work group, a power of two
-//   1, 2, 3  by kernel, see below; 0 where a kernel has none
+//   1 to 4  by kernel, see below; 0 where a kernel has none
 struct kernel_spec {
   kernel_id id{};
-  uint32_t constants[4] = {};
+  uint32_t constants[5] = {};
   bool operator==(const kernel_spec&) const = default;
 };
 
@@ -164,9 +165,19 @@ struct glu_quant_params {
   float eps;
 };
 
+// Bindings: header, x (rows, k), weight f32 (k) or any, matrix, scales, residual (rows, m),
+//           y (rows, m)
+// Constants 1 and 3: as in linear_ternary; 2: 1 = with rms_norm; 4: i8_row_words(k).
+// The bits of the ops one after the other, for matrices with one scale. Groups share out the rows
+// of the matrix, and each quantises all of x for itself, in memory of the group.
+struct bit_linear_params {
+  uint32_t rows, k, m, row_words, first_row, n_rows, add;
+  float eps;
+};
+
 // How many bindings a kernel has, the header among them.
 constexpr uint32_t bindings_of(kernel_id id) noexcept {
-  constexpr uint32_t counts[] = {5, 4, 4, 7, 4, 4, 6, 8, 4, 4, 5, 7};
+  constexpr uint32_t counts[] = {5, 4, 4, 7, 4, 4, 6, 8, 4, 4, 5, 7, 7};
   static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
   return counts[static_cast<uint32_t>(id)];
 }

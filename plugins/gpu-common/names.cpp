@@ -49,6 +49,11 @@ std::string linear_add_name(std::string_view api) {
   return std::string("linear_ternary_add.ternary2") + ending(api);
 }
 
+std::string bit_linear_name(bool norm, bool add, std::string_view api) {
+  return std::string(norm ? "rms_norm_" : "") + "bit_linear" + (add ? "_add" : "") + ".ternary2" +
+         ending(api);
+}
+
 std::vector<named_kernel> all_kernels(std::string_view api) {
   constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
@@ -71,14 +76,19 @@ std::vector<named_kernel> all_kernels(std::string_view api) {
     for (const sdk::format& f : sdk::formats)
       if (reads(op, f.id)) add(f.id);
   }
-  out.push_back({BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, BITNET_LEVEL_OPTIMISED, steady,
-                 norm_quant_name(api)});
+  const auto fused = [&](uint32_t op, uint32_t format, uint32_t exactness, const std::string& id) {
+    out.push_back({op, format, BITNET_LEVEL_OPTIMISED, exactness, id, true});
+  };
+  fused(BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady, norm_quant_name(api));
   for (const uint32_t activation : {BITNET_OP_RELU2, BITNET_OP_SILU})
     for (const bool norm : {true, false})
-      out.push_back({BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, BITNET_LEVEL_OPTIMISED, steady,
-                     glu_quant_name(activation, norm, api)});
-  out.push_back({BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED, exact,
-                 linear_add_name(api)});
+      fused(BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady,
+            glu_quant_name(activation, norm, api));
+  fused(BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, exact, linear_add_name(api));
+  for (const bool norm : {true, false})
+    for (const bool added : {true, false})
+      fused(BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, norm ? steady : exact,
+            bit_linear_name(norm, added, api));
   return out;
 }
 

@@ -13,6 +13,7 @@ namespace bitnet::gpu {
 struct named_kernel {
   uint32_t op, format, level, exact;
   std::string id;
+  bool fused = false;  // it runs `op` with others only
 };
 
 // "rms_norm.vulkan"; `format` is 0 where the op reads no weight of many formats.
@@ -21,6 +22,7 @@ std::string kernel_name(uint32_t op, uint32_t format, std::string_view api);
 std::string norm_quant_name(std::string_view api);
 std::string glu_quant_name(uint32_t activation, bool norm, std::string_view api);
 std::string linear_add_name(std::string_view api);
+std::string bit_linear_name(bool norm, bool add, std::string_view api);
 
 // Of a plugin `api`: the primitives, then the fused ones.
 std::vector<named_kernel> all_kernels(std::string_view api);

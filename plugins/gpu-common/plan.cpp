@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "names.hpp"
 
@@ -37,6 +38,8 @@ struct fusion {
   uint64_t mul = none;    // ACT_QUANT_I8: the MUL before that
   uint64_t activation = none;
   uint64_t linear = none;  // ADD: the LINEAR_TERNARY before it
+  bool repeated = false;   // ACT_QUANT_I8: in steps of one row, its readers do it themselves
+  bool counted = false;    // and one of them has the norm's bytes in its own
 };
 
 class planner {
@@ -64,6 +67,8 @@ class planner {
     ++readers_[graph_.logits];
     fusions_.resize(graph_.ops.size());
     for (uint64_t i = 0; i < graph_.ops.size(); ++i) find_fusion(i);
+    for (uint64_t i = 0; i < graph_.ops.size(); ++i)
+      if (graph_.ops[i].op == BITNET_OP_ACT_QUANT_I8) fusions_[i].repeated = is_repeated(i);
     for (uint64_t i = 0; i < graph_.ops.size(); ++i) {
       const bitnet_op& op = graph_.ops[i];
       if (sdk::is_composite(op.op) || fusions_[i].absorbed) continue;
@@ -116,6 +121,35 @@ class planner {
     if (norm == none || device_.is_disabled(norm_quant_name(device_.name))) return;
     f.norm = norm;
     fusions_[norm].absorbed = true;
+  }
+
+  // Whether the products that read what ACT_QUANT_I8 `at` writes had better quantise themselves.
+  bool is_repeated(uint64_t at) const {
+    const uint32_t q = graph_.ops[at].outputs[0], s = graph_.ops[at].outputs[1];
+    const bool norm = fusions_[at].norm != none;
+    if (fusions_[at].mul != none) return false;
+    uint64_t readers = 0;
+    for (const bitnet_op& op : graph_.ops) {
+      if (op.op != BITNET_OP_LINEAR_TERNARY || op.inputs[0] != q || op.inputs[1] != s) continue;
+      ++readers;
+      for (const bool add : {false, true})
+        if (device_.is_disabled(bit_linear_name(norm, add, device_.name))) return false;
+      const sdk::weight& w = weights_.at(op.weights[0]).view;
+      if (w.scale_group != 0 || !pays_to_repeat(w.m, w.k)) return false;
+    }
+    return readers != 0 && readers == readers_[q] && readers == readers_[s];
+  }
+
+  bool pays_to_repeat(uint64_t m, uint64_t k) const {
+    const facts& about = device_.about();
+    // The row, and four words for each thread's share of sums.
+    if (4 * (i8_row_words(k) + uint64_t{4} * tiles_.group) > about.shared_memory_bytes)
+      return false;
+    // A command more is a few thousand instructions; a thread has 30 for each of its elements.
+    constexpr uint64_t most_of_a_thread = 64;
+    if (about.max_repeated == 0) return k <= most_of_a_thread * tiles_.group;
+    const uint64_t rows = uint64_t{tiles_.group} / tiles_.lanes * tiles_.rows_each;
+    return std::min<uint64_t>((m + rows - 1) / rows, about.max_groups) * k <= about.max_repeated;
   }
 
   uint64_t width(uint32_t value) const {
@@ -228,19 +262,26 @@ class planner {
     if (norm) {
       node n = start(kernel_id::norm_quant, *norm, out[0], grid::rows, 1);
       n.op = op.op;
+      if (f.repeated) n.when = steps::of_more_rows;
       n.name = norm_quant_name(device_.name);
       n.operands = {reads(norm->inputs[0]), {source::vector}, writes(out[0]), writes(out[1])};
       n.params = words_of(norm_quant_params{n.rows, k, norm->floats[0]});
       return push(std::move(n));
     }
     node n = start(kernel_id::act_quant, op, out[0], grid::rows, 1);
+    if (f.repeated) n.when = steps::of_more_rows;
     n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
     n.params = words_of(act_quant_params{n.rows, k});
     return push(std::move(n));
   }
 
   bitnet_status linear_ternary(const bitnet_op& op, uint32_t residual, uint32_t result) {
+    const uint64_t quant = writer_[op.inputs[0]];
+    const bool repeats = quant != none && fusions_[quant].repeated;
+    if (repeats)
+      if (bitnet_status s = bit_linear(op, quant, residual, result); failed(s)) return s;
     node n = start(kernel_id::linear_ternary, op, result, grid::matrix, 0);
+    if (repeats) n.when = steps::of_more_rows;
     const sdk::weight& w = n.weight->view;
     n.spec.constants[1] = w.scale_group != 0 ? 1 : tiles_.lanes;
     n.spec.constants[3] = tiles_.rows_each;
@@ -255,6 +296,39 @@ class planner {
         n.rows, static_cast<uint32_t>(w.k), static_cast<uint32_t>(w.m),
         static_cast<uint32_t>(n.weight->words), 0, 0, static_cast<uint32_t>(w.scale_group),
         residual == BITNET_NONE ? 0u : 1u});
+    n.part_param = 4;
+    return push(std::move(n));
+  }
+
+  // The product `op` with the ACT_QUANT_I8 `quant` before it, and the RMS_NORM before that.
+  bitnet_status bit_linear(const bitnet_op& op, uint64_t quant, uint32_t residual,
+                           uint32_t result) {
+    node n = start(kernel_id::bit_linear, op, result, grid::matrix, 0);
+    const sdk::weight& w = n.weight->view;
+    const uint64_t at = fusions_[quant].norm;
+    const bitnet_op* norm = at == none ? nullptr : &graph_.ops[at];
+    const uint32_t x = norm ? norm->inputs[0] : graph_.ops[quant].inputs[0];
+    n.when = steps::of_one_row;
+    n.spec.constants[1] = tiles_.lanes;
+    n.spec.constants[2] = norm ? 1 : 0;
+    n.spec.constants[3] = tiles_.rows_each;
+    n.spec.constants[4] = static_cast<uint32_t>(i8_row_words(w.k));
+    n.name = bit_linear_name(norm != nullptr, residual != BITNET_NONE, device_.name);
+    if (norm) n.vector = &weights_.at(norm->weights[0]);
+    // The first reads the norm from memory, the others find it nearer.
+    if (norm && !std::exchange(fusions_[quant].counted, true))
+      n.weight_bytes += n.vector->device_bytes();
+    const operand weight = norm ? operand{source::vector} : reads(x);
+    n.operands = {reads(x),
+                  weight,
+                  {source::matrix},
+                  {source::scales},
+                  reads(residual == BITNET_NONE ? x : residual),
+                  writes(result)};
+    n.params = words_of(
+        bit_linear_params{n.rows, static_cast<uint32_t>(w.k), static_cast<uint32_t>(w.m),
+                          static_cast<uint32_t>(n.weight->words), 0, 0,
+                          residual == BITNET_NONE ? 0u : 1u, norm ? norm->floats[0] : 0.0f});
     n.part_param = 4;
     return push(std::move(n));
   }
@@ -365,6 +439,11 @@ tiles tiles_for(const facts& about) noexcept {
   // row alone needs no exchange at the end.
   const bool processor = about.device_class == BITNET_DEVICE_CPU;
   return {group, processor ? 1 : std::min(group, 32u), 4, 4};
+}
+
+uint32_t rows_of_group(const kernel_spec& spec) noexcept {
+  const uint32_t teams = spec.constants[0] / spec.constants[1];
+  return spec.id == kernel_id::linear_dense ? teams : teams * spec.constants[3];
 }
 
 bitnet_status make_plan(const sdk::graph& g, const weight_set& weights, const opened& device,

@@ -24,7 +24,7 @@ struct operand {
     block_tables,
     output_rows,
     matrix,  // node::weight, part by part
-    vector,  // node::weight, rank 1
+    vector,  // node::vector or node::weight, rank 1
     scales,  // of node::weight
     keys,    // of layer `index`
     values,
@@ -43,6 +43,9 @@ enum class grid : uint8_t {
   matrix,   // rows of the matrix in x, some tokens in y
 };
 
+// Which steps a node is part of.
+enum class steps : uint8_t { all, of_one_row, of_more_rows };
+
 struct node {
   kernel_spec spec;  // but for what depends on the step's size or the pool
   uint32_t op = 0;   // it is counted as
@@ -52,9 +55,11 @@ struct node {
   gpu::grid grid{};
   uint64_t columns = 0;
   uint32_t rows = rows_are_tokens;
+  gpu::steps when = steps::all;
   const device_weight* weight = nullptr;
-  uint32_t part_param = BITNET_NONE;  // the word of params that is first_row, n_rows follows
-  uint64_t weight_bytes = 0;          // that a call reads; for embed_gather: for each token
+  const device_weight* vector = nullptr;  // source::vector, if that is not `weight`
+  uint32_t part_param = BITNET_NONE;      // the word of params that is first_row, n_rows follows
+  uint64_t weight_bytes = 0;              // that a call reads; for embed_gather: for each token
 };
 
 // Cosines and sines that the host makes for each step.
@@ -78,6 +83,9 @@ struct tiles {
   uint32_t rows_each;  // of a ternary matrix that a thread takes
 };
 tiles tiles_for(const facts& about) noexcept;
+
+// Rows of the matrix that a group of a linear kernel takes.
+uint32_t rows_of_group(const kernel_spec& spec) noexcept;
 
 bitnet_status make_plan(const sdk::graph& g, const weight_set& weights, const opened& device,
                         plan& out, const sdk::reporter& report);

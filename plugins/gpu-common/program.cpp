@@ -15,6 +15,11 @@ uint32_t groups_for(uint64_t units, uint64_t of_a_group, uint32_t most) noexcept
       std::clamp<uint64_t>((units + of_a_group - 1) / of_a_group, 1, most));
 }
 
+// Whether a step of so many rows runs the node.
+bool belongs(const node& n, uint32_t rows) noexcept {
+  return rows != 0 && (n.when == steps::all || (n.when == steps::of_one_row) == (rows == 1));
+}
+
 // Whether a command must wait for those since the last one that waited.
 class hazards {
  public:
@@ -139,6 +144,7 @@ bitnet_status program::prepare(uint32_t n_tokens, const sdk::reporter& report) {
     if (n.spec.id == kernel_id::kv_write || n.spec.id == kernel_id::attn_paged) continue;
     const kernel* compiled = nullptr;
     const uint32_t rows = n.rows == rows_are_tokens ? bucket(n_tokens) : 1;
+    if (!belongs(n, rows)) continue;
     if (bitnet_status s = device_.kernels.get(spec_for(n, rows, nullptr), compiled, report);
         failed(s))
       return s;
@@ -196,7 +202,8 @@ bitnet_status program::bind(const bitnet_step_buffers* b, const sdk::reporter& r
 kernel_spec program::spec_for(const node& n, uint32_t rows, const kv_pool* pool) const noexcept {
   kernel_spec spec = n.spec;
   const tiles fit = tiles_for(device_.about());
-  if (n.grid == grid::matrix) spec.constants[2] = std::min(rows, fit.tokens);
+  if (n.grid == grid::matrix && n.spec.id != kernel_id::bit_linear)
+    spec.constants[2] = std::min(rows, fit.tokens);
   if (spec.id == kernel_id::kv_write || spec.id == kernel_id::attn_paged) {
     spec.constants[1] = pool->storage().dtype_k;
     spec.constants[2] = pool->storage().dtype_v;
@@ -224,7 +231,7 @@ binding program::place_of(const operand& o, const node& n, uint64_t part,
     case source::matrix:
       return n.weight->parts[part].place;
     case source::vector:
-      return n.weight->parts[0].place;
+      return (n.vector ? n.vector : n.weight)->parts[0].place;
     case source::scales:
       return n.weight->scales;
     case source::keys:
@@ -274,10 +281,9 @@ void program::add_commands(uint32_t at, uint32_t rows, const kv_pool* pool,
         c.groups_x = static_cast<uint32_t>(n.columns);
         break;
       case grid::matrix: {
-        const uint64_t each = n.spec.id == kernel_id::linear_ternary ? constants[3] : 1;
-        const uint64_t tile = constants[0] / constants[1] * each;
-        c.groups_x = groups_for(n.weight->parts[p].n_rows, tile, most);
-        c.groups_y = groups_for(rows, spec_for(n, rows, pool).constants[2], most);
+        c.groups_x = groups_for(n.weight->parts[p].n_rows, rows_of_group(n.spec), most);
+        if (n.spec.id != kernel_id::bit_linear)
+          c.groups_y = groups_for(rows, spec_for(n, rows, pool).constants[2], most);
         break;
       }
     }
@@ -306,7 +312,7 @@ bitnet_status program::find_recording(const bitnet_step& step, kv_pool* pool, re
   for (uint32_t i = 0; i < plan_.nodes.size(); ++i) {
     const node& n = plan_.nodes[i];
     const uint32_t rows = n.rows == rows_are_outputs ? outputs : tokens;
-    if (rows == 0) continue;
+    if (!belongs(n, rows)) continue;
     const uint64_t first = commands.size();
     add_commands(i, rows, pool, commands, made.nodes);
     for (uint64_t c = first; c < commands.size(); ++c) {

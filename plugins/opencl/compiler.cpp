@@ -11,13 +11,15 @@ namespace {
 struct named_source {
   const char* name;
   const char* text;
-  bool reads_formats = false;  // of matrices, or of keys and values
+  bool reads_formats = false;         // of matrices, or of keys and values
+  const char* activations = nullptr;  // of ternary products: the memory that they are in
+  const char* tokens = nullptr;       // and how many a group takes together
 };
 constexpr named_source sources[] = {
     {"embed_gather", source::embed_gather, true},
     {"rms_norm", source::rms_norm},
     {"act_quant", source::act_quant},
-    {"linear_ternary", source::linear_ternary},
+    {"linear_ternary", source::linear_ternary, false, "__global", "C2"},
     {"linear_dense", source::linear_dense, true},
     {"rope", source::rope},
     {"kv_write", source::kv_write},
@@ -26,6 +28,7 @@ constexpr named_source sources[] = {
     {"gather_rows", source::gather_rows},
     {"norm_quant", source::norm_quant},
     {"glu_quant", source::glu_quant},
+    {"bit_linear", source::bit_linear, false, "__local", "1"},
 };
 static_assert(std::size(sources) == static_cast<size_t>(gpu::kernel_id::count));
 
@@ -52,12 +55,15 @@ std::string program_source(const gpu::kernel_spec& spec, const device_traits& tr
                     define("DOUBLES", traits.doubles ? "1" : "0") +
                     define("DOT_PRODUCT", traits.dot_product ? "1" : "0") +
                     define("NAME", kernel_name(spec));
-  constexpr const char* constants[] = {"T", "C1", "C2", "C3"};
+  constexpr const char* constants[] = {"T", "C1", "C2", "C3", "C4"};
   for (size_t i = 0; i < std::size(constants); ++i)
     out += define(constants[i], std::to_string(spec.constants[i]));
   out += source::common;
   if (body.reads_formats) out += source::pieces;
-  return out + source::group + body.text;
+  out += source::group;
+  if (body.activations)
+    out += define("Q_SPACE", body.activations) + define("TOKENS", body.tokens) + source::ternary;
+  return out + body.text;
 }
 
 bool compiler::from_cache(const std::string& key, const std::string& options,

@@ -56,6 +56,7 @@ gpu::facts common_facts(const device_facts& device) {
     out.group_size = 1;
     out.max_kept = 1024;  // a head, in memory that is as near as registers
     out.max_groups = std::max(1u, info.compute_units) * 8;
+    out.max_repeated = 1024;  // PoCL: a command costs 2 us, an element 3 ns
   } else {
     out.group_size = std::min(64u, std::bit_floor(traits.max_group_items));
     out.max_groups = 65535;

@@ -61,13 +61,13 @@ bitnet_status pipeline::compile(const gpu::kernel_spec& spec, const sdk::reporte
                               "vkCreateShaderModule", report);
       failed(s))
     return s;
-  const VkSpecializationMapEntry entries[] = {
-      {0, 0, 4}, {1, 4, 4}, {2, 8, 4}, {3, 12, 4}, {4, 16, 4}};
-  uint32_t values[5] = {};
+  const VkSpecializationMapEntry entries[] = {{0, 0, 4},  {1, 4, 4},  {2, 8, 4},
+                                              {3, 12, 4}, {4, 16, 4}, {5, 20, 4}};
+  uint32_t values[6] = {};
   std::copy(std::begin(spec.constants), std::end(spec.constants), values);
-  values[4] = can.subgroup;
+  values[5] = can.subgroup;
   VkSpecializationInfo constants{};
-  constants.mapEntryCount = form->subgroups ? 5 : 4;
+  constants.mapEntryCount = form->subgroups ? 6 : 5;
   constants.pMapEntries = entries;
   constants.dataSize = sizeof values;
   constants.pData = values;

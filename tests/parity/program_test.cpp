@@ -430,7 +430,9 @@ TEST_P(each_target, statistics_count_what_ran) {
     EXPECT_EQ(r.calls("embed_gather"), 2u);
     const bool fuses = r.calls("qkv_rope_kv") != 0;
     EXPECT_FALSE(fuses && !composites);
-    EXPECT_EQ(r.calls("linear_ternary"), fuses ? 0u : 2u * 2 * 7) << "two layers, two steps";
+    const uint64_t products =
+        r.calls("linear_ternary") + r.calls("bit_linear") + r.calls("rms_norm_bit_linear");
+    EXPECT_EQ(products, fuses ? 0u : 2u * 2 * 7) << "two layers, two steps";
     EXPECT_EQ(r.calls("ffn_relu2_gated"), fuses ? 2u * 2 : 0u);
     uint64_t time = 0, bytes = 0;
     for (const bitnet_kernel_stat& s : r.stats()) {

@@ -1,8 +1,9 @@
 // What all kernels share; plugins/gpu-common/kernels.hpp says what each of them computes.
 //
-// A program is this, pieces.cl if the kernel reads formats, group.cl and the kernel. Before it the
-// host defines EXACT_DIVISION (/ and sqrt of float round correctly), DOUBLES, DOT_PRODUCT; NAME, the
-// function; T = threads of a work group, and C1, C2, C3 = the constants of kernels.hpp.
+// A program is this, pieces.cl if the kernel reads formats, group.cl, ternary.cl if it multiplies
+// ternary rows, and the kernel. Before it the host defines EXACT_DIVISION (/ and sqrt of float round
+// correctly), DOUBLES, DOT_PRODUCT; NAME, the function; T = threads of a work group, and C1 to C4 =
+// the constants of kernels.hpp.
 
 #pragma OPENCL FP_CONTRACT OFF
 #if DOUBLES

@@ -29,7 +29,7 @@ const uint DTYPE_F32 = 1, DTYPE_F16 = 2, DTYPE_Q8_0 = 5;
 
 #ifdef SUBGROUPS
 // Threads of a subgroup, all of which are full: threads are counted through them.
-layout(constant_id = 4) const uint SUBGROUP = 1;
+layout(constant_id = 5) const uint SUBGROUP = 1;
 uint thread() {
   return gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID;
 }

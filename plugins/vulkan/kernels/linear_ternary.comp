@@ -14,61 +14,9 @@ WORDS(6, y);
 layout(push_constant) uniform params {
   uint rows, k, m, row_words, first_row, n_rows, scale_group, add;
 };
-shared int parts[gl_WorkGroupSize.x];
-
-// A word of the matrix holds the codes of 16 activations, four words of q that are 8 words apart, the
-// first in its highest bits; a code is the weight + 1. PARTS words stand for those activations in
-// the way that products() wants them.
-#ifdef DOT
-const uint PARTS = 4;
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
-int dot_bytes(uint a, uint b, spirv_literal int format);  // OpSDot; format 0: four to a word
-
-// The sum of the activations.
-int take(uint at, out uint a[PARTS]) {
-  int all = 0;
-  [[unroll]] for (uint j = 0; j < 4; ++j) {
-    a[j] = q[at + 8 * j];
-    all += dot_bytes(0x01010101u, a[j], 0);
-  }
-  return all;
-}
-int products(uint word, uint a[PARTS]) {
-  int sum = 0;
-  [[unroll]] for (uint j = 0; j < 4; ++j) sum += dot_bytes(word >> (6 - 2 * j) & 0x03030303u, a[j], 0);
-  return sum;
-}
-#else
-const uint PARTS = 8;
-// Two products at once: with codes c0 + c1 * 2^16 and activations q1 + q0 * 2^16 (all modulo 2^32)
-// the upper half of the product is c0 q0 + c1 q1, plus a borrow from the lower half that is taken
-// back below. A word's 8 such products sum up to |upper| <= 8 * 2 * 2 * 128, |lower| <= 8 * 2 * 128,
-// which fits 16 bits.
-uint pair_of(int low, int high) {
-  return uint(low) + (uint(high) << 16);
-}
-int take(uint at, out uint a[PARTS]) {
-  int all = 0;
-  [[unroll]] for (uint j = 0; j < 4; ++j) {
-    uint four_ = q[at + 8 * j];
-    int b0 = signed_byte(four_, 0), b1 = signed_byte(four_, 1);
-    int b2 = signed_byte(four_, 2), b3 = signed_byte(four_, 3);
-    a[j] = pair_of(b2, b0);
-    a[j + 4] = pair_of(b3, b1);
-    all += b0 + b1 + b2 + b3;
-  }
-  return all;
-}
-int products(uint word, uint a[PARTS]) {
-  uint sum = 0;
-  [[unroll]] for (uint j = 0; j < 4; ++j) {
-    sum += (word >> (6 - 2 * j) & 0x00030003u) * a[j];
-    sum += (word >> (14 - 2 * j) & 0x00030003u) * a[j + 4];
-  }
-  int lower = bitfieldExtract(int(sum), 0, 16);
-  return (int(sum) - lower) >> 16;
-}
-#endif
+#define Q(i) q[i]
+#define Q_ROW i8_stride(k)
+#include "ternary.glsl"
 
 void finish(uint t, uint r, float value) {
   precise float out_ = value;
@@ -100,82 +48,6 @@ void scaled_groups(uint t, uint r) {
   finish(t, r, out_);
 }
 
-// Of the threads that share a row; all of them get it.
-int sum_of_lanes(int x) {
-  if (LANES <= SUBGROUP) {
-    for (uint half_ = LANES / 2; half_ != 0; half_ /= 2) x += ACROSS(x, half_);
-    return x;
-  }
-  barrier();
-  parts[thread()] = x;
-  barrier();
-  uint lane = thread() % LANES;
-  for (uint half_ = LANES / 2; half_ != 0; half_ /= 2) {
-    if (lane < half_) parts[thread()] += parts[thread() + half_];
-    barrier();
-  }
-  return parts[thread() - lane];
-}
-
-// Sums of EACH rows from `first` on, for TOKENS tokens from `t0` on. What is past the last row or
-// token is computed from the last one, and dropped.
-int sums[EACH * TOKENS];
-uint row_of(uint first, uint e) {
-  return min(first + e, n_rows - 1) * row_words;
-}
-uint q_of(uint t0, uint t, uint n) {
-  return min(t0 + t, n - 1) * i8_stride(k);
-}
-
-void sum_apart(uint first, uint t0, uint n) {
-  uint lane = thread() % LANES;
-  for (uint i = lane; i < row_words; i += LANES) {
-    uint words[EACH];
-    for (uint e = 0; e < EACH; ++e) words[e] = matrix[row_of(first, e) + i];
-    for (uint t = 0; t < TOKENS; ++t) {
-      uint a[PARTS];
-      int all = take(q_of(t0, t, n) + i / 8 * 32 + i % 8, a);
-      for (uint e = 0; e < EACH; ++e) sums[e * TOKENS + t] += products(words[e], a) - all;
-    }
-  }
-  for (uint i = 0; i < EACH * TOKENS; ++i) sums[i] = sum_of_lanes(sums[i]);
-}
-
-#ifdef SUBGROUPS
-// Threads with a row each meet the same activations: each fetches those of another word, and all
-// take them from there.
-void sum_together(uint first, uint t0, uint n) {
-  const uint SHARED = min(SUBGROUP, 8);
-  int alls[TOKENS];
-  for (uint t = 0; t < TOKENS; ++t) alls[t] = 0;
-  for (uint i = 0; i < row_words; i += SHARED) {
-    uint mine = i + thread() % SHARED;
-    uint a[TOKENS][PARTS];
-    for (uint t = 0; t < TOKENS; ++t) {
-      uint taken[PARTS];
-      alls[t] += take(q_of(t0, t, n) + mine / 8 * 32 + mine % 8, taken);
-      a[t] = taken;
-    }
-    [[unroll]] for (uint u = 0; u < SHARED; u += 4) {
-      uvec4 words[EACH];
-      for (uint e = 0; e < EACH; ++e) words[e] = matrix_fours[(row_of(first, e) + i + u) / 4];
-      [[unroll]] for (uint v = 0; v < 4; ++v) {
-        for (uint t = 0; t < TOKENS; ++t) {
-          uint theirs[PARTS];
-          [[unroll]] for (uint p = 0; p < PARTS; ++p) theirs[p] = FROM(a[t][p], u + v);
-          for (uint e = 0; e < EACH; ++e) sums[e * TOKENS + t] += products(words[e][v], theirs);
-        }
-      }
-    }
-  }
-  for (uint t = 0; t < TOKENS; ++t) {
-    int all = 0;
-    for (uint u = 0; u < SHARED; ++u) all += FROM(alls[t], u);
-    for (uint e = 0; e < EACH; ++e) sums[e * TOKENS + t] -= all;
-  }
-}
-#endif
-
 void main() {
   uint lane = thread() % LANES, team = thread() / LANES, teams = threads() / LANES;
   uint n = header[rows];
@@ -188,13 +60,7 @@ void main() {
           for (uint r = first; r < min(n_rows, first + EACH); ++r) scaled_groups(t, r);
         continue;
       }
-      for (uint i = 0; i < EACH * TOKENS; ++i) sums[i] = 0;
-#ifdef SUBGROUPS
-      if (LANES == 1 && SUBGROUP >= 4)
-        sum_together(first, t0, n);
-      else
-#endif
-        sum_apart(first, t0, n);
+      sum_rows(first, t0, n);
       for (uint e = 0; e < EACH; ++e) {
         for (uint t = 0; t < TOKENS; ++t) {
           if (lane != 0 || t0 + t >= n || first + e >= n_rows) continue;

@@ -9,7 +9,7 @@ layout(push_constant) uniform params {
   float eps;
 };
 #include "row_ops.glsl"
-shared float sums[gl_WorkGroupSize.x], rests[gl_WorkGroupSize.x];
+shared float norm_sums[gl_WorkGroupSize.x], norm_rests[gl_WorkGroupSize.x];
 uint row_at;
 #define X(i) f32(x[row_at + (i)])
 DEFINE_NORM_FACTOR

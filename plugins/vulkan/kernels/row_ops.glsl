@@ -40,17 +40,17 @@ void exact_add(inout float sum, float x, inout float rest) {
     }                                                                             \
     if (threads() > SUBGROUP) {                                                   \
       barrier();                                                                  \
-      sums[thread()] = sum;                                                       \
-      rests[thread()] = rest;                                                     \
+      norm_sums[thread()] = sum;                                                       \
+      norm_rests[thread()] = rest;                                                     \
       barrier();                                                                  \
     }                                                                             \
     for (uint half_ = threads() / 2; half_ >= SUBGROUP; half_ /= 2) {             \
       if (thread() < half_) {                                                     \
-        exact_add(sum, sums[thread() + half_], rest);                             \
-        precise float both = rest + rests[thread() + half_];                      \
+        exact_add(sum, norm_sums[thread() + half_], rest);                             \
+        precise float both = rest + norm_rests[thread() + half_];                      \
         rest = both;                                                              \
-        sums[thread()] = sum;                                                     \
-        rests[thread()] = rest;                                                   \
+        norm_sums[thread()] = sum;                                                     \
+        norm_rests[thread()] = rest;                                                   \
       }                                                                           \
       barrier();                                                                  \
     }                                                                             \
@@ -63,9 +63,9 @@ void exact_add(inout float sum, float x, inout float rest) {
     }                                                                             \
     precise float total = sum + rest;                                             \
     if (threads() > SUBGROUP) {                                                   \
-      if (thread() == 0) sums[0] = total;                                         \
+      if (thread() == 0) norm_sums[0] = total;                                         \
       barrier();                                                                  \
-      total = sums[0];                                                            \
+      total = norm_sums[0];                                                            \
     } else {                                                                      \
       total = FROM(total, 0);                                                     \
     }                                                                             \
