@@ -121,11 +121,14 @@ struct rope_params {
   uint32_t rows, heads, head_dim, pairs, neox;
 };
 
-// Bindings: header, slots, k (rows, n_kv_heads * head_dim), v like k, keys, values
-// Constant 1, 2: BITNET_DTYPE_* of keys and values. One thread to a KV row's word (f32, f16) or
-// block (q8_0); x walks over the words and blocks of keys, then those of values.
+// Bindings: header, slots, k (rows, n_kv_heads * head_dim), v like k, turns as in rope or any,
+// keys,
+//           values
+// Constant 1, 2: BITNET_DTYPE_* of keys and values; 3: 1 = k is turned first, with the bits of
+// rope. One thread to a KV row's word (f32, f16) or block (q8_0); x walks over the words and blocks
+// of keys, then those of values.
 struct kv_write_params {
-  uint32_t rows, n_kv_heads, head_dim, block_tokens;
+  uint32_t rows, n_kv_heads, head_dim, block_tokens, pairs, neox;
 };
 
 // Bindings: header, q (rows, n_heads * head_dim), positions, sequences, block_tables, keys, values,
@@ -177,7 +180,7 @@ struct bit_linear_params {
 
 // How many bindings a kernel has, the header among them.
 constexpr uint32_t bindings_of(kernel_id id) noexcept {
-  constexpr uint32_t counts[] = {5, 4, 4, 7, 4, 4, 6, 8, 4, 4, 5, 7, 7};
+  constexpr uint32_t counts[] = {5, 4, 4, 7, 4, 4, 7, 8, 4, 4, 5, 7, 7};
   static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
   return counts[static_cast<uint32_t>(id)];
 }

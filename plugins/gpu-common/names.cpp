@@ -45,6 +45,10 @@ std::string glu_quant_name(uint32_t activation, bool norm, std::string_view api)
   return op_name(activation) + "_mul_" + (norm ? "rms_norm_" : "") + "act_quant_i8" + ending(api);
 }
 
+std::string rope_kv_name(std::string_view api) {
+  return "rope_kv_write" + ending(api);
+}
+
 std::string linear_add_name(std::string_view api) {
   return std::string("linear_ternary_add.ternary2") + ending(api);
 }
@@ -84,6 +88,7 @@ std::vector<named_kernel> all_kernels(std::string_view api) {
     for (const bool norm : {true, false})
       fused(BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady,
             glu_quant_name(activation, norm, api));
+  fused(BITNET_OP_KV_WRITE, BITNET_FORMAT_NONE, steady, rope_kv_name(api));
   fused(BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, exact, linear_add_name(api));
   for (const bool norm : {true, false})
     for (const bool added : {true, false})

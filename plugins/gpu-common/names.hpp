@@ -21,6 +21,7 @@ std::string kernel_name(uint32_t op, uint32_t format, std::string_view api);
 // Those that run several ops at once.
 std::string norm_quant_name(std::string_view api);
 std::string glu_quant_name(uint32_t activation, bool norm, std::string_view api);
+std::string rope_kv_name(std::string_view api);
 std::string linear_add_name(std::string_view api);
 std::string bit_linear_name(bool norm, bool add, std::string_view api);
 

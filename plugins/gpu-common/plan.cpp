@@ -38,6 +38,7 @@ struct fusion {
   uint64_t mul = none;    // ACT_QUANT_I8: the MUL before that
   uint64_t activation = none;
   uint64_t linear = none;  // ADD: the LINEAR_TERNARY before it
+  uint64_t rope = none;    // KV_WRITE: the ROPE of its keys
   bool repeated = false;   // ACT_QUANT_I8: in steps of one row, its readers do it themselves
   bool counted = false;    // and one of them has the norm's bytes in its own
 };
@@ -95,6 +96,10 @@ class planner {
           f.linear = only_source(op.inputs[side], BITNET_OP_LINEAR_TERNARY);
       // Two products of one sum: the first of them stays on its own.
       if (f.linear != none) fusions_[f.linear].absorbed = true;
+    } else if (op.op == BITNET_OP_KV_WRITE && op.inputs[0] != op.inputs[1] &&
+               !device_.is_disabled(rope_kv_name(device_.name))) {
+      f.rope = only_source(op.inputs[0], BITNET_OP_ROPE);
+      if (f.rope != none) fusions_[f.rope].absorbed = true;
     }
   }
 
@@ -200,7 +205,7 @@ class planner {
       case BITNET_OP_ROPE:
         return rope(op);
       case BITNET_OP_KV_WRITE:
-        return kv_write(op);
+        return kv_write(op, f);
       case BITNET_OP_ATTN_PAGED:
         return attention(op);
       case BITNET_OP_GATHER_ROWS: {
@@ -380,16 +385,24 @@ class planner {
     return static_cast<uint32_t>(out_.turns.size() - 1);
   }
 
-  bitnet_status kv_write(const bitnet_op& op) {
+  bitnet_status kv_write(const bitnet_op& op, const fusion& f) {
     const auto layer = static_cast<uint32_t>(op.ints[0]);
+    const bitnet_op* rope = f.rope == none ? nullptr : &graph_.ops[f.rope];
+    const uint32_t k = rope ? rope->inputs[0] : op.inputs[0];
+    const uint32_t pairs = rope ? static_cast<uint32_t>(rope->ints[2]) / 2 : 0;
     node n = start(kernel_id::kv_write, op, op.inputs[0], grid::threads, width(op.inputs[0]));
     n.columns *= 2;  // as many as words of f32 keys and values: the most there can be
+    n.spec.constants[3] = rope ? 1 : 0;
+    if (rope) n.name = rope_kv_name(device_.name);
     n.operands = {{source::slots},
-                  reads(op.inputs[0]),
+                  reads(k),
                   reads(op.inputs[1]),
+                  rope ? operand{source::turns, turns_of(*rope, pairs)} : reads(k),
                   {source::keys, layer, true},
                   {source::values, layer, true}};
-    n.params = words_of(kv_write_params{n.rows, 0, 0, 0});  // the rest is the pool's
+    const bool neox = rope && rope->ints[3] == BITNET_ROPE_NEOX;
+    // What is 0 here is the pool's.
+    n.params = words_of(kv_write_params{n.rows, 0, 0, 0, pairs, neox ? 1u : 0u});
     return push(std::move(n));
   }
 

@@ -473,10 +473,37 @@ TEST_P(each_division, kv_write_keeps_the_rows_of_the_slots) {
           std::memcpy(&expected_v.words[row * v_words], of_v.data(), of_v.size());
         }
       bench_->run({kernel_id::kv_write, {t(), k_type, v_type}},
-                  {&h, &slots, &in_k, &in_v, &keys, &values},
-                  gpu::kv_write_params{0, heads, head_dim, block_tokens}, 2, 2);
+                  {&h, &slots, &in_k, &in_v, &in_k, &keys, &values},
+                  gpu::kv_write_params{0, heads, head_dim, block_tokens, 0, 0}, 2, 2);
       EXPECT_EQ(keys.words, expected_k.words) << "type " << k_type << ", heads of " << head_dim;
       EXPECT_EQ(values.words, expected_v.words) << "type " << v_type << ", heads of " << head_dim;
+    }
+}
+
+TEST_P(each_division, keys_are_turned_as_rope_does) {
+  for (const auto& [k_type, v_type] : kv_pairs)
+    for (const auto& [pairs, neox] : {std::pair{32u, 1u}, {32u, 0u}, {10u, 1u}, {10u, 0u}}) {
+      const uint32_t heads = 2, head_dim = 64, block_tokens = 4, blocks = 2, tokens = 3;
+      const std::vector<float> k = floats(uint64_t{tokens} * heads * head_dim, 4);
+      const std::vector<float> v = floats(uint64_t{tokens} * heads * head_dim, 4);
+      argument h = header(tokens), slots = input(std::vector<int32_t>{7, 0, 5});
+      argument in_k = input(k), in_v = input(v);
+      argument turns = input(floats(uint64_t{tokens} * pairs * 2)), turned = output(k.size());
+      bench_->run({kernel_id::rope, {t()}}, {&h, &in_k, &turns, &turned},
+                  gpu::rope_params{0, heads, head_dim, pairs, neox}, 2, 3);
+      turned.written = false;
+      const uint64_t rows = uint64_t{blocks} * heads * block_tokens;
+      argument keys = output(rows * gpu::kv_row_words(k_type, head_dim));
+      argument values = output(rows * gpu::kv_row_words(v_type, head_dim));
+      argument found_k = keys, found_v = values;
+      bench_->run({kernel_id::kv_write, {t(), k_type, v_type}},
+                  {&h, &slots, &turned, &in_v, &turns, &keys, &values},
+                  gpu::kv_write_params{0, heads, head_dim, block_tokens, 0, 0}, 2, 2);
+      bench_->run({kernel_id::kv_write, {t(), k_type, v_type, 1}},
+                  {&h, &slots, &in_k, &in_v, &turns, &found_k, &found_v},
+                  gpu::kv_write_params{0, heads, head_dim, block_tokens, pairs, neox}, 2, 2);
+      EXPECT_EQ(found_k.words, keys.words) << "type " << k_type << ", " << pairs << " pairs";
+      EXPECT_EQ(found_v.words, values.words) << "type " << v_type;
     }
 }
 

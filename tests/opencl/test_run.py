@@ -6,6 +6,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import support  # pylint: disable=wrong-import-position
+from divergence import divergences  # pylint: disable=wrong-import-position
 
 DRIVER = {name: os.environ[name] for name in ("OCL_ICD_VENDORS",) if name in os.environ}
 PROMPTS = ("Once upon a time", "A dog and a cat", "")
@@ -54,6 +55,12 @@ class Opencl(support.Case):
     def test_long_prompt(self):
         prompt = "The bird and the dog went to the park. " * 8
         self.assertEqual(self.run_on("opencl", prompt)["tokens"], self.run_on("cpu", prompt)["tokens"])
+
+    def test_probabilities_are_those_of_cpu(self):
+        found = divergences(self, ("cpu", "opencl"), PROMPTS[0] + ", there was a little bird",
+                            env=self.env)
+        self.assertGreater(len(found), 5)
+        self.assertLess(max(found), 1e-5)
 
     def test_kernels_are_kept(self):
         self.run_on("opencl", "a")

@@ -104,10 +104,12 @@ TEST_F(vulkan, the_forms_that_run_are_told) {
 }
 
 TEST_F(vulkan, what_is_disabled_is_done_by_other_kernels_with_the_same_bits) {
-  const std::vector<std::string> fused = {
-      "rms_norm_act_quant_i8.vulkan", "relu2_mul_rms_norm_act_quant_i8.vulkan",
-      "linear_ternary_add.ternary2.vulkan", "rms_norm_bit_linear.ternary2.vulkan",
-      "rms_norm_bit_linear_add.ternary2.vulkan"};
+  const std::vector<std::string> fused = {"rms_norm_act_quant_i8.vulkan",
+                                          "relu2_mul_rms_norm_act_quant_i8.vulkan",
+                                          "linear_ternary_add.ternary2.vulkan",
+                                          "rms_norm_bit_linear.ternary2.vulkan",
+                                          "rms_norm_bit_linear_add.ternary2.vulkan",
+                                          "rope_kv_write.vulkan"};
   const answer all = run("", "");
   for (const std::string& id : fused) {
     SCOPED_TRACE(id);

@@ -1,7 +1,18 @@
-// C1, C2: element types of keys and values.
+// C1, C2: element types of keys and values; C3: 1 = keys are turned first, as rope.cl does.
 typedef struct {
-  uint rows, n_kv_heads, head_dim, block_tokens;
+  uint rows, n_kv_heads, head_dim, block_tokens, pairs, neox;
 } params;
+
+// Element i of a head x; `turns` has the token's cosines and sines, or is 0.
+float element(__global const float *x, uint i, __global const float *turns, uint pairs, uint neox) {
+  if (!turns || i >= 2 * pairs) return x[i];
+  const uint pair = neox ? i % pairs : i / 2;
+  const bool second = neox ? i >= pairs : i % 2;
+  const uint other = neox ? (second ? i - pairs : i + pairs) : (i ^ 1u);
+  const float2 turn = vload2(pair, turns);
+  const float p = x[i] * turn.x, q = x[other] * turn.y;
+  return second ? q + p : p - q;
+}
 
 uint half_bits(float x) {
   ushort bits;
@@ -17,18 +28,20 @@ uint words(uint dtype, uint head_dim) {
   return units(dtype, head_dim) * (dtype == DTYPE_Q8_0 ? 9 : 1);
 }
 
-void put(uint dtype, __global const float *x, uint head_dim, uint unit, __global uint *row) {
+void put(uint dtype, __global const float *x, uint head_dim, uint unit, __global uint *row,
+         __global const float *turns, uint pairs, uint neox) {
+#define X(i) element(x, i, turns, pairs, neox)
   if (dtype == DTYPE_F32) {
-    row[unit] = as_uint(x[unit]);
+    row[unit] = as_uint(X(unit));
   } else if (dtype == DTYPE_F16) {
     const uint i = 2 * unit;
-    const uint high = i + 1 < head_dim ? half_bits(x[i + 1]) : 0;
-    row[unit] = half_bits(x[i]) | high << 16;
+    const uint high = i + 1 < head_dim ? half_bits(X(i + 1)) : 0;
+    row[unit] = half_bits(X(i)) | high << 16;
   } else {
-    __global const float *in = x + 32 * unit;
+    const uint from = 32 * unit;
     __global uint *out = row + 9 * unit;
     float largest = 0;
-    for (uint i = 0; i < 32; ++i) largest = larger(largest, fabs(in[i]));
+    for (uint i = 0; i < 32; ++i) largest = larger(largest, fabs(X(from + i)));
     ushort bits;
     vstore_half_rte(fmin(divide(largest, 127.0f), 65504.0f), 0, (half *)&bits);
     const float d = vload_half(0, (const half *)&bits);
@@ -37,18 +50,20 @@ void put(uint dtype, __global const float *x, uint head_dim, uint unit, __global
     for (uint w = 0; w < 8; ++w) {
       int q[4];
       for (uint i = 0; i < 4; ++i)
-        q[i] = max(quantised(in[4 * w + i], inverse), -127);
+        q[i] = max(quantised(X(from + 4 * w + i), inverse), -127);
       out[1 + w] = packed4(q[0], q[1], q[2], q[3]);
     }
   }
+#undef X
 }
 
 KERNEL(BIND(const uint, header), BIND(const uint, slots), BIND(const float, k),
-       BIND(const float, v), BIND(uint, keys), BIND(uint, values), const params p) {
+       BIND(const float, v), BIND(const float, turns), BIND(uint, keys), BIND(uint, values), const params p) {
   OPEN(const uint, header);
   OPEN(const uint, slots);
   OPEN(const float, k);
   OPEN(const float, v);
+  OPEN(const float, turns);
   OPEN(uint, keys);
   OPEN(uint, values);
   const uint of_k = units(C1, p.head_dim), of_v = units(C2, p.head_dim);
@@ -62,9 +77,10 @@ KERNEL(BIND(const uint, header), BIND(const uint, slots), BIND(const float, k),
       const ulong to = ((ulong)(slot / p.block_tokens) * p.n_kv_heads + head) * p.block_tokens +
                        slot % p.block_tokens;
       if (is_key)
-        put(C1, k + from, p.head_dim, in_head, keys + to * words(C1, p.head_dim));
+        put(C1, k + from, p.head_dim, in_head, keys + to * words(C1, p.head_dim),
+            C3 ? turns + (ulong)2 * t * p.pairs : 0, p.pairs, p.neox);
       else
-        put(C2, v + from, p.head_dim, in_head, values + to * words(C2, p.head_dim));
+        put(C2, v + from, p.head_dim, in_head, values + to * words(C2, p.head_dim), 0, 0, 0);
     }
   }
 }

@@ -3,32 +3,49 @@
 #include "common.glsl"
 layout(constant_id = 1) const uint DTYPE_K = 1;
 layout(constant_id = 2) const uint DTYPE_V = 1;
+layout(constant_id = 3) const uint TURNED = 0;
 WORDS_IN(1, slots);
 WORDS_IN(2, k);
 WORDS_IN(3, v);
-WORDS(4, keys);
-WORDS(5, values);
+WORDS_IN(4, turns);
+WORDS(5, keys);
+WORDS(6, values);
 layout(push_constant) uniform params {
-  uint rows, n_kv_heads, head_dim, block_tokens;
+  uint rows, n_kv_heads, head_dim, block_tokens, pairs, neox;
 };
 
 uint units_of(uint dtype) {
   return dtype == DTYPE_F32 ? head_dim : dtype == DTYPE_F16 ? (head_dim + 1) / 2 : head_dim / 32;
 }
 
-// A word or block `unit` of a row: FROM and TO are arrays, `from` and `to` its first words.
+// Elements of the row of token t that begins at word `from`; those of k as rope turns them.
+uint key(uint t, uint from, uint i) {
+  if (TURNED == 0 || i >= 2 * pairs) return k[from + i];
+  uint pair = neox != 0 ? i % pairs : i / 2;
+  bool second = neox != 0 ? i >= pairs : (i & 1) != 0;
+  uint other = neox == 0 ? i ^ 1u : second ? i - pairs : i + pairs;
+  float c = f32(turns[2 * (t * pairs + pair)]), s = f32(turns[2 * (t * pairs + pair) + 1]);
+  precise float p = f32(k[from + i]) * c, q = f32(k[from + other]) * s;
+  precise float y = second ? q + p : p - q;
+  return bits(y);
+}
+uint value(uint t, uint from, uint i) {
+  return v[from + i];
+}
+
+// A word or block `unit` of a row: FROM gives its elements, TO is an array, `to` its first word.
 #define STORE(FROM, TO)                                                                     \
   if (dtype == DTYPE_F32) {                                                                 \
-    TO[to + unit] = FROM[from + unit];                                                      \
+    TO[to + unit] = FROM(t, from, unit);                                                    \
   } else if (dtype == DTYPE_F16) {                                                          \
-    uint word = to_half(f32(FROM[from + 2 * unit]));                                        \
-    if (2 * unit + 1 < head_dim) word |= to_half(f32(FROM[from + 2 * unit + 1])) << 16;     \
+    uint word = to_half(f32(FROM(t, from, 2 * unit)));                                      \
+    if (2 * unit + 1 < head_dim) word |= to_half(f32(FROM(t, from, 2 * unit + 1))) << 16;   \
     TO[to + unit] = word;                                                                   \
   } else {                                                                                  \
-    uint x = from + 32 * unit, y = to + 9 * unit;                                           \
+    uint x = 32 * unit, y = to + 9 * unit;                                                  \
     float largest = 0.0;                                                                    \
     for (uint i = 0; i < 32; ++i) {                                                         \
-      float a = abs(f32(FROM[x + i]));                                                      \
+      float a = abs(f32(FROM(t, from, x + i)));                                             \
       largest = a > largest ? a : largest;                                                  \
     }                                                                                       \
     float unit_ = q8_step(largest);                                                         \
@@ -38,7 +55,7 @@ uint units_of(uint dtype) {
     for (uint w = 0; w < 8; ++w) {                                                          \
       uint word = 0;                                                                        \
       for (uint b = 0; b < 4; ++b)                                                          \
-        word |= q8_code(f32(FROM[x + 4 * w + b]), inverse) << (8 * b);                      \
+        word |= q8_code(f32(FROM(t, from, x + 4 * w + b)), inverse) << (8 * b);             \
       TO[y + 1 + w] = word;                                                                 \
     }                                                                                       \
   }
@@ -60,13 +77,13 @@ uint q8_code(float x, float inverse) {
   return uint(int(v)) & 255u;
 }
 
-void store_k(uint from, uint to, uint unit) {
+void store_k(uint t, uint from, uint to, uint unit) {
   const uint dtype = DTYPE_K;
-  STORE(k, keys)
+  STORE(key, keys)
 }
-void store_v(uint from, uint to, uint unit) {
+void store_v(uint t, uint from, uint to, uint unit) {
   const uint dtype = DTYPE_V;
-  STORE(v, values)
+  STORE(value, values)
 }
 uint row_words(uint dtype, uint units) {
   return dtype == DTYPE_Q8_0 ? 9 * units : units;
@@ -84,9 +101,9 @@ void main() {
       uint from = (t * n_kv_heads + head) * head_dim;
       uint row = (block * n_kv_heads + head) * block_tokens + offset;
       if (is_k)
-        store_k(from, row * row_words(DTYPE_K, units), i % units);
+        store_k(t, from, row * row_words(DTYPE_K, units), i % units);
       else
-        store_v(from, row * row_words(DTYPE_V, units), i % units);
+        store_v(t, from, row * row_words(DTYPE_V, units), i % units);
     }
   }
 }

@@ -1,0 +1,32 @@
+"""How far the probabilities of two devices are from each other."""
+
+import math
+import struct
+
+from test_logits import read_npy
+
+
+def log_softmax(row):
+    most = max(row)
+    total = math.log(sum(math.exp(v - most) for v in row))
+    return [v - most - total for v in row]
+
+
+def divergences(case, devices, prompt, **more):
+    """Of each token of `prompt`: the Kullback-Leibler divergence of the second device's
+    distribution from the first's, which is the judge."""
+    rows = []
+    for device in devices:
+        file = case.path(device + ".npy")
+        case.ok("logits", "-o", file, "-p", prompt, "--all", "--device", device, **more)
+        with open(file, "rb") as f:
+            shape, values = read_npy(f.read())
+        rows.append((shape, struct.unpack(f"<{len(values) // 4}f", values)))
+    (shape, want), (same, got) = rows
+    case.assertEqual(shape, same)
+    width = shape[-1]
+    out = []
+    for at in range(0, len(want), width):
+        p, q = log_softmax(want[at:at + width]), log_softmax(got[at:at + width])
+        out.append(sum(math.exp(a) * (a - b) for a, b in zip(p, q)))
+    return out
