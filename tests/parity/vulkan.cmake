@@ -32,8 +32,8 @@ target_compile_definitions(test_parity_vulkan_own PRIVATE
 add_dependencies(test_parity_vulkan_own bitnet-backend-vulkan)
 set_property(TEST parity.vulkan.own APPEND PROPERTY ENVIRONMENT ${pinned})
 
-# On a driver without 8-bit and 16-bit types, some of them: each kernel of it takes seconds to compile.
-# tests/cli fails where the driver is there and does not work.
+# On a driver without 8-bit and 16-bit types, those that take seconds. tests/cli fails where the driver
+# is there and does not work.
 if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
   foreach(row IN ITEMS own "program --gtest_filter=*equals*:*copied*:*exported*:*sequences*:*output_rows*:*statistics*"
                        "abi_ops --gtest_filter=-*no_kernel_sees*")
