@@ -197,6 +197,9 @@ std::vector<device_facts> list_devices(const library& cl, std::string& why) {
       seen += " has no device" + (status == CL_SUCCESS || status == CL_DEVICE_NOT_FOUND
                                       ? std::string()
                                       : " (" + status_name(status) + ")");
+    // Mesa's driver keeps to itself until it is told which hardware to serve.
+    if (devices.empty() && name == "rusticl")
+      seen += " unless RUSTICL_ENABLE names its drivers, such as radeonsi, iris or llvmpipe";
     for (cl_device_id device : devices) {
       out.push_back(facts_of(cl, platform, name, device));
       if (!out.back().refusal.empty())

@@ -1,18 +1,23 @@
-"""The vulkan backend on Mesa's software driver: the same text as cpu, and the truth about what ran."""
+"""The vulkan backend on drivers in software: the same text as cpu, and the truth about what ran."""
 
 import glob
+import os
 
 import support
 from divergence import divergences
 
-DRIVERS = sorted(glob.glob("/usr/share/vulkan/icd.d/lvp_icd.*.json"))
 PROMPT = "Once upon a time"
 
 
-class Vulkan(support.Case):
+class On:
+    """What holds on every driver."""
+
+    device = library = manifests = to_get_it = ""
+
     def environment(self, extra=None):
-        driver = DRIVERS[0] if DRIVERS else ""
-        leaks = self.path("leaks", "leak:libvulkan_lvp.so\n")  # of the driver, under a sanitizer
+        drivers = sorted(glob.glob(self.manifests))
+        driver = drivers[0] if drivers else ""
+        leaks = self.path("leaks", f"leak:{self.library}\n")  # of the driver, under a sanitizer
         return super().environment({"VK_DRIVER_FILES": driver, "VK_ICD_FILENAMES": driver,
                                     "LSAN_OPTIONS": "print_suppressions=0:suppressions=" + leaks,
                                     **(extra or {})})
@@ -20,11 +25,15 @@ class Vulkan(support.Case):
     @support.needs_model
     def setUp(self):
         super().setUp()
-        if not DRIVERS:
-            self.skipTest("no lavapipe (Debian: mesa-vulkan-drivers)")
-        known = self.ok("backends", "why", "--json").json
-        if not {"cpu", "vulkan"} <= set(known["detected"]):
+        if not glob.glob(self.manifests):
+            self.skipTest(f"no driver {self.manifests} ({self.to_get_it})")
+        known = {b["name"]: b for b in self.ok("backends", "why", "--json", "--probe-wait",
+                                                "60000").json["backends"]}
+        if not {"cpu", "vulkan"} <= set(known):
             self.skipTest("the backends cpu and vulkan are not both built")
+        names = [d["name"] for d in known["vulkan"].get("devices", [])]
+        self.assertEqual(len(names), 1, known["vulkan"])
+        self.assertIn(self.device, names[0])
 
     def test_same_greedy_text_as_cpu(self):
         words = ("run", "-p", PROMPT, "-n", "48", "--temp", "0", "--device")
@@ -46,6 +55,20 @@ class Vulkan(support.Case):
         found = divergences(self, ("cpu", "vulkan"), PROMPT + ", there was a little bird")
         self.assertGreater(len(found), 5)
         self.assertLess(max(found), 1e-5)
+
+
+class Lavapipe(On, support.Case):
+    device, library = "llvmpipe", "libvulkan_lvp.so"
+    manifests = "/usr/share/vulkan/icd.d/lvp_icd.*.json"
+    to_get_it = "Debian: mesa-vulkan-drivers"
+
+
+class SwiftShader(On, support.Case):
+    """Has neither int8, fp16 nor 8-bit and 16-bit storage."""
+
+    device, library = "SwiftShader", "libvk_swiftshader.so"
+    manifests = os.path.join(support.SOURCE, "build", "swiftshader", "vk_swiftshader_icd.json")
+    to_get_it = "scripts/setup fetches it"
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ ROWS = [
     ("cancel", "robustness", {"robustness.a_cancelled_step_leaves_a_working_program"}),
     ("pin", "unload", {"unload.nothing_is_mapped_afterwards"}),
     ("handles", "lifecycle", {"lifecycle.two_hundred_openings_leave_nothing"}),
+    ("leave", "robustness", {"robustness.process"}),
 ]
 
 

@@ -2,7 +2,10 @@
 // and breaks one promise of the contract.
 
 #include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -233,6 +236,13 @@ const defect defects[] = {
        t.device_open = [](bitnet_backend* b, uint32_t i, bitnet_device** out, bitnet_error* e) {
          [[maybe_unused]] const std::FILE* kept = std::fopen("/dev/null", "r");
          return sound.device_open(b, i, out, e);
+       };
+     }},
+    {"leave",  // ends the process otherwise than its host meant to
+     [](table& t) {
+       t.queue_create = [](bitnet_device* d, bitnet_queue** out, bitnet_error* e) {
+         std::atexit([] { syscall(SYS_exit_group, 1); });
+         return sound.queue_create(d, out, e);
        };
      }},
 };

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <iterator>
 
 #include "device_facts.hpp"
 #include "opencl_platform.hpp"
@@ -36,6 +38,37 @@ TEST(opencl_platform, without_a_driver) {
   why = why_not(usual_loader);
   EXPECT_NE(why.find("finds no driver"), std::string::npos) << why;
   EXPECT_NE(why.find("OCL_ICD_VENDORS"), std::string::npos) << why;
+}
+
+// Platforms that have no device, by name.
+const char* empty_platforms[] = {"rusticl", "Clover"};
+
+cl_int answer_text(const char* text, size_t room, void* out, size_t* bytes) {
+  const size_t n = std::strlen(text) + 1;
+  if (bytes) *bytes = n;
+  if (out && room >= n) std::memcpy(out, text, n);
+  return CL_SUCCESS;
+}
+
+TEST(opencl_platform, without_a_device) {
+  library cl;
+  cl.clGetPlatformIDs = [](cl_uint room, cl_platform_id* out, cl_uint* n) -> cl_int {
+    if (n) *n = std::size(empty_platforms);
+    for (cl_uint i = 0; out && i < room; ++i)
+      out[i] = reinterpret_cast<cl_platform_id>(&empty_platforms[i]);
+    return CL_SUCCESS;
+  };
+  cl.clGetPlatformInfo = [](cl_platform_id platform, cl_platform_info, size_t room, void* out,
+                            size_t* bytes) -> cl_int {
+    return answer_text(*reinterpret_cast<const char**>(platform), room, out, bytes);
+  };
+  cl.clGetDeviceIDs = [](cl_platform_id, cl_device_type, cl_uint, cl_device_id*,
+                         cl_uint*) -> cl_int { return CL_DEVICE_NOT_FOUND; };
+  std::string why;
+  EXPECT_TRUE(list_devices(cl, why).empty());
+  EXPECT_NE(why.find("rusticl has no device unless RUSTICL_ENABLE names"), std::string::npos)
+      << why;
+  EXPECT_NE(why.find("Clover has no device; install"), std::string::npos) << why;
 }
 
 TEST(opencl_extensions, are_whole_words) {

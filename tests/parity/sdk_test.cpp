@@ -120,6 +120,26 @@ TEST(fill_table, negotiates_and_stays_within_the_hosts_table) {
   }
 }
 
+TEST(fill_table, refuses_a_table_that_nobody_could_close) {
+  const bitnet_host_v0 host = idle_host();
+  bitnet_open_request request{};
+  request.struct_size = sizeof request;
+  bitnet_error err{};
+  err.struct_size = sizeof err;
+  const sdk::reporter report(&err, "entry");
+  const uint32_t whole = offsetof(bitnet_backend_v0, device_count);
+  for (const uint32_t size : {0u, 24u, uint32_t{offsetof(bitnet_backend_v0, self)}, whole - 1}) {
+    SCOPED_TRACE(size);
+    bitnet_backend_v0 out{};
+    out.struct_size = size;
+    EXPECT_EQ(sdk::fill_table(&host, &request, &out, {}, {}, report), BITNET_INVALID_ARGUMENT);
+    EXPECT_EQ(out.filled_size, 0u);
+    EXPECT_NE(std::string(err.message).find(std::to_string(size) + " bytes"), std::string::npos)
+        << err.message;
+  }
+  EXPECT_EQ(sdk::fill_table(&host, &request, nullptr, {}, {}, report), BITNET_INVALID_ARGUMENT);
+}
+
 TEST(fill_table, refuses_a_host_without_services) {
   bitnet_host_v0 host = idle_host();
   host.cancelled = nullptr;

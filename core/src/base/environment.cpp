@@ -136,6 +136,15 @@ std::filesystem::path probe_cache() {
   return home.is_absolute() ? home / ".cache/bitnet/probe" : std::filesystem::path();
 }
 
+std::filesystem::path temporary_directory() {
+  return temporary_directory(privileged());
+}
+
+std::filesystem::path temporary_directory(bool raised) {
+  const std::filesystem::path named = variable("TMPDIR");
+  return named.is_absolute() && !raised ? named : "/tmp";
+}
+
 std::filesystem::path backend_cache(std::string_view name) {
   const std::filesystem::path probes = probe_cache();
   return probes.empty() ? probes : probes.parent_path() / "backends" / name;

@@ -62,6 +62,12 @@ std::filesystem::path probe_helper();
 // ~/.cache) and bitnet/probe in it; "" if there is no such place.
 std::filesystem::path probe_cache();
 
+// Where files may lie that go when the process ends: TMPDIR if that is an absolute path, which a
+// process with raised privileges does not listen to, else /tmp.
+std::filesystem::path temporary_directory();
+// The rule itself.
+std::filesystem::path temporary_directory(bool raised);
+
 // Where backend `name` may keep what it made, such as compiled kernels: backends/<name> beside the
 // folder of probe_cache(); "" if there is no such place.
 std::filesystem::path backend_cache(std::string_view name);

@@ -27,6 +27,7 @@
 #include "plugin/trust.hpp"
 #include "probe/child.hpp"
 #include "probe/frame.hpp"
+#include "probe/scratch.hpp"
 
 extern "C" {            // which this header of glibc 2.36 forgets
 #include <sys/pidfd.h>  // NOLINT(llvm-include-order)
@@ -103,38 +104,18 @@ file_descriptor above_standard(int fd) {
   return file_descriptor(fcntl(fd, F_DUPFD_CLOEXEC, first));
 }
 
-// An empty folder of this user's for drivers that cannot work without writing, such as those that
-// compile into files; gone with the child.
-class scratch_folder {
- public:
-  scratch_folder() {
-    std::error_code error;
-    std::string name =
-        (std::filesystem::temp_directory_path(error) / "bitnet-probe-XXXXXX").string();
-    if (!error && mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~scratch_folder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-
-  // "" if it could not be made.
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 struct child {
-  scratch_folder scratch;
-  ticket id = 0;
+  child(ticket t, job j, const std::filesystem::path& place)
+      : id(t), what(std::move(j)), scratch(place) {
+    if (!scratch.problem().empty()) so_far.notes.push_back(scratch.problem());
+  }
+  ticket id;
   job what;
   pid_t pid = -1;
   file_descriptor socket, output, process;
   frame_reader reader;
   finding so_far;
+  scratch_folder scratch;
   uint64_t received = 0;
   clock::time_point stage_begin = clock::now(), due;
   enum class ending : uint8_t { no, asked, killed } end = ending::no;
@@ -380,6 +361,7 @@ deadlines deadlines_for(uint32_t most_ms) {
 
 struct prober::contents {
   std::filesystem::path helper;
+  std::filesystem::path scratch;  // where folders of children are made
   uint32_t most_children = 4;
   file_descriptor wake;
 
@@ -410,6 +392,7 @@ struct prober::contents {
 // The answer of a child that has ended, or never will.
 void prober::contents::publish(child& c) {
   c.finish_stage();
+  c.scratch.remove();
   finding out = std::move(c.so_far);
   out.output = clean_lines(out.output);
   if (out.output_bytes != 0 && out.output_bytes <= most_output)
@@ -430,15 +413,15 @@ void prober::contents::show(const child& c) {
 // False when it is time to stop.
 bool prober::contents::start_more() {
   for (;;) {
-    auto c = std::make_unique<child>();
+    std::pair<ticket, job> next_one;
     {
       const std::scoped_lock lock(turn);
       if (stop) return false;
       if (waiting.empty() || children.size() >= most_children) return true;
-      c->id = waiting.front().first;
-      c->what = std::move(waiting.front().second);
+      next_one = std::move(waiting.front());
       waiting.pop_front();
     }
+    auto c = std::make_unique<child>(next_one.first, std::move(next_one.second), scratch);
     if (auto fine = spawn(*c, helper); !fine) {
       c->blame(std::move(fine.error()));
       publish(*c);
@@ -502,6 +485,7 @@ void prober::contents::abandon_all() {
 }
 
 void prober::contents::work() {
+  sweep_scratch_folders(scratch);
   std::vector<pollfd> fds;
   while (start_more()) {
     fds.assign(1, {wake.get(), POLLIN, 0});
@@ -547,10 +531,12 @@ void prober::contents::work() {
   abandon_all();
 }
 
-prober::prober(std::filesystem::path helper, uint32_t most_children)
+prober::prober(std::filesystem::path helper, const std::filesystem::path& scratch,
+               uint32_t most_children)
     : contents_(std::make_unique<contents>()) {
   abandoned_processes::reap();
   contents_->helper = std::move(helper);
+  contents_->scratch = scratch_place(scratch);
   contents_->most_children = std::max(most_children, 1U);
   contents_->wake = file_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }

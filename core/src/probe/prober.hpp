@@ -36,8 +36,10 @@ using ticket = uint64_t;
 
 class prober {
  public:
-  // `helper` is the absolute path of bitnet-backend-probe.
-  prober(std::filesystem::path helper, uint32_t most_children);
+  // `helper` is the absolute path of bitnet-backend-probe. Each child has a folder of its own in
+  // `scratch`, where that may be trusted, which is gone before its answer comes.
+  prober(std::filesystem::path helper, const std::filesystem::path& scratch,
+         uint32_t most_children);
   // Ends what still runs; never waits for a child that does not die.
   ~prober();
   prober(const prober&) = delete;

@@ -20,11 +20,13 @@ settings settings::usual() {
   settings out;
   out.helper = environment::probe_helper();
   out.cache = environment::probe_cache();
+  out.scratch = environment::temporary_directory();
   return out;
 }
 
 service::service(settings s)
-    : settings_(std::move(s)), prober_(settings_.helper, settings_.most_children) {}
+    : settings_(std::move(s)),
+      prober_(settings_.helper, settings_.scratch, settings_.most_children) {}
 
 std::optional<finding> service::recall(const subject& s, std::vector<std::string>& notes) {
   if (settings_.fresh || settings_.cache.empty()) return std::nullopt;

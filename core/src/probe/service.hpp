@@ -15,8 +15,9 @@
 namespace bitnet::probe {
 
 struct settings {
-  std::filesystem::path helper;      // bitnet-backend-probe
-  std::filesystem::path cache;       // folder; "": nothing is remembered
+  std::filesystem::path helper;            // bitnet-backend-probe
+  std::filesystem::path cache;             // folder; "": nothing is remembered
+  std::filesystem::path scratch = "/tmp";  // where children have a folder each
   uint32_t wait_ms = 3000;           // that a selection waits for slow ones when another would do
   bool fresh = false;                // ask again, whatever is remembered
   uint32_t most_children = 4;        // at the same time

@@ -65,7 +65,8 @@ float divide(float a, float b) {
   const float inverse = 1.0f / b;
   const float near = a * inverse;
   const float nearer = fma(fma(-b, near, a), inverse, near);
-  return isfinite(nearer) ? nearer : a / b;
+  // Of 0 rusticl (Mesa 22.3) makes -0 on this way.
+  return isfinite(nearer) && a != 0 ? nearer : a / b;
 #endif
 }
 

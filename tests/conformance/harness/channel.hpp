@@ -4,7 +4,7 @@
 //
 //   {"began": TEST}  {"ended": TEST, "status": "passed|failed|skipped", "text": ..., "ms": ...}
 //   {"breach": SUITE, "rule": ..., "text": ...}   a rule broken, wherever that was noticed
-//   {"stage": ...}  {"fact": {...}}  {"rows": [...]}  {"done": true}
+//   {"stage": ...}  {"fact": {...}}  {"rows": [...]}  {"done": EXIT STATUS}
 
 #include <nlohmann/json.hpp>
 

@@ -52,7 +52,7 @@ int run_suite(const options& o) {
   delete listeners.Release(listeners.default_result_printer());
   listeners.Append(new teller);
   const int failed = RUN_ALL_TESTS();
-  channel::say({{"done", true}});
+  channel::say({{"done", failed}});
   return failed;
 }
 

@@ -26,7 +26,7 @@ std::string text_of(const char (&text)[N]) {
 // A failure of the first look, as a test of the suite abi.
 int refuse(const std::string& why) {
   channel::say({{"ended", "abi.opens"}, {"status", "failed"}, {"text", why}});
-  channel::say({{"done", true}});
+  channel::say({{"done", 1}});
   return 1;
 }
 
@@ -100,7 +100,7 @@ int identify(const options& o) {
     if (room.overrun() != 0) return refuse("the entry wrote past the table that the host gave it");
     if (o_entry.status == BITNET_UNAVAILABLE) {
       channel::say({{"fact", {{"unavailable", o_entry.message}, {"opens", false}}}});
-      channel::say({{"done", true}});
+      channel::say({{"done", 0}});
       return 0;
     }
     if (o_entry.status != BITNET_OK)
@@ -128,7 +128,7 @@ int identify(const options& o) {
     t.close(t.self);
     host.forbid("close");
     stage("exit");
-    channel::say({{"done", true}});
+    channel::say({{"done", 0}});
     return 0;
   } catch (const std::exception& e) {
     return refuse(e.what());

@@ -89,6 +89,7 @@ void hear(const std::string& line, child_end& end, findings& out) {
     for (const json& row : r["rows"]) out.rows.push_back(row);
   } else if (r.contains("done")) {
     end.done = true;
+    end.exit_status = r["done"].is_number_integer() ? r["done"].get<int>() : -1;
   }
 }
 
@@ -204,7 +205,8 @@ child_end run_child(const options& o, const std::string& role, const std::string
     usleep(look_us);
   }
   end.printed = last_words(c.output);
-  const bool clean = WIFEXITED(status) && WEXITSTATUS(status) <= 1;
+  // What runs at exit, a leak search for instance, may end it otherwise than it said.
+  const bool clean = end.done && WIFEXITED(status) && WEXITSTATUS(status) == end.exit_status;
   if (end.timed_out) {
     end.death = "it did not end within " + std::to_string(o.timeout_s) + " s";
   } else if (WIFEXITED(status) && WEXITSTATUS(status) == channel::lost) {
@@ -212,7 +214,7 @@ child_end run_child(const options& o, const std::string& role, const std::string
     end.death = "it closed the descriptors of its host";
     out.add({"hygiene.descriptors", "failed",
              end.death + " in " + (end.running.empty() ? end.stage : end.running), 0});
-  } else if (!clean || !end.done) {
+  } else if (!clean) {
     end.death = death_of(status);
   }
   look_at_leavings(c, end, out);

@@ -19,7 +19,8 @@ struct test_result {
 };
 
 struct child_end {
-  bool done = false;  // it said that it is
+  bool done = false;    // it said that it is
+  int exit_status = 0;  // and with what it meant to end
   bool timed_out = false;
   bool breached = false;  // it broke a rule that has a result of its own
   std::string death;      // how it ended if not as it should

@@ -257,7 +257,7 @@ int compare_ops(const options&) {
   opened_device device;
   for (const subject& s : all_subjects())
     channel::say({{"rows", nlohmann::json::array({parity_row(device, s)})}});
-  channel::say({{"done", true}});
+  channel::say({{"done", 0}});
   return 0;
 }
 

@@ -95,6 +95,17 @@ TEST_F(variables, never_change_the_systems_folders) {
   EXPECT_EQ(std::vector(before.end() - 3, before.end()), end);
 }
 
+TEST_F(variables, name_a_place_for_what_goes_at_the_end) {
+  set("TMPDIR", "/var/tmp");
+  EXPECT_EQ(temporary_directory(), "/var/tmp");
+  EXPECT_EQ(temporary_directory(true), "/tmp") << "raised privileges do not listen";
+  for (const char* other : {"TMP", "TEMP", "TEMPDIR"}) set(other, "/elsewhere");
+  for (const char* no_place : {"", ".", "tmp"}) {
+    set("TMPDIR", no_place);
+    EXPECT_EQ(temporary_directory(), "/tmp") << no_place;
+  }
+}
+
 TEST_F(variables, take_backends_away) {
   EXPECT_TRUE(only_backends().empty());
   EXPECT_TRUE(disabled_backends().empty());

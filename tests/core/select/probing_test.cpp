@@ -117,6 +117,80 @@ TEST_F(probing, a_registry_that_goes_ends_its_children) {
   EXPECT_LT(clock::now() - begin, std::chrono::seconds(50)) << "the deadline was waited for";
 }
 
+TEST_F(probing, a_driver_may_write_and_nothing_of_that_stays) {
+  how.scratch = files.path() / "scratch";
+  std::filesystem::create_directory(how.scratch);
+  how.most_stage_ms = 3000;
+  // The fakes abort where their folder is not empty, or not theirs alone.
+  const struct {
+    const char *fake, *code, *why;
+  } rows[] = {{"caches", "BN-OK", "a sound one"},
+              {"caches-crash", "BN-P-CRASH", "one that crashes"},
+              {"caches-hang", "BN-P-TIMEOUT", "one that hangs, and is killed"}};
+  for (const auto& row : rows) install(row.fake, "gpu");
+  registry all = scan();
+  report out;
+  all.probe_all(out);
+  EXPECT_TRUE(std::filesystem::is_empty(how.scratch));
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    EXPECT_EQ(find(out, row.fake).code, row.code) << find(out, row.fake).reason;
+    ASSERT_TRUE(find(out, row.fake).probed);
+    const std::string& said = find(out, row.fake).probed->output;
+    EXPECT_NE(said.find("cache in " + (how.scratch / "bitnet-probe-").string()), std::string::npos)
+        << said;
+  }
+}
+
+TEST_F(probing, a_registry_that_goes_takes_the_folders_with_it) {
+  how.scratch = files.path() / "scratch";
+  std::filesystem::create_directory(how.scratch);
+  install("caches-hang", "gpu");
+  install("alpha", "cpu");
+  how.wait_ms = 0;
+  {
+    registry all = scan();
+    report out;
+    ASSERT_TRUE(all.select({}, out));
+    const auto end = clock::now() + std::chrono::seconds(60);
+    const auto written = [&] {
+      for (const auto& entry : std::filesystem::directory_iterator(how.scratch))
+        if (std::filesystem::exists(entry.path() / "deep/file")) return true;
+      return false;
+    };
+    while (!written() && clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_TRUE(written());
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(how.scratch));
+}
+
+TEST_F(probing, what_a_killed_program_left_is_swept_away) {
+  how.scratch = files.path() / "scratch";
+  files.write("scratch/bitnet-probe-killed/deep/file", "");
+  std::filesystem::permissions(how.scratch / "bitnet-probe-killed",
+                               std::filesystem::perms::owner_all);
+  install("alpha", "cpu");
+  report out;
+  scan().probe_all(out);
+  EXPECT_EQ(find(out, "alpha").code, "BN-OK");
+  EXPECT_TRUE(std::filesystem::is_empty(how.scratch));
+}
+
+TEST_F(probing, without_a_place_to_write_the_probe_says_so) {
+  how.scratch = files.path() / "scratch";
+  std::filesystem::create_directory(how.scratch);
+  install("alpha", "cpu");
+  registry all = scan();
+  std::filesystem::remove(how.scratch);
+  report out;
+  all.probe_all(out);
+  EXPECT_EQ(find(out, "alpha").code, "BN-OK");
+  EXPECT_NE(find(out, "alpha").reason.find("no folder for what its driver writes"),
+            std::string::npos)
+      << find(out, "alpha").reason;
+}
+
 TEST_F(probing, what_is_remembered_needs_no_child) {
   how.cache = files.path() / "probe";
   install("alpha", "cpu");

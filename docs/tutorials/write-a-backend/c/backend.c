@@ -199,9 +199,10 @@ BITNET_BACKEND_EXPORT bitnet_status BITNET_BACKEND_ENTRY(const bitnet_host_v0* h
                                                          bitnet_backend_v0* out,
                                                          bitnet_error* err) {
   const uint32_t room = out->struct_size, newest = BITNET_ABI_MINOR;
-  if (room < offsetof(bitnet_backend_v0, self))
+  /* Whoever cannot call `close` could not end what this call opens. */
+  if (room < offsetof(bitnet_backend_v0, device_count))
     return fail(err, BITNET_INVALID_ARGUMENT, "entry",
-                "the host's table is too short to answer in");
+                "the host's table is too short: it has no `close`; update the host");
   out->need_minor_min = 0;
   out->need_minor_max = newest;
   if (request->abi_minor_min > newest)

@@ -536,10 +536,11 @@ pub unsafe extern "C" fn bitnet_backend_abi0(
     guarded(err, "entry", || {
         QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));
         let room = (*out).struct_size;
-        if room < 56 {
+        // Where `close` ends: whoever cannot call it could not end what this call opens.
+        if room < 80 {
             return failure(
                 INVALID_ARGUMENT,
-                "the host's table is too short to answer in",
+                "the host's table is too short: it has no `close`; update the host",
             );
         }
         (*out).need_minor_min = 0;

@@ -25,8 +25,12 @@ inline bitnet_status fill_table(const bitnet_host_v0* host_services,
                                 const bitnet_open_request* request, bitnet_backend_v0* out,
                                 bitnet_backend_v0 slots, minors spoken,
                                 const reporter& report) noexcept {
-  if (!out || out->struct_size < offsetof(bitnet_backend_v0, self))
-    return report.fail(BITNET_INVALID_ARGUMENT, "the host's table is too short to answer in");
+  // Whoever cannot call `close` could not end what this call opens.
+  constexpr uint32_t least = offsetof(bitnet_backend_v0, device_count);
+  if (!out || out->struct_size < least)
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "the host's table has %u bytes, %u are needed; update the host",
+                       out ? out->struct_size : 0, least);
   out->need_minor_min = spoken.oldest;
   out->need_minor_max = spoken.newest;
   // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
