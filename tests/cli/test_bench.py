@@ -31,6 +31,7 @@ class Bench(support.Case):
             self.assertAlmostEqual(row["stddev_ts"], abs(rates[0] - rates[1]) / 2 ** 0.5, 3)
             self.assertEqual(row["n_threads"], 1)
             self.assertEqual(row["backend"], "cpu")
+            self.assertTrue(row["cpu_info"])
         self.assertNotIn("gbps", prompt)
         ns = sum(gen["samples_ns"])
         self.assertAlmostEqual(gen["gbps"] * ns / (gen["bytes_per_token"] * 8), 1, 6)

@@ -45,6 +45,21 @@ class Vulkan(support.Case):
         self.assertNotIn(".scalar", text)
         self.assertIn(".vulkan", text)
 
+    def test_bench_shows_no_ceiling_of_the_host(self):
+        for words in (("-p", "0", "-n", "2"), ("--kernel", "matmul_i2s", "--shape", "64x256",
+                                                "--n", "1")):
+            words = ("bench", "-r", "1", "--ceiling-mb", "8", *words)
+            row, = self.ok(*words, "--device", "vulkan", "-o", "json").json
+            self.assertIn("llvmpipe", row.get("gpu_info", row.get("device_name")))
+            self.assertGreater(row["gbps"], 0)
+            # Neither the host's threads nor its memory are what limits this device.
+            for key in ("stream", "pct_of_stream", "n_threads", "cpu_info"):
+                self.assertNotIn(key, row)
+            self.assertNotIn("stream read", self.ok(*words, "--device", "vulkan").text)
+            row, = self.ok(*words, "--device", "cpu", "-o", "json").json
+            self.assertIn("pct_of_stream", row)
+            self.assertGreater(row["n_threads"], 0)
+
     def test_probabilities_are_those_of_cpu(self):
         rows = {}
         for device in ("cpu", "vulkan"):
