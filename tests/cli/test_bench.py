@@ -75,6 +75,15 @@ class Bench(support.Case):
         self.assertEqual(table[0]["gbps"], "")
         self.assertGreater(float(table[1]["gbps"]), 0)
 
+    def test_without_times_of_kernels(self):
+        timed, = self.rows("-p", "0")
+        plain, = self.rows("-p", "0", "--no-kernel-times")
+        self.assertTrue(all("time_ns" in k for k in timed["kernels"]))
+        self.assertFalse(any("time_ns" in k for k in plain["kernels"]))
+        for what in ("id", "calls", "bytes"):
+            self.assertEqual([k[what] for k in plain["kernels"]],
+                             [k[what] for k in timed["kernels"]])
+
     def test_without_a_ceiling(self):
         row = self.rows("-n", "2", "--ceiling-mb", "0", "-p", "0")[0]
         self.assertNotIn("pct_of_stream", row)

@@ -238,7 +238,8 @@ json as_json(const measurement& m, const facts& f, const ceilings& limit) {
   }
   out["kernels"] = json::array();
   for (const auto& [id, use] : m.kernels) {
-    json one = {{"id", id}, {"calls", use.calls}, {"time_ns", use.time_ns}, {"bytes", use.bytes}};
+    json one = {{"id", id}, {"calls", use.calls}, {"bytes", use.bytes}};
+    if (use.time_ns != 0) one["time_ns"] = use.time_ns;
     if (use.time_ns != 0 && use.bytes != 0 && m.what.n_gen != 0)
       one["gbps"] = static_cast<double>(use.bytes) / static_cast<double>(use.time_ns);
     out["kernels"].push_back(one);
@@ -327,7 +328,7 @@ result<int> bench_command(const invocation& in) {
   auto model = open_model(in, all.runtime.get(), all.file);
   if (!model) return std::unexpected(model.error());
   all.model = *std::move(model);
-  auto session = open_session(in, all.model.get(), context, true);
+  auto session = open_session(in, all.model.get(), context, in.set.flag("kernel-times"));
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);
 

@@ -31,16 +31,13 @@ inline constexpr uint32_t row_units = 64, vectors = 4, rows = 16;
 struct form {
   // read, copy  0 the threads of a group share a stretch, neighbours take neighbouring units;
   //             1 a thread takes a stretch of its own
-  // dot         the tile: 0 a row and a vector, 1 four rows and a vector, 2 four rows, four vectors
+  // dot         the tile: 0 a row and a vector, 1 four rows and four vectors
   uint32_t way = 0;
   uint32_t group = 1;   // threads of a work group
   uint32_t groups = 1;  // that are started
 };
-constexpr uint32_t tile_rows(const form& f) {
+constexpr uint32_t tile_side(const form& f) {
   return f.way == 0 ? 1 : 4;
-}
-constexpr uint32_t tile_vectors(const form& f) {
-  return f.way == 2 ? 4 : 1;
 }
 
 struct dispatch {  // waits for the one before it

@@ -37,22 +37,21 @@ __kernel void copy(__global const uint16 *from, __global uint16 *to, uint n, uin
   for (uint i = first; i < last; i += sharers) to[i] = from[i];
 }
 
-// Sums over this thread's tile: 0 a row and a vector, 1 four rows, 2 four rows and four vectors.
-#define TILE_ROWS (WAY == 0 ? 1 : 4)
-#define TILE_VECTORS (WAY == 2 ? 4 : 1)
+// Sums over this thread's tile.
+#define SIDE (WAY == 0 ? 1 : 4)
 #define DOT(name, vector, wide, sum_type, units, product, total)                          \
   __kernel void name(__global const vector *from, __global sum_type *to, uint n,          \
                      uint repeats) {                                                      \
     const uint t = get_global_id(0);                                                      \
-    wide sums[TILE_ROWS * TILE_VECTORS];                                                  \
-    for (uint j = 0; j < TILE_ROWS * TILE_VECTORS; ++j) sums[j] = 0;                      \
+    wide sums[SIDE * SIDE];                                                  \
+    for (uint j = 0; j < SIDE * SIDE; ++j) sums[j] = 0;                      \
     for (uint r = 0; r < repeats; ++r)                                                    \
       for (uint i = 0; i < units; ++i)                                                    \
-        for (uint e = 0; e < TILE_ROWS; ++e)                                              \
-          for (uint v = 0; v < TILE_VECTORS; ++v)                                         \
-            sums[e * TILE_VECTORS + v] +=                                                 \
+        for (uint e = 0; e < SIDE; ++e)                                              \
+          for (uint v = 0; v < SIDE; ++v)                                         \
+            sums[e * SIDE + v] +=                                                 \
                 product(from[units * (VECTORS + (t + r + e) % ROWS) + i], from[units * v + i]); \
-    for (uint j = 1; j < TILE_ROWS * TILE_VECTORS; ++j) sums[0] += sums[j];               \
+    for (uint j = 1; j < SIDE * SIDE; ++j) sums[0] += sums[j];               \
     to[t] = total(sums[0]);                                                               \
   }
 #define OF_BYTES(w, x) as_uint16(convert_int16(convert_short16(w) * convert_short16(x)))

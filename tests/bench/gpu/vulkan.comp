@@ -11,7 +11,7 @@ layout(push_constant) uniform params { uint n, repeats; };
 
 const uint FILL = 0, READ = 1, COPY = 2, DOT = 3, DOT_F32 = 4;
 const uint ROW_UNITS = 64, ROWS = 16, VECTORS = 4;
-const uint TILE_ROWS = WAY == 0 ? 1 : 4, TILE_VECTORS = WAY == 2 ? 4 : 1;
+const uint SIDE = WAY == 0 ? 1 : 4;  // of a tile
 
 uvec4 numbers(uint i) {
   return (uvec4(0, 1, 2, 3) + 4 * i) * 2654435761u;
@@ -47,38 +47,38 @@ void main() {
     }
     if (KERNEL == READ) sums[t] = sum.x + sum.y + sum.z + sum.w;
   } else if (KERNEL == DOT) {
-    ivec4 sums_[TILE_ROWS * TILE_VECTORS];
-    [[unroll]] for (uint j = 0; j < TILE_ROWS * TILE_VECTORS; ++j) sums_[j] = ivec4(0);
+    ivec4 sums_[SIDE * SIDE];
+    [[unroll]] for (uint j = 0; j < SIDE * SIDE; ++j) sums_[j] = ivec4(0);
     for (uint r = 0; r < repeats; ++r) {
       for (uint i = 0; i < ROW_UNITS; ++i) {
-        uvec4 w[TILE_ROWS], x[TILE_VECTORS];
-        [[unroll]] for (uint e = 0; e < TILE_ROWS; ++e) w[e] = from[row_at(t + r + e) + i];
-        [[unroll]] for (uint v = 0; v < TILE_VECTORS; ++v) x[v] = from[v * ROW_UNITS + i];
+        uvec4 w[SIDE], x[SIDE];
+        [[unroll]] for (uint e = 0; e < SIDE; ++e) w[e] = from[row_at(t + r + e) + i];
+        [[unroll]] for (uint v = 0; v < SIDE; ++v) x[v] = from[v * ROW_UNITS + i];
         [[unroll]] for (int b = 0; b < 4; ++b)
-          [[unroll]] for (uint e = 0; e < TILE_ROWS; ++e)
-            [[unroll]] for (uint v = 0; v < TILE_VECTORS; ++v)
-              sums_[e * TILE_VECTORS + v] += bytes(w[e], b) * bytes(x[v], b);
+          [[unroll]] for (uint e = 0; e < SIDE; ++e)
+            [[unroll]] for (uint v = 0; v < SIDE; ++v)
+              sums_[e * SIDE + v] += bytes(w[e], b) * bytes(x[v], b);
       }
     }
     ivec4 sum = ivec4(0);
-    [[unroll]] for (uint j = 0; j < TILE_ROWS * TILE_VECTORS; ++j) sum += sums_[j];
+    [[unroll]] for (uint j = 0; j < SIDE * SIDE; ++j) sum += sums_[j];
     sums[t] = uint(sum.x + sum.y + sum.z + sum.w);
   } else if (KERNEL == DOT_F32) {
-    vec4 sums_[TILE_ROWS * TILE_VECTORS];
-    [[unroll]] for (uint j = 0; j < TILE_ROWS * TILE_VECTORS; ++j) sums_[j] = vec4(0);
+    vec4 sums_[SIDE * SIDE];
+    [[unroll]] for (uint j = 0; j < SIDE * SIDE; ++j) sums_[j] = vec4(0);
     for (uint r = 0; r < repeats; ++r) {
       for (uint i = 0; i < ROW_UNITS; ++i) {
-        vec4 w[TILE_ROWS], x[TILE_VECTORS];
-        [[unroll]] for (uint e = 0; e < TILE_ROWS; ++e)
+        vec4 w[SIDE], x[SIDE];
+        [[unroll]] for (uint e = 0; e < SIDE; ++e)
           w[e] = uintBitsToFloat(from[row_at(t + r + e) + i]);
-        [[unroll]] for (uint v = 0; v < TILE_VECTORS; ++v)
+        [[unroll]] for (uint v = 0; v < SIDE; ++v)
           x[v] = uintBitsToFloat(from[v * ROW_UNITS + i]);
-        [[unroll]] for (uint e = 0; e < TILE_ROWS; ++e)
-          [[unroll]] for (uint v = 0; v < TILE_VECTORS; ++v) sums_[e * TILE_VECTORS + v] += w[e] * x[v];
+        [[unroll]] for (uint e = 0; e < SIDE; ++e)
+          [[unroll]] for (uint v = 0; v < SIDE; ++v) sums_[e * SIDE + v] += w[e] * x[v];
       }
     }
     vec4 sum = vec4(0);
-    [[unroll]] for (uint j = 0; j < TILE_ROWS * TILE_VECTORS; ++j) sum += sums_[j];
+    [[unroll]] for (uint j = 0; j < SIDE * SIDE; ++j) sum += sums_[j];
     sums[t] = floatBitsToUint(sum.x + sum.y + sum.z + sum.w);
   }
 }
