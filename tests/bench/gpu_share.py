@@ -118,12 +118,12 @@ def print_ceilings(device, found):
     print()
 
 
-def print_models(device, shares):
+def print_models(all_shares):
     print("| model | device | ms a token (least to most) | t/s | MB read | read, ms | products, ms "
           "| share of the bound |\n|---|---|---:|---:|---:|---:|---:|---:|")
-    for model, s in shares.items():
-        print(f"| {model} | {device} | {spread(s.token_ms)} | {1e3 / s.ms:.1f} | {s.bytes / 1e6:.1f} | "
-              f"{s.read_ms:.1f} | {s.dot_ms:.1f} | {100 * s.bound_ms / s.ms:.0f} % |")
+    for device, model, s in all_shares:
+        print(f"| {model} | {device} | {spread(s.token_ms, 2)} | {1e3 / s.ms:.1f} | {s.bytes / 1e6:.1f} | "
+              f"{s.read_ms:.2f} | {s.dot_ms:.2f} | {100 * s.bound_ms / s.ms:.0f} % |")
     print()
 
 
@@ -164,13 +164,11 @@ def main():
         return
     for device, found in everything.items():
         print_ceilings(device, found)
-    all_shares = {device: {model: Share(found, rows) for model, rows in found["models"].items()}
-                  for device, found in everything.items()}
-    for device, shares in all_shares.items():
-        print_models(device, shares)
-    for device, shares in all_shares.items():
-        for model, s in shares.items():
-            print_kernels(f"{model}, {device}", s)
+    all_shares = [(device, model, Share(found, rows)) for device, found in everything.items()
+                  for model, rows in found["models"].items()]
+    print_models(all_shares)
+    for device, model, s in all_shares:
+        print_kernels(f"{model}, {device}", s)
 
 
 if __name__ == "__main__":
