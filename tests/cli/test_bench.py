@@ -31,6 +31,7 @@ class Bench(support.Case):
             self.assertAlmostEqual(row["stddev_ts"], abs(rates[0] - rates[1]) / 2 ** 0.5, 3)
             self.assertEqual(row["n_threads"], 1)
             self.assertEqual(row["backend"], "cpu")
+            self.assertTrue(row["cpu_info"])
         self.assertNotIn("gbps", prompt)
         ns = sum(gen["samples_ns"])
         self.assertAlmostEqual(gen["gbps"] * ns / (gen["bytes_per_token"] * 8), 1, 6)
@@ -73,6 +74,15 @@ class Bench(support.Case):
         self.assertEqual([row["test"] for row in table], ["pp8", "tg4"])
         self.assertEqual(table[0]["gbps"], "")
         self.assertGreater(float(table[1]["gbps"]), 0)
+
+    def test_without_times_of_kernels(self):
+        timed, = self.rows("-p", "0")
+        plain, = self.rows("-p", "0", "--no-kernel-times")
+        self.assertTrue(all("time_ns" in k for k in timed["kernels"]))
+        self.assertFalse(any("time_ns" in k for k in plain["kernels"]))
+        for what in ("id", "calls", "bytes"):
+            self.assertEqual([k[what] for k in plain["kernels"]],
+                             [k[what] for k in timed["kernels"]])
 
     def test_without_a_ceiling(self):
         row = self.rows("-n", "2", "--ceiling-mb", "0", "-p", "0")[0]

@@ -51,6 +51,21 @@ class On:
         self.assertTrue(any(kernel.startswith("attn_paged") for kernel in ran), ran)
         self.assertEqual([kernel for kernel in ran if not kernel.endswith(".vulkan")], [])
 
+    def test_bench_shows_no_ceiling_of_the_host(self):
+        for words in (("-p", "0", "-n", "2"), ("--kernel", "matmul_i2s", "--shape", "64x256",
+                                                "--n", "1")):
+            words = ("bench", "-r", "1", "--ceiling-mb", "8", *words)
+            row, = self.ok(*words, "--device", "vulkan", "-o", "json").json
+            self.assertIn("llvmpipe", row.get("gpu_info", row.get("device_name")))
+            self.assertGreater(row["gbps"], 0)
+            # Neither the host's threads nor its memory are what limits this device.
+            for key in ("stream", "pct_of_stream", "n_threads", "cpu_info"):
+                self.assertNotIn(key, row)
+            self.assertNotIn("stream read", self.ok(*words, "--device", "vulkan").text)
+            row, = self.ok(*words, "--device", "cpu", "-o", "json").json
+            self.assertIn("pct_of_stream", row)
+            self.assertGreater(row["n_threads"], 0)
+
     def test_probabilities_are_those_of_cpu(self):
         found = divergences(self, ("cpu", "vulkan"), PROMPT + ", there was a little bird")
         self.assertGreater(len(found), 5)

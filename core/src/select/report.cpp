@@ -92,7 +92,11 @@ ordered_json to_json(const backend_report& b) {
   put(out, "license", b.license);
   put(out, "build_id", b.build_id);
   put(out, "abi", b.abi);
-  if (b.probed) out["probe"] = to_json(*b.probed);
+  if (b.probed) {
+    // Else it has threads of its own, or none.
+    out["host_threads"] = (b.probed->what.life_flags & BITNET_LIFE_USES_HOST_POOL) != 0;
+    out["probe"] = to_json(*b.probed);
+  }
   ordered_json devices = ordered_json::array();
   ordered_json kernels = ordered_json::array();
   for (std::size_t i = 0; i < b.devices.size(); ++i) {

@@ -191,28 +191,19 @@ class runner {
 
 struct facts {  // of the whole run
   bitnet_model_info model{};
-  std::string file, backend, device, cpu, head, tuning;
+  std::string file, head, tuning;
+  measured_device device;
   uint64_t threads = 0;
 };
 
 facts facts_of(const invocation& in, const engine& all, const nlohmann::json& session,
                const nlohmann::json& runtime) {
-  facts out{describe(all.model.get()),
-            all.file,
-            session.value("backend", ""),
-            "",
-            "",
-            in.set.text("head"),
-            session.value("tuning", ""),
-            session.value("threads", uint64_t{0})};
-  for (const auto& backend : runtime.value("backends", nlohmann::json::array())) {
-    if (backend.value("name", "") != out.backend) continue;
-    const auto devices = backend.value("devices", nlohmann::json::array());
-    if (devices.empty()) continue;
-    out.device = devices.front().value("arch", "");
-    out.cpu = devices.front().value("name", "");
-  }
-  return out;
+  return {describe(all.model.get()),
+          all.file,
+          in.set.text("head"),
+          session.value("tuning", ""),
+          device_in(runtime, session.value("device", "")),
+          session.value("threads", uint64_t{0})};
 }
 
 json as_json(const measurement& m, const facts& f, const ceilings& limit) {
@@ -221,10 +212,10 @@ json as_json(const measurement& m, const facts& f, const ceilings& limit) {
               {"model_type", f.model.name},
               {"model_size", f.model.weight_bytes},
               {"model_n_params", f.model.n_parameters},
-              {"backend", f.backend}};
-  if (!f.device.empty()) out["device"] = f.device;
-  if (!f.cpu.empty()) out["cpu_info"] = f.cpu;
-  out["n_threads"] = f.threads;
+              {"backend", f.device.backend}};
+  if (!f.device.arch.empty()) out["device"] = f.device.arch;
+  if (!f.device.name.empty()) out[f.device.host_threads ? "cpu_info" : "gpu_info"] = f.device.name;
+  if (f.device.host_threads) out["n_threads"] = f.threads;
   out["test"] = m.what.name();
   out["n_prompt"] = m.what.n_prompt;
   out["n_gen"] = m.what.n_gen;
@@ -247,7 +238,8 @@ json as_json(const measurement& m, const facts& f, const ceilings& limit) {
   }
   out["kernels"] = json::array();
   for (const auto& [id, use] : m.kernels) {
-    json one = {{"id", id}, {"calls", use.calls}, {"time_ns", use.time_ns}, {"bytes", use.bytes}};
+    json one = {{"id", id}, {"calls", use.calls}, {"bytes", use.bytes}};
+    if (use.time_ns != 0) one["time_ns"] = use.time_ns;
     if (use.time_ns != 0 && use.bytes != 0 && m.what.n_gen != 0)
       one["gbps"] = static_cast<double>(use.bytes) / static_cast<double>(use.time_ns);
     out["kernels"].push_back(one);
@@ -268,8 +260,9 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
         "| {} | {:.2f} MiB | {:.2f} M | {} | {} | {} | {:.2f} ± {:.2f} | {:.2f} | {} | "
         "{} |\n",
         f.model.name, static_cast<double>(f.model.weight_bytes) / (1 << 20),
-        static_cast<double>(f.model.n_parameters) / 1e6, f.backend, f.threads, m.what.name(),
-        mean(rates), deviation(rates), median(rates), gen ? fmt::format("{:.1f}", m.gbps()) : "",
+        static_cast<double>(f.model.n_parameters) / 1e6, f.device.backend,
+        f.device.host_threads ? fmt::to_string(f.threads) : "", m.what.name(), mean(rates),
+        deviation(rates), median(rates), gen ? fmt::format("{:.1f}", m.gbps()) : "",
         gen && limit.known() ? fmt::format("{:.0f}", 100 * m.gbps() / limit.best()) : "");
   }
   out += "\n";
@@ -278,7 +271,7 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
   kernel_uses seen;
   for (const measurement& m : all) add_difference(seen, {}, m.kernels);
   for (const auto& [id, use] : seen) kernels += (kernels.empty() ? "" : " ") + id;
-  out += fmt::format("device: {} {}\n", f.device, f.cpu);
+  out += fmt::format("device: {} {}\n", f.device.arch, f.device.name);
   if (!f.tuning.empty()) out += fmt::format("tuned: {}\n", f.tuning);
   out += fmt::format("kernels: {}\nbuild: bitnet {}\n", kernels, bitnet_version());
   return out;
@@ -335,7 +328,7 @@ result<int> bench_command(const invocation& in) {
   auto model = open_model(in, all.runtime.get(), all.file);
   if (!model) return std::unexpected(model.error());
   all.model = *std::move(model);
-  auto session = open_session(in, all.model.get(), context, true);
+  auto session = open_session(in, all.model.get(), context, in.set.flag("kernel-times"));
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);
 
@@ -345,7 +338,7 @@ result<int> bench_command(const invocation& in) {
   if (!choice) return std::unexpected(choice.error());
   const facts f = facts_of(in, all, *opened, *choice);
 
-  ceilings limit(in.set.integer("ceiling-mb"), static_cast<uint32_t>(f.threads));
+  ceilings limit(in.set.integer("ceiling-mb"), f.device, static_cast<uint32_t>(f.threads));
   std::vector<measurement> measured;
   for (const test& t : *tests) measured.push_back({t, {}, {}});
   auto ended = measure(in, all.session.get(), f.model, measured);

@@ -28,9 +28,7 @@ struct kernel {
   bool runs = false;  // the first of its op and format; the others wait for another setting
 };
 
-struct device {
-  std::string backend, name, arch;
-  bool cpu = false;
+struct device : measured_device {
   std::vector<kernel> kernels;
 };
 
@@ -93,16 +91,9 @@ result<device> selected_device(const invocation& in, bitnet_runtime* runtime) {
   auto report = runtime_report(runtime);
   if (!report) return std::unexpected(report.error());
   device out;
-  out.backend = report->value("selected", "");
+  static_cast<measured_device&>(out) = device_in(*report, report->value("device", ""));
   for (const auto& backend : report->value("backends", nlohmann::json::array())) {
     if (backend.value("name", "") != out.backend) continue;
-    for (const auto& one : backend.value("devices", nlohmann::json::array())) {
-      if (fmt::format("{}:{}", out.backend, one.value("index", 0)) != report->value("device", ""))
-        continue;
-      out.name = one.value("name", "");
-      out.arch = one.value("arch", "");
-      out.cpu = one.value("class", "") == "cpu";
-    }
     for (const auto& k : backend.value("kernels", nlohmann::json::array())) {
       kernel one{k.value("id", ""), k.value("level", ""), k.value("op", 0U), k.value("format", 0U),
                  true};
@@ -207,7 +198,7 @@ json as_json(const measurement& m, const device& on, uint32_t threads, const cei
   json out = {{"kernel", m.kernel}, {"backend", on.backend}};
   if (!on.arch.empty()) out["device"] = on.arch;
   if (!on.name.empty()) out["device_name"] = on.name;
-  out["n_threads"] = threads;
+  if (on.host_threads) out["n_threads"] = threads;
   out["shape"] = text_of(m.of);
   out["n"] = m.n;
   out["matrices"] = m.matrices;
@@ -236,8 +227,9 @@ std::string as_markdown(const std::vector<measurement>& all, const device& on, u
     const bool counted = m.bytes != 0;
     out += fmt::format(
         "| {} | {} | {} | {} | {} | {} | {:.1f} ± {:.1f} | {} | {} | {:.1f} |\n", m.kernel,
-        on.backend, on.arch, threads, text_of(m.of), m.n, median(m.samples_ns) / 1e3,
-        deviation(m.samples_ns) / 1e3, counted ? fmt::format("{:.1f}", m.gbps()) : "",
+        on.backend, on.arch, on.host_threads ? fmt::to_string(threads) : "", text_of(m.of), m.n,
+        median(m.samples_ns) / 1e3, deviation(m.samples_ns) / 1e3,
+        counted ? fmt::format("{:.1f}", m.gbps()) : "",
         counted && limit.known() ? fmt::format("{:.0f}", 100 * m.gbps() / limit.best()) : "",
         m.gmacs());
   }
@@ -288,8 +280,7 @@ result<int> bench_kernels(const invocation& in) {
       if (!ran) return std::unexpected(ran.error());
       threads = ran->n_threads;
     }
-  // The memory that is read is the host's: no limit for a device with its own.
-  ceilings limit(on->cpu ? in.set.integer("ceiling-mb") : 0, threads);
+  ceilings limit(in.set.integer("ceiling-mb"), *on, threads);
   std::vector<measurement> measured;
   int code = exit_code::ok;
   for (const kernel& k : *kernels)

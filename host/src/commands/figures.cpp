@@ -55,8 +55,24 @@ double median(std::vector<double> x) {
   return (x[(x.size() - 1) / 2] + x[x.size() / 2]) / 2;
 }
 
-ceilings::ceilings(int64_t megabytes, uint32_t threads) : threads_(std::max(threads, 1U)) {
-  if (megabytes == 0) return;
+measured_device device_in(const nlohmann::json& runtime_report, const std::string& device) {
+  measured_device out;
+  out.backend = device.substr(0, device.rfind(':'));
+  for (const auto& backend : runtime_report.value("backends", nlohmann::json::array())) {
+    if (backend.value("name", "") != out.backend) continue;
+    out.host_threads = backend.value("host_threads", false);
+    for (const auto& one : backend.value("devices", nlohmann::json::array())) {
+      if (fmt::format("{}:{}", out.backend, one.value("index", 0)) != device) continue;
+      out.name = one.value("name", "");
+      out.arch = one.value("arch", "");
+    }
+  }
+  return out;
+}
+
+ceilings::ceilings(int64_t megabytes, const measured_device& of, uint32_t threads)
+    : threads_(std::max(threads, 1U)) {
+  if (megabytes == 0 || !of.host_threads) return;
   memory_.emplace(static_cast<uint64_t>(megabytes) * 1'000'000);
   bytes_ = memory_->bytes();
   one_thread_ = memory_->measure(1);

@@ -19,10 +19,21 @@ namespace bitnet::host {
 [[nodiscard]] double deviation(const std::vector<double>& x);  // of a sample; 0 for one value
 [[nodiscard]] double median(std::vector<double> x);
 
+// Where something was measured.
+struct measured_device {
+  std::string backend, name, arch;
+  bool host_threads = false;  // it computes in the threads that this program lends it
+};
+// The device "backend:index" in a runtime's report; what the report does not tell stays empty.
+[[nodiscard]] measured_device device_in(const nlohmann::json& runtime_report,
+                                        const std::string& device);
+
 // What the memory gives to a program that only reads, before and after the tests.
 class ceilings {
  public:
-  ceilings(int64_t megabytes, uint32_t threads);  // 0: not measured
+  // With 0 megabytes nothing is measured, nor for a device that brings its own threads or memory:
+  // what this program's threads read is no limit of it.
+  ceilings(int64_t megabytes, const measured_device& of, uint32_t threads);
   void measure_again();
 
   [[nodiscard]] bool known() const { return bytes_ != 0; }
