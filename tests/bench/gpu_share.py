@@ -71,10 +71,10 @@ def spread(values, digits=1):
 def products_of(kernel):
     """Of the weights that it read, and of which kind."""
     name, *rest = kernel["id"].split(".")
-    if not name.startswith("linear_"):
+    if "linear" not in name:
         return 0, "int8"
     return (kernel.get("bytes", 0) * PRODUCTS[rest[0]],
-            "int8" if name.startswith("linear_ternary") else "f32")
+            "f32" if name.startswith("linear_dense") else "int8")
 
 
 class Share:
