@@ -12,13 +12,14 @@
 
 namespace bitnet::ceilings {
 
-// `from` and `to` are arrays of units of 16 bytes, T is the number of all threads, t one of them.
-// vulkan.comp and opencl.cl hold the same kernels.
+// `from` and `to` are arrays of units of 16 bytes, t is a thread. vulkan.comp and opencl.cl hold
+// the same kernels.
 enum class kernel : uint32_t {
-  fill,     // to[i] for i < n: words number(j), j = 4i ... 4i + 3. With way 1: floats
-  read,     // to.words[t] = sum of the words of its part of from[0, n)
-  copy,     // to[i] = from[i] for i < n
-  dot,      // to.words[t] = sum over r < repeats of the products of the tile of t + r, as bytes
+  fill,  // to[i] for i < n: words j * 2654435761 modulo 2^32, j = 4i ... 4i + 3. With way 1: their
+         // upper two bits, signed, as floats
+  read,  // to.words[t] = sum of the words of its part of from[0, n)
+  copy,  // to[i] = from[i] for i < n
+  dot,   // to.words[t] = sum over r < repeats of the products of the tile of t + r, as bytes
   dot_f32,  // the same as floats
   nothing,
   copy_command,  // no kernel: the API's own command, n units
