@@ -35,6 +35,9 @@ struct facts {
   uint32_t group_size = 64;   // threads of a work group that suit the device; a power of two
   uint32_t max_bindings = 0;  // of a kernel
   uint32_t max_kept = 16;     // elements of a head that a thread of attn_paged keeps
+  // Passes through loops that a thread may make in one kernel, all loops together: what comes after
+  // is silently not done. 0: no limit.
+  uint32_t max_passes = 0;
   // Elements that the groups of bit_linear may quantise again, all together, before one more
   // command costs less. 0: groups run side by side, and only what each of them does counts.
   uint32_t max_repeated = 0;

@@ -459,6 +459,36 @@ uint32_t rows_of_group(const kernel_spec& spec) noexcept {
   return spec.id == kernel_id::linear_dense ? teams : teams * spec.constants[3];
 }
 
+uint64_t passes_of(const node& n, uint64_t context) noexcept {
+  const uint64_t threads = n.spec.constants[0], lanes = std::max(n.spec.constants[1], 1u);
+  const std::vector<uint32_t>& p = n.params;
+  constexpr uint64_t around = 64;  // loops whose number of passes does not depend on the model
+  switch (n.spec.id) {
+    case kernel_id::attn_paged: {  // by tiles of a position for each thread; eight elements
+                                   // together
+      const uint64_t head_dim = p[3], of_tile = 2 + head_dim / 8 + head_dim % 8 + threads;
+      return (context + threads - 1) / threads * of_tile + around;
+    }
+    case kernel_id::linear_ternary: {
+      const uint64_t k = p[1], row_words = p[3], scale_group = p[6];
+      if (scale_group == 0) return row_words / lanes + around;
+      const uint64_t most_tokens = 4;
+      return n.spec.constants[3] * most_tokens * (k / 4 + k / scale_group + 2) + around;
+    }
+    case kernel_id::linear_dense:
+      return p[1] / lanes + around;
+    case kernel_id::bit_linear:
+      return 4 * (p[1] / threads) + p[3] / lanes + around;
+    case kernel_id::rms_norm:
+    case kernel_id::act_quant:
+    case kernel_id::norm_quant:
+    case kernel_id::glu_quant:
+      return 5 * (p[1] / threads) + around;
+    default:  // a thread has a unit or two
+      return around;
+  }
+}
+
 bitnet_status make_plan(const sdk::graph& g, const weight_set& weights, const opened& device,
                         plan& out, const sdk::reporter& report) {
   return planner(g, weights, device, report, out).make();

@@ -65,8 +65,34 @@ bitnet_status program::build(const bitnet_graph* g, const weight_set& weights,
   buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
   if (bitnet_status s = sdk::graph_reader(weights, report, graph_).read(g); failed(s)) return s;
   if (bitnet_status s = make_plan(graph_, weights, device_, plan_, report); failed(s)) return s;
+  if (bitnet_status s = check_passes(report); failed(s)) return s;
   counters_.resize(plan_.nodes.size());
   return allocate(report);
+}
+
+bitnet_status program::check_passes(const sdk::reporter& report) const {
+  const uint64_t most = device_.about().max_passes;
+  if (most == 0) return BITNET_OK;
+  const uint64_t context = uint64_t{limits_.max_blocks} * limits_.block_tokens;
+  for (const node& n : plan_.nodes) {
+    const uint64_t passes = passes_of(n, context);
+    if (passes <= most) continue;
+    const uint64_t fewest = passes_of(n, 0);
+    if (fewest > most)
+      return report.fail(BITNET_UNSUPPORTED,
+                         "%s: %llu passes through loops, and %s ends them after %llu; use the cpu "
+                         "backend",
+                         n.name.c_str(), static_cast<unsigned long long>(passes),
+                         device_.about().name.c_str(), static_cast<unsigned long long>(most));
+    const uint64_t fits = (most - fewest) * context / (passes - fewest);
+    return report.fail(BITNET_UNSUPPORTED,
+                       "a context of %llu tokens, and %s ends loops after %llu passes, which is "
+                       "enough for %llu; use a shorter context (-c) or the cpu backend",
+                       static_cast<unsigned long long>(context), device_.about().name.c_str(),
+                       static_cast<unsigned long long>(most),
+                       static_cast<unsigned long long>(fits));
+  }
+  return BITNET_OK;
 }
 
 uint64_t program::rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) const noexcept {

@@ -53,6 +53,7 @@ class program {
 
   uint64_t rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) const noexcept;
   std::vector<sdk::lifetime> lifetimes(uint64_t tokens, uint64_t outputs) const;
+  bitnet_status check_passes(const sdk::reporter& report) const;
   bitnet_status allocate(const sdk::reporter& report);
   uint32_t bucket(uint32_t tokens) const noexcept;
   kernel_spec spec_for(const node& n, uint32_t rows, const kv_pool* pool) const noexcept;

@@ -70,6 +70,9 @@ constexpr uint32_t hardware_group = 64, software_group = 8;
 // A command costs llvmpipe 20 to 60 us, an element to normalise and quantise 20 ns.
 constexpr uint32_t software_repeated = 4096;
 
+// llvmpipe ends all loops of a thread after so many passes together, silently.
+constexpr uint32_t llvmpipe_passes = 65535;
+
 }  // namespace
 
 platform::~platform() {
@@ -247,6 +250,7 @@ void platform::look_at(VkPhysicalDevice device) {
   mine.kernels = forms_of(vk_, device, extensions, user_, f.group_size);
   if (mine.kernels.subgroup > 1) f.arch += " subgroups of " + std::to_string(mine.kernels.subgroup);
   if (mine.kernels.dot_product) f.arch += " dot product";
+  if (has_driver && driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE) f.max_passes = llvmpipe_passes;
   if (software) f.max_repeated = software_repeated;
   f.max_kept = software ? 64 : 16;  // of so small a group each keeps more
   f.max_bindings = limits.maxPerStageDescriptorStorageBuffers;

@@ -414,6 +414,40 @@ TEST_P(each_target, cancellation_stops_between_ops_and_moves_no_timeline) {
   EXPECT_EQ(r.submit(r.prepare({{2, 1}})).status, BITNET_OK);
 }
 
+// What is far away counts as much as what is near: all that a token sees lies at the end of its
+// context, behind thousands of positions whose keys and values are zeros.
+TEST_P(each_target, the_end_of_a_long_context_is_seen) {
+  runner_options options;
+  options.max_sequences = 1;
+  options.block_tokens = 16;
+  options.max_blocks = 750;  // 12000 positions
+  options.n_blocks = 8;
+  const tiny_model model({});
+  const auto last_token = [&](const plugin& p) {
+    runner r(p.table, model, options);
+    for (const int32_t block : {0, 1}) r.block_tables[block] = block;
+    std::vector<token_in> two_blocks;
+    for (int32_t t = 0; t < 32; ++t) two_blocks.push_back({t});
+    for (uint64_t at = 0; at < two_blocks.size(); at += options.max_tokens)
+      r.run({two_blocks.begin() + static_cast<int64_t>(at),
+             two_blocks.begin() + static_cast<int64_t>(at + options.max_tokens)});
+    const bitnet_step step = r.prepare({{7}});
+    for (uint32_t b = 0; b < options.max_blocks; ++b) r.block_tables[b] = 5;
+    const auto end = static_cast<int32_t>(options.max_blocks);
+    for (const int32_t b : {0, 1, 2}) r.block_tables[end - 3 + b] = b;
+    const auto block_tokens = static_cast<int32_t>(options.block_tokens);
+    r.positions[0] = (end - 1) * block_tokens;
+    r.slots[0] = 2 * block_tokens;
+    if (const outcome o = r.submit(step); o.status != BITNET_OK) throw call_failed(o);
+    return std::vector<float>(r.logits, r.logits + model.vocabulary());
+  };
+  tiny_host host(1);
+  const plugin judge(BITNET_TIER0_PLUGIN, host);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const std::vector<float> expected = last_token(judge), found = last_token(p);
+  for (uint64_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-3f) << i;
+}
+
 TEST_P(each_target, statistics_count_what_ran) {
   for (const bool composites : {true, false}) {
     tiny_shape shape;

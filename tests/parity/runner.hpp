@@ -7,6 +7,7 @@
 
 namespace bitnet::parity {
 
+using conformance::call_failed;
 using conformance::runner;
 using conformance::runner_options;
 using conformance::token_in;

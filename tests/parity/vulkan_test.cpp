@@ -148,6 +148,26 @@ TEST_F(vulkan, a_disabled_op_is_neither_listed_nor_offered) {
   p.table.device_close(device);
 }
 
+// llvmpipe would leave out the rest of a longer context, and say nothing.
+TEST_F(vulkan, a_context_that_a_driver_cuts_off_is_refused) {
+  const plugin p(BITNET_GPU_PLUGIN, host_);
+  bitnet_device_info info{};
+  info.struct_size = sizeof info;
+  must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
+  if (!std::string(info.name).starts_with("llvmpipe")) GTEST_SKIP() << "this driver cuts nothing";
+  runner_options options;
+  options.max_sequences = 1;
+  options.block_tokens = 32;
+  options.max_blocks = 2048;
+  try {
+    const runner r(p.table, model_, options);
+    FAIL() << "65536 tokens are not refused";
+  } catch (const call_failed& e) {
+    EXPECT_NE(std::string(e.what()).find("65535 passes"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("shorter context"), std::string::npos) << e.what();
+  }
+}
+
 TEST_F(vulkan, the_device_says_what_it_is) {
   const plugin p(BITNET_GPU_PLUGIN, host_);
   bitnet_device_info info{};

@@ -57,7 +57,15 @@ void main() {
         uint row = (block * n_kv_heads + kv_head) * block_tokens + position % block_tokens;
         places[thread()] = row;
         precise float dot_ = 0.0;
-        for (uint i = 0; i < head_dim; ++i) {
+        uint i = 0;
+        for (; i + 8 <= head_dim; i += 8) {
+          [[unroll]] for (uint j = 0; j < 8; ++j) {
+            precise float product =
+                f32(q[q_at + i + j]) * ELEMENT(keys, DTYPE_K, row * words_k, i + j);
+            dot_ = dot_ + product;
+          }
+        }
+        for (; i < head_dim; ++i) {
           precise float product = f32(q[q_at + i]) * ELEMENT(keys, DTYPE_K, row * words_k, i);
           dot_ = dot_ + product;
         }
@@ -73,15 +81,21 @@ void main() {
       precise float sum = total * shrink + group_sum(weight);
       total = sum;
       barrier();
-      for (uint i = 0; i < KEPT; ++i) {
-        uint d = i * threads() + thread();
-        if (d >= head_dim) continue;
+      [[unroll]] for (uint i = 0; i < KEPT; ++i) {
         precise float acc = sums[i] * shrink;
-        for (uint j = 0; j < count; ++j) {
-          precise float product = weights[j] * ELEMENT(values, DTYPE_V, places[j] * words_v, d);
-          acc = acc + product;
-        }
         sums[i] = acc;
+      }
+      for (uint j = 0; j < count; ++j) {
+        float weight_of_j = weights[j];
+        uint row = places[j] * words_v;
+        [[unroll]] for (uint i = 0; i < KEPT; ++i) {
+          uint d = i * threads() + thread();
+          if (d < head_dim) {
+            precise float product = weight_of_j * ELEMENT(values, DTYPE_V, row, d);
+            precise float acc = sums[i] + product;
+            sums[i] = acc;
+          }
+        }
       }
     }
     for (uint i = 0; i < KEPT; ++i) {
