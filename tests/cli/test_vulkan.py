@@ -8,6 +8,8 @@ import support
 from divergence import divergences
 
 PROMPT = "Once upon a time"
+NOT_OURS = os.path.abspath(os.path.join(support.SOURCE, "tests", "drivers.tsan"))
+WAIT = ("--probe-wait", "120000")  # ms: drivers compile, and the machine may be busy
 
 
 class On:
@@ -30,6 +32,8 @@ class On:
         return super().environment({"VK_DRIVER_FILES": driver, "VK_ICD_FILENAMES": driver,
                                     "BITNET_PROBE_CACHE": self.probes,
                                     "LSAN_OPTIONS": "print_suppressions=0:suppressions=" + leaks,
+                                    "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") +
+                                                    ":suppressions=" + NOT_OURS,
                                     **(extra or {})})
 
     @support.needs_model
@@ -37,8 +41,7 @@ class On:
         super().setUp()
         if not glob.glob(self.manifests):
             self.skipTest(f"no driver {self.manifests} ({self.to_get_it})")
-        known = {b["name"]: b for b in self.ok("backends", "why", "--json", "--probe-wait",
-                                                "60000").json["backends"]}
+        known = {b["name"]: b for b in self.ok("backends", "why", "--json", *WAIT).json["backends"]}
         if not {"cpu", "vulkan"} <= set(known):
             self.skipTest("the backends cpu and vulkan are not both built")
         names = [d["name"] for d in known["vulkan"].get("devices", [])]

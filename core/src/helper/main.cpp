@@ -11,8 +11,9 @@
 extern "C" const char* __asan_default_options() {
   return BITNET_PLAIN_SIGNALS ":detect_leaks=0";
 }
+// Nor may a process that looks symbols up be taken for one that the plugin left behind.
 extern "C" const char* __tsan_default_options() {
-  return BITNET_PLAIN_SIGNALS;
+  return BITNET_PLAIN_SIGNALS ":symbolize=0:suppressions=" BITNET_TSAN_SUPPRESSIONS;
 }
 extern "C" const char* __ubsan_default_options() {
   return BITNET_PLAIN_SIGNALS;

@@ -19,6 +19,7 @@ int output_of(const std::string& program, std::vector<std::string> words, std::s
   if (pipe2(ends, O_CLOEXEC) != 0) return -1;
   words.insert(words.begin(), program);
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;

@@ -136,7 +136,7 @@ std::vector<std::string> child_arguments(const options& o, const std::string& ro
                                   "--channel", std::to_string(channel)};
   for (const auto& [key, value] : o.settings) {
     out.emplace_back("--set");
-    out.push_back(key + "=" + value);
+    out.emplace_back(key).append("=").append(value);
   }
   out.push_back(o.file);
   return out;

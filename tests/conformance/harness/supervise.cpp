@@ -46,6 +46,7 @@ child start(const options& o, const std::string& role, const std::string& filter
   std::vector<std::string> words = child_arguments(o, role, filter, ends[1]);
   words.insert(words.begin(), "bitnet-backend-conformance");
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   c.pid = fork();

@@ -88,8 +88,7 @@ class runner {
     return step;
   }
   outcome submit(const bitnet_step& step) {
-    const outcome o =
-        attempt([&](bitnet_error* e) { return table_.queue_submit(queue, &step, e); });
+    outcome o = attempt([&](bitnet_error* e) { return table_.queue_submit(queue, &step, e); });
     if (o.status != BITNET_OK) return o;
     return attempt([&](bitnet_error* e) {
       return table_.queue_wait(queue, step.signal_value, 60'000'000'000u, e);

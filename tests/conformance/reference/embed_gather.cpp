@@ -12,7 +12,7 @@ op_case embed_case(uint32_t format, int64_t k, int64_t rows, uint64_t scale_grou
   c.op = BITNET_OP_EMBED_GATHER;
   c.format = format;
   c.why = std::move(why);
-  std::mt19937 random(static_cast<uint32_t>(format * 1000 + k));
+  std::mt19937 random(format * 1000 + static_cast<uint32_t>(k));
   const bool ternary = format == BITNET_FORMAT_TERNARY2;
   const uint32_t table = ternary ? c.graph.ternary(k, rows, scale_group, random)
                                  : c.graph.dense(format, k, rows, random);

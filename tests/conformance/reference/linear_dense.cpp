@@ -13,7 +13,7 @@ op_case dense_case(uint32_t format, int64_t k, int64_t m, uint64_t tokens, std::
   c.op = BITNET_OP_LINEAR_DENSE;
   c.format = format;
   c.why = std::move(why);
-  std::mt19937 random(static_cast<uint32_t>(format * 7919 + k));
+  std::mt19937 random(format * 7919 + static_cast<uint32_t>(k));
   const auto width = static_cast<uint64_t>(k);
   std::vector<float> rows(width * tokens);
   for (float& x : rows) x = uniform(random, -2, 2);
