@@ -51,7 +51,7 @@ std::string kernel_name(const gpu::kernel_spec& spec) {
 
 std::string program_source(const gpu::kernel_spec& spec, const device_traits& traits) {
   const named_source& body = sources[static_cast<size_t>(spec.id)];
-  std::string out = define("EXACT_DIVISION", traits.exact_division ? "1" : "0") +
+  std::string out = traits.prelude + define("EXACT_DIVISION", traits.exact_division ? "1" : "0") +
                     define("DOUBLES", traits.doubles ? "1" : "0") +
                     define("DOT_PRODUCT", traits.dot_product ? "1" : "0") +
                     define("NAME", kernel_name(spec));

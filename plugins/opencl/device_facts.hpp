@@ -18,6 +18,7 @@ struct device_traits {
   bool runs_on_cores = false;   // CL_DEVICE_TYPE_CPU: the items of a group run one after the other
   uint32_t max_group_items = 1;
   uint32_t local_bytes = 0;
+  std::string prelude;  // OpenCL C before each program: what tests give a driver that lacks it
 };
 
 struct device_facts {

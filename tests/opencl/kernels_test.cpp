@@ -34,6 +34,7 @@ std::vector<uint32_t> tokens_together(uint32_t dense_format) {
 
 class each_form : public testing::TestWithParam<std::tuple<form, uint32_t>> {
  protected:
+  void TearDown() override { EXPECT_EQ(bench::warnings(), 0); }
   void SetUp() override {
     std::string why;
     bench_ = bench::of(std::get<0>(GetParam()), why);
@@ -701,42 +702,41 @@ TEST_P(each_form, glu_quant_has_the_bits_of_its_parts) {
 
 TEST_P(each_division, bit_linear_has_the_bits_of_its_parts) {
   const sdk::format& f = *sdk::find_format(BITNET_FORMAT_TERNARY2);
-  for (const uint32_t norm : {0u, 1u})
-    for (const auto& [k, m, add] : {std::tuple{5u, 3u, 0u}, {200u, 13u, 1u}, {640u, 40u, 1u}}) {
-      const uint32_t rows = 2, first_row = 2, whole_m = m + 3;
-      const std::vector<float> x = floats(uint64_t{rows} * k), weight = floats(k);
-      const std::vector<float> residual = floats(uint64_t{rows} * whole_m), scale = floats(1);
-      const std::vector<uint8_t> data = matrix(f, k, m);
-      const auto row_words = static_cast<uint32_t>(sdk::row_bytes(f, k) / 4);
-      const auto stride = static_cast<uint32_t>(gpu::i8_row_words(k));
-      const std::vector<float> mid = norm ? norm_of(*bench_, t(), x, weight, rows, 1e-5f) : x;
-      argument h = header(rows), in = input(x), w = input(weight), mat = input(data);
-      argument sc = input(scale), r = input(residual), z = input(mid);
-      argument q = output(uint64_t{rows} * stride), s = output(rows);
-      bench_->run({kernel_id::act_quant, {t()}}, {&h, &z, &q, &s}, gpu::act_quant_params{0, k}, 1,
-                  2);
-      q.written = s.written = false;
-      for (const auto& [shared, together, deep] : ternary_forms) {
-        if (shared > t()) continue;
-        argument expected = output(uint64_t{rows} * whole_m), found = expected;
-        bench_->run({kernel_id::linear_ternary, {t(), shared, together, deep}},
-                    {&h, &q, &s, &mat, &sc, &r, &expected},
-                    gpu::linear_ternary_params{0, k, whole_m, row_words, first_row, m, 0, add}, 3,
-                    2);
-        bench_->run({kernel_id::bit_linear, {t(), shared, norm, deep, stride}},
-                    {&h, &in, &w, &mat, &sc, &r, &found},
-                    gpu::bit_linear_params{0, k, whole_m, row_words, first_row, m, add, 1e-5f}, 3,
-                    2);
-        EXPECT_EQ(found.words, expected.words)
-            << "norm " << norm << " k " << k << " " << shared << " threads, " << deep << " rows";
-      }
+  for (const auto& [norm, k, m, add] : {std::tuple{0u, 5u, 3u, 0u}, {1u, 200u, 13u, 1u}}) {
+    const uint32_t rows = 2, first_row = 2, whole_m = m + 3;
+    const std::vector<float> x = floats(uint64_t{rows} * k), weight = floats(k);
+    const std::vector<float> residual = floats(uint64_t{rows} * whole_m), scale = floats(1);
+    const std::vector<uint8_t> data = matrix(f, k, m);
+    const auto row_words = static_cast<uint32_t>(sdk::row_bytes(f, k) / 4);
+    const auto stride = static_cast<uint32_t>(gpu::i8_row_words(k));
+    const std::vector<float> mid = norm ? norm_of(*bench_, t(), x, weight, rows, 1e-5f) : x;
+    argument h = header(rows), in = input(x), w = input(weight), mat = input(data);
+    argument sc = input(scale), r = input(residual), z = input(mid);
+    argument q = output(uint64_t{rows} * stride), s = output(rows);
+    bench_->run({kernel_id::act_quant, {t()}}, {&h, &z, &q, &s}, gpu::act_quant_params{0, k}, 1, 2);
+    q.written = s.written = false;
+    for (const auto& [shared, together, deep] : ternary_forms) {
+      if (shared > t()) continue;
+      argument expected = output(uint64_t{rows} * whole_m), found = expected;
+      bench_->run({kernel_id::linear_ternary, {t(), shared, together, deep}},
+                  {&h, &q, &s, &mat, &sc, &r, &expected},
+                  gpu::linear_ternary_params{0, k, whole_m, row_words, first_row, m, 0, add}, 3, 2);
+      bench_->run({kernel_id::bit_linear, {t(), shared, norm, deep, stride}},
+                  {&h, &in, &w, &mat, &sc, &r, &found},
+                  gpu::bit_linear_params{0, k, whole_m, row_words, first_row, m, add, 1e-5f}, 3, 2);
+      EXPECT_EQ(found.words, expected.words)
+          << "norm " << norm << " k " << k << " " << shared << " threads, " << deep << " rows";
     }
+  }
 }
 
 using parameters = std::tuple<form, uint32_t>;
 std::string name_of(const testing::TestParamInfo<parameters>& i) {
   const auto& [f, size] = i.param;
-  return (f == form::modest ? "modest_" : "reported_") + std::to_string(size);
+  const char* kind = f == form::modest        ? "modest_"
+                     : f == form::dot_product ? "dot_product_"
+                                              : "reported_";
+  return kind + std::to_string(size);
 }
 INSTANTIATE_TEST_SUITE_P(opencl, each_form,
                          testing::Combine(testing::Values(form::as_reported),
@@ -745,7 +745,8 @@ INSTANTIATE_TEST_SUITE_P(opencl, each_form,
 INSTANTIATE_TEST_SUITE_P(opencl, each_division,
                          testing::Values(parameters{form::as_reported, 1},
                                          parameters{form::as_reported, 8},
-                                         parameters{form::modest, 8}),
+                                         parameters{form::modest, 8},
+                                         parameters{form::dot_product, 8}),
                          name_of);
 
 }  // namespace

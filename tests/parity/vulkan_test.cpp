@@ -87,6 +87,27 @@ TEST_F(vulkan, every_form_of_a_kernel_has_the_same_bits) {
 }
 
 // What the driver reports decides; a user can only ask for less, or for what is there.
+// A kernel that runs the op with others only cannot stand in for it.
+TEST_F(vulkan, a_disabled_op_is_not_offered_because_others_contain_it) {
+  for (const auto& [id, what, format] :
+       {std::tuple{"linear_ternary.ternary2.vulkan", BITNET_OP_LINEAR_TERNARY,
+                   BITNET_FORMAT_TERNARY2},
+        std::tuple{"act_quant_i8.vulkan", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE}}) {
+    const plugin p(BITNET_GPU_PLUGIN, host_, id, "disable");
+    bitnet_device* device = nullptr;
+    must([&](bitnet_error* e) { return p.table.device_open(p.table.self, 0, &device, e); });
+    bitnet_op op{};
+    op.op = what;
+    const uint32_t of = format;
+    uint32_t level = 99;
+    must([&](bitnet_error* e) {
+      return p.table.op_query(device, &op, sizeof op, &of, 1, &level, e);
+    });
+    EXPECT_EQ(level, BITNET_LEVEL_NONE) << id;
+    p.table.device_close(device);
+  }
+}
+
 TEST_F(vulkan, the_forms_that_run_are_told) {
   const auto arch = [&](const std::string& key, const std::string& value) {
     const plugin p(BITNET_GPU_PLUGIN, host_, value, key);
