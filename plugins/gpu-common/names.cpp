@@ -92,7 +92,7 @@ std::vector<named_kernel> all_kernels(std::string_view api) {
   fused(BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, exact, linear_add_name(api));
   for (const bool norm : {true, false})
     for (const bool added : {true, false})
-      fused(BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, norm ? steady : exact,
+      fused(BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, norm ? steady : exact,
             bit_linear_name(norm, added, api));
   return out;
 }

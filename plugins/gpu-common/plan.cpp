@@ -313,6 +313,7 @@ class planner {
     const uint64_t at = fusions_[quant].norm;
     const bitnet_op* norm = at == none ? nullptr : &graph_.ops[at];
     const uint32_t x = norm ? norm->inputs[0] : graph_.ops[quant].inputs[0];
+    n.op = BITNET_OP_BIT_LINEAR;
     n.when = steps::of_one_row;
     n.spec.constants[1] = tiles_.lanes;
     n.spec.constants[2] = norm ? 1 : 0;

@@ -109,6 +109,8 @@ TEST(ops, lists_and_answers_agree) {
   ASSERT_TRUE(registered);
   const opened_device device;
   for (const bitnet_kernel_info& k : device.kernels()) {
+    // A composite's kernel may be for its body alone, wherever the plugin finds that.
+    if (k.op >= BITNET_OP_FIRST_COMPOSITE) continue;
     const uint32_t level = device.level(k.op, k.format);
     EXPECT_NE(level, BITNET_LEVEL_NONE)
         << std::string(k.id, strnlen(k.id, sizeof k.id)) << " is listed for "
