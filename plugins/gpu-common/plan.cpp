@@ -447,12 +447,16 @@ class planner {
 
 }  // namespace
 
+namespace {
+constexpr uint32_t most_tokens = 4;  // that a group of a linear kernel takes together
+}  // namespace
+
 tiles tiles_for(const facts& about) noexcept {
   const uint32_t group = about.group_size;
   // On a processor neighbouring threads are lanes of one vector, and a thread that walks along a
   // row alone needs no exchange at the end.
   const bool processor = about.device_class == BITNET_DEVICE_CPU;
-  return {group, processor ? 1 : std::min(group, 32u), 4, 4};
+  return {group, processor ? 1 : std::min(group, 32u), most_tokens, 4};
 }
 
 uint32_t rows_of_group(const kernel_spec& spec) noexcept {
@@ -464,22 +468,23 @@ uint64_t passes_of(const node& n, uint64_t context) noexcept {
   const uint64_t threads = n.spec.constants[0], lanes = std::max(n.spec.constants[1], 1u);
   const std::vector<uint32_t>& p = n.params;
   constexpr uint64_t around = 64;  // loops whose number of passes does not depend on the model
+  // Loops over a group's tokens and a thread's rows count: whether they are unrolled is the
+  // driver's decision.
   switch (n.spec.id) {
-    case kernel_id::attn_paged: {  // by tiles of a position for each thread; eight elements
-                                   // together
+    case kernel_id::attn_paged: {
+      // By tiles of a position for each thread; eight elements of a head together.
       const uint64_t head_dim = p[3], of_tile = 2 + head_dim / 8 + head_dim % 8 + threads;
       return (context + threads - 1) / threads * of_tile + around;
     }
     case kernel_id::linear_ternary: {
-      const uint64_t k = p[1], row_words = p[3], scale_group = p[6];
-      if (scale_group == 0) return row_words / lanes + around;
-      const uint64_t most_tokens = 4;
-      return n.spec.constants[3] * most_tokens * (k / 4 + k / scale_group + 2) + around;
+      const uint64_t k = p[1], row_words = p[3], scale_group = p[6], each = n.spec.constants[3];
+      if (scale_group == 0) return row_words / lanes * most_tokens * (each + 2) + around;
+      return each * most_tokens * (k / 4 + k / scale_group + 2) + around;
     }
     case kernel_id::linear_dense:
-      return p[1] / lanes + around;
+      return p[1] / lanes * (most_tokens + 1) + around;
     case kernel_id::bit_linear:
-      return 4 * (p[1] / threads) + p[3] / lanes + around;
+      return 4 * (p[1] / threads) + p[3] / lanes * (n.spec.constants[3] + 2) + around;
     case kernel_id::rms_norm:
     case kernel_id::act_quant:
     case kernel_id::norm_quant:
