@@ -14,6 +14,11 @@
 namespace bitnet::session {
 namespace {
 
+// The body of BIT_LINEAR, by ops.h.
+bool bit_linear_needs(uint32_t op) {
+  return op == BITNET_OP_ACT_QUANT_I8 || op == BITNET_OP_LINEAR_TERNARY;
+}
+
 constexpr uint32_t n_vocab = 64;  // different tokens; a trial of more repeats them
 constexpr float scale = 1;        // of ternary weights
 
@@ -328,8 +333,11 @@ result<bitnet_kernel_stat> trial::counted() const {
       return std::unexpected(std::move(ok.error()));
   }
   stats.resize(std::min<std::size_t>(count, stats.size()));
-  const auto mine =
-      std::ranges::find_if(stats, [&](const bitnet_kernel_stat& s) { return s.op == options_.op; });
+  // A product may have run as one with the quantisation before it.
+  const auto is_mine = [&](const bitnet_kernel_stat& s) {
+    return s.op == options_.op || (s.op == BITNET_OP_BIT_LINEAR && bit_linear_needs(options_.op));
+  };
+  const auto mine = std::ranges::find_if(stats, is_mine);
   return mine == stats.end() ? bitnet_kernel_stat{} : *mine;
 }
 
