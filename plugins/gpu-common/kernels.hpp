@@ -121,9 +121,8 @@ struct rope_params {
   uint32_t rows, heads, head_dim, pairs, neox;
 };
 
-// Bindings: header, slots, k (rows, n_kv_heads * head_dim), v like k, turns as in rope or any,
-// keys,
-//           values
+// Bindings: header, slots, k (rows, n_kv_heads * head_dim), v like k, turns (as in rope, or any),
+//           keys, values
 // Constant 1, 2: BITNET_DTYPE_* of keys and values; 3: 1 = k is turned first, with the bits of
 // rope. One thread to a KV row's word (f32, f16) or block (q8_0); x walks over the words and blocks
 // of keys, then those of values.

@@ -1,6 +1,7 @@
 #include "plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -30,6 +31,7 @@ operand writes(uint32_t value) {
 }
 
 constexpr uint64_t none = UINT64_MAX;
+constexpr uint32_t most_tokens = 4;  // that a group of a linear kernel takes together
 
 // What becomes of an op.
 struct fusion {
@@ -147,8 +149,8 @@ class planner {
 
   bool pays_to_repeat(uint64_t m, uint64_t k) const {
     const facts& about = device_.about();
-    // The row, and four words for each thread's share of sums.
-    if (4 * (i8_row_words(k) + uint64_t{4} * tiles_.group) > about.shared_memory_bytes)
+    // The row, its scale, and four words for each thread's share of sums.
+    if (4 * (i8_row_words(k) + 1 + uint64_t{4} * tiles_.group) > about.shared_memory_bytes)
       return false;
     // A command more is a few thousand instructions; a thread has 30 for each of its elements.
     constexpr uint64_t most_of_a_thread = 64;
@@ -447,10 +449,6 @@ class planner {
 
 }  // namespace
 
-namespace {
-constexpr uint32_t most_tokens = 4;  // that a group of a linear kernel takes together
-}  // namespace
-
 tiles tiles_for(const facts& about) noexcept {
   const uint32_t group = about.group_size;
   // On a processor neighbouring threads are lanes of one vector, and a thread that walks along a
@@ -467,22 +465,25 @@ uint32_t rows_of_group(const kernel_spec& spec) noexcept {
 uint64_t passes_of(const node& n, uint64_t context) noexcept {
   const uint64_t threads = n.spec.constants[0], lanes = std::max(n.spec.constants[1], 1u);
   const std::vector<uint32_t>& p = n.params;
-  constexpr uint64_t around = 64;  // loops whose number of passes does not depend on the model
-  // Loops over a group's tokens and a thread's rows count: whether they are unrolled is the
-  // driver's decision.
+  constexpr uint64_t around = 128;  // loops whose number of passes does not depend on the model
+  // The look that ends a loop is a pass, too. Loops over a group's tokens and a thread's rows
+  // count: whether they are unrolled is the driver's decision.
   switch (n.spec.id) {
     case kernel_id::attn_paged: {
-      // By tiles of a position for each thread; eight elements of a head together.
-      const uint64_t head_dim = p[3], of_tile = 2 + head_dim / 8 + head_dim % 8 + threads;
+      // By tiles of a position for each thread; eight elements of a head together, and those that
+      // are left; positions of the tile; two trees over the threads, in two loops each.
+      const uint64_t head_dim = p[3], tree = std::bit_width(threads) + uint64_t{1};
+      const uint64_t of_tile =
+          1 + (head_dim / 8 + 1) + (head_dim % 8 + 1) + (threads + 1) + 2 * tree;
       return (context + threads - 1) / threads * of_tile + around;
     }
     case kernel_id::linear_ternary: {
       const uint64_t k = p[1], row_words = p[3], scale_group = p[6], each = n.spec.constants[3];
       if (scale_group == 0) return row_words / lanes * most_tokens * (each + 2) + around;
-      return each * most_tokens * (k / 4 + k / scale_group + 2) + around;
+      return each * most_tokens * (k / 4 + 2 * (k / scale_group) + 2) + around;
     }
     case kernel_id::linear_dense:
-      return p[1] / lanes * (most_tokens + 1) + around;
+      return p[1] / lanes * (most_tokens + 2) + around;
     case kernel_id::bit_linear:
       return 4 * (p[1] / threads) + p[3] / lanes * (n.spec.constants[3] + 2) + around;
     case kernel_id::rms_norm:

@@ -202,7 +202,7 @@ std::vector<device_facts> list_devices(const library& cl, std::string& why) {
                                       : " (" + status_name(status) + ")");
     // Mesa's driver keeps to itself until it is told which hardware to serve.
     if (devices.empty() && name == "rusticl")
-      seen += " unless RUSTICL_ENABLE names its drivers, such as radeonsi, iris or llvmpipe";
+      seen += " unless RUSTICL_ENABLE names its drivers, such as radeonsi or iris";
     for (cl_device_id device : devices) {
       out.push_back(facts_of(cl, platform, name, device));
       if (!out.back().refusal.empty())

@@ -5,25 +5,39 @@
 namespace bitnet::vulkan {
 namespace {
 
+// What a device answers to a struct that extends a query.
+template <class Features>
+Features features_of(const instance_functions& vk, VkPhysicalDevice device, VkStructureType type) {
+  Features out{};
+  out.sType = type;
+  VkPhysicalDeviceFeatures2 all{};
+  all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  all.pNext = &out;
+  vk.vkGetPhysicalDeviceFeatures2(device, &all);
+  return out;
+}
+template <class Properties>
+Properties properties_of(const instance_functions& vk, VkPhysicalDevice device,
+                         VkStructureType type) {
+  Properties out{};
+  out.sType = type;
+  VkPhysicalDeviceProperties2 all{};
+  all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  all.pNext = &out;
+  vk.vkGetPhysicalDeviceProperties2(device, &all);
+  return out;
+}
+
 // Kernels count threads through their subgroups, so all of those must be full and of a known size:
 // a device that cannot promise it runs the plain forms.
 void find_subgroups(const instance_functions& vk, VkPhysicalDevice device, uint32_t most,
                     forms& out) {
-  VkPhysicalDeviceSubgroupSizeControlFeatures can{};
-  can.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES;
-  VkPhysicalDeviceFeatures2 features{};
-  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-  features.pNext = &can;
-  vk.vkGetPhysicalDeviceFeatures2(device, &features);
-  VkPhysicalDeviceSubgroupSizeControlProperties sizes{};
-  sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
-  VkPhysicalDeviceSubgroupProperties usual{};
-  usual.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
-  usual.pNext = &sizes;
-  VkPhysicalDeviceProperties2 properties{};
-  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-  properties.pNext = &usual;
-  vk.vkGetPhysicalDeviceProperties2(device, &properties);
+  const auto can = features_of<VkPhysicalDeviceSubgroupSizeControlFeatures>(
+      vk, device, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
+  const auto sizes = properties_of<VkPhysicalDeviceSubgroupSizeControlProperties>(
+      vk, device, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
+  const auto usual = properties_of<VkPhysicalDeviceSubgroupProperties>(
+      vk, device, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
 
   constexpr VkSubgroupFeatureFlags needed =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
@@ -33,25 +47,18 @@ void find_subgroups(const instance_functions& vk, VkPhysicalDevice device, uint3
   const uint32_t size = usual.subgroupSize;
   const bool fixed = sizes.minSubgroupSize == size && sizes.maxSubgroupSize == size;
   if (!exchanges || !can.subgroupSizeControl || !can.computeFullSubgroups ||
-      (!asked_for && !fixed) || !std::has_single_bit(size) || size > most)
+      (!asked_for && !fixed) || !std::has_single_bit(size) || size > most ||
+      most / size > sizes.maxComputeWorkgroupSubgroups)
     return;
   out.subgroup = size;
   out.fixed_size = !asked_for;
 }
 
 bool multiplies_fast(const instance_functions& vk, VkPhysicalDevice device, bool always) {
-  VkPhysicalDeviceShaderIntegerDotProductFeatures can{};
-  can.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
-  VkPhysicalDeviceFeatures2 features{};
-  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-  features.pNext = &can;
-  vk.vkGetPhysicalDeviceFeatures2(device, &features);
-  VkPhysicalDeviceShaderIntegerDotProductProperties fast{};
-  fast.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES;
-  VkPhysicalDeviceProperties2 properties{};
-  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-  properties.pNext = &fast;
-  vk.vkGetPhysicalDeviceProperties2(device, &properties);
+  const auto can = features_of<VkPhysicalDeviceShaderIntegerDotProductFeatures>(
+      vk, device, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
+  const auto fast = properties_of<VkPhysicalDeviceShaderIntegerDotProductProperties>(
+      vk, device, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
   return can.shaderIntegerDotProduct &&
          (always || fast.integerDotProduct4x8BitPackedSignedAccelerated);
 }

@@ -103,7 +103,7 @@ class Share:
         tokens = rows[0]["n_gen"]
         one = {"name": name, "calls": mine[0]["calls"] / tokens,
                "bytes": mine[0]["bytes"] / tokens,
-               "ms": statistics.median(k["time_ns"] for k in mine) / tokens / 1e6}
+               "ms": statistics.median(k.get("time_ns", 0) for k in mine) / tokens / 1e6}
         products, kind = products_of(mine[0])
         one["products"] = products / tokens
         one["dot_ms"] = one["products"] / self.dot[kind] * 1e3
@@ -132,9 +132,9 @@ def print_kernels(model, s):
           "| share of its bound |\n|---|---:|---:|---:|---:|---:|---:|")
     whole = s.timed_ms
     for k in s.kernels:
-        speeds = [f"{k[what] / k['ms'] / 1e6:.1f}" if k["products"] else ""
+        speeds = [f"{k[what] / k['ms'] / 1e6:.1f}" if k["products"] and k["ms"] else ""
                   for what in ("bytes", "products")]
-        share = f"{100 * k['bound_ms'] / k['ms']:.0f} %" if k["products"] else ""
+        share = f"{100 * k['bound_ms'] / k['ms']:.0f} %" if k["products"] and k["ms"] else ""
         print(f"| `{k['name']}` | {k['calls']:.0f} | {k['ms']:.2f} | {100 * k['ms'] / whole:.0f} | "
               f"{speeds[0]} | {speeds[1]} | {share} |")
     rest = whole - sum(k["ms"] for k in s.kernels)

@@ -71,6 +71,40 @@ TEST(opencl_platform, without_a_device) {
   EXPECT_NE(why.find("Clover has no device; install"), std::string::npos) << why;
 }
 
+// What rusticl tells of Mesa's driver in software, which is right in all but one thing.
+TEST(opencl_platform, a_driver_that_ends_loops_early_is_refused) {
+  library cl;
+  cl.clGetPlatformIDs = [](cl_uint room, cl_platform_id* out, cl_uint* n) -> cl_int {
+    if (n) *n = 1;
+    if (out && room > 0) out[0] = reinterpret_cast<cl_platform_id>(&empty_platforms[0]);
+    return CL_SUCCESS;
+  };
+  cl.clGetPlatformInfo = [](cl_platform_id, cl_platform_info, size_t room, void* out,
+                            size_t* bytes) -> cl_int {
+    return answer_text("rusticl", room, out, bytes);
+  };
+  cl.clGetDeviceIDs = [](cl_platform_id, cl_device_type, cl_uint room, cl_device_id* out,
+                         cl_uint* n) -> cl_int {
+    if (n) *n = 1;
+    if (out && room > 0) out[0] = reinterpret_cast<cl_device_id>(&empty_platforms[1]);
+    return CL_SUCCESS;
+  };
+  cl.clGetDeviceInfo = [](cl_device_id, cl_device_info what, size_t room, void* out,
+                          size_t* bytes) -> cl_int {
+    if (what == CL_DEVICE_NAME) return answer_text("llvmpipe (LLVM 15.0.6)", room, out, bytes);
+    if (what == CL_DEVICE_VERSION) return answer_text("OpenCL 3.0", room, out, bytes);
+    const cl_bool yes = CL_TRUE;
+    if (room != sizeof yes || !out) return CL_INVALID_VALUE;
+    std::memcpy(out, &yes, sizeof yes);
+    return CL_SUCCESS;
+  };
+  std::string why;
+  const std::vector<device_facts> all = list_devices(cl, why);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_NE(all[0].refusal.find("65535 passes"), std::string::npos) << all[0].refusal;
+  EXPECT_NE(why.find("use PoCL"), std::string::npos) << why;
+}
+
 TEST(opencl_extensions, are_whole_words) {
   EXPECT_TRUE(has_extension("cl_khr_fp64 cl_khr_fp16", "cl_khr_fp16"));
   EXPECT_TRUE(has_extension("cl_khr_fp64", "cl_khr_fp64"));

@@ -40,6 +40,13 @@ class vulkan : public testing::Test {
     out.stats = r.stats();
     return out;
   }
+  bitnet_device_info info(const plugin::settings& user = {}) {
+    const plugin p(BITNET_GPU_PLUGIN, host_, user);
+    bitnet_device_info out{};
+    out.struct_size = sizeof out;
+    must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &out, e); });
+    return out;
+  }
   static uint64_t calls(const answer& a, const std::string& id) {
     for (const bitnet_kernel_stat& s : a.stats)
       if (id == s.id) return s.calls;
@@ -110,11 +117,8 @@ TEST_F(vulkan, a_disabled_op_is_not_offered_because_others_contain_it) {
 
 TEST_F(vulkan, the_forms_that_run_are_told) {
   const auto arch = [&](const std::string& key, const std::string& value) {
-    const plugin p(BITNET_GPU_PLUGIN, host_, value, key);
-    bitnet_device_info info{};
-    info.struct_size = sizeof info;
-    must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
-    return std::string(info.arch);
+    return std::string(
+        info(value.empty() ? plugin::settings{} : plugin::settings{{key, value}}).arch);
   };
   EXPECT_EQ(arch("subgroups", "0").find("subgroups"), std::string::npos);
   EXPECT_EQ(arch("dot_product", "0").find("dot product"), std::string::npos);
@@ -171,11 +175,8 @@ TEST_F(vulkan, a_disabled_op_is_neither_listed_nor_offered) {
 
 // llvmpipe would leave out the rest of a longer context, and say nothing.
 TEST_F(vulkan, a_context_that_a_driver_cuts_off_is_refused) {
+  if (!std::string(info().name).starts_with("llvmpipe")) GTEST_SKIP() << "this driver cuts nothing";
   const plugin p(BITNET_GPU_PLUGIN, host_);
-  bitnet_device_info info{};
-  info.struct_size = sizeof info;
-  must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
-  if (!std::string(info.name).starts_with("llvmpipe")) GTEST_SKIP() << "this driver cuts nothing";
   runner_options options;
   options.max_sequences = 1;
   options.block_tokens = 32;
@@ -190,17 +191,14 @@ TEST_F(vulkan, a_context_that_a_driver_cuts_off_is_refused) {
 }
 
 TEST_F(vulkan, the_device_says_what_it_is) {
-  const plugin p(BITNET_GPU_PLUGIN, host_);
-  bitnet_device_info info{};
-  info.struct_size = sizeof info;
-  must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
-  EXPECT_NE(std::string(info.name), "");
-  EXPECT_EQ(std::string(info.uuid).size(), 36u) << info.uuid;
-  EXPECT_TRUE(std::string(info.arch).starts_with("vulkan 1.")) << info.arch;
-  EXPECT_EQ(info.device_class == BITNET_DEVICE_CPU,
-            std::string(info.arch).find("software") != std::string::npos);
-  EXPECT_GT(info.memory_total_bytes, 0u);
-  EXPECT_GT(info.max_allocation_bytes, 0u);
+  const bitnet_device_info about = info();
+  EXPECT_NE(std::string(about.name), "");
+  EXPECT_EQ(std::string(about.uuid).size(), 36u) << about.uuid;
+  EXPECT_TRUE(std::string(about.arch).starts_with("vulkan 1.")) << about.arch;
+  EXPECT_EQ(about.device_class == BITNET_DEVICE_CPU,
+            std::string(about.arch).find("software") != std::string::npos);
+  EXPECT_GT(about.memory_total_bytes, 0u);
+  EXPECT_GT(about.max_allocation_bytes, 0u);
 }
 
 // Drivers are named in the environment, and read when the first of them is needed.

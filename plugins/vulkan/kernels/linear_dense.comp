@@ -51,7 +51,7 @@ void sum_halves(uint at, uint t0, uint n) {  // two elements to a load
   for (uint i = thread() % LANES; i < row_words; i += LANES) {
     uint word = matrix[at + i];
     float w0 = from_half(word & 0xffffu), w1 = from_half(word >> 16);
-    for (uint t = 0; t < TOKENS; ++t) {
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
       uint from = x_of(t0, t, n) + 2 * i;
       add_product(t, w0, f32(x[from]));
       if (2 * i + 1 < k) add_product(t, w1, f32(x[from + 1]));
@@ -62,7 +62,7 @@ void sum_halves(uint at, uint t0, uint n) {  // two elements to a load
 void sum_elements(uint at, uint t0, uint n) {
   for (uint i = thread() % LANES; i < k; i += LANES) {
     float w = matrix_element(FORMAT, at, i);
-    for (uint t = 0; t < TOKENS; ++t) add_product(t, w, f32(x[x_of(t0, t, n) + i]));
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) add_product(t, w, f32(x[x_of(t0, t, n) + i]));
   }
 }
 
@@ -73,7 +73,7 @@ void sum_together(uint at, uint t0, uint n) {
   const uint SHARED = min(SUBGROUP, 8);  // words of a row, half as many as elements
   for (uint i = 0; i < row_words; i += SHARED) {
     float low[TOKENS], high[TOKENS];
-    for (uint t = 0; t < TOKENS; ++t) {
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
       uint from = x_of(t0, t, n) + 2 * i + thread() % SHARED;
       low[t] = f32(x[from]);
       high[t] = f32(x[from + SHARED]);
@@ -83,7 +83,7 @@ void sum_together(uint at, uint t0, uint n) {
       [[unroll]] for (uint v = 0; v < 4; ++v) {
         float w0 = from_half(words[v] & 0xffffu), w1 = from_half(words[v] >> 16);
         uint e = 2 * (u + v);
-        for (uint t = 0; t < TOKENS; ++t) {
+        [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
           float those = e < SHARED ? low[t] : high[t];
           add_product(t, w0, FROM(those, e % SHARED));
           add_product(t, w1, FROM(those, e % SHARED + 1));
@@ -100,7 +100,7 @@ void main() {
   for (uint r0 = gl_WorkGroupID.x * teams; r0 < n_rows; r0 += gl_NumWorkGroups.x * teams) {
     for (uint t0 = gl_WorkGroupID.y * TOKENS; t0 < n; t0 += gl_NumWorkGroups.y * TOKENS) {
       uint r = r0 + team, at = min(r, n_rows - 1) * row_words;
-      for (uint t = 0; t < TOKENS; ++t) sums[t] = 0.0;
+      [[unroll]] for (uint t = 0; t < TOKENS; ++t) sums[t] = 0.0;
 #ifdef SUBGROUPS
       if (FORMAT == FORMAT_F16 && LANES == 1 && SUBGROUP >= 4 && k % 16 == 0)
         sum_together(at, t0, n);
@@ -110,7 +110,7 @@ void main() {
         sum_halves(at, t0, n);
       else
         sum_elements(at, t0, n);
-      for (uint t = 0; t < TOKENS; ++t) {
+      [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
         float sum = sum_of_lanes(sums[t]);
         if (lane == 0 && t0 + t < n && r < n_rows) y[(t0 + t) * m + first_row + r] = bits(sum);
       }

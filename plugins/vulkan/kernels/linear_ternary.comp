@@ -30,7 +30,7 @@ int four(uint row, uint q_at, uint i) {
   uint codes = matrix[row + i / 32 * 8 + i % 8] >> (6 - 2 * (i % 32 / 8));
   uint a = q[q_at + i];
   int sum = 0;
-  for (uint b = 0; b < 4; ++b) sum += (int(codes >> (8 * b) & 3u) - 1) * signed_byte(a, b);
+  [[unroll]] for (uint b = 0; b < 4; ++b) sum += (int(codes >> (8 * b) & 3u) - 1) * signed_byte(a, b);
   return sum;
 }
 

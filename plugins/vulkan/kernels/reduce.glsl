@@ -4,29 +4,29 @@
 shared float reduced[gl_WorkGroupSize.x];
 
 // Steps of the tree between subgroups go through memory, those within one do not.
-#define DEFINE_GROUP(NAME, STEP)                                          \
-  float NAME(float x) {                                                   \
-    precise float mine = x;                                               \
-    if (threads() > SUBGROUP) {                                           \
-      barrier(); /* what the last call left is read */                    \
-      reduced[thread()] = mine;                                           \
-      barrier();                                                          \
-      for (uint half_ = threads() / 2; half_ >= SUBGROUP; half_ /= 2) {   \
-        if (thread() < half_) {                                           \
-          mine = STEP(mine, reduced[thread() + half_]);                   \
-          reduced[thread()] = mine;                                       \
-        }                                                                 \
-        barrier();                                                        \
-      }                                                                   \
-    }                                                                     \
+#define DEFINE_GROUP(NAME, STEP)                                            \
+  float NAME(float x) {                                                     \
+    precise float mine = x;                                                 \
+    if (threads() > SUBGROUP) {                                             \
+      barrier(); /* what the last call left is read */                      \
+      reduced[thread()] = mine;                                             \
+      barrier();                                                            \
+      for (uint half_ = threads() / 2; half_ >= SUBGROUP; half_ /= 2) {     \
+        if (thread() < half_) {                                             \
+          mine = STEP(mine, reduced[thread() + half_]);                     \
+          reduced[thread()] = mine;                                         \
+        }                                                                   \
+        barrier();                                                          \
+      }                                                                     \
+    }                                                                       \
     for (uint half_ = min(SUBGROUP, threads()) / 2; half_ != 0; half_ /= 2) \
-      mine = STEP(mine, ACROSS(mine, half_));                             \
-    if (threads() > SUBGROUP) {                                           \
-      if (thread() == 0) reduced[0] = mine;                               \
-      barrier();                                                          \
-      mine = reduced[0];                                                  \
-    }                                                                     \
-    return mine;                                                          \
+      mine = STEP(mine, ACROSS(mine, half_));                               \
+    if (threads() > SUBGROUP) {                                             \
+      if (thread() == 0) reduced[0] = mine;                                 \
+      barrier();                                                            \
+      mine = reduced[0];                                                    \
+    }                                                                       \
+    return mine;                                                            \
   }
 
 #define PLUS(a, b) ((a) + (b))

@@ -27,52 +27,52 @@ void exact_add(inout float sum, float x, inout float rest) {
   rest = r;
 }
 
-#define DEFINE_NORM_FACTOR                                                        \
-  /* 1 / sqrt(mean(x^2) + eps), the sum with its rounding errors kept. */         \
-  float norm_factor(uint k, float eps) {                                          \
-    float sum = 0.0, rest = 0.0;                                                  \
-    for (uint i = thread(); i < k; i += threads()) {                              \
-      float high, low;                                                            \
-      exact_square(X(i), high, low);                                              \
-      exact_add(sum, high, rest);                                                 \
-      precise float r = rest + low;                                               \
-      rest = r;                                                                   \
-    }                                                                             \
-    if (threads() > SUBGROUP) {                                                   \
-      barrier();                                                                  \
-      norm_sums[thread()] = sum;                                                       \
-      norm_rests[thread()] = rest;                                                     \
-      barrier();                                                                  \
-    }                                                                             \
-    for (uint half_ = threads() / 2; half_ >= SUBGROUP; half_ /= 2) {             \
-      if (thread() < half_) {                                                     \
-        exact_add(sum, norm_sums[thread() + half_], rest);                             \
-        precise float both = rest + norm_rests[thread() + half_];                      \
-        rest = both;                                                              \
-        norm_sums[thread()] = sum;                                                     \
-        norm_rests[thread()] = rest;                                                   \
-      }                                                                           \
-      barrier();                                                                  \
-    }                                                                             \
+#define DEFINE_NORM_FACTOR                                                         \
+  /* 1 / sqrt(mean(x^2) + eps), the sum with its rounding errors kept. */          \
+  float norm_factor(uint k, float eps) {                                           \
+    float sum = 0.0, rest = 0.0;                                                   \
+    for (uint i = thread(); i < k; i += threads()) {                               \
+      float high, low;                                                             \
+      exact_square(X(i), high, low);                                               \
+      exact_add(sum, high, rest);                                                  \
+      precise float r = rest + low;                                                \
+      rest = r;                                                                    \
+    }                                                                              \
+    if (threads() > SUBGROUP) {                                                    \
+      barrier();                                                                   \
+      norm_sums[thread()] = sum;                                                   \
+      norm_rests[thread()] = rest;                                                 \
+      barrier();                                                                   \
+    }                                                                              \
+    for (uint half_ = threads() / 2; half_ >= SUBGROUP; half_ /= 2) {              \
+      if (thread() < half_) {                                                      \
+        exact_add(sum, norm_sums[thread() + half_], rest);                         \
+        precise float both = rest + norm_rests[thread() + half_];                  \
+        rest = both;                                                               \
+        norm_sums[thread()] = sum;                                                 \
+        norm_rests[thread()] = rest;                                               \
+      }                                                                            \
+      barrier();                                                                   \
+    }                                                                              \
     /* Thread 0 takes the lower half of each pair in its first place, as above. */ \
-    for (uint half_ = min(SUBGROUP, threads()) / 2; half_ != 0; half_ /= 2) {     \
-      float other = ACROSS(sum, half_), other_rest = ACROSS(rest, half_);         \
-      exact_add(sum, other, rest);                                                \
-      precise float both = rest + other_rest;                                     \
-      rest = both;                                                                \
-    }                                                                             \
-    precise float total = sum + rest;                                             \
-    if (threads() > SUBGROUP) {                                                   \
-      if (thread() == 0) norm_sums[0] = total;                                         \
-      barrier();                                                                  \
-      total = norm_sums[0];                                                            \
-    } else {                                                                      \
-      total = FROM(total, 0);                                                     \
-    }                                                                             \
-    precise float mean = total / float(k);                                        \
-    precise float under = mean + eps;                                             \
-    precise float factor = 1.0 / sqrt(under);                                     \
-    return factor;                                                                \
+    for (uint half_ = min(SUBGROUP, threads()) / 2; half_ != 0; half_ /= 2) {      \
+      float other = ACROSS(sum, half_), other_rest = ACROSS(rest, half_);          \
+      exact_add(sum, other, rest);                                                 \
+      precise float both = rest + other_rest;                                      \
+      rest = both;                                                                 \
+    }                                                                              \
+    precise float total = sum + rest;                                              \
+    if (threads() > SUBGROUP) {                                                    \
+      if (thread() == 0) norm_sums[0] = total;                                     \
+      barrier();                                                                   \
+      total = norm_sums[0];                                                        \
+    } else {                                                                       \
+      total = FROM(total, 0);                                                      \
+    }                                                                              \
+    precise float mean = total / float(k);                                         \
+    precise float under = mean + eps;                                              \
+    precise float factor = 1.0 / sqrt(under);                                      \
+    return factor;                                                                 \
   }
 
 float normed(float x, float factor, float weight) {

@@ -88,11 +88,11 @@ void sum_apart(uint first, uint t0, uint n) {
   uint lane = thread() % LANES;
   for (uint i = lane; i < row_words; i += LANES) {
     uint words[EACH];
-    for (uint e = 0; e < EACH; ++e) words[e] = matrix[row_of(first, e) + i];
-    for (uint t = 0; t < TOKENS; ++t) {
+    [[unroll]] for (uint e = 0; e < EACH; ++e) words[e] = matrix[row_of(first, e) + i];
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
       uint a[PARTS];
       int all = take(q_of(t0, t, n) + i / 8 * 32 + i % 8, a);
-      for (uint e = 0; e < EACH; ++e) sums[e * TOKENS + t] += products(words[e], a) - all;
+      [[unroll]] for (uint e = 0; e < EACH; ++e) sums[e * TOKENS + t] += products(words[e], a) - all;
     }
   }
   for (uint i = 0; i < EACH * TOKENS; ++i) sums[i] = sum_of_lanes(sums[i]);
@@ -104,31 +104,31 @@ void sum_apart(uint first, uint t0, uint n) {
 void sum_together(uint first, uint t0, uint n) {
   const uint SHARED = min(SUBGROUP, 8);
   int alls[TOKENS];
-  for (uint t = 0; t < TOKENS; ++t) alls[t] = 0;
+  [[unroll]] for (uint t = 0; t < TOKENS; ++t) alls[t] = 0;
   for (uint i = 0; i < row_words; i += SHARED) {
     uint mine = i + thread() % SHARED;
     uint a[TOKENS][PARTS];
-    for (uint t = 0; t < TOKENS; ++t) {
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
       uint taken[PARTS];
       alls[t] += take(q_of(t0, t, n) + mine / 8 * 32 + mine % 8, taken);
       a[t] = taken;
     }
     [[unroll]] for (uint u = 0; u < SHARED; u += 4) {
       uvec4 words[EACH];
-      for (uint e = 0; e < EACH; ++e) words[e] = matrix_fours[(row_of(first, e) + i + u) / 4];
+      [[unroll]] for (uint e = 0; e < EACH; ++e) words[e] = matrix_fours[(row_of(first, e) + i + u) / 4];
       [[unroll]] for (uint v = 0; v < 4; ++v) {
-        for (uint t = 0; t < TOKENS; ++t) {
+        [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
           uint theirs[PARTS];
           [[unroll]] for (uint p = 0; p < PARTS; ++p) theirs[p] = FROM(a[t][p], u + v);
-          for (uint e = 0; e < EACH; ++e) sums[e * TOKENS + t] += products(words[e][v], theirs);
+          [[unroll]] for (uint e = 0; e < EACH; ++e) sums[e * TOKENS + t] += products(words[e][v], theirs);
         }
       }
     }
   }
-  for (uint t = 0; t < TOKENS; ++t) {
+  [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
     int all = 0;
     for (uint u = 0; u < SHARED; ++u) all += FROM(alls[t], u);
-    for (uint e = 0; e < EACH; ++e) sums[e * TOKENS + t] -= all;
+    [[unroll]] for (uint e = 0; e < EACH; ++e) sums[e * TOKENS + t] -= all;
   }
 }
 #endif

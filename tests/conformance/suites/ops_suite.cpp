@@ -109,12 +109,21 @@ TEST(ops, lists_and_answers_agree) {
   ASSERT_TRUE(registered);
   const opened_device device;
   for (const bitnet_kernel_info& k : device.kernels()) {
+    const auto expect_answered = [&](uint32_t op, uint32_t format) {
+      EXPECT_NE(device.level(op, format), BITNET_LEVEL_NONE)
+          << std::string(k.id, strnlen(k.id, sizeof k.id)) << " is listed for "
+          << kernel_name(k.op, k.format) << ", and op_query answers " << kernel_name(op, format)
+          << " with none";
+    };
     // A composite's kernel may be for its body alone, wherever the plugin finds that.
-    if (k.op >= BITNET_OP_FIRST_COMPOSITE) continue;
-    const uint32_t level = device.level(k.op, k.format);
-    EXPECT_NE(level, BITNET_LEVEL_NONE)
-        << std::string(k.id, strnlen(k.id, sizeof k.id)) << " is listed for "
-        << kernel_name(k.op, k.format) << ", which op_query answers with none";
+    const std::vector<uint32_t> body = body_of(k.op);
+    if (body.empty() || device.level(k.op, k.format) != BITNET_LEVEL_NONE)
+      expect_answered(k.op, k.format);
+    else
+      for (const uint32_t op : body) {
+        const bool product = op == BITNET_OP_LINEAR_TERNARY || op == BITNET_OP_LINEAR_DENSE;
+        expect_answered(op, product ? k.format : BITNET_FORMAT_NONE);
+      }
   }
   for (const subject& s : all_subjects()) {
     const uint32_t level = device.level(s.op, s.format);

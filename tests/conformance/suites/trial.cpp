@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <initializer_list>
 #include <limits>
 
 #include "model/guarded_memory.hpp"
@@ -18,34 +17,6 @@ int64_t step_of(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   const auto size = static_cast<int64_t>(bits & 0x7fffffffu);
   return (bits & 0x80000000u) != 0 ? -size : size;
-}
-
-// Whether a kernel that is counted as `counted` runs `op`: itself, or as what a composite's
-// definition in ops.h cannot do without.
-bool covers(uint32_t counted, uint32_t op) {
-  if (counted == op) return true;
-  const auto any_of = [&](std::initializer_list<uint32_t> ops) {
-    return std::ranges::find(ops, op) != ops.end();
-  };
-  switch (counted) {
-    case BITNET_OP_BIT_LINEAR:
-      return any_of({BITNET_OP_ACT_QUANT_I8, BITNET_OP_LINEAR_TERNARY});
-    case BITNET_OP_QKV_ROPE_KV:
-      return any_of({BITNET_OP_RMS_NORM, BITNET_OP_ACT_QUANT_I8, BITNET_OP_LINEAR_TERNARY,
-                     BITNET_OP_ROPE, BITNET_OP_KV_WRITE});
-    case BITNET_OP_ATTN_OUT:
-      return any_of(
-          {BITNET_OP_ATTN_PAGED, BITNET_OP_ACT_QUANT_I8, BITNET_OP_LINEAR_TERNARY, BITNET_OP_ADD});
-    case BITNET_OP_FFN_RELU2_GATED:
-    case BITNET_OP_FFN_SILU_GATED:
-      return op == (counted == BITNET_OP_FFN_RELU2_GATED ? BITNET_OP_RELU2 : BITNET_OP_SILU) ||
-             any_of({BITNET_OP_RMS_NORM, BITNET_OP_ACT_QUANT_I8, BITNET_OP_LINEAR_TERNARY,
-                     BITNET_OP_MUL, BITNET_OP_ADD});
-    case BITNET_OP_LM_HEAD:
-      return any_of({BITNET_OP_GATHER_ROWS, BITNET_OP_RMS_NORM, BITNET_OP_LINEAR_DENSE});
-    default:
-      return false;
-  }
 }
 
 void compare(const op_case& c, uint64_t at, float found, comparison& out) {
@@ -183,6 +154,31 @@ comparison run_case(opened_device& device, const op_case& c, uint32_t flags) {
   return out;
 }
 
+std::vector<uint32_t> body_of(uint32_t composite) {
+  switch (composite) {
+    case BITNET_OP_BIT_LINEAR:
+      return {BITNET_OP_ACT_QUANT_I8, BITNET_OP_LINEAR_TERNARY};
+    case BITNET_OP_QKV_ROPE_KV:
+      return {BITNET_OP_RMS_NORM, BITNET_OP_ACT_QUANT_I8, BITNET_OP_LINEAR_TERNARY, BITNET_OP_ROPE,
+              BITNET_OP_KV_WRITE};
+    case BITNET_OP_ATTN_OUT:
+      return {BITNET_OP_ATTN_PAGED, BITNET_OP_ACT_QUANT_I8, BITNET_OP_LINEAR_TERNARY,
+              BITNET_OP_ADD};
+    case BITNET_OP_FFN_RELU2_GATED:
+    case BITNET_OP_FFN_SILU_GATED:
+      return {BITNET_OP_RMS_NORM,
+              BITNET_OP_ACT_QUANT_I8,
+              BITNET_OP_LINEAR_TERNARY,
+              composite == BITNET_OP_FFN_RELU2_GATED ? BITNET_OP_RELU2 : BITNET_OP_SILU,
+              BITNET_OP_MUL,
+              BITNET_OP_ADD};
+    case BITNET_OP_LM_HEAD:
+      return {BITNET_OP_GATHER_ROWS, BITNET_OP_RMS_NORM, BITNET_OP_LINEAR_DENSE};
+    default:
+      return {};
+  }
+}
+
 std::string broken_claim(const std::vector<bitnet_kernel_info>& listed,
                          const std::vector<bitnet_kernel_stat>& ran, uint32_t op, uint32_t level) {
   const bitnet_kernel_info* best = nullptr;
@@ -194,7 +190,9 @@ std::string broken_claim(const std::vector<bitnet_kernel_info>& listed,
     if (k == listed.end())
       return "kernel " + std::string(s.id, strnlen(s.id, sizeof s.id)) + " of " + op_name(s.op) +
              " ran and is not listed";
-    if (covers(s.op, op) && s.calls != 0 && (best == nullptr || k->level > best->level)) best = &*k;
+    const std::vector<uint32_t> body = body_of(s.op);
+    const bool runs_op = s.op == op || std::ranges::find(body, op) != body.end();
+    if (runs_op && s.calls != 0 && (best == nullptr || k->level > best->level)) best = &*k;
   }
   if (level <= BITNET_LEVEL_REFERENCE) return "";
   if (best == nullptr)

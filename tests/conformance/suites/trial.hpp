@@ -29,6 +29,9 @@ uint64_t ulps_between(float a, float b);
 double nmse(double error_squares, double squares);
 double nmse(const std::vector<float>& a, const std::vector<float>& b);
 
+// The ops that a composite's definition in ops.h cannot do without; none for a primitive.
+std::vector<uint32_t> body_of(uint32_t composite);
+
 // What the run says against the claim that this op and format are computed at `level`: fallen back
 // to something slower, or kernels that nobody listed. "" if nothing.
 std::string broken_claim(const std::vector<bitnet_kernel_info>& listed,
