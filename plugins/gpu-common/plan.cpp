@@ -473,8 +473,10 @@ uint64_t passes_of(const node& n, uint64_t context) noexcept {
       // By tiles of a position for each thread; eight elements of a head together, and those that
       // are left; positions of the tile; two trees over the threads, in two loops each.
       const uint64_t head_dim = p[3], tree = std::bit_width(threads) + uint64_t{1};
-      const uint64_t of_tile =
-          1 + (head_dim / 8 + 1) + (head_dim % 8 + 1) + (threads + 1) + 2 * tree;
+      uint64_t of_tile = 1 + (head_dim / 8 + 1) + (head_dim % 8 + 1) + (threads + 1) + 2 * tree;
+      // Loops over what a thread keeps are unrolled, as tried with up to 32.
+      const uint64_t kept = n.spec.constants[3];
+      if (kept > 32) of_tile += (threads + 1) * (kept + 1);
       return (context + threads - 1) / threads * of_tile + around;
     }
     case kernel_id::linear_ternary: {
