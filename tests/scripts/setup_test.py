@@ -1,0 +1,154 @@
+"""scripts/setup on a machine of fakes: what it installs, and that no failing step is passed over."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Each fake notes its call, and fails if FAIL names it and, where there is one, its first word.
+HEAD = """#!/bin/bash
+me=${0##*/}
+echo "$me $*" >>"$FAKES/calls"
+for word in "" "$@"; do
+  if [[ "$me${word:+ $word}" == "$FAIL" ]]; then echo "$me says: planted" >&2; exit "${FAIL_STATUS:-100}"; fi
+done
+"""
+FAKES = {
+    # Knows what is installed and nothing else, as dpkg does of packages it never heard of.
+    "dpkg-query": """status=0
+for word in "${@:4}"; do
+  if grep -qx "$word" "$FAKES/installed"; then echo "ii  $word"; else
+    echo "dpkg-query: no packages found matching $word" >&2; status=1; fi
+done
+exit $status
+""",
+    "apt-get": """words=()
+while (($#)); do
+  case $1 in -o) shift ;; -*) ;; *) words+=("$1") ;; esac
+  shift
+done
+case ${words[0]} in
+  update) ;;
+  install) echo "0 upgraded, 3 newly installed, 0 to remove and 0 not upgraded."
+    [[ $FAIL == nothing ]] || printf '%s\\n' "${words[@]:1}" >>"$FAKES/installed" ;;
+  download) : >chromium-common_1_amd64.deb ;;
+  *) echo "unknown: ${words[*]}" >&2; exit 1 ;;
+esac
+""",
+    "sudo": 'exec "$@"\n',
+    "dpkg-deb": """/bin/mkdir -p "$3/usr/lib/chromium"
+touch "$3"/usr/lib/chromium/{libvk_swiftshader.so,vk_swiftshader_icd.json}
+""",
+    "python3": """/bin/mkdir -p "$3/bin"
+/bin/cp "$FAKES/pip" "$3/bin/pip"
+""",
+    "pip": "",
+}
+# Real ones, which fail only where it is planted.
+for tool in ("cp", "mkdir", "mktemp", "mv", "awk", "tee", "rm"):
+    FAKES[tool] = f'exec {shutil.which(tool)} "$@"\n'
+
+STEPS = [  # what fails, what the user is told, why the row is here
+    ("dpkg-query", 2, "dpkg-query failed: dpkg-query says: planted", "its list is damaged"),
+    ("apt-get update", 100, "apt-get update failed", "no network"),
+    ("apt-get install", 100, "apt-get install failed", "a package cannot be had"),
+    ("nothing", 0, "these are not there: g++ cmake", "apt-get says yes and does nothing"),
+    ("awk", 2, "apt-get install failed", "what reads apt-get's words dies"),
+    ("tee", 1, "apt-get install failed", "the disk of the log is full"),
+    ("python3", 1, "python3 -m venv build/venv failed", "no ensurepip"),
+    ("pip", 1, "pip could not install", "no network"),
+    ("cp", 1, "requirements.stamp cannot be written", "the disk is full"),
+    ("apt-get download", 100, "SwiftShader", "the package is gone"),
+    ("dpkg-deb", 2, "SwiftShader", "half of a package"),
+    ("mkdir", 1, "build/logs cannot be made", "the tree is another's"),
+    ("mktemp", 1, "temporary file", "no room"),
+    ("mv", 1, "SwiftShader", "the disk is full"),
+    ("rm", 1, "build/venv", "an old environment that is another's"),
+]
+
+
+class Setup(unittest.TestCase):
+    def setUp(self):
+        self.tree = pathlib.Path(tempfile.mkdtemp()).resolve()
+        self.addCleanup(shutil.rmtree, self.tree)
+        self.fakes = self.tree / "fakes"
+        for folder in ("scripts", "tests/reference", "fakes"):
+            (self.tree / folder).mkdir(parents=True)
+        shutil.copy(ROOT / "scripts/setup", self.tree / "scripts")
+        (self.tree / "tests/reference/requirements.txt").write_text("nothing==1\n", encoding="utf-8")
+        for name, text in FAKES.items():
+            (self.fakes / name).write_text(HEAD + text, encoding="utf-8")
+            (self.fakes / name).chmod(0o755)
+        (self.fakes / "installed").write_text("bash\n", encoding="utf-8")
+
+    def setup(self, *words, fail="", status=100):
+        (self.fakes / "calls").write_text("", encoding="utf-8")
+        env = {"PATH": f"{self.fakes}:{os.environ['PATH']}", "HOME": str(self.tree), "FAIL": fail,
+               "FAIL_STATUS": str(status), "FAKES": str(self.fakes), "TMPDIR": str(self.tree)}
+        return subprocess.run([self.tree / "scripts/setup", *words], check=False, capture_output=True,
+                              text=True, env=env, stdin=subprocess.DEVNULL, timeout=60)
+
+    def calls(self):
+        return (self.fakes / "calls").read_text(encoding="utf-8")
+
+    def installed(self):
+        return set((self.fakes / "installed").read_text(encoding="utf-8").split())
+
+    def test_a_machine_that_has_nothing(self):
+        done = self.setup()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLessEqual({"g++", "libboost-dev", "glslc", "clang-19"}, self.installed())
+        self.assertIn("3 packages with all that they need", done.stderr)
+        for made in ("build/venv/requirements.stamp", "build/swiftshader/vk_swiftshader_icd.json"):
+            self.assertTrue((self.tree / made).exists(), made)
+
+        again = self.setup()
+        self.assertEqual((again.returncode, again.stdout, again.stderr), (0, "", ""))
+        self.assertNotRegex(self.calls(), "(?m)^(apt-get|python3|pip|sudo) ")
+
+    def test_who_wants_less_gets_less(self):
+        self.assertEqual(self.setup("--for", "demo").returncode, 0)
+        few = self.installed()
+        self.assertIn("libboost-dev", few)
+        self.assertNotIn("glslc", few)
+        self.assertFalse((self.tree / "build/venv").exists())
+        self.assertEqual(self.setup("--for", "build").returncode, 0)
+        self.assertEqual(self.installed() - few,
+                         {"glslc", "spirv-tools", "libvulkan-dev", "opencl-headers"})
+
+    def test_check_installs_nothing(self):
+        done = self.setup("--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"setup: missing: g\+\+ cmake .*\n.*scripts/setup --for test")
+        self.assertEqual(self.installed(), {"bash"})
+        self.assertNotIn("apt-get", self.calls())
+
+    def test_each_step_that_fails_ends_it_and_is_told(self):
+        for fail, status, words, why in STEPS:
+            with self.subTest(f"{fail}: {why}"):
+                self.doCleanups()
+                self.setUp()
+                # A stale environment, so that it has to be removed.
+                (self.tree / "build/venv").mkdir(parents=True)
+                done = self.setup(fail=fail, status=status)
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                self.assertIn(words, done.stderr)
+                if fail != "nothing":
+                    self.assertIn("planted", done.stderr)
+                # What to do comes last.
+                last = done.stderr.splitlines()[-1]
+                self.assertRegex(last, "^setup: .*(start|check|all that it said)")
+                self.assertEqual(re.findall("<<|syntax error", done.stderr), [])
+
+                done = self.setup()
+                self.assertEqual(done.returncode, 0, f"once mended: {done.stderr}")
+                self.assertEqual(self.setup().stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
