@@ -1,0 +1,164 @@
+"""Skips: each way to tell one is read, and one that nobody expected fails its lane."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What ctest keeps, and what a reader of it must get.
+LOG = """1/9 Testing: core.a
+1/9 Test: core.a
+[ RUN      ] A.b
+/x/a_test.cpp:2: Skipped
+the data
+is missing
+[  SKIPPED ] A.b (0 ms)
+[ RUN      ] all/A.c/1
+/x/a_test.cpp:9: Skipped
+a parameter
+[  SKIPPED ] all/A.c/1, where GetParam() = 4 (0 ms)
+[  PASSED  ] 0 tests.
+[  SKIPPED ] 2 tests, listed below:
+[  SKIPPED ] A.b
+[  SKIPPED ] all/A.c/1
+2/9 Testing: install.b
+2/9 Test: install.b
+skip: no backend
+3/9 Testing: races
+3/9 Test: races
+skipped: oclgrind is not installed
+4/9 Testing: cli.c
+4/9 Test: cli.c
+test_one (__main__.C.test_one)
+What it does. ... skipped 'no "strace" here'
+test_two (__main__.C.test_two) ... skipped "it's shut"
+skip: it's shut
+OK (skipped=2)
+5/9 Testing: quiet.py
+5/9 Test: quiet.py
+OK (skipped=1)
+6/9 Testing: conformance.x
+6/9 Test: conformance.x
+passed        ops.one                                                   3 ms
+skipped       threads.two_devices                                       0 ms
+              there is one device only
+skipped       threads.silent                                            0 ms
+x 1: 1 passed, 0 failed, 0 known to fail, 0 unsupported, 2 skipped; level none
+7/9 Testing: sober
+7/9 Test: sober
+the word skipped: in the middle, and skip it
+"""
+CONSOLE = """The following tests did not run:
+\t  2 - install.b (Skipped)
+\t  8 - quiet.c (Skipped)
+skip: lane x: there is no tool
+"""
+FOUND = [
+    "cli.c: it's shut",
+    'cli.c: no "strace" here',
+    "conformance.x: threads.silent: gave no reason",
+    "conformance.x: threads.two_devices: there is one device only",
+    "core.a: A.b: the data is missing",
+    "core.a: all/A.c/1: a parameter",
+    "install.b: no backend",
+    "lane x: there is no tool",
+    "quiet.c: gave no reason",
+    "quiet.py: gave no reason",
+    "races: oclgrind is not installed",
+]
+
+CTEST = """#!/bin/sh
+mkdir -p build/release/Testing/Temporary
+printf '1/1 Test: core.a\\n%s\\n' "$SAYS" > build/release/Testing/Temporary/LastTest.log
+printf '100%% tests passed, 0 tests failed out of 2\\n\\nTotal Test time (real) = 1 sec\\n'
+"""
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        self.tree = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.tree)
+        for folder in ("scripts", "tests", "bin"):
+            (self.tree / folder).mkdir()
+        for script in ("test", "skips"):
+            shutil.copy(ROOT / "scripts" / script, self.tree / "scripts")
+        self.expect("core.a: known * -- it is of no use here")
+        (self.tree / "bin/ctest").write_text(CTEST, encoding="utf-8")
+        (self.tree / "bin/ctest").chmod(0o755)
+
+    def expect(self, *lines):
+        (self.tree / "tests/expected-skips").write_text("# why\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+    def run_script(self, name, *words, **env):
+        mine = {k: v for k, v in os.environ.items() if not k.startswith("BITNET_")}
+        env = {**mine, "PATH": f"{self.tree}/bin:{os.environ['PATH']}", **env}
+        return subprocess.run([self.tree / "scripts" / name, *words], check=False, capture_output=True,
+                              text=True, env=env, cwd=self.tree, stdin=subprocess.DEVNULL)
+
+
+class Reading(Tree):
+    def read(self, *words):
+        (self.tree / "a.ctest.log").write_text(LOG, encoding="utf-8")
+        (self.tree / "a.log").write_text(CONSOLE, encoding="utf-8")
+        return self.run_script("skips", *words, "a.log", "a.ctest.log")
+
+    def test_each_way_to_tell(self):
+        done = self.read("--unexpected")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.splitlines(), FOUND)
+
+    def test_expected_ones(self):
+        self.expect(*(f"{skip} -- because" for skip in FOUND))
+        self.assertEqual(self.read("--unexpected").returncode, 0)
+        self.expect(*(f"{skip} -- because" for skip in FOUND[1:]))
+        self.assertEqual(self.read("--unexpected").stdout, FOUND[0] + "\n")
+        self.assertIn(f"UNEXPECTED {FOUND[0]}\n{FOUND[1]}\n", self.read().stdout)
+        self.expect("core.*: *: the data * -- a pattern is of the whole line")
+        self.assertNotIn(FOUND[4], self.read("--unexpected").stdout)
+        self.expect("core.a: A.b -- half of what it says is not enough")
+        self.assertIn(FOUND[4], self.read("--unexpected").stdout)
+
+    def test_no_reason_no_rule(self):
+        self.expect("core.a: A.b: the data is missing")
+        done = self.read()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("expected-skips:3: expected", done.stderr)
+
+    def test_our_own_list_can_be_read(self):
+        log = self.tree / "empty.log"
+        log.write_text("", encoding="utf-8")
+        done = subprocess.run([ROOT / "scripts/skips", log], check=False, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+
+class Lanes(Tree):
+    """The lane `tests` with a ctest that says what a row says."""
+
+    def lane(self, says, **env):
+        return self.run_script("test", "--lane", "tests", SAYS=says, **env)
+
+    def test_what_nobody_expected_fails_the_lane(self):
+        for says, ends, why in (
+                ("fine", 0, "nothing was skipped"),
+                ("skip: known and named", 0, "the list allows it"),
+                ("skipped: known and named", 0, "in the other word for it"),
+                ("skip: the driver did not come up", 1, "planted"),
+                ("skipped: the driver did not come up", 1, "planted, in the other word")):
+            with self.subTest(why):
+                done = self.lane(says)
+                self.assertEqual(done.returncode, ends, done.stdout + done.stderr)
+                self.assertRegex(done.stdout, rf"(?m)^tests +{'FAILED' if ends else 'ok'}")
+                self.assertEqual("UNEXPECTED core.a: the driver" in done.stdout, ends == 1)
+
+    def test_who_brings_the_packages_may_leave_some_out(self):
+        done = self.lane("skip: the driver did not come up", BITNET_SETUP="skip")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("UNEXPECTED core.a: the driver did not come up", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
