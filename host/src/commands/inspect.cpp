@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
+#include "library/json.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
 

@@ -9,6 +9,7 @@
 
 #include "bitnet/abi/host.h"
 #include "interrupt.hpp"
+#include "library/json.hpp"
 #include "model_files.hpp"
 #include "terminal/progress.hpp"
 
@@ -239,16 +240,6 @@ result<nlohmann::json> session_report(bitnet_session* session) {
   return fetch_json([&](char* out, uint64_t capacity, uint64_t* needed) {
     return bitnet_session_report(session, out, capacity, needed);
   });
-}
-
-std::string json_line(const nlohmann::json& content) {
-  return content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-result<nlohmann::json> parse_json(const std::string& text) {
-  auto content = nlohmann::json::parse(text, nullptr, false);
-  if (content.is_discarded()) return fail(exit_code::failure, "libbitnet gave malformed JSON");
-  return content;
 }
 
 }  // namespace bitnet::host
