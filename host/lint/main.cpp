@@ -1,11 +1,13 @@
 // bitnet-backend-lint: what the loader would say about a plugin file, all at once, without running
 // a byte of it.
 #include <fmt/format.h>
+#include <getopt.h>
 
-#include <boost/program_options.hpp>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +15,6 @@
 
 namespace {
 
-namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
 // As in docs/reference/exit-codes.md.
@@ -27,7 +28,10 @@ constexpr const char* usage =
     "Tells everything that is right and wrong with plugin files; nothing of them is run. Exits "
     "with\n"
     "0 if the loader would take all of them here, with 22 if it would reject one, with 1 if one\n"
-    "cannot be read.\n\n";
+    "cannot be read.\n\n"
+    "  --json           print JSON: {files: [...]}\n"
+    "  --manifest FILE  the plugin's manifest: its hash, and the packages of missing libraries\n"
+    "  -h, --help       this text\n";
 
 void keep_report(void* user, bitnet_str text) {
   static_cast<std::string*>(user)->assign(text.data, text.size);
@@ -75,40 +79,59 @@ int verdict(const std::vector<ordered_json>& reports) {
   return out;
 }
 
-int run(int argc, char** argv) {
-  po::options_description shown("Options");
-  shown.add_options()("json", "print JSON: {files: [...]}")(
-      "manifest", po::value<std::string>()->default_value("", ""),
-      "the plugin's manifest: its hash, and the packages of missing libraries")("help,h",
-                                                                                "this text");
-  po::options_description all;
-  all.add(shown).add_options()("file", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("file", -1);
+struct request {
+  bool help = false;
+  bool json = false;
+  std::string manifest;
+  std::vector<std::string> files;
+};
 
-  po::variables_map given;
-  try {
-    po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(), given);
-  } catch (const po::error& e) {
-    fmt::print(stderr, "bitnet-backend-lint: {}; see --help\n", e.what());
-    return wrong_usage;
+// Nothing if the words were refused; the reason is printed then.
+std::optional<request> read(int argc, char** argv) {
+  constexpr std::array<option, 4> known = {{{"help", no_argument, nullptr, 'h'},
+                                            {"json", no_argument, nullptr, 'j'},
+                                            {"manifest", required_argument, nullptr, 'm'},
+                                            {nullptr, 0, nullptr, 0}}};
+  request out;
+  opterr = 0;
+  int found = 0;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread
+  while ((found = getopt_long(argc, argv, ":h", known.data(), nullptr)) != -1) {
+    switch (found) {
+      case 'h':
+        out.help = true;
+        break;
+      case 'j':
+        out.json = true;
+        break;
+      case 'm':
+        out.manifest = optarg;
+        break;
+      default:
+        fmt::print(stderr, "bitnet-backend-lint: {} {}; see --help\n", argv[optind - 1],
+                   found == ':' ? "needs a value" : "is no option that it has");
+        return std::nullopt;
+    }
   }
-  if (given.count("help") != 0) {
-    std::string options;
-    for (const auto& one : shown.options())
-      options += fmt::format("  {:<20} {}\n", one->format_name(), one->description());
-    fmt::print("{}{}", usage, options);
+  out.files.assign(argv + optind, argv + argc);
+  return out;
+}
+
+int run(int argc, char** argv) {
+  const std::optional<request> given = read(argc, argv);
+  if (!given) return wrong_usage;
+  if (given->help) {
+    fmt::print("{}", usage);
     return clean;
   }
-  if (given.count("file") == 0) {
+  if (given->files.empty()) {
     fmt::print(stderr, "{}", usage);
     return wrong_usage;
   }
 
   std::vector<ordered_json> reports;
-  for (const std::string& file : given["file"].as<std::vector<std::string>>())
-    reports.push_back(lint(file, given["manifest"].as<std::string>()));
-  if (given.count("json") != 0)
+  for (const std::string& file : given->files) reports.push_back(lint(file, given->manifest));
+  if (given->json)
     fmt::print("{}", dumped({{"files", reports}}));
   else
     for (const ordered_json& one : reports)

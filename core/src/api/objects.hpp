@@ -23,10 +23,6 @@
 #include "session/trial.hpp"
 #include "threads/pool.hpp"
 
-namespace spdlog {
-class logger;
-}
-
 namespace bitnet::api {
 
 // model.cpp
@@ -60,8 +56,11 @@ class services final : public plugin::host_services {
   const uint32_t poll_;
   const std::vector<std::string> params_;  // "cpu.isa=avx2"
   threads::pool pool_;
-  std::shared_ptr<spdlog::logger> logger_;
-  std::mutex turn_;
+  const uint32_t log_level_;
+  const bitnet_log_callback log_;  // NULL: nobody listens
+  void* const log_user_;
+  std::mutex log_turn_;
+  std::mutex turn_;  // guards what follows
   uint64_t next_token_ = 1;
   std::map<uint64_t, const std::atomic<bool>*> followed_;
 };

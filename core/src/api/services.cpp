@@ -1,60 +1,9 @@
-#include <spdlog/sinks/base_sink.h>
-#include <spdlog/spdlog.h>
-
 #include <chrono>
-#include <iterator>
 
 #include "api/objects.hpp"
 #include "base/environment.hpp"
 
 namespace bitnet::api {
-namespace {
-
-spdlog::level::level_enum level_of(uint32_t level) {
-  switch (level) {
-    case BITNET_LOG_ERROR:
-      return spdlog::level::err;
-    case BITNET_LOG_WARN:
-      return spdlog::level::warn;
-    case BITNET_LOG_INFO:
-      return spdlog::level::info;
-    default:
-      return spdlog::level::debug;
-  }
-}
-
-uint32_t level_of(spdlog::level::level_enum level) {
-  switch (level) {
-    case spdlog::level::critical:
-    case spdlog::level::err:
-      return BITNET_LOG_ERROR;
-    case spdlog::level::warn:
-      return BITNET_LOG_WARN;
-    case spdlog::level::info:
-      return BITNET_LOG_INFO;
-    default:
-      return BITNET_LOG_DEBUG;
-  }
-}
-
-// Hands each message, formatted, to the program's callback.
-class callback_sink final : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  callback_sink(bitnet_log_callback target, void* user) : log_(target), user_(user) {}
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    if (log_ == nullptr) return;
-    const std::string text(message.payload.data(), message.payload.size());
-    log_(user_, level_of(message.level), text.c_str());
-  }
-  void flush_() override {}
-
-  bitnet_log_callback log_;
-  void* user_;
-};
-
-}  // namespace
 
 services::services(const bitnet_runtime_options& options, const threads::cpu_list& cpus)
     : services(options, cpus, cpus.empty() ? threads::allowed_cpus() : cpus) {}
@@ -66,15 +15,18 @@ services::services(const bitnet_runtime_options& options, const threads::cpu_lis
       poll_(width_ <= usable.size() ? options.poll : 0),
       params_(options.backend_params, options.backend_params + options.n_backend_params),
       pool_(width_, {poll_, wanted}),
-      logger_(std::make_shared<spdlog::logger>(
-          "bitnet", std::make_shared<callback_sink>(options.log, options.log_user))) {
-  logger_->set_level(level_of(options.log_level));
-}
+      log_level_(options.log_level),
+      log_(options.log),
+      log_user_(options.log_user) {}
 
 services::~services() = default;
 
 void services::log(uint32_t level, std::string_view component, std::string_view message) {
-  logger_->log(level_of(level), "{}: {}", component, message);
+  if (log_ == nullptr || level > log_level_) return;
+  const std::string line = std::string(component).append(": ").append(message);
+  const std::lock_guard lock(
+      log_turn_);  // the program's callback is called by one thread at a time
+  log_(log_user_, level, line.c_str());
 }
 
 bool services::cancelled(uint64_t token) {

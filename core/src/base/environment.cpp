@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "base/ascii.hpp"
+
 namespace bitnet::environment {
 namespace {
 
@@ -19,7 +21,7 @@ std::string variable(const char* name) {
 
 result<bool> truth(const char* name) {
   std::string word = variable(name);
-  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : word) c = lower_ascii(c);
   for (const char* yes : {"1", "true", "yes", "on"})
     if (word == yes) return true;
   for (const char* no : {"", "0", "false", "no", "off"})
@@ -106,7 +108,7 @@ std::string user_places_refused(bool wanted) {
 std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid) {
   if (raised) return "raised privileges do not listen to the user's folders";
   if (effective_uid == 0 && !wanted)
-    return "root does not listen to the user's folders without --user-backends";
+    return "root does not listen to the user's folders without user_backends";
   return "";
 }
 
@@ -188,7 +190,7 @@ std::vector<std::pair<std::string, std::string>> backend_params(std::string_view
     if (equals == std::string_view::npos || equals <= start.size() || !line.starts_with(start))
       continue;
     std::string key(line.substr(start.size(), equals - start.size()));
-    for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (char& c : key) c = lower_ascii(c);
     out.emplace_back(std::move(key), std::string(line.substr(equals + 1)));
   }
   return out;

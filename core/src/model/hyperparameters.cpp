@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/ascii.hpp"
 #include "gguf/text.hpp"
 #include "model/read.hpp"
 
@@ -20,10 +21,7 @@ std::unexpected<failure> bad(std::string message) {
 std::string plain(std::string_view name) {
   std::string out;
   for (const char c : name)
-    if (c >= 'A' && c <= 'Z')
-      out += static_cast<char>(c - 'A' + 'a');
-    else if (c != '-' && c != '_' && c != '.' && c != ' ')
-      out += c;
+    if (c != '-' && c != '_' && c != '.' && c != ' ') out += lower_ascii(c);
   return out;
 }
 

@@ -4,9 +4,9 @@
 #include <link.h>
 
 #include <atomic>
-#include <boost/dll/shared_library.hpp>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -17,16 +17,16 @@
 namespace bitnet::plugin {
 namespace {
 
-using dll = boost::dll::shared_library;
+struct closer {
+  void operator()(void* handle) const noexcept { dlclose(handle); }
+};
+using dll = std::unique_ptr<void, closer>;  // what dlopen gave
 
 checked<dll> load(const std::string& name, const std::string& shown) {
-  dll library;
-  boost::dll::fs::error_code error;
-  library.load(boost::dll::fs::path(name), error,
-               boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
-  if (!error) return library;
+  dll library(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (library) return library;
   const char* told = dlerror();
-  std::string why = told != nullptr ? told : error.message();
+  std::string why = told != nullptr ? told : "it gives no reason";
   // The linker knows the file by its number only.
   for (std::size_t at = 0; (at = why.find(name)) != std::string::npos;)
     why.replace(at, name.size(), shown);
@@ -37,7 +37,7 @@ checked<dll> load(const std::string& name, const std::string& shown) {
 // The file that the library's dynamic section lies in.
 std::optional<mapped_identity> file_of(const dll& library) {
   const link_map* map = nullptr;
-  if (dlinfo(library.native(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return std::nullopt;
+  if (dlinfo(library.get(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return std::nullopt;
   return mapped_at(reinterpret_cast<uintptr_t>(map->l_ld));
 }
 
@@ -59,7 +59,7 @@ void keep_for_ever(dll&& library) {
   static std::mutex mutex;
   static auto* const all = new std::map<void*, dll>;
   const std::scoped_lock lock(mutex);
-  void* const handle = library.native();
+  void* const handle = library.get();
   all->try_emplace(handle, std::move(library));
 }
 
@@ -126,7 +126,7 @@ void shared_library::release() {
 }
 
 void* shared_library::address(const char* symbol) const {
-  return dlsym(contents_->library.native(), symbol);
+  return dlsym(contents_->library.get(), symbol);
 }
 
 }  // namespace bitnet::plugin

@@ -1,8 +1,9 @@
 #include "program/graph.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
+
+#include "base/ascii.hpp"
 
 namespace bitnet::program {
 namespace {
@@ -185,11 +186,6 @@ class builder {
   graph out_;
 };
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 }  // namespace
 
 bitnet_graph graph::view() const {
@@ -213,7 +209,7 @@ std::string op_name(uint32_t op) {
   switch (op) {
 #define BITNET_CASE(name, id, inputs, weights, outputs) \
   case id:                                              \
-    return lower(#name);
+    return lower_ascii(#name);
     BITNET_OP_LIST(BITNET_CASE)
 #undef BITNET_CASE
     default:
@@ -271,7 +267,7 @@ result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device
                                         (formats[i] == BITNET_FORMAT_NONE
                                              ? std::string()
                                              : " on " + format_name(formats[i]) + " weights") +
-                                        ", which is needed; choose another with --device");
+                                        ", which is needed; choose another device");
   }
   return {};
 }

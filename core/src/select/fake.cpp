@@ -4,6 +4,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "base/ascii.hpp"
 #include "plugin/text.hpp"
 
 namespace bitnet::select {
@@ -24,7 +25,7 @@ result<std::vector<fake_backend>> parse_fakes(std::string_view text) {
     return malformed("it has more than " + std::to_string(most_bytes) + " bytes");
   std::string lower;
   for (const char c : text)
-    if (c != ' ' && c != '\t') lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (c != ' ' && c != '\t') lower += lower_ascii(c);
   std::vector<fake_backend> out;
   if (lower.empty() || lower == "none") return out;
   for (std::size_t begin = 0; begin <= lower.size();) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/ascii.hpp"
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
 #include "plugin/manifest.hpp"
@@ -22,18 +23,14 @@ uint32_t class_order(uint32_t device_class) {
 // Letters and digits in lower case: "GPU-8A7B.." and "8a7b.." are one UUID.
 std::string essence(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (c >= 'A' && c <= 'Z') out += static_cast<char>(c - 'A' + 'a');
+  for (const char c : lower_ascii(std::string(text)))
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) out += c;
-  }
   return out.starts_with("gpu") ? out.substr(3) : out;
 }
 
 // With its domain, which some leave out when it is 0 and some write with eight digits.
 std::string pci_address(const bitnet_device_info& d) {
-  std::string text = plugin::printable_array(d.pci_address);
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string text = lower_ascii(plugin::printable_array(d.pci_address));
   const auto colons = std::ranges::count(text, ':');
   if (colons == 1) return "0:" + text;
   if (colons != 2) return "";

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/ascii.hpp"
 #include "bitnet/abi/info.h"
 #include "plugin/text.hpp"
 
@@ -83,9 +84,7 @@ result<std::vector<wish>> parse_request(const std::string& text, const std::stri
   };
   if (text.size() > max_request_bytes)
     return malformed("it has more than " + std::to_string(max_request_bytes) + " bytes");
-  std::string lower(trim(text));
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  std::string lower = lower_ascii(std::string(trim(text)));
   if (lower.empty()) lower = "auto";
 
   std::vector<wish> out;

@@ -5,24 +5,15 @@
 
 #include "commands/commands.hpp"
 #include "interrupt.hpp"
+#include "library/advice.hpp"
 #include "library/conformance_report.hpp"
+#include "library/json.hpp"
 #include "terminal/output.hpp"
 
 namespace bitnet::host {
 namespace {
 
 using nlohmann::json;
-
-// A member as text, "" where there is none.
-std::string member(const json& from, const char* key) {
-  if (!from.is_object() || !from.contains(key) || from[key].is_null()) return "";
-  return from[key].is_string() ? from[key].get<std::string>()
-                               : from[key].dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-json list_of(const json& from, const char* key) {
-  return from.is_object() && from.contains(key) && from[key].is_array() ? from[key] : json::array();
-}
 
 std::string words(const json& list) {
   std::string out;
@@ -39,7 +30,7 @@ result<json> chosen_report(const invocation& in, bool fresh) {
   const bitnet_status status = bitnet_runtime_select(runtime->get(), &err);
   // A request that cannot be met is an answer here; one that cannot be read is not.
   if (status == BITNET_INVALID_ARGUMENT) return failed(status, err, stage::work);
-  const std::string problem = err.message;
+  const std::string problem = in_flags(err.message);
   if (const bitnet_status asked = bitnet_runtime_probe(runtime->get(), &err); asked != BITNET_OK) {
     return failed(asked, err, stage::work);
   }
@@ -51,7 +42,7 @@ result<json> chosen_report(const invocation& in, bool fresh) {
 }
 
 bool works(const json& backend) {
-  return member(backend, "code") == "BN-OK";
+  return any_member(backend, "code") == "BN-OK";
 }
 
 std::string list_text(const json& report) {
@@ -63,15 +54,15 @@ std::string list_text(const json& report) {
   for (const json& one : backends) {
     const json devices = list_of(one, "devices");
     const std::string state =
-        works(one) ? member(one, "stage")
-                   : fmt::format("{}: {}", member(one, "code"), member(one, "reason"));
+        works(one) ? any_member(one, "stage")
+                   : fmt::format("{}: {}", any_member(one, "code"), any_member(one, "reason"));
     if (devices.empty()) {
-      out += fmt::format("{:<12} {:<36} {}\n", member(one, "name"), "-", state);
+      out += fmt::format("{:<12} {:<36} {}\n", any_member(one, "name"), "-", state);
     }
     std::size_t index = 0;
     for (const json& device : devices) {
-      const std::string id = fmt::format("{}:{}", member(one, "name"), index++);
-      out += fmt::format("{:<12} {:<36} {}\n", id, member(device, "name"), state);
+      const std::string id = fmt::format("{}:{}", any_member(one, "name"), index++);
+      out += fmt::format("{:<12} {:<36} {}\n", id, any_member(device, "name"), state);
     }
   }
   return out;
@@ -96,38 +87,38 @@ std::string standing_text(const json& backend, const json& device) {
   for (const auto& [key, value] : score.items())
     facts += fmt::format("{}{} {}", facts.empty() ? "" : ", ", key,
                          value.is_string() ? value.get<std::string>() : value.dump());
-  std::string out = fmt::format("  {}:{} ranks {}: {}", member(backend, "name"),
-                                member(device, "index"), member(device, "rank"), facts);
-  if (!member(device, "same_as").empty())
-    out += fmt::format("; the same device as {}", member(device, "same_as"));
+  std::string out = fmt::format("  {}:{} ranks {}: {}", any_member(backend, "name"),
+                                any_member(device, "index"), any_member(device, "rank"), facts);
+  if (!any_member(device, "same_as").empty())
+    out += fmt::format("; the same device as {}", any_member(device, "same_as"));
   return out + "\n";
 }
 
 std::string why_text(const json& report) {
-  std::string out = member(report, "line") + "\n";
-  out += fmt::format("requested by {}\n", member(report, "requested_by"));
-  if (report.contains("problem")) out += member(report, "problem") + "\n";
+  std::string out = any_member(report, "line") + "\n";
+  out += fmt::format("requested by {}\n", any_member(report, "requested_by"));
+  if (report.contains("problem")) out += any_member(report, "problem") + "\n";
   for (const json& one : list_of(report, "backends")) {
-    out += fmt::format("\n{:<12} {} {}\n", member(one, "name"), member(one, "stage"),
-                       member(one, "code"));
+    out += fmt::format("\n{:<12} {} {}\n", any_member(one, "name"), any_member(one, "stage"),
+                       any_member(one, "code"));
     for (const char* key : {"reason", "hint"}) {
-      if (!member(one, key).empty()) out += fmt::format("  {}\n", member(one, key));
+      if (!any_member(one, key).empty()) out += fmt::format("  {}\n", any_member(one, key));
     }
     for (const json& device : list_of(one, "devices")) out += standing_text(one, device);
     out += memory_text(one);
   }
   out += "\nsearched\n";
   for (const json& one : list_of(report, "searched")) {
-    out += fmt::format("  {}: {}\n", member(one, "directory"), member(one, "result"));
+    out += fmt::format("  {}: {}\n", any_member(one, "directory"), any_member(one, "result"));
   }
   return out;
 }
 
 std::string info_text(const json& backend) {
-  std::string out = member(backend, "name") + "\n";
+  std::string out = any_member(backend, "name") + "\n";
   for (const auto& [key, content] : backend.items()) {
     if (key == "name" || key == "devices" || key == "kernels") continue;
-    const std::string text = member(backend, key.c_str());
+    const std::string text = any_member(backend, key.c_str());
     if (!text.empty()) out += fmt::format("  {:<11} {}\n", key, text);
   }
   for (const json& device : list_of(backend, "devices")) {
@@ -138,15 +129,16 @@ std::string info_text(const json& backend) {
         continue;
       }
       if (content.is_array()) continue;
-      out += fmt::format("    {:<18} {}\n", key, member(device, key.c_str()));
+      out += fmt::format("    {:<18} {}\n", key, any_member(device, key.c_str()));
     }
     for (const json& kernel : list_of(device, "kernels")) {
-      out += fmt::format("    kernel             {} ({})\n", member(kernel, "id"),
-                         member(kernel, "level"));
+      out += fmt::format("    kernel             {} ({})\n", any_member(kernel, "id"),
+                         any_member(kernel, "level"));
     }
   }
   for (const json& kernel : list_of(backend, "kernels")) {
-    out += fmt::format("  kernel      {} ({})\n", member(kernel, "id"), member(kernel, "level"));
+    out += fmt::format("  kernel      {} ({})\n", any_member(kernel, "id"),
+                       any_member(kernel, "level"));
   }
   return out;
 }
@@ -160,7 +152,7 @@ result<int> info(const invocation& in, const json& report) {
   const std::string wanted = in.positionals.size() > 1 ? in.positionals[1] : "";
   json shown = json::array();
   for (const json& one : list_of(report, "backends")) {
-    if (wanted.empty() || member(one, "name") == wanted) shown.push_back(one);
+    if (wanted.empty() || any_member(one, "name") == wanted) shown.push_back(one);
   }
   if (shown.empty() && !wanted.empty()) {
     return fail(exit_code::unavailable,
@@ -169,8 +161,8 @@ result<int> info(const invocation& in, const json& report) {
                             wanted));
   }
   for (json& one : shown) {
-    const std::string claim = in_words(
-        read_conformance(member(one, "manifest"), member(one, "name"), member(one, "build_id")));
+    const std::string claim = in_words(read_conformance(
+        any_member(one, "manifest"), any_member(one, "name"), any_member(one, "build_id")));
     if (!claim.empty()) one["conformance"] = claim;
   }
   if (in.set.flag("json")) return printed(json_line({{"backends", shown}}));
@@ -183,12 +175,8 @@ result<int> dir(const invocation& in, const json& report) {
   const json searched = list_of(report, "searched");
   if (in.set.flag("json")) return printed(json_line({{"searched", searched}}));
   std::string out;
-  for (const json& one : searched) out += member(one, "directory") + "\n";
+  for (const json& one : searched) out += any_member(one, "directory") + "\n";
   return printed(out);
-}
-
-void keep_report(void* user, bitnet_str text) {
-  static_cast<std::string*>(user)->assign(text.data, text.size);
 }
 
 result<std::string> file_of(const invocation& in) {
@@ -219,13 +207,13 @@ result<int> verify(const invocation& in) {
   library_error err;
   std::string report;
   const bitnet_status status = bitnet_backend_verify(
-      file->c_str(), in.set.text("trusted-keys").c_str(), keep_report, &report, &err);
+      file->c_str(), in.set.text("trusted-keys").c_str(), keep_text, &report, &err);
   if (status != BITNET_OK) return failed(status, err, stage::work);
   const auto content = parse_json(report);
   if (!content) return std::unexpected(content.error());
   if (in.set.flag("json")) return printed(json_line(*content));
-  return printed(fmt::format("{}: signed by {} ({})\n", *file, member(*content, "key_file"),
-                             member(*content, "key")));
+  return printed(fmt::format("{}: signed by {} ({})\n", *file, any_member(*content, "key_file"),
+                             any_member(*content, "key")));
 }
 
 // 1.2 s, 7 ms
@@ -242,8 +230,9 @@ std::string probe_text(const json& report) {
     const bool cached = probe.value("cached", false);
     const std::string when = cached ? fmt::format("{} s ago", probe.value("age_s", int64_t{0}))
                                     : duration(probe.value("time_ms", int64_t{0}));
-    out += fmt::format("{:<12} {:<17} {:<13} {:>9}  {}\n", member(one, "name"), member(one, "code"),
-                       member(probe, "stage"), when, member(one, "reason"));
+    out += fmt::format("{:<12} {:<17} {:<13} {:>9}  {}\n", any_member(one, "name"),
+                       any_member(one, "code"), any_member(probe, "stage"), when,
+                       any_member(one, "reason"));
   }
   return out.empty() ? "nothing was probed; `bitnet backends why` tells why\n" : out;
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "library/json.hpp"
+
 namespace bitnet::host {
 namespace {
 

@@ -7,6 +7,7 @@
 
 #include "commands/commands.hpp"
 #include "interrupt.hpp"
+#include "library/json.hpp"
 #include "library/run_program.hpp"
 #include "terminal/output.hpp"
 
@@ -17,15 +18,6 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::size_t longest_answer = 16UL * 1024 * 1024;  // bytes
-
-std::string member(const json& from, const char* key) {
-  return from.is_object() && from.contains(key) && from[key].is_string()
-             ? from[key].get<std::string>()
-             : "";
-}
-json list_of(const json& from, const char* key) {
-  return from.is_object() && from.contains(key) && from[key].is_array() ? from[key] : json::array();
-}
 
 result<json> probed_backends(const invocation& in) {
   auto runtime = open_runtime(in);

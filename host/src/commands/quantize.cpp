@@ -6,6 +6,7 @@
 
 #include "commands/commands.hpp"
 #include "interrupt.hpp"
+#include "library/json.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
 #include "terminal/progress.hpp"
@@ -18,10 +19,6 @@ using nlohmann::json;
 int32_t on_progress(void* user, uint64_t done, uint64_t total) {
   static_cast<progress_bar*>(user)->update(done, total);
   return interrupt::requested() ? 1 : 0;
-}
-
-void keep_report(void* user, bitnet_str text) {
-  static_cast<std::string*>(user)->assign(text.data, text.size);
 }
 
 std::string as_text(const json& report) {
@@ -67,7 +64,7 @@ result<int> write_model(const invocation& in, const std::string& from, const std
     progress_bar bar(in.out, "writing");
     options.progress = on_progress;
     options.progress_user = &bar;
-    status = bitnet_convert(file->c_str(), to.c_str(), &options, keep_report, &report, &err);
+    status = bitnet_convert(file->c_str(), to.c_str(), &options, keep_text, &report, &err);
   }
   if (status != BITNET_OK) return failed(status, err, stage::model);
   auto content = parse_json(report);

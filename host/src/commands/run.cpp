@@ -8,6 +8,7 @@
 #include "commands/commands.hpp"
 #include "commands/prompt.hpp"
 #include "library/generation.hpp"
+#include "library/json.hpp"
 #include "library/reloading.hpp"
 #include "terminal/output.hpp"
 #include "text_input.hpp"

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
+#include "library/json.hpp"
 #include "settings/help.hpp"
 #include "settings/suggest.hpp"
 #include "terminal/output.hpp"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "library/json.hpp"
 #include "text_input.hpp"
 
 namespace bitnet::host {
@@ -13,10 +14,6 @@ namespace {
 using nlohmann::json;
 
 constexpr uint64_t longest_report = uint64_t{4} << 20;
-
-std::string member(const json& from, const char* key) {
-  return from.contains(key) && from[key].is_string() ? from[key].get<std::string>() : "";
-}
 
 claimed_conformance unreadable(std::string why) {
   claimed_conformance out;

@@ -9,13 +9,16 @@
 
 #include "bitnet/abi/host.h"
 #include "interrupt.hpp"
+#include "library/advice.hpp"
+#include "library/json.hpp"
 #include "model_files.hpp"
 #include "terminal/progress.hpp"
 
 namespace bitnet::host {
 namespace {
 
-void on_log(void* user, uint32_t level, const char* message) {
+void on_log(void* user, uint32_t level, const char* text) {
+  const std::string message = in_flags(text);
   const console& out = *static_cast<const console*>(user);
   switch (level) {
     case BITNET_LOG_ERROR:
@@ -71,7 +74,7 @@ result<nlohmann::json> fetch_json(Call call) {
   std::string text;
   const bitnet_status status = fetch(call, text);
   if (status != BITNET_OK) return failed(status, library_error{}, stage::work);
-  return parse_json(text);
+  return parse_json(in_flags(text));  // its reasons; keys follow a quote and stay
 }
 
 }  // namespace
@@ -239,16 +242,6 @@ result<nlohmann::json> session_report(bitnet_session* session) {
   return fetch_json([&](char* out, uint64_t capacity, uint64_t* needed) {
     return bitnet_session_report(session, out, capacity, needed);
   });
-}
-
-std::string json_line(const nlohmann::json& content) {
-  return content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-result<nlohmann::json> parse_json(const std::string& text) {
-  auto content = nlohmann::json::parse(text, nullptr, false);
-  if (content.is_discarded()) return fail(exit_code::failure, "libbitnet gave malformed JSON");
-  return content;
 }
 
 }  // namespace bitnet::host

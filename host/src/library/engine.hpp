@@ -51,9 +51,4 @@ struct engine {
 [[nodiscard]] result<nlohmann::json> runtime_report(bitnet_runtime* runtime);
 [[nodiscard]] result<nlohmann::json> session_report(bitnet_session* session);
 
-// One line of JSON; bytes that are not UTF-8 become U+FFFD.
-[[nodiscard]] std::string json_line(const nlohmann::json& content);
-// JSON that the library gave; a broken one is its bug and exit code 1.
-[[nodiscard]] result<nlohmann::json> parse_json(const std::string& text);
-
 }  // namespace bitnet::host

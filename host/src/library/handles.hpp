@@ -50,6 +50,11 @@ template <class Call>
   return status;
 }
 
+// For the calls that give a report through a callback; `user` is the std::string that keeps it.
+inline void keep_text(void* user, bitnet_str text) {
+  static_cast<std::string*>(user)->assign(text.data, text.size);
+}
+
 using token_list = std::vector<bitnet_token>;
 
 [[nodiscard]] result<token_list> tokenize(const bitnet_model* model, std::string_view text,

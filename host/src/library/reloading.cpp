@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "library/json.hpp"
+
 namespace bitnet::host {
 namespace {
 

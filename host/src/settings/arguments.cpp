@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <boost/program_options.hpp>
-#include <cctype>
+#include <algorithm>
+#include <utility>
 
 #include "settings/suggest.hpp"
 
 namespace bitnet::host {
 namespace {
-
-namespace po = boost::program_options;
 
 std::vector<std::string> flags_of(const command& about) {
   std::vector<std::string> flags;
@@ -28,37 +26,36 @@ std::vector<std::string> flags_of(const command& about) {
   return flags;
 }
 
-// Reads one flag with its value from the front of `words`, as a style parser of Program_options:
-// that library has no single-dash names of several letters (-ctk) and no --no-name.
-class style {
+// Reads the words from the front to the end.
+class reader {
  public:
-  explicit style(const command& about) : about_(about) {}
+  reader(const command& about, const std::vector<std::string>& words)
+      : about_(about), words_(words) {}
 
-  std::vector<po::option> operator()(std::vector<std::string>& words) const {
-    const std::string word = words.front();
-    if (ended_ || word.size() < 2 || word[0] != '-') return positional(words);
-    if (word == "--") {
-      ended_ = true;
-      words.erase(words.begin());
-      return {};
+  result<arguments> read() {
+    bool ended = false;  // by "--"
+    while (next_ != words_.size()) {
+      const std::string& word = words_[next_++];
+      if (ended || !is_flag(word)) {
+        out_.positionals.push_back(word);
+      } else if (word == "--") {
+        ended = true;
+      } else if (auto read = flag(word); !read) {
+        return std::unexpected(read.error());
+      }
     }
-    if (word[1] != '-' && (std::isdigit(static_cast<unsigned char>(word[1])) != 0)) {
-      return positional(words);  // "-1" is a value
-    }
-    words.erase(words.begin());
-    return {flag(word, words)};
+    return std::move(out_);
   }
 
  private:
-  static std::vector<po::option> positional(std::vector<std::string>& words) {
-    po::option one("", {words.front()});
-    one.position_key = 0;
-    one.original_tokens = {words.front()};
-    words.erase(words.begin());
-    return {one};
+  // "-" is a file and "-1" a value.
+  static bool is_flag(const std::string& word) {
+    return word.size() >= 2 && word[0] == '-' && !is_digit(word[1]);
   }
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-  po::option flag(const std::string& word, std::vector<std::string>& words) const {
+  // One flag, and its value where that is the next word.
+  result<void> flag(const std::string& word) {
     const auto equals = word.starts_with("--") ? word.find('=') : std::string::npos;
     const std::string name = word.substr(0, equals);
     bool negative = false;
@@ -72,25 +69,24 @@ class style {
     bool has_value = equals != std::string::npos;
     if (has_value) text = word.substr(equals + 1);
     if (row == nullptr) row = joined(word, text, has_value);
-    if (row == nullptr || (row->commands & about_.bit) == 0) throw unknown(name, row != nullptr);
+    if (row == nullptr || (row->commands & about_.bit) == 0) return unknown(name, row != nullptr);
 
     if (row->type == kind::flag) {
-      if (negative && has_value) throw po::error(fmt::format("{} takes no value", name));
+      if (negative && has_value)
+        return fail(exit_code::usage, fmt::format("{} takes no value", name));
       if (!has_value) text = negative ? "false" : "true";
     } else if (!has_value) {
-      if (words.empty()) throw po::error(fmt::format("{} needs a value ({})", name, row->metavar));
-      text = words.front();
-      words.erase(words.begin());
+      if (next_ == words_.size())
+        return fail(exit_code::usage, fmt::format("{} needs a value ({})", name, row->metavar));
+      text = words_[next_++];
     }
-    po::option one(std::string(row->name), {text});
-    one.original_tokens = {word};
-    return one;
+    out_.flags.push_back({row, std::move(text)});
+    return {};
   }
 
   // -n128: a one-letter flag with its number.
   const option* joined(const std::string& word, std::string& text, bool& has_value) const {
-    if (word.size() < 3 || word[1] == '-') return nullptr;
-    if (std::isdigit(static_cast<unsigned char>(word[2])) == 0) return nullptr;
+    if (word.size() < 3 || word[1] == '-' || !is_digit(word[2])) return nullptr;
     const option* row = find_flag(word.substr(0, 2), about_.bit);
     if (row == nullptr || row->type == kind::flag) return nullptr;
     text = word.substr(2);
@@ -98,49 +94,24 @@ class style {
     return row;
   }
 
-  [[nodiscard]] po::error unknown(const std::string& name, bool elsewhere) const {
-    if (elsewhere) {
-      return po::error(fmt::format("`bitnet {}` has no flag {}; see bitnet {} --help", about_.name,
-                                   name, about_.name));
-    }
-    return po::error(fmt::format("unknown flag {}{}; see bitnet {} --help", name,
-                                 suggestion(name, flags_of(about_)), about_.name));
+  [[nodiscard]] std::unexpected<failure> unknown(const std::string& name, bool elsewhere) const {
+    if (elsewhere)
+      return fail(exit_code::usage, fmt::format("`bitnet {}` has no flag {}; see bitnet {} --help",
+                                                about_.name, name, about_.name));
+    return fail(exit_code::usage, fmt::format("unknown flag {}{}; see bitnet {} --help", name,
+                                              suggestion(name, flags_of(about_)), about_.name));
   }
 
   const command& about_;
-  mutable bool ended_ = false;  // after "--"
+  const std::vector<std::string>& words_;
+  std::size_t next_ = 0;
+  arguments out_;
 };
 
 }  // namespace
 
 result<arguments> parse_arguments(const command& about, const std::vector<std::string>& words) {
-  po::options_description known;
-  for (const option& row : all_options()) {
-    if ((row.commands & about.bit) == 0) continue;
-    known.add_options()(std::string(row.name).c_str(), po::value<std::string>());
-  }
-  known.add_options()("", po::value<std::vector<std::string>>());
-  try {
-    const auto parsed =
-        po::command_line_parser(words)
-            .options(known)
-            // Without allow_guessing: a prefix of a name is a typing error.
-            .style(po::command_line_style::allow_long | po::command_line_style::long_allow_next)
-            .extra_style_parser(style(about))
-            .run();
-    arguments out;
-    for (const po::option& one : parsed.options) {
-      const std::string text = one.value.empty() ? "" : one.value.front();
-      if (one.string_key.empty()) {
-        out.positionals.push_back(text);
-      } else {
-        out.flags.push_back({find_option(one.string_key), text});
-      }
-    }
-    return out;
-  } catch (const po::error& e) {
-    return fail(exit_code::usage, e.what());
-  }
+  return reader(about, words).read();
 }
 
 }  // namespace bitnet::host

@@ -1,5 +1,5 @@
 #pragma once
-// The words of a command line, matched with the option table by Boost.Program_options.
+// The words of a command line, matched with the option table.
 
 #include <string>
 #include <utility>
