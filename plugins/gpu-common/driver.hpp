@@ -5,8 +5,7 @@
 // Errors   every call that can fail returns a status and says why through the reporter.
 // Owner    whoever is given a unique_ptr; objects die before the device that made them.
 // Threads  a device's and its queues' calls come one at a time; gpu-common sees to it. But wait()
-// and
-//          poll() come at any time, from any thread.
+//          and poll() come at any time, from any thread.
 // Bytes    all sizes and offsets, unless the name says otherwise. Memory is made of 32-bit words.
 
 #include <cstdint>
