@@ -178,10 +178,7 @@ bitnet_status program::prepare(uint32_t n_tokens, const sdk::reporter& report) {
   return BITNET_OK;
 }
 
-bitnet_status program::bind(const bitnet_step_buffers* b, const sdk::reporter& report) {
-  // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
-  if (!b || !BITNET_HAS_FIELD(b, bitnet_step_buffers, logits))
-    return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are missing or too short");
+bitnet_status program::bind(const bitnet_step_buffers& b, const sdk::reporter& report) {
   const std::scoped_lock lock(running_);
   if (bound_) return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are bound already");
   const auto see = [](bitnet_buffer* handle) -> sdk::bound_buffer {
@@ -189,27 +186,27 @@ bitnet_status program::bind(const bitnet_step_buffers* b, const sdk::reporter& r
     if (!made) return {};
     return {static_cast<uint8_t*>(made->memory.get()->mapped()), made->memory.get()->size()};
   };
-  const sdk::bound_buffers seen{see(b->tokens), see(b->positions),    see(b->sequences),
-                                see(b->slots),  see(b->block_tables), see(b->output_rows),
-                                see(b->logits)};
+  const sdk::bound_buffers seen{see(b.tokens), see(b.positions),    see(b.sequences),
+                                see(b.slots),  see(b.block_tables), see(b.output_rows),
+                                see(b.logits)};
   if (bitnet_status s = sdk::check_buffers(seen, limits_, graph_, report); failed(s)) return s;
   const auto all_of = [](bitnet_buffer* handle) -> binding {
     const buffer* memory = reinterpret_cast<const step_buffer*>(handle)->memory.get();
     return {memory, 0, memory->size()};
   };
-  for (bitnet_buffer* handle : {b->block_tables, b->logits})
+  for (bitnet_buffer* handle : {b.block_tables, b.logits})
     if (all_of(handle).bytes > device_.about().max_binding_bytes)
       return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
                          "a step buffer of %llu bytes, a kernel sees %llu; ask for fewer outputs",
                          static_cast<unsigned long long>(all_of(handle).bytes),
                          static_cast<unsigned long long>(device_.about().max_binding_bytes));
-  tokens_ = all_of(b->tokens);
-  positions_ = all_of(b->positions);
-  sequences_ = all_of(b->sequences);
-  slots_ = all_of(b->slots);
-  block_tables_ = all_of(b->block_tables);
-  output_rows_ = all_of(b->output_rows);
-  values_[graph_.logits] = all_of(b->logits);
+  tokens_ = all_of(b.tokens);
+  positions_ = all_of(b.positions);
+  sequences_ = all_of(b.sequences);
+  slots_ = all_of(b.slots);
+  block_tables_ = all_of(b.block_tables);
+  output_rows_ = all_of(b.output_rows);
+  values_[graph_.logits] = all_of(b.logits);
   const auto ints = [](const sdk::bound_buffer& s) {
     return reinterpret_cast<const int32_t*>(s.data);
   };
