@@ -268,31 +268,35 @@ binding program::place_of(const operand& o, const node& n, uint64_t part,
   return {memory, 0, memory->size()};
 }
 
+// The node's parameters for a part of its matrix and for the pool of this recording.
+parameters program::params_for(const node& n, uint64_t part, const kv_pool* pool) const {
+  parameters out = n.params;
+  if (sees_rows(out))
+    set_rows(out, static_cast<uint32_t>(n.weight->parts[part].first_row),
+             static_cast<uint32_t>(n.weight->parts[part].n_rows));
+  if (auto* write = std::get_if<kv_write_params>(&out)) {
+    write->n_kv_heads = static_cast<uint32_t>(pool->storage().n_kv_heads);
+    write->head_dim = static_cast<uint32_t>(pool->storage().head_dim);
+    write->block_tokens = limits_.block_tokens;
+  } else if (auto* attention = std::get_if<attn_paged_params>(&out)) {
+    attention->block_tokens = limits_.block_tokens;
+    attention->max_blocks = limits_.max_blocks;
+  }
+  return out;
+}
+
 // The commands of node `at`, one for each part of its matrix; `run` and `after` are still missing.
 void program::add_commands(uint32_t at, uint32_t rows, const kv_pool* pool,
                            std::vector<command>& commands, std::vector<uint32_t>& nodes) const {
   const node& n = plan_.nodes[at];
   const uint32_t most = device_.about().max_groups;
   const uint32_t* constants = n.spec.constants;
-  const bool parted = n.part_param != BITNET_NONE;
-  const uint64_t parts = parted ? n.weight->parts.size() : 1;
+  const uint64_t parts = sees_rows(n.params) ? n.weight->parts.size() : 1;
   for (uint64_t p = 0; p < parts; ++p) {
     command c;
     c.bindings.push_back({header_.get(), 0, header_.get()->size()});
     for (const operand& o : n.operands) c.bindings.push_back(place_of(o, n, p, pool));
-    c.params = n.params;
-    if (parted) {
-      c.params[n.part_param] = static_cast<uint32_t>(n.weight->parts[p].first_row);
-      c.params[n.part_param + 1] = static_cast<uint32_t>(n.weight->parts[p].n_rows);
-    }
-    if (n.spec.id == kernel_id::kv_write) {
-      c.params[1] = static_cast<uint32_t>(pool->storage().n_kv_heads);
-      c.params[2] = static_cast<uint32_t>(pool->storage().head_dim);
-      c.params[3] = limits_.block_tokens;
-    } else if (n.spec.id == kernel_id::attn_paged) {
-      c.params[4] = limits_.block_tokens;
-      c.params[5] = limits_.max_blocks;
-    }
+    c.params = words_of(params_for(n, p, pool));
     c.groups_y = groups_for(rows, 1, most);
     switch (n.grid) {
       case grid::threads:

@@ -65,6 +65,7 @@ class program {
   uint32_t bucket(uint32_t tokens) const noexcept;
   kernel_spec spec_for(const node& n, uint32_t rows, const kv_pool* pool) const noexcept;
   binding place_of(const operand& o, const node& n, uint64_t part, const kv_pool* pool) const;
+  parameters params_for(const node& n, uint64_t part, const kv_pool* pool) const;
   void add_commands(uint32_t at, uint32_t rows, const kv_pool* pool, std::vector<command>& commands,
                     std::vector<uint32_t>& nodes) const;
   bitnet_status find_recording(const bitnet_step& step, kv_pool* pool, recorded*& out,
