@@ -95,7 +95,7 @@ struct act_quant_params {
 // Constant 1: threads that share a row of the matrix (1: with scale groups); 2: tokens that a group
 // takes together; 3: rows of the matrix that a thread takes.
 // A group takes constant 0 / constant 1 * constant 3 rows of the matrix (x) and constant 2 tokens
-// (y). add 1: y gets the residual added, which is else not read.
+// (y). add 1: the residual is added to y; with 0 it is not read.
 // scale_group 0: y = (f32)sum / s * scales[0]; else a multiple of 4 and the sum of the groups'
 // (f32)sum * scale, ascending, divided by s. m is the width of y, of which the binding's rows are
 // the columns first_row to first_row + n_rows.

@@ -102,7 +102,8 @@ struct slots {
     return BITNET_OK;
   }
 
-  // As many of `all` as the caller has room for, each in the form that he knows; and how many.
+  // As many of `all` as the caller has room for, each in the form that the caller knows;
+  // and how many there are.
   template <class Struct>
   static void hand_over_all(std::vector<Struct>& all, Struct* out, uint32_t out_size,
                             uint32_t* count) {
