@@ -5,8 +5,7 @@
 // Errors   every call that can fail returns a status and says why through the reporter.
 // Owner    whoever is given a unique_ptr; objects die before the device that made them.
 // Threads  a device's and its queues' calls come one at a time; gpu-common sees to it. But wait()
-// and
-//          poll() come at any time, from any thread.
+//          and poll() come at any time, from any thread.
 // Bytes    all sizes and offsets, unless the name says otherwise. Memory is made of 32-bit words.
 
 #include <cstdint>
@@ -38,8 +37,9 @@ struct facts {
   // Passes through loops that a thread may make in one kernel, all loops together: what comes after
   // is silently not done. 0: no limit.
   uint32_t max_passes = 0;
-  // Elements that the groups of bit_linear may quantise again, all together, before one more
-  // command costs less. 0: groups run side by side, and only what each of them does counts.
+  // In steps of one row each group of bit_linear quantises the row for itself. With more elements
+  // than this, over all groups, a command more costs less. 0: groups run side by side, so that only
+  // what one of them does counts.
   uint32_t max_repeated = 0;
 };
 

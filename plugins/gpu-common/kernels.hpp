@@ -5,23 +5,20 @@
 // Memory   every binding is an array of 32-bit words, little-endian.
 //            f32 value (rows, k)   row r at word r * k
 //            i8 value (rows, k)    row r at word r * stride(k), stride(k) = ceil(k / 128) * 32;
-//            four
-//                                  elements in a word, the first in the low byte; zeros past k
+//                                  four elements in a word, the first in the low byte; zeros past k
 //            step header           words: n_tokens, n_outputs, window, window_keep
 //            i32 step buffers      as in bitnet_step_buffers
 //            matrix (m, k)         rows of whole words, one after another, see row_words(); a
-//            binding
-//                                  holds the rows [first_row, first_row + n_rows) of the matrix
+//                                  binding holds the rows [first_row, first_row + n_rows) of it
 //            ternary scales        f32, those of the whole matrix
 //            KV, keys or values of one layer
 //                                  row ((block * n_kv_heads + head) * block_tokens + offset) at
 //                                  word row * kv_row_words()
-// Matrices f32     one element to a word
+// Matrices f32         one element to a word
 //          f16, bf16   two to a word, the first in the low half
 //          ternary2    as in bitnet/abi/tensor.h
-//          q8_0, q4_0  blocks of 32: a word with the f16 d in its low half, then the quants: 9 and
-//          5
-//                      words
+//          q8_0, q4_0  blocks of 32: a word with the f16 d in its low half, then the quants:
+//                      9 and 5 words
 //          q4_k        blocks of 256 of 36 words, as in GGUF
 //          q6_k        blocks of 256 of 53 words: as in GGUF, two bytes of padding
 // KV rows  f32, f16    as matrices, the row padded to whole words
@@ -34,8 +31,7 @@
 //          by 2.5 ulp, but for act_quant's scale: 127 / max(a, 1e-5) is correctly rounded, by
 //          integer long division.
 // Order    sums do not depend on rows, grid or what else runs: the same row has the same bits in
-// any
-//          step.
+//          any step.
 
 #include <cstdint>
 
@@ -99,7 +95,7 @@ struct act_quant_params {
 // Constant 1: threads that share a row of the matrix (1: with scale groups); 2: tokens that a group
 // takes together; 3: rows of the matrix that a thread takes.
 // A group takes constant 0 / constant 1 * constant 3 rows of the matrix (x) and constant 2 tokens
-// (y). add 1: y gets the residual added, which is else not read.
+// (y). add 1: the residual is added to y; with 0 it is not read.
 // scale_group 0: y = (f32)sum / s * scales[0]; else a multiple of 4 and the sum of the groups'
 // (f32)sum * scale, ascending, divided by s. m is the width of y, of which the binding's rows are
 // the columns first_row to first_row + n_rows.

@@ -3,9 +3,8 @@
 // live as long as their owners and do not pass through here.
 //
 // Strategy a request takes a cached buffer of the same size and place, else makes one; what is
-// given
-//          back is cached; what was not used for cleanup_interval is freed when the pool is used
-//          next. No thread of its own.
+//          given back is cached; what was not used for cleanup_interval is freed when the pool is
+//          used next. No thread of its own.
 // Threads  any; the device's lock is not held.
 
 #include <list>

@@ -16,7 +16,7 @@ struct named_kernel {
   bool fused = false;  // it runs `op` with others only
 };
 
-// "rms_norm.vulkan"; `format` is 0 where the op reads no weight of many formats.
+// "rms_norm.vulkan"; `format` is 0 where the op reads no weight that may have several.
 std::string kernel_name(uint32_t op, uint32_t format, std::string_view api);
 // Those that run several ops at once.
 std::string norm_quant_name(std::string_view api);

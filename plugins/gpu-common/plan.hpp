@@ -9,6 +9,7 @@
 
 #include "bitnet/sdk/interpreter/graph.hpp"
 #include "kernels.hpp"
+#include "parameters.hpp"
 #include "weights.hpp"
 
 namespace bitnet::gpu {
@@ -51,14 +52,13 @@ struct node {
   uint32_t op = 0;   // it is counted as
   std::string name;
   std::vector<operand> operands;  // after the step header
-  std::vector<uint32_t> params;
+  parameters params;  // by spec.id; what is 0 in those of KV_WRITE and ATTN_PAGED is the pool's
   gpu::grid grid{};
   uint64_t columns = 0;
   uint32_t rows = rows_are_tokens;
   gpu::steps when = steps::all;
   const device_weight* weight = nullptr;
   const device_weight* vector = nullptr;  // source::vector, if that is not `weight`
-  uint32_t part_param = BITNET_NONE;      // the word of params that is first_row, n_rows follows
   uint64_t weight_bytes = 0;              // that a call reads; for embed_gather: for each token
 };
 
@@ -74,6 +74,8 @@ struct plan {
   std::vector<node> nodes;
   std::vector<turn_table> turns;
 };
+
+inline constexpr uint32_t most_tokens = 4;  // that a group of a linear kernel takes together
 
 // Constants of kernels that suit a device.
 struct tiles {

@@ -178,10 +178,7 @@ bitnet_status program::prepare(uint32_t n_tokens, const sdk::reporter& report) {
   return BITNET_OK;
 }
 
-bitnet_status program::bind(const bitnet_step_buffers* b, const sdk::reporter& report) {
-  // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
-  if (!b || !BITNET_HAS_FIELD(b, bitnet_step_buffers, logits))
-    return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are missing or too short");
+bitnet_status program::bind(const bitnet_step_buffers& b, const sdk::reporter& report) {
   const std::scoped_lock lock(running_);
   if (bound_) return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are bound already");
   const auto see = [](bitnet_buffer* handle) -> sdk::bound_buffer {
@@ -189,27 +186,27 @@ bitnet_status program::bind(const bitnet_step_buffers* b, const sdk::reporter& r
     if (!made) return {};
     return {static_cast<uint8_t*>(made->memory.get()->mapped()), made->memory.get()->size()};
   };
-  const sdk::bound_buffers seen{see(b->tokens), see(b->positions),    see(b->sequences),
-                                see(b->slots),  see(b->block_tables), see(b->output_rows),
-                                see(b->logits)};
+  const sdk::bound_buffers seen{see(b.tokens), see(b.positions),    see(b.sequences),
+                                see(b.slots),  see(b.block_tables), see(b.output_rows),
+                                see(b.logits)};
   if (bitnet_status s = sdk::check_buffers(seen, limits_, graph_, report); failed(s)) return s;
   const auto all_of = [](bitnet_buffer* handle) -> binding {
     const buffer* memory = reinterpret_cast<const step_buffer*>(handle)->memory.get();
     return {memory, 0, memory->size()};
   };
-  for (bitnet_buffer* handle : {b->block_tables, b->logits})
+  for (bitnet_buffer* handle : {b.block_tables, b.logits})
     if (all_of(handle).bytes > device_.about().max_binding_bytes)
       return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
                          "a step buffer of %llu bytes, a kernel sees %llu; ask for fewer outputs",
                          static_cast<unsigned long long>(all_of(handle).bytes),
                          static_cast<unsigned long long>(device_.about().max_binding_bytes));
-  tokens_ = all_of(b->tokens);
-  positions_ = all_of(b->positions);
-  sequences_ = all_of(b->sequences);
-  slots_ = all_of(b->slots);
-  block_tables_ = all_of(b->block_tables);
-  output_rows_ = all_of(b->output_rows);
-  values_[graph_.logits] = all_of(b->logits);
+  tokens_ = all_of(b.tokens);
+  positions_ = all_of(b.positions);
+  sequences_ = all_of(b.sequences);
+  slots_ = all_of(b.slots);
+  block_tables_ = all_of(b.block_tables);
+  output_rows_ = all_of(b.output_rows);
+  values_[graph_.logits] = all_of(b.logits);
   const auto ints = [](const sdk::bound_buffer& s) {
     return reinterpret_cast<const int32_t*>(s.data);
   };
@@ -271,31 +268,35 @@ binding program::place_of(const operand& o, const node& n, uint64_t part,
   return {memory, 0, memory->size()};
 }
 
+// The node's parameters for a part of its matrix and for the pool of this recording.
+parameters program::params_for(const node& n, uint64_t part, const kv_pool* pool) const {
+  parameters out = n.params;
+  if (sees_rows(out))
+    set_rows(out, static_cast<uint32_t>(n.weight->parts[part].first_row),
+             static_cast<uint32_t>(n.weight->parts[part].n_rows));
+  if (auto* write = std::get_if<kv_write_params>(&out)) {
+    write->n_kv_heads = static_cast<uint32_t>(pool->storage().n_kv_heads);
+    write->head_dim = static_cast<uint32_t>(pool->storage().head_dim);
+    write->block_tokens = limits_.block_tokens;
+  } else if (auto* attention = std::get_if<attn_paged_params>(&out)) {
+    attention->block_tokens = limits_.block_tokens;
+    attention->max_blocks = limits_.max_blocks;
+  }
+  return out;
+}
+
 // The commands of node `at`, one for each part of its matrix; `run` and `after` are still missing.
 void program::add_commands(uint32_t at, uint32_t rows, const kv_pool* pool,
                            std::vector<command>& commands, std::vector<uint32_t>& nodes) const {
   const node& n = plan_.nodes[at];
   const uint32_t most = device_.about().max_groups;
   const uint32_t* constants = n.spec.constants;
-  const bool parted = n.part_param != BITNET_NONE;
-  const uint64_t parts = parted ? n.weight->parts.size() : 1;
+  const uint64_t parts = sees_rows(n.params) ? n.weight->parts.size() : 1;
   for (uint64_t p = 0; p < parts; ++p) {
     command c;
     c.bindings.push_back({header_.get(), 0, header_.get()->size()});
     for (const operand& o : n.operands) c.bindings.push_back(place_of(o, n, p, pool));
-    c.params = n.params;
-    if (parted) {
-      c.params[n.part_param] = static_cast<uint32_t>(n.weight->parts[p].first_row);
-      c.params[n.part_param + 1] = static_cast<uint32_t>(n.weight->parts[p].n_rows);
-    }
-    if (n.spec.id == kernel_id::kv_write) {
-      c.params[1] = static_cast<uint32_t>(pool->storage().n_kv_heads);
-      c.params[2] = static_cast<uint32_t>(pool->storage().head_dim);
-      c.params[3] = limits_.block_tokens;
-    } else if (n.spec.id == kernel_id::attn_paged) {
-      c.params[4] = limits_.block_tokens;
-      c.params[5] = limits_.max_blocks;
-    }
+    c.params = words_of(params_for(n, p, pool));
     c.groups_y = groups_for(rows, 1, most);
     switch (n.grid) {
       case grid::threads:

@@ -17,10 +17,17 @@
 
 namespace bitnet::gpu {
 
-// A step buffer as buffer_create made it.
+// A step buffer as buffer_create made it. Running steps may use it until it is destroyed.
 struct step_buffer {
+  explicit step_buffer(opened& from) noexcept : device(from) {}
+  ~step_buffer() { device.settle(); }
+  step_buffer(const step_buffer&) = delete;
+  step_buffer& operator=(const step_buffer&) = delete;
+
+  void* data() { return memory.get()->mapped(); }
+
   lease memory;
-  opened* device = nullptr;
+  opened& device;
 };
 
 class program {
@@ -35,7 +42,7 @@ class program {
   bitnet_status estimate(uint32_t n_tokens, uint64_t& bytes, const sdk::reporter& report) const;
   // Compiles the kernels of steps of n_tokens; they are recorded when their pool is known.
   bitnet_status prepare(uint32_t n_tokens, const sdk::reporter& report);
-  bitnet_status bind(const bitnet_step_buffers* buffers, const sdk::reporter& report);
+  bitnet_status bind(const bitnet_step_buffers& buffers, const sdk::reporter& report);
   bitnet_status run(const bitnet_step& step, kv_pool* pool, const std::shared_ptr<running>& queue,
                     const sdk::reporter& report);
   std::vector<bitnet_kernel_stat> stats() const;
@@ -58,6 +65,7 @@ class program {
   uint32_t bucket(uint32_t tokens) const noexcept;
   kernel_spec spec_for(const node& n, uint32_t rows, const kv_pool* pool) const noexcept;
   binding place_of(const operand& o, const node& n, uint64_t part, const kv_pool* pool) const;
+  parameters params_for(const node& n, uint64_t part, const kv_pool* pool) const;
   void add_commands(uint32_t at, uint32_t rows, const kv_pool* pool, std::vector<command>& commands,
                     std::vector<uint32_t>& nodes) const;
   bitnet_status find_recording(const bitnet_step& step, kv_pool* pool, recorded*& out,

@@ -47,6 +47,10 @@ class weight_set {
                        const sdk::reporter& report);
   bitnet_status write(uint32_t index, uint64_t offset, const void* data, uint64_t bytes,
                       const sdk::reporter& report);
+  bitnet_status alias(uint32_t index, const void*, uint64_t, const sdk::reporter& report) const {
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "tensor %u cannot be aliased: this device has its own memory", index);
+  }
   bitnet_status seal(uint32_t index, const sdk::reporter& report);
 
   uint64_t size() const noexcept { return tensors_.size(); }

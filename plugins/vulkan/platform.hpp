@@ -5,23 +5,11 @@
 #include <vector>
 
 #include "bitnet/sdk/host.hpp"
-#include "forms.hpp"
 #include "gpu-common/backend.hpp"
+#include "physical.hpp"
 #include "vk.hpp"
 
 namespace bitnet::vulkan {
-
-// What only this plugin knows of a device.
-struct physical {
-  VkPhysicalDevice handle = VK_NULL_HANDLE;
-  uint32_t queue_family = 0;
-  uint32_t timestamp_bits = 0;
-  float timestamp_ns = 1;           // of a tick
-  bool timeline = false;            // has timeline semaphores
-  bool timeline_extension = false;  // they are an extension, not core
-  forms kernels;
-  VkPhysicalDeviceMemoryProperties memory{};
-};
 
 class platform final : public gpu::platform {
  public:

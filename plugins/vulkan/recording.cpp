@@ -18,9 +18,29 @@ pipeline::~pipeline() {
 }
 
 bitnet_status pipeline::compile(const gpu::kernel_spec& spec, const sdk::reporter& report) {
+  if (bitnet_status s = make_layouts(spec.id, report); failed(s)) return s;
+  const forms& can = device_.about().kernels;
+  const bitnet::vulkan::shader* const form = shader_of(spec.id, can);
+  if (!form) return report.fail(BITNET_INTERNAL, "no kernel %u", static_cast<uint32_t>(spec.id));
+  const device_functions& vk = device_.vk();
+  VkShaderModuleCreateInfo module{};
+  module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  module.codeSize = form->code.size_bytes();
+  module.pCode = form->code.data();
+  VkShaderModule shader = VK_NULL_HANDLE;
+  if (bitnet_status s = check(vk.vkCreateShaderModule(device_.handle(), &module, nullptr, &shader),
+                              "vkCreateShaderModule", report);
+      failed(s))
+    return s;
+  const VkResult made = make(spec, form->subgroups, shader);
+  vk.vkDestroyShaderModule(device_.handle(), shader, nullptr);
+  return check(made, "vkCreateComputePipelines", report);
+}
+
+bitnet_status pipeline::make_layouts(gpu::kernel_id id, const sdk::reporter& report) {
   const device_functions& vk = device_.vk();
   VkDescriptorSetLayoutBinding bindings[gpu::max_kernel_bindings] = {};
-  const uint32_t n = gpu::bindings_of(spec.id);
+  const uint32_t n = gpu::bindings_of(id);
   for (uint32_t i = 0; i < n; ++i) {
     bindings[i].binding = i;
     bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
@@ -43,31 +63,19 @@ bitnet_status pipeline::compile(const gpu::kernel_spec& spec, const sdk::reporte
   layout.pSetLayouts = &set_layout_;
   layout.pushConstantRangeCount = 1;
   layout.pPushConstantRanges = &params;
-  if (bitnet_status s =
-          check(vk.vkCreatePipelineLayout(device_.handle(), &layout, nullptr, &layout_),
-                "vkCreatePipelineLayout", report);
-      failed(s))
-    return s;
+  return check(vk.vkCreatePipelineLayout(device_.handle(), &layout, nullptr, &layout_),
+               "vkCreatePipelineLayout", report);
+}
 
+VkResult pipeline::make(const gpu::kernel_spec& spec, bool subgroups, VkShaderModule shader) {
   const forms& can = device_.about().kernels;
-  const bitnet::vulkan::shader* const form = shader_of(spec.id, can);
-  if (!form) return report.fail(BITNET_INTERNAL, "no kernel %u", static_cast<uint32_t>(spec.id));
-  VkShaderModuleCreateInfo module{};
-  module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  module.codeSize = form->code.size_bytes();
-  module.pCode = form->code.data();
-  VkShaderModule shader = VK_NULL_HANDLE;
-  if (bitnet_status s = check(vk.vkCreateShaderModule(device_.handle(), &module, nullptr, &shader),
-                              "vkCreateShaderModule", report);
-      failed(s))
-    return s;
   const VkSpecializationMapEntry entries[] = {{0, 0, 4},  {1, 4, 4},  {2, 8, 4},
                                               {3, 12, 4}, {4, 16, 4}, {5, 20, 4}};
   uint32_t values[6] = {};
   std::copy(std::begin(spec.constants), std::end(spec.constants), values);
   values[5] = can.subgroup;
   VkSpecializationInfo constants{};
-  constants.mapEntryCount = form->subgroups ? 6 : 5;
+  constants.mapEntryCount = subgroups ? 6 : 5;
   constants.pMapEntries = entries;
   constants.dataSize = sizeof values;
   constants.pData = values;
@@ -81,15 +89,13 @@ bitnet_status pipeline::compile(const gpu::kernel_spec& spec, const sdk::reporte
   info.stage.module = shader;
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &constants;
-  if (form->subgroups) {
+  if (subgroups) {
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     if (!can.fixed_size) info.stage.pNext = &size;
   }
   info.layout = layout_;
-  const VkResult made =
-      vk.vkCreateComputePipelines(device_.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline_);
-  vk.vkDestroyShaderModule(device_.handle(), shader, nullptr);
-  return check(made, "vkCreateComputePipelines", report);
+  return device_.vk().vkCreateComputePipelines(device_.handle(), VK_NULL_HANDLE, 1, &info, nullptr,
+                                               &pipeline_);
 }
 
 recording::~recording() {

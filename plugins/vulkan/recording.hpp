@@ -19,6 +19,9 @@ class pipeline final : public gpu::kernel {
   VkDescriptorSetLayout set_layout() const noexcept { return set_layout_; }
 
  private:
+  bitnet_status make_layouts(gpu::kernel_id id, const sdk::reporter& report);
+  VkResult make(const gpu::kernel_spec& spec, bool subgroups, VkShaderModule shader);
+
   const device& device_;
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;

@@ -1,6 +1,6 @@
 """Where every field of a GGUF file lies, to break files field by field.
 
-A deliberately plain reader of formats.md section 13; it trusts its input, which is our own model.
+A deliberately plain reader of docs/reference/gguf.md; it trusts its input, which is our own model.
 """
 
 import struct

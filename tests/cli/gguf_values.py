@@ -1,6 +1,7 @@
 """Metadata and tensors of a GGUF file, and the ternary values of an I2_S tensor of layout A.
 
-A second plain reader of formats.md sections 2 and 13; it trusts its input, which is our own model.
+A second plain reader of docs/reference/gguf.md and docs/reference/weights.md#i2_s; it trusts its
+input, which is our own model.
 """
 
 import struct

@@ -139,7 +139,7 @@ class Quantize(support.Case):
 
 
 class Checkpoint(support.Case):
-    """The demo model as a Hugging Face folder, packed by the formula of formats.md 8.1."""
+    """The demo model as a Hugging Face folder, packed: docs/reference/weights.md#checkpoints."""
 
     def setUp(self):
         super().setUp()

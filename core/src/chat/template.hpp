@@ -3,7 +3,7 @@
 //
 // Templates are named and built in; the Jinja text in a model file only helps to guess the name
 // (the published 2B-4T file carries a wrong one).
-// Source  formats.md 12.9.
+// Source  docs/reference/models.md#chat-forms
 
 #include <span>
 #include <string>

@@ -89,8 +89,7 @@ result<void> write_tensors(const model::loaded& from, const plan& p, gguf::file_
   return {};
 }
 
-// ---- reading back
-// -----------------------------------------------------------------------------------
+// ---- reading back -------------------------------------------------------------------------------
 
 std::unexpected<failure> differs(const job& j, const std::string& how) {
   return fail(BITNET_INTERNAL,

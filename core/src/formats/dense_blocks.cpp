@@ -34,8 +34,7 @@ float largest_of(std::span<const float> x) {  // with its sign
   return most;
 }
 
-// ---- Q6_K: 16 scales of 16 elements, values -32 to 31
-// ----------------------------------------------
+// ---- Q6_K: 16 scales of 16 elements, values -32 to 31 -------------------------------------------
 
 constexpr uint64_t q6_block = 256;
 constexpr uint64_t q6_bytes = 210;
@@ -91,8 +90,7 @@ void q6_one(std::span<const float> x, std::span<std::byte> out) {
     }
 }
 
-// ---- to numbers: one block each
-// ---------------------------------------------------------------------
+// ---- to numbers: one block each -----------------------------------------------------------------
 
 void from_q8_0(std::span<const std::byte> b, float* y) {
   const float d = f16_at(b);

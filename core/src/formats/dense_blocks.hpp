@@ -2,7 +2,7 @@
 // The dense block types of GGUF, to and from float32, any whole blocks at a time.
 //
 // Exact    F32, F16 and BF16 round half to even. Q8_0 and Q4_0 are the bytes that ggml writes.
-// Source   formats.md 9.
+// Source   docs/reference/weights.md#dense-types
 
 #include <cstddef>
 #include <span>

@@ -120,7 +120,8 @@ result<reading> understand_hf_packed(const source& from) {
   const float scale = divides ? 1 / given : given;
   if (!std::isfinite(scale) || scale <= 0)
     return fail(BITNET_BAD_DATA, "weight_scale is not a finite number above zero");
-  // A mean of weights is well under 1, its inverse well over 5. formats.md 8.2.
+  // A mean of weights is well under 1, its inverse well over 5.
+  // docs/reference/weights.md#checkpoints
   constexpr float most_mean = 5;
   if (scale > most_mean)
     return fail(BITNET_BAD_DATA,

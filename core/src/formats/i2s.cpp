@@ -75,7 +75,8 @@ result<reading> understand_planes(const source& from, uint64_t n) {
 
 }  // namespace
 
-// Decides by the bytes up to the next tensor, which may include padding. formats.md 2.4 and 7.
+// Decides by the bytes up to the next tensor, which may include padding.
+// docs/reference/weights.md#which-i2_s
 result<reading> understand_i2s(const source& from) {
   const uint64_t n = from.k * from.m;
   const uint64_t have = from.bytes.size();

@@ -3,13 +3,13 @@
 //
 // Shapes   K = ne[0] inputs, contiguous; M rows.
 // Ternary  every form in the table of ternary.hpp becomes BITNET_FORMAT_TERNARY2. Scales: one if
-// all
-//          non-zero scales are equal (a group of scale 0 then holds zeros), else those of the form.
+//          all non-zero scales are equal (a group of scale 0 then holds zeros), else those of the
+//          form.
 // Dense    F32 F16 BF16 Q8_0 Q4_0 Q4_K Q6_K pass unchanged.
 // Errors   BITNET_UNSUPPORTED for other types and forms; BITNET_BAD_DATA for sizes and scales that
 //          cannot be. Messages name types, the caller adds the tensor.
 // Threads  functions of their arguments only.
-// Source   formats.md 1 to 9.
+// Source   docs/reference/weights.md
 
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +45,7 @@ struct source {
   tl1_tiles tiles = tl1_tiles::generated;
   companion scales{};  // empty: none beside it
   // Of rows that rotate: how many heads they form, when the halves of a rotated pair stand half a
-  // head apart and are wanted side by side (formats.md 12.5); 0: rows stay where they are.
+  // head apart and are wanted side by side (docs/reference/models.md#rotation); 0: rows stay.
   uint64_t rotated_heads = 0;
 };
 

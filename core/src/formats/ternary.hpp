@@ -5,7 +5,7 @@
 // A form of a file's type has an understand_<form>: it checks the size and whatever could be wrong
 // with the content, collects the scales and says in `how` what made it take the bytes for this
 // form. The table `forms` is the only list.
-// Source  formats.md 2 to 8; the section stands at each function.
+// Source  docs/reference/weights.md; the heading stands at each function.
 
 #include <array>
 #include <cstddef>
@@ -27,24 +27,28 @@ struct form {
 std::span<const form> forms();
 
 // i2s.cpp: type 36, which four programs write with different contents.
+// docs/reference/weights.md#i2_s
 result<reading> understand_i2s(const source& from);
-// bitnet_rs.cpp: those contents of type 36 that BitNet-rs writes or expects. formats.md 7.
+// bitnet_rs.cpp: those contents of type 36 that BitNet-rs writes or expects.
+// docs/reference/weights.md#bitnet-rs
 result<reading> understand_bitnet32(const source& from);
 result<reading> understand_split32(const source& from);
 result<reading> understand_qk256(const source& from);
-// tl.cpp: the look-up-table layouts of bitnet.cpp. formats.md 3, 4.
+// tl.cpp: the look-up-table layouts of bitnet.cpp.
+// docs/reference/weights.md#tl1, docs/reference/weights.md#tl2
 result<reading> understand_tl1(const source& from);
 result<reading> understand_tl2(const source& from);
-// tq.cpp: llama.cpp's blocks of 256. formats.md 5.
+// tq.cpp: llama.cpp's blocks of 256. docs/reference/weights.md#tq1_0-and-tq2_0
 result<reading> understand_tq(const source& from);
-// q1_q2.cpp: llama.cpp's Q1_0 and Q2_0 where their values are ternary. formats.md 1.2.
+// q1_q2.cpp: llama.cpp's Q1_0 and Q2_0 where their values are ternary.
+// docs/reference/weights.md#q1_0-and-q2_0
 result<reading> understand_q1_0(const source& from);
 result<reading> understand_q2_0(const source& from);
-// ik.cpp: ik_llama.cpp's rows with a scale each. formats.md 6.
+// ik.cpp: ik_llama.cpp's rows with a scale each. docs/reference/weights.md#iq1_bn-and-iq2_bn
 result<reading> understand_iq1_bn(const source& from);
 result<reading> understand_iq2_bn(const source& from);
 result<reading> understand_iq2_bn_r4(const source& from);
-// hf.cpp: what Hugging Face checkpoints hold. formats.md 8.
+// hf.cpp: what Hugging Face checkpoints hold. docs/reference/weights.md#checkpoints
 result<reading> understand_hf_packed(const source& from);
 result<reading> understand_hf_master(const source& from);
 
@@ -53,7 +57,7 @@ enum class rounding : uint8_t {
   absmean,          // s = 1 / max(mean |w|, 1e-5), t = round(w s) clamped to [-1, 1], W = t / s
   exact_or_absmean  // t = sign(w) where all |w| but 0 are equal, else absmean
 };
-// F32, F16 or BF16 weights as ternary ones. formats.md 2.5, 8.2.
+// F32, F16 or BF16 weights as ternary ones. docs/reference/weights.md#making-weights-ternary
 result<reading> ternarise(const source& from, rounding rule);
 
 // A reading of `from` as ternary, by `codes`, with `scales` of groups of `scale_group` elements.

@@ -18,7 +18,7 @@ struct tl1_row {
   tl1_tile generated, pretuned;
 };
 // The parameters that bitnet.cpp's setup script hands to its code generator for the models it
-// knows, and those of its preset_kernels folder. formats.md 3.1.
+// knows, and those of its preset_kernels folder. docs/reference/weights.md#tl1
 constexpr tl1_row tl1_table[] = {
     {1536, 4096, {256, 128, 32}, {256, 128, 32}},  {1536, 1536, {128, 64, 64}, {128, 64, 64}},
     {4096, 1536, {256, 128, 32}, {256, 128, 32}},  {3200, 8640, {160, 64, 32}, {160, 64, 32}},
@@ -31,7 +31,7 @@ struct tl2_row {
   uint64_t m, k;
   tl2_tile tile;
 };
-// formats.md 4.1.
+// docs/reference/weights.md#tl2
 constexpr tl2_row tl2_table[] = {
     {1536, 4096, {256, 96}},  {1536, 1536, {128, 192}}, {4096, 1536, {256, 96}},
     {3200, 8640, {160, 96}},  {3200, 3200, {320, 96}},  {8640, 3200, {320, 96}},
@@ -198,7 +198,7 @@ result<reading> understand_tl1(const source& from) {
                                            : ""));
 }
 
-// Id 39 is MXFP4 in llama.cpp's newer files; formats.md 1.2 has the rule.
+// Id 39 is MXFP4 in llama.cpp's newer files. docs/reference/weights.md#type-ids
 result<reading> understand_tl2(const source& from) {
   if (from.file_type != gguf::file_type::tl2)
     return fail(BITNET_UNSUPPORTED,

@@ -2,7 +2,7 @@
 // TL1 and TL2: bitnet.cpp's layouts for table look-ups, cut into tiles whose sizes were compiled
 // into the program that wrote the file and are not in it.
 //
-// Source  formats.md 3 and 4: addresses checked there against the original packers.
+// Source  docs/reference/weights.md#tl1, docs/reference/weights.md#tl2
 
 #include <array>
 #include <cstdint>

@@ -71,8 +71,7 @@ result<void> whole_blocks(uint64_t k, uint64_t block, const char* name) {
                                       " elements, these have ", k, "; choose another type"));
 }
 
-// ---- I2_S, layout A
-// -------------------------------------------------------------------------------
+// ---- I2_S, layout A -----------------------------------------------------------------------------
 
 result<uint64_t> i2s_bytes(const ternary_weights& from) {
   if (auto ok = one_scale(from, "I2_S"); !ok) return std::unexpected(ok.error());
@@ -94,8 +93,7 @@ void write_i2s(const ternary_weights& from, std::span<std::byte> out) {
   put(out.subspan(from.k * from.m / 4), from.scales[0]);
 }
 
-// ---- TL1, TL2
-// -------------------------------------------------------------------------------------
+// ---- TL1, TL2 -----------------------------------------------------------------------------------
 
 result<uint64_t> tl1_size(const ternary_weights& from) {
   if (auto ok = one_scale(from, "TL1"); !ok) return std::unexpected(ok.error());
@@ -145,8 +143,7 @@ void write_tl2(const ternary_weights& from, std::span<std::byte> out) {
   put(out.subspan(parts.scale), from.scales[0]);
 }
 
-// ---- TQ1_0, TQ2_0
-// ---------------------------------------------------------------------------------
+// ---- TQ1_0, TQ2_0 -------------------------------------------------------------------------------
 
 constexpr uint64_t tq_block = 256;
 
@@ -208,8 +205,7 @@ void write_tq2(const ternary_weights& from, std::span<std::byte> out) {
   write_tq<66>(from, out, tq2_block);
 }
 
-// ---- IQ2_BN
-// ---------------------------------------------------------------------------------------
+// ---- IQ2_BN -------------------------------------------------------------------------------------
 
 result<uint64_t> iq2_bytes(const ternary_weights& from) {
   if (auto ok = whole_blocks(from.k, 64, "IQ2_BN"); !ok) return std::unexpected(ok.error());

@@ -5,7 +5,7 @@
 // Ternary  codes t + 1 and scales, as a reading gives them.
 // Exact    ternary values are kept as they are; scales are rounded where the form has 16 bits for
 //          them, and refused where it has too few.
-// Source   formats.md 2 to 6, 9.
+// Source   docs/reference/weights.md
 
 #include <cstddef>
 #include <cstdint>

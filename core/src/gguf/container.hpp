@@ -7,7 +7,7 @@
 //           and byte orders.
 // Owner     the caller of parse keeps `bytes` alive; keys, names and values are views of them.
 // Memory    grows with what was read, never with a count that the file merely claims.
-// Source    formats.md 13.
+// Source    docs/reference/gguf.md
 
 #include <array>
 #include <cstddef>

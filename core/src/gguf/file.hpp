@@ -5,7 +5,7 @@
 //         one's, each has tensors of its own.
 // Errors  those of mapping and container, and BITNET_NOT_FOUND for a missing shard; messages begin
 //         with the file's path.
-// Source  formats.md 13.3.
+// Source  docs/reference/gguf.md#split-files
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
 // Tensor types by their GGUF id: names for messages, and sizes where the id alone decides them.
 //
-// Source  formats.md 1. Id 36 and its neighbours mean different things in different programs, so
-//         their size is left to formats/, which knows the flavours.
+// Source  docs/reference/weights.md#type-ids. Id 36 and its neighbours mean different things in
+//         different programs, so their size is left to formats/, which knows the flavours.
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +22,7 @@ inline constexpr uint32_t first_own = 0x10000, hf_packed = 0x10000, hf_packed_in
                           hf_master_bf16 = 0x10004;
 }  // namespace type
 
-// general.file_type: what the writer says most tensors are. formats.md 1.3.
+// general.file_type: what the writer says most tensors are. docs/reference/weights.md#file-types
 namespace file_type {
 inline constexpr int64_t f32 = 0, f16 = 1, q4_0 = 2, q8_0 = 7, q6_k = 18, bf16 = 32, tq1_0 = 36,
                          tq2_0 = 37, tl1 = 38, tl2 = 39, i2_s = 40, iq2_bn = 137;

@@ -5,7 +5,8 @@
 //          and after a kill, nothing is left (on file systems without O_TMPFILE a ".part" file).
 // Version  3, little-endian, alignment 32.
 // Errors   BITNET_INVALID_ARGUMENT when the path cannot be written, BITNET_IO when the disk
-// refuses. Source   formats.md 13.
+//          refuses.
+// Source   docs/reference/gguf.md
 
 #include <cstddef>
 #include <cstdint>

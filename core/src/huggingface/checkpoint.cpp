@@ -44,8 +44,7 @@ result<json> read_optional(const fs::path& folder, const char* name) {
   return read_json(folder, name);
 }
 
-// ---- config.json
-// ------------------------------------------------------------------------------------
+// ---- config.json --------------------------------------------------------------------------------
 
 enum class linear_kind : uint8_t { plain, packed, packed_inverse, master };
 
@@ -87,7 +86,7 @@ result<uint32_t> needed(const json& c, const char* key) {
   return *n;
 }
 
-// How the linear layers are kept. formats.md 8.2.
+// How the linear layers are kept. docs/reference/weights.md#checkpoints
 result<linear_kind> linear_kind_of(const json& c, bool is_bitnet) {
   const json& q = at(c, "quantization_config");
   if (!q.is_object()) return is_bitnet ? linear_kind::master : linear_kind::plain;
@@ -140,7 +139,7 @@ result<config> read_config(const json& c, const std::string& tokenizer,
   if (act != "silu" && !(is_bitnet && act == "relu2"))
     return fail(BITNET_UNSUPPORTED, say("config.json: hidden_act is ", quote(act), "; expected ",
                                         is_bitnet ? "'relu2' or 'silu'" : "'silu'"));
-  // Each name says the activation, given the tokenizer; formats.md 12.4.
+  // Each name says the activation, given the tokenizer: docs/reference/models.md#gate
   to.architecture = !is_bitnet            ? "llama"
                     : act == "silu"       ? "bitnet"
                     : tokenizer == "gpt2" ? "bitnet-b1.58"
@@ -189,8 +188,7 @@ result<config> read_config(const json& c, const std::string& tokenizer,
   return to;
 }
 
-// ---- tokenizer files
-// --------------------------------------------------------------------------------
+// ---- tokenizer files ----------------------------------------------------------------------------
 
 // "<s>", or {"content": "<s>", ...}
 std::string token_text(const json& object, const char* key) {
@@ -220,8 +218,7 @@ tokenizer_hints hints_of(const json& c, const json& t) {
   return h;
 }
 
-// ---- tensors
-// ----------------------------------------------------------------------------------------
+// ---- tensors ------------------------------------------------------------------------------------
 
 struct part {
   std::string_view theirs, ours;

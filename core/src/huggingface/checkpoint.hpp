@@ -6,7 +6,7 @@
 //          ternary when read) and plain matrices; Q and K of the llama architecture are marked for
 //          the reordering of their rows. Nothing is copied: tensors are views of the mapped files.
 // Errors   BITNET_NOT_FOUND, BITNET_BAD_DATA or BITNET_UNSUPPORTED, naming the file of the folder.
-// Source   formats.md 8, 12.
+// Source   docs/reference/weights.md#checkpoints, docs/reference/models.md
 
 #include <filesystem>
 

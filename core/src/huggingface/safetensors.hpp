@@ -4,8 +4,7 @@
 // Errors  BITNET_BAD_DATA for what no writer should write, BITNET_UNSUPPORTED for other types.
 // Owner   the caller keeps the file's bytes; the table views them.
 // Source  the format's README: u64 length of a JSON header, the header, then the data; offsets
-// count
-//         from the data's start.
+//         count from the data's start.
 
 #include <cstddef>
 #include <cstdint>

@@ -203,7 +203,8 @@ activation gate_of(std::string_view architecture, family which, std::string_view
   const std::string name = plain(architecture);
   if (name == "bitnet") return activation::silu;
   if (name == "bitnet25") return activation::relu2;
-  // bitnet-b1.58 names both kinds; only the SiLU ones have an SPM vocabulary. formats.md 12.4.
+  // bitnet-b1.58 names both kinds; only the SiLU ones have an SPM vocabulary.
+  // docs/reference/models.md#gate
   return vocabulary == "gpt2" ? activation::relu2 : activation::silu;
 }
 

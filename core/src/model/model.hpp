@@ -1,7 +1,8 @@
 #pragma once
 // A model file that was read, checked and put into words that a backend understands.
 //
-// Source  formats.md 12 (graph, keys, tensor names); GGUF reading is gguf/, weight bytes formats/.
+// Source  docs/reference/models.md (graph, keys, tensor names); GGUF is read by gguf/,
+//         the bytes of weights by formats/.
 
 #include <cstddef>
 #include <cstdint>

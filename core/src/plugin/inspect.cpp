@@ -268,7 +268,7 @@ examination examine_file(const trusted_file& file,
     else
       out.found.ok("abi", out.facts.note.abi);
   }
-  // Who is told apart by its bytes is not worth another look when they are not the right ones.
+  // Reads the whole file, so only where a hash is asked for.
   if (!sha256.empty()) examine_hash(bytes->bytes(), sha256, out.found);
   examine_run_path(out.facts, out.found);
   const std::vector<needed_library> libraries = resolve_libraries(out.facts);

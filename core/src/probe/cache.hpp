@@ -6,9 +6,8 @@
 // Worth    a good answer is a hint as long as the key is the same: who loads the plugin compares.
 //          A fault is worth 1 minute, then twice as long each time, up to an hour. The second crash
 //          of a build is a quarantine, which ends with another build or a fresh probe.
-// Hostile  any bytes are safe to read: tests/fuzz/probe/cache_fuzz.cpp. Damaged files are as good
-// as
-//          none. Writing is atomic, and a folder that cannot be written is no error.
+// Hostile  any bytes are safe to read: tests/fuzz/probe/cache_entry_fuzz.cpp. Damaged files are as
+//          good as none. Writing is atomic, and a folder that cannot be written is no error.
 
 #include <cstdint>
 #include <ctime>

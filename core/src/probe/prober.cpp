@@ -346,7 +346,7 @@ std::string clean_lines(const std::string& text) {
 }  // namespace
 
 deadlines deadlines_for(uint32_t most_ms) {
-  // Measured on drivers: abi.md 3.10. The start is our own program on a machine under load.
+  // Why these: docs/reference/probe.md#stages
   deadlines out = {
       {{5'000, 30'000}, {1'000, 5'000}, {5'000, 60'000}, {5'000, 60'000}, {2'000, 10'000}}};
   for (std::size_t i = 1; i < n_stages; ++i) {

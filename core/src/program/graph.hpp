@@ -5,7 +5,7 @@
 // gate and up share theirs); dense linears become LINEAR_DENSE on the unquantised input. Where a
 // whole pattern of ops.h is there it stands under its composite, so that a backend may fuse it.
 //
-// Source  formats.md 12.3.
+// Source  docs/reference/models.md#forward-pass
 
 #include <string>
 #include <vector>

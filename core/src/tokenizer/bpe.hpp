@@ -6,7 +6,7 @@
 //          token per byte.
 // Cost     O(n log n) for n bytes, no recursion.
 // Errors   BITNET_BAD_DATA for a merge that is not "left right", or a byte that has no token.
-// Source   formats.md 14.2.
+// Source   docs/reference/tokenizers.md#byte-level-bpe
 
 #include <array>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
 // The 256 characters that byte-level BPE vocabularies write for the 256 bytes.
 //
-// Source  GPT-2; formats.md 14.2: bytes 33-126, 161-172 and 174-255 stand for themselves, the other
-//         68 in order for U+0100, U+0101, ...
+// Source  GPT-2; docs/reference/tokenizers.md#byte-level-bpe: bytes 33-126, 161-172 and 174-255
+//         stand for themselves, the other 68 in order for U+0100, U+0101, ...
 
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// Which tokens end a generation: formats.md 14.4.
+// Which tokens end a generation: docs/reference/tokenizers.md#end-tokens
 
 #include "tokenizer/vocabulary.hpp"
 

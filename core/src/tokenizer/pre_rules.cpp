@@ -1,4 +1,4 @@
-// The one table of pre-tokenizer names; formats.md 14.1.
+// The one table of pre-tokenizer names: docs/reference/tokenizers.md#splitting-rules
 #include <algorithm>
 
 #include "tokenizer/pre_tokenizer.hpp"

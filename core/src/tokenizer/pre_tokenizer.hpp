@@ -2,13 +2,12 @@
 // Splits a text into the words that BPE never merges across, by regular expressions.
 //
 // Rule     the expressions of a pre-tokenizer apply one after the other; each splits the pieces
-// that
-//          the one before left, and what it does not match between two matches is a piece of its
-//          own.
+//          that the one before left, and what it does not match between two matches is a piece of
+//          its own.
 // Needs    valid UTF-8.
 // Errors   BITNET_INVALID_ARGUMENT when the work limit of the expression engine is reached.
 // Threads  immutable after make.
-// Source   formats.md 14.1.
+// Source   docs/reference/tokenizers.md#splitting-rules
 
 #include <memory>
 #include <string>

@@ -1,9 +1,9 @@
 #pragma once
 // Cuts a text at the special tokens written out in it.
 //
-// Rule    longest token first over the whole text, then the lower id, then leftmost;
-// formats.md 14.4.
+// Rule    longest token first over the whole text, then the lower id, then leftmost.
 //         Control and unknown tokens count only with parse_special, user-defined ones always.
+// Source  docs/reference/tokenizers.md#special-tokens
 // Cost    memory O(text); time O(text x longest special token) at worst, O(text) in practice.
 
 #include <cstddef>

@@ -2,12 +2,12 @@
 // SPM (SentencePiece BPE): text to token ids by scored merges.
 //
 // Rule     blanks are written U+2581; symbols begin as characters; among all adjacent pairs whose
-// text
-//          is a token the one with the highest score is merged first, ties leftmost. In the end an
-//          unused token is taken apart again, and what is no token becomes one byte token per byte.
+//          text is a token the one with the highest score is merged first, ties leftmost. In the
+//          end an unused token is taken apart again, and what is no token becomes one byte token
+//          per byte.
 // Cost     O(n log n) for n bytes, no recursion.
 // Errors   BITNET_BAD_DATA if a byte has neither a byte token nor an unknown token.
-// Source   formats.md 14.3.
+// Source   docs/reference/tokenizers.md#sentencepiece
 
 #include <string_view>
 #include <vector>

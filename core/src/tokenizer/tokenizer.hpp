@@ -1,7 +1,8 @@
 #pragma once
 // Text to token ids and back, for the two vocabulary kinds found in GGUF files.
 //
-// Kinds   byte-level BPE (tokenizer.ggml.model "gpt2") and SPM ("llama"); formats.md 14.
+// Kinds   byte-level BPE (tokenizer.ggml.model "gpt2") and SPM ("llama").
+//         docs/reference/tokenizers.md
 // Errors  BITNET_BAD_DATA for a broken vocabulary; BITNET_INVALID_ARGUMENT for text that is not
 //         UTF-8 in a BPE vocabulary (SPM turns such bytes into byte tokens).
 // Threads immutable after make; every member may be called from any thread.
@@ -73,8 +74,9 @@ class tokenizer {
   [[nodiscard]] std::optional<token> find(
       std::string_view token_text) const;  // raw vocabulary text
   [[nodiscard]] bool adds_bos() const;
-  [[nodiscard]] bool ends_generation(token id) const;  // formats.md 14.4
-  [[nodiscard]] std::string_view kind() const;         // "gpt2" or "llama"
+  // docs/reference/tokenizers.md#end-tokens
+  [[nodiscard]] bool ends_generation(token id) const;
+  [[nodiscard]] std::string_view kind() const;  // "gpt2" or "llama"
   [[nodiscard]] std::string_view chat_template() const;
   [[nodiscard]] std::string_view note() const;  // "" or a warning, e.g. an unknown pre-tokenizer
 

@@ -137,7 +137,7 @@ struct special_id {
 
 result<void> check_special_ids(vocabulary& v, const vocabulary_data& d) {
   // What readers of these files have always assumed where the keys are missing;
-  // formats.md 14.2, 14.3.
+  // docs/reference/tokenizers.md#special-tokens
   const bool bpe = v.kind == vocabulary_kind::bpe;
   const auto spm = [&](token id) { return bpe ? std::nullopt : std::optional<token>(id); };
   std::optional<token> separator;  // checked, not used

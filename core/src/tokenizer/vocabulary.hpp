@@ -2,8 +2,7 @@
 // A checked vocabulary: what the rest of the tokenizer may rely on without looking again.
 //
 // Holds   every text is 1..4096 bytes and unique, UTF-8 if the kind is BPE; types and scores have
-// one
-//         entry per token; special ids are inside the vocabulary.
+//         one entry per token; special ids are inside the vocabulary.
 // Errors  BITNET_BAD_DATA naming the token or key, BITNET_UNSUPPORTED for another kind.
 
 #include <array>
@@ -30,7 +29,7 @@ struct vocabulary {
   std::unordered_map<std::string_view, token> ids;  // keys point into texts
   std::array<token, 256> byte_tokens{};             // SPM: "<0xHH>" by byte; -1 = none
   std::optional<token> bos, eos, eot, eom, unknown, padding;
-  std::unordered_set<token> ends;  // end-of-generation set, formats.md 14.4
+  std::unordered_set<token> ends;  // docs/reference/tokenizers.md#end-tokens
   bool add_bos = false;
   bool add_space_prefix = false;  // SPM only
   size_t longest_text = 0;        // bytes

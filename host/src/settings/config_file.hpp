@@ -7,7 +7,7 @@
 //
 // Limits  64 KiB, one document, no anchors, aliases or tags, nothing nested below a list.
 // Errors  exit code 2 with file:line for a wrong type or a broken file; an unknown key is a
-// warning.
+//         warning.
 
 #include <cstdint>
 #include <string>

@@ -3,9 +3,8 @@
 //
 // Shapes   W (rows, k) of any dense format; x (tokens, k); y (tokens, rows).
 // Order    a dot product has 16 partial sums. Element i is decoded to f32, multiplied by x_i,
-// rounded,
-//          and added to partial i % 16, i ascending from 0. The partials are then added in halves:
-//          p[j] += p[j + 8] for j < 8, then 4, 2 and 1.
+//          rounded, and added to partial i % 16, i ascending from 0. The partials are then added in
+//          halves: p[j] += p[j + 8] for j < 8, then 4, 2 and 1.
 // Exact    that order is the definition, and nothing is fused: every form returns the same bits.
 
 #include <cstdint>

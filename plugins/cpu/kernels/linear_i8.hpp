@@ -7,7 +7,8 @@
 //          of byte j - 64; x (k) in [-16256, 16256], also given as x = 128 high + low with high in
 //          [-127, 127] and low in [-64, 63]; sums (rows).
 // Needs    k a multiple of 64, with 4 bits of 128, at most 8192, so that no int32 partial
-// overflows. Exact    integers only: every form returns the same.
+//          overflows.
+// Exact    integers only: every form returns the same.
 
 #include <cstdint>
 

@@ -3,8 +3,7 @@
 //
 // Shapes  x, y, a, b, w (k) f32, contiguous; y may be x.
 // Sums    of a row have 16 partials: element i goes to partial i % 16, i ascending; the partials
-// are
-//         then added in halves: p[j] += p[j + 8] for j < 8, then 4, 2 and 1.
+//         are then added in halves: p[j] += p[j + 8] for j < 8, then 4, 2 and 1.
 // Exact   that order is the definition and nothing is fused: every form returns the same bits.
 //
 //   rms_norm   y = x * (1 / sqrt(mean(x^2) + eps)) * w; squares and their sum in double

@@ -17,8 +17,7 @@
 // Answer   with T the n-th largest lower bound, a row whose upper bound is below T has n rows above
 //          it whatever the rounding: its logit becomes -infinity. All others are recomputed.
 // Memory   the copy, packed_form of the weight: a byte or half of one for each of its elements,
-// rows
-//          padded to 64 bytes, then for each row d, |r| and |d q| + |r| in f32, in three runs.
+//          rows padded to 64 bytes, then for each row d, |r| and |d q| + |r| in f32, in three runs.
 // Threads  one step at a time; the workers of a step share it.
 
 #include <vector>

@@ -1,4 +1,5 @@
-// Ternary types against the golden vectors and against the address formulas of formats.md 2.3, 5.
+// Ternary types against the golden vectors and against the address formulas of
+// docs/reference/weights.md#i2_s and docs/reference/weights.md#tq1_0-and-tq2_0
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +23,7 @@ namespace {
 using tests::bytes;
 namespace type = gguf::type;
 
-// The vector generator of formats.md 11.
+// docs/reference/weights.md#example-tensor
 std::vector<int> generated(size_t n) {
   std::vector<int> out;
   uint32_t x = 1;

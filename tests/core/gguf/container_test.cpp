@@ -1,4 +1,5 @@
-// The container against right files and every wrong one that formats.md 13.4 to 13.6 lists.
+// The container against right files and every wrong one that
+// docs/reference/gguf.md#rules names.
 #include "gguf/container.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// From files in memory to shapes and weights: the rules of formats.md 12, the refusals of 13.5.
+// From files in memory to shapes and weights: the rules of
+// docs/reference/models.md and docs/reference/gguf.md#rules.
 #include "model/read.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Where each pre-tokenizer cuts; expectations follow from its expressions in formats.md 14.1.
+// Where each pre-tokenizer cuts; expectations follow from its expressions:
+// docs/reference/tokenizers.md#splitting-rules
 #include "tokenizer/pre_tokenizer.hpp"
 
 #include <gtest/gtest.h>

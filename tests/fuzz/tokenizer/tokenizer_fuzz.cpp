@@ -2,8 +2,7 @@
 // comes back from its ids.
 //
 // Input  lines up to an empty one describe the vocabulary, the rest is the text. The first letter
-// of a
-//        line says what it holds: m model, p pre, a architecture, t token (type digit, score
+//        of a line says what it holds: m model, p pre, a architecture, t token (type digit, score
 //        letter, text), g merge, + the 256 tokens that stand for the bytes, b e o u s d special ids
 //        (bos eos eot unknown separator padding), f flags.
 #include <algorithm>

@@ -32,8 +32,7 @@ typedef struct bitnet_queue bitnet_queue;
 #define BITNET_PURPOSE_PROBE 2u /* enumerate only: nothing bigger than that needs */
 #define BITNET_PURPOSE_CONFORMANCE 3u
 
-/* A setting for this backend, e.g. {"isa", "avx2"} from BITNET_CPU_ISA. Unknown keys are ignored.
- */
+/* A setting, e.g. {"isa", "avx2"} from BITNET_CPU_ISA. Unknown keys are ignored. */
 typedef struct bitnet_param {
   bitnet_str key;
   bitnet_str value;
@@ -50,7 +49,7 @@ typedef struct bitnet_open_request {
   const bitnet_param* params; /* borrowed for the call */
 } bitnet_open_request;
 
-/* Starts typed optional interfaces: packed.h. */
+/* What an optional interface begins with, such as those of packed.h and tuning.h. */
 typedef struct bitnet_interface_header {
   uint32_t struct_size;
   uint32_t version;

@@ -25,7 +25,7 @@ inline bitnet_status fill_table(const bitnet_host_v0* host_services,
                                 const bitnet_open_request* request, bitnet_backend_v0* out,
                                 bitnet_backend_v0 slots, minors spoken,
                                 const reporter& report) noexcept {
-  // Whoever cannot call `close` could not end what this call opens.
+  // A host whose table lacks `close` could never end what this call opens.
   constexpr uint32_t least = offsetof(bitnet_backend_v0, device_count);
   if (!out || out->struct_size < least)
     return report.fail(BITNET_INVALID_ARGUMENT,

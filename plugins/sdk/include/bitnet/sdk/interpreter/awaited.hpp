@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
 // A number that threads wait to see change: they spin for a while, then sleep in a futex.
-// std::atomic::wait would do, but for libstdc++'s, which yields four times before it sleeps: to a
-// busy neighbour each of them can give a time slice away.
+// Not std::atomic::wait: that of libstdc++ yields four times before it sleeps, and beside a busy
+// program each yield can cost a time slice.
 
 #if defined(__linux__)
 #include <linux/futex.h>

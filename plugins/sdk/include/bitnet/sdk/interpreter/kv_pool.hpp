@@ -121,9 +121,18 @@ class kv_pool {
     return BITNET_OK;
   }
 
-  bitnet_status check(uint32_t index, const void* data, uint64_t bytes,
-                      const reporter& report) const {
-    return check_block(storage_, index, data, bytes, report);
+  bitnet_status write_out(uint32_t index, uint8_t* out, uint64_t bytes,
+                          const reporter& report) const {
+    if (bitnet_status s = check_block(storage_, index, out, bytes, report); failed(s)) return s;
+    std::memcpy(out, block(index), bytes);
+    return BITNET_OK;
+  }
+
+  bitnet_status read_in(uint32_t index, const uint8_t* data, uint64_t bytes,
+                        const reporter& report) const {
+    if (bitnet_status s = check_block(storage_, index, data, bytes, report); failed(s)) return s;
+    std::memcpy(block(index), data, bytes);
+    return BITNET_OK;
   }
 
   uint8_t* block(uint64_t index) const noexcept {

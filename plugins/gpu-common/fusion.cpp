@@ -1,0 +1,127 @@
+#include "fusion.hpp"
+
+#include <algorithm>
+
+#include "names.hpp"
+
+namespace bitnet::gpu {
+namespace {
+
+class finder {
+ public:
+  finder(const sdk::graph& g, const weight_set& weights, const opened& device)
+      : graph_(g), weights_(weights), device_(device), tiles_(tiles_for(device.about())) {}
+
+  fusions find() && {
+    found_.writer.assign(graph_.values.size(), no_op);
+    readers_.assign(graph_.values.size(), 0);
+    for (uint64_t i = 0; i < graph_.ops.size(); ++i) {
+      const bitnet_op& op = graph_.ops[i];
+      if (sdk::is_composite(op.op)) continue;
+      for (const uint32_t v : op.outputs)
+        if (v != BITNET_NONE) found_.writer[v] = i;
+      for (const uint32_t v : op.inputs)
+        if (v != BITNET_NONE) ++readers_[v];
+    }
+    ++readers_[graph_.logits];
+    found_.of.resize(graph_.ops.size());
+    for (uint64_t i = 0; i < graph_.ops.size(); ++i) find_fusion(i);
+    for (uint64_t i = 0; i < graph_.ops.size(); ++i)
+      if (graph_.ops[i].op == BITNET_OP_ACT_QUANT_I8) found_.of[i].repeated = is_repeated(i);
+    return std::move(found_);
+  }
+
+ private:
+  // The op that writes `value`, if it is an `op` and nobody else reads the value.
+  uint64_t only_source(uint32_t value, uint32_t op) const {
+    const uint64_t at = found_.writer[value];
+    return at != no_op && readers_[value] == 1 && graph_.ops[at].op == op ? at : no_op;
+  }
+
+  void find_fusion(uint64_t i) {
+    const bitnet_op& op = graph_.ops[i];
+    fusion& f = found_.of[i];
+    if (op.op == BITNET_OP_ACT_QUANT_I8) {
+      find_quant_fusion(op, f);
+    } else if (op.op == BITNET_OP_ADD && !device_.is_disabled(linear_add_name(device_.name))) {
+      for (int side = 0; side < 2 && f.linear == no_op; ++side)
+        if (op.inputs[0] != op.inputs[1])
+          f.linear = only_source(op.inputs[side], BITNET_OP_LINEAR_TERNARY);
+      // Two products of one sum: the first of them stays on its own.
+      if (f.linear != no_op) found_.of[f.linear].absorbed = true;
+    } else if (op.op == BITNET_OP_KV_WRITE && op.inputs[0] != op.inputs[1] &&
+               !device_.is_disabled(rope_kv_name(device_.name))) {
+      f.rope = only_source(op.inputs[0], BITNET_OP_ROPE);
+      if (f.rope != no_op) found_.of[f.rope].absorbed = true;
+    }
+  }
+
+  void find_quant_fusion(const bitnet_op& op, fusion& f) {
+    const uint64_t norm = only_source(op.inputs[0], BITNET_OP_RMS_NORM);
+    const uint32_t x = norm == no_op ? op.inputs[0] : graph_.ops[norm].inputs[0];
+    const uint64_t mul = only_source(x, BITNET_OP_MUL);
+    if (mul != no_op) {
+      for (int side = 0; side < 2; ++side) {
+        for (const uint32_t kind : {BITNET_OP_RELU2, BITNET_OP_SILU}) {
+          const uint64_t activation = only_source(graph_.ops[mul].inputs[side], kind);
+          if (activation == no_op ||
+              device_.is_disabled(glu_quant_name(kind, norm != no_op, device_.name)))
+            continue;
+          f.norm = norm;
+          f.mul = mul;
+          f.activation = activation;
+          found_.of[mul].absorbed = found_.of[activation].absorbed = true;
+          if (norm != no_op) found_.of[norm].absorbed = true;
+          return;
+        }
+      }
+    }
+    if (norm == no_op || device_.is_disabled(norm_quant_name(device_.name))) return;
+    f.norm = norm;
+    found_.of[norm].absorbed = true;
+  }
+
+  // Whether the products that read what ACT_QUANT_I8 `at` writes had better quantise themselves.
+  bool is_repeated(uint64_t at) const {
+    const uint32_t q = graph_.ops[at].outputs[0], s = graph_.ops[at].outputs[1];
+    const bool norm = found_.of[at].norm != no_op;
+    if (found_.of[at].mul != no_op) return false;
+    uint64_t readers = 0;
+    for (const bitnet_op& op : graph_.ops) {
+      if (op.op != BITNET_OP_LINEAR_TERNARY || op.inputs[0] != q || op.inputs[1] != s) continue;
+      ++readers;
+      for (const bool add : {false, true})
+        if (device_.is_disabled(bit_linear_name(norm, add, device_.name))) return false;
+      const sdk::weight& w = weights_.at(op.weights[0]).view;
+      if (w.scale_group != 0 || !pays_to_repeat(w.m, w.k)) return false;
+    }
+    return readers != 0 && readers == readers_[q] && readers == readers_[s];
+  }
+
+  bool pays_to_repeat(uint64_t m, uint64_t k) const {
+    const facts& about = device_.about();
+    // The row, its scale, and four words for each thread's share of sums.
+    if (4 * (i8_row_words(k) + 1 + uint64_t{4} * tiles_.group) > about.shared_memory_bytes)
+      return false;
+    // A command more is a few thousand instructions; a thread has 30 for each of its elements.
+    constexpr uint64_t most_of_a_thread = 64;
+    if (about.max_repeated == 0) return k <= most_of_a_thread * tiles_.group;
+    const uint64_t rows = uint64_t{tiles_.group} / tiles_.lanes * tiles_.rows_each;
+    return std::min<uint64_t>((m + rows - 1) / rows, about.max_groups) * k <= about.max_repeated;
+  }
+
+  const sdk::graph& graph_;
+  const weight_set& weights_;
+  const opened& device_;
+  const tiles tiles_;
+  fusions found_;
+  std::vector<uint64_t> readers_;  // of each value
+};
+
+}  // namespace
+
+fusions find_fusions(const sdk::graph& g, const weight_set& weights, const opened& device) {
+  return finder(g, weights, device).find();
+}
+
+}  // namespace bitnet::gpu

@@ -1,0 +1,33 @@
+#pragma once
+// Which ops of a graph one kernel computes together: neighbours whose intermediate value nobody
+// else reads, where there is such a kernel and it is not disabled.
+
+#include <vector>
+
+#include "bitnet/sdk/interpreter/graph.hpp"
+#include "plan.hpp"
+
+namespace bitnet::gpu {
+
+inline constexpr uint64_t no_op = UINT64_MAX;
+
+// What becomes of an op. Numbers are those of other ops, or no_op.
+struct fusion {
+  bool absorbed = false;  // a later op's kernel computes it
+  uint64_t norm = no_op;  // ACT_QUANT_I8: the RMS_NORM before it
+  uint64_t mul = no_op;   // ACT_QUANT_I8: the MUL before that
+  uint64_t activation = no_op;
+  uint64_t linear = no_op;  // ADD: the LINEAR_TERNARY before it
+  uint64_t rope = no_op;    // KV_WRITE: the ROPE of its keys
+  bool repeated = false;    // ACT_QUANT_I8: in steps of one row, its readers do it themselves
+  bool counted = false;     // and one of them has the norm's bytes in its own
+};
+
+struct fusions {
+  std::vector<fusion> of;        // each op
+  std::vector<uint64_t> writer;  // of each value: the primitive that writes it, or no_op
+};
+
+fusions find_fusions(const sdk::graph& g, const weight_set& weights, const opened& device);
+
+}  // namespace bitnet::gpu

@@ -1,0 +1,53 @@
+#pragma once
+// What a kernel is told about one command: the parameter struct of its id (kernels.hpp). Drivers
+// get it as words.
+
+#include <cstring>
+#include <variant>
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace bitnet::gpu {
+
+using parameters =
+    std::variant<embed_gather_params, rms_norm_params, act_quant_params, linear_ternary_params,
+                 linear_dense_params, rope_params, kv_write_params, attn_paged_params,
+                 elementwise_params, gather_rows_params, norm_quant_params, glu_quant_params,
+                 bit_linear_params>;
+static_assert(std::variant_size_v<parameters> == static_cast<uint64_t>(kernel_id::count));
+
+// Those of kernels that see rows [first_row, first_row + n_rows) of a matrix.
+template <class Params>
+concept of_rows = requires(Params p) {
+  p.first_row;
+  p.n_rows;
+};
+
+inline bool sees_rows(const parameters& p) noexcept {
+  return std::visit([]<class Params>(const Params&) { return of_rows<Params>; }, p);
+}
+
+inline void set_rows(parameters& p, uint32_t first_row, uint32_t n_rows) noexcept {
+  std::visit(
+      [&]<class Params>(Params& one) {
+        if constexpr (of_rows<Params>) {
+          one.first_row = first_row;
+          one.n_rows = n_rows;
+        }
+      },
+      p);
+}
+
+inline std::vector<uint32_t> words_of(const parameters& p) {
+  return std::visit(
+      []<class Params>(const Params& one) {
+        static_assert(sizeof one % 4 == 0 && sizeof one <= uint64_t{4} * max_params);
+        std::vector<uint32_t> words(sizeof one / 4);
+        std::memcpy(words.data(), &one, sizeof one);
+        return words;
+      },
+      p);
+}
+
+}  // namespace bitnet::gpu

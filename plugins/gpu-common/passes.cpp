@@ -1,0 +1,61 @@
+// How often a thread goes through the loops of a kernel. The look that ends a loop is a pass, too.
+// Loops over a group's tokens and a thread's rows count: whether they are unrolled is the driver's
+// decision.
+#include <algorithm>
+#include <bit>
+
+#include "plan.hpp"
+
+namespace bitnet::gpu {
+namespace {
+
+constexpr uint64_t around = 128;  // loops whose number of passes does not depend on the model
+
+struct counter {
+  const kernel_spec& spec;
+  uint64_t context;
+  uint64_t threads = spec.constants[0];
+  uint64_t lanes = std::max(spec.constants[1], 1u);
+
+  // By tiles of a position for each thread; eight elements of a head together, and those that are
+  // left; positions of the tile; two trees over the threads, in two loops each.
+  uint64_t operator()(const attn_paged_params& p) const noexcept {
+    const uint64_t head_dim = p.head_dim, tree = std::bit_width(threads) + uint64_t{1};
+    uint64_t of_tile = 1 + (head_dim / 8 + 1) + (head_dim % 8 + 1) + (threads + 1) + 2 * tree;
+    // Loops over what a thread keeps are unrolled, as tried with up to 32.
+    const uint64_t kept = spec.constants[3];
+    if (kept > 32) of_tile += (threads + 1) * (kept + 1);
+    return (context + threads - 1) / threads * of_tile + around;
+  }
+  uint64_t operator()(const linear_ternary_params& p) const noexcept {
+    const uint64_t k = p.k, each = spec.constants[3];
+    if (p.scale_group == 0) return p.row_words / lanes * most_tokens * (each + 2) + around;
+    return each * most_tokens * (k / 4 + 2 * (k / p.scale_group) + 2) + around;
+  }
+  uint64_t operator()(const linear_dense_params& p) const noexcept {
+    return p.k / lanes * (most_tokens + 2) + around;
+  }
+  uint64_t operator()(const bit_linear_params& p) const noexcept {
+    return 4 * (p.k / threads) + p.row_words / lanes * (uint64_t{spec.constants[3]} + 2) + around;
+  }
+  uint64_t operator()(const rms_norm_params& p) const noexcept { return of_row(p.k); }
+  uint64_t operator()(const act_quant_params& p) const noexcept { return of_row(p.k); }
+  uint64_t operator()(const norm_quant_params& p) const noexcept { return of_row(p.k); }
+  uint64_t operator()(const glu_quant_params& p) const noexcept { return of_row(p.k); }
+  // A thread has a unit or two.
+  uint64_t operator()(const embed_gather_params&) const noexcept { return around; }
+  uint64_t operator()(const rope_params&) const noexcept { return around; }
+  uint64_t operator()(const kv_write_params&) const noexcept { return around; }
+  uint64_t operator()(const elementwise_params&) const noexcept { return around; }
+  uint64_t operator()(const gather_rows_params&) const noexcept { return around; }
+
+  uint64_t of_row(uint64_t k) const noexcept { return 5 * (k / threads) + around; }
+};
+
+}  // namespace
+
+uint64_t passes_of(const node& n, uint64_t context) noexcept {
+  return std::visit(counter{n.spec, context}, n.params);
+}
+
+}  // namespace bitnet::gpu

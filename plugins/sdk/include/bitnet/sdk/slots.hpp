@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// Every slot of the contract's table over objects of C++: what has to be checked before anybody
+// looks at it, the guard around the call, and who owns what.
+//
+// Objects  names the classes behind the handles: backend, device, buffer, weights, kv_pool, program
+//          and queue. Their members do the work; each has the name that its slot calls below. What
+//          destroying has to wait for is the business of their destructors.
+// Errors   the members fail through the reporter, which knows the slot's name.
+// Threads  as the contract says of the slots; nothing is locked here.
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "bitnet/abi/backend.h"
+#include "bitnet/sdk/guard.hpp"
+#include "bitnet/sdk/handle.hpp"
+#include "bitnet/sdk/table.hpp"
+
+namespace bitnet::sdk {
+
+template <class Objects>
+struct slots {
+  using backends = handle<bitnet_backend, typename Objects::backend>;
+  using devices = handle<bitnet_device, typename Objects::device>;
+  using buffers = handle<bitnet_buffer, typename Objects::buffer>;
+  using weight_sets = handle<bitnet_weights, typename Objects::weights>;
+  using kv_pools = handle<bitnet_kv_pool, typename Objects::kv_pool>;
+  using programs = handle<bitnet_program, typename Objects::program>;
+  using queues = handle<bitnet_queue, typename Objects::queue>;
+
+  // All of them but `self` and query_interface.
+  static bitnet_backend_v0 table() noexcept {
+    bitnet_backend_v0 out{};
+    out.info = info;
+    out.close = destroy<backends>;
+    out.device_count = device_count;
+    out.device_info = device_info;
+    out.kernels = kernels;
+    out.device_open = device_open;
+    out.device_close = destroy<devices>;
+    out.buffer_create = buffer_create;
+    out.buffer_map = buffer_map;
+    out.buffer_destroy = destroy<buffers>;
+    out.weight_plan = weight_plan;
+    out.weights_create = weights_create;
+    out.weight_write = weight_write;
+    out.weight_alias = weight_alias;
+    out.weight_seal = weight_seal;
+    out.weights_destroy = destroy<weight_sets>;
+    out.op_query = op_query;
+    out.program_build = program_build;
+    out.program_estimate = program_estimate;
+    out.program_prepare = program_prepare;
+    out.program_bind = program_bind;
+    out.program_stats = program_stats;
+    out.program_destroy = destroy<programs>;
+    out.kv_pool_create = kv_pool_create;
+    out.kv_copy_blocks = kv_copy_blocks;
+    out.kv_export = kv_export;
+    out.kv_import = kv_import;
+    out.kv_pool_destroy = destroy<kv_pools>;
+    out.queue_create = queue_create;
+    out.queue_submit = queue_submit;
+    out.queue_wait = queue_wait;
+    out.queue_poll = queue_poll;
+    out.queue_destroy = destroy<queues>;
+    out.quiesce = quiesce;
+    return out;
+  }
+
+ private:
+  static bitnet_status no_out(const reporter& report) {
+    return report.fail(BITNET_INVALID_ARGUMENT, "out is NULL");
+  }
+
+  // make(std::unique_ptr<Object>&) makes what the caller gets a handle of.
+  template <class Handles, class Handle, class Make>
+  static bitnet_status give(Handle** out, const reporter& report, const Make& make) {
+    if (!out) return no_out(report);
+    decltype(Handles::take(nullptr)) made;
+    if (bitnet_status s = make(made); failed(s)) return s;
+    *out = Handles::give(std::move(made));
+    return BITNET_OK;
+  }
+
+  template <class Handles, class Handle>
+  static void destroy(Handle* h) {
+    Handles::take(h).reset();
+  }
+
+  // get(Struct&) fills what the caller may know a shorter form of.
+  template <class Struct, class Get>
+  static bitnet_status answer(Struct* out, const reporter& report, const Get& get) {
+    if (!out) return no_out(report);
+    Struct filled{};
+    if (bitnet_status s = get(filled); failed(s)) return s;
+    filled.struct_size = sizeof filled;
+    hand_over(filled, out);
+    return BITNET_OK;
+  }
+
+  // As many of `all` as the caller has room for, each in the form that the caller knows;
+  // and how many there are.
+  template <class Struct>
+  static void hand_over_all(std::vector<Struct>& all, Struct* out, uint32_t out_size,
+                            uint32_t* count) {
+    for (uint64_t i = 0; i < std::min<uint64_t>(*count, all.size()); ++i) {
+      all[i].struct_size = std::min<uint32_t>(out_size, sizeof all[i]);
+      std::memcpy(reinterpret_cast<uint8_t*>(out) + i * out_size, &all[i], all[i].struct_size);
+    }
+    *count = static_cast<uint32_t>(all.size());
+  }
+  static bool has_room(const void* out, uint32_t out_size, const uint32_t* count) {
+    return count && (*count == 0 || (out && out_size >= sizeof(uint32_t)));
+  }
+
+  // ---- backend and devices ----------------------------------------------------------------------
+
+  static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err) {
+    return guarded(err, "info", [&](const reporter& report) {
+      return answer(out, report, [&](bitnet_backend_info& to) {
+        to = backends::get(self)->info();
+        return BITNET_OK;
+      });
+    });
+  }
+
+  static bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_error* err) {
+    return guarded(err, "device_count", [&](const reporter& report) {
+      return out ? backends::get(self)->device_count(*out, report) : no_out(report);
+    });
+  }
+
+  static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_device_info* out,
+                                   bitnet_error* err) {
+    return guarded(err, "device_info", [&](const reporter& report) {
+      return answer(out, report, [&](bitnet_device_info& to) {
+        return backends::get(self)->device_info(index, to, report);
+      });
+    });
+  }
+
+  static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel_info* out,
+                               uint32_t out_size, uint32_t* count, bitnet_error* err) {
+    return guarded(err, "kernels", [&](const reporter& report) {
+      if (!has_room(out, out_size, count))
+        return report.fail(BITNET_INVALID_ARGUMENT, "no room for the kernels was given");
+      std::vector<bitnet_kernel_info> all;
+      if (bitnet_status s = backends::get(self)->kernels(index, all, report); failed(s)) return s;
+      hand_over_all(all, out, out_size, count);
+      return BITNET_OK;
+    });
+  }
+
+  static bitnet_status device_open(bitnet_backend* self, uint32_t index, bitnet_device** out,
+                                   bitnet_error* err) {
+    return guarded(err, "device_open", [&](const reporter& report) {
+      return give<devices>(
+          out, report, [&](auto& made) { return backends::get(self)->open(index, made, report); });
+    });
+  }
+
+  static bitnet_status quiesce(bitnet_backend* self, uint64_t timeout_ns, bitnet_error* err) {
+    return guarded(err, "quiesce", [&](const reporter& report) {
+      return backends::get(self)->quiesce(timeout_ns, report);
+    });
+  }
+
+  static bitnet_status op_query(bitnet_device* device, const bitnet_op* ops, uint32_t op_size,
+                                const uint32_t* of_weights, uint32_t n, uint32_t* levels,
+                                bitnet_error* err) {
+    return guarded(err, "op_query", [&](const reporter& report) {
+      if (n != 0 && (!ops || !of_weights || !levels || op_size < sizeof(bitnet_op)))
+        return report.fail(BITNET_INVALID_ARGUMENT,
+                           "ops, formats or levels are missing or too short");
+      std::vector<bitnet_op> known(n);
+      for (uint32_t i = 0; i < n; ++i)
+        std::memcpy(&known[i], reinterpret_cast<const uint8_t*>(ops) + uint64_t{i} * op_size,
+                    sizeof known[i]);
+      devices::get(device)->levels_of(known, of_weights, levels);
+      return BITNET_OK;
+    });
+  }
+
+  // ---- step buffers and weights -----------------------------------------------------------------
+
+  static bitnet_status buffer_create(bitnet_device* device, uint64_t bytes, bitnet_buffer** out,
+                                     bitnet_error* err) {
+    return guarded(err, "buffer_create", [&](const reporter& report) {
+      return give<buffers>(out, report, [&](auto& made) {
+        return devices::get(device)->make_buffer(bytes, made, report);
+      });
+    });
+  }
+
+  static bitnet_status buffer_map(bitnet_buffer* buffer, void** out, bitnet_error* err) {
+    return guarded(err, "buffer_map", [&](const reporter& report) {
+      if (!buffer || !out) return report.fail(BITNET_INVALID_ARGUMENT, "buffer or out is NULL");
+      *out = buffers::get(buffer)->data();
+      return BITNET_OK;
+    });
+  }
+
+  static bitnet_status weight_plan(bitnet_device* device, const bitnet_tensor_desc* desc,
+                                   bitnet_weight_plan* out, bitnet_error* err) {
+    return guarded(err, "weight_plan", [&](const reporter& report) {
+      return answer(out, report, [&](bitnet_weight_plan& to) {
+        return devices::get(device)->plan(desc, to, report);
+      });
+    });
+  }
+
+  static bitnet_status weights_create(bitnet_device* device, const bitnet_tensor_desc* descs,
+                                      uint32_t desc_size, uint32_t n, bitnet_weights** out,
+                                      bitnet_error* err) {
+    return guarded(err, "weights_create", [&](const reporter& report) {
+      return give<weight_sets>(out, report, [&](auto& made) {
+        made = devices::get(device)->make_weights();
+        return made->create(descs, desc_size, n, report);
+      });
+    });
+  }
+
+  static bitnet_status weight_write(bitnet_weights* weights, uint32_t index, uint64_t offset,
+                                    const void* data, uint64_t bytes, bitnet_error* err) {
+    return guarded(err, "weight_write", [&](const reporter& report) {
+      return weight_sets::get(weights)->write(index, offset, data, bytes, report);
+    });
+  }
+
+  static bitnet_status weight_alias(bitnet_weights* weights, uint32_t index, const void* data,
+                                    uint64_t bytes, bitnet_error* err) {
+    return guarded(err, "weight_alias", [&](const reporter& report) {
+      return weight_sets::get(weights)->alias(index, data, bytes, report);
+    });
+  }
+
+  static bitnet_status weight_seal(bitnet_weights* weights, uint32_t index, bitnet_error* err) {
+    return guarded(err, "weight_seal", [&](const reporter& report) {
+      return weight_sets::get(weights)->seal(index, report);
+    });
+  }
+
+  // ---- programs ---------------------------------------------------------------------------------
+
+  static bitnet_status program_build(bitnet_device* device, const bitnet_graph* graph,
+                                     bitnet_weights* weights, const bitnet_program_options* options,
+                                     bitnet_program** out, bitnet_error* err) {
+    return guarded(err, "program_build", [&](const reporter& report) {
+      if (!weights || !out) return report.fail(BITNET_INVALID_ARGUMENT, "weights or out is NULL");
+      return give<programs>(out, report, [&](auto& made) {
+        made = devices::get(device)->make_program();
+        return made->build(graph, *weight_sets::get(weights), options, report);
+      });
+    });
+  }
+
+  static bitnet_status program_estimate(bitnet_program* program, uint32_t n_tokens,
+                                        bitnet_program_estimate* out, bitnet_error* err) {
+    return guarded(err, "program_estimate", [&](const reporter& report) {
+      return answer(out, report, [&](bitnet_program_estimate& to) {
+        return programs::get(program)->estimate(n_tokens, to.scratch_bytes, report);
+      });
+    });
+  }
+
+  static bitnet_status program_prepare(bitnet_program* program, uint32_t n_tokens,
+                                       bitnet_error* err) {
+    return guarded(err, "program_prepare", [&](const reporter& report) {
+      return programs::get(program)->prepare(n_tokens, report);
+    });
+  }
+
+  static bitnet_status program_bind(bitnet_program* program, const bitnet_step_buffers* b,
+                                    bitnet_error* err) {
+    return guarded(err, "program_bind", [&](const reporter& report) {
+      // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
+      if (!b || !BITNET_HAS_FIELD(b, bitnet_step_buffers, logits))
+        return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are missing or too short");
+      return programs::get(program)->bind(*b, report);
+    });
+  }
+
+  static bitnet_status program_stats(bitnet_program* program, bitnet_kernel_stat* out,
+                                     uint32_t out_size, uint32_t* count, bitnet_error* err) {
+    return guarded(err, "program_stats", [&](const reporter& report) {
+      if (!has_room(out, out_size, count))
+        return report.fail(BITNET_INVALID_ARGUMENT, "no room for the counts was given");
+      std::vector<bitnet_kernel_stat> all = programs::get(program)->stats();
+      hand_over_all(all, out, out_size, count);
+      return BITNET_OK;
+    });
+  }
+
+  // ---- keys and values --------------------------------------------------------------------------
+
+  static bitnet_status kv_pool_create(bitnet_device* device, const bitnet_kv_config* config,
+                                      bitnet_kv_pool** out, bitnet_error* err) {
+    return guarded(err, "kv_pool_create", [&](const reporter& report) {
+      return give<kv_pools>(out, report, [&](auto& made) {
+        return devices::get(device)->make_pool(config, made, report);
+      });
+    });
+  }
+
+  static bitnet_status kv_copy_blocks(bitnet_kv_pool* pool, const uint32_t* from,
+                                      const uint32_t* to, uint32_t n, bitnet_error* err) {
+    return guarded(err, "kv_copy_blocks", [&](const reporter& report) {
+      return kv_pools::get(pool)->copy(from, to, n, report);
+    });
+  }
+
+  static bitnet_status kv_export(bitnet_kv_pool* pool, uint32_t block, void* out, uint64_t bytes,
+                                 bitnet_error* err) {
+    return guarded(err, "kv_export", [&](const reporter& report) {
+      return kv_pools::get(pool)->write_out(block, static_cast<uint8_t*>(out), bytes, report);
+    });
+  }
+
+  static bitnet_status kv_import(bitnet_kv_pool* pool, uint32_t block, const void* data,
+                                 uint64_t bytes, bitnet_error* err) {
+    return guarded(err, "kv_import", [&](const reporter& report) {
+      return kv_pools::get(pool)->read_in(block, static_cast<const uint8_t*>(data), bytes, report);
+    });
+  }
+
+  // ---- queues -----------------------------------------------------------------------------------
+
+  static bitnet_status queue_create(bitnet_device* device, bitnet_queue** out, bitnet_error* err) {
+    return guarded(err, "queue_create", [&](const reporter& report) {
+      return give<queues>(
+          out, report, [&](auto& made) { return devices::get(device)->make_queue(made, report); });
+    });
+  }
+
+  static bitnet_status queue_submit(bitnet_queue* queue, const bitnet_step* step,
+                                    bitnet_error* err) {
+    return guarded(err, "queue_submit", [&](const reporter& report) {
+      if (!step || !BITNET_HAS_FIELD(step, bitnet_step, signal_value) || !step->program)
+        return report.fail(BITNET_INVALID_ARGUMENT, "the step or its program is missing");
+      return queues::get(queue)->submit(*step, *programs::get(step->program),
+                                        kv_pools::get(step->kv_pool), report);
+    });
+  }
+
+  static bitnet_status queue_wait(bitnet_queue* queue, uint64_t value, uint64_t timeout_ns,
+                                  bitnet_error* err) {
+    return guarded(err, "queue_wait", [&](const reporter& report) {
+      return queues::get(queue)->wait(value, timeout_ns, report);
+    });
+  }
+
+  static bitnet_status queue_poll(bitnet_queue* queue, uint64_t* out, bitnet_error* err) {
+    return guarded(err, "queue_poll", [&](const reporter& report) {
+      if (!out) return no_out(report);
+      uint64_t value = 0;
+      if (bitnet_status s = queues::get(queue)->poll(value, report); failed(s)) return s;
+      *out = value;
+      return BITNET_OK;
+    });
+  }
+};
+
+}  // namespace bitnet::sdk

@@ -1,0 +1,183 @@
+#include "physical.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "bitnet/abi/info.h"
+#include "gpu-common/kernels.hpp"
+
+namespace bitnet::vulkan {
+namespace {
+
+std::string hex(const uint8_t* bytes, size_t n) {
+  std::string out;
+  for (size_t i = 0; i < n; ++i) {
+    char pair[3];
+    std::snprintf(pair, sizeof pair, "%02x", bytes[i]);
+    out += pair;
+    if (i == 3 || i == 5 || i == 7 || i == 9) out += '-';
+  }
+  return out;
+}
+
+const char* kind_of(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return "virtual";
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return "software";
+    default:
+      return "other";
+  }
+}
+
+// Threads of a work group. 64 is a wave or two everywhere; software renderers switch between the
+// vectors of a group at every barrier, so there it is one vector (llvmpipe of Mesa 22.3 on AVX2:
+// twice the speed of 64).
+constexpr uint32_t hardware_group = 64, software_group = 8;
+
+// A command costs llvmpipe 20 to 60 us, an element to normalise and quantise 20 ns.
+constexpr uint32_t software_repeated = 4096;
+
+// llvmpipe ends all loops of a thread after so many passes together, silently.
+constexpr uint32_t llvmpipe_passes = 65535;
+
+// One for computing only, if there is one: nothing else then waits behind a long step.
+bool choose_queue(const seen_device& seen, physical& mine) {
+  uint32_t n = 0;
+  seen.vk.vkGetPhysicalDeviceQueueFamilyProperties(seen.handle, &n, nullptr);
+  std::vector<VkQueueFamilyProperties> families(n);
+  seen.vk.vkGetPhysicalDeviceQueueFamilyProperties(seen.handle, &n, families.data());
+  const VkQueueFamilyProperties* chosen = nullptr;
+  for (const VkQueueFamilyProperties& f : families) {
+    if (!(f.queueFlags & VK_QUEUE_COMPUTE_BIT) || f.queueCount == 0) continue;
+    if (!chosen || !(f.queueFlags & VK_QUEUE_GRAPHICS_BIT)) chosen = &f;
+  }
+  if (!chosen) return false;
+  mine.queue_family = static_cast<uint32_t>(chosen - families.data());
+  mine.timestamp_bits = chosen->timestampValidBits;
+  mine.timestamp_ns = seen.properties.properties.limits.timestampPeriod;
+  return true;
+}
+
+void find_timeline(const seen_device& seen, const wishes& user, physical& mine) {
+  mine.timeline_extension = seen.properties.properties.apiVersion < VK_API_VERSION_1_2;
+  if (!user.timeline) return;
+  if (mine.timeline_extension &&
+      !contains(seen.extensions, VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME))
+    return;
+  VkPhysicalDeviceTimelineSemaphoreFeatures timeline{};
+  timeline.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES;
+  VkPhysicalDeviceFeatures2 features{};
+  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  features.pNext = &timeline;
+  seen.vk.vkGetPhysicalDeviceFeatures2(seen.handle, &features);
+  mine.timeline = timeline.timelineSemaphore == VK_TRUE;
+}
+
+// Who it is: name, class, address, versions.
+void identify(const seen_device& seen, gpu::facts& about) {
+  const VkPhysicalDeviceProperties& p = seen.properties.properties;
+  about.name = p.deviceName;
+  about.device_class = p.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU     ? BITNET_DEVICE_CPU
+                       : p.deviceType == VK_PHYSICAL_DEVICE_TYPE_OTHER ? BITNET_DEVICE_OTHER
+                                                                       : BITNET_DEVICE_GPU;
+  about.uuid = hex(seen.ids.deviceUUID, sizeof seen.ids.deviceUUID);
+  if (seen.has_pci) {
+    char address[16];
+    std::snprintf(address, sizeof address, "%04x:%02x:%02x.%x", seen.pci.pciDomain & 0xffffu,
+                  seen.pci.pciBus & 0xffu, seen.pci.pciDevice & 0xffu, seen.pci.pciFunction & 0xfu);
+    about.pci_address = address;
+  }
+  about.arch = std::string("vulkan ") + std::to_string(VK_API_VERSION_MAJOR(p.apiVersion)) + "." +
+               std::to_string(VK_API_VERSION_MINOR(p.apiVersion)) + " " + kind_of(p.deviceType);
+  about.driver_version = seen.has_driver && seen.driver.driverInfo[0] != 0
+                             ? seen.driver.driverInfo
+                             : std::to_string(p.driverVersion);
+}
+
+void limit(const seen_device& seen, const VkPhysicalDeviceMemoryProperties& memory,
+           gpu::facts& about) {
+  const VkPhysicalDeviceLimits& limits = seen.properties.properties.limits;
+  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i)
+    if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+      about.memory_total_bytes = std::max(about.memory_total_bytes, memory.memoryHeaps[i].size);
+  about.max_allocation_bytes =
+      std::min(seen.sizes.maxMemoryAllocationSize, about.memory_total_bytes);
+  about.max_binding_bytes = limits.maxStorageBufferRange;
+  about.binding_alignment =
+      static_cast<uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 4));
+  about.max_group_size =
+      std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+  about.max_groups =
+      std::min(limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]);
+  about.shared_memory_bytes = limits.maxComputeSharedMemorySize;
+  about.max_bindings = limits.maxPerStageDescriptorStorageBuffers;
+}
+
+// What suits it: the size of a group, the forms of kernels, how much a thread may do.
+void tune(const seen_device& seen, const wishes& user, physical& mine, gpu::facts& about) {
+  const bool software = about.device_class == BITNET_DEVICE_CPU;
+  about.group_size = software ? software_group : hardware_group;
+  mine.kernels = forms_of(seen.vk, seen.handle, seen.extensions, user, about.group_size);
+  if (mine.kernels.subgroup > 1)
+    about.arch += " subgroups of " + std::to_string(mine.kernels.subgroup);
+  if (mine.kernels.dot_product) about.arch += " dot product";
+  if (seen.has_driver && seen.driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE)
+    about.max_passes = llvmpipe_passes;
+  if (software) about.max_repeated = software_repeated;
+  about.max_kept = software ? 64 : 16;  // of so small a group each keeps more
+}
+
+}  // namespace
+
+seen_device::seen_device(const instance_functions& functions, VkPhysicalDevice device)
+    : vk(functions), handle(device) {
+  uint32_t n = 0;
+  vk.vkEnumerateDeviceExtensionProperties(device, nullptr, &n, nullptr);
+  extensions.resize(n);
+  vk.vkEnumerateDeviceExtensionProperties(device, nullptr, &n, extensions.data());
+  extensions.resize(n);
+  has_pci = contains(extensions, VK_EXT_PCI_BUS_INFO_EXTENSION_NAME);
+  has_driver = contains(extensions, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
+
+  pci.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT;
+  driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
+  sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
+  ids.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES;
+  ids.pNext = &sizes;
+  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  properties.pNext = &ids;
+  if (has_pci) {
+    pci.pNext = sizes.pNext;
+    sizes.pNext = &pci;
+  }
+  if (has_driver) {
+    driver.pNext = sizes.pNext;
+    sizes.pNext = &driver;
+  }
+  vk.vkGetPhysicalDeviceProperties2(device, &properties);
+}
+
+std::string describe(const seen_device& seen, const wishes& user, physical& mine,
+                     gpu::facts& about) {
+  if (seen.properties.properties.apiVersion < VK_API_VERSION_1_1)
+    return "Vulkan 1.1 is needed; update the driver";
+  mine.handle = seen.handle;
+  seen.vk.vkGetPhysicalDeviceMemoryProperties(seen.handle, &mine.memory);
+  if (!choose_queue(seen, mine)) return "it has no queue that computes";
+  find_timeline(seen, user, mine);
+  identify(seen, about);
+  limit(seen, mine.memory, about);
+  tune(seen, user, mine, about);
+  if (about.max_bindings < gpu::max_kernel_bindings)
+    return "a kernel needs " + std::to_string(gpu::max_kernel_bindings) +
+           " storage buffers, it allows " + std::to_string(about.max_bindings);
+  return "";
+}
+
+}  // namespace bitnet::vulkan
