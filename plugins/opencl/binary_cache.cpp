@@ -89,6 +89,19 @@ uint64_t hash_of(std::string_view bytes, uint64_t start) {
   return hash;
 }
 
+std::optional<std::string_view> read_kept(std::string_view file, std::string_view key) {
+  head h{};
+  if (file.size() < sizeof h) return std::nullopt;
+  std::memcpy(&h, file.data(), sizeof h);
+  const std::string_view rest = file.substr(sizeof h);
+  if (std::memcmp(h.magic, magic, sizeof h.magic) != 0 || h.key_bytes != key.size() ||
+      !rest.starts_with(key) || h.data_bytes != rest.size() - key.size())
+    return std::nullopt;
+  const std::string_view data = rest.substr(key.size());
+  if (hash_of(data) != h.data_hash) return std::nullopt;
+  return data;
+}
+
 binary_cache::binary_cache(std::string folder) : folder_(std::move(folder)) {
   if (folder_ == "off") folder_.clear();
 }
@@ -114,25 +127,19 @@ bool binary_cache::load(std::string_view key, std::vector<unsigned char>& out,
     note = path + " is not a file that only this user can write; not used";
     return false;
   }
-  head h{};
-  std::string found;
-  std::vector<unsigned char> data;
-  bool whole = read_all(file.get(), &h, sizeof h) &&
-               std::memcmp(h.magic, magic, sizeof h.magic) == 0 && h.key_bytes == key.size() &&
-               h.data_bytes <= most_bytes &&
-               sizeof h + h.key_bytes + h.data_bytes == static_cast<uint64_t>(s.st_size);
+  std::vector<unsigned char> bytes;
+  const auto size = static_cast<uint64_t>(s.st_size);
+  bool whole = size <= most_bytes;
   if (whole) {
-    found.resize(h.key_bytes);
-    data.resize(h.data_bytes);
-    whole = read_all(file.get(), found.data(), found.size()) &&
-            read_all(file.get(), data.data(), data.size()) && found == key &&
-            hash_of(view_of(data)) == h.data_hash;
+    bytes.resize(size);
+    whole = read_all(file.get(), bytes.data(), size);
   }
-  if (!whole) {
+  const auto data = whole ? read_kept(view_of(bytes), key) : std::nullopt;
+  if (!data) {
     note = path + " is damaged; its kernels are compiled again";
     return false;
   }
-  out = std::move(data);
+  out.assign(data->begin(), data->end());
   return true;
 }
 

@@ -6,6 +6,7 @@
 // files must belong to the user, and nobody else may write to them: what they hold is run.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ class binary_cache {
  private:
   std::string folder_;
 };
+
+// The data of a file's content; nothing if it is not whole, or another key's.
+std::optional<std::string_view> read_kept(std::string_view file, std::string_view key);
 
 // FNV-1a, to tell contents apart by accident, not by attack.
 uint64_t hash_of(std::string_view bytes, uint64_t start = 0xcbf29ce484222325u);

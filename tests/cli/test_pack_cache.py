@@ -55,6 +55,20 @@ def larger_model(path):
     return path
 
 
+def exchange_two_tokens(path):
+    """In place: the rows of the embedding, and so of the head, of " a" and of " the"."""
+    model = gguf_values.Model(path)
+    tokens = model.metadata["tokenizer.ggml.tokens"]
+    ne, _, content = model.tensors["token_embd.weight"]
+    size = len(content) // ne[1]
+    one, two = (content[size * i:size * (i + 1)] for i in map(tokens.index, ("\u0120a", "\u0120the")))
+    with open(path, "r+b") as f:
+        begin = f.read().index(content)
+        for name, row in (("\u0120a", two), ("\u0120the", one)):
+            f.seek(begin + size * tokens.index(name))
+            f.write(row)
+
+
 class PackCache(support.Case):
     def run_model(self, *more):
         done = self.ok("run", "-m", self.model, "-p", "Once upon a time", "-n", "16", "--temp", "0", *more)
@@ -100,6 +114,38 @@ class PackCache(support.Case):
         os.utime(self.model, (1, 1))
         self.assertEqual(self.run_model()[0], wanted)
         self.assertEqual(len(self.files()), 2, "another file is another model")
+
+    @needs_backend
+    def test_model_that_was_written_over(self):
+        """The same place, name, size and time of change, and other weights in it."""
+        self.model = larger_model(self.path("larger.gguf"))
+        before, _ = self.run_model()
+        if not self.files():
+            self.skipTest("the selected backend packs nothing")
+        info = os.stat(self.model)
+        exchange_two_tokens(self.model)
+        os.utime(self.model, ns=(info.st_atime_ns, info.st_mtime_ns))
+        now = os.stat(self.model)
+        self.assertEqual((now.st_ino, now.st_size, now.st_mtime_ns),
+                         (info.st_ino, info.st_size, info.st_mtime_ns))
+        wanted, _ = self.run_model("--no-pack-cache")
+        self.assertNotEqual(wanted, before, "the weights of a token that was told are other ones")
+        self.assertEqual(self.run_model()[0], wanted)
+        self.assertEqual(len(self.files()), 2)
+        self.assertEqual(self.run_model()[0], wanted, "from what was kept")
+
+    @needs_backend
+    def test_model_that_was_truncated(self):
+        """What was kept of the whole file does not make up for what is missing of it."""
+        self.model = larger_model(self.path("larger.gguf"))
+        self.run_model()
+        kept = self.files()
+        size = os.path.getsize(self.model)
+        for left in (size - 1, size // 2, 100):
+            with self.subTest(left=left):
+                os.truncate(self.model, left)
+                self.refused(3, "cut off", "run", "-m", self.model, "-p", "a", "-n", "1")
+        self.assertEqual(self.files(), kept)
 
     @needs_backend
     def test_settings_are_measured_once(self):

@@ -3,13 +3,19 @@
 run_page.py PAGE --source DIR --binary DIR [--prefix DIR]
 
 A fenced block that starts with ```console holds commands on lines "$ ..." (continued by a final
-backslash) and, below them, what they print. Words after `console` say more:
+backslash) and, below them, what they print. Where something is shown, it is compared with what is
+printed, stdout and stderr, trailing space aside: "..." stands for any text within a line, and a
+line "..." for any lines or none. A command below which nothing is shown may print what it likes.
+Words after `console` say more:
 
     exit=N    the block's last command ends with N (the others with 0)
-    exact     what is printed is compared: stdout and stderr, trailing space aside
+    quiet     a command below which nothing is shown must print nothing
     backend   needs a backend that computes; without one the page is skipped
     plugin=X  needs the folder plugins/X; without it the page is skipped
     program=X needs the program X; without it the page is skipped
+
+A block that starts with ```sh is a script, which must end with 0; what it prints is not compared.
+"```sh not run: REASON" is one that no test can run.
 
 The commands of a page share one scratch folder that holds copies of docs/ and plugins/ and is the
 current directory and, in its folder home/, $HOME. `bitnet` is the one of --binary; pkg-config and
@@ -19,19 +25,22 @@ CMake find the tree installed in --prefix.
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
 FENCE = "```"
+NOT_RUN = re.compile(r"sh not run: \S.{9,}")
 
 
 def blocks(text):
-    """(first line's number, words after `console`, [(command, output)]) for each block."""
+    """(first line's number, words after the language, [(command, output)]) for each block."""
     lines, at = text.splitlines(), 0
     while at < len(lines):
-        words = lines[at].strip().removeprefix(FENCE).split()
+        info = lines[at].strip().removeprefix(FENCE)
+        words = info.split()
         if not lines[at].strip().startswith(FENCE) or not words:
             at += 1
             continue
@@ -43,6 +52,15 @@ def blocks(text):
         at += 1
         if words[0] == "console":
             yield first, words[1:], commands(body)
+        elif words[0] == "sh" and not NOT_RUN.fullmatch(info):
+            yield first, words[1:], [("set -euo pipefail\n" + "\n".join(body), [])]
+
+
+def as_shown(printed, shown):
+    """Whether lines are those that a page shows, with its placeholders."""
+    rest = "".join(r"(?:.*\n)*?" if line.strip() == "..." else
+                   ".*".join(re.escape(part) for part in line.split("...")) + r"\n" for line in shown)
+    return re.fullmatch(rest, "".join(line + "\n" for line in printed)) is not None
 
 
 def commands(body):
@@ -118,7 +136,12 @@ def main():
                     print(f"{given.page}:{number}: $ {command}\nended with {done.returncode}, the "
                           f"page says {end}\n{printed}")
                 shown = [line.rstrip() for line in printed.splitlines()]
-                if "exact" in words and shown != output:
+                # A page may show an empty line before the next command.
+                while output and output[-1] == "":
+                    output.pop()
+                while shown and shown[-1] == "":
+                    shown.pop()
+                if (output or "quiet" in words) and not as_shown(shown, output):
                     failures += 1
                     print(f"{given.page}:{number}: $ {command}\nprints\n{printed}\nthe page says\n"
                           + "\n".join(output))

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -26,19 +27,14 @@ constexpr std::size_t max_libraries = 1024;
 void read_configuration(const std::filesystem::path& file, int depth,
                         std::vector<std::filesystem::path>& out) {
   std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    line.resize(std::min(line.find('#'), line.size()));
-    const std::size_t begin = line.find_first_not_of(" \t");
-    if (begin == std::string::npos) continue;
-    line = line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
-    constexpr std::string_view include = "include";
-    if (!line.starts_with(include)) {
-      if (line.starts_with('/')) out.emplace_back(line);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  for (const linker_line& line : parse_linker_lines(text)) {
+    if (!line.includes) {
+      out.emplace_back(line.text);
       continue;
     }
-    const std::size_t pattern = line.find_first_not_of(" \t", include.size());
-    if (pattern == std::string::npos || depth == max_include_depth) continue;
-    const std::string absolute = (file.parent_path() / line.substr(pattern)).string();
+    if (depth == max_include_depth) continue;
+    const std::string absolute = (file.parent_path() / line.text).string();
     glob_t matches{};
     if (glob(absolute.c_str(), 0, nullptr, &matches) == 0)
       for (std::size_t i = 0; i < matches.gl_pathc; ++i)
@@ -128,6 +124,29 @@ std::vector<std::string> stale_libraries(const inspection& plugin) {
     const file_descriptor now(::open(o.path.c_str(), O_RDONLY | O_CLOEXEC));
     if (now.get() < 0 || identity_when_mapped(now.get()) != mapped_at(o.begin))
       out.push_back(o.path);
+  }
+  return out;
+}
+
+std::vector<linker_line> parse_linker_lines(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r";
+  constexpr std::string_view include = "include";
+  std::vector<linker_line> out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line = line.substr(0, line.find('#'));
+    line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
+    line = line.substr(0, line.find_last_not_of(blanks) + 1);
+    // The system reads a path up to its first zero byte, which would be another path.
+    if (line.find('\0') != std::string_view::npos) continue;
+    if (line.starts_with('/')) out.push_back({false, std::string(line)});
+    if (!line.starts_with(include)) continue;
+    line.remove_prefix(include.size());
+    const std::size_t pattern = line.find_first_not_of(blanks);
+    if (pattern == 0 || pattern == std::string_view::npos) continue;
+    out.push_back({true, std::string(line.substr(pattern))});
   }
   return out;
 }

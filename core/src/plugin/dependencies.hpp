@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plugin/finding.hpp"
@@ -30,6 +31,14 @@ void examine_dependencies(const std::vector<needed_library>& libraries,
 // Paths of libraries that this process has loaded and the plugin needs, where another file lies
 // under their path by now: the linker would give the plugin the old ones.
 [[nodiscard]] std::vector<std::string> stale_libraries(const inspection& plugin);
+
+// A line of an ld.so.conf file that means something: an absolute folder, or a pattern of files to
+// include.
+struct linker_line {
+  bool includes = false;
+  std::string text;
+};
+[[nodiscard]] std::vector<linker_line> parse_linker_lines(std::string_view text);
 
 // The directories that an ld.so.conf file names, includes followed.
 [[nodiscard]] std::vector<std::filesystem::path> linker_directories(

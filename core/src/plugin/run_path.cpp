@@ -32,18 +32,21 @@ checked<void> trust_place(const std::filesystem::path& folder) {
 
 }  // namespace
 
+void split_run_path(std::string_view list, std::vector<std::string>& out) {
+  for (;;) {
+    const std::size_t end = std::min(list.find(':'), list.size());
+    out.emplace_back(list.substr(0, end));
+    if (end == list.size()) break;
+    list.remove_prefix(end + 1);
+  }
+}
+
 std::vector<std::string> run_path_of(const elf_image& image) {
   // DT_RPATH only counts where there is no DT_RUNPATH.
   auto lists = image.dynamic_strings(DT_RUNPATH);
   if (lists.empty()) lists = image.dynamic_strings(DT_RPATH);
   std::vector<std::string> out;
-  for (std::string_view list : lists)
-    for (;;) {
-      const std::size_t end = std::min(list.find(':'), list.size());
-      out.emplace_back(list.substr(0, end));
-      if (end == list.size()) break;
-      list.remove_prefix(end + 1);
-    }
+  for (const std::string_view list : lists) split_run_path(list, out);
   return out;
 }
 

@@ -1,10 +1,28 @@
 #include "probe/task.hpp"
 
+#include <exception>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
 
 namespace bitnet::probe {
 
 using nlohmann::json;
+
+namespace {
+
+// JSON's own conversion takes any number for any other, whatever is left of it.
+template <class Integer>
+Integer integer_of(const json& x) {
+  if (x.is_number_unsigned() && std::in_range<Integer>(x.get<uint64_t>()))
+    return static_cast<Integer>(x.get<uint64_t>());
+  if (x.is_number_integer() && !x.is_number_unsigned() && std::in_range<Integer>(x.get<int64_t>()))
+    return static_cast<Integer>(x.get<int64_t>());
+  throw std::invalid_argument("expected a whole number in its range, found " +
+                              x.dump(-1, ' ', true, json::error_handler_t::replace));
+}
+
+}  // namespace
 
 std::string write_task(const task& t) {
   json params = json::array();
@@ -27,14 +45,16 @@ plugin::checked<task> read_task(std::string_view text) {
     out.name = from.at("name").get<std::string>();
     out.library = from.at("library").get<std::string>();
     const json& i = from.at("identity");
-    out.identity = {i.at(0), i.at(1), i.at(2), i.at(3), i.at(4)};
+    out.identity = {integer_of<uint64_t>(i.at(0)), integer_of<uint64_t>(i.at(1)),
+                    integer_of<uint64_t>(i.at(2)), integer_of<int64_t>(i.at(3)),
+                    integer_of<int64_t>(i.at(4))};
     for (const json& pair : from.at("params"))
       out.params.emplace_back(pair.at(0).get<std::string>(), pair.at(1).get<std::string>());
-    out.parent = from.at("parent");
-    out.unloadable = from.at("unloadable");
+    out.parent = integer_of<int>(from.at("parent"));
+    out.unloadable = from.at("unloadable").get<bool>();
     out.scratch = from.at("scratch").get<std::string>();
     return out;
-  } catch (const json::exception& e) {
+  } catch (const std::exception& e) {
     return plugin::reject(plugin::code::probe_helper,
                           std::string("the helper was given no task of ours: ") + e.what());
   }

@@ -1,0 +1,207 @@
+#include "huggingface/config.hpp"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "gguf/text.hpp"
+
+namespace bitnet::huggingface {
+namespace {
+
+using gguf::quote;
+using gguf::say;
+using nlohmann::json;
+
+std::unexpected<failure> bad(std::string message) {
+  return fail(BITNET_BAD_DATA, std::move(message));
+}
+
+const json& at(const json& object, const char* key) {
+  static const json nothing;
+  if (!object.is_object()) return nothing;
+  const auto found = object.find(key);
+  return found == object.end() ? nothing : *found;
+}
+
+std::string text_at(const json& object, const char* key) {
+  const json& x = at(object, key);
+  return x.is_string() ? x.get<std::string>() : "";
+}
+
+std::optional<uint32_t> count_of(const json& x) {
+  if (!x.is_number_unsigned() || x.get<uint64_t>() > UINT32_MAX) return std::nullopt;
+  return x.get<uint32_t>();
+}
+
+std::optional<uint32_t> count_at(const json& object, const char* key) {
+  return count_of(at(object, key));
+}
+
+std::optional<float> number_at(const json& object, const char* key) {
+  const json& x = at(object, key);
+  if (!x.is_number()) return std::nullopt;
+  return x.get<float>();
+}
+
+result<uint32_t> needed(const json& c, const char* key) {
+  const auto n = count_at(c, key);
+  if (!n) return bad(say("config.json: expected a count under ", quote(key)));
+  return *n;
+}
+
+// How the linear layers are kept. docs/reference/weights.md#checkpoints
+result<linear_kind> linear_kind_of(const json& c, bool is_bitnet) {
+  const json& q = at(c, "quantization_config");
+  if (!q.is_object()) return is_bitnet ? linear_kind::master : linear_kind::plain;
+  if (const std::string method = text_at(q, "quant_method"); method != "bitnet")
+    return fail(BITNET_UNSUPPORTED, say("config.json: quant_method is ", quote(method),
+                                        "; this program reads 'bitnet'"));
+  const json& norm = at(q, "use_rms_norm");
+  if (norm.is_boolean() && norm.get<bool>())
+    return fail(BITNET_UNSUPPORTED,
+                "config.json: use_rms_norm asks for a norm inside each linear layer, which this "
+                "program does not compute");
+  const std::string kind = text_at(q, "linear_class");
+  if (kind.empty() || kind == "bitlinear") return linear_kind::packed_inverse;
+  if (kind != "autobitlinear")
+    return fail(BITNET_UNSUPPORTED, say("config.json: linear_class is ", quote(kind),
+                                        "; this program reads 'bitlinear' and 'autobitlinear'"));
+  return text_at(q, "quantization_mode") == "online" ? linear_kind::master : linear_kind::packed;
+}
+
+result<void> put_rope(const json& c, const std::string& prefix, gguf::metadata_builder& out) {
+  // Newer files keep all of it in rope_parameters.
+  const json& parameters = at(c, "rope_parameters");
+  const json& scaling = parameters.is_object() ? parameters : at(c, "rope_scaling");
+  const auto theta =
+      number_at(parameters, "rope_theta").or_else([&] { return number_at(c, "rope_theta"); });
+  out.f32(prefix + "rope.freq_base", theta.value_or(10000));
+  if (!scaling.is_object()) return {};
+  std::string kind = text_at(scaling, "rope_type");
+  if (kind.empty()) kind = text_at(scaling, "type");
+  if (kind.empty() || kind == "default") return {};
+  if (kind != "linear")
+    return fail(BITNET_UNSUPPORTED, say("config.json: RoPE scaling of type ", quote(kind),
+                                        "; this program supports 'linear'"));
+  const auto factor = number_at(scaling, "factor");
+  if (!factor) return bad("config.json: linear RoPE scaling without a factor");
+  out.text(prefix + "rope.scaling.type", "linear");
+  out.f32(prefix + "rope.scaling.factor", *factor);
+  return {};
+}
+
+// "<s>", or {"content": "<s>", ...}
+std::string token_text(const json& object, const char* key) {
+  const json& x = at(object, key);
+  return x.is_string() ? x.get<std::string>() : text_at(x, "content");
+}
+
+// A number, or the first of a list of them.
+std::optional<uint32_t> token_id(const json& object, const char* key) {
+  const json& x = at(object, key);
+  return x.is_array() && !x.empty() ? count_of(x[0]) : count_of(x);
+}
+
+}  // namespace
+
+result<json> parse_object(std::string_view text, const char* name) {
+  json content = json::parse(text, nullptr, false);
+  if (!content.is_object()) return bad(say(name, " is no JSON object"));
+  return content;
+}
+
+result<config> read_config(const json& c, const std::string& tokenizer,
+                           gguf::metadata_builder& out) {
+  const std::string type = text_at(c, "model_type");
+  const std::string act = text_at(c, "hidden_act");
+  config to;
+  const bool is_bitnet = type == "bitnet";
+  if (!is_bitnet && type != "llama")
+    return fail(BITNET_UNSUPPORTED, say("config.json: model_type is ", quote(type),
+                                        "; this program runs 'bitnet' and 'llama'"));
+  if (act != "silu" && !(is_bitnet && act == "relu2"))
+    return fail(BITNET_UNSUPPORTED, say("config.json: hidden_act is ", quote(act), "; expected ",
+                                        is_bitnet ? "'relu2' or 'silu'" : "'silu'"));
+  // Each name says the activation, given the tokenizer: docs/reference/models.md#gate
+  to.architecture = !is_bitnet            ? "llama"
+                    : act == "silu"       ? "bitnet"
+                    : tokenizer == "gpt2" ? "bitnet-b1.58"
+                                          : "bitnet-25";
+  to.rotates_neighbours = !is_bitnet;
+  for (const char* key : {"attention_bias", "mlp_bias"})
+    if (const json& x = at(c, key); x.is_boolean() && x.get<bool>())
+      return fail(BITNET_UNSUPPORTED,
+                  say("config.json: ", key, " is true; this program computes no biases"));
+  auto kind = linear_kind_of(c, is_bitnet);
+  if (!kind) return std::unexpected(kind.error());
+  to.linear = *kind;
+
+  const std::string prefix = to.architecture + ".";
+  out.text("general.architecture", to.architecture);
+  const auto count = [&](const char* from, const char* key, uint64_t& into) -> result<void> {
+    const auto n = needed(c, from);
+    if (!n) return std::unexpected(n.error());
+    into = *n;
+    if (*key != '\0') out.u32(prefix + key, *n);
+    return {};
+  };
+  uint64_t ignored = 0;
+  to.n_kv_heads = count_at(c, "num_key_value_heads").value_or(0);
+  for (auto ok : {count("max_position_embeddings", "context_length", ignored),
+                  count("hidden_size", "embedding_length", ignored),
+                  count("num_hidden_layers", "block_count", to.n_layers),
+                  count("intermediate_size", "feed_forward_length", ignored),
+                  count("num_attention_heads", "attention.head_count", to.n_heads),
+                  count("vocab_size", "vocab_size", to.n_vocab)})
+    if (!ok) return std::unexpected(ok.error());
+  if (to.n_kv_heads == 0) to.n_kv_heads = to.n_heads;
+  out.u32(prefix + "attention.head_count_kv", static_cast<uint32_t>(to.n_kv_heads));
+  if (const auto head = count_at(c, "head_dim")) {
+    out.u32(prefix + "attention.key_length", *head);
+    out.u32(prefix + "attention.value_length", *head);
+    out.u32(prefix + "rope.dimension_count", *head);
+  }
+  const auto epsilon = number_at(c, "rms_norm_eps");
+  if (!epsilon) return bad("config.json: expected a number under 'rms_norm_eps'");
+  out.f32(prefix + "attention.layer_norm_rms_epsilon", *epsilon);
+  if (auto ok = put_rope(c, prefix, out); !ok) return std::unexpected(ok.error());
+  const json& tied = at(c, "tie_word_embeddings");
+  // transformers' own default.
+  to.tied = tied.is_boolean() ? tied.get<bool>() : false;
+  return to;
+}
+
+tokenizer_hints hints_of(const json& c, const json& t) {
+  tokenizer_hints h;
+  h.n_vocab = count_at(c, "vocab_size").value_or(0);
+  h.bos_text = token_text(t, "bos_token");
+  h.eos_text = token_text(t, "eos_token");
+  h.padding_text = token_text(t, "pad_token");
+  h.unknown_text = token_text(t, "unk_token");
+  if (h.bos_text.empty()) h.bos = token_id(c, "bos_token_id");
+  if (h.eos_text.empty()) h.eos = token_id(c, "eos_token_id");
+  if (h.padding_text.empty()) h.padding = token_id(c, "pad_token_id");
+  if (const json& x = at(t, "add_bos_token"); x.is_boolean()) h.add_bos = x.get<bool>();
+  h.chat_template = text_at(t, "chat_template");
+  return h;
+}
+
+result<std::vector<std::string>> files_of_index(const json& index, const char* name) {
+  std::set<std::string> names;
+  const json& map = at(index, "weight_map");
+  if (!map.is_object() || map.empty()) return bad(say(name, ": expected an object 'weight_map'"));
+  for (const json& one : map) {
+    const std::string file = one.is_string() ? one.get<std::string>() : "";
+    // The system would read a name up to its first zero byte, which is another name.
+    constexpr std::string_view never("/\0", 2);
+    if (file.empty() || file.find_first_of(never) != std::string::npos || file == "." ||
+        file == "..")
+      return bad(say(name, " names ", quote(file), ", which is no file of the folder"));
+    names.insert(file);
+  }
+  return std::vector<std::string>{names.begin(), names.end()};
+}
+
+}  // namespace bitnet::huggingface

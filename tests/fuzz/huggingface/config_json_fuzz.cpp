@@ -1,0 +1,31 @@
+// Any bytes as config.json: refused with a reason, or counts and names that a model can be made of.
+#include <cstdint>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "huggingface/config.hpp"
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  namespace hf = bitnet::huggingface;
+  const auto content = hf::parse_object({reinterpret_cast<const char*>(data), size}, "config.json");
+  if (!content) {
+    if (content.error().message.empty()) std::abort();
+    return 0;
+  }
+  // The same text stands for tokenizer_config.json.
+  (void)hf::hints_of(*content, *content);
+  for (const char* tokenizer : {"gpt2", "llama"}) {
+    bitnet::gguf::metadata_builder metadata;
+    const auto about = hf::read_config(*content, tokenizer, metadata);
+    if (!about) {
+      if (about.error().message.empty()) std::abort();
+      continue;
+    }
+    if (about->architecture.empty() || about->n_kv_heads > UINT32_MAX) std::abort();
+    if (about->n_heads != 0 && about->n_kv_heads == 0) std::abort();
+    if (bitnet::gguf::header_of(metadata, {}).empty()) std::abort();
+  }
+  return 0;
+}
