@@ -3,9 +3,8 @@
 //
 // Shapes   W (rows, k) of any dense format; x (tokens, k); y (tokens, rows).
 // Order    a dot product has 16 partial sums. Element i is decoded to f32, multiplied by x_i,
-// rounded,
-//          and added to partial i % 16, i ascending from 0. The partials are then added in halves:
-//          p[j] += p[j + 8] for j < 8, then 4, 2 and 1.
+//          rounded, and added to partial i % 16, i ascending from 0. The partials are then added in
+//          halves: p[j] += p[j + 8] for j < 8, then 4, 2 and 1.
 // Exact    that order is the definition, and nothing is fused: every form returns the same bits.
 
 #include <cstdint>
@@ -22,6 +21,9 @@ struct dense_tile {
   uint64_t y_stride;  // elements between tokens
   uint64_t k, rows, tokens;
   const uint8_t* next = nullptr;  // rows without gaps that are read after these, if known
+  // (tokens, rows, 16): the partial sums go on from these and are left there, and y is not written,
+  // so that a long row can be cut at multiples of 16. nullptr: they begin at zero and end in y.
+  float* partials = nullptr;
 };
 
 void linear_dense_scalar(const dense_tile&);  // every dense format
