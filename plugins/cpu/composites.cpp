@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "ops/ops.hpp"
 #include "ops/top_head.hpp"
@@ -182,23 +183,35 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
   const bool four = bits == head_bits::four;
   out.packing = four ? packing_of<head_bits::four>() : packing_of<head_bits::eight>();
   constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
-  const auto add = [&](uint32_t op, uint32_t format, const char* name, const char* form,
-                       sdk::composite_kernel run) {
-    const std::string id = std::string(name) + "." + form + "." + isa.name;
-    out.composites.push_back({op, format, stable, id, run, {}});
+  const auto add = [&](uint32_t op, uint32_t format, const std::string& name, const char* of,
+                       sdk::composite_kernel run, bool (*fits)(const sdk::weight&) = nullptr) {
+    out.composites.push_back({op, format, stable, kernel_id(name, of), run, {}, fits});
   };
   constexpr uint32_t ternary = BITNET_FORMAT_TERNARY2;
-  add(BITNET_OP_QKV_ROPE_KV, ternary, "qkv_rope_kv", "ternary2", qkv_rope_kv);
-  add(BITNET_OP_ATTN_OUT, ternary, "attn_out", "ternary2", attn_out);
-  add(BITNET_OP_FFN_RELU2_GATED, ternary, "ffn_relu2_gated", "ternary2",
-      ffn_gated<&row_kernels::relu2>);
-  add(BITNET_OP_FFN_SILU_GATED, ternary, "ffn_silu_gated", "ternary2",
-      ffn_gated<&row_kernels::silu>);
+  const struct {
+    uint32_t op;
+    const char* name;
+    sdk::composite_kernel run;
+  } bodies[] = {{BITNET_OP_QKV_ROPE_KV, "qkv_rope_kv", qkv_rope_kv},
+                {BITNET_OP_ATTN_OUT, "attn_out", attn_out},
+                {BITNET_OP_FFN_RELU2_GATED, "ffn_relu2_gated", ffn_gated<&row_kernels::relu2>},
+                {BITNET_OP_FFN_SILU_GATED, "ffn_silu_gated", ffn_gated<&row_kernels::silu>}};
+  // Named after their products, which take most of the time.
+  const auto has_vector_form = [](const sdk::weight& w) {
+    return has_row_scales(w) || has_group_scales(w);
+  };
+  for (const auto& body : bodies) {
+    add(body.op, ternary, std::string(body.name) + ".ternary2", isa.ternary.isa, body.run,
+        has_row_scales);
+    add(body.op, ternary, std::string(body.name) + "_grouped.ternary2", isa.grouped.isa, body.run,
+        has_vector_form);
+  }
+  const auto& first_pass = four ? isa.linear_i4 : isa.linear_i8;
   for (const sdk::format& f : sdk::formats)
     if (f.id != ternary) {
-      add(BITNET_OP_LM_HEAD, f.id, "lm_head", f.name, lm_head);
+      add(BITNET_OP_LM_HEAD, f.id, std::string("lm_head.") + f.name, isa.dense.isa, lm_head);
       out.composites.back().top = {
-          std::string("lm_head_top.") + (four ? "i4+" : "i8+") + f.name + "." + isa.name,
+          kernel_id(std::string("lm_head_top.") + (four ? "i4+" : "i8+") + f.name, first_pass.isa),
           top_head::max_top, top_head::max_outputs,
           four ? prepare_top_head<head_bits::four> : prepare_top_head<head_bits::eight>,
           lm_head_top};

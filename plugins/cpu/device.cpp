@@ -6,8 +6,11 @@
 #include <cpuid.h>
 #endif
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+
+#include "primitives.hpp"
 
 namespace bitnet::cpu {
 namespace {
@@ -49,10 +52,23 @@ constexpr const char* architecture =
     "generic";
 #endif
 
-// Kernel ids end with the name of their form: "linear_ternary.ternary2.avx2".
+// Whether one of the form's own kernels is disabled. Those that end with "scalar" are the same in
+// every form.
 bool is_disabled(const isa_form& form, std::string_view disabled) {
-  const std::string ending = std::string(".") + form.name + ",";
-  return (std::string(disabled) + ",").find(ending) != std::string::npos;
+  if (disabled.empty()) return false;
+  const std::string list = "," + std::string(disabled) + ",";
+  sdk::definition of_form;
+  add_primitives(form, of_form);
+  for (const head_bits bits : {head_bits::eight, head_bits::four})
+    add_composites(form, bits, of_form);
+  const auto named = [&](const std::string& id) {
+    return !id.ends_with(std::string(".") + scalar_form.name) &&
+           list.find("," + id + ",") != std::string::npos;
+  };
+  return std::ranges::any_of(of_form.primitives, named, &sdk::primitive::id) ||
+         std::ranges::any_of(of_form.composites, [&](const sdk::composite& c) {
+           return named(c.id) || named(c.top.id);
+         });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "primitives.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ops/ops.hpp"
@@ -80,36 +81,55 @@ void gather_rows(const call& c, const share& s) noexcept {
 
 }  // namespace
 
+std::string kernel_id(const std::string& name, const char* isa) {
+  std::string ending = isa;
+  std::ranges::replace(ending, '_', '-');  // as forms are called
+  return name + "." + ending;
+}
+
+bool has_row_scales(const sdk::weight& w) {
+  return path_of(w) == ternary_path::rows;
+}
+bool has_group_scales(const sdk::weight& w) {
+  return path_of(w) == ternary_path::groups;
+}
+
 void add_primitives(const isa_form& isa, sdk::definition& out) {
   constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   constexpr uint32_t integer = stable | BITNET_EXACT_INTEGER;
-  const auto add = [&](uint32_t op, uint32_t format, bool fast, uint32_t exact, std::string id,
-                       sdk::primitive_kernel run) {
-    fast = fast && &isa != &scalar_form;
-    id += fast ? std::string(".") + isa.name : ".scalar";
+  const auto add = [&](uint32_t op, uint32_t format, const char* of, uint32_t exact,
+                       const std::string& name, sdk::primitive_kernel run,
+                       bool (*fits)(const sdk::weight&) = nullptr) {
+    const bool fast = std::string_view(of) != scalar_form.name;
     out.primitives.push_back({op, format, fast ? BITNET_LEVEL_OPTIMISED : BITNET_LEVEL_REFERENCE,
-                              exact, std::move(id), run});
+                              exact, kernel_id(name, of), run, fits});
   };
-  add(BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, true, integer, "linear_ternary.ternary2",
+  constexpr uint32_t ternary = BITNET_FORMAT_TERNARY2;
+  add(BITNET_OP_LINEAR_TERNARY, ternary, isa.ternary.isa, integer, "linear_ternary.ternary2",
+      run_linear_ternary, has_row_scales);
+  add(BITNET_OP_LINEAR_TERNARY, ternary, isa.grouped.isa, integer,
+      "linear_ternary_grouped.ternary2", run_linear_ternary, has_group_scales);
+  add(BITNET_OP_LINEAR_TERNARY, ternary, "scalar", integer, "linear_ternary_ref.ternary2",
       run_linear_ternary);
   for (const sdk::format& f : sdk::formats) {
     if (f.id != BITNET_FORMAT_TERNARY2)
-      add(BITNET_OP_LINEAR_DENSE, f.id, true, stable, std::string("linear_dense.") + f.name,
-          run_linear_dense);
-    add(BITNET_OP_EMBED_GATHER, f.id, false, stable, std::string("embed_gather.") + f.name,
+      add(BITNET_OP_LINEAR_DENSE, f.id, isa.dense.isa, stable,
+          std::string("linear_dense.") + f.name, run_linear_dense);
+    add(BITNET_OP_EMBED_GATHER, f.id, "scalar", stable, std::string("embed_gather.") + f.name,
         embed_gather);
   }
   out.worker_keep_bytes = sizeof(rope_angles);
-  add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, true, stable, "rms_norm.f32", rms_norm);
-  add(BITNET_OP_ACT_QUANT_I8, 0, true, integer, "act_quant_i8", act_quant_i8);
-  add(BITNET_OP_ROPE, 0, true, stable, "rope", rope);
-  add(BITNET_OP_KV_WRITE, 0, true, stable, "kv_write", kv_write);
-  add(BITNET_OP_ATTN_PAGED, 0, true, stable, "attn_paged", attn_paged);
-  add(BITNET_OP_ADD, 0, true, stable, "add", binary<&row_kernels::add>);
-  add(BITNET_OP_MUL, 0, true, stable, "mul", binary<&row_kernels::mul>);
-  add(BITNET_OP_RELU2, 0, true, stable, "relu2", unary<&row_kernels::relu2>);
-  add(BITNET_OP_SILU, 0, true, stable, "silu", unary<&row_kernels::silu>);
-  add(BITNET_OP_GATHER_ROWS, 0, false, stable, "gather_rows", gather_rows);
+  const char* rows = isa.rows.isa;
+  add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, rows, stable, "rms_norm.f32", rms_norm);
+  add(BITNET_OP_ACT_QUANT_I8, 0, rows, integer, "act_quant_i8", act_quant_i8);
+  add(BITNET_OP_ROPE, 0, rows, stable, "rope", rope);
+  add(BITNET_OP_KV_WRITE, 0, rows, stable, "kv_write", kv_write);
+  add(BITNET_OP_ATTN_PAGED, 0, isa.dense.isa, stable, "attn_paged", attn_paged);
+  add(BITNET_OP_ADD, 0, rows, stable, "add", binary<&row_kernels::add>);
+  add(BITNET_OP_MUL, 0, rows, stable, "mul", binary<&row_kernels::mul>);
+  add(BITNET_OP_RELU2, 0, rows, stable, "relu2", unary<&row_kernels::relu2>);
+  add(BITNET_OP_SILU, 0, rows, stable, "silu", unary<&row_kernels::silu>);
+  add(BITNET_OP_GATHER_ROWS, 0, "scalar", stable, "gather_rows", gather_rows);
 }
 
 void add_others(const isa_form& chosen, head_bits bits, sdk::definition& out) {

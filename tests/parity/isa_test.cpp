@@ -43,7 +43,7 @@ TEST(choose_isa, refuses_what_this_cpu_cannot_run) {
 
 TEST(choose_isa, passes_over_a_form_with_a_disabled_kernel) {
   std::string why;
-  std::string disabled = "add.scalar";
+  std::string disabled = "add.scalar,gather_rows.scalar";
   for (const cpu::isa_form& form : cpu::isa_forms) {
     if (!form.supported()) continue;
     EXPECT_EQ(cpu::choose_isa("", why, disabled), &form) << "with " << disabled;
@@ -51,6 +51,17 @@ TEST(choose_isa, passes_over_a_form_with_a_disabled_kernel) {
     disabled += std::string(",linear_ternary.ternary2.") + form.name;
     EXPECT_EQ(cpu::choose_isa(form.name, why, disabled), nullptr);
     EXPECT_NE(why.find("computes wrongly on this CPU"), std::string::npos) << why;
+  }
+}
+
+TEST(choose_isa, passes_over_all_forms_that_share_a_disabled_kernel) {
+  std::string why;
+  for (const cpu::isa_form& form : cpu::isa_forms) {
+    if (!form.supported() || &form == &cpu::scalar_form) continue;
+    const std::string disabled = std::string("linear_dense.f16.") + form.dense.isa;
+    const cpu::isa_form* left = cpu::choose_isa("", why, disabled);
+    EXPECT_STRNE(left->dense.isa, form.dense.isa);
+    EXPECT_EQ(cpu::choose_isa(form.name, why, disabled), nullptr);
   }
 }
 

@@ -51,7 +51,19 @@ constexpr ternary_row ternary_rows[] = {
     {3, 128, 33, fill::random, any, 0, "more tokens than a tile of the driver"},
     {5, 512, 3, fill::random, any, 256, "scale groups as in TQ1_0 and TQ2_0"},
     {5, 512, 3, fill::plus, -128, 128, "a scale for each packed group"},
-    {5, 96, 2, fill::random, any, 32, "scale groups within a packed group"},
+    {5, 96, 2, fill::random, any, 32, "scale groups within a packed group, a part of one"},
+    {37, 2560, 1, fill::random, any, 32, "BitNet32 and Split32, rows that fill no tile"},
+    {16, 2560, 6, fill::random, any, 64, "Q2_0, a tile of tokens and more"},
+    {19, 6912, 3, fill::random, any, 64, "an odd packed group after a pair"},
+    {7, 384, 34, fill::random, any, 96, "groups across packed groups, more tokens than a call"},
+    {3, 160, 2, fill::random, any, 160, "one group per row that ends within a packed group"},
+    {9, 320, 5, fill::random, any, 160, "two of them"},
+    {4, 256, 2, fill::plus, -128, 32, "the largest negative sums"},
+    {4, 1024, 2, fill::minus, -128, 256, "the largest sums, of groups over two packed groups"},
+    {2, 128, 1, fill::zero, -128, 64, "zero weights cancel the offset exactly"},
+    {18, 8448, 2, fill::random, any, 32, "more groups than a call"},
+    {3, 33024, 33, fill::random, any, 128, "the same for groups of 128, and more tokens"},
+    {5, 240, 2, fill::random, any, 48, "groups that have no vector form"},
     {4, 768, 5, fill::random, any, 768, "one group per row"},
 };
 
@@ -142,16 +154,50 @@ TEST_P(each_isa, ternary_sums_do_not_overflow_whatever_the_bytes_are) {
     }
 }
 
-TEST_P(each_isa, ternary_writes_only_its_columns) {
-  const ternary_row row{40, 256, 5, fill::random, any, 0, ""};
+TEST_P(each_isa, grouped_sums_do_not_overflow_whatever_the_bytes_are) {
+  for (const uint64_t group : {32u, 96u, 128u, 4096u})
+    for (const int activation : {-128, 127}) {
+      const uint64_t rows = 17, tokens = 5, groups = 3, k = groups * group;
+      const uint64_t stride = (k + 127) / 128 * 32;
+      const std::vector<uint8_t> w(rows * stride, 0xff);
+      const std::vector<int8_t> q(tokens * k, static_cast<int8_t>(activation));
+      const std::vector<float> scales(rows * groups, 0.5f);
+      std::vector<float> y(rows * tokens, 1.0f);
+      GetParam()->grouped({w.data(), stride, q.data(), k, scales.data(), groups, y.data(), rows,
+                           group, groups, rows, tokens, true});
+      for (const float sum : y)
+        ASSERT_EQ(sum, 1.0f + static_cast<float>(activation * static_cast<int>(k))) << group;
+    }
+}
+
+TEST_P(each_isa, grouped_rows_begin_anew_or_go_on) {
+  const ternary_row row{21, 512, 5, fill::random, any, 64, ""};
   ternary_case c(row);
-  const std::vector<float> expected = c.by_definition();
-  std::vector<float> y(expected.size(), -1.5f);
-  cpu::linear_ternary(*GetParam(), c.weight(c.packed.data()), c.q.data(), c.s.data(), row.tokens, 7,
-                      30, y.data());
-  for (uint64_t i = 0; i < y.size(); ++i) {
-    const uint64_t column = i % row.rows;
-    EXPECT_EQ(y[i], column >= 7 && column < 30 ? expected[i] : -1.5f) << i;
+  const uint64_t groups = row.k / row.scale_group;
+  const auto run = [&](uint64_t first, uint64_t last, bool goes_on, std::vector<float>& y) {
+    GetParam()->grouped({c.packed.data() + first * 64 / 4, row.k / 4, c.q.data() + first * 64,
+                         row.k, c.scales.data() + first, groups, y.data(), row.rows, 64,
+                         last - first, row.rows, row.tokens, goes_on});
+  };
+  std::vector<float> whole(row.tokens * row.rows, 7.0f), cut(whole);
+  run(0, groups, false, whole);
+  run(0, 2, false, cut);
+  run(2, groups, true, cut);
+  EXPECT_EQ(cut, whole);
+}
+
+TEST_P(each_isa, ternary_writes_only_its_columns) {
+  for (const uint64_t group : {0u, 32u}) {
+    const ternary_row row{40, 256, 5, fill::random, any, group, ""};
+    ternary_case c(row);
+    const std::vector<float> expected = c.by_definition();
+    std::vector<float> y(expected.size(), -1.5f);
+    cpu::linear_ternary(*GetParam(), c.weight(c.packed.data()), c.q.data(), c.s.data(), row.tokens,
+                        7, 30, y.data());
+    for (uint64_t i = 0; i < y.size(); ++i) {
+      const uint64_t column = i % row.rows;
+      EXPECT_EQ(y[i], column >= 7 && column < 30 ? expected[i] : -1.5f) << i;
+    }
   }
 }
 
@@ -207,6 +253,27 @@ TEST_P(each_isa, dense_equals_the_scalar_form_bit_for_bit) {
       cpu::linear_dense_scalar(tile);
       tile.y = y.data();
       GetParam()->dense(tile);
+      for (uint64_t i = 0; i < y.size(); ++i)
+        ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i])) << i;
+    }
+  }
+}
+
+TEST_P(each_isa, long_dense_rows_equal_the_scalar_form_bit_for_bit) {
+  for (const sdk::format& f : sdk::formats) {
+    if (f.id == BITNET_FORMAT_TERNARY2) continue;
+    for (const uint64_t k : {4096u, 4352u, 16384u, 16640u, 20736u}) {
+      SCOPED_TRACE(std::string(f.name) + " " + std::to_string(k));
+      std::mt19937 random(static_cast<uint32_t>(k));
+      const uint64_t rows = 6, tokens = k == 4352 ? 67 : 3, stride = sdk::row_bytes(f, k);
+      guarded_memory<uint8_t> w(stride * rows);
+      for (uint64_t i = 0; i < w.size(); ++i) w[i] = static_cast<uint8_t>(random() & 0xbb);
+      std::vector<float> x(k * tokens), y(rows * tokens), expected(y.size());
+      for (float& v : x) v = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 333.0f;
+      const sdk::weight weight{f.id, k, rows, w.data(), stride, nullptr, 0};
+      cpu::linear_dense_scalar(
+          {f.id, w.data(), stride, x.data(), k, expected.data(), rows, k, rows, tokens});
+      cpu::linear_dense(*GetParam(), weight, x.data(), tokens, 0, rows, y.data());
       for (uint64_t i = 0; i < y.size(); ++i)
         ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i])) << i;
     }

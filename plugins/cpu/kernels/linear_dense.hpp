@@ -21,6 +21,9 @@ struct dense_tile {
   uint64_t y_stride;  // elements between tokens
   uint64_t k, rows, tokens;
   const uint8_t* next = nullptr;  // rows without gaps that are read after these, if known
+  // (tokens, rows, 16): the partial sums go on from these and are left there, and y is not written,
+  // so that a long row can be cut at multiples of 16. nullptr: they begin at zero and end in y.
+  float* partials = nullptr;
 };
 
 void linear_dense_scalar(const dense_tile&);  // every dense format

@@ -65,8 +65,15 @@ float total(__m256 low, __m256 high) {
 template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
   __m256 low[Rows][Tokens], high[Rows][Tokens];
+  const auto kept = [&](int i, int j) {
+    return a.partials +
+           ((t + static_cast<uint64_t>(j)) * a.rows + r + static_cast<uint64_t>(i)) * 16;
+  };
   for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < Tokens; ++j) low[i][j] = high[i][j] = _mm256_setzero_ps();
+    for (int j = 0; j < Tokens; ++j) {
+      low[i][j] = a.partials ? _mm256_loadu_ps(kept(i, j)) : _mm256_setzero_ps();
+      high[i][j] = a.partials ? _mm256_loadu_ps(kept(i, j) + 8) : _mm256_setzero_ps();
+    }
   const float* x = a.x + t * a.x_stride;
   const uint8_t* w = a.w + r * a.w_stride;
   const auto add = [&](const uint8_t* row, uint64_t k, int i, const __m256(&xs)[Tokens][2]) {
@@ -106,9 +113,15 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
     }
   }
   for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < Tokens; ++j)
-      a.y[(t + static_cast<uint64_t>(j)) * a.y_stride + r + static_cast<uint64_t>(i)] =
-          total(low[i][j], high[i][j]);
+    for (int j = 0; j < Tokens; ++j) {
+      if (a.partials != nullptr) {
+        _mm256_storeu_ps(kept(i, j), low[i][j]);
+        _mm256_storeu_ps(kept(i, j) + 8, high[i][j]);
+      } else {
+        a.y[(t + static_cast<uint64_t>(j)) * a.y_stride + r + static_cast<uint64_t>(i)] =
+            total(low[i][j], high[i][j]);
+      }
+    }
 }
 
 template <uint32_t Format>

@@ -88,8 +88,13 @@ __m512 totals(const __m512 (&v)[16]) {
 template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
   __m512 sums[Rows][Tokens];
+  const auto kept = [&](int i, int j) {
+    return a.partials +
+           ((t + static_cast<uint64_t>(j)) * a.rows + r + static_cast<uint64_t>(i)) * 16;
+  };
   for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < Tokens; ++j) sums[i][j] = _mm512_setzero_ps();
+    for (int j = 0; j < Tokens; ++j)
+      sums[i][j] = a.partials ? _mm512_loadu_ps(kept(i, j)) : _mm512_setzero_ps();
   const float* x = a.x + t * a.x_stride;
   const uint8_t* w = a.w + r * a.w_stride;
   const auto add = [&](const uint8_t* row, uint64_t k, int i, const __m512(&xs)[Tokens]) {
@@ -138,6 +143,11 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
         add(rest, 0, i, xs);
       }
     }
+  }
+  if (a.partials != nullptr) {
+    for (int i = 0; i < Rows; ++i)
+      for (int j = 0; j < Tokens; ++j) _mm512_storeu_ps(kept(i, j), sums[i][j]);
+    return;
   }
   float* y = a.y + t * a.y_stride + r;
   if constexpr (Rows == 4 && Tokens == 4) {

@@ -22,6 +22,9 @@ void linear_dense_scalar(const dense_tile& a) {
     const uint64_t tokens = std::min(together, a.tokens - first);
     for (uint64_t r = 0; r < a.rows; ++r) {
       float partial[together][16] = {};
+      const auto kept = [&](uint64_t t) { return a.partials + ((first + t) * a.rows + r) * 16; };
+      for (uint64_t t = 0; a.partials != nullptr && t < tokens; ++t)
+        std::copy_n(kept(t), 16, partial[t]);
       for (uint64_t at = 0; at < a.k; at += chunk) {
         const uint64_t n = std::min(chunk, a.k - at);
         float w[chunk];
@@ -31,7 +34,12 @@ void linear_dense_scalar(const dense_tile& a) {
           for (uint64_t i = 0; i < n; ++i) partial[t][i % 16] += w[i] * x[i];
         }
       }
-      for (uint64_t t = 0; t < tokens; ++t) a.y[(first + t) * a.y_stride + r] = total(partial[t]);
+      for (uint64_t t = 0; t < tokens; ++t) {
+        if (a.partials != nullptr)
+          std::copy_n(partial[t], 16, kept(t));
+        else
+          a.y[(first + t) * a.y_stride + r] = total(partial[t]);
+      }
     }
   }
 }

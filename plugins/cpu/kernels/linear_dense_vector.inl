@@ -66,9 +66,13 @@ inline float total(const floats (&p)[4]) {
 template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
   floats sums[Rows][Tokens][4];
+  const auto kept = [&](int i, int j) {
+    return a.partials + ((t + static_cast<uint64_t>(j)) * a.rows + r + static_cast<uint64_t>(i)) * 16;
+  };
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Tokens; ++j)
-      for (int v = 0; v < 4; ++v) sums[i][j][v] = floats{};
+      for (int v = 0; v < 4; ++v)
+        sums[i][j][v] = a.partials ? load<floats>(kept(i, j) + 4 * v) : floats{};
   const float* x = a.x + t * a.x_stride;
   const uint8_t* w = a.w + r * a.w_stride;
   const uint64_t whole = a.k / 16 * 16;
@@ -97,9 +101,13 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
     }
   }
   for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < Tokens; ++j)
-      a.y[(t + static_cast<uint64_t>(j)) * a.y_stride + r + static_cast<uint64_t>(i)] =
-          total(sums[i][j]);
+    for (int j = 0; j < Tokens; ++j) {
+      if (a.partials != nullptr)
+        std::memcpy(kept(i, j), sums[i][j], sizeof sums[i][j]);
+      else
+        a.y[(t + static_cast<uint64_t>(j)) * a.y_stride + r + static_cast<uint64_t>(i)] =
+            total(sums[i][j]);
+    }
 }
 
 template <uint32_t Format, int Rows>

@@ -30,6 +30,7 @@ struct rotation {
 };
 
 struct row_kernels {
+  const char* isa;  // that all of their names end with
   void (*rms_norm)(const float* x, const float* w, float eps, uint64_t k, float* y);
   void (*act_quant)(const float* x, uint64_t k, int8_t* q, float* s);
   void (*add)(const float* a, const float* b, uint64_t k, float* y);
@@ -73,9 +74,9 @@ BITNET_DECLARE_ROWS(avx512);  // needs AVX-512 F, BW and VL, and F16C
 BITNET_DECLARE_ROWS(neon);    // needs AArch64
 #undef BITNET_DECLARE_ROWS
 
-#define BITNET_ROWS(isa)                                                              \
-  {rms_norm_##isa,    act_quant_##isa, add_##isa,       mul_##isa,       relu2_##isa, \
-   silu_##isa,        softmax_##isa,   rotate_##isa,    halves_##isa,    widen_##isa, \
-   quant_error_##isa, q8_0_##isa,      from_q4_0_##isa, from_q4_k_##isa, from_q6_k_##isa}
+#define BITNET_ROWS(isa)                                                                         \
+  {#isa,       rms_norm_##isa,  act_quant_##isa, add_##isa,      mul_##isa,   relu2_##isa,       \
+   silu_##isa, softmax_##isa,   rotate_##isa,    halves_##isa,   widen_##isa, quant_error_##isa, \
+   q8_0_##isa, from_q4_0_##isa, from_q4_k_##isa, from_q6_k_##isa}
 
 }  // namespace bitnet::cpu

@@ -11,21 +11,35 @@
 #endif
 
 #include "linear_dense.hpp"
+#include "linear_grouped.hpp"
 #include "linear_i8.hpp"
 #include "linear_ternary.hpp"
 #include "rows.hpp"
 
 namespace bitnet::cpu {
 
+// A kernel with the instruction set that its name ends with: ids say this one, so that they cannot
+// name another than runs.
+template <class Tile>
+struct tile_kernel {
+  const char* isa;
+  void (*run)(const Tile&);
+  void operator()(const Tile& tile) const { run(tile); }
+};
+#define BITNET_KERNEL(name, isa) {#isa, name##_##isa}
+
+// What is chosen as one. Not every set of instructions has a form of every kernel: dot products of
+// bytes are no help with floats.
 struct isa_form {
   const char* name;
   bool (*supported)();  // by this CPU and its operating system
-  void (*ternary)(const ternary_tile&);
-  void (*dense)(const dense_tile&);  // f32, f16, bf16, q8_0
-  void (*weighted_sum)(const weighted_rows&);
+  tile_kernel<ternary_tile> ternary;
+  tile_kernel<grouped_tile> grouped;
+  tile_kernel<dense_tile> dense;  // f32, f16, bf16, q8_0
+  tile_kernel<weighted_rows> weighted_sum;
   row_kernels rows;
-  void (*linear_i8)(const i8_tile&);
-  void (*linear_i4)(const i8_tile&);
+  tile_kernel<i8_tile> linear_i8;
+  tile_kernel<i8_tile> linear_i4;
 };
 
 #if defined(__x86_64__)
@@ -49,32 +63,46 @@ inline bool has_avx512() {
 inline constexpr isa_form isa_forms[] = {
 #if defined(__x86_64__)
     {"avx512vnni", [] { return has_avx512() && __builtin_cpu_supports("avx512vnni"); },
-     linear_ternary_avx512vnni, linear_dense_avx512, weighted_sum_avx512, BITNET_ROWS(avx512),
-     linear_i8_avx512vnni, linear_i4_avx512vnni},
-    {"avx512", has_avx512, linear_ternary_avx512, linear_dense_avx512, weighted_sum_avx512,
-     BITNET_ROWS(avx512), linear_i8_avx512, linear_i4_avx512},
-    {"avxvnni", has_avxvnni, linear_ternary_avxvnni, linear_dense_avx2, weighted_sum_avx2,
-     BITNET_ROWS(avx2), linear_i8_avxvnni, linear_i4_avxvnni},
-    {"avx2", has_avx2, linear_ternary_avx2, linear_dense_avx2, weighted_sum_avx2, BITNET_ROWS(avx2),
-     linear_i8_avx2, linear_i4_avx2},
-    {"sse41", [] { return __builtin_cpu_supports("sse4.1") != 0; }, linear_ternary_sse41,
-     linear_dense_sse41, weighted_sum_sse41, BITNET_ROWS(sse41), linear_i8_sse41, linear_i4_sse41},
+     BITNET_KERNEL(linear_ternary, avx512vnni), BITNET_KERNEL(linear_grouped, avx512vnni),
+     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),
+     BITNET_KERNEL(linear_i8, avx512vnni), BITNET_KERNEL(linear_i4, avx512vnni)},
+    {"avx512", has_avx512, BITNET_KERNEL(linear_ternary, avx512),
+     BITNET_KERNEL(linear_grouped, avx512), BITNET_KERNEL(linear_dense, avx512),
+     BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512),
+     BITNET_KERNEL(linear_i4, avx512)},
+    {"avxvnni", has_avxvnni, BITNET_KERNEL(linear_ternary, avxvnni),
+     BITNET_KERNEL(linear_grouped, avxvnni), BITNET_KERNEL(linear_dense, avx2),
+     BITNET_KERNEL(weighted_sum, avx2), BITNET_ROWS(avx2), BITNET_KERNEL(linear_i8, avxvnni),
+     BITNET_KERNEL(linear_i4, avxvnni)},
+    {"avx2", has_avx2, BITNET_KERNEL(linear_ternary, avx2), BITNET_KERNEL(linear_grouped, avx2),
+     BITNET_KERNEL(linear_dense, avx2), BITNET_KERNEL(weighted_sum, avx2), BITNET_ROWS(avx2),
+     BITNET_KERNEL(linear_i8, avx2), BITNET_KERNEL(linear_i4, avx2)},
+    {"sse41", [] { return __builtin_cpu_supports("sse4.1") != 0; },
+     BITNET_KERNEL(linear_ternary, sse41), BITNET_KERNEL(linear_grouped, sse41),
+     BITNET_KERNEL(linear_dense, sse41), BITNET_KERNEL(weighted_sum, sse41), BITNET_ROWS(sse41),
+     BITNET_KERNEL(linear_i8, sse41), BITNET_KERNEL(linear_i4, sse41)},
 #elif defined(__aarch64__)
     {"neon-i8mm",
      [] {
        return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 &&
               (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
      },
-     linear_ternary_neon_i8mm, linear_dense_neon, weighted_sum_neon, BITNET_ROWS(neon),
-     linear_i8_neon_dotprod, linear_i4_neon_dotprod},
+     BITNET_KERNEL(linear_ternary, neon_i8mm), BITNET_KERNEL(linear_grouped, neon_dotprod),
+     BITNET_KERNEL(linear_dense, neon), BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon),
+     BITNET_KERNEL(linear_i8, neon_dotprod), BITNET_KERNEL(linear_i4, neon_dotprod)},
     {"neon-dotprod", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; },
-     linear_ternary_neon_dotprod, linear_dense_neon, weighted_sum_neon, BITNET_ROWS(neon),
-     linear_i8_neon_dotprod, linear_i4_neon_dotprod},
-    {"neon", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0; }, linear_ternary_neon,
-     linear_dense_neon, weighted_sum_neon, BITNET_ROWS(neon), linear_i8_neon, linear_i4_neon},
+     BITNET_KERNEL(linear_ternary, neon_dotprod), BITNET_KERNEL(linear_grouped, neon_dotprod),
+     BITNET_KERNEL(linear_dense, neon), BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon),
+     BITNET_KERNEL(linear_i8, neon_dotprod), BITNET_KERNEL(linear_i4, neon_dotprod)},
+    {"neon", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0; },
+     BITNET_KERNEL(linear_ternary, neon), BITNET_KERNEL(linear_grouped, neon),
+     BITNET_KERNEL(linear_dense, neon), BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon),
+     BITNET_KERNEL(linear_i8, neon), BITNET_KERNEL(linear_i4, neon)},
 #endif
-    {"scalar", [] { return true; }, linear_ternary_scalar, linear_dense_scalar, weighted_sum_scalar,
-     BITNET_ROWS(scalar), linear_i8_scalar, linear_i4_scalar},
+    {"scalar", [] { return true; }, BITNET_KERNEL(linear_ternary, scalar),
+     BITNET_KERNEL(linear_grouped, scalar), BITNET_KERNEL(linear_dense, scalar),
+     BITNET_KERNEL(weighted_sum, scalar), BITNET_ROWS(scalar), BITNET_KERNEL(linear_i8, scalar),
+     BITNET_KERNEL(linear_i4, scalar)},
 };
 
 inline constexpr const isa_form& scalar_form =

@@ -1,4 +1,4 @@
-// LINEAR_TERNARY in tiles: integer sums by the chosen instruction set, scales here.
+// LINEAR_TERNARY in tiles: integer sums by the chosen instruction set, scales here or there.
 
 #include <algorithm>
 
@@ -10,17 +10,9 @@ namespace {
 
 constexpr uint64_t tile_tokens = 32;
 
-}  // namespace
-
-void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                    uint64_t rows, uint64_t first, uint64_t last, float* y) {
-  // Groups that start within a packed group of 128; a row that is one group cannot.
-  if (w.scale_group % 128 != 0 && w.scale_group != w.k) {
-    linear_ternary_ref(w, q, s, rows, first, last, y);
-    return;
-  }
-  const uint64_t group = w.scale_group == 0 ? w.k : w.scale_group;
-  const uint64_t groups = w.k / group;
+// One scale for the matrix or for each row.
+void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
+                   uint64_t rows, uint64_t first, uint64_t last, float* y) {
   const tuning tuned = current_tuning();
   const uint64_t tile_rows = tuned.tile_rows;
   int32_t sums[tile_tokens * most_tile_rows];
@@ -28,26 +20,56 @@ void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, 
     const uint64_t n = std::min(tile_rows, last - r0);
     for (uint64_t t0 = 0; t0 < rows; t0 += tile_tokens) {
       const uint64_t tokens = std::min(tile_tokens, rows - t0);
-      for (uint64_t g = 0; g < groups; ++g) {
-        isa.ternary({w.row(r0) + g * group / 4, w.row_bytes, q + t0 * w.k + g * group, w.k, sums,
-                     tile_rows, group, n, tokens, tuned.ahead});
-        for (uint64_t t = 0; t < tokens; ++t) {
-          float* out = y + (t0 + t) * w.m + r0;
-          const int32_t* sum = sums + t * tile_rows;
-          const float scale = s[t0 + t];
-          if (w.scale_group == 0) {
-            for (uint64_t r = 0; r < n; ++r)
-              out[r] = static_cast<float>(sum[r]) / scale * w.scales[0];
-            continue;
-          }
-          const float* scales = w.scales + r0 * groups + g;
+      isa.ternary({w.row(r0), w.row_bytes, q + t0 * w.k, w.k, sums, tile_rows, w.k, n, tokens,
+                   tuned.ahead});
+      for (uint64_t t = 0; t < tokens; ++t) {
+        float* out = y + (t0 + t) * w.m + r0;
+        const int32_t* sum = sums + t * tile_rows;
+        const float scale = s[t0 + t];
+        if (w.scale_group == 0)
           for (uint64_t r = 0; r < n; ++r)
-            out[r] = (g == 0 ? 0.0f : out[r]) + static_cast<float>(sum[r]) * scales[r * groups];
-          if (g + 1 == groups)
-            for (uint64_t r = 0; r < n; ++r) out[r] /= scale;
-        }
+            out[r] = static_cast<float>(sum[r]) / scale * w.scales[0];
+        else
+          for (uint64_t r = 0; r < n; ++r)
+            out[r] = (0.0f + static_cast<float>(sum[r]) * w.scales[r0 + r]) / scale;
       }
     }
+  }
+}
+
+// Tiles of tokens outside: what is read of the weights serves many of them.
+void multiply_groups(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
+                     uint64_t rows, uint64_t first, uint64_t last, float* y) {
+  const uint64_t group = w.scale_group, groups = w.k / group, n = last - first;
+  const uint64_t ahead = current_tuning().ahead;
+  for (uint64_t t0 = 0; t0 < rows; t0 += most_grouped_tokens) {
+    const uint64_t tokens = std::min(most_grouped_tokens, rows - t0);
+    float* out = y + t0 * w.m + first;
+    for (uint64_t g = 0; g < groups; g += most_groups)
+      isa.grouped({w.row(first) + g * group / 4, w.row_bytes, q + t0 * w.k + g * group, w.k,
+                   w.scales + first * groups + g, groups, out, w.m, group,
+                   std::min(most_groups, groups - g), n, tokens, g != 0, ahead});
+    for (uint64_t t = 0; t < tokens; ++t)
+      for (uint64_t r = 0; r < n; ++r) out[t * w.m + r] /= s[t0 + t];
+  }
+}
+
+}  // namespace
+
+ternary_path path_of(const sdk::weight& w) {
+  if (w.scale_group == 0 || w.scale_group == w.k) return ternary_path::rows;
+  return w.scale_group % 32 == 0 ? ternary_path::groups : ternary_path::reference;
+}
+
+void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
+                    uint64_t rows, uint64_t first, uint64_t last, float* y) {
+  switch (path_of(w)) {
+    case ternary_path::rows:
+      return multiply_rows(isa, w, q, s, rows, first, last, y);
+    case ternary_path::groups:
+      return multiply_groups(isa, w, q, s, rows, first, last, y);
+    case ternary_path::reference:
+      return linear_ternary_ref(w, q, s, rows, first, last, y);
   }
 }
 

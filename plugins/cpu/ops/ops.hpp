@@ -40,6 +40,15 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
 void attention(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t last,
                float* scores);
 
+// Which code computes the product with a ternary weight. Kernel ids are chosen by the same
+// function, so that they tell what runs.
+enum class ternary_path : uint8_t {
+  rows,      // one scale for the matrix or for each row: isa_form::ternary
+  groups,    // scale groups of a multiple of 32: isa_form::grouped
+  reference  // other groups, which no file has: linear_ternary_ref
+};
+ternary_path path_of(const sdk::weight& w);
+
 // Columns [first, last) of y for all rows; q (rows, k) i8, s (rows), y (rows, w.m).
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                     uint64_t rows, uint64_t first, uint64_t last, float* y);

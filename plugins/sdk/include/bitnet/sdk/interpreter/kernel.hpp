@@ -227,6 +227,7 @@ struct primitive {
   uint32_t exact;   // BITNET_EXACT_*
   std::string id;
   primitive_kernel run;
+  bool (*fits)(const weight&) = nullptr;  // weights of that format that it is for; nullptr: all
 };
 
 // What a top form keeps between steps, and the bytes of weights that one call reads.
@@ -251,6 +252,7 @@ struct composite {
   std::string id;
   composite_kernel run;
   top_form top{};
+  bool (*fits)(const weight&) = nullptr;  // asked of every matrix of the body; nullptr: all
 };
 
 // A second form of matrices that the top forms read. Made when a step first needs it, once for all

@@ -25,11 +25,15 @@
 
 namespace bitnet::sdk {
 
-// The kernel that runs a primitive on this weight; nullptr if the author has none.
+// The kernel that runs a primitive on this weight (nullptr: the op has none); nullptr if the author
+// has none.
 inline const primitive* find_primitive(const definition& author, uint32_t op,
-                                       uint32_t format) noexcept {
+                                       const weight* w) noexcept {
+  const uint32_t format = w ? w->format : BITNET_FORMAT_NONE;
   for (const primitive& p : author.primitives)
-    if (p.op == op && (p.format == BITNET_FORMAT_NONE || p.format == format)) return &p;
+    if (p.op == op && (p.format == BITNET_FORMAT_NONE || p.format == format) &&
+        (!p.fits || (w && p.fits(*w))))
+      return &p;
   return nullptr;
 }
 
@@ -160,14 +164,14 @@ class program {
         i += body.size();
         continue;
       }
-      const uint32_t format = ops[i].weights[0] == BITNET_NONE
-                                  ? BITNET_FORMAT_NONE
-                                  : weights.at(ops[i].weights[0]).view.format;
+      const weight* w =
+          ops[i].weights[0] == BITNET_NONE ? nullptr : &weights.at(ops[i].weights[0]).view;
       item one;
-      one.single = find_primitive(author_, ops[i].op, format);
+      one.single = find_primitive(author_, ops[i].op, w);
       if (!one.single)
         return report.fail(BITNET_UNSUPPORTED, "op %llu (%s): no kernel for weight format %u",
-                           static_cast<unsigned long long>(i), find_op(ops[i].op)->name, format);
+                           static_cast<unsigned long long>(i), find_op(ops[i].op)->name,
+                           w ? w->format : BITNET_FORMAT_NONE);
       one.first_call = calls_.size();
       one.counter = count(ops[i].op, one.single->id);
       add_call(ops[i], weights);
@@ -177,12 +181,15 @@ class program {
     return BITNET_OK;
   }
 
-  // Matrices are read whole in every step; of an embedding only the rows of the tokens.
+  // Matrices are read whole in every step, with the scales of their groups; of an embedding only
+  // the rows of the tokens.
   uint64_t weight_bytes(const item& it) const noexcept {
     uint64_t bytes = 0;
     for (uint64_t c = it.first_call; c < it.first_call + it.n_calls; ++c) {
       const weight* w = calls_[c].w;
-      if (w) bytes += w->row_bytes * (calls_[c].op == BITNET_OP_EMBED_GATHER ? 1 : w->m);
+      if (!w) continue;
+      bytes += w->row_bytes * (calls_[c].op == BITNET_OP_EMBED_GATHER ? 1 : w->m);
+      if (w->scale_group != 0) bytes += w->m * (w->k / w->scale_group) * sizeof(float);
     }
     return bytes;
   }
@@ -209,11 +216,18 @@ class program {
     if (!read || !private_body(op, body, *read)) return nullptr;
     parts = *read;
     uint32_t format = BITNET_FORMAT_NONE;
+    std::vector<const weight*> matrices;
     for (const bitnet_op& b : body)
       if (b.op == BITNET_OP_LINEAR_TERNARY || b.op == BITNET_OP_LINEAR_DENSE)
-        format = weights.at(b.weights[0]).view.format;
+        matrices.push_back(&weights.at(b.weights[0]).view);
+    if (!matrices.empty()) format = matrices.back()->format;
+    const auto fits = [&](const composite& c) {
+      return !c.fits || std::all_of(matrices.begin(), matrices.end(),
+                                    [&](const weight* w) { return c.fits(*w); });
+    };
     for (const composite& c : author_.composites)
-      if (c.op == op.op && (c.format == BITNET_FORMAT_NONE || c.format == format)) return &c;
+      if (c.op == op.op && (c.format == BITNET_FORMAT_NONE || c.format == format) && fits(c))
+        return &c;
     return nullptr;
   }
 

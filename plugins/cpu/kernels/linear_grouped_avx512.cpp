@@ -1,0 +1,34 @@
+// Built with AVX-512 F, BW and VL: kernels only, nothing that runs before dispatch, no shared
+// inline functions.
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "linear_grouped.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+#include "registers_avx512.inl"
+
+// int16: 8 times two products of 3 * 128 at most.
+using part = __m512i;
+
+inline part dot(part sums, vec codes, vec q) {
+  return _mm512_add_epi16(sums, _mm512_maddubs_epi16(codes, q));
+}
+
+inline auto widen(part sums) {
+  using wide = int32_t __attribute__((vector_size(64)));
+  return reinterpret_cast<wide>(_mm512_madd_epi16(sums, _mm512_set1_epi16(1)));
+}
+
+#include "linear_grouped_vector.inl"
+
+}  // namespace
+
+void linear_grouped_avx512(const grouped_tile& a) {
+  all<4>(a);
+}
+
+}  // namespace bitnet::cpu

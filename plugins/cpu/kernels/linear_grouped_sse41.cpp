@@ -1,0 +1,49 @@
+// Built with -msse4.1: kernels only, nothing that runs before dispatch, no shared inline functions.
+#include <smmintrin.h>
+
+#include <cstring>
+
+#include "linear_grouped.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+using vec = __m128i;
+constexpr uint64_t lanes = 4;
+
+inline vec spread(const int8_t* q) {
+  int32_t four;
+  std::memcpy(&four, q, sizeof four);
+  return _mm_set1_epi32(four);
+}
+
+inline void transpose(vec (&v)[lanes]) {
+  const vec a = _mm_unpacklo_epi32(v[0], v[1]), b = _mm_unpackhi_epi32(v[0], v[1]);
+  const vec c = _mm_unpacklo_epi32(v[2], v[3]), d = _mm_unpackhi_epi32(v[2], v[3]);
+  v[0] = _mm_unpacklo_epi64(a, c);
+  v[1] = _mm_unpackhi_epi64(a, c);
+  v[2] = _mm_unpacklo_epi64(b, d);
+  v[3] = _mm_unpackhi_epi64(b, d);
+}
+
+// int16: 8 times two products of 3 * 128 at most.
+using part = __m128i;
+
+inline part dot(part sums, vec codes, vec q) {
+  return _mm_add_epi16(sums, _mm_maddubs_epi16(codes, q));
+}
+
+inline auto widen(part sums) {
+  using wide = int32_t __attribute__((vector_size(16)));
+  return reinterpret_cast<wide>(_mm_madd_epi16(sums, _mm_set1_epi16(1)));
+}
+
+#include "linear_grouped_vector.inl"
+
+}  // namespace
+
+void linear_grouped_sse41(const grouped_tile& a) {
+  all<2>(a);
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,339 @@
+// Kernel ids tell what ran: each form runs programs whose ops and shapes reach every path of the
+// backend, with every function of the form replaced by one that notes its name and goes on to it.
+// What was counted is compared with what was noted.
+//
+// The names that are noted come from the list below, not from the table that ids are made of.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "bitnet/sdk/interpreter.hpp"
+#include "device.hpp"
+#include "forms.hpp"
+#include "host.hpp"
+#include "model/runner.hpp"
+#include "ops/top_head.hpp"
+#include "primitives.hpp"
+#include "tiny_model.hpp"
+
+namespace bitnet::parity {
+namespace {
+
+using conformance::runner;
+using conformance::runner_options;
+
+struct function {
+  std::string name, isa;
+  auto operator<=>(const function&) const = default;
+};
+using functions = std::map<void*, function>;
+
+template <class F>
+void* address(F f) {
+  return reinterpret_cast<void*>(f);
+}
+
+#define BITNET_FUNCTION(f, isa) \
+  {                             \
+    address(cpu::f##_##isa), {  \
+      #f, #isa                  \
+    }                           \
+  }
+#define BITNET_BYTE_FUNCTIONS(isa)                                            \
+  BITNET_FUNCTION(linear_ternary, isa), BITNET_FUNCTION(linear_grouped, isa), \
+      BITNET_FUNCTION(linear_i8, isa), BITNET_FUNCTION(linear_i4, isa)
+#define BITNET_ALL_FUNCTIONS(isa)                                                              \
+  BITNET_BYTE_FUNCTIONS(isa), BITNET_FUNCTION(linear_dense, isa),                              \
+      BITNET_FUNCTION(weighted_sum, isa), BITNET_FUNCTION(rms_norm, isa),                      \
+      BITNET_FUNCTION(act_quant, isa), BITNET_FUNCTION(add, isa), BITNET_FUNCTION(mul, isa),   \
+      BITNET_FUNCTION(relu2, isa), BITNET_FUNCTION(silu, isa), BITNET_FUNCTION(softmax, isa),  \
+      BITNET_FUNCTION(rotate, isa), BITNET_FUNCTION(halves, isa), BITNET_FUNCTION(widen, isa), \
+      BITNET_FUNCTION(quant_error, isa), BITNET_FUNCTION(q8_0, isa),                           \
+      BITNET_FUNCTION(from_q4_0, isa), BITNET_FUNCTION(from_q4_k, isa),                        \
+      BITNET_FUNCTION(from_q6_k, isa)
+
+const functions& known() {
+  static const functions all = {
+#if defined(__x86_64__)
+      BITNET_BYTE_FUNCTIONS(avx512vnni), BITNET_ALL_FUNCTIONS(avx512),
+      BITNET_BYTE_FUNCTIONS(avxvnni),    BITNET_ALL_FUNCTIONS(avx2),
+      BITNET_ALL_FUNCTIONS(sse41),
+#elif defined(__aarch64__)
+      BITNET_FUNCTION(linear_ternary, neon_i8mm), BITNET_BYTE_FUNCTIONS(neon_dotprod),
+      BITNET_ALL_FUNCTIONS(neon),
+#endif
+      BITNET_ALL_FUNCTIONS(scalar)};
+  return all;
+}
+
+const cpu::isa_form* original = nullptr;  // of the test that runs
+cpu::isa_form noting;
+cpu::head_bits bits = cpu::head_bits::eight;
+std::set<function> ran;
+
+void note(void* f) {
+  const auto at = known().find(f);
+  ran.insert(at == known().end() ? function{"a function that is not listed", "?"} : at->second);
+}
+
+template <class Tile, cpu::tile_kernel<Tile> cpu::isa_form::* Kernel>
+void note_tile(const Tile& tile) {
+  note(address((original->*Kernel).run));
+  (original->*Kernel)(tile);
+}
+
+template <auto Row>
+struct row_note;
+template <class R, class... A, R (*cpu::row_kernels::*Row)(A...)>
+struct row_note<Row> {
+  static R run(A... a) {
+    note(address(original->rows.*Row));
+    return (original->rows.*Row)(a...);
+  }
+};
+
+template <auto... Row>
+void note_rows(cpu::row_kernels& rows) {
+  ((rows.*Row = row_note<Row>::run), ...);
+}
+
+void replace_functions(const cpu::isa_form& form) {
+  using cpu::isa_form;
+  using cpu::row_kernels;
+  original = &form;
+  noting = form;
+  noting.ternary.run = note_tile<cpu::ternary_tile, &isa_form::ternary>;
+  noting.grouped.run = note_tile<cpu::grouped_tile, &isa_form::grouped>;
+  noting.dense.run = note_tile<cpu::dense_tile, &isa_form::dense>;
+  noting.weighted_sum.run = note_tile<cpu::weighted_rows, &isa_form::weighted_sum>;
+  noting.linear_i8.run = note_tile<cpu::i8_tile, &isa_form::linear_i8>;
+  noting.linear_i4.run = note_tile<cpu::i8_tile, &isa_form::linear_i4>;
+  using k = row_kernels;
+  note_rows<&k::rms_norm, &k::act_quant, &k::add, &k::mul, &k::relu2, &k::silu, &k::softmax,
+            &k::rotate, &k::halves, &k::widen, &k::quant_error, &k::q8_0, &k::from_q4_0,
+            &k::from_q4_k, &k::from_q6_k>(noting.rows);
+}
+
+void describe(const bitnet_open_request&, sdk::definition& d) {
+  d.name = "noting";
+  d.engine = &noting;
+  d.device = cpu::describe_device(noting);
+  cpu::add_primitives(noting, d);
+  cpu::add_composites(noting, bits, d);
+}
+
+// The backend of `noting`, in this process.
+class backend {
+ public:
+  backend() {
+    bitnet_open_request request{};
+    request.struct_size = sizeof request;
+    request.purpose = BITNET_PURPOSE_LOAD;
+    table.struct_size = sizeof table;
+    must([&](bitnet_error* e) {
+      return sdk::open_interpreter(host_.table(), &request, &table, e, describe);
+    });
+  }
+  ~backend() { table.close(table.self); }
+  backend(const backend&) = delete;
+  backend& operator=(const backend&) = delete;
+  bitnet_backend_v0 table{};
+
+ private:
+  tiny_host host_{1};
+};
+
+// What has to run where an id begins like this; nothing: the id has to end with "scalar". A fused
+// op is called by what most of its time goes into.
+const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
+  static const std::vector<std::pair<std::string, std::vector<std::string>>> all = {
+      {"linear_ternary.", {"linear_ternary"}},
+      {"linear_ternary_grouped.", {"linear_grouped"}},
+      {"linear_ternary_ref.", {}},
+      {"linear_dense.q4_0.", {"linear_dense", "from_q4_0"}},
+      {"linear_dense.q4_k.", {"linear_dense", "from_q4_k"}},
+      {"linear_dense.q6_k.", {"linear_dense", "from_q6_k"}},
+      {"linear_dense.", {"linear_dense"}},
+      {"embed_gather.", {}},
+      {"gather_rows.", {}},
+      {"rms_norm.", {"rms_norm"}},
+      {"act_quant_i8.", {"act_quant"}},
+      {"rope.", {"rotate"}},
+      {"kv_write.", {"halves"}},
+      {"attn_paged.", {"linear_dense", "weighted_sum", "softmax"}},
+      {"add.", {"add"}},
+      {"mul.", {"mul"}},
+      {"relu2.", {"relu2"}},
+      {"silu.", {"silu"}},
+      {"lm_head.", {"linear_dense"}},
+      {"lm_head_top.i8+", {"linear_i8"}},
+      {"lm_head_top.i4+", {"linear_i4"}},
+      {"qkv_rope_kv.", {"linear_ternary"}},
+      {"attn_out.", {"linear_ternary"}},
+      {"ffn_relu2_gated.", {"linear_ternary"}},
+      {"ffn_silu_gated.", {"linear_ternary"}},
+      {"qkv_rope_kv_grouped.", {"linear_grouped"}},
+      {"attn_out_grouped.", {"linear_grouped"}},
+      {"ffn_relu2_gated_grouped.", {"linear_grouped"}},
+      {"ffn_silu_gated_grouped.", {"linear_grouped"}},
+  };
+  return all;
+}
+
+void compare(const std::string& id) {
+  const auto row =
+      std::ranges::find_if(made_of(), [&](const auto& r) { return id.starts_with(r.first); });
+  ASSERT_NE(row, made_of().end()) << id << " is not listed here";
+  std::string ending = id.substr(id.rfind('.') + 1);
+  std::ranges::replace(ending, '-', '_');
+  if (row->second.empty()) {
+    EXPECT_EQ(ending, "scalar") << id;
+  }
+  for (const std::string& name : row->second)
+    EXPECT_TRUE(ran.contains({name, ending}))
+        << id << " was counted, but " << name << " of " << ending << " did not run";
+}
+
+struct run_options {
+  uint32_t top = 0;
+  runner_options of{};
+};
+
+// Runs one token and five; returns the ids that were counted.
+std::set<std::string> run(const conformance::model& m, const run_options& options = {}) {
+  ran.clear();
+  const backend b;
+  runner r(b.table, m, options.of);
+  for (const uint64_t n : {1u, 5u}) {
+    bitnet_step step = r.prepare(std::vector<conformance::token_in>(n, {1}));
+    step.top_logits = options.top;
+    const outcome o = r.submit(step);
+    EXPECT_EQ(o.status, BITNET_OK) << o.message;
+  }
+  std::set<std::string> ids;
+  for (const bitnet_kernel_stat& s : r.stats()) ids.insert(s.id);
+  for (const std::string& id : ids) compare(id);
+  for (const function& f : ran)
+    EXPECT_EQ(f.isa == "scalar", original == &cpu::scalar_form) << f.name;
+  return ids;
+}
+
+bool any_begins(const std::set<std::string>& ids, const std::string& with) {
+  return std::ranges::any_of(ids, [&](const std::string& id) { return id.starts_with(with); });
+}
+
+// One product alone.
+conformance::model product(uint32_t format, int64_t k, uint64_t scale_group) {
+  conformance::model m;
+  std::mt19937 random(7);
+  constexpr int64_t rows = 21, tokens = BITNET_DIM_TOKENS;
+  const bool ternary = format == BITNET_FORMAT_TERNARY2;
+  const uint32_t x = m.value(BITNET_DTYPE_F32, tokens, k);
+  m.op(BITNET_OP_EMBED_GATHER, {}, {x}, {m.dense(BITNET_FORMAT_F32, k, 2, random)});
+  const uint32_t y = m.value(BITNET_DTYPE_F32, tokens, rows);
+  if (ternary) {
+    const uint32_t q = m.value(BITNET_DTYPE_I8, tokens, k);
+    const uint32_t s = m.value(BITNET_DTYPE_F32, tokens, 1);
+    m.op(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
+    m.op(BITNET_OP_LINEAR_TERNARY, {q, s}, {y}, {m.ternary(k, rows, scale_group, random)});
+  } else {
+    m.op(BITNET_OP_LINEAR_DENSE, {x}, {y}, {m.dense(format, k, rows, random)});
+  }
+  m.logits = m.value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, rows);
+  m.op(BITNET_OP_GATHER_ROWS, {y}, {m.logits});
+  return m;
+}
+
+class kernel_ids : public each_form {
+ protected:
+  void SetUp() override { replace_functions(*GetParam()); }
+};
+
+TEST_P(kernel_ids, of_ternary_products) {
+  const struct {
+    int64_t k;
+    uint64_t group;
+    const char* id;
+    const char* why;
+  } rows[] = {
+      {256, 0, "linear_ternary.ternary2.", "one scale"},
+      {100, 0, "linear_ternary.ternary2.", "one scale, a part of a packed group"},
+      {32768, 0, "linear_ternary.ternary2.", "one scale, long rows"},
+      {768, 768, "linear_ternary.ternary2.", "a scale for each row"},
+      {96, 32, "linear_ternary_grouped.ternary2.", "BitNet32, Split32"},
+      {320, 64, "linear_ternary_grouped.ternary2.", "Q2_0"},
+      {192, 96, "linear_ternary_grouped.ternary2.", "groups across packed groups"},
+      {512, 128, "linear_ternary_grouped.ternary2.", "Q1_0"},
+      {512, 256, "linear_ternary_grouped.ternary2.", "TQ1_0, TQ2_0"},
+      {17408, 64, "linear_ternary_grouped.ternary2.", "more groups than a tile has"},
+      {64, 16, "linear_ternary_ref.ternary2.scalar", "no file has them"},
+      {60, 20, "linear_ternary_ref.ternary2.scalar", "nor these"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    EXPECT_TRUE(any_begins(run(product(BITNET_FORMAT_TERNARY2, row.k, row.group)), row.id));
+  }
+}
+
+TEST_P(kernel_ids, of_dense_products) {
+  for (const sdk::format& f : sdk::formats) {
+    if (f.id == BITNET_FORMAT_TERNARY2) continue;
+    for (const int64_t k : {256, 4096, 4352, 16384, 16640, 20480}) {
+      SCOPED_TRACE(std::string(f.name) + " " + std::to_string(k));
+      EXPECT_TRUE(any_begins(run(product(f.id, k, 0)), std::string("linear_dense.") + f.name));
+    }
+  }
+}
+
+TEST_P(kernel_ids, of_every_op_alone) {
+  for (const bool relu2 : {true, false})
+    for (const uint64_t group : {0u, 64u}) {
+      tiny_shape shape;
+      shape.composites = false;
+      shape.relu2 = relu2;
+      shape.scale_group = group;
+      shape.ff = 256;
+      const auto ids = run(tiny_model(shape));
+      EXPECT_TRUE(any_begins(ids, relu2 ? "relu2." : "silu."));
+      for (const char* op : {"rms_norm.", "rope.", "attn_paged.", "kv_write.", "add.", "mul."})
+        EXPECT_TRUE(any_begins(ids, op)) << op;
+    }
+}
+
+TEST_P(kernel_ids, of_fused_ops) {
+  for (const bool relu2 : {true, false})
+    for (const uint64_t group : {0u, 32u, 128u, 256u, 16u}) {
+      SCOPED_TRACE(group);
+      tiny_shape shape;
+      shape.relu2 = relu2;
+      shape.scale_group = group;
+      shape.ff = 256;  // groups of 128: some matrices have one for each row, the others two
+      const auto ids = run(tiny_model(shape));
+      // Groups of 16 have no vector form, so nothing is fused.
+      const std::string ffn = relu2 ? "ffn_relu2_gated" : "ffn_silu_gated";
+      EXPECT_EQ(any_begins(ids, ffn), group != 16);
+      EXPECT_EQ(any_begins(ids, ffn + "_grouped."), group == 32 || group == 128);
+      EXPECT_EQ(any_begins(ids, "qkv_rope_kv_grouped."), group == 32);
+      EXPECT_EQ(any_begins(ids, "linear_ternary_ref."), group == 16);
+    }
+}
+
+TEST_P(kernel_ids, of_both_heads_that_look_for_the_largest) {
+  tiny_shape shape;
+  shape.vocab = 2048;
+  for (const auto& [now, id] : {std::pair{cpu::head_bits::eight, "lm_head_top.i8+f16."},
+                                std::pair{cpu::head_bits::four, "lm_head_top.i4+f16."}}) {
+    bits = now;
+    run_options options;
+    options.top = 1;
+    EXPECT_TRUE(any_begins(run(tiny_model(shape), options), id));
+  }
+  bits = cpu::head_bits::eight;
+}
+
+INSTANTIATE_TEST_SUITE_P(variants, kernel_ids, testing::ValuesIn(all_forms()), form_name);
+
+}  // namespace
+}  // namespace bitnet::parity
