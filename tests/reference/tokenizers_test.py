@@ -154,7 +154,7 @@ PIECES = (
     "0 7 12 345 6789 12345 123456 1234567 000 3.14 1,234,567 1234567² x2 2x 12²345 12345abc ½ ³ ٣٤٥ ٣٤٥٦ "
     "२०२६ ⅠⅡ 12Ⅻ ①② 1_000 007 12345\u0301 "
     # contractions
-    "I'm we'll I'VE can't CAN'T y'all he'd 'Tis 'ſ l'été ’s n't 'RE 'lL 're''ve "
+    "I'm we'll I'VE can't CAN'T y'all he'd 'Tis 'ſ 'ſharp l'été ’s n't 'RE 'lL 're''ve "
     # signs and symbols
     "! ? ... !!! ?! , ;: () [] {} <> \\ / // /* */ # @user $5 €10 £ + += == => -> <= ~ ^ ` ``` | || & % "
     "\" \u201cquoted\u201d «x» — – … ‘a’ 。 、 ， ！ ？ ： ； （） ～ \uff3f । ۔ ، 《》 ︰ ﹏ ・ ° © ™ № ∑ ≠ ¬ "

@@ -72,7 +72,7 @@ pre_tokenizer::pre_tokenizer(pre_tokenizer&&) noexcept = default;
 pre_tokenizer& pre_tokenizer::operator=(pre_tokenizer&&) noexcept = default;
 pre_tokenizer::~pre_tokenizer() = default;
 
-result<pre_tokenizer> pre_tokenizer::make(const std::vector<split_step>& steps) {
+result<pre_tokenizer> pre_tokenizer::make(const std::vector<split_step>& steps, engine how) {
   pre_tokenizer out;
   for (const split_step& s : steps) {
     const std::string text = expanded(s.expression);
@@ -85,8 +85,8 @@ result<pre_tokenizer> pre_tokenizer::make(const std::vector<split_step>& steps) 
                                        pcre2_message(error));
     }
     out.steps_.push_back({std::unique_ptr<void, code_deleter>(code), s.where});
-    // Where the platform has no JIT, the interpreter gives the same matches, slower.
-    (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+    // Without it, or where the platform has none, matching interprets.
+    if (how == engine::compiled) (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   }
   return out;
 }

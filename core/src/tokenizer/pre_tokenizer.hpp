@@ -5,7 +5,7 @@
 //          one before left. What its expression matches is a piece, and so is what it does not
 //          match between two matches.
 // Needs    valid UTF-8.
-// Cost     linear in the text for every rule of the table; a limit on the work stops any other.
+// Cost     linear in the text for every rule of the table; the work at one place is limited.
 // Errors   BITNET_INVALID_ARGUMENT when the work limit of the expression engine is reached.
 // Threads  immutable after make.
 // Source   docs/reference/tokenizers.md.
@@ -50,7 +50,10 @@ struct pre_rule {
 
 class pre_tokenizer {
  public:
-  static result<pre_tokenizer> make(const std::vector<split_step>& steps);
+  // Interpreted, as where the platform has no compiler for expressions: the same pieces, slower.
+  enum class engine : uint8_t { compiled, interpreted };
+  static result<pre_tokenizer> make(const std::vector<split_step>& steps,
+                                    engine how = engine::compiled);
   pre_tokenizer(pre_tokenizer&&) noexcept;
   pre_tokenizer& operator=(pre_tokenizer&&) noexcept;
   ~pre_tokenizer();
