@@ -332,6 +332,42 @@ class Checkpoint(support.Case):
         self.write("tokenizer.json", tokenizer)
         self.refused(3, "splits text in a way", "convert", self.folder, self.path("out.gguf"))
 
+    def test_splitting_rules(self):
+        """The components of tokenizer.json become a name of tokenizer.ggml.pre, or are refused."""
+        self.checkpoint()
+        tokenizer = self.tokenizer()
+        cl100k, level = tokenizer["pre_tokenizer"]["pretokenizers"]
+        words = {"type": "ByteLevel", "use_regex": True, "add_prefix_space": False}
+        each = {"type": "Digits", "individual_digits": True}
+        removed = {**cl100k, "behavior": "Removed", "invert": True}
+        rows = [
+            ([cl100k, level], {}, "llama-bpe", "older than ignore_merges"),
+            ([cl100k, level], {"ignore_merges": True}, "llama-bpe", "Llama 3"),
+            ([removed, level], {"ignore_merges": False}, "dbrx", "the same cuts, words by merges"),
+            ([words], {}, "gpt-2", "GPT-2"),
+            ([each, words], {}, "smollm", "single digits first"),
+            ([{**cl100k, "behavior": "MergedWithNext"}, level], {}, None, "the same matches, other cuts"),
+            ([{**words, "add_prefix_space": True}], {}, None, "a space in front"),
+        ]
+        for parts, model, pre, why in rows:
+            with self.subTest(why):
+                tokenizer["pre_tokenizer"]["pretokenizers"] = parts
+                tokenizer["model"] = {**self.tokenizer()["model"], **model}
+                self.write("tokenizer.json", tokenizer)
+                if pre is None:
+                    self.refused(3, "splits text in a way", "tokenize", "-m", self.folder, "a")
+                else:
+                    found = self.ok("inspect", "-m", self.folder, "--json").json["metadata"]
+                    self.assertEqual(found["tokenizer.ggml.pre"], pre)
+        tokenizer["normalizer"] = {"type": "NFC"}
+        tokenizer["pre_tokenizer"]["pretokenizers"] = [cl100k, level]
+        self.write("tokenizer.json", tokenizer)
+        found = self.ok("inspect", "-m", self.folder, "--json").json["metadata"]
+        self.assertIs(found["tokenizer.ggml.normalizer.nfc"], True)
+        tokenizer["normalizer"] = {"type": "NFKC"}
+        self.write("tokenizer.json", tokenizer)
+        self.refused(3, "normalizer of type 'NFKC'", "tokenize", "-m", self.folder, "a")
+
 
 if __name__ == "__main__":
     support.main()

@@ -1,13 +1,13 @@
 #include "huggingface/tokenizer_json.hpp"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "gguf/text.hpp"
+#include "huggingface/splitting_rule.hpp"
 
 namespace bitnet::huggingface {
 namespace {
@@ -95,46 +95,6 @@ result<std::vector<std::string>> read_merges(const json& file) {
   return out;
 }
 
-struct known_split {
-  std::string_view regex;
-  std::string_view pre;  // tokenizer.ggml.pre
-};
-constexpr std::array splits = {
-    known_split{
-        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-        "llama-bpe"},
-    known_split{
-        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-        "qwen2"},
-};
-
-// Which of the rules that this program has splits as the pre_tokenizer does.
-result<std::string> splitting_rule(const json& pre) {
-  std::vector<json> parts;
-  if (text_at(pre, "type") == "Sequence" && at(pre, "pretokenizers").is_array())
-    parts.assign(at(pre, "pretokenizers").begin(), at(pre, "pretokenizers").end());
-  else
-    parts.push_back(pre);
-  std::vector<std::string> types;
-  types.reserve(parts.size());
-  for (const json& part : parts) types.push_back(text_at(part, "type"));
-  if (types == std::vector<std::string>{"ByteLevel"} && at(parts[0], "use_regex") != json(false))
-    return "gpt-2";
-  if (types == std::vector<std::string>{"Punctuation", "ByteLevel", "Digits"} ||
-      types == std::vector<std::string>{"Punctuation", "ByteLevel", "Digits", "Split"})
-    return "falcon";
-  if (types == std::vector<std::string>{"Split", "ByteLevel"}) {
-    const std::string regex = text_at(at(parts[0], "pattern"), "Regex");
-    const auto* known = std::ranges::find(splits, regex, &known_split::regex);
-    if (known != splits.end()) return std::string(known->pre);
-  }
-  std::string found;
-  for (const std::string& type : types) found += (found.empty() ? "" : ", ") + quote(type);
-  return fail(BITNET_UNSUPPORTED,
-              say("tokenizer.json splits text in a way that this program does not know (", found,
-                  "): convert the model with the converter of llama.cpp, which knows more"));
-}
-
 // The piece that a merge makes: SentencePiece merges the pair whose piece has the best score.
 std::vector<float> scores_of(const vocabulary& v, const std::vector<std::string>& merges) {
   std::vector<float> scores(v.texts.size(), 0);
@@ -169,14 +129,14 @@ std::optional<uint32_t> id_of(const vocabulary& v, std::optional<uint32_t> given
 
 // Whether the post_processor puts the token first.
 bool template_begins_with(const json& file, const std::string& bos) {
-  std::vector<json> parts{at(file, "post_processor")};
-  if (const json& list = at(parts[0], "processors"); list.is_array())
-    parts.assign(list.begin(), list.end());
-  return std::ranges::any_of(parts, [&](const json& part) {
+  const auto begins = [&](const json& part) {
     const json& single = at(part, "single");
     return single.is_array() && !single.empty() && !bos.empty() &&
            text_at(at(single[0], "SpecialToken"), "id") == bos;
-  });
+  };
+  const json& processor = at(file, "post_processor");
+  const json& list = at(processor, "processors");
+  return list.is_array() ? std::ranges::any_of(list, begins) : begins(processor);
 }
 
 }  // namespace
@@ -216,10 +176,13 @@ result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokeni
                 normalizer.dump().find("Prepend") != std::string::npos ||
                     at(file, "pre_tokenizer").dump().find("Metaspace") != std::string::npos);
   } else {
-    const auto pre = splitting_rule(at(file, "pre_tokenizer"));
+    const auto pre = splitting_rule(file);
     if (!pre) return std::unexpected(pre.error());
+    const auto composing = composes(file);
+    if (!composing) return std::unexpected(composing.error());
     out.text("tokenizer.ggml.model", "gpt2");
     out.text("tokenizer.ggml.pre", *pre);
+    if (*composing) out.boolean("tokenizer.ggml.normalizer.nfc", true);
     out.texts("tokenizer.ggml.merges", *merges);
   }
   out.texts("tokenizer.ggml.tokens", v->texts);

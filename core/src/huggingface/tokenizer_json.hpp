@@ -2,9 +2,9 @@
 // The vocabulary of tokenizer.json in the words of GGUF's metadata.
 //
 // Kinds    byte-level BPE becomes tokenizer.ggml.model "gpt2", with the splitting rule recognised
-//          by its regular expression; BPE with byte fallback (a converted SentencePiece model)
-//          becomes "llama", scores following the order of merges.
-// Errors   BITNET_UNSUPPORTED for other kinds and unknown splitting rules, BITNET_BAD_DATA
+//          by its components; BPE with byte fallback (a converted SentencePiece model) becomes
+//          "llama", scores following the order of merges.
+// Errors   BITNET_UNSUPPORTED for other kinds, splitting rules and normalizers, BITNET_BAD_DATA
 //          otherwise.
 // Source   docs/reference/tokenizers.md; the file's own field names.
 

@@ -91,6 +91,9 @@ result<tokenizer::vocabulary_data> read_vocabulary(const gguf::container& metada
   flag("tokenizer.ggml.add_bos_token", v.add_bos);
   flag("tokenizer.ggml.add_eos_token", v.add_eos);
   flag("tokenizer.ggml.add_space_prefix", v.add_space_prefix);
+  flag("tokenizer.ggml.normalizer.nfc", v.compose);
+  flag("tokenizer.ggml.normalizer.lowercase", v.lowercase);
+  flag("tokenizer.ggml.normalizer.strip_accents", v.strip_accents);
   in.take(array_of<std::string>(metadata, "tokenizer.ggml.tokens", "strings", gguf::to_string),
           v.tokens);
   in.take(array_of<std::string>(metadata, "tokenizer.ggml.merges", "strings", gguf::to_string),

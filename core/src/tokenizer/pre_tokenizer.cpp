@@ -72,10 +72,10 @@ pre_tokenizer::pre_tokenizer(pre_tokenizer&&) noexcept = default;
 pre_tokenizer& pre_tokenizer::operator=(pre_tokenizer&&) noexcept = default;
 pre_tokenizer::~pre_tokenizer() = default;
 
-result<pre_tokenizer> pre_tokenizer::make(const std::vector<std::string_view>& expressions) {
+result<pre_tokenizer> pre_tokenizer::make(const std::vector<split_step>& steps, engine how) {
   pre_tokenizer out;
-  for (const std::string_view expression : expressions) {
-    const std::string text = expanded(expression);
+  for (const split_step& s : steps) {
+    const std::string text = expanded(s.expression);
     int error = 0;
     size_t offset = 0;
     pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
@@ -84,9 +84,9 @@ result<pre_tokenizer> pre_tokenizer::make(const std::vector<std::string_view>& e
       return fail(BITNET_INTERNAL, "pre-tokenizer expression, at " + std::to_string(offset) + ": " +
                                        pcre2_message(error));
     }
-    out.codes_.emplace_back(code);
-    // Where the platform has no JIT, the interpreter gives the same matches, slower.
-    (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+    out.steps_.push_back({std::unique_ptr<void, code_deleter>(code), s.where});
+    // Without it, or where the platform has none, matching interprets.
+    if (how == engine::compiled) (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   }
   return out;
 }
@@ -106,12 +106,17 @@ result<std::vector<std::string_view>> pre_tokenizer::split(std::string_view text
 
   std::vector<std::string_view> pieces;
   if (!text.empty()) pieces.push_back(text);
-  for (const auto& entry : codes_) {
-    const auto* code = static_cast<const pcre2_code*>(entry.get());
+  for (const step& s : steps_) {
+    const auto* code = static_cast<const pcre2_code*>(s.code.get());
     std::vector<std::string_view> finer;
     finer.reserve(std::max(pieces.size(), text.size() / 4));
     for (const std::string_view piece : pieces) {
-      size_t done = 0;
+      size_t cut = 0;   // where the piece that is not written yet begins
+      size_t done = 0;  // how far matches have come
+      const auto cut_at = [&](size_t at) {
+        if (at > cut) finer.push_back(piece.substr(cut, at - cut));
+        cut = at;
+      };
       while (done < piece.size()) {
         const int rc = next_match(code, piece, done, data.get(), context.get());
         if (rc == PCRE2_ERROR_NOMATCH) break;
@@ -122,11 +127,11 @@ result<std::vector<std::string_view>> pre_tokenizer::split(std::string_view text
                                                    "; give it in shorter parts");
         }
         const size_t* range = pcre2_get_ovector_pointer(data.get());
-        if (range[0] > done) finer.push_back(piece.substr(done, range[0] - done));
-        finer.push_back(piece.substr(range[0], range[1] - range[0]));
+        cut_at(range[0]);
+        if (s.where == split_step::cut_around) cut_at(range[1]);
         done = range[1];
       }
-      if (done < piece.size()) finer.push_back(piece.substr(done));
+      cut_at(piece.size());
     }
     pieces = std::move(finer);
   }

@@ -7,8 +7,10 @@
 #include "tokenizer/pre_tokenizer.hpp"
 #include "tokenizer/special_tokens.hpp"
 #include "tokenizer/spm.hpp"
+#include "tokenizer/unicode_forms.hpp"
 #include "tokenizer/utf8.hpp"
 #include "tokenizer/vocabulary.hpp"
+#include "tokenizer/wordpiece.hpp"
 
 namespace bitnet::tokenizer {
 namespace {
@@ -26,7 +28,9 @@ struct bpe_parts {
 struct tokenizer::contents {
   vocabulary v;
   special_tokens specials;
-  std::optional<bpe_parts> by_bpe;  // else SPM
+  std::optional<bpe_parts> by_bpe;  // of that kind only
+  bool compose = false;             // BPE: NFC first
+  bert_options normal;              // WordPiece
   std::string chat_template;
   std::string note;
 
@@ -34,13 +38,21 @@ struct tokenizer::contents {
 
   result<void> encode_plain(std::string_view text, bool space_before,
                             std::vector<token>& out) const {
-    if (!by_bpe) return encode_spm(v, text, space_before, out);
+    if (v.kind == vocabulary_kind::spm) return encode_spm(v, text, space_before, out);
+    if (v.kind == vocabulary_kind::wordpiece) return encode_wordpiece(v, normal, text, out);
+    const std::string in_nfc = compose ? composed(text) : std::string();
+    if (compose) text = in_nfc;
     const auto words = by_bpe->words.split(text);
     if (!words) return std::unexpected(words.error());
     for (const std::string_view word : *words) {
       if (auto done = by_bpe->merger.encode(word, out); !done) return done;
     }
     return {};
+  }
+
+  // Words of WordPiece are told apart by blanks, and its special tokens are words.
+  [[nodiscard]] std::string special_text(const std::string& text) const {
+    return v.kind == vocabulary_kind::wordpiece ? " " + text : text;
   }
 
   [[nodiscard]] std::string bytes_of(token id, bool special) const {
@@ -50,11 +62,11 @@ struct tokenizer::contents {
         return {};
       case token_type::control:
       case token_type::unknown:
-        return special ? text : std::string();
+        return special ? special_text(text) : std::string();
       case token_type::user_defined:
-        return text;
+        return special_text(text);
       case token_type::byte:
-        if (by_bpe) break;
+        if (v.kind != vocabulary_kind::spm) break;
         for (int b = 0; b < 256; ++b) {
           if (v.byte_tokens[b] == id) return std::string(1, static_cast<char>(b));
         }
@@ -62,7 +74,8 @@ struct tokenizer::contents {
       case token_type::normal:
         break;
     }
-    if (!by_bpe) return spm_text_to_bytes(text);
+    if (v.kind == vocabulary_kind::spm) return spm_text_to_bytes(text);
+    if (v.kind == vocabulary_kind::wordpiece) return wordpiece_text_to_bytes(text);
     return text_to_bytes(text).value_or(text);
   }
 
@@ -74,7 +87,9 @@ struct tokenizer::contents {
                                                std::to_string(v.texts.size()) + " tokens");
     }
     std::string out = bytes_of(id, special);
-    if (first && v.add_space_prefix && !v.is_special(id) && out.starts_with(' ')) out.erase(0, 1);
+    const bool put =
+        v.kind == vocabulary_kind::wordpiece || (v.add_space_prefix && !v.is_special(id));
+    if (first && put && out.starts_with(' ')) out.erase(0, 1);
     return out;
   }
 };
@@ -87,22 +102,32 @@ tokenizer::~tokenizer() = default;
 result<tokenizer> tokenizer::make(vocabulary_data data) {
   const bool is_bpe = data.model == "gpt2";
   pre_rule rule;
-  if (is_bpe) rule = pre_rule_for(data.pre, data.architecture);
+  if (is_bpe) {
+    auto found = pre_rule_for(data.pre, data.architecture);
+    if (!found) return std::unexpected(std::move(found.error()));
+    rule = std::move(*found);
+  }
   auto v = check_vocabulary(data, rule.add_bos);
   if (!v) return std::unexpected(std::move(v.error()));
 
   std::optional<bpe_parts> by_bpe;
   if (is_bpe) {
-    auto words = pre_tokenizer::make(rule.expressions);
+    auto words = pre_tokenizer::make(rule.split);
     if (!words) return std::unexpected(std::move(words.error()));
     auto merger = bpe::make(*v, data.merges, rule.ignore_merges);
     if (!merger) return std::unexpected(std::move(merger.error()));
     by_bpe.emplace(std::move(*words), std::move(*merger));
   }
   special_tokens specials(*v);
-  return tokenizer(
-      std::unique_ptr<contents>(new contents{std::move(*v), std::move(specials), std::move(by_bpe),
-                                             std::move(data.chat_template), std::move(rule.note)}));
+  const bool lowercase = data.lowercase.value_or(true);
+  return tokenizer(std::unique_ptr<contents>(
+      new contents{.v = std::move(*v),
+                   .specials = std::move(specials),
+                   .by_bpe = std::move(by_bpe),
+                   .compose = data.compose.value_or(false),
+                   .normal = {lowercase, data.strip_accents.value_or(lowercase)},
+                   .chat_template = std::move(data.chat_template),
+                   .note = std::move(rule.note)}));
 }
 
 result<std::vector<token>> tokenizer::encode(std::string_view text,
@@ -113,7 +138,7 @@ result<std::vector<token>> tokenizer::encode(std::string_view text,
                 "the text is " + std::to_string(text.size()) + " bytes long; at most " +
                     std::to_string(longest_input) + " can be tokenized at once");
   }
-  if (c.by_bpe) {
+  if (c.v.kind != vocabulary_kind::spm) {
     if (const auto at = first_invalid_utf8(text)) {
       return fail(BITNET_INVALID_ARGUMENT,
                   "the text is not UTF-8: byte " + hex_byte(static_cast<unsigned char>(text[*at])) +
@@ -150,7 +175,9 @@ result<std::string> tokenizer::decode(std::span<const token> ids, bool special) 
     auto bytes = contents_->piece(ids[i], special, first);
     if (!bytes) return pass_on(std::move(bytes), "token " + std::to_string(i) + " of the text");
     out += *bytes;
-    first = contents_->spaced_after(ids[i]);
+    // A word of WordPiece that shows nothing leaves the next one the first.
+    first = contents_->v.kind == vocabulary_kind::wordpiece ? out.empty()
+                                                            : contents_->spaced_after(ids[i]);
   }
   return out;
 }
@@ -187,7 +214,15 @@ bool tokenizer::ends_generation(token id) const {
   return contents_->v.ends.contains(id);
 }
 std::string_view tokenizer::kind() const {
-  return contents_->by_bpe ? "gpt2" : "llama";
+  switch (contents_->v.kind) {
+    case vocabulary_kind::bpe:
+      return "gpt2";
+    case vocabulary_kind::spm:
+      return "llama";
+    case vocabulary_kind::wordpiece:
+      return "bert";
+  }
+  return "";
 }
 std::string_view tokenizer::chat_template() const {
   return contents_->chat_template;

@@ -1,10 +1,11 @@
 #pragma once
-// Text to token ids and back, for the two vocabulary kinds found in GGUF files.
+// Text to token ids and back, for the vocabulary kinds found in GGUF files.
 //
-// Kinds   byte-level BPE (tokenizer.ggml.model "gpt2") and SPM ("llama").
-//         docs/reference/tokenizers.md
+// Kinds   byte-level BPE (tokenizer.ggml.model "gpt2"), SPM ("llama") and WordPiece ("bert");
+//         docs/reference/tokenizers.md. WordPiece forgets how a text was spaced and, unless told
+//         otherwise, its case and accents: decode gives plain words.
 // Errors  BITNET_BAD_DATA for a broken vocabulary; BITNET_INVALID_ARGUMENT for text that is not
-//         UTF-8 in a BPE vocabulary (SPM turns such bytes into byte tokens).
+//         UTF-8 (SPM turns such bytes into byte tokens).
 // Threads immutable after make; every member may be called from any thread.
 
 #include <cstdint>
@@ -32,7 +33,7 @@ enum class token_type : uint8_t {
 
 // What a GGUF file says, before any check. Empty vectors and nullopt mean: not in the file.
 struct vocabulary_data {
-  std::string model;  // "gpt2" or "llama"
+  std::string model;  // "gpt2", "llama" or "bert"
   std::string pre;    // "" if absent
   std::vector<std::string> tokens;
   std::vector<float> scores;
@@ -40,6 +41,8 @@ struct vocabulary_data {
   std::vector<std::string> merges;
   std::optional<int64_t> bos, eos, eot, eom, unknown, separator, padding;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
+  std::optional<bool> compose;                   // BPE: text is brought to NFC first
+  std::optional<bool> lowercase, strip_accents;  // WordPiece; the second follows the first
   std::string chat_template;
   std::string architecture;  // for the rule that a bitnet* file without `pre` uses llama-bpe
 };
@@ -76,7 +79,7 @@ class tokenizer {
   [[nodiscard]] bool adds_bos() const;
   // docs/reference/tokenizers.md#end-tokens
   [[nodiscard]] bool ends_generation(token id) const;
-  [[nodiscard]] std::string_view kind() const;  // "gpt2" or "llama"
+  [[nodiscard]] std::string_view kind() const;  // "gpt2", "llama" or "bert"
   [[nodiscard]] std::string_view chat_template() const;
   [[nodiscard]] std::string_view note() const;  // "" or a warning, e.g. an unknown pre-tokenizer
 

@@ -21,13 +21,15 @@ std::string token_name(size_t id) {
 result<vocabulary_kind> kind_of(const std::string& model) {
   if (model == "gpt2") return vocabulary_kind::bpe;
   if (model == "llama") return vocabulary_kind::spm;
+  if (model == "bert") return vocabulary_kind::wordpiece;
   if (model.empty()) {
     return fail(BITNET_BAD_DATA,
                 "the file has no tokenizer.ggml.model; convert the model again with its tokenizer");
   }
   return fail(BITNET_UNSUPPORTED,
-              "tokenizer.ggml.model is " + in_quotes(model) +
-                  "; supported are \"gpt2\" (byte-level BPE) and \"llama\" (SPM)");
+              "tokenizer.ggml.model is " + in_quotes(model) + (model == "t5" ? " (Unigram)" : "") +
+                  "; supported are \"gpt2\" (byte-level BPE), \"llama\" (SPM) and \"bert\" "
+                  "(WordPiece)");
 }
 
 result<void> check_texts(const vocabulary& v) {
@@ -45,7 +47,7 @@ result<void> check_texts(const vocabulary& v) {
                                        " bytes long; at most " +
                                        std::to_string(longest_token_text) + " are allowed");
     }
-    if (v.kind != vocabulary_kind::bpe) continue;
+    if (v.kind == vocabulary_kind::spm) continue;
     if (const auto at = first_invalid_utf8(text)) {
       return fail(BITNET_BAD_DATA, token_name(i) + " " + in_quotes(text) +
                                        " is not UTF-8 at its byte " + std::to_string(*at));
@@ -138,17 +140,25 @@ struct special_id {
 result<void> check_special_ids(vocabulary& v, const vocabulary_data& d) {
   // What readers of these files have always assumed where the keys are missing;
   // docs/reference/tokenizers.md#special-tokens
-  const bool bpe = v.kind == vocabulary_kind::bpe;
-  const auto spm = [&](token id) { return bpe ? std::nullopt : std::optional<token>(id); };
+  // A WordPiece vocabulary knows its own by their texts.
+  struct by_kind {
+    std::optional<token> bpe, spm;
+    const char* wordpiece;
+  };
+  const auto usual = [&](const by_kind& k) {
+    if (v.kind == vocabulary_kind::wordpiece) return v.find(k.wordpiece);
+    return v.kind == vocabulary_kind::bpe ? k.bpe : k.spm;
+  };
+  constexpr std::optional<token> none;
   std::optional<token> separator;  // checked, not used
   const special_id all[] = {
-      {"bos_token_id", d.bos, bpe ? 11 : 1, &v.bos},
-      {"eos_token_id", d.eos, bpe ? 11 : 2, &v.eos},
+      {"bos_token_id", d.bos, usual({11, 1, "[CLS]"}), &v.bos},
+      {"eos_token_id", d.eos, usual({11, 2, ""}), &v.eos},
       {"eot_token_id", d.eot, std::nullopt, &v.eot},
       {"eom_token_id", d.eom, std::nullopt, &v.eom},
-      {"unknown_token_id", d.unknown, spm(0), &v.unknown},
+      {"unknown_token_id", d.unknown, usual({none, 0, "[UNK]"}), &v.unknown},
       {"seperator_token_id", d.separator, std::nullopt, &separator},
-      {"padding_token_id", d.padding, std::nullopt, &v.padding},
+      {"padding_token_id", d.padding, usual({none, none, "[PAD]"}), &v.padding},
   };
   const auto n = static_cast<int64_t>(v.texts.size());
   for (const special_id& s : all) {
@@ -191,7 +201,8 @@ result<vocabulary> check_vocabulary(vocabulary_data& data, bool add_bos_by_defau
   v.kind = *kind;
   v.texts = std::move(data.tokens);
   const bool spm = v.kind == vocabulary_kind::spm;
-  v.add_bos = data.add_bos.value_or(spm || add_bos_by_default);
+  const bool wordpiece = v.kind == vocabulary_kind::wordpiece;
+  v.add_bos = data.add_bos.value_or(spm || wordpiece || add_bos_by_default);
   v.add_space_prefix = spm && data.add_space_prefix.value_or(true);
 
   result<void> checked = check_texts(v);

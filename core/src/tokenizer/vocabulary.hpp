@@ -1,8 +1,8 @@
 #pragma once
 // A checked vocabulary: what the rest of the tokenizer may rely on without looking again.
 //
-// Holds   every text is 1..4096 bytes and unique, UTF-8 if the kind is BPE; types and scores have
-//         one entry per token; special ids are inside the vocabulary.
+// Holds   every text is 1..4096 bytes and unique, UTF-8 unless the kind is SPM; types and scores
+//         have one entry per token; special ids are inside the vocabulary.
 // Errors  BITNET_BAD_DATA naming the token or key, BITNET_UNSUPPORTED for another kind.
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace bitnet::tokenizer {
 
-enum class vocabulary_kind : uint8_t { bpe, spm };
+enum class vocabulary_kind : uint8_t { bpe, spm, wordpiece };
 
 struct vocabulary {
   vocabulary_kind kind = vocabulary_kind::bpe;

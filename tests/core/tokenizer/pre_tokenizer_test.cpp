@@ -1,11 +1,15 @@
-// Where each pre-tokenizer cuts; expectations follow from its expressions:
-// docs/reference/tokenizers.md#splitting-rules
+// Where each pre-tokenizer cuts. Expectations follow from its expressions; what all rules do with
+// many more texts is compared with another implementation in tests/reference/tokenizers_test.py.
 #include "tokenizer/pre_tokenizer.hpp"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
+#include <random>
 #include <string>
 #include <vector>
+
+#include "vocabularies.hpp"
 
 namespace bitnet::tokenizer {
 namespace {
@@ -53,6 +57,14 @@ const row rows[] = {
     {"gpt-2", "I'LL", {"I", "'", "LL"}, "contractions in small letters only"},
     {"gpt-2", "a\nb", {"a", "\n", "b"}, "what is not matched is a piece"},
     {"gpt-2", "a  \n", {"a", "  \n"}, "white space at the end"},
+    {"llama-bpe", "I'\u017fa", {"I", "'\u017f", "a"}, "the long s is an s"},
+    {"laguna", "a\n\nb", {"a", "\n\n", "b"}, "line ends begin a piece, which the next step cuts"},
+    {"tiny_aya", "1234567 12a", {"1", "234", "567", " ", "12", "a"}, "threes from the end"},
+    {"superbpe", "1234567\u00b2345", {"1", "234", "567\u00b2", "345"}, "cuts before threes only"},
+    {"afmoe", "12345\u00b2", {"123", "45\u00b2"}, "any numeral counts"},
+    {"kimi-k2", "中文abc", {"中文", "abc"}, "Han apart from other letters"},
+    {"exaone-moe", "to be or", {"to be or"}, "words joined by single spaces"},
+    {"deepseek-coder", "ab12", {"ab", "1", "2"}, "digits one by one"},
     {"falcon", "12345", {"123", "45"}, "cut after the third digit"},
     {"falcon", "a, b`c", {"a", ",", " b", "`", "c"}, "punctuation alone, ` too"},
     {"default", "a 12345", {"a", " ", "123", "45"}, "digits lose their blank and are cut"},
@@ -61,11 +73,107 @@ const row rows[] = {
 
 TEST(split, cuts_where_the_expressions_say) {
   for (const row& r : rows) {
-    const auto made = pre_tokenizer::make(pre_rule_for(r.pre, "").expressions);
+    const auto made = pre_tokenizer::make(pre_rule_for(r.pre, "")->split);
     ASSERT_TRUE(made) << made.error().message;
     const auto got = made->split(r.text);
     ASSERT_TRUE(got) << got.error().message;
     EXPECT_EQ(pieces(got->begin(), got->end()), r.expected) << r.pre << ": " << r.why;
+  }
+}
+
+class every_rule : public testing::TestWithParam<std::string_view> {};
+
+pre_tokenizer made(std::string_view name, pre_tokenizer::engine how) {
+  auto rule = pre_rule_for(name, "");
+  if (!rule) throw std::runtime_error(rule.error().message);
+  auto words = pre_tokenizer::make(rule->split, how);
+  if (!words) throw std::runtime_error(words.error().message);
+  return *std::move(words);
+}
+
+std::string joined(const std::vector<std::string_view>& parts) {
+  std::string out;
+  for (const std::string_view part : parts) out += part;
+  return out;
+}
+
+TEST_P(every_rule, loses_nothing_and_makes_no_empty_piece) {
+  const pre_tokenizer words = made(GetParam(), pre_tokenizer::engine::compiled);
+  const pre_tokenizer slower = made(GetParam(), pre_tokenizer::engine::interpreted);
+  std::mt19937 random(3);
+  for (int i = 0; i < 300; ++i) {
+    const std::string text = testing_support::random_text(random, random() % 80);
+    const auto got = words.split(text);
+    ASSERT_TRUE(got) << got.error().message;
+    ASSERT_EQ(joined(*got), text);
+    for (const std::string_view piece : *got) ASSERT_FALSE(piece.empty());
+    ASSERT_EQ(*slower.split(text), *got) << "interpreted";
+  }
+}
+
+std::string times(size_t n, std::string_view part) {
+  std::string out;
+  while (out.size() < n) out += part;
+  return out;
+}
+
+// Of this thread, so that what else runs does not count.
+double cpu_seconds() {
+  timespec now{};
+  (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+TEST_P(every_rule, takes_time_linear_in_any_run) {
+  // A rule that walks over the rest of a run from each of its characters takes seconds here; the
+  // others take milliseconds.
+  const pre_tokenizer words = made(GetParam(), pre_tokenizer::engine::compiled);
+  for (const std::string_view part :
+       {" ",   "\n",          "\r\n",    "\t", "7", "a", "A",      "aA", "\u0301",
+        "ไ",   "中",          "가",      "ʰ",  "!", "'", "'s",     " a", "a\u0301 ",
+        " \n", "<sentinel:1", "IMGIMGA", "²",  "٣", "/", "\u3000", "😀"}) {
+    const std::string run = times(1 << 16, part);
+    for (const char* after : {"x", "²"}) {
+      const double begin = cpu_seconds();
+      const auto got = words.split(run + after);
+      ASSERT_TRUE(got) << part << " ... " << after << ": " << got.error().message;
+      ASSERT_LT(cpu_seconds() - begin, 0.4) << part << " ... " << after;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(names, every_rule, testing::ValuesIn(pre_tokenizer_names()),
+                         [](const auto& name_of) {
+                           std::string name(name_of.param);
+                           for (char& c : name) c = std::isalnum(c) != 0 ? c : '_';
+                           return name;
+                         });
+
+TEST(names, of_vocabularies_that_merge_characters_are_refused) {
+  for (const char* name : {"gemma4", "sarvam-moe", "whitespace", "granite-embed-multi-311m"}) {
+    const auto got = pre_rule_for(name, "");
+    ASSERT_FALSE(got) << name;
+    EXPECT_EQ(got.error().status, BITNET_UNSUPPORTED);
+    EXPECT_NE(got.error().message.find(name), std::string::npos) << got.error().message;
+  }
+}
+
+TEST(names, say_how_words_and_begins_are_treated) {
+  const struct {
+    const char* name;
+    bool ignore_merges;
+    bool add_bos;
+  } flags[] = {{"llama-bpe", true, true}, {"jina-v5-nano", true, true},
+               {"tekken", true, true},    {"youtu", true, false},
+               {"minicpm5", true, false}, {"chameleon", false, true},
+               {"dbrx", false, false},    {"glm4", false, false},
+               {"gpt-4o", false, false},  {"granite-embed-multi-97m", true, false}};
+  for (const auto& f : flags) {
+    const auto rule = pre_rule_for(f.name, "");
+    ASSERT_TRUE(rule);
+    EXPECT_EQ(rule->ignore_merges, f.ignore_merges) << f.name;
+    EXPECT_EQ(rule->add_bos, f.add_bos) << f.name;
+    EXPECT_EQ(rule->note, "") << f.name;
   }
 }
 

@@ -44,7 +44,7 @@ const row rows[] = {
     {"untouched_bpe", false, [](data) {}, BITNET_OK, ""},
     {"untouched_spm", true, [](data) {}, BITNET_OK, ""},
     {"no_model", false, [](data v) { v.model = ""; }, BITNET_BAD_DATA, "tokenizer.ggml.model"},
-    {"other_model", false, [](data v) { v.model = "bert"; }, BITNET_UNSUPPORTED, "\"bert\""},
+    {"other_model", false, [](data v) { v.model = "t5"; }, BITNET_UNSUPPORTED, "\"t5\" (Unigram)"},
     {"model_with_control_bytes", false, [](data v) { v.model = "a\n\x1b"; }, BITNET_UNSUPPORTED,
      "\"a\\x0a\\x1b\""},
     {"no_tokens", false, [](data v) { v.tokens.clear(); }, BITNET_BAD_DATA, "empty"},
