@@ -70,6 +70,25 @@ class Quantize(support.Case):
             short = type_.upper() if type_ != "q6_k" else "Q6_K"
             self.assertIn(short, [t["type"] for t in report["tensors"]], type_)
 
+    @needs_backend
+    def test_every_type_tells_the_same_story(self):
+        """All but q4_0, whose blocks reach from -8 to 7: of two values of one size it rounds one."""
+        tell = lambda model: self.ok("run", "-m", model, "-p", "Once upon a time", "-n", "100",  # noqa: E731
+                                     "--temp", "0").text
+        wanted = tell(demo_model())
+        for type_ in (*TERNARY, "f32", "f16", "bf16", "q8_0", "q6_k"):
+            with self.subTest(type_):
+                self.assertEqual(tell(self.quantize(type_)[0]), wanted)
+
+    @needs_model
+    def test_threads_make_no_difference(self):
+        made = []
+        for n in ("1", "3"):
+            out, _ = self.quantize("tq2_0", "-t", n, "--token-embedding-type", "q6_k", "--force")
+            with open(out, "rb") as f:
+                made.append(f.read())
+        self.assertEqual(made[0], made[1])
+
     @needs_model
     def test_embedding_type(self):
         for type_ in ("q8_0", "q6_k", "q4_0"):
