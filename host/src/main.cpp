@@ -7,7 +7,6 @@
 #include "commands/commands.hpp"
 #include "interrupt.hpp"
 #include "settings/help.hpp"
-#include "settings/suggest.hpp"
 #include "terminal/console.hpp"
 #include "terminal/output.hpp"
 
@@ -42,6 +41,10 @@ action action_of(const command& about) {
       return convert_command;
     case command_bit::version:
       return version_command;
+    case command_bit::completion:
+      return completion_command;
+    case command_bit::man:
+      return man_command;
     default:
       return help_command;
   }
@@ -50,15 +53,11 @@ action action_of(const command& about) {
 result<const command*> command_named(const std::string& word) {
   if (word == "-h" || word == "--help") return find_command("help");
   if (word == "--version") return find_command("version");
-  if (const command* found = find_command(word)) return found;
   if (word.starts_with('-')) {
     return fail(exit_code::usage,
                 fmt::format("a command comes first, such as `bitnet run {} ...`", word));
   }
-  std::vector<std::string> names;
-  for (const command& one : all_commands()) names.emplace_back(one.name);
-  return fail(exit_code::usage, fmt::format("unknown command '{}'{}; `bitnet help` lists them",
-                                            word, suggestion(word, names)));
+  return command_of(word);
 }
 
 result<int> perform(const std::vector<std::string>& words, console& out) {

@@ -70,6 +70,25 @@ class Quantize(support.Case):
             short = type_.upper() if type_ != "q6_k" else "Q6_K"
             self.assertIn(short, [t["type"] for t in report["tensors"]], type_)
 
+    @needs_backend
+    def test_every_type_tells_the_same_story(self):
+        """All but q4_0, whose blocks reach from -8 to 7: of two values of one size it rounds one."""
+        tell = lambda model: self.ok("run", "-m", model, "-p", "Once upon a time", "-n", "100",  # noqa: E731
+                                     "--temp", "0").text
+        wanted = tell(demo_model())
+        for type_ in (*TERNARY, "f32", "f16", "bf16", "q8_0", "q6_k"):
+            with self.subTest(type_):
+                self.assertEqual(tell(self.quantize(type_)[0]), wanted)
+
+    @needs_model
+    def test_threads_make_no_difference(self):
+        made = []
+        for n in ("1", "3"):
+            out, _ = self.quantize("tq2_0", "-t", n, "--token-embedding-type", "q6_k", "--force")
+            with open(out, "rb") as f:
+                made.append(f.read())
+        self.assertEqual(made[0], made[1])
+
     @needs_model
     def test_embedding_type(self):
         for type_ in ("q8_0", "q6_k", "q4_0"):
@@ -277,6 +296,60 @@ class Checkpoint(support.Case):
                     self.assertEqual(self.generated(out), wanted)
                 self.assertIn("This model can run.", self.ok("inspect", "-m", self.folder).text)
 
+    def test_rope_scaling(self):
+        """Keys, divisors of some waves and growth of queries and keys are those of transformers 4.57.1,
+        ROPE_INIT_FUNCTIONS, for heads of 64, a base of 10000 and 512 positions."""
+        waves = (0, 3, 5, 6, 8, 12, 31)
+        short, long = [1 + 0.02 * i for i in range(32)], [1 + 0.4 * i for i in range(32)]
+        yarn = {"type": "yarn", "factor": 4.0}
+        rows = [  # scaling, keys, {tensor: divisors}, magnitude
+            ({"rope_type": "default"}, {}, {}, None),
+            ({"type": "linear", "factor": 2.0}, {"type": "linear", "factor": 2.0}, {}, None),
+            ({"rope_type": "dynamic", "factor": 2.0}, {"dynamic_factor": 2.0, "original_context_length": 512}, {},
+             None),
+            ({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+              "original_max_position_embeddings": 64}, {},
+             {"rope_freqs.weight": (1, 1, 1.85928, 2.76517, 7.66739, 8, 8)}, None),
+            ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64},
+             yarn | {"original_context_length": 64}, {}, 1.138629),
+            ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 16.0,
+              "beta_slow": 2.0, "attention_factor": 1.5},
+             yarn | {"original_context_length": 64, "yarn_beta_fast": 16.0, "yarn_beta_slow": 2.0,
+                     "attn_factor": 1.5 / 1.138629}, {}, 1.5),
+            ({"rope_type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 0.3},
+             yarn | {"original_context_length": 512, "attn_factor": 1.0532377 / 1.138629}, {}, 1.0532377),
+            ({"rope_type": "longrope", "short_factor": short, "long_factor": long,
+              "original_max_position_embeddings": 128},
+             {"type": "longrope", "original_context_length": 128, "attn_factor": 1.133893},
+             {"rope_factors_short.weight": (1, 1.06, 1.1, 1.12, 1.16, 1.24, 1.62),
+              "rope_factors_long.weight": (1, 2.2, 3, 3.4, 4.2, 5.8, 13.4)}, 1.133893),
+        ]
+        for scaling, keys, tensors, magnitude in rows:
+            with self.subTest(scaling=scaling):
+                self.checkpoint()
+                self.write("config.json", self.config(rope_scaling=scaling))
+                out = self.path("out.gguf")
+                self.ok("convert", self.folder, out, "--verify", "--force")
+                ours = gguf_values.Model(out)
+                prefix = ours.metadata["general.architecture"] + ".rope.scaling."
+                got = {k[len(prefix):]: v for k, v in ours.metadata.items() if k.startswith(prefix)}
+                self.assertEqual(got.keys(), keys.keys())
+                for key, value in keys.items():
+                    if isinstance(value, str):
+                        self.assertEqual(got[key], value)
+                    else:
+                        self.assertAlmostEqual(got[key], value, places=5, msg=key)
+                self.assertEqual({n for n in ours.tensors if n.startswith("rope_")}, set(tensors))
+                for name, wanted in tensors.items():
+                    ne, _, content = ours.tensors[name]
+                    self.assertEqual(ne, [32])
+                    divisors = struct.unpack("<32f", content)
+                    for wave, divisor in zip(waves, wanted):
+                        self.assertAlmostEqual(divisors[wave], divisor, places=4, msg=f"{name}[{wave}]")
+                for model in (self.folder, out):  # the checkpoint itself says the same as what it becomes
+                    rope = self.ok("inspect", "-m", model, "--json").json["model"]["rope"]
+                    self.assertAlmostEqual(rope.get("magnitude", 1), magnitude or 1, places=5)
+
     def test_shards_by_the_index(self):
         self.checkpoint()
         tensors = self.tensors("packed")
@@ -307,7 +380,15 @@ class Checkpoint(support.Case):
             ("config.json", other(num_attention_heads=0), "head_count"),
             ("config.json", other(vocab_size=3), "the embedding has 3 rows"),
             ("config.json", other(attention_bias=True), "no biases"),
-            ("config.json", other(rope_scaling={"type": "yarn", "factor": 2}), "'yarn'"),
+            ("config.json", other(rope_scaling={"type": "mrope", "factor": 2}), "'mrope'"),
+            ("config.json", other(rope_scaling={"type": "yarn", "factor": 0}), "'yarn' without a factor"),
+            ("config.json", other(rope_scaling={"rope_type": "linear"}), "'linear' without a factor"),
+            ("config.json", other(rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                                "high_freq_factor": 4.0}), "original_max_position_embeddings"),
+            ("config.json", other(rope_scaling={"rope_type": "longrope", "short_factor": [1.0],
+                                                "long_factor": [1.0]}), "for each pair of a head"),
+            ("config.json", other(rope_parameters={"full_attention": {"rope_theta": 1e6}}), "kinds of layers"),
+            ("config.json", other(partial_rotary_factor=0.5), "partial_rotary_factor"),
             ("config.json", other(quantization_config={"quant_method": "gptq"}), "'gptq'"),
             ("config.json", other(quantization_config={"quant_method": "bitnet"}), "the other linear_class"),
             ("tokenizer.json", b"{}", "of type ''; expected BPE"),

@@ -5,7 +5,7 @@ import subprocess
 
 import support
 
-COMMANDS = ["run", "chat", "backends", "parity", "inspect", "tokenize", "detokenize", "logits", "version",
+COMMANDS = ["run", "chat", "backends", "parity", "inspect", "tokenize", "detokenize", "logits", "completion", "man", "version",
             "help"]
 
 # (arguments, part of the message, why)

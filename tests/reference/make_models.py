@@ -24,14 +24,15 @@ import numpy as np
 
 import gguf_file
 import packing
+import reference
 import steadiness
 import vocabulary
 
 TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8, "Q4_K": 12, "Q6_K": 14, "BF16": 30,
          "TQ1_0": 34, "TQ2_0": 35, "I2_S": 36, "Q1_0": 41, "Q2_0": 42, "IQ1_BN": 134, "IQ2_BN": 135,
-         "IQ2_BN_R4": 335}
+         "IQ2_BN_R4": 335, "BITNET32": 36, "SPLIT32": 36, "QK256": 36}
 PACKAGE_TYPES = 36  # ids from here on are unknown to the gguf package
-TERNARY = ("I2_S", "TQ1_0", "TQ2_0", "Q1_0", "Q2_0", "IQ1_BN", "IQ2_BN", "IQ2_BN_R4")
+TERNARY = ("I2_S", "BITNET32", "SPLIT32", "QK256", "TQ1_0", "TQ2_0", "Q1_0", "Q2_0", "IQ1_BN", "IQ2_BN", "IQ2_BN_R4")
 CANDIDATES = 5000
 # Where each search for steady ids ended last time. Only saves time: what it names is checked again.
 STEADY_LISTS = pathlib.Path(__file__).with_name("steady_lists.json")
@@ -55,13 +56,19 @@ class Spec:
     head_size: int = 0          # 0: n_embd / n_head, and no key in the file
     vocab: str = "gpt2"
     theta: float = 10000.0
-    rope_factor: float = 0.0    # 0: no scaling keys
+    rope: dict = dataclasses.field(default_factory=dict)  # rope.scaling.* keys
+    rope_tensors: dict = dataclasses.field(default_factory=dict)  # name: divisors of a head's waves
     scale_tensors: bool = False  # weights are -1, 0, 1; blk.N.<linear>.scale carries the scale
     version: int = 3
     split: bool = False
     flags: tuple = ()
     positions: int = 12         # token ids to run
     may_reject: bool = False
+
+
+def longrope_tensors(pairs):
+    return {"rope_factors_short.weight": 1 + 0.02 * np.arange(pairs),
+            "rope_factors_long.weight": 1 + 0.4 * np.arange(pairs)}
 
 
 def specs():
@@ -99,6 +106,14 @@ def specs():
         s("llama-iq2-r4", "IQ2_BN_R4: four rows interleaved", "llama", weights="IQ2_BN_R4", output="F16"),
         s("b158-q1", "Q1_0: no zeros, a scale for 128", weights="Q1_0", n_layer=1),
         s("b158-q2", "Q2_0: a scale for 64", weights="Q2_0", n_layer=1),
+        s("b158-bitnet32", "I2_S of BitNet-rs with a scale for 32 inside", weights="BITNET32", n_layer=1),
+        s("llama-split32", "the same with the scales in a tensor beside it", "llama", weights="SPLIT32", output="F16",
+          n_layer=1),
+        s("b158-qk256", "I2_S of BitNet-rs without scales: -2, -1, 1, 2", weights="QK256", n_layer=1, layout="qk256",
+          n_embd=256, flags=("--i2s-layout", "qk256")),
+        # Shapes for which tiles of TL1 and TL2 were published; run_e2e.py makes both of it.
+        s("b158-tl-shapes", "one layer of the shapes of the 0.7B model", n_embd=1536, n_ff=4096, n_layer=1,
+          n_head=16, n_head_kv=16, positions=3),
         # Shapes.
         s("bitnet-i2s-hd96", "heads of 96, the size of the 0.7B model", "bitnet", n_embd=384, n_ff=384, n_layer=1,
           n_head=4, n_head_kv=4, vocab="spm", embedding="Q8_0"),
@@ -107,8 +122,28 @@ def specs():
         s("b158-i2s-long", "72 positions: more than one block of a paged cache", n_layer=1, n_ff=128, positions=66),
         s("llama-f16-long", "200 positions: four blocks, large angles", "llama", weights="F16", n_ff=96, n_layer=1,
           output="Q8_0", positions=200),
-        s("b158-rope-linear", "rope.scaling: linear, factor 2", rope_factor=2.0),
-        s("llama-rope-linear", "rope.scaling: linear, factor 2, interleaved", "llama", rope_factor=2.0, output="F16"),
+        s("b158-rope-linear", "rope.scaling: linear, factor 2", rope={"type": "linear", "factor": 2.0}),
+        s("llama-rope-linear", "rope.scaling: linear, factor 2, interleaved", "llama",
+          rope={"type": "linear", "factor": 2.0}, output="F16"),
+        s("b158-rope-yarn", "YaRN: waves stretched one by one, larger queries and keys", theta=500000.0,
+          rope={"type": "yarn", "factor": 4.0, "original_context_length": 64}),
+        s("llama-rope-yarn", "YaRN with corners and a factor of its own, interleaved", "llama", output="F16",
+          rope={"type": "yarn", "factor": 8.0, "original_context_length": 32, "attn_factor": 0.75,
+                "yarn_beta_fast": 16.0, "yarn_beta_slow": 2.0}),
+        s("b158-rope-dynamic", "dynamic NTK: the context decides the base",
+          rope={"dynamic_factor": 2.0, "original_context_length": 64}),
+        s("b158-rope-dynamic-short", "dynamic NTK within the original context: nothing happens", flags=("-c", "64"),
+          rope={"dynamic_factor": 2.0, "original_context_length": 64}),
+        s("llama-rope-long", "LongRoPE beyond the original context", "llama", output="F16", positions=8,
+          rope={"type": "longrope", "original_context_length": 128, "attn_factor": 1.1902},
+          rope_tensors=longrope_tensors(32)),
+        s("llama-rope-long-short", "LongRoPE within the original context", "llama", output="F16", positions=8,
+          flags=("-c", "128"), rope={"type": "longrope", "original_context_length": 128, "attn_factor": 1.1902},
+          rope_tensors=longrope_tensors(32)),
+        s("llama-rope-freqs", "rope_freqs.weight: Llama 3's stretched waves", "llama", output="F16", theta=500000.0,
+          rope_tensors={"rope_freqs.weight": reference.llama3_divisors(64, 500000.0, 8.0, 1.0, 4.0, 32)}),
+        s("b158-i2s-output", "the output head is I2_S: it reads quantised activations", output="I2_S"),
+        s("b158-i2s-tied", "embedding and head are one I2_S matrix", embedding="I2_S"),
         s("llama-i2s", "plain llama graph with ternary weights", "llama", output="F16", theta=500000.0),
         s("llama-i2s-spm-mha", "llama, SPM vocabulary, every head its own keys", "llama", vocab="spm", output="F16",
           n_head_kv=2),
@@ -124,8 +159,7 @@ def specs():
           output="F16", may_reject=True),
         s("llama-mixed", "one layer, five weight types", "llama", weights="Q4_K", n_embd=256, n_ff=256, n_layer=1,
           weights_of={"attn_q": "TQ2_0", "attn_k": "F16", "attn_v": "TQ1_0", "ffn_down": "Q6_K"}, output="BF16"),
-        s("b158-i2s-embedding", "the embedding itself is I2_S, the head is not", embedding="I2_S", output="F16",
-          may_reject=True),
+        s("b158-i2s-embedding", "the embedding itself is I2_S, the head is not", embedding="I2_S", output="F16"),
         # The container.
         s("b158-v2", "GGUF version 2", version=2),
         s("b158-split", "two shards with an I2_S model", split=True),
@@ -173,6 +207,12 @@ def ternary_tensor(rng, spec, kind, rows, cols, gain):
         return packing.q1_0(2 * (t >= 0) - 1, scale * 0.8 * rng.uniform(0.75, 1.25, rows * cols // 128))
     if kind == "Q2_0":
         return packing.q2_0(t + 1, scale * rng.uniform(0.75, 1.25, rows * cols // 64))
+    if kind == "BITNET32":
+        return packing.bitnet32(t, scale * rng.uniform(0.75, 1.25, rows * cols // 32))
+    if kind == "SPLIT32":
+        return packing.split32(t)
+    if kind == "QK256":  # -2 to 2 without a zero; a norm behind each makes the size of no account
+        return packing.qk256(np.where(t == 0, 2 * rng.choice((-1, 1), t.shape), t))
     d = scale * rng.uniform(0.75, 1.25, (rows, cols // 256))
     if spec.scale_tensors:
         d = np.ones_like(d)
@@ -220,6 +260,9 @@ def make_tensors(rng, spec, n_vocab):
         kind = spec.weights_of.get(name, spec.weights)
         own = 1.0 if spec.scale_tensors and kind != "I2_S" else gain
         out.append(make_tensor(rng, spec, f"{layer}.{name}.weight", kind, rows, cols, gain / np.sqrt(cols), own))
+        if kind == "SPLIT32":
+            scales = gain / np.sqrt(cols * 2 / 3) * rng.uniform(0.75, 1.25, rows * cols // 32)
+            out.append((f"{layer}.{name}.scale", [scales.size], TYPES["F32"], scales.astype(np.float32).tobytes()))
         if spec.scale_tensors:
             scale = 1.25 if kind == "I2_S" else gain / np.sqrt(cols * 2 / 3)
             out.append((f"{layer}.{name}.scale", [1], TYPES["F32"], np.float32(scale).tobytes()))
@@ -242,6 +285,8 @@ def make_tensors(rng, spec, n_vocab):
             norm(f"{layer}.ffn_sub_norm.weight", spec.n_ff)
         linear(layer, "ffn_down", spec.n_embd, spec.n_ff, down)
     norm("output_norm.weight", spec.n_embd)
+    for name, divisors in spec.rope_tensors.items():
+        out.append((name, [len(divisors)], TYPES["F32"], np.array(divisors, np.float32).tobytes()))
     if spec.output:
         out.append(make_tensor(rng, spec, "output.weight", spec.output, n_vocab, spec.n_embd, size, 3))
     return out
@@ -267,9 +312,8 @@ def make_metadata(spec, vocab):
     if spec.head_size:
         metadata[f"{a}.attention.key_length"] = spec.head_size
         metadata[f"{a}.attention.value_length"] = spec.head_size
-    if spec.rope_factor:
-        metadata[f"{a}.rope.scaling.type"] = "linear"
-        metadata[f"{a}.rope.scaling.factor"] = spec.rope_factor
+    for key, value in spec.rope.items():
+        metadata[f"{a}.rope.scaling.{key}"] = value
     return metadata | vocab
 
 
@@ -315,7 +359,8 @@ def token_ids(path, spec, vocab, start):
     """Random ids (no fixed BOS: it might not be steady) and the number of the list that was taken:
     the first steady one from list `start` on."""
     flags = dict(zip(spec.flags[::2], spec.flags[1::2]))
-    options = {"layout": spec.layout, "activation": flags.get("--activation")}
+    options = {"layout": spec.layout, "activation": flags.get("--activation"),
+               "context": int(flags.get("-c", 0)) or None}
     counter, disturbed = steadiness.TieCounter(path, **options), steadiness.Disturbed(path, **options)
     n_vocab = len(vocab["tokenizer.ggml.tokens"])
     for n in range(start, start + CANDIDATES):

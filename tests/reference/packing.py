@@ -188,6 +188,15 @@ def bitnet32(t, d):
     return np.hstack([blocks, np.asarray(d, np.float16).reshape(-1, 1).view(np.uint8)]).tobytes()
 
 
+def qk256(values):
+    """QK256: values -2, -1, 1 and 2 as codes 0 to 3, lowest first; rows padded to blocks of 64 bytes."""
+    rows, cols = values.shape
+    codes = np.zeros((rows, -(-cols // 256) * 256), np.uint8)
+    codes[:, :cols] = np.where(values < 0, values + 2, values + 1)
+    u = codes.reshape(-1, 4)
+    return (u[:, 0] | u[:, 1] << 2 | u[:, 2] << 4 | u[:, 3] << 6).tobytes()
+
+
 def tl1(t, scale, bm, bk, rows):
     """TL1 in tiles of bm x bk and blocks of `rows` rows; payload, f32 scale, 28 zero bytes."""
     m, k = t.shape

@@ -11,7 +11,7 @@ Exact     activation quantisation (float32 scale, float32 product, half to even,
 Linears   ternary weights (those of TERNARY) see quantised activations; weights of any other
           type are plain matrix products, in every architecture. Embeddings, norms and the output
           head never quantise activations, whatever their type.
-Refused   what the description does not cover: partial rotation, rope_freqs, biases, key and value
+Refused   what the description does not cover: partial rotation, biases, key and value
           heads of different size. A model of that kind ends with an error, never with numbers.
 """
 
@@ -55,6 +55,7 @@ class Tensor:
 
     def __init__(self, name, shape, kind, raw):
         self.name, self.shape, self.kind, self.raw = name, shape, kind, raw
+        self.scales = None  # float64, of a tensor whose scales are a tensor beside it
 
     @property
     def cols(self):
@@ -65,10 +66,12 @@ class Tensor:
         return int(np.prod(self.shape[1:], dtype=np.int64))
 
 
-def tensor_bytes(shape, kind, name):
+def tensor_bytes(shape, kind, name, room):
+    """`room`: bytes up to the next tensor, which tell the flavours of type 36 apart."""
     count = int(np.prod(shape, dtype=np.int64))
     if kind == I2_S:
-        return count // 4 + 32
+        return next((size for size in (count // 4 + 32, bitnet32_bytes(count), count // 4)
+                     if padded(size) == padded(room)), count // 4 + 32)
     if kind in (Q1_0, Q2_0):
         return count // (128 if kind == Q1_0 else 64) * 18
     if kind == IQ1_BN:
@@ -82,6 +85,14 @@ def tensor_bytes(shape, kind, name):
     if shape[0] % block:
         raise Unsupported(f"{name}: {shape[0]} columns are no multiple of the block size {block}")
     return count // block * size
+
+
+def padded(size):
+    return -(-size // 32) * 32
+
+
+def bitnet32_bytes(count):
+    return count // 32 * 10
 
 
 def shard_paths(path):
@@ -100,12 +111,18 @@ def read_file(path):
         reader = Reader(shard)
         if n == 0:
             metadata = {key: field.contents() for key, field in reader.fields.items()}
+        ends = sorted({offset for _, _, offset in reader.infos.values()} | {len(reader.data)})
         for name, (shape, kind, offset) in reader.infos.items():
-            size = tensor_bytes(shape, kind, name)
+            room = ends[ends.index(offset) + 1] - offset
+            size = tensor_bytes(shape, kind, name, room)
             raw = np.asarray(reader.data[offset:offset + size])
             if raw.size != size:
                 raise Unsupported(f"{name}: {size} bytes wanted, {raw.size} left in {shard.name}")
             tensors[name] = Tensor(name, shape, kind, raw)
+    for name, tensor in tensors.items():
+        beside = tensors.get(name.removesuffix(".weight") + ".scale")
+        if beside and beside.kind == 0 and beside.raw.size == 4 * (tensor.rows * tensor.cols // 32):
+            tensor.scales = beside.raw.view(np.float32).astype(float)
     return metadata, tensors
 
 
@@ -194,6 +211,16 @@ def iq2_r4_ternary(tensor):
     return t - np.int8(1), d.reshape(tensor.rows, 1)
 
 
+def low_first(packed, tensor):
+    """int8 [rows, cols]: two-bit codes, the first in the lowest bits."""
+    codes = packed.reshape(-1, 1) >> np.array([0, 2, 4, 6], np.uint8) & 3
+    return codes.reshape(tensor.rows, -1)[:, :tensor.cols].astype(np.int8)
+
+
+def qk256_values(tensor):
+    return np.array([-2.0, -1.0, 1.0, 2.0])[low_first(tensor.raw, tensor)]
+
+
 def ternary(tensor, layout):
     """int8 [rows, cols] and float64 scales [rows, blocks], the blocks being equal runs of columns."""
     if tensor.kind == TQ1_0:
@@ -208,12 +235,21 @@ def ternary(tensor, layout):
         return iq2_ternary(tensor)
     if tensor.kind == IQ2_BN_R4:
         return iq2_r4_ternary(tensor)
+    count = tensor.rows * tensor.cols
+    if tensor.raw.size == bitnet32_bytes(count):
+        blocks = tensor.raw.reshape(-1, 10)
+        d = np.ascontiguousarray(blocks[:, 8:]).view(np.float16).astype(float)
+        return low_first(blocks[:, :8], tensor) - np.int8(2), d.reshape(tensor.rows, -1)
+    if tensor.raw.size == count // 4:  # Split32: the scales stand beside it
+        return low_first(tensor.raw, tensor) - np.int8(2), tensor.scales.reshape(tensor.rows, -1)
     t, scale = i2s_ternary(tensor, layout)
     return t, np.full((tensor.rows, 1), scale)
 
 
 def dense(tensor, layout):
     """float64 [rows, cols] of a tensor of any known type."""
+    if tensor.kind == I2_S and layout == "qk256":
+        return qk256_values(tensor)
     if tensor.kind in TERNARY:
         t, scales = ternary(tensor, layout)
         return t * np.repeat(scales, tensor.cols // scales.shape[1], axis=1)
@@ -236,9 +272,33 @@ def rms_norm(x, weight, eps):
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps) * weight
 
 
-def rope_angles(positions, size, base):
-    """[n, size / 2]: position times base^(-2i/size)."""
-    return positions[:, None] * base ** (-2.0 * np.arange(size // 2) / size)
+def rope_angles(positions, size, base, divisors=1.0):
+    """[n, size / 2]: position times base^(-2i/size), over the divisor of that wave."""
+    return positions[:, None] * base ** (-2.0 * np.arange(size // 2) / size) / divisors
+
+
+def llama3_divisors(size, base, factor, low, high, original):
+    """As transformers: by wave length, not by turns."""
+    waves = 2 * np.pi * base ** (2.0 * np.arange(size // 2) / size)
+    between = (original / waves - low) / (high - low)
+    graded = 1 / ((1 - between) / factor + between)
+    return np.where(waves < original / high, 1.0, np.where(waves > original / low, factor, graded))
+
+
+def yarn_divisors(size, base, factor, original, fast=32.0, slow=1.0, extrapolation=1.0):
+    """arXiv:2309.00071, with the whole-numbered corners of its reference code."""
+    corner = lambda turns: size * np.log(original / (turns * 2 * np.pi)) / (2 * np.log(base))  # noqa: E731
+    low, high = max(np.floor(corner(fast)), 0), min(np.ceil(corner(slow)), size - 1)
+    ramp = np.clip((np.arange(size // 2) - low) / max(high - low, 0.001), 0, 1)
+    share = extrapolation * (1 - ramp)
+    return 1 / (share + (1 - share) / factor)
+
+
+def dynamic_base(base, size, factor, original, context):
+    """NTK scaling by the length of the context."""
+    if context <= original:
+        return base
+    return base * (factor * context / original - (factor - 1)) ** (size / (size - 2))
 
 
 def rope(x, angles, neox):
@@ -288,7 +348,7 @@ class Model:
     are kept: f32 (exact), f16 or q8_0, or two of them with a comma between. With a window a position sees the last
     `window` positions, itself included, and the first `keep`."""
 
-    def __init__(self, path, layout="a", activation=None, kv="f32", window=None, keep=0):
+    def __init__(self, path, layout="a", activation=None, kv="f32", window=None, keep=0, context=None):
         self.metadata, self.tensors = read_file(path)
         self.layout = layout
         self.window, self.keep = window, keep
@@ -305,13 +365,37 @@ class Model:
         self.head_size = self.key("attention.key_length", self.n_embd // self.n_head)
         self.eps = self.key("attention.layer_norm_rms_epsilon")
         self.rope_base = self.key("rope.freq_base", 10000.0)
-        scaling = self.key("rope.scaling.type", "none")
-        if scaling not in ("none", "linear"):
-            raise Unsupported(f"rope.scaling.type {scaling!r}")
-        self.rope_factor = self.key("rope.scaling.factor", 1.0) if scaling == "linear" else 1.0
+        self.rope_factor, self.divisors, self.magnitude = 1.0, 1.0, 1.0
+        self.stretch_rope(context or self.key("context_length"))
         self.activation = {"relu2": relu2, "silu": silu}[activation or self.usual_activation()]
         self.refuse_the_uncovered()
         self.ready = {}  # decoded weights by name and decoder
+
+    def stretch_rope(self, context):
+        """What RoPE scaling makes of a context of that length."""
+        scaling = self.key("rope.scaling.type", "none")
+        factor = float(self.key("rope.scaling.factor", 1.0))
+        original = float(self.key("rope.scaling.original_context_length", self.key("context_length")))
+        size, base = self.head_size, float(self.rope_base)
+        if scaling == "linear":
+            self.rope_factor = factor
+        elif scaling == "yarn":
+            self.divisors = yarn_divisors(size, base, factor, original,
+                                          float(self.key("rope.scaling.yarn_beta_fast", 32.0)),
+                                          float(self.key("rope.scaling.yarn_beta_slow", 1.0)),
+                                          float(self.key("rope.scaling.yarn_ext_factor", 1.0)))
+            self.magnitude = (1 + 0.1 * np.log(factor)) * float(self.key("rope.scaling.attn_factor", 1.0))
+        elif scaling == "longrope":
+            which = "long" if context > original else "short"
+            self.divisors = dense(self.tensors[f"rope_factors_{which}.weight"], self.layout).reshape(-1)
+            self.magnitude = float(self.key("rope.scaling.attn_factor", 1.0))
+        elif scaling != "none":
+            raise Unsupported(f"rope.scaling.type {scaling!r}")
+        if "rope_freqs.weight" in self.tensors:
+            self.divisors = dense(self.tensors["rope_freqs.weight"], self.layout).reshape(-1)
+        if f"{self.arch}.rope.scaling.dynamic_factor" in self.metadata:
+            self.rope_base = dynamic_base(base, size, float(self.key("rope.scaling.dynamic_factor")), original,
+                                          context)
 
     def key(self, name, default=None):
         value = self.metadata.get(f"{self.arch}.{name}", default)
@@ -338,7 +422,7 @@ class Model:
         if self.key("attention.value_length", self.head_size) != self.head_size:
             raise Unsupported("value heads of another size than key heads")
         for name in self.tensors:
-            if name == "rope_freqs.weight" or name.endswith(".bias"):
+            if name.endswith(".bias"):
                 raise Unsupported(f"tensor {name}")
 
     # Two hooks for steadiness.py, which overrides them to learn what float32 alone may change:
@@ -352,6 +436,11 @@ class Model:
     def kept(self, x, kind):
         """Keys or values [n, heads, size] as they come back from the cache."""
         return KEPT[kind](x)
+
+    def is_ternary(self, name):
+        """QK256 has values of two sizes and no zero: its activations are not quantised."""
+        kind = self.tensors[name].kind
+        return kind in TERNARY and not (kind == I2_S and self.layout == "qk256")
 
     def weights(self, name, decode):
         if (name, decode) not in self.ready:
@@ -381,11 +470,11 @@ class Model:
     def linear(self, x, name):
         """x: [n, cols] -> [n, rows]. name: without ".weight"."""
         weight = f"{name}.weight"
-        if weight in self.tensors and self.tensors[weight].kind in TERNARY:
+        if weight in self.tensors and self.is_ternary(weight):
             y = self.bit_linear(x, weight)
         else:
             y = x @ self.matrix(weight).T
-        if f"{name}.scale" in self.tensors:
+        if f"{name}.scale" in self.tensors and self.tensors[weight].scales is None:
             y = y * self.matrix(f"{name}.scale").reshape(-1)
         return self.stored(y)
 
@@ -399,7 +488,8 @@ class Model:
 
     def attention(self, h, layer):
         n = len(h)
-        angles = self.stored(rope_angles(np.arange(n) / self.rope_factor, self.head_size, self.rope_base))
+        angles = self.stored(rope_angles(np.arange(n) / self.rope_factor, self.head_size, self.rope_base,
+                                         self.divisors))
         q = self.linear(h, f"{layer}.attn_q").reshape(n, self.n_head, self.head_size)
         k = self.linear(h, f"{layer}.attn_k").reshape(n, self.n_head_kv, self.head_size)
         v = self.linear(h, f"{layer}.attn_v").reshape(n, self.n_head_kv, self.head_size)
@@ -410,7 +500,7 @@ class Model:
         hidden = self.hidden(n)
         for head in range(self.n_head):
             shared = head // (self.n_head // self.n_head_kv)
-            scores = q[:, head] @ k[:, shared].T / np.sqrt(self.head_size) + hidden
+            scores = self.magnitude ** 2 * q[:, head] @ k[:, shared].T / np.sqrt(self.head_size) + hidden
             out[:, head] = softmax(scores) @ v[:, shared]
         return self.stored(out.reshape(n, -1))
 
@@ -432,7 +522,8 @@ class Model:
                 g = self.norm(g, f"{layer}.ffn_sub_norm.weight")
             x = self.stored(x + self.linear(g, f"{layer}.ffn_down"))
         head = "output.weight" if "output.weight" in self.tensors else "token_embd.weight"
-        return self.norm(x, "output_norm.weight") @ self.matrix(head).T
+        x = self.norm(x, "output_norm.weight")
+        return self.bit_linear(x, head) if self.is_ternary(head) else x @ self.matrix(head).T
 
 
 def main():

@@ -13,6 +13,7 @@ Kinds of row:
   view  logits with a sliding window, against the reference with the same mask
   no    int8 keys or values where a head is no whole number of blocks: refused, with what to do
   last  without --all: the last position of the same run, bit for bit
+  same  the same weights in other types that keep all of them, made by quantize: the same bits
   text  tokenize on a file without tensors; `logits` on it has to end with exit code 3
 Exit code 0: every row passed. 1: some did not. 77: the Python packages are missing.
 """
@@ -52,6 +53,7 @@ NO_Q8_0_ROW = "llama-hd80"
 WINDOW_ROWS = {"llama-f16-long": ((1, 0, 512), (64, 0, 64), (70, 5, 512), (100, 70, 7), (199, 0, 512), (4000, 0, 512)),
                "b158-i2s-long": ((20, 0, 512), (20, 3, 1))}
 COST_ROWS = ("b158-i2s-long", "llama-f16-long")
+SAME_ROWS = {"b158-tl-shapes": ("tl1", "tl2", "iq2_bn")}
 LAST_ROWS = ("b158-i2s-long", "llama-q4_k")
 STORIES, STORY_POSITIONS = 2, 24
 COST_POSITIONS = 64
@@ -78,7 +80,8 @@ def options_of(flags):
     given = dict(zip(flags[::2], flags[1::2]))
     window = given.get("--sliding-window")
     return {"layout": given.get("--i2s-layout", "a"), "activation": given.get("--activation"),
-            "window": window and int(window), "keep": int(given.get("--keep", 0))}
+            "window": window and int(window), "keep": int(given.get("--keep", 0)),
+            "context": int(given.get("-c", 0)) or None}
 
 
 class Program:
@@ -158,6 +161,19 @@ def judge_last(program, model, ids, flags):
     if last.size != every.shape[1] or last.dtype != np.float32:
         return False, f"{last.dtype} {last.shape} instead of float32 with {every.shape[1]} values"
     return np.array_equal(last.ravel(), every[-1]), f"max |diff| {np.abs(last.ravel() - every[-1]).max():.1e}"
+
+
+def judge_same(program, model, ids, flags, kind):
+    wanted, code, said = program.logits(model, ids, flags, "f32")
+    with tempfile.TemporaryDirectory() as scratch:
+        other = pathlib.Path(scratch) / f"{kind}.gguf"
+        made = program.run("quantize", model, other, kind, "--verify")
+        if made.returncode:
+            return False, f"quantize: exit code {made.returncode}: {made.stderr.decode(errors='replace')[-300:]}"
+        ours, other_code, other_said = program.logits(other, ids, flags, "f32")
+    if wanted is None or ours is None:
+        return False, f"exit codes {code}, {other_code}: {said or other_said}"
+    return np.array_equal(ours, wanted), f"{kind}: max |diff| {np.abs(ours - wanted).max():.1e}"
 
 
 def tokens_as_bytes(path, ids):
@@ -247,6 +263,9 @@ def main():
             report("text", row["name"], judge_vocabulary(program, model), since)
             continue
         report("f32", row["name"], judge(program, model, row["ids"], row["flags"], may_reject=row["may_reject"]), since)
+        for kind in SAME_ROWS.get(row["name"], ()):
+            since = time.time()
+            report("same", row["name"], judge_same(program, model, row["ids"], row["flags"], kind), since)
         if row["name"] in LAST_ROWS:
             since = time.time()
             report("last", row["name"], judge_last(program, model, row["ids"], row["flags"]), since)

@@ -195,9 +195,9 @@ BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_opt
 
 typedef struct bitnet_convert_options {
   uint32_t struct_size;
-  uint32_t overwrite; /* non-zero: `out` may replace a file                           */
-  uint32_t verify;    /* non-zero: read the result back and compare                   */
-  uint32_t reserved_0;
+  uint32_t overwrite;         /* non-zero: `out` may replace a file                           */
+  uint32_t verify;            /* non-zero: read the result back and compare                   */
+  uint32_t n_threads;         /* 0: as many as are of use on this machine                     */
   const char* type;           /* of linear layers: "i2_s", "tl1", "tl2", "tq1_0", "tq2_0", "iq2_bn",
                                  or "f32", "f16", "bf16", "q8_0", "q4_0", "q6_k"; NULL = "i2_s" */
   const char* embedding_type; /* one of the latter; NULL = as it is, other floats as "f16"    */

@@ -41,50 +41,76 @@ class output {
   const options& how_;
 };
 
-result<void> write_copy(const job& j, output& to) {
-  for (uint64_t at = 0; at < j.written.bytes; at += piece_bytes)
-    if (auto ok = to.write(j.source.bytes.subspan(at, std::min(piece_bytes, j.written.bytes - at)));
-        !ok)
-      return ok;
-  return {};
-}
+// What one thread turns out at a time: a ternary tensor, whose rows may stand interleaved, or rows
+// of anything else.
+struct piece {
+  const job* of = nullptr;
+  uint64_t first = 0, rows = 0;  // of a copy: bytes
+  bool is_last = false;          // of its tensor
+};
 
-result<void> write_dense(const job& j, output& to) {
-  const uint64_t row_bytes = j.written.bytes / j.source.m;
-  const uint64_t rows = std::clamp<uint64_t>(piece_bytes / row_bytes, 1, j.source.m);
-  std::vector<float> numbers(j.source.k);
-  std::vector<std::byte> packed(rows * row_bytes);
-  for (uint64_t r = 0; r < j.source.m; r += rows) {
-    const uint64_t n = std::min(rows, j.source.m - r);
-    for (uint64_t i = 0; i < n; ++i) {
-      read_row(j, r + i, 0, numbers);
-      j.dense->write(numbers, std::span(packed).subspan(i * row_bytes, row_bytes));
+std::vector<piece> pieces_of(const plan& p) {
+  std::vector<piece> out;
+  for (const auto& j : p.jobs) {
+    const bool copied = j->ternary == nullptr && j->dense == nullptr;
+    const uint64_t all = copied ? j->written.bytes : j->source.m;
+    const uint64_t row_bytes = copied ? 1 : j->written.bytes / j->source.m;
+    const uint64_t step =
+        j->ternary != nullptr ? all : std::clamp<uint64_t>(piece_bytes / row_bytes, 1, all);
+    for (uint64_t at = 0; at < all; at += step) {
+      const uint64_t n = std::min(step, all - at);
+      out.push_back({j.get(), at, n, at + n == all});
     }
-    if (auto ok = to.write(std::span(packed).first(n * row_bytes)); !ok) return ok;
   }
-  return {};
+  return out;
 }
 
-result<void> write_ternary(const job& j, output& to) {
-  std::vector<std::byte> packed(j.written.bytes);
-  j.ternary->write(j.weights, packed);
-  return to.write(packed);
+void make_dense(const piece& one, std::vector<std::byte>& out) {
+  const job& j = *one.of;
+  const uint64_t row_bytes = j.written.bytes / j.source.m;
+  std::vector<float> numbers(j.source.k);
+  out.assign(one.rows * row_bytes, std::byte{});
+  for (uint64_t i = 0; i < one.rows; ++i) {
+    read_row(j, one.first + i, 0, numbers);
+    j.dense->write(numbers, std::span(out).subspan(i * row_bytes, row_bytes));
+  }
+}
+
+// The bytes of a piece: of the source where it is copied, else in `made`.
+std::span<const std::byte> make(const piece& one, std::vector<std::byte>& made) {
+  const job& j = *one.of;
+  if (j.ternary == nullptr && j.dense == nullptr)
+    return j.source.bytes.subspan(one.first, one.rows);
+  if (j.ternary == nullptr) {
+    make_dense(one, made);
+  } else {
+    made.assign(j.written.bytes, std::byte{});
+    j.ternary->write(j.weights, made);
+  }
+  return made;
 }
 
 result<void> write_tensors(const model::loaded& from, const plan& p, gguf::file_writer& file,
-                           const options& how) {
+                           const options& how, workers& by) {
   std::vector<gguf::planned_tensor> table;
   table.reserve(p.jobs.size());
   for (const auto& j : p.jobs) table.push_back(j->written);
   if (auto ok = file.write(gguf::header_of(p.metadata, table)); !ok) return ok;
   output to(file, p.bytes, how);
-  for (const auto& j : p.jobs) {
+  const std::vector<piece> pieces = pieces_of(p);
+  // In turns: all threads make, then one writes. Two pieces for each thread even out their sizes.
+  const size_t turn = size_t{2} * by.width();
+  std::vector<std::vector<std::byte>> made(turn);
+  std::vector<std::span<const std::byte>> bytes(turn);
+  for (size_t at = 0; at < pieces.size(); at += turn) {
     if (auto ok = from.file.check_size(); !ok) return ok;
-    auto ok = j->ternary != nullptr ? write_ternary(*j, to)
-              : j->dense != nullptr ? write_dense(*j, to)
-                                    : write_copy(*j, to);
-    if (ok) ok = to.pad();
-    if (!ok) return ok;
+    const size_t n = std::min(turn, pieces.size() - at);
+    by.each(n, [&](size_t i) { bytes[i] = make(pieces[at + i], made[i]); });
+    for (size_t i = 0; i < n; ++i) {
+      auto ok = to.write(bytes[i]);
+      if (ok && pieces[at + i].is_last) ok = to.pad();
+      if (!ok) return ok;
+    }
   }
   return {};
 }
@@ -142,8 +168,29 @@ double dense_error(const job& j, const model::loaded& back, uint32_t index) {
   return size == 0 ? std::sqrt(error) : std::sqrt(error / size);
 }
 
+// The error of a dense tensor, 0 for others; a failure for what may not differ at all.
+result<double> verify_job(const job& j, const model::loaded& back) {
+  constexpr double most_error = 0.15;  // Q4_0 of Gaussian weights is at 0.09
+  const auto at = std::ranges::find(back.weights, j.written.name, &model::weight::name);
+  if (at == back.weights.end()) return differs(j, "it is missing");
+  const auto index = static_cast<uint32_t>(at - back.weights.begin());
+  if (j.ternary != nullptr) {
+    if (auto ok = verify_ternary(j, back, index); !ok) return std::unexpected(ok.error());
+    return 0;
+  }
+  if (j.dense == nullptr) {
+    if (!std::ranges::equal(j.source.bytes, back.sources[index].bytes.first(j.written.bytes)))
+      return differs(j, "its bytes");
+    return 0;
+  }
+  const double error = dense_error(j, back, index);
+  if (!(error < most_error)) return differs(j, say("error ", std::to_string(error)));
+  return error;
+}
+
 // Answers the largest of those errors.
-result<double> verify(const plan& p, const gguf::file_writer& file, const options& how) {
+result<double> verify(const plan& p, const gguf::file_writer& file, const options& how,
+                      workers& by) {
   auto opened = gguf::file::open(file.readable_path());
   if (!opened) return std::unexpected(opened.error());
   model::load_options load = how.load;
@@ -151,22 +198,12 @@ result<double> verify(const plan& p, const gguf::file_writer& file, const option
   load.tl1_tiles = formats::tl1_tiles::generated;
   auto back = model::read(std::move(*opened), load);
   if (!back) return pass_on(std::move(back), "reading back what was written");
-  constexpr double most_error = 0.15;  // Q4_0 of Gaussian weights is at 0.09
+  std::vector<result<double>> errors(p.jobs.size());
+  by.each(p.jobs.size(), [&](size_t i) { errors[i] = verify_job(*p.jobs[i], *back); });
   double largest = 0;
-  for (const auto& j : p.jobs) {
-    const auto at = std::ranges::find(back->weights, j->written.name, &model::weight::name);
-    if (at == back->weights.end()) return differs(*j, "it is missing");
-    const auto index = static_cast<uint32_t>(at - back->weights.begin());
-    if (j->ternary != nullptr) {
-      if (auto ok = verify_ternary(*j, *back, index); !ok) return std::unexpected(ok.error());
-    } else if (j->dense == nullptr) {
-      if (!std::ranges::equal(j->source.bytes, back->sources[index].bytes.first(j->written.bytes)))
-        return differs(*j, "its bytes");
-    } else {
-      const double error = dense_error(*j, *back, index);
-      if (!(error < most_error)) return differs(*j, say("error ", std::to_string(error)));
-      largest = std::max(largest, error);
-    }
+  for (const auto& error : errors) {
+    if (!error) return std::unexpected(error.error());
+    largest = std::max(largest, *error);
   }
   return largest;
 }
@@ -203,15 +240,16 @@ result<std::string> convert(const std::filesystem::path& in, const std::filesyst
   if (std::filesystem::equivalent(in, out, ignored))
     return fail(BITNET_INVALID_ARGUMENT,
                 say(quote(out.native()), " is the model that is read; name another file"));
-  auto p = make_plan(*from, how);
+  workers by(how.n_threads);
+  auto p = make_plan(*from, how, by);
   if (!p) return pass_on(std::move(p), quote(in.native()));
   auto file = gguf::file_writer::create(out, how.overwrite);
   if (!file) return std::unexpected(file.error());
-  if (auto ok = write_tensors(*from, *p, *file, how); !ok) return std::unexpected(ok.error());
+  if (auto ok = write_tensors(*from, *p, *file, how, by); !ok) return std::unexpected(ok.error());
   json report = {{"file", out.native()}, {"bytes", file->written()}};
   report.update(report_of(*p));
   if (how.verify) {
-    const auto error = verify(*p, *file, how);
+    const auto error = verify(*p, *file, how, by);
     if (!error) return std::unexpected(error.error());
     report["verified"] = true;
     report["dense_error"] = *error;

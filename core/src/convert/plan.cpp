@@ -123,7 +123,10 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
     if (is_embedding && !is_output) asked = w.embedding;
     if (is_output && !is_embedding) asked = w.output;
     j.dense = asked;
-    if (asked == nullptr && !is_kept(j.source.type)) j.dense = formats::find_dense_target("f16");
+    // A ternary head reads quantised activations: in floats it would answer differently.
+    if (asked == nullptr && weight.format == BITNET_FORMAT_TERNARY2) j.ternary = w.linear_ternary;
+    if (asked == nullptr && j.ternary == nullptr && !is_kept(j.source.type))
+      j.dense = formats::find_dense_target("f16");
   } else {
     j.ternary = w.linear_ternary;
     j.dense = w.linear_dense;
@@ -138,17 +141,23 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
 
 }  // namespace
 
-result<plan> make_plan(const model::loaded& from, const options& how) {
+result<plan> make_plan(const model::loaded& from, const options& how, workers& by) {
   const auto w = find_targets(how);
   if (!w) return std::unexpected(w.error());
   plan p;
   for (uint32_t i = 0; i < from.weights.size(); ++i) {
-    auto j = std::make_unique<job>();
-    j->index = i;
-    if (auto ok = plan_weight(*j, from, *w); !ok)
-      return pass_on(std::move(ok), say("tensor ", quote(from.weights[i].name)));
-    p.bytes += j->written.bytes;
-    p.jobs.push_back(std::move(j));
+    if (from.is_made(i)) continue;
+    p.jobs.push_back(std::make_unique<job>());
+    p.jobs.back()->index = i;
+  }
+  // Making floats ternary looks at each of them.
+  std::vector<result<void>> planned(p.jobs.size());
+  by.each(p.jobs.size(), [&](size_t i) { planned[i] = plan_weight(*p.jobs[i], from, *w); });
+  for (size_t i = 0; i < p.jobs.size(); ++i) {
+    if (!planned[i])
+      return pass_on(std::move(planned[i]),
+                     say("tensor ", quote(from.weights[p.jobs[i]->index].name)));
+    p.bytes += p.jobs[i]->written.bytes;
   }
   const gguf::container& metadata = from.file.metadata();
   for (const gguf::entry& e : metadata.entries()) {

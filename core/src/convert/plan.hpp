@@ -6,6 +6,7 @@
 
 #include "base/result.hpp"
 #include "convert/convert.hpp"
+#include "convert/workers.hpp"
 #include "formats/writing.hpp"
 #include "gguf/writer.hpp"
 #include "model/read.hpp"
@@ -29,7 +30,7 @@ struct plan {
   uint64_t bytes = 0;  // of all tensors
 };
 
-result<plan> make_plan(const model::loaded& from, const options& how);
+result<plan> make_plan(const model::loaded& from, const options& how, workers& by);
 
 // Elements [first, first + out.size()) of a row as numbers; whole blocks of the source.
 void read_row(const job& j, uint64_t row, uint64_t first, std::span<float> out);

@@ -41,13 +41,13 @@ class file {
     uint64_t rotated_heads = 0;  // see formats::source
   };
   // Tensors from elsewhere with metadata in GGUF's form: what reads models then reads these too.
-  // Their bytes lie in `mappings`.
   struct foreign_tensor {
     std::string name;
     std::vector<uint64_t> ne;
     uint32_t type = 0;
-    std::span<const std::byte> bytes;
+    std::span<const std::byte> bytes;  // in one of `mappings`, or of `keeps`
     uint64_t rotated_heads = 0;
+    std::shared_ptr<const std::vector<float>> keeps = nullptr;  // numbers that no file has
   };
   static result<file> compose(std::vector<std::byte> metadata, std::vector<mapping> mappings,
                               std::vector<foreign_tensor> tensors);

@@ -160,7 +160,8 @@ result<gguf::file> open_folder(const fs::path& folder) {
                               tokenizer->bytes().size());
   const auto kind = read_tokenizer(text, hints_of(*c, *t), metadata);
   if (!kind) return std::unexpected(kind.error());
-  const auto about = read_config(*c, *kind, metadata);
+  std::vector<gguf::file::foreign_tensor> tensors;
+  const auto about = read_config(*c, *kind, metadata, tensors);
   if (!about) return std::unexpected(about.error());
   auto name = fs::absolute(folder).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
@@ -169,7 +170,6 @@ result<gguf::file> open_folder(const fs::path& folder) {
   const auto files = weight_files(folder);
   if (!files) return std::unexpected(files.error());
   std::vector<gguf::mapping> mappings;
-  std::vector<gguf::file::foreign_tensor> tensors;
   for (const std::string& file : *files) {
     auto mapped = gguf::mapping::open(folder / file);
     if (!mapped) return pass_on(std::move(mapped), file);

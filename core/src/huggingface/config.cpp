@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gguf/text.hpp"
+#include "huggingface/rope.hpp"
 
 namespace bitnet::huggingface {
 namespace {
@@ -71,25 +72,52 @@ result<linear_kind> linear_kind_of(const json& c, bool is_bitnet) {
   return text_at(q, "quantization_mode") == "online" ? linear_kind::master : linear_kind::packed;
 }
 
-result<void> put_rope(const json& c, const std::string& prefix, gguf::metadata_builder& out) {
+std::vector<float> numbers_at(const json& object, const char* key) {
+  const json& list = at(object, key);
+  std::vector<float> out;
+  if (!list.is_array()) return out;
+  for (const json& x : list)
+    if (x.is_number()) out.push_back(x.get<float>());
+  return out.size() == list.size() ? out : std::vector<float>();
+}
+
+result<rope_config> read_rope(const json& c, uint32_t head_dim) {
   // Newer files keep all of it in rope_parameters.
   const json& parameters = at(c, "rope_parameters");
   const json& scaling = parameters.is_object() ? parameters : at(c, "rope_scaling");
-  const auto theta =
-      number_at(parameters, "rope_theta").or_else([&] { return number_at(c, "rope_theta"); });
-  out.f32(prefix + "rope.freq_base", theta.value_or(10000));
-  if (!scaling.is_object()) return {};
-  std::string kind = text_at(scaling, "rope_type");
-  if (kind.empty()) kind = text_at(scaling, "type");
-  if (kind.empty() || kind == "default") return {};
-  if (kind != "linear")
-    return fail(BITNET_UNSUPPORTED, say("config.json: RoPE scaling of type ", quote(kind),
-                                        "; this program supports 'linear'"));
-  const auto factor = number_at(scaling, "factor");
-  if (!factor) return bad("config.json: linear RoPE scaling without a factor");
-  out.text(prefix + "rope.scaling.type", "linear");
-  out.f32(prefix + "rope.scaling.factor", *factor);
-  return {};
+  for (const json& one : scaling)
+    if (one.is_object())
+      return fail(BITNET_UNSUPPORTED,
+                  "config.json: RoPE differs between kinds of layers, which this program does not "
+                  "support");
+  for (const json* place : {&c, &scaling})
+    if (const auto share = number_at(*place, "partial_rotary_factor"); share && *share != 1)
+      return fail(BITNET_UNSUPPORTED,
+                  "config.json: partial_rotary_factor is not 1; this program reads "
+                  "checkpoints that rotate whole heads");
+  if (const json& x = at(scaling, "truncate"); x.is_boolean() && !x.get<bool>())
+    return fail(BITNET_UNSUPPORTED,
+                "config.json: truncate of RoPE scaling is false, which this program does not "
+                "compute");
+  rope_config to{.kind = text_at(scaling, "rope_type"), .head_dim = head_dim};
+  if (to.kind.empty()) to.kind = text_at(scaling, "type");
+  to.theta = number_at(parameters, "rope_theta")
+                 .or_else([&] { return number_at(c, "rope_theta"); })
+                 .value_or(to.theta);
+  to.longest_context = count_at(c, "max_position_embeddings").value_or(0);
+  constexpr const char* original = "original_max_position_embeddings";
+  to.original_context = count_at(scaling, original).or_else([&] { return count_at(c, original); });
+  to.factor = number_at(scaling, "factor");
+  to.attention_factor = number_at(scaling, "attention_factor");
+  to.low_freq_factor = number_at(scaling, "low_freq_factor");
+  to.high_freq_factor = number_at(scaling, "high_freq_factor");
+  to.beta_fast = number_at(scaling, "beta_fast");
+  to.beta_slow = number_at(scaling, "beta_slow");
+  to.mscale = number_at(scaling, "mscale");
+  to.mscale_all = number_at(scaling, "mscale_all_dim");
+  to.short_factors = numbers_at(scaling, "short_factor");
+  to.long_factors = numbers_at(scaling, "long_factor");
+  return to;
 }
 
 // "<s>", or {"content": "<s>", ...}
@@ -113,7 +141,8 @@ result<json> parse_object(std::string_view text, const char* name) {
 }
 
 result<config> read_config(const json& c, const std::string& tokenizer,
-                           gguf::metadata_builder& out) {
+                           gguf::metadata_builder& out,
+                           std::vector<gguf::file::foreign_tensor>& made) {
   const std::string type = text_at(c, "model_type");
   const std::string act = text_at(c, "hidden_act");
   config to;
@@ -148,9 +177,10 @@ result<config> read_config(const json& c, const std::string& tokenizer,
     return {};
   };
   uint64_t ignored = 0;
+  uint64_t n_embedding = 0;
   to.n_kv_heads = count_at(c, "num_key_value_heads").value_or(0);
   for (auto ok : {count("max_position_embeddings", "context_length", ignored),
-                  count("hidden_size", "embedding_length", ignored),
+                  count("hidden_size", "embedding_length", n_embedding),
                   count("num_hidden_layers", "block_count", to.n_layers),
                   count("intermediate_size", "feed_forward_length", ignored),
                   count("num_attention_heads", "attention.head_count", to.n_heads),
@@ -166,7 +196,11 @@ result<config> read_config(const json& c, const std::string& tokenizer,
   const auto epsilon = number_at(c, "rms_norm_eps");
   if (!epsilon) return bad("config.json: expected a number under 'rms_norm_eps'");
   out.f32(prefix + "attention.layer_norm_rms_epsilon", *epsilon);
-  if (auto ok = put_rope(c, prefix, out); !ok) return std::unexpected(ok.error());
+  const uint64_t head_dim =
+      count_at(c, "head_dim").value_or(to.n_heads == 0 ? 0 : n_embedding / to.n_heads);
+  const auto rope = read_rope(c, static_cast<uint32_t>(head_dim));
+  if (!rope) return std::unexpected(rope.error());
+  if (auto ok = put_rope(*rope, prefix, out, made); !ok) return std::unexpected(ok.error());
   const json& tied = at(c, "tie_word_embeddings");
   // transformers' own default.
   to.tied = tied.is_boolean() ? tied.get<bool>() : false;

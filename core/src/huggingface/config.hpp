@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "gguf/file.hpp"
 #include "gguf/writer.hpp"
 #include "huggingface/tokenizer_json.hpp"
 
@@ -31,9 +32,11 @@ struct config {
 // The text of the file `name`, which must be one JSON object.
 result<nlohmann::json> parse_object(std::string_view text, const char* name);
 
-// Of config.json, in GGUF's words; `tokenizer` is the kind that read_tokenizer() found.
+// Of config.json, in GGUF's words; `tokenizer` is the kind that read_tokenizer() found. `made` gets the
+// tensors that config.json stands for.
 result<config> read_config(const nlohmann::json& c, const std::string& tokenizer,
-                           gguf::metadata_builder& out);
+                           gguf::metadata_builder& out,
+                           std::vector<gguf::file::foreign_tensor>& made);
 
 // What config.json and tokenizer_config.json say about the tokenizer.
 tokenizer_hints hints_of(const nlohmann::json& c, const nlohmann::json& t);

@@ -181,21 +181,71 @@ result<void> check_foreign(const gguf::container& metadata, const keys& in) {
   return {};
 }
 
-float rope_scale(keys& in) {
-  const std::string kind = in.text("rope.scaling.type");
-  if (!kind.empty() && kind != "linear" && kind != "none")
-    in.stop(say("metadata key ", quote(in.name("rope.scaling.type")), " is ", quote(kind),
-                "; this program supports 'none' and 'linear'"),
-            BITNET_UNSUPPORTED);
-  if (kind == "none") return 1;
-  // The second is an older name of the first; some writers put 0 for "no scaling".
-  for (const std::string_view key : {"rope.scaling.factor", "rope.scale_linear"}) {
-    if (!in.has(key) || in.is_zero(key)) continue;
-    const float scale = 1 / in.optional_positive(key).value_or(1);
-    if (std::isfinite(scale)) return scale;
-    in.stop(say("metadata key ", quote(in.name(key)), " is so small that its inverse overflows"));
-  }
+stretch stretch_named(std::string_view kind, keys& in) {
+  constexpr auto names =
+      std::to_array<std::pair<std::string_view, stretch>>({{"none", stretch::none},
+                                                           {"linear", stretch::linear},
+                                                           {"yarn", stretch::yarn},
+                                                           {"longrope", stretch::longrope}});
+  // Without a name a factor means what it meant before there were names.
+  if (kind.empty())
+    return in.has("rope.scaling.dynamic_factor") ? stretch::dynamic : stretch::linear;
+  for (const auto& [name, meaning] : names)
+    if (kind == name) return meaning;
+  in.stop(say("metadata key ", quote(in.name("rope.scaling.type")), " is ", quote(kind),
+              "; this program supports 'none', 'linear', 'yarn' and 'longrope'"),
+          BITNET_UNSUPPORTED);
+  return stretch::none;
+}
+
+// A number whose inverse is finite too: 1 where the key is absent or, as some writers put it for
+// "no scaling", 0.
+float factor_at(std::string_view key, keys& in) {
+  if (!in.has(key) || in.is_zero(key)) return 1;
+  const float factor = in.optional_positive(key).value_or(1);
+  if (std::isfinite(1 / factor)) return factor;
+  in.stop(say("metadata key ", quote(in.name(key)), " is so small that its inverse overflows"));
   return 1;
+}
+
+rope_scaling read_yarn(rope_scaling how, keys& in) {
+  if (in.has("rope.scaling.yarn_ext_factor"))
+    how.extrapolation = in.is_zero("rope.scaling.yarn_ext_factor")
+                            ? 0
+                            : in.optional_positive("rope.scaling.yarn_ext_factor").value_or(1);
+  how.beta_fast = in.optional_positive("rope.scaling.yarn_beta_fast").value_or(how.beta_fast);
+  how.beta_slow = in.optional_positive("rope.scaling.yarn_beta_slow").value_or(how.beta_slow);
+  if (how.extrapolation > 1)
+    in.stop(say("metadata key ", quote(in.name("rope.scaling.yarn_ext_factor")),
+                " is above 1; expected a share from 0 to 1"));
+  if (how.beta_fast < how.beta_slow)
+    in.stop(say("metadata key ", quote(in.name("rope.scaling.yarn_beta_fast")),
+                " is below yarn_beta_slow; expected it to be larger"));
+  if (in.has("rope.scaling.yarn_log_multiplier") && !in.is_zero("rope.scaling.yarn_log_multiplier"))
+    in.stop(say("metadata key ", quote(in.name("rope.scaling.yarn_log_multiplier")),
+                " asks for something that this program does not compute"),
+            BITNET_UNSUPPORTED);
+  if (how.extrapolation > 0) how.magnitude *= yarn_magnitude(how.factor);
+  how.magnitude *= factor_at("rope.scaling.yarn_attn_factor", in);
+  return how;
+}
+
+rope_scaling read_scaling(uint32_t n_context, keys& in) {
+  rope_scaling how;
+  how.kind = stretch_named(in.text("rope.scaling.type"), in);
+  if (how.kind == stretch::none) return how;
+  how.original_context =
+      in.optional_count("rope.scaling.original_context_length", contexts, n_context);
+  if (how.kind == stretch::dynamic) {
+    how.factor = factor_at("rope.scaling.dynamic_factor", in);
+    return how;
+  }
+  // The second is an older name of the first.
+  const bool older = !in.has("rope.scaling.factor") || in.is_zero("rope.scaling.factor");
+  how.factor = factor_at(older ? "rope.scale_linear" : "rope.scaling.factor", in);
+  if (how.kind == stretch::linear) return how;
+  how.magnitude = factor_at("rope.scaling.attn_factor", in);
+  return how.kind == stretch::yarn ? read_yarn(how, in) : how;
 }
 
 activation gate_of(std::string_view architecture, family which, std::string_view vocabulary) {
@@ -228,6 +278,10 @@ result<void> check_heads(hyperparameters& h, keys& in) {
   if (h.rope_dims % 2 != 0 || h.rope_dims > h.head_dim)
     return bad(say("metadata key ", quote(in.name("rope.dimension_count")), " is ", h.rope_dims,
                    "; expected an even number up to the head size ", h.head_dim));
+  if (h.rope_dims < h.head_dim && h.rope_scaling.magnitude != 1)
+    return fail(BITNET_UNSUPPORTED, say("RoPE scaling makes rotated elements larger, and ",
+                                        h.rope_dims, " of a head's ", h.head_dim,
+                                        " are rotated; this program needs all of them to be"));
   if (uint64_t{n_heads} * h.head_dim > exact_in_sum)
     return bad(say(n_heads, " heads of ", h.head_dim, ": ", widths.because));
   return {};
@@ -272,7 +326,10 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   h.n_vocab = in.optional_count("vocab_size", {1, INT32_MAX, "token ids have 32 bits"},
                                 static_cast<uint32_t>(std::min<uint64_t>(n_tokens, INT32_MAX)));
   h.rope_base = in.optional_positive("rope.freq_base").value_or(h.rope_base);
-  h.rope_scale = rope_scale(in);
+  h.rope_scaling = read_scaling(h.n_context, in);
+  // YaRN stretches each wave by its own divisor, the others all alike.
+  if (h.rope_scaling.kind != stretch::yarn && h.rope_scaling.kind != stretch::dynamic)
+    h.rope_scale = 1 / h.rope_scaling.factor;
   h.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
   if (h.n_vocab != n_tokens)

@@ -91,11 +91,28 @@ json describe_tensors(const gguf::file& file) {
   return out;
 }
 
+json describe_rope(const hyperparameters& h) {
+  json out = {{"dims", h.rope_dims},
+              {"base", shortest(h.rope_base)},
+              {"scale", shortest(h.rope_scale)},
+              {"pairs", h.rope_neox ? "halves" : "neighbours"}};
+  const rope_scaling& how = h.rope_scaling;
+  if (how.kind == stretch::none || (how.kind == stretch::linear && how.factor == 1)) return out;
+  constexpr std::array names = {"none", "linear", "dynamic", "yarn", "longrope"};
+  out["scaling"] = names[static_cast<size_t>(how.kind)];
+  if (how.kind != stretch::longrope) out["factor"] = shortest(how.factor);
+  if (how.kind != stretch::linear) out["original_context"] = how.original_context;
+  if (how.magnitude != 1) out["magnitude"] = shortest(how.magnitude);
+  return out;
+}
+
 json describe_model(const loaded& m) {
   const hyperparameters& h = m.shape;
   uint64_t parameters = 0;
   uint64_t bytes = 0;
-  for (const weight& w : m.weights) {
+  for (uint32_t i = 0; i < m.weights.size(); ++i) {
+    if (m.is_made(i)) continue;
+    const weight& w = m.weights[i];
     parameters += static_cast<uint64_t>(w.ne[0]) * static_cast<uint64_t>(w.ne[1]);
     bytes += w.data_bytes;
   }
@@ -108,11 +125,7 @@ json describe_model(const loaded& m) {
           {"heads", h.n_heads},
           {"kv_heads", h.n_kv_heads},
           {"head_dim", h.head_dim},
-          {"rope",
-           {{"dims", h.rope_dims},
-            {"base", shortest(h.rope_base)},
-            {"scale", shortest(h.rope_scale)},
-            {"pairs", h.rope_neox ? "halves" : "neighbours"}}},
+          {"rope", describe_rope(h)},
           {"rms_epsilon", shortest(h.rms_epsilon)},
           {"sub_norms", h.sub_norms},
           {"activation", h.gate == activation::relu2 ? "relu2" : "silu"},

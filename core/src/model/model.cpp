@@ -59,8 +59,15 @@ uint32_t model::output_norm() const {
 uint32_t model::output() const {
   return contents_->data.output;
 }
-uint32_t model::rope_freqs() const {
-  return contents_->data.rope_freqs;
+rotation model::rotation_of(uint32_t n_context) const {
+  const loaded& m = contents_->data;
+  const hyperparameters& h = m.shape;
+  rotation out{h.rope_base, h.rope_scale, m.rope_divisors, h.rope_scaling.magnitude};
+  if (h.rope_scaling.kind == stretch::dynamic)
+    out.base = dynamic_base(h.rope_scaling, h.rope_base, h.rope_dims, n_context);
+  if (h.rope_scaling.kind == stretch::longrope && n_context > h.rope_scaling.original_context)
+    out.divisors = m.rope_divisors_long;
+  return out;
 }
 
 std::string model::weight_identity(uint32_t index) const {

@@ -17,6 +17,7 @@
 #include "base/result.hpp"
 #include "bitnet/abi/tensor.h"
 #include "formats/reading.hpp"
+#include "model/rope.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace bitnet::model {
@@ -36,8 +37,9 @@ struct hyperparameters {
   uint32_t head_dim = 0;
   uint32_t rope_dims = 0;   // rotated dimensions of a head, even, <= head_dim
   float rope_base = 10000;  // theta
-  float rope_scale = 1;     // multiplies the position: 1 / rope.scaling.factor
-  bool rope_neox = true;    // false: pairs (2i, 2i+1)
+  float rope_scale = 1;     // multiplies the position
+  model::rope_scaling rope_scaling{};
+  bool rope_neox = true;  // false: pairs (2i, 2i+1)
   float rms_epsilon = 1e-5F;
   bool sub_norms = true;
   activation gate = activation::relu2;
@@ -59,6 +61,16 @@ struct weight {
 };
 
 inline constexpr uint32_t no_weight = BITNET_NONE;
+
+// What rotates queries and keys in a context of some length.
+struct rotation {
+  float base = 10000;
+  float scale = 1;                // multiplies the position
+  uint32_t divisors = no_weight;  // index into model::weights(), of the angles
+  float magnitude = 1;            // see rope_scaling
+
+  bool operator==(const rotation&) const = default;
+};
 
 // Indices into model::weights().
 struct layer {
@@ -87,8 +99,9 @@ class model {
   [[nodiscard]] std::span<const layer> layers() const;
   [[nodiscard]] uint32_t token_embedding() const;
   [[nodiscard]] uint32_t output_norm() const;
-  [[nodiscard]] uint32_t output() const;      // == token_embedding() when tied
-  [[nodiscard]] uint32_t rope_freqs() const;  // no_weight if absent
+  [[nodiscard]] uint32_t output() const;  // == token_embedding() when tied
+  // Keys of one rotation make no sense under another: it stays for the life of a sequence.
+  [[nodiscard]] rotation rotation_of(uint32_t n_context) const;
 
   // Names the bytes of weight `index` in its file: changes when they do. Holds the file's identity
   // and a hash of samples. "" for a model that is not on disk.

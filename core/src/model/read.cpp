@@ -52,7 +52,8 @@ class builder {
   result<uint32_t> linear(const std::string& name, uint64_t k, uint64_t m) {
     auto index = matrix(name + ".weight", k, m);
     const std::string scale_name = name + ".scale";
-    if (!index || !has(scale_name)) return index;
+    // Already taken: not a factor, but the scales of blocks.
+    if (!index || !has(scale_name) || is_taken(scale_name)) return index;
     const auto from = take(scale_name, 1, 1);
     if (!from) return std::unexpected(from.error());
     if (from->type != gguf::type::f32)
@@ -72,6 +73,16 @@ class builder {
     return index;
   }
 
+  // Numbers that follow from the metadata; the caller keeps them.
+  result<uint32_t> add_made(const std::string& name, std::span<const float> numbers) {
+    const formats::source from{.type = gguf::type::f32,
+                               .k = numbers.size(),
+                               .m = 1,
+                               .bytes = std::as_bytes(numbers),
+                               .alignment = alias_alignment};
+    return add(name, from, formats::understand_vector(from), 1);
+  }
+
   // What nobody took would be part of a different computation.
   [[nodiscard]] result<void> check_all_taken() const {
     const auto left = std::ranges::find(taken_, false);
@@ -83,6 +94,10 @@ class builder {
   }
 
  private:
+  [[nodiscard]] bool is_taken(const std::string& name) const {
+    return taken_[static_cast<size_t>(to_.file.find(name) - to_.file.tensors().data())];
+  }
+
   result<formats::source> take(const std::string& name, uint64_t k, uint64_t m) {
     const auto* found = to_.file.find(name);
     if (found == nullptr)
@@ -221,34 +236,50 @@ result<void> read_ends(loaded& to, builder& tensors) {
   to.output = to.token_embedding;
   if (ok && tensors.has("output.weight"))
     ok = take(tensors.matrix("output.weight", embedding, to.shape.n_vocab), to.output);
-  if (ok && tensors.has("rope_freqs.weight"))
-    ok = take(tensors.vector("rope_freqs.weight", to.shape.rope_dims / 2), to.rope_freqs);
-  if (!ok) return ok;
-  const weight& head = to.weights[to.output];
-  if (head.format == BITNET_FORMAT_TERNARY2)
-    return fail(
-        BITNET_UNSUPPORTED,
-        say("tensor ", quote(head.name), " of type ", gguf::type_name(head.source_type),
-            " is the output head", to.output == to.token_embedding ? " too" : "",
-            ", which this program does not compute in ternary form: convert the model with an "
-            "F16 or Q6_K output.weight"));
-  return {};
+  return ok;
 }
 
-// Divisors of RoPE's angles.
-result<void> check_rope_freqs(const loaded& m) {
-  if (m.rope_freqs == no_weight) return {};
-  const formats::source& from = m.sources[m.rope_freqs];
-  std::vector<std::byte> as_f32(m.weights[m.rope_freqs].data_bytes);
-  auto ok = stream(m, m.rope_freqs,
-                   [&](uint64_t offset, std::span<const std::byte> bytes) -> result<void> {
-                     std::ranges::copy(bytes, as_f32.begin() + static_cast<ptrdiff_t>(offset));
-                     return {};
-                   });
+// Divisors are above zero, whoever made them.
+result<void> check_divisors(const loaded& m, uint32_t index) {
+  const formats::source& from = m.sources[index];
+  std::vector<std::byte> as_f32(m.weights[index].data_bytes);
+  auto ok =
+      stream(m, index, [&](uint64_t offset, std::span<const std::byte> bytes) -> result<void> {
+        std::ranges::copy(bytes, as_f32.begin() + static_cast<ptrdiff_t>(offset));
+        return {};
+      });
   for (uint64_t i = 0; ok && i < from.k; ++i)
-    if (gguf::load<float>(std::span(as_f32).subspan(4 * i)) <= 0)
-      return bad(say("tensor 'rope_freqs.weight': element ", i, " is not above zero"));
+    if (!(gguf::load<float>(std::span(as_f32).subspan(4 * i)) > 0))
+      return bad(
+          say("tensor ", quote(m.weights[index].name), ": element ", i, " is not above zero"));
   return ok;
+}
+
+result<void> read_divisors(loaded& to, builder& tensors) {
+  const uint64_t pairs = to.shape.rope_dims / 2;
+  const auto take = [&](const char* name, uint32_t& index) -> result<void> {
+    const auto taken = tensors.vector(name, pairs);
+    if (!taken) return std::unexpected(taken.error());
+    index = *taken;
+    return check_divisors(to, index);
+  };
+  const rope_scaling& how = to.shape.rope_scaling;
+  const bool has_one = tensors.has("rope_freqs.weight");
+  if (has_one && (how.kind == stretch::yarn || how.kind == stretch::longrope))
+    return fail(BITNET_UNSUPPORTED,
+                "tensor 'rope_freqs.weight' stretches RoPE's waves, and so does "
+                "rope.scaling.type; this program applies one of them");
+  if (has_one) return take("rope_freqs.weight", to.rope_divisors);
+  if (how.kind == stretch::longrope) {
+    auto ok = take("rope_factors_short.weight", to.rope_divisors);
+    return ok ? take("rope_factors_long.weight", to.rope_divisors_long) : ok;
+  }
+  if (how.kind != stretch::yarn) return {};
+  to.made = yarn_divisors(how, to.shape.rope_base, to.shape.rope_dims);
+  const auto made = tensors.add_made("rope_freqs.weight", to.made);
+  if (!made) return std::unexpected(made.error());
+  to.rope_divisors = *made;
+  return check_divisors(to, *made);
 }
 
 }  // namespace
@@ -274,9 +305,9 @@ result<loaded> read(gguf::file file, const load_options& options) {
 
   builder tensors(m, options);
   auto ok = read_ends(m, tensors);
+  if (ok) ok = read_divisors(m, tensors);
   if (ok) ok = read_layers(m, tensors);
   if (ok) ok = tensors.check_all_taken();
-  if (ok) ok = check_rope_freqs(m);
   if (ok) ok = m.file.check_size();
   if (!ok) return std::unexpected(ok.error());
   return m;

@@ -38,7 +38,16 @@ struct loaded {
   uint32_t token_embedding = no_weight;
   uint32_t output_norm = no_weight;
   uint32_t output = no_weight;
-  uint32_t rope_freqs = no_weight;
+  // Divisors of angles: of the file (the first for every context, or for one up to the original
+  // length and the second beyond it), or made here and kept in `made`.
+  uint32_t rope_divisors = no_weight;
+  uint32_t rope_divisors_long = no_weight;
+  std::vector<float> made{};
+
+  // A weight that follows from the metadata and is in no file.
+  [[nodiscard]] bool is_made(uint32_t index) const {
+    return !made.empty() && index == rope_divisors;
+  }
 };
 
 // A GGUF file with all its parts, or a Hugging Face checkpoint. metadata_only: further parts of a

@@ -10,7 +10,8 @@ namespace {
 
 class builder {
  public:
-  explicit builder(const model::model& m) : model_(m), shape_(m.shape()) {}
+  builder(const model::model& m, uint32_t n_context)
+      : model_(m), shape_(m.shape()), rotation_(m.rotation_of(n_context)) {}
 
   graph build() && {
     uint32_t x = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, shape_.n_embedding);
@@ -83,14 +84,15 @@ class builder {
   quantised quantise(uint32_t x, std::initializer_list<uint32_t> readers) {
     quantised out{x};
     if (std::any_of(readers.begin(), readers.end(), [&](uint32_t w) { return ternary(w); })) {
-      out.q = value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, out_.values[x].dims[1]);
-      out.s = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, 1);
+      const int64_t rows = out_.values[x].dims[0];
+      out.q = value(BITNET_DTYPE_I8, rows, out_.values[x].dims[1]);
+      out.s = value(BITNET_DTYPE_F32, rows, 1);
       emit(BITNET_OP_ACT_QUANT_I8, {x}, {out.q, out.s});
     }
     return out;
   }
   uint32_t linear(const quantised& in, uint32_t w) {
-    const uint32_t y = activation(weight(w).ne[1]);
+    const uint32_t y = value(BITNET_DTYPE_F32, out_.values[in.x].dims[0], weight(w).ne[1]);
     if (ternary(w))
       emit(BITNET_OP_LINEAR_TERNARY, {in.q, in.s}, {y}, {w});
     else
@@ -100,14 +102,14 @@ class builder {
   uint32_t rope(uint32_t x, uint32_t heads) {
     const uint32_t y = activation(out_.values[x].dims[1]);
     std::vector<uint32_t> weights;
-    if (model_.rope_freqs() != model::no_weight) weights.push_back(model_.rope_freqs());
+    if (rotation_.divisors != model::no_weight) weights.push_back(rotation_.divisors);
     bitnet_op& o = emit(BITNET_OP_ROPE, {x}, {y}, weights);
     o.ints[0] = static_cast<int32_t>(heads);
     o.ints[1] = static_cast<int32_t>(shape_.head_dim);
     o.ints[2] = static_cast<int32_t>(shape_.rope_dims);
     o.ints[3] = shape_.rope_neox ? BITNET_ROPE_NEOX : BITNET_ROPE_INTERLEAVED;
-    o.floats[0] = shape_.rope_base;
-    o.floats[1] = shape_.rope_scale;
+    o.floats[0] = rotation_.base;
+    o.floats[1] = rotation_.scale;
     return y;
   }
 
@@ -136,7 +138,9 @@ class builder {
     o.ints[1] = static_cast<int32_t>(shape_.n_heads);
     o.ints[2] = static_cast<int32_t>(shape_.n_kv_heads);
     o.ints[3] = static_cast<int32_t>(shape_.head_dim);
-    o.floats[0] = 1.0F / std::sqrt(static_cast<float>(shape_.head_dim));
+    // Larger queries and keys are larger logits; the stored keys stay as they are.
+    o.floats[0] =
+        rotation_.magnitude * rotation_.magnitude / std::sqrt(static_cast<float>(shape_.head_dim));
     if (l.attn_sub_norm != model::no_weight) a = norm(a, l.attn_sub_norm);
     const uint32_t y = linear(quantise(a, {l.attn_output}), l.attn_output);
     const uint32_t sum = activation(shape_.n_embedding);
@@ -175,14 +179,17 @@ class builder {
     const uint32_t rows = value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, shape_.n_embedding);
     emit(BITNET_OP_GATHER_ROWS, {x}, {rows});
     const uint32_t h = norm(rows, model_.output_norm());
-    const uint32_t logits = value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, shape_.n_vocab);
-    emit(BITNET_OP_LINEAR_DENSE, {h}, {logits}, {model_.output()});
-    end(at, BITNET_OP_LM_HEAD, {x}, {logits});
+    const uint32_t logits = linear(quantise(h, {model_.output()}), model_.output());
+    if (ternary(model_.output()))
+      drop(at);
+    else
+      end(at, BITNET_OP_LM_HEAD, {x}, {logits});
     return logits;
   }
 
   const model::model& model_;
   const model::hyperparameters& shape_;
+  const model::rotation rotation_;
   graph out_;
 };
 
@@ -201,8 +208,8 @@ bitnet_graph graph::view() const {
   return g;
 }
 
-graph describe(const model::model& m) {
-  return builder(m).build();
+graph describe(const model::model& m, uint32_t n_context) {
+  return builder(m, n_context).build();
 }
 
 std::string op_name(uint32_t op) {

@@ -24,8 +24,9 @@ struct graph {
   [[nodiscard]] bitnet_graph view() const;  // borrows
 };
 
-// Weight indices in the ops are those of model::weights().
-graph describe(const model::model& m);
+// For a context of n_context tokens, on which the rotation of a model may depend. Weight indices in
+// the ops are those of model::weights().
+graph describe(const model::model& m, uint32_t n_context);
 
 // The name in BITNET_OP_LIST, lower case: "linear_ternary".
 std::string op_name(uint32_t op);

@@ -52,7 +52,7 @@ result<void> check(bitnet_status status, const bitnet_error& err, const std::str
 engine::engine(select::choice choice, const model::model& m, const kv_budget& budget)
     : choice_(std::move(choice)),
       model_(m),
-      graph_(program::describe(m)),
+      graph_(program::describe(m, m.shape().n_context)),
       budget_(budget),
       device_(nullptr, choice_.backend->table().device_close),
       weights_(nullptr, choice_.backend->table().weights_destroy) {}

@@ -51,7 +51,6 @@ class engine {
   [[nodiscard]] const select::choice& choice() const { return choice_; }
   [[nodiscard]] bitnet_device* device() const { return device_.get(); }
   [[nodiscard]] bitnet_weights* weights() const { return weights_.get(); }
-  [[nodiscard]] const program::graph& graph() const { return graph_; }
   [[nodiscard]] const model::model& model() const { return model_; }
   [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
 

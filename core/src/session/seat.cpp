@@ -174,7 +174,8 @@ result<void> seat::build(const session_options& options) {
   const uint32_t buckets[] = {1, limits_.n_batch};
   program_options.n_buckets = limits_.n_batch == 1 ? 1 : 2;
   program_options.buckets = buckets;
-  const bitnet_graph graph = engine_->graph().view();
+  const program::graph described = program::describe(engine_->model(), limits_.n_context);
+  const bitnet_graph graph = described.view();
   bitnet_program* program = nullptr;
   if (auto ok = check(engine_->table().program_build(engine_->device(), &graph, engine_->weights(),
                                                      &program_options, &program, &err),

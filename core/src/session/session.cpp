@@ -218,7 +218,12 @@ result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top,
 // ---- moving ------------------------------------------------------------------------------------
 
 result<std::unique_ptr<seat>> session::seat_on(std::shared_ptr<engine> e) const {
-  auto place = seat::open(std::move(e), options_, cancel_token_);
+  session_options same = options_;
+  {
+    const std::lock_guard lock(turn_);
+    same.n_context = limits().n_context;  // the rotation of keys that move may depend on it
+  }
+  auto place = seat::open(std::move(e), same, cancel_token_);
   if (!place) return place;
   const std::lock_guard lock(turn_);
   if ((*place)->most().n_context < limits().n_context)

@@ -19,6 +19,11 @@ namespace bitnet::host {
 [[nodiscard]] result<int> convert_command(const invocation& in);
 [[nodiscard]] result<int> version_command(const invocation& in);
 [[nodiscard]] result<int> help_command(const invocation& in);
+[[nodiscard]] result<int> completion_command(const invocation& in);
+[[nodiscard]] result<int> man_command(const invocation& in);
+
+// The command of that name, or a usage error that suggests one. version.cpp
+[[nodiscard]] result<const command*> command_of(const std::string& name);
 
 // bench --kernel, and bench --list.
 [[nodiscard]] result<int> bench_kernels(const invocation& in);

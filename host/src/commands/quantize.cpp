@@ -1,6 +1,7 @@
 // bitnet quantize, bitnet convert: a model in other types of weights, as a new file.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -55,6 +56,7 @@ result<int> write_model(const invocation& in, const std::string& from, const std
   options.overwrite = in.set.flag("force") ? 1 : 0;
   options.verify = in.set.flag("verify") ? 1 : 0;
   options.model = &model;
+  options.n_threads = static_cast<uint32_t>(std::max<int64_t>(in.set.integer("threads"), 0));
 
   library_error err;
   std::string report;

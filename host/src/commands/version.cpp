@@ -28,17 +28,20 @@ result<int> version_command(const invocation& in) {
   return exit_code::ok;
 }
 
+result<const command*> command_of(const std::string& name) {
+  if (const command* about = find_command(name)) return about;
+  std::vector<std::string> names;
+  for (const command& one : all_commands()) names.emplace_back(one.name);
+  return fail(exit_code::usage, fmt::format("unknown command '{}'{}; `bitnet help` lists them",
+                                            name, suggestion(name, names)));
+}
+
 result<int> help_command(const invocation& in) {
   std::string text = help_of_program();
   if (!in.positionals.empty()) {
-    const command* about = find_command(in.positionals.front());
-    if (about == nullptr) {
-      std::vector<std::string> names;
-      for (const command& one : all_commands()) names.emplace_back(one.name);
-      return fail(exit_code::usage, fmt::format("unknown command '{}'{}", in.positionals.front(),
-                                                suggestion(in.positionals.front(), names)));
-    }
-    text = help_of(*about);
+    auto about = command_of(in.positionals.front());
+    if (!about) return std::unexpected(about.error());
+    text = help_of(**about);
   }
   if (auto done = print(text); !done) return std::unexpected(done.error());
   return exit_code::ok;

@@ -5,32 +5,21 @@
 #include <algorithm>
 #include <vector>
 
+#include "settings/option_names.hpp"
+
 namespace bitnet::host {
 namespace {
 
 constexpr std::size_t help_column = 36;
 constexpr std::size_t line_width = 100;
 
-std::string names_of(const option& row) {
-  std::string short_names;
-  std::string long_names;
-  const auto add = [&](std::string_view name) {
-    std::string& names = name.starts_with("--") ? long_names : short_names;
-    if (!names.empty()) names += ", ";
-    names += name;
-  };
-  std::string_view aliases = row.aliases;
-  add("--" + std::string(row.name));
-  while (!aliases.empty()) {
-    const std::size_t end = std::min(aliases.find(' '), aliases.size());
-    add(aliases.substr(0, end));
-    aliases.remove_prefix(std::min(end + 1, aliases.size()));
-  }
-  std::string names = short_names.empty() ? "    " : short_names + ", ";
-  names += long_names;
-  if (row.type == kind::flag && row.initial == "true") names += ", --no-" + std::string(row.name);
-  if (!row.metavar.empty()) names += " " + std::string(row.metavar);
-  return names;
+std::string spelled(const option& row) {
+  const option_names names = names_of(row);
+  std::string out =
+      names.shorts.empty() ? "    " : fmt::format("{}, ", fmt::join(names.shorts, ", "));
+  out += fmt::format("{}", fmt::join(names.longs, ", "));
+  if (!row.metavar.empty()) out += " " + std::string(row.metavar);
+  return out;
 }
 
 // Text that starts at help_column and is broken at blanks.
@@ -54,7 +43,7 @@ std::string wrapped(std::string_view text, std::size_t used) {
 }
 
 std::string help_line(const option& row) {
-  std::string line = "  " + names_of(row);
+  std::string line = "  " + spelled(row);
   if (line.size() + 2 > help_column)
     line += "\n" + std::string(help_column, ' ');
   else
@@ -81,26 +70,31 @@ std::string help_of(const command& about) {
   std::string text = fmt::format("Usage: bitnet {} {}\n", about.name, about.usage);
   if (!about.details.empty()) text += fmt::format("\n{}", about.details);
   std::string_view group;
-  bool has_settings = false;
   for (const option& row : all_options()) {
     if ((row.commands & about.bit) == 0) continue;
     if (row.group != group) text += fmt::format("\n{}\n", row.group);
     group = row.group;
     text += help_line(row);
-    has_settings = has_settings || !row.command_line_only;
   }
-  if (has_settings) {
-    text +=
-        "\nEach lasting option is also a variable (--ctx-size: BITNET_CTX_SIZE) and a key of the "
-        "config\n"
-        "files /usr/share/bitnet/bitnet.yaml, /etc/bitnet/bitnet.yaml and\n"
-        "$XDG_CONFIG_HOME/bitnet/bitnet.yaml (ctx-size: 4k). Flags win over variables, variables "
-        "over\n"
-        "files. BITNET_CONFIG names one file instead of these. Numbers may end in k, m, g "
-        "(thousands)\n"
-        "or K, M, G (1024s).\n";
-  }
+  if (has_settings(about)) text += fmt::format("\n{}", settings_note());
   return text;
+}
+
+bool has_settings(const command& about) {
+  return std::ranges::any_of(all_options(), [&](const option& row) {
+    return (row.commands & about.bit) != 0 && !row.command_line_only;
+  });
+}
+
+std::string_view settings_note() {
+  return "Each lasting option is also a variable (--ctx-size: BITNET_CTX_SIZE) and a key of the "
+         "config\n"
+         "files /usr/share/bitnet/bitnet.yaml, /etc/bitnet/bitnet.yaml and\n"
+         "$XDG_CONFIG_HOME/bitnet/bitnet.yaml (ctx-size: 4k). Flags win over variables, variables "
+         "over\n"
+         "files. BITNET_CONFIG names one file instead of these. Numbers may end in k, m, g "
+         "(thousands)\n"
+         "or K, M, G (1024s).\n";
 }
 
 }  // namespace bitnet::host

@@ -2,6 +2,7 @@
 // Help texts, made from the tables of commands and options.
 
 #include <string>
+#include <string_view>
 
 #include "settings/option.hpp"
 
@@ -9,5 +10,9 @@ namespace bitnet::host {
 
 [[nodiscard]] std::string help_of_program();
 [[nodiscard]] std::string help_of(const command& about);
+
+// Whether some of its options are also variables and keys of config files, and the text about it.
+[[nodiscard]] bool has_settings(const command& about);
+[[nodiscard]] std::string_view settings_note();
 
 }  // namespace bitnet::host

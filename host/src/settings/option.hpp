@@ -24,7 +24,8 @@ using command_set = uint32_t;
 namespace command_bit {
 inline constexpr command_set run = 1, chat = 2, backends = 4, inspect = 8, tokenize = 16,
                              detokenize = 32, logits = 64, version = 128, help = 256, bench = 512,
-                             quantize = 1024, convert = 2048, parity = 4096;
+                             quantize = 1024, convert = 2048, parity = 4096, completion = 8192,
+                             man = 16384;
 }
 
 struct option {
@@ -59,6 +60,7 @@ struct command {
   std::string_view summary;  // one line
   std::string_view details;  // paragraphs of its --help
   command_set bit;
+  std::string_view words = {};  // that may stand where no flag does: "a|b", or "COMMAND"
 };
 
 [[nodiscard]] std::span<const command> all_commands();

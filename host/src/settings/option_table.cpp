@@ -14,7 +14,8 @@ constexpr command_set prompted = generating | to::logits;
 constexpr command_set reading = computing | to::inspect | to::tokenize | to::detokenize;
 constexpr command_set writing = to::quantize | to::convert;
 constexpr command_set surveying = to::backends | to::parity;
-constexpr command_set everywhere = reading | writing | surveying | to::version | to::help;
+constexpr command_set printing = to::completion | to::man | to::help;
+constexpr command_set everywhere = reading | writing | surveying | to::version | printing;
 
 // Names, aliases and defaults are llama.cpp's wherever it has the option. ubatch-size is the size
 // of one step; batch-size limits it, as there.
@@ -288,7 +289,7 @@ constexpr auto rows = std::to_array<option>({
      .type = kind::integer,
      .initial = "0",
      .metavar = "N",
-     .help = "tokens of context; 0: the model's own",
+     .help = "tokens of context; 0: what the model was trained for, at most 4096",
      .group = "Session",
      .commands = prompted,
      .lowest = 0,
@@ -521,7 +522,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "N",
      .help = "CPU threads; -1: one for each core that affinity and quota allow",
      .group = "Backend",
-     .commands = computing | surveying,
+     .commands = computing | surveying | writing,
      .lowest = -1,
      .highest = 4096,
      .llama_variable = "LLAMA_ARG_THREADS"},
@@ -662,7 +663,7 @@ constexpr auto rows = std::to_array<option>({
      .type = kind::flag,
      .help = "print JSON",
      .group = "Output",
-     .commands = everywhere & ~(to::chat | to::logits | to::help | to::bench),
+     .commands = everywhere & ~(to::chat | to::logits | printing | to::bench),
      .command_line_only = true},
     {.name = "perf",
      .type = kind::flag,
@@ -735,7 +736,7 @@ constexpr auto commands = std::to_array<command>({
      "dir   the folders that were searched for manifests\n"
      "sign  writes FILE.sig with the private key of --key\n"
      "verify  tells whose signature FILE has, by the keys of --trusted-keys\n",
-     to::backends},
+     to::backends, "list|info|why|probe|dir|sign|verify"},
     {"parity", "[--backend NAME] [options]", "how near each backend is to the reference",
      "Compares every op and weight format of every installed backend with its definition: whether\n"
      "the bits are the same, the largest error, the mean squared one, and units in the last "
@@ -773,7 +774,14 @@ constexpr auto commands = std::to_array<command>({
     {"convert", "DIR OUT [options]", "a Hugging Face checkpoint as a GGUF file",
      "Reads config.json, tokenizer.json and the safetensors files of a folder.\n", to::convert},
     {"version", "[--json]", "version and build", "", to::version},
-    {"help", "[COMMAND]", "this text, or that of a command", "", to::help},
+    {"completion", "bash | zsh | fish", "a shell's completion of commands and flags",
+     "Prints a script; packages install it. For one shell: eval \"$(bitnet completion bash)\", or\n"
+     "bitnet completion fish | source.\n",
+     to::completion, "bash|zsh|fish"},
+    {"man", "[COMMAND]", "the manual page of the program, or of a command",
+     "Prints the page's source; packages install it. To read it: bitnet man run | man -l -\n",
+     to::man, "COMMAND"},
+    {"help", "[COMMAND]", "this text, or that of a command", "", to::help, "COMMAND"},
 });
 
 // Calls f with each word of "a b c".

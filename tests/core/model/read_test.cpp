@@ -100,7 +100,7 @@ TEST(model_read, gives_defaults_where_keys_are_absent) {
   EXPECT_EQ(m->shape.rope_base, 10000.0F);
   EXPECT_EQ(m->shape.rope_scale, 1.0F);
   EXPECT_EQ(m->shape.n_vocab, 300U);
-  EXPECT_EQ(m->rope_freqs, no_weight);
+  EXPECT_EQ(m->rope_divisors, no_weight);
 
   b.f32("bitnet.rope.freq_base", 500000).f32("bitnet.rope.scaling.factor", 4);
   b.text("bitnet.rope.scaling.type", "linear").u32("bitnet.rope.dimension_count", 32);
@@ -208,7 +208,7 @@ TEST(model_read, takes_dense_linears_and_an_output_of_its_own) {
   EXPECT_EQ(m->weights[m->layers[0].ffn_up].format, BITNET_FORMAT_Q8_0);
   EXPECT_EQ(m->weights[m->output].format, BITNET_FORMAT_Q4_0);
   EXPECT_EQ(m->weights[m->token_embedding].format, BITNET_FORMAT_TERNARY2);
-  EXPECT_EQ(m->weights[m->rope_freqs].ne[0], 32);
+  EXPECT_EQ(m->weights[m->rope_divisors].ne[0], 32);
 }
 
 TEST(model_read, streams_large_weights_in_pieces_from_two_threads) {
@@ -362,8 +362,8 @@ const refused refusals[] = {
      "above zero"},
     {"scaling factor so small that its inverse overflows",
      [](auto& b) { b.f32("bitnet.rope.scaling.factor", 1e-42F); }, "inverse"},
-    {"scaling of another kind", [](auto& b) { b.text("bitnet.rope.scaling.type", "yarn"); },
-     "'yarn'", BITNET_UNSUPPORTED},
+    {"scaling of another kind", [](auto& b) { b.text("bitnet.rope.scaling.type", "su"); }, "'yarn'",
+     BITNET_UNSUPPORTED},
     {"experts", [](auto& b) { b.u32("bitnet.expert_count", 8); }, "expert_count",
      BITNET_UNSUPPORTED},
     {"attention that looks ahead", [](auto& b) { b.boolean("bitnet.attention.causal", 0); },
@@ -425,15 +425,37 @@ const refused refusals[] = {
        b.add("blk.0.attn_q.scale", {1}, 0, tests::f32_data(1, 1));
      },
      "only ternary weights can have a scale tensor", BITNET_UNSUPPORTED},
-    {"a ternary output head",
-     [](auto& b) { b.add("output.weight", {128, 300}, 36, tests::i2s_data(128, 300, 1)); },
-     "'output.weight' of type I2_S (36) is the output head", BITNET_UNSUPPORTED},
-    {"a ternary embedding that is the output head too",
+    {"YaRN beside divisors of its own",
      [](auto& b) {
-       b.named("token_embd.weight").type = 36;
-       b.named("token_embd.weight").data = tests::i2s_data(128, 300, 1);
+       b.text("bitnet.rope.scaling.type", "yarn").f32("bitnet.rope.scaling.factor", 4);
+       add_norm(b, "rope_freqs.weight", 32);
      },
-     "is the output head too", BITNET_UNSUPPORTED},
+     "applies one of them", BITNET_UNSUPPORTED},
+    {"LongRoPE without its divisors",
+     [](auto& b) { b.text("bitnet.rope.scaling.type", "longrope"); },
+     "'rope_factors_short.weight' is missing"},
+    {"LongRoPE with half of its divisors",
+     [](auto& b) {
+       b.text("bitnet.rope.scaling.type", "longrope");
+       add_norm(b, "rope_factors_short.weight", 32);
+     },
+     "'rope_factors_long.weight' is missing"},
+    {"YaRN by more than all of each wave",
+     [](auto& b) {
+       b.text("bitnet.rope.scaling.type", "yarn").f32("bitnet.rope.scaling.yarn_ext_factor", 2);
+     },
+     "expected a share from 0 to 1"},
+    {"YaRN with its corners crossed",
+     [](auto& b) {
+       b.text("bitnet.rope.scaling.type", "yarn").f32("bitnet.rope.scaling.yarn_beta_fast", 0.5F);
+     },
+     "is below yarn_beta_slow"},
+    {"larger queries and keys in a part of the head",
+     [](auto& b) {
+       b.text("bitnet.rope.scaling.type", "yarn").f32("bitnet.rope.scaling.factor", 4);
+       b.u32("bitnet.rope.dimension_count", 32);
+     },
+     "needs all of them to be", BITNET_UNSUPPORTED},
     {"RoPE divisors of another count", [](auto& b) { add_norm(b, "rope_freqs.weight", 64); },
      "asks for [32]"},
     {"a RoPE divisor of 0",

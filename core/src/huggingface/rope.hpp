@@ -1,0 +1,36 @@
+#pragma once
+// RoPE scaling as config.json describes it, in GGUF's words: keys, and tensors for what keys cannot
+// say.
+//
+// Source  transformers, modeling_rope_utils.py; GGUF's names by docs/reference/formats.md.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gguf/file.hpp"
+#include "gguf/writer.hpp"
+
+namespace bitnet::huggingface {
+
+struct rope_config {
+  std::string kind;              // rope_type: "default", "linear", "dynamic", "llama3", ...
+  float theta = 10000;           // base of the angles
+  uint32_t head_dim = 0;         // all of it rotates
+  uint32_t longest_context = 0;  // max_position_embeddings
+  std::optional<uint32_t> original_context{};
+  std::optional<float> factor{}, attention_factor{};
+  std::optional<float> low_freq_factor{}, high_freq_factor{};             // llama3
+  std::optional<float> beta_fast{}, beta_slow{}, mscale{}, mscale_all{};  // yarn
+  std::vector<float> short_factors{}, long_factors{};                     // longrope
+};
+
+// BITNET_UNSUPPORTED for a kind of scaling that is not one of those, BITNET_BAD_DATA for one that
+// lacks a part.
+result<void> put_rope(const rope_config& c, const std::string& prefix,
+                      gguf::metadata_builder& metadata,
+                      std::vector<gguf::file::foreign_tensor>& tensors);
+
+}  // namespace bitnet::huggingface

@@ -1,0 +1,45 @@
+// bitnet completion, bitnet man: what shells and man make of the option table.
+#include <fmt/format.h>
+
+#include "commands/commands.hpp"
+#include "settings/completion.hpp"
+#include "settings/man_page.hpp"
+#include "settings/suggest.hpp"
+#include "terminal/output.hpp"
+
+namespace bitnet::host {
+namespace {
+
+result<int> printed(const std::string& text) {
+  if (auto done = print(text); !done) return std::unexpected(done.error());
+  return exit_code::ok;
+}
+
+}  // namespace
+
+result<int> completion_command(const invocation& in) {
+  const std::vector<std::string> shells(completed_shells().begin(), completed_shells().end());
+  if (in.positionals.size() != 1)
+    return fail(exit_code::usage,
+                fmt::format("expected one shell, {}; such as `bitnet completion {}`",
+                            fmt::join(shells, ", "), shells.front()));
+  const std::string& shell = in.positionals.front();
+  const auto text = completion_for(shell);
+  if (!text)
+    return fail(exit_code::usage,
+                fmt::format("no completion for '{}'{}; there is one for {}", shell,
+                            suggestion(shell, shells), fmt::join(shells, ", ")));
+  return printed(*text);
+}
+
+result<int> man_command(const invocation& in) {
+  if (in.positionals.empty()) return printed(man_page_of_program(bitnet_version()));
+  if (in.positionals.size() > 1)
+    return fail(exit_code::usage,
+                fmt::format("expected one command, found {} words", in.positionals.size()));
+  auto about = command_of(in.positionals.front());
+  if (!about) return std::unexpected(about.error());
+  return printed(man_page_of(**about, bitnet_version()));
+}
+
+}  // namespace bitnet::host

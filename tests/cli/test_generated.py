@@ -1,0 +1,121 @@
+"""Completions and manual pages: what shells and man make of them."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import support
+
+
+def commands(case):
+    return re.findall(r"^  ([a-z]+)  ", case.ok("help").text, re.MULTILINE)
+
+
+def flags_of(case, command):
+    """As the help prints them: one name per option is enough to find it."""
+    return set(re.findall(r"(--[a-z0-9-]+)", "\n".join(
+        line for line in case.ok(command, "--help").text.splitlines() if re.match(r"  (-|    --)", line))))
+
+
+class Generated(support.Case):
+    def script(self, shell):
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder()))
+        file = folder / ("_bitnet" if shell == "zsh" else "bitnet")
+        file.write_text(self.ok("completion", shell).text, encoding="utf-8")
+        return file
+
+    def folder(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        return folder
+
+    def completed_by_bash(self, script, *words):
+        """What bash offers for the last of words."""
+        setup = " ".join(f"'{w}'" for w in words)
+        done = subprocess.run(
+            ["bash", "--norc", "-c",
+             f"set -eu; source '{script}'; COMP_WORDS=({setup}); COMP_CWORD={len(words) - 1}; "
+             "_bitnet; printf '%s\\n' \"${COMPREPLY[@]}\""],
+            capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+        return set(done.stdout.split())
+
+    def test_bash(self):
+        script = self.script("bash")
+        subprocess.run(["bash", "-n", script], check=True)
+        self.assertEqual(self.completed_by_bash(script, "bitnet", ""), set(commands(self)))
+        self.assertEqual(self.completed_by_bash(script, "bitnet", "tok"), {"tokenize"})
+        self.assertEqual(self.completed_by_bash(script, "bitnet", "run", "--color", "a"),
+                         {"auto", "always"})
+        self.assertEqual(self.completed_by_bash(script, "bitnet", "backends", "w"), {"why"})
+        self.assertEqual(self.completed_by_bash(script, "bitnet", "run", "--ctx-size", ""), set())
+        self.assertIn("/usr", self.completed_by_bash(script, "bitnet", "run", "-m", "/us"))
+
+    def test_bash_knows_every_flag(self):
+        script = self.script("bash")
+        for command in commands(self):
+            with self.subTest(command):
+                self.assertLessEqual(flags_of(self, command),
+                                     self.completed_by_bash(script, "bitnet", command, "--"))
+
+    def test_zsh(self):
+        if shutil.which("zsh") is None:
+            self.skipTest("there is no zsh; scripts/setup installs it")
+        script = self.script("zsh")
+        subprocess.run(["zsh", "-n", script], check=True)
+        # _arguments itself needs a terminal; here it says what it was given.
+        told = subprocess.run(
+            ["zsh", "-fc", f"compdef() {{ :; }}; _describe() {{ print -l ${{(P)2}}; }}; "
+             f"_arguments() {{ print -l -- $@; }}; source '{script}'; "
+             "words=(bitnet run --); CURRENT=3; _bitnet"],
+            capture_output=True, text=True, timeout=60)
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        for flag in flags_of(self, "run"):
+            self.assertRegex(told.stdout, rf"(?m)\){flag}\[|^\*{flag}\[")
+        self.assertIn(":(auto always never)", told.stdout)
+
+    def test_fish(self):
+        if shutil.which("fish") is None:
+            self.skipTest("there is no fish; scripts/setup installs it")
+        script = self.script("fish")
+        ask = lambda line: {  # noqa: E731
+            entry.split("\t")[0] for entry in subprocess.run(
+                ["fish", "--no-config", "-c", f"source '{script}'; complete -C '{line}'"],
+                check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()}
+        self.assertEqual(ask("bitnet "), set(commands(self)))
+        self.assertEqual(ask("bitnet run --color "), {"auto", "always", "never"})
+        for command in commands(self):
+            with self.subTest(command):
+                self.assertLessEqual(flags_of(self, command), ask(f"bitnet {command} --"))
+
+    def test_manual_pages(self):
+        mandoc = shutil.which("mandoc")
+        if mandoc is None:
+            self.skipTest("there is no mandoc; scripts/setup installs it")
+        for words in ([], *([c] for c in commands(self))):
+            with self.subTest(words):
+                page = self.ok("man", *words).stdout
+                done = subprocess.run([mandoc, "-T", "lint", "-W", "warning"], input=page,
+                                      capture_output=True, timeout=60)
+                # A page that is made for every version has no date.
+                complaints = [l for l in done.stdout.decode().splitlines() if "missing date" not in l]
+                self.assertEqual(complaints, [])
+                if words:
+                    shown = subprocess.run([mandoc, "-T", "ascii", "-O", "width=200"], input=page,
+                                           check=True, capture_output=True, timeout=60).stdout
+                    shown = re.sub(rb".\x08", b"", shown).decode()
+                    for flag in flags_of(self, words[0]):
+                        self.assertIn(flag, shown)
+
+    def test_what_there_is_not(self):
+        self.refused(2, "there is one for bash, zsh, fish", "completion", "tcsh")
+        self.refused(2, "did you mean 'bash'", "completion", "bsah")
+        self.refused(2, "expected one shell", "completion")
+        self.refused(2, "did you mean 'run'", "man", "rum")
+        self.refused(2, "expected one command", "man", "run", "chat")
+
+
+if __name__ == "__main__":
+    support.main()
