@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)hf::hints_of(*content, *content);
   for (const char* tokenizer : {"gpt2", "llama"}) {
     bitnet::gguf::metadata_builder metadata;
-    std::vector<gguf::file::foreign_tensor> made;
+    std::vector<bitnet::gguf::file::foreign_tensor> made;
     const auto about = hf::read_config(*content, tokenizer, metadata, made);
     if (!about) {
       if (about.error().message.empty()) std::abort();
