@@ -300,7 +300,7 @@ TEST_F(demo, a_window_goes_on_where_its_memory_is_full) {
   options.window_keep = 4;
   bitnet_session* none = nullptr;
   EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(error_.message).find("--sliding-window"), std::string::npos);
+  EXPECT_NE(std::string(error_.message).find("set window"), std::string::npos);
 }
 
 // The demo model whose sessions share `blocks` blocks of f16 keys and values.
@@ -416,7 +416,7 @@ TEST_F(budgeted, what_never_fits_is_refused_and_an_open_context_is_cut_to_fit) {
   bitnet_session* none = nullptr;
   options.n_context = 193;
   EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_OUT_OF_MEMORY);
-  EXPECT_NE(std::string(error_.message).find("--kv-budget"), std::string::npos) << error_.message;
+  EXPECT_NE(std::string(error_.message).find("kv_budget_bytes"), std::string::npos) << error_.message;
   options.n_context = 0;
   EXPECT_EQ(bitnet_session_capacity(session(options)), 192U);
   options.kv_k = BITNET_KV_F32;
@@ -467,7 +467,7 @@ TEST_F(demo, a_prompt_that_does_not_fit_changes_nothing) {
   std::vector<float> row(vocabulary());
   EXPECT_EQ(bitnet_session_eval(s, ids.data(), 1, 0, row.data(), row.size(), &error_),
             BITNET_CONTEXT_FULL);
-  EXPECT_NE(std::string(error_.message).find("--ctx-size"), std::string::npos) << error_.message;
+  EXPECT_NE(std::string(error_.message).find("n_context"), std::string::npos) << error_.message;
   EXPECT_EQ(bitnet_session_length(s), ids.size());
   ASSERT_EQ(bitnet_session_truncate(s, ids.size() - 1, &error_), BITNET_OK);
   ASSERT_EQ(bitnet_session_eval(s, &ids.back(), 1, 0, row.data(), row.size(), &error_), BITNET_OK);

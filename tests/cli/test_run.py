@@ -138,6 +138,16 @@ class Run(support.Case):
         self.refused(5, "--kv-budget", "run", "-p", PROMPT, "--kv-budget", "1", "-c", "4096")
         self.refused(2, "--sliding-window", "run", "-p", PROMPT, "--keep", "4")
 
+    def test_what_the_library_refuses_is_told_with_flags(self):
+        for code, part, words in (
+                (2, "give --sliding-window too", ("--keep", "4")),
+                (5, "use a larger --kv-budget", ("--kv-budget", "1", "-c", "4096")),
+                (2, "choose another --ctx-size", ("-c", "9999999")),
+        ):
+            with self.subTest(part):
+                said = self.refused(code, part, "run", "-p", PROMPT, *words).stderr
+                self.assertNotRegex(said, r"\b(n_context|kv_[a-z]+|window_keep|set window)\b")
+
     def test_system_prompt_makes_a_chat_turn(self):
         plain = self.ok("run", "--json", "-p", "Hello", "-n", "1").json["tokens"]["prompt"]
         words = ("run", "-p", "Hello", "-n", "8", "-sys", "Be kind", *GREEDY)

@@ -72,7 +72,7 @@ bitnet::result<std::vector<bitnet::select::fake_backend>> fakes_of(
                         "BITNET_GPU_FAKE is set and BITNET_STRICT_NO_FAKE_GPU forbids fakes; unset "
                         "one of them");
   const char* why = strict                    ? "in strict mode"
-                    : options.allow_fake == 0 ? "without --allow-fake"
+                    : options.allow_fake == 0 ? "without allow_fake"
                                               : nullptr;
   if (why == nullptr) return fakes;
   services.log(BITNET_LOG_WARN, "select", std::string("BITNET_GPU_FAKE does not count ") + why);
@@ -159,7 +159,7 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
     if (o.n_threads > most_threads)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
                           std::to_string(o.n_threads) + " threads are more than " +
-                              std::to_string(most_threads) + "; choose fewer with --threads");
+                              std::to_string(most_threads) + "; choose a smaller n_threads");
     if (o.poll > bitnet::threads::most_poll)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
                           "poll is " + std::to_string(o.poll) + "; 0 to 100 expected");

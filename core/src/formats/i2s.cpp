@@ -95,12 +95,12 @@ result<reading> understand_i2s(const source& from) {
     return fail(BITNET_UNSUPPORTED,
                 "I2_S of the flavour QK256 (no scale, no zero), or cut off where the scale "
                 "belongs: convert the model again, or, if BitNet-rs made this file, ask for it "
-                "with --i2s-layout qk256");
+                "with i2s_layout QK256");
   }
   if (qk256_asked)
     return fail(BITNET_BAD_DATA,
                 say("QK256 of ", from.k, " x ", from.m, " takes ", qk256,
-                    " bytes, but the file reserves ", have, ": leave --i2s-layout away"));
+                    " bytes, but the file reserves ", have, ": it is of another i2s_layout"));
   if (have < own)
     return fail(BITNET_BAD_DATA,
                 say("I2_S of ", n, " elements needs ", own, " bytes, the file has ", have,

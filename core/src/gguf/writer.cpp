@@ -120,9 +120,8 @@ result<file_writer> file_writer::create(const std::filesystem::path& path, bool 
   w.overwrite_ = overwrite;
   std::error_code ignored;
   if (!overwrite && std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
-    return fail(
-        BITNET_INVALID_ARGUMENT,
-        say(quote(path.native()), " exists; name another file, or replace it with --force"));
+    return fail(BITNET_INVALID_ARGUMENT,
+                say(quote(path.native()), " exists; name another file, or set overwrite"));
   auto folder = path.parent_path();
   if (folder.empty()) folder = ".";
   constexpr mode_t mode = 0666;  // the umask decides

@@ -45,7 +45,7 @@ checked<void> check_id(const policy& rules, const inspection& facts, const trust
   return reject(code::trust_hash,
                 printable(file.path.string(), 400) + " has " + is + "; the allow-list wants " +
                     join(wanted, " or "),
-                "install the file that is allowed, or correct --allow-backends");
+                "install the file that is allowed, or correct allowed_backends");
 }
 
 }  // namespace

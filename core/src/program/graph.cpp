@@ -267,7 +267,7 @@ result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device
                                         (formats[i] == BITNET_FORMAT_NONE
                                              ? std::string()
                                              : " on " + format_name(formats[i]) + " weights") +
-                                        ", which is needed; choose another with --device");
+                                        ", which is needed; choose another device");
   }
   return {};
 }

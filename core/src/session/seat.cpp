@@ -79,12 +79,9 @@ uint64_t seat::kv_bytes() const {
 // What this engine can give to a session of these options.
 result<void> seat::measure(const session_options& options) {
   const model::hyperparameters& shape = engine_->model().shape();
-  if (auto ok = check_kv_type(engine_->choice(), shape, options.dtype_k, "keys", "--cache-type-k");
-      !ok)
+  if (auto ok = check_kv_type(engine_->choice(), shape, options.dtype_k, "keys", "kv_k"); !ok)
     return ok;
-  if (auto ok =
-          check_kv_type(engine_->choice(), shape, options.dtype_v, "values", "--cache-type-v");
-      !ok)
+  if (auto ok = check_kv_type(engine_->choice(), shape, options.dtype_v, "values", "kv_v"); !ok)
     return ok;
   limits_.block_bytes = uint64_t{block_tokens} * shape.n_layers * shape.n_kv_heads *
                         (kv_head_bytes(options.dtype_k, shape.head_dim) +
@@ -101,12 +98,11 @@ result<void> seat::measure(const session_options& options) {
         static_cast<uint32_t>(std::min<uint64_t>(limits_.n_context, affordable * block_tokens));
   limits_.n_batch = std::min(options.n_batch == 0 ? 512 : options.n_batch, limits_.n_context);
   if (!windowed && options.window_keep != 0)
-    return fail(BITNET_INVALID_ARGUMENT, "--keep " + std::to_string(options.window_keep) +
-                                             " says what stays in view beside a window; give "
-                                             "--sliding-window too");
+    return fail(BITNET_INVALID_ARGUMENT, "window_keep " + std::to_string(options.window_keep) +
+                                             " says what stays in view beside a window; set "
+                                             "window too");
   if (windowed && (engine_->choice().device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
-    return fail(BITNET_UNSUPPORTED,
-                "this device's attention has no window; leave --sliding-window out");
+    return fail(BITNET_UNSUPPORTED, "this device's attention has no window; leave window 0");
   if (windowed && options.window < limits_.n_context) {
     limits_.window = options.window;
     limits_.window_keep = options.window_keep;
@@ -117,11 +113,11 @@ result<void> seat::measure(const session_options& options) {
     return fail(BITNET_INVALID_ARGUMENT, "a context of " + std::to_string(limits_.n_context) +
                                              " tokens is not between 1 and " +
                                              std::to_string(largest_context) +
-                                             "; choose another with --ctx-size");
+                                             "; choose another n_context");
   if (limits_.n_batch > largest_batch)
     return fail(BITNET_INVALID_ARGUMENT,
                 "a batch of " + std::to_string(limits_.n_batch) + " tokens is more than " +
-                    std::to_string(largest_batch) + "; choose another with --batch-size");
+                    std::to_string(largest_batch) + "; choose another n_batch");
   const uint64_t row_bytes = uint64_t{shape.n_vocab} * sizeof(float);
   limits_.max_outputs = static_cast<uint32_t>(
       std::clamp<uint64_t>(logits_budget_bytes / row_bytes, 1, limits_.n_batch));
@@ -135,13 +131,12 @@ result<void> seat::measure(const session_options& options) {
         std::min<uint64_t>(limits_.n_blocks, blocks_for(limits_.window_keep) + touched));
   }
   if (limits_.n_blocks > affordable)
-    return fail(
-        BITNET_OUT_OF_MEMORY,
-        "keys and values of " + std::to_string(uint64_t{limits_.n_blocks} * block_tokens) +
-            " tokens take " + std::to_string(limits_.n_blocks * limits_.block_bytes) +
-            " bytes, more than the KV budget of " + std::to_string(budget) +
-            "; use a smaller --ctx-size, --cache-type-k and -v q8_0, --sliding-window, or a "
-            "larger --kv-budget");
+    return fail(BITNET_OUT_OF_MEMORY,
+                "keys and values of " + std::to_string(uint64_t{limits_.n_blocks} * block_tokens) +
+                    " tokens take " + std::to_string(limits_.n_blocks * limits_.block_bytes) +
+                    " bytes, more than the KV budget of " + std::to_string(budget) +
+                    "; use a smaller n_context, q8_0 as kv_k and kv_v, set window, or use a larger "
+                    "kv_budget_bytes");
   return {};
 }
 

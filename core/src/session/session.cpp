@@ -56,7 +56,7 @@ result<std::unique_ptr<session>> session::open(std::shared_ptr<engine> e,
 result<void> session::append(int32_t id) {
   if (tokens_.size() >= limits().n_context)
     return fail(BITNET_CONTEXT_FULL, "the context of " + std::to_string(limits().n_context) +
-                                         " tokens is full; use a larger --ctx-size");
+                                         " tokens is full; use a larger n_context");
   tokens_.push_back(id);
   return {};
 }
@@ -148,7 +148,7 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
     return fail(BITNET_CONTEXT_FULL,
                 std::to_string(before) + " tokens and " + std::to_string(ids.size()) +
                     " more do not fit the context of " + std::to_string(limits().n_context) +
-                    "; use a shorter prompt or a larger --ctx-size");
+                    "; use a shorter prompt or a larger n_context");
   for (const int32_t id : ids)
     if (id < 0 || static_cast<uint32_t>(id) >= n_vocab)
       return fail(BITNET_INVALID_ARGUMENT, "token id " + std::to_string(id) +

@@ -5,6 +5,7 @@
 
 #include "commands/commands.hpp"
 #include "interrupt.hpp"
+#include "library/advice.hpp"
 #include "library/conformance_report.hpp"
 #include "library/json.hpp"
 #include "terminal/output.hpp"
@@ -29,7 +30,7 @@ result<json> chosen_report(const invocation& in, bool fresh) {
   const bitnet_status status = bitnet_runtime_select(runtime->get(), &err);
   // A request that cannot be met is an answer here; one that cannot be read is not.
   if (status == BITNET_INVALID_ARGUMENT) return failed(status, err, stage::work);
-  const std::string problem = err.message;
+  const std::string problem = in_flags(err.message);
   if (const bitnet_status asked = bitnet_runtime_probe(runtime->get(), &err); asked != BITNET_OK) {
     return failed(asked, err, stage::work);
   }

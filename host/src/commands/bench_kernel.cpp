@@ -7,6 +7,7 @@
 #include "commands/commands.hpp"
 #include "commands/figures.hpp"
 #include "interrupt.hpp"
+#include "library/advice.hpp"
 #include "terminal/output.hpp"
 
 namespace bitnet::host {
@@ -143,7 +144,7 @@ result<trial_handle> open_trial(bitnet_runtime* runtime, const kernel& k, const 
   library_error err;
   const bitnet_status status = bitnet_trial_open(runtime, &options, &trial, &err);
   if (status == BITNET_INVALID_ARGUMENT || status == BITNET_UNSUPPORTED)  // of what the user named
-    return fail(exit_code::usage, err.message);
+    return fail(exit_code::usage, in_flags(err.message));
   if (status != BITNET_OK) return failed(status, err, stage::work);
   return trial_handle(trial);
 }

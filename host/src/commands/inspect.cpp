@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
+#include "library/advice.hpp"
 #include "library/json.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
@@ -84,7 +85,7 @@ std::string as_text(const json& content) {
   add_readings(out, content.value("readings", json::array()));
   const json problems = content.value("problems", json::array());
   out += problems.empty() ? "\nThis model can run.\n" : "\nThis model cannot run:\n";
-  for (const json& one : problems) out += fmt::format("  {}\n", printable(one));
+  for (const json& one : problems) out += fmt::format("  {}\n", in_flags(printable(one)));
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "bitnet/abi/host.h"
 #include "interrupt.hpp"
+#include "library/advice.hpp"
 #include "library/json.hpp"
 #include "model_files.hpp"
 #include "terminal/progress.hpp"
@@ -16,7 +17,8 @@
 namespace bitnet::host {
 namespace {
 
-void on_log(void* user, uint32_t level, const char* message) {
+void on_log(void* user, uint32_t level, const char* text) {
+  const std::string message = in_flags(text);
   const console& out = *static_cast<const console*>(user);
   switch (level) {
     case BITNET_LOG_ERROR:
@@ -72,7 +74,7 @@ result<nlohmann::json> fetch_json(Call call) {
   std::string text;
   const bitnet_status status = fetch(call, text);
   if (status != BITNET_OK) return failed(status, library_error{}, stage::work);
-  return parse_json(text);
+  return parse_json(in_flags(text));  // its reasons; keys follow a quote and stay
 }
 
 }  // namespace

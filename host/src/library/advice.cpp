@@ -1,0 +1,59 @@
+#include "library/advice.hpp"
+
+#include <array>
+
+namespace bitnet::host {
+namespace {
+
+struct saying {
+  std::string_view library;
+  std::string_view program;
+};
+
+// The longer of two that begin alike comes first.
+constexpr std::array<saying, 16> sayings = {{
+    {"allow_fake", "--allow-fake"},
+    {"allowed_backends", "--allow-backends"},
+    {"i2s_layout QK256", "--i2s-layout qk256"},
+    {"i2s_layout", "--i2s-layout"},
+    {"kv_budget_bytes", "--kv-budget"},
+    {"kv_k", "--cache-type-k"},
+    {"kv_v", "--cache-type-v"},
+    {"leave window 0", "leave --sliding-window out"},
+    {"n_batch", "--batch-size"},
+    {"n_context", "--ctx-size"},
+    {"n_threads", "--threads"},
+    {"set overwrite", "give --force"},
+    {"set window", "give --sliding-window"},
+    {"tl1_tiles", "--tl1-tiles"},
+    {"user_backends", "--user-backends"},
+    {"window_keep", "--keep"},
+}};
+
+// The saying that is a word of its own at `at`, or NULL.
+const saying* saying_at(std::string_view message, std::size_t at) {
+  if (at != 0 && message[at - 1] != ' ') return nullptr;
+  for (const saying& one : sayings) {
+    if (!message.substr(at).starts_with(one.library)) continue;
+    const std::size_t end = at + one.library.size();
+    if (end == message.size() || std::string_view(" ,;:.\"").contains(message[end])) return &one;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string in_flags(std::string_view message) {
+  std::string out;
+  for (std::size_t at = 0; at < message.size();) {
+    if (const saying* found = saying_at(message, at)) {
+      out += found->program;
+      at += found->library.size();
+    } else {
+      out += message[at++];
+    }
+  }
+  return out;
+}
+
+}  // namespace bitnet::host
