@@ -147,4 +147,4 @@ if __name__ == "__main__":
         sys.exit(77)
     source, binary, compiler, core_side = (pathlib.Path(word) for word in sys.argv[1:5])
     sanitized = "sanitized" in sys.argv[5:]
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -148,4 +148,4 @@ if __name__ == "__main__":
         print("skip: there is no abidiff (package abigail-tools)")
         sys.exit(77)
     compiler = sys.argv.pop(1)
-    unittest.main()
+    unittest.main(verbosity=2)
