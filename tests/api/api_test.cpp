@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -167,6 +168,16 @@ TEST_F(demo, logits_do_not_depend_on_how_the_prompt_is_cut) {
   EXPECT_EQ(std::memcmp(whole.data(), small_batch.data(), whole.size() * sizeof(float)), 0);
 }
 
+// The size of the differences, as a share of the size of what was expected.
+double error_share(const std::vector<float>& found, const std::vector<float>& expected) {
+  double errors = 0, squares = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    errors += std::pow(double{found[i]} - expected[i], 2);
+    squares += std::pow(double{expected[i]}, 2);
+  }
+  return std::sqrt(errors / squares);
+}
+
 TEST_F(demo, int8_keys_and_values_take_their_bytes_and_depend_on_no_cut) {
   const auto ids = tokens(opening);
   bitnet_session_options options;
@@ -195,6 +206,11 @@ TEST_F(demo, int8_keys_and_values_take_their_bytes_and_depend_on_no_cut) {
     });
     EXPECT_NE(report.find(row.report), std::string::npos) << report;
     if (exact.empty()) exact = whole;
+    // A code of a key or value is off by half a step, 1/254 of the largest of its 32 numbers; the
+    // error of the logits is of that order. Other bits show that the type was used at all.
+    const bool same_types = row.k == BITNET_KV_F16 && row.v == BITNET_KV_F16;
+    EXPECT_EQ(exact == whole, same_types) << row.report;
+    EXPECT_LT(error_share(whole, exact), 2.0 / 254) << row.report;
   }
 }
 
