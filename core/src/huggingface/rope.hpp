@@ -2,7 +2,7 @@
 // RoPE scaling as config.json describes it, in GGUF's words: keys, and tensors for what keys cannot
 // say.
 //
-// Source  transformers, modeling_rope_utils.py; GGUF's names by docs/reference/formats.md.
+// Source  transformers, modeling_rope_utils.py; GGUF's names by docs/reference/rope-scaling.md.
 
 #include <cstdint>
 #include <optional>
