@@ -3,8 +3,7 @@
 // was first trained for. A backend sees a base, a factor of positions and divisors of the angles
 // (bitnet/abi/ops.h, ROPE); everything here ends in those three and in the scale of attention.
 //
-// Source  docs/reference/rope-scaling.md. YaRN: arXiv:2309.00071, section 3.4; LongRoPE: arXiv:2402.13753; dynamic NTK and all
-//         defaults: transformers, modeling_rope_utils.py.
+// Source  docs/reference/rope-scaling.md, which names the papers.
 
 #include <cstdint>
 #include <vector>
