@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <iterator>
 #include <limits>
-#include <map>
 #include <mutex>
 
 #include "bitnet/abi/backend.h"
@@ -22,26 +22,44 @@
 namespace {
 
 bitnet_backend_v0 sound{};
+// What the backend sees of the host: the same, unless a defect changes it.
+const bitnet_host_v0* true_host = nullptr;
+bitnet_host_v0 deaf_host{};
 std::mutex guard;
-std::map<bitnet_program*, bitnet_buffer*> logits_of;  // of each bound program
-std::map<bitnet_program*, uint64_t> vocabulary_of;
+// What the defects on results need to know of each program; those of long ago are forgotten. No
+// container: nothing may be thrown here, and memory may be refused.
+struct known_program {
+  bitnet_program* program = nullptr;
+  bitnet_buffer* logits = nullptr;  // once it is bound
+  uint64_t vocabulary = 0;
+};
+known_program known[256];
+uint64_t n_known = 0;
+
+// The caller holds `guard`.
+known_program& facts_of(bitnet_program* program) {
+  for (known_program& k : known)
+    if (k.program == program) return k;
+  known_program& fresh = known[n_known++ % std::size(known)];
+  fresh = {program};
+  return fresh;
+}
 
 float* logits(bitnet_program* program) {
   const std::scoped_lock lock(guard);
   void* data = nullptr;
-  sound.buffer_map(logits_of[program], &data, nullptr);
+  sound.buffer_map(facts_of(program).logits, &data, nullptr);
   return static_cast<float*>(data);
 }
 uint64_t vocabulary(bitnet_program* program) {
   const std::scoped_lock lock(guard);
-  return vocabulary_of[program];
+  return facts_of(program).vocabulary;
 }
 
-// What the defects on results need to know.
 bitnet_status remembering_bind(bitnet_program* p, const bitnet_step_buffers* b, bitnet_error* e) {
   const bitnet_status s = sound.program_bind(p, b, e);
   const std::scoped_lock lock(guard);
-  if (s == BITNET_OK) logits_of[p] = b->logits;
+  if (s == BITNET_OK) facts_of(p).logits = b->logits;
   return s;
 }
 bitnet_status remembering_build(bitnet_device* d, const bitnet_graph* g, bitnet_weights* w,
@@ -49,7 +67,8 @@ bitnet_status remembering_build(bitnet_device* d, const bitnet_graph* g, bitnet_
                                 bitnet_error* e) {
   const bitnet_status s = sound.program_build(d, g, w, o, out, e);
   const std::scoped_lock lock(guard);
-  if (s == BITNET_OK) vocabulary_of[*out] = static_cast<uint64_t>(g->values[g->logits].dims[1]);
+  if (s == BITNET_OK)
+    facts_of(*out).vocabulary = static_cast<uint64_t>(g->values[g->logits].dims[1]);
   return s;
 }
 
@@ -222,6 +241,30 @@ const defect defects[] = {
          return bitnet_status{BITNET_CANCELLED};
        };
      }},
+    {"deaf",  // never asks whether to stop
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         return submit_changed(q, s, e, [](bitnet_step& o) { o.cancel_token = 0; });
+       };
+     }},
+    {"stubborn",  // asks, and goes on whatever the answer is
+     [](table&) {
+       deaf_host.cancelled = [](void* self, uint64_t token) {
+         true_host->cancelled(self, token);
+         return uint32_t{0};
+       };
+     }},
+    {"excuse",  // says that it is its own fault that there is no memory
+     [](table& t) {
+       t.program_build = [](bitnet_device* d, const bitnet_graph* g, bitnet_weights* w,
+                            const bitnet_program_options* o, bitnet_program** out,
+                            bitnet_error* e) {
+         const bitnet_status s = remembering_build(d, g, w, o, out, e);
+         if (s != BITNET_OUT_OF_MEMORY) return s;
+         e->code = BITNET_INTERNAL;
+         return bitnet_status{BITNET_INTERNAL};
+       };
+     }},
     {"pin",  // declares that it may be unloaded, and cannot be
      [](table& t) {
        t.info = [](bitnet_backend* b, bitnet_backend_info* out, bitnet_error* e) {
@@ -252,7 +295,9 @@ const defect defects[] = {
 extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
-  const bitnet_status opened = sound_entry(host, request, out, err);
+  true_host = host;
+  deaf_host = *host;
+  const bitnet_status opened = sound_entry(&deaf_host, request, out, err);
   if (opened != BITNET_OK || out->filled_size != sizeof *out) return opened;
   sound = *out;
   out->program_bind = remembering_bind;

@@ -15,7 +15,6 @@
 #include <cstring>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "bitnet/abi/note.h"
 #include "bitnet/sdk/interpreter.hpp"
@@ -225,10 +224,15 @@ void attn_paged(const call& c, const share& s) noexcept {
   for (uint64_t unit = s.first; unit < s.last; ++unit) {
     const uint64_t t = unit / kv_heads, kv_head = unit % kv_heads;
     const auto position = static_cast<uint64_t>(c.step->positions[t]);
-    std::vector<uint64_t> seen;
-    for (uint64_t j = 0; j <= position; ++j)
-      if (c.step->window == 0 || j + c.step->window > position || j < c.step->window_keep)
-        seen.push_back(j);
+    // Calls f(i, j) for the i-th position j that is seen; returns how many there are. No list of
+    // them: a kernel cannot say that there is no memory.
+    const auto each_seen = [&](auto&& f) {
+      uint64_t n = 0;
+      for (uint64_t j = 0; j <= position; ++j)
+        if (c.step->window == 0 || j + c.step->window > position || j < c.step->window_keep)
+          f(n++, j);
+      return n;
+    };
     const auto slot = [&](uint64_t j) {
       return static_cast<uint64_t>(c.step->blocks_of(t)[j / kv.block_tokens]) * kv.block_tokens +
              j % kv.block_tokens;
@@ -237,19 +241,20 @@ void attn_paged(const call& c, const share& s) noexcept {
       const float* q = c.input<float>(0) + t * c.k + h * head_dim;
       float* y = c.output<float>(0) + t * c.k + h * head_dim;
       float largest = -INFINITY;
-      for (uint64_t j = 0; j < seen.size(); ++j) {
+      const uint64_t seen = each_seen([&](uint64_t i, uint64_t j) {
         float key[256];
         for (uint64_t d = 0; d < head_dim; ++d)
-          key[d] = kv_element(kv.k(layer, slot(seen[j]), kv_head), kv.dtype_k, d);
-        s.scratch[j] = dot(key, q, head_dim) * c.floats[0];
-        largest = std::max(largest, s.scratch[j]);
-      }
-      for (uint64_t j = 0; j < seen.size(); ++j) s.scratch[j] = exponential(s.scratch[j] - largest);
-      const auto sum = sum_in_order<float>(seen.size(), [&](uint64_t j) { return s.scratch[j]; });
+          key[d] = kv_element(kv.k(layer, slot(j), kv_head), kv.dtype_k, d);
+        s.scratch[i] = dot(key, q, head_dim) * c.floats[0];
+        largest = std::max(largest, s.scratch[i]);
+      });
+      for (uint64_t i = 0; i < seen; ++i) s.scratch[i] = exponential(s.scratch[i] - largest);
+      const auto sum = sum_in_order<float>(seen, [&](uint64_t i) { return s.scratch[i]; });
       for (uint64_t d = 0; d < head_dim; ++d) {
         float total = 0;
-        for (uint64_t j = 0; j < seen.size(); ++j)
-          total += s.scratch[j] * kv_element(kv.v(layer, slot(seen[j]), kv_head), kv.dtype_v, d);
+        each_seen([&](uint64_t i, uint64_t j) {
+          total += s.scratch[i] * kv_element(kv.v(layer, slot(j), kv_head), kv.dtype_v, d);
+        });
         y[d] = total / sum;
 #ifdef TIER0_WRONG
         if (position > 0) y[d] *= 1.25f;

@@ -52,8 +52,10 @@ class call_failed : public std::runtime_error {
   explicit call_failed(const outcome& o)
       : std::runtime_error("a call failed with status " + std::to_string(o.status) + ": " +
                            o.message),
-        status(o.status) {}
+        status(o.status),
+        complaint(o.complaint) {}
   bitnet_status status;
+  std::string complaint;
 };
 
 template <class Call>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "harness/allocations.hpp"
 #include "model/tiny_model.hpp"
 #include "suites/trial.hpp"
 
@@ -41,8 +42,50 @@ bitnet_weights* create(const bitnet_backend_v0& t, bitnet_device* d, const model
   return out;
 }
 
+// A backend that is opened, computes three tokens and is closed again; "" or what it answered
+// otherwise than it may.
+std::string live_with_little_memory(const model& m, const std::vector<float>& expected) {
+  try {
+    opened_device d;
+    runner_options o;
+    o.opened = d.device;
+    runner r(d.table(), m, o);
+    if (!same_bits(expected, r.run({{1}, {2}, {3}}))) return "it computed something else";
+  } catch (const call_failed& e) {
+    if (e.status != BITNET_OUT_OF_MEMORY) return e.what();
+    return e.complaint;
+  }
+  return "";
+}
+
+// Each request for memory that the plugin's own code makes fails once, the others do not: the call
+// says so, or does without; what it had made already is taken back, and the next life is whole.
+// There are more than can be tried where a life takes long: then every n-th.
 TEST_F(robustness, host_allocation_failures) {
-  GTEST_SKIP() << "the host table of this ABI has no allocator that could fail";
+  if (!allocations::can_fail) GTEST_SKIP() << "a sanitizer has the allocator";
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner honest(table(), m, options());
+  const std::vector<float> expected = honest.run({{1}, {2}, {3}});
+  const auto begin = std::chrono::steady_clock::now();
+  allocations::refuse(-1);
+  ASSERT_EQ(live_with_little_memory(m, expected), "");
+  const int64_t total = allocations::requests();
+  if (total == 0) GTEST_SKIP() << "its own code never asks for memory";
+  const auto one_life = std::chrono::steady_clock::now() - begin;
+  constexpr int64_t fewest = 4;
+  constexpr auto time_for_all = std::chrono::seconds(10);
+  const int64_t affordable = std::max<int64_t>(fewest, time_for_all / one_life);
+  const int64_t stride = total / affordable + 1;
+  for (int64_t which = 0; which < total; which += stride) {
+    SCOPED_TRACE("request for memory " + std::to_string(which) + " of " + std::to_string(total));
+    allocations::refuse(which);
+    const std::string problem = live_with_little_memory(m, expected);
+    allocations::refuse(-1);
+    ASSERT_EQ(problem, "");
+  }
+  EXPECT_EQ(live_with_little_memory(m, expected), "") << "and with enough of it again";
 }
 
 TEST_F(robustness, devices_that_are_not_there_are_refused) {
@@ -364,26 +407,31 @@ TEST_F(robustness, step_buffers_are_bound_once) {
   EXPECT_EQ(r.run({{1}}).size(), m.vocabulary());
 }
 
-// Cancelled after each question that the plugin asks: the step is cancelled or done, and the next
-// one is right.
+// Cancelled after some of the questions that the plugin asks: the step is cancelled, or was all but
+// done, and the next one is right. A step that is cancelled before it begins is not computed.
 TEST_F(robustness, a_cancelled_step_leaves_a_working_program) {
   const tiny_model m({});
   need(m);
   if (IsSkipped()) return;
   runner honest(table(), m, options());
   const std::vector<float> expected = honest.run({{1}, {2}, {3}});
-  bool cancelled = false;
   for (const int64_t after : {0, 1, 5, 20}) {
     SCOPED_TRACE(after);
     runner r(table(), m, options());
     device_.host().cancel_after(after);
     const outcome o = r.submit(r.prepare({{1}, {2}, {3}}));
-    const bool asked = device_.host().cancel_questions() > after;
+    const int64_t questions = device_.host().cancel_questions();
     device_.host().cancel_after(-1);
     EXPECT_TRUE(o.status == BITNET_OK || o.status == BITNET_CANCELLED) << o.message;
-    cancelled |= o.status == BITNET_CANCELLED;
+    if (after == 0) {
+      EXPECT_GT(questions, 0) << "it never asks host->cancelled";
+      EXPECT_EQ(o.status, BITNET_CANCELLED) << "the first answer was to stop";
+    }
+    // Workers may ask at the same time; nobody asks again who was told to stop.
+    constexpr int64_t workers = 3;
+    EXPECT_LE(questions, after + workers) << "it went on after it was told to stop";
     if (o.status == BITNET_CANCELLED) {
-      EXPECT_TRUE(asked) << "cancelled though nobody wanted it";
+      EXPECT_GT(questions, after) << "cancelled though nobody wanted it";
       EXPECT_EQ(o.complaint, "");
     }
     // The same places again, from the first position.
@@ -396,7 +444,6 @@ TEST_F(robustness, a_cancelled_step_leaves_a_working_program) {
     ASSERT_EQ(next.status, BITNET_OK) << next.message;
     EXPECT_TRUE(same_bits(expected, {r.logits, r.logits + expected.size()}));
   }
-  if (!cancelled) RecordProperty("note", "it never asks host->cancelled");
 }
 
 }  // namespace
