@@ -6,11 +6,15 @@
 #include <fenv.h>
 #include <locale.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -79,6 +83,49 @@ static void write_cache(void) {
   snprintf(deep, sizeof deep, "%s/deep/file", folder);
   const int fd = open(deep, O_CREAT | O_EXCL | O_WRONLY, 0644);
   if (fd < 0 || write(fd, deep, 16) != 16 || close(fd) != 0) abort();
+}
+/* In which class it works, and whether it leads no session of somebody else's. */
+static void tell_priority(void) {
+  printf("policy %d nice %d disk %ld\n", sched_getscheduler(0), getpriority(PRIO_PROCESS, 0),
+         syscall(SYS_ioprio_get, 1, 0) >> 13);
+  fflush(stdout);
+}
+/* One more byte in a file of the folder that it may write to: so many probes shared that folder. */
+static void count_probe(void) {
+  const char* folder = getenv("XDG_CACHE_HOME");
+  char name[4096];
+  snprintf(name, sizeof name, "%s/probes", folder == NULL ? "/nowhere" : folder);
+  const int fd = open(name, O_CREAT | O_APPEND | O_WRONLY, 0600);
+  if (fd < 0 || write(fd, "1", 1) != 1 || close(fd) != 0) abort();
+}
+static void* burn(void* until) {
+  const time_t end = *(const time_t*)until;
+  while (time(NULL) < end)
+    for (volatile long i = 0; i < 1000000; ++i) continue;
+  return NULL;
+}
+/* All CPUs, as a driver that compiles. */
+static void burn_all_cpus(int seconds) {
+  pthread_t threads[64];
+  time_t end = time(NULL) + seconds;
+  long n = sysconf(_SC_NPROCESSORS_ONLN);
+  if (n > 64) n = 64;
+  for (long i = 0; i < n; ++i)
+    if (pthread_create(&threads[i], NULL, burn, &end) != 0) abort();
+  for (long i = 0; i < n; ++i) pthread_join(threads[i], NULL);
+}
+/* More than a folder for drivers may hold. */
+static void write_too_much(void) {
+  const char* folder = getenv("XDG_CACHE_HOME");
+  char name[4096];
+  static char block[1 << 20];
+  memset(block, 1, sizeof block);
+  snprintf(name, sizeof name, "%s/much", folder == NULL ? "/nowhere" : folder);
+  const int fd = open(name, O_CREAT | O_WRONLY, 0600);
+  if (fd < 0) abort();
+  for (int i = 0; i < 129; ++i)
+    if (write(fd, block, sizeof block) != (ssize_t)sizeof block) abort();
+  close(fd);
 }
 static void forget(void* nothing) {
   (void)nothing;

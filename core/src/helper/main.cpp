@@ -1,6 +1,9 @@
 // bitnet-backend-probe: looks at one plugin so that the program itself need not run it. Started by
-// libbitnet only, which hands it a socket.
+// libbitnet as a broker, and by a broker as the child that runs the plugin; both hand it a socket.
 
+#include <string_view>
+
+#include "probe/broker.hpp"
 #include "probe/child.hpp"
 
 #ifdef BITNET_SANITIZED
@@ -21,6 +24,9 @@ extern "C" const char* __ubsan_default_options() {
 // NOLINTEND(bugprone-reserved-identifier)
 #endif
 
-int main() {
-  return bitnet::probe::serve(bitnet::probe::task_fd);
+int main(int n_arguments, char** arguments) {
+  using namespace bitnet::probe;
+  const bool is_broker =
+      n_arguments > 1 && std::string_view(arguments[1]) == std::string_view(broker_argument);
+  return is_broker ? serve_as_broker(task_fd) : serve(task_fd);
 }

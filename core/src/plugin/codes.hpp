@@ -88,6 +88,8 @@
   X(probe_quarantine, "BN-P-QUARANTINE",                                                           \
     "upgrade the backend, or run `bitnet backends probe --fresh` to try it again")                 \
   X(select_not_asked, "BN-S-NOT-ASKED", "ask for it with --device")                                \
+  X(select_not_probed, "BN-S-NOT-PROBED",                                                          \
+    "`bitnet backends` probes it; or ask for it with --device")                                    \
   X(select_outranked, "BN-S-OUTRANKED", "ask for it with --device")                                \
   X(select_same, "BN-S-SAME", "ask for it with --device")                                          \
   X(select_no_class, "BN-S-CLASS", "ask for the backend by its name")                              \

@@ -24,6 +24,7 @@ using nlohmann::json;
 using plugin::code;
 
 constexpr std::string_view magic = "bitnet probe cache 1 ";
+constexpr const char* answer_file = ".probe";
 constexpr std::size_t checksum_digits = 16;
 constexpr std::size_t header_bytes = magic.size() + checksum_digits + 1;
 constexpr uint64_t max_file_bytes = uint64_t{16} << 20;
@@ -139,16 +140,30 @@ plugin::checked<cache_entry> read_entry(std::string_view text) {
 }
 
 // A build has one file wherever it lies, so that a quarantine follows it.
-std::filesystem::path cache::file_of(const cache_key& key) const {
+std::filesystem::path cache::file_of(const cache_key& key, const char* extension) const {
   const bool named = !key.build_id.empty() && key.build_id.size() <= 128 &&
                      key.build_id.find_first_not_of("0123456789abcdef") == std::string::npos;
-  return folder_ /
-         (key.name + "-" + (named ? key.build_id : hex(checksum(key.library.string()))) + ".probe");
+  return folder_ / (key.name + "-" + (named ? key.build_id : hex(checksum(key.library.string()))) +
+                    extension);
+}
+
+std::filesystem::path cache::lock_of(const cache_key& key) const {
+  return file_of(key, ".lock");
+}
+
+std::filesystem::path cache::drivers_of(const cache_key& key) const {
+  return file_of(key, ".drivers");
+}
+
+bool cache::prepare() const {
+  std::error_code ignored;
+  std::filesystem::create_directories(folder_, ignored);
+  return plugin::trust_directory(folder_).has_value();
 }
 
 std::optional<cache_entry> cache::read(const cache_key& key,
                                        std::vector<std::string>& notes) const {
-  const auto file = plugin::open_trusted(file_of(key));
+  const auto file = plugin::open_trusted(file_of(key, answer_file));
   if (!file) {
     if (file.error().code != code::trust_missing)
       notes.push_back("what was remembered of backend " + key.name +
@@ -200,16 +215,43 @@ void cache::remember(const cache_key& key, int64_t now_s, bool fresh, finding& f
     f.retry_in_s = e.keep_s;
   }
   e.what = f;
-  std::error_code ignored_error;
-  std::filesystem::create_directories(folder_, ignored_error);
-  if (!plugin::trust_directory(folder_)) return;
-  write_atomically(file_of(key), write_entry(e));
+  if (!prepare()) return;
+  write_atomically(file_of(key, answer_file), write_entry(e));
+  drop_old_builds(key, now_s);
   if (e.strikes >= strikes_out) quarantine(f, e.strikes);
+}
+
+std::optional<finding> cache::last_of(const cache_key& key) const {
+  std::vector<std::string> ignored;
+  auto entry = read(key, ignored);
+  if (!entry) return std::nullopt;
+  return std::move(entry->what);
 }
 
 void cache::forget(const cache_key& key) const {
   std::error_code ignored;
-  std::filesystem::remove(file_of(key), ignored);
+  std::filesystem::remove(file_of(key, answer_file), ignored);
+  std::filesystem::remove_all(drivers_of(key), ignored);
+}
+
+// Each upgrade of a plugin is a build, and leaves what its drivers compiled.
+void cache::drop_old_builds(const cache_key& key, int64_t now_s) const {
+  const std::string start = key.name + "-";
+  const std::string mine = file_of(key, answer_file).filename().string();
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator at(folder_, ignored), end; !ignored && at != end;
+       at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    struct stat facts{};
+    // A longer name that begins alike is another backend's, whose builds are as old.
+    if (!name.starts_with(start) || !name.ends_with(answer_file) || name == mine ||
+        lstat(at->path().c_str(), &facts) != 0 || now_s - facts.st_mtim.tv_sec < old_build_s)
+      continue;
+    std::error_code refused;
+    std::filesystem::path beside = at->path();
+    std::filesystem::remove(beside, refused);
+    std::filesystem::remove_all(beside.replace_extension(".drivers"), refused);
+  }
 }
 
 }  // namespace bitnet::probe

@@ -38,6 +38,8 @@ struct cache_entry {
 };
 
 constexpr int64_t first_keep_s = 60, longest_keep_s = 3600;
+// After which the answer of another build of the same backend is no longer kept.
+constexpr int64_t old_build_s = int64_t{30} * 24 * 3600;
 constexpr uint32_t strikes_out = 2;
 
 [[nodiscard]] std::string write_entry(const cache_entry& e);
@@ -53,9 +55,21 @@ class cache {
   // `fresh` counts strikes and waiting times from the start.
   void remember(const cache_key& key, int64_t now_s, bool fresh, finding& f) const;
   void forget(const cache_key& key) const;
+  // What the last probe of this build brought, whatever has changed since: a hint at what the next
+  // one will bring.
+  [[nodiscard]] std::optional<finding> last_of(const cache_key& key) const;
+
+  // Makes the folder. False if it cannot be made or others may write to it.
+  [[nodiscard]] bool prepare() const;
+  // Files beside a build's answer: who probes it, and what its driver compiled.
+  [[nodiscard]] std::filesystem::path lock_of(const cache_key& key) const;
+  [[nodiscard]] std::filesystem::path drivers_of(const cache_key& key) const;
+  // Held by whoever probes at all.
+  [[nodiscard]] std::filesystem::path common_lock() const { return folder_ / "probing.lock"; }
 
  private:
-  [[nodiscard]] std::filesystem::path file_of(const cache_key& key) const;
+  [[nodiscard]] std::filesystem::path file_of(const cache_key& key, const char* extension) const;
+  void drop_old_builds(const cache_key& key, int64_t now_s) const;
   [[nodiscard]] std::optional<cache_entry> read(const cache_key& key,
                                                 std::vector<std::string>& notes) const;
 

@@ -56,7 +56,7 @@ plugin::checked<std::optional<frame>> frame_reader::next() {
   if (std::string_view(h.magic, sizeof h.magic) != magic)
     return damaged("it begins with '" + plugin::printable(rest.substr(0, sizeof h.magic)) + "'");
   if (h.kind < static_cast<uint32_t>(frame_kind::task) ||
-      h.kind > static_cast<uint32_t>(frame_kind::done))
+      h.kind > static_cast<uint32_t>(frame_kind::answer))
     return damaged("its kind is " + std::to_string(h.kind));
   if (h.payload_bytes > max_payload_bytes)
     return damaged("it has " + std::to_string(h.payload_bytes) + " bytes; at most " +

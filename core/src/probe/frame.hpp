@@ -1,5 +1,7 @@
 #pragma once
-// How bitnet-backend-probe and the core talk: frames over a stream socket.
+// How bitnet-backend-probe and the core talk: frames over a stream socket. A program sends a job to
+// a broker and is told stages and the answer; a broker sends a task to its child, and is told the
+// rest.
 //
 // Frame    "BNP1", kind u32, payload bytes u64, XXH3 of the payload u64, payload. Little-endian: it
 //          never leaves the machine.
@@ -18,10 +20,18 @@
 namespace bitnet::probe {
 
 // Counts up with every change of what the frames hold.
-constexpr uint32_t protocol_version = 1;
+constexpr uint32_t protocol_version = 2;
 
 // NOLINTNEXTLINE(performance-enum-size): as wide as in a frame
-enum class frame_kind : uint32_t { task = 1, begin = 2, log = 3, facts = 4, done = 5 };
+enum class frame_kind : uint32_t {
+  task = 1,
+  begin = 2,
+  log = 3,
+  facts = 4,
+  done = 5,
+  job = 6,
+  answer = 7
+};
 
 struct frame {
   frame_kind kind = frame_kind::done;

@@ -1,5 +1,5 @@
 #pragma once
-// Probing as selection sees it: what is remembered, else a child.
+// Probing as selection sees it: what is remembered, else a broker.
 
 #include <chrono>
 #include <filesystem>
@@ -18,10 +18,12 @@ struct settings {
   std::filesystem::path helper;            // bitnet-backend-probe
   std::filesystem::path cache;             // folder; "": nothing is remembered
   std::filesystem::path scratch = "/tmp";  // where children have a folder each
-  uint32_t wait_ms = 3000;           // that a selection waits for slow ones when another would do
-  bool fresh = false;                // ask again, whatever is remembered
-  uint32_t most_children = 4;        // at the same time
-  uint32_t most_stage_ms = 600'000;  // cuts every deadline
+  uint32_t wait_ms = 3000;            // that a selection waits for slow ones when another would do
+  bool fresh = false;                 // ask again, whatever is remembered
+  uint32_t most_children = 1;         // at the same time, where nothing is remembered
+  bool always_needed = false;         // each probe at our own priority, for tests on busy machines
+  std::optional<bool> shows_devices;  // whether this machine does; asked if it is not told
+  uint32_t most_stage_ms = 600'000;   // cuts every deadline
 
   // Those of the installation of the running libbitnet.
   [[nodiscard]] static settings usual();
@@ -37,6 +39,7 @@ struct subject {
   uint32_t device_class = 0;           // BITNET_DEVICE_*, as the manifest says
   std::vector<std::string> variables;  // that its manifest declares
   std::vector<std::pair<std::string, std::string>> params;
+  std::string fingerprint;  // of all that the answer may depend on, once it was needed
 };
 
 class service {
@@ -45,14 +48,26 @@ class service {
 
   // What the cache knows and is still worth: nothing, a good answer, a fault that has not expired,
   // or a quarantine. Notes are for the log: a damaged file, for instance.
-  [[nodiscard]] std::optional<finding> recall(const subject& s, std::vector<std::string>& notes);
-  [[nodiscard]] ticket start(const subject& s);
+  [[nodiscard]] std::optional<finding> recall(subject& s, std::vector<std::string>& notes);
+
+  // What a probe may bring, as far as that can be told without one.
+  struct prospect {
+    std::vector<uint32_t> classes;  // of devices that are to be expected
+    bool known = false;  // from an earlier probe of this build, though things have changed since
+    bool slow = false;   // it takes longer than a start waits, or does so right now
+  };
+  [[nodiscard]] prospect expect(subject& s);
+  // Is there anything on this machine that could be a GPU or an accelerator?
+  [[nodiscard]] bool shows_devices();
+
+  // `needed`: nothing else would do, so that it does not give way to others.
+  [[nodiscard]] ticket start(subject& s, bool needed);
   [[nodiscard]] std::optional<finding> take(ticket t) { return prober_.take(t); }
   [[nodiscard]] finding peek(ticket t) const { return prober_.peek(t); }
-  // Keeps what take() brought. May put it under quarantine.
-  void remember(const subject& s, finding& f);
+  // Nobody waits for it any more.
+  void calm(ticket t) { prober_.calm(t); }
   // What was remembered proved wrong.
-  void forget(const subject& s);
+  void forget(subject& s);
   bool wait(const std::vector<ticket>& all, std::chrono::steady_clock::time_point end) const {
     return prober_.wait(all, end);
   }

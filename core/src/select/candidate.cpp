@@ -89,10 +89,9 @@ plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(
                                finding_.what.unloads);
 }
 
-void candidate::begin_probe(probe::service& probes, plugin::host_services& host) {
+void candidate::recall(probe::service& probes, plugin::host_services& host) {
   inspect();
-  if (asked_ || fault_ || !facts_ || !manifest_ || !file_) return;
-  asked_ = true;
+  if (asked_ || fault_ || subject_ || !facts_ || !manifest_ || !file_) return;
   subject_ = probe::subject{name_,
                             library_,
                             file_->identity,
@@ -100,22 +99,32 @@ void candidate::begin_probe(probe::service& probes, plugin::host_services& host)
                             manifest_->probe_timeout_ms,
                             manifest_->device_class,
                             manifest_->probe_env,
-                            host.params(name_)};
+                            host.params(name_),
+                            {}};
   std::vector<std::string> notes;
   auto known = doubted_ ? std::nullopt : probes.recall(*subject_, notes);
   for (const std::string& note : notes) host.log(BITNET_LOG_WARN, "probe", note);
-  if (known)
-    adopt(std::move(*known));
-  else
-    running_ = probes.start(*subject_);
+  if (!known) return;
+  asked_ = true;
+  adopt(std::move(*known));
+}
+
+void candidate::start_probe(probe::service& probes, plugin::host_services& host, bool needed) {
+  recall(probes, host);
+  if (!is_unasked()) return;
+  asked_ = true;
+  running_ = probes.start(*subject_, needed);
+}
+
+probe::service::prospect candidate::expect(probe::service& probes) {
+  return subject_ ? probes.expect(*subject_) : probe::service::prospect{};
 }
 
 void candidate::collect(probe::service& probes) {
-  if (!running_ || !subject_) return;
+  if (!running_) return;
   auto brought = probes.take(*running_);
   if (!brought) return;
   running_.reset();
-  probes.remember(*subject_, *brought);
   adopt(std::move(*brought));
 }
 
@@ -139,14 +148,15 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
   if (auto loaded = loaded_.lock()) return loaded;
   if (!file_) return nullptr;
   const auto refuse = [&](plugin::defect d) -> std::shared_ptr<plugin::backend> {
-    // A stale memory is no fault of the plugin's: one more child finds out.
+    // A stale memory is no fault of the plugin's: one more probe finds out.
     if (finding_.cached && subject_) {
       probes.forget(*subject_);
+      subject_.reset();
       probed_ = asked_ = false;
       doubted_ = true;
       devices_.clear();
       stage_ = "inspected";
-      begin_probe(probes, host);
+      start_probe(probes, host, true);
     } else {
       fault_ = std::move(d);
     }

@@ -29,16 +29,19 @@ class candidate {
   void leave_out(plugin::defect why);
   // Inspects the file; nothing of it is executed. Once; later calls do nothing.
   void inspect();
-  // Inspects it and asks for its devices: of the cache, or of a child that is started. Once; later
-  // calls do nothing.
-  void begin_probe(probe::service& probes, plugin::host_services& host);
-  // Takes the child's answer if it is there.
+  // Inspects it and takes what is remembered of its devices. Once; later calls do nothing.
+  void recall(probe::service& probes, plugin::host_services& host);
+  // Asks for its devices where nothing is remembered. Once; later calls do nothing.
+  void start_probe(probe::service& probes, plugin::host_services& host, bool needed);
+  // What a probe may bring; of one that is not known.
+  [[nodiscard]] probe::service::prospect expect(probe::service& probes);
+  // Takes the answer of its probe if it is there.
   void collect(probe::service& probes);
   // Loads it to stay, unless it is loaded, and compares all that it says with what the probe saw.
   // nullptr: there is a fault now, or what was remembered was wrong and it has to be probed again.
   [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, probe::service& probes,
                                                       plugin::host_services& host);
-  // How far its child is.
+  // How far its probe is.
   void follow(const probe::service& probes);
 
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -58,6 +61,8 @@ class candidate {
   [[nodiscard]] std::shared_ptr<plugin::backend> loaded() const { return loaded_.lock(); }
   [[nodiscard]] bool is_disabled() const;
   [[nodiscard]] bool is_usable() const { return probed_ && !fault_; }
+  // Sound as far as inspection tells, and nobody has asked it for its devices.
+  [[nodiscard]] bool is_unasked() const { return subject_ && !asked_ && !fault_; }
   [[nodiscard]] const std::optional<probe::ticket>& running() const { return running_; }
 
   // What the last selection made of it; shown unless there is a fault.

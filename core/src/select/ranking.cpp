@@ -13,12 +13,6 @@
 namespace bitnet::select {
 namespace {
 
-uint32_t class_order(uint32_t device_class) {
-  constexpr std::array<uint32_t, 4> worst_first = {BITNET_DEVICE_OTHER, BITNET_DEVICE_CPU,
-                                                   BITNET_DEVICE_NPU, BITNET_DEVICE_GPU};
-  return static_cast<uint32_t>(std::ranges::find(worst_first, device_class) - worst_first.begin());
-}
-
 // Letters and digits in lower case: "GPU-8A7B.." and "8a7b.." are one UUID.
 std::string essence(std::string_view text) {
   std::string out;
@@ -48,9 +42,17 @@ std::string in_millions(uint64_t n) {
 
 }  // namespace
 
-score score_of(const probe::device_report& device, int32_t priority) {
+uint32_t class_order(uint32_t device_class) {
+  constexpr std::array<uint32_t, 4> worst_first = {BITNET_DEVICE_OTHER, BITNET_DEVICE_CPU,
+                                                   BITNET_DEVICE_NPU, BITNET_DEVICE_GPU};
+  return static_cast<uint32_t>(std::ranges::find(worst_first, device_class) - worst_first.begin());
+}
+
+score score_of(const probe::device_report& device, int32_t priority, uint32_t manifest_class) {
   score out;
   out.device_class = device.info.device_class;
+  out.software = out.device_class == BITNET_DEVICE_CPU && manifest_class != 0 &&
+                 manifest_class != BITNET_DEVICE_CPU;
   out.memory_gib = device.info.memory_total_bytes >> 30;
   out.priority = priority;
   out.products_per_s = device.products_per_s;
@@ -65,8 +67,13 @@ uint32_t score::speed_step() const {
   return static_cast<uint32_t>(std::lround(std::log2(static_cast<double>(products_per_s)) * 2)) + 1;
 }
 
-std::tuple<uint32_t, uint32_t, uint64_t, int32_t, uint32_t> order_of(const score& s) {
-  return {class_order(s.device_class), s.kernels, s.memory_gib, s.priority, s.speed_step()};
+std::tuple<uint32_t, bool, uint32_t, uint64_t, int32_t, uint32_t> order_of(const score& s) {
+  return {class_order(s.device_class),
+          !s.software,
+          s.kernels,
+          s.memory_gib,
+          s.priority,
+          s.speed_step()};
 }
 
 const char* level_name(uint32_t level) {
@@ -86,6 +93,8 @@ std::string why_behind(const score& high, const score& low) {
   if (high.device_class != low.device_class)
     return plugin::class_name(high.device_class) + " comes before " +
            plugin::class_name(low.device_class);
+  if (high.software != low.software)
+    return "a processor's own backend comes before a driver in software";
   if (high.kernels != low.kernels)
     return std::string(level_name(high.kernels)) + " ternary kernels come before " +
            (low.kernels == 0 ? "none" : level_name(low.kernels));

@@ -1,10 +1,11 @@
 #pragma once
 // Which of two devices is the better one: the core's judgement, from facts.
 //
-// Order   the class (gpu, npu, cpu, other); how much of a ternary model its kernels do in one go;
-//         its memory, in GiB; the priority that manifests give to a backend; where all that ties,
-//         how fast it was when it was probed, if that differs clearly; name and index, so that the
-//         order is total.
+// Order   the class (gpu, npu, cpu, other); a processor by its own backend before one that a driver
+//         of other devices shows; how much of a ternary model its kernels do in one go; its memory,
+//         in GiB; the priority that manifests give to a backend; where all that ties, how fast it
+//         was when it was probed, if that differs clearly; name and index, so that the order is
+//         total.
 
 #include <cstdint>
 #include <string>
@@ -21,14 +22,20 @@ struct score {
   uint64_t memory_gib = 0;    // 0: not known
   int32_t priority = 0;
   uint64_t products_per_s = 0;  // ternary; 0: not known
+  bool software = false;        // the processor, shown by a driver of other devices
 
   // Measured speeds count in steps of a factor of 1.4, for no two measurements agree.
   [[nodiscard]] uint32_t speed_step() const;
 };
 
-[[nodiscard]] score score_of(const probe::device_report& device, int32_t priority);
+// `manifest_class` is what the backend says that it drives.
+[[nodiscard]] score score_of(const probe::device_report& device, int32_t priority,
+                             uint32_t manifest_class = 0);
 // Higher is better.
-[[nodiscard]] std::tuple<uint32_t, uint32_t, uint64_t, int32_t, uint32_t> order_of(const score& s);
+[[nodiscard]] uint32_t class_order(uint32_t device_class);
+// Higher is better.
+[[nodiscard]] std::tuple<uint32_t, bool, uint32_t, uint64_t, int32_t, uint32_t> order_of(
+    const score& s);
 // Why the one with `low` came behind: "gpu comes before cpu".
 [[nodiscard]] std::string why_behind(const score& high, const score& low);
 [[nodiscard]] const char* level_name(uint32_t level);  // "fused"

@@ -83,6 +83,17 @@ TEST(ranking, takes_its_facts_from_the_device) {
   EXPECT_STREQ(level_name(s.kernels), "optimised");
 }
 
+TEST(ranking, a_processor_is_its_own_backends) {
+  auto d = device(BITNET_DEVICE_CPU);
+  const score native = score_of(d, 1, BITNET_DEVICE_CPU);
+  d.info.memory_total_bytes = uint64_t{99} << 30;
+  d.kernels = {kernel(BITNET_FORMAT_TERNARY2, BITNET_LEVEL_FUSED)};
+  const score software = score_of(d, 99, BITNET_DEVICE_GPU);
+  EXPECT_GT(order_of(native), order_of(software)) << "whatever a driver in software claims";
+  EXPECT_NE(why_behind(native, software).find("driver in software"), std::string::npos);
+  EXPECT_FALSE(score_of(device(BITNET_DEVICE_GPU), 1, BITNET_DEVICE_CPU).software);
+}
+
 TEST(ranking, knows_one_device_behind_two_backends) {
   const struct {
     const char *pci_a, *uuid_a, *pci_b, *uuid_b;

@@ -1,0 +1,180 @@
+#include "probe/broker.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "probe/child.hpp"
+#include "probe/driver_cache.hpp"
+#include "probe/frame.hpp"
+#include "probe/job.hpp"
+#include "probe/priority.hpp"
+#include "probe/scratch.hpp"
+#include "probe/supervise.hpp"
+#include "probe/turns.hpp"
+
+namespace bitnet::probe {
+namespace {
+
+namespace fs = std::filesystem;
+using clock = std::chrono::steady_clock;
+
+// The program that asked. It may hang up, and it may say that it no longer waits: then it closes
+// its way to us, and can still be told.
+class asker final : public audience {
+ public:
+  // `outlives`: the job goes on without it.
+  asker(int fd, bool outlives) : fd_(fd), outlives_(outlives) {}
+
+  [[nodiscard]] pollfd wake() const override {
+    return {gone_ ? -1 : fd_, static_cast<short>(hushed_ ? 0 : POLLRDHUP), 0};
+  }
+  [[nodiscard]] bool attend() override {
+    look(0);
+    return outlives_ || !gone_;
+  }
+  void reached(stage s) override {
+    const char number = static_cast<char>(s);
+    say(frame_kind::begin, {&number, 1});
+  }
+
+  void say(frame_kind kind, std::string_view payload) const {
+    const std::string bytes = encode(kind, payload);
+    for (std::size_t done = 0; !gone_ && done < bytes.size();) {
+      const ssize_t n = send(fd_, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return;  // it has gone; the answer is left all the same
+      done += static_cast<std::size_t>(n);
+    }
+  }
+
+  // Whether it is there, and still waits. Sleeps up to `ms` where neither changes.
+  void look(int ms) {
+    pollfd one = wake();
+    if (poll(&one, 1, ms) != 1) return;
+    gone_ = (one.revents & (POLLHUP | POLLERR)) != 0;
+    if (hushed_) return;
+    hushed_ = true;
+    be_idle();  // with the child, if there is one by now
+  }
+  [[nodiscard]] bool gone() const { return gone_; }
+
+ private:
+  int fd_;
+  bool outlives_;
+  bool hushed_ = false, gone_ = false;
+};
+
+// The folder that the child of one job may write to.
+class writable_folder {
+ public:
+  writable_folder(const job& j, bool remembers) {
+    if (remembers) kept_ = open_driver_cache(cache(j.memory).drivers_of(j.key));
+    if (!kept_.empty()) return;
+    const fs::path place = scratch_place(j.scratch);
+    sweep_scratch_folders(place);
+    passing_.emplace(place);
+  }
+  [[nodiscard]] const fs::path& path() const { return passing_ ? passing_->path() : kept_; }
+  [[nodiscard]] std::string problem() const { return passing_ ? passing_->problem() : ""; }
+  // Before the answer comes. What a crash left is not believed.
+  void settle(const finding& f) {
+    if (passing_) return passing_->remove();
+    const bool broke = f.what.fault && (f.what.fault->code == plugin::code::probe_crash ||
+                                        f.what.fault->code == plugin::code::probe_exit);
+    bound_driver_cache(kept_, broke ? 0 : most_driver_cache_bytes);
+  }
+
+ private:
+  fs::path kept_;
+  std::optional<scratch_folder> passing_;
+};
+
+std::optional<job> receive(int fd) {
+  frame_reader reader;
+  for (std::array<std::byte, 4096> buffer{};;) {
+    auto one = reader.next();
+    if (!one) return std::nullopt;
+    if (const auto& whole = *one; whole) {
+      auto read = read_job(whole->payload);
+      return read ? std::optional(std::move(*read)) : std::nullopt;
+    }
+    const ssize_t n = read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return std::nullopt;
+    reader.feed({buffer.data(), static_cast<std::size_t>(n)});
+  }
+}
+
+std::optional<finding> probe(const job& j, bool remembers, asker& who) {
+  writable_folder writable(j, remembers);
+  auto out = supervise(j, writable.path(), who);
+  if (!out) {
+    writable.settle({});
+    return out;
+  }
+  if (const std::string problem = writable.problem(); !problem.empty())
+    out->notes.insert(out->notes.begin(), problem);
+  writable.settle(*out);
+  return out;
+}
+
+// As one of many processes that may want the same answer: one of them asks the plugin. Nothing if
+// it is not up to us.
+std::optional<finding> probe_in_turn(const job& j, const cache& memory, asker& who) {
+  constexpr int look_ms = 20;
+  constexpr std::chrono::minutes longest{30};
+  const auto end = clock::now() + longest;
+  // Whoever holds the build's lock goes on without us.
+  const auto build = turn::take(memory.lock_of(j.key), [&] {
+    who.look(look_ms);
+    return who.gone() || clock::now() > end;
+  });
+  if (!build) return std::nullopt;
+  std::vector<std::string> ignored;
+  if (!j.fresh)
+    if (auto known = memory.recall(j.key, std::time(nullptr), ignored)) return known;
+  std::optional<turn> common;
+  if (!j.needed) {
+    common = turn::take(memory.common_lock(), [&] {
+      who.look(look_ms);
+      return clock::now() > end;
+    });
+    if (!common) return std::nullopt;
+  }
+  build->mark(true);
+  auto out = probe(j, true, who);
+  // Who took the folder away meanwhile wants no answer in it.
+  std::error_code none;
+  if (out && fs::exists(j.memory, none)) memory.remember(j.key, std::time(nullptr), j.fresh, *out);
+  build->mark(false);
+  return out;
+}
+
+}  // namespace
+
+int serve_as_broker(int fd) {
+  const auto given = receive(fd);
+  if (!given) return exit_no_task;
+  const job& j = *given;
+  const cache memory(j.memory);
+  const bool remembers = !j.memory.empty() && memory.prepare();
+  asker who(fd, remembers);
+  if (!j.needed) be_idle();
+  const auto out = remembers ? probe_in_turn(j, memory, who) : probe(j, false, who);
+  if (out) who.say(frame_kind::answer, write_answer(*out));
+  return 0;
+}
+
+}  // namespace bitnet::probe

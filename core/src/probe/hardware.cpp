@@ -1,0 +1,71 @@
+#include "probe/hardware.hpp"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace bitnet::probe {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of character devices, by Linux' list of them (Documentation/admin-guide/devices.txt): memory,
+// terminals, virtual consoles, small ones of many kinds, input, sound, frame buffers, video, buses,
+// printers, links, pseudo-terminals, USB, MSR and CPUID, and serial lines.
+constexpr auto common_majors =
+    std::to_array<unsigned>({1,   2,   3,   4,   5,   6,   7,   10,  13,  14,  21,  29,  81,  89,
+                             90,  99,  108, 116, 128, 129, 130, 131, 132, 133, 134, 135, 136, 137,
+                             138, 139, 140, 141, 142, 143, 166, 180, 188, 189, 202, 203, 204, 229});
+// From here on the kernel gives numbers as drivers come. Most are of buses, clocks and disks; what
+// computes has a folder in /dev or a place on the PCI bus.
+constexpr unsigned first_dynamic = 234;
+
+bool has_entries(const fs::path& folder, std::string_view start) {
+  std::error_code ignored;
+  for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end;
+       at.increment(ignored))
+    if (at->path().filename().string().starts_with(start)) return true;
+  return false;
+}
+
+bool is_uncommon(const fs::path& node) {
+  struct stat facts{};
+  if (lstat(node.c_str(), &facts) != 0 || !S_ISCHR(facts.st_mode)) return false;
+  const unsigned number = major(facts.st_rdev);
+  return number < first_dynamic && std::ranges::find(common_majors, number) == common_majors.end();
+}
+
+}  // namespace
+
+bool is_computing_class(const fs::path& pci_device) {
+  constexpr std::string_view display = "0x03", accelerator = "0x12";
+  std::ifstream in(pci_device / "class");
+  std::string kind;
+  std::getline(in, kind);
+  return kind.starts_with(display) || kind.starts_with(accelerator);
+}
+
+bool shows_devices() {
+  return shows_devices("/");
+}
+
+bool shows_devices(const fs::path& root) {
+  std::error_code ignored;
+  for (fs::directory_iterator at(root / "sys/bus/pci/devices", ignored), end; !ignored && at != end;
+       at.increment(ignored))
+    if (is_computing_class(at->path())) return true;
+  if (has_entries(root / "dev/dri", "render") || has_entries(root / "dev/accel", "")) return true;
+  ignored.clear();
+  for (fs::directory_iterator at(root / "dev", ignored), end; !ignored && at != end;
+       at.increment(ignored))
+    if (is_uncommon(at->path())) return true;
+  return false;
+}
+
+}  // namespace bitnet::probe

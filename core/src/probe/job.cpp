@@ -1,0 +1,99 @@
+#include "probe/job.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace bitnet::probe {
+namespace {
+
+using nlohmann::json;
+using plugin::code;
+
+std::string dump(const json& j) {
+  return j.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace
+
+deadlines deadlines_for(uint32_t most_ms) {
+  // Measured on drivers. The start is our own program on a machine under load.
+  deadlines out = {
+      {{5'000, 30'000}, {1'000, 5'000}, {5'000, 60'000}, {5'000, 60'000}, {2'000, 10'000}}};
+  for (std::size_t i = 1; i < n_stages; ++i) {
+    const bool is_work = i == static_cast<std::size_t>(stage::enumerate) ||
+                         i == static_cast<std::size_t>(stage::self_test);
+    // A manifest may give drivers more time, and everything less.
+    out[i].hard_ms = is_work ? most_ms : std::min(out[i].hard_ms, most_ms);
+    out[i].soft_ms = std::min(out[i].soft_ms, out[i].hard_ms);
+  }
+  return out;
+}
+
+std::string write_job(const job& j) {
+  json limits = json::array();
+  for (const deadline& d : j.limits) limits.push_back({d.soft_ms, d.hard_ms});
+  return dump({{"work", write_task(j.work)},
+               {"limits", std::move(limits)},
+               {"environment", j.environment},
+               {"helper", j.helper.string()},
+               {"scratch", j.scratch.string()},
+               {"memory", j.memory.string()},
+               {"name", j.key.name},
+               {"build_id", j.key.build_id},
+               {"library", j.key.library.string()},
+               {"fingerprint", j.key.fingerprint},
+               {"fresh", j.fresh},
+               {"needed", j.needed}});
+}
+
+plugin::checked<job> read_job(std::string_view text) {
+  try {
+    const json from = json::parse(text);
+    job out;
+    auto work = read_task(from.at("work").get<std::string>());
+    if (!work) return std::unexpected(std::move(work.error()));
+    out.work = std::move(*work);
+    for (std::size_t i = 0; i < n_stages; ++i) {
+      const json& one = from.at("limits").at(i);
+      out.limits[i] = {one.at(0).get<uint32_t>(), one.at(1).get<uint32_t>()};
+    }
+    out.environment = from.at("environment").get<std::vector<std::string>>();
+    out.helper = from.at("helper").get<std::string>();
+    out.scratch = from.at("scratch").get<std::string>();
+    out.memory = from.at("memory").get<std::string>();
+    out.key = {from.at("name").get<std::string>(), from.at("build_id").get<std::string>(),
+               from.at("library").get<std::string>(), from.at("fingerprint").get<std::string>()};
+    out.fresh = from.at("fresh").get<bool>();
+    out.needed = from.at("needed").get<bool>();
+    return out;
+  } catch (const json::exception& e) {
+    return plugin::reject(code::probe_helper,
+                          std::string("the helper was given no job of ours: ") + e.what());
+  }
+}
+
+std::string write_answer(const finding& f) {
+  return dump({{"finding", write_finding(f)},
+               {"cached", f.cached},
+               {"quarantined", f.quarantined},
+               {"age_s", f.age_s},
+               {"retry_in_s", f.retry_in_s}});
+}
+
+plugin::checked<finding> read_answer(std::string_view text) {
+  try {
+    const json from = json::parse(text);
+    auto out = read_finding(from.at("finding").get<std::string>());
+    if (!out) return out;
+    out->cached = from.at("cached").get<bool>();
+    out->quarantined = from.at("quarantined").get<bool>();
+    out->age_s = from.at("age_s").get<int64_t>();
+    out->retry_in_s = from.at("retry_in_s").get<int64_t>();
+    return out;
+  } catch (const json::exception& e) {
+    return plugin::reject(code::probe_message,
+                          std::string("the answer of its probe makes no sense: ") + e.what());
+  }
+}
+
+}  // namespace bitnet::probe

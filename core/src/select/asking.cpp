@@ -1,0 +1,147 @@
+// Which backends are asked for their devices, and for which of them a start waits.
+//
+// Known     what is remembered is taken; nobody is asked.
+// Needed    the processor's own backends, which answer in a moment, and all that fit where nothing
+//           else would do: at our own priority.
+// Awaited   what could win: idle-class, and a start waits --probe-wait for it.
+// Behind    the same, of what is known to be slow; and what showed a driver in software only before
+//           something on this machine changed: nobody waits.
+// None      what cannot win is left alone.
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "select/contents.hpp"
+
+namespace bitnet::select {
+namespace {
+
+// A backend of processors, by its manifest.
+bool is_native(const candidate& c) {
+  return c.manifest_class() == BITNET_DEVICE_CPU;
+}
+
+// The first wish that may mean it; one more than there are if none does.
+std::size_t first_wish(const std::vector<wish>& wishes, const candidate& c) {
+  const auto at = std::ranges::find_if(wishes, [&](const wish& w) { return matches(w, c); });
+  return static_cast<std::size_t>(at - wishes.begin());
+}
+
+}  // namespace
+
+// Where in the order of a request something stands.
+struct registry::contents::place {
+  std::size_t wish = 0;     // the first one is the most wanted
+  uint32_t class_rank = 0;  // class_order(); higher is better
+  bool software = false;
+
+  [[nodiscard]] bool is_before(const place& other) const {
+    if (wish != other.wish) return wish < other.wish;
+    if (class_rank != other.class_rank) return class_rank > other.class_rank;
+    return software < other.software;
+  }
+};
+
+// Takes what has come; true if nothing is missing.
+bool registry::contents::collect() {
+  std::vector<probe::ticket> still;
+  for (candidate& c : candidates) {
+    c.collect(probes);
+    if (const auto& t = c.running(); t) still.push_back(*t);
+  }
+  const std::scoped_lock lock(turn);
+  pending = std::move(still);
+  return pending.empty();
+}
+
+// The best that can be used, or surely will be: the processor's own backend has no other device.
+std::optional<registry::contents::place> registry::contents::best_place(
+    const std::vector<wish>& wishes) {
+  std::optional<place> best;
+  const auto consider = [&](const place& p) {
+    if (!best || p.is_before(*best)) best = p;
+  };
+  for (std::size_t k = 0; k < wishes.size(); ++k)
+    if (const auto fitting = options(wishes[k]); !fitting.empty()) {
+      const score s = facts_of(fitting.front());
+      consider({k, class_order(s.device_class), s.software});
+    }
+  for (const candidate& c : candidates)
+    if (const std::size_t k = first_wish(wishes, c);
+        k < wishes.size() && is_native(c) && (c.is_unasked() || c.running()))
+      consider({k, class_order(BITNET_DEVICE_CPU), false});
+  return best;
+}
+
+// Of one that is not known, beside what is.
+registry::contents::urgency registry::contents::urgency_of(candidate& c,
+                                                           const std::vector<wish>& wishes,
+                                                           const place& best) {
+  const auto expected = c.expect(probes);
+  const std::size_t k = first_wish(wishes, c);
+  const wish& meant = wishes[k];
+  bool may_win = false;
+  for (const uint32_t one : expected.classes) {
+    const place p{k, class_order(one), one == BITNET_DEVICE_CPU && !is_native(c)};
+    const bool fits = meant.kind != wish::kind_type::device_class || meant.device_class == one;
+    // What the user names is wanted whatever it is; else what ties may be the better one.
+    may_win = may_win || (fits && !best.is_before(p) && (p.is_before(best) || !p.software));
+  }
+  if (may_win) return expected.slow ? urgency::behind : urgency::awaited;
+  // Something has changed since it showed nothing better: perhaps that.
+  return expected.known && k <= best.wish && probes.shows_devices() ? urgency::behind
+                                                                    : urgency::none;
+}
+
+// Starts what is worth it; those that are to be waited for.
+std::vector<probe::ticket> registry::contents::start_for(const std::vector<wish>& wishes) {
+  std::vector<probe::ticket> awaited;
+  const auto best = best_place(wishes);
+  for (candidate& c : candidates) {
+    if (!matches_any(wishes, c) || (!c.is_unasked() && !c.running())) continue;
+    const bool needed = is_native(c) || !best;
+    const urgency how = needed ? urgency::awaited : urgency_of(c, wishes, *best);
+    if (how != urgency::none) c.start_probe(probes, *host, needed);
+    if (const auto& t = c.running(); t && how == urgency::awaited) awaited.push_back(*t);
+  }
+  return awaited;
+}
+
+// Asks what the request can use, and waits a while; if `patient` until one of them can be used or
+// all have answered.
+void registry::contents::ask_for(const std::vector<wish>& wishes, bool patient) {
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(probes.choices().wait_ms);
+  for (candidate& c : candidates)
+    if (matches_any(wishes, c)) c.recall(probes, *host);
+  collect();
+  const auto awaited = start_for(wishes);
+  probes.wait(awaited, end);
+  collect();
+  while (patient && !is_usable(wishes)) {
+    for (candidate& c : candidates)
+      if (matches_any(wishes, c)) c.start_probe(probes, *host, true);
+    if (collect()) return;
+    probes.wait_for_one(pending);
+    collect();
+  }
+}
+
+// Asks everybody; slow ones go on behind.
+void registry::contents::ask_all() {
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(probes.choices().wait_ms);
+  for (candidate& c : candidates) c.start_probe(probes, *host, is_native(c));
+  if (collect()) return;
+  probes.wait(pending, end);
+  collect();
+}
+
+// The choice is made: what still runs gives way to everybody.
+void registry::contents::calm() {
+  for (const candidate& c : candidates)
+    if (const auto& t = c.running(); t) probes.calm(*t);
+}
+
+}  // namespace bitnet::select

@@ -1,0 +1,75 @@
+#pragma once
+// What a registry holds, and what the files beside this one do with it: look for backends
+// (scan.cpp), ask them (asking.cpp), choose (registry.cpp) and explain (explaining.cpp).
+
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plugin/discover.hpp"
+#include "select/candidate.hpp"
+#include "select/option.hpp"
+#include "select/request.hpp"
+#include "select/selection.hpp"
+
+namespace bitnet::select {
+
+// Why a wish cannot be met.
+struct refusal {
+  bool rejected = false;  // a plugin broke a rule, in contrast to not being there
+  std::string reason, hint;
+};
+
+struct registry::contents {
+  explicit contents(probe::settings s) : probes(std::move(s)) {}
+
+  plugin::host_services* host = nullptr;
+  plugin::policy rules;
+  probe::service probes;
+  mutable std::mutex turn;  // guards pending
+  std::vector<probe::ticket> pending;
+  std::vector<std::filesystem::path> directories;  // to look into again; empty: the built-in ones
+  std::vector<candidate> candidates;
+  std::vector<plugin::searched_directory> searched;
+
+  // scan.cpp
+  [[nodiscard]] plugin::discovery discover() const;
+  void find();
+  void leave_out_filtered();
+
+  // asking.cpp
+  bool collect();
+  void ask_all();
+  void ask_for(const std::vector<wish>& wishes, bool patient);
+  void calm();
+
+  // registry.cpp
+  [[nodiscard]] std::vector<option> options(const wish& w);
+  [[nodiscard]] std::vector<option> ranked();
+  [[nodiscard]] bool is_usable(const std::vector<wish>& wishes);
+  [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken,
+                                                const std::set<std::string>& without = {});
+
+  // explaining.cpp
+  [[nodiscard]] std::optional<failure> doubts(const std::vector<wish>& wishes);
+  [[nodiscard]] refusal explain(const wish& w);
+  [[nodiscard]] failure nothing_installed() const;
+  [[nodiscard]] failure nothing_usable(const std::vector<wish>& wishes,
+                                       const std::vector<std::string>& detected);
+  void judge(const std::vector<wish>& wishes, const option* winner, bool fell_back);
+  void judge_loser(candidate& c, const std::vector<wish>& wishes, const option& winner);
+  void write(report& out);
+
+ private:
+  enum class urgency : uint8_t { none, behind, awaited };
+  struct place;
+  [[nodiscard]] std::optional<place> best_place(const std::vector<wish>& wishes);
+  [[nodiscard]] urgency urgency_of(candidate& c, const std::vector<wish>& wishes,
+                                   const place& best);
+  [[nodiscard]] std::vector<probe::ticket> start_for(const std::vector<wish>& wishes);
+};
+
+}  // namespace bitnet::select

@@ -1,0 +1,216 @@
+// Why a backend won or lost, and why a request cannot be met.
+
+#include <algorithm>
+#include <utility>
+
+#include "plugin/text.hpp"
+#include "select/contents.hpp"
+
+namespace bitnet::select {
+namespace {
+
+using plugin::code;
+using plugin::join;
+
+bool is_rejection(const plugin::defect& d) {
+  return d.status == BITNET_REJECTED || d.status == BITNET_INCOMPATIBLE;
+}
+
+constexpr const char* install_cpu = "install bitnet-backend-cpu (or build plugins/cpu)";
+
+// Why nobody asked it.
+std::string not_probed(const candidate& c, const option* winner, probe::service& probes) {
+  std::string out = "not probed: ";
+  if (c.manifest_class() != BITNET_DEVICE_CPU && !probes.shows_devices())
+    out += "this machine shows no device of class " + plugin::class_name(c.manifest_class()) +
+           ", and a driver in software ";
+  else
+    out += "it ";
+  return out + (winner == nullptr ? "would not help" : "would come after " + winner->name());
+}
+
+std::string install_hint(const wish& w) {
+  if (w.kind == wish::kind_type::device_class)
+    return "install a backend for this " + w.name + ", or use --device auto";
+  return "install bitnet-backend-" + w.alias_of + ", or use --device auto";
+}
+
+}  // namespace
+
+refusal registry::contents::explain(const wish& w) {
+  if (const auto fitting = options(w); !fitting.empty())
+    return {false,
+            "there is no device " + std::to_string(w.index.value_or(0)) + "; " + w.name + " has " +
+                std::to_string(fitting.size()) + (fitting.size() == 1 ? " device" : " devices") +
+                ", counted from 0",
+            "--device " + w.name + ":" + std::to_string(fitting.size() - 1)};
+
+  refusal out;
+  bool absent = false;
+  std::vector<std::string> reasons;
+  for (const candidate& c : candidates) {
+    if (!matches(w, c)) continue;
+    const bool several = w.kind != wish::kind_type::name;
+    const std::string prefix = several ? c.name() + ": " : "";
+    const auto& fault = c.fault();
+    if (c.running()) {
+      reasons.push_back(prefix + "it is still being probed");
+      if (out.hint.empty()) out.hint = plugin::code_hint(code::probe_pending);
+      absent = true;
+      continue;
+    }
+    if (c.is_unasked()) {
+      reasons.push_back(prefix + "it was not probed");
+      absent = true;
+      continue;
+    }
+    if (!fault) {  // usable, but of another class than its manifest says
+      reasons.push_back(prefix + "it has no device of class " + w.name);
+      absent = true;
+      continue;
+    }
+    reasons.push_back(prefix + fault->reason);
+    if (out.hint.empty()) out.hint = fault->advice();
+    if (is_rejection(*fault))
+      out.rejected = true;
+    else if (!c.is_disabled())
+      absent = true;
+  }
+  if (reasons.empty())
+    return {false,
+            w.kind == wish::kind_type::device_class
+                ? "no backend for devices of class " + w.name + " is installed"
+                : "no backend of that name is installed",
+            install_hint(w)};
+  // What is merely absent weighs more: the machine may be fine with the rejected one repaired or
+  // not.
+  out.rejected = out.rejected && !absent;
+  out.reason = join(reasons, "; ");
+  if (out.hint.empty()) out.hint = install_hint(w);
+  return out;
+}
+
+// What to do comes before the list of places, which may be longer than a bitnet_error.
+failure registry::contents::nothing_installed() const {
+  std::vector<std::string> places;
+  places.reserve(searched.size());
+  for (const auto& [path, result] : searched)
+    places.push_back(plugin::printable(path.string(), 200) +
+                     (result == "absent" ? "" : " (" + result + ")"));
+  return {BITNET_UNAVAILABLE, "no backend is installed: " + std::string(install_cpu) +
+                                  "; looked in " + join(places, ", ")};
+}
+
+failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
+                                           const std::vector<std::string>& detected) {
+  std::vector<std::string> reasons;
+  reasons.reserve(wishes.size());
+  std::string hint;
+  bool rejected = true;
+  for (const wish& w : wishes) {
+    const refusal r = explain(w);
+    reasons.push_back(wishes.size() == 1 ? r.reason : w.text + ": " + r.reason);
+    if (hint.empty()) hint = r.hint;
+    rejected = rejected && r.rejected;
+  }
+  if (!detected.empty() && hint.find("--device") == std::string::npos)
+    hint += ", or use --device auto";
+  std::string what;
+  const bool any = wishes.size() == 1 && wishes.front().kind == wish::kind_type::any;
+  const bool sound_but_idle = std::ranges::all_of(candidates, [](const candidate& c) {
+    return c.manifest_class() != BITNET_DEVICE_CPU && c.fault() &&
+           c.fault()->code == code::probe_no_device;
+  });
+  if (any && sound_but_idle) hint = install_cpu;
+  if (wishes.size() > 1)
+    what = "none of the requested backends can be used: ";
+  else if (any)
+    what = sound_but_idle ? "no backend that can compute on this machine is installed: "
+                          : "no backend can be used: ";
+  else
+    what = "requested backend '" + wishes.front().text +
+           (rejected ? "' was rejected: " : "' is not available: ");
+  const std::string rest = "; detected: [" + join(detected, ",") + "]; try: " + hint;
+  // The reasons give way, so that the advice is never what a bitnet_error cuts off; the report has
+  // them in full.
+  constexpr std::size_t room = sizeof(bitnet_error::message) - sizeof "...";
+  const std::size_t fixed = std::min(room, what.size() + rest.size());
+  return {rejected ? BITNET_REJECTED : BITNET_UNAVAILABLE,
+          what + plugin::printable(join(reasons, "; "), std::max<std::size_t>(room - fixed, 80)) +
+              rest};
+}
+
+// Tells every candidate why it won or lost.
+void registry::contents::judge(const std::vector<wish>& wishes, const option* winner,
+                               bool fell_back) {
+  for (candidate& c : candidates) {
+    if (winner != nullptr && winner->from == &c)
+      c.judge(code::ok,
+              (fell_back ? "chosen as fallback: " : "chosen: ") + winner->name() + ", class " +
+                  plugin::class_name(winner->info().device_class) + ", priority " +
+                  std::to_string(c.priority()),
+              true);
+    else if (!matches_any(wishes, c))
+      c.judge(code::select_not_asked, "not asked for");
+    else if (c.is_unasked())
+      c.judge(code::select_not_probed, not_probed(c, winner, probes));
+    else if (winner == nullptr)
+      c.judge(code::select_no_class, "usable, but it has no device that fits the request");
+    else if (c.is_usable())
+      judge_loser(c, wishes, *winner);
+  }
+}
+
+void registry::contents::judge_loser(candidate& c, const std::vector<wish>& wishes,
+                                     const option& winner) {
+  option best{&c, 0};
+  for (uint32_t i = 1; i < c.devices().size(); ++i)
+    if (const option o{&c, i}; ranks_higher(o, best)) best = o;
+  const bool by_rank = wishes.size() == 1 && ranks_higher(winner, best);
+  if (const std::string other = shown_better(ranked(), best);
+      !other.empty() && c.devices().size() == 1)
+    c.judge(code::select_same, "usable, but it shows the same device as " + other);
+  else
+    c.judge(code::select_outranked,
+            "usable, but " + winner.name() +
+                (by_rank ? " ranks higher: " + why_behind(facts_of(winner), facts_of(best))
+                         : " fits the request better"));
+}
+
+void registry::contents::write(report& out) {
+  out.detected.clear();
+  for (const option& o : options(wish{}))
+    if (const std::string shown = o.from->shown_name();
+        std::ranges::find(out.detected, shown) == out.detected.end())
+      out.detected.push_back(shown);
+  out.backends.clear();
+  for (candidate& c : candidates) {
+    c.follow(probes);
+    out.backends.push_back(c.describe());
+  }
+  const std::vector<option> order = ranked();
+  for (uint32_t rank = 0; rank < order.size(); ++rank)
+    for (backend_report& b : out.backends)
+      if (b.name == order[rank].from->name() && b.standings.size() > order[rank].index)
+        b.standings[order[rank].index] = {rank + 1, facts_of(order[rank]),
+                                          shown_better(order, order[rank])};
+  out.searched.clear();
+  for (const auto& [path, result] : searched) out.searched.push_back({path.string(), result});
+}
+
+// What strict mode does not let pass: anything that is wrong with what the request could mean.
+std::optional<failure> registry::contents::doubts(const std::vector<wish>& wishes) {
+  std::vector<std::string> all;
+  for (const candidate& c : candidates) {
+    if (std::ranges::none_of(wishes, [&](const wish& w) { return matches(w, c); })) continue;
+    if (const auto& fault = c.fault(); fault && is_rejection(*fault))
+      all.push_back(c.name() + ": " + fault->reason);
+    for (const std::string& note : c.doubts()) all.push_back(c.name() + ": " + note);
+  }
+  if (all.empty()) return std::nullopt;
+  return failure{BITNET_REJECTED,
+                 "strict mode lets no doubt pass: " + plugin::printable(join(all, "; "), 300) +
+                     "; see `bitnet backends why`, or unset BITNET_STRICT_MODE"};
+}
+
+}  // namespace bitnet::select

@@ -1,0 +1,99 @@
+// A backend as it is on disk now, beside the one that serves.
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "select/contents.hpp"
+
+namespace bitnet::select {
+
+using plugin::code;
+
+struct registry::renewal::contents {
+  plugin::host_services* host;
+  probe::service* probes;
+  candidate found;
+  std::vector<plugin::searched_directory> searched;
+  std::shared_ptr<plugin::backend> loaded;
+
+  // A child answers, or its deadline does.
+  void settle() {
+    while (const auto asked = found.running()) {
+      (void)probes->wait({*asked}, std::chrono::steady_clock::now() + std::chrono::minutes(1));
+      found.collect(*probes);
+    }
+  }
+};
+
+registry::renewal::renewal(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
+registry::renewal::renewal(renewal&&) noexcept = default;
+registry::renewal& registry::renewal::operator=(renewal&&) noexcept = default;
+registry::renewal::~renewal() = default;
+
+const plugin::inspection& registry::renewal::facts() const {
+  return contents_->found.facts();
+}
+
+plugin::file_identity registry::renewal::file() const {
+  return contents_->found.file();
+}
+
+plugin::checked<void> registry::renewal::probe() {
+  // Somebody waits for it, and nothing else would do.
+  contents_->found.start_probe(*contents_->probes, *contents_->host, true);
+  contents_->settle();
+  if (const auto& fault = contents_->found.fault()) return std::unexpected(*fault);
+  return {};
+}
+
+plugin::checked<choice> registry::renewal::load(uint32_t index) {
+  candidate& found = contents_->found;
+  if (index >= found.devices().size())
+    return plugin::reject(code::probe_answer, "it has " + std::to_string(found.devices().size()) +
+                                                  " devices; device " + std::to_string(index) +
+                                                  " is in use");
+  // A second time if what was remembered of it was wrong and it was probed again.
+  for (int tries = 0; tries < 2 && !contents_->loaded && !found.fault(); ++tries) {
+    contents_->loaded = found.load(index, *contents_->probes, *contents_->host);
+    contents_->settle();
+  }
+  if (const auto& fault = found.fault()) return std::unexpected(*fault);
+  if (!contents_->loaded)
+    return plugin::reject(code::probe_mismatch, "what it says changes whenever it is asked");
+  return choice{contents_->loaded, index, found.devices()[index].info, facts().build_id};
+}
+
+plugin::checked<registry::renewal> registry::renew(const std::string& name) {
+  auto discovered = contents_->discover();
+  for (plugin::found_manifest& found : discovered.found) {
+    if (found.name != name) continue;
+    candidate fresh(std::move(found), contents_->rules);
+    fresh.inspect();
+    if (const auto& fault = fresh.fault()) {
+      if (fault->code == code::manifest_duplicate) continue;
+      return std::unexpected(*fault);
+    }
+    return renewal(std::unique_ptr<renewal::contents>(new renewal::contents{
+        contents_->host, &contents_->probes, std::move(fresh), discovered.searched, nullptr}));
+  }
+  return std::unexpected(plugin::defect{code::trust_missing, BITNET_UNAVAILABLE,
+                                        "no manifest names a backend '" + name + "'", ""});
+}
+
+void registry::adopt(renewal fresh, report& out) {
+  contents& c = *contents_;
+  candidate& found = fresh.contents_->found;
+  const auto old = std::ranges::find_if(
+      c.candidates, [&](const candidate& one) { return one.name() == found.name(); });
+  const bool selected = out.selected == found.name();
+  if (selected) found.judge(code::ok, "chosen, and reloaded since", true);
+  if (old != c.candidates.end())
+    *old = std::move(found);
+  else
+    c.candidates.push_back(std::move(found));
+  c.searched = std::move(fresh.contents_->searched);
+  c.write(out);
+}
+
+}  // namespace bitnet::select

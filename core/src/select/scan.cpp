@@ -1,0 +1,79 @@
+// Looking for backends: the search path, and what the user takes away of it.
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/environment.hpp"
+#include "plugin/text.hpp"
+#include "select/contents.hpp"
+
+namespace bitnet::select {
+namespace {
+
+using plugin::code;
+using plugin::join;
+
+// The search path, lowest precedence first: the user adds backends, and replaces none of the
+// system's. `refused` receives the folders that do not count.
+std::vector<std::filesystem::path> usual_directories(
+    bool user_places, plugin::host_services& host,
+    std::vector<plugin::searched_directory>& refused) {
+  std::vector<std::filesystem::path> out;
+  const std::string why = environment::user_places_refused(user_places);
+  for (const auto& [path, named_by] : environment::user_manifest_directories()) {
+    host.log(BITNET_LOG_INFO, "manifest",
+             named_by + " names " + plugin::printable(path.string(), 400) +
+                 (why.empty() ? "" : ", not searched: " + why));
+    if (why.empty())
+      out.push_back(path);
+    else
+      refused.push_back({path, "not searched: " + why});
+  }
+  for (const auto& path : environment::system_manifest_directories()) {
+    std::erase(out, path);
+    out.push_back(path);
+  }
+  return out;
+}
+
+}  // namespace
+
+plugin::discovery registry::contents::discover() const {
+  std::vector<plugin::searched_directory> refused;
+  auto found = plugin::discover(
+      directories.empty() ? usual_directories(rules.user_places, *host, refused) : directories);
+  std::ranges::move(refused, std::back_inserter(found.searched));
+  return found;
+}
+
+void registry::contents::find() {
+  auto discovered = discover();
+  searched = std::move(discovered.searched);
+  for (plugin::found_manifest& found : discovered.found)
+    candidates.emplace_back(std::move(found), rules);
+  leave_out_filtered();
+  for (const candidate& one : candidates)
+    for (const std::string& warning : one.warnings())
+      host->log(BITNET_LOG_WARN, "manifest", warning);
+}
+
+// What BITNET_BACKENDS and BITNET_BACKENDS_DISABLE take away.
+void registry::contents::leave_out_filtered() {
+  const std::vector<std::string> only = environment::only_backends();
+  const std::vector<std::string> disabled = environment::disabled_backends();
+  for (candidate& c : candidates) {
+    std::string why;
+    if (!only.empty() && std::ranges::find(only, c.name()) == only.end())
+      why = "left out by BITNET_BACKENDS=" + plugin::printable(join(only, ","), 100);
+    for (const std::string& pattern : disabled)
+      if (fnmatch(pattern.c_str(), c.name().c_str(), 0) == 0)
+        why = "left out by BITNET_BACKENDS_DISABLE=" + plugin::printable(pattern, 100);
+    if (why.empty()) continue;
+    host->log(BITNET_LOG_INFO, "manifest", "backend " + c.name() + " is " + why);
+    c.leave_out({code::select_filtered, BITNET_UNAVAILABLE, why, ""});
+  }
+}
+
+}  // namespace bitnet::select

@@ -1,0 +1,47 @@
+// What a program asks a broker, and the answer: both come out as they went in.
+
+#include "probe/job.hpp"
+
+#include <gtest/gtest.h>
+
+namespace bitnet::probe {
+namespace {
+
+TEST(job, is_read_as_it_was_written) {
+  job j;
+  j.work.name = "good";
+  j.work.library = "/lib/good.so";
+  j.work.params = {{"isa", "other"}};
+  j.limits = deadlines_for(1234);
+  j.environment = {"HOME=/root", "LANG=C"};
+  j.helper = "/lib/helper";
+  j.scratch = "/tmp";
+  j.memory = "/cache";
+  j.key = {"good", "abc", "/lib/good.so", "print"};
+  j.fresh = j.needed = true;
+  const auto got = read_job(write_job(j));
+  ASSERT_TRUE(got) << got.error().reason;
+  EXPECT_EQ(write_job(*got), write_job(j));
+  EXPECT_EQ(got->limits[2].hard_ms, 1234U);
+  EXPECT_EQ(got->key.fingerprint, "print");
+  EXPECT_TRUE(got->needed && got->fresh);
+  for (const char* text : {"", "[]", "{}", R"({"work": 1})", "\xff"}) EXPECT_FALSE(read_job(text));
+}
+
+TEST(job, the_answer_keeps_what_it_has_of_the_cache) {
+  finding f;
+  f.reached = stage::close;
+  f.cached = f.quarantined = true;
+  f.age_s = 5;
+  f.retry_in_s = 7;
+  const auto got = read_answer(write_answer(f));
+  ASSERT_TRUE(got) << got.error().reason;
+  EXPECT_EQ(got->reached, stage::close);
+  EXPECT_TRUE(got->cached && got->quarantined);
+  EXPECT_EQ(got->age_s, 5);
+  EXPECT_EQ(got->retry_in_s, 7);
+  for (const char* text : {"", "[]", "{}", R"({"finding": "{}"})"}) EXPECT_FALSE(read_answer(text));
+}
+
+}  // namespace
+}  // namespace bitnet::probe
