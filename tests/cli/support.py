@@ -70,7 +70,7 @@ class Case(unittest.TestCase):
     maxDiff = 2000
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="bitnet-cli-")
+        folder = tempfile.TemporaryDirectory(prefix="bitnet-cli-", ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         self.home = folder.name
 
@@ -114,7 +114,7 @@ class Case(unittest.TestCase):
 @functools.lru_cache
 def report():
     """What `backends why --json` says on this machine."""
-    with tempfile.TemporaryDirectory(prefix="bitnet-cli-") as home:
+    with tempfile.TemporaryDirectory(prefix="bitnet-cli-", ignore_cleanup_errors=True) as home:
         done = subprocess.run([PROGRAM, "backends", "why", "--json"], capture_output=True,
                               env=environment(home), timeout=TIMEOUT_S)
     return json.loads(done.stdout)

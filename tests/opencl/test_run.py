@@ -16,7 +16,8 @@ class Opencl(support.Case):
     @classmethod
     def setUpClass(cls):
         # Probed once: the driver compiles the kernels of the self-test.
-        folder = tempfile.TemporaryDirectory(prefix="bitnet-opencl-")
+        folder = tempfile.TemporaryDirectory(prefix="bitnet-opencl-",
+                                             ignore_cleanup_errors=True)
         cls.addClassCleanup(folder.cleanup)
         cls.probes = folder.name
 

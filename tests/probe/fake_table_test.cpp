@@ -265,7 +265,8 @@ TEST(fakes, cost_a_child_each_and_nothing_else) {
     const folder f;
     f.write("backends.d/50-" + std::string(r.fake) + ".yaml",
             manifest_text(r.fake, f.fake(r.fake),
-                          {{"probe", "{timeout_ms: " + std::to_string(r.timeout_ms) + "}"}}));
+                          {{"class", "cpu"},  // else it gives way to the session
+                           {"probe", "{timeout_ms: " + std::to_string(r.timeout_ms) + "}"}}));
     const auto begin = std::chrono::steady_clock::now();
     const json got = probe_alone(f.path() / "backends.d");
     const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -154,7 +155,9 @@ std::optional<finding> probe_in_turn(const job& j, const cache& memory, asker& w
   }
   build->mark(true);
   auto out = probe(j, true, who);
-  if (out) memory.remember(j.key, std::time(nullptr), j.fresh, *out);
+  // Who took the folder away meanwhile wants no answer in it.
+  std::error_code none;
+  if (out && fs::exists(j.memory, none)) memory.remember(j.key, std::time(nullptr), j.fresh, *out);
   build->mark(false);
   return out;
 }

@@ -35,9 +35,7 @@ const backend_report& find(const report& r, const std::string& name) {
 
 class asking : public testing::Test {
  protected:
-  void SetUp() override {
-    how.cache = files.path() / "probe";
-  }
+  void SetUp() override { how.cache = files.path() / "probe"; }
   void install(const std::string& fake, const std::string& device_class) {
     files.write("backends.d/50-" + fake + ".yaml",
                 manifest_text(fake, files.fake(fake), {{"class", device_class}}));

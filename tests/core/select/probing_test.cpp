@@ -178,11 +178,9 @@ TEST_F(probing, what_a_killed_program_left_is_swept_away) {
 }
 
 TEST_F(probing, without_a_place_to_write_the_probe_says_so) {
-  how.scratch = files.path() / "scratch";
-  std::filesystem::create_directory(how.scratch);
+  how.scratch = "/proc";  // where nobody makes folders, root neither
   install("alpha", "cpu");
   registry all = scan();
-  std::filesystem::remove(how.scratch);
   report out;
   all.probe_all(out);
   EXPECT_EQ(find(out, "alpha").code, "BN-OK");
