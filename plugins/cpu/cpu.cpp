@@ -1,6 +1,8 @@
 // The cpu backend: every primitive and every format, on the host's threads. The floor and the
 // oracle.
 
+#include <ctime>
+
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
 #include "bitnet/sdk/interpreter.hpp"
@@ -47,10 +49,11 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.device = bitnet::cpu::describe_device(*isa);
   d.tuning = {bitnet::cpu::describe_tuning,
               [](const void* engine, const bitnet::sdk::host& host, uint64_t budget_ns) {
-                bitnet::cpu::measure_tuning(*static_cast<const bitnet::cpu::isa_form*>(engine),
-                                            host, budget_ns);
+                return bitnet::cpu::measure_tuning(
+                    *static_cast<const bitnet::cpu::isa_form*>(engine), host, budget_ns);
               },
-              bitnet::cpu::adopt_tuning};
+              bitnet::cpu::adopt_tuning,
+              [] { return bitnet::cpu::tuning_is_due(std::time(nullptr)); }};
   bitnet::cpu::add_primitives(*isa, d);
   bitnet::cpu::add_composites(*isa, bits, d);
   bitnet::cpu::add_others(*isa, bits, d);

@@ -108,9 +108,13 @@ void count(benchmark::State& state, uint64_t bytes, uint64_t macs = 0) {
         static_cast<double>(macs) * static_cast<double>(state.iterations()), Counter::kIsRate);
 }
 
-void ternary(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t k, uint64_t n) {
-  const float scale = 1;
-  sdk::weight w{BITNET_FORMAT_TERNARY2, k, m, nullptr, k / 4, &scale, 0};
+// With a scale for the matrix, or for each `group` inputs of a row.
+void ternary(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t k, uint64_t n,
+             uint64_t group = 0) {
+  const std::vector<float> one_scale(1, 1.0f);
+  sdk::weight w{BITNET_FORMAT_TERNARY2, k, m, nullptr, k / 4, one_scale.data(), group};
+  const uint64_t scale_bytes = group == 0 ? 0 : m * (k / group) * sizeof(float);
+  reader scales(pool().floats, scale_bytes);
   std::vector<int8_t> q(n * k);
   std::vector<float> s(n), y(n * m);
   const auto x = activations(n * k);
@@ -118,10 +122,11 @@ void ternary(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t 
   reader weights(pool().codes, m * k / 4);
   for (auto _ : state) {
     w.data = weights.next();
+    if (group != 0) w.scales = reinterpret_cast<const float*>(scales.next());
     cpu::linear_ternary(isa, w, q.data(), s.data(), n, 0, m, y.data());
     benchmark::DoNotOptimize(y.data());
   }
-  count(state, m * k / 4, m * k * n);
+  count(state, m * k / 4 + scale_bytes, m * k * n);
 }
 
 void dense_f16(benchmark::State& state, const isa_form& isa) {
@@ -256,6 +261,15 @@ void add(const isa_form& isa) {
             ternary(s, isa, matrix.rows, matrix.inputs, n);
           });
   }
+  for (const uint64_t group : {uint64_t{32}, uint64_t{64}, uint64_t{128}})
+    for (const uint64_t n : {uint64_t{1}, prefill})
+      benchmark::RegisterBenchmark(
+          name((n == 1 ? "ternary_grouped_gemv/6912x2560/" : "ternary_grouped_gemm/6912x2560/") +
+               std::to_string(group))
+              .c_str(),
+          [&isa, group, n](benchmark::State& s) {
+            ternary(s, isa, feed_forward, width, n, group);
+          });
   benchmark::RegisterBenchmark(name("dense_f16/32064x2560").c_str(),
                                [&isa](benchmark::State& s) { dense_f16(s, isa); });
   benchmark::RegisterBenchmark(name("linear_i8/32064x2560").c_str(),

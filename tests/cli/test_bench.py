@@ -117,6 +117,37 @@ class Bench(support.Case):
             self.assertAlmostEqual(row["pct_of_stream"] * best / (100 * row["gbps"]), 1, 6)
             self.assertEqual(row["timed_by"], "backend")
 
+    def test_scale_groups_run_a_kernel_of_their_own(self):
+        for group, kernel, n_bytes in (("32", "linear_ternary_grouped.ternary2.", 64 * (64 + 4 * 8)),
+                                       ("128", "linear_ternary_grouped.ternary2.", 64 * (64 + 4 * 2)),
+                                       ("256", "linear_ternary.ternary2.", 64 * (64 + 4)),
+                                       ("16", "linear_ternary_ref.ternary2.scalar", 64 * (64 + 4 * 16))):
+            row, = self.ok(*self.KERNEL, "--n", "1", "-r", "1", "--scale-group", group, "-o", "json").json
+            if row["backend"] != "cpu":
+                self.skipTest("how weights are multiplied is the backend's own affair")
+            self.assertTrue(row["kernel"].startswith(kernel), row)
+            self.assertEqual(row["scale_group"], int(group))
+            self.assertEqual(row["weight_bytes"], n_bytes)
+        self.refused(2, "do not divide", *self.KERNEL, "--scale-group", "48")
+        self.refused(2, "has scales of its own", "bench", "--kernel", "linear_dense.f16", "--shape", "8x64",
+                     "--scale-group", "32")
+        self.refused(2, "scale-group", *self.KERNEL, "--scale-group", "-1")
+
+    def test_settings_are_measured_at_will(self):
+        text = self.ok("bench", "--tune").text
+        for part in ("| setting |", "| ahead | 8192 |", "| tile_rows | 64 |", "tuned: ahead=", " stream="):
+            self.assertIn(part, text)
+        rows = self.ok("bench", "--tune", "-o", "json").json
+        self.assertEqual([(r["setting"], r["value"]) for r in rows],
+                         [("ahead", str(2048 << i)) for i in range(5)]
+                         + [("tile_rows", str(16 << i)) for i in range(4)])
+        for setting in ("ahead", "tile_rows"):
+            used, = [r for r in rows if r["setting"] == setting and r["used"]]
+            usual, = [r for r in rows if r["setting"] == setting and r["value"] in ("8192", "64")]
+            self.assertGreater(used["figure"], 0)
+            # Never slower than the usual one, but for the rounding of what is printed.
+            self.assertGreaterEqual(used["figure"] * 1.01, usual["figure"])
+
     def test_kernel_forms_of_output(self):
         text = self.ok(*self.KERNEL).text
         for part in ("| linear_ternary.ternary2.", "| 64x256 | 1 |", "| 64x256 | 512 |",

@@ -172,6 +172,9 @@ typedef struct bitnet_model_options {
   uint64_t kv_budget_bytes;
   uint32_t kv_eviction;
   uint32_t reserved_1;
+  uint32_t tune; /* non-zero: settings of the backend that only measuring finds are measured now,
+                    whatever is kept of them; bitnet_session_report has what was measured */
+  uint32_t reserved_2;
 } bitnet_model_options;
 
 BITNET_API void bitnet_model_defaults(bitnet_model_options* options);
@@ -452,6 +455,7 @@ typedef struct bitnet_trial_options {
   uint64_t n_inputs;   /* K                                                                    */
   uint32_t n_matrices; /* multiplied one after the other, so that none waits in a cache; 0 = 1 */
   uint32_t reserved_0;
+  uint64_t scale_group; /* inputs that share a scale of ternary weights; 0 = all of a matrix  */
 } bitnet_trial_options;
 
 typedef struct bitnet_trial_result {

@@ -94,7 +94,7 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
           return o.progress(o.progress_user, done, total) == 0;
         };
       m->engines = std::make_unique<bitnet::reload::model_engines>(
-          m->model, pack_cache_of(o, *runtime), *budget);
+          m->model, pack_cache_of(o, *runtime), *budget, o.tune != 0);
       auto engine = m->engines->on(*choice, progress);
       if (!engine) return std::unexpected(engine.error());
       m->engines->set_current(std::move(*engine));

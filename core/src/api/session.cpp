@@ -1,4 +1,5 @@
 #include "session/session.hpp"
+#include "session/tuning.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -120,7 +121,15 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
     const auto& engine = session->session->owner();
     nlohmann::ordered_json report = {{"backend", engine.backend_name()},
                                      {"device", engine.choice().device_name()}};
-    if (!engine.tuning().empty()) report["tuning"] = engine.tuning();
+    if (!engine.tuning().empty()) {
+      const auto tuned = bitnet::session::read_tuning(engine.tuning());
+      report["tuning"] = tuned.settings;
+      for (const auto& f : tuned.figures)
+        report["tuning_figures"].push_back({{"setting", f.setting},
+                                            {"value", f.value},
+                                            {"figure", f.figure},
+                                            {"spread_pct", f.spread_percent}});
+    }
     report["threads"] = session->model->runtime->services.parallel_width();
     report["kernels"] = nlohmann::json::array();
     for (const bitnet_kernel_stat& k : usage->kernels) {

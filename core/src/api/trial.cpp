@@ -26,6 +26,7 @@ bitnet_status bitnet_trial_open(bitnet_runtime* runtime, const bitnet_trial_opti
     wanted.format = o.format;
     wanted.rows = o.n_rows;
     wanted.inputs = o.n_inputs;
+    wanted.scale_group = o.scale_group;
     wanted.n_tokens = o.n_tokens == 0 ? 1 : o.n_tokens;
     wanted.n_matrices = o.n_matrices == 0 ? 1 : o.n_matrices;
     auto choice = runtime->choose();

@@ -15,7 +15,8 @@ engine_ptr model_engines::find(const select::choice& c) const {
 
 result<engine_ptr> model_engines::make(const select::choice& c,
                                        const session::engine::progress& report) {
-  auto made = session::engine::open(c, model_, report, cache_ ? &*cache_ : nullptr, budget_);
+  auto made = session::engine::open(c, model_, report, cache_ ? &*cache_ : nullptr, budget_,
+                                    tune_now_.exchange(false));
   if (!made) return std::unexpected(std::move(made.error()));
   return engine_ptr(std::move(*made));
 }

@@ -4,6 +4,7 @@
 // Owner   an engine lives as long as it is current or a session is on it; the model outlives all.
 // Threads any.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,8 +26,8 @@ using engine_ptr = std::shared_ptr<session::engine>;
 class model_engines {
  public:
   model_engines(const model::model& m, std::optional<session::pack_cache> cache,
-                const session::kv_budget& budget)
-      : model_(m), cache_(std::move(cache)), budget_(budget) {}
+                const session::kv_budget& budget, bool tune_now = false)
+      : model_(m), cache_(std::move(cache)), budget_(budget), tune_now_(tune_now) {}
 
   // An engine on the chosen device: one that sessions use already, else a new one.
   result<engine_ptr> on(const select::choice& c, const session::engine::progress& report = {});
@@ -60,8 +61,9 @@ class model_engines {
   const model::model& model_;
   const std::optional<session::pack_cache> cache_;
   const session::kv_budget budget_;
-  std::mutex making_;        // one engine at a time, so that two callers share one
-  mutable std::mutex turn_;  // guards what follows
+  std::atomic<bool> tune_now_;  // by the first engine
+  std::mutex making_;           // one engine at a time, so that two callers share one
+  mutable std::mutex turn_;     // guards what follows
   engine_ptr current_;
   std::vector<std::weak_ptr<session::engine>> engines_;
   std::vector<session::session*> sessions_;

@@ -59,7 +59,7 @@ engine::engine(select::choice choice, const model::model& m, const kv_budget& bu
 
 result<std::unique_ptr<engine>> engine::open(select::choice choice, const model::model& m,
                                              const progress& report, const pack_cache* cache,
-                                             const kv_budget& budget) {
+                                             const kv_budget& budget, bool tune_now) {
   std::unique_ptr<engine> e(new engine(std::move(choice), m, budget));
   const std::string who = "backend " + e->backend_name();
 
@@ -79,7 +79,7 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
   uint64_t total = 0;
   for (const model::weight& w : m.weights()) total += w.data_bytes;
   const bool worthwhile = cache != nullptr && total >= cache->least_bytes();
-  e->tuning_ = tune(e->choice_, device, worthwhile ? cache : nullptr);
+  e->tuning_ = tune(e->choice_, device, worthwhile || tune_now ? cache : nullptr, tune_now);
   if (auto ok = e->upload(report); !ok) return pass_on(std::move(ok), who);
   if (cache != nullptr)
     if (auto ok = e->use_packed_head(*cache); !ok) return pass_on(std::move(ok), who);

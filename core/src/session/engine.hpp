@@ -41,10 +41,10 @@ class engine {
   // done and total in bytes of weights; false stops with BITNET_CANCELLED.
   using progress = std::function<bool(uint64_t done, uint64_t total)>;
 
-  // `cache` may be nullptr.
+  // `cache` may be nullptr. With `tune_now` the backend's settings are measured, whatever is kept.
   static result<std::unique_ptr<engine>> open(select::choice choice, const model::model& m,
                                               const progress& report, const pack_cache* cache,
-                                              const kv_budget& budget = {});
+                                              const kv_budget& budget = {}, bool tune_now = false);
 
   [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
   [[nodiscard]] const std::string& backend_name() const { return choice_.backend->name(); }
@@ -54,7 +54,7 @@ class engine {
   [[nodiscard]] const model::model& model() const { return model_; }
   [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
 
-  // The backend's settings for this machine, "" if it has none.
+  // The backend's settings for this machine with what was measured, "" if it has none.
   [[nodiscard]] const std::string& tuning() const { return tuning_; }
 
   [[nodiscard]] const kv_budget& budget() const { return budget_; }

@@ -20,7 +20,6 @@ bool bit_linear_needs(uint32_t op) {
 }
 
 constexpr uint32_t n_vocab = 64;  // different tokens; a trial of more repeats them
-constexpr float scale = 1;        // of ternary weights
 
 constexpr uint64_t most_extent = 1U << 20;  // rows, inputs
 constexpr uint32_t most_tokens = 1U << 16, most_matrices = 1U << 16;
@@ -68,10 +67,6 @@ bitnet_tensor_desc matrix(uint32_t format, uint64_t rows, uint64_t inputs, uint6
   d.ne[1] = static_cast<int64_t>(rows);
   d.ne[2] = d.ne[3] = 1;
   d.data_bytes = bytes;
-  if (format == BITNET_FORMAT_TERNARY2) {
-    d.n_scales = 1;
-    d.scales = &scale;
-  }
   d.name = {name.data(), name.size()};
   return d;
 }
@@ -99,6 +94,11 @@ result<void> measurable(const trial_options& o) {
   const std::string format = program::format_name(o.format);
   if (block.block == 0 || ternary != (o.format == BITNET_FORMAT_TERNARY2))
     return fail(BITNET_INVALID_ARGUMENT, program::op_name(o.op) + " has no weights of " + format);
+  if (o.scale_group != 0 && (!ternary || o.inputs % o.scale_group != 0))
+    return fail(BITNET_INVALID_ARGUMENT,
+                "scale groups of " + std::to_string(o.scale_group) +
+                    (ternary ? " do not divide " + std::to_string(o.inputs) + " inputs"
+                             : " are for ternary weights; " + format + " has scales of its own"));
   if (!ternary && o.inputs % block.block != 0)
     return fail(BITNET_INVALID_ARGUMENT, "a row of " + std::to_string(o.inputs) +
                                              " inputs is no whole number of " + format +
@@ -190,6 +190,14 @@ void trial::describe() {
   weights_wanted_.insert(
       weights_wanted_.end(), options_.n_matrices,
       matrix(options_.format, options_.rows, options_.inputs, options_.rows * row_bytes, "matrix"));
+  if (options_.format != BITNET_FORMAT_TERNARY2) return;
+  const uint64_t group = options_.scale_group;
+  scales_.assign(group == 0 ? 1 : options_.rows * (options_.inputs / group), 1.0F);
+  for (bitnet_tensor_desc& d : std::span(weights_wanted_).subspan(1)) {
+    d.scale_group = group;
+    d.n_scales = scales_.size();
+    d.scales = scales_.data();
+  }
 }
 
 result<void> trial::check_support() const {

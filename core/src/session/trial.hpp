@@ -17,10 +17,11 @@
 namespace bitnet::session {
 
 struct trial_options {
-  uint32_t op = 0;      // BITNET_OP_LINEAR_TERNARY or _DENSE
-  uint32_t format = 0;  // BITNET_FORMAT_* of the weights
-  uint64_t rows = 0;    // M
-  uint64_t inputs = 0;  // K
+  uint32_t op = 0;           // BITNET_OP_LINEAR_TERNARY or _DENSE
+  uint32_t format = 0;       // BITNET_FORMAT_* of the weights
+  uint64_t rows = 0;         // M
+  uint64_t inputs = 0;       // K
+  uint64_t scale_group = 0;  // inputs that share a scale of ternary weights; 0: all of a matrix
   uint32_t n_tokens = 1;
   uint32_t n_matrices = 1;
 };
@@ -53,6 +54,7 @@ class trial {
   const trial_options options_;
   program::graph graph_;
   std::vector<bitnet_tensor_desc> weights_wanted_;  // the embedding, then the matrices
+  std::vector<float> scales_;                       // of each matrix the same
   uint64_t timeline_ = 0;
   // In this order: each goes before what it was made of.
   handle<bitnet_device> device_;

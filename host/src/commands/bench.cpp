@@ -313,6 +313,7 @@ result<int> bench_command(const invocation& in) {
   }
   if (in.set.flag("list")) return list_kernels(in);
   if (in.set.given("kernel")) return bench_kernels(in);
+  if (in.set.flag("tune")) return bench_tuning(in, words.model);
   auto tests = tests_of(in);
   if (!tests) return std::unexpected(tests.error());
   uint32_t context = 0;

@@ -26,7 +26,12 @@ constexpr std::pair<std::string_view, std::string_view> known_as[] = {
 struct kernel {
   std::string id, level;
   uint32_t op = 0, format = 0;
-  bool runs = false;  // the first of its op and format; the others wait for another setting
+  bool runs = false;  // the first of its op, format and stem; the others wait for another setting
+
+  // Without the instruction set or API that ends it.
+  [[nodiscard]] std::string_view stem() const {
+    return std::string_view(id).substr(0, std::min(id.rfind('.'), id.size()));
+  }
 };
 
 struct device : measured_device {
@@ -35,6 +40,7 @@ struct device : measured_device {
 
 struct shape {
   uint64_t rows, inputs;
+  uint64_t scale_group;  // 0: one scale
 };
 
 struct trial_closer {
@@ -70,7 +76,7 @@ std::vector<std::string_view> split(std::string_view text) {
   }
 }
 
-result<std::vector<shape>> shapes_of(const std::string& text) {
+result<std::vector<shape>> shapes_of(const std::string& text, uint64_t scale_group) {
   std::vector<shape> out;
   for (const std::string_view one : split(text)) {
     const std::size_t x = std::min(one.find('x'), one.size());
@@ -79,7 +85,7 @@ result<std::vector<shape>> shapes_of(const std::string& text) {
     if (!rows || !inputs || *rows < 1 || *inputs < 1)
       return fail(exit_code::usage,
                   fmt::format("--shape expects ROWSxINPUTS, such as 6912x2560; found '{}'", text));
-    out.push_back({static_cast<uint64_t>(*rows), static_cast<uint64_t>(*inputs)});
+    out.push_back({static_cast<uint64_t>(*rows), static_cast<uint64_t>(*inputs), scale_group});
   }
   return out;
 }
@@ -99,7 +105,7 @@ result<device> selected_device(const invocation& in, bitnet_runtime* runtime) {
       kernel one{k.value("id", ""), k.value("level", ""), k.value("op", 0U), k.value("format", 0U),
                  true};
       one.runs = std::ranges::none_of(out.kernels, [&](const kernel& other) {
-        return other.op == one.op && other.format == one.format;
+        return other.op == one.op && other.format == one.format && other.stem() == one.stem();
       });
       out.kernels.push_back(std::move(one));
     }
@@ -138,8 +144,8 @@ result<std::vector<kernel>> chosen(const device& on, const std::string& names) {
 
 result<trial_handle> open_trial(bitnet_runtime* runtime, const kernel& k, const shape& s,
                                 uint32_t n, uint32_t matrices) {
-  const bitnet_trial_options options{sizeof options, k.op,     k.format, n,
-                                     s.rows,         s.inputs, matrices, 0};
+  const bitnet_trial_options options{sizeof options, k.op, k.format,     n, s.rows, s.inputs,
+                                     matrices,       0,    s.scale_group};
   bitnet_trial* trial = nullptr;
   library_error err;
   const bitnet_status status = bitnet_trial_open(runtime, &options, &trial, &err);
@@ -201,6 +207,7 @@ json as_json(const measurement& m, const device& on, uint32_t threads, const cei
   if (!on.name.empty()) out["device_name"] = on.name;
   if (on.host_threads) out["n_threads"] = threads;
   out["shape"] = text_of(m.of);
+  if (m.of.scale_group != 0) out["scale_group"] = m.of.scale_group;
   out["n"] = m.n;
   out["matrices"] = m.matrices;
   out["timed_by"] = m.by_backend ? "backend" : "step";
@@ -252,7 +259,8 @@ result<int> bench_kernels(const invocation& in) {
   if (!in.positionals.empty())
     return fail(exit_code::usage,
                 fmt::format("unexpected '{}'; --kernel needs no model", in.positionals.front()));
-  auto shapes = shapes_of(in.set.text("shape"));
+  auto shapes =
+      shapes_of(in.set.text("shape"), static_cast<uint64_t>(in.set.integer("scale-group")));
   if (!shapes) return std::unexpected(shapes.error());
   std::vector<uint32_t> widths = {1, 512};  // generating, and a step of a prompt
   if (in.set.flagged("n-gen")) {

@@ -27,6 +27,8 @@ namespace bitnet::host {
 
 // bench --kernel, and bench --list.
 [[nodiscard]] result<int> bench_kernels(const invocation& in);
+// What bench does with --tune: `wanted` as in find_model.
+[[nodiscard]] result<int> bench_tuning(const invocation& in, const std::string& wanted);
 [[nodiscard]] result<int> list_kernels(const invocation& in);
 
 // --list-devices of run and chat.

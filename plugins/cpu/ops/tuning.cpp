@@ -1,12 +1,21 @@
 #include "tuning.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
+#include <cstdio>
+#include <ctime>
+#include <mutex>
 #include <vector>
 
+#include "bitnet/abi/tuning.h"
 #include "bitnet/sdk/handle.hpp"
+#include "last_level_cache.hpp"
 #include "ops.hpp"
+#include "timings.hpp"
 
 namespace bitnet::cpu {
 namespace {
@@ -15,46 +24,167 @@ namespace {
 std::atomic<uint32_t> ahead{tuning{}.ahead};
 std::atomic<uint32_t> tile_rows{tuning{}.tile_rows};
 
-constexpr uint32_t distances[] = {2048, 4096, 8192, 16384, 32768};
-constexpr uint32_t tiles[] = {16, 32, 64, most_tile_rows};
+constexpr std::array<uint32_t, 5> distances = {2048, 4096, 8192, 16384, 32768};
+constexpr std::array<uint32_t, 4> tiles = {16, 32, 64, most_tile_rows};
+
+// What is known beside the settings.
+struct evidence {
+  double stream = 0;      // GB/s, the best so far; 0: never measured
+  int64_t unsettled = 0;  // seconds since 1970; 0: the settings can be believed
+  std::string table;      // words, each after a blank
+};
+std::mutex turn;
+evidence known;  // under turn
 
 constexpr uint64_t width = 2560;  // of BitNet b1.58 2B
 constexpr uint64_t row_bytes = width / 4;
-constexpr uint64_t streamed_bytes = uint64_t{96} << 20;  // more than last-level caches of its kind
 constexpr uint64_t prompt_rows = 512, prompt_tokens = 64;
+constexpr uint64_t part_rows = 13'000;  // 8 MB that one timing streams
+constexpr uint64_t least_streamed = uint64_t{96} << 20;
+constexpr double far_below = 0.75;     // of the best stream: somebody else was reading
+constexpr int64_t rest_seconds = 600;  // before what was not believed is measured again
+constexpr std::size_t most_rounds = 31, least_rounds = 5;
+
+template <class Number>
+bool whole_number(std::string_view text, Number& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size();
+}
 
 // "name=123", the number being one of `allowed`.
 template <std::size_t N>
-bool read(std::string_view text, std::string_view name, const uint32_t (&allowed)[N],
+bool read(std::string_view text, std::string_view name, const std::array<uint32_t, N>& allowed,
           uint32_t& out) {
   if (!text.starts_with(name)) return false;
-  text.remove_prefix(name.size());
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size() &&
-         std::find(allowed, allowed + N, out) != allowed + N;
+  return whole_number(text.substr(name.size()), out) &&
+         std::ranges::find(allowed, out) != allowed.end();
 }
 
-// The fastest of `candidates` in as many rounds as there is time for, each in turn; `usual` unless
-// another is faster by a fiftieth.
+// "ahead:4096=30.1~2"
+template <std::size_t N>
+bool is_figure(std::string_view text, std::string_view name,
+               const std::array<uint32_t, N>& allowed) {
+  if (!text.starts_with(name)) return false;
+  text.remove_prefix(name.size());
+  const auto equals = text.find('='), wave = text.find('~');
+  uint32_t value = 0, percent = 0;
+  double figure = 0;
+  return equals < wave && wave != std::string_view::npos &&
+         whole_number(text.substr(0, equals), value) &&
+         std::ranges::find(allowed, value) != allowed.end() &&
+         whole_number(text.substr(equals + 1, wave - equals - 1), figure) &&
+         whole_number(text.substr(wave + 1), percent);
+}
+
+bool read_evidence(std::string_view word, evidence& out) {
+  if (word.starts_with("stream="))
+    return whole_number(word.substr(7), out.stream) && out.stream > 0 && out.stream < 1e6;
+  if (word.starts_with("unsettled="))
+    return whole_number(word.substr(10), out.unsettled) && out.unsettled > 0;
+  out.table += " " + std::string(word);
+  return is_figure(word, "ahead:", distances) || is_figure(word, "tile_rows:", tiles);
+}
+
+// Three digits: "9.87", "31.2", "404".
+std::string three_digits(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", x < 10 ? 2 : x < 100 ? 1 : 0, std::min(x, 99999.0));
+  return text;
+}
+
+// Times each candidate in turn, in as many rounds as there is time for.
 template <std::size_t N, class Run>
-uint32_t fastest(const uint32_t (&candidates)[N], uint32_t usual, const sdk::host& host,
-                 uint64_t budget_ns, const Run& run) {
-  uint64_t best[N];
-  std::fill_n(best, N, UINT64_MAX);
+timings time_each(const std::array<uint32_t, N>& candidates, const sdk::host& host,
+                  uint64_t budget_ns, const Run& run) {
+  timings all(N);
   const uint64_t start = host.now_ns();
-  constexpr int most_rounds = 9;
-  for (int round = 0; round < most_rounds; ++round) {
+  run(candidates[0]);  // wakes the workers, and is not counted
+  for (std::size_t round = 0; round < most_rounds; ++round) {
     for (std::size_t i = 0; i < N; ++i) {
+      const std::size_t at = (i + round) % N;  // no candidate is always the first
       const uint64_t before = host.now_ns();
-      run(candidates[i]);
-      best[i] = std::min(best[i], host.now_ns() - before);
+      run(candidates[at]);
+      all[at].push_back(host.now_ns() - before);
     }
-    if (host.now_ns() - start > budget_ns) break;
+    if (round + 1 >= least_rounds && host.now_ns() - start > budget_ns) break;
   }
-  const auto usual_at =
-      static_cast<std::size_t>(std::find(candidates, candidates + N, usual) - candidates);
-  const auto at = static_cast<std::size_t>(std::min_element(best, best + N) - best);
-  return best[at] < best[usual_at] - best[usual_at] / 50 ? candidates[at] : usual;
+  return all;
+}
+
+// What each candidate reached: `work` (bytes, products) for each nanosecond.
+template <std::size_t N>
+std::string table_of(const char* name, const std::array<uint32_t, N>& candidates,
+                     const timings& all, uint64_t work) {
+  std::string words;
+  for (std::size_t i = 0; i < N; ++i) {
+    const double figure =
+        static_cast<double>(work) / static_cast<double>(std::max<uint64_t>(median(all[i]), 1));
+    const auto percent = static_cast<int>(std::min(spread(all[i]) * 100, 99.0));
+    words += std::string(" ") + name + ":" + std::to_string(candidates[i]) + "=" +
+             three_digits(figure) + "~" + std::to_string(percent);
+  }
+  return words;
+}
+
+template <std::size_t N>
+std::size_t place_of(const std::array<uint32_t, N>& all, uint32_t value) {
+  return static_cast<std::size_t>(std::ranges::find(all, value) - all.begin());
+}
+
+std::string percent_text(double part) {
+  return std::to_string(static_cast<int>(part * 100 + 0.5)) + " %";
+}
+
+// Twice what the last caches hold, so that nothing is left of a byte when its turn comes again; 0
+// if that is more than a quarter of the memory that is free.
+uint64_t bytes_to_stream() {
+  const uint64_t wanted = std::max(least_streamed, 2 * last_level_cache_bytes());
+  const long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0) return wanted;
+  return wanted <= static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) / 4 ? wanted : 0;
+}
+
+// The weights that are streamed and the activations of a prompt.
+struct material {
+  explicit material(uint64_t bytes)
+      : weights(bytes),
+        rows(bytes / row_bytes),
+        q(prompt_tokens * width, int8_t{1}),
+        s(prompt_tokens, 1.0f),
+        y(std::max(part_rows, prompt_rows * prompt_tokens)) {}
+
+  void multiply(const isa_form& isa, const sdk::host& host, uint64_t first_row, uint64_t n_rows,
+                uint64_t tokens) {
+    const float scale = 1.0f;
+    const sdk::weight w{BITNET_FORMAT_TERNARY2,
+                        width,
+                        n_rows,
+                        weights.data() + first_row * row_bytes,
+                        row_bytes,
+                        &scale,
+                        0};
+    (void)host.parallel_for(n_rows, [&](uint64_t first, uint64_t last) noexcept {
+      linear_ternary(isa, w, q.data(), s.data(), tokens, first, last, y.data());
+    });
+  }
+
+  sdk::memory weights;
+  uint64_t rows;
+  std::vector<int8_t> q;
+  std::vector<float> s, y;
+};
+
+// Why figures cannot be believed, "" if they can.
+std::string doubt(const timings& streams, const timings& prompts, double stream, double best) {
+  const auto usual_streams = streams[place_of(distances, tuning{}.ahead)];
+  const auto usual_prompts = prompts[place_of(tiles, tuning{}.tile_rows)];
+  const double apart = std::max(spread(usual_streams), spread(usual_prompts));
+  if (apart > most_spread)
+    return "repetitions are " + percent_text(apart) + " apart: somebody else is computing";
+  if (stream < far_below * best)
+    return "the memory gave " + three_digits(stream) + " GB/s, at its best so far " +
+           three_digits(best) + ": somebody else is reading";
+  return "";
 }
 
 }  // namespace
@@ -64,12 +194,19 @@ tuning current_tuning() {
 }
 
 bool adopt_tuning(std::string_view text) {
-  const auto blank = text.find(' ');
-  if (blank == std::string_view::npos) return false;
   tuning now;
-  if (!read(text.substr(0, blank), "ahead=", distances, now.ahead) ||
-      !read(text.substr(blank + 1), "tile_rows=", tiles, now.tile_rows))
-    return false;
+  evidence more;
+  for (int place = 0; place == 0 || !text.empty(); ++place) {
+    const auto blank = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, blank);
+    const bool good = place == 0   ? read(word, "ahead=", distances, now.ahead)
+                      : place == 1 ? read(word, "tile_rows=", tiles, now.tile_rows)
+                                   : read_evidence(word, more);
+    if (!good || (place == 0 && blank == text.size()) || blank + 1 == text.size()) return false;
+    text.remove_prefix(std::min(blank + 1, text.size()));
+  }
+  const std::scoped_lock lock(turn);
+  known = std::move(more);
   ahead.store(now.ahead, std::memory_order_relaxed);
   tile_rows.store(now.tile_rows, std::memory_order_relaxed);
   return true;
@@ -77,37 +214,66 @@ bool adopt_tuning(std::string_view text) {
 
 std::string describe_tuning() {
   const tuning now = current_tuning();
-  return "ahead=" + std::to_string(now.ahead) + " tile_rows=" + std::to_string(now.tile_rows);
+  std::string text =
+      "ahead=" + std::to_string(now.ahead) + " tile_rows=" + std::to_string(now.tile_rows);
+  const std::scoped_lock lock(turn);
+  if (known.stream > 0) text += " stream=" + three_digits(known.stream);
+  if (known.unsettled != 0) text += " unsettled=" + std::to_string(known.unsettled);
+  if (text.size() + known.table.size() < BITNET_TUNING_TEXT_BYTES) text += known.table;
+  return text;
 }
 
-void measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns) {
-  const sdk::memory weights(streamed_bytes);
-  const uint64_t rows = streamed_bytes / row_bytes;
-  std::vector<int8_t> q(prompt_tokens * width, int8_t{1});
-  std::vector<float> s(prompt_tokens, 1.0f), y(std::max(rows, prompt_rows * prompt_tokens));
-  const float scale = 1.0f;
-  const sdk::weight streamed{
-      BITNET_FORMAT_TERNARY2, width, rows, weights.data(), row_bytes, &scale, 0};
-  const sdk::weight cached{
-      BITNET_FORMAT_TERNARY2, width, prompt_rows, weights.data(), row_bytes, &scale, 0};
-  const auto run = [&](const sdk::weight& w, uint64_t tokens) {
-    (void)host.parallel_for(w.m, [&](uint64_t first, uint64_t last) noexcept {
-      linear_ternary(isa, w, q.data(), s.data(), tokens, first, last, y.data());
-    });
-  };
-  // Pages that were never written are all one page: each worker touches those that it will read.
-  (void)host.parallel_for(streamed_bytes, [&](uint64_t first, uint64_t last) noexcept {
-    std::fill(weights.data() + first, weights.data() + last, uint8_t{0x55});
-  });
+bool tuning_is_due(int64_t now) {
+  const std::scoped_lock lock(turn);
+  return known.unsettled != 0 && (now < known.unsettled || now - known.unsettled >= rest_seconds);
+}
+
+std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns) {
   const tuning usual;
-  ahead = fastest(distances, usual.ahead, host, budget_ns * 3 / 4, [&](uint32_t distance) {
+  const uint64_t bytes = bytes_to_stream();
+  if (bytes == 0) {
+    ahead = usual.ahead;
+    tile_rows = usual.tile_rows;
+    const std::scoped_lock lock(turn);
+    known.unsettled = std::time(nullptr);
+    known.table.clear();
+    return "there is no room for twice what the last caches hold";
+  }
+  material m(bytes);
+  // Pages that were never written are all one page: each worker touches those that it will read.
+  (void)host.parallel_for(bytes, [&](uint64_t first, uint64_t last) noexcept {
+    std::fill(m.weights.data() + first, m.weights.data() + last, uint8_t{0x55});
+  });
+  tile_rows = usual.tile_rows;
+  uint64_t at = 0;
+  const timings streams = time_each(distances, host, budget_ns * 3 / 4, [&](uint32_t distance) {
+    if (at + part_rows > m.rows) at = 0;
     ahead = distance;
-    run(streamed, 1);
+    m.multiply(isa, host, at, part_rows, 1);
+    at += part_rows;
   });
-  tile_rows = fastest(tiles, usual.tile_rows, host, budget_ns / 4, [&](uint32_t height) {
+  ahead = usual.ahead;
+  const timings prompts = time_each(tiles, host, budget_ns / 4, [&](uint32_t height) {
     tile_rows = height;
-    run(cached, prompt_tokens);
+    m.multiply(isa, host, 0, prompt_rows, prompt_tokens);
   });
+  tile_rows = usual.tile_rows;
+
+  uint64_t least = UINT64_MAX;
+  for (const auto& one : streams) least = std::min(least, median(one));
+  const double stream = static_cast<double>(part_rows * row_bytes) /
+                        static_cast<double>(std::max<uint64_t>(least, 1));
+  const std::scoped_lock lock(turn);
+  std::string why = doubt(streams, prompts, stream, known.stream);
+  known.stream = std::max(known.stream, stream);
+  known.unsettled = why.empty() ? 0 : static_cast<int64_t>(std::time(nullptr));
+  known.table = table_of("ahead", distances, streams, part_rows * row_bytes) +
+                table_of("tile_rows", tiles, prompts, prompt_rows * width * prompt_tokens);
+  if (why.empty()) {
+    ahead = distances[best_of(streams, place_of(distances, usual.ahead))];
+    tile_rows = tiles[best_of(prompts, place_of(tiles, usual.tile_rows))];
+  }
+  return why;
 }
 
 }  // namespace bitnet::cpu

@@ -2,7 +2,11 @@
 // Sizes that suit this machine, found by measuring: bitnet/abi/tuning.h. They belong to the
 // process, as the machine does. Results never depend on them.
 //
-// Threads  any.
+// A measurement is not believed where its repetitions differ much, or where the memory gave far
+// less than it did at its best so far: somebody else was computing. Then the usual settings stay,
+// and ten minutes later it is time to measure again.
+//
+// Threads  any; one at a time measures or adopts.
 
 #include <cstdint>
 #include <string>
@@ -24,8 +28,16 @@ inline constexpr uint32_t most_tile_rows = 128;
 tuning current_tuning();
 // False, with nothing changed, unless it is the text of a tuning.
 bool adopt_tuning(std::string_view text);
-std::string describe_tuning();  // "ahead=8192 tile_rows=64"
-// On all of the host's workers, for about budget_ns. Throws std::bad_alloc.
-void measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns);
+// "ahead=8192 tile_rows=64 stream=31.2", then what was measured: "ahead:4096=30.1~2" is 30.1 GB/s
+// with repetitions 2 % apart, "tile_rows:16=201~1" are 10^9 products a second. `stream` is the best
+// that the memory gave so far, in GB/s; unsettled=SECONDS says since when a measurement is due that
+// can be believed.
+std::string describe_tuning();
+// Whether what was adopted should be measured again, at a time in seconds since 1970.
+bool tuning_is_due(int64_t now);
+
+// On all of the host's workers, for about budget_ns. Says why the result cannot be believed, else
+// "". Throws std::bad_alloc.
+std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns);
 
 }  // namespace bitnet::cpu

@@ -16,12 +16,18 @@ typedef struct bitnet_tuning_v1 {
   bitnet_interface_header header; /* version 1 */
 
   /* Writes what is used now, as printable text of at most BITNET_TUNING_TEXT_BYTES with its NUL:
-   * "ahead=8192 tile_rows=64". [any] [instant] */
+   * "ahead=8192 tile_rows=64". Words with a colon may tell what was measured:
+   * "ahead:4096=30.1~2" is a figure of that value, larger is better, and how far its repetitions
+   * are apart in percent. [any] [instant] */
   bitnet_status (*describe)(bitnet_device* device, char* out, uint64_t capacity, bitnet_error* err);
-  /* Measures for about budget_ns at most, and uses what was best. [device] [long] */
+  /* Measures for about budget_ns at most, and uses what was best. BITNET_UNAVAILABLE if what was
+   * measured cannot be believed, as beside another program that computes: then settings that are
+   * good on any machine are used, and describe gives what to adopt at the next start. [device]
+   * [long] */
   bitnet_status (*measure)(bitnet_device* device, uint64_t budget_ns, bitnet_error* err);
   /* Uses settings that describe gave. BITNET_INVALID_ARGUMENT, with nothing changed, if they cannot
-   * be read. [device] [instant] */
+   * be read; BITNET_UNAVAILABLE if they are used but should be measured again now. [device]
+   * [instant] */
   bitnet_status (*adopt)(bitnet_device* device, bitnet_str settings, bitnet_error* err);
 } bitnet_tuning_v1;
 

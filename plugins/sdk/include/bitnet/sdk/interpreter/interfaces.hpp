@@ -62,19 +62,24 @@ inline bitnet_status tuning_describe(bitnet_device* device, char* out, uint64_t 
 }
 
 inline bitnet_status tuning_measure(bitnet_device* device, uint64_t budget_ns, bitnet_error* err) {
-  return guarded(err, "tuning measure", [&](const reporter&) {
+  return guarded(err, "tuning measure", [&](const reporter& report) {
     const interpreter::device& d = *devices::get(device);
-    d.author().tuning.measure(d.author().engine, d.services(), budget_ns);
-    return BITNET_OK;
+    const std::string doubt =
+        d.author().tuning.measure(d.author().engine, d.services(), budget_ns);
+    if (doubt.empty()) return BITNET_OK;
+    return report.fail(BITNET_UNAVAILABLE, "%s", doubt.c_str());
   });
 }
 
 inline bitnet_status tuning_adopt(bitnet_device* device, bitnet_str settings, bitnet_error* err) {
   return guarded(err, "tuning adopt", [&](const reporter& report) {
-    if (devices::get(device)->author().tuning.adopt(to_view(settings))) return BITNET_OK;
-    return report.fail(BITNET_INVALID_ARGUMENT, "settings '%.*s' are not of this version",
-                       static_cast<int>(std::min<uint64_t>(settings.size, 128)),
-                       settings.data ? settings.data : "");
+    const tunable& tuned = devices::get(device)->author().tuning;
+    if (!tuned.adopt(to_view(settings)))
+      return report.fail(BITNET_INVALID_ARGUMENT, "settings '%.*s' are not of this version",
+                         static_cast<int>(std::min<uint64_t>(settings.size, 128)),
+                         settings.data ? settings.data : "");
+    if (!tuned.due || !tuned.due()) return BITNET_OK;
+    return report.fail(BITNET_UNAVAILABLE, "the last measurement could not be believed");
   });
 }
 

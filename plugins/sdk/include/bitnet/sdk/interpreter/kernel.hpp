@@ -268,8 +268,10 @@ struct packing {
 // Settings that the author finds by measuring (bitnet/abi/tuning.h). All may throw.
 struct tunable {
   std::string (*describe)() = nullptr;  // nullptr: there are none
-  void (*measure)(const void* engine, const host& services, uint64_t budget_ns) = nullptr;
-  bool (*adopt)(std::string_view settings) = nullptr;
+  // Says why what it measured cannot be believed, "" if it can.
+  std::string (*measure)(const void* engine, const host& services, uint64_t budget_ns) = nullptr;
+  bool (*adopt)(std::string_view settings) = nullptr;  // false: it cannot read them
+  bool (*due)() = nullptr;  // what was adopted should be measured again; nullptr: never
 };
 
 // What an author says about a backend that computes on host memory: one device. device.kv_dtypes

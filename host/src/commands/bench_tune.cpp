@@ -1,0 +1,71 @@
+// bench --tune: has the backend measure its settings now, and shows what it measured.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "commands/commands.hpp"
+#include "commands/figures.hpp"
+#include "model_files.hpp"
+#include "terminal/output.hpp"
+
+namespace bitnet::host {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream from(text);
+  std::vector<std::string> words;
+  for (std::string word; from >> word;) words.push_back(word);
+  return words;
+}
+
+// A row for each value that was tried.
+std::vector<json> rows_of(const nlohmann::json& session) {
+  const std::vector<std::string> used = words_of(session.value("tuning", ""));
+  std::vector<json> rows;
+  for (const auto& f : session.value("tuning_figures", nlohmann::json::array())) {
+    const std::string word = f.value("setting", "") + "=" + f.value("value", "");
+    rows.push_back({{"device", session.value("device", "")},
+                    {"setting", f.value("setting", "")},
+                    {"value", f.value("value", "")},
+                    {"figure", f.value("figure", 0.0)},
+                    {"spread_pct", f.value("spread_pct", 0.0)},
+                    {"used", std::ranges::find(used, word) != used.end()}});
+  }
+  return rows;
+}
+
+std::string as_markdown(const std::vector<json>& rows, const std::string& settings) {
+  std::string out =
+      "| device | setting | value | figure | spread, % | used |\n"
+      "| --- | --- | ---: | ---: | ---: | --- |\n";
+  for (const json& row : rows)
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", row["device"].get<std::string>(),
+                       row["setting"].get<std::string>(), row["value"].get<std::string>(),
+                       row["figure"].get<double>(), row["spread_pct"].get<double>(),
+                       row["used"].get<bool>() ? "yes" : "");
+  return out + fmt::format("\ntuned: {}\nbuild: bitnet {}\n", settings, bitnet_version());
+}
+
+}  // namespace
+
+result<int> bench_tuning(const invocation& in, const std::string& wanted) {
+  auto all = open_engine(in, wanted);
+  if (!all) return std::unexpected(all.error());
+  auto session = session_report(all->session.get());
+  if (!session) return std::unexpected(session.error());
+  const std::string settings = session->value("tuning", "");
+  if (settings.empty())
+    return fail(exit_code::usage, fmt::format("backend {} has no settings that are measured",
+                                              session->value("backend", "")));
+  const std::vector<json> rows = rows_of(*session);
+  const std::string& format = in.set.text("output-format");
+  if (auto done = print(format == "md" ? as_markdown(rows, settings) : rows_as(format, rows));
+      !done)
+    return std::unexpected(done.error());
+  return exit_code::ok;
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,27 @@
+#pragma once
+// What repeated timings of a few candidates say: which one to use, and whether to believe it.
+//
+// A candidate is only taken in place of the usual one if it was faster: in its median, by 3 % in
+// the median of the rounds, and in three rounds of four. In a round, each is timed beside the
+// other, so that noise does not choose one that is slower.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace bitnet::cpu {
+
+// (candidates, rounds): nanoseconds; rounds of all candidates are equally many.
+using timings = std::vector<std::vector<uint64_t>>;
+
+uint64_t median(std::vector<uint64_t> x);  // 0 of none
+// How far the quartiles are apart, as a part of the median.
+double spread(std::vector<uint64_t> x);
+
+// The candidate to use.
+std::size_t best_of(const timings& all, std::size_t usual);
+
+// Repetitions differ by less than this where nobody else computes.
+inline constexpr double most_spread = 0.15;
+
+}  // namespace bitnet::cpu
