@@ -262,15 +262,58 @@ TEST_F(reload, without_a_model_the_next_one_takes_the_new_copy) {
 }
 
 TEST_F(reload, a_file_written_over_in_place_is_not_loaded) {
-  program p(yard_, "cpu");
-  const std::array<timespec, 2> times = {{{1, 0}, {1, 0}}};
-  ASSERT_EQ(utimensat(AT_FDCWD, yard_.library("cpu").c_str(), times.data(), 0), 0);
-  try {
-    p.reload("cpu");
-    ADD_FAILURE() << "it was taken";
-  } catch (const failed_call& e) {
-    EXPECT_NE(std::string(e.what()).find("in place"), std::string::npos) << e.what();
+  const auto library = yard_.library("cpu");
+  const struct {
+    const char* why;
+    const char* said;
+    std::function<void()> change;
+  } rows[] = {
+      {"another time of change", "in place",
+       [&] {
+         const std::array<timespec, 2> times = {{{1, 0}, {1, 0}}};
+         ASSERT_EQ(utimensat(AT_FDCWD, library.c_str(), times.data(), 0), 0);
+       }},
+      {"other bytes", "in place",
+       [&] { overwrite(library, rebuilt(read(BITNET_CPU_PLUGIN), 77)); }},
+      // Behind what is mapped: a page that is cut off would end whoever runs there.
+      {"a byte less", "is cut off",
+       [&] { std::filesystem::resize_file(library, std::filesystem::file_size(library) - 1); }},
+      {"a byte more", "in place",
+       [&] { std::ofstream(library, std::ios::binary | std::ios::app) << "x"; }},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    upgrade();
+    program p(yard_, "cpu");
+    conversation c(p);
+    row.change();
+    try {
+      p.reload("cpu");
+      ADD_FAILURE() << "it was taken";
+    } catch (const failed_call& e) {
+      EXPECT_NE(std::string(e.what()).find(row.said), std::string::npos) << e.what();
+    }
+    EXPECT_EQ(c.tell(prompt, length), undisturbed_);
   }
+}
+
+// `cp` empties the file before it writes: pages of it that nobody touched since are other ones
+// then. Whoever computes there may come to harm; being asked to reload must not do it.
+TEST_F(reload, a_file_copied_over_is_not_loaded) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        program p(yard_, "cpu");
+        std::ofstream(yard_.library("cpu"), std::ios::binary)
+            << rebuilt(read(BITNET_CPU_PLUGIN), 78);
+        try {
+          p.reload("cpu");
+        } catch (const failed_call& e) {
+          std::fprintf(stderr, "%s\n", e.what());
+        }
+        _exit(0);
+      },
+      testing::ExitedWithCode(0), "in place");
 }
 
 TEST_F(reload, old_copies_have_an_end) {

@@ -2,6 +2,7 @@
 // What the tests of reloading share: a folder with plugins and manifests that change, a runtime
 // that looks there, and one line for each thing that a program does with it.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,6 +37,15 @@ inline std::string rebuilt(std::string plugin, uint32_t serial) {
   if (at == std::string::npos) throw std::runtime_error("the plugin has no sha1 build id");
   std::memcpy(plugin.data() + at + sizeof head, &serial, sizeof serial);
   return plugin;
+}
+
+// The same file with other bytes, under whoever has it mapped.
+inline void overwrite(const std::filesystem::path& file, std::string_view bytes) {
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) throw std::runtime_error("cannot write to " + file.string());
+  const auto written = ::pwrite(fd, bytes.data(), bytes.size(), 0);
+  ::close(fd);
+  if (written != static_cast<ssize_t>(bytes.size())) throw std::runtime_error("a short write");
 }
 
 inline std::string demo_model() {
@@ -142,6 +152,11 @@ class program {
   [[nodiscard]] std::string log() {
     const std::scoped_lock lock(turn_);
     return log_;
+  }
+
+  void forget_log() {
+    const std::scoped_lock lock(turn_);
+    log_ = {};
   }
 
   // The report of a reload; throws failed_call.

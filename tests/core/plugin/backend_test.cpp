@@ -192,18 +192,39 @@ TEST(shared_library, another_file_never_gets_the_number_of_a_mapped_one) {
 }
 
 TEST(shared_library, notices_that_a_mapped_file_was_written_to) {
-  const folder f;
-  recording_host host;
-  const auto file = f.fake("good");
-  ASSERT_TRUE(backend::open(file, "good", BITNET_PURPOSE_LOAD, host).has_value());
-  ASSERT_TRUE(backend::open(file, "good", BITNET_PURPOSE_LOAD, host).has_value())
-      << "twice is fine";
-  std::filesystem::last_write_time(
-      file, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(5));
-  const auto changed = backend::open(file, "good", BITNET_PURPOSE_LOAD, host);
-  ASSERT_FALSE(changed.has_value());
-  EXPECT_EQ(changed.error().code, code::trust_changed);
-  EXPECT_NE(changed.error().advice().find("by renaming"), std::string::npos);
+  namespace fs = std::filesystem;
+  const struct {
+    const char* why;
+    void (*change)(const fs::path&);
+  } rows[] = {
+      {"another time of change",
+       [](const fs::path& file) {
+         fs::last_write_time(file, fs::file_time_type::clock::now() + std::chrono::seconds(5));
+       }},
+      {"the same bytes, written again",
+       [](const fs::path& file) {
+         const std::string bytes = folder::read(file);
+         std::fstream(file, std::ios::binary | std::ios::in | std::ios::out) << bytes;
+       }},
+      // Behind what is mapped: a page that is cut off would end whoever runs there.
+      {"a byte less", [](const fs::path& file) { fs::resize_file(file, fs::file_size(file) - 1); }},
+      {"a byte more",
+       [](const fs::path& file) { std::ofstream(file, std::ios::binary | std::ios::app) << "x"; }},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    const folder f;
+    recording_host host;
+    const auto file = f.fake("good");
+    ASSERT_TRUE(backend::open(file, "good", BITNET_PURPOSE_LOAD, host).has_value());
+    ASSERT_TRUE(backend::open(file, "good", BITNET_PURPOSE_LOAD, host).has_value())
+        << "twice is fine";
+    row.change(file);
+    const auto changed = backend::open(file, "good", BITNET_PURPOSE_LOAD, host);
+    ASSERT_FALSE(changed.has_value());
+    EXPECT_EQ(changed.error().code, code::trust_changed);
+    EXPECT_NE(changed.error().advice().find("by renaming"), std::string::npos);
+  }
 }
 
 // What took the name of a loaded file since is another library, however the linker knows the first.
