@@ -1,0 +1,58 @@
+"""An installation for another architecture finds, probes and selects its backend, and tells the README's story."""
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(os.environ["BITNET_SOURCE_DIR"])
+EMULATOR = shlex.split(os.environ["BITNET_EMULATOR"])
+
+
+def story_of_readme():
+    """What the page says that the demo ends in."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"The first ends in\n\n```\n(.*?)```", text, re.DOTALL)[1]
+    story, selection = block.rstrip("\n").rsplit("\n", 1)
+    return " ".join(story.split()), selection
+
+
+class Demo(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.prefix = pathlib.Path(self.folder.name) / "installed"
+        subprocess.run(["cmake", "--install", os.environ["BITNET_BUILD"], "--prefix", self.prefix],
+                       check=True, stdout=subprocess.DEVNULL)
+        # The kernel cannot start what probes; a script in its place can.
+        helper = self.prefix / os.environ["BITNET_HELPER"]
+        emulated = helper.with_name(helper.name + ".emulated")
+        helper.rename(emulated)
+        helper.write_text(f"#!/bin/sh\nexec {shlex.join(EMULATOR)} {shlex.quote(str(emulated))} \"$@\"\n")
+        helper.chmod(0o755)
+
+    def bitnet(self, *words):
+        home = pathlib.Path(self.folder.name) / "home"
+        home.mkdir(exist_ok=True)
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
+        return subprocess.run([*EMULATOR, self.prefix / "bin/bitnet", *words], env=environment, cwd=home,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+
+    def test_story(self):
+        story, selection = story_of_readme()
+        done = self.bitnet("run", "-p", "Once upon a time", "-n", "200", "--temp", "0", "--probe-wait", "300000")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(" ".join(done.stdout.split()), story)
+        self.assertIn(selection, done.stderr)
+
+    def test_it_says_what_it_is(self):
+        done = self.bitnet("backends", "info")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("aarch64", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
