@@ -64,6 +64,7 @@ STEPS = [  # what fails, what the user is told, why the row is here
     ("pip", 1, "pip could not install", "no network"),
     ("cp", 1, "requirements.stamp cannot be written", "the disk is full"),
     ("apt-get download", 100, "SwiftShader", "the package is gone"),
+    ("apt-get --download-only", 100, "libraries for aarch64", "the other architecture is not served"),
     ("dpkg-deb", 2, "SwiftShader", "half of a package"),
     ("mkdir", 1, "build/logs cannot be made", "the tree is another's"),
     ("mktemp", 1, "temporary file", "no room"),
@@ -79,7 +80,8 @@ class Setup(unittest.TestCase):
         self.fakes = self.tree / "fakes"
         for folder in ("scripts", "tests/reference", "fakes"):
             (self.tree / folder).mkdir(parents=True)
-        shutil.copy(ROOT / "scripts/setup", self.tree / "scripts")
+        for script in ("setup", "aarch64-libraries"):
+            shutil.copy(ROOT / "scripts" / script, self.tree / "scripts")
         (self.tree / "tests/reference/requirements.txt").write_text("nothing==1\n", encoding="utf-8")
         for name, text in FAKES.items():
             (self.fakes / name).write_text(HEAD + text, encoding="utf-8")
@@ -102,9 +104,10 @@ class Setup(unittest.TestCase):
     def test_a_machine_that_has_nothing(self):
         done = self.setup()
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertLessEqual({"g++", "libboost-dev", "glslc", "clang-19"}, self.installed())
+        self.assertLessEqual({"g++", "libyaml-cpp-dev", "glslc", "clang-19"}, self.installed())
         self.assertIn("3 packages with all that they need", done.stderr)
-        for made in ("build/venv/requirements.stamp", "build/swiftshader/vk_swiftshader_icd.json"):
+        for made in ("build/venv/requirements.stamp", "build/swiftshader/vk_swiftshader_icd.json",
+                     "build/aarch64-libraries/packages"):
             self.assertTrue((self.tree / made).exists(), made)
 
         again = self.setup()
@@ -114,7 +117,7 @@ class Setup(unittest.TestCase):
     def test_who_wants_less_gets_less(self):
         self.assertEqual(self.setup("--for", "demo").returncode, 0)
         few = self.installed()
-        self.assertIn("libboost-dev", few)
+        self.assertIn("libyaml-cpp-dev", few)
         self.assertNotIn("glslc", few)
         self.assertFalse((self.tree / "build/venv").exists())
         self.assertEqual(self.setup("--for", "build").returncode, 0)
