@@ -728,7 +728,7 @@ class trials : public testing::Test {
     bitnet_trial_close(trial_);
     trial_ = nullptr;
     const bitnet_trial_options options{sizeof options, op,     format,   tokens,
-                                       rows,           inputs, matrices, 0};
+                                       rows,           inputs, matrices, 0, 0};
     return bitnet_trial_open(runtime_, &options, &trial_, &error_);
   }
 

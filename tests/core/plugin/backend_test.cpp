@@ -196,7 +196,7 @@ TEST(shared_library, notices_that_a_mapped_file_was_written_to) {
   const struct {
     const char* why;
     void (*change)(const fs::path&);
-  } rows[] = {
+  } changes[] = {
       {"another time of change",
        [](const fs::path& file) {
          fs::last_write_time(file, fs::file_time_type::clock::now() + std::chrono::seconds(5));
@@ -211,7 +211,7 @@ TEST(shared_library, notices_that_a_mapped_file_was_written_to) {
       {"a byte more",
        [](const fs::path& file) { std::ofstream(file, std::ios::binary | std::ios::app) << "x"; }},
   };
-  for (const auto& row : rows) {
+  for (const auto& row : changes) {
     SCOPED_TRACE(row.why);
     const folder f;
     recording_host host;

@@ -48,7 +48,7 @@ class graph_of_demo : public testing::Test {
     auto loaded = model::model::load(file, {});
     ASSERT_TRUE(loaded) << loaded.error().message;
     model_.emplace(std::move(*loaded));
-    graph_ = describe(*model_);
+    graph_ = describe(*model_, model_->shape().n_context);
   }
   std::optional<model::model> model_;
   graph graph_;
