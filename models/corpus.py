@@ -15,22 +15,26 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}Assistant: {% endif %}")
 
 
-def encode(tok: Tokenizer, record: dict, rng: random.Random) -> list:
-    """Ids of one document. An answer is met in two forms at run time: generated after the prompt
+def encode(tok: Tokenizer, record: dict, rng: random.Random) -> tuple:
+    """Ids of one document and, for each, whether the model has to say it (it never speaks for the
+    user). An answer is met in two forms at run time: generated after the prompt
     "Assistant: " (its blank is a token of its own) and, in later turns, as a part of the history
     (the blank belongs to the first word). Both are trained; the last answer has mostly the first."""
-    ids = [tok.bos]
     if record["kind"] == "tale":
-        return ids + tok.encode(record["text"]) + [tok.eos]
+        ids = [tok.bos] + tok.encode(record["text"]) + [tok.eos]
+        return ids, [True] * len(ids)
+    ids, said = [tok.bos], [True]
     turns = record["turns"]
     for i, (role, text) in enumerate(turns):
         generated = role == "Assistant" and (i + 1 == len(turns) or rng.random() < 0.3)
         if generated and rng.random() < 0.85:
-            ids += tok.encode("Assistant: ") + tok.encode(text)
+            turn, head = tok.encode("Assistant: ") + tok.encode(text), len(tok.encode("Assistant: "))
         else:
-            ids += tok.encode(f"{role}: {text}")
-        ids.append(tok.eot)
-    return ids
+            turn, head = tok.encode(f"{role}: {text}"), len(tok.encode(f"{role}:"))
+        own = role == "Assistant"
+        ids += turn + [tok.eot]
+        said += [False] * head + [own] * (len(turn) + 1 - head)
+    return ids, said
 
 
 def words(record: dict):

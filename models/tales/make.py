@@ -4,8 +4,8 @@
     python3 -m tales.make --count 1000 --seed 1 --out corpus          (run in models/)
 
 writes corpus.train.jsonl and corpus.heldout.jsonl. The same seed gives the same bytes with every
-Python since 3.9. A tale is held out if its pair (hero kind, thing) is: about 4 % of the pairs never
-occur in training, so the held-out loss asks for new combinations and not for remembered ones.
+Python since 3.9. A document is held out if a tale in it has a pair (of hero, name and thing) that is:
+about 4 % of the pairs never occur in training, so that new combinations are asked for there.
 """
 
 import argparse
@@ -16,10 +16,15 @@ import random
 from . import story, talk
 
 
-def held_out(pair) -> bool:
-    """Decided by a hash of the pair alone, so that it is the same for every seed and size."""
-    digest = hashlib.sha256("/".join(pair).encode()).digest()
-    return digest[0] < 10
+def held_out(tale) -> bool:
+    """Decided by hashes of the pairs hero and thing, hero and name, name and thing alone, so that it
+    is the same for every seed and size."""
+    hero, name, thing = tale.hero.kind, tale.hero.name, tale.thing
+    return any(is_held_pair(*pair) for pair in ((hero, thing), (hero, name), (name, thing)) if all(pair))
+
+
+def is_held_pair(a: str, b: str) -> bool:
+    return hashlib.sha256(f"{a}/{b}".encode()).digest()[0] < 10
 
 
 def documents(count: int, seed: int, talk_share: float = 0.5):
@@ -28,21 +33,21 @@ def documents(count: int, seed: int, talk_share: float = 0.5):
     seen, made = set(), 0
     while made < count:
         if rng.random() < talk_share:
-            turns, pair = talk.converse(rng)
+            turns, tales = talk.converse(rng)
             record = {"kind": "talk", "turns": turns}
             key = json.dumps(turns)
             # Small talk is short and few: it may repeat, or it would be crowded out.
-            repeats_allowed = pair is None
+            repeats_allowed = not tales
         else:
             tale = story.tell(rng)
-            pair = (tale.hero.kind, tale.thing)
+            tales = [tale]
             record, key, repeats_allowed = {"kind": "tale", "text": tale.text}, tale.text, False
         mark = hashlib.blake2b(key.encode(), digest_size=8).digest()
         if mark in seen and not repeats_allowed:
             continue
         seen.add(mark)
         made += 1
-        yield record, pair is not None and pair[1] != "" and held_out(pair)
+        yield record, any(map(held_out, tales))
 
 
 def main() -> None:

@@ -101,7 +101,7 @@ PLOTS = {
         ("{H} had {aT}. With {T}, {h} could {use}.", "{H} got {aT}. {h} was very proud of it."),
         ("{time}, {aF} came to play. \"May I try your {t}?\" asked {F}.",
          "{time}, {aF} saw {T}. \"It is so nice,\" said {F}. \"Can we use it together?\""),
-        ("\"No,\" said {H}. \"It is mine!\" {F} went away and was sad.",
+        ("\"No,\" said {H}. \"It is mine!\" ^{F} went away and was sad.",
          "\"No! It is only for me,\" said {H}. So {F} walked home with {fhis} head down."),
         ("{H} played alone all day, but it was no fun. {h} began to feel lonely.",
          "But soon {H} was bored. It was not nice to be alone, even with {T}."),
@@ -298,3 +298,27 @@ PLOTS = {
          "In the evening, the new house was ready. They had tea and cake inside."),
     ), (WHO_HELPED, ("What happened to the house?", "A storm came, and the house fell down."), WHERE)),
 }
+
+# The same plots in a breath, for who wants it short. One way to say each, hero first.
+BRIEF = {
+    "lost": "{time}, {H} lost {aT}. {aF} found it {hide}. {H} was very happy.",
+    "high": "{H} had {aT}. The wind took it, and it was {high}. {aF} came and brought it back.",
+    "water": "{H} had {aT}, but it fell into the {water}. {aF} swam down and brought it back.",
+    "broken": "{time}, {H} broke {aT}. {aF} had some glue, and soon it was as good as new.",
+    "share": "{H} had {aT}. It was no fun to play alone. So {h} went to {aF}, and they played together.",
+    "way": "{time}, {H} was lost. {aF} knew the way and took {him} home.",
+    "gift": "{H} wanted to give {aT} to {aF}. {h} worked all week and got it. {F} was very happy.",
+    "afraid": "{H} was afraid of {fear}. \"{calm},\" said {aF}. Now {H} was brave.",
+    "found": "{time}, {H} found {aT} {hide}. {h} gave it back to {aF}, and they played together.",
+    "bake": "{H} wanted to make {food}, but there was no {missing}. {aF} had some. They ate it all.",
+    "race": "{H} was slow, but {aF} ran with {him} every day. Then {H} won a race and got {aT}.",
+    "treasure": "{H} found an old map. {aF} helped {him} dig. In a box they found {aT}!",
+    "sick": "{aF} was sick in bed. {H} brought {fhim} {aT}. Soon {F} was well again.",
+    "lie": "{H} broke {aT} of a friend, {aF}. {h} told the truth, and they fixed it together.",
+    "magic": "{time}, {H} found {aT}. It was magic and gave {him} one wish. {H} gave it to {aF}.",
+    "trap": "{aF} was in a deep hole. {H} pulled and pulled. Then {F} was free and gave {him} {aT}.",
+    "learn": "{H} had {aT}. {aF} showed {him} how to use it. Soon {H} could {use}.",
+    "storm": "{time}, a storm took the house of {H}. {aF} helped {him} build a new one.",
+}
+# Shorter than that.
+TINY = {True: "{H} had {aT}, and {aF} was {his} friend.", False: "{aF} was {his} best friend."}

@@ -1,11 +1,14 @@
 """Casts a plot: chooses hero, friend, thing and place, and tells the tale."""
 
+import functools
 import random
 from typing import NamedTuple
 
 from . import world
 from .grammar import FORMS, finish, with_article
-from .plots import INTRO, PLOTS
+from .plots import BRIEF, INTRO, PLOTS, TINY
+
+BRIEF_END = ("The end.", "And they were friends forever.", "They all lived happily ever after.")
 
 
 class Being(NamedTuple):
@@ -32,12 +35,15 @@ class Tale(NamedTuple):
     place: str
     text: str
     facts: tuple     # of (question, answer)
+    brief: str       # the same tale in three or four sentences
+    tiny: str        # in two
 
 
 def _skills(kind: str) -> tuple:
     return world.BEASTS[kind] if kind in world.BEASTS else world.PEOPLE[kind][1]
 
 
+@functools.cache
 def _mentions(shape, word: str) -> bool:
     """True if the plot's own text already has this king or this box; a second one would confuse."""
     return any(f" {word}" in text for part in shape.parts for text in part)
@@ -77,13 +83,12 @@ def tell(rng: random.Random, plot: str = "", hero: str = "", thing: str = "", na
         hero = rng.choice([k for k in kinds if _suits(plot, k, "")])
     if not thing:
         thing = rng.choice([t for t in world.THINGS if not shape.has_thing or _suits(plot, "", t)])
-    h = _being(rng, hero, world.HERO_ADJECTIVES, 0.65)
+    h = _being(rng, hero, world.HERO_ADJECTIVES, 1)
     if name:
         pronoun = next(p for p in FORMS if name in world.NAMES[p])
         h = h._replace(name=name, pronoun=pronoun)
-    f = _being(rng, _friend_kind(rng, hero, shape), world.HELPER_ADJECTIVES, 0.3, h.name)
+    f = _being(rng, _friend_kind(rng, hero, shape), world.HELPER_ADJECTIVES, 0)
 
-    adjectives, use = world.THINGS[thing]
     place = rng.choice(list(world.PLACES))
     near, looks = world.PLACES[place]
     a_place = with_article(f"{rng.choice(looks)} {place}")
@@ -93,7 +98,8 @@ def tell(rng: random.Random, plot: str = "", hero: str = "", thing: str = "", na
         "H": h.called, "F": f.called, "aH": h.introduced, "aF": f.introduced,
         **FORMS[h.pronoun], **{("f" if k == "h" else "f" + k): v for k, v in FORMS[f.pronoun].items()},
         "dear": f.name or f.kind, "T": f"the {thing}", "t": thing,
-        "aT": with_article(f"{rng.choice(adjectives)} {thing}"), "use": use,
+        "aT": with_article(f"{rng.choice(world.THING_ADJECTIVES)} {thing}"),
+        "use": world.THINGS[thing],
         "P": f"the {place}", "inP": f"{near} the {place}", "inaP": f"{near} {a_place}",
         "hide": rng.choice(world.HIDING_PLACES), "high": rng.choice(world.HIGH_PLACES),
         "water": rng.choice(world.WATERS), "food": food,
@@ -107,8 +113,11 @@ def tell(rng: random.Random, plot: str = "", hero: str = "", thing: str = "", na
     if end > 0.3:
         chosen.append(rng.choice(world.ENDINGS))
     text = finish(" ".join("^" + s.format_map(slots) for s in chosen))
+    start = f"once upon a time, there was {slots['aH']}."
+    brief = finish(" ".join("^" + t for t in (start, BRIEF[plot].format_map(slots), rng.choice(BRIEF_END))))
+    tiny = finish(" ".join("^" + t for t in (start, TINY[shape.has_thing].format_map(slots), "The end.")))
     # A question can be asked only if its answer was told in these very words or is plainly meant.
     facts = tuple((finish(q.format_map(slots)), finish(a.format_map(slots)))
                   for q, a in shape.facts
                   if not ("{hide}" in a and slots["hide"] not in text))
-    return Tale(plot, h, f, thing if shape.has_thing else "", place, text, facts)
+    return Tale(plot, h, f, thing if shape.has_thing else "", place, text, facts, brief, tiny)

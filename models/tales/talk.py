@@ -99,43 +99,123 @@ SORRY = ("I am sorry, I do not know that. I only know little stories.",
          "I do not know. I am very small. But I can tell you a story.",
          "I am sorry, that is too hard for me. Do you want to hear a story?")
 
-ASK = ("Tell me a story{x}.", "Tell me a story{x}.", "Please tell me a story{x}.",
-       "Write a story{x}.", "Write a short story{x}.", "Can you tell me a story{x}?",
-       "I want to hear a story{x}.", "Tell a story{x}.", "Tell me a short story{x}, please.",
-       "A story{x}, please.", "tell me a story{x}")
-ABOUT_WHOM = ("{A} named {N}", "{A} called {N}", "{N}, {A}")
+# How one asks: {x} is " about a fox", {s} "story" or another word for it. Put together with the ways to
+# open and to end a sentence below, a few thousand forms: what is asked for matters, not how.
+ASK = ("tell me a {s}{x}", "tell me a {s}{x}", "tell me a {s}{x}", "tell a {s}{x}", "write a {s}{x}",
+       "write me a {s}{x}", "can you tell me a {s}{x}?", "could you tell a {s}{x}?", "I want to hear a {s}{x}",
+       "I want a {s}{x}", "a {s}{x}", "give me a {s}{x}", "read me a {s}{x}", "make a {s}{x}",
+       "do you know a {s}{x}?", "I would like a {s}{x}", "let me hear a {s}{x}", "tell us a {s}{x}",
+       "can I hear a {s}{x}?", "do you have a {s}{x}?", "I love a {s}{x}", "show me a {s}{x}")
+BARE = ("{w}", "{w}", "tell me about {w}", "write about {w}", "something about {w}", "the story of {w}",
+        "do you know {w}?", "tell me of {w}", "what happened to {w}?", "how about {w}?")
+BEFORE = ("", "", "", "", "", "please ", "hello! ", "hi, ", "now ", "I am sad. ", "it is late. ")
+AFTER = ("", "", "", "", "", "", ", please", " now", " for my son", " to sleep well", " for the night")
+WORDS = ("story", "story", "story", "story", "tale", "little story", "new story", "good story", "nice tale")
+SHORT_WORDS = ("short story", "short story", "very short story", "short tale", "short little story")
+ABOUT = (" about {w}", " about {w}", " about {w}", " about {w}", " with {w}", " of {w}", " on {w}")
+
+SHORTER = ("Shorter.", "shorter", "Shorter, please.", "Make it shorter.", "Can you make it shorter?",
+           "That was too long.", "Tell it again, but shorter.", "The same story, but shorter.",
+           "A shorter one, please.", "Now make it short.", "Too long!", "Please tell it shorter.",
+           "In a few words, please.", "Tell me a shorter story.", "Could you tell it shorter?",
+           "It was too long, tell it shorter.", "A short one, please.", "Make this story shorter.", "Shorter now.",
+           "Please, a shorter tale.", "Short, please.", "Now shorter.", "I want it shorter.")
+PRAISE = ("", "", "", "", "Good. ", "I liked it. ", "Thank you. ", "Nice! ", "Hm. ", "Yes. ")
+LONGER = ("Longer.", "longer", "Longer, please.", "Make it longer.", "Can you make it longer?",
+          "That was too short.", "Tell it again, but longer.", "A longer one, please.", "Tell me more.")
+ANOTHER = ("Another one about {w}.", "Another one about {w}.", "another one about {w}", "Another story about {w}.",
+           "Another one about {w}, please.", "Tell me another one about {w}.", "Now one about {w}.",
+           "Now tell me a story about {w}.", "And one about {w}?", "One more about {w}.", "And now about {w}.",
+           "Can you tell me another one about {w}?", "Another one, with {w}.", "One about {w}, please.",
+           "I want another story about {w}.", "Now {w}.", "Tell me another story about {w}, please.")
 
 
-def _tale(rng: random.Random):
-    """A request and a tale that obeys it."""
+def _beast(rng: random.Random, tale) -> str:
+    """The hero without the name: "a fox", "the fox", "a brave fox"."""
     way = rng.random()
-    hero = rng.choice([*world.BEASTS, *world.BEASTS, *world.PEOPLE])
-    thing = rng.choice(list(world.THINGS))
-    if way < 0.50:
-        tale = story.tell(rng, hero=hero, thing=thing)
-        wish = f" about {with_article(hero)} and {with_article(thing)}"
-        if rng.random() < 0.1:
-            wish = f" with {with_article(hero)} and {with_article(thing)}"
-    elif way < 0.65:
-        tale = story.tell(rng, hero=hero)
-        wish = f" about {with_article(hero)}"
-    elif way < 0.75:
-        name = rng.choice(world.NAMES["he"] + world.NAMES["she"])
-        tale = story.tell(rng, hero=hero, name=name)
-        if tale.hero.name != name:        # a king is no Lily
-            return _tale(rng)
-        wish = " about " + rng.choice(ABOUT_WHOM).format(A=with_article(hero), N=name)
-    elif way < 0.82:
-        tale = story.tell(rng, thing=thing)
-        wish = f" about {with_article(thing)}"
-    elif way < 0.92:
-        plot = rng.choice(list(PLOTS))
-        tale = story.tell(rng, plot=plot)
-        wish = f" about {PLOTS[plot].topic}"
+    if way < 0.75:
+        return with_article(tale.hero.kind)
+    return f"the {tale.hero.kind}" if way < 0.85 else with_article(f"{tale.hero.adjective} {tale.hero.kind}")
+
+
+def _hero(rng: random.Random, tale, named: bool) -> str:
+    if not named:
+        return _beast(rng, tale)
+    a, name = with_article(tale.hero.kind), tale.hero.name
+    return rng.choice((f"{a} named {name}", f"{a} called {name}", f"{name}, {a}", f"{name} the {tale.hero.kind}"))
+
+
+def _wish(rng: random.Random, tale) -> str:
+    """What of the tale its listener asks for: "a fox named Pip and a lamp"."""
+    way = rng.random()
+    named = bool(tale.hero.name) and rng.random() < 0.5
+    thing = rng.choice((with_article(tale.thing),) * 3 + (f"the {tale.thing}",)) if tale.thing else ""
+    if way < 0.18 or (not thing and way < 0.72):
+        return _hero(rng, tale, named)
+    if way < 0.72:
+        who = _hero(rng, tale, named) if way < 0.62 or not tale.hero.name else tale.hero.name
+        return rng.choice((f"{who} and {thing}", f"{who} and {thing}", f"{who} with {thing}", f"{thing} and {who}",
+                           f"{who} who has {thing}", f"{who} who finds {thing}"))
+    if way < 0.84 and tale.hero.name:
+        return tale.hero.name
+    if way < 0.94 and thing:
+        return thing
+    return f"{_beast(rng, tale)} and {with_article(tale.friend.kind)}"
+
+
+def _sentence(rng: random.Random, text: str, after: bool = True) -> str:
+    """Sets a capital and an end as people do, mostly."""
+    mark = "" if text.endswith("?") else rng.choice((".", ".", ".", "", "!"))
+    text = rng.choice(BEFORE) + text + (rng.choice(AFTER) if mark and after else "") + mark
+    return text if rng.random() < 0.2 else text[0].upper() + text[1:]
+
+
+def _ask(rng: random.Random, tale, brief: bool) -> str:
+    """A request that `tale` fulfils."""
+    words = rng.choice(SHORT_WORDS if brief else WORDS)
+    way = rng.random()
+    if way < 0.05:
+        return _sentence(rng, rng.choice(ASK).format(s=words, x=""))
+    if way < 0.10:
+        return _sentence(rng, rng.choice(ASK).format(s=words, x=f" about {PLOTS[tale.plot].topic}"))
+    if way < 0.25 and not brief:
+        return _sentence(rng, rng.choice(BARE).format(w=_wish(rng, tale)), False)
+    about = rng.choice(ABOUT).format(w=_wish(rng, tale))
+    return _sentence(rng, rng.choice(ASK).format(s=words, x=about))
+
+
+def _told(rng: random.Random) -> story.Tale:
+    """A tale of any hero, with as many beasts as people and things allow."""
+    return story.tell(rng, hero=rng.choice([*world.BEASTS, *world.BEASTS, *world.PEOPLE]))
+
+
+def _asked(rng: random.Random):
+    """A request and its answer: the turns, the tales told, and how the last one was told."""
+    tale = _told(rng)
+    form = "brief" if rng.random() < 0.5 else "text"
+    turns = [("User", _ask(rng, tale, form == "brief")), ("Assistant", getattr(tale, form))]
+    return turns, [tale], form
+
+
+def _follow(rng: random.Random, turns, tales, form):
+    """One more request and answer about the tale so far, or for another tale."""
+    tale, way = tales[-1], rng.random()
+    if way < 0.45:
+        if form == "brief" and rng.random() < 0.2:
+            form, ask = "text", rng.choice(LONGER)
+        else:
+            form, ask = "brief" if form == "text" else "tiny", rng.choice(SHORTER)
     else:
-        tale = story.tell(rng)
-        wish = ""
-    return rng.choice(ASK).format(x=wish), tale
+        tale = _told(rng)
+        form = "brief" if rng.random() < (0.3 if form == "text" else 0.6) else "text"
+        ask = rng.choice(ANOTHER).format(w=_wish(rng, tale))
+        if rng.random() < 0.35:
+            ask = _ask(rng, tale, form == "brief")
+        if way > 0.95:
+            ask = rng.choice(("Another one.", "Another one, please.", "One more!", "Tell me another one."))
+        tales.append(tale)
+    turns += [("User", rng.choice(PRAISE) + ask), ("Assistant", getattr(tale, form))]
+    return form
 
 
 def _small(rng: random.Random):
@@ -182,21 +262,26 @@ def _small(rng: random.Random):
     return shape.format(rng.choice(words), rng.choice(TONGUES)), rng.choice(SORRY)
 
 
+def _questions(rng: random.Random, turns, tale) -> None:
+    hero = tale.hero.called
+    facts = [*tale.facts, (WHO_ABOUT[0], WHO_ABOUT[1].format(H=hero))]
+    for question, answer in rng.sample(facts, k=min(len(facts), rng.choice((1, 2, 3)))):
+        turns += [("User", question), ("Assistant", answer)]
+
+
 def converse(rng: random.Random):
-    """One conversation: its turns, and the (hero, thing) pair of its tale or None."""
+    """One conversation: its turns and its tales."""
     way = rng.random()
-    if way < 0.30:
+    if way < 0.08:
         turns = []
         for _ in range(rng.choice((1, 1, 2, 3))):
             question, answer = _small(rng)
             turns += [("User", question), ("Assistant", answer)]
-        return turns, None
-    request, tale = _tale(rng)
-    turns = [("User", request), ("Assistant", tale.text)]
-    if way > 0.55:
-        facts = list(tale.facts)
-        hero = tale.hero.called
-        facts.append((WHO_ABOUT[0], WHO_ABOUT[1].format(H=hero)))
-        for question, answer in rng.sample(facts, k=min(len(facts), rng.choice((1, 2, 3)))):
-            turns += [("User", question), ("Assistant", answer)]
-    return turns, (tale.hero.kind, tale.thing)
+        return turns, []
+    turns, tales, form = _asked(rng)
+    if way > 0.94 and form == "text":
+        _questions(rng, turns, tales[0])
+    elif way > 0.35:
+        for _ in range(rng.choice((1, 1, 2))):
+            form = _follow(rng, turns, tales, form)
+    return turns, tales
