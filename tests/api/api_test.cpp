@@ -432,7 +432,8 @@ TEST_F(budgeted, what_never_fits_is_refused_and_an_open_context_is_cut_to_fit) {
   bitnet_session* none = nullptr;
   options.n_context = 193;
   EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_OUT_OF_MEMORY);
-  EXPECT_NE(std::string(error_.message).find("kv_budget_bytes"), std::string::npos) << error_.message;
+  EXPECT_NE(std::string(error_.message).find("kv_budget_bytes"), std::string::npos)
+      << error_.message;
   options.n_context = 0;
   EXPECT_EQ(bitnet_session_capacity(session(options)), 192U);
   options.kv_k = BITNET_KV_F32;
@@ -727,8 +728,8 @@ class trials : public testing::Test {
                      uint32_t tokens = 1, uint32_t matrices = 1) {
     bitnet_trial_close(trial_);
     trial_ = nullptr;
-    const bitnet_trial_options options{sizeof options, op,     format,   tokens,
-                                       rows,           inputs, matrices, 0, 0};
+    const bitnet_trial_options options{sizeof options, op,       format, tokens, rows,
+                                       inputs,         matrices, 0,      0};
     return bitnet_trial_open(runtime_, &options, &trial_, &error_);
   }
 

@@ -140,8 +140,7 @@ result<json> parse_object(std::string_view text, const char* name) {
   return content;
 }
 
-result<config> read_config(const json& c, const std::string& tokenizer,
-                           gguf::metadata_builder& out,
+result<config> read_config(const json& c, const std::string& tokenizer, gguf::metadata_builder& out,
                            std::vector<gguf::file::foreign_tensor>& made) {
   const std::string type = text_at(c, "model_type");
   const std::string act = text_at(c, "hidden_act");

@@ -64,8 +64,7 @@ inline bitnet_status tuning_describe(bitnet_device* device, char* out, uint64_t 
 inline bitnet_status tuning_measure(bitnet_device* device, uint64_t budget_ns, bitnet_error* err) {
   return guarded(err, "tuning measure", [&](const reporter& report) {
     const interpreter::device& d = *devices::get(device);
-    const std::string doubt =
-        d.author().tuning.measure(d.author().engine, d.services(), budget_ns);
+    const std::string doubt = d.author().tuning.measure(d.author().engine, d.services(), budget_ns);
     if (doubt.empty()) return BITNET_OK;
     return report.fail(BITNET_UNAVAILABLE, "%s", doubt.c_str());
   });
