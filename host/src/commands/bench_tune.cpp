@@ -52,9 +52,16 @@ std::string as_markdown(const std::vector<json>& rows, const std::string& settin
 }  // namespace
 
 result<int> bench_tuning(const invocation& in, const std::string& wanted) {
-  auto all = open_engine(in, wanted);
-  if (!all) return std::unexpected(all.error());
-  auto session = session_report(all->session.get());
+  auto file = find_model(wanted, in.variables);
+  if (!file) return std::unexpected(file.error());
+  auto runtime = open_runtime(in);
+  if (!runtime) return std::unexpected(runtime.error());
+  auto model = open_model(in, runtime->get(), *file, true);
+  if (!model) return std::unexpected(model.error());
+  constexpr uint32_t context = 64;  // tokens; none is computed
+  auto opened = open_session(in, model->get(), context, false);
+  if (!opened) return std::unexpected(opened.error());
+  auto session = session_report(opened->get());
   if (!session) return std::unexpected(session.error());
   const std::string settings = session->value("tuning", "");
   if (settings.empty())

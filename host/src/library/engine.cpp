@@ -146,13 +146,13 @@ void set_kv_budget(const settings& set, bitnet_model_options& options) {
 }
 
 result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
-                                const std::string& file) {
+                                const std::string& file, bool tune) {
   bitnet_model_options options = model_options(in.set);
   const std::string cache = pack_cache(in);
   options.pack_cache = cache.c_str();
   options.pack_cache_max_bytes = static_cast<uint64_t>(in.set.integer("pack-cache-size")) << 30;
   set_kv_budget(in.set, options);
-  options.tune = in.set.flag("tune") ? 1 : 0;
+  options.tune = tune ? 1 : 0;
   library_error err;
   bitnet_model* model = nullptr;
   bitnet_status status = BITNET_OK;
