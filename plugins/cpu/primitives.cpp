@@ -142,6 +142,8 @@ void add_others(const isa_form& chosen, head_bits bits, sdk::definition& out) {
       // What has one form only is in both lists.
       for (const auto& p : out.primitives)
         if (p.id == row.id) return;
+      for (const auto& c : out.composites)
+        if (c.id == row.id) return;
       for (const bitnet_kernel_info& k : out.others)
         if (row.id == k.id) return;
       bitnet_kernel_info info{};

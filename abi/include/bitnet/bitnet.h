@@ -198,9 +198,9 @@ BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_opt
 
 typedef struct bitnet_convert_options {
   uint32_t struct_size;
-  uint32_t overwrite;         /* non-zero: `out` may replace a file                           */
-  uint32_t verify;            /* non-zero: read the result back and compare                   */
-  uint32_t n_threads;         /* 0: as many as are of use on this machine                     */
+  uint32_t overwrite; /* non-zero: `out` may replace a file                           */
+  uint32_t verify;    /* non-zero: read the result back and compare                   */
+  uint32_t reserved_0;
   const char* type;           /* of linear layers: "i2_s", "tl1", "tl2", "tq1_0", "tq2_0", "iq2_bn",
                                  or "f32", "f16", "bf16", "q8_0", "q4_0", "q6_k"; NULL = "i2_s" */
   const char* embedding_type; /* one of the latter; NULL = as it is, other floats as "f16"    */
@@ -208,6 +208,8 @@ typedef struct bitnet_convert_options {
   const bitnet_model_options* model; /* how `in` is read; NULL = defaults                     */
   bitnet_progress_callback progress; /* bytes of weights                                      */
   void* progress_user;
+  uint32_t n_threads; /* 0: as many as are of use on this machine                     */
+  uint32_t reserved_1;
 } bitnet_convert_options;
 
 BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options);

@@ -32,8 +32,8 @@ struct config {
 // The text of the file `name`, which must be one JSON object.
 result<nlohmann::json> parse_object(std::string_view text, const char* name);
 
-// Of config.json, in GGUF's words; `tokenizer` is the kind that read_tokenizer() found. `made` gets the
-// tensors that config.json stands for.
+// Of config.json, in GGUF's words; `tokenizer` is the kind that read_tokenizer() found. `made` gets
+// the tensors that config.json stands for.
 result<config> read_config(const nlohmann::json& c, const std::string& tokenizer,
                            gguf::metadata_builder& out,
                            std::vector<gguf::file::foreign_tensor>& made);

@@ -1,6 +1,6 @@
 // The one table of pre-tokenizer names; what each rule is and who published it:
-// docs/reference/tokenizers.md#splitting-rules. Expressions are the published ones but where a comment says
-// otherwise.
+// docs/reference/tokenizers.md#splitting-rules
+// Expressions are the published ones but where a comment says otherwise.
 #include <algorithm>
 
 #include "tokenizer/pre_tokenizer.hpp"

@@ -23,8 +23,8 @@ struct invocation {
 // `fresh`: backends are asked again, whatever is remembered of them.
 [[nodiscard]] result<runtime_handle> open_runtime(const invocation& in, bool fresh = false);
 
-// Also prints the selection line, whether the choice worked or not. `tune`: the backend measures its
-// settings now.
+// Also prints the selection line, whether the choice worked or not. `tune`: the backend measures
+// its settings now.
 [[nodiscard]] result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
                                               const std::string& file, bool tune = false);
 // Tokenizer and metadata only; needs no backend.
