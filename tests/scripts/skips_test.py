@@ -154,6 +154,19 @@ class Lanes(Tree):
                 self.assertRegex(done.stdout, rf"(?m)^tests +{'FAILED' if ends else 'ok'}")
                 self.assertEqual("UNEXPECTED core.a: the driver" in done.stdout, ends == 1)
 
+    def test_a_lane_that_ci_has_no_time_for(self):
+        limit = "lane *: not begun, the time of CI was over"
+        self.expect(f"{limit} -- slow")
+        done = self.run_script("test", "--ci", "--lane", "tests", SAYS="fine", BITNET_CI_MINUTES="0")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^tests +skipped")
+        self.assertIn("lane tests: not begun", done.stdout)
+        done = self.run_script("test", "--ci", "--lane", "tests", SAYS="fine", BITNET_CI_MINUTES="9")
+        self.assertRegex(done.stdout, r"(?m)^tests +ok")
+        # A failure stays one.
+        done = self.run_script("test", "--ci", "--lane", "tests", SAYS="skip: planted", BITNET_CI_MINUTES="9")
+        self.assertEqual(done.returncode, 1, done.stdout)
+
     def test_who_brings_the_packages_may_leave_some_out(self):
         done = self.lane("skip: the driver did not come up", BITNET_SETUP="skip")
         self.assertEqual(done.returncode, 0, done.stdout)
