@@ -243,6 +243,7 @@ TEST_F(reload, without_a_model_the_next_one_takes_the_new_copy) {
   const char* const folders[] = {folder.c_str()};
   bitnet_runtime_options o;
   bitnet_runtime_defaults(&o);
+  o.probe_wait_ms = 60'000;
   o.device = "cpu";
   o.manifest_dirs = folders;
   o.n_manifest_dirs = 1;

@@ -63,7 +63,7 @@ class Changed(unittest.TestCase):
         shutil.rmtree(self.tree / "build/lint-cache", ignore_errors=True)
         done = subprocess.run(
             [self.tree / "scripts/lint", "--changed", *words], check=False, capture_output=True, text=True,
-            env={**os.environ, "PATH": f"{self.tree}/bin:{os.environ['PATH']}", "SEEN": str(seen), **env})
+            cwd=self.tree, env={**os.environ, "PATH": f"{self.tree}/bin:{os.environ['PATH']}", "SEEN": str(seen), **env})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return set(seen.read_text(encoding="utf-8").split()), done.stdout
 
