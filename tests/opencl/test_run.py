@@ -29,7 +29,7 @@ class Opencl(support.Case):
                         BITNET_PROBE_CACHE=self.probes)
         if "POCL_CACHE_DIR" in os.environ:
             self.env["POCL_CACHE_DIR"] = os.environ["POCL_CACHE_DIR"]
-        report = self.ok("backends", "why", "--json", "--device", "auto", "--probe-wait", "60000",
+        report = self.ok("backends", "why", "--json", "--device", "auto", "--probe-wait", "240000",
                          env=self.env).json
         if "cpu" not in report["detected"]:
             self.skipTest("the cpu backend is not built, and it is the judge")

@@ -76,6 +76,7 @@ class Changed(unittest.TestCase):
         self.assertEqual(self.lint()[0], {"alone.cpp"})
         self.edit("one.hpp", "not committed")
         self.assertEqual(self.lint()[0], {"alone.cpp", "one.cpp", "deep.cpp"}, "who includes it, too")
+        (self.tree / "plugins").mkdir(exist_ok=True)
         self.assertEqual(self.lint("plugins")[0], set(), "only below what is named")
 
     def test_what_main_did_since_is_not_ours(self):

@@ -3,6 +3,7 @@
 //
 //   # a comment
 //   unsupported    SUITE.TEST            REASON...
+//   unsteady       SUITE.TEST            REASON...   (unsupported, and passes at times)
 //   known-failure  SUITE.TEST YYYY-MM-DD REASON...
 //
 // The date is the first day on which the failure is no longer accepted.
@@ -16,6 +17,7 @@ namespace bitnet::conformance {
 
 struct expectation {
   bool permanent = false;  // unsupported
+  bool unsteady = false;   // unsupported where it fails
   std::string test, expiry, reason;
 };
 
