@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <mutex>
@@ -132,7 +133,7 @@ std::size_t place_of(const std::array<uint32_t, N>& all, uint32_t value) {
 }
 
 std::string percent_text(double part) {
-  return std::to_string(static_cast<int>(part * 100 + 0.5)) + " %";
+  return std::to_string(std::lround(part * 100)) + " %";
 }
 
 // Twice what the last caches hold, so that nothing is left of a byte when its turn comes again; 0
