@@ -34,8 +34,9 @@ def divergences(case, devices, prompt, **more):
 
 def check(case, found):
     """Rounding alone leaves 1e-10 and less, until it moves an activation that lies on the edge between two
-    codes to the other one: that costs 1e-5 to 1e-4 from there on. A wrong kernel costs 1e-2 or more."""
+    codes to the other one. What that costs was measured on the reference: errors of float32 alone make
+    2.5e-5 of this text (tests/reference/steadiness.py, measure). A wrong kernel costs 1e-2 or more."""
     case.assertGreater(len(found), 5)
     case.assertLess(min(found), 1e-10)
     case.assertLess(sorted(found)[len(found) // 2], 1e-5)
-    case.assertLess(max(found), 1e-3)
+    case.assertLess(max(found), 2e-4)
