@@ -63,20 +63,35 @@ void keep_for_ever(dll&& library) {
   all->try_emplace(handle, std::move(library));
 }
 
-// True if the file is mapped and was written to since: pages of both would be mixed.
-bool was_written_to(const file_identity& now, const mapped_identity& mapped) {
-  static std::mutex mutex;
-  static auto* const all = new std::map<std::pair<uint64_t, uint64_t>, file_identity>;
-  const std::scoped_lock lock(mutex);
-  const std::pair inode(now.device, now.inode);
-  const auto known = all->find(inode);
-  if (known != all->end() &&
-      (known->second.size_bytes != now.size_bytes ||
-       known->second.modified_ns != now.modified_ns) &&
-      is_mapped(mapped))
-    return true;
-  all->insert_or_assign(inode, now);
-  return false;
+// The files that were loaded, as they were then: one entry for each, while it is mapped.
+class loaded_files {
+ public:
+  // True if the file is mapped and was written to since: pages of both would be mixed.
+  bool was_written_to(const file_identity& now, const mapped_identity& mapped) {
+    const std::scoped_lock lock(mutex_);
+    const auto known = files_.find({now.device, now.inode});
+    if (known != files_.end() &&
+        (known->second.size_bytes != now.size_bytes ||
+         known->second.modified_ns != now.modified_ns) &&
+        is_mapped(mapped))
+      return true;
+    files_.insert_or_assign({now.device, now.inode}, now);
+    return false;
+  }
+
+  void forget_unless_mapped(const file_identity& file, const mapped_identity& mapped) {
+    const std::scoped_lock lock(mutex_);
+    if (!is_mapped(mapped)) files_.erase({file.device, file.inode});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<uint64_t, uint64_t>, file_identity> files_;  // guarded; by device and inode
+};
+
+loaded_files& loaded() {
+  static auto* const all = new loaded_files;  // as those of keep_for_ever
+  return *all;
 }
 
 }  // namespace
@@ -101,11 +116,14 @@ checked<shared_library> shared_library::open(trusted_file file) {
   if (!wanted)
     return reject(code::abi_load, shown + " cannot be mapped into memory",
                   "check that its file system is not mounted noexec");
-  if (was_written_to(file.identity, *wanted))
+  if (loaded().was_written_to(file.identity, *wanted))
     return reject(code::trust_changed, shown + " was written to while it is loaded",
                   "restart; replace plugins by renaming a new file over the old one");
   auto library = load(fresh_name(file.fd), shown);
-  if (!library) return std::unexpected(std::move(library.error()));
+  if (!library) {
+    loaded().forget_unless_mapped(file.identity, *wanted);
+    return std::unexpected(std::move(library.error()));
+  }
   if (file_of(*library) != wanted)
     return reject(code::abi_load, "the dynamic linker gives another file than " + shown,
                   "restart the program");
@@ -122,7 +140,10 @@ mapped_identity shared_library::mapped() const {
 }
 
 void shared_library::release() {
+  const auto file = contents_->file.identity;
+  const auto mapped = contents_->mapped;
   contents_.reset();
+  loaded().forget_unless_mapped(file, mapped);
 }
 
 void* shared_library::address(const char* symbol) const {
