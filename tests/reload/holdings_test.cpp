@@ -86,9 +86,11 @@ TEST(holdings, do_not_grow_with_reloads) {
   EXPECT_EQ(last.threads, first.threads);
   if (!counts_memory) return;
   EXPECT_EQ(last.mappings, first.mappings);
-  // However many reloads: the linker's own tables grow by a step now and then.
-  EXPECT_LE(last.allocations - first.allocations, 8);
-  EXPECT_LE(last.bytes - first.bytes, 8 * 1024);
+  // glibc 2.36 adds 1 KiB to its table of TLS modules after some 50 libraries that came and went.
+  const int reloads = (rounds - warm_up) * per_round;
+  const int tables = 2 + reloads / 40;
+  EXPECT_LE(last.allocations - first.allocations, tables);
+  EXPECT_LE(last.bytes - first.bytes, tables * int64_t{1100});
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "probe/job.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <nlohmann/json.hpp>
+
+#include "probe/json_numbers.hpp"
 
 namespace bitnet::probe {
 namespace {
@@ -55,7 +58,7 @@ plugin::checked<job> read_job(std::string_view text) {
     out.work = std::move(*work);
     for (std::size_t i = 0; i < n_stages; ++i) {
       const json& one = from.at("limits").at(i);
-      out.limits[i] = {one.at(0).get<uint32_t>(), one.at(1).get<uint32_t>()};
+      out.limits[i] = {integer_of<uint32_t>(one.at(0)), integer_of<uint32_t>(one.at(1))};
     }
     out.environment = from.at("environment").get<std::vector<std::string>>();
     out.helper = from.at("helper").get<std::string>();
@@ -66,7 +69,7 @@ plugin::checked<job> read_job(std::string_view text) {
     out.fresh = from.at("fresh").get<bool>();
     out.needed = from.at("needed").get<bool>();
     return out;
-  } catch (const json::exception& e) {
+  } catch (const std::exception& e) {
     return plugin::reject(code::probe_helper,
                           std::string("the helper was given no job of ours: ") + e.what());
   }
@@ -87,10 +90,10 @@ plugin::checked<finding> read_answer(std::string_view text) {
     if (!out) return out;
     out->cached = from.at("cached").get<bool>();
     out->quarantined = from.at("quarantined").get<bool>();
-    out->age_s = from.at("age_s").get<int64_t>();
-    out->retry_in_s = from.at("retry_in_s").get<int64_t>();
+    out->age_s = integer_of<int64_t>(from.at("age_s"));
+    out->retry_in_s = integer_of<int64_t>(from.at("retry_in_s"));
     return out;
-  } catch (const json::exception& e) {
+  } catch (const std::exception& e) {
     return plugin::reject(code::probe_message,
                           std::string("the answer of its probe makes no sense: ") + e.what());
   }

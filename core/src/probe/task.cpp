@@ -2,27 +2,12 @@
 
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <utility>
+
+#include "probe/json_numbers.hpp"
 
 namespace bitnet::probe {
 
 using nlohmann::json;
-
-namespace {
-
-// JSON's own conversion takes any number for any other, whatever is left of it.
-template <class Integer>
-Integer integer_of(const json& x) {
-  if (x.is_number_unsigned() && std::in_range<Integer>(x.get<uint64_t>()))
-    return static_cast<Integer>(x.get<uint64_t>());
-  if (x.is_number_integer() && !x.is_number_unsigned() && std::in_range<Integer>(x.get<int64_t>()))
-    return static_cast<Integer>(x.get<int64_t>());
-  throw std::invalid_argument("expected a whole number in its range, found " +
-                              x.dump(-1, ' ', true, json::error_handler_t::replace));
-}
-
-}  // namespace
 
 std::string write_task(const task& t) {
   json params = json::array();

@@ -28,6 +28,24 @@ TEST(job, is_read_as_it_was_written) {
   for (const char* text : {"", "[]", "{}", R"({"work": 1})", "\xff"}) EXPECT_FALSE(read_job(text));
 }
 
+// What a number loses on its way into its type would be a limit that nobody set.
+TEST(job, numbers_that_do_not_fit_are_refused) {
+  job j;
+  const std::string good = write_job(j);
+  const auto with = [&](const std::string& number) {
+    std::string text = good;
+    return text.replace(text.find("[0,0]"), 5, "[" + number + ",0]");
+  };
+  EXPECT_TRUE(read_job(with("4294967295")));
+  for (const char* number : {"1e300", "-1", "4294967296", "1.5", "\"1\"", "null"}) {
+    const auto got = read_job(with(number));
+    ASSERT_FALSE(got) << number;
+    EXPECT_NE(got.error().reason.find("whole number"), std::string::npos) << got.error().reason;
+  }
+  EXPECT_FALSE(read_answer(
+      R"({"finding":"{}","cached":true,"quarantined":true,"age_s":1e300,"retry_in_s":0})"));
+}
+
 TEST(job, the_answer_keeps_what_it_has_of_the_cache) {
   finding f;
   f.reached = stage::close;
