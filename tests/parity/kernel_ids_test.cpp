@@ -281,6 +281,7 @@ TEST_P(kernel_ids, of_dense_products) {
   for (const sdk::format& f : sdk::formats) {
     if (f.id == BITNET_FORMAT_TERNARY2) continue;
     for (const int64_t k : {256, 4096, 4352, 16384, 16640, 20480}) {
+      if (emulated() && k != 256 && k != 16640) continue;  // one of each form
       SCOPED_TRACE(std::string(f.name) + " " + std::to_string(k));
       EXPECT_TRUE(any_begins(run(product(f.id, k, 0)), std::string("linear_dense.") + f.name));
     }

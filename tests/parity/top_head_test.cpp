@@ -123,7 +123,7 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
       std::mt19937 random(6);
       for (const kind what : kinds)
         for (const uint32_t top : {1u, 40u, cpu::top_head::max_top}) {
-          if (emulated() && top != 40) continue;
+          if (emulated() && (top != 40 || (shape.k > 1000 && what != kind::outliers))) continue;
           SCOPED_TRACE(static_cast<int>(what));
           counted count;
           ASSERT_NO_FATAL_FAILURE(
