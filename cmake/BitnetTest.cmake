@@ -6,6 +6,9 @@
 # Conformance data beside the checkout; tests skip with a reason where it is not.
 set(BITNET_SHARED_DATA ${PROJECT_SOURCE_DIR}/../shared/data CACHE PATH "Conformance data, optional")
 
+# Ends a test that hangs: ten times what the longest take, which a busy machine does not reach either.
+set(BITNET_TEST_SECONDS 1500)
+
 # One build target per label, tests-<label>, makes all that the tests of this label run.
 function(bitnet_label_target label)
   if(NOT TARGET tests-${label})
@@ -40,7 +43,7 @@ function(bitnet_add_test name)
   add_test(NAME ${name} COMMAND ${target})
   set_tests_properties(${name} PROPERTIES
     ENVIRONMENT "BITNET_SHARED_DATA=${BITNET_SHARED_DATA};BITNET_SOURCE_DIR=${PROJECT_SOURCE_DIR};BITNET_BINARY_DIR=${PROJECT_BINARY_DIR}"
-    LABELS "${arg_LABELS}" TIMEOUT 300 SKIP_RETURN_CODE 77)
+    LABELS "${arg_LABELS}" TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77)
   foreach(label IN LISTS arg_LABELS)
     bitnet_label_target(${label} ${target})
   endforeach()
@@ -58,6 +61,6 @@ function(bitnet_add_fuzzer parser source module library)
   else()
     target_sources(fuzz_${parser} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
     add_test(NAME fuzz.${parser} COMMAND fuzz_${parser} ${corpus})
-    set_tests_properties(fuzz.${parser} PROPERTIES LABELS "fuzz" TIMEOUT 300 SKIP_RETURN_CODE 77)
+    set_tests_properties(fuzz.${parser} PROPERTIES LABELS "fuzz" TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77)
   endif()
 endfunction()

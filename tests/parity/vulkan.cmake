@@ -21,7 +21,7 @@ foreach(subject program hostile abi_ops)
   endif()
   add_test(NAME ${name}.validated COMMAND ${target} ${some})
   get_property(environment TEST ${name} PROPERTY ENVIRONMENT)
-  set_tests_properties(${name}.validated PROPERTIES LABELS "parity;vulkan" TIMEOUT 300
+  set_tests_properties(${name}.validated PROPERTIES LABELS "parity;vulkan" TIMEOUT ${BITNET_TEST_SECONDS}
     SKIP_RETURN_CODE 77 ENVIRONMENT "${environment};VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation;VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
 endforeach()
 
@@ -41,7 +41,7 @@ if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
     list(POP_FRONT row subject)
     set(name parity.vulkan.${subject}.swiftshader)
     add_test(NAME ${name} COMMAND test_parity_vulkan_${subject} ${row})
-    set_tests_properties(${name} PROPERTIES LABELS "parity;vulkan" TIMEOUT 300 SKIP_RETURN_CODE 77
+    set_tests_properties(${name} PROPERTIES LABELS "parity;vulkan" TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77
       ENVIRONMENT "VK_DRIVER_FILES=${BITNET_SWIFTSHADER};VK_ICD_FILENAMES=${BITNET_SWIFTSHADER}")
   endforeach()
 endif()
