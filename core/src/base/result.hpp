@@ -28,6 +28,10 @@ using result = std::expected<T, failure>;
   return std::unexpected(failure{status, std::move(message)});
 }
 
+[[nodiscard]] inline std::unexpected<failure> bad_data(std::string message) {
+  return fail(BITNET_BAD_DATA, std::move(message));
+}
+
 // return pass_on(std::move(r), "opening x.gguf"); hands a failed result on, with context.
 template <class T>
 [[nodiscard]] std::unexpected<failure> pass_on(result<T>&& failed, const std::string& doing) {

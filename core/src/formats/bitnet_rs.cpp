@@ -17,7 +17,7 @@ namespace {
 
 using gguf::say;
 
-constexpr uint64_t block = 32;         // elements
+constexpr uint64_t rs_block = 32;      // elements
 constexpr uint64_t code_bytes = 8;     // of a block
 constexpr uint64_t inline_bytes = 10;  // with an f16 scale behind them
 
@@ -31,7 +31,7 @@ void block_codes(const source& from, uint64_t row, uint64_t column, std::span<ui
   const uint64_t first = row * from.k + column;
   for (uint64_t j = 0; j < out.size(); ++j) {
     const uint64_t i = first + j;
-    const std::byte packed = from.bytes[i / block * BlockBytes + i % block / 4];
+    const std::byte packed = from.bytes[i / rs_block * BlockBytes + i % rs_block / 4];
     const uint32_t code = field(packed, i);
     out[j] = static_cast<uint8_t>(code == 0 ? 1 : code - 1);  // 0: only where the scale is 0
   }
@@ -47,12 +47,12 @@ bool has_code_0(std::span<const std::byte> packed) {
 template <class ScaleAt>
 result<reading> understand_blocks(const source& from, uint64_t block_bytes, const char* name,
                                   codes_of codes, std::string how, const ScaleAt& scale_at) {
-  if (from.k % block != 0)
+  if (from.k % rs_block != 0)
     return fail(BITNET_UNSUPPORTED,
                 say("I2_S of the flavour ", name, " with rows of ", from.k, ", no multiple of ",
-                    block, ": scales that straddle rows are not supported"));
+                    rs_block, ": scales that straddle rows are not supported"));
   std::vector<float> scales;
-  for (uint64_t i = 0; i < from.k * from.m / block; ++i) {
+  for (uint64_t i = 0; i < from.k * from.m / rs_block; ++i) {
     const float d = scale_at(i);
     if (!std::isfinite(d))
       return fail(BITNET_BAD_DATA,
@@ -63,7 +63,7 @@ result<reading> understand_blocks(const source& from, uint64_t block_bytes, cons
                                           "are not ternary"));
     scales.push_back(d);
   }
-  return ternary_reading(from, std::move(codes), block, std::move(scales), std::move(how));
+  return ternary_reading(from, std::move(codes), rs_block, std::move(scales), std::move(how));
 }
 
 // ---- QK256: values -2, -1, +1, +2 and no scale. Given on as Q4_0 with the scale 1. --------------
@@ -73,8 +73,8 @@ constexpr std::array<uint8_t, 4> q4_of_code = {6, 7, 9, 10};  // value + 8
 constexpr uint16_t f16_one = 0x3c00;
 
 void q4_block(const source& from, uint64_t index, std::span<std::byte, q4_block_bytes> out) {
-  const uint64_t row = index / (from.k / block);
-  const uint64_t column = index % (from.k / block) * block;
+  const uint64_t row = index / (from.k / rs_block);
+  const uint64_t column = index % (from.k / rs_block) * rs_block;
   const auto packed =
       from.bytes.subspan(row * ((from.k + 255) / 256 * 64) + column / 4, code_bytes);
   std::memcpy(out.data(), &f16_one, sizeof f16_one);
@@ -110,7 +110,7 @@ result<reading> understand_bitnet32(const source& from) {
 
 result<reading> understand_split32(const source& from) {
   const companion& c = from.scales;
-  const uint64_t blocks = (from.k * from.m + block - 1) / block;
+  const uint64_t blocks = (from.k * from.m + rs_block - 1) / rs_block;
   const bool real =
       c.type == gguf::type::f32 || c.type == gguf::type::f16 || c.type == gguf::type::bf16;
   if (!real || c.elements != blocks)
@@ -125,11 +125,12 @@ result<reading> understand_split32(const source& from) {
 }
 
 result<reading> understand_qk256(const source& from) {
-  if (from.k % block != 0)
-    return fail(BITNET_UNSUPPORTED, say("QK256 with rows of ", from.k, ", no multiple of ", block));
+  if (from.k % rs_block != 0)
+    return fail(BITNET_UNSUPPORTED,
+                say("QK256 with rows of ", from.k, ", no multiple of ", rs_block));
   reading to;
   to.format = BITNET_FORMAT_Q4_0;
-  to.data_bytes = from.k / block * q4_block_bytes * from.m;
+  to.data_bytes = from.k / rs_block * q4_block_bytes * from.m;
   to.bytes = q4_bytes;
   to.how = "QK256 of BitNet-rs, because it was asked for: values -2, -1, +1 and +2 without a scale";
   return to;

@@ -11,18 +11,19 @@ namespace {
 
 using gguf::say;
 
-constexpr uint64_t block = 64;      // elements
-constexpr uint64_t iq1_bytes = 13;  // of a block: four groups of three bytes, and what is left
-constexpr uint64_t iq2_bytes = 16;
+constexpr uint64_t ik_block = 64;  // elements
+constexpr uint64_t iq1_block_bytes =
+    13;  // of a block: four groups of three bytes, and what is left
+constexpr uint64_t iq2_block_bytes = 16;
 constexpr uint64_t iq1_meta = 2;  // bytes of a row's scale
 constexpr uint64_t iq2_meta = 4;
 constexpr uint64_t r4_meta = 16;  // of four rows
 
 uint64_t iq1_row_bytes(const source& from) {
-  return iq1_meta + from.k / block * iq1_bytes;
+  return iq1_meta + from.k / ik_block * iq1_block_bytes;
 }
 uint64_t iq2_row_bytes(const source& from) {
-  return iq2_meta + from.k / block * iq2_bytes;
+  return iq2_meta + from.k / ik_block * iq2_block_bytes;
 }
 
 // Elements 16 g + 5 b + j, the first being the least significant digit; the 16th of each group of
@@ -38,16 +39,17 @@ void iq1_block(std::span<const std::byte> packed, std::span<uint8_t> out) {
 
 void iq1_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
   const auto blocks = from.bytes.subspan(row * iq1_row_bytes(from) + iq1_meta);
-  for (uint64_t done = 0; done < out.size(); done += block)
-    iq1_block(blocks.subspan((column + done) / block * iq1_bytes, iq1_bytes),
-              out.subspan(done, block));
+  for (uint64_t done = 0; done < out.size(); done += ik_block)
+    iq1_block(blocks.subspan((column + done) / ik_block * iq1_block_bytes, iq1_block_bytes),
+              out.subspan(done, ik_block));
 }
 
 void iq2_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
   const auto blocks = from.bytes.subspan(row * iq2_row_bytes(from) + iq2_meta);
-  for (uint64_t done = 0; done < out.size(); done += block) {
-    const auto packed = blocks.subspan((column + done) / block * iq2_bytes, iq2_bytes);
-    for (uint64_t j = 0; j < block; ++j)
+  for (uint64_t done = 0; done < out.size(); done += ik_block) {
+    const auto packed =
+        blocks.subspan((column + done) / ik_block * iq2_block_bytes, iq2_block_bytes);
+    for (uint64_t j = 0; j < ik_block; ++j)
       out[done + j] =
           static_cast<uint8_t>(std::to_integer<uint32_t>(packed[j % 16]) >> 2 * (j / 16) & 3U);
   }
@@ -57,9 +59,10 @@ void iq2_codes(const source& from, uint64_t row, uint64_t column, std::span<uint
 // bits 2 u.
 void r4_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
   const auto blocks = from.bytes.subspan(row / 4 * 4 * iq2_row_bytes(from) + r4_meta);
-  for (uint64_t done = 0; done < out.size(); done += block) {
-    const auto packed = blocks.subspan((column + done) / block * 4 * iq2_bytes, 4 * iq2_bytes);
-    for (uint64_t j = 0; j < block; ++j)
+  for (uint64_t done = 0; done < out.size(); done += ik_block) {
+    const auto packed =
+        blocks.subspan((column + done) / ik_block * 4 * iq2_block_bytes, 4 * iq2_block_bytes);
+    for (uint64_t j = 0; j < ik_block; ++j)
       out[done + j] = static_cast<uint8_t>(
           std::to_integer<uint32_t>(packed[4 * (row % 4) + j % 4 + j / 16 * 16]) >>
               2 * (j % 16 / 4) &
@@ -68,9 +71,9 @@ void r4_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8
 }
 
 result<void> check_shape(const source& from, uint64_t row_bytes, const char* name) {
-  if (from.k % block != 0)
+  if (from.k % ik_block != 0)
     return fail(BITNET_BAD_DATA,
-                say(name, " has rows of ", from.k, " elements; expected a multiple of ", block));
+                say(name, " has rows of ", from.k, " elements; expected a multiple of ", ik_block));
   return check_bytes(from, row_bytes * from.m, name);
 }
 

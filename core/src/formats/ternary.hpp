@@ -18,6 +18,8 @@
 
 namespace bitnet::formats {
 
+inline constexpr uint64_t tq_block = 256;  // elements of TQ1_0 and TQ2_0 that share a scale
+
 inline constexpr uint64_t group = 128;  // elements of a canonical group
 
 struct form {

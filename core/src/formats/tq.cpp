@@ -9,7 +9,6 @@
 namespace bitnet::formats {
 namespace {
 
-constexpr uint64_t block = 256;  // elements
 constexpr uint64_t tq1_bytes = 54;
 constexpr uint64_t tq2_bytes = 66;  // of a block; the last two are its scale
 
@@ -29,10 +28,10 @@ uint8_t* digits(std::span<const std::byte> packed, uint32_t index, uint8_t* to) 
 }
 
 void tq1_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
-  const auto b = block_at<tq1_bytes>(from, (row * from.k + column) / block);
+  const auto b = block_at<tq1_bytes>(from, (row * from.k + column) / tq_block);
   uint8_t* to = out.data();
   const auto wide = b.first(32);
-  if (column % block == 0) {
+  if (column % tq_block == 0) {
     for (uint32_t index = 0; index < 4; ++index) to = digits(wide, index, to);
     return;
   }
@@ -42,10 +41,10 @@ void tq1_codes(const source& from, uint64_t row, uint64_t column, std::span<uint
 }
 
 void tq2_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
-  const auto b = block_at<tq2_bytes>(from, (row * from.k + column) / block);
+  const auto b = block_at<tq2_bytes>(from, (row * from.k + column) / tq_block);
   uint8_t* to = out.data();
   for (uint32_t plane = 0; plane < 4; ++plane)
-    for (const std::byte x : b.subspan(column % block == 0 ? 0 : 32, 32))
+    for (const std::byte x : b.subspan(column % tq_block == 0 ? 0 : 32, 32))
       *to++ = static_cast<uint8_t>(std::to_integer<uint32_t>(x) >> 2 * plane & 3U);
 }
 
@@ -55,8 +54,8 @@ result<reading> understand_tq(const source& from) {
   const bool two_bits = from.type == gguf::type::tq2_0;
   const uint64_t block_bytes = two_bits ? tq2_bytes : tq1_bytes;
   std::vector<float> scales;
-  scales.reserve(from.k / block * from.m);
-  for (uint64_t i = 0; i < from.k / block * from.m; ++i) {
+  scales.reserve(from.k / tq_block * from.m);
+  for (uint64_t i = 0; i < from.k / tq_block * from.m; ++i) {
     const auto b = from.bytes.subspan(i * block_bytes, block_bytes);
     const float d = scale_of(b);
     if (!std::isfinite(d))
@@ -68,7 +67,7 @@ result<reading> understand_tq(const source& from) {
                                              "ternary value; the file is damaged"));
     scales.push_back(d);
   }
-  return ternary_reading(from, two_bits ? tq2_codes : tq1_codes, block, std::move(scales),
+  return ternary_reading(from, two_bits ? tq2_codes : tq1_codes, tq_block, std::move(scales),
                          by_type(from));
 }
 

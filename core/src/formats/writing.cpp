@@ -145,8 +145,6 @@ void write_tl2(const ternary_weights& from, std::span<std::byte> out) {
 
 // ---- TQ1_0, TQ2_0 -------------------------------------------------------------------------------
 
-constexpr uint64_t tq_block = 256;
-
 template <uint64_t BlockBytes>
 result<uint64_t> tq_bytes(const ternary_weights& from) {
   const char* name = BlockBytes == 54 ? "TQ1_0" : "TQ2_0";

@@ -13,10 +13,6 @@ namespace {
 using gguf::quote;
 using gguf::say;
 
-std::unexpected<failure> bad(std::string message) {
-  return fail(BITNET_BAD_DATA, std::move(message));
-}
-
 // Lower case without punctuation: the same name is spelled bitnet-b1.58, bitnet-b158, BitNet_b1_58.
 std::string plain(std::string_view name) {
   std::string out;
@@ -261,11 +257,11 @@ activation gate_of(std::string_view architecture, family which, std::string_view
 result<void> check_heads(hyperparameters& h, keys& in) {
   const auto n_heads = h.n_heads;
   if (n_heads % h.n_kv_heads != 0)
-    return bad(say("the model has ", n_heads, " heads and ", h.n_kv_heads,
-                   " key/value heads; expected a multiple"));
+    return bad_data(say("the model has ", n_heads, " heads and ", h.n_kv_heads,
+                        " key/value heads; expected a multiple"));
   if (!in.has("attention.key_length") && h.n_embedding % n_heads != 0)
-    return bad(say("the embedding of ", h.n_embedding, " does not divide into ", n_heads,
-                   " heads, and there is no ", in.name("attention.key_length")));
+    return bad_data(say("the embedding of ", h.n_embedding, " does not divide into ", n_heads,
+                        " heads, and there is no ", in.name("attention.key_length")));
   h.head_dim = in.optional_count("attention.key_length", counts, h.n_embedding / n_heads);
   const uint32_t value_dim = in.optional_count("attention.value_length", counts, h.head_dim);
   h.rope_dims = in.optional_count("rope.dimension_count", counts, h.head_dim);
@@ -274,16 +270,16 @@ result<void> check_heads(hyperparameters& h, keys& in) {
     return fail(BITNET_UNSUPPORTED, say("keys of ", h.head_dim, " and values of ", value_dim,
                                         " elements per head; this program needs them equal"));
   if (h.head_dim % 2 != 0)
-    return bad(say("the head size ", h.head_dim, " is odd; RoPE needs pairs"));
+    return bad_data(say("the head size ", h.head_dim, " is odd; RoPE needs pairs"));
   if (h.rope_dims % 2 != 0 || h.rope_dims > h.head_dim)
-    return bad(say("metadata key ", quote(in.name("rope.dimension_count")), " is ", h.rope_dims,
-                   "; expected an even number up to the head size ", h.head_dim));
+    return bad_data(say("metadata key ", quote(in.name("rope.dimension_count")), " is ",
+                        h.rope_dims, "; expected an even number up to the head size ", h.head_dim));
   if (h.rope_dims < h.head_dim && h.rope_scaling.magnitude != 1)
     return fail(BITNET_UNSUPPORTED, say("RoPE scaling makes rotated elements larger, and ",
                                         h.rope_dims, " of a head's ", h.head_dim,
                                         " are rotated; this program needs all of them to be"));
   if (uint64_t{n_heads} * h.head_dim > exact_in_sum)
-    return bad(say(n_heads, " heads of ", h.head_dim, ": ", widths.because));
+    return bad_data(say(n_heads, " heads of ", h.head_dim, ": ", widths.because));
   return {};
 }
 
@@ -307,7 +303,7 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
     if (!*r) return std::unexpected(r->error());
   const std::string_view spelled = architecture->value_or("");
   if (spelled.empty())
-    return bad("metadata key 'general.architecture' is missing; is this a model?");
+    return bad_data("metadata key 'general.architecture' is missing; is this a model?");
   const auto which = family_of(spelled);
   if (!which)
     return fail(BITNET_UNSUPPORTED,
@@ -333,8 +329,8 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   h.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
   if (h.n_vocab != n_tokens)
-    return bad(say("metadata key ", quote(in.name("vocab_size")), " is ", h.n_vocab,
-                   ", but the tokenizer has ", n_tokens, " tokens"));
+    return bad_data(say("metadata key ", quote(in.name("vocab_size")), " is ", h.n_vocab,
+                        ", but the tokenizer has ", n_tokens, " tokens"));
   if (auto ok = check_heads(h, in); !ok) return std::unexpected(ok.error());
   if (auto ok = check_foreign(metadata, in); !ok) return std::unexpected(ok.error());
   h.sub_norms = *which == family::bitnet;

@@ -19,10 +19,6 @@ using gguf::say;
 constexpr uint64_t largest_piece = uint64_t{4} << 20;  // bytes, of model::stream_weight
 constexpr uintptr_t alias_alignment = 32;              // of weight::alias
 
-std::unexpected<failure> bad(std::string message) {
-  return fail(BITNET_BAD_DATA, std::move(message));
-}
-
 // Takes tensors by name out of the file, and knows at the end which ones nobody took.
 class builder {
  public:
@@ -68,7 +64,8 @@ class builder {
     for (float& s : w.scales) {
       s *= factor;
       if (!std::isfinite(s))
-        return bad(say("tensor ", quote(scale_name), " makes a scale that is not a finite number"));
+        return bad_data(
+            say("tensor ", quote(scale_name), " makes a scale that is not a finite number"));
     }
     return index;
   }
@@ -101,13 +98,13 @@ class builder {
   result<formats::source> take(const std::string& name, uint64_t k, uint64_t m) {
     const auto* found = to_.file.find(name);
     if (found == nullptr)
-      return bad(say("tensor ", quote(name),
-                     " is missing; the file is incomplete or of another architecture"));
+      return bad_data(say("tensor ", quote(name),
+                          " is missing; the file is incomplete or of another architecture"));
     taken_[static_cast<size_t>(found - to_.file.tensors().data())] = true;
     const gguf::tensor_info& t = found->info;
     if (t.ne != std::array<uint64_t, 4>{k, m, 1, 1})
-      return bad(say("tensor ", quote(name), " has shape ", shape_text(t),
-                     "; the metadata asks for [", k, m == 1 ? "" : say(", ", m), "]"));
+      return bad_data(say("tensor ", quote(name), " has shape ", shape_text(t),
+                          "; the metadata asks for [", k, m == 1 ? "" : say(", ", m), "]"));
     return formats::source{.type = t.type,
                            .k = k,
                            .m = m,
@@ -206,8 +203,8 @@ std::vector<part> parts_of(const hyperparameters& h) {
 result<void> read_layers(loaded& to, builder& tensors) {
   const std::vector<part> parts = parts_of(to.shape);
   if (to.shape.n_layers > to.file.tensors().size() / parts.size())
-    return bad(say("the metadata asks for ", to.shape.n_layers, " layers of ", parts.size(),
-                   " tensors, the file has ", to.file.tensors().size(), " tensors in all"));
+    return bad_data(say("the metadata asks for ", to.shape.n_layers, " layers of ", parts.size(),
+                        " tensors, the file has ", to.file.tensors().size(), " tensors in all"));
   for (uint32_t n = 0; n < to.shape.n_layers; ++n) {
     layer l{};
     for (const part& p : parts) {
@@ -250,7 +247,7 @@ result<void> check_divisors(const loaded& m, uint32_t index) {
       });
   for (uint64_t i = 0; ok && i < from.k; ++i)
     if (!(gguf::load<float>(std::span(as_f32).subspan(4 * i)) > 0))
-      return bad(
+      return bad_data(
           say("tensor ", quote(m.weights[index].name), ": element ", i, " is not above zero"));
   return ok;
 }
@@ -299,7 +296,7 @@ result<loaded> read(gguf::file file, const load_options& options) {
     return m;
   }
   if (m.file.tensors().empty())
-    return bad("the file has a vocabulary but no weights; name the file of the whole model");
+    return bad_data("the file has a vocabulary but no weights; name the file of the whole model");
   if (!shape) return std::unexpected(shape.error());
   m.shape = std::move(*shape);
 

@@ -13,7 +13,7 @@
 namespace bitnet::plugin {
 namespace {
 
-constexpr const char* check = "run path";
+constexpr const char* subject = "run path";
 
 // What is not there can be made by whoever may write where it would lie, also in a sticky folder.
 checked<void> trust_place(const std::filesystem::path& folder) {
@@ -51,24 +51,24 @@ std::vector<std::string> run_path_of(const elf_image& image) {
 }
 
 void examine_run_path(const inspection& plugin, findings& found) {
-  if (plugin.run_path.empty()) return found.ok(check, "none");
+  if (plugin.run_path.empty()) return found.ok(subject, "none");
   for (const std::string& item : plugin.run_path) {
     const std::string shown = "run path '" + printable(item) + "' ";
     if (item.starts_with("$ORIGIN") || item.starts_with("${ORIGIN}")) {
-      found.warning(check, code::inspect_run_path,
+      found.warning(subject, code::inspect_run_path,
                     shown +
                         "is not followed: a plugin is loaded through a descriptor, which has "
                         "no folder",
                     "link private libraries statically, or give an absolute run path");
     } else if (!item.starts_with('/')) {
-      found.error(check, code::inspect_run_path,
+      found.error(subject, code::inspect_run_path,
                   shown + "is relative: it would lead to the current directory");
     } else if (const auto fine = trust_place(std::filesystem::path(item).lexically_normal());
                !fine) {
-      found.error(check, code::inspect_run_path,
+      found.error(subject, code::inspect_run_path,
                   shown + "cannot be trusted: " + fine.error().reason);
     } else {
-      found.ok(check, printable(item));
+      found.ok(subject, printable(item));
     }
   }
 }

@@ -101,7 +101,7 @@ class writable_folder {
   std::optional<scratch_folder> passing_;
 };
 
-std::optional<job> receive(int fd) {
+std::optional<job> receive_job(int fd) {
   frame_reader reader;
   for (std::array<std::byte, 4096> buffer{};;) {
     auto one = reader.next();
@@ -165,7 +165,7 @@ std::optional<finding> probe_in_turn(const job& j, const cache& memory, asker& w
 }  // namespace
 
 int serve_as_broker(int fd) {
-  const auto given = receive(fd);
+  const auto given = receive_job(fd);
   if (!given) return exit_no_task;
   const job& j = *given;
   const cache memory(j.memory);

@@ -216,7 +216,7 @@ bool run_part(stage s, const speaker& out, facts& f, Part part) {
 }
 
 // The only message that comes in.
-plugin::checked<task> receive(int fd) {
+plugin::checked<task> receive_task(int fd) {
   frame_reader reader;
   for (std::array<std::byte, 4096> buffer{};;) {
     auto one = reader.next();
@@ -232,7 +232,7 @@ plugin::checked<task> receive(int fd) {
 }  // namespace
 
 int serve(int fd) {
-  const auto given = receive(fd);
+  const auto given = receive_task(fd);
   if (!given) return exit_no_task;
   const speaker out(fd);
   facts f;

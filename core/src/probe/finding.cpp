@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "plugin/text.hpp"
+#include "probe/json_values.hpp"
 
 namespace bitnet::probe {
 namespace {
@@ -217,10 +218,6 @@ std::optional<json> parse(std::string_view text) {
       text, [](int depth, json::parse_event_t, json&) { return depth <= deepest; }, false);
   if (out.is_discarded()) return std::nullopt;
   return out;
-}
-
-std::string dump(const json& j) {
-  return j.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 // What makes a device the same device, and a kernel the same kernel.

@@ -14,7 +14,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::string_view magic = "BNP1";
+constexpr std::string_view frame_magic = "BNP1";
 
 struct header {
   char magic[4];
@@ -33,7 +33,7 @@ std::unexpected<plugin::defect> damaged(const std::string& what) {
 
 std::string encode(frame_kind kind, std::string_view payload) {
   header h{};
-  std::memcpy(h.magic, magic.data(), sizeof h.magic);
+  std::memcpy(h.magic, frame_magic.data(), sizeof h.magic);
   h.kind = static_cast<uint32_t>(kind);
   h.payload_bytes = payload.size();
   h.checksum = XXH3_64bits(payload.data(), payload.size());
@@ -53,7 +53,7 @@ plugin::checked<std::optional<frame>> frame_reader::next() {
   if (rest.size() < sizeof(header)) return std::nullopt;
   header h{};
   std::memcpy(&h, rest.data(), sizeof h);
-  if (std::string_view(h.magic, sizeof h.magic) != magic)
+  if (std::string_view(h.magic, sizeof h.magic) != frame_magic)
     return damaged("it begins with '" + plugin::printable(rest.substr(0, sizeof h.magic)) + "'");
   if (h.kind < static_cast<uint32_t>(frame_kind::task) ||
       h.kind > static_cast<uint32_t>(frame_kind::answer))

@@ -4,19 +4,11 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "probe/json_numbers.hpp"
+#include "probe/json_values.hpp"
 
 namespace bitnet::probe {
-namespace {
-
 using nlohmann::json;
 using plugin::code;
-
-std::string dump(const json& j) {
-  return j.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-}  // namespace
 
 deadlines deadlines_for(uint32_t most_ms) {
   // Measured on drivers. The start is our own program on a machine under load.

@@ -87,15 +87,15 @@ class trial {
 
   // Ternary products in a second of the quickest step; 0 if one failed.
   uint64_t products_per_s() {
-    using clock = std::chrono::steady_clock;
+    using watch = std::chrono::steady_clock;
     constexpr auto enough = std::chrono::milliseconds(2);
     constexpr int most_steps = 64;
-    auto best = clock::duration::max();
-    const auto end = clock::now() + enough;
-    for (int i = 0; i < 2 || (i < most_steps && clock::now() < end); ++i) {
-      const auto begin = clock::now();
+    auto best = watch::duration::max();
+    const auto end = watch::now() + enough;
+    for (int i = 0; i < 2 || (i < most_steps && watch::now() < end); ++i) {
+      const auto begin = watch::now();
       if (!step(1)) return 0;
-      best = std::min(best, clock::now() - begin);
+      best = std::min(best, watch::now() - begin);
     }
     const double seconds = std::max(std::chrono::duration<double>(best).count(), 1e-9);
     return static_cast<uint64_t>(double(golden_.weights.back().columns) * golden_.columns /

@@ -3,7 +3,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "probe/json_numbers.hpp"
+#include "probe/json_values.hpp"
 
 namespace bitnet::probe {
 
@@ -13,14 +13,13 @@ std::string write_task(const task& t) {
   json params = json::array();
   for (const auto& [key, value] : t.params) params.push_back({key, value});
   const plugin::file_identity& i = t.identity;
-  return json({{"name", t.name},
+  return dump({{"name", t.name},
                {"library", t.library.string()},
                {"identity", {i.device, i.inode, i.size_bytes, i.modified_ns, i.changed_ns}},
                {"params", std::move(params)},
                {"parent", t.parent},
                {"unloadable", t.unloadable},
-               {"scratch", t.scratch.string()}})
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+               {"scratch", t.scratch.string()}});
 }
 
 plugin::checked<task> read_task(std::string_view text) {

@@ -25,7 +25,7 @@ struct byte_table {
   }
 };
 
-const byte_table& table() {
+const byte_table& all_bytes() {
   static const byte_table t;
   return t;
 }
@@ -33,7 +33,7 @@ const byte_table& table() {
 }  // namespace
 
 std::string_view byte_to_text(unsigned char byte) {
-  return table().text[byte];
+  return all_bytes().text[byte];
 }
 
 std::optional<std::string> text_to_bytes(std::string_view text) {
@@ -42,7 +42,7 @@ std::optional<std::string> text_to_bytes(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const utf8_char c = first_utf8_char(text.substr(i));
     if (c.state != utf8_state::complete || c.code_point >= byte_table::end) return std::nullopt;
-    const int16_t byte = table().byte[c.code_point];
+    const int16_t byte = all_bytes().byte[c.code_point];
     if (byte < 0) return std::nullopt;
     out.push_back(static_cast<char>(byte));
     i += c.length;

@@ -173,13 +173,13 @@ std::vector<row> made_table() {
   };
 }
 
-const std::vector<row>& table() {
+const std::vector<row>& rule_table() {
   static const std::vector<row> rows = made_table();
   return rows;
 }
 
 const row* find_row(std::string_view name) {
-  for (const row& r : table()) {
+  for (const row& r : rule_table()) {
     if (std::ranges::find(r.names, name) != r.names.end()) return &r;
   }
   return nullptr;
@@ -194,7 +194,7 @@ constexpr std::string_view of_characters[] = {"gemma4", "granite-embed-multi-311
 
 std::vector<std::string_view> pre_tokenizer_names() {
   std::vector<std::string_view> out;
-  for (const row& r : table()) out.insert(out.end(), r.names.begin(), r.names.end());
+  for (const row& r : rule_table()) out.insert(out.end(), r.names.begin(), r.names.end());
   return out;
 }
 
@@ -208,7 +208,7 @@ result<pre_rule> pre_rule_for(std::string_view pre, std::string_view architectur
                     "program does not read");
   }
   const row* found = find_row(pre);
-  const row& r = found != nullptr ? *found : table().back();
+  const row& r = found != nullptr ? *found : rule_table().back();
   pre_rule rule{
       .split = r.split, .ignore_merges = r.ignore_merges, .add_bos = r.add_bos, .note = ""};
   if (pre.empty()) {

@@ -8,8 +8,6 @@
 namespace bitnet::tokenizer {
 namespace {
 
-constexpr std::string_view blank = "\xE2\x96\x81";  // U+2581
-
 struct link {  // a symbol, in a doubly linked list; length 0 = gone
   uint32_t begin;
   uint32_t length;

@@ -19,6 +19,9 @@
 
 namespace bitnet::tokenizer {
 
+// Where a word begins: a blank in SentencePiece, a mark before words in WordPiece.
+inline constexpr std::string_view blank = "\xE2\x96\x81";  // U+2581
+
 enum class vocabulary_kind : uint8_t { bpe, spm, wordpiece };
 
 struct vocabulary {

@@ -7,8 +7,7 @@
 namespace bitnet::tokenizer {
 namespace {
 
-constexpr std::string_view blank = "\xE2\x96\x81";  // U+2581
-constexpr size_t longest_word = 100;                // characters; BERT's own bound
+constexpr size_t longest_word = 100;  // characters; BERT's own bound
 
 bool begins_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;

@@ -18,8 +18,6 @@
 namespace bitnet::host {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 struct test {
   uint32_t n_prompt, n_gen, depth;
 
@@ -206,13 +204,13 @@ facts facts_of(const invocation& in, const engine& all, const nlohmann::json& se
           session.value("threads", uint64_t{0})};
 }
 
-json as_json(const measurement& m, const facts& f, const ceilings& limit) {
+ordered_json as_json(const measurement& m, const facts& f, const ceilings& limit) {
   const std::vector<double> rates = m.rates();
-  json out = {{"model_filename", f.file},
-              {"model_type", f.model.name},
-              {"model_size", f.model.weight_bytes},
-              {"model_n_params", f.model.n_parameters},
-              {"backend", f.device.backend}};
+  ordered_json out = {{"model_filename", f.file},
+                      {"model_type", f.model.name},
+                      {"model_size", f.model.weight_bytes},
+                      {"model_n_params", f.model.n_parameters},
+                      {"backend", f.device.backend}};
   if (!f.device.arch.empty()) out["device"] = f.device.arch;
   if (!f.device.name.empty()) out[f.device.host_threads ? "cpu_info" : "gpu_info"] = f.device.name;
   if (f.device.host_threads) out["n_threads"] = f.threads;
@@ -236,9 +234,9 @@ json as_json(const measurement& m, const facts& f, const ceilings& limit) {
   if (limit.known()) {
     out["stream"] = limit.json();
   }
-  out["kernels"] = json::array();
+  out["kernels"] = ordered_json::array();
   for (const auto& [id, use] : m.kernels) {
-    json one = {{"id", id}, {"calls", use.calls}, {"bytes", use.bytes}};
+    ordered_json one = {{"id", id}, {"calls", use.calls}, {"bytes", use.bytes}};
     if (use.time_ns != 0) one["time_ns"] = use.time_ns;
     if (use.time_ns != 0 && use.bytes != 0 && m.what.n_gen != 0)
       one["gbps"] = static_cast<double>(use.bytes) / static_cast<double>(use.time_ns);
@@ -280,7 +278,7 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
 std::string formatted(const std::string& format, const std::vector<measurement>& all,
                       const facts& f, const ceilings& limit) {
   if (format == "md") return as_markdown(all, f, limit);
-  std::vector<json> rows;
+  std::vector<ordered_json> rows;
   rows.reserve(all.size());
   for (const measurement& m : all) rows.push_back(as_json(m, f, limit));
   return rows_as(format, rows);

@@ -13,8 +13,6 @@
 namespace bitnet::host {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 // Multiply-adds of one run at most, so that wide runs of slow kernels end while somebody waits.
 constexpr double most_macs = 64e9;
 
@@ -48,7 +46,7 @@ struct trial_closer {
 };
 using trial_handle = std::unique_ptr<bitnet_trial, trial_closer>;
 
-struct measurement {
+struct kernel_measurement {
   std::string kernel;
   shape of;
   uint32_t n = 0, matrices = 0;
@@ -173,13 +171,13 @@ uint32_t matrices_for(int64_t megabytes, uint64_t matrix_bytes, const shape& s, 
   return static_cast<uint32_t>(std::clamp(std::min(std::ceil(wanted), bearable), 1.0, 65536.0));
 }
 
-result<measurement> measure(const invocation& in, bitnet_runtime* runtime, const kernel& k,
-                            const shape& s, uint32_t n) {
+result<kernel_measurement> measure(const invocation& in, bitnet_runtime* runtime, const kernel& k,
+                                   const shape& s, uint32_t n) {
   auto trial = open_trial(runtime, k, s, 1, 1);
   if (!trial) return std::unexpected(trial.error());
   auto first = run_trial(trial->get());
   if (!first) return std::unexpected(first.error());
-  measurement out;
+  kernel_measurement out;
   out.of = s;
   out.n = n;
   out.bytes = first->bytes / first->calls;
@@ -201,8 +199,9 @@ result<measurement> measure(const invocation& in, bitnet_runtime* runtime, const
   return out;
 }
 
-json as_json(const measurement& m, const device& on, uint32_t threads, const ceilings& limit) {
-  json out = {{"kernel", m.kernel}, {"backend", on.backend}};
+ordered_json as_json(const kernel_measurement& m, const device& on, uint32_t threads,
+                     const ceilings& limit) {
+  ordered_json out = {{"kernel", m.kernel}, {"backend", on.backend}};
   if (!on.arch.empty()) out["device"] = on.arch;
   if (!on.name.empty()) out["device_name"] = on.name;
   if (on.host_threads) out["n_threads"] = threads;
@@ -225,13 +224,13 @@ json as_json(const measurement& m, const device& on, uint32_t threads, const cei
   return out;
 }
 
-std::string as_markdown(const std::vector<measurement>& all, const device& on, uint32_t threads,
-                        const ceilings& limit) {
+std::string as_markdown(const std::vector<kernel_measurement>& all, const device& on,
+                        uint32_t threads, const ceilings& limit) {
   std::string out =
       "| kernel | backend | device | threads | shape | n | us, median | GB/s | % of stream | "
       "GMAC/s |\n"
       "| --- | --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |\n";
-  for (const measurement& m : all) {
+  for (const kernel_measurement& m : all) {
     const bool counted = m.bytes != 0;
     out += fmt::format(
         "| {} | {} | {} | {} | {} | {} | {:.1f} ± {:.1f} | {} | {} | {:.1f} |\n", m.kernel,
@@ -244,7 +243,7 @@ std::string as_markdown(const std::vector<measurement>& all, const device& on, u
   out += "\n";
   if (limit.known()) out += limit.line();
   if (!on.name.empty()) out += fmt::format("device: {} {}\n", on.arch, on.name);
-  if (std::ranges::any_of(all, [](const measurement& m) { return !m.by_backend; }))
+  if (std::ranges::any_of(all, [](const kernel_measurement& m) { return !m.by_backend; }))
     out += "the backend measures no times: these are of whole runs\n";
   return out + fmt::format("build: bitnet {}\n", bitnet_version());
 }
@@ -290,7 +289,7 @@ result<int> bench_kernels(const invocation& in) {
       threads = ran->n_threads;
     }
   ceilings limit(in.set.integer("ceiling-mb"), *on, threads);
-  std::vector<measurement> measured;
+  std::vector<kernel_measurement> measured;
   int code = exit_code::ok;
   for (const kernel& k : *kernels)
     for (const shape& s : *shapes)
@@ -311,9 +310,9 @@ result<int> bench_kernels(const invocation& in) {
   if (format == "md") {
     text = as_markdown(measured, *on, threads, limit);
   } else {
-    std::vector<json> rows;
+    std::vector<ordered_json> rows;
     rows.reserve(measured.size());
-    for (const measurement& m : measured) rows.push_back(as_json(m, *on, threads, limit));
+    for (const kernel_measurement& m : measured) rows.push_back(as_json(m, *on, threads, limit));
     text = rows_as(format, rows);
   }
   if (auto done = print(text); !done) return std::unexpected(done.error());
@@ -333,7 +332,7 @@ result<int> list_kernels(const invocation& in) {
       text +=
           fmt::format("| {} | {} | {} | {} |\n", k.id, on->backend, k.level, k.runs ? "yes" : "");
   } else {
-    std::vector<json> rows;
+    std::vector<ordered_json> rows;
     rows.reserve(on->kernels.size());
     for (const kernel& k : on->kernels)
       rows.push_back({{"kernel", k.id},

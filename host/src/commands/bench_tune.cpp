@@ -12,8 +12,6 @@
 namespace bitnet::host {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream from(text);
   std::vector<std::string> words;
@@ -22,9 +20,9 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 // A row for each value that was tried.
-std::vector<json> rows_of(const nlohmann::json& session) {
+std::vector<ordered_json> rows_of(const nlohmann::json& session) {
   const std::vector<std::string> used = words_of(session.value("tuning", ""));
-  std::vector<json> rows;
+  std::vector<ordered_json> rows;
   for (const auto& f : session.value("tuning_figures", nlohmann::json::array())) {
     const std::string word = f.value("setting", "") + "=" + f.value("value", "");
     rows.push_back({{"device", session.value("device", "")},
@@ -37,11 +35,11 @@ std::vector<json> rows_of(const nlohmann::json& session) {
   return rows;
 }
 
-std::string as_markdown(const std::vector<json>& rows, const std::string& settings) {
+std::string as_markdown(const std::vector<ordered_json>& rows, const std::string& settings) {
   std::string out =
       "| device | setting | value | figure | spread, % | used |\n"
       "| --- | --- | ---: | ---: | ---: | --- |\n";
-  for (const json& row : rows)
+  for (const ordered_json& row : rows)
     out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", row["device"].get<std::string>(),
                        row["setting"].get<std::string>(), row["value"].get<std::string>(),
                        row["figure"].get<double>(), row["spread_pct"].get<double>(),
@@ -67,7 +65,7 @@ result<int> bench_tuning(const invocation& in, const std::string& wanted) {
   if (settings.empty())
     return fail(exit_code::usage, fmt::format("backend {} has no settings that are measured",
                                               session->value("backend", "")));
-  const std::vector<json> rows = rows_of(*session);
+  const std::vector<ordered_json> rows = rows_of(*session);
   const std::string& format = in.set.text("output-format");
   if (auto done = print(format == "md" ? as_markdown(rows, settings) : rows_as(format, rows));
       !done)

@@ -9,24 +9,22 @@
 namespace bitnet::host {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 constexpr int64_t longest_test = 1 << 20;  // tokens
 
-std::string dump(const json& value, int indent = -1) {
-  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+std::string dump(const ordered_json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-std::string as_csv(const std::vector<json>& rows) {
+std::string as_csv(const std::vector<ordered_json>& rows) {
   std::vector<std::string> columns;
-  for (const json& row : rows)
+  for (const ordered_json& row : rows)
     for (const auto& [key, value] : row.items())
       if (value.is_primitive() && std::ranges::find(columns, key) == columns.end())
         columns.push_back(key);
   std::string out;
   for (const std::string& key : columns) out += (out.empty() ? "" : ",") + key;
   out += "\n";
-  for (const json& row : rows) {
+  for (const ordered_json& row : rows) {
     std::string line;
     for (const std::string& key : columns) {
       if (&key != &columns.front()) line += ",";
@@ -122,9 +120,9 @@ result<std::vector<uint32_t>> token_counts(const settings& set, std::string_view
 
 std::string rows_as(const std::string& format, const std::vector<nlohmann::ordered_json>& rows) {
   if (format == "csv") return as_csv(rows);
-  if (format == "json") return dump(json(rows), 2) + "\n";
+  if (format == "json") return dump(ordered_json(rows), 2) + "\n";
   std::string out;
-  for (const json& row : rows) out += dump(row) + "\n";
+  for (const ordered_json& row : rows) out += dump(row) + "\n";
   return out;
 }
 

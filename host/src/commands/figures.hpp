@@ -15,6 +15,8 @@
 
 namespace bitnet::host {
 
+using nlohmann::ordered_json;  // figures in the order in which they are written
+
 [[nodiscard]] double mean(const std::vector<double>& x);
 [[nodiscard]] double deviation(const std::vector<double>& x);  // of a sample; 0 for one value
 [[nodiscard]] double median(std::vector<double> x);

@@ -10,7 +10,7 @@
 namespace bitnet::host {
 namespace {
 
-result<int> printed(const std::string& text) {
+result<int> shown(const std::string& text) {
   if (auto done = print(text); !done) return std::unexpected(done.error());
   return exit_code::ok;
 }
@@ -29,17 +29,17 @@ result<int> completion_command(const invocation& in) {
     return fail(exit_code::usage,
                 fmt::format("no completion for '{}'{}; there is one for {}", shell,
                             suggestion(shell, shells), fmt::join(shells, ", ")));
-  return printed(*text);
+  return shown(*text);
 }
 
 result<int> man_command(const invocation& in) {
-  if (in.positionals.empty()) return printed(man_page_of_program(bitnet_version()));
+  if (in.positionals.empty()) return shown(man_page_of_program(bitnet_version()));
   if (in.positionals.size() > 1)
     return fail(exit_code::usage,
                 fmt::format("expected one command, found {} words", in.positionals.size()));
   auto about = command_of(in.positionals.front());
   if (!about) return std::unexpected(about.error());
-  return printed(man_page_of(**about, bitnet_version()));
+  return shown(man_page_of(**about, bitnet_version()));
 }
 
 }  // namespace bitnet::host

@@ -91,23 +91,23 @@ result<int> run_prompt(const invocation& in, const engine& all, const generation
   if (!ids) return std::unexpected(ids.error());
   if (plan.is_random()) in.out.note(fmt::format("seed={}", plan.seed()));
 
-  const bool json = in.set.flag("json");
+  const bool as_json = in.set.flag("json");
   const bool completion = !in.set.given("system-prompt") && !in.set.given("chat-template");
-  if (!json && completion && in.set.flag("display-prompt")) {
+  if (!as_json && completion && in.set.flag("display-prompt")) {
     if (auto done = print(prompt); !done) return std::unexpected(done.error());
   }
   result<void> printed;
   auto done = generate(all.session.get(), *ids, plan, [&](std::string_view text) {
-    if (!json) printed = print(text);
+    if (!as_json) printed = print(text);
     return printed.has_value();
   });
   if (!printed) return std::unexpected(printed.error());
   if (!done) {
     // The prompt is on the terminal already: the message belongs on a line of its own.
-    if (!json && ::isatty(STDOUT_FILENO) == 1) printed = print("\n");
+    if (!as_json && ::isatty(STDOUT_FILENO) == 1) printed = print("\n");
     return std::unexpected(done.error());
   }
-  if (json) {
+  if (as_json) {
     auto content = run_json(all, prompt, *ids, *done, plan);
     if (!content) return std::unexpected(content.error());
     printed = print(json_line(*content));

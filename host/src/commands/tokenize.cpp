@@ -36,7 +36,7 @@ result<std::string> input_text(const invocation& in, const char* what) {
   return piped_text();
 }
 
-result<int> printed(const std::string& text) {
+result<int> written(const std::string& text) {
   if (auto done = print(text); !done) return std::unexpected(done.error());
   return exit_code::ok;
 }
@@ -56,14 +56,14 @@ result<int> tokenize_command(const invocation& in) {
   if (in.set.flag("parse-special")) flags |= BITNET_TOKENIZE_PARSE_SPECIAL;
   auto ids = tokenize(model->get(), *text, flags);
   if (!ids) return std::unexpected(ids.error());
-  if (!in.set.flag("json")) return printed(fmt::format("{}\n", fmt::join(*ids, " ")));
+  if (!in.set.flag("json")) return written(fmt::format("{}\n", fmt::join(*ids, " ")));
   nlohmann::json pieces = nlohmann::json::array();
   for (const bitnet_token id : *ids) {
     auto piece = detokenize(model->get(), {id}, BITNET_DETOKENIZE_SPECIAL);
     if (!piece) return std::unexpected(piece.error());
     pieces.push_back(*piece);
   }
-  return printed(json_line({{"ids", *ids}, {"count", ids->size()}, {"pieces", pieces}}));
+  return written(json_line({{"ids", *ids}, {"count", ids->size()}, {"pieces", pieces}}));
 }
 
 result<int> detokenize_command(const invocation& in) {
@@ -76,10 +76,10 @@ result<int> detokenize_command(const invocation& in) {
   const uint32_t flags = in.set.flag("special") ? BITNET_DETOKENIZE_SPECIAL : 0;
   auto out = detokenize(model->get(), *ids, flags);
   if (!out) return std::unexpected(out.error());
-  if (in.set.flag("json")) return printed(json_line({{"text", *out}, {"ids", *ids}}));
+  if (in.set.flag("json")) return written(json_line({{"text", *out}, {"ids", *ids}}));
   // Exactly the text, so that it is the inverse; a terminal gets its line end.
   if (::isatty(STDOUT_FILENO) == 1 && !out->ends_with('\n')) *out += '\n';
-  return printed(*out);
+  return written(*out);
 }
 
 }  // namespace bitnet::host

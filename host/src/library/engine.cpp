@@ -42,7 +42,7 @@ uint32_t log_level(const console& out) {
   return out.verbosity() >= 2 ? BITNET_LOG_WARN : BITNET_LOG_ERROR;
 }
 
-int32_t on_progress(void* user, uint64_t done, uint64_t total) {
+int32_t on_opening(void* user, uint64_t done, uint64_t total) {
   static_cast<progress_bar*>(user)->update(done, total);
   return interrupt::requested() ? 1 : 0;
 }
@@ -159,7 +159,7 @@ result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
   {
     const interrupt::scope until_loaded;
     progress_bar bar(in.out, "loading");
-    options.progress = on_progress;
+    options.progress = on_opening;
     options.progress_user = &bar;
     status = bitnet_model_open(runtime, file.c_str(), &options, &model, &err);
   }

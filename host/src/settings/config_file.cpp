@@ -32,7 +32,7 @@ struct refusal : std::exception {
 
 // Keeps key, scalar and list of scalars; refuses all else as soon as it appears, so that no
 // document can grow by reference or nest.
-class reader final : public YAML::EventHandler {
+class event_reader final : public YAML::EventHandler {
  public:
   std::vector<entry> entries;
 
@@ -132,7 +132,7 @@ result<config_contents> parse_config(std::string_view text, const std::string& f
   if (text.size() > longest_config) {
     return refuse(1, fmt::format("larger than {} KiB", longest_config / 1024));
   }
-  reader events;
+  event_reader events;
   try {
     std::istringstream in{std::string(text)};
     YAML::Parser parser(in);

@@ -1,15 +1,16 @@
 #pragma once
-// Whole numbers out of JSON: its own conversion takes any number for any other, whatever is left of
-// it, and a number too large for its type is undefined.
+// What every message of a probe does with JSON.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace bitnet::probe {
 
-// Throws std::invalid_argument, which says what was found.
+// JSON's own conversion takes any number for any other, whatever is left of it, and one too large
+// for its type is undefined. Throws std::invalid_argument, which says what was found.
 template <class Integer>
 [[nodiscard]] Integer integer_of(const nlohmann::json& x) {
   if (x.is_number_unsigned() && std::in_range<Integer>(x.get<uint64_t>()))
@@ -18,6 +19,11 @@ template <class Integer>
     return static_cast<Integer>(x.get<int64_t>());
   throw std::invalid_argument("expected a whole number in its range, found " +
                               x.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+}
+
+// On one line; what is no UTF-8 is replaced.
+[[nodiscard]] inline std::string dump(const nlohmann::json& j) {
+  return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace bitnet::probe
