@@ -11,6 +11,7 @@ namespace {
 
 #include "registers_avx512.inl"
 
+constexpr bool in_place = false;  // a product of codes times 64 has no room in int16
 // int16: 8 times two products of 3 * 128 at most.
 using part = __m512i;
 

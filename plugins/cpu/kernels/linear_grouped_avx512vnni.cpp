@@ -11,6 +11,7 @@ namespace {
 
 #include "registers_avx512.inl"
 
+constexpr bool in_place = true;
 using part = __m512i;  // int32
 
 inline part dot(part sums, vec codes, vec q) {

@@ -11,6 +11,7 @@ namespace {
 
 #include "registers_avx2.inl"
 
+constexpr bool in_place = true;
 using part = __m256i;  // int32
 
 inline part dot(part sums, vec codes, vec q) {

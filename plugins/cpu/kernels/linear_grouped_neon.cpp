@@ -9,6 +9,7 @@ namespace {
 
 #include "registers_neon.inl"
 
+constexpr bool in_place = false;  // a product of codes times 64 has no room in int16
 // int16, of rows 0 and 1, and of rows 2 and 3: 8 times one product of 3 * 128 at most.
 struct part {
   int16x8_t low, high;

@@ -10,6 +10,7 @@ namespace {
 
 #include "registers_neon.inl"
 
+constexpr bool in_place = false;  // its bytes of codes are signed
 using part = int32x4_t;
 
 inline part dot(part sums, vec codes, vec q) {

@@ -17,15 +17,24 @@ inline vec spread(const int8_t* q) {
   return _mm_set1_epi32(four);
 }
 
-inline void transpose(vec (&v)[lanes]) {
-  const vec a = _mm_unpacklo_epi32(v[0], v[1]), b = _mm_unpackhi_epi32(v[0], v[1]);
-  const vec c = _mm_unpacklo_epi32(v[2], v[3]), d = _mm_unpackhi_epi32(v[2], v[3]);
-  v[0] = _mm_unpacklo_epi64(a, c);
-  v[1] = _mm_unpackhi_epi64(a, c);
-  v[2] = _mm_unpacklo_epi64(b, d);
-  v[3] = _mm_unpackhi_epi64(b, d);
+inline vec quarters(const uint8_t* const* rows, uint64_t at) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[0] + at));
 }
 
+inline vec low_words(vec a, vec b) {
+  return _mm_unpacklo_epi32(a, b);
+}
+inline vec high_words(vec a, vec b) {
+  return _mm_unpackhi_epi32(a, b);
+}
+inline vec low_pairs(vec a, vec b) {
+  return _mm_unpacklo_epi64(a, b);
+}
+inline vec high_pairs(vec a, vec b) {
+  return _mm_unpackhi_epi64(a, b);
+}
+
+constexpr bool in_place = false;  // a product of codes times 64 has no room in int16
 // int16: 8 times two products of 3 * 128 at most.
 using part = __m128i;
 

@@ -7,7 +7,10 @@
 //   vec            a register of bytes
 //   part           what products are added to, zero when value-initialised; it has room for 32
 //                  elements of a row, even of codes that break the format: 3 * -128 in each product
-//   void transpose(vec (&rows)[lanes])     lane j of register i becomes lane i of register j
+//   vec quarters(rows, at)                 16 bytes of rows 0, 4, 8, 12 (as far as there are lanes)
+//   vec low_words(a, b), high_words(a, b)  in each 16 bytes: a0 b0 a1 b1, a2 b2 a3 b3
+//   vec low_pairs(a, b), high_pairs(a, b)  in each 16 bytes: a01 b01, a23 b23
+//   in_place                               whether dot takes codes times 4, 16 and 64
 //   vec spread(const int8_t* q)            four activations in each lane
 //   part dot(part, vec codes, vec q)       the part and the products
 //   wide widen(part)                       the sum of each lane
@@ -18,8 +21,7 @@ using words = uint16_t __attribute__((vector_size(4 * lanes)));
 using wide = int32_t __attribute__((vector_size(4 * lanes)));
 using floats = float __attribute__((vector_size(4 * lanes)));
 
-constexpr uint64_t columns = lanes < 8 ? 8 : lanes;  // of four bytes: whole groups of 128 elements
-constexpr uint64_t packed_group = 32;                // bytes
+constexpr uint64_t packed_group = 32;  // bytes, of 128 elements
 
 // What is done for a number of rows, whatever the token.
 struct row_tile {
@@ -43,35 +45,33 @@ inline T load_first(const void* from, uint64_t n) {
   return v;
 }
 
-// The packed groups from byte `at` of each row on, of which there are `left` bytes: column i has
-// bytes 4 i to 4 i + 3 of every row.
-inline void load_columns(const row_tile& tile, uint64_t at, uint64_t left, vec (&out)[columns]) {
-  for (uint64_t h = 0; h < columns; h += lanes) {
-    vec v[lanes];
-    for (uint64_t i = 0; i < lanes; ++i) {
-      const uint8_t* from = tile.w[i] + at + 4 * h;
-      if constexpr (4 * columns > packed_group)  // one of two packed groups may be missing
-        v[i] = left < 4 * columns ? load_first<vec>(from, packed_group) : load<vec>(from);
-      else
-        v[i] = load<vec>(from);
-    }
-    transpose(v);
-    for (uint64_t i = 0; i < lanes; ++i) out[h + i] = v[i];
-  }
+// 16 bytes of every row: lane i of register j has bytes 4 j to 4 j + 3 of row i.
+inline void load_columns(const uint8_t* const* rows, uint64_t at, vec (&out)[4]) {
+  const vec a = quarters(rows, at), b = quarters(rows + 1, at);
+  const vec c = quarters(rows + 2, at), d = quarters(rows + 3, at);
+  const vec ab = low_words(a, b), cd = low_words(c, d);
+  out[0] = low_pairs(ab, cd);
+  out[1] = high_pairs(ab, cd);
+  const vec more_ab = high_words(a, b), more_cd = high_words(c, d);
+  out[2] = low_pairs(more_ab, more_cd);
+  out[3] = high_pairs(more_ab, more_cd);
 }
 
 inline void load_scales(const grouped_tile& a, uint64_t r, row_tile& tile) {
-  for (uint64_t g = 0; g < a.groups; g += lanes) {
-    const uint64_t n = a.groups - g < lanes ? a.groups - g : lanes;
-    vec v[lanes];
-    for (uint64_t i = 0; i < lanes; ++i) {
-      const uint64_t row = i < tile.rows ? i : tile.rows - 1;
-      const float* from = a.scales + (r + row) * a.scales_stride + g;
-      v[i] = n == lanes ? load<vec>(from) : load_first<vec>(from, n * sizeof(float));
-    }
-    transpose(v);
-    for (uint64_t i = 0; i < n; ++i) tile.scales[g + i] = reinterpret_cast<floats>(v[i]);
+  const uint8_t* rows[lanes];
+  for (uint64_t i = 0; i < lanes; ++i)
+    rows[i] = reinterpret_cast<const uint8_t*>(
+        a.scales + (r + (i < tile.rows ? i : tile.rows - 1)) * a.scales_stride);
+  uint64_t g = 0;
+  for (; g + 4 <= a.groups; g += 4) {
+    vec v[4];
+    load_columns(rows, g * sizeof(float), v);
+    for (uint64_t i = 0; i < 4; ++i) tile.scales[g + i] = reinterpret_cast<floats>(v[i]);
   }
+  for (; g < a.groups; ++g)
+    for (uint64_t i = 0; i < lanes; ++i)
+      std::memcpy(reinterpret_cast<uint8_t*>(&tile.scales[g]) + 4 * i, rows[i] + g * sizeof(float),
+                  sizeof(float));
 }
 
 // What a tile of tokens has found so far.
@@ -84,22 +84,11 @@ struct progress {
   uint64_t group = 0, left;  // which one, and runs of 32 elements that are left of it
 };
 
-// 32 elements: bits 7:6 of 32 bytes, for Plane 1 the next two bits, ...
-template <int Plane, int Tokens>
-inline void add_plane(const grouped_tile& a, const row_tile& tile, const vec* column,
+// The 32 elements of a plane are through: so may be a group.
+template <int Tokens>
+inline void end_plane(const grouped_tile& a, const row_tile& tile, const wide (&sums)[Tokens],
                       progress<Tokens>& now) {
-  part parts[Tokens];
-  for (int t = 0; t < Tokens; ++t) parts[t] = part{};
-  for (uint64_t i = 0; i < 8; ++i) {
-    const auto shifted = reinterpret_cast<words>(column[i]) >> (6 - 2 * Plane);
-    const auto codes = reinterpret_cast<vec>(shifted & 0x0303);
-    for (int t = 0; t < Tokens; ++t)
-      parts[t] = dot(parts[t], codes, spread(now.q[t] + 4 * i));
-  }
-  for (int t = 0; t < Tokens; ++t) {
-    now.q[t] += 32;
-    now.sums[t] += widen(parts[t]);
-  }
+  for (int t = 0; t < Tokens; ++t) now.sums[t] += sums[t];
   if (--now.left != 0) return;
   for (int t = 0; t < Tokens; ++t) {
     const wide sum = now.sums[t] - now.q_sums[t][now.group];
@@ -108,6 +97,40 @@ inline void add_plane(const grouped_tile& a, const row_tile& tile, const vec* co
   }
   now.left = a.group / 32;
   ++now.group;
+}
+
+// 128 elements, or the first Planes * 32 of them. Plane p is bits 7:6 of 32 bytes, 5:4, ...
+template <int Planes, int Tokens>
+inline void add_packed_group(const grouped_tile& a, const row_tile& tile, uint64_t at,
+                             progress<Tokens>& now) {
+  part parts[Planes][Tokens];
+  for (int p = 0; p < Planes; ++p)
+    for (int t = 0; t < Tokens; ++t) parts[p][t] = part{};
+  for (uint64_t h = 0; h < packed_group; h += 16) {
+    vec columns[4];
+    load_columns(tile.w, at + h, columns);
+    for (uint64_t i = 0; i < 4; ++i)
+      for (int p = 0; p < Planes; ++p) {
+        const int low_bit = 6 - 2 * p;
+        vec codes;
+        if constexpr (in_place)
+          codes = reinterpret_cast<vec>(reinterpret_cast<words>(columns[i]) &
+                                        static_cast<uint16_t>(0x0303 << low_bit));
+        else
+          codes = reinterpret_cast<vec>((reinterpret_cast<words>(columns[i]) >> low_bit) & 0x0303);
+        for (int t = 0; t < Tokens; ++t)
+          parts[p][t] = dot(parts[p][t], codes, spread(now.q[t] + 32 * p + h + 4 * i));
+      }
+  }
+  for (int p = 0; p < Planes; ++p) {
+    wide sums[Tokens];
+    for (int t = 0; t < Tokens; ++t) {
+      sums[t] = widen(parts[p][t]);
+      if constexpr (in_place) sums[t] >>= 6 - 2 * p;
+    }
+    end_plane<Tokens>(a, tile, sums, now);
+  }
+  for (int t = 0; t < Tokens; ++t) now.q[t] += 128;
 }
 
 template <int Tokens>
@@ -124,21 +147,28 @@ void multiply(const grouped_tile& a, const row_tile& tile, const int32_t (*q_sum
     now.y[j] = a.goes_on ? load_first<floats>(y + token * a.y_stride, tile.rows * sizeof(float))
                          : floats{};
   }
-  const uint64_t row_bytes = (a.groups * a.group + 127) / 128 * packed_group;
   // The same place of the rows that come next; in rows that are long, a later one of the same.
   constexpr uint64_t most_ahead = 32768;
   const uint64_t ahead = lanes * a.w_stride < most_ahead ? lanes * a.w_stride : a.ahead;
-  for (uint64_t at = 0; at < row_bytes; at += 4 * columns) {
+  const uint64_t k = a.groups * a.group, whole = k / 128 * packed_group;
+  for (uint64_t at = 0; at < whole; at += packed_group) {
     if constexpr (Tokens == 1)
-      for (uint64_t i = 0; i < lanes; ++i) __builtin_prefetch(tile.w[i] + at + ahead, 0, 2);
-    vec column[columns];
-    load_columns(tile, at, row_bytes - at, column);
-    for (uint64_t h = 0; h < columns && now.group < a.groups; h += 8) {
-      add_plane<0>(a, tile, column + h, now);
-      if (now.group < a.groups) add_plane<1>(a, tile, column + h, now);
-      if (now.group < a.groups) add_plane<2>(a, tile, column + h, now);
-      if (now.group < a.groups) add_plane<3>(a, tile, column + h, now);
-    }
+      if (at % 64 == 0)
+        for (uint64_t i = 0; i < lanes; ++i) __builtin_prefetch(tile.w[i] + at + ahead, 0, 2);
+    add_packed_group<4, Tokens>(a, tile, at, now);
+  }
+  switch (k % 128 / 32) {
+    case 1:
+      add_packed_group<1, Tokens>(a, tile, whole, now);
+      break;
+    case 2:
+      add_packed_group<2, Tokens>(a, tile, whole, now);
+      break;
+    case 3:
+      add_packed_group<3, Tokens>(a, tile, whole, now);
+      break;
+    default:
+      break;
   }
   for (int j = 0; j < Tokens; ++j)
     std::memcpy(y + static_cast<uint64_t>(j) * a.y_stride, &now.y[j], tile.rows * sizeof(float));

@@ -9,20 +9,22 @@ inline vec spread(const int8_t* q) {
   return _mm256_set1_epi32(four);
 }
 
-inline void transpose(vec (&v)[lanes]) {
-  vec a[8], b[8];
-  for (int i = 0; i < 8; i += 2) {
-    a[i] = _mm256_unpacklo_epi32(v[i], v[i + 1]);
-    a[i + 1] = _mm256_unpackhi_epi32(v[i], v[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    b[i] = _mm256_unpacklo_epi64(a[i], a[i + 2]);
-    b[i + 1] = _mm256_unpackhi_epi64(a[i], a[i + 2]);
-    b[i + 2] = _mm256_unpacklo_epi64(a[i + 1], a[i + 3]);
-    b[i + 3] = _mm256_unpackhi_epi64(a[i + 1], a[i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    v[i] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x20);
-    v[i + 4] = _mm256_permute2x128_si256(b[i], b[i + 4], 0x31);
-  }
+inline vec quarters(const uint8_t* const* rows, uint64_t at) {
+  const auto quarter = [at](const uint8_t* row) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(row + at));
+  };
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(quarter(rows[0])), quarter(rows[4]), 1);
+}
+
+inline vec low_words(vec a, vec b) {
+  return _mm256_unpacklo_epi32(a, b);
+}
+inline vec high_words(vec a, vec b) {
+  return _mm256_unpackhi_epi32(a, b);
+}
+inline vec low_pairs(vec a, vec b) {
+  return _mm256_unpacklo_epi64(a, b);
+}
+inline vec high_pairs(vec a, vec b) {
+  return _mm256_unpackhi_epi64(a, b);
 }
