@@ -37,4 +37,19 @@ inline bool emulated() {
   return std::getenv("QEMU_CPU") != nullptr;
 }
 
+// The same of a sanitizer.
+inline bool slow() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  return true;
+#else
+  return emulated();
+#endif
+#else
+  return emulated();
+#endif
+}
+
 }  // namespace bitnet::parity

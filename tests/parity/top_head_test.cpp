@@ -123,7 +123,7 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
       std::mt19937 random(6);
       for (const kind what : kinds)
         for (const uint32_t top : {1u, 40u, cpu::top_head::max_top}) {
-          if (emulated() && (top != 40 || (shape.k > 1000 && what != kind::outliers))) continue;
+          if (slow() && (top != 40 || (shape.k > 1000 && what != kind::outliers))) continue;
           SCOPED_TRACE(static_cast<int>(what));
           counted count;
           ASSERT_NO_FATAL_FAILURE(
@@ -135,9 +135,9 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
 }
 
 // 10 000 states of the widths that models have; the scalar form, which is slow, sees fewer,
-// and so do emulated ones.
+// and so do emulated ones and those with sanitizers.
 TEST_P(top_heads, bound_holds_for_ten_thousand_states) {
-  const int states = GetParam() == &cpu::scalar_form || emulated() ? 60 : 10000;
+  const int states = GetParam() == &cpu::scalar_form || slow() ? 60 : 10000;
   head h(256, 2048, 7);
   for (const cpu::head_bits bits : {cpu::head_bits::eight, cpu::head_bits::four}) {
     const bool eight = bits == cpu::head_bits::eight;

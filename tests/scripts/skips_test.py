@@ -52,7 +52,9 @@ x 1: 1 passed, 0 failed, 0 known to fail, 0 unsupported, 2 skipped; level none
 7/9 Test: sober
 the word skipped: in the middle, and skip it
 """
-CONSOLE = """The following tests did not run:
+CONSOLE = """skipped       threads.two_devices                                       0 ms
+              which ctest prints again where the test failed
+The following tests did not run:
 \t  2 - install.b (Skipped)
 \t  8 - quiet.c (Skipped)
 skip: lane x: there is no tool
@@ -84,7 +86,7 @@ class Tree(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.tree)
         for folder in ("scripts", "tests", "bin"):
             (self.tree / folder).mkdir()
-        for script in ("test", "skips"):
+        for script in ("test", "skips", "failures"):
             shutil.copy(ROOT / "scripts" / script, self.tree / "scripts")
         self.expect("core.a: known * -- it is of no use here")
         (self.tree / "bin/ctest").write_text(CTEST, encoding="utf-8")
