@@ -140,7 +140,20 @@ class Present(support.Case):
         got = self.ok("backends", "info", chosen, "--json").json["backends"]
         self.assertEqual([one["name"] for one in got], [chosen])
         self.assertTrue(got[0]["devices"])
-        self.assertIn(chosen, self.ok("backends", "info", chosen).text)
+        text = self.ok("backends", "info", chosen).text
+        self.assertIn(chosen, text)
+        for device in got[0]["devices"]:
+            if device["class"] != "cpu":  # nothing tells what is free on others
+                self.assertNotIn("memory_free_bytes", device)
+                continue
+            self.assertGreater(device["memory_free_bytes"], 0)
+            self.assertLessEqual(device["memory_free_bytes"], device["memory_total_bytes"])
+            self.assertRegex(text, r"(?m)^ +memory_free_bytes +\d+$")
+
+    def test_fakes_have_no_free_memory(self):
+        got = self.ok("backends", "--json", "--allow-fake", env={"BITNET_GPU_FAKE": "cuda"}).json
+        fake = next(b for b in got["backends"] if b["name"] == "cuda")
+        self.assertNotIn("memory_free_bytes", fake["devices"][0])
 
     def test_fallback_and_its_absence(self):
         base = ("run", "-p", "a", "-n", "1")

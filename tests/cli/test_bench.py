@@ -32,6 +32,7 @@ class Bench(support.Case):
             self.assertEqual(row["n_threads"], 1)
             self.assertEqual(row["backend"], "cpu")
             self.assertTrue(row["cpu_info"])
+            self.assertGreaterEqual(row["max_context"], 64)
         self.assertNotIn("gbps", prompt)
         ns = sum(gen["samples_ns"])
         self.assertAlmostEqual(gen["gbps"] * ns / (gen["bytes_per_token"] * 8), 1, 6)

@@ -120,7 +120,13 @@ class ModelFiles(support.Case):
         content = self.ok("inspect", "--json").json
         self.assertEqual(len(content["tensors"]), self.layout.n_tensors)
         self.assertEqual(content["problems"], [])
+        shape = content["model"]
+        token = shape["layers"] * shape["kv_heads"] * shape["head_dim"] * 4  # bytes, keys and values
+        host = content["host"]
+        room = host["memory_free_bytes"] - shape["weight_bytes"]
+        self.assertEqual(host["max_context"], min(room // (64 * token) * 64, 1 << 20))
         text = self.ok("inspect").text
+        self.assertRegex(text, r"(?m)^  max_context +\d+$")
         self.assertIn("This model can run", text)
         self.assertIn(content["architecture"], text)
 

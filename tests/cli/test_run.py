@@ -125,6 +125,25 @@ class Run(support.Case):
             got = self.ok("run", "--json", "-p", PROMPT, "-n", "4", "-ctk", kind, "-ctv", kind).json
             self.assertEqual((got["kv"]["dtype_k"], got["kv"]["dtype_v"]), (kind, kind))
 
+    def test_the_longest_context_that_free_memory_has_room_for(self):
+        words = ("run", "--json", "-p", PROMPT, "-n", "1", *GREEDY)
+        device = next(d for b in support.report()["backends"] for d in b["devices"]
+                      if b["name"] == support.report()["selected"])
+        if device["class"] != "cpu":
+            self.assertNotIn("max_context", self.ok(*words).json["kv"])
+            return
+        # A MiB holds so many tokens whatever else is free; no block of 64 is cut.
+        shape = self.ok("inspect", "--json").json["model"]
+        token = shape["layers"] * shape["kv_heads"] * shape["head_dim"] * 4  # bytes in f16
+        small = self.ok(*words, "--kv-budget", "1").json["kv"]["max_context"]
+        self.assertEqual(small, (1 << 20) // (64 * token) * 64)
+        self.assertGreater(self.ok(*words).json["kv"]["max_context"], small)
+        self.assertGreater(self.ok(*words, "--kv-budget", "1", "-ctk", "q8_0", "-ctv",
+                                   "q8_0").json["kv"]["max_context"], small)
+        self.assertNotIn("max_context", self.ok(*words, "--sliding-window", "64").json["kv"])
+        text = self.ok("run", "-p", PROMPT, "-n", "1", *GREEDY, "--verbose").stderr
+        self.assertRegex(text, r"free memory: a context of \d+ tokens")
+
     def test_memory_for_keys_and_values_can_be_bounded(self):
         words = ("run", "--json", "-p", PROMPT, "-n", "4", *GREEDY)
         plain = self.ok(*words).json

@@ -190,7 +190,7 @@ BITNET_API void bitnet_model_close(bitnet_model* model);
 
 /* Reads metadata and tensor table of any GGUF file or checkpoint folder, no backend. JSON: {file,
  * format{container, version?, alignment?, ...}, architecture?, metadata{...}, tensors[{name, type,
- * shape, bytes, offset?}], model?{layers, ...}, readings?[{as, tensors, first}], problems[]}:
+ * shape, bytes, offset?}], model?{layers, ...}, host?{memory_free_bytes, max_context}, readings?[{as, tensors, first}], problems[]}:
  * readings says what the bytes were taken for and why, problems why it would not run, if so. */
 BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* options,
                                         char* out, uint64_t capacity, uint64_t* needed,
@@ -390,9 +390,11 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
                                          bitnet_generation_result* out, bitnet_error* err);
 
 /* JSON: {backend, device, threads, kernels[{id, op, calls, time_ns?, bytes?}], steps, tokens,
- * kv{blocks, dtype_k, dtype_v, bytes, window?, keep?, budget?, evictions?}, moves[{from, to, why,
- * pause_ms, method, copy_ms?}]?, moves_before?}: what ran in this session, counted where it ran,
- * and the last 64 times that it changed its device or the copy of its backend. */
+ * kv{blocks, dtype_k, dtype_v, bytes, max_context?, window?, keep?, budget?, evictions?},
+ * moves[{from, to, why, pause_ms, method, copy_ms?}]?, moves_before?}: what ran in this session,
+ * counted where it ran, and the last 64 times that it changed its device or the copy of its
+ * backend. max_context: tokens whose keys and values free memory had room for when the session was
+ * opened. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed);
 

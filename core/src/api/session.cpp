@@ -146,6 +146,7 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
                     {"dtype_k", dtype_name(usage->dtype_k)},
                     {"dtype_v", dtype_name(usage->dtype_v)},
                     {"bytes", usage->kv_bytes}};
+    if (usage->max_context != 0) report["kv"]["max_context"] = usage->max_context;
     if (usage->window != 0) {
       report["kv"]["window"] = usage->window;
       report["kv"]["keep"] = usage->window_keep;

@@ -7,10 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/host_memory.hpp"
 #include "formats/reading.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/text.hpp"
 #include "gguf/types.hpp"
+#include "model/context_room.hpp"
 #include "model/read.hpp"
 
 namespace bitnet::model {
@@ -135,6 +137,18 @@ json describe_model(const loaded& m) {
           {"weight_bytes", bytes}};
 }
 
+// What the model would find on this machine: the context that fits beside its weights, with f16 keys
+// and values.
+json describe_room(const hyperparameters& h, uint64_t weight_bytes) {
+  const uint64_t free = free_host_memory();
+  if (free == 0) return {};
+  constexpr uint32_t block = 64;  // tokens; sessions take room for so many at a time
+  const uint64_t token_bytes = uint64_t{h.n_layers} * h.n_kv_heads * h.head_dim * 2 * 2;
+  const uint64_t room = free - std::min(free, weight_bytes);
+  return {{"memory_free_bytes", free},
+          {"max_context", max_context(room, block * token_bytes, block)}};
+}
+
 // One line per tensor type that no weight can have.
 void note_types(const gguf::file& file, json& problems) {
   struct use {
@@ -183,7 +197,10 @@ void note_model(gguf::file file, const load_options& options, json& report) {
     problems.push_back(tokens.error().message);
   else if (!tokens->note().empty())
     description["note"] = std::string(tokens->note());
+  const uint64_t weight_bytes = description["weight_bytes"];
   report["model"] = std::move(description);
+  if (json room = describe_room(m->shape, weight_bytes); !room.empty())
+    report["host"] = std::move(room);
   report["readings"] = describe_readings(*m);
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/host_memory.hpp"
 #include "bitnet/abi/info.h"
 #include "plugin/kv_types.hpp"
 #include "plugin/manifest.hpp"
@@ -77,6 +78,14 @@ void add_standing(ordered_json& device, const backend_report& b, std::size_t i) 
   put(device, "same_as", s.same_as);
 }
 
+// What is free changes all the time, so it is asked now. Devices of class cpu compute in the host's
+// memory; of others nothing tells.
+void add_free_memory(ordered_json& device, const bitnet_device_info& d) {
+  if (d.device_class != BITNET_DEVICE_CPU) return;
+  const uint64_t total = d.memory_total_bytes == 0 ? UINT64_MAX : d.memory_total_bytes;
+  put(device, "memory_free_bytes", std::min(free_host_memory(), total));
+}
+
 ordered_json to_json(const backend_report& b) {
   ordered_json out;
   out["name"] = b.name;
@@ -101,6 +110,7 @@ ordered_json to_json(const backend_report& b) {
   ordered_json kernels = ordered_json::array();
   for (std::size_t i = 0; i < b.devices.size(); ++i) {
     devices.push_back(to_json(b.devices[i].info, i));
+    if (!b.fake) add_free_memory(devices.back(), b.devices[i].info);
     add_standing(devices.back(), b, i);
     for (const bitnet_kernel_info& k : b.devices[i].kernels)
       if (ordered_json one = to_json(k);

@@ -2,8 +2,10 @@
 
 #include "bitnet/abi/packed.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "base/host_memory.hpp"
 #include "session/kv_store.hpp"
 #include "session/tuning.hpp"
 
@@ -99,6 +101,14 @@ result<std::shared_ptr<kv_store>> engine::shared_kv(bitnet_kv_config config) {
   return store;
 }
 
+uint64_t engine::free_memory() const {
+  if (choice_.device.device_class != BITNET_DEVICE_CPU) return 0;  // no backend tells it
+  const uint64_t free = free_host_memory();
+  // The system counts pages of mapped files as free, but every step reads these.
+  const uint64_t mapped = aliased_bytes_ + (packed_head_ ? packed_head_->form.size() : 0);
+  return free - std::min(free, mapped);
+}
+
 result<void> engine::upload(const progress& report) {
   const auto weights = model_.weights();
   std::vector<bitnet_tensor_desc> descs;
@@ -128,6 +138,7 @@ result<void> engine::upload(const progress& report) {
     if (can_alias(w, plan)) {
       status = table().weight_alias(raw, i, w.alias.data(), w.alias.size(), &err);
       if (auto ok = check(status, err, "tensor " + w.name); !ok) return ok;
+      aliased_bytes_ += w.alias.size();
     } else {
       auto ok = model_.stream_weight(
           i, [&](uint64_t offset, std::span<const std::byte> bytes) -> result<void> {

@@ -54,6 +54,9 @@ class engine {
   [[nodiscard]] const model::model& model() const { return model_; }
   [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
 
+  // Bytes of the device's memory that are free for keys and values now, 0 if nothing tells.
+  [[nodiscard]] uint64_t free_memory() const;
+
   // The backend's settings for this machine with what was measured, "" if it has none.
   [[nodiscard]] const std::string& tuning() const { return tuning_; }
 
@@ -76,7 +79,8 @@ class engine {
   mutable std::mutex device_turn_;
   handle<bitnet_device> device_;
   std::optional<pack_cache::found> packed_head_;  // the weights may point into it
-  handle<bitnet_weights> weights_;                // after the two above: goes first
+  uint64_t aliased_bytes_ = 0;      // of weights that are used as they lie in the mapped file
+  handle<bitnet_weights> weights_;  // after the two above: goes first
 };
 
 }  // namespace bitnet::session

@@ -4,14 +4,16 @@
 #include <limits>
 #include <utility>
 
+#include "model/context_room.hpp"
 #include "plugin/kv_types.hpp"
 
 namespace bitnet::session {
 namespace {
 
+using model::largest_context;
+
 // Host memory that the logits of one step may take; a larger step is cut.
 constexpr uint64_t logits_budget_bytes = 64U << 20;
-constexpr uint32_t largest_context = 1U << 20;
 constexpr uint32_t largest_batch = 1U << 16;
 
 // Whether the device keeps keys or values of this model as `dtype`.

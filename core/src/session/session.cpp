@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "model/context_room.hpp"
+
 namespace bitnet::session {
 namespace {
 
@@ -46,8 +48,14 @@ result<std::unique_ptr<session>> session::open(std::shared_ptr<engine> e,
                                                const session_options& options,
                                                uint64_t cancel_token) {
   std::unique_ptr<session> s(new session(options, cancel_token));
+  // Asked before its blocks are there: room that is taken and not yet written to counts as free.
+  const uint64_t free = e->free_memory();
+  const uint64_t budget = options.own_kv ? 0 : e->budget().bytes;
   auto place = seat::open(std::move(e), options, cancel_token);
   if (!place) return std::unexpected(std::move(place.error()));
+  if (options.window == 0)
+    s->max_context_ = model::max_context(budget == 0 ? free : std::min(free, budget),
+                                         (*place)->most().block_bytes, block_tokens);
   s->seat_ = std::move(*place);
   s->tokens_.reserve(s->limits().n_context);
   return s;
@@ -336,6 +344,7 @@ result<session::usage> session::report() const {
   out.dtype_k = options_.dtype_k;
   out.dtype_v = options_.dtype_v;
   out.kv_bytes = seat_->kv_bytes();
+  if (n_moves_ == 0) out.max_context = max_context_;
   return out;
 }
 

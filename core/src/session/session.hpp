@@ -77,6 +77,9 @@ class session {
     uint64_t steps = 0, tokens = 0;
     uint32_t kv_blocks = 0, dtype_k = 0, dtype_v = 0, window = 0, window_keep = 0;
     uint64_t kv_bytes = 0, kv_budget = 0, evictions = 0;
+    // Tokens whose keys and values the free memory had room for when the session was opened; 0:
+    // unknown, or they are bounded by a window.
+    uint64_t max_context = 0;
   };
   [[nodiscard]] result<usage> report() const;
 
@@ -102,6 +105,7 @@ class session {
   uint64_t evaluated_ = 0;       // of tokens_
   uint32_t top_logits_ = 0;      // of the step to come
   uint64_t steps_ = 0, steps_tokens_ = 0;
+  uint64_t max_context_ = 0;                    // on the seat where it was opened
   std::vector<bitnet_kernel_stat> ran_before_;  // on former seats
   std::deque<move_record> moves_;
   uint64_t n_moves_ = 0;

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "base/control_groups.hpp"
 #include "threads/pool.hpp"
 
 namespace bitnet::threads {
@@ -36,19 +37,8 @@ uint32_t limit_v1(const std::filesystem::path& folder, uint32_t none) {
 // The tightest limit of this process's cgroup and its parents, in version 1 and 2.
 uint32_t quota(uint32_t none) {
   uint32_t best = none;
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // number:controllers:/path
-    const auto first = line.find(':');
-    const auto second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const auto limit = controllers.empty() ? limit_v2 : limit_v1;
-    const auto root = std::filesystem::path("/sys/fs/cgroup") / controllers;
-    for (std::filesystem::path path = line.substr(second + 1);; path = path.parent_path()) {
-      best = std::min(best, limit(root / path.relative_path(), none));
-      if (path == path.parent_path()) break;
-    }
-  }
+  for (const control_group& group : control_groups())
+    best = std::min(best, (group.unified ? limit_v2 : limit_v1)(group.folder, none));
   return best;
 }
 

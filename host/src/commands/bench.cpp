@@ -192,6 +192,7 @@ struct facts {  // of the whole run
   std::string file, head, tuning;
   measured_device device;
   uint64_t threads = 0;
+  uint64_t max_context = 0;  // that the free memory had room for; 0: unknown
 };
 
 facts facts_of(const invocation& in, const engine& all, const nlohmann::json& session,
@@ -201,7 +202,8 @@ facts facts_of(const invocation& in, const engine& all, const nlohmann::json& se
           in.set.text("head"),
           session.value("tuning", ""),
           device_in(runtime, session.value("device", "")),
-          session.value("threads", uint64_t{0})};
+          session.value("threads", uint64_t{0}),
+          session.value("kv", nlohmann::json::object()).value("max_context", uint64_t{0})};
 }
 
 ordered_json as_json(const measurement& m, const facts& f, const ceilings& limit) {
@@ -214,6 +216,7 @@ ordered_json as_json(const measurement& m, const facts& f, const ceilings& limit
   if (!f.device.arch.empty()) out["device"] = f.device.arch;
   if (!f.device.name.empty()) out[f.device.host_threads ? "cpu_info" : "gpu_info"] = f.device.name;
   if (f.device.host_threads) out["n_threads"] = f.threads;
+  if (f.max_context != 0) out["max_context"] = f.max_context;
   out["test"] = m.what.name();
   out["n_prompt"] = m.what.n_prompt;
   out["n_gen"] = m.what.n_gen;
@@ -270,6 +273,8 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
   for (const measurement& m : all) add_difference(seen, {}, m.kernels);
   for (const auto& [id, use] : seen) kernels += (kernels.empty() ? "" : " ") + id;
   out += fmt::format("device: {} {}\n", f.device.arch, f.device.name);
+  if (f.max_context != 0)
+    out += fmt::format("free memory: a context of {} tokens\n", f.max_context);
   if (!f.tuning.empty()) out += fmt::format("tuned: {}\n", f.tuning);
   out += fmt::format("kernels: {}\nbuild: bitnet {}\n", kernels, bitnet_version());
   return out;

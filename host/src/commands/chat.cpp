@@ -219,6 +219,10 @@ class chat {
                              bitnet_session_capacity(all_.session.get())));
     auto report = session_report(all_.session.get());
     if (!report) return std::unexpected(report.error());
+    if (const auto room =
+            report->value("kv", nlohmann::json::object()).value("max_context", uint64_t{0});
+        room != 0)
+      in_.out.line(fmt::format("free memory: a context of {} tokens", room));
     for (const auto& kernel : report->value("kernels", nlohmann::json::array())) {
       in_.out.line(
           fmt::format("{} {} calls", kernel.value("id", ""), kernel.value("calls", uint64_t{0})));

@@ -80,6 +80,7 @@ std::string as_text(const json& content) {
   }
   add_members(out, "format", content.value("format", json::object()));
   add_members(out, "model", content.value("model", json::object()));
+  add_members(out, "this machine", content.value("host", json::object()));
   add_members(out, "metadata", content.value("metadata", json::object()));
   add_tensors(out, content.value("tensors", json::array()));
   add_readings(out, content.value("readings", json::array()));

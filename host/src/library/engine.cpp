@@ -205,6 +205,20 @@ result<session_handle> open_session(const invocation& in, bitnet_model* model, u
   return session_handle(session);
 }
 
+namespace {
+
+// Only where somebody reads it.
+void note_room(const console& out, bitnet_session* session) {
+  if (out.verbosity() < 4) return;
+  const auto report = session_report(session);
+  if (!report) return;
+  const auto tokens =
+      report->value("kv", nlohmann::json::object()).value("max_context", uint64_t{0});
+  if (tokens != 0) out.detail(fmt::format("free memory: a context of {} tokens", tokens));
+}
+
+}  // namespace
+
 result<engine> open_engine(const invocation& in, const std::string& wanted) {
   engine all;
   auto file = find_model(wanted, in.variables);
@@ -220,6 +234,7 @@ result<engine> open_engine(const invocation& in, const std::string& wanted) {
       in, all.model.get(), static_cast<uint32_t>(in.set.integer("ctx-size")), in.set.flag("perf"));
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);
+  note_room(in.out, all.session.get());
   return all;
 }
 
