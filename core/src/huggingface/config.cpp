@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gguf/text.hpp"
+#include "huggingface/json_members.hpp"
 #include "huggingface/rope.hpp"
 
 namespace bitnet::huggingface {
@@ -17,18 +18,6 @@ using nlohmann::json;
 
 std::unexpected<failure> bad(std::string message) {
   return fail(BITNET_BAD_DATA, std::move(message));
-}
-
-const json& at(const json& object, const char* key) {
-  static const json nothing;
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(key);
-  return found == object.end() ? nothing : *found;
-}
-
-std::string text_at(const json& object, const char* key) {
-  const json& x = at(object, key);
-  return x.is_string() ? x.get<std::string>() : "";
 }
 
 std::optional<uint32_t> count_of(const json& x) {
@@ -59,8 +48,7 @@ result<linear_kind> linear_kind_of(const json& c, bool is_bitnet) {
   if (const std::string method = text_at(q, "quant_method"); method != "bitnet")
     return fail(BITNET_UNSUPPORTED, say("config.json: quant_method is ", quote(method),
                                         "; this program reads 'bitnet'"));
-  const json& norm = at(q, "use_rms_norm");
-  if (norm.is_boolean() && norm.get<bool>())
+  if (true_at(q, "use_rms_norm"))
     return fail(BITNET_UNSUPPORTED,
                 "config.json: use_rms_norm asks for a norm inside each linear layer, which this "
                 "program does not compute");
@@ -95,7 +83,7 @@ result<rope_config> read_rope(const json& c, uint32_t head_dim) {
       return fail(BITNET_UNSUPPORTED,
                   "config.json: partial_rotary_factor is not 1; this program reads "
                   "checkpoints that rotate whole heads");
-  if (const json& x = at(scaling, "truncate"); x.is_boolean() && !x.get<bool>())
+  if (false_at(scaling, "truncate"))
     return fail(BITNET_UNSUPPORTED,
                 "config.json: truncate of RoPE scaling is false, which this program does not "
                 "compute");
@@ -132,16 +120,8 @@ std::optional<uint32_t> token_id(const json& object, const char* key) {
   return x.is_array() && !x.empty() ? count_of(x[0]) : count_of(x);
 }
 
-}  // namespace
-
-result<json> parse_object(std::string_view text, const char* name) {
-  json content = json::parse(text, nullptr, false);
-  if (!content.is_object()) return bad(say(name, " is no JSON object"));
-  return content;
-}
-
-result<config> read_config(const json& c, const std::string& tokenizer, gguf::metadata_builder& out,
-                           std::vector<gguf::file::foreign_tensor>& made) {
+// What kind of model it is: architecture, activation and linear layers.
+result<config> kind_of(const json& c, const std::string& tokenizer) {
   const std::string type = text_at(c, "model_type");
   const std::string act = text_at(c, "hidden_act");
   config to;
@@ -159,15 +139,18 @@ result<config> read_config(const json& c, const std::string& tokenizer, gguf::me
                                           : "bitnet-25";
   to.rotates_neighbours = !is_bitnet;
   for (const char* key : {"attention_bias", "mlp_bias"})
-    if (const json& x = at(c, key); x.is_boolean() && x.get<bool>())
+    if (true_at(c, key))
       return fail(BITNET_UNSUPPORTED,
                   say("config.json: ", key, " is true; this program computes no biases"));
   auto kind = linear_kind_of(c, is_bitnet);
   if (!kind) return std::unexpected(kind.error());
   to.linear = *kind;
+  return to;
+}
 
-  const std::string prefix = to.architecture + ".";
-  out.text("general.architecture", to.architecture);
+// Sizes of the model, each under its key of GGUF. Returns the elements of a head.
+result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to,
+                            gguf::metadata_builder& out) {
   const auto count = [&](const char* from, const char* key, uint64_t& into) -> result<void> {
     const auto n = needed(c, from);
     if (!n) return std::unexpected(n.error());
@@ -192,17 +175,33 @@ result<config> read_config(const json& c, const std::string& tokenizer, gguf::me
     out.u32(prefix + "attention.value_length", *head);
     out.u32(prefix + "rope.dimension_count", *head);
   }
+  return static_cast<uint32_t>(
+      count_at(c, "head_dim").value_or(to.n_heads == 0 ? 0 : n_embedding / to.n_heads));
+}
+
+}  // namespace
+
+result<json> parse_object(std::string_view text, const char* name) {
+  json content = json::parse(text, nullptr, false);
+  if (!content.is_object()) return bad(say(name, " is no JSON object"));
+  return content;
+}
+
+result<config> read_config(const json& c, const std::string& tokenizer, gguf::metadata_builder& out,
+                           std::vector<gguf::file::foreign_tensor>& made) {
+  auto to = kind_of(c, tokenizer);
+  if (!to) return to;
+  const std::string prefix = to->architecture + ".";
+  out.text("general.architecture", to->architecture);
+  const auto head_dim = read_sizes(c, prefix, *to, out);
+  if (!head_dim) return std::unexpected(head_dim.error());
   const auto epsilon = number_at(c, "rms_norm_eps");
   if (!epsilon) return bad("config.json: expected a number under 'rms_norm_eps'");
   out.f32(prefix + "attention.layer_norm_rms_epsilon", *epsilon);
-  const uint64_t head_dim =
-      count_at(c, "head_dim").value_or(to.n_heads == 0 ? 0 : n_embedding / to.n_heads);
-  const auto rope = read_rope(c, static_cast<uint32_t>(head_dim));
+  const auto rope = read_rope(c, *head_dim);
   if (!rope) return std::unexpected(rope.error());
   if (auto ok = put_rope(*rope, prefix, out, made); !ok) return std::unexpected(ok.error());
-  const json& tied = at(c, "tie_word_embeddings");
-  // transformers' own default.
-  to.tied = tied.is_boolean() ? tied.get<bool>() : false;
+  to->tied = true_at(c, "tie_word_embeddings");  // false is transformers' own default
   return to;
 }
 

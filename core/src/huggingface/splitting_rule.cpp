@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gguf/text.hpp"
+#include "huggingface/json_members.hpp"
 
 namespace bitnet::huggingface {
 namespace {
@@ -13,18 +14,6 @@ namespace {
 using gguf::quote;
 using gguf::say;
 using nlohmann::json;
-
-const json& at(const json& object, const char* key) {
-  static const json nothing;
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(key);
-  return found == object.end() ? nothing : *found;
-}
-
-std::string text_at(const json& object, const char* key) {
-  const json& x = at(object, key);
-  return x.is_string() ? x.get<std::string>() : "";
-}
 
 std::vector<json> members(const json& one, const char* list) {
   if (one.is_null()) return {};
@@ -40,15 +29,14 @@ std::string spelled(const json& part) {
   if (behavior.empty()) behavior = "Isolated";
   if (type == "Split") {
     // "Everything but the matches goes": the same where the matches are everything.
-    if (behavior == "Removed" && at(part, "invert") == json(true)) behavior = "Isolated";
+    if (behavior == "Removed" && true_at(part, "invert")) behavior = "Isolated";
     return say("Split ", behavior, " ", text_at(at(part, "pattern"), "Regex"));
   }
-  if (type == "Digits")
-    return at(part, "individual_digits") == json(true) ? "Digits each" : "Digits";
+  if (type == "Digits") return true_at(part, "individual_digits") ? "Digits each" : "Digits";
   if (type == "Punctuation") return say("Punctuation ", behavior);
   if (type != "ByteLevel") return type;
-  if (at(part, "add_prefix_space") == json(true)) return "ByteLevel with a space in front";
-  return at(part, "use_regex") == json(false) ? "ByteLevel" : "ByteLevel words";
+  if (true_at(part, "add_prefix_space")) return "ByteLevel with a space in front";
+  return false_at(part, "use_regex") ? "ByteLevel" : "ByteLevel words";
 }
 
 struct known_rule {

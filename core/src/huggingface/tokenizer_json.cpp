@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gguf/text.hpp"
+#include "huggingface/json_members.hpp"
 #include "huggingface/splitting_rule.hpp"
 
 namespace bitnet::huggingface {
@@ -23,23 +24,6 @@ constexpr int32_t normal = 1, unknown = 2, control = 3, user_defined = 4, unused
 
 std::unexpected<failure> bad(std::string message) {
   return fail(BITNET_BAD_DATA, "tokenizer.json: " + std::move(message));
-}
-
-const json& at(const json& object, const char* key) {
-  static const json nothing;
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(key);
-  return found == object.end() ? nothing : *found;
-}
-
-std::string text_at(const json& object, const char* key) {
-  const json& x = at(object, key);
-  return x.is_string() ? x.get<std::string>() : "";
-}
-
-bool true_at(const json& object, const char* key) {
-  const json& x = at(object, key);
-  return x.is_boolean() && x.get<bool>();
 }
 
 struct vocabulary {
