@@ -26,6 +26,64 @@ const char* dtype_name(uint32_t dtype) {
   return bitnet::plugin::find_kv_type(dtype)->name;
 }
 
+// ---- the parts of a session's report
+
+using nlohmann::ordered_json;
+
+void add_tuning(ordered_json& report, const std::string& tuning) {
+  const auto tuned = bitnet::session::read_tuning(tuning);
+  report["tuning"] = tuned.settings;
+  for (const auto& f : tuned.figures)
+    report["tuning_figures"].push_back({{"setting", f.setting},
+                                        {"value", f.value},
+                                        {"figure", f.figure},
+                                        {"spread_pct", f.spread_percent}});
+}
+
+ordered_json kernels_json(const std::vector<bitnet_kernel_stat>& kernels) {
+  ordered_json out = ordered_json::array();
+  for (const bitnet_kernel_stat& k : kernels) {
+    ordered_json one = {{"id", std::string(k.id, strnlen(k.id, sizeof k.id))},
+                        {"op", bitnet::program::op_name(k.op)},
+                        {"calls", k.calls}};
+    if (k.time_ns != 0) one["time_ns"] = k.time_ns;
+    if (k.bytes != 0) one["bytes"] = k.bytes;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+ordered_json kv_json(const bitnet::session::session::usage& u) {
+  ordered_json out = {{"blocks", u.kv_blocks},
+                      {"dtype_k", dtype_name(u.dtype_k)},
+                      {"dtype_v", dtype_name(u.dtype_v)},
+                      {"bytes", u.kv_bytes}};
+  if (u.max_context != 0) out["max_context"] = u.max_context;
+  if (u.window != 0) {
+    out["window"] = u.window;
+    out["keep"] = u.window_keep;
+  }
+  if (u.kv_budget != 0) {
+    out["budget"] = u.kv_budget;
+    out["evictions"] = u.evictions;
+  }
+  return out;
+}
+
+ordered_json moves_json(const std::deque<bitnet::session::move_record>& moves) {
+  ordered_json out = ordered_json::array();
+  for (const auto& m : moves) {
+    ordered_json one = {{"from", m.from},
+                        {"to", m.to},
+                        {"why", m.why},
+                        {"pause_ms", m.pause_ms},
+                        {"method", m.method}};
+    if (m.copy_ms > 0) one["copy_ms"] = m.copy_ms;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 }  // namespace
 
 bitnet_session::~bitnet_session() {
@@ -121,54 +179,16 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
     const auto& engine = session->session->owner();
     nlohmann::ordered_json report = {{"backend", engine.backend_name()},
                                      {"device", engine.choice().device_name()}};
-    if (!engine.tuning().empty()) {
-      const auto tuned = bitnet::session::read_tuning(engine.tuning());
-      report["tuning"] = tuned.settings;
-      for (const auto& f : tuned.figures)
-        report["tuning_figures"].push_back({{"setting", f.setting},
-                                            {"value", f.value},
-                                            {"figure", f.figure},
-                                            {"spread_pct", f.spread_percent}});
-    }
+    if (!engine.tuning().empty()) add_tuning(report, engine.tuning());
     report["threads"] = session->model->runtime->services.parallel_width();
-    report["kernels"] = nlohmann::json::array();
-    for (const bitnet_kernel_stat& k : usage->kernels) {
-      nlohmann::ordered_json entry = {{"id", std::string(k.id, strnlen(k.id, sizeof k.id))},
-                                      {"op", bitnet::program::op_name(k.op)},
-                                      {"calls", k.calls}};
-      if (k.time_ns != 0) entry["time_ns"] = k.time_ns;
-      if (k.bytes != 0) entry["bytes"] = k.bytes;
-      report["kernels"].push_back(std::move(entry));
-    }
+    report["kernels"] = kernels_json(usage->kernels);
     report["steps"] = usage->steps;
     report["tokens"] = usage->tokens;
-    report["kv"] = {{"blocks", usage->kv_blocks},
-                    {"dtype_k", dtype_name(usage->dtype_k)},
-                    {"dtype_v", dtype_name(usage->dtype_v)},
-                    {"bytes", usage->kv_bytes}};
-    if (usage->max_context != 0) report["kv"]["max_context"] = usage->max_context;
-    if (usage->window != 0) {
-      report["kv"]["window"] = usage->window;
-      report["kv"]["keep"] = usage->window_keep;
-    }
-    if (usage->kv_budget != 0) {
-      report["kv"]["budget"] = usage->kv_budget;
-      report["kv"]["evictions"] = usage->evictions;
-    }
+    report["kv"] = kv_json(*usage);
     const auto& moves = session->session->moves();
-    if (const uint64_t n = session->session->n_moves(); n != 0) {
-      report["moves"] = nlohmann::json::array();
-      for (const auto& m : moves) {
-        nlohmann::ordered_json one = {{"from", m.from},
-                                      {"to", m.to},
-                                      {"why", m.why},
-                                      {"pause_ms", m.pause_ms},
-                                      {"method", m.method}};
-        if (m.copy_ms > 0) one["copy_ms"] = m.copy_ms;
-        report["moves"].push_back(std::move(one));
-      }
-      if (n > moves.size()) report["moves_before"] = n - moves.size();
-    }
+    const uint64_t n_moves = session->session->n_moves();
+    if (n_moves != 0) report["moves"] = moves_json(moves);
+    if (n_moves > moves.size()) report["moves_before"] = n_moves - moves.size();
     return bitnet::api::give_text(
         report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,
         needed);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "bitnet/bitnet.h"
 #include "generate/text_stream.hpp"
@@ -28,85 +29,122 @@ void forbid_end(sampling::parameters& p, const tokenizer::tokenizer& tokens) {
       p.logit_bias.emplace_back(static_cast<int32_t>(id), never);
 }
 
+// One run, token by token. The first part that finds an end says so in stop_reason.
+class generation {
+ public:
+  generation(session::session& s, const options& o, sampling::sampler sampler)
+      : session_(s),
+        options_(o),
+        tokens_(s.owner().model().tokens()),
+        sampler_(std::move(sampler)),
+        stream_(o.stop_strings),
+        logits_(s.owner().model().shape().n_vocab) {
+    out_.tokens.reserve(std::min<uint64_t>(static_cast<uint32_t>(o.max_tokens), s.capacity()));
+    for (const int32_t id : s.tokens()) sampler_.accept(id);
+  }
+
+  result<outcome> run(std::span<const int32_t> prompt) {
+    if (auto ok = read(prompt); !ok) return std::unexpected(std::move(ok.error()));
+    if (out_.stop_reason != 0) return std::move(out_);
+    const auto start = clock::now();
+    while (out_.stop_reason == 0)
+      if (auto ok = next(); !ok) return std::unexpected(std::move(ok.error()));
+    out_.generate_ns = ns_since(start);
+    static_cast<void>(show(stream_.finish()));
+    return std::move(out_);
+  }
+
+ private:
+  result<void> read(std::span<const int32_t> prompt) {
+    for (const int32_t id : prompt) sampler_.accept(id);
+    const auto start = clock::now();
+    const uint64_t before = session_.tokens().size();
+    auto ok = evaluate(prompt);
+    if (!ok || out_.stop_reason != 0) return ok;
+    out_.n_prompt = session_.tokens().size() - before;
+    out_.prompt_ns = ns_since(start);
+    return {};
+  }
+
+  // Samples a token and shows it; evaluates it unless something ends the run before.
+  result<void> next() {
+    if (is_full()) return {};
+    auto id = sampler_.sample(logits_);
+    if (!id) return std::unexpected(std::move(id.error()));
+    sampler_.accept(*id);
+    if (auto ok = session_.append(*id); !ok) return ok;
+    out_.tokens.push_back(*id);
+    if (is_end(*id)) return {};
+    auto piece = tokens_.piece(*id, false, session_.tokens().size() == 1);
+    if (!piece) return std::unexpected(std::move(piece.error()));
+    const bool go_on = show(stream_.push(*piece));
+    if (const auto stop = stream_.stopped_by()) return end(BITNET_STOP_STRING, *stop);
+    if (!go_on) return end(BITNET_STOP_CANCELLED);
+    if (is_long_enough()) return {};  // the last token may wait to be evaluated
+    return evaluate({});
+  }
+
+  // Being cancelled is an end, not a failure.
+  result<void> evaluate(std::span<const int32_t> ids) {
+    auto ok = session_.eval_top(ids, sampler_.needed(), logits_);
+    if (ok || ok.error().status != BITNET_CANCELLED) return ok;
+    return end(BITNET_STOP_CANCELLED);
+  }
+
+  // Whether no token may follow, whatever it would be.
+  bool is_full() {
+    if (is_long_enough())
+      out_.stop_reason = BITNET_STOP_LENGTH;
+    else if (asked_to_stop(options_))
+      out_.stop_reason = BITNET_STOP_CANCELLED;
+    else if (session_.tokens().size() >= session_.capacity())
+      out_.stop_reason = BITNET_STOP_CONTEXT;
+    return out_.stop_reason != 0;
+  }
+  [[nodiscard]] bool is_long_enough() const {
+    return options_.max_tokens >= 0 &&
+           out_.tokens.size() >= static_cast<uint64_t>(options_.max_tokens);
+  }
+
+  // Whether the token itself ends the text.
+  bool is_end(int32_t id) {
+    const auto& stops = options_.stop_tokens;
+    if (const auto at = std::ranges::find(stops, id); at != stops.end()) {
+      out_.stop_reason = BITNET_STOP_TOKEN;
+      out_.stop_index = static_cast<uint32_t>(at - stops.begin());
+    } else if (!options_.ignore_end && tokens_.ends_generation(id)) {
+      out_.stop_reason = BITNET_STOP_EOS;
+    }
+    return out_.stop_reason != 0;
+  }
+
+  result<void> end(uint32_t reason, std::size_t index = BITNET_NONE) {
+    out_.stop_reason = reason;
+    out_.stop_index = static_cast<uint32_t>(index);
+    return {};
+  }
+
+  [[nodiscard]] bool show(const std::string& text) const {
+    return text.empty() || !options_.text || options_.text(text);
+  }
+
+  session::session& session_;
+  const options& options_;
+  const tokenizer::tokenizer& tokens_;
+  sampling::sampler sampler_;
+  text_stream stream_;
+  std::vector<float> logits_;
+  outcome out_;
+};
+
 }  // namespace
 
 result<outcome> run(session::session& s, std::span<const int32_t> prompt, const options& o) {
-  const tokenizer::tokenizer& tokens = s.owner().model().tokens();
   sampling::parameters parameters = o.sampling;
-  if (o.ignore_end) forbid_end(parameters, tokens);
+  if (o.ignore_end) forbid_end(parameters, s.owner().model().tokens());
   auto sampler = sampling::sampler::make(parameters, s.owner().model().shape().n_vocab);
   if (!sampler) return std::unexpected(std::move(sampler.error()));
-
-  outcome out;
-  out.tokens.reserve(std::min<uint64_t>(static_cast<uint32_t>(o.max_tokens), s.capacity()));
-  std::vector<float> logits(s.owner().model().shape().n_vocab);
-  for (const int32_t id : s.tokens()) sampler->accept(id);
-  for (const int32_t id : prompt) sampler->accept(id);
-  auto start = clock::now();
-  const uint64_t before = s.tokens().size();
-  if (auto ok = s.eval_top(prompt, sampler->needed(), logits); !ok) {
-    if (ok.error().status != BITNET_CANCELLED) return std::unexpected(std::move(ok.error()));
-    out.stop_reason = BITNET_STOP_CANCELLED;
-    return out;
-  }
-  out.n_prompt = s.tokens().size() - before;
-  out.prompt_ns = ns_since(start);
-
-  text_stream stream(o.stop_strings);
-  const auto show = [&](const std::string& text) {
-    return text.empty() || !o.text || o.text(text);
-  };
-  start = clock::now();
-  while (out.stop_reason == 0) {
-    if (o.max_tokens >= 0 && out.tokens.size() >= static_cast<uint64_t>(o.max_tokens)) {
-      out.stop_reason = BITNET_STOP_LENGTH;
-      break;
-    }
-    if (asked_to_stop(o)) {
-      out.stop_reason = BITNET_STOP_CANCELLED;
-      break;
-    }
-    if (s.tokens().size() >= s.capacity()) {
-      out.stop_reason = BITNET_STOP_CONTEXT;
-      break;
-    }
-    auto id = sampler->sample(logits);
-    if (!id) return std::unexpected(std::move(id.error()));
-    sampler->accept(*id);
-    if (auto ok = s.append(*id); !ok) return std::unexpected(std::move(ok.error()));
-    out.tokens.push_back(*id);
-
-    if (const auto at = std::find(o.stop_tokens.begin(), o.stop_tokens.end(), *id);
-        at != o.stop_tokens.end()) {
-      out.stop_reason = BITNET_STOP_TOKEN;
-      out.stop_index = static_cast<uint32_t>(at - o.stop_tokens.begin());
-      break;
-    }
-    if (!o.ignore_end && tokens.ends_generation(*id)) {
-      out.stop_reason = BITNET_STOP_EOS;
-      break;
-    }
-    auto piece = tokens.piece(*id, false, s.tokens().size() == 1);
-    if (!piece) return std::unexpected(std::move(piece.error()));
-    const bool go_on = show(stream.push(*piece));
-    if (const auto stop = stream.stopped_by()) {
-      out.stop_reason = BITNET_STOP_STRING;
-      out.stop_index = static_cast<uint32_t>(*stop);
-      break;
-    }
-    if (!go_on) {
-      out.stop_reason = BITNET_STOP_CANCELLED;
-      break;
-    }
-    if (o.max_tokens >= 0 && out.tokens.size() >= static_cast<uint64_t>(o.max_tokens)) continue;
-    if (auto ok = s.eval_top({}, sampler->needed(), logits); !ok) {
-      if (ok.error().status != BITNET_CANCELLED) return std::unexpected(std::move(ok.error()));
-      out.stop_reason = BITNET_STOP_CANCELLED;
-    }
-  }
-  out.generate_ns = ns_since(start);
-  show(stream.finish());
-  return out;
+  return generation(s, o, *std::move(sampler)).run(prompt);
 }
 
 }  // namespace bitnet::generate

@@ -33,10 +33,10 @@ struct trouble {
 };
 
 // One program on one device.
-class trial {
+class golden_run {
  public:
-  trial(const table& t, bitnet_device* device, const device_report& report,
-        const golden_program& program)
+  golden_run(const table& t, bitnet_device* device, const device_report& report,
+             const golden_program& program)
       : t_(t),
         device_(device),
         report_(report),
@@ -297,7 +297,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
   const handle<bitnet_device> device(raw, t.device_close);
   for (const golden_program& f : golden_programs()) {
     if (!is_claimed(report, f)) continue;
-    trial one(t, device.get(), report, f);
+    golden_run one(t, device.get(), report, f);
     std::optional<std::string> wrong;
     if (one.prepare())
       for (const uint32_t tokens : golden_steps)
@@ -322,7 +322,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
   }
   const golden_program timed = timed_program();
   if (out.wrong.empty() && is_claimed(report, timed))
-    if (trial one(t, device.get(), report, timed); one.prepare())
+    if (golden_run one(t, device.get(), report, timed); one.prepare())
       out.products_per_s[index] = one.products_per_s();
   return {};
 }

@@ -39,6 +39,24 @@ void add(std::vector<bitnet_kernel_stat>& to, const std::vector<bitnet_kernel_st
   }
 }
 
+// Whether `ids` fit into the context behind `before` tokens.
+result<void> check_room(uint64_t before, uint64_t n_context, std::span<const int32_t> ids) {
+  if (before + ids.size() <= n_context) return {};
+  return fail(BITNET_CONTEXT_FULL,
+              std::to_string(before) + " tokens and " + std::to_string(ids.size()) +
+                  " more do not fit the context of " + std::to_string(n_context) +
+                  "; use a shorter prompt or a larger n_context");
+}
+
+result<void> check_ids(std::span<const int32_t> ids, uint64_t n_vocab) {
+  for (const int32_t id : ids)
+    if (id < 0 || static_cast<uint32_t>(id) >= n_vocab)
+      return fail(BITNET_INVALID_ARGUMENT, "token id " + std::to_string(id) +
+                                               " is not in the vocabulary of " +
+                                               std::to_string(n_vocab));
+  return {};
+}
+
 }  // namespace
 
 session::session(const session_options& options, uint64_t cancel_token)
@@ -152,17 +170,9 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
                                std::span<float> logits) {
   const uint64_t before = tokens_.size();
   const uint64_t n_vocab = owner().model().shape().n_vocab;
-  if (before + ids.size() > limits().n_context)
-    return fail(BITNET_CONTEXT_FULL,
-                std::to_string(before) + " tokens and " + std::to_string(ids.size()) +
-                    " more do not fit the context of " + std::to_string(limits().n_context) +
-                    "; use a shorter prompt or a larger n_context");
-  for (const int32_t id : ids)
-    if (id < 0 || static_cast<uint32_t>(id) >= n_vocab)
-      return fail(BITNET_INVALID_ARGUMENT, "token id " + std::to_string(id) +
-                                               " is not in the vocabulary of " +
-                                               std::to_string(n_vocab));
   const uint64_t wanted_rows = logits.empty() ? 0 : (all_rows ? ids.size() : 1);
+  if (auto ok = check_room(before, limits().n_context, ids); !ok) return ok;
+  if (auto ok = check_ids(ids, n_vocab); !ok) return ok;
   if (logits.size() < wanted_rows * n_vocab)
     return fail(BITNET_INVALID_ARGUMENT, "room for " + std::to_string(logits.size()) +
                                              " logits, but " +

@@ -123,7 +123,8 @@ result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_op
   if (auto ok = measurable(options); !ok) return std::unexpected(std::move(ok.error()));
   std::unique_ptr<trial> t(new trial(std::move(choice), options));
   const std::string who = "backend " + t->choice_.backend->name();
-  t->describe();
+  t->describe_graph();
+  t->describe_weights();
 
   bitnet_error err = blank_error();
   bitnet_device* device = nullptr;
@@ -132,13 +133,13 @@ result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_op
   if (auto ok = check(status, err, who + ": opening the device"); !ok)
     return std::unexpected(std::move(ok.error()));
   t->device_.reset(device);
-  for (auto step : {&trial::upload, &trial::build})
+  for (auto step : {&trial::upload, &trial::compile, &trial::bind, &trial::make_queue})
     if (auto ok = (*t.*step)(); !ok) return pass_on(std::move(ok), who);
   return t;
 }
 
 // embed, [quantise], every product, and their sum, so that no compiler may leave one out.
-void trial::describe() {
+void trial::describe_graph() {
   const uint32_t op = options_.op;
   const auto inputs = static_cast<int64_t>(options_.inputs);
   const auto rows = static_cast<int64_t>(options_.rows);
@@ -182,7 +183,9 @@ void trial::describe() {
   }
   graph_.logits = value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, rows);
   emit(BITNET_OP_GATHER_ROWS, {sum}, {graph_.logits});
+}
 
+void trial::describe_weights() {
   const gguf::type_size block = block_of(options_.format);
   const uint64_t row_bytes = (options_.inputs + block.block - 1) / block.block * block.bytes;
   weights_wanted_.push_back(matrix(BITNET_FORMAT_F32, n_vocab, options_.inputs,
@@ -245,7 +248,7 @@ result<void> trial::upload() {
   return {};
 }
 
-result<void> trial::build() {
+result<void> trial::compile() {
   const uint32_t blocks = blocks_for(options_.n_tokens);
   bitnet_error err = blank_error();
   // The program has no attention, but a step names a pool.
@@ -280,46 +283,60 @@ result<void> trial::build() {
       !ok)
     return ok;
   program_.reset(program);
+  return {};
+}
 
-  bitnet_step_buffers bound{};
-  bound.struct_size = sizeof bound;
-  const auto make = [&](bitnet_buffer*& slot, uint64_t elements,
-                        auto fill) -> result<void> {  // of four bytes
-    handle<bitnet_buffer> buffer(nullptr, table().buffer_destroy);
-    bitnet_buffer* raw = nullptr;
-    void* mapped = nullptr;
-    if (auto ok =
-            check(table().buffer_create(device_.get(), elements * sizeof(int32_t), &raw, &err), err,
-                  "making a step buffer");
-        !ok)
-      return ok;
-    buffer.reset(raw);
-    if (auto ok = check(table().buffer_map(raw, &mapped, &err), err, "mapping a step buffer"); !ok)
-      return ok;
-    for (uint64_t i = 0; i < elements; ++i) {
-      const int32_t one = fill(static_cast<int32_t>(i));
-      std::memcpy(static_cast<std::byte*>(mapped) + i * sizeof one, &one, sizeof one);
-    }
-    slot = raw;
-    buffers_.push_back(std::move(buffer));
-    return {};
-  };
+result<bitnet_buffer*> trial::make_buffer(uint64_t elements, int32_t (*fill)(int32_t)) {
+  bitnet_error err = blank_error();
+  handle<bitnet_buffer> buffer(nullptr, table().buffer_destroy);
+  bitnet_buffer* raw = nullptr;
+  void* mapped = nullptr;
+  if (auto ok = check(table().buffer_create(device_.get(), elements * sizeof(int32_t), &raw, &err),
+                      err, "making a step buffer");
+      !ok)
+    return std::unexpected(std::move(ok.error()));
+  buffer.reset(raw);
+  if (auto ok = check(table().buffer_map(raw, &mapped, &err), err, "mapping a step buffer"); !ok)
+    return std::unexpected(std::move(ok.error()));
+  for (uint64_t i = 0; i < elements; ++i) {
+    const int32_t one = fill(static_cast<int32_t>(i));
+    std::memcpy(static_cast<std::byte*>(mapped) + i * sizeof one, &one, sizeof one);
+  }
+  buffers_.push_back(std::move(buffer));
+  return raw;
+}
+
+result<void> trial::bind() {
   const auto count = [](int32_t i) { return i; };
   const auto nothing = [](int32_t) { return 0; };
+  const auto token = [](int32_t i) { return i % int32_t{n_vocab}; };
   const uint32_t n = options_.n_tokens;
-  if (auto ok = make(bound.tokens, n, [](int32_t i) { return i % int32_t{n_vocab}; }); !ok)
-    return ok;
-  if (auto ok = make(bound.positions, n, count); !ok) return ok;
-  if (auto ok = make(bound.sequences, n, nothing); !ok) return ok;
-  if (auto ok = make(bound.slots, n, count); !ok) return ok;
-  if (auto ok = make(bound.block_tables, blocks, count); !ok) return ok;
-  if (auto ok = make(bound.output_rows, 1, nothing); !ok) return ok;
-  if (auto ok = make(bound.logits, options_.rows, nothing); !ok) return ok;
-  if (auto ok =
-          check(table().program_bind(program_.get(), &bound, &err), err, "naming the step buffers");
-      !ok)
-    return ok;
+  bitnet_step_buffers bound{};
+  bound.struct_size = sizeof bound;
+  const struct {
+    bitnet_buffer*& slot;
+    uint64_t elements;
+    int32_t (*fill)(int32_t);
+  } wanted[] = {
+      {bound.tokens, n, token},
+      {bound.positions, n, count},
+      {bound.sequences, n, nothing},
+      {bound.slots, n, count},
+      {bound.block_tables, blocks_for(n), count},
+      {bound.output_rows, 1, nothing},
+      {bound.logits, options_.rows, nothing},
+  };
+  for (const auto& one : wanted) {
+    auto made = make_buffer(one.elements, one.fill);
+    if (!made) return std::unexpected(std::move(made.error()));
+    one.slot = *made;
+  }
+  bitnet_error err = blank_error();
+  return check(table().program_bind(program_.get(), &bound, &err), err, "naming the step buffers");
+}
 
+result<void> trial::make_queue() {
+  bitnet_error err = blank_error();
   bitnet_queue* queue = nullptr;
   if (auto ok = check(table().queue_create(device_.get(), &queue, &err), err, "making a queue");
       !ok)

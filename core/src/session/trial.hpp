@@ -44,10 +44,15 @@ class trial {
  private:
   trial(select::choice choice, const trial_options& options);
   [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
-  void describe();
+  void describe_graph();
+  void describe_weights();
   result<void> check_support() const;
   result<void> upload();
-  result<void> build();
+  result<void> compile();
+  // `elements` of four bytes, each what `fill` makes of its index. Kept in buffers_.
+  result<bitnet_buffer*> make_buffer(uint64_t elements, int32_t (*fill)(int32_t));
+  result<void> bind();
+  result<void> make_queue();
   result<bitnet_kernel_stat> counted() const;
 
   const select::choice choice_;
