@@ -155,6 +155,10 @@ class Present(support.Case):
         fake = next(b for b in got["backends"] if b["name"] == "cuda")
         self.assertNotIn("memory_free_bytes", fake["devices"][0])
 
+    def test_the_flag_is_named_that_has_to_go(self):
+        self.refused(2, "drop --allow-fallback or", "backends", "--strict-mode",
+                     "--allow-fallback")
+
     def test_fallback_and_its_absence(self):
         base = ("run", "-p", "a", "-n", "1")
         chosen = support.report()["selected"]

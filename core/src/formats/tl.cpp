@@ -194,8 +194,7 @@ result<reading> understand_tl1(const source& from) {
       say("TL1 of bitnet.cpp in tiles of ", tile->bm, " x ", tile->bk, ", blocks of ", tile->rows,
           " rows, the ", from.tiles == tl1_tiles::pretuned ? "preset" : "generated",
           " kernels' tiles for this shape",
-          is_tl1_ambiguous(from.k, from.m) ? "; files with other tiles exist, see --tl1-tiles"
-                                           : ""));
+          is_tl1_ambiguous(from.k, from.m) ? "; files with other tiles exist, see tl1_tiles" : ""));
 }
 
 // Id 39 is MXFP4 in llama.cpp's newer files. docs/reference/weights.md#type-ids

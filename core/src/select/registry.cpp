@@ -95,7 +95,7 @@ result<choice> registry::select(const request& wanted, report& out) {
   if (wanted.strict && wanted.allow_fallback) {
     c.write(out);
     return fail(BITNET_INVALID_ARGUMENT,
-                "strict mode allows no fallback; drop --allow-fallback or BITNET_STRICT_MODE");
+                "strict mode allows no fallback; drop allow_fallback or BITNET_STRICT_MODE");
   }
   // Strictness wins over fallback: nobody may get another device than the one that they insist on.
   if (wanted.require_first) wishes->resize(1);
@@ -123,7 +123,7 @@ result<choice> registry::select(const request& wanted, report& out) {
     if (winner.from->is_fake())
       return fail(BITNET_UNAVAILABLE, winner.name() +
                                           " is a fake of BITNET_GPU_FAKE and computes nothing; "
-                                          "unset the variable, or ask for another with --device");
+                                          "unset the variable, or request another device");
     if (wanted.strict)
       if (auto doubt = c.doubts(fell_back ? std::vector{wish{}} : *wishes))
         return std::unexpected(std::move(*doubt));

@@ -69,7 +69,7 @@ void add_readings(std::string& out, const json& readings) {
   out += "\nread as\n";
   for (const json& one : readings) {
     out += fmt::format("  {:>6} {}\n", one.value("tensors", uint64_t{0}),
-                       printable(one.value("as", json(""))));
+                       in_flags(printable(one.value("as", json("")))));
   }
 }
 

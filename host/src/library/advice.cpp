@@ -11,8 +11,9 @@ struct saying {
 };
 
 // The longer of two that begin alike comes first.
-constexpr std::array<saying, 16> sayings = {{
+constexpr std::array<saying, 17> sayings = {{
     {"allow_fake", "--allow-fake"},
+    {"allow_fallback", "--allow-fallback"},
     {"allowed_backends", "--allow-backends"},
     {"i2s_layout QK256", "--i2s-layout qk256"},
     {"i2s_layout", "--i2s-layout"},
