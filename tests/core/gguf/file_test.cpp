@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "../../scratch_folder.hpp"
 #include "gguf_builder.hpp"
 
 namespace bitnet::gguf {
@@ -19,13 +20,6 @@ namespace fs = std::filesystem;
 
 class gguf_file : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = fs::temp_directory_path() / "bitnet-gguf-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   fs::path write(const std::string& name, const bytes& content) const {
     std::ofstream out(folder_ / name, std::ios::binary);
     out.write(reinterpret_cast<const char*>(content.data()),
@@ -48,7 +42,8 @@ class gguf_file : public testing::Test {
     return text.find(part) != std::string::npos;
   }
 
-  fs::path folder_;
+  const test::scratch_folder scratch_;
+  const fs::path& folder_ = scratch_.path();
 };
 
 TEST_F(gguf_file, says_why_it_cannot_be_opened) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "../../scratch_folder.hpp"
 #include "small_model.hpp"
 
 namespace bitnet::model {
@@ -21,13 +22,6 @@ using nlohmann::json;
 
 class model_file : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = fs::temp_directory_path() / "bitnet-model-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   fs::path write(const std::string& name, const gguf_builder& b) const {
     const bytes content = b.build();
     std::ofstream out(folder_ / name, std::ios::binary);
@@ -41,7 +35,8 @@ class model_file : public testing::Test {
     return text ? json::parse(*text) : json();
   }
 
-  fs::path folder_;
+  const test::scratch_folder scratch_;
+  const fs::path& folder_ = scratch_.path();
 };
 
 TEST_F(model_file, loads_with_its_tokenizer) {
