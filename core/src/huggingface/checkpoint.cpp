@@ -25,10 +25,6 @@ using gguf::quote;
 using gguf::say;
 using nlohmann::json;
 
-std::unexpected<failure> bad(std::string message) {
-  return fail(BITNET_BAD_DATA, std::move(message));
-}
-
 result<json> read_json(const fs::path& folder, const char* name) {
   auto mapped = gguf::mapping::open(folder / name);
   if (!mapped) return pass_on(std::move(mapped), name);
@@ -115,11 +111,12 @@ result<std::optional<gguf::file::foreign_tensor>> take(const stored_tensor& t, c
   if (out.ne.empty()) out.ne = {1};
   const auto real = real_type(t.dtype);
   if (where->linear && t.shape.size() != 2)
-    return bad(say("tensor ", quote(t.name), " has ", t.shape.size(), " dimensions; expected 2"));
+    return bad_data(
+        say("tensor ", quote(t.name), " has ", t.shape.size(), " dimensions; expected 2"));
   if (t.dtype == "U8" && where->linear) {
     if (c.linear != linear_kind::packed && c.linear != linear_kind::packed_inverse)
-      return bad(say("tensor ", quote(t.name),
-                     " is packed, but quantization_config of config.json does not say how"));
+      return bad_data(say("tensor ", quote(t.name),
+                          " is packed, but quantization_config of config.json does not say how"));
     out.type =
         c.linear == linear_kind::packed ? gguf::type::hf_packed : gguf::type::hf_packed_inverse;
     out.ne[1] *= 4;
@@ -132,7 +129,8 @@ result<std::optional<gguf::file::foreign_tensor>> take(const stored_tensor& t, c
   if (where->rotates && c.rotates_neighbours) {
     const uint64_t heads = where->name.ends_with("attn_q.weight") ? c.n_heads : c.n_kv_heads;
     if (heads == 0 || out.ne[1] % (2 * heads) != 0)
-      return bad(say("tensor ", quote(t.name), " has ", out.ne[1], " rows for ", heads, " heads"));
+      return bad_data(
+          say("tensor ", quote(t.name), " has ", out.ne[1], " rows for ", heads, " heads"));
     out.rotated_heads = heads;
   }
   return out;

@@ -16,10 +16,6 @@ using gguf::quote;
 using gguf::say;
 using nlohmann::json;
 
-std::unexpected<failure> bad(std::string message) {
-  return fail(BITNET_BAD_DATA, std::move(message));
-}
-
 std::optional<uint32_t> count_of(const json& x) {
   if (!x.is_number_unsigned() || x.get<uint64_t>() > UINT32_MAX) return std::nullopt;
   return x.get<uint32_t>();
@@ -37,7 +33,7 @@ std::optional<float> number_at(const json& object, const char* key) {
 
 result<uint32_t> needed(const json& c, const char* key) {
   const auto n = count_at(c, key);
-  if (!n) return bad(say("config.json: expected a count under ", quote(key)));
+  if (!n) return bad_data(say("config.json: expected a count under ", quote(key)));
   return *n;
 }
 
@@ -183,7 +179,7 @@ result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to
 
 result<json> parse_object(std::string_view text, const char* name) {
   json content = json::parse(text, nullptr, false);
-  if (!content.is_object()) return bad(say(name, " is no JSON object"));
+  if (!content.is_object()) return bad_data(say(name, " is no JSON object"));
   return content;
 }
 
@@ -196,7 +192,7 @@ result<config> read_config(const json& c, const std::string& tokenizer, gguf::me
   const auto head_dim = read_sizes(c, prefix, *to, out);
   if (!head_dim) return std::unexpected(head_dim.error());
   const auto epsilon = number_at(c, "rms_norm_eps");
-  if (!epsilon) return bad("config.json: expected a number under 'rms_norm_eps'");
+  if (!epsilon) return bad_data("config.json: expected a number under 'rms_norm_eps'");
   out.f32(prefix + "attention.layer_norm_rms_epsilon", *epsilon);
   const auto rope = read_rope(c, *head_dim);
   if (!rope) return std::unexpected(rope.error());
@@ -223,14 +219,15 @@ tokenizer_hints hints_of(const json& c, const json& t) {
 result<std::vector<std::string>> files_of_index(const json& index, const char* name) {
   std::set<std::string> names;
   const json& map = at(index, "weight_map");
-  if (!map.is_object() || map.empty()) return bad(say(name, ": expected an object 'weight_map'"));
+  if (!map.is_object() || map.empty())
+    return bad_data(say(name, ": expected an object 'weight_map'"));
   for (const json& one : map) {
     const std::string file = one.is_string() ? one.get<std::string>() : "";
     // The system would read a name up to its first zero byte, which is another name.
     constexpr std::string_view never("/\0", 2);
     if (file.empty() || file.find_first_of(never) != std::string::npos || file == "." ||
         file == "..")
-      return bad(say(name, " names ", quote(file), ", which is no file of the folder"));
+      return bad_data(say(name, " names ", quote(file), ", which is no file of the folder"));
     names.insert(file);
   }
   return std::vector<std::string>{names.begin(), names.end()};

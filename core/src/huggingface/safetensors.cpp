@@ -28,14 +28,10 @@ constexpr std::array dtypes = {dtype_row{"F32", 4}, dtype_row{"F16", 2}, dtype_r
                                dtype_row{"I64", 8}, dtype_row{"F64", 8}, dtype_row{"BOOL", 1},
                                dtype_row{"I16", 2}};
 
-std::unexpected<failure> bad(std::string message) {
-  return fail(BITNET_BAD_DATA, std::move(message));
-}
-
 result<stored_tensor> read_tensor(const std::string& name, const json& about,
                                   std::span<const std::byte> data) {
   const auto wrong = [&](const std::string& what) {
-    return bad(say("tensor ", quote(name), what));
+    return bad_data(say("tensor ", quote(name), what));
   };
   if (name.empty() || name.size() > longest_name) return wrong(" has a name of a strange length");
   if (!about.is_object() || !about.contains("dtype") || !about["dtype"].is_string() ||
@@ -76,15 +72,15 @@ result<stored_tensor> read_tensor(const std::string& name, const json& about,
 
 result<std::vector<stored_tensor>> read_safetensors(std::span<const std::byte> file) {
   if (file.size() < length_bytes)
-    return bad(say("has ", file.size(), " bytes; a safetensors file has at least 8"));
+    return bad_data(say("has ", file.size(), " bytes; a safetensors file has at least 8"));
   const auto length = gguf::load<uint64_t>(file);
   if (length > longest_header || length > file.size() - length_bytes)
-    return bad(say("announces a header of ", length, " bytes in a file of ", file.size(),
-                   ": it is no safetensors file, or cut off"));
+    return bad_data(say("announces a header of ", length, " bytes in a file of ", file.size(),
+                        ": it is no safetensors file, or cut off"));
   const auto text = file.subspan(length_bytes, length);
   const char* at = reinterpret_cast<const char*>(text.data());
   const json header = json::parse(at, at + text.size(), nullptr, false);
-  if (!header.is_object()) return bad("has a header that is no JSON object");
+  if (!header.is_object()) return bad_data("has a header that is no JSON object");
   std::vector<stored_tensor> out;
   for (const auto& [name, about] : header.items()) {
     if (name == "__metadata__") continue;

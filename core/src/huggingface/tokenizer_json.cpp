@@ -22,10 +22,6 @@ constexpr uint64_t most_tokens = uint64_t{1} << 24;
 // tokenizer.ggml.token_type
 constexpr int32_t normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6;
 
-std::unexpected<failure> bad(std::string message) {
-  return fail(BITNET_BAD_DATA, "tokenizer.json: " + std::move(message));
-}
-
 struct vocabulary {
   std::vector<std::string> texts;  // "" where no token has the id
   std::vector<int32_t> types;
@@ -33,14 +29,14 @@ struct vocabulary {
 
   result<void> add(const std::string& text, const json& id, int32_t type) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= most_tokens)
-      return bad(say("token ", quote(text), " has no id below ", most_tokens));
+      return bad_data(say("token ", quote(text), " has no id below ", most_tokens));
     const auto i = id.get<uint64_t>();
     if (i >= texts.size()) {
       texts.resize(i + 1);
       types.resize(i + 1, unused);
     }
     if (!texts[i].empty() && texts[i] != text)
-      return bad(say("tokens ", quote(texts[i]), " and ", quote(text), " share the id ", i));
+      return bad_data(say("tokens ", quote(texts[i]), " and ", quote(text), " share the id ", i));
     texts[i] = text;
     types[i] = type;
     ids[text] = static_cast<uint32_t>(i);
@@ -51,7 +47,8 @@ struct vocabulary {
 result<vocabulary> read_tokens(const json& file) {
   vocabulary v;
   const json& tokens = at(at(file, "model"), "vocab");
-  if (!tokens.is_object() || tokens.empty()) return bad("expected model.vocab to be an object");
+  if (!tokens.is_object() || tokens.empty())
+    return bad_data("expected model.vocab to be an object");
   for (const auto& [text, id] : tokens.items())
     if (auto ok = v.add(text, id, normal); !ok) return std::unexpected(ok.error());
   const json& added = at(file, "added_tokens");
@@ -66,7 +63,7 @@ result<vocabulary> read_tokens(const json& file) {
 // "a b", or ["a", "b"] in newer files.
 result<std::vector<std::string>> read_merges(const json& file) {
   const json& merges = at(at(file, "model"), "merges");
-  if (!merges.is_array()) return bad("expected model.merges to be an array");
+  if (!merges.is_array()) return bad_data("expected model.merges to be an array");
   std::vector<std::string> out;
   for (const json& one : merges) {
     if (one.is_string())
@@ -74,7 +71,7 @@ result<std::vector<std::string>> read_merges(const json& file) {
     else if (one.is_array() && one.size() == 2 && one[0].is_string() && one[1].is_string())
       out.push_back(one[0].get<std::string>() + " " + one[1].get<std::string>());
     else
-      return bad(say("merge ", out.size(), " is neither a text nor a pair of texts"));
+      return bad_data(say("merge ", out.size(), " is neither a text nor a pair of texts"));
   }
   return out;
 }
@@ -128,7 +125,7 @@ bool template_begins_with(const json& file, const std::string& bos) {
 result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokenizer_hints& hints,
                                    gguf::metadata_builder& out) {
   const json file = json::parse(tokenizer_json.begin(), tokenizer_json.end(), nullptr, false);
-  if (!file.is_object()) return bad("is no JSON object");
+  if (!file.is_object()) return bad_data("is no JSON object");
   const json& model = at(file, "model");
   // Old files leave the type away; only BPE has merges.
   if (const std::string type = text_at(model, "type");
@@ -140,9 +137,9 @@ result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokeni
   const auto merges = read_merges(file);
   if (!merges) return std::unexpected(merges.error());
   if (v->texts.size() > hints.n_vocab)
-    return bad(
+    return bad_data(
         say("has ", v->texts.size(), " tokens, but the embedding has ", hints.n_vocab, " rows"));
-  if (hints.n_vocab > most_tokens) return bad(say("asks for ", hints.n_vocab, " tokens"));
+  if (hints.n_vocab > most_tokens) return bad_data(say("asks for ", hints.n_vocab, " tokens"));
   v->texts.resize(hints.n_vocab);
   v->types.resize(hints.n_vocab, unused);
   for (size_t i = 0; i < v->texts.size(); ++i)
