@@ -4,12 +4,14 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <limits>
 #include <random>
 #include <span>
 
+#include "base/environment.hpp"
 #include "gguf/types.hpp"
+#include "session/answers.hpp"
 #include "session/kv_blocks.hpp"
+#include "session/step_buffers.hpp"
 
 namespace bitnet::session {
 namespace {
@@ -132,6 +134,8 @@ result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_op
   if (auto ok = check(status, err, who + ": opening the device"); !ok)
     return std::unexpected(std::move(ok.error()));
   t->device_.reset(device);
+  if (auto ok = sane(bitnet_wrong_handle(device), "device_open"); !ok)
+    return pass_on(std::move(ok), who);
   for (auto step : {&trial::upload, &trial::build})
     if (auto ok = (*t.*step)(); !ok) return pass_on(std::move(ok), who);
   return t;
@@ -220,6 +224,7 @@ result<void> trial::upload() {
       !ok)
     return ok;
   weights_.reset(raw);
+  if (auto ok = sane(bitnet_wrong_handle(raw), "weights_create"); !ok) return ok;
 
   std::mt19937 random(1);
   std::vector<std::byte> row;
@@ -262,6 +267,7 @@ result<void> trial::build() {
       !ok)
     return ok;
   pool_.reset(pool);
+  if (auto ok = sane(bitnet_wrong_handle(pool), "kv_pool_create"); !ok) return ok;
 
   bitnet_program_options o{};
   o.struct_size = sizeof o;
@@ -280,28 +286,19 @@ result<void> trial::build() {
       !ok)
     return ok;
   program_.reset(program);
+  if (auto ok = sane(bitnet_wrong_handle(program), "program_build"); !ok) return ok;
 
   bitnet_step_buffers bound{};
   bound.struct_size = sizeof bound;
+  step_buffers made(table(), device_.get(), choice_.device.buffer_alignment_bytes);
   const auto make = [&](bitnet_buffer*& slot, uint64_t elements,
                         auto fill) -> result<void> {  // of four bytes
-    handle<bitnet_buffer> buffer(nullptr, table().buffer_destroy);
-    bitnet_buffer* raw = nullptr;
-    void* mapped = nullptr;
-    if (auto ok =
-            check(table().buffer_create(device_.get(), elements * sizeof(int32_t), &raw, &err), err,
-                  "making a step buffer");
-        !ok)
-      return ok;
-    buffer.reset(raw);
-    if (auto ok = check(table().buffer_map(raw, &mapped, &err), err, "mapping a step buffer"); !ok)
-      return ok;
+    auto mapped = made.make(elements * sizeof(int32_t), slot);
+    if (!mapped) return std::unexpected(std::move(mapped.error()));
     for (uint64_t i = 0; i < elements; ++i) {
       const int32_t one = fill(static_cast<int32_t>(i));
-      std::memcpy(static_cast<std::byte*>(mapped) + i * sizeof one, &one, sizeof one);
+      std::memcpy(static_cast<std::byte*>(*mapped) + i * sizeof one, &one, sizeof one);
     }
-    slot = raw;
-    buffers_.push_back(std::move(buffer));
     return {};
   };
   const auto count = [](int32_t i) { return i; };
@@ -319,34 +316,25 @@ result<void> trial::build() {
           check(table().program_bind(program_.get(), &bound, &err), err, "naming the step buffers");
       !ok)
     return ok;
+  buffers_ = std::move(made).all();
 
   bitnet_queue* queue = nullptr;
   if (auto ok = check(table().queue_create(device_.get(), &queue, &err), err, "making a queue");
       !ok)
     return ok;
   queue_.reset(queue);
-  return {};
+  return sane(bitnet_wrong_handle(queue), "queue_create");
 }
 
 result<bitnet_kernel_stat> trial::counted() const {
-  bitnet_error err = blank_error();
-  uint32_t count = 0;
-  std::vector<bitnet_kernel_stat> stats;
-  for (int pass = 0; pass < 2; ++pass) {
-    stats.resize(count);
-    if (auto ok = check(table().program_stats(program_.get(), stats.data(),
-                                              sizeof(bitnet_kernel_stat), &count, &err),
-                        err, "asking what ran");
-        !ok)
-      return std::unexpected(std::move(ok.error()));
-  }
-  stats.resize(std::min<std::size_t>(count, stats.size()));
+  auto stats = stats_of(table(), program_.get());
+  if (!stats) return std::unexpected(std::move(stats.error()));
   // A product may have run as one with the quantisation before it.
   const auto is_mine = [&](const bitnet_kernel_stat& s) {
     return s.op == options_.op || (s.op == BITNET_OP_BIT_LINEAR && bit_linear_needs(options_.op));
   };
-  const auto mine = std::ranges::find_if(stats, is_mine);
-  return mine == stats.end() ? bitnet_kernel_stat{} : *mine;
+  const auto mine = std::ranges::find_if(*stats, is_mine);
+  return mine == stats->end() ? bitnet_kernel_stat{} : *mine;
 }
 
 result<trial::measured> trial::run() {
@@ -365,9 +353,9 @@ result<trial::measured> trial::run() {
   const auto start = std::chrono::steady_clock::now();
   if (auto ok = check(table().queue_submit(queue_.get(), &s, &err), err, who); !ok)
     return std::unexpected(std::move(ok.error()));
-  if (auto ok = check(
-          table().queue_wait(queue_.get(), timeline_, std::numeric_limits<uint64_t>::max(), &err),
-          err, who);
+  if (auto ok =
+          check(table().queue_wait(queue_.get(), timeline_, environment::step_timeout_ns(), &err),
+                err, who);
       !ok)
     return std::unexpected(std::move(ok.error()));
   out.step_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - start).count());
