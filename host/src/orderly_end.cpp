@@ -20,7 +20,7 @@ std::atomic<bool> end_is_announced{false};
 
 void on_exit_by_others() {
   if (end_is_announced) return;
-  write_all(
+  (void)write_all(
       STDERR_FILENO,
       "bitnet: something in this process called exit() before the work was done, a backend or "
       "its driver; the output is not whole. `bitnet backends` names the backends; try "
@@ -63,9 +63,9 @@ class end_guard {
       changed_.wait(lock, [&] { return armed_; });
       changed_.wait_until(lock, due_);
       if (!armed_ || std::chrono::steady_clock::now() < due_) continue;
-      write_all(STDERR_FILENO, "bitnet: " + what_ + " has not ended after " +
-                                   std::to_string(longest_end.count()) +
-                                   " s: a backend or its driver hangs, and is left behind\n");
+      (void)write_all(STDERR_FILENO, "bitnet: " + what_ + " has not ended after " +
+                                         std::to_string(longest_end.count()) +
+                                         " s: a backend or its driver hangs, and is left behind\n");
       _exit(exit_code_);
     }
   }

@@ -395,18 +395,18 @@ TEST(fakes, are_kept_from_what_is_not_theirs) {
     const char* fake;
     const char* says;
     long landlock;  // that the kernel must have
-  } rows[] = {{"signals-parent", "it was kept back", 6},
+  } kept[] = {{"signals-parent", "it was kept back", 6},
               {"takes-memory", "memory refused, score 1000", 0}};
   constexpr long create_ruleset = 444;
   const long version = syscall(create_ruleset, nullptr, 0, 1);
-  for (const auto& row : rows) {
-    if (version < row.landlock) continue;
+  for (const auto& one : kept) {
+    if (version < one.landlock) continue;
     const folder f;
-    f.write("backends.d/50-" + std::string(row.fake) + ".yaml",
-            manifest_text(row.fake, f.fake(row.fake)));
+    f.write("backends.d/50-" + std::string(one.fake) + ".yaml",
+            manifest_text(one.fake, f.fake(one.fake)));
     const json got = probe_alone(f.path() / "backends.d");
     EXPECT_EQ(text_of(got, "code"), "BN-OK") << got;
-    EXPECT_NE(text_of(got.value("probe", json::object()), "output").find(row.says),
+    EXPECT_NE(text_of(got.value("probe", json::object()), "output").find(one.says),
               std::string::npos)
         << got;
   }

@@ -28,7 +28,7 @@ std::atomic<bool> state_left_alone{false};
 long mask_of_modes() {
   const file_descriptor fd(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
   std::array<char, 512> text{};  // it is the second line
-  if (fd.get() < 0 || read(fd.get(), text.data(), text.size() - 1) <= 0) return -1;
+  if (fd.get() < 0 || ::read(fd.get(), text.data(), text.size() - 1) <= 0) return -1;
   const char* at = std::strstr(text.data(), "\nUmask:");
   return at == nullptr ? -1 : std::strtol(at + 7, nullptr, 8);
 }
