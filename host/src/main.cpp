@@ -6,6 +6,7 @@
 
 #include "commands/commands.hpp"
 #include "interrupt.hpp"
+#include "orderly_end.hpp"
 #include "settings/help.hpp"
 #include "terminal/console.hpp"
 #include "terminal/output.hpp"
@@ -107,5 +108,8 @@ int start(const std::vector<std::string>& words) {
 }  // namespace bitnet::host
 
 int main(int argc, char** argv) {
-  return bitnet::host::start({argv + (argc > 0 ? 1 : 0), argv + argc});
+  bitnet::host::orderly_end::expect();
+  const int code = bitnet::host::start({argv + (argc > 0 ? 1 : 0), argv + argc});
+  bitnet::host::orderly_end::announce(code);
+  return code;
 }

@@ -547,6 +547,48 @@ TEST_F(demo, a_conversation_goes_on_where_it_stopped) {
   EXPECT_EQ(joined, whole.ids);
 }
 
+TEST_F(demo, lists_without_an_address_are_refused) {
+  const struct {
+    const char* what;
+    void (*spoil)(bitnet_sampling&, bitnet_generation&);
+  } rows[] = {
+      {"logit_bias", [](bitnet_sampling& s, bitnet_generation&) { s.n_logit_bias = 3; }},
+      {"stop_strings", [](bitnet_sampling&, bitnet_generation& g) { g.n_stop_strings = 1; }},
+      {"stop_tokens", [](bitnet_sampling&, bitnet_generation& g) { g.n_stop_tokens = 2; }},
+      {"a stop string",
+       [](bitnet_sampling&, bitnet_generation& g) {
+         static const bitnet_str nowhere{nullptr, 5};
+         g.stop_strings = &nowhere;
+         g.n_stop_strings = 1;
+       }},
+  };
+  const auto ids = tokens("Once upon a time");
+  for (const auto& row : rows) {
+    bitnet_sampling sampling;
+    bitnet_sampling_defaults(&sampling);
+    bitnet_generation g{};
+    g.struct_size = sizeof g;
+    g.max_tokens = 3;
+    g.sampling = &sampling;
+    row.spoil(sampling, g);
+    bitnet_generation_result r{};
+    r.struct_size = sizeof r;
+    EXPECT_EQ(bitnet_generate(session(), ids.data(), ids.size(), &g, &r, &error_),
+              BITNET_INVALID_ARGUMENT)
+        << row.what;
+    EXPECT_NE(std::string(error_.message).find(std::string(row.what) + " is NULL"),
+              std::string::npos)
+        << error_.message;
+  }
+  for (const bool directories : {true, false}) {
+    bitnet_runtime_options o;
+    bitnet_runtime_defaults(&o);
+    (directories ? o.n_manifest_dirs : o.n_backend_params) = 1;
+    bitnet_runtime* none = nullptr;
+    EXPECT_EQ(bitnet_runtime_open(&o, &none, &error_), BITNET_INVALID_ARGUMENT);
+  }
+}
+
 TEST_F(demo, a_full_context_ends_the_generation) {
   const auto ids = tokens("Once upon a time");
   const told t = tell(session(static_cast<uint32_t>(ids.size()) + 3), "Once upon a time", 40, 0, 0);

@@ -4,12 +4,17 @@
 
 #include <dirent.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
@@ -104,6 +109,37 @@ const row rows[] = {
      {"device_info(3) failed: no memory is left"},
      60'000,
      "S2 enumerate"},
+    // What belongs to the whole process: BR-10.
+    {"sets-locale",
+     "loaded",
+     "BN-P-HYGIENE",
+     {"the locale", "S2 enumerate"},
+     60'000,
+     "S2 enumerate"},
+    {"leaves-folder", "loaded", "BN-P-HYGIENE", {"the working folder"}, 60'000, "S2 enumerate"},
+    {"rounds-up", "loaded", "BN-P-HYGIENE", {"the floating-point modes"}, 60'000, "S2 enumerate"},
+    {"flushes-to-zero",
+     "loaded",
+     "BN-P-HYGIENE",
+     {"the floating-point modes"},
+     60'000,
+     "S2 enumerate"},
+    {"handles-signal",
+     "loaded",
+     "BN-P-HYGIENE",
+     {"the handler of SIGUSR1"},
+     60'000,
+     "S2 enumerate"},
+    {"handles-crash", "loaded", "BN-P-HYGIENE", {"the handler of SIGSEGV"}, 60'000, "S2 enumerate"},
+    {"blocks-signals", "loaded", "BN-P-HYGIENE", {"the blocked signals"}, 60'000, "S2 enumerate"},
+    {"lowers-limit", "loaded", "BN-P-HYGIENE", {"a limit of the process"}, 60'000, "S2 enumerate"},
+    {"sets-mask", "loaded", "BN-P-HYGIENE", {"the mask of modes"}, 60'000, "S2 enumerate"},
+    {"changes-variable", "loaded", "BN-P-HYGIENE", {"the variable PATH"}, 60'000, "S2 enumerate"},
+    {"sets-variable", "probed", "BN-OK", {"the variable BITNET_FAKE is new"}, 60'000, "S4 close"},
+    {"opens-files", "probed", "BN-OK", {"left 1 descriptor open"}, 60'000, "S4 close"},
+    // What reaches beyond it.
+    {"daemon", "probed", "BN-P-LEFTOVER", {"left a process"}, 60'000, "S4 close"},
+    {"daemon-crash", "loaded", "BN-P-CRASH", {"SIGSEGV in S2"}, 60'000, "S2 enumerate"},
     // Nonsense for answers.
     {"many-devices", "loaded", "BN-P-ANSWER", {"100000 devices"}, 60'000, "S2 enumerate"},
     {"many-kernels", "loaded", "BN-P-ANSWER", {"4000000 kernels"}, 60'000, "S2 enumerate"},
@@ -231,7 +267,7 @@ std::size_t descriptors() {
 }
 
 // The report's entry of the only backend in `manifests`.
-json probe_alone(const std::filesystem::path& manifests) {
+json probe_alone(const std::filesystem::path& manifests, const std::string& cache = "") {
   const std::string directory = manifests.string();
   const char* const directories[] = {directory.c_str()};
   bitnet_runtime_options options;
@@ -239,7 +275,7 @@ json probe_alone(const std::filesystem::path& manifests) {
   options.n_threads = 1;
   options.manifest_dirs = directories;
   options.n_manifest_dirs = 1;
-  options.probe_cache = "";
+  options.probe_cache = cache.c_str();
   options.probe_wait_ms = 120'000;
   bitnet_runtime* runtime = nullptr;
   bitnet_error err = blank();
@@ -330,6 +366,50 @@ TEST(fakes, a_slow_one_joins_a_runtime_late) {
   EXPECT_EQ(bitnet_runtime_wait_probes(runtime, 60'000, &err), BITNET_OK) << err.message;
   EXPECT_EQ(line(), "requested=auto detected=[alpha,slow] selected=alpha");
   bitnet_runtime_close(runtime);
+}
+
+// In a session of its own, with no parent: it ends with its probe all the same.
+TEST(fakes, what_they_leave_running_ends_with_the_probe) {
+  for (const char* name : {"daemon", "daemon-crash"}) {
+    SCOPED_TRACE(name);
+    const folder f;
+    f.write("backends.d/50-" + std::string(name) + ".yaml", manifest_text(name, f.fake(name)));
+    f.write("cache/there", "");
+    chmod((f.path() / "cache").c_str(), 0700);
+    const json got = probe_alone(f.path() / "backends.d", (f.path() / "cache").string());
+    ASSERT_NE(text_of(got, "code"), "BN-OK") << got;
+    pid_t left = 0;
+    for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream maps(process.path() / "maps");
+      for (std::string line; std::getline(maps, line);)
+        if (line.find(f.path().string()) != std::string::npos)
+          left = std::atoi(process.path().filename().c_str());
+    }
+    EXPECT_EQ(left, 0) << "process " << left << " outlived its probe";
+    if (left != 0) kill(left, SIGKILL);
+  }
+}
+
+TEST(fakes, are_kept_from_what_is_not_theirs) {
+  const struct {
+    const char* fake;
+    const char* says;
+    long landlock;  // that the kernel must have
+  } kept[] = {{"signals-parent", "it was kept back", 6},
+              {"takes-memory", "memory refused, score 1000", 0}};
+  constexpr long create_ruleset = 444;
+  const long version = syscall(create_ruleset, nullptr, 0, 1);
+  for (const auto& one : kept) {
+    if (version < one.landlock) continue;
+    const folder f;
+    f.write("backends.d/50-" + std::string(one.fake) + ".yaml",
+            manifest_text(one.fake, f.fake(one.fake)));
+    const json got = probe_alone(f.path() / "backends.d");
+    EXPECT_EQ(text_of(got, "code"), "BN-OK") << got;
+    EXPECT_NE(text_of(got.value("probe", json::object()), "output").find(one.says),
+              std::string::npos)
+        << got;
+  }
 }
 
 TEST(fakes, leaking_shows_in_the_peak_of_the_child) {

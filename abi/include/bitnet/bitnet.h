@@ -102,11 +102,11 @@ BITNET_API bitnet_status bitnet_runtime_wait_probes(bitnet_runtime* runtime, uin
 BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out,
                                                        uint64_t capacity, uint64_t* needed);
 /* JSON: {requested, requested_by, detected[], selected, device?, backends[{name, stage, code,
- * reason, hint, manifest?, library?, version?, vendor?, license?, build_id?, abi?, probe{stage,
- * time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?, disabled_kernels[]?,
- * output?, ...}?, devices[{...}], kernels[{id, op, format, level}]?, generations[{number, state,
- * build_id?, reason?}]?}], searched[{directory, result}]}. `code` is stable, "BN-OK" when nothing
- * is wrong. Says what is known; nothing is opened for it. */
+ * reason, hint, manifest?, library?, library_named?, version?, vendor?, license?, build_id?, abi?,
+ * probe{stage, time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?,
+ * disabled_kernels[]?, output?, ...}?, devices[{...}], kernels[{id, op, format, level}]?,
+ * generations[{number, state, build_id?, reason?}]?}], searched[{directory, result}]}. `code` is
+ * stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed);
 

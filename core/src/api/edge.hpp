@@ -64,8 +64,19 @@ inline result<void> give_text(std::string_view text, char* out, uint64_t capacit
   return {};
 }
 
+inline std::string_view view(bitnet_str text) {
+  return text.data == nullptr ? std::string_view() : std::string_view(text.data, text.size);
+}
+
 inline result<void> missing(const char* what) {
   return fail(BITNET_INVALID_ARGUMENT, std::string(what) + " is NULL");
+}
+
+// "logit_bias is NULL, with a count of 3", for a list of an option struct.
+inline result<void> listed(const void* list, uint64_t n, const char* what) {
+  if (list != nullptr || n == 0) return {};
+  return fail(BITNET_INVALID_ARGUMENT, std::string(what) + " is NULL, with a count of " +
+                                           std::to_string(n) + "; give the list, or a count of 0");
 }
 
 // Reads a caller's option struct of any size: what it does not cover keeps its default.

@@ -169,6 +169,13 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
       if (!named) return std::unexpected(named.error());
       cpus = *std::move(named);
     }
+    if (auto ok = bitnet::api::listed(o.manifest_dirs, o.n_manifest_dirs, "manifest_dirs"); !ok)
+      return ok;
+    for (uint32_t i = 0; i < o.n_manifest_dirs; ++i)
+      if (o.manifest_dirs[i] == nullptr)
+        return missing(("manifest_dirs[" + std::to_string(i) + "]").c_str());
+    if (auto ok = bitnet::api::listed(o.backend_params, o.n_backend_params, "backend_params"); !ok)
+      return ok;
     for (uint32_t i = 0; i < o.n_backend_params; ++i)
       if (!is_backend_param(o.backend_params[i]))
         return bitnet::fail(BITNET_INVALID_ARGUMENT,

@@ -2,6 +2,7 @@
 #include "session/tuning.hpp"
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
@@ -221,6 +222,16 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
       d->max_tokens = -1;
     });
     const auto s = bitnet::api::take_options(o.sampling, bitnet_sampling_defaults);
+    for (const auto& [list, n, what] : {std::tuple<const void*, uint64_t, const char*>(
+                                            s.logit_bias, s.n_logit_bias, "logit_bias"),
+                                        {o.stop_strings, o.n_stop_strings, "stop_strings"},
+                                        {o.stop_tokens, o.n_stop_tokens, "stop_tokens"}})
+      if (auto ok = bitnet::api::listed(list, n, what); !ok) return ok;
+    for (uint32_t i = 0; i < o.n_stop_strings; ++i)
+      if (auto ok =
+              bitnet::api::listed(o.stop_strings[i].data, o.stop_strings[i].size, "a stop string");
+          !ok)
+        return ok;
 
     bitnet::generate::options g;
     g.max_tokens = o.max_tokens < 0 ? -1 : o.max_tokens;
@@ -237,7 +248,7 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
       g.sampling.logit_bias.emplace_back(s.logit_bias[i].token, s.logit_bias[i].bias);
     g.ignore_end = s.ignore_eos != 0;
     for (uint32_t i = 0; i < o.n_stop_strings; ++i)
-      g.stop_strings.emplace_back(o.stop_strings[i].data, o.stop_strings[i].size);
+      g.stop_strings.emplace_back(bitnet::api::view(o.stop_strings[i]));
     g.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
     if (o.text != nullptr)
       g.text = [&o](std::string_view text) {

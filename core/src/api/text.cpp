@@ -6,10 +6,7 @@ namespace {
 
 using bitnet::api::guarded;
 using bitnet::api::missing;
-
-std::string_view view(bitnet_str text) {
-  return {text.data == nullptr ? "" : text.data, text.data == nullptr ? 0 : text.size};
-}
+using bitnet::api::view;
 
 }  // namespace
 

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <system_error>
 
 #include "base/ascii.hpp"
@@ -76,6 +78,18 @@ bool privileged() {
 }
 
 }  // namespace
+
+uint64_t step_timeout_ns() {
+  constexpr uint64_t usual_s = 600, ns_per_s = 1'000'000'000;
+  const std::string text = variable("BITNET_STEP_TIMEOUT");
+  uint64_t seconds = usual_s;
+  const char* const end = text.data() + text.size();
+  if (const auto read = std::from_chars(text.data(), end, seconds);
+      read.ec != std::errc() || read.ptr != end)
+    seconds = usual_s;
+  constexpr uint64_t forever = std::numeric_limits<uint64_t>::max();
+  return seconds == 0 || seconds > forever / ns_per_s ? forever : seconds * ns_per_s;
+}
 
 std::string device() {
   return variable("BITNET_DEVICE");
@@ -178,6 +192,16 @@ std::vector<user_directory> user_manifest_directories() {
     out.push_back({home / ".local/share/bitnet/backends.d", "HOME"});
   for (const std::filesystem::path item : split(variable("BITNET_BACKEND_PATH"), ':'))
     if (item.is_absolute()) out.push_back({item, "BITNET_BACKEND_PATH"});
+  return out;
+}
+
+std::map<std::string, std::string> all_variables() {
+  std::map<std::string, std::string> out;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
+    const std::string_view text = *one;
+    const auto equals = std::min(text.find('='), text.size());
+    out.emplace(text.substr(0, equals), text.substr(std::min(equals + 1, text.size())));
+  }
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,10 @@ std::string device();
 // BITNET_BACKENDS_DISABLE, those that may not. They can only take backends away.
 std::vector<std::string> only_backends();
 std::vector<std::string> disabled_backends();
+
+// How long the library waits for one step of a device: BITNET_STEP_TIMEOUT seconds, or 600 if it is
+// unset or no number; the largest number if it is 0.
+uint64_t step_timeout_ns();
 
 // BITNET_GPU_FAKE, "" if unset.
 std::string fake_gpus();
@@ -76,6 +81,9 @@ std::filesystem::path backend_cache(std::string_view name);
 // those that are set. Names that tell the dynamic linker or libc what to do are never passed
 // because a manifest declares them.
 std::vector<std::string> probe_variables(const std::vector<std::string>& declared);
+
+// Everything, by name: what a plugin under probe may not change.
+std::map<std::string, std::string> all_variables();
 
 // Settings for one backend: BITNET_<NAME>_<KEY>=value, upper case, '-' and '.' as '_', become
 // {key, value} with the key in lower case. BITNET_CPU_ISA=avx2 is {"isa", "avx2"} for "cpu".

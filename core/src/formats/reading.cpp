@@ -149,8 +149,8 @@ reading ternary_reading(const source& from, codes_of codes, uint64_t scale_group
   to.codes = std::move(codes);
   to.how = std::move(how);
   const auto is_zero = [](float s) { return s == 0; };
-  if (scale_group != 0 && std::ranges::any_of(scales, is_zero)) {
-    to.zero_group = scale_group;
+  if (std::ranges::any_of(scales, is_zero)) {
+    to.zero_group = scale_group != 0 ? scale_group : std::max<uint64_t>(from.k * from.m, 1);
     for (const float s : scales) to.zeros.push_back(is_zero(s));
   }
   const auto first = std::ranges::find_if_not(scales, is_zero);

@@ -6,11 +6,13 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "plugin/foreign_error.hpp"
 #include "plugin/host_table.hpp"
 #include "plugin/inspect.hpp"
+#include "plugin/kept_state.hpp"
 #include "plugin/shared_library.hpp"
 #include "plugin/slots.hpp"
 #include "plugin/text.hpp"
@@ -123,15 +125,18 @@ struct backend::contents {
   uint32_t life_flags = 0;
   bool may_unload = false;
   std::unique_ptr<shared_library> library;
+  std::shared_ptr<plugin::complaints> complaints;
 };
 
 backend::backend(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
 
 backend::~backend() {
+  std::optional<kept_process> kept(contents_->complaints);
   bitnet_error error = blank_error();
   const bool quiet =
       contents_->table.quiesce(contents_->table.self, quiesce_ns, &error) == BITNET_OK;
   contents_->table.close(contents_->table.self);
+  kept.reset();
   // Code that may still run, or be called back, stays where it is.
   if (quiet && contents_->may_unload && (contents_->life_flags & BITNET_LIFE_UNLOADABLE) != 0)
     contents_->library->release();
@@ -157,6 +162,10 @@ mapped_identity backend::mapped() const {
   return contents_->library->mapped();
 }
 
+const std::shared_ptr<complaints>& backend::complaints() const {
+  return contents_->complaints;
+}
+
 uint32_t backend::life_flags() const {
   return contents_->life_flags;
 }
@@ -176,6 +185,8 @@ checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& lib
 checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::string& expected_name,
                                                 uint32_t purpose, host_services& host,
                                                 const settings& extra, bool may_unload) {
+  const auto told = std::make_shared<plugin::complaints>(host, expected_name);
+  const kept_process kept(told);
   auto mapped = shared_library::open(std::move(file));
   if (!mapped) return std::unexpected(std::move(mapped.error()));
   auto* const entry =
@@ -184,6 +195,7 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
 
   auto c = std::make_unique<contents>();
   c->host = make_host_table(host);
+  c->complaints = told;
   c->may_unload = may_unload;
   auto settings = host.params(expected_name);
   settings.insert(settings.end(), extra.begin(), extra.end());

@@ -11,22 +11,12 @@
 #include "base/result.hpp"
 #include "bitnet/abi/backend.h"
 #include "plugin/codes.hpp"
+#include "plugin/host_services.hpp"
+#include "plugin/kept_state.hpp"
 #include "plugin/mapped_files.hpp"
 #include "plugin/trust.hpp"
 
 namespace bitnet::plugin {
-
-// What the core gives to plugins. One per runtime; outlives every backend. Made in api/.
-struct host_services {
-  virtual ~host_services() = default;
-  virtual void log(uint32_t level, std::string_view component, std::string_view message) = 0;
-  virtual uint32_t parallel_width() = 0;
-  virtual bitnet_status parallel_run(uint32_t n_workers, bitnet_task task, void* arg) = 0;
-  virtual bool cancelled(uint64_t token) = 0;
-  virtual uint64_t now_ns() = 0;
-  // {key, value} settings for backend `name`, from the environment (BITNET_<NAME>_<KEY>).
-  virtual std::vector<std::pair<std::string, std::string>> params(std::string_view name) = 0;
-};
 
 class backend {
  public:
@@ -60,6 +50,8 @@ class backend {
   [[nodiscard]] const file_identity& file() const;
   [[nodiscard]] mapped_identity mapped() const;
   [[nodiscard]] uint32_t life_flags() const;  // BITNET_LIFE_*
+  // To whom breaches of rules are told that the host put right.
+  [[nodiscard]] const std::shared_ptr<plugin::complaints>& complaints() const;
 
  private:
   struct contents;

@@ -80,6 +80,7 @@
     "look at the device's driver, or raise probe.timeout_ms in the manifest")                      \
   X(probe_output, "BN-P-OUTPUT", "report it to the backend's author")                              \
   X(probe_leftover, "BN-P-LEFTOVER", "report it to the backend's author")                          \
+  X(probe_hygiene, "BN-P-HYGIENE", "report it to the backend's author")                            \
   X(probe_message, "BN-P-MESSAGE", "reinstall the backend's package and bitnet")                   \
   X(probe_helper, "BN-P-HELPER", "reinstall bitnet: its helper bitnet-backend-probe must run")     \
   X(probe_pending, "BN-P-PENDING", "wait for it, or see `bitnet backends probe`")                  \

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plugin/kept_state.hpp"
+
 namespace bitnet::plugin {
 namespace {
 
@@ -29,7 +31,9 @@ uint32_t parallel_width(void* self) noexcept try {
 
 bitnet_status parallel_run(void* self, uint32_t n_workers, bitnet_task task, void* arg) noexcept
     try {
-  return services(self).parallel_run(n_workers, task, arg);
+  if (task == nullptr) return BITNET_INVALID_ARGUMENT;
+  kept_task kept{task, arg};
+  return services(self).parallel_run(n_workers, run_kept, &kept);
 } catch (...) {
   return BITNET_INTERNAL;
 }

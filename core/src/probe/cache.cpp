@@ -11,9 +11,11 @@
 #include <atomic>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "plugin/hash.hpp"
 #include "plugin/text.hpp"
 #include "plugin/trust.hpp"
 
@@ -52,6 +54,24 @@ bool is_worth_keeping(const finding& f) {
   if (!f.what.fault) return true;
   const code c = f.what.fault->code;
   return c != code::probe_helper && c != code::trust_changed && c != code::trust_missing;
+}
+
+// Of the bytes of a plugin, "" if they cannot be read. Takes as long as reading them does: only for
+// files that crash.
+std::string content_of(const std::filesystem::path& library) {
+  constexpr uint64_t largest = uint64_t{1} << 30;
+  const auto file = plugin::open_trusted(library);
+  if (!file) return "";
+  const auto bytes = plugin::read_all(*file, largest);
+  return bytes ? plugin::sha256_of(std::as_bytes(std::span(*bytes))) : "";
+}
+
+// Whether it is not the file that crashed, though it may say that it is the same build: somebody
+// repaired it without building it anew.
+bool is_other_file(const std::string& crashed, const std::filesystem::path& library) {
+  if (crashed.empty()) return false;
+  const std::string now = content_of(library);
+  return !now.empty() && now != crashed;
 }
 
 void quarantine(finding& f, uint32_t strikes) {
@@ -98,6 +118,7 @@ std::string write_entry(const cache_entry& e) {
                                  {"written_s", e.written_s},
                                  {"keep_s", e.keep_s},
                                  {"strikes", e.strikes},
+                                 {"content", e.content},
                                  {"finding", write_finding(e.what)}})
                                .dump(-1, ' ', false, json::error_handler_t::replace);
   return std::string(magic) + hex(checksum(body)) + "\n" + body;
@@ -126,6 +147,7 @@ plugin::checked<cache_entry> read_entry(std::string_view text) {
   cache_entry out;
   out.build_id = text_of("build_id");
   out.fingerprint = text_of("fingerprint");
+  out.content = text_of("content");
   out.written_s = number_of("written_s");
   out.keep_s = number_of("keep_s");
   const int64_t strikes = number_of("strikes");
@@ -190,6 +212,8 @@ std::optional<finding> cache::recall(const cache_key& key, int64_t now_s,
   out.cached = true;
   out.age_s = now_s - entry->written_s;
   if (out.what.fault && is_crash(out.what.fault->code) && entry->strikes >= strikes_out) {
+    if (entry->fingerprint != key.fingerprint && is_other_file(entry->content, key.library))
+      return std::nullopt;
     quarantine(out, entry->strikes);
     return out;
   }
@@ -203,7 +227,9 @@ std::optional<finding> cache::recall(const cache_key& key, int64_t now_s,
 void cache::remember(const cache_key& key, int64_t now_s, bool fresh, finding& f) const {
   if (!is_worth_keeping(f)) return;
   std::vector<std::string> ignored;
-  const auto before = fresh ? std::nullopt : read(key, ignored);
+  auto before = fresh ? std::nullopt : read(key, ignored);
+  if (before && before->strikes >= strikes_out && is_other_file(before->content, key.library))
+    before.reset();  // the strikes were another file's
   cache_entry e;
   e.build_id = key.build_id;
   e.fingerprint = key.fingerprint;
@@ -214,6 +240,7 @@ void cache::remember(const cache_key& key, int64_t now_s, bool fresh, finding& f
     if (is_crash(f.what.fault->code)) e.strikes = (again ? before->strikes : 0) + 1;
     f.retry_in_s = e.keep_s;
   }
+  if (e.strikes >= strikes_out) e.content = content_of(key.library);
   e.what = f;
   if (!prepare()) return;
   write_atomically(file_of(key, answer_file), write_entry(e));

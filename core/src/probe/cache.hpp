@@ -23,8 +23,8 @@ namespace bitnet::probe {
 
 struct cache_key {
   std::string name, build_id;
-  std::filesystem::path library;
-  std::string fingerprint;  // of all that the answer may depend on
+  std::filesystem::path library;  // absolute
+  std::string fingerprint;        // of all that the answer may depend on
 };
 
 // One file.
@@ -33,6 +33,7 @@ struct cache_entry {
   int64_t written_s = 0;  // since the epoch
   int64_t keep_s = 0;     // that a fault is worth
   uint32_t strikes = 0;   // crashes of this build, one after the other
+  std::string content;    // hash of the file's bytes, once it is out; "" if it could not be read
   finding what;
 };
 

@@ -14,9 +14,11 @@
 #include <thread>
 
 #include "plugin/backend.hpp"
+#include "plugin/kept_state.hpp"
 #include "plugin/text.hpp"
 #include "probe/finding.hpp"
 #include "probe/frame.hpp"
+#include "probe/hygiene.hpp"
 #include "probe/sandbox.hpp"
 #include "probe/self_test.hpp"
 #include "probe/task.hpp"
@@ -113,7 +115,9 @@ plugin::defect thrown(stage s) {
 class probe_run {
  public:
   probe_run(const task& t, const speaker& out, facts& f)
-      : task_(t), facts_(f), services_(out, t), baseline_(threads()) {}
+      : task_(t), facts_(f), services_(out, t), baseline_(threads()) {
+    plugin::leave_state_alone();
+  }
 
   plugin::checked<void> open() {
     const auto file = plugin::open_trusted(task_.library);
@@ -157,6 +161,19 @@ class probe_run {
     }
   }
 
+  // After a stage. What was changed is told once, for the stage that did it.
+  plugin::checked<void> look_around(stage s) {
+    process_state now = process_state::now();
+    breaches found = compare(state_, now, s == stage::close);
+    now.descriptors.swap(state_.descriptors);  // those count from the beginning
+    state_ = std::move(now);
+    for (std::string& one : found.remarks)
+      if (facts_.remarks.size() < most_remarks) facts_.remarks.push_back(std::move(one));
+    if (found.wrong.empty()) return {};
+    return plugin::reject(code::probe_hygiene, "it changed " + plugin::join(found.wrong, ", ") +
+                                                   " of its process in " + stage_name(s));
+  }
+
   plugin::checked<void> close() {
     const plugin::mapped_identity mapped = backend_->mapped();
     backend_.reset();
@@ -195,17 +212,20 @@ class probe_run {
   const task& task_;
   facts& facts_;
   child_services services_;
+  static constexpr std::size_t most_remarks = 16;
   std::size_t baseline_;
+  process_state state_ = process_state::now();  // at the beginning, then after each stage
   std::shared_ptr<plugin::backend> backend_;
 };
 
 // One part of the probe, announced and guarded; false if it is over.
 template <class Part>
-bool run_part(stage s, const speaker& out, facts& f, Part part) {
+bool run_part(stage s, const speaker& out, facts& f, probe_run& run, Part part) {
   out.begin(s);
   plugin::checked<void> fine;
   try {
     fine = part();
+    if (auto clean = run.look_around(s); fine) fine = std::move(clean);
   } catch (...) {
     fine = std::unexpected(thrown(s));
   }
@@ -239,10 +259,10 @@ int serve(int fd) {
   f.sandbox = enter_sandbox(given->parent, given->scratch);
   // Lives as long as the process: a backend that may not be closed is left alone.
   auto& run = *new probe_run(*new task(*given), *new speaker(fd), f);
-  const bool tested = run_part(stage::open, out, f, [&] { return run.open(); }) &&
-                      run_part(stage::enumerate, out, f, [&] { return run.enumerate(); }) &&
-                      run_part(stage::self_test, out, f, [&] { return run.self_test(); });
-  if (tested) run_part(stage::close, out, f, [&] { return run.close(); });
+  const bool tested = run_part(stage::open, out, f, run, [&] { return run.open(); }) &&
+                      run_part(stage::enumerate, out, f, run, [&] { return run.enumerate(); }) &&
+                      run_part(stage::self_test, out, f, run, [&] { return run.self_test(); });
+  if (tested) run_part(stage::close, out, f, run, [&] { return run.close(); });
   out.say(frame_kind::done, "");
   if (tested) return 0;  // with the plugin's own exit handlers, as in a program that used it
   _exit(0);

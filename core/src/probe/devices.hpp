@@ -3,14 +3,14 @@
 
 #include <vector>
 
-#include "bitnet/abi/info.h"
+#include "bitnet/abi/answers.h"
 #include "plugin/backend.hpp"
 
 namespace bitnet::probe {
 
 // More than any machine has; a plugin that claims more has lost its mind.
-constexpr uint32_t max_devices = 1024;
-constexpr uint32_t max_kernels = 16384;  // of one device
+constexpr uint32_t max_devices = BITNET_MOST_DEVICES;
+constexpr uint32_t max_kernels = BITNET_MOST_KERNELS;  // of one device
 
 struct device_report {
   bitnet_device_info info{};

@@ -17,6 +17,7 @@ using plugin::code;
 
 constexpr std::size_t max_text_bytes = 4096;
 constexpr std::size_t max_disabled = 1024;
+constexpr std::size_t max_remarks = 16;
 
 std::unexpected<plugin::defect> senseless(const std::string& what) {
   return plugin::reject(code::probe_message, "its probe's answer makes no sense: " + what);
@@ -159,10 +160,10 @@ std::optional<device_report> to_device(const json& from) {
 }
 
 json to_json(const facts& f) {
-  json out = {{"version", f.version},       {"life_flags", f.life_flags},
-              {"disabled", f.disabled},     {"self_test", f.self_test},
-              {"sandbox", f.sandbox},       {"devices", json::array()},
-              {"peak_bytes", f.peak_bytes}, {"unloads", f.unloads}};
+  json out = {
+      {"version", f.version},       {"life_flags", f.life_flags}, {"disabled", f.disabled},
+      {"self_test", f.self_test},   {"sandbox", f.sandbox},       {"devices", json::array()},
+      {"peak_bytes", f.peak_bytes}, {"unloads", f.unloads},       {"remarks", f.remarks}};
   for (const device_report& d : f.devices) out["devices"].push_back(to_json(d));
   if (f.fault)
     out["fault"] = {{"code", plugin::code_text(f.fault->code)},
@@ -186,6 +187,11 @@ plugin::checked<facts> to_facts(const json& from) {
     for (const json& id : *disabled) {
       if (!id.is_string()) return senseless("a disabled kernel has no name");
       out.disabled.push_back(plugin::printable(id.get_ref<const std::string&>(), 63));
+    }
+  if (const json* remarks = m.list("remarks", max_remarks); remarks != nullptr)
+    for (const json& one : *remarks) {
+      if (!one.is_string()) return senseless("a remark is no text");
+      out.remarks.push_back(plugin::printable(one.get_ref<const std::string&>()));
     }
   if (const json* devices = m.list("devices", max_devices); devices != nullptr)
     for (const json& one : *devices) {

@@ -31,6 +31,7 @@ struct facts {
   uint64_t peak_bytes = 0;            // of the child's memory
   bool unloads = false;               // the child unloaded it on trial, and nothing of it was left
   std::string sandbox;                // what the child was kept from, in words
+  std::vector<std::string> remarks;   // remarkable, and no fault
 };
 
 struct finding {

@@ -201,9 +201,13 @@ void prober::contents::work() {
       fds.push_back({b->process.socket.get(), POLLIN, 0});
       fds.push_back({b->process.process.get(), POLLIN, 0});
     }
-    if (poll(fds.data(), fds.size(), -1) < 0) continue;
+    // Not for ever, and not at once again where it fails: somebody may have closed our descriptors.
+    constexpr int longest_sleep_ms = 500;
+    constexpr std::chrono::milliseconds breath{20};
+    if (poll(fds.data(), fds.size(), longest_sleep_ms) < 0) std::this_thread::sleep_for(breath);
     uint64_t ignored = 0;
-    if (fds[0].revents != 0 && read(wake.get(), &ignored, sizeof ignored) < 0) continue;
+    if (fds[0].revents != 0 && read(wake.get(), &ignored, sizeof ignored) < 0)
+      std::this_thread::sleep_for(breath);
     std::size_t at = 1;
     std::erase_if(brokers, [&](const auto& b) {
       const bool said = fds[at].revents != 0;

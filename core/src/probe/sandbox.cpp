@@ -6,11 +6,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
+
+#include "plugin/trust.hpp"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BITNET_SHADOW_MEMORY
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define BITNET_SHADOW_MEMORY
+#endif
+#endif
 
 namespace bitnet::probe {
 namespace {
@@ -22,6 +35,7 @@ constexpr uint32_t ask_version = 1, rule_path_beneath = 1;
 struct ruleset {
   uint64_t files;
   uint64_t network;  // from version 4 on
+  uint64_t scoped;   // from version 6 on
 };
 struct __attribute__((packed)) path_beneath {
   uint64_t allowed;
@@ -31,7 +45,8 @@ struct __attribute__((packed)) path_beneath {
 constexpr uint64_t write_file = 1U << 1, remove_dir = 1U << 4, remove_file = 1U << 5,
                    make_all = 0x7FU << 6, refer = 1U << 13, truncate = 1U << 14;
 constexpr uint64_t tcp_bind = 1U << 0, tcp_connect = 1U << 1;
-constexpr long with_refer = 2, with_truncate = 3, with_network = 4;
+constexpr uint64_t scope_signal = 1U << 1;  // none to a process outside
+constexpr long with_refer = 2, with_truncate = 3, with_network = 4, with_scope = 6;
 
 // setuid nvidia-modprobe makes this node at the first use after boot; in a sandbox it could not,
 // and a sound GPU would look broken.
@@ -53,11 +68,14 @@ std::string enter_landlock(const std::filesystem::path& scratch) {
   if (driver_must_make_nodes()) return none("the driver has yet to make /dev/nvidia-uvm");
   const long version = syscall(create_ruleset, nullptr, 0, ask_version);
   if (version < 1) return none("this kernel has no Landlock");
-  ruleset rules{write_file | remove_dir | remove_file | make_all, 0};
+  ruleset rules{write_file | remove_dir | remove_file | make_all, 0, 0};
   if (version >= with_refer) rules.files |= refer;
   if (version >= with_truncate) rules.files |= truncate;
   if (version >= with_network) rules.network = tcp_bind | tcp_connect;
-  const std::size_t size = version >= with_network ? sizeof rules : sizeof rules.files;
+  if (version >= with_scope) rules.scoped = scope_signal;
+  const std::size_t size = version >= with_scope     ? sizeof rules
+                           : version >= with_network ? offsetof(ruleset, scoped)
+                                                     : sizeof rules.files;
   const int fd = static_cast<int>(syscall(create_ruleset, &rules, size, 0));
   if (fd < 0) return why("landlock_create_ruleset");
   const int devices = open("/dev", O_PATH | O_CLOEXEC);
@@ -79,17 +97,44 @@ std::string enter_landlock(const std::filesystem::path& scratch) {
   return out;
 }
 
+// Where memory runs out, a probe goes before whoever waits for it.
+void be_first_to_go() {
+  const plugin::file_descriptor score(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  constexpr std::string_view most = "1000";
+  [[maybe_unused]] const ssize_t n = write(score.get(), most.data(), most.size());
+}
+
+// Of private memory that can be written to: drivers reserve far more addresses than they use. Half
+// of what the machine has, and what a driver that compiles may need.
+std::string limit_memory() {
+#ifdef BITNET_SHADOW_MEMORY
+  return "";  // a sanitizer takes terabytes of addresses
+#else
+  constexpr uint64_t least = uint64_t{4} << 30, most = uint64_t{64} << 30;
+  const uint64_t all =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  rlimit limit{};
+  if (getrlimit(RLIMIT_DATA, &limit) != 0) return "";
+  limit.rlim_cur = std::min<uint64_t>(limit.rlim_max, std::clamp(all / 2, least, most));
+  limit.rlim_max = limit.rlim_cur;
+  if (setrlimit(RLIMIT_DATA, &limit) != 0) return "";
+  return ", memory " + std::to_string(limit.rlim_cur >> 20) + " MiB";
+#endif
+}
+
 }  // namespace
 
 std::string enter_sandbox(int parent, const std::filesystem::path& scratch) {
   // 1, not 0: to a kernel that pipes core dumps into a program only this means none.
   const rlimit no_core{1, 1};
   setrlimit(RLIMIT_CORE, &no_core);
+  be_first_to_go();
+  const std::string memory = limit_memory();
   // Orphans come to us, so that what the plugin leaves behind can be seen.
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != parent) _exit(1);  // it died before the line above
-  return enter_landlock(scratch);
+  return enter_landlock(scratch) + memory;
 }
 
 }  // namespace bitnet::probe

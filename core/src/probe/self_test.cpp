@@ -8,8 +8,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
-#include "bitnet/abi/backend.h"
+#include "bitnet/abi/answers.h"
 #include "plugin/foreign_error.hpp"
 #include "plugin/text.hpp"
 #include "probe/golden.hpp"
@@ -61,10 +63,14 @@ class golden_run {
     s.kv_pool = pool_.get();
     s.signal_value = ++timeline_;
     constexpr uint64_t forever = std::numeric_limits<uint64_t>::max();
+    uint64_t reached = 0;
     return call("queue_submit",
                 [&](auto* err) { return t_.queue_submit(queue_.get(), &s, err); }) &&
            call("queue_wait",
-                [&](auto* err) { return t_.queue_wait(queue_.get(), timeline_, forever, err); });
+                [&](auto* err) { return t_.queue_wait(queue_.get(), timeline_, forever, err); }) &&
+           call("queue_poll",
+                [&](auto* err) { return t_.queue_poll(queue_.get(), &reached, err); }) &&
+           sane("queue_poll", bitnet_wrong_timeline(reached, timeline_));
   }
 
   // The first wrong number in words, "" if all are right; nothing if a call failed.
@@ -112,6 +118,7 @@ class golden_run {
                                   err);
         }))
       return {};
+    if (!sane("program_stats", bitnet_wrong_count(count))) return {};
     stats.resize(std::min<std::size_t>(count, stats.size()));
     // Of the ops that the program is about; of those behind them where a plugin runs the body.
     std::vector<std::string> of_them, others;
@@ -136,12 +143,17 @@ class golden_run {
     trouble_ = {name, status, plugin::describe(status, err)};
     return false;
   }
+  // What answers.h says of the answer of a call.
+  bool sane(const char* name, const char* wrong) {
+    if (wrong != nullptr) trouble_ = {name, BITNET_OK, wrong};
+    return wrong == nullptr;
+  }
   template <class Object, class Call>
   bool take(const char* name, handle<Object>& to, Call make) {
     Object* raw = nullptr;
     if (!call(name, [&](auto* err) { return make(&raw, err); })) return false;
     to.reset(raw);
-    return true;
+    return sane(name, bitnet_wrong_handle(raw));
   }
 
   static bitnet_tensor_desc describe(const golden_weight& w) {
@@ -172,6 +184,12 @@ class golden_run {
       return false;
     for (uint32_t i = 0; i < golden_.weights.size(); ++i) {
       const std::string& data = golden_.weights[i].bytes;
+      bitnet_weight_plan plan{};
+      plan.struct_size = sizeof plan;
+      if (!call("weight_plan",
+                [&](auto* err) { return t_.weight_plan(device_, &descs[i], &plan, err); }) ||
+          !sane("weight_plan", bitnet_wrong_weight_plan(&plan)))
+        return false;
       if (!call("weight_write",
                 [&](auto* err) {
                   return t_.weight_write(weights_.get(), i, 0, data.data(), data.size(), err);
@@ -222,14 +240,21 @@ class golden_run {
     const auto make = [&](bitnet_buffer*& slot, uint64_t elements, int32_t step) {
       handle<bitnet_buffer> buffer(nullptr, t_.buffer_destroy);
       void* mapped = nullptr;
-      if (!take("buffer_create", buffer,
-                [&](auto** out, auto* err) {
-                  return t_.buffer_create(device_, elements * sizeof(int32_t), out, err);
-                }) ||
+      void* again = nullptr;
+      const uint64_t bytes = elements * sizeof(int32_t);
+      if (!take(
+              "buffer_create", buffer,
+              [&](auto** out, auto* err) { return t_.buffer_create(device_, bytes, out, err); }) ||
           !call("buffer_map",
                 [&](auto* err) { return t_.buffer_map(buffer.get(), &mapped, err); }) ||
-          mapped == nullptr)
+          !call("buffer_map",
+                [&](auto* err) { return t_.buffer_map(buffer.get(), &again, err); }) ||
+          !sane("buffer_map",
+                bitnet_wrong_mapping(mapped, again, bytes, report_.info.buffer_alignment_bytes)))
         return false;
+      for (const auto& [place, size] : places_)
+        if (!sane("buffer_map", bitnet_wrong_overlap(place, size, mapped, bytes))) return false;
+      places_.emplace_back(mapped, bytes);
       for (uint64_t i = 0; i < elements; ++i)
         static_cast<int32_t*>(mapped)[i] = static_cast<int32_t>(i) * step;
       logits_ = mapped;  // of the last one made
@@ -255,6 +280,7 @@ class golden_run {
   handle<bitnet_weights> weights_;
   handle<bitnet_kv_pool> pool_;
   std::vector<handle<bitnet_buffer>> buffers_;
+  std::vector<std::pair<const void*, uint64_t>> places_;  // of the buffers: address, bytes
   handle<bitnet_program> program_;
   handle<bitnet_queue> queue_;
   void* logits_ = nullptr;
@@ -283,6 +309,9 @@ bool is_claimed(const device_report& d, const golden_program& program) {
 }
 
 plugin::defect failed(const std::string& where, const trouble& t) {
+  if (t.status == BITNET_OK)
+    return {code::probe_answer, BITNET_REJECTED,
+            "self-test of " + where + ": " + t.call + "() " + t.what, ""};
   return {code::probe_failed, BITNET_UNAVAILABLE,
           "self-test of " + where + ": " + t.call + "() failed: " + t.what, ""};
 }
@@ -295,6 +324,9 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
     return std::unexpected(
         failed("device " + std::to_string(index), {"device_open", s, plugin::describe(s, err)}));
   const handle<bitnet_device> device(raw, t.device_close);
+  if (const char* wrong = bitnet_wrong_handle(raw))
+    return std::unexpected(
+        failed("device " + std::to_string(index), {"device_open", BITNET_OK, wrong}));
   for (const golden_program& f : golden_programs()) {
     if (!is_claimed(report, f)) continue;
     golden_run one(t, device.get(), report, f);

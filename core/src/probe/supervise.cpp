@@ -1,6 +1,7 @@
 #include "probe/supervise.hpp"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "plugin/text.hpp"
@@ -285,6 +289,8 @@ bool supervised::end_late() {
 finding supervised::result() {
   finish_stage();
   finding out = std::move(so_far_);
+  out.notes.insert(out.notes.end(), out.what.remarks.begin(), out.what.remarks.end());
+  out.what.remarks.clear();
   out.output = clean_lines(out.output);
   if (out.output_bytes != 0 && out.output_bytes <= most_output)
     out.notes.push_back("it printed " + std::to_string(out.output_bytes) + " bytes");
@@ -324,6 +330,32 @@ finding supervised::run(audience& to, bool& left) {
   }
 }
 
+std::vector<pid_t> own_children() {
+  namespace fs = std::filesystem;
+  std::vector<pid_t> out;
+  std::error_code ignored;
+  fs::directory_iterator all("/proc/self/task", ignored);
+  for (; !ignored && all != fs::directory_iterator(); all.increment(ignored)) {
+    std::ifstream of_thread(all->path() / "children");
+    for (pid_t child = 0; of_thread >> child;) out.push_back(child);
+  }
+  return out;
+}
+
+// Ends whatever the child started, in whatever group or session: as it has gone, they are ours.
+// False if some do not even die.
+bool end_orphans() {
+  const auto end = clock::now() + kill_grace;
+  constexpr milliseconds pause{5};
+  for (;;) {
+    for (const pid_t orphan : own_children()) kill(orphan, SIGKILL);
+    const pid_t reaped = waitpid(-1, nullptr, WNOHANG);
+    if (reaped < 0 && errno == ECHILD) return true;
+    if (clock::now() > end) return false;
+    if (reaped == 0) std::this_thread::sleep_for(pause);
+  }
+}
+
 // The folder for what drivers write, in place of the user's.
 std::vector<std::string> with_cache_home(std::vector<std::string> variables,
                                          const std::filesystem::path& folder) {
@@ -337,6 +369,8 @@ std::vector<std::string> with_cache_home(std::vector<std::string> variables,
 }  // namespace
 
 std::optional<finding> supervise(job j, const std::filesystem::path& writable, audience& to) {
+  // What the child started and left comes to us when it ends.
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   j.work.parent = getpid();
   j.work.scratch = writable;
   auto started =
@@ -349,6 +383,7 @@ std::optional<finding> supervise(job j, const std::filesystem::path& writable, a
   }
   bool left = false;
   finding out = supervised(j, std::move(*started)).run(to, left);
+  if (!end_orphans()) out.notes.push_back("what it started cannot be ended and was left alone");
   if (left) return std::nullopt;
   return out;
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/ascii.hpp"
+#include "bitnet/abi/answers.h"
 
 namespace bitnet::program {
 namespace {
@@ -267,7 +269,14 @@ result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device
   const bitnet_status status =
       table.op_query(device, g.ops.data(), sizeof(bitnet_op), formats.data(),
                      static_cast<uint32_t>(g.ops.size()), levels.data(), &err);
-  if (status != BITNET_OK) return fail(status, std::string("asking for its ops: ") + err.message);
+  if (status != BITNET_OK) {
+    const std::string reason(err.message, strnlen(err.message, sizeof err.message));
+    return fail(status, "asking for its ops: " + (reason.empty() ? "no reason given" : reason));
+  }
+  if (const char* wrong = bitnet_wrong_levels(levels.data(), static_cast<uint32_t>(levels.size())))
+    return fail(BITNET_REJECTED, std::string("op_query() ") + wrong +
+                                     ": the backend breaks its contract; choose another one with "
+                                     "--device, and report it to the backend's author");
   for (std::size_t i = 0; i < g.ops.size(); ++i) {
     if (g.ops[i].op >= BITNET_OP_FIRST_COMPOSITE || levels[i] != BITNET_LEVEL_NONE) continue;
     return fail(BITNET_UNSUPPORTED, "it cannot compute " + op_name(g.ops[i].op) +

@@ -83,12 +83,18 @@ struct sampler::contents {
       return fail(BITNET_INTERNAL, "expected " + std::to_string(n_vocab) + " logits, got " +
                                        std::to_string(from.size()));
     }
+    bool any = false;
     for (size_t i = 0; i < from.size(); ++i) {
+      any = any || from[i] > -infinity;
       if (from[i] < infinity) continue;
       return fail(BITNET_INTERNAL, "the model's logit of token " + std::to_string(i) + " is " +
                                        (from[i] == infinity ? "infinite" : "NaN") +
                                        "; its weights or the backend are at fault");
     }
+    if (!any)
+      return fail(BITNET_INTERNAL,
+                  "all of the model's " + std::to_string(n_vocab) +
+                      " logits are -infinite; its weights or the backend are at fault");
     logits.assign(from.begin(), from.end());
     return {};
   }

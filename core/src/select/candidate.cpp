@@ -26,7 +26,7 @@ plugin::checked<void> candidate::locate(const plugin::manifest& m) {
     return std::unexpected(plugin::other_major(name_, m.abi_major));
   auto library = plugin::locate_library(m.library, environment::backend_directory());
   if (!library) return std::unexpected(std::move(library.error()));
-  library_ = std::move(*library);
+  library_ = named_ = std::move(*library);
   return {};
 }
 
@@ -215,6 +215,7 @@ backend_report candidate::describe() const {
   out.stage = stage_;
   out.manifest = manifest_file_.string();
   out.library = library_.string();
+  out.named = named_.string();
   if (manifest_) {
     out.version = manifest_->version;
     out.vendor = manifest_->vendor;

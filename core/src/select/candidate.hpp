@@ -80,6 +80,7 @@ class candidate {
   const plugin::policy* rules_;
   std::string name_;
   std::filesystem::path manifest_file_, library_;
+  std::filesystem::path named_;  // the library, through links that may be turned
   std::optional<plugin::manifest> manifest_;
   std::optional<plugin::inspection> facts_;
   std::optional<plugin::trusted_file> file_;  // what was inspected is what is loaded

@@ -96,6 +96,7 @@ ordered_json to_json(const backend_report& b) {
   put(out, "fake", b.fake);
   put(out, "manifest", b.manifest);
   put(out, "library", b.library);
+  if (b.named != b.library) put(out, "library_named", b.named);
   put(out, "version", b.version);
   put(out, "vendor", b.vendor);
   put(out, "license", b.license);

@@ -50,6 +50,7 @@ using device_report = probe::device_report;
 struct backend_report {
   std::string name, stage, code, reason, hint;
   std::string manifest, library, version, vendor, license, build_id, abi;
+  std::string named;  // the library as the manifest names it, through links
   std::vector<device_report> devices;
   struct standing {
     uint32_t rank = 0;  // among all usable devices, from 1; 0: not usable

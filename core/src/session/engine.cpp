@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "base/host_memory.hpp"
+#include "plugin/kept_state.hpp"
+#include "session/answers.hpp"
 #include "session/kv_store.hpp"
 #include "session/tuning.hpp"
 
@@ -30,8 +32,7 @@ bitnet_tensor_desc describe(const model::weight& w) {
 
 bool can_alias(const model::weight& w, const bitnet_weight_plan& plan) {
   if (plan.accepts_alias == 0 || w.alias.empty() || w.alias.size() != w.data_bytes) return false;
-  const uint64_t alignment = plan.alignment_bytes == 0 ? 1 : plan.alignment_bytes;
-  return reinterpret_cast<uintptr_t>(w.alias.data()) % alignment == 0;
+  return reinterpret_cast<uintptr_t>(w.alias.data()) % plan.alignment_bytes == 0;
 }
 
 }  // namespace
@@ -67,13 +68,18 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
 
   bitnet_error err = blank_error();
   bitnet_device* device = nullptr;
-  const bitnet_status status =
-      e->table().device_open(e->table().self, e->choice_.device_index, &device, &err);
+  const auto open_device = [&] {
+    const plugin::kept_process kept(e->choice_.backend->complaints());
+    return e->table().device_open(e->table().self, e->choice_.device_index, &device, &err);
+  };
+  const bitnet_status status = open_device();
   if (auto ok =
           check(status, err, who + ": opening device " + std::to_string(e->choice_.device_index));
       !ok)
     return std::unexpected(std::move(ok.error()));
   e->device_.reset(device);
+  if (auto ok = sane(bitnet_wrong_handle(device), "device_open"); !ok)
+    return pass_on(std::move(ok), who);
 
   if (auto ok = program::check_support(e->table(), device, e->graph_, m); !ok)
     return pass_on(std::move(ok), who);
@@ -125,6 +131,7 @@ result<void> engine::upload(const progress& report) {
                              static_cast<uint32_t>(descs.size()), &raw, &err);
   if (auto ok = check(status, err, "making room for the weights"); !ok) return ok;
   weights_.reset(raw);
+  if (auto ok = sane(bitnet_wrong_handle(raw), "weights_create"); !ok) return ok;
 
   const auto stopped = [] { return fail(BITNET_CANCELLED, "loading was stopped"); };
   uint64_t done = 0;
@@ -134,6 +141,8 @@ result<void> engine::upload(const progress& report) {
     plan.struct_size = sizeof plan;
     status = table().weight_plan(device_.get(), &descs[i], &plan, &err);
     if (auto ok = check(status, err, "tensor " + w.name); !ok) return ok;
+    if (auto ok = sane(bitnet_wrong_weight_plan(&plan), "weight_plan"); !ok)
+      return pass_on(std::move(ok), "tensor " + w.name);
 
     if (can_alias(w, plan)) {
       status = table().weight_alias(raw, i, w.alias.data(), w.alias.size(), &err);
@@ -162,8 +171,9 @@ result<void> engine::upload(const progress& report) {
 result<void> engine::use_packed_head(const pack_cache& cache) {
   constexpr std::string_view name = BITNET_INTERFACE_PACKED_WEIGHTS;
   const auto* offered = table().query_interface(table().self, {name.data(), name.size()}, 1);
-  if (offered == nullptr || offered->struct_size < sizeof(bitnet_packed_weights_v1)) return {};
+  if (offered == nullptr) return {};
   const auto& packed = *reinterpret_cast<const bitnet_packed_weights_v1*>(offered);
+  if (auto ok = sane(bitnet_wrong_packed_interface(&packed), "query_interface"); !ok) return ok;
   const uint32_t index = model_.output();
   const std::string doing = "tensor " + model_.weights()[index].name;
   bitnet_error err = blank_error();
@@ -171,18 +181,30 @@ result<void> engine::use_packed_head(const pack_cache& cache) {
   info.struct_size = sizeof info;
   if (auto ok = check(packed.describe(weights_.get(), index, &info, &err), err, doing); !ok)
     return ok;
+  const model::weight& head = model_.weights()[index];
+  if (auto ok = sane(bitnet_wrong_packed_info(&info, static_cast<uint64_t>(head.ne[0]) *
+                                                         static_cast<uint64_t>(head.ne[1])),
+                     "describe");
+      !ok)
+    return pass_on(std::move(ok), doing);
   if (info.bytes < cache.least_bytes()) return {};
   const std::string identity = model_.weight_identity(index);
   if (identity.empty()) return {};
   const std::string layout(info.layout_id, strnlen(info.layout_id, sizeof info.layout_id));
   const std::string key = backend_name() + ":" + layout + ":" + identity;
-  if (auto found = cache.find(key); found && found->form.size() == info.bytes) {
+  const auto fits = [&](const void* form) {
+    return bitnet_wrong_packed_form(form, info.alignment_bytes) == nullptr;
+  };
+  if (auto found = cache.find(key);
+      found && found->form.size() == info.bytes && fits(found->form.data())) {
     packed_head_ = std::move(found);
     return check(packed.adopt(weights_.get(), index, packed_head_->form.data(), info.bytes, &err),
                  err, doing);
   }
   const void* made = nullptr;
   if (auto ok = check(packed.pack(weights_.get(), index, &made, &err), err, doing); !ok) return ok;
+  if (auto ok = sane(bitnet_wrong_packed_form(made, info.alignment_bytes), "pack"); !ok)
+    return pass_on(std::move(ok), doing);
   cache.keep(key, {static_cast<const std::byte*>(made), info.bytes});
   return {};
 }

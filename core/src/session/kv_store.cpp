@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "session/answers.hpp"
+
 namespace bitnet::session {
 
 kv_store::kv_store(const engine& e, const bitnet_kv_config& config, eviction policy)
@@ -23,6 +25,8 @@ result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_k
       !ok)
     return std::unexpected(std::move(ok.error()));
   store->pool_.reset(pool);
+  if (auto ok = sane(bitnet_wrong_handle(pool), "kv_pool_create"); !ok)
+    return std::unexpected(std::move(ok.error()));
   return store;
 }
 

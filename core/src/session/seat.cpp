@@ -1,11 +1,17 @@
 #include "session/seat.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <chrono>
 #include <limits>
 #include <utility>
 
+#include "base/environment.hpp"
 #include "model/context_room.hpp"
+#include "plugin/kept_state.hpp"
 #include "plugin/kv_types.hpp"
+#include "session/answers.hpp"
+#include "session/step_buffers.hpp"
 
 namespace bitnet::session {
 namespace {
@@ -50,6 +56,7 @@ uint32_t affordable_blocks(uint64_t budget, uint64_t block_bytes) {
 seat::seat(std::shared_ptr<session::engine> e, uint64_t cancel_token)
     : engine_(std::move(e)),
       cancel_token_(cancel_token),
+      step_timeout_ns_(environment::step_timeout_ns()),
       program_(nullptr, engine_->table().program_destroy),
       queue_(nullptr, engine_->table().queue_destroy) {}
 
@@ -58,6 +65,7 @@ result<std::unique_ptr<seat>> seat::open(std::shared_ptr<session::engine> e,
   std::unique_ptr<seat> s(new seat(std::move(e), cancel_token));
   auto built = [&] {
     const std::lock_guard turn(s->engine_->device_turn());
+    const plugin::kept_process kept(s->engine_->choice().backend->complaints());
     auto measured = s->measure(options);
     return measured ? s->build(options) : measured;
   }();
@@ -67,11 +75,38 @@ result<std::unique_ptr<seat>> seat::open(std::shared_ptr<session::engine> e,
 
 seat::~seat() {
   const std::lock_guard turn(engine_->device_turn());
+  if (hung_) {
+    leave_behind();
+    return;
+  }
+  const plugin::kept_thread kept(*engine_->choice().backend->complaints());
   queue_.reset();
   program_.reset();
   if (store_) store_->leave(kv_);
   store_.reset();
   buffers_.clear();
+}
+
+// A step that never ended may still write to all that it was given.
+void seat::leave_behind() {
+  struct left {
+    std::shared_ptr<session::engine> engine;
+    std::shared_ptr<kv_store> store;
+    std::vector<handle<bitnet_buffer>> buffers;
+    handle<bitnet_program> program;
+    handle<bitnet_queue> queue;
+  };
+  if (store_) {
+    kv_.table.clear();
+    kv_.spare = kv_blocks{0};
+    store_->leave(kv_);
+  }
+  // Never freed, on purpose.
+  [[maybe_unused]] static std::vector<left*>& all = *new std::vector<left*>;
+  static std::mutex turn;
+  const std::lock_guard lock(turn);
+  all.push_back(new left{engine_, std::move(store_), std::move(buffers_), std::move(program_),
+                         std::move(queue_)});
 }
 
 uint64_t seat::kv_bytes() const {
@@ -185,6 +220,7 @@ result<void> seat::build(const session_options& options) {
       !ok)
     return ok;
   program_.reset(program);
+  if (auto ok = sane(bitnet_wrong_handle(program), "program_build"); !ok) return ok;
 
   bitnet_step_buffers bound{};
   bound.struct_size = sizeof bound;
@@ -202,12 +238,14 @@ result<void> seat::build(const session_options& options) {
       {&bound.output_rows, ints(limits_.max_outputs), nullptr},
       {&bound.logits, row_bytes * limits_.max_outputs, nullptr},
   };
+  step_buffers made(engine_->table(), engine_->device(),
+                    engine_->choice().device.buffer_alignment_bytes);
   for (auto& w : wanted) {
-    handle<bitnet_buffer> buffer(nullptr, engine_->table().buffer_destroy);
-    if (auto ok = make_buffer(buffer, w.bytes, &w.mapped); !ok) return ok;
-    *w.slot = buffer.get();
-    buffers_.push_back(std::move(buffer));
+    auto mapped = made.make(w.bytes, *w.slot);
+    if (!mapped) return std::unexpected(std::move(mapped.error()));
+    w.mapped = *mapped;
   }
+  buffers_ = std::move(made).all();
   memory_ = {static_cast<int32_t*>(wanted[0].mapped), static_cast<int32_t*>(wanted[1].mapped),
              static_cast<int32_t*>(wanted[2].mapped), static_cast<int32_t*>(wanted[3].mapped),
              static_cast<int32_t*>(wanted[4].mapped), static_cast<int32_t*>(wanted[5].mapped),
@@ -223,18 +261,33 @@ result<void> seat::build(const session_options& options) {
       !ok)
     return ok;
   queue_.reset(queue);
-  return {};
+  return sane(bitnet_wrong_handle(queue), "queue_create");
 }
 
-result<void> seat::make_buffer(handle<bitnet_buffer>& to, uint64_t bytes, void** mapped) {
+// Waits for the step that was submitted last, for as long as a step may take.
+template <class Doing>
+result<void> seat::await(const Doing& doing) {
+  using clock = std::chrono::steady_clock;
+  const auto begin = clock::now();
   bitnet_error err = blank_error();
-  bitnet_buffer* raw = nullptr;
-  if (auto ok = check(engine_->table().buffer_create(engine_->device(), bytes, &raw, &err), err,
-                      "making a step buffer of " + std::to_string(bytes) + " bytes");
-      !ok)
-    return ok;
-  to.reset(raw);
-  return check(engine_->table().buffer_map(raw, mapped, &err), err, "mapping a step buffer");
+  const bitnet_status status =
+      engine_->table().queue_wait(queue_.get(), timeline_, step_timeout_ns_, &err);
+  if (status == BITNET_TIMEOUT) {
+    hung_ = true;
+    const auto waited = std::chrono::duration<double>(clock::now() - begin).count();
+    return fail(BITNET_TIMEOUT,
+                doing() + ": it has not ended after " + std::to_string(waited) +
+                    " s; the device or its driver hangs. Choose another device; a step may take "
+                    "longer with a larger BITNET_STEP_TIMEOUT");
+  }
+  if (status != BITNET_OK) return check(status, err, doing());
+  uint64_t reached = 0;
+  if (const bitnet_status polled = engine_->table().queue_poll(queue_.get(), &reached, &err);
+      polled != BITNET_OK)
+    return check(polled, err, doing());
+  if (const char* wrong = bitnet_wrong_timeline(reached, timeline_))
+    return pass_on(sane(wrong, "queue_poll"), doing());
+  return {};
 }
 
 // Tokens [first, first + ids.size()) of the sequence.
@@ -267,33 +320,33 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
   s.top_logits = top_logits;
   s.window = limits_.window;
   s.window_keep = limits_.window_keep;
-  bitnet_error err = blank_error();
-  bitnet_status status = engine_->table().queue_submit(queue_.get(), &s, &err);
-  if (status == BITNET_OK)
-    status = engine_->table().queue_wait(queue_.get(), timeline_,
-                                         std::numeric_limits<uint64_t>::max(), &err);
-  if (status != BITNET_OK)  // only then: a step that works allocates nothing
-    return check(status, err,
-                 "backend " + engine_->backend_name() + ": computing a step of " +
-                     std::to_string(n) + " tokens");
   const uint64_t n_vocab = engine_->model().shape().n_vocab;
+  const uint64_t last = n_outputs * n_vocab - 1;  // of the logits; not looked at without outputs
+  constexpr auto unwritten = std::bit_cast<float>(uint32_t{BITNET_UNWRITTEN_LOGIT_BITS});
+  if (n_outputs != 0) memory_.logits[0] = memory_.logits[last] = unwritten;
+  const auto doing = [&] {  // only if it fails: a step that works allocates nothing
+    return "backend " + engine_->backend_name() + ": computing a step of " + std::to_string(n) +
+           " tokens";
+  };
+  const plugin::kept_thread kept(*engine_->choice().backend->complaints());
+  bitnet_error err = blank_error();
+  if (const bitnet_status status = engine_->table().queue_submit(queue_.get(), &s, &err);
+      status != BITNET_OK)
+    return check(status, err, doing());
+  if (auto ok = await(doing); !ok) return ok;
+  const auto is_unwritten = [&](uint64_t i) {
+    return std::bit_cast<uint32_t>(memory_.logits[i]) == BITNET_UNWRITTEN_LOGIT_BITS;
+  };
+  if (n_outputs != 0 && (is_unwritten(0) || is_unwritten(last)))
+    return pass_on(sane("succeeds and writes no logits", "queue_wait"), doing());
   std::copy_n(memory_.logits, n_outputs * n_vocab, logits.begin());
   return {};
 }
 
 result<std::vector<bitnet_kernel_stat>> seat::ran() const {
-  bitnet_error err = blank_error();
-  uint32_t count = 0;
-  const auto stats = [&](bitnet_kernel_stat* to) {
-    return check(engine_->table().program_stats(program_.get(), to, sizeof(bitnet_kernel_stat),
-                                                &count, &err),
-                 err, "backend " + engine_->backend_name() + ": asking what ran");
-  };
-  if (auto ok = stats(nullptr); !ok) return std::unexpected(std::move(ok.error()));
-  std::vector<bitnet_kernel_stat> out(count);
-  if (auto ok = stats(out.data()); !ok) return std::unexpected(std::move(ok.error()));
-  out.resize(std::min<std::size_t>(count, out.size()));
-  return out;
+  auto stats = stats_of(engine_->table(), program_.get());
+  if (!stats) return pass_on(std::move(stats), "backend " + engine_->backend_name());
+  return stats;
 }
 
 result<void> seat::copy_blocks(seat& from) {

@@ -79,7 +79,10 @@ class seat {
   seat(std::shared_ptr<session::engine> e, uint64_t cancel_token);
   result<void> measure(const session_options& options);
   result<void> build(const session_options& options);
-  result<void> make_buffer(handle<bitnet_buffer>& to, uint64_t bytes, void** mapped);
+  void leave_behind();
+  // `doing()` says what, in words.
+  template <class Doing>
+  result<void> await(const Doing& doing);
 
   const std::shared_ptr<session::engine> engine_;
   const uint64_t cancel_token_;
@@ -87,6 +90,8 @@ class seat {
   std::shared_ptr<kv_store> store_;
   kv_store::holding kv_;
   uint64_t timeline_ = 0;
+  const uint64_t step_timeout_ns_;
+  bool hung_ = false;  // a step did not end in that time
 
   struct step_memory {
     int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows;

@@ -18,9 +18,10 @@ double ms_since(clock::time_point start) {
   return std::chrono::duration<double, std::milli>(clock::now() - start).count();
 }
 
-// Whether the device, and with it all that it knew, is gone.
+// Whether the device, and with it all that it knew, is gone or hangs.
 bool is_loss(const failure& why) {
-  return why.status == BITNET_DEVICE_LOST || why.status == BITNET_CONTEXT_POISONED;
+  return why.status == BITNET_DEVICE_LOST || why.status == BITNET_CONTEXT_POISONED ||
+         why.status == BITNET_TIMEOUT;
 }
 
 // Adds what ran on one seat to what ran on those before.

@@ -4,12 +4,14 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <limits>
 #include <random>
 #include <span>
 
+#include "base/environment.hpp"
 #include "gguf/types.hpp"
+#include "session/answers.hpp"
 #include "session/kv_blocks.hpp"
+#include "session/step_buffers.hpp"
 
 namespace bitnet::session {
 namespace {
@@ -133,6 +135,8 @@ result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_op
   if (auto ok = check(status, err, who + ": opening the device"); !ok)
     return std::unexpected(std::move(ok.error()));
   t->device_.reset(device);
+  if (auto ok = sane(bitnet_wrong_handle(device), "device_open"); !ok)
+    return pass_on(std::move(ok), who);
   for (auto step : {&trial::upload, &trial::compile, &trial::bind, &trial::make_queue})
     if (auto ok = (*t.*step)(); !ok) return pass_on(std::move(ok), who);
   return t;
@@ -223,6 +227,7 @@ result<void> trial::upload() {
       !ok)
     return ok;
   weights_.reset(raw);
+  if (auto ok = sane(bitnet_wrong_handle(raw), "weights_create"); !ok) return ok;
 
   std::mt19937 random(1);
   std::vector<std::byte> row;
@@ -265,6 +270,7 @@ result<void> trial::compile() {
       !ok)
     return ok;
   pool_.reset(pool);
+  if (auto ok = sane(bitnet_wrong_handle(pool), "kv_pool_create"); !ok) return ok;
 
   bitnet_program_options o{};
   o.struct_size = sizeof o;
@@ -283,27 +289,7 @@ result<void> trial::compile() {
       !ok)
     return ok;
   program_.reset(program);
-  return {};
-}
-
-result<bitnet_buffer*> trial::make_buffer(uint64_t elements, int32_t (*fill)(int32_t)) {
-  bitnet_error err = blank_error();
-  handle<bitnet_buffer> buffer(nullptr, table().buffer_destroy);
-  bitnet_buffer* raw = nullptr;
-  void* mapped = nullptr;
-  if (auto ok = check(table().buffer_create(device_.get(), elements * sizeof(int32_t), &raw, &err),
-                      err, "making a step buffer");
-      !ok)
-    return std::unexpected(std::move(ok.error()));
-  buffer.reset(raw);
-  if (auto ok = check(table().buffer_map(raw, &mapped, &err), err, "mapping a step buffer"); !ok)
-    return std::unexpected(std::move(ok.error()));
-  for (uint64_t i = 0; i < elements; ++i) {
-    const int32_t one = fill(static_cast<int32_t>(i));
-    std::memcpy(static_cast<std::byte*>(mapped) + i * sizeof one, &one, sizeof one);
-  }
-  buffers_.push_back(std::move(buffer));
-  return raw;
+  return sane(bitnet_wrong_handle(program), "program_build");
 }
 
 result<void> trial::bind() {
@@ -315,7 +301,7 @@ result<void> trial::bind() {
   bound.struct_size = sizeof bound;
   const struct {
     bitnet_buffer*& slot;
-    uint64_t elements;
+    uint64_t elements;  // of four bytes
     int32_t (*fill)(int32_t);
   } wanted[] = {
       {bound.tokens, n, token},
@@ -326,11 +312,16 @@ result<void> trial::bind() {
       {bound.output_rows, 1, nothing},
       {bound.logits, options_.rows, nothing},
   };
+  step_buffers made(table(), device_.get(), choice_.device.buffer_alignment_bytes);
   for (const auto& one : wanted) {
-    auto made = make_buffer(one.elements, one.fill);
-    if (!made) return std::unexpected(std::move(made.error()));
-    one.slot = *made;
+    auto mapped = made.make(one.elements * sizeof(int32_t), one.slot);
+    if (!mapped) return std::unexpected(std::move(mapped.error()));
+    for (uint64_t i = 0; i < one.elements; ++i) {
+      const int32_t x = one.fill(static_cast<int32_t>(i));
+      std::memcpy(static_cast<std::byte*>(*mapped) + i * sizeof x, &x, sizeof x);
+    }
   }
+  buffers_ = std::move(made).all();
   bitnet_error err = blank_error();
   return check(table().program_bind(program_.get(), &bound, &err), err, "naming the step buffers");
 }
@@ -342,28 +333,18 @@ result<void> trial::make_queue() {
       !ok)
     return ok;
   queue_.reset(queue);
-  return {};
+  return sane(bitnet_wrong_handle(queue), "queue_create");
 }
 
 result<bitnet_kernel_stat> trial::counted() const {
-  bitnet_error err = blank_error();
-  uint32_t count = 0;
-  std::vector<bitnet_kernel_stat> stats;
-  for (int pass = 0; pass < 2; ++pass) {
-    stats.resize(count);
-    if (auto ok = check(table().program_stats(program_.get(), stats.data(),
-                                              sizeof(bitnet_kernel_stat), &count, &err),
-                        err, "asking what ran");
-        !ok)
-      return std::unexpected(std::move(ok.error()));
-  }
-  stats.resize(std::min<std::size_t>(count, stats.size()));
+  auto stats = stats_of(table(), program_.get());
+  if (!stats) return std::unexpected(std::move(stats.error()));
   // A product may have run as one with the quantisation before it.
   const auto is_mine = [&](const bitnet_kernel_stat& s) {
     return s.op == options_.op || (s.op == BITNET_OP_BIT_LINEAR && bit_linear_needs(options_.op));
   };
-  const auto mine = std::ranges::find_if(stats, is_mine);
-  return mine == stats.end() ? bitnet_kernel_stat{} : *mine;
+  const auto mine = std::ranges::find_if(*stats, is_mine);
+  return mine == stats->end() ? bitnet_kernel_stat{} : *mine;
 }
 
 result<trial::measured> trial::run() {
@@ -382,9 +363,9 @@ result<trial::measured> trial::run() {
   const auto start = std::chrono::steady_clock::now();
   if (auto ok = check(table().queue_submit(queue_.get(), &s, &err), err, who); !ok)
     return std::unexpected(std::move(ok.error()));
-  if (auto ok = check(
-          table().queue_wait(queue_.get(), timeline_, std::numeric_limits<uint64_t>::max(), &err),
-          err, who);
+  if (auto ok =
+          check(table().queue_wait(queue_.get(), timeline_, environment::step_timeout_ns(), &err),
+                err, who);
       !ok)
     return std::unexpected(std::move(ok.error()));
   out.step_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - start).count());

@@ -49,8 +49,6 @@ class trial {
   result<void> check_support() const;
   result<void> upload();
   result<void> compile();
-  // `elements` of four bytes, each what `fill` makes of its index. Kept in buffers_.
-  result<bitnet_buffer*> make_buffer(uint64_t elements, int32_t (*fill)(int32_t));
   result<void> bind();
   result<void> make_queue();
   result<bitnet_kernel_stat> counted() const;

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "bitnet/abi/tuning.h"
+#include "bitnet/abi/answers.h"
 #include "plugin/foreign_error.hpp"
 #include "plugin/text.hpp"
 
@@ -40,8 +40,9 @@ std::string tune(const select::choice& choice, bitnet_device* device, const pack
   const bitnet_backend_v0& table = choice.backend->table();
   constexpr std::string_view name = BITNET_INTERFACE_TUNING;
   const auto* offered = table.query_interface(table.self, {name.data(), name.size()}, 1);
-  if (offered == nullptr || offered->struct_size < sizeof(bitnet_tuning_v1)) return "";
+  if (offered == nullptr) return "";
   const auto& t = *reinterpret_cast<const bitnet_tuning_v1*>(offered);
+  if (bitnet_wrong_tuning_interface(&t) != nullptr) return "";  // nothing depends on it
   if (cache == nullptr && !now) return settings_of(t, device);
 
   const std::string key = key_of(choice);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bitnet/bitnet.h"
+#include "orderly_end.hpp"
 #include "result.hpp"
 
 namespace bitnet::host {
@@ -19,10 +20,22 @@ struct closer {
     Close(handle);
   }
 };
+// The same for what plugins have a hand in, which may hang.
+template <auto Close>
+struct guarded_closer {
+  template <class T>
+  void operator()(T* handle) const noexcept {
+    const orderly_end::closing guarded(what_is_closed(handle));
+    Close(handle);
+  }
+  static const char* what_is_closed(const bitnet_runtime*) { return "the backends"; }
+  static const char* what_is_closed(const bitnet_model*) { return "the model"; }
+  static const char* what_is_closed(const bitnet_session*) { return "the session"; }
+};
 
-using runtime_handle = std::unique_ptr<bitnet_runtime, closer<bitnet_runtime_close>>;
-using model_handle = std::unique_ptr<bitnet_model, closer<bitnet_model_close>>;
-using session_handle = std::unique_ptr<bitnet_session, closer<bitnet_session_close>>;
+using runtime_handle = std::unique_ptr<bitnet_runtime, guarded_closer<bitnet_runtime_close>>;
+using model_handle = std::unique_ptr<bitnet_model, guarded_closer<bitnet_model_close>>;
+using session_handle = std::unique_ptr<bitnet_session, guarded_closer<bitnet_session_close>>;
 
 struct library_error : bitnet_error {
   library_error() : bitnet_error{} { struct_size = sizeof(bitnet_error); }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -10,9 +9,6 @@
 
 namespace bitnet::host {
 namespace {
-
-// Longer than an installer takes between two files of a package.
-constexpr std::chrono::milliseconds quiet{2000};
 
 uint32_t policy_of(const settings& set) {
   const std::string& name = set.text("reload-policy");
@@ -66,26 +62,30 @@ std::vector<loaded_copy> loaded_copies(bitnet_runtime* runtime) {
       const std::string state = g.value("state", "");
       if (state != "active" && state != "draining" && state != "retired") continue;
       out.push_back({b.value("name", ""), b.value("library", ""), b.value("manifest", ""), state,
-                     g.value("build_id", ""), g.value("number", 0U)});
+                     g.value("build_id", ""), b.value("library_named", b.value("library", "")),
+                     g.value("number", 0U)});
     }
   }
   return out;
 }
 
-result<std::unique_ptr<watcher>> watch_backends(const invocation& in, bitnet_runtime* runtime) {
+std::unique_ptr<watcher> watch_backends(const invocation& in, bitnet_runtime* runtime) {
   if (!in.set.flag("watch")) return nullptr;
-  std::set<std::string> folders;
-  for (const loaded_copy& copy : loaded_copies(runtime))
-    for (const std::string& file : {copy.library, copy.manifest})
-      folders.insert(std::filesystem::path(file).parent_path().string());
-  return watcher::start(folders, quiet, [&in, runtime] {
+  const auto files = [runtime] {
+    std::set<std::string> out;
+    for (const loaded_copy& copy : loaded_copies(runtime))
+      if (copy.state == "active") out.insert({copy.named, copy.manifest});
+    return out;
+  };
+  const auto reload = [&in, runtime] {
     std::set<std::string> done;
     for (const loaded_copy& copy : loaded_copies(runtime)) {
       if (copy.state != "active" || !done.insert(copy.backend).second) continue;
       // Of a refusal the library says why.
       if (const auto line = reload_backend(runtime, copy.backend, in.set)) in.out.note(*line);
     }
-  });
+  };
+  return std::make_unique<watcher>(files, reload, watcher::pace{});
 }
 
 }  // namespace bitnet::host

@@ -17,13 +17,14 @@ namespace bitnet::host {
 // A copy of a backend that is in memory, as `bitnet_runtime_report` tells.
 struct loaded_copy {
   std::string backend, library, manifest, state, build_id;
+  std::string named;  // the library as its manifest names it, through links
   uint32_t generation = 0;
 };
 [[nodiscard]] std::vector<loaded_copy> loaded_copies(bitnet_runtime* runtime);
 
 // With --watch: reloads what is loaded whenever its files change, until the watcher ends, which
 // must be before the runtime does. nullptr without.
-[[nodiscard]] result<std::unique_ptr<watcher>> watch_backends(const invocation& in,
-                                                              bitnet_runtime* runtime);
+[[nodiscard]] std::unique_ptr<watcher> watch_backends(const invocation& in,
+                                                      bitnet_runtime* runtime);
 
 }  // namespace bitnet::host

@@ -5,77 +5,111 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace bitnet::host {
 namespace {
 
-constexpr uint32_t wanted = IN_MOVED_TO | IN_CLOSE_WRITE | IN_DELETE;
+using std::chrono::milliseconds;
+
+constexpr uint32_t wanted = IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_DELETE |
+                            IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+// However much goes on in a folder, so often is looked.
+constexpr milliseconds shortest_sleep{100};
 
 // What happened does not matter, only that something did.
-void drain(int events) {
+void drain(int notices) {
   alignas(inotify_event) std::array<char, 4096> unread;
-  while (::read(events, unread.data(), unread.size()) > 0) {
+  while (::read(notices, unread.data(), unread.size()) > 0) {
   }
 }
 
 }  // namespace
 
-result<std::unique_ptr<watcher>> watcher::start(const std::set<std::string>& folders,
-                                                std::chrono::milliseconds quiet,
-                                                std::function<void()> changed) {
-  const int events = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  const int stop = ::eventfd(0, EFD_CLOEXEC);
-  std::string why = std::generic_category().message(errno);
-  bool watching = false;
-  if (events >= 0 && stop >= 0)
-    for (const std::string& folder : folders) {
-      if (::inotify_add_watch(events, folder.c_str(), wanted) >= 0)
-        watching = true;
-      else
-        why = folder + ": " + std::generic_category().message(errno);
-    }
-  if (!watching) {
-    if (events >= 0) ::close(events);
-    if (stop >= 0) ::close(stop);
-    return fail(exit_code::failure, "--watch cannot watch the folders of plugins: " + why +
-                                        "; leave it out and use /backend reload in a chat");
-  }
-  return std::unique_ptr<watcher>(new watcher(events, stop, quiet, std::move(changed)));
-}
-
-watcher::watcher(int events, int stop, std::chrono::milliseconds quiet,
-                 std::function<void()> changed)
-    : events_(events), stop_(stop), quiet_(quiet), changed_(std::move(changed)) {
+watcher::watcher(std::function<std::set<std::string>()> files, std::function<void()> changed,
+                 const pace& p)
+    : files_(std::move(files)),
+      changed_(std::move(changed)),
+      pace_(p),
+      notices_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  (void)look();
   thread_ = std::thread([this] { run(); });
 }
 
+// Ends within a look even where somebody closed our descriptors.
 watcher::~watcher() {
+  stopping_ = true;
   const uint64_t one = 1;
   (void)!::write(stop_, &one, sizeof one);
   thread_.join();
-  ::close(events_);
-  ::close(stop_);
+  if (notices_ >= 0) ::close(notices_);
+  if (stop_ >= 0) ::close(stop_);
+}
+
+// Of the folders as they are now. A folder that was watched keeps its watch.
+void watcher::watch_the_way() {
+  if (notices_ < 0) return;
+  std::set<std::string> folders;
+  for (const auto& [file, mark] : seen_) folders.merge(folders_on_the_way(file));
+  std::set<int> now;
+  for (const std::string& folder : folders)
+    if (const int watch = ::inotify_add_watch(notices_, folder.c_str(), wanted); watch >= 0)
+      now.insert(watch);
+  for (const int old : watched_)
+    if (!now.contains(old)) ::inotify_rm_watch(notices_, old);
+  watched_ = std::move(now);
+}
+
+// True if a file is another one than at the last look. The watches come first: what changes after
+// the look is noticed.
+bool watcher::look() {
+  std::map<std::string, file_mark> now;
+  for (const std::string& file : files_()) now.emplace(file, file_mark{});
+  bool other = false;
+  seen_.swap(now);  // `now` has the marks of before
+  watch_the_way();
+  for (auto& [file, mark] : seen_) {
+    mark = mark_of(file);
+    const auto before = now.find(file);
+    other = other || (before != now.end() && before->second != mark);
+  }
+  return other;
+}
+
+// Until something is noticed or the next look is due; false when it is time to end.
+bool watcher::sleep() {
+  const auto begin = clock::now();
+  milliseconds left = pace_.look;
+  if (last_change_)
+    left = std::min(left, std::chrono::ceil<milliseconds>(*last_change_ + pace_.quiet - begin));
+  std::array<pollfd, 2> fds{{{stop_, POLLIN, 0}, {-1, POLLIN, 0}}};
+  // Not listening at first, so that a busy folder is no reason to look all the time.
+  const milliseconds deaf = std::clamp(left, milliseconds(1), shortest_sleep);
+  if (::poll(fds.data(), fds.size(), static_cast<int>(deaf.count())) < 0) fds[0].revents = 0;
+  if (stopping_) return false;
+  left -= deaf;
+  if (left.count() <= 0) return true;
+  fds[1].fd = notices_;
+  (void)::poll(fds.data(), fds.size(), static_cast<int>(left.count()));
+  if (fds[1].revents != 0) drain(notices_);
+  return !stopping_;
 }
 
 void watcher::run() {
-  bool pending = false;
-  for (;;) {
-    std::array<pollfd, 2> watched{{{events_, POLLIN, 0}, {stop_, POLLIN, 0}}};
-    const int timeout = pending ? static_cast<int>(quiet_.count()) : -1;
-    const int ready = ::poll(watched.data(), watched.size(), timeout);
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready < 0 || watched[1].revents != 0) return;
-    if (ready == 0) {
-      pending = false;
-      changed_();
-      continue;
+  while (sleep()) {
+    const auto now = clock::now();
+    if (look()) {
+      last_change_ = now;
+      if (!first_change_) first_change_ = now;
     }
-    drain(events_);
-    pending = true;
+    if (!first_change_) continue;
+    if (now - *last_change_ < pace_.quiet && now - *first_change_ < pace_.patience) continue;
+    first_change_.reset();
+    last_change_.reset();
+    changed_();
   }
 }
 

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "bitnet/abi/answers.h"
 #include "model/calls.hpp"
 #include "model/guarded_memory.hpp"
 #include "model/model.hpp"
@@ -103,6 +105,7 @@ class runner {
   std::vector<bitnet_kernel_stat> stats() const {
     uint32_t n = 0;
     must([&](bitnet_error* e) { return table_.program_stats(program, nullptr, 0, &n, e); });
+    sane("program_stats", bitnet_wrong_count(n));
     std::vector<bitnet_kernel_stat> out(n);
     must([&](bitnet_error* e) {
       return table_.program_stats(program, out.data(), sizeof(bitnet_kernel_stat), &n, e);
@@ -187,13 +190,21 @@ class runner {
     }
   }
 
+  // What answers.h says of the answer of a slot.
+  static void sane(const char* slot, const char* wrong) {
+    if (wrong != nullptr) throw std::runtime_error(std::string(slot) + "() " + wrong);
+  }
+
   template <class T>
   bitnet_buffer* buffer(uint64_t count, T*& mapped) {
     bitnet_buffer* b = nullptr;
     must([&](bitnet_error* e) { return table_.buffer_create(device_, count * sizeof(T), &b, e); });
+    sane("buffer_create", bitnet_wrong_handle(b));
     buffers_.push_back(b);
-    void* data = nullptr;
-    must([&](bitnet_error* e) { return table_.buffer_map(b, &data, e); });
+    void *data = nullptr, *again = nullptr;
+    for (void** to : {&data, &again})
+      must([&](bitnet_error* e) { return table_.buffer_map(b, to, e); });
+    sane("buffer_map", bitnet_wrong_mapping(data, again, count * sizeof(T), 1));
     mapped = static_cast<T*>(data);
     return b;
   }

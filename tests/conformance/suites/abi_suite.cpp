@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "bitnet/abi/answers.h"
 #include "harness/identity.hpp"
 #include "harness/plugin.hpp"
 #include "reference/names.hpp"
@@ -13,7 +14,7 @@
 namespace bitnet::conformance {
 namespace {
 
-constexpr uint32_t most_devices = 1024, most_kernels = 65536;
+constexpr uint32_t most_devices = BITNET_MOST_DEVICES, most_kernels = BITNET_MOST_KERNELS;
 
 template <std::size_t N>
 bool terminated(const char (&text)[N]) {
@@ -340,8 +341,11 @@ TEST(abi, unknown_interfaces_are_not_there) {
         << known << " of a version that does not exist";
     const bitnet_interface_header* h = t.query_interface(t.self, {known.data(), known.size()}, 1);
     if (h == nullptr) continue;
-    EXPECT_GE(h->version, 1u);
-    EXPECT_GE(h->struct_size, sizeof *h);
+    const char* wrong =
+        known == "bitnet.tuning"
+            ? bitnet_wrong_tuning_interface(reinterpret_cast<const bitnet_tuning_v1*>(h))
+            : bitnet_wrong_packed_interface(reinterpret_cast<const bitnet_packed_weights_v1*>(h));
+    EXPECT_EQ(wrong, nullptr) << known << ": query_interface " << wrong;
   }
 }
 
@@ -365,6 +369,8 @@ TEST(abi, op_query_answers_what_nobody_knows_with_none) {
   must([&](bitnet_error* e) {
     return d.table().op_query(d.device, &ops[0].op, sizeof ops[0], formats, 3, levels, e);
   });
+  const char* wrong = bitnet_wrong_levels(levels, 3);
+  EXPECT_EQ(wrong, nullptr) << "op_query " << wrong;
   EXPECT_EQ(levels[0], BITNET_LEVEL_NONE);
   EXPECT_EQ(levels[1], d.level(BITNET_OP_ADD, BITNET_FORMAT_NONE));
   EXPECT_EQ(levels[2], d.level(BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE));

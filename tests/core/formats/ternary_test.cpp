@@ -237,6 +237,16 @@ bytes tq2(const std::vector<float>& scales, std::byte codes) {
   return out;
 }
 
+TEST(ternary, a_scale_of_zero_makes_all_weights_zero) {
+  const bytes packed = pack_i2s(std::vector<int>(128, 1), 128, BITNET_I2S_LAYOUT_B, 0);
+  const source from{
+      .type = type::i2_s, .k = 128, .m = 1, .bytes = packed, .i2s_layout = BITNET_I2S_LAYOUT_B};
+  const auto to = understand(from);
+  ASSERT_TRUE(to);
+  const bytes form = canonical(from, *to);
+  for (uint64_t c = 0; c < 128; ++c) ASSERT_EQ(element(form, 128, 0, c), 0) << c;
+}
+
 TEST(ternary, tq_scales_are_joined_when_equal) {
   struct row {
     const char* why;

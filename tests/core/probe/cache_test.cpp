@@ -99,6 +99,22 @@ TEST_F(remembering, the_second_crash_is_a_quarantine_of_that_build) {
   EXPECT_FALSE(recall(start + 71)->quarantined) << "a fresh probe counts from the start";
 }
 
+TEST_F(remembering, a_repaired_file_is_tried_again_though_it_has_the_build_id) {
+  cache_key mine = key;
+  mine.library = files.write("lib/good.so", "bytes that crash", 0755);
+  keep(answer(code::probe_crash), start, false, mine);
+  keep(answer(code::probe_crash), start + 60, false, mine);
+  cache_key touched = mine;
+  touched.fingerprint = "another time of change";
+  EXPECT_TRUE(recall(start + 1000, touched)->quarantined) << "the same bytes";
+  files.write("lib/good.so", "bytes that work", 0755);
+  EXPECT_FALSE(recall(start + 1000, touched)) << "other bytes of the same build id";
+  keep(answer(code::probe_crash), start + 1000, false, touched);
+  EXPECT_FALSE(recall(start + 1001, touched)->quarantined) << "its strikes are its own";
+  keep(answer(code::probe_crash), start + 1060, false, touched);
+  EXPECT_TRUE(recall(start + 1061, touched)->quarantined);
+}
+
 TEST_F(remembering, a_good_answer_between_two_crashes_forgives) {
   keep(answer(code::probe_crash), start);
   keep(answer(), start + 60);

@@ -286,6 +286,22 @@ TEST(distribution, of_all_stages_together_equals_the_slow_definition) {
   }
 }
 
+TEST(blame, logits_that_are_all_minus_infinite_are_not_the_fault_of_biases) {
+  for (const float temperature : {0.0F, 0.8F}) {
+    parameters p;
+    p.temperature = temperature;
+    auto s = sampler::make(p, 3);
+    ASSERT_TRUE(s);
+    const auto got = s->sample(std::vector<float>(3, -infinity));
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().status, BITNET_INTERNAL);
+    EXPECT_NE(got.error().message.find("its weights or the backend are at fault"),
+              std::string::npos)
+        << got.error().message;
+    EXPECT_EQ(got.error().message.find("bias"), std::string::npos) << got.error().message;
+  }
+}
+
 // What a two-stage head leaves: the needed ones, what equals the least of them, -infinity
 // elsewhere.
 std::vector<float> only_the_largest(std::vector<float> logits, uint32_t n) {

@@ -1,0 +1,143 @@
+/* bitnet/abi/answers.h - what an answer of a plugin cannot be, as one list: the host refuses by it
+ * when it computes, the self-test of the probe and the conformance kit judge by it.
+ *
+ * Each function says what is wrong, in words that follow the name of a slot ("gives no address"),
+ * or NULL. None costs more than comparing what the answer holds; none follows a pointer that the
+ * plugin gave. */
+#ifndef BITNET_ABI_ANSWERS_H
+#define BITNET_ABI_ANSWERS_H
+
+#include <string.h>
+
+#include "bitnet/abi/backend.h"
+#include "bitnet/abi/packed.h"
+#include "bitnet/abi/tuning.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BITNET_MOST_DEVICES 1024u
+#define BITNET_MOST_KERNELS 16384u /* of a device, and of a program's counters */
+#define BITNET_MOST_ALIGNMENT_BYTES (UINT64_C(1) << 30)
+
+static inline int bitnet_is_alignment(uint64_t bytes) {
+  return bytes != 0 && (bytes & (bytes - 1)) == 0 && bytes <= BITNET_MOST_ALIGNMENT_BYTES;
+}
+
+/* Of device_open, buffer_create, weights_create, kv_pool_create, program_build, queue_create. */
+static inline const char* bitnet_wrong_handle(const void* handle) {
+  return handle == NULL ? "succeeds and gives no handle" : NULL;
+}
+
+/* Of buffer_map, asked twice; 0 as the alignment if the device tells none. */
+static inline const char* bitnet_wrong_mapping(const void* address, const void* again,
+                                               uint64_t bytes, uint32_t alignment_bytes) {
+  const uint64_t at = (uint64_t)(uintptr_t)address;
+  if (address == NULL) return "succeeds and gives no address";
+  if (address != again) return "gives another address when it is asked again";
+  if (bytes > UINT64_MAX - at) return "gives a buffer that reaches past the end of memory";
+  if (alignment_bytes != 0 && at % alignment_bytes != 0)
+    return "gives an address without the alignment that the device tells";
+  return NULL;
+}
+
+/* Of buffer_map for two buffers of one device. */
+static inline const char* bitnet_wrong_overlap(const void* a, uint64_t a_bytes, const void* b,
+                                               uint64_t b_bytes) {
+  const uint64_t at_a = (uint64_t)(uintptr_t)a, at_b = (uint64_t)(uintptr_t)b;
+  return at_a < at_b + b_bytes && at_b < at_a + a_bytes ? "gives two buffers the same memory"
+                                                        : NULL;
+}
+
+/* Of weight_plan. */
+static inline const char* bitnet_wrong_weight_plan(const bitnet_weight_plan* plan) {
+  if (plan->struct_size != sizeof *plan) return "changes struct_size";
+  if (memchr(plan->layout_id, 0, sizeof plan->layout_id) == NULL)
+    return "gives a layout_id without an end";
+  if (plan->layout_id[0] == 0) return "gives no layout_id";
+  if (plan->accepts_alias != 0 && !bitnet_is_alignment(plan->alignment_bytes))
+    return "takes the caller's memory, with an alignment that is no power of two";
+  if (plan->accepts_alias == 0 && plan->packed_bytes == 0)
+    return "neither takes the caller's memory nor says how much its own form takes";
+  return NULL;
+}
+
+/* Of op_query. */
+static inline const char* bitnet_wrong_levels(const uint32_t* levels, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i)
+    if (levels[i] > BITNET_LEVEL_FUSED) return "gives a level that there is not";
+  return NULL;
+}
+
+/* The count of kernels and of program_stats, before there is room for so many. */
+static inline const char* bitnet_wrong_count(uint32_t n) {
+  return n > BITNET_MOST_KERNELS ? "counts more than 16384 kernels" : NULL;
+}
+
+/* Of program_stats. */
+static inline const char* bitnet_wrong_stat(const bitnet_kernel_stat* stat) {
+  if (memchr(stat->id, 0, sizeof stat->id) == NULL) return "gives an id without an end";
+  if (stat->id[0] == 0) return "gives a kernel without an id";
+  return NULL;
+}
+
+/* Of queue_poll, after queue_wait returned BITNET_OK for a value. */
+static inline const char* bitnet_wrong_timeline(uint64_t value, uint64_t waited_for) {
+  return value < waited_for ? "says that the step is not done that queue_wait saw done" : NULL;
+}
+
+/* Of query_interface, and of the tables that it gives. `size` is that of the table. */
+static inline const char* bitnet_wrong_interface(const bitnet_interface_header* header,
+                                                 uint64_t size) {
+  if (header->version == 0) return "gives an interface of version 0";
+  return header->struct_size < size ? "gives an interface that is shorter than its version" : NULL;
+}
+static inline const char* bitnet_wrong_packed_interface(const bitnet_packed_weights_v1* table) {
+  const char* wrong = bitnet_wrong_interface(&table->header, sizeof *table);
+  if (wrong != NULL) return wrong;
+  return table->describe == NULL || table->pack == NULL || table->adopt == NULL
+             ? "gives an interface with a NULL slot"
+             : NULL;
+}
+static inline const char* bitnet_wrong_tuning_interface(const bitnet_tuning_v1* table) {
+  const char* wrong = bitnet_wrong_interface(&table->header, sizeof *table);
+  if (wrong != NULL) return wrong;
+  return table->describe == NULL || table->measure == NULL || table->adopt == NULL
+             ? "gives an interface with a NULL slot"
+             : NULL;
+}
+
+/* Of bitnet_packed_weights_v1.describe, for a weight of so many elements. */
+static inline const char* bitnet_wrong_packed_info(const bitnet_packed_info* info,
+                                                   uint64_t elements) {
+  const uint64_t most = 16; /* bytes of an element, and of what is rounded up */
+  if (info->struct_size != sizeof *info) return "changes struct_size";
+  if (memchr(info->layout_id, 0, sizeof info->layout_id) == NULL)
+    return "gives a layout_id without an end";
+  if (info->bytes == 0) return NULL;
+  if (info->layout_id[0] == 0) return "gives no layout_id";
+  if (info->bytes / most > elements + 65536)
+    return "gives a form that is larger than 16 bytes for each element";
+  return info->alignment_bytes != 0 && !bitnet_is_alignment(info->alignment_bytes)
+             ? "gives an alignment that is no power of two"
+             : NULL;
+}
+
+/* Of bitnet_packed_weights_v1.pack. */
+static inline const char* bitnet_wrong_packed_form(const void* form, uint64_t alignment_bytes) {
+  if (form == NULL) return "succeeds and gives no address";
+  return alignment_bytes != 0 && (uint64_t)(uintptr_t)form % alignment_bytes != 0
+             ? "gives an address without the alignment that it tells"
+             : NULL;
+}
+
+/* A logit that no computation gives: put where a step will write, it tells afterwards whether one
+ * was written. A quiet NaN. */
+#define BITNET_UNWRITTEN_LOGIT_BITS 0x7fe1b17eu
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BITNET_ABI_ANSWERS_H */

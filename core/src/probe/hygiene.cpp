@@ -1,0 +1,137 @@
+#include "probe/hygiene.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <clocale>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include "base/environment.hpp"
+#include "plugin/kept_state.hpp"
+#include "plugin/text.hpp"
+
+namespace bitnet::probe {
+namespace {
+
+namespace fs = std::filesystem;
+
+long umask_now() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("Umask:")) return std::strtol(line.c_str() + 6, nullptr, 8);
+  return -1;
+}
+
+std::set<int> open_descriptors() {
+  std::set<int> out;
+  std::error_code ignored;
+  fs::directory_iterator all("/proc/self/fd", ignored);
+  for (; !ignored && all != fs::directory_iterator(); all.increment(ignored)) {
+    const int fd = std::atoi(all->path().filename().c_str());
+    // Not the one that reads the folder.
+    if (const auto target = fs::read_symlink(all->path(), ignored);
+        target.string().ends_with("/fd"))
+      continue;
+    out.insert(fd);
+  }
+  return out;
+}
+
+const void* address_of(const struct sigaction& action) {
+  return reinterpret_cast<const void*>(action.sa_handler);
+}
+
+// The library that a handler lies in, "" if that is the plugin or nobody's.
+std::string library_of(const struct sigaction& action) {
+  Dl_info info{};
+  if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN ||
+      dladdr(address_of(action), &info) == 0 || info.dli_fname == nullptr)
+    return "";
+  const std::string_view file = info.dli_fname;
+  // Plugins are opened by descriptor.
+  if (file.starts_with("/proc/")) return "";
+  return fs::path(file).filename().string();
+}
+
+std::string name_of_signal(int number) {
+  const char* name = sigabbrev_np(number);
+  return name == nullptr ? "signal " + std::to_string(number) : "SIG" + std::string(name);
+}
+
+void compare_signals(const process_state& before, const process_state& after, breaches& out) {
+  for (int number = 1; number < NSIG; ++number) {
+    const auto& was = before.handlers[static_cast<std::size_t>(number)];
+    const auto& is = after.handlers[static_cast<std::size_t>(number)];
+    if (address_of(was) == address_of(is) && was.sa_flags == is.sa_flags) continue;
+    const std::string name = name_of_signal(number);
+    if (const std::string driver = library_of(is); !driver.empty())
+      out.remarks.push_back(plugin::printable(driver) + " handles " + name);
+    else
+      out.wrong.push_back("the handler of " + name);
+  }
+  for (int number = 1; number < NSIG; ++number)
+    if (sigismember(&before.blocked, number) != sigismember(&after.blocked, number))
+      return out.wrong.emplace_back("the blocked signals"), void();
+}
+
+void compare_variables(const process_state& before, const process_state& after, breaches& out) {
+  for (const auto& [name, value] : before.variables) {
+    const auto now = after.variables.find(name);
+    if (now == after.variables.end() || now->second != value)
+      out.wrong.push_back("the variable " + plugin::printable(name, 64));
+  }
+  for (const auto& [name, value] : after.variables)
+    if (!before.variables.contains(name))
+      out.remarks.push_back("the variable " + plugin::printable(name, 64) + " is new");
+}
+
+}  // namespace
+
+process_state process_state::now() {
+  process_state out;
+  out.floating_point_modes = plugin::floating_point_modes();
+  for (int number = 1; number < NSIG; ++number)
+    sigaction(number, nullptr, &out.handlers[static_cast<std::size_t>(number)]);
+  pthread_sigmask(SIG_BLOCK, nullptr, &out.blocked);
+  const char* locale = setlocale(LC_ALL, nullptr);
+  out.locale = locale == nullptr ? "" : locale;
+  std::error_code ignored;
+  out.folder = fs::current_path(ignored).string();
+  out.mask_of_modes = umask_now();
+  out.variables = environment::all_variables();
+  for (int i = 0; i < static_cast<int>(RLIMIT_NLIMITS); ++i)
+    getrlimit(static_cast<__rlimit_resource_t>(i), &out.limits[static_cast<std::size_t>(i)]);
+  out.descriptors = open_descriptors();
+  return out;
+}
+
+breaches compare(const process_state& before, const process_state& after, bool at_end) {
+  breaches out;
+  if (before.floating_point_modes != after.floating_point_modes)
+    out.wrong.emplace_back("the floating-point modes");
+  if (before.locale != after.locale) out.wrong.emplace_back("the locale");
+  if (before.folder != after.folder) out.wrong.emplace_back("the working folder");
+  if (before.mask_of_modes != after.mask_of_modes) out.wrong.emplace_back("the mask of modes");
+  const auto same_limit = [](const rlimit& a, const rlimit& b) {
+    return a.rlim_cur == b.rlim_cur && a.rlim_max == b.rlim_max;
+  };
+  if (!std::ranges::equal(before.limits, after.limits, same_limit))
+    out.wrong.emplace_back("a limit of the process");
+  compare_signals(before, after, out);
+  compare_variables(before, after, out);
+  if (!at_end) return out;
+  const auto open = std::ranges::count_if(after.descriptors,
+                                          [&](int fd) { return !before.descriptors.contains(fd); });
+  if (open != 0)
+    out.remarks.push_back("it left " + std::to_string(open) + " descriptor" +
+                          (open == 1 ? "" : "s") + " open after close");
+  return out;
+}
+
+}  // namespace bitnet::probe

@@ -1,0 +1,104 @@
+#include "orderly_end.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "result.hpp"
+#include "terminal/output.hpp"
+
+namespace bitnet::host::orderly_end {
+namespace {
+
+std::atomic<bool> end_is_announced{false};
+
+void on_exit_by_others() {
+  if (end_is_announced) return;
+  (void)write_all(
+      STDERR_FILENO,
+      "bitnet: something in this process called exit() before the work was done, a backend or "
+      "its driver; the output is not whole. `bitnet backends` names the backends; try "
+      "another one with --device\n");
+  _exit(exit_code::failure);
+}
+
+// Ends the process at a time, unless it is told otherwise before.
+class end_guard {
+ public:
+  // Never destroyed: it lives through exit handlers.
+  static end_guard& only() {
+    static end_guard& one = *new end_guard;
+    return one;
+  }
+  void arm(std::string what, int exit_code) {
+    const std::lock_guard lock(turn_);
+    what_ = std::move(what);
+    exit_code_ = exit_code;
+    due_ = std::chrono::steady_clock::now() + longest_end;
+    armed_ = true;
+    if (!started_) start();
+    changed_.notify_all();
+  }
+  void disarm() {
+    const std::lock_guard lock(turn_);
+    armed_ = false;
+  }
+
+ private:
+  void start() try {
+    std::thread([this] { watch(); }).detach();
+    started_ = true;
+  } catch (const std::system_error&) {
+    armed_ = false;  // no thread is left: nothing is guarded, and nothing is lost but that
+  }
+  void watch() {
+    std::unique_lock lock(turn_);
+    for (;;) {
+      changed_.wait(lock, [&] { return armed_; });
+      changed_.wait_until(lock, due_);
+      if (!armed_ || std::chrono::steady_clock::now() < due_) continue;
+      (void)write_all(STDERR_FILENO, "bitnet: " + what_ + " has not ended after " +
+                                         std::to_string(longest_end.count()) +
+                                         " s: a backend or its driver hangs, and is left behind\n");
+      _exit(exit_code_);
+    }
+  }
+
+  std::mutex turn_;  // guards what follows
+  std::condition_variable changed_;
+  std::string what_;
+  std::chrono::steady_clock::time_point due_;
+  int exit_code_ = exit_code::failure;
+  bool armed_ = false, started_ = false;
+};
+
+std::atomic<int> closings_under_way{0};
+
+}  // namespace
+
+void expect() {
+  (void)std::atexit(on_exit_by_others);
+  (void)std::at_quick_exit(on_exit_by_others);
+}
+
+void announce(int exit_code) {
+  end_is_announced = true;
+  end_guard::only().arm("the end of the program", exit_code);
+}
+
+closing::closing(const char* what) {
+  if (closings_under_way++ == 0)
+    end_guard::only().arm(std::string("closing ") + what, exit_code::failure);
+}
+
+closing::~closing() {
+  if (--closings_under_way == 0) end_guard::only().disarm();
+}
+
+}  // namespace bitnet::host::orderly_end

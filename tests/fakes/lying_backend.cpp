@@ -1,0 +1,178 @@
+// A whole backend that computes models, and gives one wrong answer when it is loaded to stay: its
+// setting "lie" says which. The probe never sees it lie, so that the host meets it unprepared.
+
+#include <fenv.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bitnet/abi/answers.h"
+
+#define TIER0_NAME "liar"
+#undef BITNET_BACKEND_ENTRY
+#define BITNET_BACKEND_ENTRY honest_entry
+#include "../parity/tier0_backend.cpp"
+#undef BITNET_BACKEND_ENTRY
+
+namespace {
+
+std::string lie;
+bitnet_backend_v0 honest;
+int maps = 0, steps = 0;
+void* first_map = nullptr;
+
+bool is(const char* name) {
+  return lie == name;
+}
+
+template <class Object>
+bitnet_status nothing(bitnet_status status, Object** out) {
+  if (status == BITNET_OK) *out = nullptr;
+  return status;
+}
+
+bitnet_status map(bitnet_buffer* b, void** out, bitnet_error* err) {
+  const bitnet_status status = honest.buffer_map(b, out, err);
+  if (status != BITNET_OK) return status;
+  ++maps;
+  if (is("map-null")) *out = nullptr;
+  if (is("map-odd")) *out = static_cast<char*>(*out) + 1;
+  if (is("map-moves") && maps % 2 == 0) *out = static_cast<char*>(*out) + 64;
+  if (is("map-same")) {
+    if (first_map == nullptr) first_map = *out;
+    *out = first_map;
+  }
+  return status;
+}
+
+bitnet_status plan(bitnet_device* d, const bitnet_tensor_desc* t, bitnet_weight_plan* out,
+                   bitnet_error* err) {
+  const bitnet_status status = honest.weight_plan(d, t, out, err);
+  if (is("plan-blank")) out->layout_id[0] = 0;
+  if (is("plan-endless")) std::memset(out->layout_id, 'x', sizeof out->layout_id);
+  if (is("plan-alignment")) out->accepts_alias = 1, out->alignment_bytes = 48;
+  if (is("plan-nothing")) out->accepts_alias = 0, out->packed_bytes = 0;
+  if (is("plan-size")) out->struct_size = 4;
+  return status;
+}
+
+bitnet_status levels(bitnet_device* d, const bitnet_op* ops, uint32_t op_size,
+                     const uint32_t* formats, uint32_t n, uint32_t* out, bitnet_error* err) {
+  const bitnet_status status = honest.op_query(d, ops, op_size, formats, n, out, err);
+  if (n != 0) out[n - 1] = 99;
+  return status;
+}
+
+bitnet_status stats(bitnet_program* p, bitnet_kernel_stat* out, uint32_t size, uint32_t* count,
+                    bitnet_error* err) {
+  const bitnet_status status = honest.program_stats(p, out, size, count, err);
+  if (is("stats-many")) *count = 4'000'000'000;
+  if (is("stats-endless") && out != nullptr) std::memset(out->id, 'x', sizeof out->id);
+  return status;
+}
+
+bitnet_status submit(bitnet_queue* q, const bitnet_step* s, bitnet_error* err) {
+  ++steps;
+  if (is("silent")) return BITNET_OK;
+  if (is("exits") && steps == 6) exit(0);
+  const bitnet_status status = honest.queue_submit(q, s, err);
+  if (is("rounds-up")) fesetround(FE_UPWARD);
+  if (is("blocks-signals")) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  }
+  if (is("closes-descriptors") && steps == 2)
+    for (int fd = 3; fd < 256; ++fd) close(fd);
+  return status;
+}
+bitnet_status wait(bitnet_queue* q, uint64_t value, uint64_t timeout_ns, bitnet_error* err) {
+  if (is("silent")) return BITNET_OK;
+  if (!is("hangs")) return honest.queue_wait(q, value, timeout_ns, err);
+  usleep(static_cast<useconds_t>(std::min<uint64_t>(timeout_ns / 1000, 10'000'000)));
+  err->code = BITNET_TIMEOUT;
+  return BITNET_TIMEOUT;
+}
+bitnet_status poll(bitnet_queue* q, uint64_t* out, bitnet_error* err) {
+  const bitnet_status status = honest.queue_poll(q, out, err);
+  if (is("poll-behind")) *out = 0;
+  if (is("silent")) *out = UINT64_MAX;
+  return status;
+}
+
+bitnet_status open_device(bitnet_backend* self, uint32_t index, bitnet_device** out,
+                          bitnet_error* err) {
+  if (is("moves-folder") && chdir("/") != 0) return BITNET_INTERNAL;
+  if (is("opens-modes")) umask(0);
+  if (is("device-null")) return *out = nullptr, BITNET_OK;
+  return honest.device_open(self, index, out, err);
+}
+
+void close_slowly(bitnet_backend* self) {
+  if (is("close-hangs"))
+    for (;;) pause();
+  honest.close(self);
+}
+
+const bitnet_tuning_v1 no_tuning{{sizeof no_tuning, 1}, nullptr, nullptr, nullptr};
+const bitnet_packed_weights_v1 no_packed{{sizeof no_packed, 1}, nullptr, nullptr, nullptr};
+const bitnet_interface_header* interfaces(bitnet_backend*, bitnet_str name, uint32_t) {
+  if (is("tuning-null") && bitnet::sdk::to_view(name) == BITNET_INTERFACE_TUNING)
+    return &no_tuning.header;
+  if (is("packed-null") && bitnet::sdk::to_view(name) == BITNET_INTERFACE_PACKED_WEIGHTS)
+    return &no_packed.header;
+  return nullptr;
+}
+
+// Slots that make an object, without one.
+bitnet_status no_buffer(bitnet_device*, uint64_t, bitnet_buffer** out, bitnet_error*) {
+  return nothing(BITNET_OK, out);
+}
+bitnet_status no_weights(bitnet_device*, const bitnet_tensor_desc*, uint32_t, uint32_t,
+                         bitnet_weights** out, bitnet_error*) {
+  return nothing(BITNET_OK, out);
+}
+bitnet_status no_pool(bitnet_device*, const bitnet_kv_config*, bitnet_kv_pool** out,
+                      bitnet_error*) {
+  return nothing(BITNET_OK, out);
+}
+bitnet_status no_program(bitnet_device*, const bitnet_graph*, bitnet_weights*,
+                         const bitnet_program_options*, bitnet_program** out, bitnet_error*) {
+  return nothing(BITNET_OK, out);
+}
+bitnet_status no_queue(bitnet_device*, bitnet_queue** out, bitnet_error*) {
+  return nothing(BITNET_OK, out);
+}
+
+}  // namespace
+
+extern "C" BITNET_BACKEND_EXPORT bitnet_status
+bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* request,
+                    bitnet_backend_v0* out, bitnet_error* err) {
+  const bitnet_status opened = honest_entry(host, request, out, err);
+  if (opened != BITNET_OK || request->purpose != BITNET_PURPOSE_LOAD) return opened;
+  lie.clear();
+  maps = steps = 0;
+  first_map = nullptr;
+  for (uint32_t i = 0; i < request->n_params; ++i)
+    if (bitnet::sdk::to_view(request->params[i].key) == "lie")
+      lie = bitnet::sdk::to_view(request->params[i].value);
+  honest = *out;
+  out->buffer_map = map;
+  out->weight_plan = plan;
+  if (is("levels")) out->op_query = levels;
+  out->program_stats = stats;
+  out->queue_submit = submit;
+  out->queue_wait = wait;
+  out->queue_poll = poll;
+  out->device_open = open_device;
+  out->close = close_slowly;
+  out->query_interface = interfaces;
+  out->filled_size = sizeof *out;
+  if (is("buffer-null")) out->buffer_create = no_buffer;
+  if (is("weights-null")) out->weights_create = no_weights;
+  if (is("pool-null")) out->kv_pool_create = no_pool;
+  if (is("program-null")) out->program_build = no_program;
+  if (is("queue-null")) out->queue_create = no_queue;
+  return opened;
+}
