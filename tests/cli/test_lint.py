@@ -22,7 +22,7 @@ class: other
 """
 
 
-class Lint(support.Case):
+class Asking(support.Case):
     def lint(self, *words):
         done = subprocess.run([LINT, *words], capture_output=True, cwd=self.home,
                               env=self.environment(), timeout=support.TIMEOUT_S)
@@ -40,6 +40,8 @@ class Lint(support.Case):
         self.assertEqual(result.code, code, result)
         return {one["check"]: one for one in result.json["files"][0]["findings"]}
 
+
+class Lint(Asking):
     def test_clean(self):
         file = self.fake("hardened")
         result = self.lint(file)

@@ -48,6 +48,8 @@
   X(inspect_name, "BN-I-NAME", "let `library` name the plugin that the manifest describes")        \
   X(inspect_no_entry, "BN-I-NO-ENTRY", "build the plugin with bitnet_add_backend")                 \
   X(inspect_exports, "BN-I-EXPORTS", "link the plugin with the version script bitnet-backend.map") \
+  X(inspect_foreign, "BN-I-FOREIGN",                                                               \
+    "link the plugin with plain libraries: no path as a name, no filter, no audit library")        \
   X(inspect_dependency, "BN-I-DEPENDENCY", "install the missing libraries")                        \
   X(inspect_version, "BN-I-VERSION",                                                               \
     "upgrade the library, or build the plugin on an older system")                                 \

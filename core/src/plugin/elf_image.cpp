@@ -2,10 +2,12 @@
 
 #include <gelf.h>
 #include <libelf.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -47,7 +49,6 @@ constexpr unsigned char this_byte_order =
 // Far above what any linker writes; keeps hostile counts from costing time.
 constexpr std::size_t max_segments = 1024;
 constexpr std::size_t max_dynamic_entries = 65536;
-constexpr uint64_t max_symbols = 1 << 22;
 constexpr uint64_t max_versions = 65536;  // of all libraries together
 
 std::string machine_name(uint16_t machine) {
@@ -71,6 +72,11 @@ struct elf_closer {
 };
 
 }  // namespace
+
+bool is_for_this_machine(const Elf64_Ehdr& head) {
+  return head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_ident[EI_DATA] == this_byte_order &&
+         head.e_machine == this_machine;
+}
 
 checked<elf_image> elf_image::open(std::span<const std::byte> bytes) {
   if (bytes.empty()) return not_elf("is empty; a shared object was expected");
@@ -106,6 +112,16 @@ checked<void> elf_image::read_headers() {
   if (head.e_shoff != 0 && !slice(head.e_shoff, section_bytes))
     return cut_off(head.e_shoff + section_bytes, bytes_.size());
 
+  if (auto fine = read_segments(head); !fine) return fine;
+  if (auto fine = check_segments(); !fine) return fine;
+  if (auto fine = read_dynamic(); !fine) return fine;
+  if (auto fine = check_dynamic(); !fine) return fine;
+  if ((dynamic_value(DT_FLAGS_1).value_or(0) & DF_1_PIE) != 0)
+    return not_elf("is a program, not a shared object");
+  return {};
+}
+
+checked<void> elf_image::read_segments(const Elf64_Ehdr& head) {
   elf_version(EV_CURRENT);
   // libelf only reads from the memory; its interface predates const.
   const std::unique_ptr<Elf, elf_closer> elf(
@@ -115,31 +131,89 @@ checked<void> elf_image::read_headers() {
     GElf_Phdr segment{};
     if (gelf_getphdr(elf.get(), i, &segment) == nullptr)
       return not_elf("has damaged program headers");
+    // libelf and the linker have the table at the same place, also where sections say otherwise.
+    const auto same =
+        read<Elf64_Phdr>(head.e_phoff + static_cast<uint64_t>(i) * sizeof(Elf64_Phdr));
+    if (!same || std::memcmp(&*same, &segment, sizeof segment) != 0)
+      return not_elf("has program headers that can be read in two ways");
     if (!slice(segment.p_offset, segment.p_filesz) && segment.p_type == PT_LOAD)
       return cut_off(segment.p_offset + segment.p_filesz, bytes_.size());
     segments_.push_back(segment);
   }
-  for (const Elf64_Phdr& segment : segments_)
-    if (segment.p_type == PT_DYNAMIC) read_dynamic(segment);
-  if ((dynamic_value(DT_FLAGS_1).value_or(0) & DF_1_PIE) != 0)
-    return not_elf("is a program, not a shared object");
   return {};
 }
 
-void elf_image::read_dynamic(const Elf64_Phdr& segment) {
-  const std::size_t n =
-      std::min<uint64_t>(segment.p_filesz / sizeof(Elf64_Dyn), max_dynamic_entries);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto entry = read<Elf64_Dyn>(segment.p_offset + i * sizeof(Elf64_Dyn));
-    if (!entry || entry->d_tag == DT_NULL) break;
-    dynamic_.push_back(*entry);
+// What each address holds must not depend on the order in which segments are mapped, nor on which
+// of two headers of a kind a reader takes.
+checked<void> elf_image::check_segments() const {
+  constexpr uint64_t highest = uint64_t{1} << 47;
+  constexpr auto only_one = std::to_array<uint32_t>(
+      {PT_DYNAMIC, PT_PHDR, PT_TLS, PT_GNU_STACK, PT_GNU_RELRO, PT_GNU_PROPERTY});
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  uint64_t end = 0;
+  for (const Elf64_Phdr& s : segments_) {
+    if (std::ranges::find(only_one, s.p_type) != only_one.end() &&
+        std::ranges::count(segments_, s.p_type, &Elf64_Phdr::p_type) > 1)
+      return not_elf("has two program headers of a kind of which there can be one");
+    if (s.p_type != PT_LOAD) continue;
+    if (s.p_vaddr >= highest || s.p_memsz >= highest || s.p_filesz > s.p_memsz ||
+        (s.p_vaddr - s.p_offset) % page != 0)
+      return not_elf("has a segment that cannot be mapped as it says");
+    if (s.p_vaddr / page * page < end)
+      return not_elf("has segments that overlap, or that are out of order");
+    end = (s.p_vaddr + s.p_memsz + page - 1) / page * page;
   }
+  return {};
+}
+
+// As the linker finds it: by its address, up to the entry that ends it.
+checked<void> elf_image::read_dynamic() {
+  const auto segment = std::ranges::find(segments_, uint32_t{PT_DYNAMIC}, &Elf64_Phdr::p_type);
+  if (segment == segments_.end()) return {};
+  const auto part = at(segment->p_vaddr, segment->p_filesz);
+  if (!part) return not_elf("has a dynamic section that is in no segment which is loaded");
+  const auto same = slice(segment->p_offset, segment->p_filesz);
+  if (!same || same->data() != part->data())
+    return not_elf("has a dynamic section at another place in the file than in memory");
+  for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= part->size(); at += sizeof(Elf64_Dyn)) {
+    Elf64_Dyn entry;
+    std::memcpy(&entry, part->data() + at, sizeof entry);
+    if (entry.d_tag == DT_NULL) return {};
+    if (dynamic_.size() == max_dynamic_entries) break;
+    dynamic_.push_back(entry);
+  }
+  return not_elf("has a dynamic section without an end");
+}
+
+checked<void> elf_image::check_dynamic() const {
+  constexpr auto many = std::to_array<int64_t>({DT_NEEDED, DT_AUXILIARY, DT_FILTER});
+  constexpr auto texts =
+      std::to_array<int64_t>({DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH, DT_AUXILIARY, DT_FILTER,
+                              DT_AUDIT, DT_DEPAUDIT, DT_CONFIG});
+  if (dynamic_.empty()) return {};
+  std::map<int64_t, uint64_t> seen;
+  for (const Elf64_Dyn& entry : dynamic_) {
+    // Of two the linker takes the last, other readers the first.
+    const auto [known, is_first] = seen.emplace(entry.d_tag, entry.d_un.d_val);
+    if (!is_first && known->second != entry.d_un.d_val &&
+        std::ranges::find(many, entry.d_tag) == many.end())
+      return not_elf("has two different entries of tag " + std::to_string(entry.d_tag) +
+                     " in its dynamic section");
+    if (std::ranges::find(texts, entry.d_tag) != texts.end() && !text_at(entry.d_un.d_val))
+      return not_elf("names a library or a path outside of its dynamic string table");
+  }
+  if (strings().empty()) return not_elf("has no readable dynamic string table");
+  if (const auto all = read_needed_versions(); !all) return std::unexpected(all.error());
+  if (const auto all = read_defined_versions(); !all) return std::unexpected(all.error());
+  return {};
+}
+
+std::string_view elf_image::strings() const {
   const auto address = dynamic_value(DT_STRTAB);
   const auto size = dynamic_value(DT_STRSZ);
-  if (!address || !size) return;
-  const auto offset = offset_of(*address);
-  const auto part = offset ? slice(*offset, *size) : std::nullopt;
-  if (part) strings_ = {reinterpret_cast<const char*>(part->data()), part->size()};
+  const auto part = address && size ? at(*address, *size) : std::nullopt;
+  if (!part) return {};
+  return {reinterpret_cast<const char*>(part->data()), part->size()};
 }
 
 std::optional<std::span<const std::byte>> elf_image::slice(uint64_t offset, uint64_t size) const {
@@ -147,11 +221,13 @@ std::optional<std::span<const std::byte>> elf_image::slice(uint64_t offset, uint
   return bytes_.subspan(offset, size);
 }
 
-std::optional<uint64_t> elf_image::offset_of(uint64_t address) const {
+std::optional<std::span<const std::byte>> elf_image::at(uint64_t address, uint64_t size) const {
   for (const Elf64_Phdr& segment : segments_)
     if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
-        address - segment.p_vaddr < segment.p_filesz)
-      return segment.p_offset + (address - segment.p_vaddr);  // inside the file: checked on reading
+        address - segment.p_vaddr < segment.p_filesz) {
+      if (size > segment.p_filesz - (address - segment.p_vaddr)) return std::nullopt;
+      return slice(segment.p_offset + (address - segment.p_vaddr), size);
+    }
   return std::nullopt;
 }
 
@@ -161,59 +237,70 @@ std::optional<uint64_t> elf_image::dynamic_value(int64_t tag) const {
   return std::nullopt;
 }
 
-std::string_view elf_image::string_at(uint64_t index) const {
-  if (index >= strings_.size()) return {};
-  const std::string_view rest = strings_.substr(index);
+std::optional<std::string_view> elf_image::text_at(uint64_t index) const {
+  const std::string_view all = strings();
+  if (index >= all.size()) return std::nullopt;
+  const std::string_view rest = all.substr(index);
   const std::size_t end = rest.find('\0');
-  return end == std::string_view::npos ? std::string_view() : rest.substr(0, end);
+  if (end == std::string_view::npos) return std::nullopt;
+  return rest.substr(0, end);
 }
 
 std::vector<std::string_view> elf_image::dynamic_strings(int64_t tag) const {
   std::vector<std::string_view> out;
   for (const Elf64_Dyn& entry : dynamic_)
-    if (entry.d_tag == tag)
-      if (const auto text = string_at(entry.d_un.d_val); !text.empty()) out.push_back(text);
+    if (entry.d_tag == tag) out.push_back(string_at(entry.d_un.d_val));
   return out;
 }
 
 // Both version tables are lists of lists, linked by distances; as distances are not negative, they
 // cannot lead back.
-std::vector<elf_image::needed_version> elf_image::needed_versions() const {
+checked<std::vector<elf_image::needed_version>> elf_image::read_needed_versions() const {
+  const auto damaged = not_elf("has a damaged table of versions that it needs");
   std::vector<needed_version> out;
   const auto address = dynamic_value(DT_VERNEED);
-  auto at = address ? offset_of(*address) : std::nullopt;
-  while (at) {
-    const auto library = read<Elf64_Verneed>(*at);
-    if (!library) return out;
-    for (uint64_t next = *at + library->vn_aux;;) {
-      const auto version = read<Elf64_Vernaux>(next);
-      if (!version || out.size() == max_versions) return out;
-      out.push_back({string_at(library->vn_file), string_at(version->vna_name),
-                     (version->vna_flags & VER_FLG_WEAK) != 0});
+  for (uint64_t at = address.value_or(0); address;) {
+    const auto library = read_at<Elf64_Verneed>(at);
+    const auto file = library ? text_at(library->vn_file) : std::nullopt;
+    if (!file) return damaged;
+    for (uint64_t next = at + library->vn_aux;;) {
+      const auto version = read_at<Elf64_Vernaux>(next);
+      const auto name = version ? text_at(version->vna_name) : std::nullopt;
+      if (!name || out.size() == max_versions) return damaged;
+      out.push_back({*file, *name, (version->vna_flags & VER_FLG_WEAK) != 0});
       if (version->vna_next == 0) break;
       next += version->vna_next;
     }
-    if (library->vn_next == 0) return out;
-    *at += library->vn_next;
+    if (library->vn_next == 0) break;
+    at += library->vn_next;
   }
   return out;
 }
 
-std::vector<std::string_view> elf_image::defined_versions() const {
+checked<std::vector<std::string_view>> elf_image::read_defined_versions() const {
+  const auto damaged = not_elf("has a damaged table of versions that it has");
   std::vector<std::string_view> out;
   const auto address = dynamic_value(DT_VERDEF);
-  auto at = address ? offset_of(*address) : std::nullopt;
-  while (at && out.size() < max_versions) {
-    const auto version = read<Elf64_Verdef>(*at);
-    if (!version) return out;
+  for (uint64_t at = address.value_or(0); address;) {
+    const auto version = read_at<Elf64_Verdef>(at);
+    const auto first = version ? read_at<Elf64_Verdaux>(at + version->vd_aux) : std::nullopt;
+    const auto name = first ? text_at(first->vda_name) : std::nullopt;
+    if (!name || out.size() == max_versions) return damaged;
     // The base version is the library's own name.
-    if ((version->vd_flags & VER_FLG_BASE) == 0)
-      if (const auto name = read<Elf64_Verdaux>(*at + version->vd_aux))
-        out.push_back(string_at(name->vda_name));
-    if (version->vd_next == 0) return out;
-    *at += version->vd_next;
+    if ((version->vd_flags & VER_FLG_BASE) == 0) out.push_back(*name);
+    if (version->vd_next == 0) break;
+    at += version->vd_next;
   }
   return out;
+}
+
+// open() has read both once.
+std::vector<elf_image::needed_version> elf_image::needed_versions() const {
+  return read_needed_versions().value_or(std::vector<needed_version>());
+}
+
+std::vector<std::string_view> elf_image::defined_versions() const {
+  return read_defined_versions().value_or(std::vector<std::string_view>());
 }
 
 std::vector<elf_image::note> elf_image::notes() const {
@@ -234,55 +321,6 @@ std::vector<elf_image::note> elf_image::notes() const {
       out.push_back({name, head.n_type, part->subspan(description, head.n_descsz)});
       at = padded(description + head.n_descsz);
     }
-  }
-  return out;
-}
-
-// The chains of DT_GNU_HASH end at the last symbol.
-std::optional<uint64_t> elf_image::gnu_hash_count() const {
-  const auto address = dynamic_value(DT_GNU_HASH);
-  const auto offset = address ? offset_of(*address) : std::nullopt;
-  if (!offset) return std::nullopt;
-  struct header {
-    uint32_t n_buckets, first_symbol, bloom_words, bloom_shift;
-  };
-  const auto head = read<header>(*offset);
-  if (!head) return std::nullopt;
-  const uint64_t buckets = *offset + sizeof *head + uint64_t{head->bloom_words} * 8;
-  const uint64_t chains = buckets + uint64_t{head->n_buckets} * 4;
-  if (!slice(buckets, uint64_t{head->n_buckets} * 4)) return std::nullopt;
-  uint32_t last = 0;
-  for (uint64_t i = 0; i < head->n_buckets; ++i)
-    last = std::max(last, read<uint32_t>(buckets + i * 4).value_or(0));
-  if (last < head->first_symbol) return head->first_symbol;  // nothing is exported
-  for (uint64_t i = last;; ++i) {
-    const auto link = read<uint32_t>(chains + (i - head->first_symbol) * 4);
-    if (!link) return std::nullopt;
-    if ((*link & 1U) != 0) return i + 1;
-  }
-}
-
-std::optional<uint64_t> elf_image::symbol_count() const {
-  if (const auto address = dynamic_value(DT_HASH)) {
-    const auto offset = offset_of(*address);
-    const auto chains = offset ? read<uint32_t>(*offset + 4) : std::nullopt;
-    if (chains) return *chains;
-  }
-  return gnu_hash_count();
-}
-
-checked<std::vector<elf_image::symbol>> elf_image::symbols() const {
-  const auto address = dynamic_value(DT_SYMTAB);
-  const auto offset = address ? offset_of(*address) : std::nullopt;
-  const auto count = symbol_count();
-  if (!offset || !count || *count > max_symbols || !slice(*offset, *count * sizeof(Elf64_Sym)))
-    return std::unexpected(not_elf("has no readable dynamic symbol table").error());
-  std::vector<symbol> out;
-  for (uint64_t i = 1; i < *count; ++i) {  // 0 is the null symbol
-    const auto entry = read<Elf64_Sym>(*offset + i * sizeof(Elf64_Sym)).value_or(Elf64_Sym{});
-    out.push_back({string_at(entry.st_name), static_cast<uint8_t>(ELF64_ST_BIND(entry.st_info)),
-                   static_cast<uint8_t>(ELF64_ST_VISIBILITY(entry.st_other)),
-                   entry.st_shndx != SHN_UNDEF});
   }
   return out;
 }

@@ -12,6 +12,7 @@
 #include "plugin/dependencies.hpp"
 #include "plugin/elf_image.hpp"
 #include "plugin/file_map.hpp"
+#include "plugin/foreign.hpp"
 #include "plugin/hash.hpp"
 #include "plugin/linkage.hpp"
 #include "plugin/run_path.hpp"
@@ -110,9 +111,11 @@ checked<identity> parse_note(std::span<const std::byte> description) {
 checked<identity> find_identity(const elf_image& image, std::string& build_id) {
   std::optional<identity> out;
   for (const elf_image::note& note : image.notes()) {
-    if (note.owner == "GNU" && note.type == build_id_note)
+    if (note.owner == "GNU" && note.type == build_id_note) {
+      if (!build_id.empty()) return reject(code::inspect_note, "has two build ids");
       build_id =
           hexadecimal(note.description.first(std::min<std::size_t>(note.description.size(), 32)));
+    }
     if (note.owner != BITNET_NOTE_OWNER || note.type != BITNET_NOTE_TYPE) continue;
     if (out) return bad_note("there are two of them");
     auto parsed = parse_note(note.description);
@@ -196,14 +199,15 @@ void examine_exports(const elf_image& image, examination& out) {
     out.found.ok(check, "the entry " BITNET_BACKEND_ENTRY_NAME " only");
 }
 
+}  // namespace
+
 void read_needs(const elf_image& image, inspection& out) {
   for (const auto name : image.dynamic_strings(DT_NEEDED)) out.needed.push_back(printable(name));
   out.run_path = run_path_of(image);
+  out.run_path_is_new = image.dynamic_value(DT_RUNPATH).has_value();
   for (const auto& [library, version, weak] : image.needed_versions())
     out.versions.push_back({printable(library), printable(version), weak});
 }
-
-}  // namespace
 
 defect other_major(const std::string& name, uint32_t major) {
   const std::string theirs = std::to_string(major);
@@ -248,13 +252,15 @@ examination examine(std::span<const std::byte> file) {
   examine_identity(*image, out);
   examine_exports(*image, out);
   examine_linkage(*image, out.facts, out.found);
+  examine_foreign(*image, out.found);
   read_needs(*image, out.facts);
   return out;
 }
 
 examination examine_file(const trusted_file& file,
                          const std::map<std::string, std::string>& packages,
-                         const std::string& sha256) {
+                         const std::string& sha256,
+                         const std::map<std::string, std::string>& hashes) {
   examination out;
   const auto bytes = file_map::open(file.fd.get(), file.identity.size_bytes);
   if (!bytes) {
@@ -272,7 +278,7 @@ examination examine_file(const trusted_file& file,
   if (!sha256.empty()) examine_hash(bytes->bytes(), sha256, out.found);
   examine_run_path(out.facts, out.found);
   const std::vector<needed_library> libraries = resolve_libraries(out.facts);
-  examine_dependencies(libraries, packages, out.found);
+  examine_dependencies(libraries, packages, hashes, out.found);
   examine_versions(out.facts, libraries, out.found);
   return out;
 }
@@ -285,8 +291,9 @@ checked<inspection> inspect(std::span<const std::byte> file) {
 
 checked<inspection> inspect_file(const trusted_file& file,
                                  const std::map<std::string, std::string>& packages,
-                                 const std::string& sha256) {
-  examination out = examine_file(file, packages, sha256);
+                                 const std::string& sha256,
+                                 const std::map<std::string, std::string>& hashes) {
+  examination out = examine_file(file, packages, sha256, hashes);
   const defect* bad = out.found.first_error();
   if (bad == nullptr) return std::move(out.facts);
   defect named = *bad;

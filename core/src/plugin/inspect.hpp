@@ -19,6 +19,8 @@
 
 namespace bitnet::plugin {
 
+class elf_image;
+
 // The ELF note of bitnet/abi/note.h.
 struct identity {
   std::string name, version, vendor, license, compiler;
@@ -39,6 +41,7 @@ struct inspection {
   std::vector<std::string> exports;   // defined dynamic symbols
   std::vector<std::string> needed;    // DT_NEEDED
   std::vector<std::string> run_path;  // DT_RUNPATH or DT_RPATH, split at ':', $ORIGIN as written
+  bool run_path_is_new = false;       // it is DT_RUNPATH
   std::vector<version_need> versions;
   std::vector<std::string> pins;  // why dlclose would leave it mapped, or worse
 };
@@ -54,18 +57,23 @@ struct examination {
 
 // The same for a file on disk, and what depends on this machine: BN-A-MINOR, BN-I-RUN-PATH,
 // BN-I-DEPENDENCY and BN-I-VERSION (both with BITNET_UNAVAILABLE), with a `sha256` BN-T-HASH.
-// `packages` is the manifest's map from library to package.
+// `packages` is the manifest's map from library to package, `hashes` the one from library to
+// SHA-256.
 [[nodiscard]] examination examine_file(const trusted_file& file,
                                        const std::map<std::string, std::string>& packages,
-                                       const std::string& sha256 = "");
+                                       const std::string& sha256 = "",
+                                       const std::map<std::string, std::string>& hashes = {});
 
 // The first error of examine(), or what it read.
 [[nodiscard]] checked<inspection> inspect(std::span<const std::byte> file);
 
 // The first error of examine_file(), with the file's name; or what it read.
-[[nodiscard]] checked<inspection> inspect_file(const trusted_file& file,
-                                               const std::map<std::string, std::string>& packages,
-                                               const std::string& sha256 = "");
+[[nodiscard]] checked<inspection> inspect_file(
+    const trusted_file& file, const std::map<std::string, std::string>& packages,
+    const std::string& sha256 = "", const std::map<std::string, std::string>& hashes = {});
+
+// What a plugin needs and where it has that looked for: fills `needed`, `run_path`, `versions`.
+void read_needs(const elf_image& image, inspection& out);
 
 // Is [note.abi_min, note.abi_max] of this core's major? BN-A-MAJOR, BN-A-MINOR.
 [[nodiscard]] checked<void> check_abi(const identity& note);

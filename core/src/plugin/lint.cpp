@@ -45,7 +45,7 @@ checked<lint_result> lint(const std::filesystem::path& file,
   if (!manifest_file.empty()) read = read_manifest(manifest_file);
   if (read) m = std::move(*read);
 
-  examination e = examine_file(*opened, m.packages, m.sha256);
+  examination e = examine_file(*opened, m.packages, m.sha256, m.dependencies);
   lint_result out{std::move(e.facts), std::move(e.found), opened->identity.size_bytes};
   if (!read)
     out.found.error("manifest", read.error());

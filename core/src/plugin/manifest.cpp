@@ -168,6 +168,20 @@ void read_packages(fields& top, const std::string& where, manifest& out) {
   top.adopt(packages, out.warnings);
 }
 
+void read_dependencies(fields& top, const std::string& where, manifest& out) {
+  const yaml_node* node = top.map("dependencies", false);
+  if (node == nullptr) return;
+  fields dependencies(*node, "dependencies.", where);
+  for (const yaml_member& member : node->members) {
+    const std::string hash = dependencies.text(member.key);
+    if (!is_sha256(hash))
+      dependencies.blame(*node, member.key,
+                         "must be 64 hexadecimal digits in lower case, as sha256sum writes");
+    out.dependencies.emplace(printable(member.key, max_text_bytes), hash);
+  }
+  top.adopt(dependencies, out.warnings);
+}
+
 }  // namespace
 
 std::string class_name(uint32_t device_class) {
@@ -224,6 +238,7 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
     top.adopt(probe, out.warnings);
   }
   read_packages(top, where, out);
+  read_dependencies(top, where, out);
   if (const auto& bad = top.bad()) return std::unexpected(*bad);
   top.list_unknown(out.warnings);
   return out;

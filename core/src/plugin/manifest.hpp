@@ -14,6 +14,7 @@
 //   sha256: <64 hexadecimal digits>     optional: of the library
 //   probe: {timeout_ms: 60000, env: [CUDA_VISIBLE_DEVICES]} optional
 //   packages: {libcuda.so.1: libcuda1}  optional: which package provides a missing library
+//   dependencies: {libfft.so.3: <64 digits>} optional: the SHA-256 that needed libraries must have
 
 #include <cstdint>
 #include <filesystem>
@@ -37,7 +38,8 @@ struct manifest {
   uint32_t probe_timeout_ms = 60'000;  // of the listing and of the self-test, each
   std::vector<std::string> probe_env;  // variables that change what it finds
   std::map<std::string, std::string> packages;
-  std::vector<std::string> warnings;  // keys that this core does not know
+  std::map<std::string, std::string> dependencies;  // SHA-256 by library
+  std::vector<std::string> warnings;                // keys that this core does not know
 };
 
 // `where` is the file's name for messages: "50-cpu.yaml:3:10: ...". BN-M-*.

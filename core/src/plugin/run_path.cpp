@@ -1,33 +1,36 @@
 #include "plugin/run_path.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
-#include <system_error>
 
+#include "plugin/library_search.hpp"
 #include "plugin/text.hpp"
-#include "plugin/trust.hpp"
 
 namespace bitnet::plugin {
 namespace {
 
-constexpr const char* subject = "run path";
+constexpr const char* check_name = "run path";
 
-// What is not there can be made by whoever may write where it would lie, also in a sticky folder.
-checked<void> trust_place(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  auto nearest = folder;
-  while (nearest != nearest.root_path() && !std::filesystem::exists(nearest, ignored))
-    nearest = nearest.parent_path();
-  if (auto fine = trust_directory(nearest); !fine) return fine;
-  struct stat s{};
-  if (nearest != folder && ::stat(nearest.c_str(), &s) == 0 &&
-      (s.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return reject(code::trust_mode, "is not there, and " + printable(nearest.string(), 200) +
-                                        " is writable by others, who could make it");
-  return {};
+// What follows $ORIGIN, with its '/'; nothing if the item does not begin with it.
+std::optional<std::string_view> behind_origin(std::string_view item) {
+  for (const std::string_view word : {"${ORIGIN}", "$ORIGIN"}) {
+    if (!item.starts_with(word)) continue;
+    const std::string_view rest = item.substr(word.size());
+    if (rest.empty() || rest.starts_with('/')) return rest;
+  }
+  return std::nullopt;
+}
+
+// The linker takes /proc/<pid>/fd for the $ORIGIN of what is loaded through a descriptor. Numbers
+// lead from there to open files and folders, ".." to the current folder of the process.
+bool leads_from_descriptors(std::string_view rest) {
+  const auto is_number = [](const std::string& part) {
+    return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+  };
+  return std::ranges::any_of(std::filesystem::path(rest), [&](const std::filesystem::path& part) {
+    return part == ".." || is_number(part.string());
+  });
 }
 
 }  // namespace
@@ -43,32 +46,53 @@ void split_run_path(std::string_view list, std::vector<std::string>& out) {
 
 std::vector<std::string> run_path_of(const elf_image& image) {
   // DT_RPATH only counts where there is no DT_RUNPATH.
-  auto lists = image.dynamic_strings(DT_RUNPATH);
-  if (lists.empty()) lists = image.dynamic_strings(DT_RPATH);
+  const auto lists = image.dynamic_strings(image.dynamic_value(DT_RUNPATH) ? DT_RUNPATH : DT_RPATH);
   std::vector<std::string> out;
-  for (const std::string_view list : lists) split_run_path(list, out);
+  for (const std::string_view list : lists)
+    if (!list.empty()) split_run_path(list, out);  // the linker passes over an empty list
   return out;
 }
 
+std::string run_path_fault(std::string_view item) {
+  const auto rest = behind_origin(item);
+  if (rest.value_or(item).find('$') != std::string_view::npos)
+    return "has a '$' that is no leading $ORIGIN: the linker puts other text there";
+  if (!rest && !item.starts_with('/')) return "is relative: it would lead to the current directory";
+  return "";
+}
+
+std::optional<std::filesystem::path> run_path_folder(std::string_view item,
+                                                     const std::string& origin) {
+  if (!run_path_fault(item).empty()) return std::nullopt;
+  const auto rest = behind_origin(item);
+  if (!rest) return std::filesystem::path(item);
+  if (origin.empty()) return std::nullopt;
+  return std::filesystem::path(origin + std::string(*rest));
+}
+
 void examine_run_path(const inspection& plugin, findings& found) {
-  if (plugin.run_path.empty()) return found.ok(subject, "none");
+  if (plugin.run_path.empty()) return found.ok(check_name, "none");
   for (const std::string& item : plugin.run_path) {
     const std::string shown = "run path '" + printable(item) + "' ";
-    if (item.starts_with("$ORIGIN") || item.starts_with("${ORIGIN}")) {
-      found.warning(subject, code::inspect_run_path,
+    if (const std::string fault = run_path_fault(item); !fault.empty()) {
+      found.error(check_name, code::inspect_run_path, shown + fault);
+    } else if (const auto rest = behind_origin(item)) {
+      if (leads_from_descriptors(*rest))
+        found.error(check_name, code::inspect_run_path,
                     shown +
-                        "is not followed: a plugin is loaded through a descriptor, which has "
-                        "no folder",
-                    "link private libraries statically, or give an absolute run path");
-    } else if (!item.starts_with('/')) {
-      found.error(subject, code::inspect_run_path,
-                  shown + "is relative: it would lead to the current directory");
-    } else if (const auto fine = trust_place(std::filesystem::path(item).lexically_normal());
-               !fine) {
-      found.error(subject, code::inspect_run_path,
+                        "leads out of $ORIGIN, which is the folder of open descriptors for what is "
+                        "loaded through one");
+      else
+        found.warning(check_name, code::inspect_run_path,
+                      shown +
+                          "is not followed: a plugin is loaded through a descriptor, which has "
+                          "no folder",
+                      "link private libraries statically, or give an absolute run path");
+    } else if (const auto fine = trust_place(item); !fine) {
+      found.error(check_name, code::inspect_run_path,
                   shown + "cannot be trusted: " + fine.error().reason);
     } else {
-      found.ok(subject, printable(item));
+      found.ok(check_name, printable(item));
     }
   }
 }

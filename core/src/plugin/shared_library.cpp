@@ -12,6 +12,13 @@
 #include <system_error>
 #include <utility>
 
+#include "plugin/dependencies.hpp"
+#include "plugin/elf_image.hpp"
+#include "plugin/file_map.hpp"
+#include "plugin/foreign.hpp"
+#include "plugin/inspect.hpp"
+#include "plugin/loaded_libraries.hpp"
+#include "plugin/run_path.hpp"
 #include "plugin/text.hpp"
 
 namespace bitnet::plugin {
@@ -94,6 +101,24 @@ loaded_files& loaded() {
   return *all;
 }
 
+// What the file needs, as it is here and now: in the child that probes other libraries may be
+// loaded than where the file was inspected.
+checked<std::vector<needed_library>> judge_needs(const trusted_file& file) {
+  const auto map = file_map::open(file.fd.get(), file.identity.size_bytes);
+  if (!map) return reject(code::abi_load, "cannot be mapped into memory");
+  const auto image = elf_image::open(map->bytes());
+  if (!image) return reject(code::abi_load, image.error().reason);
+  findings found;
+  examine_foreign(*image, found);
+  inspection facts;
+  read_needs(*image, facts);
+  examine_run_path(facts, found);
+  if (const defect* bad = found.first_error()) return std::unexpected(*bad);
+  auto out = resolve_libraries(facts);
+  if (auto fine = check_libraries(out); !fine) return std::unexpected(std::move(fine.error()));
+  return out;
+}
+
 }  // namespace
 
 struct shared_library::contents {
@@ -119,6 +144,13 @@ checked<shared_library> shared_library::open(trusted_file file) {
   if (loaded().was_written_to(file.identity, *wanted))
     return reject(code::trust_changed, shown + " was written to while it is loaded",
                   "restart; replace plugins by renaming a new file over the old one");
+  const auto judged = judge_needs(file);
+  if (!judged) {
+    defect named = judged.error();
+    named.reason = shown + " " + named.reason;
+    return std::unexpected(std::move(named));
+  }
+  const auto before = loaded_objects();
   auto library = load(fresh_name(file.fd), shown);
   if (!library) {
     loaded().forget_unless_mapped(file.identity, *wanted);
@@ -127,6 +159,8 @@ checked<shared_library> shared_library::open(trusted_file file) {
   if (file_of(*library) != wanted)
     return reject(code::abi_load, "the dynamic linker gives another file than " + shown,
                   "restart the program");
+  if (auto fine = check_loaded(before, *wanted, *judged); !fine)
+    return std::unexpected(std::move(fine.error()));
   return shared_library(
       std::unique_ptr<contents>(new contents{std::move(file), *wanted, std::move(*library)}));
 }

@@ -22,8 +22,8 @@
 #include <system_error>
 
 #include "bitnet/abi/base.h"
-#include "plugin/dependencies.hpp"
 #include "plugin/elf_image.hpp"
+#include "plugin/library_search.hpp"
 #include "probe/frame.hpp"
 
 namespace bitnet::probe {

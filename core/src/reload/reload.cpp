@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "plugin/dependencies.hpp"
+#include "plugin/loaded_libraries.hpp"
 #include "plugin/text.hpp"
 
 namespace bitnet::reload {

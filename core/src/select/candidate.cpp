@@ -68,7 +68,7 @@ plugin::checked<void> candidate::examine(const plugin::manifest& m) {
   if (!file) return std::unexpected(std::move(file.error()));
   library_ = file->path;
   file_ = std::move(*file);
-  auto facts = plugin::inspect_file(*file_, m.packages, m.sha256);
+  auto facts = plugin::inspect_file(*file_, m.packages, m.sha256, m.dependencies);
   if (!facts) return std::unexpected(std::move(facts.error()));
   facts_ = *facts;
   if (facts->note.name != name_)

@@ -140,6 +140,30 @@ const row rows[] = {
      "BN-I-RUN-PATH",
      BITNET_REJECTED,
      {"cannot be trusted: is not there, and /tmp is writable by others"}},
+    {"world-run-path",
+     "BN-I-RUN-PATH",
+     BITNET_REJECTED,
+     {"cannot be trusted: /tmp is writable by others"}},
+    {"platform-run-path", "BN-I-RUN-PATH", BITNET_REJECTED, {"'/usr/$LIB/x-nobody", "has a '$'"}},
+    {"hidden-origin-run-path",
+     "BN-I-RUN-PATH",
+     BITNET_REJECTED,
+     {"'/$ORIGIN/../cwd' has a '$' that is no leading $ORIGIN"}},
+    {"climbing-run-path",
+     "BN-I-RUN-PATH",
+     BITNET_REJECTED,
+     {"'$ORIGIN/../cwd' leads out of $ORIGIN, which is the folder of open descriptors"}},
+    {"number-run-path", "BN-I-RUN-PATH", BITNET_REJECTED, {"leads out of $ORIGIN"}},
+    {"needs-path",
+     "BN-I-FOREIGN",
+     BITNET_REJECTED,
+     {"needs './libfake-foreign.so', which is a path", "plain libraries"}},
+    {"needs-origin", "BN-I-FOREIGN", BITNET_REJECTED, {"which has a '$'"}},
+    {"needs-number", "BN-I-FOREIGN", BITNET_REJECTED, {"needs '7', which is a number"}},
+    {"auxiliary", "BN-I-FOREIGN", BITNET_REJECTED, {"has DT_AUXILIARY, by which"}},
+    {"filter", "BN-I-FOREIGN", BITNET_REJECTED, {"has DT_FILTER, by which"}},
+    {"audit", "BN-I-FOREIGN", BITNET_REJECTED, {"has DT_AUDIT, by which"}},
+    {"depaudit", "BN-I-FOREIGN", BITNET_REJECTED, {"has DT_DEPAUDIT, by which"}},
     {"needs-new-glibc",
      "BN-I-VERSION",
      BITNET_UNAVAILABLE,
@@ -435,7 +459,48 @@ const edit_row edits[] = {
     {"a dynamic section beyond the end",
      segment(PT_DYNAMIC, [](Elf64_Phdr& p) { p.p_offset = 1ULL << 50; }),
      "BN-I-FORMAT",
-     {"dynamic symbol table"}},
+     {"dynamic section at another place in the file than in memory"}},
+    {"a dynamic section elsewhere in memory, where the linker looks",
+     segment(PT_DYNAMIC, [](Elf64_Phdr& p) { p.p_vaddr += 16; }),
+     "BN-I-FORMAT",
+     {"dynamic section at another place in the file than in memory"}},
+    {"a dynamic section that does not end",
+     segment(PT_DYNAMIC, [](Elf64_Phdr& p) { p.p_filesz = 64; }),
+     "BN-I-FORMAT",
+     {"without an end"}},
+    {"two dynamic sections",
+     segment(PT_NOTE, [](Elf64_Phdr& p) { p.p_type = PT_DYNAMIC; }),
+     "BN-I-FORMAT",
+     {"two program headers of a kind"}},
+    {"two headers about the stack",
+     segment(PT_NOTE, [](Elf64_Phdr& p) { p.p_type = PT_GNU_STACK; }),
+     "BN-I-FORMAT",
+     {"two program headers of a kind"}},
+    {"segments that overlap",
+     segment(PT_LOAD, [](Elf64_Phdr& p) { p.p_memsz += 1 << 20; }),
+     "BN-I-FORMAT",
+     {"segments that overlap"}},
+    {"more of the file than of memory",
+     segment(PT_LOAD, [](Elf64_Phdr& p) { p.p_memsz = p.p_filesz - 1; }),
+     "BN-I-FORMAT",
+     {"cannot be mapped as it says"}},
+    {"two symbol tables",
+     dynamic(DT_RELACOUNT, 0, DT_SYMTAB),
+     "BN-I-FORMAT",
+     {"two different entries"}},
+    {"an auxiliary library", dynamic(DT_VERNEEDNUM, 0, DT_AUXILIARY), "BN-I-FOREIGN", {}},
+    {"one by a number that glibc takes for it",
+     dynamic(DT_VERNEEDNUM, 0, 0xfffffffd),
+     "BN-I-FOREIGN",
+     {"DT_AUXILIARY"}},
+    {"a filter by a number of 64 bits",
+     dynamic(DT_VERNEEDNUM, 0, 0x17fffffff),
+     "BN-I-FOREIGN",
+     {"DT_FILTER"}},
+    {"a needed library outside of the strings",
+     dynamic(DT_NEEDED, 1 << 30),
+     "BN-I-FORMAT",
+     {"outside of its dynamic string table"}},
     {"a symbol table nowhere",
      dynamic(DT_SYMTAB, 1ULL << 60),
      "BN-I-FORMAT",
@@ -454,10 +519,10 @@ const edit_row edits[] = {
      segment(PT_LOAD, [](Elf64_Phdr& p) { p.p_flags = PF_R | PF_W | PF_X; }),
      "BN-I-TEXTREL",
      {"both writable and executable"}},
-    {"a version table nowhere is one without versions",
+    {"a version table nowhere",
      dynamic(DT_VERNEED, 1ULL << 60),
-     "BN-OK",
-     {}},
+     "BN-I-FORMAT",
+     {"damaged table of versions that it needs"}},
     {"a program that calls itself a library",
      [](std::string& f) {
        dynamic(DT_VERNEEDNUM, 0, DT_FLAGS_1)(f);
@@ -465,9 +530,9 @@ const edit_row edits[] = {
      },
      "BN-I-FORMAT",
      {"is a program"}},
-    {"symbols without names", dynamic(DT_STRTAB, 1ULL << 60), "BN-I-NO-ENTRY", {}},
-    {"no string table", dynamic(DT_STRTAB, 0, DT_DEBUG), "BN-I-NO-ENTRY", {}},
-    {"a string table without end", dynamic(DT_STRSZ, 1ULL << 60), "BN-I-NO-ENTRY", {}},
+    {"symbols without names", dynamic(DT_STRTAB, 1ULL << 60), "BN-I-FORMAT", {"string table"}},
+    {"no string table", dynamic(DT_STRTAB, 0, DT_DEBUG), "BN-I-FORMAT", {"string table"}},
+    {"a string table without end", dynamic(DT_STRSZ, 1ULL << 60), "BN-I-FORMAT", {"string table"}},
     {"a note of another owner", swap_text("BitNet", "BitNix"), "BN-I-NO-NOTE", {}},
     {"a note of a later schema",
      swap_text("schema=1", "schema=2"),
@@ -505,6 +570,70 @@ const edit_row edits[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(rows, inspect_edited, testing::ValuesIn(edits));
+
+// The old hash table says that there is one symbol, the one that the linker uses says more.
+TEST(inspect, both_hash_tables_must_agree) {
+  std::string file = folder::read(folder::built("both-hashes"));
+  const auto image = elf_image::open(bytes_of(file));
+  ASSERT_TRUE(image.has_value());
+  const uint64_t table = image->dynamic_value(DT_HASH).value();  // in the first segment: an offset
+  set<uint32_t>(table + 4, 1)(file);
+  const auto fewer = inspect(bytes_of(file));
+  ASSERT_FALSE(fewer.has_value());
+  expect_mentions(fewer.error(), {"BN-I-FORMAT", "DT_HASH"});
+}
+
+// The linker would go round for ever.
+TEST(inspect, chains_of_the_old_hash_table_end) {
+  std::string file = folder::read(folder::built("sysv-hash"));
+  const auto image = elf_image::open(bytes_of(file));
+  ASSERT_TRUE(image.has_value());
+  const uint64_t table = image->dynamic_value(DT_HASH).value();
+  uint32_t n_buckets = 0;
+  uint32_t first = 0;
+  std::memcpy(&n_buckets, file.data() + table, sizeof n_buckets);
+  std::memcpy(&first, file.data() + table + 8, sizeof first);
+  ASSERT_NE(first, 0U) << "another table than this test knows";
+  set<uint32_t>(table + 8 + 4 * (n_buckets + first), first)(file);
+  const auto endless = inspect(bytes_of(file));
+  ASSERT_FALSE(endless.has_value());
+  expect_mentions(endless.error(), {"BN-I-FORMAT", "DT_HASH is damaged"});
+}
+
+// A name that an import has, too: the hash leads to the import only.
+TEST(inspect, an_import_of_the_name_is_no_export) {
+  std::string file = folder::read(folder::built("sysv-hash"));
+  const auto image = elf_image::open(bytes_of(file));
+  ASSERT_TRUE(image.has_value());
+  const auto symbols = image->symbols();
+  ASSERT_TRUE(symbols.has_value());
+  const auto import = std::ranges::find_if(*symbols, [](const auto& s) { return !s.defined; });
+  ASSERT_NE(import, symbols->end());
+  const auto exported =
+      std::ranges::find_if(*symbols, [](const auto& s) { return s.name == "bitnet_backend_abi0"; });
+  ASSERT_NE(exported, symbols->end());
+  const uint64_t table = image->dynamic_value(DT_SYMTAB).value();
+  const auto entry = [&](const auto& at) {
+    return table + sizeof(Elf64_Sym) * static_cast<std::size_t>(at - symbols->begin() + 1);
+  };
+  std::memcpy(file.data() + entry(exported), file.data() + entry(import), 4);
+  EXPECT_FALSE(inspect(bytes_of(file)).has_value());
+}
+
+// A symbol that no hash leads to is there for readers of the table alone.
+TEST(inspect, exports_are_what_the_hash_table_leads_to) {
+  std::string file = folder::read(folder::built("good"));
+  const auto image = elf_image::open(bytes_of(file));
+  ASSERT_TRUE(image.has_value());
+  const uint64_t table = image->dynamic_value(DT_GNU_HASH).value();
+  uint32_t n_words = 0;
+  std::memcpy(&n_words, file.data() + table + 8, sizeof n_words);
+  for (uint32_t i = 0; i < n_words; ++i) set<uint64_t>(table + 16 + i * 8, 0)(file);  // the filter
+  const auto none = inspect(bytes_of(file));
+  ASSERT_FALSE(none.has_value());
+  expect_mentions(none.error(),
+                  {"BN-I-FORMAT", "'bitnet_backend_abi0', which the linker would not find"});
+}
 
 TEST(inspect, survives_a_cut_at_every_place) {
   const std::string file = folder::read(folder::built("good"));
@@ -569,17 +698,26 @@ std::vector<std::string> missing(const inspection& plugin) {
 
 TEST(dependencies, looks_where_the_linker_looks) {
   const folder f;
-  f.write("lib/libprivate.so", folder::read(folder::built("good")));
+  const std::string bytes = folder::read(folder::built("good"));
+  f.write("lib/libprivate.so", bytes);
+  std::string foreign = bytes;
+  set<uint16_t>(offsetof(Elf64_Ehdr, e_machine), EM_SPARC)(foreign);
+  f.write("foreign/libprivate.so", foreign);
   f.write("text/libprivate.so", "not a library");
   inspection plugin;
-  plugin.needed = {"libc.so.6", "libprivate.so", "libnowhere.so.9", "/nowhere/libx.so",
-                   (f.path() / "lib/libprivate.so").string()};
-  const std::vector<std::string> without = {"libprivate.so", "libnowhere.so.9", "/nowhere/libx.so"};
+  plugin.run_path_is_new = true;
+  plugin.needed = {"libc.so.6", "libprivate.so", "libnowhere.so.9"};
+  const std::vector<std::string> without = {"libprivate.so", "libnowhere.so.9"};
   EXPECT_EQ(missing(plugin), without);
-  plugin.run_path = {(f.path() / "text").string()};
-  EXPECT_EQ(missing(plugin), without) << "the linker goes on after a file that it cannot load";
-  plugin.run_path = {(f.path() / "text").string(), (f.path() / "lib").string()};
-  EXPECT_EQ(missing(plugin), (std::vector<std::string>{"libnowhere.so.9", "/nowhere/libx.so"}));
+  const auto path = [&](const char* name) { return (f.path() / name).string(); };
+  plugin.run_path = {path("foreign")};
+  EXPECT_EQ(missing(plugin), without) << "the linker goes on after a file for another machine";
+  plugin.run_path = {path("foreign"), path("lib")};
+  EXPECT_EQ(missing(plugin), std::vector<std::string>{"libnowhere.so.9"});
+  plugin.run_path = {path("text"), path("lib")};
+  const auto stopped = resolve_libraries(plugin);
+  EXPECT_EQ(stopped[1].file, path("text/libprivate.so")) << "and stops at what is no library";
+  EXPECT_TRUE(stopped[1].fault.has_value());
   for (const char* origin : {"$ORIGIN/lib", "${ORIGIN}/lib", "lib", ""}) {
     plugin.run_path = {origin};
     EXPECT_EQ(missing(plugin), without) << origin;
@@ -593,7 +731,7 @@ TEST(dependencies, of_dependencies_count_too) {
   plugin.needed = {"libmiddle.so"};
   plugin.run_path = {(f.path() / "lib").string()};
   findings found;
-  examine_dependencies(resolve_libraries(plugin), {{"libfake-absent-one.so", "fake-package"}},
+  examine_dependencies(resolve_libraries(plugin), {{"libfake-absent-one.so", "fake-package"}}, {},
                        found);
   ASSERT_NE(found.first_error(), nullptr);
   expect_mentions(*found.first_error(),

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "../../fakes/loader_fixture.hpp"
-#include "plugin/dependencies.hpp"
 #include "plugin/trust.hpp"
 
 namespace bitnet::plugin {

@@ -97,5 +97,22 @@ TEST(policy, knows_files_by_build_id_or_hash) {
     EXPECT_NE(other.error().reason.find(text), std::string::npos) << other.error().reason;
 }
 
+// Its author may write any build id into a file, also one of 64 digits.
+TEST(policy, a_build_id_never_stands_for_a_hash) {
+  const folder f;
+  const auto file = open_trusted(f.fake("id-like-a-hash"));
+  const auto facts = inspect_file(*file, {});
+  ASSERT_TRUE(facts.has_value()) << facts.error().reason;
+  ASSERT_EQ(facts->build_id.size(), 64U) << "the fake claims what looks like a SHA-256";
+  policy rules;
+  rules.allowed = parse_allowed("id-like-a-hash@" + facts->build_id).value();
+  const auto passed = check_file(rules, *facts, *file);
+  ASSERT_FALSE(passed.has_value());
+  EXPECT_EQ(passed.error().code, code::trust_hash);
+  const std::string bytes = folder::read(file->path);
+  rules.allowed[0].id = sha256_of(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  EXPECT_TRUE(check_file(rules, *facts, *file).has_value());
+}
+
 }  // namespace
 }  // namespace bitnet::plugin
