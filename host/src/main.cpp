@@ -5,6 +5,7 @@
 #include <new>
 
 #include "commands/commands.hpp"
+#include "files/standard_descriptors.hpp"
 #include "interrupt.hpp"
 #include "settings/help.hpp"
 #include "terminal/console.hpp"
@@ -107,5 +108,6 @@ int start(const std::vector<std::string>& words) {
 }  // namespace bitnet::host
 
 int main(int argc, char** argv) {
+  if (!bitnet::files::open_standard_descriptors()) return bitnet::host::exit_code::failure;
   return bitnet::host::start({argv + (argc > 0 ? 1 : 0), argv + argc});
 }
