@@ -77,10 +77,10 @@ std::string printable(std::string_view text, std::size_t limit) {
 std::string printable_lines(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t end = text.find('\n');
+    const std::size_t end = text.find_first_of("\n\t");
     out += printable(text.substr(0, end));
     if (end == std::string_view::npos) break;
-    out += '\n';
+    out += text[end];
     text.remove_prefix(end + 1);
   }
   return out;

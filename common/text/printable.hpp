@@ -17,7 +17,7 @@ inline constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
 // On one line; at most `limit` bytes, then "...".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = no_limit);
 
-// The same for several lines: line ends stay.
+// The same for several lines: line ends and tabs stay.
 [[nodiscard]] std::string printable_lines(std::string_view text);
 
 // The same with everything but ASCII escaped, and the characters of `also`.

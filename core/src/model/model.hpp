@@ -107,8 +107,8 @@ class model {
   // and a hash of samples. "" for a model that is not on disk.
   [[nodiscard]] std::string weight_identity(uint32_t index) const;
 
-  // BITNET_BAD_DATA, naming the file, if it lost bytes or changed its size since it was loaded: what
-  // was computed from it meanwhile means nothing.
+  // BITNET_BAD_DATA, naming the file, if it lost bytes or changed its size since it was loaded:
+  // what was computed from it meanwhile means nothing.
   [[nodiscard]] result<void> check_file() const;
   // The first of the two, which costs no system call: for every token.
   [[nodiscard]] result<void> check_read() const;

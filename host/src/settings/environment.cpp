@@ -51,10 +51,9 @@ bool is_of_root(std::filesystem::path folder) {
 
 }  // namespace
 
-std::optional<std::filesystem::path> environment::written_xdg(std::string_view name,
-                                                              std::string_view below_home) const {
+std::optional<std::filesystem::path> environment::to_write_in(
+    std::optional<std::filesystem::path> folder) const {
   if (rights_ == privilege::raised) return std::nullopt;
-  auto folder = xdg(name, below_home);
   if (folder && rights_ == privilege::root && !is_of_root(*folder)) return std::nullopt;
   return folder;
 }
@@ -66,10 +65,10 @@ std::optional<std::filesystem::path> environment::data_home() const {
   return xdg("XDG_DATA_HOME", ".local/share");
 }
 std::optional<std::filesystem::path> environment::state_home() const {
-  return written_xdg("XDG_STATE_HOME", ".local/state");
+  return to_write_in(xdg("XDG_STATE_HOME", ".local/state"));
 }
 std::optional<std::filesystem::path> environment::cache_home() const {
-  return written_xdg("XDG_CACHE_HOME", ".cache");
+  return to_write_in(xdg("XDG_CACHE_HOME", ".cache"));
 }
 
 }  // namespace bitnet::host

@@ -52,7 +52,7 @@ TEST(printable, cuts_between_characters) {
 }
 
 TEST(printable, lines_stay) {
-  EXPECT_EQ(printable_lines("one\ntwo\033\n"), "one\ntwo\\x1b\n");
+  EXPECT_EQ(printable_lines("one\n\ttwo\033\n"), "one\n\ttwo\\x1b\n");
   EXPECT_EQ(printable_lines(""), "");
   EXPECT_EQ(printable_lines("\n\na"), "\n\na");
 }
