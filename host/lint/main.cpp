@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "bitnet/bitnet.h"
+#include "files/standard_descriptors.hpp"
+#include "text/printable.hpp"
 
 namespace {
 
@@ -122,7 +124,7 @@ int run(int argc, char** argv) {
   if (!given) return wrong_usage;
   if (given->help) {
     fmt::print("{}", usage);
-    return clean;
+    return std::fflush(stdout) == 0 ? clean : unreadable;
   }
   if (given->files.empty()) {
     fmt::print(stderr, "{}", usage);
@@ -135,13 +137,15 @@ int run(int argc, char** argv) {
     fmt::print("{}", dumped({{"files", reports}}));
   else
     for (const ordered_json& one : reports)
-      fmt::print(one.contains("problem") ? stderr : stdout, "{}", as_text(one));
+      fmt::print(one.contains("problem") ? stderr : stdout, "{}",
+                 bitnet::text::printable_lines(as_text(one)));
   return std::fflush(stdout) == 0 ? verdict(reports) : unreadable;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (!bitnet::files::open_standard_descriptors()) return unreadable;
   try {
     return run(argc, argv);
   } catch (const std::exception& e) {

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "commands/commands.hpp"
+#include "files/standard_descriptors.hpp"
 #include "interrupt.hpp"
 #include "orderly_end.hpp"
 #include "settings/help.hpp"
@@ -108,6 +109,7 @@ int start(const std::vector<std::string>& words) {
 }  // namespace bitnet::host
 
 int main(int argc, char** argv) {
+  if (!bitnet::files::open_standard_descriptors()) return bitnet::host::exit_code::failure;
   bitnet::host::orderly_end::expect();
   const int code = bitnet::host::start({argv + (argc > 0 ? 1 : 0), argv + argc});
   bitnet::host::orderly_end::announce(code);

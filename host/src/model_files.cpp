@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 
 namespace bitnet::host {
 namespace {
@@ -29,6 +30,15 @@ std::string listed(const std::vector<fs::path>& folders) {
 }
 
 }  // namespace
+
+result<void> check_is_no_model(const std::string& target) {
+  std::error_code error;
+  if (!fs::is_regular_file(target, error)) return {};
+  std::string magic(4, '\0');
+  std::ifstream(target, std::ios::binary).read(magic.data(), 4);
+  if (magic != "GGUF") return {};
+  return fail(exit_code::usage, fmt::format("{} is a model; name another file", target));
+}
 
 std::vector<fs::path> model_folders(const environment& variables) {
   if (const auto only = variables.get("BITNET_MODELS")) return {fs::path(*only)};

@@ -19,4 +19,7 @@ namespace bitnet::host {
 [[nodiscard]] result<std::string> find_model(const std::string& wanted,
                                              const environment& variables);
 
+// Exit code 2 if `target` is a GGUF file, which no result shall replace.
+[[nodiscard]] result<void> check_is_no_model(const std::string& target);
+
 }  // namespace bitnet::host

@@ -2,10 +2,14 @@
 // NumPy's .npy format, version 1.0, float32, written as rows come.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "files/new_file.hpp"
 #include "result.hpp"
 
 namespace bitnet::host {
@@ -13,26 +17,21 @@ namespace bitnet::host {
 // The header of an array in C order; a multiple of 64 bytes.
 [[nodiscard]] std::string npy_header(const std::vector<uint64_t>& shape);
 
-// Writes beside the target and renames at the end, so that nobody sees a part of it and a failure
-// leaves the old file. "-" is standard output.
+// "-" is standard output; else as files::new_file.
 class npy_file {
  public:
   static result<npy_file> create(const std::string& target, const std::vector<uint64_t>& shape);
-  ~npy_file();
-  npy_file(npy_file&& other) noexcept;
-  npy_file& operator=(npy_file&&) = delete;
 
   result<void> write(std::span<const float> values);
   result<void> commit();
 
  private:
-  npy_file(int fd, std::string target, std::string temporary)
-      : fd_(fd), target_(std::move(target)), temporary_(std::move(temporary)) {}
-  [[nodiscard]] std::unexpected<failure> broken(const char* doing) const;
+  explicit npy_file(std::string target) : target_(std::move(target)) {}
+  [[nodiscard]] std::unexpected<failure> broken(const files::problem& why) const;
+  result<void> write_bytes(std::string_view bytes);
 
-  int fd_;
   std::string target_;
-  std::string temporary_;  // "" for standard output
+  std::optional<files::new_file> file_;  // none: standard output
 };
 
 }  // namespace bitnet::host

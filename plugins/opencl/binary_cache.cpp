@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -68,13 +69,40 @@ bool write_all(int fd, const void* from, uint64_t bytes) {
   return true;
 }
 
-// Makes the folder and those above it.
-bool make_folder(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return true;
-  const auto slash = path.rfind('/');
-  if (errno != ENOENT || slash == std::string::npos || slash == 0) return false;
-  if (!make_folder(path.substr(0, slash))) return false;
-  return mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
+// Root's or ours, and nobody else's to write to: but where entries stay their owners', as in /tmp.
+bool trusted(const struct stat& s) {
+  if (s.st_uid != 0 && s.st_uid != geteuid()) return false;
+  return S_ISLNK(s.st_mode) || (s.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||
+         (S_ISDIR(s.st_mode) && (s.st_mode & S_ISVTX) != 0);
+}
+
+// Opens the folder, from the root step by step, each of which is trusted before the next is taken
+// or made. -1 with errno; EPERM: one is not trusted.
+int open_folder(const std::string& path) {
+  int at = open(path.front() == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (std::size_t begin = 0; at >= 0 && begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string step = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (step.empty() || step == ".") continue;
+    const descriptor above(at);
+    struct stat s{};
+    if (mkdirat(above.get(), step.c_str(), 0700) != 0 && errno != EEXIST && errno != EROFS &&
+        errno != EACCES)
+      return -1;
+    if (fstatat(above.get(), step.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+    errno = EPERM;
+    if (!trusted(s)) return -1;
+    at = openat(above.get(), step.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0) return -1;
+    const bool fine = fstat(at, &s) == 0 && trusted(s);  // behind a link, too
+    if (!fine) {
+      close(at);
+      errno = EPERM;
+      return -1;
+    }
+  }
+  return at;
 }
 
 std::string_view view_of(const std::vector<unsigned char>& data) {
@@ -151,30 +179,34 @@ bool binary_cache::store(std::string_view key, const std::vector<unsigned char>&
     note = "compiled kernels are not kept: " + what + ": " + reason();
     return false;
   };
-  if (!make_folder(folder_)) return failed("cannot make " + folder_);
+  const descriptor folder(open_folder(folder_));
   struct stat s{};
-  if (stat(folder_.c_str(), &s) != 0) return failed("cannot look at " + folder_);
-  if (!only_ours(s)) {
-    note = "compiled kernels are not kept: others than this user can write to " + folder_;
+  if ((folder.get() < 0 && errno == EPERM) ||
+      (folder.get() >= 0 && (fstat(folder.get(), &s) != 0 || !only_ours(s)))) {
+    note = "compiled kernels are not kept: others than this user can write to " + folder_ +
+           ", or lead it elsewhere";
     return false;
   }
+  if (folder.get() < 0) return failed("cannot make " + folder_);
   static std::atomic<uint32_t> count{0};
+  const std::string name = path.substr(folder_.size() + 1);
   const std::string beside =
-      path + "." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1));
-  const descriptor file(
-      open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+      name + "." + std::to_string(getpid()) + "." + std::to_string(count.fetch_add(1));
+  const descriptor file(openat(folder.get(), beside.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) return failed("cannot write " + beside);
   head h{};
   std::memcpy(h.magic, magic, sizeof h.magic);
   h.key_bytes = key.size();
   h.data_bytes = data.size();
   h.data_hash = hash_of(view_of(data));
-  const bool written =
-      write_all(file.get(), &h, sizeof h) && write_all(file.get(), key.data(), key.size()) &&
-      write_all(file.get(), data.data(), data.size()) && rename(beside.c_str(), path.c_str()) == 0;
+  const bool written = write_all(file.get(), &h, sizeof h) &&
+                       write_all(file.get(), key.data(), key.size()) &&
+                       write_all(file.get(), data.data(), data.size()) &&
+                       renameat(folder.get(), beside.c_str(), folder.get(), name.c_str()) == 0;
   if (written) return true;
   const bool told = failed("cannot write " + path);
-  unlink(beside.c_str());
+  unlinkat(folder.get(), beside.c_str(), 0);
   return told;
 }
 

@@ -66,3 +66,49 @@ def i2s_codes(ne, content):
             for plane in range(4):
                 flat[128 * g + 32 * plane + p] = byte >> (6 - 2 * plane) & 3
     return [flat[k * r:k * (r + 1)] for r in range(m)], struct.unpack_from("<f", content, k * m // 4)[0]
+
+
+def text(s):
+    data = s if isinstance(s, bytes) else s.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def value(v):
+    if isinstance(v, bool):
+        return 7, struct.pack("<?", v)
+    if isinstance(v, int):
+        return (4, struct.pack("<I", v)) if v >= 0 else (5, struct.pack("<i", v))
+    if isinstance(v, float):
+        return 6, struct.pack("<f", v)
+    if isinstance(v, (str, bytes)):
+        return 8, text(v)
+    kind = 5 if isinstance(v[0], int) else value(v[0])[0]
+    items = b"".join(struct.pack("<i", x) if kind == 5 else value(x)[1] for x in v)
+    return 9, struct.pack("<IQ", kind, len(v)) + items
+
+
+def write(path, metadata, tensors):
+    """A file of version 3 with what Model holds. Texts may be bytes, for those that are no UTF-8."""
+    out = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
+    for name, v in metadata.items():
+        kind, data = value(v)
+        out += text(name) + struct.pack("<I", kind) + data
+    bodies = b""
+    for name, (ne, kind, content) in tensors.items():
+        out += text(name) + struct.pack(f"<I{len(ne)}QIQ", len(ne), *ne, kind, len(bodies))
+        bodies += content + bytes(-len(content) % 32)
+    with open(path, "wb") as f:
+        f.write(out + bytes(-len(out) % 32) + bodies)
+
+
+def split(path, folder):
+    """The model in two parts; their paths."""
+    model = Model(path)
+    names = list(model.tensors)
+    parts = []
+    for i, chosen in enumerate((names[:1], names[1:])):
+        keys = {"split.no": i, "split.count": 2, "split.tensors.count": len(names)}
+        parts.append(f"{folder}/part-{i + 1:05}-of-00002.gguf")
+        write(parts[-1], {**(model.metadata if i == 0 else {}), **keys},
+              {name: model.tensors[name] for name in chosen})
+    return parts

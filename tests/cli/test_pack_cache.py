@@ -2,32 +2,12 @@
 
 import json
 import os
-import struct
 
 import gguf_values
 import support
 from support import demo_model, needs_backend
 
 N_VOCAB = 40000  # with rows of 256 enough for the copy of the head to be worth a file
-
-
-def text(s):
-    data = s.encode()
-    return struct.pack("<Q", len(data)) + data
-
-
-def value(v):
-    if isinstance(v, bool):
-        return 7, struct.pack("<?", v)
-    if isinstance(v, int):
-        return (4, struct.pack("<I", v)) if v >= 0 else (5, struct.pack("<i", v))
-    if isinstance(v, float):
-        return 6, struct.pack("<f", v)
-    if isinstance(v, str):
-        return 8, text(v)
-    kind = 5 if isinstance(v[0], int) else value(v[0])[0]
-    items = b"".join(struct.pack("<i", x) if kind == 5 else value(x)[1] for x in v)
-    return 9, struct.pack("<IQ", kind, len(v)) + items
 
 
 def larger_model(path):
@@ -42,16 +22,7 @@ def larger_model(path):
         model.metadata[key] = N_VOCAB
     ne, kind, content = model.tensors["token_embd.weight"]
     model.tensors["token_embd.weight"] = ([ne[0], N_VOCAB], kind, content + bytes(2 * ne[0] * more))
-    out = b"GGUF" + struct.pack("<IQQ", 3, len(model.tensors), len(model.metadata))
-    for name, v in model.metadata.items():
-        kind, data = value(v)
-        out += text(name) + struct.pack("<I", kind) + data
-    offset, bodies = 0, b""
-    for name, (ne, kind, content) in model.tensors.items():
-        out += text(name) + struct.pack(f"<I{len(ne)}QIQ", len(ne), *ne, kind, len(bodies))
-        bodies += content + bytes(-len(content) % 32)
-    with open(path, "wb") as f:
-        f.write(out + bytes(-len(out) % 32) + bodies)
+    gguf_values.write(path, model.metadata, model.tensors)
     return path
 
 

@@ -120,6 +120,12 @@ void run_suites(const options& o, const std::vector<std::string>& suites, findin
   }
 }
 
+// What a plugin said need not be UTF-8; what leaves here is.
+template <class Json>
+std::string text_of(const Json& content) {
+  return content.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 int write_report(const std::string& to, const std::string& text) {
   if (to == "-") return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
   std::ofstream file(to, std::ios::binary);
@@ -151,7 +157,7 @@ int show_parity(const options& o) {
   for (const test_result& t : found.tests)
     if (t.status == "failed") problem += (problem.empty() ? "" : "; ") + t.name + ": " + t.text;
   if (!problem.empty()) out["problem"] = problem;
-  const int written = write_report(o.json.empty() ? "-" : o.json, out.dump(2) + "\n");
+  const int written = write_report(o.json.empty() ? "-" : o.json, text_of(out));
   if (written != 0 || !problem.empty()) return exit_failed;
   if (found.rows.empty()) return exit_nothing;
   for (const auto& row : found.rows)
@@ -185,7 +191,7 @@ int run(const options& o) {
                suites.size() == suite_names().size() && !r.found.facts.contains("unavailable"));
   }
   if (o.json != "-") std::printf("%s", r.as_text().c_str());
-  if (!o.json.empty() && write_report(o.json, r.as_json().dump(2) + "\n") != 0) return exit_failed;
+  if (!o.json.empty() && write_report(o.json, text_of(r.as_json())) != 0) return exit_failed;
   return r.exit_code();
 }
 

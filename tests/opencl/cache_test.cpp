@@ -106,6 +106,23 @@ TEST_F(cache_folder, what_others_can_write_is_not_run) {
   EXPECT_NE(note.find("others than this user"), std::string::npos) << note;
 }
 
+TEST_F(cache_folder, nothing_is_made_where_another_user_leads) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  constexpr uid_t nobody = 65534;
+  fs::create_directory(root_ / "theirs");
+  fs::create_directory(root_ / "precious");
+  fs::create_directory_symlink(root_ / "precious", root_ / "link");
+  ASSERT_EQ(lchown((root_ / "theirs").c_str(), nobody, nobody), 0);
+  ASSERT_EQ(lchown((root_ / "link").c_str(), nobody, nobody), 0);
+  for (const char* name : {"theirs/deep/kernels", "link/deep", "link"}) {
+    std::string note;
+    EXPECT_FALSE(binary_cache(root_ / name).store("key", some, note)) << name;
+    EXPECT_NE(note.find("others than this user"), std::string::npos) << note;
+  }
+  EXPECT_TRUE(fs::is_empty(root_ / "theirs"));
+  EXPECT_TRUE(fs::is_empty(root_ / "precious"));
+}
+
 TEST_F(cache_folder, a_place_that_cannot_be_made_is_told) {
   put(root_ / "file", some);
   const binary_cache cache(root_ / "file/folder");

@@ -18,6 +18,7 @@ bitnet_core_module(model DEPENDS gguf   # a comment with DEPENDS session
   LINK json)
 bitnet_core_module(session DEPENDS model)
 """,
+    "common/files/new_file.hpp": "#include <string>",
     "core/src/base/result.hpp": '#include "bitnet/abi/base.h"',
     "core/src/gguf/types.hpp": '#include "base/result.hpp"',
     "core/src/model/model.hpp": "#include <vector>",
@@ -58,6 +59,11 @@ ROWS = [
     ("plugins/cpu/a.cpp", "  #  include   \"base/result.hpp\"", False, "spaces hide nothing"),
     ("abi/include/bitnet/abi/b.h", '"bitnet/sdk/guard.hpp"', False, "abi includes nothing"),
     ("host/src/a.cpp", '"bitnet/abi/base.h"', True, "the public contract"),
+    ("host/src/a.cpp", '"files/new_file.hpp"', True, "what library and program do alike"),
+    ("core/src/gguf/a.cpp", '"files/new_file.hpp"', True, "in the library, too"),
+    ("common/files/a.cpp", '"base/result.hpp"', False, "which knows nothing of it"),
+    ("common/files/a.cpp", '"bitnet/abi/base.h"', False, "nor of the contract"),
+    ("plugins/cpu/a.cpp", '"files/new_file.hpp"', False, "and is not for plugins"),
     ("host/src/a.cpp", '"base/result.hpp"', False, "the host is a stranger to core"),
     ("docs/how-to/a.c", '"base/result.hpp"', False, "so is an example"),
     ("docs/tutorials/a/b.cpp", '"bitnet/sdk/guard.hpp"', True, "of which some show the SDK"),

@@ -12,6 +12,7 @@
 
 #include "base/result.hpp"
 #include "bitnet/bitnet.h"
+#include "text/printable.hpp"
 
 namespace bitnet::api {
 
@@ -31,7 +32,7 @@ inline bitnet_status report(bitnet_error* err, const char* where, const failure&
     copy_text(err->where, where);
     std::string line = why.message;
     std::replace(line.begin(), line.end(), '\n', ' ');
-    copy_text(err->message, line);
+    copy_text(err->message, text::printable(line));
   }
   return why.status;
 }

@@ -2,6 +2,7 @@
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
+#include "base/environment.hpp"
 
 using bitnet::api::copy_text;
 using bitnet::api::guarded;
@@ -38,7 +39,8 @@ namespace {
 
 std::optional<bitnet::session::pack_cache> pack_cache_of(const bitnet_model_options& o,
                                                          bitnet_runtime& runtime) {
-  if (o.pack_cache == nullptr || *o.pack_cache == '\0') return std::nullopt;
+  if (o.pack_cache == nullptr || *o.pack_cache == '\0' || bitnet::environment::caches_refused())
+    return std::nullopt;
   bitnet::session::pack_cache_options options;
   options.folder = o.pack_cache;
   if (o.pack_cache_max_bytes != 0) options.max_bytes = o.pack_cache_max_bytes;

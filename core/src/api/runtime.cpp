@@ -53,7 +53,8 @@ bitnet::result<bitnet::plugin::policy> policy_of(const bitnet_runtime_options& o
 
 bitnet::probe::settings probing_of(const bitnet_runtime_options& options) {
   auto s = bitnet::probe::settings::usual();
-  if (options.probe_cache != nullptr) s.cache = options.probe_cache;
+  if (options.probe_cache != nullptr && !bitnet::environment::caches_refused())
+    s.cache = options.probe_cache;
   s.wait_ms = options.probe_wait_ms;
   s.fresh = options.probe_fresh != 0;
   return s;
@@ -139,7 +140,8 @@ bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_t* needed) 
                                  {"compiler", "gcc " __VERSION__},
 #endif
                                  {"build_type", BITNET_BUILD_TYPE}};
-    return bitnet::api::give_text(info.dump(), out, capacity, needed);
+    return bitnet::api::give_text(
+        info.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity, needed);
   });
 }
 
@@ -250,6 +252,8 @@ bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t
     runtime->catch_up();
     auto report = nlohmann::ordered_json::parse(runtime->report.json());
     for (auto& b : report["backends"]) add_generations(b, runtime->generations.all());
-    return bitnet::api::give_text(report.dump(), out, capacity, needed);
+    return bitnet::api::give_text(
+        report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,
+        needed);
   });
 }

@@ -2,6 +2,7 @@
 
 #include "api/objects.hpp"
 #include "base/environment.hpp"
+#include "text/printable.hpp"
 
 namespace bitnet::api {
 
@@ -23,7 +24,7 @@ services::~services() = default;
 
 void services::log(uint32_t level, std::string_view component, std::string_view message) {
   if (log_ == nullptr || level > log_level_) return;
-  const std::string line = std::string(component).append(": ").append(message);
+  const std::string line = text::printable(std::string(component).append(": ").append(message));
   const std::lock_guard lock(
       log_turn_);  // the program's callback is called by one thread at a time
   log_(log_user_, level, line.c_str());

@@ -72,9 +72,8 @@ std::string variable_part(std::string_view name) {
   return out;
 }
 
-// setuid, setgid or file capabilities
 bool privileged() {
-  return getauxval(AT_SECURE) != 0;
+  return getauxval(AT_SECURE) != 0 || getuid() != geteuid() || getgid() != getegid();
 }
 
 }  // namespace
@@ -143,9 +142,13 @@ std::filesystem::path probe_helper() {
   return prefix() / BITNET_PROBE_HELPER;
 }
 
+bool caches_refused() {
+  return privileged();
+}
+
 std::filesystem::path probe_cache() {
+  if (caches_refused()) return {};
   if (geteuid() == 0) return "/var/cache/bitnet/probe";
-  if (privileged()) return {};
   const std::filesystem::path cache_home = variable("XDG_CACHE_HOME");
   if (cache_home.is_absolute()) return cache_home / "bitnet/probe";
   const std::filesystem::path home = variable("HOME");
@@ -207,6 +210,7 @@ std::map<std::string, std::string> all_variables() {
 
 std::vector<std::pair<std::string, std::string>> backend_params(std::string_view backend_name) {
   std::vector<std::pair<std::string, std::string>> out;
+  if (privileged()) return out;  // they may name folders to write to
   const std::string start = "BITNET_" + variable_part(backend_name) + "_";
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view line = *entry;

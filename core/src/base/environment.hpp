@@ -63,6 +63,11 @@ std::filesystem::path backend_directory();
 // variable can name another one.
 std::filesystem::path probe_helper();
 
+// Whether this process remembers nothing on disk: who started it has other rights than it has
+// (setuid, setgid, file capabilities, or an effective user that is not the real one), and could
+// read or lead astray what is written.
+bool caches_refused();
+
 // Where probes are remembered: root's /var/cache/bitnet/probe, a user's $XDG_CACHE_HOME (or
 // ~/.cache) and bitnet/probe in it; "" if there is no such place.
 std::filesystem::path probe_cache();

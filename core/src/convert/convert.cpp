@@ -169,11 +169,12 @@ double dense_error(const job& j, const model::loaded& back, uint32_t index) {
 }
 
 // The error of a dense tensor, 0 for others; a failure for what may not differ at all.
-result<double> verify_job(const job& j, const model::loaded& back) {
+result<double> verify_job(const job& j, const model::loaded& back,
+                          const std::map<std::string_view, uint32_t>& by_name) {
   constexpr double most_error = 0.15;  // Q4_0 of Gaussian weights is at 0.09
-  const auto at = std::ranges::find(back.weights, j.written.name, &model::weight::name);
-  if (at == back.weights.end()) return differs(j, "it is missing");
-  const auto index = static_cast<uint32_t>(at - back.weights.begin());
+  const auto at = by_name.find(j.written.name);
+  if (at == by_name.end()) return differs(j, "it is missing");
+  const uint32_t index = at->second;
   if (j.ternary != nullptr) {
     if (auto ok = verify_ternary(j, back, index); !ok) return std::unexpected(ok.error());
     return 0;
@@ -198,8 +199,10 @@ result<double> verify(const plan& p, const gguf::file_writer& file, const option
   load.tl1_tiles = formats::tl1_tiles::generated;
   auto back = model::read(std::move(*opened), load);
   if (!back) return pass_on(std::move(back), "reading back what was written");
+  std::map<std::string_view, uint32_t> by_name;
+  for (uint32_t i = 0; i < back->weights.size(); ++i) by_name.try_emplace(back->weights[i].name, i);
   std::vector<result<double>> errors(p.jobs.size());
-  by.each(p.jobs.size(), [&](size_t i) { errors[i] = verify_job(*p.jobs[i], *back); });
+  by.each(p.jobs.size(), [&](size_t i) { errors[i] = verify_job(*p.jobs[i], *back, by_name); });
   double largest = 0;
   for (const auto& error : errors) {
     if (!error) return std::unexpected(error.error());
@@ -228,6 +231,23 @@ json report_of(const plan& p) {
   return {{"tensors", std::move(tensors)}, {"readings", std::move(how)}};
 }
 
+// Whether `out` is one of the files that the model consists of.
+bool is_read(const std::filesystem::path& in, const model::loaded& from,
+             const std::filesystem::path& out) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::equivalent(in, out, ignored)) return true;
+  if (std::ranges::any_of(from.file.mappings(),
+                          [&](const gguf::mapping& m) { return m.is_file(out); }))
+    return true;
+  // Of a checkpoint: its configuration and vocabulary, which may lie elsewhere behind links.
+  for (fs::directory_iterator it(in, ignored), end; !ignored && it != end; it.increment(ignored)) {
+    std::error_code other;
+    if (fs::equivalent(it->path(), out, other)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 result<std::string> convert(const std::filesystem::path& in, const std::filesystem::path& out,
@@ -236,20 +256,29 @@ result<std::string> convert(const std::filesystem::path& in, const std::filesyst
   if (!opened) return std::unexpected(opened.error());
   auto from = model::read(std::move(*opened), how.load);
   if (!from) return pass_on(std::move(from), quote(in.native()));
-  std::error_code ignored;
-  if (std::filesystem::equivalent(in, out, ignored))
-    return fail(BITNET_INVALID_ARGUMENT,
-                say(quote(out.native()), " is the model that is read; name another file"));
+  if (is_read(in, *from, out))
+    return fail(BITNET_INVALID_ARGUMENT, say(quote(out.native()),
+                                             " is the model that is read, or a part of it; name "
+                                             "another file"));
   workers by(how.n_threads);
   auto p = make_plan(*from, how, by);
+  if (auto ok = from->file.check_size(); !ok) return std::unexpected(ok.error());
   if (!p) return pass_on(std::move(p), quote(in.native()));
   auto file = gguf::file_writer::create(out, how.overwrite);
   if (!file) return std::unexpected(file.error());
-  if (auto ok = write_tensors(*from, *p, *file, how, by); !ok) return std::unexpected(ok.error());
+  if (how.verify && file->readable_path().empty())
+    return fail(BITNET_INVALID_ARGUMENT,
+                say(quote(out.native()),
+                    " cannot be read back, as it is no regular file; leave verification out"));
+  auto written = write_tensors(*from, *p, *file, how, by);
+  // First, as whatever failed did so because of it.
+  if (auto ok = from->file.check_size(); !ok) return std::unexpected(ok.error());
+  if (!written) return std::unexpected(written.error());
   json report = {{"file", out.native()}, {"bytes", file->written()}};
   report.update(report_of(*p));
   if (how.verify) {
     const auto error = verify(*p, *file, how, by);
+    if (auto ok = from->file.check_size(); !ok) return std::unexpected(ok.error());
     if (!error) return std::unexpected(error.error());
     report["verified"] = true;
     report["dense_error"] = *error;

@@ -157,6 +157,12 @@ uint64_t file::total_bytes() const {
   return sum;
 }
 
+result<void> file::check_read() const {
+  for (const mapping& m : mappings_)
+    if (auto ok = m.check_read(); !ok) return ok;
+  return {};
+}
+
 result<void> file::check_size() const {
   for (const mapping& m : mappings_)
     if (auto ok = m.check_size(); !ok) return ok;

@@ -61,6 +61,8 @@ class file {
   [[nodiscard]] uint64_t total_bytes() const;
   // Whether every mapped file still has the size that was checked.
   [[nodiscard]] result<void> check_size() const;
+  // Whether all bytes that were asked for were there.
+  [[nodiscard]] result<void> check_read() const;
 
  private:
   result<void> add_shards(const split_keys& first);

@@ -1,7 +1,6 @@
 #include "gguf/mapping.hpp"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,17 +20,22 @@ std::string reason(int error) {
 }  // namespace
 
 result<mapping> mapping::open(const std::filesystem::path& path) {
-  mapping m;
-  m.path_ = path;
   // Without O_NONBLOCK a named pipe would make us wait for a writer.
-  m.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (m.descriptor_ < 0) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) {
     const int error = errno;
     const std::string advice = error == ENOENT   ? "check the path of the model"
                                : error == EACCES ? "check who may read it"
                                                  : "check the file";
     return fail(BITNET_NOT_FOUND, say("cannot be opened: ", reason(error), "; ", advice));
   }
+  return adopt(descriptor, path);
+}
+
+result<mapping> mapping::adopt(int descriptor, const std::filesystem::path& path) {
+  mapping m;
+  m.path_ = path;
+  m.descriptor_ = descriptor;
   struct stat info{};
   if (fstat(m.descriptor_, &info) != 0)
     return fail(BITNET_NOT_FOUND, say("cannot be examined: ", reason(errno)));
@@ -47,11 +51,11 @@ result<mapping> mapping::open(const std::filesystem::path& path) {
   const auto size = static_cast<size_t>(info.st_size);
   m.identity_ = say(info.st_dev, ":", info.st_ino, ":", info.st_size, ":", info.st_mtim.tv_sec, ".",
                     info.st_mtim.tv_nsec, ":", info.st_ctim.tv_sec, ".", info.st_ctim.tv_nsec);
-  void* at = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, m.descriptor_, 0);
-  if (at == MAP_FAILED)
+  auto map = guarded_map::open(m.descriptor_, size);
+  if (!map)
     return fail(errno == ENOMEM ? BITNET_OUT_OF_MEMORY : BITNET_NOT_FOUND,
                 say("cannot be mapped (", size, " bytes): ", reason(errno)));
-  m.bytes_ = {static_cast<const std::byte*>(at), size};
+  m.map_ = *std::move(map);
   return m;
 }
 
@@ -59,29 +63,44 @@ mapping::mapping(mapping&& other) noexcept
     : path_(std::move(other.path_)),
       identity_(std::move(other.identity_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      bytes_(std::exchange(other.bytes_, {})) {}
+      map_(std::move(other.map_)) {}
 
 mapping& mapping::operator=(mapping&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(identity_, other.identity_);
   std::swap(descriptor_, other.descriptor_);
-  std::swap(bytes_, other.bytes_);
+  std::swap(map_, other.map_);
   return *this;
 }
 
 mapping::~mapping() {
-  if (!bytes_.empty())
-    munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());  // as it came from mmap
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool mapping::is_file(const std::filesystem::path& path) const {
+  struct stat there{};
+  struct stat here{};
+  return stat(path.c_str(), &there) == 0 && fstat(descriptor_, &here) == 0 &&
+         there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+}
+
+result<void> mapping::check_read() const {
+  return map_.is_lost() ? check_size() : result<void>();
 }
 
 result<void> mapping::check_size() const {
   struct stat info{};
-  if (fstat(descriptor_, &info) != 0 || std::cmp_not_equal(info.st_size, bytes_.size()))
+  const std::size_t size = bytes().size();
+  if (fstat(descriptor_, &info) != 0 || std::cmp_not_equal(info.st_size, size))
     return fail(BITNET_BAD_DATA,
-                say(quote(path_.native()), " had ", bytes_.size(),
-                    " bytes when it was opened and has ", static_cast<int64_t>(info.st_size),
+                say(quote(path_.native()), " had ", size, " bytes when it was opened and has ",
+                    static_cast<int64_t>(info.st_size),
                     " now: it was changed while in use; load the model again"));
+  if (map_.is_lost())
+    return fail(BITNET_BAD_DATA,
+                say("a part of ", quote(path_.native()),
+                    " could not be read: it was changed while in use, or its disk fails; load the "
+                    "model again"));
   return {};
 }
 

@@ -3,14 +3,16 @@
 //
 // Errors  BITNET_NOT_FOUND when it cannot be opened, BITNET_BAD_DATA when it is no regular file or
 //         is empty.
-// Threads the bytes may be read from any thread. A file that another program cuts short while it is
-//         mapped would kill a reader with SIGBUS; check_size finds that out beforehand.
+// Threads the bytes may be read from any thread.
+// Changes of a file that another program cuts short while it is mapped, the missing bytes read as
+//         zeros: nobody believes what was read before check_size() agrees.
 
 #include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
 
+#include "base/guarded_map.hpp"
 #include "base/result.hpp"
 
 namespace bitnet::gguf {
@@ -18,23 +20,31 @@ namespace bitnet::gguf {
 class mapping {
  public:
   static result<mapping> open(const std::filesystem::path& path);
+  // Of a file that is open for reading, which it owns from now on; `path` is its name in messages.
+  static result<mapping> adopt(int descriptor, const std::filesystem::path& path);
   mapping(mapping&& other) noexcept;
   mapping& operator=(mapping&& other) noexcept;
   ~mapping();
 
-  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return map_.bytes(); }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   // Changes with whatever changes the file: device, inode, size and times.
   [[nodiscard]] const std::string& identity() const { return identity_; }
-  // BITNET_BAD_DATA if the file has another size than when it was opened.
+  // Whether `path` leads to this file now.
+  [[nodiscard]] bool is_file(const std::filesystem::path& path) const;
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+  // BITNET_BAD_DATA if the file has another size than when it was opened, or bytes of it could not
+  // be read.
   [[nodiscard]] result<void> check_size() const;
+  // The latter only, which costs no system call: for every token.
+  [[nodiscard]] result<void> check_read() const;
 
  private:
   mapping() = default;
   std::filesystem::path path_;
   std::string identity_;
   int descriptor_ = -1;
-  std::span<const std::byte> bytes_;
+  guarded_map map_;
 };
 
 }  // namespace bitnet::gguf

@@ -1,9 +1,5 @@
 #include "gguf/writer.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -114,57 +110,31 @@ std::vector<std::byte> header_of(const metadata_builder& metadata,
   return out;
 }
 
+namespace {
+
+std::unexpected<failure> failed(const std::filesystem::path& path, const char* doing,
+                                const files::problem& why) {
+  const bool wrong_path = why.error == ENOENT || why.error == ENOTDIR || why.error == EACCES ||
+                          why.error == EROFS || why.error == EISDIR || why.error == ELOOP;
+  return fail(wrong_path ? BITNET_INVALID_ARGUMENT : BITNET_IO,
+              say(quote(path.native()), " ", doing, ": ", why.text));
+}
+
+}  // namespace
+
 result<file_writer> file_writer::create(const std::filesystem::path& path, bool overwrite) {
-  file_writer w;
-  w.path_ = path;
-  w.overwrite_ = overwrite;
-  std::error_code ignored;
-  if (!overwrite && std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
+  auto file = files::new_file::create(path, {.overwrite = overwrite});
+  if (!file && file.error().error == EEXIST)
     return fail(BITNET_INVALID_ARGUMENT,
                 say(quote(path.native()), " exists; name another file, or set overwrite"));
-  auto folder = path.parent_path();
-  if (folder.empty()) folder = ".";
-  constexpr mode_t mode = 0666;  // the umask decides
-  w.descriptor_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
-  if (w.descriptor_ < 0 && errno != ENOENT && errno != EACCES && errno != ENOTDIR) {
-    w.part_ = path;
-    w.part_ += say(".", ::getpid(), ".part");
-    w.descriptor_ = ::open(w.part_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
-  }
-  if (w.descriptor_ < 0) {
-    w.part_.clear();
-    return w.failed("cannot be created");
-  }
-  return w;
-}
-
-file_writer::file_writer(file_writer&& other) noexcept
-    : path_(std::move(other.path_)),
-      part_(std::exchange(other.part_, {})),
-      overwrite_(other.overwrite_),
-      descriptor_(std::exchange(other.descriptor_, -1)),
-      written_(other.written_) {}
-
-file_writer::~file_writer() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  if (!part_.empty()) ::unlink(part_.c_str());
-}
-
-std::unexpected<failure> file_writer::failed(const char* doing) const {
-  const int why = errno;
-  const bool wrong_path = why == ENOENT || why == ENOTDIR || why == EACCES || why == EROFS;
-  return fail(wrong_path ? BITNET_INVALID_ARGUMENT : BITNET_IO,
-              say(quote(path_.native()), " ", doing, ": ", std::strerror(why)));
+  if (!file) return failed(path, "cannot be created", file.error());
+  return file_writer(path, *std::move(file));
 }
 
 result<void> file_writer::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failed("cannot be written");
-    written_ += static_cast<uint64_t>(n);
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
+  if (auto fine = file_.write(bytes); !fine)
+    return failed(path_, "cannot be written", fine.error());
+  written_ += bytes.size();
   return {};
 }
 
@@ -173,30 +143,9 @@ result<void> file_writer::pad() {
   return write(std::span(zeros).first(padded(written_) - written_));
 }
 
-std::filesystem::path file_writer::readable_path() const {
-  return say("/proc/self/fd/", descriptor_);
-}
-
-result<void> file_writer::finish(flush to_disk) {
-  if (to_disk == flush::yes && ::fsync(descriptor_) != 0)
-    return failed("cannot be flushed to the disk");
-  if (part_.empty()) {
-    // An unnamed file can be given a name, but not one that is taken: the name is moved then.
-    const std::filesystem::path own = readable_path();
-    if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
-    if (errno != EEXIST || !overwrite_) return failed("cannot be given its name");
-    std::filesystem::path beside = path_;
-    beside += say(".", ::getpid(), ".part");
-    if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, beside.c_str(), AT_SYMLINK_FOLLOW) != 0)
-      return failed("cannot be given its name");
-    part_ = beside;
-  }
-  if (!overwrite_) {
-    if (::link(part_.c_str(), path_.c_str()) != 0) return failed("cannot be given its name");
-    return {};  // the destructor removes the other name
-  }
-  if (::rename(part_.c_str(), path_.c_str()) != 0) return failed("cannot be given its name");
-  part_.clear();
+result<void> file_writer::finish() {
+  if (auto fine = file_.finish(); !fine)
+    return failed(path_, "cannot be given its name", fine.error());
   return {};
 }
 

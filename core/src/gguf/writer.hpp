@@ -1,8 +1,8 @@
 #pragma once
 // Writing GGUF: metadata, the table of tensors, then their bytes in that order.
 //
-// Atomic   the file appears under its name when finish() succeeds, whole or not at all; without it,
-//          and after a kill, nothing is left (on file systems without O_TMPFILE a ".part" file).
+// Atomic   as files::new_file: a regular file appears under its name when finish() succeeds, whole
+//          or not at all.
 // Version  3, little-endian, alignment 32.
 // Errors   BITNET_INVALID_ARGUMENT when the path cannot be written, BITNET_IO when the disk
 //          refuses.
@@ -14,9 +14,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
+#include "files/new_file.hpp"
 #include "gguf/value.hpp"
 
 namespace bitnet::gguf {
@@ -59,27 +61,24 @@ class file_writer {
  public:
   // `overwrite`: whether a file of that name may be replaced at the end.
   static result<file_writer> create(const std::filesystem::path& path, bool overwrite);
-  file_writer(file_writer&& other) noexcept;
-  file_writer& operator=(file_writer&&) = delete;
-  ~file_writer();
 
   result<void> write(std::span<const std::byte> bytes);
   // Zeros up to the next multiple of written_alignment.
   result<void> pad();
-  enum class flush : uint8_t { yes, no };  // no: a crash of the system may leave a damaged file
   // Gives the file its name.
-  result<void> finish(flush to_disk = flush::yes);
+  result<void> finish();
   [[nodiscard]] uint64_t written() const { return written_; }
-  // What was written, for reading, before it has its name.
-  [[nodiscard]] std::filesystem::path readable_path() const;
+  // What was written, for reading, before it has its name; "" of a pipe or a device.
+  [[nodiscard]] std::filesystem::path readable_path() const {
+    return file_.is_regular() ? file_.readable_path() : std::filesystem::path();
+  }
 
  private:
-  file_writer() = default;
-  [[nodiscard]] std::unexpected<failure> failed(const char* doing) const;
+  file_writer(std::filesystem::path path, files::new_file file)
+      : path_(std::move(path)), file_(std::move(file)) {}
 
-  std::filesystem::path path_, part_;  // part_: empty with O_TMPFILE
-  bool overwrite_ = false;
-  int descriptor_ = -1;
+  std::filesystem::path path_;
+  files::new_file file_;
   uint64_t written_ = 0;
 };
 

@@ -28,8 +28,10 @@ using nlohmann::json;
 result<json> read_json(const fs::path& folder, const char* name) {
   auto mapped = gguf::mapping::open(folder / name);
   if (!mapped) return pass_on(std::move(mapped), name);
-  return parse_object(
+  auto out = parse_object(
       {reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size()}, name);
+  if (auto ok = mapped->check_size(); !ok) return std::unexpected(ok.error());
+  return out;
 }
 
 // A file that a checkpoint may do without.
@@ -157,6 +159,7 @@ result<gguf::file> open_folder(const fs::path& folder) {
   const std::string_view text(reinterpret_cast<const char*>(tokenizer->bytes().data()),
                               tokenizer->bytes().size());
   const auto kind = read_tokenizer(text, hints_of(*c, *t), metadata);
+  if (auto ok = tokenizer->check_size(); !ok) return std::unexpected(ok.error());
   if (!kind) return std::unexpected(kind.error());
   std::vector<gguf::file::foreign_tensor> tensors;
   const auto about = read_config(*c, *kind, metadata, tensors);

@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/host_memory.hpp"
 #include "formats/reading.hpp"
@@ -53,6 +55,17 @@ json describe(const gguf::value& v) {
   });
   if (v.count <= shown_elements) return first;
   return {{"type", name_of(v.element)}, {"count", v.count}, {"first", std::move(first)}};
+}
+
+// An ordered object looks for each key that it is given in all that it has. These are known to be
+// different: the file was refused else.
+json describe_metadata(const gguf::container& metadata) {
+  json out = json::object();
+  std::vector<std::pair<const std::string, json>>& members = out.get_ref<json::object_t&>();
+  members.reserve(metadata.entries().size());
+  for (const gguf::entry& e : metadata.entries())
+    members.emplace_back(std::string(e.key), describe(e.content));
+  return out;
 }
 
 json describe_format(const gguf::file& file) {
@@ -224,9 +237,7 @@ result<std::string> inspect(const std::filesystem::path& file, const load_option
   if (const auto architecture = metadata.text("general.architecture"))
     if (const std::string_view spelled = architecture->value_or(""); !spelled.empty())
       report["architecture"] = std::string(spelled);
-  json entries = json::object();
-  for (const gguf::entry& e : metadata.entries()) entries[std::string(e.key)] = describe(e.content);
-  report["metadata"] = std::move(entries);
+  report["metadata"] = describe_metadata(metadata);
   report["tensors"] = describe_tensors(*opened);
   note_types(*opened, problems);
   report["problems"] = std::move(problems);

@@ -29,6 +29,7 @@ result<model> model::load(const std::filesystem::path& file, const load_options&
   auto data = read(std::move(*opened), options);
   if (!data) return pass_on(std::move(data), which);
   auto tokens = tokenizer::tokenizer::make(std::move(data->vocabulary));
+  if (auto ok = data->file.check_size(); !ok) return std::unexpected(ok.error());
   if (!tokens) return pass_on(std::move(tokens), which);
   return model(std::make_unique<contents>(std::move(*data), std::move(*tokens)));
 }
@@ -92,6 +93,14 @@ std::string model::weight_identity(uint32_t index) const {
   return gguf::say(file->identity(), ":", bytes.data() - file->bytes().data(), ":",
                    XXH3_64bits_digest(&hash), ":", w.name, ":", w.format, ":", w.ne[0], "x",
                    w.ne[1]);
+}
+
+result<void> model::check_file() const {
+  return contents_->data.file.check_size();
+}
+
+result<void> model::check_read() const {
+  return contents_->data.file.check_read();
 }
 
 result<void> model::stream_weight(uint32_t index, const sink& to) const {

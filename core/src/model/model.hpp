@@ -107,6 +107,12 @@ class model {
   // and a hash of samples. "" for a model that is not on disk.
   [[nodiscard]] std::string weight_identity(uint32_t index) const;
 
+  // BITNET_BAD_DATA, naming the file, if it lost bytes or changed its size since it was loaded:
+  // what was computed from it meanwhile means nothing.
+  [[nodiscard]] result<void> check_file() const;
+  // The first of the two, which costs no system call: for every token.
+  [[nodiscard]] result<void> check_read() const;
+
   // Feeds the bytes of weight `index`, in its `format`, to sink in order and in pieces of at most
   // 4 MiB; stops at the first failure that sink returns. Thread-safe.
   using sink = std::function<result<void>(uint64_t offset, std::span<const std::byte> bytes)>;

@@ -46,8 +46,17 @@ std::vector<std::filesystem::path> list(const std::filesystem::path& directory,
     return files;
   }
   std::filesystem::directory_iterator at(directory, error);
-  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error))
+  uint64_t entries = 0;
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     if (at->path().extension() == ".yaml") files.push_back(at->path());
+    if (++entries <= most_directory_entries && files.size() <= most_manifests) continue;
+    // Which of them would count is not to depend on the order in which they were written.
+    result =
+        files.size() > most_manifests
+            ? "not used: it has more than " + std::to_string(most_manifests) + " manifests"
+            : "not used: it has more than " + std::to_string(most_directory_entries) + " entries";
+    return {};
+  }
   std::ranges::sort(files);
   result = error ? "cannot be read: " + error.message()
                  : std::to_string(files.size()) + (files.size() == 1 ? " manifest" : " manifests");
@@ -68,6 +77,7 @@ discovery discover(const std::vector<std::filesystem::path>& directories) {
   const auto precedence = [&directories](const std::filesystem::path& file) {
     return std::ranges::find(directories, file.parent_path()) - directories.begin();
   };
+  std::map<std::string, std::size_t> winners;  // by backend: its place among those found
   for (const auto& [file_name, file] : counting) {
     auto name = name_of_manifest(file);
     if (!name) {
@@ -76,10 +86,16 @@ discovery discover(const std::vector<std::filesystem::path>& directories) {
       continue;
     }
     found_manifest entry{*name, file, read(file, *name)};
-    for (found_manifest& other : out.found) {
-      if (other.name != entry.name || !other.manifest || !entry.manifest) continue;
+    if (entry.manifest) {
+      const auto [at, first] = winners.try_emplace(*name, out.found.size());
+      if (first) {
+        out.found.push_back(std::move(entry));
+        continue;
+      }
+      found_manifest& other = out.found[at->second];
       // Same directory: the higher number is the later one, and the map is in that order.
       const bool newer = precedence(file) >= precedence(other.file);
+      if (newer) at->second = out.found.size();
       found_manifest& loser = newer ? other : entry;
       const found_manifest& winner = newer ? entry : other;
       loser.manifest =

@@ -1,6 +1,8 @@
 #pragma once
 // Which manifests there are, and which of two of the same name counts.
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -25,6 +27,10 @@ struct discovery {
   std::vector<found_manifest> found;
   std::vector<searched_directory> searched;  // in the order given
 };
+
+// A directory that holds more is no place of manifests, and is not used.
+constexpr std::size_t most_manifests = 1024;
+constexpr uint64_t most_directory_entries = 65536;
 
 // Reads all directories, lowest precedence first. A file masks files of the same name in earlier
 // directories; an empty one, or a link to /dev/null, disables the backend (BN-M-DISABLED). Of two

@@ -1,12 +1,14 @@
 #pragma once
 // A file in memory, read as far as it is looked at: a plugin may hold hundreds of megabytes of
-// device code. Only root and the user can shorten the file meanwhile, else it would not be trusted.
+// device code. Bytes that it loses meanwhile read as zeros; check_unchanged() finds that out.
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
+
+#include "base/guarded_map.hpp"
 
 namespace bitnet::plugin {
 
@@ -16,18 +18,12 @@ class file_map {
   // mapped.
   static std::optional<file_map> open(int fd, uint64_t size_bytes);
   // Valid as long as this lives; empty for an empty file.
-  [[nodiscard]] std::span<const std::byte> bytes() const {
-    return {bytes_.get(), bytes_.get_deleter().size};
-  }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return map_.bytes(); }
 
  private:
-  struct unmapper {
-    std::size_t size;  // bytes
-    void operator()(const std::byte* p) const;
-  };
-  file_map() = default;
+  explicit file_map(guarded_map map) : map_(std::move(map)) {}
 
-  std::unique_ptr<const std::byte, unmapper> bytes_;
+  guarded_map map_;
 };
 
 }  // namespace bitnet::plugin

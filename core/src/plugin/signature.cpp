@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
 
+#include "files/new_file.hpp"
 #include "plugin/file_map.hpp"
 #include "plugin/hash.hpp"
 #include "plugin/text.hpp"
@@ -267,19 +267,11 @@ checked<std::filesystem::path> sign_file(const std::filesystem::path& library,
   const auto text = sign(map->bytes(), *pem);
   if (!text) return std::unexpected(named(key, text.error()));
 
-  // Whole or not at all.
   std::filesystem::path path = signature_path(file->path);
-  const std::filesystem::path part = path.string() + ".part";
-  std::error_code error;
-  std::ofstream out(part, std::ios::binary | std::ios::trunc);
-  out << *text;
-  out.close();
-  if (out) std::filesystem::rename(part, path, error);
-  if (!out || error) {
-    std::filesystem::remove(part, error);
-    return bad_signature("cannot write " + printable(path.string(), 400),
-                         "make the folder writable for you");
-  }
+  if (auto written = files::write_file(path, *text); !written)
+    return bad_signature(
+        "cannot write " + printable(path.string(), 400) + ": " + written.error().text,
+        "make the folder writable for you");
   return path;
 }
 

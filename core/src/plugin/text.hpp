@@ -6,11 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "text/printable.hpp"
+
 namespace bitnet::plugin {
 
-// At most `limit` bytes; control characters and bytes that are not UTF-8 become '?', so that no
-// plugin, manifest or request can send escape sequences to a terminal.
-[[nodiscard]] std::string printable(std::string_view text, std::size_t limit = 200);
+// As text::printable, short.
+[[nodiscard]] inline std::string printable(std::string_view text, std::size_t limit = 200) {
+  return text::printable(text, limit);
+}
 
 // A fixed array that should be NUL terminated but need not be.
 template <std::size_t N>

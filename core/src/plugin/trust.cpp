@@ -77,6 +77,8 @@ namespace {
 // that what was checked is what the next step starts from.
 class walk {
  public:
+  explicit walk(missing_directory what = missing_directory::is_an_error) : missing_(what) {}
+
   // Goes to `path`, checking each step; links are followed, and must be trusted themselves, as who
   // owns a link decides where it leads. The last step is left to last().
   checked<void> go(const std::filesystem::path& path) {
@@ -96,7 +98,7 @@ class walk {
   [[nodiscard]] const std::filesystem::path& path() const { return chain_.back().path; }
   // Opens what was found for reading, from the folder that holds it.
   [[nodiscard]] file_descriptor reopen() const {
-    if (chain_.size() < 2) return file_descriptor();
+    if (chain_.size() < 2) return file_descriptor(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return file_descriptor(::openat(chain_[chain_.size() - 2].fd.get(), path().filename().c_str(),
                                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   }
@@ -139,11 +141,17 @@ class walk {
     }
     const std::filesystem::path next = path() / step;
     if (!S_ISDIR(seen().st_mode)) return missing(asked_, reason_of(ENOTDIR));
-    if (auto fine =
-            enter(::openat(place().get(), step.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC), next);
-        !fine)
-      return fine;
+    if (auto fine = enter(open_step(step), next); !fine) return fine;
     return S_ISLNK(seen().st_mode) ? follow() : checked<void>();
+  }
+
+  [[nodiscard]] int open_step(const std::string& step) const {
+    constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    const int fd = ::openat(place().get(), step.c_str(), flags);
+    if (fd >= 0 || errno != ENOENT || missing_ != missing_directory::make) return fd;
+    // Somebody else may make it first: then it is judged as any other.
+    if (::mkdirat(place().get(), step.c_str(), S_IRWXU) != 0 && errno != EEXIST) return -1;
+    return ::openat(place().get(), step.c_str(), flags);
   }
 
   checked<void> follow() {
@@ -156,6 +164,7 @@ class walk {
     return {};
   }
 
+  missing_directory missing_;
   std::filesystem::path asked_;
   std::vector<link> chain_;
   std::vector<std::string> todo_;  // the next step last
@@ -173,6 +182,21 @@ std::filesystem::path from_here(const std::filesystem::path& path) {
 checked<void> trust_directory(const std::filesystem::path& directory) {
   walk way;
   return way.go(from_here(directory));
+}
+
+checked<file_descriptor> open_trusted_directory(const std::filesystem::path& directory,
+                                                missing_directory what) {
+  walk way(what);
+  if (auto fine = way.go(from_here(directory)); !fine)
+    return std::unexpected(std::move(fine.error()));
+  file_descriptor fd = way.reopen();
+  struct stat opened{};
+  if (fd.get() < 0 || ::fstat(fd.get(), &opened) != 0) return missing(way.path(), reason_of(errno));
+  if (!S_ISDIR(opened.st_mode))
+    return reject(code::trust_kind, shown(way.path()) + " is no directory");
+  if (opened.st_dev != way.seen().st_dev || opened.st_ino != way.seen().st_ino)
+    return reject(code::trust_changed, shown(way.path()) + " changed while it was being opened");
+  return fd;
 }
 
 checked<trusted_file> open_trusted(const std::filesystem::path& file) {

@@ -62,6 +62,14 @@ struct trusted_file {
 // The same rules for a directory and all above it.
 [[nodiscard]] checked<void> trust_directory(const std::filesystem::path& directory);
 
+// The same, held open for reading, so that what is opened from it lies where it was checked. With
+// `make`, directories that are missing are made with mode 0700, each in one that was checked before
+// anything was made in it.
+enum class missing_directory : uint8_t { is_an_error, make };
+[[nodiscard]] checked<file_descriptor> open_trusted_directory(
+    const std::filesystem::path& directory,
+    missing_directory what = missing_directory::is_an_error);
+
 // All bytes of the file, at most `limit`; BN-M-SIZE beyond it.
 [[nodiscard]] checked<std::string> read_all(const trusted_file& file, uint64_t limit);
 

@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <system_error>
 #include <utility>
 
+#include "files/new_file.hpp"
 #include "plugin/hash.hpp"
 #include "plugin/text.hpp"
 #include "plugin/trust.hpp"
@@ -82,31 +82,6 @@ void quarantine(finding& f, uint32_t strikes) {
       "quarantined: this build crashed " + std::to_string(strikes) + " times, last it " + d.reason;
   d.code = code::probe_quarantine;
   d.hint.clear();
-}
-
-bool write_atomically(const std::filesystem::path& file, const std::string& text) {
-  static std::atomic<uint32_t> counter{0};
-  const std::filesystem::path temporary = file.string() + "." + std::to_string(getpid()) + "." +
-                                          std::to_string(counter.fetch_add(1)) + ".new";
-  bool fine = false;
-  {
-    const plugin::file_descriptor fd(
-        open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (fd.get() < 0) return false;
-    std::size_t done = 0;
-    while (done < text.size()) {
-      const ssize_t n = write(fd.get(), text.data() + done, text.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;
-      done += static_cast<std::size_t>(n);
-    }
-    fine = done == text.size();
-  }
-  if (!fine || rename(temporary.c_str(), file.c_str()) != 0) {
-    unlink(temporary.c_str());
-    return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -178,9 +153,17 @@ std::filesystem::path cache::drivers_of(const cache_key& key) const {
 }
 
 bool cache::prepare() const {
-  std::error_code ignored;
-  std::filesystem::create_directories(folder_, ignored);
-  return plugin::trust_directory(folder_).has_value();
+  return plugin::open_trusted_directory(folder_, plugin::missing_directory::make).has_value();
+}
+
+// Into the folder that was checked, wherever its name leads by now.
+void cache::write(const cache_key& key, const std::string& text) const {
+  const auto folder = plugin::open_trusted_directory(folder_, plugin::missing_directory::make);
+  if (!folder) return;
+  auto file = files::new_file::create_in(
+      folder->get(), file_of(key, answer_file).filename().string(), {.mode = 0600});
+  // What a crash of the system leaves unwritten is noticed by the checksum.
+  if (file && file->write(text)) (void)file->finish(files::new_file::flush::no);
 }
 
 std::optional<cache_entry> cache::read(const cache_key& key,
@@ -243,7 +226,7 @@ void cache::remember(const cache_key& key, int64_t now_s, bool fresh, finding& f
   if (e.strikes >= strikes_out) e.content = content_of(key.library);
   e.what = f;
   if (!prepare()) return;
-  write_atomically(file_of(key, answer_file), write_entry(e));
+  write(key, write_entry(e));
   drop_old_builds(key, now_s);
   if (e.strikes >= strikes_out) quarantine(f, e.strikes);
 }

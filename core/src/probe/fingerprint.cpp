@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <xxhash.h>
@@ -23,6 +22,7 @@
 
 #include "bitnet/abi/base.h"
 #include "plugin/elf_image.hpp"
+#include "plugin/file_map.hpp"
 #include "plugin/library_search.hpp"
 #include "probe/frame.hpp"
 
@@ -117,13 +117,11 @@ std::vector<std::string> needed_by(const fs::path& file) {
   const plugin::file_descriptor fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat s{};
   if (fd.get() < 0 || fstat(fd.get(), &s) != 0 || !S_ISREG(s.st_mode) || s.st_size == 0) return {};
-  const auto size = static_cast<std::size_t>(s.st_size);
-  void* const mapped = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (mapped == MAP_FAILED) return {};
+  const auto map = plugin::file_map::open(fd.get(), static_cast<uint64_t>(s.st_size));
+  if (!map) return {};
   std::vector<std::string> out;
-  if (const auto image = plugin::elf_image::open({static_cast<const std::byte*>(mapped), size}))
+  if (const auto image = plugin::elf_image::open(map->bytes()))
     for (const std::string_view name : image->dynamic_strings(DT_NEEDED)) out.emplace_back(name);
-  munmap(mapped, size);
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/host_memory.hpp"
 #include "plugin/kept_state.hpp"
+#include "plugin/text.hpp"
 #include "session/answers.hpp"
 #include "session/kv_store.hpp"
 #include "session/tuning.hpp"
@@ -45,11 +46,16 @@ bitnet_error blank_error() {
 
 result<void> check(bitnet_status status, const bitnet_error& err, const std::string& doing) {
   if (status == BITNET_OK) return {};
-  const std::string reason(err.message, strnlen(err.message, sizeof err.message));
+  const std::string reason = plugin::printable_array(err.message);
   return fail(status, doing + ": " +
                           (reason.empty() ? "it failed with status " + std::to_string(status) +
                                                 " and gave no reason"
                                           : reason));
+}
+
+result<void> engine::check_read() const {
+  if (auto ok = model_.check_read(); !ok || !packed_head_) return ok;
+  return packed_head_->file.check_read();
 }
 
 engine::engine(select::choice choice, const model::model& m, const kv_budget& budget)
@@ -88,9 +94,11 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
   for (const model::weight& w : m.weights()) total += w.data_bytes;
   const bool worthwhile = cache != nullptr && total >= cache->least_bytes();
   e->tuning_ = tune(e->choice_, device, worthwhile || tune_now ? cache : nullptr, tune_now);
-  if (auto ok = e->upload(report); !ok) return pass_on(std::move(ok), who);
-  if (cache != nullptr)
-    if (auto ok = e->use_packed_head(*cache); !ok) return pass_on(std::move(ok), who);
+  auto ready = e->upload(report);
+  if (ready && cache != nullptr) ready = e->use_packed_head(*cache);
+  // Whatever the backend said of it: zeros that stand for missing bytes are not its fault.
+  if (auto ok = m.check_file(); !ok) return std::unexpected(std::move(ok.error()));
+  if (!ready) return pass_on(std::move(ready), who);
   return e;
 }
 

@@ -60,6 +60,9 @@ class engine {
   // The backend's settings for this machine with what was measured, "" if it has none.
   [[nodiscard]] const std::string& tuning() const { return tuning_; }
 
+  // All that the weights point to was there when it was read. BITNET_BAD_DATA. No system call.
+  [[nodiscard]] result<void> check_read() const;
+
   [[nodiscard]] const kv_budget& budget() const { return budget_; }
   // Blocks that the sessions of this model share, made by the first of them; `config` says the
   // types. Under device_turn().

@@ -1,6 +1,7 @@
 #include "session/pack_cache.hpp"
 
 #define XXH_INLINE_ALL
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,14 +10,18 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "files/descriptor.hpp"
+#include "files/new_file.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/text.hpp"
-#include "gguf/writer.hpp"
+#include "plugin/trust.hpp"
 
 namespace bitnet::session {
 namespace {
@@ -85,9 +90,8 @@ std::vector<std::byte> make_header(const std::string& key, uint64_t form_bytes) 
 }
 
 // Whether a file is ours alone to write.
-bool is_ours(const fs::path& path) {
-  struct stat info{};
-  return lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+bool is_ours(const struct stat& info) {
+  return S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
          (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
@@ -128,23 +132,34 @@ fs::path pack_cache::file_of(const std::string& key) const {
 }
 
 std::optional<pack_cache::found> pack_cache::find(const std::string& key) const {
+  const auto folder = plugin::open_trusted_directory(options_.folder);
+  if (!folder) {
+    if (folder.error().code != plugin::code::trust_missing)
+      note("packed weights are not used: " + folder.error().reason);
+    return std::nullopt;
+  }
   const fs::path path = file_of(key);
-  std::error_code error;
-  if (!fs::exists(fs::symlink_status(path, error))) return std::nullopt;
-  if (!is_ours(path)) {
+  const std::string name = path.filename().string();
+  files::descriptor file(openat(folder->get(), name.c_str(),
+                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!file && errno == ENOENT) return std::nullopt;
+  struct stat info{};
+  if (!file || fstat(file.get(), &info) != 0 || !is_ours(info)) {
     note(say("packed weights ", quote(path.native()),
              " are not used: somebody else could write the file; remove it"));
     return std::nullopt;
   }
-  auto mapped = gguf::mapping::open(path);
+  futimens(file.get(), nullptr);  // used now; whether it works does not matter
+  auto mapped = gguf::mapping::adopt(file.release(), path);
   auto form = mapped ? read_packed(mapped->bytes(), key)
                      : result<std::span<const std::byte>>(std::unexpected(mapped.error()));
+  if (auto whole = mapped ? mapped->check_size() : result<void>(); form && !whole)
+    form = std::unexpected(whole.error());
   if (!form) {
     note(say("packed weights ", quote(path.native()), " are made again: ", form.error().message));
-    fs::remove(path, error);
+    unlinkat(folder->get(), name.c_str(), 0);
     return std::nullopt;
   }
-  utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now; whether it works does not matter
   return found{std::move(*mapped), *form};
 }
 
@@ -154,48 +169,58 @@ void pack_cache::keep(const std::string& key, std::span<const std::byte> form) c
              options_.max_bytes));
     return;
   }
-  std::error_code error;
-  fs::create_directories(options_.folder, error);
-  fs::permissions(options_.folder, fs::perms::owner_all, error);
+  if (key.size() > longest_key)
+    return note("packed weights are not kept: the model's name is too long");
+  const auto folder =
+      plugin::open_trusted_directory(options_.folder, plugin::missing_directory::make);
+  if (!folder) return note("packed weights are not kept: " + folder.error().reason);
   std::vector<uint64_t> sums(chunks_of(form.size()));
   for_each_chunk(sums.size(), [&](uint64_t i) { sums[i] = checksum(chunk_of(form, i)); });
-  const auto written = [&]() -> result<void> {
-    if (key.size() > longest_key) return fail(BITNET_UNSUPPORTED, "the model's name is too long");
-    auto file = gguf::file_writer::create(file_of(key), true);
+  const auto written = [&]() -> files::new_file::outcome {
+    auto file = files::new_file::create_in(folder->get(), file_of(key).filename().string(),
+                                           {.mode = S_IRUSR | S_IWUSR});
     if (!file) return std::unexpected(file.error());
     auto ok = file->write(make_header(key, form.size()));
     if (ok) ok = file->write(form);
     if (ok) ok = file->write(std::as_bytes(std::span(sums)));
     // What a crash leaves unwritten is noticed by the checksums.
-    if (ok) ok = file->finish(gguf::file_writer::flush::no);
+    if (ok) ok = file->finish(files::new_file::flush::no);
     return ok;
   }();
-  if (!written) return note("packed weights are not kept: " + written.error().message);
-  make_room();
+  if (!written)
+    return note(say("packed weights are not kept: ", quote(file_of(key).native()), ": ",
+                    written.error().text));
+  make_room(folder->get());
 }
 
-void pack_cache::make_room() const {
+void pack_cache::make_room(int folder) const {
   struct entry {
-    fs::path path;
-    fs::file_time_type used;
+    std::string name;
+    int64_t used_ns;
     uint64_t bytes;
   };
+  // A descriptor of its own, as closedir() closes it.
+  const std::unique_ptr<DIR, int (*)(DIR*)> listed(
+      fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), closedir);
+  if (!listed) return;
   std::vector<entry> all;
   uint64_t total = 0;
-  std::error_code error;
-  for (fs::directory_iterator it(options_.folder, error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->path().extension() != extension || !is_ours(it->path())) continue;
-    std::error_code gone;
-    const entry one{it->path(), it->last_write_time(gone), it->file_size(gone)};
-    if (gone) continue;
-    all.push_back(one);
-    total += one.bytes;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): of a stream that nobody else reads
+  while (const dirent* one = readdir(listed.get())) {
+    const std::string name = one->d_name;
+    struct stat s{};
+    if (!name.ends_with(extension) || fstatat(folder, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !is_ours(s))
+      continue;
+    constexpr int64_t second = 1'000'000'000;
+    all.push_back(
+        {name, s.st_mtim.tv_sec * second + s.st_mtim.tv_nsec, static_cast<uint64_t>(s.st_size)});
+    total += all.back().bytes;
   }
-  std::ranges::sort(all, {}, &entry::used);
+  std::ranges::sort(all, {}, &entry::used_ns);
   for (const entry& one : all) {
     if (total <= options_.max_bytes) return;
-    if (fs::remove(one.path, error)) total -= one.bytes;
+    if (unlinkat(folder, one.name.c_str(), 0) == 0) total -= one.bytes;
   }
 }
 

@@ -3,6 +3,8 @@
 //
 // A form is a file named by the hash of its key: which bytes of which model file, and the layout.
 // The file is mapped, not read: processes share its pages.
+// Folder   it and all above it belong to root or the user and nobody else may write to them, by the
+//          rules for plugins; files are opened from its handle and never through links.
 // Checks   owner and mode, header, key and a checksum of every chunk, before anything is used; what
 //          fails is told, removed and made again.
 // Limits   the files together stay below max_bytes; those that were not used longest go first.
@@ -54,7 +56,7 @@ class pack_cache {
   }
 
  private:
-  void make_room() const;
+  void make_room(int folder) const;
 
   pack_cache_options options_;
 };

@@ -218,6 +218,7 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
                               logits.subspan(written * n_vocab, rows * n_vocab));
         !ok)
       return undo(std::move(ok.error()));
+    if (auto ok = owner().check_read(); !ok) return undo(std::move(ok.error()));
     ++steps_;
     steps_tokens_ += n;
     written += rows;

@@ -1,5 +1,6 @@
 #include "tokenizer/utf8.hpp"
 
+#include "text/printable.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace bitnet::tokenizer {
@@ -11,14 +12,7 @@ std::string hex_byte(unsigned char byte) {
 
 std::string in_quotes(std::string_view bytes) {
   constexpr size_t longest = 48;
-  std::string out = "\"";
-  for (const char c : bytes.substr(0, longest)) {
-    if (c >= 0x20 && c < 0x7F && c != '"' && c != '\\') {
-      out.push_back(c);
-    } else {
-      out += '\\' + hex_byte(static_cast<unsigned char>(c)).substr(1);
-    }
-  }
+  const std::string out = "\"" + text::printable_ascii(bytes.substr(0, longest), "\"\\");
   return out + (bytes.size() > longest ? "\"..." : "\"");
 }
 

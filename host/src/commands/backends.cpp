@@ -9,6 +9,7 @@
 #include "library/conformance_report.hpp"
 #include "library/json.hpp"
 #include "terminal/output.hpp"
+#include "text/printable.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -86,7 +87,7 @@ std::string standing_text(const json& backend, const json& device) {
   const json score = device.value("score", json::object());
   for (const auto& [key, value] : score.items())
     facts += fmt::format("{}{} {}", facts.empty() ? "" : ", ", key,
-                         value.is_string() ? value.get<std::string>() : value.dump());
+                         value.is_string() ? value.get<std::string>() : json_text(value));
   std::string out = fmt::format("  {}:{} ranks {}: {}", any_member(backend, "name"),
                                 any_member(device, "index"), any_member(device, "rank"), facts);
   if (!any_member(device, "same_as").empty())
@@ -143,9 +144,14 @@ std::string info_text(const json& backend) {
   return out;
 }
 
+// JSON as it is: it has escapes of its own.
 result<int> printed(const std::string& text) {
   if (auto done = print(text); !done) return std::unexpected(done.error());
   return exit_code::ok;
+}
+
+result<int> printed_text(const std::string& text) {
+  return printed(text::printable_lines(text));
 }
 
 result<int> info(const invocation& in, const json& report) {
@@ -168,7 +174,7 @@ result<int> info(const invocation& in, const json& report) {
   if (in.set.flag("json")) return printed(json_line({{"backends", shown}}));
   std::string out;
   for (const json& one : shown) out += (out.empty() ? "" : "\n") + info_text(one);
-  return printed(shown.empty() ? list_text(report) : out);
+  return printed_text(shown.empty() ? list_text(report) : out);
 }
 
 result<int> dir(const invocation& in, const json& report) {
@@ -176,7 +182,7 @@ result<int> dir(const invocation& in, const json& report) {
   if (in.set.flag("json")) return printed(json_line({{"searched", searched}}));
   std::string out;
   for (const json& one : searched) out += any_member(one, "directory") + "\n";
-  return printed(out);
+  return printed_text(out);
 }
 
 result<std::string> file_of(const invocation& in) {
@@ -212,8 +218,8 @@ result<int> verify(const invocation& in) {
   const auto content = parse_json(report);
   if (!content) return std::unexpected(content.error());
   if (in.set.flag("json")) return printed(json_line(*content));
-  return printed(fmt::format("{}: signed by {} ({})\n", *file, any_member(*content, "key_file"),
-                             any_member(*content, "key")));
+  return printed_text(fmt::format("{}: signed by {} ({})\n", *file,
+                                  any_member(*content, "key_file"), any_member(*content, "key")));
 }
 
 // 1.2 s, 7 ms
@@ -250,7 +256,8 @@ result<int> probe(const invocation& in) {
     if (interrupt::requested()) return exit_code::interrupted;
   auto report = runtime_report(runtime->get());
   if (!report) return std::unexpected(report.error());
-  return printed(in.set.flag("json") ? json_line(*report) : probe_text(*report));
+  return printed(in.set.flag("json") ? json_line(*report)
+                                     : text::printable_lines(probe_text(*report)));
 }
 
 }  // namespace
@@ -276,13 +283,13 @@ result<int> backends_command(const invocation& in) {
   if (what == "info") return info(in, *report);
   if (what == "dir") return dir(in, *report);
   if (in.set.flag("json")) return printed(json_line(*report));
-  return printed(what == "why" ? why_text(*report) : list_text(*report));
+  return printed_text(what == "why" ? why_text(*report) : list_text(*report));
 }
 
 result<int> list_devices(const invocation& in) {
   auto report = chosen_report(in, false);
   if (!report) return std::unexpected(report.error());
-  return printed(list_text(*report));
+  return printed_text(list_text(*report));
 }
 
 }  // namespace bitnet::host

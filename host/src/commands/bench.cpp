@@ -14,6 +14,7 @@
 #include "interrupt.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
+#include "text/printable.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -282,7 +283,7 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
 
 std::string formatted(const std::string& format, const std::vector<measurement>& all,
                       const facts& f, const ceilings& limit) {
-  if (format == "md") return as_markdown(all, f, limit);
+  if (format == "md") return text::printable_lines(as_markdown(all, f, limit));
   std::vector<ordered_json> rows;
   rows.reserve(all.size());
   for (const measurement& m : all) rows.push_back(as_json(m, f, limit));

@@ -9,6 +9,7 @@
 #include "interrupt.hpp"
 #include "library/advice.hpp"
 #include "terminal/output.hpp"
+#include "text/printable.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -308,7 +309,7 @@ result<int> bench_kernels(const invocation& in) {
   const std::string& format = in.set.text("output-format");
   std::string text;
   if (format == "md") {
-    text = as_markdown(measured, *on, threads, limit);
+    text = text::printable_lines(as_markdown(measured, *on, threads, limit));
   } else {
     std::vector<ordered_json> rows;
     rows.reserve(measured.size());
@@ -329,8 +330,8 @@ result<int> list_kernels(const invocation& in) {
   if (format == "md") {
     text = "| kernel | backend | level | runs |\n| --- | --- | --- | --- |\n";
     for (const kernel& k : on->kernels)
-      text +=
-          fmt::format("| {} | {} | {} | {} |\n", k.id, on->backend, k.level, k.runs ? "yes" : "");
+      text += text::printable_lines(
+          fmt::format("| {} | {} | {} | {} |\n", k.id, on->backend, k.level, k.runs ? "yes" : ""));
   } else {
     std::vector<ordered_json> rows;
     rows.reserve(on->kernels.size());

@@ -8,6 +8,7 @@
 #include "commands/figures.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
+#include "text/printable.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -67,7 +68,8 @@ result<int> bench_tuning(const invocation& in, const std::string& wanted) {
                                               session->value("backend", "")));
   const std::vector<ordered_json> rows = rows_of(*session);
   const std::string& format = in.set.text("output-format");
-  if (auto done = print(format == "md" ? as_markdown(rows, settings) : rows_as(format, rows));
+  if (auto done = print(format == "md" ? text::printable_lines(as_markdown(rows, settings))
+                                       : rows_as(format, rows));
       !done)
     return std::unexpected(done.error());
   return exit_code::ok;

@@ -3,14 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
 #include "commands/conversation.hpp"
 #include "commands/prompt.hpp"
+#include "files/new_file.hpp"
 #include "interrupt.hpp"
 #include "library/reloading.hpp"
+#include "model_files.hpp"
 #include "terminal/line_reader.hpp"
 #include "terminal/output.hpp"
 #include "text_input.hpp"
@@ -232,10 +233,9 @@ class chat {
 
   result<void> save(const std::string& file) {
     if (file.empty()) return fail(exit_code::usage, "/save needs a file name");
-    std::ofstream to(file, std::ios::binary);
-    to << talk_.to_json();
-    to.close();
-    if (!to) return fail(exit_code::failure, "cannot write " + file);
+    if (auto fine = check_is_no_model(file); !fine) return fine;
+    if (auto done = files::write_file(file, talk_.to_json()); !done)
+      return fail(exit_code::failure, fmt::format("cannot write {}: {}", file, done.error().text));
     in_.out.note(fmt::format("saved {} messages", talk_.size()));
     return {};
   }

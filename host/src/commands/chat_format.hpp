@@ -6,13 +6,9 @@
 #include <string>
 
 #include "library/engine.hpp"
+#include "library/saved_chat.hpp"
 
 namespace bitnet::host {
-
-struct chat_message {
-  std::string role;  // system, user, assistant
-  std::string content;
-};
 
 // From --system-prompt, unescaped; nothing when it is empty or not given.
 [[nodiscard]] std::optional<std::string> system_prompt(const settings& set);

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "library/json.hpp"
+#include "library/saved_chat.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -94,29 +93,13 @@ void conversation::clear() {
 }
 
 std::string conversation::to_json() const {
-  nlohmann::json list = nlohmann::json::array();
-  for (const chat_message& one : messages_) {
-    list.push_back({{"role", one.role}, {"content", one.content}});
-  }
-  return json_line({{"messages", list}});
+  return write_saved_chat(messages_);
 }
 
 result<void> conversation::from_json(const std::string& text) {
-  const auto content = nlohmann::json::parse(text, nullptr, false);
-  const auto malformed = [] {
-    return fail(exit_code::usage, "expected {\"messages\": [{\"role\": ..., \"content\": ...}]}");
-  };
-  if (!content.is_object() || !content.contains("messages")) return malformed();
-  std::vector<chat_message> read;
-  for (const auto& one : content["messages"]) {
-    if (!one.is_object() || !one.contains("role") || !one.contains("content")) return malformed();
-    if (!one["role"].is_string() || !one["content"].is_string()) return malformed();
-    const std::string role = one["role"];
-    const bool known = role == "user" || role == "assistant" || (role == "system" && read.empty());
-    if (!known) return malformed();
-    read.push_back({role, one["content"]});
-  }
-  messages_ = std::move(read);
+  auto read = read_saved_chat(text);
+  if (!read) return std::unexpected(read.error());
+  messages_ = *std::move(read);
   return {};
 }
 

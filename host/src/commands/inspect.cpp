@@ -9,6 +9,7 @@
 #include "library/json.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
+#include "text/printable.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -17,32 +18,20 @@ using nlohmann::json;
 
 constexpr std::size_t longest_shown = 70;  // characters of a metadata value
 
-std::string printable(const json& content) {
-  std::string text = content.is_string()
-                         ? content.get<std::string>()
-                         : content.dump(-1, ' ', false, json::error_handler_t::replace);
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return text;
+std::string value_text(const json& content, std::size_t limit = text::no_limit) {
+  return text::printable(content.is_string() ? content.get<std::string>() : json_text(content),
+                         limit);
 }
 
 std::string shown(const json& content) {
-  std::string text = printable(content);
-  if (text.size() > longest_shown) {
-    std::size_t end = longest_shown;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-    text.resize(end);
-    text += "...";
-  }
-  return text;
+  return value_text(content, longest_shown);
 }
 
 void add_members(std::string& out, const char* title, const json& members) {
   if (!members.is_object() || members.empty()) return;
   out += fmt::format("\n{}\n", title);
   for (const auto& [key, content] : members.items()) {
-    out += fmt::format("  {:<44} {}\n", key, shown(content));
+    out += fmt::format("  {:<44} {}\n", value_text(key), shown(content));
   }
 }
 
@@ -69,7 +58,7 @@ void add_readings(std::string& out, const json& readings) {
   out += "\nread as\n";
   for (const json& one : readings) {
     out += fmt::format("  {:>6} {}\n", one.value("tensors", uint64_t{0}),
-                       in_flags(printable(one.value("as", json("")))));
+                       in_flags(value_text(one.value("as", json("")))));
   }
 }
 
@@ -86,7 +75,7 @@ std::string as_text(const json& content) {
   add_readings(out, content.value("readings", json::array()));
   const json problems = content.value("problems", json::array());
   out += problems.empty() ? "\nThis model can run.\n" : "\nThis model cannot run:\n";
-  for (const json& one : problems) out += fmt::format("  {}\n", in_flags(printable(one)));
+  for (const json& one : problems) out += fmt::format("  {}\n", in_flags(value_text(one)));
   return out;
 }
 
@@ -101,16 +90,18 @@ result<int> inspect_command(const invocation& in) {
   if (!file) return std::unexpected(file.error());
   const bitnet_model_options options = model_options(in.set);
   library_error err;
-  std::string text;
+  std::string report;
   const bitnet_status status = fetch(
       [&](char* out, uint64_t capacity, uint64_t* needed) {
         return bitnet_inspect(file->c_str(), &options, out, capacity, needed, &err);
       },
-      text);
+      report);
   if (status != BITNET_OK) return failed(status, err, stage::model);
-  auto content = parse_json(text);
+  auto content = parse_json(report);
   if (!content) return std::unexpected(content.error());
-  if (auto done = print(in.set.flag("json") ? json_line(*content) : as_text(*content)); !done) {
+  if (auto done = print(in.set.flag("json") ? json_line(*content)
+                                            : text::printable_lines(as_text(*content)));
+      !done) {
     return std::unexpected(done.error());
   }
   return exit_code::ok;

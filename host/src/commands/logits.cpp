@@ -87,6 +87,7 @@ result<void> write_last_row(bitnet_session* session, const token_list& ids, uint
 result<int> logits_command(const invocation& in) {
   const std::string& target = in.set.text("output");
   if (target.empty()) return fail(exit_code::usage, "needs a file to write: -o FILE.npy");
+  if (auto fine = check_is_no_model(target); !fine) return std::unexpected(fine.error());
   auto from = given_input(in);
   if (!from) return std::unexpected(from.error());
   auto all = open_engine(in, in.set.text("model"));

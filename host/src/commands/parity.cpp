@@ -10,6 +10,7 @@
 #include "library/json.hpp"
 #include "library/run_program.hpp"
 #include "terminal/output.hpp"
+#include "text/printable.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -91,7 +92,8 @@ std::string as_text(const ordered_json& compared, const ordered_json& left_out) 
   std::string out = fmt::format("{:<12} {:<24} {:<10} {:<5} {:>9} {:>9} {:>8}  {}\n", "device",
                                 "op", "level", "bits", "max abs", "nmse", "max ulp", "kernel");
   for (const json one : compared) {
-    const std::string device = fmt::format("{}:{}", member(one, "backend"), one["device"].dump());
+    const std::string device =
+        fmt::format("{}:{}", member(one, "backend"), json_text(one["device"]));
     for (const json& row : list_of(one, "rows")) out += row_text(device, row);
     if (one.contains("problem")) out += fmt::format("{:<12} {}\n", device, member(one, "problem"));
   }
@@ -136,7 +138,7 @@ result<int> parity_command(const invocation& in) {
   }
   const std::string text = in.set.flag("json")
                                ? json_line({{"compared", compared}, {"left_out", left_out}})
-                               : as_text(compared, left_out);
+                               : text::printable_lines(as_text(compared, left_out));
   if (auto done = print(text); !done) return std::unexpected(done.error());
   return all_agree(compared) ? exit_code::ok : exit_code::failure;
 }

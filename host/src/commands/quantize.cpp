@@ -11,6 +11,7 @@
 #include "model_files.hpp"
 #include "terminal/output.hpp"
 #include "terminal/progress.hpp"
+#include "text/printable.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -71,7 +72,9 @@ result<int> write_model(const invocation& in, const std::string& from, const std
   if (status != BITNET_OK) return failed(status, err, stage::model);
   auto content = parse_json(report);
   if (!content) return std::unexpected(content.error());
-  if (auto done = print(in.set.flag("json") ? json_line(*content) : as_text(*content)); !done) {
+  if (auto done = print(in.set.flag("json") ? json_line(*content)
+                                            : text::printable_lines(as_text(*content)));
+      !done) {
     return std::unexpected(done.error());
   }
   return exit_code::ok;

@@ -7,10 +7,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string dumped(const json& content) {
-  return content.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 const json* find(const json& from, const char* key) {
   if (!from.is_object()) return nullptr;
   const auto at = from.find(key);
@@ -18,6 +14,10 @@ const json* find(const json& from, const char* key) {
 }
 
 }  // namespace
+
+std::string json_text(const json& content) {
+  return content.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 std::string member(const json& from, const char* key) {
   const json* found = find(from, key);
@@ -27,7 +27,7 @@ std::string member(const json& from, const char* key) {
 std::string any_member(const json& from, const char* key) {
   const json* found = find(from, key);
   if (found == nullptr || found->is_null()) return "";
-  return found->is_string() ? found->get<std::string>() : dumped(*found);
+  return found->is_string() ? found->get<std::string>() : json_text(*found);
 }
 
 json list_of(const json& from, const char* key) {
@@ -36,7 +36,7 @@ json list_of(const json& from, const char* key) {
 }
 
 std::string json_line(const json& content) {
-  return dumped(content) + "\n";
+  return json_text(content) + "\n";
 }
 
 result<json> parse_json(const std::string& text) {

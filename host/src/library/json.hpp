@@ -15,6 +15,8 @@ namespace bitnet::host {
 // a list, [] where there is none.
 [[nodiscard]] nlohmann::json list_of(const nlohmann::json& from, const char* key);
 
+// JSON without a line's end; bytes that are not UTF-8 become U+FFFD.
+[[nodiscard]] std::string json_text(const nlohmann::json& content);
 // One line of JSON; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string json_line(const nlohmann::json& content);
 // JSON that the library gave; a broken one is its bug and exit code 1.

@@ -1,7 +1,10 @@
 #include "settings/environment.hpp"
 
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 namespace bitnet::host {
 
@@ -13,9 +16,10 @@ environment environment::of_process() {
     if (equals == std::string_view::npos) continue;
     variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
-  const privilege rights = getauxval(AT_SECURE) != 0 ? privilege::raised
-                           : geteuid() == 0          ? privilege::root
-                                                     : privilege::none;
+  const bool differs = getauxval(AT_SECURE) != 0 || getuid() != geteuid() || getgid() != getegid();
+  const privilege rights = differs          ? privilege::raised
+                           : geteuid() == 0 ? privilege::root
+                                            : privilege::none;
   return environment(std::move(variables), rights);
 }
 
@@ -33,6 +37,27 @@ std::optional<std::filesystem::path> environment::xdg(std::string_view name,
   return std::nullopt;
 }
 
+namespace {
+
+// Of the folder, or the nearest one above it that there is.
+bool is_of_root(std::filesystem::path folder) {
+  struct stat s{};
+  while (::stat(folder.c_str(), &s) != 0) {
+    if (errno != ENOENT || !folder.has_relative_path()) return false;
+    folder = folder.parent_path();
+  }
+  return s.st_uid == 0;
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> environment::to_write_in(
+    std::optional<std::filesystem::path> folder) const {
+  if (rights_ == privilege::raised) return std::nullopt;
+  if (folder && rights_ == privilege::root && !is_of_root(*folder)) return std::nullopt;
+  return folder;
+}
+
 std::optional<std::filesystem::path> environment::config_home() const {
   return xdg("XDG_CONFIG_HOME", ".config");
 }
@@ -40,10 +65,10 @@ std::optional<std::filesystem::path> environment::data_home() const {
   return xdg("XDG_DATA_HOME", ".local/share");
 }
 std::optional<std::filesystem::path> environment::state_home() const {
-  return xdg("XDG_STATE_HOME", ".local/state");
+  return to_write_in(xdg("XDG_STATE_HOME", ".local/state"));
 }
 std::optional<std::filesystem::path> environment::cache_home() const {
-  return xdg("XDG_CACHE_HOME", ".cache");
+  return to_write_in(xdg("XDG_CACHE_HOME", ".cache"));
 }
 
 }  // namespace bitnet::host

@@ -29,7 +29,9 @@ class environment {
   // Nothing also for a variable that is set but empty.
   [[nodiscard]] std::optional<std::string> get(std::string_view name) const;
 
-  // $XDG_CONFIG_HOME or ~/.config, and so on; nothing when there is no home either.
+  // $XDG_CONFIG_HOME or ~/.config, and so on; nothing when there is no home either. state_home()
+  // and cache_home(), which are written to, are nothing with raised privileges, and as root nothing
+  // when the folder that the variable names belongs to another user.
   [[nodiscard]] std::optional<std::filesystem::path> config_home() const;
   [[nodiscard]] std::optional<std::filesystem::path> data_home() const;
   [[nodiscard]] std::optional<std::filesystem::path> state_home() const;
@@ -38,6 +40,8 @@ class environment {
  private:
   [[nodiscard]] std::optional<std::filesystem::path> xdg(std::string_view name,
                                                          std::string_view below_home) const;
+  [[nodiscard]] std::optional<std::filesystem::path> to_write_in(
+      std::optional<std::filesystem::path> folder) const;
 
   std::map<std::string, std::string, std::less<>> variables_;
   privilege rights_;

@@ -4,21 +4,9 @@
 #include <unistd.h>
 
 #include "terminal/output.hpp"
+#include "text/printable.hpp"
 
 namespace bitnet::host {
-namespace {
-
-// Messages may carry text from a model file: no control character of it reaches the terminal.
-std::string printable(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = c == '\n' ? ' ' : '?';
-  }
-  return out;
-}
-
-}  // namespace
-
 console::console() : is_terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 void console::configure(const settings& set, const environment& variables) {
@@ -43,24 +31,27 @@ std::string console::painted(int sgr, std::string_view text) const {
 void console::raw(std::string_view text) const {
   (void)write_all(STDERR_FILENO, text);
 }
-void console::line(std::string_view text) const {
+void console::say(std::string_view text) const {
   raw(std::string(text) + "\n");
+}
+void console::line(std::string_view text) const {
+  say(text::printable_lines(text));
 }
 
 void console::error(std::string_view message) const {
-  line(painted(31, "bitnet:") + " " + printable(message));
+  say(painted(31, "bitnet:") + " " + text::printable(message));
 }
 void console::warning(std::string_view message) const {
-  if (verbosity_ >= 2) line(painted(33, "bitnet: warning:") + " " + printable(message));
+  if (verbosity_ >= 2) say(painted(33, "bitnet: warning:") + " " + text::printable(message));
 }
 void console::note(std::string_view message) const {
-  if (verbosity_ >= 3) line(printable(message));
+  if (verbosity_ >= 3) say(text::printable(message));
 }
 void console::detail(std::string_view message) const {
-  if (verbosity_ >= 4) line(painted(2, printable(message)));
+  if (verbosity_ >= 4) say(painted(2, text::printable(message)));
 }
 void console::debug(std::string_view message) const {
-  if (verbosity_ >= 5) line(painted(2, printable(message)));
+  if (verbosity_ >= 5) say(painted(2, text::printable(message)));
 }
 
 }  // namespace bitnet::host

@@ -18,13 +18,13 @@ class console {
 
   void error(std::string_view message) const;    // bitnet: message
   void warning(std::string_view message) const;  // bitnet: warning: message
-  void note(std::string_view message) const;     // message, as it is
+  void note(std::string_view message) const;     // message
   void detail(std::string_view message) const;   // what the library does
   void debug(std::string_view message) const;
 
   // Asked for by a flag of its own, so printed at any verbosity.
-  void line(std::string_view text) const;
-  void raw(std::string_view text) const;  // no newline: prompts and the progress bar
+  void line(std::string_view text) const;  // escaped; line ends stay
+  void raw(std::string_view text) const;   // no newline: prompts and the progress bar
 
   [[nodiscard]] bool is_terminal() const { return is_terminal_; }
   [[nodiscard]] bool shows_notes() const { return verbosity_ >= 3; }
@@ -33,6 +33,8 @@ class console {
   [[nodiscard]] std::string painted(int sgr, std::string_view text) const;
 
  private:
+  void say(std::string_view text) const;  // a line as it is
+
   bool is_terminal_;
   bool color_ = false;
   int verbosity_ = 3;

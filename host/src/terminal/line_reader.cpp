@@ -1,7 +1,9 @@
 #include "terminal/line_reader.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <histedit.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +12,9 @@
 #include <clocale>
 #include <cstdio>
 #include <cwchar>
+#include <filesystem>
 
+#include "files/new_file.hpp"
 #include "interrupt.hpp"
 
 namespace bitnet::host {
@@ -44,18 +48,43 @@ class plain_reader final : public line_reader {
   std::string held_;  // read, but not yet handed out
 };
 
-// The file, made with mode 0600 if it is not there; "" for no history.
+// "" for no history.
 std::string history_file(const environment& variables) {
   const auto home = variables.state_home();
   if (variables.get("BITNET_NOHISTORY") || !home) return "";
-  std::error_code error;
-  std::filesystem::create_directories(*home / "bitnet", error);
-  std::string file = (*home / "bitnet/history").string();
-  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return "";
-  ::fchmod(fd, 0600);
+  return (*home / "bitnet/history").string();
+}
+
+using stream = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+void load_history(History* from, const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return;
+  struct stat s{};
+  HistEvent event;
+  // libedit takes a name only: this one cannot lead elsewhere meanwhile.
+  if (::fstat(fd, &s) == 0 && S_ISREG(s.st_mode))
+    history(from, &event, H_LOAD, fmt::format("/proc/self/fd/{}", fd).c_str());
   ::close(fd);
-  return file;
+}
+
+// What was said is nobody else's business: mode 0600. A history that cannot be kept is no failure.
+void save_history(History* from, const std::string& path) {
+  // A file in memory, as libedit sets a mode.
+  const stream to(::fdopen(::memfd_create("history", MFD_CLOEXEC), "w+"), std::fclose);
+  HistEvent event;
+  if (!to || history(from, &event, H_SAVE_FP, to.get()) < 0 || std::fflush(to.get()) != 0) return;
+  std::rewind(to.get());
+  std::string text;
+  std::array<char, 4096> block;
+  while (const std::size_t n = std::fread(block.data(), 1, block.size(), to.get()))
+    text.append(block.data(), n);
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  std::filesystem::permissions(
+      path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write,
+      std::filesystem::perm_options::nofollow, ignored);
+  (void)files::write_file(path, text, {.mode = S_IRUSR | S_IWUSR});
 }
 
 class edited_reader final : public line_reader {
@@ -68,7 +97,7 @@ class edited_reader final : public line_reader {
     HistEvent event;
     history(history_, &event, H_SETSIZE, longest_history);
     history(history_, &event, H_SETUNIQUE, 1);
-    if (!file_.empty()) history(history_, &event, H_LOAD, file_.c_str());
+    if (!file_.empty()) load_history(history_, file_);
     el_set(edit_, EL_CLIENTDATA, this);
     el_set(edit_, EL_PROMPT, &edited_reader::prompt_of);
     el_set(edit_, EL_EDITOR, "emacs");
@@ -77,8 +106,7 @@ class edited_reader final : public line_reader {
     el_set(edit_, EL_GETCFN, &edited_reader::next_character);
   }
   ~edited_reader() override {
-    HistEvent event;
-    if (!file_.empty()) history(history_, &event, H_SAVE, file_.c_str());
+    if (!file_.empty()) save_history(history_, file_);
     history_end(history_);
     el_end(edit_);
   }

@@ -1,0 +1,76 @@
+#pragma once
+// The one way in which a file is written.
+//
+// Regular  a new file beside the old one takes its name in finish(), with the old one's mode and,
+//          where that is allowed, its owner; without finish(), and after a kill, the old one stays
+//          and nothing else is left (on file systems without O_TMPFILE a ".part" file).
+// Others   a device, a pipe, or an open file such as /dev/stdout is written in place.
+// Links    see files/place.hpp. A link that may be followed stays, and its target is replaced.
+// Threads  one at a time.
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "files/descriptor.hpp"
+#include "files/place.hpp"
+
+namespace bitnet::files {
+
+struct write_options {
+  bool overwrite = true;  // else EEXIST where anything has that name
+  mode_t mode = 0666;     // of a file that did not exist, less the umask
+};
+
+class new_file {
+ public:
+  using outcome = std::expected<void, problem>;
+
+  // Opening a named pipe waits for its reader.
+  static std::expected<new_file, problem> create(const std::filesystem::path& path,
+                                                 write_options how = {});
+  // A name in a folder that is held open, and was judged by the caller.
+  static std::expected<new_file, problem> create_in(int folder, const std::string& name,
+                                                    write_options how = {});
+  new_file(new_file&& other) noexcept;
+  new_file& operator=(new_file&&) = delete;
+  ~new_file();
+
+  outcome write(std::span<const std::byte> bytes);
+  outcome write(std::string_view text);
+  enum class flush : uint8_t { yes, no };  // no: a crash of the system may leave a damaged file
+  outcome finish(flush to_disk = flush::yes);
+
+  // Whether it is a file that takes its name at the end.
+  [[nodiscard]] bool is_regular() const { return !in_place_; }
+  // What was written, for reading, before it has its name. Only of a regular one.
+  [[nodiscard]] std::filesystem::path readable_path() const;
+
+ private:
+  new_file() = default;
+  static std::expected<new_file, problem> open(place at, write_options how);
+  outcome open_in_place();
+  outcome open_beside(mode_t mode);
+  outcome take_over_owner_and_mode() const;
+  outcome give_name();
+  [[nodiscard]] std::string name_beside() const;
+  void discard();
+
+  place at_;
+  descriptor file_;
+  std::string part_;  // the name of the new file meanwhile; "" while it has none
+  bool overwrite_ = true;
+  bool in_place_ = false;
+};
+
+// Writes `text` as the whole of a file.
+[[nodiscard]] new_file::outcome write_file(const std::filesystem::path& path, std::string_view text,
+                                           write_options how = {});
+
+}  // namespace bitnet::files
