@@ -395,9 +395,9 @@ TEST(logits, that_cannot_be_are_refused_with_their_place) {
       {{0, infinity, 0}, BITNET_INTERNAL, "token 1 is infinite", "the model broke"},
       {{0, 0}, BITNET_INTERNAL, "expected 3 logits, got 2", "another vocabulary"},
       {{-infinity, -infinity, -infinity},
-       BITNET_INVALID_ARGUMENT,
-       "no token is left",
-       "all forbidden"},
+       BITNET_INTERNAL,
+       "are -infinite",
+       "the model or the backend broke"},
   };
   for (const float temperature : {0.0F, 1.0F}) {
     for (const auto& r : rows) {
@@ -409,6 +409,12 @@ TEST(logits, that_cannot_be_are_refused_with_their_place) {
       EXPECT_NE(got.error().message.find(r.part), std::string::npos) << got.error().message;
     }
   }
+  parameters forbidding;
+  forbidding.logit_bias = {{0, -infinity}, {1, -infinity}};
+  const auto none = made(forbidding, 2).sample(std::vector<float>{0, 0});
+  ASSERT_FALSE(none) << "all forbidden";
+  EXPECT_EQ(none.error().status, BITNET_INVALID_ARGUMENT);
+  EXPECT_NE(none.error().message.find("no token is left"), std::string::npos);
   parameters p;
   p.logit_bias = {{1, 3e38F}};
   const auto got = made(p, 2).sample(std::vector<float>{0, 3e38F});
