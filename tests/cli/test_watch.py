@@ -44,12 +44,12 @@ class Watch(reloading.Case):
         self.leave(chat)
 
     def test_a_link_above_it_is_turned(self):
-        for version in ("v1", "v2"):
+        for version in ("v1", "v2", "v3"):
             self.path(f"versions/{version}/lib/plugin.so", self.plugin)
         link = self.path("current")
         os.symlink("versions/v1", link)
         self.library = self.path("current/lib/plugin.so")
-        for version in ("v1", "v2"):
+        for version in ("v1", "v2", "v3"):
             os.chmod(self.path(f"versions/{version}/lib/plugin.so"), 0o755)
         with open(self.manifest, encoding="utf-8") as file:
             text = file.read()
@@ -61,8 +61,8 @@ class Watch(reloading.Case):
         os.symlink("versions/v2", link + ".new")
         os.rename(link + ".new", link)
         self.await_words("build id 18000000")
-        self.path("versions/v1/lib/plugin.so", reloading.rebuilt(self.plugin, 25))
-        os.symlink("versions/v1", link + ".new")
+        self.path("versions/v3/lib/plugin.so", reloading.rebuilt(self.plugin, 25))
+        os.symlink("versions/v3", link + ".new")
         os.rename(link + ".new", link)
         self.await_words("build id 19000000")
         self.leave(chat)

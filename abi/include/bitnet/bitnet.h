@@ -190,7 +190,8 @@ BITNET_API void bitnet_model_close(bitnet_model* model);
 
 /* Reads metadata and tensor table of any GGUF file or checkpoint folder, no backend. JSON: {file,
  * format{container, version?, alignment?, ...}, architecture?, metadata{...}, tensors[{name, type,
- * shape, bytes, offset?}], model?{layers, ...}, host?{memory_free_bytes, max_context}, readings?[{as, tensors, first}], problems[]}:
+ * shape, bytes, offset?}], model?{layers, ...}, host?{memory_free_bytes, max_context},
+ * readings?[{as, tensors, first}], problems[]}:
  * readings says what the bytes were taken for and why, problems why it would not run, if so. */
 BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* options,
                                         char* out, uint64_t capacity, uint64_t* needed,

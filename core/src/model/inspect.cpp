@@ -150,8 +150,8 @@ json describe_model(const loaded& m) {
           {"weight_bytes", bytes}};
 }
 
-// What the model would find on this machine: the context that fits beside its weights, with f16 keys
-// and values.
+// What the model would find on this machine: the context that fits beside its weights, with
+// f16 keys and values.
 json describe_room(const hyperparameters& h, uint64_t weight_bytes) {
   const uint64_t free = free_host_memory();
   if (free == 0) return {};

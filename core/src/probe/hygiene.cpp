@@ -9,8 +9,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "base/environment.hpp"
 #include "plugin/kept_state.hpp"
@@ -47,6 +49,14 @@ const void* address_of(const struct sigaction& action) {
   return reinterpret_cast<const void*>(action.sa_handler);
 }
 
+// Whether it is one of the program's own, which its first use sets.
+bool is_ours(const struct sigaction& action) {
+  Dl_info of_it{}, of_us{};
+  return dladdr(address_of(action), &of_it) != 0 &&
+         dladdr(reinterpret_cast<const void*>(&is_ours), &of_us) != 0 &&
+         of_it.dli_fbase == of_us.dli_fbase;
+}
+
 // The library that a handler lies in, "" if that is the plugin or nobody's.
 std::string library_of(const struct sigaction& action) {
   Dl_info info{};
@@ -65,16 +75,20 @@ std::string name_of_signal(int number) {
 }
 
 void compare_signals(const process_state& before, const process_state& after, breaches& out) {
+  std::map<std::string, std::vector<std::string>> handled;  // signals, by library
   for (int number = 1; number < NSIG; ++number) {
     const auto& was = before.handlers[static_cast<std::size_t>(number)];
     const auto& is = after.handlers[static_cast<std::size_t>(number)];
     if (address_of(was) == address_of(is) && was.sa_flags == is.sa_flags) continue;
+    if (is_ours(is)) continue;
     const std::string name = name_of_signal(number);
     if (const std::string driver = library_of(is); !driver.empty())
-      out.remarks.push_back(plugin::printable(driver) + " handles " + name);
+      handled[driver].push_back(name);
     else
       out.wrong.push_back("the handler of " + name);
   }
+  for (const auto& [driver, names] : handled)
+    out.remarks.push_back(plugin::printable(driver) + " handles " + plugin::join(names, ", "));
   for (int number = 1; number < NSIG; ++number)
     if (sigismember(&before.blocked, number) != sigismember(&after.blocked, number))
       return out.wrong.emplace_back("the blocked signals"), void();

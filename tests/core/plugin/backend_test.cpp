@@ -316,7 +316,8 @@ TEST(host_table, lets_nothing_thrown_reach_a_plugin) {
   const bitnet_host_v0 t = make_host_table(host);
   t.log(t.self, 0, {"", 0}, {"", 0});
   EXPECT_EQ(t.parallel_width(t.self), 1U);
-  EXPECT_EQ(t.parallel_run(t.self, 2, nullptr, nullptr), BITNET_INTERNAL);
+  tally all;
+  EXPECT_EQ(t.parallel_run(t.self, 2, count, &all), BITNET_INTERNAL);
   EXPECT_EQ(t.cancelled(t.self, 7), 0U);
   EXPECT_EQ(t.now_ns(t.self), 0U);
 }

@@ -94,7 +94,7 @@ std::function<void(std::string&)> swap_text(const std::string& from, const std::
 const row rows[] = {
     {"empty", [](std::string& t) { t.clear(); }, "is no signature"},
     {"another version", swap_text("signature: 1", "signature: 2"), "is no signature"},
-    {"escape sequences", [](std::string& t) { t = "\033[2J"; }, "begins '?[2J'"},
+    {"escape sequences", [](std::string& t) { t = "\033[2J"; }, "begins '\\x1b[2J'"},
     {"cut", [](std::string& t) { t.pop_back(); }, "is damaged"},
     {"something behind it", [](std::string& t) { t += "more\n"; }, "is damaged"},
     {"upper case", [](std::string& t) { t[t.find("sha256: ") + 8] = 'A'; }, "is damaged"},

@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(rows, nonsense, testing::ValuesIn(rows));
 TEST(facts, hold_no_escape_sequences) {
   const auto got = read_facts("{\"devices\":[{\"class\":1,\"name\":\"\\u001b[2J\"}]}");
   ASSERT_TRUE(got.has_value());
-  EXPECT_STREQ(got->devices[0].info.name, "?[2J");
+  EXPECT_STREQ(got->devices[0].info.name, "\\x1b[2J");
 }
 
 TEST(differences, name_what_changed) {

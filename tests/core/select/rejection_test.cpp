@@ -307,7 +307,7 @@ const row rows[] = {
      "found",
      "BN-I-FORMAT",
      refused,
-     {"is not an ELF shared object; it begins with 'Not found?'"}},
+     {"is not an ELF shared object; it begins with 'Not found\\n'"}},
     {"another architecture",
      "good",
      edited([](std::string& b) { b[18] = char(0xB7); }),

@@ -76,7 +76,7 @@ const row rows[] = {
     {"an index of auto", "auto:0", {}, "auto takes no device index"},
     {"a path", "../cuda", {}, "'../cuda' is no backend name"},
     {"blanks inside", "my cpu", {}, "'my cpu' is no backend name"},
-    {"an escape sequence", "\033[2J", {}, "'?[2j' is no backend name"},
+    {"an escape sequence", "\033[2J", {}, "'\\x1b[2j' is no backend name"},
     {"a name that is too long", std::string(33, 'a'), {}, "is no backend name"},
     {"a request that is too long", std::string(257, ','), {}, "more than 256 bytes"},
 };

@@ -663,7 +663,7 @@ TEST(selection_report, a_device_name_cannot_write_to_the_terminal) {
   report out;
   auto chosen = all.select({}, out);
   ASSERT_TRUE(chosen);
-  EXPECT_EQ(std::string(chosen->device.name), "?[2J" + std::string(59, 'x'));
+  EXPECT_EQ(std::string(chosen->device.name), "\\x1b[2J" + std::string(56, 'x'));
 }
 
 // "mirror" shows the device that "rocm" shows.
