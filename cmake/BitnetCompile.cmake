@@ -42,9 +42,10 @@ target_compile_options(bitnet_compile INTERFACE
   $<$<BOOL:${BITNET_WERROR}>:-Werror>
   # The same bits from every compiler and instruction set: no fused multiply-add behind our back.
   -ffp-contract=off)
-if(BITNET_UNITY) # a file's own types lie in an included file, then
+if(BITNET_UNITY) # a file's own types and names lie beside those of its neighbours, then
   target_compile_options(bitnet_compile INTERFACE
-    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>
+    $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-shadow>)
 endif()
 if(BITNET_SANITIZE)
   set(sanitize -fsanitize=${BITNET_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -53,7 +53,7 @@ new_file::outcome new_file::open_in_place() {
     file_ = descriptor(::openat(at_.folder.get(), at_.name.c_str(), flags | O_NOFOLLOW));
   struct stat s{};
   if (!file_ || ::fstat(file_.get(), &s) != 0) return refuse(errno);
-  if (s.st_dev != at_.found->st_dev || s.st_ino != at_.found->st_ino)
+  if (at_.found && (s.st_dev != at_.found->st_dev || s.st_ino != at_.found->st_ino))
     return refuse(EAGAIN, "it became another file while it was being opened");
   return {};
 }
@@ -67,10 +67,11 @@ new_file::outcome new_file::open_beside(mode_t mode) {
   }
   // A file without a name gets one through /proc.
   const bool can_be_named = ::access("/proc/self/fd", X_OK) == 0;
-  if (can_be_named)
+  if (can_be_named) {
     file_ = descriptor(::openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
-  if (file_) return {};
-  if (can_be_named && (errno == ENOENT || errno == EACCES || errno == EROFS)) return refuse(errno);
+    if (file_) return {};
+    if (errno == ENOENT || errno == EACCES || errno == EROFS) return refuse(errno);
+  }
   std::string part = name_beside();
   file_ = descriptor(
       ::openat(folder, part.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, mode));

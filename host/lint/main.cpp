@@ -62,7 +62,7 @@ std::string as_text(const ordered_json& report) {
     const std::string level = one.value("level", "");
     const std::string code = one.value("code", "");
     out += fmt::format("  {:<8} {:<17} {}{}\n", level, one.value("check", ""),
-                       one.value("text", ""), level == "ok" ? "" : " [" + code + "]");
+                       one.value("text", ""), level == "ok" ? "" : fmt::format(" [{}]", code));
     if (const std::string hint = one.value("hint", ""); !hint.empty())
       out += fmt::format("  {:<8} {:<17} -> {}\n", "", "", hint);
   }

@@ -1,5 +1,7 @@
 #include "orderly_end.hpp"
 
+#include <fmt/core.h>
+
 #include <unistd.h>
 
 #include <atomic>
@@ -63,9 +65,9 @@ class end_guard {
       changed_.wait(lock, [&] { return armed_; });
       changed_.wait_until(lock, due_);
       if (!armed_ || std::chrono::steady_clock::now() < due_) continue;
-      (void)write_all(STDERR_FILENO, "bitnet: " + what_ + " has not ended after " +
-                                         std::to_string(longest_end.count()) +
-                                         " s: a backend or its driver hangs, and is left behind\n");
+      (void)write_all(STDERR_FILENO, fmt::format("bitnet: {} has not ended after {} s: a backend "
+                                                 "or its driver hangs, and is left behind\n",
+                                                 what_, longest_end.count()));
       _exit(exit_code_);
     }
   }
@@ -94,7 +96,7 @@ void announce(int exit_code) {
 
 closing::closing(const char* what) {
   if (closings_under_way++ == 0)
-    end_guard::only().arm(std::string("closing ") + what, exit_code::failure);
+    end_guard::only().arm(fmt::format("closing {}", what), exit_code::failure);
 }
 
 closing::~closing() {

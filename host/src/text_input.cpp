@@ -1,5 +1,7 @@
 #include "text_input.hpp"
 
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,7 +16,7 @@ namespace {
 
 std::unexpected<read_failure> fail_with(int number, const std::string& name) {
   return std::unexpected(
-      read_failure{number, name + ": " + std::generic_category().message(number)});
+      read_failure{number, fmt::format("{}: {}", name, std::generic_category().message(number))});
 }
 
 std::expected<std::string, read_failure> read_all(int fd, const std::string& name, uint64_t limit) {

@@ -159,6 +159,13 @@ class Present(support.Case):
         self.refused(2, "drop --allow-fallback or", "backends", "--strict-mode",
                      "--allow-fallback")
 
+    def test_the_flag_is_named_that_asks_for_another(self):
+        chosen = support.report()["selected"]
+        self.refused(4, f"use --device {chosen}:0", "run", "-p", "a", "--device", f"{chosen}:9")
+        self.refused(4, "or use --device auto", "run", "-p", "a", "--device", "none-such")
+        why = self.bitnet("backends", "why", "--allow-backends", "none-such")
+        self.assertIn("add it to --allow-backends", why.text)
+
     def test_fallback_and_its_absence(self):
         base = ("run", "-p", "a", "-n", "1")
         chosen = support.report()["selected"]

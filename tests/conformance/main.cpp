@@ -6,8 +6,8 @@
 #include <ctime>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 
+#include "files/new_file.hpp"
 #include "harness/channel.hpp"
 #include "harness/child.hpp"
 #include "harness/expectations.hpp"
@@ -128,11 +128,10 @@ std::string text_of(const Json& content) {
 
 int write_report(const std::string& to, const std::string& text) {
   if (to == "-") return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
-  std::ofstream file(to, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) return 0;
-  std::fprintf(stderr, "bitnet-backend-conformance: %s cannot be written\n", to.c_str());
+  const auto written = files::write_file(to, text);
+  if (written) return 0;
+  std::fprintf(stderr, "bitnet-backend-conformance: %s cannot be written: %s\n", to.c_str(),
+               written.error().text.c_str());
   return exit_failed;
 }
 

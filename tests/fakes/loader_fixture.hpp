@@ -15,30 +15,16 @@
 #include <string_view>
 #include <vector>
 
+#include "../scratch_folder.hpp"
 #include "plugin/backend.hpp"
 
 namespace bitnet::test {
 
-class folder {
+class folder : public scratch_folder {
  public:
-  folder() {
-    std::string name = "/tmp/bitnet-loader-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-  }
-  folder(const folder&) = delete;
-  folder& operator=(const folder&) = delete;
-  ~folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
   std::filesystem::path write(const std::filesystem::path& name, std::string_view text,
                               mode_t mode = 0644) const {
-    const auto file = path_ / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file, std::ios::binary) << text;
+    const auto file = scratch_folder::write(name, text);
     if (chmod(file.c_str(), mode) != 0) throw std::runtime_error("chmod failed");
     return file;
   }
@@ -53,15 +39,6 @@ class folder {
     return std::filesystem::path(tree == nullptr ? "." : tree) / "tests/fakes" /
            ("libfake-" + name + ".so");
   }
-
-  [[nodiscard]] static std::string read(const std::filesystem::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    if (!in) throw std::runtime_error("cannot read " + file.string());
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
- private:
-  std::filesystem::path path_;
 };
 
 // A manifest's text; `changes` replace fields' lines, a value of "" leaves the field out.

@@ -56,6 +56,24 @@ class Program(unittest.TestCase):
                          {"lint", "abi", "ops", "program", "robustness", "hygiene", "threads",
                           "lifecycle", "unload"})
 
+    def test_the_report_replaces_a_file_and_nothing_else(self):
+        folder = pathlib.Path(self.folder.name)
+        old, link = folder / "old.json", folder / "link.json"
+        old.write_text("old", encoding="utf-8")
+        beside = folder / "same.json"
+        beside.hardlink_to(old)
+        self.assertEqual(kit.run("--suite", "abi", "--json", old, kit.TIER0)[0], 0)
+        self.assertEqual(beside.read_text(encoding="utf-8"), "old", "it was written in place")
+        self.assertEqual(json.loads(old.read_text(encoding="utf-8"))["backend"], "tier0")
+        link.symlink_to("/dev/full")
+        status, _, err = kit.run("--suite", "abi", "--json", link, kit.TIER0)
+        self.assertEqual(status, 1)
+        self.assertIn("No space left", err)
+        self.assertTrue(pathlib.Path("/dev/full").is_char_device())
+        status, _, err = kit.run("--suite", "abi", "--json", folder / "no/x.json", kit.TIER0)
+        self.assertEqual(status, 1)
+        self.assertIn("No such file", err)
+
     def test_one_suite_is_no_level(self):
         status, content = kit.report("--suite", "abi", kit.TIER0)
         self.assertEqual((status, content["level"]), (0, "none"))

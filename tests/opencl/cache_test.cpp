@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "../scratch_folder.hpp"
 #include "opencl_platform.hpp"
 
 namespace bitnet::opencl::test {
@@ -20,14 +21,6 @@ namespace fs = std::filesystem;
 
 class cache_folder : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = fs::temp_directory_path() / "bitnet-opencl-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    root_ = name;
-    folder_ = root_ / "a/b";  // made when it is needed
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   std::vector<unsigned char> bytes_of(const fs::path& path) const {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -38,7 +31,9 @@ class cache_folder : public testing::Test {
                static_cast<std::streamsize>(bytes.size()));
   }
 
-  fs::path root_, folder_;
+  bitnet::test::scratch_folder scratch_;
+  fs::path root_ = scratch_.path();
+  fs::path folder_ = root_ / "a/b";  // made when it is needed
 };
 
 const std::vector<unsigned char> some = {1, 2, 3, 250, 0, 7};

@@ -329,7 +329,7 @@ TEST(fakes, cost_a_child_each_and_nothing_else) {
   std::printf("meanwhile the session wrote its %zu bytes %d times, %d of them otherwise\n",
               session.text().size(), session.rounds(), session.different());
   EXPECT_GT(session.rounds(), 1);
-  EXPECT_EQ(descriptors(), open_before);
+  EXPECT_LE(descriptors(), open_before);  // the session may have held some for a moment then
   errno = 0;
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
   EXPECT_EQ(errno, ECHILD);

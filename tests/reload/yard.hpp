@@ -20,14 +20,13 @@
 #include <string_view>
 #include <vector>
 
+#include "../scratch_folder.hpp"
 #include "bitnet/bitnet.h"
 
 namespace bitnet::test {
 
 inline std::string read(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + file.string());
-  return {std::istreambuf_iterator<char>(in), {}};
+  return scratch_folder::read(file);
 }
 
 // The plugin as if it had been built again: the same code under another build id.
@@ -61,17 +60,8 @@ inline std::string demo_model() {
 class yard {
  public:
   yard() {
-    std::string name = "/tmp/bitnet-reload-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
     std::filesystem::create_directories(path_ / "lib");
     std::filesystem::create_directories(path_ / "manifests");
-  }
-  yard(const yard&) = delete;
-  yard& operator=(const yard&) = delete;
-  ~yard() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
   }
 
   [[nodiscard]] std::filesystem::path library(const std::string& name) const {
@@ -101,7 +91,8 @@ class yard {
   }
 
  private:
-  std::filesystem::path path_;
+  scratch_folder folder_;
+  std::filesystem::path path_ = folder_.path();
 };
 
 struct failed_call : std::runtime_error {

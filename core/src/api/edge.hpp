@@ -2,6 +2,8 @@
 // The edge between C++ and the C API: nothing thrown gets past it, failures become bitnet_error
 // once.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -58,9 +60,8 @@ inline result<void> give_text(std::string_view text, char* out, uint64_t capacit
   if (needed != nullptr) *needed = text.size();
   if (out == nullptr && capacity == 0) return {};
   if (out == nullptr || capacity < text.size())
-    return fail(BITNET_INVALID_ARGUMENT, "room for " + std::to_string(capacity) +
-                                             " bytes, but the text has " +
-                                             std::to_string(text.size()));
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("room for {} bytes, but the text has {}", capacity, text.size()));
   std::memcpy(out, text.data(), text.size());
   return {};
 }
@@ -70,14 +71,15 @@ inline std::string_view view(bitnet_str text) {
 }
 
 inline result<void> missing(const char* what) {
-  return fail(BITNET_INVALID_ARGUMENT, std::string(what) + " is NULL");
+  return fail(BITNET_INVALID_ARGUMENT, fmt::format("{} is NULL", what));
 }
 
 // "logit_bias is NULL, with a count of 3", for a list of an option struct.
 inline result<void> listed(const void* list, uint64_t n, const char* what) {
   if (list != nullptr || n == 0) return {};
-  return fail(BITNET_INVALID_ARGUMENT, std::string(what) + " is NULL, with a count of " +
-                                           std::to_string(n) + "; give the list, or a count of 0");
+  return fail(
+      BITNET_INVALID_ARGUMENT,
+      fmt::format("{} is NULL, with a count of {}; give the list, or a count of 0", what, n));
 }
 
 // Reads a caller's option struct of any size: what it does not cover keeps its default.

@@ -1,5 +1,7 @@
 #include "reload/reload.hpp"
 
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
 
 #include "api/edge.hpp"
@@ -68,8 +70,8 @@ bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
   if (here.backend != choice->backend || here.device_index != choice->device_index) {
     auto engine = s.model->engines->on(*choice);
     if (!engine) return std::unexpected(engine.error());
-    if (auto ok =
-            s.session->move(*engine, bitnet::session::moving::migrate, "asked for " + wanted.text);
+    if (auto ok = s.session->move(*engine, bitnet::session::moving::migrate,
+                                  fmt::format("asked for {}", wanted.text));
         !ok)
       return ok;
     const std::lock_guard lock(runtime.turn);
@@ -97,14 +99,14 @@ bitnet::result<bitnet::reload::engine_ptr> bitnet_runtime::find_refuge(
   }
   auto other = choose_other(wanted, without);
   if (!other) {
-    services.log(BITNET_LOG_ERROR, "session", device + " is lost: " + why.message);
-    return bitnet::fail(why.status, why.message + "; " + other.error().message);
+    services.log(BITNET_LOG_ERROR, "session", fmt::format("{} is lost: {}", device, why.message));
+    return bitnet::fail(why.status, fmt::format("{}; {}", why.message, other.error().message));
   }
   auto engine = model.engines->on(*other);
   if (!engine) return engine;
-  services.log(
-      BITNET_LOG_WARN, "session",
-      device + " is lost (" + why.message + "): a session goes on with " + other->device_name());
+  services.log(BITNET_LOG_WARN, "session",
+               fmt::format("{} is lost ({}): a session goes on with {}", device, why.message,
+                           other->device_name()));
   // What new sessions and models take follows the runtime's own request.
   if (model.engines->current() == lost_engine)
     if (auto next = choose_other(request, without)) {

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -76,7 +78,7 @@ bitnet::result<std::vector<bitnet::select::fake_backend>> fakes_of(
                     : options.allow_fake == 0 ? "without allow_fake"
                                               : nullptr;
   if (why == nullptr) return fakes;
-  services.log(BITNET_LOG_WARN, "select", std::string("BITNET_GPU_FAKE does not count ") + why);
+  services.log(BITNET_LOG_WARN, "select", fmt::format("BITNET_GPU_FAKE does not count {}", why));
   return std::vector<bitnet::select::fake_backend>{};
 }
 
@@ -160,11 +162,11 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
     const auto o = bitnet::api::take_options(options, bitnet_runtime_defaults);
     if (o.n_threads > most_threads)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                          std::to_string(o.n_threads) + " threads are more than " +
-                              std::to_string(most_threads) + "; choose a smaller n_threads");
+                          fmt::format("{} threads are more than {}; choose a smaller n_threads",
+                                      o.n_threads, most_threads));
     if (o.poll > bitnet::threads::most_poll)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                          "poll is " + std::to_string(o.poll) + "; 0 to 100 expected");
+                          fmt::format("poll is {}; 0 to 100 expected", o.poll));
     bitnet::threads::cpu_list cpus;
     if (o.cpu_mask != nullptr) {
       auto named = bitnet::threads::read_cpu_mask(o.cpu_mask);
@@ -180,9 +182,10 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
       return ok;
     for (uint32_t i = 0; i < o.n_backend_params; ++i)
       if (!is_backend_param(o.backend_params[i]))
-        return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                            "setting " + std::to_string(i) +
-                                " of backends is not of the form NAME.KEY=VALUE or *.KEY=VALUE");
+        return bitnet::fail(
+            BITNET_INVALID_ARGUMENT,
+            fmt::format("setting {} of backends is not of the form NAME.KEY=VALUE or *.KEY=VALUE",
+                        i));
     auto rules = policy_of(o);
     if (!rules) return std::unexpected(rules.error());
     const auto strict = bitnet::environment::strict_mode();
@@ -228,9 +231,10 @@ bitnet_status bitnet_runtime_wait_probes(bitnet_runtime* runtime, uint32_t timeo
     if (runtime->registry.wait(std::chrono::steady_clock::now() +
                                std::chrono::milliseconds(timeout_ms)))
       return {};
-    return bitnet::fail(BITNET_TIMEOUT, "some backends have not answered after " +
-                                            std::to_string(timeout_ms) +
-                                            " ms; the report names them");
+    return bitnet::fail(
+        BITNET_TIMEOUT,
+        fmt::format("some backends have not answered after {} ms; the report names them",
+                    timeout_ms));
   });
 }
 

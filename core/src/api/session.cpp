@@ -85,6 +85,22 @@ ordered_json moves_json(const std::deque<bitnet::session::move_record>& moves) {
   return out;
 }
 
+bitnet::sampling::parameters sampling_of(const bitnet_sampling& s) {
+  bitnet::sampling::parameters out;
+  out.seed = s.seed;
+  out.temperature = s.temperature;
+  out.top_k = s.top_k;
+  out.top_p = s.top_p;
+  out.min_p = s.min_p;
+  out.repeat_penalty = s.repeat_penalty;
+  out.presence_penalty = s.presence_penalty;
+  out.frequency_penalty = s.frequency_penalty;
+  out.repeat_last_n = s.repeat_last_n;
+  for (uint32_t i = 0; i < s.n_logit_bias; ++i)
+    out.logit_bias.emplace_back(s.logit_bias[i].token, s.logit_bias[i].bias);
+  return out;
+}
+
 }  // namespace
 
 bitnet_session::~bitnet_session() {
@@ -235,17 +251,7 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
 
     bitnet::generate::options g;
     g.max_tokens = o.max_tokens < 0 ? -1 : o.max_tokens;
-    g.sampling.seed = s.seed;
-    g.sampling.temperature = s.temperature;
-    g.sampling.top_k = s.top_k;
-    g.sampling.top_p = s.top_p;
-    g.sampling.min_p = s.min_p;
-    g.sampling.repeat_penalty = s.repeat_penalty;
-    g.sampling.presence_penalty = s.presence_penalty;
-    g.sampling.frequency_penalty = s.frequency_penalty;
-    g.sampling.repeat_last_n = s.repeat_last_n;
-    for (uint32_t i = 0; i < s.n_logit_bias; ++i)
-      g.sampling.logit_bias.emplace_back(s.logit_bias[i].token, s.logit_bias[i].bias);
+    g.sampling = sampling_of(s);
     g.ignore_end = s.ignore_eos != 0;
     for (uint32_t i = 0; i < o.n_stop_strings; ++i)
       g.stop_strings.emplace_back(bitnet::api::view(o.stop_strings[i]));

@@ -1,5 +1,7 @@
 #include "base/environment.hpp"
 
+#include <fmt/core.h>
+
 #include <dlfcn.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -29,7 +31,7 @@ result<bool> truth(const char* name) {
   for (const char* no : {"", "0", "false", "no", "off"})
     if (word == no) return false;
   return fail(BITNET_INVALID_ARGUMENT,
-              std::string(name) + " is set to something else than 1 or 0; write one of them");
+              fmt::format("{} is set to something else than 1 or 0; write one of them", name));
 }
 
 // The parts between the separators, without blanks around them and without empty ones.

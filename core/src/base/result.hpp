@@ -2,6 +2,8 @@
 // A value or the reason there is none. Failures gain context on the way up and become a
 // bitnet_error exactly once, in api/.
 
+#include <fmt/core.h>
+
 #include <expected>
 #include <string>
 #include <utility>
@@ -16,7 +18,7 @@ struct failure {
 
   // Adds what the caller was doing: "opening x.gguf: tensor blk.0: bad shape".
   [[nodiscard]] failure within(const std::string& doing) && {
-    return {status, doing + ": " + std::move(message)};
+    return {status, fmt::format("{}: {}", doing, std::move(message))};
   }
 };
 

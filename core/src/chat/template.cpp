@@ -1,5 +1,7 @@
 #include "chat/template.hpp"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cctype>
 
@@ -90,7 +92,7 @@ result<std::string> format(std::string_view name, const tokenizer::tokenizer& to
                                                        : nullptr;
       if (turn == nullptr)
         return fail(BITNET_INVALID_ARGUMENT,
-                    "role '" + std::string(m.role) + "' is not one of system, user, assistant");
+                    fmt::format("role '{}' is not one of system, user, assistant", m.role));
       out.append(turn->before)
           .append(name == "raw" ? m.content : trimmed(m.content))
           .append(turn->after);
@@ -98,7 +100,7 @@ result<std::string> format(std::string_view name, const tokenizer::tokenizer& to
     return out.append(f.answer);
   }
   return fail(BITNET_INVALID_ARGUMENT,
-              "chat template '" + std::string(name) + "' is not known; there are " + names());
+              fmt::format("chat template '{}' is not known; there are {}", name, names()));
 }
 
 }  // namespace bitnet::chat

@@ -1,5 +1,7 @@
 #include "convert/convert.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,7 +17,6 @@ namespace bitnet::convert {
 namespace {
 
 using gguf::quote;
-using gguf::say;
 using json = nlohmann::ordered_json;
 
 constexpr uint64_t piece_bytes = uint64_t{4} << 20;
@@ -118,9 +119,9 @@ result<void> write_tensors(const model::loaded& from, const plan& p, gguf::file_
 // ---- reading back -------------------------------------------------------------------------------
 
 std::unexpected<failure> differs(const job& j, const std::string& how) {
-  return fail(BITNET_INTERNAL,
-              say("what was written of tensor ", quote(j.written.name), " reads back differently (",
-                  how, "); nothing was kept. Please report this"));
+  return fail(BITNET_INTERNAL, fmt::format("what was written of tensor {} reads back differently "
+                                           "({}); nothing was kept. Please report this",
+                                           quote(j.written.name), how));
 }
 
 float scale_of(const std::vector<float>& scales, uint64_t group, uint64_t element) {
@@ -138,14 +139,14 @@ result<void> verify_ternary(const job& j, const model::loaded& back, uint32_t in
       formats::read_codes(back.sources[index], back.readings[index], r, c,
                           std::span(theirs).first(n));
       if (!std::equal(ours.begin(), ours.begin() + static_cast<ptrdiff_t>(n), theirs.begin()))
-        return differs(j, say("row ", r, " from column ", c));
+        return differs(j, fmt::format("row {} from column {}", r, c));
       const uint64_t element = r * j.source.k + c;
       const float a = scale_of(j.weights.scales, j.weights.scale_group, element);
       const float b = scale_of(w.scales, w.scale_group, element);
       const bool all_zero =
           std::ranges::all_of(std::span(ours).first(n), [](uint8_t code) { return code == 1; });
       if (!all_zero && std::fabs(a - b) > std::fabs(a) * 0x1p-11F)
-        return differs(j, say("scale of row ", r));
+        return differs(j, fmt::format("scale of row {}", r));
     }
   return {};
 }
@@ -185,7 +186,7 @@ result<double> verify_job(const job& j, const model::loaded& back,
     return 0;
   }
   const double error = dense_error(j, back, index);
-  if (!(error < most_error)) return differs(j, say("error ", std::to_string(error)));
+  if (!(error < most_error)) return differs(j, fmt::format("error {}", std::to_string(error)));
   return error;
 }
 
@@ -257,9 +258,9 @@ result<std::string> convert(const std::filesystem::path& in, const std::filesyst
   auto from = model::read(std::move(*opened), how.load);
   if (!from) return pass_on(std::move(from), quote(in.native()));
   if (is_read(in, *from, out))
-    return fail(BITNET_INVALID_ARGUMENT, say(quote(out.native()),
-                                             " is the model that is read, or a part of it; name "
-                                             "another file"));
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("{} is the model that is read, or a part of it; name another file",
+                            quote(out.native())));
   workers by(how.n_threads);
   auto p = make_plan(*from, how, by);
   if (auto ok = from->file.check_size(); !ok) return std::unexpected(ok.error());
@@ -267,9 +268,10 @@ result<std::string> convert(const std::filesystem::path& in, const std::filesyst
   auto file = gguf::file_writer::create(out, how.overwrite);
   if (!file) return std::unexpected(file.error());
   if (how.verify && file->readable_path().empty())
-    return fail(BITNET_INVALID_ARGUMENT,
-                say(quote(out.native()),
-                    " cannot be read back, as it is no regular file; leave verification out"));
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("{} cannot be read back, as it is no regular file; leave verification out",
+                    quote(out.native())));
   auto written = write_tensors(*from, *p, *file, how, by);
   // First, as whatever failed did so because of it.
   if (auto ok = from->file.check_size(); !ok) return std::unexpected(ok.error());

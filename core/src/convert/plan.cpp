@@ -1,5 +1,7 @@
 #include "convert/plan.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 
@@ -11,12 +13,11 @@ namespace bitnet::convert {
 namespace {
 
 using gguf::quote;
-using gguf::say;
 
 template <class Targets>
 std::string names_of(const Targets& targets) {
   std::string out;
-  for (const auto& t : targets) out += say(out.empty() ? "" : ", ", t.name);
+  for (const auto& t : targets) out += fmt::format("{}{}", out.empty() ? "" : ", ", t.name);
   return out;
 }
 
@@ -34,16 +35,17 @@ result<wanted> find_targets(const options& how) {
   if (w.linear_ternary == nullptr && w.linear_dense == nullptr)
     return fail(
         BITNET_INVALID_ARGUMENT,
-        say("there is no type ", quote(how.type), " to write; choose one of ",
-            names_of(formats::ternary_targets()), ", ", names_of(formats::dense_targets())));
+        fmt::format("there is no type {} to write; choose one of {}, {}", quote(how.type),
+                    names_of(formats::ternary_targets()), names_of(formats::dense_targets())));
   for (const auto& [name, to] :
        {std::pair{&how.embedding_type, &w.embedding}, std::pair{&how.output_type, &w.output}}) {
     if (name->empty()) continue;
     *to = formats::find_dense_target(*name);
     if (*to == nullptr)
-      return fail(BITNET_INVALID_ARGUMENT,
-                  say("an embedding or output head cannot be written as ", quote(*name),
-                      "; choose one of ", names_of(formats::dense_targets())));
+      return fail(
+          BITNET_INVALID_ARGUMENT,
+          fmt::format("an embedding or output head cannot be written as {}; choose one of {}",
+                      quote(*name), names_of(formats::dense_targets())));
   }
   return w;
 }
@@ -69,9 +71,9 @@ result<void> plan_ternary(job& j, const model::weight& w) {
     const uint32_t type = j.source.type;
     if (type != gguf::type::f32 && type != gguf::type::f16 && type != gguf::type::bf16)
       return fail(BITNET_UNSUPPORTED,
-                  say("has type ", gguf::type_name(type),
-                      ", which has lost what ternary weights are made of; start from F32, F16 or "
-                      "BF16"));
+                  fmt::format("has type {}, which has lost what ternary weights are made of; start "
+                              "from F32, F16 or BF16",
+                              gguf::type_name(type)));
     auto made = formats::ternarise(j.source, formats::rounding::exact_or_absmean);
     if (!made) return std::unexpected(made.error());
     j.reading = std::move(*made);
@@ -92,9 +94,10 @@ result<void> plan_dense(job& j) {
   const formats::dense_target& to = *j.dense;
   const auto size = gguf::size_of(to.type).value_or(gguf::type_size{1, 1});
   if (j.source.k % to.block != 0)
-    return fail(BITNET_UNSUPPORTED,
-                say("has rows of ", j.source.k, " elements; ", to.name, " needs a multiple of ",
-                    to.block, ": choose another type"));
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("has rows of {} elements; {} needs a multiple of {}: choose another type",
+                    j.source.k, to.name, to.block));
   j.written.type = to.type;
   j.written.bytes = j.source.k / size.block * size.bytes * j.source.m;
   return {};
@@ -156,7 +159,7 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
   for (size_t i = 0; i < p.jobs.size(); ++i) {
     if (!planned[i])
       return pass_on(std::move(planned[i]),
-                     say("tensor ", quote(from.weights[p.jobs[i]->index].name)));
+                     fmt::format("tensor {}", quote(from.weights[p.jobs[i]->index].name)));
     p.bytes += p.jobs[i]->written.bytes;
   }
   const gguf::container& metadata = from.file.metadata();

@@ -1,4 +1,6 @@
 // Type 36 as BitNet-rs has it: 2-bit codes four to a byte, the first element lowest.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,13 +11,10 @@
 #include "formats/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
-#include "gguf/text.hpp"
 #include "gguf/types.hpp"
 
 namespace bitnet::formats {
 namespace {
-
-using gguf::say;
 
 constexpr uint64_t rs_block = 32;      // elements
 constexpr uint64_t code_bytes = 8;     // of a block
@@ -49,18 +48,21 @@ result<reading> understand_blocks(const source& from, uint64_t block_bytes, cons
                                   codes_of codes, std::string how, const ScaleAt& scale_at) {
   if (from.k % rs_block != 0)
     return fail(BITNET_UNSUPPORTED,
-                say("I2_S of the flavour ", name, " with rows of ", from.k, ", no multiple of ",
-                    rs_block, ": scales that straddle rows are not supported"));
+                fmt::format("I2_S of the flavour {} with rows of {}, no multiple of {}: scales "
+                            "that straddle rows are not supported",
+                            name, from.k, rs_block));
   std::vector<float> scales;
   for (uint64_t i = 0; i < from.k * from.m / rs_block; ++i) {
     const float d = scale_at(i);
     if (!std::isfinite(d))
-      return fail(BITNET_BAD_DATA,
-                  say("the scale of block ", i, " is not a finite number; the file is damaged"));
+      return fail(
+          BITNET_BAD_DATA,
+          fmt::format("the scale of block {} is not a finite number; the file is damaged", i));
     if (d != 0 && has_code_0(from.bytes.subspan(i * block_bytes, code_bytes)))
-      return fail(BITNET_UNSUPPORTED, say("block ", i, " of the flavour ", name,
-                                          " holds the code 0, which stands for -2: the weights "
-                                          "are not ternary"));
+      return fail(BITNET_UNSUPPORTED,
+                  fmt::format("block {} of the flavour {} holds the code 0, which stands for -2: "
+                              "the weights are not ternary",
+                              i, name));
     scales.push_back(d);
   }
   return ternary_reading(from, std::move(codes), rs_block, std::move(scales), std::move(how));
@@ -104,8 +106,7 @@ result<reading> understand_bitnet32(const source& from) {
   };
   return understand_blocks(
       from, inline_bytes, "BitNet32-F16", block_codes<inline_bytes>,
-      say("BitNet32-F16 of BitNet-rs: type 36 with room for ten bytes for each 32 elements"),
-      scale_at);
+      "BitNet32-F16 of BitNet-rs: type 36 with room for ten bytes for each 32 elements", scale_at);
 }
 
 result<reading> understand_split32(const source& from) {
@@ -114,9 +115,9 @@ result<reading> understand_split32(const source& from) {
   const bool real =
       c.type == gguf::type::f32 || c.type == gguf::type::f16 || c.type == gguf::type::bf16;
   if (!real || c.elements != blocks)
-    return fail(BITNET_UNSUPPORTED, say("I2_S of the flavour Split32 needs ", blocks,
-                                        " scales of F32, F16 or BF16 beside it, found ", c.elements,
-                                        " of type ", gguf::type_name(c.type)));
+    return fail(BITNET_UNSUPPORTED, fmt::format("I2_S of the flavour Split32 needs {} scales of "
+                                                "F32, F16 or BF16 beside it, found {} of type {}",
+                                                blocks, c.elements, gguf::type_name(c.type)));
   return understand_blocks(
       from, code_bytes, "Split32", block_codes<code_bytes>,
       "Split32 of BitNet-rs: type 36 with room for eight bytes for each 32 elements, and a tensor "
@@ -127,7 +128,7 @@ result<reading> understand_split32(const source& from) {
 result<reading> understand_qk256(const source& from) {
   if (from.k % rs_block != 0)
     return fail(BITNET_UNSUPPORTED,
-                say("QK256 with rows of ", from.k, ", no multiple of ", rs_block));
+                fmt::format("QK256 with rows of {}, no multiple of {}", from.k, rs_block));
   reading to;
   to.format = BITNET_FORMAT_Q4_0;
   to.data_bytes = from.k / rs_block * q4_block_bytes * from.m;

@@ -1,18 +1,17 @@
 // Weights of Hugging Face checkpoints: four rows to a byte with a scale beside them, or the
 // floating-point weights that a model was trained with.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
-#include "gguf/text.hpp"
 #include "gguf/types.hpp"
 
 namespace bitnet::formats {
 namespace {
-
-using gguf::say;
 
 // Byte [r][c] of m / 4 rows holds row r + i m / 4 in bits 2 i.
 void packed_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
@@ -72,8 +71,9 @@ void by_sign(const source& from, uint64_t row, uint64_t column, std::span<uint8_
 result<reading> ternarise(const source& from, rounding rule) {
   const survey s = look(from);
   if (s.not_finite)
-    return fail(BITNET_BAD_DATA,
-                say("element ", *s.not_finite, " is not a finite number; the file is damaged"));
+    return fail(
+        BITNET_BAD_DATA,
+        fmt::format("element {} is not a finite number; the file is damaged", *s.not_finite));
   if (rule == rounding::exact_or_absmean && s.one_size)
     return ternary_reading(from, by_sign, 0, {s.largest},
                            "weights that are ternary already: all but zeros are of one size");
@@ -103,14 +103,15 @@ result<reading> understand_hf_master(const source& from) {
 result<reading> understand_hf_packed(const source& from) {
   if (from.m % 4 != 0)
     return fail(BITNET_UNSUPPORTED,
-                say("packed weights of ", from.m, " rows; expected a multiple of 4"));
+                fmt::format("packed weights of {} rows; expected a multiple of 4", from.m));
   const uint64_t packed_bytes = from.k * from.m / 4;
   if (from.bytes.size() != packed_bytes)
-    return fail(BITNET_BAD_DATA, say("packed weights of ", from.m, " x ", from.k, " take ",
-                                     packed_bytes, " bytes, found ", from.bytes.size()));
+    return fail(BITNET_BAD_DATA, fmt::format("packed weights of {} x {} take {} bytes, found {}",
+                                             from.m, from.k, packed_bytes, from.bytes.size()));
   if (from.scales.elements != 1)
-    return fail(BITNET_BAD_DATA, say("packed weights need one number in their weight_scale, found ",
-                                     from.scales.elements));
+    return fail(BITNET_BAD_DATA,
+                fmt::format("packed weights need one number in their weight_scale, found {}",
+                            from.scales.elements));
   if (has_code_3(from.bytes))
     return fail(BITNET_BAD_DATA,
                 "packed weights hold the code 3, which stands for no ternary value; the file is "
@@ -125,15 +126,15 @@ result<reading> understand_hf_packed(const source& from) {
   constexpr float most_mean = 5;
   if (scale > most_mean)
     return fail(BITNET_BAD_DATA,
-                say("weight_scale is ", std::to_string(given), ", which ",
-                    divides ? "divides (linear_class bitlinear)"
-                            : "multiplies (linear_class autobitlinear)",
-                    " weights: such a scale belongs to the other linear_class; mend "
-                    "quantization_config in config.json"));
-  return ternary_reading(
-      from, packed_codes, 0, {scale},
-      say("packed weights of linear_class ",
-          divides ? "bitlinear: the scale divides" : "autobitlinear: the scale multiplies"));
+                fmt::format("weight_scale is {}, which {} weights: such a scale belongs to the "
+                            "other linear_class; mend quantization_config in config.json",
+                            std::to_string(given),
+                            divides ? "divides (linear_class bitlinear)"
+                                    : "multiplies (linear_class autobitlinear)"));
+  return ternary_reading(from, packed_codes, 0, {scale},
+                         fmt::format("packed weights of linear_class {}",
+                                     divides ? "bitlinear: the scale divides"
+                                             : "autobitlinear: the scale multiplies"));
 }
 
 }  // namespace bitnet::formats

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -5,12 +7,9 @@
 #include "bitnet/bitnet.h"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
-#include "gguf/text.hpp"
 
 namespace bitnet::formats {
 namespace {
-
-using gguf::say;
 
 constexpr uint64_t tail = 32;  // bytes behind the codes: the scale and padding
 
@@ -52,11 +51,13 @@ constexpr layout layouts[] = {{"A", 128, planes<32>}, {"B", 64, planes<16>}, {"C
 result<reading> understand_planes(const source& from, uint64_t n) {
   const layout& l = layouts[from.i2s_layout];
   if (from.i2s_layout == BITNET_I2S_LAYOUT_C && from.m % 4 != 0)
-    return fail(BITNET_BAD_DATA, say("I2_S layout C needs a multiple of 4 rows, found ", from.m,
-                                     "; the file may be of layout A, the default"));
+    return fail(BITNET_BAD_DATA, fmt::format("I2_S layout C needs a multiple of 4 rows, found {}; "
+                                             "the file may be of layout A, the default",
+                                             from.m));
   if (n % l.unit != 0)
-    return fail(BITNET_BAD_DATA, say("I2_S layout ", l.name, " needs a multiple of ", l.unit,
-                                     " elements, found ", n));
+    return fail(
+        BITNET_BAD_DATA,
+        fmt::format("I2_S layout {} needs a multiple of {} elements, found {}", l.name, l.unit, n));
   const auto scale = gguf::load<float>(from.bytes.subspan(n / 4));
   if (!std::isfinite(scale) || scale < 0)
     return fail(
@@ -64,10 +65,11 @@ result<reading> understand_planes(const source& from, uint64_t n) {
         "the I2_S scale is negative or not finite; the file is damaged or of another flavour");
   reading to = ternary_reading(
       from, l.codes, 0, {scale},
-      say("I2_S of bitnet.cpp, layout ", l.name,
-          ": type 36 with room for n / 4 + 32 bytes; nothing in a file tells the layout",
-          from.i2s_layout == BITNET_I2S_LAYOUT_A ? ", A is the usual one"
-                                                 : ", this one was asked for"));
+      fmt::format("I2_S of bitnet.cpp, layout {}: type 36 with room for n / 4 + 32 bytes; nothing "
+                  "in a file tells the layout{}",
+                  l.name,
+                  from.i2s_layout == BITNET_I2S_LAYOUT_A ? ", A is the usual one"
+                                                         : ", this one was asked for"));
   to.verbatim = from.i2s_layout == BITNET_I2S_LAYOUT_A && from.k % group == 0 &&
                 !has_code_3(from.bytes.first(n / 4));
   return to;
@@ -99,17 +101,19 @@ result<reading> understand_i2s(const source& from) {
                 "with i2s_layout QK256");
   }
   if (qk256_asked)
-    return fail(BITNET_BAD_DATA,
-                say("QK256 of ", from.k, " x ", from.m, " takes ", qk256,
-                    " bytes, but the file reserves ", have, ": it is of another i2s_layout"));
+    return fail(BITNET_BAD_DATA, fmt::format("QK256 of {} x {} takes {} bytes, but the file "
+                                             "reserves {}: it is of another i2s_layout",
+                                             from.k, from.m, qk256, have));
   if (have < own)
-    return fail(BITNET_BAD_DATA,
-                say("I2_S of ", n, " elements needs ", own, " bytes, the file has ", have,
-                    " for it: it is cut off or damaged; download it again"));
-  return fail(BITNET_BAD_DATA,
-              say("I2_S of ", n, " elements takes ", own, " bytes, but the file reserves ", have,
-                  ", as no known writer does; convert the model again with the converter of "
-                  "bitnet.cpp or with bitnet quantize"));
+    return fail(BITNET_BAD_DATA, fmt::format("I2_S of {} elements needs {} bytes, the file has {} "
+                                             "for it: it is cut off or damaged; download it again",
+                                             n, own, have));
+  return fail(
+      BITNET_BAD_DATA,
+      fmt::format(
+          "I2_S of {} elements takes {} bytes, but the file reserves {}, as no known writer does; "
+          "convert the model again with the converter of bitnet.cpp or with bitnet quantize",
+          n, own, have));
 }
 
 }  // namespace bitnet::formats

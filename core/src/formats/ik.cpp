@@ -1,15 +1,14 @@
 // ik_llama.cpp's ternary rows: their own scale first, then blocks of 64 elements.
+#include <fmt/core.h>
+
 #include <cmath>
 
 #include "formats/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
-#include "gguf/text.hpp"
 
 namespace bitnet::formats {
 namespace {
-
-using gguf::say;
 
 constexpr uint64_t ik_block = 64;  // elements
 constexpr uint64_t iq1_block_bytes =
@@ -73,20 +72,24 @@ void r4_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8
 result<void> check_shape(const source& from, uint64_t row_bytes, const char* name) {
   if (from.k % ik_block != 0)
     return fail(BITNET_BAD_DATA,
-                say(name, " has rows of ", from.k, " elements; expected a multiple of ", ik_block));
+                fmt::format("{} has rows of {} elements; expected a multiple of {}", name, from.k,
+                            ik_block));
   return check_bytes(from, row_bytes * from.m, name);
 }
 
 std::unexpected<failure> bad_scale(const char* name, uint64_t row) {
-  return fail(BITNET_BAD_DATA, say("the ", name, " scale of row ", row,
-                                   " is not a finite number; the file is damaged"));
+  return fail(
+      BITNET_BAD_DATA,
+      fmt::format("the {} scale of row {} is not a finite number; the file is damaged", name, row));
 }
 
 result<void> check_codes(std::span<const std::byte> packed, const char* name, uint64_t row) {
   if (!has_code_3(packed)) return {};
-  return fail(BITNET_BAD_DATA,
-              say(name, " row ", row,
-                  " holds the code 3, which stands for no ternary value; the file is damaged"));
+  return fail(
+      BITNET_BAD_DATA,
+      fmt::format(
+          "{} row {} holds the code 3, which stands for no ternary value; the file is damaged",
+          name, row));
 }
 
 }  // namespace
@@ -119,7 +122,8 @@ result<reading> understand_iq2_bn(const source& from) {
 result<reading> understand_iq2_bn_r4(const source& from) {
   const uint64_t row_bytes = iq2_row_bytes(from);
   if (from.m % 4 != 0)
-    return fail(BITNET_BAD_DATA, say("IQ2_BN_R4 has ", from.m, " rows; expected a multiple of 4"));
+    return fail(BITNET_BAD_DATA,
+                fmt::format("IQ2_BN_R4 has {} rows; expected a multiple of 4", from.m));
   if (auto ok = check_shape(from, row_bytes, "IQ2_BN_R4"); !ok) return std::unexpected(ok.error());
   std::vector<float> scales;
   for (uint64_t r = 0; r < from.m; ++r) {

@@ -1,10 +1,11 @@
 // llama.cpp's 1-bit and 2-bit blocks, an f16 scale before the codes.
+#include <fmt/core.h>
+
 #include <cmath>
 
 #include "formats/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
-#include "gguf/text.hpp"
 
 namespace bitnet::formats {
 namespace {
@@ -42,8 +43,9 @@ result<std::vector<float>> scales_of(const source& from, uint64_t block) {
   for (uint64_t i = 0; i < from.k * from.m / block; ++i) {
     scales.push_back(scale_of(from, i));
     if (!std::isfinite(scales.back()))
-      return fail(BITNET_BAD_DATA, gguf::say("the scale of block ", i,
-                                             " is not a finite number; the file is damaged"));
+      return fail(
+          BITNET_BAD_DATA,
+          fmt::format("the scale of block {} is not a finite number; the file is damaged", i));
   }
   return scales;
 }
@@ -61,9 +63,9 @@ result<reading> understand_q2_0(const source& from) {
   if (!scales) return std::unexpected(scales.error());
   for (uint64_t i = 0; i < scales->size(); ++i)
     if ((*scales)[i] != 0 && has_code_3(packed_of(from, i)))
-      return fail(BITNET_UNSUPPORTED, gguf::say("Q2_0 block ", i,
-                                                " holds the code 3, which stands for +2 scales: "
-                                                "the weights are not ternary"));
+      return fail(BITNET_UNSUPPORTED, fmt::format("Q2_0 block {} holds the code 3, which stands "
+                                                  "for +2 scales: the weights are not ternary",
+                                                  i));
   return ternary_reading(from, q2_codes, q2_block, std::move(*scales), by_type(from));
 }
 

@@ -1,5 +1,7 @@
 #include "formats/reading.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,7 +11,6 @@
 #include "formats/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
-#include "gguf/text.hpp"
 #include "gguf/types.hpp"
 
 namespace bitnet::formats {
@@ -53,9 +54,9 @@ constexpr std::array denses = {
 
 std::string readable_types() {
   std::string out;
-  for (const dense& d : denses) out += gguf::type_name(d.type) + ", ";
+  for (const dense& d : denses) out += fmt::format("{}, ", gguf::type_name(d.type));
   for (const form& f : all_forms)
-    if (f.type < type::first_own) out += gguf::type_name(f.type) + ", ";
+    if (f.type < type::first_own) out += fmt::format("{}, ", gguf::type_name(f.type));
   return out.substr(0, out.size() - 2);
 }
 
@@ -76,8 +77,9 @@ result<reading> understand_dense(const source& from, const dense& d) {
     for (uint64_t i = 0; at >= 0 && i < from.bytes.size(); i += block)
       if (!std::isfinite(
               from_f16(gguf::load<uint16_t>(from.bytes.subspan(i + static_cast<uint64_t>(at))))))
-        return fail(BITNET_BAD_DATA, gguf::say("the scale of block ", i / block,
-                                               " is not a finite number; the file is damaged"));
+        return fail(BITNET_BAD_DATA,
+                    fmt::format("the scale of block {} is not a finite number; the file is damaged",
+                                i / block));
   reading to;
   to.format = d.format;
   to.data_bytes = from.bytes.size();
@@ -109,17 +111,18 @@ std::span<const form> forms() {
 }
 
 std::string by_type(const source& from) {
-  return gguf::say(gguf::short_name(from.type), ", by its type");
+  return fmt::format("{}, by its type", gguf::short_name(from.type));
 }
 
 result<void> check_bytes(const source& from, uint64_t needed, std::string_view name) {
   const auto padded = gguf::checked_pad(needed, from.alignment);
   if (from.bytes.size() >= needed && padded && from.bytes.size() <= *padded) return {};
-  return fail(BITNET_BAD_DATA,
-              gguf::say(name, " of ", from.m, " rows and ", from.k, " columns takes ", needed,
-                        " bytes, but the file reserves ", from.bytes.size(),
-                        from.bytes.size() < needed ? ": it is cut off or damaged; download it again"
-                                                   : ", as no known writer does"));
+  return fail(
+      BITNET_BAD_DATA,
+      fmt::format("{} of {} rows and {} columns takes {} bytes, but the file reserves {}{}", name,
+                  from.m, from.k, needed, from.bytes.size(),
+                  from.bytes.size() < needed ? ": it is cut off or damaged; download it again"
+                                             : ", as no known writer does"));
 }
 
 bool has_code_3(std::span<const std::byte> packed) {
@@ -191,8 +194,8 @@ result<reading> understand(const source& from) {
   const auto* d = std::ranges::find(denses, from.type, &dense::type);
   if (d != denses.end()) return understand_dense(from, *d);
   return fail(BITNET_UNSUPPORTED,
-              gguf::say("has type ", gguf::type_name(from.type), "; this program reads ",
-                        readable_types(), ": convert the model to one of these"));
+              fmt::format("has type {}; this program reads {}: convert the model to one of these",
+                          gguf::type_name(from.type), readable_types()));
 }
 
 float real_element(uint32_t type, std::span<const std::byte> bytes, uint64_t index) {
@@ -203,12 +206,13 @@ float real_element(uint32_t type, std::span<const std::byte> bytes, uint64_t ind
 
 result<reading> understand_vector(const source& from) {
   if (from.type != type::f32 && from.type != type::f16 && from.type != type::bf16)
-    return fail(BITNET_UNSUPPORTED, gguf::say("has type ", gguf::type_name(from.type),
-                                              "; expected F32, F16 or BF16 for a vector"));
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("has type {}; expected F32, F16 or BF16 for a vector",
+                            gguf::type_name(from.type)));
   for (uint64_t i = 0; i < from.k; ++i)
     if (!std::isfinite(real_element(from.type, from.bytes, i)))
       return fail(BITNET_BAD_DATA,
-                  gguf::say("element ", i, " is not a finite number; the file is damaged"));
+                  fmt::format("element {} is not a finite number; the file is damaged", i));
   reading to;
   to.format = BITNET_FORMAT_F32;
   to.data_bytes = from.k * sizeof(float);

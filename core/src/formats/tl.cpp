@@ -1,17 +1,16 @@
 #include "formats/tl.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
-#include "gguf/text.hpp"
 #include "gguf/types.hpp"
 
 namespace bitnet::formats {
 namespace {
-
-using gguf::say;
 
 struct tl1_row {
   uint64_t m, k;
@@ -50,10 +49,12 @@ const Row* row_of(std::span<const Row> table, uint64_t k, uint64_t m) {
 }
 
 std::unexpected<failure> no_tile(const char* name, uint64_t k, uint64_t m) {
-  return fail(BITNET_UNSUPPORTED,
-              say(name, " of ", m, " rows and ", k,
-                  " columns: its layout depends on tile sizes that are not in the file, and none "
-                  "were published for this shape; use the I2_S file of this model"));
+  return fail(
+      BITNET_UNSUPPORTED,
+      fmt::format(
+          "{} of {} rows and {} columns: its layout depends on tile sizes that are not in the "
+          "file, and none were published for this shape; use the I2_S file of this model",
+          name, m, k));
 }
 
 // Octets of rows are interleaved for the byte shuffles of AVX2.
@@ -108,8 +109,10 @@ bool has_index_above(std::span<const std::byte> packed, uint32_t most) {
 }
 
 std::unexpected<failure> bad_index(const char* name) {
-  return fail(BITNET_BAD_DATA,
-              say(name, " holds an index that stands for no ternary values; the file is damaged"));
+  return fail(
+      BITNET_BAD_DATA,
+      fmt::format("{} holds an index that stands for no ternary values; the file is damaged",
+                  name));
 }
 
 result<reading> understand_tl(const source& from, codes_of codes, uint64_t scale_at,
@@ -117,7 +120,7 @@ result<reading> understand_tl(const source& from, codes_of codes, uint64_t scale
   const auto scale = gguf::load<float>(from.bytes.subspan(scale_at));
   if (!std::isfinite(scale) || scale < 0)
     return fail(BITNET_BAD_DATA,
-                say("the ", name, " scale is negative or not finite; the file is damaged"));
+                fmt::format("the {} scale is negative or not finite; the file is damaged", name));
   return ternary_reading(from, std::move(codes), 0, {scale}, std::move(how));
 }
 
@@ -191,9 +194,11 @@ result<reading> understand_tl1(const source& from) {
   if (has_index_above(from.bytes.first(payload), 8)) return bad_index("TL1");
   return understand_tl(
       from, tl1_codes, payload, "TL1",
-      say("TL1 of bitnet.cpp in tiles of ", tile->bm, " x ", tile->bk, ", blocks of ", tile->rows,
-          " rows, the ", from.tiles == tl1_tiles::pretuned ? "preset" : "generated",
-          " kernels' tiles for this shape",
+      fmt::format(
+          "TL1 of bitnet.cpp in tiles of {} x {}, blocks of {} rows, the {} kernels' tiles for "
+          "this shape{}",
+          tile->bm, tile->bk, tile->rows,
+          from.tiles == tl1_tiles::pretuned ? "preset" : "generated",
           is_tl1_ambiguous(from.k, from.m) ? "; files with other tiles exist, see tl1_tiles" : ""));
 }
 
@@ -210,9 +215,11 @@ result<reading> understand_tl2(const source& from) {
   if (has_index_above(from.bytes.first(parts.signs), 13) ||
       has_index_above(from.bytes.subspan(parts.pairs, parts.end - parts.pairs), 8))
     return bad_index("TL2");
-  return understand_tl(from, tl2_codes, parts.scale, "TL2",
-                       say("TL2 of bitnet.cpp in tiles of ", tile->bm, " x ", tile->bk,
-                           ": type 39, general.file_type 39, and ", parts.bytes, " bytes"));
+  return understand_tl(
+      from, tl2_codes, parts.scale, "TL2",
+      fmt::format(
+          "TL2 of bitnet.cpp in tiles of {} x {}: type 39, general.file_type 39, and {} bytes",
+          tile->bm, tile->bk, parts.bytes));
 }
 
 }  // namespace bitnet::formats

@@ -1,9 +1,10 @@
+#include <fmt/core.h>
+
 #include <cmath>
 
 #include "formats/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
-#include "gguf/text.hpp"
 #include "gguf/types.hpp"
 
 namespace bitnet::formats {
@@ -59,12 +60,13 @@ result<reading> understand_tq(const source& from) {
     const auto b = from.bytes.subspan(i * block_bytes, block_bytes);
     const float d = scale_of(b);
     if (!std::isfinite(d))
-      return fail(BITNET_BAD_DATA, gguf::say("the scale of block ", i,
-                                             " is not a finite number; the file is damaged"));
+      return fail(
+          BITNET_BAD_DATA,
+          fmt::format("the scale of block {} is not a finite number; the file is damaged", i));
     if (two_bits && d != 0 && has_code_3(b.first(64)))
-      return fail(BITNET_BAD_DATA, gguf::say("TQ2_0 block ", i,
-                                             " holds the code 3, which stands for no "
-                                             "ternary value; the file is damaged"));
+      return fail(BITNET_BAD_DATA, fmt::format("TQ2_0 block {} holds the code 3, which stands for "
+                                               "no ternary value; the file is damaged",
+                                               i));
     scales.push_back(d);
   }
   return ternary_reading(from, two_bits ? tq2_codes : tq1_codes, tq_block, std::move(scales),

@@ -1,5 +1,7 @@
 #include "formats/writing.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,14 +11,12 @@
 #include "formats/floats.hpp"
 #include "formats/ternary.hpp"
 #include "formats/tl.hpp"
-#include "gguf/text.hpp"
 #include "gguf/types.hpp"
 
 namespace bitnet::formats {
 namespace {
 
 namespace type = gguf::type;
-using gguf::say;
 
 void put(std::span<std::byte> at, const auto& x) {
   std::memcpy(at.data(), &x, sizeof x);
@@ -51,24 +51,29 @@ result<void> fits_f16(const ternary_weights& from, const char* name) {
   for (const float s : from.scales) {
     const float back = from_f16(to_f16(s));
     if (!std::isfinite(back) || (s != 0 && std::fabs(back - s) > std::fabs(s) * 0x1p-11F))
-      return fail(BITNET_UNSUPPORTED, say(name, " keeps scales in 16 bits, which cannot hold ",
-                                          std::to_string(s), "; choose i2_s or iq2_bn"));
+      return fail(
+          BITNET_UNSUPPORTED,
+          fmt::format("{} keeps scales in 16 bits, which cannot hold {}; choose i2_s or iq2_bn",
+                      name, std::to_string(s)));
   }
   return {};
 }
 
 result<void> one_scale(const ternary_weights& from, const char* name) {
   if (from.scale_group == 0) return {};
-  return fail(BITNET_UNSUPPORTED,
-              say(name, " has one scale for a tensor, this one has ", from.scales.size(),
-                  " that differ; choose ",
+  return fail(
+      BITNET_UNSUPPORTED,
+      fmt::format("{} has one scale for a tensor, this one has {} that differ; choose {}", name,
+                  from.scales.size(),
                   from.scale_group % 256 == 0 && from.scale_group != from.k ? "tq2_0" : "iq2_bn"));
 }
 
 result<void> whole_blocks(uint64_t k, uint64_t block, const char* name) {
   if (k % block == 0) return {};
-  return fail(BITNET_UNSUPPORTED, say(name, " needs rows of a multiple of ", block,
-                                      " elements, these have ", k, "; choose another type"));
+  return fail(
+      BITNET_UNSUPPORTED,
+      fmt::format("{} needs rows of a multiple of {} elements, these have {}; choose another type",
+                  name, block, k));
 }
 
 // ---- I2_S, layout A -----------------------------------------------------------------------------
@@ -76,8 +81,9 @@ result<void> whole_blocks(uint64_t k, uint64_t block, const char* name) {
 result<uint64_t> i2s_bytes(const ternary_weights& from) {
   if (auto ok = one_scale(from, "I2_S"); !ok) return std::unexpected(ok.error());
   if (from.k * from.m % group != 0)
-    return fail(BITNET_UNSUPPORTED,
-                say("I2_S needs a multiple of 128 elements, this tensor has ", from.k * from.m));
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("I2_S needs a multiple of 128 elements, this tensor has {}", from.k * from.m));
   return from.k * from.m / 4 + 32;
 }
 
@@ -151,7 +157,8 @@ result<uint64_t> tq_bytes(const ternary_weights& from) {
   if (auto ok = whole_blocks(from.k, tq_block, name); !ok) return std::unexpected(ok.error());
   if (from.scale_group % tq_block != 0)
     return fail(BITNET_UNSUPPORTED,
-                say(name, " has a scale for 256 elements, this tensor one for ", from.scale_group));
+                fmt::format("{} has a scale for 256 elements, this tensor one for {}", name,
+                            from.scale_group));
   if (auto ok = fits_f16(from, name); !ok) return std::unexpected(ok.error());
   return from.k / tq_block * from.m * BlockBytes;
 }
@@ -208,8 +215,10 @@ void write_tq2(const ternary_weights& from, std::span<std::byte> out) {
 result<uint64_t> iq2_bytes(const ternary_weights& from) {
   if (auto ok = whole_blocks(from.k, 64, "IQ2_BN"); !ok) return std::unexpected(ok.error());
   if (from.scale_group != 0 && from.scale_group != from.k)
-    return fail(BITNET_UNSUPPORTED, say("IQ2_BN has a scale for a row, this tensor one for ",
-                                        from.scale_group, " elements; choose tq2_0"));
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("IQ2_BN has a scale for a row, this tensor one for {} elements; choose tq2_0",
+                    from.scale_group));
   return (4 + from.k / 4) * from.m;
 }
 

@@ -1,5 +1,7 @@
 #include "gguf/container.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -34,9 +36,11 @@ result<header> read_header(cursor& in) {
   if (in.failed()) return in.why();
   const std::string_view found(reinterpret_cast<const char*>(start.data()), start.size());
   if (found != magic)
-    return bad(say("not a GGUF model: expected the file to begin with 'GGUF', found ", quote(found),
-                   "; name a .gguf file, and if it is one, download it again (a web page or a Git "
-                   "LFS pointer may lie in its place)"));
+    return bad(
+        fmt::format("not a GGUF model: expected the file to begin with 'GGUF', found {}; name a "
+                    ".gguf file, and if it is one, download it again (a web page or a Git LFS "
+                    "pointer may lie in its place)",
+                    quote(found)));
   header h{};
   h.version = in.number<uint32_t>("the header");
   h.n_tensors = in.number<uint64_t>("the header");
@@ -48,15 +52,19 @@ result<header> read_header(cursor& in) {
                 "or for a little-endian machine");
   if (h.version != 2 && h.version != 3)
     return fail(BITNET_UNSUPPORTED,
-                say("GGUF version ", h.version, "; this program reads versions 2 and 3: ",
-                    h.version < 2 ? "convert the model anew with a current converter"
-                                  : "a newer version of this program may read it"));
+                fmt::format("GGUF version {}; this program reads versions 2 and 3: {}", h.version,
+                            h.version < 2 ? "convert the model anew with a current converter"
+                                          : "a newer version of this program may read it"));
   if (h.n_entries > in.remaining() / smallest_entry)
-    return bad(say("the header claims ", h.n_entries, " metadata entries, more than the ",
-                   in.remaining(), " bytes behind it can hold; the file is cut off or damaged"));
+    return bad(
+        fmt::format("the header claims {} metadata entries, more than the {} bytes behind it can "
+                    "hold; the file is cut off or damaged",
+                    h.n_entries, in.remaining()));
   if (h.n_tensors > in.remaining() / smallest_tensor)
-    return bad(say("the header claims ", h.n_tensors, " tensors, more than the ", in.remaining(),
-                   " bytes behind it can hold; the file is cut off or damaged"));
+    return bad(
+        fmt::format("the header claims {} tensors, more than the {} bytes behind it can hold; the "
+                    "file is cut off or damaged",
+                    h.n_tensors, in.remaining()));
   return h;
 }
 
@@ -64,16 +72,17 @@ result<value_type> read_type(cursor& in, std::string_view key) {
   const auto id = in.number<uint32_t>("a metadata type");
   if (in.failed()) return in.why();
   if (id >= n_value_types)
-    return bad(say("metadata key ", quote(key), " has value type ", id, "; GGUF knows 0 to ",
-                   n_value_types - 1, "; the file is damaged"));
+    return bad(
+        fmt::format("metadata key {} has value type {}; GGUF knows 0 to {}; the file is damaged",
+                    quote(key), id, n_value_types - 1));
   return static_cast<value_type>(id);
 }
 
 result<void> check_booleans(const value& v, std::string_view key) {
   for (const std::byte b : v.bytes)
     if (std::to_integer<int>(b) > 1)
-      return bad(say("metadata key ", quote(key), " is a bool of value ", std::to_integer<int>(b),
-                     "; expected 0 or 1"));
+      return bad(fmt::format("metadata key {} is a bool of value {}; expected 0 or 1", quote(key),
+                             std::to_integer<int>(b)));
   return {};
 }
 
@@ -81,14 +90,17 @@ result<value> read_array(cursor& in, std::string_view key) {
   const auto element = read_type(in, key);
   if (!element) return std::unexpected(element.error());
   if (*element == value_type::array)
-    return bad(say("metadata key ", quote(key), " is an array of arrays, which is not supported"));
+    return bad(
+        fmt::format("metadata key {} is an array of arrays, which is not supported", quote(key)));
   value v{.type = value_type::array, .element = *element};
   v.count = in.number<uint64_t>("a metadata array");
   if (in.failed()) return in.why();
   const uint64_t width = *element == value_type::string ? sizeof(uint64_t) : width_of(*element);
   if (v.count > in.remaining() / width)
-    return bad(say("metadata key ", quote(key), " claims ", v.count, " elements, more than the ",
-                   in.remaining(), " bytes behind it can hold; the file is cut off or damaged"));
+    return bad(
+        fmt::format("metadata key {} claims {} elements, more than the {} bytes behind it can "
+                    "hold; the file is cut off or damaged",
+                    quote(key), v.count, in.remaining()));
   if (*element == value_type::string) {
     cursor ahead = in;
     for (uint64_t i = 0; i < v.count && !ahead.failed(); ++i) ahead.string("a metadata array");
@@ -122,13 +134,13 @@ result<value> read_value(cursor& in, std::string_view key) {
 
 // Keys and tensor names end up in messages, tables and other programs' C strings.
 result<void> check_name(std::string_view name, std::string_view what, uint64_t longest) {
-  if (name.empty()) return bad(say("a ", what, " is empty; the file is damaged"));
+  if (name.empty()) return bad(fmt::format("a {} is empty; the file is damaged", what));
   if (name.size() > longest)
-    return bad(say("a ", what, " has ", name.size(), " bytes, at most ", longest,
-                   " are allowed: ", quote(name)));
+    return bad(fmt::format("a {} has {} bytes, at most {} are allowed: {}", what, name.size(),
+                           longest, quote(name)));
   if (name.find('\0') != std::string_view::npos)
-    return bad(say("a ", what, " contains a NUL byte: ", quote(name)));
-  if (!is_utf8(name)) return bad(say("a ", what, " is not UTF-8: ", quote(name)));
+    return bad(fmt::format("a {} contains a NUL byte: {}", what, quote(name)));
+  if (!is_utf8(name)) return bad(fmt::format("a {} is not UTF-8: {}", what, quote(name)));
   return {};
 }
 
@@ -141,17 +153,19 @@ result<std::vector<size_t>> sorted_by(const Range& items, Name name, std::string
   std::ranges::sort(order, {}, key);
   const auto twice = std::ranges::adjacent_find(order, {}, key);
   if (twice != order.end())
-    return bad(say("the ", what, " ", quote(key(*twice)), " occurs twice; the file is damaged"));
+    return bad(
+        fmt::format("the {} {} occurs twice; the file is damaged", what, quote(key(*twice))));
   return order;
 }
 
 result<uint64_t> read_alignment(const value* v) {
   if (v == nullptr) return default_alignment;
   if (v->type != value_type::u32)
-    return bad(say("general.alignment is of type ", name_of(v->type), "; expected u32"));
+    return bad(fmt::format("general.alignment is of type {}; expected u32", name_of(v->type)));
   const auto alignment = load<uint32_t>(v->bytes);
   if (alignment < 8 || !std::has_single_bit(alignment))
-    return bad(say("general.alignment is ", alignment, "; expected a power of two, 8 or more"));
+    return bad(
+        fmt::format("general.alignment is {}; expected a power of two, 8 or more", alignment));
   return alignment;
 }
 
@@ -163,20 +177,20 @@ result<tensor_info> read_tensor(cursor& in) {
   if (auto ok = check_name(t.name, "tensor name", longest_name); !ok)
     return std::unexpected(ok.error());
   const auto wrong = [&](const std::string& message) {
-    return bad(say("tensor ", quote(t.name), message));
+    return bad(fmt::format("tensor {}{}", quote(t.name), message));
   };
   if (t.rank == 0 || t.rank > most_dimensions)
-    return wrong(say(" has ", t.rank, " dimensions; expected 1 to ", most_dimensions));
+    return wrong(fmt::format(" has {} dimensions; expected 1 to {}", t.rank, most_dimensions));
   for (uint32_t d = 0; d < t.rank; ++d) t.ne[d] = in.number<uint64_t>("a tensor description");
   t.type = in.number<uint32_t>("a tensor description");
   t.offset = in.number<uint64_t>("a tensor description");
   if (in.failed()) return in.why();
   if (t.type >= type::first_own)
-    return wrong(say(" has type ", t.type, ", which no program writes; the file is damaged"));
+    return wrong(fmt::format(" has type {}, which no program writes; the file is damaged", t.type));
   // Signed 64 bit is what every other reader and the ABI count in.
   constexpr uint64_t most = INT64_MAX;
   for (uint32_t d = 0; d < t.rank; ++d) {
-    if (t.ne[d] == 0) return wrong(say(": dimension ", d, " is 0; expected at least 1"));
+    if (t.ne[d] == 0) return wrong(fmt::format(": dimension {} is 0; expected at least 1", d));
     const auto product = checked_mul(t.elements, t.ne[d]);
     if (!product || *product > most)
       return wrong(" has more elements than 63 bits can count; the file is damaged");
@@ -184,8 +198,8 @@ result<tensor_info> read_tensor(cursor& in) {
   }
   if (const auto size = size_of(t.type)) {
     if (t.ne[0] % size->block != 0)
-      return wrong(say(" of type ", type_name(t.type), " has rows of ", t.ne[0],
-                       " elements; expected a multiple of ", size->block));
+      return wrong(fmt::format(" of type {} has rows of {} elements; expected a multiple of {}",
+                               type_name(t.type), t.ne[0], size->block));
     t.exact_bytes = checked_mul(t.elements / size->block, size->bytes);
     if (!t.exact_bytes) return wrong(" has more bytes than 64 bits can count; the file is damaged");
   }
@@ -198,8 +212,10 @@ result<void> place(std::vector<tensor_info>& tensors, std::span<const std::byte>
   if (tensors.empty()) return {};
   const auto start = checked_pad(table_end, alignment);
   if (!start || *start > file.size())
-    return bad(say("the tensor data should begin at byte ", start.value_or(UINT64_MAX),
-                   ", but the file has ", file.size(), " bytes: it is cut off; download it again"));
+    return bad(
+        fmt::format("the tensor data should begin at byte {}, but the file has {} bytes: it is cut "
+                    "off; download it again",
+                    start.value_or(UINT64_MAX), file.size()));
   const uint64_t data_bytes = file.size() - *start;
 
   std::vector<size_t> order(tensors.size());
@@ -208,19 +224,22 @@ result<void> place(std::vector<tensor_info>& tensors, std::span<const std::byte>
   for (size_t i = 0; i < order.size(); ++i) {
     tensor_info& t = tensors[order[i]];
     const auto wrong = [&](const std::string& message) {
-      return bad(say("tensor ", quote(t.name), message));
+      return bad(fmt::format("tensor {}{}", quote(t.name), message));
     };
     if (t.offset % alignment != 0)
-      return wrong(say(" begins at offset ", t.offset, ", which is no multiple of the alignment ",
-                       alignment, "; the file is damaged"));
+      return wrong(fmt::format(
+          " begins at offset {}, which is no multiple of the alignment {}; the file is damaged",
+          t.offset, alignment));
     if (t.offset >= data_bytes || t.exact_bytes.value_or(1) > data_bytes - t.offset)
-      return wrong(say(" needs ", t.exact_bytes.value_or(1), " bytes at offset ", t.offset,
-                       ", but the file holds ", data_bytes,
-                       " bytes of tensors: it is cut off; download it again"));
+      return wrong(
+          fmt::format(" needs {} bytes at offset {}, but the file holds {} bytes of tensors: it is "
+                      "cut off; download it again",
+                      t.exact_bytes.value_or(1), t.offset, data_bytes));
     const bool last = i + 1 == order.size();
     t.available = (last ? data_bytes : tensors[order[i + 1]].offset) - t.offset;
     if (t.available < t.exact_bytes.value_or(1))
-      return wrong(say(" overlaps ", quote(tensors[order[i + 1]].name), "; the file is damaged"));
+      return wrong(
+          fmt::format(" overlaps {}; the file is damaged", quote(tensors[order[i + 1]].name)));
     t.offset += *start;
     t.bytes = file.subspan(t.offset, t.exact_bytes.value_or(t.available));
   }
@@ -233,9 +252,9 @@ result<std::optional<T>> as_kind(const value* v, std::optional<T> (*read)(const 
   if (v == nullptr) return std::nullopt;
   auto out = read(*v);
   if (!out)
-    return bad(say("metadata key ", quote(key), " should be ", expected, ", but is ",
-                   v->type == value_type::array ? "an array" : "of type ",
-                   v->type == value_type::array ? "" : name_of(v->type)));
+    return bad(fmt::format("metadata key {} should be {}, but is {}{}", quote(key), expected,
+                           v->type == value_type::array ? "an array" : "of type ",
+                           v->type == value_type::array ? "" : name_of(v->type)));
   return out;
 }
 

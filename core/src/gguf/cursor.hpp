@@ -2,6 +2,8 @@
 // Reads a byte span from front to back. The first read past the end makes it fail for good: later
 // reads give zeros, so that a parser may check once per record instead of once per field.
 
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,7 +12,6 @@
 
 #include "base/result.hpp"
 #include "gguf/bytes.hpp"
-#include "gguf/text.hpp"
 
 namespace bitnet::gguf {
 
@@ -23,8 +24,9 @@ class cursor {
   [[nodiscard]] bool failed() const { return !missing_.empty(); }
   [[nodiscard]] std::unexpected<failure> why() const {
     return fail(BITNET_BAD_DATA,
-                say("the file ends inside ", missing_, ", which begins at byte ", position_, " of ",
-                    bytes_.size(), ": it is cut off or damaged; download or copy it again"));
+                fmt::format("the file ends inside {}, which begins at byte {} of {}: it is cut off "
+                            "or damaged; download or copy it again",
+                            missing_, position_, bytes_.size()));
   }
 
   // `what` is named if the file ends here.

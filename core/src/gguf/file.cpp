@@ -1,5 +1,7 @@
 #include "gguf/file.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -21,8 +23,9 @@ result<split_keys> read_split(const container& c) {
   if (const auto n = count->value_or(1); n > 1) {
     const auto at = number->value_or(-1);
     if (std::cmp_greater(n, most_shards) || at < 0 || at >= n)
-      return fail(BITNET_BAD_DATA, say("claims to be part ", at, " (from 0) of ", n,
-                                       "; expected at most ", most_shards, " parts"));
+      return fail(BITNET_BAD_DATA,
+                  fmt::format("claims to be part {} (from 0) of {}; expected at most {} parts", at,
+                              n, most_shards));
     s = {.number = static_cast<uint64_t>(at),
          .count = static_cast<uint64_t>(n),
          .tensors = *tensors};
@@ -37,7 +40,7 @@ std::string five_digits(uint64_t n) {
 
 // "-00001-of-00003.gguf"; `number` from 0.
 std::string suffix(uint64_t number, uint64_t count) {
-  return "-" + five_digits(number + 1) + "-of-" + five_digits(count) + ".gguf";
+  return fmt::format("-{}-of-{}.gguf", five_digits(number + 1), five_digits(count));
 }
 
 }  // namespace
@@ -99,16 +102,20 @@ result<void> file::add_shards(const split_keys& first) {
   const std::string name = path.filename().native();
   const std::string own = suffix(first.number, count);
   if (!name.ends_with(own))
-    return fail(BITNET_BAD_DATA,
-                say("is part ", first.number + 1, " of ", count, ", so its name should end in ",
-                    own, "; give all parts their original names"));
+    return fail(
+        BITNET_BAD_DATA,
+        fmt::format(
+            "is part {} of {}, so its name should end in {}; give all parts their original names",
+            first.number + 1, count, own));
   const std::string stem = name.substr(0, name.size() - own.size());
   if (first.number != 0)
-    return fail(BITNET_BAD_DATA, say("is part ", first.number + 1, " of ", count,
-                                     "; open the first, ", quote(stem + suffix(0, count))));
+    return fail(BITNET_BAD_DATA,
+                fmt::format("is part {} of {}; open the first, {}", first.number + 1, count,
+                            quote(stem + suffix(0, count))));
   for (uint64_t i = 1; i < count; ++i) {
     const auto beside = path.parent_path() / (stem + suffix(i, count));
-    const std::string which = say("part ", i + 1, " of ", count, ", ", quote(beside.native()));
+    const std::string which =
+        fmt::format("part {} of {}, {}", i + 1, count, quote(beside.native()));
     auto mapped = mapping::open(beside);
     if (!mapped) return pass_on(std::move(mapped), which);
     auto parsed = container::parse(mapped->bytes());
@@ -116,16 +123,20 @@ result<void> file::add_shards(const split_keys& first) {
     auto part = read_split(*parsed);
     if (!part) return pass_on(std::move(part), which);
     if (part->number != i || part->count != count)
-      return fail(BITNET_BAD_DATA, say(which, " says that it is part ", part->number + 1, " of ",
-                                       part->count, "; the parts are of different models"));
+      return fail(BITNET_BAD_DATA,
+                  fmt::format("{} says that it is part {} of {}; the parts are of different models",
+                              which, part->number + 1, part->count));
     mappings_.push_back(std::move(*mapped));
     containers_.push_back(std::move(*parsed));
   }
   uint64_t found = 0;
   for (const container& c : containers_) found += c.tensors().size();
   if (first.tensors && !std::cmp_equal(*first.tensors, found))
-    return fail(BITNET_BAD_DATA, say("split.tensors.count is ", *first.tensors, ", but the ", count,
-                                     " parts hold ", found, " tensors; a part is damaged"));
+    return fail(
+        BITNET_BAD_DATA,
+        fmt::format(
+            "split.tensors.count is {}, but the {} parts hold {} tensors; a part is damaged",
+            *first.tensors, count, found));
   return {};
 }
 
@@ -141,7 +152,7 @@ result<void> file::sort() {
   std::ranges::sort(tensors_, {}, name_of);
   const auto twice = std::ranges::adjacent_find(tensors_, {}, name_of);
   if (twice != tensors_.end())
-    return fail(BITNET_BAD_DATA, say("tensor ", quote(twice->info.name), " is in two parts"));
+    return fail(BITNET_BAD_DATA, fmt::format("tensor {} is in two parts", quote(twice->info.name)));
   return {};
 }
 

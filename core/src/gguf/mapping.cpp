@@ -1,5 +1,7 @@
 #include "gguf/mapping.hpp"
 
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +29,7 @@ result<mapping> mapping::open(const std::filesystem::path& path) {
     const std::string advice = error == ENOENT   ? "check the path of the model"
                                : error == EACCES ? "check who may read it"
                                                  : "check the file";
-    return fail(BITNET_NOT_FOUND, say("cannot be opened: ", reason(error), "; ", advice));
+    return fail(BITNET_NOT_FOUND, fmt::format("cannot be opened: {}; {}", reason(error), advice));
   }
   return adopt(descriptor, path);
 }
@@ -38,7 +40,7 @@ result<mapping> mapping::adopt(int descriptor, const std::filesystem::path& path
   m.descriptor_ = descriptor;
   struct stat info{};
   if (fstat(m.descriptor_, &info) != 0)
-    return fail(BITNET_NOT_FOUND, say("cannot be examined: ", reason(errno)));
+    return fail(BITNET_NOT_FOUND, fmt::format("cannot be examined: {}", reason(errno)));
   if (S_ISDIR(info.st_mode))
     return fail(
         BITNET_BAD_DATA,
@@ -49,12 +51,13 @@ result<mapping> mapping::adopt(int descriptor, const std::filesystem::path& path
   if (info.st_size <= 0)
     return fail(BITNET_BAD_DATA, "is empty; expected a GGUF model: download it again");
   const auto size = static_cast<size_t>(info.st_size);
-  m.identity_ = say(info.st_dev, ":", info.st_ino, ":", info.st_size, ":", info.st_mtim.tv_sec, ".",
-                    info.st_mtim.tv_nsec, ":", info.st_ctim.tv_sec, ".", info.st_ctim.tv_nsec);
+  m.identity_ = fmt::format("{}:{}:{}:{}.{}:{}.{}", info.st_dev, info.st_ino, info.st_size,
+                            info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_ctim.tv_sec,
+                            info.st_ctim.tv_nsec);
   auto map = guarded_map::open(m.descriptor_, size);
   if (!map)
     return fail(errno == ENOMEM ? BITNET_OUT_OF_MEMORY : BITNET_NOT_FOUND,
-                say("cannot be mapped (", size, " bytes): ", reason(errno)));
+                fmt::format("cannot be mapped ({} bytes): {}", size, reason(errno)));
   m.map_ = *std::move(map);
   return m;
 }
@@ -93,14 +96,13 @@ result<void> mapping::check_size() const {
   const std::size_t size = bytes().size();
   if (fstat(descriptor_, &info) != 0 || std::cmp_not_equal(info.st_size, size))
     return fail(BITNET_BAD_DATA,
-                say(quote(path_.native()), " had ", size, " bytes when it was opened and has ",
-                    static_cast<int64_t>(info.st_size),
-                    " now: it was changed while in use; load the model again"));
+                fmt::format("{} had {} bytes when it was opened and has {} now: it was changed "
+                            "while in use; load the model again",
+                            quote(path_.native()), size, static_cast<int64_t>(info.st_size)));
   if (map_.is_lost())
-    return fail(BITNET_BAD_DATA,
-                say("a part of ", quote(path_.native()),
-                    " could not be read: it was changed while in use, or its disk fails; load the "
-                    "model again"));
+    return fail(BITNET_BAD_DATA, fmt::format("a part of {} could not be read: it was changed while "
+                                             "in use, or its disk fails; load the model again",
+                                             quote(path_.native())));
   return {};
 }
 

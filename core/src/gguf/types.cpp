@@ -1,9 +1,9 @@
 #include "gguf/types.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
-
-#include "gguf/text.hpp"
 
 namespace bitnet::gguf {
 namespace {
@@ -81,7 +81,7 @@ std::string_view short_name(uint32_t id) {
 
 std::string type_name(uint32_t id) {
   const std::string_view name = short_name(id);
-  return say(name.empty() ? "unknown" : name, " (", id, ")");
+  return fmt::format("{} ({})", name.empty() ? "unknown" : name, id);
 }
 
 }  // namespace bitnet::gguf

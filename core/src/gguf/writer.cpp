@@ -1,5 +1,7 @@
 #include "gguf/writer.hpp"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -117,7 +119,7 @@ std::unexpected<failure> failed(const std::filesystem::path& path, const char* d
   const bool wrong_path = why.error == ENOENT || why.error == ENOTDIR || why.error == EACCES ||
                           why.error == EROFS || why.error == EISDIR || why.error == ELOOP;
   return fail(wrong_path ? BITNET_INVALID_ARGUMENT : BITNET_IO,
-              say(quote(path.native()), " ", doing, ": ", why.text));
+              fmt::format("{} {}: {}", quote(path.native()), doing, why.text));
 }
 
 }  // namespace
@@ -125,8 +127,9 @@ std::unexpected<failure> failed(const std::filesystem::path& path, const char* d
 result<file_writer> file_writer::create(const std::filesystem::path& path, bool overwrite) {
   auto file = files::new_file::create(path, {.overwrite = overwrite});
   if (!file && file.error().error == EEXIST)
-    return fail(BITNET_INVALID_ARGUMENT,
-                say(quote(path.native()), " exists; name another file, or set overwrite"));
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("{} exists; name another file, or set overwrite", quote(path.native())));
   if (!file) return failed(path, "cannot be created", file.error());
   return file_writer(path, *std::move(file));
 }

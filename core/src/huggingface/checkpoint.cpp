@@ -1,5 +1,7 @@
 #include "huggingface/checkpoint.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -22,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using gguf::quote;
-using gguf::say;
 using nlohmann::json;
 
 result<json> read_json(const fs::path& folder, const char* name) {
@@ -80,11 +81,12 @@ std::optional<place> place_of(const std::string& theirs, const config& c) {
   const std::string number = theirs.substr(layers.size(), dot - layers.size());
   const std::string_view rest = std::string_view(theirs).substr(dot + 1);
   for (const part& p : parts) {
-    if (!p.linear && rest == p.theirs) return place{say("blk.", number, ".", p.ours)};
+    if (!p.linear && rest == p.theirs) return place{fmt::format("blk.{}.{}", number, p.ours)};
     if (p.linear && rest.starts_with(p.theirs))
       if (const auto tail = rest.substr(p.theirs.size());
           tail == ".weight" || tail == ".weight_scale")
-        return place{say("blk.", number, ".", p.ours, tail), tail == ".weight", p.rotates};
+        return place{fmt::format("blk.{}.{}{}", number, p.ours, tail), tail == ".weight",
+                     p.rotates};
   }
   return std::nullopt;
 }
@@ -104,9 +106,9 @@ uint32_t master_of(uint32_t real) {
 result<std::optional<gguf::file::foreign_tensor>> take(const stored_tensor& t, const config& c) {
   const auto where = place_of(t.name, c);
   if (!where)
-    return fail(BITNET_UNSUPPORTED,
-                say("tensor ", quote(t.name), " has no place in the graph of a ", c.architecture,
-                    " model; computing without it would give wrong text"));
+    return fail(BITNET_UNSUPPORTED, fmt::format("tensor {} has no place in the graph of a {} "
+                                                "model; computing without it would give wrong text",
+                                                quote(t.name), c.architecture));
   if (where->name.empty()) return std::nullopt;
   gguf::file::foreign_tensor out{
       .name = where->name, .ne = {t.shape.rbegin(), t.shape.rend()}, .bytes = t.bytes};
@@ -114,25 +116,27 @@ result<std::optional<gguf::file::foreign_tensor>> take(const stored_tensor& t, c
   const auto real = real_type(t.dtype);
   if (where->linear && t.shape.size() != 2)
     return bad_data(
-        say("tensor ", quote(t.name), " has ", t.shape.size(), " dimensions; expected 2"));
+        fmt::format("tensor {} has {} dimensions; expected 2", quote(t.name), t.shape.size()));
   if (t.dtype == "U8" && where->linear) {
     if (c.linear != linear_kind::packed && c.linear != linear_kind::packed_inverse)
-      return bad_data(say("tensor ", quote(t.name),
-                          " is packed, but quantization_config of config.json does not say how"));
+      return bad_data(fmt::format(
+          "tensor {} is packed, but quantization_config of config.json does not say how",
+          quote(t.name)));
     out.type =
         c.linear == linear_kind::packed ? gguf::type::hf_packed : gguf::type::hf_packed_inverse;
     out.ne[1] *= 4;
   } else if (real) {
     out.type = where->linear && c.linear == linear_kind::master ? master_of(*real) : *real;
   } else {
-    return fail(BITNET_UNSUPPORTED, say("tensor ", quote(t.name), " is of type ", t.dtype,
-                                        "; expected F32, F16 or BF16, or packed U8"));
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("tensor {} is of type {}; expected F32, F16 or BF16, or packed U8",
+                            quote(t.name), t.dtype));
   }
   if (where->rotates && c.rotates_neighbours) {
     const uint64_t heads = where->name.ends_with("attn_q.weight") ? c.n_heads : c.n_kv_heads;
     if (heads == 0 || out.ne[1] % (2 * heads) != 0)
       return bad_data(
-          say("tensor ", quote(t.name), " has ", out.ne[1], " rows for ", heads, " heads"));
+          fmt::format("tensor {} has {} rows for {} heads", quote(t.name), out.ne[1], heads));
     out.rotated_heads = heads;
   }
   return out;

@@ -1,5 +1,7 @@
 #include "huggingface/config.hpp"
 
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -13,7 +15,6 @@ namespace bitnet::huggingface {
 namespace {
 
 using gguf::quote;
-using gguf::say;
 using nlohmann::json;
 
 std::optional<uint32_t> count_of(const json& x) {
@@ -33,7 +34,7 @@ std::optional<float> number_at(const json& object, const char* key) {
 
 result<uint32_t> needed(const json& c, const char* key) {
   const auto n = count_at(c, key);
-  if (!n) return bad_data(say("config.json: expected a count under ", quote(key)));
+  if (!n) return bad_data(fmt::format("config.json: expected a count under {}", quote(key)));
   return *n;
 }
 
@@ -42,8 +43,9 @@ result<linear_kind> linear_kind_of(const json& c, bool is_bitnet) {
   const json& q = at(c, "quantization_config");
   if (!q.is_object()) return is_bitnet ? linear_kind::master : linear_kind::plain;
   if (const std::string method = text_at(q, "quant_method"); method != "bitnet")
-    return fail(BITNET_UNSUPPORTED, say("config.json: quant_method is ", quote(method),
-                                        "; this program reads 'bitnet'"));
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("config.json: quant_method is {}; this program reads 'bitnet'", quote(method)));
   if (true_at(q, "use_rms_norm"))
     return fail(BITNET_UNSUPPORTED,
                 "config.json: use_rms_norm asks for a norm inside each linear layer, which this "
@@ -51,8 +53,11 @@ result<linear_kind> linear_kind_of(const json& c, bool is_bitnet) {
   const std::string kind = text_at(q, "linear_class");
   if (kind.empty() || kind == "bitlinear") return linear_kind::packed_inverse;
   if (kind != "autobitlinear")
-    return fail(BITNET_UNSUPPORTED, say("config.json: linear_class is ", quote(kind),
-                                        "; this program reads 'bitlinear' and 'autobitlinear'"));
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format(
+            "config.json: linear_class is {}; this program reads 'bitlinear' and 'autobitlinear'",
+            quote(kind)));
   return text_at(q, "quantization_mode") == "online" ? linear_kind::master : linear_kind::packed;
 }
 
@@ -123,11 +128,13 @@ result<config> kind_of(const json& c, const std::string& tokenizer) {
   config to;
   const bool is_bitnet = type == "bitnet";
   if (!is_bitnet && type != "llama")
-    return fail(BITNET_UNSUPPORTED, say("config.json: model_type is ", quote(type),
-                                        "; this program runs 'bitnet' and 'llama'"));
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("config.json: model_type is {}; this program runs 'bitnet' and 'llama'",
+                            quote(type)));
   if (act != "silu" && !(is_bitnet && act == "relu2"))
-    return fail(BITNET_UNSUPPORTED, say("config.json: hidden_act is ", quote(act), "; expected ",
-                                        is_bitnet ? "'relu2' or 'silu'" : "'silu'"));
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("config.json: hidden_act is {}; expected {}", quote(act),
+                            is_bitnet ? "'relu2' or 'silu'" : "'silu'"));
   // Each name says the activation, given the tokenizer: docs/reference/models.md#gate
   to.architecture = !is_bitnet            ? "llama"
                     : act == "silu"       ? "bitnet"
@@ -137,7 +144,7 @@ result<config> kind_of(const json& c, const std::string& tokenizer) {
   for (const char* key : {"attention_bias", "mlp_bias"})
     if (true_at(c, key))
       return fail(BITNET_UNSUPPORTED,
-                  say("config.json: ", key, " is true; this program computes no biases"));
+                  fmt::format("config.json: {} is true; this program computes no biases", key));
   auto kind = linear_kind_of(c, is_bitnet);
   if (!kind) return std::unexpected(kind.error());
   to.linear = *kind;
@@ -179,7 +186,7 @@ result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to
 
 result<json> parse_object(std::string_view text, const char* name) {
   json content = json::parse(text, nullptr, false);
-  if (!content.is_object()) return bad_data(say(name, " is no JSON object"));
+  if (!content.is_object()) return bad_data(fmt::format("{} is no JSON object", name));
   return content;
 }
 
@@ -220,14 +227,15 @@ result<std::vector<std::string>> files_of_index(const json& index, const char* n
   std::set<std::string> names;
   const json& map = at(index, "weight_map");
   if (!map.is_object() || map.empty())
-    return bad_data(say(name, ": expected an object 'weight_map'"));
+    return bad_data(fmt::format("{}: expected an object 'weight_map'", name));
   for (const json& one : map) {
     const std::string file = one.is_string() ? one.get<std::string>() : "";
     // The system would read a name up to its first zero byte, which is another name.
     constexpr std::string_view never("/\0", 2);
     if (file.empty() || file.find_first_of(never) != std::string::npos || file == "." ||
         file == "..")
-      return bad_data(say(name, " names ", quote(file), ", which is no file of the folder"));
+      return bad_data(
+          fmt::format("{} names {}, which is no file of the folder", name, quote(file)));
     names.insert(file);
   }
   return std::vector<std::string>{names.begin(), names.end()};

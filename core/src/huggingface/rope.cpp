@@ -1,5 +1,7 @@
 #include "huggingface/rope.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -13,7 +15,6 @@ namespace bitnet::huggingface {
 namespace {
 
 using gguf::quote;
-using gguf::say;
 
 struct output {
   const std::string& prefix;
@@ -34,33 +35,36 @@ struct output {
 };
 
 std::unexpected<failure> lacks(const rope_config& c, const char* what) {
-  return fail(BITNET_BAD_DATA, say("config.json: RoPE scaling of type ", quote(c.kind), " without ",
-                                   what, "; the file is damaged or not written by transformers"));
+  return fail(BITNET_BAD_DATA, fmt::format("config.json: RoPE scaling of type {} without {}; the "
+                                           "file is damaged or not written by transformers",
+                                           quote(c.kind), what));
 }
 
-bool is_positive(std::optional<float> x) {
-  return x && std::isfinite(*x) && *x > 0;
+// x, or 0 where it is no number above zero.
+float positive(std::optional<float> x) {
+  const float given = x.value_or(0);
+  return std::isfinite(given) && given > 0 ? given : 0;
 }
 
 // Long waves are stretched by all of factor, short ones stay, between them it is graded.
 result<void> put_llama3(const rope_config& c, const output& to) {
   constexpr uint32_t most_dims = 65536;  // no model comes near
   if (c.head_dim > most_dims)
-    return fail(BITNET_BAD_DATA, say("config.json: heads of ", c.head_dim,
-                                     " elements; expected at most ", most_dims));
-  if (!is_positive(c.factor)) return lacks(c, "a factor above zero");
-  if (!is_positive(c.low_freq_factor) || !is_positive(c.high_freq_factor) ||
-      *c.low_freq_factor >= *c.high_freq_factor)
+    return fail(BITNET_BAD_DATA,
+                fmt::format("config.json: heads of {} elements; expected at most {}", c.head_dim,
+                            most_dims));
+  const double factor = positive(c.factor);
+  const double low = positive(c.low_freq_factor), high = positive(c.high_freq_factor);
+  if (factor == 0) return lacks(c, "a factor above zero");
+  if (low == 0 || low >= high)
     return lacks(c, "a low_freq_factor above zero and a larger high_freq_factor");
   if (!c.original_context) return lacks(c, "original_max_position_embeddings");
   std::vector<float> divisors(c.head_dim / 2);
   for (std::size_t i = 0; i < divisors.size(); ++i) {
     const double frequency = std::pow(double{c.theta}, -2.0 * static_cast<double>(i) / c.head_dim);
     const double turns = *c.original_context * frequency / (2 * std::numbers::pi);
-    const double kept = std::clamp((turns - double{*c.low_freq_factor}) /
-                                       (double{*c.high_freq_factor} - double{*c.low_freq_factor}),
-                                   0.0, 1.0);
-    divisors[i] = static_cast<float>(1 / ((1 - kept) / double{*c.factor} + kept));
+    const double kept = std::clamp((turns - low) / (high - low), 0.0, 1.0);
+    divisors[i] = static_cast<float>(1 / ((1 - kept) / factor + kept));
   }
   to.tensor("rope_freqs.weight", std::move(divisors));
   return {};
@@ -72,20 +76,20 @@ float growth(float factor, float by) {
 
 result<void> put_yarn(const rope_config& c, const output& to) {
   const uint32_t original = c.original_context.value_or(c.longest_context);
-  auto factor = c.factor;
-  if (!factor && c.original_context && original != 0)
-    factor = static_cast<float>(c.longest_context) / static_cast<float>(original);
-  if (!is_positive(factor)) return lacks(c, "a factor above zero");
+  float factor = positive(c.factor);
+  if (!c.factor && c.original_context && original != 0)
+    factor = positive(static_cast<float>(c.longest_context) / static_cast<float>(original));
+  if (factor == 0) return lacks(c, "a factor above zero");
   to.kind("yarn");
-  to.number("rope.scaling.factor", *factor);
+  to.number("rope.scaling.factor", factor);
   to.count("rope.scaling.original_context_length", original);
   if (c.beta_fast) to.number("rope.scaling.yarn_beta_fast", *c.beta_fast);
   if (c.beta_slow) to.number("rope.scaling.yarn_beta_slow", *c.beta_slow);
   auto whole = c.attention_factor;
-  if (!whole && is_positive(c.mscale) && is_positive(c.mscale_all))
-    whole = growth(*factor, *c.mscale) / growth(*factor, *c.mscale_all);
+  const float one = positive(c.mscale), all = positive(c.mscale_all);
+  if (!whole && one != 0 && all != 0) whole = growth(factor, one) / growth(factor, all);
   // GGUF's factor comes on top of the growth that YaRN itself asks for.
-  if (whole) to.number("rope.scaling.attn_factor", *whole / growth(*factor, 1));
+  if (whole) to.number("rope.scaling.attn_factor", *whole / growth(factor, 1));
   return {};
 }
 
@@ -121,17 +125,18 @@ result<void> put_rope(const rope_config& c, const std::string& prefix,
   if (c.kind == "longrope" || c.kind == "su") return put_longrope(c, to);
   if (c.kind != "linear" && c.kind != "dynamic")
     return fail(BITNET_UNSUPPORTED,
-                say("config.json: RoPE scaling of type ", quote(c.kind),
-                    "; this program supports 'linear', 'dynamic', 'llama3', 'yarn' and "
-                    "'longrope'"));
-  if (!is_positive(c.factor)) return lacks(c, "a factor above zero");
+                fmt::format("config.json: RoPE scaling of type {}; this program supports 'linear', "
+                            "'dynamic', 'llama3', 'yarn' and 'longrope'",
+                            quote(c.kind)));
+  const float factor = positive(c.factor);
+  if (factor == 0) return lacks(c, "a factor above zero");
   if (c.kind == "linear") {
     to.kind("linear");
-    to.number("rope.scaling.factor", *c.factor);
+    to.number("rope.scaling.factor", factor);
     return {};
   }
   // Of no other program: those that do not know it compute the same up to the original length.
-  to.number("rope.scaling.dynamic_factor", *c.factor);
+  to.number("rope.scaling.dynamic_factor", factor);
   to.count("rope.scaling.original_context_length", c.original_context.value_or(c.longest_context));
   return {};
 }

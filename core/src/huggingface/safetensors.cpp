@@ -1,5 +1,7 @@
 #include "huggingface/safetensors.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -11,7 +13,6 @@ namespace bitnet::huggingface {
 namespace {
 
 using gguf::quote;
-using gguf::say;
 using nlohmann::json;
 
 constexpr uint64_t length_bytes = 8;
@@ -31,7 +32,7 @@ constexpr std::array dtypes = {dtype_row{"F32", 4}, dtype_row{"F16", 2}, dtype_r
 result<stored_tensor> read_tensor(const std::string& name, const json& about,
                                   std::span<const std::byte> data) {
   const auto wrong = [&](const std::string& what) {
-    return bad_data(say("tensor ", quote(name), what));
+    return bad_data(fmt::format("tensor {}{}", quote(name), what));
   };
   if (name.empty() || name.size() > longest_name) return wrong(" has a name of a strange length");
   if (!about.is_object() || !about.contains("dtype") || !about["dtype"].is_string() ||
@@ -42,10 +43,11 @@ result<stored_tensor> read_tensor(const std::string& name, const json& about,
       .name = name, .dtype = about["dtype"].get<std::string>(), .shape = {}, .bytes = {}};
   const auto* type = std::ranges::find(dtypes, t.dtype, &dtype_row::name);
   if (type == dtypes.end())
-    return fail(BITNET_UNSUPPORTED, say("tensor ", quote(name), " is of type ", quote(t.dtype),
-                                        ", which this program does not read"));
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("tensor {} is of type {}, which this program does not read",
+                            quote(name), quote(t.dtype)));
   if (about["shape"].size() > most_dimensions)
-    return wrong(say(" has ", about["shape"].size(), " dimensions; expected at most 4"));
+    return wrong(fmt::format(" has {} dimensions; expected at most 4", about["shape"].size()));
   uint64_t bytes = type->bytes;
   for (const json& n : about["shape"]) {
     if (!n.is_number_unsigned()) return wrong(": its shape is no list of counts");
@@ -60,10 +62,13 @@ result<stored_tensor> read_tensor(const std::string& name, const json& about,
   const auto begin = first.get<uint64_t>();
   const auto end = last.get<uint64_t>();
   if (begin > end || end > data.size())
-    return wrong(say(" should lie at bytes ", begin, " to ", end, ", but the file holds ",
-                     data.size(), " bytes of tensors: it is cut off; download it again"));
+    return wrong(
+        fmt::format(" should lie at bytes {} to {}, but the file holds {} bytes of tensors: it is "
+                    "cut off; download it again",
+                    begin, end, data.size()));
   if (end - begin != bytes)
-    return wrong(say(" takes ", bytes, " bytes by its shape, ", end - begin, " by its offsets"));
+    return wrong(
+        fmt::format(" takes {} bytes by its shape, {} by its offsets", bytes, end - begin));
   t.bytes = data.subspan(begin, bytes);
   return t;
 }
@@ -72,11 +77,12 @@ result<stored_tensor> read_tensor(const std::string& name, const json& about,
 
 result<std::vector<stored_tensor>> read_safetensors(std::span<const std::byte> file) {
   if (file.size() < length_bytes)
-    return bad_data(say("has ", file.size(), " bytes; a safetensors file has at least 8"));
+    return bad_data(fmt::format("has {} bytes; a safetensors file has at least 8", file.size()));
   const auto length = gguf::load<uint64_t>(file);
   if (length > longest_header || length > file.size() - length_bytes)
-    return bad_data(say("announces a header of ", length, " bytes in a file of ", file.size(),
-                        ": it is no safetensors file, or cut off"));
+    return bad_data(fmt::format(
+        "announces a header of {} bytes in a file of {}: it is no safetensors file, or cut off",
+        length, file.size()));
   const auto text = file.subspan(length_bytes, length);
   const char* at = reinterpret_cast<const char*>(text.data());
   const json header = json::parse(at, at + text.size(), nullptr, false);

@@ -1,5 +1,7 @@
 #include "huggingface/splitting_rule.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -12,7 +14,6 @@ namespace bitnet::huggingface {
 namespace {
 
 using gguf::quote;
-using gguf::say;
 using nlohmann::json;
 
 std::vector<json> members(const json& one, const char* list) {
@@ -24,16 +25,16 @@ std::vector<json> members(const json& one, const char* list) {
 
 // A component in one line: "Split Isolated <expression>", "Digits each", "ByteLevel words" ...
 std::string spelled(const json& part) {
-  const std::string type = text_at(part, "type");
+  std::string type = text_at(part, "type");
   std::string behavior = text_at(part, "behavior");
   if (behavior.empty()) behavior = "Isolated";
   if (type == "Split") {
     // "Everything but the matches goes": the same where the matches are everything.
     if (behavior == "Removed" && true_at(part, "invert")) behavior = "Isolated";
-    return say("Split ", behavior, " ", text_at(at(part, "pattern"), "Regex"));
+    return fmt::format("Split {} {}", behavior, text_at(at(part, "pattern"), "Regex"));
   }
   if (type == "Digits") return true_at(part, "individual_digits") ? "Digits each" : "Digits";
-  if (type == "Punctuation") return say("Punctuation ", behavior);
+  if (type == "Punctuation") return fmt::format("Punctuation {}", behavior);
   if (type != "ByteLevel") return type;
   if (true_at(part, "add_prefix_space")) return "ByteLevel with a space in front";
   return false_at(part, "use_regex") ? "ByteLevel" : "ByteLevel words";
@@ -90,9 +91,11 @@ result<std::string> splitting_rule(const json& file) {
   const auto known = std::ranges::find_if(
       known_rules(), [&](const known_rule& r) { return std::ranges::equal(r.parts, found); });
   if (known == known_rules().end())
-    return fail(BITNET_UNSUPPORTED,
-                say("tokenizer.json splits text in a way that this program does not know (", types,
-                    "): convert the model with the converter of llama.cpp, which knows more"));
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("tokenizer.json splits text in a way that this program does not know ({}): "
+                    "convert the model with the converter of llama.cpp, which knows more",
+                    types));
   const json& whole_words = at(at(file, "model"), "ignore_merges");
   // Llama 3 is older than the field, and takes whole words.
   const bool whole = whole_words.is_boolean() ? whole_words.get<bool>() : known->pre == "dbrx";
@@ -106,8 +109,9 @@ result<bool> composes(const json& file) {
     const std::string type = text_at(part, "type");
     if (type != "NFC")
       return fail(BITNET_UNSUPPORTED,
-                  say("tokenizer.json changes text by a normalizer of type ", quote(type),
-                      "; for byte-level BPE this program knows 'NFC'"));
+                  fmt::format("tokenizer.json changes text by a normalizer of type {}; for "
+                              "byte-level BPE this program knows 'NFC'",
+                              quote(type)));
     any = true;
   }
   return any;

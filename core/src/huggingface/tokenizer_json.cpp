@@ -1,5 +1,7 @@
 #include "huggingface/tokenizer_json.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -14,7 +16,6 @@ namespace bitnet::huggingface {
 namespace {
 
 using gguf::quote;
-using gguf::say;
 using nlohmann::json;
 
 constexpr uint64_t most_tokens = uint64_t{1} << 24;
@@ -29,14 +30,15 @@ struct vocabulary {
 
   result<void> add(const std::string& text, const json& id, int32_t type) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= most_tokens)
-      return bad_data(say("token ", quote(text), " has no id below ", most_tokens));
+      return bad_data(fmt::format("token {} has no id below {}", quote(text), most_tokens));
     const auto i = id.get<uint64_t>();
     if (i >= texts.size()) {
       texts.resize(i + 1);
       types.resize(i + 1, unused);
     }
     if (!texts[i].empty() && texts[i] != text)
-      return bad_data(say("tokens ", quote(texts[i]), " and ", quote(text), " share the id ", i));
+      return bad_data(
+          fmt::format("tokens {} and {} share the id {}", quote(texts[i]), quote(text), i));
     texts[i] = text;
     types[i] = type;
     ids[text] = static_cast<uint32_t>(i);
@@ -71,7 +73,7 @@ result<std::vector<std::string>> read_merges(const json& file) {
     else if (one.is_array() && one.size() == 2 && one[0].is_string() && one[1].is_string())
       out.push_back(one[0].get<std::string>() + " " + one[1].get<std::string>());
     else
-      return bad_data(say("merge ", out.size(), " is neither a text nor a pair of texts"));
+      return bad_data(fmt::format("merge {} is neither a text nor a pair of texts", out.size()));
   }
   return out;
 }
@@ -130,20 +132,22 @@ result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokeni
   // Old files leave the type away; only BPE has merges.
   if (const std::string type = text_at(model, "type");
       type != "BPE" && !(type.empty() && model.contains("merges")))
-    return fail(BITNET_UNSUPPORTED,
-                say("tokenizer.json holds a tokenizer of type ", quote(type), "; expected BPE"));
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("tokenizer.json holds a tokenizer of type {}; expected BPE", quote(type)));
   auto v = read_tokens(file);
   if (!v) return std::unexpected(v.error());
   const auto merges = read_merges(file);
   if (!merges) return std::unexpected(merges.error());
   if (v->texts.size() > hints.n_vocab)
-    return bad_data(
-        say("has ", v->texts.size(), " tokens, but the embedding has ", hints.n_vocab, " rows"));
-  if (hints.n_vocab > most_tokens) return bad_data(say("asks for ", hints.n_vocab, " tokens"));
+    return bad_data(fmt::format("has {} tokens, but the embedding has {} rows", v->texts.size(),
+                                hints.n_vocab));
+  if (hints.n_vocab > most_tokens)
+    return bad_data(fmt::format("asks for {} tokens", hints.n_vocab));
   v->texts.resize(hints.n_vocab);
   v->types.resize(hints.n_vocab, unused);
   for (size_t i = 0; i < v->texts.size(); ++i)
-    if (v->texts[i].empty()) v->texts[i] = say("[PAD", i, "]");
+    if (v->texts[i].empty()) v->texts[i] = fmt::format("[PAD{}]", i);
 
   const bool spm = true_at(model, "byte_fallback");
   if (spm) {

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,7 +13,6 @@ namespace bitnet::model {
 namespace {
 
 using gguf::quote;
-using gguf::say;
 
 // Lower case without punctuation: the same name is spelled bitnet-b1.58, bitnet-b158, BitNet_b1_58.
 std::string plain(std::string_view name) {
@@ -64,16 +65,17 @@ class keys {
     bool same = true;
     const auto n = v->type == gguf::value_type::array ? common(*v, same) : gguf::to_integer(*v);
     if (!same)
-      return stop(say("metadata key ", quote(name(key)),
-                      " differs between layers, which this program does not support"),
-                  BITNET_UNSUPPORTED);
+      return stop(
+          fmt::format("metadata key {} differs between layers, which this program does not support",
+                      quote(name(key))),
+          BITNET_UNSUPPORTED);
     if (!n)
-      return stop(say("metadata key ", quote(name(key)), " should be an integer, but is of type ",
-                      name_of(v->type)));
+      return stop(fmt::format("metadata key {} should be an integer, but is of type {}",
+                              quote(name(key)), name_of(v->type)));
     if (*n < within.least || *n > within.most)
-      return stop(say("metadata key ", quote(name(key)), " is ", *n, "; expected ", within.least,
-                      " to ", within.most, *n > within.most ? ": " : "",
-                      *n > within.most ? within.because : ""));
+      return stop(fmt::format("metadata key {} is {}; expected {} to {}{}{}", quote(name(key)), *n,
+                              within.least, within.most, *n > within.most ? ": " : "",
+                              *n > within.most ? within.because : ""));
     return static_cast<uint32_t>(*n);
   }
 
@@ -88,8 +90,8 @@ class keys {
     if (!wide) return std::nullopt;
     const auto narrow = static_cast<float>(*wide);
     if (std::isfinite(narrow) && narrow > 0) return narrow;
-    stop(say("metadata key ", quote(name(key)),
-             " is not a finite number above zero; the file is damaged"));
+    stop(fmt::format("metadata key {} is not a finite number above zero; the file is damaged",
+                     quote(name(key))));
     return std::nullopt;
   }
 
@@ -116,8 +118,9 @@ class keys {
 
  private:
   uint32_t missing(std::string_view key) {
-    return stop(say("metadata key ", quote(name(key)),
-                    " is missing; expected the file to carry it: convert the model again"));
+    return stop(fmt::format(
+        "metadata key {} is missing; expected the file to carry it: convert the model again",
+        quote(name(key))));
   }
 
   // The one number that an array with an element per layer repeats.
@@ -161,18 +164,20 @@ result<void> check_foreign(const gguf::container& metadata, const keys& in) {
     const auto x = metadata.real(in.name(key.name));
     if (!x) return std::unexpected(x.error());
     if (x->value_or(key.neutral) != key.neutral)
-      return fail(BITNET_UNSUPPORTED,
-                  say("metadata key ", quote(in.name(key.name)),
-                      " asks for something that this program does not compute"));
+      return fail(
+          BITNET_UNSUPPORTED,
+          fmt::format("metadata key {} asks for something that this program does not compute",
+                      quote(in.name(key.name))));
   }
   for (const auto& [name, neutral] :
        {std::pair{"attention.causal", true}, {"use_parallel_residual", false}}) {
     const auto x = metadata.boolean(in.name(name));
     if (!x) return std::unexpected(x.error());
     if (x->value_or(neutral) != neutral)
-      return fail(BITNET_UNSUPPORTED,
-                  say("metadata key ", quote(in.name(name)),
-                      " asks for something that this program does not compute"));
+      return fail(
+          BITNET_UNSUPPORTED,
+          fmt::format("metadata key {} asks for something that this program does not compute",
+                      quote(in.name(name))));
   }
   return {};
 }
@@ -188,9 +193,11 @@ stretch stretch_named(std::string_view kind, keys& in) {
     return in.has("rope.scaling.dynamic_factor") ? stretch::dynamic : stretch::linear;
   for (const auto& [name, meaning] : names)
     if (kind == name) return meaning;
-  in.stop(say("metadata key ", quote(in.name("rope.scaling.type")), " is ", quote(kind),
-              "; this program supports 'none', 'linear', 'yarn' and 'longrope'"),
-          BITNET_UNSUPPORTED);
+  in.stop(
+      fmt::format(
+          "metadata key {} is {}; this program supports 'none', 'linear', 'yarn' and 'longrope'",
+          quote(in.name("rope.scaling.type")), quote(kind)),
+      BITNET_UNSUPPORTED);
   return stretch::none;
 }
 
@@ -200,7 +207,8 @@ float factor_at(std::string_view key, keys& in) {
   if (!in.has(key) || in.is_zero(key)) return 1;
   const float factor = in.optional_positive(key).value_or(1);
   if (std::isfinite(1 / factor)) return factor;
-  in.stop(say("metadata key ", quote(in.name(key)), " is so small that its inverse overflows"));
+  in.stop(
+      fmt::format("metadata key {} is so small that its inverse overflows", quote(in.name(key))));
   return 1;
 }
 
@@ -212,14 +220,14 @@ rope_scaling read_yarn(rope_scaling how, keys& in) {
   how.beta_fast = in.optional_positive("rope.scaling.yarn_beta_fast").value_or(how.beta_fast);
   how.beta_slow = in.optional_positive("rope.scaling.yarn_beta_slow").value_or(how.beta_slow);
   if (how.extrapolation > 1)
-    in.stop(say("metadata key ", quote(in.name("rope.scaling.yarn_ext_factor")),
-                " is above 1; expected a share from 0 to 1"));
+    in.stop(fmt::format("metadata key {} is above 1; expected a share from 0 to 1",
+                        quote(in.name("rope.scaling.yarn_ext_factor"))));
   if (how.beta_fast < how.beta_slow)
-    in.stop(say("metadata key ", quote(in.name("rope.scaling.yarn_beta_fast")),
-                " is below yarn_beta_slow; expected it to be larger"));
+    in.stop(fmt::format("metadata key {} is below yarn_beta_slow; expected it to be larger",
+                        quote(in.name("rope.scaling.yarn_beta_fast"))));
   if (in.has("rope.scaling.yarn_log_multiplier") && !in.is_zero("rope.scaling.yarn_log_multiplier"))
-    in.stop(say("metadata key ", quote(in.name("rope.scaling.yarn_log_multiplier")),
-                " asks for something that this program does not compute"),
+    in.stop(fmt::format("metadata key {} asks for something that this program does not compute",
+                        quote(in.name("rope.scaling.yarn_log_multiplier"))),
             BITNET_UNSUPPORTED);
   if (how.extrapolation > 0) how.magnitude *= yarn_magnitude(how.factor);
   how.magnitude *= factor_at("rope.scaling.yarn_attn_factor", in);
@@ -257,29 +265,35 @@ activation gate_of(std::string_view architecture, family which, std::string_view
 result<void> check_heads(hyperparameters& h, keys& in) {
   const auto n_heads = h.n_heads;
   if (n_heads % h.n_kv_heads != 0)
-    return bad_data(say("the model has ", n_heads, " heads and ", h.n_kv_heads,
-                        " key/value heads; expected a multiple"));
+    return bad_data(
+        fmt::format("the model has {} heads and {} key/value heads; expected a multiple", n_heads,
+                    h.n_kv_heads));
   if (!in.has("attention.key_length") && h.n_embedding % n_heads != 0)
-    return bad_data(say("the embedding of ", h.n_embedding, " does not divide into ", n_heads,
-                        " heads, and there is no ", in.name("attention.key_length")));
+    return bad_data(
+        fmt::format("the embedding of {} does not divide into {} heads, and there is no {}",
+                    h.n_embedding, n_heads, in.name("attention.key_length")));
   h.head_dim = in.optional_count("attention.key_length", counts, h.n_embedding / n_heads);
   const uint32_t value_dim = in.optional_count("attention.value_length", counts, h.head_dim);
   h.rope_dims = in.optional_count("rope.dimension_count", counts, h.head_dim);
   if (auto ok = in.outcome(); !ok) return ok;
   if (value_dim != h.head_dim)
-    return fail(BITNET_UNSUPPORTED, say("keys of ", h.head_dim, " and values of ", value_dim,
-                                        " elements per head; this program needs them equal"));
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("keys of {} and values of {} elements per head; this program needs them equal",
+                    h.head_dim, value_dim));
   if (h.head_dim % 2 != 0)
-    return bad_data(say("the head size ", h.head_dim, " is odd; RoPE needs pairs"));
+    return bad_data(fmt::format("the head size {} is odd; RoPE needs pairs", h.head_dim));
   if (h.rope_dims % 2 != 0 || h.rope_dims > h.head_dim)
-    return bad_data(say("metadata key ", quote(in.name("rope.dimension_count")), " is ",
-                        h.rope_dims, "; expected an even number up to the head size ", h.head_dim));
+    return bad_data(
+        fmt::format("metadata key {} is {}; expected an even number up to the head size {}",
+                    quote(in.name("rope.dimension_count")), h.rope_dims, h.head_dim));
   if (h.rope_dims < h.head_dim && h.rope_scaling.magnitude != 1)
-    return fail(BITNET_UNSUPPORTED, say("RoPE scaling makes rotated elements larger, and ",
-                                        h.rope_dims, " of a head's ", h.head_dim,
-                                        " are rotated; this program needs all of them to be"));
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("RoPE scaling makes rotated elements larger, and {} of a head's {} are "
+                            "rotated; this program needs all of them to be",
+                            h.rope_dims, h.head_dim));
   if (uint64_t{n_heads} * h.head_dim > exact_in_sum)
-    return bad_data(say(n_heads, " heads of ", h.head_dim, ": ", widths.because));
+    return bad_data(fmt::format("{} heads of {}: {}", n_heads, h.head_dim, widths.because));
   return {};
 }
 
@@ -306,9 +320,10 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
     return bad_data("metadata key 'general.architecture' is missing; is this a model?");
   const auto which = family_of(spelled);
   if (!which)
-    return fail(BITNET_UNSUPPORTED,
-                say("architecture ", quote(spelled),
-                    "; this program runs bitnet, bitnet-25, bitnet-b1.58 and llama"));
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("architecture {}; this program runs bitnet, bitnet-25, bitnet-b1.58 and llama",
+                    quote(spelled)));
   hyperparameters h;
   h.architecture = spelled;
   h.name = name->value_or("");
@@ -329,8 +344,8 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   h.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
   if (h.n_vocab != n_tokens)
-    return bad_data(say("metadata key ", quote(in.name("vocab_size")), " is ", h.n_vocab,
-                        ", but the tokenizer has ", n_tokens, " tokens"));
+    return bad_data(fmt::format("metadata key {} is {}, but the tokenizer has {} tokens",
+                                quote(in.name("vocab_size")), h.n_vocab, n_tokens));
   if (auto ok = check_heads(h, in); !ok) return std::unexpected(ok.error());
   if (auto ok = check_foreign(metadata, in); !ok) return std::unexpected(ok.error());
   h.sub_norms = *which == family::bitnet;

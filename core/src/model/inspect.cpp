@@ -1,5 +1,7 @@
 // What a GGUF file holds and whether it would run, as JSON.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -175,9 +177,9 @@ void note_types(const gguf::file& file, json& problems) {
     if (u.count++ == 0) u.first = t.info.name;
   }
   for (const auto& [type, u] : unreadable)
-    problems.push_back(gguf::say(
-        u.count, u.count == 1 ? " tensor" : " tensors", " of type ", gguf::type_name(type),
-        ", which this program does not read; first ", gguf::quote(u.first)));
+    problems.push_back(fmt::format("{}{} of type {}, which this program does not read; first {}",
+                                   u.count, u.count == 1 ? " tensor" : " tensors",
+                                   gguf::type_name(type), gguf::quote(u.first)));
 }
 
 // What the tensors were taken for, and why: a line for each way of reading.

@@ -1,6 +1,8 @@
 #include "model/model.hpp"
 
 #define XXH_INLINE_ALL
+#include <fmt/core.h>
+
 #include <xxhash.h>
 
 #include <algorithm>
@@ -90,9 +92,8 @@ std::string model::weight_identity(uint32_t index) const {
     XXH3_64bits_update(&hash, sample.data(), sample.size());
   }
   const weight& w = m.weights[index];
-  return gguf::say(file->identity(), ":", bytes.data() - file->bytes().data(), ":",
-                   XXH3_64bits_digest(&hash), ":", w.name, ":", w.format, ":", w.ne[0], "x",
-                   w.ne[1]);
+  return fmt::format("{}:{}:{}:{}:{}:{}x{}", file->identity(), bytes.data() - file->bytes().data(),
+                     XXH3_64bits_digest(&hash), w.name, w.format, w.ne[0], w.ne[1]);
 }
 
 result<void> model::check_file() const {

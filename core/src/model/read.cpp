@@ -1,5 +1,7 @@
 #include "model/read.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,7 +16,6 @@ namespace bitnet::model {
 namespace {
 
 using gguf::quote;
-using gguf::say;
 
 constexpr uint64_t largest_piece = uint64_t{4} << 20;  // bytes, of model::stream_weight
 constexpr uintptr_t alias_alignment = 32;              // of weight::alias
@@ -53,19 +54,21 @@ class builder {
     const auto from = take(scale_name, 1, 1);
     if (!from) return std::unexpected(from.error());
     if (from->type != gguf::type::f32)
-      return fail(BITNET_UNSUPPORTED, say("tensor ", quote(scale_name), " has type ",
-                                          gguf::type_name(from->type), "; expected F32"));
+      return fail(BITNET_UNSUPPORTED, fmt::format("tensor {} has type {}; expected F32",
+                                                  quote(scale_name), gguf::type_name(from->type)));
     weight& w = to_.weights[*index];
     if (w.format != BITNET_FORMAT_TERNARY2)
-      return fail(BITNET_UNSUPPORTED, say("tensor ", quote(scale_name), " scales ", quote(w.name),
-                                          " of type ", gguf::type_name(w.source_type),
-                                          "; only ternary weights can have a scale tensor"));
+      return fail(
+          BITNET_UNSUPPORTED,
+          fmt::format(
+              "tensor {} scales {} of type {}; only ternary weights can have a scale tensor",
+              quote(scale_name), quote(w.name), gguf::type_name(w.source_type)));
     const auto factor = gguf::load<float>(from->bytes);
     for (float& s : w.scales) {
       s *= factor;
       if (!std::isfinite(s))
         return bad_data(
-            say("tensor ", quote(scale_name), " makes a scale that is not a finite number"));
+            fmt::format("tensor {} makes a scale that is not a finite number", quote(scale_name)));
     }
     return index;
   }
@@ -86,8 +89,9 @@ class builder {
     if (left == taken_.end()) return {};
     const auto& t = to_.file.tensors()[static_cast<size_t>(left - taken_.begin())].info;
     return fail(BITNET_UNSUPPORTED,
-                say("tensor ", quote(t.name), " has no place in the graph of architecture ",
-                    quote(to_.shape.architecture), "; computing without it would give wrong text"));
+                fmt::format("tensor {} has no place in the graph of architecture {}; computing "
+                            "without it would give wrong text",
+                            quote(t.name), quote(to_.shape.architecture)));
   }
 
  private:
@@ -98,13 +102,14 @@ class builder {
   result<formats::source> take(const std::string& name, uint64_t k, uint64_t m) {
     const auto* found = to_.file.find(name);
     if (found == nullptr)
-      return bad_data(say("tensor ", quote(name),
-                          " is missing; the file is incomplete or of another architecture"));
+      return bad_data(fmt::format(
+          "tensor {} is missing; the file is incomplete or of another architecture", quote(name)));
     taken_[static_cast<size_t>(found - to_.file.tensors().data())] = true;
     const gguf::tensor_info& t = found->info;
     if (t.ne != std::array<uint64_t, 4>{k, m, 1, 1})
-      return bad_data(say("tensor ", quote(name), " has shape ", shape_text(t),
-                          "; the metadata asks for [", k, m == 1 ? "" : say(", ", m), "]"));
+      return bad_data(fmt::format("tensor {} has shape {}; the metadata asks for [{}{}]",
+                                  quote(name), shape_text(t), k,
+                                  m == 1 ? "" : fmt::format(", {}", m)));
     return formats::source{.type = t.type,
                            .k = k,
                            .m = m,
@@ -122,7 +127,7 @@ class builder {
     for (const std::string_view base : {std::string_view(name), stem})
       for (const char* suffix :
            {"_scale", ".scale", "_scales", ".scales", ".q_scales", ".d", ".qh"}) {
-        const auto* found = to_.file.find(say(base, suffix));
+        const auto* found = to_.file.find(fmt::format("{}{}", base, suffix));
         if (found == nullptr) continue;
         const gguf::tensor_info& t = found->info;
         const bool whole = base == name && t.elements == 1;  // stem.scale of one is a factor
@@ -136,13 +141,13 @@ class builder {
 
   static std::string shape_text(const gguf::tensor_info& t) {
     std::string out = "[";
-    for (uint32_t d = 0; d < t.rank; ++d) out += say(d == 0 ? "" : ", ", t.ne[d]);
+    for (uint32_t d = 0; d < t.rank; ++d) out += fmt::format("{}{}", d == 0 ? "" : ", ", t.ne[d]);
     return out + "]";
   }
 
   result<uint32_t> add(const std::string& name, const formats::source& from,
                        result<formats::reading> understood, uint32_t rank) {
-    if (!understood) return pass_on(std::move(understood), say("tensor ", quote(name)));
+    if (!understood) return pass_on(std::move(understood), fmt::format("tensor {}", quote(name)));
     weight w;
     w.name = name;
     w.format = understood->format;
@@ -203,12 +208,13 @@ std::vector<part> parts_of(const hyperparameters& h) {
 result<void> read_layers(loaded& to, builder& tensors) {
   const std::vector<part> parts = parts_of(to.shape);
   if (to.shape.n_layers > to.file.tensors().size() / parts.size())
-    return bad_data(say("the metadata asks for ", to.shape.n_layers, " layers of ", parts.size(),
-                        " tensors, the file has ", to.file.tensors().size(), " tensors in all"));
+    return bad_data(
+        fmt::format("the metadata asks for {} layers of {} tensors, the file has {} tensors in all",
+                    to.shape.n_layers, parts.size(), to.file.tensors().size()));
   for (uint32_t n = 0; n < to.shape.n_layers; ++n) {
     layer l{};
     for (const part& p : parts) {
-      const std::string name = say("blk.", n, ".", p.name);
+      const std::string name = fmt::format("blk.{}.{}", n, p.name);
       const auto index =
           p.is_norm ? tensors.vector(name + ".weight", p.k) : tensors.linear(name, p.k, p.m);
       if (!index) return std::unexpected(index.error());
@@ -248,7 +254,7 @@ result<void> check_divisors(const loaded& m, uint32_t index) {
   for (uint64_t i = 0; ok && i < from.k; ++i)
     if (!(gguf::load<float>(std::span(as_f32).subspan(4 * i)) > 0))
       return bad_data(
-          say("tensor ", quote(m.weights[index].name), ": element ", i, " is not above zero"));
+          fmt::format("tensor {}: element {} is not above zero", quote(m.weights[index].name), i));
   return ok;
 }
 
@@ -312,7 +318,8 @@ result<loaded> read(gguf::file file, const load_options& options) {
 
 result<void> stream(const loaded& from, uint32_t index, const model::sink& to) {
   if (index >= from.weights.size())
-    return fail(BITNET_INVALID_ARGUMENT, say("weight ", index, " of ", from.weights.size()));
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("weight {} of {}", index, from.weights.size()));
   if (auto ok = from.file.check_size(); !ok) return ok;
   const weight& w = from.weights[index];
   const formats::source& source = from.sources[index];

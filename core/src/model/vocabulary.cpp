@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <limits>
 #include <utility>
 
@@ -8,7 +10,6 @@ namespace bitnet::model {
 namespace {
 
 using gguf::quote;
-using gguf::say;
 using gguf::value;
 
 // The elements of an array as T, each through `read`; empty if the key is not in the file.
@@ -30,7 +31,7 @@ result<std::vector<T>> array_of(const gguf::container& from, std::string_view ke
   }
   if (!fits)
     return fail(BITNET_BAD_DATA,
-                say("metadata key ", quote(key), " should be an array of ", expected));
+                fmt::format("metadata key {} should be an array of {}", quote(key), expected));
   return out;
 }
 
@@ -104,9 +105,9 @@ result<tokenizer::vocabulary_data> read_vocabulary(const gguf::container& metada
   if (in.first) return std::unexpected(*std::move(in.first));
   if (v.model.empty() || v.tokens.empty())
     return fail(BITNET_BAD_DATA,
-                say("the file has no tokenizer: expected the metadata key ",
-                    v.model.empty() ? "tokenizer.ggml.model" : "tokenizer.ggml.tokens",
-                    "; convert the model again together with its tokenizer"));
+                fmt::format("the file has no tokenizer: expected the metadata key {}; convert the "
+                            "model again together with its tokenizer",
+                            v.model.empty() ? "tokenizer.ggml.model" : "tokenizer.ggml.tokens"));
   return v;
 }
 

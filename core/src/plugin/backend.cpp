@@ -1,5 +1,7 @@
 #include "plugin/backend.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -50,7 +52,7 @@ uint32_t next_generation(const std::string& name) {
 }
 
 std::string subject(const std::string& name) {
-  return "backend " + name + ": ";
+  return fmt::format("backend {}: ", name);
 }
 
 // No entry of our major: of another one, or no plugin at all?
@@ -60,7 +62,7 @@ defect explain_missing_entry(const shared_library& library, const std::string& n
     if (library.function<void()>(("bitnet_backend_abi" + std::to_string(major)).c_str()) != nullptr)
       return other_major(name, major);
   return {code::abi_entry, BITNET_REJECTED,
-          subject(name) + "exports no entry symbol " BITNET_BACKEND_ENTRY_NAME,
+          fmt::format("{}exports no entry symbol " BITNET_BACKEND_ENTRY_NAME, subject(name)),
           "build the plugin with bitnet_add_backend"};
 }
 
@@ -74,7 +76,8 @@ checked<void> check_refusal(const std::string& name, bitnet_status status,
   if (status == BITNET_INCOMPATIBLE)
     return std::unexpected(other_minor(name, table.need_minor_min, table.need_minor_max));
   defect d{code::abi_entry, BITNET_REJECTED,
-           subject(name) + "its entry function failed: " + describe(status, error), ""};
+           fmt::format("{}its entry function failed: {}", subject(name), describe(status, error)),
+           ""};
   if (status == BITNET_UNAVAILABLE) d.status = BITNET_UNAVAILABLE;
   return std::unexpected(std::move(d));
 }
@@ -82,15 +85,16 @@ checked<void> check_refusal(const std::string& name, bitnet_status status,
 // Sizes, numbers and required slots; leaves a table without a null slot.
 checked<bitnet_backend_v0> check_table(const std::string& name, const bitnet_backend_v0& filled) {
   if (filled.struct_size != sizeof(bitnet_backend_v0))
-    return bad_table(name, "it changed struct_size from " + std::to_string(sizeof filled) + " to " +
-                               std::to_string(filled.struct_size));
+    return bad_table(name, fmt::format("it changed struct_size from {} to {}", sizeof filled,
+                                       filled.struct_size));
   if (filled.filled_size < required_bytes || filled.filled_size > sizeof filled)
-    return bad_table(name, "its table has " + std::to_string(filled.filled_size) +
-                               " bytes; the required part has " + std::to_string(required_bytes) +
-                               " and the host gave room for " + std::to_string(sizeof filled));
+    return bad_table(
+        name, fmt::format(
+                  "its table has {} bytes; the required part has {} and the host gave room for {}",
+                  filled.filled_size, required_bytes, sizeof filled));
   if (filled.abi_minor > BITNET_ABI_MINOR)
-    return bad_table(name, "it chose ABI minor " + std::to_string(filled.abi_minor) +
-                               ", the host offered 0 to " + std::to_string(BITNET_ABI_MINOR));
+    return bad_table(name, fmt::format("it chose ABI minor {}, the host offered 0 to {}",
+                                       filled.abi_minor, BITNET_ABI_MINOR));
   if (filled.reserved_0 != 0) return bad_table(name, "reserved_0 of its table is not zero");
   if (std::ranges::any_of(filled.features_used, [](uint64_t f) { return f != 0; }))
     return bad_table(name, "it uses features that the host did not offer");
@@ -103,7 +107,7 @@ checked<bitnet_backend_v0> check_table(const std::string& name, const bitnet_bac
                 sizeof address);
     if (address == nullptr)
       return reject(code::abi_slot,
-                    subject(name) + "the required slot '" + std::string(s.name) + "' is null");
+                    fmt::format("{}the required slot '{}' is null", subject(name), s.name));
   }
   if (out.query_interface == nullptr) out.query_interface = no_interface;
   return out;
@@ -112,7 +116,7 @@ checked<bitnet_backend_v0> check_table(const std::string& name, const bitnet_bac
 checked<std::string> copy_text(const std::string& name, const char* what, bitnet_str text) {
   constexpr uint64_t max_bytes = 256;
   if (text.size > max_bytes || (text.data == nullptr && text.size != 0))
-    return bad_table(name, std::string("info() gives an impossible ") + what);
+    return bad_table(name, fmt::format("info() gives an impossible {}", what));
   return text.size == 0 ? std::string() : printable({text.data, text.size}, max_bytes);
 }
 
@@ -175,11 +179,34 @@ checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& lib
                                                 host_services& host, const settings& extra,
                                                 bool may_unload) {
   if (!library.is_absolute())
-    return reject(code::abi_load, "'" + printable(library.string(), 400) +
-                                      "' is not an absolute path, so it will not be loaded");
+    return reject(code::abi_load,
+                  fmt::format("'{}' is not an absolute path, so it will not be loaded",
+                              printable(library.string(), 400)));
   auto file = open_trusted(library);
   if (!file) return std::unexpected(std::move(file.error()));
   return open(std::move(*file), expected_name, purpose, host, extra, may_unload);
+}
+
+// What it says of itself, once open.
+checked<void> backend::introduce(const std::string& expected_name) {
+  bitnet_backend_info info{};
+  info.struct_size = sizeof info;
+  bitnet_error error = blank_error();
+  if (const auto failed = contents_->table.info(contents_->table.self, &info, &error);
+      failed != BITNET_OK)
+    return reject(code::abi_entry, fmt::format("{}info() failed: {}", subject(expected_name),
+                                               describe(failed, error)));
+  auto name = copy_text(expected_name, "name", info.name);
+  auto version = copy_text(expected_name, "version", info.version);
+  if (!name) return std::unexpected(std::move(name.error()));
+  if (!version) return std::unexpected(std::move(version.error()));
+  if (*name != expected_name)
+    return reject(code::abi_identity,
+                  fmt::format("{}when loaded it calls itself '{}'", subject(expected_name), *name));
+  contents_->name = std::move(*name);
+  contents_->version = std::move(*version);
+  contents_->life_flags = info.life_flags;
+  return {};
 }
 
 checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::string& expected_name,
@@ -216,9 +243,9 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
   const bitnet_status status = entry(&c->host, &request, &out->table, &error);
   // A table that broke a rule is never called, not even its close.
   if (!out->intact())
-    return reject(code::abi_overrun, subject(expected_name) + "it wrote behind the " +
-                                         std::to_string(sizeof out->table) +
-                                         " bytes that the host gave it");
+    return reject(code::abi_overrun,
+                  fmt::format("{}it wrote behind the {} bytes that the host gave it",
+                              subject(expected_name), sizeof out->table));
   if (auto fine = check_refusal(expected_name, status, out->table, error); !fine)
     return std::unexpected(std::move(fine.error()));
   auto table = check_table(expected_name, out->table);
@@ -227,22 +254,7 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
   c->library = std::make_unique<shared_library>(std::move(*mapped));
   std::shared_ptr<backend> self(new backend(std::move(c)));  // from here on close() is called
 
-  bitnet_backend_info info{};
-  info.struct_size = sizeof info;
-  error = blank_error();
-  if (const auto failed = table->info(table->self, &info, &error); failed != BITNET_OK)
-    return reject(code::abi_entry,
-                  subject(expected_name) + "info() failed: " + describe(failed, error));
-  auto name = copy_text(expected_name, "name", info.name);
-  auto version = copy_text(expected_name, "version", info.version);
-  if (!name) return std::unexpected(std::move(name.error()));
-  if (!version) return std::unexpected(std::move(version.error()));
-  if (*name != expected_name)
-    return reject(code::abi_identity,
-                  subject(expected_name) + "when loaded it calls itself '" + *name + "'");
-  self->contents_->name = std::move(*name);
-  self->contents_->version = std::move(*version);
-  self->contents_->life_flags = info.life_flags;
+  if (auto ok = self->introduce(expected_name); !ok) return std::unexpected(std::move(ok.error()));
   return self;
 }
 

@@ -56,6 +56,7 @@ class backend {
  private:
   struct contents;
   explicit backend(std::unique_ptr<contents> c);
+  checked<void> introduce(const std::string& expected_name);
   std::unique_ptr<contents> contents_;
 };
 

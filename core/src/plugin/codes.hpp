@@ -4,6 +4,8 @@
 // Letters: M manifest, T trust, I inspection, A ABI, P probe, S selection. A code is never reused;
 // its hint is what a person can do when the place that reports it knows nothing better.
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <expected>
 #include <optional>
@@ -34,7 +36,7 @@
   X(trust_changed, "BN-T-CHANGED", "run the command again")                                        \
   X(trust_hash, "BN-T-HASH",                                                                       \
     "reinstall the backend's package, or correct `sha256` in the manifest")                        \
-  X(trust_not_allowed, "BN-T-NOT-ALLOWED", "add it to --allow-backends")                           \
+  X(trust_not_allowed, "BN-T-NOT-ALLOWED", "add it to allowed_backends")                           \
   X(trust_signature, "BN-T-SIGNATURE",                                                             \
     "sign the file with `bitnet backends sign`, or install a signed package")                      \
   X(trust_key, "BN-T-KEY",                                                                         \
@@ -90,11 +92,11 @@
   X(probe_self_test, "BN-P-SELF-TEST", "report it to the backend's author and remove the backend") \
   X(probe_quarantine, "BN-P-QUARANTINE",                                                           \
     "upgrade the backend, or run `bitnet backends probe --fresh` to try it again")                 \
-  X(select_not_asked, "BN-S-NOT-ASKED", "ask for it with --device")                                \
+  X(select_not_asked, "BN-S-NOT-ASKED", "request it as the device")                                \
   X(select_not_probed, "BN-S-NOT-PROBED",                                                          \
-    "`bitnet backends` probes it; or ask for it with --device")                                    \
-  X(select_outranked, "BN-S-OUTRANKED", "ask for it with --device")                                \
-  X(select_same, "BN-S-SAME", "ask for it with --device")                                          \
+    "`bitnet backends` probes it; or request it as the device")                                    \
+  X(select_outranked, "BN-S-OUTRANKED", "request it as the device")                                \
+  X(select_same, "BN-S-SAME", "request it as the device")                                          \
   X(select_no_class, "BN-S-CLASS", "ask for the backend by its name")                              \
   X(select_index, "BN-S-INDEX", "use a smaller index")                                             \
   X(select_filtered, "BN-S-FILTERED", "change BITNET_BACKENDS or BITNET_BACKENDS_DISABLE")
@@ -119,7 +121,9 @@ struct defect {
   [[nodiscard]] std::string advice() const {
     return hint.empty() ? std::string(code_hint(code)) : hint;
   }
-  [[nodiscard]] failure as_failure() const { return {status, reason + "; " + advice()}; }
+  [[nodiscard]] failure as_failure() const {
+    return {status, fmt::format("{}; {}", reason, advice())};
+  }
 };
 
 template <class T>

@@ -1,5 +1,7 @@
 #include "plugin/dependencies.hpp"
 
+#include <fmt/core.h>
+
 #include <elf.h>
 
 #include <algorithm>
@@ -40,7 +42,7 @@ request request_of(const std::vector<std::string>& run_path, bool is_new_kind,
 }
 
 defect named(const std::string& name, defect d) {
-  d.reason = "needs " + name + ", which " + d.reason;
+  d.reason = fmt::format("needs {}, which {}", name, d.reason);
   return d;
 }
 
@@ -53,19 +55,22 @@ checked<std::vector<request>> needs_of(const std::filesystem::path& file, const 
   const auto image = elf_image::open(map->bytes());
   if (!image) return std::unexpected(image.error());
   if (const auto tags = redirections(*image); !tags.empty())
-    return reject(code::inspect_foreign, "has " + join(tags, " and ") +
-                                             ", by which the linker would bring in libraries "
-                                             "that nobody looked at");
+    return reject(
+        code::inspect_foreign,
+        fmt::format("has {}, by which the linker would bring in libraries that nobody looked at",
+                    join(tags, " and ")));
   const std::vector<std::string> run_path = run_path_of(*image);
   for (const std::string& item : run_path)
     if (const std::string fault = run_path_fault(item); !fault.empty())
-      return reject(code::inspect_run_path, "has the run path '" + printable(item) + "': " + fault);
+      return reject(code::inspect_run_path,
+                    fmt::format("has the run path '{}': {}", printable(item), fault));
   const request like = request_of(run_path, image->dynamic_value(DT_RUNPATH).has_value(),
                                   file.parent_path().string(), by.before);
   std::vector<request> out;
   for (const std::string_view name : image->dynamic_strings(DT_NEEDED)) {
     if (const std::string fault = name_fault(name); !fault.empty())
-      return reject(code::inspect_foreign, "needs '" + printable(name) + "', which " + fault);
+      return reject(code::inspect_foreign,
+                    fmt::format("needs '{}', which {}", printable(name), fault));
     out.push_back(like);
     out.back().name = name;
     out.back().needed_by = by.name;
@@ -78,7 +83,9 @@ checked<std::string> hash_of(const std::filesystem::path& path) {
   const auto file = open_trusted(path);
   if (!file) return std::unexpected(file.error());
   const auto map = file_map::open(file->fd.get(), file->identity.size_bytes);
-  if (!map) return reject(code::trust_kind, printable(path.string(), 200) + " cannot be mapped");
+  if (!map)
+    return reject(code::trust_kind,
+                  fmt::format("{} cannot be mapped", printable(path.string(), 200)));
   return sha256_of(map->bytes());
 }
 
@@ -89,7 +96,7 @@ void compare_hashes(const std::vector<needed_library>& libraries,
     const auto one = std::ranges::find(libraries, name, &needed_library::name);
     if (one == libraries.end()) {
       found.warning(check, code::manifest_field,
-                    "the manifest has a hash of " + name + ", which is not needed here");
+                    fmt::format("the manifest has a hash of {}, which is not needed here", name));
       continue;
     }
     auto files = one->variants;
@@ -100,8 +107,9 @@ void compare_hashes(const std::vector<needed_library>& libraries,
       if (is && *is == wanted) continue;
       fine = false;
       found.error(check, code::trust_hash,
-                  "needs " + name + " with the SHA-256 " + wanted + ", but " +
-                      (is ? printable(file.string(), 200) + " has " + *is : is.error().reason),
+                  fmt::format("needs {} with the SHA-256 {}, but {}", name, wanted,
+                              is ? fmt::format("{} has {}", printable(file.string(), 200), *is)
+                                 : is.error().reason),
                   "install the library that the manifest means, or correct `dependencies` in it");
     }
     if (fine) found.ok(check, name);
@@ -127,7 +135,7 @@ std::vector<needed_library> resolve_libraries(const inspection& plugin) {
     needed_library& found = out.emplace_back(one.name, one.needed_by);
     if (const std::string fault = name_fault(one.name); !fault.empty()) {
       found.fault = defect{code::inspect_foreign, BITNET_REJECTED,
-                           "needs '" + printable(one.name) + "', which " + fault, ""};
+                           fmt::format("needs '{}', which {}", printable(one.name), fault), ""};
       continue;
     }
     // What is loaded has all that it needs, and nobody can put another file in its place.
@@ -168,8 +176,8 @@ void examine_dependencies(const std::vector<needed_library>& libraries,
       trusted = false;
       found.error(check, *one.fault);
     } else if (one.file.empty() && !one.loaded) {
-      missing.push_back(one.needed_by.empty() ? one.name
-                                              : one.name + " (for " + one.needed_by + ")");
+      missing.push_back(
+          one.needed_by.empty() ? one.name : fmt::format("{} (for {})", one.name, one.needed_by));
       if (const auto known = packages.find(one.name);
           known != packages.end() && std::ranges::find(install, known->second) == install.end())
         install.push_back(known->second);
@@ -177,8 +185,9 @@ void examine_dependencies(const std::vector<needed_library>& libraries,
   }
   if (!missing.empty())
     found.error(check, {code::inspect_dependency, BITNET_UNAVAILABLE,
-                        "needs libraries that this machine does not have: " + join(missing, ", "),
-                        install.empty() ? "" : "install " + join(install, " ")});
+                        fmt::format("needs libraries that this machine does not have: {}",
+                                    join(missing, ", ")),
+                        install.empty() ? "" : fmt::format("install {}", join(install, " "))});
   else if (trusted)
     found.ok(check, std::to_string(libraries.size()) +
                         (libraries.size() == 1 ? " library, here" : " libraries, all here"));

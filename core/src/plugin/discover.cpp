@@ -1,5 +1,7 @@
 #include "plugin/discover.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <system_error>
@@ -15,8 +17,8 @@ checked<manifest> read(const std::filesystem::path& file, const std::string& exp
   std::error_code ignored;
   const std::string shown = printable(file.string(), 400);
   const auto disabled = [&shown](const std::string& how) {
-    return std::unexpected(
-        defect{code::manifest_disabled, BITNET_UNAVAILABLE, "disabled: " + shown + how, ""});
+    return std::unexpected(defect{code::manifest_disabled, BITNET_UNAVAILABLE,
+                                  fmt::format("disabled: {}{}", shown, how), ""});
   };
   if (std::filesystem::canonical(file, ignored) == "/dev/null")
     return disabled(" is a link to /dev/null");
@@ -27,8 +29,8 @@ checked<manifest> read(const std::filesystem::path& file, const std::string& exp
   if (!text) return std::unexpected(std::move(text.error()));
   auto parsed = parse_manifest(*text, shown);
   if (parsed && parsed->name != expected_name)
-    return reject(code::manifest_name, shown + " describes '" + parsed->name +
-                                           "', but its file name says '" + expected_name + "'");
+    return reject(code::manifest_name, fmt::format("{} describes '{}', but its file name says '{}'",
+                                                   shown, parsed->name, expected_name));
   return parsed;
 }
 
@@ -38,11 +40,11 @@ std::vector<std::filesystem::path> list(const std::filesystem::path& directory,
   std::vector<std::filesystem::path> files;
   std::error_code error;
   if (!std::filesystem::exists(directory, error)) {
-    result = error ? "cannot be read: " + error.message() : "absent";
+    result = error ? fmt::format("cannot be read: {}", error.message()) : "absent";
     return files;
   }
   if (const auto fine = trust_directory(directory); !fine) {
-    result = "cannot be trusted: " + fine.error().reason + "; " + fine.error().advice();
+    result = fmt::format("cannot be trusted: {}; {}", fine.error().reason, fine.error().advice());
     return files;
   }
   std::filesystem::directory_iterator at(directory, error);
@@ -51,14 +53,13 @@ std::vector<std::filesystem::path> list(const std::filesystem::path& directory,
     if (at->path().extension() == ".yaml") files.push_back(at->path());
     if (++entries <= most_directory_entries && files.size() <= most_manifests) continue;
     // Which of them would count is not to depend on the order in which they were written.
-    result =
-        files.size() > most_manifests
-            ? "not used: it has more than " + std::to_string(most_manifests) + " manifests"
-            : "not used: it has more than " + std::to_string(most_directory_entries) + " entries";
+    result = files.size() > most_manifests
+                 ? fmt::format("not used: it has more than {} manifests", most_manifests)
+                 : fmt::format("not used: it has more than {} entries", most_directory_entries);
     return {};
   }
   std::ranges::sort(files);
-  result = error ? "cannot be read: " + error.message()
+  result = error ? fmt::format("cannot be read: {}", error.message())
                  : std::to_string(files.size()) + (files.size() == 1 ? " manifest" : " manifests");
   return files;
 }
@@ -99,8 +100,8 @@ discovery discover(const std::vector<std::filesystem::path>& directories) {
       found_manifest& loser = newer ? other : entry;
       const found_manifest& winner = newer ? entry : other;
       loser.manifest =
-          reject(code::manifest_duplicate,
-                 printable(winner.file.string(), 400) + " describes the same backend and counts");
+          reject(code::manifest_duplicate, fmt::format("{} describes the same backend and counts",
+                                                       printable(winner.file.string(), 400)));
     }
     out.found.push_back(std::move(entry));
   }

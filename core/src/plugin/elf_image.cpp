@@ -1,5 +1,7 @@
 #include "plugin/elf_image.hpp"
 
+#include <fmt/core.h>
+
 #include <gelf.h>
 #include <libelf.h>
 #include <unistd.h>
@@ -54,7 +56,7 @@ constexpr uint64_t max_versions = 65536;  // of all libraries together
 std::string machine_name(uint16_t machine) {
   for (const auto& [value, name] : machines)
     if (value == machine) return std::string(name);
-  return "machine " + std::to_string(machine);
+  return fmt::format("machine {}", machine);
 }
 
 std::unexpected<defect> not_elf(const std::string& why) {
@@ -62,9 +64,8 @@ std::unexpected<defect> not_elf(const std::string& why) {
 }
 
 std::unexpected<defect> cut_off(uint64_t needs, uint64_t has) {
-  return reject(code::inspect_truncated, "is cut off: it should have at least " +
-                                             std::to_string(needs) + " bytes and has " +
-                                             std::to_string(has));
+  return reject(code::inspect_truncated,
+                fmt::format("is cut off: it should have at least {} bytes and has {}", needs, has));
 }
 
 struct elf_closer {
@@ -82,8 +83,8 @@ checked<elf_image> elf_image::open(std::span<const std::byte> bytes) {
   if (bytes.empty()) return not_elf("is empty; a shared object was expected");
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (!text.starts_with(std::string_view(ELFMAG, SELFMAG)))
-    return not_elf("is not an ELF shared object; it begins with '" + printable(text.substr(0, 16)) +
-                   "'");
+    return not_elf(fmt::format("is not an ELF shared object; it begins with '{}'",
+                               printable(text.substr(0, 16))));
   if (bytes.size() < sizeof(Elf64_Ehdr)) return cut_off(sizeof(Elf64_Ehdr), bytes.size());
   elf_image image(bytes);
   if (auto fine = image.read_headers(); !fine) return std::unexpected(std::move(fine.error()));
@@ -94,16 +95,18 @@ checked<void> elf_image::read_headers() {
   const auto head = read<Elf64_Ehdr>(0).value_or(Elf64_Ehdr{});  // open() saw that it is there
   if (head.e_ident[EI_CLASS] != ELFCLASS64)
     return reject(code::inspect_machine,
-                  "is not a 64-bit object; this machine is 64-bit " + machine_name(this_machine));
+                  fmt::format("is not a 64-bit object; this machine is 64-bit {}",
+                              machine_name(this_machine)));
   if (head.e_ident[EI_DATA] != this_byte_order)
-    return reject(code::inspect_machine, "has another byte order than this machine, which is " +
-                                             machine_name(this_machine));
+    return reject(code::inspect_machine,
+                  fmt::format("has another byte order than this machine, which is {}",
+                              machine_name(this_machine)));
   if (head.e_machine != this_machine)
-    return reject(code::inspect_machine, "was built for " + machine_name(head.e_machine) +
-                                             ", this machine is " + machine_name(this_machine));
+    return reject(code::inspect_machine,
+                  fmt::format("was built for {}, this machine is {}", machine_name(head.e_machine),
+                              machine_name(this_machine)));
   if (head.e_type != ET_DYN)
-    return not_elf("is an ELF file but not a shared object (type " + std::to_string(head.e_type) +
-                   ")");
+    return not_elf(fmt::format("is an ELF file but not a shared object (type {})", head.e_type));
   if (head.e_phentsize != sizeof(Elf64_Phdr) || head.e_phnum == 0 || head.e_phnum > max_segments)
     return not_elf("has no usable program headers");
   const uint64_t table_bytes = uint64_t{head.e_phnum} * sizeof(Elf64_Phdr);
@@ -197,8 +200,8 @@ checked<void> elf_image::check_dynamic() const {
     const auto [known, is_first] = seen.emplace(entry.d_tag, entry.d_un.d_val);
     if (!is_first && known->second != entry.d_un.d_val &&
         std::ranges::find(many, entry.d_tag) == many.end())
-      return not_elf("has two different entries of tag " + std::to_string(entry.d_tag) +
-                     " in its dynamic section");
+      return not_elf(
+          fmt::format("has two different entries of tag {} in its dynamic section", entry.d_tag));
     if (std::ranges::find(texts, entry.d_tag) != texts.end() && !text_at(entry.d_un.d_val))
       return not_elf("names a library or a path outside of its dynamic string table");
   }

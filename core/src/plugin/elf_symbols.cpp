@@ -2,6 +2,8 @@
 // there is one, else by DT_HASH. What a table of symbols lists and the hash table does not lead to
 // is no export to the linker, and the other way round; a file that leaves room for both is refused.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,8 +17,8 @@ namespace {
 constexpr uint64_t max_symbols = 1 << 22;  // far above what any linker writes
 
 std::unexpected<defect> unreadable(const std::string& why = "") {
-  return reject(code::inspect_not_elf,
-                "has no readable dynamic symbol table" + (why.empty() ? "" : ": " + why));
+  return reject(code::inspect_not_elf, fmt::format("has no readable dynamic symbol table{}",
+                                                   why.empty() ? "" : fmt::format(": {}", why)));
 }
 
 uint32_t gnu_hash_of(std::string_view name) {
@@ -169,17 +171,17 @@ checked<elf_image::symbol_table> elf_image::read_symbol_table() const {
     auto hash = read_gnu_hash(*address);
     if (!hash) return std::unexpected(std::move(hash.error()));
     out.count = hash->count;
-    out.gnu = std::move(*hash);
+    out.gnu = *hash;
   }
   if (const auto address = dynamic_value(DT_HASH)) {
     auto hash = read_sysv_hash(*address);
     if (!hash) return std::unexpected(std::move(hash.error()));
     // Where nothing is exported, DT_GNU_HASH does not know how many symbols there are.
     if (out.gnu && hash->count != out.count && !out.gnu->chains.empty())
-      return unreadable("DT_HASH has " + std::to_string(hash->count) +
-                        " symbols, DT_GNU_HASH has " + std::to_string(out.count));
+      return unreadable(
+          fmt::format("DT_HASH has {} symbols, DT_GNU_HASH has {}", hash->count, out.count));
     out.count = hash->count;
-    out.sysv = std::move(*hash);
+    out.sysv = *hash;
   }
   const auto address = dynamic_value(DT_SYMTAB);
   if (!address || out.count == 0) return unreadable();
@@ -203,14 +205,14 @@ checked<void> elf_image::check_seen(const symbol_table& table, uint64_t index,
   };
   if (!is_visible(entry) || (table.gnu && table.gnu->find(name, is_it) == 0) ||
       (table.sysv && table.sysv->find(name, is_it) == 0))
-    return unreadable("it lists the symbol '" + printable(name, 128) +
-                      "', which the linker would not find");
+    return unreadable(fmt::format("it lists the symbol '{}', which the linker would not find",
+                                  printable(name, 128)));
   constexpr Elf64_Versym hidden = 0x8000;
   Elf64_Versym version = 0;
   if (!table.versions.empty())
     std::memcpy(&version, table.versions.data() + index * sizeof version, sizeof version);
   if ((version & hidden) != 0)
-    return unreadable("its symbol '" + printable(name, 128) + "' has a hidden version");
+    return unreadable(fmt::format("its symbol '{}' has a hidden version", printable(name, 128)));
   return {};
 }
 

@@ -1,5 +1,7 @@
 #include "plugin/foreign.hpp"
 
+#include <fmt/core.h>
+
 #include <elf.h>
 
 #include <algorithm>
@@ -63,15 +65,17 @@ void examine_foreign(const elf_image& image, findings& found) {
   bool fine = true;
   if (const auto tags = redirections(image); !tags.empty()) {
     fine = false;
-    found.error(check, code::inspect_foreign,
-                "has " + join(tags, " and ") +
-                    ", by which the linker would bring libraries in that nobody looked at");
+    found.error(
+        check, code::inspect_foreign,
+        fmt::format("has {}, by which the linker would bring libraries in that nobody looked at",
+                    join(tags, " and ")));
   }
   for (const std::string_view name : image.dynamic_strings(DT_NEEDED)) {
     const std::string fault = name_fault(name);
     if (fault.empty()) continue;
     fine = false;
-    found.error(check, code::inspect_foreign, "needs '" + printable(name) + "', which " + fault);
+    found.error(check, code::inspect_foreign,
+                fmt::format("needs '{}', which {}", printable(name), fault));
   }
   if (fine) found.ok(check, "libraries are needed by plain names only");
 }

@@ -1,6 +1,8 @@
 #pragma once
 // Errors that a plugin fills in.
 
+#include <fmt/core.h>
+
 #include <string>
 
 #include "bitnet/abi/base.h"
@@ -17,9 +19,8 @@ namespace bitnet::plugin {
 [[nodiscard]] inline std::string describe(bitnet_status status, const bitnet_error& e) {
   std::string out = printable_array(e.message);
   if (out.empty()) out = "no reason given";
-  out += " (status " + std::to_string(status);
-  if (e.native_code != 0)
-    out += ", " + printable_array(e.domain) + " " + std::to_string(e.native_code);
+  out += fmt::format(" (status {}", status);
+  if (e.native_code != 0) out += fmt::format(", {} {}", printable_array(e.domain), e.native_code);
   return out + ")";
 }
 

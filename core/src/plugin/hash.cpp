@@ -1,5 +1,7 @@
 #include "plugin/hash.hpp"
 
+#include <fmt/core.h>
+
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -40,7 +42,7 @@ void examine_hash(std::span<const std::byte> bytes, const std::string& expected,
     found.ok("hash", is);
   else
     found.error("hash", code::trust_hash,
-                "has the SHA-256 " + is + ", the manifest says " + expected);
+                fmt::format("has the SHA-256 {}, the manifest says {}", is, expected));
 }
 
 }  // namespace bitnet::plugin

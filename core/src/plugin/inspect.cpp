@@ -1,5 +1,7 @@
 #include "plugin/inspect.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -60,7 +62,7 @@ bool has_word(std::string_view text, std::string_view word) {
 }
 
 std::unexpected<defect> bad_note(const std::string& why) {
-  return reject(code::inspect_note, "has a damaged identity note: " + why);
+  return reject(code::inspect_note, fmt::format("has a damaged identity note: {}", why));
 }
 
 checked<identity> parse_note(std::span<const std::byte> description) {
@@ -73,14 +75,15 @@ checked<identity> parse_note(std::span<const std::byte> description) {
     const std::string_view field = rest.substr(0, end);
     rest.remove_prefix(end + 1);
     if (first && field != "schema=1")
-      return bad_note("expected 'schema=1' first, found '" + printable(field, 64) + "'");
+      return bad_note(fmt::format("expected 'schema=1' first, found '{}'", printable(field, 64)));
     first = false;
     const std::size_t equals = field.find('=');
     if (equals == std::string_view::npos)
-      return bad_note("'" + printable(field, 64) + "' has no '='");
+      return bad_note(fmt::format("'{}' has no '='", printable(field, 64)));
     if (field.size() > max_field_bytes) return bad_note("a field has more than 256 bytes");
     if (!fields.emplace(field.substr(0, equals), field.substr(equals + 1)).second)
-      return bad_note("key '" + printable(field.substr(0, equals), 64) + "' is there twice");
+      return bad_note(
+          fmt::format("key '{}' is there twice", printable(field.substr(0, equals), 64)));
   }
   identity out;
   struct required {
@@ -94,16 +97,17 @@ checked<identity> parse_note(std::span<const std::byte> description) {
                                    {"license", &out.license}}) {
     const auto found = fields.find(key);
     if (found == fields.end() || found->second.empty())
-      return bad_note("key '" + std::string(key) + "' is missing");
+      return bad_note(fmt::format("key '{}' is missing", key));
     *value = printable(found->second, max_field_bytes);
   }
   if (const auto found = fields.find("compiler"); found != fields.end())
     out.compiler = printable(found->second, max_field_bytes);
   if (const auto found = fields.find("flags"); found != fields.end())
     out.unloadable = has_word(found->second, "unloadable");
-  if (!is_backend_name(out.name)) return bad_note("'" + out.name + "' is not a backend name");
+  if (!is_backend_name(out.name))
+    return bad_note(fmt::format("'{}' is not a backend name", out.name));
   if (!parse_range(out.abi, out))
-    return bad_note("'" + out.abi + "' is not an ABI range like " BITNET_ABI_RANGE);
+    return bad_note(fmt::format("'{}' is not an ABI range like " BITNET_ABI_RANGE, out.abi));
   return out;
 }
 
@@ -140,11 +144,13 @@ void examine_identity(const elf_image& image, examination& out) {
   out.facts.note = std::move(*note);
   const identity& n = out.facts.note;
   if (n.vendor.find('.') == std::string::npos)
-    out.found.warning("identity", code::inspect_note,
-                      "vendor '" + n.vendor + "' is not a reversed domain name like org.example",
-                      "correct it in BITNET_BACKEND_NOTE");
+    out.found.warning(
+        "identity", code::inspect_note,
+        fmt::format("vendor '{}' is not a reversed domain name like org.example", n.vendor),
+        "correct it in BITNET_BACKEND_NOTE");
   else
-    out.found.ok("identity", n.name + " " + n.version + " of " + n.vendor + ", " + n.license);
+    out.found.ok("identity",
+                 fmt::format("{} {} of {}, {}", n.name, n.version, n.vendor, n.license));
   if (out.facts.build_id.empty())
     out.found.warning("build id", code::inspect_note, "has no build id",
                       "link the plugin with --build-id=sha1");
@@ -184,7 +190,8 @@ void examine_exports(const elf_image& image, examination& out) {
   }
   if (!unique.empty())
     out.found.error(
-        check, code::inspect_exports, "exports unique (STB_GNU_UNIQUE) " + some(unique),
+        check, code::inspect_exports,
+        fmt::format("exports unique (STB_GNU_UNIQUE) {}", some(unique)),
         "build the plugin with -fno-gnu-unique and the version script bitnet-backend.map");
   if (!has_entry && other)
     out.found.error(check, other_major(out.facts.note.name, *other));
@@ -192,9 +199,9 @@ void examine_exports(const elf_image& image, examination& out) {
     out.found.error(check, code::inspect_no_entry,
                     "exports no entry symbol " BITNET_BACKEND_ENTRY_NAME);
   if (!strangers.empty())
-    out.found.error(
-        check, code::inspect_exports,
-        "may export " BITNET_BACKEND_ENTRY_NAME " only, but exports " + some(strangers));
+    out.found.error(check, code::inspect_exports,
+                    fmt::format("may export " BITNET_BACKEND_ENTRY_NAME " only, but exports {}",
+                                some(strangers)));
   if (has_entry && unique.empty() && strangers.empty())
     out.found.ok(check, "the entry " BITNET_BACKEND_ENTRY_NAME " only");
 }
@@ -213,8 +220,8 @@ defect other_major(const std::string& name, uint32_t major) {
   const std::string theirs = std::to_string(major);
   const std::string ours = std::to_string(BITNET_ABI_MAJOR);
   return {code::abi_major, BITNET_INCOMPATIBLE,
-          "backend " + name + " speaks ABI major " + theirs + ", this core speaks " + ours,
-          "install a bitnet that speaks " + theirs + " or a backend for " + ours};
+          fmt::format("backend {} speaks ABI major {}, this core speaks {}", name, theirs, ours),
+          fmt::format("install a bitnet that speaks {} or a backend for {}", theirs, ours)};
 }
 
 defect other_minor(const std::string& name, uint32_t low, uint32_t high) {
@@ -223,12 +230,12 @@ defect other_minor(const std::string& name, uint32_t low, uint32_t high) {
   };
   if (low > BITNET_ABI_MINOR)
     return {code::abi_minor, BITNET_INCOMPATIBLE,
-            "backend " + name + " needs ABI " + version(low) + " or newer, this core has " +
-                version(BITNET_ABI_MINOR),
+            fmt::format("backend {} needs ABI {} or newer, this core has {}", name, version(low),
+                        version(BITNET_ABI_MINOR)),
             "upgrade bitnet or install an older backend"};
   return {code::abi_minor, BITNET_INCOMPATIBLE,
-          "backend " + name + " speaks ABI " + version(low) + " to " + version(high) +
-              ", this core has " + version(BITNET_ABI_MINOR),
+          fmt::format("backend {} speaks ABI {} to {}, this core has {}", name, version(low),
+                      version(high), version(BITNET_ABI_MINOR)),
           "upgrade the backend"};
 }
 
@@ -299,7 +306,7 @@ checked<inspection> inspect_file(const trusted_file& file,
   defect named = *bad;
   // The texts about the ABI begin with the backend's name.
   if (!named.reason.starts_with("backend "))
-    named.reason = printable(file.path.string(), 400) + " " + named.reason;
+    named.reason = fmt::format("{} {}", printable(file.path.string(), 400), named.reason);
   return std::unexpected(std::move(named));
 }
 

@@ -1,5 +1,7 @@
 #include "plugin/kept_state.hpp"
 
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -72,8 +74,9 @@ void complaints::note(const char* what) {
     const std::scoped_lock lock(turn_);
     if (!told_.insert(what).second) return;
   }
-  host_.log(BITNET_LOG_WARN, "plugin",
-            "backend " + name_ + " " + what + ", which no plugin may (BR-10); it was put back");
+  host_.log(
+      BITNET_LOG_WARN, "plugin",
+      fmt::format("backend {} {}, which no plugin may (BR-10); it was put back", name_, what));
 }
 
 void leave_state_alone() {

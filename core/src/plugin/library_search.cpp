@@ -1,5 +1,7 @@
 #include "plugin/library_search.hpp"
 
+#include <fmt/core.h>
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -160,10 +162,11 @@ checked<void> trust_place(const fs::path& folder) {
   if (auto fine = trust_directory(nearest); !fine) return fine;
   struct stat s{};
   if (::stat(nearest.c_str(), &s) != 0 || (s.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
-  return reject(code::trust_mode, nearest == whole
-                                      ? printable(nearest.string(), 200) + " is writable by others"
-                                      : "is not there, and " + printable(nearest.string(), 200) +
-                                            " is writable by others, who could make it");
+  return reject(code::trust_mode,
+                nearest == whole
+                    ? fmt::format("{} is writable by others", printable(nearest.string(), 200))
+                    : fmt::format("is not there, and {} is writable by others, who could make it",
+                                  printable(nearest.string(), 200)));
 }
 
 library_search::library_search() : usual_(search_path()) {
@@ -195,8 +198,8 @@ const checked<void>& library_search::judge_folder(const fs::path& folder) {
 bool library_search::look_in(const fs::path& folder, const std::string& name, answer& out) {
   if (const auto& fine = judge_folder(folder); !fine && !out.fault)
     out.fault = defect{fine.error().code, BITNET_REJECTED,
-                       "is looked for in '" + printable(folder.string(), 200) +
-                           "', which cannot be trusted: " + fine.error().reason,
+                       fmt::format("is looked for in '{}', which cannot be trusted: {}",
+                                   printable(folder.string(), 200), fine.error().reason),
                        ""};
   auto known = subfolders_.find(folder);
   if (known == subfolders_.end()) known = subfolders_.emplace(folder, subfolders_of(folder)).first;

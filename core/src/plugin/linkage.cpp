@@ -1,5 +1,7 @@
 #include "plugin/linkage.hpp"
 
+#include <fmt/core.h>
+
 #include <elf.h>
 
 #include <algorithm>
@@ -76,15 +78,16 @@ std::vector<std::string> list_pins(const elf_image& image) {
   if (has_flag(image, DT_FLAGS_1, DF_1_NODELETE)) add("it is linked with -z nodelete");
   for (const std::string_view library : image.dynamic_strings(DT_NEEDED))
     for (const std::string_view start : openmp_libraries)
-      if (library.starts_with(start)) add("the threads of " + printable(library) + " stay");
+      if (library.starts_with(start))
+        add(fmt::format("the threads of {} stay", printable(library)));
   const auto symbols = image.symbols();
   if (!symbols) return pins;  // said where the exports are looked at
   for (const elf_image::symbol& symbol : *symbols) {
     if (symbol.defined && symbol.binding == STB_GNU_UNIQUE)
-      add("it has the unique symbol " + printable(symbol.name, 128));
+      add(fmt::format("it has the unique symbol {}", printable(symbol.name, 128)));
     if (symbol.defined) continue;
     for (const auto& [name, why] : pinning_imports)
-      if (symbol.name == name) add("it calls " + std::string(name) + ": " + std::string(why));
+      if (symbol.name == name) add(fmt::format("it calls {}: {}", name, why));
   }
   return pins;
 }
@@ -95,13 +98,14 @@ void examine_unloading(const elf_image& image, inspection& out, findings& found)
     found.ok("unloadable", out.note.unloadable ? "yes" : "no, as its note does not declare it");
   else if (out.note.unloadable)
     found.error("unloadable", code::inspect_pinned,
-                "declares itself unloadable, but " + join(out.pins, ", "));
+                fmt::format("declares itself unloadable, but {}", join(out.pins, ", ")));
   else if (has_flag(image, DT_FLAGS_1, DF_1_NODELETE))
-    found.warning("unloadable", code::inspect_pinned,
-                  "no, because " + join(out.pins, ", ") + "; each reload leaves a copy behind",
-                  "link the plugin without -z nodelete");
+    found.warning(
+        "unloadable", code::inspect_pinned,
+        fmt::format("no, because {}; each reload leaves a copy behind", join(out.pins, ", ")),
+        "link the plugin without -z nodelete");
   else
-    found.ok("unloadable", "no, because " + join(out.pins, ", "));
+    found.ok("unloadable", fmt::format("no, because {}", join(out.pins, ", ")));
 }
 
 // Coverage of stack depth is a thread's variable, and always in that room.

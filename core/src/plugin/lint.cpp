@@ -1,5 +1,7 @@
 #include "plugin/lint.hpp"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "plugin/manifest.hpp"
@@ -20,16 +22,16 @@ void compare(const manifest& m, const inspection& facts, findings& found) {
   constexpr const char* check = "manifest";
   const auto differs = [&](const char* what, const std::string& theirs, const std::string& ours) {
     found.error(check, code::inspect_name,
-                std::string(what) + " is '" + ours + "', but the manifest says '" + theirs + "'",
+                fmt::format("{} is '{}', but the manifest says '{}'", what, ours, theirs),
                 "correct the manifest");
   };
   for (const std::string& warning : m.warnings) found.warning(check, code::manifest_field, warning);
   if (facts.note.name.empty()) return;  // its note cannot be read: said already
   if (m.name != facts.note.name) differs("its name", m.name, facts.note.name);
   if (m.version != facts.note.version)
-    found.warning(
-        check, code::inspect_name,
-        "its version is '" + facts.note.version + "', but the manifest says '" + m.version + "'");
+    found.warning(check, code::inspect_name,
+                  fmt::format("its version is '{}', but the manifest says '{}'", facts.note.version,
+                              m.version));
   if (m.abi_major != facts.note.abi_major)
     differs("its ABI major", std::to_string(m.abi_major), std::to_string(facts.note.abi_major));
 }

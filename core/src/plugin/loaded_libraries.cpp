@@ -1,5 +1,7 @@
 #include "plugin/loaded_libraries.hpp"
 
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <link.h>
 
@@ -43,16 +45,18 @@ checked<void> check_object(const loaded_object& object, const mapped_identity& m
     if (is_one_of(mapped, *known)) return {};
     return reject(
         code::trust_changed,
-        "the dynamic linker loaded " + shown + " as " + known->name + ", but what was judged is " +
-            (known->file.empty() ? "that there is none" : printable(known->file.string(), 200)),
+        fmt::format(
+            "the dynamic linker loaded {} as {}, but what was judged is {}", shown, known->name,
+            known->file.empty() ? "that there is none" : printable(known->file.string(), 200)),
         advice);
   }
   const auto trusted = open_trusted(object.path);
   if (trusted && identity_when_mapped(trusted->fd.get()) == mapped) return {};
-  return reject(code::trust_changed,
-                "with the plugin the dynamic linker loaded " + shown + ", which nobody judged" +
-                    (trusted ? std::string() : ": " + trusted.error().reason),
-                advice);
+  return reject(
+      code::trust_changed,
+      fmt::format("with the plugin the dynamic linker loaded {}, which nobody judged{}", shown,
+                  trusted ? std::string() : fmt::format(": {}", trusted.error().reason)),
+      advice);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "plugin/manifest.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -41,7 +43,8 @@ class fields {
     const yaml_node* node = take(key, required);
     if (node == nullptr) return {};
     if (node->kind != yaml_node::kind_type::scalar || node->text.empty())
-      return blame(*node, key, "must be text, found " + kind_of(*node)), std::string();
+      return blame(*node, key, fmt::format("must be text, found {}", kind_of(*node))),
+             std::string();
     if (node->text.size() > max_text_bytes)
       return blame(*node, key, "must have at most 256 bytes"), std::string();
     if (printable(node->text, max_text_bytes) != node->text)
@@ -59,15 +62,14 @@ class fields {
     if (node->kind != yaml_node::kind_type::scalar || node->quoted || error != std::errc() ||
         stop != end || value < low || value > high)
       blame(*node, key,
-            "must be an integer from " + std::to_string(low) + " to " + std::to_string(high) +
-                ", found " + kind_of(*node));
+            fmt::format("must be an integer from {} to {}, found {}", low, high, kind_of(*node)));
     return value;
   }
 
   const yaml_node* map(std::string_view key, bool required) {
     const yaml_node* node = take(key, required);
     if (node == nullptr || node->kind == yaml_node::kind_type::map) return node;
-    blame(*node, key, "must be a map, found " + kind_of(*node));
+    blame(*node, key, fmt::format("must be a map, found {}", kind_of(*node)));
     return nullptr;
   }
 
@@ -83,7 +85,7 @@ class fields {
              code c = code::manifest_field) {
     if (bad_) return;
     bad_ = defect{c, BITNET_REJECTED,
-                  at(node.line, node.column) + "'" + prefix_ + std::string(key) + "' " + what, ""};
+                  fmt::format("{}'{}{}' {}", at(node.line, node.column), prefix_, key, what), ""};
   }
 
   void adopt(fields& inner, std::vector<std::string>& warnings) {
@@ -94,15 +96,16 @@ class fields {
   void list_unknown(std::vector<std::string>& warnings) const {
     for (const yaml_member& member : map_.members)
       if (std::ranges::find(known_, member.key) == known_.end())
-        warnings.push_back(at(member.line, member.column) + "unknown key '" + prefix_ +
-                           printable(member.key, 64) + "' is ignored");
+        warnings.push_back(fmt::format("{}unknown key '{}{}' is ignored",
+                                       at(member.line, member.column), prefix_,
+                                       printable(member.key, 64)));
   }
 
   [[nodiscard]] const std::optional<defect>& bad() const { return bad_; }
 
  private:
   [[nodiscard]] std::string at(int line, int column) const {
-    return where_ + ":" + std::to_string(line) + ":" + std::to_string(column) + ": ";
+    return fmt::format("{}:{}:{}: ", where_, line, column);
   }
 
   const yaml_node& map_;
@@ -112,7 +115,7 @@ class fields {
 };
 
 std::string located(const std::string& where, const yaml_node& node) {
-  return where + ":" + std::to_string(node.line) + ":" + std::to_string(node.column) + ": ";
+  return fmt::format("{}:{}:{}: ", where, node.line, node.column);
 }
 
 void read_class(fields& top, const yaml_node& root, manifest& out) {
@@ -123,7 +126,7 @@ void read_class(fields& top, const yaml_node& root, manifest& out) {
     out.device_class = row->second;
   else
     top.blame(root, "class",
-              "must be cpu, gpu, npu or other, found '" + printable(written, 64) + "'");
+              fmt::format("must be cpu, gpu, npu or other, found '{}'", printable(written, 64)));
 }
 
 void read_abi(fields& top, const std::string& where, manifest& out) {
@@ -149,12 +152,14 @@ void read_environment(fields& probe, manifest& out) {
     });
   };
   if (node->kind != yaml_node::kind_type::list || node->items.size() > most)
-    return probe.blame(*node, key, "must be a list of at most 64 names, found " + kind_of(*node));
+    return probe.blame(*node, key,
+                       fmt::format("must be a list of at most 64 names, found {}", kind_of(*node)));
   for (const yaml_node& item : node->items) {
     if (!is_name(item.text))
       return probe.blame(
           item, key,
-          "must hold names of variables like CUDA_VISIBLE_DEVICES, found " + kind_of(item));
+          fmt::format("must hold names of variables like CUDA_VISIBLE_DEVICES, found {}",
+                      kind_of(item)));
     out.probe_env.push_back(item.text);
   }
 }
@@ -193,31 +198,31 @@ std::string class_name(uint32_t device_class) {
 checked<manifest> parse_manifest(const std::string& text, const std::string& where) {
   const auto root = parse_strict_yaml(text);
   if (!root)
-    return reject(code::manifest_syntax, where + ":" + std::to_string(root.error().line) + ":" +
-                                             std::to_string(root.error().column) + ": " +
-                                             root.error().message);
+    return reject(code::manifest_syntax, fmt::format("{}:{}:{}: {}", where, root.error().line,
+                                                     root.error().column, root.error().message));
   if (root->kind != yaml_node::kind_type::map)
-    return reject(code::manifest_syntax,
-                  located(where, *root) + "must be a map of fields, found " + kind_of(*root));
+    return reject(code::manifest_syntax, fmt::format("{}must be a map of fields, found {}",
+                                                     located(where, *root), kind_of(*root)));
 
   fields top(*root, "", where);
   // The schema decides what all the rest means, so it is judged alone.
   if (root->members.empty() || root->members.front().key != "schema")
     return reject(code::manifest_schema,
-                  located(where, *root) + "the first field must be 'schema: 1'",
+                  fmt::format("{}the first field must be 'schema: 1'", located(where, *root)),
                   "write 'schema: 1' into the first line");
   const auto schema = top.number<uint32_t>("schema", 1, 1'000'000);
   if (const auto& bad = top.bad()) return std::unexpected(*bad);
   if (schema != 1)
-    return reject(code::manifest_schema, located(where, root->members.front().value) + "schema " +
-                                             std::to_string(schema) +
-                                             " is newer than this core, which reads schema 1");
+    return reject(code::manifest_schema,
+                  fmt::format("{}schema {} is newer than this core, which reads schema 1",
+                              located(where, root->members.front().value), schema));
 
   manifest out;
   out.name = top.text("name");
   if (!is_backend_name(out.name))
-    top.blame(*root, "name",
-              "must match [a-z0-9][a-z0-9._-]{0,31}, found '" + printable(out.name, 64) + "'");
+    top.blame(
+        *root, "name",
+        fmt::format("must match [a-z0-9][a-z0-9._-]{{0,31}}, found '{}'", printable(out.name, 64)));
   if (out.name == "auto" || out.name == "none")
     top.blame(*root, "name", "must not be auto or none");
   out.version = top.text("version");
@@ -253,9 +258,9 @@ checked<std::string> name_of_manifest(const std::filesystem::path& file) {
     std::string middle = name.substr(3, name.size() - 3 - suffix.size());
     if (is_backend_name(middle)) return middle;
   }
-  return reject(
-      code::manifest_name,
-      "a manifest is called NN-<name>.yaml, like 50-cpu.yaml; found '" + printable(name, 64) + "'");
+  return reject(code::manifest_name,
+                fmt::format("a manifest is called NN-<name>.yaml, like 50-cpu.yaml; found '{}'",
+                            printable(name, 64)));
 }
 
 checked<std::filesystem::path> locate_library(const std::filesystem::path& library,
@@ -265,19 +270,21 @@ checked<std::filesystem::path> locate_library(const std::filesystem::path& libra
       library, [](const std::filesystem::path& part) { return part == ".." || part == "."; });
   if (dotted)
     return reject(code::manifest_outside,
-                  "`library: " + shown + "` is pointing outside: it holds '.' or '..'");
+                  fmt::format("`library: {}` is pointing outside: it holds '.' or '..'", shown));
   if (library.is_absolute()) return library;
   if (library.has_parent_path())
-    return reject(code::manifest_outside,
-                  "`library: " + shown + "` is pointing outside: a relative path may not hold '/'");
+    return reject(
+        code::manifest_outside,
+        fmt::format("`library: {}` is pointing outside: a relative path may not hold '/'", shown));
   auto file = plugin_directory / library;
   std::error_code absent;
   const auto target = std::filesystem::canonical(file, absent);
   if (absent) return file;  // whoever opens it says why it cannot be
   if (target.parent_path() != std::filesystem::canonical(plugin_directory, absent))
-    return reject(code::manifest_outside, "`library: " + shown + "` is pointing outside of " +
-                                              printable(plugin_directory.string(), 256) + ", to " +
-                                              printable(target.string(), 256));
+    return reject(
+        code::manifest_outside,
+        fmt::format("`library: {}` is pointing outside of {}, to {}", shown,
+                    printable(plugin_directory.string(), 256), printable(target.string(), 256)));
   return file;
 }
 

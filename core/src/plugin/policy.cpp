@@ -1,5 +1,7 @@
 #include "plugin/policy.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "plugin/file_map.hpp"
@@ -40,16 +42,17 @@ checked<void> check_id(const policy& rules, const inspection& facts, const trust
   // Who builds a file chooses its build id, a hash's digits too: it never stands for a hash.
   if (!is_hash(facts.build_id) && std::ranges::find(wanted, facts.build_id) != wanted.end())
     return {};
-  std::string is = "the build id " + (facts.build_id.empty() ? "of none" : facts.build_id);
+  std::string is =
+      fmt::format("the build id {}", facts.build_id.empty() ? "of none" : facts.build_id);
   // Reading all of a big file takes a while: only where somebody asks for it.
   if (std::ranges::any_of(wanted, is_hash)) {
     const std::string hash = sha256_of(file);
     if (std::ranges::find(wanted, hash) != wanted.end()) return {};
-    is += " and the SHA-256 " + hash;
+    is += fmt::format(" and the SHA-256 {}", hash);
   }
   return reject(code::trust_hash,
-                printable(file.path.string(), 400) + " has " + is + "; the allow-list wants " +
-                    join(wanted, " or "),
+                fmt::format("{} has {}; the allow-list wants {}",
+                            printable(file.path.string(), 400), is, join(wanted, " or ")),
                 "install the file that is allowed, or correct allowed_backends");
 }
 
@@ -66,9 +69,9 @@ result<std::vector<allowed_backend>> parse_allowed(std::string_view text) {
     if (at < item.size()) one.id = item.substr(at + 1);
     if (!is_backend_name(one.name) || (at < item.size() && !is_id(one.id)))
       return fail(BITNET_INVALID_ARGUMENT,
-                  "the allow-list has '" + printable(item, 100) +
-                      "'; a backend's name was expected, or NAME@ID with its build id or its "
-                      "SHA-256 in lower case hexadecimal");
+                  fmt::format("the allow-list has '{}'; a backend's name was expected, or NAME@ID "
+                              "with its build id or its SHA-256 in lower case hexadecimal",
+                              printable(item, 100)));
     out.push_back(std::move(one));
     if (end == text.size()) return out;
     text.remove_prefix(end + 1);
@@ -82,8 +85,9 @@ checked<void> check_allowed(const policy& rules, const std::string& name) {
   std::vector<std::string> names;
   for (const allowed_backend& one : rules.allowed)
     if (std::ranges::find(names, one.name) == names.end()) names.push_back(one.name);
-  return std::unexpected(defect{code::trust_not_allowed, BITNET_UNAVAILABLE,
-                                "not allowed: the allow-list names only " + join(names, ", "), ""});
+  return std::unexpected(
+      defect{code::trust_not_allowed, BITNET_UNAVAILABLE,
+             fmt::format("not allowed: the allow-list names only {}", join(names, ", ")), ""});
 }
 
 checked<void> check_file(const policy& rules, const inspection& facts, const trusted_file& file) {

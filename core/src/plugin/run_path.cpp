@@ -1,5 +1,7 @@
 #include "plugin/run_path.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
@@ -73,24 +75,25 @@ std::optional<std::filesystem::path> run_path_folder(std::string_view item,
 void examine_run_path(const inspection& plugin, findings& found) {
   if (plugin.run_path.empty()) return found.ok(check_name, "none");
   for (const std::string& item : plugin.run_path) {
-    const std::string shown = "run path '" + printable(item) + "' ";
+    const std::string shown = fmt::format("run path '{}' ", printable(item));
     if (const std::string fault = run_path_fault(item); !fault.empty()) {
       found.error(check_name, code::inspect_run_path, shown + fault);
     } else if (const auto rest = behind_origin(item)) {
       if (leads_from_descriptors(*rest))
         found.error(check_name, code::inspect_run_path,
-                    shown +
-                        "leads out of $ORIGIN, which is the folder of open descriptors for what is "
-                        "loaded through one");
+                    fmt::format("{}leads out of $ORIGIN, which is the folder of open descriptors "
+                                "for what is loaded through one",
+                                shown));
       else
-        found.warning(check_name, code::inspect_run_path,
-                      shown +
-                          "is not followed: a plugin is loaded through a descriptor, which has "
-                          "no folder",
-                      "link private libraries statically, or give an absolute run path");
+        found.warning(
+            check_name, code::inspect_run_path,
+            fmt::format(
+                "{}is not followed: a plugin is loaded through a descriptor, which has no folder",
+                shown),
+            "link private libraries statically, or give an absolute run path");
     } else if (const auto fine = trust_place(item); !fine) {
       found.error(check_name, code::inspect_run_path,
-                  shown + "cannot be trusted: " + fine.error().reason);
+                  fmt::format("{}cannot be trusted: {}", shown, fine.error().reason));
     } else {
       found.ok(check_name, printable(item));
     }

@@ -1,5 +1,7 @@
 #include "plugin/shared_library.hpp"
 
+#include <fmt/core.h>
+
 #include <dlfcn.h>
 #include <link.h>
 
@@ -38,7 +40,7 @@ checked<dll> load(const std::string& name, const std::string& shown) {
   for (std::size_t at = 0; (at = why.find(name)) != std::string::npos;)
     why.replace(at, name.size(), shown);
   return reject(code::abi_load,
-                "the dynamic linker cannot load " + shown + ": " + printable(why, 400));
+                fmt::format("the dynamic linker cannot load {}: {}", shown, printable(why, 400)));
 }
 
 // The file that the library's dynamic section lies in.
@@ -139,15 +141,15 @@ checked<shared_library> shared_library::open(trusted_file file) {
   const std::string shown = printable(file.path.string(), 400);
   const auto wanted = identity_when_mapped(file.fd.get());
   if (!wanted)
-    return reject(code::abi_load, shown + " cannot be mapped into memory",
+    return reject(code::abi_load, fmt::format("{} cannot be mapped into memory", shown),
                   "check that its file system is not mounted noexec");
   if (loaded().was_written_to(file.identity, *wanted))
-    return reject(code::trust_changed, shown + " was written to while it is loaded",
+    return reject(code::trust_changed, fmt::format("{} was written to while it is loaded", shown),
                   "restart; replace plugins by renaming a new file over the old one");
   const auto judged = judge_needs(file);
   if (!judged) {
     defect named = judged.error();
-    named.reason = shown + " " + named.reason;
+    named.reason = fmt::format("{} {}", shown, named.reason);
     return std::unexpected(std::move(named));
   }
   const auto before = loaded_objects();
@@ -157,7 +159,8 @@ checked<shared_library> shared_library::open(trusted_file file) {
     return std::unexpected(std::move(library.error()));
   }
   if (file_of(*library) != wanted)
-    return reject(code::abi_load, "the dynamic linker gives another file than " + shown,
+    return reject(code::abi_load,
+                  fmt::format("the dynamic linker gives another file than {}", shown),
                   "restart the program");
   if (auto fine = check_loaded(before, *wanted, *judged); !fine)
     return std::unexpected(std::move(fine.error()));

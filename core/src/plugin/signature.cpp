@@ -1,5 +1,7 @@
 #include "plugin/signature.hpp"
 
+#include <fmt/core.h>
+
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -61,7 +63,7 @@ std::string raw_bytes(std::string_view text) {
 }
 
 std::string statement(const std::string& sha256) {
-  return "bitnet-signature: 1\nsha256: " + sha256 + "\n";
+  return fmt::format("bitnet-signature: 1\nsha256: {}\n", sha256);
 }
 
 std::unexpected<defect> bad_signature(const std::string& why, const std::string& hint = "") {
@@ -120,14 +122,15 @@ checked<std::string> read_text(const trusted_file& file, uint64_t limit, code c)
 }
 
 defect named(const std::filesystem::path& file, defect d) {
-  d.reason = printable(file.string(), 400) + " " + d.reason;
+  d.reason = fmt::format("{} {}", printable(file.string(), 400), d.reason);
   return d;
 }
 
 checked<file_map> map_of(const trusted_file& file) {
   auto map = file_map::open(file.fd.get(), file.identity.size_bytes);
   if (!map)
-    return reject(code::trust_kind, printable(file.path.string(), 400) + " cannot be mapped");
+    return reject(code::trust_kind,
+                  fmt::format("{} cannot be mapped", printable(file.path.string(), 400)));
   return std::move(*map);
 }
 
@@ -142,8 +145,8 @@ checked<signature> parse_signature(const std::string& text) {
   constexpr std::string_view first = "bitnet-signature: 1\n";
   if (!rest.starts_with(first))
     return bad_signature(
-        "is no signature; it should begin with 'bitnet-signature: 1', and begins '" +
-        printable(rest.substr(0, 20), 40) + "'");
+        fmt::format("is no signature; it should begin with 'bitnet-signature: 1', and begins '{}'",
+                    printable(rest.substr(0, 20), 40)));
   rest.remove_prefix(first.size());
   const auto sha256 = take_line(rest, "sha256: ", 32);
   const auto key = sha256 ? take_line(rest, "key: ", key_bytes) : std::nullopt;
@@ -189,9 +192,10 @@ checked<trusted_key> verify(std::span<const std::byte> bytes, const std::string&
   if (!given) return std::unexpected(given.error());
   const auto trusted = std::ranges::find(keys, given->key, &trusted_key::key);
   if (trusted == keys.end())
-    return bad_signature("was made with the key " + given->key + ", which is none of the " +
-                             std::to_string(keys.size()) + " trusted ones",
-                         "put the signer's public key into the folder of trusted keys");
+    return bad_signature(
+        fmt::format("was made with the key {}, which is none of the {} trusted ones", given->key,
+                    keys.size()),
+        "put the signer's public key into the folder of trusted keys");
   const std::string raw = raw_bytes(given->key);
   const std::string value = raw_bytes(given->value);
   const std::string message = statement(given->sha256);
@@ -201,10 +205,10 @@ checked<trusted_key> verify(std::span<const std::byte> bytes, const std::string&
   if (!key || !c || EVP_DigestVerifyInit(c.get(), nullptr, nullptr, nullptr, key.get()) != 1 ||
       EVP_DigestVerify(c.get(), unsigned_bytes(value), value.size(), unsigned_bytes(message),
                        message.size()) != 1)
-    return bad_signature("does not fit its key " + given->key + ": it was altered");
+    return bad_signature(fmt::format("does not fit its key {}: it was altered", given->key));
   if (const std::string is = sha256_of(bytes); is != given->sha256)
-    return bad_signature("is for a file with the SHA-256 " + given->sha256 + ", this one has " +
-                         is);
+    return bad_signature(
+        fmt::format("is for a file with the SHA-256 {}, this one has {}", given->sha256, is));
   return *trusted;
 }
 
@@ -216,7 +220,8 @@ checked<std::vector<trusted_key>> read_trusted_keys(const std::filesystem::path&
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error))
     if (at->path().extension() == ".pem") files.push_back(at->path());
   if (error)
-    return bad_key(printable(folder.string(), 400) + " cannot be read: " + error.message());
+    return bad_key(
+        fmt::format("{} cannot be read: {}", printable(folder.string(), 400), error.message()));
   std::ranges::sort(files);
   std::vector<trusted_key> out;
   for (const auto& file : files) {
@@ -238,8 +243,9 @@ checked<trusted_key> verify_file(const trusted_file& library,
   const std::filesystem::path path = signature_path(library.path);
   const auto file = open_trusted(path);
   if (!file && file.error().code == code::trust_missing)
-    return bad_signature(printable(library.path.string(), 400) + " is not signed: there is no " +
-                         printable(path.filename().string(), 200) + " beside it");
+    return bad_signature(fmt::format("{} is not signed: there is no {} beside it",
+                                     printable(library.path.string(), 400),
+                                     printable(path.filename().string(), 200)));
   if (!file) return std::unexpected(file.error());
   const auto text = read_text(*file, max_signature_bytes, code::trust_signature);
   if (!text) return std::unexpected(text.error());
@@ -258,8 +264,9 @@ checked<std::filesystem::path> sign_file(const std::filesystem::path& library,
   if (!key_file) return std::unexpected(key_file.error());
   struct stat s{};
   if (::fstat(key_file->fd.get(), &s) != 0 || (s.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return reject(code::trust_key, printable(key.string(), 400) + " may be read by others",
-                  "chmod 600 '" + printable(key.string(), 400) + "'");
+    return reject(code::trust_key,
+                  fmt::format("{} may be read by others", printable(key.string(), 400)),
+                  fmt::format("chmod 600 '{}'", printable(key.string(), 400)));
   const auto pem = read_text(*key_file, max_key_bytes, code::trust_key);
   if (!pem) return std::unexpected(pem.error());
   const auto map = map_of(*file);
@@ -270,7 +277,7 @@ checked<std::filesystem::path> sign_file(const std::filesystem::path& library,
   std::filesystem::path path = signature_path(file->path);
   if (auto written = files::write_file(path, *text); !written)
     return bad_signature(
-        "cannot write " + printable(path.string(), 400) + ": " + written.error().text,
+        fmt::format("cannot write {}: {}", printable(path.string(), 400), written.error().text),
         "make the folder writable for you");
   return path;
 }

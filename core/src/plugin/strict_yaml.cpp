@@ -1,5 +1,7 @@
 #include "plugin/strict_yaml.hpp"
 
+#include <fmt/core.h>
+
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
@@ -41,8 +43,8 @@ class builder final : public YAML::EventHandler {
       frame& map = open_.back();
       for (const yaml_member& known : map.node.members)
         if (known.key == value)
-          refuse(mark, "key '" + printable(value, 64) + "' is there twice; first in line " +
-                           std::to_string(known.line));
+          refuse(mark, fmt::format("key '{}' is there twice; first in line {}",
+                                   printable(value, 64), known.line));
       map.has_key = true;
       map.node.members.push_back({value, node.line, node.column, {}});
       return;
@@ -79,7 +81,7 @@ class builder final : public YAML::EventHandler {
   void start(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
              yaml_node::kind_type kind) {
     if (open_.size() == max_depth)
-      refuse(mark, "nested more than " + std::to_string(max_depth) + " levels deep");
+      refuse(mark, fmt::format("nested more than {} levels deep", max_depth));
     if (!open_.empty() && open_.back().node.kind == yaml_node::kind_type::map &&
         !open_.back().has_key)
       refuse(mark, "a key must be a word");

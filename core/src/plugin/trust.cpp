@@ -1,5 +1,7 @@
 #include "plugin/trust.hpp"
 
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -41,28 +43,28 @@ file_identity identity_of(const struct stat& s) {
 // Owner and mode of one link of the chain.
 checked<void> check(const std::filesystem::path& path, const struct stat& s) {
   const std::string facts =
-      shown(path) + " (mode " + octal(s.st_mode) + ", owner uid " + std::to_string(s.st_uid) + ")";
+      fmt::format("{} (mode {}, owner uid {})", shown(path), octal(s.st_mode), s.st_uid);
   if (s.st_uid != 0 && s.st_uid != geteuid())
     return reject(code::trust_owner,
-                  facts + " must belong to root or to the user that runs bitnet (uid " +
-                      std::to_string(geteuid()) + ")",
-                  "chown root '" + shown(path) + "'");
+                  fmt::format("{} must belong to root or to the user that runs bitnet (uid {})",
+                              facts, geteuid()),
+                  fmt::format("chown root '{}'", shown(path)));
   if (S_ISLNK(s.st_mode)) return {};  // its mode means nothing
   const bool is_directory = S_ISDIR(s.st_mode);
   if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !(is_directory && (s.st_mode & S_ISVTX) != 0))
     return reject(code::trust_mode,
-                  facts + " must not be writable by " +
-                      ((s.st_mode & S_IWOTH) != 0 ? "everybody" : "its group"),
-                  "chmod go-w '" + shown(path) + "'");
+                  fmt::format("{} must not be writable by {}", facts,
+                              (s.st_mode & S_IWOTH) != 0 ? "everybody" : "its group"),
+                  fmt::format("chmod go-w '{}'", shown(path)));
   if (!is_directory && (s.st_mode & (S_ISUID | S_ISGID)) != 0)
-    return reject(code::trust_mode, facts + " must not be setuid or setgid",
-                  "chmod ug-s '" + shown(path) + "'");
+    return reject(code::trust_mode, fmt::format("{} must not be setuid or setgid", facts),
+                  fmt::format("chmod ug-s '{}'", shown(path)));
   return {};
 }
 
 std::unexpected<defect> missing(const std::filesystem::path& path, const std::string& why) {
   return std::unexpected(defect{code::trust_missing, BITNET_UNAVAILABLE,
-                                "cannot open " + shown(path) + ": " + why, ""});
+                                fmt::format("cannot open {}: {}", shown(path), why), ""});
 }
 
 }  // namespace
@@ -121,7 +123,7 @@ class walk {
     if (fd < 0 || ::fstat(fd, &next.seen) != 0) return missing(asked_, reason_of(errno));
     // First, as a device or a pipe is no plugin whatever its mode.
     if (const mode_t mode = next.seen.st_mode; !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode))
-      return reject(code::trust_kind, shown(path) + " is not a regular file");
+      return reject(code::trust_kind, fmt::format("{} is not a regular file", shown(path)));
     if (auto fine = check(path, next.seen); !fine) return fine;
     chain_.push_back(std::move(next));
     return {};
@@ -193,9 +195,10 @@ checked<file_descriptor> open_trusted_directory(const std::filesystem::path& dir
   struct stat opened{};
   if (fd.get() < 0 || ::fstat(fd.get(), &opened) != 0) return missing(way.path(), reason_of(errno));
   if (!S_ISDIR(opened.st_mode))
-    return reject(code::trust_kind, shown(way.path()) + " is no directory");
+    return reject(code::trust_kind, fmt::format("{} is no directory", shown(way.path())));
   if (opened.st_dev != way.seen().st_dev || opened.st_ino != way.seen().st_ino)
-    return reject(code::trust_changed, shown(way.path()) + " changed while it was being opened");
+    return reject(code::trust_changed,
+                  fmt::format("{} changed while it was being opened", shown(way.path())));
   return fd;
 }
 
@@ -204,13 +207,15 @@ checked<trusted_file> open_trusted(const std::filesystem::path& file) {
   if (auto fine = way.go(from_here(file)); !fine) return std::unexpected(std::move(fine.error()));
   const std::filesystem::path& path = way.path();
   if (!S_ISREG(way.seen().st_mode))
-    return reject(code::trust_kind, shown(path) + " is a directory, not a regular file");
+    return reject(code::trust_kind,
+                  fmt::format("{} is a directory, not a regular file", shown(path)));
   file_descriptor fd = way.reopen();
   struct stat opened{};
   if (fd.get() < 0 || ::fstat(fd.get(), &opened) != 0) return missing(path, reason_of(errno));
   // Both are held open, so that no other file can have this number meanwhile.
   if (identity_of(way.seen()) != identity_of(opened))
-    return reject(code::trust_changed, shown(path) + " changed while it was being opened");
+    return reject(code::trust_changed,
+                  fmt::format("{} changed while it was being opened", shown(path)));
   return trusted_file{std::move(fd), path, identity_of(opened)};
 }
 
@@ -225,7 +230,8 @@ checked<void> check_unchanged(const trusted_file& file) {
   const file_identity now = identity_of(s);
   if (now.size_bytes == file.identity.size_bytes && now.modified_ns == file.identity.modified_ns)
     return {};
-  return reject(code::trust_changed, shown(file.path) + " was written to after it was inspected",
+  return reject(code::trust_changed,
+                fmt::format("{} was written to after it was inspected", shown(file.path)),
                 "run the command again; replace plugins by renaming a new file over the old one");
 }
 
@@ -233,15 +239,16 @@ checked<trusted_file> open_any(const std::filesystem::path& file) {
   file_descriptor fd(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat s{};
   if (fd.get() < 0 || ::fstat(fd.get(), &s) != 0) return missing(file, reason_of(errno));
-  if (!S_ISREG(s.st_mode)) return reject(code::trust_kind, shown(file) + " is not a regular file");
+  if (!S_ISREG(s.st_mode))
+    return reject(code::trust_kind, fmt::format("{} is not a regular file", shown(file)));
   return trusted_file{std::move(fd), file, identity_of(s)};
 }
 
 checked<std::string> read_all(const trusted_file& file, uint64_t limit) {
   if (file.identity.size_bytes > limit)
     return reject(code::manifest_size,
-                  shown(file.path) + " has " + std::to_string(file.identity.size_bytes) +
-                      " bytes; at most " + std::to_string(limit) + " are read");
+                  fmt::format("{} has {} bytes; at most {} are read", shown(file.path),
+                              file.identity.size_bytes, limit));
   std::string out(file.identity.size_bytes, '\0');
   std::size_t done = 0;
   while (done < out.size()) {
@@ -250,8 +257,8 @@ checked<std::string> read_all(const trusted_file& file, uint64_t limit) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0)
       return reject(code::manifest_unreadable,
-                    "cannot read " + shown(file.path) + ": " +
-                        (n < 0 ? reason_of(errno) : "it became shorter"));
+                    fmt::format("cannot read {}: {}", shown(file.path),
+                                n < 0 ? reason_of(errno) : "it became shorter"));
     done += static_cast<std::size_t>(n);
   }
   return out;

@@ -1,5 +1,7 @@
 #include "plugin/versions.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <string_view>
@@ -71,12 +73,12 @@ void examine_versions(const inspection& plugin, const std::vector<needed_library
     if (lacks.empty()) continue;
     fine = false;
     const std::string newest = newest_like(lacks.back(), has);
-    found.error("versions",
-                {code::inspect_version, BITNET_UNAVAILABLE,
-                 "needs " + join(lacks, ", ") + " of " + library.name + ", but " +
-                     printable(library.file.string(), 200) +
-                     (newest.empty() ? " has no such version" : " has " + newest + " at most"),
-                 ""});
+    found.error("versions", {code::inspect_version, BITNET_UNAVAILABLE,
+                             fmt::format("needs {} of {}, but {}{}", join(lacks, ", "),
+                                         library.name, printable(library.file.string(), 200),
+                                         newest.empty() ? " has no such version"
+                                                        : fmt::format(" has {} at most", newest)),
+                             ""});
   }
   if (fine) found.ok("versions", "all that it needs are here");
 }

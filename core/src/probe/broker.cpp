@@ -89,7 +89,7 @@ class writable_folder {
   [[nodiscard]] const fs::path& path() const { return passing_ ? passing_->path() : kept_; }
   [[nodiscard]] std::string problem() const { return passing_ ? passing_->problem() : ""; }
   // Before the answer comes. What a crash left is not believed.
-  void settle(const finding& f) {
+  void settle(const outcome& f) {
     if (passing_) return passing_->remove();
     const bool broke = f.what.fault && (f.what.fault->code == plugin::code::probe_crash ||
                                         f.what.fault->code == plugin::code::probe_exit);
@@ -117,7 +117,7 @@ std::optional<job> receive_job(int fd) {
   }
 }
 
-std::optional<finding> probe(const job& j, bool remembers, asker& who) {
+std::optional<outcome> probe(const job& j, bool remembers, asker& who) {
   writable_folder writable(j, remembers);
   auto out = supervise(j, writable.path(), who);
   if (!out) {
@@ -132,7 +132,7 @@ std::optional<finding> probe(const job& j, bool remembers, asker& who) {
 
 // As one of many processes that may want the same answer: one of them asks the plugin. Nothing if
 // it is not up to us.
-std::optional<finding> probe_in_turn(const job& j, const cache& memory, asker& who) {
+std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& who) {
   constexpr int look_ms = 20;
   constexpr std::chrono::minutes longest{30};
   const auto end = clock::now() + longest;

@@ -1,6 +1,8 @@
 #include "probe/cache.hpp"
 
 #define XXH_INLINE_ALL
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,7 +44,7 @@ uint64_t checksum(std::string_view text) {
 }
 
 std::unexpected<plugin::defect> damaged(const char* why) {
-  return plugin::reject(code::probe_message, std::string("it is damaged: ") + why);
+  return plugin::reject(code::probe_message, fmt::format("it is damaged: {}", why));
 }
 
 bool is_crash(code c) {
@@ -50,7 +52,7 @@ bool is_crash(code c) {
 }
 
 // What says nothing about the plugin is not worth keeping.
-bool is_worth_keeping(const finding& f) {
+bool is_worth_keeping(const outcome& f) {
   if (!f.what.fault) return true;
   const code c = f.what.fault->code;
   return c != code::probe_helper && c != code::trust_changed && c != code::trust_missing;
@@ -74,12 +76,11 @@ bool is_other_file(const std::string& crashed, const std::filesystem::path& libr
   return !now.empty() && now != crashed;
 }
 
-void quarantine(finding& f, uint32_t strikes) {
+void quarantine(outcome& f, uint32_t strikes) {
   if (!f.what.fault) return;
   f.quarantined = true;
   plugin::defect& d = *f.what.fault;
-  d.reason =
-      "quarantined: this build crashed " + std::to_string(strikes) + " times, last it " + d.reason;
+  d.reason = fmt::format("quarantined: this build crashed {} times, last it {}", strikes, d.reason);
   d.code = code::probe_quarantine;
   d.hint.clear();
 }
@@ -87,16 +88,16 @@ void quarantine(finding& f, uint32_t strikes) {
 }  // namespace
 
 std::string write_entry(const cache_entry& e) {
-  // The finding goes in as text, so that its own parser is the only one.
+  // The outcome goes in as text, so that its own parser is the only one.
   const std::string body = json({{"build_id", e.build_id},
                                  {"fingerprint", e.fingerprint},
                                  {"written_s", e.written_s},
                                  {"keep_s", e.keep_s},
                                  {"strikes", e.strikes},
                                  {"content", e.content},
-                                 {"finding", write_finding(e.what)}})
+                                 {"outcome", write_outcome(e.what)}})
                                .dump(-1, ' ', false, json::error_handler_t::replace);
-  return std::string(magic) + hex(checksum(body)) + "\n" + body;
+  return fmt::format("{}{}\n{}", magic, hex(checksum(body)), body);
 }
 
 plugin::checked<cache_entry> read_entry(std::string_view text) {
@@ -130,7 +131,7 @@ plugin::checked<cache_entry> read_entry(std::string_view text) {
       strikes > 1'000'000)
     return damaged("a number is impossible");
   out.strikes = static_cast<uint32_t>(strikes);
-  auto what = read_finding(text_of("finding"));
+  auto what = read_outcome(text_of("outcome"));
   if (!what) return std::unexpected(std::move(what.error()));
   out.what = std::move(*what);
   return out;
@@ -140,8 +141,9 @@ plugin::checked<cache_entry> read_entry(std::string_view text) {
 std::filesystem::path cache::file_of(const cache_key& key, const char* extension) const {
   const bool named = !key.build_id.empty() && key.build_id.size() <= 128 &&
                      key.build_id.find_first_not_of("0123456789abcdef") == std::string::npos;
-  return folder_ / (key.name + "-" + (named ? key.build_id : hex(checksum(key.library.string()))) +
-                    extension);
+  return folder_ /
+         (fmt::format("{}-{}{}", key.name,
+                      named ? key.build_id : hex(checksum(key.library.string())), extension));
 }
 
 std::filesystem::path cache::lock_of(const cache_key& key) const {
@@ -171,27 +173,27 @@ std::optional<cache_entry> cache::read(const cache_key& key,
   const auto file = plugin::open_trusted(file_of(key, answer_file));
   if (!file) {
     if (file.error().code != code::trust_missing)
-      notes.push_back("what was remembered of backend " + key.name +
-                      " is not used: " + file.error().reason);
+      notes.push_back(fmt::format("what was remembered of backend {} is not used: {}", key.name,
+                                  file.error().reason));
     return std::nullopt;
   }
   const auto text = plugin::read_all(*file, max_file_bytes);
   auto entry =
       text ? read_entry(*text) : plugin::checked<cache_entry>(std::unexpected(text.error()));
   if (!entry) {
-    notes.push_back(plugin::printable(file->path.string(), 400) +
-                    " is not used: " + entry.error().reason);
+    notes.push_back(fmt::format("{} is not used: {}", plugin::printable(file->path.string(), 400),
+                                entry.error().reason));
     return std::nullopt;
   }
   if (entry->build_id != key.build_id) return std::nullopt;
   return std::move(*entry);
 }
 
-std::optional<finding> cache::recall(const cache_key& key, int64_t now_s,
+std::optional<outcome> cache::recall(const cache_key& key, int64_t now_s,
                                      std::vector<std::string>& notes) const {
   auto entry = read(key, notes);
   if (!entry || entry->written_s > now_s) return std::nullopt;  // a clock that was set back
-  finding out = std::move(entry->what);
+  outcome out = std::move(entry->what);
   out.cached = true;
   out.age_s = now_s - entry->written_s;
   if (out.what.fault && is_crash(out.what.fault->code) && entry->strikes >= strikes_out) {
@@ -207,7 +209,7 @@ std::optional<finding> cache::recall(const cache_key& key, int64_t now_s,
   return out;
 }
 
-void cache::remember(const cache_key& key, int64_t now_s, bool fresh, finding& f) const {
+void cache::remember(const cache_key& key, int64_t now_s, bool fresh, outcome& f) const {
   if (!is_worth_keeping(f)) return;
   std::vector<std::string> ignored;
   auto before = fresh ? std::nullopt : read(key, ignored);
@@ -231,7 +233,7 @@ void cache::remember(const cache_key& key, int64_t now_s, bool fresh, finding& f
   if (e.strikes >= strikes_out) quarantine(f, e.strikes);
 }
 
-std::optional<finding> cache::last_of(const cache_key& key) const {
+std::optional<outcome> cache::last_of(const cache_key& key) const {
   std::vector<std::string> ignored;
   auto entry = read(key, ignored);
   if (!entry) return std::nullopt;

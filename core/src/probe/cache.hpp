@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "probe/finding.hpp"
+#include "probe/outcome.hpp"
 
 namespace bitnet::probe {
 
@@ -34,7 +34,7 @@ struct cache_entry {
   int64_t keep_s = 0;     // that a fault is worth
   uint32_t strikes = 0;   // crashes of this build, one after the other
   std::string content;    // hash of the file's bytes, once it is out; "" if it could not be read
-  finding what;
+  outcome what;
 };
 
 constexpr int64_t first_keep_s = 60, longest_keep_s = 3600;
@@ -50,14 +50,14 @@ class cache {
  public:
   explicit cache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  [[nodiscard]] std::optional<finding> recall(const cache_key& key, int64_t now_s,
+  [[nodiscard]] std::optional<outcome> recall(const cache_key& key, int64_t now_s,
                                               std::vector<std::string>& notes) const;
   // `fresh` counts strikes and waiting times from the start.
-  void remember(const cache_key& key, int64_t now_s, bool fresh, finding& f) const;
+  void remember(const cache_key& key, int64_t now_s, bool fresh, outcome& f) const;
   void forget(const cache_key& key) const;
   // What the last probe of this build brought, whatever has changed since: a hint at what the next
   // one will bring.
-  [[nodiscard]] std::optional<finding> last_of(const cache_key& key) const;
+  [[nodiscard]] std::optional<outcome> last_of(const cache_key& key) const;
 
   // Makes the folder. False if it cannot be made or others may write to it.
   [[nodiscard]] bool prepare() const;

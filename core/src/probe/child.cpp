@@ -1,5 +1,7 @@
 #include "probe/child.hpp"
 
+#include <fmt/core.h>
+
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,9 +18,9 @@
 #include "plugin/backend.hpp"
 #include "plugin/kept_state.hpp"
 #include "plugin/text.hpp"
-#include "probe/finding.hpp"
 #include "probe/frame.hpp"
 #include "probe/hygiene.hpp"
+#include "probe/outcome.hpp"
 #include "probe/sandbox.hpp"
 #include "probe/self_test.hpp"
 #include "probe/task.hpp"
@@ -108,7 +110,7 @@ uint64_t peak_bytes() {
 
 plugin::defect thrown(stage s) {
   return {code::probe_throws, BITNET_REJECTED,
-          "it let an exception out of a call in " + stage_name(s), ""};
+          fmt::format("it let an exception out of a call in {}", stage_name(s)), ""};
 }
 
 // Each part may throw, as a plugin that breaks that rule does.
@@ -123,8 +125,9 @@ class probe_run {
     const auto file = plugin::open_trusted(task_.library);
     if (!file) return std::unexpected(file.error());
     if (file->identity != task_.identity)
-      return plugin::reject(code::trust_changed, plugin::printable(task_.library.string(), 400) +
-                                                     " changed after it was inspected");
+      return plugin::reject(code::trust_changed,
+                            fmt::format("{} changed after it was inspected",
+                                        plugin::printable(task_.library.string(), 400)));
     return reopen();
   }
 
@@ -148,11 +151,12 @@ class probe_run {
         if (is_reference(id))
           return plugin::reject(
               code::probe_self_test,
-              "its reference kernel " + id + " gives wrong results: " + tested->summary);
+              fmt::format("its reference kernel {} gives wrong results: {}", id, tested->summary));
         if (std::ranges::find(facts_.disabled, id) != facts_.disabled.end())
           return plugin::reject(
               code::probe_self_test,
-              "kernel " + id + " gives wrong results and cannot be disabled: " + tested->summary);
+              fmt::format("kernel {} gives wrong results and cannot be disabled: {}", id,
+                          tested->summary));
         facts_.disabled.push_back(id);
       }
       backend_.reset();
@@ -170,8 +174,9 @@ class probe_run {
     for (std::string& one : found.remarks)
       if (facts_.remarks.size() < most_remarks) facts_.remarks.push_back(std::move(one));
     if (found.wrong.empty()) return {};
-    return plugin::reject(code::probe_hygiene, "it changed " + plugin::join(found.wrong, ", ") +
-                                                   " of its process in " + stage_name(s));
+    return plugin::reject(code::probe_hygiene,
+                          fmt::format("it changed {} of its process in {}",
+                                      plugin::join(found.wrong, ", "), stage_name(s)));
   }
 
   plugin::checked<void> close() {
@@ -181,9 +186,10 @@ class probe_run {
     if (has_children())
       return plugin::reject(code::probe_leftover, "it left a process of its own behind");
     if ((facts_.life_flags & BITNET_LIFE_THREAD_FREE) != 0 && !threads_end(baseline_))
-      return plugin::reject(code::probe_leftover, "it says that it starts no thread, and left " +
-                                                      std::to_string(threads() - baseline_) +
-                                                      " running after close");
+      return plugin::reject(
+          code::probe_leftover,
+          fmt::format("it says that it starts no thread, and left {} running after close",
+                      threads() - baseline_));
     return {};
   }
 

@@ -1,5 +1,7 @@
 #include "probe/devices.hpp"
 
+#include <fmt/core.h>
+
 #include <bit>
 #include <string>
 #include <utility>
@@ -16,13 +18,13 @@ std::unexpected<plugin::defect> failed(const std::string& call, bitnet_status st
   return std::unexpected(plugin::defect{
       absent ? plugin::code::probe_unavailable : plugin::code::probe_failed, BITNET_UNAVAILABLE,
       absent ? plugin::describe(status, error)
-             : call + " failed: " + plugin::describe(status, error),
+             : fmt::format("{} failed: {}", call, plugin::describe(status, error)),
       ""});
 }
 
 std::unexpected<plugin::defect> impossible(const std::string& what) {
   return plugin::reject(plugin::code::probe_answer,
-                        "the backend gives an impossible answer: " + what);
+                        fmt::format("the backend gives an impossible answer: {}", what));
 }
 
 template <std::size_t N>
@@ -38,8 +40,8 @@ plugin::checked<bitnet_device_info> read_info(const bitnet_backend_v0& t, uint32
   if (const auto s = t.device_info(t.self, index, &info, &error); s != BITNET_OK)
     return failed("device_info(" + std::to_string(index) + ")", s, error);
   if (info.buffer_alignment_bytes != 0 && !std::has_single_bit(info.buffer_alignment_bytes))
-    return impossible("device " + std::to_string(index) + " wants an alignment of " +
-                      std::to_string(info.buffer_alignment_bytes) + " bytes");
+    return impossible(fmt::format("device {} wants an alignment of {} bytes", index,
+                                  info.buffer_alignment_bytes));
   // Classes that a later minor adds rank like the last that we know.
   if (info.device_class < BITNET_DEVICE_CPU || info.device_class > BITNET_DEVICE_OTHER)
     info.device_class = BITNET_DEVICE_OTHER;
@@ -59,7 +61,7 @@ plugin::checked<std::vector<bitnet_kernel_info>> read_kernels(const bitnet_backe
   if (const auto s = t.kernels(t.self, index, nullptr, sizeof(bitnet_kernel_info), &count, &error);
       s != BITNET_OK)
     return failed(call, s, error);
-  if (count > max_kernels) return impossible(std::to_string(count) + " kernels");
+  if (count > max_kernels) return impossible(fmt::format("{} kernels", count));
   std::vector<bitnet_kernel_info> out(count);
   for (bitnet_kernel_info& k : out) k.struct_size = sizeof k;
   uint32_t again = count;
@@ -68,8 +70,7 @@ plugin::checked<std::vector<bitnet_kernel_info>> read_kernels(const bitnet_backe
           t.kernels(t.self, index, out.data(), sizeof(bitnet_kernel_info), &again, &error);
       s != BITNET_OK)
     return failed(call, s, error);
-  if (again != count)
-    return impossible("first " + std::to_string(count) + " kernels, then " + std::to_string(again));
+  if (again != count) return impossible(fmt::format("first {} kernels, then {}", count, again));
   for (bitnet_kernel_info& k : out) clean(k.id);
   return out;
 }
@@ -82,7 +83,7 @@ plugin::checked<std::vector<device_report>> list_devices(const plugin::backend& 
   bitnet_error error = plugin::blank_error();
   if (const auto s = t.device_count(t.self, &count, &error); s != BITNET_OK)
     return failed("device_count()", s, error);
-  if (count > max_devices) return impossible(std::to_string(count) + " devices");
+  if (count > max_devices) return impossible(fmt::format("{} devices", count));
   if (count == 0)
     return std::unexpected(plugin::defect{plugin::code::probe_no_device, BITNET_UNAVAILABLE,
                                           "no device on this machine", ""});

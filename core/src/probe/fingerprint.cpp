@@ -1,6 +1,8 @@
 #include "probe/fingerprint.hpp"
 
 #define XXH_INLINE_ALL
+#include <fmt/core.h>
+
 #include <elf.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -57,8 +59,7 @@ class facts_text {
   void add_node(const fs::path& file) {
     struct stat s{};
     if (stat(file.c_str(), &s) != 0) return;
-    add(file.string(), std::to_string(s.st_rdev) + ":" + std::to_string(s.st_mode) + ":" +
-                           std::to_string(s.st_uid) + ":" + std::to_string(s.st_gid));
+    add(file.string(), fmt::format("{}:{}:{}:{}", s.st_rdev, s.st_mode, s.st_uid, s.st_gid));
   }
   void add_content(const fs::path& file) {
     std::ifstream in(file);
@@ -195,9 +196,7 @@ void add_processor(facts_text& out) {
       unsigned c = 0;
       unsigned d = 0;
       if (__get_cpuid_count(leaf, sub, &a, &b, &c, &d) == 0) continue;
-      out.add("cpuid", std::to_string(leaf) + "." + std::to_string(sub) + ":" + std::to_string(a) +
-                           ":" + std::to_string(leaf == 1 ? 0 : b) + ":" + std::to_string(c) + ":" +
-                           std::to_string(d));
+      out.add("cpuid", fmt::format("{}.{}:{}:{}:{}:{}", leaf, sub, a, leaf == 1 ? 0 : b, c, d));
     }
 #endif
   // The cgroup's cpuset and taskset's mask both end here.
@@ -233,7 +232,7 @@ std::string fingerprint(const fs::path& library, const plugin::file_identity& id
   }
   add_processor(out);
   for (const std::string& variable : variables) out.add("variable", variable);
-  for (const auto& [key, value] : params) out.add("param " + key, value);
+  for (const auto& [key, value] : params) out.add(fmt::format("param {}", key), value);
   return out.digest();
 }
 

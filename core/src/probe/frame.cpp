@@ -1,6 +1,8 @@
 #include "probe/frame.hpp"
 
 #define XXH_INLINE_ALL
+#include <fmt/core.h>
+
 #include <xxhash.h>
 
 #include <bit>
@@ -25,8 +27,9 @@ struct header {
 static_assert(sizeof(header) == 24);
 
 std::unexpected<plugin::defect> damaged(const std::string& what) {
-  return plugin::reject(plugin::code::probe_message,
-                        "what came back from its probe is no message of ours: " + what);
+  return plugin::reject(
+      plugin::code::probe_message,
+      fmt::format("what came back from its probe is no message of ours: {}", what));
 }
 
 }  // namespace
@@ -54,13 +57,14 @@ plugin::checked<std::optional<frame>> frame_reader::next() {
   header h{};
   std::memcpy(&h, rest.data(), sizeof h);
   if (std::string_view(h.magic, sizeof h.magic) != frame_magic)
-    return damaged("it begins with '" + plugin::printable(rest.substr(0, sizeof h.magic)) + "'");
+    return damaged(
+        fmt::format("it begins with '{}'", plugin::printable(rest.substr(0, sizeof h.magic))));
   if (h.kind < static_cast<uint32_t>(frame_kind::task) ||
       h.kind > static_cast<uint32_t>(frame_kind::answer))
-    return damaged("its kind is " + std::to_string(h.kind));
+    return damaged(fmt::format("its kind is {}", h.kind));
   if (h.payload_bytes > max_payload_bytes)
-    return damaged("it has " + std::to_string(h.payload_bytes) + " bytes; at most " +
-                   std::to_string(max_payload_bytes) + " are read");
+    return damaged(
+        fmt::format("it has {} bytes; at most {} are read", h.payload_bytes, max_payload_bytes));
   if (rest.size() - sizeof h < h.payload_bytes) return std::nullopt;
   const std::string_view payload = rest.substr(sizeof h, h.payload_bytes);
   if (XXH3_64bits(payload.data(), payload.size()) != h.checksum)

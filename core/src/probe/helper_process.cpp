@@ -1,5 +1,7 @@
 #include "probe/helper_process.hpp"
 
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -30,7 +32,7 @@ std::string reason_of(int error) {
 }
 
 std::unexpected<plugin::defect> system_error(const char* call) {
-  return std::unexpected(no_helper(std::string(call) + ": " + reason_of(errno)));
+  return std::unexpected(no_helper(fmt::format("{}: {}", call, reason_of(errno))));
 }
 
 class left_alone {
@@ -119,7 +121,8 @@ int spawn(const std::filesystem::path& program, const helper_start& how, const s
 }  // namespace
 
 plugin::defect no_helper(const std::string& why) {
-  return {plugin::code::probe_helper, BITNET_UNAVAILABLE, "unprobed: not loaded; " + why, ""};
+  return {plugin::code::probe_helper, BITNET_UNAVAILABLE,
+          fmt::format("unprobed: not loaded; {}", why), ""};
 }
 
 plugin::checked<helper_process> start_helper(const helper_start& how, std::string_view message) {
@@ -143,8 +146,8 @@ plugin::checked<helper_process> start_helper(const helper_start& how, std::strin
   }
   const spawn_orders orders(how, theirs.get(), their_output.get());
   if (const int failed = spawn(trusted->path, how, orders, out.pid); failed != 0)
-    return std::unexpected(no_helper("cannot run " + plugin::printable(how.helper.string(), 400) +
-                                     ": " + reason_of(failed)));
+    return std::unexpected(no_helper(fmt::format(
+        "cannot run {}: {}", plugin::printable(how.helper.string(), 400), reason_of(failed))));
   out.process = file_descriptor(pidfd_open(out.pid, 0));
   const ssize_t sent = out.process.get() < 0 ? -1
                                              : send(out.socket.get(), message.data(),
@@ -153,7 +156,8 @@ plugin::checked<helper_process> start_helper(const helper_start& how, std::strin
     const int error = errno;
     kill(out.pid, SIGKILL);
     waitpid(out.pid, nullptr, 0);
-    return std::unexpected(no_helper("the helper takes no task: " + reason_of(error)));
+    return std::unexpected(
+        no_helper(fmt::format("the helper takes no task: {}", reason_of(error))));
   }
   return out;
 }

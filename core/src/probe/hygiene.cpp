@@ -1,5 +1,7 @@
 #include "probe/hygiene.hpp"
 
+#include <fmt/core.h>
+
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -71,7 +73,7 @@ std::string library_of(const struct sigaction& action) {
 
 std::string name_of_signal(int number) {
   const char* name = sigabbrev_np(number);
-  return name == nullptr ? "signal " + std::to_string(number) : "SIG" + std::string(name);
+  return name == nullptr ? fmt::format("signal {}", number) : "SIG" + std::string(name);
 }
 
 void compare_signals(const process_state& before, const process_state& after, breaches& out) {
@@ -85,10 +87,11 @@ void compare_signals(const process_state& before, const process_state& after, br
     if (const std::string driver = library_of(is); !driver.empty())
       handled[driver].push_back(name);
     else
-      out.wrong.push_back("the handler of " + name);
+      out.wrong.push_back(fmt::format("the handler of {}", name));
   }
   for (const auto& [driver, names] : handled)
-    out.remarks.push_back(plugin::printable(driver) + " handles " + plugin::join(names, ", "));
+    out.remarks.push_back(
+        fmt::format("{} handles {}", plugin::printable(driver), plugin::join(names, ", ")));
   for (int number = 1; number < NSIG; ++number)
     if (sigismember(&before.blocked, number) != sigismember(&after.blocked, number))
       return out.wrong.emplace_back("the blocked signals"), void();
@@ -98,11 +101,11 @@ void compare_variables(const process_state& before, const process_state& after, 
   for (const auto& [name, value] : before.variables) {
     const auto now = after.variables.find(name);
     if (now == after.variables.end() || now->second != value)
-      out.wrong.push_back("the variable " + plugin::printable(name, 64));
+      out.wrong.push_back(fmt::format("the variable {}", plugin::printable(name, 64)));
   }
   for (const auto& [name, value] : after.variables)
     if (!before.variables.contains(name))
-      out.remarks.push_back("the variable " + plugin::printable(name, 64) + " is new");
+      out.remarks.push_back(fmt::format("the variable {} is new", plugin::printable(name, 64)));
 }
 
 }  // namespace
@@ -143,8 +146,8 @@ breaches compare(const process_state& before, const process_state& after, bool a
   const auto open = std::ranges::count_if(after.descriptors,
                                           [&](int fd) { return !before.descriptors.contains(fd); });
   if (open != 0)
-    out.remarks.push_back("it left " + std::to_string(open) + " descriptor" +
-                          (open == 1 ? "" : "s") + " open after close");
+    out.remarks.push_back(
+        fmt::format("it left {} descriptor{} open after close", open, open == 1 ? "" : "s"));
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include "probe/job.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
@@ -63,22 +65,22 @@ plugin::checked<job> read_job(std::string_view text) {
     return out;
   } catch (const std::exception& e) {
     return plugin::reject(code::probe_helper,
-                          std::string("the helper was given no job of ours: ") + e.what());
+                          fmt::format("the helper was given no job of ours: {}", e.what()));
   }
 }
 
-std::string write_answer(const finding& f) {
-  return dump({{"finding", write_finding(f)},
+std::string write_answer(const outcome& f) {
+  return dump({{"outcome", write_outcome(f)},
                {"cached", f.cached},
                {"quarantined", f.quarantined},
                {"age_s", f.age_s},
                {"retry_in_s", f.retry_in_s}});
 }
 
-plugin::checked<finding> read_answer(std::string_view text) {
+plugin::checked<outcome> read_answer(std::string_view text) {
   try {
     const json from = json::parse(text);
-    auto out = read_finding(from.at("finding").get<std::string>());
+    auto out = read_outcome(from.at("outcome").get<std::string>());
     if (!out) return out;
     out->cached = from.at("cached").get<bool>();
     out->quarantined = from.at("quarantined").get<bool>();
@@ -87,7 +89,7 @@ plugin::checked<finding> read_answer(std::string_view text) {
     return out;
   } catch (const std::exception& e) {
     return plugin::reject(code::probe_message,
-                          std::string("the answer of its probe makes no sense: ") + e.what());
+                          fmt::format("the answer of its probe makes no sense: {}", e.what()));
   }
 }
 

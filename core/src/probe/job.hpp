@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "probe/cache.hpp"
-#include "probe/finding.hpp"
+#include "probe/outcome.hpp"
 #include "probe/task.hpp"
 
 namespace bitnet::probe {
@@ -38,9 +38,9 @@ struct job {
 // BN-P-HELPER.
 [[nodiscard]] plugin::checked<job> read_job(std::string_view text);
 
-// A finding with what it has of the cache.
-[[nodiscard]] std::string write_answer(const finding& f);
+// An outcome with what it has of the cache.
+[[nodiscard]] std::string write_answer(const outcome& f);
 // BN-P-MESSAGE.
-[[nodiscard]] plugin::checked<finding> read_answer(std::string_view text);
+[[nodiscard]] plugin::checked<outcome> read_answer(std::string_view text);
 
 }  // namespace bitnet::probe

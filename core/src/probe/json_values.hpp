@@ -1,6 +1,8 @@
 #pragma once
 // What every message of a probe does with JSON.
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -17,8 +19,9 @@ template <class Integer>
     return static_cast<Integer>(x.get<uint64_t>());
   if (x.is_number_integer() && !x.is_number_unsigned() && std::in_range<Integer>(x.get<int64_t>()))
     return static_cast<Integer>(x.get<int64_t>());
-  throw std::invalid_argument("expected a whole number in its range, found " +
-                              x.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+  throw std::invalid_argument(
+      fmt::format("expected a whole number in its range, found {}",
+                  x.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
 }
 
 // On one line; what is no UTF-8 is replaced.

@@ -34,7 +34,7 @@ struct broker {
   helper_process process;
   frame_reader reader;
   stage reached = stage::start;
-  std::optional<finding> answer;
+  std::optional<outcome> answer;
 
   // Reads what is there. False at the end of the stream, and after what makes no sense.
   bool listen();
@@ -62,8 +62,8 @@ bool broker::listen() {
   }
 }
 
-finding without_answer(plugin::defect why) {
-  finding out;
+outcome without_answer(plugin::defect why) {
+  outcome out;
   out.what.fault = std::move(why);
   return out;
 }
@@ -82,8 +82,8 @@ struct prober::contents {
   mutable std::condition_variable answered;
   ticket next = 1;
   std::deque<std::pair<ticket, job>> waiting;
-  std::map<ticket, finding> running;  // how far they are; also those that wait
-  std::map<ticket, finding> answers;
+  std::map<ticket, outcome> running;  // how far they are; also those that wait
+  std::map<ticket, outcome> answers;
   std::set<ticket> to_calm;
   bool stop = false;
 
@@ -94,7 +94,7 @@ struct prober::contents {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = ::write(wake.get(), &one, sizeof one);
   }
-  void publish(ticket t, finding f);
+  void publish(ticket t, outcome f);
   bool take_next(std::pair<ticket, job>& out);
   bool start_more();
   void calm_down();
@@ -103,7 +103,7 @@ struct prober::contents {
   void work();
 };
 
-void prober::contents::publish(ticket t, finding f) {
+void prober::contents::publish(ticket t, outcome f) {
   const std::scoped_lock lock(turn);
   running.erase(t);
   answers.emplace(t, std::move(f));
@@ -240,23 +240,23 @@ ticket prober::start(job what) {
   // A run without a single probe has no thread.
   if (!c.thread.joinable()) c.thread = std::thread([&c] { c.work(); });
   const ticket t = c.next++;
-  c.running.emplace(t, finding{});
+  c.running.emplace(t, outcome{});
   c.waiting.emplace_back(t, std::move(what));
   c.rouse();
   return t;
 }
 
-std::optional<finding> prober::take(ticket t) {
+std::optional<outcome> prober::take(ticket t) {
   const std::scoped_lock lock(contents_->turn);
   auto node = contents_->answers.extract(t);
   if (node.empty()) return std::nullopt;
   return std::move(node.mapped());
 }
 
-finding prober::peek(ticket t) const {
+outcome prober::peek(ticket t) const {
   const std::scoped_lock lock(contents_->turn);
   const auto at = contents_->running.find(t);
-  return at == contents_->running.end() ? finding{} : at->second;
+  return at == contents_->running.end() ? outcome{} : at->second;
 }
 
 void prober::calm(ticket t) {

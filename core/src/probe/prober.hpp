@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "probe/finding.hpp"
 #include "probe/job.hpp"
+#include "probe/outcome.hpp"
 
 namespace bitnet::probe {
 
@@ -29,9 +29,9 @@ class prober {
 
   [[nodiscard]] ticket start(job what);
   // The answer, once; nothing while the probe runs.
-  [[nodiscard]] std::optional<finding> take(ticket t);
+  [[nodiscard]] std::optional<outcome> take(ticket t);
   // How far a probe that still runs is.
-  [[nodiscard]] finding peek(ticket t) const;
+  [[nodiscard]] outcome peek(ticket t) const;
   // Nobody waits for it any more: it goes on idle-class.
   void calm(ticket t);
   // Until all of them have answered, at most until `end`. True if all have.

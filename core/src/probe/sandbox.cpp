@@ -1,5 +1,7 @@
 #include "probe/sandbox.hpp"
 
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -57,11 +59,11 @@ bool driver_must_make_nodes() {
 }
 
 std::string none(const char* why) {
-  return std::string("none: ") + why;
+  return fmt::format("none: {}", why);
 }
 
 std::string why(const char* call) {
-  return std::string("none: ") + call + ": " + std::generic_category().message(errno);
+  return fmt::format("none: {}: {}", call, std::generic_category().message(errno));
 }
 
 std::string enter_landlock(const std::filesystem::path& scratch) {
@@ -83,7 +85,7 @@ std::string enter_landlock(const std::filesystem::path& scratch) {
                              devices};
   const int own = scratch.empty() ? -1 : open(scratch.c_str(), O_PATH | O_CLOEXEC | O_DIRECTORY);
   const path_beneath beneath_own{rules.files, own};
-  std::string out = "landlock " + std::to_string(version);
+  std::string out = fmt::format("landlock {}", version);
   if ((devices >= 0 && syscall(add_rule, fd, rule_path_beneath, &beneath, 0) != 0) ||
       (own >= 0 && syscall(add_rule, fd, rule_path_beneath, &beneath_own, 0) != 0))
     out = why("landlock_add_rule");
@@ -118,7 +120,7 @@ std::string limit_memory() {
   limit.rlim_cur = std::min<uint64_t>(limit.rlim_max, std::clamp(all / 2, least, most));
   limit.rlim_max = limit.rlim_cur;
   if (setrlimit(RLIMIT_DATA, &limit) != 0) return "";
-  return ", memory " + std::to_string(limit.rlim_cur >> 20) + " MiB";
+  return fmt::format(", memory {} MiB", limit.rlim_cur >> 20);
 #endif
 }
 

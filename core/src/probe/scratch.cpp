@@ -1,5 +1,7 @@
 #include "probe/scratch.hpp"
 
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -63,9 +65,9 @@ void sweep_scratch_folders(const std::filesystem::path& place) {
 
 scratch_folder::scratch_folder(const std::filesystem::path& place) {
   const auto fail = [&](int error) {
-    problem_ = "no folder for what its driver writes can be made in " +
-               plugin::printable(place.string(), 400) + ": " +
-               std::generic_category().message(error) + "; TMPDIR can name another place";
+    problem_ = fmt::format(
+        "no folder for what its driver writes can be made in {}: {}; TMPDIR can name another place",
+        plugin::printable(place.string(), 400), std::generic_category().message(error));
   };
   // Somebody who sweeps may come between making and holding one: then once more.
   constexpr int tries = 8;

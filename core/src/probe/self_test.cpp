@@ -1,5 +1,7 @@
 #include "probe/self_test.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -84,9 +86,8 @@ class golden_run {
             static_cast<const float*>(logits_)[std::size_t{t} * golden_.columns + i];
         const double expected = golden_.expected(t, i);
         if (static_cast<double>(found) == expected) continue;
-        return "row " + std::to_string(i) + " of token " + std::to_string(t) + " of " +
-               std::to_string(tokens) + " is " + std::to_string(found) + ", not " +
-               std::to_string(static_cast<int64_t>(expected));
+        return fmt::format("row {} of token {} of {} is {}, not {}", i, t, tokens, found,
+                           static_cast<int64_t>(expected));
       }
     return "";
   }
@@ -311,9 +312,9 @@ bool is_claimed(const device_report& d, const golden_program& program) {
 plugin::defect failed(const std::string& where, const trouble& t) {
   if (t.status == BITNET_OK)
     return {code::probe_answer, BITNET_REJECTED,
-            "self-test of " + where + ": " + t.call + "() " + t.what, ""};
+            fmt::format("self-test of {}: {}() {}", where, t.call, t.what), ""};
   return {code::probe_failed, BITNET_UNAVAILABLE,
-          "self-test of " + where + ": " + t.call + "() failed: " + t.what, ""};
+          fmt::format("self-test of {}: {}() failed: {}", where, t.call, t.what), ""};
 }
 
 plugin::checked<void> test_device(const table& t, uint32_t index, const device_report& report,
@@ -322,11 +323,11 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
   bitnet_device* raw = nullptr;
   if (const auto s = t.device_open(t.self, index, &raw, &err); s != BITNET_OK)
     return std::unexpected(
-        failed("device " + std::to_string(index), {"device_open", s, plugin::describe(s, err)}));
+        failed(fmt::format("device {}", index), {"device_open", s, plugin::describe(s, err)}));
   const handle<bitnet_device> device(raw, t.device_close);
   if (const char* wrong = bitnet_wrong_handle(raw))
     return std::unexpected(
-        failed("device " + std::to_string(index), {"device_open", BITNET_OK, wrong}));
+        failed(fmt::format("device {}", index), {"device_open", BITNET_OK, wrong}));
   for (const golden_program& f : golden_programs()) {
     if (!is_claimed(report, f)) continue;
     golden_run one(t, device.get(), report, f);
@@ -338,7 +339,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
     if (!wrong) {
       if (one.failed().status != BITNET_UNSUPPORTED)
         return std::unexpected(failed(f.name, one.failed()));
-      out.summary += head + ": not tested, " + one.failed().call + " says unsupported";
+      out.summary += fmt::format("{}: not tested, {} says unsupported", head, one.failed().call);
       continue;
     }
     out.summary += head + (wrong->empty() ? ": right" : ": " + *wrong);

@@ -33,7 +33,7 @@ settings settings::usual() {
 
 service::service(settings s) : settings_(std::move(s)), prober_(settings_.most_children) {}
 
-std::optional<finding> service::recall(subject& s, std::vector<std::string>& notes) {
+std::optional<outcome> service::recall(subject& s, std::vector<std::string>& notes) {
   if (settings_.fresh || settings_.cache.empty()) return std::nullopt;
   return cache(settings_.cache).recall(key_of(s), std::time(nullptr), notes);
 }

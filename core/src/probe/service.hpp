@@ -48,7 +48,7 @@ class service {
 
   // What the cache knows and is still worth: nothing, a good answer, a fault that has not expired,
   // or a quarantine. Notes are for the log: a damaged file, for instance.
-  [[nodiscard]] std::optional<finding> recall(subject& s, std::vector<std::string>& notes);
+  [[nodiscard]] std::optional<outcome> recall(subject& s, std::vector<std::string>& notes);
 
   // What a probe may bring, as far as that can be told without one.
   struct prospect {
@@ -62,8 +62,8 @@ class service {
 
   // `needed`: nothing else would do, so that it does not give way to others.
   [[nodiscard]] ticket start(subject& s, bool needed);
-  [[nodiscard]] std::optional<finding> take(ticket t) { return prober_.take(t); }
-  [[nodiscard]] finding peek(ticket t) const { return prober_.peek(t); }
+  [[nodiscard]] std::optional<outcome> take(ticket t) { return prober_.take(t); }
+  [[nodiscard]] outcome peek(ticket t) const { return prober_.peek(t); }
   // Nobody waits for it any more.
   void calm(ticket t) { prober_.calm(t); }
   // What was remembered proved wrong.

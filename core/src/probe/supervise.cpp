@@ -1,5 +1,7 @@
 #include "probe/supervise.hpp"
 
+#include <fmt/core.h>
+
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -43,12 +45,12 @@ plugin::defect broken(code c, std::string why) {
 }
 
 std::string seconds(uint32_t ms) {
-  return std::to_string(ms / 1000) + "." + std::to_string(ms % 1000 / 100) + " s";
+  return fmt::format("{}.{} s", ms / 1000, ms % 1000 / 100);
 }
 
 std::string signal_name(int number) {
   const char* name = sigabbrev_np(number);
-  return name == nullptr ? "signal " + std::to_string(number) : "SIG" + std::string(name);
+  return name == nullptr ? fmt::format("signal {}", number) : "SIG" + std::string(name);
 }
 
 std::string last_line(const std::string& text) {
@@ -77,7 +79,7 @@ class supervised {
     waiting_.begin(process_.pid);
     due_ = stage_begin_ + milliseconds(limit().hard_ms);
   }
-  finding run(audience& to, bool& left);
+  outcome run(audience& to, bool& left);
 
  private:
   enum class ending : uint8_t { no, asked, killed };
@@ -100,13 +102,13 @@ class supervised {
   void read_all();
   void judge_end(bool reaped, int status);
   bool end_late();
-  finding result();
+  outcome result();
 
   const job& job_;
   helper_process process_;
   waiting_for_cpu waiting_;
   frame_reader reader_;
-  finding so_far_;
+  outcome so_far_;
   uint64_t received_ = 0;
   clock::time_point stage_begin_ = clock::now(), due_;
   ending end_ = ending::no;
@@ -131,8 +133,9 @@ void supervised::finish_stage() {
   const uint32_t ms = stage_ms();
   so_far_.stage_ms[static_cast<std::size_t>(so_far_.reached)] = ms;
   if (so_far_.reached != stage::start && ms > limit().soft_ms && !so_far_.what.fault)
-    so_far_.notes.push_back("slow: " + stage_name(so_far_.reached) + " took " + seconds(ms) +
-                            ", where " + seconds(limit().soft_ms) + " is usual");
+    so_far_.notes.push_back(fmt::format("slow: {} took {}, where {} is usual",
+                                        stage_name(so_far_.reached), seconds(ms),
+                                        seconds(limit().soft_ms)));
 }
 
 void supervised::keep_output(std::string_view text) {
@@ -146,16 +149,15 @@ void supervised::understand(const frame& f) {
     case frame_kind::begin: {
       const auto s = f.payload.size() == 1 ? static_cast<uint8_t>(f.payload[0]) : uint8_t{0};
       if (s >= n_stages || s <= static_cast<uint8_t>(so_far_.reached))
-        return blame(broken(code::probe_message, "its probe goes from " +
-                                                     stage_name(so_far_.reached) +
-                                                     " to a stage that cannot follow"));
+        return blame(broken(code::probe_message,
+                            fmt::format("its probe goes from {} to a stage that cannot follow",
+                                        stage_name(so_far_.reached))));
       return begin(static_cast<stage>(s));
     }
     case frame_kind::log:
-      return keep_output(
-          "log: " +
-          plugin::printable(f.payload.substr(std::min<std::size_t>(f.payload.size(), 1)), 1000) +
-          "\n");
+      return keep_output(fmt::format(
+          "log: {}\n",
+          plugin::printable(f.payload.substr(std::min<std::size_t>(f.payload.size(), 1)), 1000)));
     case frame_kind::facts: {
       auto told = read_facts(f.payload);
       if (!told) return blame(std::move(told.error()));
@@ -225,27 +227,28 @@ void supervised::read_all() {
 
 // What the way in which the process ended says.
 void supervised::judge_end(bool reaped, int status) {
-  const std::string where = " in " + stage_name(so_far_.reached);
+  const std::string where = fmt::format(" in {}", stage_name(so_far_.reached));
   const bool started = so_far_.reached != stage::start;
   const std::string line = last_line(so_far_.output);
-  const std::string last = line.empty() ? "" : "; its last words: " + line;
+  const std::string last = line.empty() ? "" : fmt::format("; its last words: {}", line);
   const auto by_plugin = [&](code c, const std::string& what) {
     if (started)
       blame(broken(c, what + where + last));
     else
-      blame(no_helper("the helper " + what + " before it opened the plugin" + last));
+      blame(no_helper(fmt::format("the helper {} before it opened the plugin{}", what, last)));
   };
   if (reaped && WIFSIGNALED(status))
-    return by_plugin(code::probe_crash, "crashed with " + signal_name(WTERMSIG(status)));
+    return by_plugin(code::probe_crash,
+                     fmt::format("crashed with {}", signal_name(WTERMSIG(status))));
   const int exit_status = reaped && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
   if (exit_status == exit_cannot_speak)
     return by_plugin(code::probe_exit, "closed the descriptors of its host");
   if (exit_status != 0 || !done_)
     return by_plugin(code::probe_exit,
-                     "ended the process with exit status " + std::to_string(exit_status));
+                     fmt::format("ended the process with exit status {}", exit_status));
   if (so_far_.output_bytes > most_output)
-    blame(broken(code::probe_output, "printed " + std::to_string(so_far_.output_bytes) +
-                                         " bytes, where a plugin prints none" + last));
+    blame(broken(code::probe_output, fmt::format("printed {} bytes, where a plugin prints none{}",
+                                                 so_far_.output_bytes, last)));
 }
 
 // Asks it to end, then ends it; true if it is left alone, as it does not even die.
@@ -261,11 +264,12 @@ bool supervised::end_late() {
       }
       const std::string line = last_line(so_far_.output);
       if (ms < limit().hard_ms)
-        blame(no_helper("it got too little of a CPU to end " + stage_name(so_far_.reached)));
+        blame(no_helper(
+            fmt::format("it got too little of a CPU to end {}", stage_name(so_far_.reached))));
       blame({so_far_.reached == stage::start ? code::probe_helper : code::probe_timeout,
              BITNET_UNAVAILABLE,
-             "hung for " + seconds(ms) + " in " + stage_name(so_far_.reached) +
-                 (line.empty() ? "" : "; its last words: " + line),
+             fmt::format("hung for {} in {}{}", seconds(ms), stage_name(so_far_.reached),
+                         line.empty() ? "" : fmt::format("; its last words: {}", line)),
              ""});
       signal_all(process_, SIGTERM);
       end_ = ending::asked;
@@ -278,26 +282,26 @@ bool supervised::end_late() {
       due_ = now + kill_grace;
       return false;
     case ending::killed:
-      so_far_.notes.push_back("process " + std::to_string(process_.pid) +
-                              " cannot be ended and was left alone");
+      so_far_.notes.push_back(
+          fmt::format("process {} cannot be ended and was left alone", process_.pid));
       leave_alone(process_.pid);
       return true;
   }
   return false;
 }
 
-finding supervised::result() {
+outcome supervised::result() {
   finish_stage();
-  finding out = std::move(so_far_);
+  outcome out = std::move(so_far_);
   out.notes.insert(out.notes.end(), out.what.remarks.begin(), out.what.remarks.end());
   out.what.remarks.clear();
   out.output = clean_lines(out.output);
   if (out.output_bytes != 0 && out.output_bytes <= most_output)
-    out.notes.push_back("it printed " + std::to_string(out.output_bytes) + " bytes");
+    out.notes.push_back(fmt::format("it printed {} bytes", out.output_bytes));
   return out;
 }
 
-finding supervised::run(audience& to, bool& left) {
+outcome supervised::run(audience& to, bool& left) {
   for (stage told = stage::start;;) {
     pollfd fds[4] = {{listening_ ? process_.socket.get() : -1, POLLIN, 0},
                      {process_.output.get(), POLLIN, 0},
@@ -368,7 +372,7 @@ std::vector<std::string> with_cache_home(std::vector<std::string> variables,
 
 }  // namespace
 
-std::optional<finding> supervise(job j, const std::filesystem::path& writable, audience& to) {
+std::optional<outcome> supervise(job j, const std::filesystem::path& writable, audience& to) {
   // What the child started and left comes to us when it ends.
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   j.work.parent = getpid();
@@ -377,12 +381,12 @@ std::optional<finding> supervise(job j, const std::filesystem::path& writable, a
       start_helper({j.helper, j.work.name, with_cache_home(j.environment, writable), false, true},
                    encode(frame_kind::task, write_task(j.work)));
   if (!started) {
-    finding out;
+    outcome out;
     out.what.fault = std::move(started.error());
     return out;
   }
   bool left = false;
-  finding out = supervised(j, std::move(*started)).run(to, left);
+  outcome out = supervised(j, std::move(*started)).run(to, left);
   if (!end_orphans()) out.notes.push_back("what it started cannot be ended and was left alone");
   if (left) return std::nullopt;
   return out;

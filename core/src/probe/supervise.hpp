@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "probe/finding.hpp"
 #include "probe/job.hpp"
+#include "probe/outcome.hpp"
 
 namespace bitnet::probe {
 
@@ -27,7 +27,7 @@ class audience {
 
 // Runs the child of the job; `writable` is the folder that it alone may write to, "" if there is
 // none. Nothing if the audience left.
-[[nodiscard]] std::optional<finding> supervise(job j, const std::filesystem::path& writable,
+[[nodiscard]] std::optional<outcome> supervise(job j, const std::filesystem::path& writable,
                                                audience& to);
 
 }  // namespace bitnet::probe

@@ -1,5 +1,7 @@
 #include "probe/task.hpp"
 
+#include <fmt/core.h>
+
 #include <exception>
 #include <nlohmann/json.hpp>
 
@@ -40,7 +42,7 @@ plugin::checked<task> read_task(std::string_view text) {
     return out;
   } catch (const std::exception& e) {
     return plugin::reject(plugin::code::probe_helper,
-                          std::string("the helper was given no task of ours: ") + e.what());
+                          fmt::format("the helper was given no task of ours: {}", e.what()));
   }
 }
 

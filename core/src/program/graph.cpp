@@ -1,5 +1,7 @@
 #include "program/graph.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -222,7 +224,7 @@ std::string op_name(uint32_t op) {
     BITNET_OP_LIST(BITNET_CASE)
 #undef BITNET_CASE
     default:
-      return "op " + std::to_string(op);
+      return fmt::format("op {}", op);
   }
 }
 
@@ -247,7 +249,7 @@ std::string format_name(uint32_t format) {
     case BITNET_FORMAT_TERNARY2:
       return "ternary2";
     default:
-      return "format " + std::to_string(format);
+      return fmt::format("format {}", format);
   }
 }
 
@@ -271,19 +273,22 @@ result<void> check_support(const bitnet_backend_v0& table, bitnet_device* device
                      static_cast<uint32_t>(g.ops.size()), levels.data(), &err);
   if (status != BITNET_OK) {
     const std::string reason(err.message, strnlen(err.message, sizeof err.message));
-    return fail(status, "asking for its ops: " + (reason.empty() ? "no reason given" : reason));
+    return fail(status,
+                fmt::format("asking for its ops: {}", reason.empty() ? "no reason given" : reason));
   }
   if (const char* wrong = bitnet_wrong_levels(levels.data(), static_cast<uint32_t>(levels.size())))
-    return fail(BITNET_REJECTED, std::string("op_query() ") + wrong +
-                                     ": the backend breaks its contract; choose another one with "
-                                     "--device, and report it to the backend's author");
+    return fail(BITNET_REJECTED,
+                fmt::format("op_query() {}: the backend breaks its contract; request another "
+                            "device, and report it to the backend's author",
+                            wrong));
   for (std::size_t i = 0; i < g.ops.size(); ++i) {
     if (g.ops[i].op >= BITNET_OP_FIRST_COMPOSITE || levels[i] != BITNET_LEVEL_NONE) continue;
-    return fail(BITNET_UNSUPPORTED, "it cannot compute " + op_name(g.ops[i].op) +
-                                        (formats[i] == BITNET_FORMAT_NONE
-                                             ? std::string()
-                                             : " on " + format_name(formats[i]) + " weights") +
-                                        ", which is needed; choose another device");
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("it cannot compute {}{}, which is needed; choose another device",
+                            op_name(g.ops[i].op),
+                            formats[i] == BITNET_FORMAT_NONE
+                                ? std::string()
+                                : fmt::format(" on {} weights", format_name(formats[i]))));
   }
   return {};
 }

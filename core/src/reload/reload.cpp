@@ -1,5 +1,7 @@
 #include "reload/reload.hpp"
 
+#include <fmt/core.h>
+
 #include <cstring>
 #include <utility>
 
@@ -10,7 +12,7 @@ namespace bitnet::reload {
 namespace {
 
 failure as_failure(const plugin::defect& d) {
-  return {d.status, std::string(plugin::code_text(d.code)) + ": " + d.reason + "; " + d.advice()};
+  return {d.status, fmt::format("{}: {}; {}", plugin::code_text(d.code), d.reason, d.advice())};
 }
 
 // One engine and what is to take its place.
@@ -29,10 +31,10 @@ result<select::choice> load(select::registry::renewal& fresh, const select::choi
   auto c = fresh.load(old.device_index);
   if (!c) return std::unexpected(as_failure(c.error()));
   if (!is_same_device(c->device, old.device))
-    return fail(BITNET_UNAVAILABLE, old.device_name() + " is another device now: '" +
-                                        plugin::printable_array(c->device.name) + "' instead of '" +
-                                        plugin::printable_array(old.device.name) +
-                                        "'; restart the program");
+    return fail(BITNET_UNAVAILABLE,
+                fmt::format("{} is another device now: '{}' instead of '{}'; restart the program",
+                            old.device_name(), plugin::printable_array(c->device.name),
+                            plugin::printable_array(old.device.name)));
   return std::move(*c);
 }
 
@@ -76,33 +78,34 @@ class procedure {
     if (same_file)
       out_.reason = "it is the file that is loaded";
     else if (!out_.build_id.empty() && out_.build_id == out_.former_build_id)
-      out_.reason = "build id " + out_.build_id + " is what is loaded";
+      out_.reason = fmt::format("build id {} is what is loaded", out_.build_id);
     return std::move(*fresh);
   }
 
   // Two copies are open until the sessions have left the old one.
   [[nodiscard]] result<void> may_be_twice(const plugin::backend& copy, const char* which) const {
     if ((copy.life_flags() & BITNET_LIFE_HOT_SWAP) != 0) return {};
-    return fail(BITNET_UNSUPPORTED, std::string("the ") + which +
-                                        " copy does not declare that two of them may be open in "
-                                        "one process; restart the program");
+    return fail(BITNET_UNSUPPORTED, fmt::format("the {} copy does not declare that two of them may "
+                                                "be open in one process; restart the program",
+                                                which));
   }
 
   result<void> admit(const select::registry::renewal& fresh) {
     if (loaded_.backend)
       if (auto ok = may_be_twice(*loaded_.backend, "loaded"); !ok) return ok;
     if (const uint32_t old = house_.copies.old_copies(backend_); old >= how_.most_old_copies)
-      return fail(BITNET_UNAVAILABLE,
-                  std::to_string(old) + " replaced copies of it are still in memory, at most " +
-                      std::to_string(how_.most_old_copies) +
-                      " expected; close the sessions that are on them, reload with migrate or "
-                      "recompute, or restart the program");
+      return fail(
+          BITNET_UNAVAILABLE,
+          fmt::format(
+              "{} replaced copies of it are still in memory, at most {} expected; close the "
+              "sessions that are on them, reload with migrate or recompute, or restart the program",
+              old, how_.most_old_copies));
     out_.stale = plugin::stale_libraries(fresh.facts());
     if (!out_.stale.empty() && !how_.accept_stale)
       return fail(BITNET_UNAVAILABLE,
-                  "libraries that it needs were replaced on disk, and the program still has the "
-                  "old ones: " +
-                      plugin::join(out_.stale, ", ") + "; restart the program");
+                  fmt::format("libraries that it needs were replaced on disk, and the program "
+                              "still has the old ones: {}; restart the program",
+                              plugin::join(out_.stale, ", ")));
     return {};
   }
 
@@ -143,11 +146,11 @@ class procedure {
     out_.changed = true;
     if (selected_) house_.selected = taken_;
     if (taken_) out_.generation = house_.copies.serve(*taken_);
-    const std::string why = "reload of " + backend_;
+    const std::string why = fmt::format("reload of {}", backend_);
     for (replacement& r : replacements_) {
       const auto moved =
           r.model->replace(r.old, r.fresh, how_.sessions, why, [&](const std::string& reason) {
-            house_.note("a session stays on the old copy: " + reason);
+            house_.note(fmt::format("a session stays on the old copy: {}", reason));
           });
       out_.sessions.offered += moved.offered;
       out_.sessions.staying += moved.staying;
@@ -169,7 +172,8 @@ result<outcome> run(const house& h, const std::string& backend, const options& h
   auto done = procedure(h, backend, how).run();
   if (!done) {
     h.copies.refuse(backend, "", done.error().message);
-    return pass_on(std::move(done), "reload of " + backend + " was refused, nothing changed");
+    return pass_on(std::move(done),
+                   fmt::format("reload of {} was refused, nothing changed", backend));
   }
   return done;
 }

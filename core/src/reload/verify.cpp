@@ -1,5 +1,7 @@
 #include "reload/verify.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -51,10 +53,10 @@ result<comparison> compare(const engine_ptr& old, const engine_ptr& fresh, uint3
     if (apart > 0) out.difference = std::max(out.difference, largest > 0 ? apart / largest : 1);
   }
   if (out.difference > tolerance)
-    return fail(BITNET_REJECTED, "the new copy computes other logits: they differ by " +
-                                     std::to_string(out.difference) +
-                                     " of the largest one, at most " + std::to_string(tolerance) +
-                                     " expected over " + std::to_string(out.tokens) + " tokens");
+    return fail(BITNET_REJECTED,
+                fmt::format("the new copy computes other logits: they differ by {} of the largest "
+                            "one, at most {} expected over {} tokens",
+                            out.difference, tolerance, out.tokens));
   return out;
 }
 

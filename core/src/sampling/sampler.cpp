@@ -1,5 +1,7 @@
 #include "sampling/sampler.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,14 +27,14 @@ bool better(const candidate& a, const candidate& b) {
 }
 
 std::unexpected<failure> out_of_range(const char* name, double value, const char* expected) {
-  return fail(BITNET_INVALID_ARGUMENT, std::string("sampling parameter ") + name + " is " +
-                                           std::to_string(value) + "; expected " + expected);
+  return fail(BITNET_INVALID_ARGUMENT,
+              fmt::format("sampling parameter {} is {}; expected {}", name, value, expected));
 }
 
 result<void> check(const parameters& p, uint32_t n_vocab) {
   if (n_vocab == 0 || n_vocab > static_cast<uint32_t>(std::numeric_limits<int32_t>::max())) {
     return fail(BITNET_INVALID_ARGUMENT,
-                "a sampler needs a vocabulary; it was given one of " + std::to_string(n_vocab));
+                fmt::format("a sampler needs a vocabulary; it was given one of {}", n_vocab));
   }
   if (!std::isfinite(p.temperature)) {
     return out_of_range("temperature", p.temperature, "a number; 0 = always the most likely token");
@@ -54,11 +56,12 @@ result<void> check(const parameters& p, uint32_t n_vocab) {
   }
   for (const auto& [token, bias] : p.logit_bias) {
     if (token < 0 || static_cast<uint32_t>(token) >= n_vocab) {
-      return fail(BITNET_INVALID_ARGUMENT, "logit_bias names the token " + std::to_string(token) +
-                                               "; the vocabulary has " + std::to_string(n_vocab));
+      return fail(
+          BITNET_INVALID_ARGUMENT,
+          fmt::format("logit_bias names the token {}; the vocabulary has {}", token, n_vocab));
     }
     if (std::isnan(bias) || bias == infinity) {
-      return out_of_range(("logit_bias of token " + std::to_string(token)).c_str(), bias,
+      return out_of_range((fmt::format("logit_bias of token {}", token)).c_str(), bias,
                           "a number, or -inf = never");
     }
   }
@@ -80,21 +83,24 @@ struct sampler::contents {
 
   result<void> take(std::span<const float> from) {
     if (from.size() != n_vocab) {
-      return fail(BITNET_INTERNAL, "expected " + std::to_string(n_vocab) + " logits, got " +
-                                       std::to_string(from.size()));
+      return fail(BITNET_INTERNAL, fmt::format("expected {} logits, got {}", n_vocab, from.size()));
     }
     bool any = false;
     for (size_t i = 0; i < from.size(); ++i) {
       any = any || from[i] > -infinity;
       if (from[i] < infinity) continue;
-      return fail(BITNET_INTERNAL, "the model's logit of token " + std::to_string(i) + " is " +
-                                       (from[i] == infinity ? "infinite" : "NaN") +
-                                       "; its weights or the backend are at fault");
+      return fail(
+          BITNET_INTERNAL,
+          fmt::format(
+              "the model's logit of token {} is {}; its weights or the backend are at fault", i,
+              from[i] == infinity ? "infinite" : "NaN"));
     }
     if (!any)
-      return fail(BITNET_INTERNAL,
-                  "all of the model's " + std::to_string(n_vocab) +
-                      " logits are -infinite; its weights or the backend are at fault");
+      return fail(
+          BITNET_INTERNAL,
+          fmt::format(
+              "all of the model's {} logits are -infinite; its weights or the backend are at fault",
+              n_vocab));
     logits.assign(from.begin(), from.end());
     return {};
   }
@@ -118,9 +124,10 @@ struct sampler::contents {
     for (size_t i = 0; i < logits.size(); ++i) {
       // Finite logits can leave the range of float only through bias and penalties.
       if (!(logits[i] < infinity)) {
-        return fail(BITNET_INVALID_ARGUMENT, "the logit of token " + std::to_string(i) +
-                                                 " became infinite; use smaller biases and "
-                                                 "penalties");
+        return fail(
+            BITNET_INVALID_ARGUMENT,
+            fmt::format("the logit of token {} became infinite; use smaller biases and penalties",
+                        i));
       }
       if (logits[i] > logits[best]) best = i;
     }

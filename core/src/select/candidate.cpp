@@ -1,5 +1,7 @@
 #include "select/candidate.hpp"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "base/environment.hpp"
@@ -39,15 +41,15 @@ candidate::candidate(const fake_backend& fake, const plugin::policy& rules)
   for (device_report& d : devices_) {
     d.info.struct_size = sizeof d.info;
     d.info.device_class = BITNET_DEVICE_GPU;
-    const std::string shown = "fake " + fake.name;
+    const std::string shown = fmt::format("fake {}", fake.name);
     shown.copy(d.info.name, sizeof d.info.name - 1);
   }
 }
 
 std::vector<std::string> candidate::doubts() const {
   std::vector<std::string> out = warnings();
-  for (const std::string& id : finding_.what.disabled)
-    out.push_back("kernel " + id + " gives wrong results");
+  for (const std::string& id : outcome_.what.disabled)
+    out.push_back(fmt::format("kernel {} gives wrong results", id));
   return out;
 }
 
@@ -72,9 +74,10 @@ plugin::checked<void> candidate::examine(const plugin::manifest& m) {
   if (!facts) return std::unexpected(std::move(facts.error()));
   facts_ = *facts;
   if (facts->note.name != name_)
-    return plugin::reject(code::inspect_name, plugin::printable(library_.string(), 400) +
-                                                  " is backend '" + facts->note.name +
-                                                  "', but the manifest is for '" + name_ + "'");
+    return plugin::reject(
+        code::inspect_name,
+        fmt::format("{} is backend '{}', but the manifest is for '{}'",
+                    plugin::printable(library_.string(), 400), facts->note.name, name_));
   return plugin::check_file(*rules_, *facts, *file_);
 }
 
@@ -83,10 +86,10 @@ plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(
   if (auto fine = plugin::check_unchanged(file); !fine)
     return std::unexpected(std::move(fine.error()));
   std::vector<std::pair<std::string, std::string>> extra;
-  if (!finding_.what.disabled.empty())
-    extra.emplace_back("disable", plugin::join(finding_.what.disabled, ","));
+  if (!outcome_.what.disabled.empty())
+    extra.emplace_back("disable", plugin::join(outcome_.what.disabled, ","));
   return plugin::backend::open(plugin::duplicate(file), name_, BITNET_PURPOSE_LOAD, host, extra,
-                               finding_.what.unloads);
+                               outcome_.what.unloads);
 }
 
 void candidate::recall(probe::service& probes, plugin::host_services& host) {
@@ -129,16 +132,16 @@ void candidate::collect(probe::service& probes) {
 }
 
 void candidate::follow(const probe::service& probes) {
-  if (running_) finding_ = probes.peek(*running_);
+  if (running_) outcome_ = probes.peek(*running_);
 }
 
-void candidate::adopt(probe::finding f) {
-  finding_ = std::move(f);
-  if (finding_.reached > probe::stage::open) stage_ = "loaded";
-  if (finding_.reached > probe::stage::enumerate) stage_ = "probed";
-  fault_ = finding_.what.fault;
+void candidate::adopt(probe::outcome f) {
+  outcome_ = std::move(f);
+  if (outcome_.reached > probe::stage::open) stage_ = "loaded";
+  if (outcome_.reached > probe::stage::enumerate) stage_ = "probed";
+  fault_ = outcome_.what.fault;
   if (fault_) return;
-  devices_ = finding_.what.devices;
+  devices_ = outcome_.what.devices;
   probed_ = true;
   stage_ = "probed";
 }
@@ -149,7 +152,7 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
   if (!file_) return nullptr;
   const auto refuse = [&](plugin::defect d) -> std::shared_ptr<plugin::backend> {
     // A stale memory is no fault of the plugin's: one more probe finds out.
-    if (finding_.cached && subject_) {
+    if (outcome_.cached && subject_) {
       probes.forget(*subject_);
       subject_.reset();
       probed_ = asked_ = false;
@@ -167,17 +170,18 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
   const auto devices = probe::list_devices(**opened);
   if (!devices) return refuse(devices.error());
   auto changed =
-      probe::differences(finding_.what.version, devices_, (*opened)->version(), *devices);
+      probe::differences(outcome_.what.version, devices_, (*opened)->version(), *devices);
   if (!changed.empty() || index >= devices->size())
     return refuse({code::probe_mismatch, BITNET_UNAVAILABLE,
-                   "what it says changed between probing and loading: " +
-                       plugin::printable(plugin::join(changed, "; "), 300),
+                   fmt::format("what it says changed between probing and loading: {}",
+                               plugin::printable(plugin::join(changed, "; "), 300)),
                    ""});
   loaded_ = *opened;
-  for (const std::string& id : finding_.what.disabled)
-    host.log(BITNET_LOG_WARN, "probe",
-             "backend " + name_ + ": kernel " + id +
-                 " is disabled: it gave a wrong result in the self-test");
+  for (const std::string& id : outcome_.what.disabled)
+    host.log(
+        BITNET_LOG_WARN, "probe",
+        fmt::format("backend {}: kernel {} is disabled: it gave a wrong result in the self-test",
+                    name_, id));
   return std::move(*opened);
 }
 
@@ -232,13 +236,13 @@ backend_report candidate::describe() const {
   out.standings.resize(devices_.size());
   out.fake = fake_;
   if (asked_ && !fake_) {
-    out.probed = finding_;
+    out.probed = outcome_;
     out.probed->what.devices.clear();
   }
   if (running_) {
     out.stage = "probing";
     out.code = plugin::code_text(code::probe_pending);
-    out.reason = "still being probed, in " + probe::stage_name(finding_.reached);
+    out.reason = fmt::format("still being probed, in {}", probe::stage_name(outcome_.reached));
     out.hint = plugin::code_hint(code::probe_pending);
   } else if (fault_) {
     out.code = plugin::code_text(fault_->code);
@@ -250,15 +254,16 @@ backend_report candidate::describe() const {
     out.reason = why_;
     out.hint = plugin::code_hint(verdict_);
     if (why_.empty())
-      out.reason = probed_ ? "usable, " + std::to_string(devices_.size()) +
-                                 (devices_.size() == 1 ? " device" : " devices")
+      out.reason = probed_ ? fmt::format("usable, {}{}", devices_.size(),
+                                         devices_.size() == 1 ? " device" : " devices")
                            : "not probed";
   }
   if (fake_) out.reason += "; a fake of BITNET_GPU_FAKE, which computes nothing";
-  for (const std::string& id : finding_.what.disabled)
-    out.reason += "; kernel " + id + " is disabled: it gave a wrong result in the self-test";
-  for (const std::string& note : finding_.notes) out.reason += "; note: " + note;
-  for (const std::string& warning : warnings()) out.reason += "; note: " + warning;
+  for (const std::string& id : outcome_.what.disabled)
+    out.reason +=
+        fmt::format("; kernel {} is disabled: it gave a wrong result in the self-test", id);
+  for (const std::string& note : outcome_.notes) out.reason += fmt::format("; note: {}", note);
+  for (const std::string& warning : warnings()) out.reason += fmt::format("; note: {}", warning);
   return out;
 }
 

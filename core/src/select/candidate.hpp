@@ -75,7 +75,7 @@ class candidate {
   [[nodiscard]] plugin::checked<void> examine(const plugin::manifest& m);
   [[nodiscard]] plugin::checked<std::shared_ptr<plugin::backend>> open(
       const plugin::trusted_file& file, plugin::host_services& host) const;
-  void adopt(probe::finding f);
+  void adopt(probe::outcome f);
 
   const plugin::policy* rules_;
   std::string name_;
@@ -88,7 +88,7 @@ class candidate {
   std::optional<plugin::defect> fault_;
   std::optional<probe::subject> subject_;
   std::optional<probe::ticket> running_;
-  probe::finding finding_;
+  probe::outcome outcome_;
   std::vector<device_report> devices_;
   bool asked_ = false, doubted_ = false;  // doubted: what is remembered proved wrong
   std::weak_ptr<plugin::backend> loaded_;

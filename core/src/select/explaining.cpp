@@ -1,5 +1,7 @@
 // Why a backend won or lost, and why a request cannot be met.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -22,17 +24,18 @@ constexpr const char* install_cpu = "install bitnet-backend-cpu (or build plugin
 std::string not_probed(const candidate& c, const option* winner, probe::service& probes) {
   std::string out = "not probed: ";
   if (c.manifest_class() != BITNET_DEVICE_CPU && !probes.shows_devices())
-    out += "this machine shows no device of class " + plugin::class_name(c.manifest_class()) +
-           ", and a driver in software ";
+    out += fmt::format("this machine shows no device of class {}, and a driver in software ",
+                       plugin::class_name(c.manifest_class()));
   else
     out += "it ";
-  return out + (winner == nullptr ? "would not help" : "would come after " + winner->name());
+  return out + (winner == nullptr ? "would not help"
+                                  : fmt::format("would come after {}", winner->name()));
 }
 
 std::string install_hint(const wish& w) {
   if (w.kind == wish::kind_type::device_class)
-    return "install a backend for this " + w.name + ", or use --device auto";
-  return "install bitnet-backend-" + w.alias_of + ", or use --device auto";
+    return fmt::format("install a backend for this {}, or request the device auto", w.name);
+  return fmt::format("install bitnet-backend-{}, or request the device auto", w.alias_of);
 }
 
 }  // namespace
@@ -40,10 +43,9 @@ std::string install_hint(const wish& w) {
 refusal registry::contents::explain(const wish& w) {
   if (const auto fitting = options(w); !fitting.empty())
     return {false,
-            "there is no device " + std::to_string(w.index.value_or(0)) + "; " + w.name + " has " +
-                std::to_string(fitting.size()) + (fitting.size() == 1 ? " device" : " devices") +
-                ", counted from 0",
-            "--device " + w.name + ":" + std::to_string(fitting.size() - 1)};
+            fmt::format("there is no device {}; {} has {}{}, counted from 0", w.index.value_or(0),
+                        w.name, fitting.size(), fitting.size() == 1 ? " device" : " devices"),
+            fmt::format("request the device {}:{}", w.name, fitting.size() - 1)};
 
   refusal out;
   bool absent = false;
@@ -51,21 +53,21 @@ refusal registry::contents::explain(const wish& w) {
   for (const candidate& c : candidates) {
     if (!matches(w, c)) continue;
     const bool several = w.kind != wish::kind_type::name;
-    const std::string prefix = several ? c.name() + ": " : "";
+    const std::string prefix = several ? fmt::format("{}: ", c.name()) : "";
     const auto& fault = c.fault();
     if (c.running()) {
-      reasons.push_back(prefix + "it is still being probed");
+      reasons.push_back(fmt::format("{}it is still being probed", prefix));
       if (out.hint.empty()) out.hint = plugin::code_hint(code::probe_pending);
       absent = true;
       continue;
     }
     if (c.is_unasked()) {
-      reasons.push_back(prefix + "it was not probed");
+      reasons.push_back(fmt::format("{}it was not probed", prefix));
       absent = true;
       continue;
     }
     if (!fault) {  // usable, but of another class than its manifest says
-      reasons.push_back(prefix + "it has no device of class " + w.name);
+      reasons.push_back(fmt::format("{}it has no device of class {}", prefix, w.name));
       absent = true;
       continue;
     }
@@ -79,7 +81,7 @@ refusal registry::contents::explain(const wish& w) {
   if (reasons.empty())
     return {false,
             w.kind == wish::kind_type::device_class
-                ? "no backend for devices of class " + w.name + " is installed"
+                ? fmt::format("no backend for devices of class {} is installed", w.name)
                 : "no backend of that name is installed",
             install_hint(w)};
   // What is merely absent weighs more: the machine may be fine with the rejected one repaired or
@@ -96,9 +98,9 @@ failure registry::contents::nothing_installed() const {
   places.reserve(searched.size());
   for (const auto& [path, result] : searched)
     places.push_back(plugin::printable(path.string(), 200) +
-                     (result == "absent" ? "" : " (" + result + ")"));
-  return {BITNET_UNAVAILABLE, "no backend is installed: " + std::string(install_cpu) +
-                                  "; looked in " + join(places, ", ")};
+                     (result == "absent" ? "" : fmt::format(" ({})", result)));
+  return {BITNET_UNAVAILABLE, fmt::format("no backend is installed: {}; looked in {}", install_cpu,
+                                          join(places, ", "))};
 }
 
 failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
@@ -109,12 +111,12 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
   bool rejected = true;
   for (const wish& w : wishes) {
     const refusal r = explain(w);
-    reasons.push_back(wishes.size() == 1 ? r.reason : w.text + ": " + r.reason);
+    reasons.push_back(wishes.size() == 1 ? r.reason : fmt::format("{}: {}", w.text, r.reason));
     if (hint.empty()) hint = r.hint;
     rejected = rejected && r.rejected;
   }
-  if (!detected.empty() && hint.find("--device") == std::string::npos)
-    hint += ", or use --device auto";
+  if (!detected.empty() && hint.find("request ") == std::string::npos)
+    hint += ", or request the device auto";
   std::string what;
   const bool any = wishes.size() == 1 && wishes.front().kind == wish::kind_type::any;
   const bool sound_but_idle = std::ranges::all_of(candidates, [](const candidate& c) {
@@ -128,9 +130,9 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
     what = sound_but_idle ? "no backend that can compute on this machine is installed: "
                           : "no backend can be used: ";
   else
-    what = "requested backend '" + wishes.front().text +
-           (rejected ? "' was rejected: " : "' is not available: ");
-  const std::string rest = "; detected: [" + join(detected, ",") + "]; try: " + hint;
+    what = fmt::format("requested backend '{}{}", wishes.front().text,
+                       rejected ? "' was rejected: " : "' is not available: ");
+  const std::string rest = fmt::format("; detected: [{}]; try: {}", join(detected, ","), hint);
   // The reasons give way, so that the advice is never what a bitnet_error cuts off; the report has
   // them in full.
   constexpr std::size_t room = sizeof(bitnet_error::message) - sizeof "...";
@@ -146,9 +148,9 @@ void registry::contents::judge(const std::vector<wish>& wishes, const option* wi
   for (candidate& c : candidates) {
     if (winner != nullptr && winner->from == &c)
       c.judge(code::ok,
-              (fell_back ? "chosen as fallback: " : "chosen: ") + winner->name() + ", class " +
-                  plugin::class_name(winner->info().device_class) + ", priority " +
-                  std::to_string(c.priority()),
+              fmt::format("{}{}, class {}, priority {}",
+                          fell_back ? "chosen as fallback: " : "chosen: ", winner->name(),
+                          plugin::class_name(winner->info().device_class), c.priority()),
               true);
     else if (!matches_any(wishes, c))
       c.judge(code::select_not_asked, "not asked for");
@@ -169,12 +171,13 @@ void registry::contents::judge_loser(candidate& c, const std::vector<wish>& wish
   const bool by_rank = wishes.size() == 1 && ranks_higher(winner, best);
   if (const std::string other = shown_better(ranked(), best);
       !other.empty() && c.devices().size() == 1)
-    c.judge(code::select_same, "usable, but it shows the same device as " + other);
+    c.judge(code::select_same, fmt::format("usable, but it shows the same device as {}", other));
   else
     c.judge(code::select_outranked,
-            "usable, but " + winner.name() +
-                (by_rank ? " ranks higher: " + why_behind(facts_of(winner), facts_of(best))
-                         : " fits the request better"));
+            fmt::format("usable, but {}{}", winner.name(),
+                        by_rank ? fmt::format(" ranks higher: {}",
+                                              why_behind(facts_of(winner), facts_of(best)))
+                                : " fits the request better"));
 }
 
 void registry::contents::write(report& out) {
@@ -204,13 +207,13 @@ std::optional<failure> registry::contents::doubts(const std::vector<wish>& wishe
   for (const candidate& c : candidates) {
     if (std::ranges::none_of(wishes, [&](const wish& w) { return matches(w, c); })) continue;
     if (const auto& fault = c.fault(); fault && is_rejection(*fault))
-      all.push_back(c.name() + ": " + fault->reason);
-    for (const std::string& note : c.doubts()) all.push_back(c.name() + ": " + note);
+      all.push_back(fmt::format("{}: {}", c.name(), fault->reason));
+    for (const std::string& note : c.doubts()) all.push_back(fmt::format("{}: {}", c.name(), note));
   }
   if (all.empty()) return std::nullopt;
-  return failure{BITNET_REJECTED,
-                 "strict mode lets no doubt pass: " + plugin::printable(join(all, "; "), 300) +
-                     "; see `bitnet backends why`, or unset BITNET_STRICT_MODE"};
+  return failure{BITNET_REJECTED, fmt::format("strict mode lets no doubt pass: {}; see `bitnet "
+                                              "backends why`, or unset BITNET_STRICT_MODE",
+                                              plugin::printable(join(all, "; "), 300))};
 }
 
 }  // namespace bitnet::select

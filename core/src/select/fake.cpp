@@ -1,5 +1,7 @@
 #include "select/fake.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
@@ -18,11 +20,12 @@ constexpr uint32_t most_devices = 64;
 result<std::vector<fake_backend>> parse_fakes(std::string_view text) {
   const auto malformed = [&](const std::string& why) {
     return fail(BITNET_INVALID_ARGUMENT,
-                "BITNET_GPU_FAKE is '" + plugin::printable(std::string(text), 64) + "': " + why +
-                    "; expected none, or a comma list of NAME or NAME:COUNT such as cuda,rocm:2");
+                fmt::format("BITNET_GPU_FAKE is '{}': {}; expected none, or a comma list of NAME "
+                            "or NAME:COUNT such as cuda,rocm:2",
+                            plugin::printable(std::string(text), 64), why));
   };
   if (text.size() > most_bytes)
-    return malformed("it has more than " + std::to_string(most_bytes) + " bytes");
+    return malformed(fmt::format("it has more than {} bytes", most_bytes));
   std::string lower;
   for (const char c : text)
     if (c != ' ' && c != '\t') lower += lower_ascii(c);
@@ -36,16 +39,16 @@ result<std::vector<fake_backend>> parse_fakes(std::string_view text) {
     const std::size_t colon = item.find(':');
     one.name = item.substr(0, colon);
     if (!plugin::is_backend_name(one.name) || one.name == "none" || one.name == "auto")
-      return malformed("'" + plugin::printable(one.name, 64) + "' is no backend name");
+      return malformed(fmt::format("'{}' is no backend name", plugin::printable(one.name, 64)));
     if (colon != std::string::npos) {
       const char *first = item.data() + colon + 1, *last = item.data() + item.size();
       const auto [stop, error] = std::from_chars(first, last, one.n_devices);
       if (error != std::errc() || stop != last || one.n_devices < 1 || one.n_devices > most_devices)
-        return malformed("'" + plugin::printable(item.substr(colon + 1), 64) +
-                         "' is no number of devices from 1 to " + std::to_string(most_devices));
+        return malformed(fmt::format("'{}' is no number of devices from 1 to {}",
+                                     plugin::printable(item.substr(colon + 1), 64), most_devices));
     }
     if (std::ranges::find(out, one.name, &fake_backend::name) != out.end())
-      return malformed("'" + one.name + "' is there twice");
+      return malformed(fmt::format("'{}' is there twice", one.name));
     out.push_back(std::move(one));
   }
   return out;

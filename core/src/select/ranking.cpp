@@ -1,5 +1,7 @@
 #include "select/ranking.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -34,7 +36,7 @@ std::string pci_address(const bitnet_device_info& d) {
 }
 
 std::string in_millions(uint64_t n) {
-  return n == 0 ? "an unknown number of" : std::to_string(n / 1'000'000) + " million";
+  return n == 0 ? "an unknown number of" : fmt::format("{} million", n / 1'000'000);
 }
 
 }  // namespace
@@ -88,23 +90,22 @@ const char* level_name(uint32_t level) {
 
 std::string why_behind(const score& high, const score& low) {
   if (high.device_class != low.device_class)
-    return plugin::class_name(high.device_class) + " comes before " +
-           plugin::class_name(low.device_class);
+    return fmt::format("{} comes before {}", plugin::class_name(high.device_class),
+                       plugin::class_name(low.device_class));
   if (high.software != low.software)
     return "a processor's own backend comes before a driver in software";
   if (high.kernels != low.kernels)
-    return std::string(level_name(high.kernels)) + " ternary kernels come before " +
-           (low.kernels == 0 ? "none" : level_name(low.kernels));
+    return fmt::format("{} ternary kernels come before {}", level_name(high.kernels),
+                       low.kernels == 0 ? "none" : level_name(low.kernels));
   if (high.memory_gib != low.memory_gib)
-    return std::to_string(high.memory_gib) + " GiB of memory is more than " +
-           std::to_string(low.memory_gib);
+    return fmt::format("{} GiB of memory is more than {}", high.memory_gib, low.memory_gib);
   if (high.priority != low.priority)
-    return "priority " + std::to_string(high.priority) + " is above " +
-           std::to_string(low.priority);
+    return fmt::format("priority {} is above {}", high.priority, low.priority);
   if (high.speed_step() != low.speed_step())
-    return "equal in class, kernels, memory and priority, and measured faster: " +
-           in_millions(high.products_per_s) + " ternary products a second, not " +
-           in_millions(low.products_per_s);
+    return fmt::format(
+        "equal in class, kernels, memory and priority, and measured faster: {} ternary products a "
+        "second, not {}",
+        in_millions(high.products_per_s), in_millions(low.products_per_s));
   return "equal in class, kernels, memory, priority and measured speed, so the name decides";
 }
 

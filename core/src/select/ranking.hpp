@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "bitnet/abi/info.h"
-#include "probe/finding.hpp"
+#include "probe/outcome.hpp"
 
 namespace bitnet::select {
 

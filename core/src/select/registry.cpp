@@ -1,5 +1,7 @@
 // Choosing: the devices that fit, the best of them, and the one that takes its place.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <set>
@@ -121,9 +123,10 @@ result<choice> registry::select(const request& wanted, report& out) {
     out.selected_device = winner.name();
     c.write(out);
     if (winner.from->is_fake())
-      return fail(BITNET_UNAVAILABLE, winner.name() +
-                                          " is a fake of BITNET_GPU_FAKE and computes nothing; "
-                                          "unset the variable, or request another device");
+      return fail(BITNET_UNAVAILABLE,
+                  fmt::format("{} is a fake of BITNET_GPU_FAKE and computes nothing; unset the "
+                              "variable, or request another device",
+                              winner.name()));
     if (wanted.strict)
       if (auto doubt = c.doubts(fell_back ? std::vector{wish{}} : *wishes))
         return std::unexpected(std::move(*doubt));
@@ -175,12 +178,12 @@ result<choice> registry::select_other(const request& wanted, const std::set<std:
   std::vector<std::string> reasons;
   for (const wish& w : *wishes)
     if (const refusal r = c.explain(w); !c.options(w).empty())
-      reasons.push_back(w.text + ": no other device of it is left");
+      reasons.push_back(fmt::format("{}: no other device of it is left", w.text));
     else
-      reasons.push_back(w.text + ": " + r.reason);
-  return fail(BITNET_UNAVAILABLE, "no device of '" + wanted.text +
-                                      "' can be used: " + join(reasons, "; ") +
-                                      "; name further backends, as in " + wanted.text + ",cpu");
+      reasons.push_back(fmt::format("{}: {}", w.text, r.reason));
+  return fail(BITNET_UNAVAILABLE,
+              fmt::format("no device of '{}' can be used: {}; name further backends, as in {},cpu",
+                          wanted.text, join(reasons, "; "), wanted.text));
 }
 
 registry::loaded_copy registry::loaded(const std::string& name) const {

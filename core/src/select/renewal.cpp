@@ -1,5 +1,7 @@
 // A backend as it is on disk now, beside the one that serves.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -50,9 +52,8 @@ plugin::checked<void> registry::renewal::probe() {
 plugin::checked<choice> registry::renewal::load(uint32_t index) {
   candidate& found = contents_->found;
   if (index >= found.devices().size())
-    return plugin::reject(code::probe_answer, "it has " + std::to_string(found.devices().size()) +
-                                                  " devices; device " + std::to_string(index) +
-                                                  " is in use");
+    return plugin::reject(code::probe_answer, fmt::format("it has {} devices; device {} is in use",
+                                                          found.devices().size(), index));
   // A second time if what was remembered of it was wrong and it was probed again.
   for (int tries = 0; tries < 2 && !contents_->loaded && !found.fault(); ++tries) {
     contents_->loaded = found.load(index, *contents_->probes, *contents_->host);
@@ -78,7 +79,7 @@ plugin::checked<registry::renewal> registry::renew(const std::string& name) {
         contents_->host, &contents_->probes, std::move(fresh), discovered.searched, nullptr}));
   }
   return std::unexpected(plugin::defect{code::trust_missing, BITNET_UNAVAILABLE,
-                                        "no manifest names a backend '" + name + "'", ""});
+                                        fmt::format("no manifest names a backend '{}'", name), ""});
 }
 
 void registry::adopt(renewal fresh, report& out) {

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -43,7 +45,7 @@ ordered_json to_json(const bitnet_kernel_info& k) {
           {"level", level_name(k.level)}};
 }
 
-ordered_json to_json(const probe::finding& f) {
+ordered_json to_json(const probe::outcome& f) {
   ordered_json out;
   out["stage"] = probe::stage_name(f.reached);
   uint32_t total_ms = 0;
@@ -130,8 +132,8 @@ std::string choice::device_name() const {
 }
 
 std::string report::line() const {
-  return "requested=" + requested + " detected=[" + plugin::join(detected, ",") +
-         "] selected=" + (selected.empty() ? "none" : selected);
+  return fmt::format("requested={} detected=[{}] selected={}", requested,
+                     plugin::join(detected, ","), selected.empty() ? "none" : selected);
 }
 
 std::string report::json() const {

@@ -1,5 +1,7 @@
 #include "select/request.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -44,16 +46,17 @@ std::expected<wish, std::string> parse_wish(std::string_view item) {
   out.name = item.substr(0, colon);
   out.alias_of = out.name;
   if (!plugin::is_backend_name(out.name))
-    return std::unexpected("'" + plugin::printable(out.name, 64) +
-                           "' is no backend name; names match [a-z0-9][a-z0-9._-]{0,31}");
+    return std::unexpected(
+        fmt::format("'{}' is no backend name; names match [a-z0-9][a-z0-9._-]{{0,31}}",
+                    plugin::printable(out.name, 64)));
   if (colon != std::string_view::npos) {
     const std::string_view digits = item.substr(colon + 1);
     uint32_t index = 0;
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
     if (digits.empty() || digits.size() > max_index_digits || error != std::errc() ||
         stop != digits.data() + digits.size())
-      return std::unexpected("'" + plugin::printable(digits, 64) +
-                             "' is no device index; expected a number like " + out.name + ":0");
+      return std::unexpected(fmt::format("'{}' is no device index; expected a number like {}:0",
+                                         plugin::printable(digits, 64), out.name));
     out.index = index;
   }
   if (out.name == "auto") {
@@ -78,12 +81,12 @@ std::expected<wish, std::string> parse_wish(std::string_view item) {
 result<std::vector<wish>> parse_request(const std::string& text, const std::string& requested_by) {
   const auto malformed = [&](const std::string& why) {
     return fail(BITNET_INVALID_ARGUMENT,
-                "malformed device request '" + plugin::printable(text, 64) + "' (from " +
-                    plugin::printable(requested_by, 64) + "): " + why +
-                    "; write auto, cpu, gpu, npu, a backend's name, name:index, or a comma list");
+                fmt::format("malformed device request '{}' (from {}): {}; write auto, cpu, gpu, "
+                            "npu, a backend's name, name:index, or a comma list",
+                            plugin::printable(text, 64), plugin::printable(requested_by, 64), why));
   };
   if (text.size() > max_request_bytes)
-    return malformed("it has more than " + std::to_string(max_request_bytes) + " bytes");
+    return malformed(fmt::format("it has more than {} bytes", max_request_bytes));
   std::string lower = lower_ascii(std::string(trim(text)));
   if (lower.empty()) lower = "auto";
 

@@ -1,5 +1,7 @@
 // Looking for backends: the search path, and what the user takes away of it.
 
+#include <fmt/core.h>
+
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -24,12 +26,12 @@ std::vector<std::filesystem::path> usual_directories(
   const std::string why = environment::user_places_refused(user_places);
   for (const auto& [path, named_by] : environment::user_manifest_directories()) {
     host.log(BITNET_LOG_INFO, "manifest",
-             named_by + " names " + plugin::printable(path.string(), 400) +
-                 (why.empty() ? "" : ", not searched: " + why));
+             fmt::format("{} names {}{}", named_by, plugin::printable(path.string(), 400),
+                         why.empty() ? "" : fmt::format(", not searched: {}", why)));
     if (why.empty())
       out.push_back(path);
     else
-      refused.push_back({path, "not searched: " + why});
+      refused.push_back({path, fmt::format("not searched: {}", why)});
   }
   for (const auto& path : environment::system_manifest_directories()) {
     std::erase(out, path);
@@ -66,12 +68,13 @@ void registry::contents::leave_out_filtered() {
   for (candidate& c : candidates) {
     std::string why;
     if (!only.empty() && std::ranges::find(only, c.name()) == only.end())
-      why = "left out by BITNET_BACKENDS=" + plugin::printable(join(only, ","), 100);
+      why = fmt::format("left out by BITNET_BACKENDS={}", plugin::printable(join(only, ","), 100));
     for (const std::string& pattern : disabled)
       if (fnmatch(pattern.c_str(), c.name().c_str(), 0) == 0)
-        why = "left out by BITNET_BACKENDS_DISABLE=" + plugin::printable(pattern, 100);
+        why =
+            fmt::format("left out by BITNET_BACKENDS_DISABLE={}", plugin::printable(pattern, 100));
     if (why.empty()) continue;
-    host->log(BITNET_LOG_INFO, "manifest", "backend " + c.name() + " is " + why);
+    host->log(BITNET_LOG_INFO, "manifest", fmt::format("backend {} is {}", c.name(), why));
     c.leave_out({code::select_filtered, BITNET_UNAVAILABLE, why, ""});
   }
 }

@@ -17,7 +17,7 @@
 #include "plugin/backend.hpp"
 #include "plugin/inspect.hpp"
 #include "plugin/policy.hpp"
-#include "probe/finding.hpp"
+#include "probe/outcome.hpp"
 #include "probe/service.hpp"
 #include "select/fake.hpp"
 #include "select/ranking.hpp"
@@ -59,7 +59,7 @@ struct backend_report {
   };
   std::vector<standing> standings;  // of devices
   bool fake = false;
-  std::optional<probe::finding> probed;  // how its probe went; devices and fault are above
+  std::optional<probe::outcome> probed;  // how its probe went; devices and fault are above
 };
 
 struct report {

@@ -1,5 +1,7 @@
 #include "session/answers.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "session/engine.hpp"
@@ -8,9 +10,9 @@ namespace bitnet::session {
 
 result<void> sane(const char* wrong, const char* slot) {
   if (wrong == nullptr) return {};
-  return fail(BITNET_REJECTED, std::string(slot) + "() " + wrong +
-                                   ": the backend breaks its contract; choose another one with "
-                                   "--device, and report it to the backend's author");
+  return fail(BITNET_REJECTED, fmt::format("{}() {}: the backend breaks its contract; request "
+                                           "another device, and report it to the backend's author",
+                                           slot, wrong));
 }
 
 result<std::vector<bitnet_kernel_stat>> stats_of(const bitnet_backend_v0& table,

@@ -2,6 +2,8 @@
 
 #include "bitnet/abi/packed.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -47,10 +49,11 @@ bitnet_error blank_error() {
 result<void> check(bitnet_status status, const bitnet_error& err, const std::string& doing) {
   if (status == BITNET_OK) return {};
   const std::string reason = plugin::printable_array(err.message);
-  return fail(status, doing + ": " +
-                          (reason.empty() ? "it failed with status " + std::to_string(status) +
-                                                " and gave no reason"
-                                          : reason));
+  return fail(status,
+              fmt::format("{}: {}", doing,
+                          reason.empty()
+                              ? fmt::format("it failed with status {} and gave no reason", status)
+                              : reason));
 }
 
 result<void> engine::check_read() const {
@@ -70,7 +73,7 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
                                              const progress& report, const pack_cache* cache,
                                              const kv_budget& budget, bool tune_now) {
   std::unique_ptr<engine> e(new engine(std::move(choice), m, budget));
-  const std::string who = "backend " + e->backend_name();
+  const std::string who = fmt::format("backend {}", e->backend_name());
 
   bitnet_error err = blank_error();
   bitnet_device* device = nullptr;
@@ -80,7 +83,7 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
   };
   const bitnet_status status = open_device();
   if (auto ok =
-          check(status, err, who + ": opening device " + std::to_string(e->choice_.device_index));
+          check(status, err, fmt::format("{}: opening device {}", who, e->choice_.device_index));
       !ok)
     return std::unexpected(std::move(ok.error()));
   e->device_.reset(device);
@@ -148,27 +151,28 @@ result<void> engine::upload(const progress& report) {
     bitnet_weight_plan plan{};
     plan.struct_size = sizeof plan;
     status = table().weight_plan(device_.get(), &descs[i], &plan, &err);
-    if (auto ok = check(status, err, "tensor " + w.name); !ok) return ok;
+    if (auto ok = check(status, err, fmt::format("tensor {}", w.name)); !ok) return ok;
     if (auto ok = sane(bitnet_wrong_weight_plan(&plan), "weight_plan"); !ok)
-      return pass_on(std::move(ok), "tensor " + w.name);
+      return pass_on(std::move(ok), fmt::format("tensor {}", w.name));
 
     if (can_alias(w, plan)) {
       status = table().weight_alias(raw, i, w.alias.data(), w.alias.size(), &err);
-      if (auto ok = check(status, err, "tensor " + w.name); !ok) return ok;
+      if (auto ok = check(status, err, fmt::format("tensor {}", w.name)); !ok) return ok;
       aliased_bytes_ += w.alias.size();
     } else {
       auto ok = model_.stream_weight(
           i, [&](uint64_t offset, std::span<const std::byte> bytes) -> result<void> {
             const bitnet_status written =
                 table().weight_write(raw, i, offset, bytes.data(), bytes.size(), &err);
-            if (auto accepted = check(written, err, "tensor " + w.name); !accepted) return accepted;
+            if (auto accepted = check(written, err, fmt::format("tensor {}", w.name)); !accepted)
+              return accepted;
             if (report && !report(done + offset + bytes.size(), total)) return stopped();
             return {};
           });
       if (!ok) return ok;
     }
     status = table().weight_seal(raw, i, &err);
-    if (auto ok = check(status, err, "tensor " + w.name); !ok) return ok;
+    if (auto ok = check(status, err, fmt::format("tensor {}", w.name)); !ok) return ok;
     done += w.data_bytes;
     if (report && !report(done, total)) return stopped();
   }
@@ -183,7 +187,7 @@ result<void> engine::use_packed_head(const pack_cache& cache) {
   const auto& packed = *reinterpret_cast<const bitnet_packed_weights_v1*>(offered);
   if (auto ok = sane(bitnet_wrong_packed_interface(&packed), "query_interface"); !ok) return ok;
   const uint32_t index = model_.output();
-  const std::string doing = "tensor " + model_.weights()[index].name;
+  const std::string doing = fmt::format("tensor {}", model_.weights()[index].name);
   bitnet_error err = blank_error();
   bitnet_packed_info info{};
   info.struct_size = sizeof info;
@@ -199,7 +203,7 @@ result<void> engine::use_packed_head(const pack_cache& cache) {
   const std::string identity = model_.weight_identity(index);
   if (identity.empty()) return {};
   const std::string layout(info.layout_id, strnlen(info.layout_id, sizeof info.layout_id));
-  const std::string key = backend_name() + ":" + layout + ":" + identity;
+  const std::string key = fmt::format("{}:{}:{}", backend_name(), layout, identity);
   const auto fits = [&](const void* form) {
     return bitnet_wrong_packed_form(form, info.alignment_bytes) == nullptr;
   };

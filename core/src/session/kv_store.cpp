@@ -1,5 +1,7 @@
 #include "session/kv_store.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -18,10 +20,9 @@ result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_k
   std::shared_ptr<kv_store> store(new kv_store(e, config, policy));
   bitnet_error err = blank_error();
   bitnet_kv_pool* pool = nullptr;
-  if (auto ok =
-          check(e.table().kv_pool_create(e.device(), &config, &pool, &err), err,
-                "making room for the keys and values of " +
-                    std::to_string(uint64_t{config.n_blocks} * config.block_tokens) + " tokens");
+  if (auto ok = check(e.table().kv_pool_create(e.device(), &config, &pool, &err), err,
+                      fmt::format("making room for the keys and values of {} tokens",
+                                  uint64_t{config.n_blocks} * config.block_tokens));
       !ok)
     return std::unexpected(std::move(ok.error()));
   store->pool_.reset(pool);

@@ -1,6 +1,8 @@
 #include "session/pack_cache.hpp"
 
 #define XXH_INLINE_ALL
+#include <fmt/core.h>
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -28,7 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using gguf::quote;
-using gguf::say;
 
 constexpr std::string_view extension = ".packed";
 constexpr uint64_t header_bytes = 4096;  // the form begins at a page
@@ -135,7 +136,7 @@ std::optional<pack_cache::found> pack_cache::find(const std::string& key) const 
   const auto folder = plugin::open_trusted_directory(options_.folder);
   if (!folder) {
     if (folder.error().code != plugin::code::trust_missing)
-      note("packed weights are not used: " + folder.error().reason);
+      note(fmt::format("packed weights are not used: {}", folder.error().reason));
     return std::nullopt;
   }
   const fs::path path = file_of(key);
@@ -145,8 +146,9 @@ std::optional<pack_cache::found> pack_cache::find(const std::string& key) const 
   if (!file && errno == ENOENT) return std::nullopt;
   struct stat info{};
   if (!file || fstat(file.get(), &info) != 0 || !is_ours(info)) {
-    note(say("packed weights ", quote(path.native()),
-             " are not used: somebody else could write the file; remove it"));
+    note(
+        fmt::format("packed weights {} are not used: somebody else could write the file; remove it",
+                    quote(path.native())));
     return std::nullopt;
   }
   futimens(file.get(), nullptr);  // used now; whether it works does not matter
@@ -156,7 +158,8 @@ std::optional<pack_cache::found> pack_cache::find(const std::string& key) const 
   if (auto whole = mapped ? mapped->check_size() : result<void>(); form && !whole)
     form = std::unexpected(whole.error());
   if (!form) {
-    note(say("packed weights ", quote(path.native()), " are made again: ", form.error().message));
+    note(fmt::format("packed weights {} are made again: {}", quote(path.native()),
+                     form.error().message));
     unlinkat(folder->get(), name.c_str(), 0);
     return std::nullopt;
   }
@@ -165,15 +168,15 @@ std::optional<pack_cache::found> pack_cache::find(const std::string& key) const 
 
 void pack_cache::keep(const std::string& key, std::span<const std::byte> form) const {
   if (form.size() > options_.max_bytes) {
-    note(say("packed weights of ", form.size(), " bytes are not kept: the cache may have ",
-             options_.max_bytes));
+    note(fmt::format("packed weights of {} bytes are not kept: the cache may have {}", form.size(),
+                     options_.max_bytes));
     return;
   }
   if (key.size() > longest_key)
     return note("packed weights are not kept: the model's name is too long");
   const auto folder =
       plugin::open_trusted_directory(options_.folder, plugin::missing_directory::make);
-  if (!folder) return note("packed weights are not kept: " + folder.error().reason);
+  if (!folder) return note(fmt::format("packed weights are not kept: {}", folder.error().reason));
   std::vector<uint64_t> sums(chunks_of(form.size()));
   for_each_chunk(sums.size(), [&](uint64_t i) { sums[i] = checksum(chunk_of(form, i)); });
   const auto written = [&]() -> files::new_file::outcome {
@@ -188,8 +191,8 @@ void pack_cache::keep(const std::string& key, std::span<const std::byte> form) c
     return ok;
   }();
   if (!written)
-    return note(say("packed weights are not kept: ", quote(file_of(key).native()), ": ",
-                    written.error().text));
+    return note(fmt::format("packed weights are not kept: {}: {}", quote(file_of(key).native()),
+                            written.error().text));
   make_room(folder->get());
 }
 

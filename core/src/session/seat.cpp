@@ -1,5 +1,7 @@
 #include "session/seat.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -27,19 +29,20 @@ result<void> check_kv_type(const select::choice& choice, const model::hyperparam
                            uint32_t dtype, const char* what, const char* option) {
   const plugin::kv_type* type = plugin::find_kv_type(dtype);
   if (type == nullptr)
-    return fail(BITNET_INVALID_ARGUMENT, "there is no KV type " + std::to_string(dtype));
-  const std::string advice = std::string("; use ") + option + " f16";
+    return fail(BITNET_INVALID_ARGUMENT, fmt::format("there is no KV type {}", dtype));
+  const std::string advice = fmt::format("; use {} f16", option);
   if (plugin::kv_head_bytes(*type, shape.head_dim) == 0)
-    return fail(BITNET_UNSUPPORTED,
-                std::string(what) + " of type " + type->name + " need heads of a multiple of " +
-                    std::to_string(type->block) + " elements, and this model's have " +
-                    std::to_string(shape.head_dim) + advice);
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format(
+            "{} of type {} need heads of a multiple of {} elements, and this model's have {}{}",
+            what, type->name, type->block, shape.head_dim, advice));
   if (plugin::has_kv_type(choice.device, dtype)) return {};
   std::string known;
   for (const std::string& name : plugin::kv_type_names(choice.device))
     known += (known.empty() ? "" : ", ") + name;
-  return fail(BITNET_UNSUPPORTED, std::string("this device keeps ") + what + " as " + known +
-                                      ", not as " + type->name + advice);
+  return fail(BITNET_UNSUPPORTED, fmt::format("this device keeps {} as {}, not as {}{}", what,
+                                              known, type->name, advice));
 }
 
 uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
@@ -49,6 +52,15 @@ uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
 uint32_t affordable_blocks(uint64_t budget, uint64_t block_bytes) {
   if (budget == 0) return blocks_for(largest_context);
   return static_cast<uint32_t>(std::min<uint64_t>(budget / block_bytes, 1U << 24));
+}
+
+// Blocks that a sequence holds at a time.
+uint32_t blocks_in_use(const seat::limits& l) {
+  const uint32_t all = blocks_for(l.n_context);
+  if (l.window == 0) return all;
+  const uint64_t span = uint64_t{l.window} - 1 + l.n_batch;  // that a step sees or writes
+  const uint64_t touched = (span + block_tokens - 2) / block_tokens + 1;  // wherever it begins
+  return static_cast<uint32_t>(std::min<uint64_t>(all, blocks_for(l.window_keep) + touched));
 }
 
 }  // namespace
@@ -69,7 +81,8 @@ result<std::unique_ptr<seat>> seat::open(std::shared_ptr<session::engine> e,
     auto measured = s->measure(options);
     return measured ? s->build(options) : measured;
   }();
-  if (!built) return pass_on(std::move(built), "backend " + s->engine_->backend_name());
+  if (!built)
+    return pass_on(std::move(built), fmt::format("backend {}", s->engine_->backend_name()));
   return s;
 }
 
@@ -135,9 +148,10 @@ result<void> seat::measure(const session_options& options) {
         static_cast<uint32_t>(std::min<uint64_t>(limits_.n_context, affordable * block_tokens));
   limits_.n_batch = std::min(options.n_batch == 0 ? 512 : options.n_batch, limits_.n_context);
   if (!windowed && options.window_keep != 0)
-    return fail(BITNET_INVALID_ARGUMENT, "window_keep " + std::to_string(options.window_keep) +
-                                             " says what stays in view beside a window; set "
-                                             "window too");
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("window_keep {} says what stays in view beside a window; set window too",
+                    options.window_keep));
   if (windowed && (engine_->choice().device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
     return fail(BITNET_UNSUPPORTED, "this device's attention has no window; leave window 0");
   if (windowed && options.window < limits_.n_context) {
@@ -147,43 +161,46 @@ result<void> seat::measure(const session_options& options) {
     limits_.n_batch = std::min(limits_.n_batch, blocks_for(limits_.window) * block_tokens);
   }
   if (limits_.n_context == 0 || limits_.n_context > largest_context)
-    return fail(BITNET_INVALID_ARGUMENT, "a context of " + std::to_string(limits_.n_context) +
-                                             " tokens is not between 1 and " +
-                                             std::to_string(largest_context) +
-                                             "; choose another n_context");
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("a context of {} tokens is not between 1 and {}; choose another n_context",
+                    limits_.n_context, largest_context));
   if (limits_.n_batch > largest_batch)
     return fail(BITNET_INVALID_ARGUMENT,
-                "a batch of " + std::to_string(limits_.n_batch) + " tokens is more than " +
-                    std::to_string(largest_batch) + "; choose another n_batch");
+                fmt::format("a batch of {} tokens is more than {}; choose another n_batch",
+                            limits_.n_batch, largest_batch));
   const uint64_t row_bytes = uint64_t{shape.n_vocab} * sizeof(float);
   limits_.max_outputs = static_cast<uint32_t>(
       std::clamp<uint64_t>(logits_budget_bytes / row_bytes, 1, limits_.n_batch));
-  const uint32_t table_blocks = blocks_for(limits_.n_context);
-  limits_.n_blocks = table_blocks;
-  if (limits_.window != 0) {
-    const uint64_t span =
-        uint64_t{limits_.window} - 1 + limits_.n_batch;  // that a step sees or writes
-    const uint64_t touched = (span + block_tokens - 2) / block_tokens + 1;  // wherever it begins
-    limits_.n_blocks = static_cast<uint32_t>(
-        std::min<uint64_t>(limits_.n_blocks, blocks_for(limits_.window_keep) + touched));
-  }
+  limits_.n_blocks = blocks_in_use(limits_);
   if (limits_.n_blocks > affordable)
-    return fail(BITNET_OUT_OF_MEMORY,
-                "keys and values of " + std::to_string(uint64_t{limits_.n_blocks} * block_tokens) +
-                    " tokens take " + std::to_string(limits_.n_blocks * limits_.block_bytes) +
-                    " bytes, more than the KV budget of " + std::to_string(budget) +
-                    "; use a smaller n_context, q8_0 as kv_k and kv_v, set window, or use a larger "
-                    "kv_budget_bytes");
+    return fail(
+        BITNET_OUT_OF_MEMORY,
+        fmt::format(
+            "keys and values of {} tokens take {} bytes, more than the KV budget of {}; use a "
+            "smaller n_context, q8_0 as kv_k and kv_v, set window, or use a larger kv_budget_bytes",
+            uint64_t{limits_.n_blocks} * block_tokens, limits_.n_blocks * limits_.block_bytes,
+            budget));
   return {};
 }
 
 result<void> seat::build(const session_options& options) {
+  if (auto ok = take_store(options); !ok) return ok;
+  if (auto ok = build_program(options); !ok) return ok;
+  if (auto ok = bind_buffers(); !ok) return ok;
+  bitnet_error err = blank_error();
+  bitnet_queue* queue = nullptr;
+  if (auto ok = check(engine_->table().queue_create(engine_->device(), &queue, &err), err,
+                      "making a queue");
+      !ok)
+    return ok;
+  queue_.reset(queue);
+  return sane(bitnet_wrong_handle(queue), "queue_create");
+}
+
+result<void> seat::take_store(const session_options& options) {
   const model::hyperparameters& shape = engine_->model().shape();
   const uint64_t budget = options.own_kv ? 0 : engine_->budget().bytes;
-  const uint64_t row_bytes = uint64_t{shape.n_vocab} * sizeof(float);
-  const uint32_t table_blocks = blocks_for(limits_.n_context);
-
-  bitnet_error err = blank_error();
   bitnet_kv_config kv{};
   kv.struct_size = sizeof kv;
   kv.dtype_k = options.dtype_k;
@@ -196,9 +213,12 @@ result<void> seat::build(const session_options& options) {
   auto store = budget == 0 ? kv_store::make(*engine_, kv, eviction::lru) : engine_->shared_kv(kv);
   if (!store) return std::unexpected(std::move(store.error()));
   store_ = std::move(*store);
-  kv_.table.reserve(table_blocks);
+  kv_.table.reserve(blocks_for(limits_.n_context));
   store_->join(kv_);
+  return {};
+}
 
+result<void> seat::build_program(const session_options& options) {
   bitnet_program_options program_options{};
   program_options.struct_size = sizeof program_options;
   if (options.deterministic) program_options.flags |= BITNET_PROGRAM_DETERMINISTIC;
@@ -206,7 +226,7 @@ result<void> seat::build(const session_options& options) {
   program_options.max_tokens = limits_.n_batch;
   program_options.max_sequences = 1;
   program_options.max_outputs = limits_.max_outputs;
-  program_options.max_blocks = table_blocks;
+  program_options.max_blocks = blocks_for(limits_.n_context);
   program_options.block_tokens = block_tokens;
   const uint32_t buckets[] = {1, limits_.n_batch};
   program_options.n_buckets = limits_.n_batch == 1 ? 1 : 2;
@@ -214,14 +234,18 @@ result<void> seat::build(const session_options& options) {
   const program::graph described = program::describe(engine_->model(), limits_.n_context);
   const bitnet_graph graph = described.view();
   bitnet_program* program = nullptr;
+  bitnet_error err = blank_error();
   if (auto ok = check(engine_->table().program_build(engine_->device(), &graph, engine_->weights(),
                                                      &program_options, &program, &err),
                       err, "compiling the model");
       !ok)
     return ok;
   program_.reset(program);
-  if (auto ok = sane(bitnet_wrong_handle(program), "program_build"); !ok) return ok;
+  return sane(bitnet_wrong_handle(program), "program_build");
+}
 
+result<void> seat::bind_buffers() {
+  const uint64_t row_bytes = uint64_t{engine_->model().shape().n_vocab} * sizeof(float);
   bitnet_step_buffers bound{};
   bound.struct_size = sizeof bound;
   const auto ints = [](uint64_t n) { return n * sizeof(int32_t); };
@@ -234,7 +258,7 @@ result<void> seat::build(const session_options& options) {
       {&bound.positions, ints(limits_.n_batch), nullptr},
       {&bound.sequences, ints(limits_.n_batch), nullptr},
       {&bound.slots, ints(limits_.n_batch), nullptr},
-      {&bound.block_tables, ints(table_blocks), nullptr},
+      {&bound.block_tables, ints(blocks_for(limits_.n_context)), nullptr},
       {&bound.output_rows, ints(limits_.max_outputs), nullptr},
       {&bound.logits, row_bytes * limits_.max_outputs, nullptr},
   };
@@ -250,18 +274,9 @@ result<void> seat::build(const session_options& options) {
              static_cast<int32_t*>(wanted[2].mapped), static_cast<int32_t*>(wanted[3].mapped),
              static_cast<int32_t*>(wanted[4].mapped), static_cast<int32_t*>(wanted[5].mapped),
              static_cast<float*>(wanted[6].mapped)};
-  if (auto ok = check(engine_->table().program_bind(program_.get(), &bound, &err), err,
-                      "naming the step buffers");
-      !ok)
-    return ok;
-
-  bitnet_queue* queue = nullptr;
-  if (auto ok = check(engine_->table().queue_create(engine_->device(), &queue, &err), err,
-                      "making a queue");
-      !ok)
-    return ok;
-  queue_.reset(queue);
-  return sane(bitnet_wrong_handle(queue), "queue_create");
+  bitnet_error err = blank_error();
+  return check(engine_->table().program_bind(program_.get(), &bound, &err), err,
+               "naming the step buffers");
 }
 
 // Waits for the step that was submitted last, for as long as a step may take.
@@ -275,10 +290,11 @@ result<void> seat::await(const Doing& doing) {
   if (status == BITNET_TIMEOUT) {
     hung_ = true;
     const auto waited = std::chrono::duration<double>(clock::now() - begin).count();
-    return fail(BITNET_TIMEOUT,
-                doing() + ": it has not ended after " + std::to_string(waited) +
-                    " s; the device or its driver hangs. Choose another device; a step may take "
-                    "longer with a larger BITNET_STEP_TIMEOUT");
+    return fail(
+        BITNET_TIMEOUT,
+        fmt::format("{}: it has not ended after {:.1f} s; the device or its driver hangs. Choose "
+                    "another device; a step may take longer with a larger BITNET_STEP_TIMEOUT",
+                    doing(), waited));
   }
   if (status != BITNET_OK) return check(status, err, doing());
   uint64_t reached = 0;
@@ -325,8 +341,7 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
   constexpr auto unwritten = std::bit_cast<float>(uint32_t{BITNET_UNWRITTEN_LOGIT_BITS});
   if (n_outputs != 0) memory_.logits[0] = memory_.logits[last] = unwritten;
   const auto doing = [&] {  // only if it fails: a step that works allocates nothing
-    return "backend " + engine_->backend_name() + ": computing a step of " + std::to_string(n) +
-           " tokens";
+    return fmt::format("backend {}: computing a step of {} tokens", engine_->backend_name(), n);
   };
   const plugin::kept_thread kept(*engine_->choice().backend->complaints());
   bitnet_error err = blank_error();
@@ -345,7 +360,7 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
 
 result<std::vector<bitnet_kernel_stat>> seat::ran() const {
   auto stats = stats_of(engine_->table(), program_.get());
-  if (!stats) return pass_on(std::move(stats), "backend " + engine_->backend_name());
+  if (!stats) return pass_on(std::move(stats), fmt::format("backend {}", engine_->backend_name()));
   return stats;
 }
 
@@ -356,14 +371,15 @@ result<void> seat::copy_blocks(seat& from) {
   bitnet_error err = blank_error();
   for (std::size_t i = 0; i < kv_.table.size(); ++i) {
     if (kv_.table[i] == no_block) continue;
-    if (auto ok = check(from.engine_->table().kv_export(from.store_->pool(), from.kv_.table[i],
-                                                        block.data(), block.size(), &err),
-                        err, "backend " + from.engine_->backend_name() + ": writing KV out");
+    if (auto ok =
+            check(from.engine_->table().kv_export(from.store_->pool(), from.kv_.table[i],
+                                                  block.data(), block.size(), &err),
+                  err, fmt::format("backend {}: writing KV out", from.engine_->backend_name()));
         !ok)
       return ok;
     if (auto ok = check(engine_->table().kv_import(store_->pool(), kv_.table[i], block.data(),
                                                    block.size(), &err),
-                        err, "backend " + engine_->backend_name() + ": reading KV in");
+                        err, fmt::format("backend {}: reading KV in", engine_->backend_name()));
         !ok)
       return ok;
   }

@@ -79,6 +79,9 @@ class seat {
   seat(std::shared_ptr<session::engine> e, uint64_t cancel_token);
   result<void> measure(const session_options& options);
   result<void> build(const session_options& options);
+  result<void> take_store(const session_options& options);
+  result<void> build_program(const session_options& options);
+  result<void> bind_buffers();
   void leave_behind();
   // `doing()` says what, in words.
   template <class Doing>

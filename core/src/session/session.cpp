@@ -1,5 +1,7 @@
 #include "session/session.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -43,18 +45,16 @@ void add(std::vector<bitnet_kernel_stat>& to, const std::vector<bitnet_kernel_st
 // Whether `ids` fit into the context behind `before` tokens.
 result<void> check_room(uint64_t before, uint64_t n_context, std::span<const int32_t> ids) {
   if (before + ids.size() <= n_context) return {};
-  return fail(BITNET_CONTEXT_FULL,
-              std::to_string(before) + " tokens and " + std::to_string(ids.size()) +
-                  " more do not fit the context of " + std::to_string(n_context) +
-                  "; use a shorter prompt or a larger n_context");
+  return fail(BITNET_CONTEXT_FULL, fmt::format("{} tokens and {} more do not fit the context of "
+                                               "{}; use a shorter prompt or a larger n_context",
+                                               before, ids.size(), n_context));
 }
 
 result<void> check_ids(std::span<const int32_t> ids, uint64_t n_vocab) {
   for (const int32_t id : ids)
     if (id < 0 || static_cast<uint32_t>(id) >= n_vocab)
-      return fail(BITNET_INVALID_ARGUMENT, "token id " + std::to_string(id) +
-                                               " is not in the vocabulary of " +
-                                               std::to_string(n_vocab));
+      return fail(BITNET_INVALID_ARGUMENT,
+                  fmt::format("token id {} is not in the vocabulary of {}", id, n_vocab));
   return {};
 }
 
@@ -82,8 +82,9 @@ result<std::unique_ptr<session>> session::open(std::shared_ptr<engine> e,
 
 result<void> session::append(int32_t id) {
   if (tokens_.size() >= limits().n_context)
-    return fail(BITNET_CONTEXT_FULL, "the context of " + std::to_string(limits().n_context) +
-                                         " tokens is full; use a larger n_context");
+    return fail(BITNET_CONTEXT_FULL,
+                fmt::format("the context of {} tokens is full; use a larger n_context",
+                            limits().n_context));
   tokens_.push_back(id);
   return {};
 }
@@ -115,8 +116,8 @@ class session::hold {
 
 result<void> session::truncate(uint64_t n) {
   if (n > tokens_.size())
-    return fail(BITNET_INVALID_ARGUMENT, "cannot keep " + std::to_string(n) + " tokens of " +
-                                             std::to_string(tokens_.size()));
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("cannot keep {} tokens of {}", n, tokens_.size()));
   auto mine = hold::begin(*this, 0);
   if (!mine) return std::unexpected(std::move(mine.error()));
   tokens_.resize(n);
@@ -175,9 +176,8 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
   if (auto ok = check_room(before, limits().n_context, ids); !ok) return ok;
   if (auto ok = check_ids(ids, n_vocab); !ok) return ok;
   if (logits.size() < wanted_rows * n_vocab)
-    return fail(BITNET_INVALID_ARGUMENT, "room for " + std::to_string(logits.size()) +
-                                             " logits, but " +
-                                             std::to_string(wanted_rows * n_vocab) + " are due");
+    return fail(BITNET_INVALID_ARGUMENT, fmt::format("room for {} logits, but {} are due",
+                                                     logits.size(), wanted_rows * n_vocab));
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
   if (tokens_.size() == evaluated_) {
     if (wanted_rows == 0) return {};
@@ -248,9 +248,9 @@ result<std::unique_ptr<seat>> session::seat_on(std::shared_ptr<engine> e) const 
   const std::lock_guard lock(turn_);
   if ((*place)->most().n_context < limits().n_context)
     return fail(BITNET_UNSUPPORTED,
-                "backend " + (*place)->on()->backend_name() + ": it has room for " +
-                    std::to_string((*place)->most().n_context) + " tokens, the session for " +
-                    std::to_string(limits().n_context));
+                fmt::format("backend {}: it has room for {} tokens, the session for {}",
+                            (*place)->on()->backend_name(), (*place)->most().n_context,
+                            limits().n_context));
   return place;
 }
 

@@ -1,5 +1,7 @@
 #include "session/step_buffers.hpp"
 
+#include <fmt/core.h>
+
 #include "session/answers.hpp"
 
 namespace bitnet::session {
@@ -8,7 +10,7 @@ result<void*> step_buffers::make(uint64_t bytes, bitnet_buffer*& slot) {
   bitnet_error err = blank_error();
   bitnet_buffer* raw = nullptr;
   if (auto ok = check(table_.buffer_create(device_, bytes, &raw, &err), err,
-                      "making a step buffer of " + std::to_string(bytes) + " bytes");
+                      fmt::format("making a step buffer of {} bytes", bytes));
       !ok)
     return std::unexpected(std::move(ok.error()));
   handle<bitnet_buffer> made(raw, table_.buffer_destroy);

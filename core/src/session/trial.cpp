@@ -1,5 +1,7 @@
 #include "session/trial.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -80,31 +82,33 @@ std::string shape_text(const trial_options& o) {
 result<void> measurable(const trial_options& o) {
   const auto outside = [](uint64_t value, uint64_t most) { return value == 0 || value > most; };
   if (outside(o.rows, most_extent) || outside(o.inputs, most_extent))
-    return fail(BITNET_INVALID_ARGUMENT,
-                "a matrix of " + shape_text(o) + " is not between 1x1 and " +
-                    std::to_string(most_extent) + "x" + std::to_string(most_extent));
+    return fail(BITNET_INVALID_ARGUMENT, fmt::format("a matrix of {} is not between 1x1 and {}x{}",
+                                                     shape_text(o), most_extent, most_extent));
   if (outside(o.n_tokens, most_tokens) || outside(o.n_matrices, most_matrices))
-    return fail(BITNET_INVALID_ARGUMENT, std::to_string(o.n_tokens) + " tokens and " +
-                                             std::to_string(o.n_matrices) +
-                                             " matrices: 1 to 65536 of each expected");
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("{} tokens and {} matrices: 1 to 65536 of each expected", o.n_tokens,
+                            o.n_matrices));
   const bool ternary = o.op == BITNET_OP_LINEAR_TERNARY;
   if (!ternary && o.op != BITNET_OP_LINEAR_DENSE)
-    return fail(BITNET_UNSUPPORTED, program::op_name(o.op) +
-                                        " cannot be measured alone; linear_ternary and "
-                                        "linear_dense can");
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("{} cannot be measured alone; linear_ternary and linear_dense can",
+                            program::op_name(o.op)));
   const gguf::type_size block = block_of(o.format);
   const std::string format = program::format_name(o.format);
   if (block.block == 0 || ternary != (o.format == BITNET_FORMAT_TERNARY2))
-    return fail(BITNET_INVALID_ARGUMENT, program::op_name(o.op) + " has no weights of " + format);
-  if (o.scale_group != 0 && (!ternary || o.inputs % o.scale_group != 0))
     return fail(BITNET_INVALID_ARGUMENT,
-                "scale groups of " + std::to_string(o.scale_group) +
-                    (ternary ? " do not divide " + std::to_string(o.inputs) + " inputs"
-                             : " are for ternary weights; " + format + " has scales of its own"));
+                fmt::format("{} has no weights of {}", program::op_name(o.op), format));
+  if (o.scale_group != 0 && (!ternary || o.inputs % o.scale_group != 0))
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format(
+            "scale groups of {}{}", o.scale_group,
+            ternary ? fmt::format(" do not divide {} inputs", o.inputs)
+                    : fmt::format(" are for ternary weights; {} has scales of its own", format)));
   if (!ternary && o.inputs % block.block != 0)
-    return fail(BITNET_INVALID_ARGUMENT, "a row of " + std::to_string(o.inputs) +
-                                             " inputs is no whole number of " + format +
-                                             " blocks of " + std::to_string(block.block));
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("a row of {} inputs is no whole number of {} blocks of {}", o.inputs,
+                            format, block.block));
   return {};
 }
 
@@ -124,7 +128,7 @@ trial::~trial() = default;
 result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_options& options) {
   if (auto ok = measurable(options); !ok) return std::unexpected(std::move(ok.error()));
   std::unique_ptr<trial> t(new trial(std::move(choice), options));
-  const std::string who = "backend " + t->choice_.backend->name();
+  const std::string who = fmt::format("backend {}", t->choice_.backend->name());
   t->describe_graph();
   t->describe_weights();
 
@@ -132,7 +136,7 @@ result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_op
   bitnet_device* device = nullptr;
   const bitnet_status status =
       t->table().device_open(t->table().self, t->choice_.device_index, &device, &err);
-  if (auto ok = check(status, err, who + ": opening the device"); !ok)
+  if (auto ok = check(status, err, fmt::format("{}: opening the device", who)); !ok)
     return std::unexpected(std::move(ok.error()));
   t->device_.reset(device);
   if (auto ok = sane(bitnet_wrong_handle(device), "device_open"); !ok)
@@ -283,9 +287,9 @@ result<void> trial::compile() {
   o.buckets = &options_.n_tokens;
   const bitnet_graph graph = graph_.view();
   bitnet_program* program = nullptr;
-  if (auto ok =
-          check(table().program_build(device_.get(), &graph, weights_.get(), &o, &program, &err),
-                err, "compiling " + program::op_name(options_.op) + " of " + shape_text(options_));
+  if (auto ok = check(
+          table().program_build(device_.get(), &graph, weights_.get(), &o, &program, &err), err,
+          fmt::format("compiling {} of {}", program::op_name(options_.op), shape_text(options_)));
       !ok)
     return ok;
   program_.reset(program);
@@ -348,7 +352,7 @@ result<bitnet_kernel_stat> trial::counted() const {
 }
 
 result<trial::measured> trial::run() {
-  const std::string who = "backend " + choice_.backend->name();
+  const std::string who = fmt::format("backend {}", choice_.backend->name());
   auto before = counted();
   if (!before) return pass_on(std::move(before), who);
   bitnet_step s{};
@@ -372,8 +376,9 @@ result<trial::measured> trial::run() {
   auto after = counted();
   if (!after) return pass_on(std::move(after), who);
   if (after->calls <= before->calls)
-    return fail(BITNET_INTERNAL, who + ": no kernel of " + program::op_name(options_.op) +
-                                     " ran, or the backend did not count it");
+    return fail(BITNET_INTERNAL,
+                fmt::format("{}: no kernel of {} ran, or the backend did not count it", who,
+                            program::op_name(options_.op)));
   out.kernel = *after;
   out.kernel.calls -= before->calls;
   out.kernel.time_ns -= before->time_ns;

@@ -1,5 +1,7 @@
 #include "session/tuning.hpp"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -20,9 +22,9 @@ constexpr uint64_t asked_budget_ns = 10 * budget_ns;  // somebody waits for a ta
 // Another version may have other settings, another machine needs others.
 std::string key_of(const select::choice& choice) {
   const bitnet_device_info& d = choice.device;
-  return "tuning:" + choice.backend->name() + ":" + choice.backend->version() + ":" +
-         plugin::printable_array(d.arch) + ":" + plugin::printable_array(d.name) + ":" +
-         plugin::printable_array(d.driver_version) + ":" + std::to_string(d.compute_units);
+  return fmt::format("tuning:{}:{}:{}:{}:{}:{}", choice.backend->name(), choice.backend->version(),
+                     plugin::printable_array(d.arch), plugin::printable_array(d.name),
+                     plugin::printable_array(d.driver_version), d.compute_units);
 }
 
 std::string settings_of(const bitnet_tuning_v1& t, bitnet_device* device) {
@@ -46,9 +48,9 @@ std::string tune(const select::choice& choice, bitnet_device* device, const pack
   if (cache == nullptr && !now) return settings_of(t, device);
 
   const std::string key = key_of(choice);
-  const std::string who = "backend " + choice.backend->name();
+  const std::string who = fmt::format("backend {}", choice.backend->name());
   const auto note = [&](const std::string& text, uint32_t level = BITNET_LOG_WARN) {
-    if (cache != nullptr) cache->note(who + ": " + text, level);
+    if (cache != nullptr) cache->note(fmt::format("{}: {}", who, text), level);
   };
   bitnet_error err = plugin::blank_error();
   if (const auto kept = cache != nullptr ? cache->find(key) : std::nullopt) {
@@ -56,7 +58,7 @@ std::string tune(const select::choice& choice, bitnet_device* device, const pack
     const bitnet_status status = t.adopt(device, {text, kept->form.size()}, &err);
     if (status == BITNET_OK && !now) return settings_of(t, device);
     if (status != BITNET_OK)
-      note("settings are measured again: " + plugin::describe(status, err),
+      note(fmt::format("settings are measured again: {}", plugin::describe(status, err)),
            status == BITNET_UNAVAILABLE ? BITNET_LOG_INFO : BITNET_LOG_WARN);
   }
   err = plugin::blank_error();
@@ -64,11 +66,12 @@ std::string tune(const select::choice& choice, bitnet_device* device, const pack
   const std::string found = settings_of(t, device);
   // What cannot be believed is kept too: it says when to measure again, and what is known so far.
   if (status == BITNET_UNAVAILABLE)
-    note("its settings stay as they are: " + plugin::describe(status, err), BITNET_LOG_INFO);
+    note(fmt::format("its settings stay as they are: {}", plugin::describe(status, err)),
+         BITNET_LOG_INFO);
   else if (status != BITNET_OK)
-    note("measuring its settings failed: " + plugin::describe(status, err));
+    note(fmt::format("measuring its settings failed: {}", plugin::describe(status, err)));
   if (status != BITNET_OK && status != BITNET_UNAVAILABLE) return found;
-  note("measured " + found, BITNET_LOG_INFO);
+  note(fmt::format("measured {}", found), BITNET_LOG_INFO);
   if (cache != nullptr) cache->keep(key, std::as_bytes(std::span(found.data(), found.size())));
   return found;
 }

@@ -1,4 +1,6 @@
 // Which CPUs this process may use, and which of them it was told to.
+#include <fmt/core.h>
+
 #include <sched.h>
 
 #include <algorithm>
@@ -49,8 +51,9 @@ result<cpu_list> read_cpu_mask(std::string_view hexadecimal) {
   if (digits.starts_with("0x") || digits.starts_with("0X")) digits.remove_prefix(2);
   const auto malformed = [&] {
     return fail(BITNET_INVALID_ARGUMENT,
-                "the CPU mask '" + std::string(hexadecimal.substr(0, 40)) +
-                    "' is no hexadecimal number that names a CPU, such as 0x3 for CPUs 0 and 1");
+                fmt::format("the CPU mask '{}' is no hexadecimal number that names a CPU, such as "
+                            "0x3 for CPUs 0 and 1",
+                            hexadecimal.substr(0, 40)));
   };
   if (digits.size() > most_cpus / 4) return malformed();
   cpu_list out;
@@ -65,9 +68,10 @@ result<cpu_list> read_cpu_mask(std::string_view hexadecimal) {
   cpu_list missing;
   std::ranges::set_difference(out, allowed, std::back_inserter(missing));
   if (!missing.empty())
-    return fail(BITNET_INVALID_ARGUMENT, "the CPU mask names CPU " + ranges(missing) +
-                                             ", which this process may not use; it may use " +
-                                             ranges(allowed));
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("the CPU mask names CPU {}, which this process may not use; it may use {}",
+                    ranges(missing), ranges(allowed)));
   return out;
 }
 

@@ -1,5 +1,7 @@
 #include "tokenizer/bpe.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -57,8 +59,8 @@ result<bpe> bpe::make(const vocabulary& v, std::span<const std::string> merges,
                 "a \"gpt2\" vocabulary needs tokenizer.ggml.merges; the file has none");
   }
   if (merges.size() > std::numeric_limits<uint32_t>::max() / 4) {
-    return fail(BITNET_BAD_DATA, "tokenizer.ggml.merges has " + std::to_string(merges.size()) +
-                                     " entries; that cannot be");
+    return fail(BITNET_BAD_DATA,
+                fmt::format("tokenizer.ggml.merges has {} entries; that cannot be", merges.size()));
   }
   bpe out;
   symbol_names names(v);
@@ -71,8 +73,9 @@ result<bpe> bpe::make(const vocabulary& v, std::span<const std::string> merges,
     const std::string_view text = merges[rank];
     const size_t space = text.find(' ', 1);
     if (space == std::string_view::npos || space + 1 == text.size()) {
-      return fail(BITNET_BAD_DATA, "merge " + std::to_string(rank) + " is " + in_quotes(text) +
-                                       "; expected two parts with a space between them");
+      return fail(BITNET_BAD_DATA,
+                  fmt::format("merge {} is {}; expected two parts with a space between them", rank,
+                              in_quotes(text)));
     }
     const symbol left = names.number(text.substr(0, space));
     const symbol right = names.number(text.substr(space + 1));
@@ -131,8 +134,9 @@ result<void> bpe::emit_bytes(std::string_view bytes, std::vector<token>& out) co
     const token id = symbols_[byte_symbols_[byte]].id;
     if (id < 0 && unknown_ < 0) {
       return fail(BITNET_BAD_DATA,
-                  "the vocabulary has neither a token for the byte " + hex_byte(byte) +
-                      " nor an unknown token; convert the model again with its whole tokenizer");
+                  fmt::format("the vocabulary has neither a token for the byte {} nor an unknown "
+                              "token; convert the model again with its whole tokenizer",
+                              hex_byte(byte)));
     }
     out.push_back(id < 0 ? unknown_ : id);
   }

@@ -1,6 +1,8 @@
 // The one table of pre-tokenizer names; what each rule is and who published it:
 // docs/reference/tokenizers.md#splitting-rules
 // Expressions are the published ones but where a comment says otherwise.
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "tokenizer/pre_tokenizer.hpp"
@@ -203,9 +205,9 @@ result<pre_rule> pre_rule_for(std::string_view pre, std::string_view architectur
   if (pre.empty() && architecture.starts_with("bitnet")) pre = "llama-bpe";
   if (std::ranges::find(of_characters, pre) != std::end(of_characters)) {
     return fail(BITNET_UNSUPPORTED,
-                "the pre-tokenizer " + in_quotes(pre) +
-                    " belongs to a vocabulary that merges characters instead of bytes, which this "
-                    "program does not read");
+                fmt::format("the pre-tokenizer {} belongs to a vocabulary that merges characters "
+                            "instead of bytes, which this program does not read",
+                            in_quotes(pre)));
   }
   const row* found = find_row(pre);
   const row& r = found != nullptr ? *found : rule_table().back();
@@ -219,8 +221,9 @@ result<pre_rule> pre_rule_for(std::string_view pre, std::string_view architectur
     rule.note =
         "the pre-tokenizer \"falcon_e\" is not documented; llama-bpe is used, as other readers do";
   } else if (found == nullptr) {
-    rule.note = "the pre-tokenizer " + in_quotes(pre) +
-                " is not known; \"default\" is used and some text may be split wrongly";
+    rule.note = fmt::format(
+        "the pre-tokenizer {} is not known; \"default\" is used and some text may be split wrongly",
+        in_quotes(pre));
   }
   return rule;
 }

@@ -1,6 +1,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "tokenizer/pre_tokenizer.hpp"
 
+#include <fmt/core.h>
+
 #include <pcre2.h>
 
 #include <algorithm>
@@ -81,8 +83,8 @@ result<pre_tokenizer> pre_tokenizer::make(const std::vector<split_step>& steps, 
     pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
                                      PCRE2_UTF, &error, &offset, nullptr);
     if (code == nullptr) {
-      return fail(BITNET_INTERNAL, "pre-tokenizer expression, at " + std::to_string(offset) + ": " +
-                                       pcre2_message(error));
+      return fail(BITNET_INTERNAL,
+                  fmt::format("pre-tokenizer expression, at {}: {}", offset, pcre2_message(error)));
     }
     out.steps_.push_back({std::unique_ptr<void, code_deleter>(code), s.where});
     // Without it, or where the platform has none, matching interprets.
@@ -122,9 +124,9 @@ result<std::vector<std::string_view>> pre_tokenizer::split(std::string_view text
         if (rc == PCRE2_ERROR_NOMATCH) break;
         if (rc < 0) {
           const auto at = static_cast<size_t>(piece.data() - text.data()) + done;
-          return fail(BITNET_INVALID_ARGUMENT, "splitting the text at byte " + std::to_string(at) +
-                                                   ": " + pcre2_message(rc) +
-                                                   "; give it in shorter parts");
+          return fail(BITNET_INVALID_ARGUMENT,
+                      fmt::format("splitting the text at byte {}: {}; give it in shorter parts", at,
+                                  pcre2_message(rc)));
         }
         const size_t* range = pcre2_get_ovector_pointer(data.get());
         cut_at(range[0]);

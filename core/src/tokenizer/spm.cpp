@@ -1,5 +1,7 @@
 #include "tokenizer/spm.hpp"
 
+#include <fmt/core.h>
+
 #include <queue>
 #include <unordered_map>
 
@@ -122,8 +124,9 @@ class word_merger {
       if (id < 0 && v_.unknown) id = *v_.unknown;
       if (id < 0) {
         return fail(BITNET_BAD_DATA,
-                    "the vocabulary has neither a token for the byte " + hex_byte(byte) +
-                        " nor an unknown token; convert the model again with its whole tokenizer");
+                    fmt::format("the vocabulary has neither a token for the byte {} nor an unknown "
+                                "token; convert the model again with its whole tokenizer",
+                                hex_byte(byte)));
       }
       out.push_back(id);
     }

@@ -1,5 +1,7 @@
 #include "tokenizer/tokenizer.hpp"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "tokenizer/bpe.hpp"
@@ -52,7 +54,7 @@ struct tokenizer::contents {
 
   // Words of WordPiece are told apart by blanks, and its special tokens are words.
   [[nodiscard]] std::string special_text(const std::string& text) const {
-    return v.kind == vocabulary_kind::wordpiece ? " " + text : text;
+    return v.kind == vocabulary_kind::wordpiece ? fmt::format(" {}", text) : text;
   }
 
   [[nodiscard]] std::string bytes_of(token id, bool special) const {
@@ -82,9 +84,9 @@ struct tokenizer::contents {
   // `first`: drops the space that encode put before a text.
   [[nodiscard]] result<std::string> piece(token id, bool special, bool first) const {
     if (id < 0 || static_cast<size_t>(id) >= v.texts.size()) {
-      return fail(BITNET_INVALID_ARGUMENT, "token id " + std::to_string(id) +
-                                               " is outside the vocabulary of " +
-                                               std::to_string(v.texts.size()) + " tokens");
+      return fail(
+          BITNET_INVALID_ARGUMENT,
+          fmt::format("token id {} is outside the vocabulary of {} tokens", id, v.texts.size()));
     }
     std::string out = bytes_of(id, special);
     const bool put =
@@ -135,14 +137,14 @@ result<std::vector<token>> tokenizer::encode(std::string_view text,
   const contents& c = *contents_;
   if (text.size() > longest_input) {
     return fail(BITNET_INVALID_ARGUMENT,
-                "the text is " + std::to_string(text.size()) + " bytes long; at most " +
-                    std::to_string(longest_input) + " can be tokenized at once");
+                fmt::format("the text is {} bytes long; at most {} can be tokenized at once",
+                            text.size(), longest_input));
   }
   if (c.v.kind != vocabulary_kind::spm) {
     if (const auto at = first_invalid_utf8(text)) {
       return fail(BITNET_INVALID_ARGUMENT,
-                  "the text is not UTF-8: byte " + hex_byte(static_cast<unsigned char>(text[*at])) +
-                      " at offset " + std::to_string(*at) + "; convert it to UTF-8");
+                  fmt::format("the text is not UTF-8: byte {} at offset {}; convert it to UTF-8",
+                              hex_byte(static_cast<unsigned char>(text[*at])), *at));
     }
   }
   std::vector<token> out;
@@ -173,7 +175,7 @@ result<std::string> tokenizer::decode(std::span<const token> ids, bool special) 
   bool first = true;
   for (size_t i = 0; i < ids.size(); ++i) {
     auto bytes = contents_->piece(ids[i], special, first);
-    if (!bytes) return pass_on(std::move(bytes), "token " + std::to_string(i) + " of the text");
+    if (!bytes) return pass_on(std::move(bytes), fmt::format("token {} of the text", i));
     out += *bytes;
     // A word of WordPiece that shows nothing leaves the next one the first.
     first = contents_->v.kind == vocabulary_kind::wordpiece ? out.empty()

@@ -1,5 +1,7 @@
 #include "tokenizer/vocabulary.hpp"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -15,7 +17,7 @@ namespace {
 constexpr size_t longest_token_text = 4096;
 
 std::string token_name(size_t id) {
-  return "token " + std::to_string(id);
+  return fmt::format("token {}", id);
 }
 
 result<vocabulary_kind> kind_of(const std::string& model) {
@@ -27,9 +29,9 @@ result<vocabulary_kind> kind_of(const std::string& model) {
                 "the file has no tokenizer.ggml.model; convert the model again with its tokenizer");
   }
   return fail(BITNET_UNSUPPORTED,
-              "tokenizer.ggml.model is " + in_quotes(model) + (model == "t5" ? " (Unigram)" : "") +
-                  "; supported are \"gpt2\" (byte-level BPE), \"llama\" (SPM) and \"bert\" "
-                  "(WordPiece)");
+              fmt::format("tokenizer.ggml.model is {}{}; supported are \"gpt2\" (byte-level BPE), "
+                          "\"llama\" (SPM) and \"bert\" (WordPiece)",
+                          in_quotes(model), model == "t5" ? " (Unigram)" : ""));
 }
 
 result<void> check_texts(const vocabulary& v) {
@@ -41,16 +43,15 @@ result<void> check_texts(const vocabulary& v) {
   }
   for (size_t i = 0; i < v.texts.size(); ++i) {
     const std::string& text = v.texts[i];
-    if (text.empty()) return fail(BITNET_BAD_DATA, token_name(i) + " has no text");
+    if (text.empty()) return fail(BITNET_BAD_DATA, fmt::format("{} has no text", token_name(i)));
     if (text.size() > longest_token_text) {
-      return fail(BITNET_BAD_DATA, token_name(i) + " is " + std::to_string(text.size()) +
-                                       " bytes long; at most " +
-                                       std::to_string(longest_token_text) + " are allowed");
+      return fail(BITNET_BAD_DATA, fmt::format("{} is {} bytes long; at most {} are allowed",
+                                               token_name(i), text.size(), longest_token_text));
     }
     if (v.kind == vocabulary_kind::spm) continue;
     if (const auto at = first_invalid_utf8(text)) {
-      return fail(BITNET_BAD_DATA, token_name(i) + " " + in_quotes(text) +
-                                       " is not UTF-8 at its byte " + std::to_string(*at));
+      return fail(BITNET_BAD_DATA, fmt::format("{} {} is not UTF-8 at its byte {}", token_name(i),
+                                               in_quotes(text), *at));
     }
   }
   return {};
@@ -61,8 +62,9 @@ result<void> index_texts(vocabulary& v) {
   for (size_t i = 0; i < v.texts.size(); ++i) {
     const auto [entry, fresh] = v.ids.emplace(v.texts[i], static_cast<token>(i));
     if (!fresh) {
-      return fail(BITNET_BAD_DATA, token_name(i) + " repeats the text " + in_quotes(v.texts[i]) +
-                                       " of " + token_name(static_cast<size_t>(entry->second)));
+      return fail(BITNET_BAD_DATA,
+                  fmt::format("{} repeats the text {} of {}", token_name(i), in_quotes(v.texts[i]),
+                              token_name(static_cast<size_t>(entry->second))));
     }
     v.longest_text = std::max(v.longest_text, v.texts[i].size());
   }
@@ -86,14 +88,16 @@ std::optional<unsigned char> byte_of(std::string_view text) {
 
 result<void> check_types(vocabulary& v, const std::vector<int32_t>& types) {
   if (!types.empty() && types.size() != v.texts.size()) {
-    return fail(BITNET_BAD_DATA, "tokenizer.ggml.token_type has " + std::to_string(types.size()) +
-                                     " entries for " + std::to_string(v.texts.size()) + " tokens");
+    return fail(BITNET_BAD_DATA,
+                fmt::format("tokenizer.ggml.token_type has {} entries for {} tokens", types.size(),
+                            v.texts.size()));
   }
   v.types.assign(v.texts.size(), token_type::normal);
   for (size_t i = 0; i < types.size(); ++i) {
     if (types[i] < 0 || types[i] > static_cast<int32_t>(token_type::byte)) {
-      return fail(BITNET_BAD_DATA, token_name(i) + " has the type " + std::to_string(types[i]) +
-                                       "; known are 1 (normal) to 6 (byte)");
+      return fail(BITNET_BAD_DATA,
+                  fmt::format("{} has the type {}; known are 1 (normal) to 6 (byte)", token_name(i),
+                              types[i]));
     }
     // 0 is "undefined" in files of some converters: nothing to be shown, nothing to be chosen.
     v.types[i] = types[i] == 0 ? token_type::unused : static_cast<token_type>(types[i]);
@@ -108,8 +112,10 @@ result<void> check_byte_tokens(vocabulary& v, bool types_known) {
     if (!types_known && byte) v.types[i] = token_type::byte;
     if (v.types[i] != token_type::byte) continue;
     if (!byte) {
-      return fail(BITNET_BAD_DATA, token_name(i) + " is a byte token but its text is " +
-                                       in_quotes(v.texts[i]) + " and not of the form \"<0xHH>\"");
+      return fail(
+          BITNET_BAD_DATA,
+          fmt::format("{} is a byte token but its text is {} and not of the form \"<0xHH>\"",
+                      token_name(i), in_quotes(v.texts[i])));
     }
     if (v.byte_tokens[*byte] < 0) v.byte_tokens[*byte] = static_cast<token>(i);
   }
@@ -118,12 +124,12 @@ result<void> check_byte_tokens(vocabulary& v, bool types_known) {
 
 result<void> check_scores(vocabulary& v, std::vector<float> scores) {
   if (scores.size() != v.texts.size()) {
-    return fail(BITNET_BAD_DATA, "tokenizer.ggml.scores has " + std::to_string(scores.size()) +
-                                     " entries for " + std::to_string(v.texts.size()) + " tokens");
+    return fail(BITNET_BAD_DATA, fmt::format("tokenizer.ggml.scores has {} entries for {} tokens",
+                                             scores.size(), v.texts.size()));
   }
   for (size_t i = 0; i < scores.size(); ++i) {
     if (std::isnan(scores[i])) {
-      return fail(BITNET_BAD_DATA, token_name(i) + " has the score NaN");
+      return fail(BITNET_BAD_DATA, fmt::format("{} has the score NaN", token_name(i)));
     }
   }
   v.scores = std::move(scores);
@@ -164,9 +170,9 @@ result<void> check_special_ids(vocabulary& v, const vocabulary_data& d) {
   for (const special_id& s : all) {
     if (s.given && (*s.given == -1 || *s.given == 0xFFFFFFFF)) continue;  // written for "none"
     if (s.given && (*s.given < 0 || *s.given >= n)) {
-      return fail(BITNET_BAD_DATA, std::string("tokenizer.ggml.") + s.key + " is " +
-                                       std::to_string(*s.given) + " but the vocabulary has " +
-                                       std::to_string(n) + " tokens");
+      return fail(BITNET_BAD_DATA,
+                  fmt::format("tokenizer.ggml.{} is {} but the vocabulary has {} tokens", s.key,
+                              *s.given, n));
     }
     if (s.given) {
       *s.out = static_cast<token>(*s.given);

@@ -1,5 +1,7 @@
 #include "tokenizer/wordpiece.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "tokenizer/utf8.hpp"
@@ -50,8 +52,9 @@ result<void> encode_wordpiece(const vocabulary& v, const bert_options& options,
     out.resize(before);
     if (!v.unknown) {
       return fail(BITNET_BAD_DATA,
-                  "the vocabulary has neither tokens for the word " + in_quotes(word) +
-                      " nor an unknown token; convert the model again with its whole tokenizer");
+                  fmt::format("the vocabulary has neither tokens for the word {} nor an unknown "
+                              "token; convert the model again with its whole tokenizer",
+                              in_quotes(word)));
     }
     out.push_back(*v.unknown);
   }
@@ -60,7 +63,7 @@ result<void> encode_wordpiece(const vocabulary& v, const bert_options& options,
 
 std::string wordpiece_text_to_bytes(std::string_view text) {
   if (!text.starts_with(blank)) return std::string(text);
-  return " " + std::string(text.substr(blank.size()));
+  return fmt::format(" {}", text.substr(blank.size()));
 }
 
 }  // namespace bitnet::tokenizer

@@ -249,9 +249,13 @@ std::string as_markdown(const std::vector<kernel_measurement>& all, const device
   return out + fmt::format("build: bitnet {}\n", bitnet_version());
 }
 
-}  // namespace
+// What is to be measured, as --shape and --n say it.
+struct workload {
+  std::vector<shape> shapes;
+  std::vector<uint32_t> widths;  // tokens in a step
+};
 
-result<int> bench_kernels(const invocation& in) {
+result<workload> workload_of(const invocation& in) {
   for (const char* other : {"model", "n-prompt", "n-depth", "head"})
     if (in.set.flagged(other))
       return fail(exit_code::usage,
@@ -270,7 +274,23 @@ result<int> bench_kernels(const invocation& in) {
   }
   std::erase(widths, 0U);
   if (widths.empty()) return fail(exit_code::usage, "nothing to measure: --n is 0");
+  return workload{*std::move(shapes), std::move(widths)};
+}
 
+std::string report(const std::string& format, const std::vector<kernel_measurement>& measured,
+                   const device& on, uint32_t threads, const ceilings& limit) {
+  if (format == "md") return text::printable_lines(as_markdown(measured, on, threads, limit));
+  std::vector<ordered_json> rows;
+  rows.reserve(measured.size());
+  for (const kernel_measurement& m : measured) rows.push_back(as_json(m, on, threads, limit));
+  return rows_as(format, rows);
+}
+
+}  // namespace
+
+result<int> bench_kernels(const invocation& in) {
+  const auto asked = workload_of(in);
+  if (!asked) return std::unexpected(asked.error());
   auto runtime = open_runtime(in);
   if (!runtime) return std::unexpected(runtime.error());
   auto on = selected_device(in, runtime->get());
@@ -282,7 +302,7 @@ result<int> bench_kernels(const invocation& in) {
   // Anything that cannot be measured should be said before the first minute has passed.
   uint32_t threads = 1;
   for (const kernel& k : *kernels)
-    for (const shape& s : *shapes) {
+    for (const shape& s : asked->shapes) {
       auto trial = open_trial(runtime->get(), k, s, 1, 1);
       if (!trial) return std::unexpected(trial.error());
       auto ran = run_trial(trial->get());
@@ -293,8 +313,8 @@ result<int> bench_kernels(const invocation& in) {
   std::vector<kernel_measurement> measured;
   int code = exit_code::ok;
   for (const kernel& k : *kernels)
-    for (const shape& s : *shapes)
-      for (const uint32_t n : widths) {
+    for (const shape& s : asked->shapes)
+      for (const uint32_t n : asked->widths) {
         if (code != exit_code::ok) continue;
         auto one = measure(in, runtime->get(), k, s, n);
         if (one)
@@ -306,16 +326,7 @@ result<int> bench_kernels(const invocation& in) {
       }
   limit.measure_again();
   if (measured.empty()) return code;
-  const std::string& format = in.set.text("output-format");
-  std::string text;
-  if (format == "md") {
-    text = text::printable_lines(as_markdown(measured, *on, threads, limit));
-  } else {
-    std::vector<ordered_json> rows;
-    rows.reserve(measured.size());
-    for (const kernel_measurement& m : measured) rows.push_back(as_json(m, *on, threads, limit));
-    text = rows_as(format, rows);
-  }
+  const std::string text = report(in.set.text("output-format"), measured, *on, threads, limit);
   if (auto done = print(text); !done) return std::unexpected(done.error());
   return code;
 }

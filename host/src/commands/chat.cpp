@@ -162,8 +162,9 @@ class chat {
     if (text.empty()) {
       in_.out.line(selection_line(all_.runtime.get()));
       for (const loaded_copy& copy : loaded_copies(all_.runtime.get()))
-        in_.out.line(fmt::format("{} generation {} {}{}", copy.backend, copy.generation, copy.state,
-                                 copy.build_id.empty() ? "" : ", build id " + copy.build_id));
+        in_.out.line(
+            fmt::format("{} generation {} {}{}", copy.backend, copy.generation, copy.state,
+                        copy.build_id.empty() ? "" : fmt::format(", build id {}", copy.build_id)));
       return {};
     }
     if (!text.starts_with(reload) || (text.size() > reload.size() && text[reload.size()] != ' '))
@@ -244,7 +245,7 @@ class chat {
     auto text = read_file(file, longest_text);
     if (!text) return fail(exit_code::usage, text.error().message);
     if (auto done = talk_.from_json(*text); !done) {
-      return fail(exit_code::usage, file + ": " + done.error().message);
+      return fail(exit_code::usage, fmt::format("{}: {}", file, done.error().message));
     }
     in_.out.note(fmt::format("loaded {} messages", talk_.size()));
     return {};

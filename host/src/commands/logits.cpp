@@ -28,7 +28,7 @@ result<input> given_input(const invocation& in) {
       return fail(exit_code::usage, "give either --ids or a text");
     }
     auto ids = parse_ids(in.set.text("ids"));
-    if (!ids) return fail(exit_code::usage, "--ids " + ids.error().message);
+    if (!ids) return fail(exit_code::usage, fmt::format("--ids {}", ids.error().message));
     return input{std::nullopt, *std::move(ids)};
   }
   auto prompt = given_prompt(in, in.positionals);

@@ -1,5 +1,7 @@
 #include "commands/prompt.hpp"
 
+#include <fmt/core.h>
+
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,8 +44,9 @@ result<std::optional<std::string>> given_prompt(const invocation& in,
   const bool by_flag = in.set.given("prompt");
   const bool by_file = in.set.given("file");
   if (positionals.size() > 1) {
-    return fail(exit_code::usage,
-                "more arguments than one prompt ('" + positionals[1] + "'): quote it as one");
+    return fail(
+        exit_code::usage,
+        fmt::format("more arguments than one prompt ('{}'): quote it as one", positionals[1]));
   }
   if (int{by_flag} + int{by_file} + int{!positionals.empty()} > 1) {
     return fail(exit_code::usage, "give the text once: as -p TEXT, as -f FILE or as an argument");

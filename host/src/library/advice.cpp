@@ -11,7 +11,7 @@ struct saying {
 };
 
 // The longer of two that begin alike comes first.
-constexpr std::array<saying, 17> sayings = {{
+constexpr std::array<saying, 20> sayings = {{
     {"allow_fake", "--allow-fake"},
     {"allow_fallback", "--allow-fallback"},
     {"allowed_backends", "--allow-backends"},
@@ -24,6 +24,9 @@ constexpr std::array<saying, 17> sayings = {{
     {"n_batch", "--batch-size"},
     {"n_context", "--ctx-size"},
     {"n_threads", "--threads"},
+    {"request another device", "choose another with --device"},
+    {"request it as the device", "ask for it with --device"},
+    {"request the device", "use --device"},
     {"set overwrite", "give --force"},
     {"set window", "give --sliding-window"},
     {"tl1_tiles", "--tl1-tiles"},
@@ -31,10 +34,13 @@ constexpr std::array<saying, 17> sayings = {{
     {"window_keep", "--keep"},
 }};
 
-// The saying that is a word of its own at `at`, or NULL.
+// The saying that is a word of its own at `at`, or NULL. A quote is before a key of JSON, which
+// stays as it is, or before a text, which may begin with several words.
 const saying* saying_at(std::string_view message, std::size_t at) {
-  if (at != 0 && message[at - 1] != ' ') return nullptr;
+  const bool quoted = at != 0 && message[at - 1] == '"';
+  if (at != 0 && !quoted && message[at - 1] != ' ') return nullptr;
   for (const saying& one : sayings) {
+    if (quoted && !one.library.contains(' ')) continue;
     if (!message.substr(at).starts_with(one.library)) continue;
     const std::size_t end = at + one.library.size();
     if (end == message.size() || std::string_view(" ,;:.\"").contains(message[end])) return &one;

@@ -1,5 +1,7 @@
 #include "library/conformance_report.hpp"
 
+#include <fmt/core.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -59,15 +61,15 @@ claimed_conformance read_conformance(const std::string& manifest, const std::str
   if (!std::filesystem::is_regular_file(file, ignored))
     return unreadable("its report is no regular file");
   const auto text = read_file(file.string(), longest_report);
-  if (!text) return unreadable("its report cannot be read: " + text.error().message);
+  if (!text) return unreadable(fmt::format("its report cannot be read: {}", text.error().message));
   return parse_conformance(*text, name, build_id);
 }
 
 std::string in_words(const claimed_conformance& claim) {
   if (!claim.problem.empty()) return claim.problem;
   if (claim.level.empty()) return "";
-  return claim.level + ", suite " + claim.suite_version + ", self-reported" +
-         (claim.same_build ? "" : ", of another build");
+  return fmt::format("{}, suite {}, self-reported{}", claim.level, claim.suite_version,
+                     claim.same_build ? "" : ", of another build");
 }
 
 }  // namespace bitnet::host

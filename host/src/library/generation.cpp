@@ -101,7 +101,7 @@ result<generation_plan> generation_plan::from(const settings& set) {
   }
   for (const std::string& text : set.list("stop-id")) {
     auto ids = parse_ids(text);
-    if (!ids) return fail(exit_code::usage, "--stop-id " + ids.error().message);
+    if (!ids) return fail(exit_code::usage, fmt::format("--stop-id {}", ids.error().message));
     plan.stop_ids_.insert(plan.stop_ids_.end(), ids->begin(), ids->end());
   }
   for (const std::string& stop : plan.stops_) plan.stop_views_.push_back(borrowed(stop));
@@ -177,8 +177,8 @@ nlohmann::json timings_json(const bitnet_generation_result& done) {
 }
 
 std::string timings_line(const bitnet_generation_result& done) {
-  return phase_line("prompt", done.n_prompt, done.prompt_ns) + ", " +
-         phase_line("generated", done.n_generated, done.generate_ns);
+  return fmt::format("{}, {}", phase_line("prompt", done.n_prompt, done.prompt_ns),
+                     phase_line("generated", done.n_generated, done.generate_ns));
 }
 
 result<token_list> parse_ids(std::string_view text) {

@@ -21,10 +21,10 @@ std::string line_of(const nlohmann::json& told) {
   const std::string backend = told.value("backend", "");
   if (!told.value("changed", false))
     return fmt::format("{}: nothing to do, {}", backend, told.value("reason", ""));
-  std::string line = backend + ": reloaded";
+  std::string line = fmt::format("{}: reloaded", backend);
   if (told.contains("generation"))
     line += fmt::format(", generation {}", told.value("generation", 0U));
-  if (told.contains("build_id")) line += ", build id " + told.value("build_id", "");
+  if (told.contains("build_id")) line += fmt::format(", build id {}", told.value("build_id", ""));
   const auto sessions = told.value("sessions", nlohmann::json::object());
   if (const auto n = sessions.value("moving", 0U); n != 0)
     line += fmt::format(", {} session{} to it", n, n == 1 ? " moves" : "s move");

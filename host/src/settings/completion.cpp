@@ -64,10 +64,10 @@ std::string bash_command(const command& about) {
     all.insert(all.end(), names.longs.begin(), names.longs.end());
     flags.insert(flags.end(), all.begin(), all.end());
     if (row.type == kind::flag) return;
-    const std::string what = !row.choices.empty()
-                                 ? "words " + quoted(joined(split_choices(row.choices)))
-                             : takes_path(row) ? "files"
-                                               : "nothing";
+    const std::string what =
+        !row.choices.empty() ? fmt::format("words {}", quoted(joined(split_choices(row.choices))))
+        : takes_path(row)    ? "files"
+                             : "nothing";
     values += fmt::format("      {}) _bitnet_{}; return ;;\n", joined(all, "|"), what);
   });
   const std::vector<std::string> words = words_of(about);
@@ -76,7 +76,8 @@ std::string bash_command(const command& about) {
       "      if [[ $current == -* ]]; then _bitnet_words {}\n"
       "      else {}; fi ;;\n",
       about.name, values, quoted(joined(flags)),
-      words.empty() ? std::string("_bitnet_files") : "_bitnet_words " + quoted(joined(words)));
+      words.empty() ? std::string("_bitnet_files")
+                    : fmt::format("_bitnet_words {}", quoted(joined(words))));
 }
 
 std::string bash() {
@@ -157,12 +158,13 @@ std::string zsh() {
 std::string fish_option(const command& about, const option& row, const option_names& names) {
   std::string line =
       fmt::format("complete -c bitnet -n '__fish_seen_subcommand_from {}'", about.name);
-  for (const std::string& name : names.longs) line += " -l " + name.substr(2);
+  for (const std::string& name : names.longs) line += fmt::format(" -l {}", name.substr(2));
   for (const std::string& name : names.shorts)
     line += (name.size() == 2 ? " -s " : " -o ") + name.substr(1);
   if (row.type != kind::flag) {
     line += takes_path(row) ? " -r -F" : " -x";
-    if (!row.choices.empty()) line += " -a " + quoted(joined(split_choices(row.choices)));
+    if (!row.choices.empty())
+      line += fmt::format(" -a {}", quoted(joined(split_choices(row.choices))));
   }
   std::string help;  // fish reads \' and \\ inside single quotes
   help = escaped(row.help, "'\\");

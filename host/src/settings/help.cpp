@@ -18,7 +18,7 @@ std::string spelled(const option& row) {
   std::string out =
       names.shorts.empty() ? "    " : fmt::format("{}, ", fmt::join(names.shorts, ", "));
   out += fmt::format("{}", fmt::join(names.longs, ", "));
-  if (!row.metavar.empty()) out += " " + std::string(row.metavar);
+  if (!row.metavar.empty()) out += fmt::format(" {}", row.metavar);
   return out;
 }
 
@@ -43,7 +43,7 @@ std::string wrapped(std::string_view text, std::size_t used) {
 }
 
 std::string help_line(const option& row) {
-  std::string line = "  " + spelled(row);
+  std::string line = fmt::format("  {}", spelled(row));
   if (line.size() + 2 > help_column)
     line += "\n" + std::string(help_column, ' ');
   else

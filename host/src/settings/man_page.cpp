@@ -59,13 +59,14 @@ constexpr std::string_view see_also =
 }  // namespace
 
 std::string man_page_of_program(std::string_view version) {
-  std::string out = heading("bitnet", version) +
-                    ".SH NAME\nbitnet \\- runs ternary language models\n"
-                    ".SH SYNOPSIS\n.B bitnet\n\\fICOMMAND\\fR [\\fIoptions\\fR]\n.SH COMMANDS\n";
+  std::string out = fmt::format(
+      "{}.SH NAME\nbitnet \\- runs ternary language models\n.SH SYNOPSIS\n.B "
+      "bitnet\n\\fICOMMAND\\fR [\\fIoptions\\fR]\n.SH COMMANDS\n",
+      heading("bitnet", version));
   for (const command& one : all_commands())
     out += fmt::format(".TP\n\\fBbitnet\\-{}\\fR(1)\n{}\n", one.name, plain(one.summary));
-  return out + ".SH EXAMPLES\n.nf\nbitnet run \\-p \"Once upon a time\"\n.fi\n" +
-         std::string(see_also);
+  return fmt::format("{}.SH EXAMPLES\n.nf\nbitnet run \\-p \"Once upon a time\"\n.fi\n{}", out,
+                     see_also);
 }
 
 std::string man_page_of(const command& about, std::string_view version) {
@@ -81,7 +82,7 @@ std::string man_page_of(const command& about, std::string_view version) {
     out += option_entry(row);
   }
   if (has_settings(about)) out += fmt::format(".SH SETTINGS\n{}", plain(settings_note()));
-  return out + ".SH SEE ALSO\n\\fBbitnet\\fR(1)\n";
+  return fmt::format("{}.SH SEE ALSO\n\\fBbitnet\\fR(1)\n", out);
 }
 
 }  // namespace bitnet::host

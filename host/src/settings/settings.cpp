@@ -96,9 +96,10 @@ result<void> settings::add_config_file(const std::string& file, bool required, p
                 fmt::format("{}:1: larger than {} KiB", file, longest_config / 1024));
   }
   if (!text) {
-    if (required) return fail(exit_code::usage, "config file " + text.error().message);
+    if (required)
+      return fail(exit_code::usage, fmt::format("config file {}", text.error().message));
     if (text.error().number != ENOENT && text.error().number != ENOTDIR) {
-      notes.push_back("config file " + text.error().message);
+      notes.push_back(fmt::format("config file {}", text.error().message));
     }
     return {};
   }
@@ -153,7 +154,8 @@ result<void> settings::add_flags(const arguments& given, std::vector<std::string
     const std::string flag = "--" + std::string(use.row->name);
     if (!listens(*use.row, privilege::raised, flag, notes)) continue;
     auto content = parse_value(*use.row, use.text);
-    if (!content) return fail(exit_code::usage, flag + " " + content.error().message);
+    if (!content)
+      return fail(exit_code::usage, fmt::format("{} {}", flag, content.error().message));
     setting& one = settings_[use.row->name];
     auto* items = std::get_if<std::vector<std::string>>(&one.content);
     if (items != nullptr && one.from == level::flag) {
@@ -187,7 +189,7 @@ void settings::put(const option& row, value content, level from, std::string ori
 const settings::setting& settings::at(std::string_view name) const {
   const auto found = settings_.find(name);
   if (found == settings_.end()) {
-    throw std::logic_error("this command has no option " + std::string(name));
+    throw std::logic_error(fmt::format("this command has no option {}", name));
   }
   return found->second;
 }

@@ -101,10 +101,10 @@ result<value> parse_value(const option& row, std::string_view text) {
           number && in_range(row, static_cast<double>(*number))) {
         return *number;
       }
-      return expects("a whole number" + range_of(row), text);
+      return expects(fmt::format("a whole number{}", range_of(row)), text);
     case kind::real:
       if (const auto number = parse_real(text); number && in_range(row, *number)) return *number;
-      return expects("a number" + range_of(row), text);
+      return expects(fmt::format("a number{}", range_of(row)), text);
     case kind::choice:
       if (is_choice(row.choices, text)) return std::string(text);
       return expects(fmt::format("one of {}", row.choices), text);

@@ -39,10 +39,11 @@ void console::line(std::string_view text) const {
 }
 
 void console::error(std::string_view message) const {
-  say(painted(31, "bitnet:") + " " + text::printable(message));
+  say(fmt::format("{} {}", painted(31, "bitnet:"), text::printable(message)));
 }
 void console::warning(std::string_view message) const {
-  if (verbosity_ >= 2) say(painted(33, "bitnet: warning:") + " " + text::printable(message));
+  if (verbosity_ >= 2)
+    say(fmt::format("{} {}", painted(33, "bitnet: warning:"), text::printable(message)));
 }
 void console::note(std::string_view message) const {
   if (verbosity_ >= 3) say(text::printable(message));

@@ -84,6 +84,25 @@ __m512 totals(const __m512 (&v)[16]) {
   return _mm512_add_ps(_mm512_shuffle_ps(p[0], p[1], 0x88), _mm512_shuffle_ps(p[0], p[1], 0xdd));
 }
 
+// Totals of a tile to where its first row of its first token belongs.
+template <int Rows, int Tokens>
+void store(float* y, uint64_t y_stride, const __m512 (&sums)[Rows][Tokens]) {
+  if constexpr (Rows == 4 && Tokens == 4) {
+    __m512 all[16];
+    for (int i = 0; i < 4; ++i)
+      for (int j = 0; j < 4; ++j) all[4 * i + j] = sums[i][j];
+    const __m512 done = totals(all);
+    _mm_storeu_ps(y, _mm512_castps512_ps128(done));
+    _mm_storeu_ps(y + y_stride, _mm512_extractf32x4_ps(done, 1));
+    _mm_storeu_ps(y + 2 * y_stride, _mm512_extractf32x4_ps(done, 2));
+    _mm_storeu_ps(y + 3 * y_stride, _mm512_extractf32x4_ps(done, 3));
+  } else {
+    for (int i = 0; i < Rows; ++i)
+      for (int j = 0; j < Tokens; ++j)
+        y[static_cast<uint64_t>(j) * y_stride + static_cast<uint64_t>(i)] = total(sums[i][j]);
+  }
+}
+
 // A tile of Rows rows by Tokens tokens: each weight is decoded once for all the tokens.
 template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
@@ -149,21 +168,7 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
       for (int j = 0; j < Tokens; ++j) _mm512_storeu_ps(kept(i, j), sums[i][j]);
     return;
   }
-  float* y = a.y + t * a.y_stride + r;
-  if constexpr (Rows == 4 && Tokens == 4) {
-    __m512 all[16];
-    for (int i = 0; i < 4; ++i)
-      for (int j = 0; j < 4; ++j) all[4 * i + j] = sums[i][j];
-    const __m512 done = totals(all);
-    _mm_storeu_ps(y, _mm512_castps512_ps128(done));
-    _mm_storeu_ps(y + a.y_stride, _mm512_extractf32x4_ps(done, 1));
-    _mm_storeu_ps(y + 2 * a.y_stride, _mm512_extractf32x4_ps(done, 2));
-    _mm_storeu_ps(y + 3 * a.y_stride, _mm512_extractf32x4_ps(done, 3));
-  } else {
-    for (int i = 0; i < Rows; ++i)
-      for (int j = 0; j < Tokens; ++j)
-        y[static_cast<uint64_t>(j) * a.y_stride + static_cast<uint64_t>(i)] = total(sums[i][j]);
-  }
+  store(a.y + t * a.y_stride + r, a.y_stride, sums);
 }
 
 template <uint32_t Format, int Rows>

@@ -16,6 +16,8 @@
 #include <iterator>
 #include <thread>
 
+#include "../../scratch_folder.hpp"
+
 namespace bitnet::files {
 namespace {
 
@@ -36,18 +38,13 @@ struct stat facts(const fs::path& path) {
 
 class written : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "bitnet-written-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   [[nodiscard]] std::size_t files_in_folder() const {
     return static_cast<std::size_t>(
         std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
-  fs::path folder_;
+  test::scratch_folder scratch_;
+  fs::path folder_ = scratch_.path();
 };
 
 TEST_F(written, a_new_file_has_the_mode_of_the_umask) {

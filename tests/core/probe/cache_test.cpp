@@ -19,8 +19,8 @@ using test::folder;
 constexpr int64_t start = 1'000'000;
 const cache_key key{"good", "abc123", "/lib/good.so", "as it is"};
 
-finding answer(std::optional<code> fault = {}) {
-  finding f;
+outcome answer(std::optional<code> fault = {}) {
+  outcome f;
   f.what.version = "1";
   if (fault) f.what.fault = plugin::defect{*fault, BITNET_REJECTED, "crashed with SIGSEGV", ""};
   return f;
@@ -28,11 +28,11 @@ finding answer(std::optional<code> fault = {}) {
 
 class remembering : public testing::Test {
  protected:
-  void keep(const finding& f, int64_t at, bool fresh = false, const cache_key& k = key) {
-    finding copy = f;
+  void keep(const outcome& f, int64_t at, bool fresh = false, const cache_key& k = key) {
+    outcome copy = f;
     memory.remember(k, at, fresh, copy);
   }
-  std::optional<finding> recall(int64_t at, const cache_key& k = key) {
+  std::optional<outcome> recall(int64_t at, const cache_key& k = key) {
     notes.clear();
     return memory.recall(k, at, notes);
   }
@@ -81,7 +81,7 @@ TEST_F(remembering, the_second_crash_is_a_quarantine_of_that_build) {
   keep(answer(code::probe_crash), start);
   EXPECT_EQ(recall(start)->what.fault->code, code::probe_crash);
   EXPECT_FALSE(recall(start + 60)) << "after the first it is tried again";
-  finding second = answer(code::probe_crash);
+  outcome second = answer(code::probe_crash);
   memory.remember(key, start + 60, false, second);
   EXPECT_EQ(second.what.fault->code, code::probe_quarantine);
   cache_key moved = key;
@@ -154,7 +154,7 @@ TEST_F(remembering, a_file_that_others_may_write_is_not_believed) {
 
 TEST_F(remembering, a_folder_that_cannot_be_written_is_no_error) {
   cache nowhere("/proc/no/such/place");
-  finding f = answer();
+  outcome f = answer();
   nowhere.remember(key, start, false, f);
   EXPECT_FALSE(nowhere.recall(key, start, notes));
   EXPECT_TRUE(notes.empty());

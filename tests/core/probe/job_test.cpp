@@ -43,11 +43,11 @@ TEST(job, numbers_that_do_not_fit_are_refused) {
     EXPECT_NE(got.error().reason.find("whole number"), std::string::npos) << got.error().reason;
   }
   EXPECT_FALSE(read_answer(
-      R"({"finding":"{}","cached":true,"quarantined":true,"age_s":1e300,"retry_in_s":0})"));
+      R"({"outcome":"{}","cached":true,"quarantined":true,"age_s":1e300,"retry_in_s":0})"));
 }
 
 TEST(job, the_answer_keeps_what_it_has_of_the_cache) {
-  finding f;
+  outcome f;
   f.reached = stage::close;
   f.cached = f.quarantined = true;
   f.age_s = 5;
@@ -58,7 +58,7 @@ TEST(job, the_answer_keeps_what_it_has_of_the_cache) {
   EXPECT_TRUE(got->cached && got->quarantined);
   EXPECT_EQ(got->age_s, 5);
   EXPECT_EQ(got->retry_in_s, 7);
-  for (const char* text : {"", "[]", "{}", R"({"finding": "{}"})"}) EXPECT_FALSE(read_answer(text));
+  for (const char* text : {"", "[]", "{}", R"({"outcome": "{}"})"}) EXPECT_FALSE(read_answer(text));
 }
 
 }  // namespace

@@ -326,7 +326,7 @@ const row rows[] = {
      BITNET_UNAVAILABLE,
      "requested=twin:2 detected=[twin] selected=none",
      "",
-     {"there is no device 2; twin has 2 devices", "--device twin:1"}},
+     {"there is no device 2; twin has 2 devices", "request the device twin:1"}},
     {"beyond a single one",
      {cpu_a},
      {.text = "cpu:1"},

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <random>
 
+#include "../../scratch_folder.hpp"
+
 namespace bitnet::session {
 namespace {
 
@@ -15,12 +17,6 @@ namespace fs = std::filesystem;
 
 class packed_files : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "bitnet-packed-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   pack_cache cache(uint64_t max_bytes = uint64_t{1} << 30) {
     return pack_cache(
         {.folder = folder_ / "packed",
@@ -45,7 +41,8 @@ class packed_files : public testing::Test {
     file.put(static_cast<char>(old ^ 1));
   }
 
-  fs::path folder_;
+  test::scratch_folder scratch_;
+  fs::path folder_ = scratch_.path();
   std::string notes_;
 };
 

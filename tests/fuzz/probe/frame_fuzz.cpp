@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <span>
 
-#include "probe/finding.hpp"
 #include "probe/frame.hpp"
+#include "probe/outcome.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -34,7 +34,7 @@ struct facts {
   std::vector<std::string> remarks;   // remarkable, and no fault
 };
 
-struct finding {
+struct outcome {
   facts what;
   stage reached = stage::start;  // the last one that began
   std::array<uint32_t, n_stages> stage_ms{};
@@ -47,11 +47,11 @@ struct finding {
   int64_t age_s = 0, retry_in_s = 0;
 };
 
-// JSON; the parser believes nothing: BN-P-MESSAGE. tests/fuzz/probe/finding_fuzz.cpp.
+// JSON; the parser believes nothing: BN-P-MESSAGE. tests/fuzz/probe/outcome_fuzz.cpp.
 [[nodiscard]] std::string write_facts(const facts& f);
 [[nodiscard]] plugin::checked<facts> read_facts(std::string_view text);
-[[nodiscard]] std::string write_finding(const finding& f);  // all but what is of the cache
-[[nodiscard]] plugin::checked<finding> read_finding(std::string_view text);
+[[nodiscard]] std::string write_outcome(const outcome& f);  // all but what is of the cache
+[[nodiscard]] plugin::checked<outcome> read_outcome(std::string_view text);
 
 // Where two answers of one plugin differ, in words: version, devices by uuid, kernels by id. Empty
 // if they agree. What changes while a machine runs (free memory, clocks) is not looked at.

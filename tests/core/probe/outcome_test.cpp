@@ -1,6 +1,6 @@
 // What a child says: written and read it is the same, and nonsense is refused.
 
-#include "probe/finding.hpp"
+#include "probe/outcome.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,17 +47,17 @@ TEST(facts, are_read_as_they_were_written) {
   EXPECT_TRUE(differences(f.version, f.devices, again->version, again->devices).empty());
 }
 
-TEST(finding, is_read_as_it_was_written) {
-  finding f;
+TEST(outcome, is_read_as_it_was_written) {
+  outcome f;
   f.what = sound();
   f.reached = stage::close;
   f.stage_ms = {1, 2, 3, 4, 5};
   f.output = "one\ntwo\n";
   f.output_bytes = 8;
   f.notes = {"slow"};
-  const auto again = read_finding(write_finding(f));
+  const auto again = read_outcome(write_outcome(f));
   ASSERT_TRUE(again.has_value()) << again.error().reason;
-  EXPECT_EQ(write_finding(*again), write_finding(f));
+  EXPECT_EQ(write_outcome(*again), write_outcome(f));
   EXPECT_EQ(again->reached, stage::close);
 }
 

@@ -1,4 +1,6 @@
-#include "probe/finding.hpp"
+#include "probe/outcome.hpp"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>
@@ -20,7 +22,8 @@ constexpr std::size_t max_disabled = 1024;
 constexpr std::size_t max_remarks = 16;
 
 std::unexpected<plugin::defect> senseless(const std::string& what) {
-  return plugin::reject(code::probe_message, "its probe's answer makes no sense: " + what);
+  return plugin::reject(code::probe_message,
+                        fmt::format("its probe's answer makes no sense: {}", what));
 }
 
 // Takes members of the expected type and remembers the first that has another.
@@ -197,7 +200,7 @@ plugin::checked<facts> to_facts(const json& from) {
     for (const json& one : *devices) {
       auto device = to_device(one);
       if (!device)
-        return senseless("device " + std::to_string(out.devices.size()) + " is not well formed");
+        return senseless(fmt::format("device {} is not well formed", out.devices.size()));
       out.devices.push_back(std::move(*device));
     }
   if (const json* fault = m.object("fault"); fault != nullptr) {
@@ -213,7 +216,7 @@ plugin::checked<facts> to_facts(const json& from) {
       return senseless("its fault is not well formed");
     out.fault = std::move(defect);
   }
-  if (!m.bad().empty()) return senseless("'" + m.bad() + "' is not well formed");
+  if (!m.bad().empty()) return senseless(fmt::format("'{}' is not well formed", m.bad()));
   return out;
 }
 
@@ -228,14 +231,13 @@ std::optional<json> parse(std::string_view text) {
 
 // What makes a device the same device, and a kernel the same kernel.
 std::string identity(const bitnet_device_info& i) {
-  return std::to_string(i.device_class) + " " + plugin::printable_array(i.name) + " " +
-         plugin::printable_array(i.uuid) + " " + plugin::printable_array(i.pci_address) + " " +
-         plugin::printable_array(i.arch);
+  return fmt::format("{} {} {} {} {}", i.device_class, plugin::printable_array(i.name),
+                     plugin::printable_array(i.uuid), plugin::printable_array(i.pci_address),
+                     plugin::printable_array(i.arch));
 }
 
 std::string identity(const bitnet_kernel_info& k) {
-  return plugin::printable_array(k.id) + " " + std::to_string(k.op) + " " +
-         std::to_string(k.format) + " " + std::to_string(k.level);
+  return fmt::format("{} {} {} {}", plugin::printable_array(k.id), k.op, k.format, k.level);
 }
 
 }  // namespace
@@ -256,25 +258,25 @@ plugin::checked<facts> read_facts(std::string_view text) {
   return to_facts(*parsed);
 }
 
-std::string write_finding(const finding& f) {
+std::string write_outcome(const outcome& f) {
   json out = {{"what", to_json(f.what)},        {"reached", static_cast<uint32_t>(f.reached)},
               {"stage_ms", f.stage_ms},         {"output", f.output},
               {"output_bytes", f.output_bytes}, {"notes", f.notes}};
   return dump(out);
 }
 
-plugin::checked<finding> read_finding(std::string_view text) {
+plugin::checked<outcome> read_outcome(std::string_view text) {
   const auto parsed = parse(text);
   if (!parsed || !parsed->is_object()) return senseless("it is no JSON object");
   members m(*parsed);
-  finding out;
+  outcome out;
   const json* what = m.object("what");
   if (what == nullptr) return senseless("it says nothing");
   auto told = to_facts(*what);
   if (!told) return std::unexpected(std::move(told.error()));
   out.what = std::move(*told);
   const auto reached = m.number<uint8_t>("reached");
-  if (reached >= n_stages) return senseless("there is no stage " + std::to_string(reached));
+  if (reached >= n_stages) return senseless(fmt::format("there is no stage {}", reached));
   out.reached = static_cast<stage>(reached);
   constexpr std::size_t max_output = std::size_t{256} << 10;  // '?' may have become U+FFFD
   out.output = m.lines("output", max_output);
@@ -289,7 +291,7 @@ plugin::checked<finding> read_finding(std::string_view text) {
       if (!note.is_string()) return senseless("a note is no text");
       out.notes.push_back(plugin::printable(note.get_ref<const std::string&>()));
     }
-  if (!m.bad().empty()) return senseless("'" + m.bad() + "' is not well formed");
+  if (!m.bad().empty()) return senseless(fmt::format("'{}' is not well formed", m.bad()));
   return out;
 }
 
@@ -298,23 +300,26 @@ std::vector<std::string> differences(const std::string& version_a,
                                      const std::string& version_b,
                                      const std::vector<device_report>& b) {
   std::vector<std::string> out;
-  if (version_a != version_b) out.push_back("version: " + version_a + ", then " + version_b);
+  if (version_a != version_b)
+    out.push_back(fmt::format("version: {}, then {}", version_a, version_b));
   if (a.size() != b.size()) {
-    out.push_back("devices: " + std::to_string(a.size()) + ", then " + std::to_string(b.size()));
+    out.push_back(fmt::format("devices: {}, then {}", a.size(), b.size()));
     return out;
   }
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const std::string which = "device " + std::to_string(i);
+    const std::string which = fmt::format("device {}", i);
     if (identity(a[i].info) != identity(b[i].info))
-      out.push_back(which + ": '" + identity(a[i].info) + "', then '" + identity(b[i].info) + "'");
+      out.push_back(
+          fmt::format("{}: '{}', then '{}'", which, identity(a[i].info), identity(b[i].info)));
     if (a[i].kernels.size() != b[i].kernels.size())
-      out.push_back(which + ": " + std::to_string(a[i].kernels.size()) + " kernels, then " +
-                    std::to_string(b[i].kernels.size()));
+      out.push_back(
+          fmt::format("{}: {} kernels, then {}", which, a[i].kernels.size(), b[i].kernels.size()));
     else
       for (std::size_t k = 0; k < a[i].kernels.size(); ++k)
         if (identity(a[i].kernels[k]) != identity(b[i].kernels[k])) {
-          out.push_back(which + ": kernel '" + plugin::printable_array(a[i].kernels[k].id) +
-                        "', then '" + plugin::printable_array(b[i].kernels[k].id) + "'");
+          out.push_back(fmt::format("{}: kernel '{}', then '{}'", which,
+                                    plugin::printable_array(a[i].kernels[k].id),
+                                    plugin::printable_array(b[i].kernels[k].id)));
           break;
         }
   }

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "probe/finding.hpp"
+#include "probe/outcome.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace bitnet::probe;
@@ -14,9 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = read_facts(write_facts(*f));
     if (!again || write_facts(*again) != write_facts(*f)) abort();
   }
-  if (const auto f = read_finding(text)) {
-    const auto again = read_finding(write_finding(*f));
-    if (!again || write_finding(*again) != write_finding(*f)) abort();
+  if (const auto f = read_outcome(text)) {
+    const auto again = read_outcome(write_outcome(*f));
+    if (!again || write_outcome(*again) != write_outcome(*f)) abort();
   }
   return 0;
 }
