@@ -132,7 +132,7 @@ const row rows[] = {
      "S2 enumerate"},
     {"handles-crash", "loaded", "BN-P-HYGIENE", {"the handler of SIGSEGV"}, 60'000, "S2 enumerate"},
     {"blocks-signals", "loaded", "BN-P-HYGIENE", {"the blocked signals"}, 60'000, "S2 enumerate"},
-    {"lowers-limit", "loaded", "BN-P-HYGIENE", {"a limit of the process"}, 60'000, "S2 enumerate"},
+    {"lowers-limit", "loaded", "BN-P-HYGIENE", {"changed a limit of its process"}, 60'000, "S2 enumerate"},
     {"sets-mask", "loaded", "BN-P-HYGIENE", {"the mask of modes"}, 60'000, "S2 enumerate"},
     {"changes-variable", "loaded", "BN-P-HYGIENE", {"the variable PATH"}, 60'000, "S2 enumerate"},
     {"sets-variable", "probed", "BN-OK", {"the variable BITNET_FAKE is new"}, 60'000, "S4 close"},
@@ -396,7 +396,11 @@ TEST(fakes, are_kept_from_what_is_not_theirs) {
     const char* says;
     long landlock;  // that the kernel must have
   } kept[] = {{"signals-parent", "it was kept back", 6},
+#ifdef BITNET_SHADOW_MEMORY  // a sanitizer takes terabytes of addresses, so nothing limits them
+              {"takes-memory", "memory granted, score 1000", 0}};
+#else
               {"takes-memory", "memory refused, score 1000", 0}};
+#endif
   constexpr long create_ruleset = 444;
   const long version = syscall(create_ruleset, nullptr, 0, 1);
   for (const auto& one : kept) {

@@ -139,7 +139,7 @@ breaches compare(const process_state& before, const process_state& after, bool a
     return a.rlim_cur == b.rlim_cur && a.rlim_max == b.rlim_max;
   };
   if (!std::ranges::equal(before.limits, after.limits, same_limit))
-    out.wrong.emplace_back("a limit of the process");
+    out.wrong.emplace_back("a limit");
   compare_signals(before, after, out);
   compare_variables(before, after, out);
   if (!at_end) return out;

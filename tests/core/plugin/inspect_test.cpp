@@ -356,7 +356,7 @@ std::function<void(std::string&)> dynamic(int64_t tag, uint64_t value, int64_t r
     for (;; at += sizeof(Elf64_Dyn)) {
       Elf64_Dyn d;
       std::memcpy(&d, file.data() + at, sizeof d);
-      if (d.d_tag == DT_NULL) return;
+      if (d.d_tag == DT_NULL) throw std::runtime_error("no entry of that tag");
       if (d.d_tag != tag) continue;
       if (retag >= 0)
         d.d_tag = retag;
@@ -485,7 +485,7 @@ const edit_row edits[] = {
      "BN-I-FORMAT",
      {"cannot be mapped as it says"}},
     {"two symbol tables",
-     dynamic(DT_RELACOUNT, 0, DT_SYMTAB),
+     dynamic(DT_RELAENT, 0, DT_SYMTAB),
      "BN-I-FORMAT",
      {"two different entries"}},
     {"an auxiliary library", dynamic(DT_VERNEEDNUM, 0, DT_AUXILIARY), "BN-I-FOREIGN", {}},
@@ -592,8 +592,9 @@ TEST(inspect, chains_of_the_old_hash_table_end) {
   uint32_t n_buckets = 0;
   uint32_t first = 0;
   std::memcpy(&n_buckets, file.data() + table, sizeof n_buckets);
-  std::memcpy(&first, file.data() + table + 8, sizeof first);
-  ASSERT_NE(first, 0U) << "another table than this test knows";
+  for (uint32_t bucket = 0; first == 0 && bucket < n_buckets; ++bucket)
+    std::memcpy(&first, file.data() + table + 8 + 4 * uint64_t{bucket}, sizeof first);
+  ASSERT_NE(first, 0U) << "no bucket leads to a symbol";
   set<uint32_t>(table + 8 + 4 * (n_buckets + first), first)(file);
   const auto endless = inspect(bytes_of(file));
   ASSERT_FALSE(endless.has_value());
