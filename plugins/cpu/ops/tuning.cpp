@@ -28,6 +28,9 @@ std::atomic<uint32_t> tile_rows{tuning{}.tile_rows};
 constexpr std::array<uint32_t, 5> distances = {2048, 4096, 8192, 16384, 32768};
 constexpr std::array<uint32_t, 4> tiles = {16, 32, 64, most_tile_rows};
 
+// That three digits can say and still be read as more than nothing.
+constexpr double least_figure = 0.01, most_figure = 99999;
+
 // What is known beside the settings.
 struct evidence {
   double stream = 0;      // GB/s, the best so far; 0: never measured
@@ -79,7 +82,8 @@ bool is_figure(std::string_view text, std::string_view name,
 
 bool read_evidence(std::string_view word, evidence& out) {
   if (word.starts_with("stream="))
-    return whole_number(word.substr(7), out.stream) && out.stream > 0 && out.stream < 1e6;
+    return whole_number(word.substr(7), out.stream) && out.stream >= least_figure &&
+           out.stream <= most_figure;
   if (word.starts_with("unsettled="))
     return whole_number(word.substr(10), out.unsettled) && out.unsettled > 0;
   out.table += " " + std::string(word);
@@ -89,7 +93,7 @@ bool read_evidence(std::string_view word, evidence& out) {
 // Three digits: "9.87", "31.2", "404".
 std::string three_digits(double x) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.*f", x < 10 ? 2 : x < 100 ? 1 : 0, std::min(x, 99999.0));
+  std::snprintf(text, sizeof text, "%.*f", x < 10 ? 2 : x < 100 ? 1 : 0, std::min(x, most_figure));
   return text;
 }
 
