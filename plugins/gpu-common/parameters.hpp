@@ -24,11 +24,11 @@ concept of_rows = requires(Params p) {
   p.n_rows;
 };
 
-inline bool sees_rows(const parameters& p) noexcept {
+inline bool sees_rows(const parameters& p) {
   return std::visit([]<class Params>(const Params&) { return of_rows<Params>; }, p);
 }
 
-inline void set_rows(parameters& p, uint32_t first_row, uint32_t n_rows) noexcept {
+inline void set_rows(parameters& p, uint32_t first_row, uint32_t n_rows) {
   std::visit(
       [&]<class Params>(Params& one) {
         if constexpr (of_rows<Params>) {
