@@ -68,9 +68,11 @@ new_file::outcome new_file::open_beside(mode_t mode) {
   // A file without a name gets one through /proc.
   const bool can_be_named = ::access("/proc/self/fd", X_OK) == 0;
   if (can_be_named) {
-    file_ = descriptor(::openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
-    if (file_) return {};
-    if (errno == ENOENT || errno == EACCES || errno == EROFS) return refuse(errno);
+    const int nameless = ::openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    const int error = errno;
+    file_ = descriptor(nameless);
+    if (nameless >= 0) return {};
+    if (error == ENOENT || error == EACCES || error == EROFS) return refuse(error);
   }
   std::string part = name_beside();
   file_ = descriptor(

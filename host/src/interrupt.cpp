@@ -62,6 +62,7 @@ scope::scope(bitnet_session* session) {
   asked.store(false);
   for (std::array<char, 16> old; ::read(wake[0], old.data(), old.size()) > 0;) {
   }
+  bitnet_session_clear_cancel(session);
   target.store(session);
   inside_scope.store(true);
 }

@@ -46,7 +46,7 @@ class demo : public testing::Test {
  protected:
   void SetUp() override {
     bitnet_runtime_options options;
-    bitnet_runtime_defaults(&options);
+    bitnet_runtime_defaults(&options, sizeof options);
     options.n_threads = 2;
     ASSERT_EQ(bitnet_runtime_open(&options, &runtime_, &error_), BITNET_OK) << error_.message;
     const std::string file = demo_model();
@@ -64,7 +64,7 @@ class demo : public testing::Test {
 
   bitnet_session* session(uint32_t n_context = 256, uint32_t n_batch = 64) {
     bitnet_session_options options;
-    bitnet_session_defaults(&options);
+    bitnet_session_defaults(&options, sizeof options);
     options.n_context = n_context;
     options.n_batch = n_batch;
     return session(options);
@@ -92,7 +92,7 @@ class demo : public testing::Test {
   uint32_t vocabulary() {
     bitnet_model_info info{};
     info.struct_size = sizeof info;
-    EXPECT_EQ(bitnet_model_describe(model_, &info), BITNET_OK);
+    EXPECT_EQ(bitnet_model_describe(model_, &info, nullptr), BITNET_OK);
     return info.n_vocab;
   }
 
@@ -119,7 +119,7 @@ class demo : public testing::Test {
   told tell(bitnet_session* s, const std::string& prompt, int max_tokens, float temperature,
             uint32_t seed, std::vector<std::string> stops = {}) {
     bitnet_sampling sampling;
-    bitnet_sampling_defaults(&sampling);
+    bitnet_sampling_defaults(&sampling, sizeof sampling);
     sampling.temperature = temperature;
     sampling.seed = seed;
     told out;
@@ -181,7 +181,7 @@ double error_share(const std::vector<float>& found, const std::vector<float>& ex
 TEST_F(demo, int8_keys_and_values_take_their_bytes_and_depend_on_no_cut) {
   const auto ids = tokens(opening);
   bitnet_session_options options;
-  bitnet_session_defaults(&options);
+  bitnet_session_defaults(&options, sizeof options);
   options.n_context = 256;
   const struct {
     uint32_t k, v;
@@ -194,7 +194,7 @@ TEST_F(demo, int8_keys_and_values_take_their_bytes_and_depend_on_no_cut) {
   };
   bitnet_model_info about{};
   about.struct_size = sizeof about;
-  ASSERT_EQ(bitnet_model_describe(model_, &about), BITNET_OK);
+  ASSERT_EQ(bitnet_model_describe(model_, &about, nullptr), BITNET_OK);
   const auto n_layers = static_cast<double>(about.n_layers);
   std::vector<float> exact;
   for (const auto& row : rows) {
@@ -206,7 +206,7 @@ TEST_F(demo, int8_keys_and_values_take_their_bytes_and_depend_on_no_cut) {
                           whole.size() * sizeof(float)),
               0);
     const std::string report = text_of([&](char* out, uint64_t n, uint64_t* needed) {
-      return bitnet_session_report(s, out, n, needed);
+      return bitnet_session_report(s, out, n, needed, nullptr);
     });
     EXPECT_NE(report.find(row.report), std::string::npos) << report;
     if (exact.empty()) exact = whole;
@@ -230,7 +230,7 @@ std::vector<bitnet_token> many(std::size_t n, uint32_t n_vocab) {
 TEST_F(demo, a_window_depends_on_no_cut_and_takes_bounded_memory) {
   const auto ids = many(400, vocabulary());
   bitnet_session_options options;
-  bitnet_session_defaults(&options);
+  bitnet_session_defaults(&options, sizeof options);
   const struct {
     const char* why;
     uint32_t window, keep, n_batch, most_blocks;
@@ -257,7 +257,7 @@ TEST_F(demo, a_window_depends_on_no_cut_and_takes_bounded_memory) {
           << "pieces of " << piece;
     }
     const std::string report = text_of([&](char* out, uint64_t n, uint64_t* needed) {
-      return bitnet_session_report(s, out, n, needed);
+      return bitnet_session_report(s, out, n, needed, nullptr);
     });
     const uint64_t block = 64 * 3 * 2 * (row.window == 129 ? 2 * 68 : 2 * 128);
     EXPECT_NE(report.find("\"bytes\":" + std::to_string(row.most_blocks * block) + ","),
@@ -270,7 +270,7 @@ TEST_F(demo, a_window_past_the_text_changes_nothing) {
   const auto ids = many(100, vocabulary());
   const auto plain = logits(session(), ids, ids.size());
   bitnet_session_options options;
-  bitnet_session_defaults(&options);
+  bitnet_session_defaults(&options, sizeof options);
   for (const uint32_t window : {100U, 255U, 256U, 4'000'000'000U}) {
     options.n_context = 256;
     options.window = window;
@@ -287,7 +287,7 @@ TEST_F(demo, a_window_past_the_text_changes_nothing) {
 TEST_F(demo, truncating_behind_a_window_is_like_never_having_read_on) {
   const auto ids = many(300, vocabulary());
   bitnet_session_options options;
-  bitnet_session_defaults(&options);
+  bitnet_session_defaults(&options, sizeof options);
   options.window = 70;
   options.window_keep = 3;
   const auto whole = logits(session(options), ids, ids.size());
@@ -306,7 +306,7 @@ TEST_F(demo, truncating_behind_a_window_is_like_never_having_read_on) {
 
 TEST_F(demo, a_window_goes_on_where_its_memory_is_full) {
   bitnet_session_options options;
-  bitnet_session_defaults(&options);
+  bitnet_session_defaults(&options, sizeof options);
   options.window = 64;
   bitnet_session* s = session(options);
   const auto ids = many(400, vocabulary());
@@ -335,7 +335,7 @@ class budgeted : public demo {
     bitnet_model_close(model_);
     model_ = nullptr;
     bitnet_model_options options;
-    bitnet_model_defaults(&options);
+    bitnet_model_defaults(&options, sizeof options);
     options.kv_budget_bytes = blocks * block_bytes + block_bytes / 2;
     options.kv_eviction = policy;
     ASSERT_EQ(bitnet_model_open(runtime_, demo_model().c_str(), &options, &model_, &error_),
@@ -344,7 +344,7 @@ class budgeted : public demo {
   }
   uint64_t evictions(bitnet_session* s) {
     const std::string report = text_of([&](char* out, uint64_t n, uint64_t* needed) {
-      return bitnet_session_report(s, out, n, needed);
+      return bitnet_session_report(s, out, n, needed, nullptr);
     });
     const auto at = report.find("\"evictions\":");
     EXPECT_NE(at, std::string::npos) << report;
@@ -388,7 +388,7 @@ TEST_F(budgeted, generation_is_the_same_and_windows_share_too) {
   const told plain = tell(session(), "Once upon a time", 60, 0.9F, 5);
   limit(6, BITNET_EVICT_LRU);
   bitnet_session_options windowed;
-  bitnet_session_defaults(&windowed);
+  bitnet_session_defaults(&windowed, sizeof windowed);
   windowed.window = 64;
   windowed.n_batch = 64;
   bitnet_session* sliding = session(windowed);
@@ -433,7 +433,7 @@ TEST_F(budgeted, threads_wait_for_each_other_and_end) {
 TEST_F(budgeted, what_never_fits_is_refused_and_an_open_context_is_cut_to_fit) {
   limit(3, BITNET_EVICT_LRU);
   bitnet_session_options options;
-  bitnet_session_defaults(&options);
+  bitnet_session_defaults(&options, sizeof options);
   bitnet_session* none = nullptr;
   options.n_context = 193;
   EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_OUT_OF_MEMORY);
@@ -449,7 +449,7 @@ TEST_F(budgeted, what_never_fits_is_refused_and_an_open_context_is_cut_to_fit) {
   EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_OUT_OF_MEMORY);
   EXPECT_EQ(none, nullptr);
   bitnet_model_options wrong;
-  bitnet_model_defaults(&wrong);
+  bitnet_model_defaults(&wrong, sizeof wrong);
   wrong.kv_eviction = 3;
   bitnet_model* second = nullptr;
   EXPECT_EQ(bitnet_model_open(runtime_, demo_model().c_str(), &wrong, &second, &error_),
@@ -531,7 +531,7 @@ TEST_F(demo, a_conversation_goes_on_where_it_stopped) {
   g.struct_size = sizeof g;
   g.max_tokens = 10;
   bitnet_sampling greedy;
-  bitnet_sampling_defaults(&greedy);
+  bitnet_sampling_defaults(&greedy, sizeof greedy);
   greedy.temperature = 0;
   g.sampling = &greedy;
   std::vector<bitnet_token> more(10);
@@ -565,7 +565,7 @@ TEST_F(demo, lists_without_an_address_are_refused) {
   const auto ids = tokens("Once upon a time");
   for (const auto& row : rows) {
     bitnet_sampling sampling;
-    bitnet_sampling_defaults(&sampling);
+    bitnet_sampling_defaults(&sampling, sizeof sampling);
     bitnet_generation g{};
     g.struct_size = sizeof g;
     g.max_tokens = 3;
@@ -582,7 +582,7 @@ TEST_F(demo, lists_without_an_address_are_refused) {
   }
   for (const bool directories : {true, false}) {
     bitnet_runtime_options o;
-    bitnet_runtime_defaults(&o);
+    bitnet_runtime_defaults(&o, sizeof o);
     (directories ? o.n_manifest_dirs : o.n_backend_params) = 1;
     bitnet_runtime* none = nullptr;
     EXPECT_EQ(bitnet_runtime_open(&o, &none, &error_), BITNET_INVALID_ARGUMENT);
@@ -599,7 +599,7 @@ TEST_F(demo, a_full_context_ends_the_generation) {
 TEST_F(demo, cancelling_from_another_thread_stops_soon) {
   bitnet_session* s = session(2048);
   bitnet_sampling sampling;
-  bitnet_sampling_defaults(&sampling);
+  bitnet_sampling_defaults(&sampling, sizeof sampling);
   sampling.ignore_eos = 1;
   bitnet_generation g{};
   g.struct_size = sizeof g;
@@ -623,6 +623,107 @@ TEST_F(demo, cancelling_from_another_thread_stops_soon) {
   EXPECT_LT(bitnet_session_length(s), 2048U);
 }
 
+TEST_F(demo, a_cancel_before_a_call_counts_for_that_call_alone) {
+  bitnet_session* s = session();
+  const auto ids = tokens("Once upon a time");
+  bitnet_generation g;
+  bitnet_generation_defaults(&g, sizeof g);
+  g.max_tokens = 4;
+  bitnet_generation_result r{};
+  r.struct_size = sizeof r;
+  const auto generate = [&] {
+    EXPECT_EQ(bitnet_generate(s, ids.data(), ids.size(), &g, &r, &error_), BITNET_OK)
+        << error_.message;
+    return r.stop_reason;
+  };
+  bitnet_session_cancel(s);
+  const bitnet_status first = bitnet_generate(s, ids.data(), ids.size(), &g, &r, &error_);
+  EXPECT_TRUE(first == BITNET_CANCELLED ||
+              (first == BITNET_OK && r.stop_reason == BITNET_STOP_CANCELLED))
+      << first;
+  EXPECT_EQ(generate(), BITNET_STOP_LENGTH);
+  bitnet_session_cancel(s);
+  bitnet_session_clear_cancel(s);
+  EXPECT_EQ(generate(), BITNET_STOP_LENGTH);
+  bitnet_session_cancel(s);
+  EXPECT_EQ(bitnet_session_eval(s, ids.data(), ids.size(), 0, nullptr, 0, &error_),
+            BITNET_CANCELLED);
+  EXPECT_EQ(bitnet_session_eval(s, ids.data(), ids.size(), 0, nullptr, 0, &error_), BITNET_OK);
+}
+
+TEST_F(demo, elements_of_arrays_may_be_larger_than_ours) {
+  struct {
+    bitnet_message known;
+    uint64_t more;
+  } list[2] = {{{{"user", 4}, {"Hello", 5}}, 0}, {{{"assistant", 9}, {"Hi", 2}}, 0}};
+  const auto format = [&](const void* messages, uint32_t size) {
+    return text_of([&](char* out, uint64_t n, uint64_t* needed) {
+      return bitnet_chat_format(model_, "chatml", static_cast<const bitnet_message*>(messages),
+                                size, 2, out, n, needed, &error_);
+    });
+  };
+  const bitnet_message usual[] = {list[0].known, list[1].known};
+  const std::string text = format(usual, sizeof usual[0]);
+  EXPECT_NE(text.find("Hello"), std::string::npos);
+  EXPECT_EQ(format(usual, 0), text);
+  EXPECT_EQ(format(list, sizeof list[0]), text);
+  list[1].more = 1;
+  EXPECT_EQ(format(list, sizeof list[0]), "");
+  EXPECT_EQ(error_.code, BITNET_UNSUPPORTED) << error_.message;
+  EXPECT_EQ(format(usual, 8), "");
+  EXPECT_EQ(error_.code, BITNET_INVALID_ARGUMENT) << error_.message;
+
+  // A token that is always taken, from an array of larger elements.
+  const auto prompt = tokens("Once upon a time");
+  struct {
+    bitnet_logit_bias known;
+    uint32_t more;
+  } bias[] = {{{5, 0.0F}, 0}, {{7, 1000.0F}, 0}};
+  bitnet_sampling sampling;
+  bitnet_sampling_defaults(&sampling, sizeof sampling);
+  sampling.temperature = 0;
+  sampling.repeat_penalty = 1;
+  sampling.logit_bias = &bias[0].known;
+  sampling.n_logit_bias = 2;
+  sampling.logit_bias_size = sizeof bias[0];
+  bitnet_generation g;
+  bitnet_generation_defaults(&g, sizeof g);
+  g.sampling = &sampling;
+  g.max_tokens = 3;
+  bitnet_token got[3] = {};
+  g.out_tokens = got;
+  g.out_capacity = 3;
+  bitnet_generation_result r{};
+  r.struct_size = sizeof r;
+  bitnet_session* s = session();
+  ASSERT_EQ(bitnet_generate(s, prompt.data(), prompt.size(), &g, &r, &error_), BITNET_OK)
+      << error_.message;
+  for (const bitnet_token token : got) EXPECT_EQ(token, 7);
+  bias[1].more = 1;
+  EXPECT_EQ(bitnet_generate(s, prompt.data(), prompt.size(), &g, &r, &error_), BITNET_UNSUPPORTED);
+}
+
+TEST_F(demo, results_fill_the_size_that_the_program_has_and_no_more) {
+  bitnet_model_info whole{};
+  whole.struct_size = sizeof whole;
+  ASSERT_EQ(bitnet_model_describe(model_, &whole, &error_), BITNET_OK);
+  alignas(8) unsigned char bytes[sizeof whole + 64];
+  auto* info = reinterpret_cast<bitnet_model_info*>(bytes);
+  for (const uint32_t size : {8U, 64U, static_cast<uint32_t>(sizeof bytes)}) {
+    std::memset(bytes, 0xA5, sizeof bytes);
+    info->struct_size = size;
+    ASSERT_EQ(bitnet_model_describe(model_, info, &error_), BITNET_OK) << error_.message;
+    EXPECT_EQ(info->struct_size, size);
+    for (std::size_t i = 4; i < sizeof bytes; ++i) {
+      const unsigned char known =
+          i < sizeof whole ? reinterpret_cast<const unsigned char*>(&whole)[i] : 0;
+      ASSERT_EQ(bytes[i], i < size ? known : 0xA5) << "byte " << i << " of " << size;
+    }
+  }
+  info->struct_size = 0;
+  EXPECT_EQ(bitnet_model_describe(model_, info, &error_), BITNET_INVALID_ARGUMENT);
+}
+
 TEST_F(demo, sessions_on_several_threads_do_not_disturb_each_other) {
   const std::string alone = tell(session(), "Once upon a time", 20, 0.9F, 3).text;
   std::vector<bitnet_session*> mine;
@@ -633,7 +734,7 @@ TEST_F(demo, sessions_on_several_threads_do_not_disturb_each_other) {
     for (std::size_t i = 0; i < mine.size(); ++i)
       threads.emplace_back([&, i] {
         bitnet_sampling sampling;
-        bitnet_sampling_defaults(&sampling);
+        bitnet_sampling_defaults(&sampling, sizeof sampling);
         sampling.temperature = 0.9F;
         sampling.seed = 3;
         bitnet_generation g{};
@@ -663,12 +764,12 @@ TEST_F(demo, the_report_counts_what_ran) {
   const auto ids = tokens(opening);
   logits(s, ids, ids.size());
   const std::string report = text_of([&](char* out, uint64_t n, uint64_t* needed) {
-    return bitnet_session_report(s, out, n, needed);
+    return bitnet_session_report(s, out, n, needed, nullptr);
   });
   EXPECT_NE(report.find(".ternary2."), std::string::npos) << report;
   EXPECT_NE(report.find("\"tokens\":" + std::to_string(ids.size())), std::string::npos) << report;
   const std::string line = text_of([&](char* out, uint64_t n, uint64_t* needed) {
-    return bitnet_runtime_selection_line(runtime_, out, n, needed);
+    return bitnet_runtime_selection_line(runtime_, out, n, needed, nullptr);
   });
   EXPECT_EQ(line.rfind("requested=auto detected=[", 0), 0U) << line;
   EXPECT_EQ(line.find("selected=none"), std::string::npos) << line;
@@ -676,7 +777,7 @@ TEST_F(demo, the_report_counts_what_ran) {
 
 TEST_F(demo, loading_can_be_stopped) {
   bitnet_model_options options;
-  bitnet_model_defaults(&options);
+  bitnet_model_defaults(&options, sizeof options);
   options.progress = [](void*, uint64_t done, uint64_t total) {
     EXPECT_LE(done, total);
     return int32_t{1};
@@ -704,7 +805,7 @@ TEST_F(demo, wrong_calls_are_refused) {
             BITNET_INVALID_ARGUMENT)
       << "one float too few";
   bitnet_session_options options;
-  bitnet_session_defaults(&options);
+  bitnet_session_defaults(&options, sizeof options);
   options.n_context = 1U << 21;
   bitnet_session* none = nullptr;
   EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_INVALID_ARGUMENT);
@@ -716,7 +817,7 @@ TEST_F(demo, wrong_calls_are_refused) {
 
 TEST_F(demo, a_caller_of_an_older_header_gets_defaults_for_the_rest) {
   bitnet_session_options options;
-  bitnet_session_defaults(&options);
+  bitnet_session_defaults(&options, sizeof options);
   options.n_context = 64;
   options.kv_k = 9;  // would be refused, but lies past the size that this caller knows
   options.struct_size = offsetof(bitnet_session_options, n_batch);
@@ -751,9 +852,12 @@ TEST(api, null_arguments_are_an_error_not_a_crash) {
 TEST(api, a_text_that_does_not_fit_says_how_long_it_is) {
   uint64_t needed = 0;
   char small[4];
-  EXPECT_EQ(bitnet_build_info(small, sizeof small, &needed), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_build_info(small, sizeof small, &needed, nullptr), BITNET_INVALID_ARGUMENT);
   EXPECT_GT(needed, sizeof small);
-  EXPECT_NE(text_of(bitnet_build_info).find("\"abi_major\":0"), std::string::npos);
+  EXPECT_NE(text_of([](char* out, uint64_t n, uint64_t* length) {
+              return bitnet_build_info(out, n, length, nullptr);
+            }).find("\"abi_major\":0"),
+            std::string::npos);
 }
 
 // A runtime and a trial of it.
@@ -761,7 +865,7 @@ class trials : public testing::Test {
  protected:
   void SetUp() override {
     bitnet_runtime_options options;
-    bitnet_runtime_defaults(&options);
+    bitnet_runtime_defaults(&options, sizeof options);
     options.n_threads = 2;
     ASSERT_EQ(bitnet_runtime_open(&options, &runtime_, &error_), BITNET_OK) << error_.message;
     if (bitnet_runtime_select(runtime_, &error_) == BITNET_UNAVAILABLE)
@@ -840,7 +944,7 @@ TEST_F(trials, wrong_calls_are_refused) {
 TEST(api, no_backend_is_a_reason_with_advice) {
   const char* empty[] = {"/nonexistent/backends.d"};
   bitnet_runtime_options options;
-  bitnet_runtime_defaults(&options);
+  bitnet_runtime_defaults(&options, sizeof options);
   options.manifest_dirs = empty;
   options.n_manifest_dirs = 1;
   bitnet_error e = blank();
@@ -849,7 +953,7 @@ TEST(api, no_backend_is_a_reason_with_advice) {
   EXPECT_EQ(bitnet_runtime_select(runtime, &e), BITNET_UNAVAILABLE);
   EXPECT_NE(std::string(e.message).find("install"), std::string::npos) << e.message;
   EXPECT_EQ(text_of([&](char* out, uint64_t n, uint64_t* needed) {
-              return bitnet_runtime_selection_line(runtime, out, n, needed);
+              return bitnet_runtime_selection_line(runtime, out, n, needed, nullptr);
             }),
             "requested=auto detected=[] selected=none");
   bitnet_runtime_close(runtime);

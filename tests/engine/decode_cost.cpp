@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
   bitnet_error err{};
   err.struct_size = sizeof err;
   bitnet_runtime_options options;
-  bitnet_runtime_defaults(&options);
+  bitnet_runtime_defaults(&options, sizeof options);
   options.n_threads = 2;
   bitnet_runtime* runtime = nullptr;
   if (bitnet_runtime_open(&options, &runtime, &err) != BITNET_OK) return fail("runtime", err);
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   if (bitnet_session_open(model, nullptr, &session, &err) != BITNET_OK) return fail("session", err);
 
   bitnet_sampling sampling;
-  bitnet_sampling_defaults(&sampling);
+  bitnet_sampling_defaults(&sampling, sizeof sampling);
   sampling.temperature = std::strtof(argv[3], nullptr);
   sampling.ignore_eos = 1;
   std::vector<bitnet_token> tokens(4096);

@@ -93,6 +93,11 @@ bitnet_status wait(bitnet_queue* q, uint64_t value, uint64_t timeout_ns, bitnet_
   err->code = BITNET_TIMEOUT;
   return BITNET_TIMEOUT;
 }
+// A driver's queue that hangs would never come back from here.
+void destroy(bitnet_queue* q) {
+  if (is("hangs") && steps > 0) abort();
+  honest.queue_destroy(q);
+}
 bitnet_status poll(bitnet_queue* q, uint64_t* out, bitnet_error* err) {
   const bitnet_status status = honest.queue_poll(q, out, err);
   if (is("poll-behind")) *out = 0;
@@ -165,6 +170,7 @@ bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* reque
   out->queue_submit = submit;
   out->queue_wait = wait;
   out->queue_poll = poll;
+  out->queue_destroy = destroy;
   out->device_open = open_device;
   out->close = close_slowly;
   out->query_interface = interfaces;

@@ -21,7 +21,7 @@ class lying {
     const char* const folders[] = {folder.c_str()};
     const char* const settings[] = {setting.c_str()};
     bitnet_runtime_options o;
-    bitnet_runtime_defaults(&o);
+    bitnet_runtime_defaults(&o, sizeof o);
     o.probe_wait_ms = 60'000;
     o.device = "liar";
     o.n_threads = 2;
@@ -36,7 +36,7 @@ class lying {
     };
     cache_ = (std::filesystem::path(folder) / "packed").string();
     bitnet_model_options m;
-    bitnet_model_defaults(&m);
+    bitnet_model_defaults(&m, sizeof m);
     m.pack_cache = cache_.c_str();
     bitnet_error e = blank();
     if (const auto s = bitnet_runtime_open(&o, &runtime_, &e); s != BITNET_OK)
@@ -65,7 +65,7 @@ class lying {
     bitnet_tokenize(model_, {prompt.data(), prompt.size()}, BITNET_TOKENIZE_MODEL_BOS, ids, 64,
                     &count, &e);
     bitnet_sampling sampling;
-    bitnet_sampling_defaults(&sampling);
+    bitnet_sampling_defaults(&sampling, sizeof sampling);
     sampling.temperature = 0;
     std::string out;
     bitnet_generation g{};
@@ -83,7 +83,7 @@ class lying {
       throw failed_call(s, e);
     char report[16384];
     uint64_t needed = 0;
-    if (const auto s = bitnet_session_report(session_, report, sizeof report, &needed);
+    if (const auto s = bitnet_session_report(session_, report, sizeof report, &needed, nullptr);
         s != BITNET_OK)
       throw std::runtime_error("the report is refused with status " + std::to_string(s));
     return out;

@@ -187,7 +187,7 @@ class background {
          std::filesystem::directory_iterator(std::filesystem::path(source) / "models"))
       if (entry.path().extension() == ".gguf") model_file_ = entry.path();
     bitnet_runtime_options options;
-    bitnet_runtime_defaults(&options);
+    bitnet_runtime_defaults(&options, sizeof options);
     options.n_threads = 1;
     options.device = "cpu";
     options.probe_cache = "";
@@ -225,7 +225,7 @@ class background {
  private:
   std::string generate() {
     bitnet_session_options options;
-    bitnet_session_defaults(&options);
+    bitnet_session_defaults(&options, sizeof options);
     options.n_context = 128;
     bitnet_session* session = nullptr;
     bitnet_error err = blank();
@@ -236,7 +236,7 @@ class background {
     bitnet_tokenize(model_, {prompt.data(), prompt.size()}, BITNET_TOKENIZE_MODEL_BOS, ids.data(),
                     ids.size(), &n, &err);
     bitnet_sampling sampling;
-    bitnet_sampling_defaults(&sampling);
+    bitnet_sampling_defaults(&sampling, sizeof sampling);
     sampling.temperature = 0;
     std::string out;
     bitnet_generation g{};
@@ -276,7 +276,7 @@ json probe_alone(const std::filesystem::path& manifests, const std::string& cach
   const std::string directory = manifests.string();
   const char* const directories[] = {directory.c_str()};
   bitnet_runtime_options options;
-  bitnet_runtime_defaults(&options);
+  bitnet_runtime_defaults(&options, sizeof options);
   options.n_threads = 1;
   options.manifest_dirs = directories;
   options.n_manifest_dirs = 1;
@@ -287,9 +287,9 @@ json probe_alone(const std::filesystem::path& manifests, const std::string& cach
   if (bitnet_runtime_open(&options, &runtime, &err) != BITNET_OK) return {};
   EXPECT_EQ(bitnet_runtime_probe(runtime, &err), BITNET_OK) << err.message;
   uint64_t needed = 0;
-  bitnet_runtime_report(runtime, nullptr, 0, &needed);
+  bitnet_runtime_report(runtime, nullptr, 0, &needed, nullptr);
   std::string text(needed, '\0');
-  EXPECT_EQ(bitnet_runtime_report(runtime, text.data(), needed, &needed), BITNET_OK);
+  EXPECT_EQ(bitnet_runtime_report(runtime, text.data(), needed, &needed, nullptr), BITNET_OK);
   bitnet_runtime_close(runtime);
   const json report = json::parse(text);
   return report["backends"].empty() ? json() : report["backends"][0];
@@ -348,7 +348,7 @@ TEST(fakes, a_slow_one_joins_a_runtime_late) {
   const std::string directory = (f.path() / "backends.d").string();
   const char* const directories[] = {directory.c_str()};
   bitnet_runtime_options options;
-  bitnet_runtime_defaults(&options);
+  bitnet_runtime_defaults(&options, sizeof options);
   EXPECT_EQ(options.probe_wait_ms, 3000U);
   options.n_threads = 1;
   options.manifest_dirs = directories;
@@ -361,7 +361,7 @@ TEST(fakes, a_slow_one_joins_a_runtime_late) {
   const auto line = [&] {
     char text[256];
     uint64_t n = 0;
-    EXPECT_EQ(bitnet_runtime_selection_line(runtime, text, sizeof text, &n), BITNET_OK);
+    EXPECT_EQ(bitnet_runtime_selection_line(runtime, text, sizeof text, &n, nullptr), BITNET_OK);
     return std::string(text, n);
   };
   EXPECT_EQ(bitnet_runtime_wait_probes(runtime, 0, &err), BITNET_OK) << "nothing was asked yet";

@@ -115,7 +115,7 @@ TEST_F(reload, every_kind_of_memory_moves) {
     so.n_context = 128;
     r.change(so);
     bitnet_model_options mo;
-    bitnet_model_defaults(&mo);
+    bitnet_model_defaults(&mo, sizeof mo);
     mo.kv_budget_bytes = r.budget_bytes;
     program p(yard_, "cpu", &mo);
     const std::string alone = conversation(p, so).tell(prompt, 96);
@@ -145,7 +145,7 @@ TEST_F(reload, the_same_file_is_nothing_to_do) {
   EXPECT_EQ(told["changed"], false);
   EXPECT_NE(told["reason"].get<std::string>().find("is what is loaded"), std::string::npos);
   bitnet_reload_options o;
-  bitnet_reload_defaults(&o);
+  bitnet_reload_defaults(&o, sizeof o);
   o.force = 1;
   EXPECT_EQ(p.reload("cpu", o)["changed"], true);
   EXPECT_EQ(p.reload("cpu", o)["changed"], true) << "the very file too";
@@ -242,7 +242,7 @@ TEST_F(reload, without_a_model_the_next_one_takes_the_new_copy) {
   const std::string folder = yard_.manifests();
   const char* const folders[] = {folder.c_str()};
   bitnet_runtime_options o;
-  bitnet_runtime_defaults(&o);
+  bitnet_runtime_defaults(&o, sizeof o);
   o.probe_wait_ms = 60'000;
   o.device = "cpu";
   o.manifest_dirs = folders;
@@ -321,7 +321,7 @@ TEST_F(reload, old_copies_have_an_end) {
   program p(yard_, "cpu");
   std::vector<std::unique_ptr<conversation>> staying;
   bitnet_reload_options o;
-  bitnet_reload_defaults(&o);
+  bitnet_reload_defaults(&o, sizeof o);
   o.most_old_copies = 2;
   for (int i = 0; i < 2; ++i) {
     staying.push_back(std::make_unique<conversation>(p));
@@ -346,10 +346,10 @@ TEST_F(reload, wrong_calls_are_refused) {
   EXPECT_EQ(bitnet_backend_reload(p.runtime, nullptr, nullptr, &e), BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(bitnet_backend_reload(p.runtime, "../cpu", nullptr, &e), BITNET_UNAVAILABLE);
   bitnet_reload_options o;
-  bitnet_reload_defaults(&o);
+  bitnet_reload_defaults(&o, sizeof o);
   o.policy = 7;
   EXPECT_EQ(bitnet_backend_reload(p.runtime, "cpu", &o, &e), BITNET_INVALID_ARGUMENT);
-  bitnet_reload_defaults(&o);
+  bitnet_reload_defaults(&o, sizeof o);
   o.tolerance = 2;
   EXPECT_EQ(bitnet_backend_reload(p.runtime, "cpu", &o, &e), BITNET_INVALID_ARGUMENT);
   conversation c(p);

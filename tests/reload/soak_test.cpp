@@ -103,7 +103,7 @@ TEST_F(soak, four_sessions_and_many_reloads) {
       }
       yard_.happen(which);
       bitnet_reload_options o;
-      bitnet_reload_defaults(&o);
+      bitnet_reload_defaults(&o, sizeof o);
       o.policy = static_cast<uint32_t>(i / static_cast<int>(mishaps.size())) % 3;
       o.most_old_copies = 16;  // as many as sessions may stay on, and some that are closing
       bool changed = false;

@@ -114,7 +114,7 @@ class program {
     const std::string folder = y.manifests();
     const char* const folders[] = {folder.c_str()};
     bitnet_runtime_options o;
-    bitnet_runtime_defaults(&o);
+    bitnet_runtime_defaults(&o, sizeof o);
     o.probe_wait_ms = 60'000;  // probes are idle: a busy machine keeps them waiting
     o.device = device.c_str();
     o.n_threads = 2;
@@ -154,7 +154,7 @@ class program {
   // The report of a reload; throws failed_call.
   nlohmann::json reload(const std::string& backend, uint32_t policy = BITNET_RELOAD_FINISH) {
     bitnet_reload_options o;
-    bitnet_reload_defaults(&o);
+    bitnet_reload_defaults(&o, sizeof o);
     o.policy = policy;
     return reload(backend, o);
   }
@@ -173,9 +173,9 @@ class program {
   // "active", "draining", ... of the copies of a backend, oldest first.
   std::vector<std::string> generations(const std::string& backend) {
     uint64_t n = 0;
-    bitnet_runtime_report(runtime, nullptr, 0, &n);
+    bitnet_runtime_report(runtime, nullptr, 0, &n, nullptr);
     std::string text(n, '\0');
-    bitnet_runtime_report(runtime, text.data(), n, &n);
+    bitnet_runtime_report(runtime, text.data(), n, &n, nullptr);
     std::vector<std::string> out;
     const auto report = nlohmann::json::parse(text);
     for (const auto& b : report["backends"])
@@ -194,7 +194,7 @@ class program {
 
 inline bitnet_session_options usual() {
   bitnet_session_options o;
-  bitnet_session_defaults(&o);
+  bitnet_session_defaults(&o, sizeof o);
   o.n_context = 256;
   o.n_batch = 32;
   o.deterministic = 1;
@@ -223,7 +223,7 @@ class conversation {
     bitnet_tokenize(program_.model, {prompt.data(), prompt.size()}, flags, ids.data(), count,
                     &count, &e);
     bitnet_sampling sampling;
-    bitnet_sampling_defaults(&sampling);
+    bitnet_sampling_defaults(&sampling, sizeof sampling);
     sampling.temperature = 0;
     sampling.ignore_eos = 1;
     struct listener {
@@ -259,9 +259,9 @@ class conversation {
 
   [[nodiscard]] nlohmann::json report() {
     uint64_t n = 0;
-    bitnet_session_report(handle, nullptr, 0, &n);
+    bitnet_session_report(handle, nullptr, 0, &n, nullptr);
     std::string text(n, '\0');
-    bitnet_session_report(handle, text.data(), n, &n);
+    bitnet_session_report(handle, text.data(), n, &n, nullptr);
     return nlohmann::json::parse(text);
   }
 

@@ -4,7 +4,13 @@
  * Ownership  handles belong to the caller and go back through their _close call; a model needs its
  *            runtime, a session its model. Strings are UTF-8; `const char*` ones are NUL
  *            terminated and borrowed for the call.
- * Growth     option structs start with struct_size; fill them with the _defaults call.
+ * Growth     structs start with struct_size, their size as the program was compiled, so that older
+ *            and newer programs and libraries go together. Options: filled by the _defaults call,
+ *            which takes that size; what the library does not know of them and is not 0 is
+ *            BITNET_UNSUPPORTED. Results: the program sets struct_size, the library writes no more
+ *            than that, and 0 where it knows nothing. Arrays have the size of an element beside
+ *            them, 0 being that of the first version; bitnet_str never grows. JSON texts only gain
+ *            members.
  * Text out   calls with (out, capacity, needed) write at most capacity bytes, no terminator, and
  *            set *needed to the full size; capacity 0 with out NULL asks for the size. When the
  *            text does not fit they return BITNET_INVALID_ARGUMENT.
@@ -30,7 +36,8 @@ typedef int32_t bitnet_token;
 
 /* "0.1.0" and a JSON object {version, abi_major, abi_minor, compiler, build_type, commit?}. */
 BITNET_API const char* bitnet_version(void);
-BITNET_API bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_t* needed);
+BITNET_API bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_t* needed,
+                                           bitnet_error* err);
 
 /* ---- runtime ------------------------------------------------------------------------------- */
 
@@ -47,7 +54,8 @@ typedef struct bitnet_runtime_options {
   const char* const* manifest_dirs; /* replaces the search path of manifests                    */
   uint32_t n_manifest_dirs;         /* 0 = the built-in search path                             */
   uint32_t log_level;               /* BITNET_LOG_*; messages above it are dropped              */
-  bitnet_log_callback log;          /* NULL: silent. Called from any thread                     */
+  bitnet_log_callback log;          /* NULL: silent. From any thread, one at a time. It must not
+                                       call the library: calls from within it are refused        */
   void* log_user;
   uint32_t poll; /* how long an idle worker looks for work before it sleeps: 0 not at all, to 100;
                     workers without a CPU each do not look at all */
@@ -75,7 +83,7 @@ typedef struct bitnet_runtime_options {
                            doubt about what the request could mean is an error               */
 } bitnet_runtime_options;
 
-BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options);
+BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options, uint32_t size);
 
 /* Finds backends by their manifests; opens, inspects and loads only those that the request may
  * mean, when a model is opened or bitnet_runtime_select is called. Succeeds with no backend. */
@@ -100,7 +108,8 @@ BITNET_API bitnet_status bitnet_runtime_wait_probes(bitnet_runtime* runtime, uin
 /* The line "requested=auto detected=[cpu] selected=cpu"; before a choice or when it failed
  * selected=none. */
 BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out,
-                                                       uint64_t capacity, uint64_t* needed);
+                                                       uint64_t capacity, uint64_t* needed,
+                                                       bitnet_error* err);
 /* JSON: {requested, requested_by, detected[], selected, device?, backends[{name, stage, code,
  * reason, hint, manifest?, library?, library_named?, version?, vendor?, license?, build_id?, abi?,
  * probe{stage, time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?,
@@ -108,7 +117,8 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
  * generations[{number, state, build_id?, reason?}]?}], searched[{directory, result}]}. `code` is
  * stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
-                                               uint64_t capacity, uint64_t* needed);
+                                               uint64_t capacity, uint64_t* needed,
+                                               bitnet_error* err);
 
 /* ---- plugin files --------------------------------------------------------------------------- */
 
@@ -177,7 +187,7 @@ typedef struct bitnet_model_options {
   uint32_t reserved_2;
 } bitnet_model_options;
 
-BITNET_API void bitnet_model_defaults(bitnet_model_options* options);
+BITNET_API void bitnet_model_defaults(bitnet_model_options* options, uint32_t size);
 
 /* Reads and checks a GGUF file (or the first shard of a split one), or the folder of a Hugging Face
  * checkpoint, and gives its weights to the selected backend. `runtime` may be NULL with
@@ -213,7 +223,7 @@ typedef struct bitnet_convert_options {
   uint32_t reserved_1;
 } bitnet_convert_options;
 
-BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options);
+BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options, uint32_t size);
 
 /* Writes a model, a GGUF file or a Hugging Face checkpoint folder, as a GGUF file. `out` appears
  * whole or not at all. `report` receives a JSON text once: {file, bytes, tensors[{type, count,
@@ -243,7 +253,8 @@ typedef struct bitnet_model_info {
   char name[128];
 } bitnet_model_info;
 
-BITNET_API bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet_model_info* out);
+BITNET_API bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet_model_info* out,
+                                               bitnet_error* err);
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
@@ -272,10 +283,12 @@ typedef struct bitnet_message {
 
 /* Renders messages in the model's chat form, ending where the assistant's answer begins.
  * `template_name`: NULL or "auto", "bitnet", "llama3", "chatml", "falcon3", "instruct", "raw".
- * Tokenize the result with PARSE_SPECIAL and without a further bos. */
+ * Tokenize the result with PARSE_SPECIAL and without a further bos. `message_size` is
+ * sizeof(bitnet_message). */
 BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template_name,
-                                            const bitnet_message* messages, uint64_t n, char* out,
-                                            uint64_t capacity, uint64_t* needed, bitnet_error* err);
+                                            const bitnet_message* messages, uint32_t message_size,
+                                            uint64_t n, char* out, uint64_t capacity,
+                                            uint64_t* needed, bitnet_error* err);
 
 /* ---- session ------------------------------------------------------------------------------- */
 
@@ -302,7 +315,7 @@ typedef struct bitnet_session_options {
   uint32_t window_keep;
 } bitnet_session_options;
 
-BITNET_API void bitnet_session_defaults(bitnet_session_options* options);
+BITNET_API void bitnet_session_defaults(bitnet_session_options* options, uint32_t size);
 BITNET_API bitnet_status bitnet_session_open(bitnet_model* model,
                                              const bitnet_session_options* options,
                                              bitnet_session** out, bitnet_error* err);
@@ -319,8 +332,12 @@ BITNET_API uint64_t bitnet_session_capacity(const bitnet_session* session);
 /* Forgets all but the first n tokens. */
 BITNET_API bitnet_status bitnet_session_truncate(bitnet_session* session, uint64_t n,
                                                  bitnet_error* err);
-/* Stops the running bitnet_generate or bitnet_session_eval soon. Async-signal-safe. */
+/* Stops the bitnet_generate or bitnet_session_eval that runs, or else the next one, soon after its
+ * begin: it counts once, and for no call after the one that it came before or during.
+ * Async-signal-safe. */
 BITNET_API void bitnet_session_cancel(bitnet_session* session);
+/* Takes back a cancel that no call has met yet. */
+BITNET_API void bitnet_session_clear_cancel(bitnet_session* session);
 
 typedef struct bitnet_logit_bias {
   bitnet_token token;
@@ -342,10 +359,12 @@ typedef struct bitnet_sampling {
   uint32_t ignore_eos;
   uint32_t n_logit_bias;
   const bitnet_logit_bias* logit_bias;
+  uint32_t logit_bias_size; /* sizeof(bitnet_logit_bias) */
+  uint32_t reserved_0;
 } bitnet_sampling;
 
 /* llama.cpp's defaults: 0.8, 40, 0.95, 0.05, 1, 0, 0, 64. */
-BITNET_API void bitnet_sampling_defaults(bitnet_sampling* sampling);
+BITNET_API void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size);
 
 #define BITNET_STOP_LENGTH 1u    /* max_tokens reached          */
 #define BITNET_STOP_EOS 2u       /* an end-of-generation token  */
@@ -384,6 +403,9 @@ typedef struct bitnet_generation_result {
   uint32_t reserved_0;
 } bitnet_generation_result;
 
+/* max_tokens -1, nothing else. */
+BITNET_API void bitnet_generation_defaults(bitnet_generation* options, uint32_t size);
+
 /* Appends the prompt (it may be empty if the session is not), then samples. The generated tokens
  * stay in the session; the last one may still wait to be evaluated. */
 BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* prompt,
@@ -397,7 +419,8 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
  * backend. max_context: tokens whose keys and values free memory had room for when the session was
  * opened. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
-                                               uint64_t capacity, uint64_t* needed);
+                                               uint64_t capacity, uint64_t* needed,
+                                               bitnet_error* err);
 
 /* ---- reload and change of device ------------------------------------------------------------ */
 
@@ -420,7 +443,7 @@ typedef struct bitnet_reload_options {
   void* report_user;
 } bitnet_reload_options;
 
-BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options);
+BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t size);
 
 /* Loads a backend's file as it is now, beside the copy that serves: inspects and probes it, gives
  * it the weights of every open model, compares its logits with the old copy's, and only then lets
@@ -462,6 +485,8 @@ typedef struct bitnet_trial_options {
   uint32_t reserved_0;
   uint64_t scale_group; /* inputs that share a scale of ternary weights; 0 = all of a matrix  */
 } bitnet_trial_options;
+
+BITNET_API void bitnet_trial_defaults(bitnet_trial_options* options, uint32_t size);
 
 typedef struct bitnet_trial_result {
   uint32_t struct_size;

@@ -6,9 +6,8 @@
 using bitnet::api::guarded;
 using bitnet::api::missing;
 
-void bitnet_convert_defaults(bitnet_convert_options* options) {
-  *options = {};
-  options->struct_size = sizeof *options;
+void bitnet_convert_defaults(bitnet_convert_options* options, uint32_t size) {
+  bitnet::api::give_defaults({}, options, size);
 }
 
 bitnet_status bitnet_convert(const char* in, const char* out, const bitnet_convert_options* options,
@@ -16,7 +15,12 @@ bitnet_status bitnet_convert(const char* in, const char* out, const bitnet_conve
                              bitnet_error* err) {
   return guarded(err, "bitnet_convert", [&]() -> bitnet::result<void> {
     if (in == nullptr || out == nullptr) return missing("in or out");
-    const auto o = bitnet::api::take_options(options, bitnet_convert_defaults);
+    const auto taken = bitnet::api::take_options(options, bitnet_convert_defaults);
+    if (!taken) return std::unexpected(taken.error());
+    const bitnet_convert_options& o = *taken;
+    const auto reading =
+        bitnet::api::take_options(o.model, bitnet_model_defaults, "the options of reading");
+    if (!reading) return std::unexpected(reading.error());
     bitnet::convert::options how;
     if (o.type != nullptr) how.type = o.type;
     if (o.embedding_type != nullptr) how.embedding_type = o.embedding_type;
@@ -24,8 +28,7 @@ bitnet_status bitnet_convert(const char* in, const char* out, const bitnet_conve
     how.overwrite = o.overwrite != 0;
     how.verify = o.verify != 0;
     how.n_threads = o.n_threads;
-    auto load =
-        bitnet::api::load_options_of(bitnet::api::take_options(o.model, bitnet_model_defaults));
+    auto load = bitnet::api::load_options_of(*reading);
     if (!load) return std::unexpected(load.error());
     how.load = *load;
     how.load.vocabulary_only = false;

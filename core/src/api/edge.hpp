@@ -39,10 +39,18 @@ inline bitnet_status report(bitnet_error* err, const char* where, const failure&
   return why.status;
 }
 
+// Whether this thread is in a program's log callback, which is called under locks.
+inline thread_local bool in_log_callback = false;
+
 // Runs body (which returns result<void>) for the C function `where`.
 template <class Body>
 bitnet_status guarded(bitnet_error* err, const char* where, Body&& body) noexcept {
   try {
+    if (in_log_callback)
+      return report(err, where,
+                    {BITNET_INVALID_ARGUMENT,
+                     "called from a log callback, which must not call the library; note what to "
+                     "do, and do it when the call that logs has returned"});
     result<void> r = body();
     return r ? BITNET_OK : report(err, where, r.error());
   } catch (const std::bad_alloc&) {
@@ -75,23 +83,81 @@ inline result<void> missing(const char* what) {
 }
 
 // "logit_bias is NULL, with a count of 3", for a list of an option struct.
-inline result<void> listed(const void* list, uint64_t n, const char* what) {
+template <class Element>
+result<void> listed(const Element* list, uint64_t n, const char* what) {
   if (list != nullptr || n == 0) return {};
   return fail(
       BITNET_INVALID_ARGUMENT,
       fmt::format("{} is NULL, with a count of {}; give the list, or a count of 0", what, n));
 }
 
+// Nothing but zeros from byte `known` on, which is where this library's knowledge ends.
+inline bool is_known(const void* thing, std::size_t size, std::size_t known) {
+  const auto* bytes = static_cast<const unsigned char*>(thing);
+  return size <= known || std::all_of(bytes + known, bytes + size, [](auto b) { return b == 0; });
+}
+
+inline std::unexpected<failure> newer(const char* what, std::size_t size, std::size_t known) {
+  return fail(BITNET_UNSUPPORTED,
+              fmt::format("{} of {} bytes: something is set behind the {} that bitnet {} knows; "
+                          "leave it 0, or use a newer library",
+                          what, size, known, BITNET_VERSION));
+}
+
+// Of structs that nobody initialised: no version of one will be as large.
+constexpr uint32_t most_struct_bytes = 4096;
+
+// Of a caller's struct: all bytes that it has get this library's defaults, as far as they go.
+template <class Options>
+void give_defaults(Options ours, Options* to, uint32_t size) {
+  if (to == nullptr || size < sizeof size) return;
+  ours.struct_size = size;
+  std::memset(static_cast<void*>(to), 0, size);
+  std::memcpy(static_cast<void*>(to), &ours, std::min<std::size_t>(size, sizeof ours));
+}
+
 // Reads a caller's option struct of any size: what it does not cover keeps its default.
 template <class Options>
-Options take_options(const Options* given, void (*defaults)(Options*)) {
+result<Options> take_options(const Options* given, void (*defaults)(Options*, uint32_t),
+                             const char* what = "the options") {
   Options out{};
-  defaults(&out);
-  if (given != nullptr) {
-    std::memcpy(static_cast<void*>(&out), given,
-                std::min<std::size_t>(given->struct_size, sizeof out));
-    out.struct_size = sizeof out;
-  }
+  defaults(&out, sizeof out);
+  if (given == nullptr) return out;
+  if (given->struct_size < sizeof given->struct_size || given->struct_size > most_struct_bytes)
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("{} have a struct_size of {}; fill them by their _defaults call", what,
+                            given->struct_size));
+  if (!is_known(given, given->struct_size, sizeof out))
+    return newer(what, given->struct_size, sizeof out);
+  std::memcpy(static_cast<void*>(&out), given,
+              std::min<std::size_t>(given->struct_size, sizeof out));
+  out.struct_size = sizeof out;
+  return out;
+}
+
+// Fills a caller's result struct of any size.
+template <class Result>
+result<void> give_result(Result ours, Result* to) {
+  const uint32_t size = to->struct_size;
+  if (size < sizeof size || size > most_struct_bytes)
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("struct_size of the result is {}; set it to the struct's size", size));
+  give_defaults(ours, to, size);
+  return {};
+}
+
+// Element i of a caller's array, whose elements may be smaller or larger than ours.
+template <class Element>
+result<Element> element_of(const Element* list, uint64_t i, uint32_t size, uint32_t first_size,
+                           const char* what) {
+  const std::size_t stride = size == 0 ? first_size : size;
+  if (stride < first_size || stride > most_struct_bytes)
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("{} of {} bytes; at least {} expected", what, stride, first_size));
+  const auto* at = reinterpret_cast<const unsigned char*>(list) + i * stride;
+  if (!is_known(at, stride, sizeof(Element))) return newer(what, stride, sizeof(Element));
+  Element out{};
+  std::memcpy(static_cast<void*>(&out), at, std::min(stride, sizeof out));
   return out;
 }
 

@@ -66,9 +66,8 @@ bitnet::result<bitnet::session::kv_budget> kv_budget_of(const bitnet_model_optio
 
 }  // namespace
 
-void bitnet_model_defaults(bitnet_model_options* options) {
-  *options = {};
-  options->struct_size = sizeof *options;
+void bitnet_model_defaults(bitnet_model_options* options, uint32_t size) {
+  bitnet::api::give_defaults({}, options, size);
 }
 
 bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
@@ -76,7 +75,9 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
                                 bitnet_error* err) {
   return guarded(err, "bitnet_model_open", [&]() -> bitnet::result<void> {
     if (path == nullptr || out == nullptr) return missing("path or out");
-    const auto o = bitnet::api::take_options(options, bitnet_model_defaults);
+    const auto taken = bitnet::api::take_options(options, bitnet_model_defaults);
+    if (!taken) return std::unexpected(taken.error());
+    const bitnet_model_options& o = *taken;
     auto load_options = load_options_of(o);
     if (!load_options) return std::unexpected(load_options.error());
     const auto budget = kv_budget_of(o);
@@ -123,7 +124,9 @@ bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* optio
                              uint64_t capacity, uint64_t* needed, bitnet_error* err) {
   return guarded(err, "bitnet_inspect", [&]() -> bitnet::result<void> {
     if (path == nullptr) return missing("path");
-    auto load_options = load_options_of(bitnet::api::take_options(options, bitnet_model_defaults));
+    const auto o = bitnet::api::take_options(options, bitnet_model_defaults);
+    if (!o) return std::unexpected(o.error());
+    auto load_options = load_options_of(*o);
     if (!load_options) return std::unexpected(load_options.error());
     auto text = bitnet::model::inspect(path, *load_options);
     if (!text) return std::unexpected(text.error());
@@ -131,8 +134,9 @@ bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* optio
   });
 }
 
-bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet_model_info* out) {
-  return guarded(nullptr, "bitnet_model_describe", [&]() -> bitnet::result<void> {
+bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet_model_info* out,
+                                    bitnet_error* err) {
+  return guarded(err, "bitnet_model_describe", [&]() -> bitnet::result<void> {
     if (model == nullptr || out == nullptr) return missing("model or out");
     const auto& shape = model->model.shape();
     const auto& tokens = model->model.tokens();
@@ -160,9 +164,6 @@ bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet_model_info
     }
     copy_text(info.architecture, shape.architecture);
     copy_text(info.name, shape.name);
-    const uint32_t size = out->struct_size;
-    info.struct_size = size;
-    std::memcpy(out, &info, std::min<std::size_t>(size, sizeof info));
-    return {};
+    return bitnet::api::give_result(info, out);
   });
 }

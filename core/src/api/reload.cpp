@@ -117,16 +117,17 @@ bitnet::result<bitnet::reload::engine_ptr> bitnet_runtime::find_refuge(
   return engine;
 }
 
-void bitnet_reload_defaults(bitnet_reload_options* options) {
-  *options = {};
-  options->struct_size = sizeof *options;
+void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t size) {
+  bitnet::api::give_defaults({}, options, size);
 }
 
 bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend,
                                     const bitnet_reload_options* options, bitnet_error* err) {
   return guarded(err, "bitnet_backend_reload", [&]() -> bitnet::result<void> {
     if (runtime == nullptr || backend == nullptr) return missing("runtime or backend");
-    const auto o = bitnet::api::take_options(options, bitnet_reload_defaults);
+    const auto taken = bitnet::api::take_options(options, bitnet_reload_defaults);
+    if (!taken) return std::unexpected(taken.error());
+    const bitnet_reload_options& o = *taken;
     const auto how = options_of(o);
     if (!how) return std::unexpected(how.error());
     const std::unique_lock alone(runtime->switching);

@@ -131,8 +131,8 @@ const char* bitnet_version(void) {
   return BITNET_VERSION;
 }
 
-bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_t* needed) {
-  return guarded(nullptr, "bitnet_build_info", [&] {
+bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_t* needed, bitnet_error* err) {
+  return guarded(err, "bitnet_build_info", [&] {
     const nlohmann::json info = {{"version", BITNET_VERSION},
                                  {"abi_major", BITNET_ABI_MAJOR},
                                  {"abi_minor", BITNET_ABI_MINOR},
@@ -147,19 +147,21 @@ bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_t* needed) 
   });
 }
 
-void bitnet_runtime_defaults(bitnet_runtime_options* options) {
-  *options = {};
-  options->struct_size = sizeof *options;
-  options->log_level = BITNET_LOG_WARN;
-  options->poll = bitnet::threads::default_poll;
-  options->probe_wait_ms = bitnet::probe::settings().wait_ms;
+void bitnet_runtime_defaults(bitnet_runtime_options* options, uint32_t size) {
+  bitnet_runtime_options ours{};
+  ours.log_level = BITNET_LOG_WARN;
+  ours.poll = bitnet::threads::default_poll;
+  ours.probe_wait_ms = bitnet::probe::settings().wait_ms;
+  bitnet::api::give_defaults(ours, options, size);
 }
 
 bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_runtime** out,
                                   bitnet_error* err) {
   return guarded(err, "bitnet_runtime_open", [&]() -> bitnet::result<void> {
     if (out == nullptr) return missing("out");
-    const auto o = bitnet::api::take_options(options, bitnet_runtime_defaults);
+    const auto taken = bitnet::api::take_options(options, bitnet_runtime_defaults);
+    if (!taken) return std::unexpected(taken.error());
+    const bitnet_runtime_options& o = *taken;
     if (o.n_threads > most_threads)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
                           fmt::format("{} threads are more than {}; choose a smaller n_threads",
@@ -239,8 +241,8 @@ bitnet_status bitnet_runtime_wait_probes(bitnet_runtime* runtime, uint32_t timeo
 }
 
 bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out, uint64_t capacity,
-                                            uint64_t* needed) {
-  return guarded(nullptr, "bitnet_runtime_selection_line", [&]() -> bitnet::result<void> {
+                                            uint64_t* needed, bitnet_error* err) {
+  return guarded(err, "bitnet_runtime_selection_line", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
     const std::lock_guard lock(runtime->turn);
     runtime->catch_up();
@@ -249,8 +251,8 @@ bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out, 
 }
 
 bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t capacity,
-                                    uint64_t* needed) {
-  return guarded(nullptr, "bitnet_runtime_report", [&]() -> bitnet::result<void> {
+                                    uint64_t* needed, bitnet_error* err) {
+  return guarded(err, "bitnet_runtime_report", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
     const std::lock_guard lock(runtime->turn);
     runtime->catch_up();

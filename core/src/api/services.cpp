@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "api/edge.hpp"
 #include "api/objects.hpp"
 #include "base/environment.hpp"
 #include "text/printable.hpp"
@@ -25,9 +26,11 @@ services::~services() = default;
 void services::log(uint32_t level, std::string_view component, std::string_view message) {
   if (log_ == nullptr || level > log_level_) return;
   const std::string line = text::printable(std::string(component).append(": ").append(message));
-  const std::lock_guard lock(
-      log_turn_);  // the program's callback is called by one thread at a time
+  if (in_log_callback) return;  // closing something there may log
+  const std::lock_guard lock(log_turn_);
+  in_log_callback = true;
   log_(log_user_, level, line.c_str());
+  in_log_callback = false;
 }
 
 bool services::cancelled(uint64_t token) {

@@ -2,7 +2,6 @@
 #include "session/tuning.hpp"
 
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
@@ -85,7 +84,19 @@ ordered_json moves_json(const std::deque<bitnet::session::move_record>& moves) {
   return out;
 }
 
-bitnet::sampling::parameters sampling_of(const bitnet_sampling& s) {
+// A cancel counts for one call.
+class cancelled_once {
+ public:
+  explicit cancelled_once(bitnet_session& of) : of_(of) {}
+  ~cancelled_once() { of_.cancelled.store(false, std::memory_order_relaxed); }
+  cancelled_once(const cancelled_once&) = delete;
+  cancelled_once& operator=(const cancelled_once&) = delete;
+
+ private:
+  bitnet_session& of_;
+};
+
+bitnet::result<bitnet::sampling::parameters> sampling_of(const bitnet_sampling& s) {
   bitnet::sampling::parameters out;
   out.seed = s.seed;
   out.temperature = s.temperature;
@@ -96,8 +107,13 @@ bitnet::sampling::parameters sampling_of(const bitnet_sampling& s) {
   out.presence_penalty = s.presence_penalty;
   out.frequency_penalty = s.frequency_penalty;
   out.repeat_last_n = s.repeat_last_n;
-  for (uint32_t i = 0; i < s.n_logit_bias; ++i)
-    out.logit_bias.emplace_back(s.logit_bias[i].token, s.logit_bias[i].bias);
+  constexpr uint32_t first_size = 8;
+  for (uint32_t i = 0; i < s.n_logit_bias; ++i) {
+    const auto one = bitnet::api::element_of(s.logit_bias, i, s.logit_bias_size, first_size,
+                                             "an element of logit_bias");
+    if (!one) return std::unexpected(one.error());
+    out.logit_bias.emplace_back(one->token, one->bias);
+  }
   return out;
 }
 
@@ -109,9 +125,8 @@ bitnet_session::~bitnet_session() {
   if (cancel_token != 0) model->runtime->services.forget(cancel_token);
 }
 
-void bitnet_session_defaults(bitnet_session_options* options) {
-  *options = {};
-  options->struct_size = sizeof *options;
+void bitnet_session_defaults(bitnet_session_options* options, uint32_t size) {
+  bitnet::api::give_defaults({}, options, size);
 }
 
 bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_options* options,
@@ -121,7 +136,9 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     if (!model->engines)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
                           "the model was opened with vocabulary_only: it cannot compute");
-    const auto o = bitnet::api::take_options(options, bitnet_session_defaults);
+    const auto taken = bitnet::api::take_options(options, bitnet_session_defaults);
+    if (!taken) return std::unexpected(taken.error());
+    const bitnet_session_options& o = *taken;
     bitnet::session::session_options so;
     so.n_context = o.n_context;
     so.n_batch = o.n_batch;
@@ -162,7 +179,7 @@ bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* i
                                   bitnet_error* err) {
   return guarded(err, "bitnet_session_eval", [&]() -> bitnet::result<void> {
     if (session == nullptr || (ids == nullptr && n != 0)) return missing("session or ids");
-    session->cancelled.store(false);
+    const cancelled_once turn(*session);
     return session->session->eval({ids, n}, all_rows != 0,
                                   {logits, logits == nullptr ? 0 : capacity});
   });
@@ -187,9 +204,13 @@ void bitnet_session_cancel(bitnet_session* session) {
   if (session != nullptr) session->cancelled.store(true, std::memory_order_relaxed);
 }
 
+void bitnet_session_clear_cancel(bitnet_session* session) {
+  if (session != nullptr) session->cancelled.store(false, std::memory_order_relaxed);
+}
+
 bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t capacity,
-                                    uint64_t* needed) {
-  return guarded(nullptr, "bitnet_session_report", [&]() -> bitnet::result<void> {
+                                    uint64_t* needed, bitnet_error* err) {
+  return guarded(err, "bitnet_session_report", [&]() -> bitnet::result<void> {
     if (session == nullptr) return missing("session");
     auto usage = session->session->report();
     if (!usage) return std::unexpected(usage.error());
@@ -212,18 +233,24 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
   });
 }
 
-void bitnet_sampling_defaults(bitnet_sampling* sampling) {
+void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size) {
   const bitnet::sampling::parameters p;
-  *sampling = {};
-  sampling->struct_size = sizeof *sampling;
-  sampling->temperature = p.temperature;
-  sampling->top_k = p.top_k;
-  sampling->top_p = p.top_p;
-  sampling->min_p = p.min_p;
-  sampling->repeat_penalty = p.repeat_penalty;
-  sampling->presence_penalty = p.presence_penalty;
-  sampling->frequency_penalty = p.frequency_penalty;
-  sampling->repeat_last_n = p.repeat_last_n;
+  bitnet_sampling ours{};
+  ours.temperature = p.temperature;
+  ours.top_k = p.top_k;
+  ours.top_p = p.top_p;
+  ours.min_p = p.min_p;
+  ours.repeat_penalty = p.repeat_penalty;
+  ours.presence_penalty = p.presence_penalty;
+  ours.frequency_penalty = p.frequency_penalty;
+  ours.repeat_last_n = p.repeat_last_n;
+  bitnet::api::give_defaults(ours, sampling, size);
+}
+
+void bitnet_generation_defaults(bitnet_generation* options, uint32_t size) {
+  bitnet_generation ours{};
+  ours.max_tokens = -1;
+  bitnet::api::give_defaults(ours, options, size);
 }
 
 bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* prompt,
@@ -232,17 +259,17 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
   return guarded(err, "bitnet_generate", [&]() -> bitnet::result<void> {
     if (session == nullptr || (prompt == nullptr && n_prompt != 0) || out == nullptr)
       return missing("session, prompt or out");
-    const auto o = bitnet::api::take_options<bitnet_generation>(options, [](bitnet_generation* d) {
-      *d = {};
-      d->struct_size = sizeof *d;
-      d->max_tokens = -1;
-    });
-    const auto s = bitnet::api::take_options(o.sampling, bitnet_sampling_defaults);
-    for (const auto& [list, n, what] : {std::tuple<const void*, uint64_t, const char*>(
-                                            s.logit_bias, s.n_logit_bias, "logit_bias"),
-                                        {o.stop_strings, o.n_stop_strings, "stop_strings"},
-                                        {o.stop_tokens, o.n_stop_tokens, "stop_tokens"}})
-      if (auto ok = bitnet::api::listed(list, n, what); !ok) return ok;
+    const auto taken = bitnet::api::take_options(options, bitnet_generation_defaults);
+    if (!taken) return std::unexpected(taken.error());
+    const bitnet_generation& o = *taken;
+    const auto sampled =
+        bitnet::api::take_options(o.sampling, bitnet_sampling_defaults, "the options of sampling");
+    if (!sampled) return std::unexpected(sampled.error());
+    const bitnet_sampling& s = *sampled;
+    for (auto ok : {bitnet::api::listed(s.logit_bias, s.n_logit_bias, "logit_bias"),
+                    bitnet::api::listed(o.stop_strings, o.n_stop_strings, "stop_strings"),
+                    bitnet::api::listed(o.stop_tokens, o.n_stop_tokens, "stop_tokens")})
+      if (!ok) return ok;
     for (uint32_t i = 0; i < o.n_stop_strings; ++i)
       if (auto ok =
               bitnet::api::listed(o.stop_strings[i].data, o.stop_strings[i].size, "a stop string");
@@ -251,7 +278,9 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
 
     bitnet::generate::options g;
     g.max_tokens = o.max_tokens < 0 ? -1 : o.max_tokens;
-    g.sampling = sampling_of(s);
+    auto sampling = sampling_of(s);
+    if (!sampling) return std::unexpected(sampling.error());
+    g.sampling = *std::move(sampling);
     g.ignore_end = s.ignore_eos != 0;
     for (uint32_t i = 0; i < o.n_stop_strings; ++i)
       g.stop_strings.emplace_back(bitnet::api::view(o.stop_strings[i]));
@@ -261,7 +290,7 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
         return o.text(o.text_user, {text.data(), text.size()}) == 0;
       };
     g.cancelled = &session->cancelled;
-    session->cancelled.store(false);
+    const cancelled_once turn(*session);
 
     auto done = bitnet::generate::run(*session->session, {prompt, n_prompt}, g);
     if (!done) return std::unexpected(done.error());
@@ -275,9 +304,6 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     r.prompt_ns = done->prompt_ns;
     r.generate_ns = done->generate_ns;
     r.stop_index = done->stop_index;
-    const uint32_t size = out->struct_size;
-    r.struct_size = size;
-    std::memcpy(out, &r, std::min<std::size_t>(size, sizeof r));
-    return {};
+    return bitnet::api::give_result(r, out);
   });
 }

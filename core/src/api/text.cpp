@@ -45,14 +45,19 @@ int32_t bitnet_token_ends_generation(const bitnet_model* model, bitnet_token id)
 }
 
 bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template_name,
-                                 const bitnet_message* messages, uint64_t n, char* out,
-                                 uint64_t capacity, uint64_t* needed, bitnet_error* err) {
+                                 const bitnet_message* messages, uint32_t message_size, uint64_t n,
+                                 char* out, uint64_t capacity, uint64_t* needed,
+                                 bitnet_error* err) {
   return guarded(err, "bitnet_chat_format", [&]() -> bitnet::result<void> {
     if (model == nullptr || (messages == nullptr && n != 0)) return missing("model or messages");
     std::vector<bitnet::chat::message> list;
     list.reserve(n);
-    for (uint64_t i = 0; i < n; ++i)
-      list.push_back({view(messages[i].role), view(messages[i].content)});
+    constexpr uint32_t first_size = 32;
+    for (uint64_t i = 0; i < n; ++i) {
+      const auto one = bitnet::api::element_of(messages, i, message_size, first_size, "a message");
+      if (!one) return std::unexpected(one.error());
+      list.push_back({view(one->role), view(one->content)});
+    }
     auto text = bitnet::chat::format(template_name == nullptr ? "auto" : template_name,
                                      model->model.tokens(), list);
     if (!text) return std::unexpected(text.error());

@@ -3,24 +3,21 @@
 #include "api/edge.hpp"
 #include "api/objects.hpp"
 
-namespace {
-
 using bitnet::api::guarded;
 using bitnet::api::missing;
 
-void defaults(bitnet_trial_options* options) {
-  *options = {};
-  options->struct_size = sizeof *options;
+void bitnet_trial_defaults(bitnet_trial_options* options, uint32_t size) {
+  bitnet::api::give_defaults({}, options, size);
 }
-
-}  // namespace
 
 bitnet_status bitnet_trial_open(bitnet_runtime* runtime, const bitnet_trial_options* options,
                                 bitnet_trial** out, bitnet_error* err) {
   return guarded(err, "bitnet_trial_open", [&]() -> bitnet::result<void> {
     if (runtime == nullptr || options == nullptr || out == nullptr)
       return missing("runtime, options or out");
-    const auto o = bitnet::api::take_options(options, defaults);
+    const auto taken = bitnet::api::take_options(options, bitnet_trial_defaults);
+    if (!taken) return std::unexpected(taken.error());
+    const bitnet_trial_options& o = *taken;
     bitnet::session::trial_options wanted;
     wanted.op = o.op;
     wanted.format = o.format;
@@ -55,9 +52,6 @@ bitnet_status bitnet_trial_run(bitnet_trial* trial, bitnet_trial_result* out, bi
     r.bytes = kernel.bytes;
     r.step_ns = ran->step_ns;
     bitnet::api::copy_text(r.kernel, {kernel.id, strnlen(kernel.id, sizeof kernel.id)});
-    const uint32_t size = out->struct_size;
-    r.struct_size = size;
-    std::memcpy(out, &r, std::min<std::size_t>(size, sizeof r));
-    return {};
+    return bitnet::api::give_result(r, out);
   });
 }

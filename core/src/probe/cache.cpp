@@ -165,7 +165,8 @@ void cache::write(const cache_key& key, const std::string& text) const {
   auto file = files::new_file::create_in(
       folder->get(), file_of(key, answer_file).filename().string(), {.mode = 0600});
   // What a crash of the system leaves unwritten is noticed by the checksum.
-  if (file && file->write(text)) (void)file->finish(files::new_file::flush::no);
+  if (!file || !file->write(text)) return;
+  (void)file->finish(files::new_file::flush::no);
 }
 
 std::optional<cache_entry> cache::read(const cache_key& key,

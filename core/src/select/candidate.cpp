@@ -114,7 +114,7 @@ void candidate::recall(probe::service& probes, plugin::host_services& host) {
 
 void candidate::start_probe(probe::service& probes, plugin::host_services& host, bool needed) {
   recall(probes, host);
-  if (!is_unasked()) return;
+  if (!is_unasked() || !subject_) return;
   asked_ = true;
   running_ = probes.start(*subject_, needed);
 }

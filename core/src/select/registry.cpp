@@ -12,7 +12,6 @@
 
 namespace bitnet::select {
 
-using plugin::code;
 using plugin::join;
 
 // The devices that fit, best first; an index picks one of them.

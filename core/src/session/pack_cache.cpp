@@ -203,9 +203,13 @@ void pack_cache::make_room(int folder) const {
     uint64_t bytes;
   };
   // A descriptor of its own, as closedir() closes it.
-  const std::unique_ptr<DIR, int (*)(DIR*)> listed(
-      fdopendir(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), closedir);
-  if (!listed) return;
+  const int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (own < 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> listed(fdopendir(own), closedir);
+  if (!listed) {
+    close(own);
+    return;
+  }
   std::vector<entry> all;
   uint64_t total = 0;
   // NOLINTNEXTLINE(concurrency-mt-unsafe): of a stream that nobody else reads

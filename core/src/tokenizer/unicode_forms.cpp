@@ -85,6 +85,7 @@ std::vector<char32_t> without_accents(const std::vector<char32_t>& text) {
   for (const char32_t c : text) append_utf8(bytes, c);
   const auto* from = reinterpret_cast<const utf8proc_uint8_t*>(bytes.data());
   const auto length = static_cast<utf8proc_ssize_t>(bytes.size());
+  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): the library's way to combine them
   constexpr auto options = static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE);
   const auto room = utf8proc_decompose(from, length, nullptr, 0, options);
   if (room < 0) throw std::bad_alloc();  // all that is left to fail with valid UTF-8
@@ -113,6 +114,7 @@ struct freed {
 std::string composed(std::string_view text) {
   if (is_ascii(text)) return std::string(text);
   utf8proc_uint8_t* made = nullptr;
+  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): the library's way to combine them
   constexpr auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
   const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
                                    static_cast<utf8proc_ssize_t>(text.size()), &made, options);

@@ -24,7 +24,7 @@ static int32_t print_text(void* user, bitnet_str text) {
 
 static int tell(bitnet_model* model, const char* prompt, bitnet_error* why) {
   bitnet_session_options options;
-  bitnet_session_defaults(&options);
+  bitnet_session_defaults(&options, sizeof options);
   bitnet_session* session = NULL;
   if (bitnet_session_open(model, &options, &session, why) != BITNET_OK)
     return failed("opening a session", why);
@@ -38,7 +38,7 @@ static int tell(bitnet_model* model, const char* prompt, bitnet_error* why) {
     status = failed("reading the prompt", why);
   } else {
     bitnet_sampling greedy;
-    bitnet_sampling_defaults(&greedy);
+    bitnet_sampling_defaults(&greedy, sizeof greedy);
     greedy.temperature = 0;
 
     bitnet_generation generation = {.struct_size = sizeof generation};
@@ -67,12 +67,12 @@ int main(int argc, char** argv) {
 
   /* Which backend computes: BITNET_DEVICE, or the best there is. */
   bitnet_runtime_options options;
-  bitnet_runtime_defaults(&options);
+  bitnet_runtime_defaults(&options, sizeof options);
   bitnet_runtime* runtime = NULL;
   if (bitnet_runtime_open(&options, &runtime, &why) != BITNET_OK) return failed("starting", &why);
 
   bitnet_model_options model_options;
-  bitnet_model_defaults(&model_options);
+  bitnet_model_defaults(&model_options, sizeof model_options);
   bitnet_model* model = NULL;
   int status;
   if (bitnet_model_open(runtime, argv[1], &model_options, &model, &why) != BITNET_OK) {
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
 
   char line[256];
   uint64_t needed = 0;
-  if (bitnet_runtime_selection_line(runtime, line, sizeof line, &needed) == BITNET_OK)
+  if (bitnet_runtime_selection_line(runtime, line, sizeof line, &needed, NULL) == BITNET_OK)
     fprintf(stderr, "%.*s\n", (int)needed, line);
   bitnet_runtime_close(runtime);
   return status;

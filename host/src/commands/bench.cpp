@@ -164,7 +164,7 @@ class runner {
   // A prompt is timed to its end; generating, from the token before the first to the last.
   result<uint64_t> greedily(const test& what) {
     bitnet_sampling sampling{};
-    bitnet_sampling_defaults(&sampling);
+    bitnet_sampling_defaults(&sampling, sizeof sampling);
     sampling.temperature = 0;
     sampling.ignore_eos = 1;
     bitnet_generation options{};

@@ -21,7 +21,8 @@ result<token_list> chat_ids(const bitnet_model* model, const std::string& templa
   const bitnet_status status = fetch(
       [&](char* out, uint64_t capacity, uint64_t* needed) {
         return bitnet_chat_format(model, template_name.empty() ? nullptr : template_name.c_str(),
-                                  views.data(), views.size(), out, capacity, needed, &err);
+                                  views.data(), sizeof views[0], views.size(), out, capacity,
+                                  needed, &err);
       },
       text);
   if (status != BITNET_OK) return failed(status, err, stage::text);

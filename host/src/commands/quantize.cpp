@@ -50,7 +50,7 @@ result<int> write_model(const invocation& in, const std::string& from, const std
   const std::string& embedding = in.set.text("token-embedding-type");
   const std::string& head = in.set.text("output-tensor-type");
   bitnet_convert_options options{};
-  bitnet_convert_defaults(&options);
+  bitnet_convert_defaults(&options, sizeof options);
   options.type = type.c_str();
   if (!embedding.empty()) options.embedding_type = embedding.c_str();
   if (!head.empty()) options.output_type = head.c_str();

@@ -13,8 +13,12 @@ namespace bitnet::host {
 
 result<int> version_command(const invocation& in) {
   std::string text;
-  const bitnet_status status = fetch(bitnet_build_info, text);
-  if (status != BITNET_OK) return failed(status, library_error{}, stage::work);
+  library_error err;
+  const bitnet_status status =
+      fetch([&](char* out, uint64_t capacity,
+                uint64_t* needed) { return bitnet_build_info(out, capacity, needed, &err); },
+            text);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
   auto info = parse_json(text);
   if (!info) return std::unexpected(info.error());
   std::string out = json_line(*info);

@@ -71,9 +71,13 @@ uint32_t kv_type(std::string_view name) {
 
 template <class Call>
 result<nlohmann::json> fetch_json(Call call) {
+  library_error err;
   std::string text;
-  const bitnet_status status = fetch(call, text);
-  if (status != BITNET_OK) return failed(status, library_error{}, stage::work);
+  const bitnet_status status =
+      fetch([&](char* out, uint64_t capacity,
+                uint64_t* needed) { return call(out, capacity, needed, &err); },
+            text);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
   return parse_json(in_flags(text));  // its reasons; keys follow a quote and stay
 }
 
@@ -81,7 +85,7 @@ result<nlohmann::json> fetch_json(Call call) {
 
 result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   bitnet_runtime_options options{};
-  bitnet_runtime_defaults(&options);
+  bitnet_runtime_defaults(&options, sizeof options);
   const std::string device = device_request(in.set);
   const std::string& origin = in.set.origin("device");
   std::vector<const char*> dirs;
@@ -124,7 +128,7 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
 
 bitnet_model_options model_options(const settings& set) {
   bitnet_model_options options{};
-  bitnet_model_defaults(&options);
+  bitnet_model_defaults(&options, sizeof options);
   const std::string& layout = set.text("i2s-layout");
   options.i2s_layout =
       layout == "qk256" ? BITNET_I2S_LAYOUT_QK256 : static_cast<uint32_t>(layout.front() - 'a');
@@ -172,7 +176,7 @@ result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
 
 result<model_handle> open_vocabulary(const std::string& file) {
   bitnet_model_options options{};
-  bitnet_model_defaults(&options);
+  bitnet_model_defaults(&options, sizeof options);
   options.vocabulary_only = 1;
   library_error err;
   bitnet_model* model = nullptr;
@@ -188,7 +192,7 @@ uint32_t step_size(const settings& set) {
 result<session_handle> open_session(const invocation& in, bitnet_model* model, uint32_t n_context,
                                     bool profile) {
   bitnet_session_options options{};
-  bitnet_session_defaults(&options);
+  bitnet_session_defaults(&options, sizeof options);
   options.n_context = n_context;
   options.n_batch = step_size(in.set);
   options.kv_k = kv_type(in.set.text("cache-type-k"));
@@ -242,21 +246,21 @@ std::string selection_line(bitnet_runtime* runtime) {
   std::string text;
   const bitnet_status status = fetch(
       [&](char* out, uint64_t capacity, uint64_t* needed) {
-        return bitnet_runtime_selection_line(runtime, out, capacity, needed);
+        return bitnet_runtime_selection_line(runtime, out, capacity, needed, nullptr);
       },
       text);
   return status == BITNET_OK ? text : "";
 }
 
 result<nlohmann::json> runtime_report(bitnet_runtime* runtime) {
-  return fetch_json([&](char* out, uint64_t capacity, uint64_t* needed) {
-    return bitnet_runtime_report(runtime, out, capacity, needed);
+  return fetch_json([&](char* out, uint64_t capacity, uint64_t* needed, bitnet_error* err) {
+    return bitnet_runtime_report(runtime, out, capacity, needed, err);
   });
 }
 
 result<nlohmann::json> session_report(bitnet_session* session) {
-  return fetch_json([&](char* out, uint64_t capacity, uint64_t* needed) {
-    return bitnet_session_report(session, out, capacity, needed);
+  return fetch_json([&](char* out, uint64_t capacity, uint64_t* needed, bitnet_error* err) {
+    return bitnet_session_report(session, out, capacity, needed, err);
   });
 }
 

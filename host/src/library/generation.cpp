@@ -76,7 +76,7 @@ int32_t on_text(void* user, bitnet_str piece) {
 result<generation_plan> generation_plan::from(const settings& set) {
   generation_plan plan;
   bitnet_sampling& s = plan.sampling_;
-  bitnet_sampling_defaults(&s);
+  bitnet_sampling_defaults(&s, sizeof s);
   s.seed = set.integer("seed") < 0 ? draw_seed() : static_cast<uint32_t>(set.integer("seed"));
   s.temperature = static_cast<float>(set.real("temp"));
   s.top_k = static_cast<int32_t>(set.integer("top-k"));

@@ -75,7 +75,7 @@ result<std::string> detokenize(const bitnet_model* model, const token_list& ids,
 bitnet_model_info describe(const bitnet_model* model) {
   bitnet_model_info info{};
   info.struct_size = sizeof info;
-  (void)bitnet_model_describe(model, &info);  // fails only on a null argument
+  (void)bitnet_model_describe(model, &info, nullptr);  // fails only on a null argument
   return info;
 }
 

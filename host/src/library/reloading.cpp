@@ -38,7 +38,7 @@ std::string line_of(const nlohmann::json& told) {
 result<std::string> reload_backend(bitnet_runtime* runtime, const std::string& backend,
                                    const settings& set) {
   bitnet_reload_options options{};
-  bitnet_reload_defaults(&options);
+  bitnet_reload_defaults(&options, sizeof options);
   options.policy = policy_of(set);
   std::string text;
   options.report_user = &text;

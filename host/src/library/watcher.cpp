@@ -105,7 +105,7 @@ void watcher::run() {
       last_change_ = now;
       if (!first_change_) first_change_ = now;
     }
-    if (!first_change_) continue;
+    if (!first_change_ || !last_change_) continue;
     if (now - *last_change_ < pace_.quiet && now - *first_change_ < pace_.patience) continue;
     first_change_.reset();
     last_change_.reset();

@@ -74,11 +74,11 @@ void save_history(History* from, const std::string& path) {
   const stream to(::fdopen(::memfd_create("history", MFD_CLOEXEC), "w+"), std::fclose);
   HistEvent event;
   if (!to || history(from, &event, H_SAVE_FP, to.get()) < 0 || std::fflush(to.get()) != 0) return;
-  std::rewind(to.get());
   std::string text;
   std::array<char, 4096> block;
-  while (const std::size_t n = std::fread(block.data(), 1, block.size(), to.get()))
-    text.append(block.data(), n);
+  for (ssize_t n = 0; (n = ::pread(::fileno(to.get()), block.data(), block.size(),
+                                   static_cast<off_t>(text.size()))) > 0;)
+    text.append(block.data(), static_cast<std::size_t>(n));
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   std::filesystem::permissions(
