@@ -15,6 +15,10 @@
 namespace bitnet::huggingface {
 namespace {
 
+std::unexpected<failure> bad_tokenizer(const std::string& message) {
+  return bad_data(fmt::format("tokenizer.json: {}", message));
+}
+
 using gguf::quote;
 using nlohmann::json;
 
@@ -30,14 +34,14 @@ struct vocabulary {
 
   result<void> add(const std::string& text, const json& id, int32_t type) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= most_tokens)
-      return bad_data(fmt::format("token {} has no id below {}", quote(text), most_tokens));
+      return bad_tokenizer(fmt::format("token {} has no id below {}", quote(text), most_tokens));
     const auto i = id.get<uint64_t>();
     if (i >= texts.size()) {
       texts.resize(i + 1);
       types.resize(i + 1, unused);
     }
     if (!texts[i].empty() && texts[i] != text)
-      return bad_data(
+      return bad_tokenizer(
           fmt::format("tokens {} and {} share the id {}", quote(texts[i]), quote(text), i));
     texts[i] = text;
     types[i] = type;
@@ -50,7 +54,7 @@ result<vocabulary> read_tokens(const json& file) {
   vocabulary v;
   const json& tokens = at(at(file, "model"), "vocab");
   if (!tokens.is_object() || tokens.empty())
-    return bad_data("expected model.vocab to be an object");
+    return bad_tokenizer("expected model.vocab to be an object");
   for (const auto& [text, id] : tokens.items())
     if (auto ok = v.add(text, id, normal); !ok) return std::unexpected(ok.error());
   const json& added = at(file, "added_tokens");
@@ -65,7 +69,7 @@ result<vocabulary> read_tokens(const json& file) {
 // "a b", or ["a", "b"] in newer files.
 result<std::vector<std::string>> read_merges(const json& file) {
   const json& merges = at(at(file, "model"), "merges");
-  if (!merges.is_array()) return bad_data("expected model.merges to be an array");
+  if (!merges.is_array()) return bad_tokenizer("expected model.merges to be an array");
   std::vector<std::string> out;
   for (const json& one : merges) {
     if (one.is_string())
@@ -73,7 +77,8 @@ result<std::vector<std::string>> read_merges(const json& file) {
     else if (one.is_array() && one.size() == 2 && one[0].is_string() && one[1].is_string())
       out.push_back(one[0].get<std::string>() + " " + one[1].get<std::string>());
     else
-      return bad_data(fmt::format("merge {} is neither a text nor a pair of texts", out.size()));
+      return bad_tokenizer(
+          fmt::format("merge {} is neither a text nor a pair of texts", out.size()));
   }
   return out;
 }
@@ -127,7 +132,7 @@ bool template_begins_with(const json& file, const std::string& bos) {
 result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokenizer_hints& hints,
                                    gguf::metadata_builder& out) {
   const json file = json::parse(tokenizer_json.begin(), tokenizer_json.end(), nullptr, false);
-  if (!file.is_object()) return bad_data("is no JSON object");
+  if (!file.is_object()) return bad_tokenizer("is no JSON object");
   const json& model = at(file, "model");
   // Old files leave the type away; only BPE has merges.
   if (const std::string type = text_at(model, "type");
@@ -140,10 +145,10 @@ result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokeni
   const auto merges = read_merges(file);
   if (!merges) return std::unexpected(merges.error());
   if (v->texts.size() > hints.n_vocab)
-    return bad_data(fmt::format("has {} tokens, but the embedding has {} rows", v->texts.size(),
-                                hints.n_vocab));
+    return bad_tokenizer(fmt::format("has {} tokens, but the embedding has {} rows",
+                                     v->texts.size(), hints.n_vocab));
   if (hints.n_vocab > most_tokens)
-    return bad_data(fmt::format("asks for {} tokens", hints.n_vocab));
+    return bad_tokenizer(fmt::format("asks for {} tokens", hints.n_vocab));
   v->texts.resize(hints.n_vocab);
   v->types.resize(hints.n_vocab, unused);
   for (size_t i = 0; i < v->texts.size(); ++i)

@@ -1,10 +1,11 @@
 #pragma once
 // What a plugin's call must leave as it is, put back where it did not, and told once.
 //
-// Of the calling thread: the floating-point control word and the blocked signals. Both are read in
-// tens of nanoseconds, so each step is guarded. Of the process: working folder and mask of modes,
-// which cost a few calls of the kernel; only what happens once per load or session is guarded, and
-// no longer than it takes: what another thread changes meanwhile cannot be told from it.
+// Of the calling thread: the floating-point control word and the blocked signals. They cost a few
+// instructions and two short calls of the kernel, so each step is guarded. Of the process: working
+// folder and mask of modes, which cost more calls; only what happens once per load or session is
+// guarded, and no longer than it takes: what another thread changes meanwhile cannot be told from
+// it.
 // What cannot be put back for others (handlers, environment, locale) the probe looks at.
 
 #include <csignal>
