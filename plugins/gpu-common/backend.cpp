@@ -45,14 +45,24 @@ class queue_object {
   queue_object(const queue_object&) = delete;
   queue_object& operator=(const queue_object&) = delete;
 
-  bitnet_status submit(const bitnet_step& step, program& steps, kv_pool* pool,
-                       const reporter& report) {
-    const uint64_t last = run_->submitted.load();
-    if (step.signal_value <= last)
-      return report.fail(BITNET_INVALID_ARGUMENT, "signal %llu, the timeline goes to %llu already",
-                         static_cast<unsigned long long>(step.signal_value),
-                         static_cast<unsigned long long>(last));
-    return steps.run(step, pool, run_, report);
+  bitnet_status submit(const bitnet_step& step, steps_on& on, const reporter& report) {
+    if (bitnet_status s = check_turn(step.signal_value, report); failed(s)) return s;
+    return on.run(step, run_, report);
+  }
+  bitnet_status copy(kv_pool& pool, const uint32_t* from, const uint32_t* to, uint32_t n,
+                     uint64_t signal, const reporter& report) {
+    if (bitnet_status s = check_turn(signal, report); failed(s)) return s;
+    return pool.copy(*run_, from, to, n, signal, report);
+  }
+  bitnet_status write_out(kv_pool& pool, const uint32_t* blocks, uint32_t n, uint8_t* out,
+                          uint64_t bytes, uint64_t signal, const reporter& report) {
+    if (bitnet_status s = check_turn(signal, report); failed(s)) return s;
+    return pool.write_out(*run_, blocks, n, out, bytes, signal, report);
+  }
+  bitnet_status read_in(kv_pool& pool, const uint32_t* blocks, uint32_t n, const uint8_t* data,
+                        uint64_t bytes, uint64_t signal, const reporter& report) {
+    if (bitnet_status s = check_turn(signal, report); failed(s)) return s;
+    return pool.read_in(*run_, blocks, n, data, bytes, signal, report);
   }
 
   bitnet_status wait(uint64_t value, uint64_t timeout_ns, const reporter& report) const {
@@ -61,14 +71,22 @@ class queue_object {
       return report.fail(
           BITNET_TIMEOUT, "the timeline goes to %llu and no submitted step reaches %llu",
           static_cast<unsigned long long>(submitted), static_cast<unsigned long long>(value));
-    return value == 0 ? BITNET_OK : run_->work->wait(value, timeout_ns, report);
+    return run_->wait(value, timeout_ns, report);
   }
 
   bitnet_status poll(uint64_t& value, const reporter& report) const {
-    return run_->work->poll(value, report);
+    return run_->poll(value, report);
   }
 
  private:
+  bitnet_status check_turn(uint64_t signal, const reporter& report) const {
+    const uint64_t last = run_->submitted.load();
+    if (signal > last) return BITNET_OK;
+    return report.fail(BITNET_INVALID_ARGUMENT, "signal %llu, the timeline goes to %llu already",
+                       static_cast<unsigned long long>(signal),
+                       static_cast<unsigned long long>(last));
+  }
+
   opened& device_;
   std::shared_ptr<running> run_;
 };
@@ -97,8 +115,7 @@ class backend {
   bitnet_status open(uint32_t index, std::unique_ptr<device_object>& out, const reporter& report);
   bitnet_status quiesce(uint64_t timeout_ns, const reporter& report);
 
-  void levels_of(const std::vector<bitnet_op>& ops, const uint32_t* of_weights,
-                 uint32_t* levels) const;
+  std::vector<uint32_t> levels_of(const std::vector<bitnet_op>& ops, const weights& all) const;
   void forget(opened* device) {
     const std::scoped_lock guard(lock_);
     std::erase(devices_, device);
@@ -138,33 +155,37 @@ class device_object {
 
   opened& open() noexcept { return open_; }
 
-  void levels_of(const std::vector<bitnet_op>& ops, const uint32_t* of_weights,
-                 uint32_t* levels) const {
-    owner_.levels_of(ops, of_weights, levels);
-  }
-  bitnet_status make_buffer(uint64_t bytes, std::unique_ptr<step_buffer>& out,
+  bitnet_status query(const bitnet_query_request& request, std::vector<uint32_t>& levels,
+                      bitnet_graph_estimate& out, const reporter& report);
+  bitnet_status make_buffer(const bitnet_buffer_request& request, std::unique_ptr<step_buffer>& out,
                             const reporter& report) {
     out = std::make_unique<step_buffer>(open_);
-    return open_.pool.take(bytes, placement::host, out->memory, report);
+    out->bytes = request.bytes;
+    return open_.pool.take(request.bytes, placement::host, out->memory, report);
   }
   bitnet_status plan(const bitnet_tensor_desc* desc, bitnet_weight_plan& out,
                      const reporter& report) const {
     return weight_set::plan(open_, desc, out, report);
   }
-  std::unique_ptr<weight_set> make_weights() { return std::make_unique<weight_set>(open_); }
+  std::unique_ptr<weight_set> make_weights(uint64_t cancel_token) {
+    return std::make_unique<weight_set>(open_, cancel_token);
+  }
   std::unique_ptr<program> make_program() { return std::make_unique<program>(open_); }
   bitnet_status make_pool(const bitnet_kv_config* config, std::unique_ptr<kv_pool>& out,
                           const reporter& report) {
     out = std::make_unique<kv_pool>(open_);
     return out->create(config, kv_dtypes, report);
   }
-  bitnet_status make_queue(std::unique_ptr<queue_object>& out, const reporter& report) {
-    auto run = std::make_shared<running>();
+  // The drivers have one queue for all, so that a priority would change nothing.
+  bitnet_status make_queue(const bitnet_queue_request&, std::unique_ptr<queue_object>& out,
+                           const reporter& report) {
+    std::unique_ptr<gpu::queue> made;
     {
       const std::scoped_lock guard(open_.lock);
-      if (bitnet_status s = open_.driver->make_queue(run->work, report); failed(s)) return s;
+      if (bitnet_status s = open_.driver->make_queue(made, report); failed(s)) return s;
     }
-    out = std::make_unique<queue_object>(open_, std::move(run));
+    out = std::make_unique<queue_object>(open_,
+                                         std::make_shared<running>(std::move(made), open_.lock));
     return BITNET_OK;
   }
 
@@ -180,6 +201,7 @@ struct objects {
   using weights = weight_set;
   using kv_pool = gpu::kv_pool;
   using program = gpu::program;
+  using binding = steps_on;
   using queue = queue_object;
 };
 
@@ -257,21 +279,59 @@ bitnet_status backend::quiesce(uint64_t timeout_ns, const reporter& report) {
   return BITNET_OK;
 }
 
-void backend::levels_of(const std::vector<bitnet_op>& ops, const uint32_t* of_weights,
-                        uint32_t* levels) const {
+std::vector<uint32_t> backend::levels_of(const std::vector<bitnet_op>& ops,
+                                         const weights& all_weights) const {
   const std::vector<named_kernel> all = all_kernels(about_.name);
+  std::vector<uint32_t> levels(ops.size(), BITNET_LEVEL_NONE);
   for (uint64_t i = 0; i < ops.size(); ++i) {
-    levels[i] = BITNET_LEVEL_NONE;
+    const uint32_t w = ops[i].weights[0];
+    const uint32_t format =
+        w < all_weights.size() ? all_weights.at(w).view.format : BITNET_FORMAT_NONE;
     for (const named_kernel& k : all) {
       // Rank-1 weights are widened to f32, so a norm takes every dense format.
       const bool fits = k.format == BITNET_FORMAT_NONE
-                            ? of_weights[i] != BITNET_FORMAT_TERNARY2
-                            : of_weights[i] == BITNET_FORMAT_NONE || of_weights[i] == k.format;
+                            ? format != BITNET_FORMAT_TERNARY2
+                            : format == BITNET_FORMAT_NONE || format == k.format;
       if (k.op != ops[i].op || k.fused || !fits || is_disabled(k.id)) continue;
       levels[i] = k.level;
       break;
     }
   }
+  return levels;
+}
+
+bitnet_status device_object::query(const bitnet_query_request& request,
+                                   std::vector<uint32_t>& levels, bitnet_graph_estimate& out,
+                                   const reporter& report) {
+  weight_set planned(open_);
+  if (bitnet_status s = planned.create(request.descs, request.desc_size, request.n_descs,
+                                       sdk::scales_are::to_come, report);
+      failed(s))
+    return s;
+  weights all;
+  all.add(planned);
+  std::vector<bitnet_op> ops;
+  if (bitnet_status s = sdk::read_ops(request.graph, ops, report); failed(s)) return s;
+  levels = owner_.levels_of(ops, all);
+  for (uint64_t i = 0; i < ops.size(); ++i)
+    if (levels[i] == BITNET_LEVEL_NONE && !sdk::is_composite(ops[i])) return BITNET_OK;
+  program steps(open_);
+  if (bitnet_status s = steps.build(request.graph, all, request.options, report); failed(s))
+    return s;
+  out.weight_bytes = planned.device_bytes();
+  out.scratch_bytes = out.binding_bytes = steps.binding_bytes();
+  if (!request.kv) return BITNET_OK;
+  bitnet_kv_config one{};
+  if (bitnet_status s = sdk::receive(request.kv, offsetof(bitnet_kv_config, reserved_0), one,
+                                     "KV configuration", report);
+      failed(s))
+    return s;
+  one.n_blocks = 1;
+  kv_pool pool(open_);
+  std::vector<uint64_t> sizes;
+  if (bitnet_status s = pool.plan(&one, kv_dtypes, sizes, report); failed(s)) return s;
+  out.kv_block_bytes = pool.block_bytes();
+  return BITNET_OK;
 }
 
 void backend::read_settings(const bitnet_open_request& request) {

@@ -71,10 +71,16 @@ struct binding {
   uint64_t offset = 0, bytes = 0;
 };
 
+struct copy_range {
+  uint64_t from = 0, to = 0, bytes = 0;  // all multiples of 4
+};
+
 // One dispatch: `groups_x` * `groups_y` work groups, each facts::group_size threads or as many as
-// the kernel's specialisation says.
+// the kernel's specialisation says. Or, without a kernel, copies from the memory of the first
+// binding to that of the second; the ranges are of whole buffers and do not touch each other.
 struct command {
   const kernel* run = nullptr;
+  std::vector<copy_range> copies;
   std::vector<binding> bindings;  // in the order of kernels.hpp
   std::vector<uint32_t> params;   // words of the kernel's parameter struct, at most max_params
   uint32_t groups_x = 1, groups_y = 1;
@@ -102,10 +108,6 @@ class queue {
   virtual bitnet_status poll(uint64_t& value, const sdk::reporter& report) = 0;
 };
 
-struct copy_range {
-  uint64_t from = 0, to = 0, bytes = 0;  // all multiples of 4
-};
-
 class device {
  public:
   virtual ~device() = default;
@@ -113,14 +115,12 @@ class device {
 
   virtual bitnet_status allocate(uint64_t bytes, placement where, std::unique_ptr<buffer>& out,
                                  const sdk::reporter& report) = 0;
-  // These three are done when they return. Offsets and sizes are multiples of 4; no submission that
+  // These two are done when they return. Offsets and sizes are multiples of 4; no submission that
   // uses the same bytes is running.
   virtual bitnet_status upload(buffer& to, uint64_t offset, const void* data, uint64_t bytes,
                                const sdk::reporter& report) = 0;
   virtual bitnet_status download(const buffer& from, uint64_t offset, void* data, uint64_t bytes,
                                  const sdk::reporter& report) = 0;
-  virtual bitnet_status copy(const buffer& from, buffer& to, std::span<const copy_range> ranges,
-                             const sdk::reporter& report) = 0;
 
   virtual bitnet_status make_kernel(const kernel_spec& spec, std::unique_ptr<kernel>& out,
                                     const sdk::reporter& report) = 0;

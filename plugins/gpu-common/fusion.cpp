@@ -9,21 +9,22 @@ namespace {
 
 class finder {
  public:
-  finder(const sdk::graph& g, const weight_set& weights, const opened& device)
-      : graph_(g), weights_(weights), device_(device), tiles_(tiles_for(device.about())) {}
+  finder(const sdk::graph& g, const weights& all, const opened& device)
+      : graph_(g), weights_(all), device_(device), tiles_(tiles_for(device.about())) {}
 
   fusions find() && {
     found_.writer.assign(graph_.values.size(), no_op);
     readers_.assign(graph_.values.size(), 0);
     for (uint64_t i = 0; i < graph_.ops.size(); ++i) {
       const bitnet_op& op = graph_.ops[i];
-      if (sdk::is_composite(op.op)) continue;
+      if (sdk::is_composite(op)) continue;
       for (const uint32_t v : op.outputs)
         if (v != BITNET_NONE) found_.writer[v] = i;
       for (const uint32_t v : op.inputs)
         if (v != BITNET_NONE) ++readers_[v];
     }
-    ++readers_[graph_.logits];
+    for (uint64_t v = 0; v < graph_.values.size(); ++v)
+      if (graph_.external[v]) ++readers_[v];  // whoever it goes to
     found_.of.resize(graph_.ops.size());
     for (uint64_t i = 0; i < graph_.ops.size(); ++i) find_fusion(i);
     for (uint64_t i = 0; i < graph_.ops.size(); ++i)
@@ -111,7 +112,7 @@ class finder {
   }
 
   const sdk::graph& graph_;
-  const weight_set& weights_;
+  const weights& weights_;
   const opened& device_;
   const tiles tiles_;
   fusions found_;
@@ -120,8 +121,8 @@ class finder {
 
 }  // namespace
 
-fusions find_fusions(const sdk::graph& g, const weight_set& weights, const opened& device) {
-  return finder(g, weights, device).find();
+fusions find_fusions(const sdk::graph& g, const weights& all, const opened& device) {
+  return finder(g, all, device).find();
 }
 
 }  // namespace bitnet::gpu

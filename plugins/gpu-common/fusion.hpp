@@ -28,6 +28,6 @@ struct fusions {
   std::vector<uint64_t> writer;  // of each value: the primitive that writes it, or no_op
 };
 
-fusions find_fusions(const sdk::graph& g, const weight_set& weights, const opened& device);
+fusions find_fusions(const sdk::graph& g, const weights& all, const opened& device);
 
 }  // namespace bitnet::gpu

@@ -13,6 +13,7 @@ class kv_pool {
  public:
   explicit kv_pool(opened& device) noexcept : device_(device) {}
   ~kv_pool() {
+    if (buffers_.empty()) return;  // planned only
     device_.settle();
     const std::scoped_lock lock(device_.lock);
     buffers_.clear();
@@ -22,32 +23,43 @@ class kv_pool {
 
   bitnet_status create(const bitnet_kv_config* config, uint32_t kv_dtypes,
                        const sdk::reporter& report);
-  bitnet_status copy(const uint32_t* from, const uint32_t* to, uint32_t n,
-                     const sdk::reporter& report);
-  bitnet_status write_out(uint32_t block, uint8_t* out, uint64_t bytes,
-                          const sdk::reporter& report);
-  bitnet_status read_in(uint32_t block, const uint8_t* data, uint64_t bytes,
-                        const sdk::reporter& report);
+  // Each takes its turn on a queue, whose timeline then reaches `signal`.
+  bitnet_status copy(running& queue, const uint32_t* from, const uint32_t* to, uint32_t n,
+                     uint64_t signal, const sdk::reporter& report);
+  bitnet_status write_out(running& queue, const uint32_t* blocks, uint32_t n, uint8_t* out,
+                          uint64_t bytes, uint64_t signal, const sdk::reporter& report);
+  bitnet_status read_in(running& queue, const uint32_t* blocks, uint32_t n, const uint8_t* data,
+                        uint64_t bytes, uint64_t signal, const sdk::reporter& report);
 
   const sdk::kv_storage& storage() const noexcept { return storage_; }
   const binding& keys(uint32_t layer) const noexcept { return places_[2 * uint64_t{layer}]; }
   const binding& values(uint32_t layer) const noexcept { return places_[2 * uint64_t{layer} + 1]; }
-  uint64_t id() const noexcept { return id_; }  // no other pool of the process ever has it
+  uint64_t block_bytes() const noexcept;  // on the device
+
+  // Where things would lie, and what a block takes.
+  bitnet_status plan(const bitnet_kv_config* config, uint32_t kv_dtypes,
+                     std::vector<uint64_t>& sizes, const sdk::reporter& report);
 
  private:
   struct region {  // keys or values of a layer
     uint32_t format;
     uint64_t buffer, block_bytes, canonical_bytes;
   };
+  enum class direction : uint8_t { out, in };
+  // Copies between blocks and a staging buffer that holds them one after the other.
+  std::vector<command> moves(const uint32_t* blocks, uint32_t n, const buffer& staging,
+                             direction way) const;
+  // Calls each(region, staged bytes, canonical bytes) for all of n blocks.
   template <class Each>
-  bitnet_status each_region(uint32_t block, Each each);
+  void each_staged(uint32_t n, Each each) const;
+  bitnet_status start(running& queue, const std::vector<command>& commands, transfer t,
+                      const sdk::reporter& report);
 
   opened& device_;
   sdk::kv_storage storage_{};  // its data is nullptr
   std::vector<std::unique_ptr<buffer>> buffers_;
   std::vector<region> regions_;
   std::vector<binding> places_;  // of each region, all blocks
-  uint64_t id_ = 0;
 };
 
 }  // namespace bitnet::gpu

@@ -62,7 +62,7 @@ std::vector<named_kernel> all_kernels(std::string_view api) {
   constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
   std::vector<named_kernel> out;
-#define BITNET_GPU_ID(NAME, ID, INPUTS, WEIGHTS, OUTPUTS) BITNET_OP_##NAME,
+#define BITNET_GPU_ID(NAME, ...) BITNET_OP_##NAME,
   constexpr uint32_t ops[] = {BITNET_OP_LIST(BITNET_GPU_ID)};
 #undef BITNET_GPU_ID
   for (const uint32_t op : ops) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -35,17 +37,74 @@ class kernel_set {
   std::vector<std::pair<kernel_spec, std::unique_ptr<kernel>>> compiled_;
 };
 
-// A queue of the contract.
-struct running {
-  std::unique_ptr<gpu::queue> work;
+// Copies that a queue was given, and what the host has to do once they are done.
+struct transfer {
+  uint64_t value;  // of the timeline
+  std::unique_ptr<recording> commands;
+  lease staging;
+  std::function<void()> finish;  // may be empty
+};
+
+// A queue of the contract. [any]
+class running {
+ public:
+  running(std::unique_ptr<gpu::queue> made, std::mutex& driver_lock) noexcept
+      : work(std::move(made)), driver_lock_(driver_lock) {}
+
+  bitnet_status wait(uint64_t value, uint64_t timeout_ns, const sdk::reporter& report) {
+    if (value == 0) return BITNET_OK;
+    if (bitnet_status s = work->wait(value, timeout_ns, report); sdk::failed(s)) return s;
+    retire(value);
+    return BITNET_OK;
+  }
+  bitnet_status poll(uint64_t& value, const sdk::reporter& report) {
+    if (bitnet_status s = work->poll(value, report); sdk::failed(s)) return s;
+    retire(value);
+    return BITNET_OK;
+  }
+  // Until everything submitted is done.
+  bitnet_status settle(uint64_t timeout_ns, const sdk::reporter& report) {
+    return wait(submitted.load(), timeout_ns, report);
+  }
+  // Submits `t`, whose values ascend.
+  bitnet_status start(transfer t, const sdk::reporter& report) {
+    const std::scoped_lock guard(lock_);
+    transfers_.reserve(transfers_.size() + 1);  // what runs must not be lost
+    {
+      const std::scoped_lock driver(driver_lock_);
+      if (bitnet_status s = work->submit(*t.commands, t.value, report); sdk::failed(s)) return s;
+    }
+    submitted.store(t.value);
+    transfers_.push_back(std::move(t));
+    return BITNET_OK;
+  }
+
+  const std::unique_ptr<gpu::queue> work;
   std::atomic<uint64_t> submitted{0};
 
-  // Until everything submitted is done. [any]
-  bitnet_status settle(uint64_t timeout_ns, const sdk::reporter& report) const {
-    const uint64_t value = submitted.load();
-    return value == 0 ? BITNET_OK : work->wait(value, timeout_ns, report);
+ private:
+  // Nobody is told that a value was reached before the host's part of it is done.
+  void retire(uint64_t reached) {
+    std::vector<transfer> done;
+    const std::scoped_lock guard(lock_);
+    while (!transfers_.empty() && transfers_.front().value <= reached) {
+      if (transfers_.front().finish) transfers_.front().finish();
+      done.push_back(std::move(transfers_.front()));
+      transfers_.erase(transfers_.begin());
+    }
+    const std::scoped_lock driver(driver_lock_);
+    for (transfer& t : done) t.commands.reset();
   }
+
+  std::mutex& driver_lock_;
+  std::mutex lock_;
+  std::vector<transfer> transfers_;  // ascending
 };
+
+// Alignment of buffers and of offsets in them.
+inline uint64_t alignment_of(const facts& about) noexcept {
+  return std::max<uint64_t>(about.binding_alignment, 64);
+}
 
 struct opened {
   opened(std::unique_ptr<device> d, const sdk::host& host_services, std::string own_name,
@@ -59,7 +118,7 @@ struct opened {
 
   const facts& about() const noexcept { return driver->describe(); }
   uint64_t align(uint64_t bytes) const noexcept {
-    const uint64_t to = std::max<uint64_t>(about().binding_alignment, 64);
+    const uint64_t to = alignment_of(about());
     return (bytes + to - 1) / to * to;
   }
   bool is_disabled(const std::string& id) const {

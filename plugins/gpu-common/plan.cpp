@@ -22,20 +22,20 @@ operand writes(uint32_t value) {
 
 class planner {
  public:
-  planner(const sdk::graph& g, const weight_set& weights, const opened& device,
+  planner(const sdk::graph& g, const weights& all, const opened& device,
           const sdk::reporter& report, plan& out)
       : graph_(g),
-        weights_(weights),
+        weights_(all),
         device_(device),
         report_(report),
         out_(out),
         tiles_(tiles_for(device.about())),
-        fusions_(find_fusions(g, weights, device)) {}
+        fusions_(find_fusions(g, all, device)) {}
 
   bitnet_status make() {
     for (uint64_t i = 0; i < graph_.ops.size(); ++i) {
       const bitnet_op& op = graph_.ops[i];
-      if (sdk::is_composite(op.op) || fusions_.of[i].absorbed) continue;
+      if (sdk::is_composite(op) || fusions_.of[i].absorbed) continue;
       if (bitnet_status s = add(op, fusions_.of[i]); failed(s)) return s;
     }
     return BITNET_OK;
@@ -66,10 +66,11 @@ class planner {
   }
 
   bitnet_status add(const bitnet_op& op, const fusion& f) {
-    // Fixed numbers of rows cannot come from any op, as every graph starts with EMBED_GATHER.
+    // Such values can come in only, and every op that takes one makes another.
     for (const uint32_t v : op.outputs)
       if (v != BITNET_NONE && graph_.values[v].dims[0] > 0)
-        return report_.fail(BITNET_UNSUPPORTED, "value %u has a fixed number of rows", v);
+        return report_.fail(BITNET_UNSUPPORTED,
+                            "value %u has a fixed number of rows; use the cpu backend", v);
     const uint32_t* in = op.inputs;
     const uint32_t* out = op.outputs;
     switch (op.op) {
@@ -121,7 +122,7 @@ class planner {
     n.spec.constants[1] = n.weight->view.format;
     n.weight_bytes = 4 * n.weight->words;
     // Without scales the kernel reads none.
-    const source scales = n.weight->scales.memory ? source::scales : source::tokens;
+    const source scales = n.weight->scales.bytes != 0 ? source::scales : source::tokens;
     n.operands = {{source::tokens}, {source::matrix}, {scales}, writes(op.outputs[0])};
     n.params = embed_gather_params{n.rows,
                                    width32(op.outputs[0]),
@@ -273,9 +274,10 @@ class planner {
           known.divisors == t.divisors)
         return i;
     }
+    const bool known = t.divisors && !t.divisors->host.empty();  // not while it is planned only
     for (uint32_t i = 0; i < pairs; ++i) {
       const double f = double{t.factor} * std::pow(double{t.theta}, -2.0 * i / (2.0 * pairs));
-      t.frequencies.push_back(t.divisors ? f / double{t.divisors->host[i]} : f);
+      t.frequencies.push_back(known ? f / double{t.divisors->host[i]} : f);
     }
     out_.turns.push_back(std::move(t));
     return static_cast<uint32_t>(out_.turns.size() - 1);
@@ -331,7 +333,7 @@ class planner {
   }
 
   const sdk::graph& graph_;
-  const weight_set& weights_;
+  const weights& weights_;
   const opened& device_;
   const sdk::reporter& report_;
   plan& out_;
@@ -354,9 +356,9 @@ uint32_t rows_of_group(const kernel_spec& spec) noexcept {
   return spec.id == kernel_id::linear_dense ? teams : teams * spec.constants[3];
 }
 
-bitnet_status make_plan(const sdk::graph& g, const weight_set& weights, const opened& device,
-                        plan& out, const sdk::reporter& report) {
-  return planner(g, weights, device, report, out).make();
+bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device, plan& out,
+                        const sdk::reporter& report) {
+  return planner(g, all, device, report, out).make();
 }
 
 }  // namespace bitnet::gpu

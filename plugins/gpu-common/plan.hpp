@@ -93,7 +93,7 @@ uint64_t passes_of(const node& n, uint64_t context) noexcept;
 // Rows of the matrix that a group of a linear kernel takes.
 uint32_t rows_of_group(const kernel_spec& spec) noexcept;
 
-bitnet_status make_plan(const sdk::graph& g, const weight_set& weights, const opened& device,
-                        plan& out, const sdk::reporter& report);
+bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device, plan& out,
+                        const sdk::reporter& report);
 
 }  // namespace bitnet::gpu

@@ -10,6 +10,8 @@ namespace {
 using sdk::failed;
 using source = operand::source;
 
+constexpr uint64_t header_bytes = 64;
+
 uint32_t groups_for(uint64_t units, uint64_t of_a_group, uint32_t most) noexcept {
   return static_cast<uint32_t>(
       std::clamp<uint64_t>((units + of_a_group - 1) / of_a_group, 1, most));
@@ -42,32 +44,22 @@ class hazards {
 
 }  // namespace
 
-program::~program() {
-  device_.settle();
-  const std::scoped_lock lock(device_.lock);
-  recordings_.clear();
-}
-
-bitnet_status program::build(const bitnet_graph* g, const weight_set& weights,
+bitnet_status program::build(const bitnet_graph* g, const weights& all,
                              const bitnet_program_options* options, const sdk::reporter& report) {
   if (bitnet_status s = sdk::check_limits(options, limits_, report); failed(s)) return s;
-  const bool listed = BITNET_HAS_FIELD(options, bitnet_program_options, buckets);
-  if (listed && options->n_buckets != 0 && !options->buckets)
-    return report.fail(BITNET_INVALID_ARGUMENT, "%u buckets announced, none given",
-                       options->n_buckets);
-  if (listed)
-    for (uint32_t i = 0; i < options->n_buckets; ++i)
-      if (options->buckets[i] > 0 && options->buckets[i] < limits_.max_tokens)
-        buckets_.push_back(options->buckets[i]);
+  for (uint32_t i = 0; i < limits_.n_buckets; ++i)
+    if (limits_.buckets[i] > 0 && limits_.buckets[i] < limits_.max_tokens)
+      buckets_.push_back(limits_.buckets[i]);
+  limits_.buckets = nullptr;  // the host's, for the call
   for (uint64_t n = 1; n < limits_.max_tokens; n *= 4) buckets_.push_back(static_cast<uint32_t>(n));
   buckets_.push_back(limits_.max_tokens);
   std::sort(buckets_.begin(), buckets_.end());
   buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
-  if (bitnet_status s = sdk::graph_reader(weights, report, graph_).read(g); failed(s)) return s;
-  if (bitnet_status s = make_plan(graph_, weights, device_, plan_, report); failed(s)) return s;
+  if (bitnet_status s = sdk::graph_reader(all, report, graph_).read(g); failed(s)) return s;
+  if (bitnet_status s = make_plan(graph_, all, device_, plan_, report); failed(s)) return s;
   if (bitnet_status s = check_passes(report); failed(s)) return s;
   counters_.resize(plan_.nodes.size());
-  return allocate(report);
+  return check_room(report);
 }
 
 bitnet_status program::check_passes(const sdk::reporter& report) const {
@@ -103,7 +95,7 @@ std::vector<sdk::lifetime> program::lifetimes(uint64_t tokens, uint64_t outputs)
   std::vector<sdk::lifetime> lives(graph_.values.size());
   for (uint64_t i = 0; i < plan_.nodes.size(); ++i) {
     for (const operand& o : plan_.nodes[i].operands) {
-      if (o.from != source::value || o.index == graph_.logits) continue;
+      if (o.from != source::value || graph_.external[o.index]) continue;
       sdk::lifetime& life = lives[o.index];
       const bitnet_value& value = graph_.values[o.index];
       if (life.bytes == 0) life.first = i;
@@ -116,7 +108,7 @@ std::vector<sdk::lifetime> program::lifetimes(uint64_t tokens, uint64_t outputs)
   return lives;
 }
 
-bitnet_status program::allocate(const sdk::reporter& report) {
+bitnet_status program::check_room(const sdk::reporter& report) const {
   const facts& about = device_.about();
   std::vector<sdk::lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
   const uint64_t bytes = sdk::place(lives);
@@ -131,126 +123,109 @@ bitnet_status program::allocate(const sdk::reporter& report) {
         static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(largest),
         about.name.c_str(), static_cast<unsigned long long>(about.max_allocation_bytes),
         static_cast<unsigned long long>(about.max_binding_bytes));
-  if (bitnet_status s = device_.pool.take(bytes, placement::device, arena_, report); failed(s))
-    return s;
-  if (bitnet_status s = device_.pool.take(64, placement::host, header_, report); failed(s))
-    return s;
-  for (const turn_table& t : plan_.turns) {
-    lease made;
-    const uint64_t room = uint64_t{8} * t.pairs * limits_.max_tokens;
-    if (bitnet_status s = device_.pool.take(room, placement::host, made, report); failed(s))
-      return s;
-    turns_.push_back(std::move(made));
+  for (uint64_t i = 0; i < graph_.ports.size(); ++i) {
+    const bitnet_port& p = graph_.ports[i];
+    const uint64_t needed = sdk::bytes_of_port(p, graph_, limits_);
+    if (needed > about.max_binding_bytes)
+      return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
+                         "port %llu takes %llu bytes, a kernel sees %llu; ask for fewer outputs",
+                         static_cast<unsigned long long>(i),
+                         static_cast<unsigned long long>(needed),
+                         static_cast<unsigned long long>(about.max_binding_bytes));
+    if (p.value == BITNET_NONE) continue;
+    const bitnet_value& v = graph_.values[p.value];
+    if (v.dtype == BITNET_DTYPE_I8 && v.dims[1] % 4 != 0)
+      return report.fail(BITNET_UNSUPPORTED,
+                         "value %u: rows of %lld bytes go in and out in multiples of 4 only",
+                         p.value, static_cast<long long>(v.dims[1]));
   }
-  values_.resize(lives.size());
-  for (uint64_t v = 0; v < lives.size(); ++v)
-    if (lives[v].bytes != 0) values_[v] = {arena_.get(), lives[v].offset, lives[v].bytes};
   return BITNET_OK;
 }
 
-bitnet_status program::estimate(uint32_t n_tokens, uint64_t& bytes,
-                                const sdk::reporter& report) const {
-  if (n_tokens == 0 || n_tokens > limits_.max_tokens)
-    return report.fail(BITNET_INVALID_ARGUMENT, "%u tokens, the program runs 1 to %u", n_tokens,
-                       limits_.max_tokens);
-  std::vector<sdk::lifetime> lives = lifetimes(n_tokens, std::min(n_tokens, limits_.max_outputs));
-  bytes = sdk::place(lives);
-  return BITNET_OK;
+uint64_t program::binding_bytes() const {
+  std::vector<sdk::lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
+  uint64_t bytes = sdk::place(lives) + header_bytes;
+  for (const turn_table& t : plan_.turns) bytes += turn_bytes(t);
+  return bytes;
 }
 
 uint32_t program::bucket(uint32_t tokens) const noexcept {
   return *std::lower_bound(buckets_.begin(), buckets_.end(), tokens);
 }
 
-bitnet_status program::prepare(uint32_t n_tokens, const sdk::reporter& report) {
-  uint64_t bytes = 0;
-  if (bitnet_status s = estimate(n_tokens, bytes, report); failed(s)) return s;
+steps_on::~steps_on() {
+  device_.settle();
   const std::scoped_lock lock(device_.lock);
-  for (const node& n : plan_.nodes) {
-    if (n.spec.id == kernel_id::kv_write || n.spec.id == kernel_id::attn_paged) continue;
-    const kernel* compiled = nullptr;
-    const uint32_t rows = n.rows == rows_are_tokens ? bucket(n_tokens) : 1;
-    if (!belongs(n, rows)) continue;
-    if (bitnet_status s = device_.kernels.get(spec_for(n, rows, nullptr), compiled, report);
+  recordings_.clear();
+}
+
+bitnet_status steps_on::place(const std::vector<bitnet_bound>& named, const sdk::reporter& report) {
+  std::vector<sdk::lifetime> lives = of_.lifetimes(of_.limits_.max_tokens, of_.limits_.max_outputs);
+  if (bitnet_status s = device_.pool.take(sdk::place(lives), placement::device, arena_, report);
+      failed(s))
+    return s;
+  if (bitnet_status s = device_.pool.take(header_bytes, placement::host, header_, report);
+      failed(s))
+    return s;
+  for (const turn_table& t : of_.plan_.turns) {
+    lease made;
+    if (bitnet_status s = device_.pool.take(of_.turn_bytes(t), placement::host, made, report);
         failed(s))
       return s;
+    turns_.push_back(std::move(made));
+  }
+  values_.resize(lives.size());
+  for (uint64_t v = 0; v < lives.size(); ++v)
+    if (lives[v].bytes != 0) values_[v] = {arena_.get(), lives[v].offset, lives[v].bytes};
+  for (uint64_t i = 0; i < named.size(); ++i) {
+    const bitnet_port& p = of_.graph_.ports[i];
+    const auto* made = reinterpret_cast<const step_buffer*>(named[i].buffer);
+    const uint64_t bytes = sdk::bytes_of_port(p, of_.graph_, of_.limits_);
+    (p.value == BITNET_NONE ? facts_[p.role] : values_[p.value]) = {made->memory.get(),
+                                                                    named[i].offset, bytes};
   }
   return BITNET_OK;
 }
 
-bitnet_status program::bind(const bitnet_step_buffers& b, const sdk::reporter& report) {
+bitnet_status steps_on::prepare(uint32_t n_tokens, uint32_t n_outputs,
+                                const sdk::reporter& report) {
+  if (n_tokens == 0 || n_tokens > of_.limits_.max_tokens || n_outputs > of_.limits_.max_outputs)
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "%u tokens and %u outputs: the program runs 1 to %u, and %u", n_tokens,
+                       n_outputs, of_.limits_.max_tokens, of_.limits_.max_outputs);
   const std::scoped_lock lock(running_);
-  if (bound_) return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are bound already");
-  const auto see = [](bitnet_buffer* handle) -> sdk::bound_buffer {
-    const auto* made = reinterpret_cast<const step_buffer*>(handle);
-    if (!made) return {};
-    return {static_cast<uint8_t*>(made->memory.get()->mapped()), made->memory.get()->size()};
-  };
-  const sdk::bound_buffers seen{see(b.tokens), see(b.positions),    see(b.sequences),
-                                see(b.slots),  see(b.block_tables), see(b.output_rows),
-                                see(b.logits)};
-  if (bitnet_status s = sdk::check_buffers(seen, limits_, graph_, report); failed(s)) return s;
-  const auto all_of = [](bitnet_buffer* handle) -> binding {
-    const buffer* memory = reinterpret_cast<const step_buffer*>(handle)->memory.get();
-    return {memory, 0, memory->size()};
-  };
-  for (bitnet_buffer* handle : {b.block_tables, b.logits})
-    if (all_of(handle).bytes > device_.about().max_binding_bytes)
-      return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                         "a step buffer of %llu bytes, a kernel sees %llu; ask for fewer outputs",
-                         static_cast<unsigned long long>(all_of(handle).bytes),
-                         static_cast<unsigned long long>(device_.about().max_binding_bytes));
-  tokens_ = all_of(b.tokens);
-  positions_ = all_of(b.positions);
-  sequences_ = all_of(b.sequences);
-  slots_ = all_of(b.slots);
-  block_tables_ = all_of(b.block_tables);
-  output_rows_ = all_of(b.output_rows);
-  values_[graph_.logits] = all_of(b.logits);
-  const auto ints = [](const sdk::bound_buffer& s) {
-    return reinterpret_cast<const int32_t*>(s.data);
-  };
-  step_.tokens = ints(seen.tokens);
-  step_.positions = ints(seen.positions);
-  step_.sequences = ints(seen.sequences);
-  step_.slots = ints(seen.slots);
-  step_.block_tables = ints(seen.block_tables);
-  step_.output_rows = ints(seen.output_rows);
-  step_.max_blocks = limits_.max_blocks;
-  step_.block_tokens = limits_.block_tokens;
-  bound_ = true;
-  return BITNET_OK;
+  recorded* made = nullptr;
+  return find_recording(n_tokens, n_outputs, made, report);
 }
 
-kernel_spec program::spec_for(const node& n, uint32_t rows, const kv_pool* pool) const noexcept {
+kernel_spec steps_on::spec_for(const node& n, uint32_t rows) const noexcept {
   kernel_spec spec = n.spec;
   const tiles fit = tiles_for(device_.about());
   if (n.grid == grid::matrix && n.spec.id != kernel_id::bit_linear)
     spec.constants[2] = std::min(rows, fit.tokens);
   if (spec.id == kernel_id::kv_write || spec.id == kernel_id::attn_paged) {
-    spec.constants[1] = pool->storage().dtype_k;
-    spec.constants[2] = pool->storage().dtype_v;
+    spec.constants[1] = pool_->storage().dtype_k;
+    spec.constants[2] = pool_->storage().dtype_v;
   }
   return spec;
 }
 
-binding program::place_of(const operand& o, const node& n, uint64_t part,
-                          const kv_pool* pool) const {
+binding steps_on::place_of(const operand& o, const node& n, uint64_t part) const {
   switch (o.from) {
     case source::value:
       return values_[o.index];
     case source::tokens:
-      return tokens_;
+      return facts_[BITNET_PORT_TOKENS];
     case source::positions:
-      return positions_;
+      return facts_[BITNET_PORT_POSITIONS];
     case source::sequences:
-      return sequences_;
+      return facts_[BITNET_PORT_SEQUENCES];
     case source::slots:
-      return slots_;
+      return facts_[BITNET_PORT_SLOTS];
     case source::block_tables:
-      return block_tables_;
+      return facts_[BITNET_PORT_BLOCK_TABLES];
     case source::output_rows:
-      return output_rows_;
+      return facts_[BITNET_PORT_OUTPUT_ROWS];
     case source::matrix:
       return n.weight->parts[part].place;
     case source::vector:
@@ -258,9 +233,9 @@ binding program::place_of(const operand& o, const node& n, uint64_t part,
     case source::scales:
       return n.weight->scales;
     case source::keys:
-      return pool->keys(o.index);
+      return pool_->keys(o.index);
     case source::values:
-      return pool->values(o.index);
+      return pool_->values(o.index);
     case source::turns:
       break;
   }
@@ -268,35 +243,35 @@ binding program::place_of(const operand& o, const node& n, uint64_t part,
   return {memory, 0, memory->size()};
 }
 
-// The node's parameters for a part of its matrix and for the pool of this recording.
-parameters program::params_for(const node& n, uint64_t part, const kv_pool* pool) const {
+// The node's parameters for a part of its matrix and for the pool.
+parameters steps_on::params_for(const node& n, uint64_t part) const {
   parameters out = n.params;
   if (sees_rows(out))
     set_rows(out, static_cast<uint32_t>(n.weight->parts[part].first_row),
              static_cast<uint32_t>(n.weight->parts[part].n_rows));
   if (auto* write = std::get_if<kv_write_params>(&out)) {
-    write->n_kv_heads = static_cast<uint32_t>(pool->storage().n_kv_heads);
-    write->head_dim = static_cast<uint32_t>(pool->storage().head_dim);
-    write->block_tokens = limits_.block_tokens;
+    write->n_kv_heads = static_cast<uint32_t>(pool_->storage().n_kv_heads);
+    write->head_dim = static_cast<uint32_t>(pool_->storage().head_dim);
+    write->block_tokens = of_.limits_.block_tokens;
   } else if (auto* attention = std::get_if<attn_paged_params>(&out)) {
-    attention->block_tokens = limits_.block_tokens;
-    attention->max_blocks = limits_.max_blocks;
+    attention->block_tokens = of_.limits_.block_tokens;
+    attention->max_blocks = of_.limits_.max_blocks;
   }
   return out;
 }
 
 // The commands of node `at`, one for each part of its matrix; `run` and `after` are still missing.
-void program::add_commands(uint32_t at, uint32_t rows, const kv_pool* pool,
-                           std::vector<command>& commands, std::vector<uint32_t>& nodes) const {
-  const node& n = plan_.nodes[at];
+void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& commands,
+                            std::vector<uint32_t>& nodes) const {
+  const node& n = of_.plan_.nodes[at];
   const uint32_t most = device_.about().max_groups;
   const uint32_t* constants = n.spec.constants;
   const uint64_t parts = sees_rows(n.params) ? n.weight->parts.size() : 1;
   for (uint64_t p = 0; p < parts; ++p) {
     command c;
     c.bindings.push_back({header_.get(), 0, header_.get()->size()});
-    for (const operand& o : n.operands) c.bindings.push_back(place_of(o, n, p, pool));
-    c.params = words_of(params_for(n, p, pool));
+    for (const operand& o : n.operands) c.bindings.push_back(place_of(o, n, p));
+    c.params = words_of(params_for(n, p));
     c.groups_y = groups_for(rows, 1, most);
     switch (n.grid) {
       case grid::threads:
@@ -310,7 +285,7 @@ void program::add_commands(uint32_t at, uint32_t rows, const kv_pool* pool,
       case grid::matrix: {
         c.groups_x = groups_for(n.weight->parts[p].n_rows, rows_of_group(n.spec), most);
         if (n.spec.id != kernel_id::bit_linear)
-          c.groups_y = groups_for(rows, spec_for(n, rows, pool).constants[2], most);
+          c.groups_y = groups_for(rows, spec_for(n, rows).constants[2], most);
         break;
       }
     }
@@ -319,31 +294,30 @@ void program::add_commands(uint32_t at, uint32_t rows, const kv_pool* pool,
   }
 }
 
-bitnet_status program::find_recording(const bitnet_step& step, kv_pool* pool, recorded*& out,
-                                      const sdk::reporter& report) {
-  const uint32_t tokens = bucket(step.n_tokens);
-  const uint32_t outputs =
-      step.n_outputs <= 1
-          ? step.n_outputs
-          : std::min(bucket(std::min(step.n_outputs, limits_.max_tokens)), limits_.max_outputs);
-  const uint64_t pool_id = pool ? pool->id() : 0;
+bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, recorded*& out,
+                                       const sdk::reporter& report) {
+  const uint32_t tokens = of_.bucket(n_tokens);
+  const uint32_t outputs = n_outputs <= 1
+                               ? n_outputs
+                               : std::min(of_.bucket(std::min(n_outputs, of_.limits_.max_tokens)),
+                                          of_.limits_.max_outputs);
   for (recorded& r : recordings_) {
-    if (r.tokens != tokens || r.outputs != outputs || r.pool != pool_id) continue;
+    if (r.tokens != tokens || r.outputs != outputs) continue;
     out = &r;
     return BITNET_OK;
   }
   std::vector<command> commands;
-  recorded made{tokens, outputs, pool_id, nullptr, {}};
+  recorded made{tokens, outputs, nullptr, {}};
   const std::scoped_lock lock(device_.lock);
   hazards running;
-  for (uint32_t i = 0; i < plan_.nodes.size(); ++i) {
-    const node& n = plan_.nodes[i];
+  for (uint32_t i = 0; i < of_.plan_.nodes.size(); ++i) {
+    const node& n = of_.plan_.nodes[i];
     const uint32_t rows = n.rows == rows_are_outputs ? outputs : tokens;
     if (!belongs(n, rows)) continue;
     const uint64_t first = commands.size();
-    add_commands(i, rows, pool, commands, made.nodes);
+    add_commands(i, rows, commands, made.nodes);
     for (uint64_t c = first; c < commands.size(); ++c) {
-      if (bitnet_status s = device_.kernels.get(spec_for(n, rows, pool), commands[c].run, report);
+      if (bitnet_status s = device_.kernels.get(spec_for(n, rows), commands[c].run, report);
           failed(s))
         return s;
       const auto each = [&](auto f) {
@@ -357,7 +331,7 @@ bitnet_status program::find_recording(const bitnet_step& step, kv_pool* pool, re
       each([&](const binding& b, bool written) { running.add(b, written); });
     }
   }
-  const bool timed = (limits_.flags & BITNET_PROGRAM_PROFILE) != 0;
+  const bool timed = (of_.limits_.flags & BITNET_PROGRAM_PROFILE) != 0;
   if (bitnet_status s = device_.driver->record(commands, timed, made.commands, report); failed(s))
     return s;
   recordings_.push_back(std::move(made));
@@ -365,13 +339,12 @@ bitnet_status program::find_recording(const bitnet_step& step, kv_pool* pool, re
   return BITNET_OK;
 }
 
-void program::fill_header(const bitnet_step& step) {
-  const uint32_t window = sdk::window_of(step);
-  const uint32_t words[] = {step.n_tokens, step.n_outputs, window,
-                            window != 0 ? step.window_keep : 0};
+void steps_on::fill_header(const bitnet_step& step) {
+  const uint32_t words[] = {step.n_tokens, step.n_outputs, step.window,
+                            step.window != 0 ? step.window_keep : 0};
   std::memcpy(header_.get()->mapped(), words, sizeof words);
   for (uint64_t i = 0; i < turns_.size(); ++i) {
-    const turn_table& table = plan_.turns[i];
+    const turn_table& table = of_.plan_.turns[i];
     auto* out = static_cast<float*>(turns_[i].get()->mapped());
     for (uint32_t t = 0; t < step.n_tokens; ++t) {
       for (const double frequency : table.frequencies) {
@@ -384,26 +357,26 @@ void program::fill_header(const bitnet_step& step) {
 }
 
 // The header and the recording may be used again once the last step is done with them.
-bitnet_status program::finish_last(const sdk::reporter& report) {
+bitnet_status steps_on::finish_last(const sdk::reporter& report) {
   if (!last_queue_) return BITNET_OK;
   const std::shared_ptr<running> queue = std::move(last_queue_);
   last_queue_ = nullptr;
-  return queue->work->wait(last_value_, UINT64_MAX, report);
+  return queue->wait(last_value_, UINT64_MAX, report);
 }
 
-bitnet_status program::run(const bitnet_step& step, kv_pool* pool,
-                           const std::shared_ptr<running>& queue, const sdk::reporter& report) {
+bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<running>& queue,
+                            const sdk::reporter& report) {
   const std::scoped_lock lock(running_);
-  if (!bound_) return report.fail(BITNET_INVALID_ARGUMENT, "program_bind comes before steps");
   if (bitnet_status s = finish_last(report); failed(s)) return s;
-  if (bitnet_status s =
-          checker_.check(step, limits_, graph_, step_, pool ? &pool->storage() : nullptr, report);
+  if (bitnet_status s = checker_.check(step, of_.limits_, of_.graph_, step_,
+                                       pool_ ? &pool_->storage() : nullptr, report);
       failed(s))
     return s;
   if (device_.services.cancelled(step.cancel_token))
     return report.fail(BITNET_CANCELLED, "cancelled");
   recorded* commands = nullptr;
-  if (bitnet_status s = find_recording(step, pool, commands, report); failed(s)) return s;
+  if (bitnet_status s = find_recording(step.n_tokens, step.n_outputs, commands, report); failed(s))
+    return s;
   fill_header(step);
   {
     const std::scoped_lock driver(device_.lock);
@@ -414,20 +387,20 @@ bitnet_status program::run(const bitnet_step& step, kv_pool* pool,
   queue->submitted.store(step.signal_value);
   last_queue_ = queue;
   last_value_ = step.signal_value;
-  const bool timed = (limits_.flags & BITNET_PROGRAM_PROFILE) != 0;
+  const bool timed = (of_.limits_.flags & BITNET_PROGRAM_PROFILE) != 0;
   if (timed)
     if (bitnet_status s = finish_last(report); failed(s)) return s;
   count(*commands, step.n_tokens, timed);
   return BITNET_OK;
 }
 
-void program::count(const recorded& r, uint32_t n_tokens, bool timed) {
+void steps_on::count(const recorded& r, uint32_t n_tokens, bool timed) {
   std::vector<uint64_t> times(timed ? r.nodes.size() : 0);
   const bool known = timed && r.commands->times(times);
-  const std::scoped_lock lock(stats_lock_);
+  const std::scoped_lock lock(of_.stats_lock_);
   for (uint64_t c = 0; c < r.nodes.size(); ++c) {
-    const node& n = plan_.nodes[r.nodes[c]];
-    counter& to = counters_[r.nodes[c]];
+    const node& n = of_.plan_.nodes[r.nodes[c]];
+    program::counter& to = of_.counters_[r.nodes[c]];
     ++to.calls;
     if (c == 0 || r.nodes[c - 1] != r.nodes[c])  // the parts of a matrix together
       to.bytes += n.weight_bytes * (n.op == BITNET_OP_EMBED_GATHER ? n_tokens : 1);

@@ -1,10 +1,11 @@
 #pragma once
-// A compiled graph: recorded once for each size of step that is met, then submitted again and
-// again.
+// A compiled graph, and what its ports stand for: recorded once for each size of step that is met,
+// then submitted again and again.
 //
 // Buckets  a recording is made for a number of tokens and of outputs, rounded up to the program's
 //          buckets; kernels read the real counts from the step header.
-// Threads  steps of one program run one at a time: the next waits for the last.
+// Threads  steps of one binding run one at a time: the next waits for the last. Those of several
+//          bindings share nothing, and may all be under way.
 
 #include <mutex>
 #include <vector>
@@ -17,43 +18,43 @@
 
 namespace bitnet::gpu {
 
-// A step buffer as buffer_create made it. Running steps may use it until it is destroyed.
+// Memory as buffer_create made it. Running steps may use it until it is destroyed.
 struct step_buffer {
   explicit step_buffer(opened& from) noexcept : device(from) {}
   ~step_buffer() { device.settle(); }
   step_buffer(const step_buffer&) = delete;
   step_buffer& operator=(const step_buffer&) = delete;
 
-  void* data() { return memory.get()->mapped(); }
+  uint8_t* data() const { return static_cast<uint8_t*>(memory.get()->mapped()); }
+  uint64_t size() const { return bytes; }
 
   lease memory;
+  uint64_t bytes = 0;  // that were asked for
   opened& device;
 };
+
+class steps_on;
 
 class program {
  public:
   explicit program(opened& device) noexcept : device_(device) {}
-  ~program();
   program(const program&) = delete;
   program& operator=(const program&) = delete;
 
-  bitnet_status build(const bitnet_graph* g, const weight_set& weights,
+  bitnet_status build(const bitnet_graph* g, const weights& all,
                       const bitnet_program_options* options, const sdk::reporter& report);
-  bitnet_status estimate(uint32_t n_tokens, uint64_t& bytes, const sdk::reporter& report) const;
-  // Compiles the kernels of steps of n_tokens; they are recorded when their pool is known.
-  bitnet_status prepare(uint32_t n_tokens, const sdk::reporter& report);
-  bitnet_status bind(const bitnet_step_buffers& buffers, const sdk::reporter& report);
-  bitnet_status run(const bitnet_step& step, kv_pool* pool, const std::shared_ptr<running>& queue,
-                    const sdk::reporter& report);
+  // Bytes of a binding of what build() has understood.
+  uint64_t binding_bytes() const;
+  const sdk::graph& graph() const noexcept { return graph_; }
+
+  // `see` gives the memory of a buffer, `pool_of` the pool of a handle.
+  template <class See, class PoolOf>
+  bitnet_status bind(const bitnet_bind_request* request, steps_on& out, const See& see,
+                     const PoolOf& pool_of, const sdk::reporter& report);
   std::vector<bitnet_kernel_stat> stats() const;
 
  private:
-  struct recorded {
-    uint32_t tokens, outputs;  // for as many at most
-    uint64_t pool;
-    std::unique_ptr<recording> commands;
-    std::vector<uint32_t> nodes;  // of each command
-  };
+  friend steps_on;
   struct counter {
     uint64_t calls = 0, time_ns = 0, bytes = 0;
   };
@@ -61,37 +62,86 @@ class program {
   uint64_t rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) const noexcept;
   std::vector<sdk::lifetime> lifetimes(uint64_t tokens, uint64_t outputs) const;
   bitnet_status check_passes(const sdk::reporter& report) const;
-  bitnet_status allocate(const sdk::reporter& report);
+  bitnet_status check_room(const sdk::reporter& report) const;
+  uint64_t turn_bytes(const turn_table& t) const noexcept {
+    return uint64_t{8} * t.pairs * limits_.max_tokens;
+  }
   uint32_t bucket(uint32_t tokens) const noexcept;
-  kernel_spec spec_for(const node& n, uint32_t rows, const kv_pool* pool) const noexcept;
-  binding place_of(const operand& o, const node& n, uint64_t part, const kv_pool* pool) const;
-  parameters params_for(const node& n, uint64_t part, const kv_pool* pool) const;
-  void add_commands(uint32_t at, uint32_t rows, const kv_pool* pool, std::vector<command>& commands,
-                    std::vector<uint32_t>& nodes) const;
-  bitnet_status find_recording(const bitnet_step& step, kv_pool* pool, recorded*& out,
-                               const sdk::reporter& report);
-  void fill_header(const bitnet_step& step);
-  bitnet_status finish_last(const sdk::reporter& report);
-  void count(const recorded& r, uint32_t n_tokens, bool timed);
 
   opened& device_;
   bitnet_program_options limits_{};
   std::vector<uint32_t> buckets_;  // ascending; the last is max_tokens
   sdk::graph graph_;
   gpu::plan plan_;
+  mutable std::mutex stats_lock_;
+  std::vector<counter> counters_;  // of each node
+};
+
+// A binding of the contract: activations, recordings and the place of every port.
+class steps_on {
+ public:
+  explicit steps_on(program& of) noexcept : of_(of), device_(of.device_) {}
+  ~steps_on();
+  steps_on(const steps_on&) = delete;
+  steps_on& operator=(const steps_on&) = delete;
+
+  // Compiles and records steps of n_tokens with n_outputs.
+  bitnet_status prepare(uint32_t n_tokens, uint32_t n_outputs, const sdk::reporter& report);
+  bitnet_status run(const bitnet_step& step, const std::shared_ptr<running>& queue,
+                    const sdk::reporter& report);
+
+ private:
+  friend program;
+  struct recorded {
+    uint32_t tokens, outputs;  // for as many at most
+    std::unique_ptr<recording> commands;
+    std::vector<uint32_t> nodes;  // of each command
+  };
+
+  bitnet_status place(const std::vector<bitnet_bound>& named, const sdk::reporter& report);
+  kernel_spec spec_for(const node& n, uint32_t rows) const noexcept;
+  binding place_of(const operand& o, const node& n, uint64_t part) const;
+  parameters params_for(const node& n, uint64_t part) const;
+  void add_commands(uint32_t at, uint32_t rows, std::vector<command>& commands,
+                    std::vector<uint32_t>& nodes) const;
+  bitnet_status find_recording(uint32_t n_tokens, uint32_t n_outputs, recorded*& out,
+                               const sdk::reporter& report);
+  void fill_header(const bitnet_step& step);
+  bitnet_status finish_last(const sdk::reporter& report);
+  void count(const recorded& r, uint32_t n_tokens, bool timed);
+
+  program& of_;
+  opened& device_;
   std::vector<binding> values_;  // of the graph; what no kernel touches has no memory
+  binding facts_[BITNET_PORT_OUTPUT_ROWS + 1];  // by role
+  kv_pool* pool_ = nullptr;
   lease arena_, header_;
   std::vector<lease> turns_;
-  bool bound_ = false;
-  binding tokens_, positions_, sequences_, slots_, block_tables_, output_rows_;
   sdk::step_view step_;
   sdk::step_checker checker_;
   std::mutex running_;
   std::vector<recorded> recordings_;
   std::shared_ptr<running> last_queue_;  // that the last step went to
   uint64_t last_value_ = 0;
-  mutable std::mutex stats_lock_;
-  std::vector<counter> counters_;  // of each node
 };
+
+template <class See, class PoolOf>
+bitnet_status program::bind(const bitnet_bind_request* request, steps_on& out, const See& see,
+                            const PoolOf& pool_of, const sdk::reporter& report) {
+  bitnet_bind_request known{};
+  std::vector<bitnet_bound> named;
+  std::vector<sdk::bound_memory> bound;
+  if (bitnet_status s = sdk::check_bound(request, graph_, limits_, alignment_of(device_.about()),
+                                         known, named, bound, see, report);
+      sdk::failed(s))
+    return s;
+  out.pool_ = pool_of(known.kv_pool);
+  if (bitnet_status s =
+          sdk::check_pool(graph_, limits_, out.pool_ ? &out.pool_->storage() : nullptr, report);
+      sdk::failed(s))
+    return s;
+  out.step_ = sdk::view_of(graph_, limits_, bound);
+  return out.place(named, report);
+}
 
 }  // namespace bitnet::gpu

@@ -44,7 +44,8 @@ bitnet_status fits(const opened& device, const sdk::tensor& t, const sdk::report
 bitnet_status weight_set::plan(const opened& device, const bitnet_tensor_desc* desc,
                                bitnet_weight_plan& out, const sdk::reporter& report) {
   sdk::tensor t;
-  if (bitnet_status s = sdk::describe(desc, t, report); failed(s)) return s;
+  if (bitnet_status s = sdk::describe(desc, t, sdk::scales_are::to_come, report); failed(s))
+    return s;
   if (bitnet_status s = fits(device, t, report); failed(s)) return s;
   out.accepts_alias = 0;
   out.packed_bytes = 4 * (kept_words(t) * static_cast<uint64_t>(t.desc.ne[1]) + t.desc.n_scales);
@@ -55,27 +56,37 @@ bitnet_status weight_set::plan(const opened& device, const bitnet_tensor_desc* d
 }
 
 bitnet_status weight_set::create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
-                                 const sdk::reporter& report) {
+                                 sdk::scales_are scales_now, const sdk::reporter& report) {
   if (n != 0 && (!descs || desc_size < sizeof(bitnet_tensor_desc)))
     return report.fail(BITNET_INVALID_ARGUMENT, "tensor descriptions missing or too short");
   tensors_.resize(n);
   const auto* at = reinterpret_cast<const uint8_t*>(descs);
+  const bool planned = scales_now == sdk::scales_are::to_come;
   for (device_weight& w : tensors_) {
     const auto* desc = reinterpret_cast<const bitnet_tensor_desc*>(at);
-    if (bitnet_status s = sdk::describe(desc, w.tensor, report); failed(s)) return s;
-    if (bitnet_status s = fits(device_, w.tensor, report); failed(s)) return s;
-    if (desc->format == BITNET_FORMAT_TERNARY2)
-      w.tensor.scales.assign(desc->scales, desc->scales + desc->n_scales);
-    w.tensor.desc.scales = nullptr;
-    w.tensor.desc.name = {};
-    w.words = kept_words(w.tensor);
+    if (desc->struct_size > desc_size)
+      return report.fail(BITNET_INVALID_ARGUMENT, "a tensor description of %u bytes in %u",
+                         desc->struct_size, desc_size);
+    sdk::tensor& t = w.tensor;
+    if (bitnet_status s = sdk::describe(desc, t, scales_now, report); failed(s)) return s;
+    if (bitnet_status s = fits(device_, t, report); failed(s)) return s;
+    if (t.desc.format == BITNET_FORMAT_TERNARY2 && !planned)
+      t.scales.assign(t.desc.scales, t.desc.scales + t.desc.n_scales);
+    t.desc.scales = nullptr;
+    t.desc.name = {};
+    w.view.format = kept_format(t);
+    w.view.k = static_cast<uint64_t>(t.desc.ne[0]);
+    w.view.m = static_cast<uint64_t>(t.desc.ne[1]);
+    w.view.scale_group = t.desc.scale_group;
+    w.words = kept_words(t);
+    w.sealed = planned;
     at += desc_size;
   }
-  return place(report);
+  return place(!planned, report);
 }
 
 // Many tensors share a buffer: drivers allow few allocations and round each of them up.
-bitnet_status weight_set::place(const sdk::reporter& report) {
+bitnet_status weight_set::place(bool allocate, const sdk::reporter& report) {
   const facts& about = device_.about();
   const uint64_t most = std::min(about.max_binding_bytes, uint64_t{1} << 32);
   const uint64_t shared = std::min(about.max_allocation_bytes, uint64_t{64} << 20);
@@ -103,8 +114,10 @@ bitnet_status weight_set::place(const sdk::reporter& report) {
       w.parts[p].n_rows = std::min(rows, m - p * rows);
       put(w.parts[p].place, row * w.parts[p].n_rows);
     }
-    if (!w.tensor.scales.empty()) put(w.scales, 4 * w.tensor.scales.size());
+    if (w.tensor.desc.format == BITNET_FORMAT_TERNARY2) put(w.scales, 4 * w.tensor.desc.n_scales);
   }
+  for (const uint64_t bytes : sizes) bytes_ += bytes;
+  if (!allocate) return BITNET_OK;
   const std::scoped_lock lock(device_.lock);
   buffers_.resize(sizes.size());
   for (uint64_t i = 0; i < sizes.size(); ++i)
@@ -135,6 +148,7 @@ bitnet_status weight_set::write(uint32_t index, uint64_t offset, const void* dat
 
 bitnet_status weight_set::seal(uint32_t index, const sdk::reporter& report) {
   if (bitnet_status s = check_unsealed(index, report); failed(s)) return s;
+  if (device_.services.cancelled(cancel_token_)) return report.fail(BITNET_CANCELLED, "cancelled");
   device_weight& w = tensors_[index];
   sdk::tensor& t = w.tensor;
   if (t.written != t.desc.data_bytes)
@@ -148,10 +162,6 @@ bitnet_status weight_set::seal(uint32_t index, const sdk::reporter& report) {
     sdk::decode(t.desc.format, rows, 0, k, w.host.data());
     rows = reinterpret_cast<const uint8_t*>(w.host.data());
   }
-  w.view.format = kept_format(t);
-  w.view.k = k;
-  w.view.m = m;
-  w.view.scale_group = t.desc.scale_group;
   if (bitnet_status s = upload(w, rows, report); failed(s)) return s;
   t.own = sdk::memory();
   w.sealed = true;

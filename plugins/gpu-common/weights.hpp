@@ -30,8 +30,12 @@ struct device_weight {
 
 class weight_set {
  public:
-  explicit weight_set(opened& device) noexcept : device_(device) {}
+  using tensor_type = device_weight;
+
+  explicit weight_set(opened& device, uint64_t cancel_token = 0) noexcept
+      : device_(device), cancel_token_(cancel_token) {}
   ~weight_set() {
+    if (buffers_.empty()) return;  // planned only
     device_.settle();
     const std::scoped_lock lock(device_.lock);
     buffers_.clear();
@@ -43,8 +47,10 @@ class weight_set {
   static bitnet_status plan(const opened& device, const bitnet_tensor_desc* desc,
                             bitnet_weight_plan& out, const sdk::reporter& report);
 
+  // Of weights that are to come, what a graph asks of them is known at once, and there is no memory.
   bitnet_status create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
-                       const sdk::reporter& report);
+                       sdk::scales_are scales_now, const sdk::reporter& report);
+  uint64_t device_bytes() const noexcept { return bytes_; }
   bitnet_status write(uint32_t index, uint64_t offset, const void* data, uint64_t bytes,
                       const sdk::reporter& report);
   bitnet_status alias(uint32_t index, const void*, uint64_t, const sdk::reporter& report) const {
@@ -57,13 +63,18 @@ class weight_set {
   const device_weight& at(uint64_t index) const noexcept { return tensors_[index]; }
 
  private:
-  bitnet_status place(const sdk::reporter& report);
+  bitnet_status place(bool allocate, const sdk::reporter& report);
   bitnet_status check_unsealed(uint32_t index, const sdk::reporter& report) const;
   bitnet_status upload(const device_weight& w, const uint8_t* rows, const sdk::reporter& report);
 
   opened& device_;
+  const uint64_t cancel_token_;
   std::vector<device_weight> tensors_;
   std::vector<std::unique_ptr<buffer>> buffers_;
+  uint64_t bytes_ = 0;
 };
+
+// Those of a program.
+using weights = sdk::weight_list<weight_set>;
 
 }  // namespace bitnet::gpu

@@ -61,40 +61,45 @@ static bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_er
 NO_DEVICE(device_info, bitnet_backend* self, uint32_t index, bitnet_device_info* out)
 NO_DEVICE(kernels, bitnet_backend* self, uint32_t index, bitnet_kernel_info* out, uint32_t out_size,
           uint32_t* count)
-NO_DEVICE(device_open, bitnet_backend* self, uint32_t index, bitnet_device** out)
-NO_DEVICE(buffer_create, bitnet_device* device, uint64_t bytes, bitnet_buffer** out)
+NO_DEVICE(device_open, bitnet_backend* self, const bitnet_device_request* request,
+          bitnet_device** out)
+NO_DEVICE(buffer_create, bitnet_device* device, const bitnet_buffer_request* request,
+          bitnet_buffer** out)
 NO_DEVICE(buffer_map, bitnet_buffer* buffer, void** out)
 NO_DEVICE(weight_plan, bitnet_device* device, const bitnet_tensor_desc* desc,
           bitnet_weight_plan* out)
-NO_DEVICE(weights_create, bitnet_device* device, const bitnet_tensor_desc* descs,
-          uint32_t desc_size, uint32_t n, bitnet_weights** out)
+NO_DEVICE(weights_create, bitnet_device* device, const bitnet_weights_request* request,
+          bitnet_weights** out)
 NO_DEVICE(weight_write, bitnet_weights* weights, uint32_t index, uint64_t offset, const void* data,
           uint64_t bytes)
 NO_DEVICE(weight_alias, bitnet_weights* weights, uint32_t index, const void* data, uint64_t bytes)
 NO_DEVICE(weight_seal, bitnet_weights* weights, uint32_t index)
-NO_DEVICE(op_query, bitnet_device* device, const bitnet_op* ops, uint32_t op_size,
-          const uint32_t* formats, uint32_t n, uint32_t* levels)
-NO_DEVICE(program_build, bitnet_device* device, const bitnet_graph* graph, bitnet_weights* weights,
-          const bitnet_program_options* options, bitnet_program** out)
-NO_DEVICE(program_estimate, bitnet_program* program, uint32_t n_tokens,
-          bitnet_program_estimate* out)
-NO_DEVICE(program_prepare, bitnet_program* program, uint32_t n_tokens)
-NO_DEVICE(program_bind, bitnet_program* program, const bitnet_step_buffers* buffers)
+NO_DEVICE(graph_query, bitnet_device* device, const bitnet_query_request* request, uint32_t* levels,
+          bitnet_graph_estimate* out)
+NO_DEVICE(program_build, bitnet_device* device, const bitnet_build_request* request,
+          bitnet_program** out)
+NO_DEVICE(program_bind, bitnet_program* program, const bitnet_bind_request* request,
+          bitnet_binding** out)
+NO_DEVICE(binding_prepare, bitnet_binding* binding, uint32_t n_tokens, uint32_t n_outputs)
 NO_DEVICE(program_stats, bitnet_program* program, bitnet_kernel_stat* out, uint32_t out_size,
           uint32_t* count)
 NO_DEVICE(kv_pool_create, bitnet_device* device, const bitnet_kv_config* config,
           bitnet_kv_pool** out)
-NO_DEVICE(kv_copy_blocks, bitnet_kv_pool* pool, const uint32_t* from, const uint32_t* to,
-          uint32_t n)
-NO_DEVICE(kv_export, bitnet_kv_pool* pool, uint32_t block, void* out, uint64_t bytes)
-NO_DEVICE(kv_import, bitnet_kv_pool* pool, uint32_t block, const void* data, uint64_t bytes)
-NO_DEVICE(queue_create, bitnet_device* device, bitnet_queue** out)
+NO_DEVICE(kv_copy, bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* from,
+          const uint32_t* to, uint32_t n, uint64_t signal)
+NO_DEVICE(kv_export, bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* blocks, uint32_t n,
+          void* out, uint64_t bytes, uint64_t signal)
+NO_DEVICE(kv_import, bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* blocks, uint32_t n,
+          const void* data, uint64_t bytes, uint64_t signal)
+NO_DEVICE(queue_create, bitnet_device* device, const bitnet_queue_request* request,
+          bitnet_queue** out)
 NO_DEVICE(queue_submit, bitnet_queue* queue, const bitnet_step* step)
 NO_DEVICE(queue_wait, bitnet_queue* queue, uint64_t value, uint64_t timeout_ns)
 NO_DEVICE(queue_poll, bitnet_queue* queue, uint64_t* out)
 static void device_close(bitnet_device* device) {}
 static void buffer_destroy(bitnet_buffer* buffer) {}
 static void weights_destroy(bitnet_weights* weights) {}
+static void binding_destroy(bitnet_binding* binding) {}
 static void program_destroy(bitnet_program* program) {}
 static void kv_pool_destroy(bitnet_kv_pool* pool) {}
 static void queue_destroy(bitnet_queue* queue) {}
@@ -105,7 +110,7 @@ static bitnet_status quiesce(bitnet_backend* self, uint64_t timeout_ns, bitnet_e
 
 static const bitnet_backend_v0 table = {
     .abi_minor = BITNET_ABI_MINOR,
-    .need_minor_min = 0,
+    .need_minor_min = BITNET_ABI_MINOR,
     .need_minor_max = BITNET_ABI_MINOR,
     .info = info,
     .close = close,
@@ -123,15 +128,15 @@ static const bitnet_backend_v0 table = {
     .weight_alias = weight_alias,
     .weight_seal = weight_seal,
     .weights_destroy = weights_destroy,
-    .op_query = op_query,
+    .graph_query = graph_query,
     .program_build = program_build,
-    .program_estimate = program_estimate,
-    .program_prepare = program_prepare,
     .program_bind = program_bind,
+    .binding_prepare = binding_prepare,
+    .binding_destroy = binding_destroy,
     .program_stats = program_stats,
     .program_destroy = program_destroy,
     .kv_pool_create = kv_pool_create,
-    .kv_copy_blocks = kv_copy_blocks,
+    .kv_copy = kv_copy,
     .kv_export = kv_export,
     .kv_import = kv_import,
     .kv_pool_destroy = kv_pool_destroy,
@@ -148,16 +153,17 @@ BITNET_BACKEND_EXPORT bitnet_status BITNET_BACKEND_ENTRY(const bitnet_host_v0* h
                                                          const bitnet_open_request* request,
                                                          bitnet_backend_v0* out,
                                                          bitnet_error* err) {
-  const uint32_t room = out->struct_size;
+  const uint32_t room = out ? out->struct_size : 0;
   const uint32_t bytes = room < sizeof table ? room : (uint32_t)sizeof table;
   if (bytes < offsetof(bitnet_backend_v0, self))
     return fail(err, BITNET_INCOMPATIBLE, "entry", "the host's table is too short to fill");
-  if (request->abi_minor_min > BITNET_ABI_MINOR) {
-    out->need_minor_min = 0;
-    out->need_minor_max = BITNET_ABI_MINOR;
-    return fail(err, BITNET_INCOMPATIBLE, "entry",
-                "this backend speaks ABI 0.0, the host needs a newer one: update the backend");
-  }
+  out->need_minor_min = out->need_minor_max = BITNET_ABI_MINOR;
+  if (!request || !BITNET_HAS_FIELD(request, bitnet_open_request, abi_minor_max))
+    return fail(err, BITNET_INVALID_ARGUMENT, "entry", "the open request is missing or too short");
+  if (request->abi_minor_min > BITNET_ABI_MINOR)
+    return fail(err, BITNET_INCOMPATIBLE, "entry", "the host needs a newer ABI: update the backend");
+  if (request->abi_minor_max < BITNET_ABI_MINOR)
+    return fail(err, BITNET_INCOMPATIBLE, "entry", "the host speaks an older ABI: update the host");
   memcpy(out, &table, bytes);
   out->struct_size = room;
   out->filled_size = bytes;

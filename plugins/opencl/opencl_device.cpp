@@ -210,24 +210,6 @@ bitnet_status device::download(const gpu::buffer& from, uint64_t offset, void* d
   return status == CL_SUCCESS ? BITNET_OK : context_.fail("clEnqueueReadBuffer", status, report);
 }
 
-bitnet_status device::copy(const gpu::buffer& from, gpu::buffer& to,
-                           std::span<const gpu::copy_range> ranges, const sdk::reporter& report) {
-  const library& cl = context_.cl;
-  if (from.mapped() || to.mapped())
-    return report.fail(BITNET_INTERNAL, "memory of the host is not copied by the device");
-  cl_int status = CL_SUCCESS;
-  for (const gpu::copy_range& r : ranges) {
-    if (r.bytes == 0 || (&from == &to && r.from == r.to)) continue;
-    status = cl.clEnqueueCopyBuffer(
-        context_.commands, static_cast<const device_buffer&>(from).handle(),
-        static_cast<device_buffer&>(to).handle(), r.from, r.to, r.bytes, 0, nullptr, nullptr);
-    if (status != CL_SUCCESS) break;
-  }
-  if (const cl_int finished = cl.clFinish(context_.commands); status == CL_SUCCESS)
-    status = finished;
-  return status == CL_SUCCESS ? BITNET_OK : context_.fail("clEnqueueCopyBuffer", status, report);
-}
-
 bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
                                   const sdk::reporter& report) {
   const uint32_t threads = spec.constants[0];
@@ -248,6 +230,10 @@ bitnet_status device::record(std::span<const gpu::command> commands, bool timed,
     if (bitnet_status s = context_.start_timing(report); sdk::failed(s)) return s;
   auto made = std::make_unique<recording>(context_, timed);
   for (const gpu::command& one : commands) {
+    if (!one.run) {
+      made->add_copies(one);
+      continue;
+    }
     const auto& f = static_cast<const kernel&>(*one.run);
     if (bitnet_status s =
             made->add(one, f.program, kernel_name(f.spec), f.spec.constants[0], report);

@@ -6,7 +6,8 @@ namespace bitnet::opencl {
 
 recording::~recording() {
   forget_events();
-  for (const step& s : steps_) context_.cl.clReleaseKernel(s.kernel);
+  for (const step& s : steps_)
+    if (s.kernel) context_.cl.clReleaseKernel(s.kernel);
 }
 
 void recording::forget_events() noexcept {
@@ -14,16 +15,37 @@ void recording::forget_events() noexcept {
   events_.clear();
 }
 
+void recording::use(device_buffer* memory) {
+  if (memory->mapped() &&
+      std::find(host_buffers_.begin(), host_buffers_.end(), memory) == host_buffers_.end())
+    host_buffers_.push_back(memory);
+}
+
+// The interface hands buffers out as const, but what is written is the command's affair.
+static device_buffer* memory_of(const gpu::binding& b) {
+  return const_cast<device_buffer*>(static_cast<const device_buffer*>(b.memory));
+}
+
+void recording::add_copies(const gpu::command& one) {
+  step s;
+  s.from = memory_of(one.bindings[0])->handle();
+  s.to = memory_of(one.bindings[1])->handle();
+  s.copies = one.copies;
+  steps_.push_back(std::move(s));
+  for (const gpu::binding& b : one.bindings) use(memory_of(b));
+}
+
 bitnet_status recording::add(const gpu::command& one, cl_program program, const std::string& name,
                              uint32_t group_size, const sdk::reporter& report) {
   const library& cl = context_.cl;
   cl_int status = CL_SUCCESS;
-  step s{};
+  step s;
   s.kernel = cl.clCreateKernel(program, name.c_str(), &status);
   if (status != CL_SUCCESS) return context_.fail("clCreateKernel", status, report);
-  steps_.push_back(s);  // owned from here on
+  const cl_kernel kernel = s.kernel;
+  steps_.push_back(std::move(s));  // owned from here on
   size_t most = 0;
-  status = cl.clGetKernelWorkGroupInfo(s.kernel, context_.facts.id, CL_KERNEL_WORK_GROUP_SIZE,
+  status = cl.clGetKernelWorkGroupInfo(kernel, context_.facts.id, CL_KERNEL_WORK_GROUP_SIZE,
                                        sizeof most, &most, nullptr);
   if (status != CL_SUCCESS) return context_.fail("clGetKernelWorkGroupInfo", status, report);
   if (most < group_size)
@@ -33,19 +55,16 @@ bitnet_status recording::add(const gpu::command& one, cl_program program, const 
                        context_.facts.info.name, name.c_str(), group_size, most);
   cl_uint index = 0;
   const auto set = [&](size_t bytes, const void* value) {
-    if (status == CL_SUCCESS) status = cl.clSetKernelArg(s.kernel, index++, bytes, value);
+    if (status == CL_SUCCESS) status = cl.clSetKernelArg(kernel, index++, bytes, value);
   };
   for (const gpu::binding& b : one.bindings) {
-    // The interface hands buffers out as const, but what a kernel may write is its own affair.
-    auto* memory = const_cast<device_buffer*>(static_cast<const device_buffer*>(b.memory));
+    device_buffer* const memory = memory_of(b);
     cl_mem handle = memory->handle();
     const cl_ulong first_word = b.offset / 4;
     // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a handle is what is meant
     set(sizeof handle, static_cast<const void*>(&handle));
     set(sizeof first_word, &first_word);
-    if (memory->mapped() &&
-        std::find(host_buffers_.begin(), host_buffers_.end(), memory) == host_buffers_.end())
-      host_buffers_.push_back(memory);
+    use(memory);
   }
   set(one.params.size() * sizeof(uint32_t), one.params.data());
   if (status != CL_SUCCESS) return context_.fail("clSetKernelArg", status, report);
@@ -57,6 +76,19 @@ bitnet_status recording::add(const gpu::command& one, cl_program program, const 
   return BITNET_OK;
 }
 
+cl_int recording::enqueue_step(const step& s, cl_event* event) const {
+  const library& cl = context_.cl;
+  if (s.kernel)
+    return cl.clEnqueueNDRangeKernel(context_.commands, s.kernel, 2, nullptr, s.global, s.local, 0,
+                                     nullptr, event);
+  cl_int status = CL_SUCCESS;
+  for (const gpu::copy_range& r : s.copies)
+    if (status == CL_SUCCESS)
+      status = cl.clEnqueueCopyBuffer(context_.commands, s.from, s.to, r.from, r.to, r.bytes, 0,
+                                      nullptr, nullptr);
+  return status;
+}
+
 bitnet_status recording::enqueue(cl_event* done, const sdk::reporter& report) {
   const library& cl = context_.cl;
   forget_events();
@@ -66,8 +98,7 @@ bitnet_status recording::enqueue(cl_event* done, const sdk::reporter& report) {
   cl_int failed = CL_SUCCESS;
   for (const step& s : steps_) {
     cl_event event = nullptr;
-    failed = cl.clEnqueueNDRangeKernel(context_.commands, s.kernel, 2, nullptr, s.global, s.local,
-                                       0, nullptr, timed_ ? &event : nullptr);
+    failed = enqueue_step(s, timed_ ? &event : nullptr);
     if (failed != CL_SUCCESS) break;
     if (event) events_.push_back(event);
   }

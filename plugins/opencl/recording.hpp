@@ -1,5 +1,5 @@
 #pragma once
-// Commands with their arguments set, enqueued anew for each submission.
+// Kernels with their arguments set, and copies, enqueued anew for each submission.
 
 #include <memory>
 #include <span>
@@ -18,6 +18,9 @@ class recording final : public gpu::recording {
   bitnet_status add(const gpu::command& one, cl_program program, const std::string& name,
                     uint32_t group_size, const sdk::reporter& report);
 
+  // Appends copies from one buffer to another.
+  void add_copies(const gpu::command& one);
+
   bool times(std::span<uint64_t> out) const noexcept override;
 
   // Enqueues everything; *done is an event of the last command, which the caller releases.
@@ -25,9 +28,14 @@ class recording final : public gpu::recording {
 
  private:
   struct step {
-    cl_kernel kernel;
-    size_t global[2], local[2];  // threads
+    cl_kernel kernel = nullptr;
+    size_t global[2] = {}, local[2] = {};  // threads
+    // Without a kernel:
+    cl_mem from = nullptr, to = nullptr;
+    std::vector<gpu::copy_range> copies;
   };
+  void use(device_buffer* memory);
+  cl_int enqueue_step(const step& s, cl_event* event) const;
   void forget_events() noexcept;
 
   context& context_;

@@ -26,8 +26,6 @@ class device final : public gpu::device {
                        const sdk::reporter& report) override;
   bitnet_status download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
                          const sdk::reporter& report) override;
-  bitnet_status copy(const gpu::buffer& from, gpu::buffer& to,
-                     std::span<const gpu::copy_range> ranges, const sdk::reporter& report) override;
   bitnet_status make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
                             const sdk::reporter& report) override;
   bitnet_status record(std::span<const gpu::command> commands, bool timed,
@@ -43,6 +41,9 @@ class device final : public gpu::device {
   }
 
  private:
+  // Done when it returns.
+  bitnet_status copy(const gpu::buffer& from, gpu::buffer& to,
+                     std::span<const gpu::copy_range> ranges, const sdk::reporter& report);
   // Records commands with record(VkCommandBuffer), runs them and waits.
   template <class Record>
   bitnet_status run_now(Record&& commands, const sdk::reporter& report);

@@ -110,17 +110,20 @@ bitnet_status recording::make_pools(std::span<const gpu::command> commands, bool
   const device_functions& vk = device_.vk();
   count_ = static_cast<uint32_t>(commands.size());
   VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 0};
-  for (const gpu::command& c : commands)
-    size.descriptorCount += static_cast<uint32_t>(c.bindings.size());
   VkDescriptorPoolCreateInfo sets{};
   sets.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
-  sets.maxSets = count_;
   sets.poolSizeCount = 1;
   sets.pPoolSizes = &size;
-  if (bitnet_status s = check(vk.vkCreateDescriptorPool(device_.handle(), &sets, nullptr, &sets_),
-                              "vkCreateDescriptorPool", report);
-      failed(s))
-    return s;
+  for (const gpu::command& c : commands) {
+    if (!c.run) continue;
+    size.descriptorCount += static_cast<uint32_t>(c.bindings.size());
+    ++sets.maxSets;
+  }
+  if (sets.maxSets != 0)
+    if (bitnet_status s = check(vk.vkCreateDescriptorPool(device_.handle(), &sets, nullptr, &sets_),
+                                "vkCreateDescriptorPool", report);
+        failed(s))
+      return s;
   VkCommandPoolCreateInfo pool{};
   pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   pool.queueFamilyIndex = device_.about().queue_family;
@@ -148,6 +151,16 @@ bitnet_status recording::make_pools(std::span<const gpu::command> commands, bool
 
 bitnet_status recording::add(const gpu::command& c, const sdk::reporter& report) {
   const device_functions& vk = device_.vk();
+  if (!c.run) {
+    std::vector<VkBufferCopy> regions;
+    regions.reserve(c.copies.size());
+    for (const gpu::copy_range& r : c.copies) regions.push_back({r.from, r.to, r.bytes});
+    if (!regions.empty())
+      vk.vkCmdCopyBuffer(commands_, memory::of(*c.bindings[0].memory),
+                         memory::of(*c.bindings[1].memory), static_cast<uint32_t>(regions.size()),
+                         regions.data());
+    return BITNET_OK;
+  }
   const auto& kernel = static_cast<const pipeline&>(*c.run);
   const VkDescriptorSetLayout layout = kernel.set_layout();
   VkDescriptorSetAllocateInfo info{};
@@ -202,24 +215,26 @@ bitnet_status recording::record(std::span<const gpu::command> commands, bool tim
     all.dstAccessMask = used;
     vk.vkCmdPipelineBarrier(commands_, from, to, 0, 1, &all, 0, nullptr, 0, nullptr);
   };
-  constexpr VkAccessFlags both = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
-  // What was submitted before: the last step, and copies of KV blocks.
-  wait(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-       VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, both);
+  // Kernels, or copies of KV blocks: what is in this recording, and what may have been before.
+  const bool copies = std::ranges::any_of(commands, [](const gpu::command& c) { return !c.run; });
+  constexpr VkPipelineStageFlags kernels = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  constexpr VkPipelineStageFlags either = kernels | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  constexpr VkAccessFlags written = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  const VkPipelineStageFlags stages = copies ? either : kernels;
+  const VkAccessFlags both =
+      VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+      (copies ? VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT : VkAccessFlags{0});
+  wait(either, written, stages, both);
   for (uint32_t i = 0; i < count_; ++i) {
     // A command alone can be timed; side by side they cannot.
-    if (i != 0 && (commands[i].after || queries_))
-      wait(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-           VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, both);
+    if (i != 0 && (commands[i].after || queries_)) wait(stages, both & written, stages, both);
     if (queries_)
       vk.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, queries_, 2 * i);
     if (bitnet_status s = add(commands[i], report); failed(s)) return s;
     if (queries_)
       vk.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, queries_, 2 * i + 1);
   }
-  wait(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-       VK_ACCESS_HOST_READ_BIT);
+  wait(stages, both & written, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   return check(vk.vkEndCommandBuffer(commands_), "vkEndCommandBuffer", report);
 }
 

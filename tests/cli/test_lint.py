@@ -17,7 +17,7 @@ version: 1.2.3
 vendor: org.example
 license: CC0-1.0
 library: x.so
-abi: {major: 0, min: 0, max: 0}
+abi: {major: 0, min: 1, max: 1}
 class: other
 """
 

@@ -87,13 +87,12 @@ void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
 }
 
 #ifdef FAKE_BOASTS  // says that what it computes plainly is optimised
-decltype(bitnet_backend_v0::op_query) plain_query;
+decltype(bitnet_backend_v0::graph_query) plain_query;
 
-bitnet_status boasting_query(bitnet_device* device, const bitnet_op* ops, uint32_t op_size,
-                             const uint32_t* formats, uint32_t n, uint32_t* levels,
-                             bitnet_error* err) {
-  const bitnet_status status = plain_query(device, ops, op_size, formats, n, levels, err);
-  for (uint32_t i = 0; status == BITNET_OK && i < n; ++i)
+bitnet_status boasting_query(bitnet_device* device, const bitnet_query_request* request,
+                             uint32_t* levels, bitnet_graph_estimate* out, bitnet_error* err) {
+  const bitnet_status status = plain_query(device, request, levels, out, err);
+  for (uint32_t i = 0; status == BITNET_OK && i < request->graph->n_ops; ++i)
     if (levels[i] != BITNET_LEVEL_NONE) levels[i] = BITNET_LEVEL_OPTIMISED;
   return status;
 }
@@ -107,7 +106,7 @@ BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* requ
   const bitnet_status opened = bitnet::sdk::open_interpreter(host, request, out, err, describe);
 #ifdef FAKE_BOASTS
   if (opened == BITNET_OK && out->filled_size == sizeof *out)
-    plain_query = std::exchange(out->op_query, boasting_query);
+    plain_query = std::exchange(out->graph_query, boasting_query);
 #endif
   return opened;
 }

@@ -218,10 +218,11 @@ static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel
     return refuse(err, BITNET_UNSUPPORTED, "the fake backend computes nothing"); \
   }
 
-static bitnet_status device_open(bitnet_backend* self, uint32_t index, bitnet_device** out,
-                                 bitnet_error* err) {
+static bitnet_status device_open(bitnet_backend* self, const bitnet_device_request* request,
+                                 bitnet_device** out, bitnet_error* err) {
   (void)self;
-  if (index >= FAKE_DEVICES) return refuse(err, BITNET_INVALID_ARGUMENT, "there is no such device");
+  if (request->index >= FAKE_DEVICES)
+    return refuse(err, BITNET_INVALID_ARGUMENT, "there is no such device");
   FAKE_AT_SELF_TEST;
   *out = (bitnet_device*)"live";
   return BITNET_OK;
@@ -229,9 +230,9 @@ static bitnet_status device_open(bitnet_backend* self, uint32_t index, bitnet_de
 static void device_close(bitnet_device* device) {
   (void)device;
 }
-static bitnet_status buffer_create(bitnet_device* d, uint64_t n, bitnet_buffer** o,
-                                   bitnet_error* err) {
-  (void)d, (void)n, (void)o;
+static bitnet_status buffer_create(bitnet_device* d, const bitnet_buffer_request* r,
+                                   bitnet_buffer** o, bitnet_error* err) {
+  (void)d, (void)r, (void)o;
   UNSUPPORTED
 }
 static bitnet_status buffer_map(bitnet_buffer* b, void** o, bitnet_error* err) {
@@ -246,9 +247,9 @@ static bitnet_status weight_plan(bitnet_device* d, const bitnet_tensor_desc* t,
   (void)d, (void)t, (void)o;
   UNSUPPORTED
 }
-static bitnet_status weights_create(bitnet_device* d, const bitnet_tensor_desc* t, uint32_t s,
-                                    uint32_t n, bitnet_weights** o, bitnet_error* err) {
-  (void)d, (void)t, (void)s, (void)n, (void)o;
+static bitnet_status weights_create(bitnet_device* d, const bitnet_weights_request* r,
+                                    bitnet_weights** o, bitnet_error* err) {
+  (void)d, (void)r, (void)o;
   UNSUPPORTED
 }
 static bitnet_status weight_write(bitnet_weights* w, uint32_t i, uint64_t at, const void* p,
@@ -268,32 +269,30 @@ static bitnet_status weight_seal(bitnet_weights* w, uint32_t i, bitnet_error* er
 static void weights_destroy(bitnet_weights* w) {
   (void)w;
 }
-static bitnet_status op_query(bitnet_device* d, const bitnet_op* ops, uint32_t s,
-                              const uint32_t* formats, uint32_t n, uint32_t* levels,
-                              bitnet_error* err) {
-  (void)d, (void)ops, (void)s, (void)formats, (void)err;
-  memset(levels, 0, n * sizeof *levels);
+/* Every op has level NONE. */
+static bitnet_status graph_query(bitnet_device* d, const bitnet_query_request* r, uint32_t* levels,
+                                 bitnet_graph_estimate* o, bitnet_error* err) {
+  (void)d, (void)o, (void)err;
+  memset(levels, 0, r->graph->n_ops * sizeof *levels);
   return BITNET_OK;
 }
-static bitnet_status program_build(bitnet_device* d, const bitnet_graph* g, bitnet_weights* w,
-                                   const bitnet_program_options* options, bitnet_program** o,
-                                   bitnet_error* err) {
-  (void)d, (void)g, (void)w, (void)options, (void)o;
+static bitnet_status program_build(bitnet_device* d, const bitnet_build_request* r,
+                                   bitnet_program** o, bitnet_error* err) {
+  (void)d, (void)r, (void)o;
   UNSUPPORTED
 }
-static bitnet_status program_estimate(bitnet_program* p, uint32_t n, bitnet_program_estimate* o,
-                                      bitnet_error* err) {
-  (void)p, (void)n, (void)o;
+static bitnet_status program_bind(bitnet_program* p, const bitnet_bind_request* r,
+                                  bitnet_binding** o, bitnet_error* err) {
+  (void)p, (void)r, (void)o;
   UNSUPPORTED
 }
-static bitnet_status program_prepare(bitnet_program* p, uint32_t n, bitnet_error* err) {
-  (void)p, (void)n;
+static bitnet_status binding_prepare(bitnet_binding* b, uint32_t tokens, uint32_t outputs,
+                                     bitnet_error* err) {
+  (void)b, (void)tokens, (void)outputs;
   UNSUPPORTED
 }
-static bitnet_status program_bind(bitnet_program* p, const bitnet_step_buffers* b,
-                                  bitnet_error* err) {
-  (void)p, (void)b;
-  UNSUPPORTED
+static void binding_destroy(bitnet_binding* b) {
+  (void)b;
 }
 static bitnet_status program_stats(bitnet_program* p, bitnet_kernel_stat* o, uint32_t s,
                                    uint32_t* n, bitnet_error* err) {
@@ -308,26 +307,29 @@ static bitnet_status kv_pool_create(bitnet_device* d, const bitnet_kv_config* c,
   (void)d, (void)c, (void)o;
   UNSUPPORTED
 }
-static bitnet_status kv_copy_blocks(bitnet_kv_pool* p, const uint32_t* from, const uint32_t* to,
-                                    uint32_t n, bitnet_error* err) {
-  (void)p, (void)from, (void)to, (void)n;
+static bitnet_status kv_copy(bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* from,
+                             const uint32_t* to, uint32_t n, uint64_t signal, bitnet_error* err) {
+  (void)q, (void)p, (void)from, (void)to, (void)n, (void)signal;
   UNSUPPORTED
 }
-static bitnet_status kv_export(bitnet_kv_pool* p, uint32_t b, void* o, uint64_t n,
+static bitnet_status kv_export(bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* blocks,
+                               uint32_t n, void* o, uint64_t bytes, uint64_t signal,
                                bitnet_error* err) {
-  (void)p, (void)b, (void)o, (void)n;
+  (void)q, (void)p, (void)blocks, (void)n, (void)o, (void)bytes, (void)signal;
   UNSUPPORTED
 }
-static bitnet_status kv_import(bitnet_kv_pool* p, uint32_t b, const void* d, uint64_t n,
+static bitnet_status kv_import(bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* blocks,
+                               uint32_t n, const void* d, uint64_t bytes, uint64_t signal,
                                bitnet_error* err) {
-  (void)p, (void)b, (void)d, (void)n;
+  (void)q, (void)p, (void)blocks, (void)n, (void)d, (void)bytes, (void)signal;
   UNSUPPORTED
 }
 static void kv_pool_destroy(bitnet_kv_pool* p) {
   (void)p;
 }
-static bitnet_status queue_create(bitnet_device* d, bitnet_queue** o, bitnet_error* err) {
-  (void)d, (void)o;
+static bitnet_status queue_create(bitnet_device* d, const bitnet_queue_request* r, bitnet_queue** o,
+                                  bitnet_error* err) {
+  (void)d, (void)r, (void)o;
   UNSUPPORTED
 }
 static bitnet_status queue_submit(bitnet_queue* q, const bitnet_step* s, bitnet_error* err) {
@@ -383,21 +385,24 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
 #endif
 #ifdef FAKE_NEEDS_MINOR
   out->need_minor_min = FAKE_NEEDS_MINOR;
-  out->need_minor_max = FAKE_NEEDS_MINOR + 3;
+#ifndef FAKE_NEEDS_MINOR_AT_MOST
+#define FAKE_NEEDS_MINOR_AT_MOST FAKE_NEEDS_MINOR + 3
+#endif
+  out->need_minor_max = FAKE_NEEDS_MINOR_AT_MOST;
   return refuse(err, BITNET_INCOMPATIBLE, "minor");
 #endif
   if (out->struct_size < offsetof(bitnet_backend_v0, self))
     return refuse(err, BITNET_INVALID_ARGUMENT, "the table is too short");
-  out->need_minor_max = BITNET_ABI_MINOR;
-  if (request->abi_minor_min > BITNET_ABI_MINOR)
-    return refuse(err, BITNET_INCOMPATIBLE, "the host is newer: update this backend");
+  out->need_minor_min = out->need_minor_max = BITNET_ABI_MINOR;
+  if (request->abi_minor_min > BITNET_ABI_MINOR || request->abi_minor_max < BITNET_ABI_MINOR)
+    return refuse(err, BITNET_INCOMPATIBLE, "the host speaks another minor");
   bitnet_backend* self = take_opening();
   if (self == NULL) return refuse(err, BITNET_OUT_OF_MEMORY, "it is open too often");
   self->host = host;
   self->purpose = request->purpose;
   bitnet_backend_v0 table = {0};
   table.self = self;
-  table.need_minor_max = table.abi_minor = BITNET_ABI_MINOR;
+  table.need_minor_min = table.need_minor_max = table.abi_minor = BITNET_ABI_MINOR;
   table.filled_size = out->struct_size < sizeof table ? out->struct_size : sizeof table;
 #define FILL(slot) table.slot = slot
   FILL(info);
@@ -415,15 +420,15 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
   FILL(weight_alias);
   FILL(weight_seal);
   FILL(weights_destroy);
-  FILL(op_query);
+  FILL(graph_query);
   FILL(program_build);
-  FILL(program_estimate);
-  FILL(program_prepare);
   FILL(program_bind);
+  FILL(binding_prepare);
+  FILL(binding_destroy);
   FILL(program_stats);
   FILL(program_destroy);
   FILL(kv_pool_create);
-  FILL(kv_copy_blocks);
+  FILL(kv_copy);
   FILL(kv_export);
   FILL(kv_import);
   FILL(kv_pool_destroy);

@@ -52,7 +52,7 @@ inline std::string manifest_text(const std::string& name, const std::filesystem:
            {"vendor", "org.example"},
            {"license", "CC0-1.0"},
            {"library", library.string()},
-           {"abi", "{major: 0, min: 0, max: 0}"},
+           {"abi", "{major: 0, min: 1, max: 1}"},
            {"class", "other"},
        }) {
     const auto change = changes.find(key);

@@ -56,10 +56,11 @@ bitnet_status plan(bitnet_device* d, const bitnet_tensor_desc* t, bitnet_weight_
   return status;
 }
 
-bitnet_status levels(bitnet_device* d, const bitnet_op* ops, uint32_t op_size,
-                     const uint32_t* formats, uint32_t n, uint32_t* out, bitnet_error* err) {
-  const bitnet_status status = honest.op_query(d, ops, op_size, formats, n, out, err);
-  if (n != 0) out[n - 1] = 99;
+bitnet_status query(bitnet_device* d, const bitnet_query_request* r, uint32_t* levels,
+                    bitnet_graph_estimate* out, bitnet_error* err) {
+  const bitnet_status status = honest.graph_query(d, r, levels, out, err);
+  if (is("levels")) levels[r->graph->n_ops - 1] = 99;
+  if (is("estimate-size")) out->struct_size = 4;
   return status;
 }
 
@@ -105,12 +106,12 @@ bitnet_status poll(bitnet_queue* q, uint64_t* out, bitnet_error* err) {
   return status;
 }
 
-bitnet_status open_device(bitnet_backend* self, uint32_t index, bitnet_device** out,
-                          bitnet_error* err) {
+bitnet_status open_device(bitnet_backend* self, const bitnet_device_request* request,
+                          bitnet_device** out, bitnet_error* err) {
   if (is("moves-folder") && chdir("/") != 0) return BITNET_INTERNAL;
   if (is("opens-modes")) umask(0);
   if (is("device-null")) return *out = nullptr, BITNET_OK;
-  return honest.device_open(self, index, out, err);
+  return honest.device_open(self, request, out, err);
 }
 
 void close_slowly(bitnet_backend* self) {
@@ -130,22 +131,28 @@ const bitnet_interface_header* interfaces(bitnet_backend*, bitnet_str name, uint
 }
 
 // Slots that make an object, without one.
-bitnet_status no_buffer(bitnet_device*, uint64_t, bitnet_buffer** out, bitnet_error*) {
+bitnet_status no_buffer(bitnet_device*, const bitnet_buffer_request*, bitnet_buffer** out,
+                        bitnet_error*) {
   return nothing(BITNET_OK, out);
 }
-bitnet_status no_weights(bitnet_device*, const bitnet_tensor_desc*, uint32_t, uint32_t,
-                         bitnet_weights** out, bitnet_error*) {
+bitnet_status no_weights(bitnet_device*, const bitnet_weights_request*, bitnet_weights** out,
+                         bitnet_error*) {
   return nothing(BITNET_OK, out);
 }
 bitnet_status no_pool(bitnet_device*, const bitnet_kv_config*, bitnet_kv_pool** out,
                       bitnet_error*) {
   return nothing(BITNET_OK, out);
 }
-bitnet_status no_program(bitnet_device*, const bitnet_graph*, bitnet_weights*,
-                         const bitnet_program_options*, bitnet_program** out, bitnet_error*) {
+bitnet_status no_program(bitnet_device*, const bitnet_build_request*, bitnet_program** out,
+                         bitnet_error*) {
   return nothing(BITNET_OK, out);
 }
-bitnet_status no_queue(bitnet_device*, bitnet_queue** out, bitnet_error*) {
+bitnet_status no_binding(bitnet_program*, const bitnet_bind_request*, bitnet_binding** out,
+                         bitnet_error*) {
+  return nothing(BITNET_OK, out);
+}
+bitnet_status no_queue(bitnet_device*, const bitnet_queue_request*, bitnet_queue** out,
+                       bitnet_error*) {
   return nothing(BITNET_OK, out);
 }
 
@@ -165,7 +172,7 @@ bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* reque
   honest = *out;
   out->buffer_map = map;
   out->weight_plan = plan;
-  if (is("levels")) out->op_query = levels;
+  out->graph_query = query;
   out->program_stats = stats;
   out->queue_submit = submit;
   out->queue_wait = wait;
@@ -179,6 +186,7 @@ bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* reque
   if (is("weights-null")) out->weights_create = no_weights;
   if (is("pool-null")) out->kv_pool_create = no_pool;
   if (is("program-null")) out->program_build = no_program;
+  if (is("binding-null")) out->program_bind = no_binding;
   if (is("queue-null")) out->queue_create = no_queue;
   return opened;
 }

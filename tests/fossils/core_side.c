@@ -79,7 +79,7 @@ static void open_backend(const char* file) {
   agree(entry != NULL, "no entry");
   const bitnet_open_request request = {.struct_size = sizeof request,
                                        .purpose = BITNET_PURPOSE_LOAD,
-                                       .abi_minor_min = 0,
+                                       .abi_minor_min = BITNET_ABI_MINOR,
                                        .abi_minor_max = BITNET_ABI_MINOR,
                                        .generation = 1};
   out.table.struct_size = sizeof out.table;
@@ -114,7 +114,9 @@ enum { width = 3, vocabulary = 4, tokens = 2, block_tokens = 64 };
 static bitnet_buffer* make_buffer(bitnet_device* device, uint64_t elements, int32_t step,
                                   void** mapped) {
   bitnet_buffer* buffer;
-  must(t->buffer_create(device, elements * sizeof(int32_t), &buffer, &err), "buffer_create");
+  const bitnet_buffer_request request = {sizeof request, BITNET_BUFFER_HOST_WRITES,
+                                         elements * sizeof(int32_t)};
+  must(t->buffer_create(device, &request, &buffer, &err), "buffer_create");
   must(t->buffer_map(buffer, mapped, &err), "buffer_map");
   for (uint64_t i = 0; i < elements; ++i) ((int32_t*)*mapped)[i] = (int32_t)i * step;
   return buffer;
@@ -124,7 +126,6 @@ static int compute(bitnet_device* device) {
   bitnet_value values[3];
   bitnet_op ops[3];
   const uint32_t ids[3] = {BITNET_OP_EMBED_GATHER, BITNET_OP_RELU2, BITNET_OP_GATHER_ROWS};
-  const uint32_t formats[3] = {BITNET_FORMAT_F32, 0, 0};
   uint32_t levels[3];
   memset(ops, 0, sizeof ops);
   for (uint32_t i = 0; i < 3; ++i) {
@@ -138,10 +139,6 @@ static int compute(bitnet_device* device) {
     ops[i].outputs[0] = i;
   }
   ops[0].weights[0] = 0;
-  must(t->op_query(device, ops, sizeof ops[0], formats, 3, levels, &err), "op_query");
-  for (int i = 0; i < 3; ++i)
-    if (levels[i] == BITNET_LEVEL_NONE) return 0;
-
   float rows[vocabulary * width];
   for (int i = 0; i < vocabulary * width; ++i) rows[i] = (float)(i % 2 ? -i : i);
   const bitnet_tensor_desc desc = {.struct_size = sizeof desc,
@@ -150,43 +147,63 @@ static int compute(bitnet_device* device) {
                                    .ne = {width, vocabulary, 1, 1},
                                    .data_bytes = sizeof rows,
                                    .name = {"rows", 4}};
+  const bitnet_port ports[] = {{BITNET_PORT_TOKENS, BITNET_NONE},
+                               {BITNET_PORT_OUTPUT_ROWS, BITNET_NONE},
+                               {BITNET_PORT_LOGITS, 2}};
+  const bitnet_graph graph = {
+      sizeof graph, sizeof values[0], sizeof ops[0], sizeof ports[0], 3, 3, 3, 0, values, ops,
+      ports};
+  const uint32_t buckets[] = {tokens};
+  const bitnet_program_options options = {.struct_size = sizeof options,
+                                          .max_tokens = tokens,
+                                          .max_sequences = 1,
+                                          .max_outputs = tokens,
+                                          .max_blocks = 1,
+                                          .block_tokens = block_tokens,
+                                          .n_buckets = 1,
+                                          .buckets = buckets};
+  const bitnet_query_request query = {.struct_size = sizeof query,
+                                      .desc_size = sizeof desc,
+                                      .graph = &graph,
+                                      .descs = &desc,
+                                      .options = &options,
+                                      .n_descs = 1};
+  bitnet_graph_estimate needs = {.struct_size = sizeof needs};
+  must(t->graph_query(device, &query, levels, &needs, &err), "graph_query");
+  for (int i = 0; i < 3; ++i)
+    if (levels[i] == BITNET_LEVEL_NONE) return 0;
+
+  const bitnet_weights_request wanted = {
+      .struct_size = sizeof wanted, .desc_size = sizeof desc, .n = 1, .descs = &desc};
   bitnet_weights* weights;
-  must(t->weights_create(device, &desc, sizeof desc, 1, &weights, &err), "weights_create");
+  must(t->weights_create(device, &wanted, &weights, &err), "weights_create");
   must(t->weight_write(weights, 0, 0, rows, sizeof rows, &err), "weight_write");
   must(t->weight_seal(weights, 0, &err), "weight_seal");
-
-  const bitnet_graph graph = {sizeof graph, sizeof values[0], sizeof ops[0], 3, 3, 2, values, ops};
-  const uint32_t buckets[] = {tokens};
-  const bitnet_program_options options = {sizeof options, 0, tokens, 1, tokens, 1,
-                                          block_tokens,   1, buckets};
+  const bitnet_build_request build = {.struct_size = sizeof build,
+                                      .n_weights = 1,
+                                      .graph = &graph,
+                                      .weights = &weights,
+                                      .options = &options};
   bitnet_program* program;
-  must(t->program_build(device, &graph, weights, &options, &program, &err), "program_build");
-  const bitnet_kv_config kv = {
-      sizeof kv, BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 1, 64, block_tokens, 1};
-  bitnet_kv_pool* pool;
-  must(t->kv_pool_create(device, &kv, &pool, &err), "kv_pool_create");
+  must(t->program_build(device, &build, &program, &err), "program_build");
 
   void *mapped, *logits;
-  bitnet_buffer* made[7];
-  for (int i = 0; i < 6; ++i) made[i] = make_buffer(device, tokens, i == 2 ? 0 : 1, &mapped);
-  made[6] = make_buffer(device, tokens * width, 0, &logits);
-  const bitnet_step_buffers bound = {.struct_size = sizeof bound,
-                                     .tokens = made[0],
-                                     .positions = made[1],
-                                     .sequences = made[2],
-                                     .slots = made[3],
-                                     .block_tables = made[4],
-                                     .output_rows = made[5],
-                                     .logits = made[6]};
-  must(t->program_bind(program, &bound, &err), "program_bind");
+  const bitnet_bound bound[] = {
+      {make_buffer(device, tokens, 1, &mapped), 0, tokens * sizeof(int32_t)},
+      {make_buffer(device, tokens, 1, &mapped), 0, tokens * sizeof(int32_t)},
+      {make_buffer(device, tokens * width, 0, &logits), 0, tokens * width * sizeof(float)}};
+  const bitnet_bind_request bind = {
+      .struct_size = sizeof bind, .bound_size = sizeof bound[0], .n_bound = 3, .bound = bound};
+  bitnet_binding* binding;
+  must(t->program_bind(program, &bind, &binding, &err), "program_bind");
+  const bitnet_queue_request in_order = {.struct_size = sizeof in_order};
   bitnet_queue* queue;
-  must(t->queue_create(device, &queue, &err), "queue_create");
+  must(t->queue_create(device, &in_order, &queue, &err), "queue_create");
   const bitnet_step step = {.struct_size = sizeof step,
                             .n_tokens = tokens,
                             .n_sequences = 1,
                             .n_outputs = tokens,
-                            .program = program,
-                            .kv_pool = pool,
+                            .binding = binding,
                             .signal_value = 1};
   must(t->queue_submit(queue, &step, &err), "queue_submit");
   must(t->queue_wait(queue, 1, UINT64_MAX, &err), "queue_wait");
@@ -194,8 +211,8 @@ static int compute(bitnet_device* device) {
     agree(((float*)logits)[i] == (rows[i] > 0 ? rows[i] * rows[i] : 0), "a wrong number");
 
   t->queue_destroy(queue);
-  for (int i = 0; i < 7; ++i) t->buffer_destroy(made[i]);
-  t->kv_pool_destroy(pool);
+  t->binding_destroy(binding);
+  for (int i = 0; i < 3; ++i) t->buffer_destroy(bound[i].buffer);
   t->program_destroy(program);
   t->weights_destroy(weights);
   return 1;
@@ -216,7 +233,8 @@ static void list_devices(void) {
     uint32_t count = 0;
     must(t->kernels(t->self, i, NULL, sizeof(bitnet_kernel_info), &count, &err), "kernels");
     bitnet_device* device;
-    must(t->device_open(t->self, i, &device, &err), "device_open");
+    const bitnet_device_request request = {sizeof request, i};
+    must(t->device_open(t->self, &request, &device, &err), "device_open");
     printf("device %u: %s, %u kernels, %s\n", i, info.name, count,
            compute(device) ? "relu2 right" : "nothing computed");
     t->device_close(device);

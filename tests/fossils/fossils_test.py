@@ -1,4 +1,5 @@
-"""Plugins and a core of earlier minors still work with what was built now, and the other way round.
+"""Plugins and a core of earlier minors still work with what was built now, and the other way round;
+those that are older than what is spoken today are refused in words, on both sides.
 
 fossils_test.py SOURCE BINARY COMPILER CORE_SIDE [sanitized]
 
@@ -19,6 +20,8 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOSSILS = sorted(HERE.glob("abi-*"))
+OLDEST = (0, 1)  # that today's core speaks: docs/adr/0001
+SPOKEN = [f for f in FOSSILS if tuple(int(n) for n in f.name[4:].split(".")) >= OLDEST]
 PLUGINS = {"null": "0 devices", "plain-c": "relu2 right"}  # of a fossil, and what a core sees of them
 MOST_BYTES = 60 * 1024
 
@@ -37,7 +40,8 @@ def library(name):
 
 class Fossils(unittest.TestCase):
     def setUp(self):
-        self.assertTrue(FOSSILS, "there is no fossil")
+        self.assertTrue(SPOKEN, "there is no fossil of a minor that is spoken")
+        self.assertTrue(set(FOSSILS) - set(SPOKEN), "there is none that is not")
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
@@ -72,7 +76,7 @@ class Fossils(unittest.TestCase):
                 self.assertLess(sum(file.stat().st_size for file in files.values()), MOST_BYTES)
 
     def test_today_s_core_takes_old_plugins(self):
-        for fossil in FOSSILS:
+        for fossil in SPOKEN:
             with self.subTest(fossil.name):
                 place = self.installed(fossil)
                 for name in PLUGINS:
@@ -92,10 +96,10 @@ class Fossils(unittest.TestCase):
         if sanitized:
             self.skipTest("an old core cannot load plugins with sanitizers")
         seen = PLUGINS | {"cpu": "relu2 right"}
-        files = {name: file for name in seen for file in binary.glob(f"lib*/**/backends-*/{library(name)}")}
+        files = self.todays()
         if not files:
             self.skipTest("none of the plugins is in this tree")
-        for fossil in FOSSILS:
+        for fossil in SPOKEN:
             for name, file in files.items():
                 with self.subTest(f"{fossil.name} {name}"):
                     done = run(self.runnable(fossil), file)
@@ -103,7 +107,7 @@ class Fossils(unittest.TestCase):
                     self.assertIn(seen[name], done.stdout)
 
     def test_old_and_new_cores_see_the_same_of_old_plugins(self):
-        for fossil in FOSSILS:
+        for fossil in SPOKEN:
             for name, seen in PLUGINS.items():
                 with self.subTest(f"{fossil.name} {name}"):
                     old = run(self.runnable(fossil), fossil / library(name))
@@ -111,6 +115,24 @@ class Fossils(unittest.TestCase):
                     self.assertEqual((old.returncode, new.returncode), (0, 0), old.stderr + new.stderr)
                     self.assertEqual(old.stdout, new.stdout)
                     self.assertIn(seen, old.stdout)
+
+    def test_what_is_too_old_is_refused_in_words(self):
+        for fossil in set(FOSSILS) - set(SPOKEN):
+            minor = fossil.name[4:]
+            with self.subTest(fossil.name):
+                place = self.installed(fossil)
+                for name in PLUGINS:
+                    lint = run(binary / "bin/bitnet-backend-lint", place / library(name), env=self.env)
+                    self.assertNotEqual(lint.returncode, 0, lint.stdout)
+                    self.assertIn("BN-A-MINOR", lint.stdout)
+                listed = self.bitnet("backends", "--backend-dir", place, "--json")
+                self.assertIn(f"speaks ABI {minor}, this core speaks 0.1", listed.stdout + listed.stderr)
+                self.assertIn("build it again with the SDK of this bitnet", listed.stdout + listed.stderr)
+            for name, file in self.todays().items():
+                with self.subTest(f"{fossil.name} {name}"):
+                    done = run(self.runnable(fossil), file)
+                    self.assertEqual(done.returncode, 1, done.stdout)
+                    self.assertIn("entry: ", done.stderr)
 
     def test_another_layout_is_noticed(self):
         """Today's headers with a slot in the middle: what these tests are for."""
@@ -128,10 +150,14 @@ class Fossils(unittest.TestCase):
         built = run(compiler, "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{include}",
                     source / "plugins/null/null.c", "-o", plugin)
         self.assertEqual(built.returncode, 0, built.stderr)
-        for fossil in FOSSILS:
+        for fossil in SPOKEN:
             done = run(self.runnable(fossil), plugin)
             self.assertEqual(done.returncode, 1, done.stdout)
             self.assertIn("a required slot is empty", done.stderr)
+
+    def todays(self):
+        names = [*PLUGINS, "cpu"]
+        return {name: file for name in names for file in binary.glob(f"lib*/**/backends-*/{library(name)}")}
 
     def runnable(self, fossil):
         """The old core, whose mode a checkout or an archive may have lost."""

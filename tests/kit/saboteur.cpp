@@ -26,49 +26,61 @@ bitnet_backend_v0 sound{};
 const bitnet_host_v0* true_host = nullptr;
 bitnet_host_v0 deaf_host{};
 std::mutex guard;
-// What the defects on results need to know of each program; those of long ago are forgotten. No
-// container: nothing may be thrown here, and memory may be refused.
-struct known_program {
-  bitnet_program* program = nullptr;
-  bitnet_buffer* logits = nullptr;  // once it is bound
+// What the defects on results need to know of each program and binding; those of long ago are
+// forgotten. No container: nothing may be thrown here, and memory may be refused.
+struct known_object {
+  const void* handle = nullptr;
+  uint32_t logits_port = BITNET_NONE;
+  bitnet_buffer* logits = nullptr;  // of a binding
   uint64_t vocabulary = 0;
 };
-known_program known[256];
+known_object known[256];
 uint64_t n_known = 0;
 
 // The caller holds `guard`.
-known_program& facts_of(bitnet_program* program) {
-  for (known_program& k : known)
-    if (k.program == program) return k;
-  known_program& fresh = known[n_known++ % std::size(known)];
-  fresh = {program};
+known_object& facts_of(const void* handle) {
+  for (known_object& k : known)
+    if (k.handle == handle) return k;
+  known_object& fresh = known[n_known++ % std::size(known)];
+  fresh = {};
+  fresh.handle = handle;
   return fresh;
 }
 
-float* logits(bitnet_program* program) {
+float* logits(bitnet_binding* binding) {
   const std::scoped_lock lock(guard);
   void* data = nullptr;
-  sound.buffer_map(facts_of(program).logits, &data, nullptr);
+  sound.buffer_map(facts_of(binding).logits, &data, nullptr);
   return static_cast<float*>(data);
 }
-uint64_t vocabulary(bitnet_program* program) {
+uint64_t vocabulary(bitnet_binding* binding) {
   const std::scoped_lock lock(guard);
-  return facts_of(program).vocabulary;
+  return facts_of(binding).vocabulary;
 }
 
-bitnet_status remembering_bind(bitnet_program* p, const bitnet_step_buffers* b, bitnet_error* e) {
-  const bitnet_status s = sound.program_bind(p, b, e);
+bitnet_status remembering_bind(bitnet_program* p, const bitnet_bind_request* r,
+                               bitnet_binding** out, bitnet_error* e) {
+  const bitnet_status s = sound.program_bind(p, r, out, e);
   const std::scoped_lock lock(guard);
-  if (s == BITNET_OK) facts_of(p).logits = b->logits;
+  if (s != BITNET_OK) return s;
+  const known_object of = facts_of(p);
+  known_object& fresh = facts_of(*out);
+  fresh.vocabulary = of.vocabulary;
+  if (of.logits_port < r->n_bound) fresh.logits = r->bound[of.logits_port].buffer;
   return s;
 }
-bitnet_status remembering_build(bitnet_device* d, const bitnet_graph* g, bitnet_weights* w,
-                                const bitnet_program_options* o, bitnet_program** out,
-                                bitnet_error* e) {
-  const bitnet_status s = sound.program_build(d, g, w, o, out, e);
+bitnet_status remembering_build(bitnet_device* d, const bitnet_build_request* r,
+                                bitnet_program** out, bitnet_error* e) {
+  const bitnet_status s = sound.program_build(d, r, out, e);
   const std::scoped_lock lock(guard);
-  if (s == BITNET_OK)
-    facts_of(*out).vocabulary = static_cast<uint64_t>(g->values[g->logits].dims[1]);
+  if (s != BITNET_OK) return s;
+  known_object& fresh = facts_of(*out);
+  fresh.logits_port = BITNET_NONE;
+  for (uint32_t i = 0; i < r->graph->n_ports; ++i) {
+    if (r->graph->ports[i].role != BITNET_PORT_LOGITS) continue;
+    fresh.logits_port = i;
+    fresh.vocabulary = static_cast<uint64_t>(r->graph->values[r->graph->ports[i].value].dims[1]);
+  }
   return s;
 }
 
@@ -94,7 +106,7 @@ const defect defects[] = {
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
          const bitnet_status status = sound.queue_submit(q, s, e);
          if (status == BITNET_OK && s->n_tokens > 4 && s->n_outputs != 0) {
-           float* y = logits(s->program);
+           float* y = logits(s->binding);
            *y = std::nextafter(*y, 1e9f);
          }
          return status;
@@ -117,7 +129,7 @@ const defect defects[] = {
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
          const bitnet_status status = sound.queue_submit(q, s, e);
          if (status == BITNET_OK && s->n_outputs < 16 && s->n_tokens > 8)
-           logits(s->program)[s->n_outputs * vocabulary(s->program)] = 1;
+           logits(s->binding)[s->n_outputs * vocabulary(s->binding)] = 1;
          return status;
        };
      }},
@@ -126,35 +138,66 @@ const defect defects[] = {
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
          const bitnet_status status = sound.queue_submit(q, s, e);
          if (status != BITNET_OK || s->top_logits == 0 || s->n_outputs == 0) return status;
-         float* y = logits(s->program);
-         *std::max_element(y, y + vocabulary(s->program)) = -std::numeric_limits<float>::infinity();
+         float* y = logits(s->binding);
+         *std::max_element(y, y + vocabulary(s->binding)) = -std::numeric_limits<float>::infinity();
          return status;
        };
      }},
     {"copy",
      [](table& t) {
-       t.kv_copy_blocks = [](bitnet_kv_pool*, const uint32_t*, const uint32_t*, uint32_t,
-                             bitnet_error*) -> bitnet_status { return BITNET_OK; };
+       t.kv_copy = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* from, const uint32_t* to,
+                      uint32_t n, uint64_t signal, bitnet_error* e) {
+         return sound.kv_copy(q, p, from, to, std::min(n, 1u), signal, e);
+       };
      }},
     {"import",
      [](table& t) {
-       t.kv_import = [](bitnet_kv_pool*, uint32_t, const void*, uint64_t,
-                        bitnet_error*) -> bitnet_status { return BITNET_OK; };
+       t.kv_import = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* blocks, uint32_t,
+                        const void* data, uint64_t, uint64_t signal, bitnet_error* e) {
+         return sound.kv_import(q, p, blocks, 0, data, 0, signal, e);
+       };
      }},
     {"export",  // bytes in an order of its own
      [](table& t) {
-       t.kv_export = [](bitnet_kv_pool* p, uint32_t b, void* out, uint64_t n, bitnet_error* e) {
-         const bitnet_status s = sound.kv_export(p, b, out, n, e);
+       t.kv_export = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* blocks, uint32_t n,
+                        void* out, uint64_t bytes, uint64_t signal, bitnet_error* e) {
+         const bitnet_status s = sound.kv_export(q, p, blocks, n, out, bytes, signal, e);
          if (s == BITNET_OK)
-           std::reverse(static_cast<uint8_t*>(out), static_cast<uint8_t*>(out) + n);
+           std::reverse(static_cast<uint8_t*>(out), static_cast<uint8_t*>(out) + bytes);
          return s;
        };
-       t.kv_import = [](bitnet_kv_pool* p, uint32_t b, const void* data, uint64_t n,
-                        bitnet_error* e) {
+       t.kv_import = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* blocks, uint32_t n,
+                        const void* data, uint64_t size, uint64_t signal, bitnet_error* e) {
          std::vector<uint8_t> bytes(static_cast<const uint8_t*>(data),
-                                    static_cast<const uint8_t*>(data) + n);
+                                    static_cast<const uint8_t*>(data) + size);
          std::reverse(bytes.begin(), bytes.end());
-         return sound.kv_import(p, b, bytes.data(), n, e);
+         return sound.kv_import(q, p, blocks, n, bytes.data(), size, signal, e);
+       };
+     }},
+    {"ignores",  // serves a step of which it does not understand all
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         return submit_changed(q, s, e, [](bitnet_step& o) {
+           o.struct_size = sizeof o;
+           o.reserved_0 = 0;
+         });
+       };
+     }},
+    {"one-binding",  // all bindings are the first one of their program
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         static bitnet_binding* first = nullptr;
+         if (first == nullptr || s->signal_value == 1) first = s->binding;
+         return submit_changed(q, s, e, [](bitnet_step& o) { o.binding = first; });
+       };
+     }},
+    {"malformed",  // calls what is new to it malformed
+     [](table& t) {
+       t.graph_query = [](bitnet_device* d, const bitnet_query_request* r, uint32_t* levels,
+                          bitnet_graph_estimate* out, bitnet_error* e) {
+         const bitnet_status s = sound.graph_query(d, r, levels, out, e);
+         if (s == BITNET_UNSUPPORTED) return e->code = BITNET_INVALID_ARGUMENT;
+         return s;
        };
      }},
     {"statistics",
@@ -169,7 +212,7 @@ const defect defects[] = {
      }},
     {"prepare",
      [](table& t) {
-       t.program_prepare = [](bitnet_program*, uint32_t, bitnet_error*) -> bitnet_status {
+       t.binding_prepare = [](bitnet_binding*, uint32_t, uint32_t, bitnet_error*) -> bitnet_status {
          return BITNET_OK;
        };
      }},
@@ -199,16 +242,18 @@ const defect defects[] = {
      }},
     {"out",  // writes an out parameter when it fails
      [](table& t) {
-       t.device_open = [](bitnet_backend* b, uint32_t i, bitnet_device** out, bitnet_error* e) {
-         const bitnet_status s = sound.device_open(b, i, out, e);
+       t.device_open = [](bitnet_backend* b, const bitnet_device_request* r, bitnet_device** out,
+                          bitnet_error* e) {
+         const bitnet_status s = sound.device_open(b, r, out, e);
          if (s != BITNET_OK) *out = nullptr;
          return s;
        };
      }},
     {"dirty",  // buffers that are not zeroed
      [](table& t) {
-       t.buffer_create = [](bitnet_device* d, uint64_t n, bitnet_buffer** out, bitnet_error* e) {
-         const bitnet_status s = sound.buffer_create(d, n, out, e);
+       t.buffer_create = [](bitnet_device* d, const bitnet_buffer_request* r, bitnet_buffer** out,
+                            bitnet_error* e) {
+         const bitnet_status s = sound.buffer_create(d, r, out, e);
          void* data = nullptr;
          if (s == BITNET_OK && sound.buffer_map(*out, &data, e) == BITNET_OK)
            *static_cast<char*>(data) = 1;
@@ -217,8 +262,11 @@ const defect defects[] = {
      }},
     {"huge",
      [](table& t) {
-       t.buffer_create = [](bitnet_device* d, uint64_t n, bitnet_buffer** out, bitnet_error* e) {
-         return sound.buffer_create(d, std::min<uint64_t>(n, 1u << 24), out, e);
+       t.buffer_create = [](bitnet_device* d, const bitnet_buffer_request* r, bitnet_buffer** out,
+                            bitnet_error* e) {
+         bitnet_buffer_request less = *r;
+         less.bytes = std::min<uint64_t>(r->bytes, 1u << 24);
+         return sound.buffer_create(d, &less, out, e);
        };
      }},
     {"seal",  // content with half a tensor
@@ -256,10 +304,9 @@ const defect defects[] = {
      }},
     {"excuse",  // says that it is its own fault that there is no memory
      [](table& t) {
-       t.program_build = [](bitnet_device* d, const bitnet_graph* g, bitnet_weights* w,
-                            const bitnet_program_options* o, bitnet_program** out,
+       t.program_build = [](bitnet_device* d, const bitnet_build_request* r, bitnet_program** out,
                             bitnet_error* e) {
-         const bitnet_status s = remembering_build(d, g, w, o, out, e);
+         const bitnet_status s = remembering_build(d, r, out, e);
          if (s != BITNET_OUT_OF_MEMORY) return s;
          e->code = BITNET_INTERNAL;
          return bitnet_status{BITNET_INTERNAL};
@@ -276,16 +323,18 @@ const defect defects[] = {
      }},
     {"handles",  // keeps a descriptor for each device
      [](table& t) {
-       t.device_open = [](bitnet_backend* b, uint32_t i, bitnet_device** out, bitnet_error* e) {
+       t.device_open = [](bitnet_backend* b, const bitnet_device_request* r, bitnet_device** out,
+                          bitnet_error* e) {
          [[maybe_unused]] const std::FILE* kept = std::fopen("/dev/null", "r");
-         return sound.device_open(b, i, out, e);
+         return sound.device_open(b, r, out, e);
        };
      }},
     {"leave",  // ends the process otherwise than its host meant to
      [](table& t) {
-       t.queue_create = [](bitnet_device* d, bitnet_queue** out, bitnet_error* e) {
+       t.queue_create = [](bitnet_device* d, const bitnet_queue_request* r, bitnet_queue** out,
+                           bitnet_error* e) {
          std::atexit([] { syscall(SYS_exit_group, 1); });
-         return sound.queue_create(d, out, e);
+         return sound.queue_create(d, r, out, e);
        };
      }},
 };

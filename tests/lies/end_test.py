@@ -20,7 +20,7 @@ version: 0.1.0
 vendor: org.bitnet
 license: Apache-2.0
 library: {library}
-abi: {{major: 0, min: 0, max: 0}}
+abi: {{major: 0, min: 1, max: 1}}
 class: cpu
 """)
 

@@ -16,6 +16,8 @@
 
 #include "bitnet/abi/backend.h"
 #include "model/calls.hpp"
+#include "model/one_op.hpp"
+#include "model/requests.hpp"
 
 namespace bitnet::parity {
 
@@ -92,7 +94,7 @@ class plugin {
     bitnet_open_request request{};
     request.struct_size = sizeof request;
     request.purpose = BITNET_PURPOSE_LOAD;
-    request.abi_minor_max = BITNET_ABI_MINOR;
+    request.abi_minor_min = request.abi_minor_max = BITNET_ABI_MINOR;
     request.generation = 1;
     request.n_params = static_cast<uint32_t>(params.size());
     request.params = params.data();
@@ -105,5 +107,25 @@ class plugin {
 
   bitnet_backend_v0 table{};
 };
+
+// What the device answers for one op, on weights of that format.
+inline uint32_t level_of(const bitnet_backend_v0& table, bitnet_device* device, uint32_t op,
+                         uint32_t format) {
+  const conformance::model m = conformance::one_op_model(op, format);
+  const std::vector<bitnet_port> ports = m.ports();
+  const bitnet_graph graph = m.graph(ports);
+  const std::vector<bitnet_tensor_desc> descs = m.descs();
+  const bitnet_program_options options = conformance::least_options();
+  const bitnet_query_request request = conformance::query_request(graph, descs, options);
+  std::vector<uint32_t> levels(m.ops.size(), 99);
+  bitnet_graph_estimate estimate{};
+  estimate.struct_size = sizeof estimate;
+  conformance::must([&](bitnet_error* e) {
+    return table.graph_query(device, &request, levels.data(), &estimate, e);
+  });
+  for (std::size_t i = 0; i < m.ops.size(); ++i)
+    if (m.ops[i].op == op) return levels[i];
+  return 99;
+}
 
 }  // namespace bitnet::parity

@@ -131,6 +131,7 @@ class backend {
     bitnet_open_request request{};
     request.struct_size = sizeof request;
     request.purpose = BITNET_PURPOSE_LOAD;
+    request.abi_minor_min = request.abi_minor_max = BITNET_ABI_MINOR;
     table.struct_size = sizeof table;
     must([&](bitnet_error* e) {
       return sdk::open_interpreter(host_.table(), &request, &table, e, describe);

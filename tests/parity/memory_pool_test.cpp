@@ -41,10 +41,6 @@ struct counting_device final : device {
                          const sdk::reporter& r) override {
     return no(r);
   }
-  bitnet_status copy(const buffer&, buffer&, std::span<const copy_range>,
-                     const sdk::reporter& r) override {
-    return no(r);
-  }
   bitnet_status make_kernel(const kernel_spec&, std::unique_ptr<kernel>&,
                             const sdk::reporter& r) override {
     return no(r);

@@ -311,12 +311,8 @@ TEST_P(each_target, exported_blocks_continue_a_session_elsewhere) {
     std::vector<uint8_t> block(first.block_bytes);
     for (uint32_t b = 0; b < 3; ++b) {
       const auto id = static_cast<uint32_t>(first.block_tables[b]);
-      must([&](bitnet_error* e) {
-        return p.table.kv_export(first.pool, id, block.data(), block.size(), e);
-      });
-      must([&](bitnet_error* e) {
-        return p.table.kv_import(second.pool, id, block.data(), block.size(), e);
-      });
+      ASSERT_EQ(first.export_blocks({&id, 1}, block).status, BITNET_OK);
+      ASSERT_EQ(second.import_blocks({&id, 1}, block).status, BITNET_OK);
     }
     const std::vector<float> rest = second.run({all.begin() + 8, all.end()});
     EXPECT_TRUE(same_bits({whole.begin() + 8 * 50, whole.end()}, rest));
@@ -336,7 +332,7 @@ TEST_P(each_target, copied_blocks_continue_another_sequence) {
                            static_cast<uint32_t>(r.block_tables[1])};
   const uint32_t to[] = {static_cast<uint32_t>(r.block_tables[8]),
                          static_cast<uint32_t>(r.block_tables[9])};
-  must([&](bitnet_error* e) { return p.table.kv_copy_blocks(r.pool, from, to, 2, e); });
+  ASSERT_EQ(r.copy_blocks(from, to).status, BITNET_OK);
   EXPECT_TRUE(
       same_bits({whole.begin() + 8 * 50, whole.end()}, r.run({one.begin() + 8, one.end()})));
 }
@@ -501,27 +497,20 @@ TEST_P(each_target, statistics_count_what_ran) {
   }
 }
 
-TEST_P(each_target, op_query_knows_every_primitive) {
+TEST_P(each_target, graph_query_knows_every_primitive) {
   tiny_host host(1);
   const plugin p(GetParam().path, host, GetParam().isa);
   bitnet_device* device = nullptr;
-  must([&](bitnet_error* e) { return p.table.device_open(p.table.self, 0, &device, e); });
-#define BITNET_ROW(NAME, ID, INPUTS, WEIGHTS, OUTPUTS) ID,
-  const uint32_t ids[] = {BITNET_OP_LIST(BITNET_ROW) 12345};
+  must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
+#define BITNET_ROW(NAME, ID, ...) ID,
+  const uint32_t ids[] = {BITNET_OP_LIST(BITNET_ROW)};
 #undef BITNET_ROW
   for (const uint32_t id : ids) {
-    bitnet_op op{};
-    op.op = id;
-    const uint32_t format =
-        id == BITNET_OP_LINEAR_TERNARY ? BITNET_FORMAT_TERNARY2 : BITNET_FORMAT_NONE;
-    uint32_t level = 99;
-    must([&](bitnet_error* e) {
-      return p.table.op_query(device, &op, sizeof op, &format, 1, &level, e);
-    });
+    const uint32_t level = level_of(p.table, device, id, BITNET_FORMAT_NONE);
     if (id < BITNET_OP_FIRST_COMPOSITE) {
       EXPECT_NE(level, BITNET_LEVEL_NONE) << id;
     } else {
-      EXPECT_TRUE(level == BITNET_LEVEL_NONE || (level == BITNET_LEVEL_FUSED && id != 12345)) << id;
+      EXPECT_TRUE(level == BITNET_LEVEL_NONE || level == BITNET_LEVEL_FUSED) << id;
     }
   }
   p.table.device_close(device);
@@ -582,7 +571,7 @@ TEST(isa_parameter, what_cannot_be_had_is_said) {
   EXPECT_NE(o.message.find("scalar"), std::string::npos) << o.message;
   bitnet_device* device = nullptr;
   EXPECT_EQ(attempt([&](bitnet_error* e) {
-              return p.table.device_open(p.table.self, 0, &device, e);
+              return conformance::open_device(p.table, 0, &device, e);
             }).status,
             BITNET_UNAVAILABLE);
 }

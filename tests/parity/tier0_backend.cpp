@@ -312,9 +312,11 @@ decltype(bitnet_backend_v0::kv_export) plain_export;
 bitnet_status fragile_submit(bitnet_queue* q, const bitnet_step* s, bitnet_error* err) {
   return steps_left.fetch_sub(1) > 0 ? plain_submit(q, s, err) : lost(err);
 }
-bitnet_status fragile_export(bitnet_kv_pool* pool, uint32_t block, void* out, uint64_t bytes,
+bitnet_status fragile_export(bitnet_queue* q, bitnet_kv_pool* pool, const uint32_t* blocks,
+                             uint32_t n, void* out, uint64_t bytes, uint64_t signal,
                              bitnet_error* err) {
-  return steps_left.load() > 0 ? plain_export(pool, block, out, bytes, err) : lost(err);
+  return steps_left.load() > 0 ? plain_export(q, pool, blocks, n, out, bytes, signal, err)
+                               : lost(err);
 }
 
 void read_steps(const bitnet_open_request& request) {

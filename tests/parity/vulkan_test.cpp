@@ -102,15 +102,8 @@ TEST_F(vulkan, a_disabled_op_is_not_offered_because_others_contain_it) {
         std::tuple{"act_quant_i8.vulkan", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE}}) {
     const plugin p(BITNET_GPU_PLUGIN, host_, id, "disable");
     bitnet_device* device = nullptr;
-    must([&](bitnet_error* e) { return p.table.device_open(p.table.self, 0, &device, e); });
-    bitnet_op op{};
-    op.op = what;
-    const uint32_t of = format;
-    uint32_t level = 99;
-    must([&](bitnet_error* e) {
-      return p.table.op_query(device, &op, sizeof op, &of, 1, &level, e);
-    });
-    EXPECT_EQ(level, BITNET_LEVEL_NONE) << id;
+    must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
+    EXPECT_EQ(level_of(p.table, device, what, format), BITNET_LEVEL_NONE) << id;
     p.table.device_close(device);
   }
 }
@@ -161,15 +154,8 @@ TEST_F(vulkan, a_disabled_op_is_neither_listed_nor_offered) {
     return k.op == BITNET_OP_SILU || std::string(k.id) == "silu.vulkan";
   }));
   bitnet_device* device = nullptr;
-  must([&](bitnet_error* e) { return p.table.device_open(p.table.self, 0, &device, e); });
-  bitnet_op op{};
-  op.op = BITNET_OP_SILU;
-  const uint32_t format = BITNET_FORMAT_NONE;
-  uint32_t level = 99;
-  must([&](bitnet_error* e) {
-    return p.table.op_query(device, &op, sizeof op, &format, 1, &level, e);
-  });
-  EXPECT_EQ(level, BITNET_LEVEL_NONE);
+  must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
+  EXPECT_EQ(level_of(p.table, device, BITNET_OP_SILU, BITNET_FORMAT_NONE), BITNET_LEVEL_NONE);
   p.table.device_close(device);
 }
 

@@ -46,7 +46,7 @@ const row rows[] = {
     // Never started: inspection says enough.
     {"no-entry", "found", "BN-I-NO-ENTRY", {}},
     {"other-major", "found", "BN-A-MAJOR", {}},
-    {"note-minor", "found", "BN-A-MINOR", {"needs ABI 0.6"}},
+    {"note-minor", "found", "BN-A-MINOR", {"speaks ABI 0.6 to 0.9, this core speaks 0.1"}},
     {"unique", "found", "BN-I-EXPORTS", {}},
     {"needy", "found", "BN-I-DEPENDENCY", {"libfake-absent-one.so, libfake-absent-two.so"}},
     // The entry and its table.

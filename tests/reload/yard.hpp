@@ -86,7 +86,7 @@ class yard {
     replace(manifest(name),
             "schema: 1\nname: " + name +
                 "\nversion: 0.1.0\nvendor: org.bitnet\nlicense: Apache-2.0" + "\nlibrary: " +
-                library(name).string() + "\nabi: {major: 0, min: 0, max: 0}\nclass: cpu\n" + more,
+                library(name).string() + "\nabi: {major: 0, min: 1, max: 1}\nclass: cpu\n" + more,
             0644);
   }
 

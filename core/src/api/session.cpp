@@ -44,7 +44,7 @@ ordered_json kernels_json(const std::vector<bitnet_kernel_stat>& kernels) {
   ordered_json out = ordered_json::array();
   for (const bitnet_kernel_stat& k : kernels) {
     ordered_json one = {{"id", std::string(k.id, strnlen(k.id, sizeof k.id))},
-                        {"op", bitnet::program::op_name(k.op)},
+                        {"op", bitnet::compute::op_name(k.op)},
                         {"calls", k.calls}};
     if (k.time_ns != 0) one["time_ns"] = k.time_ns;
     if (k.bytes != 0) one["bytes"] = k.bytes;

@@ -92,9 +92,9 @@ checked<bitnet_backend_v0> check_table(const std::string& name, const bitnet_bac
         name, fmt::format(
                   "its table has {} bytes; the required part has {} and the host gave room for {}",
                   filled.filled_size, required_bytes, sizeof filled));
-  if (filled.abi_minor > BITNET_ABI_MINOR)
-    return bad_table(name, fmt::format("it chose ABI minor {}, the host offered 0 to {}",
-                                       filled.abi_minor, BITNET_ABI_MINOR));
+  if (filled.abi_minor > BITNET_ABI_MINOR || filled.abi_minor < oldest_minor)
+    return bad_table(name, fmt::format("it chose ABI minor {}, the host offered {} to {}",
+                                       filled.abi_minor, oldest_minor, BITNET_ABI_MINOR));
   if (filled.reserved_0 != 0) return bad_table(name, "reserved_0 of its table is not zero");
   if (std::ranges::any_of(filled.features_used, [](uint64_t f) { return f != 0; }))
     return bad_table(name, "it uses features that the host did not offer");
@@ -233,6 +233,7 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
   bitnet_open_request request{};
   request.struct_size = sizeof request;
   request.purpose = purpose;
+  request.abi_minor_min = oldest_minor;
   request.abi_minor_max = BITNET_ABI_MINOR;
   request.generation = next_generation(expected_name);
   request.n_params = static_cast<uint32_t>(params.size());

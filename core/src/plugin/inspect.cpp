@@ -225,25 +225,26 @@ defect other_major(const std::string& name, uint32_t major) {
 }
 
 defect other_minor(const std::string& name, uint32_t low, uint32_t high) {
-  const auto version = [](uint32_t minor) {
-    return std::to_string(BITNET_ABI_MAJOR) + "." + std::to_string(minor);
+  const auto range = [](uint32_t from, uint32_t to) {
+    return from == to ? fmt::format("{}.{}", BITNET_ABI_MAJOR, from)
+                      : fmt::format("{0}.{1} to {0}.{2}", BITNET_ABI_MAJOR, from, to);
   };
+  const std::string ours = range(oldest_minor, BITNET_ABI_MINOR), theirs = range(low, high);
   if (low > BITNET_ABI_MINOR)
     return {code::abi_minor, BITNET_INCOMPATIBLE,
-            fmt::format("backend {} needs ABI {} or newer, this core has {}", name, version(low),
-                        version(BITNET_ABI_MINOR)),
+            fmt::format("backend {} speaks ABI {}, this core speaks {}", name, theirs, ours),
             "upgrade bitnet or install an older backend"};
   return {code::abi_minor, BITNET_INCOMPATIBLE,
-          fmt::format("backend {} speaks ABI {} to {}, this core has {}", name, version(low),
-                      version(high), version(BITNET_ABI_MINOR)),
-          "upgrade the backend"};
+          fmt::format("backend {} speaks ABI {}, this core speaks {}", name, theirs, ours),
+          fmt::format("upgrade the backend, or build it again with the SDK of this bitnet, whose "
+                      "contract is ABI {}",
+                      range(BITNET_ABI_MINOR, BITNET_ABI_MINOR))};
 }
 
 checked<void> check_abi(const identity& note) {
   if (note.abi_major != BITNET_ABI_MAJOR)
     return std::unexpected(other_major(note.name, note.abi_major));
-  // This core speaks every minor from 0 to its own.
-  if (note.abi_min > BITNET_ABI_MINOR)
+  if (note.abi_min > BITNET_ABI_MINOR || note.abi_max < oldest_minor)
     return std::unexpected(other_minor(note.name, note.abi_min, note.abi_max));
   return {};
 }

@@ -8,7 +8,7 @@
 //   license: Apache-2.0       SPDX
 //   url: https://...          optional
 //   library: libbitnet-backend-cpu.so   in the plugin directory, or an absolute path
-//   abi: {major: 0, min: 0, max: 0}
+//   abi: {major: 0, min: 1, max: 1}
 //   class: cpu                cpu, gpu, npu or other
 //   priority: 50              optional; orders backends of one class, higher first
 //   sha256: <64 hexadecimal digits>     optional: of the library

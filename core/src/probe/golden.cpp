@@ -90,12 +90,11 @@ class builder {
   builder(std::string name, element input) {
     out_.name = std::move(name);
     x = value(width);
-    emit(BITNET_OP_EMBED_GATHER, {}, {x}, matrix(BITNET_FORMAT_F32, width, golden_tokens, input));
+    emit(BITNET_OP_EMBED_GATHER, {}, {x}, {matrix(BITNET_FORMAT_F32, width, golden_tokens, input)});
   }
 
   uint32_t value(int64_t columns, uint32_t dtype = BITNET_DTYPE_F32, int64_t rows = all_tokens) {
-    out_.values.push_back({dtype, 0, {rows, columns}});
-    return static_cast<uint32_t>(out_.values.size() - 1);
+    return out_.graph.value(dtype, rows, columns);
   }
   uint32_t matrix(uint32_t format, uint32_t columns, uint32_t rows, element at, uint32_t rank = 2) {
     out_.weights.push_back({format, columns, rows, rank, bytes_of(format, columns, rows, at)});
@@ -105,30 +104,23 @@ class builder {
     return matrix(BITNET_FORMAT_TERNARY2, columns, rows, at);
   }
   bitnet_op& emit(uint32_t id, std::initializer_list<uint32_t> in,
-                  std::initializer_list<uint32_t> out, uint32_t weight = BITNET_NONE) {
-    bitnet_op o{};
-    o.op = id;
-    for (auto* list : {o.inputs, o.outputs, o.weights}) std::fill_n(list, 4, BITNET_NONE);
-    std::ranges::copy(in, o.inputs);
-    std::ranges::copy(out, o.outputs);
-    o.weights[0] = weight;
-    return out_.ops.emplace_back(o);
+                  std::initializer_list<uint32_t> out,
+                  std::initializer_list<uint32_t> weights = {}) {
+    return out_.graph.emit(id, in, out, weights);
   }
-  // With a composite before it; `body` leaves its last value in the outputs.
+  // With a composite before it, whose result is that of `body`.
   template <class Body>
   uint32_t composite(uint32_t id, std::initializer_list<uint32_t> in, Body body) {
-    const std::size_t at = out_.ops.size();
-    emit(id, in, {});
+    const std::size_t at = out_.graph.begin();
     const uint32_t y = body();
-    out_.ops[at].outputs[0] = y;
-    out_.ops[at].body_count = static_cast<uint32_t>(out_.ops.size() - at - 1);
+    out_.graph.end(at, id, in, {y});
     return y;
   }
 
   uint32_t norm(uint32_t from, int64_t rows = all_tokens) {
     const uint32_t y = value(width, BITNET_DTYPE_F32, rows);
     // Too small to change a mean square of 1.
-    emit(BITNET_OP_RMS_NORM, {from}, {y}, matrix(BITNET_FORMAT_F32, width, 1, norm_weight, 1))
+    emit(BITNET_OP_RMS_NORM, {from}, {y}, {matrix(BITNET_FORMAT_F32, width, 1, norm_weight, 1)})
         .floats[0] = 1e-9F;
     return y;
   }
@@ -142,7 +134,7 @@ class builder {
   }
   uint32_t linear(quantised in, uint32_t rows, uint32_t weight) {
     const uint32_t y = value(rows);
-    emit(BITNET_OP_LINEAR_TERNARY, {in.q, in.s}, {y}, weight);
+    emit(BITNET_OP_LINEAR_TERNARY, {in.q, in.s}, {y}, {weight});
     return y;
   }
   uint32_t unary(uint32_t op, uint32_t from, uint32_t columns) {
@@ -164,7 +156,8 @@ class builder {
   }
   golden_program finished(uint32_t logits, uint32_t columns, std::vector<uint32_t> blamed,
                           double (*expected)(uint32_t, uint32_t)) {
-    out_.logits = logits;
+    out_.graph.add_facts();
+    out_.graph.add_port(BITNET_PORT_LOGITS, logits);
     out_.columns = columns;
     out_.blamed = std::move(blamed);
     out_.expected = expected;
@@ -205,7 +198,7 @@ golden_program bit_linear() {
 golden_program linear_dense(const char* name, uint32_t format) {
   builder b(name, activation);
   const uint32_t y = b.value(n_rows);
-  b.emit(BITNET_OP_LINEAR_DENSE, {b.x}, {y}, b.matrix(format, width, n_rows, small));
+  b.emit(BITNET_OP_LINEAR_DENSE, {b.x}, {y}, {b.matrix(format, width, n_rows, small)});
   return b.gathered(y, n_rows, {BITNET_OP_LINEAR_DENSE}, product<activation, small>);
 }
 
@@ -310,7 +303,7 @@ golden_program head() {
     const uint32_t rows = b.value(width, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
     b.emit(BITNET_OP_GATHER_ROWS, {b.x}, {rows});
     const uint32_t y = b.value(n_rows, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
-    b.emit(BITNET_OP_LINEAR_DENSE, {b.norm(rows, BITNET_DIM_OUTPUTS)}, {y}, w);
+    b.emit(BITNET_OP_LINEAR_DENSE, {b.norm(rows, BITNET_DIM_OUTPUTS)}, {y}, {w});
     return y;
   });
   return b.finished(logits, n_rows, {BITNET_OP_LM_HEAD}, [](uint32_t t, uint32_t row) {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bitnet/abi/program.h"
+#include "compute/graph.hpp"
 
 namespace bitnet::probe {
 
@@ -32,9 +32,8 @@ struct golden_program {
   std::string name;              // "linear_ternary.ternary2"
   std::vector<uint32_t> blamed;  // ops whose kernels a wrong result discredits
   std::vector<golden_weight> weights;
-  std::vector<bitnet_value> values;
-  std::vector<bitnet_op> ops;
-  uint32_t logits = 0, columns = 0;  // the result (tokens, columns)
+  compute::graph graph;
+  uint32_t columns = 0;  // of the logits (tokens, columns)
   double (*expected)(uint32_t token, uint32_t column) = nullptr;
 };
 

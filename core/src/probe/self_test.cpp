@@ -4,17 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "bitnet/abi/answers.h"
-#include "plugin/foreign_error.hpp"
+#include "compute/steps.hpp"
 #include "plugin/text.hpp"
 #include "probe/golden.hpp"
 
@@ -24,66 +20,32 @@ namespace {
 using plugin::code;
 using table = bitnet_backend_v0;
 
-template <class Object>
-using handle = std::unique_ptr<Object, void (*)(Object*)>;
-
 constexpr float unit_scale = 1;
-
-// A call that failed: its name and what the plugin said.
-struct trouble {
-  std::string call;
-  bitnet_status status = BITNET_OK;
-  std::string what;
-};
 
 // One program on one device.
 class golden_run {
  public:
-  golden_run(const table& t, bitnet_device* device, const device_report& report,
-             const golden_program& program)
-      : t_(t),
-        device_(device),
-        report_(report),
-        golden_(program),
-        weights_(nullptr, t.weights_destroy),
-        pool_(nullptr, t.kv_pool_destroy),
-        program_(nullptr, t.program_destroy),
-        queue_(nullptr, t.queue_destroy) {}
+  golden_run(const compute::device& d, const device_report& report, const golden_program& program)
+      : device_(d), report_(report), golden_(program) {}
 
-  bool prepare() {
-    return upload() && build() && bind() &&
-           take("queue_create", queue_,
-                [&](auto** out, auto* err) { return t_.queue_create(device_, out, err); });
-  }
+  bool prepare() { return upload() && build() && fill_facts(); }
 
   bool step(uint32_t tokens) {
     bitnet_step s{};
-    s.struct_size = sizeof s;
-    s.n_tokens = s.n_outputs = tokens;
-    s.n_sequences = tokens;
-    s.program = program_.get();
-    s.kv_pool = pool_.get();
-    s.signal_value = ++timeline_;
+    s.n_tokens = s.n_outputs = s.n_sequences = tokens;
+    s.binding = binding_->get();
     constexpr uint64_t forever = std::numeric_limits<uint64_t>::max();
-    uint64_t reached = 0;
-    return call("queue_submit",
-                [&](auto* err) { return t_.queue_submit(queue_.get(), &s, err); }) &&
-           call("queue_wait",
-                [&](auto* err) { return t_.queue_wait(queue_.get(), timeline_, forever, err); }) &&
-           call("queue_poll",
-                [&](auto* err) { return t_.queue_poll(queue_.get(), &reached, err); }) &&
-           sane("queue_poll", bitnet_wrong_timeline(reached, timeline_));
+    return done(queue_->submit(s)) && done(queue_->wait(forever));
   }
 
   // The first wrong number in words, "" if all are right; nothing if a call failed.
   std::optional<std::string> run(uint32_t tokens) {
-    std::fill_n(static_cast<float*>(logits_), std::size_t{golden_tokens} * golden_.columns,
+    std::fill_n(logits_, std::size_t{golden_tokens} * golden_.columns,
                 std::numeric_limits<float>::quiet_NaN());
     if (!step(tokens)) return std::nullopt;
     for (uint32_t t = 0; t < tokens; ++t)
       for (uint32_t i = 0; i < golden_.columns; ++i) {
-        const float found =
-            static_cast<const float*>(logits_)[std::size_t{t} * golden_.columns + i];
+        const float found = logits_[std::size_t{t} * golden_.columns + i];
         const double expected = golden_.expected(t, i);
         if (static_cast<double>(found) == expected) continue;
         return fmt::format("row {} of token {} of {} is {}, not {}", i, t, tokens, found,
@@ -111,19 +73,14 @@ class golden_run {
 
   // What the plugin counted for the tested op.
   std::vector<std::string> ran() {
-    uint32_t count = 64;
-    std::vector<bitnet_kernel_stat> stats(count);
-    for (bitnet_kernel_stat& s : stats) s.struct_size = sizeof s;
-    if (!call("program_stats", [&](auto* err) {
-          return t_.program_stats(program_.get(), stats.data(), sizeof(bitnet_kernel_stat), &count,
-                                  err);
-        }))
+    const auto stats = program_->stats();
+    if (!stats) {
+      trouble_ = stats.error();
       return {};
-    if (!sane("program_stats", bitnet_wrong_count(count))) return {};
-    stats.resize(std::min<std::size_t>(count, stats.size()));
+    }
     // Of the ops that the program is about; of those behind them where a plugin runs the body.
     std::vector<std::string> of_them, others;
-    for (const bitnet_kernel_stat& one : stats) {
+    for (const bitnet_kernel_stat& one : *stats) {
       if (one.calls == 0) continue;
       if (std::ranges::find(golden_.blamed, one.op) != golden_.blamed.end())
         of_them.push_back(plugin::printable_array(one.id));
@@ -133,28 +90,18 @@ class golden_run {
     return of_them.empty() ? others : of_them;
   }
 
-  [[nodiscard]] const trouble& failed() const { return trouble_; }
+  [[nodiscard]] const compute::trouble& failed() const { return trouble_; }
 
  private:
-  template <class Call>
-  bool call(const char* name, Call what) {
-    bitnet_error err = plugin::blank_error();
-    const bitnet_status status = what(&err);
-    if (status == BITNET_OK) return true;
-    trouble_ = {name, status, plugin::describe(status, err)};
-    return false;
+  bool done(compute::attempt<void> made) {
+    if (!made) trouble_ = std::move(made.error());
+    return made.has_value();
   }
-  // What answers.h says of the answer of a call.
-  bool sane(const char* name, const char* wrong) {
-    if (wrong != nullptr) trouble_ = {name, BITNET_OK, wrong};
-    return wrong == nullptr;
-  }
-  template <class Object, class Call>
-  bool take(const char* name, handle<Object>& to, Call make) {
-    Object* raw = nullptr;
-    if (!call(name, [&](auto* err) { return make(&raw, err); })) return false;
-    to.reset(raw);
-    return sane(name, bitnet_wrong_handle(raw));
+  template <class Object>
+  bool keep(std::optional<Object>& to, compute::attempt<Object> made) {
+    if (!made) trouble_ = std::move(made.error());
+    if (made) to.emplace(std::move(*made));
+    return made.has_value();
   }
 
   static bitnet_tensor_desc describe(const golden_weight& w) {
@@ -178,38 +125,20 @@ class golden_run {
     std::vector<bitnet_tensor_desc> descs;
     descs.reserve(golden_.weights.size());
     for (const golden_weight& w : golden_.weights) descs.push_back(describe(w));
-    if (!take("weights_create", weights_, [&](auto** out, auto* err) {
-          return t_.weights_create(device_, descs.data(), sizeof(bitnet_tensor_desc),
-                                   static_cast<uint32_t>(descs.size()), out, err);
-        }))
-      return false;
+    if (!keep(weights_, compute::weights::create(device_, descs))) return false;
     for (uint32_t i = 0; i < golden_.weights.size(); ++i) {
       const std::string& data = golden_.weights[i].bytes;
-      bitnet_weight_plan plan{};
-      plan.struct_size = sizeof plan;
-      if (!call("weight_plan",
-                [&](auto* err) { return t_.weight_plan(device_, &descs[i], &plan, err); }) ||
-          !sane("weight_plan", bitnet_wrong_weight_plan(&plan)))
+      if (const auto plan = compute::plan(device_, descs[i]); !plan) {
+        trouble_ = plan.error();
         return false;
-      if (!call("weight_write",
-                [&](auto* err) {
-                  return t_.weight_write(weights_.get(), i, 0, data.data(), data.size(), err);
-                }) ||
-          !call("weight_seal", [&](auto* err) { return t_.weight_seal(weights_.get(), i, err); }))
+      }
+      if (!done(weights_->write(i, 0, std::as_bytes(std::span(data)))) || !done(weights_->seal(i)))
         return false;
     }
     return true;
   }
 
   bool build() {
-    const bitnet_graph graph{sizeof graph,
-                             sizeof(bitnet_value),
-                             sizeof(bitnet_op),
-                             static_cast<uint32_t>(golden_.values.size()),
-                             static_cast<uint32_t>(golden_.ops.size()),
-                             golden_.logits,
-                             golden_.values.data(),
-                             golden_.ops.data()};
     bitnet_program_options o{};
     o.struct_size = sizeof o;
     o.max_tokens = o.max_outputs = o.max_sequences = golden_tokens;
@@ -217,7 +146,6 @@ class golden_run {
     o.block_tokens = golden_block_tokens;
     o.n_buckets = static_cast<uint32_t>(std::size(golden_steps));
     o.buckets = golden_steps;
-    // A step names a pool even where a program has no attention.
     bitnet_kv_config kv{};
     kv.struct_size = sizeof kv;
     const bool holds_f16 = (report_.info.kv_dtypes & 1U << BITNET_DTYPE_F16) != 0;
@@ -225,68 +153,44 @@ class golden_run {
     kv.n_layers = 1;
     kv.n_kv_heads = golden_kv_heads;
     kv.n_blocks = golden_tokens;
-    kv.head_dim = golden_head_dim;
+    kv.head_dim_k = kv.head_dim_v = golden_head_dim;
     kv.block_tokens = golden_block_tokens;
-    return take("program_build", program_,
-                [&](auto** out, auto* err) {
-                  return t_.program_build(device_, &graph, weights_.get(), &o, out, err);
-                }) &&
-           take("kv_pool_create", pool_,
-                [&](auto** out, auto* err) { return t_.kv_pool_create(device_, &kv, out, err); });
+    bitnet_weights* const weights = weights_->get();
+    auto pool = compute::make_pool(device_, kv);
+    if (!pool) trouble_ = std::move(pool.error());
+    if (!pool) return false;
+    pool_ = std::move(*pool);
+    return keep(program_, compute::program::build(device_, golden_.graph, {&weights, 1}, o)) &&
+           keep(binding_,
+                compute::binding::make(device_, *program_, golden_.graph, o, pool_.get())) &&
+           keep(queue_, compute::queue::make(device_));
   }
 
-  bool bind() {
-    bitnet_step_buffers bound{};
-    bound.struct_size = sizeof bound;
-    const auto make = [&](bitnet_buffer*& slot, uint64_t elements, int32_t step) {
-      handle<bitnet_buffer> buffer(nullptr, t_.buffer_destroy);
-      void* mapped = nullptr;
-      void* again = nullptr;
-      const uint64_t bytes = elements * sizeof(int32_t);
-      if (!take(
-              "buffer_create", buffer,
-              [&](auto** out, auto* err) { return t_.buffer_create(device_, bytes, out, err); }) ||
-          !call("buffer_map",
-                [&](auto* err) { return t_.buffer_map(buffer.get(), &mapped, err); }) ||
-          !call("buffer_map",
-                [&](auto* err) { return t_.buffer_map(buffer.get(), &again, err); }) ||
-          !sane("buffer_map",
-                bitnet_wrong_mapping(mapped, again, bytes, report_.info.buffer_alignment_bytes)))
-        return false;
-      for (const auto& [place, size] : places_)
-        if (!sane("buffer_map", bitnet_wrong_overlap(place, size, mapped, bytes))) return false;
-      places_.emplace_back(mapped, bytes);
-      for (uint64_t i = 0; i < elements; ++i)
-        static_cast<int32_t*>(mapped)[i] = static_cast<int32_t>(i) * step;
-      logits_ = mapped;  // of the last one made
-      slot = buffer.get();
-      buffers_.push_back(std::move(buffer));
-      return true;
+  // Each token is the first of its own sequence, whose only block has its number.
+  bool fill_facts() {
+    const std::pair<uint32_t, int32_t> steps[] = {
+        {BITNET_PORT_TOKENS, 1},       {BITNET_PORT_POSITIONS, 0},
+        {BITNET_PORT_SEQUENCES, 1},    {BITNET_PORT_SLOTS, golden_block_tokens},
+        {BITNET_PORT_BLOCK_TABLES, 1}, {BITNET_PORT_OUTPUT_ROWS, 1},
     };
-    // Each token is the first of its own sequence, whose only block has its number.
-    return make(bound.tokens, golden_tokens, 1) && make(bound.positions, golden_tokens, 0) &&
-           make(bound.sequences, golden_tokens, 1) &&
-           make(bound.slots, golden_tokens, golden_block_tokens) &&
-           make(bound.block_tables, golden_tokens, 1) &&
-           make(bound.output_rows, golden_tokens, 1) &&
-           make(bound.logits, uint64_t{golden_tokens} * golden_.columns, 0) &&
-           call("program_bind",
-                [&](auto* err) { return t_.program_bind(program_.get(), &bound, err); });
+    for (const auto& [role, apart] : steps)
+      if (auto* to = binding_->of<int32_t>(role))
+        for (int32_t i = 0; i < int32_t{golden_tokens}; ++i) to[i] = i * apart;
+    logits_ = binding_->of<float>(BITNET_PORT_LOGITS);
+    return true;
   }
 
-  const table& t_;
-  bitnet_device* device_;
+  const compute::device& device_;
   const device_report& report_;
   const golden_program& golden_;
-  handle<bitnet_weights> weights_;
-  handle<bitnet_kv_pool> pool_;
-  std::vector<handle<bitnet_buffer>> buffers_;
-  std::vector<std::pair<const void*, uint64_t>> places_;  // of the buffers: address, bytes
-  handle<bitnet_program> program_;
-  handle<bitnet_queue> queue_;
-  void* logits_ = nullptr;
-  uint64_t timeline_ = 0;
-  trouble trouble_;
+  // In this order: each goes before what it was made of.
+  std::optional<compute::weights> weights_;
+  compute::handle<bitnet_kv_pool> pool_{nullptr, device_.table().kv_pool_destroy};
+  std::optional<compute::program> program_;
+  std::optional<compute::binding> binding_;
+  std::optional<compute::queue> queue_;
+  float* logits_ = nullptr;
+  compute::trouble trouble_;
 };
 
 bool lists(const device_report& d, uint32_t op, uint32_t format) {
@@ -298,8 +202,8 @@ bool lists(const device_report& d, uint32_t op, uint32_t format) {
 
 // Does the device list all that the program needs? A composite stands for its body.
 bool is_claimed(const device_report& d, const golden_program& program) {
-  for (std::size_t i = 0; i < program.ops.size(); i += 1 + program.ops[i].body_count) {
-    const bitnet_op& o = program.ops[i];
+  for (std::size_t i = 0; i < program.graph.ops.size(); i += 1 + program.graph.ops[i].body_count) {
+    const bitnet_op& o = program.graph.ops[i];
     uint32_t format =
         o.weights[0] == BITNET_NONE ? BITNET_FORMAT_NONE : program.weights[o.weights[0]].format;
     if (o.op >= BITNET_OP_FIRST_COMPOSITE)
@@ -309,28 +213,23 @@ bool is_claimed(const device_report& d, const golden_program& program) {
   return true;
 }
 
-plugin::defect failed(const std::string& where, const trouble& t) {
+plugin::defect failed(const std::string& where, const compute::trouble& t) {
   if (t.status == BITNET_OK)
     return {code::probe_answer, BITNET_REJECTED,
-            fmt::format("self-test of {}: {}() {}", where, t.call, t.what), ""};
+            fmt::format("self-test of {}: {}() {}", where, t.slot, t.reason), ""};
   return {code::probe_failed, BITNET_UNAVAILABLE,
-          fmt::format("self-test of {}: {}() failed: {}", where, t.call, t.what), ""};
+          fmt::format("self-test of {}: {}() failed: {} (status {})", where, t.slot, t.reason,
+                      t.status),
+          ""};
 }
 
 plugin::checked<void> test_device(const table& t, uint32_t index, const device_report& report,
                                   self_test_result& out) {
-  bitnet_error err = plugin::blank_error();
-  bitnet_device* raw = nullptr;
-  if (const auto s = t.device_open(t.self, index, &raw, &err); s != BITNET_OK)
-    return std::unexpected(
-        failed(fmt::format("device {}", index), {"device_open", s, plugin::describe(s, err)}));
-  const handle<bitnet_device> device(raw, t.device_close);
-  if (const char* wrong = bitnet_wrong_handle(raw))
-    return std::unexpected(
-        failed(fmt::format("device {}", index), {"device_open", BITNET_OK, wrong}));
+  const auto device = compute::device::open(t, index, report.info);
+  if (!device) return std::unexpected(failed(fmt::format("device {}", index), device.error()));
   for (const golden_program& f : golden_programs()) {
     if (!is_claimed(report, f)) continue;
-    golden_run one(t, device.get(), report, f);
+    golden_run one(*device, report, f);
     std::optional<std::string> wrong;
     if (one.prepare())
       for (const uint32_t tokens : golden_steps)
@@ -339,7 +238,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
     if (!wrong) {
       if (one.failed().status != BITNET_UNSUPPORTED)
         return std::unexpected(failed(f.name, one.failed()));
-      out.summary += fmt::format("{}: not tested, {} says unsupported", head, one.failed().call);
+      out.summary += fmt::format("{}: not tested, {} says unsupported", head, one.failed().slot);
       continue;
     }
     out.summary += head + (wrong->empty() ? ": right" : ": " + *wrong);
@@ -355,7 +254,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
   }
   const golden_program timed = timed_program();
   if (out.wrong.empty() && is_claimed(report, timed))
-    if (golden_run one(t, device.get(), report, timed); one.prepare())
+    if (golden_run one(*device, report, timed); one.prepare())
       out.products_per_s[index] = one.products_per_s();
   return {};
 }

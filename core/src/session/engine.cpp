@@ -9,8 +9,7 @@
 
 #include "base/host_memory.hpp"
 #include "plugin/kept_state.hpp"
-#include "plugin/text.hpp"
-#include "session/answers.hpp"
+#include "session/kv_blocks.hpp"
 #include "session/kv_store.hpp"
 #include "session/tuning.hpp"
 
@@ -40,22 +39,6 @@ bool can_alias(const model::weight& w, const bitnet_weight_plan& plan) {
 
 }  // namespace
 
-bitnet_error blank_error() {
-  bitnet_error e{};
-  e.struct_size = sizeof e;
-  return e;
-}
-
-result<void> check(bitnet_status status, const bitnet_error& err, const std::string& doing) {
-  if (status == BITNET_OK) return {};
-  const std::string reason = plugin::printable_array(err.message);
-  return fail(status,
-              fmt::format("{}: {}", doing,
-                          reason.empty()
-                              ? fmt::format("it failed with status {} and gave no reason", status)
-                              : reason));
-}
-
 result<void> engine::check_read() const {
   if (auto ok = model_.check_read(); !ok || !packed_head_) return ok;
   return packed_head_->file.check_read();
@@ -65,9 +48,7 @@ engine::engine(select::choice choice, const model::model& m, const kv_budget& bu
     : choice_(std::move(choice)),
       model_(m),
       graph_(program::describe(m, m.shape().n_context)),
-      budget_(budget),
-      device_(nullptr, choice_.backend->table().device_close),
-      weights_(nullptr, choice_.backend->table().weights_destroy) {}
+      budget_(budget) {}
 
 result<std::unique_ptr<engine>> engine::open(select::choice choice, const model::model& m,
                                              const progress& report, const pack_cache* cache,
@@ -75,29 +56,23 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
   std::unique_ptr<engine> e(new engine(std::move(choice), m, budget));
   const std::string who = fmt::format("backend {}", e->backend_name());
 
-  bitnet_error err = blank_error();
-  bitnet_device* device = nullptr;
   const auto open_device = [&] {
     const plugin::kept_process kept(e->choice_.backend->complaints());
-    return e->table().device_open(e->table().self, e->choice_.device_index, &device, &err);
+    return compute::device::open(e->table(), e->choice_.device_index, e->choice_.device);
   };
-  const bitnet_status status = open_device();
-  if (auto ok =
-          check(status, err, fmt::format("{}: opening device {}", who, e->choice_.device_index));
-      !ok)
-    return std::unexpected(std::move(ok.error()));
-  e->device_.reset(device);
-  if (auto ok = sane(bitnet_wrong_handle(device), "device_open"); !ok)
-    return pass_on(std::move(ok), who);
-
-  if (auto ok = program::check_support(e->table(), device, e->graph_, m); !ok)
-    return pass_on(std::move(ok), who);
+  auto device = told(open_device(), fmt::format("opening device {}", e->choice_.device_index));
+  if (!device) return pass_on(std::move(device), who);
+  e->device_.emplace(std::move(*device));
+  std::vector<bitnet_tensor_desc> descs;
+  for (const model::weight& w : m.weights()) descs.push_back(describe(w));
+  if (auto ok = e->check_support(descs); !ok) return pass_on(std::move(ok), who);
   // What is read from the caches is fast without.
   uint64_t total = 0;
   for (const model::weight& w : m.weights()) total += w.data_bytes;
   const bool worthwhile = cache != nullptr && total >= cache->least_bytes();
-  e->tuning_ = tune(e->choice_, device, worthwhile || tune_now ? cache : nullptr, tune_now);
-  auto ready = e->upload(report);
+  e->tuning_ =
+      tune(e->choice_, e->device_->get(), worthwhile || tune_now ? cache : nullptr, tune_now);
+  auto ready = e->upload(descs, report);
   if (ready && cache != nullptr) ready = e->use_packed_head(*cache);
   // Whatever the backend said of it: zeros that stand for missing bytes are not its fault.
   if (auto ok = m.check_file(); !ok) return std::unexpected(std::move(ok.error()));
@@ -126,57 +101,52 @@ uint64_t engine::free_memory() const {
   return free - std::min(free, mapped);
 }
 
-result<void> engine::upload(const progress& report) {
-  const auto weights = model_.weights();
-  std::vector<bitnet_tensor_desc> descs;
-  uint64_t total = 0;
-  for (const model::weight& w : weights) {
-    descs.push_back(describe(w));
-    total += w.data_bytes;
-  }
+// Before a byte of the weights is read: the smallest program that a session could want.
+result<void> engine::check_support(const std::vector<bitnet_tensor_desc>& descs) const {
+  bitnet_program_options o{};
+  o.struct_size = sizeof o;
+  o.max_tokens = o.max_sequences = o.max_outputs = o.max_blocks = 1;
+  o.block_tokens = block_tokens;
+  return compute::check_support(*device_, graph_, descs, o, nullptr);
+}
 
-  bitnet_error err = blank_error();
-  bitnet_weights* raw = nullptr;
-  bitnet_status status =
-      table().weights_create(device_.get(), descs.data(), sizeof(bitnet_tensor_desc),
-                             static_cast<uint32_t>(descs.size()), &raw, &err);
-  if (auto ok = check(status, err, "making room for the weights"); !ok) return ok;
-  weights_.reset(raw);
-  if (auto ok = sane(bitnet_wrong_handle(raw), "weights_create"); !ok) return ok;
+result<void> engine::upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report) {
+  auto made = told(compute::weights::create(*device_, descs), "making room for the weights");
+  if (!made) return std::unexpected(std::move(made.error()));
+  weights_.emplace(std::move(*made));
 
-  const auto stopped = [] { return fail(BITNET_CANCELLED, "loading was stopped"); };
-  uint64_t done = 0;
-  for (uint32_t i = 0; i < weights.size(); ++i) {
-    const model::weight& w = weights[i];
-    bitnet_weight_plan plan{};
-    plan.struct_size = sizeof plan;
-    status = table().weight_plan(device_.get(), &descs[i], &plan, &err);
-    if (auto ok = check(status, err, fmt::format("tensor {}", w.name)); !ok) return ok;
-    if (auto ok = sane(bitnet_wrong_weight_plan(&plan), "weight_plan"); !ok)
-      return pass_on(std::move(ok), fmt::format("tensor {}", w.name));
-
-    if (can_alias(w, plan)) {
-      status = table().weight_alias(raw, i, w.alias.data(), w.alias.size(), &err);
-      if (auto ok = check(status, err, fmt::format("tensor {}", w.name)); !ok) return ok;
-      aliased_bytes_ += w.alias.size();
-    } else {
-      auto ok = model_.stream_weight(
-          i, [&](uint64_t offset, std::span<const std::byte> bytes) -> result<void> {
-            const bitnet_status written =
-                table().weight_write(raw, i, offset, bytes.data(), bytes.size(), &err);
-            if (auto accepted = check(written, err, fmt::format("tensor {}", w.name)); !accepted)
-              return accepted;
-            if (report && !report(done + offset + bytes.size(), total)) return stopped();
-            return {};
-          });
-      if (!ok) return ok;
-    }
-    status = table().weight_seal(raw, i, &err);
-    if (auto ok = check(status, err, fmt::format("tensor {}", w.name)); !ok) return ok;
-    done += w.data_bytes;
-    if (report && !report(done, total)) return stopped();
+  uint64_t total = 0, done = 0;
+  for (const bitnet_tensor_desc& d : descs) total += d.data_bytes;
+  for (uint32_t i = 0; i < descs.size(); ++i) {
+    const auto wrote = [&](uint64_t bytes) -> result<void> {
+      if (!report || report(done + bytes, total)) return {};
+      return fail(BITNET_CANCELLED, "loading was stopped");
+    };
+    if (auto ok = upload_one(i, descs[i], wrote); !ok) return ok;
+    done += descs[i].data_bytes;
   }
   return {};
+}
+
+result<void> engine::upload_one(uint32_t index, const bitnet_tensor_desc& desc,
+                                const std::function<result<void>(uint64_t)>& wrote) {
+  const model::weight& w = model_.weights()[index];
+  const std::string doing = fmt::format("tensor {}", w.name);
+  const auto plan = told(compute::plan(*device_, desc), doing);
+  if (!plan) return std::unexpected(plan.error());
+  if (can_alias(w, *plan)) {
+    if (auto ok = told(weights_->alias(index, w.alias), doing); !ok) return ok;
+    aliased_bytes_ += w.alias.size();
+  } else {
+    auto streamed = model_.stream_weight(
+        index, [&](uint64_t offset, std::span<const std::byte> bytes) -> result<void> {
+          auto ok = told(weights_->write(index, offset, bytes), doing);
+          return ok ? wrote(offset + bytes.size()) : ok;
+        });
+    if (!streamed) return streamed;
+  }
+  if (auto ok = told(weights_->seal(index), doing); !ok) return ok;
+  return wrote(w.data_bytes);
 }
 
 // The output head is the largest matrix, and the one whose second form every answer needs.
@@ -185,20 +155,25 @@ result<void> engine::use_packed_head(const pack_cache& cache) {
   const auto* offered = table().query_interface(table().self, {name.data(), name.size()}, 1);
   if (offered == nullptr) return {};
   const auto& packed = *reinterpret_cast<const bitnet_packed_weights_v1*>(offered);
-  if (auto ok = sane(bitnet_wrong_packed_interface(&packed), "query_interface"); !ok) return ok;
   const uint32_t index = model_.output();
   const std::string doing = fmt::format("tensor {}", model_.weights()[index].name);
-  bitnet_error err = blank_error();
+  if (auto ok =
+          told(compute::sane("query_interface", bitnet_wrong_packed_interface(&packed)), doing);
+      !ok)
+    return ok;
   bitnet_packed_info info{};
   info.struct_size = sizeof info;
-  if (auto ok = check(packed.describe(weights_.get(), index, &info, &err), err, doing); !ok)
+  const auto call = [&](const char* slot, const auto& what) {
+    return told(compute::call(slot, what), doing);
+  };
+  if (auto ok = call("describe",
+                     [&](auto* err) { return packed.describe(weights(), index, &info, err); });
+      !ok)
     return ok;
   const model::weight& head = model_.weights()[index];
-  if (auto ok = sane(bitnet_wrong_packed_info(&info, static_cast<uint64_t>(head.ne[0]) *
-                                                         static_cast<uint64_t>(head.ne[1])),
-                     "describe");
-      !ok)
-    return pass_on(std::move(ok), doing);
+  const char* wrong = bitnet_wrong_packed_info(
+      &info, static_cast<uint64_t>(head.ne[0]) * static_cast<uint64_t>(head.ne[1]));
+  if (auto ok = told(compute::sane("describe", wrong), doing); !ok) return ok;
   if (info.bytes < cache.least_bytes()) return {};
   const std::string identity = model_.weight_identity(index);
   if (identity.empty()) return {};
@@ -210,13 +185,16 @@ result<void> engine::use_packed_head(const pack_cache& cache) {
   if (auto found = cache.find(key);
       found && found->form.size() == info.bytes && fits(found->form.data())) {
     packed_head_ = std::move(found);
-    return check(packed.adopt(weights_.get(), index, packed_head_->form.data(), info.bytes, &err),
-                 err, doing);
+    return call("adopt", [&](auto* err) {
+      return packed.adopt(weights(), index, packed_head_->form.data(), info.bytes, err);
+    });
   }
   const void* made = nullptr;
-  if (auto ok = check(packed.pack(weights_.get(), index, &made, &err), err, doing); !ok) return ok;
-  if (auto ok = sane(bitnet_wrong_packed_form(made, info.alignment_bytes), "pack"); !ok)
-    return pass_on(std::move(ok), doing);
+  if (auto ok = call("pack", [&](auto* err) { return packed.pack(weights(), index, &made, err); });
+      !ok)
+    return ok;
+  wrong = bitnet_wrong_packed_form(made, info.alignment_bytes);
+  if (auto ok = told(compute::sane("pack", wrong), doing); !ok) return ok;
   cache.keep(key, {static_cast<const std::byte*>(made), info.bytes});
   return {};
 }

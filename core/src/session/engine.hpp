@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "compute/device.hpp"
 #include "model/model.hpp"
 #include "program/graph.hpp"
 #include "select/selection.hpp"
@@ -18,14 +19,6 @@
 #include "session/pack_cache.hpp"
 
 namespace bitnet::session {
-
-// A handle that a plugin gave out, with the slot that takes it back.
-template <class T>
-using handle = std::unique_ptr<T, void (*)(T*)>;
-
-// Turns a slot's answer into a result; `doing` names the backend and the action.
-result<void> check(bitnet_status status, const bitnet_error& err, const std::string& doing);
-bitnet_error blank_error();
 
 class kv_store;
 
@@ -49,8 +42,8 @@ class engine {
   [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
   [[nodiscard]] const std::string& backend_name() const { return choice_.backend->name(); }
   [[nodiscard]] const select::choice& choice() const { return choice_; }
-  [[nodiscard]] bitnet_device* device() const { return device_.get(); }
-  [[nodiscard]] bitnet_weights* weights() const { return weights_.get(); }
+  [[nodiscard]] const compute::device& device() const { return *device_; }
+  [[nodiscard]] bitnet_weights* weights() const { return weights_->get(); }
   [[nodiscard]] const model::model& model() const { return model_; }
   [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
 
@@ -70,7 +63,10 @@ class engine {
 
  private:
   engine(select::choice choice, const model::model& m, const kv_budget& budget);
-  result<void> upload(const progress& report);
+  result<void> check_support(const std::vector<bitnet_tensor_desc>& descs) const;
+  result<void> upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report);
+  result<void> upload_one(uint32_t index, const bitnet_tensor_desc& desc,
+                          const std::function<result<void>(uint64_t)>& wrote);
   result<void> use_packed_head(const pack_cache& cache);
 
   select::choice choice_;
@@ -80,10 +76,10 @@ class engine {
   const kv_budget budget_;
   std::weak_ptr<kv_store> shared_kv_;
   mutable std::mutex device_turn_;
-  handle<bitnet_device> device_;
+  std::optional<compute::device> device_;
   std::optional<pack_cache::found> packed_head_;  // the weights may point into it
-  uint64_t aliased_bytes_ = 0;      // of weights that are used as they lie in the mapped file
-  handle<bitnet_weights> weights_;  // after the two above: goes first
+  uint64_t aliased_bytes_ = 0;  // of weights that are used as they lie in the mapped file
+  std::optional<compute::weights> weights_;  // after the two above: goes first
 };
 
 }  // namespace bitnet::session

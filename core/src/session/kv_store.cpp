@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "session/answers.hpp"
-
 namespace bitnet::session {
 
 kv_store::kv_store(const engine& e, const bitnet_kv_config& config, eviction policy)
@@ -18,16 +16,11 @@ kv_store::kv_store(const engine& e, const bitnet_kv_config& config, eviction pol
 result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_kv_config& config,
                                                  eviction policy) {
   std::shared_ptr<kv_store> store(new kv_store(e, config, policy));
-  bitnet_error err = blank_error();
-  bitnet_kv_pool* pool = nullptr;
-  if (auto ok = check(e.table().kv_pool_create(e.device(), &config, &pool, &err), err,
-                      fmt::format("making room for the keys and values of {} tokens",
-                                  uint64_t{config.n_blocks} * config.block_tokens));
-      !ok)
-    return std::unexpected(std::move(ok.error()));
-  store->pool_.reset(pool);
-  if (auto ok = sane(bitnet_wrong_handle(pool), "kv_pool_create"); !ok)
-    return std::unexpected(std::move(ok.error()));
+  auto pool = told(compute::make_pool(e.device(), config),
+                   fmt::format("making room for the keys and values of {} tokens",
+                               uint64_t{config.n_blocks} * config.block_tokens));
+  if (!pool) return std::unexpected(std::move(pool.error()));
+  store->pool_ = std::move(*pool);
   return store;
 }
 

@@ -67,7 +67,7 @@ class kv_store {
   void take_all(holding& h);
 
   const bitnet_kv_config config_;
-  handle<bitnet_kv_pool> pool_;
+  compute::handle<bitnet_kv_pool> pool_;
   std::mutex turn_;  // guards what follows
   std::condition_variable changed_;
   kv_blocks free_;

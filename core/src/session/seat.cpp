@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -12,8 +13,6 @@
 #include "model/context_room.hpp"
 #include "plugin/kept_state.hpp"
 #include "plugin/kv_types.hpp"
-#include "session/answers.hpp"
-#include "session/step_buffers.hpp"
 
 namespace bitnet::session {
 namespace {
@@ -68,9 +67,7 @@ uint32_t blocks_in_use(const seat::limits& l) {
 seat::seat(std::shared_ptr<session::engine> e, uint64_t cancel_token)
     : engine_(std::move(e)),
       cancel_token_(cancel_token),
-      step_timeout_ns_(environment::step_timeout_ns()),
-      program_(nullptr, engine_->table().program_destroy),
-      queue_(nullptr, engine_->table().queue_destroy) {}
+      step_timeout_ns_(environment::step_timeout_ns()) {}
 
 result<std::unique_ptr<seat>> seat::open(std::shared_ptr<session::engine> e,
                                          const session_options& options, uint64_t cancel_token) {
@@ -94,10 +91,10 @@ seat::~seat() {
   }
   const plugin::kept_thread kept(*engine_->choice().backend->complaints());
   queue_.reset();
+  binding_.reset();
   program_.reset();
   if (store_) store_->leave(kv_);
   store_.reset();
-  buffers_.clear();
 }
 
 // A step that never ended may still write to all that it was given.
@@ -105,9 +102,9 @@ void seat::leave_behind() {
   struct left {
     std::shared_ptr<session::engine> engine;
     std::shared_ptr<kv_store> store;
-    std::vector<handle<bitnet_buffer>> buffers;
-    handle<bitnet_program> program;
-    handle<bitnet_queue> queue;
+    std::optional<compute::program> program;
+    std::optional<compute::binding> binding;
+    std::optional<compute::queue> queue;
   };
   if (store_) {
     kv_.table.clear();
@@ -118,7 +115,7 @@ void seat::leave_behind() {
   [[maybe_unused]] static std::vector<left*>& all = *new std::vector<left*>;
   static std::mutex turn;
   const std::lock_guard lock(turn);
-  all.push_back(new left{engine_, std::move(store_), std::move(buffers_), std::move(program_),
+  all.push_back(new left{engine_, std::move(store_), std::move(program_), std::move(binding_),
                          std::move(queue_)});
 }
 
@@ -187,15 +184,10 @@ result<void> seat::measure(const session_options& options) {
 result<void> seat::build(const session_options& options) {
   if (auto ok = take_store(options); !ok) return ok;
   if (auto ok = build_program(options); !ok) return ok;
-  if (auto ok = bind_buffers(); !ok) return ok;
-  bitnet_error err = blank_error();
-  bitnet_queue* queue = nullptr;
-  if (auto ok = check(engine_->table().queue_create(engine_->device(), &queue, &err), err,
-                      "making a queue");
-      !ok)
-    return ok;
-  queue_.reset(queue);
-  return sane(bitnet_wrong_handle(queue), "queue_create");
+  auto queue = told(compute::queue::make(engine_->device()), "making a queue");
+  if (!queue) return std::unexpected(std::move(queue.error()));
+  queue_.emplace(std::move(*queue));
+  return {};
 }
 
 result<void> seat::take_store(const session_options& options) {
@@ -207,7 +199,7 @@ result<void> seat::take_store(const session_options& options) {
   kv.dtype_v = options.dtype_v;
   kv.n_layers = shape.n_layers;
   kv.n_kv_heads = shape.n_kv_heads;
-  kv.head_dim = shape.head_dim;
+  kv.head_dim_k = kv.head_dim_v = shape.head_dim;
   kv.block_tokens = block_tokens;
   kv.n_blocks = budget == 0 ? limits_.n_blocks : affordable_blocks(budget, limits_.block_bytes);
   auto store = budget == 0 ? kv_store::make(*engine_, kv, eviction::lru) : engine_->shared_kv(kv);
@@ -232,51 +224,26 @@ result<void> seat::build_program(const session_options& options) {
   program_options.n_buckets = limits_.n_batch == 1 ? 1 : 2;
   program_options.buckets = buckets;
   const program::graph described = program::describe(engine_->model(), limits_.n_context);
-  const bitnet_graph graph = described.view();
-  bitnet_program* program = nullptr;
-  bitnet_error err = blank_error();
-  if (auto ok = check(engine_->table().program_build(engine_->device(), &graph, engine_->weights(),
-                                                     &program_options, &program, &err),
-                      err, "compiling the model");
-      !ok)
-    return ok;
-  program_.reset(program);
-  return sane(bitnet_wrong_handle(program), "program_build");
-}
-
-result<void> seat::bind_buffers() {
-  const uint64_t row_bytes = uint64_t{engine_->model().shape().n_vocab} * sizeof(float);
-  bitnet_step_buffers bound{};
-  bound.struct_size = sizeof bound;
-  const auto ints = [](uint64_t n) { return n * sizeof(int32_t); };
-  struct {
-    bitnet_buffer** slot;
-    uint64_t bytes;
-    void* mapped;
-  } wanted[] = {
-      {&bound.tokens, ints(limits_.n_batch), nullptr},
-      {&bound.positions, ints(limits_.n_batch), nullptr},
-      {&bound.sequences, ints(limits_.n_batch), nullptr},
-      {&bound.slots, ints(limits_.n_batch), nullptr},
-      {&bound.block_tables, ints(blocks_for(limits_.n_context)), nullptr},
-      {&bound.output_rows, ints(limits_.max_outputs), nullptr},
-      {&bound.logits, row_bytes * limits_.max_outputs, nullptr},
-  };
-  step_buffers made(engine_->table(), engine_->device(),
-                    engine_->choice().device.buffer_alignment_bytes);
-  for (auto& w : wanted) {
-    auto mapped = made.make(w.bytes, *w.slot);
-    if (!mapped) return std::unexpected(std::move(mapped.error()));
-    w.mapped = *mapped;
-  }
-  buffers_ = std::move(made).all();
-  memory_ = {static_cast<int32_t*>(wanted[0].mapped), static_cast<int32_t*>(wanted[1].mapped),
-             static_cast<int32_t*>(wanted[2].mapped), static_cast<int32_t*>(wanted[3].mapped),
-             static_cast<int32_t*>(wanted[4].mapped), static_cast<int32_t*>(wanted[5].mapped),
-             static_cast<float*>(wanted[6].mapped)};
-  bitnet_error err = blank_error();
-  return check(engine_->table().program_bind(program_.get(), &bound, &err), err,
-               "naming the step buffers");
+  bitnet_weights* const weights = engine_->weights();
+  auto program =
+      told(compute::program::build(engine_->device(), described, {&weights, 1}, program_options),
+           "compiling the model");
+  if (!program) return std::unexpected(std::move(program.error()));
+  program_.emplace(std::move(*program));
+  auto bound = told(compute::binding::make(engine_->device(), *program_, described, program_options,
+                                           store_->pool()),
+                    "making the memory of steps");
+  if (!bound) return std::unexpected(std::move(bound.error()));
+  binding_.emplace(std::move(*bound));
+  const auto ints = [&](uint32_t role) { return binding_->of<int32_t>(role); };
+  memory_ = {ints(BITNET_PORT_TOKENS),
+             ints(BITNET_PORT_POSITIONS),
+             ints(BITNET_PORT_SEQUENCES),
+             ints(BITNET_PORT_SLOTS),
+             ints(BITNET_PORT_BLOCK_TABLES),
+             ints(BITNET_PORT_OUTPUT_ROWS),
+             binding_->of<float>(BITNET_PORT_LOGITS)};
+  return {};
 }
 
 // Waits for the step that was submitted last, for as long as a step may take.
@@ -284,26 +251,18 @@ template <class Doing>
 result<void> seat::await(const Doing& doing) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
-  bitnet_error err = blank_error();
-  const bitnet_status status =
-      engine_->table().queue_wait(queue_.get(), timeline_, step_timeout_ns_, &err);
-  if (status == BITNET_TIMEOUT) {
-    hung_ = true;
-    const auto waited = std::chrono::duration<double>(clock::now() - begin).count();
-    return fail(
-        BITNET_TIMEOUT,
-        fmt::format("{}: it has not ended after {:.1f} s; the device or its driver hangs. Choose "
-                    "another device; a step may take longer with a larger BITNET_STEP_TIMEOUT",
-                    doing(), waited));
+  auto waited = queue_->wait(step_timeout_ns_);
+  if (waited || waited.error().status != BITNET_TIMEOUT) {
+    if (waited) return {};
+    return told(std::move(waited), doing());
   }
-  if (status != BITNET_OK) return check(status, err, doing());
-  uint64_t reached = 0;
-  if (const bitnet_status polled = engine_->table().queue_poll(queue_.get(), &reached, &err);
-      polled != BITNET_OK)
-    return check(polled, err, doing());
-  if (const char* wrong = bitnet_wrong_timeline(reached, timeline_))
-    return pass_on(sane(wrong, "queue_poll"), doing());
-  return {};
+  hung_ = true;
+  const auto took = std::chrono::duration<double>(clock::now() - begin).count();
+  return fail(BITNET_TIMEOUT,
+              fmt::format("{}: it has not ended after {:.1f} s; the device or its driver hangs. "
+                          "Choose another device; a step may take longer with a larger "
+                          "BITNET_STEP_TIMEOUT",
+                          doing(), took));
 }
 
 // Tokens [first, first + ids.size()) of the sequence.
@@ -329,10 +288,8 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
   s.n_tokens = n;
   s.n_sequences = 1;
   s.n_outputs = n_outputs;
-  s.program = program_.get();
-  s.kv_pool = store_->pool();
+  s.binding = binding_->get();
   s.cancel_token = cancel_token_;
-  s.signal_value = ++timeline_;
   s.top_logits = top_logits;
   s.window = limits_.window;
   s.window_keep = limits_.window_keep;
@@ -344,44 +301,54 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
     return fmt::format("backend {}: computing a step of {} tokens", engine_->backend_name(), n);
   };
   const plugin::kept_thread kept(*engine_->choice().backend->complaints());
-  bitnet_error err = blank_error();
-  if (const bitnet_status status = engine_->table().queue_submit(queue_.get(), &s, &err);
-      status != BITNET_OK)
-    return check(status, err, doing());
+  if (auto ok = queue_->submit(s); !ok) return told(std::move(ok), doing());
   if (auto ok = await(doing); !ok) return ok;
   const auto is_unwritten = [&](uint64_t i) {
     return std::bit_cast<uint32_t>(memory_.logits[i]) == BITNET_UNWRITTEN_LOGIT_BITS;
   };
   if (n_outputs != 0 && (is_unwritten(0) || is_unwritten(last)))
-    return pass_on(sane("succeeds and writes no logits", "queue_wait"), doing());
+    return told(compute::sane("queue_wait", "succeeds and writes no logits"), doing());
   std::copy_n(memory_.logits, n_outputs * n_vocab, logits.begin());
   return {};
 }
 
 result<std::vector<bitnet_kernel_stat>> seat::ran() const {
-  auto stats = stats_of(engine_->table(), program_.get());
+  auto stats = told(program_->stats(), "asking what ran");
   if (!stats) return pass_on(std::move(stats), fmt::format("backend {}", engine_->backend_name()));
   return stats;
+}
+
+std::vector<uint32_t> seat::held_blocks() const {
+  std::vector<uint32_t> out;
+  std::ranges::copy_if(kv_.table, std::back_inserter(out),
+                       [](uint32_t b) { return b != no_block; });
+  return out;
 }
 
 result<void> seat::copy_blocks(seat& from) {
   if (!kv_.spare.resize_like(kv_.table, from.kv_.table))
     return fail(BITNET_OUT_OF_MEMORY, "fewer KV blocks than the session has");
-  std::vector<std::byte> block(limits_.block_bytes);
-  bitnet_error err = blank_error();
-  for (std::size_t i = 0; i < kv_.table.size(); ++i) {
-    if (kv_.table[i] == no_block) continue;
-    if (auto ok =
-            check(from.engine_->table().kv_export(from.store_->pool(), from.kv_.table[i],
-                                                  block.data(), block.size(), &err),
-                  err, fmt::format("backend {}: writing KV out", from.engine_->backend_name()));
-        !ok)
+  constexpr uint64_t room = 16U << 20;  // bytes on the way at a time
+  const std::vector<uint32_t> theirs = from.held_blocks(), mine = held_blocks();
+  const std::size_t together =
+      std::clamp<std::size_t>(room / limits_.block_bytes, 1, std::max<std::size_t>(1, mine.size()));
+  std::vector<std::byte> memory(together * limits_.block_bytes);
+  for (std::size_t first = 0; first < mine.size(); first += together) {
+    const std::size_t n = std::min(together, mine.size() - first);
+    const std::span bytes(memory.data(), n * limits_.block_bytes);
+    const auto out = [&] {
+      return fmt::format("backend {}: writing KV out", from.engine_->backend_name());
+    };
+    const auto in = [&] {
+      return fmt::format("backend {}: reading KV in", engine_->backend_name());
+    };
+    const auto taken = std::span(theirs).subspan(first, n),
+               given = std::span(mine).subspan(first, n);
+    if (auto ok = told(from.queue_->write_out(from.store_->pool(), taken, bytes), out()); !ok)
       return ok;
-    if (auto ok = check(engine_->table().kv_import(store_->pool(), kv_.table[i], block.data(),
-                                                   block.size(), &err),
-                        err, fmt::format("backend {}: reading KV in", engine_->backend_name()));
-        !ok)
-      return ok;
+    if (auto ok = from.await(out); !ok) return ok;
+    if (auto ok = told(queue_->read_in(store_->pool(), given, bytes), in()); !ok) return ok;
+    if (auto ok = await(in); !ok) return ok;
   }
   return {};
 }

@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
+#include "compute/steps.hpp"
 #include "session/engine.hpp"
 #include "session/kv_store.hpp"
 
@@ -81,18 +83,17 @@ class seat {
   result<void> build(const session_options& options);
   result<void> take_store(const session_options& options);
   result<void> build_program(const session_options& options);
-  result<void> bind_buffers();
   void leave_behind();
   // `doing()` says what, in words.
   template <class Doing>
   result<void> await(const Doing& doing);
+  [[nodiscard]] std::vector<uint32_t> held_blocks() const;
 
   const std::shared_ptr<session::engine> engine_;
   const uint64_t cancel_token_;
   limits limits_;
   std::shared_ptr<kv_store> store_;
   kv_store::holding kv_;
-  uint64_t timeline_ = 0;
   const uint64_t step_timeout_ns_;
   bool hung_ = false;  // a step did not end in that time
 
@@ -100,9 +101,10 @@ class seat {
     int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows;
     float* logits;
   } memory_{};
-  std::vector<handle<bitnet_buffer>> buffers_;
-  handle<bitnet_program> program_;
-  handle<bitnet_queue> queue_;
+  // In this order: each goes before what it was made of.
+  std::optional<compute::program> program_;
+  std::optional<compute::binding> binding_;
+  std::optional<compute::queue> queue_;
 };
 
 }  // namespace bitnet::session

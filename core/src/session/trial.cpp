@@ -11,9 +11,7 @@
 
 #include "base/environment.hpp"
 #include "gguf/types.hpp"
-#include "session/answers.hpp"
 #include "session/kv_blocks.hpp"
-#include "session/step_buffers.hpp"
 
 namespace bitnet::session {
 namespace {
@@ -92,12 +90,12 @@ result<void> measurable(const trial_options& o) {
   if (!ternary && o.op != BITNET_OP_LINEAR_DENSE)
     return fail(BITNET_UNSUPPORTED,
                 fmt::format("{} cannot be measured alone; linear_ternary and linear_dense can",
-                            program::op_name(o.op)));
+                            compute::op_name(o.op)));
   const gguf::type_size block = block_of(o.format);
-  const std::string format = program::format_name(o.format);
+  const std::string format = compute::format_name(o.format);
   if (block.block == 0 || ternary != (o.format == BITNET_FORMAT_TERNARY2))
     return fail(BITNET_INVALID_ARGUMENT,
-                fmt::format("{} has no weights of {}", program::op_name(o.op), format));
+                fmt::format("{} has no weights of {}", compute::op_name(o.op), format));
   if (o.scale_group != 0 && (!ternary || o.inputs % o.scale_group != 0))
     return fail(
         BITNET_INVALID_ARGUMENT,
@@ -115,35 +113,32 @@ result<void> measurable(const trial_options& o) {
 }  // namespace
 
 trial::trial(select::choice choice, const trial_options& options)
-    : choice_(std::move(choice)),
-      options_(options),
-      device_(nullptr, table().device_close),
-      weights_(nullptr, table().weights_destroy),
-      pool_(nullptr, table().kv_pool_destroy),
-      program_(nullptr, table().program_destroy),
-      queue_(nullptr, table().queue_destroy) {}
+    : choice_(std::move(choice)), options_(options) {}
 
 trial::~trial() = default;
 
 result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_options& options) {
   if (auto ok = measurable(options); !ok) return std::unexpected(std::move(ok.error()));
   std::unique_ptr<trial> t(new trial(std::move(choice), options));
-  const std::string who = fmt::format("backend {}", t->choice_.backend->name());
   t->describe_graph();
   t->describe_weights();
-
-  bitnet_error err = blank_error();
-  bitnet_device* device = nullptr;
-  const bitnet_status status =
-      t->table().device_open(t->table().self, t->choice_.device_index, &device, &err);
-  if (auto ok = check(status, err, fmt::format("{}: opening the device", who)); !ok)
-    return std::unexpected(std::move(ok.error()));
-  t->device_.reset(device);
-  if (auto ok = sane(bitnet_wrong_handle(device), "device_open"); !ok)
-    return pass_on(std::move(ok), who);
-  for (auto step : {&trial::upload, &trial::compile, &trial::bind, &trial::make_queue})
-    if (auto ok = (*t.*step)(); !ok) return pass_on(std::move(ok), who);
+  for (auto step : {&trial::open_device, &trial::upload, &trial::compile})
+    if (auto ok = (*t.*step)(); !ok)
+      return pass_on(std::move(ok), fmt::format("backend {}", t->choice_.backend->name()));
+  t->fill_facts();
   return t;
+}
+
+result<void> trial::open_device() {
+  auto device =
+      told(compute::device::open(choice_.backend->table(), choice_.device_index, choice_.device),
+           "opening the device");
+  if (!device) return std::unexpected(std::move(device.error()));
+  device_.emplace(std::move(*device));
+  auto queue = told(compute::queue::make(*device_), "making a queue");
+  if (!queue) return std::unexpected(std::move(queue.error()));
+  queue_.emplace(std::move(*queue));
+  return {};
 }
 
 // embed, [quantise], every product, and their sum, so that no compiler may leave one out.
@@ -152,45 +147,36 @@ void trial::describe_graph() {
   const auto inputs = static_cast<int64_t>(options_.inputs);
   const auto rows = static_cast<int64_t>(options_.rows);
   const auto value = [&](uint32_t dtype, int64_t lines, int64_t width) {
-    graph_.values.push_back({dtype, 0, {lines, width}});
-    return static_cast<uint32_t>(graph_.values.size() - 1);
-  };
-  const auto emit = [&](uint32_t id, std::initializer_list<uint32_t> in,
-                        std::initializer_list<uint32_t> out, uint32_t weight = BITNET_NONE) {
-    bitnet_op o{};
-    o.op = id;
-    for (auto* list : {o.inputs, o.outputs, o.weights}) std::fill_n(list, 4, BITNET_NONE);
-    std::ranges::copy(in, o.inputs);
-    std::ranges::copy(out, o.outputs);
-    o.weights[0] = weight;
-    graph_.ops.push_back(o);
+    return graph_.value(dtype, lines, width);
   };
   constexpr int64_t tokens = BITNET_DIM_TOKENS;
   const uint32_t x = value(BITNET_DTYPE_F32, tokens, inputs);
-  emit(BITNET_OP_EMBED_GATHER, {}, {x}, 0);
+  graph_.emit(BITNET_OP_EMBED_GATHER, {}, {x}, {0});
   uint32_t q = x, s = BITNET_NONE;
   if (op == BITNET_OP_LINEAR_TERNARY) {
     q = value(BITNET_DTYPE_I8, tokens, inputs);
     s = value(BITNET_DTYPE_F32, tokens, 1);
-    emit(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
+    graph_.emit(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
   }
   uint32_t sum = BITNET_NONE;
   for (uint32_t i = 1; i <= options_.n_matrices; ++i) {
     const uint32_t y = value(BITNET_DTYPE_F32, tokens, rows);
     if (op == BITNET_OP_LINEAR_TERNARY)
-      emit(op, {q, s}, {y}, i);
+      graph_.emit(op, {q, s}, {y}, {i});
     else
-      emit(op, {q}, {y}, i);
+      graph_.emit(op, {q}, {y}, {i});
     if (sum != BITNET_NONE) {
       const uint32_t more = value(BITNET_DTYPE_F32, tokens, rows);
-      emit(BITNET_OP_ADD, {sum, y}, {more});
+      graph_.emit(BITNET_OP_ADD, {sum, y}, {more});
       sum = more;
     } else {
       sum = y;
     }
   }
-  graph_.logits = value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, rows);
-  emit(BITNET_OP_GATHER_ROWS, {sum}, {graph_.logits});
+  const uint32_t result = value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, rows);
+  graph_.emit(BITNET_OP_GATHER_ROWS, {sum}, {result});
+  graph_.add_facts();
+  graph_.add_port(BITNET_PORT_LOGITS, result);
 }
 
 void trial::describe_weights() {
@@ -211,31 +197,17 @@ void trial::describe_weights() {
   }
 }
 
-result<void> trial::check_support() const {
-  std::vector<uint32_t> formats;
-  formats.reserve(graph_.ops.size());
-  for (const bitnet_op& o : graph_.ops)
-    formats.push_back(o.weights[0] == BITNET_NONE ? uint32_t{BITNET_FORMAT_NONE}
-                                                  : weights_wanted_[o.weights[0]].format);
-  return program::check_support(table(), device_.get(), graph_, formats);
-}
-
 result<void> trial::upload() {
-  if (auto ok = check_support(); !ok) return ok;
-  bitnet_error err = blank_error();
-  bitnet_weights* raw = nullptr;
-  const auto n = static_cast<uint32_t>(weights_wanted_.size());
-  if (auto ok = check(table().weights_create(device_.get(), weights_wanted_.data(),
-                                             sizeof(bitnet_tensor_desc), n, &raw, &err),
-                      err, "making room for the weights");
-      !ok)
+  if (auto ok = compute::check_support(*device_, graph_, weights_wanted_, bounds(), nullptr); !ok)
     return ok;
-  weights_.reset(raw);
-  if (auto ok = sane(bitnet_wrong_handle(raw), "weights_create"); !ok) return ok;
+  auto made =
+      told(compute::weights::create(*device_, weights_wanted_), "making room for the weights");
+  if (!made) return std::unexpected(std::move(made.error()));
+  weights_.emplace(std::move(*made));
 
   std::mt19937 random(1);
   std::vector<std::byte> row;
-  for (uint32_t i = 0; i < n; ++i) {
+  for (uint32_t i = 0; i < weights_wanted_.size(); ++i) {
     const bitnet_tensor_desc& d = weights_wanted_[i];
     const auto rows = static_cast<uint64_t>(d.ne[1]);
     row.resize(d.data_bytes / rows);
@@ -247,101 +219,49 @@ result<void> trial::upload() {
         else
           fill_dense(row, random);
       }
-      const bitnet_status status =
-          table().weight_write(raw, i, r * row.size(), row.data(), row.size(), &err);
-      if (auto ok = check(status, err, "writing the weights"); !ok) return ok;
+      if (auto ok = told(weights_->write(i, r * row.size(), row), "writing the weights"); !ok)
+        return ok;
     }
-    if (auto ok = check(table().weight_seal(raw, i, &err), err, "packing the weights"); !ok)
-      return ok;
+    if (auto ok = told(weights_->seal(i), "packing the weights"); !ok) return ok;
   }
   return {};
 }
 
-result<void> trial::compile() {
-  const uint32_t blocks = blocks_for(options_.n_tokens);
-  bitnet_error err = blank_error();
-  // The program has no attention, but a step names a pool.
-  bitnet_kv_config kv{};
-  kv.struct_size = sizeof kv;
-  kv.dtype_k = kv.dtype_v = BITNET_DTYPE_F16;
-  kv.n_layers = kv.n_kv_heads = 1;
-  kv.head_dim = 64;
-  kv.block_tokens = block_tokens;
-  kv.n_blocks = blocks;
-  bitnet_kv_pool* pool = nullptr;
-  if (auto ok =
-          check(table().kv_pool_create(device_.get(), &kv, &pool, &err), err, "making a KV pool");
-      !ok)
-    return ok;
-  pool_.reset(pool);
-  if (auto ok = sane(bitnet_wrong_handle(pool), "kv_pool_create"); !ok) return ok;
-
+bitnet_program_options trial::bounds() const {
   bitnet_program_options o{};
   o.struct_size = sizeof o;
   o.flags = BITNET_PROGRAM_PROFILE;
   o.max_tokens = options_.n_tokens;
   o.max_sequences = o.max_outputs = 1;
-  o.max_blocks = blocks;
+  o.max_blocks = blocks_for(options_.n_tokens);
   o.block_tokens = block_tokens;
   o.n_buckets = 1;
   o.buckets = &options_.n_tokens;
-  const bitnet_graph graph = graph_.view();
-  bitnet_program* program = nullptr;
-  if (auto ok = check(
-          table().program_build(device_.get(), &graph, weights_.get(), &o, &program, &err), err,
-          fmt::format("compiling {} of {}", program::op_name(options_.op), shape_text(options_)));
-      !ok)
-    return ok;
-  program_.reset(program);
-  return sane(bitnet_wrong_handle(program), "program_build");
+  return o;
 }
 
-result<void> trial::bind() {
-  const auto count = [](int32_t i) { return i; };
-  const auto nothing = [](int32_t) { return 0; };
-  const auto token = [](int32_t i) { return i % int32_t{n_vocab}; };
-  const uint32_t n = options_.n_tokens;
-  bitnet_step_buffers bound{};
-  bound.struct_size = sizeof bound;
-  const struct {
-    bitnet_buffer*& slot;
-    uint64_t elements;  // of four bytes
-    int32_t (*fill)(int32_t);
-  } wanted[] = {
-      {bound.tokens, n, token},
-      {bound.positions, n, count},
-      {bound.sequences, n, nothing},
-      {bound.slots, n, count},
-      {bound.block_tables, blocks_for(n), count},
-      {bound.output_rows, 1, nothing},
-      {bound.logits, options_.rows, nothing},
-  };
-  step_buffers made(table(), device_.get(), choice_.device.buffer_alignment_bytes);
-  for (const auto& one : wanted) {
-    auto mapped = made.make(one.elements * sizeof(int32_t), one.slot);
-    if (!mapped) return std::unexpected(std::move(mapped.error()));
-    for (uint64_t i = 0; i < one.elements; ++i) {
-      const int32_t x = one.fill(static_cast<int32_t>(i));
-      std::memcpy(static_cast<std::byte*>(*mapped) + i * sizeof x, &x, sizeof x);
-    }
-  }
-  buffers_ = std::move(made).all();
-  bitnet_error err = blank_error();
-  return check(table().program_bind(program_.get(), &bound, &err), err, "naming the step buffers");
+result<void> trial::compile() {
+  bitnet_weights* const weights = weights_->get();
+  auto program =
+      told(compute::program::build(*device_, graph_, {&weights, 1}, bounds()),
+           fmt::format("compiling {} of {}", compute::op_name(options_.op), shape_text(options_)));
+  if (!program) return std::unexpected(std::move(program.error()));
+  program_.emplace(std::move(*program));
+  auto bound = told(compute::binding::make(*device_, *program_, graph_, bounds(), nullptr),
+                    "making the memory of steps");
+  if (!bound) return std::unexpected(std::move(bound.error()));
+  binding_.emplace(std::move(*bound));
+  return {};
 }
 
-result<void> trial::make_queue() {
-  bitnet_error err = blank_error();
-  bitnet_queue* queue = nullptr;
-  if (auto ok = check(table().queue_create(device_.get(), &queue, &err), err, "making a queue");
-      !ok)
-    return ok;
-  queue_.reset(queue);
-  return sane(bitnet_wrong_handle(queue), "queue_create");
+void trial::fill_facts() {
+  auto* const tokens = binding_->of<int32_t>(BITNET_PORT_TOKENS);
+  for (uint32_t i = 0; i < options_.n_tokens; ++i) tokens[i] = static_cast<int32_t>(i % n_vocab);
+  binding_->of<int32_t>(BITNET_PORT_OUTPUT_ROWS)[0] = 0;
 }
 
 result<bitnet_kernel_stat> trial::counted() const {
-  auto stats = stats_of(table(), program_.get());
+  auto stats = told(program_->stats(), "asking what ran");
   if (!stats) return std::unexpected(std::move(stats.error()));
   // A product may have run as one with the quantisation before it.
   const auto is_mine = [&](const bitnet_kernel_stat& s) {
@@ -356,21 +276,13 @@ result<trial::measured> trial::run() {
   auto before = counted();
   if (!before) return pass_on(std::move(before), who);
   bitnet_step s{};
-  s.struct_size = sizeof s;
   s.n_tokens = options_.n_tokens;
   s.n_sequences = s.n_outputs = 1;
-  s.program = program_.get();
-  s.kv_pool = pool_.get();
-  s.signal_value = ++timeline_;
-  bitnet_error err = blank_error();
+  s.binding = binding_->get();
   measured out;
   const auto start = std::chrono::steady_clock::now();
-  if (auto ok = check(table().queue_submit(queue_.get(), &s, &err), err, who); !ok)
-    return std::unexpected(std::move(ok.error()));
-  if (auto ok =
-          check(table().queue_wait(queue_.get(), timeline_, environment::step_timeout_ns(), &err),
-                err, who);
-      !ok)
+  if (auto ok = told(queue_->submit(s), who); !ok) return std::unexpected(std::move(ok.error()));
+  if (auto ok = told(queue_->wait(environment::step_timeout_ns()), who); !ok)
     return std::unexpected(std::move(ok.error()));
   out.step_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - start).count());
   auto after = counted();
@@ -378,7 +290,7 @@ result<trial::measured> trial::run() {
   if (after->calls <= before->calls)
     return fail(BITNET_INTERNAL,
                 fmt::format("{}: no kernel of {} ran, or the backend did not count it", who,
-                            program::op_name(options_.op)));
+                            compute::op_name(options_.op)));
   out.kernel = *after;
   out.kernel.calls -= before->calls;
   out.kernel.time_ns -= before->time_ns;

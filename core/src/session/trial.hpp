@@ -6,13 +6,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
-#include "program/graph.hpp"
+#include "compute/steps.hpp"
 #include "select/selection.hpp"
-#include "session/engine.hpp"
 
 namespace bitnet::session {
 
@@ -43,29 +43,26 @@ class trial {
 
  private:
   trial(select::choice choice, const trial_options& options);
-  [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
   void describe_graph();
   void describe_weights();
-  result<void> check_support() const;
+  result<void> open_device();
   result<void> upload();
   result<void> compile();
-  result<void> bind();
-  result<void> make_queue();
+  void fill_facts();
+  [[nodiscard]] bitnet_program_options bounds() const;
   result<bitnet_kernel_stat> counted() const;
 
   const select::choice choice_;
   const trial_options options_;
-  program::graph graph_;
+  compute::graph graph_;
   std::vector<bitnet_tensor_desc> weights_wanted_;  // the embedding, then the matrices
   std::vector<float> scales_;                       // of each matrix the same
-  uint64_t timeline_ = 0;
   // In this order: each goes before what it was made of.
-  handle<bitnet_device> device_;
-  handle<bitnet_weights> weights_;
-  std::vector<handle<bitnet_buffer>> buffers_;
-  handle<bitnet_kv_pool> pool_;
-  handle<bitnet_program> program_;
-  handle<bitnet_queue> queue_;
+  std::optional<compute::device> device_;
+  std::optional<compute::weights> weights_;
+  std::optional<compute::program> program_;
+  std::optional<compute::binding> binding_;
+  std::optional<compute::queue> queue_;
 };
 
 }  // namespace bitnet::session

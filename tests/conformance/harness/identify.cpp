@@ -10,6 +10,7 @@
 #include "harness/child.hpp"
 #include "harness/identity.hpp"
 #include "harness/plugin.hpp"
+#include "model/requests.hpp"
 
 namespace bitnet::conformance {
 namespace {
@@ -58,7 +59,7 @@ std::string look_at_device(const bitnet_backend_v0& t, const options& o) {
   stage("device_open");
   bitnet_device* device = nullptr;
   const outcome o_opened =
-      attempt([&](bitnet_error* e) { return t.device_open(t.self, o.device, &device, e); });
+      attempt([&](bitnet_error* e) { return open_device(t, o.device, &device, e); });
   if (o_opened.status == BITNET_UNAVAILABLE) return o_opened.message;
   if (o_opened.status != BITNET_OK) throw call_failed(o_opened);
   stage("device_close");

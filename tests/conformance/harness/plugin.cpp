@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "model/one_op.hpp"
+#include "model/requests.hpp"
+
 namespace bitnet::conformance {
 namespace {
 
@@ -70,7 +73,7 @@ outcome call_entry(bitnet_backend_entry entry, const bitnet_host_v0* host, bitne
   bitnet_open_request request{};
   request.struct_size = sizeof request;
   request.purpose = how.purpose;
-  request.abi_minor_min = 0;
+  request.abi_minor_min = BITNET_ABI_MINOR;
   request.abi_minor_max = BITNET_ABI_MINOR;
   request.generation = how.generation;
   request.n_params = static_cast<uint32_t>(params.size());
@@ -95,9 +98,7 @@ opened::~opened() {
 }
 
 opened_device::opened_device(const open_how& how) : backend(how) {
-  must([&](bitnet_error* e) {
-    return table().device_open(table().self, told().device, &device, e);
-  });
+  must([&](bitnet_error* e) { return open_device(table(), told().device, &device, e); });
 }
 opened_device::~opened_device() {
   if (device != nullptr) table().device_close(device);
@@ -110,17 +111,24 @@ bitnet_device_info opened_device::info() const {
   return out;
 }
 
-uint32_t opened_device::level(uint32_t op, uint32_t format) const {
-  bitnet_op asked{};
-  asked.op = op;
-  std::fill_n(asked.inputs, 4, BITNET_NONE);
-  std::fill_n(asked.outputs, 4, BITNET_NONE);
-  std::fill_n(asked.weights, 4, BITNET_NONE);
-  uint32_t out = BITNET_LEVEL_NONE;
-  must([&](bitnet_error* e) {
-    return table().op_query(device, &asked, sizeof asked, &format, 1, &out, e);
-  });
+std::vector<uint32_t> opened_device::levels(const model& m) const {
+  const std::vector<bitnet_port> ports = m.ports();
+  const bitnet_graph graph = m.graph(ports);
+  const std::vector<bitnet_tensor_desc> descs = m.descs();
+  const bitnet_program_options options = least_options();
+  const bitnet_query_request r = query_request(graph, descs, options);
+  std::vector<uint32_t> out(m.ops.size(), BITNET_LEVEL_NONE);
+  bitnet_graph_estimate estimate{};
+  estimate.struct_size = sizeof estimate;
+  must([&](bitnet_error* e) { return table().graph_query(device, &r, out.data(), &estimate, e); });
   return out;
+}
+
+uint32_t opened_device::level(uint32_t op, uint32_t format) const {
+  const model m = one_op_model(op, format);
+  const auto is_it = [&](const bitnet_op& o) { return o.op == op; };
+  const auto at = std::ranges::find_if(m.ops, is_it) - m.ops.begin();
+  return levels(m)[static_cast<std::size_t>(at)];
 }
 
 void opened_device::list_kernels() const {

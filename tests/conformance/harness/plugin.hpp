@@ -9,6 +9,7 @@
 #include "harness/host_services.hpp"
 #include "harness/options.hpp"
 #include "model/calls.hpp"
+#include "model/model.hpp"
 
 namespace bitnet::conformance {
 
@@ -78,7 +79,9 @@ class opened_device {
   const bitnet_backend_v0& table() const { return backend.table(); }
   host_services& host() { return backend.host(); }
   bitnet_device_info info() const;
-  uint32_t level(uint32_t op, uint32_t format) const;
+  // Of each op of a model, as graph_query answers.
+  std::vector<uint32_t> levels(const model& m) const;
+  uint32_t level(uint32_t op, uint32_t format) const;  // in a small graph around it
   std::vector<bitnet_kernel_info> kernels() const;
   void list_kernels() const;  // whatever the answer is
 

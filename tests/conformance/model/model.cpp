@@ -103,16 +103,27 @@ uint32_t model::ternary(int64_t k, int64_t m, uint64_t scale_group, std::mt19937
                 std::move(scales), scale_group);
 }
 
-bitnet_graph model::graph() const {
+std::vector<bitnet_port> model::ports() const {
+  std::vector<bitnet_port> out;
+  for (uint32_t role = BITNET_PORT_TOKENS; role <= BITNET_PORT_OUTPUT_ROWS; ++role)
+    out.push_back({role, BITNET_NONE});
+  out.insert(out.end(), more_ports.begin(), more_ports.end());
+  if (logits != BITNET_NONE) out.push_back({BITNET_PORT_LOGITS, logits});
+  return out;
+}
+
+bitnet_graph model::graph(const std::vector<bitnet_port>& ports) const {
   bitnet_graph g{};
   g.struct_size = sizeof g;
   g.value_size = sizeof(bitnet_value);
   g.op_size = sizeof(bitnet_op);
+  g.port_size = sizeof(bitnet_port);
   g.n_values = static_cast<uint32_t>(values.size());
   g.n_ops = static_cast<uint32_t>(ops.size());
-  g.logits = logits;
+  g.n_ports = static_cast<uint32_t>(ports.size());
   g.values = values.data();
   g.ops = ops.data();
+  g.ports = ports.data();
   return g;
 }
 

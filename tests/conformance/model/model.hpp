@@ -34,17 +34,24 @@ class model {
   uint32_t dense(uint32_t format, int64_t k, int64_t m, std::mt19937& random);
   uint32_t ternary(int64_t k, int64_t m, uint64_t scale_group, std::mt19937& random);
 
-  bitnet_graph graph() const;
+  // One for every fact of a step, whether an op reads it or not, those of more_ports, and one for
+  // the logits.
+  std::vector<bitnet_port> ports() const;
+  bitnet_graph graph(const std::vector<bitnet_port>& ports) const;  // borrows
   std::vector<bitnet_tensor_desc> descs() const;
 
   std::vector<bitnet_value> values;
   std::vector<bitnet_op> ops;
   std::vector<model_tensor> tensors;
   uint32_t logits = 0;
+  std::vector<bitnet_port> more_ports;  // before that for the logits
   // Of the KV pool that a program of it needs.
   uint32_t kv_layers = 1, kv_heads = 1, head_dim = 32;
 
-  uint64_t vocabulary() const { return static_cast<uint64_t>(values[logits].dims[1]); }
+  // 0 without logits.
+  uint64_t vocabulary() const {
+    return logits == BITNET_NONE ? 0 : static_cast<uint64_t>(values[logits].dims[1]);
+  }
 };
 
 float uniform(std::mt19937& random, float low, float high);

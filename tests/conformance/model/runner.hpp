@@ -11,6 +11,7 @@
 #include "model/calls.hpp"
 #include "model/guarded_memory.hpp"
 #include "model/model.hpp"
+#include "model/requests.hpp"
 
 namespace bitnet::conformance {
 
@@ -31,46 +32,80 @@ struct token_in {
   int32_t sequence = 0;
 };
 
-class runner {
+// What the host writes for a step of one binding, and reads after it.
+struct step_memory {
+  int32_t *tokens = nullptr, *positions = nullptr, *sequences = nullptr, *slots = nullptr;
+  int32_t *block_tables = nullptr, *output_rows = nullptr;
+  float* logits = nullptr;
+  std::vector<void*> more;  // of model::more_ports
+  bitnet_binding* binding = nullptr;
+};
+
+class runner : public step_memory {
  public:
   runner(const bitnet_backend_v0& table, const model& m, const runner_options& options = {})
       : table_(table), options_(options), vocab_(m.vocabulary()) {
     device_ = options.opened;
     if (device_ == nullptr) {
-      must([&](bitnet_error* e) {
-        return table.device_open(table.self, options.device, &own_device_, e);
-      });
+      must([&](bitnet_error* e) { return open_device(table, options.device, &own_device_, e); });
       device_ = own_device_;
     }
     try {
       load(m);
       build(m);
       make_pool(m);
-      must([&](bitnet_error* e) { return table.queue_create(device_, &queue, e); });
+      static_cast<step_memory&>(*this) = bind();
+      must([&](bitnet_error* e) { return create_queue(table, device_, &queue, e); });
     } catch (...) {
       release();
       throw;
     }
-    // Blocks of a sequence lie scattered, as after a long session.
-    for (uint32_t s = 0; s < options.max_sequences; ++s)
-      for (uint32_t b = 0; b < options.max_blocks; ++b)
-        block_tables[s * options.max_blocks + b] =
-            static_cast<int32_t>((7 * (s * options.max_blocks + b) + 3) % options.n_blocks);
     lengths_.assign(options.max_sequences, 0);
   }
   ~runner() { release(); }
   runner(const runner&) = delete;
   runner& operator=(const runner&) = delete;
 
-  // Writes the next tokens of their sequences into the step buffers; every one wants logits.
-  bitnet_step prepare(const std::vector<token_in>& in) {
+  // One binding more, with memory of its own; it goes with the runner.
+  step_memory bind() {
+    const bitnet_program_options& o = bounds_;
+    step_memory out;
+    std::vector<bitnet_bound> bound;
+    const auto port = [&](uint64_t bytes) {
+      bitnet_buffer* b = nullptr;
+      void* at = buffer(bytes, b);
+      bound.push_back({b, 0, bytes});
+      return at;
+    };
+    const auto ints = [&](uint64_t n) { return static_cast<int32_t*>(port(n * sizeof(int32_t))); };
+    out.tokens = ints(o.max_tokens);
+    out.positions = ints(o.max_tokens);
+    out.sequences = ints(o.max_tokens);
+    out.slots = ints(o.max_tokens);
+    out.block_tables = ints(uint64_t{o.max_sequences} * o.max_blocks);
+    out.output_rows = ints(o.max_outputs);
+    for (const uint64_t bytes : more_bytes_) out.more.push_back(port(bytes));
+    if (vocab_ != 0) out.logits = static_cast<float*>(port(o.max_outputs * vocab_ * sizeof(float)));
+    const bitnet_bind_request r = bind_request(bound, pool);
+    must([&](bitnet_error* e) { return table_.program_bind(program, &r, &out.binding, e); });
+    bindings_.push_back(out.binding);
+    // Blocks of a sequence lie scattered, as after a long session.
+    for (uint32_t s = 0; s < o.max_sequences; ++s)
+      for (uint32_t b = 0; b < o.max_blocks; ++b)
+        out.block_tables[s * o.max_blocks + b] =
+            static_cast<int32_t>((7 * (s * o.max_blocks + b) + 3) % options_.n_blocks);
+    return out;
+  }
+
+  // Writes the next tokens of their sequences into the memory of a step; every one wants logits.
+  bitnet_step prepare(const std::vector<token_in>& in) { return prepare(in, *this); }
+  bitnet_step prepare(const std::vector<token_in>& in, const step_memory& to) {
     bitnet_step step{};
     step.struct_size = sizeof step;
     step.n_tokens = static_cast<uint32_t>(in.size());
     step.n_outputs = step.n_tokens;
     step.n_sequences = options_.max_sequences;
-    step.program = program;
-    step.kv_pool = pool;
+    step.binding = to.binding;
     step.cancel_token = 1;
     step.signal_value = ++signal_;
     step.window = options_.window;
@@ -79,22 +114,50 @@ class runner {
       const int32_t at = lengths_[static_cast<uint64_t>(in[t].sequence)]++;
       const auto block_tokens = static_cast<int32_t>(options_.block_tokens);
       const int32_t block =
-          block_tables[in[t].sequence * static_cast<int32_t>(options_.max_blocks) +
-                       at / block_tokens];
-      tokens[t] = in[t].token;
-      positions[t] = at;
-      sequences[t] = in[t].sequence;
-      slots[t] = block * block_tokens + at % block_tokens;
-      output_rows[t] = static_cast<int32_t>(t);
+          to.block_tables[in[t].sequence * static_cast<int32_t>(options_.max_blocks) +
+                          at / block_tokens];
+      to.tokens[t] = in[t].token;
+      to.positions[t] = at;
+      to.sequences[t] = in[t].sequence;
+      to.slots[t] = block * block_tokens + at % block_tokens;
+      to.output_rows[t] = static_cast<int32_t>(t);
     }
     return step;
   }
+  outcome wait(uint64_t value) const {
+    return attempt(
+        [&](bitnet_error* e) { return table_.queue_wait(queue, value, 60'000'000'000u, e); });
+  }
   outcome submit(const bitnet_step& step) {
     outcome o = attempt([&](bitnet_error* e) { return table_.queue_submit(queue, &step, e); });
-    if (o.status != BITNET_OK) return o;
-    return attempt([&](bitnet_error* e) {
-      return table_.queue_wait(queue, step.signal_value, 60'000'000'000u, e);
+    return o.status == BITNET_OK ? wait(step.signal_value) : o;
+  }
+  uint64_t next_signal() { return ++signal_; }
+
+  // Blocks of the pool, in turn on the queue; done when these return.
+  outcome copy_blocks(std::span<const uint32_t> from, std::span<const uint32_t> to) {
+    const uint64_t signal = next_signal();
+    outcome o = attempt([&](bitnet_error* e) {
+      return table_.kv_copy(queue, pool, from.data(), to.data(), static_cast<uint32_t>(from.size()),
+                            signal, e);
     });
+    return o.status == BITNET_OK ? wait(signal) : o;
+  }
+  outcome export_blocks(std::span<const uint32_t> blocks, std::span<uint8_t> to) {
+    const uint64_t signal = next_signal();
+    outcome o = attempt([&](bitnet_error* e) {
+      return table_.kv_export(queue, pool, blocks.data(), static_cast<uint32_t>(blocks.size()),
+                              to.data(), to.size(), signal, e);
+    });
+    return o.status == BITNET_OK ? wait(signal) : o;
+  }
+  outcome import_blocks(std::span<const uint32_t> blocks, std::span<const uint8_t> from) {
+    const uint64_t signal = next_signal();
+    outcome o = attempt([&](bitnet_error* e) {
+      return table_.kv_import(queue, pool, blocks.data(), static_cast<uint32_t>(blocks.size()),
+                              from.data(), from.size(), signal, e);
+    });
+    return o.status == BITNET_OK ? wait(signal) : o;
   }
   // The logits of each token, in order.
   std::vector<float> run(const std::vector<token_in>& in) {
@@ -119,9 +182,6 @@ class runner {
     return n;
   }
 
-  int32_t *tokens = nullptr, *positions = nullptr, *sequences = nullptr, *slots = nullptr;
-  int32_t *block_tables = nullptr, *output_rows = nullptr;
-  float* logits = nullptr;
   bitnet_program* program = nullptr;
   bitnet_kv_pool* pool = nullptr;
   bitnet_queue* queue = nullptr;
@@ -130,6 +190,7 @@ class runner {
  private:
   void release() {
     if (queue) table_.queue_destroy(queue);
+    for (bitnet_binding* b : bindings_) table_.binding_destroy(b);
     if (pool) table_.kv_pool_destroy(pool);
     if (program) table_.program_destroy(program);
     for (bitnet_buffer* b : buffers_) table_.buffer_destroy(b);
@@ -144,12 +205,12 @@ class runner {
     kv.dtype_v = options_.dtype_v;
     kv.n_layers = m.kv_layers;
     kv.n_kv_heads = m.kv_heads;
-    kv.head_dim = m.head_dim;
+    kv.head_dim_k = kv.head_dim_v = m.head_dim;
     kv.block_tokens = options_.block_tokens;
     kv.n_blocks = options_.n_blocks;
     const auto head_bytes = [&](uint32_t dtype) {
-      return dtype == BITNET_DTYPE_Q8_0 ? kv.head_dim / 32 * 34
-                                        : kv.head_dim * (dtype == BITNET_DTYPE_F16 ? 2 : 4);
+      return dtype == BITNET_DTYPE_Q8_0 ? kv.head_dim_k / 32 * 34
+                                        : kv.head_dim_k * (dtype == BITNET_DTYPE_F16 ? 2 : 4);
     };
     block_bytes = uint64_t{head_bytes(kv.dtype_k) + head_bytes(kv.dtype_v)} * kv.n_layers *
                   kv.n_kv_heads * kv.block_tokens;
@@ -158,10 +219,7 @@ class runner {
 
   void load(const model& m) {
     const std::vector<bitnet_tensor_desc> descs = m.descs();
-    must([&](bitnet_error* e) {
-      return table_.weights_create(device_, descs.data(), sizeof(bitnet_tensor_desc),
-                                   static_cast<uint32_t>(descs.size()), &weights_, e);
-    });
+    must([&](bitnet_error* e) { return create_weights(table_, device_, descs, &weights_, e); });
     for (uint32_t i = 0; i < descs.size(); ++i) {
       // Ends at a page that nobody may touch.
       memory_.push_back(
@@ -195,22 +253,19 @@ class runner {
     if (wrong != nullptr) throw std::runtime_error(std::string(slot) + "() " + wrong);
   }
 
-  template <class T>
-  bitnet_buffer* buffer(uint64_t count, T*& mapped) {
-    bitnet_buffer* b = nullptr;
-    must([&](bitnet_error* e) { return table_.buffer_create(device_, count * sizeof(T), &b, e); });
+  void* buffer(uint64_t bytes, bitnet_buffer*& b) {
+    must([&](bitnet_error* e) { return create_buffer(table_, device_, bytes, &b, e); });
     sane("buffer_create", bitnet_wrong_handle(b));
     buffers_.push_back(b);
     void *data = nullptr, *again = nullptr;
     for (void** to : {&data, &again})
       must([&](bitnet_error* e) { return table_.buffer_map(b, to, e); });
-    sane("buffer_map", bitnet_wrong_mapping(data, again, count * sizeof(T), 1));
-    mapped = static_cast<T*>(data);
-    return b;
+    sane("buffer_map", bitnet_wrong_mapping(data, again, bytes, 1));
+    return data;
   }
 
   void build(const model& m) {
-    bitnet_program_options o{};
+    bitnet_program_options& o = bounds_;
     o.struct_size = sizeof o;
     o.flags = options_.flags;
     o.max_tokens = options_.max_tokens;
@@ -220,20 +275,16 @@ class runner {
     o.block_tokens = options_.block_tokens;
     o.n_buckets = static_cast<uint32_t>(options_.buckets.size());
     o.buckets = options_.buckets.empty() ? nullptr : options_.buckets.data();
-    const bitnet_graph graph = m.graph();
-    must([&](bitnet_error* e) {
-      return table_.program_build(device_, &graph, weights_, &o, &program, e);
-    });
-    bitnet_step_buffers b{};
-    b.struct_size = sizeof b;
-    b.tokens = buffer(o.max_tokens, tokens);
-    b.positions = buffer(o.max_tokens, positions);
-    b.sequences = buffer(o.max_tokens, sequences);
-    b.slots = buffer(o.max_tokens, slots);
-    b.block_tables = buffer(uint64_t{o.max_sequences} * o.max_blocks, block_tables);
-    b.output_rows = buffer(o.max_outputs, output_rows);
-    b.logits = buffer(o.max_outputs * vocab_, logits);
-    must([&](bitnet_error* e) { return table_.program_bind(program, &b, e); });
+    for (const bitnet_port& p : m.more_ports) {
+      const bitnet_value& v = m.values[p.value];
+      const uint64_t rows = v.dims[0] == BITNET_DIM_OUTPUTS ? o.max_outputs : o.max_tokens;
+      more_bytes_.push_back(rows * static_cast<uint64_t>(v.dims[1]) *
+                            (v.dtype == BITNET_DTYPE_I8 ? 1 : 4));
+    }
+    const std::vector<bitnet_port> ports = m.ports();
+    const bitnet_graph graph = m.graph(ports);
+    const bitnet_build_request r = build_request(graph, {&weights_, 1}, o);
+    must([&](bitnet_error* e) { return table_.program_build(device_, &r, &program, e); });
   }
 
   const bitnet_backend_v0& table_;
@@ -242,7 +293,10 @@ class runner {
   bitnet_device *device_ = nullptr, *own_device_ = nullptr;
   bitnet_weights* weights_ = nullptr;
   std::vector<std::unique_ptr<guarded_memory<uint8_t>>> memory_;  // aliased weights
+  bitnet_program_options bounds_{};
+  std::vector<uint64_t> more_bytes_;  // of model::more_ports
   std::vector<bitnet_buffer*> buffers_;
+  std::vector<bitnet_binding*> bindings_;
   std::vector<int32_t> lengths_;
   uint64_t signal_ = 0;
 };

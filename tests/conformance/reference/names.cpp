@@ -16,7 +16,7 @@ std::string lower(std::string text) {
 }  // namespace
 
 const std::vector<op_row>& all_ops() {
-#define BITNET_ROW(NAME, ID, INPUTS, WEIGHTS, OUTPUTS) {ID, lower(#NAME)},
+#define BITNET_ROW(NAME, ID, ...) {ID, lower(#NAME)},
   static const std::vector<op_row> rows = {BITNET_OP_LIST(BITNET_ROW)};
 #undef BITNET_ROW
   return rows;

@@ -34,7 +34,7 @@ void live(int round, const model* m) {
   d.list_kernels();
   bitnet_buffer* b = nullptr;
   const outcome made =
-      attempt([&](bitnet_error* e) { return d.table().buffer_create(d.device, 4096, &b, e); });
+      attempt([&](bitnet_error* e) { return create_buffer(d.table(), d.device, 4096, &b, e); });
   if (made.status == BITNET_OK) d.table().buffer_destroy(b);
   if (m == nullptr || round % 10 != 0) return;
   runner_options o;
@@ -89,7 +89,7 @@ TEST(lifecycle, quiesce_ends_what_is_pending) {
   opened_device d;
   const tiny_model m({});
   if (const std::string missing = missing_ops(d, m); !missing.empty())
-    GTEST_SKIP() << "op_query answers none for " << missing;
+    GTEST_SKIP() << "graph_query answers none for " << missing;
   runner_options o;
   o.opened = d.device;
   runner r(d.table(), m, o);
@@ -116,15 +116,9 @@ void move_on(const opened_device& from, const opened_device& to, const model& m,
   std::vector<uint8_t> block(first.block_bytes), again(first.block_bytes);
   for (int i = 0; i < 2; ++i) {
     const auto id = static_cast<uint32_t>(first.block_tables[i]);
-    must([&](bitnet_error* e) {
-      return from.table().kv_export(first.pool, id, block.data(), block.size(), e);
-    });
-    must([&](bitnet_error* e) {
-      return to.table().kv_import(second.pool, id, block.data(), block.size(), e);
-    });
-    must([&](bitnet_error* e) {
-      return to.table().kv_export(second.pool, id, again.data(), again.size(), e);
-    });
+    EXPECT_EQ(first.export_blocks({&id, 1}, block).status, BITNET_OK);
+    EXPECT_EQ(second.import_blocks({&id, 1}, block).status, BITNET_OK);
+    EXPECT_EQ(second.export_blocks({&id, 1}, again).status, BITNET_OK);
     EXPECT_EQ(std::memcmp(block.data(), again.data(), block.size()), 0) << "block " << i;
   }
   EXPECT_TRUE(same_bits(second.run({prompt.begin() + 8, prompt.end()}), expected));
@@ -134,7 +128,7 @@ TEST(lifecycle, exported_blocks_go_on_elsewhere) {
   const opened_device from, to;
   const tiny_model m({});
   if (const std::string missing = missing_ops(from, m); !missing.empty())
-    GTEST_SKIP() << "op_query answers none for " << missing;
+    GTEST_SKIP() << "graph_query answers none for " << missing;
   uint32_t types = from.info().kv_dtypes;
   if (types == 0) types = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
   for (const uint32_t dtype : {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0})
@@ -153,7 +147,7 @@ TEST(lifecycle, two_generations_serve_side_by_side) {
   const opened_device second(how);
   const tiny_model m({});
   if (const std::string missing = missing_ops(first, m); !missing.empty())
-    GTEST_SKIP() << "op_query answers none for " << missing;
+    GTEST_SKIP() << "graph_query answers none for " << missing;
   move_on(first, second, m, BITNET_DTYPE_F16);
 }
 

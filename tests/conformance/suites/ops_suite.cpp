@@ -63,9 +63,9 @@ class primitive_test : public testing::Test {
   void TestBody() override {
     opened_device device;
     const uint32_t level = device.level(subject_.op, subject_.format);
-    if (level == BITNET_LEVEL_NONE) GTEST_SKIP() << "op_query answers none";
+    if (level == BITNET_LEVEL_NONE) GTEST_SKIP() << "graph_query answers none";
     if (const std::string missing = scaffold_missing(device, subject_); !missing.empty())
-      FAIL() << "to test it the kit needs " << missing << ", which op_query answers with none";
+      FAIL() << "to test it the kit needs " << missing << ", which graph_query answers with none";
     uint64_t ran = 0;
     std::string refused;
     const std::vector<bitnet_kernel_info> listed = device.kernels();
@@ -112,7 +112,7 @@ TEST(ops, lists_and_answers_agree) {
     const auto expect_answered = [&](uint32_t op, uint32_t format) {
       EXPECT_NE(device.level(op, format), BITNET_LEVEL_NONE)
           << std::string(k.id, strnlen(k.id, sizeof k.id)) << " is listed for "
-          << kernel_name(k.op, k.format) << ", and op_query answers " << kernel_name(op, format)
+          << kernel_name(k.op, k.format) << ", and graph_query answers " << kernel_name(op, format)
           << " with none";
     };
     // A composite's kernel may be for its body alone, wherever the plugin finds that.
@@ -181,7 +181,7 @@ void run_composite(uint32_t composite) {
   opened_device device;
   const pair_of_models models = models_of(composite);
   if (const std::string missing = missing_ops(device, models.bodies); !missing.empty())
-    GTEST_SKIP() << "op_query answers none for " << missing;
+    GTEST_SKIP() << "graph_query answers none for " << missing;
   const uint32_t level = device.level(composite, BITNET_FORMAT_TERNARY2);
   const std::vector<token_in> tokens = {{3}, {1}, {4}, {1}, {5}, {9}, {2}, {6}};
   std::vector<float> results[2];

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "model/requests.hpp"
 #include "model/tiny_model.hpp"
 #include "reference/evaluate.hpp"
 #include "suites/trial.hpp"
@@ -60,7 +61,7 @@ class program : public testing::Test {
   // The model, or a reason to skip it.
   void need(const model& m) {
     const std::string missing = missing_ops(device_, m);
-    if (!missing.empty()) GTEST_SKIP() << "op_query answers none for " << missing;
+    if (!missing.empty()) GTEST_SKIP() << "graph_query answers none for " << missing;
   }
   runner_options options() const {
     runner_options o;
@@ -82,6 +83,27 @@ class program : public testing::Test {
   opened_device device_;
 };
 
+// A model of two layers as two: what the first writes last, the second takes in.
+struct cut_model {
+  model lower, upper;
+  uint32_t value = BITNET_NONE;  // that crosses
+  uint64_t width = 0;
+
+  explicit cut_model(const tiny_model& whole) : lower(whole), upper(whole) {
+    // Layer 1 begins behind the second ADD, the residual of layer 0.
+    std::size_t at = 0;
+    for (int adds = 0; adds < 2; ++at) adds += whole.ops[at].op == BITNET_OP_ADD ? 1 : 0;
+    value = whole.ops[at - 1].outputs[0];
+    width = static_cast<uint64_t>(whole.values[value].dims[1]);
+    const auto cut = whole.ops.begin() + static_cast<std::ptrdiff_t>(at);
+    lower.ops.assign(whole.ops.begin(), cut);
+    upper.ops.assign(cut, whole.ops.end());
+    lower.logits = BITNET_NONE;
+    lower.more_ports.push_back({BITNET_PORT_VALUE_OUT, value});
+    upper.more_ports.push_back({BITNET_PORT_VALUE_IN, value});
+  }
+};
+
 // Codes that round the other way somewhere on the way through two layers: each moves the result by
 // less than 3e-3 of its size, and a few of them meet.
 constexpr double few_codes = 1e-4;
@@ -97,7 +119,7 @@ TEST_F(program, computes_what_the_reference_does) {
     const std::vector<float> expected = evaluate(m, prompt);
     EXPECT_LE(nmse(found, expected), few_codes);
   }
-  if (ran == 0) GTEST_SKIP() << "op_query answers none for a primitive of each model";
+  if (ran == 0) GTEST_SKIP() << "graph_query answers none for a primitive of each model";
 }
 
 TEST_F(program, batches_agree_bit_for_bit) {
@@ -111,7 +133,7 @@ TEST_F(program, batches_agree_bit_for_bit) {
     EXPECT_TRUE(same_bits(batch, logits_of(m, std::vector<uint64_t>(11, 1), options())));
     EXPECT_TRUE(same_bits(batch, logits_of(m, {5, 1, 4, 1}, options())));
   }
-  if (ran == 0) GTEST_SKIP() << "op_query answers none for a primitive of each model";
+  if (ran == 0) GTEST_SKIP() << "graph_query answers none for a primitive of each model";
 }
 
 // With the flag a fixed order of sums, without it the same within a few codes.
@@ -142,17 +164,11 @@ TEST_F(program, every_size_up_to_the_bound_runs) {
   o.n_blocks = 130;
   const std::vector<float> whole = logits_of(m, {11}, options());
   runner r(device_.table(), m, o);
-  uint64_t least = 0;
-  for (const uint32_t bucket : o.buckets) {
-    must([&](bitnet_error* e) { return device_.table().program_prepare(r.program, bucket, e); });
-    bitnet_program_estimate estimate{};
-    estimate.struct_size = sizeof estimate;
-    must([&](bitnet_error* e) {
-      return device_.table().program_estimate(r.program, bucket, &estimate, e);
-    });
-    EXPECT_GE(estimate.scratch_bytes, least) << "a larger step needs less";
-    least = estimate.scratch_bytes;
-  }
+  for (const uint32_t bucket : o.buckets)
+    for (const uint32_t outputs : {0u, bucket})
+      must([&](bitnet_error* e) {
+        return device_.table().binding_prepare(r.binding, bucket, outputs, e);
+      });
   for (uint64_t n = 1; n <= o.max_tokens; ++n) {
     SCOPED_TRACE(n);
     runner one(device_.table(), m, o);
@@ -171,7 +187,7 @@ TEST_F(program, sizes_past_the_bound_are_refused) {
   if (IsSkipped()) return;
   runner r(device_.table(), m, options());
   const outcome o = attempt(
-      [&](bitnet_error* e) { return device_.table().program_prepare(r.program, 1'000'000, e); });
+      [&](bitnet_error* e) { return device_.table().binding_prepare(r.binding, 1'000'000, 1, e); });
   EXPECT_NE(o.status, BITNET_OK);
   EXPECT_EQ(o.complaint, "");
 }
@@ -293,7 +309,8 @@ TEST_F(program, blocks_are_copied) {
   r.run(tokens_of(0, 0, 10));
   const auto block = [&](int b) { return static_cast<uint32_t>(r.block_tables[b]); };
   const uint32_t from[] = {block(0), block(1), block(2)}, to[] = {block(8), block(9), block(10)};
-  must([&](bitnet_error* e) { return device_.table().kv_copy_blocks(r.pool, from, to, 3, e); });
+  const outcome copied = r.copy_blocks(from, to);
+  ASSERT_EQ(copied.status, BITNET_OK) << copied.message;
   for (int b = 0; b < 3; ++b) r.block_tables[b] = r.block_tables[8 + b];
   bitnet_step step = r.prepare(tokens_of(0, 10));
   const outcome o = r.submit(step);
@@ -389,6 +406,152 @@ TEST_F(program, each_kv_type_agrees_however_the_work_is_cut) {
       o.dtype_v = v;
       EXPECT_TRUE(same_bits(logits_of(m, {11}, o), logits_of(m, {5, 1, 4, 1}, o)));
     }
+}
+
+// Two steps under way at once, each with memory of its own, one program.
+TEST_F(program, two_bindings_are_in_flight_together) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  runner r(device_.table(), m, options());
+  step_memory second = r.bind();
+  const auto vocab = static_cast<int64_t>(m.vocabulary());
+  std::vector<float> first_rows, second_rows;
+  for (uint64_t at = 0; at < prompt.size(); ++at) {
+    const bitnet_step a = r.prepare(tokens_of(0, at, at + 1));
+    const bitnet_step b = r.prepare(tokens_of(1, at, at + 1), second);
+    must([&](bitnet_error* e) { return device_.table().queue_submit(r.queue, &a, e); });
+    must([&](bitnet_error* e) { return device_.table().queue_submit(r.queue, &b, e); });
+    const outcome done = r.wait(b.signal_value);
+    ASSERT_EQ(done.status, BITNET_OK) << done.message;
+    first_rows.insert(first_rows.end(), r.logits, r.logits + vocab);
+    second_rows.insert(second_rows.end(), second.logits, second.logits + vocab);
+  }
+  EXPECT_TRUE(same_bits(whole, first_rows)) << "the first binding";
+  EXPECT_TRUE(same_bits(whole, second_rows)) << "the second binding";
+}
+
+// The step after it reads what the one before it wrote, without anybody waiting in between.
+TEST_F(program, steps_and_copies_keep_their_order_on_a_queue) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  runner r(device_.table(), m, options());
+  step_memory second = r.bind();
+  const auto block = [&](int b) { return static_cast<uint32_t>(r.block_tables[b]); };
+  const uint32_t from[] = {block(0), block(1), block(2)}, to[] = {block(8), block(9), block(10)};
+  for (int b = 0; b < 3; ++b) second.block_tables[b] = static_cast<int32_t>(to[b]);
+  std::vector<uint8_t> bytes(3 * r.block_bytes);
+  const bitnet_step begin = r.prepare(tokens_of(0, 0, 10));
+  must([&](bitnet_error* e) { return device_.table().queue_submit(r.queue, &begin, e); });
+  const uint64_t copied = r.next_signal();
+  must([&](bitnet_error* e) {
+    return device_.table().kv_copy(r.queue, r.pool, from, to, 3, copied, e);
+  });
+  const uint64_t exported = r.next_signal();
+  must([&](bitnet_error* e) {
+    return device_.table().kv_export(r.queue, r.pool, to, 3, bytes.data(), bytes.size(), exported,
+                                     e);
+  });
+  const bitnet_step end = r.prepare(tokens_of(0, 10), second);
+  must([&](bitnet_error* e) { return device_.table().queue_submit(r.queue, &end, e); });
+  const outcome done = r.wait(end.signal_value);
+  ASSERT_EQ(done.status, BITNET_OK) << done.message;
+  const uint64_t vocab = m.vocabulary();
+  EXPECT_TRUE(same_bits({second.logits, second.logits + vocab},
+                        {whole.end() - static_cast<int64_t>(vocab), whole.end()}));
+  // What was exported is what was copied, and goes back as it came.
+  std::vector<uint8_t> again(bytes.size());
+  const uint32_t elsewhere[] = {block(16), block(17), block(18)};
+  EXPECT_EQ(r.import_blocks(elsewhere, bytes).status, BITNET_OK);
+  EXPECT_EQ(r.export_blocks(elsewhere, again).status, BITNET_OK);
+  EXPECT_TRUE(bytes == again);
+  EXPECT_TRUE(std::ranges::any_of(bytes, [](uint8_t b) { return b != 0; }))
+      << "nothing was written";
+}
+
+// Cut between two layers: the hidden state leaves one program and enters another one.
+TEST_F(program, a_model_can_be_cut_in_two) {
+  const tiny_model m({.composites = false});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  const cut_model cut(m);
+  runner lower(device_.table(), cut.lower, options()), upper(device_.table(), cut.upper, options());
+  std::vector<float> found;
+  for (uint64_t at = 0; at < prompt.size(); at += 4) {
+    const uint64_t end = std::min<uint64_t>(at + 4, prompt.size());
+    const std::vector<token_in> in = tokens_of(0, at, end);
+    const outcome below = lower.submit(lower.prepare(in));
+    ASSERT_EQ(below.status, BITNET_OK) << below.message;
+    std::memcpy(upper.more[0], lower.more[0], in.size() * cut.width * sizeof(float));
+    const outcome above = upper.submit(upper.prepare(in));
+    ASSERT_EQ(above.status, BITNET_OK) << above.message;
+    found.insert(found.end(), upper.logits, upper.logits + in.size() * m.vocabulary());
+  }
+  EXPECT_TRUE(same_bits(whole, found));
+}
+
+// Any value of a graph can leave it, beside the logits or without them.
+TEST_F(program, hidden_states_leave_beside_the_logits) {
+  tiny_model m({.composites = false});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  const cut_model cut(m);
+  runner lower(device_.table(), cut.lower, options());
+  const outcome below = lower.submit(lower.prepare(tokens_of(0)));
+  ASSERT_EQ(below.status, BITNET_OK) << below.message;
+  m.more_ports.push_back({BITNET_PORT_VALUE_OUT, cut.value});
+  runner both(device_.table(), m, options());
+  const std::vector<float> logits = both.run(tokens_of(0));
+  EXPECT_TRUE(same_bits(whole, logits));
+  EXPECT_EQ(std::memcmp(both.more[0], lower.more[0], 11 * cut.width * sizeof(float)), 0);
+}
+
+// What it says before there are weights is what it does afterwards.
+TEST_F(program, graph_query_agrees_with_program_build) {
+  uint64_t ran = 0;
+  for (const shape_row& row : shape_rows) {
+    SCOPED_TRACE(row.why);
+    const tiny_model m(row.shape);
+    const std::vector<bitnet_port> ports = m.ports();
+    const bitnet_graph graph = m.graph(ports);
+    std::vector<bitnet_tensor_desc> descs = m.descs();
+    for (bitnet_tensor_desc& d : descs) d.scales = nullptr;
+    bitnet_kv_config kv{};
+    kv.struct_size = sizeof kv;
+    kv.dtype_k = kv.dtype_v = BITNET_DTYPE_F16;
+    kv.n_layers = m.kv_layers;
+    kv.n_kv_heads = m.kv_heads;
+    kv.head_dim_k = kv.head_dim_v = m.head_dim;
+    kv.block_tokens = 4;
+    std::vector<uint32_t> levels(m.ops.size(), 99);
+    uint64_t least = 0;
+    for (const uint32_t tokens : {1u, 16u}) {
+      bitnet_program_options o = least_options();
+      o.max_tokens = o.max_outputs = tokens;
+      o.max_blocks = 8;
+      const bitnet_query_request r = query_request(graph, descs, o, &kv);
+      bitnet_graph_estimate estimate{};
+      estimate.struct_size = sizeof estimate;
+      must([&](bitnet_error* e) {
+        return device_.table().graph_query(device_.device, &r, levels.data(), &estimate, e);
+      });
+      const char* wrong = bitnet_wrong_levels(levels.data(), static_cast<uint32_t>(levels.size()));
+      ASSERT_EQ(wrong, nullptr) << "graph_query " << wrong;
+      if (!missing_ops(device_, m).empty()) break;
+      EXPECT_EQ(bitnet_wrong_estimate(&estimate, 1), nullptr);
+      EXPECT_GE(estimate.scratch_bytes, least) << "a larger step needs less";
+      least = estimate.scratch_bytes;
+    }
+    if (!missing_ops(device_, m).empty()) continue;
+    ++ran;
+    EXPECT_NO_THROW(runner(device_.table(), m, options())) << "and program_build does not take it";
+  }
+  if (ran == 0) GTEST_SKIP() << "graph_query answers none for a primitive of each model";
 }
 
 TEST_F(program, statistics_count_what_ran) {

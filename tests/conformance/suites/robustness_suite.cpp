@@ -7,6 +7,7 @@
 
 #include "bitnet/abi/answers.h"
 #include "harness/allocations.hpp"
+#include "model/requests.hpp"
 #include "model/tiny_model.hpp"
 #include "suites/trial.hpp"
 
@@ -17,7 +18,7 @@ class robustness : public testing::Test {
  protected:
   void need(const model& m) {
     const std::string missing = missing_ops(device_, m);
-    if (!missing.empty()) GTEST_SKIP() << "op_query answers none for " << missing;
+    if (!missing.empty()) GTEST_SKIP() << "graph_query answers none for " << missing;
   }
   const bitnet_backend_v0& table() const { return device_.table(); }
   runner_options options() const {
@@ -36,10 +37,7 @@ void expect_refused(const outcome& o, const char* what) {
 bitnet_weights* create(const bitnet_backend_v0& t, bitnet_device* d, const model& m) {
   bitnet_weights* out = nullptr;
   const std::vector<bitnet_tensor_desc> descs = m.descs();
-  must([&](bitnet_error* e) {
-    return t.weights_create(d, descs.data(), sizeof descs[0], static_cast<uint32_t>(descs.size()),
-                            &out, e);
-  });
+  must([&](bitnet_error* e) { return create_weights(t, d, descs, &out, e); });
   return out;
 }
 
@@ -95,9 +93,8 @@ TEST_F(robustness, devices_that_are_not_there_are_refused) {
   auto* const mark = reinterpret_cast<bitnet_device*>(&n);
   for (const uint32_t index : {n, n + 1000, ~0u}) {
     bitnet_device* out = mark;
-    expect_refused(
-        attempt([&](bitnet_error* e) { return table().device_open(table().self, index, &out, e); }),
-        "a device that is not there");
+    expect_refused(attempt([&](bitnet_error* e) { return open_device(table(), index, &out, e); }),
+                   "a device that is not there");
     EXPECT_EQ(out, mark) << "an out parameter was written by a call that failed";
     uint32_t count = 0;
     expect_refused(attempt([&](bitnet_error* e) {
@@ -111,7 +108,7 @@ TEST_F(robustness, buffers_are_zeroed_aligned_and_stay) {
   const bitnet_device_info d = device_.info();
   for (const uint64_t bytes : {1u, 100u, 4096u, 1'000'003u}) {
     bitnet_buffer* b = nullptr;
-    must([&](bitnet_error* e) { return table().buffer_create(device_.device, bytes, &b, e); });
+    must([&](bitnet_error* e) { return create_buffer(table(), device_.device, bytes, &b, e); });
     void *data = nullptr, *again = nullptr;
     must([&](bitnet_error* e) { return table().buffer_map(b, &data, e); });
     must([&](bitnet_error* e) { return table().buffer_map(b, &again, e); });
@@ -125,36 +122,42 @@ TEST_F(robustness, buffers_are_zeroed_aligned_and_stay) {
 }
 
 TEST_F(robustness, buffers_too_large_are_refused) {
-  for (const uint64_t bytes : {uint64_t{1} << 60, ~uint64_t{0}}) {
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1} << 60, ~uint64_t{0}}) {
     bitnet_buffer* b = nullptr;
     expect_refused(attempt([&](bitnet_error* e) {
-                     return table().buffer_create(device_.device, bytes, &b, e);
+                     return create_buffer(table(), device_.device, bytes, &b, e);
                    }),
-                   "a buffer of exabytes");
+                   "a buffer of exabytes or of nothing");
     if (b != nullptr) table().buffer_destroy(b);
   }
   bitnet_buffer* b = nullptr;
-  must([&](bitnet_error* e) { return table().buffer_create(device_.device, 64, &b, e); });
+  must([&](bitnet_error* e) { return create_buffer(table(), device_.device, 64, &b, e); });
   table().buffer_destroy(b);
 }
 
 TEST_F(robustness, pools_too_large_or_strange_are_refused) {
   const bitnet_kv_config good{
-      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 1, 32, 4, 3};
+      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 1, 32, 32, 4, 3, 0};
   const struct {
     const char* what;
     void (*spoil)(bitnet_kv_config& c);
   } rows[] = {
       {"a pool of exabytes",
-       [](bitnet_kv_config& c) { c.n_layers = c.n_blocks = 1u << 20, c.head_dim = 1u << 15; }},
+       [](bitnet_kv_config& c) {
+         c.n_layers = c.n_blocks = 1u << 20, c.head_dim_k = c.head_dim_v = 1u << 15;
+       }},
       {"a pool whose product wraps",
-       [](bitnet_kv_config& c) { c.n_layers = c.n_kv_heads = c.head_dim = c.n_blocks = ~0u; }},
+       [](bitnet_kv_config& c) {
+         c.n_layers = c.n_kv_heads = c.head_dim_k = c.head_dim_v = c.n_blocks = ~0u;
+       }},
       {"keys of int8 without scales", [](bitnet_kv_config& c) { c.dtype_k = BITNET_DTYPE_I8; }},
       {"values of an unknown type", [](bitnet_kv_config& c) { c.dtype_v = 77; }},
       {"a pool without blocks", [](bitnet_kv_config& c) { c.n_blocks = 0; }},
       {"a pool without layers", [](bitnet_kv_config& c) { c.n_layers = 0; }},
       {"heads of 100 in blocks of 32",
-       [](bitnet_kv_config& c) { c.dtype_k = BITNET_DTYPE_Q8_0, c.head_dim = 100; }},
+       [](bitnet_kv_config& c) {
+         c.dtype_k = BITNET_DTYPE_Q8_0, c.head_dim_k = c.head_dim_v = 100;
+       }},
   };
   for (const auto& row : rows) {
     bitnet_kv_config config = good;
@@ -170,19 +173,45 @@ TEST_F(robustness, pools_too_large_or_strange_are_refused) {
   must([&](bitnet_error* e) { return table().kv_pool_create(device_.device, &good, &pool, e); });
   const uint64_t bytes = uint64_t{2} * 2 * 32 * 4;
   std::vector<uint8_t> block(bytes + 1, 7);
+  bitnet_queue* queue = nullptr;
+  must([&](bitnet_error* e) { return create_queue(table(), device_.device, &queue, e); });
+  uint64_t signal = 0;
   const auto exported = [&](uint32_t index, uint64_t n) {
+    ++signal;
+    const outcome o = attempt([&](bitnet_error* e) {
+      return table().kv_export(queue, pool, &index, 1, block.data(), n, signal, e);
+    });
+    if (o.status != BITNET_OK) return o;
     return attempt(
-        [&](bitnet_error* e) { return table().kv_export(pool, index, block.data(), n, e); });
+        [&](bitnet_error* e) { return table().queue_wait(queue, signal, 60'000'000'000u, e); });
   };
   expect_refused(exported(3, bytes), "a block that is not there");
   expect_refused(exported(0, bytes - 1), "too little room for a block");
   expect_refused(exported(0, bytes + 1), "too much room for a block");
   EXPECT_EQ(exported(2, bytes).status, BITNET_OK);
   EXPECT_EQ(block[bytes], 7) << "written past the block";
-  const uint32_t from[] = {0, 1}, to[] = {1, 3};
-  expect_refused(
-      attempt([&](bitnet_error* e) { return table().kv_copy_blocks(pool, from, to, 2, e); }),
-      "a copy to a block that is not there");
+  const struct {
+    uint32_t from[2], to[2];
+    const char* what;
+  } copies[] = {{{0, 1}, {2, 3}, "a copy to a block that is not there"},
+                {{0, 1}, {1, 2}, "a copy from a block that is written"},
+                {{0, 1}, {2, 2}, "two copies to one block"}};
+  for (const auto& c : copies)
+    expect_refused(attempt([&](bitnet_error* e) {
+                     return table().kv_copy(queue, pool, c.from, c.to, 2, signal + 1, e);
+                   }),
+                   c.what);
+  const uint32_t twice[] = {1, 1};
+  std::vector<uint8_t> two(2 * bytes);
+  expect_refused(attempt([&](bitnet_error* e) {
+                   return table().kv_import(queue, pool, twice, 2, two.data(), two.size(),
+                                            signal + 1, e);
+                 }),
+                 "two imports of one block");
+  uint64_t at = 0;
+  must([&](bitnet_error* e) { return table().queue_poll(queue, &at, e); });
+  EXPECT_EQ(at, signal) << "what was refused moved the timeline";
+  table().queue_destroy(queue);
   table().kv_pool_destroy(pool);
 }
 
@@ -222,8 +251,7 @@ TEST_F(robustness, tensors_that_make_no_sense_are_refused) {
                    row.what);
     bitnet_weights* w = nullptr;
     expect_refused(attempt([&](bitnet_error* e) {
-                     return table().weights_create(device_.device, &row.desc, sizeof row.desc, 1,
-                                                   &w, e);
+                     return create_weights(table(), device_.device, {&row.desc, 1}, &w, e);
                    }),
                    row.what);
     if (w != nullptr) table().weights_destroy(w);
@@ -266,13 +294,12 @@ TEST_F(robustness, streams_cut_short_are_told_and_thrown_away) {
   expect_refused(seal(9999), "a tensor that is not there");
   expect_refused(write(9999, 0, 1), "a tensor that is not there");
   bitnet_program* program = nullptr;
-  const bitnet_graph graph = m.graph();
-  bitnet_program_options o{};
-  o.struct_size = sizeof o;
-  o.max_tokens = o.max_outputs = o.max_sequences = o.max_blocks = 1;
-  o.block_tokens = 4;
+  const std::vector<bitnet_port> ports = m.ports();
+  const bitnet_graph graph = m.graph(ports);
+  const bitnet_program_options o = least_options();
+  const bitnet_build_request request = build_request(graph, {&w, 1}, o);
   expect_refused(attempt([&](bitnet_error* e) {
-                   return table().program_build(device_.device, &graph, w, &o, &program, e);
+                   return table().program_build(device_.device, &request, &program, e);
                  }),
                  "weights that are not sealed");
   if (program != nullptr) table().program_destroy(program);
@@ -306,40 +333,139 @@ TEST_F(robustness, a_composite_that_nobody_knows_runs_as_its_body) {
   EXPECT_LE(nmse(a.run({{1}, {2}, {3}}), b.run({{1}, {2}, {3}})), 1e-4);
 }
 
-TEST_F(robustness, longer_structs_of_a_later_host_are_read) {
-  struct later_op {
-    bitnet_op op;
-    uint64_t more;
-  };
+TEST_F(robustness, a_composite_may_stand_in_another_one) {
+  const tiny_model honest({.composites = false});
+  tiny_model nested({.only_composite = BITNET_OP_ATTN_OUT});
+  need(honest);
+  if (IsSkipped()) return;
+  // The quantised product within each ATTN_OUT, as a BIT_LINEAR.
+  uint64_t made = 0;
+  for (std::size_t i = 0; i < nested.ops.size(); ++i) {
+    if (nested.ops[i].op != BITNET_OP_ATTN_OUT) continue;
+    for (std::size_t j = i + 1; j <= i + nested.ops[i].body_count; ++j) {
+      if (nested.ops[j].op != BITNET_OP_ACT_QUANT_I8) continue;
+      bitnet_op inner = nested.ops[j];
+      inner.op = BITNET_OP_BIT_LINEAR;
+      inner.body_count = 2;
+      std::ranges::copy(nested.ops[j + 1].outputs, inner.outputs);
+      nested.ops.insert(nested.ops.begin() + static_cast<std::ptrdiff_t>(j), inner);
+      ++nested.ops[i].body_count;
+      ++made;
+      break;
+    }
+  }
+  ASSERT_NE(made, 0u);
+  runner a(table(), honest, options()), b(table(), nested, options());
+  EXPECT_LE(nmse(a.run({{1}, {2}, {3}}), b.run({{1}, {2}, {3}})), 1e-4);
+}
+
+TEST_F(robustness, what_is_not_understood_is_unsupported) {
   const tiny_model m({});
   need(m);
   if (IsSkipped()) return;
-  std::vector<later_op> ops;
-  for (const bitnet_op& op : m.ops) ops.push_back({op, ~uint64_t{0}});
-  bitnet_weights* w = create(table(), device_.device, m);
-  for (uint32_t i = 0; i < m.tensors.size(); ++i) {
-    const std::vector<uint8_t>& data = m.tensors[i].data;
-    must([&](bitnet_error* e) {
-      return table().weight_write(w, i, 0, data.data(), data.size(), e);
+  runner r(table(), m, options());
+  const auto expect_unsupported = [](const outcome& o, const char* what) {
+    EXPECT_EQ(o.status, BITNET_UNSUPPORTED) << what << ": " << o.message;
+    EXPECT_EQ(o.complaint, "") << what;
+  };
+  bitnet_step step = r.prepare({{1}});
+  step.reserved_0 = 1;
+  expect_unsupported(
+      attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &step, e); }),
+      "reserved_0 of a step");
+  struct later_step {
+    bitnet_step step;
+    uint64_t more;
+  } later{step, 1};
+  later.step.reserved_0 = 0;
+  later.step.struct_size = sizeof later;
+  expect_unsupported(
+      attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &later.step, e); }),
+      "a step with more to it");
+  later.more = 0;
+  const outcome plain =
+      attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &later.step, e); });
+  EXPECT_EQ(plain.status, BITNET_OK) << "zeros behind what it knows: " << plain.message;
+  EXPECT_EQ(r.wait(later.step.signal_value).status, BITNET_OK);
+
+  struct later_buffer {
+    bitnet_buffer_request request;
+    uint64_t more;
+  } buffer{{}, 1};
+  buffer.request.struct_size = sizeof buffer;
+  buffer.request.bytes = 64;
+  bitnet_buffer* b = nullptr;
+  const auto create = [&] {
+    return attempt([&](bitnet_error* e) {
+      return table().buffer_create(device_.device, &buffer.request, &b, e);
     });
-    must([&](bitnet_error* e) { return table().weight_seal(w, i, e); });
+  };
+  expect_unsupported(create(), "a buffer with more to it");
+  buffer.more = 0;
+  buffer.request.usage = 0x80000000u;
+  expect_unsupported(create(), "a use of a buffer that must be understood");
+  buffer.request.usage = 0x8000;
+  EXPECT_EQ(create().status, BITNET_OK) << "a hint that it does not know";
+  if (b != nullptr) table().buffer_destroy(b);
+
+  bitnet_kv_config kv{
+      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 1, 32, 32, 4, 3, 1};
+  bitnet_kv_pool* pool = nullptr;
+  expect_unsupported(attempt([&](bitnet_error* e) {
+                       return table().kv_pool_create(device_.device, &kv, &pool, e);
+                     }),
+                     "reserved_0 of a pool");
+  bitnet_tensor_desc desc = m.descs()[0];
+  desc.reserved_0 = 1;
+  bitnet_weight_plan plan{};
+  plan.struct_size = sizeof plan;
+  expect_unsupported(attempt([&](bitnet_error* e) {
+                       return table().weight_plan(device_.device, &desc, &plan, e);
+                     }),
+                     "reserved_0 of a tensor");
+}
+
+// Weights of two objects are counted through: the graph does not know where they lie.
+TEST_F(robustness, weights_may_come_in_several_objects) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<bitnet_tensor_desc> descs = m.descs();
+  const std::size_t half = descs.size() / 2;
+  bitnet_weights* parts[2] = {};
+  for (std::size_t p = 0; p < 2; ++p) {
+    const std::size_t first = p * half, n = p == 0 ? half : descs.size() - half;
+    must([&](bitnet_error* e) {
+      return create_weights(table(), device_.device, std::span(descs).subspan(first, n), &parts[p],
+                            e);
+    });
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::vector<uint8_t>& data = m.tensors[first + i].data;
+      const auto index = static_cast<uint32_t>(i);
+      must([&](bitnet_error* e) {
+        return table().weight_write(parts[p], index, 0, data.data(), data.size(), e);
+      });
+      must([&](bitnet_error* e) { return table().weight_seal(parts[p], index, e); });
+    }
   }
-  bitnet_graph graph = m.graph();
-  graph.op_size = sizeof(later_op);
-  graph.ops = &ops[0].op;
-  bitnet_program_options o{};
-  o.struct_size = sizeof o;
-  o.max_tokens = o.max_outputs = 4;
-  o.max_sequences = 1;
-  o.max_blocks = 2;
-  o.block_tokens = 4;
+  const std::vector<bitnet_port> ports = m.ports();
+  const bitnet_graph graph = m.graph(ports);
+  const bitnet_program_options o = least_options();
+  bitnet_build_request request = build_request(graph, parts, o);
   bitnet_program* program = nullptr;
-  const outcome built = attempt([&](bitnet_error* e) {
-    return table().program_build(device_.device, &graph, w, &o, &program, e);
-  });
+  const auto build = [&] {
+    return attempt([&](bitnet_error* e) {
+      return table().program_build(device_.device, &request, &program, e);
+    });
+  };
+  const outcome built = build();
   EXPECT_EQ(built.status, BITNET_OK) << built.message;
   if (program != nullptr) table().program_destroy(program);
-  table().weights_destroy(w);
+  program = nullptr;
+  request.n_weights = 1;
+  expect_refused(build(), "a graph with tensors that no object has");
+  if (program != nullptr) table().program_destroy(program);
+  for (bitnet_weights* w : parts) table().weights_destroy(w);
 }
 
 TEST_F(robustness, waiting_for_what_never_comes_ends) {
@@ -390,16 +516,81 @@ TEST_F(robustness, a_step_without_tokens_is_refused_or_does_nothing) {
   EXPECT_TRUE(same_bits(r.run({{1}, {2}}), fresh.run({{1}, {2}})));
 }
 
-TEST_F(robustness, step_buffers_are_bound_once) {
+TEST_F(robustness, bindings_that_do_not_fit_are_refused) {
   const tiny_model m({});
   need(m);
   if (IsSkipped()) return;
   runner r(table(), m, options());
-  bitnet_step_buffers b{};
-  b.struct_size = sizeof b;
-  expect_refused(attempt([&](bitnet_error* e) { return table().program_bind(r.program, &b, e); }),
-                 "binding a second time, to nothing");
-  EXPECT_EQ(r.run({{1}}).size(), m.vocabulary());
+  bitnet_buffer* large = nullptr;
+  constexpr uint64_t bytes = 1u << 20;
+  must([&](bitnet_error* e) { return create_buffer(table(), device_.device, bytes, &large, e); });
+  const std::vector<bitnet_bound> good(m.ports().size(), {large, 0, bytes});
+  const auto bind = [&](const std::vector<bitnet_bound>& bound, bitnet_kv_pool* pool) {
+    const bitnet_bind_request request = bind_request(bound, pool);
+    bitnet_binding* out = nullptr;
+    const outcome o = attempt(
+        [&](bitnet_error* e) { return table().program_bind(r.program, &request, &out, e); });
+    if (out != nullptr) table().binding_destroy(out);
+    return o;
+  };
+  const struct {
+    const char* what;
+    bitnet_bound bound;
+  } rows[] = {{"no buffer", {nullptr, 0, bytes}},
+              {"too little of a buffer", {large, 0, 1}},
+              {"a part that ends past its buffer", {large, 4096, bytes}},
+              {"a part that begins past its buffer", {large, bytes + 4096, 4096}},
+              {"a part whose end wraps", {large, ~uint64_t{0} - 4095, 8192}},
+              {"a part that is not aligned", {large, 1, bytes / 2}}};
+  for (const auto& row : rows) {
+    for (std::size_t port = 0; port < good.size(); ++port) {
+      std::vector<bitnet_bound> bound = good;
+      bound[port] = row.bound;
+      expect_refused(bind(bound, r.pool), row.what);
+    }
+  }
+  expect_refused(bind({good.begin(), good.end() - 1}, r.pool), "a port without a place");
+  expect_refused(bind(good, nullptr), "no pool");
+  EXPECT_EQ(bind(good, r.pool).status, BITNET_OK) << "and a binding that fits";
+  table().buffer_destroy(large);
+  EXPECT_EQ(r.run({{1}}).size(), m.vocabulary()) << "the first binding goes on";
+}
+
+TEST_F(robustness, ports_that_do_not_fit_are_refused) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  const struct {
+    const char* what;
+    void (*change)(std::vector<bitnet_port>& ports);
+  } rows[] = {
+      {"no tokens", [](auto& ports) { ports.erase(ports.begin()); }},
+      {"no slots", [](auto& ports) { ports.erase(ports.begin() + 3); }},
+      {"tokens twice", [](auto& ports) { ports.push_back(ports[0]); }},
+      {"logits twice", [](auto& ports) { ports.push_back(ports.back()); }},
+      {"logits of no value", [](auto& ports) { ports.back().value = BITNET_NONE; }},
+      {"logits of a value that is not there", [](auto& ports) { ports.back().value = 1u << 30; }},
+      {"logits for each token", [](auto& ports) { ports.back().value = 0; }},
+      {"tokens with a value", [](auto& ports) { ports[0].value = 0; }},
+      {"a value that comes in and is written",
+       [](auto& ports) { ports.push_back({BITNET_PORT_VALUE_IN, 0}); }},
+  };
+  for (const auto& row : rows) {
+    std::vector<bitnet_port> ports = m.ports();
+    row.change(ports);
+    const bitnet_graph graph = m.graph(ports);
+    const std::vector<bitnet_tensor_desc> descs = m.descs();
+    const bitnet_program_options o = least_options();
+    const bitnet_query_request request = query_request(graph, descs, o);
+    std::vector<uint32_t> levels(m.ops.size());
+    bitnet_graph_estimate estimate{};
+    estimate.struct_size = sizeof estimate;
+    expect_refused(attempt([&](bitnet_error* e) {
+                     return table().graph_query(device_.device, &request, levels.data(), &estimate,
+                                                e);
+                   }),
+                   row.what);
+  }
 }
 
 // Cancelled after some of the questions that the plugin asks: the step is cancelled, or was all but

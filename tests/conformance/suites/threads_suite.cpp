@@ -17,7 +17,7 @@ class threads : public testing::Test {
  protected:
   void need(const model& m) {
     const std::string missing = missing_ops(device_, m);
-    if (!missing.empty()) GTEST_SKIP() << "op_query answers none for " << missing;
+    if (!missing.empty()) GTEST_SKIP() << "graph_query answers none for " << missing;
   }
   runner_options options() const {
     runner_options o;

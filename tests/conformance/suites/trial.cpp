@@ -68,17 +68,16 @@ runner_options options_of(const op_case& c, uint32_t flags) {
   return o;
 }
 
-void run_step(opened_device& device, runner& r, const op_case& c, const runner_options& o,
-              comparison& out) {
+void run_step(runner& r, const op_case& c, const runner_options& o, comparison& out) {
   // Blocks lie in the pool in another order than in the sequence.
   for (uint32_t b = 0; b < o.max_blocks; ++b)
     r.block_tables[b] = static_cast<int32_t>(o.n_blocks - 1 - b);
   const auto block = [&](uint64_t b) { return static_cast<uint32_t>(r.block_tables[b]); };
   for (uint64_t b = 0; b < c.blocks.size(); ++b) {
     guarded_memory<uint8_t> data{std::span<const uint8_t>(c.blocks[b])};
-    must([&](bitnet_error* e) {
-      return device.table().kv_import(r.pool, block(b), data.data(), data.size(), e);
-    });
+    const uint32_t id = block(b);
+    const outcome o_import = r.import_blocks({&id, 1}, {data.data(), data.size()});
+    if (o_import.status != BITNET_OK) throw call_failed(o_import);
   }
   std::vector<token_in> in;
   for (const int32_t t : c.tokens) in.push_back({t, 0});
@@ -99,9 +98,9 @@ void run_step(opened_device& device, runner& r, const op_case& c, const runner_o
   for (uint64_t i = 0; i < c.expected.size(); ++i) compare(c, i, r.logits[i], out);
   for (uint64_t b = 0; b < c.expected_blocks.size(); ++b) {
     guarded_memory<uint8_t> found(c.expected_blocks[b].size());
-    must([&](bitnet_error* e) {
-      return device.table().kv_export(r.pool, block(b), found.data(), found.size(), e);
-    });
+    const uint32_t id = block(b);
+    const outcome o_export = r.export_blocks({&id, 1}, {found.data(), found.size()});
+    if (o_export.status != BITNET_OK) throw call_failed(o_export);
     for (uint64_t i = 0; i < found.size(); ++i) {
       ++out.n;
       if (found[i] == c.expected_blocks[b][i]) continue;
@@ -144,7 +143,7 @@ comparison run_case(opened_device& device, const op_case& c, uint32_t flags) {
     runner_options o = options_of(c, flags);
     o.opened = device.device;
     runner r(device.table(), c.graph, o);
-    run_step(device, r, c, o, out);
+    run_step(r, c, o, out);
   } catch (const call_failed& e) {
     if (e.status == BITNET_UNSUPPORTED)
       out.refused = e.what();
@@ -211,11 +210,12 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 std::string missing_ops(const opened_device& device, const model& m) {
   std::string out;
-  for (const bitnet_op& op : m.ops) {
-    if (op.op >= BITNET_OP_FIRST_COMPOSITE) continue;
+  const std::vector<uint32_t> levels = device.levels(m);
+  for (std::size_t i = 0; i < m.ops.size(); ++i) {
+    const bitnet_op& op = m.ops[i];
+    if (op.op >= BITNET_OP_FIRST_COMPOSITE || levels[i] != BITNET_LEVEL_NONE) continue;
     const uint32_t format =
         op.weights[0] == BITNET_NONE ? BITNET_FORMAT_NONE : m.tensors[op.weights[0]].desc.format;
-    if (device.level(op.op, format) != BITNET_LEVEL_NONE) continue;
     const std::string name = kernel_name(op.op, format);
     if (out.find(name) == std::string::npos) out += (out.empty() ? "" : ", ") + name;
   }

@@ -194,7 +194,7 @@ TEST(manifest, fields_arrive) {
 TEST(manifest, unknown_keys_are_notes_and_no_failure) {
   const auto m = parse_manifest(manifest_text("good", "lib.so",
                                               {{"colour", "blue"},
-                                               {"abi", "{major: 0, min: 0, max: 0, patch: 1}"},
+                                               {"abi", "{major: 0, min: 1, max: 1, patch: 1}"},
                                                {"probe", "{isolate: true}"}}),
                                 "50-good.yaml");
   ASSERT_TRUE(m.has_value()) << m.error().reason;

@@ -25,7 +25,7 @@ static inline int bitnet_is_alignment(uint64_t bytes) {
   return bytes != 0 && (bytes & (bytes - 1)) == 0 && bytes <= BITNET_MOST_ALIGNMENT_BYTES;
 }
 
-/* Of device_open, buffer_create, weights_create, kv_pool_create, program_build, queue_create. */
+/* Of every slot that gives a handle. */
 static inline const char* bitnet_wrong_handle(const void* handle) {
   return handle == NULL ? "succeeds and gives no handle" : NULL;
 }
@@ -63,10 +63,17 @@ static inline const char* bitnet_wrong_weight_plan(const bitnet_weight_plan* pla
   return NULL;
 }
 
-/* Of op_query. */
+/* Of graph_query. */
 static inline const char* bitnet_wrong_levels(const uint32_t* levels, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i)
     if (levels[i] > BITNET_LEVEL_FUSED) return "gives a level that there is not";
+  return NULL;
+}
+
+/* Of graph_query, where every primitive has a level; whether blocks were described. */
+static inline const char* bitnet_wrong_estimate(const bitnet_graph_estimate* e, int with_kv) {
+  if (e->struct_size != sizeof *e) return "changes struct_size";
+  if (with_kv != 0 && e->kv_block_bytes == 0) return "says that a block of keys takes no memory";
   return NULL;
 }
 

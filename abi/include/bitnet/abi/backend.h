@@ -7,8 +7,9 @@
  * A plugin never throws, longjmps, aborts, exits, prints, or changes signal handlers, locale,
  * environment, working directory or floating-point modes.
  *
- * Objects form a tree: backend > device > (buffer, weights, kv pool, program, queue). The core
- * destroys children first. Every status-returning slot fills `err` when it fails.
+ * Objects form a tree: backend > device > (buffer, weights, kv pool, program > binding, queue). The
+ * core destroys children first, and nothing that a running step uses. Every status-returning slot
+ * fills `err` when it fails. [device] is one opened handle, of which others may be open.
  */
 #ifndef BITNET_ABI_BACKEND_H
 #define BITNET_ABI_BACKEND_H
@@ -25,7 +26,6 @@ extern "C" {
 
 typedef struct bitnet_backend bitnet_backend; /* opaque handles, all owned by the plugin */
 typedef struct bitnet_device bitnet_device;
-typedef struct bitnet_weights bitnet_weights;
 typedef struct bitnet_queue bitnet_queue;
 
 #define BITNET_PURPOSE_LOAD 1u
@@ -49,7 +49,36 @@ typedef struct bitnet_open_request {
   const bitnet_param* params; /* borrowed for the call */
 } bitnet_open_request;
 
-/* What an optional interface begins with, such as those of packed.h and tuning.h. */
+typedef struct bitnet_device_request {
+  uint32_t struct_size;
+  uint32_t index;
+} bitnet_device_request;
+
+#define BITNET_BUFFER_HOST_WRITES 1u /* facts of steps, values that come in */
+#define BITNET_BUFFER_HOST_READS 2u  /* values that go out                  */
+
+typedef struct bitnet_buffer_request {
+  uint32_t struct_size;
+  uint32_t usage; /* BITNET_BUFFER_*: flags, of which these are hints */
+  uint64_t bytes; /* > 0 */
+} bitnet_buffer_request;
+
+typedef struct bitnet_weights_request {
+  uint32_t struct_size;
+  uint32_t desc_size; /* sizeof(bitnet_tensor_desc) as the host knows it */
+  uint32_t n;
+  uint32_t reserved_0;
+  const bitnet_tensor_desc* descs; /* (n) */
+  uint64_t cancel_token;           /* for host->cancelled while one is sealed or packed */
+} bitnet_weights_request;
+
+typedef struct bitnet_queue_request {
+  uint32_t struct_size;
+  int32_t priority; /* a hint: above 0 before other queues of the device, below 0 after them */
+} bitnet_queue_request;
+
+/* What an optional interface begins with, such as those of packed.h and tuning.h. It is valid until
+ * `close`; a newer version only appends slots. */
 typedef struct bitnet_interface_header {
   uint32_t struct_size;
   uint32_t version;
@@ -70,11 +99,12 @@ typedef struct bitnet_backend_v0 {
   /* Fills *out. [any] [instant] */
   bitnet_status (*info)(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err);
 
-  /* Ends the backend; every child is gone already. No callback comes afterwards. [short] */
+  /* Ends the backend; every child is gone already, and no other call runs. No callback comes
+   * afterwards. [short] */
   void (*close)(bitnet_backend* self);
 
   /* Writes the number of usable devices; 0 is a valid answer. When there is none for a reason that
-   * the user can act on, returns BITNET_UNAVAILABLE and says it. May load a driver. */
+   * the user can act on, returns BITNET_UNAVAILABLE and says it. May load a driver. [any] [long] */
   bitnet_status (*device_count)(bitnet_backend* self, uint32_t* out, bitnet_error* err);
 
   /* Describes device `index`. [any] [short] */
@@ -82,94 +112,117 @@ typedef struct bitnet_backend_v0 {
                                bitnet_error* err);
 
   /* Lists the kernels of device `index`: *count in = capacity of out, *count out = how many there
-   * are; at most capacity are written. out may be NULL when the capacity is 0. Of several for an op
-   * and format the first is the one that runs. [any] [short] */
+   * are; at most capacity are written, each out_size bytes, what the plugin does not know of one
+   * being 0. out may be NULL when the capacity is 0. Of several for an op and format the first that
+   * takes the shapes is the one that runs. [any] [short] */
   bitnet_status (*kernels)(bitnet_backend* self, uint32_t index, bitnet_kernel_info* out,
                            uint32_t out_size, uint32_t* count, bitnet_error* err);
 
-  /* Opens device `index`. */
-  bitnet_status (*device_open)(bitnet_backend* self, uint32_t index, bitnet_device** out,
-                               bitnet_error* err);
+  /* Opens a device. [any] [long] */
+  bitnet_status (*device_open)(bitnet_backend* self, const bitnet_device_request* request,
+                               bitnet_device** out, bitnet_error* err);
+  /* [device] [short] */
   void (*device_close)(bitnet_device* device);
 
-  /* Memory that host and device both see, zeroed. [device] */
-  bitnet_status (*buffer_create)(bitnet_device* device, uint64_t bytes, bitnet_buffer** out,
-                                 bitnet_error* err);
-  /* The host address of a buffer, the same until buffer_destroy. The core writes only while no step
-   * that uses the buffer runs, and reads after that step's fence. [any] [instant] */
+  /* Memory that host and device both see, zeroed. [device] [short] */
+  bitnet_status (*buffer_create)(bitnet_device* device, const bitnet_buffer_request* request,
+                                 bitnet_buffer** out, bitnet_error* err);
+  /* The host address of a buffer, the same until buffer_destroy. What the core writes before
+   * queue_submit the step sees; what the step wrote the core sees once the timeline has reached its
+   * value. [any] [instant] */
   bitnet_status (*buffer_map)(bitnet_buffer* buffer, void** out, bitnet_error* err);
+  /* [device] [short] */
   void (*buffer_destroy)(bitnet_buffer* buffer);
 
-  /* Says how a tensor would be stored. BITNET_UNSUPPORTED if its format or shape cannot be. */
+  /* Says how a tensor would be stored. BITNET_UNSUPPORTED if its format or shape cannot be.
+   * [any] [instant] */
   bitnet_status (*weight_plan)(bitnet_device* device, const bitnet_tensor_desc* desc,
                                bitnet_weight_plan* out, bitnet_error* err);
-  /* Makes room for n tensors, described by n consecutive descs (each desc_size bytes). [device] */
-  bitnet_status (*weights_create)(bitnet_device* device, const bitnet_tensor_desc* descs,
-                                  uint32_t desc_size, uint32_t n, bitnet_weights** out,
-                                  bitnet_error* err);
+  /* Makes room for tensors. [device] [short] */
+  bitnet_status (*weights_create)(bitnet_device* device, const bitnet_weights_request* request,
+                                  bitnet_weights** out, bitnet_error* err);
   /* Streams bytes of tensor `index` in its described format, offsets ascending without gaps.
-   * `data` is borrowed for the call. [device] */
+   * `data` is borrowed for the call. [device] [long] */
   bitnet_status (*weight_write)(bitnet_weights* weights, uint32_t index, uint64_t offset,
                                 const void* data, uint64_t bytes, bitnet_error* err);
   /* Hands over the caller's memory in place of weight_write, where the plan accepts it. It stays
-   * readable and unchanged until weights_destroy. [device] */
+   * readable and unchanged until weights_destroy. [device] [short] */
   bitnet_status (*weight_alias)(bitnet_weights* weights, uint32_t index, const void* data,
                                 uint64_t bytes, bitnet_error* err);
-  /* Ends the stream of tensor `index` and packs it; fails if bytes are missing. */
+  /* Ends the stream of tensor `index` and packs it; fails if bytes are missing. [device] [long] */
   bitnet_status (*weight_seal)(bitnet_weights* weights, uint32_t index, bitnet_error* err);
+  /* [device] [short] */
   void (*weights_destroy)(bitnet_weights* weights);
 
-  /* Answers for each of n ops (each op_size bytes) at levels[i] with BITNET_LEVEL_*; `formats[i]`
-   * is the format of the op's weight 0 or 0. A composite answered NONE is run through its body.
-   * [any] */
-  bitnet_status (*op_query)(bitnet_device* device, const bitnet_op* ops, uint32_t op_size,
-                            const uint32_t* formats, uint32_t n, uint32_t* levels,
-                            bitnet_error* err);
+  /* Says of each op of a graph how it would run, levels (n_ops) of BITNET_LEVEL_*, and what that
+   * needs. A composite with level NONE is run through its body. If a primitive has level NONE, the
+   * graph needs another device: *out stays as it was. Else program_build takes this graph with these
+   * options over weights so described. What program_build would refuse is refused here, in the same
+   * words; ids that are not known are levels of NONE. [any] [short] */
+  bitnet_status (*graph_query)(bitnet_device* device, const bitnet_query_request* request,
+                               uint32_t* levels, bitnet_graph_estimate* out, bitnet_error* err);
 
-  /* Compiles a graph over sealed weights. The weights outlive the program. [device] [long] */
-  bitnet_status (*program_build)(bitnet_device* device, const bitnet_graph* graph,
-                                 bitnet_weights* weights, const bitnet_program_options* options,
+  /* Compiles a graph over sealed weights. [device] [long] */
+  bitnet_status (*program_build)(bitnet_device* device, const bitnet_build_request* request,
                                  bitnet_program** out, bitnet_error* err);
-  /* What a step of `n_tokens` needs beyond weights and KV. [any] */
-  bitnet_status (*program_estimate)(bitnet_program* program, uint32_t n_tokens,
-                                    bitnet_program_estimate* out, bitnet_error* err);
-  /* Gets ready for steps of up to n_tokens, so that the first one is not slow. [device] */
-  bitnet_status (*program_prepare)(bitnet_program* program, uint32_t n_tokens, bitnet_error* err);
-  /* Names the step buffers; once per program, before the first step. [device] */
-  bitnet_status (*program_bind)(bitnet_program* program, const bitnet_step_buffers* buffers,
-                                bitnet_error* err);
-  /* What ran so far; the capacity rule of `kernels`. [any] */
+  /* Names what the ports of the graph stand for. A program may have several bindings, with steps of
+   * each under way at the same time. [device] [short] */
+  bitnet_status (*program_bind)(bitnet_program* program, const bitnet_bind_request* request,
+                                bitnet_binding** out, bitnet_error* err);
+  /* Gets ready for steps of up to n_tokens and n_outputs, so that the first one is not slow.
+   * [device] [long] */
+  bitnet_status (*binding_prepare)(bitnet_binding* binding, uint32_t n_tokens, uint32_t n_outputs,
+                                   bitnet_error* err);
+  /* Waits for its steps. [device] */
+  void (*binding_destroy)(bitnet_binding* binding);
+  /* What ran so far, of all bindings; the capacity rule of `kernels`. [any] [instant] */
   bitnet_status (*program_stats)(bitnet_program* program, bitnet_kernel_stat* out,
                                  uint32_t out_size, uint32_t* count, bitnet_error* err);
+  /* [device] [short] */
   void (*program_destroy)(bitnet_program* program);
 
   /* Storage for KV blocks; the logic (tables, sharing, eviction) is the core's. Steps of several
    * queues may use one pool at a time; the core lets none write a block that another looks at.
-   * [device] */
+   * [device] [short] */
   bitnet_status (*kv_pool_create)(bitnet_device* device, const bitnet_kv_config* config,
                                   bitnet_kv_pool** out, bitnet_error* err);
-  /* Copies blocks from[i] to to[i]. [queue] */
-  bitnet_status (*kv_copy_blocks)(bitnet_kv_pool* pool, const uint32_t* from, const uint32_t* to,
-                                  uint32_t n, bitnet_error* err);
-  /* Writes block `block` in the canonical layout; bytes must be its exact size. [queue] */
-  bitnet_status (*kv_export)(bitnet_kv_pool* pool, uint32_t block, void* out, uint64_t bytes,
+  /* Copies block from[i] to to[i] for each of n; none that is written is also read, or written
+   * twice. These three take their turn on the queue like a step, and may return before they are
+   * done; the timeline then reaches `signal`. Lists of blocks are borrowed for the call. [queue] */
+  bitnet_status (*kv_copy)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* from,
+                           const uint32_t* to, uint32_t n, uint64_t signal, bitnet_error* err);
+  /* Writes n blocks, one after the other in the canonical layout, into `bytes` bytes: exactly what
+   * they take. `out` is the caller's to read, or to take back, once the timeline has reached
+   * `signal`. [queue] */
+  bitnet_status (*kv_export)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* blocks,
+                             uint32_t n, void* out, uint64_t bytes, uint64_t signal,
                              bitnet_error* err);
-  bitnet_status (*kv_import)(bitnet_kv_pool* pool, uint32_t block, const void* data, uint64_t bytes,
+  /* The other way round; `data` stays unchanged until then. No block is named twice. [queue] */
+  bitnet_status (*kv_import)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* blocks,
+                             uint32_t n, const void* data, uint64_t bytes, uint64_t signal,
                              bitnet_error* err);
+  /* [device] [short] */
   void (*kv_pool_destroy)(bitnet_kv_pool* pool);
 
-  /* A queue runs steps in order; its timeline starts at 0. [device] */
-  bitnet_status (*queue_create)(bitnet_device* device, bitnet_queue** out, bitnet_error* err);
-  /* Starts a step; may return before it is done. On failure the timeline does not move. [queue] */
+  /* A queue does what it is given in order; its timeline starts at 0. [device] [short] */
+  bitnet_status (*queue_create)(bitnet_device* device, const bitnet_queue_request* request,
+                                bitnet_queue** out, bitnet_error* err);
+  /* Starts a step; may return before it is done. What fails here, or is cancelled (BITNET_CANCELLED),
+   * leaves the timeline where it was and the queue fit for more; what the step would have written,
+   * logits and slots, may then be anything, and nothing else is touched. [queue] */
   bitnet_status (*queue_submit)(bitnet_queue* queue, const bitnet_step* step, bitnet_error* err);
-  /* Waits until the timeline has reached `value`; a failed step is reported here. */
+  /* Waits until the timeline has reached `value`; BITNET_TIMEOUT if it has not in time, at once if
+   * nothing that was submitted reaches it. A step that failed after queue_submit is reported here,
+   * for its value and for every later one: the queue is then good for queue_destroy only. [any] */
   bitnet_status (*queue_wait)(bitnet_queue* queue, uint64_t value, uint64_t timeout_ns,
                               bitnet_error* err);
   /* Writes the timeline's value. [any] [instant] */
   bitnet_status (*queue_poll)(bitnet_queue* queue, uint64_t* out, bitnet_error* err);
+  /* Waits for what was submitted. [device] */
   void (*queue_destroy)(bitnet_queue* queue);
 
-  /* After BITNET_OK no plugin thread runs, no callback comes, no device work is pending. */
+  /* After BITNET_OK no plugin thread runs, no callback comes and no device work is pending, until
+   * the next call that starts some. Handles stay valid. [any], beside no other call */
   bitnet_status (*quiesce)(bitnet_backend* self, uint64_t timeout_ns, bitnet_error* err);
 
   /* ---- optional from here: a NULL slot answers BITNET_UNSUPPORTED ---- */
@@ -177,6 +230,9 @@ typedef struct bitnet_backend_v0 {
   /* NULL if the plugin does not offer that interface in that version or newer. [any] */
   const bitnet_interface_header* (*query_interface)(bitnet_backend* self, bitnet_str name,
                                                     uint32_t min_version);
+  /* What the device is doing; members that cannot be told are left out of `known`. [any] [short] */
+  bitnet_status (*device_status)(bitnet_device* device, bitnet_device_status* out,
+                                 bitnet_error* err);
 } bitnet_backend_v0;
 
 /* The exported entry: negotiates the minor and fills the table. Pure and cheap, callable many times

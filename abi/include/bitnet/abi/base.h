@@ -4,8 +4,18 @@
  *            (`_bytes`, `_ns`).
  * Growth     structs that one side hands to the other start with struct_size and only grow at the
  *            end. A reader uses a field only if BITNET_HAS_FIELD says that it is there. Arrays of
- *            structs travel with the size of one element. Members named reserved_n are zero, and
- *            the receiver checks it.
+ *            structs travel with the size of one element. Who asks for an answer sets struct_size
+ *            (or the element's size) and zeroes the rest; who answers writes no more than that, and
+ *            leaves struct_size as it was.
+ * Unknown    what a receiver does not understand it answers with BITNET_UNSUPPORTED, or with
+ *            BITNET_LEVEL_NONE where levels are asked for; it neither ignores it nor calls it
+ *            malformed. That goes for ids (ops, dtypes, dimensions, formats, roles), for attributes
+ *            that an op does not have, for members named reserved_n and for bytes behind the
+ *            receiver's own form of a struct, which all are 0 where nothing is meant. Of a word of
+ *            flags the high half must be understood; the low half may be ignored.
+ *            A field that changes results goes only to a device that declared it.
+ * Private    ids from BITNET_PRIVATE on (BITNET_PRIVATE_STATUS for statuses) and interfaces whose
+ *            names begin with a domain of their author ("org.example.thing") are free for anyone.
  * Ownership  out parameters are written on success only, unless said otherwise. Whoever hands out
  *            a handle also provides the call that takes it back. Every pointer knows its length.
  * Tags       each function states its thread rule and its time class:
@@ -21,9 +31,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if UINTPTR_MAX < 0xffffffffffffffffu
+#error "the contract is for 64-bit targets"
+#endif
+
 #define BITNET_ABI_MAJOR 0u
-#define BITNET_ABI_MINOR 0u
-#define BITNET_ABI_RANGE "0.0-0" /* major.oldest minor-newest minor, as the ELF note says it */
+#define BITNET_ABI_MINOR 1u
+#define BITNET_ABI_RANGE "0.1-1" /* major.oldest minor-newest minor, as the ELF note says it */
 
 /* UTF-8 bytes without a terminator; data may be NULL when size is 0. */
 typedef struct bitnet_str {
@@ -52,6 +66,11 @@ typedef int32_t bitnet_status;
 #define BITNET_IO 16           /* a file cannot be written                               */
 #define BITNET_FORBIDDEN 17    /* the user's own rules do not allow it                   */
 
+#define BITNET_PRIVATE_STATUS 0x40000000 /* and above: the plugin author's own */
+
+#define BITNET_PRIVATE 0x80000000u /* and above, less BITNET_NONE: an author's own ids */
+#define BITNET_FLAGS_MUST_UNDERSTAND 0xffff0000u /* of every word of flags */
+
 #define BITNET_ERROR_RETRYABLE 1u
 #define BITNET_ERROR_USER_FIXABLE 2u
 
@@ -71,6 +90,10 @@ typedef struct bitnet_error {
 /* True if `field` lies inside the struct that `ptr` points to, as its sender sized it. */
 #define BITNET_HAS_FIELD(ptr, type, field) \
   ((ptr)->struct_size >= offsetof(type, field) + sizeof((ptr)->field))
+
+/* The same for a table of slots that begins with a bitnet_interface_header. */
+#define BITNET_HAS_SLOT(ptr, type, slot) \
+  ((ptr)->header.struct_size >= offsetof(type, slot) + sizeof((ptr)->slot))
 
 #define BITNET_NONE 0xffffffffu /* "no value / no weight" in index fields */
 

@@ -32,13 +32,13 @@ typedef struct bitnet_device_info {
   uint32_t struct_size;
   uint32_t device_class; /* BITNET_DEVICE_* */
   char name[64];         /* NUL terminated, e.g. "AMD EPYC 9965"                        */
-  char uuid[40];         /* stable id, "" if none                                      */
-  char pci_address[16];  /* "0000:01:00.0", "" if none                                 */
+  char uuid[64];         /* stable id of it or of its part, as its own tools print it   */
+  char pci_address[32];  /* "0000:01:00.0", "" if none                                 */
   char arch[64];         /* "x86-64 avx512vnni", "sm_90a"                              */
   char driver_version[32];
   uint64_t memory_total_bytes;
   uint32_t compute_units;          /* cores or SMs */
-  uint32_t buffer_alignment_bytes; /* power of two */
+  uint32_t buffer_alignment_bytes; /* power of two: of mapped buffers, and of offsets in them */
   uint64_t max_allocation_bytes;
   uint32_t kv_dtypes;       /* of KV pools: 1 << BITNET_DTYPE_* for each; 0 = f32 and f16 */
   uint32_t attention_flags; /* BITNET_ATTENTION_* */
@@ -53,6 +53,12 @@ typedef struct bitnet_device_info {
 #define BITNET_EXACT_BATCH 2u   /* same bits whatever the batch, bucket or thread count    */
 #define BITNET_EXACT_RUN 4u     /* same bits from run to run                               */
 
+/* In what the products of f32 activations are formed; ops.h has the tolerance of each. */
+#define BITNET_PRECISION_F32 0u
+#define BITNET_PRECISION_TF32 1u
+#define BITNET_PRECISION_F16 2u
+#define BITNET_PRECISION_BF16 3u
+
 /* One kernel that the device can run. `id` names op, format and instruction set in that order,
  * for example "linear_ternary.ternary2.avx512vnni". */
 typedef struct bitnet_kernel_info {
@@ -61,8 +67,49 @@ typedef struct bitnet_kernel_info {
   uint32_t format; /* BITNET_FORMAT_*, 0 where the op reads no weight */
   uint32_t level;  /* BITNET_LEVEL_*   */
   uint32_t exact;  /* BITNET_EXACT_*   */
-  uint32_t reserved_0;
+  uint32_t
+      precision; /* BITNET_PRECISION_*; other than f32 it runs only in programs that permit it */
   char id[64];
 } bitnet_kernel_info;
+
+/* What a device is doing now; see device_status. `known` says which members were told: the others
+ * mean nothing. */
+#define BITNET_STATUS_MEMORY 1u /* memory_total_bytes, memory_free_bytes        */
+#define BITNET_STATUS_POOL 2u   /* pool_bytes, pool_used_bytes                  */
+#define BITNET_STATUS_UTILISATION 4u
+#define BITNET_STATUS_TEMPERATURE 8u
+#define BITNET_STATUS_POWER 16u
+#define BITNET_STATUS_CLOCK 32u
+#define BITNET_STATUS_MEMORY_CLOCK 64u
+#define BITNET_STATUS_THROTTLED 128u
+#define BITNET_STATUS_ECC 256u /* ecc_corrected, ecc_uncorrected               */
+#define BITNET_STATUS_HEALTH 512u
+
+#define BITNET_THROTTLED_POWER 1u
+#define BITNET_THROTTLED_HEAT 2u
+#define BITNET_THROTTLED_OTHER 4u
+
+#define BITNET_HEALTH_GOOD 1u
+#define BITNET_HEALTH_DEGRADED 2u /* it computes; somebody should look at it */
+#define BITNET_HEALTH_LOST 3u
+
+typedef struct bitnet_device_status {
+  uint32_t struct_size;
+  uint32_t known; /* BITNET_STATUS_* */
+  uint64_t memory_total_bytes;
+  uint64_t memory_free_bytes; /* for whoever asks next, other programs counted */
+  uint64_t pool_bytes;        /* that the plugin took from the driver          */
+  uint64_t pool_used_bytes;   /* of which objects of the core have             */
+  uint32_t utilisation_percent;
+  int32_t temperature_millicelsius;
+  uint32_t power_milliwatts;
+  uint32_t clock_khz; /* of the units that compute */
+  uint32_t memory_clock_khz;
+  uint32_t throttled; /* BITNET_THROTTLED_* */
+  uint64_t ecc_corrected;
+  uint64_t ecc_uncorrected;
+  uint32_t health; /* BITNET_HEALTH_* */
+  uint32_t reserved_0;
+} bitnet_device_status;
 
 #endif /* BITNET_ABI_INFO_H */

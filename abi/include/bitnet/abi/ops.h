@@ -4,7 +4,8 @@
  * are f32 unless said otherwise; rows are contiguous. The meaning of an id is frozen: another
  * meaning is another id.
  *
- * BITNET_OP_LIST is the only list of ops: X(NAME, id, inputs, weights, outputs).
+ * BITNET_OP_LIST is the only list of ops: X(NAME, id, inputs, weights, outputs, ints, floats), the
+ * last two saying how many attributes it has from the first on. ROPE's weight may be absent.
  *
  * Primitives
  *   EMBED_GATHER    row tokens[t] of weight 0 (n_vocab x K), any format -> f32 (T, K)
@@ -31,6 +32,16 @@
  *   SILU            x / (1 + exp(-x))
  *   GATHER_ROWS     the rows output_rows[o] of x -> (O, K)
  *
+ * Of the ports of a graph (program.h) read EMBED_GATHER the tokens, ROPE the positions, KV_WRITE the
+ * slots, ATTN_PAGED positions, sequences and block tables, GATHER_ROWS the output rows. Rows are T
+ * unless said otherwise, or as many as a value that comes in has.
+ *
+ * Precision  LINEAR_DENSE, ATTN_PAGED and the f32 parts of the others are formed in f32. Where a
+ * program permits it (bitnet_program_options::precisions) a kernel that says so may round each
+ * factor of a product to tf32 (2^-11), f16 (2^-11, and what exceeds 65504 is infinite) or bf16
+ * (2^-9) and sum in f32: y then differs from the above by at most that bound, twice, times the sum
+ * of |factor * factor|. Integer sums stay exact.
+ *
  * Composites are followed by body_count ops that define them; weights and attributes are those of
  * the body, inputs and outputs its free and its final values. A plugin that knows the composite may
  * run one kernel for it; any other runs the body. In brackets: may be absent.
@@ -48,30 +59,30 @@
 #ifndef BITNET_ABI_OPS_H
 #define BITNET_ABI_OPS_H
 
-#define BITNET_OP_LIST(X)          \
-  X(EMBED_GATHER, 1, 0, 1, 1)      \
-  X(RMS_NORM, 2, 1, 1, 1)          \
-  X(ACT_QUANT_I8, 3, 1, 0, 2)      \
-  X(LINEAR_TERNARY, 4, 2, 1, 1)    \
-  X(LINEAR_DENSE, 5, 1, 1, 1)      \
-  X(ROPE, 6, 1, 0, 1)              \
-  X(KV_WRITE, 7, 2, 0, 0)          \
-  X(ATTN_PAGED, 8, 1, 0, 1)        \
-  X(ADD, 9, 2, 0, 1)               \
-  X(MUL, 10, 2, 0, 1)              \
-  X(RELU2, 11, 1, 0, 1)            \
-  X(SILU, 12, 1, 0, 1)             \
-  X(GATHER_ROWS, 13, 1, 0, 1)      \
-  X(BIT_LINEAR, 256, 1, 0, 1)      \
-  X(QKV_ROPE_KV, 257, 1, 0, 1)     \
-  X(ATTN_OUT, 258, 2, 0, 1)        \
-  X(FFN_RELU2_GATED, 259, 1, 0, 1) \
-  X(FFN_SILU_GATED, 260, 1, 0, 1)  \
-  X(LM_HEAD, 261, 1, 0, 1)
+#define BITNET_OP_LIST(X)                \
+  X(EMBED_GATHER, 1, 0, 1, 1, 0, 0)      \
+  X(RMS_NORM, 2, 1, 1, 1, 0, 1)          \
+  X(ACT_QUANT_I8, 3, 1, 0, 2, 0, 0)      \
+  X(LINEAR_TERNARY, 4, 2, 1, 1, 0, 0)    \
+  X(LINEAR_DENSE, 5, 1, 1, 1, 0, 0)      \
+  X(ROPE, 6, 1, 1, 1, 4, 2)              \
+  X(KV_WRITE, 7, 2, 0, 0, 1, 0)          \
+  X(ATTN_PAGED, 8, 1, 0, 1, 4, 1)        \
+  X(ADD, 9, 2, 0, 1, 0, 0)               \
+  X(MUL, 10, 2, 0, 1, 0, 0)              \
+  X(RELU2, 11, 1, 0, 1, 0, 0)            \
+  X(SILU, 12, 1, 0, 1, 0, 0)             \
+  X(GATHER_ROWS, 13, 1, 0, 1, 0, 0)      \
+  X(BIT_LINEAR, 256, 1, 0, 1, 0, 0)      \
+  X(QKV_ROPE_KV, 257, 1, 0, 1, 0, 0)     \
+  X(ATTN_OUT, 258, 2, 0, 1, 0, 0)        \
+  X(FFN_RELU2_GATED, 259, 1, 0, 1, 0, 0) \
+  X(FFN_SILU_GATED, 260, 1, 0, 1, 0, 0)  \
+  X(LM_HEAD, 261, 1, 0, 1, 0, 0)
 
 #define BITNET_OP_FIRST_COMPOSITE 256u
 
-#define BITNET_OP_DEFINE_(name, id, inputs, weights, outputs) BITNET_OP_##name = id,
+#define BITNET_OP_DEFINE_(name, id, inputs, weights, outputs, ints, floats) BITNET_OP_##name = id,
 enum { BITNET_OP_LIST(BITNET_OP_DEFINE_) BITNET_OP_NONE = 0 };
 #undef BITNET_OP_DEFINE_
 

@@ -6,9 +6,11 @@
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
 
-typedef struct bitnet_program bitnet_program; /* owned by the plugin */
-typedef struct bitnet_kv_pool bitnet_kv_pool; /* owned by the plugin */
-typedef struct bitnet_buffer bitnet_buffer;   /* owned by the plugin */
+typedef struct bitnet_program bitnet_program; /* handles, all owned by the plugin */
+typedef struct bitnet_binding bitnet_binding;
+typedef struct bitnet_kv_pool bitnet_kv_pool;
+typedef struct bitnet_buffer bitnet_buffer;
+typedef struct bitnet_weights bitnet_weights;
 
 #define BITNET_DIM_TOKENS (-1)  /* tokens of the step             */
 #define BITNET_DIM_OUTPUTS (-2) /* rows whose logits are wanted   */
@@ -26,28 +28,57 @@ typedef struct bitnet_op {
   uint32_t body_count; /* composites: this many following ops define it; 0 for primitives */
   uint32_t inputs[4];  /* value indices  */
   uint32_t outputs[4]; /* value indices  */
-  uint32_t weights[4]; /* indices into the weights object */
+  uint32_t weights[4]; /* indices into the weights of the program */
   int32_t ints[8];
   float floats[4];
 } bitnet_op;
 
+/* What lies outside of a graph: where the facts of a step are, what comes in, what goes out. Ops
+ * say which facts they read (ops.h). */
+#define BITNET_PORT_TOKENS 1u /* i32 (max_tokens)                 token ids                     */
+#define BITNET_PORT_POSITIONS \
+  2u /* i32 (max_tokens)                 position in its sequence      */
+#define BITNET_PORT_SEQUENCES \
+  3u                         /* i32 (max_tokens)                 row of the block tables       */
+#define BITNET_PORT_SLOTS 4u /* i32 (max_tokens)                 block * block_tokens + offset */
+#define BITNET_PORT_BLOCK_TABLES \
+  5u /* i32 (max_sequences, max_blocks)  block ids, in order           */
+#define BITNET_PORT_OUTPUT_ROWS \
+  6u                            /* i32 (max_outputs)                token rows that are wanted    */
+#define BITNET_PORT_VALUE_IN 7u /* a value that no op writes: it is there before the step         */
+#define BITNET_PORT_VALUE_OUT \
+  8u                          /* a value that an op writes: it is there after the step          */
+#define BITNET_PORT_LOGITS 9u /* VALUE_OUT, f32 (outputs, n_vocab); at most one; see top_logits */
+
+typedef struct bitnet_port {
+  uint32_t role;  /* BITNET_PORT_* */
+  uint32_t value; /* of VALUE_IN, VALUE_OUT and LOGITS: its index, in one port at most; else
+                     BITNET_NONE, and there is one port of the role at most */
+} bitnet_port;
+
 /* Borrowed for the call. Every value is written by exactly one op (composites aside: their body
- * writes it) before it is read. */
+ * writes it) or comes in by a port before it is read. A composite may stand in the body of another
+ * one. What ops do is as if each came after the one before it: attention sees what a KV_WRITE before
+ * it wrote. */
 typedef struct bitnet_graph {
   uint32_t struct_size;
   uint32_t value_size; /* sizeof(bitnet_value) as the host knows it */
   uint32_t op_size;    /* sizeof(bitnet_op) as the host knows it    */
+  uint32_t port_size;  /* sizeof(bitnet_port) as the host knows it  */
   uint32_t n_values;
   uint32_t n_ops;
-  uint32_t logits; /* the value (O, n_vocab) that is copied to the logits buffer */
+  uint32_t n_ports;
+  uint32_t reserved_0;
   const bitnet_value* values;
   const bitnet_op* ops;
+  const bitnet_port* ports;
 } bitnet_graph;
 
-#define BITNET_PROGRAM_DETERMINISTIC 1u /* fixed reduction order whatever the batch and threads */
-#define BITNET_PROGRAM_PROFILE 2u       /* measure time per kernel                              */
+#define BITNET_PROGRAM_PROFILE 1u /* measure time per kernel */
+#define BITNET_PROGRAM_DETERMINISTIC \
+  0x10000u /* fixed reduction order whatever the batch and threads */
 
-/* Upper bounds that the program must be able to run. */
+/* Upper bounds that the program must be able to run, and what it may do. */
 typedef struct bitnet_program_options {
   uint32_t struct_size;
   uint32_t flags;      /* BITNET_PROGRAM_* */
@@ -56,38 +87,90 @@ typedef struct bitnet_program_options {
   uint32_t max_outputs;
   uint32_t max_blocks;   /* per sequence     */
   uint32_t block_tokens; /* tokens in a KV block; 64 */
+  uint32_t precisions;   /* 1 << BITNET_PRECISION_* for each that kernels may use beside f32 */
   uint32_t n_buckets;
+  uint32_t reserved_0;
   const uint32_t* buckets; /* step sizes, in tokens, that will be common; ascending */
 } bitnet_program_options;
 
-typedef struct bitnet_program_estimate {
+/* Export and import use one canonical layout: for each layer, then k then v, then KV head, then
+ * token in the block: head_dim elements of the pool's dtype, in the byte order of the machine.
+ * With Q8_0 both head_dims are multiples of 32, so that no block spans two tokens; 32 elements then
+ * take 34 bytes. A new pool holds anything; no op may look at a slot that none wrote. */
+typedef struct bitnet_kv_config {
+  uint32_t struct_size;
+  uint32_t dtype_k; /* BITNET_DTYPE_F32, _F16 or _Q8_0, as bitnet_device_info::kv_dtypes allows */
+  uint32_t dtype_v;
+  uint32_t n_layers;
+  uint32_t n_kv_heads;
+  uint32_t head_dim_k;
+  uint32_t head_dim_v;
+  uint32_t block_tokens;
+  uint32_t n_blocks;
+  uint32_t reserved_0;
+} bitnet_kv_config;
+
+/* Borrowed for the call, like what it points to. */
+typedef struct bitnet_build_request {
+  uint32_t struct_size;
+  uint32_t n_weights;
+  const bitnet_graph* graph;
+  /* (n_weights), all sealed, which outlive the program. The graph counts their tensors through: those
+   * of the first, then those of the second ... */
+  bitnet_weights* const* weights;
+  const bitnet_program_options* options;
+  uint64_t cancel_token; /* for host->cancelled; 0 = cannot be cancelled */
+} bitnet_build_request;
+
+/* What a program would need, asked before there are weights. Borrowed like the above. */
+typedef struct bitnet_query_request {
+  uint32_t struct_size;
+  uint32_t desc_size; /* sizeof(bitnet_tensor_desc) as the host knows it */
+  const bitnet_graph* graph;
+  const bitnet_tensor_desc* descs; /* (n_descs), which the graph's indices mean; without scales */
+  const bitnet_program_options* options;
+  const bitnet_kv_config* kv; /* of the pools that it will work on, n_blocks aside; or NULL */
+  uint32_t n_descs;
+  uint32_t reserved_0;
+} bitnet_query_request;
+
+typedef struct bitnet_graph_estimate {
   uint32_t struct_size;
   uint32_t reserved_0;
-  uint64_t scratch_bytes;
-} bitnet_program_estimate;
+  uint64_t weight_bytes;   /* in the device's own layout; of those that can be aliased, none */
+  uint64_t scratch_bytes;  /* of the program with its first binding                          */
+  uint64_t binding_bytes;  /* of each binding more                                           */
+  uint64_t kv_block_bytes; /* of each block of a pool; 0 if none was described               */
+} bitnet_graph_estimate;
 
-/* Persistent step buffers: the core rewrites their contents, never their address. Each was made by
- * buffer_create of the same device and is at least as large as the shape said here. */
-typedef struct bitnet_step_buffers {
+/* A part of a buffer. `offset` is a multiple of bitnet_device_info::buffer_alignment_bytes. */
+typedef struct bitnet_bound {
+  bitnet_buffer* buffer;
+  uint64_t offset;
+  uint64_t bytes; /* at least what the port needs at the program's bounds */
+} bitnet_bound;
+
+/* Borrowed for the call; buffers and pool outlive the binding. Bindings whose steps are under way at
+ * the same time name different buffers, but for values that one step makes for a later one. */
+typedef struct bitnet_bind_request {
   uint32_t struct_size;
+  uint32_t bound_size; /* sizeof(bitnet_bound) as the host knows it */
+  uint32_t n_bound;    /* ports of the graph                        */
   uint32_t reserved_0;
-  bitnet_buffer* tokens;       /* i32 (max_tokens)                  token ids                     */
-  bitnet_buffer* positions;    /* i32 (max_tokens)                  position in its sequence      */
-  bitnet_buffer* sequences;    /* i32 (max_tokens)                  row of block_tables           */
-  bitnet_buffer* slots;        /* i32 (max_tokens)                  block * block_tokens + offset */
-  bitnet_buffer* block_tables; /* i32 (max_sequences, max_blocks)   block ids, in order           */
-  bitnet_buffer* output_rows;  /* i32 (max_outputs)                 token rows that want logits   */
-  bitnet_buffer* logits;       /* f32 (max_outputs, n_vocab)        written by the program        */
-} bitnet_step_buffers;
+  const bitnet_bound* bound; /* (n_bound), in the order of the ports */
+  bitnet_kv_pool* kv_pool;   /* NULL if no op reads or writes keys   */
+} bitnet_bind_request;
 
-/* One run of a program. The counts must be within the program's bounds. */
+/* One run of a program on what a binding names. The counts are within the program's bounds; the
+ * tokens of a sequence stand together, their positions ascending; no two have one slot. From
+ * queue_submit until the timeline has reached signal_value the core changes nothing that the binding
+ * names and runs no other step on it, and the plugin may read it at any time. */
 typedef struct bitnet_step {
   uint32_t struct_size;
   uint32_t n_tokens;
   uint32_t n_sequences;
   uint32_t n_outputs;
-  bitnet_program* program;
-  bitnet_kv_pool* kv_pool;
+  bitnet_binding* binding;
   uint64_t cancel_token; /* for host->cancelled; 0 = cannot be cancelled */
   uint64_t signal_value; /* the queue's timeline reaches this when done; greater than any before */
   /* 0: every logit is needed. n: of each output row only the n largest, and what equals the n-th;
@@ -111,19 +194,5 @@ typedef struct bitnet_kernel_stat {
   uint64_t bytes;   /* of weights that the calls read; 0 = none, or not counted */
   char id[64];
 } bitnet_kernel_stat;
-
-/* Export and import use one canonical layout: for each layer, then k then v, then KV head, then
- * token in the block: head_dim elements of the pool's dtype. With Q8_0 head_dim is a multiple of
- * 32, so that no block spans two tokens; 32 elements then take 34 bytes. */
-typedef struct bitnet_kv_config {
-  uint32_t struct_size;
-  uint32_t dtype_k; /* BITNET_DTYPE_F32, _F16 or _Q8_0, as bitnet_device_info::kv_dtypes allows */
-  uint32_t dtype_v;
-  uint32_t n_layers;
-  uint32_t n_kv_heads;
-  uint32_t head_dim;
-  uint32_t block_tokens;
-  uint32_t n_blocks;
-} bitnet_kv_config;
 
 #endif /* BITNET_ABI_PROGRAM_H */

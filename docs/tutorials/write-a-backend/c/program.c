@@ -1,6 +1,4 @@
-/* A program is the list of ops with everything checked once; a step runs them in order. */
-#include <pthread.h>
-#include <stdatomic.h>
+/* A program is a checked graph with memory for its values; a step runs its ops in order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,135 +7,29 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-struct value {
-  int64_t rows; /* BITNET_DIM_TOKENS or BITNET_DIM_OUTPUTS */
-  uint64_t width;
-  float* data; /* (max_tokens or max_outputs, width); NULL until an op writes it */
-};
-
-struct op {
-  uint32_t kernel; /* index into all_kernels */
-  uint32_t in;     /* value, or BITNET_NONE */
-  uint32_t out;
-  const struct tensor* weight; /* or NULL */
-};
-
-struct bitnet_program {
-  bitnet_device* device;
-  uint32_t n_values, n_ops, logits;
-  struct value* values;
-  struct op* ops;
-  bitnet_program_options bounds;
-  bitnet_step_buffers bound;     /* its struct_size is 0 until program_bind */
-  uint64_t scratch_bytes;        /* of all values */
-  uint64_t vocabulary;           /* rows of the smallest weight that tokens choose from */
-  pthread_mutex_t one_at_a_time; /* steps of several queues, and program_stats */
-  uint64_t calls[n_kernels];
-};
-
-/* ---- building ---- */
-
-static bitnet_status invalid(bitnet_error* err, const char* what) {
-  return fail(err, BITNET_INVALID_ARGUMENT, "program_build", "%s", what);
-}
-
-static bitnet_status add_value(struct bitnet_program* p, const bitnet_value* v, bitnet_error* err) {
-  const bool tokens = v->dims[0] == BITNET_DIM_TOKENS;
-  if (v->dtype != BITNET_DTYPE_F32)
-    return fail(err, BITNET_UNSUPPORTED, "program_build", "values are f32 here");
-  if ((!tokens && v->dims[0] != BITNET_DIM_OUTPUTS) || v->dims[1] <= 0)
-    return invalid(err, "a value has no rows of tokens or outputs");
-  p->values[p->n_values++] = (struct value){v->dims[0], (uint64_t)v->dims[1], NULL};
-  return BITNET_OK;
-}
-
-/* Ops come in order, so a value that has no memory yet was not written yet. */
-static bitnet_status add_op(struct bitnet_program* p, const bitnet_op* o,
-                            const bitnet_weights* weights, bitnet_error* err) {
-  const bool embeds = o->op == BITNET_OP_EMBED_GATHER, gathers = o->op == BITNET_OP_GATHER_ROWS;
-  struct op op = {
-      find_kernel(p->device->backend, o->op, embeds ? BITNET_FORMAT_F32 : BITNET_FORMAT_NONE),
-      o->inputs[0], o->outputs[0], NULL};
-  if (op.kernel == n_kernels)
-    return fail(err, BITNET_UNSUPPORTED, "program_build", "op %u is not known here", o->op);
-  if (op.out >= p->n_values || p->values[op.out].data)
-    return invalid(err, "an op writes no value, or one that is written already");
-  struct value* out = &p->values[op.out];
-  if (embeds) {
-    if (o->weights[0] >= weights->n || !weights->tensors[o->weights[0]].sealed)
-      return invalid(err, "embed_gather has no sealed weight");
-    op.in = BITNET_NONE;
-    op.weight = &weights->tensors[o->weights[0]];
-    if (op.weight->k != out->width || out->rows != BITNET_DIM_TOKENS)
-      return invalid(err, "embed_gather: the weight and the value differ in width");
-    if (op.weight->m < p->vocabulary) p->vocabulary = op.weight->m;
-  } else {
-    if (op.in >= p->n_values || !p->values[op.in].data)
-      return invalid(err, "an op reads a value before it is written");
-    const struct value* in = &p->values[op.in];
-    const bool rows_fit = gathers ? in->rows == BITNET_DIM_TOKENS && out->rows == BITNET_DIM_OUTPUTS
-                                  : in->rows == out->rows;
-    if (in->width != out->width || !rows_fit) return invalid(err, "the values of an op do not fit");
-  }
-  const uint32_t rows =
-      out->rows == BITNET_DIM_TOKENS ? p->bounds.max_tokens : p->bounds.max_outputs;
-  uint64_t bytes;
-  if (!product(rows, out->width, &bytes) || !product(bytes, sizeof(float), &bytes) ||
-      !(out->data = malloc(bytes ? bytes : 1)))
-    return fail(err, BITNET_OUT_OF_MEMORY, "program_build", "no memory for a value");
-  p->scratch_bytes += bytes;
-  p->ops[p->n_ops++] = op;
-  return BITNET_OK;
-}
-
-bitnet_status program_build(bitnet_device* device, const bitnet_graph* graph,
-                            bitnet_weights* weights, const bitnet_program_options* options,
+bitnet_status program_build(bitnet_device* device, const bitnet_build_request* request,
                             bitnet_program** out, bitnet_error* err) {
-  if (graph->value_size < sizeof(bitnet_value) || graph->op_size < sizeof(bitnet_op) ||
-      !BITNET_HAS_FIELD(options, bitnet_program_options, block_tokens))
-    return invalid(err, "structs that are shorter than those of ABI 0.0");
-  struct bitnet_program* p = calloc(1, sizeof *p);
-  if (p) {
-    p->values = calloc(graph->n_values + 1ull, sizeof *p->values);
-    p->ops = calloc(graph->n_ops + 1ull, sizeof *p->ops);
+  NEED(device);
+  NEED(out);
+  bitnet_build_request r;
+  bitnet_program* p = NULL;
+  bitnet_status status = receive(request, sizeof r, &r, sizeof r, __func__, err);
+  if (status != BITNET_OK) return status;
+  NEED(r.n_weights == 0 || r.weights);
+  for (uint32_t i = 0; i < r.n_weights; ++i) NEED(r.weights[i]);
+  status = read_graph(device, r.graph, r.options, r.weights, r.n_weights, &p, __func__, err);
+  if (status != BITNET_OK) return status;
+  for (uint32_t i = 0; i < p->n_values && status == BITNET_OK; ++i) {
+    struct value* v = &p->values[i];
+    if (v->written && !(v->data = malloc(v->bytes)))
+      status = fail(err, BITNET_OUT_OF_MEMORY, __func__, "no memory for %llu bytes",
+                    (unsigned long long)v->bytes);
   }
-  if (!p || !p->values || !p->ops || pthread_mutex_init(&p->one_at_a_time, NULL) != 0) {
-    if (p) {
-      free(p->values);
-      free(p->ops);
-    }
-    free(p);
-    return fail(err, BITNET_OUT_OF_MEMORY, "program_build", "no memory for %u ops", graph->n_ops);
-  }
-  p->device = device;
-  p->logits = graph->logits;
-  p->vocabulary = UINT64_MAX;
-  p->bounds.max_tokens = options->max_tokens;
-  p->bounds.max_sequences = options->max_sequences;
-  p->bounds.max_outputs = options->max_outputs;
-  p->bounds.max_blocks = options->max_blocks;
-
-  bitnet_status status = BITNET_OK;
-  for (uint32_t i = 0; i < graph->n_values && status == BITNET_OK; ++i) {
-    bitnet_value v;
-    memcpy(&v, (const char*)graph->values + (uint64_t)i * graph->value_size, sizeof v);
-    status = add_value(p, &v, err);
-  }
-  for (uint32_t i = 0; i < graph->n_ops && status == BITNET_OK; ++i) {
-    bitnet_op o;
-    memcpy(&o, (const char*)graph->ops + (uint64_t)i * graph->op_size, sizeof o);
-    if (o.op >= BITNET_OP_FIRST_COMPOSITE) continue; /* its body follows */
-    status = add_op(p, &o, weights, err);
-  }
-  if (status == BITNET_OK && (p->logits >= p->n_values || !p->values[p->logits].data ||
-                              p->values[p->logits].rows != BITNET_DIM_OUTPUTS))
-    status = invalid(err, "no op writes the logits");
-  if (status != BITNET_OK) {
+  if (status == BITNET_OK)
+    *out = p;
+  else
     program_destroy(p);
-    return status;
-  }
-  *out = p;
-  return BITNET_OK;
+  return status;
 }
 
 void program_destroy(bitnet_program* program) {
@@ -146,71 +38,123 @@ void program_destroy(bitnet_program* program) {
   pthread_mutex_destroy(&program->one_at_a_time);
   free(program->values);
   free(program->ops);
+  free(program->ports);
   free(program);
-}
-
-bitnet_status program_estimate(bitnet_program* program, uint32_t n_tokens,
-                               bitnet_program_estimate* out, bitnet_error* err) {
-  const bitnet_program_estimate value = {.struct_size = sizeof value,
-                                         .scratch_bytes = program->scratch_bytes};
-  const bitnet_status status = program_prepare(program, n_tokens, err);
-  if (status == BITNET_OK) hand_over(&value, sizeof value, out);
-  return status;
-}
-
-bitnet_status program_prepare(bitnet_program* program, uint32_t n_tokens, bitnet_error* err) {
-  if (n_tokens <= program->bounds.max_tokens) return BITNET_OK; /* ready since program_build */
-  return fail(err, BITNET_INVALID_ARGUMENT, "program_prepare", "%u tokens, %u were announced",
-              n_tokens, program->bounds.max_tokens);
-}
-
-bitnet_status program_bind(bitnet_program* program, const bitnet_step_buffers* buffers,
-                           bitnet_error* err) {
-  const bitnet_program_options* b = &program->bounds;
-  uint64_t logits_bytes;
-  if (!product(b->max_outputs, program->values[program->logits].width, &logits_bytes) ||
-      !product(logits_bytes, sizeof(float), &logits_bytes) ||
-      !BITNET_HAS_FIELD(buffers, bitnet_step_buffers, logits) || !buffers->tokens ||
-      !buffers->output_rows || !buffers->logits ||
-      buffers->tokens->bytes < b->max_tokens * sizeof(int32_t) ||
-      buffers->output_rows->bytes < b->max_outputs * sizeof(int32_t) ||
-      buffers->logits->bytes < logits_bytes)
-    return fail(err, BITNET_INVALID_ARGUMENT, "program_bind",
-                "a step buffer is missing or too small");
-  program->bound = *buffers;
-  program->bound.struct_size = sizeof program->bound;
-  return BITNET_OK;
 }
 
 bitnet_status program_stats(bitnet_program* program, bitnet_kernel_stat* out, uint32_t out_size,
                             uint32_t* count, bitnet_error* err) {
+  NEED(program);
+  NEED(count);
+  NEED(*count == 0 || (out && out_size >= sizeof out->struct_size));
   const uint32_t room = *count;
-  uint32_t n = 0;
+  *count = 0;
   pthread_mutex_lock(&program->one_at_a_time);
   for (uint32_t i = 0; i < n_kernels; ++i) {
     if (program->calls[i] == 0) continue;
-    if (n < room) {
-      bitnet_kernel_stat value = {.op = all_kernels[i].op, .calls = program->calls[i]};
-      value.struct_size = out_size < sizeof value ? out_size : sizeof value;
-      snprintf(value.id, sizeof value.id, "%s", all_kernels[i].id);
-      memcpy((char*)out + (uint64_t)n * out_size, &value, value.struct_size);
-    }
-    ++n;
+    bitnet_kernel_stat value = {.op = all_kernels[i].op, .calls = program->calls[i]};
+    snprintf(value.id, sizeof value.id, "%s", all_kernels[i].id);
+    hand_over_one(&value, sizeof value, out, out_size, (*count)++, room);
   }
   pthread_mutex_unlock(&program->one_at_a_time);
-  *count = n;
   return BITNET_OK;
+}
+
+/* ---- bindings ---- */
+
+struct bitnet_binding {
+  bitnet_program* program;
+  const int32_t *tokens, *output_rows; /* NULL where no op reads them */
+  char* places[];                      /* (n_ports) */
+};
+
+/* Of the largest step. */
+static bool bytes_of_port(const bitnet_program* p, const bitnet_port* port, uint64_t* out) {
+  const bitnet_program_options* b = &p->bounds;
+  uint64_t numbers = b->max_tokens;
+  if (port->value != BITNET_NONE) {
+    *out = p->values[port->value].bytes;
+    return true;
+  }
+  if (port->role == BITNET_PORT_OUTPUT_ROWS) numbers = b->max_outputs;
+  if (port->role == BITNET_PORT_BLOCK_TABLES) numbers = (uint64_t)b->max_sequences * b->max_blocks;
+  return product(numbers, sizeof(int32_t), out);
+}
+
+static bitnet_status bind(bitnet_binding* to, const bitnet_bound* bound, const char* where,
+                          bitnet_error* err) {
+  const bitnet_program* p = to->program;
+  for (uint32_t i = 0; i < p->n_ports; ++i) {
+    const bitnet_bound* b = &bound[i];
+    uint64_t needed;
+    if (!b->buffer || b->offset > b->buffer->bytes || b->bytes > b->buffer->bytes - b->offset ||
+        b->offset % buffer_alignment != 0 || !bytes_of_port(p, &p->ports[i], &needed) ||
+        b->bytes < needed)
+      return fail(err, BITNET_INVALID_ARGUMENT, where,
+                  "what stands for port %u is missing, too small, odd, or past its buffer", i);
+    to->places[i] = b->buffer->data + b->offset;
+    if (p->ports[i].role == BITNET_PORT_TOKENS) to->tokens = (const int32_t*)(void*)to->places[i];
+    if (p->ports[i].role == BITNET_PORT_OUTPUT_ROWS)
+      to->output_rows = (const int32_t*)(void*)to->places[i];
+  }
+  return BITNET_OK;
+}
+
+bitnet_status program_bind(bitnet_program* program, const bitnet_bind_request* request,
+                           bitnet_binding** out, bitnet_error* err) {
+  NEED(program);
+  NEED(out);
+  bitnet_bind_request r;
+  void* bound = NULL;
+  bitnet_status status = receive(request, sizeof r, &r, sizeof r, __func__, err);
+  if (status != BITNET_OK) return status;
+  if (r.reserved_0 != 0)
+    return fail(err, BITNET_UNSUPPORTED, __func__, "reserved_0 of the request is not 0");
+  if (r.n_bound != program->n_ports)
+    return fail(err, BITNET_INVALID_ARGUMENT, __func__, "%u buffers for %u ports", r.n_bound,
+                program->n_ports);
+  status =
+      receive_array(r.bound, r.bound_size, r.n_bound, &bound, sizeof(bitnet_bound), __func__, err);
+  if (status != BITNET_OK) return status;
+  struct bitnet_binding* b = calloc(1, sizeof *b + r.n_bound * sizeof b->places[0]);
+  if (!b) {
+    free(bound);
+    return fail(err, BITNET_OUT_OF_MEMORY, __func__, "out of memory");
+  }
+  b->program = program;
+  status = bind(b, bound, __func__, err);
+  free(bound);
+  if (status == BITNET_OK)
+    *out = b;
+  else
+    free(b);
+  return status;
+}
+
+bitnet_status binding_prepare(bitnet_binding* binding, uint32_t n_tokens, uint32_t n_outputs,
+                              bitnet_error* err) {
+  NEED(binding);
+  const bitnet_program_options* b = &binding->program->bounds;
+  if (n_tokens <= b->max_tokens && n_outputs <= b->max_outputs)
+    return BITNET_OK; /* ready since program_build */
+  return fail(err, BITNET_INVALID_ARGUMENT, __func__, "%u tokens and %u outputs, of %u and %u",
+              n_tokens, n_outputs, b->max_tokens, b->max_outputs);
+}
+
+void binding_destroy(bitnet_binding* binding) {
+  free(binding); /* every step has ended when queue_submit returns */
 }
 
 /* ---- running ---- */
 
-struct bitnet_queue {
-  _Atomic uint64_t timeline;
-};
-
-bitnet_status queue_create(bitnet_device* device, bitnet_queue** out, bitnet_error* err) {
+bitnet_status queue_create(bitnet_device* device, const bitnet_queue_request* request,
+                           bitnet_queue** out, bitnet_error* err) {
+  NEED(out);
+  bitnet_queue_request r;
+  const bitnet_status status = receive(request, sizeof r, &r, sizeof r, __func__, err);
+  if (status != BITNET_OK) return status;
   struct bitnet_queue* q = calloc(1, sizeof *q);
-  if (!q) return fail(err, BITNET_OUT_OF_MEMORY, "queue_create", "out of memory");
+  if (!q) return fail(err, BITNET_OUT_OF_MEMORY, __func__, "out of memory");
   *out = q;
   return BITNET_OK;
 }
@@ -219,69 +163,97 @@ void queue_destroy(bitnet_queue* queue) {
   free(queue);
 }
 
-static bitnet_status check_step(const bitnet_program* p, const bitnet_step* s, bitnet_error* err) {
-  if (p->bound.struct_size == 0 || s->n_tokens > p->bounds.max_tokens ||
-      s->n_sequences > p->bounds.max_sequences || s->n_outputs > p->bounds.max_outputs)
-    return fail(err, BITNET_INVALID_ARGUMENT, "queue_submit",
-                "the program is not bound, or the step is larger than announced");
-  const int32_t* tokens = p->bound.tokens->data;
-  const int32_t* rows = p->bound.output_rows->data;
-  for (uint32_t t = 0; t < s->n_tokens; ++t)
-    if (tokens[t] < 0 || (uint64_t)tokens[t] >= p->vocabulary)
-      return fail(err, BITNET_INVALID_ARGUMENT, "queue_submit", "token %d is not in the vocabulary",
-                  tokens[t]);
-  for (uint32_t o = 0; o < s->n_outputs; ++o)
-    if (rows[o] < 0 || (uint32_t)rows[o] >= s->n_tokens)
-      return fail(err, BITNET_INVALID_ARGUMENT, "queue_submit", "output row %d of %u tokens",
-                  rows[o], s->n_tokens);
+bitnet_status check_signal(bitnet_queue* queue, uint64_t signal, const char* where,
+                           bitnet_error* err) {
+  if (signal > atomic_load(&queue->timeline)) return BITNET_OK;
+  return fail(err, BITNET_INVALID_ARGUMENT, where, "the timeline has passed %llu",
+              (unsigned long long)signal);
+}
+
+static bitnet_status check_step(const bitnet_binding* on, const bitnet_step* s, const char* where,
+                                bitnet_error* err) {
+  const bitnet_program* p = on->program;
+  if (s->window != 0 || s->reserved_0 != 0)
+    return fail(err, BITNET_UNSUPPORTED, where, "steps have no window here");
+  if (s->n_tokens > p->bounds.max_tokens || s->n_sequences > p->bounds.max_sequences ||
+      s->n_outputs > p->bounds.max_outputs)
+    return fail(err, BITNET_INVALID_ARGUMENT, where, "the step is larger than announced");
+  for (uint32_t t = 0; p->vocabulary != UINT64_MAX && t < s->n_tokens; ++t)
+    if (on->tokens[t] < 0 || (uint64_t)on->tokens[t] >= p->vocabulary)
+      return fail(err, BITNET_INVALID_ARGUMENT, where, "token %d is not in the vocabulary",
+                  on->tokens[t]);
+  for (uint32_t o = 0; p->gathers && o < s->n_outputs; ++o)
+    if (on->output_rows[o] < 0 || (uint32_t)on->output_rows[o] >= s->n_tokens)
+      return fail(err, BITNET_INVALID_ARGUMENT, where, "output row %d of %u tokens",
+                  on->output_rows[o], s->n_tokens);
   return BITNET_OK;
 }
 
-static bitnet_status run(struct bitnet_program* p, const bitnet_step* s, bitnet_error* err) {
+/* Values that come in are copied before the ops, those that go out after them: so a binding may
+ * name one buffer for both. */
+static void carry(const bitnet_binding* on, const bitnet_step* s, bool in) {
+  const bitnet_program* p = on->program;
+  for (uint32_t i = 0; i < p->n_ports; ++i) {
+    if (p->ports[i].value == BITNET_NONE || (p->ports[i].role == BITNET_PORT_VALUE_IN) != in)
+      continue;
+    const struct value* v = &p->values[p->ports[i].value];
+    const uint64_t bytes = rows_of(v->rows, s->n_tokens, s->n_outputs) * v->width * sizeof(float);
+    memcpy(in ? (char*)v->data : on->places[i], in ? on->places[i] : (char*)v->data, bytes);
+  }
+}
+
+static bitnet_status run(const bitnet_binding* on, const bitnet_step* s, const char* where,
+                         bitnet_error* err) {
+  struct bitnet_program* p = on->program;
   const bitnet_host_v0* host = p->device->backend->host;
+  carry(on, s, true);
   for (uint32_t i = 0; i < p->n_ops; ++i) {
     const struct op* op = &p->ops[i];
     const struct value* out = &p->values[op->out];
     if (s->cancel_token != 0 && host->cancelled(host->self, s->cancel_token) != 0)
-      return fail(err, BITNET_CANCELLED, "queue_submit", "cancelled");
-    const bool embeds = op->in == BITNET_NONE;
+      return fail(err, BITNET_CANCELLED, where, "cancelled");
     const struct work w = {
-        .rows = out->rows == BITNET_DIM_TOKENS ? s->n_tokens : s->n_outputs,
+        .rows = rows_of(out->rows, s->n_tokens, s->n_outputs),
         .width = out->width,
-        .in = embeds ? NULL : p->values[op->in].data,
-        .weight = embeds ? op->weight->data : NULL,
-        .index = embeds ? p->bound.tokens->data : p->bound.output_rows->data,
+        .in = op->weight ? NULL : p->values[op->in].data,
+        .weight = op->weight ? op->weight->data : NULL,
+        .index = op->weight ? on->tokens : on->output_rows,
         .out = out->data,
     };
     all_kernels[op->kernel].run(&w);
     ++p->calls[op->kernel];
   }
-  const struct value* logits = &p->values[p->logits];
-  memcpy(p->bound.logits->data, logits->data, s->n_outputs * logits->width * sizeof(float));
+  carry(on, s, false);
   return BITNET_OK;
 }
 
 bitnet_status queue_submit(bitnet_queue* queue, const bitnet_step* step, bitnet_error* err) {
-  if (!BITNET_HAS_FIELD(step, bitnet_step, signal_value) || !step->program ||
-      step->signal_value <= atomic_load(&queue->timeline))
-    return fail(err, BITNET_INVALID_ARGUMENT, "queue_submit",
-                "no program, or a signal that the timeline has passed");
-  pthread_mutex_lock(&step->program->one_at_a_time);
-  bitnet_status status = check_step(step->program, step, err);
-  if (status == BITNET_OK) status = run(step->program, step, err);
-  pthread_mutex_unlock(&step->program->one_at_a_time);
-  if (status == BITNET_OK) atomic_store(&queue->timeline, step->signal_value);
+  NEED(queue);
+  bitnet_step s;
+  bitnet_status status =
+      receive(step, offsetof(bitnet_step, top_logits), &s, sizeof s, __func__, err);
+  if (status == BITNET_OK) status = check_signal(queue, s.signal_value, __func__, err);
+  if (status != BITNET_OK) return status;
+  NEED(s.binding);
+  pthread_mutex_lock(&s.binding->program->one_at_a_time);
+  status = check_step(s.binding, &s, __func__, err);
+  if (status == BITNET_OK) status = run(s.binding, &s, __func__, err);
+  pthread_mutex_unlock(&s.binding->program->one_at_a_time);
+  if (status == BITNET_OK) atomic_store(&queue->timeline, s.signal_value);
   return status;
 }
 
 bitnet_status queue_wait(bitnet_queue* queue, uint64_t value, uint64_t timeout_ns,
                          bitnet_error* err) {
+  NEED(queue);
   if (atomic_load(&queue->timeline) >= value) return BITNET_OK;
-  return fail(err, BITNET_TIMEOUT, "queue_wait", "no step that was submitted reaches %llu",
+  return fail(err, BITNET_TIMEOUT, __func__, "no step that was submitted reaches %llu",
               (unsigned long long)value);
 }
 
 bitnet_status queue_poll(bitnet_queue* queue, uint64_t* out, bitnet_error* err) {
+  NEED(queue);
+  NEED(out);
   *out = atomic_load(&queue->timeline);
   return BITNET_OK;
 }

@@ -1,4 +1,4 @@
-//! The contract, bitnet/abi/*.h of ABI 0.0, as Rust sees it. layout.rs prints the places of all
+//! The contract, bitnet/abi/*.h of ABI 0.1, as Rust sees it. layout.rs prints the places of all
 //! members, to be compared with those of the C headers.
 #![allow(non_camel_case_types, dead_code)]
 
@@ -40,7 +40,16 @@ pub const CANCELLED: bitnet_status = 10;
 pub const TIMEOUT: bitnet_status = 11;
 pub const INTERNAL: bitnet_status = 15;
 
-pub const ABI_MINOR: u32 = 0;
+pub const ABI_MINOR_OLDEST: u32 = 1; // 0.0 had other slots
+pub const ABI_MINOR: u32 = 1;
+pub const NONE: u32 = 0xffff_ffff;
+pub const PRIVATE: u32 = 0x8000_0000;
+pub const FLAGS_MUST_UNDERSTAND: u32 = 0xffff_0000;
+// Bytes that hosts of 0.1 know at least: up to `precisions`, `reserved_0` and `top_logits`.
+pub const LEAST_OF_OPTIONS: usize = 28;
+pub const LEAST_OF_KV_CONFIG: usize = 36;
+pub const LEAST_OF_STEP: usize = 40;
+pub const PROGRAM_DETERMINISTIC: u32 = 0x10000;
 pub const LIFE_THREAD_FREE: u32 = 1;
 pub const DEVICE_CPU: u32 = 1;
 pub const LEVEL_NONE: u32 = 0;
@@ -54,6 +63,11 @@ pub const OP_EMBED_GATHER: u32 = 1;
 pub const OP_RELU2: u32 = 11;
 pub const OP_GATHER_ROWS: u32 = 13;
 pub const OP_FIRST_COMPOSITE: u32 = 256;
+pub const PORT_TOKENS: u32 = 1;
+pub const PORT_BLOCK_TABLES: u32 = 5;
+pub const PORT_OUTPUT_ROWS: u32 = 6;
+pub const PORT_VALUE_IN: u32 = 7;
+pub const PORT_LOGITS: u32 = 9;
 pub const DIM_TOKENS: i64 = -1;
 pub const DIM_OUTPUTS: i64 = -2;
 
@@ -100,8 +114,8 @@ contract! {
         struct_size: u32,
         device_class: u32,
         name: [u8; 64],
-        uuid: [u8; 40],
-        pci_address: [u8; 16],
+        uuid: [u8; 64],
+        pci_address: [u8; 32],
         arch: [u8; 64],
         driver_version: [u8; 32],
         memory_total_bytes: u64,
@@ -117,7 +131,7 @@ contract! {
         format: u32,
         level: u32,
         exact: u32,
-        reserved_0: u32,
+        precision: u32,
         id: [u8; 64],
     }
     "tensor.h" bitnet_tensor_desc {
@@ -153,15 +167,22 @@ contract! {
         ints: [i32; 8],
         floats: [f32; 4],
     }
+    "program.h" bitnet_port {
+        role: u32,
+        value: u32,
+    }
     "program.h" bitnet_graph {
         struct_size: u32,
         value_size: u32,
         op_size: u32,
+        port_size: u32,
         n_values: u32,
         n_ops: u32,
-        logits: u32,
+        n_ports: u32,
+        reserved_0: u32,
         values: *const bitnet_value,
         ops: *const bitnet_op,
+        ports: *const bitnet_port,
     }
     "program.h" bitnet_program_options {
         struct_size: u32,
@@ -171,32 +192,68 @@ contract! {
         max_outputs: u32,
         max_blocks: u32,
         block_tokens: u32,
+        precisions: u32,
         n_buckets: u32,
+        reserved_0: u32,
         buckets: *const u32,
     }
-    "program.h" bitnet_program_estimate {
+    "program.h" bitnet_kv_config {
         struct_size: u32,
+        dtype_k: u32,
+        dtype_v: u32,
+        n_layers: u32,
+        n_kv_heads: u32,
+        head_dim_k: u32,
+        head_dim_v: u32,
+        block_tokens: u32,
+        n_blocks: u32,
         reserved_0: u32,
-        scratch_bytes: u64,
     }
-    "program.h" bitnet_step_buffers {
+    "program.h" bitnet_build_request {
+        struct_size: u32,
+        n_weights: u32,
+        graph: *const bitnet_graph,
+        weights: *const *mut weights,
+        options: *const bitnet_program_options,
+        cancel_token: u64,
+    }
+    "program.h" bitnet_query_request {
+        struct_size: u32,
+        desc_size: u32,
+        graph: *const bitnet_graph,
+        descs: *const bitnet_tensor_desc,
+        options: *const bitnet_program_options,
+        kv: *const bitnet_kv_config,
+        n_descs: u32,
+        reserved_0: u32,
+    }
+    "program.h" bitnet_graph_estimate {
         struct_size: u32,
         reserved_0: u32,
-        tokens: *mut buffer,
-        positions: *mut buffer,
-        sequences: *mut buffer,
-        slots: *mut buffer,
-        block_tables: *mut buffer,
-        output_rows: *mut buffer,
-        logits: *mut buffer,
+        weight_bytes: u64,
+        scratch_bytes: u64,
+        binding_bytes: u64,
+        kv_block_bytes: u64,
+    }
+    "program.h" bitnet_bound {
+        buffer: *mut buffer,
+        offset: u64,
+        bytes: u64,
+    }
+    "program.h" bitnet_bind_request {
+        struct_size: u32,
+        bound_size: u32,
+        n_bound: u32,
+        reserved_0: u32,
+        bound: *const bitnet_bound,
+        kv_pool: *mut kv_pool,
     }
     "program.h" bitnet_step {
         struct_size: u32,
         n_tokens: u32,
         n_sequences: u32,
         n_outputs: u32,
-        program: *mut program,
-        kv_pool: *mut kv_pool,
+        binding: *mut binding,
         cancel_token: u64,
         signal_value: u64,
         top_logits: u32,
@@ -212,16 +269,6 @@ contract! {
         bytes: u64,
         id: [u8; 64],
     }
-    "program.h" bitnet_kv_config {
-        struct_size: u32,
-        dtype_k: u32,
-        dtype_v: u32,
-        n_layers: u32,
-        n_kv_heads: u32,
-        head_dim: u32,
-        block_tokens: u32,
-        n_blocks: u32,
-    }
     "backend.h" bitnet_param {
         key: bitnet_str,
         value: bitnet_str,
@@ -235,6 +282,27 @@ contract! {
         generation: u32,
         n_params: u32,
         params: *const bitnet_param,
+    }
+    "backend.h" bitnet_device_request {
+        struct_size: u32,
+        index: u32,
+    }
+    "backend.h" bitnet_buffer_request {
+        struct_size: u32,
+        usage: u32,
+        bytes: u64,
+    }
+    "backend.h" bitnet_weights_request {
+        struct_size: u32,
+        desc_size: u32,
+        n: u32,
+        reserved_0: u32,
+        descs: *const bitnet_tensor_desc,
+        cancel_token: u64,
+    }
+    "backend.h" bitnet_queue_request {
+        struct_size: u32,
+        priority: i32,
     }
     "backend.h" bitnet_backend_v0 {
         struct_size: u32,
@@ -250,35 +318,36 @@ contract! {
         device_count: unsafe extern "C" fn(*mut backend, *mut u32, Error) -> bitnet_status,
         device_info: unsafe extern "C" fn(*mut backend, u32, *mut bitnet_device_info, Error) -> bitnet_status,
         kernels: unsafe extern "C" fn(*mut backend, u32, *mut bitnet_kernel_info, u32, *mut u32, Error) -> bitnet_status,
-        device_open: unsafe extern "C" fn(*mut backend, u32, *mut *mut backend, Error) -> bitnet_status,
+        device_open: unsafe extern "C" fn(*mut backend, *const bitnet_device_request, *mut *mut backend, Error) -> bitnet_status,
         device_close: unsafe extern "C" fn(*mut backend),
-        buffer_create: unsafe extern "C" fn(*mut backend, u64, *mut *mut buffer, Error) -> bitnet_status,
+        buffer_create: unsafe extern "C" fn(*mut backend, *const bitnet_buffer_request, *mut *mut buffer, Error) -> bitnet_status,
         buffer_map: unsafe extern "C" fn(*mut buffer, *mut *mut u8, Error) -> bitnet_status,
         buffer_destroy: unsafe extern "C" fn(*mut buffer),
         weight_plan: unsafe extern "C" fn(*mut backend, *const bitnet_tensor_desc, *mut bitnet_weight_plan, Error) -> bitnet_status,
-        weights_create: unsafe extern "C" fn(*mut backend, *const bitnet_tensor_desc, u32, u32, *mut *mut weights, Error) -> bitnet_status,
+        weights_create: unsafe extern "C" fn(*mut backend, *const bitnet_weights_request, *mut *mut weights, Error) -> bitnet_status,
         weight_write: unsafe extern "C" fn(*mut weights, u32, u64, *const u8, u64, Error) -> bitnet_status,
         weight_alias: unsafe extern "C" fn(*mut weights, u32, *const u8, u64, Error) -> bitnet_status,
         weight_seal: unsafe extern "C" fn(*mut weights, u32, Error) -> bitnet_status,
         weights_destroy: unsafe extern "C" fn(*mut weights),
-        op_query: unsafe extern "C" fn(*mut backend, *const bitnet_op, u32, *const u32, u32, *mut u32, Error) -> bitnet_status,
-        program_build: unsafe extern "C" fn(*mut backend, *const bitnet_graph, *mut weights, *const bitnet_program_options, *mut *mut program, Error) -> bitnet_status,
-        program_estimate: unsafe extern "C" fn(*mut program, u32, *mut bitnet_program_estimate, Error) -> bitnet_status,
-        program_prepare: unsafe extern "C" fn(*mut program, u32, Error) -> bitnet_status,
-        program_bind: unsafe extern "C" fn(*mut program, *const bitnet_step_buffers, Error) -> bitnet_status,
+        graph_query: unsafe extern "C" fn(*mut backend, *const bitnet_query_request, *mut u32, *mut bitnet_graph_estimate, Error) -> bitnet_status,
+        program_build: unsafe extern "C" fn(*mut backend, *const bitnet_build_request, *mut *mut program, Error) -> bitnet_status,
+        program_bind: unsafe extern "C" fn(*mut program, *const bitnet_bind_request, *mut *mut binding, Error) -> bitnet_status,
+        binding_prepare: unsafe extern "C" fn(*mut binding, u32, u32, Error) -> bitnet_status,
+        binding_destroy: unsafe extern "C" fn(*mut binding),
         program_stats: unsafe extern "C" fn(*mut program, *mut bitnet_kernel_stat, u32, *mut u32, Error) -> bitnet_status,
         program_destroy: unsafe extern "C" fn(*mut program),
         kv_pool_create: unsafe extern "C" fn(*mut backend, *const bitnet_kv_config, *mut *mut kv_pool, Error) -> bitnet_status,
-        kv_copy_blocks: unsafe extern "C" fn(*mut kv_pool, *const u32, *const u32, u32, Error) -> bitnet_status,
-        kv_export: unsafe extern "C" fn(*mut kv_pool, u32, *mut u8, u64, Error) -> bitnet_status,
-        kv_import: unsafe extern "C" fn(*mut kv_pool, u32, *const u8, u64, Error) -> bitnet_status,
+        kv_copy: unsafe extern "C" fn(*mut queue, *mut kv_pool, *const u32, *const u32, u32, u64, Error) -> bitnet_status,
+        kv_export: unsafe extern "C" fn(*mut queue, *mut kv_pool, *const u32, u32, *mut u8, u64, u64, Error) -> bitnet_status,
+        kv_import: unsafe extern "C" fn(*mut queue, *mut kv_pool, *const u32, u32, *const u8, u64, u64, Error) -> bitnet_status,
         kv_pool_destroy: unsafe extern "C" fn(*mut kv_pool),
-        queue_create: unsafe extern "C" fn(*mut backend, *mut *mut queue, Error) -> bitnet_status,
+        queue_create: unsafe extern "C" fn(*mut backend, *const bitnet_queue_request, *mut *mut queue, Error) -> bitnet_status,
         queue_submit: unsafe extern "C" fn(*mut queue, *const bitnet_step, Error) -> bitnet_status,
         queue_wait: unsafe extern "C" fn(*mut queue, u64, u64, Error) -> bitnet_status,
         queue_poll: unsafe extern "C" fn(*mut queue, *mut u64, Error) -> bitnet_status,
         queue_destroy: unsafe extern "C" fn(*mut queue),
         quiesce: unsafe extern "C" fn(*mut backend, u64, Error) -> bitnet_status,
         query_interface: Option<unsafe extern "C" fn(*mut backend, bitnet_str, u32) -> *const u8>,
+        device_status: Option<unsafe extern "C" fn(*mut backend, *mut u8, Error) -> bitnet_status>,
     }
 }

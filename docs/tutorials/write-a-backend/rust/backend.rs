@@ -1,6 +1,7 @@
 //! Who this backend is, the slots of its table, and its one exported symbol.
 mod abi;
 mod edge;
+mod graph;
 mod handles;
 mod kernels;
 mod run;
@@ -30,7 +31,7 @@ std::arch::global_asm!(
     ".balign 4",
     "2:",
     ".asciz \"schema=1\"",
-    ".asciz \"abi=0.0-0\"",
+    ".asciz \"abi=0.1-1\"",
     ".asciz \"name=rusty\"",
     ".asciz \"version=0.1.0\"",
     ".asciz \"vendor=org.example\"",
@@ -74,18 +75,19 @@ unsafe extern "C" fn info(
             license: str_of(LICENSE),
             driver: str_of(""),
         };
-        hand_over(&value, out);
-        Ok(())
+        hand_over(&value, out)
     })
 }
 
 unsafe extern "C" fn close(this: *mut backend) {
-    drop(Box::from_raw(this));
+    take_back(this);
 }
 
-unsafe extern "C" fn device_count(_: *mut backend, out: *mut u32, _: Error) -> bitnet_status {
-    *out = 1;
-    OK
+unsafe extern "C" fn device_count(_: *mut backend, out: *mut u32, err: Error) -> bitnet_status {
+    guarded(err, "device_count", || {
+        *place(out)? = 1;
+        Ok(())
+    })
 }
 
 unsafe extern "C" fn device_info(
@@ -106,25 +108,13 @@ unsafe extern "C" fn device_info(
             driver_version: text(""),
             memory_total_bytes: 0,
             compute_units: 1,
-            buffer_alignment_bytes: 64,
+            buffer_alignment_bytes: ALIGNMENT as u32,
             max_allocation_bytes: 0,
             kv_dtypes: 0,
             attention_flags: 0,
         };
-        hand_over(&value, out);
-        Ok(())
+        hand_over(&value, out)
     })
-}
-
-/// Writes value `n` of a list whose elements are `size` bytes apart, if there is room for it.
-unsafe fn put<T>(value: &T, out: *mut T, size: u32, n: u32, room: u32) {
-    if n >= room {
-        return;
-    }
-    let to = (out as *mut u8).add(n as usize * size as usize);
-    let known = (size as usize).min(size_of::<T>());
-    std::ptr::copy_nonoverlapping(value as *const T as *const u8, to, known);
-    (to as *mut u32).write_unaligned(known as u32);
 }
 
 unsafe extern "C" fn kernels(
@@ -137,37 +127,31 @@ unsafe extern "C" fn kernels(
 ) -> bitnet_status {
     guarded(err, "kernels", || {
         only_device_0(index)?;
-        let (room, mut n) = (*count, 0);
-        for (k, disabled) in KERNELS.iter().zip((*this).disabled) {
-            if disabled {
-                continue;
-            }
-            let value = bitnet_kernel_info {
+        let here = KERNELS.iter().zip((*this).disabled).filter(|(_, off)| !off);
+        let all: Vec<_> = here
+            .map(|(k, _)| bitnet_kernel_info {
                 struct_size: 0,
                 op: k.op,
                 format: k.format,
                 level: LEVEL_REFERENCE,
                 exact: EXACT_BATCH_AND_RUN,
-                reserved_0: 0,
+                precision: 0, // f32
                 id: text(k.id),
-            };
-            put(&value, out, out_size, n, room);
-            n += 1;
-        }
-        *count = n;
-        Ok(())
+            })
+            .collect();
+        hand_over_all(&all, out, out_size, count)
     })
 }
 
 unsafe extern "C" fn device_open(
     this: *mut backend,
-    index: u32,
+    request: *const bitnet_device_request,
     out: *mut *mut backend,
     err: Error,
 ) -> bitnet_status {
     guarded(err, "device_open", || {
-        only_device_0(index)?;
-        *out = this;
+        only_device_0(receive(request, size_of::<bitnet_device_request>())?.index)?;
+        *place(out)? = this;
         Ok(())
     })
 }
@@ -176,23 +160,28 @@ unsafe extern "C" fn device_close(_: *mut backend) {}
 
 unsafe extern "C" fn buffer_create(
     _: *mut backend,
-    bytes: u64,
+    request: *const bitnet_buffer_request,
     out: *mut *mut buffer,
     err: Error,
 ) -> bitnet_status {
     guarded(err, "buffer_create", || {
-        *out = Box::into_raw(Box::new(buffer::new(bytes)?));
+        let r: bitnet_buffer_request = receive(request, size_of::<bitnet_buffer_request>())?;
+        if r.usage & FLAGS_MUST_UNDERSTAND != 0 {
+            return failure(UNSUPPORTED, format!("usage {:#x} is not known", r.usage));
+        }
+        give(out, || buffer::new(r.bytes))
+    })
+}
+
+unsafe extern "C" fn buffer_map(b: *mut buffer, out: *mut *mut u8, err: Error) -> bitnet_status {
+    guarded(err, "buffer_map", || {
+        *place(out)? = given(b)?.address;
         Ok(())
     })
 }
 
-unsafe extern "C" fn buffer_map(b: *mut buffer, out: *mut *mut u8, _: Error) -> bitnet_status {
-    *out = (*b).address;
-    OK
-}
-
 unsafe extern "C" fn buffer_destroy(b: *mut buffer) {
-    drop(Box::from_raw(b));
+    take_back(b);
 }
 
 unsafe extern "C" fn weight_plan(
@@ -202,35 +191,35 @@ unsafe extern "C" fn weight_plan(
     err: Error,
 ) -> bitnet_status {
     guarded(err, "weight_plan", || {
+        let t = tensor::described(&receive(desc, size_of::<bitnet_tensor_desc>())?)?;
+        t.check_format()?;
         let value = bitnet_weight_plan {
             struct_size: 0,
             accepts_alias: 0,
-            packed_bytes: 4 * elements_of(&*desc)?,
+            packed_bytes: t.bytes(),
             alignment_bytes: 4,
             layout_id: text("rusty/f32-rows/1"),
         };
-        hand_over(&value, out);
-        Ok(())
+        hand_over(&value, out)
     })
 }
 
 unsafe extern "C" fn weights_create(
     _: *mut backend,
-    descs: *const bitnet_tensor_desc,
-    desc_size: u32,
-    n: u32,
+    request: *const bitnet_weights_request,
     out: *mut *mut weights,
     err: Error,
 ) -> bitnet_status {
     guarded(err, "weights_create", || {
-        let mut made = weights {
-            tensors: Vec::new(),
-        };
-        for i in 0..n {
-            made.add(&element(descs, desc_size, i)?)?;
+        let r: bitnet_weights_request = receive(request, size_of::<bitnet_weights_request>())?;
+        if r.reserved_0 != 0 {
+            return failure(UNSUPPORTED, "reserved_0 of the request is not 0");
         }
-        *out = Box::into_raw(Box::new(made));
-        Ok(())
+        give(out, || {
+            let mut made = weights::described(r.descs, r.desc_size, r.n)?;
+            made.allocate()?;
+            Ok(made)
+        })
     })
 }
 
@@ -243,7 +232,7 @@ unsafe extern "C" fn weight_write(
     err: Error,
 ) -> bitnet_status {
     guarded(err, "weight_write", || {
-        (*w).write(index, offset, data, bytes)
+        place(w)?.write(index, offset, list(data, bytes)?)
     })
 }
 
@@ -260,100 +249,80 @@ unsafe extern "C" fn weight_alias(
 }
 
 unsafe extern "C" fn weight_seal(w: *mut weights, index: u32, err: Error) -> bitnet_status {
-    guarded(err, "weight_seal", || (*w).seal(index))
+    guarded(err, "weight_seal", || place(w)?.seal(index))
 }
 
 unsafe extern "C" fn weights_destroy(w: *mut weights) {
-    drop(Box::from_raw(w));
+    take_back(w);
 }
 
-/// No composite is known, so their bodies are run, and of most of those nothing either.
-unsafe extern "C" fn op_query(
+unsafe extern "C" fn graph_query(
     device: *mut backend,
-    ops: *const bitnet_op,
-    op_size: u32,
-    formats: *const u32,
-    n: u32,
+    request: *const bitnet_query_request,
     levels: *mut u32,
+    out: *mut bitnet_graph_estimate,
     err: Error,
 ) -> bitnet_status {
-    guarded(err, "op_query", || {
-        for i in 0..n {
-            let op = element(ops, op_size, i)?;
-            let found = find_kernel(&*device, op.op, *formats.add(i as usize));
-            *levels.add(i as usize) = found.map_or(LEVEL_NONE, |_| LEVEL_REFERENCE);
-        }
-        Ok(())
+    guarded(err, "graph_query", || {
+        let q = receive(request, size_of::<bitnet_query_request>())?;
+        let (all, needs) = graph::query(given(device)?, &q)?;
+        place(levels)?;
+        place(out)?;
+        levels.copy_from(all.as_ptr(), all.len());
+        needs.map_or(Ok(()), |needs| hand_over(&needs, out))
     })
 }
 
 unsafe extern "C" fn program_build(
     device: *mut backend,
-    graph: *const bitnet_graph,
-    w: *mut weights,
-    options: *const bitnet_program_options,
+    request: *const bitnet_build_request,
     out: *mut *mut program,
     err: Error,
 ) -> bitnet_status {
     guarded(err, "program_build", || {
-        let g = &*graph;
-        let mut made = state::new(&*device, g.logits, *options);
-        for i in 0..g.n_values {
-            made.add_value(&element(g.values, g.value_size, i)?)?;
-        }
-        for i in 0..g.n_ops {
-            let op = element(g.ops, g.op_size, i)?;
-            if op.op < OP_FIRST_COMPOSITE {
-                made.add_op(&*device, &op, &*w)?; // the body of a composite follows it
-            }
-        }
-        *out = Box::into_raw(Box::new(made.finish()?));
-        Ok(())
-    })
-}
-
-fn locked<T>(
-    p: &program,
-    body: impl FnOnce(&mut state) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    match p.0.lock() {
-        Ok(mut state) => body(&mut state),
-        Err(_) => failure(INTERNAL, "an earlier step of this program panicked"),
-    }
-}
-
-unsafe extern "C" fn program_estimate(
-    p: *mut program,
-    n_tokens: u32,
-    out: *mut bitnet_program_estimate,
-    err: Error,
-) -> bitnet_status {
-    guarded(err, "program_estimate", || {
-        let scratch_bytes = locked(&*p, |s| s.check_tokens(n_tokens).map(|_| s.scratch_bytes()))?;
-        hand_over(
-            &bitnet_program_estimate {
-                struct_size: 0,
-                reserved_0: 0,
-                scratch_bytes,
-            },
-            out,
-        );
-        Ok(())
-    })
-}
-
-unsafe extern "C" fn program_prepare(p: *mut program, n_tokens: u32, err: Error) -> bitnet_status {
-    guarded(err, "program_prepare", || {
-        locked(&*p, |s| s.check_tokens(n_tokens))
+        let r: bitnet_build_request = receive(request, size_of::<bitnet_build_request>())?;
+        let handles = list(r.weights, u64::from(r.n_weights))?;
+        let all = handles.iter().map(|w| given(*w));
+        let all = all.collect::<Result<Vec<&weights>, _>>()?;
+        let device = given(device)?;
+        give(out, || {
+            program::new(
+                device,
+                graph::graph::read(device, r.graph, r.options, &all)?,
+            )
+        })
     })
 }
 
 unsafe extern "C" fn program_bind(
     p: *mut program,
-    buffers: *const bitnet_step_buffers,
+    request: *const bitnet_bind_request,
+    out: *mut *mut binding,
     err: Error,
 ) -> bitnet_status {
-    guarded(err, "program_bind", || locked(&*p, |s| s.bind(&*buffers)))
+    guarded(err, "program_bind", || {
+        let r = receive(request, size_of::<bitnet_bind_request>())?;
+        let of = given(p)?;
+        give(out, || binding::new(of, &r))
+    })
+}
+
+/// Everything is ready since program_build.
+unsafe extern "C" fn binding_prepare(
+    on: *mut binding,
+    n_tokens: u32,
+    n_outputs: u32,
+    err: Error,
+) -> bitnet_status {
+    guarded(err, "binding_prepare", || {
+        let of = given(given(on)?.of)?;
+        of.locked(|s| s.check_counts(n_tokens, n_outputs))
+    })
+}
+
+/// Every step has ended when queue_submit returns.
+unsafe extern "C" fn binding_destroy(on: *mut binding) {
+    take_back(on);
 }
 
 unsafe extern "C" fn program_stats(
@@ -364,27 +333,24 @@ unsafe extern "C" fn program_stats(
     err: Error,
 ) -> bitnet_status {
     guarded(err, "program_stats", || {
-        let calls = locked(&*p, |s| Ok(s.calls))?;
-        let (room, mut n) = (*count, 0);
-        for (k, calls) in KERNELS.iter().zip(calls).filter(|(_, calls)| *calls != 0) {
-            let value = bitnet_kernel_stat {
+        let calls = given(p)?.locked(|s| Ok(s.calls))?;
+        let ran = KERNELS.iter().zip(calls).filter(|(_, calls)| *calls != 0);
+        let all: Vec<_> = ran
+            .map(|(k, calls)| bitnet_kernel_stat {
                 struct_size: 0,
                 op: k.op,
                 calls,
                 time_ns: 0,
                 bytes: 0,
                 id: text(k.id),
-            };
-            put(&value, out, out_size, n, room);
-            n += 1;
-        }
-        *count = n;
-        Ok(())
+            })
+            .collect();
+        hand_over_all(&all, out, out_size, count)
     })
 }
 
 unsafe extern "C" fn program_destroy(p: *mut program) {
-    drop(Box::from_raw(p));
+    take_back(p);
 }
 
 unsafe extern "C" fn kv_pool_create(
@@ -394,63 +360,76 @@ unsafe extern "C" fn kv_pool_create(
     err: Error,
 ) -> bitnet_status {
     guarded(err, "kv_pool_create", || {
-        *out = Box::into_raw(Box::new(kv_pool::new(&*config)?));
-        Ok(())
+        let c = receive(config, LEAST_OF_KV_CONFIG)?;
+        give(out, || kv_pool::new(&c))
     })
 }
 
-unsafe extern "C" fn kv_copy_blocks(
+unsafe extern "C" fn kv_copy(
+    q: *mut queue,
     p: *mut kv_pool,
     from: *const u32,
     to: *const u32,
     n: u32,
+    signal: u64,
     err: Error,
 ) -> bitnet_status {
-    guarded(err, "kv_copy_blocks", || {
-        (0..n as usize).try_for_each(|i| (*p).copy(*from.add(i), *to.add(i)))
+    guarded(err, "kv_copy", || {
+        let (from, to) = (list(from, n.into())?, list(to, n.into())?);
+        let pool = given(p)?;
+        given(q)?.in_turn(signal, || pool.copy(from, to))
     })
 }
 
 unsafe extern "C" fn kv_export(
+    q: *mut queue,
     p: *mut kv_pool,
-    block: u32,
+    blocks: *const u32,
+    n: u32,
     out: *mut u8,
     bytes: u64,
+    signal: u64,
     err: Error,
 ) -> bitnet_status {
     guarded(err, "kv_export", || {
-        let from = (*p).block(block, bytes)?;
-        std::ptr::copy_nonoverlapping(from.as_ptr(), out, from.len());
-        Ok(())
+        let blocks = list(blocks, n.into())?;
+        list(out, bytes)?;
+        let pool = given(p)?;
+        given(q)?.in_turn(signal, || pool.export(blocks, out, bytes))
     })
 }
 
 unsafe extern "C" fn kv_import(
+    q: *mut queue,
     p: *mut kv_pool,
-    block: u32,
+    blocks: *const u32,
+    n: u32,
     data: *const u8,
     bytes: u64,
+    signal: u64,
     err: Error,
 ) -> bitnet_status {
     guarded(err, "kv_import", || {
-        let to = (*p).block(block, bytes)?;
-        std::ptr::copy_nonoverlapping(data, to.as_mut_ptr(), to.len());
-        Ok(())
+        let (blocks, data) = (list(blocks, n.into())?, list(data, bytes)?);
+        let pool = given(p)?;
+        given(q)?.in_turn(signal, || pool.import(blocks, data))
     })
 }
 
 unsafe extern "C" fn kv_pool_destroy(p: *mut kv_pool) {
-    drop(Box::from_raw(p));
+    take_back(p);
 }
 
+/// Steps end where they are submitted, so that priorities would change nothing.
 unsafe extern "C" fn queue_create(
     _: *mut backend,
+    request: *const bitnet_queue_request,
     out: *mut *mut queue,
     err: Error,
 ) -> bitnet_status {
     guarded(err, "queue_create", || {
-        *out = Box::into_raw(Box::new(queue::default()));
-        Ok(())
+        receive(request, size_of::<bitnet_queue_request>())?;
+        give(out, || Ok(queue::default()))
     })
 }
 
@@ -460,22 +439,17 @@ unsafe extern "C" fn queue_submit(
     err: Error,
 ) -> bitnet_status {
     guarded(err, "queue_submit", || {
-        let s = &*step;
-        if s.program.is_null() || s.signal_value <= (*q).timeline.load(Ordering::SeqCst) {
-            return failure(
-                INVALID_ARGUMENT,
-                "no program, or a signal that the timeline has passed",
-            );
-        }
-        locked(&*s.program, |state| state.run(s))?;
-        (*q).timeline.store(s.signal_value, Ordering::SeqCst);
-        Ok(())
+        let s: bitnet_step = receive(step, LEAST_OF_STEP)?;
+        let on = given(s.binding)?;
+        given(q)?.in_turn(s.signal_value, || {
+            given(on.of)?.locked(|state| state.run(on, &s))
+        })
     })
 }
 
 unsafe extern "C" fn queue_wait(q: *mut queue, value: u64, _: u64, err: Error) -> bitnet_status {
     guarded(err, "queue_wait", || {
-        if (*q).timeline.load(Ordering::SeqCst) >= value {
+        if given(q)?.timeline.load(Ordering::SeqCst) >= value {
             return Ok(());
         }
         failure(
@@ -485,13 +459,15 @@ unsafe extern "C" fn queue_wait(q: *mut queue, value: u64, _: u64, err: Error) -
     })
 }
 
-unsafe extern "C" fn queue_poll(q: *mut queue, out: *mut u64, _: Error) -> bitnet_status {
-    *out = (*q).timeline.load(Ordering::SeqCst);
-    OK
+unsafe extern "C" fn queue_poll(q: *mut queue, out: *mut u64, err: Error) -> bitnet_status {
+    guarded(err, "queue_poll", || {
+        *place(out)? = given(q)?.timeline.load(Ordering::SeqCst);
+        Ok(())
+    })
 }
 
 unsafe extern "C" fn queue_destroy(q: *mut queue) {
-    drop(Box::from_raw(q));
+    take_back(q);
 }
 
 /// No thread, and every step has ended when queue_submit returns.
@@ -500,24 +476,19 @@ unsafe extern "C" fn quiesce(_: *mut backend, _: u64, _: Error) -> bitnet_status
 }
 
 /// Which kernels the host's setting "disable" names, ids parted by commas.
-unsafe fn disabled_by(request: &bitnet_open_request) -> [bool; N_KERNELS] {
-    let bytes = |s: bitnet_str| match s.size {
-        0 => &[][..],
-        n => std::slice::from_raw_parts(s.data, n as usize),
-    };
+unsafe fn disabled_by(request: &bitnet_open_request) -> Result<[bool; N_KERNELS], Failure> {
     let mut out = [false; N_KERNELS];
-    for i in 0..request.n_params as usize {
-        let param = &*request.params.add(i);
-        if bytes(param.key) != b"disable" {
+    for param in list(request.params, u64::from(request.n_params))? {
+        if list(param.key.data, param.key.size)? != b"disable" {
             continue;
         }
-        for id in bytes(param.value).split(|c| *c == b',') {
+        for id in list(param.value.data, param.value.size)?.split(|c| *c == b',') {
             for (k, off) in KERNELS.iter().zip(&mut out) {
                 *off |= k.id.as_bytes() == id;
             }
         }
     }
-    out
+    Ok(out)
 }
 
 /// Agrees on a minor, and fills as much of the host's table as the host says that it understands.
@@ -535,7 +506,7 @@ pub unsafe extern "C" fn bitnet_backend_abi0(
     static QUIET: Once = Once::new();
     guarded(err, "entry", || {
         QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));
-        let room = (*out).struct_size;
+        let room = *given(out as *const u32)?;
         // Where `close` ends: whoever cannot call it could not end what this call opens.
         if room < 80 {
             return failure(
@@ -543,26 +514,34 @@ pub unsafe extern "C" fn bitnet_backend_abi0(
                 "the host's table is too short: it has no `close`; update the host",
             );
         }
-        (*out).need_minor_min = 0;
+        (*out).need_minor_min = ABI_MINOR_OLDEST;
         (*out).need_minor_max = ABI_MINOR;
+        let services = *given(host as *const u32)? as usize;
+        let sent = *given(request as *const u32)? as usize;
+        if services < size_of::<bitnet_host_v0>() || sent < size_of::<bitnet_open_request>() {
+            return failure(
+                INVALID_ARGUMENT,
+                "the host's services or its request are too short",
+            );
+        }
         let asked = &*request;
-        if asked.abi_minor_min > ABI_MINOR {
-            let needed = asked.abi_minor_min;
+        let (oldest, newest) = (asked.abi_minor_min, asked.abi_minor_max);
+        if oldest > ABI_MINOR || newest < ABI_MINOR_OLDEST {
             return failure(
                 INCOMPATIBLE,
-                format!("this backend speaks ABI 0.0 to 0.{ABI_MINOR}, the host needs 0.{needed}: update the backend"),
+                format!("this backend speaks ABI 0.{ABI_MINOR_OLDEST} to 0.{ABI_MINOR}, the host 0.{oldest} to 0.{newest}: update the older of the two"),
             );
         }
         let this = Box::into_raw(Box::new(backend {
             host,
-            disabled: disabled_by(asked),
+            disabled: disabled_by(asked)?,
         }));
         let filled = room.min(size_of::<bitnet_backend_v0>() as u32);
         let table = bitnet_backend_v0 {
             struct_size: room,
             filled_size: filled,
-            abi_minor: asked.abi_minor_max.min(ABI_MINOR),
-            need_minor_min: 0,
+            abi_minor: newest.min(ABI_MINOR),
+            need_minor_min: ABI_MINOR_OLDEST,
             need_minor_max: ABI_MINOR,
             reserved_0: 0,
             features_used: [0; 4],
@@ -583,15 +562,15 @@ pub unsafe extern "C" fn bitnet_backend_abi0(
             weight_alias,
             weight_seal,
             weights_destroy,
-            op_query,
+            graph_query,
             program_build,
-            program_estimate,
-            program_prepare,
             program_bind,
+            binding_prepare,
+            binding_destroy,
             program_stats,
             program_destroy,
             kv_pool_create,
-            kv_copy_blocks,
+            kv_copy,
             kv_export,
             kv_import,
             kv_pool_destroy,
@@ -602,6 +581,7 @@ pub unsafe extern "C" fn bitnet_backend_abi0(
             queue_destroy,
             quiesce,
             query_interface: None,
+            device_status: None,
         };
         std::ptr::copy_nonoverlapping(
             &table as *const _ as *const u8,

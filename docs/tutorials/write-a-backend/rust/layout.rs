@@ -7,6 +7,7 @@ mod handles {
     pub enum buffer {}
     pub enum weights {}
     pub enum program {}
+    pub enum binding {}
     pub enum kv_pool {}
     pub enum queue {}
 }

@@ -3,8 +3,8 @@
 // Every slot of the contract's table over objects of C++: what has to be checked before anybody
 // looks at it, the guard around the call, and who owns what.
 //
-// Objects  names the classes behind the handles: backend, device, buffer, weights, kv_pool, program
-//          and queue. Their members do the work; each has the name that its slot calls below. What
+// Objects  names the classes behind the handles: backend, device, buffer, weights, kv_pool, program,
+//          binding and queue. Their members do the work; each has the name that its slot calls below. What
 //          destroying has to wait for is the business of their destructors.
 // Errors   the members fail through the reporter, which knows the slot's name.
 // Threads  as the contract says of the slots; nothing is locked here.
@@ -17,6 +17,9 @@
 #include "bitnet/abi/backend.h"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
+#include "bitnet/sdk/interpreter/step.hpp"
+#include "bitnet/sdk/interpreter/weights.hpp"
+#include "bitnet/sdk/received.hpp"
 #include "bitnet/sdk/table.hpp"
 
 namespace bitnet::sdk {
@@ -29,6 +32,7 @@ struct slots {
   using weight_sets = handle<bitnet_weights, typename Objects::weights>;
   using kv_pools = handle<bitnet_kv_pool, typename Objects::kv_pool>;
   using programs = handle<bitnet_program, typename Objects::program>;
+  using bindings = handle<bitnet_binding, typename Objects::binding>;
   using queues = handle<bitnet_queue, typename Objects::queue>;
 
   // All of them but `self` and query_interface.
@@ -50,15 +54,15 @@ struct slots {
     out.weight_alias = weight_alias;
     out.weight_seal = weight_seal;
     out.weights_destroy = destroy<weight_sets>;
-    out.op_query = op_query;
+    out.graph_query = graph_query;
     out.program_build = program_build;
-    out.program_estimate = program_estimate;
-    out.program_prepare = program_prepare;
     out.program_bind = program_bind;
+    out.binding_prepare = binding_prepare;
+    out.binding_destroy = destroy<bindings>;
     out.program_stats = program_stats;
     out.program_destroy = destroy<programs>;
     out.kv_pool_create = kv_pool_create;
-    out.kv_copy_blocks = kv_copy_blocks;
+    out.kv_copy = kv_copy;
     out.kv_export = kv_export;
     out.kv_import = kv_import;
     out.kv_pool_destroy = destroy<kv_pools>;
@@ -102,14 +106,16 @@ struct slots {
     return BITNET_OK;
   }
 
-  // As many of `all` as the caller has room for, each in the form that the caller knows;
-  // and how many there are.
+  // As many of `all` as the caller has room for, each in the form that the caller knows, with zeros
+  // behind what is known here; and how many there are.
   template <class Struct>
   static void hand_over_all(std::vector<Struct>& all, Struct* out, uint32_t out_size,
                             uint32_t* count) {
     for (uint64_t i = 0; i < std::min<uint64_t>(*count, all.size()); ++i) {
-      all[i].struct_size = std::min<uint32_t>(out_size, sizeof all[i]);
-      std::memcpy(reinterpret_cast<uint8_t*>(out) + i * out_size, &all[i], all[i].struct_size);
+      all[i].struct_size = out_size;
+      uint8_t* to = reinterpret_cast<uint8_t*>(out) + i * out_size;
+      std::memset(to, 0, out_size);
+      std::memcpy(to, &all[i], std::min<uint64_t>(out_size, sizeof all[i]));
     }
     *count = static_cast<uint32_t>(all.size());
   }
@@ -155,11 +161,16 @@ struct slots {
     });
   }
 
-  static bitnet_status device_open(bitnet_backend* self, uint32_t index, bitnet_device** out,
-                                   bitnet_error* err) {
+  static bitnet_status device_open(bitnet_backend* self, const bitnet_device_request* request,
+                                   bitnet_device** out, bitnet_error* err) {
     return guarded(err, "device_open", [&](const reporter& report) {
-      return give<devices>(
-          out, report, [&](auto& made) { return backends::get(self)->open(index, made, report); });
+      bitnet_device_request known{};
+      if (bitnet_status s = receive(request, sizeof known, known, "device request", report);
+          failed(s))
+        return s;
+      return give<devices>(out, report, [&](auto& made) {
+        return backends::get(self)->open(known.index, made, report);
+      });
     });
   }
 
@@ -169,29 +180,20 @@ struct slots {
     });
   }
 
-  static bitnet_status op_query(bitnet_device* device, const bitnet_op* ops, uint32_t op_size,
-                                const uint32_t* of_weights, uint32_t n, uint32_t* levels,
-                                bitnet_error* err) {
-    return guarded(err, "op_query", [&](const reporter& report) {
-      if (n != 0 && (!ops || !of_weights || !levels || op_size < sizeof(bitnet_op)))
-        return report.fail(BITNET_INVALID_ARGUMENT,
-                           "ops, formats or levels are missing or too short");
-      std::vector<bitnet_op> known(n);
-      for (uint32_t i = 0; i < n; ++i)
-        std::memcpy(&known[i], reinterpret_cast<const uint8_t*>(ops) + uint64_t{i} * op_size,
-                    sizeof known[i]);
-      devices::get(device)->levels_of(known, of_weights, levels);
-      return BITNET_OK;
-    });
-  }
+  // ---- buffers and weights -----------------------------------------------------------------
 
-  // ---- step buffers and weights -----------------------------------------------------------------
-
-  static bitnet_status buffer_create(bitnet_device* device, uint64_t bytes, bitnet_buffer** out,
-                                     bitnet_error* err) {
+  static bitnet_status buffer_create(bitnet_device* device, const bitnet_buffer_request* request,
+                                     bitnet_buffer** out, bitnet_error* err) {
     return guarded(err, "buffer_create", [&](const reporter& report) {
+      bitnet_buffer_request known{};
+      if (bitnet_status s = receive(request, sizeof known, known, "buffer request", report);
+          failed(s))
+        return s;
+      if (known.bytes == 0) return report.fail(BITNET_INVALID_ARGUMENT, "a buffer of 0 bytes");
+      if (!understood(known.usage, 0))
+        return report.fail(BITNET_UNSUPPORTED, "usage %#x of a buffer is not known", known.usage);
       return give<buffers>(out, report, [&](auto& made) {
-        return devices::get(device)->make_buffer(bytes, made, report);
+        return devices::get(device)->make_buffer(known, made, report);
       });
     });
   }
@@ -213,13 +215,18 @@ struct slots {
     });
   }
 
-  static bitnet_status weights_create(bitnet_device* device, const bitnet_tensor_desc* descs,
-                                      uint32_t desc_size, uint32_t n, bitnet_weights** out,
-                                      bitnet_error* err) {
+  static bitnet_status weights_create(bitnet_device* device, const bitnet_weights_request* request,
+                                      bitnet_weights** out, bitnet_error* err) {
     return guarded(err, "weights_create", [&](const reporter& report) {
+      bitnet_weights_request known{};
+      if (bitnet_status s = receive(request, sizeof known, known, "weights request", report);
+          failed(s))
+        return s;
+      if (known.reserved_0 != 0)
+        return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the weights request is not 0");
       return give<weight_sets>(out, report, [&](auto& made) {
-        made = devices::get(device)->make_weights();
-        return made->create(descs, desc_size, n, report);
+        made = devices::get(device)->make_weights(known.cancel_token);
+        return made->create(known.descs, known.desc_size, known.n, scales_are::given, report);
       });
     });
   }
@@ -246,41 +253,74 @@ struct slots {
 
   // ---- programs ---------------------------------------------------------------------------------
 
-  static bitnet_status program_build(bitnet_device* device, const bitnet_graph* graph,
-                                     bitnet_weights* weights, const bitnet_program_options* options,
+  static bitnet_status graph_query(bitnet_device* device, const bitnet_query_request* request,
+                                   uint32_t* levels, bitnet_graph_estimate* out,
+                                   bitnet_error* err) {
+    return guarded(err, "graph_query", [&](const reporter& report) {
+      bitnet_query_request known{};
+      if (bitnet_status s = receive(request, sizeof known, known, "query request", report);
+          failed(s))
+        return s;
+      if (known.reserved_0 != 0)
+        return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the query request is not 0");
+      if (!levels || !out) return report.fail(BITNET_INVALID_ARGUMENT, "levels or out is NULL");
+      std::vector<uint32_t> all;
+      bitnet_graph_estimate estimate{};
+      if (bitnet_status s = devices::get(device)->query(known, all, estimate, report); failed(s))
+        return s;
+      std::copy(all.begin(), all.end(), levels);
+      estimate.struct_size = sizeof estimate;
+      hand_over(estimate, out);
+      return BITNET_OK;
+    });
+  }
+
+  static bitnet_status program_build(bitnet_device* device, const bitnet_build_request* request,
                                      bitnet_program** out, bitnet_error* err) {
     return guarded(err, "program_build", [&](const reporter& report) {
-      if (!weights || !out) return report.fail(BITNET_INVALID_ARGUMENT, "weights or out is NULL");
+      bitnet_build_request known{};
+      if (bitnet_status s = receive(request, sizeof known, known, "build request", report);
+          failed(s))
+        return s;
+      if (known.n_weights != 0 && !known.weights)
+        return report.fail(BITNET_INVALID_ARGUMENT, "%u weights announced, none given",
+                           known.n_weights);
+      weight_list<typename Objects::weights> all;
+      for (uint32_t i = 0; i < known.n_weights; ++i) {
+        if (!known.weights[i])
+          return report.fail(BITNET_INVALID_ARGUMENT, "weights %u of %u are NULL", i,
+                             known.n_weights);
+        all.add(*weight_sets::get(known.weights[i]));
+      }
       return give<programs>(out, report, [&](auto& made) {
         made = devices::get(device)->make_program();
-        return made->build(graph, *weight_sets::get(weights), options, report);
+        return made->build(known.graph, all, known.options, report);
       });
     });
   }
 
-  static bitnet_status program_estimate(bitnet_program* program, uint32_t n_tokens,
-                                        bitnet_program_estimate* out, bitnet_error* err) {
-    return guarded(err, "program_estimate", [&](const reporter& report) {
-      return answer(out, report, [&](bitnet_program_estimate& to) {
-        return programs::get(program)->estimate(n_tokens, to.scratch_bytes, report);
-      });
-    });
-  }
-
-  static bitnet_status program_prepare(bitnet_program* program, uint32_t n_tokens,
-                                       bitnet_error* err) {
-    return guarded(err, "program_prepare", [&](const reporter& report) {
-      return programs::get(program)->prepare(n_tokens, report);
-    });
-  }
-
-  static bitnet_status program_bind(bitnet_program* program, const bitnet_step_buffers* b,
-                                    bitnet_error* err) {
+  static bitnet_status program_bind(bitnet_program* program, const bitnet_bind_request* request,
+                                    bitnet_binding** out, bitnet_error* err) {
     return guarded(err, "program_bind", [&](const reporter& report) {
-      // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
-      if (!b || !BITNET_HAS_FIELD(b, bitnet_step_buffers, logits))
-        return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are missing or too short");
-      return programs::get(program)->bind(*b, report);
+      if (!program) return report.fail(BITNET_INVALID_ARGUMENT, "the program is NULL");
+      return give<bindings>(out, report, [&](auto& made) {
+        auto& steps = *programs::get(program);
+        made = std::make_unique<typename Objects::binding>(steps);
+        const auto see = [](bitnet_buffer* b) {
+          if (!b) return bound_memory{};
+          auto& memory = *buffers::get(b);
+          return bound_memory{memory.data(), memory.size()};
+        };
+        const auto pool_of = [](bitnet_kv_pool* pool) { return kv_pools::get(pool); };
+        return steps.bind(request, *made, see, pool_of, report);
+      });
+    });
+  }
+
+  static bitnet_status binding_prepare(bitnet_binding* binding, uint32_t n_tokens,
+                                       uint32_t n_outputs, bitnet_error* err) {
+    return guarded(err, "binding_prepare", [&](const reporter& report) {
+      return bindings::get(binding)->prepare(n_tokens, n_outputs, report);
     });
   }
 
@@ -306,43 +346,57 @@ struct slots {
     });
   }
 
-  static bitnet_status kv_copy_blocks(bitnet_kv_pool* pool, const uint32_t* from,
-                                      const uint32_t* to, uint32_t n, bitnet_error* err) {
-    return guarded(err, "kv_copy_blocks", [&](const reporter& report) {
-      return kv_pools::get(pool)->copy(from, to, n, report);
+  static bitnet_status kv_copy(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* from,
+                               const uint32_t* to, uint32_t n, uint64_t signal, bitnet_error* err) {
+    return guarded(err, "kv_copy", [&](const reporter& report) {
+      return queues::get(queue)->copy(*kv_pools::get(pool), from, to, n, signal, report);
     });
   }
 
-  static bitnet_status kv_export(bitnet_kv_pool* pool, uint32_t block, void* out, uint64_t bytes,
+  static bitnet_status kv_export(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* blocks,
+                                 uint32_t n, void* out, uint64_t bytes, uint64_t signal,
                                  bitnet_error* err) {
     return guarded(err, "kv_export", [&](const reporter& report) {
-      return kv_pools::get(pool)->write_out(block, static_cast<uint8_t*>(out), bytes, report);
+      return queues::get(queue)->write_out(*kv_pools::get(pool), blocks, n,
+                                           static_cast<uint8_t*>(out), bytes, signal, report);
     });
   }
 
-  static bitnet_status kv_import(bitnet_kv_pool* pool, uint32_t block, const void* data,
-                                 uint64_t bytes, bitnet_error* err) {
+  static bitnet_status kv_import(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* blocks,
+                                 uint32_t n, const void* data, uint64_t bytes, uint64_t signal,
+                                 bitnet_error* err) {
     return guarded(err, "kv_import", [&](const reporter& report) {
-      return kv_pools::get(pool)->read_in(block, static_cast<const uint8_t*>(data), bytes, report);
+      return queues::get(queue)->read_in(*kv_pools::get(pool), blocks, n,
+                                         static_cast<const uint8_t*>(data), bytes, signal, report);
     });
   }
 
   // ---- queues -----------------------------------------------------------------------------------
 
-  static bitnet_status queue_create(bitnet_device* device, bitnet_queue** out, bitnet_error* err) {
+  static bitnet_status queue_create(bitnet_device* device, const bitnet_queue_request* request,
+                                    bitnet_queue** out, bitnet_error* err) {
     return guarded(err, "queue_create", [&](const reporter& report) {
-      return give<queues>(
-          out, report, [&](auto& made) { return devices::get(device)->make_queue(made, report); });
+      bitnet_queue_request known{};
+      if (bitnet_status s = receive(request, sizeof known, known, "queue request", report);
+          failed(s))
+        return s;
+      return give<queues>(out, report, [&](auto& made) {
+        return devices::get(device)->make_queue(known, made, report);
+      });
     });
   }
 
   static bitnet_status queue_submit(bitnet_queue* queue, const bitnet_step* step,
                                     bitnet_error* err) {
     return guarded(err, "queue_submit", [&](const reporter& report) {
-      if (!step || !BITNET_HAS_FIELD(step, bitnet_step, signal_value) || !step->program)
-        return report.fail(BITNET_INVALID_ARGUMENT, "the step or its program is missing");
-      return queues::get(queue)->submit(*step, *programs::get(step->program),
-                                        kv_pools::get(step->kv_pool), report);
+      bitnet_step known{};
+      if (bitnet_status s = receive(step, offsetof(bitnet_step, top_logits), known, "step", report);
+          failed(s))
+        return s;
+      if (!known.binding) return report.fail(BITNET_INVALID_ARGUMENT, "the step names no binding");
+      if (known.reserved_0 != 0)
+        return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the step is not 0");
+      return queues::get(queue)->submit(known, *bindings::get(known.binding), report);
     });
   }
 

@@ -14,7 +14,7 @@ namespace bitnet::sdk {
 
 // The minors of major 0 that a plugin can speak.
 struct minors {
-  uint32_t oldest = 0;
+  uint32_t oldest = BITNET_ABI_MINOR;
   uint32_t newest = BITNET_ABI_MINOR;
 };
 

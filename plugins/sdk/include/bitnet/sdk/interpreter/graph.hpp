@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
 // A graph that came over the edge, copied and checked: whatever it said before, afterwards every
-// index is in range, every value has one writer that comes before its readers, and every op's
-// shapes and element types fit its definition in ops.h.
+// index is in range, every value has one writer that comes before its readers, every op's shapes
+// and element types fit its definition in ops.h, and every port that an op reads is there. What is
+// not known here is refused as BITNET_UNSUPPORTED.
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <iterator>
 #include <vector>
 
 #include "bitnet/abi/program.h"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/interpreter/weights.hpp"
+#include "bitnet/sdk/received.hpp"
 
 namespace bitnet::sdk {
 
 struct op_signature {
-  uint32_t id, inputs, weights, outputs;
+  uint32_t id, inputs, weights, outputs, ints, floats;
   const char* name;
 };
 
 inline const op_signature* find_op(uint32_t id) noexcept {
-#define BITNET_SDK_ROW(NAME, ID, INPUTS, WEIGHTS, OUTPUTS) {ID, INPUTS, WEIGHTS, OUTPUTS, #NAME},
+#define BITNET_SDK_ROW(NAME, ID, INPUTS, WEIGHTS, OUTPUTS, INTS, FLOATS) \
+  {ID, INPUTS, WEIGHTS, OUTPUTS, INTS, FLOATS, #NAME},
   static constexpr op_signature rows[] = {BITNET_OP_LIST(BITNET_SDK_ROW)};
 #undef BITNET_SDK_ROW
   for (const op_signature& row : rows)
@@ -27,8 +33,9 @@ inline const op_signature* find_op(uint32_t id) noexcept {
   return nullptr;
 }
 
-inline bool is_composite(uint32_t op) noexcept {
-  return op >= BITNET_OP_FIRST_COMPOSITE;
+// Of private ids a body tells which they are.
+inline bool is_composite(const bitnet_op& op) noexcept {
+  return op.op >= BITNET_PRIVATE ? op.body_count != 0 : op.op >= BITNET_OP_FIRST_COMPOSITE;
 }
 
 // Bytes of an element, 0 for an unknown type.
@@ -46,18 +53,38 @@ inline uint64_t element_bytes(uint32_t dtype) noexcept {
   }
 }
 
+// A set of roles of ports.
+constexpr uint32_t role_bit(uint32_t role) noexcept {
+  return 1u << role;
+}
+inline constexpr uint32_t known_roles = role_bit(BITNET_PORT_LOGITS + 1) - 2;
+// Those that stand for a value of the graph.
+inline constexpr uint32_t value_roles =
+    role_bit(BITNET_PORT_VALUE_IN) | role_bit(BITNET_PORT_VALUE_OUT) | role_bit(BITNET_PORT_LOGITS);
+
 struct graph {
   std::vector<bitnet_value> values;
   std::vector<bitnet_op> ops;
-  uint32_t logits = 0;
+  std::vector<bitnet_port> ports;
+  std::vector<bool> external;        // of each value: it lies where a binding says
+  uint32_t logits = BITNET_NONE;     // the value of BITNET_PORT_LOGITS
+  uint32_t reads = 0;                // role_bit() of each port that an op reads
   uint64_t vocabulary = UINT64_MAX;  // rows of the smallest embedding: token ids are below it
-  bool attends = false;              // reads positions, sequences and block tables
+  bool attends = false;
   bool writes_kv = false;
   uint32_t kv_layers = 0;   // highest layer + 1
   uint64_t kv_width = 0;    // n_kv_heads * head_dim, 0 = no KV
   uint32_t n_kv_heads = 0;  // 0 = nothing attends
   uint32_t head_group = 0;  // most query heads that share a KV head
 };
+
+// The ops of a graph that nothing else is known of yet.
+inline bitnet_status read_ops(const bitnet_graph* g, std::vector<bitnet_op>& out,
+                              const reporter& report) {
+  bitnet_graph known{};
+  if (bitnet_status s = receive(g, sizeof known, known, "graph", report); failed(s)) return s;
+  return receive_array(known.ops, known.op_size, known.n_ops, out, "op", report);
+}
 
 // `Weights` has size(), and at(i) with `sealed` and `view`, of which format, k and m are read.
 template <class Weights>
@@ -67,51 +94,53 @@ class graph_reader {
       : weights_(weights), report_(report), out_(out) {}
 
   bitnet_status read(const bitnet_graph* g) {
-    // NOLINTNEXTLINE(bugprone-sizeof-expression): the size of a pointer is what is meant
-    if (!g || !BITNET_HAS_FIELD(g, bitnet_graph, ops) || g->value_size < sizeof(bitnet_value) ||
-        g->op_size < sizeof(bitnet_op) || !g->values || !g->ops)
-      return report_.fail(BITNET_INVALID_ARGUMENT, "the graph is missing or too short");
-    if (g->n_values == 0 || g->n_ops == 0 || g->n_values > max_count || g->n_ops > max_count)
-      return report_.fail(BITNET_INVALID_ARGUMENT, "%u values and %u ops: 1 to %u of each expected",
-                          g->n_values, g->n_ops, max_count);
-    copy(g->values, g->value_size, g->n_values, out_.values);
-    copy(g->ops, g->op_size, g->n_ops, out_.ops);
-    written_.assign(g->n_values, false);
-    for (uint32_t i = 0; i < g->n_values; ++i)
+    bitnet_graph known{};
+    if (bitnet_status s =
+            receive(g, offsetof(bitnet_graph, ports) + sizeof known.ports, known, "graph", report_);
+        failed(s))
+      return s;
+    if (known.reserved_0 != 0)
+      return report_.fail(BITNET_UNSUPPORTED, "reserved_0 of the graph is not 0");
+    if (known.n_values == 0 || known.n_ops == 0 || known.n_values > max_count ||
+        known.n_ops > max_count || known.n_ports > max_count)
+      return report_.fail(BITNET_INVALID_ARGUMENT,
+                          "%u values, %u ops and %u ports: 1 to %u values and ops expected",
+                          known.n_values, known.n_ops, known.n_ports, max_count);
+    if (bitnet_status s = receive_array(known.values, known.value_size, known.n_values, out_.values,
+                                        "value", report_);
+        failed(s))
+      return s;
+    if (bitnet_status s =
+            receive_array(known.ops, known.op_size, known.n_ops, out_.ops, "op", report_);
+        failed(s))
+      return s;
+    if (bitnet_status s =
+            receive_array(known.ports, known.port_size, known.n_ports, out_.ports, "port", report_);
+        failed(s))
+      return s;
+    written_.assign(known.n_values, false);
+    out_.external.assign(known.n_values, false);
+    for (uint32_t i = 0; i < known.n_values; ++i)
       if (bitnet_status s = check_value(i); failed(s)) return s;
-    uint64_t body_end = 0;
+    if (bitnet_status s = read_ports(); failed(s)) return s;
+    std::vector<uint64_t> ends;  // of the bodies that the op is in
     for (at_ = 0; at_ < out_.ops.size(); ++at_) {
+      while (!ends.empty() && at_ == ends.back()) ends.pop_back();
       const bitnet_op& op = out_.ops[at_];
-      if (is_composite(op.op)) {
-        if (at_ < body_end) return refuse("a composite inside a composite");
+      if (is_composite(op)) {
         if (bitnet_status s = check_composite(op); failed(s)) return s;
-        body_end = at_ + 1 + op.body_count;
+        const uint64_t end = at_ + 1 + op.body_count;
+        if (!ends.empty() && end > ends.back()) return refuse("its body ends after that around it");
+        ends.push_back(end);
       } else if (bitnet_status s = check_primitive(op); failed(s)) {
         return s;
       }
     }
-    out_.logits = g->logits;
-    if (g->logits >= out_.values.size() || !written_[g->logits] ||
-        out_.values[g->logits].dtype != BITNET_DTYPE_F32 ||
-        out_.values[g->logits].dims[0] != BITNET_DIM_OUTPUTS)
-      return report_.fail(BITNET_INVALID_ARGUMENT,
-                          "value %u cannot be the logits: a written f32 (outputs, n) is expected",
-                          g->logits);
-    return BITNET_OK;
+    return check_ports();
   }
 
  private:
   static constexpr uint32_t max_count = 1u << 20;
-
-  template <class T>
-  static void copy(const T* from, uint32_t stride, uint32_t n, std::vector<T>& to) {
-    to.resize(n);
-    const auto* at = reinterpret_cast<const uint8_t*>(from);
-    for (T& item : to) {
-      std::memcpy(&item, at, sizeof item);
-      at += stride;
-    }
-  }
 
   bitnet_status refuse(const char* why, bitnet_status code = BITNET_INVALID_ARGUMENT) const {
     const op_signature* known = find_op(out_.ops[at_].op);
@@ -121,13 +150,59 @@ class graph_reader {
 
   bitnet_status check_value(uint32_t i) const {
     const bitnet_value& v = out_.values[i];
-    const bool rows = v.dims[0] == BITNET_DIM_TOKENS || v.dims[0] == BITNET_DIM_OUTPUTS ||
-                      (v.dims[0] > 0 && v.dims[0] <= max_extent);
-    if (element_bytes(v.dtype) == 0 || v.reserved_0 != 0 || !rows || v.dims[1] < 1 ||
-        v.dims[1] > max_extent)
-      return report_.fail(BITNET_INVALID_ARGUMENT, "value %u: type %u with dims %lld x %lld", i,
-                          v.dtype, static_cast<long long>(v.dims[0]),
-                          static_cast<long long>(v.dims[1]));
+    const auto fail = [&](bitnet_status code) {
+      return report_.fail(code, "value %u: type %u with dims %lld x %lld", i, v.dtype,
+                          static_cast<long long>(v.dims[0]), static_cast<long long>(v.dims[1]));
+    };
+    const bool named = v.dims[0] == BITNET_DIM_TOKENS || v.dims[0] == BITNET_DIM_OUTPUTS;
+    if (element_bytes(v.dtype) == 0 || v.reserved_0 != 0 || (v.dims[0] < 0 && !named))
+      return fail(BITNET_UNSUPPORTED);
+    if (v.dims[0] == 0 || v.dims[0] > max_extent || v.dims[1] < 1 || v.dims[1] > max_extent)
+      return fail(BITNET_INVALID_ARGUMENT);
+    return BITNET_OK;
+  }
+
+  bitnet_status wrong_port(uint64_t i, const char* why,
+                           bitnet_status code = BITNET_INVALID_ARGUMENT) const {
+    return report_.fail(code, "port %llu (role %u, value %u): %s",
+                        static_cast<unsigned long long>(i), out_.ports[i].role, out_.ports[i].value,
+                        why);
+  }
+
+  // Values that come in are there before any op; the others are looked at when all ops are known.
+  bitnet_status read_ports() {
+    for (uint64_t i = 0; i < out_.ports.size(); ++i) {
+      const auto [role, value] = out_.ports[i];
+      if (role > BITNET_PORT_LOGITS || role < BITNET_PORT_TOKENS)
+        return wrong_port(i, "this backend does not know the role", BITNET_UNSUPPORTED);
+      const bool has_value = (value_roles & role_bit(role)) != 0;
+      if (has_value != (value != BITNET_NONE) || (has_value && value >= out_.values.size()))
+        return wrong_port(i, has_value ? "its value is out of range" : "it has no value");
+      const bool once = !has_value || role == BITNET_PORT_LOGITS;
+      if (once && (present_ & role_bit(role)) != 0) return wrong_port(i, "there is one already");
+      present_ |= role_bit(role);
+      if (!has_value) continue;
+      if (out_.external[value]) return wrong_port(i, "another port has that value");
+      out_.external[value] = true;
+      if (role == BITNET_PORT_VALUE_IN) written_[value] = true;
+      if (role == BITNET_PORT_LOGITS) out_.logits = value;
+    }
+    return BITNET_OK;
+  }
+
+  bitnet_status check_ports() const {
+    for (uint64_t i = 0; i < out_.ports.size(); ++i)
+      if (out_.ports[i].value != BITNET_NONE && !written_[out_.ports[i].value])
+        return wrong_port(i, "no op writes its value");
+    if (out_.logits != BITNET_NONE && (out_.values[out_.logits].dtype != BITNET_DTYPE_F32 ||
+                                       out_.values[out_.logits].dims[0] != BITNET_DIM_OUTPUTS))
+      return report_.fail(BITNET_INVALID_ARGUMENT,
+                          "value %u cannot be the logits: an f32 (outputs, n) is expected",
+                          out_.logits);
+    for (uint32_t role = BITNET_PORT_TOKENS; role <= BITNET_PORT_OUTPUT_ROWS; ++role)
+      if ((out_.reads & ~present_ & role_bit(role)) != 0)
+        return report_.fail(BITNET_INVALID_ARGUMENT, "an op reads a port of role %u; there is none",
+                            role);
     return BITNET_OK;
   }
 
@@ -136,6 +211,7 @@ class graph_reader {
   bitnet_status check_composite(const bitnet_op& op) const {
     if (op.body_count == 0 || op.body_count > out_.ops.size() - at_ - 1)
       return refuse("its body reaches past the graph or is empty");
+    if (has_attributes(op, 0, 0)) return refuse("an attribute is not known", BITNET_UNSUPPORTED);
     for (int i = 0; i < 4; ++i) {
       if (!index_or_none(op.inputs[i], out_.values.size()) ||
           !index_or_none(op.outputs[i], out_.values.size()) ||
@@ -143,6 +219,11 @@ class graph_reader {
         return refuse("an index is out of range");
     }
     return BITNET_OK;
+  }
+  // Beyond those that the op has.
+  static bool has_attributes(const bitnet_op& op, uint32_t ints, uint32_t floats) noexcept {
+    return std::any_of(op.ints + ints, std::end(op.ints), [](int32_t i) { return i != 0; }) ||
+           std::any_of(op.floats + floats, std::end(op.floats), [](float f) { return f != 0; });
   }
   static bool index_or_none(uint32_t i, uint64_t size) noexcept {
     return i == BITNET_NONE || i < size;
@@ -152,6 +233,8 @@ class graph_reader {
     const op_signature* known = find_op(op.op);
     if (!known) return refuse("this backend does not know it", BITNET_UNSUPPORTED);
     if (op.body_count != 0) return refuse("a primitive has no body");
+    if (has_attributes(op, known->ints, known->floats))
+      return refuse("an attribute is not known", BITNET_UNSUPPORTED);
     const bool optional_weight = op.op == BITNET_OP_ROPE;
     for (uint32_t i = 0; i < 4; ++i) {
       if (i >= known->inputs ? op.inputs[i] != BITNET_NONE
@@ -160,7 +243,7 @@ class graph_reader {
       if (i >= known->outputs ? op.outputs[i] != BITNET_NONE
                               : op.outputs[i] >= out_.values.size() || written_[op.outputs[i]])
         return refuse("an output is out of range, written twice, or one too many");
-      const bool wanted = i < known->weights || (i == 0 && optional_weight);
+      const bool wanted = i < known->weights;
       const bool absent = op.weights[i] == BITNET_NONE;
       if (wanted ? (absent ? !optional_weight : op.weights[i] >= weights_.size()) : !absent)
         return refuse("a weight is out of range, missing, or one too many");
@@ -169,9 +252,36 @@ class graph_reader {
       return refuse("its weight is not sealed");
     // Writing the same value twice within one op would escape the check above.
     if (known->outputs == 2 && op.outputs[0] == op.outputs[1]) return refuse("outputs overlap");
+    if (op.op == BITNET_OP_ROPE && op.ints[3] != BITNET_ROPE_NEOX &&
+        op.ints[3] != BITNET_ROPE_INTERLEAVED)
+      return refuse("its pairing is not known", BITNET_UNSUPPORTED);
+    if (op.op == BITNET_OP_LINEAR_DENSE &&
+        weights_.at(op.weights[0]).view.format == BITNET_FORMAT_TERNARY2)
+      return refuse("ternary weights on float activations", BITNET_UNSUPPORTED);
     if (const char* why = misfit(op)) return refuse(why);
+    note_reads(op.op);
     for (uint32_t i = 0; i < known->outputs; ++i) written_[op.outputs[i]] = true;
     return BITNET_OK;
+  }
+
+  void note_reads(uint32_t op) noexcept {
+    const auto reads = [&](std::initializer_list<uint32_t> roles) {
+      for (const uint32_t role : roles) out_.reads |= role_bit(role);
+    };
+    switch (op) {
+      case BITNET_OP_EMBED_GATHER:
+        return reads({BITNET_PORT_TOKENS});
+      case BITNET_OP_ROPE:
+        return reads({BITNET_PORT_POSITIONS});
+      case BITNET_OP_KV_WRITE:
+        return reads({BITNET_PORT_SLOTS});
+      case BITNET_OP_ATTN_PAGED:
+        return reads({BITNET_PORT_POSITIONS, BITNET_PORT_SEQUENCES, BITNET_PORT_BLOCK_TABLES});
+      case BITNET_OP_GATHER_ROWS:
+        return reads({BITNET_PORT_OUTPUT_ROWS});
+      default:
+        return;
+    }
   }
 
   bool shaped(uint32_t value, uint32_t dtype, int64_t rows, uint64_t width) const noexcept {
@@ -208,8 +318,7 @@ class graph_reader {
                     shaped(in[0], BITNET_DTYPE_I8, rows, k) && f32(in[1], rows, 1) &&
                     f32(out[0], rows, w->m));
       case BITNET_OP_LINEAR_DENSE:
-        return fits(w->format != BITNET_FORMAT_TERNARY2 && w->k == k && f32(in[0], rows, k) &&
-                    f32(out[0], rows, w->m));
+        return fits(w->k == k && f32(in[0], rows, k) && f32(out[0], rows, w->m));
       case BITNET_OP_ROPE:
         return rope_misfit(op, w, k);
       case BITNET_OP_KV_WRITE:
@@ -237,8 +346,6 @@ class graph_reader {
       return "heads times head size is not the width";
     if (turned < 2 || turned % 2 != 0 || turned > head_dim)
       return "the rotated dimensions must be even and within a head";
-    if (op.ints[3] != BITNET_ROPE_NEOX && op.ints[3] != BITNET_ROPE_INTERLEAVED)
-      return "unknown pairing";
     if (!(op.floats[0] > 0) || !std::isfinite(op.floats[0]) || !std::isfinite(op.floats[1]))
       return "base and factor must be finite, the base positive";
     if (w &&
@@ -275,6 +382,7 @@ class graph_reader {
   const reporter& report_;
   graph& out_;
   std::vector<bool> written_;
+  uint32_t present_ = 0;  // role_bit() of each port
   uint64_t at_ = 0;
 };
 

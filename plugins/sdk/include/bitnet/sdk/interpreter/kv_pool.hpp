@@ -3,12 +3,15 @@
 // Storage for KV blocks in host memory, kept in the canonical layout, so that copy, export and
 // import are plain copies.
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "bitnet/abi/program.h"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
 #include "bitnet/sdk/interpreter/kernel.hpp"
+#include "bitnet/sdk/received.hpp"
 
 namespace bitnet::sdk {
 
@@ -35,21 +38,28 @@ inline uint32_t kv_dtypes_or_default(uint32_t kv_dtypes) noexcept {
 
 // Checks a configuration; on success `out` says how blocks are laid out (without data) and `bytes`
 // how many all of them take. `kv_dtypes` as in bitnet_device_info.
-inline bitnet_status describe(const bitnet_kv_config* config, uint32_t kv_dtypes, kv_storage& out,
+inline bitnet_status describe(const bitnet_kv_config* given, uint32_t kv_dtypes, kv_storage& out,
                               uint64_t& bytes, const reporter& report) {
-  if (!config || !BITNET_HAS_FIELD(config, bitnet_kv_config, n_blocks))
-    return report.fail(BITNET_INVALID_ARGUMENT, "the KV configuration is missing or too short");
+  bitnet_kv_config known{};
+  if (bitnet_status s =
+          receive(given, offsetof(bitnet_kv_config, reserved_0), known, "KV configuration", report);
+      failed(s))
+    return s;
+  const bitnet_kv_config* config = &known;
+  if (known.reserved_0 != 0 || known.head_dim_k != known.head_dim_v)
+    return report.fail(BITNET_UNSUPPORTED, "keys of %u elements beside values of %u",
+                       known.head_dim_k, known.head_dim_v);
   for (const uint32_t dtype : {config->dtype_k, config->dtype_v}) {
     if (dtype >= 32 || (kv_dtypes_or_default(kv_dtypes) >> dtype & 1) == 0)
       return report.fail(BITNET_UNSUPPORTED, "KV elements of type %u are not among mine (%#x)",
                          dtype, kv_dtypes_or_default(kv_dtypes));
-    if (config->head_dim != 0 && kv_head_bytes(dtype, config->head_dim) == 0)
+    if (config->head_dim_k != 0 && kv_head_bytes(dtype, config->head_dim_k) == 0)
       return report.fail(BITNET_UNSUPPORTED,
                          "q8_0 needs heads of a multiple of 32 elements, not of %u; use f16",
-                         config->head_dim);
+                         config->head_dim_k);
   }
-  const uint64_t k_bytes = kv_head_bytes(config->dtype_k, config->head_dim);
-  const uint64_t v_bytes = kv_head_bytes(config->dtype_v, config->head_dim);
+  const uint64_t k_bytes = kv_head_bytes(config->dtype_k, config->head_dim_k);
+  const uint64_t v_bytes = kv_head_bytes(config->dtype_v, config->head_dim_k);
   const uint64_t counts[] = {config->n_layers, config->n_kv_heads, k_bytes + v_bytes,
                              config->block_tokens, config->n_blocks};
   bytes = 1;
@@ -58,7 +68,7 @@ inline bitnet_status describe(const bitnet_kv_config* config, uint32_t kv_dtypes
       return report.fail(BITNET_INVALID_ARGUMENT,
                          "a KV pool of %u layers, %u heads of %u, %u blocks of %u tokens is empty "
                          "or too large",
-                         config->n_layers, config->n_kv_heads, config->head_dim, config->n_blocks,
+                         config->n_layers, config->n_kv_heads, config->head_dim_k, config->n_blocks,
                          config->block_tokens);
   if (counts[3] * counts[4] > INT32_MAX)
     return report.fail(BITNET_INVALID_ARGUMENT, "%u blocks of %u tokens: slots must fit 31 bits",
@@ -70,7 +80,7 @@ inline bitnet_status describe(const bitnet_kv_config* config, uint32_t kv_dtypes
   out.n_blocks = config->n_blocks;
   out.block_tokens = config->block_tokens;
   out.n_kv_heads = counts[1];
-  out.head_dim = config->head_dim;
+  out.head_dim = config->head_dim_k;
   out.k_bytes = k_bytes;
   out.v_bytes = v_bytes;
   out.layer_bytes = counts[3] * counts[1] * (k_bytes + v_bytes);
@@ -78,27 +88,45 @@ inline bitnet_status describe(const bitnet_kv_config* config, uint32_t kv_dtypes
   return BITNET_OK;
 }
 
-// Whether a block of so many bytes can be exported or imported.
-inline bitnet_status check_block(const kv_storage& storage, uint32_t index, const void* data,
-                                 uint64_t bytes, const reporter& report) {
-  if (index >= storage.n_blocks)
-    return report.fail(BITNET_INVALID_ARGUMENT, "block %u, the pool has %u", index,
-                       storage.n_blocks);
-  if (!data || bytes != storage.block_bytes)
-    return report.fail(BITNET_INVALID_ARGUMENT, "a block has %llu bytes, not %llu",
-                       static_cast<unsigned long long>(storage.block_bytes),
+// Whether the pool has all of these blocks; with `once`, each of them once.
+inline bitnet_status check_blocks(const kv_storage& storage, const uint32_t* blocks, uint32_t n,
+                                  bool once, const reporter& report) {
+  if (n != 0 && !blocks) return report.fail(BITNET_INVALID_ARGUMENT, "no list of blocks is given");
+  for (uint32_t i = 0; i < n; ++i)
+    if (blocks[i] >= storage.n_blocks)
+      return report.fail(BITNET_INVALID_ARGUMENT, "block %u, the pool has %u", blocks[i],
+                         storage.n_blocks);
+  if (!once || n < 2) return BITNET_OK;
+  std::vector<uint32_t> sorted(blocks, blocks + n);
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return BITNET_OK;
+  return report.fail(BITNET_INVALID_ARGUMENT, "block %u is written twice", *twice);
+}
+
+// Whether blocks can be exported to, or imported from, so many bytes.
+inline bitnet_status check_moved(const kv_storage& storage, const uint32_t* blocks, uint32_t n,
+                                 const void* data, uint64_t bytes, bool written,
+                                 const reporter& report) {
+  if (bitnet_status s = check_blocks(storage, blocks, n, written, report); failed(s)) return s;
+  // A pool's blocks take at most 2^62 bytes together.
+  if ((!data && n != 0) || bytes / storage.block_bytes != n || bytes % storage.block_bytes != 0)
+    return report.fail(BITNET_INVALID_ARGUMENT, "%u blocks have %llu bytes each, %llu were given",
+                       n, static_cast<unsigned long long>(storage.block_bytes),
                        static_cast<unsigned long long>(bytes));
   return BITNET_OK;
 }
 
-// Whether blocks from[i] can be copied to to[i].
+// Whether blocks from[i] can be copied to to[i], in any order.
 inline bitnet_status check_copies(const kv_storage& storage, const uint32_t* from,
                                   const uint32_t* to, uint32_t n, const reporter& report) {
-  if (n != 0 && (!from || !to)) return report.fail(BITNET_INVALID_ARGUMENT, "no block lists given");
+  if (bitnet_status s = check_blocks(storage, from, n, false, report); failed(s)) return s;
+  if (bitnet_status s = check_blocks(storage, to, n, true, report); failed(s)) return s;
+  std::vector<uint32_t> written(to, to + n);
+  std::sort(written.begin(), written.end());
   for (uint32_t i = 0; i < n; ++i)
-    if (from[i] >= storage.n_blocks || to[i] >= storage.n_blocks)
-      return report.fail(BITNET_INVALID_ARGUMENT, "copy %u: block %u to %u, the pool has %u", i,
-                         from[i], to[i], storage.n_blocks);
+    if (std::binary_search(written.begin(), written.end(), from[i]))
+      return report.fail(BITNET_INVALID_ARGUMENT, "block %u is read and written", from[i]);
   return BITNET_OK;
 }
 
@@ -107,7 +135,6 @@ class kv_pool {
   bitnet_status create(const bitnet_kv_config* config, uint32_t kv_dtypes, const reporter& report) {
     uint64_t bytes = 0;
     if (bitnet_status s = describe(config, kv_dtypes, storage_, bytes, report); failed(s)) return s;
-    config_ = *config;
     memory_ = memory(bytes);
     storage_.data = memory_.data();
     return BITNET_OK;
@@ -117,21 +144,25 @@ class kv_pool {
                      const reporter& report) const {
     if (bitnet_status s = check_copies(storage_, from, to, n, report); failed(s)) return s;
     for (uint32_t i = 0; i < n; ++i)
-      std::memmove(block(to[i]), block(from[i]), storage_.block_bytes);
+      std::memcpy(block(to[i]), block(from[i]), storage_.block_bytes);
     return BITNET_OK;
   }
 
-  bitnet_status write_out(uint32_t index, uint8_t* out, uint64_t bytes,
+  bitnet_status write_out(const uint32_t* blocks, uint32_t n, uint8_t* out, uint64_t bytes,
                           const reporter& report) const {
-    if (bitnet_status s = check_block(storage_, index, out, bytes, report); failed(s)) return s;
-    std::memcpy(out, block(index), bytes);
+    if (bitnet_status s = check_moved(storage_, blocks, n, out, bytes, false, report); failed(s))
+      return s;
+    for (uint32_t i = 0; i < n; ++i, out += storage_.block_bytes)
+      std::memcpy(out, block(blocks[i]), storage_.block_bytes);
     return BITNET_OK;
   }
 
-  bitnet_status read_in(uint32_t index, const uint8_t* data, uint64_t bytes,
+  bitnet_status read_in(const uint32_t* blocks, uint32_t n, const uint8_t* data, uint64_t bytes,
                         const reporter& report) const {
-    if (bitnet_status s = check_block(storage_, index, data, bytes, report); failed(s)) return s;
-    std::memcpy(block(index), data, bytes);
+    if (bitnet_status s = check_moved(storage_, blocks, n, data, bytes, true, report); failed(s))
+      return s;
+    for (uint32_t i = 0; i < n; ++i, data += storage_.block_bytes)
+      std::memcpy(block(blocks[i]), data, storage_.block_bytes);
     return BITNET_OK;
   }
 
@@ -139,10 +170,8 @@ class kv_pool {
     return storage_.data + index * storage_.block_bytes;
   }
   const kv_storage& storage() const noexcept { return storage_; }
-  const bitnet_kv_config& config() const noexcept { return config_; }
 
  private:
-  bitnet_kv_config config_{};
   kv_storage storage_{};
   memory memory_;
 };

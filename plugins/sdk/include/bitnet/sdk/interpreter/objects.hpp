@@ -17,39 +17,23 @@
 
 namespace bitnet::sdk::interpreter {
 
-// Everything is ready after program_build; only the bound is checked.
-struct runnable : program {
-  using program::program;
-
-  bitnet_status prepare(uint32_t n_tokens, const reporter& report) const {
-    uint64_t bytes = 0;
-    return estimate(n_tokens, bytes, report);
-  }
-
-  bitnet_status bind(const bitnet_step_buffers& b, const reporter& report) {
-    const auto see = [](bitnet_buffer* buffer) {
-      const memory* m = handle<bitnet_buffer, memory>::get(buffer);
-      return m ? bound_buffer{m->data(), m->size()} : bound_buffer{};
-    };
-    return program::bind({see(b.tokens), see(b.positions), see(b.sequences), see(b.slots),
-                          see(b.block_tables), see(b.output_rows), see(b.logits)},
-                         report);
-  }
-};
-
-// Steps end before submit returns.
+// What it is given ends before the call returns.
 class queue {
  public:
-  bitnet_status submit(const bitnet_step& step, runnable& steps, const kv_pool* pool,
-                       const reporter& report) {
-    const uint64_t now = timeline_.load();
-    if (step.signal_value <= now)
-      return report.fail(BITNET_INVALID_ARGUMENT, "signal %llu, the timeline is at %llu already",
-                         static_cast<unsigned long long>(step.signal_value),
-                         static_cast<unsigned long long>(now));
-    if (bitnet_status s = steps.run(step, pool, report); failed(s)) return s;
-    timeline_.store(step.signal_value);
-    return BITNET_OK;
+  bitnet_status submit(const bitnet_step& step, binding& on, const reporter& report) {
+    return in_turn(step.signal_value, report, [&] { return on.of().run(step, on, report); });
+  }
+  bitnet_status copy(kv_pool& pool, const uint32_t* from, const uint32_t* to, uint32_t n,
+                     uint64_t signal, const reporter& report) {
+    return in_turn(signal, report, [&] { return pool.copy(from, to, n, report); });
+  }
+  bitnet_status write_out(kv_pool& pool, const uint32_t* blocks, uint32_t n, uint8_t* out,
+                          uint64_t bytes, uint64_t signal, const reporter& report) {
+    return in_turn(signal, report, [&] { return pool.write_out(blocks, n, out, bytes, report); });
+  }
+  bitnet_status read_in(kv_pool& pool, const uint32_t* blocks, uint32_t n, const uint8_t* data,
+                        uint64_t bytes, uint64_t signal, const reporter& report) {
+    return in_turn(signal, report, [&] { return pool.read_in(blocks, n, data, bytes, report); });
   }
 
   bitnet_status wait(uint64_t value, uint64_t, const reporter& report) const {
@@ -66,6 +50,18 @@ class queue {
   }
 
  private:
+  template <class Work>
+  bitnet_status in_turn(uint64_t signal, const reporter& report, const Work& work) {
+    const uint64_t now = timeline_.load();
+    if (signal <= now)
+      return report.fail(BITNET_INVALID_ARGUMENT, "signal %llu, the timeline is at %llu already",
+                         static_cast<unsigned long long>(signal),
+                         static_cast<unsigned long long>(now));
+    if (bitnet_status s = work(); failed(s)) return s;
+    timeline_.store(signal);
+    return BITNET_OK;
+  }
+
   std::atomic<uint64_t> timeline_{0};
 };
 
@@ -77,29 +73,54 @@ class device {
   const definition& author() const noexcept { return author_; }
   const host& services() const noexcept { return host_; }
 
-  void levels_of(const std::vector<bitnet_op>& ops, const uint32_t* of_weights,
-                 uint32_t* levels) const {
-    for (uint64_t i = 0; i < ops.size(); ++i) levels[i] = level_of(ops[i].op, of_weights[i]);
+  bitnet_status query(const bitnet_query_request& request, std::vector<uint32_t>& levels,
+                      bitnet_graph_estimate& out, const reporter& report) const {
+    weight_set planned(author_, host_);
+    if (bitnet_status s = planned.create(request.descs, request.desc_size, request.n_descs,
+                                         scales_are::to_come, report);
+        failed(s))
+      return s;
+    program::weights all;
+    all.add(planned);
+    if (bitnet_status s =
+            program(author_, host_)
+                .query(request.graph, all, request.options, levels, out.scratch_bytes, report);
+        failed(s))
+      return s;
+    out.weight_bytes = planned.planned_bytes();
+    if (!request.kv) return BITNET_OK;
+    bitnet_kv_config one{};
+    if (bitnet_status s = receive(request.kv, offsetof(bitnet_kv_config, reserved_0), one,
+                                  "KV configuration", report);
+        failed(s))
+      return s;
+    one.n_blocks = 1;
+    kv_storage storage{};
+    uint64_t bytes = 0;
+    const bitnet_status s = describe(&one, author_.device.kv_dtypes, storage, bytes, report);
+    out.kv_block_bytes = storage.block_bytes;
+    return s;
   }
 
-  bitnet_status make_buffer(uint64_t bytes, std::unique_ptr<memory>& out, const reporter&) const {
-    out = std::make_unique<memory>(bytes);
+  bitnet_status make_buffer(const bitnet_buffer_request& request, std::unique_ptr<memory>& out,
+                            const reporter&) const {
+    out = std::make_unique<memory>(request.bytes);
     return BITNET_OK;
   }
 
   bitnet_status plan(const bitnet_tensor_desc* desc, bitnet_weight_plan& out,
                      const reporter& report) const {
     tensor t;
-    if (bitnet_status s = describe(desc, t, report); failed(s)) return s;
+    if (bitnet_status s = describe(desc, t, scales_are::to_come, report); failed(s)) return s;
     sdk::plan(t, out);
     return BITNET_OK;
   }
 
-  std::unique_ptr<weight_set> make_weights() const {
-    return std::make_unique<weight_set>(author_, host_);
+  std::unique_ptr<weight_set> make_weights(uint64_t cancel_token) const {
+    return std::make_unique<weight_set>(author_, host_, cancel_token);
   }
-  std::unique_ptr<runnable> make_program() const {
-    return std::make_unique<runnable>(author_, host_);
+  std::unique_ptr<program> make_program() const {
+    return std::make_unique<program>(author_, host_);
   }
 
   bitnet_status make_pool(const bitnet_kv_config* config, std::unique_ptr<kv_pool>& out,
@@ -108,25 +129,14 @@ class device {
     return out->create(config, author_.device.kv_dtypes, report);
   }
 
-  bitnet_status make_queue(std::unique_ptr<queue>& out, const reporter&) const {
+  // Priorities are for devices that run several at a time.
+  bitnet_status make_queue(const bitnet_queue_request&, std::unique_ptr<queue>& out,
+                           const reporter&) const {
     out = std::make_unique<queue>();
     return BITNET_OK;
   }
 
  private:
-  uint32_t level_of(uint32_t op, uint32_t format) const {
-    // Rank-1 weights are widened to f32, so a norm takes every dense format.
-    const bool vector = op == BITNET_OP_RMS_NORM || op == BITNET_OP_ROPE;
-    for (const primitive& p : author_.primitives) {
-      const bool fits = p.format == BITNET_FORMAT_NONE || format == BITNET_FORMAT_NONE ||
-                        p.format == format || (vector && format != BITNET_FORMAT_TERNARY2);
-      if (p.op == op && fits) return p.level;
-    }
-    for (const composite& c : author_.composites)
-      if (c.op == op) return BITNET_LEVEL_FUSED;
-    return BITNET_LEVEL_NONE;
-  }
-
   const definition& author_;
   const host& host_;
 };
@@ -207,7 +217,8 @@ struct objects {
   using buffer = memory;
   using weights = weight_set;
   using kv_pool = sdk::kv_pool;
-  using program = runnable;
+  using program = sdk::program;
+  using binding = sdk::binding;
   using queue = interpreter::queue;
 };
 

@@ -3,7 +3,7 @@
 // A compiled graph: a schedule of kernels over an arena, run once per step by all workers together.
 //
 // One parallel_run carries a whole step; between ops the workers meet at a barrier. Steps of one
-// program run one at a time.
+// program run one at a time, whatever their bindings, and so share the arena.
 
 #include <algorithm>
 #include <atomic>
@@ -37,58 +37,107 @@ inline const primitive* find_primitive(const definition& author, uint32_t op,
   return nullptr;
 }
 
+class program;
+
+// What the ports of a program stand for. Owner: the program outlives it.
+class binding {
+ public:
+  explicit binding(program& of) noexcept : of_(of) {}
+  ~binding();
+  binding(const binding&) = delete;
+  binding& operator=(const binding&) = delete;
+
+  program& of() const noexcept { return of_; }
+  bitnet_status prepare(uint32_t n_tokens, uint32_t n_outputs, const reporter& report) const;
+
+ private:
+  friend program;
+  struct place {
+    uint32_t value;
+    uint8_t* data;
+  };
+  program& of_;
+  step_view step_;
+  std::vector<place> values_;  // of the graph that lie outside
+  const kv_pool* pool_ = nullptr;
+};
+
 class program {
  public:
+  using weights = weight_list<weight_set>;
+
   program(const definition& author, host services) noexcept : author_(author), host_(services) {}
 
-  bitnet_status build(const bitnet_graph* g, const weight_set& weights,
+  bitnet_status build(const bitnet_graph* g, const weights& all,
                       const bitnet_program_options* options, const reporter& report) {
-    if (bitnet_status s = check_limits(options, limits_, report); failed(s)) return s;
-    if (bitnet_status s = graph_reader(weights, report, graph_).read(g); failed(s)) return s;
-    if (bitnet_status s = schedule(weights, report); failed(s)) return s;
+    if (bitnet_status s = compile(g, all, options, report); failed(s)) return s;
+    for (item& it : items_)
+      if (it.fused) prepare_top(it);
     return allocate(report);
   }
 
-  // Bytes of activations and scratch that a step of n_tokens touches.
-  bitnet_status estimate(uint32_t n_tokens, uint64_t& bytes, const reporter& report) const {
-    if (n_tokens == 0 || n_tokens > limits_.max_tokens)
-      return report.fail(BITNET_INVALID_ARGUMENT, "%u tokens, the program runs 1 to %u", n_tokens,
-                         limits_.max_tokens);
-    std::vector<lifetime> lives = lifetimes(n_tokens, std::min(n_tokens, limits_.max_outputs));
-    bytes = place(lives) + scratch_.size() + keep_.size();
+  // What it would need, and the level of each op, without making any of it. Primitives that have no
+  // kernel here are levels of NONE; `bytes` is then 0.
+  bitnet_status query(const bitnet_graph* g, const weights& all,
+                      const bitnet_program_options* options, std::vector<uint32_t>& levels,
+                      uint64_t& bytes, const reporter& report) {
+    if (bitnet_status s = read_levels(g, all, levels, report); failed(s)) return s;
+    bytes = 0;
+    if (lacks_primitive(levels)) return BITNET_OK;
+    if (bitnet_status s = compile(g, all, options, report); failed(s)) return s;
+    for (uint64_t i = 0; i < levels.size(); ++i)
+      if (is_composite(graph_.ops[i])) levels[i] = level_of_composite(i, all);
+    room needed;
+    if (bitnet_status s = measure(needed, report); failed(s)) return s;
+    bytes = needed.arena + needed.scratch + needed.keep;
     return BITNET_OK;
   }
 
-  bitnet_status bind(const bound_buffers& b, const reporter& report) {
-    const std::scoped_lock lock(running_);
-    if (bound_) return report.fail(BITNET_INVALID_ARGUMENT, "the step buffers are bound already");
-    if (bitnet_status s = check_buffers(b, limits_, graph_, report); failed(s)) return s;
-    const auto ints = [](const bound_buffer& buffer) {
-      return reinterpret_cast<const int32_t*>(buffer.data);
-    };
-    step_.tokens = ints(b.tokens);
-    step_.positions = ints(b.positions);
-    step_.sequences = ints(b.sequences);
-    step_.slots = ints(b.slots);
-    step_.block_tables = ints(b.block_tables);
-    step_.output_rows = ints(b.output_rows);
-    step_.max_blocks = limits_.max_blocks;
-    step_.block_tokens = limits_.block_tokens;
-    point_at(graph_.logits, b.logits.data);
-    bound_ = true;
+  bitnet_status check_counts(uint32_t n_tokens, uint32_t n_outputs, const reporter& report) const {
+    if (n_tokens != 0 && n_tokens <= limits_.max_tokens && n_outputs <= limits_.max_outputs)
+      return BITNET_OK;
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "%u tokens and %u outputs: the program runs 1 to %u, and %u", n_tokens,
+                       n_outputs, limits_.max_tokens, limits_.max_outputs);
+  }
+
+  // `see` gives the memory of a buffer, `pool_of` the pool of a handle.
+  template <class See, class PoolOf>
+  bitnet_status bind(const bitnet_bind_request* request, binding& out, const See& see,
+                     const PoolOf& pool_of, const reporter& report) const {
+    bitnet_bind_request known{};
+    std::vector<bitnet_bound> named;
+    std::vector<bound_memory> bound;
+    if (bitnet_status s = check_bound(request, graph_, limits_, memory::alignment, known, named,
+                                      bound, see, report);
+        failed(s))
+      return s;
+    out.pool_ = pool_of(known.kv_pool);
+    if (bitnet_status s =
+            check_pool(graph_, limits_, out.pool_ ? &out.pool_->storage() : nullptr, report);
+        failed(s))
+      return s;
+    out.step_ = view_of(graph_, limits_, bound);
+    if (out.pool_) out.step_.kv = out.pool_->storage();
+    for (uint64_t i = 0; i < bound.size(); ++i)
+      if (graph_.ports[i].value != BITNET_NONE)
+        out.values_.push_back({graph_.ports[i].value, bound[i].data});
     return BITNET_OK;
   }
 
-  // Checks a step and what its buffers say, then runs it to its end.
-  bitnet_status run(const bitnet_step& step, const kv_pool* pool, const reporter& report) {
+  // Checks a step and what its ports say, then runs it to its end.
+  bitnet_status run(const bitnet_step& step, const binding& on, const reporter& report) {
     const std::scoped_lock lock(running_);
-    if (bitnet_status s = check(step, pool, report); failed(s)) return s;
+    if (bitnet_status s = check(step, on, report); failed(s)) return s;
+    if (bound_ != &on)
+      for (const binding::place& p : on.values_) point_at(p.value, p.data);
+    bound_ = &on;
+    step_ = on.step_;
     step_.n_tokens = step.n_tokens;
     step_.n_outputs = step.n_outputs;
-    step_.top_logits = BITNET_HAS_FIELD(&step, bitnet_step, top_logits) ? step.top_logits : 0;
-    step_.window = window_of(step);
-    step_.window_keep = window_of(step) != 0 ? step.window_keep : 0;
-    if (pool) step_.kv = pool->storage();
+    step_.top_logits = step.top_logits;
+    step_.window = step.window;
+    step_.window_keep = step.window != 0 ? step.window_keep : 0;
     for (uint64_t i = 0; i < calls_.size(); ++i) calls_[i].rows = rows_of(row_values_[i]);
 
     const uint32_t workers = std::min(host_.width(), width_);
@@ -108,6 +157,12 @@ class program {
       return report.fail(s, "the host could not run %u workers", workers);
     if (stop_after.load() != UINT64_MAX) return report.fail(BITNET_CANCELLED, "cancelled");
     return BITNET_OK;
+  }
+
+  // A binding that goes; another one may come to lie where it was.
+  void forget(const binding& gone) noexcept {
+    const std::scoped_lock lock(running_);
+    if (bound_ == &gone) bound_ = nullptr;
   }
 
   // Counts of the kernels that ran at least once.
@@ -146,26 +201,70 @@ class program {
     std::atomic<uint64_t> calls{0}, time_ns{0}, bytes{0};
   };
 
-  bitnet_status schedule(const weight_set& weights, const reporter& report) {
+  struct room {
+    uint64_t arena = 0, scratch = 0, keep = 0;    // bytes
+    uint64_t scratch_floats = 0, keep_bytes = 0;  // of a worker
+    std::vector<lifetime> lives;
+  };
+
+  bitnet_status compile(const bitnet_graph* g, const weights& all,
+                        const bitnet_program_options* options, const reporter& report) {
+    if (bitnet_status s = check_limits(options, limits_, report); failed(s)) return s;
+    if (bitnet_status s = graph_reader(all, report, graph_).read(g); failed(s)) return s;
+    return schedule(all, report);
+  }
+
+  // Of primitives what the author has for them; composites wait until the graph is known to be one.
+  bitnet_status read_levels(const bitnet_graph* g, const weights& all,
+                            std::vector<uint32_t>& levels, const reporter& report) {
+    std::vector<bitnet_op> ops;
+    if (bitnet_status s = read_ops(g, ops, report); failed(s)) return s;
+    levels.assign(ops.size(), BITNET_LEVEL_NONE);
+    for (uint64_t i = 0; i < ops.size(); ++i) {
+      const uint32_t w = ops[i].weights[0];
+      if (is_composite(ops[i])) continue;
+      if (w != BITNET_NONE && w >= all.size())
+        return report.fail(BITNET_INVALID_ARGUMENT, "op %llu: weight %u of %llu",
+                           static_cast<unsigned long long>(i), w,
+                           static_cast<unsigned long long>(all.size()));
+      const primitive* found =
+          find_primitive(author_, ops[i].op, w == BITNET_NONE ? nullptr : &all.at(w).view);
+      if (found) levels[i] = found->level;
+    }
+    ops_.swap(ops);
+    return BITNET_OK;
+  }
+  bool lacks_primitive(const std::vector<uint32_t>& levels) const noexcept {
+    for (uint64_t i = 0; i < levels.size(); ++i)
+      if (levels[i] == BITNET_LEVEL_NONE && !is_composite(ops_[i])) return true;
+    return false;
+  }
+  uint32_t level_of_composite(uint64_t at, const weights& all) const {
+    roles parts;
+    const bitnet_op& op = graph_.ops[at];
+    const bool fused = choose(op, std::span(&op + 1, op.body_count), all, parts) != nullptr;
+    return fused ? BITNET_LEVEL_FUSED : BITNET_LEVEL_NONE;
+  }
+
+  bitnet_status schedule(const weights& all, const reporter& report) {
     const std::vector<bitnet_op>& ops = graph_.ops;
     for (uint64_t i = 0; i < ops.size(); ++i) {
-      if (is_composite(ops[i].op)) {
+      if (is_composite(ops[i])) {
         const std::span body(&ops[i + 1], ops[i].body_count);
         item fused;
-        fused.fused = choose(ops[i], body, weights, fused.parts);
+        fused.fused = choose(ops[i], body, all, fused.parts);
         if (!fused.fused) continue;  // its body follows
         fused.first_call = calls_.size();
         fused.n_calls = body.size();
         fused.counter = count(ops[i].op, fused.fused->id);
-        for (const bitnet_op& op : body) add_call(op, weights);
+        for (const bitnet_op& op : body) add_call(op, all);
         fused.weight_bytes = weight_bytes(fused);
-        prepare_top(fused);
         items_.push_back(std::move(fused));
         i += body.size();
         continue;
       }
       const weight* w =
-          ops[i].weights[0] == BITNET_NONE ? nullptr : &weights.at(ops[i].weights[0]).view;
+          ops[i].weights[0] == BITNET_NONE ? nullptr : &all.at(ops[i].weights[0]).view;
       item one;
       one.single = find_primitive(author_, ops[i].op, w);
       if (!one.single)
@@ -174,7 +273,7 @@ class program {
                            w ? w->format : BITNET_FORMAT_NONE);
       one.first_call = calls_.size();
       one.counter = count(ops[i].op, one.single->id);
-      add_call(ops[i], weights);
+      add_call(ops[i], all);
       one.weight_bytes = weight_bytes(one);
       items_.push_back(std::move(one));
     }
@@ -210,8 +309,8 @@ class program {
   }
 
   // The fused kernel for a composite, if there is one and it means what the body says.
-  const composite* choose(const bitnet_op& op, std::span<const bitnet_op> body,
-                          const weight_set& weights, roles& parts) const {
+  const composite* choose(const bitnet_op& op, std::span<const bitnet_op> body, const weights& all,
+                          roles& parts) const {
     const std::optional<roles> read = composite_reader(body).read(op.op);
     if (!read || !private_body(op, body, *read)) return nullptr;
     parts = *read;
@@ -219,7 +318,7 @@ class program {
     std::vector<const weight*> matrices;
     for (const bitnet_op& b : body)
       if (b.op == BITNET_OP_LINEAR_TERNARY || b.op == BITNET_OP_LINEAR_DENSE)
-        matrices.push_back(&weights.at(b.weights[0]).view);
+        matrices.push_back(&all.at(b.weights[0]).view);
     if (!matrices.empty()) format = matrices.back()->format;
     const auto fits = [&](const composite& c) {
       return !c.fits || std::all_of(matrices.begin(), matrices.end(),
@@ -244,9 +343,9 @@ class program {
     for (const bitnet_op& b : body) {
       for (const uint32_t v : b.outputs) {
         if (v == BITNET_NONE || v == result) continue;
-        if (v == graph_.logits) return false;
+        if (graph_.external[v]) return false;
         for (const bitnet_op& reader : graph_.ops)
-          if (!is_composite(reader.op) && !inside(reader) &&
+          if (!is_composite(reader) && !inside(reader) &&
               std::find(std::begin(reader.inputs), std::end(reader.inputs), v) !=
                   std::end(reader.inputs))
             return false;
@@ -262,10 +361,10 @@ class program {
     return counters_.size() - 1;
   }
 
-  void add_call(const bitnet_op& op, const weight_set& weights) {
+  void add_call(const bitnet_op& op, const weights& all) {
     call c{};
     c.op = op.op;
-    c.w = op.weights[0] == BITNET_NONE ? nullptr : &weights.at(op.weights[0]).view;
+    c.w = op.weights[0] == BITNET_NONE ? nullptr : &all.at(op.weights[0]).view;
     const auto width = [&](uint32_t v) { return static_cast<uint64_t>(graph_.values[v].dims[1]); };
     const uint32_t shape = op.outputs[0] == BITNET_NONE ? op.inputs[0] : op.outputs[0];
     c.k = op.inputs[0] == BITNET_NONE ? c.w->k : width(op.inputs[0]);
@@ -306,26 +405,37 @@ class program {
           if (v != BITNET_NONE) lives[v].last = i;
       }
     }
-    lives[graph_.logits].bytes = 0;  // written straight into the step buffer
+    for (uint64_t v = 0; v < lives.size(); ++v)
+      if (graph_.external[v]) lives[v].bytes = 0;  // it lies where a binding says
     return lives;
   }
 
-  bitnet_status allocate(const reporter& report) {
-    std::vector<lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
-    const uint64_t bytes = place(lives);
-    width_ = host_.width();
+  bitnet_status measure(room& out, const reporter& report) const {
+    out.lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
+    out.arena = place(out.lives);
     if (graph_.attends)  // at most 2^31 positions times 2^31 heads
-      scratch_floats_ = uint64_t{limits_.max_blocks} * limits_.block_tokens * graph_.head_group;
-    if (bytes > uint64_t{1} << 46 || scratch_floats_ > uint64_t{1} << 40)
+      out.scratch_floats = uint64_t{limits_.max_blocks} * limits_.block_tokens * graph_.head_group;
+    if (out.arena > uint64_t{1} << 46 || out.scratch_floats > uint64_t{1} << 40)
       return report.fail(BITNET_OUT_OF_MEMORY, "activations of %llu bytes are out of reach",
-                         static_cast<unsigned long long>(bytes));
-    arena_ = memory(bytes);
-    scratch_floats_ = (scratch_floats_ + 15) / 16 * 16;
-    scratch_ = memory(4 * scratch_floats_ * width_);
-    keep_bytes_ = (author_.worker_keep_bytes + 63) / 64 * 64;
-    keep_ = memory(keep_bytes_ * width_);
-    for (uint32_t v = 0; v < lives.size(); ++v)
-      if (lives[v].bytes != 0) point_at(v, arena_.data() + lives[v].offset);
+                         static_cast<unsigned long long>(out.arena));
+    out.scratch_floats = (out.scratch_floats + 15) / 16 * 16;
+    out.scratch = 4 * out.scratch_floats * host_.width();
+    out.keep_bytes = (author_.worker_keep_bytes + 63) / 64 * 64;
+    out.keep = out.keep_bytes * host_.width();
+    return BITNET_OK;
+  }
+
+  bitnet_status allocate(const reporter& report) {
+    room needed;
+    if (bitnet_status s = measure(needed, report); failed(s)) return s;
+    width_ = host_.width();
+    arena_ = memory(needed.arena);
+    scratch_floats_ = needed.scratch_floats;
+    scratch_ = memory(needed.scratch);
+    keep_bytes_ = needed.keep_bytes;
+    keep_ = memory(needed.keep);
+    for (uint32_t v = 0; v < needed.lives.size(); ++v)
+      if (needed.lives[v].bytes != 0) point_at(v, arena_.data() + needed.lives[v].offset);
     return BITNET_OK;
   }
 
@@ -338,11 +448,11 @@ class program {
     }
   }
 
-  bitnet_status check(const bitnet_step& step, const kv_pool* pool, const reporter& report) {
-    if (!bound_) return report.fail(BITNET_INVALID_ARGUMENT, "program_bind comes before steps");
-    if (window_of(step) != 0 && (author_.device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
+  bitnet_status check(const bitnet_step& step, const binding& on, const reporter& report) {
+    if (step.window != 0 && (author_.device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
       return report.fail(BITNET_UNSUPPORTED, "this backend's attention has no window");
-    return checker_.check(step, limits_, graph_, step_, pool ? &pool->storage() : nullptr, report);
+    return checker_.check(step, limits_, graph_, on.step_,
+                          on.pool_ ? &on.pool_->storage() : nullptr, report);
   }
 
   static uint64_t units(const call& c) noexcept {
@@ -406,8 +516,19 @@ class program {
   uint64_t scratch_floats_ = 0, keep_bytes_ = 0;  // per worker
   step_view step_;
   step_checker checker_;
-  bool bound_ = false;
+  std::vector<bitnet_op> ops_;      // of a query
+  const binding* bound_ = nullptr;  // that the calls point to
   std::mutex running_;
 };
+
+inline binding::~binding() {
+  of_.forget(*this);
+}
+
+// Everything is ready after program_build; only the bounds are checked.
+inline bitnet_status binding::prepare(uint32_t n_tokens, uint32_t n_outputs,
+                                      const reporter& report) const {
+  return of_.check_counts(n_tokens, n_outputs, report);
+}
 
 }  // namespace bitnet::sdk

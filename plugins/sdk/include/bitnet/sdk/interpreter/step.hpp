@@ -11,26 +11,26 @@
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/interpreter/graph.hpp"
 #include "bitnet/sdk/interpreter/kernel.hpp"
+#include "bitnet/sdk/received.hpp"
 
 namespace bitnet::sdk {
 
-// One step buffer's memory as the program sees it.
-struct bound_buffer {
+// What a port stands for, as the host sees it.
+struct bound_memory {
   uint8_t* data = nullptr;
   uint64_t bytes = 0;
-};
-
-struct bound_buffers {
-  bound_buffer tokens, positions, sequences, slots, block_tables, output_rows, logits;
 };
 
 // Copies the bounds of a program; the list of buckets stays the host's.
 inline bitnet_status check_limits(const bitnet_program_options* options,
                                   bitnet_program_options& out, const reporter& report) {
-  if (!options || !BITNET_HAS_FIELD(options, bitnet_program_options, block_tokens))
-    return report.fail(BITNET_INVALID_ARGUMENT, "the program options are missing or too short");
-  out = {};
-  std::memcpy(&out, options, std::min<size_t>(options->struct_size, sizeof out));
+  if (bitnet_status s = receive(options, offsetof(bitnet_program_options, precisions), out,
+                                "program options", report);
+      failed(s))
+    return s;
+  if (!understood(out.flags, BITNET_PROGRAM_DETERMINISTIC) || out.reserved_0 != 0)
+    return report.fail(BITNET_UNSUPPORTED, "program flags %#x: some of them are not known",
+                       out.flags);
   const uint64_t counts[] = {out.max_tokens, out.max_sequences, out.max_outputs, out.max_blocks,
                              out.block_tokens};
   if (std::any_of(std::begin(counts), std::end(counts),
@@ -41,42 +41,128 @@ inline bitnet_status check_limits(const bitnet_program_options* options,
                        "zero or too large",
                        out.max_tokens, out.max_sequences, out.max_outputs, out.max_blocks,
                        out.block_tokens);
+  if (out.n_buckets != 0 && !out.buckets)
+    return report.fail(BITNET_INVALID_ARGUMENT, "%u buckets announced, none given", out.n_buckets);
   return BITNET_OK;
 }
 
-// Whether the step buffers have room for what the bounds allow.
-inline bitnet_status check_buffers(const bound_buffers& b, const bitnet_program_options& limits,
-                                   const graph& g, const reporter& report) {
-  const uint64_t tokens = 4 * uint64_t{limits.max_tokens};
-  const uint64_t tables = 4 * uint64_t{limits.max_sequences} * limits.max_blocks;
-  const uint64_t outputs = 4 * uint64_t{limits.max_outputs};
-  const uint64_t logits = outputs * static_cast<uint64_t>(g.values[g.logits].dims[1]);
-  const struct {
-    const bound_buffer& buffer;
-    uint64_t bytes;
-    const char* name;
-  } needs[] = {{b.tokens, tokens, "tokens"},
-               {b.positions, tokens, "positions"},
-               {b.sequences, tokens, "sequences"},
-               {b.slots, tokens, "slots"},
-               {b.block_tables, tables, "block_tables"},
-               {b.output_rows, outputs, "output_rows"},
-               {b.logits, logits, "logits"}};
-  for (const auto& need : needs)
-    if (!need.buffer.data || need.buffer.bytes < need.bytes)
-      return report.fail(BITNET_INVALID_ARGUMENT, "buffer %s has %llu bytes, %llu are needed",
-                         need.name, static_cast<unsigned long long>(need.buffer.bytes),
-                         static_cast<unsigned long long>(need.bytes));
+// Bytes that a port takes at the bounds of a program; a size that cannot be counted is UINT64_MAX.
+inline uint64_t bytes_of_port(const bitnet_port& port, const graph& g,
+                              const bitnet_program_options& limits) noexcept {
+  switch (port.role) {
+    case BITNET_PORT_BLOCK_TABLES:
+      return 4 * uint64_t{limits.max_sequences} * limits.max_blocks;
+    case BITNET_PORT_OUTPUT_ROWS:
+      return 4 * uint64_t{limits.max_outputs};
+    case BITNET_PORT_VALUE_IN:
+    case BITNET_PORT_VALUE_OUT:
+    case BITNET_PORT_LOGITS: {
+      const bitnet_value& v = g.values[port.value];
+      const uint64_t rows = v.dims[0] == BITNET_DIM_TOKENS    ? limits.max_tokens
+                            : v.dims[0] == BITNET_DIM_OUTPUTS ? limits.max_outputs
+                                                              : static_cast<uint64_t>(v.dims[0]);
+      // Rows and width are at most 2^31, so this cannot wrap.
+      const uint64_t elements = rows * static_cast<uint64_t>(v.dims[1]);
+      return elements > uint64_t{1} << 60 ? UINT64_MAX : elements * element_bytes(v.dtype);
+    }
+    default:
+      return 4 * uint64_t{limits.max_tokens};
+  }
+}
+
+// Copies what a binding names: one part of a buffer for each port, large enough and where the
+// device can see it. `see` gives a buffer's memory, nothing for NULL.
+template <class See>
+bitnet_status check_bound(const bitnet_bind_request* request, const graph& g,
+                          const bitnet_program_options& limits, uint64_t alignment,
+                          bitnet_bind_request& known, std::vector<bitnet_bound>& out,
+                          std::vector<bound_memory>& seen, const See& see, const reporter& report) {
+  if (bitnet_status s = receive(request, sizeof known, known, "bind request", report); failed(s))
+    return s;
+  if (known.reserved_0 != 0)
+    return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the bind request is not 0");
+  if (known.n_bound != g.ports.size())
+    return report.fail(BITNET_INVALID_ARGUMENT, "%u buffers for the %zu ports of the graph",
+                       known.n_bound, g.ports.size());
+  if (bitnet_status s =
+          receive_array(known.bound, known.bound_size, known.n_bound, out, "bound", report);
+      failed(s))
+    return s;
+  for (uint64_t i = 0; i < out.size(); ++i) {
+    const bitnet_bound& b = out[i];
+    const uint64_t needed = bytes_of_port(g.ports[i], g, limits);
+    const bound_memory whole = see(b.buffer);
+    const auto fail = [&](const char* why) {
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "port %llu (role %u), %llu bytes at %llu of a buffer of %llu: %s",
+                         static_cast<unsigned long long>(i), g.ports[i].role,
+                         static_cast<unsigned long long>(b.bytes),
+                         static_cast<unsigned long long>(b.offset),
+                         static_cast<unsigned long long>(whole.bytes), why);
+    };
+    if (!whole.data) return fail("there is no buffer");
+    if (b.offset > whole.bytes || b.bytes > whole.bytes - b.offset)
+      return fail("that is past its end");
+    if (b.offset % alignment != 0) return fail("the offset is not aligned");
+    if (b.bytes < needed) return fail("more are needed");
+    seen.push_back({whole.data + b.offset, b.bytes});
+  }
   return BITNET_OK;
 }
 
-inline uint32_t window_of(const bitnet_step& step) noexcept {
-  return BITNET_HAS_FIELD(&step, bitnet_step, window_keep) ? step.window : 0;
+// The facts of steps, where a binding has them.
+inline step_view view_of(const graph& g, const bitnet_program_options& limits,
+                         const std::vector<bound_memory>& bound) {
+  step_view out;
+  for (uint64_t i = 0; i < bound.size(); ++i) {
+    const auto* ints = reinterpret_cast<const int32_t*>(bound[i].data);
+    switch (g.ports[i].role) {
+      case BITNET_PORT_TOKENS:
+        out.tokens = ints;
+        break;
+      case BITNET_PORT_POSITIONS:
+        out.positions = ints;
+        break;
+      case BITNET_PORT_SEQUENCES:
+        out.sequences = ints;
+        break;
+      case BITNET_PORT_SLOTS:
+        out.slots = ints;
+        break;
+      case BITNET_PORT_BLOCK_TABLES:
+        out.block_tables = ints;
+        break;
+      case BITNET_PORT_OUTPUT_ROWS:
+        out.output_rows = ints;
+        break;
+      default:
+        break;
+    }
+  }
+  out.max_blocks = limits.max_blocks;
+  out.block_tokens = limits.block_tokens;
+  return out;
+}
+
+// Whether the pool of a binding, nullptr if it names none, is one for the program.
+inline bitnet_status check_pool(const graph& g, const bitnet_program_options& limits,
+                                const kv_storage* pool, const reporter& report) {
+  if (g.kv_width == 0) return BITNET_OK;
+  if (!pool) return report.fail(BITNET_INVALID_ARGUMENT, "the program needs a KV pool");
+  if (pool->n_layers >= g.kv_layers && pool->n_kv_heads * pool->head_dim == g.kv_width &&
+      (g.n_kv_heads == 0 || pool->n_kv_heads == g.n_kv_heads) &&
+      pool->block_tokens == limits.block_tokens)
+    return BITNET_OK;
+  return report.fail(BITNET_INVALID_ARGUMENT,
+                     "the pool (%u layers, %llu heads of %llu, blocks of %u) is not one for this "
+                     "program",
+                     pool->n_layers, static_cast<unsigned long long>(pool->n_kv_heads),
+                     static_cast<unsigned long long>(pool->head_dim), pool->block_tokens);
 }
 
 class step_checker {
  public:
-  // `seen` has the contents of the step buffers; `pool` is nullptr if the step names none.
+  // `seen` has what the ports say; `pool` is that of the binding.
   bitnet_status check(const bitnet_step& step, const bitnet_program_options& limits, const graph& g,
                       step_view seen, const kv_storage* pool, const reporter& report) {
     if (step.n_tokens == 0 || step.n_tokens > limits.max_tokens || step.n_sequences == 0 ||
@@ -85,19 +171,10 @@ class step_checker {
                          "%u tokens, %u sequences, %u outputs: the program runs at most %u, %u, %u",
                          step.n_tokens, step.n_sequences, step.n_outputs, limits.max_tokens,
                          limits.max_sequences, limits.max_outputs);
-    seen.window = window_of(step);
+    seen.window = step.window;
     seen.window_keep = seen.window != 0 ? step.window_keep : 0;
-    if (g.kv_width != 0) {
-      if (!pool) return report.fail(BITNET_INVALID_ARGUMENT, "the program needs a KV pool");
-      if (pool->n_layers < g.kv_layers || pool->n_kv_heads * pool->head_dim != g.kv_width ||
-          (g.n_kv_heads != 0 && pool->n_kv_heads != g.n_kv_heads) ||
-          pool->block_tokens != limits.block_tokens)
-        return report.fail(BITNET_INVALID_ARGUMENT,
-                           "the pool (%u layers, %llu heads of %llu, blocks of %u) is not one for "
-                           "this program",
-                           pool->n_layers, static_cast<unsigned long long>(pool->n_kv_heads),
-                           static_cast<unsigned long long>(pool->head_dim), pool->block_tokens);
-    }
+    const auto reads = [&](uint32_t role) { return (g.reads & role_bit(role)) != 0; };
+    const bool tokens = reads(BITNET_PORT_TOKENS), positions = reads(BITNET_PORT_POSITIONS);
     const auto wrong = [&](const char* what, uint64_t i, int64_t value) {
       return report.fail(BITNET_INVALID_ARGUMENT, "%s %llu is %lld, which is out of range", what,
                          static_cast<unsigned long long>(i), static_cast<long long>(value));
@@ -107,10 +184,11 @@ class step_checker {
     };
     const uint64_t blocks = pool ? pool->n_blocks : 0;
     for (uint64_t t = 0; t < step.n_tokens; ++t) {
-      if (outside(seen.tokens[t], g.vocabulary)) return wrong("token", t, seen.tokens[t]);
-      if (outside(seen.positions[t], uint64_t{limits.max_blocks} * limits.block_tokens))
+      if (tokens && outside(seen.tokens[t], g.vocabulary)) return wrong("token", t, seen.tokens[t]);
+      if (positions &&
+          outside(seen.positions[t], uint64_t{limits.max_blocks} * limits.block_tokens))
         return wrong("position", t, seen.positions[t]);
-      if (outside(seen.sequences[t], step.n_sequences))
+      if (g.attends && outside(seen.sequences[t], step.n_sequences))
         return wrong("sequence", t, seen.sequences[t]);
       if (g.writes_kv && outside(seen.slots[t], blocks * limits.block_tokens))
         return wrong("slot", t, seen.slots[t]);
@@ -123,7 +201,7 @@ class step_checker {
         if (outside(table[b], blocks)) return wrong("block", b, table[b]);
       }
     }
-    for (uint64_t o = 0; o < step.n_outputs; ++o)
+    for (uint64_t o = 0; o < step.n_outputs && reads(BITNET_PORT_OUTPUT_ROWS); ++o)
       if (outside(seen.output_rows[o], step.n_tokens))
         return wrong("output row", o, seen.output_rows[o]);
     return g.writes_kv ? check_slots_differ(seen.slots, step.n_tokens, report) : BITNET_OK;

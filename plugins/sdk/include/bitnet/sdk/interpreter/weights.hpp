@@ -15,6 +15,7 @@
 #include "bitnet/sdk/handle.hpp"
 #include "bitnet/sdk/host.hpp"
 #include "bitnet/sdk/interpreter/kernel.hpp"
+#include "bitnet/sdk/received.hpp"
 
 namespace bitnet::sdk {
 
@@ -38,10 +39,19 @@ struct tensor {
   bool widened() const noexcept { return desc.rank == 1 && desc.format != BITNET_FORMAT_F32; }
 };
 
+// Whether a description comes with its scales: where room is only planned, none are there yet.
+enum class scales_are : uint8_t { given, to_come };
+
 // Checks a description; on success `out` knows its format and row size.
-inline bitnet_status describe(const bitnet_tensor_desc* desc, tensor& out, const reporter& report) {
-  if (!desc || !BITNET_HAS_FIELD(desc, bitnet_tensor_desc, name))
-    return report.fail(BITNET_INVALID_ARGUMENT, "the tensor description is missing or too short");
+inline bitnet_status describe(const bitnet_tensor_desc* given, tensor& out, scales_are scales_now,
+                              const reporter& report) {
+  bitnet_tensor_desc known{};
+  if (bitnet_status s = receive(given, sizeof known, known, "tensor description", report);
+      failed(s))
+    return s;
+  const bitnet_tensor_desc* desc = &known;
+  if (desc->reserved_0 != 0)
+    return report.fail(BITNET_UNSUPPORTED, "reserved_0 of a tensor description is not 0");
   out.name.assign(desc->name.data ? desc->name.data : "", desc->name.data ? desc->name.size : 0);
   const char* name = out.name.c_str();
   out.described = find_format(desc->format);
@@ -77,9 +87,10 @@ inline bitnet_status describe(const bitnet_tensor_desc* desc, tensor& out, const
                          static_cast<unsigned long long>(group), static_cast<long long>(k));
     scales = group == 0 ? 1 : static_cast<uint64_t>(m) * (static_cast<uint64_t>(k) / group);
   }
-  if (ternary && (desc->n_scales != scales || !desc->scales))
+  const bool absent = scales_now == scales_are::given && !desc->scales;
+  if (ternary && (desc->n_scales != scales || absent))
     return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu scales given, %llu needed", name,
-                       static_cast<unsigned long long>(desc->scales ? desc->n_scales : 0),
+                       static_cast<unsigned long long>(absent ? 0 : desc->n_scales),
                        static_cast<unsigned long long>(scales));
   out.desc = *desc;
   return BITNET_OK;
@@ -110,27 +121,59 @@ inline bitnet_status make_packed(const definition& author, const host& services,
   return BITNET_OK;
 }
 
+// What kernels know of a tensor, its bytes aside.
+inline weight seen_by_kernels(const tensor& t) noexcept {
+  weight out{};
+  out.k = static_cast<uint64_t>(t.desc.ne[0]);
+  out.m = static_cast<uint64_t>(t.desc.ne[1]);
+  out.format = t.widened() ? uint32_t{BITNET_FORMAT_F32} : t.desc.format;
+  out.row_bytes = t.widened() ? 4 * out.k : t.row_bytes;
+  out.scale_group = t.desc.scale_group;
+  return out;
+}
+
 class weight_set {
  public:
-  weight_set(const definition& author, const host& services)
-      : author_(author), services_(services) {}
+  using tensor_type = tensor;
+  weight_set(const definition& author, const host& services, uint64_t cancel_token = 0)
+      : author_(author), services_(services), cancel_token_(cancel_token) {}
 
+  // Of weights that are to come, what a graph asks of them is known at once.
   bitnet_status create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
-                       const reporter& report) {
+                       scales_are scales_now, const reporter& report) {
     if (n != 0 && (!descs || desc_size < sizeof(bitnet_tensor_desc)))
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor descriptions missing or too short");
     tensors_.resize(n);
     const auto* at = reinterpret_cast<const uint8_t*>(descs);
     for (tensor& t : tensors_) {
       const auto* desc = reinterpret_cast<const bitnet_tensor_desc*>(at);
-      if (bitnet_status s = describe(desc, t, report); failed(s)) return s;
-      if (t.desc.format == BITNET_FORMAT_TERNARY2)
-        t.scales.assign(desc->scales, desc->scales + desc->n_scales);
+      if (desc->struct_size > desc_size)
+        return report.fail(BITNET_INVALID_ARGUMENT, "a tensor description of %u bytes in %u",
+                           desc->struct_size, desc_size);
+      if (bitnet_status s = describe(desc, t, scales_now, report); failed(s)) return s;
+      if (scales_now == scales_are::to_come) {
+        t.view = seen_by_kernels(t);
+        t.sealed = true;
+      } else if (t.desc.format == BITNET_FORMAT_TERNARY2) {
+        t.scales.assign(t.desc.scales, t.desc.scales + t.desc.n_scales);
+      }
       t.desc.scales = nullptr;
       t.desc.name = {};
       at += desc_size;
     }
     return BITNET_OK;
+  }
+
+  // Bytes in the device's own layout, less what can be the caller's memory.
+  uint64_t planned_bytes() const {
+    uint64_t sum = 0;
+    for (const tensor& t : tensors_) {
+      bitnet_weight_plan planned{};
+      plan(t, planned);
+      if (!planned.accepts_alias) sum += planned.packed_bytes;
+      if (author_.packing.bytes && t.desc.rank == 2) sum += author_.packing.bytes(t.view);
+    }
+    return sum;
   }
 
   bitnet_status write(uint32_t index, uint64_t offset, const void* data, uint64_t bytes,
@@ -173,26 +216,20 @@ class weight_set {
   bitnet_status seal(uint32_t index, const reporter& report) {
     tensor* t = nullptr;
     if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
+    if (services_.cancelled(cancel_token_)) return report.fail(BITNET_CANCELLED, "cancelled");
     if (!t->alias && t->written != t->desc.data_bytes)
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu of %llu bytes were written",
                          t->name.c_str(), static_cast<unsigned long long>(t->written),
                          static_cast<unsigned long long>(t->desc.data_bytes));
-    const auto k = static_cast<uint64_t>(t->desc.ne[0]), m = static_cast<uint64_t>(t->desc.ne[1]);
-    uint32_t id = t->desc.format;
     if (t->widened()) {
+      const auto k = static_cast<uint64_t>(t->desc.ne[0]);
       memory wide(4 * k);
-      decode(id, t->own.data(), 0, k, reinterpret_cast<float*>(wide.data()));
+      decode(t->desc.format, t->own.data(), 0, k, reinterpret_cast<float*>(wide.data()));
       t->own = std::move(wide);
-      t->row_bytes = 4 * k;
-      id = BITNET_FORMAT_F32;
     }
-    t->view = {id,
-               k,
-               m,
-               t->alias ? t->alias : t->own.data(),
-               t->row_bytes,
-               t->scales.data(),
-               t->desc.scale_group};
+    t->view = seen_by_kernels(*t);
+    t->view.data = t->alias ? t->alias : t->own.data();
+    t->view.scales = t->scales.data();
     const uint64_t packed_bytes =
         author_.packing.bytes && t->desc.rank == 2 ? author_.packing.bytes(t->view) : 0;
     if (packed_bytes != 0) {
@@ -217,6 +254,7 @@ class weight_set {
   }
   bitnet_status pack(uint32_t index, const void** out, const reporter& report) const {
     if (bitnet_status s = check_packed(index, report); failed(s)) return s;
+    if (services_.cancelled(cancel_token_)) return report.fail(BITNET_CANCELLED, "cancelled");
     const tensor& t = tensors_[index];
     if (bitnet_status s = make_packed(author_, services_, t.view, report); failed(s)) return s;
     *out = t.packed->data.load(std::memory_order_acquire);
@@ -270,7 +308,22 @@ class weight_set {
 
   const definition& author_;
   const host& services_;
+  const uint64_t cancel_token_;
   std::vector<tensor> tensors_;
+};
+
+// The tensors of several sets, counted through.
+template <class Set>
+class weight_list {
+ public:
+  void add(const Set& set) {
+    for (uint64_t i = 0; i < set.size(); ++i) tensors_.push_back(&set.at(i));
+  }
+  uint64_t size() const noexcept { return tensors_.size(); }
+  const auto& at(uint64_t index) const noexcept { return *tensors_[index]; }
+
+ private:
+  std::vector<const typename Set::tensor_type*> tensors_;
 };
 
 }  // namespace bitnet::sdk

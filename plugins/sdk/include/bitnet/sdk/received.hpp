@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// What comes over the edge, in the form that this plugin was built with. What it does not know must
+// be 0: a host that means more by it is told BITNET_UNSUPPORTED, never served half (base.h, Unknown).
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "bitnet/sdk/guard.hpp"
+
+namespace bitnet::sdk {
+
+inline constexpr uint32_t most_struct_bytes = 4096;
+
+inline bool is_zero(const void* data, uint64_t from, uint64_t to) noexcept {
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  return from >= to || std::all_of(bytes + from, bytes + to, [](uint8_t b) { return b == 0; });
+}
+
+// Copies a struct of which the sender knows at least the first `least` bytes.
+template <class Struct>
+bitnet_status receive(const Struct* from, uint64_t least, Struct& out, const char* what,
+                      const reporter& report) noexcept {
+  if (!from || from->struct_size < least || from->struct_size > most_struct_bytes)
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "the %s is missing, or its %u bytes are no size of one", what,
+                       from ? from->struct_size : 0);
+  if (!is_zero(from, sizeof out, from->struct_size))
+    return report.fail(BITNET_UNSUPPORTED,
+                       "the %s says something that this backend does not know; update the backend",
+                       what);
+  out = {};
+  std::memcpy(&out, from, std::min<uint64_t>(from->struct_size, sizeof out));
+  out.struct_size = sizeof out;
+  return BITNET_OK;
+}
+
+// Copies n structs of `size` bytes each, of which all members are needed.
+template <class Struct>
+bitnet_status receive_array(const Struct* from, uint32_t size, uint32_t n, std::vector<Struct>& out,
+                            const char* what, const reporter& report) {
+  if (n != 0 && (!from || size < sizeof(Struct) || size > most_struct_bytes))
+    return report.fail(BITNET_INVALID_ARGUMENT, "%u times a %s of %u bytes: missing or too short",
+                       n, what, size);
+  out.resize(n);
+  const auto* at = reinterpret_cast<const uint8_t*>(from);
+  for (uint32_t i = 0; i < n; ++i, at += size) {
+    if (!is_zero(at, sizeof(Struct), size))
+      return report.fail(BITNET_UNSUPPORTED,
+                         "%s %u says something that this backend does not know; update the backend",
+                         what, i);
+    std::memcpy(&out[i], at, sizeof(Struct));
+  }
+  return BITNET_OK;
+}
+
+// Flags of the half that must be understood.
+inline bool understood(uint32_t flags, uint32_t known) noexcept {
+  return (flags & BITNET_FLAGS_MUST_UNDERSTAND & ~known) == 0;
+}
+
+}  // namespace bitnet::sdk

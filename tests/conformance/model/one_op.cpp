@@ -1,0 +1,119 @@
+#include "model/one_op.hpp"
+
+#include "model/tiny_model.hpp"
+
+namespace bitnet::conformance {
+namespace {
+
+constexpr int64_t width = 256, rows = 8, heads = 2, head_dim = 128;
+
+class small_graph {
+ public:
+  uint32_t comes_in(uint32_t dtype, int64_t columns) {
+    const uint32_t v = made.value(dtype, BITNET_DIM_TOKENS, columns);
+    made.more_ports.push_back({BITNET_PORT_VALUE_IN, v});
+    return v;
+  }
+  uint32_t f32() { return comes_in(BITNET_DTYPE_F32, width); }
+  uint32_t goes_out(uint32_t dtype, int64_t columns, int64_t dim = BITNET_DIM_TOKENS) {
+    const uint32_t v = made.value(dtype, dim, columns);
+    made.more_ports.push_back({BITNET_PORT_VALUE_OUT, v});
+    return v;
+  }
+  uint32_t result(int64_t columns = width) { return goes_out(BITNET_DTYPE_F32, columns); }
+  void rotate(bitnet_op& op) {
+    op.ints[0] = heads;
+    op.ints[1] = op.ints[2] = head_dim;
+    op.floats[0] = 10000;
+    op.floats[1] = 1;
+  }
+  void attend(bitnet_op& op) {
+    op.ints[1] = op.ints[2] = heads;
+    op.ints[3] = head_dim;
+    op.floats[0] = 0.125f;
+  }
+
+  model made;
+  std::mt19937 random{1};
+};
+
+model composite(uint32_t op, uint32_t format) {
+  tiny_shape shape;
+  shape.embedding = 256;
+  shape.head_dim = 64;
+  shape.only_composite = op;
+  shape.relu2 = op != BITNET_OP_FFN_SILU_GATED;
+  // A ternary head is no LM_HEAD.
+  if (format != BITNET_FORMAT_NONE && format != BITNET_FORMAT_TERNARY2) shape.head_format = format;
+  return tiny_model(shape);
+}
+
+}  // namespace
+
+model one_op_model(uint32_t op, uint32_t format) {
+  small_graph g;
+  model& m = g.made;
+  m.logits = BITNET_NONE;
+  const uint32_t dense = format == BITNET_FORMAT_NONE ? BITNET_FORMAT_F32 : format;
+  switch (op) {
+    case BITNET_OP_EMBED_GATHER:
+      m.op(op, {}, {g.result()},
+           {format == BITNET_FORMAT_TERNARY2 ? m.ternary(width, rows, 0, g.random)
+                                             : m.dense(dense, width, rows, g.random)});
+      break;
+    case BITNET_OP_RMS_NORM:
+      m.op(op, {g.f32()}, {g.result()}, {m.dense(dense, width, 1, g.random)}).floats[0] = 1e-5f;
+      break;
+    case BITNET_OP_ACT_QUANT_I8:
+      m.op(op, {g.f32()}, {g.goes_out(BITNET_DTYPE_I8, width), g.result(1)});
+      break;
+    case BITNET_OP_LINEAR_TERNARY:
+      m.op(op, {g.comes_in(BITNET_DTYPE_I8, width), g.comes_in(BITNET_DTYPE_F32, 1)},
+           {g.result(rows)}, {m.ternary(width, rows, 0, g.random)});
+      break;
+    case BITNET_OP_LINEAR_DENSE:
+      m.op(op, {g.f32()}, {g.result(rows)}, {m.dense(dense, width, rows, g.random)});
+      break;
+    case BITNET_OP_ROPE:
+      g.rotate(m.op(op, {g.f32()}, {g.result()}));
+      break;
+    case BITNET_OP_KV_WRITE:
+      m.op(op, {g.f32(), g.f32()}, {});
+      break;
+    case BITNET_OP_ATTN_PAGED:
+      g.attend(m.op(op, {g.f32()}, {g.result()}));
+      break;
+    case BITNET_OP_ADD:
+    case BITNET_OP_MUL:
+      m.op(op, {g.f32(), g.f32()}, {g.result()});
+      break;
+    case BITNET_OP_RELU2:
+    case BITNET_OP_SILU:
+      m.op(op, {g.f32()}, {g.result()});
+      break;
+    case BITNET_OP_GATHER_ROWS:
+      m.op(op, {g.f32()}, {g.goes_out(BITNET_DTYPE_F32, width, BITNET_DIM_OUTPUTS)});
+      break;
+    case BITNET_OP_BIT_LINEAR: {
+      const uint32_t x = g.f32(), y = g.result(rows);
+      const uint32_t q = m.value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, width);
+      const uint32_t s = m.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, 1);
+      m.op(op, {x}, {y}).body_count = 2;
+      m.op(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
+      m.op(BITNET_OP_LINEAR_TERNARY, {q, s}, {y}, {m.ternary(width, rows, 0, g.random)});
+      break;
+    }
+    case BITNET_OP_QKV_ROPE_KV:
+    case BITNET_OP_ATTN_OUT:
+    case BITNET_OP_FFN_RELU2_GATED:
+    case BITNET_OP_FFN_SILU_GATED:
+    case BITNET_OP_LM_HEAD:
+      return composite(op, format);
+    default:  // of which nothing is known
+      m.op(op, {g.f32()}, {g.result()});
+      break;
+  }
+  return m;
+}
+
+}  // namespace bitnet::conformance
