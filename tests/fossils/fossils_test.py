@@ -83,7 +83,7 @@ class Fossils(unittest.TestCase):
                     lint = run(binary / "bin/bitnet-backend-lint", "--json", place / library(name), env=self.env)
                     self.assertEqual(lint.returncode, 0, lint.stdout)
                     self.assertEqual(json.loads(lint.stdout)["files"][0]["errors"], 0)
-                listed = self.bitnet("backends", "info", "--backend-dir", place)
+                listed = self.bitnet("backends", "info", "--probe-wait", "60000", "--backend-dir", place)
                 self.assertEqual(listed.returncode, 0, listed.stderr)
                 self.assertIn("BN-P-NO-DEVICE", listed.stdout)
                 self.assertIn('"self_test":"relu2: right"', listed.stdout)
