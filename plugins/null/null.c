@@ -12,7 +12,8 @@
 
 /* Who this is, readable before a byte of the library runs. */
 BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE,
-                    BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
+                    BITNET_NOTE_FIELD("class", "other")
+                        BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
 
 #define STR(literal) ((bitnet_str){literal, sizeof(literal) - 1})
 

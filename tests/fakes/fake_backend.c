@@ -34,6 +34,9 @@ BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0",
                     BITNET_NOTE_FIELD("flags", FAKE_NOTE_FLAGS))
 #elif defined(FAKE_NOTE_NAME)
 BITNET_BACKEND_NOTE(FAKE_NOTE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
+#elif defined(FAKE_NOTE_CLASS)
+BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0",
+                    BITNET_NOTE_FIELD("class", FAKE_NOTE_CLASS))
 #else
 BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
 #endif
@@ -47,6 +50,10 @@ __attribute__((tls_model("initial-exec"))) static __thread volatile int thread_r
 #endif
 #ifdef FAKE_TEXTREL /* an address in the code, which only the dynamic linker knows */
 __asm__(".text\n.balign 8\n.quad .\n");
+#endif
+#ifdef FAKE_UNDEFINED /* as an author who forgot a library */
+extern int bitnet_fake_nowhere(void);
+__attribute__((weak)) extern int bitnet_fake_may_be_nowhere(void);
 #endif
 #ifdef FAKE_THREAD_KEY
 #include <pthread.h>
@@ -374,6 +381,9 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
 #endif
 #ifdef FAKE_THREAD_KEY
   pthread_key_create(&key_, NULL);
+#endif
+#ifdef FAKE_UNDEFINED
+  if (bitnet_fake_may_be_nowhere != NULL) bitnet_fake_nowhere();
 #endif
   FAKE_AT_ENTRY;
   for (uint32_t i = 0; i < request->n_params; ++i)

@@ -39,6 +39,7 @@ struct manifest {
   std::vector<std::string> probe_env;  // variables that change what it finds
   std::map<std::string, std::string> packages;
   std::map<std::string, std::string> dependencies;  // SHA-256 by library
+  std::map<std::string, std::string> places;        // "50-cpu.yaml:3:10" by field, as "abi.min"
   std::vector<std::string> warnings;                // keys that this core does not know
 };
 

@@ -513,14 +513,18 @@ class variable {
 TEST(selection_policy, variables_take_backends_away) {
   const machine m({cpu_a, cpu_b, gpu_twin});
   struct {
-    const char *name, *value, *line;
+    const char *name, *value, *line, *hint;
   } const settings[] = {
-      {"BITNET_BACKENDS", "alpha", "requested=auto detected=[alpha] selected=alpha"},
-      {"BITNET_BACKENDS", "beta, alpha", "requested=auto detected=[alpha,beta] selected=alpha"},
-      {"BITNET_BACKENDS_DISABLE", "t*", "requested=auto detected=[alpha,beta] selected=alpha"},
-      {"BITNET_BACKENDS_DISABLE", "twin,?lpha", "requested=auto detected=[beta] selected=beta"},
+      {"BITNET_BACKENDS", "alpha", "requested=auto detected=[alpha] selected=alpha",
+       "add twin to BITNET_BACKENDS, or unset it"},
+      {"BITNET_BACKENDS", "beta, alpha", "requested=auto detected=[alpha,beta] selected=alpha",
+       "add twin to BITNET_BACKENDS, or unset it"},
+      {"BITNET_BACKENDS_DISABLE", "t*", "requested=auto detected=[alpha,beta] selected=alpha",
+       "take t* out of BITNET_BACKENDS_DISABLE"},
+      {"BITNET_BACKENDS_DISABLE", "twin,?lpha", "requested=auto detected=[beta] selected=beta",
+       "take twin out of BITNET_BACKENDS_DISABLE"},
   };
-  for (const auto& [name, value, line] : settings) {
+  for (const auto& [name, value, line, hint] : settings) {
     const variable set(name, value);
     recording_host host;
     registry all = registry::scan({m.directory()}, host, {}, test::probing());
@@ -529,6 +533,7 @@ TEST(selection_policy, variables_take_backends_away) {
     EXPECT_EQ(out.line(), line);
     EXPECT_EQ(find(out, "twin")->code, "BN-S-FILTERED");
     EXPECT_EQ(find(out, "twin")->reason.find(std::string("left out by ") + name), 0U);
+    EXPECT_EQ(find(out, "twin")->hint, hint);
     EXPECT_TRUE(host.said(name)) << "every use is told";
   }
 }

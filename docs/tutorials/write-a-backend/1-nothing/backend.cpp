@@ -15,7 +15,8 @@
 
 // Readable before a byte of the library runs.
 BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE,
-                    BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
+                    BITNET_NOTE_FIELD("class", "cpu")
+                        BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
 
 namespace {
 

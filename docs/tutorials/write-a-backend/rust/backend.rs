@@ -35,6 +35,7 @@ std::arch::global_asm!(
     ".asciz \"version=0.1.0\"",
     ".asciz \"vendor=org.example\"",
     ".asciz \"license=Apache-2.0\"",
+    ".asciz \"class=cpu\"",
     "3:",
     ".balign 4",
     ".popsection",
