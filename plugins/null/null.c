@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The smallest backend: it loads, says who it is, and has no device. Copy it to start your own.
  * The contract is bitnet/abi/backend.h; plugins/sdk saves C++ authors most of what is below. */
 #include <string.h>

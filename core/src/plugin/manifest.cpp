@@ -306,4 +306,17 @@ checked<std::filesystem::path> locate_library(const std::filesystem::path& libra
   return file;
 }
 
+checked<std::filesystem::path> locate_library(
+    const std::filesystem::path& library,
+    const std::vector<std::filesystem::path>& plugin_directories) {
+  const bool bare = !library.has_root_path() && !library.has_parent_path();
+  std::error_code ignored;
+  for (const auto& directory : plugin_directories)
+    // A link is there wherever it leads: what is wrong there is told, not passed over for another.
+    if (bare &&
+        std::filesystem::exists(std::filesystem::symlink_status(directory / library, ignored)))
+      return locate_library(library, directory);
+  return locate_library(library, plugin_directories.back());
+}
+
 }  // namespace bitnet::plugin

@@ -54,6 +54,11 @@ struct manifest {
 [[nodiscard]] checked<std::filesystem::path> locate_library(
     const std::filesystem::path& library, const std::filesystem::path& plugin_directory);
 
+// The same in the first of several that has such a file; in the last one if none does.
+[[nodiscard]] checked<std::filesystem::path> locate_library(
+    const std::filesystem::path& library,
+    const std::vector<std::filesystem::path>& plugin_directories);
+
 // "cpu", "gpu", "npu", "other" for BITNET_DEVICE_*.
 [[nodiscard]] std::string class_name(uint32_t device_class);
 

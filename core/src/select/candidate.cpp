@@ -26,7 +26,8 @@ plugin::checked<void> candidate::locate(const plugin::manifest& m) {
   if (auto fine = plugin::check_allowed(*rules_, name_); !fine) return fine;
   if (m.abi_major != BITNET_ABI_MAJOR)
     return std::unexpected(plugin::other_major(name_, m.abi_major));
-  auto library = plugin::locate_library(m.library, environment::backend_directory());
+  auto library =
+      plugin::locate_library(m.library, environment::backend_directories(manifest_file_));
   if (!library) return std::unexpected(std::move(library.error()));
   library_ = named_ = std::move(*library);
   return {};

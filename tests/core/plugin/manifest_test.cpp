@@ -321,6 +321,29 @@ TEST(manifest, library_must_not_point_outside) {
   }
 }
 
+TEST(manifest, library_lies_in_the_first_folder_that_has_it) {
+  const folder f;
+  const auto first = f.path() / "first";
+  const auto second = f.path() / "second";
+  const std::vector<std::filesystem::path> both{first, second};
+  f.write("first/both.so", "x");
+  f.write("second/both.so", "x");
+  f.write("second/later.so", "x");
+  std::filesystem::create_symlink("/nowhere/x.so", first / "dangling.so");
+  std::filesystem::create_symlink(second / "later.so", first / "escape.so");
+  EXPECT_EQ(locate_library("both.so", both).value_or(""), first / "both.so");
+  EXPECT_EQ(locate_library("later.so", both).value_or(""), second / "later.so");
+  EXPECT_EQ(locate_library("absent.so", both).value_or(""), second / "absent.so");
+  EXPECT_EQ(locate_library("/opt/x.so", both).value_or(""), "/opt/x.so");
+  EXPECT_EQ(locate_library("dangling.so", both).value_or(""), first / "dangling.so")
+      << "what is broken there is told";
+  for (const char* bad : {"..", ".", "../second/later.so", "escape.so"}) {
+    const auto located = locate_library(bad, both);
+    ASSERT_FALSE(located.has_value()) << bad;
+    EXPECT_EQ(located.error().code, code::manifest_outside) << bad;
+  }
+}
+
 TEST(manifest, classes_have_names) {
   EXPECT_EQ(class_name(BITNET_DEVICE_CPU), "cpu");
   EXPECT_EQ(class_name(BITNET_DEVICE_GPU), "gpu");

@@ -510,6 +510,29 @@ class variable {
   const char* name_;
 };
 
+// As `cmake --install --prefix` leaves it. What is found there is trusted by the same rules.
+TEST(selection_policy, a_prefix_of_ones_own_has_its_libraries) {
+  const folder f;
+  recording_host host;
+  const auto library =
+      f.write("own/lib/bitnet/backends-0/alpha.so", folder::read(folder::built("alpha")), 0755);
+  f.write("own/share/bitnet/backends.d/50-alpha.yaml",
+          manifest_text("alpha", "alpha.so", {{"class", "cpu"}}));
+  const auto code_now = [&] {
+    registry all =
+        registry::scan({f.path() / "own/share/bitnet/backends.d"}, host, {}, test::probing());
+    report out;
+    (void)all.select({}, out);
+    return find(out, "alpha")->code;
+  };
+  EXPECT_EQ(code_now(), "BN-OK");
+  std::filesystem::permissions(library, std::filesystem::perms(0777));
+  EXPECT_EQ(code_now(), "BN-T-MODE");
+  std::filesystem::permissions(library, std::filesystem::perms(0755));
+  std::filesystem::permissions(library.parent_path(), std::filesystem::perms(0777));
+  EXPECT_EQ(code_now(), "BN-T-MODE") << "of a folder that the manifest does not lie in";
+}
+
 TEST(selection_policy, variables_take_backends_away) {
   const machine m({cpu_a, cpu_b, gpu_twin});
   struct {

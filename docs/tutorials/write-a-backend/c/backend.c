@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who this backend is, what it has, and its one exported symbol. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who this backend is, the slots of its table, and its one exported symbol.
 mod abi;
 mod edge;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A program is the list of ops with everything checked once; a step runs them in order.
 #![allow(non_camel_case_types)]
 use crate::abi::*;
