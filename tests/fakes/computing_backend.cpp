@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "bitnet/abi/backend.h"
@@ -62,6 +63,23 @@ void ternary(const call& c, const share& s) noexcept {
     }
 }
 
+#ifdef FAKE_FUSED
+// Made of whichever product runs, as fused kernels are: wrong where that is.
+bool quick_is_disabled = false;
+
+void bit_linear(const call* body, const bitnet::sdk::roles& parts,
+                bitnet::sdk::team& workers) noexcept {
+  quantise(body[parts.quant], workers.split(body[parts.quant].rows));
+  workers.sync();
+  const call& product = body[parts.linear];
+  const share columns = workers.split(product.m);
+  if (quick_is_disabled)
+    ternary<FAKE_WRONG_PLAIN>(product, columns);
+  else
+    ternary<FAKE_WRONG_QUICK>(product, columns);
+}
+#endif
+
 void gather(const call& c, const share& s) noexcept {
   for (uint64_t o = s.first; o < s.last; ++o)
     std::memcpy(c.output<float>(0) + o * c.k,
@@ -69,7 +87,7 @@ void gather(const call& c, const share& s) noexcept {
                 c.k * sizeof(float));
 }
 
-void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
+void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = FAKE_NAME;
   d.version = "1.2.3";
   d.vendor = "org.example";
@@ -80,10 +98,22 @@ void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
       {BITNET_OP_ACT_QUANT_I8, 0, BITNET_LEVEL_REFERENCE, 0, "quantise.plain", quantise},
       {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED, 0, "ternary.quick",
        ternary<FAKE_WRONG_QUICK>},
+#ifndef FAKE_NO_PLAIN
       {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_REFERENCE, 0, "ternary.plain",
        ternary<FAKE_WRONG_PLAIN>},
+#endif
       {BITNET_OP_GATHER_ROWS, 0, BITNET_LEVEL_REFERENCE, 0, "gather.plain", gather},
   };
+#ifdef FAKE_FUSED
+  for (uint32_t i = 0; i < request.n_params; ++i) {
+    const bitnet_str value = request.params[i].value;
+    if (std::string_view(value.data, value.size).find("ternary.quick") != std::string_view::npos)
+      quick_is_disabled = true;
+  }
+  d.composites = {{BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, 0, "bit.fused", bit_linear}};
+#else
+  (void)request;
+#endif
 }
 
 #ifdef FAKE_BOASTS  // says that what it computes plainly is optimised

@@ -350,8 +350,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
                                                        " gives wrong results and counts no "
                                                        "kernel: " +
                                                        *wrong);
-    for (const std::string& id : blamed)
-      if (std::ranges::find(out.wrong, id) == out.wrong.end()) out.wrong.push_back(id);
+    out.wrong.push_back({f.name + ": " + *wrong, blamed});
   }
   const golden_program timed = timed_program();
   if (out.wrong.empty() && is_claimed(report, timed))
