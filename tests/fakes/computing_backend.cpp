@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -45,6 +46,12 @@ void quantise(const call& c, const share& s) noexcept {
 
 template <int Error>
 void ternary(const call& c, const share& s) noexcept {
+#ifdef FAKE_CRASHES
+  // Only at run time, else compilers know better.
+  const uintptr_t address = c.rows == 0 ? 0 : 8;
+  int* volatile somewhere = reinterpret_cast<int*>(address);
+  *static_cast<volatile int*>(somewhere) = 1;
+#endif
   for (uint64_t r = 0; r < c.rows; ++r)
     for (uint64_t m = s.first; m < s.last; ++m) {
       const uint64_t group = c.w->scale_group == 0 ? c.k : c.w->scale_group;
@@ -134,6 +141,9 @@ bitnet_status boasting_query(bitnet_device* device, const bitnet_op* ops, uint32
 extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
+#ifdef FAKE_THROWS
+  throw std::runtime_error("no such luck");
+#endif
   const bitnet_status opened = bitnet::sdk::open_interpreter(host, request, out, err, describe);
 #ifdef FAKE_BOASTS
   if (opened == BITNET_OK && out->filled_size == sizeof *out)

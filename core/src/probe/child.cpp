@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -21,6 +22,7 @@
 #include "plugin/backend.hpp"
 #include "plugin/kept_state.hpp"
 #include "plugin/text.hpp"
+#include "probe/crash.hpp"
 #include "probe/frame.hpp"
 #include "probe/hygiene.hpp"
 #include "probe/outcome.hpp"
@@ -111,9 +113,9 @@ uint64_t peak_bytes() {
   return 0;
 }
 
-plugin::defect thrown(stage s) {
+plugin::defect thrown(stage s, const std::string& what) {
   return {code::probe_throws, BITNET_REJECTED,
-          fmt::format("it let an exception out of a call in {}", stage_name(s)), ""};
+          fmt::format("it let an exception out of a call in {}{}", stage_name(s), what), ""};
 }
 
 // Each part may throw, as a plugin that breaks that rule does.
@@ -268,8 +270,10 @@ bool run_part(stage s, const speaker& out, facts& f, probe_run& run, Part part) 
   try {
     fine = part();
     if (auto clean = run.look_around(s); fine) fine = std::move(clean);
+  } catch (const std::exception& e) {
+    fine = std::unexpected(thrown(s, fmt::format(": {}", plugin::printable(e.what(), 400))));
   } catch (...) {
-    fine = std::unexpected(thrown(s));
+    fine = std::unexpected(thrown(s, ", which is none of the C++ library's"));
   }
   if (!fine) f.fault = std::move(fine.error());
   f.peak_bytes = peak_bytes();
@@ -296,6 +300,7 @@ plugin::checked<task> receive_task(int fd) {
 int serve(int fd) {
   const auto given = receive_task(fd);
   if (!given) return exit_no_task;
+  tell_of_crashes(fd, given->library);
   const speaker out(fd);
   facts f;
   f.sandbox = enter_sandbox(given->parent, given->scratch);

@@ -15,7 +15,9 @@
 
 #include "bitnet/abi/answers.h"
 #include "plugin/foreign_error.hpp"
+#include "plugin/running_call.hpp"
 #include "plugin/text.hpp"
+#include "probe/crash.hpp"
 #include "probe/golden.hpp"
 
 namespace bitnet::probe {
@@ -139,6 +141,7 @@ class golden_run {
   template <class Call>
   bool call(const char* name, Call what) {
     bitnet_error err = plugin::blank_error();
+    const plugin::running_call now(name);
     const bitnet_status status = what(&err);
     if (status == BITNET_OK) return true;
     trouble_ = {name, status, plugin::describe(status, err)};
@@ -309,6 +312,17 @@ bool is_claimed(const device_report& d, const golden_program& program) {
   return true;
 }
 
+// Of an op that the program is about, the first in the list is the one that runs.
+std::string tested_kernel(const device_report& d, const golden_program& program) {
+  for (const bitnet_kernel_info& k : d.kernels)
+    if (std::ranges::find(program.blamed, k.op) != program.blamed.end() &&
+        (k.format == BITNET_FORMAT_NONE ||
+         std::ranges::find(program.weights, k.format, &golden_weight::format) !=
+             program.weights.end()))
+      return fmt::format("{} (kernel {})", program.name, plugin::printable_array(k.id));
+  return program.name;
+}
+
 plugin::defect failed(const std::string& where, const trouble& t) {
   if (t.status == BITNET_OK)
     return {code::probe_answer, BITNET_REJECTED,
@@ -321,15 +335,19 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
                                   self_test_result& out) {
   bitnet_error err = plugin::blank_error();
   bitnet_device* raw = nullptr;
-  if (const auto s = t.device_open(t.self, index, &raw, &err); s != BITNET_OK)
-    return std::unexpected(
-        failed(fmt::format("device {}", index), {"device_open", s, plugin::describe(s, err)}));
+  {
+    const plugin::running_call now("device_open");
+    if (const auto s = t.device_open(t.self, index, &raw, &err); s != BITNET_OK)
+      return std::unexpected(
+          failed(fmt::format("device {}", index), {"device_open", s, plugin::describe(s, err)}));
+  }
   const handle<bitnet_device> device(raw, t.device_close);
   if (const char* wrong = bitnet_wrong_handle(raw))
     return std::unexpected(
         failed(fmt::format("device {}", index), {"device_open", BITNET_OK, wrong}));
   for (const golden_program& f : golden_programs()) {
     if (!is_claimed(report, f)) continue;
+    const running_test now(tested_kernel(report, f));
     golden_run one(t, device.get(), report, f);
     std::optional<std::string> wrong;
     if (one.prepare())

@@ -686,7 +686,7 @@ TEST(selection_report, the_advice_survives_the_size_of_a_bitnet_error) {
 }
 
 TEST(selection_report, a_device_name_cannot_write_to_the_terminal) {
-  machine m({{"raw-name"}});
+  machine m({{"rude-name"}});
   registry all = m.scan();
   report out;
   auto chosen = all.select({}, out);
