@@ -1,6 +1,6 @@
 #pragma once
-// Which slot of a plugin runs, for whoever has to tell of a crash in it: the child that probes, which
-// calls one at a time.
+// Which slot of a plugin runs, for whoever has to tell of a crash in it: the child that probes,
+// which calls one at a time.
 
 #include <atomic>
 
