@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
 # bitnet_add_backend(<name> SOURCES <files...> [LINK <targets...>])
 #
 # The only thing that a plugins/<name>/CMakeLists.txt needs. Makes libbitnet-backend-<name>.so with

@@ -49,6 +49,13 @@ install(TARGETS ${sdk_targets} EXPORT BitnetBackendTargets)
 bitnet_install_package(BitnetBackend sdk
   FILES ${PROJECT_SOURCE_DIR}/cmake/BitnetBackend.cmake
         ${PROJECT_SOURCE_DIR}/cmake/bitnet-backend.map)
+# What an author begins with.
+set(sdk_data ${CMAKE_INSTALL_DATADIR}/bitnet/sdk)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/tutorials/write-a-backend DESTINATION ${sdk_data}
+  COMPONENT sdk)
+if(EXISTS ${PROJECT_SOURCE_DIR}/plugins/null)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/plugins/null DESTINATION ${sdk_data} COMPONENT sdk)
+endif()
 configure_file(${templates}/bitnet-backend.pc.in ${made}/bitnet-backend.pc @ONLY)
 install(FILES ${made}/bitnet-backend.pc DESTINATION ${pkgconfig_dir} COMPONENT sdk)
 

@@ -29,10 +29,10 @@ constexpr const char* usage =
     "Usage: bitnet-backend-lint [--json] [--manifest FILE] FILE...\n\n"
     "Tells everything that is right and wrong with plugin files; nothing of them is run. Exits "
     "with\n"
-    "0 if the loader would take all of them here, with 22 if it would reject one, with 1 if one\n"
-    "cannot be read.\n\n"
+    "0 if the loader would take all of them here, with 22 if it would reject one or the manifest\n"
+    "says something else than its file, with 1 if one cannot be read.\n\n"
     "  --json           print JSON: {files: [...]}\n"
-    "  --manifest FILE  the plugin's manifest: its hash, and the packages of missing libraries\n"
+    "  --manifest FILE  the plugin's manifest: what it says, its hash, packages of libraries\n"
     "  -h, --help       this text\n";
 
 void keep_report(void* user, bitnet_str text) {

@@ -13,7 +13,8 @@
 #define BITNET_CPU_VERSION "0.1.0"
 
 BITNET_BACKEND_NOTE("cpu", BITNET_CPU_VERSION, "org.bitnet", "Apache-2.0",
-                    BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
+                    BITNET_NOTE_FIELD("class", "cpu")
+                        BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
 
 namespace {
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The smallest backend: it loads, says who it is, and has no device. Copy it to start your own.
  * The contract is bitnet/abi/backend.h; plugins/sdk saves C++ authors most of what is below. */
 #include <string.h>
@@ -12,7 +13,8 @@
 
 /* Who this is, readable before a byte of the library runs. */
 BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE,
-                    BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
+                    BITNET_NOTE_FIELD("class", "other")
+                        BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
 
 #define STR(literal) ((bitnet_str){literal, sizeof(literal) - 1})
 
@@ -161,7 +163,8 @@ BITNET_BACKEND_EXPORT bitnet_status BITNET_BACKEND_ENTRY(const bitnet_host_v0* h
   if (!request || !BITNET_HAS_FIELD(request, bitnet_open_request, abi_minor_max))
     return fail(err, BITNET_INVALID_ARGUMENT, "entry", "the open request is missing or too short");
   if (request->abi_minor_min > BITNET_ABI_MINOR)
-    return fail(err, BITNET_INCOMPATIBLE, "entry", "the host needs a newer ABI: update the backend");
+    return fail(err, BITNET_INCOMPATIBLE, "entry",
+                "the host needs a newer ABI: update the backend");
   if (request->abi_minor_max < BITNET_ABI_MINOR)
     return fail(err, BITNET_INCOMPATIBLE, "entry", "the host speaks an older ABI: update the host");
   memcpy(out, &table, bytes);

@@ -8,7 +8,7 @@
 #define BITNET_OPENCL_VERSION "0.1.0"
 
 BITNET_BACKEND_NOTE("opencl", BITNET_OPENCL_VERSION, "org.bitnet", "Apache-2.0",
-                    BITNET_NOTE_FIELD("flags", "hot-swap"))
+                    BITNET_NOTE_FIELD("class", "gpu") BITNET_NOTE_FIELD("flags", "hot-swap"))
 
 namespace {
 

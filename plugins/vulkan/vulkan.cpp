@@ -10,7 +10,7 @@
 #define BITNET_VULKAN_VERSION "0.1.0"
 
 BITNET_BACKEND_NOTE("vulkan", BITNET_VULKAN_VERSION, "org.bitnet", "Apache-2.0",
-                    BITNET_NOTE_FIELD("flags", "hot-swap"))
+                    BITNET_NOTE_FIELD("class", "gpu") BITNET_NOTE_FIELD("flags", "hot-swap"))
 
 namespace {
 

@@ -164,7 +164,7 @@ class Present(support.Case):
         self.refused(4, f"use --device {chosen}:0", "run", "-p", "a", "--device", f"{chosen}:9")
         self.refused(4, "or use --device auto", "run", "-p", "a", "--device", "none-such")
         why = self.bitnet("backends", "why", "--allow-backends", "none-such")
-        self.assertIn("add it to --allow-backends", why.text)
+        self.assertIn(f"add {chosen} to --allow-backends", why.text)
 
     def test_fallback_and_its_absence(self):
         base = ("run", "-p", "a", "-n", "1")

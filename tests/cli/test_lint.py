@@ -1,8 +1,10 @@
 """bitnet-backend-lint: everything about a plugin file at once."""
 
+import glob
 import hashlib
 import json
 import os
+import re
 import subprocess
 
 import support
@@ -17,9 +19,20 @@ version: 1.2.3
 vendor: org.example
 license: CC0-1.0
 library: x.so
-abi: {major: 0, min: 1, max: 1}
+abi: {major: %d, min: %d, max: %d}
 class: other
 """
+
+
+def abi_range():
+    """What plugins of this tree say in their notes: (major, oldest minor, newest minor)."""
+    with open(os.path.join(support.SOURCE, "abi/include/bitnet/abi/base.h")) as f:
+        said = re.search(r'BITNET_ABI_RANGE "(\d+)\.(\d+)-(\d+)"', f.read())
+    return tuple(int(number) for number in said.groups())
+
+
+def manifest(name):
+    return MANIFEST % (name, *abi_range())
 
 
 class Asking(support.Case):
@@ -67,6 +80,7 @@ class Lint(Asking):
                                   ("exec-stack", "stack", "BN-I-EXEC-STACK"),
                                   ("needs-new-glibc", "versions", "BN-I-VERSION"),
                                   ("needy", "dependencies", "BN-I-DEPENDENCY"),
+                                  ("undefined", "symbols", "BN-A-LOAD"),
                                   ("relative-run-path", "run path", "BN-I-RUN-PATH"),
                                   ("pinned", "unloadable", "BN-I-PINNED"),
                                   ("other-major", "exports", "BN-A-MAJOR"),
@@ -94,20 +108,30 @@ class Lint(Asking):
         file = self.fake("hardened")
         with open(file, "rb") as f:
             digest = hashlib.sha256(f.read()).hexdigest()
-        good = self.path("50-hardened.yaml", MANIFEST % "hardened" + f"sha256: {digest}\n")
+        good = self.path("50-hardened.yaml", manifest("hardened") + f"sha256: {digest}\n")
         found = self.findings("--manifest", good, file, code=0)
         self.assertEqual(found["hash"]["text"], digest)
-        wrong = self.path("50-other.yaml", MANIFEST % "other" + f"sha256: {'0' * 64}\n")
+        wrong = self.path("50-other.yaml", manifest("other") + f"sha256: {'0' * 64}\n")
         found = self.findings("--manifest", wrong, file, code=22)
         self.assertEqual(found["hash"]["code"], "BN-T-HASH")
         self.assertEqual(found["manifest"]["code"], "BN-I-NAME")
         packages = self.path("50-needy.yaml",
-                             MANIFEST % "needy" + "packages: {libfake-absent-one.so: one-package}\n")
+                             manifest("needy") + "packages: {libfake-absent-one.so: one-package}\n")
         found = self.findings("--manifest", packages, self.fake("needy"), code=22)
         self.assertIn("install one-package", found["dependencies"]["hint"])
         bad = self.path("bad.yaml", "schema: 1\n")
         self.assertEqual(self.findings("--manifest", bad, file, code=22)["manifest"]["code"],
                          "BN-M-FIELD")
+
+    def test_manifests_of_this_tree(self):
+        """What packages bring together says the same."""
+        for library in glob.glob(os.path.join(BIN, "../lib*/**/libbitnet-backend-*.so"),
+                                 recursive=True):
+            name = os.path.basename(library)[len("libbitnet-backend-"):-len(".so")]
+            with self.subTest(name):
+                beside = os.path.join(BIN, "../share/bitnet/backends.d", f"50-{name}.yaml")
+                found = self.findings("--manifest", beside, library, code=0)
+                self.assertNotIn("manifest", found, "a warning")
 
     def test_several_files(self):
         good, bad = self.fake("hardened"), self.fake("textrel")
@@ -152,7 +176,7 @@ class Sign(support.Case):
             os.chmod(self.path(f"{name}.key"), 0o600)
         subprocess.run(["openssl", "pkey", "-in", self.path("vendor.key"), "-pubout", "-out",
                         self.path("keys/vendor.pem")], check=True)
-        self.manifest = self.path("backends.d/50-hardened.yaml", (MANIFEST % "hardened").replace(
+        self.manifest = self.path("backends.d/50-hardened.yaml", manifest("hardened").replace(
             "x.so", self.file))
         self.keys = ("--trusted-keys", self.path("keys"))
         self.dir = ("--backend-dir", self.path("backends.d"))
@@ -182,6 +206,17 @@ class Sign(support.Case):
         self.assertEqual(self.state("--require-signature", *self.keys), "BN-OK")
         self.assertEqual(self.state("--require-signature", "--trusted-keys",
                                     self.path("nowhere")), "BN-T-MISSING")
+
+    def test_without_a_trusted_key_the_advice_is_about_keys(self):
+        os.mkdir(self.path("empty"))
+        for folder, code in (("nowhere", "BN-T-MISSING"), ("empty", "BN-T-SIGNATURE")):
+            got = self.ok("backends", "why", *self.dir, "--require-signature", "--trusted-keys",
+                          self.path(folder)).text
+            with self.subTest(folder):
+                self.assertIn(code, got)
+                self.assertIn(f"put the public keys of those who may sign, as *.pem, into "
+                              f"{self.path(folder)}, or name another folder in --trusted-keys", got)
+                self.assertNotIn("install the backend's package again", got)
 
     def test_keys(self):
         os.chmod(self.path("vendor.key"), 0o644)

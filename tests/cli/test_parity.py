@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 
 import support
 
@@ -54,6 +55,29 @@ class Parity(support.Case):
     def test_refusals(self):
         self.refused(4, "was not found", "parity", "--backend", "none-such")
         self.refused(2, "takes no 'cpu'", "parity", "cpu")
+
+
+class Alone(support.Case):
+    """The program, and what compares is not beside it or is no program here."""
+
+    def run_alone(self):
+        done = subprocess.run([self.path("bin/bitnet"), "parity"], capture_output=True,
+                              env=self.environment(), timeout=support.TIMEOUT_S)
+        return done.returncode, (done.stdout + done.stderr).decode()
+
+    def test_what_is_missing_is_named(self):
+        with open(support.PROGRAM, "rb") as f:
+            os.chmod(self.path("bin/bitnet", f.read()), 0o755)
+        code, said = self.run_alone()
+        self.assertEqual(code, 1, said)
+        self.assertIn("bitnet-backend-conformance, which compares, is not beside this program", said)
+        self.assertIn("install the component sdk", said)
+        if not support.report()["detected"]:
+            self.skipTest("no backend that computes")
+        os.chmod(self.path("bin/bitnet-backend-conformance", "#!/nowhere/interpreter\n"), 0o755)
+        code, said = self.run_alone()
+        self.assertEqual(code, 1, said)
+        self.assertIn("bin/bitnet-backend-conformance cannot be started", said)
 
 
 class Claim(support.Case):

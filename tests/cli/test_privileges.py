@@ -52,6 +52,17 @@ class Root(Places):
         self.assertEqual(found, {self.mine: "0 manifests"})
         self.assertEqual(errors, "")
 
+    def test_who_asks_for_one_of_the_user_is_told_the_flag(self):
+        self.path("mine/60-sketch.yaml", "schema: 1\n")
+        env = {"BITNET_BACKEND_PATH": self.mine}
+        got = self.ok("backends", "why", "--device", "sketch", env=env).text
+        self.assertRegex(got, f"root was not told to look into {self.mine}, which has one; .*"
+                              f"try: set --user-backends, without which root does not look into")
+        self.refused(4, f"{self.mine}: not searched: root does not listen to the user's folders "
+                        "without --user-backends", "backends", "info", "sketch", env=env)
+        other = self.ok("backends", "why", "--device", "another", env=env).text
+        self.assertNotIn("set --user-backends", other)
+
     def test_the_user_adds_and_replaces_nothing(self):
         system = self.ok("backends", "why", "--json").json["backends"]
         if not system:

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "bitnet/abi/backend.h"
@@ -44,6 +46,12 @@ void quantise(const call& c, const share& s) noexcept {
 
 template <int Error>
 void ternary(const call& c, const share& s) noexcept {
+#ifdef FAKE_CRASHES
+  // Only at run time, else compilers know better.
+  const uintptr_t address = c.rows == 0 ? 0 : 8;
+  int* volatile somewhere = reinterpret_cast<int*>(address);
+  *static_cast<volatile int*>(somewhere) = 1;
+#endif
   for (uint64_t r = 0; r < c.rows; ++r)
     for (uint64_t m = s.first; m < s.last; ++m) {
       const uint64_t group = c.w->scale_group == 0 ? c.k : c.w->scale_group;
@@ -62,6 +70,23 @@ void ternary(const call& c, const share& s) noexcept {
     }
 }
 
+#ifdef FAKE_FUSED
+// Made of whichever product runs, as fused kernels are: wrong where that is.
+bool quick_is_disabled = false;
+
+void bit_linear(const call* body, const bitnet::sdk::roles& parts,
+                bitnet::sdk::team& workers) noexcept {
+  quantise(body[parts.quant], workers.split(body[parts.quant].rows));
+  workers.sync();
+  const call& product = body[parts.linear];
+  const share columns = workers.split(product.m);
+  if (quick_is_disabled)
+    ternary<FAKE_WRONG_PLAIN>(product, columns);
+  else
+    ternary<FAKE_WRONG_QUICK>(product, columns);
+}
+#endif
+
 void gather(const call& c, const share& s) noexcept {
   for (uint64_t o = s.first; o < s.last; ++o)
     std::memcpy(c.output<float>(0) + o * c.k,
@@ -69,7 +94,7 @@ void gather(const call& c, const share& s) noexcept {
                 c.k * sizeof(float));
 }
 
-void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
+void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = FAKE_NAME;
   d.version = "1.2.3";
   d.vendor = "org.example";
@@ -80,10 +105,22 @@ void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
       {BITNET_OP_ACT_QUANT_I8, 0, BITNET_LEVEL_REFERENCE, 0, "quantise.plain", quantise},
       {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED, 0, "ternary.quick",
        ternary<FAKE_WRONG_QUICK>},
+#ifndef FAKE_NO_PLAIN
       {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_REFERENCE, 0, "ternary.plain",
        ternary<FAKE_WRONG_PLAIN>},
+#endif
       {BITNET_OP_GATHER_ROWS, 0, BITNET_LEVEL_REFERENCE, 0, "gather.plain", gather},
   };
+#ifdef FAKE_FUSED
+  for (uint32_t i = 0; i < request.n_params; ++i) {
+    const bitnet_str value = request.params[i].value;
+    if (std::string_view(value.data, value.size).find("ternary.quick") != std::string_view::npos)
+      quick_is_disabled = true;
+  }
+  d.composites = {{BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, 0, "bit.fused", bit_linear}};
+#else
+  (void)request;
+#endif
 }
 
 #ifdef FAKE_BOASTS  // says that what it computes plainly is optimised
@@ -103,6 +140,9 @@ bitnet_status boasting_query(bitnet_device* device, const bitnet_query_request* 
 extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
+#ifdef FAKE_THROWS
+  throw std::runtime_error("no such luck");
+#endif
   const bitnet_status opened = bitnet::sdk::open_interpreter(host, request, out, err, describe);
 #ifdef FAKE_BOASTS
   if (opened == BITNET_OK && out->filled_size == sizeof *out)

@@ -34,6 +34,9 @@ BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0",
                     BITNET_NOTE_FIELD("flags", FAKE_NOTE_FLAGS))
 #elif defined(FAKE_NOTE_NAME)
 BITNET_BACKEND_NOTE(FAKE_NOTE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
+#elif defined(FAKE_NOTE_CLASS)
+BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0",
+                    BITNET_NOTE_FIELD("class", FAKE_NOTE_CLASS))
 #else
 BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
 #endif
@@ -47,6 +50,10 @@ __attribute__((tls_model("initial-exec"))) static __thread volatile int thread_r
 #endif
 #ifdef FAKE_TEXTREL /* an address in the code, which only the dynamic linker knows */
 __asm__(".text\n.balign 8\n.quad .\n");
+#endif
+#ifdef FAKE_UNDEFINED /* as an author who forgot a library */
+extern int bitnet_fake_nowhere(void);
+__attribute__((weak)) extern int bitnet_fake_may_be_nowhere(void);
 #endif
 #ifdef FAKE_THREAD_KEY
 #include <pthread.h>
@@ -141,7 +148,21 @@ static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet
 #endif
   i.vendor = STR("org.example");
   i.license = STR("CC0-1.0");
+#ifdef FAKE_INFO_LONG
+  static char long_text[4096];
+  memset(long_text, 'x', sizeof long_text);
+  i.license = (bitnet_str){long_text, sizeof long_text};
+#endif
+#ifdef FAKE_INFO_NO_VENDOR
+  i.vendor = STR("");
+#endif
+#ifdef FAKE_INFO_NO_DRIVER /* bytes of nowhere */
+  i.driver = (bitnet_str){NULL, 7};
+#endif
   hand_over(out, out->struct_size, &i, sizeof i);
+#ifdef FAKE_INFO_SIZE
+  out->struct_size = FAKE_INFO_SIZE;
+#endif
   return BITNET_OK;
 }
 
@@ -176,9 +197,12 @@ static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_de
   bitnet_device_info d = {0};
   d.device_class = FAKE_CLASS;
   strcpy(d.name, "fake device");
-#ifdef FAKE_RAW_NAME /* not terminated, and an escape sequence in it */
-  memset(d.name, 'x', sizeof d.name);
+#ifdef FAKE_RUDE_NAME /* an escape sequence, as long as can be */
+  memset(d.name, 'x', sizeof d.name - 1);
   memcpy(d.name, "\033[2J", 4);
+#endif
+#ifdef FAKE_RAW_NAME /* not terminated */
+  memset(d.name, 'x', sizeof d.name);
 #endif
 #ifndef FAKE_UUID
 #define FAKE_UUID FAKE_NAME
@@ -189,6 +213,9 @@ static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_de
   d.compute_units = 1;
   d.buffer_alignment_bytes = FAKE_ALIGNMENT;
   hand_over(out, out->struct_size, &d, sizeof d);
+#ifdef FAKE_DEVICE_SIZE
+  out->struct_size = FAKE_DEVICE_SIZE;
+#endif
   return BITNET_OK;
 }
 
@@ -376,6 +403,9 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
 #endif
 #ifdef FAKE_THREAD_KEY
   pthread_key_create(&key_, NULL);
+#endif
+#ifdef FAKE_UNDEFINED
+  if (bitnet_fake_may_be_nowhere != NULL) bitnet_fake_nowhere();
 #endif
   FAKE_AT_ENTRY;
   for (uint32_t i = 0; i < request->n_params; ++i)

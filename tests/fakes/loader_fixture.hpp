@@ -41,6 +41,14 @@ class folder : public scratch_folder {
   }
 };
 
+// What a plugin of this build speaks, as a manifest says it: "{major: 0, min: 0, max: 3}".
+inline std::string abi_text() {
+  std::string out = BITNET_ABI_RANGE;
+  out.replace(out.find('.'), 1, ", min: ");
+  out.replace(out.find('-'), 1, ", max: ");
+  return "{major: " + out + "}";
+}
+
 // A manifest's text; `changes` replace fields' lines, a value of "" leaves the field out.
 inline std::string manifest_text(const std::string& name, const std::filesystem::path& library,
                                  const std::map<std::string, std::string>& changes = {}) {
@@ -52,7 +60,7 @@ inline std::string manifest_text(const std::string& name, const std::filesystem:
            {"vendor", "org.example"},
            {"license", "CC0-1.0"},
            {"library", library.string()},
-           {"abi", "{major: 0, min: 1, max: 1}"},
+           {"abi", abi_text()},
            {"class", "other"},
        }) {
     const auto change = changes.find(key);

@@ -122,7 +122,8 @@ class Setup(unittest.TestCase):
         self.assertFalse((self.tree / "build/venv").exists())
         self.assertEqual(self.setup("--for", "build").returncode, 0)
         self.assertEqual(self.installed() - few,
-                         {"glslc", "spirv-tools", "libvulkan-dev", "opencl-headers"})
+                         {"glslc", "spirv-tools", "libvulkan-dev", "opencl-headers",
+                          "libgtest-dev"})
 
     def test_check_installs_nothing(self):
         done = self.setup("--check")

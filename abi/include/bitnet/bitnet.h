@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/bitnet.h - libbitnet for programs: load a ternary model, make text, know what ran.
  *
  * Errors     every call that can fail returns a bitnet_status and fills `err` (NULL is allowed).

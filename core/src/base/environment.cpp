@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <system_error>
 
 #include "base/ascii.hpp"
@@ -48,22 +49,27 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return out;
 }
 
+// `directory` without `end`, the last folders of its path; nothing if it ends otherwise.
+std::optional<std::filesystem::path> without_end(std::filesystem::path directory,
+                                                 std::filesystem::path end) {
+  while (!end.empty()) {
+    if (directory.filename() != end.filename()) return std::nullopt;
+    directory = directory.parent_path();
+    end = end.parent_path();
+  }
+  return directory;
+}
+
 // The prefix under which this library was installed: its own directory less BITNET_LIB_DIR.
 std::filesystem::path prefix() {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&backend_directory), &info) == 0 ||
+  if (dladdr(reinterpret_cast<const void*>(&backend_directories), &info) == 0 ||
       info.dli_fname == nullptr)
     return BITNET_INSTALL_PREFIX;
   std::error_code ignored;
-  auto directory = std::filesystem::canonical(info.dli_fname, ignored).parent_path();
+  const auto directory = std::filesystem::canonical(info.dli_fname, ignored).parent_path();
   if (ignored) return BITNET_INSTALL_PREFIX;
-  std::filesystem::path suffix = BITNET_LIB_DIR;
-  while (!suffix.empty()) {
-    if (directory.filename() != suffix.filename()) return BITNET_INSTALL_PREFIX;
-    directory = directory.parent_path();
-    suffix = suffix.parent_path();
-  }
-  return directory;
+  return without_end(directory, BITNET_LIB_DIR).value_or(BITNET_INSTALL_PREFIX);
 }
 
 std::string variable_part(std::string_view name) {
@@ -127,8 +133,21 @@ std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid
   return "";
 }
 
-std::filesystem::path backend_directory() {
-  return prefix() / BITNET_BACKEND_DIR;
+std::vector<std::filesystem::path> backend_directories(const std::filesystem::path& manifest) {
+  std::vector<std::filesystem::path> out;
+  const auto add = [&out](std::filesystem::path one) {
+    if (std::ranges::find(out, one) == out.end()) out.push_back(std::move(one));
+  };
+  if (const auto own = without_end(manifest.parent_path(), BITNET_MANIFEST_DIR)) {
+    add(*own / BITNET_BACKEND_DIR);
+    // "bitnet/backends-0" below other folders that CMake installs libraries into.
+    const auto inner = std::filesystem::path(BITNET_BACKEND_DIR).lexically_relative(BITNET_LIB_DIR);
+    if (!inner.empty() && *inner.begin() != "..")
+      for (const std::filesystem::path folder : {"lib", "lib64", "lib/" BITNET_ARCHITECTURE})
+        if (folder.has_filename()) add(*own / folder / inner);
+  }
+  add(prefix() / BITNET_BACKEND_DIR);
+  return out;
 }
 
 std::vector<std::filesystem::path> system_manifest_directories() {

@@ -56,8 +56,11 @@ std::string user_places_refused(bool wanted);
 // The rule itself.
 std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid);
 
-// Where plugins named by a bare file name lie: beside the running libbitnet, as it was installed.
-std::filesystem::path backend_directory();
+// Where a plugin that `manifest` names by a bare file name may lie, the likeliest first: folders of
+// the prefix under which the manifest itself is installed, if its place tells (libraries may be in
+// another of the usual folders there), then that of the running libbitnet. Nothing here is a reason
+// to trust what lies there: plugin/trust.hpp is.
+std::vector<std::filesystem::path> backend_directories(const std::filesystem::path& manifest);
 
 // The program that probes plugins, at its place in the installation of the running libbitnet. No
 // variable can name another one.

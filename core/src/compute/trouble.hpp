@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "bitnet/abi/answers.h"
 #include "plugin/foreign_error.hpp"
+#include "plugin/running_call.hpp"
 
 namespace bitnet::compute {
 
@@ -31,6 +32,7 @@ using handle = std::unique_ptr<Object, void (*)(Object*)>;
 template <class Call>
 attempt<void> call(const char* slot, const Call& what) {
   bitnet_error err = plugin::blank_error();
+  const plugin::running_call now(slot);
   const bitnet_status status = what(&err);
   if (status == BITNET_OK) return {};
   std::string reason = plugin::printable_array(err.message);

@@ -1,6 +1,7 @@
 // bitnet-backend-probe: looks at one plugin so that the program itself need not run it. Started by
 // libbitnet as a broker, and by a broker as the child that runs the plugin; both hand it a socket.
 
+#include <cstdio>
 #include <string_view>
 
 #include "probe/broker.hpp"
@@ -24,9 +25,27 @@ extern "C" const char* __ubsan_default_options() {
 // NOLINTEND(bugprone-reserved-identifier)
 #endif
 
+constexpr const char* usage =
+    "Usage: bitnet-backend-probe --help\n\n"
+    "Opens one backend, lists its devices, tests its kernels and closes it, in a process of its "
+    "own.\n"
+    "libbitnet starts it and hands it a socket (descriptor 3) on which it is told which backend, "
+    "so\n"
+    "that it does nothing when it is started by hand. To probe a backend anew:\n\n"
+    "  bitnet backends probe --all --fresh -v\n\n"
+    "To debug one, tell the debugger to follow children: docs/how-to/debug-a-backend.md.\n";
+
 int main(int n_arguments, char** arguments) {
   using namespace bitnet::probe;
+  const std::string_view word = n_arguments > 1 ? arguments[1] : "";
+  if (word == "--help" || word == "-h") {
+    std::fputs(usage, stdout);
+    return std::fflush(stdout) == 0 ? 0 : 1;
+  }
   const bool is_broker =
       n_arguments > 1 && std::string_view(arguments[1]) == std::string_view(broker_argument);
-  return is_broker ? serve_as_broker(task_fd) : serve(task_fd);
+  const int status = is_broker ? serve_as_broker(task_fd) : serve(task_fd);
+  if (status == exit_no_task)
+    std::fputs("bitnet-backend-probe: nobody handed it a task; see --help\n", stderr);
+  return status;
 }

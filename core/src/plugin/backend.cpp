@@ -15,6 +15,7 @@
 #include "plugin/host_table.hpp"
 #include "plugin/inspect.hpp"
 #include "plugin/kept_state.hpp"
+#include "plugin/running_call.hpp"
 #include "plugin/shared_library.hpp"
 #include "plugin/slots.hpp"
 #include "plugin/text.hpp"
@@ -114,9 +115,13 @@ checked<bitnet_backend_v0> check_table(const std::string& name, const bitnet_bac
 }
 
 checked<std::string> copy_text(const std::string& name, const char* what, bitnet_str text) {
-  constexpr uint64_t max_bytes = 256;
-  if (text.size > max_bytes || (text.data == nullptr && text.size != 0))
-    return bad_table(name, fmt::format("info() gives an impossible {}", what));
+  constexpr uint64_t max_bytes = 255;
+  if (text.data == nullptr && text.size != 0)
+    return bad_table(
+        name, fmt::format("info() gives a {} of {} bytes and no address of them", what, text.size));
+  if (text.size > max_bytes)
+    return bad_table(name, fmt::format("info() gives a {} of {} bytes; {} is the most", what,
+                                       text.size, max_bytes));
   return text.size == 0 ? std::string() : printable({text.data, text.size}, max_bytes);
 }
 
@@ -137,9 +142,15 @@ backend::backend(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
 backend::~backend() {
   std::optional<kept_process> kept(contents_->complaints);
   bitnet_error error = blank_error();
-  const bool quiet =
-      contents_->table.quiesce(contents_->table.self, quiesce_ns, &error) == BITNET_OK;
-  contents_->table.close(contents_->table.self);
+  bool quiet = false;
+  {
+    const running_call now("quiesce");
+    quiet = contents_->table.quiesce(contents_->table.self, quiesce_ns, &error) == BITNET_OK;
+  }
+  {
+    const running_call now("close");
+    contents_->table.close(contents_->table.self);
+  }
   kept.reset();
   // Code that may still run, or be called back, stays where it is.
   if (quiet && contents_->may_unload && (contents_->life_flags & BITNET_LIFE_UNLOADABLE) != 0)
@@ -192,14 +203,26 @@ checked<void> backend::introduce(const std::string& expected_name) {
   bitnet_backend_info info{};
   info.struct_size = sizeof info;
   bitnet_error error = blank_error();
+  const running_call now("info");
   if (const auto failed = contents_->table.info(contents_->table.self, &info, &error);
       failed != BITNET_OK)
     return reject(code::abi_entry, fmt::format("{}info() failed: {}", subject(expected_name),
                                                describe(failed, error)));
+  if (info.struct_size != sizeof info)
+    return bad_table(expected_name, fmt::format("info() changed struct_size from {} to {}",
+                                                sizeof info, info.struct_size));
   auto name = copy_text(expected_name, "name", info.name);
   auto version = copy_text(expected_name, "version", info.version);
   if (!name) return std::unexpected(std::move(name.error()));
   if (!version) return std::unexpected(std::move(version.error()));
+  for (const auto& [what, text] : {std::pair("vendor", info.vendor), {"license", info.license}}) {
+    const auto copied = copy_text(expected_name, what, text);
+    if (!copied) return std::unexpected(copied.error());
+    if (copied->empty()) return bad_table(expected_name, fmt::format("info() gives no {}", what));
+  }
+  if (const auto driver = copy_text(expected_name, "driver", info.driver); !driver)
+    return std::unexpected(driver.error());
+  if (version->empty()) return bad_table(expected_name, "info() gives no version");
   if (*name != expected_name)
     return reject(code::abi_identity,
                   fmt::format("{}when loaded it calls itself '{}'", subject(expected_name), *name));
@@ -241,7 +264,11 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
 
   const auto out = std::make_unique<guarded_table>();
   bitnet_error error = blank_error();
-  const bitnet_status status = entry(&c->host, &request, &out->table, &error);
+  bitnet_status status = BITNET_INTERNAL;
+  {
+    const running_call now(BITNET_BACKEND_ENTRY_NAME);
+    status = entry(&c->host, &request, &out->table, &error);
+  }
   // A table that broke a rule is never called, not even its close.
   if (!out->intact())
     return reject(code::abi_overrun,

@@ -20,7 +20,8 @@ struct found_manifest {
 
 struct searched_directory {
   std::filesystem::path path;
-  std::string result;  // "2 manifests", "absent", "cannot be trusted: ..."
+  std::string result;        // "2 manifests", "absent", "cannot be trusted: ..."
+  bool passed_over = false;  // the user's, where root was not told to look
 };
 
 struct discovery {

@@ -44,6 +44,9 @@ class elf_image {
   // none to the linker.
   [[nodiscard]] checked<std::vector<symbol>> symbols() const;
 
+  // Those of `names` that the linker would find no definition of here, whatever the version.
+  [[nodiscard]] std::vector<std::string_view> lacking(std::vector<std::string_view> names) const;
+
   // The strings of all entries with this tag, such as DT_NEEDED.
   [[nodiscard]] std::vector<std::string_view> dynamic_strings(int64_t tag) const;
   // The entry with this tag, such as DT_FLAGS_1; only those that name libraries may be there twice.

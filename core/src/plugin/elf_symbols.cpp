@@ -237,4 +237,17 @@ checked<std::vector<elf_image::symbol>> elf_image::symbols() const {
   return out;
 }
 
+std::vector<std::string_view> elf_image::lacking(std::vector<std::string_view> names) const {
+  const auto table = read_symbol_table();
+  if (!table) return names;
+  std::erase_if(names, [&](std::string_view name) {
+    const auto is_it = [&](uint64_t i) {
+      const Elf64_Sym s = table->entry(i);
+      return is_visible(s) && s.st_shndx != SHN_UNDEF && string_at(s.st_name) == name;
+    };
+    return table->gnu ? table->gnu->find(name, is_it) != 0 : table->sysv->find(name, is_it) != 0;
+  });
+  return names;
+}
+
 }  // namespace bitnet::plugin

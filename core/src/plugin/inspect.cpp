@@ -102,6 +102,8 @@ checked<identity> parse_note(std::span<const std::byte> description) {
   }
   if (const auto found = fields.find("compiler"); found != fields.end())
     out.compiler = printable(found->second, max_field_bytes);
+  if (const auto found = fields.find("class"); found != fields.end())
+    out.device_class = printable(found->second, max_field_bytes);
   if (const auto found = fields.find("flags"); found != fields.end())
     out.unloadable = has_word(found->second, "unloadable");
   if (!is_backend_name(out.name))

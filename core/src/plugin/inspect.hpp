@@ -24,7 +24,8 @@ class elf_image;
 // The ELF note of bitnet/abi/note.h.
 struct identity {
   std::string name, version, vendor, license, compiler;
-  std::string abi;  // "0.0-3": major, oldest and newest minor
+  std::string device_class;  // "gpu"; "" if it does not say
+  std::string abi;           // "0.0-3": major, oldest and newest minor
   uint32_t abi_major = 0, abi_min = 0, abi_max = 0;
   bool unloadable = false;  // among the words of the field "flags"
 };

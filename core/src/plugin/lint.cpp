@@ -4,8 +4,11 @@
 
 #include <utility>
 
+#include "plugin/dependencies.hpp"
 #include "plugin/manifest.hpp"
+#include "plugin/system_file.hpp"
 #include "plugin/text.hpp"
+#include "plugin/undefined.hpp"
 
 namespace bitnet::plugin {
 namespace {
@@ -20,20 +23,34 @@ checked<manifest> read_manifest(const std::filesystem::path& file) {
 
 void compare(const manifest& m, const inspection& facts, findings& found) {
   constexpr const char* check = "manifest";
-  const auto differs = [&](const char* what, const std::string& theirs, const std::string& ours) {
-    found.error(check, code::inspect_name,
-                fmt::format("{} is '{}', but the manifest says '{}'", what, ours, theirs),
-                "correct the manifest");
+  const auto text = [&](const char* field, const std::string& theirs, const std::string& ours) {
+    const auto place = m.places.find(field);
+    return fmt::format("{}: '{}' is '{}', but the plugin's note says '{}'",
+                       place == m.places.end() ? "the manifest" : place->second, field, theirs,
+                       ours);
+  };
+  const auto differs = [&](code c, const char* field, const std::string& theirs,
+                           const std::string& ours) {
+    if (theirs != ours)
+      found.error(check, c, text(field, theirs, ours),
+                  "correct the manifest, or build the plugin "
+                  "with another note");
   };
   for (const std::string& warning : m.warnings) found.warning(check, code::manifest_field, warning);
   if (facts.note.name.empty()) return;  // its note cannot be read: said already
-  if (m.name != facts.note.name) differs("its name", m.name, facts.note.name);
-  if (m.version != facts.note.version)
-    found.warning(check, code::inspect_name,
-                  fmt::format("its version is '{}', but the manifest says '{}'", facts.note.version,
-                              m.version));
-  if (m.abi_major != facts.note.abi_major)
-    differs("its ABI major", std::to_string(m.abi_major), std::to_string(facts.note.abi_major));
+  const identity& note = facts.note;
+  differs(code::inspect_name, "name", m.name, note.name);
+  differs(code::manifest_field, "vendor", m.vendor, note.vendor);
+  differs(code::manifest_field, "license", m.license, note.license);
+  differs(code::inspect_name, "abi.major", std::to_string(m.abi_major),
+          std::to_string(note.abi_major));
+  differs(code::manifest_field, "abi.min", std::to_string(m.abi_min), std::to_string(note.abi_min));
+  differs(code::manifest_field, "abi.max", std::to_string(m.abi_max), std::to_string(note.abi_max));
+  if (!note.device_class.empty())
+    differs(code::manifest_field, "class", class_name(m.device_class), note.device_class);
+  // Packages count repairs of their own: that the file is a newer one is told, no more.
+  if (m.version != note.version)
+    found.warning(check, code::inspect_name, text("version", m.version, note.version));
 }
 
 }  // namespace
@@ -49,6 +66,9 @@ checked<lint_result> lint(const std::filesystem::path& file,
 
   examination e = examine_file(*opened, m.packages, m.sha256, m.dependencies);
   lint_result out{std::move(e.facts), std::move(e.found), opened->identity.size_bytes};
+  // The linker finds this out in the child that probes; here nothing is to run.
+  if (const auto file_of = system_file::open(opened->path))
+    examine_undefined(file_of->image(), resolve_libraries(out.facts), out.found);
   if (!read)
     out.found.error("manifest", read.error());
   else if (!manifest_file.empty())

@@ -81,6 +81,20 @@ class fields {
     return nullptr;
   }
 
+  // Where a field stands, or the map that lacks it.
+  [[nodiscard]] const yaml_node& node_of(std::string_view key) const {
+    for (const yaml_member& member : map_.members)
+      if (member.key == key) return member.value;
+    return map_;
+  }
+
+  // The line and column of each.
+  void list_places(std::map<std::string, std::string>& out) const {
+    for (const yaml_member& member : map_.members)
+      out.emplace(prefix_ + member.key,
+                  fmt::format("{}:{}:{}", where_, member.value.line, member.value.column));
+  }
+
   void blame(const yaml_node& node, std::string_view key, const std::string& what,
              code c = code::manifest_field) {
     if (bad_) return;
@@ -118,14 +132,14 @@ std::string located(const std::string& where, const yaml_node& node) {
   return fmt::format("{}:{}:{}: ", where, node.line, node.column);
 }
 
-void read_class(fields& top, const yaml_node& root, manifest& out) {
+void read_class(fields& top, manifest& out) {
   const std::string written = top.text("class");
   const auto* row =
       std::ranges::find(classes, written, &std::pair<std::string_view, uint32_t>::first);
   if (row != classes.end())
     out.device_class = row->second;
   else
-    top.blame(root, "class",
+    top.blame(top.node_of("class"), "class",
               fmt::format("must be cpu, gpu, npu or other, found '{}'", printable(written, 64)));
 }
 
@@ -136,8 +150,10 @@ void read_abi(fields& top, const std::string& where, manifest& out) {
   out.abi_major = abi.number<uint32_t>("major", 0, 1000);
   out.abi_min = abi.number<uint32_t>("min", 0, 1'000'000);
   out.abi_max = abi.number<uint32_t>("max", 0, 1'000'000);
-  if (out.abi_min > out.abi_max) abi.blame(*node, "min", "must not be above 'abi.max'");
+  if (out.abi_min > out.abi_max)
+    abi.blame(abi.node_of("min"), "min", "must not be above 'abi.max'");
   top.adopt(abi, out.warnings);
+  abi.list_places(out.places);
 }
 
 // Names of variables, in a list.
@@ -180,7 +196,7 @@ void read_dependencies(fields& top, const std::string& where, manifest& out) {
   for (const yaml_member& member : node->members) {
     const std::string hash = dependencies.text(member.key);
     if (!is_sha256(hash))
-      dependencies.blame(*node, member.key,
+      dependencies.blame(member.value, member.key,
                          "must be 64 hexadecimal digits in lower case, as sha256sum writes");
     out.dependencies.emplace(printable(member.key, max_text_bytes), hash);
   }
@@ -221,10 +237,10 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
   out.name = top.text("name");
   if (!is_backend_name(out.name))
     top.blame(
-        *root, "name",
+        top.node_of("name"), "name",
         fmt::format("must match [a-z0-9][a-z0-9._-]{{0,31}}, found '{}'", printable(out.name, 64)));
   if (out.name == "auto" || out.name == "none")
-    top.blame(*root, "name", "must not be auto or none");
+    top.blame(top.node_of("name"), "name", "must not be auto or none");
   out.version = top.text("version");
   out.vendor = top.text("vendor");
   out.license = top.text("license");
@@ -232,8 +248,9 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
   out.library = top.text("library");
   out.sha256 = top.text("sha256", false);
   if (!out.sha256.empty() && !is_sha256(out.sha256))
-    top.blame(*root, "sha256", "must be 64 hexadecimal digits in lower case, as sha256sum writes");
-  read_class(top, *root, out);
+    top.blame(top.node_of("sha256"), "sha256",
+              "must be 64 hexadecimal digits in lower case, as sha256sum writes");
+  read_class(top, out);
   read_abi(top, where, out);
   out.priority = top.number<int32_t>("priority", -1000, 1000, 50);
   if (const yaml_node* node = top.map("probe", false); node != nullptr) {
@@ -246,6 +263,7 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
   read_dependencies(top, where, out);
   if (const auto& bad = top.bad()) return std::unexpected(*bad);
   top.list_unknown(out.warnings);
+  top.list_places(out.places);
   return out;
 }
 
@@ -286,6 +304,19 @@ checked<std::filesystem::path> locate_library(const std::filesystem::path& libra
         fmt::format("`library: {}` is pointing outside of {}, to {}", shown,
                     printable(plugin_directory.string(), 256), printable(target.string(), 256)));
   return file;
+}
+
+checked<std::filesystem::path> locate_library(
+    const std::filesystem::path& library,
+    const std::vector<std::filesystem::path>& plugin_directories) {
+  const bool bare = !library.has_root_path() && !library.has_parent_path();
+  std::error_code ignored;
+  for (const auto& directory : plugin_directories)
+    // A link is there wherever it leads: what is wrong there is told, not passed over for another.
+    if (bare &&
+        std::filesystem::exists(std::filesystem::symlink_status(directory / library, ignored)))
+      return locate_library(library, directory);
+  return locate_library(library, plugin_directories.back());
 }
 
 }  // namespace bitnet::plugin

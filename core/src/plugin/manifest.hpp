@@ -39,6 +39,7 @@ struct manifest {
   std::vector<std::string> probe_env;  // variables that change what it finds
   std::map<std::string, std::string> packages;
   std::map<std::string, std::string> dependencies;  // SHA-256 by library
+  std::map<std::string, std::string> places;        // "50-cpu.yaml:3:10" by field, as "abi.min"
   std::vector<std::string> warnings;                // keys that this core does not know
 };
 
@@ -52,6 +53,11 @@ struct manifest {
 // out of it; otherwise an absolute path without "." and "..". BN-M-OUTSIDE.
 [[nodiscard]] checked<std::filesystem::path> locate_library(
     const std::filesystem::path& library, const std::filesystem::path& plugin_directory);
+
+// The same in the first of several that has such a file; in the last one if none does.
+[[nodiscard]] checked<std::filesystem::path> locate_library(
+    const std::filesystem::path& library,
+    const std::vector<std::filesystem::path>& plugin_directories);
 
 // "cpu", "gpu", "npu", "other" for BITNET_DEVICE_*.
 [[nodiscard]] std::string class_name(uint32_t device_class);

@@ -87,7 +87,8 @@ checked<void> check_allowed(const policy& rules, const std::string& name) {
     if (std::ranges::find(names, one.name) == names.end()) names.push_back(one.name);
   return std::unexpected(
       defect{code::trust_not_allowed, BITNET_UNAVAILABLE,
-             fmt::format("not allowed: the allow-list names only {}", join(names, ", ")), ""});
+             fmt::format("not allowed: the allow-list names only {}", join(names, ", ")),
+             fmt::format("add {} to allowed_backends", name)});
 }
 
 checked<void> check_file(const policy& rules, const inspection& facts, const trusted_file& file) {

@@ -238,8 +238,18 @@ checked<std::vector<trusted_key>> read_trusted_keys(const std::filesystem::path&
 
 checked<trusted_key> verify_file(const trusted_file& library,
                                  const std::filesystem::path& key_folder) {
-  const auto keys = read_trusted_keys(key_folder);
-  if (!keys) return std::unexpected(keys.error());
+  // Without a trusted key no signature helps: signing the file again would be the wrong advice.
+  const std::string advice = fmt::format(
+      "put the public keys of those who may sign, as *.pem, into {}, or name another "
+      "folder in trusted_keys",
+      printable(key_folder.string(), 400));
+  auto keys = read_trusted_keys(key_folder);
+  if (!keys && keys.error().code == code::trust_missing) keys.error().hint = advice;
+  if (!keys) return std::unexpected(std::move(keys.error()));
+  if (keys->empty())
+    return reject(code::trust_signature,
+                  fmt::format("there is no trusted key in {}", printable(key_folder.string(), 400)),
+                  advice);
   const std::filesystem::path path = signature_path(library.path);
   const auto file = open_trusted(path);
   if (!file && file.error().code == code::trust_missing)

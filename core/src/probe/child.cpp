@@ -11,13 +11,18 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
+#include <utility>
 
+#include "bitnet/abi/ops.h"
 #include "plugin/backend.hpp"
 #include "plugin/kept_state.hpp"
 #include "plugin/text.hpp"
+#include "probe/crash.hpp"
 #include "probe/frame.hpp"
 #include "probe/hygiene.hpp"
 #include "probe/outcome.hpp"
@@ -108,9 +113,9 @@ uint64_t peak_bytes() {
   return 0;
 }
 
-plugin::defect thrown(stage s) {
+plugin::defect thrown(stage s, const std::string& what) {
   return {code::probe_throws, BITNET_REJECTED,
-          fmt::format("it let an exception out of a call in {}", stage_name(s)), ""};
+          fmt::format("it let an exception out of a call in {}{}", stage_name(s), what), ""};
 }
 
 // Each part may throw, as a plugin that breaks that rule does.
@@ -138,7 +143,8 @@ class probe_run {
     return {};
   }
 
-  // Takes wrong kernels away one after the other, until the rest is right or nothing is left.
+  // Takes wrong kernels away one after the other, until the rest is right or nothing is left. What
+  // else was wrong beside one may have been its doing, and is judged again without it.
   plugin::checked<void> self_test() {
     for (;;) {
       auto tested = run_self_test(*backend_, facts_.devices);
@@ -147,21 +153,27 @@ class probe_run {
       for (std::size_t i = 0; i < facts_.devices.size(); ++i)
         facts_.devices[i].products_per_s = tested->products_per_s[i];
       if (tested->wrong.empty()) return {};
-      for (const std::string& id : tested->wrong) {
-        if (is_reference(id))
-          return plugin::reject(
-              code::probe_self_test,
-              fmt::format("its reference kernel {} gives wrong results: {}", id, tested->summary));
-        if (std::ranges::find(facts_.disabled, id) != facts_.disabled.end())
-          return plugin::reject(
-              code::probe_self_test,
-              fmt::format("kernel {} gives wrong results and cannot be disabled: {}", id,
-                          tested->summary));
-        facts_.disabled.push_back(id);
-      }
+      for (const wrong_result& one : tested->wrong)
+        for (const std::string& id : one.kernels)
+          if (std::ranges::find(facts_.disabled, id) != facts_.disabled.end())
+            return plugin::reject(
+                code::probe_self_test,
+                fmt::format("kernel {} gives wrong results and cannot be disabled: {}", id,
+                            tested->summary));
+      const auto next = most_suspect(tested->wrong);
+      if (next.first.empty())
+        return plugin::reject(code::probe_self_test,
+                              fmt::format("its reference kernel {} gives wrong results: {}",
+                                          tested->wrong.front().kernels.front(), tested->summary));
+      facts_.disabled.push_back(next.first);
+      facts_.wrong_results.push_back(next.second);
       backend_.reset();
       if (auto again = reopen(); !again) return again;
       if (auto listed = enumerate(); !listed) return listed;
+      if (!computes())
+        return plugin::reject(code::probe_self_test,
+                              fmt::format("no kernel that computes is left: {}: {}", next.first,
+                                          why_disabled(facts_, facts_.disabled.size() - 1)));
     }
   }
 
@@ -203,6 +215,32 @@ class probe_run {
     });
   }
 
+  // The kernel to do without next, and what it computed: of the wrong result that fewest can be
+  // blamed for, as that says most. Nothing if only reference forms are left to blame.
+  [[nodiscard]] std::pair<std::string, std::string> most_suspect(
+      const std::vector<wrong_result>& all) const {
+    std::pair<std::string, std::string> out;
+    std::size_t fewest = std::numeric_limits<std::size_t>::max();
+    for (const wrong_result& one : all) {
+      const auto id =
+          std::ranges::find_if(one.kernels, [&](const auto& k) { return !is_reference(k); });
+      if (id == one.kernels.end() || one.kernels.size() >= fewest) continue;
+      fewest = one.kernels.size();
+      out = {*id, one.text};
+    }
+    return out;
+  }
+
+  // Is there more on some device than what brings numbers to other ops and takes them away?
+  [[nodiscard]] bool computes() const {
+    return std::ranges::any_of(facts_.devices, [](const device_report& d) {
+      return std::ranges::any_of(d.kernels, [](const bitnet_kernel_info& k) {
+        return k.op != BITNET_OP_EMBED_GATHER && k.op != BITNET_OP_ACT_QUANT_I8 &&
+               k.op != BITNET_OP_GATHER_ROWS;
+      });
+    });
+  }
+
   plugin::checked<void> reopen() {
     std::vector<std::pair<std::string, std::string>> extra;
     if (!facts_.disabled.empty()) extra.emplace_back("disable", plugin::join(facts_.disabled, ","));
@@ -232,8 +270,10 @@ bool run_part(stage s, const speaker& out, facts& f, probe_run& run, Part part) 
   try {
     fine = part();
     if (auto clean = run.look_around(s); fine) fine = std::move(clean);
+  } catch (const std::exception& e) {
+    fine = std::unexpected(thrown(s, fmt::format(": {}", plugin::printable(e.what(), 400))));
   } catch (...) {
-    fine = std::unexpected(thrown(s));
+    fine = std::unexpected(thrown(s, ", which is none of the C++ library's"));
   }
   if (!fine) f.fault = std::move(fine.error());
   f.peak_bytes = peak_bytes();
@@ -260,6 +300,7 @@ plugin::checked<task> receive_task(int fd) {
 int serve(int fd) {
   const auto given = receive_task(fd);
   if (!given) return exit_no_task;
+  tell_of_crashes(fd, given->library);
   const speaker out(fd);
   facts f;
   f.sandbox = enter_sandbox(given->parent, given->scratch);

@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 
 #include <bit>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "plugin/foreign_error.hpp"
+#include "plugin/running_call.hpp"
 #include "plugin/text.hpp"
 
 namespace bitnet::probe {
@@ -33,12 +35,25 @@ void clean(char (&text)[N]) {
   std::fill(std::copy(copy.begin(), copy.end(), text), text + N, '\0');
 }
 
+// An array without its NUL; a host that reads it as a string reads on.
+template <std::size_t N>
+bool ends(const char (&text)[N]) {
+  return std::memchr(text, 0, N) != nullptr;
+}
+
 plugin::checked<bitnet_device_info> read_info(const bitnet_backend_v0& t, uint32_t index) {
   bitnet_device_info info{};
   info.struct_size = sizeof info;
   bitnet_error error = plugin::blank_error();
+  const plugin::running_call now("device_info");
   if (const auto s = t.device_info(t.self, index, &info, &error); s != BITNET_OK)
     return failed("device_info(" + std::to_string(index) + ")", s, error);
+  if (info.struct_size != sizeof info)
+    return impossible(fmt::format("device_info({}) changed struct_size from {} to {}", index,
+                                  sizeof info, info.struct_size));
+  if (!ends(info.name) || !ends(info.uuid) || !ends(info.pci_address) || !ends(info.arch) ||
+      !ends(info.driver_version))
+    return impossible(fmt::format("a text of device {} has no end", index));
   if (info.buffer_alignment_bytes != 0 && !std::has_single_bit(info.buffer_alignment_bytes))
     return impossible(fmt::format("device {} wants an alignment of {} bytes", index,
                                   info.buffer_alignment_bytes));
@@ -56,6 +71,7 @@ plugin::checked<bitnet_device_info> read_info(const bitnet_backend_v0& t, uint32
 plugin::checked<std::vector<bitnet_kernel_info>> read_kernels(const bitnet_backend_v0& t,
                                                               uint32_t index) {
   const std::string call = "kernels(" + std::to_string(index) + ")";
+  const plugin::running_call now("kernels");
   uint32_t count = 0;
   bitnet_error error = plugin::blank_error();
   if (const auto s = t.kernels(t.self, index, nullptr, sizeof(bitnet_kernel_info), &count, &error);
@@ -71,7 +87,11 @@ plugin::checked<std::vector<bitnet_kernel_info>> read_kernels(const bitnet_backe
       s != BITNET_OK)
     return failed(call, s, error);
   if (again != count) return impossible(fmt::format("first {} kernels, then {}", count, again));
-  for (bitnet_kernel_info& k : out) clean(k.id);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!ends(out[i].id))
+      return impossible(fmt::format("the id of kernel {} of device {} has no end", i, index));
+    clean(out[i].id);
+  }
   return out;
 }
 
@@ -81,8 +101,11 @@ plugin::checked<std::vector<device_report>> list_devices(const plugin::backend& 
   const bitnet_backend_v0& t = b.table();
   uint32_t count = 0;
   bitnet_error error = plugin::blank_error();
-  if (const auto s = t.device_count(t.self, &count, &error); s != BITNET_OK)
-    return failed("device_count()", s, error);
+  {
+    const plugin::running_call now("device_count");
+    if (const auto s = t.device_count(t.self, &count, &error); s != BITNET_OK)
+      return failed("device_count()", s, error);
+  }
   if (count > max_devices) return impossible(fmt::format("{} devices", count));
   if (count == 0)
     return std::unexpected(plugin::defect{plugin::code::probe_no_device, BITNET_UNAVAILABLE,

@@ -34,14 +34,21 @@ std::unexpected<plugin::defect> damaged(const std::string& what) {
 
 }  // namespace
 
-std::string encode(frame_kind kind, std::string_view payload) {
+frame_header encode_header(frame_kind kind, std::string_view payload) {
   header h{};
   std::memcpy(h.magic, frame_magic.data(), sizeof h.magic);
   h.kind = static_cast<uint32_t>(kind);
   h.payload_bytes = payload.size();
   h.checksum = XXH3_64bits(payload.data(), payload.size());
-  std::string out(sizeof h, '\0');
+  frame_header out{};
+  static_assert(sizeof h == sizeof out);
   std::memcpy(out.data(), &h, sizeof h);
+  return out;
+}
+
+std::string encode(frame_kind kind, std::string_view payload) {
+  const frame_header head = encode_header(kind, payload);
+  std::string out(head.begin(), head.end());
   out += payload;
   return out;
 }
@@ -60,7 +67,7 @@ plugin::checked<std::optional<frame>> frame_reader::next() {
     return damaged(
         fmt::format("it begins with '{}'", plugin::printable(rest.substr(0, sizeof h.magic))));
   if (h.kind < static_cast<uint32_t>(frame_kind::task) ||
-      h.kind > static_cast<uint32_t>(frame_kind::answer))
+      h.kind > static_cast<uint32_t>(frame_kind::crash))
     return damaged(fmt::format("its kind is {}", h.kind));
   if (h.payload_bytes > max_payload_bytes)
     return damaged(

@@ -8,6 +8,7 @@
 // Hostile  the plugin lives beside the helper and can write what it likes into this socket, so that
 //          every byte is checked before use; tests/fuzz/probe/frame_fuzz.cpp.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,7 +21,7 @@
 namespace bitnet::probe {
 
 // Counts up with every change of what the frames hold.
-constexpr uint32_t protocol_version = 2;
+constexpr uint32_t protocol_version = 4;
 
 // NOLINTNEXTLINE(performance-enum-size): as wide as in a frame
 enum class frame_kind : uint32_t {
@@ -30,7 +31,8 @@ enum class frame_kind : uint32_t {
   facts = 4,
   done = 5,
   job = 6,
-  answer = 7
+  answer = 7,
+  crash = 8
 };
 
 struct frame {
@@ -41,6 +43,10 @@ struct frame {
 constexpr uint64_t max_payload_bytes = uint64_t{16} << 20;
 
 [[nodiscard]] std::string encode(frame_kind kind, std::string_view payload);
+
+// What stands before the payload; takes no memory, as a handler of signals may not.
+using frame_header = std::array<char, 24>;
+[[nodiscard]] frame_header encode_header(frame_kind kind, std::string_view payload);
 
 // Cuts a stream into frames.
 class frame_reader {

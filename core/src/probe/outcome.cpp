@@ -163,10 +163,11 @@ std::optional<device_report> to_device(const json& from) {
 }
 
 json to_json(const facts& f) {
-  json out = {
-      {"version", f.version},       {"life_flags", f.life_flags}, {"disabled", f.disabled},
-      {"self_test", f.self_test},   {"sandbox", f.sandbox},       {"devices", json::array()},
-      {"peak_bytes", f.peak_bytes}, {"unloads", f.unloads},       {"remarks", f.remarks}};
+  json out = {{"version", f.version},       {"life_flags", f.life_flags},
+              {"disabled", f.disabled},     {"self_test", f.self_test},
+              {"sandbox", f.sandbox},       {"devices", json::array()},
+              {"peak_bytes", f.peak_bytes}, {"unloads", f.unloads},
+              {"remarks", f.remarks},       {"wrong_results", f.wrong_results}};
   for (const device_report& d : f.devices) out["devices"].push_back(to_json(d));
   if (f.fault)
     out["fault"] = {{"code", plugin::code_text(f.fault->code)},
@@ -190,6 +191,11 @@ plugin::checked<facts> to_facts(const json& from) {
     for (const json& id : *disabled) {
       if (!id.is_string()) return senseless("a disabled kernel has no name");
       out.disabled.push_back(plugin::printable(id.get_ref<const std::string&>(), 63));
+    }
+  if (const json* wrong = m.list("wrong_results", out.disabled.size()); wrong != nullptr)
+    for (const json& one : *wrong) {
+      if (!one.is_string()) return senseless("a wrong result is no text");
+      out.wrong_results.push_back(plugin::printable(one.get_ref<const std::string&>()));
     }
   if (const json* remarks = m.list("remarks", max_remarks); remarks != nullptr)
     for (const json& one : *remarks) {
@@ -293,6 +299,12 @@ plugin::checked<outcome> read_outcome(std::string_view text) {
     }
   if (!m.bad().empty()) return senseless(fmt::format("'{}' is not well formed", m.bad()));
   return out;
+}
+
+std::string why_disabled(const facts& f, std::size_t index) {
+  const bool known = index < f.wrong_results.size();
+  return fmt::format("it gave a wrong result in the self-test{}{}", known ? ": " : "",
+                     known ? f.wrong_results[index] : "");
 }
 
 std::vector<std::string> differences(const std::string& version_a,

@@ -27,11 +27,12 @@ struct facts {
   uint32_t life_flags = 0;
   std::vector<device_report> devices;
   std::vector<std::string> disabled;  // ids of kernels that gave a wrong answer in the self-test
-  std::string self_test;              // what was tested, in words
-  uint64_t peak_bytes = 0;            // of the child's memory
-  bool unloads = false;               // the child unloaded it on trial, and nothing of it was left
-  std::string sandbox;                // what the child was kept from, in words
-  std::vector<std::string> remarks;   // remarkable, and no fault
+  std::vector<std::string> wrong_results;  // of each of those: what, "... row 0 is 136, not -136"
+  std::string self_test;                   // what was tested, in words
+  uint64_t peak_bytes = 0;                 // of the child's memory
+  bool unloads = false;              // the child unloaded it on trial, and nothing of it was left
+  std::string sandbox;               // what the child was kept from, in words
+  std::vector<std::string> remarks;  // remarkable, and no fault
 };
 
 struct outcome {
@@ -52,6 +53,9 @@ struct outcome {
 [[nodiscard]] plugin::checked<facts> read_facts(std::string_view text);
 [[nodiscard]] std::string write_outcome(const outcome& f);  // all but what is of the cache
 [[nodiscard]] plugin::checked<outcome> read_outcome(std::string_view text);
+
+// "it gave a wrong result in the self-test: ...", of the kernel at that place of `disabled`.
+[[nodiscard]] std::string why_disabled(const facts& f, std::size_t index);
 
 // Where two answers of one plugin differ, in words: version, devices by uuid, kernels by id. Empty
 // if they agree. What changes while a machine runs (free memory, clocks) is not looked at.

@@ -12,6 +12,7 @@
 
 #include "compute/steps.hpp"
 #include "plugin/text.hpp"
+#include "probe/crash.hpp"
 #include "probe/golden.hpp"
 
 namespace bitnet::probe {
@@ -213,6 +214,17 @@ bool is_claimed(const device_report& d, const golden_program& program) {
   return true;
 }
 
+// Of an op that the program is about, the first in the list is the one that runs.
+std::string tested_kernel(const device_report& d, const golden_program& program) {
+  for (const bitnet_kernel_info& k : d.kernels)
+    if (std::ranges::find(program.blamed, k.op) != program.blamed.end() &&
+        (k.format == BITNET_FORMAT_NONE ||
+         std::ranges::find(program.weights, k.format, &golden_weight::format) !=
+             program.weights.end()))
+      return fmt::format("{} (kernel {})", program.name, plugin::printable_array(k.id));
+  return program.name;
+}
+
 plugin::defect failed(const std::string& where, const compute::trouble& t) {
   if (t.status == BITNET_OK)
     return {code::probe_answer, BITNET_REJECTED,
@@ -229,6 +241,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
   if (!device) return std::unexpected(failed(fmt::format("device {}", index), device.error()));
   for (const golden_program& f : golden_programs()) {
     if (!is_claimed(report, f)) continue;
+    const running_test now(tested_kernel(report, f));
     golden_run one(*device, report, f);
     std::optional<std::string> wrong;
     if (one.prepare())
@@ -249,8 +262,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
                                                        " gives wrong results and counts no "
                                                        "kernel: " +
                                                        *wrong);
-    for (const std::string& id : blamed)
-      if (std::ranges::find(out.wrong, id) == out.wrong.end()) out.wrong.push_back(id);
+    out.wrong.push_back({f.name + ": " + *wrong, blamed});
   }
   const golden_program timed = timed_program();
   if (out.wrong.empty() && is_claimed(report, timed))

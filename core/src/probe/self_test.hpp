@@ -9,8 +9,14 @@
 
 namespace bitnet::probe {
 
+// A program whose result is wrong.
+struct wrong_result {
+  std::string text;                  // "linear_ternary.ternary2: row 0 of token 0 of 1 is 136, ..."
+  std::vector<std::string> kernels;  // ids of those that ran and can be blamed
+};
+
 struct self_test_result {
-  std::vector<std::string> wrong;  // ids of kernels that ran where a result is wrong
+  std::vector<wrong_result> wrong;
   std::string summary;  // "linear_ternary.ternary2: right; linear_dense.f32: right" or what differs
   std::vector<uint64_t> products_per_s;  // of each device, as in device_report
 };

@@ -113,6 +113,7 @@ class supervised {
   clock::time_point stage_begin_ = clock::now(), due_;
   ending end_ = ending::no;
   bool done_ = false, listening_ = true;
+  std::string crash_;  // what the child said of it: ", in queue_submit(), ..."
 };
 
 uint32_t supervised::stage_ms() const {
@@ -166,6 +167,9 @@ void supervised::understand(const frame& f) {
     }
     case frame_kind::done:
       done_ = true;
+      return;
+    case frame_kind::crash:
+      crash_ = plugin::printable(f.payload, 1000);
       return;
     case frame_kind::task:
     case frame_kind::job:
@@ -233,7 +237,7 @@ void supervised::judge_end(bool reaped, int status) {
   const std::string last = line.empty() ? "" : fmt::format("; its last words: {}", line);
   const auto by_plugin = [&](code c, const std::string& what) {
     if (started)
-      blame(broken(c, what + where + last));
+      blame(broken(c, what + where + (c == code::probe_crash ? crash_ : "") + last));
     else
       blame(no_helper(fmt::format("the helper {} before it opened the plugin{}", what, last)));
   };

@@ -26,7 +26,8 @@ plugin::checked<void> candidate::locate(const plugin::manifest& m) {
   if (auto fine = plugin::check_allowed(*rules_, name_); !fine) return fine;
   if (m.abi_major != BITNET_ABI_MAJOR)
     return std::unexpected(plugin::other_major(name_, m.abi_major));
-  auto library = plugin::locate_library(m.library, environment::backend_directory());
+  auto library =
+      plugin::locate_library(m.library, environment::backend_directories(manifest_file_));
   if (!library) return std::unexpected(std::move(library.error()));
   library_ = named_ = std::move(*library);
   return {};
@@ -48,8 +49,9 @@ candidate::candidate(const fake_backend& fake, const plugin::policy& rules)
 
 std::vector<std::string> candidate::doubts() const {
   std::vector<std::string> out = warnings();
-  for (const std::string& id : outcome_.what.disabled)
-    out.push_back(fmt::format("kernel {} gives wrong results", id));
+  const probe::facts& said = outcome_.what;
+  for (std::size_t i = 0; i < said.disabled.size(); ++i)
+    out.push_back(fmt::format("kernel {}: {}", said.disabled[i], probe::why_disabled(said, i)));
   return out;
 }
 
@@ -177,11 +179,11 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
                                plugin::printable(plugin::join(changed, "; "), 300)),
                    ""});
   loaded_ = *opened;
-  for (const std::string& id : outcome_.what.disabled)
-    host.log(
-        BITNET_LOG_WARN, "probe",
-        fmt::format("backend {}: kernel {} is disabled: it gave a wrong result in the self-test",
-                    name_, id));
+  const probe::facts& said = outcome_.what;
+  for (std::size_t i = 0; i < said.disabled.size(); ++i)
+    host.log(BITNET_LOG_WARN, "probe",
+             fmt::format("backend {}: kernel {} is disabled: {}", name_, said.disabled[i],
+                         probe::why_disabled(said, i)));
   return std::move(*opened);
 }
 
@@ -259,9 +261,10 @@ backend_report candidate::describe() const {
                            : "not probed";
   }
   if (fake_) out.reason += "; a fake of BITNET_GPU_FAKE, which computes nothing";
-  for (const std::string& id : outcome_.what.disabled)
+  const probe::facts& said = outcome_.what;
+  for (std::size_t i = 0; i < said.disabled.size() && !fault_; ++i)
     out.reason +=
-        fmt::format("; kernel {} is disabled: it gave a wrong result in the self-test", id);
+        fmt::format("; kernel {} is disabled: {}", said.disabled[i], probe::why_disabled(said, i));
   for (const std::string& note : outcome_.notes) out.reason += fmt::format("; note: {}", note);
   for (const std::string& warning : warnings()) out.reason += fmt::format("; note: {}", warning);
   return out;

@@ -3,8 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "plugin/discover.hpp"
+#include "plugin/manifest.hpp"
 #include "plugin/text.hpp"
 #include "select/contents.hpp"
 
@@ -36,6 +40,26 @@ std::string install_hint(const wish& w) {
   if (w.kind == wish::kind_type::device_class)
     return fmt::format("install a backend for this {}, or request the device auto", w.name);
   return fmt::format("install bitnet-backend-{}, or request the device auto", w.alias_of);
+}
+
+// The user's folder that has a manifest which a wish may mean, where root was not told to look.
+std::string passed_over(const std::vector<plugin::searched_directory>& searched, const wish& w) {
+  for (const plugin::searched_directory& one : searched) {
+    if (!one.passed_over) continue;
+    std::error_code error;
+    std::filesystem::directory_iterator at(one.path, error);
+    for (uint64_t seen = 0; !error && at != std::filesystem::directory_iterator() &&
+                            seen < plugin::most_directory_entries;
+         at.increment(error), ++seen)
+      if (const auto name = plugin::name_of_manifest(at->path());
+          name && (w.kind == wish::kind_type::any || w.names(*name)))
+        return plugin::printable(one.path.string(), 200);
+  }
+  return "";
+}
+
+std::string look_there(const std::string& folder) {
+  return fmt::format("set user_backends, without which root does not look into {}", folder);
 }
 
 }  // namespace
@@ -78,6 +102,9 @@ refusal registry::contents::explain(const wish& w) {
     else if (!c.is_disabled())
       absent = true;
   }
+  if (const std::string folder = passed_over(searched, w); reasons.empty() && !folder.empty())
+    return {false, fmt::format("root was not told to look into {}, which has one", folder),
+            look_there(folder)};
   if (reasons.empty())
     return {false,
             w.kind == wish::kind_type::device_class
@@ -96,11 +123,13 @@ refusal registry::contents::explain(const wish& w) {
 failure registry::contents::nothing_installed() const {
   std::vector<std::string> places;
   places.reserve(searched.size());
-  for (const auto& [path, result] : searched)
+  for (const auto& [path, result, ignored] : searched)
     places.push_back(plugin::printable(path.string(), 200) +
                      (result == "absent" ? "" : fmt::format(" ({})", result)));
-  return {BITNET_UNAVAILABLE, fmt::format("no backend is installed: {}; looked in {}", install_cpu,
-                                          join(places, ", "))};
+  const std::string folder = passed_over(searched, wish{});
+  return {BITNET_UNAVAILABLE,
+          fmt::format("no backend is installed: {}; looked in {}",
+                      folder.empty() ? install_cpu : look_there(folder), join(places, ", "))};
 }
 
 failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
@@ -198,7 +227,8 @@ void registry::contents::write(report& out) {
         b.standings[order[rank].index] = {rank + 1, facts_of(order[rank]),
                                           shown_better(order, order[rank])};
   out.searched.clear();
-  for (const auto& [path, result] : searched) out.searched.push_back({path.string(), result});
+  for (const auto& [path, result, ignored] : searched)
+    out.searched.push_back({path.string(), result});
 }
 
 // What strict mode does not let pass: anything that is wrong with what the request could mean.

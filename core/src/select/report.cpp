@@ -58,6 +58,7 @@ ordered_json to_json(const probe::outcome& f) {
   put(out, "sandbox", f.what.sandbox);
   put(out, "self_test", f.what.self_test);
   put(out, "disabled_kernels", f.what.disabled);
+  put(out, "wrong_results", f.what.wrong_results);
   put(out, "peak_bytes", f.what.peak_bytes);
   put(out, "unloads", f.what.unloads);
   put(out, "output_bytes", f.output_bytes);

@@ -31,7 +31,8 @@ std::vector<std::filesystem::path> usual_directories(
     if (why.empty())
       out.push_back(path);
     else
-      refused.push_back({path, fmt::format("not searched: {}", why)});
+      refused.push_back({path, fmt::format("not searched: {}", why),
+                         environment::user_places_refused(true).empty()});
   }
   for (const auto& path : environment::system_manifest_directories()) {
     std::erase(out, path);
@@ -67,15 +68,20 @@ void registry::contents::leave_out_filtered() {
   const std::vector<std::string> disabled = environment::disabled_backends();
   for (candidate& c : candidates) {
     std::string why;
-    if (!only.empty() && std::ranges::find(only, c.name()) == only.end())
+    std::string hint;
+    if (!only.empty() && std::ranges::find(only, c.name()) == only.end()) {
       why = fmt::format("left out by BITNET_BACKENDS={}", plugin::printable(join(only, ","), 100));
+      hint = fmt::format("add {} to BITNET_BACKENDS, or unset it", c.name());
+    }
     for (const std::string& pattern : disabled)
-      if (fnmatch(pattern.c_str(), c.name().c_str(), 0) == 0)
-        why =
-            fmt::format("left out by BITNET_BACKENDS_DISABLE={}", plugin::printable(pattern, 100));
+      if (fnmatch(pattern.c_str(), c.name().c_str(), 0) == 0) {
+        const std::string shown = plugin::printable(pattern, 100);
+        why = fmt::format("left out by BITNET_BACKENDS_DISABLE={}", shown);
+        hint = fmt::format("take {} out of BITNET_BACKENDS_DISABLE", shown);
+      }
     if (why.empty()) continue;
     host->log(BITNET_LOG_INFO, "manifest", fmt::format("backend {} is {}", c.name(), why));
-    c.leave_out({code::select_filtered, BITNET_UNAVAILABLE, why, ""});
+    c.leave_out({code::select_filtered, BITNET_UNAVAILABLE, why, hint});
   }
 }
 

@@ -161,10 +161,15 @@ result<int> info(const invocation& in, const json& report) {
     if (wanted.empty() || any_member(one, "name") == wanted) shown.push_back(one);
   }
   if (shown.empty() && !wanted.empty()) {
+    std::string passed_over;  // where root was not told to look
+    for (const json& one : list_of(report, "searched"))
+      if (any_member(one, "result").starts_with("not searched"))
+        passed_over += fmt::format("; {}: {}", any_member(one, "directory"),
+                                   in_flags(any_member(one, "result")));
     return fail(exit_code::unavailable,
                 fmt::format("no backend '{}' was found; `bitnet backends dir` lists where it was "
-                            "looked for",
-                            wanted));
+                            "looked for{}",
+                            wanted, passed_over));
   }
   for (json& one : shown) {
     const std::string claim = in_words(read_conformance(

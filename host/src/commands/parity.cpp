@@ -44,6 +44,10 @@ ordered_json compare(const std::string& program, const std::string& name,
     out["problem"] = answer.error().message;
     return out;
   }
+  if (answer->exit_status == run_program_failed) {
+    out["problem"] = fmt::format("{} cannot be started: reinstall the SDK", program);
+    return out;
+  }
   const json found = json::parse(answer->text, nullptr, false);
   if (!found.is_object() || (member(found, "problem").empty() && list_of(found, "rows").empty())) {
     out["problem"] =
@@ -111,9 +115,11 @@ result<int> parity_command(const invocation& in) {
                             in.positionals.front()));
   const std::string program = sibling_program("bitnet-backend-conformance");
   if (program.empty())
-    return fail(exit_code::failure,
-                "bitnet-backend-conformance, which compares, is not installed beside this program; "
-                "install the SDK");
+    return fail(
+        exit_code::failure,
+        "bitnet-backend-conformance, which compares, is not beside this program; it comes with "
+        "the SDK: install its package, or build the target of that name, which needs "
+        "GoogleTest, and install the component sdk");
   auto backends = probed_backends(in);
   if (!backends) return std::unexpected(backends.error());
   const std::string& wanted = in.set.text("backend");

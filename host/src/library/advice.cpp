@@ -11,7 +11,7 @@ struct saying {
 };
 
 // The longer of two that begin alike comes first.
-constexpr std::array<saying, 20> sayings = {{
+constexpr std::array<saying, 21> sayings = {{
     {"allow_fake", "--allow-fake"},
     {"allow_fallback", "--allow-fallback"},
     {"allowed_backends", "--allow-backends"},
@@ -30,6 +30,7 @@ constexpr std::array<saying, 20> sayings = {{
     {"set overwrite", "give --force"},
     {"set window", "give --sliding-window"},
     {"tl1_tiles", "--tl1-tiles"},
+    {"trusted_keys", "--trusted-keys"},
     {"user_backends", "--user-backends"},
     {"window_keep", "--keep"},
 }};

@@ -14,8 +14,6 @@
 namespace bitnet::host {
 namespace {
 
-constexpr int cannot_start = 127;  // as a shell has it
-
 // Everything up to the other end's closing; false past the limit.
 bool read_all(int from, std::string& to, std::size_t limit) {
   std::array<char, 65536> bytes{};
@@ -51,7 +49,7 @@ result<program_output> run_program(const std::string& program, std::vector<std::
   const pid_t child = fork();
   if (child == 0) {
     if (dup2(ends[1], STDOUT_FILENO) >= 0) execv(program.c_str(), words.data());
-    _exit(cannot_start);
+    _exit(run_program_failed);
   }
   close(ends[1]);
   if (child < 0) {

@@ -13,6 +13,9 @@ struct program_output {
   std::string text;     // its standard output
 };
 
+constexpr int run_program_failed =
+    127;  // the exit status where it could not run, as a shell has it
+
 // The program of that name beside this one; "" if it is not installed.
 [[nodiscard]] std::string sibling_program(const std::string& name);
 

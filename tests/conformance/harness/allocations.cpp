@@ -68,6 +68,11 @@ void* __libc_malloc(std::size_t n);
 void* __libc_calloc(std::size_t n, std::size_t size);
 void* __libc_realloc(void* old, std::size_t n);
 void* __libc_memalign(std::size_t alignment, std::size_t n);
+// A sanitizer's, where its run time is preloaded for a plugin that was built with it.
+__attribute__((weak)) void* __interceptor_malloc(std::size_t n);
+__attribute__((weak)) void* __interceptor_calloc(std::size_t n, std::size_t size);
+__attribute__((weak)) void* __interceptor_realloc(void* old, std::size_t n);
+__attribute__((weak)) void* __interceptor_memalign(std::size_t alignment, std::size_t n);
 }
 
 namespace {
@@ -80,6 +85,8 @@ void* none() {
 }
 void* get(std::size_t n, std::size_t alignment, const void* caller) {
   if (refuses(caller)) return none();
+  if (__interceptor_malloc != nullptr)
+    return alignment == 0 ? __interceptor_malloc(n) : __interceptor_memalign(alignment, n);
   return alignment == 0 ? __libc_malloc(n) : __libc_memalign(alignment, n);
 }
 void* get_or_throw(std::size_t n, std::size_t alignment, const void* caller) {
@@ -99,10 +106,12 @@ BITNET_SEEN void* malloc(std::size_t n) {
   return get(n, 0, BITNET_CALLER);
 }
 BITNET_SEEN void* calloc(std::size_t n, std::size_t size) {
-  return refuses(BITNET_CALLER) ? none() : __libc_calloc(n, size);
+  if (refuses(BITNET_CALLER)) return none();
+  return __interceptor_calloc != nullptr ? __interceptor_calloc(n, size) : __libc_calloc(n, size);
 }
 BITNET_SEEN void* realloc(void* old, std::size_t n) {
-  return refuses(BITNET_CALLER) ? none() : __libc_realloc(old, n);
+  if (refuses(BITNET_CALLER)) return none();
+  return __interceptor_realloc != nullptr ? __interceptor_realloc(old, n) : __libc_realloc(old, n);
 }
 BITNET_SEEN void* aligned_alloc(std::size_t alignment, std::size_t n) {
   return get(n, alignment, BITNET_CALLER);

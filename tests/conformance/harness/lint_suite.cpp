@@ -62,7 +62,8 @@ void run_lint(const std::string& file, findings& out) {
   const auto here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   const std::string program = (here / "bitnet-backend-lint").string();
   if (access(program.c_str(), X_OK) != 0) {
-    out.add({"lint.file", "skipped", program + " is not installed", 0});
+    out.add({"lint.file", "skipped",
+             program + " is not there: install it too, which comes with the SDK", 0});
     return;
   }
   std::string text;

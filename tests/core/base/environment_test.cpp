@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -93,6 +95,25 @@ TEST_F(variables, never_change_the_systems_folders) {
       "/usr/local/share/bitnet/backends.d", "/run/bitnet/backends.d", "/etc/bitnet/backends.d"};
   ASSERT_GE(before.size(), 4U);
   EXPECT_EQ(std::vector(before.end() - 3, before.end()), end);
+}
+
+// A prefix is told by where a manifest lies; anywhere else the running library's counts.
+TEST(backend_directories, begin_beside_the_manifest) {
+  const auto own = backend_directories("/etc/bitnet/backends.d/50-a.yaml");
+  ASSERT_EQ(own.size(), 1U);
+  EXPECT_TRUE(own[0].string().ends_with("bitnet/backends-0")) << own[0];
+  const auto beside = backend_directories("/opt/a/share/bitnet/backends.d/50-a.yaml");
+  ASSERT_GE(beside.size(), 2U);
+  EXPECT_EQ(beside.back(), own[0]);
+  for (const auto& one : std::vector(beside.begin(), beside.end() - 1)) {
+    EXPECT_TRUE(one.string().starts_with("/opt/a/lib")) << one;
+    EXPECT_TRUE(one.string().ends_with("/bitnet/backends-0")) << one;
+  }
+  EXPECT_NE(std::ranges::find(beside, "/opt/a/lib/bitnet/backends-0"), beside.end());
+  for (const char* elsewhere :
+       {"/opt/a/share/bitnet/50-a.yaml", "/opt/a/other/bitnet/backends.d/50-a.yaml",
+        "/opt/a/share/bitnet/backends.d/deeper/50-a.yaml", "50-a.yaml"})
+    EXPECT_EQ(backend_directories(elsewhere), own) << elsewhere;
 }
 
 TEST_F(variables, name_a_place_for_what_goes_at_the_end) {

@@ -92,7 +92,11 @@ const row rows[] = {
     {"garbage-reserved", "BN-A-TABLE", BITNET_REJECTED, {"reserved_0 of its table is not zero"}},
     {"features", "BN-A-TABLE", BITNET_REJECTED, {"features that the host did not offer"}},
     {"info-fails", "BN-A-ENTRY", BITNET_REJECTED, {"info() failed: lost my papers"}},
-    {"info-null", "BN-A-TABLE", BITNET_REJECTED, {"impossible version"}},
+    {"info-null", "BN-A-TABLE", BITNET_REJECTED, {"gives a version of 5 bytes and no address"}},
+    {"info-no-driver", "BN-A-TABLE", BITNET_REJECTED, {"a driver of 7 bytes and no address"}},
+    {"info-long", "BN-A-TABLE", BITNET_REJECTED, {"a license of 4096 bytes; 255 is the most"}},
+    {"info-no-vendor", "BN-A-TABLE", BITNET_REJECTED, {"gives no vendor"}},
+    {"info-size", "BN-A-TABLE", BITNET_REJECTED, {"info() changed struct_size from "}},
     {"info-name", "BN-A-IDENTITY", BITNET_REJECTED, {"calls itself 'impostor'"}},
     {"needy", "BN-A-LOAD", BITNET_REJECTED, {"libfake-absent-one.so"}},
 };

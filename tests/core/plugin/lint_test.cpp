@@ -59,6 +59,13 @@ constexpr auto error = finding::level_type::error;
 const row rows[] = {
     {"it says the same", {}, ok, "trust", "BN-OK"},
     {"another name", {{"name", "other"}}, error, "manifest", "BN-I-NAME"},
+    {"another vendor", {{"vendor", "org.other"}}, error, "manifest", "BN-M-FIELD"},
+    {"another licence", {{"license", "MIT"}}, error, "manifest", "BN-M-FIELD"},
+    {"a minor that it does not speak",
+     {{"abi", "{major: 0, min: 0, max: 4711}"}},
+     error,
+     "manifest",
+     "BN-M-FIELD"},
     {"another version", {{"version", "9"}}, warning, "manifest", "BN-I-NAME"},
     {"another ABI major", {{"abi", "{major: 7, min: 0, max: 0}"}}, error, "manifest", "BN-I-NAME"},
     {"an unknown key", {{"colour", "blue"}}, warning, "manifest", "BN-M-FIELD"},
@@ -68,6 +75,48 @@ const row rows[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(rows, lint_manifest, testing::ValuesIn(rows));
+
+// Lines and columns, from 1, of the value.
+TEST(lint, names_the_place_of_what_differs) {
+  const folder f;
+  const auto file = f.fake("says-class");
+  struct place {
+    std::map<std::string, std::string> changes;
+    const char* text;
+  };
+  for (const place& p : {
+           place{{{"vendor", "org.other"}},
+                 "m.yaml:4:9: 'vendor' is 'org.other', but the plugin's note says 'org.example'"},
+           {{{"license", "MIT"}}, "m.yaml:5:10: 'license' is 'MIT'"},
+           {{{"abi", "{major: 0, min: 0, max: 4711}"}}, "m.yaml:7:30: 'abi.max' is '4711'"},
+           {{{"class", "npu"}}, "m.yaml:8:8: 'class' is 'npu', but the plugin's note says 'gpu'"},
+       }) {
+    SCOPED_TRACE(p.text);
+    auto changes = p.changes;
+    changes.try_emplace("class", "gpu");
+    const auto manifest = f.write("m.yaml", manifest_text("says-class", file, changes));
+    const auto result = lint(file, manifest);
+    ASSERT_TRUE(result.has_value()) << result.error().reason;
+    const defect* bad = result->found.first_error();
+    ASSERT_NE(bad, nullptr);
+    EXPECT_EQ(code_text(bad->code), "BN-M-FIELD");
+    EXPECT_NE(bad->reason.find(p.text), std::string::npos) << bad->reason;
+  }
+  const auto manifest = f.write("m.yaml", manifest_text("says-class", file, {{"class", "gpu"}}));
+  EXPECT_EQ(lint(file, manifest)->found.first_error(), nullptr);
+}
+
+// The linker would find it in the child that probes; an author hears of it when the file is made.
+TEST(lint, of_symbols_that_nothing_defines) {
+  const folder f;
+  const auto result = lint(f.fake("undefined"), "");
+  ASSERT_TRUE(result.has_value());
+  const finding* found = find(result->found, "symbols", error);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(code_text(found->what.code), "BN-A-LOAD");
+  EXPECT_NE(found->what.reason.find("bitnet_fake_nowhere"), std::string::npos);
+  EXPECT_EQ(found->what.reason.find("may_be_nowhere"), std::string::npos) << "a weak one may";
+}
 
 TEST(lint, needs_no_manifest) {
   const folder f;

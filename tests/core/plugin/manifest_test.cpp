@@ -71,17 +71,20 @@ const row rows[] = {
      code::manifest_field,
      {"'abi.max' is missing"}},
 
-    {"a name with a capital", {{"name", "Good"}}, code::manifest_field, {"[a-z0-9]", "'Good'"}},
+    {"a name with a capital",
+     {{"name", "Good"}},
+     code::manifest_field,
+     {"50-good.yaml:2:7: ", "[a-z0-9]", "'Good'"}},
     {"a name that is too long", {{"name", std::string(33, 'a')}}, code::manifest_field, {"{0,31}"}},
     {"a name that means something else",
      {{"name", "auto"}},
      code::manifest_field,
-     {"must not be auto or none"}},
+     {"50-good.yaml:2:7: 'name' must not be auto or none"}},
     {"nor none", {{"name", "none"}}, code::manifest_field, {"must not be auto or none"}},
     {"a class of our dreams",
      {{"class", "quantum"}},
      code::manifest_field,
-     {"must be cpu, gpu, npu or other, found 'quantum'"}},
+     {"50-good.yaml:8:8: 'class' must be cpu, gpu, npu or other, found 'quantum'"}},
     {"a text that is a list",
      {{"vendor", "[a, b]"}},
      code::manifest_field,
@@ -315,6 +318,29 @@ TEST(manifest, library_must_not_point_outside) {
     EXPECT_EQ(located.error().code, code::manifest_outside) << bad;
     EXPECT_NE(located.error().reason.find("pointing outside"), std::string::npos)
         << located.error().reason;
+  }
+}
+
+TEST(manifest, library_lies_in_the_first_folder_that_has_it) {
+  const folder f;
+  const auto first = f.path() / "first";
+  const auto second = f.path() / "second";
+  const std::vector<std::filesystem::path> both{first, second};
+  f.write("first/both.so", "x");
+  f.write("second/both.so", "x");
+  f.write("second/later.so", "x");
+  std::filesystem::create_symlink("/nowhere/x.so", first / "dangling.so");
+  std::filesystem::create_symlink(second / "later.so", first / "escape.so");
+  EXPECT_EQ(locate_library("both.so", both).value_or(""), first / "both.so");
+  EXPECT_EQ(locate_library("later.so", both).value_or(""), second / "later.so");
+  EXPECT_EQ(locate_library("absent.so", both).value_or(""), second / "absent.so");
+  EXPECT_EQ(locate_library("/opt/x.so", both).value_or(""), "/opt/x.so");
+  EXPECT_EQ(locate_library("dangling.so", both).value_or(""), first / "dangling.so")
+      << "what is broken there is told";
+  for (const char* bad : {"..", ".", "../second/later.so", "escape.so"}) {
+    const auto located = locate_library(bad, both);
+    ASSERT_FALSE(located.has_value()) << bad;
+    EXPECT_EQ(located.error().code, code::manifest_outside) << bad;
   }
 }
 

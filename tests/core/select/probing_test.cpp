@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <mutex>
 #include <string>
@@ -288,6 +289,56 @@ TEST_F(probing, a_disabled_kernel_stays_disabled_when_loaded) {
     EXPECT_NE(find(out, "wrong-kernel").reason.find("ternary.quick is disabled"),
               std::string::npos);
   }
+}
+
+// Its numbers are told, in words and as JSON, and what is remembered has them too.
+TEST_F(probing, what_a_wrong_kernel_computed_is_kept) {
+  how.cache = files.path() / "probe";
+  install("wrong-kernel", "other");
+  for (const bool cached : {false, true}) {
+    report out;
+    ASSERT_TRUE(scan().select({}, out));
+    ASSERT_EQ(find(out, "wrong-kernel").probed->cached, cached);
+    const probe::facts& said = find(out, "wrong-kernel").probed->what;
+    ASSERT_EQ(said.wrong_results.size(), 1U);
+    // The fake is off by one.
+    int found = 0, expected = 0;
+    ASSERT_EQ(std::sscanf(said.wrong_results[0].c_str(),
+                          "linear_ternary.ternary2: row 3 of token 0 of 1 is %d, not %d", &found,
+                          &expected),
+              2)
+        << said.wrong_results[0];
+    EXPECT_EQ(found, expected + 1);
+    EXPECT_NE(find(out, "wrong-kernel").reason.find(said.wrong_results[0]), std::string::npos);
+    EXPECT_NE(out.json().find("\"wrong_results\":[\"" + said.wrong_results[0] + "\"]"),
+              std::string::npos);
+    EXPECT_TRUE(host.said(said.wrong_results[0])) << "loading it says so";
+  }
+}
+
+// A fused kernel that is made of a wrong one is wrong only as long as that runs.
+TEST_F(probing, what_was_wrong_through_another_is_judged_again) {
+  install("wrong-through", "other");
+  report out;
+  ASSERT_TRUE(scan().select({}, out));
+  const auto& probed = find(out, "wrong-through").probed;
+  EXPECT_EQ(probed->what.disabled, std::vector<std::string>{"ternary.quick"});
+  EXPECT_NE(probed->what.self_test.find("bit_linear.ternary2: right"), std::string::npos)
+      << probed->what.self_test;
+}
+
+TEST_F(probing, a_backend_without_a_kernel_left_is_not_used) {
+  install("wrong-alone", "cpu");
+  install("alpha", "cpu");
+  registry all = scan();
+  report out;
+  all.probe_all(out);
+  const auto chosen = all.select({}, out);
+  ASSERT_TRUE(chosen) << chosen.error().message;
+  EXPECT_EQ(out.line(), "requested=auto detected=[alpha] selected=alpha");
+  EXPECT_EQ(find(out, "wrong-alone").code, "BN-P-SELF-TEST");
+  EXPECT_EQ(find(out, "wrong-alone").reason.find("usable"), std::string::npos);
+  EXPECT_FALSE(all.select({.text = "wrong-alone"}, out));
 }
 
 }  // namespace

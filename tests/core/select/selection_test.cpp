@@ -510,17 +510,44 @@ class variable {
   const char* name_;
 };
 
+// As `cmake --install --prefix` leaves it. What is found there is trusted by the same rules.
+TEST(selection_policy, a_prefix_of_ones_own_has_its_libraries) {
+  const folder f;
+  recording_host host;
+  const auto library =
+      f.write("own/lib/bitnet/backends-0/alpha.so", folder::read(folder::built("alpha")), 0755);
+  f.write("own/share/bitnet/backends.d/50-alpha.yaml",
+          manifest_text("alpha", "alpha.so", {{"class", "cpu"}}));
+  const auto code_now = [&] {
+    registry all =
+        registry::scan({f.path() / "own/share/bitnet/backends.d"}, host, {}, test::probing());
+    report out;
+    (void)all.select({}, out);
+    return find(out, "alpha")->code;
+  };
+  EXPECT_EQ(code_now(), "BN-OK");
+  std::filesystem::permissions(library, std::filesystem::perms(0777));
+  EXPECT_EQ(code_now(), "BN-T-MODE");
+  std::filesystem::permissions(library, std::filesystem::perms(0755));
+  std::filesystem::permissions(library.parent_path(), std::filesystem::perms(0777));
+  EXPECT_EQ(code_now(), "BN-T-MODE") << "of a folder that the manifest does not lie in";
+}
+
 TEST(selection_policy, variables_take_backends_away) {
   const machine m({cpu_a, cpu_b, gpu_twin});
   struct {
-    const char *name, *value, *line;
+    const char *name, *value, *line, *hint;
   } const settings[] = {
-      {"BITNET_BACKENDS", "alpha", "requested=auto detected=[alpha] selected=alpha"},
-      {"BITNET_BACKENDS", "beta, alpha", "requested=auto detected=[alpha,beta] selected=alpha"},
-      {"BITNET_BACKENDS_DISABLE", "t*", "requested=auto detected=[alpha,beta] selected=alpha"},
-      {"BITNET_BACKENDS_DISABLE", "twin,?lpha", "requested=auto detected=[beta] selected=beta"},
+      {"BITNET_BACKENDS", "alpha", "requested=auto detected=[alpha] selected=alpha",
+       "add twin to BITNET_BACKENDS, or unset it"},
+      {"BITNET_BACKENDS", "beta, alpha", "requested=auto detected=[alpha,beta] selected=alpha",
+       "add twin to BITNET_BACKENDS, or unset it"},
+      {"BITNET_BACKENDS_DISABLE", "t*", "requested=auto detected=[alpha,beta] selected=alpha",
+       "take t* out of BITNET_BACKENDS_DISABLE"},
+      {"BITNET_BACKENDS_DISABLE", "twin,?lpha", "requested=auto detected=[beta] selected=beta",
+       "take twin out of BITNET_BACKENDS_DISABLE"},
   };
-  for (const auto& [name, value, line] : settings) {
+  for (const auto& [name, value, line, hint] : settings) {
     const variable set(name, value);
     recording_host host;
     registry all = registry::scan({m.directory()}, host, {}, test::probing());
@@ -529,6 +556,7 @@ TEST(selection_policy, variables_take_backends_away) {
     EXPECT_EQ(out.line(), line);
     EXPECT_EQ(find(out, "twin")->code, "BN-S-FILTERED");
     EXPECT_EQ(find(out, "twin")->reason.find(std::string("left out by ") + name), 0U);
+    EXPECT_EQ(find(out, "twin")->hint, hint);
     EXPECT_TRUE(host.said(name)) << "every use is told";
   }
 }
@@ -658,7 +686,7 @@ TEST(selection_report, the_advice_survives_the_size_of_a_bitnet_error) {
 }
 
 TEST(selection_report, a_device_name_cannot_write_to_the_terminal) {
-  machine m({{"raw-name"}});
+  machine m({{"rude-name"}});
   registry all = m.scan();
   report out;
   auto chosen = all.select({}, out);

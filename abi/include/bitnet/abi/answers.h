@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/answers.h - what an answer of a plugin cannot be, as one list: the host refuses by it
  * when it computes, the self-test of the probe and the conformance kit judge by it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/backend.h - the one contract between libbitnet and a backend plugin.
  *
  * A plugin is a shared object that exports exactly one symbol, BITNET_BACKEND_ENTRY, and carries an

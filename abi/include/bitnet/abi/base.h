@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/base.h - words shared by every header of the contract.
  *
  * Units      sizes and offsets are bytes, shapes are elements, unless the name says otherwise

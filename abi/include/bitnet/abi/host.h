@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/host.h - what the host offers to a plugin. */
 #ifndef BITNET_ABI_HOST_H
 #define BITNET_ABI_HOST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/info.h - facts about a backend, its devices and its kernels. Facts only: ranking is
  * the core's job. An unknown number is 0 and an unknown string is empty. */
 #ifndef BITNET_ABI_INFO_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/note.h - a plugin's identity, readable before a byte of it runs.
  *
  * An allocated ELF note: section .note.bitnet, owner "BitNet", type 1. Its description is a run of

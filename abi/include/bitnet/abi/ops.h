@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/ops.h - the units of model arithmetic and what exactly they mean.
  *
  * T tokens in a step, O rows whose logits are wanted, K input width, M output width. Activations

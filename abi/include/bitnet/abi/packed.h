@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/packed.h - optional interface: second forms of weights that the host may keep.
  *
  * A backend whose kernels read a weight in a form of their own, made from the sealed weight, offers

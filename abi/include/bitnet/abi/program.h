@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/program.h - the forward pass as a flat list of ops, compiled once, run many times. */
 #ifndef BITNET_ABI_PROGRAM_H
 #define BITNET_ABI_PROGRAM_H

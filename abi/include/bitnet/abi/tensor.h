@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/tensor.h - weight tensors as the core hands them to a plugin. */
 #ifndef BITNET_ABI_TENSOR_H
 #define BITNET_ABI_TENSOR_H

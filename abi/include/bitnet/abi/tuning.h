@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/abi/tuning.h - optional interface: what a backend can only find out by measuring.
  *
  * Distances, tile and group sizes that depend on the machine. The host has them measured once,

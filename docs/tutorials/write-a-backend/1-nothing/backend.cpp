@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who the backend is, and its one exported symbol. The SDK's interpreter does the rest: memory,
 // weights, programs, queues, threads.
 
@@ -15,7 +16,8 @@
 
 // Readable before a byte of the library runs.
 BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE,
-                    BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
+                    BITNET_NOTE_FIELD("class", "cpu")
+                        BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
 
 namespace {
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What brings numbers to an op and takes them away again. A unit is a row.
 #pragma once
 

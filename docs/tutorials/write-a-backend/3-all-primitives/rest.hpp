@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The primitives that the second step left out. Their units are in
 // bitnet/sdk/interpreter/kernel.hpp.
 #pragma once

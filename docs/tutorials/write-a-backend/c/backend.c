@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who this backend is, what it has, and its one exported symbol. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 
 /* Readable before a byte of the library runs. */
 BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE,
-                    BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
+                    BITNET_NOTE_FIELD("class", "cpu")
+                        BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
 
 enum { most_bytes = 4096 }; /* of a struct of the contract */
 

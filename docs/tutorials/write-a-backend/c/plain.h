@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the parts of this backend know of each other. The contract's opaque handles are its own
  * structs. */
 #ifndef PLAIN_H

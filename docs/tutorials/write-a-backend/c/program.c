@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program is a checked graph with memory for its values; a step runs its ops in order. */
 #include <stdio.h>
 #include <stdlib.h>

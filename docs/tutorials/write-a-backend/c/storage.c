@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: buffers, weights, blocks of keys and values. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The contract, bitnet/abi/*.h of ABI 0.1, as Rust sees it. layout.rs prints the places of all
 //! members, to be compared with those of the C headers.
 #![allow(non_camel_case_types, dead_code)]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Who this backend is, the slots of its table, and its one exported symbol.
 mod abi;
 mod edge;
@@ -36,6 +37,7 @@ std::arch::global_asm!(
     ".asciz \"version=0.1.0\"",
     ".asciz \"vendor=org.example\"",
     ".asciz \"license=Apache-2.0\"",
+    ".asciz \"class=cpu\"",
     "3:",
     ".balign 4",
     ".popsection",

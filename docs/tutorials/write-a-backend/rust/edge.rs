@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The edge between Rust and the contract: no panic gets past it, and every failure is said.
 use crate::abi::*;
 use std::mem::{size_of, MaybeUninit};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the host holds: memory, weights, blocks of keys and values.
 #![allow(non_camel_case_types)]
 use crate::abi::*;

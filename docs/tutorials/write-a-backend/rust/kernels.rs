@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One op, RELU2, and the two that bring numbers to it and take them away.
 use crate::abi::*;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Prints where abi.rs puts each member, in the form of abi/layout/x86-64.golden.
 mod abi;
 
