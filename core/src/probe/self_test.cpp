@@ -109,18 +109,18 @@ class golden_run {
                                  seconds);
   }
 
+  // A kernel among these that this program computes with; "" if there is none.
+  std::string computes_with(const std::vector<std::string>& some) {
+    for (const bitnet_kernel_stat& one : counted())
+      if (const std::string id = plugin::printable_array(one.id);
+          one.calls != 0 && std::ranges::find(some, id) != some.end())
+        return id;
+    return "";
+  }
+
   // What the plugin counted for the tested op.
   std::vector<std::string> ran() {
-    uint32_t count = 64;
-    std::vector<bitnet_kernel_stat> stats(count);
-    for (bitnet_kernel_stat& s : stats) s.struct_size = sizeof s;
-    if (!call("program_stats", [&](auto* err) {
-          return t_.program_stats(program_.get(), stats.data(), sizeof(bitnet_kernel_stat), &count,
-                                  err);
-        }))
-      return {};
-    if (!sane("program_stats", bitnet_wrong_count(count))) return {};
-    stats.resize(std::min<std::size_t>(count, stats.size()));
+    const std::vector<bitnet_kernel_stat> stats = counted();
     // Of the ops that the program is about; of those behind them where a plugin runs the body.
     std::vector<std::string> of_them, others;
     for (const bitnet_kernel_stat& one : stats) {
@@ -155,6 +155,20 @@ class golden_run {
     if (!call(name, [&](auto* err) { return make(&raw, err); })) return false;
     to.reset(raw);
     return sane(name, bitnet_wrong_handle(raw));
+  }
+
+  std::vector<bitnet_kernel_stat> counted() {
+    uint32_t count = 64;
+    std::vector<bitnet_kernel_stat> stats(count);
+    for (bitnet_kernel_stat& s : stats) s.struct_size = sizeof s;
+    if (!call("program_stats", [&](auto* err) {
+          return t_.program_stats(program_.get(), stats.data(), sizeof(bitnet_kernel_stat), &count,
+                                  err);
+        }))
+      return {};
+    if (!sane("program_stats", bitnet_wrong_count(count))) return {};
+    stats.resize(std::min<std::size_t>(count, stats.size()));
+    return stats;
   }
 
   static bitnet_tensor_desc describe(const golden_weight& w) {
@@ -340,6 +354,12 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
       if (one.failed().status != BITNET_UNSUPPORTED)
         return std::unexpected(failed(f.name, one.failed()));
       out.summary += fmt::format("{}: not tested, {} says unsupported", head, one.failed().call);
+      continue;
+    }
+    // Nothing can be said of the ops of a program that computes with another one's wrong kernel.
+    if (const std::string known = wrong->empty() ? "" : one.computes_with(out.wrong);
+        !known.empty()) {
+      out.summary += fmt::format("{}: not judged, it computes with {}", head, known);
       continue;
     }
     out.summary += head + (wrong->empty() ? ": right" : ": " + *wrong);
