@@ -1,6 +1,6 @@
 // tests/parity's backend with one defect, which the setting "defect" names: what computes rightly
-// and breaks one promise of the contract. Or with the setting "fault", OP:DIMENSION:N: an op that is
-// right until it meets something larger than N. faults.hpp has the dimensions.
+// and breaks one promise of the contract. Or with the setting "fault", OP:DIMENSION:N: an op that
+// is right until it meets something larger than N. faults.hpp has the dimensions.
 
 #include <dlfcn.h>
 #include <sys/syscall.h>

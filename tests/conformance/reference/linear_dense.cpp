@@ -79,7 +79,7 @@ std::vector<uint8_t> whole_rows(uint32_t id, uint64_t k, uint64_t rows, std::mt1
         for (int i = 2; i < 18; ++i)
           block[i] = static_cast<uint8_t>((small() + 8) | (small() + 8) << 4);
         break;
-      case BITNET_FORMAT_Q4_K:  // scale 1 or 2 times a code of 1 ... 15, less 0; bytes as in formats.cpp
+      case BITNET_FORMAT_Q4_K:  // scale 1 or 2 times a code of 1 ... 15, less a minimum of 0
         std::memcpy(block, &one, 2);
         std::memcpy(block + 2, &one, 2);
         for (int j = 0; j < 4; ++j) {

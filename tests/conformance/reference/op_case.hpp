@@ -67,7 +67,8 @@ inline constexpr uint64_t pattern_count = 61, input_count = 29;
 uint64_t pattern_at(uint64_t i, uint64_t patterns);
 // `rows` rows of `bytes` each, of the patterns that `first` has.
 std::vector<uint8_t> repeated(const std::vector<uint8_t>& first, uint64_t bytes, uint64_t rows);
-// Lets a case have n tokens, which are rows of the embedding's first `inputs`, and a KV pool for them.
+// Lets a case have n tokens, which are rows of the embedding's first `inputs`, and a KV pool for
+// them.
 void repeated_rows(op_case& c, uint64_t n, uint64_t inputs);
 
 op_cases embed_gather_cases();

@@ -69,8 +69,9 @@ std::vector<bool> right_copies(opened_device& device, const op_case& c, const mo
 }
 
 // What brings rows in and out, if that is wrong already. Once in order, once with the outputs
-// backwards, once with the tokens: a fault that goes with the output is GATHER_ROWS', which knows no
-// ids; one that goes with the id is the embedding's; of one that goes with neither it may be either.
+// backwards, once with the tokens: a fault that goes with the output is GATHER_ROWS', which knows
+// no ids; one that goes with the id is the embedding's; of one that goes with neither it may be
+// either.
 std::vector<suspect> wrong_scaffold(opened_device& device, const op_case& c, uint32_t flags) {
   const uint64_t n = c.tokens.size();
   std::vector<int32_t> order(n), backwards(n);
@@ -124,7 +125,7 @@ std::string names_of(const std::vector<suspect>& all, const char* between) {
 
 // The quantiser or the product that shows its codes.
 //
-// How  Two products show each code twice: in order, and backwards with the other sign; and some rows
+// How  Two products show each code twice: in order, and backwards with the other sign; some rows
 //      are zero. Where the two agree on whole numbers that a code can be, and the zeros are zeros,
 //      the codes are what they show. A product that is wrong shows no such codes, but for one: that
 //      it leaves out columns looks as codes of 0 do.

@@ -23,8 +23,8 @@ std::string scaffold_missing(const opened_device& device, uint32_t op);
 // outside of the plugin can tell apart.
 std::vector<suspect> suspects_of(opened_device& device, const op_case& c, uint32_t flags);
 
-// Lets the running test fail if its op is wrong; if others are, lets those fail in the suite ops and
-// skips the running test.
+// Lets the running test fail if its op is wrong; if others are, lets those fail in the suite ops
+// and skips the running test.
 void report(opened_device& device, const op_case& c, uint32_t flags, const comparison& found);
 
 // Lets the op's test in the suite ops fail, whichever test runs.

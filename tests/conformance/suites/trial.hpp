@@ -42,8 +42,8 @@ std::string broken_claim(const std::vector<bitnet_kernel_info>& listed,
 
 // The logits of the first token of a step that wants only its `top` largest ones.
 std::vector<float> largest_of(runner& r, const std::vector<token_in>& in, uint32_t top);
-// What is wrong with them, where `whole` are all logits: each is as there, or -infinity and not among
-// the largest. "" if nothing.
+// What is wrong with them, where `whole` are all logits: each is as there, or -infinity and not
+// among the largest. "" if nothing.
 std::string wrong_largest(const std::vector<float>& whole, const std::vector<float>& found,
                           uint32_t top);
 
