@@ -23,6 +23,7 @@ constexpr const char* about_suites =
     "lint        what the loader says of the file, nothing of which is run    bronze\n"
     "abi         entry, table, versions, statuses, facts and lists            bronze\n"
     "ops         each op against its definition, on shapes and formats        bronze\n"
+    "sizes       each op at the sizes of real models                          bronze\n"
     "program     whole models: batches, buckets, sequences, windows, blocks   bronze\n"
     "robustness  refusals, cancelling, time-outs, streams cut short           bronze\n"
     "hygiene     nothing but the return value leaves a call                   bronze\n"
@@ -66,7 +67,10 @@ bool look(const options& o, findings& out) {
 
 // One suite, in as many processes as it needs: what comes after a crash runs in the next.
 void run_suite_of(const options& o, const std::string& suite, findings& out) {
-  std::string filter = suite + ".*";
+  std::string filter;
+  for (const std::string& pattern : o.tests)
+    if (pattern.starts_with(suite + ".")) filter += (filter.empty() ? "" : ":") + pattern;
+  if (filter.empty()) filter = suite + ".*";
   constexpr int most_crashes = 5;
   std::string without;
   for (int crashes = 0; crashes < most_crashes; ++crashes) {

@@ -8,7 +8,7 @@ import unittest
 
 import kit
 
-# What a backend that computes nothing fails anyway: it lists a kernel that op_query denies, and has
+# What a backend that computes nothing fails anyway: it lists a kernel that graph_query denies, and has
 # no buffers.
 COMPUTES_NOTHING = {"ops", "robustness"}
 
@@ -99,9 +99,9 @@ ROWS = [
     # Allowed: a thread's destructor, where nobody said that it may be unloaded.
     ("tls", 1, COMPUTES_NOTHING, ""),
     # Sums and claims.
-    ("wrong-kernel", 1, {"ops"}, "ops.linear_ternary_ternary2"),
-    ("wrong-reference", 1, {"ops"}, "ops.linear_ternary_ternary2"),
-    ("boasts", 1, {"ops"}, "is claimed to be optimised, and what ran is embed.plain (reference)"),
+    ("wrong-kernel", 1, {"ops", "sizes"}, "ops.linear_ternary_ternary2"),
+    ("wrong-reference", 1, {"ops", "sizes"}, "ops.linear_ternary_ternary2"),
+    ("boasts", 1, {"ops", "sizes"}, "is claimed to be optimised, and what ran is embed.plain (reference)"),
 ]
 
 

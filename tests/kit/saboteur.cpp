@@ -1,5 +1,6 @@
 // tests/parity's backend with one defect, which the setting "defect" names: what computes rightly
-// and breaks one promise of the contract.
+// and breaks one promise of the contract. Or with the setting "fault", OP:DIMENSION:N: an op that
+// is right until it meets something larger than N. faults.hpp has the dimensions.
 
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 #define BITNET_BACKEND_ENTRY sound_entry
 #define TIER0_NAME "saboteur"
 #include "../parity/tier0_backend.cpp"
+#include "faults.hpp"
 #undef BITNET_BACKEND_ENTRY
 #define BITNET_BACKEND_ENTRY bitnet_backend_abi0
 
@@ -346,7 +348,15 @@ BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* requ
                      bitnet_backend_v0* out, bitnet_error* err) {
   true_host = host;
   deaf_host = *host;
-  const bitnet_status opened = sound_entry(&deaf_host, request, out, err);
+  for (uint32_t i = 0; i < request->n_params; ++i)
+    if (bitnet::sdk::to_view(request->params[i].key) == "fault" &&
+        !planted.read(std::string(bitnet::sdk::to_view(request->params[i].value)))) {
+      err->code = BITNET_INVALID_ARGUMENT;
+      std::snprintf(err->message, sizeof err->message, "a fault is OP:DIMENSION:N of faults.hpp");
+      return BITNET_INVALID_ARGUMENT;
+    }
+  const bitnet_status opened =
+      bitnet::sdk::open_interpreter(&deaf_host, request, out, err, describe_with_fault);
   if (opened != BITNET_OK || out->filled_size != sizeof *out) return opened;
   sound = *out;
   out->program_bind = remembering_bind;

@@ -11,6 +11,8 @@ namespace bitnet::probe {
 namespace {
 
 constexpr uint32_t width = 384, n_rows = 44, n_timed_rows = 8192;
+// As many as any later program has, so that a product that is wrong is found wrong here first.
+constexpr uint32_t n_ternary_rows = 404;
 constexpr uint32_t n_heads = 4, q_width = n_heads * golden_head_dim;
 constexpr uint32_t kv_width = golden_kv_heads * golden_head_dim, ff_width = 256;
 constexpr int64_t all_tokens = BITNET_DIM_TOKENS;
@@ -183,8 +185,9 @@ double product(uint32_t token, uint32_t row) {
 
 golden_program linear_ternary() {
   builder b("linear_ternary.ternary2", activation);
-  const uint32_t y = b.linear(b.quantise(b.x, width), n_rows, b.ternary(width, n_rows, trit));
-  return b.gathered(y, n_rows, {BITNET_OP_LINEAR_TERNARY}, product<activation, trit>);
+  const uint32_t y =
+      b.linear(b.quantise(b.x, width), n_ternary_rows, b.ternary(width, n_ternary_rows, trit));
+  return b.gathered(y, n_ternary_rows, {BITNET_OP_LINEAR_TERNARY}, product<activation, trit>);
 }
 
 golden_program bit_linear() {
@@ -227,27 +230,34 @@ golden_program rms_norm() {
                     [](uint32_t t, uint32_t k) { return static_cast<double>(normed(t, k)); });
 }
 
+uint32_t rotated(builder& b, uint32_t from, uint32_t heads) {
+  const uint32_t y = b.value(int64_t{heads} * golden_head_dim);
+  bitnet_op& o = b.emit(BITNET_OP_ROPE, {from}, {y});
+  o.ints[0] = static_cast<int32_t>(heads);
+  o.ints[1] = o.ints[2] = golden_head_dim;
+  o.ints[3] = BITNET_ROPE_NEOX;
+  o.floats[0] = 10000;
+  o.floats[1] = 1;
+  return y;
+}
+
+golden_program rope() {
+  builder b("rope", activation);
+  return b.gathered(rotated(b, b.x, width / golden_head_dim), width, {BITNET_OP_ROPE},
+                    [](uint32_t t, uint32_t k) { return 1.0 * activation(t, k); });
+}
+
 // One layer's attention: with one score a head, each head gives its value.
 golden_program attention(const char* name, bool fused) {
   builder b(name, sign);
-  const auto rotate = [&](uint32_t from, uint32_t heads) {
-    const uint32_t y = b.value(int64_t{heads} * golden_head_dim);
-    bitnet_op& o = b.emit(BITNET_OP_ROPE, {from}, {y});
-    o.ints[0] = static_cast<int32_t>(heads);
-    o.ints[1] = o.ints[2] = golden_head_dim;
-    o.ints[3] = BITNET_ROPE_NEOX;
-    o.floats[0] = 10000;
-    o.floats[1] = 1;
-    return y;
-  };
   const auto query = [&] {
     const auto in = b.quantise(b.norm(b.x), width);
     const uint32_t q = b.linear(in, q_width, b.ternary(width, q_width, trit));
     const uint32_t k = b.linear(in, kv_width, b.ternary(width, kv_width, trit));
     const uint32_t v = b.linear(in, kv_width, b.ternary(width, kv_width, pick<value_column>));
-    const uint32_t rotated = rotate(q, n_heads);
-    b.emit(BITNET_OP_KV_WRITE, {rotate(k, golden_kv_heads), v}, {});
-    return rotated;
+    const uint32_t rq = rotated(b, q, n_heads);
+    b.emit(BITNET_OP_KV_WRITE, {rotated(b, k, golden_kv_heads), v}, {});
+    return rq;
   };
   const uint32_t q = fused ? b.composite(BITNET_OP_QKV_ROPE_KV, {b.x}, query) : query();
   const auto output = [&] {
@@ -263,7 +273,7 @@ golden_program attention(const char* name, bool fused) {
   const uint32_t y = fused ? b.composite(BITNET_OP_ATTN_OUT, {q, b.x}, output) : output();
   const std::vector<uint32_t> blamed =
       fused ? std::vector<uint32_t>{BITNET_OP_QKV_ROPE_KV, BITNET_OP_ATTN_OUT}
-            : std::vector<uint32_t>{BITNET_OP_ROPE, BITNET_OP_KV_WRITE, BITNET_OP_ATTN_PAGED};
+            : std::vector<uint32_t>{BITNET_OP_KV_WRITE, BITNET_OP_ATTN_PAGED};
   return b.gathered(y, width, blamed, [](uint32_t t, uint32_t row) {
     int64_t sum = sign(t, row);
     for (uint32_t c = 0; c < q_width; ++c) {
@@ -326,6 +336,7 @@ std::vector<golden_program> golden_programs() {
   out.push_back(mul());
   out.push_back(relu2());
   out.push_back(rms_norm());
+  out.push_back(rope());
   out.push_back(attention("attn_paged", false));
   out.push_back(attention("attn_out.ternary2", true));
   out.push_back(feed_forward());

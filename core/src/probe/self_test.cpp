@@ -72,16 +72,24 @@ class golden_run {
                                  seconds);
   }
 
+  // A kernel among these that this program computes with; "" if there is none.
+  std::string computes_with(const std::vector<wrong_result>& some) {
+    for (const bitnet_kernel_stat& one : counted()) {
+      const std::string id = plugin::printable_array(one.id);
+      const auto blames = [&](const wrong_result& w) {
+        return std::ranges::find(w.kernels, id) != w.kernels.end();
+      };
+      if (one.calls != 0 && std::ranges::any_of(some, blames)) return id;
+    }
+    return "";
+  }
+
   // What the plugin counted for the tested op.
   std::vector<std::string> ran() {
-    const auto stats = program_->stats();
-    if (!stats) {
-      trouble_ = stats.error();
-      return {};
-    }
+    const std::vector<bitnet_kernel_stat> stats = counted();
     // Of the ops that the program is about; of those behind them where a plugin runs the body.
     std::vector<std::string> of_them, others;
-    for (const bitnet_kernel_stat& one : *stats) {
+    for (const bitnet_kernel_stat& one : stats) {
       if (one.calls == 0) continue;
       if (std::ranges::find(golden_.blamed, one.op) != golden_.blamed.end())
         of_them.push_back(plugin::printable_array(one.id));
@@ -103,6 +111,12 @@ class golden_run {
     if (!made) trouble_ = std::move(made.error());
     if (made) to.emplace(std::move(*made));
     return made.has_value();
+  }
+
+  std::vector<bitnet_kernel_stat> counted() {
+    auto stats = program_->stats();
+    if (!stats) trouble_ = std::move(stats.error());
+    return stats ? std::move(*stats) : std::vector<bitnet_kernel_stat>{};
   }
 
   static bitnet_tensor_desc describe(const golden_weight& w) {
@@ -252,6 +266,12 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
       if (one.failed().status != BITNET_UNSUPPORTED)
         return std::unexpected(failed(f.name, one.failed()));
       out.summary += fmt::format("{}: not tested, {} says unsupported", head, one.failed().slot);
+      continue;
+    }
+    // Nothing can be said of the ops of a program that computes with another one's wrong kernel.
+    if (const std::string known = wrong->empty() ? "" : one.computes_with(out.wrong);
+        !known.empty()) {
+      out.summary += fmt::format("{}: not judged, it computes with {}", head, known);
       continue;
     }
     out.summary += head + (wrong->empty() ? ": right" : ": " + *wrong);

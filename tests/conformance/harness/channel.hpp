@@ -2,7 +2,8 @@
 // How a child tells its parent what happens: one JSON object per line, written at once, so that
 // what was said before a crash is not lost.
 //
-//   {"began": TEST}  {"ended": TEST, "status": "passed|failed|skipped", "text": ..., "ms": ...}
+//   {"began": TEST}  {"ended": TEST, "status": "passed|failed|skipped", "text": ..., "ms": ...,
+//   "weights": [...]}                            and how its weights were kept
 //   {"breach": SUITE, "rule": ..., "text": ...}   a rule broken, wherever that was noticed
 //   {"stage": ...}  {"fact": {...}}  {"rows": [...]}  {"done": EXIT STATUS}
 

@@ -3,17 +3,32 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include "harness/channel.hpp"
+#include "model/runner.hpp"
 
 namespace bitnet::conformance {
 namespace {
+
+// How the weights of the running test were kept.
+std::set<std::string>& kept_weights() {
+  static std::set<std::string> all;
+  return all;
+}
+void hear_weight(const std::string& how) {
+  static std::mutex one_at_a_time;
+  const std::scoped_lock lock(one_at_a_time);
+  kept_weights().insert(how);
+}
 
 // In place of GoogleTest's printer, so that whatever is printed is the plugin's.
 class teller : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo& test) override {
     text_.clear();
+    kept_weights().clear();
     channel::say({{"began", name(test)}});
   }
   void OnTestPartResult(const testing::TestPartResult& part) override {
@@ -30,6 +45,7 @@ class teller : public testing::EmptyTestEventListener {
                              : r.Skipped() ? "skipped"
                                            : "passed"},
                   {"text", text_},
+                  {"weights", kept_weights()},
                   {"ms", r.elapsed_time()}});
   }
   static std::string name(const testing::TestInfo& test) {
@@ -42,6 +58,7 @@ class teller : public testing::EmptyTestEventListener {
 }  // namespace
 
 int run_suite(const options& o) {
+  on_weight = hear_weight;
   int argc = 1;
   std::string program = "bitnet-backend-conformance";
   char* argv[] = {program.data(), nullptr};

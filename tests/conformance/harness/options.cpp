@@ -10,6 +10,7 @@ const char* const usage_text =
     "Usage: bitnet-backend-conformance [options] FILE.so\n\n"
     "Runs a backend through what the contract asks of it, each suite in a process of its own.\n\n"
     "  --suite NAME         only this suite; may be repeated\n"
+    "  --test PATTERN       only tests like SUITE.TEST, where * is anything; may be repeated\n"
     "  --level LEVEL        the suites of bronze, silver or gold; fails if it is not reached\n"
     "  --device N           the device to compute on (default 0)\n"
     "  --set KEY=VALUE      a setting for the backend; may be repeated\n"
@@ -24,15 +25,16 @@ const char* const usage_text =
     "run: there is no device.\n";
 
 const std::vector<std::string>& suite_names() {
-  static const std::vector<std::string> names = {
-      "lint", "abi", "ops", "program", "robustness", "hygiene", "threads", "lifecycle", "unload"};
+  static const std::vector<std::string> names = {"lint",      "abi",        "ops",     "sizes",
+                                                 "program",   "robustness", "hygiene", "threads",
+                                                 "lifecycle", "unload"};
   return names;
 }
 
 std::vector<std::string> suites_of_level(const std::string& level) {
   const std::vector<std::string>& all = suite_names();
-  if (level == "bronze") return {all.begin(), all.begin() + 6};
-  if (level == "silver") return {all.begin(), all.begin() + 8};
+  if (level == "bronze") return {all.begin(), all.begin() + 7};
+  if (level == "silver") return {all.begin(), all.begin() + 9};
   if (level == "gold") return all;
   return {};
 }
@@ -57,6 +59,14 @@ bool take(options& o, const std::string& name, const std::string& value) {
     if (std::ranges::find(suite_names(), value) == suite_names().end())
       o.problem = "there is no suite '" + value + "'; --list names them";
     o.suites.push_back(value);
+  } else if (name == "--test") {
+    // Each suite is a process, and runs what is its own.
+    const std::string suite = value.substr(0, value.find('.'));
+    if (std::ranges::find(suite_names(), suite) == suite_names().end() || suite == value ||
+        value.find_first_of(":-") != std::string::npos)
+      o.problem = "--test takes SUITE.TEST, where * is anything, found '" + value + "'";
+    o.tests.push_back(value);
+    if (std::ranges::find(o.suites, suite) == o.suites.end()) o.suites.push_back(suite);
   } else if (name == "--level") {
     if (suites_of_level(value).empty())
       o.problem = "--level takes bronze, silver or gold, found '" + value + "'";
@@ -123,7 +133,7 @@ options read_options(int argc, char** argv) {
   if (o.problem.empty() && o.file.empty() && !o.help && !o.list)
     o.problem = "the plugin is missing; see --help";
   if (o.problem.empty() && !o.level.empty() && !o.suites.empty())
-    o.problem = "--level names its suites: leave --suite out";
+    o.problem = "--level names its suites: leave --suite and --test out";
   return o;
 }
 

@@ -14,6 +14,7 @@ struct options {
   std::string expectations;         // "": <name>.conformance beside the plugin, if there is one
   std::string level;                // that must be reached; "" when none is asked for
   std::vector<std::string> suites;  // "": all
+  std::vector<std::string> tests;   // patterns of SUITE.TEST; "": all of the suites
   std::vector<std::pair<std::string, std::string>> settings;  // for the plugin
   uint32_t device = 0;
   uint32_t timeout_s = 120;  // of one test

@@ -88,6 +88,7 @@ ordered_json report::as_json() const {
   for (const test_result& t : found.tests) {
     ordered_json row = {{"test", t.name}, {"status", t.status}, {"ms", t.ms}};
     if (!t.text.empty()) row["text"] = t.text;
+    if (!t.weights.empty()) row["weights"] = t.weights;
     tests.push_back(row);
   }
   out["tests"] = tests;
@@ -101,6 +102,8 @@ std::string report::as_text() const {
     std::snprintf(head, sizeof head, "%-13s %-52s %6llu ms", t.status.c_str(), t.name.c_str(),
                   static_cast<unsigned long long>(t.ms));
     out += head;
+    for (const std::string& how : t.weights)
+      if (!how.starts_with("copied")) out += "\n              weights " + how;
     for (std::size_t at = 0; at < t.text.size();) {
       const std::size_t end = std::min(t.text.find('\n', at), t.text.size());
       out += "\n              " + t.text.substr(at, end - at);

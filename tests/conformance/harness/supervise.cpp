@@ -77,7 +77,11 @@ void hear(const std::string& line, child_end& end, findings& out) {
     end.running = text("began");
   } else if (r.contains("ended")) {
     end.running.clear();
-    out.add({text("ended"), text("status"), text("text"), r.value("ms", uint64_t{0})});
+    test_result ended{text("ended"), text("status"), text("text"), r.value("ms", uint64_t{0})};
+    if (r.contains("weights") && r["weights"].is_array())
+      for (const json& how : r["weights"])
+        if (how.is_string()) ended.weights.push_back(how.get<std::string>());
+    out.add(std::move(ended));
   } else if (r.contains("breach")) {
     end.breached = true;
     std::string where = end.running.empty() ? end.stage : end.running;

@@ -1,6 +1,7 @@
 #pragma once
 // A model on a backend: weights loaded, program bound, steps with their block tables.
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -15,6 +16,17 @@
 
 namespace bitnet::conformance {
 
+// Called with how a weight is kept, such as "packed by the plugin: gpu/ternary2-words/1"; nullptr:
+// nobody listens.
+inline void (*on_weight)(const std::string& how) = nullptr;
+
+// The second form of a weight (bitnet/abi/packed.h), as the plugin packed it.
+struct packed_weight {
+  uint32_t index = 0;
+  std::string layout_id;
+  std::vector<uint8_t> data;
+};
+
 struct runner_options {
   uint32_t max_tokens = 16, max_sequences = 3, max_outputs = 16, max_blocks = 8, block_tokens = 4;
   uint32_t n_blocks = 30;
@@ -24,6 +36,7 @@ struct runner_options {
   bool alias = false;
   std::vector<uint32_t> buckets;
   uint32_t device = 0;
+  const std::vector<packed_weight>* packed = nullptr;  // second forms to adopt; nullptr: none
   bitnet_device* opened = nullptr;  // a device of the caller, which stays open; nullptr: its own
 };
 
@@ -52,6 +65,7 @@ class runner : public step_memory {
     }
     try {
       load(m);
+      if (options.packed != nullptr) adopt(*options.packed);
       build(m);
       make_pool(m);
       static_cast<step_memory&>(*this) = bind();
@@ -175,6 +189,22 @@ class runner : public step_memory {
     });
     return out;
   }
+  // Lets the plugin pack second forms of the model's weights. None where it has no such interface.
+  std::vector<packed_weight> pack(const model& m) const {
+    std::vector<packed_weight> out;
+    const bitnet_packed_weights_v1* packing = packing_interface();
+    for (uint32_t i = 0; packing != nullptr && i < m.tensors.size(); ++i) {
+      const bitnet_packed_info info = packed_info(*packing, i, m.tensors[i].desc);
+      if (info.bytes == 0) continue;
+      const void* made = nullptr;
+      must([&](bitnet_error* e) { return packing->pack(weights_, i, &made, e); });
+      sane("pack", bitnet_wrong_packed_form(made, info.alignment_bytes));
+      const auto* bytes = static_cast<const uint8_t*>(made);
+      out.push_back({i, info.layout_id, {bytes, bytes + info.bytes}});
+      tell_kept("second form packed by the plugin: ", info.layout_id);
+    }
+    return out;
+  }
   uint64_t calls(const std::string& prefix) const {
     uint64_t n = 0;
     for (const bitnet_kernel_stat& s : stats())
@@ -182,12 +212,48 @@ class runner : public step_memory {
     return n;
   }
 
+  uint64_t vocabulary() const { return vocab_; }
+
   bitnet_program* program = nullptr;
   bitnet_kv_pool* pool = nullptr;
   bitnet_queue* queue = nullptr;
   uint64_t block_bytes = 0;
 
  private:
+  static void tell_kept(const char* how, const char* layout_id) {
+    if (on_weight != nullptr) on_weight(std::string(how) + layout_id);
+  }
+  const bitnet_packed_weights_v1* packing_interface() const {
+    if (table_.query_interface == nullptr) return nullptr;
+    const std::string name = BITNET_INTERFACE_PACKED_WEIGHTS;
+    return reinterpret_cast<const bitnet_packed_weights_v1*>(
+        table_.query_interface(table_.self, {name.data(), name.size()}, 1));
+  }
+  bitnet_packed_info packed_info(const bitnet_packed_weights_v1& packing, uint32_t index,
+                                 const bitnet_tensor_desc& desc) const {
+    bitnet_packed_info info{};
+    info.struct_size = sizeof info;
+    must([&](bitnet_error* e) { return packing.describe(weights_, index, &info, e); });
+    if (info.bytes != 0)
+      sane("describe", bitnet_wrong_packed_info(&info, static_cast<uint64_t>(desc.ne[0]) *
+                                                           static_cast<uint64_t>(desc.ne[1])));
+    return info;
+  }
+  // Pages of the caller's are aligned for any kernel; the form lies at their beginning.
+  void adopt(const std::vector<packed_weight>& forms) {
+    const bitnet_packed_weights_v1* packing = packing_interface();
+    for (const packed_weight& form : forms) {
+      adopted_.push_back(
+          std::make_unique<guarded_memory<uint8_t>>((form.data.size() + 4095) / 4096 * 4096));
+      uint8_t* data = adopted_.back()->data();
+      std::copy(form.data.begin(), form.data.end(), data);
+      must([&](bitnet_error* e) {
+        return packing->adopt(weights_, form.index, data, form.data.size(), e);
+      });
+      tell_kept("second form brought to the plugin: ", form.layout_id.c_str());
+    }
+  }
+
   void release() {
     if (queue) table_.queue_destroy(queue);
     for (bitnet_binding* b : bindings_) table_.binding_destroy(b);
@@ -228,13 +294,16 @@ class runner : public step_memory {
       bitnet_weight_plan plan{};
       plan.struct_size = sizeof plan;
       must([&](bitnet_error* e) { return table_.weight_plan(device_, &descs[i], &plan, e); });
+      sane("weight_plan", bitnet_wrong_weight_plan(&plan));
       const uint64_t alignment = plan.alignment_bytes == 0 ? 1 : plan.alignment_bytes;
       if (options_.alias && plan.accepts_alias &&
           reinterpret_cast<uintptr_t>(data.data()) % alignment == 0) {
         must([&](bitnet_error* e) {
           return table_.weight_alias(weights_, i, data.data(), data.size(), e);
         });
+        tell_kept("in place: ", plan.layout_id);
       } else {
+        tell_kept(plan.accepts_alias ? "copied: " : "packed by the plugin: ", plan.layout_id);
         const uint64_t cut = data.size() / 3;  // a stream of two pieces
         must([&](bitnet_error* e) {
           return table_.weight_write(weights_, i, 0, data.data(), cut, e);
@@ -293,6 +362,7 @@ class runner : public step_memory {
   bitnet_device *device_ = nullptr, *own_device_ = nullptr;
   bitnet_weights* weights_ = nullptr;
   std::vector<std::unique_ptr<guarded_memory<uint8_t>>> memory_;  // aliased weights
+  std::vector<std::unique_ptr<guarded_memory<uint8_t>>> adopted_;
   bitnet_program_options bounds_{};
   std::vector<uint64_t> more_bytes_;  // of model::more_ports
   std::vector<bitnet_buffer*> buffers_;

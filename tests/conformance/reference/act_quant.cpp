@@ -61,7 +61,68 @@ std::vector<float> random_rows(int64_t k, uint64_t tokens, float size) {
   return out;
 }
 
+// Rows whose largest element is the last, the first, or anywhere.
+std::vector<float> peaked_rows(int64_t k, uint64_t tokens) {
+  std::vector<float> out = random_rows(k, tokens, 3);
+  const auto width = static_cast<uint64_t>(k);
+  for (uint64_t t = 0; t < tokens; ++t)
+    out[t * width + (t == 0 ? width - 1 : t * 2654435761u % width)] = 3.5f;
+  return out;
+}
+
+// Every code of wide rows in one of a few sums: row r of the weights takes the columns r, r + n ...
+// with signs that alternate, so that what one code is off by shows.
+op_case summed_codes(int64_t k, uint64_t tokens, uint64_t n) {
+  op_case c;
+  c.op = BITNET_OP_ACT_QUANT_I8;
+  c.why = "codes in sums";
+  const auto width = static_cast<uint64_t>(k);
+  const std::vector<float> rows = peaked_rows(k, tokens);
+  const uint32_t x = input_rows(c.graph, k, rows);
+  const uint32_t q = c.graph.value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, k);
+  const uint32_t s = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, 1);
+  c.graph.op(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
+  std::vector<int8_t> t(width * n);
+  for (uint64_t i = 0; i < width; ++i) t[i % n * width + i] = i / n % 2 == 0 ? 1 : -1;
+  const auto m = static_cast<int64_t>(n);
+  const uint32_t w =
+      c.graph.tensor(BITNET_FORMAT_TERNARY2, k, m, pack_ternary(t, width, n), {1.0f});
+  const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, m);
+  c.graph.op(BITNET_OP_LINEAR_TERNARY, {q, s}, {y}, {w});
+  output_rows(c.graph, y);
+  repeated_rows(c, tokens, tokens);
+  for (uint64_t at = 0; at < tokens; ++at) {
+    const quantised r = act_quant(std::span(rows).subspan(at * width, width));
+    std::vector<int32_t> sums(n);
+    for (uint64_t i = 0; i < width; ++i) sums[i % n] += (i / n % 2 == 0 ? 1 : -1) * r.q[i];
+    for (const int32_t sum : sums)
+      c.expected.push_back(static_cast<double>(static_cast<float>(sum) / r.scale));
+  }
+  c.allowed.assign(c.expected.size(), 0);
+  return c;
+}
+
 }  // namespace
+
+size_cases act_quant_sizes() {
+  size_cases out;
+  const auto add = [&](const char* name, std::function<op_case()> make) {
+    out.push_back({BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, name, std::move(make)});
+  };
+  const auto scales = [](int64_t k, uint64_t tokens) {
+    op_case c = quant_case(k, peaked_rows(k, tokens), false, "usual sizes");
+    c.tokens.clear();
+    repeated_rows(c, tokens, tokens);
+    return c;
+  };
+  add("scales_6912_columns_65_tokens", [scales] { return scales(6912, 65); });
+  add("scales_6913_columns", [scales] { return scales(6913, 3); });
+  add("scales_513_tokens", [scales] { return scales(130, 513); });
+  add("codes_6912_columns_512_tokens", [] { return summed_codes(6912, 512, 17); });
+  add("codes_6913_columns", [] { return summed_codes(6913, 3, 101); });
+  add("codes_513_tokens", [] { return summed_codes(130, 513, 130); });
+  return out;
+}
 
 op_cases act_quant_cases() {
   // 127 / 127 = 1: every value is its own code, so that the halves are seen as they are.

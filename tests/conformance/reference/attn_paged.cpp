@@ -14,6 +14,7 @@ struct attending {
   uint32_t block_tokens = 4;
   uint32_t window = 0, keep = 0;
   std::string why;
+  uint32_t layers = 1, layer = 0;
 };
 
 constexpr float score_scale = 0.125f;
@@ -22,20 +23,18 @@ bool sees(const attending& s, uint64_t position, uint64_t p) {
   return s.window == 0 || p + s.window > position || p < s.keep;
 }
 
-// One head of one token: result and what it may be off by, element by element.
-void attend(const attending& s, const kv_layout& layout,
-            const std::vector<std::vector<uint8_t>>& blocks, uint64_t position, uint64_t kv_head,
+// One head of one token: result and what it may be off by, element by element. keys and values are
+// those of its KV head (positions, head_dim).
+void attend(const attending& s, uint64_t position, const double* keys, const double* values,
             std::span<const float> q, op_case& c) {
   std::vector<double> score, error;
-  std::vector<const uint8_t*> values;
+  std::vector<const double*> seen;
   const auto n = static_cast<double>(q.size());
   for (uint64_t p = 0; p <= position; ++p) {
     if (!sees(s, position, p)) continue;
-    const uint8_t* block = blocks[p / s.block_tokens].data();
-    const uint8_t* key = block + layout.at(false, 0, kv_head, p % s.block_tokens);
     double sum = 0, sizes = 0;
     for (uint64_t i = 0; i < q.size(); ++i) {
-      const double product = kv_element(s.dtype_k, key, i) * static_cast<double>(q[i]);
+      const double product = keys[p * q.size() + i] * static_cast<double>(q[i]);
       sum += product;
       sizes += std::fabs(product);
     }
@@ -43,17 +42,18 @@ void attend(const attending& s, const kv_layout& layout,
     score.push_back(sum * scale);
     // Any order of the products; one more product by the scale, one difference to the largest.
     error.push_back((n + 2) * unit * sizes * scale);
-    values.push_back(block + layout.at(true, 0, kv_head, p % s.block_tokens));
+    seen.push_back(values + p * q.size());
   }
   const double largest = *std::ranges::max_element(score);
   const double largest_error = *std::ranges::max_element(error);
   double sum = 0;
-  for (const double x : score) sum += std::exp(x - largest);
+  std::vector<double> exponential;
+  for (const double x : score) sum += exponential.emplace_back(std::exp(x - largest));
   const auto count = static_cast<double>(score.size());
   for (uint64_t i = 0; i < q.size(); ++i) {
     double y = 0, off = 0, sizes = 0;
     for (uint64_t j = 0; j < score.size(); ++j) {
-      const double part = std::exp(score[j] - largest) / sum * kv_element(s.dtype_v, values[j], i);
+      const double part = exponential[j] / sum * seen[j][i];
       y += part;
       sizes += std::fabs(part);
       // The exponential of a wrong score, and its own error.
@@ -67,60 +67,109 @@ void attend(const attending& s, const kv_layout& layout,
   }
 }
 
-op_case attention_case(const attending& s) {
+// Tokens at given positions of a sequence.
+//
+// A mean of thousands of values hides one of them. So the last head of each group sees one position
+// more than all others together, whose key points where the head's row does: the token's own
+// position for the first KV head, any before it for the others.
+op_case attention_case(const attending& s, uint64_t context,
+                       const std::vector<int32_t>& positions) {
   op_case c;
   c.op = BITNET_OP_ATTN_PAGED;
   c.why = s.why;
   c.dtype_k = s.dtype_k;
   c.dtype_v = s.dtype_v;
   c.block_tokens = s.block_tokens;
+  c.max_blocks = static_cast<uint32_t>((context + s.block_tokens - 1) / s.block_tokens);
   c.window = s.window;
   c.window_keep = s.keep;
+  c.graph.kv_layers = s.layers;
   c.graph.kv_heads = s.kv_heads;
   c.graph.head_dim = s.head_dim;
-  const uint64_t context = uint64_t{5} * s.block_tokens;
-  c.positions = {0,
-                 1,
-                 static_cast<int32_t>(s.block_tokens) - 1,
-                 static_cast<int32_t>(s.block_tokens),
-                 static_cast<int32_t>(context) - 2,
-                 static_cast<int32_t>(context) - 1};
-  const uint64_t tokens = c.positions.size();
-  const int64_t k = int64_t{s.heads} * s.head_dim;
-  const auto width = static_cast<uint64_t>(k);
+  c.positions = positions;
+  const uint64_t tokens = positions.size(), dim = s.head_dim, group = s.heads / s.kv_heads;
+  const auto width = uint64_t{s.heads} * dim;
+  const auto k = static_cast<int64_t>(width);
   std::mt19937 random(s.head_dim + s.heads * 1000 + s.dtype_k * 7 + s.dtype_v * 3 + s.window);
   std::vector<float> rows(width * tokens);
   for (float& x : rows) x = uniform(random, -2, 2);
   const uint32_t q = input_rows(c.graph, k, rows);
   const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
   bitnet_op& op = c.graph.op(BITNET_OP_ATTN_PAGED, {q}, {y});
+  op.ints[0] = static_cast<int32_t>(s.layer);
   op.ints[1] = static_cast<int32_t>(s.heads);
   op.ints[2] = static_cast<int32_t>(s.kv_heads);
-  op.ints[3] = static_cast<int32_t>(s.head_dim);
+  op.ints[3] = static_cast<int32_t>(dim);
   op.floats[0] = score_scale;
   output_rows(c.graph, y);
   all_rows(c, tokens);
 
-  const kv_layout layout{s.dtype_k, s.dtype_v, 1, s.kv_heads, s.head_dim, s.block_tokens};
-  c.blocks.assign(context / s.block_tokens, std::vector<uint8_t>(layout.block_bytes()));
-  for (uint64_t p = 0; p < context; ++p)
+  std::vector<float> keys(s.kv_heads * context * dim), values(keys.size());
+  for (float& x : keys) x = uniform(random, -1, 1);
+  for (float& x : values) x = uniform(random, -2, 2);
+  for (uint64_t t = 0; t < tokens; ++t)
+    for (uint64_t h = 0; h < s.kv_heads; ++h) {
+      const auto own = static_cast<uint64_t>(positions[t]);
+      const uint64_t seen = h == 0 ? own : (t * 2654435761u + h * 40503u) % (own + 1);
+      // The last of the group's heads; so that |q|^2 a scale is about 12 whatever the width.
+      const float* row = &rows[t * width + (h * group + group - 1) * dim];
+      const float size = 72.0f / static_cast<float>(dim);
+      for (uint64_t i = 0; i < dim; ++i) keys[(h * context + seen) * dim + i] = row[i] * size;
+    }
+  const kv_layout layout{s.dtype_k, s.dtype_v, s.layers, s.kv_heads, dim, s.block_tokens};
+  c.blocks.assign(c.max_blocks, std::vector<uint8_t>(layout.block_bytes()));
+  std::vector<double> known_keys, known_values;  // as stored (KV heads, positions, head_dim)
+  for (const bool value : {false, true})
     for (uint64_t h = 0; h < s.kv_heads; ++h)
-      for (const bool value : {false, true}) {
-        std::vector<float> x(s.head_dim);
-        for (float& v : x) v = uniform(random, -2, 2);
-        std::ranges::copy(kv_pack(value ? s.dtype_v : s.dtype_k, x),
-                          c.blocks[p / s.block_tokens].begin() +
-                              static_cast<int64_t>(layout.at(value, 0, h, p % s.block_tokens)));
+      for (uint64_t p = 0; p < context; ++p) {
+        const uint32_t dtype = value ? s.dtype_v : s.dtype_k;
+        const std::vector<uint8_t> packed =
+            kv_pack(dtype, std::span(value ? values : keys).subspan((h * context + p) * dim, dim));
+        for (uint64_t i = 0; i < dim; ++i)
+          (value ? known_values : known_keys).push_back(kv_element(dtype, packed.data(), i));
+        std::ranges::copy(
+            packed, c.blocks[p / s.block_tokens].begin() +
+                        static_cast<int64_t>(layout.at(value, s.layer, h, p % s.block_tokens)));
       }
-  const uint64_t group = std::max(1u, s.heads / std::max(1u, s.kv_heads));
   for (uint64_t t = 0; t < tokens; ++t)
     for (uint64_t h = 0; h < s.heads; ++h)
-      attend(s, layout, c.blocks, static_cast<uint64_t>(c.positions[t]), h / group,
-             std::span<const float>(rows).subspan(t * width + h * s.head_dim, s.head_dim), c);
+      attend(s, static_cast<uint64_t>(positions[t]), &known_keys[h / group * context * dim],
+             &known_values[h / group * context * dim],
+             std::span<const float>(rows).subspan(t * width + h * dim, dim), c);
   return c;
 }
 
 }  // namespace
+
+size_cases attn_paged_sizes() {
+  constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0;
+  const std::vector<int32_t> far = {0,    1,    63,   64,   255,  256,  500,  501,  511, 512,
+                                    1000, 1023, 1024, 1777, 2047, 2048, 3000, 4094, 4095};
+  std::vector<int32_t> prompt(512), odd(513);
+  for (uint64_t t = 0; t < prompt.size(); ++t) prompt[t] = static_cast<int32_t>(t);
+  for (uint64_t t = 0; t < odd.size(); ++t) odd[t] = static_cast<int32_t>(30 + t);
+  size_cases out;
+  const auto add = [&](const char* name, const attending& s, uint64_t context,
+                       const std::vector<int32_t>& positions) {
+    out.push_back({BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, name, [s, context, positions, name] {
+                     op_case c = attention_case(s, context, positions);
+                     c.why = name;
+                     return c;
+                   }});
+  };
+  add("4096_positions_f16", {f16, f16, 4, 2, 64, 64, 0, 0, ""}, 4096, far);
+  add("4096_positions_f32", {f32, f32, 2, 1, 32, 16, 0, 0, ""}, 4096, far);
+  add("4096_positions_q8_0", {q8, q8, 4, 2, 64, 16, 0, 0, ""}, 4096, far);
+  add("4095_positions_window", {f16, f16, 2, 1, 32, 16, 1000, 4, ""}, 4095,
+      {999, 1000, 1004, 2047, 4093, 4094});
+  add("20x128", {f16, f16, 20, 5, 128, 16, 0, 0, ""}, 600, {0, 77, 598, 599});
+  add("64x64", {f16, f16, 64, 8, 64, 16, 0, 0, ""}, 130, {129, 15});
+  add("30_layers", {f16, f16, 4, 2, 32, 16, 0, 0, "", 30, 29}, 40, {39, 2});
+  add("3x256", {f16, f16, 3, 3, 256, 16, 0, 0, ""}, 40, {39, 2});
+  add("512_tokens", {f16, f16, 2, 1, 32, 16, 0, 0, ""}, 512, prompt);
+  add("513_tokens", {f16, f16, 3, 3, 32, 32, 0, 0, ""}, 543, odd);
+  return out;
+}
 
 op_cases attn_paged_cases(uint32_t kv_dtypes, bool windows) {
   if (kv_dtypes == 0) kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
@@ -131,6 +180,7 @@ op_cases attn_paged_cases(uint32_t kv_dtypes, bool windows) {
       {q8, q8, 4, 2, 32, 4, 0, 0, "keys and values q8_0"},
       {q8, f16, 4, 1, 64, 4, 0, 0, "keys q8_0, values f16"},
       {f16, f16, 1, 1, 100, 4, 0, 0, "a head of 100"},
+      {f16, f16, 2, 1, 32, 4, 0, 0, "the second of three layers", 3, 1},
       {f16, f16, 8, 2, 128, 16, 0, 0, "heads of BitNet b1.58 2B, blocks of 16"},
       {f16, f16, 5, 5, 64, 64, 0, 0, "as many KV heads as heads, blocks of 64"},
   };
@@ -141,8 +191,11 @@ op_cases attn_paged_cases(uint32_t kv_dtypes, bool windows) {
   }
   op_cases out;
   for (const attending& s : shapes)
-    if ((kv_dtypes >> s.dtype_k & 1) != 0 && (kv_dtypes >> s.dtype_v & 1) != 0)
-      out.push_back(attention_case(s));
+    if ((kv_dtypes >> s.dtype_k & 1) != 0 && (kv_dtypes >> s.dtype_v & 1) != 0) {
+      const auto block = static_cast<int32_t>(s.block_tokens), context = 5 * block;
+      out.push_back(attention_case(s, static_cast<uint64_t>(context),
+                                   {0, 1, block - 1, block, context - 2, context - 1}));
+    }
   return out;
 }
 

@@ -62,6 +62,58 @@ op_case element_case(uint32_t op, int64_t k, uint64_t tokens, bool special, std:
 
 }  // namespace
 
+size_cases elementwise_sizes() {
+  const struct {
+    const char* name;
+    int64_t k;
+    uint64_t tokens;
+  } rows[] = {
+      {"6912_columns_65_tokens", 6912, 65}, {"6913_columns", 6913, 3}, {"513_tokens", 33, 513}};
+  size_cases out;
+  for (const uint32_t op : {BITNET_OP_ADD, BITNET_OP_MUL, BITNET_OP_RELU2, BITNET_OP_SILU})
+    for (const auto& row : rows)
+      out.push_back({op, BITNET_FORMAT_NONE, row.name, [op, row] {
+                       op_case c = element_case(op, row.k, row.tokens, false, row.name);
+                       c.tokens.clear();
+                       repeated_rows(c, row.tokens, row.tokens);
+                       return c;
+                     }});
+  return out;
+}
+
+size_cases gather_rows_sizes() {
+  const struct {
+    const char* name;
+    int64_t k;
+    uint64_t tokens, outputs;
+  } rows[] = {{"640_columns_512_tokens", 640, 512, 512},
+              {"6913_columns", 6913, 3, 2},
+              {"513_tokens", 33, 513, 513}};
+  size_cases out;
+  for (const auto& row : rows)
+    out.push_back({BITNET_OP_GATHER_ROWS, BITNET_FORMAT_NONE, row.name, [row] {
+                     op_case c;
+                     c.op = BITNET_OP_GATHER_ROWS;
+                     c.why = row.name;
+                     std::mt19937 random(static_cast<uint32_t>(row.k));
+                     const auto width = static_cast<uint64_t>(row.k);
+                     std::vector<float> x(width * row.tokens);
+                     for (float& v : x) v = uniform(random, -1, 1);
+                     output_rows(c.graph, input_rows(c.graph, row.k, x));
+                     repeated_rows(c, row.tokens, row.tokens);
+                     // From the last to the first.
+                     for (uint64_t o = 0; o < row.outputs; ++o)
+                       c.outputs.push_back(static_cast<int32_t>(row.tokens - 1 - o));
+                     for (const int32_t o : c.outputs)
+                       for (uint64_t i = 0; i < width; ++i)
+                         c.expected.push_back(
+                             static_cast<double>(x[static_cast<uint64_t>(o) * width + i]));
+                     c.allowed.assign(c.expected.size(), 0);
+                     return c;
+                   }});
+  return out;
+}
+
 op_cases elementwise_cases() {
   op_cases out;
   for (const uint32_t op : {BITNET_OP_ADD, BITNET_OP_MUL, BITNET_OP_RELU2, BITNET_OP_SILU}) {

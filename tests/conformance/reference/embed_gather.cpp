@@ -1,5 +1,7 @@
 // EMBED_GATHER: row tokens[t] of the table, decoded.
 
+#include <algorithm>
+
 #include "model/formats.hpp"
 #include "reference/op_case.hpp"
 
@@ -39,7 +41,60 @@ op_case embed_case(uint32_t format, int64_t k, int64_t rows, uint64_t scale_grou
   return c;
 }
 
+op_case embed_size(uint32_t format, int64_t k, uint64_t rows, uint64_t tokens) {
+  op_case c;
+  c.op = BITNET_OP_EMBED_GATHER;
+  c.format = format;
+  std::mt19937 random(format * 1000 + static_cast<uint32_t>(k));
+  const auto width = static_cast<uint64_t>(k);
+  const uint64_t patterns = std::min(rows, pattern_count), bytes = row_bytes(format, width);
+  const bool ternary = format == BITNET_FORMAT_TERNARY2;
+  model some;  // the patterns
+  const auto few = static_cast<int64_t>(patterns);
+  const uint32_t first =
+      ternary ? some.ternary(k, few, 0, random) : some.dense(format, k, few, random);
+  const model_tensor& t = some.tensors[first];
+  const uint32_t table = c.graph.tensor(format, k, static_cast<int64_t>(rows),
+                                        repeated(t.data, bytes, rows), t.scales);
+  c.graph.tensors[table].desc.rank = 2;
+  const uint32_t x = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
+  c.graph.op(BITNET_OP_EMBED_GATHER, {}, {x}, {table});
+  output_rows(c.graph, x);
+  repeated_rows(c, tokens, 1);
+  // All over the table, and its last row.
+  for (uint64_t i = 0; i < tokens; ++i)
+    c.tokens[i] = static_cast<int32_t>(i == 0 ? rows - 1 : i * 7919 * 61 % rows);
+  for (const int32_t token : c.tokens) {
+    const uint8_t* row = t.data.data() + pattern_at(static_cast<uint64_t>(token), patterns) * bytes;
+    for (uint64_t i = 0; i < width; ++i) {
+      const double scale = ternary ? static_cast<double>(t.scales[0]) : 1;
+      c.expected.push_back(element(format, row, i) * scale);
+      c.allowed.push_back(element_slack(format, row, i));
+    }
+  }
+  return c;
+}
+
 }  // namespace
+
+size_cases embed_gather_sizes() {
+  size_cases out;
+  for (const format& f : all_formats()) {
+    const int64_t narrow = f.block == 256 ? 256 : 64;
+    const struct {
+      const char* name;
+      int64_t k;
+      uint64_t rows, tokens;
+    } rows[] = {{"128256_rows_512_tokens", narrow, 128256, 512},
+                {"128257_rows_513_tokens", narrow, 128257, 513},
+                {"2560_columns", 2560, 1031, 40},
+                {"6912_columns", 6912, 67, 9}};
+    for (const auto& row : rows)
+      out.push_back({BITNET_OP_EMBED_GATHER, f.id, row.name,
+                     [row, id = f.id] { return embed_size(id, row.k, row.rows, row.tokens); }});
+  }
+  return out;
+}
 
 op_cases embed_gather_cases() {
   op_cases out;

@@ -11,9 +11,10 @@ namespace {
 struct storing {
   uint32_t dtype_k, dtype_v, layers, layer, heads, head_dim;
   std::string why;
+  uint64_t tokens = 10, first = 0;  // written, and the position of the first of them
+  uint32_t block_tokens = 4, blocks = 3;
 };
 
-// Three blocks of four tokens, ten tokens of them written.
 op_case write_case(const storing& s) {
   op_case c;
   c.op = BITNET_OP_KV_WRITE;
@@ -23,7 +24,9 @@ op_case write_case(const storing& s) {
   c.graph.kv_layers = s.layers;
   c.graph.kv_heads = s.heads;
   c.graph.head_dim = s.head_dim;
-  constexpr uint64_t tokens = 10, blocks = 3;
+  c.block_tokens = s.block_tokens;
+  c.max_blocks = std::max(c.max_blocks, s.blocks);
+  const uint64_t tokens = s.tokens, blocks = s.blocks;
   const int64_t k = int64_t{s.heads} * s.head_dim;
   const auto width = static_cast<uint64_t>(k);
   std::mt19937 random(s.head_dim * 3 + s.dtype_k * 7 + s.dtype_v);
@@ -35,6 +38,7 @@ op_case write_case(const storing& s) {
   c.graph.op(BITNET_OP_KV_WRITE, {rk, rv}, {}).ints[0] = static_cast<int32_t>(s.layer);
   output_rows(c.graph, rk);
   all_rows(c, tokens);
+  for (uint64_t t = 0; t < tokens; ++t) c.positions.push_back(static_cast<int32_t>(s.first + t));
   for (const float x : keys) c.expected.push_back(static_cast<double>(x));
   c.allowed.assign(c.expected.size(), 0);
 
@@ -49,14 +53,35 @@ op_case write_case(const storing& s) {
         const std::span<const float> row(value ? values : keys);
         const std::vector<uint8_t> packed = kv_pack(
             value ? s.dtype_v : s.dtype_k, row.subspan(t * width + h * s.head_dim, s.head_dim));
+        const uint64_t at = s.first + t;
         std::ranges::copy(
-            packed, c.expected_blocks[t / c.block_tokens].begin() +
-                        static_cast<int64_t>(layout.at(value, s.layer, h, t % c.block_tokens)));
+            packed, c.expected_blocks[at / c.block_tokens].begin() +
+                        static_cast<int64_t>(layout.at(value, s.layer, h, at % c.block_tokens)));
       }
   return c;
 }
 
 }  // namespace
+
+size_cases kv_write_sizes() {
+  constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0;
+  const struct {
+    const char* name;
+    storing s;
+  } rows[] = {
+      {"512_tokens_f16", {f16, f16, 1, 0, 5, 128, "", 512, 3584, 64, 64}},
+      {"513_tokens_f32", {f32, f32, 1, 0, 2, 32, "", 513, 3583, 16, 256}},
+      {"512_tokens_q8_0", {q8, q8, 1, 0, 2, 64, "", 512, 3584, 16, 256}},
+      {"30_layers", {f16, f16, 30, 29, 5, 128, "", 7, 60, 16, 5}},
+      {"32_heads", {f16, f16, 2, 1, 32, 100, "", 5, 3, 4, 3}},
+      {"heads_of_256", {f16, f16, 1, 0, 3, 256, "", 5, 3, 4, 3}},
+  };
+  size_cases out;
+  for (const auto& row : rows)
+    out.push_back(
+        {BITNET_OP_KV_WRITE, BITNET_FORMAT_NONE, row.name, [s = row.s] { return write_case(s); }});
+  return out;
+}
 
 op_cases kv_write_cases(uint32_t kv_dtypes) {
   if (kv_dtypes == 0) kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;

@@ -1,5 +1,8 @@
 // LINEAR_TERNARY: integer sums, then the scales in f32 in the order that ops.h says. Exact.
 
+#include <algorithm>
+#include <cmath>
+
 #include "model/formats.hpp"
 #include "reference/act_quant.hpp"
 #include "reference/op_case.hpp"
@@ -63,7 +66,91 @@ op_case ternary_case(const shape& s, bool extreme) {
   return c;
 }
 
+// Whole numbers that quantise to themselves: what is wrong here is not the quantiser's.
+std::vector<float> codes(uint64_t k, uint64_t inputs, std::mt19937& random) {
+  std::vector<float> out(k * inputs);
+  for (uint64_t d = 0; d < inputs; ++d) {
+    const float step = std::ldexp(1.0f, -static_cast<int>(d % 5));
+    for (uint64_t i = 0; i < k; ++i)
+      out[d * k + i] = step * static_cast<float>(static_cast<int>(random() % 253) - 126);
+    out[d * k + (d == 0 ? k - 1 : random() % k)] = 127 * step;
+  }
+  return out;
+}
+
+op_case ternary_size(const shape& s) {
+  op_case c;
+  c.op = BITNET_OP_LINEAR_TERNARY;
+  c.format = BITNET_FORMAT_TERNARY2;
+  c.why = s.why;
+  std::mt19937 random(static_cast<uint32_t>(s.k * 131 + s.m));
+  const auto k = static_cast<uint64_t>(s.k), m = static_cast<uint64_t>(s.m);
+  const uint64_t patterns = std::min(m, pattern_count), inputs = std::min(s.tokens, input_count);
+  const std::vector<float> rows = codes(k, inputs, random);
+  const uint32_t x = input_rows(c.graph, s.k, rows);
+  const uint32_t q = c.graph.value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, s.k);
+  const uint32_t scale = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, 1);
+  c.graph.op(BITNET_OP_ACT_QUANT_I8, {x}, {q, scale});
+  const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, s.m);
+  std::vector<int8_t> trits(k * patterns);
+  for (int8_t& t : trits) t = static_cast<int8_t>(static_cast<int>(random() % 3) - 1);
+  const uint64_t groups = s.group == 0 ? 0 : k / s.group;
+  std::vector<float> some(std::max<uint64_t>(1, groups * patterns));
+  for (float& v : some) v = uniform(random, 0.01f, 0.06f);
+  std::vector<float> scales = some;
+  if (groups != 0) {
+    scales.clear();
+    for (uint64_t r = 0; r < m; ++r)
+      for (uint64_t g = 0; g < groups; ++g)
+        scales.push_back(some[pattern_at(r, patterns) * groups + g]);
+  }
+  const uint32_t w = c.graph.tensor(
+      BITNET_FORMAT_TERNARY2, s.k, s.m,
+      repeated(pack_ternary(trits, k, patterns), row_bytes(BITNET_FORMAT_TERNARY2, k), m),
+      std::move(scales), s.group);
+  c.graph.op(BITNET_OP_LINEAR_TERNARY, {q, scale}, {y}, {w});
+  output_rows(c.graph, y);
+  repeated_rows(c, s.tokens, inputs);
+  std::vector<double> answers;  // (inputs, patterns)
+  for (uint64_t d = 0; d < inputs; ++d) {
+    const quantised in = act_quant(std::span(rows).subspan(d * k, k));
+    for (uint64_t p = 0; p < patterns; ++p)
+      answers.push_back(static_cast<double>(row_result(c.graph.tensors[w], p, in, k)));
+  }
+  c.expected.reserve(s.tokens * m);
+  for (const int32_t d : c.tokens)
+    for (uint64_t r = 0; r < m; ++r)
+      c.expected.push_back(answers[static_cast<uint64_t>(d) * patterns + pattern_at(r, patterns)]);
+  c.allowed.assign(c.expected.size(), 0);
+  return c;
+}
+
 }  // namespace
+
+size_cases linear_ternary_sizes() {
+  // Two dimensions at a time are as large as in a model: all three would take minutes.
+  const struct {
+    const char* name;
+    shape s;
+  } rows[] = {
+      {"6912x2560", {2560, 6912, 3, 0, "gate and up of BitNet b1.58 2B"}},
+      {"2560x6912", {6912, 2560, 3, 0, "its down"}},
+      {"6911x2561", {2561, 6911, 2, 0, "odd sizes beside them"}},
+      {"2559x6913", {6913, 2559, 1, 0, "odd sizes beside them, one token"}},
+      {"6912_rows_512_tokens", {32, 6912, 512, 0, "a long prompt, many rows"}},
+      {"701_rows_513_tokens", {129, 701, 513, 0, "one past a long prompt"}},
+      {"6912_columns_512_tokens", {6912, 17, 512, 0, "a long prompt, wide rows"}},
+      {"128256x2560", {2560, 128256, 1, 0, "a ternary head"}},
+      {"128257_rows", {130, 128257, 2, 0, "an odd one"}},
+      {"2560x6912_groups", {6912, 2560, 2, 256, "scale groups of 256"}},
+      {"705_rows_512_tokens_groups", {128, 705, 512, 32, "scale groups of 32, a long prompt"}},
+  };
+  size_cases out;
+  for (const auto& row : rows)
+    out.push_back({BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, row.name,
+                   [s = row.s] { return ternary_size(s); }});
+  return out;
+}
 
 op_cases linear_ternary_cases() {
   const shape shapes[] = {

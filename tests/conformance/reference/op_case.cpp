@@ -22,6 +22,35 @@ void all_rows(op_case& c, uint64_t n) {
   std::iota(c.tokens.begin(), c.tokens.end(), 0);
 }
 
+uint64_t pattern_at(uint64_t i, uint64_t patterns) {
+  if (i < patterns) return i;
+  const uint64_t mixed = i * 0x9e3779b97f4a7c15u;  // the golden ratio: high bits without a period
+  return (mixed >> 32) % patterns;
+}
+
+std::vector<uint8_t> repeated(const std::vector<uint8_t>& first, uint64_t bytes, uint64_t rows) {
+  std::vector<uint8_t> out(bytes * rows);
+  for (uint64_t r = 0; r < rows; ++r)
+    std::copy_n(first.begin() + static_cast<int64_t>(pattern_at(r, first.size() / bytes) * bytes),
+                bytes, out.begin() + static_cast<int64_t>(r * bytes));
+  return out;
+}
+
+void repeated_rows(op_case& c, uint64_t n, uint64_t inputs) {
+  for (uint64_t t = 0; t < n; ++t) c.tokens.push_back(static_cast<int32_t>(pattern_at(t, inputs)));
+  c.block_tokens = 64;
+  c.max_blocks = static_cast<uint32_t>((n + c.block_tokens - 1) / c.block_tokens);
+}
+
+size_cases all_sizes() {
+  size_cases out;
+  for (size_cases (*some)() : {embed_gather_sizes, rms_norm_sizes, act_quant_sizes,
+                               linear_ternary_sizes, linear_dense_sizes, rope_sizes, kv_write_sizes,
+                               attn_paged_sizes, elementwise_sizes, gather_rows_sizes})
+    for (size_case& c : some()) out.push_back(std::move(c));
+  return out;
+}
+
 op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, bool windows) {
   const auto all = [&]() -> op_cases {
     switch (op) {

@@ -49,6 +49,28 @@ void all_rows(op_case& c, uint64_t n);
 
 using op_cases = std::vector<op_case>;
 
+// A case of the size of a real model. Made when its test runs: together they are gigabytes.
+//
+// What is long repeats a few patterns in an order without a period, so that the reference computes
+// one answer for each pair of patterns and still judges every number: what comes from another place
+// is another pattern, but for one time in `pattern_count`.
+struct size_case {
+  uint32_t op = 0, format = BITNET_FORMAT_NONE;
+  std::string shape;  // the end of the test's name: "6912x2560"
+  std::function<op_case()> make;
+};
+using size_cases = std::vector<size_case>;
+
+inline constexpr uint64_t pattern_count = 61, input_count = 29;
+
+// The pattern at place i of as many as there are; the first places have one each.
+uint64_t pattern_at(uint64_t i, uint64_t patterns);
+// `rows` rows of `bytes` each, of the patterns that `first` has.
+std::vector<uint8_t> repeated(const std::vector<uint8_t>& first, uint64_t bytes, uint64_t rows);
+// Lets a case have n tokens, which are rows of the embedding's first `inputs`, and a KV pool for
+// them.
+void repeated_rows(op_case& c, uint64_t n, uint64_t inputs);
+
 op_cases embed_gather_cases();
 op_cases rms_norm_cases();
 op_cases act_quant_cases();
@@ -59,6 +81,20 @@ op_cases kv_write_cases(uint32_t kv_dtypes);
 op_cases attn_paged_cases(uint32_t kv_dtypes, bool windows);
 op_cases elementwise_cases();
 op_cases gather_rows_cases();
+
+size_cases embed_gather_sizes();
+size_cases rms_norm_sizes();
+size_cases act_quant_sizes();
+size_cases linear_ternary_sizes();
+size_cases linear_dense_sizes();
+size_cases rope_sizes();
+size_cases kv_write_sizes();
+size_cases attn_paged_sizes();
+size_cases elementwise_sizes();
+size_cases gather_rows_sizes();
+
+// All of them.
+size_cases all_sizes();
 
 // Of one primitive and weight format; kv_dtypes and windows as the device says them.
 op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, bool windows);

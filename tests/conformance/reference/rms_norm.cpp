@@ -47,6 +47,24 @@ op_case norm_case(int64_t k, uint64_t tokens, float size, float eps, std::string
 
 }  // namespace
 
+size_cases rms_norm_sizes() {
+  const struct {
+    const char* name;
+    int64_t k;
+    uint64_t tokens;
+  } rows[] = {
+      {"6912_columns_65_tokens", 6912, 65}, {"6913_columns", 6913, 3}, {"513_tokens", 130, 513}};
+  size_cases out;
+  for (const auto& row : rows)
+    out.push_back({BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, row.name, [row] {
+                     op_case c = norm_case(row.k, row.tokens, 4.0f, 1e-5f, row.name);
+                     c.tokens.clear();
+                     repeated_rows(c, row.tokens, row.tokens);
+                     return c;
+                   }});
+  return out;
+}
+
 op_cases rms_norm_cases() {
   op_cases out;
   for (const int64_t k : {1, 7, 32, 100, 128, 257, 640, 2560})

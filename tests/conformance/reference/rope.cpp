@@ -14,13 +14,13 @@ struct turning {
   const char* why;
 };
 
-op_case rope_case(const turning& s) {
+op_case rope_case(const turning& s, std::vector<int32_t> positions = {0, 1, 5, 100, 1000, 4095}) {
   op_case c;
   c.op = BITNET_OP_ROPE;
   c.why = s.why;
   c.block_tokens = 64;
   c.max_blocks = 64;
-  c.positions = {0, 1, 5, 100, 1000, 4095};
+  c.positions = std::move(positions);
   const uint64_t tokens = c.positions.size();
   const int64_t k = int64_t{s.heads} * s.head_dim;
   const auto width = static_cast<uint64_t>(k);
@@ -67,6 +67,27 @@ op_case rope_case(const turning& s) {
 }
 
 }  // namespace
+
+size_cases rope_sizes() {
+  std::vector<int32_t> prompt(512), late(513);
+  for (uint64_t t = 0; t < prompt.size(); ++t) prompt[t] = static_cast<int32_t>(4096 - 512 + t);
+  for (uint64_t t = 0; t < late.size(); ++t) late[t] = static_cast<int32_t>(7 * t);
+  const struct {
+    const char* name;
+    turning s;
+    std::vector<int32_t> positions;
+  } rows[] = {
+      {"5x128_512_tokens", {5, 128, 128, BITNET_ROPE_NEOX, false, "a long prompt"}, prompt},
+      {"3x64_513_tokens", {3, 64, 48, BITNET_ROPE_INTERLEAVED, true, "one past it"}, late},
+      {"128x128", {128, 128, 128, BITNET_ROPE_NEOX, false, "many heads"}, {0, 4095, 77}},
+      {"3x256", {3, 256, 256, BITNET_ROPE_NEOX, true, "long heads"}, {4095, 4094}},
+  };
+  size_cases out;
+  for (const auto& row : rows)
+    out.push_back({BITNET_OP_ROPE, BITNET_FORMAT_NONE, row.name,
+                   [row] { return rope_case(row.s, row.positions); }});
+  return out;
+}
 
 op_cases rope_cases() {
   const turning shapes[] = {

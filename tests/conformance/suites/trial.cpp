@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "model/guarded_memory.hpp"
@@ -68,7 +69,8 @@ runner_options options_of(const op_case& c, uint32_t flags) {
   return o;
 }
 
-void run_step(runner& r, const op_case& c, const runner_options& o, comparison& out) {
+void run_step(runner& r, const op_case& c, const runner_options& o, comparison& out,
+              std::vector<float>* numbers) {
   // Blocks lie in the pool in another order than in the sequence.
   for (uint32_t b = 0; b < o.max_blocks; ++b)
     r.block_tables[b] = static_cast<int32_t>(o.n_blocks - 1 - b);
@@ -95,6 +97,7 @@ void run_step(runner& r, const op_case& c, const runner_options& o, comparison& 
   std::fill_n(r.logits, c.expected.size(), std::numeric_limits<float>::quiet_NaN());
   const outcome o_step = r.submit(step);
   if (o_step.status != BITNET_OK) throw call_failed(o_step);
+  if (numbers != nullptr) numbers->assign(r.logits, r.logits + c.expected.size());
   for (uint64_t i = 0; i < c.expected.size(); ++i) compare(c, i, r.logits[i], out);
   for (uint64_t b = 0; b < c.expected_blocks.size(); ++b) {
     guarded_memory<uint8_t> found(c.expected_blocks[b].size());
@@ -137,14 +140,16 @@ double nmse(const std::vector<float>& a, const std::vector<float>& b) {
   return std::isfinite(error) ? nmse(error, size) : HUGE_VAL;
 }
 
-comparison run_case(opened_device& device, const op_case& c, uint32_t flags) {
+comparison run_case(opened_device& device, const op_case& c, uint32_t flags,
+                    std::vector<float>* numbers) {
   comparison out;
   try {
     runner_options o = options_of(c, flags);
     o.opened = device.device;
     runner r(device.table(), c.graph, o);
-    run_step(r, c, o, out);
+    run_step(r, c, o, out, numbers);
   } catch (const call_failed& e) {
+    out.status = e.status;
     if (e.status == BITNET_UNSUPPORTED)
       out.refused = e.what();
     else
@@ -201,6 +206,28 @@ std::string broken_claim(const std::vector<bitnet_kernel_info>& listed,
     return op_name(op) + " is claimed to be " + level_name(level) + ", and what ran is " +
            std::string(best->id, strnlen(best->id, sizeof best->id)) + " (" +
            level_name(best->level) + ")";
+  return "";
+}
+
+std::vector<float> largest_of(runner& r, const std::vector<token_in>& in, uint32_t top) {
+  bitnet_step step = r.prepare(in);
+  step.top_logits = top;
+  const outcome o = r.submit(step);
+  if (o.status != BITNET_OK) throw call_failed(o);
+  return {r.logits, r.logits + r.vocabulary()};
+}
+
+std::string wrong_largest(const std::vector<float>& whole, const std::vector<float>& found,
+                          uint32_t top) {
+  std::vector<float> sorted = whole;
+  std::ranges::sort(sorted, std::greater());
+  const float least = sorted[std::min<uint64_t>(top, sorted.size()) - 1];
+  for (uint64_t i = 0; i < whole.size(); ++i) {
+    const bool left_out = std::isinf(found[i]) && found[i] < 0;
+    if (found[i] == whole[i] || (left_out && whole[i] < least)) continue;
+    return "logit " + std::to_string(i) + " is " + std::to_string(found[i]) + ", of all it is " +
+           std::to_string(whole[i]);
+  }
   return "";
 }
 

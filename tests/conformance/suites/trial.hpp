@@ -11,8 +11,9 @@
 namespace bitnet::conformance {
 
 struct comparison {
-  std::string refused;  // the plugin's words if it cannot do this shape or format
-  std::string wrong;    // the first number that is off, or another complaint; "" if there is none
+  std::string refused;               // the plugin's words if it cannot do this shape or format
+  bitnet_status status = BITNET_OK;  // of the call that failed
+  std::string wrong;  // the first number that is off, or another complaint; "" if there is none
   uint64_t n = 0, n_wrong = 0;
   double max_abs = 0, error_squares = 0, squares = 0;
   uint64_t max_ulp = 0;
@@ -20,7 +21,9 @@ struct comparison {
   std::vector<bitnet_kernel_stat> stats;  // what ran
 };
 
-comparison run_case(opened_device& device, const op_case& c, uint32_t flags);
+// `numbers`: where the logits go, (outputs, width); nullptr: nobody wants them.
+comparison run_case(opened_device& device, const op_case& c, uint32_t flags,
+                    std::vector<float>* numbers = nullptr);
 
 // How many f32 lie between two numbers; large for NaN.
 uint64_t ulps_between(float a, float b);
@@ -36,6 +39,13 @@ std::vector<uint32_t> body_of(uint32_t composite);
 // to something slower, or kernels that nobody listed. "" if nothing.
 std::string broken_claim(const std::vector<bitnet_kernel_info>& listed,
                          const std::vector<bitnet_kernel_stat>& ran, uint32_t op, uint32_t level);
+
+// The logits of the first token of a step that wants only its `top` largest ones.
+std::vector<float> largest_of(runner& r, const std::vector<token_in>& in, uint32_t top);
+// What is wrong with them, where `whole` are all logits: each is as there, or -infinity and not
+// among the largest. "" if nothing.
+std::string wrong_largest(const std::vector<float>& whole, const std::vector<float>& found,
+                          uint32_t top);
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b);
 

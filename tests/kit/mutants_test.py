@@ -1,0 +1,106 @@
+"""Plants faults of size into a backend, one for each op, dimension and threshold, and looks whether the kit
+finds each of them and blames the op that is wrong.
+
+docs/reference/conformance.md has a table of the sizes that the suites reach. It is true when a fault that begins
+at the last element of such a size is found, and one that begins behind it is not.
+
+  mutants_test.py             for each row: the fault at the last element, by the test that the row names
+  mutants_test.py --all       also at thresholds below, by all tests of the op, and behind the last
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import sys
+import time
+
+import kit
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/conformance.md"
+# op, dimension, largest in ops, largest in sizes, the test of sizes that has it
+ROW = re.compile(r"^\| ([a-z0-9_]+) \| ([a-z_]+) \| (\d+) \| (\d+) \| `(sizes\.[a-z0-9_]+)` \|$", re.MULTILINE)
+# What outside of a backend looks the same: that columns are left out may be the fault of either of two.
+TWINS = {"act_quant_i8": "linear_ternary", "linear_ternary": "act_quant_i8",
+         "embed_gather": "gather_rows", "gather_rows": "embed_gather"}
+THRESHOLDS = [1, 2, 5, 16, 31, 33, 64, 100, 129, 256, 300, 500, 700, 1024, 2047, 2560, 4000, 6000, 10000, 65536,
+              100000]
+# As they once passed.
+PASSED_ONCE = [("linear_ternary", "rows", 700), ("linear_ternary", "tokens", 31), ("linear_dense", "rows", 300),
+               ("attn_paged", "positions", 500)]
+
+
+def rows():
+    found = [(op, dimension, int(small), int(large), test)
+             for op, dimension, small, large, test in ROW.findall(PAGE.read_text(encoding="utf-8"))]
+    if len(found) < 30:
+        raise AssertionError(f"the table of {PAGE.name} has {len(found)} rows that can be read")
+    return found
+
+
+def op_of(test):
+    """The op that a test is about, without its format and shape."""
+    name = test.split(".", 1)[1]
+    return next((op for op in {r[0] for r in ROWS} if name == op or name.startswith(op + "_")), name)
+
+
+def failures(op, dimension, at, *words):
+    _, report = kit.report("--set", f"fault={op}:{dimension}:{at}", *words, kit.SABOTEUR)
+    return kit.by_status(report, "failed")
+
+
+def judge(job):
+    """What is not as it should be."""
+    op, dimension, at, words, expected = job
+    failed = failures(op, dimension, at, *words)
+    what = f"{op} wrong from {dimension} {at} on, {' '.join(words)}"
+    blamed = {op_of(test) for test in failed}
+    problems = []
+    if expected and op not in blamed:
+        problems.append(f"{what}: not found" + (f", but {sorted(failed)} failed" if failed else ""))
+    if not expected and failed:
+        problems.append(f"{what}: {sorted(failed)} failed, so that the table claims too little")
+    if blamed - {op, TWINS.get(op)}:
+        problems.append(f"{what}: {sorted(blamed - {op})} were blamed")
+    return problems
+
+
+def tests_of(op, suite):
+    return "--test", f"{suite}.{op}*"
+
+
+def jobs(everything):
+    for op, dimension, small, large, test in ROWS:
+        if small:
+            yield op, dimension, small - 1, ("--suite", "ops"), True
+        yield op, dimension, large - 1, ("--test", test), True
+        if not everything:
+            continue
+        if small:
+            yield op, dimension, small, tests_of(op, "ops"), False
+        yield op, dimension, large, tests_of(op, "sizes"), False
+        for at in THRESHOLDS:
+            if at < large - 1:
+                yield op, dimension, at, ("--test", f"ops.{op}*", "--test", f"sizes.{op}*"), True
+    for op, dimension, at in PASSED_ONCE:
+        large, test = next(r[3:] for r in ROWS if r[:2] == (op, dimension))
+        assert at < large
+        yield op, dimension, at, ("--test", test), True
+
+
+ROWS = rows()
+
+
+def main():
+    begin = time.monotonic()
+    work = list(jobs("--all" in sys.argv[1:]))
+    with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        problems = [p for found in pool.map(judge, work) for p in found]
+    print(f"{len(work)} faults in {time.monotonic() - begin:.1f} s")
+    for p in problems:
+        print(p)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
