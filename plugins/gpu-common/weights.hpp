@@ -47,7 +47,7 @@ class weight_set {
   static bitnet_status plan(const opened& device, const bitnet_tensor_desc* desc,
                             bitnet_weight_plan& out, const sdk::reporter& report);
 
-  // Of weights that are to come, what a graph asks of them is known at once, and there is no memory.
+  // Of weights that are to come, what a graph asks of them is known at once; there is no memory.
   bitnet_status create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
                        sdk::scales_are scales_now, const sdk::reporter& report);
   uint64_t device_bytes() const noexcept { return bytes_; }

@@ -156,10 +156,12 @@ typedef struct bitnet_backend_v0 {
   void (*weights_destroy)(bitnet_weights* weights);
 
   /* Says of each op of a graph how it would run, levels (n_ops) of BITNET_LEVEL_*, and what that
-   * needs. A composite with level NONE is run through its body. If a primitive has level NONE, the
-   * graph needs another device: *out stays as it was. Else program_build takes this graph with these
-   * options over weights so described. What program_build would refuse is refused here, in the same
-   * words; ids that are not known are levels of NONE. [any] [short] */
+   * needs. Level NONE: an op whose id is not known, or that has no kernel for the format of its
+   * weight; a composite of level NONE is run through its body. If a primitive has level NONE, the
+   * graph needs another device: nothing else is looked at, and *out stays as it was. Else, and with
+   * BITNET_OK, program_build takes this graph with these options over weights so described; what it
+   * would refuse, unknown dtypes, dimensions, roles, attributes and formats among it, is refused
+   * here in the same words. [any] [short] */
   bitnet_status (*graph_query)(bitnet_device* device, const bitnet_query_request* request,
                                uint32_t* levels, bitnet_graph_estimate* out, bitnet_error* err);
 
@@ -208,9 +210,10 @@ typedef struct bitnet_backend_v0 {
   /* A queue does what it is given in order; its timeline starts at 0. [device] [short] */
   bitnet_status (*queue_create)(bitnet_device* device, const bitnet_queue_request* request,
                                 bitnet_queue** out, bitnet_error* err);
-  /* Starts a step; may return before it is done. What fails here, or is cancelled (BITNET_CANCELLED),
-   * leaves the timeline where it was and the queue fit for more; what the step would have written,
-   * logits and slots, may then be anything, and nothing else is touched. [queue] */
+  /* Starts a step; may return before it is done. What fails here, or is cancelled
+   * (BITNET_CANCELLED), leaves the timeline where it was and the queue fit for more; what the step
+   * would have written, logits and slots, may then be anything, and nothing else is touched.
+   * [queue] */
   bitnet_status (*queue_submit)(bitnet_queue* queue, const bitnet_step* step, bitnet_error* err);
   /* Waits until the timeline has reached `value`; BITNET_TIMEOUT if it has not in time, at once if
    * nothing that was submitted reaches it. A step that failed after queue_submit is reported here,

@@ -14,7 +14,9 @@
  *            that an op does not have, for members named reserved_n and for bytes behind the
  *            receiver's own form of a struct, which all are 0 where nothing is meant. Of a word of
  *            flags the high half must be understood; the low half may be ignored.
- *            A field that changes results goes only to a device that declared it.
+ *            A field that changes results goes only to a device that declared it. The open request
+ *            and the host's table come before both sides have agreed: what is unknown there is
+ *            ignored.
  * Private    ids from BITNET_PRIVATE on (BITNET_PRIVATE_STATUS for statuses) and interfaces whose
  *            names begin with a domain of their author ("org.example.thing") are free for anyone.
  * Ownership  out parameters are written on success only, unless said otherwise. Whoever hands out

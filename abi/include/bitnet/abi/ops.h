@@ -33,11 +33,11 @@
  *   SILU            x / (1 + exp(-x))
  *   GATHER_ROWS     the rows output_rows[o] of x -> (O, K)
  *
- * Of the ports of a graph (program.h) read EMBED_GATHER the tokens, ROPE the positions, KV_WRITE the
- * slots, ATTN_PAGED positions, sequences and block tables, GATHER_ROWS the output rows. Rows are T
- * unless said otherwise, or as many as a value that comes in has.
+ * Facts of a step, by ports of the graph (program.h), are read by EMBED_GATHER (tokens), ROPE
+ * (positions), KV_WRITE (slots), ATTN_PAGED (positions, sequences, block tables) and GATHER_ROWS
+ * (output rows). Rows are T unless said otherwise, or as many as a value that comes in has.
  *
- * Precision  LINEAR_DENSE, ATTN_PAGED and the f32 parts of the others are formed in f32. Where a
+ * Precision: LINEAR_DENSE, ATTN_PAGED and the f32 parts of the others are formed in f32. Where a
  * program permits it (bitnet_program_options::precisions) a kernel that says so may round each
  * factor of a product to tf32 (2^-11), f16 (2^-11, and what exceeds 65504 is infinite) or bf16
  * (2^-9) and sum in f32: y then differs from the above by at most that bound, twice, times the sum

@@ -59,8 +59,8 @@ typedef struct bitnet_port {
 
 /* Borrowed for the call. Every value is written by exactly one op (composites aside: their body
  * writes it) or comes in by a port before it is read. A composite may stand in the body of another
- * one. What ops do is as if each came after the one before it: attention sees what a KV_WRITE before
- * it wrote. */
+ * one. What ops do is as if each came after the one before it: attention sees what a KV_WRITE
+ * before it wrote. */
 typedef struct bitnet_graph {
   uint32_t struct_size;
   uint32_t value_size; /* sizeof(bitnet_value) as the host knows it */
@@ -79,7 +79,7 @@ typedef struct bitnet_graph {
 #define BITNET_PROGRAM_DETERMINISTIC \
   0x10000u /* fixed reduction order whatever the batch and threads */
 
-/* Upper bounds that the program must be able to run, and what it may do. */
+/* Upper bounds, all > 0, that the program must be able to run, and what it may do. */
 typedef struct bitnet_program_options {
   uint32_t struct_size;
   uint32_t flags;      /* BITNET_PROGRAM_* */
@@ -116,8 +116,8 @@ typedef struct bitnet_build_request {
   uint32_t struct_size;
   uint32_t n_weights;
   const bitnet_graph* graph;
-  /* (n_weights), all sealed, which outlive the program. The graph counts their tensors through: those
-   * of the first, then those of the second ... */
+  /* (n_weights), all sealed, which outlive the program. The graph counts their tensors through:
+   * those of the first, then those of the second ... */
   bitnet_weights* const* weights;
   const bitnet_program_options* options;
   uint64_t cancel_token; /* for host->cancelled; 0 = cannot be cancelled */
@@ -151,8 +151,9 @@ typedef struct bitnet_bound {
   uint64_t bytes; /* at least what the port needs at the program's bounds */
 } bitnet_bound;
 
-/* Borrowed for the call; buffers and pool outlive the binding. Bindings whose steps are under way at
- * the same time name different buffers, but for values that one step makes for a later one. */
+/* Borrowed for the call; buffers and pool outlive the binding, whose parts do not overlap. Bindings
+ * whose steps are under way at the same time name different buffers, but for values that one step
+ * makes for a later one. */
 typedef struct bitnet_bind_request {
   uint32_t struct_size;
   uint32_t bound_size; /* sizeof(bitnet_bound) as the host knows it */
@@ -162,10 +163,11 @@ typedef struct bitnet_bind_request {
   bitnet_kv_pool* kv_pool;   /* NULL if no op reads or writes keys   */
 } bitnet_bind_request;
 
-/* One run of a program on what a binding names. The counts are within the program's bounds; the
- * tokens of a sequence stand together, their positions ascending; no two have one slot. From
- * queue_submit until the timeline has reached signal_value the core changes nothing that the binding
- * names and runs no other step on it, and the plugin may read it at any time. */
+/* One run of a program on what a binding names. The counts are within the program's bounds, those
+ * of tokens and sequences > 0; facts that no op reads may be anything; the tokens of a sequence
+ * stand together, their positions ascending; no two have one slot. From queue_submit until the
+ * timeline has reached signal_value the core changes nothing that the binding names and runs no
+ * other step on it, and the plugin may read it at any time. */
 typedef struct bitnet_step {
   uint32_t struct_size;
   uint32_t n_tokens;

@@ -26,8 +26,7 @@ bitnet_status fail(bitnet_error* err, bitnet_status code, const char* where, con
 bitnet_status receive(const void* from, uint64_t least, void* to, uint32_t size, const char* where,
                       bitnet_error* err);
 
-/* The same for an array of n structs, at most `most`, that are `stride` bytes apart. The caller frees
- * *out. */
+/* The same for an array of at most `most` structs, `stride` bytes apart. The caller frees *out. */
 enum { most = 1 << 20 };
 bitnet_status receive_array(const void* from, uint32_t stride, uint32_t n, void** out,
                             uint32_t size, const char* where, bitnet_error* err);

@@ -3,9 +3,9 @@
 // Every slot of the contract's table over objects of C++: what has to be checked before anybody
 // looks at it, the guard around the call, and who owns what.
 //
-// Objects  names the classes behind the handles: backend, device, buffer, weights, kv_pool, program,
-//          binding and queue. Their members do the work; each has the name that its slot calls below. What
-//          destroying has to wait for is the business of their destructors.
+// Objects  names the classes behind the handles: backend, device, buffer, weights, kv_pool,
+//          program, binding and queue. Their members do the work; each has the name that its slot
+//          calls below. What destroying has to wait for is the business of their destructors.
 // Errors   the members fail through the reporter, which knows the slot's name.
 // Threads  as the contract says of the slots; nothing is locked here.
 

@@ -78,11 +78,27 @@ struct graph {
   uint32_t head_group = 0;  // most query heads that share a KV head
 };
 
+inline constexpr uint32_t most_in_graph = 1u << 20;  // values, ops, ports
+
+// A graph's own members, its counts within bounds.
+inline bitnet_status receive_graph(const bitnet_graph* g, bitnet_graph& out,
+                                   const reporter& report) {
+  if (bitnet_status s = receive(g, sizeof out, out, "graph", report); failed(s)) return s;
+  if (out.reserved_0 != 0)
+    return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the graph is not 0");
+  if (out.n_values == 0 || out.n_ops == 0 || out.n_values > most_in_graph ||
+      out.n_ops > most_in_graph || out.n_ports > most_in_graph)
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "%u values, %u ops and %u ports: 1 to %u values and ops expected",
+                       out.n_values, out.n_ops, out.n_ports, most_in_graph);
+  return BITNET_OK;
+}
+
 // The ops of a graph that nothing else is known of yet.
 inline bitnet_status read_ops(const bitnet_graph* g, std::vector<bitnet_op>& out,
                               const reporter& report) {
   bitnet_graph known{};
-  if (bitnet_status s = receive(g, sizeof known, known, "graph", report); failed(s)) return s;
+  if (bitnet_status s = receive_graph(g, known, report); failed(s)) return s;
   return receive_array(known.ops, known.op_size, known.n_ops, out, "op", report);
 }
 
@@ -95,17 +111,7 @@ class graph_reader {
 
   bitnet_status read(const bitnet_graph* g) {
     bitnet_graph known{};
-    if (bitnet_status s =
-            receive(g, offsetof(bitnet_graph, ports) + sizeof known.ports, known, "graph", report_);
-        failed(s))
-      return s;
-    if (known.reserved_0 != 0)
-      return report_.fail(BITNET_UNSUPPORTED, "reserved_0 of the graph is not 0");
-    if (known.n_values == 0 || known.n_ops == 0 || known.n_values > max_count ||
-        known.n_ops > max_count || known.n_ports > max_count)
-      return report_.fail(BITNET_INVALID_ARGUMENT,
-                          "%u values, %u ops and %u ports: 1 to %u values and ops expected",
-                          known.n_values, known.n_ops, known.n_ports, max_count);
+    if (bitnet_status s = receive_graph(g, known, report_); failed(s)) return s;
     if (bitnet_status s = receive_array(known.values, known.value_size, known.n_values, out_.values,
                                         "value", report_);
         failed(s))
@@ -140,8 +146,6 @@ class graph_reader {
   }
 
  private:
-  static constexpr uint32_t max_count = 1u << 20;
-
   bitnet_status refuse(const char* why, bitnet_status code = BITNET_INVALID_ARGUMENT) const {
     const op_signature* known = find_op(out_.ops[at_].op);
     return report_.fail(code, "op %llu (%s): %s", static_cast<unsigned long long>(at_),

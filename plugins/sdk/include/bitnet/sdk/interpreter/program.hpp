@@ -83,7 +83,7 @@ class program {
                       uint64_t& bytes, const reporter& report) {
     if (bitnet_status s = read_levels(g, all, levels, report); failed(s)) return s;
     bytes = 0;
-    if (lacks_primitive(levels)) return BITNET_OK;
+    if (lacks_primitive(levels, all)) return BITNET_OK;
     if (bitnet_status s = compile(g, all, options, report); failed(s)) return s;
     for (uint64_t i = 0; i < levels.size(); ++i)
       if (is_composite(graph_.ops[i])) levels[i] = level_of_composite(i, all);
@@ -223,10 +223,7 @@ class program {
     for (uint64_t i = 0; i < ops.size(); ++i) {
       const uint32_t w = ops[i].weights[0];
       if (is_composite(ops[i])) continue;
-      if (w != BITNET_NONE && w >= all.size())
-        return report.fail(BITNET_INVALID_ARGUMENT, "op %llu: weight %u of %llu",
-                           static_cast<unsigned long long>(i), w,
-                           static_cast<unsigned long long>(all.size()));
+      if (w != BITNET_NONE && w >= all.size()) continue;  // refused below, if the op is known
       const primitive* found =
           find_primitive(author_, ops[i].op, w == BITNET_NONE ? nullptr : &all.at(w).view);
       if (found) levels[i] = found->level;
@@ -234,9 +231,13 @@ class program {
     ops_.swap(ops);
     return BITNET_OK;
   }
-  bool lacks_primitive(const std::vector<uint32_t>& levels) const noexcept {
-    for (uint64_t i = 0; i < levels.size(); ++i)
-      if (levels[i] == BITNET_LEVEL_NONE && !is_composite(ops_[i])) return true;
+  // Of an op whose weight is not there nothing is known.
+  bool lacks_primitive(const std::vector<uint32_t>& levels, const weights& all) const noexcept {
+    for (uint64_t i = 0; i < levels.size(); ++i) {
+      const uint32_t w = ops_[i].weights[0];
+      const bool dangles = w != BITNET_NONE && w >= all.size() && find_op(ops_[i].op);
+      if (levels[i] == BITNET_LEVEL_NONE && !is_composite(ops_[i]) && !dangles) return true;
+    }
     return false;
   }
   uint32_t level_of_composite(uint64_t at, const weights& all) const {
