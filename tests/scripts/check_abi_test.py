@@ -13,11 +13,11 @@ GATE = ROOT / "scripts/check-abi"
 compiler = "cc"
 
 LAST_OF_DEVICE_INFO = "  uint32_t attention_flags; /* BITNET_ATTENTION_* */\n"
-LAST_SLOT = "                                                    uint32_t min_version);\n} bitnet_backend_v0;"
+LAST_SLOT = "                                 bitnet_error* err);\n} bitnet_backend_v0;"
 QUIESCE = "bitnet_status (*quiesce)(bitnet_backend* self, uint64_t timeout_ns"
 CLOSE = "BITNET_API void bitnet_runtime_close(bitnet_runtime* runtime);"
 
-INSERT = ("abi/info.h", "  char uuid[40]; ", "  uint64_t more_1;\n  char uuid[40]; ")
+INSERT = ("abi/info.h", "  char uuid[64]; ", "  uint64_t more_1;\n  char uuid[64]; ")
 APPEND = ("abi/info.h", LAST_OF_DEVICE_INFO, LAST_OF_DEVICE_INFO + "  uint64_t more_2;\n")
 PARAMETER = ("abi/backend.h", QUIESCE, QUIESCE.replace("uint64_t", "uint32_t"))
 
@@ -30,7 +30,8 @@ ROWS = [
     (True, [("bitnet.h", CLOSE, CLOSE + "\nBITNET_API void bitnet_later(void);")], "a new function"),
     (True, [("abi/base.h", "#define BITNET_FORBIDDEN 17 ",
              "#define BITNET_LATER 18\n#define BITNET_FORBIDDEN 17 ")], "a new status"),
-    (True, [("abi/ops.h", "  X(LM_HEAD, 261, 1, 0, 1)", "  X(LM_HEAD, 261, 1, 0, 1) \\\n  X(LATER, 262, 1, 0, 1)")],
+    (True, [("abi/ops.h", "  X(LM_HEAD, 261, 1, 0, 1, 0, 0)",
+            "  X(LM_HEAD, 261, 1, 0, 1, 0, 0) \\\n  X(LATER, 262, 1, 0, 1, 0, 0)")],
      "a new op"),
     (False, [INSERT], "a member in the middle"),
     (False, [INSERT, APPEND], "one in the middle and one at the end"),

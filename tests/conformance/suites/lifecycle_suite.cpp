@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "model/tiny_model.hpp"
@@ -54,17 +55,21 @@ TEST(lifecycle, two_hundred_openings_leave_nothing) {
   // Two steps of the allocator's heap; a lost opening of a kilobyte stays below, one of 50 does
   // not.
   constexpr uint64_t allowance = 8u << 20;
-  uint64_t threads = 0, descriptors = 0, resident = 0;
+  // The most of the first rounds: a system that takes back what was not touched for a while makes
+  // the resident part smaller, and the next touch makes it larger again.
+  uint64_t threads = 0, descriptors = 0, first = 0, resident = 0;
   for (int round = 0; round < openings; ++round) {
     // Enough to end before a leak takes the machine's memory.
     if (round == warm_up || round == 2) {
       threads = running_threads();
       descriptors = open_descriptors();
-      resident = resident_bytes();
     }
     live(round, computes);
+    const uint64_t now = resident_bytes();
     if (round < 2) continue;
-    ASSERT_LE(resident_bytes(), resident + (round < warm_up ? 8 : 1) * allowance)
+    if (round == 2) first = now;
+    if (round <= warm_up) resident = std::max(resident, now);
+    ASSERT_LE(now, round <= warm_up ? first + 8 * allowance : resident + allowance)
         << "resident bytes grew from " << resident << " in " << round + 1 << " openings";
     ASSERT_LE(running_threads(), threads) << "threads are left after " << round + 1 << " openings";
     ASSERT_LE(open_descriptors(), descriptors) << "descriptors after " << round + 1 << " openings";

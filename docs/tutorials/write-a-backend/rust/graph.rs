@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A graph is a host's text: all of it is checked here, once, so that a step need not look at it
 //! again. What is not known is UNSUPPORTED, what cannot be is INVALID_ARGUMENT.
 #![allow(non_camel_case_types)]
