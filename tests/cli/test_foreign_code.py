@@ -4,7 +4,7 @@ import os
 import shutil
 
 import support
-from test_lint import FAKES, MANIFEST, Asking
+from test_lint import FAKES, Asking, manifest
 
 # Libraries of the fake, and the run path that it was linked with.
 NEEDED = (b"libfake-absent-one.so", b"libfake-absent-two.so")
@@ -41,7 +41,7 @@ class ForeignCode(Asking):
             whole = run_path if "$" in run_path or run_path.startswith(".") else self.path(run_path)
             data = replaced(data, self.run_path, whole.encode())
         plugin = self.path("lib/plugin.so", data)
-        self.path("backends.d/50-run-path.yaml", (MANIFEST % "run-path").replace("x.so", plugin))
+        self.path("backends.d/50-run-path.yaml", manifest("run-path").replace("x.so", plugin))
         report = self.lint("--json", plugin)
         errors = {one["code"] for one in report.json["files"][0]["findings"]
                   if one["level"] == "error"}
@@ -110,13 +110,13 @@ class ForeignCode(Asking):
         plugin = self.path("lib/plugin.so", replaced(self.data, self.run_path,
                                                      self.path("deps").encode()))
         for digits, code in (("0", "BN-T-HASH"),):
-            text = (MANIFEST % "run-path").replace("x.so", plugin)
+            text = manifest("run-path").replace("x.so", plugin)
             text += "dependencies: {%s: %s}\n" % (NEEDED[0].decode(), digits * 64)
-            manifest = self.path("backends.d/50-run-path.yaml", text)
+            installed = self.path("backends.d/50-run-path.yaml", text)
             got = self.ok("backends", "why", "--json", "--backend-dir",
                           self.path("backends.d")).json
             self.assertEqual(got["backends"][0]["code"], code)
-            found = self.findings("--manifest", manifest, plugin, code=22)
+            found = self.findings("--manifest", installed, plugin, code=22)
             self.assertEqual(found["hashes of dependencies"]["code"], code)
 
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,9 +69,9 @@ void examine_undefined(const elf_image& image, const std::vector<needed_library>
           file && std::ranges::find(scope, *file) == scope.end())
         scope.push_back(*file);
   }
-  const auto own = std::ranges::stable_partition(left, std::not_fn(is_instrumentation));
-  const std::vector<std::string_view> of_sanitizers(own.begin(), own.end());
-  left.erase(own.begin(), own.end());
+  std::vector<std::string_view> of_sanitizers;
+  std::ranges::copy_if(left, std::back_inserter(of_sanitizers), is_instrumentation);
+  std::erase_if(left, is_instrumentation);
   if (!left.empty())
     found.error(check, code::abi_load,
                 fmt::format("no library that it needs defines {}", some(left)),

@@ -88,7 +88,7 @@ TEST(lint, names_the_place_of_what_differs) {
            place{{{"vendor", "org.other"}},
                  "m.yaml:4:9: 'vendor' is 'org.other', but the plugin's note says 'org.example'"},
            {{{"license", "MIT"}}, "m.yaml:5:10: 'license' is 'MIT'"},
-           {{{"abi", "{major: 0, min: 0, max: 4711}"}}, "m.yaml:7:30: 'abi.max' is '4711'"},
+           {{{"abi", "{major: 0, min: 1, max: 4711}"}}, "m.yaml:7:30: 'abi.max' is '4711'"},
            {{{"class", "npu"}}, "m.yaml:8:8: 'class' is 'npu', but the plugin's note says 'gpu'"},
        }) {
     SCOPED_TRACE(p.text);
