@@ -78,7 +78,7 @@ TEST_F(reload, sessions_move_between_two_tokens) {
     const std::string begun = idle.tell(prompt, 3);
     EXPECT_EQ(c.tell(prompt, length,
                      [&](int i) {
-                       if (i % 10 != 5) return;
+                       if (i % (length / 4) != length / 8) return;
                        upgrade();
                        EXPECT_EQ(p.reload("cpu", policy)["sessions"]["moving"], 2);
                      }),
