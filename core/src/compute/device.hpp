@@ -14,6 +14,7 @@ namespace bitnet::compute {
 
 class device {
  public:
+  device() : device_(nullptr, nullptr) {}  // none
   // `info` is what the backend says of device `index`.
   static attempt<device> open(const bitnet_backend_v0& table, uint32_t index,
                               const bitnet_device_info& info);
@@ -36,9 +37,9 @@ class device {
   device(const bitnet_backend_v0& table, handle<bitnet_device> made, uint32_t alignment)
       : table_(&table), device_(std::move(made)), buffer_alignment_bytes_(alignment) {}
 
-  const bitnet_backend_v0* table_;
+  const bitnet_backend_v0* table_ = nullptr;
   handle<bitnet_device> device_;
-  uint32_t buffer_alignment_bytes_;
+  uint32_t buffer_alignment_bytes_ = 0;
 };
 
 // Fails with BITNET_UNSUPPORTED, naming op and format, if the device cannot run a primitive of g.
@@ -50,6 +51,7 @@ class device {
 // Weights on a device, from their descriptions to the last that is sealed.
 class weights {
  public:
+  weights() : weights_(nullptr, nullptr) {}  // none
   static attempt<weights> create(const device& d, std::span<const bitnet_tensor_desc> descs,
                                  uint64_t cancel_token = 0);
 
@@ -62,7 +64,7 @@ class weights {
   weights(const bitnet_backend_v0& table, handle<bitnet_weights> made)
       : table_(&table), weights_(std::move(made)) {}
 
-  const bitnet_backend_v0* table_;
+  const bitnet_backend_v0* table_ = nullptr;
   handle<bitnet_weights> weights_;
 };
 

@@ -14,6 +14,7 @@ namespace bitnet::compute {
 
 class program {
  public:
+  program() : program_(nullptr, nullptr) {}  // none
   static attempt<program> build(const device& d, const graph& g,
                                 std::span<bitnet_weights* const> weights,
                                 const bitnet_program_options& options, uint64_t cancel_token = 0);
@@ -26,13 +27,14 @@ class program {
   program(const bitnet_backend_v0& table, handle<bitnet_program> made)
       : table_(&table), program_(std::move(made)) {}
 
-  const bitnet_backend_v0* table_;
+  const bitnet_backend_v0* table_ = nullptr;
   handle<bitnet_program> program_;
 };
 
 // Buffers of its own for every port, as large as the bounds of the program ask for.
 class binding {
  public:
+  binding() : binding_(nullptr, nullptr) {}  // none
   // `pool` may be nullptr if no op reads or writes keys.
   static attempt<binding> make(const device& d, const program& p, const graph& g,
                                const bitnet_program_options& bounds, bitnet_kv_pool* pool);
@@ -62,7 +64,7 @@ class binding {
       : table_(&table), binding_(nullptr, table.binding_destroy) {}
   attempt<void> add_buffer(const device& d, uint32_t role, uint64_t bytes);
 
-  const bitnet_backend_v0* table_;
+  const bitnet_backend_v0* table_ = nullptr;
   std::vector<handle<bitnet_buffer>> buffers_;  // of each port
   std::vector<place> memory_;                   // the same
   handle<bitnet_binding> binding_;              // goes first
@@ -74,6 +76,7 @@ class binding {
 
 class queue {
  public:
+  queue() : queue_(nullptr, nullptr) {}  // none
   static attempt<queue> make(const device& d, int32_t priority = 0);
 
   // Starts a step, whose signal it fills in.
@@ -90,7 +93,7 @@ class queue {
   queue(const bitnet_backend_v0& table, handle<bitnet_queue> made)
       : table_(&table), queue_(std::move(made)) {}
 
-  const bitnet_backend_v0* table_;
+  const bitnet_backend_v0* table_ = nullptr;
   handle<bitnet_queue> queue_;
   uint64_t timeline_ = 0;  // that the last call given to it reaches
 };

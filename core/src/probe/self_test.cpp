@@ -34,9 +34,9 @@ class golden_run {
   bool step(uint32_t tokens) {
     bitnet_step s{};
     s.n_tokens = s.n_outputs = s.n_sequences = tokens;
-    s.binding = binding_->get();
+    s.binding = binding_.get();
     constexpr uint64_t forever = std::numeric_limits<uint64_t>::max();
-    return done(queue_->submit(s)) && done(queue_->wait(forever));
+    return done(queue_.submit(s)) && done(queue_.wait(forever));
   }
 
   // The first wrong number in words, "" if all are right; nothing if a call failed.
@@ -107,14 +107,14 @@ class golden_run {
     return made.has_value();
   }
   template <class Object>
-  bool keep(std::optional<Object>& to, compute::attempt<Object> made) {
+  bool keep(Object& to, compute::attempt<Object> made) {
     if (!made) trouble_ = std::move(made.error());
-    if (made) to.emplace(std::move(*made));
+    if (made) to = std::move(*made);
     return made.has_value();
   }
 
   std::vector<bitnet_kernel_stat> counted() {
-    auto stats = program_->stats();
+    auto stats = program_.stats();
     if (!stats) trouble_ = std::move(stats.error());
     return stats ? std::move(*stats) : std::vector<bitnet_kernel_stat>{};
   }
@@ -147,7 +147,7 @@ class golden_run {
         trouble_ = plan.error();
         return false;
       }
-      if (!done(weights_->write(i, 0, std::as_bytes(std::span(data)))) || !done(weights_->seal(i)))
+      if (!done(weights_.write(i, 0, std::as_bytes(std::span(data)))) || !done(weights_.seal(i)))
         return false;
     }
     return true;
@@ -170,14 +170,14 @@ class golden_run {
     kv.n_blocks = golden_tokens;
     kv.head_dim_k = kv.head_dim_v = golden_head_dim;
     kv.block_tokens = golden_block_tokens;
-    bitnet_weights* const weights = weights_->get();
+    bitnet_weights* const weights = weights_.get();
     auto pool = compute::make_pool(device_, kv);
     if (!pool) trouble_ = std::move(pool.error());
     if (!pool) return false;
     pool_ = std::move(*pool);
     return keep(program_, compute::program::build(device_, golden_.graph, {&weights, 1}, o)) &&
            keep(binding_,
-                compute::binding::make(device_, *program_, golden_.graph, o, pool_.get())) &&
+                compute::binding::make(device_, program_, golden_.graph, o, pool_.get())) &&
            keep(queue_, compute::queue::make(device_));
   }
 
@@ -189,9 +189,9 @@ class golden_run {
         {BITNET_PORT_BLOCK_TABLES, 1}, {BITNET_PORT_OUTPUT_ROWS, 1},
     };
     for (const auto& [role, apart] : steps)
-      if (auto* to = binding_->of<int32_t>(role))
+      if (auto* to = binding_.of<int32_t>(role))
         for (int32_t i = 0; i < int32_t{golden_tokens}; ++i) to[i] = i * apart;
-    logits_ = binding_->of<float>(BITNET_PORT_LOGITS);
+    logits_ = binding_.of<float>(BITNET_PORT_LOGITS);
     return true;
   }
 
@@ -199,11 +199,11 @@ class golden_run {
   const device_report& report_;
   const golden_program& golden_;
   // In this order: each goes before what it was made of.
-  std::optional<compute::weights> weights_;
+  compute::weights weights_;
   compute::handle<bitnet_kv_pool> pool_{nullptr, device_.table().kv_pool_destroy};
-  std::optional<compute::program> program_;
-  std::optional<compute::binding> binding_;
-  std::optional<compute::queue> queue_;
+  compute::program program_;
+  compute::binding binding_;
+  compute::queue queue_;
   float* logits_ = nullptr;
   compute::trouble trouble_;
 };

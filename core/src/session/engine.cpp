@@ -62,7 +62,7 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
   };
   auto device = told(open_device(), fmt::format("opening device {}", e->choice_.device_index));
   if (!device) return pass_on(std::move(device), who);
-  e->device_.emplace(std::move(*device));
+  e->device_ = std::move(*device);
   std::vector<bitnet_tensor_desc> descs;
   for (const model::weight& w : m.weights()) descs.push_back(describe(w));
   if (auto ok = e->check_support(descs); !ok) return pass_on(std::move(ok), who);
@@ -71,7 +71,7 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
   for (const model::weight& w : m.weights()) total += w.data_bytes;
   const bool worthwhile = cache != nullptr && total >= cache->least_bytes();
   e->tuning_ =
-      tune(e->choice_, e->device_->get(), worthwhile || tune_now ? cache : nullptr, tune_now);
+      tune(e->choice_, e->device_.get(), worthwhile || tune_now ? cache : nullptr, tune_now);
   auto ready = e->upload(descs, report);
   if (ready && cache != nullptr) ready = e->use_packed_head(*cache);
   // Whatever the backend said of it: zeros that stand for missing bytes are not its fault.
@@ -107,13 +107,13 @@ result<void> engine::check_support(const std::vector<bitnet_tensor_desc>& descs)
   o.struct_size = sizeof o;
   o.max_tokens = o.max_sequences = o.max_outputs = o.max_blocks = 1;
   o.block_tokens = block_tokens;
-  return compute::check_support(*device_, graph_, descs, o, nullptr);
+  return compute::check_support(device_, graph_, descs, o, nullptr);
 }
 
 result<void> engine::upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report) {
-  auto made = told(compute::weights::create(*device_, descs), "making room for the weights");
+  auto made = told(compute::weights::create(device_, descs), "making room for the weights");
   if (!made) return std::unexpected(std::move(made.error()));
-  weights_.emplace(std::move(*made));
+  weights_ = std::move(*made);
 
   uint64_t total = 0, done = 0;
   for (const bitnet_tensor_desc& d : descs) total += d.data_bytes;
@@ -132,20 +132,20 @@ result<void> engine::upload_one(uint32_t index, const bitnet_tensor_desc& desc,
                                 const std::function<result<void>(uint64_t)>& wrote) {
   const model::weight& w = model_.weights()[index];
   const std::string doing = fmt::format("tensor {}", w.name);
-  const auto plan = told(compute::plan(*device_, desc), doing);
+  const auto plan = told(compute::plan(device_, desc), doing);
   if (!plan) return std::unexpected(plan.error());
   if (can_alias(w, *plan)) {
-    if (auto ok = told(weights_->alias(index, w.alias), doing); !ok) return ok;
+    if (auto ok = told(weights_.alias(index, w.alias), doing); !ok) return ok;
     aliased_bytes_ += w.alias.size();
   } else {
     auto streamed = model_.stream_weight(
         index, [&](uint64_t offset, std::span<const std::byte> bytes) -> result<void> {
-          auto ok = told(weights_->write(index, offset, bytes), doing);
+          auto ok = told(weights_.write(index, offset, bytes), doing);
           return ok ? wrote(offset + bytes.size()) : ok;
         });
     if (!streamed) return streamed;
   }
-  if (auto ok = told(weights_->seal(index), doing); !ok) return ok;
+  if (auto ok = told(weights_.seal(index), doing); !ok) return ok;
   return wrote(w.data_bytes);
 }
 

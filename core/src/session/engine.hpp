@@ -42,8 +42,8 @@ class engine {
   [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
   [[nodiscard]] const std::string& backend_name() const { return choice_.backend->name(); }
   [[nodiscard]] const select::choice& choice() const { return choice_; }
-  [[nodiscard]] const compute::device& device() const { return *device_; }
-  [[nodiscard]] bitnet_weights* weights() const { return weights_->get(); }
+  [[nodiscard]] const compute::device& device() const { return device_; }
+  [[nodiscard]] bitnet_weights* weights() const { return weights_.get(); }
   [[nodiscard]] const model::model& model() const { return model_; }
   [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
 
@@ -76,10 +76,10 @@ class engine {
   const kv_budget budget_;
   std::weak_ptr<kv_store> shared_kv_;
   mutable std::mutex device_turn_;
-  std::optional<compute::device> device_;
+  compute::device device_;
   std::optional<pack_cache::found> packed_head_;  // the weights may point into it
   uint64_t aliased_bytes_ = 0;  // of weights that are used as they lie in the mapped file
-  std::optional<compute::weights> weights_;  // after the two above: goes first
+  compute::weights weights_;    // after the two above: goes first
 };
 
 }  // namespace bitnet::session

@@ -90,9 +90,9 @@ seat::~seat() {
     return;
   }
   const plugin::kept_thread kept(*engine_->choice().backend->complaints());
-  queue_.reset();
-  binding_.reset();
-  program_.reset();
+  queue_ = {};
+  binding_ = {};
+  program_ = {};
   if (store_) store_->leave(kv_);
   store_.reset();
 }
@@ -102,9 +102,9 @@ void seat::leave_behind() {
   struct left {
     std::shared_ptr<session::engine> engine;
     std::shared_ptr<kv_store> store;
-    std::optional<compute::program> program;
-    std::optional<compute::binding> binding;
-    std::optional<compute::queue> queue;
+    compute::program program;
+    compute::binding binding;
+    compute::queue queue;
   };
   if (store_) {
     kv_.table.clear();
@@ -186,7 +186,7 @@ result<void> seat::build(const session_options& options) {
   if (auto ok = build_program(options); !ok) return ok;
   auto queue = told(compute::queue::make(engine_->device()), "making a queue");
   if (!queue) return std::unexpected(std::move(queue.error()));
-  queue_.emplace(std::move(*queue));
+  queue_ = std::move(*queue);
   return {};
 }
 
@@ -229,20 +229,20 @@ result<void> seat::build_program(const session_options& options) {
       told(compute::program::build(engine_->device(), described, {&weights, 1}, program_options),
            "compiling the model");
   if (!program) return std::unexpected(std::move(program.error()));
-  program_.emplace(std::move(*program));
-  auto bound = told(compute::binding::make(engine_->device(), *program_, described, program_options,
+  program_ = std::move(*program);
+  auto bound = told(compute::binding::make(engine_->device(), program_, described, program_options,
                                            store_->pool()),
                     "making the memory of steps");
   if (!bound) return std::unexpected(std::move(bound.error()));
-  binding_.emplace(std::move(*bound));
-  const auto ints = [&](uint32_t role) { return binding_->of<int32_t>(role); };
+  binding_ = std::move(*bound);
+  const auto ints = [&](uint32_t role) { return binding_.of<int32_t>(role); };
   memory_ = {ints(BITNET_PORT_TOKENS),
              ints(BITNET_PORT_POSITIONS),
              ints(BITNET_PORT_SEQUENCES),
              ints(BITNET_PORT_SLOTS),
              ints(BITNET_PORT_BLOCK_TABLES),
              ints(BITNET_PORT_OUTPUT_ROWS),
-             binding_->of<float>(BITNET_PORT_LOGITS)};
+             binding_.of<float>(BITNET_PORT_LOGITS)};
   return {};
 }
 
@@ -251,7 +251,7 @@ template <class Doing>
 result<void> seat::await(const Doing& doing) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
-  auto waited = queue_->wait(step_timeout_ns_);
+  auto waited = queue_.wait(step_timeout_ns_);
   if (waited || waited.error().status != BITNET_TIMEOUT) {
     if (waited) return {};
     return told(std::move(waited), doing());
@@ -288,7 +288,7 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
   s.n_tokens = n;
   s.n_sequences = 1;
   s.n_outputs = n_outputs;
-  s.binding = binding_->get();
+  s.binding = binding_.get();
   s.cancel_token = cancel_token_;
   s.top_logits = top_logits;
   s.window = limits_.window;
@@ -301,7 +301,7 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
     return fmt::format("backend {}: computing a step of {} tokens", engine_->backend_name(), n);
   };
   const plugin::kept_thread kept(*engine_->choice().backend->complaints());
-  if (auto ok = queue_->submit(s); !ok) return told(std::move(ok), doing());
+  if (auto ok = queue_.submit(s); !ok) return told(std::move(ok), doing());
   if (auto ok = await(doing); !ok) return ok;
   const auto is_unwritten = [&](uint64_t i) {
     return std::bit_cast<uint32_t>(memory_.logits[i]) == BITNET_UNWRITTEN_LOGIT_BITS;
@@ -313,7 +313,7 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
 }
 
 result<std::vector<bitnet_kernel_stat>> seat::ran() const {
-  auto stats = told(program_->stats(), "asking what ran");
+  auto stats = told(program_.stats(), "asking what ran");
   if (!stats) return pass_on(std::move(stats), fmt::format("backend {}", engine_->backend_name()));
   return stats;
 }
@@ -344,10 +344,10 @@ result<void> seat::copy_blocks(seat& from) {
     };
     const auto taken = std::span(theirs).subspan(first, n),
                given = std::span(mine).subspan(first, n);
-    if (auto ok = told(from.queue_->write_out(from.store_->pool(), taken, bytes), out()); !ok)
+    if (auto ok = told(from.queue_.write_out(from.store_->pool(), taken, bytes), out()); !ok)
       return ok;
     if (auto ok = from.await(out); !ok) return ok;
-    if (auto ok = told(queue_->read_in(store_->pool(), given, bytes), in()); !ok) return ok;
+    if (auto ok = told(queue_.read_in(store_->pool(), given, bytes), in()); !ok) return ok;
     if (auto ok = await(in); !ok) return ok;
   }
   return {};

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -102,9 +101,9 @@ class seat {
     float* logits;
   } memory_{};
   // In this order: each goes before what it was made of.
-  std::optional<compute::program> program_;
-  std::optional<compute::binding> binding_;
-  std::optional<compute::queue> queue_;
+  compute::program program_;
+  compute::binding binding_;
+  compute::queue queue_;
 };
 
 }  // namespace bitnet::session

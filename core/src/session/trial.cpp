@@ -134,10 +134,10 @@ result<void> trial::open_device() {
       told(compute::device::open(choice_.backend->table(), choice_.device_index, choice_.device),
            "opening the device");
   if (!device) return std::unexpected(std::move(device.error()));
-  device_.emplace(std::move(*device));
-  auto queue = told(compute::queue::make(*device_), "making a queue");
+  device_ = std::move(*device);
+  auto queue = told(compute::queue::make(device_), "making a queue");
   if (!queue) return std::unexpected(std::move(queue.error()));
-  queue_.emplace(std::move(*queue));
+  queue_ = std::move(*queue);
   return {};
 }
 
@@ -198,12 +198,12 @@ void trial::describe_weights() {
 }
 
 result<void> trial::upload() {
-  if (auto ok = compute::check_support(*device_, graph_, weights_wanted_, bounds(), nullptr); !ok)
+  if (auto ok = compute::check_support(device_, graph_, weights_wanted_, bounds(), nullptr); !ok)
     return ok;
   auto made =
-      told(compute::weights::create(*device_, weights_wanted_), "making room for the weights");
+      told(compute::weights::create(device_, weights_wanted_), "making room for the weights");
   if (!made) return std::unexpected(std::move(made.error()));
-  weights_.emplace(std::move(*made));
+  weights_ = std::move(*made);
 
   std::mt19937 random(1);
   std::vector<std::byte> row;
@@ -219,10 +219,10 @@ result<void> trial::upload() {
         else
           fill_dense(row, random);
       }
-      if (auto ok = told(weights_->write(i, r * row.size(), row), "writing the weights"); !ok)
+      if (auto ok = told(weights_.write(i, r * row.size(), row), "writing the weights"); !ok)
         return ok;
     }
-    if (auto ok = told(weights_->seal(i), "packing the weights"); !ok) return ok;
+    if (auto ok = told(weights_.seal(i), "packing the weights"); !ok) return ok;
   }
   return {};
 }
@@ -241,27 +241,27 @@ bitnet_program_options trial::bounds() const {
 }
 
 result<void> trial::compile() {
-  bitnet_weights* const weights = weights_->get();
+  bitnet_weights* const weights = weights_.get();
   auto program =
-      told(compute::program::build(*device_, graph_, {&weights, 1}, bounds()),
+      told(compute::program::build(device_, graph_, {&weights, 1}, bounds()),
            fmt::format("compiling {} of {}", compute::op_name(options_.op), shape_text(options_)));
   if (!program) return std::unexpected(std::move(program.error()));
-  program_.emplace(std::move(*program));
-  auto bound = told(compute::binding::make(*device_, *program_, graph_, bounds(), nullptr),
+  program_ = std::move(*program);
+  auto bound = told(compute::binding::make(device_, program_, graph_, bounds(), nullptr),
                     "making the memory of steps");
   if (!bound) return std::unexpected(std::move(bound.error()));
-  binding_.emplace(std::move(*bound));
+  binding_ = std::move(*bound);
   return {};
 }
 
 void trial::fill_facts() {
-  auto* const tokens = binding_->of<int32_t>(BITNET_PORT_TOKENS);
+  auto* const tokens = binding_.of<int32_t>(BITNET_PORT_TOKENS);
   for (uint32_t i = 0; i < options_.n_tokens; ++i) tokens[i] = static_cast<int32_t>(i % n_vocab);
-  binding_->of<int32_t>(BITNET_PORT_OUTPUT_ROWS)[0] = 0;
+  binding_.of<int32_t>(BITNET_PORT_OUTPUT_ROWS)[0] = 0;
 }
 
 result<bitnet_kernel_stat> trial::counted() const {
-  auto stats = told(program_->stats(), "asking what ran");
+  auto stats = told(program_.stats(), "asking what ran");
   if (!stats) return std::unexpected(std::move(stats.error()));
   // A product may have run as one with the quantisation before it.
   const auto is_mine = [&](const bitnet_kernel_stat& s) {
@@ -278,11 +278,11 @@ result<trial::measured> trial::run() {
   bitnet_step s{};
   s.n_tokens = options_.n_tokens;
   s.n_sequences = s.n_outputs = 1;
-  s.binding = binding_->get();
+  s.binding = binding_.get();
   measured out;
   const auto start = std::chrono::steady_clock::now();
-  if (auto ok = told(queue_->submit(s), who); !ok) return std::unexpected(std::move(ok.error()));
-  if (auto ok = told(queue_->wait(environment::step_timeout_ns()), who); !ok)
+  if (auto ok = told(queue_.submit(s), who); !ok) return std::unexpected(std::move(ok.error()));
+  if (auto ok = told(queue_.wait(environment::step_timeout_ns()), who); !ok)
     return std::unexpected(std::move(ok.error()));
   out.step_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - start).count());
   auto after = counted();

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,11 +57,11 @@ class trial {
   std::vector<bitnet_tensor_desc> weights_wanted_;  // the embedding, then the matrices
   std::vector<float> scales_;                       // of each matrix the same
   // In this order: each goes before what it was made of.
-  std::optional<compute::device> device_;
-  std::optional<compute::weights> weights_;
-  std::optional<compute::program> program_;
-  std::optional<compute::binding> binding_;
-  std::optional<compute::queue> queue_;
+  compute::device device_;
+  compute::weights weights_;
+  compute::program program_;
+  compute::binding binding_;
+  compute::queue queue_;
 };
 
 }  // namespace bitnet::session
