@@ -178,7 +178,7 @@ TEST_F(robustness, pools_too_large_or_strange_are_refused) {
   uint64_t signal = 0;
   const auto exported = [&](uint32_t index, uint64_t n) {
     ++signal;
-    const outcome o = attempt([&](bitnet_error* e) {
+    outcome o = attempt([&](bitnet_error* e) {
       return table().kv_export(queue, pool, &index, 1, block.data(), n, signal, e);
     });
     if (o.status != BITNET_OK) return o;
@@ -528,7 +528,7 @@ TEST_F(robustness, bindings_that_do_not_fit_are_refused) {
   const auto bind = [&](const std::vector<bitnet_bound>& bound, bitnet_kv_pool* pool) {
     const bitnet_bind_request request = bind_request(bound, pool);
     bitnet_binding* out = nullptr;
-    const outcome o = attempt(
+    outcome o = attempt(
         [&](bitnet_error* e) { return table().program_bind(r.program, &request, &out, e); });
     if (out != nullptr) table().binding_destroy(out);
     return o;
