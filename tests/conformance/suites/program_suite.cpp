@@ -115,7 +115,7 @@ struct cut_model {
   uint32_t value = BITNET_NONE;  // that crosses
   uint64_t width = 0;
 
-  explicit cut_model(const tiny_model& whole) : lower(whole), upper(whole) {
+  explicit cut_model(const model& whole) : lower(whole), upper(whole) {
     // Layer 1 begins behind the second ADD, the residual of layer 0.
     std::size_t at = 0;
     for (int adds = 0; adds < 2; ++at) adds += whole.ops[at].op == BITNET_OP_ADD ? 1 : 0;
