@@ -41,7 +41,7 @@ def variables_of_plugins():
 
 class Facts(unittest.TestCase):
     def test_backend_codes(self):
-        in_code = set(re.findall(r'"(BN-[A-Z-]+)"', text("core/src/plugin/codes.hpp")))
+        in_code = set(re.findall(r'"(BN-[A-Z-]+)"', text("core/src/plugin/codes/codes.hpp")))
         on_page = set(re.findall(r"^\| `(BN-[A-Z-]+)`", page("backend-codes"), re.MULTILINE))
         self.assertGreater(len(in_code), 10)
         self.assertEqual(in_code, on_page)

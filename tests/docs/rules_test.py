@@ -64,7 +64,7 @@ class Rules(unittest.TestCase):
 
     def test_codes(self):
         known = set(re.findall(r'"(BN-[A-Z-]+)"',
-                               (ROOT / "core/src/plugin/codes.hpp").read_text(encoding="utf-8")))
+                               (ROOT / "core/src/plugin/codes/codes.hpp").read_text(encoding="utf-8")))
         cited = {code for row in rows() for code in names(row[3])}
         self.assertEqual(cited - known, set(), "codes that there are not")
         owed = {code for code in known if code.startswith(OF_PLUGINS)}

@@ -13,7 +13,7 @@
 
 #include "compute/steps.hpp"
 #include "model/model.hpp"
-#include "plugin/backend.hpp"
+#include "plugin/loading/backend.hpp"
 #include "program/graph.hpp"
 
 namespace bitnet {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "../scratch_folder.hpp"
-#include "plugin/backend.hpp"
+#include "plugin/loading/backend.hpp"
 
 namespace bitnet::test {
 

@@ -17,12 +17,16 @@ bitnet_core_module(gguf DEPENDS base)
 bitnet_core_module(model DEPENDS gguf   # a comment with DEPENDS session
   LINK json)
 bitnet_core_module(session DEPENDS model)
+bitnet_core_module(plugin/trust DEPENDS base)
+bitnet_core_module(plugin/loading DEPENDS plugin/trust)
 """,
     "common/files/new_file.hpp": "#include <string>",
     "core/src/base/result.hpp": '#include "bitnet/abi/base.h"',
     "core/src/gguf/types.hpp": '#include "base/result.hpp"',
     "core/src/model/model.hpp": "#include <vector>",
     "core/src/session/session.hpp": '#include "model/model.hpp"',
+    "core/src/plugin/trust/trust.hpp": '#include "base/result.hpp"',
+    "core/src/plugin/loading/backend.hpp": '#include "plugin/trust/trust.hpp"',
     "plugins/sdk/include/bitnet/sdk/guard.hpp": '#include "bitnet/abi/base.h"',
     "plugins/cpu/kernels/dot.hpp": "",
     "plugins/cuda/kernels/gemv.hpp": "",
@@ -46,6 +50,8 @@ ROWS = [
     ("core/src/api/a.cpp", '"session/session.hpp"', True, "the outside of the library sees all"),
     ("core/src/api/a.cpp", '"bitnet/sdk/guard.hpp"', False, "of core"),
     ("core/src/session/a.cpp", '"api/handles.hpp"', False, "and nobody sees the outside"),
+    ("core/src/plugin/loading/a.cpp", '"plugin/trust/trust.hpp"', True, "a module in a folder"),
+    ("core/src/plugin/trust/a.cpp", '"plugin/loading/backend.hpp"', False, "beside another"),
     ("plugins/cpu/a.cpp", '"kernels/dot.hpp"', True, "a plugin's own folder"),
     ("plugins/cpu/a.cpp", '"bitnet/sdk/guard.hpp"', True, "the SDK"),
     ("plugins/cpu/a.cpp", '"kernels/gemv.hpp"', False, "another plugin's header"),

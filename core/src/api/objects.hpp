@@ -14,7 +14,7 @@
 
 #include "bitnet/bitnet.h"
 #include "model/model.hpp"
-#include "plugin/backend.hpp"
+#include "plugin/loading/backend.hpp"
 #include "reload/generations.hpp"
 #include "reload/model_engines.hpp"
 #include "select/selection.hpp"

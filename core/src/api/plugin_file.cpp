@@ -2,9 +2,9 @@
 #include <utility>
 
 #include "api/edge.hpp"
-#include "plugin/lint.hpp"
-#include "plugin/policy.hpp"
-#include "plugin/signature.hpp"
+#include "plugin/inspection/lint.hpp"
+#include "plugin/trust/policy.hpp"
+#include "plugin/trust/signature.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "api/edge.hpp"
 #include "api/objects.hpp"
 #include "base/environment.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 
 namespace {
 

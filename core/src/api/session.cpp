@@ -5,8 +5,8 @@
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
+#include "compute/kv_types.hpp"
 #include "generate/generate.hpp"
-#include "plugin/kv_types.hpp"
 #include "program/graph.hpp"
 
 namespace {
@@ -23,7 +23,7 @@ bitnet::result<uint32_t> kv_dtype(uint32_t kv) {
 }
 
 const char* dtype_name(uint32_t dtype) {
-  return bitnet::plugin::find_kv_type(dtype)->name;
+  return bitnet::compute::find_kv_type(dtype)->name;
 }
 
 // ---- the parts of a session's report

@@ -8,8 +8,8 @@
 
 #include "base/result.hpp"
 #include "bitnet/abi/answers.h"
-#include "plugin/foreign_error.hpp"
-#include "plugin/running_call.hpp"
+#include "plugin/loading/foreign_error.hpp"
+#include "plugin/loading/running_call.hpp"
 
 namespace bitnet::compute {
 

@@ -17,9 +17,9 @@
 #include <utility>
 
 #include "files/new_file.hpp"
-#include "plugin/hash.hpp"
-#include "plugin/text.hpp"
-#include "plugin/trust.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/trust/hash.hpp"
+#include "plugin/trust/trust.hpp"
 
 namespace bitnet::probe {
 namespace {

@@ -19,9 +19,9 @@
 #include <utility>
 
 #include "bitnet/abi/ops.h"
-#include "plugin/backend.hpp"
-#include "plugin/kept_state.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/loading/backend.hpp"
+#include "plugin/loading/kept_state.hpp"
 #include "probe/crash.hpp"
 #include "probe/frame.hpp"
 #include "probe/hygiene.hpp"

@@ -22,9 +22,9 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/file_map.hpp"
-#include "plugin/running_call.hpp"
-#include "plugin/trust.hpp"
+#include "plugin/loading/running_call.hpp"
+#include "plugin/trust/file_map.hpp"
+#include "plugin/trust/trust.hpp"
 #include "probe/frame.hpp"
 
 namespace bitnet::probe {

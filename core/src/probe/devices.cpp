@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "plugin/foreign_error.hpp"
-#include "plugin/running_call.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/loading/foreign_error.hpp"
+#include "plugin/loading/running_call.hpp"
 
 namespace bitnet::probe {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bitnet/abi/answers.h"
-#include "plugin/backend.hpp"
+#include "plugin/loading/backend.hpp"
 
 namespace bitnet::probe {
 

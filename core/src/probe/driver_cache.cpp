@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "plugin/trust.hpp"
+#include "plugin/trust/trust.hpp"
 
 namespace bitnet::probe {
 namespace {

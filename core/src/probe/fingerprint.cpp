@@ -23,9 +23,9 @@
 #include <system_error>
 
 #include "bitnet/abi/base.h"
-#include "plugin/elf_image.hpp"
-#include "plugin/file_map.hpp"
-#include "plugin/library_search.hpp"
+#include "plugin/inspection/elf_image.hpp"
+#include "plugin/inspection/library_search.hpp"
+#include "plugin/trust/file_map.hpp"
 #include "probe/frame.hpp"
 
 namespace bitnet::probe {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/inspect.hpp"
-#include "plugin/trust.hpp"
+#include "plugin/inspection/inspect.hpp"
+#include "plugin/trust/trust.hpp"
 
 namespace bitnet::probe {
 

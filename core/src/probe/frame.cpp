@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 
 namespace bitnet::probe {
 namespace {

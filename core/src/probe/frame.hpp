@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/codes.hpp"
+#include "plugin/codes/codes.hpp"
 
 namespace bitnet::probe {
 

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <system_error>
 
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 #include "probe/child.hpp"
 
 extern "C" {            // which this header of glibc 2.36 forgets

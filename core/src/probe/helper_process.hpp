@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/codes.hpp"
-#include "plugin/trust.hpp"
+#include "plugin/codes/codes.hpp"
+#include "plugin/trust/trust.hpp"
 
 namespace bitnet::probe {
 

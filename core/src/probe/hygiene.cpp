@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "plugin/kept_state.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/loading/kept_state.hpp"
 
 namespace bitnet::probe {
 namespace {

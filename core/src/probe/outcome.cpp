@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 #include "probe/json_values.hpp"
 
 namespace bitnet::probe {

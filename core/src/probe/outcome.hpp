@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/codes.hpp"
+#include "plugin/codes/codes.hpp"
 #include "probe/devices.hpp"
 
 namespace bitnet::probe {

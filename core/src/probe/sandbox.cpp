@@ -17,7 +17,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "plugin/trust.hpp"
+#include "plugin/trust/trust.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define BITNET_SHADOW_MEMORY

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 
 namespace bitnet::probe {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "plugin/trust.hpp"
+#include "plugin/trust/trust.hpp"
 
 namespace bitnet::probe {
 

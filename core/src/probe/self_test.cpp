@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "compute/steps.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 #include "probe/crash.hpp"
 #include "probe/golden.hpp"
 

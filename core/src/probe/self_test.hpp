@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/backend.hpp"
+#include "plugin/loading/backend.hpp"
 #include "probe/devices.hpp"
 
 namespace bitnet::probe {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/inspect.hpp"
+#include "plugin/inspection/inspect.hpp"
 #include "probe/cache.hpp"
 #include "probe/prober.hpp"
 

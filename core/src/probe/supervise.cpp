@@ -19,7 +19,7 @@
 #include <thread>
 #include <utility>
 
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 #include "probe/child.hpp"
 #include "probe/frame.hpp"
 #include "probe/helper_process.hpp"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/codes.hpp"
-#include "plugin/trust.hpp"
+#include "plugin/codes/codes.hpp"
+#include "plugin/trust/trust.hpp"
 
 namespace bitnet::probe {
 

@@ -11,7 +11,7 @@
 #include <functional>
 #include <optional>
 
-#include "plugin/trust.hpp"
+#include "plugin/trust/trust.hpp"
 
 namespace bitnet::probe {
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/backend.hpp"
+#include "plugin/loading/backend.hpp"
 #include "select/selection.hpp"
 
 namespace bitnet::reload {

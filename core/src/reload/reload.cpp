@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "plugin/loaded_libraries.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/loading/loaded_libraries.hpp"
 
 namespace bitnet::reload {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/environment.hpp"
-#include "plugin/text.hpp"
-#include "plugin/trust.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/trust/trust.hpp"
 
 namespace bitnet::select {
 
@@ -80,7 +80,8 @@ plugin::checked<void> candidate::examine(const plugin::manifest& m) {
         code::inspect_name,
         fmt::format("{} is backend '{}', but the manifest is for '{}'",
                     plugin::printable(library_.string(), 400), facts->note.name, name_));
-  return plugin::check_file(*rules_, *facts, *file_);
+  return plugin::check_file(*rules_, {.name = facts->note.name, .build_id = facts->build_id},
+                            *file_);
 }
 
 plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(

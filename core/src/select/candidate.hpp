@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "plugin/codes.hpp"
-#include "plugin/discover.hpp"
-#include "plugin/inspect.hpp"
-#include "plugin/policy.hpp"
+#include "plugin/codes/codes.hpp"
+#include "plugin/inspection/inspect.hpp"
+#include "plugin/manifest/discover.hpp"
+#include "plugin/trust/policy.hpp"
 #include "probe/service.hpp"
 #include "select/selection.hpp"
 

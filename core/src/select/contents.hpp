@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/discover.hpp"
+#include "plugin/manifest/discover.hpp"
 #include "select/candidate.hpp"
 #include "select/option.hpp"
 #include "select/request.hpp"

@@ -7,9 +7,9 @@
 #include <system_error>
 #include <utility>
 
-#include "plugin/discover.hpp"
-#include "plugin/manifest.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/manifest/discover.hpp"
+#include "plugin/manifest/manifest.hpp"
 #include "select/contents.hpp"
 
 namespace bitnet::select {

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "base/ascii.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 
 namespace bitnet::select {
 namespace {

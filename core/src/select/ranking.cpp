@@ -10,8 +10,8 @@
 #include "base/ascii.hpp"
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
-#include "plugin/manifest.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/manifest/manifest.hpp"
 
 namespace bitnet::select {
 namespace {

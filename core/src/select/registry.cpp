@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 #include "select/contents.hpp"
 
 namespace bitnet::select {

@@ -5,9 +5,9 @@
 
 #include "base/host_memory.hpp"
 #include "bitnet/abi/info.h"
-#include "plugin/kv_types.hpp"
-#include "plugin/manifest.hpp"
-#include "plugin/text.hpp"
+#include "compute/kv_types.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/manifest/manifest.hpp"
 #include "select/selection.hpp"
 
 namespace bitnet::select {
@@ -34,7 +34,7 @@ ordered_json to_json(const bitnet_device_info& d, std::size_t index) {
   put(out, "compute_units", d.compute_units);
   put(out, "buffer_alignment_bytes", d.buffer_alignment_bytes);
   put(out, "max_allocation_bytes", d.max_allocation_bytes);
-  out["kv_types"] = plugin::kv_type_names(d);
+  out["kv_types"] = compute::kv_type_names(d);
   return out;
 }
 

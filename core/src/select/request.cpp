@@ -11,7 +11,7 @@
 
 #include "base/ascii.hpp"
 #include "bitnet/abi/info.h"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 
 namespace bitnet::select {
 namespace {

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "base/environment.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 #include "select/contents.hpp"
 
 namespace bitnet::select {

@@ -14,9 +14,9 @@
 
 #include "base/result.hpp"
 #include "bitnet/abi/backend.h"
-#include "plugin/backend.hpp"
-#include "plugin/inspect.hpp"
-#include "plugin/policy.hpp"
+#include "plugin/inspection/inspect.hpp"
+#include "plugin/loading/backend.hpp"
+#include "plugin/trust/policy.hpp"
 #include "probe/outcome.hpp"
 #include "probe/service.hpp"
 #include "select/fake.hpp"

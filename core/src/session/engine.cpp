@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/host_memory.hpp"
-#include "plugin/kept_state.hpp"
+#include "plugin/loading/kept_state.hpp"
 #include "session/kv_blocks.hpp"
 #include "session/kv_store.hpp"
 #include "session/tuning.hpp"

@@ -23,7 +23,7 @@
 #include "files/new_file.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/text.hpp"
-#include "plugin/trust.hpp"
+#include "plugin/trust/trust.hpp"
 
 namespace bitnet::session {
 namespace {

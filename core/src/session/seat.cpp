@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "base/environment.hpp"
+#include "compute/kv_types.hpp"
 #include "model/context_room.hpp"
-#include "plugin/kept_state.hpp"
-#include "plugin/kv_types.hpp"
+#include "plugin/loading/kept_state.hpp"
 
 namespace bitnet::session {
 namespace {
@@ -26,26 +26,26 @@ constexpr uint32_t largest_batch = 1U << 16;
 // Whether the device keeps keys or values of this model as `dtype`.
 result<void> check_kv_type(const select::choice& choice, const model::hyperparameters& shape,
                            uint32_t dtype, const char* what, const char* option) {
-  const plugin::kv_type* type = plugin::find_kv_type(dtype);
+  const compute::kv_type* type = compute::find_kv_type(dtype);
   if (type == nullptr)
     return fail(BITNET_INVALID_ARGUMENT, fmt::format("there is no KV type {}", dtype));
   const std::string advice = fmt::format("; use {} f16", option);
-  if (plugin::kv_head_bytes(*type, shape.head_dim) == 0)
+  if (compute::kv_head_bytes(*type, shape.head_dim) == 0)
     return fail(
         BITNET_UNSUPPORTED,
         fmt::format(
             "{} of type {} need heads of a multiple of {} elements, and this model's have {}{}",
             what, type->name, type->block, shape.head_dim, advice));
-  if (plugin::has_kv_type(choice.device, dtype)) return {};
+  if (compute::has_kv_type(choice.device, dtype)) return {};
   std::string known;
-  for (const std::string& name : plugin::kv_type_names(choice.device))
+  for (const std::string& name : compute::kv_type_names(choice.device))
     known += (known.empty() ? "" : ", ") + name;
   return fail(BITNET_UNSUPPORTED, fmt::format("this device keeps {} as {}, not as {}{}", what,
                                               known, type->name, advice));
 }
 
 uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
-  return plugin::kv_head_bytes(*plugin::find_kv_type(dtype), head_dim);
+  return compute::kv_head_bytes(*compute::find_kv_type(dtype), head_dim);
 }
 
 uint32_t affordable_blocks(uint64_t budget, uint64_t block_bytes) {

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "bitnet/abi/answers.h"
-#include "plugin/foreign_error.hpp"
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/loading/foreign_error.hpp"
 
 namespace bitnet::session {
 namespace {

@@ -1,6 +1,6 @@
 // What happens when a plugin is loaded. One row, one plugin.
 
-#include "plugin/backend.hpp"
+#include "plugin/loading/backend.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "../../fakes/loader_fixture.hpp"
-#include "plugin/host_table.hpp"
-#include "plugin/shared_library.hpp"
-#include "plugin/slots.hpp"
+#include "plugin/loading/host_table.hpp"
+#include "plugin/loading/shared_library.hpp"
+#include "plugin/loading/slots.hpp"
 
 namespace bitnet::plugin {
 namespace {

@@ -1,6 +1,6 @@
 // Libraries that changed on disk after the process had loaded them.
 
-#include "plugin/dependencies.hpp"
+#include "plugin/inspection/dependencies.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include <string>
 
 #include "../../fakes/loader_fixture.hpp"
-#include "plugin/hash.hpp"
-#include "plugin/loaded_libraries.hpp"
-#include "plugin/run_path.hpp"
+#include "plugin/inspection/run_path.hpp"
+#include "plugin/loading/loaded_libraries.hpp"
+#include "plugin/trust/hash.hpp"
 
 namespace bitnet::plugin {
 namespace {

@@ -1,6 +1,6 @@
 // Which manifests count when several directories name the same backend.
 
-#include "plugin/discover.hpp"
+#include "plugin/manifest/discover.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // What is found out about a plugin file without running it. One row, one file.
 
-#include "plugin/inspect.hpp"
+#include "plugin/inspection/inspect.hpp"
 
 #include <elf.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "../../fakes/loader_fixture.hpp"
-#include "plugin/dependencies.hpp"
-#include "plugin/elf_image.hpp"
-#include "plugin/hash.hpp"
+#include "plugin/inspection/dependencies.hpp"
+#include "plugin/inspection/elf_image.hpp"
+#include "plugin/trust/hash.hpp"
 
 namespace bitnet::plugin {
 namespace {

@@ -1,6 +1,6 @@
 // What an author is told about a file and its manifest.
 
-#include "plugin/lint.hpp"
+#include "plugin/inspection/lint.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // What a manifest may hold. One row, one change to a good manifest.
 
-#include "plugin/manifest.hpp"
+#include "plugin/manifest/manifest.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plugin/mapped_files.hpp"
+#include "plugin/loading/mapped_files.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "../../fakes/loader_fixture.hpp"
-#include "plugin/trust.hpp"
+#include "plugin/trust/trust.hpp"
 
 namespace bitnet::plugin {
 namespace {

@@ -1,6 +1,6 @@
 // What an allow-list may say, and what it lets through.
 
-#include "plugin/policy.hpp"
+#include "plugin/trust/policy.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "../../fakes/loader_fixture.hpp"
-#include "plugin/hash.hpp"
+#include "plugin/inspection/inspect.hpp"
+#include "plugin/trust/hash.hpp"
 
 namespace bitnet::plugin {
 namespace {
@@ -82,7 +83,7 @@ TEST(policy, knows_files_by_build_id_or_hash) {
   const auto check = [&](const std::string& list) {
     policy rules;
     rules.allowed = parse_allowed(list).value();
-    return check_file(rules, *facts, *file);
+    return check_file(rules, {.name = facts->note.name, .build_id = facts->build_id}, *file);
   };
   EXPECT_TRUE(check("good").has_value());
   EXPECT_TRUE(check("good@" + facts->build_id).has_value());
@@ -104,14 +105,15 @@ TEST(policy, a_build_id_never_stands_for_a_hash) {
   const auto facts = inspect_file(*file, {});
   ASSERT_TRUE(facts.has_value()) << facts.error().reason;
   ASSERT_EQ(facts->build_id.size(), 64U) << "the fake claims what looks like a SHA-256";
+  const file_claim claim{.name = facts->note.name, .build_id = facts->build_id};
   policy rules;
   rules.allowed = parse_allowed("id-like-a-hash@" + facts->build_id).value();
-  const auto passed = check_file(rules, *facts, *file);
+  const auto passed = check_file(rules, claim, *file);
   ASSERT_FALSE(passed.has_value());
   EXPECT_EQ(passed.error().code, code::trust_hash);
   const std::string bytes = folder::read(file->path);
   rules.allowed[0].id = sha256_of(std::as_bytes(std::span(bytes.data(), bytes.size())));
-  EXPECT_TRUE(check_file(rules, *facts, *file).has_value());
+  EXPECT_TRUE(check_file(rules, claim, *file).has_value());
 }
 
 }  // namespace

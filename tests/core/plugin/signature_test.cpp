@@ -1,6 +1,6 @@
 // Who vouches for a file, and what happens when somebody altered one of the two.
 
-#include "plugin/signature.hpp"
+#include "plugin/trust/signature.hpp"
 
 #include <gtest/gtest.h>
 #include <openssl/err.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "../../fakes/loader_fixture.hpp"
-#include "plugin/hash.hpp"
+#include "plugin/trust/hash.hpp"
 
 namespace bitnet::plugin {
 namespace {

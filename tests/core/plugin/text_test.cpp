@@ -1,11 +1,11 @@
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 
-#include "plugin/codes.hpp"
+#include "plugin/codes/codes.hpp"
 
 namespace bitnet::plugin {
 namespace {

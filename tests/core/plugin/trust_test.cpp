@@ -1,6 +1,6 @@
 // Whose files may be loaded. One row, one owner or mode.
 
-#include "plugin/trust.hpp"
+#include "plugin/trust/trust.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

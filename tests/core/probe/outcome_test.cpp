@@ -8,7 +8,7 @@
 #include <ostream>
 #include <string>
 
-#include "plugin/text.hpp"
+#include "plugin/codes/text.hpp"
 
 namespace bitnet::probe {
 namespace {

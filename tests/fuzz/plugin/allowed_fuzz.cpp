@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/policy.hpp"
+#include "plugin/trust/policy.hpp"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

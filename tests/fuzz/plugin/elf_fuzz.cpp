@@ -7,8 +7,8 @@
 #include <memory>
 #include <span>
 
-#include "plugin/elf_image.hpp"
-#include "plugin/inspect.hpp"
+#include "plugin/inspection/elf_image.hpp"
+#include "plugin/inspection/inspect.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A copy of exactly this size, so that the sanitizer sees a read beyond it.

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "plugin/linker_cache.hpp"
+#include "plugin/inspection/linker_cache.hpp"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "plugin/library_search.hpp"
+#include "plugin/inspection/library_search.hpp"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -21,10 +21,10 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/dependencies.hpp"
-#include "plugin/elf_image.hpp"
-#include "plugin/foreign.hpp"
-#include "plugin/run_path.hpp"
+#include "plugin/inspection/dependencies.hpp"
+#include "plugin/inspection/elf_image.hpp"
+#include "plugin/inspection/foreign.hpp"
+#include "plugin/inspection/run_path.hpp"
 
 namespace bitnet::test {
 

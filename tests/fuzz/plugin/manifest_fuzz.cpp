@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "plugin/manifest.hpp"
+#include "plugin/manifest/manifest.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > bitnet::plugin::max_manifest_bytes) return 0;  // refused by its size

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "plugin/mapped_files.hpp"
+#include "plugin/loading/mapped_files.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

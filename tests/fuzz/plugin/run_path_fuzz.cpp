@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/run_path.hpp"
+#include "plugin/inspection/run_path.hpp"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

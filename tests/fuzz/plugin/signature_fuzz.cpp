@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "plugin/signature.hpp"
+#include "plugin/trust/signature.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > bitnet::plugin::max_signature_bytes) return 0;  // refused by its size

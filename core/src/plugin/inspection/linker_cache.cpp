@@ -1,0 +1,59 @@
+#include "plugin/inspection/linker_cache.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+namespace bitnet::plugin {
+namespace {
+
+// As glibc writes it since 2.2 (sysdeps/generic/dl-cache.h); numbers in the byte order of the
+// machine, places counted from the header on.
+struct header {
+  char magic[20];  // "glibc-ld.so.cache1.1", without a zero
+  uint32_t entries, string_bytes;
+  uint8_t flags, padding[3];
+  uint32_t extension, unused[3];
+};
+static_assert(sizeof(header) == 48);
+struct entry {
+  int32_t flags;
+  uint32_t name, file, os_version;
+  uint64_t capabilities;  // of the processors that it is for; 0 for all
+};
+static_assert(sizeof(entry) == 24);
+
+constexpr std::string_view magic = "glibc-ld.so.cache1.1";
+
+std::optional<std::string_view> text_at(std::string_view list, uint32_t offset) {
+  if (offset >= list.size()) return std::nullopt;
+  const std::string_view rest = list.substr(offset);
+  const std::size_t end = rest.find('\0');
+  if (end == std::string_view::npos) return std::nullopt;
+  return rest.substr(0, end);
+}
+
+}  // namespace
+
+std::vector<cached_library> find_in_linker_cache(std::span<const std::byte> list,
+                                                 std::string_view name) {
+  std::string_view text(reinterpret_cast<const char*>(list.data()), list.size());
+  // Behind a list of the form before, where ldconfig was told to write both.
+  const std::size_t begin = text.find(magic);
+  if (begin == std::string_view::npos || text.size() - begin < sizeof(header)) return {};
+  text.remove_prefix(begin);
+  header head{};
+  std::memcpy(&head, text.data(), sizeof head);
+  const uint64_t most = (text.size() - sizeof head) / sizeof(entry);
+  std::vector<cached_library> out;
+  for (uint64_t i = 0; i < head.entries && i < most; ++i) {
+    entry one{};
+    std::memcpy(&one, text.data() + sizeof head + i * sizeof one, sizeof one);
+    if (text_at(text, one.name) != name) continue;
+    const auto file = text_at(text, one.file);
+    if (file && file->starts_with('/')) out.push_back({*file, one.capabilities != 0});
+  }
+  return out;
+}
+
+}  // namespace bitnet::plugin

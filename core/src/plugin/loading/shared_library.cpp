@@ -1,0 +1,190 @@
+#include "plugin/loading/shared_library.hpp"
+
+#include <fmt/core.h>
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "plugin/codes/text.hpp"
+#include "plugin/inspection/dependencies.hpp"
+#include "plugin/inspection/elf_image.hpp"
+#include "plugin/inspection/foreign.hpp"
+#include "plugin/inspection/inspect.hpp"
+#include "plugin/inspection/run_path.hpp"
+#include "plugin/loading/loaded_libraries.hpp"
+#include "plugin/trust/file_map.hpp"
+
+namespace bitnet::plugin {
+namespace {
+
+struct closer {
+  void operator()(void* handle) const noexcept { dlclose(handle); }
+};
+using dll = std::unique_ptr<void, closer>;  // what dlopen gave
+
+checked<dll> load(const std::string& name, const std::string& shown) {
+  dll library(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (library) return library;
+  const char* told = dlerror();
+  std::string why = told != nullptr ? told : "it gives no reason";
+  // The linker knows the file by its number only.
+  for (std::size_t at = 0; (at = why.find(name)) != std::string::npos;)
+    why.replace(at, name.size(), shown);
+  return reject(code::abi_load,
+                fmt::format("the dynamic linker cannot load {}: {}", shown, printable(why, 400)));
+}
+
+// The file that the library's dynamic section lies in.
+std::optional<mapped_identity> file_of(const dll& library) {
+  const link_map* map = nullptr;
+  if (dlinfo(library.get(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return std::nullopt;
+  return mapped_at(reinterpret_cast<uintptr_t>(map->l_ld));
+}
+
+// A name that the linker has never heard, whatever number the descriptor has: it would take a
+// number that is used again for the file that it once meant. With the process's own number and not
+// "self", so that a debugger finds the file under it, too.
+std::string fresh_name(const file_descriptor& fd) {
+  static std::atomic<uint64_t> names{0};
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self", ignored);
+  std::string out = "/proc/" + (self.empty() ? "self" : self.string()) + "/fd/";
+  for (uint64_t serial = ++names; serial != 0; serial /= 2) out += serial % 2 != 0 ? ".//" : "./";
+  return out + std::to_string(fd.get());
+}
+
+// What stays mapped, once each. Never destroyed, so that no plugin is unmapped at exit while one of
+// its threads or destructors still runs.
+void keep_for_ever(dll&& library) {
+  static std::mutex mutex;
+  static auto* const all = new std::map<void*, dll>;
+  const std::scoped_lock lock(mutex);
+  void* const handle = library.get();
+  all->try_emplace(handle, std::move(library));
+}
+
+// The files that were loaded, as they were then: one entry for each, while it is mapped.
+class loaded_files {
+ public:
+  // True if the file is mapped and was written to since: pages of both would be mixed.
+  bool was_written_to(const file_identity& now, const mapped_identity& mapped) {
+    const std::scoped_lock lock(mutex_);
+    const auto known = files_.find({now.device, now.inode});
+    if (known != files_.end() &&
+        (known->second.size_bytes != now.size_bytes ||
+         known->second.modified_ns != now.modified_ns) &&
+        is_mapped(mapped))
+      return true;
+    files_.insert_or_assign({now.device, now.inode}, now);
+    return false;
+  }
+
+  void forget_unless_mapped(const file_identity& file, const mapped_identity& mapped) {
+    const std::scoped_lock lock(mutex_);
+    if (!is_mapped(mapped)) files_.erase({file.device, file.inode});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<uint64_t, uint64_t>, file_identity> files_;  // guarded; by device and inode
+};
+
+loaded_files& loaded() {
+  static auto* const all = new loaded_files;  // as those of keep_for_ever
+  return *all;
+}
+
+// What the file needs, as it is here and now: in the child that probes other libraries may be
+// loaded than where the file was inspected.
+checked<std::vector<needed_library>> judge_needs(const trusted_file& file) {
+  const auto map = file_map::open(file.fd.get(), file.identity.size_bytes);
+  if (!map) return reject(code::abi_load, "cannot be mapped into memory");
+  const auto image = elf_image::open(map->bytes());
+  if (!image) return reject(code::abi_load, image.error().reason);
+  findings found;
+  examine_foreign(*image, found);
+  inspection facts;
+  read_needs(*image, facts);
+  examine_run_path(facts, found);
+  if (const defect* bad = found.first_error()) return std::unexpected(*bad);
+  auto out = resolve_libraries(facts);
+  if (auto fine = check_libraries(out); !fine) return std::unexpected(std::move(fine.error()));
+  return out;
+}
+
+}  // namespace
+
+struct shared_library::contents {
+  trusted_file file;
+  mapped_identity mapped;
+  dll library;
+};
+
+shared_library::shared_library(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
+shared_library::shared_library(shared_library&&) noexcept = default;
+shared_library& shared_library::operator=(shared_library&&) noexcept = default;
+
+shared_library::~shared_library() {
+  if (contents_) keep_for_ever(std::move(contents_->library));
+}
+
+checked<shared_library> shared_library::open(trusted_file file) {
+  const std::string shown = printable(file.path.string(), 400);
+  const auto wanted = identity_when_mapped(file.fd.get());
+  if (!wanted)
+    return reject(code::abi_load, fmt::format("{} cannot be mapped into memory", shown),
+                  "check that its file system is not mounted noexec");
+  if (loaded().was_written_to(file.identity, *wanted))
+    return reject(code::trust_changed, fmt::format("{} was written to while it is loaded", shown),
+                  "restart; replace plugins by renaming a new file over the old one");
+  const auto judged = judge_needs(file);
+  if (!judged) {
+    defect named = judged.error();
+    named.reason = fmt::format("{} {}", shown, named.reason);
+    return std::unexpected(std::move(named));
+  }
+  const auto before = loaded_objects();
+  auto library = load(fresh_name(file.fd), shown);
+  if (!library) {
+    loaded().forget_unless_mapped(file.identity, *wanted);
+    return std::unexpected(std::move(library.error()));
+  }
+  if (file_of(*library) != wanted)
+    return reject(code::abi_load,
+                  fmt::format("the dynamic linker gives another file than {}", shown),
+                  "restart the program");
+  if (auto fine = check_loaded(before, *wanted, *judged); !fine)
+    return std::unexpected(std::move(fine.error()));
+  return shared_library(
+      std::unique_ptr<contents>(new contents{std::move(file), *wanted, std::move(*library)}));
+}
+
+const file_identity& shared_library::file() const {
+  return contents_->file.identity;
+}
+
+mapped_identity shared_library::mapped() const {
+  return contents_->mapped;
+}
+
+void shared_library::release() {
+  const auto file = contents_->file.identity;
+  const auto mapped = contents_->mapped;
+  contents_.reset();
+  loaded().forget_unless_mapped(file, mapped);
+}
+
+void* shared_library::address(const char* symbol) const {
+  return dlsym(contents_->library.get(), symbol);
+}
+
+}  // namespace bitnet::plugin

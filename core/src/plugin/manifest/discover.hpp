@@ -1,0 +1,41 @@
+#pragma once
+// Which manifests there are, and which of two of the same name counts.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "plugin/codes/codes.hpp"
+#include "plugin/manifest/manifest.hpp"
+
+namespace bitnet::plugin {
+
+struct found_manifest {
+  std::string name;  // from the file name, so that a broken manifest has one too
+  std::filesystem::path file;
+  checked<plugin::manifest> manifest;
+};
+
+struct searched_directory {
+  std::filesystem::path path;
+  std::string result;        // "2 manifests", "absent", "cannot be trusted: ..."
+  bool passed_over = false;  // the user's, where root was not told to look
+};
+
+struct discovery {
+  std::vector<found_manifest> found;
+  std::vector<searched_directory> searched;  // in the order given
+};
+
+// A directory that holds more is no place of manifests, and is not used.
+constexpr std::size_t most_manifests = 1024;
+constexpr uint64_t most_directory_entries = 65536;
+
+// Reads all directories, lowest precedence first. A file masks files of the same name in earlier
+// directories; an empty one, or a link to /dev/null, disables the backend (BN-M-DISABLED). Of two
+// manifests for one backend the later counts and the other gets BN-M-DUPLICATE.
+[[nodiscard]] discovery discover(const std::vector<std::filesystem::path>& directories);
+
+}  // namespace bitnet::plugin

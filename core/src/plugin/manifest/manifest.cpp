@@ -1,0 +1,322 @@
+#include "plugin/manifest/manifest.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "bitnet/abi/info.h"
+#include "plugin/codes/text.hpp"
+#include "plugin/manifest/strict_yaml.hpp"
+#include "plugin/trust/hash.hpp"
+
+namespace bitnet::plugin {
+namespace {
+
+constexpr std::size_t max_text_bytes = 256;
+
+constexpr auto classes = std::to_array<std::pair<std::string_view, uint32_t>>({
+    {"cpu", BITNET_DEVICE_CPU},
+    {"gpu", BITNET_DEVICE_GPU},
+    {"npu", BITNET_DEVICE_NPU},
+    {"other", BITNET_DEVICE_OTHER},
+});
+
+std::string kind_of(const yaml_node& node) {
+  if (node.kind == yaml_node::kind_type::map) return "a map";
+  if (node.kind == yaml_node::kind_type::list) return "a list";
+  return node.text.empty() && !node.quoted ? "nothing" : "'" + printable(node.text, 64) + "'";
+}
+
+// Takes the members of one map, each at most once, and remembers what is wrong with the first bad
+// one: the callers stay a plain list of fields.
+class fields {
+ public:
+  fields(const yaml_node& map, std::string prefix, std::string where)
+      : map_(map), prefix_(std::move(prefix)), where_(std::move(where)) {}
+
+  std::string text(std::string_view key, bool required = true) {
+    const yaml_node* node = take(key, required);
+    if (node == nullptr) return {};
+    if (node->kind != yaml_node::kind_type::scalar || node->text.empty())
+      return blame(*node, key, fmt::format("must be text, found {}", kind_of(*node))),
+             std::string();
+    if (node->text.size() > max_text_bytes)
+      return blame(*node, key, "must have at most 256 bytes"), std::string();
+    if (printable(node->text, max_text_bytes) != node->text)
+      return blame(*node, key, "must be printable UTF-8 on one line"), std::string();
+    return node->text;
+  }
+
+  template <class Int>
+  Int number(std::string_view key, Int low, Int high, std::optional<Int> fallback = {}) {
+    const yaml_node* node = take(key, !fallback);
+    if (node == nullptr) return fallback.value_or(low);
+    Int value{};
+    const char* end = node->text.data() + node->text.size();
+    const auto [stop, error] = std::from_chars(node->text.data(), end, value);
+    if (node->kind != yaml_node::kind_type::scalar || node->quoted || error != std::errc() ||
+        stop != end || value < low || value > high)
+      blame(*node, key,
+            fmt::format("must be an integer from {} to {}, found {}", low, high, kind_of(*node)));
+    return value;
+  }
+
+  const yaml_node* map(std::string_view key, bool required) {
+    const yaml_node* node = take(key, required);
+    if (node == nullptr || node->kind == yaml_node::kind_type::map) return node;
+    blame(*node, key, fmt::format("must be a map, found {}", kind_of(*node)));
+    return nullptr;
+  }
+
+  const yaml_node* take(std::string_view key, bool required) {
+    known_.emplace_back(key);
+    for (const yaml_member& member : map_.members)
+      if (member.key == key) return &member.value;
+    if (required) blame(map_, key, "is missing");
+    return nullptr;
+  }
+
+  // Where a field stands, or the map that lacks it.
+  [[nodiscard]] const yaml_node& node_of(std::string_view key) const {
+    for (const yaml_member& member : map_.members)
+      if (member.key == key) return member.value;
+    return map_;
+  }
+
+  // The line and column of each.
+  void list_places(std::map<std::string, std::string>& out) const {
+    for (const yaml_member& member : map_.members)
+      out.emplace(prefix_ + member.key,
+                  fmt::format("{}:{}:{}", where_, member.value.line, member.value.column));
+  }
+
+  void blame(const yaml_node& node, std::string_view key, const std::string& what,
+             code c = code::manifest_field) {
+    if (bad_) return;
+    bad_ = defect{c, BITNET_REJECTED,
+                  fmt::format("{}'{}{}' {}", at(node.line, node.column), prefix_, key, what), ""};
+  }
+
+  void adopt(fields& inner, std::vector<std::string>& warnings) {
+    if (!bad_) bad_ = std::move(inner.bad_);
+    inner.list_unknown(warnings);
+  }
+
+  void list_unknown(std::vector<std::string>& warnings) const {
+    for (const yaml_member& member : map_.members)
+      if (std::ranges::find(known_, member.key) == known_.end())
+        warnings.push_back(fmt::format("{}unknown key '{}{}' is ignored",
+                                       at(member.line, member.column), prefix_,
+                                       printable(member.key, 64)));
+  }
+
+  [[nodiscard]] const std::optional<defect>& bad() const { return bad_; }
+
+ private:
+  [[nodiscard]] std::string at(int line, int column) const {
+    return fmt::format("{}:{}:{}: ", where_, line, column);
+  }
+
+  const yaml_node& map_;
+  std::string prefix_, where_;
+  std::vector<std::string> known_;
+  std::optional<defect> bad_;
+};
+
+std::string located(const std::string& where, const yaml_node& node) {
+  return fmt::format("{}:{}:{}: ", where, node.line, node.column);
+}
+
+void read_class(fields& top, manifest& out) {
+  const std::string written = top.text("class");
+  const auto* row =
+      std::ranges::find(classes, written, &std::pair<std::string_view, uint32_t>::first);
+  if (row != classes.end())
+    out.device_class = row->second;
+  else
+    top.blame(top.node_of("class"), "class",
+              fmt::format("must be cpu, gpu, npu or other, found '{}'", printable(written, 64)));
+}
+
+void read_abi(fields& top, const std::string& where, manifest& out) {
+  const yaml_node* node = top.map("abi", true);
+  if (node == nullptr) return;
+  fields abi(*node, "abi.", where);
+  out.abi_major = abi.number<uint32_t>("major", 0, 1000);
+  out.abi_min = abi.number<uint32_t>("min", 0, 1'000'000);
+  out.abi_max = abi.number<uint32_t>("max", 0, 1'000'000);
+  if (out.abi_min > out.abi_max)
+    abi.blame(abi.node_of("min"), "min", "must not be above 'abi.max'");
+  top.adopt(abi, out.warnings);
+  abi.list_places(out.places);
+}
+
+// Names of variables, in a list.
+void read_environment(fields& probe, manifest& out) {
+  constexpr std::size_t most = 64;
+  constexpr std::string_view key = "env";
+  const yaml_node* node = probe.take(key, false);
+  if (node == nullptr) return;
+  const auto is_name = [](const std::string& text) {
+    return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
+      return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+  };
+  if (node->kind != yaml_node::kind_type::list || node->items.size() > most)
+    return probe.blame(*node, key,
+                       fmt::format("must be a list of at most 64 names, found {}", kind_of(*node)));
+  for (const yaml_node& item : node->items) {
+    if (!is_name(item.text))
+      return probe.blame(
+          item, key,
+          fmt::format("must hold names of variables like CUDA_VISIBLE_DEVICES, found {}",
+                      kind_of(item)));
+    out.probe_env.push_back(item.text);
+  }
+}
+
+void read_packages(fields& top, const std::string& where, manifest& out) {
+  const yaml_node* node = top.map("packages", false);
+  if (node == nullptr) return;
+  fields packages(*node, "packages.", where);
+  for (const yaml_member& member : node->members)
+    out.packages.emplace(printable(member.key, max_text_bytes), packages.text(member.key));
+  top.adopt(packages, out.warnings);
+}
+
+void read_dependencies(fields& top, const std::string& where, manifest& out) {
+  const yaml_node* node = top.map("dependencies", false);
+  if (node == nullptr) return;
+  fields dependencies(*node, "dependencies.", where);
+  for (const yaml_member& member : node->members) {
+    const std::string hash = dependencies.text(member.key);
+    if (!is_sha256(hash))
+      dependencies.blame(member.value, member.key,
+                         "must be 64 hexadecimal digits in lower case, as sha256sum writes");
+    out.dependencies.emplace(printable(member.key, max_text_bytes), hash);
+  }
+  top.adopt(dependencies, out.warnings);
+}
+
+}  // namespace
+
+std::string class_name(uint32_t device_class) {
+  for (const auto& [name, value] : classes)
+    if (value == device_class) return std::string(name);
+  return "other";
+}
+
+checked<manifest> parse_manifest(const std::string& text, const std::string& where) {
+  const auto root = parse_strict_yaml(text);
+  if (!root)
+    return reject(code::manifest_syntax, fmt::format("{}:{}:{}: {}", where, root.error().line,
+                                                     root.error().column, root.error().message));
+  if (root->kind != yaml_node::kind_type::map)
+    return reject(code::manifest_syntax, fmt::format("{}must be a map of fields, found {}",
+                                                     located(where, *root), kind_of(*root)));
+
+  fields top(*root, "", where);
+  // The schema decides what all the rest means, so it is judged alone.
+  if (root->members.empty() || root->members.front().key != "schema")
+    return reject(code::manifest_schema,
+                  fmt::format("{}the first field must be 'schema: 1'", located(where, *root)),
+                  "write 'schema: 1' into the first line");
+  const auto schema = top.number<uint32_t>("schema", 1, 1'000'000);
+  if (const auto& bad = top.bad()) return std::unexpected(*bad);
+  if (schema != 1)
+    return reject(code::manifest_schema,
+                  fmt::format("{}schema {} is newer than this core, which reads schema 1",
+                              located(where, root->members.front().value), schema));
+
+  manifest out;
+  out.name = top.text("name");
+  if (!is_backend_name(out.name))
+    top.blame(
+        top.node_of("name"), "name",
+        fmt::format("must match [a-z0-9][a-z0-9._-]{{0,31}}, found '{}'", printable(out.name, 64)));
+  if (out.name == "auto" || out.name == "none")
+    top.blame(top.node_of("name"), "name", "must not be auto or none");
+  out.version = top.text("version");
+  out.vendor = top.text("vendor");
+  out.license = top.text("license");
+  out.url = top.text("url", false);
+  out.library = top.text("library");
+  out.sha256 = top.text("sha256", false);
+  if (!out.sha256.empty() && !is_sha256(out.sha256))
+    top.blame(top.node_of("sha256"), "sha256",
+              "must be 64 hexadecimal digits in lower case, as sha256sum writes");
+  read_class(top, out);
+  read_abi(top, where, out);
+  out.priority = top.number<int32_t>("priority", -1000, 1000, 50);
+  if (const yaml_node* node = top.map("probe", false); node != nullptr) {
+    fields probe(*node, "probe.", where);
+    out.probe_timeout_ms = probe.number<uint32_t>("timeout_ms", 1, 600'000, 60'000);
+    read_environment(probe, out);
+    top.adopt(probe, out.warnings);
+  }
+  read_packages(top, where, out);
+  read_dependencies(top, where, out);
+  if (const auto& bad = top.bad()) return std::unexpected(*bad);
+  top.list_unknown(out.warnings);
+  top.list_places(out.places);
+  return out;
+}
+
+checked<std::string> name_of_manifest(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  constexpr std::string_view suffix = ".yaml";
+  if (name.size() > 3 + suffix.size() && digit(name[0]) && digit(name[1]) && name[2] == '-' &&
+      name.ends_with(suffix)) {
+    std::string middle = name.substr(3, name.size() - 3 - suffix.size());
+    if (is_backend_name(middle)) return middle;
+  }
+  return reject(code::manifest_name,
+                fmt::format("a manifest is called NN-<name>.yaml, like 50-cpu.yaml; found '{}'",
+                            printable(name, 64)));
+}
+
+checked<std::filesystem::path> locate_library(const std::filesystem::path& library,
+                                              const std::filesystem::path& plugin_directory) {
+  const std::string shown = printable(library.string(), 256);
+  const bool dotted = std::ranges::any_of(
+      library, [](const std::filesystem::path& part) { return part == ".." || part == "."; });
+  if (dotted)
+    return reject(code::manifest_outside,
+                  fmt::format("`library: {}` is pointing outside: it holds '.' or '..'", shown));
+  if (library.is_absolute()) return library;
+  if (library.has_parent_path())
+    return reject(
+        code::manifest_outside,
+        fmt::format("`library: {}` is pointing outside: a relative path may not hold '/'", shown));
+  auto file = plugin_directory / library;
+  std::error_code absent;
+  const auto target = std::filesystem::canonical(file, absent);
+  if (absent) return file;  // whoever opens it says why it cannot be
+  if (target.parent_path() != std::filesystem::canonical(plugin_directory, absent))
+    return reject(
+        code::manifest_outside,
+        fmt::format("`library: {}` is pointing outside of {}, to {}", shown,
+                    printable(plugin_directory.string(), 256), printable(target.string(), 256)));
+  return file;
+}
+
+checked<std::filesystem::path> locate_library(
+    const std::filesystem::path& library,
+    const std::vector<std::filesystem::path>& plugin_directories) {
+  const bool bare = !library.has_root_path() && !library.has_parent_path();
+  std::error_code ignored;
+  for (const auto& directory : plugin_directories)
+    // A link is there wherever it leads: what is wrong there is told, not passed over for another.
+    if (bare &&
+        std::filesystem::exists(std::filesystem::symlink_status(directory / library, ignored)))
+      return locate_library(library, directory);
+  return locate_library(library, plugin_directories.back());
+}
+
+}  // namespace bitnet::plugin

@@ -1,0 +1,65 @@
+#pragma once
+// A manifest says that a backend exists: NN-<name>.yaml in one of the manifest directories.
+//
+//   schema: 1                 first, always
+//   name: cpu                 [a-z0-9][a-z0-9._-]{0,31}, equal to the file name's
+//   version: 0.1.0
+//   vendor: org.bitnet        reverse DNS
+//   license: Apache-2.0       SPDX
+//   url: https://...          optional
+//   library: libbitnet-backend-cpu.so   in the plugin directory, or an absolute path
+//   abi: {major: 0, min: 1, max: 1}
+//   class: cpu                cpu, gpu, npu or other
+//   priority: 50              optional; orders backends of one class, higher first
+//   sha256: <64 hexadecimal digits>     optional: of the library
+//   probe: {timeout_ms: 60000, env: [CUDA_VISIBLE_DEVICES]} optional
+//   packages: {libcuda.so.1: libcuda1}  optional: which package provides a missing library
+//   dependencies: {libfft.so.3: <64 digits>} optional: the SHA-256 that needed libraries must have
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plugin/codes/codes.hpp"
+
+namespace bitnet::plugin {
+
+constexpr uint64_t max_manifest_bytes = uint64_t{64} * 1024;
+
+struct manifest {
+  std::string name, version, vendor, license, url;
+  std::filesystem::path library;  // as written
+  std::string sha256;             // of the library; "" if the manifest does not say
+  uint32_t abi_major = 0, abi_min = 0, abi_max = 0;
+  uint32_t device_class = 0;  // BITNET_DEVICE_*
+  int32_t priority = 50;
+  uint32_t probe_timeout_ms = 60'000;  // of the listing and of the self-test, each
+  std::vector<std::string> probe_env;  // variables that change what it finds
+  std::map<std::string, std::string> packages;
+  std::map<std::string, std::string> dependencies;  // SHA-256 by library
+  std::map<std::string, std::string> places;        // "50-cpu.yaml:3:10" by field, as "abi.min"
+  std::vector<std::string> warnings;                // keys that this core does not know
+};
+
+// `where` is the file's name for messages: "50-cpu.yaml:3:10: ...". BN-M-*.
+[[nodiscard]] checked<manifest> parse_manifest(const std::string& text, const std::string& where);
+
+// "cpu" of "50-cpu.yaml"; BN-M-NAME if it is not of that form.
+[[nodiscard]] checked<std::string> name_of_manifest(const std::filesystem::path& file);
+
+// The plugin file that `library` means: a bare name lies in `plugin_directory` and must not lead
+// out of it; otherwise an absolute path without "." and "..". BN-M-OUTSIDE.
+[[nodiscard]] checked<std::filesystem::path> locate_library(
+    const std::filesystem::path& library, const std::filesystem::path& plugin_directory);
+
+// The same in the first of several that has such a file; in the last one if none does.
+[[nodiscard]] checked<std::filesystem::path> locate_library(
+    const std::filesystem::path& library,
+    const std::vector<std::filesystem::path>& plugin_directories);
+
+// "cpu", "gpu", "npu", "other" for BITNET_DEVICE_*.
+[[nodiscard]] std::string class_name(uint32_t device_class);
+
+}  // namespace bitnet::plugin

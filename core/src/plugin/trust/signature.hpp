@@ -1,0 +1,65 @@
+#pragma once
+// Detached ed25519 signatures: <library>.sig says whose key vouches for which bytes. Plain text of
+// four lines, so that people can look at it:
+//
+//   bitnet-signature: 1
+//   sha256: <64 hexadecimal digits, of the library>
+//   key: <64, the public key>
+//   signature: <128, over the first two lines with their line feeds>
+//
+// Keys are PEM files as openssl writes them. Any bytes are safe to give to the parsers:
+// tests/fuzz/plugin/signature_fuzz.cpp and key_fuzz.cpp do.
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugin/codes/codes.hpp"
+#include "plugin/trust/trust.hpp"
+
+namespace bitnet::plugin {
+
+constexpr uint64_t max_signature_bytes = 1024;
+constexpr uint64_t max_key_bytes = uint64_t{16} * 1024;
+
+struct signature {
+  std::string sha256, key, value;  // hexadecimal, lower case
+};
+
+// BN-T-SIGNATURE.
+[[nodiscard]] checked<signature> parse_signature(const std::string& text);
+
+// The public key in a PEM file, as 64 hexadecimal digits. BN-T-KEY.
+[[nodiscard]] checked<std::string> read_public_key(const std::string& pem);
+
+// The text of a .sig file for these bytes. BN-T-KEY for anything but an ed25519 key without a
+// password.
+[[nodiscard]] checked<std::string> sign(std::span<const std::byte> bytes,
+                                        const std::string& private_pem);
+
+struct trusted_key {
+  std::string key;   // hexadecimal
+  std::string name;  // of its file
+};
+
+// The key that signed these bytes. BN-T-SIGNATURE.
+[[nodiscard]] checked<trusted_key> verify(std::span<const std::byte> bytes,
+                                          const std::string& signature_text,
+                                          const std::vector<trusted_key>& keys);
+
+// All *.pem of a folder, which must be trusted like a manifest's. BN-T-*.
+[[nodiscard]] checked<std::vector<trusted_key>> read_trusted_keys(
+    const std::filesystem::path& folder);
+
+// verify() with the .sig file beside the library.
+[[nodiscard]] checked<trusted_key> verify_file(const trusted_file& library,
+                                               const std::filesystem::path& key_folder);
+
+// Writes the .sig file beside the library and returns its name. The private key must be readable
+// by its owner only. BN-T-*.
+[[nodiscard]] checked<std::filesystem::path> sign_file(const std::filesystem::path& library,
+                                                       const std::filesystem::path& key);
+
+}  // namespace bitnet::plugin
