@@ -96,7 +96,7 @@ struct bitnet_runtime {
   std::optional<bitnet::result<bitnet::select::choice>> choice;
   bool all_answered = true;  // no probe is under way
   std::vector<bitnet_model*> models;
-  std::set<std::string> lost;  // devices, and backends whose context is poisoned: "cuda:0", "cuda"
+  std::set<std::string> lost;  // devices, and backends whose context is poisoned: "mine:0", "mine"
 };
 
 struct bitnet_model {

@@ -22,11 +22,13 @@
 #include <span>
 #include <system_error>
 
+#include "base/environment.hpp"
 #include "bitnet/abi/base.h"
 #include "plugin/inspection/elf_image.hpp"
 #include "plugin/inspection/library_search.hpp"
 #include "plugin/trust/file_map.hpp"
 #include "probe/frame.hpp"
+#include "probe/hardware.hpp"
 
 namespace bitnet::probe {
 namespace {
@@ -80,9 +82,10 @@ class facts_text {
 };
 
 std::vector<fs::path> entries(const fs::path& folder) {
+  constexpr std::size_t most = 65'536;
   std::vector<fs::path> out;
   std::error_code ignored;
-  for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end;
+  for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end && out.size() < most;
        at.increment(ignored))
     out.push_back(at->path());
   std::ranges::sort(out);
@@ -150,37 +153,49 @@ void add_kernel(facts_text& out) {
   out.add("machine", kernel.machine);
 }
 
-void add_drivers(facts_text& out, const std::vector<fs::path>& places) {
-  for (const char* module : {"nvidia", "amdgpu", "i915", "xe", "amdxdna", "intel_vpu"})
-    for (const char* file : {"version", "srcversion"})
-      out.add_content(fs::path("/sys/module") / module / file);
+void add_module(facts_text& out, const std::string& module) {
+  for (const char* file : {"version", "srcversion"})
+    out.add_content(fs::path("/sys/module") / module / file);
+}
+
+// "/dev/accel*": the part before the star, and what follows it.
+void add_nodes(facts_text& out, const fs::path& pattern) {
+  const std::string name = pattern.filename().string();
+  const std::size_t star = name.find('*');
+  if (star == std::string::npos) return out.add_node(pattern);
+  const std::string_view start = std::string_view(name).substr(0, star);
+  const std::string_view end = std::string_view(name).substr(star + 1);
+  for (const fs::path& node : entries(pattern.parent_path())) {
+    const std::string found = node.filename().string();
+    if (found.size() >= start.size() + end.size() && found.starts_with(start) &&
+        found.ends_with(end))
+      out.add_node(node);
+  }
+}
+
+void add_named(facts_text& out, const plugin::probe_facts& on,
+               const std::vector<fs::path>& places) {
+  for (const std::string& module : on.modules) add_module(out, module);
   // What plugins open by name, wherever the linker would find it.
-  for (const char* name :
-       {"libcuda.so.1", "libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.7",
-        "libhsa-runtime64.so.1", "libze_loader.so.1", "libOpenCL.so.1", "libvulkan.so.1"})
+  for (const std::string& name : on.libraries)
     for (const fs::path& place : places) out.add_file(place / name);
-  for (const char* folder : {"/etc/OpenCL/vendors", "/etc/vulkan/icd.d", "/usr/share/vulkan/icd.d",
-                             "/usr/local/share/vulkan/icd.d", "/etc/vulkan/implicit_layer.d"})
+  for (const fs::path& folder : on.folders)
     for (const fs::path& one : entries(folder)) out.add_file(one);
+  for (const fs::path& pattern : on.nodes) add_nodes(out, pattern);
+  for (const auto& [module, node] : on.late_nodes) out.add_node(node);
 }
 
 void add_devices(facts_text& out) {
   for (const fs::path& device : entries("/sys/bus/pci/devices")) {
-    std::ifstream in(device / "class");
-    std::string kind;
-    std::getline(in, kind);
-    constexpr std::string_view display = "0x03", accelerator = "0x12";
-    if (!kind.starts_with(display) && !kind.starts_with(accelerator)) continue;
-    out.add(device.string(), kind);
-    out.add_content(device / "vendor");
-    out.add_content(device / "device");
+    if (!is_computing_class(device)) continue;
+    for (const char* fact : {"class", "vendor", "device"}) out.add_content(device / fact);
     std::error_code ignored;
-    out.add("driver", fs::read_symlink(device / "driver", ignored).filename().string());
+    const std::string driver =
+        fs::read_symlink(device / "driver" / "module", ignored).filename().string();
+    out.add("driver", driver);
+    if (!driver.empty()) add_module(out, driver);
   }
-  for (const fs::path& node : entries("/dev"))
-    if (node.filename().string().starts_with("nvidia") || node.filename() == "kfd")
-      out.add_node(node);
-  for (const char* folder : {"/dev/dri", "/dev/accel"})
+  for (const char* folder : {"/dev/dri", "/dev/accel"})  // the kernel's own, for any driver
     for (const fs::path& node : entries(folder)) out.add_node(node);
 }
 
@@ -210,10 +225,10 @@ void add_processor(facts_text& out) {
 }  // namespace
 
 std::string fingerprint(const fs::path& library, const plugin::file_identity& identity,
-                        const plugin::inspection& inspected,
-                        const std::vector<std::string>& variables,
+                        const plugin::inspection& inspected, const plugin::probe_facts& on,
                         const std::vector<std::pair<std::string, std::string>>& params,
-                        bool drivers) {
+                        bool devices) {
+  const std::vector<std::string> variables = environment::probe_variables(on.env);
   facts_text out;
   out.add("protocol", std::to_string(protocol_version));
   out.add("core", BITNET_CORE_VERSION " " BITNET_ABI_RANGE);
@@ -226,10 +241,8 @@ std::string fingerprint(const fs::path& library, const plugin::file_identity& id
   const std::vector<fs::path> places = library_places(inspected, library.parent_path(), variables);
   for (const fs::path& file : closure(inspected.needed, places)) out.add_file(file);
   add_kernel(out);
-  if (drivers) {
-    add_drivers(out, places);
-    add_devices(out);
-  }
+  add_named(out, on, places);
+  if (devices) add_devices(out);
   add_processor(out);
   for (const std::string& variable : variables) out.add("variable", variable);
   for (const auto& [key, value] : params) out.add(fmt::format("param {}", key), value);

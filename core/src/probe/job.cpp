@@ -19,8 +19,9 @@ deadlines deadlines_for(uint32_t most_ms) {
   for (std::size_t i = 1; i < n_stages; ++i) {
     const bool is_work = i == static_cast<std::size_t>(stage::enumerate) ||
                          i == static_cast<std::size_t>(stage::self_test);
-    // A manifest may give drivers more time, and everything less.
-    out[i].hard_ms = is_work ? most_ms : std::min(out[i].hard_ms, most_ms);
+    // A manifest may give everything less time, and drivers more; where that is very much, there is
+    // a reason that may lie in any stage, such as a debugger.
+    out[i].hard_ms = is_work ? most_ms : std::min(std::max(out[i].hard_ms, most_ms / 12), most_ms);
     out[i].soft_ms = std::min(out[i].soft_ms, out[i].hard_ms);
   }
   return out;

@@ -50,15 +50,19 @@ constexpr uint64_t tcp_bind = 1U << 0, tcp_connect = 1U << 1;
 constexpr uint64_t scope_signal = 1U << 1;  // none to a process outside
 constexpr long with_refer = 2, with_truncate = 3, with_network = 4, with_scope = 6;
 
-// setuid nvidia-modprobe makes this node at the first use after boot; in a sandbox it could not,
-// and a sound GPU would look broken.
-bool driver_must_make_nodes() {
+using nodes_of_modules = std::map<std::string, std::filesystem::path>;
+
+// The node that a loaded driver has yet to make, with a set-uid helper of its own; "" if none.
+std::string missing_node(const nodes_of_modules& late_nodes) {
   std::error_code ignored;
-  return std::filesystem::exists("/sys/module/nvidia", ignored) &&
-         !std::filesystem::exists("/dev/nvidia-uvm", ignored);
+  for (const auto& [module, node] : late_nodes)
+    if (std::filesystem::exists(std::filesystem::path("/sys/module") / module, ignored) &&
+        !std::filesystem::exists(node, ignored))
+      return node.string();
+  return "";
 }
 
-std::string none(const char* why) {
+std::string none(const std::string& why) {
   return fmt::format("none: {}", why);
 }
 
@@ -66,8 +70,10 @@ std::string why(const char* call) {
   return fmt::format("none: {}: {}", call, std::generic_category().message(errno));
 }
 
-std::string enter_landlock(const std::filesystem::path& scratch) {
-  if (driver_must_make_nodes()) return none("the driver has yet to make /dev/nvidia-uvm");
+std::string enter_landlock(const std::filesystem::path& scratch,
+                           const nodes_of_modules& late_nodes) {
+  if (const std::string node = missing_node(late_nodes); !node.empty())
+    return none(fmt::format("the driver has yet to make {}", node));
   const long version = syscall(create_ruleset, nullptr, 0, ask_version);
   if (version < 1) return none("this kernel has no Landlock");
   ruleset rules{write_file | remove_dir | remove_file | make_all, 0, 0};
@@ -126,7 +132,8 @@ std::string limit_memory() {
 
 }  // namespace
 
-std::string enter_sandbox(int parent, const std::filesystem::path& scratch) {
+std::string enter_sandbox(int parent, const std::filesystem::path& scratch,
+                          const nodes_of_modules& late_nodes) {
   // 1, not 0: to a kernel that pipes core dumps into a program only this means none.
   const rlimit no_core{1, 1};
   setrlimit(RLIMIT_CORE, &no_core);
@@ -136,7 +143,7 @@ std::string enter_sandbox(int parent, const std::filesystem::path& scratch) {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != parent) _exit(1);  // it died before the line above
-  return enter_landlock(scratch) + memory;
+  return enter_landlock(scratch, late_nodes) + memory;
 }
 
 }  // namespace bitnet::probe

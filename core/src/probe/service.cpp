@@ -15,9 +15,8 @@ namespace {
 // Reads some files, once.
 cache_key key_of(subject& s) {
   if (s.fingerprint.empty())
-    s.fingerprint =
-        fingerprint(s.library, s.identity, s.inspected, environment::probe_variables(s.variables),
-                    s.params, s.device_class != BITNET_DEVICE_CPU);
+    s.fingerprint = fingerprint(s.library, s.identity, s.inspected, s.depends_on, s.params,
+                                s.device_class != BITNET_DEVICE_CPU);
   return {s.name, s.inspected.build_id, s.library, s.fingerprint};
 }
 
@@ -65,9 +64,12 @@ bool service::shows_devices() {
 
 ticket service::start(subject& s, bool needed) {
   job what;
-  what.work = {s.name, s.library, s.identity, s.params, 0, s.inspected.note.unloadable, {}};
+  what.work = {s.name,     s.library,
+               s.identity, s.params,
+               0,          s.inspected.note.unloadable,
+               {},         s.depends_on.late_nodes};
   what.limits = deadlines_for(std::min(s.timeout_ms, settings_.most_stage_ms));
-  what.environment = environment::probe_variables(s.variables);
+  what.environment = environment::probe_variables(s.depends_on.env);
   what.helper = settings_.helper;
   what.scratch = settings_.scratch;
   what.memory = settings_.cache;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plugin/inspection/inspect.hpp"
+#include "plugin/manifest/manifest.hpp"
 #include "probe/cache.hpp"
 #include "probe/prober.hpp"
 
@@ -36,8 +37,8 @@ struct subject {
   plugin::file_identity identity;
   plugin::inspection inspected;
   uint32_t timeout_ms = 0;
-  uint32_t device_class = 0;           // BITNET_DEVICE_*, as the manifest says
-  std::vector<std::string> variables;  // that its manifest declares
+  uint32_t device_class = 0;       // BITNET_DEVICE_*, as the manifest says
+  plugin::probe_facts depends_on;  // as the manifest says
   std::vector<std::pair<std::string, std::string>> params;
   std::string fingerprint;  // of all that the answer may depend on, once it was needed
 };

@@ -14,6 +14,8 @@ using nlohmann::json;
 std::string write_task(const task& t) {
   json params = json::array();
   for (const auto& [key, value] : t.params) params.push_back({key, value});
+  json late = json::object();
+  for (const auto& [module, node] : t.late_nodes) late[module] = node.string();
   const plugin::file_identity& i = t.identity;
   return dump({{"name", t.name},
                {"library", t.library.string()},
@@ -21,7 +23,8 @@ std::string write_task(const task& t) {
                {"params", std::move(params)},
                {"parent", t.parent},
                {"unloadable", t.unloadable},
-               {"scratch", t.scratch.string()}});
+               {"scratch", t.scratch.string()},
+               {"late_nodes", std::move(late)}});
 }
 
 plugin::checked<task> read_task(std::string_view text) {
@@ -39,6 +42,8 @@ plugin::checked<task> read_task(std::string_view text) {
     out.parent = integer_of<int>(from.at("parent"));
     out.unloadable = from.at("unloadable").get<bool>();
     out.scratch = from.at("scratch").get<std::string>();
+    for (const auto& [module, node] : from.at("late_nodes").items())
+      out.late_nodes.emplace(module, node.get<std::string>());
     return out;
   } catch (const std::exception& e) {
     return plugin::reject(plugin::code::probe_helper,

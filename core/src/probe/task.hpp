@@ -2,6 +2,7 @@
 // What the child is asked to do.
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,7 @@ struct task {
   int parent = 0;                 // process id
   bool unloadable = false;        // as its note says: closing ends with unloading it on trial
   std::filesystem::path scratch;  // a folder that only this child may write to; "" if there is none
+  std::map<std::string, std::filesystem::path> late_nodes;  // as the manifest says; see sandbox.hpp
 };
 
 [[nodiscard]] std::string write_task(const task& t);

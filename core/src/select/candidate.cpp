@@ -104,7 +104,7 @@ void candidate::recall(probe::service& probes, plugin::host_services& host) {
                             *facts_,
                             manifest_->probe_timeout_ms,
                             manifest_->device_class,
-                            manifest_->probe_env,
+                            manifest_->depends_on,
                             host.params(name_),
                             {}};
   std::vector<std::string> notes;
@@ -186,6 +186,11 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
              fmt::format("backend {}: kernel {} is disabled: {}", name_, said.disabled[i],
                          probe::why_disabled(said, i)));
   return std::move(*opened);
+}
+
+bool candidate::is_called(const std::string& name) const {
+  return name == name_ ||
+         (manifest_ && std::ranges::find(manifest_->aliases, name) != manifest_->aliases.end());
 }
 
 uint32_t candidate::manifest_class() const {

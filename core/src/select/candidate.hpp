@@ -45,6 +45,8 @@ class candidate {
   void follow(const probe::service& probes);
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  // By its name or one of its manifest's aliases.
+  [[nodiscard]] bool is_called(const std::string& name) const;
   [[nodiscard]] std::string shown_name() const { return fake_ ? name_ + "(fake)" : name_; }
   [[nodiscard]] bool is_fake() const { return fake_; }
   // What strict mode does not let pass although it is usable.

@@ -39,7 +39,7 @@ std::string not_probed(const candidate& c, const option* winner, probe::service&
 std::string install_hint(const wish& w) {
   if (w.kind == wish::kind_type::device_class)
     return fmt::format("install a backend for this {}, or request the device auto", w.name);
-  return fmt::format("install bitnet-backend-{}, or request the device auto", w.alias_of);
+  return fmt::format("install bitnet-backend-{}, or request the device auto", w.name);
 }
 
 // The user's folder that has a manifest which a wish may mean, where root was not told to look.
@@ -52,7 +52,7 @@ std::string passed_over(const std::vector<plugin::searched_directory>& searched,
                             seen < plugin::most_directory_entries;
          at.increment(error), ++seen)
       if (const auto name = plugin::name_of_manifest(at->path());
-          name && (w.kind == wish::kind_type::any || w.names(*name)))
+          name && (w.kind == wish::kind_type::any || w.name == *name))
         return plugin::printable(one.path.string(), 200);
   }
   return "";

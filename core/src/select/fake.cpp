@@ -21,7 +21,7 @@ result<std::vector<fake_backend>> parse_fakes(std::string_view text) {
   const auto malformed = [&](const std::string& why) {
     return fail(BITNET_INVALID_ARGUMENT,
                 fmt::format("BITNET_GPU_FAKE is '{}': {}; expected none, or a comma list of NAME "
-                            "or NAME:COUNT such as cuda,rocm:2",
+                            "or NAME:COUNT such as one,other:2",
                             plugin::printable(std::string(text), 64), why));
   };
   if (text.size() > most_bytes)

@@ -30,7 +30,7 @@ bool matches(const wish& w, const candidate& c) {
     case wish::kind_type::device_class:
       return c.manifest_class() == w.device_class;
     case wish::kind_type::name:
-      return w.names(c.name());
+      return c.is_called(w.name);
   }
   return false;
 }

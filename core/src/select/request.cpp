@@ -25,13 +25,6 @@ constexpr auto classes = std::to_array<std::pair<std::string_view, uint32_t>>({
     {"npu", BITNET_DEVICE_NPU},
 });
 
-// Other words for the same programming interface.
-constexpr auto aliases = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"hip", "rocm"},
-    {"ocl", "opencl"},
-    {"oneapi", "level-zero"},
-});
-
 std::string_view trim(std::string_view text) {
   constexpr std::string_view blank = " \t";
   const std::size_t begin = text.find_first_not_of(blank);
@@ -44,7 +37,6 @@ std::expected<wish, std::string> parse_wish(std::string_view item) {
   wish out;
   out.text = item;
   out.name = item.substr(0, colon);
-  out.alias_of = out.name;
   if (!plugin::is_backend_name(out.name))
     return std::unexpected(
         fmt::format("'{}' is no backend name; names match [a-z0-9][a-z0-9._-]{{0,31}}",
@@ -71,8 +63,6 @@ std::expected<wish, std::string> parse_wish(std::string_view item) {
     return out;
   }
   out.kind = wish::kind_type::name;
-  for (const auto& [word, usual] : aliases)
-    if (word == out.name) out.alias_of = usual;
   return out;
 }
 

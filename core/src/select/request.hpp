@@ -15,15 +15,10 @@ namespace bitnet::select {
 struct wish {
   enum class kind_type : uint8_t { any, device_class, name };
   kind_type kind = kind_type::any;
-  std::string text;           // as written, lower case: "hip:1"
-  std::string name;           // without the index: "hip"
-  std::string alias_of;       // the usual name of the same thing: "rocm"; else like name
+  std::string text;           // as written, lower case: "mine:1"
+  std::string name;           // without the index: "mine"
   uint32_t device_class = 0;  // BITNET_DEVICE_*, of kind device_class
   std::optional<uint32_t> index;
-
-  [[nodiscard]] bool names(const std::string& backend) const {
-    return backend == name || backend == alias_of;
-  }
 };
 
 // Case and blanks around items do not matter; "" is auto; repeated items count once.

@@ -24,7 +24,7 @@
 
 namespace bitnet::select {
 
-// A parsed request: "auto", "cpu", "gpu", "cuda:1", "cuda,cpu".
+// A parsed request: "auto", "cpu", "gpu", "mine:1", "mine,cpu".
 struct request {
   std::string text = "auto";
   std::string requested_by = "default";
@@ -102,7 +102,7 @@ class registry {
   // what is above. Takes nothing: collect() does. True if all have answered.
   [[nodiscard]] bool wait(std::chrono::steady_clock::time_point end) const;
   // The first device that the request names, in its order, and that is none of `without`: devices
-  // ("cuda:0") and whole backends ("cuda"). What the report says of the first choice stays.
+  // ("mine:0") and whole backends ("mine"). What the report says of the first choice stays.
   result<choice> select_other(const request& wanted, const std::set<std::string>& without);
 
   // What is loaded of a backend, and the build id of its file. nullptr: nothing.

@@ -28,7 +28,7 @@ enum class moving : uint8_t {
 };
 
 struct move_record {
-  std::string from, to, why;  // devices: "cuda:0"
+  std::string from, to, why;  // devices: "mine:0"
   const char* method;         // "migrate" or "recompute"
   double pause_ms = 0;  // until the session could go on; recompute: until it had the next token
   double copy_ms = 0;   // of that, for its keys and values

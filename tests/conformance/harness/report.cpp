@@ -102,13 +102,13 @@ std::string report::as_text() const {
     std::snprintf(head, sizeof head, "%-13s %-52s %6llu ms", t.status.c_str(), t.name.c_str(),
                   static_cast<unsigned long long>(t.ms));
     out += head;
-    for (const std::string& how : t.weights)
-      if (!how.starts_with("copied")) out += "\n              weights " + how;
     for (std::size_t at = 0; at < t.text.size();) {
       const std::size_t end = std::min(t.text.find('\n', at), t.text.size());
       out += "\n              " + t.text.substr(at, end - at);
       at = end + 1;
     }
+    for (const std::string& how : t.weights)
+      if (!how.starts_with("copied")) out += "\n              weights " + how;
     out += "\n";
   }
   const std::string unavailable = fact(found.facts, "unavailable");

@@ -29,6 +29,13 @@ std::ostream& operator<<(std::ostream& out, const row& r) {
   return out << r.why;
 }
 
+// "n,n,...": a list of so many items.
+std::string names(int n) {
+  std::string out = "n";
+  while (--n > 0) out += ",n";
+  return out;
+}
+
 class manifest_fields : public testing::TestWithParam<row> {};
 
 TEST_P(manifest_fields, are_checked) {
@@ -138,13 +145,68 @@ const row rows[] = {
      code::manifest_field,
      {"'probe.timeout_ms'"}},
     {"variables that are no list",
-     {{"probe", "{env: CUDA_VISIBLE_DEVICES}"}},
+     {{"probe", "{env: VISIBLE_DEVICES}"}},
      code::manifest_field,
      {"'probe.env' must be a list"}},
     {"a variable that is none",
      {{"probe", "{env: [GOOD, 'a=b']}"}},
      code::manifest_field,
      {"'probe.env' must hold names of variables", "'a=b'"}},
+    {"a variable that is a list",
+     {{"probe", "{env: [[GOOD]]}"}},
+     code::manifest_field,
+     {"'probe.env' must hold names of variables", "found a list"}},
+    {"a kernel module with a path",
+     {{"probe", "{modules: [../x]}"}},
+     code::manifest_field,
+     {"'probe.modules' must hold names of kernel modules", "'../x'"}},
+    {"a library with a path",
+     {{"probe", "{libraries: [/lib/libfft.so.3]}"}},
+     code::manifest_field,
+     {"'probe.libraries' must hold names of libraries", "'/lib/libfft.so.3'"}},
+    {"a folder that depends on where one is",
+     {{"probe", "{folders: [etc/x]}"}},
+     code::manifest_field,
+     {"'probe.folders' must hold absolute paths", "'etc/x'"}},
+    {"a folder that leads back",
+     {{"probe", "{folders: [/etc/x/../y]}"}},
+     code::manifest_field,
+     {"'probe.folders'"}},
+    {"a node that is none",
+     {{"probe", "{nodes: [/etc/passwd]}"}},
+     code::manifest_field,
+     {"'probe.nodes' must hold paths like /dev/accel/*", "'/etc/passwd'"}},
+    {"nodes of many folders",
+     {{"probe", "{nodes: ['/dev/*/x']}"}},
+     code::manifest_field,
+     {"'probe.nodes'"}},
+    {"two stars", {{"probe", "{nodes: ['/dev/*x*']}"}}, code::manifest_field, {"'probe.nodes'"}},
+    {"too many of them",
+     {{"probe", "{modules: [" + names(65) + "]}"}},
+     code::manifest_field,
+     {"'probe.modules' must be a list of at most 64 items"}},
+    {"late nodes that are a list",
+     {{"probe", "{late_nodes: [/dev/x]}"}},
+     code::manifest_field,
+     {"'probe.late_nodes' must be a map"}},
+    {"a late node elsewhere",
+     {{"probe", "{late_nodes: {driver: /etc/x}}"}},
+     code::manifest_field,
+     {"'probe.late_nodes.driver' must be a kernel module with a file like /dev/accel0"}},
+    {"a late node of a path",
+     {{"probe", "{late_nodes: {../driver: /dev/x}}"}},
+     code::manifest_field,
+     {"must be a kernel module"}},
+    {"an alias that means any device",
+     {{"aliases", "[auto]"}},
+     code::manifest_field,
+     {"'aliases' must hold names like a backend's", "'auto'"}},
+    {"an alias that means a class", {{"aliases", "[gpu]"}}, code::manifest_field, {"'gpu'"}},
+    {"an alias with an index", {{"aliases", "['a:1']"}}, code::manifest_field, {"'a:1'"}},
+    {"aliases that are a word",
+     {{"aliases", "fine"}},
+     code::manifest_field,
+     {"'aliases' must be a list"}},
     {"packages that are a list",
      {{"packages", "[a]"}},
      code::manifest_field,
@@ -174,7 +236,12 @@ TEST(manifest, fields_arrive) {
                                     {"class", "npu"},
                                     {"url", "https://example.org"},
                                     {"priority", "60"},
-                                    {"probe", "{timeout_ms: 100, env: [A_1, B]}"},
+                                    {"aliases", "[second, the.same]"},
+                                    {"probe",
+                                     "{timeout_ms: 100, env: [A_1, B], modules: [driver, x_2], "
+                                     "libraries: [libfft.so.3, libc++.so.1], folders: [/etc/x.d], "
+                                     "nodes: ['/dev/accel/*', '/dev/one*', /dev/two], "
+                                     "late_nodes: {driver: /dev/late}}"},
                                     {"packages", "{libcuda.so.1: libcuda1, libx.so: x}"}}),
                      "m");
   ASSERT_TRUE(m.has_value()) << m.error().reason;
@@ -189,7 +256,16 @@ TEST(manifest, fields_arrive) {
   EXPECT_EQ(m->device_class, BITNET_DEVICE_NPU);
   EXPECT_EQ(m->priority, 60);
   EXPECT_EQ(m->probe_timeout_ms, 100U);
-  EXPECT_EQ(m->probe_env, (std::vector<std::string>{"A_1", "B"}));
+  EXPECT_EQ(m->aliases, (std::vector<std::string>{"second", "the.same"}));
+  using texts = std::vector<std::string>;
+  using paths = std::vector<std::filesystem::path>;
+  const probe_facts& on = m->depends_on;
+  EXPECT_EQ(on.env, (texts{"A_1", "B"}));
+  EXPECT_EQ(on.modules, (texts{"driver", "x_2"}));
+  EXPECT_EQ(on.libraries, (texts{"libfft.so.3", "libc++.so.1"}));
+  EXPECT_EQ(on.folders, (paths{"/etc/x.d"}));
+  EXPECT_EQ(on.nodes, (paths{"/dev/accel/*", "/dev/one*", "/dev/two"}));
+  EXPECT_EQ(on.late_nodes.at("driver"), "/dev/late");
   EXPECT_EQ(m->packages.at("libcuda.so.1"), "libcuda1");
   EXPECT_TRUE(m->warnings.empty());
 }

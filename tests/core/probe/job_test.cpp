@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace bitnet::probe {
 namespace {
 
@@ -12,6 +14,7 @@ TEST(job, is_read_as_it_was_written) {
   j.work.name = "good";
   j.work.library = "/lib/good.so";
   j.work.params = {{"isa", "other"}};
+  j.work.late_nodes = {{"driver", "/dev/late"}};
   j.limits = deadlines_for(1234);
   j.environment = {"HOME=/root", "LANG=C"};
   j.helper = "/lib/helper";
@@ -26,6 +29,18 @@ TEST(job, is_read_as_it_was_written) {
   EXPECT_EQ(got->key.fingerprint, "print");
   EXPECT_TRUE(got->needed && got->fresh);
   for (const char* text : {"", "[]", "{}", R"({"work": 1})", "\xff"}) EXPECT_FALSE(read_job(text));
+}
+
+TEST(job, a_manifest_gives_every_stage_less_time_or_more) {
+  const auto hard = [](uint32_t most_ms) {
+    std::vector<uint32_t> out;
+    for (const deadline& d : deadlines_for(most_ms)) out.push_back(d.hard_ms);
+    return out;
+  };
+  EXPECT_EQ(hard(60'000), (std::vector<uint32_t>{30'000, 5'000, 60'000, 60'000, 10'000}));
+  EXPECT_EQ(hard(1'000), (std::vector<uint32_t>{30'000, 1'000, 1'000, 1'000, 1'000}));
+  EXPECT_EQ(hard(600'000), (std::vector<uint32_t>{30'000, 50'000, 600'000, 600'000, 50'000}));
+  EXPECT_EQ(deadlines_for(500)[1].soft_ms, 500U);
 }
 
 // What a number loses on its way into its type would be a limit that nobody set.

@@ -84,7 +84,7 @@ const row rows[] = {
 INSTANTIATE_TEST_SUITE_P(rows, requests, testing::ValuesIn(rows));
 
 TEST(request_items, know_what_they_mean) {
-  const auto list = parse_request("auto,cpu,gpu:2,npu,hip,rocm,ocl:1,oneapi,vulkan", "test");
+  const auto list = parse_request("auto,cpu,gpu:2,npu,mine:1,other", "test");
   ASSERT_TRUE(list.has_value());
   const std::vector<wish>& w = *list;
   EXPECT_EQ(w[0].kind, kind::any);
@@ -95,14 +95,11 @@ TEST(request_items, know_what_they_mean) {
   EXPECT_EQ(w[3].device_class, BITNET_DEVICE_NPU);
   EXPECT_FALSE(w[3].index.has_value());
   EXPECT_EQ(w[4].kind, kind::name);
-  EXPECT_TRUE(w[4].names("rocm"));
-  EXPECT_TRUE(w[4].names("hip")) << "a backend that is really called so";
-  EXPECT_TRUE(w[5].names("rocm"));
-  EXPECT_FALSE(w[5].names("hip"));
-  EXPECT_TRUE(w[6].names("opencl"));
-  EXPECT_EQ(w[6].index, 1U);
-  EXPECT_TRUE(w[7].names("level-zero"));
-  EXPECT_EQ(w[8].alias_of, "vulkan");
+  EXPECT_EQ(w[4].name, "mine");
+  EXPECT_EQ(w[4].text, "mine:1");
+  EXPECT_EQ(w[4].index, 1U);
+  EXPECT_EQ(w[5].name, "other");
+  EXPECT_FALSE(w[5].index.has_value());
 }
 
 }  // namespace

@@ -125,8 +125,8 @@ double cpu_seconds() {
 }
 
 TEST_P(every_rule, takes_time_linear_in_any_run) {
-  // A rule that walks over the rest of a run from each of its characters takes seconds here; the
-  // others take milliseconds.
+  // A rule that walks over the rest of a run from each of its characters takes seconds here, however
+  // often it is tried; the others take milliseconds, but where somebody else has the processor.
   const pre_tokenizer words = made(GetParam(), pre_tokenizer::engine::compiled);
   for (const std::string_view part :
        {" ",   "\n",          "\r\n",    "\t", "7", "a", "A",      "aA", "\u0301",
@@ -134,10 +134,14 @@ TEST_P(every_rule, takes_time_linear_in_any_run) {
         " \n", "<sentinel:1", "IMGIMGA", "²",  "٣", "/", "\u3000", "😀"}) {
     const std::string run = times(1 << 16, part);
     for (const char* after : {"x", "²"}) {
-      const double begin = cpu_seconds();
-      const auto got = words.split(run + after);
-      ASSERT_TRUE(got) << part << " ... " << after << ": " << got.error().message;
-      ASSERT_LT(cpu_seconds() - begin, 0.4) << part << " ... " << after;
+      double least = 1e9;
+      for (int tries = 0; tries < 5 && least >= 0.4; ++tries) {
+        const double begin = cpu_seconds();
+        const auto got = words.split(run + after);
+        ASSERT_TRUE(got) << part << " ... " << after << ": " << got.error().message;
+        least = std::min(least, cpu_seconds() - begin);
+      }
+      ASSERT_LT(least, 0.4) << part << " ... " << after;
     }
   }
 }

@@ -156,28 +156,103 @@ void read_abi(fields& top, const std::string& where, manifest& out) {
   abi.list_places(out.places);
 }
 
-// Names of variables, in a list.
-void read_environment(fields& probe, manifest& out) {
+bool is_word(std::string_view text, bool (*allowed)(char)) {
+  return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, allowed);
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_lower(char c) {
+  return c >= 'a' && c <= 'z';
+}
+bool is_upper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+
+bool is_variable(std::string_view text) {
+  return is_word(text, [](char c) { return is_upper(c) || is_digit(c) || c == '_'; });
+}
+bool is_module(std::string_view text) {
+  return is_word(text,
+                 [](char c) { return is_lower(c) || is_upper(c) || is_digit(c) || c == '_'; });
+}
+bool is_library(std::string_view text) {
+  return is_word(text, [](char c) {
+    return is_lower(c) || is_upper(c) || is_digit(c) || c == '_' || c == '-' || c == '.' ||
+           c == '+';
+  });
+}
+bool is_absolute(std::string_view text) {
+  const std::filesystem::path path(text);
+  return path.is_absolute() && path.lexically_normal() == path && path.has_filename() &&
+         printable(text, max_text_bytes) == text && text.size() <= max_text_bytes;
+}
+bool is_node(std::string_view text) {
+  return is_absolute(text) && text.starts_with("/dev/") && !text.contains('*');
+}
+bool is_node_pattern(std::string_view text) {
+  return is_absolute(text) && text.starts_with("/dev/") &&
+         text.find('*') > text.rfind('/') &&  // npos is beyond
+         text.find('*') == text.rfind('*');
+}
+
+// A list of texts, each of which is what `is_one` wants and `like` shows.
+template <class Text>
+void read_list(fields& map, std::string_view key, bool (*is_one)(std::string_view),
+               std::string_view like, std::vector<Text>& out) {
   constexpr std::size_t most = 64;
-  constexpr std::string_view key = "env";
-  const yaml_node* node = probe.take(key, false);
+  const yaml_node* node = map.take(key, false);
   if (node == nullptr) return;
-  const auto is_name = [](const std::string& text) {
-    return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, [](char c) {
-      return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    });
-  };
   if (node->kind != yaml_node::kind_type::list || node->items.size() > most)
-    return probe.blame(*node, key,
-                       fmt::format("must be a list of at most 64 names, found {}", kind_of(*node)));
+    return map.blame(
+        *node, key,
+        fmt::format("must be a list of at most {} items, found {}", most, kind_of(*node)));
   for (const yaml_node& item : node->items) {
-    if (!is_name(item.text))
-      return probe.blame(
-          item, key,
-          fmt::format("must hold names of variables like CUDA_VISIBLE_DEVICES, found {}",
-                      kind_of(item)));
-    out.probe_env.push_back(item.text);
+    if (item.kind != yaml_node::kind_type::scalar || !is_one(item.text))
+      return map.blame(item, key, fmt::format("must hold {}, found {}", like, kind_of(item)));
+    out.emplace_back(item.text);
   }
+}
+
+void read_late_nodes(fields& probe, const std::string& where, manifest& out) {
+  const yaml_node* node = probe.map("late_nodes", false);
+  if (node == nullptr) return;
+  fields nodes(*node, "probe.late_nodes.", where);
+  for (const yaml_member& member : node->members) {
+    const std::string path = nodes.text(member.key);
+    if (!is_module(member.key) || !is_node(path))
+      nodes.blame(member.value, printable(member.key, 64),
+                  fmt::format("must be a kernel module with a file like /dev/accel0, found {}",
+                              kind_of(member.value)));
+    out.depends_on.late_nodes.emplace(member.key, path);
+  }
+  probe.adopt(nodes, out.warnings);
+}
+
+void read_probe(fields& top, const std::string& where, manifest& out) {
+  const yaml_node* node = top.map("probe", false);
+  if (node == nullptr) return;
+  fields probe(*node, "probe.", where);
+  out.probe_timeout_ms = probe.number<uint32_t>("timeout_ms", 1, 600'000, 60'000);
+  probe_facts& on = out.depends_on;
+  read_list(probe, "env", is_variable, "names of variables like VISIBLE_DEVICES", on.env);
+  read_list(probe, "modules", is_module, "names of kernel modules like i2c_core", on.modules);
+  read_list(probe, "libraries", is_library, "names of libraries like libfft.so.3", on.libraries);
+  read_list(probe, "folders", is_absolute, "absolute paths without '.' and '..'", on.folders);
+  read_list(probe, "nodes", is_node_pattern, "paths like /dev/accel/* or /dev/name", on.nodes);
+  read_late_nodes(probe, where, out);
+  top.adopt(probe, out.warnings);
+}
+
+// Further names; those that mean a class or any device stay what they are.
+void read_aliases(fields& top, manifest& out) {
+  const auto is_alias = [](std::string_view text) {
+    return is_backend_name(std::string(text)) && text != "auto" && text != "none" &&
+           std::ranges::find(classes, text, &std::pair<std::string_view, uint32_t>::first) ==
+               classes.end();
+  };
+  read_list(top, "aliases", is_alias, "names like a backend's, but auto, none and the classes",
+            out.aliases);
 }
 
 void read_packages(fields& top, const std::string& where, manifest& out) {
@@ -253,12 +328,8 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
   read_class(top, out);
   read_abi(top, where, out);
   out.priority = top.number<int32_t>("priority", -1000, 1000, 50);
-  if (const yaml_node* node = top.map("probe", false); node != nullptr) {
-    fields probe(*node, "probe.", where);
-    out.probe_timeout_ms = probe.number<uint32_t>("timeout_ms", 1, 600'000, 60'000);
-    read_environment(probe, out);
-    top.adopt(probe, out.warnings);
-  }
+  read_probe(top, where, out);
+  read_aliases(top, out);
   read_packages(top, where, out);
   read_dependencies(top, where, out);
   if (const auto& bad = top.bad()) return std::unexpected(*bad);

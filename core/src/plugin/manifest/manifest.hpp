@@ -12,8 +12,9 @@
 //   class: cpu                cpu, gpu, npu or other
 //   priority: 50              optional; orders backends of one class, higher first
 //   sha256: <64 hexadecimal digits>     optional: of the library
-//   probe: {timeout_ms: 60000, env: [CUDA_VISIBLE_DEVICES]} optional
-//   packages: {libcuda.so.1: libcuda1}  optional: which package provides a missing library
+//   aliases: [other]          optional: further names that a request may use
+//   probe: {timeout_ms: 60000, env: [MY_DEVICES]} optional; see probe_facts
+//   packages: {libfft.so.3: libfft3}    optional: which package provides a missing library
 //   dependencies: {libfft.so.3: <64 digits>} optional: the SHA-256 that needed libraries must have
 
 #include <cstdint>
@@ -28,6 +29,19 @@ namespace bitnet::plugin {
 
 constexpr uint64_t max_manifest_bytes = uint64_t{64} * 1024;
 
+// What a backend's answer depends on beside its own file: a remembered probe counts no longer when
+// one of these changes. Only who wrote the backend knows the names of its drivers.
+struct probe_facts {
+  std::vector<std::string> env{};                // variables; they are passed on, too
+  std::vector<std::string> modules{};            // of the kernel: their versions
+  std::vector<std::string> libraries{};          // opened by name, wherever the linker finds them
+  std::vector<std::filesystem::path> folders{};  // absolute; each file in them
+  std::vector<std::filesystem::path> nodes{};    // in /dev; '*' in the last part is any text
+  // Nodes that a driver makes when it is first used, by the driver's module. Where the module is
+  // loaded and the node is not there yet, a sandbox would keep it from that.
+  std::map<std::string, std::filesystem::path> late_nodes{};
+};
+
 struct manifest {
   std::string name, version, vendor, license, url;
   std::filesystem::path library;  // as written
@@ -36,7 +50,8 @@ struct manifest {
   uint32_t device_class = 0;  // BITNET_DEVICE_*
   int32_t priority = 50;
   uint32_t probe_timeout_ms = 60'000;  // of the listing and of the self-test, each
-  std::vector<std::string> probe_env;  // variables that change what it finds
+  std::vector<std::string> aliases;
+  probe_facts depends_on;
   std::map<std::string, std::string> packages;
   std::map<std::string, std::string> dependencies;  // SHA-256 by library
   std::map<std::string, std::string> places;        // "50-cpu.yaml:3:10" by field, as "abi.min"
