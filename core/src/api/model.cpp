@@ -96,7 +96,7 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
         progress = [&o](uint64_t done, uint64_t total) {
           return o.progress(o.progress_user, done, total) == 0;
         };
-      m->engines = std::make_unique<bitnet::reload::model_engines>(
+      m->engines = std::make_unique<bitnet::session::model_engines>(
           m->model, pack_cache_of(o, *runtime), *budget, o.tune != 0);
       auto engine = m->engines->on(*choice, progress);
       if (!engine) return std::unexpected(engine.error());

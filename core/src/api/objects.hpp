@@ -16,9 +16,10 @@
 #include "model/model.hpp"
 #include "plugin/loading/backend.hpp"
 #include "reload/generations.hpp"
-#include "reload/model_engines.hpp"
 #include "select/selection.hpp"
 #include "session/engine.hpp"
+#include "session/lost_devices.hpp"
+#include "session/model_engines.hpp"
 #include "session/session.hpp"
 #include "session/trial.hpp"
 #include "threads/pool.hpp"
@@ -80,14 +81,15 @@ struct bitnet_runtime {
   bitnet::result<bitnet::select::choice> choose_other(const bitnet::select::request& wanted,
                                                       const std::set<std::string>& without);
   // Where a session goes whose device is lost.
-  bitnet::result<bitnet::reload::engine_ptr> find_refuge(bitnet_model& model,
-                                                         const bitnet::select::request& wanted,
-                                                         const bitnet::reload::engine_ptr& lost,
-                                                         const bitnet::failure& why);
+  bitnet::result<bitnet::session::engine_ptr> find_refuge(bitnet_model& model,
+                                                          const bitnet::select::request& wanted,
+                                                          const bitnet::session::engine_ptr& from,
+                                                          const bitnet::failure& why);
 
   bitnet::api::services services;
   bitnet::select::request request;
   bitnet::reload::generations generations;
+  bitnet::session::lost_devices lost;
   // Held alone by a reload, shared by what opens or closes models or moves sessions.
   std::shared_mutex switching;
   std::mutex turn;  // guards what follows
@@ -96,15 +98,14 @@ struct bitnet_runtime {
   std::optional<bitnet::result<bitnet::select::choice>> choice;
   bool all_answered = true;  // no probe is under way
   std::vector<bitnet_model*> models;
-  std::set<std::string> lost;  // devices, and backends whose context is poisoned: "mine:0", "mine"
 };
 
 struct bitnet_model {
   bitnet_model(bitnet::model::model m, bitnet_runtime* r) : model(std::move(m)), runtime(r) {}
   ~bitnet_model();
   bitnet::model::model model;
-  bitnet_runtime* runtime;                                 // NULL with vocabulary_only
-  std::unique_ptr<bitnet::reload::model_engines> engines;  // likewise; goes before model
+  bitnet_runtime* runtime;                                  // NULL with vocabulary_only
+  std::unique_ptr<bitnet::session::model_engines> engines;  // likewise; goes before model
 };
 
 struct bitnet_session {

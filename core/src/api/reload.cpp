@@ -74,8 +74,7 @@ bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
                                   fmt::format("asked for {}", wanted.text));
         !ok)
       return ok;
-    const std::lock_guard lock(runtime.turn);
-    runtime.lost.erase(choice->device_name());
+    runtime.lost.works_again(choice->device_name());
   }
   s.request = std::move(wanted);
   return {};
@@ -83,38 +82,21 @@ bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
 
 }  // namespace
 
-bitnet::result<bitnet::reload::engine_ptr> bitnet_runtime::find_refuge(
+bitnet::result<bitnet::session::engine_ptr> bitnet_runtime::find_refuge(
     bitnet_model& model, const bitnet::select::request& wanted,
-    const bitnet::reload::engine_ptr& lost_engine, const bitnet::failure& why) {
+    const bitnet::session::engine_ptr& from, const bitnet::failure& why) {
   const std::shared_lock steady(switching);
-  const std::string device = lost_engine->choice().device_name();
-  model.engines->forget(*lost_engine);
-  generations.lose(*lost_engine->choice().backend, why.message);
-  std::set<std::string> without;
-  {
-    const std::lock_guard lock(turn);
-    // A poisoned context is the process's: no other device of the backend works either.
-    lost.insert(why.status == BITNET_CONTEXT_POISONED ? lost_engine->backend_name() : device);
-    without = lost;
-  }
-  auto other = choose_other(wanted, without);
-  if (!other) {
-    services.log(BITNET_LOG_ERROR, "session", fmt::format("{} is lost: {}", device, why.message));
-    return bitnet::fail(why.status, fmt::format("{}; {}", why.message, other.error().message));
-  }
-  auto engine = model.engines->on(*other);
-  if (!engine) return engine;
-  services.log(BITNET_LOG_WARN, "session",
-               fmt::format("{} is lost ({}): a session goes on with {}", device, why.message,
-                           other->device_name()));
-  // What new sessions and models take follows the runtime's own request.
-  if (model.engines->current() == lost_engine)
-    if (auto next = choose_other(request, without)) {
-      if (auto e = model.engines->on(*next)) model.engines->set_current(*e);
-      const std::lock_guard lock(turn);
-      choice = *next;
-    }
-  return engine;
+  generations.lose(*from->choice().backend, why.message);
+  return lost.find_refuge(
+      *model.engines, from, why, wanted, request,
+      {.choose = [&](const auto& wish, const auto& without) { return choose_other(wish, without); },
+       .settle =
+           [&](const bitnet::select::choice& next) {
+             const std::lock_guard lock(turn);
+             choice = next;
+           },
+       .log = [&](uint32_t level,
+                  const std::string& text) { services.log(level, "session", text); }});
 }
 
 void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t size) {
@@ -153,10 +135,8 @@ bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend
     if (done->changed) {
       const std::lock_guard lock(runtime->turn);
       if (selected) runtime->choice = *selected;
-      std::erase_if(runtime->lost, [&](const std::string& device) {
-        return device.starts_with(std::string(backend) + ":");
-      });
     }
+    if (done->changed) runtime->lost.was_replaced(backend);
     const std::string text = json_of(backend, *done);
     runtime->services.log(BITNET_LOG_INFO, "reload", text);
     if (o.report != nullptr) o.report(o.report_user, {text.data(), text.size()});

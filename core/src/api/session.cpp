@@ -157,10 +157,10 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     handle->cancel_token = model->runtime->services.follow(handle->cancelled);
     so.cancelled = &handle->cancelled;
     bitnet_session& self = *handle;
-    so.on_loss = [&self](const bitnet::reload::engine_ptr& lost, const bitnet::failure& why) {
+    so.on_loss = [&self](const bitnet::session::engine_ptr& lost, const bitnet::failure& why) {
       return self.model->runtime->find_refuge(*self.model, self.request, lost, why);
     };
-    auto session = model->engines->open_session([&](bitnet::reload::engine_ptr e) {
+    auto session = model->engines->open_session([&](bitnet::session::engine_ptr e) {
       return bitnet::session::session::open(std::move(e), so, self.cancel_token);
     });
     if (!session) return std::unexpected(session.error());

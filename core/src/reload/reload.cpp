@@ -17,8 +17,8 @@ failure as_failure(const plugin::defect& d) {
 
 // One engine and what is to take its place.
 struct replacement {
-  model_engines* model;
-  engine_ptr old, fresh;
+  session::model_engines* model;
+  session::engine_ptr old, fresh;
 };
 
 // The same device, as far as the old copy could know it.
@@ -112,9 +112,9 @@ class procedure {
   // Gives the new copy what the old one has, and compares the two.
   result<void> prepare(select::registry::renewal& fresh) {
     if (!loaded_.backend) return {};
-    for (model_engines* m : house_.models) {
+    for (session::model_engines* m : house_.models) {
       bool counted = false;
-      for (const engine_ptr& old : m->of(loaded_.backend.get())) {
+      for (const session::engine_ptr& old : m->of(loaded_.backend.get())) {
         auto c = load(fresh, old->choice());
         if (!c) return std::unexpected(std::move(c.error()));
         if (auto ok = may_be_twice(*c->backend, "new"); !ok) return ok;

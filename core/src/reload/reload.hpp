@@ -18,9 +18,9 @@
 
 #include "base/result.hpp"
 #include "reload/generations.hpp"
-#include "reload/model_engines.hpp"
 #include "reload/verify.hpp"
 #include "select/selection.hpp"
+#include "session/model_engines.hpp"
 
 namespace bitnet::reload {
 
@@ -41,7 +41,7 @@ struct outcome {
   std::string build_id, former_build_id;
   uint32_t generation = 0;
   uint32_t models = 0;  // whose weights it was given
-  model_engines::moved sessions;
+  session::model_engines::moved sessions;
   comparison verified;
   std::vector<std::string> stale;  // libraries that were replaced on disk
 };
@@ -53,7 +53,7 @@ struct house {
   std::mutex& turn;                         // guards registry and report
   std::optional<select::choice>& selected;  // of the runtime, if it has chosen
   generations& copies;
-  std::vector<model_engines*> models;
+  std::vector<session::model_engines*> models;
   std::function<void(const std::string&)> note;
 };
 

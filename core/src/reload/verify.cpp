@@ -17,7 +17,8 @@ std::vector<int32_t> prompt(uint32_t n, uint32_t n_vocab) {
   return out;
 }
 
-result<std::vector<float>> logits_of(const engine_ptr& e, const std::vector<int32_t>& ids) {
+result<std::vector<float>> logits_of(const session::engine_ptr& e,
+                                     const std::vector<int32_t>& ids) {
   session::session_options o;
   o.n_context = o.n_batch = static_cast<uint32_t>(ids.size());
   o.deterministic = true;
@@ -31,8 +32,8 @@ result<std::vector<float>> logits_of(const engine_ptr& e, const std::vector<int3
 
 }  // namespace
 
-result<comparison> compare(const engine_ptr& old, const engine_ptr& fresh, uint32_t n_tokens,
-                           double tolerance) {
+result<comparison> compare(const session::engine_ptr& old, const session::engine_ptr& fresh,
+                           uint32_t n_tokens, double tolerance) {
   const auto& shape = fresh->model().shape();
   comparison out;
   out.tokens = std::clamp<uint32_t>(n_tokens, 1, std::min(shape.n_context, uint32_t{512}));

@@ -64,12 +64,12 @@ uint32_t blocks_in_use(const seat::limits& l) {
 
 }  // namespace
 
-seat::seat(std::shared_ptr<session::engine> e, uint64_t cancel_token)
+seat::seat(std::shared_ptr<engine> e, uint64_t cancel_token)
     : engine_(std::move(e)),
       cancel_token_(cancel_token),
       step_timeout_ns_(environment::step_timeout_ns()) {}
 
-result<std::unique_ptr<seat>> seat::open(std::shared_ptr<session::engine> e,
+result<std::unique_ptr<seat>> seat::open(std::shared_ptr<engine> e,
                                          const session_options& options, uint64_t cancel_token) {
   std::unique_ptr<seat> s(new seat(std::move(e), cancel_token));
   auto built = [&] {
@@ -100,7 +100,7 @@ seat::~seat() {
 // A step that never ended may still write to all that it was given.
 void seat::leave_behind() {
   struct left {
-    std::shared_ptr<session::engine> engine;
+    std::shared_ptr<engine> on;
     std::shared_ptr<kv_store> store;
     compute::program program;
     compute::binding binding;

@@ -19,27 +19,27 @@
 #include "session/pack_cache.hpp"
 #include "session/session.hpp"
 
-namespace bitnet::reload {
+namespace bitnet::session {
 
-using engine_ptr = std::shared_ptr<session::engine>;
+using engine_ptr = std::shared_ptr<engine>;
 
 class model_engines {
  public:
-  model_engines(const model::model& m, std::optional<session::pack_cache> cache,
-                const session::kv_budget& budget, bool tune_now = false)
+  model_engines(const model::model& m, std::optional<pack_cache> cache, const kv_budget& budget,
+                bool tune_now = false)
       : model_(m), cache_(std::move(cache)), budget_(budget), tune_now_(tune_now) {}
 
   // An engine on the chosen device: one that sessions use already, else a new one.
-  result<engine_ptr> on(const select::choice& c, const session::engine::progress& report = {});
+  result<engine_ptr> on(const select::choice& c, const engine::progress& report = {});
   // Not given to anybody until replace() or set_current().
-  result<engine_ptr> make(const select::choice& c, const session::engine::progress& report = {});
+  result<engine_ptr> make(const select::choice& c, const engine::progress& report = {});
 
   [[nodiscard]] engine_ptr current() const;
   void set_current(engine_ptr e);
   // The engines in use whose backend is this copy.
   [[nodiscard]] std::vector<engine_ptr> of(const plugin::backend* copy) const;
   // on() must not give it out again.
-  void forget(const session::engine& lost);
+  void forget(const engine& lost);
 
   // New sessions get `fresh` where they would have got `old`. Those that are on this device, by
   // whichever copy, are offered the change if `how` says so; `told` hears of each that cannot take
@@ -47,26 +47,26 @@ class model_engines {
   struct moved {
     uint32_t offered = 0, staying = 0;
   };
-  moved replace(const engine_ptr& old, const engine_ptr& fresh, std::optional<session::moving> how,
+  moved replace(const engine_ptr& old, const engine_ptr& fresh, std::optional<moving> how,
                 const std::string& why, const std::function<void(const std::string&)>& told);
 
   // Opens a session by `make`, on what is current when it is done.
-  result<std::unique_ptr<session::session>> open_session(
-      const std::function<result<std::unique_ptr<session::session>>(engine_ptr)>& make);
-  void leave(const session::session& s);
+  result<std::unique_ptr<session>> open_session(
+      const std::function<result<std::unique_ptr<session>>(engine_ptr)>& make);
+  void leave(const session& s);
 
  private:
   [[nodiscard]] engine_ptr find(const select::choice& c) const;
 
   const model::model& model_;
-  const std::optional<session::pack_cache> cache_;
-  const session::kv_budget budget_;
+  const std::optional<pack_cache> cache_;
+  const kv_budget budget_;
   std::atomic<bool> tune_now_;  // by the first engine
   std::mutex making_;           // one engine at a time, so that two callers share one
   mutable std::mutex turn_;     // guards what follows
   engine_ptr current_;
-  std::vector<std::weak_ptr<session::engine>> engines_;
-  std::vector<session::session*> sessions_;
+  std::vector<std::weak_ptr<engine>> engines_;
+  std::vector<session*> sessions_;
 };
 
-}  // namespace bitnet::reload
+}  // namespace bitnet::session

@@ -1,8 +1,8 @@
-#include "reload/model_engines.hpp"
+#include "session/model_engines.hpp"
 
 #include <algorithm>
 
-namespace bitnet::reload {
+namespace bitnet::session {
 
 engine_ptr model_engines::find(const select::choice& c) const {
   const std::lock_guard lock(turn_);
@@ -13,16 +13,14 @@ engine_ptr model_engines::find(const select::choice& c) const {
   return nullptr;
 }
 
-result<engine_ptr> model_engines::make(const select::choice& c,
-                                       const session::engine::progress& report) {
-  auto made = session::engine::open(c, model_, report, cache_ ? &*cache_ : nullptr, budget_,
-                                    tune_now_.exchange(false));
+result<engine_ptr> model_engines::make(const select::choice& c, const engine::progress& report) {
+  auto made = engine::open(c, model_, report, cache_ ? &*cache_ : nullptr, budget_,
+                           tune_now_.exchange(false));
   if (!made) return std::unexpected(std::move(made.error()));
   return engine_ptr(std::move(*made));
 }
 
-result<engine_ptr> model_engines::on(const select::choice& c,
-                                     const session::engine::progress& report) {
+result<engine_ptr> model_engines::on(const select::choice& c, const engine::progress& report) {
   const std::lock_guard one(making_);
   if (auto known = find(c)) return known;
   auto made = make(c, report);
@@ -51,7 +49,7 @@ std::vector<engine_ptr> model_engines::of(const plugin::backend* copy) const {
   return out;
 }
 
-void model_engines::forget(const session::engine& lost) {
+void model_engines::forget(const engine& lost) {
   const std::lock_guard lock(turn_);
   std::erase_if(engines_, [&](const auto& known) {
     const auto e = known.lock();
@@ -60,8 +58,7 @@ void model_engines::forget(const session::engine& lost) {
 }
 
 model_engines::moved model_engines::replace(const engine_ptr& old, const engine_ptr& fresh,
-                                            std::optional<session::moving> how,
-                                            const std::string& why,
+                                            std::optional<moving> how, const std::string& why,
                                             const std::function<void(const std::string&)>& told) {
   // Held while the offers are made: no session may be closed meanwhile.
   const std::lock_guard lock(turn_);
@@ -69,7 +66,7 @@ model_engines::moved model_engines::replace(const engine_ptr& old, const engine_
   engines_.push_back(fresh);
   if (current_ == old) current_ = fresh;
   moved out;
-  for (session::session* s : sessions_) {
+  for (session* s : sessions_) {
     const engine_ptr at = s->headed_for();
     if (at == fresh || at->choice().device_name() != fresh->choice().device_name()) continue;
     if (!how) {
@@ -86,8 +83,8 @@ model_engines::moved model_engines::replace(const engine_ptr& old, const engine_
   return out;
 }
 
-result<std::unique_ptr<session::session>> model_engines::open_session(
-    const std::function<result<std::unique_ptr<session::session>>(engine_ptr)>& make) {
+result<std::unique_ptr<session>> model_engines::open_session(
+    const std::function<result<std::unique_ptr<session>>(engine_ptr)>& make) {
   for (;;) {
     const engine_ptr before = current();
     auto made = make(before);
@@ -99,9 +96,9 @@ result<std::unique_ptr<session::session>> model_engines::open_session(
   }
 }
 
-void model_engines::leave(const session::session& s) {
+void model_engines::leave(const session& s) {
   const std::lock_guard lock(turn_);
   std::erase(sessions_, &s);
 }
 
-}  // namespace bitnet::reload
+}  // namespace bitnet::session
