@@ -1,10 +1,12 @@
 """Plugins and a core of earlier minors still work with what was built now, and the other way round;
-those that are older than what is spoken today are refused in words, on both sides.
+those that are older than what is spoken today are refused in words, on both sides. Programs of
+earlier versions print with today's library what they would print if they were compiled today.
 
 fossils_test.py SOURCE BINARY COMPILER CORE_SIDE [sanitized]
 
-Each folder abi-* beside this file is a fossil of scripts/make-fossil. With `sanitized` the old core
-does not load today's plugins, which need the sanitizer's run time.
+Each folder abi-* and program-* beside this file is a fossil of scripts/make-fossil. With `sanitized`
+the old core does not load today's plugins, and no old program today's library, which need the
+sanitizer's run time.
 """
 
 import hashlib
@@ -22,6 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 FOSSILS = sorted(HERE.glob("abi-*"))
 OLDEST = (0, 1)  # that today's core speaks: docs/adr/0001
 SPOKEN = [f for f in FOSSILS if tuple(int(n) for n in f.name[4:].split(".")) >= OLDEST]
+PROGRAMS = sorted(HERE.glob("program-*"))
 PLUGINS = {"null": "0 devices", "plain-c": "relu2 right"}  # of a fossil, and what a core sees of them
 MOST_BYTES = 60 * 1024
 
@@ -67,7 +70,7 @@ class Fossils(unittest.TestCase):
         return place
 
     def test_nothing_was_changed(self):
-        for fossil in FOSSILS:
+        for fossil in [*FOSSILS, *PROGRAMS]:
             with self.subTest(fossil.name):
                 pins = dict(reversed(line.split()) for line in
                             (fossil / "SHA256SUMS").read_text(encoding="utf-8").splitlines())
@@ -157,16 +160,67 @@ class Fossils(unittest.TestCase):
             self.assertEqual(done.returncode, 1, done.stdout)
             self.assertIn("a required slot is empty", done.stderr)
 
+    def test_old_programs_see_what_new_ones_see(self):
+        self.needs_a_program()
+        new = self.compiled(source / "abi/include")
+        wanted = self.told(new)
+        self.assertEqual(wanted.returncode, 0, wanted.stderr)
+        self.assertIn("selected=cpu", wanted.stdout)
+        self.assertIn("fox", wanted.stdout)
+        for fossil in PROGRAMS:
+            with self.subTest(fossil.name):
+                old = self.told(self.copied(fossil / "program"))
+                self.assertEqual(old.returncode, 0, old.stderr)
+                self.assertEqual(old.stdout, wanted.stdout)
+
+    def test_another_layout_of_options_is_noticed(self):
+        """A member in the middle, as no later header may have it."""
+        self.needs_a_program()
+        include = self.folder / "include"
+        shutil.copytree(source / "abi/include", include)
+        header = include / "bitnet/bitnet.h"
+        text = header.read_text(encoding="utf-8")
+        member = "  uint32_t n_layers;"
+        self.assertEqual(text.count(member), 1)
+        header.write_text(text.replace(member, "  uint32_t sooner;\n" + member), encoding="utf-8")
+        wrong = self.told(self.compiled(include))
+        self.assertNotEqual(wrong.stdout, self.told(self.compiled(source / "abi/include")).stdout)
+
+    def needs_a_program(self):
+        self.assertTrue(PROGRAMS, "there is no program")
+        if sanitized:
+            self.skipTest("an old program cannot load a library with sanitizers")
+        if not (source / "plugins/cpu").is_dir():
+            self.skipTest("plugins/cpu is not in this tree")
+
+    def compiled(self, include):
+        program = self.folder / f"program-of-{include.parent.name}"
+        built = run(compiler, "-std=c11", f"-I{include}", source / "tests/fossils/program.c",
+                    self.library_folder() / "libbitnet.so", "-o", program)
+        self.assertEqual(built.returncode, 0, built.stderr)
+        return program
+
+    def library_folder(self):
+        return next(binary.glob("lib*/**/libbitnet.so")).parent
+
+    def told(self, program):
+        model = next((source / "models").glob("*.gguf"))
+        return run(program, model, "Tell a story about a fox.", cwd=self.folder,
+                   env=self.env | {"LD_LIBRARY_PATH": str(self.library_folder())})
+
+    def copied(self, file):
+        place = self.folder / file.parent.name
+        shutil.copyfile(file, place)
+        place.chmod(0o755)
+        return place
+
     def todays(self):
         names = [*PLUGINS, "cpu"]
         return {name: file for name in names for file in binary.glob(f"lib*/**/backends-*/{library(name)}")}
 
     def runnable(self, fossil):
         """The old core, whose mode a checkout or an archive may have lost."""
-        place = self.folder / f"core-{fossil.name}"
-        shutil.copyfile(fossil / "core_side", place)
-        place.chmod(0o755)
-        return place
+        return self.copied(fossil / "core_side")
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ seat::seat(std::shared_ptr<engine> e, uint64_t cancel_token)
       cancel_token_(cancel_token),
       step_timeout_ns_(environment::step_timeout_ns()) {}
 
-result<std::unique_ptr<seat>> seat::open(std::shared_ptr<engine> e,
-                                         const session_options& options, uint64_t cancel_token) {
+result<std::unique_ptr<seat>> seat::open(std::shared_ptr<engine> e, const session_options& options,
+                                         uint64_t cancel_token) {
   std::unique_ptr<seat> s(new seat(std::move(e), cancel_token));
   auto built = [&] {
     const std::lock_guard turn(s->engine_->device_turn());
