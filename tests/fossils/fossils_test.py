@@ -209,7 +209,7 @@ class Fossils(unittest.TestCase):
                    env=self.env | {"LD_LIBRARY_PATH": str(self.library_folder())})
 
     def copied(self, file):
-        place = self.folder / file.parent.name
+        place = self.folder / f"{file.name}-{file.parent.name}"
         shutil.copyfile(file, place)
         place.chmod(0o755)
         return place
