@@ -19,8 +19,8 @@ struct deadline {
 };
 using deadlines = std::array<deadline, n_stages>;
 
-// The usual ones, the hard ones cut to `most_ms`, which is the manifest's, and not below a twelfth of
-// it; those of the stages in which drivers work are `most_ms`.
+// The usual ones, the hard ones cut to `most_ms`, which is the manifest's, and not below a twelfth
+// of it; those of the stages in which drivers work are `most_ms`.
 [[nodiscard]] deadlines deadlines_for(uint32_t most_ms);
 
 struct job {
