@@ -100,7 +100,8 @@ bitnet::result<bitnet::reload::engine_ptr> bitnet_runtime::find_refuge(
   auto other = choose_other(wanted, without);
   if (!other) {
     services.log(BITNET_LOG_ERROR, "session", fmt::format("{} is lost: {}", device, why.message));
-    return bitnet::fail(why.status, fmt::format("{}; {}", why.message, other.error().message));
+    return std::unexpected(bitnet::failure{
+        why.status, fmt::format("{}; {}", why.message, other.error().message), why.from});
   }
   auto engine = model.engines->on(*other);
   if (!engine) return engine;
