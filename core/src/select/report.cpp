@@ -8,6 +8,7 @@
 #include "compute/kv_types.hpp"
 #include "plugin/codes/text.hpp"
 #include "plugin/manifest/manifest.hpp"
+#include "select/device_status.hpp"
 #include "select/selection.hpp"
 
 namespace bitnet::select {
@@ -115,6 +116,9 @@ ordered_json to_json(const backend_report& b) {
   for (std::size_t i = 0; i < b.devices.size(); ++i) {
     devices.push_back(to_json(b.devices[i].info, i));
     if (!b.fake) add_free_memory(devices.back(), b.devices[i].info);
+    if (b.probed)
+      if (auto s = asked_by_probe(b.devices[i].status, b.probed->age_s); !s.is_null())
+        devices.back()["status"] = std::move(s);
     add_standing(devices.back(), b, i);
     for (const bitnet_kernel_info& k : b.devices[i].kernels)
       if (ordered_json one = to_json(k);

@@ -93,6 +93,11 @@ result<std::shared_ptr<kv_store>> engine::shared_kv(bitnet_kv_config config) {
   return store;
 }
 
+compute::activity engine::status() const {
+  const plugin::kept_thread kept(*choice_.backend->complaints());
+  return device_.status();
+}
+
 uint64_t engine::free_memory() const {
   if (choice_.device.device_class != BITNET_DEVICE_CPU) return 0;  // no backend tells it
   const uint64_t free = free_host_memory();
