@@ -1,5 +1,6 @@
 // A whole backend that computes models, and gives one wrong answer when it is loaded to stay: its
-// setting "lie" says which. The probe never sees it lie, so that the host meets it unprepared.
+// setting "lie" says which. The probe never sees it lie, so that the host meets it unprepared;
+// but for "status-probed".
 
 #include <fenv.h>
 #include <signal.h>
@@ -99,7 +100,7 @@ bitnet_status status_of(bitnet_device*, bitnet_device_status* out, bitnet_error*
   out->temperature_millicelsius = -5000;
   out->throttled = BITNET_THROTTLED_HEAT;
   out->health = BITNET_HEALTH_GOOD;
-  if (is("status-free")) out->memory_free_bytes = 1001;
+  if (is("status-free") || is("status-probed")) out->memory_free_bytes = 1001;
   if (is("status-none")) out->memory_total_bytes = out->memory_free_bytes = 0;
   if (is("status-pool")) out->pool_used_bytes = 301;
   if (is("status-load")) out->utilisation_percent = 101;
@@ -206,13 +207,19 @@ extern "C" BITNET_BACKEND_EXPORT bitnet_status
 bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* request,
                     bitnet_backend_v0* out, bitnet_error* err) {
   const bitnet_status opened = honest_entry(host, request, out, err);
-  if (opened != BITNET_OK || request->purpose != BITNET_PURPOSE_LOAD) return opened;
+  if (opened != BITNET_OK) return opened;
   lie.clear();
   maps = steps = 0;
   first_map = nullptr;
   for (uint32_t i = 0; i < request->n_params; ++i)
     if (bitnet::sdk::to_view(request->params[i].key) == "lie")
       lie = bitnet::sdk::to_view(request->params[i].value);
+  if (request->purpose != BITNET_PURPOSE_LOAD) {
+    if (!is("status-probed")) return opened;
+    out->device_status = status_of;
+    out->filled_size = sizeof *out;
+    return opened;
+  }
   honest = *out;
   out->buffer_map = map;
   out->weight_plan = plan;

@@ -56,6 +56,17 @@ class: cpu
         self.assertEqual(lie.json["device_status"], {
             "asked": "now", "refused": "device_status() tells more free memory than there is"})
 
+    def test_a_probe_that_is_lied_to_about_what_a_device_does_goes_on(self):
+        done = self.bitnet("backends", "info", "liar", "--fresh", "--json", "--device", "liar",
+                           "--backend-dir", self.path("manifests"),
+                           env={"BITNET_LIAR_LIE": "status-probed"})
+        backend = done.json["backends"][0]
+        self.assertEqual(backend["code"], "BN-OK", backend)
+        status = backend["devices"][0]["status"]
+        self.assertEqual(status["asked"], "probe")
+        self.assertEqual(status["refused"],
+                         "device_status() tells more free memory than there is")
+
     def test_a_close_that_hangs_is_left_behind(self):
         begin = time.monotonic()
         done = self.run_with("close-hangs")
