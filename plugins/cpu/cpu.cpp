@@ -2,11 +2,13 @@
 // oracle.
 
 #include <ctime>
+#include <memory>
 
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
 #include "bitnet/sdk/interpreter.hpp"
 #include "device.hpp"
+#include "meter.hpp"
 #include "ops/tuning.hpp"
 #include "primitives.hpp"
 
@@ -48,6 +50,8 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   if (!isa) return;
   d.engine = isa;
   d.device = bitnet::cpu::describe_device(*isa);
+  d.status = [cpu = std::make_shared<bitnet::cpu::meter>(bitnet::cpu::usable_cpus())](
+                 bitnet_device_status& out) { cpu->read(out); };
   d.tuning = {bitnet::cpu::describe_tuning,
               [](const void* engine, const bitnet::sdk::host& host, uint64_t budget_ns) {
                 return bitnet::cpu::measure_tuning(

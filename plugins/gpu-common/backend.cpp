@@ -155,6 +155,9 @@ class device_object {
 
   opened& open() noexcept { return open_; }
 
+  bitnet_status status(bitnet_device_status& out, const reporter& report) const {
+    return open_.status(out, report);
+  }
   bitnet_status query(const bitnet_query_request& request, std::vector<uint32_t>& levels,
                       bitnet_graph_estimate& out, const reporter& report);
   bitnet_status make_buffer(const bitnet_buffer_request& request, std::unique_ptr<step_buffer>& out,

@@ -4,8 +4,8 @@
 //
 // Errors   every call that can fail returns a status and says why through the reporter.
 // Owner    whoever is given a unique_ptr; objects die before the device that made them.
-// Threads  a device's and its queues' calls come one at a time; gpu-common sees to it. But wait()
-//          and poll() come at any time, from any thread.
+// Threads  a device's and its queues' calls come one at a time; gpu-common sees to it. But wait(),
+//          poll() and status() come at any time, from any thread.
 // Bytes    all sizes and offsets, unless the name says otherwise. Memory is made of 32-bit words.
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bitnet/abi/info.h"
 #include "bitnet/sdk/guard.hpp"
 #include "kernels.hpp"
 
@@ -112,6 +113,11 @@ class device {
  public:
   virtual ~device() = default;
   virtual const facts& describe() const noexcept = 0;
+  // Fills what the driver tells of bitnet_device_status and names it in `known`; the pool is
+  // gpu-common's.
+  virtual bitnet_status status(bitnet_device_status&, const sdk::reporter&) const {
+    return BITNET_OK;
+  }
 
   virtual bitnet_status allocate(uint64_t bytes, placement where, std::unique_ptr<buffer>& out,
                                  const sdk::reporter& report) = 0;

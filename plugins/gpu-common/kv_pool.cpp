@@ -50,11 +50,13 @@ bitnet_status kv_pool::create(const bitnet_kv_config* config, uint32_t kv_dtypes
   if (bitnet_status s = plan(config, kv_dtypes, sizes, report); failed(s)) return s;
   buffers_.resize(sizes.size());
   const std::scoped_lock lock(device_.lock);
-  for (uint64_t i = 0; i < sizes.size(); ++i)
+  for (uint64_t i = 0; i < sizes.size(); ++i) {
     if (bitnet_status s =
             device_.driver->allocate(sizes[i], placement::device, buffers_[i], report);
         failed(s))
       return s;
+    held_.add(buffers_[i]->size());
+  }
   for (uint64_t i = 0; i < places_.size(); ++i)
     places_[i].memory = buffers_[regions_[i].buffer].get();
   return BITNET_OK;

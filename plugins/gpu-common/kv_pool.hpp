@@ -11,7 +11,7 @@ namespace bitnet::gpu {
 
 class kv_pool {
  public:
-  explicit kv_pool(opened& device) noexcept : device_(device) {}
+  explicit kv_pool(opened& device) noexcept : device_(device), held_(device.held_bytes) {}
   ~kv_pool() {
     if (buffers_.empty()) return;  // planned only
     device_.settle();
@@ -57,6 +57,7 @@ class kv_pool {
 
   opened& device_;
   sdk::kv_storage storage_{};  // its data is nullptr
+  holding held_;
   std::vector<std::unique_ptr<buffer>> buffers_;
   std::vector<region> regions_;
   std::vector<binding> places_;  // of each region, all blocks

@@ -91,7 +91,10 @@ void memory_pool::give(std::unique_ptr<buffer> memory, placement where) noexcept
 
 memory_stats memory_pool::stats() const {
   const std::scoped_lock lock(lock_);
-  return stats_;
+  memory_stats out = stats_;
+  out.current_bytes = used_bytes_;
+  out.idle_bytes = idle_bytes_;
+  return out;
 }
 
 void memory_pool::expire(uint64_t now_ns) {

@@ -25,6 +25,7 @@ struct memory_pool_config {
 struct memory_stats {
   uint64_t allocated_bytes = 0, freed_bytes = 0;  // by the driver, so far
   uint64_t current_bytes = 0, peak_bytes = 0;     // in use, not cached
+  uint64_t idle_bytes = 0;                        // cached
   uint64_t allocations = 0, frees = 0;
   uint64_t hits = 0, misses = 0;
 };

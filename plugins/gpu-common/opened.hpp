@@ -101,6 +101,23 @@ class running {
   std::vector<transfer> transfers_;  // ascending
 };
 
+// Device memory that an object of the core has, beside that of the pool, for device_status.
+class holding {
+ public:
+  explicit holding(std::atomic<uint64_t>& sum) noexcept : sum_(sum) {}
+  ~holding() { sum_ -= bytes_; }
+  holding(const holding&) = delete;
+  holding& operator=(const holding&) = delete;
+  void add(uint64_t bytes) noexcept {
+    bytes_ += bytes;
+    sum_ += bytes;
+  }
+
+ private:
+  std::atomic<uint64_t>& sum_;
+  uint64_t bytes_ = 0;
+};
+
 // Alignment of buffers and of offsets in them.
 inline uint64_t alignment_of(const facts& about) noexcept {
   return std::max<uint64_t>(about.binding_alignment, 64);
@@ -141,11 +158,23 @@ struct opened {
                  [&](const sdk::reporter& report) { return settle(UINT64_MAX, report); });
   }
 
+  // What the driver tells, and what gpu-common counts itself. [any]
+  bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const {
+    if (bitnet_status s = driver->status(out, report); sdk::failed(s)) return s;
+    const uint64_t held = held_bytes.load();
+    const memory_stats lent = pool.stats();
+    out.known |= BITNET_STATUS_POOL;
+    out.pool_used_bytes = held + lent.current_bytes;
+    out.pool_bytes = held + lent.current_bytes + lent.idle_bytes;
+    return BITNET_OK;
+  }
+
   const sdk::host& services;
   const std::string name;  // of the backend: the last part of kernel ids
   const std::vector<std::string> disabled;
   std::mutex lock;  // of the driver
   std::unique_ptr<device> driver;
+  std::atomic<uint64_t> held_bytes{0};  // weights and KV pools; see holding
   memory_pool pool;
   kernel_set kernels;
   std::mutex queues_lock;

@@ -120,11 +120,13 @@ bitnet_status weight_set::place(bool allocate, const sdk::reporter& report) {
   if (!allocate) return BITNET_OK;
   const std::scoped_lock lock(device_.lock);
   buffers_.resize(sizes.size());
-  for (uint64_t i = 0; i < sizes.size(); ++i)
+  for (uint64_t i = 0; i < sizes.size(); ++i) {
     if (bitnet_status s =
             device_.driver->allocate(sizes[i], placement::device, buffers_[i], report);
         failed(s))
       return s;
+    held_.add(buffers_[i]->size());
+  }
   for (const slot& s : slots) s.to->memory = buffers_[s.buffer].get();
   return BITNET_OK;
 }

@@ -33,7 +33,7 @@ class weight_set {
   using tensor_type = device_weight;
 
   explicit weight_set(opened& device, uint64_t cancel_token = 0) noexcept
-      : device_(device), cancel_token_(cancel_token) {}
+      : device_(device), cancel_token_(cancel_token), held_(device.held_bytes) {}
   ~weight_set() {
     if (buffers_.empty()) return;  // planned only
     device_.settle();
@@ -70,6 +70,7 @@ class weight_set {
   opened& device_;
   const uint64_t cancel_token_;
   std::vector<device_weight> tensors_;
+  holding held_;
   std::vector<std::unique_ptr<buffer>> buffers_;
   uint64_t bytes_ = 0;
 };

@@ -154,11 +154,11 @@ bitnet_status compiler::compile(const gpu::kernel_spec& spec, cl_program& out,
         "the driver's compiler (" + device.driver + ") fails with " + status_name(status) + ": " +
             errors);
     if (!traits.dot_product)
-      return report.fail(BITNET_UNAVAILABLE,
-                         "%s: the driver cannot compile the kernels: %s; what its compiler says is "
-                         "in the log (-v); "
-                         "update the driver",
-                         device.info.name, status_name(status).c_str());
+      return report.from("opencl", status)
+          .fail(BITNET_UNAVAILABLE,
+                "%s: the driver cannot compile the kernels: %s; what its compiler says is in the "
+                "log (-v); update the driver",
+                device.info.name, status_name(status).c_str());
     // Some drivers report the extension and do not know its functions in OpenCL C 1.2.
     traits.dot_product = false;
   }

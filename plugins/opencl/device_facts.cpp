@@ -146,6 +146,7 @@ device_facts facts_of(const library& cl, cl_platform_id platform, const std::str
                "; " + version + "; " + driver_version;
   out.refusal = refusal_of(cl, device, version);
   out.traits = traits_of(cl, device, extensions, type);
+  out.tells_free_memory = has_extension(extensions, "cl_amd_device_attribute_query");
 
   bitnet_device_info& info = out.info;
   info.struct_size = sizeof info;
@@ -166,6 +167,17 @@ device_facts facts_of(const library& cl, cl_platform_id platform, const std::str
 }
 
 }  // namespace
+
+bool free_memory_of(const library& cl, const device_facts& device, uint64_t& bytes) {
+  if (!device.tells_free_memory) return false;
+  size_t kib[2] = {};  // in all, and the largest block
+  size_t told = 0;
+  const cl_int asked =
+      cl.clGetDeviceInfo(device.id, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, sizeof kib, kib, &told);
+  if (asked != CL_SUCCESS || told < sizeof kib[0] || kib[0] > UINT64_MAX / 1024) return false;
+  bytes = uint64_t{kib[0]} * 1024;
+  return true;
+}
 
 bool has_extension(const std::string& list, const char* extension) {
   return (" " + list + " ").find(std::string(" ") + extension + " ") != std::string::npos;

@@ -25,6 +25,7 @@ struct device_facts {
   cl_platform_id platform = nullptr;
   cl_device_id id = nullptr;
   bitnet_device_info info{};
+  bool tells_free_memory = false;  // cl_amd_device_attribute_query
   device_traits traits;
   std::string platform_name;
   std::string driver;   // platform, version and driver: another driver has another text
@@ -34,6 +35,9 @@ struct device_facts {
 // All devices of all platforms, in the loader's order. Platforms without devices are normal. `why`
 // says what the user can do when not one usable device is among them.
 std::vector<device_facts> list_devices(const library& cl, std::string& why);
+
+// Bytes that are free on a device now; false if its driver does not tell.
+bool free_memory_of(const library& cl, const device_facts& device, uint64_t& bytes);
 
 // True if the space-separated list names `extension`.
 bool has_extension(const std::string& list, const char* extension);

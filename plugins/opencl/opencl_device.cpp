@@ -94,8 +94,9 @@ bitnet_status context::fail(const char* call, cl_int status, const sdk::reporter
     default:
       break;
   }
-  return report.fail(code, "%s: %s failed with %s; %s", facts.info.name, call,
-                     status_name(status).c_str(), advice);
+  return report.from("opencl", status)
+      .fail(code, "%s: %s failed with %s; %s", facts.info.name, call, status_name(status).c_str(),
+            advice);
 }
 
 bitnet_status context::open(const sdk::reporter& report) {
@@ -174,6 +175,16 @@ cl_int device_buffer::map(cl_event* done) {
   if (status != CL_SUCCESS) return status;
   is_mapped_ = true;
   return at == host_.data() ? CL_SUCCESS : CL_MAP_FAILURE;  // it must be: CL_MEM_USE_HOST_PTR
+}
+
+bitnet_status device::status(bitnet_device_status& out, const sdk::reporter&) const {
+  const uint64_t total = context_.facts.info.memory_total_bytes;
+  uint64_t free = 0;
+  if (total == 0 || !free_memory_of(context_.cl, context_.facts, free)) return BITNET_OK;
+  out.known |= BITNET_STATUS_MEMORY;
+  out.memory_total_bytes = total;
+  out.memory_free_bytes = std::min(free, total);
+  return BITNET_OK;
 }
 
 bitnet_status device::allocate(uint64_t bytes, gpu::placement where,

@@ -82,8 +82,9 @@ bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::report
   t.moved.wait_until(held, until, ready);
   if (t.reached >= value) return BITNET_OK;
   if (t.failure != CL_SUCCESS)
-    return report.fail(BITNET_DEVICE_LOST, "%s: a step failed with %s; open the device again",
-                       context_.facts.info.name, status_name(t.failure).c_str());
+    return report.from("opencl", t.failure)
+        .fail(BITNET_DEVICE_LOST, "%s: a step failed with %s; open the device again",
+              context_.facts.info.name, status_name(t.failure).c_str());
   return report.fail(BITNET_TIMEOUT, "the timeline is at %llu and not at %llu%s",
                      static_cast<unsigned long long>(t.reached),
                      static_cast<unsigned long long>(value),
@@ -93,8 +94,9 @@ bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::report
 bitnet_status queue::poll(uint64_t& value, const sdk::reporter& report) {
   const std::scoped_lock held(timeline_->lock);
   if (timeline_->failure != CL_SUCCESS)
-    return report.fail(BITNET_DEVICE_LOST, "%s: a step failed with %s; open the device again",
-                       context_.facts.info.name, status_name(timeline_->failure).c_str());
+    return report.from("opencl", timeline_->failure)
+        .fail(BITNET_DEVICE_LOST, "%s: a step failed with %s; open the device again",
+              context_.facts.info.name, status_name(timeline_->failure).c_str());
   value = timeline_->reached;
   return BITNET_OK;
 }

@@ -96,6 +96,11 @@ bitnet_status device::start(const sdk::reporter& report) {
   return allocate(staging_bytes, gpu::placement::host, staging_, report);
 }
 
+bitnet_status device::status(bitnet_device_status& out, const sdk::reporter&) const {
+  add_memory(instance_, mine_, out);
+  return BITNET_OK;
+}
+
 bitnet_status device::allocate(uint64_t bytes, gpu::placement where,
                                std::unique_ptr<gpu::buffer>& out, const sdk::reporter& report) {
   auto made = std::make_unique<memory>(*this);

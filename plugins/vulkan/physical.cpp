@@ -100,12 +100,16 @@ void identify(const seen_device& seen, gpu::facts& about) {
                              : std::to_string(p.driverVersion);
 }
 
-void limit(const seen_device& seen, const VkPhysicalDeviceMemoryProperties& memory,
-           gpu::facts& about) {
+void limit(const seen_device& seen, physical& mine, gpu::facts& about) {
   const VkPhysicalDeviceLimits& limits = seen.properties.properties.limits;
-  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i)
-    if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
-      about.memory_total_bytes = std::max(about.memory_total_bytes, memory.memoryHeaps[i].size);
+  for (uint32_t i = 0; i < mine.memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = mine.memory.memoryHeaps[i];
+    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) == 0 ||
+        heap.size <= about.memory_total_bytes)
+      continue;
+    about.memory_total_bytes = heap.size;
+    mine.own_heap = i;
+  }
   about.max_allocation_bytes =
       std::min(seen.sizes.maxMemoryAllocationSize, about.memory_total_bytes);
   about.max_binding_bytes = limits.maxStorageBufferRange;
@@ -172,12 +176,30 @@ std::string describe(const seen_device& seen, const wishes& user, physical& mine
   if (!choose_queue(seen, mine)) return "it has no queue that computes";
   find_timeline(seen, user, mine);
   identify(seen, about);
-  limit(seen, mine.memory, about);
+  limit(seen, mine, about);
+  mine.memory_budget = contains(seen.extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   tune(seen, user, mine, about);
   if (about.max_bindings < gpu::max_kernel_bindings)
     return "a kernel needs " + std::to_string(gpu::max_kernel_bindings) +
            " storage buffers, it allows " + std::to_string(about.max_bindings);
   return "";
+}
+
+// A budget is what this process may take of a heap, with what it has: other programs are counted.
+void add_memory(const instance_functions& vk, const physical& device, bitnet_device_status& out) {
+  if (!device.memory_budget || device.own_heap >= device.memory.memoryHeapCount) return;
+  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{};
+  budget.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT;
+  VkPhysicalDeviceMemoryProperties2 memory{};
+  memory.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
+  memory.pNext = &budget;
+  vk.vkGetPhysicalDeviceMemoryProperties2(device.handle, &memory);
+  const uint64_t may = budget.heapBudget[device.own_heap];
+  const uint64_t has = budget.heapUsage[device.own_heap];
+  if (may == 0) return;  // of a driver that does not know: no heap is without any
+  out.known |= BITNET_STATUS_MEMORY;
+  out.memory_total_bytes = device.memory.memoryHeaps[device.own_heap].size;
+  out.memory_free_bytes = std::min(may - std::min(may, has), out.memory_total_bytes);
 }
 
 }  // namespace bitnet::vulkan

@@ -18,8 +18,10 @@ struct physical {
   float timestamp_ns = 1;           // of a tick
   bool timeline = false;            // has timeline semaphores
   bool timeline_extension = false;  // they are an extension, not core
+  bool memory_budget = false;       // its driver tells how much memory is left
   forms kernels;
   VkPhysicalDeviceMemoryProperties memory{};
+  uint32_t own_heap = BITNET_NONE;  // the largest of its own memory
 };
 
 // The driver's answers about one device. They point to each other: not to be moved.
@@ -45,5 +47,8 @@ class seen_device {
 // "", or why the device cannot run the kernels.
 std::string describe(const seen_device& seen, const wishes& user, physical& mine,
                      gpu::facts& about);
+
+// Fills in how much of its own memory there is and is left, where its driver tells.
+void add_memory(const instance_functions& vk, const physical& device, bitnet_device_status& out);
 
 }  // namespace bitnet::vulkan

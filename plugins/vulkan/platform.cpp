@@ -74,11 +74,13 @@ bitnet_status platform::make_instance(const sdk::reporter& report) {
   if (made == VK_SUCCESS) return BITNET_OK;
   instance_ = VK_NULL_HANDLE;
   if (made == VK_ERROR_INCOMPATIBLE_DRIVER)
-    return report.fail(BITNET_UNAVAILABLE,
-                       "there is a Vulkan loader, but no driver; install one, on Debian "
-                       "mesa-vulkan-drivers or nvidia-vulkan-icd");
-  return report.fail(BITNET_UNAVAILABLE, "vkCreateInstance: %s; update the Vulkan driver",
-                     name_of(made).c_str());
+    return report.from("vulkan", made)
+        .fail(BITNET_UNAVAILABLE,
+              "there is a Vulkan loader, but no driver; install one, on Debian "
+              "mesa-vulkan-drivers or nvidia-vulkan-icd");
+  return report.from("vulkan", made)
+      .fail(BITNET_UNAVAILABLE, "vkCreateInstance: %s; update the Vulkan driver",
+            name_of(made).c_str());
 }
 
 void platform::listen() {
@@ -97,9 +99,9 @@ bitnet_status platform::enumerate(const sdk::reporter& report) {
     found = vk_.vkEnumeratePhysicalDevices(instance_, &n, all.data());
   }
   if (found < 0)
-    return report.fail(BITNET_UNAVAILABLE,
-                       "vkEnumeratePhysicalDevices: %s; update the Vulkan driver",
-                       name_of(found).c_str());
+    return report.from("vulkan", found)
+        .fail(BITNET_UNAVAILABLE, "vkEnumeratePhysicalDevices: %s; update the Vulkan driver",
+              name_of(found).c_str());
   all.resize(n);
   for (VkPhysicalDevice device : all) look_at(device);
   if (facts_.empty())

@@ -86,7 +86,8 @@ std::string name_of(VkResult result) {
   }
 }
 
-bitnet_status check(VkResult result, const char* call, const sdk::reporter& report) {
+bitnet_status check(VkResult result, const char* call, const sdk::reporter& plain) {
+  const sdk::reporter report = plain.from("vulkan", result);
   switch (result) {
     case VK_SUCCESS:
       return BITNET_OK;

@@ -20,6 +20,7 @@ namespace bitnet::vulkan {
   X(vkGetPhysicalDeviceProperties2)           \
   X(vkGetPhysicalDeviceFeatures2)             \
   X(vkGetPhysicalDeviceMemoryProperties)      \
+  X(vkGetPhysicalDeviceMemoryProperties2)     \
   X(vkGetPhysicalDeviceQueueFamilyProperties) \
   X(vkEnumerateDeviceExtensionProperties)     \
   X(vkCreateDevice)                           \
@@ -111,7 +112,7 @@ void keep_loaded(const device_functions& of) noexcept;
 
 std::string name_of(VkResult result);
 
-// Fails unless `result` is VK_SUCCESS.
+// Fails, with `result` as the origin, unless it is VK_SUCCESS.
 bitnet_status check(VkResult result, const char* call, const sdk::reporter& report);
 
 }  // namespace bitnet::vulkan

@@ -150,10 +150,29 @@ class Present(support.Case):
             self.assertLessEqual(device["memory_free_bytes"], device["memory_total_bytes"])
             self.assertRegex(text, r"(?m)^ +memory_free_bytes +\d+$")
 
+    def test_what_devices_do_is_a_fact_of_the_probe(self):
+        chosen = support.report()["selected"]
+        got = self.ok("backends", "info", chosen, "--json", "--fresh").json["backends"][0]
+        for device in got["devices"]:
+            if "status" not in device:  # optional
+                continue
+            self.assertEqual(device["status"]["asked"], "probe")
+            self.assertIn("age_s", device["status"])
+            self.assertGreater(len(device["status"]), 2, "what tells nothing is left out")
+        told = [d["status"] for d in got["devices"] if "status" in d]
+        text = self.ok("backends", "info", chosen).text
+        self.assertEqual(text.count("status (told by the probe, "), len(told))
+        if chosen == "cpu":
+            self.assertEqual(len(told), 1)
+            self.assertLessEqual(told[0]["memory_free_bytes"], told[0]["memory_total_bytes"])
+            self.assertNotIn("utilisation_percent", told[0], "a load takes time to measure")
+            self.assertNotIn("pool_bytes", told[0])
+
     def test_fakes_have_no_free_memory(self):
         got = self.ok("backends", "--json", "--allow-fake", env={"BITNET_GPU_FAKE": "cuda"}).json
         fake = next(b for b in got["backends"] if b["name"] == "cuda")
         self.assertNotIn("memory_free_bytes", fake["devices"][0])
+        self.assertNotIn("status", fake["devices"][0])
 
     def test_the_flag_is_named_that_has_to_go(self):
         self.refused(2, "drop --allow-fallback or", "backends", "--strict-mode",

@@ -1,10 +1,14 @@
 // A whole backend that computes models, and gives one wrong answer when it is loaded to stay: its
-// setting "lie" says which. The probe never sees it lie, so that the host meets it unprepared.
+// setting "lie" says which. The probe never sees it lie, so that the host meets it unprepared;
+// but for "status-probed".
 
 #include <fenv.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <cstring>
+#include <stdexcept>
 
 #include "bitnet/abi/answers.h"
 
@@ -72,8 +76,49 @@ bitnet_status stats(bitnet_program* p, bitnet_kernel_stat* out, uint32_t size, u
   return status;
 }
 
+// Fails as a driver would, with a number of its own.
+bitnet_status fail_natively(bitnet_error* err, const char (&domain)[17]) {
+  const uint32_t size = err->struct_size;
+  *err = {};
+  err->struct_size = size;
+  err->code = BITNET_INTERNAL;
+  err->native_code = -4;
+  std::memcpy(err->domain, domain, sizeof err->domain);
+  std::strcpy(err->message, "the device fell off");
+  return BITNET_INTERNAL;
+}
+
+bitnet_status status_of(bitnet_device*, bitnet_device_status* out, bitnet_error* err) {
+  if (is("status-throws")) throw std::runtime_error("out of its slot");
+  if (is("status-fails")) return fail_natively(err, "vulkan\0\0\0\0\0\0\0\0\0\0");
+  if (is("status-unsupported")) return BITNET_UNSUPPORTED;
+  out->known = BITNET_STATUS_MEMORY | BITNET_STATUS_POOL | BITNET_STATUS_UTILISATION |
+               BITNET_STATUS_TEMPERATURE | BITNET_STATUS_THROTTLED | BITNET_STATUS_HEALTH;
+  out->memory_total_bytes = 1000, out->memory_free_bytes = 400;
+  out->pool_bytes = 300, out->pool_used_bytes = 200;
+  out->utilisation_percent = 0;
+  out->temperature_millicelsius = -5000;
+  out->throttled = BITNET_THROTTLED_HEAT;
+  out->health = BITNET_HEALTH_GOOD;
+  if (is("status-free") || is("status-probed")) out->memory_free_bytes = 1001;
+  if (is("status-none")) out->memory_total_bytes = out->memory_free_bytes = 0;
+  if (is("status-pool")) out->pool_used_bytes = 301;
+  if (is("status-load")) out->utilisation_percent = 101;
+  if (is("status-cold")) out->temperature_millicelsius = -300'000;
+  if (is("status-slow")) out->throttled = 1u << 31;
+  if (is("status-health")) out->health = 0;
+  if (is("status-must")) out->known |= 1u << 16;
+  if (is("status-hint")) out->known |= 1u << 15;
+  if (is("status-reserved")) out->reserved_0 = 1;
+  if (is("status-size")) out->struct_size = 4;
+  return BITNET_OK;
+}
+
 bitnet_status submit(bitnet_queue* q, const bitnet_step* s, bitnet_error* err) {
   ++steps;
+  if (is("fails")) return fail_natively(err, "vulkan\0\0\0\0\0\0\0\0\0\0");
+  if (is("fails-endless")) return fail_natively(err, "\x1b[31mendless....");
+  if (is("fails-nameless")) return fail_natively(err, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
   if (is("silent")) return BITNET_OK;
   if (is("exits") && steps == 6) exit(0);
   const bitnet_status status = honest.queue_submit(q, s, err);
@@ -162,13 +207,19 @@ extern "C" BITNET_BACKEND_EXPORT bitnet_status
 bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* request,
                     bitnet_backend_v0* out, bitnet_error* err) {
   const bitnet_status opened = honest_entry(host, request, out, err);
-  if (opened != BITNET_OK || request->purpose != BITNET_PURPOSE_LOAD) return opened;
+  if (opened != BITNET_OK) return opened;
   lie.clear();
   maps = steps = 0;
   first_map = nullptr;
   for (uint32_t i = 0; i < request->n_params; ++i)
     if (bitnet::sdk::to_view(request->params[i].key) == "lie")
       lie = bitnet::sdk::to_view(request->params[i].value);
+  if (request->purpose != BITNET_PURPOSE_LOAD) {
+    if (!is("status-probed")) return opened;
+    out->device_status = status_of;
+    out->filled_size = sizeof *out;
+    return opened;
+  }
   honest = *out;
   out->buffer_map = map;
   out->weight_plan = plan;
@@ -181,6 +232,7 @@ bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* reque
   out->device_open = open_device;
   out->close = close_slowly;
   out->query_interface = interfaces;
+  if (!is("status-null")) out->device_status = status_of;
   out->filled_size = sizeof *out;
   if (is("buffer-null")) out->buffer_create = no_buffer;
   if (is("weights-null")) out->weights_create = no_weights;

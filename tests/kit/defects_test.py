@@ -36,6 +36,9 @@ ROWS = [
     ("stubborn", "robustness", {"robustness.a_cancelled_step_leaves_a_working_program"}),
     ("excuse", "robustness", {"robustness.host_allocation_failures"}),
     ("pin", "unload", {"unload.nothing_is_mapped_afterwards"}),
+    ("status", "abi", {"abi.what_a_device_does_is_possible"}),
+    ("totals", "abi", {"abi.what_a_device_does_is_possible"}),
+    ("longer", "abi", {"abi.what_a_device_does_is_possible"}),
     ("handles", "lifecycle", {"lifecycle.two_hundred_openings_leave_nothing"}),
     ("leave", "robustness", {"robustness.process"}),
 ]

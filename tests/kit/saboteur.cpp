@@ -323,6 +323,36 @@ const defect defects[] = {
          return sound.info(b, out, e);
        };
      }},
+    {"status",  // tells more free memory than there is, once it is asked again
+     [](table& t) {
+       t.device_status = [](bitnet_device*, bitnet_device_status* out, bitnet_error*) {
+         static int asked = 0;
+         out->known = BITNET_STATUS_MEMORY;
+         out->memory_total_bytes = 1000;
+         out->memory_free_bytes = ++asked % 2 == 0 ? 2000 : 500;
+         return bitnet_status{BITNET_OK};
+       };
+     }},
+    {"totals",  // has another total each time
+     [](table& t) {
+       t.device_status = [](bitnet_device*, bitnet_device_status* out, bitnet_error*) {
+         static uint64_t total = 1000;
+         out->known = BITNET_STATUS_MEMORY;
+         out->memory_total_bytes = ++total;
+         return bitnet_status{BITNET_OK};
+       };
+     }},
+    {"longer",  // writes behind what the host has room for
+     [](table& t) {
+       t.device_status = [](bitnet_device*, bitnet_device_status* out, bitnet_error*) {
+         const uint32_t size = out->struct_size;
+         *out = {};
+         out->struct_size = size;
+         out->known = BITNET_STATUS_UTILISATION;
+         out->reserved_0 = size < sizeof *out ? 1 : 0;
+         return bitnet_status{BITNET_OK};
+       };
+     }},
     {"handles",  // keeps a descriptor for each device
      [](table& t) {
        t.device_open = [](bitnet_backend* b, const bitnet_device_request* r, bitnet_device** out,

@@ -24,8 +24,8 @@ abi: {{major: 0, min: 1, max: 1}}
 class: cpu
 """)
 
-    def run_with(self, lie):
-        return self.bitnet("run", "-m", support.demo_model(), "-n", "20", "--temp", "0",
+    def run_with(self, lie, *more):
+        return self.bitnet("run", *more, "-m", support.demo_model(), "-n", "20", "--temp", "0",
                            "--backend-dir", self.path("manifests"), "--device", "liar",
                            "-p", "Once upon a time", env={"BITNET_LIAR_LIE": lie})
 
@@ -36,6 +36,36 @@ class: cpu
         self.assertEqual(cut.code, 1, cut)
         self.assertIn("called exit() before the work was done", cut.stderr)
         self.assertLess(len(cut.stdout), len(whole.stdout))
+
+    def test_where_an_error_comes_from_is_shown_and_moves_no_cursor(self):
+        for lie, words in (("fails", "the device fell off (vulkan -4)"),
+                           ("fails-endless", "the device fell off (\\x1b[31mendless.... -4)"),
+                           ("fails-nameless", "the device fell off (code -4)")):
+            with self.subTest(lie):
+                done = self.run_with(lie)
+                self.assertEqual(done.code, 1, done)
+                self.assertIn(words, done.stderr)
+                self.assertNotIn("\x1b", done.stderr)
+
+    def test_what_a_device_does_is_refused_in_words_and_the_text_is_told(self):
+        whole = self.run_with("none", "--json")
+        self.assertEqual(whole.json["device_status"]["health"], "good")
+        lie = self.run_with("status-free", "--json")
+        self.assertEqual(lie.code, 0, lie)
+        self.assertEqual(lie.json["text"], whole.json["text"])
+        self.assertEqual(lie.json["device_status"], {
+            "asked": "now", "refused": "device_status() tells more free memory than there is"})
+
+    def test_a_probe_that_is_lied_to_about_what_a_device_does_goes_on(self):
+        done = self.bitnet("backends", "info", "liar", "--fresh", "--json", "--device", "liar",
+                           "--backend-dir", self.path("manifests"),
+                           env={"BITNET_LIAR_LIE": "status-probed"})
+        backend = done.json["backends"][0]
+        self.assertEqual(backend["code"], "BN-OK", backend)
+        status = backend["devices"][0]["status"]
+        self.assertEqual(status["asked"], "probe")
+        self.assertEqual(status["refused"],
+                         "device_status() tells more free memory than there is")
 
     def test_a_close_that_hangs_is_left_behind(self):
         begin = time.monotonic()

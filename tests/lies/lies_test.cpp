@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "../reload/yard.hpp"
 
@@ -81,14 +82,25 @@ class lying {
     r.struct_size = sizeof r;
     if (const auto s = bitnet_generate(session_, ids, count, &g, &r, &e); s != BITNET_OK)
       throw failed_call(s, e);
-    char report[16384];
+    char text[16384];
     uint64_t needed = 0;
-    if (const auto s = bitnet_session_report(session_, report, sizeof report, &needed, nullptr);
+    if (const auto s = bitnet_session_report(session_, text, sizeof text, &needed, nullptr);
         s != BITNET_OK)
       throw std::runtime_error("the report is refused with status " + std::to_string(s));
+    report = nlohmann::json::parse(text, text + needed);
     return out;
   }
+  // What the runtime says of the liar's device.
+  nlohmann::json device() {
+    char text[65536];
+    uint64_t needed = 0;
+    if (const auto s = bitnet_runtime_report(runtime_, text, sizeof text, &needed, nullptr);
+        s != BITNET_OK)
+      throw std::runtime_error("the report is refused with status " + std::to_string(s));
+    return nlohmann::json::parse(text, text + needed).at("backends").at(0).at("devices").at(0);
+  }
   std::string log;
+  nlohmann::json report;
 
  private:
   std::string cache_;
@@ -160,6 +172,79 @@ TEST_F(lies, about_what_ran_are_refused_in_the_report) {
       ADD_FAILURE() << "nothing was refused";
     } catch (const std::runtime_error& e) {
       EXPECT_NE(std::string(e.what()).find("status 13"), std::string::npos) << e.what();
+    }
+  }
+}
+
+TEST_F(lies, about_what_a_device_does_are_refused_in_words_and_the_run_goes_on) {
+  const std::string undisturbed = lying(yard_, "status-null").tell(8);
+  const row rows[] = {
+      {"status-free", "device_status() tells more free memory than there is"},
+      {"status-none", "device_status() tells a memory of 0 bytes"},
+      {"status-pool", "device_status() tells that more of its pool is used than it has"},
+      {"status-load", "device_status() tells a utilisation of more than 100 percent"},
+      {"status-cold", "device_status() tells a temperature that no device has"},
+      {"status-slow", "device_status() tells a reason for being slow"},
+      {"status-health", "device_status() tells a health that there is not"},
+      {"status-must", "device_status() tells something that has to be understood"},
+      {"status-reserved", "device_status() sets a reserved member"},
+      {"status-size", "device_status() changes struct_size"},
+      {"status-throws", "device_status() lets an exception out"},
+      {"status-fails", "device_status() failed: the device fell off (vulkan -4)"},
+  };
+  for (const row& r : rows) {
+    SCOPED_TRACE(r.lie);
+    lying one(yard_, r.lie);
+    EXPECT_EQ(one.tell(8), undisturbed);
+    for (const nlohmann::json& status :
+         {one.report.at("device_status"), one.device().at("status")}) {
+      EXPECT_EQ(status.at("refused").get<std::string>().find(r.says), 0u) << status;
+      EXPECT_EQ(status.at("asked"), "now");
+      EXPECT_EQ(status.size(), 2u) << "nothing that was refused is shown: " << status;
+    }
+  }
+}
+
+TEST_F(lies, what_a_device_does_is_told_and_the_rest_left_out) {
+  const nlohmann::json expected = {
+      {"asked", "now"},    {"memory_total_bytes", 1000}, {"memory_free_bytes", 400},
+      {"pool_bytes", 300}, {"pool_used_bytes", 200},     {"utilisation_percent", 0},
+      {"health", "good"},  {"throttled", {"heat"}},      {"temperature_millicelsius", -5000}};
+  for (const char* lie : {"none", "status-hint"}) {
+    SCOPED_TRACE(lie);
+    lying one(yard_, lie);
+    one.tell(1);
+    EXPECT_EQ(one.report.at("device_status"), expected);
+    EXPECT_EQ(one.device().at("status"), expected);
+  }
+  for (const char* lie : {"status-null", "status-unsupported"}) {
+    SCOPED_TRACE(lie);
+    lying one(yard_, lie);
+    one.tell(1);
+    EXPECT_FALSE(one.report.contains("device_status"));
+    EXPECT_FALSE(one.device().contains("status"));
+  }
+}
+
+TEST_F(lies, an_error_says_where_it_comes_from) {
+  const struct {
+    const char* lie;
+    const char* domain;
+    const char* says;
+  } rows[] = {{"fails", "vulkan", "the device fell off (vulkan -4)"},
+              {"fails-endless", "\\x1b[31mendless", "(\\x1b[31mendless.... -4)"},
+              {"fails-nameless", "", "the device fell off (code -4)"}};
+  for (const auto& r : rows) {
+    SCOPED_TRACE(r.lie);
+    try {
+      lying one(yard_, r.lie);
+      one.tell(8);
+      ADD_FAILURE() << "nothing failed";
+    } catch (const failed_call& e) {
+      EXPECT_EQ(e.status, BITNET_INTERNAL) << e.what();
+      EXPECT_EQ(e.error.native_code, -4);
+      EXPECT_STREQ(e.error.domain, r.domain);
+      EXPECT_NE(std::string(e.what()).find(r.says), std::string::npos) << e.what();
     }
   }
 }

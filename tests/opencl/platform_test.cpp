@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "device_facts.hpp"
+#include "opencl_device.hpp"
 #include "opencl_platform.hpp"
 
 namespace bitnet::opencl::test {
@@ -103,6 +104,65 @@ TEST(opencl_platform, a_driver_that_ends_loops_early_is_refused) {
   ASSERT_EQ(all.size(), 1u);
   EXPECT_NE(all[0].refusal.find("65535 passes"), std::string::npos) << all[0].refusal;
   EXPECT_NE(why.find("use PoCL"), std::string::npos) << why;
+}
+
+// AMD's drivers tell how much memory is free, in KiB; of others nothing is known.
+TEST(opencl_status_of_memory, is_told_where_the_driver_tells) {
+  static size_t free_kib = 0;
+  static cl_int answer = CL_SUCCESS;
+  library cl;
+  cl.clGetDeviceInfo = [](cl_device_id, cl_device_info what, size_t room, void* out,
+                          size_t* bytes) -> cl_int {
+    if (what != CL_DEVICE_GLOBAL_FREE_MEMORY_AMD) return CL_INVALID_VALUE;
+    const size_t all[2] = {free_kib, free_kib};
+    if (room < sizeof all) return CL_INVALID_VALUE;
+    std::memcpy(out, all, sizeof all);
+    *bytes = sizeof all;
+    return answer;
+  };
+  const struct {
+    const char* why;
+    bool extension;
+    uint64_t total;
+    size_t kib;
+    cl_int answer;
+    bool known;
+    uint64_t free;
+  } rows[] = {{"half is free", true, 4096, 2, CL_SUCCESS, true, 2048},
+              {"nothing is free", true, 4096, 0, CL_SUCCESS, true, 0},
+              {"another vendor", false, 4096, 2, CL_SUCCESS, false, 0},
+              {"no total to compare with", true, 0, 2, CL_SUCCESS, false, 0},
+              {"the driver refuses", true, 4096, 2, CL_INVALID_VALUE, false, 0},
+              {"more than bytes can count", true, 4096, SIZE_MAX, CL_SUCCESS, false, 0},
+              {"more than there is", true, 4096, 5, CL_SUCCESS, true, 4096}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    free_kib = row.kib;
+    answer = row.answer;
+    device_facts facts;
+    facts.tells_free_memory = row.extension;
+    facts.info.memory_total_bytes = row.total;
+    const log_function log = [](uint32_t, const std::string&) {};
+    const device d(cl, facts, log, "off");
+    bitnet_device_status s{};
+    EXPECT_EQ(d.status(s, sdk::reporter(nullptr, "test")), BITNET_OK);
+    EXPECT_EQ(s.known, row.known ? BITNET_STATUS_MEMORY : 0u);
+    EXPECT_EQ(s.memory_total_bytes, row.known ? row.total : 0u);
+    EXPECT_EQ(s.memory_free_bytes, row.free);
+  }
+}
+
+TEST(opencl_errors, carry_the_drivers_number) {
+  const library cl;
+  const device_facts facts;
+  const log_function log = [](uint32_t, const std::string&) {};
+  const context c(cl, facts, log);
+  bitnet_error err{};
+  err.struct_size = sizeof err;
+  EXPECT_EQ(c.fail("clX", CL_OUT_OF_RESOURCES, sdk::reporter(&err, "slot")),
+            BITNET_OUT_OF_DEVICE_MEMORY);
+  EXPECT_EQ(err.native_code, CL_OUT_OF_RESOURCES);
+  EXPECT_STREQ(err.domain, "opencl");
 }
 
 TEST(opencl_extensions, are_whole_words) {

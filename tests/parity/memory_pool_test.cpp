@@ -7,7 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "gpu-common/opened.hpp"
 
 namespace bitnet::gpu {
 namespace {
@@ -25,7 +28,7 @@ struct counted final : buffer {
   int& living;
 };
 
-struct counting_device final : device {
+struct counting_device : device {
   const facts& describe() const noexcept override { return about; }
   bitnet_status allocate(uint64_t bytes, placement where, std::unique_ptr<buffer>& out,
                          const sdk::reporter& report) override {
@@ -84,6 +87,43 @@ class pool : public testing::Test {
   std::mutex lock_;
   counting_device driver_;
 };
+
+// What objects have, what lies idle, and what the driver tells of its own memory.
+TEST_F(pool, is_told_with_what_weights_and_blocks_have) {
+  struct telling_device final : counting_device {
+    bitnet_status status(bitnet_device_status& out, const sdk::reporter& r) const override {
+      if (full) return r.fail(BITNET_DEVICE_LOST, "gone");
+      out.known |= BITNET_STATUS_MEMORY;
+      out.memory_total_bytes = 1000;
+      return BITNET_OK;
+    }
+  };
+  auto made = std::make_unique<telling_device>();
+  telling_device& driver = *made;
+  opened device(std::move(made), host_, "test", {});
+  const auto ask = [&] {
+    bitnet_device_status s{};
+    EXPECT_EQ(device.status(s, report_), BITNET_OK);
+    EXPECT_EQ(s.known, BITNET_STATUS_MEMORY | BITNET_STATUS_POOL);
+    EXPECT_EQ(s.memory_total_bytes, 1000u);
+    return std::pair(s.pool_used_bytes, s.pool_bytes);
+  };
+  using sizes = std::pair<uint64_t, uint64_t>;  // used, in all
+  EXPECT_EQ(ask(), sizes(0, 0));
+  {
+    holding weights(device.held_bytes), blocks(device.held_bytes);
+    weights.add(500);
+    weights.add(8);
+    blocks.add(20);
+    const lease step = take(device.pool, 100);
+    EXPECT_EQ(ask(), sizes(628, 628));
+  }
+  EXPECT_EQ(ask(), sizes(0, 100)) << "a step's memory is kept for the next one";
+  driver.full = true;
+  bitnet_device_status s{};
+  EXPECT_EQ(device.status(s, report_), BITNET_DEVICE_LOST);
+  EXPECT_EQ(s.known, 0u);
+}
 
 TEST_F(pool, defaults) {
   const memory_pool_config c;

@@ -545,6 +545,58 @@ TEST_P(each_target, kernels_and_facts_are_listed) {
   }
 }
 
+// What objects have is counted as long as they live.
+TEST_P(each_target, a_device_tells_what_its_objects_have) {
+  tiny_host host(1);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const bitnet_backend_v0& t = p.table;
+  bitnet_device* device = nullptr;
+  must([&](bitnet_error* e) { return conformance::open_device(t, 0, &device, e); });
+  const auto ask = [&] {
+    bitnet_device_status s{};
+    s.struct_size = sizeof s;
+    must([&](bitnet_error* e) { return t.device_status(device, &s, e); });
+    return s;
+  };
+  if (!GetParam().gpu) {  // the host's memory is nobody's pool: it is not counted, and not told
+    if (t.device_status) {
+      EXPECT_EQ(ask().known & BITNET_STATUS_POOL, 0u);
+    }
+    return t.device_close(device);
+  }
+  const auto used = [&] {
+    const bitnet_device_status s = ask();
+    EXPECT_NE(s.known & BITNET_STATUS_POOL, 0u);
+    EXPECT_LE(s.pool_used_bytes, s.pool_bytes);
+    return s.pool_used_bytes;
+  };
+  constexpr uint64_t mib = uint64_t{1} << 20;
+  EXPECT_EQ(used(), 0u);
+  bitnet_buffer_request request{};
+  request.struct_size = sizeof request;
+  request.bytes = mib;
+  bitnet_buffer* buffer = nullptr;
+  must([&](bitnet_error* e) { return t.buffer_create(device, &request, &buffer, e); });
+  EXPECT_EQ(used(), mib);
+  // Two layers of keys and values of f32: 2 * 2 * 4 heads * 64 numbers * 16 tokens * 8 blocks.
+  bitnet_kv_config config{};
+  config.struct_size = sizeof config;
+  config.dtype_k = config.dtype_v = BITNET_DTYPE_F32;
+  config.n_layers = 2;
+  config.n_kv_heads = 4;
+  config.head_dim_k = config.head_dim_v = 64;
+  config.block_tokens = 16;
+  config.n_blocks = 8;
+  bitnet_kv_pool* blocks = nullptr;
+  must([&](bitnet_error* e) { return t.kv_pool_create(device, &config, &blocks, e); });
+  EXPECT_EQ(used(), mib + uint64_t{2} * 2 * 4 * 64 * 16 * 8 * 4);
+  t.kv_pool_destroy(blocks);
+  EXPECT_EQ(used(), mib);
+  t.buffer_destroy(buffer);
+  EXPECT_EQ(used(), 0u);
+  t.device_close(device);
+}
+
 INSTANTIATE_TEST_SUITE_P(backends, each_target, testing::ValuesIn(all_targets()),
                          [](const auto& row) { return row.param.name; });
 

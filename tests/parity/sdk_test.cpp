@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <future>
 #include <random>
 #include <stdexcept>
+#include <system_error>
 
 #include "bitnet/sdk/interpreter.hpp"
 #include "golden.hpp"
@@ -32,6 +35,46 @@ TEST(guarded, turns_every_exception_into_a_status) {
     EXPECT_STREQ(err.where, "slot");
     EXPECT_EQ(sdk::guarded(nullptr, "slot", body), row.status) << "no error wanted";
   }
+}
+
+TEST(guarded, says_where_an_error_of_the_system_comes_from) {
+  class own_category final : public std::error_category {
+    const char* name() const noexcept override { return "a-category-with-a-long-name"; }
+    std::string message(int) const override { return "own"; }
+  };
+  static const own_category own;
+  const struct {
+    std::error_code code;
+    const char* domain;
+  } rows[] = {{{ENOSPC, std::generic_category()}, "errno"},
+              {{ENOSPC, std::system_category()}, "errno"},
+              {{ENOSPC, own}, "a-category-with"},
+              {std::make_error_code(std::future_errc::no_state), "future"}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.domain);
+    bitnet_error err{};
+    err.struct_size = sizeof err;
+    const auto body = [&](const sdk::reporter&) -> bitnet_status {
+      throw std::system_error(row.code, "writing");
+    };
+    EXPECT_EQ(sdk::guarded(&err, "slot", body), BITNET_INTERNAL);
+    EXPECT_EQ(err.native_code, row.code.value());
+    EXPECT_STREQ(err.domain, row.domain);
+    EXPECT_NE(std::string(err.message).find("writing"), std::string::npos);
+  }
+}
+
+TEST(reporter, names_the_origin_of_one_failure_only) {
+  bitnet_error err{};
+  err.struct_size = sizeof err;
+  const sdk::reporter report(&err, "slot");
+  EXPECT_EQ(report.from("vulkan", -4).fail(BITNET_DEVICE_LOST, "gone"), BITNET_DEVICE_LOST);
+  EXPECT_EQ(err.native_code, -4);
+  EXPECT_STREQ(err.domain, "vulkan");
+  EXPECT_STREQ(err.where, "slot");
+  report.fail(BITNET_INTERNAL, "another");
+  EXPECT_EQ(err.native_code, 0);
+  EXPECT_STREQ(err.domain, "");
 }
 
 TEST(kv_pool, has_only_the_types_that_its_author_has) {

@@ -45,3 +45,9 @@ if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
       ENVIRONMENT "VK_DRIVER_FILES=${BITNET_SWIFTSHADER};VK_ICD_FILENAMES=${BITNET_SWIFTSHADER}")
   endforeach()
 endif()
+
+set(driver ${PROJECT_SOURCE_DIR}/plugins/vulkan)
+bitnet_add_test(parity.vulkan.memory
+  SOURCES vulkan_memory_test.cpp ${driver}/physical.cpp ${driver}/forms.cpp ${driver}/vk.cpp
+  LINK bitnet_gpu_common ${CMAKE_DL_LIBS} LABELS parity vulkan)
+target_include_directories(test_parity_vulkan_memory SYSTEM PRIVATE ${BITNET_VULKAN_HEADERS})

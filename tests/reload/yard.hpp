@@ -97,8 +97,9 @@ class yard {
 
 struct failed_call : std::runtime_error {
   failed_call(bitnet_status s, const bitnet_error& e)
-      : std::runtime_error(std::string(e.message)), status(s) {}
+      : std::runtime_error(std::string(e.message)), status(s), error(e) {}
   bitnet_status status;
+  bitnet_error error;
 };
 
 inline bitnet_error blank() {

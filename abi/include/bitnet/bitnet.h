@@ -114,9 +114,13 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
 /* JSON: {requested, requested_by, detected[], selected, device?, backends[{name, stage, code,
  * reason, hint, manifest?, library?, library_named?, version?, vendor?, license?, build_id?, abi?,
  * probe{stage, time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?,
- * disabled_kernels[]?, output?, ...}?, devices[{...}], kernels[{id, op, format, level}]?,
+ * disabled_kernels[]?, output?, ...}?, devices[{..., status?}], kernels[{id, op, format, level}]?,
  * generations[{number, state, build_id?, reason?}]?}], searched[{directory, result}]}. `code` is
- * stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. */
+ * stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. `status` is
+ * what a device was doing: {asked: "now" | "probe", age_s?, refused?, memory_total_bytes?,
+ * memory_free_bytes?, pool_bytes?, pool_used_bytes?, utilisation_percent?,
+ * temperature_millicelsius?, power_milliwatts?, clock_khz?, memory_clock_khz?, throttled[]?,
+ * ecc_corrected?, ecc_uncorrected?, health?}, of devices that models are open on asked now. */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);
@@ -413,12 +417,12 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
                                          uint64_t n_prompt, const bitnet_generation* options,
                                          bitnet_generation_result* out, bitnet_error* err);
 
-/* JSON: {backend, device, threads, kernels[{id, op, calls, time_ns?, bytes?}], steps, tokens,
- * kv{blocks, dtype_k, dtype_v, bytes, max_context?, window?, keep?, budget?, evictions?},
- * moves[{from, to, why, pause_ms, method, copy_ms?}]?, moves_before?}: what ran in this session,
- * counted where it ran, and the last 64 times that it changed its device or the copy of its
- * backend. max_context: tokens whose keys and values free memory had room for when the session was
- * opened. */
+/* JSON: {backend, device, device_status?, threads, kernels[{id, op, calls, time_ns?, bytes?}],
+ * steps, tokens, kv{blocks, dtype_k, dtype_v, bytes, max_context?, window?, keep?, budget?,
+ * evictions?}, moves[{from, to, why, pause_ms, method, copy_ms?}]?, moves_before?}: what ran in
+ * this session, counted where it ran, and the last 64 times that it changed its device or the
+ * copy of its backend. max_context: tokens whose keys and values free memory had room for when
+ * the session was opened. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);

@@ -35,6 +35,8 @@ inline bitnet_status report(bitnet_error* err, const char* where, const failure&
     std::string line = why.message;
     std::replace(line.begin(), line.end(), '\n', ' ');
     copy_text(err->message, text::printable(line));
+    err->native_code = why.from.code;
+    copy_text(err->domain, text::printable(why.from.domain));
   }
   return why.status;
 }

@@ -7,6 +7,7 @@
 #include "api/objects.hpp"
 #include "base/environment.hpp"
 #include "plugin/codes/text.hpp"
+#include "select/device_status.hpp"
 
 namespace {
 
@@ -90,6 +91,19 @@ void add_generations(nlohmann::ordered_json& backend,
     if (!g.build_id.empty()) one["build_id"] = g.build_id;
     if (!g.reason.empty()) one["reason"] = bitnet::plugin::printable(g.reason, 400);
     backend["generations"].push_back(std::move(one));
+  }
+}
+
+// Devices that models are open on are asked now, in place of what a probe was told.
+void add_status(nlohmann::ordered_json& backend, const std::vector<bitnet_model*>& models) {
+  for (const bitnet_model* m : models) {
+    const auto engine = m->engines->current();
+    if (!engine || backend["name"] != engine->backend_name()) continue;
+    auto& devices = backend["devices"];
+    const uint32_t index = engine->choice().device_index;
+    if (index >= devices.size()) continue;
+    if (auto status = bitnet::select::asked_now(engine->status()); !status.is_null())
+      devices[index]["status"] = std::move(status);
   }
 }
 
@@ -257,7 +271,10 @@ bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t
     const std::lock_guard lock(runtime->turn);
     runtime->catch_up();
     auto report = nlohmann::ordered_json::parse(runtime->report.json());
-    for (auto& b : report["backends"]) add_generations(b, runtime->generations.all());
+    for (auto& b : report["backends"]) {
+      add_generations(b, runtime->generations.all());
+      add_status(b, runtime->models);
+    }
     return bitnet::api::give_text(
         report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,
         needed);

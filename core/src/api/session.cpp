@@ -8,6 +8,7 @@
 #include "compute/kv_types.hpp"
 #include "generate/generate.hpp"
 #include "program/graph.hpp"
+#include "select/device_status.hpp"
 
 namespace {
 
@@ -217,6 +218,8 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
     const auto& engine = session->session->owner();
     nlohmann::ordered_json report = {{"backend", engine.backend_name()},
                                      {"device", engine.choice().device_name()}};
+    if (auto status = bitnet::select::asked_now(engine.status()); !status.is_null())
+      report["device_status"] = std::move(status);
     if (!engine.tuning().empty()) add_tuning(report, engine.tuning());
     report["threads"] = session->model->runtime->services.parallel_width();
     report["kernels"] = kernels_json(usage->kernels);

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdint>
 #include <expected>
 #include <string>
 #include <utility>
@@ -12,13 +13,20 @@
 
 namespace bitnet {
 
+// Where a failure began, and its number there: {"driver", -4}, {"errno", 28}. Number 0: not told.
+struct origin {
+  std::string domain;
+  int64_t code = 0;
+};
+
 struct failure {
   bitnet_status status = BITNET_INTERNAL;
   std::string message;  // expected what, found what, what to do
+  origin from{};        // the message has it in words
 
   // Adds what the caller was doing: "opening x.gguf: tensor blk.0: bad shape".
   [[nodiscard]] failure within(const std::string& doing) && {
-    return {status, fmt::format("{}: {}", doing, std::move(message))};
+    return {status, fmt::format("{}: {}", doing, std::move(message)), std::move(from)};
   }
 };
 

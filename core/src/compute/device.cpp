@@ -14,6 +14,29 @@ attempt<device> device::open(const bitnet_backend_v0& table, uint32_t index,
   return device(table, std::move(*made), info.buffer_alignment_bytes);
 }
 
+activity device::status() const {
+  activity out;
+  if (table_->device_status == nullptr) return out;
+  bitnet_device_status s{};
+  s.struct_size = sizeof s;
+  constexpr const char* slot = "device_status";
+  attempt<void> asked;
+  try {
+    asked = call(slot, [&](bitnet_error* err) { return table_->device_status(get(), &s, err); });
+  } catch (...) {  // a report must not fail for what it could do without
+    asked = sane(slot, "lets an exception out");
+  }
+  if (!asked && asked.error().status == BITNET_UNSUPPORTED) return out;
+  if (asked) asked = sane(slot, bitnet_wrong_device_status(&s));
+  if (asked)
+    out.told = s;
+  else
+    out.refused =
+        fmt::format("{}() {}{}", slot,
+                    asked.error().status == BITNET_OK ? "" : "failed: ", asked.error().reason);
+  return out;
+}
+
 bool device::support::complete(const graph& g) const {
   for (std::size_t i = 0; i < levels.size(); ++i)
     if (levels[i] == BITNET_LEVEL_NONE && g.ops[i].op < BITNET_OP_FIRST_COMPOSITE) return false;

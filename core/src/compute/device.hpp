@@ -4,13 +4,21 @@
 // Owner    the backend outlives all of it; children go before the device.
 // Threads  as the contract says of the slots; nothing is locked here.
 
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "compute/graph.hpp"
 #include "compute/trouble.hpp"
 
 namespace bitnet::compute {
+
+// What a device says that it is doing; neither: it does not tell.
+struct activity {
+  std::optional<bitnet_device_status> told;
+  std::string refused;  // why what it said does not count: "device_status() tells ..."
+};
 
 class device {
  public:
@@ -22,6 +30,9 @@ class device {
   [[nodiscard]] const bitnet_backend_v0& table() const { return *table_; }
   [[nodiscard]] bitnet_device* get() const { return device_.get(); }
   [[nodiscard]] uint32_t buffer_alignment_bytes() const { return buffer_alignment_bytes_; }
+
+  // Asks device_status. A wrong answer is refused, and nothing else comes of it. [any]
+  [[nodiscard]] activity status() const;
 
   // What graph_query answers.
   struct support {

@@ -19,6 +19,7 @@ struct trouble {
   std::string slot;
   bitnet_status status = BITNET_OK;
   std::string reason;
+  origin from{};
 };
 
 template <class T>
@@ -36,11 +37,10 @@ attempt<void> call(const char* slot, const Call& what) {
   const bitnet_status status = what(&err);
   if (status == BITNET_OK) return {};
   std::string reason = plugin::printable_array(err.message);
-  if (reason.empty())
-    reason = fmt::format("it failed with status {} and gave no reason", status);
-  else if (err.native_code != 0)
-    reason += fmt::format(" ({} {})", plugin::printable_array(err.domain), err.native_code);
-  return std::unexpected(trouble{slot, status, std::move(reason)});
+  if (reason.empty()) reason = fmt::format("it failed with status {} and gave no reason", status);
+  origin from = plugin::origin_of(err);
+  if (from.code != 0) reason += fmt::format(" ({})", plugin::in_words(from));
+  return std::unexpected(trouble{slot, status, std::move(reason), std::move(from)});
 }
 
 // `wrong` is what answers.h says of the answer of `slot`, NULL if nothing is.

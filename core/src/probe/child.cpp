@@ -150,8 +150,10 @@ class probe_run {
       auto tested = run_self_test(*backend_, facts_.devices);
       if (!tested) return std::unexpected(std::move(tested.error()));
       facts_.self_test = tested->summary;
-      for (std::size_t i = 0; i < facts_.devices.size(); ++i)
+      for (std::size_t i = 0; i < facts_.devices.size(); ++i) {
         facts_.devices[i].products_per_s = tested->products_per_s[i];
+        facts_.devices[i].status = std::move(tested->status[i]);
+      }
       if (tested->wrong.empty()) return {};
       for (const wrong_result& one : tested->wrong)
         for (const std::string& id : one.kernels)

@@ -116,7 +116,8 @@ plugin::checked<std::vector<device_report>> list_devices(const plugin::backend& 
     if (!info) return std::unexpected(std::move(info.error()));
     auto kernels = read_kernels(t, i);
     if (!kernels) return std::unexpected(std::move(kernels.error()));
-    out[i] = {*info, std::move(*kernels)};
+    out[i].info = *info;
+    out[i].kernels = std::move(*kernels);
   }
   return out;
 }

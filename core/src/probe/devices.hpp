@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bitnet/abi/answers.h"
+#include "compute/device.hpp"
 #include "plugin/loading/backend.hpp"
 
 namespace bitnet::probe {
@@ -16,6 +17,7 @@ struct device_report {
   bitnet_device_info info{};
   std::vector<bitnet_kernel_info> kernels;
   uint64_t products_per_s = 0;  // ternary ones, of a self-test's program; 0: not measured
+  compute::activity status;     // when it was opened: a fact of that moment only
 };
 
 // All devices with their kernels. BN-P-UNAVAILABLE and BN-P-NO-DEVICE (both BITNET_UNAVAILABLE),

@@ -67,6 +67,15 @@ class members {
     if (value > std::numeric_limits<Int>::max()) return blame(key), Int{0};
     return static_cast<Int>(value);
   }
+  // One that may be below 0.
+  int32_t whole(const char* key) {
+    const json* one = find(key);
+    if (one == nullptr) return 0;
+    if (!one->is_number_integer()) return blame(key), 0;
+    const auto value = one->get<int64_t>();
+    if (value < INT32_MIN || value > INT32_MAX) return blame(key), 0;
+    return static_cast<int32_t>(value);
+  }
   const json* list(const char* key, std::size_t limit) {
     const json* one = find(key);
     if (one != nullptr && (!one->is_array() || one->size() > limit)) return blame(key), nullptr;
@@ -97,6 +106,55 @@ void keep(const std::string& text, char (&out)[N]) {
   std::fill(std::copy(cut.begin(), cut.end(), out), out + N, '\0');
 }
 
+json to_json(const compute::activity& a) {
+  if (!a.refused.empty()) return {{"refused", a.refused}};
+  if (!a.told) return json::object();
+  const bitnet_device_status& s = *a.told;
+  return {{"known", s.known},
+          {"memory_total_bytes", s.memory_total_bytes},
+          {"memory_free_bytes", s.memory_free_bytes},
+          {"pool_bytes", s.pool_bytes},
+          {"pool_used_bytes", s.pool_used_bytes},
+          {"utilisation_percent", s.utilisation_percent},
+          {"temperature_millicelsius", s.temperature_millicelsius},
+          {"power_milliwatts", s.power_milliwatts},
+          {"clock_khz", s.clock_khz},
+          {"memory_clock_khz", s.memory_clock_khz},
+          {"throttled", s.throttled},
+          {"ecc_corrected", s.ecc_corrected},
+          {"ecc_uncorrected", s.ecc_uncorrected},
+          {"health", s.health}};
+}
+
+// Nothing if it is not well formed.
+std::optional<compute::activity> to_activity(const json& from) {
+  members m(from);
+  compute::activity out;
+  out.refused = m.text("refused", 1024);
+  if (from.contains("known")) {
+    bitnet_device_status s{};
+    s.struct_size = sizeof s;
+    s.known = m.number<uint32_t>("known");
+    s.memory_total_bytes = m.number<uint64_t>("memory_total_bytes");
+    s.memory_free_bytes = m.number<uint64_t>("memory_free_bytes");
+    s.pool_bytes = m.number<uint64_t>("pool_bytes");
+    s.pool_used_bytes = m.number<uint64_t>("pool_used_bytes");
+    s.utilisation_percent = m.number<uint32_t>("utilisation_percent");
+    s.temperature_millicelsius = m.whole("temperature_millicelsius");
+    s.power_milliwatts = m.number<uint32_t>("power_milliwatts");
+    s.clock_khz = m.number<uint32_t>("clock_khz");
+    s.memory_clock_khz = m.number<uint32_t>("memory_clock_khz");
+    s.throttled = m.number<uint32_t>("throttled");
+    s.ecc_corrected = m.number<uint64_t>("ecc_corrected");
+    s.ecc_uncorrected = m.number<uint64_t>("ecc_uncorrected");
+    s.health = m.number<uint32_t>("health");
+    if (bitnet_wrong_device_status(&s) != nullptr) return std::nullopt;
+    out.told = s;
+  }
+  if (!m.bad().empty()) return std::nullopt;
+  return out;
+}
+
 json to_json(const device_report& d) {
   json kernels = json::array();
   for (const bitnet_kernel_info& k : d.kernels)
@@ -119,6 +177,7 @@ json to_json(const device_report& d) {
           {"kv_dtypes", i.kv_dtypes},
           {"attention_flags", i.attention_flags},
           {"products_per_s", d.products_per_s},
+          {"status", to_json(d.status)},
           {"kernels", std::move(kernels)}};
 }
 
@@ -144,6 +203,11 @@ std::optional<device_report> to_device(const json& from) {
   if (i.device_class < BITNET_DEVICE_CPU || i.device_class > BITNET_DEVICE_OTHER) m.blame("class");
   if (i.buffer_alignment_bytes != 0 && !std::has_single_bit(i.buffer_alignment_bytes))
     m.blame("buffer_alignment_bytes");
+  if (const json* status = m.object("status"); status != nullptr) {
+    auto told = to_activity(*status);
+    if (!told) return std::nullopt;
+    out.status = *std::move(told);
+  }
   if (const json* kernels = m.list("kernels", max_kernels); kernels != nullptr)
     for (const json& one : *kernels) {
       if (!one.is_object()) return std::nullopt;

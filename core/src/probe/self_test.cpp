@@ -253,6 +253,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
                                   self_test_result& out) {
   const auto device = compute::device::open(t, index, report.info);
   if (!device) return std::unexpected(failed(fmt::format("device {}", index), device.error()));
+  out.status[index] = device->status();  // before the tests are what it does
   for (const golden_program& f : golden_programs()) {
     if (!is_claimed(report, f)) continue;
     const running_test now(tested_kernel(report, f));
@@ -297,6 +298,7 @@ plugin::checked<self_test_result> run_self_test(const plugin::backend& b,
                                                 const std::vector<device_report>& devices) {
   self_test_result out;
   out.products_per_s.resize(devices.size());
+  out.status.resize(devices.size());
   for (uint32_t i = 0; i < devices.size(); ++i)
     if (auto fine = test_device(b.table(), i, devices[i], out); !fine)
       return std::unexpected(std::move(fine.error()));

@@ -18,7 +18,9 @@ struct wrong_result {
 struct self_test_result {
   std::vector<wrong_result> wrong;
   std::string summary;  // "linear_ternary.ternary2: right; linear_dense.f32: right" or what differs
-  std::vector<uint64_t> products_per_s;  // of each device, as in device_report
+  // Of each device, as in device_report.
+  std::vector<uint64_t> products_per_s;
+  std::vector<compute::activity> status;
 };
 
 // Runs each program whose kernels a device lists, and times a ternary product. BN-P-FAILED if a

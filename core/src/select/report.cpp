@@ -8,6 +8,7 @@
 #include "compute/kv_types.hpp"
 #include "plugin/codes/text.hpp"
 #include "plugin/manifest/manifest.hpp"
+#include "select/device_status.hpp"
 #include "select/selection.hpp"
 
 namespace bitnet::select {
@@ -82,7 +83,7 @@ void add_standing(ordered_json& device, const backend_report& b, std::size_t i) 
 }
 
 // What is free changes all the time, so it is asked now. Devices of class cpu compute in the host's
-// memory; of others nothing tells.
+// memory; of others their status tells, where it does.
 void add_free_memory(ordered_json& device, const bitnet_device_info& d) {
   if (d.device_class != BITNET_DEVICE_CPU) return;
   const uint64_t total = d.memory_total_bytes == 0 ? UINT64_MAX : d.memory_total_bytes;
@@ -115,6 +116,9 @@ ordered_json to_json(const backend_report& b) {
   for (std::size_t i = 0; i < b.devices.size(); ++i) {
     devices.push_back(to_json(b.devices[i].info, i));
     if (!b.fake) add_free_memory(devices.back(), b.devices[i].info);
+    if (b.probed)
+      if (auto s = asked_by_probe(b.devices[i].status, b.probed->age_s); !s.is_null())
+        devices.back()["status"] = std::move(s);
     add_standing(devices.back(), b, i);
     for (const bitnet_kernel_info& k : b.devices[i].kernels)
       if (ordered_json one = to_json(k);

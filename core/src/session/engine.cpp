@@ -93,8 +93,14 @@ result<std::shared_ptr<kv_store>> engine::shared_kv(bitnet_kv_config config) {
   return store;
 }
 
+compute::activity engine::status() const {
+  const plugin::kept_thread kept(*choice_.backend->complaints());
+  return device_.status();
+}
+
 uint64_t engine::free_memory() const {
-  if (choice_.device.device_class != BITNET_DEVICE_CPU) return 0;  // no backend tells it
+  // Of others device_status may tell it; contexts are not planned by that yet.
+  if (choice_.device.device_class != BITNET_DEVICE_CPU) return 0;
   const uint64_t free = free_host_memory();
   // The system counts pages of mapped files as free, but every step reads these.
   const uint64_t mapped = aliased_bytes_ + (packed_head_ ? packed_head_->form.size() : 0);

@@ -50,6 +50,9 @@ class engine {
   // Bytes of the device's memory that are free for keys and values now, 0 if nothing tells.
   [[nodiscard]] uint64_t free_memory() const;
 
+  // What the device says that it is doing. Any thread.
+  [[nodiscard]] compute::activity status() const;
+
   // The backend's settings for this machine with what was measured, "" if it has none.
   [[nodiscard]] const std::string& tuning() const { return tuning_; }
 

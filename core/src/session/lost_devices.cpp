@@ -23,7 +23,8 @@ result<engine_ptr> lost_devices::find_refuge(model_engines& engines, const engin
   auto other = by.choose(wished, without);
   if (!other) {
     by.log(BITNET_LOG_ERROR, fmt::format("{} is lost: {}", device, why.message));
-    return fail(why.status, fmt::format("{}; {}", why.message, other.error().message));
+    return std::unexpected(
+        failure{why.status, fmt::format("{}; {}", why.message, other.error().message), why.from});
   }
   auto refuge = engines.on(*other);
   if (!refuge) return refuge;

@@ -115,6 +115,22 @@ std::string why_text(const json& report) {
   return out;
 }
 
+// What the device was doing, with the moment: "status (told now)".
+std::string status_text(const json& status) {
+  const bool by_probe = any_member(status, "asked") == "probe";
+  std::string out = fmt::format(
+      "    status (told {})\n",
+      by_probe ? fmt::format("by the probe, {} s ago", any_member(status, "age_s")) : "now");
+  for (const auto& [key, content] : status.items()) {
+    if (key == "asked" || key == "age_s") continue;
+    const std::string text = !content.is_array() ? any_member(status, key.c_str())
+                             : content.empty()   ? "no"
+                                                 : words(content);
+    out += fmt::format("      {:<24} {}\n", key, text);
+  }
+  return out;
+}
+
 std::string info_text(const json& backend) {
   std::string out = any_member(backend, "name") + "\n";
   for (const auto& [key, content] : backend.items()) {
@@ -127,6 +143,10 @@ std::string info_text(const json& backend) {
     for (const auto& [key, content] : device.items()) {
       if (key == "kv_types") {
         out += fmt::format("    {:<18} {}\n", key, words(content));
+        continue;
+      }
+      if (key == "status" && content.is_object()) {
+        out += status_text(content);
         continue;
       }
       if (content.is_array()) continue;

@@ -259,6 +259,37 @@ TEST(abi, devices_are_possible_and_stay_the_same) {
   EXPECT_EQ(o.complaint, "");
 }
 
+TEST(abi, what_a_device_does_is_possible) {
+  const opened_device d;
+  const bitnet_backend_v0& t = d.table();
+  if (t.device_status == nullptr) GTEST_SKIP() << "it has no device_status";
+  const auto ask = [&] {
+    bitnet_device_status s{};
+    s.struct_size = sizeof s;
+    must([&](bitnet_error* e) { return t.device_status(d.device, &s, e); });
+    const char* wrong = bitnet_wrong_device_status(&s);
+    if (wrong != nullptr) ADD_FAILURE() << "device_status " << wrong;
+    return s;
+  };
+  const bitnet_device_status first = ask(), again = ask();
+  constexpr uint32_t all = 2 * BITNET_STATUS_HEALTH - 1;
+  EXPECT_EQ(first.known & ~all, 0u) << "bits that this minor does not have";
+  EXPECT_EQ(again.known & ~all, 0u) << "bits that this minor does not have";
+  if ((first.known & again.known & BITNET_STATUS_MEMORY) != 0) {
+    EXPECT_EQ(first.memory_total_bytes, again.memory_total_bytes) << "the total changed";
+  }
+  struct {
+    bitnet_device_status status;
+    uint64_t canary;
+  } room{};
+  room.status.struct_size = offsetof(bitnet_device_status, reserved_0);
+  room.status.reserved_0 = 0x5a5a5a5a;
+  room.canary = 0x5a5a5a5a5a5a5a5a;
+  attempt([&](bitnet_error* e) { return t.device_status(d.device, &room.status, e); });
+  EXPECT_EQ(room.status.reserved_0, 0x5a5a5a5au) << "written behind the host's struct_size";
+  EXPECT_EQ(room.canary, 0x5a5a5a5a5a5a5a5au) << "written behind the host's struct_size";
+}
+
 // All kernels of a device, with one element more than asked for, to see that it stays.
 std::vector<bitnet_kernel_info> list_kernels(const bitnet_backend_v0& t, uint32_t device) {
   uint32_t n = 0;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "bitnet/abi/answers.h"
 #include "model/tiny_model.hpp"
 #include "suites/trial.hpp"
 
@@ -93,6 +94,15 @@ TEST_F(threads, questions_are_answered_while_steps_run) {
         device_.info();
         device_.level(BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2);
         r.stats();
+        if (device_.table().device_status != nullptr) {
+          bitnet_device_status doing{};
+          doing.struct_size = sizeof doing;
+          must([&](bitnet_error* e) {
+            return device_.table().device_status(device_.device, &doing, e);
+          });
+          const char* wrong = bitnet_wrong_device_status(&doing);
+          if (wrong != nullptr) ADD_FAILURE() << "device_status " << wrong;
+        }
         uint64_t at = 0;
         must([&](bitnet_error* e) { return device_.table().queue_poll(r.queue, &at, e); });
       }

@@ -31,7 +31,16 @@ facts sound() {
   d.info.buffer_alignment_bytes = 64;
   d.kernels.push_back({sizeof(bitnet_kernel_info), 4, 8, 2, 1, 0, "linear.slow"});
   d.products_per_s = 7'000'000'000;
+  d.status.refused = "device_status() failed: no luck";
   f.devices = {d, d};
+  bitnet_device_status s{};
+  s.struct_size = sizeof s;
+  s.known = BITNET_STATUS_MEMORY | BITNET_STATUS_TEMPERATURE | BITNET_STATUS_ECC;
+  s.memory_total_bytes = uint64_t{1} << 40;
+  s.memory_free_bytes = 5;
+  s.temperature_millicelsius = -1500;
+  s.ecc_corrected = UINT64_MAX;
+  f.devices[1].status = {s, ""};
   return f;
 }
 
@@ -44,6 +53,11 @@ TEST(facts, are_read_as_they_were_written) {
   EXPECT_EQ(again->fault->code, plugin::code::probe_failed);
   EXPECT_TRUE(again->unloads);
   EXPECT_EQ(again->devices.at(1).products_per_s, 7'000'000'000);
+  EXPECT_EQ(again->devices[0].status.refused, "device_status() failed: no luck");
+  EXPECT_FALSE(again->devices[0].status.told);
+  ASSERT_TRUE(again->devices[1].status.told);
+  EXPECT_EQ(again->devices[1].status.told->temperature_millicelsius, -1500);
+  EXPECT_EQ(again->devices[1].status.told->ecc_corrected, UINT64_MAX);
   EXPECT_TRUE(differences(f.version, f.devices, again->version, again->devices).empty());
 }
 
@@ -94,6 +108,14 @@ const row rows[] = {
     {"a number that is too large", "{\"devices\":[{\"class\":1,\"compute_units\":4294967296}]}"},
     {"more devices than there are", many("{\"class\":1}", 1025)},
     {"a kernel that is no object", "{\"devices\":[{\"class\":1,\"kernels\":[0]}]}"},
+    {"a status that is none", "{\"devices\":[{\"class\":1,\"status\":7}]}"},
+    {"a status of no number",
+     "{\"devices\":[{\"class\":1,\"status\":{\"known\":1,\"memory_total_bytes\":\"x\"}}]}"},
+    {"a temperature that is too large",
+     "{\"devices\":[{\"class\":1,\"status\":{\"known\":8,\"temperature_millicelsius\":"
+     "3000000000}}]}"},
+    {"a status that cannot be",
+     "{\"devices\":[{\"class\":1,\"status\":{\"known\":4,\"utilisation_percent\":101}}]}"},
     {"a fault without a code", "{\"fault\":{\"status\":3,\"reason\":\"x\"}}"},
     {"a fault of an unknown code", "{\"fault\":{\"code\":\"BN-X\",\"status\":3,\"reason\":\"x\"}}"},
     {"a fault that is none", "{\"fault\":{\"code\":\"BN-OK\",\"status\":3,\"reason\":\"x\"}}"},

@@ -140,6 +140,33 @@ static inline const char* bitnet_wrong_packed_form(const void* form, uint64_t al
              : NULL;
 }
 
+/* Of device_status. What `known` does not name is not looked at; of what it names, bits of the low
+ * half that are not known here may be ignored. */
+static inline const char* bitnet_wrong_device_status(const bitnet_device_status* s) {
+  const uint32_t known = s->known;
+  if (s->struct_size != sizeof *s) return "changes struct_size";
+  if (s->reserved_0 != 0) return "sets a reserved member";
+  if ((known & BITNET_FLAGS_MUST_UNDERSTAND) != 0)
+    return "tells something that has to be understood and is not";
+  if ((known & BITNET_STATUS_MEMORY) != 0 && s->memory_total_bytes == 0)
+    return "tells a memory of 0 bytes";
+  if ((known & BITNET_STATUS_MEMORY) != 0 && s->memory_free_bytes > s->memory_total_bytes)
+    return "tells more free memory than there is";
+  if ((known & BITNET_STATUS_POOL) != 0 && s->pool_used_bytes > s->pool_bytes)
+    return "tells that more of its pool is used than it has";
+  if ((known & BITNET_STATUS_UTILISATION) != 0 && s->utilisation_percent > 100)
+    return "tells a utilisation of more than 100 percent";
+  if ((known & BITNET_STATUS_TEMPERATURE) != 0 &&
+      (s->temperature_millicelsius < -273150 || s->temperature_millicelsius > 1000000))
+    return "tells a temperature that no device has";
+  if ((known & BITNET_STATUS_THROTTLED) != 0 && (s->throttled & BITNET_FLAGS_MUST_UNDERSTAND) != 0)
+    return "tells a reason for being slow that has to be understood and is not";
+  if ((known & BITNET_STATUS_HEALTH) != 0 &&
+      (s->health < BITNET_HEALTH_GOOD || s->health > BITNET_HEALTH_LOST))
+    return "tells a health that there is not";
+  return NULL;
+}
+
 /* A logit that no computation gives: put where a step will write, it tells afterwards whether one
  * was written. A quiet NaN. */
 #define BITNET_UNWRITTEN_LOGIT_BITS 0x7fe1b17eu

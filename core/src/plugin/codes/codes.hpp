@@ -117,12 +117,13 @@ struct defect {
   bitnet_status status = BITNET_REJECTED;
   std::string reason;
   std::string hint;  // more precise than the code's own; "" = that one
+  origin from{};     // of what a call of the plugin failed with
 
   [[nodiscard]] std::string advice() const {
     return hint.empty() ? std::string(code_hint(code)) : hint;
   }
   [[nodiscard]] failure as_failure() const {
-    return {status, fmt::format("{}; {}", reason, advice())};
+    return {status, fmt::format("{}; {}", reason, advice()), from};
   }
 };
 

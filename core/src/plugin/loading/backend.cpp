@@ -78,7 +78,7 @@ checked<void> check_refusal(const std::string& name, bitnet_status status,
     return std::unexpected(other_minor(name, table.need_minor_min, table.need_minor_max));
   defect d{code::abi_entry, BITNET_REJECTED,
            fmt::format("{}its entry function failed: {}", subject(name), describe(status, error)),
-           ""};
+           "", origin_of(error)};
   if (status == BITNET_UNAVAILABLE) d.status = BITNET_UNAVAILABLE;
   return std::unexpected(std::move(d));
 }

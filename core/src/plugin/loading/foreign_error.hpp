@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <string>
+#include <string_view>
 
+#include "base/result.hpp"
 #include "bitnet/abi/base.h"
 #include "plugin/codes/text.hpp"
 
@@ -16,11 +18,25 @@ namespace bitnet::plugin {
   return e;
 }
 
+// Number 0 if it says none: then its domain means nothing.
+[[nodiscard]] inline origin origin_of(const bitnet_error& e) {
+  if (e.native_code == 0) return {};
+  const std::string_view all(e.domain, sizeof e.domain);
+  constexpr std::size_t escaped = 4 * sizeof e.domain;
+  return {printable(all.substr(0, all.find('\0')), escaped), e.native_code};
+}
+
+// "driver -4", "" without a number.
+[[nodiscard]] inline std::string in_words(const origin& o) {
+  if (o.code == 0) return "";
+  return fmt::format("{} {}", o.domain.empty() ? "code" : o.domain, o.code);
+}
+
 [[nodiscard]] inline std::string describe(bitnet_status status, const bitnet_error& e) {
   std::string out = printable_array(e.message);
   if (out.empty()) out = "no reason given";
   out += fmt::format(" (status {}", status);
-  if (e.native_code != 0) out += fmt::format(", {} {}", printable_array(e.domain), e.native_code);
+  if (const std::string native = in_words(origin_of(e)); !native.empty()) out += ", " + native;
   return out + ")";
 }
 

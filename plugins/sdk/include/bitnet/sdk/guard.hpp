@@ -3,10 +3,12 @@
 // The edge between C++ and the C contract: nothing thrown gets past it, and every failure is said.
 
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "bitnet/abi/base.h"
 
@@ -17,6 +19,15 @@ class reporter {
  public:
   reporter(bitnet_error* err, const char* where) noexcept : err_(err), where_(where) {}
 
+  // The same with a number that a driver or the system gave: from("vulkan", result).fail(...).
+  // `domain` outlives the reporter; what is longer than 15 bytes is cut.
+  reporter from(const char* domain, int64_t code) const noexcept {
+    reporter out = *this;
+    out.domain_ = domain;
+    out.native_code_ = code;
+    return out;
+  }
+
   // Fills the caller's error, if there is one, and returns `code` so that it can be returned.
   [[gnu::format(printf, 3, 4)]] bitnet_status fail(bitnet_status code, const char* format,
                                                    ...) const noexcept {
@@ -25,6 +36,8 @@ class reporter {
       err_->struct_size = sizeof *err_;
       err_->code = code;
       if (code == BITNET_UNAVAILABLE) err_->flags = BITNET_ERROR_USER_FIXABLE;
+      err_->native_code = native_code_;
+      std::snprintf(err_->domain, sizeof err_->domain, "%s", domain_);
       std::snprintf(err_->where, sizeof err_->where, "%s", where_);
       va_list values;
       va_start(values, format);
@@ -37,7 +50,15 @@ class reporter {
  private:
   bitnet_error* err_;
   const char* where_;
+  const char* domain_ = "";
+  int64_t native_code_ = 0;
 };
+
+// The name of a category as errors give it: the numbers of these two are those of errno.
+inline const char* domain_of(const std::error_category& category) noexcept {
+  const bool is_errno = category == std::generic_category() || category == std::system_category();
+  return is_errno ? "errno" : category.name();
+}
 
 // Runs `body(reporter)`, which returns a bitnet_status, and turns exceptions into one.
 template <class Body>
@@ -47,6 +68,9 @@ bitnet_status guarded(bitnet_error* err, const char* where, Body&& body) noexcep
     return body(report);
   } catch (const std::bad_alloc&) {
     return report.fail(BITNET_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::system_error& e) {
+    return report.from(domain_of(e.code().category()), e.code().value())
+        .fail(BITNET_INTERNAL, "%s", e.what());
   } catch (const std::exception& e) {
     return report.fail(BITNET_INTERNAL, "%s", e.what());
   } catch (...) {

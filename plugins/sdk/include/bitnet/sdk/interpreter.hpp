@@ -79,6 +79,8 @@ inline bitnet_status open_interpreter(const bitnet_host_v0* services,
     interpreter::read_poll(*request, opened->author);
     describe(*request, opened->author);
     interpreter::remove_disabled(*request, opened->author);
+    if (!opened->author.status && BITNET_HAS_FIELD(out, bitnet_backend_v0, device_status))
+      out->device_status = nullptr;
     [[maybe_unused]] const auto* kept = opened.release();  // close() takes it back
     return BITNET_OK;
   });

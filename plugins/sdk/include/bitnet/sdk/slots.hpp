@@ -24,6 +24,12 @@
 
 namespace bitnet::sdk {
 
+// Whether a device can tell what it is doing.
+template <class Device>
+concept tells_status = requires(Device& d, bitnet_device_status& out, const reporter& report) {
+  d.status(out, report);
+};
+
 template <class Objects>
 struct slots {
   using backends = handle<bitnet_backend, typename Objects::backend>;
@@ -72,6 +78,8 @@ struct slots {
     out.queue_poll = queue_poll;
     out.queue_destroy = destroy<queues>;
     out.quiesce = quiesce;
+    // Optional: a device that has nothing to tell has no such member, and the slot stays empty.
+    if constexpr (tells_status<typename Objects::device>) out.device_status = device_status;
     return out;
   }
 
@@ -170,6 +178,15 @@ struct slots {
         return s;
       return give<devices>(out, report, [&](auto& made) {
         return backends::get(self)->open(known.index, made, report);
+      });
+    });
+  }
+
+  static bitnet_status device_status(bitnet_device* device, bitnet_device_status* out,
+                                     bitnet_error* err) {
+    return guarded(err, "device_status", [&](const reporter& report) {
+      return answer(out, report, [&](bitnet_device_status& to) {
+        return devices::get(device)->status(to, report);
       });
     });
   }

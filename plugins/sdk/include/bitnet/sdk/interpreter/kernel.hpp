@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -289,7 +290,11 @@ struct definition {
   uint32_t poll = 50;              // open_interpreter sets it to the host's setting; see spins_of
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
   const void* engine = nullptr;    // for the author: arrives in every call; outlives the backend
-  std::string why_unavailable;     // not empty: no device, and this is what the user can do
+  // Fills what it knows of bitnet_device_status and names it in `known`; from any thread. It is
+  // called once as a device is opened, for what is counted from one call to the next. Empty: the
+  // backend has no device_status.
+  std::function<void(bitnet_device_status& out)> status;
+  std::string why_unavailable;  // not empty: no device, and this is what the user can do
 };
 
 }  // namespace bitnet::sdk

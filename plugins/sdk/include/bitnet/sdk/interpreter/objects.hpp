@@ -68,10 +68,19 @@ class queue {
 // The only device of a backend, which outlives it.
 class device {
  public:
-  device(const definition& author, const host& services) : author_(author), host_(services) {}
+  device(const definition& author, const host& services) : author_(author), host_(services) {
+    bitnet_device_status first{};
+    if (author_.status) author_.status(first);
+  }
 
   const definition& author() const noexcept { return author_; }
   const host& services() const noexcept { return host_; }
+
+  bitnet_status status(bitnet_device_status& out, const reporter& report) const {
+    if (!author_.status) return report.fail(BITNET_UNSUPPORTED, "the device tells nothing");
+    author_.status(out);
+    return BITNET_OK;
+  }
 
   bitnet_status query(const bitnet_query_request& request, std::vector<uint32_t>& levels,
                       bitnet_graph_estimate& out, const reporter& report) const {
