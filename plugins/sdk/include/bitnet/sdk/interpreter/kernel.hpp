@@ -37,8 +37,11 @@
 
 namespace bitnet::sdk {
 
-// The second form of a matrix (see packing below), once somebody asked for it.
+struct packing;
+
+// A matrix in a form of the author's own (see packing below), once somebody asked for it.
 struct packed_form {
+  const packing* how = nullptr;  // of the definition
   uint64_t bytes = 0;
   std::mutex making;
   std::atomic<const uint8_t*> data{nullptr};  // written once
@@ -47,15 +50,20 @@ struct packed_form {
 
 // A sealed weight. Rank-1 tensors are always f32 here, whatever their format in the file.
 struct weight {
-  uint32_t format;  // BITNET_FORMAT_*
-  uint64_t k, m;    // input width, output rows
-  const uint8_t* data;
+  uint32_t format;      // BITNET_FORMAT_*
+  uint64_t k, m;        // input width, output rows
+  const uint8_t* data;  // nullptr where a packing dropped the rows
   uint64_t row_bytes;
   const float* scales;            // ternary only, (n_scales)
   uint64_t scale_group;           // elements, 0 = one scale
   packed_form* packed = nullptr;  // nullptr: this weight has none
 
   const uint8_t* row(uint64_t r) const noexcept { return data + r * row_bytes; }
+  // What a kernel's packing made of this weight; the kernel runs only where it is there.
+  const uint8_t* packed_data() const noexcept {
+    return packed->data.load(std::memory_order_acquire);
+  }
+  bool rows_dropped() const noexcept;
   const float* f32() const noexcept { return reinterpret_cast<const float*>(data); }
 };
 
@@ -220,6 +228,39 @@ struct roles {
 // Runs a whole composite. `body` are its ops; every value of the body has its own memory.
 using composite_kernel = void (*)(const call* body, const roles& parts, team& workers) noexcept;
 
+// A form of matrices that is the author's own.
+//
+// Of a kernel (primitive::packing, composite::packing): what it reads in place of rows. Each matrix
+// is packed by the first kernel that wants it so, primitives before composites, and is then read by
+// all kernels that name the same layout_id. If it drops the rows, `pack` runs when the weight is
+// sealed, the plan tells layout_id and bytes, and kernels without this packing leave the weight to
+// others; if not, `pack` runs when a program is built, the rows stay for everybody, and the host
+// may keep the form and bring it the next time (bitnet/abi/packed.h).
+// Of a definition: a second form that the top forms read, made when a step first needs it.
+//
+// `bytes` and a kernel's `fits` see format, shape and scale group only: they are asked before there
+// is data or a scale. `pack` sees all, and may be called by several workers at once.
+struct packing {
+  std::string layout_id;                       // the same id, the same bytes
+  uint64_t (*bytes)(const weight&) = nullptr;  // 0: not this weight
+  // Rows [first, last) into the whole form, which is zero before; `first` is a multiple of
+  // row_grain, and so is `last` except at the end.
+  void (*pack)(const weight&, const void* engine, uint64_t first, uint64_t last,
+               uint8_t* out) noexcept = nullptr;
+  bool drops_rows = false;  // of a kernel only: the rows are given back once they are packed
+  uint64_t row_grain = 1;
+};
+
+inline bool weight::rows_dropped() const noexcept {
+  return packed && packed->how->drops_rows;
+}
+
+// Whether a kernel with this packing can read the weight as it is kept.
+inline bool reads(const packing& wanted, const weight& w) noexcept {
+  if (!wanted.bytes) return !w.rows_dropped();
+  return w.packed && w.packed->how->layout_id == wanted.layout_id;
+}
+
 struct primitive {
   uint32_t op;
   uint32_t format;  // of the weight; BITNET_FORMAT_NONE: any format, or no weight
@@ -228,6 +269,7 @@ struct primitive {
   std::string id;
   primitive_kernel run;
   bool (*fits)(const weight&) = nullptr;  // weights of that format that it is for; nullptr: all
+  sdk::packing packing{};                 // how its matrix lies; without `bytes`: in rows
 };
 
 // What a top form keeps between steps, and the bytes of weights that one call reads.
@@ -253,16 +295,7 @@ struct composite {
   composite_kernel run;
   top_form top{};
   bool (*fits)(const weight&) = nullptr;  // asked of every matrix of the body; nullptr: all
-};
-
-// A second form of matrices that the top forms read. Made when a step first needs it, once for all
-// programs; the host may keep it and bring it to the next run of the process.
-struct packing {
-  std::string layout_id;                       // the same id, the same bytes
-  uint64_t (*bytes)(const weight&) = nullptr;  // 0: this weight has none
-  // Rows [first, last) into the whole form; called by several workers.
-  void (*pack)(const weight&, const void* engine, uint64_t first, uint64_t last,
-               uint8_t* out) noexcept = nullptr;
+  sdk::packing packing{};                 // of every matrix of the body
 };
 
 // Settings that the author finds by measuring (bitnet/abi/tuning.h). All may throw.
@@ -283,7 +316,7 @@ struct definition {
   bitnet_device_info device{};
   std::vector<primitive> primitives;  // the first row that fits is used
   std::vector<composite> composites;
-  sdk::packing packing;
+  sdk::packing packing;  // for top forms
   sdk::tunable tuning;
   std::vector<bitnet_kernel_info> others;  // listed only: forms that another setting would choose
   uint32_t poll = 50;              // open_interpreter sets it to the host's setting; see spins_of

@@ -2,9 +2,10 @@
 #pragma once
 // Weights in host memory: streamed in, or the caller's own memory used in place.
 //
-// Rank-2 tensors are kept as they are described. Rank-1 tensors (norms, rope factors) become f32,
+// Rank-2 tensors are kept as they are described, or as a kernel's packing says. Rank-1 tensors (norms, rope factors) become f32,
 // so that kernels see one form of them.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -96,31 +97,6 @@ inline bitnet_status describe(const bitnet_tensor_desc* given, tensor& out, scal
   return BITNET_OK;
 }
 
-inline void plan(const tensor& t, bitnet_weight_plan& out) noexcept {
-  out.accepts_alias = t.widened() ? 0 : 1;
-  out.packed_bytes = t.widened() ? 4 * static_cast<uint64_t>(t.desc.ne[0]) : t.desc.data_bytes;
-  out.alignment_bytes = t.widened() ? 1 : t.described->alignment;
-  const char* form = t.widened() ? "f32" : t.described->name;
-  std::snprintf(out.layout_id, sizeof out.layout_id, "host/%s-rows/1", form);
-}
-
-// Makes the second form unless it is there.
-inline bitnet_status make_packed(const definition& author, const host& services, const weight& w,
-                                 const reporter& report) {
-  packed_form& form = *w.packed;
-  if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
-  const std::scoped_lock lock(form.making);
-  if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
-  memory made(form.bytes);
-  const bitnet_status s = services.parallel_for(w.m, [&](uint64_t first, uint64_t last) noexcept {
-    author.packing.pack(w, author.engine, first, last, made.data());
-  });
-  if (failed(s)) return report.fail(s, "the host could not run the workers that pack a weight");
-  form.own = std::move(made);
-  form.data.store(form.own.data(), std::memory_order_release);
-  return BITNET_OK;
-}
-
 // What kernels know of a tensor, its bytes aside.
 inline weight seen_by_kernels(const tensor& t) noexcept {
   weight out{};
@@ -130,6 +106,70 @@ inline weight seen_by_kernels(const tensor& t) noexcept {
   out.row_bytes = t.widened() ? 4 * out.k : t.row_bytes;
   out.scale_group = t.desc.scale_group;
   return out;
+}
+
+// How the author's kernels want a tensor; nullptr: as it is.
+inline const packing* find_packing(const definition& author, const tensor& t) noexcept {
+  if (t.desc.rank != 2) return nullptr;
+  const weight w = seen_by_kernels(t);
+  const bool ternary = w.format == BITNET_FORMAT_TERNARY2;
+  const auto wants = [&](const auto& row) {
+    return row.packing.bytes && (row.format == BITNET_FORMAT_NONE || row.format == w.format) &&
+           (row.op != BITNET_OP_LINEAR_TERNARY || ternary) &&
+           (row.op != BITNET_OP_LINEAR_DENSE || !ternary) && (!row.fits || row.fits(w)) &&
+           row.packing.bytes(w) != 0;
+  };
+  for (const primitive& p : author.primitives)
+    if (wants(p)) return &p.packing;
+  for (const composite& c : author.composites)
+    if (wants(c)) return &c.packing;
+  return author.packing.bytes && author.packing.bytes(w) != 0 ? &author.packing : nullptr;
+}
+
+inline void plan(const definition& author, const tensor& t, bitnet_weight_plan& out) noexcept {
+  if (const packing* own = find_packing(author, t); own && own->drops_rows) {
+    out.accepts_alias = 0;
+    out.packed_bytes = own->bytes(seen_by_kernels(t));
+    out.alignment_bytes = 1;
+    std::snprintf(out.layout_id, sizeof out.layout_id, "%s", own->layout_id.c_str());
+    return;
+  }
+  out.accepts_alias = t.widened() ? 0 : 1;
+  out.packed_bytes = t.widened() ? 4 * static_cast<uint64_t>(t.desc.ne[0]) : t.desc.data_bytes;
+  out.alignment_bytes = t.widened() ? 1 : t.described->alignment;
+  const char* form = t.widened() ? "f32" : t.described->name;
+  std::snprintf(out.layout_id, sizeof out.layout_id, "host/%s-rows/1", form);
+}
+
+// Makes the author's form unless it is there.
+inline bitnet_status make_packed(const definition& author, const host& services, const weight& w,
+                                 const reporter& report) {
+  packed_form& form = *w.packed;
+  if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
+  const std::scoped_lock lock(form.making);
+  if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
+  memory made(form.bytes);
+  const packing& how = *form.how;
+  const uint64_t grain = std::max<uint64_t>(how.row_grain, 1);
+  const auto pack = [&](uint64_t first, uint64_t last) noexcept {
+    if (first < last)
+      how.pack(w, author.engine, first * grain, std::min(last * grain, w.m), made.data());
+  };
+  const bitnet_status s = services.parallel_for((w.m + grain - 1) / grain, pack);
+  if (failed(s)) return report.fail(s, "the host could not run the workers that pack a weight");
+  form.own = std::move(made);
+  form.data.store(form.own.data(), std::memory_order_release);
+  return BITNET_OK;
+}
+
+// Says in the view how the author's kernels will find the tensor packed; nothing is packed yet.
+inline void promise_packed(const definition& author, tensor& t) {
+  const packing* how = find_packing(author, t);
+  if (!how) return;
+  t.packed = std::make_unique<packed_form>();
+  t.packed->how = how;
+  t.packed->bytes = how->bytes(t.view);
+  t.view.packed = t.packed.get();
 }
 
 class weight_set {
@@ -153,6 +193,7 @@ class weight_set {
       if (bitnet_status s = describe(desc, t, scales_now, report); failed(s)) return s;
       if (scales_now == scales_are::to_come) {
         t.view = seen_by_kernels(t);
+        promise_packed(author_, t);
         t.sealed = true;
       } else if (t.desc.format == BITNET_FORMAT_TERNARY2) {
         t.scales.assign(t.desc.scales, t.desc.scales + t.desc.n_scales);
@@ -169,9 +210,9 @@ class weight_set {
     uint64_t sum = 0;
     for (const tensor& t : tensors_) {
       bitnet_weight_plan planned{};
-      plan(t, planned);
+      plan(author_, t, planned);
       if (!planned.accepts_alias) sum += planned.packed_bytes;
-      if (author_.packing.bytes && t.desc.rank == 2) sum += author_.packing.bytes(t.view);
+      if (t.packed && !t.view.rows_dropped()) sum += t.packed->bytes;
     }
     return sum;
   }
@@ -200,7 +241,7 @@ class weight_set {
     tensor* t = nullptr;
     if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
     bitnet_weight_plan planned{};
-    plan(*t, planned);
+    plan(author_, *t, planned);
     if (!planned.accepts_alias || t->written != 0 || t->alias)
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s cannot be aliased", t->name.c_str());
     if (!data || bytes != t->desc.data_bytes ||
@@ -230,12 +271,11 @@ class weight_set {
     t->view = seen_by_kernels(*t);
     t->view.data = t->alias ? t->alias : t->own.data();
     t->view.scales = t->scales.data();
-    const uint64_t packed_bytes =
-        author_.packing.bytes && t->desc.rank == 2 ? author_.packing.bytes(t->view) : 0;
-    if (packed_bytes != 0) {
-      t->packed = std::make_unique<packed_form>();
-      t->packed->bytes = packed_bytes;
-      t->view.packed = t->packed.get();
+    promise_packed(author_, *t);
+    if (t->view.rows_dropped()) {
+      if (bitnet_status s = make_packed(author_, services_, t->view, report); failed(s)) return s;
+      t->own = memory();
+      t->view.data = nullptr;
     }
     t->sealed = true;
     return BITNET_OK;
@@ -246,10 +286,10 @@ class weight_set {
                                 const reporter& report) const {
     if (bitnet_status s = check_sealed(index, report); failed(s)) return s;
     const packed_form* form = tensors_[index].packed.get();
-    if (!form) return BITNET_OK;
+    if (!form || form->how->drops_rows) return BITNET_OK;  // no second form
     out.bytes = form->bytes;
     out.alignment_bytes = memory::alignment;
-    std::snprintf(out.layout_id, sizeof out.layout_id, "%s", author_.packing.layout_id.c_str());
+    std::snprintf(out.layout_id, sizeof out.layout_id, "%s", form->how->layout_id.c_str());
     return BITNET_OK;
   }
   bitnet_status pack(uint32_t index, const void** out, const reporter& report) const {
@@ -300,8 +340,8 @@ class weight_set {
   }
   bitnet_status check_packed(uint32_t index, const reporter& report) const {
     if (bitnet_status s = check_sealed(index, report); failed(s)) return s;
-    if (!tensors_[index].packed)
-      return report.fail(BITNET_UNSUPPORTED, "tensor %s has no packed form",
+    if (!tensors_[index].packed || tensors_[index].view.rows_dropped())
+      return report.fail(BITNET_UNSUPPORTED, "tensor %s has no second form",
                          tensors_[index].name.c_str());
     return BITNET_OK;
   }
