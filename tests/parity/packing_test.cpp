@@ -1,4 +1,5 @@
-// Packing of an author's own: what is told of a weight, when it is packed, and which kernels see it.
+// Packing of an author's own: what is told of a weight, when it is packed, and which kernels see
+// it.
 
 #include <gtest/gtest.h>
 
@@ -65,6 +66,13 @@ class packing : public testing::Test {
          backwards(drops_rows)},
         {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, 0, 0, "plain", run_nothing},
         {BITNET_OP_EMBED_GATHER, BITNET_FORMAT_NONE, 0, 0, "gather", run_nothing}};
+    author_.primitives.reserve(4);  // packed weights point into it
+  }
+  // A kernel of another op with the packing of the first.
+  void author_gathers_too() {
+    author_.primitives.push_back({BITNET_OP_EMBED_GATHER, BITNET_FORMAT_TERNARY2, 0, 0,
+                                  "own_gather", run_nothing, nullptr,
+                                  author_.primitives[0].packing});
   }
 
   bitnet_weight_plan plan_of() {
@@ -121,6 +129,8 @@ TEST_F(packing, in_place_of_the_rows_is_what_the_plan_tells) {
   expect_backwards(w.packed_data());
   EXPECT_EQ(kernel_for(BITNET_OP_LINEAR_TERNARY, w), "own");
   EXPECT_EQ(kernel_for(BITNET_OP_EMBED_GATHER, w), "") << "it would read rows";
+  author_gathers_too();
+  EXPECT_EQ(kernel_for(BITNET_OP_EMBED_GATHER, w), "own_gather");
 
   bitnet_packed_info info{};
   EXPECT_EQ(set.describe_packed(0, info, report_), BITNET_OK);
@@ -169,6 +179,7 @@ TEST_F(packing, is_for_the_weights_that_it_has_bytes_for) {
 
 TEST_F(packing, goes_with_the_kernel_that_is_taken_away) {
   author_has(true);
+  author_gathers_too();  // it would leave the product without a kernel
   const bitnet_param off{{"disable", 7}, {"own", 3}};
   bitnet_open_request request{};
   request.n_params = 1;
@@ -177,6 +188,7 @@ TEST_F(packing, goes_with_the_kernel_that_is_taken_away) {
   sdk::weight_set set(author_, host_);
   const sdk::weight w = sealed(set);
   EXPECT_EQ(kernel_for(BITNET_OP_LINEAR_TERNARY, w), "plain");
+  EXPECT_EQ(kernel_for(BITNET_OP_EMBED_GATHER, w), "gather");
   EXPECT_NE(w.data, nullptr);
 }
 

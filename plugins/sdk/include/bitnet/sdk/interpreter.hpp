@@ -65,17 +65,20 @@ inline void read_poll(const bitnet_open_request& request, definition& d) {
 
 }  // namespace interpreter
 
-// Answers the entry call for a backend that `describe` describes.
+// Answers the entry call for a backend that `describe` describes and that speaks these minors;
+// describe finds the one that was agreed on in definition::abi_minor.
 inline bitnet_status open_interpreter(const bitnet_host_v0* services,
                                       const bitnet_open_request* request, bitnet_backend_v0* out,
-                                      bitnet_error* err, describe_backend describe) noexcept {
+                                      bitnet_error* err, describe_backend describe,
+                                      minors spoken = {}) noexcept {
   return guarded(err, "entry", [&](const reporter& report) {
     auto opened = std::make_unique<interpreter::backend>(services);
     bitnet_backend_v0 table = slots<interpreter::objects>::table();
     table.query_interface = interpreter::query_interface;
     table.self = reinterpret_cast<bitnet_backend*>(opened.get());
-    if (bitnet_status s = fill_table(services, request, out, table, {}, report); failed(s))
+    if (bitnet_status s = fill_table(services, request, out, table, spoken, report); failed(s))
       return s;
+    opened->author.abi_minor = out->abi_minor;
     interpreter::read_poll(*request, opened->author);
     describe(*request, opened->author);
     interpreter::remove_disabled(*request, opened->author);

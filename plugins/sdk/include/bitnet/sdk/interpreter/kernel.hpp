@@ -234,7 +234,7 @@ using composite_kernel = void (*)(const call* body, const roles& parts, team& wo
 // is packed by the first kernel that wants it so, primitives before composites, and is then read by
 // all kernels that name the same layout_id. If it drops the rows, `pack` runs when the weight is
 // sealed, the plan tells layout_id and bytes, and kernels without this packing leave the weight to
-// others; if not, `pack` runs when a program is built, the rows stay for everybody, and the host
+// others; that takes a primitive of LINEAR_TERNARY or LINEAR_DENSE to want it. If not, `pack` runs when a program is built, the rows stay for everybody, and the host
 // may keep the form and bring it the next time (bitnet/abi/packed.h).
 // Of a definition: a second form that the top forms read, made when a step first needs it.
 //
@@ -312,6 +312,7 @@ struct tunable {
 // Steps with a window reach only an ATTN_PAGED of a device with BITNET_ATTENTION_WINDOW.
 struct definition {
   std::string name, version, vendor, license;
+  uint32_t abi_minor = BITNET_ABI_MINOR;  // open_interpreter sets it to what the host agreed on
   uint32_t life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_USES_HOST_POOL;
   bitnet_device_info device{};
   std::vector<primitive> primitives;  // the first row that fits is used

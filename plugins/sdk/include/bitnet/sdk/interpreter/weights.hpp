@@ -2,8 +2,8 @@
 #pragma once
 // Weights in host memory: streamed in, or the caller's own memory used in place.
 //
-// Rank-2 tensors are kept as they are described, or as a kernel's packing says. Rank-1 tensors (norms, rope factors) become f32,
-// so that kernels see one form of them.
+// Rank-2 tensors are kept as they are described, or as a kernel's packing says. Rank-1 tensors
+// (norms, rope factors) become f32, so that kernels see one form of them.
 
 #include <algorithm>
 #include <memory>
@@ -114,7 +114,10 @@ inline const packing* find_packing(const definition& author, const tensor& t) no
   const weight w = seen_by_kernels(t);
   const bool ternary = w.format == BITNET_FORMAT_TERNARY2;
   const auto wants = [&](const auto& row) {
-    return row.packing.bytes && (row.format == BITNET_FORMAT_NONE || row.format == w.format) &&
+    // Without its rows a matrix needs a kernel for the product itself, whatever else reads it.
+    const bool product = row.op == BITNET_OP_LINEAR_TERNARY || row.op == BITNET_OP_LINEAR_DENSE;
+    return row.packing.bytes && (product || !row.packing.drops_rows) &&
+           (row.format == BITNET_FORMAT_NONE || row.format == w.format) &&
            (row.op != BITNET_OP_LINEAR_TERNARY || ternary) &&
            (row.op != BITNET_OP_LINEAR_DENSE || !ternary) && (!row.fits || row.fits(w)) &&
            row.packing.bytes(w) != 0;
