@@ -30,6 +30,8 @@
 #include "bitnet/abi/info.h"
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/compute/step_view.hpp"
+#include "bitnet/sdk/compute/weight.hpp"
 #include "bitnet/sdk/formats.hpp"
 #include "bitnet/sdk/handle.hpp"
 #include "bitnet/sdk/host.hpp"
@@ -46,81 +48,6 @@ struct packed_form {
   std::mutex making;
   std::atomic<const uint8_t*> data{nullptr};  // written once
   memory own;                                 // empty if the host gave the bytes
-};
-
-// A sealed weight. Rank-1 tensors are always f32 here, whatever their format in the file.
-struct weight {
-  uint32_t format;      // BITNET_FORMAT_*
-  uint64_t k, m;        // input width, output rows
-  const uint8_t* data;  // nullptr where a packing dropped the rows
-  uint64_t row_bytes;
-  const float* scales;            // ternary only, (n_scales)
-  uint64_t scale_group;           // elements, 0 = one scale
-  packed_form* packed = nullptr;  // nullptr: this weight has none
-
-  const uint8_t* row(uint64_t r) const noexcept { return data + r * row_bytes; }
-  // What a kernel's packing made of this weight; the kernel runs only where it is there.
-  const uint8_t* packed_data() const noexcept {
-    return packed->data.load(std::memory_order_acquire);
-  }
-  bool rows_dropped() const noexcept;
-  const float* f32() const noexcept { return reinterpret_cast<const float*>(data); }
-};
-
-// KV storage. A block holds the canonical layout of kv_export: what a head of one layer keeps of
-// the tokens of a block is contiguous, token after token.
-struct kv_storage {
-  uint8_t* data;
-  uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_F32, _F16 or _Q8_0
-  uint32_t n_layers, n_blocks, block_tokens;
-  uint64_t n_kv_heads, head_dim;
-  uint64_t block_bytes, layer_bytes;
-  uint64_t k_bytes, v_bytes;  // of one head of one token
-
-  uint8_t* k(uint64_t layer, uint64_t slot, uint64_t head) const noexcept {
-    return layer_of(layer, slot) + (head * block_tokens + slot % block_tokens) * k_bytes;
-  }
-  uint8_t* v(uint64_t layer, uint64_t slot, uint64_t head) const noexcept {
-    return layer_of(layer, slot) + n_kv_heads * block_tokens * k_bytes +
-           (head * block_tokens + slot % block_tokens) * v_bytes;
-  }
-
- private:
-  uint8_t* layer_of(uint64_t layer, uint64_t slot) const noexcept {
-    return data + slot / block_tokens * block_bytes + layer * layer_bytes;
-  }
-};
-
-// The step that runs: contents of the step buffers.
-struct step_view {
-  uint32_t n_tokens = 0, n_outputs = 0;
-  uint32_t max_blocks = 0, block_tokens = 0;
-  uint32_t top_logits = 0;  // as in bitnet_step, and so is the window
-  uint32_t window = 0, window_keep = 0;
-  const int32_t* tokens = nullptr;
-  const int32_t* positions = nullptr;
-  const int32_t* sequences = nullptr;
-  const int32_t* slots = nullptr;
-  const int32_t* block_tables = nullptr;  // (n_sequences, max_blocks)
-  const int32_t* output_rows = nullptr;
-  kv_storage kv{};
-
-  // What token t sees: positions [0, kept) and [first, end), kept <= first.
-  struct sight {
-    uint64_t kept, first, end;
-    uint64_t count() const noexcept { return kept + end - first; }
-  };
-  sight sees(uint64_t t) const noexcept {
-    const uint64_t end = static_cast<uint64_t>(positions[t]) + 1;
-    const uint64_t first = window == 0 || end <= window ? 0 : end - window;
-    return {window_keep < first ? window_keep : first, first, end};
-  }
-
-  // The blocks of token t's sequence, in order of position; those that it does not see may be
-  // anything.
-  const int32_t* blocks_of(uint64_t t) const noexcept {
-    return block_tables + static_cast<uint64_t>(sequences[t]) * max_blocks;
-  }
 };
 
 // One op of one step.
@@ -251,6 +178,9 @@ struct packing {
   uint64_t row_grain = 1;
 };
 
+inline const uint8_t* weight::packed_data() const noexcept {
+  return packed->data.load(std::memory_order_acquire);
+}
 inline bool weight::rows_dropped() const noexcept {
   return packed && packed->how->drops_rows;
 }

@@ -13,15 +13,16 @@
 #include <vector>
 
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/compute/arena.hpp"
+#include "bitnet/sdk/compute/graph.hpp"
+#include "bitnet/sdk/compute/step.hpp"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
 #include "bitnet/sdk/host.hpp"
-#include "bitnet/sdk/interpreter/arena.hpp"
 #include "bitnet/sdk/interpreter/composites.hpp"
-#include "bitnet/sdk/interpreter/graph.hpp"
 #include "bitnet/sdk/interpreter/kernel.hpp"
 #include "bitnet/sdk/interpreter/kv_pool.hpp"
-#include "bitnet/sdk/interpreter/step.hpp"
+#include "bitnet/sdk/interpreter/weights.hpp"
 
 namespace bitnet::sdk {
 

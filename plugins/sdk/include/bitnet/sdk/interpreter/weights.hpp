@@ -12,6 +12,7 @@
 
 #include "bitnet/abi/packed.h"
 #include "bitnet/abi/tensor.h"
+#include "bitnet/sdk/compute/tensor.hpp"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
 #include "bitnet/sdk/host.hpp"
@@ -20,82 +21,13 @@
 
 namespace bitnet::sdk {
 
-// 127 * k, and 3 * 128 * k for bytes that break the format, fit an int32 sum.
-inline constexpr int64_t max_ternary_width = int64_t{1} << 22;
-inline constexpr int64_t max_extent = int64_t{1} << 31;
-
-struct tensor {
-  bitnet_tensor_desc desc{};  // scales and name point to the members below
-  std::string name;
-  std::vector<float> scales;
-  const format* described = nullptr;
-  uint64_t row_bytes = 0;
-  memory own;
+// A tensor that stays in host memory.
+struct host_tensor : tensor {
   const uint8_t* alias = nullptr;
-  uint64_t written = 0;
   bool sealed = false;
   weight view{};
   std::unique_ptr<packed_form> packed;
-
-  bool widened() const noexcept { return desc.rank == 1 && desc.format != BITNET_FORMAT_F32; }
 };
-
-// Whether a description comes with its scales: where room is only planned, none are there yet.
-enum class scales_are : uint8_t { given, to_come };
-
-// Checks a description; on success `out` knows its format and row size.
-inline bitnet_status describe(const bitnet_tensor_desc* given, tensor& out, scales_are scales_now,
-                              const reporter& report) {
-  bitnet_tensor_desc known{};
-  if (bitnet_status s = receive(given, sizeof known, known, "tensor description", report);
-      failed(s))
-    return s;
-  const bitnet_tensor_desc* desc = &known;
-  if (desc->reserved_0 != 0)
-    return report.fail(BITNET_UNSUPPORTED, "reserved_0 of a tensor description is not 0");
-  out.name.assign(desc->name.data ? desc->name.data : "", desc->name.data ? desc->name.size : 0);
-  const char* name = out.name.c_str();
-  out.described = find_format(desc->format);
-  if (!out.described)
-    return report.fail(BITNET_UNSUPPORTED, "tensor %s: unknown weight format %u", name,
-                       desc->format);
-  const int64_t k = desc->ne[0], m = desc->ne[1];
-  if (desc->rank < 1 || desc->rank > 2 || k < 1 || m < 1 || k > max_extent || m > max_extent ||
-      desc->ne[2] != 1 || desc->ne[3] != 1 || (desc->rank == 1 && m != 1))
-    return report.fail(BITNET_INVALID_ARGUMENT,
-                       "tensor %s: rank %u with shape %lld x %lld is no vector or matrix", name,
-                       desc->rank, static_cast<long long>(k), static_cast<long long>(m));
-  const bool ternary = desc->format == BITNET_FORMAT_TERNARY2;
-  if (ternary && (desc->rank != 2 || k > max_ternary_width))
-    return report.fail(BITNET_UNSUPPORTED,
-                       "tensor %s: a ternary weight is a matrix of at most %lld columns", name,
-                       static_cast<long long>(max_ternary_width));
-  out.row_bytes = row_bytes(*out.described, static_cast<uint64_t>(k));
-  if (out.row_bytes == 0)
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %lld columns are no multiple of %u",
-                       name, static_cast<long long>(k), out.described->block);
-  unsigned long long needed = 0;
-  if (__builtin_mul_overflow(out.row_bytes, static_cast<uint64_t>(m), &needed) ||
-      desc->data_bytes != needed)
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu bytes described, %llu needed",
-                       name, static_cast<unsigned long long>(desc->data_bytes), needed);
-  uint64_t scales = 0;
-  if (ternary) {
-    const uint64_t group = desc->scale_group;
-    if (group != 0 && static_cast<uint64_t>(k) % group != 0)
-      return report.fail(BITNET_INVALID_ARGUMENT,
-                         "tensor %s: scale groups of %llu do not divide %lld columns", name,
-                         static_cast<unsigned long long>(group), static_cast<long long>(k));
-    scales = group == 0 ? 1 : static_cast<uint64_t>(m) * (static_cast<uint64_t>(k) / group);
-  }
-  const bool absent = scales_now == scales_are::given && !desc->scales;
-  if (ternary && (desc->n_scales != scales || absent))
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu scales given, %llu needed", name,
-                       static_cast<unsigned long long>(absent ? 0 : desc->n_scales),
-                       static_cast<unsigned long long>(scales));
-  out.desc = *desc;
-  return BITNET_OK;
-}
 
 // What kernels know of a tensor, its bytes aside.
 inline weight seen_by_kernels(const tensor& t) noexcept {
@@ -166,7 +98,7 @@ inline bitnet_status make_packed(const definition& author, const host& services,
 }
 
 // Says in the view how the author's kernels will find the tensor packed; nothing is packed yet.
-inline void promise_packed(const definition& author, tensor& t) {
+inline void promise_packed(const definition& author, host_tensor& t) {
   const packing* how = find_packing(author, t);
   if (!how) return;
   t.packed = std::make_unique<packed_form>();
@@ -177,7 +109,7 @@ inline void promise_packed(const definition& author, tensor& t) {
 
 class weight_set {
  public:
-  using tensor_type = tensor;
+  using tensor_type = host_tensor;
   weight_set(const definition& author, const host& services, uint64_t cancel_token = 0)
       : author_(author), services_(services), cancel_token_(cancel_token) {}
 
@@ -188,7 +120,7 @@ class weight_set {
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor descriptions missing or too short");
     tensors_.resize(n);
     const auto* at = reinterpret_cast<const uint8_t*>(descs);
-    for (tensor& t : tensors_) {
+    for (host_tensor& t : tensors_) {
       const auto* desc = reinterpret_cast<const bitnet_tensor_desc*>(at);
       if (desc->struct_size > desc_size)
         return report.fail(BITNET_INVALID_ARGUMENT, "a tensor description of %u bytes in %u",
@@ -211,7 +143,7 @@ class weight_set {
   // Bytes in the device's own layout, less what can be the caller's memory.
   uint64_t planned_bytes() const {
     uint64_t sum = 0;
-    for (const tensor& t : tensors_) {
+    for (const host_tensor& t : tensors_) {
       bitnet_weight_plan planned{};
       plan(author_, t, planned);
       if (!planned.accepts_alias) sum += planned.packed_bytes;
@@ -222,7 +154,7 @@ class weight_set {
 
   bitnet_status write(uint32_t index, uint64_t offset, const void* data, uint64_t bytes,
                       const reporter& report) {
-    tensor* t = nullptr;
+    host_tensor* t = nullptr;
     if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
     if (t->alias)
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is aliased, not streamed",
@@ -241,7 +173,7 @@ class weight_set {
   }
 
   bitnet_status alias(uint32_t index, const void* data, uint64_t bytes, const reporter& report) {
-    tensor* t = nullptr;
+    host_tensor* t = nullptr;
     if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
     bitnet_weight_plan planned{};
     plan(author_, *t, planned);
@@ -258,7 +190,7 @@ class weight_set {
   }
 
   bitnet_status seal(uint32_t index, const reporter& report) {
-    tensor* t = nullptr;
+    host_tensor* t = nullptr;
     if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
     if (services_.cancelled(cancel_token_)) return report.fail(BITNET_CANCELLED, "cancelled");
     if (!t->alias && t->written != t->desc.data_bytes)
@@ -298,7 +230,7 @@ class weight_set {
   bitnet_status pack(uint32_t index, const void** out, const reporter& report) const {
     if (bitnet_status s = check_packed(index, report); failed(s)) return s;
     if (services_.cancelled(cancel_token_)) return report.fail(BITNET_CANCELLED, "cancelled");
-    const tensor& t = tensors_[index];
+    const host_tensor& t = tensors_[index];
     if (bitnet_status s = make_packed(author_, services_, t.view, report); failed(s)) return s;
     *out = t.packed->data.load(std::memory_order_acquire);
     return BITNET_OK;
@@ -321,10 +253,10 @@ class weight_set {
   }
 
   uint64_t size() const noexcept { return tensors_.size(); }
-  const tensor& at(uint64_t index) const noexcept { return tensors_[index]; }
+  const host_tensor& at(uint64_t index) const noexcept { return tensors_[index]; }
 
  private:
-  bitnet_status unsealed(uint32_t index, tensor*& out, const reporter& report) {
+  bitnet_status unsealed(uint32_t index, host_tensor*& out, const reporter& report) {
     if (index >= tensors_.size())
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u of %zu", index, tensors_.size());
     out = &tensors_[index];
@@ -352,21 +284,7 @@ class weight_set {
   const definition& author_;
   const host& services_;
   const uint64_t cancel_token_;
-  std::vector<tensor> tensors_;
-};
-
-// The tensors of several sets, counted through.
-template <class Set>
-class weight_list {
- public:
-  void add(const Set& set) {
-    for (uint64_t i = 0; i < set.size(); ++i) tensors_.push_back(&set.at(i));
-  }
-  uint64_t size() const noexcept { return tensors_.size(); }
-  const auto& at(uint64_t index) const noexcept { return *tensors_[index]; }
-
- private:
-  std::vector<const typename Set::tensor_type*> tensors_;
+  std::vector<host_tensor> tensors_;
 };
 
 }  // namespace bitnet::sdk

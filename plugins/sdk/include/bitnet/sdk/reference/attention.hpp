@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "bitnet/sdk/interpreter/kernel.hpp"
+#include "bitnet/abi/tensor.h"
+#include "bitnet/sdk/formats.hpp"
 
 namespace bitnet::sdk::reference {
 

@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "bitnet/sdk/interpreter/kernel.hpp"
+#include "bitnet/sdk/compute/weight.hpp"
+#include "bitnet/sdk/formats.hpp"
 
 namespace bitnet::sdk::reference {
 

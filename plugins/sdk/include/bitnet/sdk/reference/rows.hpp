@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "bitnet/sdk/interpreter/kernel.hpp"
+#include "bitnet/abi/ops.h"
+#include "bitnet/abi/tensor.h"
+#include "bitnet/sdk/compute/weight.hpp"
+#include "bitnet/sdk/formats.hpp"
 
 namespace bitnet::sdk::reference {
 
