@@ -192,6 +192,19 @@ TEST_F(packing, goes_with_the_kernel_that_is_taken_away) {
   EXPECT_NE(w.data, nullptr);
 }
 
+TEST_F(packing, that_lacks_a_part_is_refused_in_words) {
+  for (const bool without_id : {false, true}) {
+    author_ = {};
+    author_has(true);
+    sdk::interpreter::refuse_half_packings(author_);
+    EXPECT_EQ(author_.why_unavailable, "");
+    sdk::packing& half = author_.primitives[0].packing;
+    without_id ? half.layout_id.clear() : void(half.pack = nullptr);
+    sdk::interpreter::refuse_half_packings(author_);
+    EXPECT_NE(author_.why_unavailable.find("packing of kernel own"), std::string::npos);
+  }
+}
+
 TEST_F(packing, of_a_kernel_is_not_read_as_that_of_a_top_form) {
   author_has(false);
   author_.packing = backwards(false);

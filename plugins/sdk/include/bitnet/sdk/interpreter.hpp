@@ -53,6 +53,23 @@ inline void remove_disabled(const bitnet_open_request& request, definition& d) {
   }
 }
 
+// A packing that lacks a part would be found by a crash, or by a form that nobody can tell from
+// another.
+inline void refuse_half_packings(definition& d) {
+  const auto check = [&d](const auto& row) {
+    const packing& p = row.packing;
+    const bool whole = p.pack && !p.layout_id.empty() &&
+                       p.layout_id.size() < sizeof bitnet_weight_plan{}.layout_id;
+    if (p.bytes && !whole)
+      d.why_unavailable =
+          "the packing of kernel " + row.id +
+          " needs a function pack and a layout_id of 1 to 63 characters; its author "
+          "has to add what is missing";
+  };
+  for (const primitive& p : d.primitives) check(p);
+  for (const composite& c : d.composites) check(c);
+}
+
 inline void read_poll(const bitnet_open_request& request, definition& d) {
   for (uint32_t i = 0; i < request.n_params; ++i) {
     if (to_view(request.params[i].key) != "poll") continue;
@@ -82,6 +99,7 @@ inline bitnet_status open_interpreter(const bitnet_host_v0* services,
     interpreter::read_poll(*request, opened->author);
     describe(*request, opened->author);
     interpreter::remove_disabled(*request, opened->author);
+    interpreter::refuse_half_packings(opened->author);
     [[maybe_unused]] const auto* kept = opened.release();  // close() takes it back
     return BITNET_OK;
   });

@@ -159,10 +159,12 @@ using composite_kernel = void (*)(const call* body, const roles& parts, team& wo
 //
 // Of a kernel (primitive::packing, composite::packing): what it reads in place of rows. Each matrix
 // is packed by the first kernel that wants it so, primitives before composites, and is then read by
-// all kernels that name the same layout_id. If it drops the rows, `pack` runs when the weight is
-// sealed, the plan tells layout_id and bytes, and kernels without this packing leave the weight to
-// others; that takes a primitive of LINEAR_TERNARY or LINEAR_DENSE to want it. If not, `pack` runs when a program is built, the rows stay for everybody, and the host
-// may keep the form and bring it the next time (bitnet/abi/packed.h).
+// all kernels that name the same layout_id.
+//   If it drops the rows, `pack` runs when the weight is sealed, the plan tells layout_id and
+// bytes, and kernels without this packing leave the weight to others. This takes a primitive of
+// LINEAR_TERNARY or LINEAR_DENSE that wants it, or the matrix could not be multiplied.
+//   If not, `pack` runs when a program is built, the rows stay for everybody, and the host may keep
+// the form and bring it the next time (bitnet/abi/packed.h).
 // Of a definition: a second form that the top forms read, made when a step first needs it.
 //
 // `bytes` and a kernel's `fits` see format, shape and scale group only: they are asked before there
