@@ -21,6 +21,8 @@ function(bitnet_add_backend name)
   target_compile_features(${target} PRIVATE cxx_std_20)
   target_link_libraries(${target} PRIVATE bitnet::abi ${arg_LINK}
     $<TARGET_NAME_IF_EXISTS:bitnet::sdk>) # wherever in the scan the folder sdk comes
+  # ops.h says which sums are exact: a product that is not rounded before it is added gives others.
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:-ffp-contract=off>)
   # Hidden visibility alone still exports vague-linkage symbols and makes some unique, which would
   # pin the library for ever; the version script is what leaves one symbol.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)

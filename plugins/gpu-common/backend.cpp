@@ -353,13 +353,13 @@ void backend::read_settings(const bitnet_open_request& request) {
 }  // namespace
 
 bitnet_status open_backend(const bitnet_host_v0* services, const bitnet_open_request* request,
-                           bitnet_backend_v0* out, bitnet_error* err,
-                           const author& description) noexcept {
+                           bitnet_backend_v0* out, bitnet_error* err, const author& description,
+                           sdk::minors spoken) noexcept {
   return guarded(err, "entry", [&](const reporter& report) {
     auto opened = std::make_unique<backend>(description, services);
     bitnet_backend_v0 table = sdk::slots<objects>::table();
     table.self = reinterpret_cast<bitnet_backend*>(opened.get());
-    if (bitnet_status s = sdk::fill_table(services, request, out, table, {}, report); failed(s))
+    if (bitnet_status s = sdk::fill_table(services, request, out, table, spoken, report); failed(s))
       return s;
     opened->read_settings(*request);
     [[maybe_unused]] const auto* kept = opened.release();  // close() takes it back

@@ -15,6 +15,7 @@
 
 #include "bitnet/abi/backend.h"
 #include "bitnet/sdk/host.hpp"
+#include "bitnet/sdk/table.hpp"
 #include "driver.hpp"
 
 namespace bitnet::gpu {
@@ -36,7 +37,7 @@ struct author {
 };
 
 bitnet_status open_backend(const bitnet_host_v0* services, const bitnet_open_request* request,
-                           bitnet_backend_v0* out, bitnet_error* err,
-                           const author& description) noexcept;
+                           bitnet_backend_v0* out, bitnet_error* err, const author& description,
+                           sdk::minors spoken = {}) noexcept;
 
 }  // namespace bitnet::gpu

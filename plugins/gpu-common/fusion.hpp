@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "bitnet/sdk/interpreter/graph.hpp"
+#include "bitnet/sdk/compute/graph.hpp"
 #include "plan.hpp"
 
 namespace bitnet::gpu {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "bitnet/sdk/interpreter/kv_pool.hpp"
+#include "bitnet/sdk/compute/kv_storage.hpp"
 #include "opened.hpp"
 
 namespace bitnet::gpu {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "bitnet/sdk/compute/graph.hpp"
 #include "bitnet/sdk/formats.hpp"
-#include "bitnet/sdk/interpreter/graph.hpp"
 
 namespace bitnet::gpu {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bitnet/sdk/interpreter/graph.hpp"
+#include "bitnet/sdk/compute/graph.hpp"
 #include "kernels.hpp"
 #include "parameters.hpp"
 #include "weights.hpp"

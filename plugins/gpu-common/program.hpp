@@ -10,9 +10,9 @@
 #include <mutex>
 #include <vector>
 
-#include "bitnet/sdk/interpreter/arena.hpp"
-#include "bitnet/sdk/interpreter/graph.hpp"
-#include "bitnet/sdk/interpreter/step.hpp"
+#include "bitnet/sdk/compute/arena.hpp"
+#include "bitnet/sdk/compute/graph.hpp"
+#include "bitnet/sdk/compute/step.hpp"
 #include "kv_pool.hpp"
 #include "plan.hpp"
 

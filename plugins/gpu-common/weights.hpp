@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "bitnet/sdk/interpreter/weights.hpp"
+#include "bitnet/sdk/compute/tensor.hpp"
 #include "opened.hpp"
 
 namespace bitnet::gpu {

@@ -131,6 +131,7 @@ TEST(fill_table, negotiates_and_stays_within_the_hosts_table) {
   } rows[] = {{0, 0, 0, 0, BITNET_OK, 0, "the same"},
               {0, 3, 0, 1, BITNET_OK, 1, "an old plugin in a new host"},
               {0, 1, 0, 3, BITNET_OK, 1, "a new plugin in an old host"},
+              {1, 2, 1, 2, BITNET_OK, 2, "the newest that both speak"},
               {2, 4, 0, 1, BITNET_INCOMPATIBLE, 0, "a plugin that is too old"},
               {0, 1, 2, 4, BITNET_INCOMPATIBLE, 0, "a plugin that is too new"}};
   const bitnet_host_v0 host = idle_host();
@@ -161,6 +162,26 @@ TEST(fill_table, negotiates_and_stays_within_the_hosts_table) {
     EXPECT_EQ(out.table.abi_minor, row.chosen);
     EXPECT_EQ(out.table.filled_size, out.table.struct_size);
     EXPECT_NE(out.table.close, nullptr);
+  }
+}
+
+TEST(open_interpreter, tells_the_author_which_minor_was_agreed_on) {
+  static uint32_t agreed;
+  const bitnet_host_v0 host = idle_host();
+  for (const uint32_t newest_of_host : {1u, 2u}) {
+    bitnet_open_request request{};
+    request.struct_size = sizeof request;
+    request.abi_minor_min = 1;
+    request.abi_minor_max = newest_of_host;
+    bitnet_backend_v0 out{};
+    out.struct_size = sizeof out;
+    const auto describe = [](const bitnet_open_request&, sdk::definition& d) {
+      agreed = d.abi_minor;
+    };
+    ASSERT_EQ(sdk::open_interpreter(&host, &request, &out, nullptr, describe, {1, 2}), BITNET_OK);
+    EXPECT_EQ(agreed, newest_of_host);
+    EXPECT_EQ(out.abi_minor, newest_of_host);
+    out.close(out.self);
   }
 }
 

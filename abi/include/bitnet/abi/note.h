@@ -9,6 +9,12 @@
  *
  *   BITNET_BACKEND_NOTE("cpu", "0.1.0", "org.bitnet", "Apache-2.0",
  *                       BITNET_NOTE_FIELD("flags", "..."))
+ *
+ * It says that the plugin speaks the minor of these headers. One that speaks several says which:
+ *
+ *   BITNET_BACKEND_NOTE_MINORS(1, 2, "cpu", ...)
+ *
+ * with plain numbers, or macros for them, for the oldest and the newest.
  */
 #ifndef BITNET_ABI_NOTE_H
 #define BITNET_ABI_NOTE_H
@@ -27,22 +33,33 @@
 #define BITNET_NOTE_COMPILER_ "gcc " __VERSION__
 #endif
 
-#define BITNET_BACKEND_NOTE(name, version, vendor, license, more)                              \
-  __asm__(".pushsection " BITNET_NOTE_SECTION                                                  \
-          ",\"a\",%note\n"                                                                     \
-          ".balign 4\n"                                                                        \
-          ".long 7\n"                                                                          \
-          ".long 992f - 991f\n"                                                                \
-          ".long 1\n"                                                                          \
-          ".asciz \"" BITNET_NOTE_OWNER                                                        \
-          "\"\n"                                                                               \
-          ".balign 4\n"                                                                        \
-          "991:\n" BITNET_NOTE_FIELD("schema", "1") BITNET_NOTE_FIELD("abi", BITNET_ABI_RANGE) \
-              BITNET_NOTE_FIELD("name", name) BITNET_NOTE_FIELD("version", version)            \
-                  BITNET_NOTE_FIELD("vendor", vendor) BITNET_NOTE_FIELD("license", license)    \
-                      BITNET_NOTE_FIELD("compiler", BITNET_NOTE_COMPILER_) more                \
-          "992:\n"                                                                             \
-          ".balign 4\n"                                                                        \
+#define BITNET_NOTE_QUOTED_(number) #number
+#define BITNET_NOTE_NUMBER_(number) BITNET_NOTE_QUOTED_(number)
+
+#define BITNET_BACKEND_NOTE(name, version, vendor, license, more) \
+  BITNET_NOTE_OF_RANGE_(BITNET_ABI_RANGE, name, version, vendor, license, more)
+
+/* Of major 0, as the entry symbol is. */
+#define BITNET_BACKEND_NOTE_MINORS(oldest, newest, name, version, vendor, license, more)        \
+  BITNET_NOTE_OF_RANGE_("0." BITNET_NOTE_NUMBER_(oldest) "-" BITNET_NOTE_NUMBER_(newest), name, \
+                        version, vendor, license, more)
+
+#define BITNET_NOTE_OF_RANGE_(range, name, version, vendor, license, more)                  \
+  __asm__(".pushsection " BITNET_NOTE_SECTION                                               \
+          ",\"a\",%note\n"                                                                  \
+          ".balign 4\n"                                                                     \
+          ".long 7\n"                                                                       \
+          ".long 992f - 991f\n"                                                             \
+          ".long 1\n"                                                                       \
+          ".asciz \"" BITNET_NOTE_OWNER                                                     \
+          "\"\n"                                                                            \
+          ".balign 4\n"                                                                     \
+          "991:\n" BITNET_NOTE_FIELD("schema", "1") BITNET_NOTE_FIELD("abi", range)         \
+              BITNET_NOTE_FIELD("name", name) BITNET_NOTE_FIELD("version", version)         \
+                  BITNET_NOTE_FIELD("vendor", vendor) BITNET_NOTE_FIELD("license", license) \
+                      BITNET_NOTE_FIELD("compiler", BITNET_NOTE_COMPILER_) more             \
+          "992:\n"                                                                          \
+          ".balign 4\n"                                                                     \
           ".popsection\n");
 
 #endif /* BITNET_ABI_NOTE_H */

@@ -53,6 +53,23 @@ inline void remove_disabled(const bitnet_open_request& request, definition& d) {
   }
 }
 
+// A packing that lacks a part would be found by a crash, or by a form that nobody can tell from
+// another.
+inline void refuse_half_packings(definition& d) {
+  const auto check = [&d](const auto& row) {
+    const packing& p = row.packing;
+    const bool whole = p.pack && !p.layout_id.empty() &&
+                       p.layout_id.size() < sizeof bitnet_weight_plan{}.layout_id;
+    if (p.bytes && !whole)
+      d.why_unavailable =
+          "the packing of kernel " + row.id +
+          " needs a function pack and a layout_id of 1 to 63 characters; its author "
+          "has to add what is missing";
+  };
+  for (const primitive& p : d.primitives) check(p);
+  for (const composite& c : d.composites) check(c);
+}
+
 inline void read_poll(const bitnet_open_request& request, definition& d) {
   for (uint32_t i = 0; i < request.n_params; ++i) {
     if (to_view(request.params[i].key) != "poll") continue;
@@ -65,22 +82,26 @@ inline void read_poll(const bitnet_open_request& request, definition& d) {
 
 }  // namespace interpreter
 
-// Answers the entry call for a backend that `describe` describes.
+// Answers the entry call for a backend that `describe` describes and that speaks these minors;
+// describe finds the one that was agreed on in definition::abi_minor.
 inline bitnet_status open_interpreter(const bitnet_host_v0* services,
                                       const bitnet_open_request* request, bitnet_backend_v0* out,
-                                      bitnet_error* err, describe_backend describe) noexcept {
+                                      bitnet_error* err, describe_backend describe,
+                                      minors spoken = {}) noexcept {
   return guarded(err, "entry", [&](const reporter& report) {
     auto opened = std::make_unique<interpreter::backend>(services);
     bitnet_backend_v0 table = slots<interpreter::objects>::table();
     table.query_interface = interpreter::query_interface;
     table.self = reinterpret_cast<bitnet_backend*>(opened.get());
-    if (bitnet_status s = fill_table(services, request, out, table, {}, report); failed(s))
+    if (bitnet_status s = fill_table(services, request, out, table, spoken, report); failed(s))
       return s;
+    opened->author.abi_minor = out->abi_minor;
     interpreter::read_poll(*request, opened->author);
     describe(*request, opened->author);
     interpreter::remove_disabled(*request, opened->author);
     if (!opened->author.status && BITNET_HAS_FIELD(out, bitnet_backend_v0, device_status))
       out->device_status = nullptr;
+    interpreter::refuse_half_packings(opened->author);
     [[maybe_unused]] const auto* kept = opened.release();  // close() takes it back
     return BITNET_OK;
   });

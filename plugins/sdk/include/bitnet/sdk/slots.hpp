@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "bitnet/abi/backend.h"
+#include "bitnet/sdk/compute/step.hpp"
+#include "bitnet/sdk/compute/tensor.hpp"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
-#include "bitnet/sdk/interpreter/step.hpp"
-#include "bitnet/sdk/interpreter/weights.hpp"
 #include "bitnet/sdk/received.hpp"
 #include "bitnet/sdk/table.hpp"
 

@@ -12,7 +12,7 @@
 
 namespace bitnet::sdk {
 
-// The minors of major 0 that a plugin can speak.
+// The minors of major 0 that a plugin can speak; the same as its note and its manifest say.
 struct minors {
   uint32_t oldest = BITNET_ABI_MINOR;
   uint32_t newest = BITNET_ABI_MINOR;

@@ -85,11 +85,18 @@ inline bitnet_status tuning_adopt(bitnet_device* device, bitnet_str settings, bi
 inline constexpr bitnet_tuning_v1 tuning{
     {sizeof(bitnet_tuning_v1), 1}, tuning_describe, tuning_measure, tuning_adopt};
 
+// Whether there are forms that the host can keep: not those that take the place of the rows.
+inline bool has_second_forms(const definition& author) noexcept {
+  const auto packs = [](const auto& row) { return row.packing.bytes && !row.packing.drops_rows; };
+  return author.packing.bytes || std::ranges::any_of(author.primitives, packs) ||
+         std::ranges::any_of(author.composites, packs);
+}
+
 inline const bitnet_interface_header* query_interface(bitnet_backend* self, bitnet_str name,
                                                       uint32_t min_version) {
   if (min_version > 1) return nullptr;
   const definition& author = backends::get(self)->author;
-  if (to_view(name) == BITNET_INTERFACE_PACKED_WEIGHTS && author.packing.bytes)
+  if (to_view(name) == BITNET_INTERFACE_PACKED_WEIGHTS && has_second_forms(author))
     return &packed_weights.header;
   if (to_view(name) == BITNET_INTERFACE_TUNING && author.tuning.describe) return &tuning.header;
   return nullptr;

@@ -31,6 +31,8 @@
 #include "bitnet/abi/info.h"
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/compute/step_view.hpp"
+#include "bitnet/sdk/compute/weight.hpp"
 #include "bitnet/sdk/formats.hpp"
 #include "bitnet/sdk/handle.hpp"
 #include "bitnet/sdk/host.hpp"
@@ -38,82 +40,15 @@
 
 namespace bitnet::sdk {
 
-// The second form of a matrix (see packing below), once somebody asked for it.
+struct packing;
+
+// A matrix in a form of the author's own (see packing below), once somebody asked for it.
 struct packed_form {
+  const packing* how = nullptr;  // of the definition
   uint64_t bytes = 0;
   std::mutex making;
   std::atomic<const uint8_t*> data{nullptr};  // written once
   memory own;                                 // empty if the host gave the bytes
-};
-
-// A sealed weight. Rank-1 tensors are always f32 here, whatever their format in the file.
-struct weight {
-  uint32_t format;  // BITNET_FORMAT_*
-  uint64_t k, m;    // input width, output rows
-  const uint8_t* data;
-  uint64_t row_bytes;
-  const float* scales;            // ternary only, (n_scales)
-  uint64_t scale_group;           // elements, 0 = one scale
-  packed_form* packed = nullptr;  // nullptr: this weight has none
-
-  const uint8_t* row(uint64_t r) const noexcept { return data + r * row_bytes; }
-  const float* f32() const noexcept { return reinterpret_cast<const float*>(data); }
-};
-
-// KV storage. A block holds the canonical layout of kv_export: what a head of one layer keeps of
-// the tokens of a block is contiguous, token after token.
-struct kv_storage {
-  uint8_t* data;
-  uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_F32, _F16 or _Q8_0
-  uint32_t n_layers, n_blocks, block_tokens;
-  uint64_t n_kv_heads, head_dim;
-  uint64_t block_bytes, layer_bytes;
-  uint64_t k_bytes, v_bytes;  // of one head of one token
-
-  uint8_t* k(uint64_t layer, uint64_t slot, uint64_t head) const noexcept {
-    return layer_of(layer, slot) + (head * block_tokens + slot % block_tokens) * k_bytes;
-  }
-  uint8_t* v(uint64_t layer, uint64_t slot, uint64_t head) const noexcept {
-    return layer_of(layer, slot) + n_kv_heads * block_tokens * k_bytes +
-           (head * block_tokens + slot % block_tokens) * v_bytes;
-  }
-
- private:
-  uint8_t* layer_of(uint64_t layer, uint64_t slot) const noexcept {
-    return data + slot / block_tokens * block_bytes + layer * layer_bytes;
-  }
-};
-
-// The step that runs: contents of the step buffers.
-struct step_view {
-  uint32_t n_tokens = 0, n_outputs = 0;
-  uint32_t max_blocks = 0, block_tokens = 0;
-  uint32_t top_logits = 0;  // as in bitnet_step, and so is the window
-  uint32_t window = 0, window_keep = 0;
-  const int32_t* tokens = nullptr;
-  const int32_t* positions = nullptr;
-  const int32_t* sequences = nullptr;
-  const int32_t* slots = nullptr;
-  const int32_t* block_tables = nullptr;  // (n_sequences, max_blocks)
-  const int32_t* output_rows = nullptr;
-  kv_storage kv{};
-
-  // What token t sees: positions [0, kept) and [first, end), kept <= first.
-  struct sight {
-    uint64_t kept, first, end;
-    uint64_t count() const noexcept { return kept + end - first; }
-  };
-  sight sees(uint64_t t) const noexcept {
-    const uint64_t end = static_cast<uint64_t>(positions[t]) + 1;
-    const uint64_t first = window == 0 || end <= window ? 0 : end - window;
-    return {window_keep < first ? window_keep : first, first, end};
-  }
-
-  // The blocks of token t's sequence, in order of position; those that it does not see may be
-  // anything.
-  const int32_t* blocks_of(uint64_t t) const noexcept {
-    return block_tables + static_cast<uint64_t>(sequences[t]) * max_blocks;
-  }
 };
 
 // One op of one step.
@@ -221,6 +156,44 @@ struct roles {
 // Runs a whole composite. `body` are its ops; every value of the body has its own memory.
 using composite_kernel = void (*)(const call* body, const roles& parts, team& workers) noexcept;
 
+// A form of matrices that is the author's own.
+//
+// Of a kernel (primitive::packing, composite::packing): what it reads in place of rows. Each matrix
+// is packed by the first kernel that wants it so, primitives before composites, and is then read by
+// all kernels that name the same layout_id.
+//   If it drops the rows, `pack` runs when the weight is sealed, the plan tells layout_id and
+// bytes, and kernels without this packing leave the weight to others. This takes a primitive of
+// LINEAR_TERNARY or LINEAR_DENSE that wants it, or the matrix could not be multiplied.
+//   If not, `pack` runs when a program is built, the rows stay for everybody, and the host may keep
+// the form and bring it the next time (bitnet/abi/packed.h).
+// Of a definition: a second form that the top forms read, made when a step first needs it.
+//
+// `bytes` and a kernel's `fits` see format, shape and scale group only: they are asked before there
+// is data or a scale. `pack` sees all, and may be called by several workers at once.
+struct packing {
+  std::string layout_id;                       // the same id, the same bytes
+  uint64_t (*bytes)(const weight&) = nullptr;  // 0: not this weight
+  // Rows [first, last) into the whole form, which is zero before; `first` is a multiple of
+  // row_grain, and so is `last` except at the end.
+  void (*pack)(const weight&, const void* engine, uint64_t first, uint64_t last,
+               uint8_t* out) noexcept = nullptr;
+  bool drops_rows = false;  // of a kernel only: the rows are given back once they are packed
+  uint64_t row_grain = 1;
+};
+
+inline const uint8_t* weight::packed_data() const noexcept {
+  return packed->data.load(std::memory_order_acquire);
+}
+inline bool weight::rows_dropped() const noexcept {
+  return packed && packed->how->drops_rows;
+}
+
+// Whether a kernel with this packing can read the weight as it is kept.
+inline bool reads(const packing& wanted, const weight& w) noexcept {
+  if (!wanted.bytes) return !w.rows_dropped();
+  return w.packed && w.packed->how->layout_id == wanted.layout_id;
+}
+
 struct primitive {
   uint32_t op;
   uint32_t format;  // of the weight; BITNET_FORMAT_NONE: any format, or no weight
@@ -229,6 +202,7 @@ struct primitive {
   std::string id;
   primitive_kernel run;
   bool (*fits)(const weight&) = nullptr;  // weights of that format that it is for; nullptr: all
+  sdk::packing packing{};                 // how its matrix lies; without `bytes`: in rows
 };
 
 // What a top form keeps between steps, and the bytes of weights that one call reads.
@@ -254,16 +228,7 @@ struct composite {
   composite_kernel run;
   top_form top{};
   bool (*fits)(const weight&) = nullptr;  // asked of every matrix of the body; nullptr: all
-};
-
-// A second form of matrices that the top forms read. Made when a step first needs it, once for all
-// programs; the host may keep it and bring it to the next run of the process.
-struct packing {
-  std::string layout_id;                       // the same id, the same bytes
-  uint64_t (*bytes)(const weight&) = nullptr;  // 0: this weight has none
-  // Rows [first, last) into the whole form; called by several workers.
-  void (*pack)(const weight&, const void* engine, uint64_t first, uint64_t last,
-               uint8_t* out) noexcept = nullptr;
+  sdk::packing packing{};                 // of every matrix of the body
 };
 
 // Settings that the author finds by measuring (bitnet/abi/tuning.h). All may throw.
@@ -280,11 +245,12 @@ struct tunable {
 // Steps with a window reach only an ATTN_PAGED of a device with BITNET_ATTENTION_WINDOW.
 struct definition {
   std::string name, version, vendor, license;
+  uint32_t abi_minor = BITNET_ABI_MINOR;  // open_interpreter sets it to what the host agreed on
   uint32_t life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_USES_HOST_POOL;
   bitnet_device_info device{};
   std::vector<primitive> primitives;  // the first row that fits is used
   std::vector<composite> composites;
-  sdk::packing packing;
+  sdk::packing packing;  // for top forms
   sdk::tunable tuning;
   std::vector<bitnet_kernel_info> others;  // listed only: forms that another setting would choose
   uint32_t poll = 50;              // open_interpreter sets it to the host's setting; see spins_of

@@ -8,127 +8,12 @@
 #include <vector>
 
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/compute/kv_storage.hpp"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
-#include "bitnet/sdk/interpreter/kernel.hpp"
 #include "bitnet/sdk/received.hpp"
 
 namespace bitnet::sdk {
-
-// Bytes of one head of a token's keys or values, 0 if the type is unknown or a block would not end
-// with the head.
-inline uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) noexcept {
-  switch (dtype) {
-    case BITNET_DTYPE_F32:
-      return 4 * head_dim;
-    case BITNET_DTYPE_F16:
-      return 2 * head_dim;
-    case BITNET_DTYPE_Q8_0:
-      return head_dim % BITNET_Q8_0_BLOCK == 0
-                 ? head_dim / BITNET_Q8_0_BLOCK * BITNET_Q8_0_BLOCK_BYTES
-                 : 0;
-    default:
-      return 0;
-  }
-}
-
-inline uint32_t kv_dtypes_or_default(uint32_t kv_dtypes) noexcept {
-  return kv_dtypes != 0 ? kv_dtypes : 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
-}
-
-// Checks a configuration; on success `out` says how blocks are laid out (without data) and `bytes`
-// how many all of them take. `kv_dtypes` as in bitnet_device_info.
-inline bitnet_status describe(const bitnet_kv_config* given, uint32_t kv_dtypes, kv_storage& out,
-                              uint64_t& bytes, const reporter& report) {
-  bitnet_kv_config known{};
-  if (bitnet_status s =
-          receive(given, offsetof(bitnet_kv_config, reserved_0), known, "KV configuration", report);
-      failed(s))
-    return s;
-  const bitnet_kv_config* config = &known;
-  if (known.reserved_0 != 0 || known.head_dim_k != known.head_dim_v)
-    return report.fail(BITNET_UNSUPPORTED, "keys of %u elements beside values of %u",
-                       known.head_dim_k, known.head_dim_v);
-  for (const uint32_t dtype : {config->dtype_k, config->dtype_v}) {
-    if (dtype >= 32 || (kv_dtypes_or_default(kv_dtypes) >> dtype & 1) == 0)
-      return report.fail(BITNET_UNSUPPORTED, "KV elements of type %u are not among mine (%#x)",
-                         dtype, kv_dtypes_or_default(kv_dtypes));
-    if (config->head_dim_k != 0 && kv_head_bytes(dtype, config->head_dim_k) == 0)
-      return report.fail(BITNET_UNSUPPORTED,
-                         "q8_0 needs heads of a multiple of 32 elements, not of %u; use f16",
-                         config->head_dim_k);
-  }
-  const uint64_t k_bytes = kv_head_bytes(config->dtype_k, config->head_dim_k);
-  const uint64_t v_bytes = kv_head_bytes(config->dtype_v, config->head_dim_k);
-  const uint64_t counts[] = {config->n_layers, config->n_kv_heads, k_bytes + v_bytes,
-                             config->block_tokens, config->n_blocks};
-  bytes = 1;
-  for (const uint64_t count : counts)
-    if (count == 0 || __builtin_mul_overflow(bytes, count, &bytes) || bytes > INT64_MAX / 2)
-      return report.fail(BITNET_INVALID_ARGUMENT,
-                         "a KV pool of %u layers, %u heads of %u, %u blocks of %u tokens is empty "
-                         "or too large",
-                         config->n_layers, config->n_kv_heads, config->head_dim_k, config->n_blocks,
-                         config->block_tokens);
-  if (counts[3] * counts[4] > INT32_MAX)
-    return report.fail(BITNET_INVALID_ARGUMENT, "%u blocks of %u tokens: slots must fit 31 bits",
-                       config->n_blocks, config->block_tokens);
-  out = {};
-  out.dtype_k = config->dtype_k;
-  out.dtype_v = config->dtype_v;
-  out.n_layers = config->n_layers;
-  out.n_blocks = config->n_blocks;
-  out.block_tokens = config->block_tokens;
-  out.n_kv_heads = counts[1];
-  out.head_dim = config->head_dim_k;
-  out.k_bytes = k_bytes;
-  out.v_bytes = v_bytes;
-  out.layer_bytes = counts[3] * counts[1] * (k_bytes + v_bytes);
-  out.block_bytes = counts[0] * out.layer_bytes;
-  return BITNET_OK;
-}
-
-// Whether the pool has all of these blocks; with `once`, each of them once.
-inline bitnet_status check_blocks(const kv_storage& storage, const uint32_t* blocks, uint32_t n,
-                                  bool once, const reporter& report) {
-  if (n != 0 && !blocks) return report.fail(BITNET_INVALID_ARGUMENT, "no list of blocks is given");
-  for (uint32_t i = 0; i < n; ++i)
-    if (blocks[i] >= storage.n_blocks)
-      return report.fail(BITNET_INVALID_ARGUMENT, "block %u, the pool has %u", blocks[i],
-                         storage.n_blocks);
-  if (!once || n < 2) return BITNET_OK;
-  std::vector<uint32_t> sorted(blocks, blocks + n);
-  std::sort(sorted.begin(), sorted.end());
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice == sorted.end()) return BITNET_OK;
-  return report.fail(BITNET_INVALID_ARGUMENT, "block %u is written twice", *twice);
-}
-
-// Whether blocks can be exported to, or imported from, so many bytes.
-inline bitnet_status check_moved(const kv_storage& storage, const uint32_t* blocks, uint32_t n,
-                                 const void* data, uint64_t bytes, bool written,
-                                 const reporter& report) {
-  if (bitnet_status s = check_blocks(storage, blocks, n, written, report); failed(s)) return s;
-  // A pool's blocks take at most 2^62 bytes together.
-  if ((!data && n != 0) || bytes / storage.block_bytes != n || bytes % storage.block_bytes != 0)
-    return report.fail(BITNET_INVALID_ARGUMENT, "%u blocks have %llu bytes each, %llu were given",
-                       n, static_cast<unsigned long long>(storage.block_bytes),
-                       static_cast<unsigned long long>(bytes));
-  return BITNET_OK;
-}
-
-// Whether blocks from[i] can be copied to to[i], in any order.
-inline bitnet_status check_copies(const kv_storage& storage, const uint32_t* from,
-                                  const uint32_t* to, uint32_t n, const reporter& report) {
-  if (bitnet_status s = check_blocks(storage, from, n, false, report); failed(s)) return s;
-  if (bitnet_status s = check_blocks(storage, to, n, true, report); failed(s)) return s;
-  std::vector<uint32_t> written(to, to + n);
-  std::sort(written.begin(), written.end());
-  for (uint32_t i = 0; i < n; ++i)
-    if (std::binary_search(written.begin(), written.end(), from[i]))
-      return report.fail(BITNET_INVALID_ARGUMENT, "block %u is read and written", from[i]);
-  return BITNET_OK;
-}
 
 class kv_pool {
  public:

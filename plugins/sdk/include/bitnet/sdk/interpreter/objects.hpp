@@ -121,7 +121,7 @@ class device {
                      const reporter& report) const {
     tensor t;
     if (bitnet_status s = describe(desc, t, scales_are::to_come, report); failed(s)) return s;
-    sdk::plan(t, out);
+    sdk::plan(author_, t, out);
     return BITNET_OK;
   }
 

@@ -13,15 +13,16 @@
 #include <vector>
 
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/compute/arena.hpp"
+#include "bitnet/sdk/compute/graph.hpp"
+#include "bitnet/sdk/compute/step.hpp"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
 #include "bitnet/sdk/host.hpp"
-#include "bitnet/sdk/interpreter/arena.hpp"
 #include "bitnet/sdk/interpreter/composites.hpp"
-#include "bitnet/sdk/interpreter/graph.hpp"
 #include "bitnet/sdk/interpreter/kernel.hpp"
 #include "bitnet/sdk/interpreter/kv_pool.hpp"
-#include "bitnet/sdk/interpreter/step.hpp"
+#include "bitnet/sdk/interpreter/weights.hpp"
 
 namespace bitnet::sdk {
 
@@ -32,7 +33,7 @@ inline const primitive* find_primitive(const definition& author, uint32_t op,
   const uint32_t format = w ? w->format : BITNET_FORMAT_NONE;
   for (const primitive& p : author.primitives)
     if (p.op == op && (p.format == BITNET_FORMAT_NONE || p.format == format) &&
-        (!p.fits || (w && p.fits(*w))))
+        (!p.fits || (w && p.fits(*w))) && (!w || reads(p.packing, *w)))
       return &p;
   return nullptr;
 }
@@ -71,8 +72,10 @@ class program {
   bitnet_status build(const bitnet_graph* g, const weights& all,
                       const bitnet_program_options* options, const reporter& report) {
     if (bitnet_status s = compile(g, all, options, report); failed(s)) return s;
-    for (item& it : items_)
+    for (item& it : items_) {
+      if (bitnet_status s = pack_weights(it, report); failed(s)) return s;
       if (it.fused) prepare_top(it);
+    }
     return allocate(report);
   }
 
@@ -268,6 +271,11 @@ class program {
           ops[i].weights[0] == BITNET_NONE ? nullptr : &all.at(ops[i].weights[0]).view;
       item one;
       one.single = find_primitive(author_, ops[i].op, w);
+      if (!one.single && w && w->rows_dropped())
+        return report.fail(BITNET_UNSUPPORTED,
+                           "op %llu (%s): no kernel reads a weight that is packed as %s",
+                           static_cast<unsigned long long>(i), find_op(ops[i].op)->name,
+                           w->packed->how->layout_id.c_str());
       if (!one.single)
         return report.fail(BITNET_UNSUPPORTED, "op %llu (%s): no kernel for weight format %u",
                            static_cast<unsigned long long>(i), find_op(ops[i].op)->name,
@@ -281,6 +289,20 @@ class program {
     return BITNET_OK;
   }
 
+  static const packing& packing_of(const item& it) noexcept {
+    return it.fused ? it.fused->packing : it.single->packing;
+  }
+
+  // What a kernel reads has to be there before the first step; the host may have brought it.
+  bitnet_status pack_weights(const item& it, const reporter& report) const {
+    if (!packing_of(it).bytes) return BITNET_OK;
+    for (uint64_t c = it.first_call; c < it.first_call + it.n_calls; ++c)
+      if (calls_[c].w && calls_[c].w->packed)
+        if (bitnet_status s = make_packed(author_, host_, *calls_[c].w, report); failed(s))
+          return s;
+    return BITNET_OK;
+  }
+
   // Matrices are read whole in every step, with the scales of their groups; of an embedding only
   // the rows of the tokens.
   uint64_t weight_bytes(const item& it) const noexcept {
@@ -288,7 +310,10 @@ class program {
     for (uint64_t c = it.first_call; c < it.first_call + it.n_calls; ++c) {
       const weight* w = calls_[c].w;
       if (!w) continue;
-      bytes += w->row_bytes * (calls_[c].op == BITNET_OP_EMBED_GATHER ? 1 : w->m);
+      const bool packed = packing_of(it).bytes && w->packed;
+      const uint64_t row_bytes = packed ? w->packed->bytes / w->m : w->row_bytes;
+      const bool whole = calls_[c].op != BITNET_OP_EMBED_GATHER;
+      bytes += whole && packed ? w->packed->bytes : row_bytes * (whole ? w->m : 1);
       if (w->scale_group != 0) bytes += w->m * (w->k / w->scale_group) * sizeof(float);
     }
     return bytes;
@@ -298,6 +323,8 @@ class program {
     const top_form& top = fused.fused->top;
     if (!top.prepare) return;
     call* body = &calls_[fused.first_call];
+    for (uint64_t i = 0; i < fused.n_calls; ++i)  // a kernel's own form is not the top form's
+      if (body[i].w && body[i].w->packed && body[i].w->packed->how != &author_.packing) return;
     fused.top = top.prepare(body, fused.parts, host_.width());
     if (!fused.top.kept) return;
     fused.top_counter = count(body[fused.n_calls - 1].op, top.id);
@@ -322,8 +349,9 @@ class program {
         matrices.push_back(&all.at(b.weights[0]).view);
     if (!matrices.empty()) format = matrices.back()->format;
     const auto fits = [&](const composite& c) {
-      return !c.fits || std::all_of(matrices.begin(), matrices.end(),
-                                    [&](const weight* w) { return c.fits(*w); });
+      return std::all_of(matrices.begin(), matrices.end(), [&](const weight* w) {
+        return (!c.fits || c.fits(*w)) && reads(c.packing, *w);
+      });
     };
     for (const composite& c : author_.composites)
       if (c.op == op.op && (c.format == BITNET_FORMAT_NONE || c.format == format) && fits(c))

@@ -2,15 +2,17 @@
 #pragma once
 // Weights in host memory: streamed in, or the caller's own memory used in place.
 //
-// Rank-2 tensors are kept as they are described. Rank-1 tensors (norms, rope factors) become f32,
-// so that kernels see one form of them.
+// Rank-2 tensors are kept as they are described, or as a kernel's packing says. Rank-1 tensors
+// (norms, rope factors) become f32, so that kernels see one form of them.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bitnet/abi/packed.h"
 #include "bitnet/abi/tensor.h"
+#include "bitnet/sdk/compute/tensor.hpp"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
 #include "bitnet/sdk/host.hpp"
@@ -19,107 +21,13 @@
 
 namespace bitnet::sdk {
 
-// 127 * k, and 3 * 128 * k for bytes that break the format, fit an int32 sum.
-inline constexpr int64_t max_ternary_width = int64_t{1} << 22;
-inline constexpr int64_t max_extent = int64_t{1} << 31;
-
-struct tensor {
-  bitnet_tensor_desc desc{};  // scales and name point to the members below
-  std::string name;
-  std::vector<float> scales;
-  const format* described = nullptr;
-  uint64_t row_bytes = 0;
-  memory own;
+// A tensor that stays in host memory.
+struct host_tensor : tensor {
   const uint8_t* alias = nullptr;
-  uint64_t written = 0;
   bool sealed = false;
   weight view{};
   std::unique_ptr<packed_form> packed;
-
-  bool widened() const noexcept { return desc.rank == 1 && desc.format != BITNET_FORMAT_F32; }
 };
-
-// Whether a description comes with its scales: where room is only planned, none are there yet.
-enum class scales_are : uint8_t { given, to_come };
-
-// Checks a description; on success `out` knows its format and row size.
-inline bitnet_status describe(const bitnet_tensor_desc* given, tensor& out, scales_are scales_now,
-                              const reporter& report) {
-  bitnet_tensor_desc known{};
-  if (bitnet_status s = receive(given, sizeof known, known, "tensor description", report);
-      failed(s))
-    return s;
-  const bitnet_tensor_desc* desc = &known;
-  if (desc->reserved_0 != 0)
-    return report.fail(BITNET_UNSUPPORTED, "reserved_0 of a tensor description is not 0");
-  out.name.assign(desc->name.data ? desc->name.data : "", desc->name.data ? desc->name.size : 0);
-  const char* name = out.name.c_str();
-  out.described = find_format(desc->format);
-  if (!out.described)
-    return report.fail(BITNET_UNSUPPORTED, "tensor %s: unknown weight format %u", name,
-                       desc->format);
-  const int64_t k = desc->ne[0], m = desc->ne[1];
-  if (desc->rank < 1 || desc->rank > 2 || k < 1 || m < 1 || k > max_extent || m > max_extent ||
-      desc->ne[2] != 1 || desc->ne[3] != 1 || (desc->rank == 1 && m != 1))
-    return report.fail(BITNET_INVALID_ARGUMENT,
-                       "tensor %s: rank %u with shape %lld x %lld is no vector or matrix", name,
-                       desc->rank, static_cast<long long>(k), static_cast<long long>(m));
-  const bool ternary = desc->format == BITNET_FORMAT_TERNARY2;
-  if (ternary && (desc->rank != 2 || k > max_ternary_width))
-    return report.fail(BITNET_UNSUPPORTED,
-                       "tensor %s: a ternary weight is a matrix of at most %lld columns", name,
-                       static_cast<long long>(max_ternary_width));
-  out.row_bytes = row_bytes(*out.described, static_cast<uint64_t>(k));
-  if (out.row_bytes == 0)
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %lld columns are no multiple of %u",
-                       name, static_cast<long long>(k), out.described->block);
-  unsigned long long needed = 0;
-  if (__builtin_mul_overflow(out.row_bytes, static_cast<uint64_t>(m), &needed) ||
-      desc->data_bytes != needed)
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu bytes described, %llu needed",
-                       name, static_cast<unsigned long long>(desc->data_bytes), needed);
-  uint64_t scales = 0;
-  if (ternary) {
-    const uint64_t group = desc->scale_group;
-    if (group != 0 && static_cast<uint64_t>(k) % group != 0)
-      return report.fail(BITNET_INVALID_ARGUMENT,
-                         "tensor %s: scale groups of %llu do not divide %lld columns", name,
-                         static_cast<unsigned long long>(group), static_cast<long long>(k));
-    scales = group == 0 ? 1 : static_cast<uint64_t>(m) * (static_cast<uint64_t>(k) / group);
-  }
-  const bool absent = scales_now == scales_are::given && !desc->scales;
-  if (ternary && (desc->n_scales != scales || absent))
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s: %llu scales given, %llu needed", name,
-                       static_cast<unsigned long long>(absent ? 0 : desc->n_scales),
-                       static_cast<unsigned long long>(scales));
-  out.desc = *desc;
-  return BITNET_OK;
-}
-
-inline void plan(const tensor& t, bitnet_weight_plan& out) noexcept {
-  out.accepts_alias = t.widened() ? 0 : 1;
-  out.packed_bytes = t.widened() ? 4 * static_cast<uint64_t>(t.desc.ne[0]) : t.desc.data_bytes;
-  out.alignment_bytes = t.widened() ? 1 : t.described->alignment;
-  const char* form = t.widened() ? "f32" : t.described->name;
-  std::snprintf(out.layout_id, sizeof out.layout_id, "host/%s-rows/1", form);
-}
-
-// Makes the second form unless it is there.
-inline bitnet_status make_packed(const definition& author, const host& services, const weight& w,
-                                 const reporter& report) {
-  packed_form& form = *w.packed;
-  if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
-  const std::scoped_lock lock(form.making);
-  if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
-  memory made(form.bytes);
-  const bitnet_status s = services.parallel_for(w.m, [&](uint64_t first, uint64_t last) noexcept {
-    author.packing.pack(w, author.engine, first, last, made.data());
-  });
-  if (failed(s)) return report.fail(s, "the host could not run the workers that pack a weight");
-  form.own = std::move(made);
-  form.data.store(form.own.data(), std::memory_order_release);
-  return BITNET_OK;
-}
 
 // What kernels know of a tensor, its bytes aside.
 inline weight seen_by_kernels(const tensor& t) noexcept {
@@ -132,9 +40,76 @@ inline weight seen_by_kernels(const tensor& t) noexcept {
   return out;
 }
 
+// How the author's kernels want a tensor; nullptr: as it is.
+inline const packing* find_packing(const definition& author, const tensor& t) noexcept {
+  if (t.desc.rank != 2) return nullptr;
+  const weight w = seen_by_kernels(t);
+  const bool ternary = w.format == BITNET_FORMAT_TERNARY2;
+  const auto wants = [&](const auto& row) {
+    // Without its rows a matrix needs a kernel for the product itself, whatever else reads it.
+    const bool product = row.op == BITNET_OP_LINEAR_TERNARY || row.op == BITNET_OP_LINEAR_DENSE;
+    return row.packing.bytes && (product || !row.packing.drops_rows) &&
+           (row.format == BITNET_FORMAT_NONE || row.format == w.format) &&
+           (row.op != BITNET_OP_LINEAR_TERNARY || ternary) &&
+           (row.op != BITNET_OP_LINEAR_DENSE || !ternary) && (!row.fits || row.fits(w)) &&
+           row.packing.bytes(w) != 0;
+  };
+  for (const primitive& p : author.primitives)
+    if (wants(p)) return &p.packing;
+  for (const composite& c : author.composites)
+    if (wants(c)) return &c.packing;
+  return author.packing.bytes && author.packing.bytes(w) != 0 ? &author.packing : nullptr;
+}
+
+inline void plan(const definition& author, const tensor& t, bitnet_weight_plan& out) noexcept {
+  if (const packing* own = find_packing(author, t); own && own->drops_rows) {
+    out.accepts_alias = 0;
+    out.packed_bytes = own->bytes(seen_by_kernels(t));
+    out.alignment_bytes = 1;
+    std::snprintf(out.layout_id, sizeof out.layout_id, "%s", own->layout_id.c_str());
+    return;
+  }
+  out.accepts_alias = t.widened() ? 0 : 1;
+  out.packed_bytes = t.widened() ? 4 * static_cast<uint64_t>(t.desc.ne[0]) : t.desc.data_bytes;
+  out.alignment_bytes = t.widened() ? 1 : t.described->alignment;
+  const char* form = t.widened() ? "f32" : t.described->name;
+  std::snprintf(out.layout_id, sizeof out.layout_id, "host/%s-rows/1", form);
+}
+
+// Makes the author's form unless it is there.
+inline bitnet_status make_packed(const definition& author, const host& services, const weight& w,
+                                 const reporter& report) {
+  packed_form& form = *w.packed;
+  if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
+  const std::scoped_lock lock(form.making);
+  if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
+  memory made(form.bytes);
+  const packing& how = *form.how;
+  const uint64_t grain = std::max<uint64_t>(how.row_grain, 1);
+  const auto pack = [&](uint64_t first, uint64_t last) noexcept {
+    if (first < last)
+      how.pack(w, author.engine, first * grain, std::min(last * grain, w.m), made.data());
+  };
+  const bitnet_status s = services.parallel_for((w.m + grain - 1) / grain, pack);
+  if (failed(s)) return report.fail(s, "the host could not run the workers that pack a weight");
+  form.own = std::move(made);
+  form.data.store(form.own.data(), std::memory_order_release);
+  return BITNET_OK;
+}
+
+// Says in the view how the author's kernels will find the tensor packed; nothing is packed yet.
+inline void promise_packed(const definition& author, host_tensor& t) {
+  const packing* how = find_packing(author, t);
+  if (!how) return;
+  t.packed = std::make_unique<packed_form>();
+  t.packed->how = how;
+  t.packed->bytes = how->bytes(t.view);
+  t.view.packed = t.packed.get();
+}
+
 class weight_set {
  public:
-  using tensor_type = tensor;
+  using tensor_type = host_tensor;
   weight_set(const definition& author, const host& services, uint64_t cancel_token = 0)
       : author_(author), services_(services), cancel_token_(cancel_token) {}
 
@@ -145,7 +120,7 @@ class weight_set {
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor descriptions missing or too short");
     tensors_.resize(n);
     const auto* at = reinterpret_cast<const uint8_t*>(descs);
-    for (tensor& t : tensors_) {
+    for (host_tensor& t : tensors_) {
       const auto* desc = reinterpret_cast<const bitnet_tensor_desc*>(at);
       if (desc->struct_size > desc_size)
         return report.fail(BITNET_INVALID_ARGUMENT, "a tensor description of %u bytes in %u",
@@ -153,6 +128,7 @@ class weight_set {
       if (bitnet_status s = describe(desc, t, scales_now, report); failed(s)) return s;
       if (scales_now == scales_are::to_come) {
         t.view = seen_by_kernels(t);
+        promise_packed(author_, t);
         t.sealed = true;
       } else if (t.desc.format == BITNET_FORMAT_TERNARY2) {
         t.scales.assign(t.desc.scales, t.desc.scales + t.desc.n_scales);
@@ -167,18 +143,18 @@ class weight_set {
   // Bytes in the device's own layout, less what can be the caller's memory.
   uint64_t planned_bytes() const {
     uint64_t sum = 0;
-    for (const tensor& t : tensors_) {
+    for (const host_tensor& t : tensors_) {
       bitnet_weight_plan planned{};
-      plan(t, planned);
+      plan(author_, t, planned);
       if (!planned.accepts_alias) sum += planned.packed_bytes;
-      if (author_.packing.bytes && t.desc.rank == 2) sum += author_.packing.bytes(t.view);
+      if (t.packed && !t.view.rows_dropped()) sum += t.packed->bytes;
     }
     return sum;
   }
 
   bitnet_status write(uint32_t index, uint64_t offset, const void* data, uint64_t bytes,
                       const reporter& report) {
-    tensor* t = nullptr;
+    host_tensor* t = nullptr;
     if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
     if (t->alias)
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is aliased, not streamed",
@@ -197,10 +173,10 @@ class weight_set {
   }
 
   bitnet_status alias(uint32_t index, const void* data, uint64_t bytes, const reporter& report) {
-    tensor* t = nullptr;
+    host_tensor* t = nullptr;
     if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
     bitnet_weight_plan planned{};
-    plan(*t, planned);
+    plan(author_, *t, planned);
     if (!planned.accepts_alias || t->written != 0 || t->alias)
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s cannot be aliased", t->name.c_str());
     if (!data || bytes != t->desc.data_bytes ||
@@ -214,7 +190,7 @@ class weight_set {
   }
 
   bitnet_status seal(uint32_t index, const reporter& report) {
-    tensor* t = nullptr;
+    host_tensor* t = nullptr;
     if (bitnet_status s = unsealed(index, t, report); failed(s)) return s;
     if (services_.cancelled(cancel_token_)) return report.fail(BITNET_CANCELLED, "cancelled");
     if (!t->alias && t->written != t->desc.data_bytes)
@@ -230,12 +206,11 @@ class weight_set {
     t->view = seen_by_kernels(*t);
     t->view.data = t->alias ? t->alias : t->own.data();
     t->view.scales = t->scales.data();
-    const uint64_t packed_bytes =
-        author_.packing.bytes && t->desc.rank == 2 ? author_.packing.bytes(t->view) : 0;
-    if (packed_bytes != 0) {
-      t->packed = std::make_unique<packed_form>();
-      t->packed->bytes = packed_bytes;
-      t->view.packed = t->packed.get();
+    promise_packed(author_, *t);
+    if (t->view.rows_dropped()) {
+      if (bitnet_status s = make_packed(author_, services_, t->view, report); failed(s)) return s;
+      t->own = memory();
+      t->view.data = nullptr;
     }
     t->sealed = true;
     return BITNET_OK;
@@ -246,16 +221,16 @@ class weight_set {
                                 const reporter& report) const {
     if (bitnet_status s = check_sealed(index, report); failed(s)) return s;
     const packed_form* form = tensors_[index].packed.get();
-    if (!form) return BITNET_OK;
+    if (!form || form->how->drops_rows) return BITNET_OK;  // no second form
     out.bytes = form->bytes;
     out.alignment_bytes = memory::alignment;
-    std::snprintf(out.layout_id, sizeof out.layout_id, "%s", author_.packing.layout_id.c_str());
+    std::snprintf(out.layout_id, sizeof out.layout_id, "%s", form->how->layout_id.c_str());
     return BITNET_OK;
   }
   bitnet_status pack(uint32_t index, const void** out, const reporter& report) const {
     if (bitnet_status s = check_packed(index, report); failed(s)) return s;
     if (services_.cancelled(cancel_token_)) return report.fail(BITNET_CANCELLED, "cancelled");
-    const tensor& t = tensors_[index];
+    const host_tensor& t = tensors_[index];
     if (bitnet_status s = make_packed(author_, services_, t.view, report); failed(s)) return s;
     *out = t.packed->data.load(std::memory_order_acquire);
     return BITNET_OK;
@@ -278,10 +253,10 @@ class weight_set {
   }
 
   uint64_t size() const noexcept { return tensors_.size(); }
-  const tensor& at(uint64_t index) const noexcept { return tensors_[index]; }
+  const host_tensor& at(uint64_t index) const noexcept { return tensors_[index]; }
 
  private:
-  bitnet_status unsealed(uint32_t index, tensor*& out, const reporter& report) {
+  bitnet_status unsealed(uint32_t index, host_tensor*& out, const reporter& report) {
     if (index >= tensors_.size())
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u of %zu", index, tensors_.size());
     out = &tensors_[index];
@@ -300,8 +275,8 @@ class weight_set {
   }
   bitnet_status check_packed(uint32_t index, const reporter& report) const {
     if (bitnet_status s = check_sealed(index, report); failed(s)) return s;
-    if (!tensors_[index].packed)
-      return report.fail(BITNET_UNSUPPORTED, "tensor %s has no packed form",
+    if (!tensors_[index].packed || tensors_[index].view.rows_dropped())
+      return report.fail(BITNET_UNSUPPORTED, "tensor %s has no second form",
                          tensors_[index].name.c_str());
     return BITNET_OK;
   }
@@ -309,21 +284,7 @@ class weight_set {
   const definition& author_;
   const host& services_;
   const uint64_t cancel_token_;
-  std::vector<tensor> tensors_;
-};
-
-// The tensors of several sets, counted through.
-template <class Set>
-class weight_list {
- public:
-  void add(const Set& set) {
-    for (uint64_t i = 0; i < set.size(); ++i) tensors_.push_back(&set.at(i));
-  }
-  uint64_t size() const noexcept { return tensors_.size(); }
-  const auto& at(uint64_t index) const noexcept { return *tensors_[index]; }
-
- private:
-  std::vector<const typename Set::tensor_type*> tensors_;
+  std::vector<host_tensor> tensors_;
 };
 
 }  // namespace bitnet::sdk

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/compute/tensor.hpp"
 #include "bitnet/sdk/guard.hpp"
-#include "bitnet/sdk/interpreter/weights.hpp"
 #include "bitnet/sdk/received.hpp"
 
 namespace bitnet::sdk {

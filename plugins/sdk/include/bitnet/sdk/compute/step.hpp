@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/compute/graph.hpp"
+#include "bitnet/sdk/compute/step_view.hpp"
 #include "bitnet/sdk/guard.hpp"
-#include "bitnet/sdk/interpreter/graph.hpp"
-#include "bitnet/sdk/interpreter/kernel.hpp"
 #include "bitnet/sdk/received.hpp"
 
 namespace bitnet::sdk {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// A step as kernels see it.
+
+#include <cstdint>
+
+#include "bitnet/sdk/compute/kv_storage.hpp"
+
+namespace bitnet::sdk {
+
+// The step that runs: contents of the step buffers.
+struct step_view {
+  uint32_t n_tokens = 0, n_outputs = 0;
+  uint32_t max_blocks = 0, block_tokens = 0;
+  uint32_t top_logits = 0;  // as in bitnet_step, and so is the window
+  uint32_t window = 0, window_keep = 0;
+  const int32_t* tokens = nullptr;
+  const int32_t* positions = nullptr;
+  const int32_t* sequences = nullptr;
+  const int32_t* slots = nullptr;
+  const int32_t* block_tables = nullptr;  // (n_sequences, max_blocks)
+  const int32_t* output_rows = nullptr;
+  kv_storage kv{};
+
+  // What token t sees: positions [0, kept) and [first, end), kept <= first.
+  struct sight {
+    uint64_t kept, first, end;
+    uint64_t count() const noexcept { return kept + end - first; }
+  };
+  sight sees(uint64_t t) const noexcept {
+    const uint64_t end = static_cast<uint64_t>(positions[t]) + 1;
+    const uint64_t first = window == 0 || end <= window ? 0 : end - window;
+    return {window_keep < first ? window_keep : first, first, end};
+  }
+
+  // The blocks of token t's sequence, in order of position; those that it does not see may be
+  // anything.
+  const int32_t* blocks_of(uint64_t t) const noexcept {
+    return block_tables + static_cast<uint64_t>(sequences[t]) * max_blocks;
+  }
+};
+
+}  // namespace bitnet::sdk

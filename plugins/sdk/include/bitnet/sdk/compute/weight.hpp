@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// A weight as kernels see it.
+
+#include <cstdint>
+
+#include "bitnet/abi/tensor.h"
+
+namespace bitnet::sdk {
+
+struct packed_form;  // of tier 0: interpreter/kernel.hpp
+
+// A sealed weight. Rank-1 tensors are always f32 here, whatever their format in the file.
+struct weight {
+  uint32_t format;      // BITNET_FORMAT_*
+  uint64_t k, m;        // input width, output rows
+  const uint8_t* data;  // nullptr where a packing dropped the rows
+  uint64_t row_bytes;
+  const float* scales;            // ternary only, (n_scales)
+  uint64_t scale_group;           // elements, 0 = one scale
+  packed_form* packed = nullptr;  // nullptr: this weight has none
+
+  const uint8_t* row(uint64_t r) const noexcept { return data + r * row_bytes; }
+  // What a kernel's packing made of this weight; the kernel runs only where it is there.
+  const uint8_t* packed_data() const noexcept;
+  bool rows_dropped() const noexcept;
+  const float* f32() const noexcept { return reinterpret_cast<const float*>(data); }
+};
+
+}  // namespace bitnet::sdk

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// Keys and values of one head: how they are stored, and attention over them.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "bitnet/abi/tensor.h"
+#include "bitnet/sdk/formats.hpp"
+
+namespace bitnet::sdk::reference {
+
+// The types of keys and values that are handled here, as in bitnet_device_info.
+inline constexpr uint32_t kv_dtypes =
+    1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
+
+// n elements of a head as a pool of this type keeps them; of Q8_0 n is a multiple of 32.
+inline void kv_write(const float* x, uint64_t n, uint32_t dtype, uint8_t* to) noexcept {
+  if (dtype == BITNET_DTYPE_F32) {
+    std::memcpy(to, x, n * sizeof *x);
+  } else if (dtype == BITNET_DTYPE_F16) {
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint16_t half = f32_to_f16(x[i]);
+      std::memcpy(to + 2 * i, &half, sizeof half);
+    }
+  } else {
+    for (; n != 0; n -= BITNET_Q8_0_BLOCK, x += BITNET_Q8_0_BLOCK, to += BITNET_Q8_0_BLOCK_BYTES) {
+      float largest = 0;  // NaN is not larger than anything
+      for (uint64_t i = 0; i < BITNET_Q8_0_BLOCK; ++i) largest = std::max(largest, std::fabs(x[i]));
+      const uint16_t d = f32_to_f16(std::min(largest / 127.0f, 65504.0f));
+      std::memcpy(to, &d, sizeof d);
+      const float step = f16_to_f32(d);
+      for (uint64_t i = 0; i < BITNET_Q8_0_BLOCK; ++i) {
+        const float q = step == 0 ? 0.0f : std::nearbyint(x[i] * (1.0f / step));
+        // In this order NaN becomes -127; converting it would be undefined.
+        const auto code = static_cast<int8_t>(std::min(std::max(-127.0f, q), 127.0f));
+        std::memcpy(to + 2 + i, &code, sizeof code);
+      }
+    }
+  }
+}
+
+// Elements [first, first + n) of a stored head; first is a multiple of 32.
+inline void kv_read(const uint8_t* from, uint32_t dtype, uint64_t first, uint64_t n,
+                    float* out) noexcept {
+  decode(dtype == BITNET_DTYPE_F32   ? BITNET_FORMAT_F32
+         : dtype == BITNET_DTYPE_F16 ? BITNET_FORMAT_F16
+                                     : BITNET_FORMAT_Q8_0,
+         from, first, n, out);
+}
+
+// The heads of one token that share their keys and values: q and y (heads, head_dim). The token
+// sees `seen` positions, of which key(n) and value(n) give the stored rows; scores (heads, seen).
+template <class Key, class Value>
+void attention(const float* q, uint64_t heads, uint64_t head_dim, float scale, uint64_t seen,
+               const Key& key, uint32_t dtype_k, const Value& value, uint32_t dtype_v,
+               float* scores, float* y) noexcept {
+  constexpr uint64_t piece = 32;
+  float part[piece];
+  for (uint64_t n = 0; n < seen; ++n) {
+    for (uint64_t h = 0; h < heads; ++h) scores[h * seen + n] = 0;
+    for (uint64_t d = 0; d < head_dim; d += piece) {
+      const uint64_t width = std::min(piece, head_dim - d);
+      kv_read(key(n), dtype_k, d, width, part);
+      for (uint64_t h = 0; h < heads; ++h) {
+        float sum = 0;
+        for (uint64_t i = 0; i < width; ++i) sum += q[h * head_dim + d + i] * part[i];
+        scores[h * seen + n] += sum;
+      }
+    }
+  }
+  for (uint64_t h = 0; h < heads; ++h) {
+    float* s = scores + h * seen;
+    float largest = -INFINITY, sum = 0;
+    for (uint64_t n = 0; n < seen; ++n) {
+      s[n] *= scale;
+      largest = std::max(largest, s[n]);
+    }
+    for (uint64_t n = 0; n < seen; ++n) {
+      s[n] = std::exp(s[n] - largest);
+      sum += s[n];
+    }
+    for (uint64_t n = 0; n < seen; ++n) s[n] /= sum;
+  }
+  std::fill_n(y, heads * head_dim, 0.0f);
+  for (uint64_t n = 0; n < seen; ++n) {
+    for (uint64_t d = 0; d < head_dim; d += piece) {
+      const uint64_t width = std::min(piece, head_dim - d);
+      kv_read(value(n), dtype_v, d, width, part);
+      for (uint64_t h = 0; h < heads; ++h)
+        for (uint64_t i = 0; i < width; ++i)
+          y[h * head_dim + d + i] += scores[h * seen + n] * part[i];
+    }
+  }
+}
+
+}  // namespace bitnet::sdk::reference

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// Every primitive op, ready to use: an author lists kernels of their own and takes the rest here.
+//
+//   d.primitives = {my own};
+//   bitnet::sdk::reference::complete(d);
+//
+// The kernels are plain rather than fast. They share nothing with bitnet-backend-conformance, which
+// judges them as it judges anybody's.
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "bitnet/sdk/interpreter/kernel.hpp"
+#include "bitnet/sdk/reference/attention.hpp"
+#include "bitnet/sdk/reference/products.hpp"
+#include "bitnet/sdk/reference/rows.hpp"
+
+namespace bitnet::sdk::reference {
+
+// The functions beside this file as kernels of the interpreter.
+namespace kernels {
+
+inline void embed_gather(const call& c, const share& s) noexcept {
+  for (uint64_t t = s.first; t < s.last; ++t)
+    reference::embed_gather(*c.w, static_cast<uint64_t>(c.step->tokens[t]),
+                            c.output<float>(0) + t * c.m);
+}
+
+inline void rms_norm(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r)
+    reference::rms_norm(c.input<float>(0) + r * c.k, c.w->f32(), c.floats[0], c.k,
+                        c.output<float>(0) + r * c.k);
+}
+
+inline void act_quant_i8(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r)
+    reference::act_quant_i8(c.input<float>(0) + r * c.k, c.k, c.output<int8_t>(0) + r * c.k,
+                            c.output<float>(1) + r);
+}
+
+inline void linear_ternary(const call& c, const share& s) noexcept {
+  reference::linear_ternary(*c.w, c.input<int8_t>(0), c.input<float>(1), c.rows, s.first, s.last,
+                            c.output<float>(0));
+}
+
+inline void linear_dense(const call& c, const share& s) noexcept {
+  reference::linear_dense(*c.w, c.input<float>(0), c.rows, s.first, s.last, c.output<float>(0));
+}
+
+inline void rope(const call& c, const share& s) noexcept {
+  for (uint64_t t = s.first; t < s.last; ++t)
+    reference::rope(c.input<float>(0) + t * c.k, static_cast<uint64_t>(c.ints[0]),
+                    static_cast<uint64_t>(c.ints[1]), static_cast<uint64_t>(c.ints[2]), c.ints[3],
+                    c.floats[0], c.floats[1], c.step->positions[t], c.w ? c.w->f32() : nullptr,
+                    c.output<float>(0) + t * c.k);
+}
+
+inline void kv_write(const call& c, const share& s) noexcept {
+  const kv_storage& kv = c.step->kv;
+  const auto layer = static_cast<uint64_t>(c.ints[0]);
+  for (uint64_t t = s.first; t < s.last; ++t) {
+    const auto slot = static_cast<uint64_t>(c.step->slots[t]);
+    for (uint64_t head = 0; head < kv.n_kv_heads; ++head) {
+      const uint64_t at = t * c.k + head * kv.head_dim;
+      reference::kv_write(c.input<float>(0) + at, kv.head_dim, kv.dtype_k, kv.k(layer, slot, head));
+      reference::kv_write(c.input<float>(1) + at, kv.head_dim, kv.dtype_v, kv.v(layer, slot, head));
+    }
+  }
+}
+
+inline void attn_paged(const call& c, const share& s) noexcept {
+  const kv_storage& kv = c.step->kv;
+  const auto layer = static_cast<uint64_t>(c.ints[0]);
+  const auto n_kv_heads = static_cast<uint64_t>(c.ints[2]);
+  const auto head_dim = static_cast<uint64_t>(c.ints[3]);
+  const uint64_t heads = static_cast<uint64_t>(c.ints[1]) / n_kv_heads;
+  for (uint64_t unit = s.first; unit < s.last; ++unit) {
+    const uint64_t t = unit / n_kv_heads, kv_head = unit % n_kv_heads;
+    const step_view::sight sight = c.step->sees(t);
+    const auto slot = [&](uint64_t n) {
+      const uint64_t position = n < sight.kept ? n : sight.first + (n - sight.kept);
+      const auto block = static_cast<uint64_t>(c.step->blocks_of(t)[position / kv.block_tokens]);
+      return block * kv.block_tokens + position % kv.block_tokens;
+    };
+    const uint64_t at = t * c.k + kv_head * heads * head_dim;
+    attention(
+        c.input<float>(0) + at, heads, head_dim, c.floats[0], sight.count(),
+        [&](uint64_t n) { return kv.k(layer, slot(n), kv_head); }, kv.dtype_k,
+        [&](uint64_t n) { return kv.v(layer, slot(n), kv_head); }, kv.dtype_v, s.scratch,
+        c.output<float>(0) + at);
+  }
+}
+
+template <void (*Row)(const float*, const float*, uint64_t, float*) noexcept>
+void binary(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r)
+    Row(c.input<float>(0) + r * c.k, c.input<float>(1) + r * c.k, c.k,
+        c.output<float>(0) + r * c.k);
+}
+
+template <void (*Row)(const float*, uint64_t, float*) noexcept>
+void unary(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r)
+    Row(c.input<float>(0) + r * c.k, c.k, c.output<float>(0) + r * c.k);
+}
+
+inline void gather_rows(const call& c, const share& s) noexcept {
+  for (uint64_t o = s.first; o < s.last; ++o)
+    reference::gather_rows(c.input<float>(0), c.step->output_rows, o, c.k, c.output<float>(0));
+}
+
+}  // namespace kernels
+
+// One row for each primitive, of any format.
+inline std::vector<primitive> primitives() {
+  constexpr uint32_t any = BITNET_FORMAT_NONE;
+  constexpr uint32_t level = BITNET_LEVEL_REFERENCE;
+  constexpr uint32_t same = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
+  constexpr uint32_t whole = same | BITNET_EXACT_INTEGER;
+  return {
+      {BITNET_OP_EMBED_GATHER, any, level, same, "embed_gather.reference", kernels::embed_gather},
+      {BITNET_OP_RMS_NORM, any, level, same, "rms_norm.reference", kernels::rms_norm},
+      {BITNET_OP_ACT_QUANT_I8, any, level, whole, "act_quant_i8.reference", kernels::act_quant_i8},
+      {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, level, whole,
+       "linear_ternary.ternary2.reference", kernels::linear_ternary},
+      {BITNET_OP_LINEAR_DENSE, any, level, same, "linear_dense.reference", kernels::linear_dense},
+      {BITNET_OP_ROPE, any, level, same, "rope.reference", kernels::rope},
+      {BITNET_OP_KV_WRITE, any, level, same, "kv_write.reference", kernels::kv_write},
+      {BITNET_OP_ATTN_PAGED, any, level, same, "attn_paged.reference", kernels::attn_paged},
+      {BITNET_OP_ADD, any, level, same, "add.reference", kernels::binary<add>},
+      {BITNET_OP_MUL, any, level, same, "mul.reference", kernels::binary<mul>},
+      {BITNET_OP_RELU2, any, level, same, "relu2.reference", kernels::unary<relu2>},
+      {BITNET_OP_SILU, any, level, same, "silu.reference", kernels::unary<silu>},
+      {BITNET_OP_GATHER_ROWS, any, level, same, "gather_rows.reference", kernels::gather_rows},
+  };
+}
+
+// Adds them behind the author's own, which are looked at first; of a device whose keys, values and
+// attention are all from here it also says what these can do.
+inline void complete(definition& d) {
+  bool own_kv = false;
+  for (const primitive& p : d.primitives)
+    own_kv = own_kv || p.op == BITNET_OP_KV_WRITE || p.op == BITNET_OP_ATTN_PAGED;
+  for (const composite& c : d.composites)
+    own_kv = own_kv || c.op == BITNET_OP_QKV_ROPE_KV || c.op == BITNET_OP_ATTN_OUT;
+  if (!own_kv) {
+    d.device.kv_dtypes = kv_dtypes;
+    d.device.attention_flags |= BITNET_ATTENTION_WINDOW;
+  }
+  for (primitive& p : primitives()) d.primitives.push_back(std::move(p));
+}
+
+}  // namespace bitnet::sdk::reference

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// What works on one row of numbers, each as plainly as bitnet/abi/ops.h defines it.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "bitnet/abi/ops.h"
+#include "bitnet/abi/tensor.h"
+#include "bitnet/sdk/compute/weight.hpp"
+#include "bitnet/sdk/formats.hpp"
+
+namespace bitnet::sdk::reference {
+
+// Row `token` of a matrix in any format.
+inline void embed_gather(const weight& w, uint64_t token, float* y) noexcept {
+  decode(w.format, w.row(token), 0, w.k, y);
+  if (w.format != BITNET_FORMAT_TERNARY2) return;
+  for (uint64_t i = 0; i < w.k; ++i)
+    y[i] *= w.scales[w.scale_group == 0 ? 0 : (token * w.k + i) / w.scale_group];
+}
+
+inline void rms_norm(const float* x, const float* weights, float eps, uint64_t k,
+                     float* y) noexcept {
+  double squares = 0;
+  for (uint64_t i = 0; i < k; ++i) squares += double{x[i]} * double{x[i]};
+  const auto mean = static_cast<float>(squares / static_cast<double>(k));
+  const float factor = 1.0f / std::sqrt(mean + eps);
+  for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor * weights[i];
+}
+
+// The codes of a row, and the scale that they were multiplied with.
+inline void act_quant_i8(const float* x, uint64_t k, int8_t* q, float* scale) noexcept {
+  float largest = 0;
+  for (uint64_t i = 0; i < k; ++i) largest = std::max(largest, std::fabs(x[i]));
+  *scale = 127.0f / std::max(largest, 1e-5f);
+  for (uint64_t i = 0; i < k; ++i) {
+    const float code = std::nearbyint(x[i] * *scale);  // half to even
+    // In this order NaN becomes -128; converting it would be undefined.
+    q[i] = static_cast<int8_t>(std::min(std::max(-128.0f, code), 127.0f));
+  }
+}
+
+// n heads of head_dim elements, of which the first `turned` are rotated; `divisors` may be nullptr.
+inline void rope(const float* x, uint64_t n_heads, uint64_t head_dim, uint64_t turned, int32_t kind,
+                 float base, float position_scale, int32_t position, const float* divisors,
+                 float* y) noexcept {
+  std::copy_n(x, n_heads * head_dim, y);
+  const bool neox = kind == BITNET_ROPE_NEOX;
+  for (uint64_t i = 0; i < turned / 2; ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(turned);
+    double angle = position * double{position_scale} * std::pow(double{base}, exponent);
+    if (divisors) angle /= double{divisors[i]};
+    const auto cosine = static_cast<float>(std::cos(angle));
+    const auto sine = static_cast<float>(std::sin(angle));
+    const uint64_t a = neox ? i : 2 * i, b = neox ? i + turned / 2 : 2 * i + 1;
+    for (uint64_t head = 0; head < n_heads * head_dim; head += head_dim) {
+      y[head + a] = x[head + a] * cosine - x[head + b] * sine;
+      y[head + b] = x[head + a] * sine + x[head + b] * cosine;
+    }
+  }
+}
+
+inline void add(const float* a, const float* b, uint64_t k, float* y) noexcept {
+  for (uint64_t i = 0; i < k; ++i) y[i] = a[i] + b[i];
+}
+inline void mul(const float* a, const float* b, uint64_t k, float* y) noexcept {
+  for (uint64_t i = 0; i < k; ++i) y[i] = a[i] * b[i];
+}
+inline void relu2(const float* x, uint64_t k, float* y) noexcept {
+  for (uint64_t i = 0; i < k; ++i) y[i] = x[i] > 0 ? x[i] * x[i] : 0;
+}
+inline void silu(const float* x, uint64_t k, float* y) noexcept {
+  for (uint64_t i = 0; i < k; ++i) y[i] = x[i] / (1.0f + std::exp(-x[i]));
+}
+
+// Row `output` of the result is row rows[output] of x.
+inline void gather_rows(const float* x, const int32_t* rows, uint64_t output, uint64_t k,
+                        float* y) noexcept {
+  std::copy_n(x + static_cast<uint64_t>(rows[output]) * k, k, y + output * k);
+}
+
+}  // namespace bitnet::sdk::reference
