@@ -28,9 +28,16 @@ def variables_on_page():
     return set(re.findall(r"`\$?([A-Z][A-Z0-9_]*[A-Z0-9])(?:[=/][^`]*)?`", page("environment")))
 
 
+def options_of_sampling():
+    """{option: its default} of the rows that common/knobs has."""
+    rows = re.sub(r"\\\n", " ", text("common/knobs/sampling.hpp")).split("define BITNET_SAMPLING_KNOBS(X)")[1]
+    return {option: initial for initial, option in re.findall(
+        r'X\([a-z0-9_]+, [a-z_]+, ([0-9.]+), [^"]*"[^"]*",\s+"([a-z-]+)"', rows)}
+
+
 def variables_of_options():
     options = re.findall(r'\{\.name = "([a-z0-9-]+)"', text("host/src/settings/option_table.cpp"))
-    return {"BITNET_" + option.upper().replace("-", "_") for option in options}
+    return {"BITNET_" + option.upper().replace("-", "_") for option in [*options, *options_of_sampling()]}
 
 
 def variables_of_plugins():
@@ -53,7 +60,8 @@ class Facts(unittest.TestCase):
         self.assertEqual(in_code, on_page)
 
     def test_options(self):
-        in_code = {}
+        in_code = options_of_sampling()
+        self.assertGreater(len(in_code), 7)
         for name, rest in re.findall(r'\{\.name = "([a-z0-9-]+)"(.*?)\.help', re.sub(
                 r"\s+", " ", text("host/src/settings/option_table.cpp"))):
             initial = re.search(r'\.initial = "([^"]*)"', rest)

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <type_traits>
 
+#include "knobs/sampling.hpp"
 #include "settings/command_list.hpp"
 #include "settings/option.hpp"
 
@@ -17,6 +19,20 @@ constexpr command_set writing = to::quantize | to::convert;
 constexpr command_set surveying = to::backends | to::parity;
 constexpr command_set reporting =
     to::run | surveying | to::inspect | to::tokenize | to::detokenize | writing | to::version;
+
+#define BITNET_SAMPLING_OPTION(number, name_, initial_, accepted, expected, option_, aliases_, \
+                               metavar_, lowest_, highest_, variable, help_)                   \
+  {.name = option_,                                                                            \
+   .aliases = aliases_,                                                                        \
+   .type = std::is_integral_v<number> ? kind::integer : kind::real,                            \
+   .initial = #initial_,                                                                       \
+   .metavar = metavar_,                                                                        \
+   .help = help_,                                                                              \
+   .group = "Sampling",                                                                        \
+   .commands = generating,                                                                     \
+   .lowest = lowest_,                                                                          \
+   .highest = highest_,                                                                        \
+   .llama_variable = variable},
 
 // Names, aliases and defaults are llama.cpp's wherever it has the option. ubatch-size is the size
 // of one step; batch-size limits it, as there.
@@ -203,80 +219,8 @@ constexpr auto rows = std::to_array<option>({
      .commands = generating,
      .lowest = -1,
      .highest = 4294967295.0},
-    {.name = "temp",
-     .aliases = "-temp --temperature",
-     .type = kind::real,
-     .initial = "0.8",
-     .metavar = "N",
-     .help = "0: always the most likely token",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = 0,
-     .highest = 1000,
-     .llama_variable = "LLAMA_ARG_TEMPERATURE"},
-    {.name = "top-k",
-     .type = kind::integer,
-     .initial = "40",
-     .metavar = "N",
-     .help = "only the N most likely tokens; 0: off",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = 0,
-     .highest = 2147483647},
-    {.name = "top-p",
-     .type = kind::real,
-     .initial = "0.95",
-     .metavar = "P",
-     .help = "only the most likely tokens that sum up to P; 1: off",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = 0,
-     .highest = 1},
-    {.name = "min-p",
-     .type = kind::real,
-     .initial = "0.05",
-     .metavar = "P",
-     .help = "only tokens with at least P times the best probability; 0: off",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = 0,
-     .highest = 1},
-    {.name = "repeat-last-n",
-     .type = kind::integer,
-     .initial = "64",
-     .metavar = "N",
-     .help = "tokens that the penalties look at; -1: all",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = -1,
-     .highest = 2147483647},
-    {.name = "repeat-penalty",
-     .type = kind::real,
-     .initial = "1",
-     .metavar = "N",
-     .help = "divides the logits of repeated tokens; 1: off",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = 0.001,
-     .highest = 1000},
-    {.name = "presence-penalty",
-     .type = kind::real,
-     .initial = "0",
-     .metavar = "N",
-     .help = "subtracted once from tokens that occurred",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = -1000,
-     .highest = 1000},
-    {.name = "frequency-penalty",
-     .type = kind::real,
-     .initial = "0",
-     .metavar = "N",
-     .help = "subtracted for each time a token occurred",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = -1000,
-     .highest = 1000},
+    // clang-format off: it takes what a list makes of its rows for a call.
+    BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_OPTION)
     {.name = "logit-bias",
      .aliases = "-l",
      .type = kind::list,
@@ -284,6 +228,7 @@ constexpr auto rows = std::to_array<option>({
      .help = "make a token more or less likely: 15043+1, 2-inf; may be repeated",
      .group = "Sampling",
      .commands = generating},
+    // clang-format on
 
     {.name = "ctx-size",
      .aliases = "-c",
