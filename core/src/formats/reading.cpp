@@ -18,23 +18,9 @@ namespace {
 
 namespace type = gguf::type;
 
-constexpr std::array all_forms = {
-    form{type::i2_s, understand_i2s},
-    form{type::tl1, understand_tl1},
-    form{type::tl2, understand_tl2},
-    form{type::tq1_0, understand_tq},
-    form{type::tq2_0, understand_tq},
-    form{type::q1_0, understand_q1_0},
-    form{type::q2_0, understand_q2_0},
-    form{type::iq1_bn, understand_iq1_bn},
-    form{type::iq2_bn, understand_iq2_bn},
-    form{type::iq2_bn_r4, understand_iq2_bn_r4},
-    form{type::hf_packed, understand_hf_packed},
-    form{type::hf_packed_inverse, understand_hf_packed},
-    form{type::hf_master_f32, understand_hf_master},
-    form{type::hf_master_f16, understand_hf_master},
-    form{type::hf_master_bf16, understand_hf_master},
-};
+#define BITNET_FORM(name, reader) form{type::name, understand_##reader},
+constexpr std::array all_forms = {BITNET_TERNARY_FORMS(BITNET_FORM)};
+#undef BITNET_FORM
 
 struct dense {
   uint32_t type;
