@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/dense_formats.hpp"
 #include "bitnet/abi/tensor.h"
 #include "formats/floats.hpp"
 #include "formats/ternary.hpp"
@@ -28,15 +29,10 @@ struct dense {
   std::array<int32_t, 2> scales;  // byte positions of f16 scales in a block, -1 if none
 };
 
-constexpr std::array denses = {
-    dense{type::f32, BITNET_FORMAT_F32, {-1, -1}},
-    dense{type::f16, BITNET_FORMAT_F16, {-1, -1}},
-    dense{type::bf16, BITNET_FORMAT_BF16, {-1, -1}},
-    dense{type::q8_0, BITNET_FORMAT_Q8_0, {0, -1}},
-    dense{type::q4_0, BITNET_FORMAT_Q4_0, {0, -1}},
-    dense{type::q4_k, BITNET_FORMAT_Q4_K, {0, 2}},
-    dense{type::q6_k, BITNET_FORMAT_Q6_K, {208, -1}},
-};
+#define BITNET_DENSE(name, id, scale, second) \
+  dense{type::name, BITNET_FORMAT_##id, {scale, second}},
+constexpr std::array denses = {BITNET_DENSE_FORMATS(BITNET_DENSE)};
+#undef BITNET_DENSE
 
 std::string readable_types() {
   std::string out;
