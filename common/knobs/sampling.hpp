@@ -1,7 +1,7 @@
 #pragma once
 // Every number that sampling is set by, once, in the order of the help. A row is a member of
-// bitnet_sampling (bitnet.h) and of sampling::parameters: its default, what the library accepts, and
-// the option of the program. The seed and the logit biases are no plain numbers and not here.
+// bitnet_sampling (bitnet.h) and of sampling::parameters: its default, what the library accepts,
+// and the option of the program. The seed and the logit biases are no plain numbers and not here.
 //
 // X(type, name, default, what is accepted of a value v, how a message says so,
 //   option, its aliases, its metavar, lowest and highest on the command line, llama.cpp's variable,

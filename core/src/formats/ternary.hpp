@@ -29,13 +29,14 @@ struct form {
 std::span<const form> forms();
 
 // X(type, form): by understand_<form>, which one of these files defines:
-//   i2s.cpp         type 36, which four programs write with different contents: weights.md#i2_s
-//   bitnet_rs.cpp   those contents of it that BitNet-rs writes or expects, tried by i2s.cpp
-//   tl.cpp          the look-up-table layouts of bitnet.cpp: weights.md#tl1, weights.md#tl2
-//   tq.cpp          llama.cpp's blocks of 256: weights.md#tq1_0-and-tq2_0
-//   q1_q2.cpp       llama.cpp's Q1_0 and Q2_0 where their values are ternary: weights.md#q1_0-and-q2_0
-//   ik.cpp          ik_llama.cpp's rows with a scale each: weights.md#iq1_bn-and-iq2_bn
-//   hf.cpp          what Hugging Face checkpoints hold: weights.md#checkpoints
+//   i2s.cpp        type 36, which four programs write with different contents
+//   bitnet_rs.cpp  those contents of it that BitNet-rs writes or expects, tried by i2s.cpp
+//   tl.cpp         the look-up-table layouts of bitnet.cpp
+//   tq.cpp         llama.cpp's blocks of 256
+//   q1_q2.cpp      llama.cpp's Q1_0 and Q2_0 where their values are ternary
+//   ik.cpp         ik_llama.cpp's rows with a scale each
+//   hf.cpp         what Hugging Face checkpoints hold
+// Each has a heading in docs/reference/weights.md.
 #define BITNET_TERNARY_FORMS(X)   \
   X(i2_s, i2s)                    \
   X(tl1, tl1)                     \
