@@ -55,7 +55,7 @@ result<wanted> find_targets(const options& how) {
 bool is_kept(uint32_t type) {
   if (type == gguf::type::f16) return true;
 #define BITNET_DENSE_KEPT(name, id, scale, ...) \
-  if (scale >= 0 && type == gguf::type::name) return true;
+  if ((scale) >= 0 && type == gguf::type::name) return true;
   BITNET_DENSE_FORMATS(BITNET_DENSE_KEPT)
 #undef BITNET_DENSE_KEPT
   return false;

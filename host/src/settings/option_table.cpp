@@ -22,17 +22,17 @@ constexpr command_set reporting =
 
 #define BITNET_SAMPLING_OPTION(number, name_, initial_, accepted, expected, option_, aliases_, \
                                metavar_, lowest_, highest_, variable, help_)                   \
-  {.name = option_,                                                                            \
-   .aliases = aliases_,                                                                        \
+  {.name = (option_),                                                                          \
+   .aliases = (aliases_),                                                                      \
    .type = std::is_integral_v<number> ? kind::integer : kind::real,                            \
    .initial = #initial_,                                                                       \
-   .metavar = metavar_,                                                                        \
-   .help = help_,                                                                              \
+   .metavar = (metavar_),                                                                      \
+   .help = (help_),                                                                            \
    .group = "Sampling",                                                                        \
    .commands = generating,                                                                     \
-   .lowest = lowest_,                                                                          \
-   .highest = highest_,                                                                        \
-   .llama_variable = variable},
+   .lowest = (lowest_),                                                                        \
+   .highest = (highest_),                                                                      \
+   .llama_variable = (variable)},
 
 // Names, aliases and defaults are llama.cpp's wherever it has the option. ubatch-size is the size
 // of one step; batch-size limits it, as there.
