@@ -1,14 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# bitnet_add_backend(<name> SOURCES <files...> [LINK <targets...>])
+# bitnet_add_backend(<name> SOURCES <files...> [LINK <targets...>]
+#                    [LEVEL none|bronze|silver|gold] [OWN_PARITY] [ON_HOST])
 #
 # The only thing that a plugins/<name>/CMakeLists.txt needs. Makes libbitnet-backend-<name>.so with
 # one exported symbol, finds its manifest <name>.yaml beside the CMakeLists, and gives both the
 # install component `backend-<name>`. In the build tree plugins lie in lib/bitnet/backends-0 and
 # manifests in share/bitnet/backends.d, at the same places as when installed.
+#
+# In this tree it also has the backend tested: the ctest conformance.<name> asks for LEVEL, bronze
+# unless said, and knows what <name>.conformance excuses; parity.<name>.{program,hostile,abi_ops} are
+# made unless the backend has OWN_PARITY. LEVEL none is for one without any device. Sanitizers watch
+# conformance.<name> only of a backend that computes ON_HOST, without a driver. Two more files
+# beside the CMakeLists are read by tests/ if they exist: drivers.cmake, before all tests, for
+#
+#   BITNET_<name>_PINNED              the environment of its tests, which chooses their driver
+#   BITNET_<name>_PARITY_ENVIRONMENT  more of it, of parity.<name>.* only
+#   BITNET_<name>_SETTINGS            key=value..., that conformance.<name> starts it with
+#   BITNET_<name>_FUZZED              the library that tests/fuzz/<name> is linked with
+#
+# and tests.cmake, after the suites, in the scope of tests/parity, for tests of its own. An
+# expected-skips there is read beside tests/expected-skips.
 set(BITNET_BACKEND_CMAKE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
 function(bitnet_add_backend name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_PARITY;ON_HOST" "LEVEL" "SOURCES;LINK")
+  if(NOT arg_LEVEL)
+    set(arg_LEVEL bronze)
+  endif()
+  if(NOT arg_LEVEL MATCHES "^(none|bronze|silver|gold)$")
+    message(FATAL_ERROR "bitnet_add_backend(${name}): LEVEL is none, bronze, silver or gold, not '${arg_LEVEL}'")
+  endif()
   if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "bitnet_add_backend(${name}): bad arguments '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -38,6 +59,8 @@ function(bitnet_add_backend name)
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${BITNET_BACKEND_DIR}
     SKIP_BUILD_RPATH ON)
   set_property(GLOBAL APPEND PROPERTY BITNET_BACKENDS ${name})
+  set_target_properties(${target} PROPERTIES BITNET_FOLDER ${CMAKE_CURRENT_SOURCE_DIR}
+    BITNET_LEVEL ${arg_LEVEL} BITNET_OWN_PARITY ${arg_OWN_PARITY} BITNET_ON_HOST ${arg_ON_HOST})
   install(TARGETS ${target} LIBRARY DESTINATION ${BITNET_BACKEND_DIR} COMPONENT backend-${name})
 
   set(manifest ${CMAKE_CURRENT_SOURCE_DIR}/${name}.yaml)

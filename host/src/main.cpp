@@ -19,34 +19,11 @@ using action = result<int> (*)(const invocation&);
 
 action action_of(const command& about) {
   switch (about.bit) {
-    case command_bit::run:
-      return run_command;
-    case command_bit::chat:
-      return chat_command;
-    case command_bit::backends:
-      return backends_command;
-    case command_bit::parity:
-      return parity_command;
-    case command_bit::inspect:
-      return inspect_command;
-    case command_bit::tokenize:
-      return tokenize_command;
-    case command_bit::detokenize:
-      return detokenize_command;
-    case command_bit::logits:
-      return logits_command;
-    case command_bit::bench:
-      return bench_command;
-    case command_bit::quantize:
-      return quantize_command;
-    case command_bit::convert:
-      return convert_command;
-    case command_bit::version:
-      return version_command;
-    case command_bit::completion:
-      return completion_command;
-    case command_bit::man:
-      return man_command;
+#define BITNET_COMMAND_CASE(name, ...) \
+  case command_bit::name:              \
+    return name##_command;
+    BITNET_COMMANDS(BITNET_COMMAND_CASE)
+#undef BITNET_COMMAND_CASE
     default:
       return help_command;
   }

@@ -28,9 +28,16 @@ def variables_on_page():
     return set(re.findall(r"`\$?([A-Z][A-Z0-9_]*[A-Z0-9])(?:[=/][^`]*)?`", page("environment")))
 
 
+def options_of_sampling():
+    """{option: its default} of the rows that common/knobs has."""
+    rows = re.sub(r"\\\n", " ", text("common/knobs/sampling.hpp")).split("define BITNET_SAMPLING_KNOBS(X)")[1]
+    return {option: initial for initial, option in re.findall(
+        r'X\([a-z0-9_]+, [a-z_]+, ([0-9.]+), [^"]*"[^"]*",\s+"([a-z-]+)"', rows)}
+
+
 def variables_of_options():
     options = re.findall(r'\{\.name = "([a-z0-9-]+)"', text("host/src/settings/option_table.cpp"))
-    return {"BITNET_" + option.upper().replace("-", "_") for option in options}
+    return {"BITNET_" + option.upper().replace("-", "_") for option in [*options, *options_of_sampling()]}
 
 
 def variables_of_plugins():
@@ -53,7 +60,8 @@ class Facts(unittest.TestCase):
         self.assertEqual(in_code, on_page)
 
     def test_options(self):
-        in_code = {}
+        in_code = options_of_sampling()
+        self.assertGreater(len(in_code), 7)
         for name, rest in re.findall(r'\{\.name = "([a-z0-9-]+)"(.*?)\.help', re.sub(
                 r"\s+", " ", text("host/src/settings/option_table.cpp"))):
             initial = re.search(r'\.initial = "([^"]*)"', rest)
@@ -92,6 +100,29 @@ class Facts(unittest.TestCase):
         row = re.search(r"^\| `BITNET_CPU_ISA` \|.*$", page("environment"), re.MULTILINE).group()
         self.assertGreater(len(in_code), 5)
         self.assertEqual(in_code, set(re.findall(r"`([a-z0-9-]+)`", row)))
+
+    def test_pre_tokenizers(self):
+        rows = re.findall(r"\.names = \{(.*?)\}", text("core/src/tokenizer/pre_rules.cpp"), re.DOTALL)
+        in_code = {name for row in rows for name in re.findall(r'"([^"]+)"', row)}
+        self.assertGreater(len(in_code), 80)
+        on_page = {name for span in re.findall(r"`([^`\n]+)`", page("tokenizers")) for name in span.split()}
+        self.assertEqual(in_code - on_page, set(), "names in pre_rules.cpp that the page lacks")
+
+    def test_ternary_forms(self):
+        rows = re.search(r"#define BITNET_TERNARY_FORMS\(X\)(.*?)\n\n", text("core/src/formats/ternary.hpp"),
+                         re.DOTALL).group(1)
+        forms = re.findall(r"X\((\w+), (\w+)\)", rows)
+        self.assertGreater(len(forms), 12)
+        named = text("core/src/gguf/types.cpp")
+        tested = text("tests/core/formats/ternary_test.cpp")
+        for name, reader in forms:
+            with self.subTest(name):
+                self.assertIn(f"row{{type::{name}, ", named, "no name for messages in gguf/types.cpp")
+                if not name.startswith("hf_"):  # which are of no GGUF file
+                    spoken = re.search(rf'row\{{type::{name}, "(\w+)', named).group(1)
+                    self.assertRegex(page("weights"), rf"\n\| \d+ \| {spoken}\b", "not on the page")
+                types = "|".join(other for other, also in forms if also == reader)
+                self.assertRegex(tested, rf"type::({types})\b", "no test reads it")
 
     def test_ops(self):
         listed = re.search(r"#define BITNET_OP_LIST\(X\)(.*?)\n\n", text("abi/include/bitnet/abi/ops.h"),

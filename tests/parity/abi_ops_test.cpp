@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "bitnet/sdk/formats.hpp"
+#include "model/formats.hpp"
 #include "runner.hpp"
 
 namespace bitnet::parity {
@@ -351,22 +352,23 @@ std::vector<uint8_t> random_matrix(std::mt19937& random, uint32_t format, uint64
       uint32_t bits = std::bit_cast<uint32_t>(v);
       if (format == BITNET_FORMAT_BF16) bits >>= 16;
       std::memcpy(&data[at], &bits, f.block_bytes);
-    } else if (format == BITNET_FORMAT_Q6_K) {
-      std::memcpy(&data[at + 208], &h, 2);
     } else {
-      std::memcpy(&data[at], &h, 2);
-      if (format == BITNET_FORMAT_Q4_K) std::memcpy(&data[at + 2], &h, 2);
+      for (const uint32_t place : conformance::format_of(format).halves)
+        std::memcpy(&data[at + place], &h, 2);
     }
   }
   return data;
 }
 
-constexpr uint32_t dense_formats[] = {BITNET_FORMAT_F32,  BITNET_FORMAT_F16,  BITNET_FORMAT_BF16,
-                                      BITNET_FORMAT_Q8_0, BITNET_FORMAT_Q4_0, BITNET_FORMAT_Q4_K,
-                                      BITNET_FORMAT_Q6_K};
+std::vector<uint32_t> dense_formats() {
+  std::vector<uint32_t> out;
+  for (const conformance::format& f : conformance::all_formats())
+    if (f.id != BITNET_FORMAT_TERNARY2) out.push_back(f.id);
+  return out;
+}
 
 TEST_P(each_op, dense_products_of_every_format) {
-  for (const uint32_t format : dense_formats) {
+  for (const uint32_t format : dense_formats()) {
     const uint64_t block = sdk::find_format(format)->block;
     for (const uint64_t blocks : {uint64_t{1}, uint64_t{3}, 257 / block + 1}) {
       const uint64_t k = blocks * block, m = blocks == 1 ? 70 : 9;
@@ -444,7 +446,7 @@ TEST_P(each_op, embeddings_that_no_kernel_sees_at_once) {
 }
 
 TEST_P(each_op, embeddings_of_every_format_are_exact) {
-  for (const uint32_t format : dense_formats) {
+  for (const uint32_t format : dense_formats()) {
     SCOPED_TRACE(sdk::find_format(format)->name);
     const uint64_t block = sdk::find_format(format)->block, m = 13;
     const uint64_t k = block == 1 ? 67 : 2 * block;

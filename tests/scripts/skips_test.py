@@ -124,6 +124,12 @@ class Reading(Tree):
         self.expect("core.a: A.b -- half of what it says is not enough")
         self.assertIn(FOUND[4], self.read("--unexpected").stdout)
 
+    def test_a_backend_has_its_own_list(self):
+        self.expect(*(f"{skip} -- because" for skip in FOUND[1:]))
+        (self.tree / "plugins/x").mkdir(parents=True)
+        (self.tree / "plugins/x/expected-skips").write_text(f"{FOUND[0]} -- because\n", encoding="utf-8")
+        self.assertEqual(self.read("--unexpected").returncode, 0)
+
     def test_no_reason_no_rule(self):
         self.expect("core.a: A.b: the data is missing")
         done = self.read()

@@ -100,14 +100,9 @@ class cancelled_once {
 bitnet::result<bitnet::sampling::parameters> sampling_of(const bitnet_sampling& s) {
   bitnet::sampling::parameters out;
   out.seed = s.seed;
-  out.temperature = s.temperature;
-  out.top_k = s.top_k;
-  out.top_p = s.top_p;
-  out.min_p = s.min_p;
-  out.repeat_penalty = s.repeat_penalty;
-  out.presence_penalty = s.presence_penalty;
-  out.frequency_penalty = s.frequency_penalty;
-  out.repeat_last_n = s.repeat_last_n;
+#define BITNET_SAMPLING_TAKE(type, name, ...) out.name = s.name;
+  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_TAKE)
+#undef BITNET_SAMPLING_TAKE
   constexpr uint32_t first_size = 8;
   for (uint32_t i = 0; i < s.n_logit_bias; ++i) {
     const auto one = bitnet::api::element_of(s.logit_bias, i, s.logit_bias_size, first_size,
@@ -239,14 +234,9 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
 void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size) {
   const bitnet::sampling::parameters p;
   bitnet_sampling ours{};
-  ours.temperature = p.temperature;
-  ours.top_k = p.top_k;
-  ours.top_p = p.top_p;
-  ours.min_p = p.min_p;
-  ours.repeat_penalty = p.repeat_penalty;
-  ours.presence_penalty = p.presence_penalty;
-  ours.frequency_penalty = p.frequency_penalty;
-  ours.repeat_last_n = p.repeat_last_n;
+#define BITNET_SAMPLING_GIVE(type, name, ...) ours.name = p.name;
+  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_GIVE)
+#undef BITNET_SAMPLING_GIVE
   bitnet::api::give_defaults(ours, sampling, size);
 }
 

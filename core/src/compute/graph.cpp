@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/ascii.hpp"
+#include "base/dense_formats.hpp"
 
 namespace bitnet::compute {
 namespace {
@@ -113,20 +114,11 @@ std::string format_name(uint32_t format) {
   switch (format) {
     case BITNET_FORMAT_NONE:
       return "none";
-    case BITNET_FORMAT_F32:
-      return "f32";
-    case BITNET_FORMAT_F16:
-      return "f16";
-    case BITNET_FORMAT_BF16:
-      return "bf16";
-    case BITNET_FORMAT_Q8_0:
-      return "q8_0";
-    case BITNET_FORMAT_Q4_0:
-      return "q4_0";
-    case BITNET_FORMAT_Q4_K:
-      return "q4_k";
-    case BITNET_FORMAT_Q6_K:
-      return "q6_k";
+#define BITNET_DENSE_NAME(name, id, ...) \
+  case BITNET_FORMAT_##id:               \
+    return #name;
+      BITNET_DENSE_FORMATS(BITNET_DENSE_NAME)
+#undef BITNET_DENSE_NAME
     case BITNET_FORMAT_TERNARY2:
       return "ternary2";
     default:

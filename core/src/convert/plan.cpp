@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/dense_formats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/text.hpp"
 #include "gguf/types.hpp"
@@ -52,9 +53,12 @@ result<wanted> find_targets(const options& how) {
 
 // Kept as they are unless asked otherwise: what is small already, and F16.
 bool is_kept(uint32_t type) {
-  constexpr std::array kept = {gguf::type::f16, gguf::type::q8_0, gguf::type::q4_0,
-                               gguf::type::q4_k, gguf::type::q6_k};
-  return std::ranges::find(kept, type) != kept.end();
+  if (type == gguf::type::f16) return true;
+#define BITNET_DENSE_KEPT(name, id, scale, ...) \
+  if ((scale) >= 0 && type == gguf::type::name) return true;
+  BITNET_DENSE_FORMATS(BITNET_DENSE_KEPT)
+#undef BITNET_DENSE_KEPT
+  return false;
 }
 
 void hand_codes(job& j, const model::weight& w) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/dense_formats.hpp"
 #include "bitnet/abi/tensor.h"
 #include "formats/floats.hpp"
 #include "formats/ternary.hpp"
@@ -18,23 +19,9 @@ namespace {
 
 namespace type = gguf::type;
 
-constexpr std::array all_forms = {
-    form{type::i2_s, understand_i2s},
-    form{type::tl1, understand_tl1},
-    form{type::tl2, understand_tl2},
-    form{type::tq1_0, understand_tq},
-    form{type::tq2_0, understand_tq},
-    form{type::q1_0, understand_q1_0},
-    form{type::q2_0, understand_q2_0},
-    form{type::iq1_bn, understand_iq1_bn},
-    form{type::iq2_bn, understand_iq2_bn},
-    form{type::iq2_bn_r4, understand_iq2_bn_r4},
-    form{type::hf_packed, understand_hf_packed},
-    form{type::hf_packed_inverse, understand_hf_packed},
-    form{type::hf_master_f32, understand_hf_master},
-    form{type::hf_master_f16, understand_hf_master},
-    form{type::hf_master_bf16, understand_hf_master},
-};
+#define BITNET_FORM(name, reader) form{type::name, understand_##reader},
+constexpr std::array all_forms = {BITNET_TERNARY_FORMS(BITNET_FORM)};
+#undef BITNET_FORM
 
 struct dense {
   uint32_t type;
@@ -42,15 +29,10 @@ struct dense {
   std::array<int32_t, 2> scales;  // byte positions of f16 scales in a block, -1 if none
 };
 
-constexpr std::array denses = {
-    dense{type::f32, BITNET_FORMAT_F32, {-1, -1}},
-    dense{type::f16, BITNET_FORMAT_F16, {-1, -1}},
-    dense{type::bf16, BITNET_FORMAT_BF16, {-1, -1}},
-    dense{type::q8_0, BITNET_FORMAT_Q8_0, {0, -1}},
-    dense{type::q4_0, BITNET_FORMAT_Q4_0, {0, -1}},
-    dense{type::q4_k, BITNET_FORMAT_Q4_K, {0, 2}},
-    dense{type::q6_k, BITNET_FORMAT_Q6_K, {208, -1}},
-};
+#define BITNET_DENSE(name, id, scale, second) \
+  dense{type::name, BITNET_FORMAT_##id, {scale, second}},
+constexpr std::array denses = {BITNET_DENSE_FORMATS(BITNET_DENSE)};
+#undef BITNET_DENSE
 
 std::string readable_types() {
   std::string out;

@@ -4,7 +4,7 @@
 //
 // A form of a file's type has an understand_<form>: it checks the size and whatever could be wrong
 // with the content, collects the scales and says in `how` what made it take the bytes for this
-// form. The table `forms` is the only list.
+// form. BITNET_TERNARY_FORMS is the only list.
 // Source  docs/reference/weights.md; the heading stands at each function.
 
 #include <array>
@@ -28,31 +28,38 @@ struct form {
 };
 std::span<const form> forms();
 
-// i2s.cpp: type 36, which four programs write with different contents.
-// docs/reference/weights.md#i2_s
-result<reading> understand_i2s(const source& from);
-// bitnet_rs.cpp: those contents of type 36 that BitNet-rs writes or expects.
-// docs/reference/weights.md#bitnet-rs
+// X(type, form): by understand_<form>, which one of these files defines:
+//   i2s.cpp        type 36, which four programs write with different contents
+//   bitnet_rs.cpp  those contents of it that BitNet-rs writes or expects, tried by i2s.cpp
+//   tl.cpp         the look-up-table layouts of bitnet.cpp
+//   tq.cpp         llama.cpp's blocks of 256
+//   q1_q2.cpp      llama.cpp's Q1_0 and Q2_0 where their values are ternary
+//   ik.cpp         ik_llama.cpp's rows with a scale each
+//   hf.cpp         what Hugging Face checkpoints hold
+// Each has a heading in docs/reference/weights.md.
+#define BITNET_TERNARY_FORMS(X)   \
+  X(i2_s, i2s)                    \
+  X(tl1, tl1)                     \
+  X(tl2, tl2)                     \
+  X(tq1_0, tq)                    \
+  X(tq2_0, tq)                    \
+  X(q1_0, q1_0)                   \
+  X(q2_0, q2_0)                   \
+  X(iq1_bn, iq1_bn)               \
+  X(iq2_bn, iq2_bn)               \
+  X(iq2_bn_r4, iq2_bn_r4)         \
+  X(hf_packed, hf_packed)         \
+  X(hf_packed_inverse, hf_packed) \
+  X(hf_master_f32, hf_master)     \
+  X(hf_master_f16, hf_master)     \
+  X(hf_master_bf16, hf_master)
+
+#define BITNET_UNDERSTAND(type, form) result<reading> understand_##form(const source& from);
+BITNET_TERNARY_FORMS(BITNET_UNDERSTAND)
+#undef BITNET_UNDERSTAND
 result<reading> understand_bitnet32(const source& from);
 result<reading> understand_split32(const source& from);
 result<reading> understand_qk256(const source& from);
-// tl.cpp: the look-up-table layouts of bitnet.cpp.
-// docs/reference/weights.md#tl1, docs/reference/weights.md#tl2
-result<reading> understand_tl1(const source& from);
-result<reading> understand_tl2(const source& from);
-// tq.cpp: llama.cpp's blocks of 256. docs/reference/weights.md#tq1_0-and-tq2_0
-result<reading> understand_tq(const source& from);
-// q1_q2.cpp: llama.cpp's Q1_0 and Q2_0 where their values are ternary.
-// docs/reference/weights.md#q1_0-and-q2_0
-result<reading> understand_q1_0(const source& from);
-result<reading> understand_q2_0(const source& from);
-// ik.cpp: ik_llama.cpp's rows with a scale each. docs/reference/weights.md#iq1_bn-and-iq2_bn
-result<reading> understand_iq1_bn(const source& from);
-result<reading> understand_iq2_bn(const source& from);
-result<reading> understand_iq2_bn_r4(const source& from);
-// hf.cpp: what Hugging Face checkpoints hold. docs/reference/weights.md#checkpoints
-result<reading> understand_hf_packed(const source& from);
-result<reading> understand_hf_master(const source& from);
 
 // How floating-point weights become ternary ones.
 enum class rounding : uint8_t {

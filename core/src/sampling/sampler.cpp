@@ -36,24 +36,10 @@ result<void> check(const parameters& p, uint32_t n_vocab) {
     return fail(BITNET_INVALID_ARGUMENT,
                 fmt::format("a sampler needs a vocabulary; it was given one of {}", n_vocab));
   }
-  if (!std::isfinite(p.temperature)) {
-    return out_of_range("temperature", p.temperature, "a number; 0 = always the most likely token");
-  }
-  if (p.top_k < 0) return out_of_range("top_k", p.top_k, "0 (off) or more");
-  if (!(p.top_p >= 0 && p.top_p <= 1)) return out_of_range("top_p", p.top_p, "0 to 1 (off)");
-  if (!(p.min_p >= 0 && p.min_p <= 1)) return out_of_range("min_p", p.min_p, "0 (off) to 1");
-  if (!(p.repeat_penalty > 0 && std::isfinite(p.repeat_penalty))) {
-    return out_of_range("repeat_penalty", p.repeat_penalty, "more than 0; 1 = off");
-  }
-  if (!std::isfinite(p.presence_penalty)) {
-    return out_of_range("presence_penalty", p.presence_penalty, "a number; 0 = off");
-  }
-  if (!std::isfinite(p.frequency_penalty)) {
-    return out_of_range("frequency_penalty", p.frequency_penalty, "a number; 0 = off");
-  }
-  if (p.repeat_last_n < -1) {
-    return out_of_range("repeat_last_n", p.repeat_last_n, "-1 (all tokens), 0 (off) or more");
-  }
+#define BITNET_SAMPLING_CHECK(type, name, initial, accepted, expected, ...) \
+  if (const type v = p.name; !(accepted)) return out_of_range(#name, v, expected);
+  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_CHECK)
+#undef BITNET_SAMPLING_CHECK
   for (const auto& [token, bias] : p.logit_bias) {
     if (token < 0 || static_cast<uint32_t>(token) >= n_vocab) {
       return fail(

@@ -17,20 +17,16 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "knobs/sampling.hpp"
 
 namespace bitnet::sampling {
 
 // Defaults are llama.cpp's. Meaning and units: bitnet_sampling in bitnet.h.
 struct parameters {
   uint32_t seed = 0;
-  float temperature = 0.8F;
-  int32_t top_k = 40;
-  float top_p = 0.95F;
-  float min_p = 0.05F;
-  float repeat_penalty = 1.0F;
-  float presence_penalty = 0.0F;
-  float frequency_penalty = 0.0F;
-  int32_t repeat_last_n = 64;
+#define BITNET_SAMPLING_MEMBER(type, name, initial, ...) type name = static_cast<type>(initial);
+  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_MEMBER)
+#undef BITNET_SAMPLING_MEMBER
   std::vector<std::pair<int32_t, float>> logit_bias;  // token, added to its logit; -inf = never
 };
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <span>
 
+#include "base/dense_formats.hpp"
 #include "base/environment.hpp"
 #include "gguf/types.hpp"
 #include "session/kv_blocks.hpp"
@@ -29,12 +30,10 @@ constexpr uint32_t most_tokens = 1U << 16, most_matrices = 1U << 16;
 // Elements and bytes of a block; {0, 0} for what is no format of matrices.
 gguf::type_size block_of(uint32_t format) {
   namespace type = gguf::type;
+#define BITNET_DENSE_PAIR(name, id, ...) {BITNET_FORMAT_##id, type::name},
   constexpr std::pair<uint32_t, uint32_t> same_as_in_files[] = {
-      {BITNET_FORMAT_F32, type::f32},   {BITNET_FORMAT_F16, type::f16},
-      {BITNET_FORMAT_BF16, type::bf16}, {BITNET_FORMAT_Q8_0, type::q8_0},
-      {BITNET_FORMAT_Q4_0, type::q4_0}, {BITNET_FORMAT_Q4_K, type::q4_k},
-      {BITNET_FORMAT_Q6_K, type::q6_k},
-  };
+      BITNET_DENSE_FORMATS(BITNET_DENSE_PAIR)};
+#undef BITNET_DENSE_PAIR
   if (format == BITNET_FORMAT_TERNARY2) return {128, 32};
   for (const auto& [id, file_type] : same_as_in_files)
     if (id == format) return gguf::size_of(file_type).value_or(gguf::type_size{0, 0});

@@ -10,6 +10,7 @@
 #include "commands/prompt.hpp"
 #include "files/new_file.hpp"
 #include "interrupt.hpp"
+#include "knobs/sampling.hpp"
 #include "library/reloading.hpp"
 #include "model_files.hpp"
 #include "terminal/line_reader.hpp"
@@ -22,8 +23,7 @@ namespace {
 constexpr std::string_view help_text =
     "/clear          forget the conversation\n"
     "/system [TEXT]  show or replace the system prompt\n"
-    "/set [NAME N]   show or change a setting: temp, top-k, top-p, min-p, seed, n-predict,\n"
-    "                repeat-penalty, repeat-last-n, presence-penalty, frequency-penalty\n"
+    "/set [NAME N]   show or change a setting; alone it shows all that can be changed\n"
     "/stats          timings of the last answer and the kernels that ran\n"
     "/save FILE      write the conversation as JSON\n"
     "/load FILE      read it back\n"
@@ -33,16 +33,10 @@ constexpr std::string_view help_text =
     "\"\"\"             begins and ends a message of several lines\n"
     "Ctrl-C          stops an answer; a second one leaves\n";
 
-constexpr std::string_view changeable[] = {"temp",
-                                           "top-k",
-                                           "top-p",
-                                           "min-p",
-                                           "seed",
-                                           "n-predict",
-                                           "repeat-penalty",
-                                           "repeat-last-n",
-                                           "presence-penalty",
-                                           "frequency-penalty"};
+#define BITNET_SAMPLING_NAME(type, name, initial, accepted, expected, option, ...) option,
+constexpr std::string_view changeable[] = {BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_NAME) "seed",
+                                           "n-predict"};
+#undef BITNET_SAMPLING_NAME
 
 class chat {
  public:

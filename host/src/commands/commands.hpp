@@ -3,24 +3,14 @@
 
 #include "library/engine.hpp"
 #include "result.hpp"
+#include "settings/command_list.hpp"
 
 namespace bitnet::host {
 
-[[nodiscard]] result<int> run_command(const invocation& in);
-[[nodiscard]] result<int> chat_command(const invocation& in);
-[[nodiscard]] result<int> backends_command(const invocation& in);
-[[nodiscard]] result<int> parity_command(const invocation& in);
-[[nodiscard]] result<int> inspect_command(const invocation& in);
-[[nodiscard]] result<int> tokenize_command(const invocation& in);
-[[nodiscard]] result<int> detokenize_command(const invocation& in);
-[[nodiscard]] result<int> logits_command(const invocation& in);
-[[nodiscard]] result<int> bench_command(const invocation& in);
-[[nodiscard]] result<int> quantize_command(const invocation& in);
-[[nodiscard]] result<int> convert_command(const invocation& in);
-[[nodiscard]] result<int> version_command(const invocation& in);
-[[nodiscard]] result<int> help_command(const invocation& in);
-[[nodiscard]] result<int> completion_command(const invocation& in);
-[[nodiscard]] result<int> man_command(const invocation& in);
+#define BITNET_COMMAND_FUNCTION(name, ...) \
+  [[nodiscard]] result<int> name##_command(const invocation& in);
+BITNET_COMMANDS(BITNET_COMMAND_FUNCTION)
+#undef BITNET_COMMAND_FUNCTION
 
 // The command of that name, or a usage error that suggests one. version.cpp
 [[nodiscard]] result<const command*> command_of(const std::string& name);

@@ -23,7 +23,7 @@ int32_t on_progress(void* user, uint64_t done, uint64_t total) {
   return interrupt::requested() ? 1 : 0;
 }
 
-std::string as_text(const json& report) {
+std::string report_text(const json& report) {
   std::string out =
       fmt::format("{}: {} bytes\n", report.value("file", ""), report.value("bytes", uint64_t{0}));
   for (const json& one : report.value("tensors", json::array())) {
@@ -73,7 +73,7 @@ result<int> write_model(const invocation& in, const std::string& from, const std
   auto content = parse_json(report);
   if (!content) return std::unexpected(content.error());
   if (auto done = print(in.set.flag("json") ? json_line(*content)
-                                            : text::printable_lines(as_text(*content)));
+                                            : text::printable_lines(report_text(*content)));
       !done) {
     return std::unexpected(done.error());
   }

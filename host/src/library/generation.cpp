@@ -7,8 +7,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <type_traits>
 
 #include "interrupt.hpp"
+#include "knobs/sampling.hpp"
 #include "settings/value.hpp"
 #include "text_input.hpp"
 
@@ -59,6 +61,15 @@ std::string phase_line(const char* what, uint64_t n, uint64_t ns) {
   return line;
 }
 
+// Options of whole numbers and of others are kept apart.
+template <class T>
+T knob_of(const settings& set, std::string_view option) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(set.integer(option));
+  else
+    return static_cast<T>(set.real(option));
+}
+
 struct text_receiver {
   const std::function<bool(std::string_view)>& sink;
   std::string text;
@@ -78,14 +89,10 @@ result<generation_plan> generation_plan::from(const settings& set) {
   bitnet_sampling& s = plan.sampling_;
   bitnet_sampling_defaults(&s, sizeof s);
   s.seed = set.integer("seed") < 0 ? draw_seed() : static_cast<uint32_t>(set.integer("seed"));
-  s.temperature = static_cast<float>(set.real("temp"));
-  s.top_k = static_cast<int32_t>(set.integer("top-k"));
-  s.top_p = static_cast<float>(set.real("top-p"));
-  s.min_p = static_cast<float>(set.real("min-p"));
-  s.repeat_penalty = static_cast<float>(set.real("repeat-penalty"));
-  s.presence_penalty = static_cast<float>(set.real("presence-penalty"));
-  s.frequency_penalty = static_cast<float>(set.real("frequency-penalty"));
-  s.repeat_last_n = static_cast<int32_t>(set.integer("repeat-last-n"));
+#define BITNET_SAMPLING_SET(type, name, initial, accepted, expected, option, ...) \
+  s.name = knob_of<type>(set, option);
+  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_SET)
+#undef BITNET_SAMPLING_SET
   s.ignore_eos = set.flag("ignore-eos") ? 1 : 0;
   for (const std::string& text : set.list("logit-bias")) {
     auto bias = parse_bias(text);

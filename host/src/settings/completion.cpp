@@ -43,7 +43,7 @@ std::string escaped(std::string_view text, std::string_view from) {
 }
 
 // In single quotes of a POSIX shell.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'')
@@ -65,9 +65,10 @@ std::string bash_command(const command& about) {
     flags.insert(flags.end(), all.begin(), all.end());
     if (row.type == kind::flag) return;
     const std::string what =
-        !row.choices.empty() ? fmt::format("words {}", quoted(joined(split_choices(row.choices))))
-        : takes_path(row)    ? "files"
-                             : "nothing";
+        !row.choices.empty()
+            ? fmt::format("words {}", shell_quoted(joined(split_choices(row.choices))))
+        : takes_path(row) ? "files"
+                          : "nothing";
     values += fmt::format("      {}) _bitnet_{}; return ;;\n", joined(all, "|"), what);
   });
   const std::vector<std::string> words = words_of(about);
@@ -75,9 +76,9 @@ std::string bash_command(const command& about) {
       "    {})\n      case $previous in\n{}      esac\n"
       "      if [[ $current == -* ]]; then _bitnet_words {}\n"
       "      else {}; fi ;;\n",
-      about.name, values, quoted(joined(flags)),
+      about.name, values, shell_quoted(joined(flags)),
       words.empty() ? std::string("_bitnet_files")
-                    : fmt::format("_bitnet_words {}", quoted(joined(words))));
+                    : fmt::format("_bitnet_words {}", shell_quoted(joined(words))));
 }
 
 std::string bash() {
@@ -98,7 +99,7 @@ std::string bash() {
       "  esac\n"
       "}}\n"
       "complete -F _bitnet bitnet\n",
-      quoted(joined(command_names())), cases);
+      shell_quoted(joined(command_names())), cases);
 }
 
 // ---- zsh
@@ -120,22 +121,22 @@ std::string zsh_command(const command& about) {
     for (const std::string& name : all)
       specs += fmt::format(
           " \\\n        {}",
-          quoted(fmt::format("{}{}[{}]{}",
-                             row.type == kind::list ? "*" : fmt::format("({})", joined(all)), name,
-                             escaped(row.help, "[]:\\"), zsh_value(row))));
+          shell_quoted(fmt::format("{}{}[{}]{}",
+                                   row.type == kind::list ? "*" : fmt::format("({})", joined(all)),
+                                   name, escaped(row.help, "[]:\\"), zsh_value(row))));
   });
   const std::vector<std::string> words = words_of(about);
   return fmt::format("    {})\n      _arguments -S{} \\\n        {} ;;\n", about.name, specs,
                      words.empty() ? std::string("'*:file:_files'")
-                                   : quoted(fmt::format("*:word:({})", joined(words))));
+                                   : shell_quoted(fmt::format("*:word:({})", joined(words))));
 }
 
 std::string zsh() {
   std::string commands;
   std::string cases;
   for (const command& one : all_commands()) {
-    commands += fmt::format("    {}\n",
-                            quoted(fmt::format("{}:{}", one.name, escaped(one.summary, ":\\"))));
+    commands += fmt::format(
+        "    {}\n", shell_quoted(fmt::format("{}:{}", one.name, escaped(one.summary, ":\\"))));
     cases += zsh_command(one);
   }
   return fmt::format(
@@ -164,7 +165,7 @@ std::string fish_option(const command& about, const option& row, const option_na
   if (row.type != kind::flag) {
     line += takes_path(row) ? " -r -F" : " -x";
     if (!row.choices.empty())
-      line += fmt::format(" -a {}", quoted(joined(split_choices(row.choices))));
+      line += fmt::format(" -a {}", shell_quoted(joined(split_choices(row.choices))));
   }
   std::string help;  // fish reads \' and \\ inside single quotes
   help = escaped(row.help, "'\\");

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "settings/command_list.hpp"
+
 namespace bitnet::host {
 
 enum class kind : uint8_t {
@@ -22,11 +24,16 @@ enum class kind : uint8_t {
 // Commands as bits, so that a row can name the commands that take it.
 using command_set = uint32_t;
 namespace command_bit {
-inline constexpr command_set run = 1, chat = 2, backends = 4, inspect = 8, tokenize = 16,
-                             detokenize = 32, logits = 64, version = 128, help = 256, bench = 512,
-                             quantize = 1024, convert = 2048, parity = 4096, completion = 8192,
-                             man = 16384;
-}
+#define BITNET_COMMAND_PLACE(name, ...) name,
+enum class place : uint8_t { BITNET_COMMANDS(BITNET_COMMAND_PLACE) count };
+#undef BITNET_COMMAND_PLACE
+#define BITNET_COMMAND_BIT(name, ...) \
+  inline constexpr command_set name = command_set{1} << static_cast<unsigned>(place::name);
+BITNET_COMMANDS(BITNET_COMMAND_BIT)
+#undef BITNET_COMMAND_BIT
+static_assert(static_cast<unsigned>(place::count) < 32, "command_set has a bit for each command");
+inline constexpr command_set every = (command_set{1} << static_cast<unsigned>(place::count)) - 1;
+}  // namespace command_bit
 
 struct option {
   std::string_view name;          // long flag without dashes; also the config key

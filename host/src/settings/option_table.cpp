@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <type_traits>
 
+#include "knobs/sampling.hpp"
+#include "settings/command_list.hpp"
 #include "settings/option.hpp"
 
 namespace bitnet::host {
@@ -14,8 +17,22 @@ constexpr command_set prompted = generating | to::logits;
 constexpr command_set reading = computing | to::inspect | to::tokenize | to::detokenize;
 constexpr command_set writing = to::quantize | to::convert;
 constexpr command_set surveying = to::backends | to::parity;
-constexpr command_set printing = to::completion | to::man | to::help;
-constexpr command_set everywhere = reading | writing | surveying | to::version | printing;
+constexpr command_set reporting =
+    to::run | surveying | to::inspect | to::tokenize | to::detokenize | writing | to::version;
+
+#define BITNET_SAMPLING_OPTION(number, name_, initial_, accepted, expected, option_, aliases_, \
+                               metavar_, lowest_, highest_, variable, help_)                   \
+  {.name = (option_),                                                                          \
+   .aliases = (aliases_),                                                                      \
+   .type = std::is_integral_v<number> ? kind::integer : kind::real,                            \
+   .initial = #initial_,                                                                       \
+   .metavar = (metavar_),                                                                      \
+   .help = (help_),                                                                            \
+   .group = "Sampling",                                                                        \
+   .commands = generating,                                                                     \
+   .lowest = (lowest_),                                                                        \
+   .highest = (highest_),                                                                      \
+   .llama_variable = (variable)},
 
 // Names, aliases and defaults are llama.cpp's wherever it has the option. ubatch-size is the size
 // of one step; batch-size limits it, as there.
@@ -202,80 +219,8 @@ constexpr auto rows = std::to_array<option>({
      .commands = generating,
      .lowest = -1,
      .highest = 4294967295.0},
-    {.name = "temp",
-     .aliases = "-temp --temperature",
-     .type = kind::real,
-     .initial = "0.8",
-     .metavar = "N",
-     .help = "0: always the most likely token",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = 0,
-     .highest = 1000,
-     .llama_variable = "LLAMA_ARG_TEMPERATURE"},
-    {.name = "top-k",
-     .type = kind::integer,
-     .initial = "40",
-     .metavar = "N",
-     .help = "only the N most likely tokens; 0: off",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = 0,
-     .highest = 2147483647},
-    {.name = "top-p",
-     .type = kind::real,
-     .initial = "0.95",
-     .metavar = "P",
-     .help = "only the most likely tokens that sum up to P; 1: off",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = 0,
-     .highest = 1},
-    {.name = "min-p",
-     .type = kind::real,
-     .initial = "0.05",
-     .metavar = "P",
-     .help = "only tokens with at least P times the best probability; 0: off",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = 0,
-     .highest = 1},
-    {.name = "repeat-last-n",
-     .type = kind::integer,
-     .initial = "64",
-     .metavar = "N",
-     .help = "tokens that the penalties look at; -1: all",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = -1,
-     .highest = 2147483647},
-    {.name = "repeat-penalty",
-     .type = kind::real,
-     .initial = "1",
-     .metavar = "N",
-     .help = "divides the logits of repeated tokens; 1: off",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = 0.001,
-     .highest = 1000},
-    {.name = "presence-penalty",
-     .type = kind::real,
-     .initial = "0",
-     .metavar = "N",
-     .help = "subtracted once from tokens that occurred",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = -1000,
-     .highest = 1000},
-    {.name = "frequency-penalty",
-     .type = kind::real,
-     .initial = "0",
-     .metavar = "N",
-     .help = "subtracted for each time a token occurred",
-     .group = "Sampling",
-     .commands = generating,
-     .lowest = -1000,
-     .highest = 1000},
+    // clang-format off: it takes what a list makes of its rows for a call.
+    BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_OPTION)
     {.name = "logit-bias",
      .aliases = "-l",
      .type = kind::list,
@@ -283,6 +228,7 @@ constexpr auto rows = std::to_array<option>({
      .help = "make a token more or less likely: 15043+1, 2-inf; may be repeated",
      .group = "Sampling",
      .commands = generating},
+    // clang-format on
 
     {.name = "ctx-size",
      .aliases = "-c",
@@ -679,7 +625,7 @@ constexpr auto rows = std::to_array<option>({
      .type = kind::flag,
      .help = "print JSON",
      .group = "Output",
-     .commands = everywhere & ~(to::chat | to::logits | printing | to::bench),
+     .commands = reporting,
      .command_line_only = true},
     {.name = "perf",
      .type = kind::flag,
@@ -692,20 +638,20 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "auto|always|never",
      .help = "colours on standard error",
      .group = "Output",
-     .commands = everywhere,
+     .commands = to::every,
      .choices = "auto|always|never"},
     {.name = "quiet",
      .aliases = "-q",
      .type = kind::flag,
      .help = "print nothing but errors",
      .group = "Output",
-     .commands = everywhere},
+     .commands = to::every},
     {.name = "verbose",
      .aliases = "-v",
      .type = kind::flag,
      .help = "the same as -lv 5",
      .group = "Output",
-     .commands = everywhere},
+     .commands = to::every},
     {.name = "verbosity",
      .aliases = "-lv --log-verbosity",
      .type = kind::integer,
@@ -713,7 +659,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "N",
      .help = "1 errors, 2 warnings, 3 what was selected, 4 what the library does, 5 debugging",
      .group = "Output",
-     .commands = everywhere,
+     .commands = to::every,
      .lowest = 0,
      .highest = 5},
 
@@ -722,83 +668,21 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "FILE",
      .help = "YAML settings that override the usual files",
      .group = "Help",
-     .commands = everywhere,
+     .commands = to::every,
      .command_line_only = true},
     {.name = "help",
      .aliases = "-h",
      .type = kind::flag,
      .help = "print this text",
      .group = "Help",
-     .commands = everywhere,
+     .commands = to::every,
      .command_line_only = true},
 });
 
-constexpr auto commands = std::to_array<command>({
-    {"run", "[MODEL] [PROMPT] [options]", "continue a prompt",
-     "Prints the prompt and its continuation. With -m every argument is the prompt; without, the\n"
-     "first one is the model. The prompt may also come from -f, or from standard input when that\n"
-     "is no terminal; on a terminal without a prompt this is `bitnet chat`.\n",
-     to::run},
-    {"chat", "[MODEL] [options]", "talk with a model",
-     "Reads messages line by line, or between \"\"\" lines, and answers each. /help lists the\n"
-     "commands that work inside. With -p the first message is given.\n",
-     to::chat},
-    {"backends", "[list | info [NAME] | why | probe | dir | sign FILE | verify FILE] [options]",
-     "what can compute here, and why",
-     "list  backends and devices, one per line (the default)\n"
-     "info  everything known about each, or about NAME\n"
-     "why   the selection for --device, and why each other candidate lost\n"
-     "probe asks those of --device, or --all, waits for the slow ones, and remembers the answers\n"
-     "dir   the folders that were searched for manifests\n"
-     "sign  writes FILE.sig with the private key of --key\n"
-     "verify  tells whose signature FILE has, by the keys of --trusted-keys\n",
-     to::backends, "list|info|why|probe|dir|sign|verify"},
-    {"parity", "[--backend NAME] [options]", "how near each backend is to the reference",
-     "Compares every op and weight format of every installed backend with its definition: whether\n"
-     "the bits are the same, the largest error, the mean squared one, and units in the last "
-     "place.\n"
-     "Needs bitnet-backend-conformance, which comes with the SDK.\n",
-     to::parity},
-    {"inspect", "[MODEL] [options]", "what is inside a model file",
-     "Reads any GGUF file, needs no backend, and says whether the model would run.\n", to::inspect},
-    {"tokenize", "[TEXT | -f FILE] [options]", "text to token ids",
-     "Prints the ids on one line, separated by blanks. Works on files with a vocabulary only.\n"
-     "Reads standard input when neither TEXT nor -f is given.\n",
-     to::tokenize},
-    {"detokenize", "[ID... | -f FILE] [options]", "token ids to text",
-     "The inverse of tokenize. Ids are separated by blanks or commas; they are read from standard\n"
-     "input when neither ID nor -f is given.\n",
-     to::detokenize},
-    {"logits", "(-p TEXT | -f FILE | --ids \"1 2 3\") -o FILE [options]", "logits as a NumPy array",
-     "Writes float32 logits: shape (n_vocab) for the last position, (n_tokens, n_vocab) with "
-     "--all.\n"
-     "A text gets the begin-of-sequence token if the model asks for it; ids are taken as they "
-     "are.\n",
-     to::logits},
-    {"bench", "[MODEL] [options]", "how fast the model runs here",
-     "Times prompts (pp) and greedy generation (tg) with random tokens, under llama-bench's "
-     "names,\n"
-     "beside what this machine's memory gives in the same minute. With --kernel, one op alone.\n",
-     to::bench},
-    {"quantize", "IN OUT TYPE [options]", "a model with other types of weights",
-     "Reads any model and writes a GGUF file whose linear layers are of TYPE: i2_s, tl1, tl2, "
-     "tq1_0,\n"
-     "tq2_0 or iq2_bn, or back to f32, f16, bf16, q8_0, q4_0, q6_k. Ternary weights keep their "
-     "values\n"
-     "exactly; floating-point ones are made ternary. OUT appears whole or not at all.\n",
-     to::quantize},
-    {"convert", "DIR OUT [options]", "a Hugging Face checkpoint as a GGUF file",
-     "Reads config.json, tokenizer.json and the safetensors files of a folder.\n", to::convert},
-    {"version", "[--json]", "version and build", "", to::version},
-    {"completion", "bash | zsh | fish", "a shell's completion of commands and flags",
-     "Prints a script; packages install it. For one shell: eval \"$(bitnet completion bash)\", or\n"
-     "bitnet completion fish | source.\n",
-     to::completion, "bash|zsh|fish"},
-    {"man", "[COMMAND]", "the manual page of the program, or of a command",
-     "Prints the page's source; packages install it. To read it: bitnet man run | man -l -\n",
-     to::man, "COMMAND"},
-    {"help", "[COMMAND]", "this text, or that of a command", "", to::help, "COMMAND"},
-});
+#define BITNET_COMMAND_ROW(name, usage, words, summary, details) \
+  {#name, usage, summary, details, to::name, words},
+constexpr auto commands = std::to_array<command>({BITNET_COMMANDS(BITNET_COMMAND_ROW)});
+#undef BITNET_COMMAND_ROW
 
 // Calls f with each word of "a b c".
 template <class F>

@@ -45,10 +45,14 @@ double q6_k(const uint8_t* block, uint64_t i) {
 
 const std::vector<format>& all_formats() {
   static const std::vector<format> rows = {
-      {"f32", BITNET_FORMAT_F32, 1, 4},       {"f16", BITNET_FORMAT_F16, 1, 2},
-      {"bf16", BITNET_FORMAT_BF16, 1, 2},     {"q8_0", BITNET_FORMAT_Q8_0, 32, 34},
-      {"q4_0", BITNET_FORMAT_Q4_0, 32, 18},   {"q4_k", BITNET_FORMAT_Q4_K, 256, 144},
-      {"q6_k", BITNET_FORMAT_Q6_K, 256, 210}, {"ternary2", BITNET_FORMAT_TERNARY2, 128, 32},
+      {"f32", BITNET_FORMAT_F32, 1, 4, {}},
+      {"f16", BITNET_FORMAT_F16, 1, 2, {0}},
+      {"bf16", BITNET_FORMAT_BF16, 1, 2, {}},
+      {"q8_0", BITNET_FORMAT_Q8_0, 32, 34, {0}},
+      {"q4_0", BITNET_FORMAT_Q4_0, 32, 18, {0}},
+      {"q4_k", BITNET_FORMAT_Q4_K, 256, 144, {0, 2}},
+      {"q6_k", BITNET_FORMAT_Q6_K, 256, 210, {208}},
+      {"ternary2", BITNET_FORMAT_TERNARY2, 128, 32, {}},
   };
   return rows;
 }

@@ -13,6 +13,7 @@ struct format {
   uint32_t id;     // BITNET_FORMAT_*
   uint32_t block;  // elements; rows are whole blocks, but for ternary ones, which are padded
   uint32_t block_bytes;
+  std::vector<uint32_t> halves;  // where in a block a value in f16 stands, bytes
 };
 
 // Every format, in the order of their ids.

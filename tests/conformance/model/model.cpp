@@ -83,11 +83,8 @@ uint32_t model::dense(uint32_t format, int64_t k, int64_t m, std::mt19937& rando
       std::memcpy(data.data() + at, format == BITNET_FORMAT_F32 ? bytes : bytes + 2, f.block_bytes);
     } else if (format == BITNET_FORMAT_F16) {
       half(at, low, high);
-    } else if (format == BITNET_FORMAT_Q6_K) {
-      half(at + 208, -0.02f, 0.02f);
     } else {
-      half(at, -0.02f, 0.02f);
-      if (format == BITNET_FORMAT_Q4_K) half(at + 2, -0.02f, 0.02f);
+      for (const uint32_t place : f.halves) half(at + place, -0.02f, 0.02f);
     }
   }
   return tensor(format, k, m, std::move(data));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
 #include "model/formats.hpp"
 #include "reference/op_case.hpp"
@@ -89,12 +90,16 @@ std::vector<uint8_t> whole_rows(uint32_t id, uint64_t k, uint64_t rows, std::mt1
         for (int i = 16; i < 144; ++i)
           block[i] = static_cast<uint8_t>((1 + random() % 15) | (1 + random() % 15) << 4);
         break;
-      default:  // q6_k: scale 1 or -2 times a code of 1 ... 15 less 32
+      case BITNET_FORMAT_Q6_K:  // scale 1 or -2 times a code of 1 ... 15 less 32
         for (int i = 0; i < 128; ++i)
           block[i] = static_cast<uint8_t>((1 + random() % 15) | (1 + random() % 15) << 4);
         for (int i = 192; i < 208; ++i)
           block[i] = static_cast<uint8_t>(static_cast<int8_t>(random() % 2 == 0 ? 1 : -2));
         std::memcpy(block + 208, &one, 2);
+        break;
+      default:
+        throw std::runtime_error("linear_dense has no exact values of the format " +
+                                 format_name(id));
     }
   }
   return out;

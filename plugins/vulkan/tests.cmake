@@ -1,17 +1,10 @@
-# The suites of this folder on plugins/vulkan. Without a device they skip with the plugin's reason.
-set(pinned ${BITNET_vulkan_PINNED})
-
-foreach(subject program hostile abi_ops)
+# What is tested of this backend beside the suites that every backend runs (cmake/BitnetBackend.cmake).
+# Without a device they skip with the plugin's reason.
+foreach(subject IN ITEMS program hostile abi_ops)
   set(name parity.vulkan.${subject})
-  bitnet_add_test(${name} SOURCES ${subject}_test.cpp vulkan_layers.cpp vulkan_leaks.cpp
-                  LINK bitnet::sdk bitnet_conformance_model Threads::Threads ${CMAKE_DL_LIBS} LABELS parity vulkan)
   set(target test_parity_vulkan_${subject})
-  target_compile_definitions(${target} PRIVATE
-    BITNET_TIER0_PLUGIN="$<TARGET_FILE:parity_tier0_backend>"
-    BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
+  target_sources(${target} PRIVATE vulkan_layers.cpp vulkan_leaks.cpp)
   target_include_directories(${target} SYSTEM PRIVATE ${BITNET_VULKAN_HEADERS})
-  add_dependencies(${target} parity_tier0_backend bitnet-backend-vulkan)
-  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT ${pinned})
 
   # Once more under the API's own checks, of what is synchronised, too. Of the programs some that
   # have every kind of command.
@@ -30,7 +23,7 @@ bitnet_add_test(parity.vulkan.own SOURCES vulkan_test.cpp vulkan_leaks.cpp
 target_compile_definitions(test_parity_vulkan_own PRIVATE
   BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-vulkan>")
 add_dependencies(test_parity_vulkan_own bitnet-backend-vulkan)
-set_property(TEST parity.vulkan.own APPEND PROPERTY ENVIRONMENT ${pinned})
+set_property(TEST parity.vulkan.own APPEND PROPERTY ENVIRONMENT ${BITNET_vulkan_PINNED})
 
 # On a driver without 8-bit and 16-bit types, those that take seconds. tests/cli fails where the driver
 # is there and does not work.
@@ -46,8 +39,29 @@ if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
   endforeach()
 endif()
 
-set(driver ${PROJECT_SOURCE_DIR}/plugins/vulkan)
 bitnet_add_test(parity.vulkan.memory
-  SOURCES vulkan_memory_test.cpp ${driver}/physical.cpp ${driver}/forms.cpp ${driver}/vk.cpp
+  SOURCES vulkan_memory_test.cpp ${CMAKE_CURRENT_LIST_DIR}/physical.cpp ${CMAKE_CURRENT_LIST_DIR}/forms.cpp
+          ${CMAKE_CURRENT_LIST_DIR}/vk.cpp
   LINK bitnet_gpu_common ${CMAKE_DL_LIBS} LABELS parity vulkan)
 target_include_directories(test_parity_vulkan_memory SYSTEM PRIVATE ${BITNET_VULKAN_HEADERS})
+
+# Calls of several threads at once, and the queues behind them.
+if(BITNET_SANITIZE STREQUAL "thread" AND TARGET bitnet-backend-conformance)
+  foreach(fences IN ITEMS 0 1)
+    set(name conformance.vulkan.threads.fences-${fences})
+    add_test(NAME ${name} COMMAND bitnet-backend-conformance --suite threads --set fences=${fences}
+             $<TARGET_FILE:bitnet-backend-vulkan>)
+    set_tests_properties(${name} PROPERTIES LABELS "conformance;vulkan" TIMEOUT ${BITNET_TEST_SECONDS}
+      SKIP_RETURN_CODE 77 ENVIRONMENT "${BITNET_vulkan_PINNED}")
+  endforeach()
+endif()
+
+# The program, on both drivers.
+if(TARGET bitnet-program)
+  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+  add_test(NAME cli.vulkan
+    COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/cli_test.py)
+  set_tests_properties(cli.vulkan PROPERTIES
+    ENVIRONMENT "BITNET_PROGRAM=$<TARGET_FILE:bitnet-program>;BITNET_SOURCE_DIR=${PROJECT_SOURCE_DIR};PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/cli"
+    LABELS "cli" TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77)
+endif()

@@ -1,0 +1,15 @@
+#pragma once
+// Every dense format of weights that goes from a model file to a backend unchanged, once.
+//
+// X(name, NAME, scale, scale): gguf::type::name, "name" in messages, BITNET_FORMAT_NAME, and where
+//   in a block its f16 scales stand, bytes; -1 if none. Sizes of blocks: gguf/types.cpp.
+// clang-format off: columns.
+#define BITNET_DENSE_FORMATS(X) \
+  X(f32,  F32,   -1, -1)        \
+  X(f16,  F16,   -1, -1)        \
+  X(bf16, BF16,  -1, -1)        \
+  X(q8_0, Q8_0,   0, -1)        \
+  X(q4_0, Q4_0,   0, -1)        \
+  X(q4_k, Q4_K,   0,  2)        \
+  X(q6_k, Q6_K, 208, -1)
+// clang-format on

@@ -1,0 +1,70 @@
+#pragma once
+// Every command of the program, once, in the order of the help. From its row follow its bit in
+// option rows, its function <name>_command, which commands/ must define, its help, its manual page
+// and its completions. Names are one word of a to z.
+//
+// X(name, what follows it, words that may stand where no flag does ("a|b", or "COMMAND"),
+//   summary: one line, paragraphs of its --help)
+// clang-format off: the texts' own lines.
+#define BITNET_COMMANDS(X) \
+  X(run, "[MODEL] [PROMPT] [options]", "", "continue a prompt", \
+    "Prints the prompt and its continuation. With -m every argument is the prompt; without, the\n" \
+    "first one is the model. The prompt may also come from -f, or from standard input when that\n" \
+    "is no terminal; on a terminal without a prompt this is `bitnet chat`.\n") \
+  X(chat, "[MODEL] [options]", "", "talk with a model", \
+    "Reads messages line by line, or between \"\"\" lines, and answers each. /help lists the\n" \
+    "commands that work inside. With -p the first message is given.\n") \
+  X(backends, "[list | info [NAME] | why | probe | dir | sign FILE | verify FILE] [options]", \
+    "list|info|why|probe|dir|sign|verify", "what can compute here, and why", \
+    "list  backends and devices, one per line (the default)\n" \
+    "info  everything known about each, or about NAME\n" \
+    "why   the selection for --device, and why each other candidate lost\n" \
+    "probe asks those of --device, or --all, waits for the slow ones, and remembers the answers\n" \
+    "dir   the folders that were searched for manifests\n" \
+    "sign  writes FILE.sig with the private key of --key\n" \
+    "verify  tells whose signature FILE has, by the keys of --trusted-keys\n") \
+  X(parity, "[--backend NAME] [options]", "", "how near each backend is to the reference", \
+    "Compares every op and weight format of every installed backend with its definition: " \
+    "whether\n" \
+    "the bits are the same, the largest error, the mean squared one, and units in the " \
+    "last place.\n" \
+    "Needs bitnet-backend-conformance, which comes with the SDK.\n") \
+  X(inspect, "[MODEL] [options]", "", "what is inside a model file", \
+    "Reads any GGUF file, needs no backend, and says whether the model would run.\n") \
+  X(tokenize, "[TEXT | -f FILE] [options]", "", "text to token ids", \
+    "Prints the ids on one line, separated by blanks. Works on files with a vocabulary only.\n" \
+    "Reads standard input when neither TEXT nor -f is given.\n") \
+  X(detokenize, "[ID... | -f FILE] [options]", "", "token ids to text", \
+    "The inverse of tokenize. Ids are separated by blanks or commas; they are read from " \
+    "standard\n" \
+    "input when neither ID nor -f is given.\n") \
+  X(logits, "(-p TEXT | -f FILE | --ids \"1 2 3\") -o FILE [options]", \
+    "", "logits as a NumPy array", \
+    "Writes float32 logits: shape (n_vocab) for the last position, (n_tokens, n_vocab) " \
+    "with --all.\n" \
+    "A text gets the begin-of-sequence token if the model asks for it; ids are taken as " \
+    "they are.\n") \
+  X(bench, "[MODEL] [options]", "", "how fast the model runs here", \
+    "Times prompts (pp) and greedy generation (tg) with random tokens, under " \
+    "llama-bench's names,\n" \
+    "beside what this machine's memory gives in the same minute. With --kernel, one op alone.\n") \
+  X(quantize, "IN OUT TYPE [options]", "", "a model with other types of weights", \
+    "Reads any model and writes a GGUF file whose linear layers are of TYPE: i2_s, tl1, " \
+    "tl2, tq1_0,\n" \
+    "tq2_0 or iq2_bn, or back to f32, f16, bf16, q8_0, q4_0, q6_k. Ternary weights keep " \
+    "their values\n" \
+    "exactly; floating-point ones are made ternary. OUT appears whole or not at all.\n") \
+  X(convert, "DIR OUT [options]", "", "a Hugging Face checkpoint as a GGUF file", \
+    "Reads config.json, tokenizer.json and the safetensors files of a folder.\n") \
+  X(version, "[--json]", "", "version and build", \
+    "") \
+  X(completion, "bash | zsh | fish", \
+    "bash|zsh|fish", "a shell's completion of commands and flags", \
+    "Prints a script; packages install it. For one shell: eval \"$(bitnet completion " \
+    "bash)\", or\n" \
+    "bitnet completion fish | source.\n") \
+  X(man, "[COMMAND]", "COMMAND", "the manual page of the program, or of a command", \
+    "Prints the page's source; packages install it. To read it: bitnet man run | man -l -\n") \
+  X(help, "[COMMAND]", "COMMAND", "this text, or that of a command", \
+    "")
+// clang-format on
