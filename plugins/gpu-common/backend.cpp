@@ -319,7 +319,7 @@ bitnet_status device_object::query(const bitnet_query_request& request,
   for (uint64_t i = 0; i < ops.size(); ++i)
     if (levels[i] == BITNET_LEVEL_NONE && !sdk::is_composite(ops[i])) return BITNET_OK;
   program steps(open_);
-  if (bitnet_status s = steps.build(request.graph, all, request.options, report); failed(s))
+  if (bitnet_status s = steps.build(request.graph, all, request.options, 0, report); failed(s))
     return s;
   out.weight_bytes = planned.device_bytes();
   out.scratch_bytes = out.binding_bytes = steps.binding_bytes();

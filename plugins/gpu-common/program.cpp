@@ -45,7 +45,10 @@ class hazards {
 }  // namespace
 
 bitnet_status program::build(const bitnet_graph* g, const weights& all,
-                             const bitnet_program_options* options, const sdk::reporter& report) {
+                             const bitnet_program_options* options, uint64_t cancel_token,
+                             const sdk::reporter& report) {
+  // Once: kernels are compiled when a binding is prepared, which takes no token.
+  if (device_.services.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
   if (bitnet_status s = sdk::check_limits(options, limits_, report); failed(s)) return s;
   for (uint32_t i = 0; i < limits_.n_buckets; ++i)
     if (limits_.buckets[i] > 0 && limits_.buckets[i] < limits_.max_tokens)

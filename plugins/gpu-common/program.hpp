@@ -42,7 +42,8 @@ class program {
   program& operator=(const program&) = delete;
 
   bitnet_status build(const bitnet_graph* g, const weights& all,
-                      const bitnet_program_options* options, const sdk::reporter& report);
+                      const bitnet_program_options* options, uint64_t cancel_token,
+                      const sdk::reporter& report);
   // Bytes of a binding of what build() has understood.
   uint64_t binding_bytes() const;
   const sdk::graph& graph() const noexcept { return graph_; }

@@ -77,7 +77,7 @@ def commands(body):
 
 def environment(scratch, binary, prefix):
     clean = {k: v for k, v in os.environ.items()
-             if not k.startswith(("BITNET_", "XDG_", "LLAMA_"))}
+             if not k.startswith(("BITNET_", "XDG_", "LLAMA_")) and not k.endswith("SAN_OPTIONS")}
     # A compiler that its user installed lies in the real home folder.
     clean.setdefault("RUSTUP_HOME", str(pathlib.Path.home() / ".rustup"))
     clean["HOME"] = str(scratch / "home")

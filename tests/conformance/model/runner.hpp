@@ -189,6 +189,8 @@ class runner : public step_memory {
     });
     return out;
   }
+  // Those of the model, sealed; they end with the runner.
+  [[nodiscard]] bitnet_weights* weights() const { return weights_; }
   // Lets the plugin pack second forms of the model's weights. None where it has no such interface.
   std::vector<packed_weight> pack(const model& m) const {
     std::vector<packed_weight> out;

@@ -468,6 +468,46 @@ TEST_F(robustness, weights_may_come_in_several_objects) {
   for (bitnet_weights* w : parts) table().weights_destroy(w);
 }
 
+// A build that is told to stop makes nothing, and what it was made of can be built once more. Those
+// that take no time need not ask.
+TEST_F(robustness, a_cancelled_build_makes_nothing) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner r(table(), m, options());
+  bitnet_weights* const sealed = r.weights();
+  const std::vector<bitnet_port> ports = m.ports();
+  const bitnet_graph graph = m.graph(ports);
+  const bitnet_program_options o = least_options();
+  bitnet_build_request request = build_request(graph, {&sealed, 1}, o);
+  bitnet_program* program = nullptr;
+  const auto build = [&] {
+    return attempt([&](bitnet_error* e) {
+      return table().program_build(device_.device, &request, &program, e);
+    });
+  };
+  request.cancel_token = 1;
+  for (const int64_t after : {0, 2}) {
+    SCOPED_TRACE(after);
+    device_.host().cancel_after(after);
+    const outcome stopped = build();
+    const int64_t questions = device_.host().cancel_questions();
+    device_.host().cancel_after(-1);
+    if (questions > after) {
+      EXPECT_EQ(stopped.status, BITNET_CANCELLED) << stopped.message;
+      EXPECT_EQ(stopped.complaint, "");
+      EXPECT_EQ(program, nullptr) << "a program of a build that was cancelled";
+    } else {
+      EXPECT_EQ(stopped.status, BITNET_OK) << stopped.message;
+    }
+    if (program != nullptr) table().program_destroy(program);
+    program = nullptr;
+  }
+  const outcome built = build();
+  EXPECT_EQ(built.status, BITNET_OK) << built.message;
+  if (program != nullptr) table().program_destroy(program);
+}
+
 TEST_F(robustness, waiting_for_what_never_comes_ends) {
   const tiny_model m({});
   need(m);

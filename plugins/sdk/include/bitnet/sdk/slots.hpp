@@ -311,7 +311,7 @@ struct slots {
       }
       return give<programs>(out, report, [&](auto& made) {
         made = devices::get(device)->make_program();
-        return made->build(known.graph, all, known.options, report);
+        return made->build(known.graph, all, known.options, known.cancel_token, report);
       });
     });
   }

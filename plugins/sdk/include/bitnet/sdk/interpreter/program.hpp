@@ -70,9 +70,11 @@ class program {
   program(const definition& author, host services) noexcept : author_(author), host_(services) {}
 
   bitnet_status build(const bitnet_graph* g, const weights& all,
-                      const bitnet_program_options* options, const reporter& report) {
+                      const bitnet_program_options* options, uint64_t cancel_token,
+                      const reporter& report) {
     if (bitnet_status s = compile(g, all, options, report); failed(s)) return s;
     for (item& it : items_) {
+      if (host_.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
       if (bitnet_status s = pack_weights(it, report); failed(s)) return s;
       if (it.fused) prepare_top(it);
     }
