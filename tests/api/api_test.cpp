@@ -759,6 +759,33 @@ TEST_F(demo, sessions_on_several_threads_do_not_disturb_each_other) {
   for (const std::string& text : texts) EXPECT_EQ(text, alone);
 }
 
+// What changes from call to call, such as free memory, must not make the text longer than its
+// measure.
+TEST_F(demo, a_report_has_the_size_that_was_told) {
+  bitnet_session* s = session();
+  const auto size = [&] {
+    uint64_t n = 0;
+    EXPECT_EQ(bitnet_session_report(s, nullptr, 0, &n, nullptr), BITNET_OK);
+    return n;
+  };
+  const auto fetch = [&](uint64_t capacity) {
+    std::string out(capacity, ' ');
+    uint64_t n = 0;
+    EXPECT_EQ(bitnet_session_report(s, out.data(), capacity, &n, nullptr), BITNET_OK);
+    return out.substr(0, n);
+  };
+  const uint64_t before = size();
+  const std::vector<bitnet_token> ids = tokens(opening);
+  ASSERT_EQ(bitnet_session_eval(s, ids.data(), ids.size(), 0, nullptr, 0, nullptr), BITNET_OK);
+  const std::string measured = fetch(before);
+  EXPECT_NE(measured.find("\"tokens\":0"), std::string::npos) << measured;
+  const std::string later = fetch(65536);
+  EXPECT_NE(later.find("\"tokens\":" + std::to_string(ids.size())), std::string::npos) << later;
+  EXPECT_GT(later.size(), before);
+  const uint64_t again = size();
+  EXPECT_EQ(fetch(again).size(), again);
+}
+
 TEST_F(demo, the_report_counts_what_ran) {
   bitnet_session* s = session();
   const auto ids = tokens(opening);

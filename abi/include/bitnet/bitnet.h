@@ -13,8 +13,9 @@
  *            them, 0 being that of the first version; bitnet_str never grows. JSON texts only gain
  *            members.
  * Text out   calls with (out, capacity, needed) write at most capacity bytes, no terminator, and
- *            set *needed to the full size; capacity 0 with out NULL asks for the size. When the
- *            text does not fit they return BITNET_INVALID_ARGUMENT.
+ *            set *needed to the full size; capacity 0 with out NULL asks for the size, and the
+ *            same thread's next call with just that capacity gets the text that was measured.
+ *            When the text does not fit they return BITNET_INVALID_ARGUMENT.
  * Threads    a runtime and a model may be used from any thread; a session by one thread at a time,
  *            but bitnet_session_cancel may be called from any thread and from a signal handler.
  */

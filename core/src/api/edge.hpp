@@ -11,6 +11,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.hpp"
 #include "bitnet/bitnet.h"
@@ -74,6 +75,24 @@ inline result<void> give_text(std::string_view text, char* out, uint64_t capacit
                 fmt::format("room for {} bytes, but the text has {}", capacity, text.size()));
   std::memcpy(out, text.data(), text.size());
   return {};
+}
+
+// The same for a text that is another one at each call, such as one that tells what memory is free.
+// Who asks for its size and then, on the same thread, for a text of that size, gets the one that was
+// measured.
+inline result<void> give_changing_text(std::string of, std::string text, char* out,
+                                       uint64_t capacity, uint64_t* needed) {
+  struct measured {
+    std::string of, text;
+  };
+  thread_local measured last;
+  if (out == nullptr && capacity == 0) {
+    last = {std::move(of), std::move(text)};
+    return give_text(last.text, out, capacity, needed);
+  }
+  if (last.of == of && last.text.size() == capacity) text = std::move(last.text);
+  last = {};
+  return give_text(text, out, capacity, needed);
 }
 
 inline std::string_view view(bitnet_str text) {

@@ -130,7 +130,8 @@ bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* optio
     if (!load_options) return std::unexpected(load_options.error());
     auto text = bitnet::model::inspect(path, *load_options);
     if (!text) return std::unexpected(text.error());
-    return bitnet::api::give_text(*text, out, capacity, needed);
+    return bitnet::api::give_changing_text(fmt::format("file {}", path), *text, out, capacity,
+                                           needed);
   });
 }
 

@@ -275,7 +275,8 @@ bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t
       add_generations(b, runtime->generations.all());
       add_status(b, runtime->models);
     }
-    return bitnet::api::give_text(
+    return bitnet::api::give_changing_text(
+        fmt::format("runtime {}", static_cast<const void*>(runtime)),
         report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,
         needed);
   });

@@ -225,7 +225,8 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
     const uint64_t n_moves = session->session->n_moves();
     if (n_moves != 0) report["moves"] = moves_json(moves);
     if (n_moves > moves.size()) report["moves_before"] = n_moves - moves.size();
-    return bitnet::api::give_text(
+    return bitnet::api::give_changing_text(
+        fmt::format("session {}", static_cast<const void*>(session)),
         report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,
         needed);
   });
