@@ -133,7 +133,8 @@ class Fossils(unittest.TestCase):
                 listed = self.bitnet("backends", "--backend-dir", place, "--json")
                 self.assertIn(f"speaks ABI {minor}, this core speaks 0.1", listed.stdout + listed.stderr)
                 self.assertIn("build it again with the SDK of this bitnet", listed.stdout + listed.stderr)
-            for name, file in self.todays().items():
+            # An old core cannot load plugins with sanitizers, to be refused by them.
+            for name, file in ({} if sanitized else self.todays()).items():
                 with self.subTest(f"{fossil.name} {name}"):
                     done = run(self.runnable(fossil), file)
                     self.assertEqual(done.returncode, 1, done.stdout)
