@@ -77,9 +77,9 @@ inline result<void> give_text(std::string_view text, char* out, uint64_t capacit
   return {};
 }
 
-// The same for a text that is another one at each call, such as one that tells what memory is free.
-// Who asks for its size and then, on the same thread, for a text of that size, gets the one that was
-// measured.
+// The same for a text that is another one at each call, such as one that tells what memory is
+// free. Who asks for its size and then, on the same thread, for a text of that size, gets the one
+// that was measured.
 inline result<void> give_changing_text(std::string of, std::string text, char* out,
                                        uint64_t capacity, uint64_t* needed) {
   struct measured {
