@@ -25,7 +25,7 @@ target_compile_definitions(test_parity_vulkan_own PRIVATE
 add_dependencies(test_parity_vulkan_own bitnet-backend-vulkan)
 set_property(TEST parity.vulkan.own APPEND PROPERTY ENVIRONMENT ${BITNET_vulkan_PINNED})
 
-# On a driver without 8-bit and 16-bit types, those that take seconds. tests/cli fails where the driver
+# On a driver without 8-bit and 16-bit types, those that take seconds. cli_test.py fails where the driver
 # is there and does not work.
 if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
   foreach(row IN ITEMS own "program --gtest_filter=*equals*:*copied*:*exported*:*sequences*:*output_rows*:*statistics*"

@@ -72,6 +72,7 @@ class members {
     const json* one = find(key);
     if (one == nullptr) return 0;
     if (!one->is_number_integer()) return blame(key), 0;
+    if (one->is_number_unsigned() && one->get<uint64_t>() > INT32_MAX) return blame(key), 0;
     const auto value = one->get<int64_t>();
     if (value < INT32_MIN || value > INT32_MAX) return blame(key), 0;
     return static_cast<int32_t>(value);
