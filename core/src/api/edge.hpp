@@ -80,19 +80,22 @@ inline result<void> give_text(std::string_view text, char* out, uint64_t capacit
 // The same for a text that is another one at each call, such as one that tells what memory is
 // free. Who asks for its size and then, on the same thread, for a text of that size, gets the one
 // that was measured.
-inline result<void> give_changing_text(std::string of, std::string text, char* out,
-                                       uint64_t capacity, uint64_t* needed) {
+// `make` gives result<std::string>.
+template <class Make>
+result<void> give_changing_text(const std::string& of, char* out, uint64_t capacity,
+                                uint64_t* needed, const Make& make) {
   struct measured {
     std::string of, text;
   };
   thread_local measured last;
-  if (out == nullptr && capacity == 0) {
-    last = {std::move(of), std::move(text)};
-    return give_text(last.text, out, capacity, needed);
-  }
-  if (last.of == of && last.text.size() == capacity) text = std::move(last.text);
-  last = {};
-  return give_text(text, out, capacity, needed);
+  const bool asks_size = out == nullptr && capacity == 0;
+  const measured before = std::exchange(last, {});
+  if (!asks_size && before.of == of && before.text.size() == capacity)
+    return give_text(before.text, out, capacity, needed);
+  auto text = make();
+  if (!text) return std::unexpected(std::move(text.error()));
+  if (asks_size) last = {of, *text};
+  return give_text(*text, out, capacity, needed);
 }
 
 inline std::string_view view(bitnet_str text) {

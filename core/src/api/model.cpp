@@ -128,10 +128,12 @@ bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* optio
     if (!o) return std::unexpected(o.error());
     auto load_options = load_options_of(*o);
     if (!load_options) return std::unexpected(load_options.error());
-    auto text = bitnet::model::inspect(path, *load_options);
-    if (!text) return std::unexpected(text.error());
-    return bitnet::api::give_changing_text(fmt::format("file {}", path), *text, out, capacity,
-                                           needed);
+    return bitnet::api::give_changing_text(
+        fmt::format("file {} {} {} {} {}", o->vocabulary_only, o->i2s_layout, o->activation,
+                    o->tl1_tiles, path),
+        out, capacity, needed, [&]() -> bitnet::result<std::string> {
+          return bitnet::model::inspect(path, *load_options);
+        });
   });
 }
 

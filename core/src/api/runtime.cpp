@@ -268,16 +268,17 @@ bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t
                                     uint64_t* needed, bitnet_error* err) {
   return guarded(err, "bitnet_runtime_report", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
-    const std::lock_guard lock(runtime->turn);
-    runtime->catch_up();
-    auto report = nlohmann::ordered_json::parse(runtime->report.json());
-    for (auto& b : report["backends"]) {
-      add_generations(b, runtime->generations.all());
-      add_status(b, runtime->models);
-    }
+    const auto make = [&]() -> bitnet::result<std::string> {
+      const std::lock_guard lock(runtime->turn);
+      runtime->catch_up();
+      auto report = nlohmann::ordered_json::parse(runtime->report.json());
+      for (auto& b : report["backends"]) {
+        add_generations(b, runtime->generations.all());
+        add_status(b, runtime->models);
+      }
+      return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    };
     return bitnet::api::give_changing_text(
-        fmt::format("runtime {}", static_cast<const void*>(runtime)),
-        report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,
-        needed);
+        fmt::format("runtime {}", static_cast<const void*>(runtime)), out, capacity, needed, make);
   });
 }

@@ -208,27 +208,28 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
                                     uint64_t* needed, bitnet_error* err) {
   return guarded(err, "bitnet_session_report", [&]() -> bitnet::result<void> {
     if (session == nullptr) return missing("session");
-    auto usage = session->session->report();
-    if (!usage) return std::unexpected(usage.error());
-    const auto& engine = session->session->owner();
-    nlohmann::ordered_json report = {{"backend", engine.backend_name()},
-                                     {"device", engine.choice().device_name()}};
-    if (auto status = bitnet::select::asked_now(engine.status()); !status.is_null())
-      report["device_status"] = std::move(status);
-    if (!engine.tuning().empty()) add_tuning(report, engine.tuning());
-    report["threads"] = session->model->runtime->services.parallel_width();
-    report["kernels"] = kernels_json(usage->kernels);
-    report["steps"] = usage->steps;
-    report["tokens"] = usage->tokens;
-    report["kv"] = kv_json(*usage);
-    const auto& moves = session->session->moves();
-    const uint64_t n_moves = session->session->n_moves();
-    if (n_moves != 0) report["moves"] = moves_json(moves);
-    if (n_moves > moves.size()) report["moves_before"] = n_moves - moves.size();
+    const auto make = [&]() -> bitnet::result<std::string> {
+      auto usage = session->session->report();
+      if (!usage) return std::unexpected(usage.error());
+      const auto& engine = session->session->owner();
+      nlohmann::ordered_json report = {{"backend", engine.backend_name()},
+                                       {"device", engine.choice().device_name()}};
+      if (auto status = bitnet::select::asked_now(engine.status()); !status.is_null())
+        report["device_status"] = std::move(status);
+      if (!engine.tuning().empty()) add_tuning(report, engine.tuning());
+      report["threads"] = session->model->runtime->services.parallel_width();
+      report["kernels"] = kernels_json(usage->kernels);
+      report["steps"] = usage->steps;
+      report["tokens"] = usage->tokens;
+      report["kv"] = kv_json(*usage);
+      const auto& moves = session->session->moves();
+      const uint64_t n_moves = session->session->n_moves();
+      if (n_moves != 0) report["moves"] = moves_json(moves);
+      if (n_moves > moves.size()) report["moves_before"] = n_moves - moves.size();
+      return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    };
     return bitnet::api::give_changing_text(
-        fmt::format("session {}", static_cast<const void*>(session)),
-        report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), out, capacity,
-        needed);
+        fmt::format("session {}", static_cast<const void*>(session)), out, capacity, needed, make);
   });
 }
 
