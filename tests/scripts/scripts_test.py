@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -29,6 +30,30 @@ class Help(unittest.TestCase):
         for script in SCRIPTS:
             with self.subTest(script.name):
                 self.assertEqual(run(script, "--no-such-flag").returncode, 2)
+
+
+class Pipes(unittest.TestCase):
+    """Under pipefail a reader that leaves early fails its writer, now and then."""
+
+    LEAVES = re.compile(r"\|\s*(?:grep (?:-\w+ )*-\w*q|head\b|sed -n '?\d*[^|]*q'?)")
+
+    def test_nothing_is_piped_into_a_reader_that_leaves(self):
+        looked = 0
+        for folder in (".ci", "cmake", "plugins", "scripts", "tests"):
+            for file in sorted((ROOT / folder).rglob("*")):
+                if not file.is_file() or file.suffix in (".md", ".py") or "corpus" in file.parts:
+                    continue
+                text = file.read_text(encoding="utf-8", errors="ignore")
+                if "pipefail" in text:
+                    looked += 1
+                    self.assertEqual(self.LEAVES.findall(text), [], file)
+        self.assertGreaterEqual(looked, 10)
+
+    def test_planted_fault(self):
+        for line in ("a | grep -q b", "a | grep -E -q b", "a |\n  grep -qF b", "a | head -n 1"):
+            self.assertTrue(self.LEAVES.search(line), line)
+        for line in ("a | grep b >/dev/null", "a | sed -n 1p", "grep -q b file || c"):
+            self.assertFalse(self.LEAVES.search(line), line)
 
 
 class Format(unittest.TestCase):
