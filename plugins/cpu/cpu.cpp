@@ -52,13 +52,14 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.device = bitnet::cpu::describe_device(*isa);
   d.status = [cpu = std::make_shared<bitnet::cpu::meter>(bitnet::cpu::usable_cpus())](
                  bitnet_device_status& out) { cpu->read(out); };
-  d.tuning = {bitnet::cpu::describe_tuning,
-              [](const void* engine, const bitnet::sdk::host& host, uint64_t budget_ns) {
-                return bitnet::cpu::measure_tuning(
-                    *static_cast<const bitnet::cpu::isa_form*>(engine), host, budget_ns);
-              },
-              bitnet::cpu::adopt_tuning,
-              [] { return bitnet::cpu::tuning_is_due(std::time(nullptr)); }};
+  d.tuning = {
+      bitnet::cpu::describe_tuning,
+      [](const void* engine, const bitnet::sdk::host& host, uint64_t budget_ns,
+         uint64_t cancel_token) {
+        return bitnet::cpu::measure_tuning(*static_cast<const bitnet::cpu::isa_form*>(engine), host,
+                                           budget_ns, cancel_token);
+      },
+      bitnet::cpu::adopt_tuning, [] { return bitnet::cpu::tuning_is_due(std::time(nullptr)); }};
   bitnet::cpu::add_primitives(*isa, d);
   bitnet::cpu::add_composites(*isa, bits, d);
   bitnet::cpu::add_others(*isa, bits, d);

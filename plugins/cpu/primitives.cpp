@@ -32,6 +32,25 @@ void act_quant_i8(const call& c, const share& s) noexcept {
                              c.output<float>(1) + r);
 }
 
+void rms_norm_heads(const call& c, const share& s) noexcept {
+  for (uint64_t at = s.first * c.k; at < s.last * c.k; at += c.w->k)
+    isa_of(c).rows.rms_norm(c.input<float>(0) + at, c.w->f32(), c.floats[0], c.w->k,
+                            c.output<float>(0) + at);
+}
+
+void act_quant_i8_grouped(const call& c, const share& s) noexcept {
+  const auto group = static_cast<uint64_t>(c.ints[0]);
+  for (uint64_t r = s.first; r < s.last; ++r)
+    isa_of(c).rows.act_quant_groups(c.input<float>(0) + r * c.k, c.k, group,
+                                    c.output<int8_t>(0) + r * c.k,
+                                    c.output<float>(1) + r * (c.k / group));
+}
+
+void run_linear_grouped(const call& c, const share& s) noexcept {
+  linear_ternary_grouped(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.k1, c.rows,
+                         s.first, s.last, c.output<float>(0));
+}
+
 void run_linear_ternary(const call& c, const share& s) noexcept {
   linear_ternary(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.rows, s.first, s.last,
                  c.output<float>(0));
@@ -111,6 +130,8 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
       "linear_ternary_grouped.ternary2", run_linear_ternary, has_group_scales);
   add(BITNET_OP_LINEAR_TERNARY, ternary, "scalar", integer, "linear_ternary_ref.ternary2",
       run_linear_ternary);
+  add(BITNET_OP_LINEAR_TERNARY_GROUPED, ternary, isa.grouped.isa, integer,
+      "linear_grouped.ternary2", run_linear_grouped);
   for (const sdk::format& f : sdk::formats) {
     if (f.id != BITNET_FORMAT_TERNARY2)
       add(BITNET_OP_LINEAR_DENSE, f.id, isa.dense.isa, stable,
@@ -121,6 +142,10 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   out.worker_keep_bytes = sizeof(rope_angles);
   const char* rows = isa.rows.isa;
   add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, rows, stable, "rms_norm.f32", rms_norm);
+  add(BITNET_OP_RMS_NORM_HEADS, BITNET_FORMAT_F32, rows, stable, "rms_norm_heads.f32",
+      rms_norm_heads);
+  add(BITNET_OP_ACT_QUANT_I8_GROUPED, 0, rows, integer, "act_quant_i8_grouped",
+      act_quant_i8_grouped);
   add(BITNET_OP_ACT_QUANT_I8, 0, rows, integer, "act_quant_i8", act_quant_i8);
   add(BITNET_OP_ROPE, 0, rows, stable, "rope", rope);
   add(BITNET_OP_KV_WRITE, 0, rows, stable, "kv_write", kv_write);

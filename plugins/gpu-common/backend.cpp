@@ -112,7 +112,8 @@ class backend {
   bitnet_status device_info(uint32_t index, bitnet_device_info& out, const reporter& report);
   bitnet_status kernels(uint32_t index, std::vector<bitnet_kernel_info>& out,
                         const reporter& report);
-  bitnet_status open(uint32_t index, std::unique_ptr<device_object>& out, const reporter& report);
+  bitnet_status open(const bitnet_device_request& request, std::unique_ptr<device_object>& out,
+                     const reporter& report);
   bitnet_status quiesce(uint64_t timeout_ns, const reporter& report);
 
   std::vector<uint32_t> levels_of(const std::vector<bitnet_op>& ops, const weights& all) const;
@@ -147,8 +148,8 @@ class backend {
 class device_object {
  public:
   device_object(backend& owner, std::unique_ptr<device> driver, const sdk::host& host,
-                const char* name, const std::vector<std::string>& disabled)
-      : owner_(owner), open_(std::move(driver), host, name, disabled) {}
+                const char* name, const std::vector<std::string>& disabled, uint64_t memory_bytes)
+      : owner_(owner), open_(std::move(driver), host, name, disabled, memory_bytes) {}
   ~device_object() { owner_.forget(&open_); }
   device_object(const device_object&) = delete;
   device_object& operator=(const device_object&) = delete;
@@ -162,6 +163,9 @@ class device_object {
                       bitnet_graph_estimate& out, const reporter& report);
   bitnet_status make_buffer(const bitnet_buffer_request& request, std::unique_ptr<step_buffer>& out,
                             const reporter& report) {
+    if (const uint64_t most = alignment_of(open_.about()); request.alignment_bytes > most)
+      return report.fail(BITNET_UNSUPPORTED, "buffers are aligned to %llu bytes at most",
+                         static_cast<unsigned long long>(most));
     out = std::make_unique<step_buffer>(open_);
     out->bytes = request.bytes;
     return open_.pool.take(request.bytes, placement::host, out->memory, report);
@@ -259,13 +263,15 @@ bitnet_status backend::kernels(uint32_t index, std::vector<bitnet_kernel_info>& 
   return BITNET_OK;
 }
 
-bitnet_status backend::open(uint32_t index, std::unique_ptr<device_object>& out,
-                            const reporter& report) {
+bitnet_status backend::open(const bitnet_device_request& request,
+                            std::unique_ptr<device_object>& out, const reporter& report) {
   platform* found = nullptr;
-  if (bitnet_status s = find(index, found, report); failed(s)) return s;
+  if (bitnet_status s = find(request.index, found, report); failed(s)) return s;
+  if (host_.cancelled(request.cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
   std::unique_ptr<device> driver;
-  if (bitnet_status s = found->open(index, driver, report); failed(s)) return s;
-  out = std::make_unique<device_object>(*this, std::move(driver), host_, about_.name, disabled_);
+  if (bitnet_status s = found->open(request.index, driver, report); failed(s)) return s;
+  out = std::make_unique<device_object>(*this, std::move(driver), host_, about_.name, disabled_,
+                                        request.memory_bytes);
   const std::scoped_lock guard(lock_);
   devices_.push_back(&out->open());
   return BITNET_OK;

@@ -51,11 +51,11 @@ bitnet_status kv_pool::create(const bitnet_kv_config* config, uint32_t kv_dtypes
   buffers_.resize(sizes.size());
   const std::scoped_lock lock(device_.lock);
   for (uint64_t i = 0; i < sizes.size(); ++i) {
+    held_.add(sizes[i]);
     if (bitnet_status s =
             device_.driver->allocate(sizes[i], placement::device, buffers_[i], report);
         failed(s))
       return s;
-    held_.add(buffers_[i]->size());
   }
   for (uint64_t i = 0; i < places_.size(); ++i)
     places_[i].memory = buffers_[regions_[i].buffer].get();

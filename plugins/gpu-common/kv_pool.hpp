@@ -11,7 +11,8 @@ namespace bitnet::gpu {
 
 class kv_pool {
  public:
-  explicit kv_pool(opened& device) noexcept : device_(device), held_(device.held_bytes) {}
+  explicit kv_pool(opened& device) noexcept
+      : device_(device), held_(device.held_bytes, device.lent) {}
   ~kv_pool() {
     if (buffers_.empty()) return;  // planned only
     device_.settle();

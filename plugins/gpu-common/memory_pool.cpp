@@ -44,6 +44,7 @@ bitnet_status memory_pool::take(uint64_t bytes, placement where, lease& out,
       while (!idle_.empty() && used_bytes_ + idle_bytes_ + bytes > config_.max_pool_size)
         free_oldest();
       if (used_bytes_ + bytes > config_.max_pool_size) return too_much();
+      borrow(bytes);
       ++stats_.misses;
     }
     used_bytes_ += bytes;
@@ -59,6 +60,7 @@ bitnet_status memory_pool::take(uint64_t bytes, placement where, lease& out,
     const std::scoped_lock lock(lock_);
     if (made != BITNET_OK) {
       used_bytes_ -= bytes;
+      lent_.give(bytes);
       return made;
     }
     ++stats_.allocations;
@@ -84,6 +86,7 @@ void memory_pool::give(std::unique_ptr<buffer> memory, placement where) noexcept
     idle_.push_back({std::move(memory), where, now});
     idle_bytes_ += bytes;
   } catch (const std::bad_alloc&) {  // then the buffer is freed
+    lent_.give(bytes);
     ++stats_.frees;
     stats_.freed_bytes += bytes;
   }
@@ -102,6 +105,17 @@ void memory_pool::expire(uint64_t now_ns) {
     free_oldest();
 }
 
+void memory_pool::borrow(uint64_t bytes) {
+  for (;;) {
+    try {
+      return lent_.take(bytes);
+    } catch (const sdk::over_budget&) {
+      if (idle_.empty()) throw;
+    }
+    free_oldest();
+  }
+}
+
 void memory_pool::free_oldest() {
   const uint64_t bytes = idle_.front().memory->size();
   {
@@ -109,6 +123,7 @@ void memory_pool::free_oldest() {
     idle_.pop_front();
   }
   idle_bytes_ -= bytes;
+  lent_.give(bytes);
   ++stats_.frees;
   stats_.freed_bytes += bytes;
 }

@@ -58,12 +58,17 @@ class lease {
 
 class memory_pool {
  public:
-  memory_pool(device& driver, std::mutex& driver_lock, const sdk::host& services,
+  memory_pool(device& driver, std::mutex& driver_lock, const sdk::host& services, sdk::budget& lent,
               const memory_pool_config& config) noexcept
-      : driver_(driver), driver_lock_(driver_lock), services_(services), config_(config) {}
+      : driver_(driver),
+        driver_lock_(driver_lock),
+        services_(services),
+        lent_(lent),
+        config_(config) {}
   ~memory_pool();  // says in the log what was not given back
 
-  // Memory for the host is zeroed. BITNET_OUT_OF_DEVICE_MEMORY past max_pool_size.
+  // Memory for the host is zeroed. BITNET_OUT_OF_DEVICE_MEMORY past max_pool_size;
+  // throws sdk::over_budget when nothing that is cached can make room.
   bitnet_status take(uint64_t bytes, placement where, lease& out, const sdk::reporter& report);
   memory_stats stats() const;
 
@@ -78,10 +83,12 @@ class memory_pool {
   void give(std::unique_ptr<buffer> memory, placement where) noexcept;
   void expire(uint64_t now_ns);
   void free_oldest();
+  void borrow(uint64_t bytes);
 
   device& driver_;
   std::mutex& driver_lock_;
   const sdk::host& services_;
+  sdk::budget& lent_;  // of buffers, used and cached
   const memory_pool_config config_;
   mutable std::mutex lock_;
   std::list<cached> idle_;  // the oldest first

@@ -104,17 +104,23 @@ class running {
 // Device memory that an object of the core has, beside that of the pool, for device_status.
 class holding {
  public:
-  explicit holding(std::atomic<uint64_t>& sum) noexcept : sum_(sum) {}
-  ~holding() { sum_ -= bytes_; }
+  holding(std::atomic<uint64_t>& sum, sdk::budget& lent) noexcept : sum_(sum), lent_(lent) {}
+  ~holding() {
+    sum_ -= bytes_;
+    lent_.give(bytes_);
+  }
   holding(const holding&) = delete;
   holding& operator=(const holding&) = delete;
-  void add(uint64_t bytes) noexcept {
+  // Throws sdk::over_budget before anything is allocated.
+  void add(uint64_t bytes) {
+    lent_.take(bytes);
     bytes_ += bytes;
     sum_ += bytes;
   }
 
  private:
   std::atomic<uint64_t>& sum_;
+  sdk::budget& lent_;
   uint64_t bytes_ = 0;
 };
 
@@ -125,12 +131,13 @@ inline uint64_t alignment_of(const facts& about) noexcept {
 
 struct opened {
   opened(std::unique_ptr<device> d, const sdk::host& host_services, std::string own_name,
-         std::vector<std::string> disabled_ids)
+         std::vector<std::string> disabled_ids, uint64_t memory_bytes)
       : services(host_services),
         name(std::move(own_name)),
         disabled(std::move(disabled_ids)),
         driver(std::move(d)),
-        pool(*driver, lock, services, {}),
+        lent(memory_bytes),
+        pool(*driver, lock, services, lent, {}),
         kernels(*driver) {}
 
   const facts& about() const noexcept { return driver->describe(); }
@@ -162,10 +169,10 @@ struct opened {
   bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const {
     if (bitnet_status s = driver->status(out, report); sdk::failed(s)) return s;
     const uint64_t held = held_bytes.load();
-    const memory_stats lent = pool.stats();
+    const memory_stats pooled = pool.stats();
     out.known |= BITNET_STATUS_POOL;
-    out.pool_used_bytes = held + lent.current_bytes;
-    out.pool_bytes = held + lent.current_bytes + lent.idle_bytes;
+    out.pool_used_bytes = held + pooled.current_bytes;
+    out.pool_bytes = held + pooled.current_bytes + pooled.idle_bytes;
     return BITNET_OK;
   }
 
@@ -174,6 +181,7 @@ struct opened {
   const std::vector<std::string> disabled;
   std::mutex lock;  // of the driver
   std::unique_ptr<device> driver;
+  sdk::budget lent;
   std::atomic<uint64_t> held_bytes{0};  // weights and KV pools; see holding
   memory_pool pool;
   kernel_set kernels;

@@ -47,7 +47,7 @@ class hazards {
 bitnet_status program::build(const bitnet_graph* g, const weights& all,
                              const bitnet_program_options* options, uint64_t cancel_token,
                              const sdk::reporter& report) {
-  // Once: kernels are compiled when a binding is prepared, which takes no token.
+  // Once: kernels are compiled when a binding is prepared.
   if (device_.services.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
   if (bitnet_status s = sdk::check_limits(options, limits_, report); failed(s)) return s;
   for (uint32_t i = 0; i < limits_.n_buckets; ++i)
@@ -190,15 +190,16 @@ bitnet_status steps_on::place(const std::vector<bitnet_bound>& named, const sdk:
   return BITNET_OK;
 }
 
-bitnet_status steps_on::prepare(uint32_t n_tokens, uint32_t n_outputs,
+bitnet_status steps_on::prepare(const bitnet_prepare_request& request,
                                 const sdk::reporter& report) {
+  const uint32_t n_tokens = request.n_tokens, n_outputs = request.n_outputs;
   if (n_tokens == 0 || n_tokens > of_.limits_.max_tokens || n_outputs > of_.limits_.max_outputs)
     return report.fail(BITNET_INVALID_ARGUMENT,
                        "%u tokens and %u outputs: the program runs 1 to %u, and %u", n_tokens,
                        n_outputs, of_.limits_.max_tokens, of_.limits_.max_outputs);
   const std::scoped_lock lock(running_);
   recorded* made = nullptr;
-  return find_recording(n_tokens, n_outputs, made, report);
+  return find_recording(n_tokens, n_outputs, request.cancel_token, made, report);
 }
 
 kernel_spec steps_on::spec_for(const node& n, uint32_t rows) const noexcept {
@@ -297,8 +298,8 @@ void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& co
   }
 }
 
-bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, recorded*& out,
-                                       const sdk::reporter& report) {
+bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, uint64_t cancel_token,
+                                       recorded*& out, const sdk::reporter& report) {
   const uint32_t tokens = of_.bucket(n_tokens);
   const uint32_t outputs = n_outputs <= 1
                                ? n_outputs
@@ -317,6 +318,7 @@ bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, re
     const node& n = of_.plan_.nodes[i];
     const uint32_t rows = n.rows == rows_are_outputs ? outputs : tokens;
     if (!belongs(n, rows)) continue;
+    if (device_.services.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
     const uint64_t first = commands.size();
     add_commands(i, rows, commands, made.nodes);
     for (uint64_t c = first; c < commands.size(); ++c) {
@@ -378,7 +380,8 @@ bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<runni
   if (device_.services.cancelled(step.cancel_token))
     return report.fail(BITNET_CANCELLED, "cancelled");
   recorded* commands = nullptr;
-  if (bitnet_status s = find_recording(step.n_tokens, step.n_outputs, commands, report); failed(s))
+  if (bitnet_status s = find_recording(step.n_tokens, step.n_outputs, 0, commands, report);
+      failed(s))
     return s;
   fill_header(step);
   {

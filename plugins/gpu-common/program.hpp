@@ -87,7 +87,7 @@ class steps_on {
   steps_on& operator=(const steps_on&) = delete;
 
   // Compiles and records steps of n_tokens with n_outputs.
-  bitnet_status prepare(uint32_t n_tokens, uint32_t n_outputs, const sdk::reporter& report);
+  bitnet_status prepare(const bitnet_prepare_request& request, const sdk::reporter& report);
   bitnet_status run(const bitnet_step& step, const std::shared_ptr<running>& queue,
                     const sdk::reporter& report);
 
@@ -105,8 +105,8 @@ class steps_on {
   parameters params_for(const node& n, uint64_t part) const;
   void add_commands(uint32_t at, uint32_t rows, std::vector<command>& commands,
                     std::vector<uint32_t>& nodes) const;
-  bitnet_status find_recording(uint32_t n_tokens, uint32_t n_outputs, recorded*& out,
-                               const sdk::reporter& report);
+  bitnet_status find_recording(uint32_t n_tokens, uint32_t n_outputs, uint64_t cancel_token,
+                               recorded*& out, const sdk::reporter& report);
   void fill_header(const bitnet_step& step);
   bitnet_status finish_last(const sdk::reporter& report);
   void count(const recorded& r, uint32_t n_tokens, bool timed);

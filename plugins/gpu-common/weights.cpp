@@ -121,11 +121,11 @@ bitnet_status weight_set::place(bool allocate, const sdk::reporter& report) {
   const std::scoped_lock lock(device_.lock);
   buffers_.resize(sizes.size());
   for (uint64_t i = 0; i < sizes.size(); ++i) {
+    held_.add(sizes[i]);
     if (bitnet_status s =
             device_.driver->allocate(sizes[i], placement::device, buffers_[i], report);
         failed(s))
       return s;
-    held_.add(buffers_[i]->size());
   }
   for (const slot& s : slots) s.to->memory = buffers_[s.buffer].get();
   return BITNET_OK;

@@ -33,7 +33,7 @@ class weight_set {
   using tensor_type = device_weight;
 
   explicit weight_set(opened& device, uint64_t cancel_token = 0) noexcept
-      : device_(device), cancel_token_(cancel_token), held_(device.held_bytes) {}
+      : device_(device), cancel_token_(cancel_token), held_(device.held_bytes, device.lent) {}
   ~weight_set() {
     if (buffers_.empty()) return;  // planned only
     device_.settle();

@@ -82,7 +82,7 @@ NO_DEVICE(program_build, bitnet_device* device, const bitnet_build_request* requ
           bitnet_program** out)
 NO_DEVICE(program_bind, bitnet_program* program, const bitnet_bind_request* request,
           bitnet_binding** out)
-NO_DEVICE(binding_prepare, bitnet_binding* binding, uint32_t n_tokens, uint32_t n_outputs)
+NO_DEVICE(binding_prepare, bitnet_binding* binding, const bitnet_prepare_request* request)
 NO_DEVICE(program_stats, bitnet_program* program, bitnet_kernel_stat* out, uint32_t out_size,
           uint32_t* count)
 NO_DEVICE(kv_pool_create, bitnet_device* device, const bitnet_kv_config* config,

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Writes a model in the shape of BitNet b1.58 2B-4T with random weights, for measuring.
+"""Writes a model with random weights in the shape of a known one, for measuring.
 
-    make_model.py FILE [--layers 30] [--vocabulary 128256] [--seed 1]
+    make_model.py FILE [--shape 2b-4t|1.7b|4b|8b] [--layers N] [--vocabulary N] [--seed 1]
 
-Ternary weights are I2_S (layout A), the embedding is f16 and the output matrix too. Norm weights and
-scales are chosen so that activations stay in the range of a trained model's.
+2b-4t is BitNet b1.58 2B-4T: I2_S (layout A), embedding and output f16. The others are those of Qwen3 with
+ternary weights and a scale for 128 of them (type 142), embedding and output too. Norm weights and scales
+are chosen so that activations stay in the range of a trained model's.
 """
 
 import argparse
+import dataclasses
 import pathlib
 import sys
 
@@ -17,33 +19,60 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "reference"
 import gguf_file  # noqa: E402
 import vocabulary  # noqa: E402
 
-EMBEDDING, FEED_FORWARD, HEADS, KV_HEADS, HEAD_DIM = 2560, 6912, 20, 5, 128
-F32, F16, I2_S = 0, 1, 36
+F32, F16, I2_S, PQ2_0 = 0, 1, 36, 142
 CHUNK = 1 << 24  # random values at a time
 
 
-def metadata(layers, size):
-    arch = "bitnet-b1.58"
+@dataclasses.dataclass
+class Shape:
+    embedding: int
+    feed_forward: int
+    heads: int
+    kv_heads: int
+    layers: int
+    vocabulary: int
+    head_dim: int = 128
+    arch: str = "qwen3"
+    base: float = 1e6
+    tied: bool = True
+
+    @property
+    def is_bitnet(self):
+        return self.arch != "qwen3"
+
+
+SHAPES = {
+    "2b-4t": Shape(2560, 6912, 20, 5, 30, 128256, arch="bitnet-b1.58", base=500000.0),
+    "1.7b": Shape(2048, 6144, 16, 8, 28, 151669),
+    "4b": Shape(2560, 9728, 32, 8, 36, 151669),
+    "8b": Shape(4096, 12288, 32, 8, 36, 151669, tied=False),
+}
+
+
+def metadata(name, shape):
+    arch = shape.arch
     vocab = vocabulary.gpt2()
-    fillers = size - len(vocab["tokenizer.ggml.tokens"])
+    fillers = shape.vocabulary - len(vocab["tokenizer.ggml.tokens"])
     if fillers < 0:
-        raise SystemExit(f"--vocabulary must be at least {size - fillers}")
+        raise SystemExit(f"--vocabulary must be at least {shape.vocabulary - fillers}")
     vocab["tokenizer.ggml.tokens"] += [f"<filler {i}>" for i in range(fillers)]
     vocab["tokenizer.ggml.token_type"] += [1] * fillers
     return {
         "general.architecture": arch,
-        "general.name": "random 2B-4T",
-        "general.file_type": 40,
+        "general.name": f"random {name}",
+        "general.file_type": 40 if shape.is_bitnet else 141,
         f"{arch}.context_length": 4096,
-        f"{arch}.embedding_length": EMBEDDING,
-        f"{arch}.block_count": layers,
-        f"{arch}.feed_forward_length": FEED_FORWARD,
-        f"{arch}.attention.head_count": HEADS,
-        f"{arch}.attention.head_count_kv": KV_HEADS,
+        f"{arch}.embedding_length": shape.embedding,
+        f"{arch}.block_count": shape.layers,
+        f"{arch}.feed_forward_length": shape.feed_forward,
+        f"{arch}.attention.head_count": shape.heads,
+        f"{arch}.attention.head_count_kv": shape.kv_heads,
+        f"{arch}.attention.key_length": shape.head_dim,
+        f"{arch}.attention.value_length": shape.head_dim,
         f"{arch}.attention.layer_norm_rms_epsilon": 1e-5,
-        f"{arch}.rope.freq_base": 500000.0,
-        f"{arch}.rope.dimension_count": HEAD_DIM,
-        f"{arch}.vocab_size": size,
+        f"{arch}.rope.freq_base": shape.base,
+        f"{arch}.rope.dimension_count": shape.head_dim,
+        f"{arch}.vocab_size": shape.vocabulary,
     } | vocab
 
 
@@ -53,6 +82,14 @@ def ternary(rng, rows, columns, gain):
     both = codes & (codes >> 1) & 0x55  # low bits of the codes that are 3
     scale = np.float32(gain / np.sqrt(columns / 2))
     return (codes & ~both).tobytes() + scale.tobytes() + bytes(28)
+
+
+def grouped(rng, rows, columns, gain):
+    """Blocks of 128: an f16 scale, then codes 0, 1, 2 at random."""
+    codes = rng.integers(0, 256, (rows * columns // 128, 32), dtype=np.uint8)
+    codes &= ~(codes & (codes >> 1) & 0x55)
+    scales = gain / np.sqrt(columns / 2) * rng.uniform(0.75, 1.25, len(codes))
+    return np.concatenate([scales.astype(np.float16)[:, None].view(np.uint8), codes], axis=1).tobytes()
 
 
 def halves(rng, rows, columns, size):
@@ -65,43 +102,57 @@ def halves(rng, rows, columns, size):
     return bytes(out)
 
 
-def tensors(rng, layers, size):
+def tensors(rng, shape):
     def norm(name, width):
         w = (1 + 0.1 * rng.standard_normal(width)).astype(np.float32)
         return name, [width], F32, w.tobytes()
 
     def linear(name, rows, columns, gain):
-        return name, [columns, rows], I2_S, ternary(rng, rows, columns, gain)
+        kind, make = (I2_S, ternary) if shape.is_bitnet else (PQ2_0, grouped)
+        return name, [columns, rows], kind, make(rng, rows, columns, gain)
 
-    attention, keys = HEADS * HEAD_DIM, KV_HEADS * HEAD_DIM
-    out = [("token_embd.weight", [EMBEDDING, size], F16,
-            halves(rng, size, EMBEDDING, 3 / np.sqrt(EMBEDDING)))]
-    for n in range(layers):
+    def end(name):
+        if not shape.is_bitnet:
+            return linear(name, shape.vocabulary, shape.embedding, 3)
+        return name, [shape.embedding, shape.vocabulary], F16, halves(
+            rng, shape.vocabulary, shape.embedding, 3 / np.sqrt(shape.embedding))
+
+    attention, keys = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    out = [end("token_embd.weight")]
+    for n in range(shape.layers):
         blk = f"blk.{n}."
-        out += [norm(blk + "attn_norm.weight", EMBEDDING),
-                linear(blk + "attn_q.weight", attention, EMBEDDING, 1.5),
-                linear(blk + "attn_k.weight", keys, EMBEDDING, 1.5),
-                linear(blk + "attn_v.weight", keys, EMBEDDING, 1),
-                norm(blk + "attn_sub_norm.weight", attention),
-                linear(blk + "attn_output.weight", EMBEDDING, attention, 1),
-                norm(blk + "ffn_norm.weight", EMBEDDING),
-                linear(blk + "ffn_gate.weight", FEED_FORWARD, EMBEDDING, 1),
-                linear(blk + "ffn_up.weight", FEED_FORWARD, EMBEDDING, 1),
-                norm(blk + "ffn_sub_norm.weight", FEED_FORWARD),
-                linear(blk + "ffn_down.weight", EMBEDDING, FEED_FORWARD, 1)]
-    return out + [norm("output_norm.weight", EMBEDDING)]
+        out += [norm(blk + "attn_norm.weight", shape.embedding),
+                linear(blk + "attn_q.weight", attention, shape.embedding, 1.5),
+                linear(blk + "attn_k.weight", keys, shape.embedding, 1.5),
+                linear(blk + "attn_v.weight", keys, shape.embedding, 1),
+                linear(blk + "attn_output.weight", shape.embedding, attention, 1),
+                norm(blk + "ffn_norm.weight", shape.embedding),
+                linear(blk + "ffn_gate.weight", shape.feed_forward, shape.embedding, 1),
+                linear(blk + "ffn_up.weight", shape.feed_forward, shape.embedding, 1),
+                linear(blk + "ffn_down.weight", shape.embedding, shape.feed_forward, 1)]
+        if shape.is_bitnet:
+            out += [norm(blk + "attn_sub_norm.weight", attention),
+                    norm(blk + "ffn_sub_norm.weight", shape.feed_forward)]
+        else:
+            out += [norm(blk + "attn_q_norm.weight", shape.head_dim),
+                    norm(blk + "attn_k_norm.weight", shape.head_dim)]
+    if not shape.tied:
+        out.append(end("output.weight"))
+    return out + [norm("output_norm.weight", shape.embedding)]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
-    parser.add_argument("--layers", type=int, default=30)
-    parser.add_argument("--vocabulary", type=int, default=128256)
+    parser.add_argument("--shape", choices=SHAPES, default="2b-4t")
+    parser.add_argument("--layers", type=int)
+    parser.add_argument("--vocabulary", type=int)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    given = {key: getattr(options, key) for key in ("layers", "vocabulary") if getattr(options, key)}
+    shape = dataclasses.replace(SHAPES[options.shape], **given)
     rng = np.random.default_rng(options.seed)
-    gguf_file.write(options.file, metadata(options.layers, options.vocabulary),
-                    tensors(rng, options.layers, options.vocabulary))
+    gguf_file.write(options.file, metadata(options.shape, shape), tensors(rng, shape))
 
 
 if __name__ == "__main__":

@@ -296,6 +296,54 @@ class Checkpoint(support.Case):
                     self.assertEqual(self.generated(out), wanted)
                 self.assertIn("This model can run.", self.ok("inspect", "-m", self.folder).text)
 
+    def qwen3(self):
+        """The demo model's matrices as floats in a Qwen3 folder, with norms of heads for its own."""
+        self.checkpoint()
+        config = self.config(model_type="qwen3", hidden_act="silu", head_dim=self.head_dim())
+        del config["quantization_config"]
+        self.write("config.json", config)
+        tensors = {}
+        for ours, (ne, type_, content) in self.model.tensors.items():
+            if "sub_norm" in ours:
+                continue
+            name = self.name_of(ours)
+            if type_ == gguf_values.I2_S:
+                codes, scale = gguf_values.i2s_codes(ne, content)
+                flat = b"".join(struct.pack("<e", (c - 1) * scale) for row in codes for c in row)
+                tensors[name] = ("F16", ne[::-1], flat)
+            else:
+                tensors[name] = ({gguf_values.F32: "F32", gguf_values.F16: "F16"}[type_], ne[::-1], content)
+        for layer in range(self.config()["num_hidden_layers"]):
+            for part in ("q", "k"):
+                norm = struct.pack(f"<{self.head_dim()}f", *(0.5 + 0.01 * i for i in range(self.head_dim())))
+                tensors[f"model.layers.{layer}.self_attn.{part}_norm.weight"] = ("F32", [self.head_dim()], norm)
+        self.write_tensors(tensors)
+        return tensors
+
+    def head_dim(self):
+        config = self.config()
+        return config["hidden_size"] // config["num_attention_heads"]
+
+    def test_qwen3(self):
+        tensors = self.qwen3()
+        about = self.ok("inspect", "-m", self.folder, "--json").json["model"]
+        self.assertTrue(about["head_norms"])
+        self.assertFalse(about["sub_norms"])
+        out = self.path("out.gguf")
+        self.ok("quantize", self.folder, out, "f16")
+        ours = gguf_values.Model(out)
+        self.assertEqual(ours.metadata["general.architecture"], "qwen3")
+        for layer in (0, 1):  # halves of heads rotate: no row changes its place
+            for part in ("q", "k"):
+                wanted = tensors[f"model.layers.{layer}.self_attn.{part}_proj.weight"][2]
+                self.assertEqual(ours.tensors[f"blk.{layer}.attn_{part}.weight"][2], wanted)
+                norm = tensors[f"model.layers.{layer}.self_attn.{part}_norm.weight"][2]
+                self.assertEqual(ours.tensors[f"blk.{layer}.attn_{part}_norm.weight"][2], norm)
+        if support.report()["selected"]:
+            self.assertEqual(self.generated(self.folder), self.generated(out))
+        self.write("config.json", self.config(model_type="qwen3", hidden_act="silu", use_sliding_window=True))
+        self.refused(3, "use_sliding_window", "convert", self.folder, self.path("o.gguf"))
+
     def test_rope_scaling(self):
         """Keys, divisors of some waves and growth of queries and keys are those of transformers 4.57.1,
         ROPE_INIT_FUNCTIONS, for heads of 64, a base of 10000 and 512 positions."""

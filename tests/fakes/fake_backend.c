@@ -313,9 +313,9 @@ static bitnet_status program_bind(bitnet_program* p, const bitnet_bind_request* 
   (void)p, (void)r, (void)o;
   UNSUPPORTED
 }
-static bitnet_status binding_prepare(bitnet_binding* b, uint32_t tokens, uint32_t outputs,
+static bitnet_status binding_prepare(bitnet_binding* b, const bitnet_prepare_request* r,
                                      bitnet_error* err) {
-  (void)b, (void)tokens, (void)outputs;
+  (void)b, (void)r;
   UNSUPPORTED
 }
 static void binding_destroy(bitnet_binding* b) {

@@ -114,8 +114,9 @@ enum { width = 3, vocabulary = 4, tokens = 2, block_tokens = 64 };
 static bitnet_buffer* make_buffer(bitnet_device* device, uint64_t elements, int32_t step,
                                   void** mapped) {
   bitnet_buffer* buffer;
-  const bitnet_buffer_request request = {sizeof request, BITNET_BUFFER_HOST_WRITES,
-                                         elements * sizeof(int32_t)};
+  const bitnet_buffer_request request = {.struct_size = sizeof request,
+                                         .usage = BITNET_BUFFER_HOST_WRITES,
+                                         .bytes = elements * sizeof(int32_t)};
   must(t->buffer_create(device, &request, &buffer, &err), "buffer_create");
   must(t->buffer_map(buffer, mapped, &err), "buffer_map");
   for (uint64_t i = 0; i < elements; ++i) ((int32_t*)*mapped)[i] = (int32_t)i * step;
@@ -233,7 +234,7 @@ static void list_devices(void) {
     uint32_t count = 0;
     must(t->kernels(t->self, i, NULL, sizeof(bitnet_kernel_info), &count, &err), "kernels");
     bitnet_device* device;
-    const bitnet_device_request request = {sizeof request, i};
+    const bitnet_device_request request = {.struct_size = sizeof request, .index = i};
     must(t->device_open(t->self, &request, &device, &err), "device_open");
     printf("device %u: %s, %u kernels, %s\n", i, info.name, count,
            compute(device) ? "relu2 right" : "nothing computed");

@@ -214,9 +214,8 @@ const defect defects[] = {
      }},
     {"prepare",
      [](table& t) {
-       t.binding_prepare = [](bitnet_binding*, uint32_t, uint32_t, bitnet_error*) -> bitnet_status {
-         return BITNET_OK;
-       };
+       t.binding_prepare = [](bitnet_binding*, const bitnet_prepare_request*,
+                              bitnet_error*) -> bitnet_status { return BITNET_OK; };
      }},
     {"wait",
      [](table& t) {
@@ -302,6 +301,24 @@ const defect defects[] = {
        deaf_host.cancelled = [](void* self, uint64_t token) {
          true_host->cancelled(self, token);
          return uint32_t{0};
+       };
+     }},
+    {"spendthrift",  // knows no bounds
+     [](table& t) {
+       t.device_open = [](bitnet_backend* b, const bitnet_device_request* r, bitnet_device** out,
+                          bitnet_error* e) {
+         bitnet_device_request more = *r;
+         more.memory_bytes = 0;
+         return sound.device_open(b, &more, out, e);
+       };
+     }},
+    {"askew",
+     [](table& t) {
+       t.buffer_create = [](bitnet_device* d, const bitnet_buffer_request* r, bitnet_buffer** out,
+                            bitnet_error* e) {
+         bitnet_buffer_request less = *r;
+         less.alignment_bytes = 0;
+         return sound.buffer_create(d, &less, out, e);
        };
      }},
     {"excuse",  // says that it is its own fault that there is no memory

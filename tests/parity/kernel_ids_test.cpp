@@ -47,9 +47,10 @@ void* address(F f) {
 #define BITNET_ALL_FUNCTIONS(isa)                                                              \
   BITNET_BYTE_FUNCTIONS(isa), BITNET_FUNCTION(linear_dense, isa),                              \
       BITNET_FUNCTION(weighted_sum, isa), BITNET_FUNCTION(rms_norm, isa),                      \
-      BITNET_FUNCTION(act_quant, isa), BITNET_FUNCTION(add, isa), BITNET_FUNCTION(mul, isa),   \
-      BITNET_FUNCTION(relu2, isa), BITNET_FUNCTION(silu, isa), BITNET_FUNCTION(softmax, isa),  \
-      BITNET_FUNCTION(rotate, isa), BITNET_FUNCTION(halves, isa), BITNET_FUNCTION(widen, isa), \
+      BITNET_FUNCTION(act_quant, isa), BITNET_FUNCTION(act_quant_groups, isa),                 \
+      BITNET_FUNCTION(add, isa), BITNET_FUNCTION(mul, isa), BITNET_FUNCTION(relu2, isa),       \
+      BITNET_FUNCTION(silu, isa), BITNET_FUNCTION(softmax, isa), BITNET_FUNCTION(rotate, isa), \
+      BITNET_FUNCTION(halves, isa), BITNET_FUNCTION(widen, isa),                               \
       BITNET_FUNCTION(quant_error, isa), BITNET_FUNCTION(q8_0, isa),                           \
       BITNET_FUNCTION(from_q4_0, isa), BITNET_FUNCTION(from_q4_k, isa),                        \
       BITNET_FUNCTION(from_q6_k, isa)
@@ -111,9 +112,9 @@ void replace_functions(const cpu::isa_form& form) {
   noting.linear_i8.run = note_tile<cpu::i8_tile, &isa_form::linear_i8>;
   noting.linear_i4.run = note_tile<cpu::i8_tile, &isa_form::linear_i4>;
   using k = row_kernels;
-  note_rows<&k::rms_norm, &k::act_quant, &k::add, &k::mul, &k::relu2, &k::silu, &k::softmax,
-            &k::rotate, &k::halves, &k::widen, &k::quant_error, &k::q8_0, &k::from_q4_0,
-            &k::from_q4_k, &k::from_q6_k>(noting.rows);
+  note_rows<&k::rms_norm, &k::act_quant, &k::act_quant_groups, &k::add, &k::mul, &k::relu2,
+            &k::silu, &k::softmax, &k::rotate, &k::halves, &k::widen, &k::quant_error, &k::q8_0,
+            &k::from_q4_0, &k::from_q4_k, &k::from_q6_k>(noting.rows);
 }
 
 void describe(const bitnet_open_request&, sdk::definition& d) {
@@ -153,6 +154,9 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
       {"linear_ternary.", {"linear_ternary"}},
       {"linear_ternary_grouped.", {"linear_grouped"}},
       {"linear_ternary_ref.", {}},
+      {"linear_grouped.", {"linear_grouped"}},
+      {"rms_norm_heads.", {"rms_norm"}},
+      {"act_quant_i8_grouped.", {"act_quant_groups"}},
       {"linear_dense.q4_0.", {"linear_dense", "from_q4_0"}},
       {"linear_dense.q4_k.", {"linear_dense", "from_q4_k"}},
       {"linear_dense.q6_k.", {"linear_dense", "from_q6_k"}},
@@ -226,7 +230,7 @@ bool any_begins(const std::set<std::string>& ids, const std::string& with) {
 }
 
 // One product alone.
-conformance::model product(uint32_t format, int64_t k, uint64_t scale_group) {
+conformance::model product(uint32_t format, int64_t k, uint64_t scale_group, int32_t given = 0) {
   conformance::model m;
   std::mt19937 random(7);
   constexpr int64_t rows = 21, tokens = BITNET_DIM_TOKENS;
@@ -234,7 +238,15 @@ conformance::model product(uint32_t format, int64_t k, uint64_t scale_group) {
   const uint32_t x = m.value(BITNET_DTYPE_F32, tokens, k);
   m.op(BITNET_OP_EMBED_GATHER, {}, {x}, {m.dense(BITNET_FORMAT_F32, k, 2, random)});
   const uint32_t y = m.value(BITNET_DTYPE_F32, tokens, rows);
-  if (ternary) {
+  if (given != 0) {  // groups of activations, behind norms of heads
+    const uint32_t h = m.value(BITNET_DTYPE_F32, tokens, k);
+    m.op(BITNET_OP_RMS_NORM_HEADS, {x}, {h}, {m.dense(BITNET_FORMAT_F32, k / 2, 1, random)})
+        .ints[0] = 2;
+    const uint32_t q = m.value(BITNET_DTYPE_I8, tokens, k);
+    const uint32_t d = m.value(BITNET_DTYPE_F32, tokens, k / given);
+    m.op(BITNET_OP_ACT_QUANT_I8_GROUPED, {h}, {q, d}).ints[0] = given;
+    m.op(BITNET_OP_LINEAR_TERNARY_GROUPED, {q, d}, {y}, {m.ternary(k, rows, scale_group, random)});
+  } else if (ternary) {
     const uint32_t q = m.value(BITNET_DTYPE_I8, tokens, k);
     const uint32_t s = m.value(BITNET_DTYPE_F32, tokens, 1);
     m.op(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
@@ -276,6 +288,16 @@ TEST_P(kernel_ids, of_ternary_products) {
     SCOPED_TRACE(row.why);
     EXPECT_TRUE(any_begins(run(product(BITNET_FORMAT_TERNARY2, row.k, row.group)), row.id));
   }
+}
+
+TEST_P(kernel_ids, of_groups_of_activations) {
+  for (const uint64_t group : {0u, 64u, 128u, 1024u})
+    for (const int32_t given : {32, 128}) {
+      SCOPED_TRACE(group);
+      const auto ids = run(product(BITNET_FORMAT_TERNARY2, 1024, group, given));
+      for (const char* id : {"linear_grouped.", "act_quant_i8_grouped.", "rms_norm_heads."})
+        EXPECT_TRUE(any_begins(ids, id)) << id;
+    }
 }
 
 TEST_P(kernel_ids, of_dense_products) {

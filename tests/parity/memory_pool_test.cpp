@@ -85,6 +85,7 @@ class pool : public testing::Test {
   const sdk::host host_{&table_};
   const sdk::reporter report_{nullptr, "test"};
   std::mutex lock_;
+  sdk::budget lent_;
   counting_device driver_;
 };
 
@@ -100,7 +101,7 @@ TEST_F(pool, is_told_with_what_weights_and_blocks_have) {
   };
   auto made = std::make_unique<telling_device>();
   telling_device& driver = *made;
-  opened device(std::move(made), host_, "test", {});
+  opened device(std::move(made), host_, "test", {}, 0);
   const auto ask = [&] {
     bitnet_device_status s{};
     EXPECT_EQ(device.status(s, report_), BITNET_OK);
@@ -111,7 +112,7 @@ TEST_F(pool, is_told_with_what_weights_and_blocks_have) {
   using sizes = std::pair<uint64_t, uint64_t>;  // used, in all
   EXPECT_EQ(ask(), sizes(0, 0));
   {
-    holding weights(device.held_bytes), blocks(device.held_bytes);
+    holding weights(device.held_bytes, device.lent), blocks(device.held_bytes, device.lent);
     weights.add(500);
     weights.add(8);
     blocks.add(20);
@@ -134,7 +135,7 @@ TEST_F(pool, defaults) {
 }
 
 TEST_F(pool, the_same_size_and_place_comes_from_the_cache) {
-  memory_pool p(driver_, lock_, host_, {});
+  memory_pool p(driver_, lock_, host_, lent_, {});
   const buffer* first = nullptr;
   {
     const lease a = take(p, 100);
@@ -153,7 +154,7 @@ TEST_F(pool, the_same_size_and_place_comes_from_the_cache) {
 }
 
 TEST_F(pool, memory_for_the_host_is_zeroed_again) {
-  memory_pool p(driver_, lock_, host_, {});
+  memory_pool p(driver_, lock_, host_, lent_, {});
   {
     const lease a = take(p, 8, placement::host);
     static_cast<uint8_t*>(a.get()->mapped())[3] = 7;
@@ -162,7 +163,7 @@ TEST_F(pool, memory_for_the_host_is_zeroed_again) {
 }
 
 TEST_F(pool, what_is_not_used_for_the_interval_is_freed) {
-  memory_pool p(driver_, lock_, host_, {.cleanup_interval_ns = 50});
+  memory_pool p(driver_, lock_, host_, lent_, {.cleanup_interval_ns = 50});
   {
     const lease a = take(p, 100);
   }
@@ -181,7 +182,7 @@ TEST_F(pool, what_is_not_used_for_the_interval_is_freed) {
 }
 
 TEST_F(pool, the_size_is_a_hard_limit) {
-  memory_pool p(driver_, lock_, host_, {.max_pool_size = 1000});
+  memory_pool p(driver_, lock_, host_, lent_, {.max_pool_size = 1000});
   std::optional<lease> a = take(p, 600);
   lease b;
   EXPECT_EQ(p.take(500, placement::device, b, report_), BITNET_OUT_OF_DEVICE_MEMORY);
@@ -191,8 +192,26 @@ TEST_F(pool, the_size_is_a_hard_limit) {
   EXPECT_EQ(driver_.alive, 1);
 }
 
+TEST_F(pool, what_the_device_may_hold_is_shared_with_weights) {
+  sdk::budget lent(1000);
+  memory_pool p(driver_, lock_, host_, lent, {});
+  lent.take(300);  // weights
+  std::optional<lease> a = take(p, 600);
+  lease b;
+  EXPECT_THROW(p.take(200, placement::device, b, report_), sdk::over_budget);
+  EXPECT_EQ(lent.used(), 900u);
+  a.reset();
+  b = take(p, 200);  // the cached one makes room
+  EXPECT_EQ(driver_.alive, 1);
+  EXPECT_EQ(lent.used(), 500u);
+  driver_.full = true;
+  lease c;
+  EXPECT_EQ(p.take(100, placement::device, c, report_), BITNET_OUT_OF_DEVICE_MEMORY);
+  EXPECT_EQ(lent.used(), 500u);
+}
+
 TEST_F(pool, no_more_buffers_are_cached_than_allowed) {
-  memory_pool p(driver_, lock_, host_, {.max_cached_buffers = 2});
+  memory_pool p(driver_, lock_, host_, lent_, {.max_cached_buffers = 2});
   {
     const lease a = take(p, 100), b = take(p, 200), c = take(p, 300);
   }
@@ -200,7 +219,7 @@ TEST_F(pool, no_more_buffers_are_cached_than_allowed) {
 }
 
 TEST_F(pool, a_driver_without_memory_is_said_and_counted_as_nothing) {
-  memory_pool p(driver_, lock_, host_, {});
+  memory_pool p(driver_, lock_, host_, lent_, {});
   driver_.full = true;
   lease a;
   EXPECT_EQ(p.take(100, placement::device, a, report_), BITNET_OUT_OF_DEVICE_MEMORY);
@@ -217,7 +236,7 @@ TEST_F(pool, what_is_never_given_back_is_said_at_the_end) {
     alignas(lease) std::byte storage[sizeof(lease)];
     auto* kept = new (storage) lease;
     {
-      memory_pool p(driver_, lock_, host_, {.enable_memory_tracking = tracked});
+      memory_pool p(driver_, lock_, host_, lent_, {.enable_memory_tracking = tracked});
       *kept = take(p, 100);
     }
     EXPECT_EQ(driver_.alive, 1);

@@ -85,7 +85,7 @@ TEST(kv_pool, has_only_the_types_that_its_author_has) {
   const auto create = [&](uint32_t kv_dtypes, uint64_t* bytes = nullptr) {
     return sdk::guarded(&err, "kv_pool_create", [&](const sdk::reporter& report) {
       sdk::kv_pool pool;
-      const bitnet_status s = pool.create(&config, kv_dtypes, report);
+      const bitnet_status s = pool.create(&config, kv_dtypes, nullptr, report);
       if (bytes) *bytes = pool.storage().block_bytes;
       return s;
     });

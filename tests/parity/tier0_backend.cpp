@@ -18,6 +18,7 @@
 
 #include "bitnet/abi/note.h"
 #include "bitnet/sdk/interpreter.hpp"
+#include "bitnet/sdk/reference/primitives.hpp"
 
 #ifndef TIER0_NAME
 #define TIER0_NAME "tier0"
@@ -355,6 +356,10 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   row(BITNET_OP_RMS_NORM, "rms_norm", rms_norm);
   row(BITNET_OP_ACT_QUANT_I8, "act_quant_i8", act_quant_i8);
   row(BITNET_OP_LINEAR_TERNARY, "linear_ternary", linear_ternary);
+  namespace ready = bitnet::sdk::reference::kernels;
+  row(BITNET_OP_RMS_NORM_HEADS, "rms_norm_heads", ready::rms_norm_heads);
+  row(BITNET_OP_ACT_QUANT_I8_GROUPED, "act_quant_i8_grouped", ready::act_quant_i8_grouped);
+  row(BITNET_OP_LINEAR_TERNARY_GROUPED, "linear_ternary_grouped", ready::linear_ternary_grouped);
   row(BITNET_OP_LINEAR_DENSE, "linear_dense", linear_dense);
   row(BITNET_OP_ROPE, "rope", rope);
   row(BITNET_OP_KV_WRITE, "kv_write", kv_write);

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "bitnet/abi/tuning.h"
+#include "bitnet/sdk/interpreter/interfaces.hpp"
 #include "forms.hpp"
 #include "host.hpp"
 #include "ops/last_level_cache.hpp"
@@ -114,6 +115,33 @@ TEST_F(tuned, measuring_ends_with_what_can_be_adopted) {
   EXPECT_TRUE(cpu::adopt_tuning(found)) << found;
   EXPECT_EQ(cpu::describe_tuning(), found);
   printf("measured: %s (%s)\n", found.c_str(), doubt.c_str());
+}
+
+TEST_F(tuned, a_cancelled_measurement_changes_nothing) {
+  if (emulated()) GTEST_SKIP() << "measures the emulator";
+  ASSERT_TRUE(cpu::adopt_tuning("ahead=4096 tile_rows=128"));
+  const std::string before = cpu::describe_tuning();
+  tiny_host threads(1);
+  bitnet_host_v0 services = *threads.table();
+  static int questions;
+  questions = 0;
+  services.cancelled = [](void*, uint64_t) { return uint32_t{++questions > 1}; };
+  sdk::definition author;
+  author.tuning = {cpu::describe_tuning,
+                   [](const void* engine, const sdk::host& host, uint64_t ns, uint64_t token) {
+                     return cpu::measure_tuning(*static_cast<const cpu::isa_form*>(engine), host,
+                                                ns, token);
+                   },
+                   cpu::adopt_tuning, nullptr};
+  author.engine = all_forms().front();
+  const sdk::host host(&services);
+  sdk::interpreter::device device(author, host, 0);
+  bitnet_error err{};
+  err.struct_size = sizeof err;
+  EXPECT_EQ(sdk::interpreter::tuning.measure(reinterpret_cast<bitnet_device*>(&device), UINT64_MAX,
+                                             1, &err),
+            BITNET_CANCELLED);
+  EXPECT_EQ(cpu::describe_tuning(), before);
 }
 
 // A clock that a test makes go: each look costs what the settings of the moment are said to.

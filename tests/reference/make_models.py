@@ -160,6 +160,24 @@ def specs():
         s("llama-mixed", "one layer, five weight types", "llama", weights="Q4_K", n_embd=256, n_ff=256, n_layer=1,
           weights_of={"attn_q": "TQ2_0", "attn_k": "F16", "attn_v": "TQ1_0", "ffn_down": "Q6_K"}, output="BF16"),
         s("b158-i2s-embedding", "the embedding itself is I2_S, the head is not", embedding="I2_S", output="F16"),
+        # Models that were trained on floats: groups of activations have scales.
+        s("qwen3-q2", "norms of heads, groups of 64 in weights and of 32 in activations, tied", "qwen3", weights="Q2_0",
+          embedding="Q2_0", n_embd=256, n_ff=320, n_head=4, n_head_kv=2, theta=1000000.0, positions=6),
+        s("qwen3-q2-yarn", "YaRN, heads wider than n_embd / n_head, a head of its own", "qwen3", weights="Q2_0",
+          embedding="Q2_0", output="Q2_0", head_size=128, n_ff=256, theta=1000000.0, positions=5, n_layer=1,
+          rope={"type": "yarn", "factor": 4.0, "original_context_length": 64}),
+        s("qwen3-q1", "Q1_0: groups of 128 in weights", "qwen3", weights="Q1_0", embedding="F16", n_layer=1,
+          positions=6),
+        s("qwen3-tq2-128", "groups of 256 in weights, of 128 in activations", "qwen3", weights="TQ2_0", n_embd=256,
+          n_layer=1, positions=6, flags=("--activations", "group128")),
+        s("qwen3-q2-128", "groups of 64 in weights, of 128 in activations", "qwen3", weights="Q2_0", n_layer=1,
+          n_embd=128, n_ff=256, positions=6, flags=("--activations", "group128")),
+        s("qwen3-i2s", "one scale for each matrix: a row of activations has one, too", "qwen3", output="F16"),
+        s("qwen3-i2s-group", "one scale for each matrix, groups of 64 in activations", "qwen3", n_layer=1, positions=6,
+          flags=("--activations", "group64")),
+        s("llama-q2-row", "groups in weights, a row of activations", "llama", weights="Q2_0", output="F16", n_layer=1,
+          flags=("--activations", "row")),
+        s("qwen3-f16", "plain matrices", "qwen3", weights="F16", output="Q8_0"),
         # The container.
         s("b158-v2", "GGUF version 2", version=2),
         s("b158-split", "two shards with an I2_S model", split=True),
@@ -268,20 +286,24 @@ def make_tensors(rng, spec, n_vocab):
             out.append((f"{layer}.{name}.scale", [1], TYPES["F32"], np.float32(scale).tobytes()))
 
     out.append(make_tensor(rng, spec, "token_embd.weight", spec.embedding, n_vocab, spec.n_embd, size, 3))
-    down = 1.0 if spec.arch != "llama" else 2.5  # without a sub-norm the gated values are small
+    is_bitnet = spec.arch in reference.BITNET_ARCHITECTURES
+    down = 1.0 if is_bitnet else 2.5  # without a sub-norm the gated values are small
     for n in range(spec.n_layer):
         layer = f"blk.{n}"
         norm(f"{layer}.attn_norm.weight", spec.n_embd)
         linear(layer, "attn_q", heads, spec.n_embd, 1.5)
         linear(layer, "attn_k", keys, spec.n_embd, 1.5)
         linear(layer, "attn_v", keys, spec.n_embd, 1)
-        if spec.arch != "llama":
+        if spec.arch == "qwen3":
+            norm(f"{layer}.attn_q_norm.weight", head)
+            norm(f"{layer}.attn_k_norm.weight", head)
+        if is_bitnet:
             norm(f"{layer}.attn_sub_norm.weight", heads)
         linear(layer, "attn_output", spec.n_embd, heads, 1)
         norm(f"{layer}.ffn_norm.weight", spec.n_embd)
         linear(layer, "ffn_gate", spec.n_ff, spec.n_embd, 1)
         linear(layer, "ffn_up", spec.n_ff, spec.n_embd, 1)
-        if spec.arch != "llama":
+        if is_bitnet:
             norm(f"{layer}.ffn_sub_norm.weight", spec.n_ff)
         linear(layer, "ffn_down", spec.n_embd, spec.n_ff, down)
     norm("output_norm.weight", spec.n_embd)
@@ -360,7 +382,7 @@ def token_ids(path, spec, vocab, start):
     the first steady one from list `start` on."""
     flags = dict(zip(spec.flags[::2], spec.flags[1::2]))
     options = {"layout": spec.layout, "activation": flags.get("--activation"),
-               "context": int(flags.get("-c", 0)) or None}
+               "context": int(flags.get("-c", 0)) or None, "activations": flags.get("--activations", "auto")}
     counter, disturbed = steadiness.TieCounter(path, **options), steadiness.Disturbed(path, **options)
     n_vocab = len(vocab["tokenizer.ggml.tokens"])
     for n in range(start, start + CANDIDATES):

@@ -9,8 +9,10 @@ Shapes    logits float64 [positions, vocabulary]; hidden states float64 [positio
 Exact     activation quantisation (float32 scale, float32 product, half to even, clamped to
           -128..127) and the integer sums; everything else is float64.
 Linears   ternary weights (those of TERNARY) see quantised activations; weights of any other
-          type are plain matrix products, in every architecture. Embeddings, norms and the output
-          head never quantise activations, whatever their type.
+          type are plain matrix products, in every architecture. Embeddings and norms never
+          quantise activations, whatever their type.
+Groups    of 32, 64 or 128 activations share a scale where a model was trained on floats: outside
+          of the bitnet architectures, where ternary weights have several scales in a row.
 Refused   what the description does not cover: partial rotation, biases, key and value
           heads of different size. A model of that kind ends with an error, never with numbers.
 """
@@ -29,7 +31,7 @@ Q1_0, Q2_0, IQ1_BN, IQ2_BN, IQ2_BN_R4 = 41, 42, 134, 135, 335
 TERNARY = (I2_S, TQ1_0, TQ2_0, Q1_0, Q2_0, IQ1_BN, IQ2_BN, IQ2_BN_R4)
 
 BITNET_ARCHITECTURES = ("bitnet", "bitnet-25", "bitnet-b1.58", "bitnet-b158")
-ARCHITECTURES = BITNET_ARCHITECTURES + ("llama",)
+ARCHITECTURES = BITNET_ARCHITECTURES + ("llama", "qwen3")
 
 
 class Unsupported(Exception):
@@ -268,6 +270,14 @@ def quantize_activations(x, rounded=np.rint):
     return s, np.clip(rounded(x * s), -128, 127).astype(float)
 
 
+def quantize_groups(x, group, rounded=np.rint):
+    """The same for each `group` columns: factors [n, cols / group], float32, and -127..127."""
+    x = x.astype(np.float32).reshape(len(x), -1, group)
+    largest = np.maximum(np.abs(x).max(axis=2, keepdims=True), np.float32(1e-30))
+    codes = np.clip(rounded(x * (np.float32(127) / largest)), -127, 127).astype(float)
+    return (largest / np.float32(127))[..., 0], codes.reshape(len(x), -1)
+
+
 def rms_norm(x, weight, eps):
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps) * weight
 
@@ -348,7 +358,8 @@ class Model:
     are kept: f32 (exact), f16 or q8_0, or two of them with a comma between. With a window a position sees the last
     `window` positions, itself included, and the first `keep`."""
 
-    def __init__(self, path, layout="a", activation=None, kv="f32", window=None, keep=0, context=None):
+    def __init__(self, path, layout="a", activation=None, kv="f32", window=None, keep=0, context=None,
+                 activations="auto"):
         self.metadata, self.tensors = read_file(path)
         self.layout = layout
         self.window, self.keep = window, keep
@@ -370,6 +381,12 @@ class Model:
         self.activation = {"relu2": relu2, "silu": silu}[activation or self.usual_activation()]
         self.refuse_the_uncovered()
         self.ready = {}  # decoded weights by name and decoder
+        self.neox = self.is_bitnet or self.arch == "qwen3"
+        self.float_activations = activations == "float"
+        self.group = {"row": 0, "group32": 32, "group64": 64, "group128": 128}.get(activations)
+        if self.group is None:
+            grouped = any(self.weights(name, ternary)[1].shape[1] > 1 for name in self.tensors if self.is_ternary(name))
+            self.group = 32 if grouped and not self.is_bitnet else 0
 
     def stretch_rope(self, context):
         """What RoPE scaling makes of a context of that length."""
@@ -457,7 +474,12 @@ class Model:
 
     def bit_linear(self, x, name):
         """y = (integer sums, weighted by their block scales) / s, for ternary weights."""
+        if self.float_activations:
+            return x @ self.matrix(name).T
         t, scales = self.weights(name, ternary)
+        if group := self.group_for(t.shape[1], scales.shape[1]):
+            d, q = quantize_groups(x, group, self.rounded)
+            return (q * np.repeat(d.astype(float), group, axis=1)) @ self.matrix(name).T
         s, q = quantize_activations(x, self.rounded)
         blocks = scales.shape[1]
         width = t.shape[1] // blocks
@@ -466,6 +488,12 @@ class Model:
             run = slice(b * width, (b + 1) * width)
             y += (q[:, run] @ t[:, run].T.astype(float)) * scales[:, b]  # whole numbers: exact
         return y / s.astype(float)
+
+    def group_for(self, width, blocks):
+        """The largest group up to the wanted one that fills a row and fits the weights' own."""
+        own = width // blocks
+        fits = [g for g in (32, 64, 128) if g <= self.group and width % g == 0 and (own % g == 0 or g % own == 0)]
+        return max(fits, default=0)
 
     def linear(self, x, name):
         """x: [n, cols] -> [n, rows]. name: without ".weight"."""
@@ -493,8 +521,11 @@ class Model:
         q = self.linear(h, f"{layer}.attn_q").reshape(n, self.n_head, self.head_size)
         k = self.linear(h, f"{layer}.attn_k").reshape(n, self.n_head_kv, self.head_size)
         v = self.linear(h, f"{layer}.attn_v").reshape(n, self.n_head_kv, self.head_size)
-        q = self.stored(rope(q, angles, self.is_bitnet))
-        k = self.stored(rope(k, angles, self.is_bitnet))
+        if self.arch == "qwen3":
+            q = self.norm(q, f"{layer}.attn_q_norm.weight")
+            k = self.norm(k, f"{layer}.attn_k_norm.weight")
+        q = self.stored(rope(q, angles, self.neox))
+        k = self.stored(rope(k, angles, self.neox))
         k, v = self.kept(k, self.kv_k), self.kept(v, self.kv_v)
         out = np.empty_like(q)
         hidden = self.hidden(n)

@@ -81,7 +81,7 @@ def options_of(flags):
     window = given.get("--sliding-window")
     return {"layout": given.get("--i2s-layout", "a"), "activation": given.get("--activation"),
             "window": window and int(window), "keep": int(given.get("--keep", 0)),
-            "context": int(given.get("-c", 0)) or None}
+            "context": int(given.get("-c", 0)) or None, "activations": given.get("--activations", "auto")}
 
 
 class Program:

@@ -163,6 +163,15 @@ BITNET_API bitnet_status bitnet_backend_verify(const char* file, const char* tru
 #define BITNET_ACTIVATION_RELU2 1u
 #define BITNET_ACTIVATION_SILU 2u
 
+/* How many activations share a scale where ternary weights read them. AUTO: all of a row, as models
+ * of BitNet are trained; groups of 32 where scales of groups of weights tell that a model computed
+ * with floats. Where a group does not fit a matrix a smaller one is used, or a row. */
+#define BITNET_ACTIVATIONS_AUTO 0u
+#define BITNET_ACTIVATIONS_ROW 1u
+#define BITNET_ACTIVATIONS_GROUP_32 2u
+#define BITNET_ACTIVATIONS_GROUP_64 3u
+#define BITNET_ACTIVATIONS_GROUP_128 4u
+
 #define BITNET_EVICT_LRU 0u  /* the session that was used the longest ago */
 #define BITNET_EVICT_FIFO 1u /* the one that has held blocks the longest  */
 #define BITNET_EVICT_LFU 2u  /* the one that was used least often since   */
@@ -190,7 +199,7 @@ typedef struct bitnet_model_options {
   uint32_t reserved_1;
   uint32_t tune; /* non-zero: settings of the backend that only measuring finds are measured now,
                     whatever is kept of them; bitnet_session_report has what was measured */
-  uint32_t reserved_2;
+  uint32_t activations; /* BITNET_ACTIVATIONS_* */
 } bitnet_model_options;
 
 BITNET_API void bitnet_model_defaults(bitnet_model_options* options, uint32_t size);

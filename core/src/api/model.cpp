@@ -20,6 +20,10 @@ bitnet::result<bitnet::model::load_options> bitnet::api::load_options_of(
     return bitnet::fail(BITNET_INVALID_ARGUMENT, "tl1_tiles must be GENERATED or PRETUNED");
   out.tl1_tiles = o.tl1_tiles == BITNET_TL1_TILES_PRETUNED ? bitnet::formats::tl1_tiles::pretuned
                                                            : bitnet::formats::tl1_tiles::generated;
+  if (o.activations > BITNET_ACTIVATIONS_GROUP_128)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        "activations must be AUTO, ROW, GROUP_32, GROUP_64 or GROUP_128");
+  out.activations = static_cast<bitnet::model::activations>(o.activations);
   switch (o.activation) {
     case BITNET_ACTIVATION_AUTO:
       break;
@@ -129,8 +133,8 @@ bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* optio
     auto load_options = load_options_of(*o);
     if (!load_options) return std::unexpected(load_options.error());
     return bitnet::api::give_changing_text(
-        fmt::format("file {} {} {} {} {}", o->vocabulary_only, o->i2s_layout, o->activation,
-                    o->tl1_tiles, path),
+        fmt::format("file {} {} {} {} {} {}", o->vocabulary_only, o->i2s_layout, o->activation,
+                    o->activations, o->tl1_tiles, path),
         out, capacity, needed, [&]() -> bitnet::result<std::string> {
           return bitnet::model::inspect(path, *load_options);
         });

@@ -118,10 +118,14 @@ attempt<binding> binding::make(const device& d, const program& p, const graph& g
   return out;
 }
 
-attempt<void> binding::prepare(uint32_t n_tokens, uint32_t n_outputs) {
-  return call("binding_prepare", [&](bitnet_error* err) {
-    return table_->binding_prepare(get(), n_tokens, n_outputs, err);
-  });
+attempt<void> binding::prepare(uint32_t n_tokens, uint32_t n_outputs, uint64_t cancel_token) {
+  bitnet_prepare_request request{};
+  request.struct_size = sizeof request;
+  request.n_tokens = n_tokens;
+  request.n_outputs = n_outputs;
+  request.cancel_token = cancel_token;
+  return call("binding_prepare",
+              [&](bitnet_error* err) { return table_->binding_prepare(get(), &request, err); });
 }
 
 attempt<queue> queue::make(const device& d, int32_t priority) {

@@ -52,7 +52,7 @@ class binding {
       if (m.role == role) return static_cast<T*>(m.address);
     return nullptr;
   }
-  attempt<void> prepare(uint32_t n_tokens, uint32_t n_outputs);
+  attempt<void> prepare(uint32_t n_tokens, uint32_t n_outputs, uint64_t cancel_token = 0);
 
  private:
   struct place {

@@ -56,6 +56,8 @@ constexpr std::array parts = {
     part{"self_attn.o_proj", "attn_output", true, false},
     part{"self_attn.attn_sub_norm.weight", "attn_sub_norm.weight", false, false},
     part{"self_attn.inner_attn_ln.weight", "attn_sub_norm.weight", false, false},  // 1bitLLM
+    part{"self_attn.q_norm.weight", "attn_q_norm.weight", false, false},
+    part{"self_attn.k_norm.weight", "attn_k_norm.weight", false, false},
     part{"post_attention_layernorm.weight", "ffn_norm.weight", false, false},
     part{"mlp.gate_proj", "ffn_gate", true, false},
     part{"mlp.up_proj", "ffn_up", true, false},

@@ -127,20 +127,27 @@ result<config> kind_of(const json& c, const std::string& tokenizer) {
   const std::string act = text_at(c, "hidden_act");
   config to;
   const bool is_bitnet = type == "bitnet";
-  if (!is_bitnet && type != "llama")
+  const bool is_qwen3 = type == "qwen3";
+  if (!is_bitnet && !is_qwen3 && type != "llama")
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format(
+            "config.json: model_type is {}; this program runs 'bitnet', 'llama' and 'qwen3'",
+            quote(type)));
+  if (true_at(c, "use_sliding_window"))
     return fail(BITNET_UNSUPPORTED,
-                fmt::format("config.json: model_type is {}; this program runs 'bitnet' and 'llama'",
-                            quote(type)));
+                "config.json: use_sliding_window is true; this program has no windows of layers");
   if (act != "silu" && !(is_bitnet && act == "relu2"))
     return fail(BITNET_UNSUPPORTED,
                 fmt::format("config.json: hidden_act is {}; expected {}", quote(act),
                             is_bitnet ? "'relu2' or 'silu'" : "'silu'"));
   // Each name says the activation, given the tokenizer: docs/reference/models.md#gate
-  to.architecture = !is_bitnet            ? "llama"
+  to.architecture = is_qwen3              ? "qwen3"
+                    : !is_bitnet          ? "llama"
                     : act == "silu"       ? "bitnet"
                     : tokenizer == "gpt2" ? "bitnet-b1.58"
                                           : "bitnet-25";
-  to.rotates_neighbours = !is_bitnet;
+  to.rotates_neighbours = type == "llama";
   for (const char* key : {"attention_bias", "mlp_bias"})
     if (true_at(c, key))
       return fail(BITNET_UNSUPPORTED,
@@ -173,13 +180,14 @@ result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to
     if (!ok) return std::unexpected(ok.error());
   if (to.n_kv_heads == 0) to.n_kv_heads = to.n_heads;
   out.u32(prefix + "attention.head_count_kv", static_cast<uint32_t>(to.n_kv_heads));
-  if (const auto head = count_at(c, "head_dim")) {
+  auto head = count_at(c, "head_dim");
+  if (!head && to.architecture == "qwen3") head = 128;  // transformers' own default
+  if (head) {
     out.u32(prefix + "attention.key_length", *head);
     out.u32(prefix + "attention.value_length", *head);
     out.u32(prefix + "rope.dimension_count", *head);
   }
-  return static_cast<uint32_t>(
-      count_at(c, "head_dim").value_or(to.n_heads == 0 ? 0 : n_embedding / to.n_heads));
+  return static_cast<uint32_t>(head.value_or(to.n_heads == 0 ? 0 : n_embedding / to.n_heads));
 }
 
 }  // namespace

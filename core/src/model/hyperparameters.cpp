@@ -5,22 +5,14 @@
 #include <cmath>
 #include <utility>
 
-#include "base/ascii.hpp"
 #include "gguf/text.hpp"
+#include "model/architectures.hpp"
 #include "model/read.hpp"
 
 namespace bitnet::model {
 namespace {
 
 using gguf::quote;
-
-// Lower case without punctuation: the same name is spelled bitnet-b1.58, bitnet-b158, BitNet_b1_58.
-std::string plain(std::string_view name) {
-  std::string out;
-  for (const char c : name)
-    if (c != '-' && c != '_' && c != '.' && c != ' ') out += lower_ascii(c);
-  return out;
-}
 
 constexpr int64_t exact_in_float = int64_t{1} << 24;  // positions are multiplied as float32
 constexpr int64_t exact_in_sum =
@@ -252,14 +244,10 @@ rope_scaling read_scaling(uint32_t n_context, keys& in) {
   return how.kind == stretch::yarn ? read_yarn(how, in) : how;
 }
 
-activation gate_of(std::string_view architecture, family which, std::string_view vocabulary) {
-  if (which == family::llama) return activation::silu;
-  const std::string name = plain(architecture);
-  if (name == "bitnet") return activation::silu;
-  if (name == "bitnet25") return activation::relu2;
-  // bitnet-b1.58 names both kinds; only the SiLU ones have an SPM vocabulary.
-  // docs/reference/models.md#gate
-  return vocabulary == "gpt2" ? activation::relu2 : activation::silu;
+activation gate_of(gate_rule rule, std::string_view vocabulary) {
+  const bool relu2 =
+      rule == gate_rule::relu2 || (rule == gate_rule::of_vocabulary && vocabulary == "gpt2");
+  return relu2 ? activation::relu2 : activation::silu;
 }
 
 result<void> check_heads(hyperparameters& h, keys& in) {
@@ -299,15 +287,6 @@ result<void> check_heads(hyperparameters& h, keys& in) {
 
 }  // namespace
 
-std::optional<family> family_of(std::string_view architecture) {
-  const std::string name = plain(architecture);
-  constexpr std::array<std::string_view, 4> bitnets = {"bitnet", "bitnet25", "bitnetb158",
-                                                       "bitnet158"};
-  if (std::ranges::find(bitnets, name) != bitnets.end()) return family::bitnet;
-  if (name == "llama") return family::llama;
-  return std::nullopt;
-}
-
 result<hyperparameters> read_hyperparameters(const gguf::container& metadata, uint64_t n_tokens,
                                              const load_options& options) {
   const auto architecture = metadata.text("general.architecture");
@@ -318,12 +297,10 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   const std::string_view spelled = architecture->value_or("");
   if (spelled.empty())
     return bad_data("metadata key 'general.architecture' is missing; is this a model?");
-  const auto which = family_of(spelled);
-  if (!which)
-    return fail(
-        BITNET_UNSUPPORTED,
-        fmt::format("architecture {}; this program runs bitnet, bitnet-25, bitnet-b1.58 and llama",
-                    quote(spelled)));
+  const auto* which = find_architecture(spelled);
+  if (which == nullptr)
+    return fail(BITNET_UNSUPPORTED, fmt::format("architecture {}; this program runs {}",
+                                                quote(spelled), architecture_names()));
   hyperparameters h;
   h.architecture = spelled;
   h.name = name->value_or("");
@@ -348,9 +325,11 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
                                 quote(in.name("vocab_size")), h.n_vocab, n_tokens));
   if (auto ok = check_heads(h, in); !ok) return std::unexpected(ok.error());
   if (auto ok = check_foreign(metadata, in); !ok) return std::unexpected(ok.error());
-  h.sub_norms = *which == family::bitnet;
-  h.rope_neox = *which == family::bitnet;
-  h.gate = options.gate.value_or(gate_of(h.architecture, *which, vocabulary->value_or("")));
+  h.sub_norms = which->sub_norms;
+  h.head_norms = which->head_norms;
+  h.trained_on_i8 = which->trained_on_i8;
+  h.rope_neox = which->rope_neox;
+  h.gate = options.gate.value_or(gate_of(which->gate, vocabulary->value_or("")));
   return h;
 }
 

@@ -145,6 +145,8 @@ json describe_model(const loaded& m) {
           {"rope", describe_rope(h)},
           {"rms_epsilon", shortest(h.rms_epsilon)},
           {"sub_norms", h.sub_norms},
+          {"head_norms", h.head_norms},
+          {"activation_group", h.activation_group},
           {"activation", h.gate == activation::relu2 ? "relu2" : "silu"},
           {"tied_embedding", m.output == m.token_embedding},
           {"tokenizer", m.vocabulary.model},

@@ -42,7 +42,12 @@ struct hyperparameters {
   bool rope_neox = true;  // false: pairs (2i, 2i+1)
   float rms_epsilon = 1e-5F;
   bool sub_norms = true;
+  bool head_norms = false;
+  bool trained_on_i8 = true;
   activation gate = activation::relu2;
+  // Elements of a row of activations that share a scale where ternary weights read them; 0: all of
+  // it. Where that many do not fit, fewer do: activation_group_of.
+  uint32_t activation_group = 0;
 };
 
 // One tensor in a form of bitnet/abi/tensor.h. Shape: ne[0] = K contiguous, ne[1] = M rows.
@@ -76,6 +81,16 @@ struct rotation {
 struct layer {
   uint32_t attn_norm, attn_q, attn_k, attn_v, attn_output, ffn_norm, ffn_gate, ffn_up, ffn_down;
   uint32_t attn_sub_norm = no_weight, ffn_sub_norm = no_weight;
+  uint32_t attn_q_norm = no_weight, attn_k_norm = no_weight;
+};
+
+// How many activations share a scale before ternary weights read them.
+enum class activations : uint8_t {
+  automatic,  // a row's unless scales of groups say that the model was trained on floats
+  row,
+  group32,
+  group64,
+  group128
 };
 
 struct load_options {
@@ -83,7 +98,12 @@ struct load_options {
   uint32_t i2s_layout = 0;  // BITNET_I2S_LAYOUT_*
   formats::tl1_tiles tl1_tiles = formats::tl1_tiles::generated;
   std::optional<activation> gate;
+  model::activations activations = model::activations::automatic;
 };
+
+// The largest of 32, 64 and 128 up to `wanted` that fits the width and the scale groups of a
+// ternary weight (LINEAR_TERNARY_GROUPED in ops.h); 0: none does, or none is wanted.
+uint32_t activation_group_of(const weight& w, uint32_t wanted);
 
 class model {
  public:

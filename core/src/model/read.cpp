@@ -198,6 +198,10 @@ std::vector<part> parts_of(const hyperparameters& h) {
       {&layer::ffn_up, "ffn_up", false, embedding, feed_forward},
       {&layer::ffn_down, "ffn_down", false, feed_forward, embedding},
   };
+  if (h.head_norms) {
+    parts.push_back({&layer::attn_q_norm, "attn_q_norm", true, h.head_dim, 1});
+    parts.push_back({&layer::attn_k_norm, "attn_k_norm", true, h.head_dim, 1});
+  }
   if (h.sub_norms) {
     parts.push_back({&layer::attn_sub_norm, "attn_sub_norm", true, heads, 1});
     parts.push_back({&layer::ffn_sub_norm, "ffn_sub_norm", true, feed_forward, 1});
@@ -220,7 +224,6 @@ result<void> read_layers(loaded& to, builder& tensors) {
       if (!index) return std::unexpected(index.error());
       l.*p.index = *index;
     }
-    if (!to.shape.sub_norms) l.attn_sub_norm = l.ffn_sub_norm = no_weight;
     to.layers.push_back(l);
   }
   return {};
@@ -240,6 +243,27 @@ result<void> read_ends(loaded& to, builder& tensors) {
   if (ok && tensors.has("output.weight"))
     ok = take(tensors.matrix("output.weight", embedding, to.shape.n_vocab), to.output);
   return ok;
+}
+
+// Weights with scales of groups were made of a model that computed with floats, unless its
+// architecture is known for what it was trained on.
+uint32_t wanted_group(const loaded& m, activations choice) {
+  switch (choice) {
+    case activations::row:
+      return 0;
+    case activations::group32:
+      return 32;
+    case activations::group64:
+      return 64;
+    case activations::group128:
+      return 128;
+    case activations::automatic:
+      break;
+  }
+  const bool grouped = std::ranges::any_of(m.weights, [](const weight& w) {
+    return w.scale_group != 0 && w.scale_group < static_cast<uint64_t>(w.ne[0]);
+  });
+  return grouped && !m.shape.trained_on_i8 ? 32 : 0;
 }
 
 // Divisors are above zero, whoever made them.
@@ -313,7 +337,19 @@ result<loaded> read(gguf::file file, const load_options& options) {
   if (ok) ok = tensors.check_all_taken();
   if (ok) ok = m.file.check_size();
   if (!ok) return std::unexpected(ok.error());
+  m.shape.activation_group = wanted_group(m, options.activations);
   return m;
+}
+
+uint32_t activation_group_of(const weight& w, uint32_t wanted) {
+  constexpr uint64_t longest = 8192;
+  const auto k = static_cast<uint64_t>(w.ne[0]);
+  const uint64_t own = w.scale_group == 0 ? k : w.scale_group;
+  if (w.format != BITNET_FORMAT_TERNARY2 || (own != k && (own % 32 != 0 || own > longest)))
+    return 0;
+  for (const uint32_t group : {128U, 64U, 32U})
+    if (group <= wanted && k % group == 0 && (own % group == 0 || group % own == 0)) return group;
+  return 0;
 }
 
 result<void> stream(const loaded& from, uint32_t index, const model::sink& to) {

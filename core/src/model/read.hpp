@@ -15,11 +15,7 @@
 namespace bitnet::model {
 
 // hyperparameters.cpp
-enum class family : uint8_t { bitnet, llama };
-
-// nullopt: not one of ours.
-std::optional<family> family_of(std::string_view architecture);
-// Every key that the graph depends on, checked; sub_norms, gate and rope_neox by the family's rule.
+// Every key that the graph depends on, checked; the rest by the architecture's row.
 result<hyperparameters> read_hyperparameters(const gguf::container& metadata, uint64_t n_tokens,
                                              const load_options& options);
 

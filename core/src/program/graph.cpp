@@ -52,24 +52,49 @@ class builder {
     return y;
   }
 
+  uint32_t head_norm(uint32_t x, uint32_t w, uint32_t heads) {
+    if (w == model::no_weight) return x;
+    const uint32_t y = activation(out_.values[x].dims[1]);
+    bitnet_op& o = emit(BITNET_OP_RMS_NORM_HEADS, {x}, {y}, {w});
+    o.ints[0] = static_cast<int32_t>(heads);
+    o.floats[0] = shape_.rms_epsilon;
+    return y;
+  }
+
   struct quantised {
     uint32_t x = BITNET_NONE;  // the f32 input, for dense linears
     uint32_t q = BITNET_NONE, s = BITNET_NONE;
+    uint32_t group = 0;  // elements of a row that share a scale; 0: all
   };
+  // That all ternary readers can take; 0 if one of them cannot take groups.
+  [[nodiscard]] uint32_t group_for(std::initializer_list<uint32_t> readers) const {
+    uint32_t group = shape_.activation_group;
+    for (const uint32_t w : readers)
+      if (ternary(w)) group = model::activation_group_of(weight(w), group);
+    return group;
+  }
   quantised quantise(uint32_t x, std::initializer_list<uint32_t> readers) {
     quantised out{x};
     if (std::any_of(readers.begin(), readers.end(), [&](uint32_t w) { return ternary(w); })) {
       const int64_t rows = out_.values[x].dims[0];
       out.q = value(BITNET_DTYPE_I8, rows, out_.values[x].dims[1]);
-      out.s = value(BITNET_DTYPE_F32, rows, 1);
-      emit(BITNET_OP_ACT_QUANT_I8, {x}, {out.q, out.s});
+      out.group = group_for(readers);
+      if (out.group == 0) {
+        out.s = value(BITNET_DTYPE_F32, rows, 1);
+        emit(BITNET_OP_ACT_QUANT_I8, {x}, {out.q, out.s});
+      } else {
+        out.s = value(BITNET_DTYPE_F32, rows, out_.values[x].dims[1] / out.group);
+        emit(BITNET_OP_ACT_QUANT_I8_GROUPED, {x}, {out.q, out.s}).ints[0] =
+            static_cast<int32_t>(out.group);
+      }
     }
     return out;
   }
   uint32_t linear(const quantised& in, uint32_t w) {
     const uint32_t y = value(BITNET_DTYPE_F32, out_.values[in.x].dims[0], weight(w).ne[1]);
     if (ternary(w))
-      emit(BITNET_OP_LINEAR_TERNARY, {in.q, in.s}, {y}, {w});
+      emit(in.group == 0 ? BITNET_OP_LINEAR_TERNARY : BITNET_OP_LINEAR_TERNARY_GROUPED,
+           {in.q, in.s}, {y}, {w});
     else
       emit(BITNET_OP_LINEAR_DENSE, {in.x}, {y}, {w});
     return y;
@@ -94,8 +119,9 @@ class builder {
     const uint32_t q = linear(in, l.attn_q);
     const uint32_t k = linear(in, l.attn_k);
     const uint32_t v = linear(in, l.attn_v);
-    const uint32_t rotated = rope(q, shape_.n_heads);
-    const uint32_t rotated_k = rope(k, shape_.n_kv_heads);
+    const uint32_t rotated = rope(head_norm(q, l.attn_q_norm, shape_.n_heads), shape_.n_heads);
+    const uint32_t rotated_k =
+        rope(head_norm(k, l.attn_k_norm, shape_.n_kv_heads), shape_.n_kv_heads);
     emit(BITNET_OP_KV_WRITE, {rotated_k, v}, {}).ints[0] = static_cast<int32_t>(layer);
     if (ternary(l.attn_q) && ternary(l.attn_k) && ternary(l.attn_v))
       out_.end(at, BITNET_OP_QKV_ROPE_KV, {x}, {rotated});

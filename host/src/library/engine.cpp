@@ -138,6 +138,12 @@ bitnet_model_options model_options(const settings& set) {
   options.activation = activation == "relu2"  ? BITNET_ACTIVATION_RELU2
                        : activation == "silu" ? BITNET_ACTIVATION_SILU
                                               : BITNET_ACTIVATION_AUTO;
+  const std::string& activations = set.text("activations");
+  options.activations = activations == "row"        ? BITNET_ACTIVATIONS_ROW
+                        : activations == "group32"  ? BITNET_ACTIVATIONS_GROUP_32
+                        : activations == "group64"  ? BITNET_ACTIVATIONS_GROUP_64
+                        : activations == "group128" ? BITNET_ACTIVATIONS_GROUP_128
+                                                    : BITNET_ACTIVATIONS_AUTO;
   return options;
 }
 

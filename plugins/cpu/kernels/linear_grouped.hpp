@@ -1,21 +1,21 @@
 #pragma once
-// y = W x for ternary W with a scale for each group of a row: LINEAR_TERNARY of such weights, but
-// for the division by the activations' scale. One header, one definition of right.
+// y = W x for ternary W where groups of weights, of activations or of both have scales:
+// LINEAR_TERNARY of weights with scale groups, but for the division by the activations' scale, and
+// LINEAR_TERNARY_GROUPED. One header, one definition of right.
 //
 // Shapes   W (rows, groups * group) in {-1, 0, +1}; q (tokens, groups * group) int8;
-//          scales (rows, groups); y (tokens, rows) f32.
+//          scales (rows, groups) or none; q_scales (tokens, groups of q) or none; y (tokens, rows)
+//          f32.
 // Packing  as in linear_ternary.hpp. Rows begin at whole bytes of it: at an element that is a
 //          multiple of 128.
-// Needs    group a multiple of 32, and of group * groups no more than 2^22; groups up to
-//          most_groups, tokens up to most_grouped_tokens.
-// Order    the sum of a group is an integer. It is made f32, multiplied by the group's scale,
-//          rounded, and added to y; groups ascending. y begins with +0, or goes on from what is
-//          there, so that rows of any length can be cut between groups.
+// Needs    group and q_group multiples of 32 that divide one another, and of group * groups no more
+//          than 2^22; up to most_groups of the shorter ones, tokens up to most_grouped_tokens.
+// Order    the sum of a shorter group is an integer. It is made f32, multiplied by the group's
+//          scale and rounded. Where there is one kind of group only it is added to y; else to a
+//          sum, from +0, which is multiplied by the scale of the longer group, when that ends, and
+//          added to y. Equally long: that of q comes first. Groups ascending. y begins with +0, or
+//          goes on from what is there, so that rows of any length can be cut between longer groups.
 // Exact    that order is the definition and nothing is fused: every form returns the same bits.
-//
-// A scale for each group of activations would be one more factor of the same product: sums are made
-// for 32 elements at a time, so a group of either kind may be any multiple of 32, and the shorter
-// of the two would say where the floats begin.
 
 #include <cstdint>
 
@@ -27,14 +27,17 @@ struct grouped_tile {
   const uint8_t* w;
   uint64_t w_stride;  // bytes between rows
   const int8_t* q;
-  uint64_t q_stride;  // elements between tokens
-  const float* scales;
+  uint64_t q_stride;       // elements between tokens
+  const float* scales;     // nullptr: only q has groups, which `group` and `groups` then count
   uint64_t scales_stride;  // elements between rows
   float* y;
   uint64_t y_stride;  // elements between tokens
   uint64_t group, groups, rows, tokens;
-  bool goes_on;           // y has the sums of earlier groups
-  uint64_t ahead = 8192;  // bytes: in long rows, weights are asked for so early
+  bool goes_on;                     // y has the sums of earlier groups
+  uint64_t ahead = 8192;            // bytes: in long rows, weights are asked for so early
+  const float* q_scales = nullptr;  // nullptr: only weights have groups
+  uint64_t q_scales_stride = 0;     // elements between tokens
+  uint64_t q_group = 0;             // elements
 };
 
 void linear_grouped_scalar(const grouped_tile&);

@@ -30,6 +30,9 @@ struct row_tile {
   floats scales[most_groups];
 };
 
+// Which groups have scales, and which of them are the shorter ones.
+enum class scaled { weights, activations, shorter_activations, shorter_weights };
+
 template <class T>
 inline T load(const void* from) {
   T v;
@@ -74,35 +77,59 @@ inline void load_scales(const grouped_tile& a, uint64_t r, row_tile& tile) {
                   sizeof(float));
 }
 
+inline uint64_t shorter_group(const grouped_tile& a) {
+  return a.q_scales && a.q_group < a.group ? a.q_group : a.group;
+}
+inline uint64_t longer_group(const grouped_tile& a) {
+  return a.q_scales && a.q_group > a.group ? a.q_group : a.group;
+}
+
 // What a tile of tokens has found so far.
 template <int Tokens>
 struct progress {
   const int8_t* q[Tokens];
-  const int32_t* q_sums[Tokens];  // of each group
-  wide sums[Tokens];              // of the group that is being read
-  floats y[Tokens];
-  uint64_t group = 0, left;  // which one, and runs of 32 elements that are left of it
+  const int32_t* q_sums[Tokens];  // of each shorter group
+  const float* q_scales[Tokens];
+  wide sums[Tokens];  // of the shorter group that is being read
+  floats inner[Tokens], y[Tokens];
+  uint64_t group = 0, left;   // which one, and runs of 32 elements that are left of it
+  uint64_t longer = 0, more;  // which one, and shorter groups that are left of it
+  uint64_t runs, shorter;     // of 32 elements in a shorter group, of those in a longer one
 };
 
 // The 32 elements of a plane are through: so may be a group.
-template <int Tokens>
-inline void end_plane(const grouped_tile& a, const row_tile& tile, const wide (&sums)[Tokens],
-                      progress<Tokens>& now) {
+template <scaled Scaled, int Tokens>
+inline void end_plane(const row_tile& tile, const wide (&sums)[Tokens], progress<Tokens>& now) {
   for (int t = 0; t < Tokens; ++t) now.sums[t] += sums[t];
   if (--now.left != 0) return;
   for (int t = 0; t < Tokens; ++t) {
-    const wide sum = now.sums[t] - now.q_sums[t][now.group];
-    now.y[t] += __builtin_convertvector(sum, floats) * tile.scales[now.group];
+    const floats sum = __builtin_convertvector(now.sums[t] - now.q_sums[t][now.group], floats);
     now.sums[t] = wide{};
+    if constexpr (Scaled == scaled::weights) now.y[t] += sum * tile.scales[now.group];
+    if constexpr (Scaled == scaled::activations) now.y[t] += sum * now.q_scales[t][now.group];
+    if constexpr (Scaled == scaled::shorter_weights) now.inner[t] += sum * tile.scales[now.group];
+    if constexpr (Scaled == scaled::shorter_activations)
+      now.inner[t] += sum * now.q_scales[t][now.group];
   }
-  now.left = a.group / 32;
+  now.left = now.runs;
   ++now.group;
+  if constexpr (Scaled == scaled::shorter_weights || Scaled == scaled::shorter_activations) {
+    if (--now.more != 0) return;
+    for (int t = 0; t < Tokens; ++t) {
+      if constexpr (Scaled == scaled::shorter_weights)
+        now.y[t] += now.inner[t] * now.q_scales[t][now.longer];
+      else
+        now.y[t] += now.inner[t] * tile.scales[now.longer];
+      now.inner[t] = floats{};
+    }
+    now.more = now.shorter;
+    ++now.longer;
+  }
 }
 
 // 128 elements, or the first Planes * 32 of them. Plane p is bits 7:6 of 32 bytes, 5:4, ...
-template <int Planes, int Tokens>
-inline void add_packed_group(const grouped_tile& a, const row_tile& tile, uint64_t at,
-                             progress<Tokens>& now) {
+template <scaled Scaled, int Planes, int Tokens>
+inline void add_packed_group(const row_tile& tile, uint64_t at, progress<Tokens>& now) {
   part parts[Planes][Tokens];
   for (int p = 0; p < Planes; ++p)
     for (int t = 0; t < Tokens; ++t) parts[p][t] = part{};
@@ -128,22 +155,26 @@ inline void add_packed_group(const grouped_tile& a, const row_tile& tile, uint64
       sums[t] = widen(parts[p][t]);
       if constexpr (in_place) sums[t] >>= 6 - 2 * p;
     }
-    end_plane<Tokens>(a, tile, sums, now);
+    end_plane<Scaled, Tokens>(tile, sums, now);
   }
   for (int t = 0; t < Tokens; ++t) now.q[t] += 128;
 }
 
-template <int Tokens>
+template <scaled Scaled, int Tokens>
 void multiply(const grouped_tile& a, const row_tile& tile, const int32_t (*q_sums)[most_groups],
               uint64_t r, uint64_t t) {
   progress<Tokens> now;
-  now.left = a.group / 32;
+  now.runs = now.left = shorter_group(a) / 32;
+  now.shorter = now.more = longer_group(a) / shorter_group(a);
   float* y = a.y + t * a.y_stride + r;
   for (int j = 0; j < Tokens; ++j) {
     const auto token = static_cast<uint64_t>(j);
     now.q[j] = a.q + (t + token) * a.q_stride;
     now.q_sums[j] = q_sums[t + token];
+    if constexpr (Scaled != scaled::weights)
+      now.q_scales[j] = a.q_scales + (t + token) * a.q_scales_stride;
     now.sums[j] = wide{};
+    now.inner[j] = floats{};
     now.y[j] = a.goes_on ? load_first<floats>(y + token * a.y_stride, tile.rows * sizeof(float))
                          : floats{};
   }
@@ -155,17 +186,17 @@ void multiply(const grouped_tile& a, const row_tile& tile, const int32_t (*q_sum
     if constexpr (Tokens == 1)
       if (at % 64 == 0)
         for (uint64_t i = 0; i < lanes; ++i) __builtin_prefetch(tile.w[i] + at + ahead, 0, 2);
-    add_packed_group<4, Tokens>(a, tile, at, now);
+    add_packed_group<Scaled, 4, Tokens>(tile, at, now);
   }
   switch (k % 128 / 32) {
     case 1:
-      add_packed_group<1, Tokens>(a, tile, whole, now);
+      add_packed_group<Scaled, 1, Tokens>(tile, whole, now);
       break;
     case 2:
-      add_packed_group<2, Tokens>(a, tile, whole, now);
+      add_packed_group<Scaled, 2, Tokens>(tile, whole, now);
       break;
     case 3:
-      add_packed_group<3, Tokens>(a, tile, whole, now);
+      add_packed_group<Scaled, 3, Tokens>(tile, whole, now);
       break;
     default:
       break;
@@ -176,11 +207,12 @@ void multiply(const grouped_tile& a, const row_tile& tile, const int32_t (*q_sum
 
 // A code is one more than its weight, so the sum of the activations is one too much.
 inline void sum_groups(const grouped_tile& a, int32_t (*sums)[most_groups]) {
+  const uint64_t group = shorter_group(a), groups = a.groups * a.group / group;
   for (uint64_t t = 0; t < a.tokens; ++t) {
     const int8_t* q = a.q + t * a.q_stride;
-    for (uint64_t g = 0; g < a.groups; ++g) {
+    for (uint64_t g = 0; g < groups; ++g) {
       int32_t sum = 0;
-      for (uint64_t n = a.group; n != 0; n -= 32, q += 32)
+      for (uint64_t n = group; n != 0; n -= 32, q += 32)
         for (uint64_t i = 0; i < 32; ++i) sum += q[i];
       sums[t][g] = sum;
     }
@@ -188,8 +220,8 @@ inline void sum_groups(const grouped_tile& a, int32_t (*sums)[most_groups]) {
 }
 
 // Tokens that share the columns of a tile of rows: what the registers hold.
-template <int Tokens>
-void all(const grouped_tile& a) {
+template <scaled Scaled, int Tokens>
+void each_tile(const grouped_tile& a) {
   int32_t q_sums[most_grouped_tokens][most_groups];
   sum_groups(a, q_sums);
   row_tile tile;
@@ -197,9 +229,17 @@ void all(const grouped_tile& a) {
     tile.rows = a.rows - r < lanes ? a.rows - r : lanes;
     for (uint64_t i = 0; i < lanes; ++i)
       tile.w[i] = a.w + (r + (i < tile.rows ? i : tile.rows - 1)) * a.w_stride;
-    load_scales(a, r, tile);
+    if constexpr (Scaled != scaled::activations) load_scales(a, r, tile);
     uint64_t t = 0;
-    for (; t + Tokens <= a.tokens; t += Tokens) multiply<Tokens>(a, tile, q_sums, r, t);
-    for (; t < a.tokens; ++t) multiply<1>(a, tile, q_sums, r, t);
+    for (; t + Tokens <= a.tokens; t += Tokens) multiply<Scaled, Tokens>(a, tile, q_sums, r, t);
+    for (; t < a.tokens; ++t) multiply<Scaled, 1>(a, tile, q_sums, r, t);
   }
+}
+
+template <int Tokens>
+void all(const grouped_tile& a) {
+  if (!a.q_scales) return each_tile<scaled::weights, Tokens>(a);
+  if (!a.scales) return each_tile<scaled::activations, Tokens>(a);
+  if (a.q_group <= a.group) return each_tile<scaled::shorter_activations, Tokens>(a);
+  each_tile<scaled::shorter_weights, Tokens>(a);
 }

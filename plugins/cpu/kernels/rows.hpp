@@ -8,6 +8,8 @@
 //
 //   rms_norm   y = x * (1 / sqrt(mean(x^2) + eps)) * w; squares and their sum in double
 //   act_quant  s = 127 / max(|x|, 1e-5); q = round_half_even(x * s), clamped to [-128, 127]
+//   act_quant_groups  for each `group` elements, a multiple of 16: a = max(|x|, 1e-30);
+//              q = round_half_even(x * (127 / a)), clamped to [-127, 127]; d = a / 127
 //   softmax    x = exp(x * scale - max(x * scale)); returns the sum, at least 1
 //   rotate     pairs (a, b) of each head become (a c - b s, a s + b c): RoPE with the cosines and
 //              sines (pairs) given. neox: b stands `pairs` after a; else next to it. What is not
@@ -33,6 +35,7 @@ struct row_kernels {
   const char* isa;  // that all of their names end with
   void (*rms_norm)(const float* x, const float* w, float eps, uint64_t k, float* y);
   void (*act_quant)(const float* x, uint64_t k, int8_t* q, float* s);
+  void (*act_quant_groups)(const float* x, uint64_t k, uint64_t group, int8_t* q, float* d);
   void (*add)(const float* a, const float* b, uint64_t k, float* y);
   void (*mul)(const float* a, const float* b, uint64_t k, float* y);
   void (*relu2)(const float* x, uint64_t k, float* y);
@@ -49,22 +52,23 @@ struct row_kernels {
   void (*from_q6_k)(const uint8_t* x, uint64_t k, float* y);
 };
 
-#define BITNET_DECLARE_ROWS(isa)                                                             \
-  void rms_norm_##isa(const float* x, const float* w, float eps, uint64_t k, float* y);      \
-  void act_quant_##isa(const float* x, uint64_t k, int8_t* q, float* s);                     \
-  void add_##isa(const float* a, const float* b, uint64_t k, float* y);                      \
-  void mul_##isa(const float* a, const float* b, uint64_t k, float* y);                      \
-  void relu2_##isa(const float* x, uint64_t k, float* y);                                    \
-  void silu_##isa(const float* x, uint64_t k, float* y);                                     \
-  float softmax_##isa(float* x, uint64_t n, float scale);                                    \
-  void rotate_##isa(const float* x, const rotation& r, float* y);                            \
-  void halves_##isa(const float* x, uint64_t k, uint8_t* y);                                 \
-  void widen_##isa(const uint8_t* x, uint64_t k, float* y);                                  \
-  void quant_error_##isa(const float* w, const int8_t* q, float d, uint64_t k, float* error, \
-                         float* size);                                                       \
-  void q8_0_##isa(const float* x, uint64_t k, uint8_t* y);                                   \
-  void from_q4_0_##isa(const uint8_t* x, uint64_t k, float* y);                              \
-  void from_q4_k_##isa(const uint8_t* x, uint64_t k, float* y);                              \
+#define BITNET_DECLARE_ROWS(isa)                                                                \
+  void rms_norm_##isa(const float* x, const float* w, float eps, uint64_t k, float* y);         \
+  void act_quant_##isa(const float* x, uint64_t k, int8_t* q, float* s);                        \
+  void act_quant_groups_##isa(const float* x, uint64_t k, uint64_t group, int8_t* q, float* d); \
+  void add_##isa(const float* a, const float* b, uint64_t k, float* y);                         \
+  void mul_##isa(const float* a, const float* b, uint64_t k, float* y);                         \
+  void relu2_##isa(const float* x, uint64_t k, float* y);                                       \
+  void silu_##isa(const float* x, uint64_t k, float* y);                                        \
+  float softmax_##isa(float* x, uint64_t n, float scale);                                       \
+  void rotate_##isa(const float* x, const rotation& r, float* y);                               \
+  void halves_##isa(const float* x, uint64_t k, uint8_t* y);                                    \
+  void widen_##isa(const uint8_t* x, uint64_t k, float* y);                                     \
+  void quant_error_##isa(const float* w, const int8_t* q, float d, uint64_t k, float* error,    \
+                         float* size);                                                          \
+  void q8_0_##isa(const float* x, uint64_t k, uint8_t* y);                                      \
+  void from_q4_0_##isa(const uint8_t* x, uint64_t k, float* y);                                 \
+  void from_q4_k_##isa(const uint8_t* x, uint64_t k, float* y);                                 \
   void from_q6_k_##isa(const uint8_t* x, uint64_t k, float* y)
 
 BITNET_DECLARE_ROWS(scalar);
@@ -74,9 +78,23 @@ BITNET_DECLARE_ROWS(avx512);  // needs AVX-512 F, BW and VL, and F16C
 BITNET_DECLARE_ROWS(neon);    // needs AArch64
 #undef BITNET_DECLARE_ROWS
 
-#define BITNET_ROWS(isa)                                                                         \
-  {#isa,       rms_norm_##isa,  act_quant_##isa, add_##isa,      mul_##isa,   relu2_##isa,       \
-   silu_##isa, softmax_##isa,   rotate_##isa,    halves_##isa,   widen_##isa, quant_error_##isa, \
-   q8_0_##isa, from_q4_0_##isa, from_q4_k_##isa, from_q6_k_##isa}
+#define BITNET_ROWS(isa)   \
+  {#isa,                   \
+   rms_norm_##isa,         \
+   act_quant_##isa,        \
+   act_quant_groups_##isa, \
+   add_##isa,              \
+   mul_##isa,              \
+   relu2_##isa,            \
+   silu_##isa,             \
+   softmax_##isa,          \
+   rotate_##isa,           \
+   halves_##isa,           \
+   widen_##isa,            \
+   quant_error_##isa,      \
+   q8_0_##isa,             \
+   from_q4_0_##isa,        \
+   from_q4_k_##isa,        \
+   from_q6_k_##isa}
 
 }  // namespace bitnet::cpu

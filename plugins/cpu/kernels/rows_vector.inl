@@ -154,6 +154,30 @@ void BITNET_ROW(act_quant)(const float* x, uint64_t k, int8_t* q, float* s) {
   std::memcpy(q + whole, out, k - whole);
 }
 
+void BITNET_ROW(act_quant_groups)(const float* x, uint64_t k, uint64_t group, int8_t* q,
+                                  float* d) {
+  for (uint64_t at = 0; at < k; at += group, x += group, q += group) {
+    floats largest[vectors] = {};
+    for (uint64_t i = 0; i < group; i += 16)
+      for (uint64_t j = 0; j < vectors; ++j) {
+        const floats v = load(x + i + j * lanes);
+        const floats size = reinterpret_cast<floats>(reinterpret_cast<words>(v) & 0x7fffffffu);
+        largest[j] = size > largest[j] ? size : largest[j];
+      }
+    float p[16], most = 1e-30f;
+    std::memcpy(p, largest, sizeof p);
+    for (const float v : p) most = v > most ? v : most;
+    d[at / group] = most / 127.0f;
+    const float scale = 127.0f / most;
+    for (uint64_t i = 0; i < group; i += lanes) {
+      auto codes = quantised(load(x + i), scale);
+      codes = codes > -127 ? codes : codes * 0 - 127;
+      const bytes v = __builtin_convertvector(codes, bytes);
+      std::memcpy(q + i, &v, sizeof v);
+    }
+  }
+}
+
 void BITNET_ROW(add)(const float* a, const float* b, uint64_t k, float* y) {
   for (uint64_t i = 0; i < k; ++i) y[i] = a[i] + b[i];
 }

@@ -55,6 +55,10 @@ void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, 
 // The same from the definition alone; the judge of the tests.
 void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s, uint64_t rows,
                         uint64_t first, uint64_t last, float* y);
+// LINEAR_TERNARY_GROUPED: q (rows, k) i8 in `groups` groups, d (rows, groups).
+void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int8_t* q,
+                            const float* d, uint64_t groups, uint64_t rows, uint64_t first,
+                            uint64_t last, float* y);
 // y (k) = a row of any dense format.
 void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* y);
 void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,

@@ -100,7 +100,7 @@ std::string three_digits(double x) {
 // Times each candidate in turn, in as many rounds as there is time for.
 template <std::size_t N, class Run>
 timings time_each(const std::array<uint32_t, N>& candidates, const sdk::host& host,
-                  uint64_t budget_ns, const Run& run) {
+                  uint64_t budget_ns, uint64_t cancel_token, const Run& run) {
   timings all(N);
   const uint64_t start = host.now_ns();
   run(candidates[0]);  // wakes the workers, and is not counted
@@ -112,6 +112,7 @@ timings time_each(const std::array<uint32_t, N>& candidates, const sdk::host& ho
       all[at].push_back(host.now_ns() - before);
     }
     if (round + 1 >= least_rounds && host.now_ns() - start > budget_ns) break;
+    if (host.cancelled(cancel_token)) break;
   }
   return all;
 }
@@ -233,7 +234,8 @@ bool tuning_is_due(int64_t now) {
   return known.unsettled != 0 && (now < known.unsettled || now - known.unsettled >= rest_seconds);
 }
 
-std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns) {
+std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns,
+                           uint64_t cancel_token) {
   const tuning usual;
   const uint64_t bytes = bytes_to_stream();
   if (bytes == 0) {
@@ -251,14 +253,15 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
   });
   tile_rows = usual.tile_rows;
   uint64_t at = 0;
-  const timings streams = time_each(distances, host, budget_ns * 3 / 4, [&](uint32_t distance) {
-    if (at + part_rows > m.rows) at = 0;
-    ahead = distance;
-    m.multiply(isa, host, at, part_rows, 1);
-    at += part_rows;
-  });
+  const timings streams =
+      time_each(distances, host, budget_ns * 3 / 4, cancel_token, [&](uint32_t distance) {
+        if (at + part_rows > m.rows) at = 0;
+        ahead = distance;
+        m.multiply(isa, host, at, part_rows, 1);
+        at += part_rows;
+      });
   ahead = usual.ahead;
-  const timings prompts = time_each(tiles, host, budget_ns / 4, [&](uint32_t height) {
+  const timings prompts = time_each(tiles, host, budget_ns / 4, cancel_token, [&](uint32_t height) {
     tile_rows = height;
     m.multiply(isa, host, 0, prompt_rows, prompt_tokens);
   });

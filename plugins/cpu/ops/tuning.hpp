@@ -38,6 +38,7 @@ bool tuning_is_due(int64_t now);
 
 // On all of the host's workers, for about budget_ns. Says why the result cannot be believed, else
 // "". Throws std::bad_alloc.
-std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns);
+std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns,
+                           uint64_t cancel_token = 0);
 
 }  // namespace bitnet::cpu

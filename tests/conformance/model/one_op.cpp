@@ -71,6 +71,19 @@ model one_op_model(uint32_t op, uint32_t format) {
       m.op(op, {g.comes_in(BITNET_DTYPE_I8, width), g.comes_in(BITNET_DTYPE_F32, 1)},
            {g.result(rows)}, {m.ternary(width, rows, 0, g.random)});
       break;
+    case BITNET_OP_RMS_NORM_HEADS: {
+      bitnet_op& norm = m.op(op, {g.f32()}, {g.result()}, {m.dense(dense, width / 2, 1, g.random)});
+      norm.ints[0] = 2;
+      norm.floats[0] = 1e-5f;
+      break;
+    }
+    case BITNET_OP_ACT_QUANT_I8_GROUPED:
+      m.op(op, {g.f32()}, {g.goes_out(BITNET_DTYPE_I8, width), g.result(width / 32)}).ints[0] = 32;
+      break;
+    case BITNET_OP_LINEAR_TERNARY_GROUPED:
+      m.op(op, {g.comes_in(BITNET_DTYPE_I8, width), g.comes_in(BITNET_DTYPE_F32, width / 32)},
+           {g.result(rows)}, {m.ternary(width, rows, 64, g.random)});
+      break;
     case BITNET_OP_LINEAR_DENSE:
       m.op(op, {g.f32()}, {g.result(rows)}, {m.dense(dense, width, rows, g.random)});
       break;

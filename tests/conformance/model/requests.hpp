@@ -26,6 +26,16 @@ inline bitnet_status create_buffer(const bitnet_backend_v0& t, bitnet_device* d,
   return t.buffer_create(d, &r, out, e);
 }
 
+inline bitnet_status prepare(const bitnet_backend_v0& t, bitnet_binding* b, uint32_t n_tokens,
+                             uint32_t n_outputs, bitnet_error* e, uint64_t cancel_token = 0) {
+  bitnet_prepare_request r{};
+  r.struct_size = sizeof r;
+  r.n_tokens = n_tokens;
+  r.n_outputs = n_outputs;
+  r.cancel_token = cancel_token;
+  return t.binding_prepare(b, &r, e);
+}
+
 inline bitnet_status create_weights(const bitnet_backend_v0& t, bitnet_device* d,
                                     std::span<const bitnet_tensor_desc> descs, bitnet_weights** out,
                                     bitnet_error* e) {

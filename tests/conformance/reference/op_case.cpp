@@ -44,9 +44,10 @@ void repeated_rows(op_case& c, uint64_t n, uint64_t inputs) {
 
 size_cases all_sizes() {
   size_cases out;
-  for (size_cases (*some)() : {embed_gather_sizes, rms_norm_sizes, act_quant_sizes,
-                               linear_ternary_sizes, linear_dense_sizes, rope_sizes, kv_write_sizes,
-                               attn_paged_sizes, elementwise_sizes, gather_rows_sizes})
+  for (size_cases (*some)() :
+       {embed_gather_sizes, rms_norm_sizes, act_quant_sizes, linear_ternary_sizes,
+        act_quant_grouped_sizes, linear_ternary_grouped_sizes, linear_dense_sizes, rope_sizes,
+        kv_write_sizes, attn_paged_sizes, elementwise_sizes, gather_rows_sizes})
     for (size_case& c : some()) out.push_back(std::move(c));
   return out;
 }
@@ -57,11 +58,16 @@ op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, bool windows
       case BITNET_OP_EMBED_GATHER:
         return embed_gather_cases();
       case BITNET_OP_RMS_NORM:
+      case BITNET_OP_RMS_NORM_HEADS:
         return rms_norm_cases();
       case BITNET_OP_ACT_QUANT_I8:
         return act_quant_cases();
       case BITNET_OP_LINEAR_TERNARY:
         return linear_ternary_cases();
+      case BITNET_OP_ACT_QUANT_I8_GROUPED:
+        return act_quant_grouped_cases();
+      case BITNET_OP_LINEAR_TERNARY_GROUPED:
+        return linear_ternary_grouped_cases();
       case BITNET_OP_LINEAR_DENSE:
         return linear_dense_cases();
       case BITNET_OP_ROPE:

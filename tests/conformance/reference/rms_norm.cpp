@@ -1,4 +1,4 @@
-// RMS_NORM: x * (1 / sqrt(mean + eps)) * weight.
+// RMS_NORM and RMS_NORM_HEADS: x * (1 / sqrt(mean + eps)) * weight.
 
 #include <cmath>
 
@@ -12,9 +12,10 @@ namespace {
 // two products; the sum itself is taken in double.
 constexpr double tolerance = unit / 2 + unit / 2 + 3 * ulp + 2.5 * ulp + 2 * unit;
 
-op_case norm_case(int64_t k, uint64_t tokens, float size, float eps, std::string why) {
+op_case norm_case(int64_t k, uint64_t tokens, float size, float eps, std::string why,
+                  int32_t heads = 0) {
   op_case c;
-  c.op = BITNET_OP_RMS_NORM;
+  c.op = heads == 0 ? BITNET_OP_RMS_NORM : BITNET_OP_RMS_NORM_HEADS;
   c.format = BITNET_FORMAT_F32;
   c.why = std::move(why);
   std::mt19937 random(static_cast<uint32_t>(k * 31) + static_cast<uint32_t>(tokens));
@@ -22,19 +23,22 @@ op_case norm_case(int64_t k, uint64_t tokens, float size, float eps, std::string
   for (float& x : rows) x = uniform(random, -size, size);
   const uint32_t x = input_rows(c.graph, k, rows);
   const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
-  const uint32_t w = c.graph.dense(BITNET_FORMAT_F32, k, 1, random);
-  c.graph.op(BITNET_OP_RMS_NORM, {x}, {y}, {w}).floats[0] = eps;
+  const int64_t part = heads == 0 ? k : k / heads;  // that has a mean of its own
+  const uint32_t w = c.graph.dense(BITNET_FORMAT_F32, part, 1, random);
+  bitnet_op& norm = c.graph.op(c.op, {x}, {y}, {w});
+  norm.ints[0] = heads;
+  norm.floats[0] = eps;
   output_rows(c.graph, y);
   all_rows(c, tokens);
   const uint8_t* weights = c.graph.tensors[w].data.data();
-  const auto width = static_cast<uint64_t>(k);
-  for (uint64_t t = 0; t < tokens; ++t) {
+  const auto width = static_cast<uint64_t>(part);
+  for (uint64_t t = 0; t < rows.size() / width; ++t) {
     double sum = 0;
     for (uint64_t i = 0; i < width; ++i) {
       const auto v = static_cast<double>(rows[t * width + i]);
       sum += v * v;
     }
-    const double factor = 1 / std::sqrt(sum / static_cast<double>(k) + static_cast<double>(eps));
+    const double factor = 1 / std::sqrt(sum / static_cast<double>(part) + static_cast<double>(eps));
     for (uint64_t i = 0; i < width; ++i) {
       const double value = static_cast<double>(rows[t * width + i]) * factor *
                            element(BITNET_FORMAT_F32, weights, i);
@@ -62,6 +66,20 @@ size_cases rms_norm_sizes() {
                      repeated_rows(c, row.tokens, row.tokens);
                      return c;
                    }});
+  const struct {
+    const char* name;
+    int64_t head_dim;
+    int32_t heads;
+    uint64_t tokens;
+  } heads[] = {{"64x128", 128, 64, 3}, {"3x256_513_tokens", 256, 3, 513}};
+  for (const auto& row : heads)
+    out.push_back({BITNET_OP_RMS_NORM_HEADS, BITNET_FORMAT_F32, row.name, [row] {
+                     op_case c = norm_case(row.head_dim * row.heads, row.tokens, 4.0f, 1e-6f,
+                                           row.name, row.heads);
+                     c.tokens.clear();
+                     repeated_rows(c, row.tokens, row.tokens);
+                     return c;
+                   }});
   return out;
 }
 
@@ -73,6 +91,11 @@ op_cases rms_norm_cases() {
   out.push_back(norm_case(128, 2, 0.0f, 1e-5f, "rows of zeros"));
   out.push_back(norm_case(128, 2, 1e-4f, 1e-5f, "rows that eps outweighs"));
   out.push_back(norm_case(128, 2, 1e15f, 1e-5f, "squares near 1e30"));
+  for (const int32_t heads : {1, 3, 8})
+    for (const int64_t head_dim : {1, 20, 64, 128})
+      out.push_back(norm_case(head_dim * heads, 3, 4.0f, 1e-6f,
+                              std::to_string(heads) + " heads of " + std::to_string(head_dim),
+                              heads));
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "model/formats.hpp"
 #include "reference/act_quant.hpp"
 #include "reference/evaluate.hpp"
+#include "reference/grouped.hpp"
 #include "reference/names.hpp"
 
 namespace bitnet::conformance {
@@ -19,6 +20,8 @@ constexpr suspect embedding = {BITNET_OP_EMBED_GATHER, BITNET_FORMAT_F32};
 constexpr suspect gathering = {BITNET_OP_GATHER_ROWS, BITNET_FORMAT_NONE};
 constexpr suspect quantiser = {BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE};
 constexpr suspect product = {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2};
+constexpr suspect group_quantiser = {BITNET_OP_ACT_QUANT_I8_GROUPED, BITNET_FORMAT_NONE};
+constexpr suspect group_product = {BITNET_OP_LINEAR_TERNARY_GROUPED, BITNET_FORMAT_TERNARY2};
 
 bool has_op(const op_case& c, uint32_t id) {
   return std::ranges::any_of(c.graph.ops, [&](const bitnet_op& op) { return op.op == id; });
@@ -123,6 +126,20 @@ std::string names_of(const std::vector<suspect>& all, const char* between) {
   return out;
 }
 
+// What either quantiser has to give for a row; group 0: one scale, that was multiplied with.
+struct codes_of_row {
+  std::vector<int8_t> q;
+  std::vector<float> scales;
+};
+codes_of_row right_codes(std::span<const float> x, uint64_t group) {
+  if (group != 0) {
+    grouped_codes out = act_quant_grouped(x, group);
+    return {std::move(out.q), std::move(out.factors)};
+  }
+  quantised out = act_quant(x);
+  return {std::move(out.q), {out.scale}};
+}
+
 // The quantiser or the product that shows its codes.
 //
 // How  Two products show each code twice: in order, and backwards with the other sign; some rows
@@ -130,8 +147,10 @@ std::string names_of(const std::vector<suspect>& all, const char* between) {
 //      the codes are what they show. A product that is wrong shows no such codes, but for one: that
 //      it leaves out columns looks as codes of 0 do.
 std::vector<suspect> quantiser_or_product(opened_device& device, const op_case& c, uint32_t flags) {
-  const auto quantise =
-      std::ranges::find(c.graph.ops, uint32_t{BITNET_OP_ACT_QUANT_I8}, &bitnet_op::op);
+  const bool grouped = has_op(c, BITNET_OP_ACT_QUANT_I8_GROUPED);
+  const suspect of_codes = grouped ? group_quantiser : quantiser;
+  const suspect of_sums = grouped ? group_product : product;
+  const auto quantise = std::ranges::find(c.graph.ops, of_codes.op, &bitnet_op::op);
   const auto embed =
       std::ranges::find(c.graph.ops, uint32_t{BITNET_OP_EMBED_GATHER}, &bitnet_op::op);
   if (quantise == c.graph.ops.end() || embed == c.graph.ops.end()) return {};
@@ -143,14 +162,17 @@ std::vector<suspect> quantiser_or_product(opened_device& device, const op_case& 
   const uint64_t tokens = c.tokens.size();
   const std::vector<uint64_t> columns = columns_of(k, tokens);
   constexpr uint64_t zeros = 4;
+  const uint64_t group = grouped ? static_cast<uint64_t>(quantise->ints[0]) : k;
+  const uint64_t groups = k / group;
   const uint64_t n = columns.size(), m = n + zeros;
 
   const auto program = [&](bool scale_only, bool backwards, op_case& out) {
     const uint32_t x = input_rows(out.graph, table.desc.ne[0], rows);
     const uint32_t q = out.graph.value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, table.desc.ne[0]);
-    const uint32_t s = out.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, 1);
-    out.graph.op(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
-    out.expected.assign(tokens * (scale_only ? 1 : m), 0);
+    const uint32_t s =
+        out.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, static_cast<int64_t>(groups));
+    out.graph.op(of_codes.op, {x}, {q, s}).ints[0] = quantise->ints[0];
+    out.expected.assign(tokens * (scale_only ? groups : m), 0);
     out.allowed = out.expected;
     if (scale_only) return output_rows(out.graph, s);
     std::vector<int8_t> t(m * k);
@@ -158,7 +180,7 @@ std::vector<suspect> quantiser_or_product(opened_device& device, const op_case& 
       t[(backwards ? m - 1 - j : j) * k + columns[j]] = backwards ? -1 : 1;
     const auto height = static_cast<int64_t>(m);
     const uint32_t y = out.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, height);
-    out.graph.op(BITNET_OP_LINEAR_TERNARY, {q, s}, {y},
+    out.graph.op(of_sums.op, {q, s}, {y},
                  {out.graph.tensor(BITNET_FORMAT_TERNARY2, table.desc.ne[0], height,
                                    pack_ternary(t, k, m), {1.0f})});
     output_rows(out.graph, y);
@@ -173,24 +195,31 @@ std::vector<suspect> quantiser_or_product(opened_device& device, const op_case& 
   bool wrong_codes = false, only_zeros = true;
   for (uint64_t t = 0; t < tokens; ++t) {
     const auto row = static_cast<uint64_t>(c.tokens[t]);
-    const quantised right = act_quant(std::span(rows).subspan(row * k, k));
-    if (scales[t] != right.scale && !std::isnan(right.scale)) return {quantiser};
-    if (!std::isfinite(right.scale) || right.scale == 0) continue;  // codes may be anything
+    const std::span<const float> in = std::span(rows).subspan(row * k, k);
+    const codes_of_row right = right_codes(in, grouped ? group : 0);
+    bool may_be_anything = false;
+    for (uint64_t g = 0; g < groups; ++g) {
+      const float s = right.scales[g];
+      if (scales[t * groups + g] != s && !std::isnan(s)) return {of_codes};
+      may_be_anything |= !std::isfinite(s) || s == 0;
+    }
+    if (may_be_anything) continue;
     for (uint64_t j = 0; j < zeros; ++j)
-      if (one[t * m + n + j] != 0 || other[t * m + j] != 0) return {product};
+      if (one[t * m + n + j] != 0 || other[t * m + j] != 0) return {of_sums};
     for (uint64_t j = 0; j < n; ++j) {
       const float shown = one[t * m + j], again = -other[t * m + m - 1 - j];
-      const float code = std::nearbyint(shown * right.scale);
-      const bool possible = code >= -128 && code <= 127 && shown == code / right.scale;
-      if (!possible || shown != again) return {product};
+      const float s = right.scales[columns[j] / group];
+      const float code = std::nearbyint(grouped ? shown / s : shown * s);
+      const bool possible = code >= -128 && code <= 127 && shown == (grouped ? code * s : code / s);
+      if (!possible || shown != again) return {of_sums};
       if (code == static_cast<float>(right.q[columns[j]])) continue;
       wrong_codes = true;
       only_zeros &= code == 0;
     }
   }
-  if (!wrong_codes) return {product};
-  if (only_zeros) return {quantiser, product};
-  return {quantiser};
+  if (!wrong_codes) return {of_sums};
+  if (only_zeros) return {of_codes, of_sums};
+  return {of_codes};
 }
 
 // Those of some ops that are wrong in cases of their own. One that a case can tell is wrong acquits
@@ -214,8 +243,10 @@ std::vector<suspect> wrong_by_themselves(opened_device& device, const std::vecto
 
 std::string scaffold_missing(const opened_device& device, uint32_t op) {
   std::string out;
-  const suspect needed[] = {embedding, gathering, quantiser, product};
-  const bool quantises = op == BITNET_OP_ACT_QUANT_I8 || op == BITNET_OP_LINEAR_TERNARY;
+  const bool grouped = op == group_quantiser.op || op == group_product.op;
+  const suspect needed[] = {embedding, gathering, grouped ? group_quantiser : quantiser,
+                            grouped ? group_product : product};
+  const bool quantises = grouped || op == quantiser.op || op == product.op;
   for (const suspect& n : std::span(needed).first(quantises ? 4 : 2))
     if (device.level(n.op, n.format) == BITNET_LEVEL_NONE)
       out += (out.empty() ? "" : ", ") + kernel_name(n.op, n.format);
@@ -224,7 +255,7 @@ std::string scaffold_missing(const opened_device& device, uint32_t op) {
 
 std::vector<suspect> suspects_of(opened_device& device, const op_case& c, uint32_t flags) {
   if (std::vector<suspect> out = wrong_scaffold(device, c, flags); !out.empty()) return out;
-  if (has_op(c, BITNET_OP_LINEAR_TERNARY))
+  if (has_op(c, product.op) || has_op(c, group_product.op))
     if (std::vector<suspect> out = quantiser_or_product(device, c, flags); !out.empty()) return out;
   return {{c.op, c.format}};
 }

@@ -32,9 +32,12 @@ std::vector<subject> all_subjects() {
         if (row.id == BITNET_OP_EMBED_GATHER || f.id != BITNET_FORMAT_TERNARY2)
           out.push_back({row.id, f.id});
     } else {
-      out.push_back({row.id, row.id == BITNET_OP_LINEAR_TERNARY ? BITNET_FORMAT_TERNARY2
-                             : row.id == BITNET_OP_RMS_NORM     ? BITNET_FORMAT_F32
-                                                                : BITNET_FORMAT_NONE});
+      const bool ternary =
+          row.id == BITNET_OP_LINEAR_TERNARY || row.id == BITNET_OP_LINEAR_TERNARY_GROUPED;
+      const bool norm = row.id == BITNET_OP_RMS_NORM || row.id == BITNET_OP_RMS_NORM_HEADS;
+      out.push_back({row.id, ternary ? BITNET_FORMAT_TERNARY2
+                             : norm  ? BITNET_FORMAT_F32
+                                     : BITNET_FORMAT_NONE});
     }
   }
   return out;

@@ -188,9 +188,8 @@ TEST_F(program, every_size_up_to_the_bound_runs) {
   runner r(device_.table(), m, o);
   for (const uint32_t bucket : o.buckets)
     for (const uint32_t outputs : {0u, bucket})
-      must([&](bitnet_error* e) {
-        return device_.table().binding_prepare(r.binding, bucket, outputs, e);
-      });
+      must(
+          [&](bitnet_error* e) { return prepare(device_.table(), r.binding, bucket, outputs, e); });
   for (uint64_t n = 1; n <= o.max_tokens; ++n) {
     SCOPED_TRACE(n);
     runner one(device_.table(), m, o);
@@ -209,7 +208,7 @@ TEST_F(program, sizes_past_the_bound_are_refused) {
   if (IsSkipped()) return;
   runner r(device_.table(), m, options());
   const outcome o = attempt(
-      [&](bitnet_error* e) { return device_.table().binding_prepare(r.binding, 1'000'000, 1, e); });
+      [&](bitnet_error* e) { return prepare(device_.table(), r.binding, 1'000'000, 1, e); });
   EXPECT_NE(o.status, BITNET_OK);
   EXPECT_EQ(o.complaint, "");
 }

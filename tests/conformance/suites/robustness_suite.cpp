@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "bitnet/abi/answers.h"
@@ -506,6 +507,122 @@ TEST_F(robustness, a_cancelled_build_makes_nothing) {
   const outcome built = build();
   EXPECT_EQ(built.status, BITNET_OK) << built.message;
   if (program != nullptr) table().program_destroy(program);
+}
+
+TEST_F(robustness, opening_and_preparing_can_be_cancelled) {
+  const auto answered = [&](const auto& call, int64_t after) {
+    device_.host().cancel_after(after);
+    const outcome found = attempt(call);
+    const int64_t questions = device_.host().cancel_questions();
+    device_.host().cancel_after(-1);
+    EXPECT_EQ(found.status, questions > after ? BITNET_CANCELLED : BITNET_OK) << found.message;
+    EXPECT_EQ(found.complaint, "");
+    return found.status;
+  };
+  bitnet_device_request request{};
+  request.struct_size = sizeof request;
+  request.cancel_token = 1;
+  bitnet_device* other = nullptr;
+  const auto open = [&](bitnet_error* e) {
+    return table().device_open(table().self, &request, &other, e);
+  };
+  if (answered(open, 0) != BITNET_OK) {
+    EXPECT_EQ(other, nullptr) << "a device of a call that was cancelled";
+  } else {
+    table().device_close(other);
+  }
+
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner_options o = options();
+  o.max_tokens = 16;
+  runner r(table(), m, o);
+  const auto prepare_all = [&](bitnet_error* e) {
+    return prepare(table(), r.binding, 16, 1, e, 1);
+  };
+  for (const int64_t after : {0, 2}) answered(prepare_all, after);
+  std::vector<token_in> in;
+  for (int32_t t = 0; t < 3; ++t) in.push_back({t, 0});
+  EXPECT_EQ(r.run(in), runner(table(), m, o).run(in)) << "the binding is not as good as before";
+}
+
+TEST_F(robustness, buffers_are_aligned_as_they_are_wanted) {
+  bitnet_buffer_request request{};
+  request.struct_size = sizeof request;
+  request.bytes = 100;
+  for (const uint64_t alignment : {1u, 8u, 64u, 4096u, 65536u, 3u, 96u}) {
+    SCOPED_TRACE(alignment);
+    request.alignment_bytes = alignment;
+    bitnet_buffer* b = nullptr;
+    const outcome made = attempt(
+        [&](bitnet_error* e) { return table().buffer_create(device_.device, &request, &b, e); });
+    EXPECT_EQ(made.complaint, "");
+    const bool possible = std::has_single_bit(alignment);
+    EXPECT_TRUE(possible ? made.status == BITNET_OK || made.status == BITNET_UNSUPPORTED
+                         : made.status == BITNET_INVALID_ARGUMENT)
+        << made.message;
+    if (b == nullptr) continue;
+    void* data = nullptr;
+    must([&](bitnet_error* e) { return table().buffer_map(b, &data, e); });
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % alignment, 0u);
+    table().buffer_destroy(b);
+  }
+}
+
+// Each kind of thing that takes memory is made until no more may be, and again when that is gone.
+TEST_F(robustness, a_device_holds_no_more_than_it_may) {
+  const auto refused = [](const outcome& o) {
+    EXPECT_EQ(o.complaint, "");
+    return o.status == BITNET_OUT_OF_MEMORY || o.status == BITNET_OUT_OF_DEVICE_MEMORY;
+  };
+  bitnet_device_request request{};
+  request.struct_size = sizeof request;
+  request.memory_bytes = uint64_t{4} << 20;
+  bitnet_device* small = nullptr;
+  const outcome opened = attempt(
+      [&](bitnet_error* e) { return table().device_open(table().self, &request, &small, e); });
+  if (opened.status == BITNET_UNSUPPORTED) GTEST_SKIP() << "it does not count: " << opened.message;
+  ASSERT_EQ(opened.status, BITNET_OK) << opened.message;
+
+  constexpr uint64_t buffer_bytes = uint64_t{1} << 20;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<bitnet_buffer*> buffers;
+    outcome last;
+    do {
+      buffers.push_back(nullptr);
+      last = attempt([&](bitnet_error* e) {
+        return create_buffer(table(), small, buffer_bytes, &buffers.back(), e);
+      });
+    } while (last.status == BITNET_OK && buffers.size() < 6);
+    EXPECT_TRUE(refused(last)) << last.message;
+    EXPECT_EQ(buffers.size(), 5u) << "of 1 MiB each there is room for 4";
+    for (bitnet_buffer* b : buffers)
+      if (b != nullptr) table().buffer_destroy(b);
+  }
+
+  const bitnet_kv_config blocks{
+      sizeof(bitnet_kv_config), BITNET_DTYPE_F32, BITNET_DTYPE_F32, 1, 1, 32, 32, 64, 512, 0};
+  bitnet_kv_pool* pool = nullptr;
+  const outcome pooled =
+      attempt([&](bitnet_error* e) { return table().kv_pool_create(small, &blocks, &pool, e); });
+  EXPECT_TRUE(refused(pooled)) << "8 MiB of keys and values: " << pooled.message;
+
+  model m;
+  std::mt19937 random(3);
+  m.ternary(4096, 8192, 0, random);
+  const std::vector<bitnet_tensor_desc> descs = m.descs();
+  bitnet_weights* weights = nullptr;
+  const auto fill = [&](bitnet_error* e) {
+    const bitnet_status s = create_weights(table(), small, descs, &weights, e);
+    if (s != BITNET_OK) return s;
+    return table().weight_write(weights, 0, 0, m.tensors[0].data.data(), m.tensors[0].data.size(),
+                                e);
+  };
+  const outcome filled = attempt(fill);
+  EXPECT_TRUE(refused(filled)) << "8 MiB of weights: " << filled.message;
+  if (weights != nullptr) table().weights_destroy(weights);
+  table().device_close(small);
 }
 
 TEST_F(robustness, waiting_for_what_never_comes_ends) {

@@ -53,6 +53,12 @@ typedef struct bitnet_open_request {
 typedef struct bitnet_device_request {
   uint32_t struct_size;
   uint32_t index;
+  /* 0 = as it likes, or what may be held on this device at once for all that is made on it, caches
+   * of the plugin's among it; not for what weight_alias hands over. What would take more is refused
+   * with BITNET_OUT_OF_MEMORY or BITNET_OUT_OF_DEVICE_MEMORY; a plugin that does not count says
+   * BITNET_UNSUPPORTED to this request. */
+  uint64_t memory_bytes;
+  uint64_t cancel_token; /* for host->cancelled while it opens; 0 = cannot be cancelled */
 } bitnet_device_request;
 
 #define BITNET_BUFFER_HOST_WRITES 1u /* facts of steps, values that come in */
@@ -62,6 +68,9 @@ typedef struct bitnet_buffer_request {
   uint32_t struct_size;
   uint32_t usage; /* BITNET_BUFFER_*: flags, of which these are hints */
   uint64_t bytes; /* > 0 */
+  /* 0 or a power of two, that the host address is to be a multiple of, beside that of the device's
+   * buffer_alignment_bytes; one that the plugin cannot give is BITNET_UNSUPPORTED */
+  uint64_t alignment_bytes;
 } bitnet_buffer_request;
 
 typedef struct bitnet_weights_request {
@@ -172,9 +181,9 @@ typedef struct bitnet_backend_v0 {
    * each under way at the same time. [device] [short] */
   bitnet_status (*program_bind)(bitnet_program* program, const bitnet_bind_request* request,
                                 bitnet_binding** out, bitnet_error* err);
-  /* Gets ready for steps of up to n_tokens and n_outputs, so that the first one is not slow.
-   * [device] [long] */
-  bitnet_status (*binding_prepare)(bitnet_binding* binding, uint32_t n_tokens, uint32_t n_outputs,
+  /* Gets ready for steps of up to so many tokens and outputs, so that the first one is not slow.
+   * After BITNET_CANCELLED the binding is as good as before. [device] [long] */
+  bitnet_status (*binding_prepare)(bitnet_binding* binding, const bitnet_prepare_request* request,
                                    bitnet_error* err);
   /* Waits for its steps. [device] */
   void (*binding_destroy)(bitnet_binding* binding);

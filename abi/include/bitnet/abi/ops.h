@@ -18,6 +18,20 @@
  *                   y = (f32)sum_k(t*q) / s * scale. Scale groups:
  *                   y = sum_g((f32)sum_{k in g}(t*q) * scale_g) / s, g ascending, in f32.
  *                   Integer sums are exact in int32 -> f32 (rows, M)
+ *   ACT_QUANT_I8_GROUPED  for each group of ints[0] = 32, 64 or 128 elements of a row, in f32:
+ *                   a = max(max |x_k|, 1e-30), d = a / 127,
+ *                   q = clamp(round-half-even(x * (127 / a)), -127, 127)
+ *                   -> q i8 (rows, K), d f32 (rows, K / ints[0])
+ *   LINEAR_TERNARY_GROUPED  inputs q, d; weight 0 ternary (M x K), scales for groups or one.
+ *                   Groups of q and of scales divide one another; those of scales are multiples
+ *                   of 32 and up to 8192 elements or a row long, as one scale for all is taken
+ *                   to be.
+ *                   With p the factors, d or scales, of the shorter groups and r those of the
+ *                   longer ones, d being p where they are equally long:
+ *                   y = sum_r(sum_p((f32)sum_k(t*q) * p) * r), each sum from +0, ascending, in f32.
+ *                   Integer sums are exact in int32 -> f32 (rows, M)
+ *   RMS_NORM_HEADS  RMS_NORM of each of ints[0] heads by itself; weight 0 has K / ints[0] elements
+ *                   -> (rows, K)
  *   LINEAR_DENSE    y = W x, weight 0 of any dense format (M x K) -> f32 (rows, M)
  *   ROPE            rotates the first ints[2] dimensions of each of ints[0] heads of ints[1]
  *                   dimensions by position * floats[1] * floats[0]^(-2i/ints[2]), divided by weight
@@ -44,11 +58,12 @@
  * of |factor * factor|. Integer sums stay exact.
  *
  * Composites are followed by body_count ops that define them; weights and attributes are those of
- * the body, inputs and outputs its free and its final values. A plugin that knows the composite may
- * run one kernel for it; any other runs the body. In brackets: may be absent.
+ * the body, inputs and outputs its free and its final values. A plugin that knows the composite,
+ * and the body that it has here, may run one kernel for it; any other runs the body. In brackets:
+ * may be absent. For ACT_QUANT_I8 and LINEAR_TERNARY their grouped kin may stand.
  *   BIT_LINEAR      ACT_QUANT_I8, LINEAR_TERNARY                                 x -> y
- *   QKV_ROPE_KV     RMS_NORM, ACT_QUANT_I8, LINEAR_TERNARY q, k, v, ROPE q, ROPE k, KV_WRITE
- *                                                                                x -> q
+ *   QKV_ROPE_KV     RMS_NORM, ACT_QUANT_I8, LINEAR_TERNARY q, k, v, [RMS_NORM_HEADS q,
+ *                   RMS_NORM_HEADS k], ROPE q, ROPE k, KV_WRITE                  x -> q
  *   ATTN_OUT        ATTN_PAGED, [RMS_NORM], ACT_QUANT_I8, LINEAR_TERNARY, ADD    q, x -> x'
  *   FFN_RELU2_GATED RMS_NORM, ACT_QUANT_I8, LINEAR_TERNARY gate, up, RELU2, MUL, [RMS_NORM],
  *                   ACT_QUANT_I8, LINEAR_TERNARY, ADD                            x -> x'
@@ -60,25 +75,28 @@
 #ifndef BITNET_ABI_OPS_H
 #define BITNET_ABI_OPS_H
 
-#define BITNET_OP_LIST(X)                \
-  X(EMBED_GATHER, 1, 0, 1, 1, 0, 0)      \
-  X(RMS_NORM, 2, 1, 1, 1, 0, 1)          \
-  X(ACT_QUANT_I8, 3, 1, 0, 2, 0, 0)      \
-  X(LINEAR_TERNARY, 4, 2, 1, 1, 0, 0)    \
-  X(LINEAR_DENSE, 5, 1, 1, 1, 0, 0)      \
-  X(ROPE, 6, 1, 1, 1, 4, 2)              \
-  X(KV_WRITE, 7, 2, 0, 0, 1, 0)          \
-  X(ATTN_PAGED, 8, 1, 0, 1, 4, 1)        \
-  X(ADD, 9, 2, 0, 1, 0, 0)               \
-  X(MUL, 10, 2, 0, 1, 0, 0)              \
-  X(RELU2, 11, 1, 0, 1, 0, 0)            \
-  X(SILU, 12, 1, 0, 1, 0, 0)             \
-  X(GATHER_ROWS, 13, 1, 0, 1, 0, 0)      \
-  X(BIT_LINEAR, 256, 1, 0, 1, 0, 0)      \
-  X(QKV_ROPE_KV, 257, 1, 0, 1, 0, 0)     \
-  X(ATTN_OUT, 258, 2, 0, 1, 0, 0)        \
-  X(FFN_RELU2_GATED, 259, 1, 0, 1, 0, 0) \
-  X(FFN_SILU_GATED, 260, 1, 0, 1, 0, 0)  \
+#define BITNET_OP_LIST(X)                      \
+  X(EMBED_GATHER, 1, 0, 1, 1, 0, 0)            \
+  X(RMS_NORM, 2, 1, 1, 1, 0, 1)                \
+  X(ACT_QUANT_I8, 3, 1, 0, 2, 0, 0)            \
+  X(LINEAR_TERNARY, 4, 2, 1, 1, 0, 0)          \
+  X(LINEAR_DENSE, 5, 1, 1, 1, 0, 0)            \
+  X(ROPE, 6, 1, 1, 1, 4, 2)                    \
+  X(KV_WRITE, 7, 2, 0, 0, 1, 0)                \
+  X(ATTN_PAGED, 8, 1, 0, 1, 4, 1)              \
+  X(ADD, 9, 2, 0, 1, 0, 0)                     \
+  X(MUL, 10, 2, 0, 1, 0, 0)                    \
+  X(RELU2, 11, 1, 0, 1, 0, 0)                  \
+  X(SILU, 12, 1, 0, 1, 0, 0)                   \
+  X(GATHER_ROWS, 13, 1, 0, 1, 0, 0)            \
+  X(RMS_NORM_HEADS, 14, 1, 1, 1, 1, 1)         \
+  X(ACT_QUANT_I8_GROUPED, 15, 1, 0, 2, 1, 0)   \
+  X(LINEAR_TERNARY_GROUPED, 16, 2, 1, 1, 0, 0) \
+  X(BIT_LINEAR, 256, 1, 0, 1, 0, 0)            \
+  X(QKV_ROPE_KV, 257, 1, 0, 1, 0, 0)           \
+  X(ATTN_OUT, 258, 2, 0, 1, 0, 0)              \
+  X(FFN_RELU2_GATED, 259, 1, 0, 1, 0, 0)       \
+  X(FFN_SILU_GATED, 260, 1, 0, 1, 0, 0)        \
   X(LM_HEAD, 261, 1, 0, 1, 0, 0)
 
 #define BITNET_OP_FIRST_COMPOSITE 256u

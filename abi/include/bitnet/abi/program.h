@@ -163,6 +163,14 @@ typedef struct bitnet_bind_request {
   bitnet_kv_pool* kv_pool;   /* NULL if no op reads or writes keys   */
 } bitnet_bind_request;
 
+typedef struct bitnet_prepare_request {
+  uint32_t struct_size;
+  uint32_t n_tokens;
+  uint32_t n_outputs;
+  uint32_t reserved_0;
+  uint64_t cancel_token; /* for host->cancelled; 0 = cannot be cancelled */
+} bitnet_prepare_request;
+
 /* One run of a program on what a binding names. The counts are within the program's bounds, those
  * of tokens and sequences > 0; facts that no op reads may be anything; the tokens of a sequence
  * stand together, their positions ascending; no two have one slot. From queue_submit until the

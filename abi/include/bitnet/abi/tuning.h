@@ -21,11 +21,13 @@ typedef struct bitnet_tuning_v1 {
    * "ahead:4096=30.1~2" is a figure of that value, larger is better, and how far its repetitions
    * are apart in percent. [any] [instant] */
   bitnet_status (*describe)(bitnet_device* device, char* out, uint64_t capacity, bitnet_error* err);
-  /* Measures for about budget_ns at most, and uses what was best. BITNET_UNAVAILABLE if what was
-   * measured cannot be believed, as beside another program that computes: then settings that are
-   * good on any machine are used, and describe gives what to adopt at the next start. [device]
-   * [long] */
-  bitnet_status (*measure)(bitnet_device* device, uint64_t budget_ns, bitnet_error* err);
+  /* Measures for about budget_ns at most, and uses what was best. cancel_token is for
+   * host->cancelled; after BITNET_CANCELLED the settings are what they were. BITNET_UNAVAILABLE if
+   * what was measured cannot be believed, as beside another program that computes: then settings
+   * that are good on any machine are used, and describe gives what to adopt at the next start.
+   * [device] [long] */
+  bitnet_status (*measure)(bitnet_device* device, uint64_t budget_ns, uint64_t cancel_token,
+                           bitnet_error* err);
   /* Uses settings that describe gave. BITNET_INVALID_ARGUMENT, with nothing changed, if they cannot
    * be read; BITNET_UNAVAILABLE if they are used but should be measured again now. [device]
    * [instant] */

@@ -190,7 +190,9 @@ static bitnet_status device_open(bitnet_backend* self, const bitnet_device_reque
   bitnet_device_request r;
   bitnet_status status = receive(request, sizeof r, &r, sizeof r, __func__, err);
   if (status == BITNET_OK) status = check_index(r.index, __func__, err);
-  if (status == BITNET_OK) *out = &self->device;
+  if (status == BITNET_OK && r.memory_bytes != 0)
+    return fail(err, BITNET_UNSUPPORTED, __func__, "this device does not count what it holds");
+  if (status == BITNET_OK) *out = &self->device; /* at once: nobody can cancel it */
   return status;
 }
 

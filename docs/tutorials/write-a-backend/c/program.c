@@ -132,14 +132,18 @@ bitnet_status program_bind(bitnet_program* program, const bitnet_bind_request* r
   return status;
 }
 
-bitnet_status binding_prepare(bitnet_binding* binding, uint32_t n_tokens, uint32_t n_outputs,
+bitnet_status binding_prepare(bitnet_binding* binding, const bitnet_prepare_request* request,
                               bitnet_error* err) {
   NEED(binding);
+  bitnet_prepare_request r;
+  const bitnet_status status = receive(request, sizeof r, &r, sizeof r, __func__, err);
+  if (status != BITNET_OK) return status;
+  if (r.reserved_0 != 0) return fail(err, BITNET_UNSUPPORTED, __func__, "reserved_0 is not 0");
   const bitnet_program_options* b = &binding->program->bounds;
-  if (n_tokens <= b->max_tokens && n_outputs <= b->max_outputs)
+  if (r.n_tokens <= b->max_tokens && r.n_outputs <= b->max_outputs)
     return BITNET_OK; /* ready since program_build */
   return fail(err, BITNET_INVALID_ARGUMENT, __func__, "%u tokens and %u outputs, of %u and %u",
-              n_tokens, n_outputs, b->max_tokens, b->max_outputs);
+              r.n_tokens, r.n_outputs, b->max_tokens, b->max_outputs);
 }
 
 void binding_destroy(bitnet_binding* binding) {

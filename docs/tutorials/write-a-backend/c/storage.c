@@ -17,6 +17,12 @@ bitnet_status buffer_create(bitnet_device* device, const bitnet_buffer_request* 
   if (status != BITNET_OK) return status;
   if ((r.usage & BITNET_FLAGS_MUST_UNDERSTAND) != 0)
     return fail(err, BITNET_UNSUPPORTED, __func__, "usage %#x is not known", r.usage);
+  if ((r.alignment_bytes & (r.alignment_bytes - 1)) != 0)
+    return fail(err, BITNET_INVALID_ARGUMENT, __func__, "alignment %llu is no power of two",
+                (unsigned long long)r.alignment_bytes);
+  if (r.alignment_bytes > buffer_alignment)
+    return fail(err, BITNET_UNSUPPORTED, __func__, "alignment %llu is more than %u",
+                (unsigned long long)r.alignment_bytes, (unsigned)buffer_alignment);
   if (r.bytes == 0) return fail(err, BITNET_INVALID_ARGUMENT, __func__, "a buffer of no bytes");
   struct bitnet_buffer* b = malloc(sizeof *b);
   const uint64_t unit = buffer_alignment; /* of which aligned_alloc wants a multiple */

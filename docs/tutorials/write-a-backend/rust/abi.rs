@@ -249,6 +249,13 @@ contract! {
         bound: *const bitnet_bound,
         kv_pool: *mut kv_pool,
     }
+    "program.h" bitnet_prepare_request {
+        struct_size: u32,
+        n_tokens: u32,
+        n_outputs: u32,
+        reserved_0: u32,
+        cancel_token: u64,
+    }
     "program.h" bitnet_step {
         struct_size: u32,
         n_tokens: u32,
@@ -287,11 +294,14 @@ contract! {
     "backend.h" bitnet_device_request {
         struct_size: u32,
         index: u32,
+        memory_bytes: u64,
+        cancel_token: u64,
     }
     "backend.h" bitnet_buffer_request {
         struct_size: u32,
         usage: u32,
         bytes: u64,
+        alignment_bytes: u64,
     }
     "backend.h" bitnet_weights_request {
         struct_size: u32,
@@ -333,7 +343,7 @@ contract! {
         graph_query: unsafe extern "C" fn(*mut backend, *const bitnet_query_request, *mut u32, *mut bitnet_graph_estimate, Error) -> bitnet_status,
         program_build: unsafe extern "C" fn(*mut backend, *const bitnet_build_request, *mut *mut program, Error) -> bitnet_status,
         program_bind: unsafe extern "C" fn(*mut program, *const bitnet_bind_request, *mut *mut binding, Error) -> bitnet_status,
-        binding_prepare: unsafe extern "C" fn(*mut binding, u32, u32, Error) -> bitnet_status,
+        binding_prepare: unsafe extern "C" fn(*mut binding, *const bitnet_prepare_request, Error) -> bitnet_status,
         binding_destroy: unsafe extern "C" fn(*mut binding),
         program_stats: unsafe extern "C" fn(*mut program, *mut bitnet_kernel_stat, u32, *mut u32, Error) -> bitnet_status,
         program_destroy: unsafe extern "C" fn(*mut program),

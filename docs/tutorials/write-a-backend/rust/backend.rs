@@ -152,7 +152,11 @@ unsafe extern "C" fn device_open(
     err: Error,
 ) -> bitnet_status {
     guarded(err, "device_open", || {
-        only_device_0(receive(request, size_of::<bitnet_device_request>())?.index)?;
+        let r: bitnet_device_request = receive(request, size_of::<bitnet_device_request>())?;
+        only_device_0(r.index)?;
+        if r.memory_bytes != 0 {
+            return failure(UNSUPPORTED, "this device does not count what it holds");
+        }
         *place(out)? = this;
         Ok(())
     })
@@ -170,6 +174,12 @@ unsafe extern "C" fn buffer_create(
         let r: bitnet_buffer_request = receive(request, size_of::<bitnet_buffer_request>())?;
         if r.usage & FLAGS_MUST_UNDERSTAND != 0 {
             return failure(UNSUPPORTED, format!("usage {:#x} is not known", r.usage));
+        }
+        if r.alignment_bytes & r.alignment_bytes.wrapping_sub(1) != 0 {
+            return failure(INVALID_ARGUMENT, "the alignment is no power of two");
+        }
+        if r.alignment_bytes > ALIGNMENT as u64 {
+            return failure(UNSUPPORTED, format!("alignment {} is too much", r.alignment_bytes));
         }
         give(out, || buffer::new(r.bytes))
     })
@@ -312,13 +322,16 @@ unsafe extern "C" fn program_bind(
 /// Everything is ready since program_build.
 unsafe extern "C" fn binding_prepare(
     on: *mut binding,
-    n_tokens: u32,
-    n_outputs: u32,
+    request: *const bitnet_prepare_request,
     err: Error,
 ) -> bitnet_status {
     guarded(err, "binding_prepare", || {
+        let r: bitnet_prepare_request = receive(request, size_of::<bitnet_prepare_request>())?;
+        if r.reserved_0 != 0 {
+            return failure(UNSUPPORTED, "reserved_0 is not 0");
+        }
         let of = given(given(on)?.of)?;
-        of.locked(|s| s.check_counts(n_tokens, n_outputs))
+        of.locked(|s| s.check_counts(r.n_tokens, r.n_outputs))
     })
 }
 

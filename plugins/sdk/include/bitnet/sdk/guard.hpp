@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "bitnet/abi/base.h"
+#include "bitnet/sdk/budget.hpp"
 
 namespace bitnet::sdk {
 
@@ -66,6 +67,12 @@ bitnet_status guarded(bitnet_error* err, const char* where, Body&& body) noexcep
   const reporter report(err, where);
   try {
     return body(report);
+  } catch (const over_budget& e) {
+    return report.fail(BITNET_OUT_OF_MEMORY,
+                       "this device may hold %llu bytes, %llu are in use and %llu more are wanted",
+                       static_cast<unsigned long long>(e.most),
+                       static_cast<unsigned long long>(e.used),
+                       static_cast<unsigned long long>(e.wanted));
   } catch (const std::bad_alloc&) {
     return report.fail(BITNET_OUT_OF_MEMORY, "out of memory");
   } catch (const std::system_error& e) {

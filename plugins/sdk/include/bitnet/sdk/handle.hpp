@@ -12,6 +12,8 @@
 #include <new>
 #include <utility>
 
+#include "bitnet/sdk/budget.hpp"
+
 namespace bitnet::sdk {
 
 // Opaque handles are pointers to the plugin's own objects: `Handle` is the contract's name for one
@@ -28,20 +30,27 @@ struct handle {
   static Object* get(Handle* h) noexcept { return reinterpret_cast<Object*>(h); }
 };
 
-// Zeroed host memory, aligned to 64 bytes. Large blocks take no physical page before first use, and
-// then large pages where the system has them: getting and finding small ones would take longer than
-// using them.
+// Zeroed host memory, aligned to 64 bytes unless it is to be more. Large blocks take no physical
+// page before first use, and then large pages where the system has them: getting and finding small
+// ones would take longer than using them.
 class memory {
  public:
   static constexpr uint64_t alignment = 64;
 
   memory() = default;
-  explicit memory(uint64_t bytes) : size_(bytes) {
+  // `from`, if any, lends the bytes and outlives them.
+  explicit memory(uint64_t bytes, budget* from = nullptr, uint64_t align = alignment)
+      : size_(bytes) {
     if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
-    block_ = std::calloc(1, bytes + alignment);
-    if (!block_) throw std::bad_alloc();
+    if (from) from->take(bytes);
+    block_ = std::calloc(1, bytes + align);
+    if (!block_) {
+      if (from) from->give(bytes);
+      throw std::bad_alloc();
+    }
+    from_ = from;
     const auto address = reinterpret_cast<uintptr_t>(block_);
-    data_ = static_cast<uint8_t*>(block_) + (alignment - address % alignment) % alignment;
+    data_ = static_cast<uint8_t*>(block_) + (align - address % align) % align;
 #if defined(__linux__)
     constexpr uint64_t page = uint64_t{2} << 20;
     const uint64_t first = (address + page - 1) / page * page,
@@ -55,7 +64,10 @@ class memory {
     memory(std::move(other)).swap(*this);
     return *this;
   }
-  ~memory() { std::free(block_); }
+  ~memory() {
+    std::free(block_);
+    if (from_) from_->give(size_);
+  }
 
   uint8_t* data() const noexcept { return data_; }
   uint64_t size() const noexcept { return size_; }
@@ -65,11 +77,13 @@ class memory {
     std::swap(block_, other.block_);
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(from_, other.from_);
   }
 
   void* block_ = nullptr;
   uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
+  budget* from_ = nullptr;
 };
 
 }  // namespace bitnet::sdk

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "bitnet/abi/host.h"
+#include "bitnet/sdk/budget.hpp"
 
 namespace bitnet::sdk {
 
@@ -19,6 +20,8 @@ inline std::string_view to_view(bitnet_str s) noexcept {
 class host {
  public:
   explicit host(const bitnet_host_v0* services) noexcept : services_(services) {}
+  // The same services, for a device that may hold no more than `lent`.
+  host(const host& other, budget& lent) noexcept : services_(other.services_), budget_(&lent) {}
 
   // False if a service that the contract requires is missing.
   static bool complete(const bitnet_host_v0* services) noexcept {
@@ -38,6 +41,7 @@ class host {
     return token != 0 && services_->cancelled(services_->self, token) != 0;
   }
   uint64_t now_ns() const noexcept { return services_->now_ns(services_->self); }
+  budget* lent() const noexcept { return budget_; }  // nullptr: no bound
 
   // Runs work(worker, n_workers) on n_workers threads at the same time, the caller being worker 0.
   template <class Work>
@@ -64,6 +68,7 @@ class host {
 
  private:
   const bitnet_host_v0* services_;
+  budget* budget_ = nullptr;
 };
 
 }  // namespace bitnet::sdk

@@ -176,9 +176,8 @@ struct slots {
       if (bitnet_status s = receive(request, sizeof known, known, "device request", report);
           failed(s))
         return s;
-      return give<devices>(out, report, [&](auto& made) {
-        return backends::get(self)->open(known.index, made, report);
-      });
+      return give<devices>(
+          out, report, [&](auto& made) { return backends::get(self)->open(known, made, report); });
     });
   }
 
@@ -209,6 +208,9 @@ struct slots {
       if (known.bytes == 0) return report.fail(BITNET_INVALID_ARGUMENT, "a buffer of 0 bytes");
       if (!understood(known.usage, 0))
         return report.fail(BITNET_UNSUPPORTED, "usage %#x of a buffer is not known", known.usage);
+      if (known.alignment_bytes & (known.alignment_bytes - 1))
+        return report.fail(BITNET_INVALID_ARGUMENT, "alignment %llu of a buffer: no power of two",
+                           static_cast<unsigned long long>(known.alignment_bytes));
       return give<buffers>(out, report, [&](auto& made) {
         return devices::get(device)->make_buffer(known, made, report);
       });
@@ -334,10 +336,16 @@ struct slots {
     });
   }
 
-  static bitnet_status binding_prepare(bitnet_binding* binding, uint32_t n_tokens,
-                                       uint32_t n_outputs, bitnet_error* err) {
+  static bitnet_status binding_prepare(bitnet_binding* binding,
+                                       const bitnet_prepare_request* request, bitnet_error* err) {
     return guarded(err, "binding_prepare", [&](const reporter& report) {
-      return bindings::get(binding)->prepare(n_tokens, n_outputs, report);
+      bitnet_prepare_request known{};
+      if (bitnet_status s = receive(request, sizeof known, known, "prepare request", report);
+          failed(s))
+        return s;
+      if (known.reserved_0 != 0)
+        return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the prepare request is not 0");
+      return bindings::get(binding)->prepare(known, report);
     });
   }
 

@@ -321,6 +321,21 @@ class graph_reader {
         return fits(w->format == BITNET_FORMAT_TERNARY2 && w->k == k &&
                     shaped(in[0], BITNET_DTYPE_I8, rows, k) && f32(in[1], rows, 1) &&
                     f32(out[0], rows, w->m));
+      case BITNET_OP_RMS_NORM_HEADS:
+        if (op.ints[0] < 1 || k % static_cast<uint64_t>(op.ints[0]) != 0)
+          return "its heads do not share the width";
+        return fits(w->format == BITNET_FORMAT_F32 && w->m == 1 &&
+                    w->k == k / static_cast<uint64_t>(op.ints[0]) && f32(in[0], rows, k) &&
+                    f32(out[0], rows, k));
+      case BITNET_OP_ACT_QUANT_I8_GROUPED: {
+        const auto group = static_cast<uint64_t>(op.ints[0]);
+        if (!is_activation_group(group) || k % group != 0)
+          return "groups of 32, 64 or 128 elements that fill a row are expected";
+        return fits(f32(in[0], rows, k) && shaped(out[0], BITNET_DTYPE_I8, rows, k) &&
+                    f32(out[1], rows, k / group));
+      }
+      case BITNET_OP_LINEAR_TERNARY_GROUPED:
+        return grouped_misfit(op, *w, rows, k);
       case BITNET_OP_LINEAR_DENSE:
         return fits(w->k == k && f32(in[0], rows, k) && f32(out[0], rows, w->m));
       case BITNET_OP_ROPE:
@@ -342,6 +357,25 @@ class graph_reader {
       default:
         return "this backend does not know it";
     }
+  }
+
+  static bool is_activation_group(uint64_t n) noexcept { return n == 32 || n == 64 || n == 128; }
+
+  const char* grouped_misfit(const bitnet_op& op, const weight& w, int64_t rows,
+                             uint64_t k) const noexcept {
+    const auto groups = static_cast<uint64_t>(out_.values[op.inputs[1]].dims[1]);
+    const uint64_t own = w.scale_group == 0 ? k : w.scale_group;
+    if (k % groups != 0 || !is_activation_group(k / groups))
+      return "scales of groups of 32, 64 or 128 activations are expected";
+    if (own != k && (own % 32 != 0 || own > 8192))
+      return "groups of weights are multiples of 32 up to 8192, or a row long";
+    if (own % (k / groups) != 0 && k / groups % own != 0)
+      return "groups of weights and of activations must divide one another";
+    return w.format == BITNET_FORMAT_TERNARY2 && w.k == k &&
+                   shaped(op.inputs[0], BITNET_DTYPE_I8, rows, k) &&
+                   f32(op.inputs[1], rows, groups) && f32(op.outputs[0], rows, w.m)
+               ? nullptr
+               : "shapes or element types do not fit";
   }
 
   const char* rope_misfit(const bitnet_op& op, const weight* w, uint64_t k) const noexcept {

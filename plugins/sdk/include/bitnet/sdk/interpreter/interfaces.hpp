@@ -61,10 +61,19 @@ inline bitnet_status tuning_describe(bitnet_device* device, char* out, uint64_t 
   });
 }
 
-inline bitnet_status tuning_measure(bitnet_device* device, uint64_t budget_ns, bitnet_error* err) {
+inline bitnet_status tuning_measure(bitnet_device* device, uint64_t budget_ns,
+                                    uint64_t cancel_token, bitnet_error* err) {
   return guarded(err, "tuning measure", [&](const reporter& report) {
     const interpreter::device& d = *devices::get(device);
-    const std::string doubt = d.author().tuning.measure(d.author().engine, d.services(), budget_ns);
+    const tunable& tuned = d.author().tuning;
+    if (d.services().cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
+    const std::string before = tuned.describe();
+    const std::string doubt =
+        tuned.measure(d.author().engine, d.services(), budget_ns, cancel_token);
+    if (d.services().cancelled(cancel_token)) {
+      tuned.adopt(before);
+      return report.fail(BITNET_CANCELLED, "cancelled");
+    }
     if (doubt.empty()) return BITNET_OK;
     return report.fail(BITNET_UNAVAILABLE, "%s", doubt.c_str());
   });

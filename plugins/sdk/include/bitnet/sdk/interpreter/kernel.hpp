@@ -11,6 +11,9 @@
 //   RMS_NORM              row                f32 (rows, k)         f32 (rows, k)
 //   ACT_QUANT_I8          row                f32 (rows, k)         i8 (rows, k), f32 (rows)
 //   LINEAR_TERNARY        output column      i8 (rows, k), f32 (rows)  f32 (rows, m)
+//   LINEAR_TERNARY_GROUPED  output column    i8 (rows, k), f32 (rows, k1)  f32 (rows, m)
+//   ACT_QUANT_I8_GROUPED  row                f32 (rows, k)         i8 (rows, k), f32 (rows, groups)
+//   RMS_NORM_HEADS        row                f32 (rows, k)         f32 (rows, k)
 //   LINEAR_DENSE          output column      f32 (rows, k)         f32 (rows, m)
 //   ROPE                  token              f32 (rows, k)         f32 (rows, k)
 //   KV_WRITE              token              f32 (rows, k) twice   -
@@ -56,6 +59,7 @@ struct call {
   uint32_t op;    // BITNET_OP_*
   uint64_t rows;  // of this step
   uint64_t k, m;  // widths as in the table above
+  uint64_t k1;    // width of in[1]; 0 if there is none
   const void* in[2];
   void* out[2];
   const weight* w;  // nullptr if there is none
@@ -80,6 +84,12 @@ struct share {
   float* scratch;        // this worker's own: (n_heads / n_kv_heads, context) for attention scores
   void* keep;            // this worker's own: definition::worker_keep_bytes that outlive the call
 };
+
+// Of a matrix with activations.
+inline bool is_product(uint32_t op) noexcept {
+  return op == BITNET_OP_LINEAR_TERNARY || op == BITNET_OP_LINEAR_TERNARY_GROUPED ||
+         op == BITNET_OP_LINEAR_DENSE;
+}
 
 using primitive_kernel = void (*)(const call&, const share&) noexcept;
 
@@ -234,8 +244,10 @@ struct composite {
 // Settings that the author finds by measuring (bitnet/abi/tuning.h). All may throw.
 struct tunable {
   std::string (*describe)() = nullptr;  // nullptr: there are none
-  // Says why what it measured cannot be believed, "" if it can.
-  std::string (*measure)(const void* engine, const host& services, uint64_t budget_ns) = nullptr;
+  // Says why what it measured cannot be believed, "" if it can. Ends early when it is cancelled:
+  // `adopt` then gets what `describe` gave before.
+  std::string (*measure)(const void* engine, const host& services, uint64_t budget_ns,
+                         uint64_t cancel_token) = nullptr;
   bool (*adopt)(std::string_view settings) = nullptr;  // false: it cannot read them
   bool (*due)() = nullptr;  // what was adopted should be measured again; nullptr: never
 };

@@ -17,10 +17,11 @@ namespace bitnet::sdk {
 
 class kv_pool {
  public:
-  bitnet_status create(const bitnet_kv_config* config, uint32_t kv_dtypes, const reporter& report) {
+  bitnet_status create(const bitnet_kv_config* config, uint32_t kv_dtypes, budget* lent,
+                       const reporter& report) {
     uint64_t bytes = 0;
     if (bitnet_status s = describe(config, kv_dtypes, storage_, bytes, report); failed(s)) return s;
-    memory_ = memory(bytes);
+    memory_ = memory(bytes, lent);
     storage_.data = memory_.data();
     return BITNET_OK;
   }

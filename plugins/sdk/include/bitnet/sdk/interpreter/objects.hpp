@@ -68,7 +68,8 @@ class queue {
 // The only device of a backend, which outlives it.
 class device {
  public:
-  device(const definition& author, const host& services) : author_(author), host_(services) {
+  device(const definition& author, const host& services, uint64_t memory_bytes)
+      : author_(author), lent_(memory_bytes), host_(services, lent_) {
     bitnet_device_status first{};
     if (author_.status) author_.status(first);
   }
@@ -112,8 +113,13 @@ class device {
   }
 
   bitnet_status make_buffer(const bitnet_buffer_request& request, std::unique_ptr<memory>& out,
-                            const reporter&) const {
-    out = std::make_unique<memory>(request.bytes);
+                            const reporter& report) const {
+    constexpr uint64_t most_alignment = uint64_t{2} << 20;
+    if (request.alignment_bytes > most_alignment)
+      return report.fail(BITNET_UNSUPPORTED, "buffers are aligned to %llu bytes at most",
+                         static_cast<unsigned long long>(most_alignment));
+    out = std::make_unique<memory>(request.bytes, host_.lent(),
+                                   std::max(memory::alignment, request.alignment_bytes));
     return BITNET_OK;
   }
 
@@ -135,7 +141,7 @@ class device {
   bitnet_status make_pool(const bitnet_kv_config* config, std::unique_ptr<kv_pool>& out,
                           const reporter& report) const {
     out = std::make_unique<kv_pool>();
-    return out->create(config, author_.device.kv_dtypes, report);
+    return out->create(config, author_.device.kv_dtypes, host_.lent(), report);
   }
 
   // Priorities are for devices that run several at a time.
@@ -147,7 +153,8 @@ class device {
 
  private:
   const definition& author_;
-  const host& host_;
+  mutable budget lent_;
+  const host host_;
 };
 
 struct backend {
@@ -196,10 +203,13 @@ struct backend {
     return BITNET_OK;
   }
 
-  bitnet_status open(uint32_t index, std::unique_ptr<device>& out, const reporter& report) const {
-    if (bitnet_status s = check_index(index, report); failed(s)) return s;
+  bitnet_status open(const bitnet_device_request& request, std::unique_ptr<device>& out,
+                     const reporter& report) const {
+    if (bitnet_status s = check_index(request.index, report); failed(s)) return s;
+    if (host_services.cancelled(request.cancel_token))
+      return report.fail(BITNET_CANCELLED, "cancelled");
     if (bitnet_status s = check_available(report); failed(s)) return s;
-    out = std::make_unique<device>(author, host_services);
+    out = std::make_unique<device>(author, host_services, request.memory_bytes);
     return BITNET_OK;
   }
 

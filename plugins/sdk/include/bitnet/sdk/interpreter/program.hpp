@@ -49,7 +49,7 @@ class binding {
   binding& operator=(const binding&) = delete;
 
   program& of() const noexcept { return of_; }
-  bitnet_status prepare(uint32_t n_tokens, uint32_t n_outputs, const reporter& report) const;
+  bitnet_status prepare(const bitnet_prepare_request& request, const reporter& report) const;
 
  private:
   friend program;
@@ -347,8 +347,7 @@ class program {
     uint32_t format = BITNET_FORMAT_NONE;
     std::vector<const weight*> matrices;
     for (const bitnet_op& b : body)
-      if (b.op == BITNET_OP_LINEAR_TERNARY || b.op == BITNET_OP_LINEAR_DENSE)
-        matrices.push_back(&all.at(b.weights[0]).view);
+      if (is_product(b.op)) matrices.push_back(&all.at(b.weights[0]).view);
     if (!matrices.empty()) format = matrices.back()->format;
     const auto fits = [&](const composite& c) {
       return std::all_of(matrices.begin(), matrices.end(), [&](const weight* w) {
@@ -400,6 +399,7 @@ class program {
     const uint32_t shape = op.outputs[0] == BITNET_NONE ? op.inputs[0] : op.outputs[0];
     c.k = op.inputs[0] == BITNET_NONE ? c.w->k : width(op.inputs[0]);
     c.m = width(shape);
+    c.k1 = op.inputs[1] == BITNET_NONE ? 0 : width(op.inputs[1]);
     std::copy(std::begin(op.ints), std::end(op.ints), c.ints);
     std::copy(std::begin(op.floats), std::end(op.floats), c.floats);
     c.step = &step_;
@@ -460,11 +460,11 @@ class program {
     room needed;
     if (bitnet_status s = measure(needed, report); failed(s)) return s;
     width_ = host_.width();
-    arena_ = memory(needed.arena);
+    arena_ = memory(needed.arena, host_.lent());
     scratch_floats_ = needed.scratch_floats;
-    scratch_ = memory(needed.scratch);
+    scratch_ = memory(needed.scratch, host_.lent());
     keep_bytes_ = needed.keep_bytes;
-    keep_ = memory(needed.keep);
+    keep_ = memory(needed.keep, host_.lent());
     for (uint32_t v = 0; v < needed.lives.size(); ++v)
       if (needed.lives[v].bytes != 0) point_at(v, arena_.data() + needed.lives[v].offset);
     return BITNET_OK;
@@ -489,6 +489,7 @@ class program {
   static uint64_t units(const call& c) noexcept {
     switch (c.op) {
       case BITNET_OP_LINEAR_TERNARY:
+      case BITNET_OP_LINEAR_TERNARY_GROUPED:
       case BITNET_OP_LINEAR_DENSE:
         return c.m;
       case BITNET_OP_ATTN_PAGED:
@@ -557,9 +558,9 @@ inline binding::~binding() {
 }
 
 // Everything is ready after program_build; only the bounds are checked.
-inline bitnet_status binding::prepare(uint32_t n_tokens, uint32_t n_outputs,
+inline bitnet_status binding::prepare(const bitnet_prepare_request& request,
                                       const reporter& report) const {
-  return of_.check_counts(n_tokens, n_outputs, report);
+  return of_.check_counts(request.n_tokens, request.n_outputs, report);
 }
 
 }  // namespace bitnet::sdk

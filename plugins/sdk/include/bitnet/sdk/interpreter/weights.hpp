@@ -47,12 +47,11 @@ inline const packing* find_packing(const definition& author, const tensor& t) no
   const bool ternary = w.format == BITNET_FORMAT_TERNARY2;
   const auto wants = [&](const auto& row) {
     // Without its rows a matrix needs a kernel for the product itself, whatever else reads it.
-    const bool product = row.op == BITNET_OP_LINEAR_TERNARY || row.op == BITNET_OP_LINEAR_DENSE;
+    const bool product = is_product(row.op);
     return row.packing.bytes && (product || !row.packing.drops_rows) &&
            (row.format == BITNET_FORMAT_NONE || row.format == w.format) &&
-           (row.op != BITNET_OP_LINEAR_TERNARY || ternary) &&
-           (row.op != BITNET_OP_LINEAR_DENSE || !ternary) && (!row.fits || row.fits(w)) &&
-           row.packing.bytes(w) != 0;
+           (!product || ternary == (row.op != BITNET_OP_LINEAR_DENSE)) &&
+           (!row.fits || row.fits(w)) && row.packing.bytes(w) != 0;
   };
   for (const primitive& p : author.primitives)
     if (wants(p)) return &p.packing;
@@ -83,7 +82,7 @@ inline bitnet_status make_packed(const definition& author, const host& services,
   if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
   const std::scoped_lock lock(form.making);
   if (form.data.load(std::memory_order_acquire)) return BITNET_OK;
-  memory made(form.bytes);
+  memory made(form.bytes, services.lent());
   const packing& how = *form.how;
   const uint64_t grain = std::max<uint64_t>(how.row_grain, 1);
   const auto pack = [&](uint64_t first, uint64_t last) noexcept {
@@ -166,7 +165,7 @@ class weight_set {
                          static_cast<unsigned long long>(offset),
                          static_cast<unsigned long long>(t->written),
                          static_cast<unsigned long long>(t->desc.data_bytes));
-    if (!t->own.data()) t->own = memory(t->desc.data_bytes);
+    if (!t->own.data()) t->own = memory(t->desc.data_bytes, services_.lent());
     if (bytes) std::memcpy(t->own.data() + offset, data, bytes);
     t->written += bytes;
     return BITNET_OK;
@@ -199,7 +198,7 @@ class weight_set {
                          static_cast<unsigned long long>(t->desc.data_bytes));
     if (t->widened()) {
       const auto k = static_cast<uint64_t>(t->desc.ne[0]);
-      memory wide(4 * k);
+      memory wide(4 * k, services_.lent());
       decode(t->desc.format, t->own.data(), 0, k, reinterpret_cast<float*>(wide.data()));
       t->own = std::move(wide);
     }

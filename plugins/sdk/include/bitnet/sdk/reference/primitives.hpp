@@ -34,6 +34,26 @@ inline void rms_norm(const call& c, const share& s) noexcept {
                         c.output<float>(0) + r * c.k);
 }
 
+inline void rms_norm_heads(const call& c, const share& s) noexcept {
+  const uint64_t width = c.w->k;
+  for (uint64_t at = s.first * c.k; at < s.last * c.k; at += width)
+    reference::rms_norm(c.input<float>(0) + at, c.w->f32(), c.floats[0], width,
+                        c.output<float>(0) + at);
+}
+
+inline void act_quant_i8_grouped(const call& c, const share& s) noexcept {
+  const auto group = static_cast<uint64_t>(c.ints[0]);
+  for (uint64_t r = s.first; r < s.last; ++r)
+    reference::act_quant_i8_grouped(c.input<float>(0) + r * c.k, c.k, group,
+                                    c.output<int8_t>(0) + r * c.k,
+                                    c.output<float>(1) + r * (c.k / group));
+}
+
+inline void linear_ternary_grouped(const call& c, const share& s) noexcept {
+  reference::linear_ternary_grouped(*c.w, c.input<int8_t>(0), c.input<float>(1), c.k1, c.rows,
+                                    s.first, s.last, c.output<float>(0));
+}
+
 inline void act_quant_i8(const call& c, const share& s) noexcept {
   for (uint64_t r = s.first; r < s.last; ++r)
     reference::act_quant_i8(c.input<float>(0) + r * c.k, c.k, c.output<int8_t>(0) + r * c.k,
@@ -125,6 +145,12 @@ inline std::vector<primitive> primitives() {
       {BITNET_OP_ACT_QUANT_I8, any, level, whole, "act_quant_i8.reference", kernels::act_quant_i8},
       {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, level, whole,
        "linear_ternary.ternary2.reference", kernels::linear_ternary},
+      {BITNET_OP_RMS_NORM_HEADS, any, level, same, "rms_norm_heads.reference",
+       kernels::rms_norm_heads},
+      {BITNET_OP_ACT_QUANT_I8_GROUPED, any, level, whole, "act_quant_i8_grouped.reference",
+       kernels::act_quant_i8_grouped},
+      {BITNET_OP_LINEAR_TERNARY_GROUPED, BITNET_FORMAT_TERNARY2, level, whole,
+       "linear_ternary_grouped.ternary2.reference", kernels::linear_ternary_grouped},
       {BITNET_OP_LINEAR_DENSE, any, level, same, "linear_dense.reference", kernels::linear_dense},
       {BITNET_OP_ROPE, any, level, same, "rope.reference", kernels::rope},
       {BITNET_OP_KV_WRITE, any, level, same, "kv_write.reference", kernels::kv_write},

@@ -66,6 +66,43 @@ inline void linear_ternary(const weight& w, const int8_t* q, const float* s, uin
   }
 }
 
+// q (rows, k) and d (rows, groups) are codes and factors of ACT_QUANT_I8_GROUPED.
+inline void linear_ternary_grouped(const weight& w, const int8_t* q, const float* d,
+                                   uint64_t groups, uint64_t rows, uint64_t first, uint64_t last,
+                                   float* y) noexcept {
+  const uint64_t own = w.scale_group == 0 ? w.k : w.scale_group, given = w.k / groups;
+  const uint64_t shorter = std::min(own, given), longer = std::max(own, given);
+  int8_t codes[piece];
+  for (uint64_t m = first; m < last; ++m) {
+    const auto scale = [&](uint64_t at) {
+      return w.scales[w.scale_group == 0 ? 0 : (m * w.k + at) / own];
+    };
+    for (uint64_t t0 = 0; t0 < rows; t0 += tile_tokens) {
+      const uint64_t tokens = std::min(tile_tokens, rows - t0);
+      int32_t sum[tile_tokens] = {};
+      float inner[tile_tokens] = {}, outer[tile_tokens] = {};
+      for (uint64_t k = 0; k < w.k;) {
+        const uint64_t in_piece = k % piece;
+        if (in_piece == 0) expand_ternary(w.row(m), k, std::min(piece, w.k - k), codes);
+        const uint64_t end = std::min({k - in_piece + piece, (k / shorter + 1) * shorter, w.k});
+        for (uint64_t t = 0; t < tokens; ++t)
+          sum[t] += dot(codes + in_piece, q + (t0 + t) * w.k + k, end - k);
+        k = end;
+        if (k % shorter != 0) continue;
+        for (uint64_t t = 0; t < tokens; ++t) {
+          const float factor = d[(t0 + t) * groups + (k - 1) / given];
+          inner[t] += static_cast<float>(sum[t]) * (given <= own ? factor : scale(k - 1));
+          sum[t] = 0;
+          if (k % longer != 0) continue;
+          outer[t] += inner[t] * (given <= own ? scale(k - 1) : factor);
+          inner[t] = 0;
+        }
+      }
+      for (uint64_t t = 0; t < tokens; ++t) y[(t0 + t) * w.m + m] = outer[t];
+    }
+  }
+}
+
 // x (rows, k). Sixteen sums run beside each other, so that a compiler can use its vectors.
 inline void linear_dense(const weight& w, const float* x, uint64_t rows, uint64_t first,
                          uint64_t last, float* y) noexcept {

@@ -43,6 +43,21 @@ inline void act_quant_i8(const float* x, uint64_t k, int8_t* q, float* scale) no
   }
 }
 
+// The same for each group of a row.
+inline void act_quant_i8_grouped(const float* x, uint64_t k, uint64_t group, int8_t* q,
+                                 float* d) noexcept {
+  for (uint64_t at = 0; at < k; at += group, x += group, q += group) {
+    float largest = 1e-30f;
+    for (uint64_t i = 0; i < group; ++i) largest = std::max(largest, std::fabs(x[i]));
+    const float scale = 127.0f / largest;
+    for (uint64_t i = 0; i < group; ++i) {
+      const float code = std::nearbyint(x[i] * scale);
+      q[i] = static_cast<int8_t>(std::min(std::max(-127.0f, code), 127.0f));
+    }
+    d[at / group] = largest / 127.0f;
+  }
+}
+
 // n heads of head_dim elements, of which the first `turned` are rotated; `divisors` may be nullptr.
 inline void rope(const float* x, uint64_t n_heads, uint64_t head_dim, uint64_t turned, int32_t kind,
                  float base, float position_scale, int32_t position, const float* divisors,

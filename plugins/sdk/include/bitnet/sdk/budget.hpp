@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// What a device may hold at once: bitnet_device_request::memory_bytes.
+//
+// Threads  any.
+
+#include <atomic>
+#include <cstdint>
+#include <new>
+
+namespace bitnet::sdk {
+
+// guard.hpp turns it into BITNET_OUT_OF_MEMORY and these numbers.
+struct over_budget : std::bad_alloc {
+  over_budget(uint64_t may, uint64_t has, uint64_t more) noexcept
+      : most(may), used(has), wanted(more) {}
+  uint64_t most, used, wanted;  // bytes
+};
+
+class budget {
+ public:
+  explicit budget(uint64_t most = 0) noexcept : most_(most) {}  // 0: no bound
+  budget(const budget&) = delete;
+  budget& operator=(const budget&) = delete;
+
+  // Throws over_budget, with nothing taken, if that would be more than there may be.
+  void take(uint64_t bytes) {
+    uint64_t used = used_.load();
+    do {
+      if (most_ != 0 && bytes > most_ - used) throw over_budget(most_, used, bytes);
+    } while (!used_.compare_exchange_weak(used, used + bytes));
+  }
+  void give(uint64_t bytes) noexcept { used_ -= bytes; }
+  uint64_t used() const noexcept { return used_.load(); }
+
+ private:
+  const uint64_t most_;
+  std::atomic<uint64_t> used_{0};
+};
+
+}  // namespace bitnet::sdk
