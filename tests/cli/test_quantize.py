@@ -108,6 +108,23 @@ class Quantize(support.Case):
         self.refused(3, "choose pq2_0", "quantize", self.path("pq2_0.gguf"), self.path("x"), "i2_s")
         self.refused(3, "Q1_0 knows no zeros", "quantize", floats, self.path("x"), "q1_0")
 
+    @needs_backend
+    def test_two_bits_with_plus_two_are_dense(self):
+        path, _ = self.quantize("pq2_0")
+        name = "blk.0.ffn_up.weight"
+        at = next(t["offset"] for t in self.ok("inspect", "-m", path, "--json").json["tensors"] if t["name"] == name)
+        with open(path, "r+b") as f:
+            f.seek(at)
+            scale, first = struct.unpack("<eB", f.read(3))
+            f.seek(at + 2)
+            f.write(bytes([first | 3]))
+        self.assertIn("holds the code 3, which is +2", self.ok("inspect", "-m", path).text)
+        wanted = self.logits(path)
+        floats, _ = self.quantize("f32", "--verify", source=path)
+        self.assertEqual(struct.unpack_from("<f", gguf_values.Model(floats).tensors[name][2]), (2 * scale,))
+        self.assertEqual(len(self.logits(floats)), len(wanted))
+        self.refused(3, "so it is not ternary", "quantize", path, self.path("x"), "q2_0")
+
     @needs_model
     def test_threads_make_no_difference(self):
         made = []

@@ -78,15 +78,14 @@ void q8_bytes_of(const source& from, const two_bit_block& b, uint64_t offset,
   }
 }
 
-reading four_valued(const source& from, const two_bit_block& b, uint64_t block, std::string how) {
+reading four_valued(const source& from, const two_bit_block& b, std::string_view how) {
   reading to;
   to.format = BITNET_FORMAT_Q8_0;
   to.data_bytes = from.k * from.m / q8_elements * q8_bytes;
   to.bytes = [&b](const source& all, uint64_t offset, std::span<std::byte> out) {
     q8_bytes_of(all, b, offset, out);
   };
-  to.how = fmt::format("{}; block {} holds the code 3, which is +2: not ternary, given on as Q8_0",
-                       how, block);
+  to.how = fmt::format("{}; holds the code 3, which is +2: not ternary, given on as Q8_0", how);
   return to;
 }
 
@@ -112,8 +111,7 @@ result<reading> understand_two_bits(const source& from, const two_bit_block& b, 
   auto scales = scales_of(from, b.elements, b.bytes, b.scale);
   if (!scales) return std::unexpected(scales.error());
   for (uint64_t i = 0; b.code_3_is_two && i < scales->size(); ++i)
-    if ((*scales)[i] != 0 && has_code_3(codes_at(from, b, i)))
-      return four_valued(from, b, i, std::move(how));
+    if ((*scales)[i] != 0 && has_code_3(codes_at(from, b, i))) return four_valued(from, b, how);
   return ternary_reading(from, two_bit_codes(b), b.elements, std::move(*scales), std::move(how));
 }
 

@@ -93,8 +93,13 @@ result<void> fits_f16(const ternary_weights& from, const char* name) {
   return {};
 }
 
+// One scale that the readers of such forms take: no scale of theirs turns signs.
 result<void> one_scale(const ternary_weights& from, const char* name) {
-  if (from.scale_group == 0) return {};
+  if (from.scale_group == 0 && from.scales[0] >= 0) return {};
+  if (from.scale_group == 0)
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("{} has no scale below zero, this tensor has {}; choose iq2_bn", name,
+                            std::to_string(from.scales[0])));
   return fail(BITNET_UNSUPPORTED,
               fmt::format("{} has one scale for a tensor, this one has {} that differ; choose {}",
                           name, from.scales.size(), type_for_scales(from)));

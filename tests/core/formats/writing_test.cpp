@@ -277,6 +277,7 @@ TEST(writing, refuses_what_a_form_cannot_hold) {
       {"scales that differ in a block", "tq2_0", weights(t, 256, scales_of_64, 64), "choose q2_0"},
       {"scales that differ in a block", "q2_0", weights(t, 256, scales_of_32, 32), "choose f16"},
       {"scales for 128", "i2_s", weights(t, 512, {1, 2, 3, 4, 5, 6, 7, 8}, 128), "choose pq2_0"},
+      {"a scale below zero", "i2_s", weights(t, 512, {-1}), "choose iq2_bn"},
       {"zeros among others", "q1_0", weights(t, 256, {1}), "row 0 has some from column 0"},
       {"scales that are too large", "pq2_0", weights(t, 256, {1e6F}), "16 bits"},
       {"scales that are too small", "tq2_0", weights(t, 256, {1e-7F}), "16 bits"},
