@@ -125,7 +125,8 @@ result<q2_told> tell_by_blocks(std::span<const q2_tensor> all,
   return fail(
       BITNET_UNSUPPORTED,
       fmt::format("type 42 has more than one layout, and neither sizes nor blocks tell which "
-                  "this file has ({}): {}",
+                  "this file has ({}): {}; or, if the scales stand last, say so by the text "
+                  "TQ2_0_G128 in its key general.quantization_version",
                   counts, advice));
 }
 

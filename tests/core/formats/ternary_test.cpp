@@ -645,7 +645,7 @@ TEST(ternary, type_42_is_told_by_what_a_file_has) {
        false,
        {},
        {},
-       "neither sizes nor blocks tell"},
+       "say so by the text TQ2_0_G128"},
       {"two layouts",
        {of(g64, "b"), of(first, "c")},
        false,

@@ -148,6 +148,16 @@ TEST_F(model_file, inspect_says_what_holds_for_all_weights) {
   EXPECT_NE(wrong["problems"][1].get<std::string>().find("version' is 3"), std::string::npos);
 }
 
+TEST_F(model_file, inspect_says_each_problem_once) {
+  gguf_builder b = small_model("llama");
+  b.named("blk.0.attn_q.weight").type = 42;
+  b.named("blk.0.attn_q.weight").data = bytes(128 * 34);  // zeros: every layout fits
+  const json r = report(write("m.gguf", b));
+  ASSERT_EQ(r["problems"].size(), 1U) << r["problems"];
+  EXPECT_NE(r["problems"][0].get<std::string>().find("neither sizes nor blocks"),
+            std::string::npos);
+}
+
 TEST_F(model_file, inspect_reads_one_part_of_a_split_model) {
   gguf_builder b;
   b.u32("split.no", 1).u32("split.count", 2).add("a", {8}, 0, bytes(32));
