@@ -80,7 +80,7 @@ result<void> scales_fit(const ternary_weights& from, uint64_t block, std::string
 }
 
 // The f16 of a scale that other programs will read.
-result<void> fits_f16(const ternary_weights& from, const char* name) {
+result<void> fits_f16(const ternary_weights& from, std::string_view name) {
   for (const float s : from.scales) {
     const float back = from_f16(to_f16(s));
     if (!std::isfinite(back) || (s != 0 && std::fabs(back - s) > std::fabs(s) * 0x1p-11F))
@@ -105,7 +105,7 @@ result<void> one_scale(const ternary_weights& from, const char* name) {
                           name, from.scales.size(), type_for_scales(from)));
 }
 
-result<void> whole_blocks(uint64_t k, uint64_t block, const char* name) {
+result<void> whole_blocks(uint64_t k, uint64_t block, std::string_view name) {
   if (k % block == 0) return {};
   return fail(
       BITNET_UNSUPPORTED,
@@ -273,7 +273,7 @@ constexpr uint64_t q1_block_bytes = 18;
 constexpr uint64_t ptq1_block_bytes = 28;
 
 result<uint64_t> block_bytes(const ternary_weights& from, uint64_t elements, uint64_t bytes,
-                             const char* name) {
+                             std::string_view name) {
   if (auto ok = whole_blocks(from.k, elements, name); !ok) return std::unexpected(ok.error());
   if (auto ok = scales_fit(from, elements, name); !ok) return std::unexpected(ok.error());
   if (auto ok = fits_f16(from, name); !ok) return std::unexpected(ok.error());
@@ -294,7 +294,7 @@ void write_blocks(const ternary_weights& from, std::span<std::byte> out, uint64_
 
 template <const two_bit_block& B>
 result<uint64_t> two_bit_size(const ternary_weights& from) {
-  return block_bytes(from, B.elements, B.bytes, B.name.data());
+  return block_bytes(from, B.elements, B.bytes, B.name);
 }
 
 template <const two_bit_block& B>

@@ -289,9 +289,9 @@ result<void> read_divisors(loaded& to, builder& tensors) {
 
 // Of groups of 128 only: the scale stands behind the codes.
 bool says_scale_is_last(const gguf::container& metadata) {
-  const auto version = metadata.text("general.quantization_version");
+  const auto version = metadata.text("general.quantization_version").value_or(std::nullopt);
   return metadata.find("oxibonsai.quant_format") != nullptr ||
-         (version && *version && **version == "TQ2_0_G128");
+         version == std::string_view("TQ2_0_G128");
 }
 
 }  // namespace
