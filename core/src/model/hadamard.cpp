@@ -40,8 +40,9 @@ std::unexpected<failure> unknown(std::string_view name, const std::string& found
 result<int64_t> number(const gguf::container& metadata, std::string_view name) {
   const auto found = metadata.integer(key_of(name));
   if (!found) return std::unexpected(found.error());
-  if (!*found) return missing(name);
-  return **found;
+  const std::optional<int64_t> x = *found;
+  if (!x) return missing(name);
+  return *x;
 }
 
 // One of a few words.
@@ -49,12 +50,13 @@ result<std::string> word(const gguf::container& metadata, std::string_view name,
                          std::initializer_list<std::string_view> known) {
   const auto found = metadata.text(key_of(name));
   if (!found) return std::unexpected(found.error());
-  if (!*found) return missing(name);
-  if (std::ranges::find(known, **found) != known.end()) return std::string(**found);
+  const std::optional<std::string_view> text = *found;
+  if (!text) return missing(name);
+  if (std::ranges::find(known, *text) != known.end()) return std::string(*text);
   std::string names;
   for (const std::string_view one : known)
     names += fmt::format("{}{}", names.empty() ? "" : " and ", quote(one));
-  return unknown(name, quote(**found), names);
+  return unknown(name, quote(*text), names);
 }
 
 result<const gguf::value*> array(const gguf::container& metadata, std::string_view name) {

@@ -203,22 +203,23 @@ json describe_readings(const loaded& m) {
 void note_whole_file(const gguf::file& file, json& report) {
   json& problems = report["problems"];
   const auto told = tell_q2(file);
-  if (told && *told)
-    report["type_42"] = {{"layout", formats::q2_layout_name((*told)->layout)},
-                         {"told", formats::q2_evidence_name((*told)->by)}};
   if (!told) problems.push_back(told.error().message);
+  const auto q2 = told.value_or(std::nullopt);
+  if (q2)
+    report["type_42"] = {{"layout", formats::q2_layout_name(q2->layout)},
+                         {"told", formats::q2_evidence_name(q2->by)}};
   const auto rotated = read_hadamard(file);
   if (!rotated) problems.push_back(rotated.error().message);
-  if (!rotated || !*rotated) return;
-  const hadamard& h = **rotated;
+  const auto h = rotated.value_or(std::nullopt);
+  if (!h) return;
   json sign_widths = json::array();
-  for (const hadamard::width& w : h.widths) sign_widths.push_back(w.columns);
-  report["hadamard"] = {{"block", h.block},
-                        {"signs", h.widths.empty() ? "identity" : "explicit"},
+  for (const hadamard::width& w : h->widths) sign_widths.push_back(w.columns);
+  report["hadamard"] = {{"block", h->block},
+                        {"signs", h->widths.empty() ? "identity" : "explicit"},
                         {"sign_widths", std::move(sign_widths)},
-                        {"weights", h.weights.size()},
-                        {"tables", h.tables.size()},
-                        {"heads_are_grouped", h.heads_are_grouped}};
+                        {"weights", h->weights.size()},
+                        {"tables", h->tables.size()},
+                        {"heads_are_grouped", h->heads_are_grouped}};
 }
 
 // Whether the model would load, and what it is if so.
