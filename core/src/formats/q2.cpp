@@ -88,7 +88,7 @@ result<std::vector<const candidate*>> tell_by_size(std::span<const q2_tensor> al
           BITNET_UNSUPPORTED,
           fmt::format("{} is of type 42 and has rows of {} elements, {} in all, in {} "
                       "bytes; expected {} (Q2_0 in groups of 64), {} (in groups of 128) or "
-                      "{} (STQ1_0), up to padding: {}",
+                      "{} (STQ1_0), up to padding: download it again if it may be cut off, or {}",
                       spoken(t), t.k, t.elements, t.bytes.size(), t.elements / 64 * 18,
                       t.elements / 128 * 34, t.elements / stq_block * stq_block_bytes, advice));
     if (left.empty()) left = here;
