@@ -12,7 +12,7 @@ import gguf_values
 import support
 from support import PROGRAM, TIMEOUT_S, demo_model, needs_backend, needs_model
 
-TERNARY = ("i2_s", "tq1_0", "tq2_0", "iq2_bn")
+TERNARY = ("i2_s", "tq1_0", "tq2_0", "iq2_bn", "q2_0", "pq2_0", "ptq1_0")
 
 
 def bf16(x):
@@ -79,6 +79,51 @@ class Quantize(support.Case):
         for type_ in (*TERNARY, "f32", "f16", "bf16", "q8_0", "q6_k"):
             with self.subTest(type_):
                 self.assertEqual(tell(self.quantize(type_)[0]), wanted)
+
+    @needs_backend
+    def test_types_with_groups_tell_the_same(self):
+        """One scale, written for 256, 128 and 64 elements and read back as one."""
+        path, _ = self.quantize("tq1_0")
+        wanted = self.logits(path)
+        for type_ in ("ptq1_0", "q2_0", "pq2_0", "tq2_0"):
+            path, report = self.quantize(type_, "--verify", source=path)
+            self.assertTrue(report["verified"])
+            self.assertEqual(self.logits(path), wanted, type_)
+            self.assertIn("This model can run.", self.ok("inspect", "-m", path).text)
+
+    @needs_model
+    def test_floats_get_a_scale_for_each_group(self):
+        floats, _ = self.quantize("f32", source=self.quantize("q4_0")[0])  # of many sizes
+        for type_, group, how in (("q2_0", 64, "Q2_0 in groups of 64, the scale first"),
+                                  ("pq2_0", 128, "PQ2_0, by its type"), ("ptq1_0", 128, "PTQ1_0, by its type")):
+            with self.subTest(type_):
+                path, report = self.quantize(type_, "--verify", source=floats)
+                self.assertIn(f"by the mean size of each {group}", report["readings"][0]["as"])
+                found = self.ok("inspect", "-m", path, "--json").json
+                self.assertIn(how, " ".join(r["as"] for r in found["readings"]))
+                self.assertEqual(found.get("type_42"), {"layout": how, "told": "by the sizes of its tensors"}
+                                 if type_ == "q2_0" else None)
+        self.assertIn("by the sizes of its tensors", self.ok("inspect", "-m", self.path("q2_0.gguf")).text)
+        self.refused(3, "differ within 256 elements", "quantize", self.path("pq2_0.gguf"), self.path("x"), "tq2_0")
+        self.refused(3, "choose pq2_0", "quantize", self.path("pq2_0.gguf"), self.path("x"), "i2_s")
+        self.refused(3, "Q1_0 knows no zeros", "quantize", floats, self.path("x"), "q1_0")
+
+    @needs_backend
+    def test_two_bits_with_plus_two_are_dense(self):
+        path, _ = self.quantize("pq2_0")
+        name = "blk.0.ffn_up.weight"
+        at = next(t["offset"] for t in self.ok("inspect", "-m", path, "--json").json["tensors"] if t["name"] == name)
+        with open(path, "r+b") as f:
+            f.seek(at)
+            scale, first = struct.unpack("<eB", f.read(3))
+            f.seek(at + 2)
+            f.write(bytes([first | 3]))
+        self.assertIn("holds the code 3, which is +2", self.ok("inspect", "-m", path).text)
+        wanted = self.logits(path)
+        floats, _ = self.quantize("f32", "--verify", source=path)
+        self.assertEqual(struct.unpack_from("<f", gguf_values.Model(floats).tensors[name][2]), (2 * scale,))
+        self.assertEqual(len(self.logits(floats)), len(wanted))
+        self.refused(3, "so it is not ternary", "quantize", path, self.path("x"), "q2_0")
 
     @needs_model
     def test_threads_make_no_difference(self):

@@ -103,6 +103,11 @@ def build():
     assert tq1[50:54].hex() == "2a7f0034" and tq2[62:66].hex() == "59460034"
     data("tq1_0", tq1, 216, 0xB06B1FAA, "7bc2a86f3547ec3f51580ed1c8500ef7", "TQ1_0, d = 0.25")
     data("tq2_0", tq2, 264, 0x2B11A99F, "8562a9a164588a48680150160668502a", "TQ2_0, d = 0.25")
+    # Nobody published these three: their bytes are what packing.py makes, read back by reference.py.
+    groups = [0.25] * 16
+    data("q2_0_example", packing.q2_0(t + 1, groups), 288, 0xCB8F51A4, "", "Q2_0, d = 0.25")
+    data("pq2_0_example", packing.q2_0(t + 1, groups[:8], 128), 272, 0x6D8ABC50, "", "PQ2_0, d = 0.25")
+    data("ptq1_0_example", packing.ptq1_0(t, groups[:8]), 224, 0xE4953F2A, "", "PTQ1_0, d = 0.25")
     one = np.full(4, 0.25)
     data("iq1_bn", packing.iq1_bn(t, one), 216, 0xDB3AB946, "00342e5c1a543a906a55466e321a19fd3a93", "IQ1_BN")
     data("iq2_bn", packing.iq2_bn(t, one), 272, 0x4CE9EF31, "0000803e954aa90950a422a06801049292280426", "IQ2_BN")
@@ -112,6 +117,35 @@ def build():
          "packed U8 [1, 256] of Hugging Face checkpoints, without its scale")
     data("bitnet32", packing.bitnet32(t, np.full(32, 0.25)), 320, 0xFC26B6C5, "ae75d9d7fe5967ad0034",
          "BitNet32-F16 of BitNet-rs")
+    # The types with a scale for 64, 128 or 256: one row of 256 values of another rule, d = 0.5.
+    i = np.arange(256)
+    g = ((7 * i + 5 * (i // 16) + i // 128) % 3 - 1).astype(np.int8)
+
+    def grouped(name, values, payload_crc, blob, size, crc, first, why):
+        """`values` over d, and their CRC as float32: what every reader must make of the bytes."""
+        rows.append((f"{why}; d = 0.5", "ints", f"{name}_ternary", values.tolist()))
+        assert zlib.crc32((0.5 * values).astype("<f4").tobytes()) == payload_crc, name
+        data(name, blob, size, crc, first.replace(" ", ""), "")
+
+    for name, blob, size, crc, first, why in (
+            ("q2_0_64", packing.q2_0(g + 1, [0.5] * 4), 72, 0x695C753C, "0038 2449 9224 2449", "Q2_0"),
+            ("q2_0_128", packing.q2_0(g + 1, [0.5] * 2, 128), 68, 0x388B1B66, "0038 2449 9224 2449",
+             "PQ2_0, and older Q2_0: groups of 128"),
+            ("q2_0_128_last", packing.q2_0(g + 1, [0.5] * 2, 128, True), 68, 0x696C8222,
+             "2449 9224 2449 9224", "Q2_0 of groups of 128 with the scale behind them"),
+            ("ptq1_0", packing.ptq1_0(g, [0.5] * 2), 56, 0x2D55481A,
+             "0080ff" * 5 + "00" + "4060e0 4060e0 4060 ce43 0038", "PTQ1_0")):
+        grouped(name, g, 0x28CEDD49, blob, size, crc, first, why)
+    signs = np.where(g > 0, 1, -1).astype(np.int8)
+    grouped("q1_0", signs, 0x949D6F12, packing.q1_0(signs.reshape(-1, 128), [0.5] * 2), 36, 0x17B6208F,
+            "0038 2449 2449", "Q1_0")
+    sherry = np.zeros(256, np.int8)
+    for group in range(64):
+        for lane in range(4):
+            sign = 1 if (3 * group + 5 * lane) // 2 % 2 == 0 else -1
+            sherry[group // 16 * 64 + 16 * lane + group % 16] = 0 if lane == group % 4 else sign
+    grouped("stq1_0", sherry, 0xD0ADD82C, packing.stq1_0(sherry, [0.5]), 42, 0x87229AFA,
+            "53fa" * 16 + "66" * 8 + "0038", "STQ1_0")
     for m, k, bm, bk, high, size, crc, first in (
             (128, 128, 64, 64, 32, 4096, 0xDB2838C2, "54706613020276188384553356223516"),
             (128, 256, 128, 64, 64, 8192, 0x6F276D20, "54660276835556358575737226374778")):

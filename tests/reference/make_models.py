@@ -30,9 +30,12 @@ import vocabulary
 
 TYPES = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8, "Q4_K": 12, "Q6_K": 14, "BF16": 30,
          "TQ1_0": 34, "TQ2_0": 35, "I2_S": 36, "Q1_0": 41, "Q2_0": 42, "IQ1_BN": 134, "IQ2_BN": 135,
-         "IQ2_BN_R4": 335, "BITNET32": 36, "SPLIT32": 36, "QK256": 36}
+         "IQ2_BN_R4": 335, "BITNET32": 36, "SPLIT32": 36, "QK256": 36, "PQ2_0": 142, "PTQ1_0": 143, "STQ1_0": 43,
+         # What is found under the number of Q2_0.
+         "Q2_0_128": 42, "Q2_0_128_LAST": 42, "Q2_0_STQ": 42, "PQ2_0_TWO": 142}
 PACKAGE_TYPES = 36  # ids from here on are unknown to the gguf package
-TERNARY = ("I2_S", "BITNET32", "SPLIT32", "QK256", "TQ1_0", "TQ2_0", "Q1_0", "Q2_0", "IQ1_BN", "IQ2_BN", "IQ2_BN_R4")
+TERNARY = ("I2_S", "BITNET32", "SPLIT32", "QK256", "TQ1_0", "TQ2_0", "Q1_0", "Q2_0", "IQ1_BN", "IQ2_BN", "IQ2_BN_R4",
+           "PQ2_0", "PTQ1_0", "STQ1_0", "Q2_0_128", "Q2_0_128_LAST", "Q2_0_STQ", "PQ2_0_TWO")
 CANDIDATES = 5000
 # Where each search for steady ids ended last time. Only saves time: what it names is checked again.
 STEADY_LISTS = pathlib.Path(__file__).with_name("steady_lists.json")
@@ -59,6 +62,7 @@ class Spec:
     rope: dict = dataclasses.field(default_factory=dict)  # rope.scaling.* keys
     rope_tensors: dict = dataclasses.field(default_factory=dict)  # name: divisors of a head's waves
     scale_tensors: bool = False  # weights are -1, 0, 1; blk.N.<linear>.scale carries the scale
+    keys: dict = dataclasses.field(default_factory=dict)  # more metadata
     version: int = 3
     split: bool = False
     flags: tuple = ()
@@ -106,6 +110,18 @@ def specs():
         s("llama-iq2-r4", "IQ2_BN_R4: four rows interleaved", "llama", weights="IQ2_BN_R4", output="F16"),
         s("b158-q1", "Q1_0: no zeros, a scale for 128", weights="Q1_0", n_layer=1),
         s("b158-q2", "Q2_0: a scale for 64", weights="Q2_0", n_layer=1),
+        s("b158-q2-128", "Q2_0 in groups of 128, told by its blocks; the embedding too, tied", weights="Q2_0_128",
+          embedding="Q2_0_128", n_layer=1),
+        s("llama-q2-last", "the same with the scale last, told by a key", "llama", weights="Q2_0_128_LAST",
+          output="F16", n_layer=1, keys={"oxibonsai.quant_format": "TQ2_0_g128"}),
+        s("llama-q2-stq", "STQ1_0 under the number of Q2_0", "llama", weights="Q2_0_STQ", output="F16", n_embd=256,
+          n_layer=1),
+        s("b158-stq1", "STQ1_0: of four weights one is zero", weights="STQ1_0", n_embd=256, n_layer=1),
+        s("llama-pq2", "PQ2_0, embedding and head too", "llama", weights="PQ2_0", embedding="PQ2_0", output="PQ2_0",
+          n_layer=1),
+        s("llama-pq2-two", "PQ2_0 with +2: a dense product", "llama", weights="PQ2_0_TWO", output="F16", n_layer=1),
+        s("b158-ptq1", "PTQ1_0, embedding and head too", weights="PTQ1_0", embedding="PTQ1_0", output="PTQ1_0",
+          n_layer=1),
         s("b158-bitnet32", "I2_S of BitNet-rs with a scale for 32 inside", weights="BITNET32", n_layer=1),
         s("llama-split32", "the same with the scales in a tensor beside it", "llama", weights="SPLIT32", output="F16",
           n_layer=1),
@@ -225,6 +241,18 @@ def ternary_tensor(rng, spec, kind, rows, cols, gain):
         return packing.q1_0(2 * (t >= 0) - 1, scale * 0.8 * rng.uniform(0.75, 1.25, rows * cols // 128))
     if kind == "Q2_0":
         return packing.q2_0(t + 1, scale * rng.uniform(0.75, 1.25, rows * cols // 64))
+    if kind in ("PQ2_0", "PQ2_0_TWO", "Q2_0_128", "Q2_0_128_LAST", "PTQ1_0"):
+        d = scale * rng.uniform(0.75, 1.25, rows * cols // 128)
+        if kind == "PTQ1_0":
+            return packing.ptq1_0(t, d)
+        if kind == "PQ2_0_TWO":
+            t = np.where(rng.uniform(size=t.shape) < 0.05, 2, t)
+        return packing.q2_0(t + 1, d, 128, kind == "Q2_0_128_LAST")
+    if kind in ("STQ1_0", "Q2_0_STQ"):
+        fours = 2 * rng.integers(0, 2, (rows * cols // 64, 16, 4)).astype(np.int8) - 1
+        np.put_along_axis(fours, rng.integers(0, 4, (rows * cols // 64, 16, 1)), 0, axis=2)
+        t = fours.swapaxes(1, 2).reshape(rows, cols)
+        return packing.stq1_0(t, scale * rng.uniform(0.75, 1.25, rows * cols // 256))
     if kind == "BITNET32":
         return packing.bitnet32(t, scale * rng.uniform(0.75, 1.25, rows * cols // 32))
     if kind == "SPLIT32":
@@ -336,7 +364,7 @@ def make_metadata(spec, vocab):
         metadata[f"{a}.attention.value_length"] = spec.head_size
     for key, value in spec.rope.items():
         metadata[f"{a}.rope.scaling.{key}"] = value
-    return metadata | vocab
+    return metadata | spec.keys | vocab
 
 
 def write_with_package(path, arch, metadata, tensors, split):

@@ -120,11 +120,47 @@ def q1_0(signs, d):
     return np.hstack([np.asarray(d, np.float16).reshape(-1, 1).view(np.uint8), bits]).tobytes()
 
 
-def q2_0(codes, d):
-    """Q2_0: per 64 columns f16 d, then four codes to a byte, lowest first; worth (code - 1) d."""
-    u = codes.reshape(-1, 16, 4).astype(np.uint8)
+def q2_0(codes, d, group=64, scale_last=False):
+    """Q2_0: per `group` columns f16 d, then four codes to a byte, lowest first; worth (code - 1) d.
+
+    Groups of 128 are PQ2_0, and what older programs wrote as Q2_0; one of them has d behind the codes.
+    """
+    u = codes.reshape(-1, group // 4, 4).astype(np.uint8)
     packed = u[..., 0] | u[..., 1] << 2 | u[..., 2] << 4 | u[..., 3] << 6
-    return np.hstack([np.asarray(d, np.float16).reshape(-1, 1).view(np.uint8), packed]).tobytes()
+    scales = np.asarray(d, np.float16).reshape(-1, 1).view(np.uint8)
+    return np.hstack([packed, scales] if scale_last else [scales, packed]).tobytes()
+
+
+def ptq1_0(t, d):
+    """PTQ1_0: per 128 columns 24 bytes of five trits and 2 of four, first trit highest, then f16 d."""
+    out = bytearray()
+    for block, scale in zip(t.reshape(-1, 128).astype(int) + 1, np.asarray(d).reshape(-1)):
+        for first, width, trits in ((0, 16, 5), (80, 8, 5), (120, 2, 4)):
+            for m in range(width):
+                number = 0
+                for n in range(5):
+                    number = 3 * number + (int(block[first + width * n + m]) if n < trits else 0)
+                out.append(-(-256 * number // 243))
+        out += np.float16(scale).tobytes()
+    return bytes(out)
+
+
+def stq1_0(t, d):
+    """STQ1_0: per 256 columns 32 bytes of nibbles, 8 of signs, f16 d; of each four weights one is 0.
+
+    Four weights stand 16 apart: weight 64 c + 16 p + i is lane p of group 16 c + i.
+    """
+    out = bytearray()
+    for block, scale in zip(t.reshape(-1, 4, 4, 16).astype(int), np.asarray(d).reshape(-1)):
+        nibbles, signs = np.zeros(64, np.uint8), 0
+        for g, lanes in enumerate(block.swapaxes(1, 2).reshape(64, 4)):
+            (zero,), rest = np.flatnonzero(lanes == 0), lanes[lanes != 0]
+            turned = rest * rest[0]  # the first of them as +1
+            nibbles[g] = 4 * zero + (turned[1] < 0) + 2 * (turned[2] < 0)
+            signs |= int(rest[0] < 0) << g
+        out += (nibbles[0::2] | nibbles[1::2] << 4).tobytes() + signs.to_bytes(8, "little")
+        out += np.float16(scale).tobytes()
+    return bytes(out)
 
 
 def iq1_bn(t, d):

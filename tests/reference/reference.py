@@ -27,8 +27,10 @@ import numpy as np
 
 I2_S = 36  # bitnet.cpp's number; the gguf package knows nothing under it
 TQ1_0, TQ2_0 = 34, 35
-Q1_0, Q2_0, IQ1_BN, IQ2_BN, IQ2_BN_R4 = 41, 42, 134, 135, 335
-TERNARY = (I2_S, TQ1_0, TQ2_0, Q1_0, Q2_0, IQ1_BN, IQ2_BN, IQ2_BN_R4)
+Q1_0, Q2_0, STQ1_0, IQ1_BN, IQ2_BN, PQ2_0, PTQ1_0, IQ2_BN_R4 = 41, 42, 43, 134, 135, 142, 143, 335
+TERNARY = (I2_S, TQ1_0, TQ2_0, Q1_0, Q2_0, STQ1_0, IQ1_BN, IQ2_BN, PQ2_0, PTQ1_0, IQ2_BN_R4)
+GROUPED = {Q1_0: ((128, 18),), Q2_0: ((64, 18), (128, 34), (256, 42)), STQ1_0: ((256, 42),),
+           PQ2_0: ((128, 34),), PTQ1_0: ((128, 28),)}  # elements and bytes of a block, where more than one fits
 
 BITNET_ARCHITECTURES = ("bitnet", "bitnet-25", "bitnet-b1.58", "bitnet-b158")
 ARCHITECTURES = BITNET_ARCHITECTURES + ("llama", "qwen3")
@@ -57,6 +59,7 @@ class Tensor:
 
     def __init__(self, name, shape, kind, raw):
         self.name, self.shape, self.kind, self.raw = name, shape, kind, raw
+        self.scale_last = False  # of groups of 128 under Q2_0: the file says so
         self.scales = None  # float64, of a tensor whose scales are a tensor beside it
 
     @property
@@ -74,8 +77,9 @@ def tensor_bytes(shape, kind, name, room):
     if kind == I2_S:
         return next((size for size in (count // 4 + 32, bitnet32_bytes(count), count // 4)
                      if padded(size) == padded(room)), count // 4 + 32)
-    if kind in (Q1_0, Q2_0):
-        return count // (128 if kind == Q1_0 else 64) * 18
+    if kind in GROUPED:
+        sizes = [count // elements * size for elements, size in GROUPED[kind]]
+        return next((size for size in sizes if padded(size) == padded(room)), sizes[0])
     if kind == IQ1_BN:
         return count // shape[0] * (2 + 13 * shape[0] // 64)
     if kind in (IQ2_BN, IQ2_BN_R4):
@@ -121,6 +125,7 @@ def read_file(path):
             if raw.size != size:
                 raise Unsupported(f"{name}: {size} bytes wanted, {raw.size} left in {shard.name}")
             tensors[name] = Tensor(name, shape, kind, raw)
+            tensors[name].scale_last = "oxibonsai.quant_format" in metadata
     for name, tensor in tensors.items():
         beside = tensors.get(name.removesuffix(".weight") + ".scale")
         if beside and beside.kind == 0 and beside.raw.size == 4 * (tensor.rows * tensor.cols // 32):
@@ -172,12 +177,49 @@ def tq1_ternary(tensor):
 
 
 def q_ternary(tensor):
-    """Q1_0 (a sign for each of 128) and Q2_0 (two bits for each of 64): f16 d, then the codes."""
-    blocks = tensor.raw.reshape(-1, 18)
-    bits = np.unpackbits(blocks[:, 2:], axis=1, bitorder="little").astype(np.int8)
+    """Q1_0 (a sign for each of 128) and codes of two bits: int8 values -1 to 2 and scales of the blocks."""
+    count = tensor.rows * tensor.cols
+    elements, size = next(block for block in GROUPED[tensor.kind] if count // block[0] * block[1] == tensor.raw.size)
+    blocks = tensor.raw.reshape(-1, size)
+    head = size - 2 if tensor.scale_last and elements == 128 and tensor.kind == Q2_0 else 0
+    d = np.ascontiguousarray(blocks[:, head:head + 2]).view(np.float16).astype(float)
+    bits = np.unpackbits(blocks[:, :size - 2] if head else blocks[:, 2:], axis=1, bitorder="little").astype(np.int8)
     t = 2 * bits - 1 if tensor.kind == Q1_0 else bits[:, 0::2] + 2 * bits[:, 1::2] - 1
-    d = np.ascontiguousarray(blocks[:, :2]).view(np.float16).astype(float)
     return t.reshape(tensor.rows, tensor.cols), d.reshape(tensor.rows, -1)
+
+
+def ptq1_ternary(tensor):
+    """PTQ1_0: 16, 8 and 2 bytes, rounded up from a number of five digits, the highest first; d behind them."""
+    blocks = tensor.raw.reshape(-1, 28)
+    number = blocks[:, :26].astype(int) * 243 // 256
+
+    def digits(part, count):
+        return np.concatenate([part // 3**(4 - n) % 3 for n in range(count)], axis=1)
+
+    codes = np.concatenate([digits(number[:, :16], 5), digits(number[:, 16:24], 5), digits(number[:, 24:], 4)], axis=1)
+    d = np.ascontiguousarray(blocks[:, 26:]).view(np.float16).astype(float)
+    return (codes - 1).astype(np.int8).reshape(tensor.rows, tensor.cols), d.reshape(tensor.rows, -1)
+
+
+# The 32 fours that STQ1_0 knows, by sign and nibble: the lane that is zero, then two signs.
+def stq1_table():
+    table = np.zeros((2, 16, 4), np.int8)
+    for nibble in range(16):
+        signs = iter((1, -1 if nibble % 2 else 1, -1 if nibble // 2 % 2 else 1))
+        for lane in range(4):
+            if lane != nibble // 4:
+                table[0, nibble, lane] = next(signs)
+    table[1] = -table[0]
+    return table
+
+
+def stq1_ternary(tensor):
+    blocks = tensor.raw.reshape(-1, 42)
+    nibbles = np.stack([blocks[:, :32] & 15, blocks[:, :32] >> 4], axis=2).reshape(-1, 64)
+    signs = np.unpackbits(blocks[:, 32:40], axis=1, bitorder="little")
+    fours = stq1_table()[signs, nibbles].reshape(-1, 4, 16, 4)  # block, 64 weights, place among 16, lane
+    d = np.ascontiguousarray(blocks[:, 40:]).view(np.float16).astype(float)
+    return fours.swapaxes(2, 3).reshape(tensor.rows, tensor.cols), d.reshape(tensor.rows, -1)
 
 
 def iq1_ternary(tensor):
@@ -229,7 +271,11 @@ def ternary(tensor, layout):
         return tq1_ternary(tensor)
     if tensor.kind == TQ2_0:
         return tq2_ternary(tensor)
-    if tensor.kind in (Q1_0, Q2_0):
+    if tensor.kind == PTQ1_0:
+        return ptq1_ternary(tensor)
+    if tensor.kind in (STQ1_0, Q2_0) and tensor.raw.size == tensor.rows * tensor.cols // 256 * 42:
+        return stq1_ternary(tensor)
+    if tensor.kind in GROUPED:
         return q_ternary(tensor)
     if tensor.kind == IQ1_BN:
         return iq1_ternary(tensor)
@@ -456,8 +502,10 @@ class Model:
 
     def is_ternary(self, name):
         """QK256 has values of two sizes and no zero: its activations are not quantised."""
-        kind = self.tensors[name].kind
-        return kind in TERNARY and not (kind == I2_S and self.layout == "qk256")
+        tensor = self.tensors[name]
+        if tensor.kind in (Q2_0, PQ2_0) and ternary(tensor, self.layout)[0].max() > 1:
+            return False  # with +2 it is no ternary weight
+        return tensor.kind in TERNARY and not (tensor.kind == I2_S and self.layout == "qk256")
 
     def weights(self, name, decode):
         if (name, decode) not in self.ready:

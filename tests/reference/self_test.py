@@ -55,11 +55,20 @@ class WorkedExamples(unittest.TestCase):
 
     def test_every_type_decodes_to_the_same_matrix(self):
         for name, kind, layout in (("i2s_a", 36, "a"), ("i2s_b", 36, "b"), ("i2s_c", 36, "c"), ("tq1_0", 34, "a"),
-                                   ("tq2_0", 35, "a"), ("q8_0", 8, "a"), ("f16", 1, "a"), ("bf16", 30, "a")):
+                                   ("tq2_0", 35, "a"), ("q8_0", 8, "a"), ("f16", 1, "a"), ("bf16", 30, "a"),
+                                   ("q2_0_example", 42, "a"), ("pq2_0_example", 142, "a"), ("ptq1_0_example", 143, "a")):
             with self.subTest(name):
                 got = reference.dense(tensor(kind, GOLD[name]), layout)
                 # Q8_0 keeps d = 0.25 / 127 in 11 bits
                 np.testing.assert_allclose(got, 0.25 * T, rtol=0, atol=1e-4 if kind == 8 else 0)
+
+    def test_every_type_with_groups_decodes_to_the_values_of_its_vector(self):
+        for name, kind in (("q1_0", 41), ("q2_0_64", 42), ("q2_0_128", 42), ("q2_0_128_last", 42), ("q2_0_128", 142),
+                           ("ptq1_0", 143), ("stq1_0", 43), ("stq1_0", 42)):
+            with self.subTest(name=name, kind=kind):
+                one = tensor(kind, GOLD[name], 256, 1)
+                one.scale_last = name.endswith("_last")
+                np.testing.assert_array_equal(reference.dense(one, "a")[0], 0.5 * np.array(GOLD[name + "_ternary"]))
 
     def test_q4_0_clips_the_positive_end(self):
         # d = max / -8 with the sign of the first largest: that end is exact, the other reaches 7/8

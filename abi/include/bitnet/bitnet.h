@@ -216,8 +216,9 @@ BITNET_API void bitnet_model_close(bitnet_model* model);
 /* Reads metadata and tensor table of any GGUF file or checkpoint folder, no backend. JSON: {file,
  * format{container, version?, alignment?, ...}, architecture?, metadata{...}, tensors[{name, type,
  * shape, bytes, offset?}], model?{layers, ...}, host?{memory_free_bytes, max_context},
- * readings?[{as, tensors, first}], problems[]}:
- * readings says what the bytes were taken for and why, problems why it would not run, if so. */
+ * type_42?{layout, told}, hadamard?{block, signs, ...}, readings?[{as, tensors, first}],
+ * problems[]}: type_42 and hadamard say what holds for all weights of the file, readings what the
+ * bytes were taken for and why, problems why it would not run, if so. */
 BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* options,
                                         char* out, uint64_t capacity, uint64_t* needed,
                                         bitnet_error* err);
@@ -228,7 +229,8 @@ typedef struct bitnet_convert_options {
   uint32_t verify;    /* non-zero: read the result back and compare                   */
   uint32_t reserved_0;
   const char* type;           /* of linear layers: "i2_s", "tl1", "tl2", "tq1_0", "tq2_0", "iq2_bn",
-                                 or "f32", "f16", "bf16", "q8_0", "q4_0", "q6_k"; NULL = "i2_s" */
+                                 "q1_0", "q2_0", "pq2_0", "ptq1_0", or "f32", "f16", "bf16",
+                                 "q8_0", "q4_0", "q6_k"; NULL = "i2_s" */
   const char* embedding_type; /* one of the latter; NULL = as it is, other floats as "f16"    */
   const char* output_type;    /* the same for the output head; a tied one is the embedding    */
   const bitnet_model_options* model; /* how `in` is read; NULL = defaults                     */

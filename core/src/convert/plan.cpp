@@ -69,16 +69,31 @@ void hand_codes(job& j, const model::weight& w) {
   };
 }
 
+// The type whose bytes the reading gives, where that is a dense one: the source's, unless those
+// stand for values that no ternary format holds.
+uint32_t given_type(const job& j) {
+#define BITNET_DENSE_TYPE(name, id, ...) \
+  if (j.reading.format == BITNET_FORMAT_##id) return gguf::type::name;
+  BITNET_DENSE_FORMATS(BITNET_DENSE_TYPE)
+#undef BITNET_DENSE_TYPE
+  return j.source.type;
+}
+
 // A linear layer as ternary: what it is already, or made so.
 result<void> plan_ternary(job& j, const model::weight& w) {
   if (w.format != BITNET_FORMAT_TERNARY2) {
     const uint32_t type = j.source.type;
+    if (given_type(j) != type)
+      return fail(BITNET_UNSUPPORTED,
+                  "holds values of twice its scale, so it is not ternary; choose q8_0, f16 or f32");
     if (type != gguf::type::f32 && type != gguf::type::f16 && type != gguf::type::bf16)
       return fail(BITNET_UNSUPPORTED,
                   fmt::format("has type {}, which has lost what ternary weights are made of; start "
                               "from F32, F16 or BF16",
                               gguf::type_name(type)));
-    auto made = formats::ternarise(j.source, formats::rounding::exact_or_absmean);
+    auto made = j.ternary->float_group != 0
+                    ? formats::ternarise_groups(j.source, j.ternary->float_group)
+                    : formats::ternarise(j.source, formats::rounding::exact_or_absmean);
     if (!made) return std::unexpected(made.error());
     j.reading = std::move(*made);
     j.weights.scales = j.reading.scales;
@@ -169,7 +184,8 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
   const gguf::container& metadata = from.file.metadata();
   for (const gguf::entry& e : metadata.entries()) {
     const bool ours = e.key == "general.file_type" || e.key == "general.quantization_version" ||
-                      e.key == "general.alignment" || e.key.starts_with("split.");
+                      e.key == "general.alignment" || e.key.starts_with("split.") ||
+                      e.key == "oxibonsai.quant_format";  // which speaks of the type of before
     if (!ours) p.metadata.copy(e.key, e.content);
   }
   const int64_t type =
@@ -181,6 +197,13 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
 }
 
 void read_row(const job& j, uint64_t row, uint64_t first, std::span<float> out) {
+  if (!j.weights.codes && given_type(j) != j.source.type) {
+    const auto size = gguf::size_of(given_type(j)).value_or(gguf::type_size{1, 1});
+    std::vector<std::byte> given(out.size() / size.block * size.bytes);
+    j.reading.bytes(j.source, (row * j.source.k + first) / size.block * size.bytes, given);
+    formats::read_dense(given_type(j), given, 0, out);
+    return;
+  }
   if (!j.weights.codes) {
     const uint64_t at = formats::stored_row(j.source, row) * j.source.k + first;
     formats::read_dense(j.source.type, j.source.bytes, at, out);

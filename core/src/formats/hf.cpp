@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "formats/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/types.hpp"
@@ -28,22 +29,32 @@ void for_each_real(const source& from, const Visit& visit) {
   for (uint64_t i = 0; i < n; ++i) visit(i, real_element(from.type, from.bytes, i));
 }
 
+// The same in the order of the rows that are wanted; stored_row tells why they may differ.
+template <class Visit>
+void for_each_stored(const source& from, const Visit& visit) {
+  for (uint64_t r = 0; r < from.m; ++r)
+    for (uint64_t c = 0; c < from.k; ++c)
+      visit(r * from.k + c, real_element(from.type, from.bytes, stored_row(from, r) * from.k + c));
+}
+
 struct survey {
   double sum = 0;        // of |w|
   float largest = 0;     // |w|
   bool one_size = true;  // all |w| that are not 0 are equal
   std::optional<uint64_t> not_finite;
+
+  void add(uint64_t i, float x) {
+    const float size = std::fabs(x);
+    if (!std::isfinite(x) && !not_finite) not_finite = i;
+    one_size = one_size && (size == 0 || largest == 0 || size == largest);
+    largest = std::max(largest, size);
+    sum += size;
+  }
 };
 
 survey look(const source& from) {
   survey s;
-  for_each_real(from, [&](uint64_t i, float x) {
-    const float size = std::fabs(x);
-    if (!std::isfinite(x) && !s.not_finite) s.not_finite = i;
-    s.one_size = s.one_size && (size == 0 || s.largest == 0 || size == s.largest);
-    s.largest = std::max(s.largest, size);
-    s.sum += size;
-  });
+  for_each_real(from, [&](uint64_t i, float x) { s.add(i, x); });
   return s;
 }
 
@@ -66,6 +77,19 @@ void by_sign(const source& from, uint64_t row, uint64_t column, std::span<uint8_
   }
 }
 
+// Half goes to even, which is 0.
+codes_of by_group(uint64_t elements, std::vector<float> scales) {
+  return [elements, scales = std::move(scales)](const source& from, uint64_t row, uint64_t column,
+                                                std::span<uint8_t> out) {
+    const uint64_t stored = stored_row(from, row);
+    for (uint64_t j = 0; j < out.size(); ++j) {
+      const float x = real_element(from.type, from.bytes, stored * from.k + column + j);
+      const float half = scales[(row * from.k + column + j) / elements] / 2;
+      out[j] = static_cast<uint8_t>(1 + static_cast<int>(x > half) - static_cast<int>(x < -half));
+    }
+  };
+}
+
 }  // namespace
 
 result<reading> ternarise(const source& from, rounding rule) {
@@ -81,6 +105,38 @@ result<reading> ternarise(const source& from, rounding rule) {
   const float inverse = 1 / std::max(static_cast<float>(s.sum / n), 1e-5F);
   return ternary_reading(from, by_product(inverse), 0, {1 / inverse},
                          "floating-point weights, made ternary by their mean size");
+}
+
+result<reading> ternarise_groups(const source& from, uint64_t elements) {
+  if (from.k % elements != 0)
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("has rows of {} elements; a scale for {} needs a multiple of that: "
+                            "choose another type",
+                            from.k, elements));
+  if (const survey whole = look(from); whole.not_finite || whole.one_size)
+    return ternarise(from, rounding::exact_or_absmean);
+  std::vector<float> scales;
+  scales.reserve(from.k * from.m / elements);
+  survey s;
+  for_each_stored(from, [&](uint64_t i, float x) {
+    s.add(i, x);
+    if (i % elements != elements - 1) return;
+    // Smaller sizes have fewer bits in 16, and their mean serves as well.
+    constexpr float least_exact = 0x1p-14F;
+    const auto mean = static_cast<float>(s.sum / static_cast<double>(elements));
+    scales.push_back(s.one_size && s.largest >= least_exact ? s.largest : from_f16(to_f16(mean)));
+    s = {};
+  });
+  const auto large = std::ranges::find_if_not(scales, [](float d) { return std::isfinite(d); });
+  if (large != scales.end())
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("has weights whose mean size is more than 16 bits hold, from element {} "
+                    "on; choose i2_s",
+                    static_cast<uint64_t>(large - scales.begin()) * elements));
+  return ternary_reading(
+      from, by_group(elements, scales), elements, scales,
+      fmt::format("floating-point weights, made ternary by the mean size of each {}", elements));
 }
 
 result<reading> understand_hf_master(const source& from) {

@@ -1,47 +1,102 @@
-// llama.cpp's 1-bit and 2-bit blocks, an f16 scale before the codes.
+// Blocks of 1-bit and 2-bit codes with an f16 scale: llama.cpp's Q1_0 and Q2_0, and relatives.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
+#include <utility>
 
+#include "bitnet/abi/tensor.h"
 #include "formats/floats.hpp"
+#include "formats/q2.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
+#include "gguf/types.hpp"
 
 namespace bitnet::formats {
 namespace {
 
-constexpr uint64_t block_bytes = 18;  // of both: two of scale, 16 of codes
-constexpr uint64_t q1_block = 128;    // elements
-constexpr uint64_t q2_block = 64;
-
-float scale_of(const source& from, uint64_t index) {
-  return from_f16(gguf::load<uint16_t>(from.bytes.subspan(index * block_bytes)));
-}
-
-std::span<const std::byte> packed_of(const source& from, uint64_t index) {
-  return from.bytes.subspan(index * block_bytes + 2, 16);
-}
+constexpr uint64_t q1_block = 128;  // elements
+constexpr uint64_t q1_bytes = 18;   // two of scale, 16 of signs
 
 // A set bit is +d, a clear one -d.
 void q1_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
-  const auto packed = packed_of(from, (row * from.k + column) / q1_block);
+  const uint64_t block = (row * from.k + column) / q1_block;
+  const auto packed = from.bytes.subspan(block * q1_bytes + 2, q1_block / 8);
   for (uint64_t j = 0; j < out.size(); ++j)
     out[j] = (std::to_integer<uint32_t>(packed[j / 8]) >> j % 8 & 1U) != 0 ? 2 : 0;
 }
 
-void q2_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
-  for (uint64_t done = 0; done < out.size(); done += q2_block) {
-    const auto packed = packed_of(from, (row * from.k + column + done) / q2_block);
-    for (uint64_t j = 0; j < q2_block && done + j < out.size(); ++j)
-      out[done + j] =
-          static_cast<uint8_t>(std::to_integer<uint32_t>(packed[j / 4]) >> 2 * (j % 4) & 3U);
+std::span<const std::byte> codes_at(const source& from, const two_bit_block& b, uint64_t index) {
+  return from.bytes.subspan(index * b.bytes + b.codes, b.elements / 4);
+}
+
+uint8_t two_bits_at(std::span<const std::byte> packed, uint64_t j) {
+  return static_cast<uint8_t>(std::to_integer<uint32_t>(packed[j / 4]) >> 2 * (j % 4) & 3U);
+}
+
+// Without code 3 for +2, which is no code of the canonical form.
+codes_of two_bit_codes(const two_bit_block& b) {
+  return [&b](const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
+    for (uint64_t done = 0; done < out.size(); done += b.elements) {
+      const auto packed = codes_at(from, b, (row * from.k + column + done) / b.elements);
+      const uint64_t n = std::min(b.elements, out.size() - done);
+      for (uint64_t j = 0; j < n; ++j) {
+        const uint8_t code = two_bits_at(packed, j);
+        out[done + j] = code == 3 ? 1 : code;
+      }
+    }
+  };
+}
+
+// ---- Values of -1, 0, +1 and +2, given on as Q8_0 -----------------------------------------------
+
+constexpr uint64_t q8_elements = 32;
+constexpr uint64_t q8_bytes = 34;  // of a block
+
+// Each block of 32 has the scale of its group, as the same 16 bits.
+void q8_block(const source& from, const two_bit_block& b, uint64_t index,
+              std::span<std::byte, q8_bytes> out) {
+  const uint64_t first = index * q8_elements;
+  const auto block = from.bytes.subspan(first / b.elements * b.bytes, b.bytes);
+  const auto packed = block.subspan(b.codes, b.elements / 4);
+  std::memcpy(out.data(), &block[b.scale], 2);
+  for (uint64_t j = 0; j < q8_elements; ++j)
+    out[2 + j] = static_cast<std::byte>(two_bits_at(packed, first % b.elements + j) - 1);
+}
+
+void q8_bytes_of(const source& from, const two_bit_block& b, uint64_t offset,
+                 std::span<std::byte> out) {
+  std::array<std::byte, q8_bytes> made{};
+  for (uint64_t done = 0; done < out.size();) {
+    const uint64_t at = (offset + done) % q8_bytes;
+    const uint64_t run = std::min(q8_bytes - at, out.size() - done);
+    q8_block(from, b, (offset + done) / q8_bytes, made);
+    std::memcpy(&out[done], &made[at], run);
+    done += run;
   }
 }
 
-result<std::vector<float>> scales_of(const source& from, uint64_t block) {
+reading four_valued(const source& from, const two_bit_block& b, std::string_view how) {
+  reading to;
+  to.format = BITNET_FORMAT_Q8_0;
+  to.data_bytes = from.k * from.m / q8_elements * q8_bytes;
+  to.bytes = [&b](const source& all, uint64_t offset, std::span<std::byte> out) {
+    q8_bytes_of(all, b, offset, out);
+  };
+  to.how = fmt::format("{}; holds the code 3, which is +2: not ternary, given on as Q8_0", how);
+  return to;
+}
+
+// ---- all of them --------------------------------------------------------------------------------
+
+result<std::vector<float>> scales_of(const source& from, uint64_t elements, uint64_t bytes,
+                                     uint64_t scale) {
   std::vector<float> scales;
-  for (uint64_t i = 0; i < from.k * from.m / block; ++i) {
-    scales.push_back(scale_of(from, i));
+  scales.reserve(from.k * from.m / elements);
+  for (uint64_t i = 0; i < from.k * from.m / elements; ++i) {
+    scales.push_back(from_f16(gguf::load<uint16_t>(from.bytes.subspan(i * bytes + scale))));
     if (!std::isfinite(scales.back()))
       return fail(
           BITNET_BAD_DATA,
@@ -50,23 +105,85 @@ result<std::vector<float>> scales_of(const source& from, uint64_t block) {
   return scales;
 }
 
+result<reading> understand_two_bits(const source& from, const two_bit_block& b, std::string how) {
+  if (auto ok = check_blocks(from, b.elements, b.bytes, b.name); !ok)
+    return std::unexpected(ok.error());
+  auto scales = scales_of(from, b.elements, b.bytes, b.scale);
+  if (!scales) return std::unexpected(scales.error());
+  for (uint64_t i = 0; b.code_3_is_two && i < scales->size(); ++i)
+    if ((*scales)[i] != 0 && has_code_3(codes_at(from, b, i))) return four_valued(from, b, how);
+  return ternary_reading(from, two_bit_codes(b), b.elements, std::move(*scales), std::move(how));
+}
+
+// ---- STQ1_0: of four weights one is zero --------------------------------------------------------
+
+// Four weights that stand 16 apart share a nibble and a sign. Bits 2 and 3 of the nibble name the
+// one that is zero; of the others the first is +1, and the next two are if bits 0 and 1 are clear.
+// The sign turns them all.
+void stq_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
+  const uint64_t first = row * from.k + column;
+  const auto block = from.bytes.subspan(first / stq_block * stq_block_bytes, stq_block_bytes);
+  for (uint64_t j = 0; j < out.size(); ++j) {
+    const uint64_t e = (first + j) % stq_block;
+    const uint32_t lane = e % 64 / 16;
+    const uint64_t four = e / 64 * 16 + e % 16;
+    const uint32_t nibble = std::to_integer<uint32_t>(block[four / 2]) >> 4 * (four % 2) & 15U;
+    const uint32_t zero = nibble >> 2;
+    const uint32_t turned = std::to_integer<uint32_t>(block[32 + four / 8]) >> four % 8 & 1U;
+    const uint32_t place = lane - (lane > zero ? 1 : 0);  // among those that are not zero
+    const uint32_t minus = (place == 0 ? 0 : nibble >> (place - 1) & 1U) ^ turned;
+    out[j] = lane == zero ? 1 : minus != 0 ? 0 : 2;
+  }
+}
+
+result<reading> understand_stq(const source& from, std::string how) {
+  if (auto ok = check_blocks(from, stq_block, stq_block_bytes, "STQ1_0"); !ok)
+    return std::unexpected(ok.error());
+  auto scales = scales_of(from, stq_block, stq_block_bytes, stq_scale);
+  if (!scales) return std::unexpected(scales.error());
+  return ternary_reading(from, stq_codes, stq_block, std::move(*scales), std::move(how));
+}
+
 }  // namespace
 
 result<reading> understand_q1_0(const source& from) {
-  auto scales = scales_of(from, q1_block);
+  auto scales = scales_of(from, q1_block, q1_bytes, 0);
   if (!scales) return std::unexpected(scales.error());
   return ternary_reading(from, q1_codes, q1_block, std::move(*scales), by_type(from));
 }
 
 result<reading> understand_q2_0(const source& from) {
-  auto scales = scales_of(from, q2_block);
-  if (!scales) return std::unexpected(scales.error());
-  for (uint64_t i = 0; i < scales->size(); ++i)
-    if ((*scales)[i] != 0 && has_code_3(packed_of(from, i)))
-      return fail(BITNET_UNSUPPORTED, fmt::format("Q2_0 block {} holds the code 3, which stands "
-                                                  "for +2 scales: the weights are not ternary",
-                                                  i));
-  return ternary_reading(from, q2_codes, q2_block, std::move(*scales), by_type(from));
+  q2_told told = from.q2;
+  if (told.layout == q2_layout::unknown) {
+    const q2_tensor alone{.name = {},
+                          .k = from.k,
+                          .elements = from.k * from.m,
+                          .bytes = from.bytes,
+                          .alignment = from.alignment};
+    const auto found = tell_q2_layout({&alone, 1}, false);
+    if (!found) return std::unexpected(found.error());
+    told = *found;
+  }
+  std::string how =
+      fmt::format("{}, told {}", q2_layout_name(told.layout), q2_evidence_name(told.by));
+  switch (told.layout) {
+    case q2_layout::groups_128:
+      return understand_two_bits(from, q2_block_128, std::move(how));
+    case q2_layout::groups_128_scale_last:
+      return understand_two_bits(from, q2_block_128_scale_last, std::move(how));
+    case q2_layout::stq1_0:
+      return understand_stq(from, std::move(how));
+    default:
+      return understand_two_bits(from, q2_block_64, std::move(how));
+  }
+}
+
+result<reading> understand_pq2_0(const source& from) {
+  return understand_two_bits(from, pq2_block, by_type(from));
+}
+
+result<reading> understand_stq1_0(const source& from) {
+  return understand_stq(from, by_type(from));
 }
 
 }  // namespace bitnet::formats

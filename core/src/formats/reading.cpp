@@ -107,6 +107,15 @@ result<void> check_bytes(const source& from, uint64_t needed, std::string_view n
                                              : ", as no known writer does"));
 }
 
+result<void> check_blocks(const source& from, uint64_t elements, uint64_t bytes,
+                          std::string_view name) {
+  if (from.k % elements != 0)
+    return fail(BITNET_BAD_DATA,
+                fmt::format("{} has rows of {} elements; expected a multiple of {}", name, from.k,
+                            elements));
+  return check_bytes(from, from.k / elements * from.m * bytes, name);
+}
+
 bool has_code_3(std::span<const std::byte> packed) {
   constexpr uint64_t low_bits = 0x5555555555555555;
   uint64_t found = 0;

@@ -2,9 +2,9 @@
 // From the bytes of a tensor in a model file to a weight format of bitnet/abi/tensor.h.
 //
 // Shapes   K = ne[0] inputs, contiguous; M rows.
-// Ternary  every form in the table of ternary.hpp becomes BITNET_FORMAT_TERNARY2. Scales: one if
-//          all non-zero scales are equal (a group of scale 0 then holds zeros), else those of the
-//          form.
+// Ternary  every form in the table of ternary.hpp becomes BITNET_FORMAT_TERNARY2, but for tensors
+//          that hold +2 too: BITNET_FORMAT_Q8_0. Scales: one if all non-zero scales are equal (a
+//          group of scale 0 then holds zeros), else those of the form.
 // Dense    F32 F16 BF16 Q8_0 Q4_0 Q4_K Q6_K pass unchanged.
 // Errors   BITNET_UNSUPPORTED for other types and forms; BITNET_BAD_DATA for sizes and scales that
 //          cannot be. Messages name types, the caller adds the tensor.
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "formats/q2.hpp"
 
 namespace bitnet::formats {
 
@@ -41,6 +42,7 @@ struct source {
   std::span<const std::byte> bytes{};  // up to the next tensor where the type does not fix a size
   uint64_t alignment = 32;             // of the file
   uint32_t i2s_layout = 0;             // BITNET_I2S_LAYOUT_*
+  q2_told q2{};                        // of type 42, for the whole file; unknown: by this tensor
   std::optional<int64_t> file_type{};  // general.file_type, a hint
   tl1_tiles tiles = tl1_tiles::generated;
   companion scales{};  // empty: none beside it
@@ -53,7 +55,7 @@ struct source {
 using codes_of =
     std::function<void(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out)>;
 // Bytes [offset, offset + out.size()) of another format.
-using bytes_of = void (*)(const source& from, uint64_t offset, std::span<std::byte> out);
+using bytes_of = std::function<void(const source& from, uint64_t offset, std::span<std::byte> out)>;
 
 // What it becomes.
 struct reading {
@@ -61,12 +63,12 @@ struct reading {
   uint64_t data_bytes = 0;   // in `format`
   uint64_t scale_group = 0;  // elements of a row that share a scale; 0 = the whole tensor
   std::vector<float> scales;
-  bool verbatim = false;     // the source's first data_bytes are it; else convert
-  codes_of codes;            // ternary; what stands in groups of scale 0 means nothing
-  uint64_t zero_group = 0;   // elements of those groups
-  std::vector<bool> zeros;   // which groups those are; empty: none
-  bytes_of bytes = nullptr;  // else, unless verbatim
-  std::string how;           // what the bytes were taken for, and why
+  bool verbatim = false;    // the source's first data_bytes are it; else convert
+  codes_of codes;           // ternary; what stands in groups of scale 0 means nothing
+  uint64_t zero_group = 0;  // elements of those groups
+  std::vector<bool> zeros;  // which groups those are; empty: none
+  bytes_of bytes;           // else, unless verbatim
+  std::string how;          // what the bytes were taken for, and why
 };
 
 // Where row `row` of the result stands in a tensor of `m` rows.

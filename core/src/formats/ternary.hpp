@@ -32,8 +32,9 @@ std::span<const form> forms();
 //   i2s.cpp        type 36, which four programs write with different contents
 //   bitnet_rs.cpp  those contents of it that BitNet-rs writes or expects, tried by i2s.cpp
 //   tl.cpp         the look-up-table layouts of bitnet.cpp
-//   tq.cpp         llama.cpp's blocks of 256
-//   q1_q2.cpp      llama.cpp's Q1_0 and Q2_0 where their values are ternary
+//   tq.cpp         llama.cpp's blocks of 256, and PTQ1_0
+//   q1_q2.cpp      llama.cpp's Q1_0 and Q2_0, PQ2_0 and STQ1_0
+//   q2.cpp         which of four layouts type 42 has, asked by q1_q2.cpp
 //   ik.cpp         ik_llama.cpp's rows with a scale each
 //   hf.cpp         what Hugging Face checkpoints hold
 // Each has a heading in docs/reference/weights.md.
@@ -45,6 +46,9 @@ std::span<const form> forms();
   X(tq2_0, tq)                    \
   X(q1_0, q1_0)                   \
   X(q2_0, q2_0)                   \
+  X(stq1_0, stq1_0)               \
+  X(pq2_0, pq2_0)                 \
+  X(ptq1_0, ptq1_0)               \
   X(iq1_bn, iq1_bn)               \
   X(iq2_bn, iq2_bn)               \
   X(iq2_bn_r4, iq2_bn_r4)         \
@@ -68,6 +72,9 @@ enum class rounding : uint8_t {
 };
 // F32, F16 or BF16 weights as ternary ones. docs/reference/weights.md#making-weights-ternary
 result<reading> ternarise(const source& from, rounding rule);
+// The same with a scale for each `group` elements of a row (K % group == 0, group a multiple of 64
+// up to 128): one that 16 bits hold, or the size of a group that is ternary already.
+result<reading> ternarise_groups(const source& from, uint64_t group);
 
 // A reading of `from` as ternary, by `codes`, with `scales` of groups of `scale_group` elements.
 // Scales that are all equal, but for zeros, become one.
@@ -80,6 +87,9 @@ void read_codes(const source& from, const reading& to, uint64_t row, uint64_t co
 
 // The size that a form must have exactly, give or take the padding behind a tensor.
 result<void> check_bytes(const source& from, uint64_t needed, std::string_view name);
+// The same for rows of whole blocks.
+result<void> check_blocks(const source& from, uint64_t elements, uint64_t bytes,
+                          std::string_view name);
 // `how` for forms that the type alone decides.
 std::string by_type(const source& from);
 

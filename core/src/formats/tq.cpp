@@ -1,3 +1,4 @@
+// Base-3 digits and 2-bit planes with the scale behind them: TQ1_0, TQ2_0 and PTQ1_0.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -12,6 +13,8 @@ namespace {
 
 constexpr uint64_t tq1_bytes = 54;
 constexpr uint64_t tq2_bytes = 66;  // of a block; the last two are its scale
+constexpr uint64_t ptq1_elements = 128;
+constexpr uint64_t ptq1_bytes = 28;
 
 template <uint64_t BlockBytes>
 std::span<const std::byte> block_at(const source& from, uint64_t index) {
@@ -49,7 +52,30 @@ void tq2_codes(const source& from, uint64_t row, uint64_t column, std::span<uint
       *to++ = static_cast<uint8_t>(std::to_integer<uint32_t>(x) >> 2 * plane & 3U);
 }
 
+void ptq1_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
+  const auto b = block_at<ptq1_bytes>(from, (row * from.k + column) / ptq1_elements);
+  uint8_t* to = out.data();
+  for (uint32_t index = 0; index < 5; ++index) to = digits(b.first(16), index, to);
+  for (uint32_t index = 0; index < 5; ++index) to = digits(b.subspan(16, 8), index, to);
+  for (uint32_t index = 0; index < 4; ++index) to = digits(b.subspan(24, 2), index, to);
+}
+
 }  // namespace
+
+result<reading> understand_ptq1_0(const source& from) {
+  if (auto ok = check_blocks(from, ptq1_elements, ptq1_bytes, "PTQ1_0"); !ok)
+    return std::unexpected(ok.error());
+  std::vector<float> scales;
+  scales.reserve(from.k / ptq1_elements * from.m);
+  for (uint64_t i = 0; i < from.k / ptq1_elements * from.m; ++i) {
+    scales.push_back(scale_of(from.bytes.subspan(i * ptq1_bytes, ptq1_bytes)));
+    if (!std::isfinite(scales.back()))
+      return fail(
+          BITNET_BAD_DATA,
+          fmt::format("the scale of block {} is not a finite number; the file is damaged", i));
+  }
+  return ternary_reading(from, ptq1_codes, ptq1_elements, std::move(scales), by_type(from));
+}
 
 result<reading> understand_tq(const source& from) {
   const bool two_bits = from.type == gguf::type::tq2_0;

@@ -33,6 +33,8 @@ struct ternary_target {
   uint32_t type;          // GGUF id
   std::string_view name;  // "i2_s"
   int64_t file_type;      // general.file_type
+  uint64_t float_group;   // elements that get a scale of their own when floats become ternary; 0:
+                          // the tensor has one
   // Bytes of the tensor; why not, for shapes and scales that the form cannot hold.
   result<uint64_t> (*bytes)(const ternary_weights& from);
   void (*write)(const ternary_weights& from, std::span<std::byte> zeroed);

@@ -1,8 +1,8 @@
 #pragma once
 // Tensor types by their GGUF id: names for messages, and sizes where the id alone decides them.
 //
-// Source  docs/reference/weights.md#type-ids. Id 36 and its neighbours mean different things in
-//         different programs, so their size is left to formats/, which knows the flavours.
+// Source  docs/reference/weights.md#type-ids. Ids 36, 42, 142 and their neighbours mean different
+//         things in different programs, so their size is left to formats/, which knows them all.
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,8 @@ namespace bitnet::gguf {
 namespace type {
 inline constexpr uint32_t f32 = 0, f16 = 1, q4_0 = 2, q8_0 = 8, q4_k = 12, q6_k = 14, bf16 = 30,
                           tq1_0 = 34, tq2_0 = 35, i2_s = 36, tl1 = 38, tl2 = 39, q1_0 = 41,
-                          q2_0 = 42, iq1_bn = 134, iq2_bn = 135, iq2_bn_r4 = 335;
+                          q2_0 = 42, stq1_0 = 43, iq1_bn = 134, iq2_bn = 135, pq2_0 = 142,
+                          ptq1_0 = 143, iq2_bn_r4 = 335;
 // Not in any GGUF file: linear layers of Hugging Face checkpoints. The scale of packed weights
 // multiplies or, inverse, divides; masters are made ternary when they are read.
 inline constexpr uint32_t first_own = 0x10000, hf_packed = 0x10000, hf_packed_inverse = 0x10001,
@@ -25,7 +26,8 @@ inline constexpr uint32_t first_own = 0x10000, hf_packed = 0x10000, hf_packed_in
 // general.file_type: what the writer says most tensors are. docs/reference/weights.md#file-types
 namespace file_type {
 inline constexpr int64_t f32 = 0, f16 = 1, q4_0 = 2, q8_0 = 7, q6_k = 18, bf16 = 32, tq1_0 = 36,
-                         tq2_0 = 37, tl1 = 38, tl2 = 39, i2_s = 40, iq2_bn = 137;
+                         tq2_0 = 37, tl1 = 38, tl2 = 39, i2_s = 40, q1_0 = 40, q2_0 = 41,
+                         iq2_bn = 137, pq2_0 = 141, ptq1_0 = 143;
 }  // namespace file_type
 
 struct type_size {

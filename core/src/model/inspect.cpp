@@ -201,12 +201,36 @@ json describe_readings(const loaded& m) {
   return out;
 }
 
+// What holds for the whole file and decides how its weights are read, also where no weight is.
+void note_whole_file(const gguf::file& file, json& report) {
+  json& problems = report["problems"];
+  const auto told = tell_q2(file);
+  if (!told) problems.push_back(told.error().message);
+  const auto q2 = told.value_or(std::nullopt);
+  if (q2)
+    report["type_42"] = {{"layout", formats::q2_layout_name(q2->layout)},
+                         {"told", formats::q2_evidence_name(q2->by)}};
+  const auto rotated = read_hadamard(file);
+  if (!rotated) problems.push_back(rotated.error().message);
+  const auto h = rotated.value_or(std::nullopt);
+  if (!h) return;
+  json sign_widths = json::array();
+  for (const hadamard::width& w : h->widths) sign_widths.push_back(w.columns);
+  report["hadamard"] = {{"block", h->block},
+                        {"signs", h->widths.empty() ? "identity" : "explicit"},
+                        {"sign_widths", std::move(sign_widths)},
+                        {"weights", h->weights.size()},
+                        {"tables", h->tables.size()},
+                        {"heads_are_grouped", h->heads_are_grouped}};
+}
+
 // Whether the model would load, and what it is if so.
 void note_model(gguf::file file, const load_options& options, json& report) {
   json& problems = report["problems"];
   auto m = read(std::move(file), options);
   if (!m) {
-    problems.push_back(m.error().message);
+    const json why = m.error().message;
+    if (std::ranges::find(problems, why) == problems.end()) problems.push_back(why);
     return;
   }
   json description = describe_model(*m);
@@ -245,6 +269,7 @@ result<std::string> inspect(const std::filesystem::path& file, const load_option
   report["tensors"] = describe_tensors(*opened);
   note_types(*opened, problems);
   report["problems"] = std::move(problems);
+  note_whole_file(*opened, report);
   note_model(std::move(*opened), options, report);
   return report.dump(-1, ' ', false, json::error_handler_t::replace);
 }

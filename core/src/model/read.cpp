@@ -23,8 +23,8 @@ constexpr uintptr_t alias_alignment = 32;              // of weight::alias
 // Takes tensors by name out of the file, and knows at the end which ones nobody took.
 class builder {
  public:
-  builder(loaded& to, const load_options& options)
-      : to_(to), options_(options), taken_(to.file.tensors().size(), false) {
+  builder(loaded& to, const load_options& options, formats::q2_told q2)
+      : to_(to), options_(options), q2_(q2), taken_(to.file.tensors().size(), false) {
     if (const auto type = to.file.metadata().integer("general.file_type")) file_type_ = *type;
   }
 
@@ -116,6 +116,7 @@ class builder {
                            .bytes = t.bytes,
                            .alignment = to_.file.containers()[found->shard].alignment(),
                            .i2s_layout = options_.i2s_layout,
+                           .q2 = q2_,
                            .file_type = file_type_,
                            .tiles = options_.tl1_tiles,
                            .rotated_heads = found->rotated_heads};
@@ -169,6 +170,7 @@ class builder {
 
   loaded& to_;
   const load_options& options_;
+  formats::q2_told q2_;
   std::vector<bool> taken_;  // file.tensors(), same index
   std::optional<int64_t> file_type_;
 };
@@ -309,7 +311,29 @@ result<void> read_divisors(loaded& to, builder& tensors) {
   return check_divisors(to, *made);
 }
 
+// Of groups of 128 only: the scale stands behind the codes.
+bool says_scale_is_last(const gguf::container& metadata) {
+  const auto version = metadata.text("general.quantization_version").value_or(std::nullopt);
+  return metadata.find("oxibonsai.quant_format") != nullptr ||
+         version == std::string_view("TQ2_0_G128");
+}
+
 }  // namespace
+
+result<std::optional<formats::q2_told>> tell_q2(const gguf::file& file) {
+  std::vector<formats::q2_tensor> all;
+  for (const auto& t : file.tensors())
+    if (t.info.type == gguf::type::q2_0)
+      all.push_back({.name = t.info.name,
+                     .k = t.info.ne[0],
+                     .elements = t.info.elements,
+                     .bytes = t.info.bytes,
+                     .alignment = file.containers()[t.shard].alignment()});
+  if (all.empty()) return std::nullopt;
+  const auto told = formats::tell_q2_layout(all, says_scale_is_last(file.metadata()));
+  if (!told) return std::unexpected(told.error());
+  return *told;
+}
 
 result<loaded> read(gguf::file file, const load_options& options) {
   loaded m{.file = std::move(file)};
@@ -330,7 +354,20 @@ result<loaded> read(gguf::file file, const load_options& options) {
   if (!shape) return std::unexpected(shape.error());
   m.shape = std::move(*shape);
 
-  builder tensors(m, options);
+  auto rotated = read_hadamard(m.file);
+  if (!rotated) return std::unexpected(rotated.error());
+  m.rotated = std::move(*rotated);
+  if (m.rotated)
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("{} weights of the file are rotated by a Hadamard transform of blocks of "
+                    "{} (prism.hadamard.*), which this program does not undo yet; choose a "
+                    "file of the model without rotation",
+                    m.rotated->weights.size() + m.rotated->tables.size(), m.rotated->block));
+  const auto q2 = tell_q2(m.file);
+  if (!q2) return std::unexpected(q2.error());
+
+  builder tensors(m, options, q2->value_or(formats::q2_told{}));
   auto ok = read_ends(m, tensors);
   if (ok) ok = read_divisors(m, tensors);
   if (ok) ok = read_layers(m, tensors);

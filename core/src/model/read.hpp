@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "formats/reading.hpp"
 #include "gguf/file.hpp"
+#include "model/hadamard.hpp"
 #include "model/model.hpp"
 
 namespace bitnet::model {
@@ -39,6 +40,8 @@ struct loaded {
   uint32_t rope_divisors = no_weight;
   uint32_t rope_divisors_long = no_weight;
   std::vector<float> made{};
+  // Weights that are rotated: for now read refuses such files once this is known.
+  std::optional<hadamard> rotated{};
 
   // A weight that follows from the metadata and is in no file.
   [[nodiscard]] bool is_made(uint32_t index) const {
@@ -49,6 +52,9 @@ struct loaded {
 // A GGUF file with all its parts, or a Hugging Face checkpoint. metadata_only: further parts of a
 // split file need not be there.
 result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_only = false);
+
+// What type 42 means in this file; nullopt: it has no such tensor.
+result<std::optional<formats::q2_told>> tell_q2(const gguf::file& file);
 
 result<loaded> read(gguf::file file, const load_options& options);
 result<void> stream(const loaded& from, uint32_t index, const model::sink& to);

@@ -72,6 +72,8 @@ std::string as_text(const json& content) {
   add_members(out, "this machine", content.value("host", json::object()));
   add_members(out, "metadata", content.value("metadata", json::object()));
   add_tensors(out, content.value("tensors", json::array()));
+  add_members(out, "tensors of type 42", content.value("type_42", json::object()));
+  add_members(out, "rotated weights", content.value("hadamard", json::object()));
   add_readings(out, content.value("readings", json::array()));
   const json problems = content.value("problems", json::array());
   out += problems.empty() ? "\nThis model can run.\n" : "\nThis model cannot run:\n";

@@ -51,9 +51,11 @@
   X(quantize, "IN OUT TYPE [options]", "", "a model with other types of weights", \
     "Reads any model and writes a GGUF file whose linear layers are of TYPE: i2_s, tl1, " \
     "tl2, tq1_0,\n" \
-    "tq2_0 or iq2_bn, or back to f32, f16, bf16, q8_0, q4_0, q6_k. Ternary weights keep " \
-    "their values\n" \
-    "exactly; floating-point ones are made ternary. OUT appears whole or not at all.\n") \
+    "tq2_0, iq2_bn, q1_0, q2_0, pq2_0 or ptq1_0, or back to f32, f16, bf16, q8_0, q4_0, " \
+    "q6_k.\n" \
+    "Ternary weights keep their values exactly; floating-point ones are made ternary. OUT " \
+    "appears whole\n" \
+    "or not at all.\n") \
   X(convert, "DIR OUT [options]", "", "a Hugging Face checkpoint as a GGUF file", \
     "Reads config.json, tokenizer.json and the safetensors files of a folder.\n") \
   X(version, "[--json]", "", "version and build", \

@@ -82,8 +82,9 @@ constexpr auto rows = std::to_array<option>({
      .type = kind::text,
      .initial = "i2_s",
      .metavar = "TYPE",
-     .help = "of the linear layers: i2_s, tl1, tl2, tq1_0, tq2_0, iq2_bn, or f32, f16, bf16, q8_0, "
-             "q4_0, q6_k",
+     .help =
+         "of the linear layers: i2_s, tl1, tl2, tq1_0, tq2_0, iq2_bn, q1_0, q2_0, pq2_0, ptq1_0, "
+         "or f32, f16, bf16, q8_0, q4_0, q6_k",
      .group = "Writing",
      .commands = to::convert,
      .command_line_only = true},

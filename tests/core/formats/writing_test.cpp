@@ -49,6 +49,21 @@ bytes golden(const std::string& name) {
   return {};
 }
 
+std::vector<int> golden_ints(const std::string& name) {
+  const char* root = std::getenv("BITNET_SOURCE_DIR");
+  std::ifstream in(std::string(root == nullptr ? "." : root) + "/tests/golden/vectors.txt");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string kind, label, count;
+    if (!(fields >> kind >> label >> count) || kind != "ints" || label != name) continue;
+    std::vector<int> out;
+    for (int v = 0; fields >> v;) out.push_back(v);
+    return out;
+  }
+  ADD_FAILURE() << "no golden vector " << name;
+  return {};
+}
+
 ternary_weights weights(const std::vector<int>& t, uint64_t k, std::vector<float> scales,
                         uint64_t scale_group = 0) {
   return {.k = k,
@@ -75,15 +90,128 @@ bytes written(const ternary_target& to, const ternary_weights& from) {
 
 TEST(writing, ternary_forms_are_the_golden_vectors) {
   const std::vector<int> t = generated(1024);
-  for (const auto& [target, vector] :
-       {std::pair{"i2_s", "i2s_a"}, {"tq1_0", "tq1_0"}, {"tq2_0", "tq2_0"}, {"iq2_bn", "iq2_bn"}})
+  for (const auto& [target, vector] : {std::pair{"i2_s", "i2s_a"},
+                                       {"tq1_0", "tq1_0"},
+                                       {"tq2_0", "tq2_0"},
+                                       {"iq2_bn", "iq2_bn"},
+                                       {"q2_0", "q2_0_example"},
+                                       {"pq2_0", "pq2_0_example"},
+                                       {"ptq1_0", "ptq1_0_example"}})
     EXPECT_EQ(written(*find_ternary_target(target), weights(t, 256, {0.25F})), golden(vector))
         << target;
 }
 
+TEST(writing, types_with_groups_are_the_golden_vectors) {
+  for (const auto& [target, vector] : {std::pair{"q1_0", "q1_0"},
+                                       {"q2_0", "q2_0_64"},
+                                       {"pq2_0", "q2_0_128"},
+                                       {"ptq1_0", "ptq1_0"}}) {
+    const std::vector<int> t = golden_ints(std::string(vector) + "_ternary");
+    for (const auto& [scales, group] :
+         {std::pair{std::vector<float>{0.5F}, uint64_t{0}}, {std::vector<float>(8, 0.5F), 32}})
+      EXPECT_EQ(written(*find_ternary_target(target), weights(t, 256, scales, group)),
+                golden(vector))
+          << target << ", scales for " << group;
+  }
+}
+
+// Groups of the form: `scales` for so many elements each, as every element has it after reading.
+TEST(writing, scales_of_groups_are_kept) {
+  std::vector<int> t = generated(1024);
+  std::fill(t.begin() + 256, t.begin() + 384, 0);
+  std::vector<int> signs = t;
+  for (int& v : signs) v = v == 0 ? 1 : v;
+  std::fill(signs.begin() + 256, signs.begin() + 384, 0);
+  struct row {
+    const char* why;
+    const char* target;
+    uint64_t group;
+    std::vector<float> scales;
+  };
+  const row rows[] = {
+      {"its own groups", "q2_0", 64, {1, 2, 3, 4, 0, 0, 7, 8, 1, 2, 3, 4, 5, 6, 7, -8}},
+      {"its own groups", "pq2_0", 128, {1, -2, 0, 4, 5, 6, 7, 8}},
+      {"its own groups", "ptq1_0", 128, {1, -2, 0, 4, 5, 6, 7, 8}},
+      {"its own groups", "q1_0", 128, {1, -2, 0, 4, 5, 6, 7, 8}},
+      {"larger groups are repeated", "q2_0", 256, {1, 2, 3, 4}},
+      {"larger groups are repeated", "pq2_0", 512, {1, 2}},
+      {"rows", "ptq1_0", 512, {1, 2}},
+      {"smaller ones that agree are joined", "tq2_0", 128, {1, 0, 0, 3, 5, 5, 7, 7}},
+      {"smaller ones that agree are joined",
+       "tq1_0",
+       64,
+       {1, 1, 1, 1, 0, 0, 7, 7, 2, 2, 2, 2, 3, 3, 3, 3}},
+      {"smaller ones that agree are joined", "iq2_bn", 256, {1, 1, 3, 3}},
+  };
+  for (const row& r : rows) {
+    const ternary_target& to = *find_ternary_target(r.target);
+    const std::vector<int>& values = std::string_view(r.target) == "q1_0" ? signs : t;
+    std::vector<int> kept = values;  // what stands under a scale of 0 is 0
+    for (size_t i = 0; i < kept.size(); ++i)
+      if (r.scales[i / r.group] == 0) kept[i] = 0;
+    const bytes packed = written(to, weights(kept, 512, r.scales, r.group));
+    const source again{
+        .type = to.type, .k = 512, .m = 2, .bytes = packed, .q2 = {.layout = q2_layout::groups_64}};
+    const auto reading = understand(again);
+    ASSERT_TRUE(reading) << r.target << ": " << reading.error().message;
+    std::array<uint8_t, 128> codes{};
+    for (uint64_t i = 0; i < 1024; i += 128) {
+      read_codes(again, *reading, i / 512, i % 512, codes);
+      for (uint64_t j = 0; j < 128; ++j) {
+        const float d =
+            reading->scales[reading->scale_group == 0 ? 0 : (i + j) / reading->scale_group];
+        ASSERT_EQ((codes[j] - 1) * d, static_cast<float>(kept[i + j]) * r.scales[(i + j) / r.group])
+            << r.why << ", " << r.target << " element " << i + j;
+      }
+    }
+  }
+}
+
+TEST(writing, floats_become_ternary_by_groups) {
+  // Of 128: 64 times 0.3, 32 times -0.1, 32 zeros; mean size 0.175. Then one that is ternary.
+  std::vector<float> w;
+  for (int i = 0; i < 128; ++i) w.push_back(i < 64 ? 0.3F : i < 96 ? -0.1F : 0);
+  for (int i = 0; i < 128; ++i) w.push_back(i % 3 == 0 ? 0 : i % 3 == 1 ? 0.375F : -0.375F);
+  for (int i = 0; i < 128; ++i) w.push_back(i < 64 ? 1e-9F : -2e-9F);  // nothing in 16 bits
+  bytes f32;
+  for (const float x : w) tests::put(f32, x);
+  const source from{.type = type::f32, .k = 384, .m = 1, .bytes = f32};
+  auto to = ternarise_groups(from, 128);
+  ASSERT_TRUE(to) << to.error().message;
+  EXPECT_EQ(to->scale_group, 128U);
+  EXPECT_EQ(to->how, "floating-point weights, made ternary by the mean size of each 128");
+  EXPECT_EQ(to->scales, (std::vector<float>{from_f16(to_f16(0.175F)), 0.375F, 0}));
+  std::vector<uint8_t> codes(384);
+  for (uint64_t c = 0; c < 384; c += 128)
+    read_codes(from, *to, 0, c, std::span(codes).subspan(c, 128));
+  for (uint64_t i = 0; i < 384; ++i)
+    ASSERT_EQ(codes[i] - 1, i < 64    ? 1
+                            : i < 96  ? -1
+                            : i < 128 ? 0
+                            : i < 256 ? (w[i] > 0) - (w[i] < 0)
+                                      : 0)
+        << i;
+  to = ternarise_groups(from, 64);
+  ASSERT_TRUE(to);
+  EXPECT_EQ(to->scales[0], 0.3F) << "ternary already";
+  EXPECT_EQ(to->scales[1], 0.1F) << "ternary already";
+  bytes one;
+  for (int i = 0; i < 128; ++i) tests::put(one, i % 2 == 0 ? 1e-6F : 0.0F);
+  to = ternarise_groups({.type = type::f32, .k = 128, .m = 1, .bytes = one}, 64);
+  ASSERT_TRUE(to);
+  EXPECT_EQ(to->scales, std::vector<float>{1e-6F}) << "all of one size: that is the scale";
+  EXPECT_FALSE(ternarise_groups({.type = type::f32, .k = 96, .m = 4, .bytes = f32}, 64));
+  tests::put(one, INFINITY);
+  EXPECT_FALSE(ternarise_groups(
+      {.type = type::f32, .k = 64, .m = 1, .bytes = std::span(one).last(256)}, 64));
+}
+
 TEST(writing, every_ternary_form_reads_back) {
-  const std::vector<int> t = generated(uint64_t{1024} * 4096);
+  std::vector<int> any = generated(uint64_t{1024} * 4096);
+  std::vector<int> signs = any;
+  for (int& v : signs) v = v == 0 ? -1 : v;
   for (const ternary_target& to : ternary_targets()) {
+    const std::vector<int>& t = to.type == type::q1_0 ? signs : any;
     const ternary_weights from = weights(t, 4096, {0.25F});
     const bytes packed = written(to, from);
     const source again{
@@ -126,6 +254,10 @@ TEST(writing, table_forms_of_pairs_only_and_triples_only) {
 
 TEST(writing, refuses_what_a_form_cannot_hold) {
   const std::vector<int> t = generated(1024);
+  std::vector<float> scales_of_64(16, 1);
+  scales_of_64[11] = 2;
+  std::vector<float> scales_of_32(32, 1);
+  scales_of_32[31] = 2;
   struct row {
     const char* why;
     const char* target;
@@ -138,6 +270,16 @@ TEST(writing, refuses_what_a_form_cannot_hold) {
       {"a scale per block", "iq2_bn", weights(t, 512, {1, 2, 3, 4}, 256), "choose tq2_0"},
       {"rows of 64", "tq1_0", weights(t, 64, {1}), "multiple of 256"},
       {"rows of 32", "iq2_bn", weights(t, 32, {1}), "multiple of 64"},
+      {"rows of 96", "q2_0", weights(t, 96, {1}), "multiple of 64"},
+      {"rows of 64", "ptq1_0", weights(t, 64, {1}), "multiple of 128"},
+      {"scales that differ in a block", "pq2_0", weights(t, 256, scales_of_64, 64),
+       "differ within 128 elements of row 2 from column 128; choose q2_0"},
+      {"scales that differ in a block", "tq2_0", weights(t, 256, scales_of_64, 64), "choose q2_0"},
+      {"scales that differ in a block", "q2_0", weights(t, 256, scales_of_32, 32), "choose f16"},
+      {"scales for 128", "i2_s", weights(t, 512, {1, 2, 3, 4, 5, 6, 7, 8}, 128), "choose pq2_0"},
+      {"a scale below zero", "i2_s", weights(t, 512, {-1}), "choose iq2_bn"},
+      {"zeros among others", "q1_0", weights(t, 256, {1}), "row 0 has some from column 0"},
+      {"scales that are too large", "pq2_0", weights(t, 256, {1e6F}), "16 bits"},
       {"scales that are too small", "tq2_0", weights(t, 256, {1e-7F}), "16 bits"},
       {"scales that are too large", "tq2_0", weights(t, 256, {1e6F}), "16 bits"},
       {"a shape without tiles", "tl1", weights(t, 256, {1}), "tile sizes"},

@@ -116,6 +116,48 @@ TEST_F(model_file, inspect_says_why_a_file_would_not_run) {
             "1 tensor of type unknown (999), which this program does not read; first 'c'");
 }
 
+TEST_F(model_file, inspect_says_what_holds_for_all_weights) {
+  // Of an architecture that nothing reads: what can be said of its weights is said.
+  gguf_builder b;
+  b.text("general.architecture", "unheard-of");
+  bytes packed(32 * 36);
+  for (size_t i = 0; i < packed.size(); ++i)
+    packed[i] = static_cast<std::byte>(i % 18 < 2 ? 0 : 85);
+  b.add("a", {64, 64}, 42, packed);
+  b.text("prism.hadamard.transform", "normalized-sylvester-walsh-hadamard");
+  b.text("prism.hadamard.axis", "input-last-dimension");
+  b.text("prism.hadamard.sign_mode", "identity").u32("prism.hadamard.version", 1);
+  b.u32("prism.hadamard.block_size", 64).texts("prism.hadamard.weight_names", {"a"});
+  const json r = report(write("m.gguf", b));
+  EXPECT_EQ(r["type_42"], json({{"layout", "Q2_0 in groups of 64, the scale first"},
+                                {"told", "by the sizes of its tensors"}}));
+  EXPECT_EQ(r["hadamard"], json({{"block", 64},
+                                 {"signs", "identity"},
+                                 {"sign_widths", json::array()},
+                                 {"weights", 1},
+                                 {"tables", 0},
+                                 {"heads_are_grouped", false}}));
+  EXPECT_EQ(r["problems"].size(), 1U) << r["problems"];
+
+  b.u32("prism.hadamard.version", 3).tensors[0].data.resize(32 * 35);
+  const json wrong = report(write("m.gguf", b));
+  EXPECT_FALSE(wrong.contains("type_42"));
+  EXPECT_FALSE(wrong.contains("hadamard"));
+  ASSERT_EQ(wrong["problems"].size(), 3U) << wrong["problems"];
+  EXPECT_NE(wrong["problems"][0].get<std::string>().find("is of type 42"), std::string::npos);
+  EXPECT_NE(wrong["problems"][1].get<std::string>().find("version' is 3"), std::string::npos);
+}
+
+TEST_F(model_file, inspect_says_each_problem_once) {
+  gguf_builder b = small_model("llama");
+  b.named("blk.0.attn_q.weight").type = 42;
+  b.named("blk.0.attn_q.weight").data = bytes(128 * 34);  // zeros: every layout fits
+  const json r = report(write("m.gguf", b));
+  ASSERT_EQ(r["problems"].size(), 1U) << r["problems"];
+  EXPECT_NE(r["problems"][0].get<std::string>().find("neither sizes nor blocks"),
+            std::string::npos);
+}
+
 TEST_F(model_file, inspect_reads_one_part_of_a_split_model) {
   gguf_builder b;
   b.u32("split.no", 1).u32("split.count", 2).add("a", {8}, 0, bytes(32));

@@ -211,6 +211,221 @@ TEST(model_read, takes_dense_linears_and_an_output_of_its_own) {
   EXPECT_EQ(m->weights[m->rope_divisors].ne[0], 32);
 }
 
+// K x M weights of -1, 0, +1 in groups of 128 with f16 scales of 0.5 and 0.25.
+bytes two_bit_data(uint64_t k, uint64_t m, bool scale_last = false) {
+  bytes out;
+  for (uint64_t g = 0; g < k * m / 128; ++g) {
+    const uint16_t d = g % 2 == 0 ? 0x3800 : 0x3400;
+    if (!scale_last) tests::put(out, d);
+    for (uint64_t j = 0; j < 32; ++j)
+      out.push_back(
+          static_cast<std::byte>((g + j) % 3 | (g + j / 3) % 3 << 2 | (j + 1) % 3 << 4 | 2 << 6));
+    if (scale_last) tests::put(out, d);
+  }
+  return out;
+}
+
+// With every matrix, the embedding too, of type 42 and groups of 128.
+gguf_builder two_bit_model(bool scale_last = false, uint32_t type = 42) {
+  gguf_builder b = small_model("llama");
+  for (auto& t : b.tensors)
+    if (t.type == 36 || t.name == "token_embd.weight") {
+      t.type = type;
+      t.data = two_bit_data(t.ne[0], t.ne[1], scale_last);
+    }
+  return b;
+}
+
+TEST(model_read, type_42_is_told_for_the_whole_file) {
+  for (const bool last : {false, true}) {
+    gguf_builder b = two_bit_model(last);
+    if (last) b.text("oxibonsai.quant_format", "TQ2_0_g128");
+    const image file(b.build());
+    const auto m = file.load();
+    ASSERT_TRUE(m) << m.error().message;
+    for (uint32_t i = 0; i < m->weights.size(); ++i) {
+      const weight& w = m->weights[i];
+      if (w.rank == 1) continue;
+      EXPECT_EQ(w.format, BITNET_FORMAT_TERNARY2) << w.name;
+      EXPECT_EQ(w.scale_group, 128U) << w.name;
+      EXPECT_EQ(m->readings[i].how, last ? "Q2_0 in groups of 128, the scale last, told by a key"
+                                         : "Q2_0 in groups of 128, the scale first, told by its "
+                                           "blocks")
+          << w.name;
+      const bytes form = streamed(*m, i);
+      for (uint64_t e = 0; e < form.size() * 4; ++e) {
+        const auto k = static_cast<uint64_t>(w.ne[0]);
+        const uint64_t g = e / 128, j = e % 128 / 4;
+        const uint64_t code[] = {(g + j) % 3, (g + j / 3) % 3, (j + 1) % 3, 2};
+        const uint64_t c = e % k;
+        const auto byte = std::to_integer<uint32_t>(form[e / k * (k / 4) + c / 128 * 32 + c % 32]);
+        ASSERT_EQ(byte >> (6 - 2 * (c % 128 / 32)) & 3U, code[e % 4]) << w.name << " " << e;
+        ASSERT_EQ(w.scales[g], g % 2 == 0 ? 0.5F : 0.25F) << w.name << " " << e;
+      }
+    }
+    EXPECT_EQ(m->weights[m->token_embedding].scales.size(), 300U) << "also where it is gathered";
+  }
+  EXPECT_EQ(image(small_model("llama").build()).load()->sources[0].q2.layout,
+            formats::q2_layout::unknown);
+  gguf_builder b = two_bit_model(true);
+  b.text("general.quantization_version", "TQ2_0_G128");
+  EXPECT_TRUE(image(b.build()).load()->readings[0].how.ends_with("told by a key"));
+  EXPECT_TRUE(
+      image(two_bit_model(true).build()).load()->readings[0].how.ends_with("told by its blocks"));
+  EXPECT_EQ(image(two_bit_model(false, 142).build()).load()->readings[0].how, "PQ2_0, by its type");
+}
+
+TEST(model_read, a_block_with_plus_two_makes_its_tensor_q8_0) {
+  gguf_builder b = two_bit_model();
+  b.named("blk.1.ffn_up.weight").data[2] |= std::byte{3};
+  const image file(b.build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  const uint32_t up = m->layers[1].ffn_up;
+  EXPECT_EQ(m->weights[up].format, BITNET_FORMAT_Q8_0);
+  const bytes form = streamed(*m, up);
+  ASSERT_EQ(form.size(), 128U * 256 / 32 * 34);
+  EXPECT_EQ(static_cast<int8_t>(form[2]), 2);
+  EXPECT_EQ(m->weights[m->layers[0].ffn_up].format, BITNET_FORMAT_TERNARY2);
+}
+
+gguf_builder rotated_model() {
+  gguf_builder b = two_bit_model(false, 142);
+  const std::string key = "prism.hadamard.";
+  b.u32(key + "version", 1).u32(key + "block_size", 128).text(key + "sign_mode", "explicit");
+  b.text(key + "transform", "normalized-sylvester-walsh-hadamard");
+  b.text(key + "axis", "input-last-dimension").boolean(key + "gdn_v_grouped", 1);
+  b.numbers<int32_t>(key + "sign_widths", 5, {128, 256});
+  std::vector<int8_t> signs(384, 1);
+  signs[3] = signs[130] = -1;
+  b.numbers<int8_t>(key + "sign_values", 1, signs);
+  b.texts(key + "weight_names", {"blk.0.ffn_up.weight", "blk.0.ffn_down", "token_embd"});
+  b.texts(key + "inverse_weight_names", {"token_embd.weight"});
+  return b;
+}
+
+TEST(model_read, rotated_weights_are_known_and_refused) {
+  const bytes content = rotated_model().build();
+  const auto file = gguf::file::view(content);
+  ASSERT_TRUE(file) << file.error().message;
+  const auto found = read_hadamard(*file);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_TRUE(*found);
+  const hadamard& h = **found;
+  EXPECT_EQ(h.block, 128U);
+  ASSERT_EQ(h.widths.size(), 2U);
+  EXPECT_EQ(h.widths[0].columns, 128U);
+  EXPECT_EQ(h.widths[1].columns, 256U);
+  for (int i = 0; i < 128; ++i) EXPECT_EQ(h.widths[0].signs[i], i == 3 ? -1 : 1) << i;
+  for (int i = 0; i < 256; ++i) EXPECT_EQ(h.widths[1].signs[i], i == 2 ? -1 : 1) << i;
+  EXPECT_EQ(h.weights,
+            (std::vector<std::string>{"blk.0.ffn_up.weight", "blk.0.ffn_down", "token_embd"}));
+  EXPECT_EQ(h.tables, std::vector<std::string>{"token_embd.weight"});
+  EXPECT_TRUE(h.heads_are_grouped);
+  const auto m = image(content).load();
+  ASSERT_FALSE(m);
+  EXPECT_EQ(m.error().status, BITNET_UNSUPPORTED);
+  EXPECT_EQ(m.error().message,
+            "4 weights of the file are rotated by a Hadamard transform of blocks of 128 "
+            "(prism.hadamard.*), which this program does not undo yet; choose a file of the model "
+            "without rotation");
+
+  gguf_builder plain = rotated_model();
+  plain.text("prism.hadamard.sign_mode", "identity").erase("prism.hadamard.gdn_v_grouped");
+  plain.erase("prism.hadamard.sign_widths").erase("prism.hadamard.sign_values");
+  plain.erase("prism.hadamard.inverse_weight_names");
+  const bytes without = plain.build();
+  const auto other = read_hadamard(*gguf::file::view(without));
+  ASSERT_TRUE(other) << other.error().message;
+  EXPECT_TRUE((*other)->widths.empty());
+  EXPECT_TRUE((*other)->tables.empty());
+  EXPECT_FALSE((*other)->heads_are_grouped);
+  const bytes none = two_bit_model(false, 142).build();
+  EXPECT_EQ(read_hadamard(*gguf::file::view(none))->has_value(), false) << "the keys decide";
+}
+
+TEST(model_read, rotations_that_cannot_be_are_refused) {
+  struct row {
+    const char* why;
+    std::function<void(gguf_builder&)> change;
+    const char* says;
+    bitnet_status status;
+  };
+  const auto key = [](const char* name) { return std::string("prism.hadamard.") + name; };
+  const row rows[] = {
+      {"another version", [&](auto& b) { b.u32(key("version"), 2); },
+       "'prism.hadamard.version' is 2; this program knows 1", BITNET_UNSUPPORTED},
+      {"no version", [&](auto& b) { b.erase(key("version")); },
+       "'prism.hadamard.version' is missing", BITNET_BAD_DATA},
+      {"another transform", [&](auto& b) { b.text(key("transform"), "dct"); },
+       "is 'dct'; this program knows 'normalized-sylvester-walsh-hadamard'", BITNET_UNSUPPORTED},
+      {"another axis", [&](auto& b) { b.text(key("axis"), "output"); },
+       "is 'output'; this program knows 'input-last-dimension'", BITNET_UNSUPPORTED},
+      {"another mode", [&](auto& b) { b.text(key("sign_mode"), "random"); },
+       "knows 'identity' and 'explicit'", BITNET_UNSUPPORTED},
+      {"a block that is no power of two", [&](auto& b) { b.u32(key("block_size"), 96); },
+       "is 96; expected a power of two", BITNET_BAD_DATA},
+      {"a block of 0", [&](auto& b) { b.u32(key("block_size"), 0); }, "is 0", BITNET_BAD_DATA},
+      {"a block that no row holds", [&](auto& b) { b.u32(key("block_size"), 256); },
+       "tensor 'blk.0.ffn_up.weight' is rotated in blocks of 256, but has rows of 128",
+       BITNET_BAD_DATA},
+      {"a sign of 0",
+       [&](auto& b) {
+         b.template numbers<int8_t>(key("sign_values"), 1, std::vector<int8_t>(384, 0));
+       },
+       "element 0 of metadata key 'prism.hadamard.sign_values' is neither", BITNET_BAD_DATA},
+      {"too few signs",
+       [&](auto& b) {
+         b.template numbers<int8_t>(key("sign_values"), 1, std::vector<int8_t>(383, 1));
+       },
+       "do not agree", BITNET_BAD_DATA},
+      {"too many signs",
+       [&](auto& b) {
+         b.template numbers<int8_t>(key("sign_values"), 1, std::vector<int8_t>(385, 1));
+       },
+       "do not agree", BITNET_BAD_DATA},
+      {"a width twice",
+       [&](auto& b) { b.template numbers<int32_t>(key("sign_widths"), 5, {128, 128, 128}); },
+       "do not agree", BITNET_BAD_DATA},
+      {"a width below zero",
+       [&](auto& b) { b.template numbers<int32_t>(key("sign_widths"), 5, {-128, 512}); },
+       "do not agree", BITNET_BAD_DATA},
+      {"no signs for the rows of a tensor",
+       [&](auto& b) {
+         b.template numbers<int32_t>(key("sign_widths"), 5, {128});
+         b.template numbers<int8_t>(key("sign_values"), 1, std::vector<int8_t>(128, 1));
+       },
+       "tensor 'blk.0.ffn_down' is rotated and has rows of 256 elements, for which",
+       BITNET_BAD_DATA},
+      {"no widths", [&](auto& b) { b.erase(key("sign_widths")); },
+       "'prism.hadamard.sign_widths' is missing", BITNET_BAD_DATA},
+      {"no names", [&](auto& b) { b.erase(key("weight_names")); },
+       "'prism.hadamard.weight_names' is missing", BITNET_BAD_DATA},
+      {"names that are numbers", [&](auto& b) { b.u32(key("weight_names"), 1); },
+       "should be an array", BITNET_BAD_DATA},
+      {"names that are a list of numbers",
+       [&](auto& b) { b.template numbers<int32_t>(key("weight_names"), 5, {1}); },
+       "should be a list of names", BITNET_BAD_DATA},
+      {"a tensor that is not there", [&](auto& b) { b.texts(key("weight_names"), {"blk.9.up"}); },
+       "tensor 'blk.9.up' is rotated, and the file has none", BITNET_BAD_DATA},
+      {"a table that is not there",
+       [&](auto& b) { b.texts(key("inverse_weight_names"), {"embed"}); }, "tensor 'embed'",
+       BITNET_BAD_DATA},
+      {"a number for a truth", [&](auto& b) { b.u32(key("gdn_v_grouped"), 1); }, "should be a bool",
+       BITNET_BAD_DATA},
+  };
+  for (const row& r : rows) {
+    gguf_builder b = rotated_model();
+    r.change(b);
+    const image file(b.build());
+    const auto m = file.load();
+    ASSERT_FALSE(m) << r.why;
+    EXPECT_NE(m.error().message.find(r.says), std::string::npos)
+        << r.why << ": " << m.error().message;
+    EXPECT_EQ(m.error().status, r.status) << r.why;
+  }
+}
+
 TEST(model_read, streams_large_weights_in_pieces_from_two_threads) {
   gguf_builder b = small_model("bitnet");
   b.u32("bitnet.feed_forward_length", 132000);
@@ -456,6 +671,28 @@ const refused refusals[] = {
        b.u32("bitnet.rope.dimension_count", 32);
      },
      "needs all of them to be", BITNET_UNSUPPORTED},
+    {"type 42 with two layouts",
+     [](auto& b) {
+       for (const char* name : {"blk.0.attn_q.weight", "blk.1.attn_q.weight"}) {
+         b.named(name).type = 42;
+         b.named(name).data = bytes(name[4] == '0' ? 128 * 34 : 128 * 36);
+       }
+     },
+     "type 42 means two things in this file: tensor 'blk.1.attn_q.weight' fits Q2_0 in groups of "
+     "64, the scale first, those before it",
+     BITNET_UNSUPPORTED},
+    {"type 42 that nothing tells apart",
+     [](auto& b) {
+       b.named("blk.0.attn_q.weight").type = 42;
+       b.named("blk.0.attn_q.weight").data = bytes(128 * 34);
+     },
+     "neither sizes nor blocks tell", BITNET_UNSUPPORTED},
+    {"type 42 of no size",
+     [](auto& b) {
+       b.named("blk.0.attn_q.weight").type = 42;
+       b.named("blk.0.attn_q.weight").data = bytes(128 * 33);
+     },
+     "tensor 'blk.0.attn_q.weight' is of type 42 and has rows of 128 elements", BITNET_UNSUPPORTED},
     {"RoPE divisors of another count", [](auto& b) { add_norm(b, "rope_freqs.weight", 64); },
      "asks for [32]"},
     {"a RoPE divisor of 0",

@@ -1,0 +1,156 @@
+#include "formats/q2.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "formats/floats.hpp"
+#include "formats/ternary.hpp"
+#include "gguf/bytes.hpp"
+#include "gguf/text.hpp"
+
+namespace bitnet::formats {
+namespace {
+
+struct candidate {
+  q2_layout id;
+  std::string_view name;
+  uint64_t elements, bytes;    // of a block
+  const two_bit_block* codes;  // nullptr: not of 2-bit codes
+};
+constexpr std::array candidates = {
+    candidate{q2_layout::groups_64, "Q2_0 in groups of 64, the scale first", 64, 18, &q2_block_64},
+    candidate{q2_layout::groups_128, "Q2_0 in groups of 128, the scale first", 128, 34,
+              &q2_block_128},
+    candidate{q2_layout::groups_128_scale_last, "Q2_0 in groups of 128, the scale last", 128, 34,
+              &q2_block_128_scale_last},
+    candidate{q2_layout::stq1_0, "STQ1_0 under the type of Q2_0", stq_block, stq_block_bytes,
+              nullptr}};
+
+// The room of a tensor is its size, or that and the padding behind it.
+bool fits(const q2_tensor& t, const candidate& l) {
+  if (t.k % l.elements != 0) return false;
+  const uint64_t size = t.elements / l.elements * l.bytes;
+  return t.bytes.size() == size || gguf::checked_pad(size, t.alignment) == t.bytes.size();
+}
+
+// Of each tensor so many blocks are looked at: enough to be sure, few enough to be quick.
+constexpr uint64_t most_blocks = 4096;
+
+// Blocks that no writer of this layout makes: codes taken for a scale and a scale taken for codes
+// seldom look right.
+uint64_t impossible_blocks(const q2_tensor& t, const candidate& l) {
+  uint64_t found = 0;
+  const uint64_t n = std::min(t.elements / l.elements, most_blocks);
+  for (uint64_t i = 0; i < n; ++i) {
+    const auto block = t.bytes.subspan(i * l.bytes, l.bytes);
+    const uint64_t scale = l.codes != nullptr ? l.codes->scale : stq_scale;
+    const float d = from_f16(gguf::load<uint16_t>(block.subspan(scale)));
+    const bool right =
+        std::isfinite(d) && d >= 0 &&
+        (l.codes == nullptr || !has_code_3(block.subspan(l.codes->codes, l.elements / 4)));
+    found += right ? 0 : 1;
+  }
+  return found;
+}
+
+constexpr std::string_view advice =
+    "convert the model anew, into PQ2_0, TQ2_0 or Q2_0 of groups of 64";
+
+std::string names_of(const std::vector<const candidate*>& some) {
+  std::string out;
+  for (const candidate* l : some) out += fmt::format("{}{}", out.empty() ? "" : " or ", l->name);
+  return out;
+}
+
+std::string spoken(const q2_tensor& t) {
+  return t.name.empty() ? "it" : fmt::format("tensor {}", gguf::quote(t.name));
+}
+
+std::vector<const candidate*> fitting(const q2_tensor& t) {
+  std::vector<const candidate*> out;
+  for (const candidate& l : candidates)
+    if (fits(t, l)) out.push_back(&l);
+  return out;
+}
+
+// The candidates whose sizes fit every tensor.
+result<std::vector<const candidate*>> tell_by_size(std::span<const q2_tensor> all) {
+  std::vector<const candidate*> left;
+  for (const q2_tensor& t : all) {
+    const auto here = fitting(t);
+    if (here.empty())
+      return fail(
+          BITNET_UNSUPPORTED,
+          fmt::format("{} is of type 42 and has rows of {} elements, {} in all, in {} "
+                      "bytes; expected {} (Q2_0 in groups of 64), {} (in groups of 128) or "
+                      "{} (STQ1_0), up to padding: download it again if it may be cut off, or {}",
+                      spoken(t), t.k, t.elements, t.bytes.size(), t.elements / 64 * 18,
+                      t.elements / 128 * 34, t.elements / stq_block * stq_block_bytes, advice));
+    if (left.empty()) left = here;
+    const auto before = left;
+    std::erase_if(left,
+                  [&](const candidate* l) { return std::ranges::find(here, l) == here.end(); });
+    if (left.empty())
+      return fail(BITNET_UNSUPPORTED,
+                  fmt::format("type 42 means two things in this file: {} fits {}, those "
+                              "before it {}: {}",
+                              spoken(t), names_of(here), names_of(before), advice));
+  }
+  return left;
+}
+
+// The one whose blocks are wrong a hundred times less often than those of each other.
+result<q2_told> tell_by_blocks(std::span<const q2_tensor> all,
+                               const std::vector<const candidate*>& left) {
+  constexpr uint64_t margin = 100;
+  std::vector<uint64_t> wrong;
+  for (const candidate* l : left) {
+    uint64_t sum = 0;
+    for (const q2_tensor& t : all) sum += impossible_blocks(t, *l);
+    wrong.push_back(sum);
+  }
+  std::string counts;
+  for (size_t i = 0; i < left.size(); ++i) {
+    const auto loses = [&](uint64_t other) { return other > 0 && other / margin >= wrong[i]; };
+    if (std::cmp_equal(std::ranges::count_if(wrong, loses) + 1, left.size()))
+      return q2_told{left[i]->id, q2_evidence::blocks};
+    counts += fmt::format("{}{} makes {} blocks impossible", counts.empty() ? "" : ", ",
+                          left[i]->name, wrong[i]);
+  }
+  return fail(
+      BITNET_UNSUPPORTED,
+      fmt::format("type 42 has more than one layout, and neither sizes nor blocks tell which "
+                  "this file has ({}): {}; or, if the scales stand last, say so by the text "
+                  "TQ2_0_G128 in its key general.quantization_version",
+                  counts, advice));
+}
+
+}  // namespace
+
+result<q2_told> tell_q2_layout(std::span<const q2_tensor> all, bool scale_is_last) {
+  auto left = tell_by_size(all);
+  if (!left) return std::unexpected(left.error());
+  if (left->size() == 1) return q2_told{left->front()->id, q2_evidence::size};
+  if (scale_is_last)
+    std::erase_if(*left, [](const candidate* l) { return l->id == q2_layout::groups_128; });
+  if (left->size() == 1) return q2_told{left->front()->id, q2_evidence::key};
+  return tell_by_blocks(all, *left);
+}
+
+std::string_view q2_layout_name(q2_layout id) {
+  const auto* at = std::ranges::find(candidates, id, &candidate::id);
+  return at == candidates.end() ? "Q2_0" : at->name;
+}
+
+std::string_view q2_evidence_name(q2_evidence by) {
+  constexpr std::array<std::string_view, 3> names = {"by the sizes of its tensors", "by a key",
+                                                     "by its blocks"};
+  return names[static_cast<size_t>(by)];
+}
+
+}  // namespace bitnet::formats

@@ -1,0 +1,60 @@
+#pragma once
+// Which of four layouts type 42 has in a file. Nothing that a program writes says so reliably, but
+// each takes another number of bytes, and the wrong reading of a block shows.
+//
+// Source  docs/reference/weights.md#which-q2_0
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace bitnet::formats {
+
+enum class q2_layout : uint8_t { unknown, groups_64, groups_128, groups_128_scale_last, stq1_0 };
+enum class q2_evidence : uint8_t { size, key, blocks };
+
+struct q2_told {
+  q2_layout layout = q2_layout::unknown;
+  q2_evidence by = q2_evidence::size;
+};
+
+// A tensor of type 42.
+struct q2_tensor {
+  std::string_view name;
+  uint64_t k = 0;  // elements of a row
+  uint64_t elements = 0;
+  std::span<const std::byte> bytes;  // up to the next tensor
+  uint64_t alignment = 32;
+};
+
+// One answer for all tensors of a file, at least one. `scale_is_last`: a key of the file says of
+// groups of 128 that their scale is behind them.
+// Errors  BITNET_UNSUPPORTED where no layout, or more than one, fits all tensors.
+result<q2_told> tell_q2_layout(std::span<const q2_tensor> all, bool scale_is_last);
+
+// "Q2_0 in groups of 128, the scale first"
+std::string_view q2_layout_name(q2_layout layout);
+// "told by the sizes of its tensors"
+std::string_view q2_evidence_name(q2_evidence by);
+
+// Where the parts of a block of 2-bit codes stand, bytes. A code is worth (code - 1) times the f16
+// scale.
+struct two_bit_block {
+  std::string_view name;
+  uint64_t elements, bytes, codes, scale;
+  bool code_3_is_two;  // else zero, as its only writer has it
+};
+inline constexpr two_bit_block q2_block_64{"Q2_0", 64, 18, 2, 0, true};
+inline constexpr two_bit_block q2_block_128{"Q2_0", 128, 34, 2, 0, true};
+inline constexpr two_bit_block q2_block_128_scale_last{"Q2_0", 128, 34, 0, 32, false};
+inline constexpr two_bit_block pq2_block{"PQ2_0", 128, 34, 2, 0, true};
+
+inline constexpr uint64_t stq_block = 256;  // elements
+inline constexpr uint64_t stq_block_bytes = 42;
+inline constexpr uint64_t stq_scale = 40;  // byte of a block
+
+}  // namespace bitnet::formats
