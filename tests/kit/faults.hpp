@@ -69,6 +69,7 @@ bool fault::read(const std::string& text) {
 
 uint64_t head_dim_of(const call& c) {
   if (c.op == BITNET_OP_ATTN_PAGED) return static_cast<uint64_t>(c.ints[3]);
+  if (c.op == BITNET_OP_RMS_NORM_HEADS) return c.w->k;
   if (c.op == BITNET_OP_ROPE) return static_cast<uint64_t>(c.ints[1]);
   return c.op == BITNET_OP_KV_WRITE ? c.step->kv.head_dim : 1;
 }
@@ -107,13 +108,13 @@ float spoilt(float x) {
 
 // What the op writes, from (t, i) on in the share's part.
 void spoil(const call& c, const share& s) {
-  const bool product = c.op == BITNET_OP_LINEAR_TERNARY || c.op == BITNET_OP_LINEAR_DENSE;
+  const bool product = bitnet::sdk::is_product(c.op);
   const bool attends = c.op == BITNET_OP_ATTN_PAGED;
   const uint64_t width = c.m, kv_heads = attends ? static_cast<uint64_t>(c.ints[2]) : 1;
   const auto row = [&](uint64_t t, uint64_t first, uint64_t last) {
     for (uint64_t i = first; i < last; ++i) {
       if (!beyond(c, t, i)) continue;
-      if (c.op == BITNET_OP_ACT_QUANT_I8) {
+      if (c.op == BITNET_OP_ACT_QUANT_I8 || c.op == BITNET_OP_ACT_QUANT_I8_GROUPED) {
         int8_t& q = c.output<int8_t>(0)[t * width + i];
         q = static_cast<int8_t>(q > 0 ? q - 1 : q + 1);
       } else {
@@ -153,7 +154,7 @@ void faulty(const call& c, const share& s) noexcept {
       changed.in[at] = to.data();
     };
     const bool two = stores || c.op == BITNET_OP_ADD || c.op == BITNET_OP_MUL;
-    if (c.op == BITNET_OP_LINEAR_TERNARY)
+    if (c.op == BITNET_OP_LINEAR_TERNARY || c.op == BITNET_OP_LINEAR_TERNARY_GROUPED)
       copy(0, codes, c.input<int8_t>(0));
     else if (c.op != BITNET_OP_EMBED_GATHER)
       for (int at = 0; at < (two ? 2 : 1); ++at) copy(at, inputs[at], c.input<float>(at));

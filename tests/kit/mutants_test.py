@@ -22,6 +22,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/conformance
 ROW = re.compile(r"^\| ([a-z0-9_]+) \| ([a-z_]+) \| (\d+) \| (\d+) \| `(sizes\.[a-z0-9_]+)` \|$", re.MULTILINE)
 # What outside of a backend looks the same: that columns are left out may be the fault of either of two.
 TWINS = {"act_quant_i8": "linear_ternary", "linear_ternary": "act_quant_i8",
+         "act_quant_i8_grouped": "linear_ternary_grouped", "linear_ternary_grouped": "act_quant_i8_grouped",
          "embed_gather": "gather_rows", "gather_rows": "embed_gather"}
 THRESHOLDS = [1, 2, 5, 16, 31, 33, 64, 100, 129, 256, 300, 500, 700, 1024, 2047, 2560, 4000, 6000, 10000, 65536,
               100000]
@@ -41,7 +42,8 @@ def rows():
 def op_of(test):
     """The op that a test is about, without its format and shape."""
     name = test.split(".", 1)[1]
-    return next((op for op in {r[0] for r in ROWS} if name == op or name.startswith(op + "_")), name)
+    fitting = [op for op in {r[0] for r in ROWS} if name == op or name.startswith(op + "_")]
+    return max(fitting, key=len, default=name)
 
 
 def failures(op, dimension, at, *words):
@@ -66,6 +68,7 @@ def judge(job):
 
 
 def tests_of(op, suite):
+    """Those of longer names that begin like this one too: they hold as well."""
     return "--test", f"{suite}.{op}*"
 
 
