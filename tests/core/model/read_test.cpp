@@ -90,6 +90,46 @@ TEST(model_read, follows_the_rules_of_each_architecture) {
   }
 }
 
+TEST(model_read, qwen3_has_norms_of_heads) {
+  gguf_builder b = small_model("qwen3");
+  const image file(b.build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_TRUE(m->shape.head_norms);
+  EXPECT_TRUE(m->shape.rope_neox);
+  EXPECT_FALSE(m->shape.sub_norms);
+  EXPECT_EQ(m->shape.gate, activation::silu);
+  EXPECT_EQ(m->layers[1].attn_sub_norm, no_weight);
+  ASSERT_NE(m->layers[1].attn_q_norm, no_weight);
+  EXPECT_EQ(m->weights[m->layers[1].attn_k_norm].ne[0], int64_t{m->shape.head_dim});
+  EXPECT_EQ(m->shape.activation_group, 0U) << "one scale for each matrix: trained on int8";
+  EXPECT_EQ(file.load({.gate = {}, .activations = activations::group64})->shape.activation_group,
+            64U);
+}
+
+TEST(model_read, groups_of_activations_fit_weights) {
+  weight w;
+  w.format = BITNET_FORMAT_TERNARY2;
+  const auto largest = [&](int64_t k, uint64_t group, uint32_t wanted) {
+    w.ne[0] = k;
+    w.scale_group = group;
+    return activation_group_of(w, wanted);
+  };
+  EXPECT_EQ(largest(4096, 128, 32), 32U);
+  EXPECT_EQ(largest(4096, 128, 128), 128U);
+  EXPECT_EQ(largest(4096, 64, 128), 128U);
+  EXPECT_EQ(largest(4096, 96, 128), 32U) << "96 and 64 do not divide one another";
+  EXPECT_EQ(largest(4096, 0, 64), 64U);
+  EXPECT_EQ(largest(4096, 4096, 64), 64U);
+  EXPECT_EQ(largest(160, 0, 128), 32U);
+  EXPECT_EQ(largest(100, 0, 128), 0U);
+  EXPECT_EQ(largest(4096, 16, 128), 0U) << "no kernel has groups that short";
+  EXPECT_EQ(largest(32768, 16384, 128), 0U) << "nor that long";
+  EXPECT_EQ(largest(4096, 128, 0), 0U);
+  w.format = BITNET_FORMAT_F16;
+  EXPECT_EQ(largest(4096, 0, 32), 0U);
+}
+
 TEST(model_read, gives_defaults_where_keys_are_absent) {
   gguf_builder b = small_model("bitnet");
   const image file(b.build());
@@ -481,8 +521,8 @@ const refused refusals[] = {
      "'general.architecture' is missing"},
     {"architecture is a number", [](auto& b) { b.u32("general.architecture", 7); },
      "should be a string"},
-    {"another architecture", [](auto& b) { b.text("general.architecture", "qwen3"); },
-     "architecture 'qwen3'; this program runs bitnet", BITNET_UNSUPPORTED},
+    {"another architecture", [](auto& b) { b.text("general.architecture", "mamba"); },
+     "architecture 'mamba'; this program runs bitnet", BITNET_UNSUPPORTED},
     {"an architecture that a terminal obeys",
      [](auto& b) { b.text("general.architecture", "\x1b[2J"); }, "'\\x1b[2J'", BITNET_UNSUPPORTED},
     {"no tokenizer model", [](auto& b) { b.erase("tokenizer.ggml.model"); },

@@ -99,7 +99,10 @@ inline gguf_builder small_model(const std::string& arch, const std::string& voca
     linear(blk + "ffn_gate", n_embd, n_ff);
     linear(blk + "ffn_up", n_embd, n_ff);
     linear(blk + "ffn_down", n_ff, n_embd);
-    if (arch != "llama") {
+    if (arch == "qwen3") {
+      add_norm(b, blk + "attn_q_norm.weight", n_embd / n_heads);
+      add_norm(b, blk + "attn_k_norm.weight", n_embd / n_heads);
+    } else if (arch != "llama") {
       add_norm(b, blk + "attn_sub_norm.weight", n_embd);
       add_norm(b, blk + "ffn_sub_norm.weight", n_ff);
     }
