@@ -1,0 +1,459 @@
+#include "jinja/filters.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "jinja/binding.hpp"
+#include "jinja/json_text.hpp"
+#include "jinja/operations.hpp"
+#include "jinja/python_text.hpp"
+#include "jinja/replacing.hpp"
+
+namespace bitnet::jinja {
+namespace {
+
+using kind = value::kind;
+using implementation = value (*)(rendering&, const value&, arguments&);
+
+bool absent(const value& v) {
+  return v.is(kind::undefined) || v.is(kind::none);
+}
+
+// "a.b.0" of an item, as the filters' `attribute` means it.
+value member(rendering& at, value of, const value& path) {
+  if (!path.is(kind::text)) return item(at, of, path);
+  std::string_view rest = path.text();
+  while (at.ok()) {
+    const auto dot = rest.find('.');
+    const std::string part(rest.substr(0, dot));
+    const auto index = part.find_first_not_of("0123456789") == std::string::npos
+                           ? parse_int(part, 10)
+                           : std::nullopt;
+    of = item(at, of, index ? value(*index) : value(part));
+    if (dot == std::string_view::npos) break;
+    rest.remove_prefix(dot + 1);
+  }
+  return of;
+}
+
+value folded(rendering& at, const value& v) {
+  return v.is(kind::text) ? at.text(to_lower(v.text())) : v;
+}
+
+value key_of(rendering& at, const value& one, const value& path, bool case_sensitive) {
+  const value key = absent(path) ? one : member(at, one, path);
+  return case_sensitive ? key : folded(at, key);
+}
+
+// Pairs of key and item, sorted by the first; equal ones keep their order.
+sequence sorted(rendering& at, std::vector<std::pair<value, value>> all, bool reverse) {
+  std::ranges::stable_sort(all, [&](const auto& a, const auto& b) {
+    return reverse ? less(at, b.first, a.first) : less(at, a.first, b.first);
+  });
+  sequence out;
+  for (auto& one : all) out.push_back(std::move(one.second));
+  return out;
+}
+
+value sort(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "sort", given, {"reverse", "case_sensitive", "attribute"});
+  std::vector<std::pair<value, value>> all;
+  for (const value& one : items_of(at, v))
+    all.emplace_back(key_of(at, one, a[2], truth(a[1])), one);
+  return at.list(sorted(at, std::move(all), truth(a[0])));
+}
+
+value dictsort(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "dictsort", given, {"case_sensitive", "by", "reverse"});
+  if (!v.is(kind::dict)) return at.wrong("dictsort needs a dict");
+  const bool by_value = a[1].is(kind::text) && a[1].text() == "value";
+  std::vector<std::pair<value, value>> all;
+  for (const auto& [key, content] : v.entries().entries())
+    all.emplace_back(key_of(at, by_value ? content : key, {}, truth(a[0])),
+                     at.tuple({key, content}));
+  return at.list(sorted(at, std::move(all), truth(a[2])));
+}
+
+value unique(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "unique", given, {"case_sensitive", "attribute"});
+  std::set<std::string> seen;
+  sequence out;
+  for (const value& one : items_of(at, v)) {
+    const auto hash = hash_key(key_of(at, one, a[1], truth(a[0])));
+    if (!hash) return at.wrong("unique needs texts or numbers");
+    if (seen.insert(*hash).second) out.push_back(one);
+  }
+  return at.list(std::move(out));
+}
+
+template <bool Largest>
+value extreme(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "min", given, {"case_sensitive", "attribute"});
+  value best = value::undefined("No aggregated item, sequence was empty.");
+  value best_key;
+  bool first = true;
+  for (const value& one : items_of(at, v)) {
+    const value key = key_of(at, one, a[1], truth(a[0]));
+    if (first || (Largest ? less(at, best_key, key) : less(at, key, best_key))) {
+      best = one;
+      best_key = key;
+    }
+    first = false;
+  }
+  return best;
+}
+
+value join(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "join", given, {"d", "attribute"});
+  const std::string between = str(at, a[0]);
+  std::string out;
+  bool first = true;
+  for (const value& one : items_of(at, v)) {
+    if (!at.room(between.size())) return {};
+    if (!first) out += between;
+    first = false;
+    out += str(at, absent(a[1]) ? one : member(at, one, a[1]));
+  }
+  return at.text(std::move(out));
+}
+
+value indent(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "indent", given, {"width", "first", "blank"});
+  if (!v.is(kind::text)) return at.wrong("indent needs a text");
+  std::string by(4, ' ');
+  if (a[0].is(kind::text)) by = a[0].text();
+  if (a[0].is_whole()) {
+    const auto width = static_cast<uint64_t>(std::max<int64_t>(a[0].whole(), 0));
+    if (!at.room(width)) return {};
+    by.assign(width, ' ');
+  }
+  const std::string whole = v.text() + "\n";
+  std::string out;
+  bool first = true;
+  for (const auto line : lines_of(whole, false)) {
+    if (!at.step() || !at.room(by.size() + line.size())) return {};
+    if (!first) out += '\n';
+    if (first ? truth(a[1]) : truth(a[2]) || !line.empty()) out += by;
+    first = false;
+    out += line;
+  }
+  return at.text(std::move(out));
+}
+
+value whole_number(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "int", given, {"default", "base"});
+  const value otherwise = a[0].is(kind::undefined) ? value(int64_t{0}) : a[0];
+  if (v.is_whole()) return v.whole();
+  double d = 0;
+  if (v.is(kind::text)) {
+    if (const auto i = parse_int(v.text(), a[1].is_whole() ? static_cast<int>(a[1].whole()) : 10))
+      return *i;
+    const auto read = parse_float(v.text());
+    if (!read || !std::isfinite(*read)) return otherwise;
+    d = *read;
+  } else if (v.is(kind::real)) {
+    d = v.number();
+  } else {
+    if (v.is(kind::undefined)) return at.wrong(v.why_undefined());
+    return otherwise;
+  }
+  constexpr double largest = 9e18;
+  if (!(std::abs(d) < largest)) return at.wrong("the number is no integer of 64 bits");
+  return static_cast<int64_t>(d);
+}
+
+value real_number(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "float", given, {"default"});
+  if (v.is_number()) return v.number();
+  if (v.is(kind::undefined)) return at.wrong(v.why_undefined());
+  if (v.is(kind::text))
+    if (const auto d = parse_float(v.text())) return *d;
+  return a[0].is(kind::undefined) ? value(0.0) : a[0];
+}
+
+value rounded(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "round", given, {"precision", "method"});
+  if (!v.is_number()) return at.wrong("round needs a number");
+  const int64_t digits = a[0].is_whole() ? a[0].whole() : 0;
+  if (digits < 0 || digits > 20) return at.wrong("round needs 0 to 20 digits");
+  const std::string how = a[1].is(kind::text) ? a[1].text() : "common";
+  if (how == "common") {
+    if (v.is_whole()) return v.whole();
+    // printf rounds the exact binary value, half to even, as Python does.
+    return value(parse_float(fmt::format("{:.{}f}", v.number(), digits)).value_or(v.number()));
+  }
+  const double scale = std::pow(10.0, static_cast<double>(digits));
+  if (how == "ceil") return std::ceil(v.number() * scale) / scale;
+  if (how == "floor") return std::floor(v.number() * scale) / scale;
+  return at.wrong("round knows the methods common, ceil and floor");
+}
+
+value sum(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "sum", given, {"attribute", "start"});
+  value out = a[1].is(kind::undefined) ? value(int64_t{0}) : a[1];
+  for (const value& one : items_of(at, v))
+    out = arithmetic(at, "+", out, absent(a[0]) ? one : member(at, one, a[0]));
+  return out;
+}
+
+value map(rendering& at, const value& v, arguments& given) {
+  sequence out;
+  if (given.positional.empty()) {
+    const auto a = bind(at, "map", given, {"attribute", "default"}, 1);
+    for (const value& one : items_of(at, v)) {
+      value got = member(at, one, a[0]);
+      out.push_back(got.is(kind::undefined) && !absent(a[1]) ? a[1] : got);
+    }
+    return at.list(std::move(out));
+  }
+  const std::string name = str(at, given.positional.front());
+  for (const value& one : items_of(at, v)) {
+    arguments rest{{given.positional.begin() + 1, given.positional.end()}, given.named};
+    out.push_back(filtered(at, name, one, rest));
+    if (!at.ok()) return {};
+  }
+  return at.list(std::move(out));
+}
+
+template <bool Attribute, bool Keep>
+value select(rendering& at, const value& v, arguments& given) {
+  const std::size_t skip = Attribute ? 1 : 0;
+  if (given.positional.size() < skip) return at.wrong("the filter needs the name of an attribute");
+  sequence out;
+  for (const value& one : items_of(at, v)) {
+    if (!at.step()) return {};
+    const value judged = Attribute ? member(at, one, given.positional.front()) : one;
+    bool yes = truth(judged);
+    if (given.positional.size() > skip) {
+      arguments rest{{given.positional.begin() + static_cast<std::ptrdiff_t>(skip) + 1,
+                      given.positional.end()},
+                     given.named};
+      yes = tested(at, str(at, given.positional[skip]), judged, rest);
+    }
+    if (yes == Keep) out.push_back(one);
+  }
+  return at.list(std::move(out));
+}
+
+value batch(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "batch", given, {"linecount", "fill_with"}, 1);
+  if (!a[0].is_whole() || a[0].whole() < 1) return at.wrong("batch needs a size of 1 or more");
+  const auto size = static_cast<std::size_t>(a[0].whole());
+  sequence out;
+  sequence row;
+  for (const value& one : items_of(at, v)) {
+    row.push_back(one);
+    if (row.size() == size) out.push_back(at.list(std::exchange(row, {})));
+  }
+  if (!row.empty()) {
+    while (row.size() < size && !absent(a[1]) && at.step() && at.room(sizeof(value)))
+      row.push_back(a[1]);
+    out.push_back(at.list(std::move(row)));
+  }
+  return at.list(std::move(out));
+}
+
+value tojson(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "tojson", given, {"ensure_ascii", "indent", "separators", "sort_keys"});
+  if (!absent(a[2])) return at.wrong("tojson takes no separators here");
+  json_form form;
+  form.ascii = truth(a[0]);
+  form.sort_keys = truth(a[3]);
+  form.indented = a[1].is_whole() || a[1].is(kind::text);
+  if (a[1].is(kind::text)) form.indent = a[1].text();
+  if (a[1].is_whole()) {
+    constexpr int64_t widest = 64;
+    form.indent.assign(static_cast<std::size_t>(std::clamp<int64_t>(a[1].whole(), 0, widest)), ' ');
+  }
+  return at.text(json_text(at, v, form));
+}
+
+value escaped(rendering& at, const value& v, arguments&) {
+  std::string out;
+  for (const char c : str(at, v)) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '\'')
+      out += "&#39;";
+    else if (c == '"')
+      out += "&#34;";
+    else
+      out += c;
+  }
+  return at.text(std::move(out));
+}
+
+value first(rendering& at, const value& v, arguments&) {
+  const sequence all = items_of(at, v);
+  return all.empty() ? value::undefined("No first item, sequence was empty.") : all.front();
+}
+
+value last(rendering& at, const value& v, arguments&) {
+  const sequence all = items_of(at, v);
+  return all.empty() ? value::undefined("No last item, sequence was empty.") : all.back();
+}
+
+value otherwise(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "default", given, {"default_value", "boolean"});
+  if (!v.is(kind::undefined) && !(truth(a[1]) && !truth(v))) return v;
+  return given.positional.empty() && given.named.empty() ? value("") : a[0];
+}
+
+value reversed(rendering& at, const value& v, arguments&) {
+  sequence all = items_of(at, v);
+  std::ranges::reverse(all);
+  if (!v.is(kind::text)) return at.list(std::move(all));
+  std::string out;
+  for (const value& one : all) out += one.text();
+  return at.text(std::move(out));
+}
+
+value length_of(rendering& at, const value& v, arguments&) {
+  return static_cast<int64_t>(length(at, v));
+}
+
+const std::map<std::string, implementation, std::less<>>& filters() {
+  using r = rendering;
+  using v = value;
+  using a = arguments;
+  static const std::map<std::string, implementation, std::less<>> all = {
+      {"abs",
+       [](r& at, const v& x, a&) {
+         return x.is_number() && x.number() < 0 ? negative(at, x) : positive(at, x);
+       }},
+      {"batch", batch},
+      {"capitalize", [](r& at, const v& x, a&) { return at.text(capitalized(str(at, x))); }},
+      {"count", length_of},
+      {"d", otherwise},
+      {"default", otherwise},
+      {"dictsort", dictsort},
+      {"e", escaped},
+      {"escape", escaped},
+      {"first", first},
+      {"float", real_number},
+      {"indent", indent},
+      {"int", whole_number},
+      {"items",
+       [](r& at, const v& x, a&) -> v {
+         if (x.is(kind::undefined)) return at.list({});
+         if (!x.is(kind::dict)) return at.wrong("items needs a dict");
+         sequence out;
+         for (const auto& [key, content] : x.entries().entries())
+           out.push_back(at.tuple({key, content}));
+         return at.list(std::move(out));
+       }},
+      {"join", join},
+      {"last", last},
+      {"length", length_of},
+      {"list", [](r& at, const v& x, a&) { return at.list(items_of(at, x)); }},
+      {"lower", [](r& at, const v& x, a&) { return at.text(to_lower(str(at, x))); }},
+      {"map", map},
+      {"max", extreme<true>},
+      {"min", extreme<false>},
+      {"reject", select<false, false>},
+      {"rejectattr", select<true, false>},
+      {"replace",
+       [](r& at, const v& x, a& g) {
+         const auto b = bind(at, "replace", g, {"old", "new", "count"}, 2);
+         return replaced(at, str(at, x), str(at, b[0]), str(at, b[1]),
+                         b[2].is_whole() ? b[2].whole() : -1);
+       }},
+      {"reverse", reversed},
+      {"round", rounded},
+      {"safe", [](r& at, const v& x, a&) { return at.text(str(at, x)); }},
+      {"select", select<false, true>},
+      {"selectattr", select<true, true>},
+      {"sort", sort},
+      {"string", [](r& at, const v& x, a&) { return at.text(str(at, x)); }},
+      {"sum", sum},
+      {"title", [](r& at, const v& x, a&) { return at.text(titled_by_filter(str(at, x))); }},
+      {"tojson", tojson},
+      {"trim",
+       [](r& at, const v& x, a& g) {
+         const auto b = bind(at, "trim", g, {"chars"});
+         const std::string text = str(at, x);
+         if (absent(b[0])) return at.text(std::string(stripped(text, side::both)));
+         const std::string chars = str(at, b[0]);
+         return at.text(std::string(stripped(text, side::both, chars)));
+       }},
+      {"unique", unique},
+      {"upper", [](r& at, const v& x, a&) { return at.text(to_upper(str(at, x))); }},
+  };
+  return all;
+}
+
+// The sign that a test's name stands for, or "".
+std::string_view sign_of(std::string_view name) {
+  static const std::map<std::string_view, std::string_view> all = {
+      {"==", "=="},      {"eq", "=="}, {"equalto", "=="}, {"!=", "!="},
+      {"ne", "!="},      {">", ">"},   {"gt", ">"},       {"greaterthan", ">"},
+      {">=", ">="},      {"ge", ">="}, {"<", "<"},        {"lt", "<"},
+      {"lessthan", "<"}, {"<=", "<="}, {"le", "<="},      {"in", "in"}};
+  const auto found = all.find(name);
+  return found == all.end() ? std::string_view{} : found->second;
+}
+
+}  // namespace
+
+value filtered(rendering& at, const std::string& name, const value& v, arguments& given) {
+  const rendering::level deeper(at);
+  if (!at.step()) return {};
+  const auto found = filters().find(name);
+  if (found == filters().end())
+    return at.wrong(fmt::format("the filter '{}' is not known here", name.substr(0, 40)));
+  return found->second(at, v, given);
+}
+
+bool tested(rendering& at, const std::string& name, const value& v, arguments& given) {
+  if (!at.step()) return false;
+  if (const auto sign = sign_of(name); !sign.empty()) {
+    const auto a = bind(at, name, given, {"other"}, 1);
+    return compare(at, v, sign, a[0]);
+  }
+  if (name == "divisibleby" || name == "sameas") {
+    const auto a = bind(at, name, given, {"other"}, 1);
+    if (name == "sameas") return v.same_as(a[0]);
+    return equal(at, arithmetic(at, "%", v, a[0]), value(int64_t{0}));
+  }
+  if (!given.positional.empty() || !given.named.empty()) {
+    at.wrong(fmt::format("the test '{}' takes no arguments", name.substr(0, 40)));
+    return false;
+  }
+  if (name == "defined") return !v.is(kind::undefined);
+  if (name == "undefined") return v.is(kind::undefined);
+  if (name == "none") return v.is(kind::none);
+  if (name == "boolean") return v.is(kind::boolean);
+  if (name == "true") return v.is(kind::boolean) && v.boolean();
+  if (name == "false") return v.is(kind::boolean) && !v.boolean();
+  if (name == "integer") return v.is(kind::integer);
+  if (name == "float") return v.is(kind::real);
+  if (name == "number") return v.is_number();
+  if (name == "string") return v.is(kind::text);
+  if (name == "mapping") return v.is(kind::dict);
+  if (name == "sequence" || name == "iterable")
+    return v.is(kind::text) || v.is_sequence() || v.is(kind::dict) || v.is(kind::undefined);
+  if (name == "callable") return v.is(kind::function) || v.is(kind::undefined);
+  if (name == "escaped") return false;
+  if (name == "odd" || name == "even") {
+    const value rest = arithmetic(at, "%", v, value(int64_t{2}));
+    return equal(at, rest, value(int64_t{name == "odd" ? 1 : 0}));
+  }
+  if (name == "lower" || name == "upper") {
+    const std::string text = str(at, v);
+    const std::string same = name == "lower" ? to_lower(text) : to_upper(text);
+    const std::string other = name == "lower" ? to_upper(text) : to_lower(text);
+    return text == same && text != other;
+  }
+  at.wrong(fmt::format("the test '{}' is not known here", name.substr(0, 40)));
+  return false;
+}
+
+}  // namespace bitnet::jinja

@@ -1,0 +1,100 @@
+#include "jinja/functions.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "jinja/binding.hpp"
+#include "jinja/operations.hpp"
+
+namespace bitnet::jinja {
+namespace {
+
+class name_space : public object {
+ public:
+  [[nodiscard]] std::string_view type_name() const override { return "Namespace"; }
+  std::optional<value> attribute(rendering& /*at*/, const std::string& name) override {
+    const auto found = values_.find(name);
+    return found == values_.end() ? std::nullopt : std::optional(found->second);
+  }
+  bool set(const std::string& name, const value& content) override {
+    values_.insert_or_assign(name, content);
+    return true;
+  }
+
+ private:
+  std::map<std::string, value, std::less<>> values_;
+};
+
+// dict(...) and namespace(...): a dict, then names.
+value dict_of(rendering& at, arguments& given) {
+  dict out;
+  if (given.positional.size() > 1) return at.wrong("dict takes one dict and named values");
+  for (const value& one : given.positional) {
+    if (!one.is(value::kind::dict)) return at.wrong("dict takes one dict and named values");
+    out = one.entries();
+  }
+  for (auto& [name, content] : given.named) out.set(value(name), content);
+  return at.map(std::move(out));
+}
+
+value new_namespace(rendering& at, arguments& given) {
+  const value all = dict_of(at, given);
+  if (!at.ok()) return {};
+  auto* out = at.own<name_space>();
+  for (const auto& [key, content] : all.entries().entries()) out->set(str(at, key), content);
+  return {static_cast<object*>(out)};
+}
+
+value range(rendering& at, arguments& given) {
+  const auto a = bind(at, "range", given, {"start", "stop", "step"}, 1);
+  for (const value& one : given.positional)
+    if (!one.is_whole()) return at.wrong("range needs integers");
+  const bool only = given.positional.size() == 1;
+  const int64_t begin = only ? 0 : a[0].whole();
+  const int64_t end = only ? a[0].whole() : a[1].whole();
+  const int64_t by = a[2].is_whole() ? a[2].whole() : 1;
+  if (by == 0) return at.wrong("the step of range cannot be 0");
+  constexpr std::size_t most = 100'000;  // as the sandbox of jinja2
+  sequence out;
+  for (int64_t i = begin; by > 0 ? i < end : i > end;) {
+    if (out.size() == most) return at.wrong(fmt::format("range gives {} numbers at most", most));
+    out.emplace_back(i);
+    if (__builtin_add_overflow(i, by, &i)) break;
+  }
+  return at.list(std::move(out));
+}
+
+value raise_exception(rendering& at, arguments& given) {
+  const auto a = bind(at, "raise_exception", given, {"message"}, 1);
+  constexpr std::size_t longest = 200;
+  return at.wrong(BITNET_INVALID_ARGUMENT, fmt::format("the template refuses the conversation: {}",
+                                                       str(at, a[0]).substr(0, longest)));
+}
+
+value strftime_now(rendering& at, arguments& given) {
+  const auto a = bind(at, "strftime_now", given, {"format"}, 1);
+  const std::string form = str(at, a[0]);
+  constexpr std::size_t longest = 200;
+  if (form.size() > longest) return at.wrong("the format of strftime_now is too long");
+  const std::time_t now = at.now();
+  std::tm parts{};
+  if (localtime_r(&now, &parts) == nullptr) return at.wrong("the time is unknown");
+  std::array<char, 4096> buffer{};
+  const std::size_t n = std::strftime(buffer.data(), buffer.size(), form.c_str(), &parts);
+  return at.text(std::string(buffer.data(), n));
+}
+
+}  // namespace
+
+const std::map<std::string, value, std::less<>>& global_functions() {
+  static const std::map<std::string, value, std::less<>> all = {
+      {"range", value(function{"range", range})},
+      {"dict", value(function{"dict", dict_of})},
+      {"namespace", value(function{"namespace", new_namespace})},
+      {"raise_exception", value(function{"raise_exception", raise_exception})},
+      {"strftime_now", value(function{"strftime_now", strftime_now})}};
+  return all;
+}
+
+}  // namespace bitnet::jinja

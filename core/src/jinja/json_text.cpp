@@ -1,0 +1,147 @@
+#include "jinja/json_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "jinja/operations.hpp"
+#include "jinja/python_text.hpp"
+
+namespace bitnet::jinja {
+namespace {
+
+using kind = value::kind;
+
+class writer {
+ public:
+  writer(rendering& at, const json_form& form) : at_(at), form_(form) {}
+
+  std::string run(const value& v) {
+    any(v, 0);
+    return std::move(out_);
+  }
+
+ private:
+  void add(std::string_view text) {
+    if (at_.room(text.size())) out_ += text;
+  }
+
+  void text(std::string_view s) {
+    std::string quoted = "\"";
+    while (!s.empty()) {
+      const character one = first_character(s);
+      const char32_t c = one.code;
+      constexpr std::string_view named = "\"\\\n\r\t\f\b";
+      constexpr std::string_view names = "\"\\nrtfb";
+      if (const auto i = c < 0x80 ? named.find(static_cast<char>(c)) : std::string_view::npos;
+          i != std::string_view::npos) {
+        quoted += '\\';
+        quoted += names[i];
+      } else if (c < 0x20 || (form_.ascii && c >= 0x7f && c < 0x10000)) {
+        quoted += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
+      } else if (form_.ascii && c >= 0x10000) {
+        const uint32_t beyond = static_cast<uint32_t>(c) - 0x10000;
+        quoted +=
+            fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (beyond >> 10U), 0xDC00 + (beyond & 0x3FFU));
+      } else {
+        quoted += s.substr(0, one.length);
+      }
+      s.remove_prefix(one.length);
+    }
+    add(quoted + '"');
+  }
+
+  void number(double d) {
+    if (std::isnan(d))
+      add("NaN");
+    else if (std::isinf(d))
+      add(d < 0 ? "-Infinity" : "Infinity");
+    else
+      add(float_text(d));
+  }
+
+  void key(const value& v) {
+    switch (v.what()) {
+      case kind::text:
+        return text(v.text());
+      case kind::boolean:
+        return add(v.boolean() ? "\"true\"" : "\"false\"");
+      case kind::none:
+        return add("\"null\"");
+      default:
+        add("\"");
+        any(v, 0);
+        add("\"");
+    }
+  }
+
+  void new_line(uint32_t depth) {
+    if (!form_.indented) return;
+    add("\n");
+    for (uint32_t i = 0; i < depth; ++i) add(form_.indent);
+  }
+
+  void between(bool& first, uint32_t depth) {
+    if (!first) add(form_.indented ? "," : ", ");
+    first = false;
+    new_line(depth);
+  }
+
+  void any(const value& v, uint32_t depth) {
+    if (!at_.step()) return;
+    bool first = true;
+    switch (v.what()) {
+      case kind::none:
+        return add("null");
+      case kind::boolean:
+        return add(v.boolean() ? "true" : "false");
+      case kind::integer:
+        return add(std::to_string(v.whole()));
+      case kind::real:
+        return number(v.number());
+      case kind::text:
+        return text(v.text());
+      case kind::list:
+      case kind::tuple:
+        add("[");
+        for (const value& one : v.items()) {
+          if (!at_.ok()) return;
+          between(first, depth + 1);
+          any(one, depth + 1);
+        }
+        if (!first) new_line(depth);
+        return add("]");
+      case kind::dict: {
+        add("{");
+        auto entries = v.entries().entries();
+        if (form_.sort_keys)
+          std::ranges::stable_sort(
+              entries, [&](const auto& a, const auto& b) { return less(at_, a.first, b.first); });
+        for (const auto& [name, content] : entries) {
+          if (!at_.ok()) return;
+          between(first, depth + 1);
+          key(name);
+          add(": ");
+          any(content, depth + 1);
+        }
+        if (!first) new_line(depth);
+        return add("}");
+      }
+      default:
+        at_.wrong(fmt::format("a '{}' cannot be written as JSON", type_name(v)));
+    }
+  }
+
+  rendering& at_;
+  const json_form& form_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string json_text(rendering& at, const value& v, const json_form& form) {
+  return writer(at, form).run(v);
+}
+
+}  // namespace bitnet::jinja

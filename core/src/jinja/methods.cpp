@@ -1,0 +1,289 @@
+#include "jinja/methods.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+#include "jinja/binding.hpp"
+#include "jinja/operations.hpp"
+#include "jinja/python_text.hpp"
+#include "jinja/replacing.hpp"
+
+namespace bitnet::jinja {
+namespace {
+
+using kind = value::kind;
+using implementation = value (*)(rendering&, const value& self, const arguments&);
+using table = std::map<std::string, implementation, std::less<>>;
+
+// The text of an argument that must be one; "" and a trouble where it is none.
+const std::string& need_text(rendering& at, const value& v) {
+  static const std::string none;
+  if (v.is(kind::text)) return v.text();
+  at.wrong(fmt::format("expected a text, found '{}'", type_name(v)));
+  return none;
+}
+
+bool absent(const value& v) {
+  return v.is(kind::undefined) || v.is(kind::none);
+}
+
+value strip(rendering& at, const value& self, const arguments& given, side where) {
+  const auto a = bind(at, "strip", given, {"chars"});
+  if (absent(a[0])) return at.text(std::string(stripped(self.text(), where)));
+  return at.text(std::string(stripped(self.text(), where, need_text(at, a[0]))));
+}
+
+value split(rendering& at, const value& self, const arguments& given, bool from_right) {
+  const auto a = bind(at, "split", given, {"sep", "maxsplit"});
+  int64_t most = a[1].is_whole() ? a[1].whole() : -1;
+  if (most < 0) most = INT64_MAX;
+  sequence out;
+  std::string_view rest = self.text();
+  const auto give = [&](std::string_view piece) { out.push_back(at.text(std::string(piece))); };
+  if (absent(a[0])) {
+    const auto space = [](std::string_view text, bool last) {
+      return is_space(last ? last_character(text).code : first_character(text).code);
+    };
+    for (;;) {
+      rest = stripped(rest, from_right ? side::right : side::left);
+      if (rest.empty() || !at.step()) break;
+      if (static_cast<int64_t>(out.size()) >= most) {
+        give(stripped(rest, from_right ? side::left : side::right));
+        break;
+      }
+      std::string_view word = rest;
+      while (!rest.empty() && !space(rest, from_right)) {
+        if (from_right)
+          rest.remove_suffix(last_character(rest).length);
+        else
+          rest.remove_prefix(first_character(rest).length);
+      }
+      give(from_right ? word.substr(rest.size()) : word.substr(0, word.size() - rest.size()));
+    }
+  } else {
+    const std::string& border = need_text(at, a[0]);
+    if (border.empty()) return at.wrong("split needs a separator that is not empty");
+    while (static_cast<int64_t>(out.size()) < most && at.step()) {
+      const auto found = from_right ? rest.rfind(border) : rest.find(border);
+      if (found == std::string_view::npos) break;
+      give(from_right ? rest.substr(found + border.size()) : rest.substr(0, found));
+      rest = from_right ? rest.substr(0, found) : rest.substr(found + border.size());
+    }
+    give(rest);
+  }
+  if (from_right) std::ranges::reverse(out);
+  return at.list(std::move(out));
+}
+
+value has_end(rendering& at, const value& self, const arguments& given, bool at_end) {
+  const auto a = bind(at, at_end ? "endswith" : "startswith", given, {"text"}, 1);
+  const sequence options = a[0].is(kind::tuple) ? a[0].items() : sequence{a[0]};
+  for (const value& one : options) {
+    const std::string& part = need_text(at, one);
+    if (at_end ? self.text().ends_with(part) : self.text().starts_with(part)) return at.ok();
+  }
+  return false;
+}
+
+value position(rendering& at, const value& self, const arguments& given, bool last) {
+  const auto a = bind(at, "find", given, {"text"}, 1);
+  const std::string& part = need_text(at, a[0]);
+  if (!at.step(1 + self.text().size() / 64)) return {};
+  const auto found = last ? self.text().rfind(part) : self.text().find(part);
+  if (found == std::string::npos) return int64_t{-1};
+  return static_cast<int64_t>(count_characters(std::string_view(self.text()).substr(0, found)));
+}
+
+template <bool (*Is)(char32_t)>
+value all_are(rendering& at, const value& self, const arguments&) {
+  std::string_view rest = self.text();
+  if (!at.step(1 + rest.size() / 16)) return {};
+  while (!rest.empty()) {
+    const character one = first_character(rest);
+    if (!Is(one.code)) return false;
+    rest.remove_prefix(one.length);
+  }
+  return !self.text().empty();
+}
+
+template <bool (*Is)(char32_t), bool (*Not)(char32_t)>
+value cased(rendering& at, const value& self, const arguments&) {
+  std::string_view rest = self.text();
+  if (!at.step(1 + rest.size() / 16)) return {};
+  bool any = false;
+  while (!rest.empty()) {
+    const character one = first_character(rest);
+    if (Not(one.code)) return false;
+    any = any || Is(one.code);
+    rest.remove_prefix(one.length);
+  }
+  return any;
+}
+
+value text_replace(rendering& at, const value& self, const arguments& given) {
+  const auto a = bind(at, "replace", given, {"old", "new", "count"}, 2);
+  return replaced(at, self.text(), need_text(at, a[0]), need_text(at, a[1]),
+                  a[2].is_whole() ? a[2].whole() : -1);
+}
+
+value text_join(rendering& at, const value& self, const arguments& given) {
+  const auto a = bind(at, "join", given, {"items"}, 1);
+  std::string out;
+  bool first = true;
+  for (const value& one : items_of(at, a[0])) {
+    const std::string& piece = need_text(at, one);
+    if (!at.step() || !at.room(piece.size() + self.text().size())) return {};
+    if (!first) out += self.text();
+    first = false;
+    out += piece;
+  }
+  return at.text(std::move(out));
+}
+
+const table& of_text() {
+  using r = rendering;
+  using v = value;
+  using a = const arguments;
+  static const table all = {
+      {"strip", [](r& at, const v& s, a& g) { return strip(at, s, g, side::both); }},
+      {"lstrip", [](r& at, const v& s, a& g) { return strip(at, s, g, side::left); }},
+      {"rstrip", [](r& at, const v& s, a& g) { return strip(at, s, g, side::right); }},
+      {"split", [](r& at, const v& s, a& g) { return split(at, s, g, false); }},
+      {"rsplit", [](r& at, const v& s, a& g) { return split(at, s, g, true); }},
+      {"startswith", [](r& at, const v& s, a& g) { return has_end(at, s, g, false); }},
+      {"endswith", [](r& at, const v& s, a& g) { return has_end(at, s, g, true); }},
+      {"find", [](r& at, const v& s, a& g) { return position(at, s, g, false); }},
+      {"rfind", [](r& at, const v& s, a& g) { return position(at, s, g, true); }},
+      {"upper", [](r& at, const v& s, a&) { return at.text(to_upper(s.text())); }},
+      {"lower", [](r& at, const v& s, a&) { return at.text(to_lower(s.text())); }},
+      {"title", [](r& at, const v& s, a&) { return at.text(titled(s.text())); }},
+      {"capitalize", [](r& at, const v& s, a&) { return at.text(capitalized(s.text())); }},
+      {"replace", text_replace},
+      {"join", text_join},
+      {"isdigit", all_are<is_digit>},
+      {"isalpha", all_are<is_letter>},
+      {"isspace", all_are<is_space>},
+      {"isupper", cased<is_upper, is_lower>},
+      {"islower", cased<is_lower, is_upper>},
+      {"count",
+       [](r& at, const v& s, a& g) -> v {
+         const auto b = bind(at, "count", g, {"text"}, 1);
+         const std::string& part = need_text(at, b[0]);
+         if (part.empty()) return static_cast<int64_t>(count_characters(s.text()) + 1);
+         int64_t n = 0;
+         for (auto i = s.text().find(part); i != std::string::npos && at.step();
+              i = s.text().find(part, i + part.size()))
+           ++n;
+         return n;
+       }},
+      {"removeprefix",
+       [](r& at, const v& s, a& g) {
+         const auto b = bind(at, "removeprefix", g, {"prefix"}, 1);
+         const std::string& part = need_text(at, b[0]);
+         return at.text(s.text().starts_with(part) ? s.text().substr(part.size()) : s.text());
+       }},
+      {"removesuffix",
+       [](r& at, const v& s, a& g) {
+         const auto b = bind(at, "removesuffix", g, {"suffix"}, 1);
+         const std::string& part = need_text(at, b[0]);
+         return at.text(s.text().ends_with(part) ? s.text().substr(0, s.text().size() - part.size())
+                                                 : s.text());
+       }},
+      {"splitlines",
+       [](r& at, const v& s, a& g) {
+         const auto b = bind(at, "splitlines", g, {"keepends"});
+         sequence out;
+         for (const auto line : lines_of(s.text(), truth(b[0])))
+           if (at.step()) out.push_back(at.text(std::string(line)));
+         return at.list(std::move(out));
+       }},
+  };
+  return all;
+}
+
+value pairs(rendering& at, const value& self, const arguments&) {
+  sequence out;
+  for (const auto& [key, content] : self.entries().entries())
+    if (at.step()) out.push_back(at.tuple({key, content}));
+  return at.list(std::move(out));
+}
+
+const table& of_dict() {
+  using r = rendering;
+  using v = value;
+  using a = const arguments;
+  static const table all = {
+      {"items", pairs},
+      {"keys", [](r& at, const v& s, a&) { return at.list(items_of(at, s)); }},
+      {"values",
+       [](r& at, const v& s, a&) {
+         sequence out;
+         for (const auto& one : s.entries().entries()) out.push_back(one.second);
+         return at.list(std::move(out));
+       }},
+      {"get",
+       [](r& at, const v& s, a& g) {
+         const auto b = bind(at, "get", g, {"key", "default"}, 1);
+         if (const v* found = s.entries().find(b[0])) return *found;
+         return g.positional.size() > 1 ? b[1] : v::none();
+       }},
+      {"copy", [](r&, const v& s, a&) { return s; }},
+  };
+  return all;
+}
+
+const table& of_list() {
+  using r = rendering;
+  using v = value;
+  using a = const arguments;
+  static const table all = {
+      {"count",
+       [](r& at, const v& s, a& g) {
+         const auto b = bind(at, "count", g, {"value"}, 1);
+         int64_t n = 0;
+         for (const v& one : s.items()) n += equal(at, one, b[0]) ? 1 : 0;
+         return v(n);
+       }},
+      {"index",
+       [](r& at, const v& s, a& g) {
+         const auto b = bind(at, "index", g, {"value"}, 1);
+         for (std::size_t i = 0; i < s.items().size(); ++i)
+           if (equal(at, s.items()[i], b[0])) return v(static_cast<int64_t>(i));
+         return at.wrong("the list has no such item");
+       }},
+      {"copy", [](r&, const v& s, a&) { return s; }},
+  };
+  return all;
+}
+
+constexpr std::array<std::string_view, 13> changing = {
+    "append", "clear", "extend",  "insert",     "pop",    "remove", "reverse",
+    "sort",   "add",   "popitem", "setdefault", "update", "discard"};
+
+}  // namespace
+
+std::optional<value> method(rendering& at, const value& of, const std::string& name) {
+  if (of.is(kind::object)) return of.thing().attribute(at, name);
+  const table* all = of.is(kind::text)   ? &of_text()
+                     : of.is(kind::dict) ? &of_dict()
+                     : of.is_sequence()  ? &of_list()
+                                         : nullptr;
+  if (all == nullptr) return std::nullopt;
+  if (const auto found = all->find(name); found != all->end()) {
+    const implementation run = found->second;
+    return value(
+        function{name, [of, run](rendering& in, arguments& given) { return run(in, of, given); }});
+  }
+  const bool changes = std::ranges::find(changing, name) != changing.end();
+  if (changes && (of.is(kind::list) ||
+                  (of.is(kind::dict) && of.entries().find(std::string_view(name)) == nullptr)))
+    return value::undefined(fmt::format(
+        "access to '{}' of a '{}' is refused, as it would change it", name, type_name(of)));
+  return std::nullopt;
+}
+
+}  // namespace bitnet::jinja

@@ -1,0 +1,513 @@
+#include "jinja/operations.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "jinja/methods.hpp"
+#include "jinja/python_text.hpp"
+
+namespace bitnet::jinja {
+namespace {
+
+using kind = value::kind;
+
+constexpr int64_t smallest = std::numeric_limits<int64_t>::min();
+
+value no_such(rendering& at, std::string_view sign, const value& a, const value& b) {
+  if (a.is(kind::undefined)) return at.wrong(a.why_undefined());
+  if (b.is(kind::undefined)) return at.wrong(b.why_undefined());
+  return at.wrong(fmt::format("unsupported operand types for {}: '{}' and '{}'", sign, type_name(a),
+                              type_name(b)));
+}
+
+value too_large(rendering& at) {
+  return at.wrong("a number leaves the 64 bits that integers have here");
+}
+
+value whole_arithmetic(rendering& at, std::string_view sign, int64_t a, int64_t b) {
+  int64_t out = 0;
+  if (sign == "+") return __builtin_add_overflow(a, b, &out) ? too_large(at) : value(out);
+  if (sign == "-") return __builtin_sub_overflow(a, b, &out) ? too_large(at) : value(out);
+  if (sign == "*") return __builtin_mul_overflow(a, b, &out) ? too_large(at) : value(out);
+  if (sign == "**") {
+    if (b < 0)
+      return a == 0 ? at.wrong("0 cannot be raised to a negative power")
+                    : value(std::pow(static_cast<double>(a), static_cast<double>(b)));
+    if (a == 0 || a == 1) return value(b == 0 ? int64_t{1} : a);
+    if (a == -1) return value(b % 2 == 0 ? int64_t{1} : int64_t{-1});
+    out = 1;
+    for (int64_t i = 0; i < b; ++i)
+      if (__builtin_mul_overflow(out, a, &out)) return too_large(at);
+    return value(out);
+  }
+  if (b == 0) return at.wrong("division by zero");
+  if (sign == "/") return value(static_cast<double>(a) / static_cast<double>(b));
+  if (a == smallest && b == -1) return too_large(at);
+  const int64_t rest = a % b;
+  const bool other_side = rest != 0 && (rest < 0) != (b < 0);
+  if (sign == "//") return value(a / b - (other_side ? 1 : 0));
+  return value(other_side ? rest + b : rest);
+}
+
+value real_arithmetic(rendering& at, std::string_view sign, double a, double b) {
+  if (sign == "+") return value(a + b);
+  if (sign == "-") return value(a - b);
+  if (sign == "*") return value(a * b);
+  if (sign == "**") {
+    const double out = std::pow(a, b);
+    if (!std::isfinite(out) && std::isfinite(a) && std::isfinite(b))
+      return at.wrong("the power is no number that a float holds");
+    if (std::isnan(out) && !std::isnan(a) && !std::isnan(b))
+      return at.wrong("the power is no number that a float holds");
+    return value(out);
+  }
+  if (b == 0) return at.wrong("division by zero");
+  if (sign == "/") return value(a / b);
+  double rest = std::fmod(a, b);
+  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
+  if (rest == 0) rest = std::copysign(0.0, b);
+  if (sign == "%") return value(rest);
+  double whole = (a - rest) / b;
+  if (whole != 0) {
+    const double below = std::floor(whole);
+    whole = whole - below > 0.5 ? below + 1 : below;
+  } else {
+    whole = std::copysign(0.0, a / b);
+  }
+  return value(whole);
+}
+
+value repeated(rendering& at, const value& what, int64_t times) {
+  const auto n = static_cast<uint64_t>(std::max<int64_t>(times, 0));
+  if (what.is(kind::text)) {
+    const std::string& one = what.text();
+    if (one.empty() || n == 0) return at.text("");
+    constexpr uint64_t far_too_many = uint64_t{1} << 40U;
+    if (!at.room(n > far_too_many / one.size() ? far_too_many : n * one.size())) return {};
+    std::string out;
+    out.reserve(n * one.size());
+    for (uint64_t i = 0; i < n; ++i) out += one;
+    return at.text(std::move(out));
+  }
+  sequence out;
+  if (!what.items().empty())
+    for (uint64_t i = 0; i < n && at.step(what.items().size()); ++i)
+      out.insert(out.end(), what.items().begin(), what.items().end());
+  return what.is(kind::tuple) ? at.tuple(std::move(out)) : at.list(std::move(out));
+}
+
+void write(rendering& at, std::string& out, const value& v, bool as_repr) {
+  if (!at.step()) return;
+  const auto add = [&](std::string_view text) {
+    if (at.room(text.size())) out += text;
+  };
+  const auto each = [&](const sequence& all) {
+    bool first = true;
+    for (const value& one : all) {
+      if (!at.ok()) return;
+      if (!first) add(", ");
+      first = false;
+      write(at, out, one, true);
+    }
+  };
+  switch (v.what()) {
+    case kind::undefined:
+      add(as_repr ? "Undefined" : "");
+      break;
+    case kind::none:
+      add("None");
+      break;
+    case kind::boolean:
+      add(v.boolean() ? "True" : "False");
+      break;
+    case kind::integer:
+      add(std::to_string(v.whole()));
+      break;
+    case kind::real:
+      add(float_text(v.number()));
+      break;
+    case kind::text:
+      if (as_repr) {
+        if (at.room(v.text().size())) add(quoted(v.text()));
+      } else {
+        add(v.text());
+      }
+      break;
+    case kind::list:
+      add("[");
+      each(v.items());
+      add("]");
+      break;
+    case kind::tuple:
+      add("(");
+      each(v.items());
+      add(v.items().size() == 1 ? ",)" : ")");
+      break;
+    case kind::dict: {
+      add("{");
+      bool first = true;
+      for (const auto& [key, content] : v.entries().entries()) {
+        if (!at.ok()) return;
+        if (!first) add(", ");
+        first = false;
+        write(at, out, key, true);
+        add(": ");
+        write(at, out, content, true);
+      }
+      add("}");
+      break;
+    }
+    case kind::object:
+      add(fmt::format("<{}>", v.thing().type_name()));
+      break;
+    case kind::function:
+      add(fmt::format("<function {}>", v.code().name));
+      break;
+  }
+}
+
+bool orderable(const value& a, const value& b) {
+  return (a.is_number() && b.is_number()) || (a.is(kind::text) && b.is(kind::text)) ||
+         (a.is_sequence() && a.what() == b.what());
+}
+
+// The index of Python's `index`, from the end where it is negative; nothing past the ends.
+std::optional<std::size_t> place(int64_t index, std::size_t size) {
+  if (index < 0) index += static_cast<int64_t>(size);
+  if (index < 0 || index >= static_cast<int64_t>(size)) return std::nullopt;
+  return static_cast<std::size_t>(index);
+}
+
+value not_there(const value& of, const std::string& name) {
+  const std::string type = of.is(kind::none) ? "None" : fmt::format("'{}' object", type_name(of));
+  constexpr std::size_t longest_quote = 80;
+  return value::undefined(
+      fmt::format("{} has no attribute '{}'", type, name.substr(0, longest_quote)));
+}
+
+}  // namespace
+
+std::string type_name(const value& v) {
+  switch (v.what()) {
+    case kind::undefined:
+      return "Undefined";
+    case kind::none:
+      return "NoneType";
+    case kind::boolean:
+      return "bool";
+    case kind::integer:
+      return "int";
+    case kind::real:
+      return "float";
+    case kind::text:
+      return "str";
+    case kind::list:
+      return "list";
+    case kind::tuple:
+      return "tuple";
+    case kind::dict:
+      return "dict";
+    case kind::object:
+      return std::string(v.thing().type_name());
+    case kind::function:
+      return "function";
+  }
+  return "";
+}
+
+bool truth(const value& v) {
+  switch (v.what()) {
+    case kind::undefined:
+    case kind::none:
+      return false;
+    case kind::boolean:
+      return v.boolean();
+    case kind::integer:
+      return v.whole() != 0;
+    case kind::real:
+      return v.number() != 0;
+    case kind::text:
+      return !v.text().empty();
+    case kind::list:
+    case kind::tuple:
+      return !v.items().empty();
+    case kind::dict:
+      return !v.entries().entries().empty();
+    case kind::object:
+    case kind::function:
+      return true;
+  }
+  return false;
+}
+
+bool equal(rendering& at, const value& a, const value& b) {
+  if (!at.step()) return false;
+  if (a.is_number() && b.is_number()) {
+    if (a.is_whole() && b.is_whole()) return a.whole() == b.whole();
+    return a.number() == b.number();
+  }
+  if (a.what() != b.what()) return false;
+  switch (a.what()) {
+    case kind::text:
+      return at.step(a.text().size() / 256) && a.text() == b.text();
+    case kind::list:
+    case kind::tuple:
+      return std::ranges::equal(a.items(), b.items(),
+                                [&](const value& x, const value& y) { return equal(at, x, y); });
+    case kind::dict: {
+      if (a.entries().entries().size() != b.entries().entries().size()) return false;
+      return std::ranges::all_of(a.entries().entries(), [&](const dict::entry& one) {
+        const value* other = b.entries().find(one.first);
+        return other != nullptr && equal(at, one.second, *other);
+      });
+    }
+    default:
+      return a.same_as(b);
+  }
+}
+
+bool less(rendering& at, const value& a, const value& b, std::string_view sign) {
+  if (!at.step()) return false;
+  if (!orderable(a, b)) {
+    no_such(at, sign, a, b);
+    return false;
+  }
+  if (a.is_number()) {
+    if (a.is_whole() && b.is_whole()) return a.whole() < b.whole();
+    return a.number() < b.number();
+  }
+  if (a.is(kind::text)) return at.step(a.text().size() / 256) && a.text() < b.text();
+  const std::size_t common = std::min(a.items().size(), b.items().size());
+  for (std::size_t i = 0; i < common; ++i)
+    if (!equal(at, a.items()[i], b.items()[i])) return less(at, a.items()[i], b.items()[i], sign);
+  return a.items().size() < b.items().size();
+}
+
+bool contains(rendering& at, const value& all, const value& one) {
+  switch (all.what()) {
+    case kind::text:
+      if (!one.is(kind::text)) {
+        at.wrong(fmt::format("'in <string>' needs a text on its left, not '{}'", type_name(one)));
+        return false;
+      }
+      return at.step(1 + all.text().size() / 64) &&
+             all.text().find(one.text()) != std::string::npos;
+    case kind::list:
+    case kind::tuple:
+      return std::ranges::any_of(all.items(), [&](const value& v) { return equal(at, v, one); });
+    case kind::dict:
+      if (!hash_key(one) && !one.is(kind::undefined)) {
+        at.wrong(fmt::format("a '{}' cannot be a key", type_name(one)));
+        return false;
+      }
+      return all.entries().find(one) != nullptr;
+    case kind::undefined:
+      return false;
+    default:
+      at.wrong(fmt::format("'in' needs a text, a list or a dict on its right, not '{}'",
+                           type_name(all)));
+      return false;
+  }
+}
+
+bool compare(rendering& at, const value& a, std::string_view sign, const value& b) {
+  if (sign == "==") return equal(at, a, b);
+  if (sign == "!=") return !equal(at, a, b);
+  if (sign == "in") return contains(at, b, a);
+  if (sign == "not in") return !contains(at, b, a);
+  const bool numbers = a.is_number() && b.is_number();
+  if (numbers && (std::isnan(a.number()) || std::isnan(b.number()))) return false;
+  if (sign == "<") return less(at, a, b, sign);
+  if (sign == ">") return less(at, b, a, sign);
+  if (sign == "<=") return !less(at, b, a, sign);
+  return !less(at, a, b, sign);
+}
+
+value arithmetic(rendering& at, std::string_view sign, const value& a, const value& b) {
+  if (!at.step()) return {};
+  if (a.is_whole() && b.is_whole()) return whole_arithmetic(at, sign, a.whole(), b.whole());
+  if (a.is_number() && b.is_number()) return real_arithmetic(at, sign, a.number(), b.number());
+  if (sign == "+") {
+    if (a.is(kind::text) && b.is(kind::text)) {
+      if (!at.room(a.text().size() + b.text().size())) return {};
+      return {a.text() + b.text()};
+    }
+    if (a.is_sequence() && a.what() == b.what()) {
+      if (!at.room((a.items().size() + b.items().size()) * sizeof(value))) return {};
+      sequence out = a.items();
+      out.insert(out.end(), b.items().begin(), b.items().end());
+      return a.is(kind::tuple) ? at.tuple(std::move(out)) : at.list(std::move(out));
+    }
+  }
+  if (sign == "*") {
+    if ((a.is(kind::text) || a.is_sequence()) && b.is_whole()) return repeated(at, a, b.whole());
+    if ((b.is(kind::text) || b.is_sequence()) && a.is_whole()) return repeated(at, b, a.whole());
+  }
+  if (sign == "%" && a.is(kind::text)) return at.wrong("text with % is not formatted here");
+  return no_such(at, sign, a, b);
+}
+
+value negative(rendering& at, const value& a) {
+  if (a.is(kind::real)) return {-a.number()};
+  if (a.is_whole()) return a.whole() == smallest ? too_large(at) : value(-a.whole());
+  if (a.is(kind::undefined)) return at.wrong(a.why_undefined());
+  return at.wrong(fmt::format("a '{}' has no negative", type_name(a)));
+}
+
+value positive(rendering& at, const value& a) {
+  if (a.is(kind::real)) return a;
+  if (a.is_whole()) return {a.whole()};
+  if (a.is(kind::undefined)) return at.wrong(a.why_undefined());
+  return at.wrong(fmt::format("a '{}' is no number", type_name(a)));
+}
+
+std::string str(rendering& at, const value& v) {
+  std::string out;
+  write(at, out, v, false);
+  return out;
+}
+
+std::string repr(rendering& at, const value& v) {
+  std::string out;
+  write(at, out, v, true);
+  return out;
+}
+
+uint64_t length(rendering& at, const value& v) {
+  switch (v.what()) {
+    case kind::undefined:
+      return 0;
+    case kind::text:
+      return at.step(1 + v.text().size() / 64) ? count_characters(v.text()) : 0;
+    case kind::list:
+    case kind::tuple:
+      return v.items().size();
+    case kind::dict:
+      return v.entries().entries().size();
+    default:
+      at.wrong(fmt::format("a '{}' has no length", type_name(v)));
+      return 0;
+  }
+}
+
+sequence items_of(rendering& at, const value& v) {
+  switch (v.what()) {
+    case kind::undefined:
+      return {};
+    case kind::list:
+    case kind::tuple:
+      if (!at.room(v.items().size() * sizeof(value))) return {};
+      return v.items();
+    case kind::dict: {
+      sequence out;
+      for (const auto& one : v.entries().entries()) out.push_back(one.first);
+      at.room(out.size() * sizeof(value));
+      return out;
+    }
+    case kind::text: {
+      sequence out;
+      std::string_view rest = v.text();
+      while (!rest.empty() && at.step()) {
+        const std::size_t n = first_character(rest).length;
+        out.push_back(at.text(std::string(rest.substr(0, n))));
+        rest.remove_prefix(n);
+      }
+      return out;
+    }
+    default:
+      at.wrong(fmt::format("a '{}' cannot be gone through item by item", type_name(v)));
+      return {};
+  }
+}
+
+value item(rendering& at, const value& of, const value& index) {
+  if (!at.step()) return {};
+  if (of.is(kind::undefined)) return at.wrong(of.why_undefined());
+  if (of.is(kind::dict)) {
+    if (const value* found = of.entries().find(index)) return *found;
+  } else if (index.is_whole() && of.is_sequence()) {
+    if (const auto i = place(index.whole(), of.items().size())) return of.items()[*i];
+  } else if (index.is_whole() && of.is(kind::text)) {
+    if (!at.step(of.text().size() / 64)) return {};
+    const auto at_byte = borders(of.text());
+    if (const auto i = place(index.whole(), at_byte.size() - 1))
+      return at.text(of.text().substr(at_byte[*i], at_byte[*i + 1] - at_byte[*i]));
+  }
+  if (index.is(kind::text)) {
+    if (auto found = method(at, of, index.text())) return *std::move(found);
+    return not_there(of, index.text());
+  }
+  return value::undefined(fmt::format("a '{}' has no such item", type_name(of)));
+}
+
+value slice(rendering& at, const value& of, const value& from, const value& to, const value& step) {
+  const auto is_bound = [](const value& v) {
+    return v.is(kind::undefined) || v.is(kind::none) || v.is_whole();
+  };
+  if (of.is(kind::undefined)) return at.wrong(of.why_undefined());
+  if (!of.is(kind::text) && !of.is_sequence())
+    return at.wrong(fmt::format("a '{}' cannot be sliced", type_name(of)));
+  if (!is_bound(from) || !is_bound(to) || !is_bound(step))
+    return at.wrong("the bounds of a slice must be integers");
+  const int64_t by = step.is_whole() ? step.whole() : 1;
+  if (by == 0) return at.wrong("the step of a slice cannot be 0");
+  const std::vector<std::size_t> at_byte =
+      of.is(kind::text) ? borders(of.text()) : std::vector<std::size_t>{};
+  const auto size =
+      static_cast<int64_t>(of.is(kind::text) ? at_byte.size() - 1 : of.items().size());
+  const auto clamped = [&](const value& v, int64_t otherwise) {
+    if (!v.is_whole()) return otherwise;
+    int64_t i = v.whole();
+    if (i < 0) i = i < -size ? -1 : i + size;
+    return std::clamp<int64_t>(i, by < 0 ? -1 : 0, by < 0 ? size - 1 : size);
+  };
+  // Python clamps what lies before the first to 0, or to -1 where it goes backwards.
+  const int64_t begin = clamped(from, by < 0 ? size - 1 : 0);
+  const int64_t end = clamped(to, by < 0 ? -1 : size);
+  const int64_t distance = by > 0 ? end - begin : begin - end;
+  const uint64_t stride =
+      by > 0 ? static_cast<uint64_t>(by) : uint64_t{0} - static_cast<uint64_t>(by);
+  const uint64_t count =
+      distance <= 0 ? 0 : (static_cast<uint64_t>(distance) + stride - 1) / stride;
+  if (!at.step(1 + static_cast<uint64_t>(size) / 64 + count / 8)) return {};
+  const auto nth = [&](uint64_t k) {
+    const auto offset = static_cast<int64_t>(k * stride);
+    return static_cast<std::size_t>(by > 0 ? begin + offset : begin - offset);
+  };
+  if (of.is(kind::text)) {
+    std::string out;
+    if (by == 1 && count > 0) {
+      out = of.text().substr(at_byte[nth(0)], at_byte[nth(count - 1) + 1] - at_byte[nth(0)]);
+    } else {
+      for (uint64_t k = 0; k < count; ++k)
+        out += of.text().substr(at_byte[nth(k)], at_byte[nth(k) + 1] - at_byte[nth(k)]);
+    }
+    return at.text(std::move(out));
+  }
+  sequence out;
+  for (uint64_t k = 0; k < count; ++k) out.push_back(of.items()[nth(k)]);
+  return of.is(kind::tuple) ? at.tuple(std::move(out)) : at.list(std::move(out));
+}
+
+value attribute(rendering& at, const value& of, const std::string& name) {
+  if (!at.step()) return {};
+  if (of.is(kind::undefined)) return at.wrong(of.why_undefined());
+  if (auto found = method(at, of, name)) return *std::move(found);
+  if (of.is(kind::dict)) {
+    if (const value* found = of.entries().find(std::string_view(name))) return *found;
+  }
+  return not_there(of, name);
+}
+
+value call(rendering& at, const value& what, arguments& given) {
+  const rendering::level deeper(at);
+  if (!at.step()) return {};
+  if (what.is(kind::function)) return what.code().body(at, given);
+  if (what.is(kind::undefined)) return at.wrong(what.why_undefined());
+  return at.wrong(fmt::format("a '{}' cannot be called", type_name(what)));
+}
+
+}  // namespace bitnet::jinja

@@ -1,0 +1,34 @@
+#pragma once
+// What Python's operators and built-in functions do with values. Where Python raises, so do these:
+// by rendering::wrong.
+
+#include <string>
+#include <string_view>
+
+#include "jinja/rendering.hpp"
+
+namespace bitnet::jinja {
+
+[[nodiscard]] std::string type_name(const value& v);  // 'str', 'list' ...
+[[nodiscard]] bool truth(const value& v);
+[[nodiscard]] bool equal(rendering& at, const value& a, const value& b);
+[[nodiscard]] bool less(rendering& at, const value& a, const value& b, std::string_view sign = "<");
+[[nodiscard]] bool contains(rendering& at, const value& all, const value& one);
+// a sign b, of == != < <= > >= in "not in".
+[[nodiscard]] bool compare(rendering& at, const value& a, std::string_view sign, const value& b);
+[[nodiscard]] value arithmetic(rendering& at, std::string_view sign, const value& a,
+                               const value& b);
+[[nodiscard]] value negative(rendering& at, const value& a);
+[[nodiscard]] value positive(rendering& at, const value& a);
+
+[[nodiscard]] std::string str(rendering& at, const value& v);
+[[nodiscard]] std::string repr(rendering& at, const value& v);
+[[nodiscard]] uint64_t length(rendering& at, const value& v);
+[[nodiscard]] sequence items_of(rendering& at, const value& v);  // as `for` meets them
+[[nodiscard]] value item(rendering& at, const value& of, const value& index);
+[[nodiscard]] value slice(rendering& at, const value& of, const value& from, const value& to,
+                          const value& step);  // undefined bounds: none given
+[[nodiscard]] value attribute(rendering& at, const value& of, const std::string& name);
+[[nodiscard]] value call(rendering& at, const value& what, arguments& given);
+
+}  // namespace bitnet::jinja

@@ -1,0 +1,159 @@
+#pragma once
+// What a template computes with: Python's values, as far as chat templates use them.
+//
+// Owner   texts, lists and dicts are shared and never change, so nothing can hold itself; objects,
+//         which do change, belong to the rendering that made them and die with it.
+// Needs   valid UTF-8 for what is counted in characters; a broken byte counts as one.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace bitnet::jinja {
+
+class value;
+class dict;
+class object;
+class rendering;
+struct arguments;
+using sequence = std::vector<value>;
+
+struct function {
+  std::string name;
+  std::function<value(rendering&, arguments&)> body;
+};
+
+class value {
+ public:
+  enum class kind : uint8_t {
+    undefined,
+    none,
+    boolean,
+    integer,
+    real,
+    text,
+    list,
+    tuple,
+    dict,
+    object,
+    function
+  };
+
+  value() = default;  // undefined
+  value(bool b) : held_(b) {}
+  value(int64_t i) : held_(i) {}
+  value(double d) : held_(d) {}
+  value(std::string s) : held_(std::make_shared<const std::string>(std::move(s))) {}
+  value(const char* s) : value(std::string(s)) {}
+  value(object* o) : held_(o) {}
+  value(function f) : held_(std::make_shared<const function>(std::move(f))) {}
+  value(jinja::dict d);
+  static value none() {
+    value v;
+    v.held_ = nothing{};
+    return v;
+  }
+  // `why` is what an error says where it is used: "'tools' is undefined".
+  static value undefined(std::string why) {
+    value v;
+    v.held_ = missing{std::make_shared<const std::string>(std::move(why))};
+    return v;
+  }
+  static value list(sequence items);
+  static value tuple(sequence items);
+
+  [[nodiscard]] kind what() const;
+  [[nodiscard]] bool is(kind k) const { return what() == k; }
+  [[nodiscard]] bool is_sequence() const { return is(kind::list) || is(kind::tuple); }
+  // A number: int, float or bool.
+  [[nodiscard]] bool is_number() const {
+    return is(kind::integer) || is(kind::real) || is(kind::boolean);
+  }
+  [[nodiscard]] bool is_whole() const { return is(kind::integer) || is(kind::boolean); }
+
+  // Each needs the kind of its name.
+  [[nodiscard]] bool boolean() const { return std::get<bool>(held_); }
+  [[nodiscard]] const std::string& text() const { return *std::get<shared_text>(held_); }
+  [[nodiscard]] const sequence& items() const;
+  [[nodiscard]] const jinja::dict& entries() const { return *std::get<shared_dict>(held_); }
+  [[nodiscard]] object& thing() const { return *std::get<object*>(held_); }
+  [[nodiscard]] const function& code() const { return *std::get<shared_function>(held_); }
+  [[nodiscard]] int64_t whole() const {  // of an integer or a boolean
+    return is(kind::boolean) ? static_cast<int64_t>(boolean()) : std::get<int64_t>(held_);
+  }
+  [[nodiscard]] double number() const {  // of any number
+    return is(kind::real) ? std::get<double>(held_) : static_cast<double>(whole());
+  }
+  [[nodiscard]] std::string why_undefined() const;
+  // The same object in memory, or the same None, bool or number.
+  [[nodiscard]] bool same_as(const value& other) const;
+  // How many containers lie inside each other; bounds every recursion over values.
+  [[nodiscard]] uint32_t depth() const;
+
+ private:
+  struct nothing {};
+  struct missing {
+    std::shared_ptr<const std::string> why;
+  };
+  struct list_body {
+    sequence items;
+    uint32_t depth;
+    bool tuple;
+  };
+  using shared_text = std::shared_ptr<const std::string>;
+  using shared_list = std::shared_ptr<const list_body>;
+  using shared_dict = std::shared_ptr<const jinja::dict>;
+  using shared_function = std::shared_ptr<const function>;
+  static value sequence_of(sequence items, bool tuple);
+  std::variant<missing, nothing, bool, int64_t, double, shared_text, shared_list, shared_dict,
+               object*, shared_function>
+      held_;
+};
+
+// In the order of insertion, as Python's.
+class dict {
+ public:
+  using entry = std::pair<value, value>;
+  // False where the key is one that Python does not hash, or a tuple, which is not known here.
+  bool set(const value& key, value content);
+  [[nodiscard]] const value* find(const value& key) const;
+  [[nodiscard]] const value* find(std::string_view key) const;
+  [[nodiscard]] const std::vector<entry>& entries() const { return entries_; }
+  [[nodiscard]] uint32_t depth() const { return depth_; }
+
+ private:
+  std::vector<entry> entries_;
+  std::map<std::string, std::size_t, std::less<>> index_;  // by hash_key
+  uint32_t depth_ = 1;
+};
+
+// Equal for what Python takes for one key: 1, 1.0 and True. Nothing for what has no hash.
+[[nodiscard]] std::optional<std::string> hash_key(const value& key);
+
+// What changes: a namespace, the loop, a cycler.
+class object {
+ public:
+  object() = default;
+  object(const object&) = delete;
+  object& operator=(const object&) = delete;
+  virtual ~object() = default;
+  [[nodiscard]] virtual std::string_view type_name() const = 0;
+  // Nothing where there is none of that name.
+  [[nodiscard]] virtual std::optional<value> attribute(rendering& at, const std::string& name) = 0;
+  // False where this is no namespace.
+  virtual bool set(const std::string& /*name*/, const value& /*content*/) { return false; }
+};
+
+struct arguments {
+  sequence positional;
+  std::vector<std::pair<std::string, value>> named;
+};
+
+}  // namespace bitnet::jinja
