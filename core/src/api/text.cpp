@@ -58,9 +58,13 @@ bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template
       if (!one) return std::unexpected(one.error());
       list.push_back({view(one->role), view(one->content)});
     }
-    auto text = bitnet::chat::format(template_name == nullptr ? "auto" : template_name,
-                                     model->model.tokens(), list);
-    if (!text) return std::unexpected(text.error());
-    return bitnet::api::give_text(*text, out, capacity, needed);
+    // A template may look at the clock.
+    std::string of = fmt::format("chat {} {}", static_cast<const void*>(model),
+                                 template_name == nullptr ? "auto" : template_name);
+    for (const auto& m : list) of.append("\n").append(m.role).append("\n").append(m.content);
+    return bitnet::api::give_changing_text(of, out, capacity, needed, [&] {
+      return bitnet::chat::format(template_name == nullptr ? "auto" : template_name,
+                                  model->model.tokens(), list);
+    });
   });
 }

@@ -4,6 +4,9 @@
 
 #include <array>
 #include <cctype>
+#include <ctime>
+
+#include "jinja/template.hpp"
 
 namespace bitnet::chat {
 namespace {
@@ -18,6 +21,8 @@ struct form {
   } system, user, assistant;
   std::string_view answer;
 };
+
+constexpr std::string_view own = "model";
 
 constexpr std::array forms = {
     form{"bitnet",
@@ -48,6 +53,40 @@ constexpr std::array forms = {
     form{"raw", "", {"", ""}, {"", ""}, {"", ""}, ""},
 };
 
+// What the model file brings: Jinja, with the variables that transformers gives. Tools and thinking
+// are left undefined, as they are there unless somebody asks for them.
+result<std::string> own_form(const tokenizer::tokenizer& tokens,
+                             std::span<const message> messages) {
+  if (tokens.chat_template().empty())
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("the model has no chat template of its own; choose one of {}", names()));
+  jinja::sequence list;
+  for (const message& m : messages) {
+    jinja::dict one;
+    one.set("role", std::string(m.role));
+    one.set("content", std::string(m.content));
+    list.emplace_back(std::move(one));
+  }
+  const auto text_of = [&](std::optional<tokenizer::token> id) -> std::string {
+    if (!id) return "";
+    return tokens.decode({{*id}}, true).value_or("");
+  };
+  jinja::dict variables;
+  variables.set("messages", jinja::value::list(std::move(list)));
+  variables.set("add_generation_prompt", true);
+  variables.set("bos_token", text_of(tokens.bos()));
+  variables.set("eos_token", text_of(tokens.eos()));
+  const auto parsed = jinja::chat_template::parse(tokens.chat_template());
+  auto text = parsed ? parsed->render(variables, std::time(nullptr))
+                     : result<std::string>(std::unexpected(parsed.error()));
+  if (!text)
+    return fail(text.error().status,
+                fmt::format("the model's own chat template: {}; choose another of {}",
+                            text.error().message, names()));
+  return text;
+}
+
 std::string_view trimmed(std::string_view text) {
   const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   while (!text.empty() && space(text.front())) text.remove_prefix(1);
@@ -60,7 +99,7 @@ std::string_view trimmed(std::string_view text) {
 std::string names() {
   std::string out = "auto";
   for (const form& f : forms) out.append(", ").append(f.name);
-  return out;
+  return out.append(", ").append(own);
 }
 
 std::string_view guess(const tokenizer::tokenizer& tokens) {
@@ -81,6 +120,7 @@ std::string_view guess(const tokenizer::tokenizer& tokens) {
 
 result<std::string> format(std::string_view name, const tokenizer::tokenizer& tokens,
                            std::span<const message> messages) {
+  if (name == own) return own_form(tokens, messages);
   if (name.empty() || name == "auto") name = guess(tokens);
   for (const form& f : forms) {
     if (f.name != name) continue;

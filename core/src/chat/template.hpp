@@ -1,8 +1,8 @@
 #pragma once
 // Conversations as the text that a chat model was trained on.
 //
-// Templates are named and built in; the Jinja text in a model file only helps to guess the name
-// (the published 2B-4T file carries a wrong one).
+// Templates are named and built in. The Jinja text in a model file helps to guess the name (the
+// published 2B-4T file carries a wrong one), and is itself the template "model".
 // Source  docs/reference/models.md#chat-forms
 
 #include <span>
@@ -22,7 +22,8 @@ struct message {
 // The name of the template that fits the vocabulary best; "instruct" when nothing tells.
 std::string_view guess(const tokenizer::tokenizer& tokens);
 
-// `name`: "auto" or one of names(). The result ends where the assistant's answer begins, includes
+// `name`: "auto" or one of names(). BITNET_UNSUPPORTED or BITNET_BAD_DATA for "model" where the file
+// has none, or one that cannot be rendered. The result ends where the assistant's answer begins, includes
 // the bos text where the form has one, and is to be tokenized with special tokens parsed.
 result<std::string> format(std::string_view name, const tokenizer::tokenizer& tokens,
                            std::span<const message> messages);

@@ -48,6 +48,39 @@ TEST(chat, guesses_the_form_from_what_the_file_says) {
   for (const auto& r : rows) EXPECT_EQ(guess(vocabulary(r.control, r.jinja)), r.expected) << r.why;
 }
 
+TEST(chat, runs_the_models_own_template) {
+  const message conversation[] = {{"system", " Be kind. "}, {"user", "Hi"}};
+  const auto tokens = vocabulary(
+      {"<|im_start|>"},
+      "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+      "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+      "{% if tools %}tools{% endif %}");
+  EXPECT_EQ(format("model", tokens, conversation).value(),
+            "a<|im_start|>system\n Be kind. <|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+            "<|im_start|>assistant\n");
+  EXPECT_EQ(format("auto", tokens, conversation)->find("system\nBe kind."), 12U)
+      << "unasked, what is built in";
+
+  const struct {
+    const char* jinja;
+    const char* says;
+    bitnet_status status;
+  } refused[] = {
+      {"", "the model has no chat template of its own; choose one of auto, bitnet",
+       BITNET_UNSUPPORTED},
+      {"{% for %}", "the model's own chat template: line 1", BITNET_BAD_DATA},
+      {"{{ raise_exception('no system, please') }}", "no system, please", BITNET_INVALID_ARGUMENT},
+      {"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+       "choose another of", BITNET_UNSUPPORTED},
+  };
+  for (const auto& r : refused) {
+    const auto text = format("model", vocabulary({}, r.jinja), conversation);
+    ASSERT_FALSE(text) << r.jinja;
+    EXPECT_EQ(text.error().status, r.status) << text.error().message;
+    EXPECT_NE(text.error().message.find(r.says), std::string::npos) << text.error().message;
+  }
+}
+
 TEST(chat, writes_each_form) {
   const auto tokens = vocabulary({"<|eot_id|>"}, "");
   const message conversation[] = {
