@@ -22,8 +22,8 @@ struct message {
 // The name of the template that fits the vocabulary best; "instruct" when nothing tells.
 std::string_view guess(const tokenizer::tokenizer& tokens);
 
-// `name`: "auto" or one of names(). BITNET_UNSUPPORTED or BITNET_BAD_DATA for "model" where the file
-// has none, or one that cannot be rendered. The result ends where the assistant's answer begins,
+// `name`: "auto" or one of names(). "model" is BITNET_UNSUPPORTED where the file has none, and
+// BITNET_BAD_DATA where it cannot be rendered. The result ends where the assistant's answer begins,
 // includes the bos text where the form has one, and is to be tokenized with special tokens parsed.
 result<std::string> format(std::string_view name, const tokenizer::tokenizer& tokens,
                            std::span<const message> messages);
