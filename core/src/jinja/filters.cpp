@@ -12,6 +12,7 @@
 #include "jinja/operations.hpp"
 #include "jinja/python_text.hpp"
 #include "jinja/replacing.hpp"
+#include "jinja/sorting.hpp"
 
 namespace bitnet::jinja {
 namespace {
@@ -51,7 +52,7 @@ value key_of(rendering& at, const value& one, const value& path, bool case_sensi
 
 // Pairs of key and item, sorted by the first; equal ones keep their order.
 sequence sorted(rendering& at, std::vector<std::pair<value, value>> all, bool reverse) {
-  std::ranges::stable_sort(all, [&](const auto& a, const auto& b) {
+  sort_in_order(all, [&](const auto& a, const auto& b) {
     return reverse ? less(at, b.first, a.first) : less(at, a.first, b.first);
   });
   sequence out;

@@ -7,6 +7,7 @@
 
 #include "jinja/operations.hpp"
 #include "jinja/python_text.hpp"
+#include "jinja/sorting.hpp"
 
 namespace bitnet::jinja {
 namespace {
@@ -116,8 +117,8 @@ class writer {
         add("{");
         auto entries = v.entries().entries();
         if (form_.sort_keys)
-          std::ranges::stable_sort(
-              entries, [&](const auto& a, const auto& b) { return less(at_, a.first, b.first); });
+          sort_in_order(entries,
+                        [&](const auto& a, const auto& b) { return less(at_, a.first, b.first); });
         for (const auto& [name, content] : entries) {
           if (!at_.ok()) return;
           between(first, depth + 1);
