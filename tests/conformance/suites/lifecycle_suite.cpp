@@ -71,7 +71,8 @@ TEST(lifecycle, two_hundred_openings_leave_nothing) {
     if (round <= warm_up) resident = std::max(resident, now);
     ASSERT_LE(now, round <= warm_up ? first + 8 * allowance : resident + allowance)
         << "resident bytes grew from " << resident << " in " << round + 1 << " openings";
-    ASSERT_LE(running_threads(), threads) << "threads are left after " << round + 1 << " openings";
+    ASSERT_LE(threads_left(threads), threads)
+        << "threads are left after " << round + 1 << " openings";
     ASSERT_LE(open_descriptors(), descriptors) << "descriptors after " << round + 1 << " openings";
   }
 }
@@ -84,10 +85,10 @@ TEST(lifecycle, close_ends_every_thread) {
     count_devices(one);
     const opened_device d;
     if ((life_flags(one) & BITNET_LIFE_THREAD_FREE) != 0) {
-      EXPECT_EQ(running_threads(), before) << "it declares BITNET_LIFE_THREAD_FREE";
+      EXPECT_EQ(threads_left(before), before) << "it declares BITNET_LIFE_THREAD_FREE";
     }
   }
-  EXPECT_EQ(running_threads(), before) << "threads run after close";
+  EXPECT_EQ(threads_left(before), before) << "threads run after close";
 }
 
 TEST(lifecycle, quiesce_ends_what_is_pending) {

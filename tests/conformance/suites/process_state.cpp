@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <cfenv>
+#include <chrono>
 #include <clocale>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -90,6 +92,15 @@ std::string difference(const std::map<std::string, std::string>& before,
 
 uint64_t running_threads() {
   return entries("/proc/self/task");
+}
+uint64_t threads_left(uint64_t expected) {
+  using std::chrono::steady_clock;
+  const auto until = steady_clock::now() + std::chrono::seconds(2);
+  for (;;) {
+    const uint64_t now = running_threads();
+    if (now <= expected || steady_clock::now() > until) return now;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 uint64_t open_descriptors() {
   return entries("/proc/self/fd") - 1;  // that of the folder itself

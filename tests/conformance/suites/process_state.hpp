@@ -13,6 +13,9 @@ std::string difference(const std::map<std::string, std::string>& before,
                        const std::map<std::string, std::string>& after);
 
 uint64_t running_threads();
+// The same once there are no more than `expected`, or after two seconds: one that was joined is
+// listed until the system has taken it away.
+uint64_t threads_left(uint64_t expected);
 uint64_t open_descriptors();
 uint64_t resident_bytes();
 // True if a mapping of this process comes from `file`.

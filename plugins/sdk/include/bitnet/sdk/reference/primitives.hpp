@@ -164,18 +164,26 @@ inline std::vector<primitive> primitives() {
 }
 
 // Adds them behind the author's own, which are looked at first; of a device whose keys, values and
-// attention are all from here it also says what these can do.
+// attention are all from here it also says what these can do. Where the author drops the rows of
+// ternary weights, grouped products would find none: these and their quantiser are left out.
 inline void complete(definition& d) {
-  bool own_kv = false;
-  for (const primitive& p : d.primitives)
+  bool own_kv = false, rows_dropped = false;
+  for (const primitive& p : d.primitives) {
     own_kv = own_kv || p.op == BITNET_OP_KV_WRITE || p.op == BITNET_OP_ATTN_PAGED;
+    rows_dropped = rows_dropped ||
+                   (p.op == BITNET_OP_LINEAR_TERNARY && p.packing.bytes && p.packing.drops_rows);
+  }
   for (const composite& c : d.composites)
     own_kv = own_kv || c.op == BITNET_OP_QKV_ROPE_KV || c.op == BITNET_OP_ATTN_OUT;
   if (!own_kv) {
     d.device.kv_dtypes = kv_dtypes;
     d.device.attention_flags |= BITNET_ATTENTION_WINDOW;
   }
-  for (primitive& p : primitives()) d.primitives.push_back(std::move(p));
+  for (primitive& p : primitives()) {
+    const bool grouped =
+        p.op == BITNET_OP_ACT_QUANT_I8_GROUPED || p.op == BITNET_OP_LINEAR_TERNARY_GROUPED;
+    if (!grouped || !rows_dropped) d.primitives.push_back(std::move(p));
+  }
 }
 
 }  // namespace bitnet::sdk::reference
