@@ -192,7 +192,7 @@ size_cases linear_ternary_grouped_sizes() {
       {"12288x4096", {4096, 12288, 2, 128, 32, "gate and up of an 8B model"}},
       {"4096x12288", {12288, 4096, 2, 128, 32, "its down"}},
       {"5120x17408_128", {17408, 5120, 1, 128, 128, "down of a rotated 27B model"}},
-      {"151669x4096", {4096, 151669, 1, 128, 32, "a ternary head, odd"}},
+      {"151669x512", {512, 151669, 1, 128, 32, "a ternary head, odd"}},
       {"701_rows_513_tokens", {160, 701, 513, 160, 32, "one past a long prompt"}},
       {"17_rows_512_tokens", {6912, 17, 512, 64, 128, "a long prompt, wide rows"}},
       {"3001x9728_one_scale", {9728, 3001, 3, 0, 32, "one scale for all"}},
