@@ -92,6 +92,7 @@ class evaluator {
     std::string out;
     out_ = &out;
     execute(all);
+    out_ = nullptr;
     return out;
   }
 

@@ -147,7 +147,7 @@ value indent(rendering& at, const value& v, arguments& given) {
 
 value whole_number(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "int", given, {"default", "base"});
-  const value otherwise = a[0].is(kind::undefined) ? value(int64_t{0}) : a[0];
+  value otherwise = a[0].is(kind::undefined) ? value(int64_t{0}) : a[0];
   if (v.is_whole()) return v.whole();
   double d = 0;
   if (v.is(kind::text)) {
