@@ -160,7 +160,7 @@ def random_expression(r, depth=0):
     return f"[{sub()}, {sub()}]"
 
 
-# docs/adr/0031-own-jinja.md; and jinja2 raises for a slice of a number or of None as we do, but not where
+# docs/adr/0030-own-jinja.md; and jinja2 raises for a slice of a number or of None as we do, but not where
 # both are written in the template, as it works those out before it renders.
 LEFT_OUT = ("text with % is not formatted here", "cannot be sliced")
 

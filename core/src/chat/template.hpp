@@ -23,8 +23,9 @@ struct message {
 std::string_view guess(const tokenizer::tokenizer& tokens);
 
 // `name`: "auto" or one of names(). "model" is BITNET_UNSUPPORTED where the file has none, and
-// BITNET_BAD_DATA where it cannot be rendered. The result ends where the assistant's answer begins,
-// includes the bos text where the form has one, and is to be tokenized with special tokens parsed.
+// fails as jinja/template.hpp says where it cannot be rendered. The result ends where the
+// assistant's answer begins, includes the bos text where the form has one, and is to be tokenized
+// with special tokens parsed.
 result<std::string> format(std::string_view name, const tokenizer::tokenizer& tokens,
                            std::span<const message> messages);
 

@@ -5,7 +5,7 @@
 // Errors  BITNET_BAD_DATA with the line; BITNET_INVALID_ARGUMENT where the template itself refuses
 //         the conversation (raise_exception); BITNET_UNSUPPORTED past the limits.
 // Threads a parsed template is never changed: any number may render it.
-// Source  jinja.palletsprojects.com 3.1; docs/adr/0031-own-jinja.md for what is left out.
+// Source  jinja.palletsprojects.com 3.1; docs/adr/0030-own-jinja.md for what is left out.
 
 #include <ctime>
 #include <memory>

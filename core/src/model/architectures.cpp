@@ -8,33 +8,23 @@
 namespace bitnet::model {
 namespace {
 
+// With a norm before the last product of each part of a layer, trained with rounded activations.
+constexpr architecture bitnet_row(std::string_view name, gate_rule gate) {
+  return {.name = name,
+          .gate = gate,
+          .rope_neox = true,
+          .sub_norms = true,
+          .head_norms = false,
+          .trained_on_i8 = true};
+}
+
 constexpr std::array<architecture, 6> rows = {{
     // bitnet-b1.58 names two kinds, of which only those with SiLU have an SPM vocabulary.
     // docs/reference/models.md#gate
-    {.name = "bitnet",
-     .gate = gate_rule::silu,
-     .rope_neox = true,
-     .sub_norms = true,
-     .head_norms = false,
-     .trained_on_i8 = true},
-    {.name = "bitnet25",
-     .gate = gate_rule::relu2,
-     .rope_neox = true,
-     .sub_norms = true,
-     .head_norms = false,
-     .trained_on_i8 = true},
-    {.name = "bitnetb158",
-     .gate = gate_rule::of_vocabulary,
-     .rope_neox = true,
-     .sub_norms = true,
-     .head_norms = false,
-     .trained_on_i8 = true},
-    {.name = "bitnet158",
-     .gate = gate_rule::of_vocabulary,
-     .rope_neox = true,
-     .sub_norms = true,
-     .head_norms = false,
-     .trained_on_i8 = true},
+    bitnet_row("bitnet", gate_rule::silu),
+    bitnet_row("bitnet25", gate_rule::relu2),
+    bitnet_row("bitnetb158", gate_rule::of_vocabulary),
+    bitnet_row("bitnet158", gate_rule::of_vocabulary),
     {.name = "llama",
      .gate = gate_rule::silu,
      .rope_neox = false,

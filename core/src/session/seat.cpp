@@ -235,6 +235,9 @@ result<void> seat::build_program(const session_options& options) {
                     "making the memory of steps");
   if (!bound) return std::unexpected(std::move(bound.error()));
   binding_ = std::move(*bound);
+  // The step that is run most: what a plugin compiles for it is not the first token's to wait for.
+  if (auto ready = told(binding_.prepare(1, 1), "preparing the step of one token"); !ready)
+    return std::unexpected(std::move(ready.error()));
   const auto ints = [&](uint32_t role) { return binding_.of<int32_t>(role); };
   memory_ = {ints(BITNET_PORT_TOKENS),
              ints(BITNET_PORT_POSITIONS),

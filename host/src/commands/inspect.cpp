@@ -90,7 +90,8 @@ result<int> inspect_command(const invocation& in) {
   }
   auto file = find_model(words.model, in.variables);
   if (!file) return std::unexpected(file.error());
-  const bitnet_model_options options = model_options(in.set);
+  bitnet_model_options options = model_options(in.set);
+  set_activations(in.set, options);
   library_error err;
   std::string report;
   const bitnet_status status = fetch(

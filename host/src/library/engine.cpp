@@ -138,13 +138,16 @@ bitnet_model_options model_options(const settings& set) {
   options.activation = activation == "relu2"  ? BITNET_ACTIVATION_RELU2
                        : activation == "silu" ? BITNET_ACTIVATION_SILU
                                               : BITNET_ACTIVATION_AUTO;
+  return options;
+}
+
+void set_activations(const settings& set, bitnet_model_options& options) {
   const std::string& activations = set.text("activations");
   options.activations = activations == "row"        ? BITNET_ACTIVATIONS_ROW
                         : activations == "group32"  ? BITNET_ACTIVATIONS_GROUP_32
                         : activations == "group64"  ? BITNET_ACTIVATIONS_GROUP_64
                         : activations == "group128" ? BITNET_ACTIVATIONS_GROUP_128
                                                     : BITNET_ACTIVATIONS_AUTO;
-  return options;
 }
 
 void set_kv_budget(const settings& set, bitnet_model_options& options) {
@@ -158,6 +161,7 @@ void set_kv_budget(const settings& set, bitnet_model_options& options) {
 result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
                                 const std::string& file, bool tune) {
   bitnet_model_options options = model_options(in.set);
+  set_activations(in.set, options);
   const std::string cache = pack_cache(in);
   options.pack_cache = cache.c_str();
   options.pack_cache_max_bytes = static_cast<uint64_t>(in.set.integer("pack-cache-size")) << 30;

@@ -47,7 +47,10 @@ struct engine {
 // Tokens of one step, of --batch-size and --ubatch-size.
 [[nodiscard]] uint32_t step_size(const settings& set);
 
+// How files are read, which every command that reads one has options for.
 [[nodiscard]] bitnet_model_options model_options(const settings& set);
+// What shares a scale in a model that runs.
+void set_activations(const settings& set, bitnet_model_options& options);
 [[nodiscard]] std::string selection_line(bitnet_runtime* runtime);
 [[nodiscard]] result<nlohmann::json> runtime_report(bitnet_runtime* runtime);
 [[nodiscard]] result<nlohmann::json> session_report(bitnet_session* session);

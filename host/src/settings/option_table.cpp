@@ -75,7 +75,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "auto|row|group32|group64|group128",
      .help = "what shares a scale where ternary weights read it; auto: what the model was made for",
      .group = "Model",
-     .commands = computing | to::inspect | writing,
+     .commands = computing | to::inspect,
      .choices = "auto|row|group32|group64|group128"},
 
     {.name = "type",

@@ -92,22 +92,7 @@ op_case ternary_size(const shape& s) {
   const uint32_t scale = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, 1);
   c.graph.op(BITNET_OP_ACT_QUANT_I8, {x}, {q, scale});
   const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, s.m);
-  std::vector<int8_t> trits(k * patterns);
-  for (int8_t& t : trits) t = static_cast<int8_t>(static_cast<int>(random() % 3) - 1);
-  const uint64_t groups = s.group == 0 ? 0 : k / s.group;
-  std::vector<float> some(std::max<uint64_t>(1, groups * patterns));
-  for (float& v : some) v = uniform(random, 0.01f, 0.06f);
-  std::vector<float> scales = some;
-  if (groups != 0) {
-    scales.clear();
-    for (uint64_t r = 0; r < m; ++r)
-      for (uint64_t g = 0; g < groups; ++g)
-        scales.push_back(some[pattern_at(r, patterns) * groups + g]);
-  }
-  const uint32_t w = c.graph.tensor(
-      BITNET_FORMAT_TERNARY2, s.k, s.m,
-      repeated(pack_ternary(trits, k, patterns), row_bytes(BITNET_FORMAT_TERNARY2, k), m),
-      std::move(scales), s.group);
+  const uint32_t w = ternary_rows(c.graph, k, m, s.group, 0.01f, 0.06f, random);
   c.graph.op(BITNET_OP_LINEAR_TERNARY, {q, scale}, {y}, {w});
   output_rows(c.graph, y);
   repeated_rows(c, s.tokens, inputs);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+
+#include "model/formats.hpp"
 
 namespace bitnet::conformance {
 
@@ -34,6 +37,26 @@ std::vector<uint8_t> repeated(const std::vector<uint8_t>& first, uint64_t bytes,
     std::copy_n(first.begin() + static_cast<int64_t>(pattern_at(r, first.size() / bytes) * bytes),
                 bytes, out.begin() + static_cast<int64_t>(r * bytes));
   return out;
+}
+
+uint32_t ternary_rows(model& m, uint64_t k, uint64_t rows, uint64_t group, float least, float most,
+                      std::mt19937& random) {
+  const uint64_t patterns = std::min(rows, pattern_count);
+  std::vector<int8_t> trits(k * patterns);
+  for (int8_t& t : trits) t = static_cast<int8_t>(static_cast<int>(random() % 3) - 1);
+  const uint64_t groups = group == 0 ? 0 : k / group;
+  std::vector<float> scales(std::max<uint64_t>(1, groups * patterns));
+  for (float& v : scales) v = uniform(random, least, most);
+  if (groups != 0) {
+    const std::vector<float> some = std::exchange(scales, {});
+    for (uint64_t r = 0; r < rows; ++r)
+      for (uint64_t g = 0; g < groups; ++g)
+        scales.push_back(some[pattern_at(r, patterns) * groups + g]);
+  }
+  return m.tensor(
+      BITNET_FORMAT_TERNARY2, static_cast<int64_t>(k), static_cast<int64_t>(rows),
+      repeated(pack_ternary(trits, k, patterns), row_bytes(BITNET_FORMAT_TERNARY2, k), rows),
+      std::move(scales), group);
 }
 
 void repeated_rows(op_case& c, uint64_t n, uint64_t inputs) {

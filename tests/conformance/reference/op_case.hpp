@@ -9,6 +9,7 @@
 // exponentials within 3 + 2|x| of them, one of which is 2 * unit.
 
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,10 @@ inline constexpr uint64_t pattern_count = 61, input_count = 29;
 uint64_t pattern_at(uint64_t i, uint64_t patterns);
 // `rows` rows of `bytes` each, of the patterns that `first` has.
 std::vector<uint8_t> repeated(const std::vector<uint8_t>& first, uint64_t bytes, uint64_t rows);
+// Random ternary weights of m rows of k, with a scale for every `group` of them (0: one for all)
+// between `least` and `most`. Returns the tensor, of as many patterns as m and pattern_count allow.
+uint32_t ternary_rows(model& m, uint64_t k, uint64_t rows, uint64_t group, float least, float most,
+                      std::mt19937& random);
 // Lets a case have n tokens, which are rows of the embedding's first `inputs`, and a KV pool for
 // them.
 void repeated_rows(op_case& c, uint64_t n, uint64_t inputs);
