@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "bitnet/bitnet.h"
+#include "gguf/bytes.hpp"
 #include "small_model.hpp"
 
 namespace bitnet::model {
@@ -344,7 +345,7 @@ gguf_builder rotated_model() {
   return b;
 }
 
-TEST(model_read, rotated_weights_are_known_and_refused) {
+TEST(model_read, rotated_weights_are_known) {
   const bytes content = rotated_model().build();
   const auto file = gguf::file::view(content);
   ASSERT_TRUE(file) << file.error().message;
@@ -362,13 +363,26 @@ TEST(model_read, rotated_weights_are_known_and_refused) {
             (std::vector<std::string>{"blk.0.ffn_up.weight", "blk.0.ffn_down", "token_embd"}));
   EXPECT_EQ(h.tables, std::vector<std::string>{"token_embd.weight"});
   EXPECT_TRUE(h.heads_are_grouped);
-  const auto m = image(content).load();
-  ASSERT_FALSE(m);
-  EXPECT_EQ(m.error().status, BITNET_UNSUPPORTED);
-  EXPECT_EQ(m.error().message,
-            "4 weights of the file are rotated by a Hadamard transform of blocks of 128 "
-            "(prism.hadamard.*), which this program does not undo yet; choose a file of the model "
-            "without rotation");
+  const image whole(content);
+  const auto m = whole.load();
+  ASSERT_TRUE(m) << m.error().message;
+  const layer& l = m->layers[0];
+  const auto signs_of = [&](const transform& t) {
+    return m->weights[t.factors].name + " of " + std::to_string(t.block);
+  };
+  EXPECT_EQ(signs_of(m->weights[l.ffn_up].of_input), "prism.hadamard.signs.128 of 128");
+  EXPECT_EQ(signs_of(m->weights[l.ffn_down].of_input), "prism.hadamard.signs.256 of 128");
+  EXPECT_EQ(signs_of(m->embedding_transform), "prism.hadamard.signs.128 of 128");
+  EXPECT_EQ(m->weights[m->output].of_input, m->embedding_transform) << "tied";
+  for (const uint32_t other : {l.attn_q, l.attn_output, l.ffn_gate, m->layers[1].ffn_up})
+    EXPECT_EQ(m->weights[other].of_input, transform{}) << m->weights[other].name;
+  const bytes factors = streamed(*m, m->weights[l.ffn_down].of_input.factors);
+  ASSERT_EQ(factors.size(), 256U * 4);
+  for (std::size_t i = 0; i < 256; ++i)
+    EXPECT_EQ(gguf::load<float>(std::span<const std::byte>(factors).subspan(4 * i)),
+              i == 2 ? -1.0F : 1.0F)
+        << i;
+  EXPECT_EQ(m->shape.activation_group, 128U);
 
   gguf_builder plain = rotated_model();
   plain.text("prism.hadamard.sign_mode", "identity").erase("prism.hadamard.gdn_v_grouped");
