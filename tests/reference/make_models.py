@@ -217,6 +217,9 @@ def specs():
         s("qwen3-q2-rotated-some", "some rotated, without signs; readers of one input differ", "qwen3",
           weights="Q2_0", output="F16", n_layer=1, positions=6,
           keys=rotation(64, ["blk.0.attn_q", "blk.0.attn_v", "blk.0.ffn_up", "blk.0.ffn_down", "output"])),
+        s("qwen3-q2-float", "nothing is rounded: weights become Q8_0", "qwen3", weights="Q2_0", output="F16", n_layer=1,
+          flags=("--activations", "float")),
+        s("b158-i2s-float", "nothing is rounded: weights become F32", n_layer=1, flags=("--activations", "float")),
         s("qwen3-f16", "plain matrices", "qwen3", weights="F16", output="Q8_0"),
         # The container.
         s("b158-v2", "GGUF version 2", version=2),

@@ -100,7 +100,8 @@ enum class activations : uint8_t {
   row,
   group32,
   group64,
-  group128
+  group128,
+  floats  // none: ternary weights become dense ones of the same values
 };
 
 struct load_options {

@@ -253,6 +253,7 @@ result<void> read_ends(loaded& to, builder& tensors) {
 uint32_t wanted_group(const loaded& m, activations choice) {
   switch (choice) {
     case activations::row:
+    case activations::floats:
       return 0;
     case activations::group32:
       return 32;
@@ -368,6 +369,21 @@ result<void> read_rotation(loaded& to, const hadamard& h, builder& tensors) {
   return {};
 }
 
+// What reads activations as they are is a dense matrix.
+void make_dense(loaded& m) {
+  for (std::size_t i = 0; i < m.weights.size(); ++i) {
+    weight& w = m.weights[i];
+    if (w.format != BITNET_FORMAT_TERNARY2) continue;
+    formats::reading& r = m.readings[i];
+    r.scales = std::exchange(w.scales, {});
+    r = formats::as_dense(m.sources[i], std::move(r));
+    w.format = r.format;
+    w.data_bytes = r.data_bytes;
+    w.scale_group = 0;
+    w.alias = {};
+  }
+}
+
 // Of groups of 128 only: the scale stands behind the codes.
 bool says_scale_is_last(const gguf::container& metadata) {
   const auto version = metadata.text("general.quantization_version").value_or(std::nullopt);
@@ -425,6 +441,7 @@ result<loaded> read(gguf::file file, const load_options& options) {
   if (ok) ok = m.file.check_size();
   if (!ok) return std::unexpected(ok.error());
   m.shape.activation_group = wanted_group(m, options.activations);
+  if (options.activations == activations::floats) make_dense(m);
   return m;
 }
 

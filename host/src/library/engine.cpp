@@ -143,6 +143,7 @@ bitnet_model_options model_options(const settings& set) {
                         : activations == "group32"  ? BITNET_ACTIVATIONS_GROUP_32
                         : activations == "group64"  ? BITNET_ACTIVATIONS_GROUP_64
                         : activations == "group128" ? BITNET_ACTIVATIONS_GROUP_128
+                        : activations == "float"    ? BITNET_ACTIVATIONS_FLOAT
                                                     : BITNET_ACTIVATIONS_AUTO;
   return options;
 }

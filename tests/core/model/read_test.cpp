@@ -11,6 +11,7 @@
 
 #include "bitnet/bitnet.h"
 #include "gguf/bytes.hpp"
+#include "gguf/types.hpp"
 #include "small_model.hpp"
 
 namespace bitnet::model {
@@ -328,6 +329,52 @@ TEST(model_read, a_block_with_plus_two_makes_its_tensor_q8_0) {
   ASSERT_EQ(form.size(), 128U * 256 / 32 * 34);
   EXPECT_EQ(static_cast<int8_t>(form[2]), 2);
   EXPECT_EQ(m->weights[m->layers[0].ffn_up].format, BITNET_FORMAT_TERNARY2);
+}
+
+float f16_at(std::span<const std::byte> at) {
+  return formats::real_element(gguf::type::f16, at, 0);
+}
+
+// The values of rows whose width is a multiple of 128.
+std::vector<float> values(const loaded& m, uint32_t index) {
+  const weight& w = m.weights[index];
+  const bytes data = streamed(m, index);
+  const std::span<const std::byte> all(data);
+  std::vector<float> out(static_cast<std::size_t>(w.ne[0] * w.ne[1]));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (w.format == BITNET_FORMAT_TERNARY2) {
+      const std::size_t in_group = i % 128;
+      const auto byte = std::to_integer<int>(all[i / 128 * 32 + in_group % 32]);
+      const int code = byte >> (6 - 2 * (in_group / 32)) & 3;
+      out[i] = static_cast<float>(code - 1) * w.scales[w.scale_group == 0 ? 0 : i / w.scale_group];
+    } else if (w.format == BITNET_FORMAT_Q8_0) {
+      const auto block = all.subspan(i / 32 * 34, 34);
+      out[i] = f16_at(block) * static_cast<float>(static_cast<int8_t>(block[2 + i % 32]));
+    } else {
+      out[i] = gguf::load<float>(all.subspan(4 * i));
+    }
+  }
+  return out;
+}
+
+TEST(model_read, without_rounding_ternary_weights_are_dense) {
+  for (const bool grouped : {true, false}) {
+    gguf_builder b = grouped ? two_bit_model(false, 142) : small_model("bitnet-b1.58");
+    for (auto& tensor : b.tensors)  // the scale of I2_S is an f32, and this one is no f16
+      if (tensor.type == 36) tensor.data = tests::i2s_data(tensor.ne[0], tensor.ne[1], 0.3F);
+    const image file(b.build());
+    const auto ternary = file.load();
+    const auto dense = file.load({.gate = {}, .activations = activations::floats});
+    ASSERT_TRUE(ternary && dense);
+    EXPECT_EQ(dense->shape.activation_group, 0U);
+    for (uint32_t i = 0; i < ternary->weights.size(); ++i) {
+      if (ternary->weights[i].format != BITNET_FORMAT_TERNARY2) continue;
+      SCOPED_TRACE(ternary->weights[i].name);
+      EXPECT_EQ(dense->weights[i].format, grouped ? BITNET_FORMAT_Q8_0 : BITNET_FORMAT_F32);
+      EXPECT_TRUE(dense->weights[i].scales.empty());
+      EXPECT_EQ(values(*dense, i), values(*ternary, i));
+    }
+  }
 }
 
 gguf_builder rotated_model() {
