@@ -38,6 +38,13 @@ void rms_norm_heads(const call& c, const share& s) noexcept {
                             c.output<float>(0) + at);
 }
 
+void hadamard(const call& c, const share& s) noexcept {
+  const bool first = c.ints[1] == BITNET_HADAMARD_FACTORS_FIRST;
+  for (uint64_t at = s.first * c.k; at < s.last * c.k; at += c.k)
+    isa_of(c).rows.hadamard(c.input<float>(0) + at, c.w ? c.w->f32() : nullptr, first, c.k,
+                            static_cast<uint64_t>(c.ints[0]), c.output<float>(0) + at);
+}
+
 void act_quant_i8_grouped(const call& c, const share& s) noexcept {
   const auto group = static_cast<uint64_t>(c.ints[0]);
   for (uint64_t r = s.first; r < s.last; ++r)
@@ -144,6 +151,7 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, rows, stable, "rms_norm.f32", rms_norm);
   add(BITNET_OP_RMS_NORM_HEADS, BITNET_FORMAT_F32, rows, stable, "rms_norm_heads.f32",
       rms_norm_heads);
+  add(BITNET_OP_HADAMARD, 0, rows, stable, "hadamard", hadamard);
   add(BITNET_OP_ACT_QUANT_I8_GROUPED, 0, rows, integer, "act_quant_i8_grouped",
       act_quant_i8_grouped);
   add(BITNET_OP_ACT_QUANT_I8, 0, rows, integer, "act_quant_i8", act_quant_i8);

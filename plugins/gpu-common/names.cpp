@@ -18,7 +18,7 @@ std::string op_name(uint32_t op) {
 // What there are no kernels for: graph_query answers none.
 bool is_missing(uint32_t op) noexcept {
   return op == BITNET_OP_RMS_NORM_HEADS || op == BITNET_OP_ACT_QUANT_I8_GROUPED ||
-         op == BITNET_OP_LINEAR_TERNARY_GROUPED;
+         op == BITNET_OP_LINEAR_TERNARY_GROUPED || op == BITNET_OP_HADAMARD;
 }
 
 bool has_formats(uint32_t op) noexcept {

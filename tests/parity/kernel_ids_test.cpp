@@ -53,7 +53,7 @@ void* address(F f) {
       BITNET_FUNCTION(halves, isa), BITNET_FUNCTION(widen, isa),                               \
       BITNET_FUNCTION(quant_error, isa), BITNET_FUNCTION(q8_0, isa),                           \
       BITNET_FUNCTION(from_q4_0, isa), BITNET_FUNCTION(from_q4_k, isa),                        \
-      BITNET_FUNCTION(from_q6_k, isa)
+      BITNET_FUNCTION(from_q6_k, isa), BITNET_FUNCTION(hadamard, isa)
 
 const functions& known() {
   static const functions all = {
@@ -114,7 +114,7 @@ void replace_functions(const cpu::isa_form& form) {
   using k = row_kernels;
   note_rows<&k::rms_norm, &k::act_quant, &k::act_quant_groups, &k::add, &k::mul, &k::relu2,
             &k::silu, &k::softmax, &k::rotate, &k::halves, &k::widen, &k::quant_error, &k::q8_0,
-            &k::from_q4_0, &k::from_q4_k, &k::from_q6_k>(noting.rows);
+            &k::from_q4_0, &k::from_q4_k, &k::from_q6_k, &k::hadamard>(noting.rows);
 }
 
 void describe(const bitnet_open_request&, sdk::definition& d) {
@@ -157,6 +157,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
       {"linear_grouped.", {"linear_grouped"}},
       {"rms_norm_heads.", {"rms_norm"}},
       {"act_quant_i8_grouped.", {"act_quant_groups"}},
+      {"hadamard.", {"hadamard"}},
       {"linear_dense.q4_0.", {"linear_dense", "from_q4_0"}},
       {"linear_dense.q4_k.", {"linear_dense", "from_q4_k"}},
       {"linear_dense.q6_k.", {"linear_dense", "from_q6_k"}},
@@ -238,10 +239,12 @@ conformance::model product(uint32_t format, int64_t k, uint64_t scale_group, int
   const uint32_t x = m.value(BITNET_DTYPE_F32, tokens, k);
   m.op(BITNET_OP_EMBED_GATHER, {}, {x}, {m.dense(BITNET_FORMAT_F32, k, 2, random)});
   const uint32_t y = m.value(BITNET_DTYPE_F32, tokens, rows);
-  if (given != 0) {  // groups of activations, behind norms of heads
-    const uint32_t h = m.value(BITNET_DTYPE_F32, tokens, k);
-    m.op(BITNET_OP_RMS_NORM_HEADS, {x}, {h}, {m.dense(BITNET_FORMAT_F32, k / 2, 1, random)})
+  if (given != 0) {  // groups of activations, behind norms of heads and a transform
+    const uint32_t n = m.value(BITNET_DTYPE_F32, tokens, k);
+    m.op(BITNET_OP_RMS_NORM_HEADS, {x}, {n}, {m.dense(BITNET_FORMAT_F32, k / 2, 1, random)})
         .ints[0] = 2;
+    const uint32_t h = m.value(BITNET_DTYPE_F32, tokens, k);
+    m.op(BITNET_OP_HADAMARD, {n}, {h}).ints[0] = 128;
     const uint32_t q = m.value(BITNET_DTYPE_I8, tokens, k);
     const uint32_t d = m.value(BITNET_DTYPE_F32, tokens, k / given);
     m.op(BITNET_OP_ACT_QUANT_I8_GROUPED, {h}, {q, d}).ints[0] = given;
@@ -295,7 +298,8 @@ TEST_P(kernel_ids, of_groups_of_activations) {
     for (const int32_t given : {32, 128}) {
       SCOPED_TRACE(group);
       const auto ids = run(product(BITNET_FORMAT_TERNARY2, 1024, group, given));
-      for (const char* id : {"linear_grouped.", "act_quant_i8_grouped.", "rms_norm_heads."})
+      for (const char* id :
+           {"linear_grouped.", "act_quant_i8_grouped.", "rms_norm_heads.", "hadamard."})
         EXPECT_TRUE(any_begins(ids, id)) << id;
     }
 }

@@ -509,7 +509,7 @@ TEST_P(each_target, graph_query_knows_every_primitive) {
     const uint32_t level = level_of(p.table, device, id, BITNET_FORMAT_NONE);
     const bool missing =
         GetParam().gpu && (id == BITNET_OP_RMS_NORM_HEADS || id == BITNET_OP_ACT_QUANT_I8_GROUPED ||
-                           id == BITNET_OP_LINEAR_TERNARY_GROUPED);
+                           id == BITNET_OP_LINEAR_TERNARY_GROUPED || id == BITNET_OP_HADAMARD);
     if (id < BITNET_OP_FIRST_COMPOSITE) {
       EXPECT_EQ(level == BITNET_LEVEL_NONE, missing) << id;
     } else {

@@ -144,6 +144,53 @@ TEST_P(row_forms, act_quant_rounds_half_to_even) {
   for (int i = 0; i < 9; ++i) EXPECT_EQ(q[i], expected[i]) << x[i];
 }
 
+TEST_P(row_forms, act_quant_groups) {
+  for (const uint64_t group : {32u, 64u, 128u}) {
+    constexpr uint64_t k = 1280;
+    operands x({k, fill::usual, ""});
+    guarded_memory<int8_t> q(k), expected(k);
+    guarded_memory<float> d(k / group), expected_d(k / group);
+    cpu::scalar_form.rows.act_quant_groups(x.a.data(), k, group, expected.data(),
+                                           expected_d.data());
+    GetParam()->rows.act_quant_groups(x.a.data(), k, group, q.data(), d.data());
+    expect_same(d, expected_d);
+    expect_same(q, expected);
+  }
+}
+
+TEST_P(row_forms, hadamard) {
+  for (const uint64_t block : {2u, 4u, 8u, 16u, 32u, 1024u})
+    for (const int with : {0, 1, 2}) {  // factors: none, first, last
+      SCOPED_TRACE(block);
+      const uint64_t k = 3 * block;
+      operands x({k, fill::usual, ""});
+      guarded_memory<float> y(k), expected(k);
+      const float* factors = with == 0 ? nullptr : x.b.data();
+      cpu::scalar_form.rows.hadamard(x.a.data(), factors, with == 1, k, block, expected.data());
+      GetParam()->rows.hadamard(x.a.data(), factors, with == 1, k, block, y.data());
+      expect_same(y, expected);
+    }
+}
+
+// Sums of products with the matrix itself, in whole numbers: exact however they are added.
+TEST_P(row_forms, hadamard_is_the_matrix) {
+  constexpr uint64_t block = 1024;  // 1 / sqrt(1024) is a power of two
+  std::vector<float> x(block), signs(block), y(block);
+  for (uint64_t i = 0; i < block; ++i) {
+    x[i] = (static_cast<float>((37 * i) % 64) - 32) / 32;
+    signs[i] = 5 * i / 3 % 2 == 0 ? 1.0f : -1.0f;
+  }
+  GetParam()->rows.hadamard(x.data(), signs.data(), true, block, block, y.data());
+  const float first[] = {-0.1875f, -0.1875f, 0.33203125f, -0.70703125f, -0.71484375f, 0.16796875f};
+  for (uint64_t i = 0; i < std::size(first); ++i) EXPECT_EQ(y[i], first[i]) << i;
+  for (uint64_t i = 0; i < block; ++i) {
+    double sum = 0;
+    for (uint64_t j = 0; j < block; ++j)
+      sum += (std::popcount(i & j) % 2 == 0 ? 1 : -1) * static_cast<double>(x[j] * signs[j]);
+    EXPECT_EQ(static_cast<double>(y[i]), sum / 32) << i;
+  }
+}
+
 TEST_P(row_forms, softmax) {
   for (const row& r : rows) {
     SCOPED_TRACE(r.why);

@@ -360,6 +360,7 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   row(BITNET_OP_RMS_NORM_HEADS, "rms_norm_heads", ready::rms_norm_heads);
   row(BITNET_OP_ACT_QUANT_I8_GROUPED, "act_quant_i8_grouped", ready::act_quant_i8_grouped);
   row(BITNET_OP_LINEAR_TERNARY_GROUPED, "linear_ternary_grouped", ready::linear_ternary_grouped);
+  row(BITNET_OP_HADAMARD, "hadamard", ready::hadamard);
   row(BITNET_OP_LINEAR_DENSE, "linear_dense", linear_dense);
   row(BITNET_OP_ROPE, "rope", rope);
   row(BITNET_OP_KV_WRITE, "kv_write", kv_write);

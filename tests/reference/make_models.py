@@ -70,6 +70,23 @@ class Spec:
     may_reject: bool = False
 
 
+def rotation(block, names, tables=(), widths=()):
+    """Keys of prism.hadamard.*, with random signs where there are widths."""
+    rng = np.random.Generator(np.random.PCG64(block))
+    keys = {"version": 1, "block_size": block, "transform": "normalized-sylvester-walsh-hadamard",
+            "axis": "input-last-dimension", "sign_mode": "explicit" if widths else "identity",
+            "weight_names": list(names)}
+    if tables:
+        keys["inverse_weight_names"] = list(tables)
+    if widths:
+        keys["sign_widths"] = list(widths)
+        keys["sign_values"] = [np.int32(2 * sign - 1) for sign in rng.integers(0, 2, sum(widths))]
+    return {f"prism.hadamard.{key}": value for key, value in keys.items()}
+
+
+LINEARS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
+
+
 def longrope_tensors(pairs):
     return {"rope_factors_short.weight": 1 + 0.02 * np.arange(pairs),
             "rope_factors_long.weight": 1 + 0.4 * np.arange(pairs)}
@@ -193,6 +210,16 @@ def specs():
           flags=("--activations", "group64")),
         s("llama-q2-row", "groups in weights, a row of activations", "llama", weights="Q2_0", output="F16", n_layer=1,
           flags=("--activations", "row")),
+        s("qwen3-pq2-rotated", "all rotated in blocks of 128 with signs, the embedding and its tied head too", "qwen3",
+          weights="PQ2_0", embedding="PQ2_0", n_embd=256, n_ff=384, positions=5,
+          keys=rotation(128, [f"blk.{n}.{name}.weight" for n in (0, 1) for name in LINEARS],
+                        ["token_embd.weight"], [256, 384])),
+        s("qwen3-q2-rotated-some", "some rotated, without signs; readers of one input differ", "qwen3",
+          weights="Q2_0", output="F16", n_layer=1, positions=6,
+          keys=rotation(64, ["blk.0.attn_q", "blk.0.attn_v", "blk.0.ffn_up", "blk.0.ffn_down", "output"])),
+        s("qwen3-q2-float", "nothing is rounded: weights become Q8_0", "qwen3", weights="Q2_0", output="F16", n_layer=1,
+          flags=("--activations", "float")),
+        s("b158-i2s-float", "nothing is rounded: weights become F32", n_layer=1, flags=("--activations", "float")),
         s("qwen3-f16", "plain matrices", "qwen3", weights="F16", output="Q8_0"),
         # The container.
         s("b158-v2", "GGUF version 2", version=2),

@@ -324,6 +324,13 @@ def quantize_groups(x, group, rounded=np.rint):
     return (largest / np.float32(127))[..., 0], codes.reshape(len(x), -1)
 
 
+def hadamard(block):
+    """[block, block]: the normalised matrix of Sylvester, from its definition."""
+    i = np.arange(block)
+    ones = np.array([[int(a & b).bit_count() % 2 for b in i] for a in i])
+    return (1 - 2 * ones) / np.sqrt(block)
+
+
 def rms_norm(x, weight, eps):
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps) * weight
 
@@ -430,9 +437,34 @@ class Model:
         self.neox = self.is_bitnet or self.arch == "qwen3"
         self.float_activations = activations == "float"
         self.group = {"row": 0, "group32": 32, "group64": 64, "group128": 128}.get(activations)
+        self.read_rotation()
         if self.group is None:
             grouped = any(self.weights(name, ternary)[1].shape[1] > 1 for name in self.tensors if self.is_ternary(name))
-            self.group = 32 if grouped and not self.is_bitnet else 0
+            self.group = (128 if self.rotated else 32) if grouped and not self.is_bitnet else 0
+
+    def read_rotation(self):
+        """Which weights were rotated before they were rounded, and by what."""
+        def key(name, default=()):
+            return self.metadata.get(f"prism.hadamard.{name}", default)
+        self.rotated = {name.removesuffix(".weight") for name in key("weight_names")}
+        self.rotated_tables = {name.removesuffix(".weight") for name in key("inverse_weight_names")}
+        if not self.rotated | self.rotated_tables:
+            return
+        if "output.weight" not in self.tensors:
+            self.rotated |= self.rotated_tables  # tied
+        self.block_matrix = hadamard(key("block_size"))
+        ends = np.cumsum(key("sign_widths", []), dtype=int)
+        self.signs = {len(part): part for part in np.split(np.array(key("sign_values", []), float), ends[:-1])}
+
+    def turned(self, x):
+        """x [n, width], each block of a row times H."""
+        return (x.reshape(-1, len(self.block_matrix)) @ self.block_matrix).reshape(x.shape)
+
+    def input_of(self, x, name):
+        """What the matrix `name`, without ".weight", multiplies."""
+        if name not in self.rotated:
+            return x
+        return self.stored(self.turned(x * self.signs.get(x.shape[1], 1.0)))
 
     def stretch_rope(self, context):
         """What RoPE scaling makes of a context of that length."""
@@ -546,6 +578,7 @@ class Model:
     def linear(self, x, name):
         """x: [n, cols] -> [n, rows]. name: without ".weight"."""
         weight = f"{name}.weight"
+        x = self.input_of(x, name)
         if weight in self.tensors and self.is_ternary(weight):
             y = self.bit_linear(x, weight)
         else:
@@ -590,6 +623,8 @@ class Model:
     def logits(self, ids):
         """float64 [len(ids), vocabulary]; row i holds the scores of the token after ids[i]."""
         x = self.matrix("token_embd.weight")[list(ids)]
+        if "token_embd" in self.rotated_tables:
+            x = self.stored(self.turned(x) * self.signs.get(x.shape[1], 1.0))
         for n in range(self.n_layer):
             layer = f"blk.{n}"
             a = self.attention(self.norm(x, f"{layer}.attn_norm.weight"), layer)
@@ -601,7 +636,7 @@ class Model:
                 g = self.norm(g, f"{layer}.ffn_sub_norm.weight")
             x = self.stored(x + self.linear(g, f"{layer}.ffn_down"))
         head = "output.weight" if "output.weight" in self.tensors else "token_embd.weight"
-        x = self.norm(x, "output_norm.weight")
+        x = self.input_of(self.norm(x, "output_norm.weight"), head.removesuffix(".weight"))
         return self.bit_linear(x, head) if self.is_ternary(head) else x @ self.matrix(head).T
 
 

@@ -164,13 +164,16 @@ BITNET_API bitnet_status bitnet_backend_verify(const char* file, const char* tru
 #define BITNET_ACTIVATION_SILU 2u
 
 /* How many activations share a scale where ternary weights read them. AUTO: all of a row, as models
- * of BitNet are trained; groups of 32 where scales of groups of weights tell that a model computed
- * with floats. Where a group does not fit a matrix a smaller one is used, or a row. */
+ * of BitNet are trained; groups of 32 (of 128 where weights are rotated) where scales of groups of
+ * weights tell that a model computed with floats. Where a group does not fit a matrix a smaller one
+ * is used, or a row. FLOAT: none does, and nothing is rounded; ternary weights become dense ones of
+ * the same values, which are four times as large or more. */
 #define BITNET_ACTIVATIONS_AUTO 0u
 #define BITNET_ACTIVATIONS_ROW 1u
 #define BITNET_ACTIVATIONS_GROUP_32 2u
 #define BITNET_ACTIVATIONS_GROUP_64 3u
 #define BITNET_ACTIVATIONS_GROUP_128 4u
+#define BITNET_ACTIVATIONS_FLOAT 5u
 
 #define BITNET_EVICT_LRU 0u  /* the session that was used the longest ago */
 #define BITNET_EVICT_FIFO 1u /* the one that has held blocks the longest  */

@@ -20,9 +20,9 @@ bitnet::result<bitnet::model::load_options> bitnet::api::load_options_of(
     return bitnet::fail(BITNET_INVALID_ARGUMENT, "tl1_tiles must be GENERATED or PRETUNED");
   out.tl1_tiles = o.tl1_tiles == BITNET_TL1_TILES_PRETUNED ? bitnet::formats::tl1_tiles::pretuned
                                                            : bitnet::formats::tl1_tiles::generated;
-  if (o.activations > BITNET_ACTIVATIONS_GROUP_128)
+  if (o.activations > BITNET_ACTIVATIONS_FLOAT)
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                        "activations must be AUTO, ROW, GROUP_32, GROUP_64 or GROUP_128");
+                        "activations must be AUTO, ROW, GROUP_32, GROUP_64, GROUP_128 or FLOAT");
   out.activations = static_cast<bitnet::model::activations>(o.activations);
   switch (o.activation) {
     case BITNET_ACTIVATION_AUTO:

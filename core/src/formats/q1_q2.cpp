@@ -52,9 +52,6 @@ codes_of two_bit_codes(const two_bit_block& b) {
 
 // ---- Values of -1, 0, +1 and +2, given on as Q8_0 -----------------------------------------------
 
-constexpr uint64_t q8_elements = 32;
-constexpr uint64_t q8_bytes = 34;  // of a block
-
 // Each block of 32 has the scale of its group, as the same 16 bits.
 void q8_block(const source& from, const two_bit_block& b, uint64_t index,
               std::span<std::byte, q8_bytes> out) {

@@ -82,6 +82,10 @@ result<reading> understand(const source& from);
 // A vector of F32, F16 or BF16, wanted as F32; NaN and infinities are BITNET_BAD_DATA.
 result<reading> understand_vector(const source& from);
 
+// The same values in a dense format, which activations meet as floats: Q8_0 where it can hold the
+// scales, else F32. `ternary` is a reading of BITNET_FORMAT_TERNARY2 with its scales.
+reading as_dense(const source& from, reading ternary);
+
 // Writes the bytes [offset, offset + out.size()) of a reading that is not verbatim. Both numbers
 // are multiples of 32, or of 4 in a vector.
 void convert(const source& from, const reading& to, uint64_t offset, std::span<std::byte> out);

@@ -20,7 +20,8 @@ namespace bitnet::formats {
 
 inline constexpr uint64_t tq_block = 256;  // elements of TQ1_0 and TQ2_0 that share a scale
 
-inline constexpr uint64_t group = 128;  // elements of a canonical group
+inline constexpr uint64_t q8_elements = 32, q8_bytes = 34;  // of a block of Q8_0
+inline constexpr uint64_t group = 128;                      // elements of a canonical group
 
 struct form {
   uint32_t type;  // GGUF id, or one of gguf::type's own for other containers

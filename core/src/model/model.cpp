@@ -56,6 +56,9 @@ std::span<const layer> model::layers() const {
 uint32_t model::token_embedding() const {
   return contents_->data.token_embedding;
 }
+transform model::embedding_transform() const {
+  return contents_->data.embedding_transform;
+}
 uint32_t model::output_norm() const {
   return contents_->data.output_norm;
 }

@@ -50,6 +50,16 @@ struct hyperparameters {
   uint32_t activation_group = 0;
 };
 
+inline constexpr uint32_t no_weight = BITNET_NONE;
+
+// HADAMARD of bitnet/abi/ops.h: blocks of that many elements; 0: nothing is transformed.
+struct transform {
+  uint32_t block = 0;
+  uint32_t factors = no_weight;  // index into model::weights()
+
+  bool operator==(const transform&) const = default;
+};
+
 // One tensor in a form of bitnet/abi/tensor.h. Shape: ne[0] = K contiguous, ne[1] = M rows.
 struct weight {
   std::string name;  // GGUF name
@@ -63,9 +73,9 @@ struct weight {
   // the life of the model), else empty: then stream_weight converts.
   std::span<const std::byte> alias;
   uint32_t source_type = 0;  // GGUF type id
+  // What its input goes through first, where it is a matrix of a linear layer: factors first.
+  transform of_input;
 };
-
-inline constexpr uint32_t no_weight = BITNET_NONE;
 
 // What rotates queries and keys in a context of some length.
 struct rotation {
@@ -90,7 +100,8 @@ enum class activations : uint8_t {
   row,
   group32,
   group64,
-  group128
+  group128,
+  floats  // none: ternary weights become dense ones of the same values
 };
 
 struct load_options {
@@ -118,6 +129,8 @@ class model {
   [[nodiscard]] std::span<const weight> weights() const;  // empty with vocabulary_only
   [[nodiscard]] std::span<const layer> layers() const;
   [[nodiscard]] uint32_t token_embedding() const;
+  // What its rows go through when they are looked up: factors last.
+  [[nodiscard]] transform embedding_transform() const;
   [[nodiscard]] uint32_t output_norm() const;
   [[nodiscard]] uint32_t output() const;  // == token_embedding() when tied
   // Keys of one rotation make no sense under another: it stays for the life of a sequence.

@@ -73,8 +73,9 @@ class builder {
     return index;
   }
 
-  // Numbers that follow from the metadata; the caller keeps them.
-  result<uint32_t> add_made(const std::string& name, std::span<const float> numbers) {
+  // Numbers that follow from the metadata.
+  result<uint32_t> add_made(const std::string& name, std::vector<float> made) {
+    const std::span<const float> numbers = to_.made.emplace_back(std::move(made));
     const formats::source from{.type = gguf::type::f32,
                                .k = numbers.size(),
                                .m = 1,
@@ -252,6 +253,7 @@ result<void> read_ends(loaded& to, builder& tensors) {
 uint32_t wanted_group(const loaded& m, activations choice) {
   switch (choice) {
     case activations::row:
+    case activations::floats:
       return 0;
     case activations::group32:
       return 32;
@@ -265,7 +267,11 @@ uint32_t wanted_group(const loaded& m, activations choice) {
   const bool grouped = std::ranges::any_of(m.weights, [](const weight& w) {
     return w.scale_group != 0 && w.scale_group < static_cast<uint64_t>(w.ne[0]);
   });
-  return grouped && !m.shape.trained_on_i8 ? 32 : 0;
+  if (!grouped || m.shape.trained_on_i8) return 0;
+  // A rotation spreads what stands out over its block: longer groups lose little.
+  const bool rotated =
+      std::ranges::any_of(m.weights, [](const weight& w) { return w.of_input.block != 0; });
+  return rotated ? 128 : 32;
 }
 
 // Divisors are above zero, whoever made them.
@@ -304,11 +310,78 @@ result<void> read_divisors(loaded& to, builder& tensors) {
     return ok ? take("rope_factors_long.weight", to.rope_divisors_long) : ok;
   }
   if (how.kind != stretch::yarn) return {};
-  to.made = yarn_divisors(how, to.shape.rope_base, to.shape.rope_dims);
-  const auto made = tensors.add_made("rope_freqs.weight", to.made);
+  const auto made = tensors.add_made("rope_freqs.weight",
+                                     yarn_divisors(how, to.shape.rope_base, to.shape.rope_dims));
   if (!made) return std::unexpected(made.error());
   to.rope_divisors = *made;
   return check_divisors(to, *made);
+}
+
+// The factors of each width, as weights that are in no file.
+result<std::vector<transform>> read_signs(const hadamard& h, builder& tensors) {
+  std::vector<transform> out;  // of h.widths, same index
+  for (const hadamard::width& w : h.widths) {
+    const auto made = tensors.add_made(fmt::format("prism.hadamard.signs.{}", w.columns),
+                                       {w.signs.begin(), w.signs.end()});
+    if (!made) return std::unexpected(made.error());
+    out.push_back({h.block, *made});
+  }
+  return out;
+}
+
+// Matrices of linear layers, and the embedding, learn what they were rotated by.
+result<void> read_rotation(loaded& to, const hadamard& h, builder& tensors) {
+  const auto of_widths = read_signs(h, tensors);
+  if (!of_widths) return std::unexpected(of_widths.error());
+  const auto undone_by = [&](const weight& w) {
+    const auto columns = static_cast<uint64_t>(w.ne[0]);
+    const auto width = std::ranges::find(h.widths, columns, &hadamard::width::columns);
+    return width == h.widths.end() ? transform{h.block, no_weight}
+                                   : (*of_widths)[static_cast<size_t>(width - h.widths.begin())];
+  };
+  const auto index_of = [&](const std::string& name) {
+    const auto found = std::ranges::find_if(
+        to.weights, [&](const weight& w) { return w.name == name || w.name == name + ".weight"; });
+    return static_cast<uint32_t>(found - to.weights.begin());
+  };
+  const auto refused = [](const std::string& name, const char* as) {
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("metadata says that tensor {} is rotated as {}; this program knows "
+                            "rotated matrices of linear layers and a rotated embedding",
+                            quote(name), as));
+  };
+  std::vector<uint32_t> linear = {to.output};
+  for (const part& p : parts_of(to.shape))
+    for (const layer& l : to.layers)
+      if (!p.is_norm) linear.push_back(l.*p.index);
+  std::ranges::sort(linear);
+  for (const std::string& name : h.weights) {
+    const uint32_t index = index_of(name);
+    if (!std::ranges::binary_search(linear, index)) return refused(name, "a matrix");
+    to.weights[index].of_input = undone_by(to.weights[index]);
+  }
+  for (const std::string& name : h.tables) {
+    if (index_of(name) != to.token_embedding) return refused(name, "an embedding");
+    to.embedding_transform = undone_by(to.weights[to.token_embedding]);
+    // What is looked up is H of a row, and the head multiplies by the same rows.
+    if (to.output == to.token_embedding) to.weights[to.output].of_input = to.embedding_transform;
+  }
+  return {};
+}
+
+// What reads activations as they are is a dense matrix.
+void make_dense(loaded& m) {
+  for (std::size_t i = 0; i < m.weights.size(); ++i) {
+    weight& w = m.weights[i];
+    if (w.format != BITNET_FORMAT_TERNARY2) continue;
+    formats::reading& r = m.readings[i];
+    r.scales = std::exchange(w.scales, {});
+    r = formats::as_dense(m.sources[i], std::move(r));
+    w.format = r.format;
+    w.data_bytes = r.data_bytes;
+    w.scale_group = 0;
+    w.alias = {};
+  }
 }
 
 // Of groups of 128 only: the scale stands behind the codes.
@@ -354,16 +427,8 @@ result<loaded> read(gguf::file file, const load_options& options) {
   if (!shape) return std::unexpected(shape.error());
   m.shape = std::move(*shape);
 
-  auto rotated = read_hadamard(m.file);
+  const auto rotated = read_hadamard(m.file);
   if (!rotated) return std::unexpected(rotated.error());
-  m.rotated = std::move(*rotated);
-  if (m.rotated)
-    return fail(
-        BITNET_UNSUPPORTED,
-        fmt::format("{} weights of the file are rotated by a Hadamard transform of blocks of "
-                    "{} (prism.hadamard.*), which this program does not undo yet; choose a "
-                    "file of the model without rotation",
-                    m.rotated->weights.size() + m.rotated->tables.size(), m.rotated->block));
   const auto q2 = tell_q2(m.file);
   if (!q2) return std::unexpected(q2.error());
 
@@ -371,10 +436,12 @@ result<loaded> read(gguf::file file, const load_options& options) {
   auto ok = read_ends(m, tensors);
   if (ok) ok = read_divisors(m, tensors);
   if (ok) ok = read_layers(m, tensors);
+  if (ok && *rotated) ok = read_rotation(m, **rotated, tensors);
   if (ok) ok = tensors.check_all_taken();
   if (ok) ok = m.file.check_size();
   if (!ok) return std::unexpected(ok.error());
   m.shape.activation_group = wanted_group(m, options.activations);
+  if (options.activations == activations::floats) make_dense(m);
   return m;
 }
 

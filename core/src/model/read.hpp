@@ -2,6 +2,7 @@
 // From a GGUF file to everything that class model holds but the tokenizer; usable on bytes in
 // memory.
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,16 +37,17 @@ struct loaded {
   uint32_t output_norm = no_weight;
   uint32_t output = no_weight;
   // Divisors of angles: of the file (the first for every context, or for one up to the original
-  // length and the second beyond it), or made here and kept in `made`.
+  // length and the second beyond it), or made here.
   uint32_t rope_divisors = no_weight;
   uint32_t rope_divisors_long = no_weight;
-  std::vector<float> made{};
-  // Weights that are rotated: for now read refuses such files once this is known.
-  std::optional<hadamard> rotated{};
+  transform embedding_transform{};
+  std::vector<std::vector<float>> made{};  // sources of weights that are in no file
 
-  // A weight that follows from the metadata and is in no file.
+  // A weight that follows from the metadata.
   [[nodiscard]] bool is_made(uint32_t index) const {
-    return !made.empty() && index == rope_divisors;
+    return std::ranges::any_of(made, [&](const std::vector<float>& numbers) {
+      return std::as_bytes(std::span(numbers)).data() == sources[index].bytes.data();
+    });
   }
 };
 

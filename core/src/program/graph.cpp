@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <span>
+#include <vector>
 
 namespace bitnet::program {
 namespace {
@@ -15,6 +17,7 @@ class builder {
   graph build() && {
     uint32_t x = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, shape_.n_embedding);
     emit(BITNET_OP_EMBED_GATHER, {}, {x}, {model_.token_embedding()});
+    x = transformed(x, model_.embedding_transform(), BITNET_HADAMARD_FACTORS_LAST);
     for (uint32_t i = 0; i < shape_.n_layers; ++i) {
       const model::layer& l = model_.layers()[i];
       x = attention_output(l, i, query(l, i, x), x);
@@ -46,6 +49,12 @@ class builder {
     return weight(index).format == BITNET_FORMAT_TERNARY2;
   }
 
+  // Whether its input goes through no transform.
+  [[nodiscard]] bool is_plain(uint32_t index) const { return weight(index).of_input.block == 0; }
+  [[nodiscard]] bool all_plainly_ternary(std::initializer_list<uint32_t> all) const {
+    return std::ranges::all_of(all, [&](uint32_t w) { return ternary(w) && is_plain(w); });
+  }
+
   uint32_t norm(uint32_t x, uint32_t w) {
     const uint32_t y = value(BITNET_DTYPE_F32, out_.values[x].dims[0], out_.values[x].dims[1]);
     emit(BITNET_OP_RMS_NORM, {x}, {y}, {w}).floats[0] = shape_.rms_epsilon;
@@ -61,21 +70,32 @@ class builder {
     return y;
   }
 
+  uint32_t transformed(uint32_t x, const model::transform& by, int32_t place) {
+    if (by.block == 0) return x;
+    const uint32_t y = value(BITNET_DTYPE_F32, out_.values[x].dims[0], out_.values[x].dims[1]);
+    bitnet_op& o = emit(BITNET_OP_HADAMARD, {x}, {y});
+    if (by.factors != model::no_weight) o.weights[0] = by.factors;
+    o.ints[0] = static_cast<int32_t>(by.block);
+    o.ints[1] = place;
+    return y;
+  }
+
+  // What linear layers of one kind read.
   struct quantised {
     uint32_t x = BITNET_NONE;  // the f32 input, for dense linears
     uint32_t q = BITNET_NONE, s = BITNET_NONE;
     uint32_t group = 0;  // elements of a row that share a scale; 0: all
   };
   // That all ternary readers can take; 0 if one of them cannot take groups.
-  [[nodiscard]] uint32_t group_for(std::initializer_list<uint32_t> readers) const {
+  [[nodiscard]] uint32_t group_for(std::span<const uint32_t> readers) const {
     uint32_t group = shape_.activation_group;
     for (const uint32_t w : readers)
       if (ternary(w)) group = model::activation_group_of(weight(w), group);
     return group;
   }
-  quantised quantise(uint32_t x, std::initializer_list<uint32_t> readers) {
+  quantised quantise(uint32_t x, std::span<const uint32_t> readers) {
     quantised out{x};
-    if (std::any_of(readers.begin(), readers.end(), [&](uint32_t w) { return ternary(w); })) {
+    if (std::ranges::any_of(readers, [&](uint32_t w) { return ternary(w); })) {
       const int64_t rows = out_.values[x].dims[0];
       out.q = value(BITNET_DTYPE_I8, rows, out_.values[x].dims[1]);
       out.group = group_for(readers);
@@ -90,7 +110,20 @@ class builder {
     }
     return out;
   }
-  uint32_t linear(const quantised& in, uint32_t w) {
+  struct both_kinds {
+    quantised plain, transformed;
+  };
+  both_kinds read_by(uint32_t x, std::initializer_list<uint32_t> readers) {
+    std::vector<uint32_t> plain, turned;
+    for (const uint32_t w : readers) (is_plain(w) ? plain : turned).push_back(w);
+    both_kinds out{quantise(x, plain), {}};
+    if (turned.empty()) return out;
+    const model::transform& by = weight(turned[0]).of_input;
+    out.transformed = quantise(transformed(x, by, BITNET_HADAMARD_FACTORS_FIRST), turned);
+    return out;
+  }
+  uint32_t linear(const both_kinds& given, uint32_t w) {
+    const quantised& in = is_plain(w) ? given.plain : given.transformed;
     const uint32_t y = value(BITNET_DTYPE_F32, out_.values[in.x].dims[0], weight(w).ne[1]);
     if (ternary(w))
       emit(in.group == 0 ? BITNET_OP_LINEAR_TERNARY : BITNET_OP_LINEAR_TERNARY_GROUPED,
@@ -115,7 +148,7 @@ class builder {
   uint32_t query(const model::layer& l, uint32_t layer, uint32_t x) {
     const std::size_t at = out_.begin();
     const uint32_t h = norm(x, l.attn_norm);
-    const quantised in = quantise(h, {l.attn_q, l.attn_k, l.attn_v});
+    const both_kinds in = read_by(h, {l.attn_q, l.attn_k, l.attn_v});
     const uint32_t q = linear(in, l.attn_q);
     const uint32_t k = linear(in, l.attn_k);
     const uint32_t v = linear(in, l.attn_v);
@@ -123,7 +156,7 @@ class builder {
     const uint32_t rotated_k =
         rope(head_norm(k, l.attn_k_norm, shape_.n_kv_heads), shape_.n_kv_heads);
     emit(BITNET_OP_KV_WRITE, {rotated_k, v}, {}).ints[0] = static_cast<int32_t>(layer);
-    if (ternary(l.attn_q) && ternary(l.attn_k) && ternary(l.attn_v))
+    if (all_plainly_ternary({l.attn_q, l.attn_k, l.attn_v}))
       out_.end(at, BITNET_OP_QKV_ROPE_KV, {x}, {rotated});
     else
       out_.drop(at);
@@ -142,10 +175,10 @@ class builder {
     o.floats[0] =
         rotation_.magnitude * rotation_.magnitude / std::sqrt(static_cast<float>(shape_.head_dim));
     if (l.attn_sub_norm != model::no_weight) a = norm(a, l.attn_sub_norm);
-    const uint32_t y = linear(quantise(a, {l.attn_output}), l.attn_output);
+    const uint32_t y = linear(read_by(a, {l.attn_output}), l.attn_output);
     const uint32_t sum = activation(shape_.n_embedding);
     emit(BITNET_OP_ADD, {x, y}, {sum});
-    if (ternary(l.attn_output))
+    if (all_plainly_ternary({l.attn_output}))
       out_.end(at, BITNET_OP_ATTN_OUT, {q, x}, {sum});
     else
       out_.drop(at);
@@ -155,7 +188,7 @@ class builder {
   uint32_t feed_forward(const model::layer& l, uint32_t x) {
     const std::size_t at = out_.begin();
     const uint32_t h = norm(x, l.ffn_norm);
-    const quantised in = quantise(h, {l.ffn_gate, l.ffn_up});
+    const both_kinds in = read_by(h, {l.ffn_gate, l.ffn_up});
     const uint32_t gate = linear(in, l.ffn_gate);
     const uint32_t up = linear(in, l.ffn_up);
     const bool relu2 = shape_.gate == model::activation::relu2;
@@ -164,10 +197,10 @@ class builder {
     uint32_t g = activation(shape_.n_feed_forward);
     emit(BITNET_OP_MUL, {active, up}, {g});
     if (l.ffn_sub_norm != model::no_weight) g = norm(g, l.ffn_sub_norm);
-    const uint32_t y = linear(quantise(g, {l.ffn_down}), l.ffn_down);
+    const uint32_t y = linear(read_by(g, {l.ffn_down}), l.ffn_down);
     const uint32_t sum = activation(shape_.n_embedding);
     emit(BITNET_OP_ADD, {x, y}, {sum});
-    if (ternary(l.ffn_gate) && ternary(l.ffn_up) && ternary(l.ffn_down))
+    if (all_plainly_ternary({l.ffn_gate, l.ffn_up, l.ffn_down}))
       out_.end(at, relu2 ? BITNET_OP_FFN_RELU2_GATED : BITNET_OP_FFN_SILU_GATED, {x}, {sum});
     else
       out_.drop(at);
@@ -179,11 +212,11 @@ class builder {
     const uint32_t rows = value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, shape_.n_embedding);
     emit(BITNET_OP_GATHER_ROWS, {x}, {rows});
     const uint32_t h = norm(rows, model_.output_norm());
-    const uint32_t logits = linear(quantise(h, {model_.output()}), model_.output());
-    if (ternary(model_.output()))
-      out_.drop(at);
-    else
+    const uint32_t logits = linear(read_by(h, {model_.output()}), model_.output());
+    if (!ternary(model_.output()) && is_plain(model_.output()))
       out_.end(at, BITNET_OP_LM_HEAD, {x}, {logits});
+    else
+      out_.drop(at);
     return logits;
   }
 

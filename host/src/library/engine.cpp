@@ -147,6 +147,7 @@ void set_activations(const settings& set, bitnet_model_options& options) {
                         : activations == "group32"  ? BITNET_ACTIVATIONS_GROUP_32
                         : activations == "group64"  ? BITNET_ACTIVATIONS_GROUP_64
                         : activations == "group128" ? BITNET_ACTIVATIONS_GROUP_128
+                        : activations == "float"    ? BITNET_ACTIVATIONS_FLOAT
                                                     : BITNET_ACTIVATIONS_AUTO;
 }
 

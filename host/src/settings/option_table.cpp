@@ -72,11 +72,12 @@ constexpr auto rows = std::to_array<option>({
     {.name = "activations",
      .type = kind::choice,
      .initial = "auto",
-     .metavar = "auto|row|group32|group64|group128",
-     .help = "what shares a scale where ternary weights read it; auto: what the model was made for",
+     .metavar = "auto|row|group32|group64|group128|float",
+     .help = "what shares a scale where ternary weights read it; auto: what the model was made "
+             "for; float: nothing is rounded",
      .group = "Model",
      .commands = computing | to::inspect,
-     .choices = "auto|row|group32|group64|group128"},
+     .choices = "auto|row|group32|group64|group128|float"},
 
     {.name = "type",
      .type = kind::text,

@@ -10,6 +10,7 @@
 //   act_quant  s = 127 / max(|x|, 1e-5); q = round_half_even(x * s), clamped to [-128, 127]
 //   act_quant_groups  for each `group` elements, a multiple of 16: a = max(|x|, 1e-30);
 //              q = round_half_even(x * (127 / a)), clamped to [-127, 127]; d = a / 127
+//   hadamard   as ops.h says, `factors` in front or behind, or nullptr; y is not x
 //   softmax    x = exp(x * scale - max(x * scale)); returns the sum, at least 1
 //   rotate     pairs (a, b) of each head become (a c - b s, a s + b c): RoPE with the cosines and
 //              sines (pairs) given. neox: b stands `pairs` after a; else next to it. What is not
@@ -36,6 +37,8 @@ struct row_kernels {
   void (*rms_norm)(const float* x, const float* w, float eps, uint64_t k, float* y);
   void (*act_quant)(const float* x, uint64_t k, int8_t* q, float* s);
   void (*act_quant_groups)(const float* x, uint64_t k, uint64_t group, int8_t* q, float* d);
+  void (*hadamard)(const float* x, const float* factors, bool first, uint64_t k, uint64_t block,
+                   float* y);
   void (*add)(const float* a, const float* b, uint64_t k, float* y);
   void (*mul)(const float* a, const float* b, uint64_t k, float* y);
   void (*relu2)(const float* x, uint64_t k, float* y);
@@ -56,6 +59,8 @@ struct row_kernels {
   void rms_norm_##isa(const float* x, const float* w, float eps, uint64_t k, float* y);         \
   void act_quant_##isa(const float* x, uint64_t k, int8_t* q, float* s);                        \
   void act_quant_groups_##isa(const float* x, uint64_t k, uint64_t group, int8_t* q, float* d); \
+  void hadamard_##isa(const float* x, const float* factors, bool first, uint64_t k,             \
+                      uint64_t block, float* y);                                                \
   void add_##isa(const float* a, const float* b, uint64_t k, float* y);                         \
   void mul_##isa(const float* a, const float* b, uint64_t k, float* y);                         \
   void relu2_##isa(const float* x, uint64_t k, float* y);                                       \
@@ -83,6 +88,7 @@ BITNET_DECLARE_ROWS(neon);    // needs AArch64
    rms_norm_##isa,         \
    act_quant_##isa,        \
    act_quant_groups_##isa, \
+   hadamard_##isa,         \
    add_##isa,              \
    mul_##isa,              \
    relu2_##isa,            \

@@ -93,6 +93,22 @@ void act_quant_groups_scalar(const float* x, uint64_t k, uint64_t group, int8_t*
   }
 }
 
+void hadamard_scalar(const float* x, const float* factors, bool first, uint64_t k, uint64_t block,
+                     float* y) {
+  for (uint64_t i = 0; i < k; ++i) y[i] = factors && first ? x[i] * factors[i] : x[i];
+  for (uint64_t d = 1; d < block; d *= 2)
+    for (uint64_t i = 0; i < k; i += 2 * d)
+      for (uint64_t j = i; j < i + d; ++j) {
+        const float a = y[j], b = y[j + d];
+        y[j] = a + b;
+        y[j + d] = a - b;
+      }
+  const auto scale = static_cast<float>(1 / __builtin_sqrt(static_cast<double>(block)));
+  for (uint64_t i = 0; i < k; ++i) y[i] *= scale;
+  if (!factors || first) return;
+  for (uint64_t i = 0; i < k; ++i) y[i] *= factors[i];
+}
+
 void add_scalar(const float* a, const float* b, uint64_t k, float* y) {
   for (uint64_t i = 0; i < k; ++i) y[i] = a[i] + b[i];
 }

@@ -178,6 +178,38 @@ void BITNET_ROW(act_quant_groups)(const float* x, uint64_t k, uint64_t group, in
   }
 }
 
+// Pairs of a distance below 16 meet within one small array, the others as vectors.
+void BITNET_ROW(hadamard)(const float* x, const float* factors, bool first, uint64_t k,
+                          uint64_t block, float* y) {
+  if (factors && first) {
+    for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factors[i];
+  } else {
+    std::memcpy(y, x, k * sizeof(float));
+  }
+  const auto pairs = [](float* at, uint64_t d) {
+    for (uint64_t j = 0; j < d; ++j) {
+      const float a = at[j], b = at[j + d];
+      at[j] = a + b;
+      at[j + d] = a - b;
+    }
+  };
+  const uint64_t near = block < 16 ? block : 16;
+  for (uint64_t i = 0; i < k; i += near)
+    for (uint64_t d = 1; d < near; d *= 2)
+      for (uint64_t j = i; j < i + near; j += 2 * d) pairs(y + j, d);
+  for (uint64_t d = near; d < block; d *= 2)
+    for (uint64_t i = 0; i < k; i += 2 * d)
+      for (uint64_t j = i; j < i + d; j += lanes) {
+        const floats a = load(y + j), b = load(y + j + d);
+        store(a + b, y + j);
+        store(a - b, y + j + d);
+      }
+  const auto scale = static_cast<float>(1 / __builtin_sqrt(static_cast<double>(block)));
+  for (uint64_t i = 0; i < k; ++i) y[i] *= scale;
+  if (!factors || first) return;
+  for (uint64_t i = 0; i < k; ++i) y[i] *= factors[i];
+}
+
 void BITNET_ROW(add)(const float* a, const float* b, uint64_t k, float* y) {
   for (uint64_t i = 0; i < k; ++i) y[i] = a[i] + b[i];
 }

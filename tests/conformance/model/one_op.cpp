@@ -84,6 +84,11 @@ model one_op_model(uint32_t op, uint32_t format) {
       m.op(op, {g.comes_in(BITNET_DTYPE_I8, width), g.comes_in(BITNET_DTYPE_F32, width / 32)},
            {g.result(rows)}, {m.ternary(width, rows, 64, g.random)});
       break;
+    case BITNET_OP_HADAMARD: {
+      bitnet_op& turn = m.op(op, {g.f32()}, {g.result()});
+      turn.ints[0] = 16;
+      break;
+    }
     case BITNET_OP_LINEAR_DENSE:
       m.op(op, {g.f32()}, {g.result(rows)}, {m.dense(dense, width, rows, g.random)});
       break;

@@ -69,8 +69,8 @@ size_cases all_sizes() {
   size_cases out;
   for (size_cases (*some)() :
        {embed_gather_sizes, rms_norm_sizes, act_quant_sizes, linear_ternary_sizes,
-        act_quant_grouped_sizes, linear_ternary_grouped_sizes, linear_dense_sizes, rope_sizes,
-        kv_write_sizes, attn_paged_sizes, elementwise_sizes, gather_rows_sizes})
+        act_quant_grouped_sizes, linear_ternary_grouped_sizes, hadamard_sizes, linear_dense_sizes,
+        rope_sizes, kv_write_sizes, attn_paged_sizes, elementwise_sizes, gather_rows_sizes})
     for (size_case& c : some()) out.push_back(std::move(c));
   return out;
 }
@@ -91,6 +91,8 @@ op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, bool windows
         return act_quant_grouped_cases();
       case BITNET_OP_LINEAR_TERNARY_GROUPED:
         return linear_ternary_grouped_cases();
+      case BITNET_OP_HADAMARD:
+        return hadamard_cases();
       case BITNET_OP_LINEAR_DENSE:
         return linear_dense_cases();
       case BITNET_OP_ROPE:

@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "bitnet/bitnet.h"
+#include "gguf/bytes.hpp"
+#include "gguf/types.hpp"
 #include "small_model.hpp"
 
 namespace bitnet::model {
@@ -329,6 +331,52 @@ TEST(model_read, a_block_with_plus_two_makes_its_tensor_q8_0) {
   EXPECT_EQ(m->weights[m->layers[0].ffn_up].format, BITNET_FORMAT_TERNARY2);
 }
 
+float f16_at(std::span<const std::byte> at) {
+  return formats::real_element(gguf::type::f16, at, 0);
+}
+
+// The values of rows whose width is a multiple of 128.
+std::vector<float> values(const loaded& m, uint32_t index) {
+  const weight& w = m.weights[index];
+  const bytes data = streamed(m, index);
+  const std::span<const std::byte> all(data);
+  std::vector<float> out(static_cast<std::size_t>(w.ne[0] * w.ne[1]));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (w.format == BITNET_FORMAT_TERNARY2) {
+      const std::size_t in_group = i % 128;
+      const auto byte = std::to_integer<int>(all[i / 128 * 32 + in_group % 32]);
+      const int code = byte >> (6 - 2 * (in_group / 32)) & 3;
+      out[i] = static_cast<float>(code - 1) * w.scales[w.scale_group == 0 ? 0 : i / w.scale_group];
+    } else if (w.format == BITNET_FORMAT_Q8_0) {
+      const auto block = all.subspan(i / 32 * 34, 34);
+      out[i] = f16_at(block) * static_cast<float>(static_cast<int8_t>(block[2 + i % 32]));
+    } else {
+      out[i] = gguf::load<float>(all.subspan(4 * i));
+    }
+  }
+  return out;
+}
+
+TEST(model_read, without_rounding_ternary_weights_are_dense) {
+  for (const bool grouped : {true, false}) {
+    gguf_builder b = grouped ? two_bit_model(false, 142) : small_model("bitnet-b1.58");
+    for (auto& tensor : b.tensors)  // the scale of I2_S is an f32, and this one is no f16
+      if (tensor.type == 36) tensor.data = tests::i2s_data(tensor.ne[0], tensor.ne[1], 0.3F);
+    const image file(b.build());
+    const auto ternary = file.load();
+    const auto dense = file.load({.gate = {}, .activations = activations::floats});
+    ASSERT_TRUE(ternary && dense);
+    EXPECT_EQ(dense->shape.activation_group, 0U);
+    for (uint32_t i = 0; i < ternary->weights.size(); ++i) {
+      if (ternary->weights[i].format != BITNET_FORMAT_TERNARY2) continue;
+      SCOPED_TRACE(ternary->weights[i].name);
+      EXPECT_EQ(dense->weights[i].format, grouped ? BITNET_FORMAT_Q8_0 : BITNET_FORMAT_F32);
+      EXPECT_TRUE(dense->weights[i].scales.empty());
+      EXPECT_EQ(values(*dense, i), values(*ternary, i));
+    }
+  }
+}
+
 gguf_builder rotated_model() {
   gguf_builder b = two_bit_model(false, 142);
   const std::string key = "prism.hadamard.";
@@ -344,7 +392,7 @@ gguf_builder rotated_model() {
   return b;
 }
 
-TEST(model_read, rotated_weights_are_known_and_refused) {
+TEST(model_read, rotated_weights_are_known) {
   const bytes content = rotated_model().build();
   const auto file = gguf::file::view(content);
   ASSERT_TRUE(file) << file.error().message;
@@ -362,13 +410,26 @@ TEST(model_read, rotated_weights_are_known_and_refused) {
             (std::vector<std::string>{"blk.0.ffn_up.weight", "blk.0.ffn_down", "token_embd"}));
   EXPECT_EQ(h.tables, std::vector<std::string>{"token_embd.weight"});
   EXPECT_TRUE(h.heads_are_grouped);
-  const auto m = image(content).load();
-  ASSERT_FALSE(m);
-  EXPECT_EQ(m.error().status, BITNET_UNSUPPORTED);
-  EXPECT_EQ(m.error().message,
-            "4 weights of the file are rotated by a Hadamard transform of blocks of 128 "
-            "(prism.hadamard.*), which this program does not undo yet; choose a file of the model "
-            "without rotation");
+  const image whole(content);
+  const auto m = whole.load();
+  ASSERT_TRUE(m) << m.error().message;
+  const layer& l = m->layers[0];
+  const auto signs_of = [&](const transform& t) {
+    return m->weights[t.factors].name + " of " + std::to_string(t.block);
+  };
+  EXPECT_EQ(signs_of(m->weights[l.ffn_up].of_input), "prism.hadamard.signs.128 of 128");
+  EXPECT_EQ(signs_of(m->weights[l.ffn_down].of_input), "prism.hadamard.signs.256 of 128");
+  EXPECT_EQ(signs_of(m->embedding_transform), "prism.hadamard.signs.128 of 128");
+  EXPECT_EQ(m->weights[m->output].of_input, m->embedding_transform) << "tied";
+  for (const uint32_t other : {l.attn_q, l.attn_output, l.ffn_gate, m->layers[1].ffn_up})
+    EXPECT_EQ(m->weights[other].of_input, transform{}) << m->weights[other].name;
+  const bytes factors = streamed(*m, m->weights[l.ffn_down].of_input.factors);
+  ASSERT_EQ(factors.size(), 256U * 4);
+  for (std::size_t i = 0; i < 256; ++i)
+    EXPECT_EQ(gguf::load<float>(std::span<const std::byte>(factors).subspan(4 * i)),
+              i == 2 ? -1.0F : 1.0F)
+        << i;
+  EXPECT_EQ(m->shape.activation_group, 128U);
 
   gguf_builder plain = rotated_model();
   plain.text("prism.hadamard.sign_mode", "identity").erase("prism.hadamard.gdn_v_grouped");

@@ -32,6 +32,13 @@
  *                   Integer sums are exact in int32 -> f32 (rows, M)
  *   RMS_NORM_HEADS  RMS_NORM of each of ints[0] heads by itself; weight 0 has K / ints[0] elements
  *                   -> (rows, K)
+ *   HADAMARD        with H of ints[0] elements, a power of two that divides K: each such block of x
+ *                   is multiplied by H[i][j] = (-1)^popcount(i & j) / sqrt(ints[0]). For d = 1, 2,
+ *                   4 .. ints[0] / 2 the pairs (i, i + d) with (i & d) == 0 become their sum and
+ *                   their difference; then all are multiplied by (f32)(1 / sqrt(ints[0])), in f32
+ *                   throughout. Weight 0, which may be absent, has K factors f32 for the elements:
+ *                   of x (ints[1] = BITNET_HADAMARD_FACTORS_FIRST) or of what comes out of H
+ *                   (.._LAST). ints[0] <= 65536 -> (rows, K)
  *   LINEAR_DENSE    y = W x, weight 0 of any dense format (M x K) -> f32 (rows, M)
  *   ROPE            rotates the first ints[2] dimensions of each of ints[0] heads of ints[1]
  *                   dimensions by position * floats[1] * floats[0]^(-2i/ints[2]), divided by weight
@@ -92,6 +99,7 @@
   X(RMS_NORM_HEADS, 14, 1, 1, 1, 1, 1)         \
   X(ACT_QUANT_I8_GROUPED, 15, 1, 0, 2, 1, 0)   \
   X(LINEAR_TERNARY_GROUPED, 16, 2, 1, 1, 0, 0) \
+  X(HADAMARD, 17, 1, 1, 1, 2, 0)               \
   X(BIT_LINEAR, 256, 1, 0, 1, 0, 0)            \
   X(QKV_ROPE_KV, 257, 1, 0, 1, 0, 0)           \
   X(ATTN_OUT, 258, 2, 0, 1, 0, 0)              \
@@ -107,5 +115,8 @@ enum { BITNET_OP_LIST(BITNET_OP_DEFINE_) BITNET_OP_NONE = 0 };
 
 #define BITNET_ROPE_NEOX 0        /* pairs (i, i + dims/2) */
 #define BITNET_ROPE_INTERLEAVED 1 /* pairs (2i, 2i + 1)    */
+
+#define BITNET_HADAMARD_FACTORS_FIRST 0
+#define BITNET_HADAMARD_FACTORS_LAST 1
 
 #endif /* BITNET_ABI_OPS_H */

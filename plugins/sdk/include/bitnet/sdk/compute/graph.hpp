@@ -6,6 +6,7 @@
 // not known here is refused as BITNET_UNSUPPORTED.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <initializer_list>
 #include <iterator>
@@ -239,7 +240,7 @@ class graph_reader {
     if (op.body_count != 0) return refuse("a primitive has no body");
     if (has_attributes(op, known->ints, known->floats))
       return refuse("an attribute is not known", BITNET_UNSUPPORTED);
-    const bool optional_weight = op.op == BITNET_OP_ROPE;
+    const bool optional_weight = op.op == BITNET_OP_ROPE || op.op == BITNET_OP_HADAMARD;
     for (uint32_t i = 0; i < 4; ++i) {
       if (i >= known->inputs ? op.inputs[i] != BITNET_NONE
                              : op.inputs[i] >= out_.values.size() || !written_[op.inputs[i]])
@@ -259,6 +260,9 @@ class graph_reader {
     if (op.op == BITNET_OP_ROPE && op.ints[3] != BITNET_ROPE_NEOX &&
         op.ints[3] != BITNET_ROPE_INTERLEAVED)
       return refuse("its pairing is not known", BITNET_UNSUPPORTED);
+    if (op.op == BITNET_OP_HADAMARD && op.ints[1] != BITNET_HADAMARD_FACTORS_FIRST &&
+        op.ints[1] != BITNET_HADAMARD_FACTORS_LAST)
+      return refuse("the place of its factors is not known", BITNET_UNSUPPORTED);
     if (op.op == BITNET_OP_LINEAR_DENSE &&
         weights_.at(op.weights[0]).view.format == BITNET_FORMAT_TERNARY2)
       return refuse("ternary weights on float activations", BITNET_UNSUPPORTED);
@@ -336,6 +340,13 @@ class graph_reader {
       }
       case BITNET_OP_LINEAR_TERNARY_GROUPED:
         return grouped_misfit(op, *w, rows, k);
+      case BITNET_OP_HADAMARD: {
+        const auto block = static_cast<uint32_t>(op.ints[0]);
+        if (block < 2 || block > 65536 || !std::has_single_bit(block) || k % block != 0)
+          return "blocks of a power of two up to 65536 that fill a row are expected";
+        return fits((!w || (w->format == BITNET_FORMAT_F32 && w->m == 1 && w->k == k)) &&
+                    f32(in[0], rows, k) && f32(out[0], rows, k));
+      }
       case BITNET_OP_LINEAR_DENSE:
         return fits(w->k == k && f32(in[0], rows, k) && f32(out[0], rows, w->m));
       case BITNET_OP_ROPE:

@@ -14,6 +14,7 @@
 //   LINEAR_TERNARY_GROUPED  output column    i8 (rows, k), f32 (rows, k1)  f32 (rows, m)
 //   ACT_QUANT_I8_GROUPED  row                f32 (rows, k)         i8 (rows, k), f32 (rows, groups)
 //   RMS_NORM_HEADS        row                f32 (rows, k)         f32 (rows, k)
+//   HADAMARD              row                f32 (rows, k)         f32 (rows, k)
 //   LINEAR_DENSE          output column      f32 (rows, k)         f32 (rows, m)
 //   ROPE                  token              f32 (rows, k)         f32 (rows, k)
 //   KV_WRITE              token              f32 (rows, k) twice   -

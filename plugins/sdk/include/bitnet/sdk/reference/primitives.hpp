@@ -41,6 +41,12 @@ inline void rms_norm_heads(const call& c, const share& s) noexcept {
                         c.output<float>(0) + at);
 }
 
+inline void hadamard(const call& c, const share& s) noexcept {
+  for (uint64_t at = s.first * c.k; at < s.last * c.k; at += c.k)
+    reference::hadamard(c.input<float>(0) + at, c.w ? c.w->f32() : nullptr, c.ints[1], c.k,
+                        static_cast<uint64_t>(c.ints[0]), c.output<float>(0) + at);
+}
+
 inline void act_quant_i8_grouped(const call& c, const share& s) noexcept {
   const auto group = static_cast<uint64_t>(c.ints[0]);
   for (uint64_t r = s.first; r < s.last; ++r)
@@ -151,6 +157,7 @@ inline std::vector<primitive> primitives() {
        kernels::act_quant_i8_grouped},
       {BITNET_OP_LINEAR_TERNARY_GROUPED, BITNET_FORMAT_TERNARY2, level, whole,
        "linear_ternary_grouped.ternary2.reference", kernels::linear_ternary_grouped},
+      {BITNET_OP_HADAMARD, any, level, same, "hadamard.reference", kernels::hadamard},
       {BITNET_OP_LINEAR_DENSE, any, level, same, "linear_dense.reference", kernels::linear_dense},
       {BITNET_OP_ROPE, any, level, same, "rope.reference", kernels::rope},
       {BITNET_OP_KV_WRITE, any, level, same, "kv_write.reference", kernels::kv_write},

@@ -58,6 +58,25 @@ inline void act_quant_i8_grouped(const float* x, uint64_t k, uint64_t group, int
   }
 }
 
+// Each `block` of a row times the matrix of Hadamard; `factors` (k) may be nullptr.
+inline void hadamard(const float* x, const float* factors, int32_t place, uint64_t k,
+                     uint64_t block, float* y) noexcept {
+  const bool first = factors && place == BITNET_HADAMARD_FACTORS_FIRST;
+  for (uint64_t i = 0; i < k; ++i) y[i] = first ? x[i] * factors[i] : x[i];
+  for (uint64_t d = 1; d < block; d *= 2)
+    for (uint64_t i = 0; i < k; ++i) {
+      if ((i & d) != 0) continue;
+      const float a = y[i], b = y[i + d];
+      y[i] = a + b;
+      y[i + d] = a - b;
+    }
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(block)));
+  for (uint64_t i = 0; i < k; ++i) {
+    y[i] *= scale;
+    if (factors && !first) y[i] *= factors[i];
+  }
+}
+
 // n heads of head_dim elements, of which the first `turned` are rotated; `divisors` may be nullptr.
 inline void rope(const float* x, uint64_t n_heads, uint64_t head_dim, uint64_t turned, int32_t kind,
                  float base, float position_scale, int32_t position, const float* divisors,
