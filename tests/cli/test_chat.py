@@ -116,6 +116,29 @@ class Chat(support.Case):
         self.assertEqual(self.ok("run", "-cnv", *CHAT[1:], "-p", "Hello").text,
                          self.chat("Hello").text)
 
+    def test_which_form_and_why(self):
+        said = "the form is model: the file's own template"
+        self.assertIn(said, self.ok(*CHAT[:1], "-v", *CHAT[2:], "-p", "Hello").stderr)
+        self.assertNotIn(said, self.chat("Hello").stderr)
+        self.assertEqual(self.ok("inspect", "--json").json["chat"],
+                         {"form": "model", "why": "the file's own template", "set_aside": False})
+        self.assertIn("\nchat form\n  model: the file's own template\n", self.ok("inspect").text)
+
+    def test_a_template_that_does_not_fit_is_left_aside(self):
+        """As in the published file of 2B-4T: the marks of another form."""
+        with open(support.demo_model(), "rb") as f:
+            content = f.read()
+        self.assertEqual(content.count(b"<|eot_id|>{% endfor %}"), 1)
+        model = self.path("other.gguf", content.replace(b"<|eot_id|>{% endfor %}",
+                                                        b"..........{% endfor %}"))
+        result = self.ok("chat", "-n", "12", "--temp", "0", "-m", model, "-p", "Hello")
+        warning = [line for line in result.stderr.splitlines() if "warning" in line]
+        self.assertEqual(len(warning), 1, result)
+        self.assertIn("does not use <|eot_id|>", warning[0])
+        self.assertIn("the built-in form bitnet is; use --chat-template", warning[0])
+        self.assertEqual(result.text, self.chat("Hello").text)
+        self.assertTrue(self.ok("inspect", "-m", model, "--json").json["chat"]["set_aside"])
+
     def test_message_that_is_no_text(self):
         result = self.bitnet(*CHAT, stdin=b"\xff\xfe\nHello\n")
         self.assertEqual((result.code, len(result.errors)), (2, 1), result)
