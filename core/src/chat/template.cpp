@@ -101,9 +101,10 @@ std::string objection(const tokenizer::tokenizer& tokens) {
   const auto is_mark = [&](tokenizer::token id) {
     return tokens.is_special(id) && id != tokens.bos() && id != tokens.eos();
   };
-  if (tokens.eot() && tokens.eot() != tokens.eos() && std::ranges::none_of(*ids, is_mark))
+  const auto eot = tokens.eot();
+  if (eot && eot != tokens.eos() && std::ranges::none_of(*ids, is_mark))
     return fmt::format("it does not use {}, which ends turns in this vocabulary",
-                       tokens.piece(*tokens.eot(), true, false).value_or("the token"));
+                       tokens.piece(*eot, true, false).value_or("the token"));
   return "";
 }
 
@@ -112,6 +113,16 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && space(text.front())) text.remove_prefix(1);
   while (!text.empty() && space(text.back())) text.remove_suffix(1);
   return text;
+}
+
+// What an earlier answer says, without the thinking before it: no form here knows of it, and models
+// that think are not shown it again.
+std::string_view said(std::string_view answer) {
+  constexpr std::string_view begin = "<think>";
+  constexpr std::string_view end = "</think>";
+  if (!trimmed(answer).starts_with(begin)) return answer;
+  const auto found = answer.find(end);
+  return found == std::string_view::npos ? "" : answer.substr(found + end.size());
 }
 
 }  // namespace
@@ -170,8 +181,9 @@ result<std::string> format(std::string_view name, const tokenizer::tokenizer& to
       if (turn == nullptr)
         return fail(BITNET_INVALID_ARGUMENT,
                     fmt::format("role '{}' is not one of system, user, assistant", m.role));
+      const std::string_view text = turn == &f.assistant ? said(m.content) : m.content;
       out.append(turn->before)
-          .append(name == "raw" ? m.content : trimmed(m.content))
+          .append(name == "raw" ? m.content : trimmed(text))
           .append(turn->after);
     }
     return out.append(f.answer);

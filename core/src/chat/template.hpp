@@ -37,6 +37,8 @@ choice choose(const tokenizer::tokenizer& tokens);
 // `name`: "auto" or one of names(). "model" is BITNET_UNSUPPORTED where the file has none, and
 // BITNET_BAD_DATA where it cannot be rendered. The result ends where the assistant's answer begins,
 // includes the bos text where the form has one, and is to be tokenized with special tokens parsed.
+// Thinking of earlier answers, <think> ... </think> at their beginning, is left to the file's own
+// template, stays in "raw", and is left out elsewhere.
 result<std::string> format(std::string_view name, const tokenizer::tokenizer& tokens,
                            std::span<const message> messages);
 

@@ -157,6 +157,30 @@ TEST(chat, writes_each_form) {
   }
 }
 
+TEST(chat, leaves_earlier_thinking_to_the_form) {
+  const message conversation[] = {{"user", "<think>a</think>Hi"},
+                                  {"assistant", " <think>\nhm\n</think>\n\nHello <think>."},
+                                  {"user", "Bye"},
+                                  {"assistant", "<think>cut"},
+                                  {"assistant", "No <think>x</think>"}};
+  const auto tokens = vocabulary({}, "{% for m in messages %}[{{ m.content }}]{% endfor %}");
+  const struct {
+    const char* name;
+    const char* expected;
+  } rows[] = {
+      {"instruct",
+       "Q: <think>a</think>Hi\nA: Hello <think>.\n\nQ: Bye\nA: \n\nA: No <think>x</think>\n\nA:"},
+      {"raw",
+       "<think>a</think>Hi <think>\nhm\n</think>\n\nHello <think>.Bye<think>cutNo "
+       "<think>x</think>"},
+      {"model",
+       "[<think>a</think>Hi][ <think>\nhm\n</think>\n\nHello <think>.][Bye][<think>cut][No "
+       "<think>x</think>]"},
+  };
+  for (const auto& r : rows)
+    EXPECT_EQ(format(r.name, tokens, conversation).value(), r.expected) << r.name;
+}
+
 TEST(chat, names_what_it_does_not_know) {
   const auto tokens = vocabulary({}, "");
   const message one[] = {{"robot", "x"}};
