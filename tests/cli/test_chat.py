@@ -1,7 +1,10 @@
 """bitnet chat with its input from a pipe: a message per line, an answer per message."""
 
 import json
+import struct
 
+import gguf_bytes
+import gguf_values
 import support
 
 CHAT = ("chat", "-q", "-n", "12", "--temp", "0")
@@ -115,6 +118,81 @@ class Chat(support.Case):
         self.assertEqual(self.ok(*CHAT, "-p", "Hello").text, self.chat("Hello").text)
         self.assertEqual(self.ok("run", "-cnv", *CHAT[1:], "-p", "Hello").text,
                          self.chat("Hello").text)
+
+    def test_thinking_is_told_from_answers(self):
+        """A prompt that ends in <think> has opened the block; here the model never ends it."""
+        words = ("run", "-n", "8", "--temp", "0", "--chat-template", "raw", "-p", "Once <think>\n")
+        shown, hidden = self.ok(*words), self.ok(*words, "--reasoning", "hide")
+        self.assertEqual((shown.text, hidden.text), ("\n", "\n"))
+        whole = self.ok(*words, "--json").json
+        thought = whole["message"].pop("reasoning_content")
+        self.assertEqual(whole["message"], {"role": "assistant", "content": ""})
+        self.assertEqual(thought, whole["text"].strip())
+        self.assertTrue(thought)
+        self.assertIn("<think>\n" + whole["text"] + "\n", shown.stderr)
+        self.assertIn("ended within its thinking", shown.stderr)
+        self.assertNotIn("<think>", hidden.stderr)
+        self.assertNotIn("reasoning_content",
+                         self.ok(*words, "--json", "--reasoning", "hide").json["message"])
+        self.assertNotIn("message", self.ok("run", "-n", "2", "-p", "Once", "--json").json)
+
+    def model_that_says(self, text):
+        """The demo model, with a token of its own that stands for `text`, and that token's id."""
+        token = "\u0120grandmother"
+        tokens = gguf_values.Model(support.demo_model()).metadata["tokenizer.ggml.tokens"]
+        with open(support.demo_model(), "rb") as f:
+            content = f.read()
+        old, new = token.encode(), text.encode().replace(b" ", "\u0120".encode()) \
+            .replace(b"\n", "\u010a".encode())
+        found = struct.pack("<Q", len(old)) + old
+        self.assertEqual(content.count(found), 1)
+        layout = gguf_bytes.Layout(content)
+        head = content[:layout.tensors_end].replace(found, struct.pack("<Q", len(new)) + new)
+        padding = bytes(-len(head) % layout.alignment)
+        return self.path("says.gguf", head + padding + content[layout.data:]), tokens.index(token)
+
+    def test_parts_of_an_answer(self):
+        said = '<think>\nhm\n</think>\n\nYes.\n<tool_call>\n{"name": "f"}\n</tool_call>'
+        model, token = self.model_that_says(said)
+        words = ("-m", model, "-n", "1", "-l", f"{token}+1000", "-p", "Hello")
+        answer = 'Yes.\n<tool_call>\n{"name": "f"}\n</tool_call>\n'
+        for command in ("chat", "run"):
+            start = (command, *words, "--chat-template", "auto")
+            shown, hidden = self.ok(*start), self.ok(*start, "--reasoning", "hide")
+            self.assertEqual((shown.text, hidden.text), (answer, answer))
+            self.assertIn("<think>\nhm\n</think>\n", shown.stderr)
+            self.assertNotIn("hm", hidden.stderr)
+        self.assertEqual(self.ok("run", *words, "--chat-template", "auto", "--json").json["message"],
+                         {"role": "assistant", "content": "Yes.", "reasoning_content": "hm",
+                          "tool_calls": [{"name": "f", "arguments": {}}]})
+        self.assertIn(said, self.ok("run", *words).text, "a text that goes on is no answer")
+        saved = self.path("saved.json")
+        self.ok("chat", *words, stdin=f"/save {saved}\n".encode())
+        with open(saved, encoding="utf-8") as f:
+            self.assertEqual(json.load(f)["messages"][1]["content"], said)
+
+    def test_which_form_and_why(self):
+        said = "the form is model: the file's own template"
+        self.assertIn(said, self.ok(*CHAT[:1], "-v", *CHAT[2:], "-p", "Hello").stderr)
+        self.assertNotIn(said, self.chat("Hello").stderr)
+        self.assertEqual(self.ok("inspect", "--json").json["chat"],
+                         {"form": "model", "why": "the file's own template", "set_aside": False})
+        self.assertIn("\nchat form\n  model: the file's own template\n", self.ok("inspect").text)
+
+    def test_a_template_that_does_not_fit_is_left_aside(self):
+        """As in the published file of 2B-4T: the marks of another form."""
+        with open(support.demo_model(), "rb") as f:
+            content = f.read()
+        self.assertEqual(content.count(b"<|eot_id|>{% endfor %}"), 1)
+        model = self.path("other.gguf", content.replace(b"<|eot_id|>{% endfor %}",
+                                                        b"..........{% endfor %}"))
+        result = self.ok("chat", "-n", "12", "--temp", "0", "-m", model, "-p", "Hello")
+        warning = [line for line in result.stderr.splitlines() if "warning" in line]
+        self.assertEqual(len(warning), 1, result)
+        self.assertIn("does not use <|eot_id|>", warning[0])
+        self.assertIn("the built-in form bitnet is; use --chat-template", warning[0])
+        self.assertEqual(result.text, self.chat("Hello").text)
+        self.assertTrue(self.ok("inspect", "-m", model, "--json").json["chat"]["set_aside"])
 
     def test_message_that_is_no_text(self):
         result = self.bitnet(*CHAT, stdin=b"\xff\xfe\nHello\n")

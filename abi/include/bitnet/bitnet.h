@@ -302,8 +302,9 @@ typedef struct bitnet_message {
 } bitnet_message;
 
 /* Renders messages in the model's chat form, ending where the assistant's answer begins.
- * `template_name`: NULL or "auto", "bitnet", "llama3", "chatml", "falcon3", "instruct", "raw", or
- * "model" for the Jinja template that the file brings.
+ * `template_name`: "bitnet", "llama3", "chatml", "falcon3", "instruct", "raw"; "model" for the
+ * Jinja template that the file brings; NULL or "auto" for that one if it renders and fits the
+ * vocabulary, else for the built-in one that seems to; the log says which, and why.
  * Tokenize the result with PARSE_SPECIAL and without a further bos. `message_size` is
  * sizeof(bitnet_message). */
 BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template_name,

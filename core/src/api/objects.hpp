@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bitnet/bitnet.h"
+#include "chat/template.hpp"
 #include "model/model.hpp"
 #include "plugin/loading/backend.hpp"
 #include "reload/generations.hpp"
@@ -106,6 +107,9 @@ struct bitnet_model {
   bitnet::model::model model;
   bitnet_runtime* runtime;                                  // NULL with vocabulary_only
   std::unique_ptr<bitnet::session::model_engines> engines;  // likewise; goes before model
+  // What "auto" is for it: found out, and told, when it is first asked for.
+  mutable std::once_flag chat_once;
+  mutable bitnet::chat::choice chat;
 };
 
 struct bitnet_session {

@@ -8,6 +8,22 @@ using bitnet::api::guarded;
 using bitnet::api::missing;
 using bitnet::api::view;
 
+std::string_view template_of(const bitnet_model& model, const char* name) {
+  const std::string_view wanted = name == nullptr ? "auto" : name;
+  if (!wanted.empty() && wanted != "auto") return wanted;
+  std::call_once(model.chat_once, [&] {
+    model.chat = bitnet::chat::choose(model.model.tokens());
+    if (model.runtime == nullptr) return;
+    model.runtime->services.log(
+        model.chat.set_aside ? BITNET_LOG_WARN : BITNET_LOG_INFO, "chat",
+        model.chat.set_aside
+            ? fmt::format("{}; the built-in form {} is; name a template to have another",
+                          model.chat.why, model.chat.form)
+            : fmt::format("the form is {}: {}", model.chat.form, model.chat.why));
+  });
+  return model.chat.form;
+}
+
 }  // namespace
 
 bitnet_status bitnet_tokenize(const bitnet_model* model, bitnet_str text, uint32_t flags,
@@ -59,12 +75,11 @@ bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template
       list.push_back({view(one->role), view(one->content)});
     }
     // A template may look at the clock.
-    std::string of = fmt::format("chat {} {}", static_cast<const void*>(model),
-                                 template_name == nullptr ? "auto" : template_name);
+    const std::string_view form = template_of(*model, template_name);
+    std::string of = fmt::format("chat {} {}", static_cast<const void*>(model), form);
     for (const auto& m : list) of.append("\n").append(m.role).append("\n").append(m.content);
     return bitnet::api::give_changing_text(of, out, capacity, needed, [&] {
-      return bitnet::chat::format(template_name == nullptr ? "auto" : template_name,
-                                  model->model.tokens(), list);
+      return bitnet::chat::format(form, model->model.tokens(), list);
     });
   });
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <ctime>
@@ -55,8 +56,8 @@ constexpr std::array forms = {
 
 // What the model file brings: Jinja, with the variables that transformers gives. Tools and thinking
 // are left undefined, as they are there unless somebody asks for them.
-result<std::string> own_form(const tokenizer::tokenizer& tokens,
-                             std::span<const message> messages) {
+result<std::string> own_form(const tokenizer::tokenizer& tokens, std::span<const message> messages,
+                             const jinja::limits& bounds = {}) {
   if (tokens.chat_template().empty())
     return fail(
         BITNET_UNSUPPORTED,
@@ -78,13 +79,33 @@ result<std::string> own_form(const tokenizer::tokenizer& tokens,
   variables.set("bos_token", text_of(tokens.bos()));
   variables.set("eos_token", text_of(tokens.eos()));
   const auto parsed = jinja::chat_template::parse(tokens.chat_template());
-  auto text = parsed ? parsed->render(variables, std::time(nullptr))
-                     : result<std::string>(std::unexpected(parsed.error()));
-  if (!text)
-    return fail(text.error().status,
-                fmt::format("the model's own chat template: {}; choose another of {}",
-                            text.error().message, names()));
-  return text;
+  return parsed ? parsed->render(variables, std::time(nullptr), bounds)
+                : result<std::string>(std::unexpected(parsed.error()));
+}
+
+// Why the file's own template is not taken unasked; "" if it is.
+std::string objection(const tokenizer::tokenizer& tokens) {
+  constexpr std::string_view first = "first question";
+  constexpr std::string_view second = "second question";
+  constexpr message probe[] = {{"user", first}, {"assistant", "answer"}, {"user", second}};
+  // Some hundred times what the templates of models take: this is done unasked.
+  constexpr jinja::limits bounds{.steps = 200'000, .made_bytes = uint64_t{8} << 20U};
+  const auto text = own_form(tokens, probe, bounds);
+  if (!text) return text.error().message;
+  if (text->find(first) == std::string::npos || text->find(second) == std::string::npos)
+    return "it leaves out what the user says";
+  const auto ids = tokens.encode(*text, {.parse_special = true});
+  if (!ids) return ids.error().message;
+  if (!ids->empty() && tokens.ends_generation(ids->back()))
+    return "it ends in a token that ends generation, where the answer should begin";
+  const auto is_mark = [&](tokenizer::token id) {
+    return tokens.is_special(id) && id != tokens.bos() && id != tokens.eos();
+  };
+  const auto eot = tokens.eot();
+  if (eot && eot != tokens.eos() && std::ranges::none_of(*ids, is_mark))
+    return fmt::format("it does not use {}, which ends turns in this vocabulary",
+                       tokens.piece(*eot, true, false).value_or("the token"));
+  return "";
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -92,6 +113,16 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && space(text.front())) text.remove_prefix(1);
   while (!text.empty() && space(text.back())) text.remove_suffix(1);
   return text;
+}
+
+// What an earlier answer says, without the thinking before it: no form here knows of it, and models
+// that think are not shown it again.
+std::string_view said(std::string_view answer) {
+  constexpr std::string_view begin = "<think>";
+  constexpr std::string_view end = "</think>";
+  if (!trimmed(answer).starts_with(begin)) return answer;
+  const auto found = answer.find(end);
+  return found == std::string_view::npos ? "" : answer.substr(found + end.size());
 }
 
 }  // namespace
@@ -118,10 +149,27 @@ std::string_view guess(const tokenizer::tokenizer& tokens) {
   return "instruct";
 }
 
+choice choose(const tokenizer::tokenizer& tokens) {
+  if (tokens.chat_template().empty())
+    return {.form = guess(tokens), .why = "the file has no template; the vocabulary tells"};
+  const std::string why = objection(tokens);
+  if (why.empty()) return {.form = own, .why = "the file's own template"};
+  return {.form = guess(tokens),
+          .why = fmt::format("the file's own template is not used: {}", why),
+          .set_aside = true};
+}
+
 result<std::string> format(std::string_view name, const tokenizer::tokenizer& tokens,
                            std::span<const message> messages) {
-  if (name == own) return own_form(tokens, messages);
-  if (name.empty() || name == "auto") name = guess(tokens);
+  if (name.empty() || name == "auto") name = choose(tokens).form;
+  if (name == own) {
+    auto text = own_form(tokens, messages);
+    if (!text && !tokens.chat_template().empty())
+      return fail(text.error().status,
+                  fmt::format("the model's own chat template: {}; choose another of {}",
+                              text.error().message, names()));
+    return text;
+  }
   for (const form& f : forms) {
     if (f.name != name) continue;
     std::string out(f.begin);
@@ -133,8 +181,9 @@ result<std::string> format(std::string_view name, const tokenizer::tokenizer& to
       if (turn == nullptr)
         return fail(BITNET_INVALID_ARGUMENT,
                     fmt::format("role '{}' is not one of system, user, assistant", m.role));
+      const std::string_view text = turn == &f.assistant ? said(m.content) : m.content;
       out.append(turn->before)
-          .append(name == "raw" ? m.content : trimmed(m.content))
+          .append(name == "raw" ? m.content : trimmed(text))
           .append(turn->after);
     }
     return out.append(f.answer);

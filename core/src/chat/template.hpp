@@ -1,8 +1,8 @@
 #pragma once
 // Conversations as the text that a chat model was trained on.
 //
-// Templates are named and built in. The Jinja text in a model file helps to guess the name (the
-// published 2B-4T file carries a wrong one), and is itself the template "model".
+// Templates are named and built in, and the Jinja text in a model file is the template "model".
+// Which of them a model gets unasked, choose() says: the published 2B-4T file carries a wrong one.
 // Source  docs/reference/models.md#chat-forms
 
 #include <span>
@@ -19,13 +19,26 @@ struct message {
   std::string_view content;
 };
 
-// The name of the template that fits the vocabulary best; "instruct" when nothing tells.
+// The name of the built-in template that fits the file's own one, or else the vocabulary, best;
+// "instruct" when nothing tells.
 std::string_view guess(const tokenizer::tokenizer& tokens);
+
+// What "auto" is for a model. The file's own template, if it renders a conversation in little time,
+// what the user says is in the text, the text does not end in a token that ends generation, and it
+// does not contradict the vocabulary: where a token ends turns, apart from the one that ends texts,
+// the text has that one or another special token beside bos and eos. Else guess().
+struct choice {
+  std::string_view form;   // of names(), never "auto"
+  std::string why;         // one line
+  bool set_aside = false;  // the file has a template of its own, and it is not taken
+};
+choice choose(const tokenizer::tokenizer& tokens);
 
 // `name`: "auto" or one of names(). "model" is BITNET_UNSUPPORTED where the file has none, and
 // fails as jinja/template.hpp says where it cannot be rendered. The result ends where the
 // assistant's answer begins, includes the bos text where the form has one, and is to be tokenized
-// with special tokens parsed.
+// with special tokens parsed. Thinking of earlier answers, <think> ... </think> at their beginning,
+// is left to the file's own template, stays in "raw", and is left out elsewhere.
 result<std::string> format(std::string_view name, const tokenizer::tokenizer& tokens,
                            std::span<const message> messages);
 

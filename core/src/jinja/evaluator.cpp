@@ -55,11 +55,19 @@ class loop_state : public object {
                                 return in.wrong("loop.cycle needs values");
                               return given.positional[index_ % given.positional.size()];
                             }});
+    if (name == "changed")
+      return value(function{"changed", [this](rendering& in, arguments& given) -> value {
+                              const value now = in.tuple(given.positional);
+                              if (last_ && equal(in, *last_, now)) return false;
+                              last_ = now;
+                              return true;
+                            }});
     return std::nullopt;
   }
 
  private:
   sequence items_;
+  std::optional<value> last_;  // what `changed` was given
   std::size_t index_ = 0;
   uint32_t depth_;
 };

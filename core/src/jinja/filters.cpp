@@ -10,6 +10,7 @@
 #include "jinja/binding.hpp"
 #include "jinja/json_text.hpp"
 #include "jinja/operations.hpp"
+#include "jinja/percent_format.hpp"
 #include "jinja/python_text.hpp"
 #include "jinja/replacing.hpp"
 #include "jinja/sorting.hpp"
@@ -340,6 +341,15 @@ const std::map<std::string, implementation, std::less<>>& filters() {
       {"escape", escaped},
       {"first", first},
       {"float", real_number},
+      {"format",
+       [](r& at, const v& x, a& g) -> v {
+         if (!g.positional.empty() && !g.named.empty())
+           return at.wrong("format takes values or named values, not both");
+         dict by_name;
+         for (const auto& [name, content] : g.named) by_name.set(v(name), content);
+         return percent_formatted(
+             at, str(at, x), g.named.empty() ? at.tuple(g.positional) : at.map(std::move(by_name)));
+       }},
       {"indent", indent},
       {"int", whole_number},
       {"items",

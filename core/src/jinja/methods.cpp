@@ -79,23 +79,101 @@ value split(rendering& at, const value& self, const arguments& given, bool from_
   return at.list(std::move(out));
 }
 
+// Where a method looks: from the character `first` on, all of `text`; or nowhere.
+struct place_to_look {
+  int64_t first = 0;
+  std::optional<std::string_view> text;
+};
+
+// start and end of a method, which are integers, or None, or not given.
+place_to_look between(rendering& at, std::string_view text, const value& start, const value& end) {
+  if (absent(start) && absent(end)) return {0, text};
+  if ((!absent(start) && !start.is_whole()) || (!absent(end) && !end.is_whole())) {
+    at.wrong("start and end must be integers or None");
+    return {};
+  }
+  if (!at.step(1 + text.size() / 64)) return {};
+  const auto at_byte = borders(text);
+  const auto size = static_cast<int64_t>(at_byte.size()) - 1;
+  const auto counted = [&](int64_t i) { return i < 0 ? std::max<int64_t>(i + size, 0) : i; };
+  const int64_t from = absent(start) ? 0 : counted(start.whole());
+  const int64_t to = absent(end) ? size : std::min(counted(end.whole()), size);
+  if (from > to) return {};
+  const std::size_t begin = at_byte[static_cast<std::size_t>(from)];
+  return {from, text.substr(begin, at_byte[static_cast<std::size_t>(to)] - begin)};
+}
+
 value has_end(rendering& at, const value& self, const arguments& given, bool at_end) {
-  const auto a = bind(at, at_end ? "endswith" : "startswith", given, {"text"}, 1);
+  const auto a = bind(at, at_end ? "endswith" : "startswith", given, {"", "", ""}, 1);
+  const auto where = between(at, self.text(), a[1], a[2]).text;
   const sequence options = a[0].is(kind::tuple) ? a[0].items() : sequence{a[0]};
   for (const value& one : options) {
     const std::string& part = need_text(at, one);
-    if (at_end ? self.text().ends_with(part) : self.text().starts_with(part)) return at.ok();
+    if (where && (at_end ? where->ends_with(part) : where->starts_with(part))) return at.ok();
   }
   return false;
 }
 
 value position(rendering& at, const value& self, const arguments& given, bool last) {
-  const auto a = bind(at, "find", given, {"text"}, 1);
+  const auto a = bind(at, "find", given, {"", "", ""}, 1);
   const std::string& part = need_text(at, a[0]);
   if (!at.step(1 + self.text().size() / 64)) return {};
-  const auto found = last ? self.text().rfind(part) : self.text().find(part);
+  const place_to_look where = between(at, self.text(), a[1], a[2]);
+  if (!where.text) return int64_t{-1};
+  const auto found = last ? where.text->rfind(part) : where.text->find(part);
   if (found == std::string::npos) return int64_t{-1};
-  return static_cast<int64_t>(count_characters(std::string_view(self.text()).substr(0, found)));
+  return where.first + static_cast<int64_t>(count_characters(where.text->substr(0, found)));
+}
+
+value needed_position(rendering& at, const value& self, const arguments& given, bool last) {
+  const value found = position(at, self, given, last);
+  if (at.ok() && found.whole() < 0) return at.wrong("the text has no such part");
+  return found;
+}
+
+value count_in_text(rendering& at, const value& self, const arguments& given) {
+  const auto a = bind(at, "count", given, {"", "", ""}, 1);
+  const std::string& part = need_text(at, a[0]);
+  const auto where = between(at, self.text(), a[1], a[2]).text;
+  if (!where) return int64_t{0};
+  if (part.empty()) return static_cast<int64_t>(count_characters(*where) + 1);
+  int64_t n = 0;
+  for (auto i = where->find(part); i != std::string::npos && at.step();
+       i = where->find(part, i + part.size()))
+    ++n;
+  return n;
+}
+
+// What stands before, at and behind the first or last place of a part.
+value partition(rendering& at, const value& self, const arguments& given, bool last) {
+  const auto a = bind(at, "partition", given, {""}, 1);
+  const std::string& part = need_text(at, a[0]);
+  if (!at.step(1 + self.text().size() / 64)) return {};
+  if (part.empty()) return at.wrong("partition needs a separator that is not empty");
+  const std::string& text = self.text();
+  const auto found = last ? text.rfind(part) : text.find(part);
+  if (found == std::string::npos)
+    return last ? at.tuple({at.text(""), at.text(""), self})
+                : at.tuple({self, at.text(""), at.text("")});
+  return at.tuple(
+      {at.text(text.substr(0, found)), at.text(part), at.text(text.substr(found + part.size()))});
+}
+
+// start and stop of list.index, which are integers or not given.
+value index_in_list(rendering& at, const value& self, const arguments& given) {
+  const auto a = bind(at, "index", given, {"", "", ""}, 1);
+  const sequence& all = self.items();
+  const auto size = static_cast<int64_t>(all.size());
+  const auto counted = [&](const value& v, int64_t otherwise) {
+    if (v.is(kind::undefined)) return otherwise;
+    if (!v.is_whole()) at.wrong("start and stop must be integers");
+    const int64_t i = v.is_whole() ? v.whole() : 0;
+    return std::min(i < 0 ? std::max<int64_t>(i + size, 0) : i, size);
+  };
+  const int64_t stop = counted(a[2], size);
+  for (int64_t i = counted(a[1], 0); i < stop && at.ok(); ++i)
+    if (equal(at, all[static_cast<std::size_t>(i)], a[0])) return i;
+  return at.wrong("the list has no such item");
 }
 
 template <bool (*Is)(char32_t)>
@@ -158,6 +236,10 @@ const table& of_text() {
       {"endswith", [](r& at, const v& s, a& g) { return has_end(at, s, g, true); }},
       {"find", [](r& at, const v& s, a& g) { return position(at, s, g, false); }},
       {"rfind", [](r& at, const v& s, a& g) { return position(at, s, g, true); }},
+      {"index", [](r& at, const v& s, a& g) { return needed_position(at, s, g, false); }},
+      {"rindex", [](r& at, const v& s, a& g) { return needed_position(at, s, g, true); }},
+      {"partition", [](r& at, const v& s, a& g) { return partition(at, s, g, false); }},
+      {"rpartition", [](r& at, const v& s, a& g) { return partition(at, s, g, true); }},
       {"upper", [](r& at, const v& s, a&) { return at.text(to_upper(s.text())); }},
       {"lower", [](r& at, const v& s, a&) { return at.text(to_lower(s.text())); }},
       {"title", [](r& at, const v& s, a&) { return at.text(titled(s.text())); }},
@@ -169,17 +251,7 @@ const table& of_text() {
       {"isspace", all_are<is_space>},
       {"isupper", cased<is_upper, is_lower>},
       {"islower", cased<is_lower, is_upper>},
-      {"count",
-       [](r& at, const v& s, a& g) -> v {
-         const auto b = bind(at, "count", g, {"text"}, 1);
-         const std::string& part = need_text(at, b[0]);
-         if (part.empty()) return static_cast<int64_t>(count_characters(s.text()) + 1);
-         int64_t n = 0;
-         for (auto i = s.text().find(part); i != std::string::npos && at.step();
-              i = s.text().find(part, i + part.size()))
-           ++n;
-         return n;
-       }},
+      {"count", count_in_text},
       {"removeprefix",
        [](r& at, const v& s, a& g) {
          const auto b = bind(at, "removeprefix", g, {"prefix"}, 1);
@@ -243,18 +315,12 @@ const table& of_list() {
   static const table all = {
       {"count",
        [](r& at, const v& s, a& g) {
-         const auto b = bind(at, "count", g, {"value"}, 1);
+         const auto b = bind(at, "count", g, {""}, 1);
          int64_t n = 0;
          for (const v& one : s.items()) n += equal(at, one, b[0]) ? 1 : 0;
          return v(n);
        }},
-      {"index",
-       [](r& at, const v& s, a& g) {
-         const auto b = bind(at, "index", g, {"value"}, 1);
-         for (std::size_t i = 0; i < s.items().size(); ++i)
-           if (equal(at, s.items()[i], b[0])) return v(static_cast<int64_t>(i));
-         return at.wrong("the list has no such item");
-       }},
+      {"index", index_in_list},
       {"copy", [](r&, const v& s, a&) { return s; }},
   };
   return all;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "jinja/methods.hpp"
+#include "jinja/percent_format.hpp"
 #include "jinja/python_text.hpp"
 
 namespace bitnet::jinja {
@@ -346,7 +347,7 @@ value arithmetic(rendering& at, std::string_view sign, const value& a, const val
     if ((a.is(kind::text) || a.is_sequence()) && b.is_whole()) return repeated(at, a, b.whole());
     if ((b.is(kind::text) || b.is_sequence()) && a.is_whole()) return repeated(at, b, a.whole());
   }
-  if (sign == "%" && a.is(kind::text)) return at.wrong("text with % is not formatted here");
+  if (sign == "%" && a.is(kind::text)) return percent_formatted(at, a.text(), b);
   return no_such(at, sign, a, b);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/host_memory.hpp"
+#include "chat/template.hpp"
 #include "formats/reading.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/text.hpp"
@@ -224,6 +225,13 @@ void note_whole_file(const gguf::file& file, json& report) {
                         {"heads_are_grouped", h->heads_are_grouped}};
 }
 
+void note_tokens(const tokenizer::tokenizer& tokens, json& description, json& report) {
+  if (!tokens.note().empty()) description["note"] = std::string(tokens.note());
+  const chat::choice chosen = chat::choose(tokens);
+  report["chat"] = {
+      {"form", std::string(chosen.form)}, {"why", chosen.why}, {"set_aside", chosen.set_aside}};
+}
+
 // Whether the model would load, and what it is if so.
 void note_model(gguf::file file, const load_options& options, json& report) {
   json& problems = report["problems"];
@@ -236,8 +244,8 @@ void note_model(gguf::file file, const load_options& options, json& report) {
   json description = describe_model(*m);
   if (auto tokens = tokenizer::tokenizer::make(std::move(m->vocabulary)); !tokens)
     problems.push_back(tokens.error().message);
-  else if (!tokens->note().empty())
-    description["note"] = std::string(tokens->note());
+  else
+    note_tokens(*tokens, description, report);
   const uint64_t weight_bytes = description["weight_bytes"];
   report["model"] = std::move(description);
   if (json room = describe_room(m->shape, weight_bytes); !room.empty())

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "commands/answer_printer.hpp"
 #include "commands/commands.hpp"
 #include "commands/conversation.hpp"
 #include "commands/prompt.hpp"
@@ -248,17 +249,14 @@ class chat {
   result<void> answer(const std::string& text) {
     auto plan = generation_plan::from(set_);
     if (!plan) return std::unexpected(plan.error());
-    result<void> printed;
-    auto got = talk_.ask(text, *plan, [&](std::string_view piece) {
-      printed = print(piece);
-      return printed.has_value();
-    });
-    if (!printed) return printed;
+    answer_printer printer(in_.out, set_.text("reasoning") == "show");
+    auto got = talk_.ask(text, *plan, [&](std::string_view piece) { return printer.take(piece); });
+    if (!printer.finish()) return printer.printed();
     if (!got) {
       complain(got.error());
       return {};
     }
-    if (printed = print("\n"); !printed) return printed;
+    if (auto printed = print("\n"); !printed) return printed;
     if (got->dropped > 0) {
       in_.out.note(
           fmt::format("the context is full: the {} oldest messages were left out", got->dropped));

@@ -1,6 +1,7 @@
 #pragma once
 // Messages to the tokens of a chat prompt.
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,9 +14,19 @@ namespace bitnet::host {
 // From --system-prompt, unescaped; nothing when it is empty or not given.
 [[nodiscard]] std::optional<std::string> system_prompt(const settings& set);
 
-// `template_name` "" is the model's own form. Ends where the answer begins.
-[[nodiscard]] result<token_list> chat_ids(const bitnet_model* model,
-                                          const std::string& template_name,
-                                          std::span<const chat_message> messages);
+struct chat_prompt {
+  token_list ids;
+  // What it has of the answer already: "<think>\n" where a template opens that block, else "".
+  std::string begun;
+};
+
+// `template_name` "" is "auto". Ends where the answer begins, or within its thinking.
+[[nodiscard]] result<chat_prompt> chat_ids(const bitnet_model* model,
+                                           const std::string& template_name,
+                                           std::span<const chat_message> messages);
+
+// Takes what is generated, and hands it on to `sink` with `begun` before it.
+[[nodiscard]] std::function<bool(std::string_view)> after(
+    std::string begun, std::function<bool(std::string_view)> sink);
 
 }  // namespace bitnet::host

@@ -21,18 +21,19 @@ bool is_system(const chat_message& one) {
 }  // namespace
 
 // Drops the oldest messages, but never the system prompt or the last one, until the rest fits.
-result<token_list> conversation::fit(std::size_t& dropped) {
+result<chat_prompt> conversation::fit(std::size_t& dropped) {
   const uint64_t capacity = bitnet_session_capacity(session_);
   for (;;) {
-    auto ids = chat_ids(model_, template_, messages_);
-    if (!ids) return ids;
-    if (ids->size() + room_for_answer(capacity) <= capacity) return ids;
+    auto prompt = chat_ids(model_, template_, messages_);
+    if (!prompt) return prompt;
+    const uint64_t size = prompt->ids.size();
+    if (size + room_for_answer(capacity) <= capacity) return prompt;
     const auto first = messages_.begin() + (is_system(messages_.front()) ? 1 : 0);
     if (first + 1 == messages_.end()) {
       return fail(exit_code::failure,
                   fmt::format("the message has {} tokens, and the context {}; shorten it, or start "
                               "with a larger -c",
-                              ids->size(), capacity));
+                              size, capacity));
     }
     // A turn is a question and its answer.
     const auto last = first + std::min<std::ptrdiff_t>(2, messages_.end() - first - 1);
@@ -63,18 +64,18 @@ result<conversation::answer> conversation::ask(const std::string& text, const ge
     messages_.pop_back();
     return std::unexpected(std::move(why));
   };
-  auto ids = fit(out.dropped);
-  if (!ids) return give_up(ids.error());
-  if (ids->empty()) return give_up({exit_code::usage, "the message is empty"});
+  auto prompt = fit(out.dropped);
+  if (!prompt) return give_up(prompt.error());
+  if (prompt->ids.empty()) return give_up({exit_code::usage, "the message is empty"});
   token_list rest;
-  if (auto done = rewind(*ids, rest); !done) return give_up(done.error());
-  auto done = generate(session_, rest, plan, sink);
+  if (auto done = rewind(prompt->ids, rest); !done) return give_up(done.error());
+  auto done = generate(session_, rest, plan, after(prompt->begun, sink));
   if (!done) return give_up(done.error());
   out.done = *std::move(done);
-  held_ = *std::move(ids);
+  held_ = std::move(prompt->ids);
   held_.insert(held_.end(), out.done.ids.begin(), out.done.ids.end());
   held_.resize(std::min<uint64_t>(held_.size(), bitnet_session_length(session_)));
-  messages_.push_back({"assistant", out.done.text});
+  messages_.push_back({"assistant", prompt->begun + out.done.text});
   return out;
 }
 

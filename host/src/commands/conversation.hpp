@@ -20,7 +20,8 @@ class conversation {
     generated done;
     std::size_t dropped = 0;  // oldest messages that no longer fitted the context
   };
-  // Adds the user's message and the answer, unless it failed. Only what differs from what the
+  // Adds the user's message and the answer, unless it failed, with the thinking that it has: what
+  // of earlier thinking a model sees again is its template's rule. Only what differs from what the
   // session holds is evaluated. CONTEXT_FULL with a hint when the message alone does not fit.
   result<answer> ask(const std::string& text, const generation_plan& plan,
                      const std::function<bool(std::string_view)>& sink);
@@ -34,7 +35,7 @@ class conversation {
   [[nodiscard]] std::size_t size() const { return messages_.size(); }
 
  private:
-  result<token_list> fit(std::size_t& dropped);
+  result<chat_prompt> fit(std::size_t& dropped);
   result<void> rewind(const token_list& ids, token_list& rest);
 
   bitnet_model* model_;

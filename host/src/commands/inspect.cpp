@@ -62,6 +62,12 @@ void add_readings(std::string& out, const json& readings) {
   }
 }
 
+void add_chat(std::string& out, const json& chat) {
+  if (!chat.is_object()) return;
+  out += fmt::format("\nchat form\n  {}: {}\n", value_text(chat.value("form", json("?"))),
+                     value_text(chat.value("why", json(""))));
+}
+
 std::string as_text(const json& content) {
   std::string out = fmt::format("file         {}\n", shown(content.value("file", json(""))));
   if (content.contains("architecture")) {
@@ -75,6 +81,7 @@ std::string as_text(const json& content) {
   add_members(out, "tensors of type 42", content.value("type_42", json::object()));
   add_members(out, "rotated weights", content.value("hadamard", json::object()));
   add_readings(out, content.value("readings", json::array()));
+  add_chat(out, content.value("chat", json()));
   const json problems = content.value("problems", json::array());
   out += problems.empty() ? "\nThis model can run.\n" : "\nThis model cannot run:\n";
   for (const json& one : problems) out += fmt::format("  {}\n", in_flags(value_text(one)));

@@ -4,9 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "commands/answer_printer.hpp"
 #include "commands/chat_format.hpp"
 #include "commands/commands.hpp"
 #include "commands/prompt.hpp"
+#include "library/answer_parts.hpp"
 #include "library/generation.hpp"
 #include "library/json.hpp"
 #include "library/reloading.hpp"
@@ -17,10 +19,16 @@ namespace bitnet::host {
 namespace {
 
 // A prompt is text to continue; with a system prompt or a template it is a turn of a chat.
-result<token_list> prompt_ids(const invocation& in, const bitnet_model* model,
-                              const std::string& prompt) {
-  if (!in.set.given("system-prompt") && !in.set.given("chat-template")) {
-    return tokenize(model, prompt, BITNET_TOKENIZE_MODEL_BOS | BITNET_TOKENIZE_PARSE_SPECIAL);
+bool is_completion(const invocation& in) {
+  return !in.set.given("system-prompt") && !in.set.given("chat-template");
+}
+
+result<chat_prompt> prompt_ids(const invocation& in, const bitnet_model* model,
+                               const std::string& prompt) {
+  if (is_completion(in)) {
+    auto ids = tokenize(model, prompt, BITNET_TOKENIZE_MODEL_BOS | BITNET_TOKENIZE_PARSE_SPECIAL);
+    if (!ids) return std::unexpected(ids.error());
+    return chat_prompt{*std::move(ids), ""};
   }
   std::vector<chat_message> messages;
   if (auto system = system_prompt(in.set)) messages.push_back({"system", *system});
@@ -50,6 +58,13 @@ nlohmann::json model_json(const engine& all) {
                           {"weight_bytes", info.weight_bytes}};
   if (info.name[0] != '\0') model["name"] = info.name;
   return model;
+}
+
+// The answer of a turn in its parts, without the thinking that is hidden.
+nlohmann::json answer_json(const invocation& in, const std::string& text) {
+  answer said = split_answer(text);
+  if (in.set.text("reasoning") == "hide") said.reasoning.clear();
+  return message_json(said);
 }
 
 // What ran comes from the session, what was chosen from the runtime; unknown values are left out.
@@ -87,20 +102,25 @@ void say_why_it_ended(const invocation& in, const engine& all, const generated& 
 
 result<int> run_prompt(const invocation& in, const engine& all, const generation_plan& plan,
                        const std::string& prompt) {
-  auto ids = prompt_ids(in, all.model.get(), prompt);
-  if (!ids) return std::unexpected(ids.error());
+  auto asked = prompt_ids(in, all.model.get(), prompt);
+  if (!asked) return std::unexpected(asked.error());
   if (plan.is_random()) in.out.note(fmt::format("seed={}", plan.seed()));
 
   const bool as_json = in.set.flag("json");
-  const bool completion = !in.set.given("system-prompt") && !in.set.given("chat-template");
+  const bool completion = is_completion(in);
   if (!as_json && completion && in.set.flag("display-prompt")) {
     if (auto done = print(prompt); !done) return std::unexpected(done.error());
   }
   result<void> printed;
-  auto done = generate(all.session.get(), *ids, plan, [&](std::string_view text) {
-    if (!as_json) printed = print(text);
+  answer_printer printer(in.out, in.set.text("reasoning") == "show");
+  const auto sink = [&](std::string_view text) {
+    if (as_json) return true;
+    if (!completion) return printer.take(text);
+    printed = print(text);
     return printed.has_value();
-  });
+  };
+  auto done = generate(all.session.get(), asked->ids, plan, after(asked->begun, sink));
+  if (!printer.finish()) printed = printer.printed();
   if (!printed) return std::unexpected(printed.error());
   if (!done) {
     // The prompt is on the terminal already: the message belongs on a line of its own.
@@ -108,8 +128,9 @@ result<int> run_prompt(const invocation& in, const engine& all, const generation
     return std::unexpected(done.error());
   }
   if (as_json) {
-    auto content = run_json(all, prompt, *ids, *done, plan);
+    auto content = run_json(all, prompt, asked->ids, *done, plan);
     if (!content) return std::unexpected(content.error());
+    if (!completion) (*content)["message"] = answer_json(in, asked->begun + done->text);
     printed = print(json_line(*content));
   } else {
     printed = print("\n");

@@ -11,7 +11,7 @@ struct saying {
 };
 
 // The longer of two that begin alike comes first.
-constexpr std::array<saying, 21> sayings = {{
+constexpr std::array<saying, 22> sayings = {{
     {"allow_fake", "--allow-fake"},
     {"allow_fallback", "--allow-fallback"},
     {"allowed_backends", "--allow-backends"},
@@ -24,6 +24,7 @@ constexpr std::array<saying, 21> sayings = {{
     {"n_batch", "--batch-size"},
     {"n_context", "--ctx-size"},
     {"n_threads", "--threads"},
+    {"name a template", "use --chat-template"},
     {"request another device", "choose another with --device"},
     {"request it as the device", "ask for it with --device"},
     {"request the device", "use --device"},

@@ -4,23 +4,26 @@
 
 #include <vector>
 
+#include "tokenizer/byte_table.hpp"
+
 namespace bitnet::chat {
 namespace {
 
-// A byte-level vocabulary with the given control tokens.
+// A byte-level vocabulary with <s>, </s> and the given control tokens.
 tokenizer::tokenizer vocabulary(const std::vector<std::string>& control, std::string jinja) {
   tokenizer::vocabulary_data v;
   v.model = "gpt2";
   v.pre = "gpt-2";
-  for (char c = 'a'; c <= 'z'; ++c) v.tokens.emplace_back(1, c);
+  for (int b = 0; b < 256; ++b)
+    v.tokens.emplace_back(tokenizer::byte_to_text(static_cast<unsigned char>(b)));
   v.tokens.emplace_back("ab");
   v.merges = {"a b"};
   v.types.assign(v.tokens.size(), 1);
-  for (const auto& text : control) {
-    v.tokens.push_back(text);
-    v.types.push_back(3);
-  }
-  v.bos = v.eos = 0;
+  v.bos = static_cast<int64_t>(v.tokens.size());
+  v.eos = *v.bos + 1;
+  for (const char* text : {"<s>", "</s>"}) v.tokens.emplace_back(text);
+  v.tokens.insert(v.tokens.end(), control.begin(), control.end());
+  v.types.resize(v.tokens.size(), 3);
   v.chat_template = std::move(jinja);
   auto made = tokenizer::tokenizer::make(std::move(v));
   if (!made) throw std::runtime_error(made.error().message);
@@ -48,6 +51,54 @@ TEST(chat, guesses_the_form_from_what_the_file_says) {
   for (const auto& r : rows) EXPECT_EQ(guess(vocabulary(r.control, r.jinja)), r.expected) << r.why;
 }
 
+TEST(chat, takes_the_files_own_template_where_it_fits) {
+  const std::string plain =
+      "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:";
+  const std::string chatml =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+  const std::string published =  // by the 2B-4T file, in words of our own
+      "{% for m in messages %}{% if loop.first %}{{ bos_token }}{% endif %}"
+      "{% if m.role == 'user' %}Human: {{ m.content }}\n\nBITNETAssistant: {{ eos_token }}"
+      "{% else %}{{ m.content }}{{ eos_token }}{% endif %}{% endfor %}";
+  const std::vector<std::string> llama3 = {"<|eot_id|>", "<|start_header_id|>"};
+  const struct {
+    const char* why;
+    std::vector<std::string> control;
+    std::string jinja;
+    const char* form;
+    const char* says;
+  } rows[] = {
+      {"it fits", {"<|im_start|>", "<|im_end|>"}, chatml, "model", "own template"},
+      {"a vocabulary without ends of turns says nothing against it", {}, plain, "model", "own"},
+      {"marks that the vocabulary does not have", {}, chatml, "model", "own"},
+      {"llama 3's tokens and those of another form, which a tuner added",
+       {"<|eot_id|>", "<|im_start|>"},
+       chatml,
+       "model",
+       "own"},
+      {"the published 2B-4T file", llama3, published, "bitnet", "where the answer should begin"},
+      {"likewise without its last token", llama3, plain + "{# BITNETAssistant #}", "bitnet",
+       "it does not use <|eot_id|>, which ends turns"},
+      {"no template", llama3, "", "llama3", "the file has no template"},
+      {"no Jinja", {"<|im_end|>"}, "<|im_start|>{% for %}", "chatml", "not used: line 1: "},
+      {"refuses", {}, "{{ raise_exception('no tools') }}", "instruct", "no tools"},
+      {"says nothing", {}, "<|im_start|>", "chatml", "leaves out what the user says"},
+      {"the last message only", {}, "{{ messages[-1].content }}", "instruct", "leaves out"},
+      {"a loop that would take minutes",
+       {},
+       "{% for i in range(99999) %}{% for i in range(99999) %}{% endfor %}{% endfor %}",
+       "instruct",
+       "it makes more than 8 MiB"},
+  };
+  for (const auto& r : rows) {
+    const choice chosen = choose(vocabulary(r.control, r.jinja));
+    EXPECT_EQ(chosen.form, r.form) << r.why << ": " << chosen.why;
+    EXPECT_NE(chosen.why.find(r.says), std::string::npos) << r.why << ": " << chosen.why;
+    EXPECT_EQ(chosen.set_aside, chosen.form != "model" && !r.jinja.empty()) << r.why;
+  }
+}
+
 TEST(chat, runs_the_models_own_template) {
   const message conversation[] = {{"system", " Be kind. "}, {"user", "Hi"}};
   const auto tokens = vocabulary(
@@ -56,10 +107,10 @@ TEST(chat, runs_the_models_own_template) {
       "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
       "{% if tools %}tools{% endif %}");
   EXPECT_EQ(format("model", tokens, conversation).value(),
-            "a<|im_start|>system\n Be kind. <|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+            "<s><|im_start|>system\n Be kind. <|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
             "<|im_start|>assistant\n");
-  EXPECT_EQ(format("auto", tokens, conversation)->find("system\nBe kind."), 12U)
-      << "unasked, what is built in";
+  EXPECT_EQ(format("auto", tokens, conversation).value(),
+            format("model", tokens, conversation).value());
 
   const struct {
     const char* jinja;
@@ -104,6 +155,30 @@ TEST(chat, writes_each_form) {
     ASSERT_TRUE(text) << r.name;
     EXPECT_EQ(*text, r.expected) << r.name;
   }
+}
+
+TEST(chat, leaves_earlier_thinking_to_the_form) {
+  const message conversation[] = {{"user", "<think>a</think>Hi"},
+                                  {"assistant", " <think>\nhm\n</think>\n\nHello <think>."},
+                                  {"user", "Bye"},
+                                  {"assistant", "<think>cut"},
+                                  {"assistant", "No <think>x</think>"}};
+  const auto tokens = vocabulary({}, "{% for m in messages %}[{{ m.content }}]{% endfor %}");
+  const struct {
+    const char* name;
+    const char* expected;
+  } rows[] = {
+      {"instruct",
+       "Q: <think>a</think>Hi\nA: Hello <think>.\n\nQ: Bye\nA: \n\nA: No <think>x</think>\n\nA:"},
+      {"raw",
+       "<think>a</think>Hi <think>\nhm\n</think>\n\nHello <think>.Bye<think>cutNo "
+       "<think>x</think>"},
+      {"model",
+       "[<think>a</think>Hi][ <think>\nhm\n</think>\n\nHello <think>.][Bye][<think>cut][No "
+       "<think>x</think>]"},
+  };
+  for (const auto& r : rows)
+    EXPECT_EQ(format(r.name, tokens, conversation).value(), r.expected) << r.name;
 }
 
 TEST(chat, names_what_it_does_not_know) {

@@ -1,0 +1,310 @@
+#include "jinja/percent_format.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "base/utf8.hpp"
+#include "jinja/operations.hpp"
+#include "jinja/python_text.hpp"
+
+namespace bitnet::jinja {
+namespace {
+
+using kind = value::kind;
+
+// %(key)-08.3d
+struct directive {
+  bool left = false, plus = false, blank = false, alternative = false, zeros = false;
+  std::optional<uint64_t> width;      // characters
+  std::optional<uint64_t> precision;  // digits, or characters of a text
+  char type = 0;
+
+  [[nodiscard]] bool is_text() const { return type == 's' || type == 'r' || type == 'a'; }
+  [[nodiscard]] bool has_prefix() const {
+    return alternative && (type == 'o' || type == 'x' || type == 'X');
+  }
+};
+
+// A number or a text before it is brought to its width: sign, then 0x, then the rest.
+struct written {
+  std::string sign, prefix, rest;
+};
+
+std::string ascii_only(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const character one = first_character(text);
+    const auto code = static_cast<uint32_t>(one.code);
+    out += code < 0x80      ? std::string(text.substr(0, 1))
+           : code < 0x100   ? fmt::format("\\x{:02x}", code)
+           : code < 0x10000 ? fmt::format("\\u{:04x}", code)
+                            : fmt::format("\\U{:08x}", code);
+    text.remove_prefix(one.length);
+  }
+  return out;
+}
+
+class formatter {
+ public:
+  formatter(rendering& at, std::string_view form, const value& values)
+      : at_(at), rest_(form), values_(values), current_(values) {
+    // What Python can index by a key, but for texts and tuples; nobody asks whether all was used.
+    is_mapping_ = values.is(kind::dict) || values.is(kind::list) || values.is(kind::undefined);
+    is_tuple_ = values.is(kind::tuple);
+  }
+
+  value run() {
+    std::string out;
+    while (at_.step()) {
+      const auto percent = std::min(rest_.find('%'), rest_.size());
+      if (!at_.room(percent)) return {};
+      out += rest_.substr(0, percent);
+      rest_.remove_prefix(percent);
+      if (rest_.empty()) break;
+      rest_.remove_prefix(1);
+      if (rest_.starts_with('%')) {
+        out += take();
+        continue;
+      }
+      directive d;
+      if (!parse(d)) return {};
+      out += in_its_width(d, converted(d));
+      if (!at_.ok()) return {};
+    }
+    const bool left_over = is_tuple_ ? next_ < values_.items().size() : next_ == 0;
+    if (left_over && !is_mapping_)
+      return at_.wrong("not all values of % were used: it has more than its text has places for");
+    return at_.text(std::move(out));
+  }
+
+ private:
+  // The next character, 0 and a trouble where the text ends.
+  char take() {
+    if (rest_.empty()) {
+      at_.wrong("a place that begins with % has no end");
+      return 0;
+    }
+    const char c = rest_.front();
+    rest_.remove_prefix(1);
+    return c;
+  }
+
+  value next_value() {
+    const bool has = is_tuple_ ? next_ < values_.items().size() : next_ == 0;
+    if (!has) return at_.wrong("% has fewer values than its text has places for");
+    return is_tuple_ ? values_.items()[next_++] : (++next_, current_);
+  }
+
+  void take_key() {
+    if (!is_mapping_) {
+      at_.wrong(fmt::format("%(name) needs a dict, not a '{}'", type_name(values_)));
+      return;
+    }
+    std::size_t length = 0;
+    for (int open = 1; open > 0; ++length) {
+      if (length == rest_.size()) {
+        at_.wrong("%(name) has no end");
+        return;
+      }
+      open += rest_[length] == '(' ? 1 : rest_[length] == ')' ? -1 : 0;
+    }
+    const value key = at_.text(std::string(rest_.substr(0, length - 1)));
+    rest_.remove_prefix(length);
+    const value* found = values_.is(kind::dict) ? values_.entries().find(key) : nullptr;
+    if (found == nullptr) {
+      at_.wrong(fmt::format("% has no value for '{}'", key.is(kind::text) ? key.text() : ""));
+      return;
+    }
+    current_ = *found;
+    is_tuple_ = false;
+    next_ = 0;
+  }
+
+  // Digits, or a * that takes a value; nothing where there is neither. Hands on what comes next.
+  std::optional<int64_t> number(char& c) {
+    if (c == '*') {
+      const value v = next_value();
+      if (!at_.ok()) return 0;
+      if (!v.is_whole()) {
+        at_.wrong(fmt::format("* in a place of % needs an integer, not a '{}'", type_name(v)));
+        return 0;
+      }
+      c = take();
+      return v.whole();
+    }
+    if (c < '0' || c > '9') return std::nullopt;
+    int64_t out = 0;
+    for (; c >= '0' && c <= '9'; c = take())
+      if (__builtin_mul_overflow(out, 10, &out) || __builtin_add_overflow(out, c - '0', &out)) {
+        at_.wrong("a width or precision of % is too large");
+        return 0;
+      }
+    return out;
+  }
+
+  bool parse(directive& d) {
+    char c = take();
+    if (c == '(') {
+      take_key();
+      if (!at_.ok()) return false;
+      c = take();
+    }
+    for (;; c = take()) {
+      if (c == '-')
+        d.left = true;
+      else if (c == '+')
+        d.plus = true;
+      else if (c == ' ')
+        d.blank = true;
+      else if (c == '#')
+        d.alternative = true;
+      else if (c == '0')
+        d.zeros = true;
+      else
+        break;
+    }
+    if (const auto width = number(c)) {
+      if (*width == INT64_MIN) return (at_.wrong("a width of % is too large"), false);
+      d.left = d.left || *width < 0;
+      d.width = static_cast<uint64_t>(std::abs(*width));
+    }
+    if (c == '.') {
+      c = take();
+      d.precision = static_cast<uint64_t>(std::max<int64_t>(number(c).value_or(0), 0));
+      if (*d.precision > INT32_MAX) return (at_.wrong("a precision of % is too large"), false);
+    }
+    if (c == 'h' || c == 'l' || c == 'L') c = take();
+    d.type = c;
+    return at_.ok();
+  }
+
+  written converted(const directive& d) {
+    switch (d.type) {
+      case 's':
+      case 'r':
+      case 'a':
+        return text(d, next_value());
+      case 'c':
+        return one_character(next_value());
+      case 'd':
+      case 'i':
+      case 'u':
+      case 'o':
+      case 'x':
+      case 'X':
+        return whole(d, next_value());
+      case 'e':
+      case 'E':
+      case 'f':
+      case 'F':
+      case 'g':
+      case 'G':
+        return real(d, next_value());
+      default:
+        at_.wrong("a place of % ends in none of s r a c d i u o x X e E f F g G");
+        return {};
+    }
+  }
+
+  written text(const directive& d, const value& v) {
+    std::string out = d.type == 's' ? str(at_, v) : repr(at_, v);
+    if (d.type == 'a') out = ascii_only(out);
+    if (d.precision && *d.precision < out.size()) {
+      const auto at_byte = borders(out);
+      if (*d.precision + 1 < at_byte.size()) out.resize(at_byte[*d.precision]);
+    }
+    return {"", "", std::move(out)};
+  }
+
+  written one_character(const value& v) {
+    std::string out;
+    constexpr int64_t last = 0x10FFFF;
+    const auto is_half = [](int64_t code) { return code >= 0xD800 && code <= 0xDFFF; };
+    if (v.is(kind::text) && count_characters(v.text()) == 1)
+      out = v.text();
+    else if (v.is_whole() && v.whole() >= 0 && v.whole() <= last && !is_half(v.whole()))
+      append_utf8(out, static_cast<char32_t>(v.whole()));
+    else
+      at_.wrong("%c needs a text of one character, or the number of one");
+    return {"", "", std::move(out)};
+  }
+
+  written whole(const directive& d, const value& v) {
+    const bool of_bits = d.type == 'o' || d.type == 'x' || d.type == 'X';
+    constexpr double past_the_largest = 0x1p63;
+    int64_t i = 0;
+    if (v.is_whole()) {
+      i = v.whole();
+    } else if (v.is(kind::real) && !of_bits && std::abs(v.number()) < past_the_largest) {
+      i = static_cast<int64_t>(v.number());
+    } else {
+      at_.wrong(v.is(kind::undefined)
+                    ? v.why_undefined()
+                    : fmt::format("%{} needs an integer, not this '{}'", d.type, type_name(v)));
+      return {};
+    }
+    const uint64_t size = i < 0 ? uint64_t{0} - static_cast<uint64_t>(i) : static_cast<uint64_t>(i);
+    written out{i < 0 ? "-" : "", "",
+                d.type == 'o'   ? fmt::format("{:o}", size)
+                : d.type == 'x' ? fmt::format("{:x}", size)
+                : d.type == 'X' ? fmt::format("{:X}", size)
+                                : std::to_string(size)};
+    if (d.has_prefix()) out.prefix = {'0', d.type};
+    if (d.precision && *d.precision > out.rest.size() && at_.room(*d.precision))
+      out.rest.insert(0, *d.precision - out.rest.size(), '0');
+    return out;
+  }
+
+  written real(const directive& d, const value& v) {
+    if (!v.is_number()) {
+      at_.wrong(v.is(kind::undefined)
+                    ? v.why_undefined()
+                    : fmt::format("%{} needs a number, not a '{}'", d.type, type_name(v)));
+      return {};
+    }
+    constexpr uint64_t most_digits_before_the_point = 310;
+    const uint64_t digits = d.precision.value_or(6);
+    if (!at_.room(digits + most_digits_before_the_point)) return {};
+    const double x = v.number();
+    const bool upper = d.type == 'E' || d.type == 'F' || d.type == 'G';
+    std::string out =
+        std::isnan(x) ? (upper ? "NAN" : "nan")
+        : std::isinf(x)
+            ? (upper ? "INF" : "inf")
+            : fmt::format(fmt::runtime(fmt::format("{{:{}.{}{}}}", d.alternative ? "#" : "", digits,
+                                                   d.type)),
+                          std::abs(x));
+    return {std::signbit(x) && !std::isnan(x) ? "-" : "", "", std::move(out)};
+  }
+
+  std::string in_its_width(const directive& d, written w) {
+    const bool is_number = !d.is_text() && d.type != 'c';
+    if (is_number && w.sign.empty() && (d.plus || d.blank)) w.sign = d.plus ? "+" : " ";
+    const uint64_t size = w.sign.size() + w.prefix.size() + count_characters(w.rest);
+    const uint64_t missing = std::max(d.width.value_or(0), size) - size;
+    if (!at_.room(w.rest.size() + 8) || !at_.room(missing)) return "";
+    if (d.left) return w.sign + w.prefix + w.rest + std::string(missing, ' ');
+    if (is_number && d.zeros) return w.sign + w.prefix + std::string(missing, '0') + w.rest;
+    return std::string(missing, ' ') + w.sign + w.prefix + w.rest;
+  }
+
+  rendering& at_;
+  std::string_view rest_;  // of the text
+  const value& values_;
+  value current_;  // where there is no tuple
+  bool is_mapping_ = false;
+  bool is_tuple_ = false;
+  std::size_t next_ = 0;  // values that were used
+};
+
+}  // namespace
+
+value percent_formatted(rendering& at, const std::string& form, const value& values) {
+  return formatter(at, form, values).run();
+}
+
+}  // namespace bitnet::jinja
