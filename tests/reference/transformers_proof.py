@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Compares the program with Hugging Face transformers, on checkpoints that transformers itself writes.
+
+    transformers_proof.py --bitnet PATH [--only NAME]...
+
+Each row is a class of transformers with random weights, ternary with a scale for each 128 columns of a row.
+`bitnet convert` reads the checkpoint. The logits of transformers, in float64, are what is right:
+  f32     all matrices converted as F32
+  float   ternary matrices (PQ2_0) and --activations float: the same weights, so the same logits
+  rounded the default. May be as far off as the NumPy reference with the same rounding, times four
+  steps   the default, one token at a time: the same bits as all at once
+Exit code 0: every row passed. 1: some did not. 77: packages are missing, which nothing installs: they take
+gigabytes.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import torch
+    import transformers
+
+    import compare
+    import reference
+    import run_e2e
+    import steadiness
+    import vocabulary
+except ImportError as error:
+    print(f"skip: {error}; torch, transformers and tests/reference/requirements.txt are wanted")
+    sys.exit(77)
+
+GROUP = 128
+POSITIONS = 40
+SHAPE = {"hidden_size": 256, "intermediate_size": 384, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "max_position_embeddings": 256, "rms_norm_eps": 1e-6}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 1e6}
+
+
+def rows(n_vocab):
+    """name: (configuration, class)."""
+    qwen3 = lambda **more: (transformers.Qwen3Config(vocab_size=n_vocab, **(SHAPE | {"head_dim": 64} | more)),
+                            transformers.Qwen3ForCausalLM)
+    llama = lambda **more: (transformers.LlamaConfig(vocab_size=n_vocab, **(SHAPE | more)),
+                            transformers.LlamaForCausalLM)
+    return {
+        "qwen3-tied": qwen3(tie_word_embeddings=True),
+        "qwen3-wide-heads": qwen3(tie_word_embeddings=False, head_dim=128),
+        "qwen3-yarn": qwen3(tie_word_embeddings=True, rope_parameters=YARN),
+        "llama": llama(tie_word_embeddings=False),
+        "llama-tied": llama(tie_word_embeddings=True),
+    }
+
+
+def make_ternary(w, rng):
+    """Random -1, 0, +1 of the shape of w, with a scale in float16 for each GROUP columns."""
+    t = rng.integers(-1, 2, w.shape)
+    scales = (rng.uniform(0.75, 1.25, (w.shape[0], w.shape[1] // GROUP)) * 1.2 / np.sqrt(w.shape[1])).astype(np.float16)
+    return torch.from_numpy(t * np.repeat(scales.astype(np.float32), GROUP, axis=1))
+
+
+def draw(name, config, kind):
+    rng = np.random.Generator(np.random.PCG64(sum(name.encode())))
+    model = kind(config).float().eval()
+    with torch.no_grad():
+        for key, w in model.named_parameters():
+            if w.ndim == 2:
+                w.copy_(make_ternary(w, rng) * (2.5 if "embed" in key or "lm_head" in key else 1))
+            else:
+                w.copy_(torch.from_numpy(1 + 0.1 * rng.standard_normal(w.shape)))
+    return model
+
+
+def write_tokenizer(folder, vocab):
+    tokens, types = vocab["tokenizer.ggml.tokens"], vocab["tokenizer.ggml.token_type"]
+    pattern = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+               r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+    (folder / "tokenizer.json").write_text(json.dumps({
+        "added_tokens": [{"id": i, "content": t, "special": True} for i, t in enumerate(tokens) if types[i] == 3],
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "behavior": "Isolated", "pattern": {"Regex": pattern}},
+            {"type": "ByteLevel", "use_regex": False}]},
+        "model": {"type": "BPE", "vocab": {t: i for i, t in enumerate(tokens) if types[i] == 1},
+                  "merges": vocab["tokenizer.ggml.merges"]}}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({
+        "bos_token": tokens[vocab["tokenizer.ggml.bos_token_id"]],
+        "eos_token": tokens[vocab["tokenizer.ggml.eos_token_id"]]}))
+
+
+def judge_row(program, folder, model, vocab, ids):
+    """(what, passed, text) of each comparison."""
+    model.save_pretrained(folder / "checkpoint")
+    write_tokenizer(folder / "checkpoint", vocab)
+    with torch.no_grad():
+        wanted = model.double()(torch.tensor([ids])).logits[0].numpy()
+
+    def logits(type_, *flags):
+        file = folder / f"{type_}.gguf"
+        if not file.exists():
+            done = program.run("convert", folder / "checkpoint", file, "--type", type_)
+            if done.returncode != 0:
+                raise SystemExit(f"convert --type {type_}: {done.stderr.decode(errors='replace')}")
+        values, code, said = program.logits(file, ids, list(flags), "f32")
+        if values is None:
+            raise SystemExit(f"logits of {type_} {flags}: exit code {code}: {said}")
+        return values
+
+    for what, ours in (("f32", logits("f32")), ("float", logits("pq2_0", "--activations", "float"))):
+        verdict = compare.compare(ours, wanted)
+        yield what, verdict.ok, str(verdict)
+    rounded = logits("pq2_0")
+    kl = steadiness.divergence(wanted, rounded)
+    known = steadiness.divergence(wanted, reference.Model(folder / "pq2_0.gguf").logits(ids))
+    yield "rounded", kl.max() <= 4 * known.max(), f"KL {kl.max():.1e} (NumPy {known.max():.1e})  mean {kl.mean():.1e}"
+    steps = logits("pq2_0", "--batch-size", "1", "--ubatch-size", "1")
+    yield "steps", np.array_equal(steps, rounded), "the same bits" if np.array_equal(steps, rounded) else "other bits"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bitnet", required=True, type=pathlib.Path, help="the program to judge")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows whose name holds NAME")
+    parser.add_argument("--extra", default="", help='further flags for the program, e.g. "--device cpu"')
+    args = parser.parse_args()
+    program = run_e2e.Program(args.bitnet.resolve(), args.extra.split())
+    vocab = vocabulary.gpt2()
+    n_vocab = len(vocab["tokenizer.ggml.tokens"])
+    total = failed = 0
+    for name, (config, kind) in rows(n_vocab).items():
+        if args.only and not any(part in name for part in args.only):
+            continue
+        ids = np.random.Generator(np.random.PCG64(len(name))).integers(0, n_vocab, POSITIONS).tolist()
+        with tempfile.TemporaryDirectory() as scratch:
+            for what, passed, text in judge_row(program, pathlib.Path(scratch), draw(name, config, kind), vocab, ids):
+                total += 1
+                failed += not passed
+                print(f"{'ok  ' if passed else 'FAIL'} {name:18} {what:8} {text}", flush=True)
+    print(f"{total - failed} of {total} rows passed, transformers {transformers.__version__}, torch {torch.__version__}")
+    return 1 if failed or not total else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
