@@ -1,7 +1,9 @@
 """bitnet chat with its input from a pipe: a message per line, an answer per message."""
 
 import json
+import os
 import struct
+import subprocess
 
 import gguf_bytes
 import gguf_values
@@ -135,6 +137,10 @@ class Chat(support.Case):
         self.assertNotIn("reasoning_content",
                          self.ok(*words, "--json", "--reasoning", "hide").json["message"])
         self.assertNotIn("message", self.ok("run", "-n", "2", "-p", "Once", "--json").json)
+        saved = self.path("saved.json")
+        self.ok("chat", *words[1:-2], stdin=f"Once <think>\n/save {saved}\n".encode())
+        with open(saved, encoding="utf-8") as f:
+            self.assertRegex(json.load(f)["messages"][1]["content"], "^<think>\n.")
 
     def model_that_says(self, text):
         """The demo model, with a token of its own that stands for `text`, and that token's id."""
@@ -170,6 +176,35 @@ class Chat(support.Case):
         self.ok("chat", *words, stdin=f"/save {saved}\n".encode())
         with open(saved, encoding="utf-8") as f:
             self.assertEqual(json.load(f)["messages"][1]["content"], said)
+
+    def on_terminal(self, *words):
+        """What a terminal gets that is standard output and standard error."""
+        ours, its = os.openpty()
+        done = subprocess.Popen([support.PROGRAM, *words], stdin=subprocess.DEVNULL, stdout=its,
+                                stderr=its, cwd=self.home, env=self.environment({"TERM": "xterm"}))
+        os.close(its)
+        out = b""
+        try:
+            while part := os.read(ours, 65536):
+                out += part
+        except OSError:  # Linux's way to say that nobody is there any more
+            pass
+        os.close(ours)
+        self.assertEqual(done.wait(timeout=support.TIMEOUT_S), 0, out)
+        return out.decode().replace("\r\n", "\n")
+
+    def test_parts_of_an_answer_on_a_terminal(self):
+        model, token = self.model_that_says("<think>\nhm\n</think>\n\nYes.<tool_call>x</tool_call>")
+        words = ("run", "-q", "-m", model, "-n", "1", "-l", f"{token}+1000", "-p", "Hello",
+                 "--chat-template", "auto")
+        self.assertEqual(self.on_terminal(*words, "--color", "never"),
+                         "<think>\nhm\n</think>\n\nYes.<tool_call>x</tool_call>\n")
+        dim, yellow, plain = "\x1b[2m", "\x1b[33m", "\x1b[0m"
+        self.assertEqual(self.on_terminal(*words),
+                         f"{dim}<think>{plain}{dim}\nhm\n{plain}{dim}</think>{plain}\n\nYes."
+                         f"{yellow}<tool_call>{plain}{yellow}x{plain}{yellow}</tool_call>{plain}\n")
+        self.assertEqual(self.on_terminal(*words, "--reasoning", "hide", "--color", "never"),
+                         "Yes.<tool_call>x</tool_call>\n")
 
     def test_which_form_and_why(self):
         said = "the form is model: the file's own template"

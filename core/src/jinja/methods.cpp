@@ -126,7 +126,7 @@ value position(rendering& at, const value& self, const arguments& given, bool la
 }
 
 value needed_position(rendering& at, const value& self, const arguments& given, bool last) {
-  const value found = position(at, self, given, last);
+  value found = position(at, self, given, last);
   if (at.ok() && found.whole() < 0) return at.wrong("the text has no such part");
   return found;
 }

@@ -125,7 +125,7 @@ std::vector<row> made_table() {
   const steps deepseek_v3 = {three_digits, deepseek3_han, deepseek3};
   return {
       {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0",
-                 "lfm2", "jina-v5-nano", "falcon_e"},
+                 "lfm2", "jina-v5-nano", "falcon_e", "falcon-e"},
        .split = {llama3},
        .ignore_merges = true,
        .add_bos = true},
@@ -217,9 +217,10 @@ result<pre_rule> pre_rule_for(std::string_view pre, std::string_view architectur
     rule.note =
         "the file has no tokenizer.ggml.pre; \"default\" is used and some text may be split "
         "wrongly";
-  } else if (pre == "falcon_e") {
-    rule.note =
-        "the pre-tokenizer \"falcon_e\" is not documented; llama-bpe is used, as other readers do";
+  } else if (pre == "falcon_e" || pre == "falcon-e") {
+    rule.note = fmt::format(
+        "the pre-tokenizer {} is not documented; llama-bpe is used, as other readers do",
+        in_quotes(pre));
   } else if (found == nullptr) {
     rule.note = fmt::format(
         "the pre-tokenizer {} is not known; \"default\" is used and some text may be split wrongly",

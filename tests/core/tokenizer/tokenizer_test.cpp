@@ -264,6 +264,7 @@ TEST(byte_level, notes_say_which_rule_was_guessed) {
       {"", "llama", "has no tokenizer.ggml.pre", "missing"},
       {"klingon", "llama", "\"klingon\" is not known", "unknown"},
       {"falcon_e", "llama", "falcon_e", "undocumented"},
+      {"falcon-e", "llama", "falcon-e", "the same, spelled as the model is"},
   };
   for (const auto& r : rows) {
     vocabulary_data v = bpe_vocabulary(r.pre);
