@@ -44,11 +44,12 @@ class finder {
     fusion& f = found_.of[i];
     if (op.op == BITNET_OP_ACT_QUANT_I8) {
       find_quant_fusion(op, f);
-    } else if (op.op == BITNET_OP_ADD && !device_.is_disabled(linear_add_name(device_.name))) {
-      for (int side = 0; side < 2 && f.linear == no_op; ++side)
-        if (op.inputs[0] != op.inputs[1])
-          f.linear = only_source(op.inputs[side], BITNET_OP_LINEAR_TERNARY);
-      // Two products of one sum: the first of them stays on its own.
+    } else if (op.op == BITNET_OP_ADD && op.inputs[0] != op.inputs[1]) {
+      // Two products of one sum: one of them stays on its own.
+      for (const uint32_t product : {BITNET_OP_LINEAR_TERNARY, BITNET_OP_LINEAR_TERNARY_GROUPED})
+        for (int side = 0; side < 2 && f.linear == no_op; ++side)
+          if (!device_.is_disabled(linear_add_name(product, device_.name)))
+            f.linear = only_source(op.inputs[side], product);
       if (f.linear != no_op) found_.of[f.linear].absorbed = true;
     } else if (op.op == BITNET_OP_KV_WRITE && op.inputs[0] != op.inputs[1] &&
                !device_.is_disabled(rope_kv_name(device_.name))) {

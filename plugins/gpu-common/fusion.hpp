@@ -17,7 +17,7 @@ struct fusion {
   uint64_t norm = no_op;  // ACT_QUANT_I8: the RMS_NORM before it
   uint64_t mul = no_op;   // ACT_QUANT_I8: the MUL before that
   uint64_t activation = no_op;
-  uint64_t linear = no_op;  // ADD: the LINEAR_TERNARY before it
+  uint64_t linear = no_op;  // ADD: the ternary product before it
   uint64_t rope = no_op;    // KV_WRITE: the ROPE of its keys
   bool repeated = false;    // ACT_QUANT_I8: in steps of one row, its readers do it themselves
   bool counted = false;     // and one of them has the norm's bytes in its own

@@ -28,8 +28,8 @@
 //          that any grid computes everything; rows past the count in the step header are left
 //          alone. A recording may therefore be made for more rows than a step has.
 // Rounding + - * round to nearest even and are not contracted. Division and square root may be off
-//          by 2.5 ulp, but for act_quant's scale: 127 / max(a, 1e-5) is correctly rounded, by
-//          integer long division.
+//          by 2.5 ulp, but for what codes are made with: 127 / a in act_quant, and a / 127 in
+//          act_quant_groups, are correctly rounded, by integer long division.
 // Order    sums do not depend on rows, grid or what else runs: the same row has the same bits in
 //          any step.
 
@@ -43,6 +43,7 @@ enum class kernel_id : uint8_t {
   embed_gather,
   rms_norm,
   act_quant,
+  act_quant_groups,
   linear_ternary,
   linear_dense,
   rope,
@@ -78,11 +79,12 @@ struct embed_gather_params {
   uint32_t rows, k, row_words, first_row, n_rows, scale_group;
 };
 
-// Bindings: header, x (rows, k), weight f32 (k), y (rows, k). One group to a row.
+// Bindings: header, x (rows, heads * k), weight f32 (k), y like x. One group to a head of a row.
 // The sum of squares is compensated, so that its error is that of a few roundings in f32.
 struct rms_norm_params {
   uint32_t rows, k;
   float eps;
+  uint32_t heads;
 };
 
 // Bindings: header, x (rows, k), q i8 (rows, k), s f32 (rows). One group to a row. As ops.h says
@@ -91,14 +93,22 @@ struct act_quant_params {
   uint32_t rows, k;
 };
 
+// Bindings: header, x (rows, k), q i8 (rows, k), d f32 (rows, k / group). One thread to `group`
+// elements, which are 32, 64 or 128. As ops.h says it, bit for bit; NaN as in act_quant.
+struct act_quant_groups_params {
+  uint32_t rows, k, group;
+};
+
 // Bindings: header, q i8 (rows, k), s f32 (rows), matrix, scales, residual (rows, m), y (rows, m)
-// Constant 1: threads that share a row of the matrix (1: with scale groups); 2: tokens that a group
-// takes together; 3: rows of the matrix that a thread takes.
+// Constant 1: threads that share a row of the matrix (1: with groups of any kind); 2: tokens that a
+// group takes together; 3: rows of the matrix that a thread takes; 4: activations to a factor, 32,
+// 64 or 128, or 0: one to a row. With factors s is f32 (rows, k / constant 4).
 // A group takes constant 0 / constant 1 * constant 3 rows of the matrix (x) and constant 2 tokens
 // (y). add 1: the residual is added to y; with 0 it is not read.
 // scale_group 0: y = (f32)sum / s * scales[0]; else a multiple of 4 and the sum of the groups'
-// (f32)sum * scale, ascending, divided by s. m is the width of y, of which the binding's rows are
-// the columns first_row to first_row + n_rows.
+// (f32)sum * scale, ascending, divided by s. With factors y is as ops.h says it of
+// LINEAR_TERNARY_GROUPED, bit for bit. m is the width of y, of which the binding's rows are the
+// columns first_row to first_row + n_rows.
 struct linear_ternary_params {
   uint32_t rows, k, m, row_words, first_row, n_rows, scale_group, add;
 };
@@ -175,7 +185,7 @@ struct bit_linear_params {
 
 // How many bindings a kernel has, the header among them.
 constexpr uint32_t bindings_of(kernel_id id) noexcept {
-  constexpr uint32_t counts[] = {5, 4, 4, 7, 4, 4, 7, 8, 4, 4, 5, 7, 7};
+  constexpr uint32_t counts[] = {5, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 5, 7, 7};
   static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
   return counts[static_cast<uint32_t>(id)];
 }

@@ -15,20 +15,28 @@ std::string op_name(uint32_t op) {
   return name;
 }
 
-// What there are no kernels for: graph_query answers none.
-bool is_missing(uint32_t op) noexcept {
-  return op == BITNET_OP_RMS_NORM_HEADS || op == BITNET_OP_ACT_QUANT_I8_GROUPED ||
-         op == BITNET_OP_LINEAR_TERNARY_GROUPED || op == BITNET_OP_HADAMARD;
+// Of later ops there are no kernels yet: graph_query answers none.
+constexpr uint32_t newest_primitive = BITNET_OP_LINEAR_TERNARY_GROUPED;
+
+constexpr uint32_t ternary_products[] = {BITNET_OP_LINEAR_TERNARY,
+                                         BITNET_OP_LINEAR_TERNARY_GROUPED};
+
+bool is_ternary_product(uint32_t op) noexcept {
+  return std::ranges::find(ternary_products, op) != std::end(ternary_products);
 }
 
 bool has_formats(uint32_t op) noexcept {
-  return op == BITNET_OP_EMBED_GATHER || op == BITNET_OP_LINEAR_TERNARY ||
-         op == BITNET_OP_LINEAR_DENSE;
+  return op == BITNET_OP_EMBED_GATHER || op == BITNET_OP_LINEAR_DENSE || is_ternary_product(op);
 }
 
 bool reads(uint32_t op, uint32_t format) noexcept {
   const bool ternary = format == BITNET_FORMAT_TERNARY2;
-  return op == BITNET_OP_EMBED_GATHER || ternary == (op == BITNET_OP_LINEAR_TERNARY);
+  return op == BITNET_OP_EMBED_GATHER || ternary == is_ternary_product(op);
+}
+
+bool is_exact(uint32_t op) noexcept {
+  return is_ternary_product(op) || op == BITNET_OP_ACT_QUANT_I8 ||
+         op == BITNET_OP_ACT_QUANT_I8_GROUPED || op == BITNET_OP_GATHER_ROWS;
 }
 
 std::string ending(std::string_view api) {
@@ -55,8 +63,8 @@ std::string rope_kv_name(std::string_view api) {
   return "rope_kv_write" + ending(api);
 }
 
-std::string linear_add_name(std::string_view api) {
-  return std::string("linear_ternary_add.ternary2") + ending(api);
+std::string linear_add_name(uint32_t product, std::string_view api) {
+  return op_name(product) + "_add.ternary2" + ending(api);
 }
 
 std::string bit_linear_name(bool norm, bool add, std::string_view api) {
@@ -72,11 +80,9 @@ std::vector<named_kernel> all_kernels(std::string_view api) {
   constexpr uint32_t ops[] = {BITNET_OP_LIST(BITNET_GPU_ID)};
 #undef BITNET_GPU_ID
   for (const uint32_t op : ops) {
-    if (op >= BITNET_OP_FIRST_COMPOSITE || is_missing(op)) continue;
-    const bool integer = op == BITNET_OP_LINEAR_TERNARY || op == BITNET_OP_ACT_QUANT_I8 ||
-                         op == BITNET_OP_GATHER_ROWS;
+    if (op > newest_primitive) continue;
     const auto add = [&](uint32_t format) {
-      out.push_back({op, format, BITNET_LEVEL_OPTIMISED, integer ? exact : steady,
+      out.push_back({op, format, BITNET_LEVEL_OPTIMISED, is_exact(op) ? exact : steady,
                      kernel_name(op, format, api)});
     };
     if (!has_formats(op)) {
@@ -95,7 +101,8 @@ std::vector<named_kernel> all_kernels(std::string_view api) {
       fused(BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady,
             glu_quant_name(activation, norm, api));
   fused(BITNET_OP_KV_WRITE, BITNET_FORMAT_NONE, steady, rope_kv_name(api));
-  fused(BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, exact, linear_add_name(api));
+  for (const uint32_t product : ternary_products)
+    fused(product, BITNET_FORMAT_TERNARY2, exact, linear_add_name(product, api));
   for (const bool norm : {true, false})
     for (const bool added : {true, false})
       fused(BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, norm ? steady : exact,

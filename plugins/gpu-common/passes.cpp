@@ -29,6 +29,8 @@ struct counter {
   }
   uint64_t operator()(const linear_ternary_params& p) const noexcept {
     const uint64_t k = p.k, each = spec.constants[3];
+    // By quarters of 128 elements: their sums, then what is added of them.
+    if (spec.constants[4] != 0) return (k / 128 + 1) * 4 * most_tokens * (2 * each + 2) + around;
     if (p.scale_group == 0) return p.row_words / lanes * most_tokens * (each + 2) + around;
     return each * most_tokens * (k / 4 + 2 * (k / p.scale_group) + 2) + around;
   }
@@ -42,7 +44,8 @@ struct counter {
   uint64_t operator()(const act_quant_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const norm_quant_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const glu_quant_params& p) const noexcept { return of_row(p.k); }
-  // A thread has a unit or two.
+  // A thread has a unit or two, of 128 elements at most.
+  uint64_t operator()(const act_quant_groups_params&) const noexcept { return around; }
   uint64_t operator()(const embed_gather_params&) const noexcept { return around; }
   uint64_t operator()(const rope_params&) const noexcept { return around; }
   uint64_t operator()(const kv_write_params&) const noexcept { return around; }

@@ -76,15 +76,16 @@ class planner {
     switch (op.op) {
       case BITNET_OP_EMBED_GATHER:
         return embed_gather(op);
-      case BITNET_OP_RMS_NORM: {
-        node n = start(kernel_id::rms_norm, op, out[0], grid::rows, 1);
-        n.operands = {reads(in[0]), {source::vector}, writes(out[0])};
-        n.params = rms_norm_params{n.rows, width32(in[0]), op.floats[0]};
-        return push(std::move(n));
-      }
+      case BITNET_OP_RMS_NORM:
+        return rms_norm(op, 1);
+      case BITNET_OP_RMS_NORM_HEADS:
+        return rms_norm(op, static_cast<uint32_t>(op.ints[0]));
       case BITNET_OP_ACT_QUANT_I8:
         return act_quant(op, f);
+      case BITNET_OP_ACT_QUANT_I8_GROUPED:
+        return act_quant_groups(op);
       case BITNET_OP_LINEAR_TERNARY:
+      case BITNET_OP_LINEAR_TERNARY_GROUPED:
         return linear_ternary(op, BITNET_NONE, out[0]);
       case BITNET_OP_LINEAR_DENSE:
         return linear_dense(op);
@@ -107,8 +108,12 @@ class planner {
           return linear_ternary(linear, other, out[0]);
         }
         return elementwise(op);
-      default:  // MUL, RELU2, SILU: the graph has been checked
+      case BITNET_OP_MUL:
+      case BITNET_OP_RELU2:
+      case BITNET_OP_SILU:
         return elementwise(op);
+      default:
+        return report_.fail(BITNET_UNSUPPORTED, "no kernel for op %u; use the cpu backend", op.op);
     }
   }
 
@@ -130,6 +135,13 @@ class planner {
                                    0,
                                    0,
                                    static_cast<uint32_t>(n.weight->view.scale_group)};
+    return push(std::move(n));
+  }
+
+  bitnet_status rms_norm(const bitnet_op& op, uint32_t heads) {
+    node n = start(kernel_id::rms_norm, op, op.outputs[0], grid::rows, heads);
+    n.operands = {reads(op.inputs[0]), {source::vector}, writes(op.outputs[0])};
+    n.params = rms_norm_params{n.rows, width32(op.inputs[0]) / heads, op.floats[0], heads};
     return push(std::move(n));
   }
 
@@ -168,6 +180,18 @@ class planner {
     return push(std::move(n));
   }
 
+  bitnet_status act_quant_groups(const bitnet_op& op) {
+    const uint32_t* out = op.outputs;
+    const uint64_t k = width(op.inputs[0]);
+    const auto group = static_cast<uint32_t>(op.ints[0]);
+    // Those past k, too, are written: as zeros.
+    node n =
+        start(kernel_id::act_quant_groups, op, out[0], grid::threads, 4 * i8_row_words(k) / group);
+    n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
+    n.params = act_quant_groups_params{n.rows, static_cast<uint32_t>(k), group};
+    return push(std::move(n));
+  }
+
   bitnet_status linear_ternary(const bitnet_op& op, uint32_t residual, uint32_t result) {
     const uint64_t quant = fusions_.writer[op.inputs[0]];
     const bool repeats = quant != no_op && fusions_.of[quant].repeated;
@@ -176,9 +200,11 @@ class planner {
     node n = start(kernel_id::linear_ternary, op, result, grid::matrix, 0);
     if (repeats) n.when = steps::of_more_rows;
     const sdk::weight& w = n.weight->view;
-    n.spec.constants[1] = w.scale_group != 0 ? 1 : tiles_.lanes;
+    const bool grouped = op.op == BITNET_OP_LINEAR_TERNARY_GROUPED;
+    n.spec.constants[1] = grouped || w.scale_group != 0 ? 1 : tiles_.lanes;
     n.spec.constants[3] = tiles_.rows_each;
-    if (residual != BITNET_NONE) n.name = linear_add_name(device_.name);
+    n.spec.constants[4] = grouped ? static_cast<uint32_t>(w.k) / width32(op.inputs[1]) : 0;
+    if (residual != BITNET_NONE) n.name = linear_add_name(op.op, device_.name);
     n.operands = {reads(op.inputs[0]),
                   reads(op.inputs[1]),
                   {source::matrix},

@@ -39,7 +39,7 @@ struct operand {
 // How a kernel's work groups are counted.
 enum class grid : uint8_t {
   threads,  // node::columns threads in x, a row in y
-  rows,     // one group to a row
+  rows,     // node::columns groups to a row
   heads,    // node::columns groups in x, a row in y
   matrix,   // rows of the matrix in x, some tokens in y
 };

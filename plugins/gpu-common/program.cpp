@@ -282,6 +282,7 @@ void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& co
         c.groups_x = groups_for(n.columns, constants[0], most);
         break;
       case grid::rows:
+        c.groups_x = groups_for(n.columns, 1, most);
         break;
       case grid::heads:  // at most 65535, which every device has
         c.groups_x = static_cast<uint32_t>(n.columns);

@@ -164,11 +164,23 @@ TEST_P(each_form, embed_gather_decodes_the_rows_of_the_tokens) {
 }
 
 std::vector<float> norm_of(bench& b, uint32_t t, const std::vector<float>& x,
-                           const std::vector<float>& weight, uint32_t rows, float eps) {
+                           const std::vector<float>& weight, uint32_t rows, float eps,
+                           uint32_t heads = 1) {
   const auto k = static_cast<uint32_t>(weight.size());
   argument h = header(rows), in = input(x), w = input(weight), y = output(x.size());
-  b.run({kernel_id::rms_norm, {t}}, {&h, &in, &w, &y}, gpu::rms_norm_params{0, k, eps}, 1, 2);
+  b.run({kernel_id::rms_norm, {t}}, {&h, &in, &w, &y}, gpu::rms_norm_params{0, k, eps, heads},
+        heads == 1 ? 1 : heads - 1, 2);
   return values_of<float>(y);
+}
+
+TEST_P(each_division, rms_norm_of_heads_has_the_bits_of_rows) {
+  for (const uint32_t k : {1u, 20u, 128u})
+    for (const uint32_t heads : {2u, 5u}) {
+      const std::vector<float> x = floats(uint64_t{3} * heads * k), w = floats(k);
+      EXPECT_EQ(norm_of(*bench_, t(), x, w, 3, 1e-6f, heads),
+                norm_of(*bench_, t(), x, w, 3 * heads, 1e-6f))
+          << heads << " heads of " << k;
+    }
 }
 
 TEST_P(each_division, rms_norm_is_near_the_exact_one) {
@@ -272,19 +284,75 @@ TEST_P(each_division, act_quant_divides_as_the_host_does) {
   EXPECT_EQ(found.s[rows - 1], 127.0f / 1e-5f) << "NaN is passed over";
 }
 
+TEST_P(each_division, act_quant_groups_is_exact) {
+  for (const auto& [k, group] : {std::pair{32u, 32u}, {160u, 32u}, {320u, 64u}, {640u, 128u}}) {
+    const uint32_t rows = 4, groups = k / group;
+    std::vector<float> x = floats(uint64_t{rows} * k, 3);
+    for (uint32_t i = 0; i < k; ++i) x[i] = 0;            // the floor of 1e-30
+    for (uint32_t i = 0; i < k; ++i) x[k + i] *= 1e-31f;  // below the floor
+    for (uint32_t i = 0; i < k; ++i) {                    // halves, which go to the even one
+      x[2 * k + i] = i % group == 0 ? -127.0f : static_cast<float>(i % 100) + 0.5f;
+      // Every size that f32 has, and infinity.
+      x[3 * k + i] = std::ldexp(x[3 * k + i], static_cast<int>(i / group * 50) - 100);
+    }
+    x[3 * k] = INFINITY;
+    argument h = header(rows), in = input(x);
+    argument q = output(rows * gpu::i8_row_words(k)), d = output(uint64_t{rows} * groups);
+    bench_->run({kernel_id::act_quant_groups, {t()}}, {&h, &in, &q, &d},
+                gpu::act_quant_groups_params{0, k, group}, 2, 3);
+    const quantised_rows found = unpacked(q, d, rows, k);
+    const std::vector<float> factors = values_of<float>(d);
+    for (uint32_t g = 0; g < rows * groups; ++g) {
+      float a = 1e-30f;
+      for (uint32_t i = 0; i < group; ++i) a = std::max(a, std::fabs(x[g * group + i]));
+      ASSERT_EQ(factors[g], a / 127.0f) << "group " << g << " of " << group;
+      for (uint32_t i = g * group; i < (g + 1) * group; ++i) {
+        if (!std::isfinite(x[i])) continue;
+        ASSERT_EQ(found.q[i], std::nearbyint(x[i] * (127.0f / a))) << "element " << i;
+      }
+    }
+  }
+}
+
+// What comes after the integer sums of a row, as ops.h defines it.
+float linear_row(const uint8_t* w, const int8_t* q, const float* s, const float* scale, uint32_t k,
+                 uint32_t scale_group, uint32_t given) {
+  const uint32_t own = scale_group == 0 ? k : scale_group;
+  const uint32_t shorter = given == 0 ? own : std::min(own, given), longer = std::max(own, given);
+  float inner = 0, outer = 0;
+  int32_t sum = 0;
+  for (uint32_t i = 0; i < k; ++i) {
+    sum += sdk::ternary_at(w, i) * q[i];
+    if ((i + 1) % shorter != 0) continue;
+    if (given == 0 && scale_group == 0) return static_cast<float>(sum) / s[0] * scale[0];
+    const float of_weights = scale[i / own], of_activations = given == 0 ? 1.0f : s[i / given];
+    inner += static_cast<float>(sum) * (given != 0 && given <= own ? of_activations : of_weights);
+    sum = 0;
+    if ((i + 1) % longer != 0) continue;
+    outer += given == 0 ? inner : inner * (given <= own ? of_weights : of_activations);
+    inner = 0;
+  }
+  return given == 0 ? outer / s[0] : outer;
+}
+
 TEST_P(each_division, linear_ternary_is_exact) {
   const sdk::format& f = *sdk::find_format(BITNET_FORMAT_TERNARY2);
   const struct {
     const char* why;
-    uint32_t k, m, tokens, scale_group;
+    uint32_t k, m, tokens, scale_group, given;
     bool extreme, add;
   } rows[] = {
-      {"one group", 128, 5, 1, 0, false, false},
-      {"a tail of rows and of columns", 200, 13, 3, 0, false, true},
-      {"more groups than an int16 can sum", 4224, 3, 5, 0, true, false},
-      {"one element", 1, 1, 1, 0, false, false},
-      {"small scale groups", 384, 7, 2, 32, false, true},
-      {"scale groups of four", 200, 5, 5, 4, false, false},
+      {"one group", 128, 5, 1, 0, 0, false, false},
+      {"a tail of rows and of columns", 200, 13, 3, 0, 0, false, true},
+      {"more groups than an int16 can sum", 4224, 3, 5, 0, 0, true, false},
+      {"one element", 1, 1, 1, 0, 0, false, false},
+      {"small scale groups", 384, 7, 2, 32, 0, false, true},
+      {"scale groups of four", 200, 5, 5, 4, 0, false, false},
+      {"factors of 32, one scale", 160, 3, 5, 0, 32, false, true},
+      {"factors of 32, a scale to each row", 96, 13, 1, 96, 32, false, false},
+      {"factors of 64, scales of 32", 320, 5, 3, 32, 64, false, true},
+      {"factors as long as scales", 640, 7, 2, 128, 128, true, false},
+      {"factors of 32, scales of 256", 1536, 3, 6, 256, 32, true, false},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.why);
@@ -302,19 +370,21 @@ TEST_P(each_division, linear_ternary_is_exact) {
       for (uint32_t i = 0; i < row.k; ++i)
         q[t * stride + i] = static_cast<int8_t>(
             row.extreme ? (i % 32 % 2 ? -128 : 127) : static_cast<int>(random_() % 256) - 128);
-    std::vector<float> s(row.tokens), residual = floats(uint64_t{row.tokens} * whole_m, 50);
+    const uint32_t factors = row.given == 0 ? 1 : row.k / row.given;  // of a token
+    std::vector<float> s(row.tokens * factors);
+    const std::vector<float> residual = floats(uint64_t{row.tokens} * whole_m, 50);
     for (float& v : s) v = uniform(1, 2000);
     const std::vector<float> scale =
         floats(row.scale_group == 0 ? 1 : uint64_t{whole_m} * row.k / row.scale_group);
     for (const auto& [shared, together, deep] : ternary_forms) {
-      if (shared > t() || (shared > 1 && row.scale_group != 0)) continue;
+      if (shared > t() || (shared > 1 && (row.scale_group != 0 || row.given != 0))) continue;
       argument h = header(row.tokens), qs = input(q), ss = input(s), w = input(part);
       argument scales = input(scale), r = input(residual);
       argument y = output(uint64_t{row.tokens + 1} * whole_m);
       const gpu::linear_ternary_params p{
           0,         row.k, whole_m,         static_cast<uint32_t>(bytes / 4),
           first_row, row.m, row.scale_group, row.add ? 1u : 0u};
-      bench_->run({kernel_id::linear_ternary, {t(), shared, together, deep}},
+      bench_->run({kernel_id::linear_ternary, {t(), shared, together, deep, row.given}},
                   {&h, &qs, &ss, &w, &scales, &r, &y}, p, 3, 2);
       const std::vector<float> found = values_of<float>(y);
       const argument untouched = output(1);
@@ -325,17 +395,9 @@ TEST_P(each_division, linear_ternary_is_exact) {
             ASSERT_EQ(y.words[at], untouched.words[0]) << "element " << at << " is not ours";
             continue;
           }
-          const uint32_t group = row.scale_group == 0 ? row.k : row.scale_group;
-          float scaled = 0;
-          int32_t sum = 0;
-          for (uint32_t i = 0; i < row.k; ++i) {
-            sum += sdk::ternary_at(&data[m * bytes], i) * q[t * stride + i];
-            if (row.scale_group == 0 || (i + 1) % group != 0) continue;
-            scaled += static_cast<float>(sum) * scale[(uint64_t{m} * row.k + i) / group];
-            sum = 0;
-          }
-          float expected =
-              row.scale_group == 0 ? static_cast<float>(sum) / s[t] * scale[0] : scaled / s[t];
+          const uint64_t of_row = row.scale_group == 0 ? 0 : row.k / row.scale_group;
+          float expected = linear_row(&data[m * bytes], &q[t * stride], &s[uint64_t{t} * factors],
+                                      &scale[m * of_row], row.k, row.scale_group, row.given);
           if (row.add) expected += residual[at];
           ASSERT_EQ(found[at], expected)
               << "token " << t << " row " << m << ", " << shared << " threads, " << together

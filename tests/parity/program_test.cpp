@@ -63,6 +63,22 @@ const shape_row shape_rows[] = {
       .scale_group = 32,
       .embed_format = BITNET_FORMAT_F32,
       .head_format = BITNET_FORMAT_BF16}},
+    {"qwen3: norms of heads, groups of 64 in weights and of 32 in activations",
+     {.ff = 192,
+      .sub_norms = false,
+      .head_norms = true,
+      .relu2 = false,
+      .scale_group = 64,
+      .activation_group = 32}},
+    {"longer groups in activations than in weights, rows that are padded",
+     {.embedding = 192,
+      .ff = 320,
+      .head_norms = true,
+      .scale_group = 32,
+      .activation_group = 64,
+      .head_format = BITNET_FORMAT_Q8_0}},
+    {"one scale for each matrix, groups in activations",
+     {.heads = 2, .kv_heads = 1, .head_dim = 64, .ff = 256, .activation_group = 128}},
     {"widths that are no multiple of 128, ternary embedding",
      {.vocab = 33,
       .embedding = 96,
@@ -507,9 +523,7 @@ TEST_P(each_target, graph_query_knows_every_primitive) {
 #undef BITNET_ROW
   for (const uint32_t id : ids) {
     const uint32_t level = level_of(p.table, device, id, BITNET_FORMAT_NONE);
-    const bool missing =
-        GetParam().gpu && (id == BITNET_OP_RMS_NORM_HEADS || id == BITNET_OP_ACT_QUANT_I8_GROUPED ||
-                           id == BITNET_OP_LINEAR_TERNARY_GROUPED || id == BITNET_OP_HADAMARD);
+    const bool missing = GetParam().gpu && id == BITNET_OP_HADAMARD;
     if (id < BITNET_OP_FIRST_COMPOSITE) {
       EXPECT_EQ(level == BITNET_LEVEL_NONE, missing) << id;
     } else {

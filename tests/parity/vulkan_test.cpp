@@ -28,9 +28,10 @@ class vulkan : public testing::Test {
   answer run(const std::string& key, const std::string& value) {
     return run(value.empty() ? plugin::settings{} : plugin::settings{{key, value}});
   }
-  answer run(const plugin::settings& user) {
+  answer run(const plugin::settings& user) { return run(user, model_); }
+  answer run(const plugin::settings& user, const tiny_model& model) {
     const plugin p(BITNET_GPU_PLUGIN, host_, user);
-    runner r(p.table, model_);
+    runner r(p.table, model);
     answer out;
     out.logits = r.run({{3}, {1}, {4}});
     for (const int32_t token : {1, 5, 9}) {
@@ -55,6 +56,8 @@ class vulkan : public testing::Test {
 
   tiny_host host_{1};
   const tiny_model model_{{}};
+  const tiny_model grouped_{
+      {.ff = 192, .head_norms = true, .scale_group = 64, .activation_group = 32}};
 };
 
 TEST_F(vulkan, fences_do_what_timelines_do) {
@@ -86,11 +89,14 @@ TEST_F(vulkan, a_setting_that_means_nothing_is_refused) {
 }
 
 TEST_F(vulkan, every_form_of_a_kernel_has_the_same_bits) {
-  const std::vector<float> usual = run("", "").logits;
-  EXPECT_EQ(run("subgroups", "0").logits, usual);
-  EXPECT_EQ(run("dot_product", "0").logits, usual);
-  EXPECT_EQ(run("dot_product", "1").logits, usual);
-  EXPECT_EQ(run({{"subgroups", "0"}, {"dot_product", "1"}}).logits, usual);
+  for (const tiny_model* model : {&model_, &grouped_}) {
+    const auto logits = [&](const plugin::settings& user) { return run(user, *model).logits; };
+    const std::vector<float> usual = logits({});
+    EXPECT_EQ(logits({{"subgroups", "0"}}), usual);
+    EXPECT_EQ(logits({{"dot_product", "0"}}), usual);
+    EXPECT_EQ(logits({{"dot_product", "1"}}), usual);
+    EXPECT_EQ(logits({{"subgroups", "0"}, {"dot_product", "1"}}), usual);
+  }
 }
 
 // What the driver reports decides; a user can only ask for less, or for what is there.
@@ -140,6 +146,12 @@ TEST_F(vulkan, what_is_disabled_is_done_by_other_kernels_with_the_same_bits) {
   EXPECT_EQ(plain.logits, all.logits);
   EXPECT_GT(calls(plain, "mul.vulkan"), 0u);
   EXPECT_GT(calls(plain, "add.vulkan"), 0u);
+
+  const std::string id = "linear_ternary_grouped_add.ternary2.vulkan";
+  const answer added = run({}, grouped_), apart = run({{"disable", id}}, grouped_);
+  EXPECT_EQ(calls(added, id), 2u * 2 * 4) << "two a layer, four steps";
+  EXPECT_EQ(calls(apart, id), 0u);
+  EXPECT_EQ(apart.logits, added.logits);
 }
 
 TEST_F(vulkan, a_disabled_op_is_neither_listed_nor_offered) {

@@ -70,23 +70,26 @@ float divide(float a, float b) {
 #endif
 }
 
-// 127 / max(a, 1e-5), correctly rounded whatever the device's division does: the quotient of the
-// 24-bit mantissas by whole numbers, two bits longer than a float, then rounded half to even.
-float quant_scale(float a) {
-  const uint bits = as_uint(a > 1e-5f ? a : 1e-5f);
-  const uint exponent = bits >> 23;
-  if (exponent == 255) return 0.0f;
-  const uint mantissa = (bits & 0x7fffffu) | 0x800000u;
-  const ulong dividend = (ulong)127 << 42;  // quotient in (2^24, 2^26)
-  const ulong quotient = dividend / mantissa;
+// a / b for positive normal numbers with a normal quotient, correctly rounded whatever the device's
+// division does: the quotient of the 24-bit mantissas by whole numbers, two bits longer than a
+// float, then rounded half to even. Infinite if a is, 0 if b is.
+float exact_quotient(float a, float b) {
+  const uint above = as_uint(a) >> 23, below = as_uint(b) >> 23;
+  if (above == 255) return a;
+  if (below == 255) return 0.0f;
+  const uint mantissa = (as_uint(b) & 0x7fffffu) | 0x800000u;
+  const ulong dividend = (ulong)((as_uint(a) & 0x7fffffu) | 0x800000u) << 25;
+  const ulong quotient = dividend / mantissa;  // in (2^24, 2^26)
   const uint rest = dividend % mantissa != 0;
   const uint drop = quotient >= ((ulong)1 << 25) ? 2 : 1;
   const uint low = (uint)quotient & ((1u << drop) - 1), half_way = 1u << (drop - 1);
   uint kept = (uint)(quotient >> drop);  // in [2^23, 2^24)
   kept += low > half_way || (low == half_way && (rest || (kept & 1)));
-  // The value is kept * 2^(drop - 42 + 150 - exponent); a carry out of kept moves the exponent.
-  return as_float(((drop + 258 - exponent) << 23) + (kept - 0x800000u));
+  // The value is kept * 2^(drop - 25 + above - below); a carry out of kept moves the exponent.
+  return as_float(((drop + 125 + above - below) << 23) + (kept - 0x800000u));
 }
+
+float quant_scale(float a) { return exact_quotient(127.0f, a > 1e-5f ? a : 1e-5f); }
 
 int quantised(float x, float scale) {
   // NaN becomes 127: any value will do.

@@ -67,10 +67,11 @@ float round_half_even(float x) {
   return abs(x) < 4194304.0 ? whole : x;
 }
 
-// a / b correctly rounded, for positive normal numbers with a normal quotient; 0 if b is infinite.
-// Division itself may be off by 2.5 ulp.
+// a / b correctly rounded, for positive normal numbers with a normal quotient; infinite if a is, 0
+// if b is. Division itself may be off by 2.5 ulp.
 float exact_quotient(float a, float b) {
   uint ab = bits(a), bb = bits(b);
+  if (ab >= 0x7f800000u) return a;
   if (bb >= 0x7f800000u) return 0.0;
   uint n = (ab & 0x7fffffu) | 0x800000u, d = (bb & 0x7fffffu) | 0x800000u;
   int e = int(ab >> 23) - int(bb >> 23) + 127;

@@ -4,6 +4,7 @@
 layout(constant_id = 1) const uint LANES = 1;   // threads that share a row
 layout(constant_id = 2) const uint TOKENS = 1;  // that are taken together
 layout(constant_id = 3) const uint EACH = 4;    // rows of a thread
+layout(constant_id = 4) const uint GIVEN = 0;   // activations to a factor, or 0
 WORDS_IN(1, q);
 WORDS_IN(2, s);
 WORDS_IN(3, matrix);
@@ -48,6 +49,69 @@ void scaled_groups(uint t, uint r) {
   finish(t, r, out_);
 }
 
+// Element `at` of the factors of a row: those of the activations, or the scales.
+float given_factor(uint t, uint n, uint at) {
+  return f32(s[min(t, n - 1) * (k / GIVEN) + at]);
+}
+float own_factor(uint r, uint at) {
+  uint row = first_row + min(r, n_rows - 1);
+  return f32(scales[scale_group == 0 ? 0 : row * (k / scale_group) + at]);
+}
+
+// Sums of shorter groups times their factors, and sums of those times the factors of longer ones,
+// for EACH rows and TOKENS tokens as in sum_rows. Quarters of 128 elements are what groups are made
+// of.
+void factored_groups(uint first, uint t0, uint n) {
+  uint own = scale_group == 0 ? k : scale_group;
+  uint shorter = min(GIVEN, own), longer = max(GIVEN, own);
+  uint in_end = shorter, out_end = longer, in_group = 0, out_group = 0;
+  precise float inner[EACH * TOKENS], outer[EACH * TOKENS];
+  [[unroll]] for (uint i = 0; i < EACH * TOKENS; ++i) {
+    sums[i] = 0;
+    inner[i] = outer[i] = 0.0;
+  }
+  for (uint end = 32; end <= k; end += 32) {
+    uint block = (end - 1) / 128, c = (end - 1) % 128 / 32;
+    uvec4 words[EACH][2];
+    [[unroll]] for (uint e = 0; e < EACH; ++e) {
+      uint at = row_of(first, e) / 4 + 2 * block;
+      words[e][0] = matrix_fours[at];
+      words[e][1] = matrix_fours[at + 1];
+    }
+    [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
+      uint a[QUARTER];
+      int all = take_quarter(q_of(t0, t, n) + (end - 32) / 4, a);
+      [[unroll]] for (uint e = 0; e < EACH; ++e)
+        sums[e * TOKENS + t] += quarter(words[e], c, a) - all;
+    }
+    if (end != in_end) continue;
+    [[unroll]] for (uint i = 0; i < EACH * TOKENS; ++i) {
+      uint e = i / TOKENS, t = i % TOKENS;
+      float factor = GIVEN <= own ? given_factor(t0 + t, n, in_group)
+                                  : own_factor(first + e, in_group);
+      precise float part = float(sums[i]) * factor;
+      inner[i] = inner[i] + part;
+      sums[i] = 0;
+    }
+    in_end += shorter;
+    ++in_group;
+    if (end != out_end) continue;
+    [[unroll]] for (uint i = 0; i < EACH * TOKENS; ++i) {
+      uint e = i / TOKENS, t = i % TOKENS;
+      float factor = GIVEN <= own ? own_factor(first + e, out_group)
+                                  : given_factor(t0 + t, n, out_group);
+      precise float part = inner[i] * factor;
+      outer[i] = outer[i] + part;
+      inner[i] = 0.0;
+    }
+    out_end += longer;
+    ++out_group;
+  }
+  for (uint i = 0; i < EACH * TOKENS; ++i)
+    if (t0 + i % TOKENS < n && first + i / TOKENS < n_rows)
+      finish(t0 + i % TOKENS, first + i / TOKENS, outer[i]);
+}
+
 void main() {
   uint lane = thread() % LANES, team = thread() / LANES, teams = threads() / LANES;
   uint n = header[rows];
@@ -55,6 +119,10 @@ void main() {
        r0 += gl_NumWorkGroups.x * teams * EACH) {
     for (uint t0 = gl_WorkGroupID.y * TOKENS; t0 < n; t0 += gl_NumWorkGroups.y * TOKENS) {
       uint first = r0 + team * EACH;
+      if (GIVEN != 0) {
+        factored_groups(first, t0, n);
+        continue;
+      }
       if (scale_group != 0) {
         for (uint t = t0; t < min(n, t0 + TOKENS); ++t)
           for (uint r = first; r < min(n_rows, first + EACH); ++r) scaled_groups(t, r);

@@ -7,6 +7,7 @@ WORDS(3, y);
 layout(push_constant) uniform params {
   uint rows, k;
   float eps;
+  uint heads;
 };
 #include "row_ops.glsl"
 shared float norm_sums[gl_WorkGroupSize.x], norm_rests[gl_WorkGroupSize.x];
@@ -15,7 +16,9 @@ uint row_at;
 DEFINE_NORM_FACTOR
 
 void main() {
-  for (uint r = gl_WorkGroupID.y; r < header[rows]; r += gl_NumWorkGroups.y) {
+  uint groups = gl_NumWorkGroups.x * gl_NumWorkGroups.y;
+  for (uint r = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; r < header[rows] * heads;
+       r += groups) {
     row_at = r * k;
     float factor = norm_factor(k, eps);
     for (uint i = thread(); i < k; i += threads())

@@ -34,16 +34,16 @@ const uint PARTS = 8;
 uint pair_of(int low, int high) {
   return uint(low) + (uint(high) << 16);
 }
+int take_word(uint word, out uint even, out uint odd) {
+  int b0 = signed_byte(word, 0), b1 = signed_byte(word, 1);
+  int b2 = signed_byte(word, 2), b3 = signed_byte(word, 3);
+  even = pair_of(b2, b0);
+  odd = pair_of(b3, b1);
+  return b0 + b1 + b2 + b3;
+}
 int take(uint at, out uint a[PARTS]) {
   int all = 0;
-  [[unroll]] for (uint j = 0; j < 4; ++j) {
-    uint four_ = Q(at + 8 * j);
-    int b0 = signed_byte(four_, 0), b1 = signed_byte(four_, 1);
-    int b2 = signed_byte(four_, 2), b3 = signed_byte(four_, 3);
-    a[j] = pair_of(b2, b0);
-    a[j + 4] = pair_of(b3, b1);
-    all += b0 + b1 + b2 + b3;
-  }
+  [[unroll]] for (uint j = 0; j < 4; ++j) all += take_word(Q(at + 8 * j), a[j], a[j + 4]);
   return all;
 }
 int products(uint word, uint a[PARTS]) {
@@ -51,6 +51,43 @@ int products(uint word, uint a[PARTS]) {
   [[unroll]] for (uint j = 0; j < 4; ++j) {
     sum += (word >> (6 - 2 * j) & 0x00030003u) * a[j];
     sum += (word >> (14 - 2 * j) & 0x00030003u) * a[j + 4];
+  }
+  int lower = bitfieldExtract(int(sum), 0, 16);
+  return (int(sum) - lower) >> 16;
+}
+#endif
+
+// The same for quarter c of 128 elements: eight words of q that follow one another, and the codes
+// that the eight words of the matrix have at bit 6 - 2 * c. Its 16 products sum up to twice as much.
+#ifdef DOT
+const uint QUARTER = 8;
+int take_quarter(uint at, out uint a[QUARTER]) {
+  int all = 0;
+  [[unroll]] for (uint i = 0; i < 8; ++i) {
+    a[i] = Q(at + i);
+    all += dot_bytes(0x01010101u, a[i], 0);
+  }
+  return all;
+}
+int quarter(uvec4 words[2], uint c, uint a[QUARTER]) {
+  int sum = 0;
+  [[unroll]] for (uint i = 0; i < 8; ++i)
+    sum += dot_bytes(words[i / 4][i % 4] >> (6 - 2 * c) & 0x03030303u, a[i], 0);
+  return sum;
+}
+#else
+const uint QUARTER = 16;
+int take_quarter(uint at, out uint a[QUARTER]) {
+  int all = 0;
+  [[unroll]] for (uint i = 0; i < 8; ++i) all += take_word(Q(at + i), a[i], a[i + 8]);
+  return all;
+}
+int quarter(uvec4 words[2], uint c, uint a[QUARTER]) {
+  uint sum = 0;
+  [[unroll]] for (uint i = 0; i < 8; ++i) {
+    uint codes = words[i / 4][i % 4] >> (6 - 2 * c);
+    sum += (codes & 0x00030003u) * a[i];
+    sum += (codes >> 8 & 0x00030003u) * a[i + 8];
   }
   int lower = bitfieldExtract(int(sum), 0, 16);
   return (int(sum) - lower) >> 16;

@@ -10,8 +10,8 @@ namespace bitnet::conformance {
 
 struct tiny_shape {
   int64_t layers = 2, vocab = 50, embedding = 128, heads = 4, kv_heads = 2, head_dim = 32, ff = 200;
-  bool sub_norms = true, relu2 = true, neox = true, rope_factors = false;
-  uint64_t scale_group = 0;
+  bool sub_norms = true, head_norms = false, relu2 = true, neox = true, rope_factors = false;
+  uint64_t scale_group = 0, activation_group = 0;
   uint32_t embed_format = BITNET_FORMAT_F16, head_format = BITNET_FORMAT_F16;
   bool composites = true;
   uint32_t only_composite = 0;  // 0: all of them
@@ -36,8 +36,8 @@ class tiny_model : public model {
       uint64_t at = begin();
       uint32_t h = norm(x);
       auto [q8, s] = quant(h);
-      const uint32_t q = linear(q8, s, shape.embedding, q_width);
-      const uint32_t k = linear(q8, s, shape.embedding, kv_width);
+      const uint32_t q = head_norm(linear(q8, s, shape.embedding, q_width), shape.heads);
+      const uint32_t k = head_norm(linear(q8, s, shape.embedding, kv_width), shape.kv_heads);
       const uint32_t v = linear(q8, s, shape.embedding, kv_width);
       const uint32_t rq = rope(q, shape.heads, factors), rk = rope(k, shape.kv_heads, factors);
       op(BITNET_OP_KV_WRITE, {rk, v}, {}).ints[0] = layer;
@@ -107,15 +107,27 @@ class tiny_model : public model {
         1e-5f;
     return y;
   }
+  uint32_t head_norm(uint32_t x, int64_t heads) {
+    if (!shape_.head_norms) return x;
+    const uint32_t y = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, values[x].dims[1]);
+    bitnet_op& o =
+        op(BITNET_OP_RMS_NORM_HEADS, {x}, {y}, {dense(BITNET_FORMAT_F32, shape_.head_dim, 1)});
+    o.ints[0] = static_cast<int32_t>(heads);
+    o.floats[0] = 1e-6f;
+    return y;
+  }
   std::pair<uint32_t, uint32_t> quant(uint32_t x) {
-    const uint32_t q = value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, values[x].dims[1]);
-    const uint32_t s = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, 1);
-    op(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
+    const int64_t k = values[x].dims[1], group = static_cast<int64_t>(shape_.activation_group);
+    const uint32_t q = value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, k);
+    const uint32_t s = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, group == 0 ? 1 : k / group);
+    op(group == 0 ? BITNET_OP_ACT_QUANT_I8 : BITNET_OP_ACT_QUANT_I8_GROUPED, {x}, {q, s}).ints[0] =
+        static_cast<int32_t>(group);
     return {q, s};
   }
   uint32_t linear(uint32_t q, uint32_t s, int64_t k, int64_t m) {
     const uint32_t y = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, m);
-    op(BITNET_OP_LINEAR_TERNARY, {q, s}, {y}, {ternary(k, m)});
+    op(shape_.activation_group == 0 ? BITNET_OP_LINEAR_TERNARY : BITNET_OP_LINEAR_TERNARY_GROUPED,
+       {q, s}, {y}, {ternary(k, m)});
     return y;
   }
   uint32_t rope(uint32_t x, int64_t heads, uint32_t factors) {
