@@ -68,7 +68,8 @@ def draw(name, config, kind):
     with torch.no_grad():
         for key, w in model.named_parameters():
             if w.ndim == 2:
-                w.copy_(make_ternary(w, rng) * (2.5 if "embed" in key or "lm_head" in key else 1))
+                # A power of two: embeddings become F16, which has to hold them as they are.
+                w.copy_(make_ternary(w, rng) * (2 if "embed" in key or "lm_head" in key else 1))
             else:
                 w.copy_(torch.from_numpy(1 + 0.1 * rng.standard_normal(w.shape)))
     return model
@@ -143,4 +144,5 @@ def main():
 
 
 if __name__ == "__main__":
+    transformers.utils.logging.disable_progress_bar()
     sys.exit(main())
