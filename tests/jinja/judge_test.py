@@ -158,6 +158,9 @@ SMALL = r"""
 {{ 'abc'.find('a', 0, 1, 2) }}
 {{ 'a-b-c'.partition('-') }} {{ 'a-b-c'.rpartition('-') }} {{ 'abc'.partition('x') }} {{ 'abc'.rpartition('x') }}
 {{ 'abc'.partition('') }}
+{% for i in range() %}{% endfor %}
+{% for i in range(stop=3) %}{% endfor %}
+{% for i in range(1, stop=3) %}{% endfor %}
 {% if %}
 {{ 'a' | nothing }}
 {% nothing %}

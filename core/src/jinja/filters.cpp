@@ -311,6 +311,7 @@ value otherwise(rendering& at, const value& v, arguments& given) {
 
 value reversed(rendering& at, const value& v, arguments&) {
   sequence all = items_of(at, v);
+  if (!at.ok()) return {};  // the last character may not be there
   std::ranges::reverse(all);
   if (!v.is(kind::text)) return at.list(std::move(all));
   std::string out;

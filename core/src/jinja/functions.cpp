@@ -47,7 +47,8 @@ value new_namespace(rendering& at, arguments& given) {
 }
 
 value range(rendering& at, arguments& given) {
-  const auto a = bind(at, "range", given, {"start", "stop", "step"}, 1);
+  const auto a = bind(at, "range", given, {"", "", ""}, 1);  // none can be named
+  if (!at.ok()) return {};
   for (const value& one : given.positional)
     if (!one.is_whole()) return at.wrong("range needs integers");
   const bool only = given.positional.size() == 1;

@@ -84,5 +84,17 @@ TEST(jinja, refuses_with_the_line) {
   }
 }
 
+TEST(jinja, ends_in_words_wherever_it_runs_out_of_room) {
+  for (const char* source :
+       {"{{ ('xy' * 40)|reverse }}", "{% for c in 'xy' * 40 %}{{ c.upper() }}{% endfor %}",
+        "{{ ('xy' * 40)|map('upper')|join|list|sort }}",
+        "{{ 'a-' * 30 ~ ('b' * 9).partition('b') }}", "{{ '%s %(a)r' % {'a': 'xy' * 40} }}",
+        "{{ ('xy,' * 20).split(',')|batch(2)|list }}"})
+    for (uint64_t room = 0; room < 4000; room += 7) {
+      const auto text = rendered(source, {.made_bytes = room});
+      EXPECT_TRUE(text || text.error().message.starts_with("line 1: ")) << source;
+    }
+}
+
 }  // namespace
 }  // namespace bitnet::jinja
