@@ -15,7 +15,7 @@ Kinds of row:
   last  without --all: the last position of the same run, bit for bit
   same  the same weights in other types that keep all of them, made by quantize: the same bits
   text  tokenize on a file without tensors; `logits` on it has to end with exit code 3
-Exit code 0: every row passed. 1: some did not. 77: the Python packages are missing.
+Exit code 0: every row passed. 1: some did not. 77: the Python packages or the device are missing.
 """
 
 import argparse
@@ -44,6 +44,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 SECONDS = 300  # for one run of the program; a sanitized debug build needs a few
 INVALID_MODEL = 3  # the program's exit code for a model it cannot run
+NO_BACKEND = 4  # and where the backend that was asked for is not available
 # Few rows: what they add is the rounding of keys and values, not another weight type.
 F16_ROWS = ("b158-i2s", "b158-i2s-long", "llama-tq2", "llama-f16", "llama-f16-long", "llama-q8_0")
 Q8_0_ROWS = {"b158-i2s": "q8_0", "b158-i2s-long": "q8_0", "llama-tq2": "f32,q8_0", "llama-f16-long": "q8_0,f32",
@@ -229,6 +230,13 @@ def demo_rows(program, path):
         yield f"{path.stem} cost of q8_0 {n}", judge_cost(program, path, ids, [], SURPRISE)
 
 
+def need_device(program, model):
+    _, code, said = program.logits(model, [0], [], "f32")
+    if code == NO_BACKEND:
+        print(f"skip: {said}")
+        sys.exit(77)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bitnet", required=True, type=pathlib.Path, help="the program to judge")
@@ -237,11 +245,16 @@ def main():
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows whose name holds NAME")
     parser.add_argument("--demo", action="append", type=pathlib.Path, metavar="FILE",
                         help="model to tell stories with (default: models/*.gguf of this repository)")
-    parser.add_argument("--extra", default="", help='further flags for the program, e.g. "-t 2 --device cpu"')
+    parser.add_argument("--backend", metavar="NAME", help="what computes; exits with 77 if it has no device")
+    parser.add_argument("--extra", default="", help='further flags for the program, e.g. "-t 2"')
     args = parser.parse_args()
     if not os.access(args.bitnet, os.X_OK):
         sys.exit(f"{args.bitnet} is no program; build it first and pass its path with --bitnet")
     program = Program(args.bitnet.resolve(), args.extra.split())
+    rows = cached_models(args.models)
+    if args.backend:
+        program.extra += ["--device", args.backend]
+        need_device(program, args.models / rows[0]["file"])
     wanted = lambda name: not args.only or any(part in name for part in args.only)
     total = failed = 0
 
@@ -254,7 +267,7 @@ def main():
         for line in rest[:5]:
             print(f"          {line}")
 
-    for row in cached_models(args.models):
+    for row in rows:
         model = args.models / row["file"]
         if not wanted(row["name"]):
             continue
