@@ -427,8 +427,9 @@ result<loaded> read(gguf::file file, const load_options& options) {
   if (!shape) return std::unexpected(shape.error());
   m.shape = std::move(*shape);
 
-  const auto rotated = read_hadamard(m.file);
-  if (!rotated) return std::unexpected(rotated.error());
+  const auto found = read_hadamard(m.file);
+  if (!found) return std::unexpected(found.error());
+  const std::optional<hadamard>& rotated = *found;
   const auto q2 = tell_q2(m.file);
   if (!q2) return std::unexpected(q2.error());
 
@@ -436,7 +437,7 @@ result<loaded> read(gguf::file file, const load_options& options) {
   auto ok = read_ends(m, tensors);
   if (ok) ok = read_divisors(m, tensors);
   if (ok) ok = read_layers(m, tensors);
-  if (ok && *rotated) ok = read_rotation(m, **rotated, tensors);
+  if (ok && rotated) ok = read_rotation(m, *rotated, tensors);
   if (ok) ok = tensors.check_all_taken();
   if (ok) ok = m.file.check_size();
   if (!ok) return std::unexpected(ok.error());
