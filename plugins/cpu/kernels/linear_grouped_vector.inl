@@ -97,14 +97,22 @@ struct progress {
   uint64_t runs, shorter;     // of 32 elements in a shorter group, of those in a longer one
 };
 
-// The 32 elements of a plane are through: so may be a group.
-template <scaled Scaled, int Tokens>
+// The 32 elements of a plane are through: so may be a group. Each: so is one, whose activations are
+// off its sum already.
+template <scaled Scaled, bool Each, int Tokens>
 inline void end_plane(const row_tile& tile, const wide (&sums)[Tokens], progress<Tokens>& now) {
-  for (int t = 0; t < Tokens; ++t) now.sums[t] += sums[t];
-  if (--now.left != 0) return;
+  if constexpr (!Each) {
+    for (int t = 0; t < Tokens; ++t) now.sums[t] += sums[t];
+    if (--now.left != 0) return;
+  }
   for (int t = 0; t < Tokens; ++t) {
-    const floats sum = __builtin_convertvector(now.sums[t] - now.q_sums[t][now.group], floats);
-    now.sums[t] = wide{};
+    floats sum;
+    if constexpr (Each) {
+      sum = __builtin_convertvector(sums[t], floats);
+    } else {
+      sum = __builtin_convertvector(now.sums[t] - now.q_sums[t][now.group], floats);
+      now.sums[t] = wide{};
+    }
     if constexpr (Scaled == scaled::weights) now.y[t] += sum * tile.scales[now.group];
     if constexpr (Scaled == scaled::activations) now.y[t] += sum * now.q_scales[t][now.group];
     if constexpr (Scaled == scaled::shorter_weights) now.inner[t] += sum * tile.scales[now.group];
@@ -128,11 +136,17 @@ inline void end_plane(const row_tile& tile, const wide (&sums)[Tokens], progress
 }
 
 // 128 elements, or the first Planes * 32 of them. Plane p is bits 7:6 of 32 bytes, 5:4, ...
-template <scaled Scaled, int Planes, int Tokens>
+// Each: a plane is a group.
+template <scaled Scaled, bool Each, int Planes, int Tokens>
 inline void add_packed_group(const row_tile& tile, uint64_t at, progress<Tokens>& now) {
   part parts[Planes][Tokens];
   for (int p = 0; p < Planes; ++p)
-    for (int t = 0; t < Tokens; ++t) parts[p][t] = part{};
+    for (int t = 0; t < Tokens; ++t) {
+      parts[p][t] = part{};
+      if constexpr (Each && in_place)
+        parts[p][t] =
+            reinterpret_cast<part>(wide{} - (now.q_sums[t][now.group + p] << (6 - 2 * p)));
+    }
   for (uint64_t h = 0; h < packed_group; h += 16) {
     vec columns[4];
     load_columns(tile.w, at + h, columns);
@@ -154,13 +168,14 @@ inline void add_packed_group(const row_tile& tile, uint64_t at, progress<Tokens>
     for (int t = 0; t < Tokens; ++t) {
       sums[t] = widen(parts[p][t]);
       if constexpr (in_place) sums[t] >>= 6 - 2 * p;
+      if constexpr (Each && !in_place) sums[t] -= now.q_sums[t][now.group];
     }
-    end_plane<Scaled, Tokens>(tile, sums, now);
+    end_plane<Scaled, Each, Tokens>(tile, sums, now);
   }
   for (int t = 0; t < Tokens; ++t) now.q[t] += 128;
 }
 
-template <scaled Scaled, int Tokens>
+template <scaled Scaled, bool Each, int Tokens>
 void multiply(const grouped_tile& a, const row_tile& tile, const int32_t (*q_sums)[most_groups],
               uint64_t r, uint64_t t) {
   progress<Tokens> now;
@@ -186,17 +201,17 @@ void multiply(const grouped_tile& a, const row_tile& tile, const int32_t (*q_sum
     if constexpr (Tokens == 1)
       if (at % 64 == 0)
         for (uint64_t i = 0; i < lanes; ++i) __builtin_prefetch(tile.w[i] + at + ahead, 0, 2);
-    add_packed_group<Scaled, 4, Tokens>(tile, at, now);
+    add_packed_group<Scaled, Each, 4, Tokens>(tile, at, now);
   }
   switch (k % 128 / 32) {
     case 1:
-      add_packed_group<Scaled, 1, Tokens>(tile, whole, now);
+      add_packed_group<Scaled, Each, 1, Tokens>(tile, whole, now);
       break;
     case 2:
-      add_packed_group<Scaled, 2, Tokens>(tile, whole, now);
+      add_packed_group<Scaled, Each, 2, Tokens>(tile, whole, now);
       break;
     case 3:
-      add_packed_group<Scaled, 3, Tokens>(tile, whole, now);
+      add_packed_group<Scaled, Each, 3, Tokens>(tile, whole, now);
       break;
     default:
       break;
@@ -220,7 +235,7 @@ inline void sum_groups(const grouped_tile& a, int32_t (*sums)[most_groups]) {
 }
 
 // Tokens that share the columns of a tile of rows: what the registers hold.
-template <scaled Scaled, int Tokens>
+template <scaled Scaled, bool Each, int Tokens>
 void each_tile(const grouped_tile& a) {
   int32_t q_sums[most_grouped_tokens][most_groups];
   sum_groups(a, q_sums);
@@ -229,17 +244,30 @@ void each_tile(const grouped_tile& a) {
     tile.rows = a.rows - r < lanes ? a.rows - r : lanes;
     for (uint64_t i = 0; i < lanes; ++i)
       tile.w[i] = a.w + (r + (i < tile.rows ? i : tile.rows - 1)) * a.w_stride;
-    if constexpr (Scaled != scaled::activations) load_scales(a, r, tile);
+    if constexpr (Scaled != scaled::activations) {
+      // Those of the next rows come while these are multiplied.
+      const auto* next = reinterpret_cast<const uint8_t*>(a.scales + (r + lanes) * a.scales_stride);
+      for (uint64_t at = 0; at < lanes * a.groups * sizeof(float); at += 64)
+        __builtin_prefetch(next + at, 0, 2);
+      load_scales(a, r, tile);
+    }
     uint64_t t = 0;
-    for (; t + Tokens <= a.tokens; t += Tokens) multiply<Scaled, Tokens>(a, tile, q_sums, r, t);
-    for (; t < a.tokens; ++t) multiply<Scaled, 1>(a, tile, q_sums, r, t);
+    for (; t + Tokens <= a.tokens; t += Tokens)
+      multiply<Scaled, Each, Tokens>(a, tile, q_sums, r, t);
+    for (; t < a.tokens; ++t) multiply<Scaled, Each, 1>(a, tile, q_sums, r, t);
   }
+}
+
+template <scaled Scaled, int Tokens>
+void of_kind(const grouped_tile& a) {
+  if (shorter_group(a) == 32) return each_tile<Scaled, true, Tokens>(a);
+  each_tile<Scaled, false, Tokens>(a);
 }
 
 template <int Tokens>
 void all(const grouped_tile& a) {
-  if (!a.q_scales) return each_tile<scaled::weights, Tokens>(a);
-  if (!a.scales) return each_tile<scaled::activations, Tokens>(a);
-  if (a.q_group <= a.group) return each_tile<scaled::shorter_activations, Tokens>(a);
-  each_tile<scaled::shorter_weights, Tokens>(a);
+  if (!a.q_scales) return of_kind<scaled::weights, Tokens>(a);
+  if (!a.scales) return of_kind<scaled::activations, Tokens>(a);
+  if (a.q_group <= a.group) return of_kind<scaled::shorter_activations, Tokens>(a);
+  of_kind<scaled::shorter_weights, Tokens>(a);
 }
