@@ -57,7 +57,7 @@ struct counter {
 
 }  // namespace
 
-uint64_t passes_of(const node& n, uint64_t context) noexcept {
+uint64_t passes_of(const node& n, uint64_t context) {
   return std::visit(counter{n.spec, context}, n.params);
 }
 

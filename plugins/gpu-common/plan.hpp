@@ -88,7 +88,7 @@ tiles tiles_for(const facts& about) noexcept;
 
 // Passes through loops that a thread makes in the node's kernel, or a few more, when attention sees
 // `context` tokens.
-uint64_t passes_of(const node& n, uint64_t context) noexcept;
+uint64_t passes_of(const node& n, uint64_t context);
 
 // Rows of the matrix that a group of a linear kernel takes.
 uint32_t rows_of_group(const kernel_spec& spec) noexcept;
