@@ -78,12 +78,12 @@ void act_quant_scalar(const float* x, uint64_t k, int8_t* q, float* s) {
 }
 
 void act_quant_groups_scalar(const float* x, uint64_t k, uint64_t group, int8_t* q, float* d) {
-  for (uint64_t at = 0; at < k; at += group, x += group, q += group) {
+  for (uint64_t at = 0; at < k; at += group, x += group, q += group, ++d) {
     float largest = 1e-30f;
     for (uint64_t i = 0; i < group; ++i)
       largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
     const float scale = 127.0f / largest;
-    d[at / group] = largest / 127.0f;
+    *d = largest / 127.0f;
     for (uint64_t i = 0; i < group; ++i) {
       float v = round_half_even(x[i] * scale);
       v = v > -127.0f ? v : -127.0f;

@@ -156,7 +156,7 @@ void BITNET_ROW(act_quant)(const float* x, uint64_t k, int8_t* q, float* s) {
 
 void BITNET_ROW(act_quant_groups)(const float* x, uint64_t k, uint64_t group, int8_t* q,
                                   float* d) {
-  for (uint64_t at = 0; at < k; at += group, x += group, q += group) {
+  for (uint64_t at = 0; at < k; at += group, x += group, q += group, ++d) {
     floats largest[vectors] = {};
     for (uint64_t i = 0; i < group; i += 16)
       for (uint64_t j = 0; j < vectors; ++j) {
@@ -167,7 +167,7 @@ void BITNET_ROW(act_quant_groups)(const float* x, uint64_t k, uint64_t group, in
     float p[16], most = 1e-30f;
     std::memcpy(p, largest, sizeof p);
     for (const float v : p) most = v > most ? v : most;
-    d[at / group] = most / 127.0f;
+    *d = most / 127.0f;
     const float scale = 127.0f / most;
     for (uint64_t i = 0; i < group; i += lanes) {
       auto codes = quantised(load(x + i), scale);
