@@ -26,7 +26,7 @@ result<std::string> chat_template::render(const dict& variables, std::time_t now
                                           const limits& bounds) const {
   rendering at(bounds, now);
   std::string out = evaluate(at, contents_->statements, variables);
-  if (at.trouble()) return std::unexpected(*at.trouble());
+  if (const auto& trouble = at.trouble()) return std::unexpected(*trouble);
   return out;
 }
 

@@ -31,7 +31,7 @@ struct row_tile {
 };
 
 // Which groups have scales, and which of them are the shorter ones.
-enum class scaled { weights, activations, shorter_activations, shorter_weights };
+enum class scaled : uint8_t { weights, activations, shorter_activations, shorter_weights };
 
 template <class T>
 inline T load(const void* from) {

@@ -205,7 +205,8 @@ op_cases act_quant_grouped_cases() {
     out.push_back(quant_case(64, 32, tiny, codes, "less than the floor of 1e-30"));
     out.push_back(quant_case(256, 32, uneven, codes, "groups of unlike size"));
     for (const uint64_t group : {32, 64, 128})
-      out.push_back(quant_case(640, group, random_rows(640 * 5, random), codes, "five rows"));
+      out.push_back(
+          quant_case(640, group, random_rows(uint64_t{640} * 5, random), codes, "five rows"));
   }
   return out;
 }

@@ -26,7 +26,7 @@ void all_rows(op_case& c, uint64_t n) {
 }
 
 uint64_t pattern_at(uint64_t i, uint64_t patterns) {
-  if (i < patterns) return i;
+  if (i < patterns || patterns == 0) return i;
   const uint64_t mixed = i * 0x9e3779b97f4a7c15u;  // the golden ratio: high bits without a period
   return (mixed >> 32) % patterns;
 }
