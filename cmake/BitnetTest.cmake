@@ -9,6 +9,17 @@ set(BITNET_SHARED_DATA ${PROJECT_SOURCE_DIR}/../shared/data CACHE PATH "Conforma
 # Ends a test that hangs: ten times what the longest take, which a busy machine does not reach either.
 set(BITNET_TEST_SECONDS 1500)
 
+# Sets <variable> to the Python that has tests/reference/requirements.txt, which scripts/setup makes, or else
+# to any: tests then skip what they miss.
+function(bitnet_find_python variable)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(python ${PROJECT_SOURCE_DIR}/build/venv/bin/python)
+  if(NOT EXISTS ${python})
+    set(python ${Python3_EXECUTABLE})
+  endif()
+  set(${variable} ${python} PARENT_SCOPE)
+endfunction()
+
 # One build target per label, tests-<label>, makes all that the tests of this label run.
 function(bitnet_label_target label)
   if(NOT TARGET tests-${label})

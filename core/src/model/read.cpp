@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 
 #include "gguf/bytes.hpp"
@@ -339,10 +340,12 @@ result<void> read_rotation(loaded& to, const hadamard& h, builder& tensors) {
     return width == h.widths.end() ? transform{h.block, no_weight}
                                    : (*of_widths)[static_cast<size_t>(width - h.widths.begin())];
   };
+  std::unordered_map<std::string_view, uint32_t> by_name;  // the file may name millions
+  for (uint32_t i = 0; i < to.weights.size(); ++i) by_name.emplace(to.weights[i].name, i);
   const auto index_of = [&](const std::string& name) {
-    const auto found = std::ranges::find_if(
-        to.weights, [&](const weight& w) { return w.name == name || w.name == name + ".weight"; });
-    return static_cast<uint32_t>(found - to.weights.begin());
+    auto found = by_name.find(name);
+    if (found == by_name.end()) found = by_name.find(name + ".weight");
+    return found == by_name.end() ? no_weight : found->second;
   };
   const auto refused = [](const std::string& name, const char* as) {
     return fail(BITNET_UNSUPPORTED,

@@ -512,6 +512,12 @@ TEST(model_read, rotations_that_cannot_be_are_refused) {
       {"a table that is not there",
        [&](auto& b) { b.texts(key("inverse_weight_names"), {"embed"}); }, "tensor 'embed'",
        BITNET_BAD_DATA},
+      {"a vector of factors", [&](auto& b) { b.texts(key("weight_names"), {"blk.1.attn_norm"}); },
+       "tensor 'blk.1.attn_norm' is rotated as a matrix; this program knows", BITNET_UNSUPPORTED},
+      {"a matrix that is looked up",
+       [&](auto& b) { b.texts(key("inverse_weight_names"), {"blk.0.ffn_up.weight"}); },
+       "tensor 'blk.0.ffn_up.weight' is rotated as an embedding; this program knows",
+       BITNET_UNSUPPORTED},
       {"a number for a truth", [&](auto& b) { b.u32(key("gdn_v_grouped"), 1); }, "should be a bool",
        BITNET_BAD_DATA},
   };
