@@ -9,6 +9,7 @@
 #include "bench.hpp"
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/reference/rows.hpp"
 
 namespace bitnet::opencl::test {
 namespace {
@@ -312,6 +313,38 @@ TEST_P(each_division, act_quant_groups_is_exact) {
       }
     }
   }
+}
+
+// Blocks that are shorter and longer than a tile, rows that end within one.
+TEST_P(each_form, hadamard_is_exact) {
+  const struct {
+    uint32_t k, block, tile;
+  } rows[] = {{2, 2, 16},     {24, 8, 16},    {96, 32, 32},    {192, 64, 16},
+              {512, 256, 16}, {1024, 512, 8}, {4096, 4096, 64}};
+  for (const auto& [k, block, tile] : rows)
+    for (const bool first : {true, false}) {
+      SCOPED_TRACE(std::to_string(k) + " by " + std::to_string(block));
+      const uint32_t tokens = 3;
+      const std::vector<float> x = floats(uint64_t{tokens} * k, 4), factors = floats(k, 2);
+      const float scale = 1 / std::sqrt(static_cast<float>(block));
+      std::vector<float> expected(x.size());
+      for (uint32_t t = 0; t < tokens; ++t)
+        sdk::reference::hadamard(
+            &x[uint64_t{t} * k], factors.data(),
+            first ? BITNET_HADAMARD_FACTORS_FIRST : BITNET_HADAMARD_FACTORS_LAST, k, block,
+            &expected[uint64_t{t} * k]);
+      argument h = header(tokens), in = input(x), w = input(factors), y;
+      for (uint32_t from = 1; from < block;) {
+        const uint32_t to = std::min(block, from * tile);
+        y = output(x.size());
+        const gpu::hadamard_params p{
+            0, k, from, to, first && from == 1, !first && to == block, to == block ? scale : 1.0f};
+        bench_->run({kernel_id::hadamard, {t(), tile}}, {&h, &in, &w, &y}, p, 2, 3);
+        in.words = y.words;
+        from = to;
+      }
+      ASSERT_EQ(values_of<float>(y), expected) << (first ? "factors first" : "factors last");
+    }
 }
 
 // What comes after the integer sums of a row, as ops.h defines it.
