@@ -477,7 +477,7 @@ TEST_P(each_form, linear_dense_is_near_the_exact_one) {
           }
           // A lane adds k / 16 products at most, then come 4 + 2 levels of the tree.
           ASSERT_NEAR(double{found[t * m + first_row + r]}, sum,
-                      (k / 16 + 8) * double{epsilon} * size)
+                      (k / 16.0 + 8) * double{epsilon} * size)
               << "token " << t << " row " << r;
         }
       }
@@ -664,7 +664,7 @@ TEST_P(each_form, attn_paged_is_near_the_exact_one) {
           const uint64_t at = (uint64_t{t} * row.heads + head) * row.head_dim;
           std::vector<double> score;
           std::vector<uint64_t> seen;
-          double largest = -INFINITY, largest_error = 0;
+          double largest = -HUGE_VAL, largest_error = 0;
           for (uint32_t p = 0; p <= static_cast<uint32_t>(position[t]); ++p) {
             const bool sees = row.window == 0 ||
                               uint64_t{p} + row.window > static_cast<uint64_t>(position[t]) ||
@@ -686,7 +686,7 @@ TEST_P(each_form, attn_paged_is_near_the_exact_one) {
             score.push_back(sum * double{scale});
             largest = std::max(largest, score.back());
             largest_error = std::max(
-                largest_error, (row.head_dim / 16 + 8) * double{epsilon} * size * double{scale});
+                largest_error, (row.head_dim / 16.0 + 8) * double{epsilon} * size * double{scale});
           }
           double total = 0;
           for (double& p : score) total += p = std::exp(p - largest);
