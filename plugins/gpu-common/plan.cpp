@@ -70,7 +70,7 @@ class planner {
     if (op.weights[0] != BITNET_NONE) n.weight = &weights_.at(op.weights[0]);
     n.name =
         kernel_name(op.op, n.weight ? n.weight->view.format : BITNET_FORMAT_NONE, device_.name);
-    if (n.weight) n.weight_bytes = n.weight->device_bytes();
+    if (n.weight) n.weight_bytes = n.weight->read_bytes();
     return n;
   }
 
@@ -136,7 +136,7 @@ class planner {
   bitnet_status embed_gather(const bitnet_op& op) {
     node n = start(kernel_id::embed_gather, op, op.outputs[0], grid::threads, width(op.outputs[0]));
     n.spec.constants[1] = n.weight->view.format;
-    n.weight_bytes = 4 * n.weight->words;
+    n.weight_bytes = n.weight->read_bytes() / n.weight->view.m;
     // Without scales the kernel reads none.
     const source scales = n.weight->scales.bytes != 0 ? source::scales : source::tokens;
     n.operands = {{source::tokens}, {source::matrix}, {scales}, writes(op.outputs[0])};
