@@ -106,6 +106,16 @@ std::span<const std::byte> guarded_map::bytes() const {
   return {reinterpret_cast<const std::byte*>(row_->begin.load()), row_->size.load()};
 }
 
+void guarded_map::give_back(std::span<const std::byte> part) const {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t last = (begin + part.size()) / page * page;
+  if (first >= last) return;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): whole pages of the span
+  (void)::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 bool guarded_map::is_lost() const {
   return row_ && row_->lost.load(std::memory_order_acquire);
 }

@@ -27,6 +27,11 @@ class mapping {
   ~mapping();
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return map_.bytes(); }
+  [[nodiscard]] bool holds(std::span<const std::byte> part) const {
+    return part.data() >= bytes().data() && part.data() < bytes().data() + bytes().size();
+  }
+  // Pages of a part need not stay in memory: guarded_map.
+  void give_back(std::span<const std::byte> part) const { map_.give_back(part); }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   // Changes with whatever changes the file: device, inode, size and times.
   [[nodiscard]] const std::string& identity() const { return identity_; }

@@ -76,14 +76,19 @@ rotation model::rotation_of(uint32_t n_context) const {
   return out;
 }
 
+namespace {
+
+auto file_of(const loaded& m, std::span<const std::byte> bytes) {
+  return std::ranges::find_if(m.file.mappings(),
+                              [&](const gguf::mapping& file) { return file.holds(bytes); });
+}
+
+}  // namespace
+
 std::string model::weight_identity(uint32_t index) const {
   const loaded& m = contents_->data;
   const std::span<const std::byte> bytes = m.sources[index].bytes;
-  const auto holds = [&](const gguf::mapping& file) {
-    return bytes.data() >= file.bytes().data() &&
-           bytes.data() < file.bytes().data() + file.bytes().size();
-  };
-  const auto file = std::ranges::find_if(m.file.mappings(), holds);
+  const auto file = file_of(m, bytes);
   if (file == m.file.mappings().end()) return "";
   constexpr uint64_t samples = 64;
   constexpr uint64_t sample_bytes = 4096;
@@ -108,7 +113,12 @@ result<void> model::check_read() const {
 }
 
 result<void> model::stream_weight(uint32_t index, const sink& to) const {
-  return stream(contents_->data, index, to);
+  const loaded& m = contents_->data;
+  auto streamed = stream(m, index, to);
+  // Whoever got the bytes has them; what the file keeps in memory beside them, nobody reads.
+  const std::span<const std::byte> bytes = m.sources[index].bytes;
+  if (const auto file = file_of(m, bytes); file != m.file.mappings().end()) file->give_back(bytes);
+  return streamed;
 }
 
 }  // namespace bitnet::model

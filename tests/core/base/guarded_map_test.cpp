@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -61,6 +62,33 @@ TEST(guarded_map, a_whole_file_is_read) {
   EXPECT_TRUE(empty->bytes().empty());
   EXPECT_FALSE(empty->is_lost());
   EXPECT_FALSE(guarded_map::open(-1, 5));
+}
+
+// Pages of a map that the process holds, as the system counts them.
+std::size_t held(const guarded_map& map) {
+  std::ifstream file("/proc/self/smaps");
+  const auto begin = reinterpret_cast<uintptr_t>(map.bytes().data());
+  bool here = false;
+  for (std::string line; std::getline(file, line);) {
+    if (line.find("-") < line.find(" ")) here = std::stoull(line, nullptr, 16) == begin;
+    if (here && line.starts_with("Rss:")) return std::stoull(line.substr(4)) * 1024 / page();
+  }
+  return 0;
+}
+
+TEST(guarded_map, pages_that_are_given_back_are_read_again) {
+  const ones file;
+  const auto map = guarded_map::open(file.fd(), file.size());
+  ASSERT_TRUE(map);
+  EXPECT_EQ(count(map->bytes()), pages);
+  ASSERT_EQ(held(*map), pages);
+  map->give_back({});
+  map->give_back(map->bytes().subspan(5, page()));
+  EXPECT_EQ(held(*map), pages) << "no whole page lies in these";
+  map->give_back(map->bytes().subspan(page() / 2, 10 * page()));
+  EXPECT_EQ(held(*map), pages - 9);
+  EXPECT_EQ(count(map->bytes()), pages);
+  EXPECT_FALSE(map->is_lost());
 }
 
 TEST(guarded_map, a_file_that_is_cut_reads_as_zeros) {
