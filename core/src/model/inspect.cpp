@@ -124,6 +124,26 @@ json describe_rope(const hyperparameters& h) {
   return out;
 }
 
+const char* name_of(activation gate) {
+  switch (gate) {
+    case activation::relu2:
+      return "relu2";
+    case activation::silu:
+      return "silu";
+    case activation::gelu:
+      return "gelu";
+  }
+  return "";
+}
+
+// null: every layer sees all.
+json describe_window(const hyperparameters& h) {
+  if (h.window == 0) return nullptr;
+  return {{"tokens", h.window},
+          {"layers", std::ranges::count(h.windowed, true)},
+          {"rope_base", shortest(h.local_rope_base)}};
+}
+
 json describe_model(const loaded& m) {
   const hyperparameters& h = m.shape;
   uint64_t parameters = 0;
@@ -148,7 +168,9 @@ json describe_model(const loaded& m) {
           {"sub_norms", h.sub_norms},
           {"head_norms", h.head_norms},
           {"activation_group", h.activation_group},
-          {"activation", h.gate == activation::relu2 ? "relu2" : "silu"},
+          {"post_norms", h.post_norms},
+          {"activation", name_of(h.gate)},
+          {"window", describe_window(h)},
           {"tied_embedding", m.output == m.token_embedding},
           {"tokenizer", m.vocabulary.model},
           {"parameters", parameters},

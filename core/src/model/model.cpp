@@ -76,6 +76,10 @@ rotation model::rotation_of(uint32_t n_context) const {
   return out;
 }
 
+rotation model::local_rotation() const {
+  return {.base = contents_->data.shape.local_rope_base};
+}
+
 std::string model::weight_identity(uint32_t index) const {
   const loaded& m = contents_->data;
   const std::span<const std::byte> bytes = m.sources[index].bytes;
