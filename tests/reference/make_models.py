@@ -354,7 +354,10 @@ def make_tensors(rng, spec, n_vocab):
             scale = 1.25 if kind == "I2_S" else gain / np.sqrt(cols * 2 / 3)
             out.append((f"{layer}.{name}.scale", [1], TYPES["F32"], np.float32(scale).tobytes()))
 
-    out.append(make_tensor(rng, spec, "token_embd.weight", spec.embedding, n_vocab, spec.n_embd, size, 3))
+    # Gemma's rows are scaled up: small ones leave room for what layers add, or each token would repeat itself.
+    spread = 1 if spec.arch == "gemma3" else 3
+    out.append(make_tensor(rng, spec, "token_embd.weight", spec.embedding, n_vocab, spec.n_embd, size * spread / 3,
+                           spread))
     is_bitnet = spec.arch in reference.BITNET_ARCHITECTURES
     down = 1.0 if is_bitnet else 2.5  # without a sub-norm the gated values are small
     for n in range(spec.n_layer):

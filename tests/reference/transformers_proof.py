@@ -76,8 +76,10 @@ def draw(name, config, kind):
     with torch.no_grad():
         for key, w in model.named_parameters():
             if w.ndim == 2:
-                # A power of two: embeddings become F16, which has to hold them as they are.
-                w.copy_(make_ternary(w, rng) * (2 if "embed" in key or "lm_head" in key else 1))
+                # Powers of two: embeddings become F16, which has to hold them as they are. Gemma scales them up, and
+                # with larger ones each token would repeat itself whatever the layers do.
+                usual = 0.5 if "gemma" in config.model_type and "embed" in key else 2
+                w.copy_(make_ternary(w, rng) * (usual if "embed" in key or "lm_head" in key else 1))
             else:
                 usual = 0 if "gemma" in config.model_type else 1  # Gemma keeps what norms have above 1
                 w.copy_(torch.from_numpy(usual + 0.1 * rng.standard_normal(w.shape)))
