@@ -284,10 +284,11 @@ void read_gemma(hyperparameters& h, keys& in) {
   h.windowed = read_windowed(h.n_layers, in);
   h.local_rope_base = in.optional_positive("rope.freq_base_swa").value_or(h.local_rope_base);
   constexpr uint32_t layers_of_27b = 62;
+  const uint32_t width = h.n_embedding / h.n_heads;
   if (in.has("attention.scale") && !in.is_zero("attention.scale"))
     h.attention_divisor = 1 / in.optional_positive("attention.scale").value_or(1);
   else if (h.n_layers == layers_of_27b)  // the one of its kind, which files tell by nothing else
-    h.attention_divisor = std::sqrt(static_cast<float>(h.n_embedding / h.n_heads));
+    h.attention_divisor = std::sqrt(static_cast<float>(width));
 }
 
 activation gate_of(gate_rule rule, std::string_view vocabulary) {
