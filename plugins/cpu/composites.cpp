@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "ops/ops.hpp"
+#include "ops/ternary_tiles.hpp"
 #include "ops/top_head.hpp"
 #include "primitives.hpp"
 
@@ -184,8 +186,11 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
   out.packing = four ? packing_of<head_bits::four>() : packing_of<head_bits::eight>();
   constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   const auto add = [&](uint32_t op, uint32_t format, const std::string& name, const char* of,
-                       sdk::composite_kernel run, bool (*fits)(const sdk::weight&) = nullptr) {
-    out.composites.push_back({op, format, stable, kernel_id(name, of), run, {}, fits});
+                       sdk::composite_kernel run, bool (*fits)(const sdk::weight&) = nullptr,
+                       const sdk::packing& packing = {}) {
+    sdk::composite row{op, format, stable, kernel_id(name, of), run, {}, fits};
+    row.packing = packing;
+    out.composites.push_back(std::move(row));
   };
   constexpr uint32_t ternary = BITNET_FORMAT_TERNARY2;
   const struct {
@@ -197,14 +202,11 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
                 {BITNET_OP_FFN_RELU2_GATED, "ffn_relu2_gated", ffn_gated<&row_kernels::relu2>},
                 {BITNET_OP_FFN_SILU_GATED, "ffn_silu_gated", ffn_gated<&row_kernels::silu>}};
   // Named after their products, which take most of the time.
-  const auto has_vector_form = [](const sdk::weight& w) {
-    return has_row_scales(w) || has_group_scales(w);
-  };
   for (const auto& body : bodies) {
     add(body.op, ternary, std::string(body.name) + ".ternary2", isa.ternary.isa, body.run,
         has_row_scales);
-    add(body.op, ternary, std::string(body.name) + "_grouped.ternary2", isa.grouped.isa, body.run,
-        has_vector_form);
+    add(body.op, ternary, std::string(body.name) + "_tiles.ternary2", isa.grouped.isa, body.run,
+        nullptr, in_tiles());
   }
   const auto& first_pass = four ? isa.linear_i4 : isa.linear_i8;
   for (const sdk::format& f : sdk::formats)

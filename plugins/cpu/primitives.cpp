@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ops/ops.hpp"
+#include "ops/ternary_tiles.hpp"
 
 namespace bitnet::cpu {
 namespace {
@@ -130,20 +131,29 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   constexpr uint32_t integer = stable | BITNET_EXACT_INTEGER;
   const auto add = [&](uint32_t op, uint32_t format, const char* of, uint32_t exact,
                        const std::string& name, sdk::primitive_kernel run,
-                       bool (*fits)(const sdk::weight&) = nullptr) {
+                       bool (*fits)(const sdk::weight&) = nullptr,
+                       const sdk::packing& packing = {}) {
     const bool fast = std::string_view(of) != scalar_form.name;
     out.primitives.push_back({op, format, fast ? BITNET_LEVEL_OPTIMISED : BITNET_LEVEL_REFERENCE,
-                              exact, kernel_id(name, of), run, fits});
+                              exact, kernel_id(name, of), run, fits, packing});
   };
   constexpr uint32_t ternary = BITNET_FORMAT_TERNARY2;
   add(BITNET_OP_LINEAR_TERNARY, ternary, isa.ternary.isa, integer, "linear_ternary.ternary2",
       run_linear_ternary, has_row_scales);
+  add(BITNET_OP_LINEAR_TERNARY, ternary, isa.grouped.isa, integer, "linear_ternary_tiles.ternary2",
+      run_linear_ternary, nullptr, in_tiles());
   add(BITNET_OP_LINEAR_TERNARY, ternary, isa.grouped.isa, integer,
       "linear_ternary_grouped.ternary2", run_linear_ternary, has_group_scales);
   add(BITNET_OP_LINEAR_TERNARY, ternary, "scalar", integer, "linear_ternary_ref.ternary2",
       run_linear_ternary);
   add(BITNET_OP_LINEAR_TERNARY_GROUPED, ternary, isa.grouped.isa, integer,
-      "linear_grouped.ternary2", run_linear_grouped);
+      "linear_grouped_tiles.ternary2", run_linear_grouped, nullptr, in_tiles());
+  add(BITNET_OP_LINEAR_TERNARY_GROUPED, ternary, isa.grouped.isa, integer,
+      "linear_grouped.ternary2", run_linear_grouped, grouped_has_vector_form);
+  add(BITNET_OP_LINEAR_TERNARY_GROUPED, ternary, scalar_form.name, integer,
+      "linear_grouped_ref.ternary2", run_linear_grouped);
+  add(BITNET_OP_EMBED_GATHER, ternary, "scalar", stable, "embed_gather_tiles.ternary2",
+      embed_gather, nullptr, in_tiles());
   for (const sdk::format& f : sdk::formats) {
     if (f.id != BITNET_FORMAT_TERNARY2)
       add(BITNET_OP_LINEAR_DENSE, f.id, isa.dense.isa, stable,

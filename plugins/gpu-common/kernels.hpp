@@ -44,6 +44,7 @@ enum class kernel_id : uint8_t {
   rms_norm,
   act_quant,
   act_quant_groups,
+  hadamard,
   linear_ternary,
   linear_dense,
   rope,
@@ -97,6 +98,20 @@ struct act_quant_params {
 // elements, which are 32, 64 or 128. As ops.h says it, bit for bit; NaN as in act_quant.
 struct act_quant_groups_params {
   uint32_t rows, k, group;
+};
+
+// Bindings: header, x (rows, k), weight f32 (k) or any, y (rows, k), which may be x
+// Constant 1: elements of a tile, a power of two; memory of the group holds it. One group to a tile
+// of a row.
+// One pass of a transform: for d = from, 2 * from .. to / 2 the pairs (i, i + d) with (i & d) == 0
+// become their sum and their difference; before 1: what comes in is multiplied by the weight first.
+// At last everything is multiplied by scale and, after 1, that by the weight. Bit for bit as ops.h
+// says it of HADAMARD.
+// to is a power of two that divides k. from is 1, and to may be less than a tile; or from is at
+// least a tile and to / from at most one.
+struct hadamard_params {
+  uint32_t rows, k, from, to, before, after;
+  float scale;
 };
 
 // Bindings: header, q i8 (rows, k), s f32 (rows), matrix, scales, residual (rows, m), y (rows, m)
@@ -185,7 +200,7 @@ struct bit_linear_params {
 
 // How many bindings a kernel has, the header among them.
 constexpr uint32_t bindings_of(kernel_id id) noexcept {
-  constexpr uint32_t counts[] = {5, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 5, 7, 7};
+  constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 5, 7, 7};
   static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
   return counts[static_cast<uint32_t>(id)];
 }

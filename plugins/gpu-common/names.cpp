@@ -16,7 +16,7 @@ std::string op_name(uint32_t op) {
 }
 
 // Of later ops there are no kernels yet: graph_query answers none.
-constexpr uint32_t newest_primitive = BITNET_OP_LINEAR_TERNARY_GROUPED;
+constexpr uint32_t newest_primitive = BITNET_OP_HADAMARD;
 
 constexpr uint32_t ternary_products[] = {BITNET_OP_LINEAR_TERNARY,
                                          BITNET_OP_LINEAR_TERNARY_GROUPED};

@@ -12,9 +12,9 @@ namespace bitnet::gpu {
 
 using parameters =
     std::variant<embed_gather_params, rms_norm_params, act_quant_params, act_quant_groups_params,
-                 linear_ternary_params, linear_dense_params, rope_params, kv_write_params,
-                 attn_paged_params, elementwise_params, gather_rows_params, norm_quant_params,
-                 glu_quant_params, bit_linear_params>;
+                 hadamard_params, linear_ternary_params, linear_dense_params, rope_params,
+                 kv_write_params, attn_paged_params, elementwise_params, gather_rows_params,
+                 norm_quant_params, glu_quant_params, bit_linear_params>;
 static_assert(std::variant_size_v<parameters> == static_cast<uint64_t>(kernel_id::count));
 
 // Those of kernels that see rows [first_row, first_row + n_rows) of a matrix.

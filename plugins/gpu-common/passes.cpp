@@ -44,6 +44,12 @@ struct counter {
   uint64_t operator()(const act_quant_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const norm_quant_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const glu_quant_params& p) const noexcept { return of_row(p.k); }
+  // What comes in and what goes out by runs; between them a tree over pairs.
+  uint64_t operator()(const hadamard_params& p) const noexcept {
+    const uint64_t tile = spec.constants[1], runs = p.from == 1 ? 1 : p.to / p.from;
+    return 2 * (tile / threads + 2 * runs) + std::bit_width(tile) * (tile / 2 / threads + 2) +
+           around;
+  }
   // A thread has a unit or two, of 128 elements at most.
   uint64_t operator()(const act_quant_groups_params&) const noexcept { return around; }
   uint64_t operator()(const embed_gather_params&) const noexcept { return around; }

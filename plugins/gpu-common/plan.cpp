@@ -1,6 +1,7 @@
 #include "plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -18,6 +19,14 @@ operand reads(uint32_t value) {
 }
 operand writes(uint32_t value) {
   return {source::value, value, true};
+}
+
+// Elements that a group transforms together. The most take 16 KiB, which Vulkan and OpenCL promise;
+// what is shorter than the least leaves threads without work.
+uint32_t tile_for(const facts& about, uint32_t block) noexcept {
+  constexpr uint32_t least = 512, most = 4096;
+  const uint32_t fits = std::bit_floor(about.shared_memory_bytes / uint32_t{sizeof(float)});
+  return std::min(std::clamp(block, least, most), std::max(fits, 64u));
 }
 
 class planner {
@@ -61,7 +70,7 @@ class planner {
     if (op.weights[0] != BITNET_NONE) n.weight = &weights_.at(op.weights[0]);
     n.name =
         kernel_name(op.op, n.weight ? n.weight->view.format : BITNET_FORMAT_NONE, device_.name);
-    if (n.weight) n.weight_bytes = n.weight->device_bytes();
+    if (n.weight) n.weight_bytes = n.weight->read_bytes();
     return n;
   }
 
@@ -84,6 +93,8 @@ class planner {
         return act_quant(op, f);
       case BITNET_OP_ACT_QUANT_I8_GROUPED:
         return act_quant_groups(op);
+      case BITNET_OP_HADAMARD:
+        return hadamard(op);
       case BITNET_OP_LINEAR_TERNARY:
       case BITNET_OP_LINEAR_TERNARY_GROUPED:
         return linear_ternary(op, BITNET_NONE, out[0]);
@@ -125,7 +136,7 @@ class planner {
   bitnet_status embed_gather(const bitnet_op& op) {
     node n = start(kernel_id::embed_gather, op, op.outputs[0], grid::threads, width(op.outputs[0]));
     n.spec.constants[1] = n.weight->view.format;
-    n.weight_bytes = 4 * n.weight->words;
+    n.weight_bytes = n.weight->read_bytes() / n.weight->view.m;
     // Without scales the kernel reads none.
     const source scales = n.weight->scales.bytes != 0 ? source::scales : source::tokens;
     n.operands = {{source::tokens}, {source::matrix}, {scales}, writes(op.outputs[0])};
@@ -190,6 +201,31 @@ class planner {
     n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
     n.params = act_quant_groups_params{n.rows, static_cast<uint32_t>(k), group};
     return push(std::move(n));
+  }
+
+  // A block that is longer than a tile takes more passes, from the second on in place.
+  bitnet_status hadamard(const bitnet_op& op) {
+    const auto block = static_cast<uint32_t>(op.ints[0]);
+    const uint32_t k = width32(op.inputs[0]), tile = tile_for(device_.about(), block);
+    const bool has_factors = op.weights[0] != BITNET_NONE;
+    const bool first = op.ints[1] == BITNET_HADAMARD_FACTORS_FIRST;
+    uint32_t from = 1, read = op.inputs[0];
+    do {
+      const uint32_t to = std::min(block, from * tile);
+      const bool before = has_factors && first && from == 1;
+      const bool after = has_factors && !first && to == block;
+      node n = start(kernel_id::hadamard, op, op.outputs[0], grid::rows, (k + tile - 1) / tile);
+      n.spec.constants[1] = tile;
+      if (!before && !after) n.weight_bytes = 0;
+      const operand weight = before || after ? operand{source::vector} : reads(read);
+      n.operands = {reads(read), weight, writes(op.outputs[0])};
+      const double size = to == block ? 1 / std::sqrt(static_cast<double>(block)) : 1;
+      n.params = hadamard_params{n.rows, k, from, to, before, after, static_cast<float>(size)};
+      out_.nodes.push_back(std::move(n));
+      from = to;
+      read = op.outputs[0];
+    } while (from < block);
+    return BITNET_OK;
   }
 
   bitnet_status linear_ternary(const bitnet_op& op, uint32_t residual, uint32_t result) {

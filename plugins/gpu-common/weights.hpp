@@ -26,6 +26,11 @@ struct device_weight {
   std::vector<float> host;  // rank 1, and f32 of one row
 
   uint64_t device_bytes() const noexcept { return 4 * words * view.m; }
+  // Of a product with it: also the scales of groups.
+  uint64_t read_bytes() const noexcept {
+    const uint64_t groups = view.scale_group == 0 ? 0 : view.k / view.scale_group;
+    return device_bytes() + sizeof(float) * groups * view.m;
+  }
 };
 
 class weight_set {

@@ -20,6 +20,7 @@ constexpr named_source sources[] = {
     {"rms_norm", source::rms_norm},
     {"act_quant", source::act_quant},
     {"act_quant_groups", source::act_quant_groups},
+    {"hadamard", source::hadamard},
     {"linear_ternary", source::linear_ternary, false, "__global", "C2"},
     {"linear_dense", source::linear_dense, true},
     {"rope", source::rope},

@@ -119,8 +119,8 @@ class Bench(support.Case):
             self.assertEqual(row["timed_by"], "backend")
 
     def test_scale_groups_run_a_kernel_of_their_own(self):
-        for group, kernel, n_bytes in (("32", "linear_ternary_grouped.ternary2.", 64 * (64 + 4 * 8)),
-                                       ("128", "linear_ternary_grouped.ternary2.", 64 * (64 + 4 * 2)),
+        for group, kernel, n_bytes in (("32", "linear_ternary_tiles.ternary2.", 64 * (64 + 4 * 8)),
+                                       ("128", "linear_ternary_tiles.ternary2.", 64 * (64 + 4 * 2)),
                                        ("256", "linear_ternary.ternary2.", 64 * (64 + 4)),
                                        ("16", "linear_ternary_ref.ternary2.scalar", 64 * (64 + 4 * 16))):
             row, = self.ok(*self.KERNEL, "--n", "1", "-r", "1", "--scale-group", group, "-o", "json").json

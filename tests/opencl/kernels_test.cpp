@@ -9,6 +9,7 @@
 #include "bench.hpp"
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/reference/rows.hpp"
 
 namespace bitnet::opencl::test {
 namespace {
@@ -314,6 +315,38 @@ TEST_P(each_division, act_quant_groups_is_exact) {
   }
 }
 
+// Blocks that are shorter and longer than a tile, rows that end within one.
+TEST_P(each_form, hadamard_is_exact) {
+  const struct {
+    uint32_t k, block, tile;
+  } rows[] = {{2, 2, 16},     {24, 8, 16},    {96, 32, 32},    {192, 64, 16},
+              {512, 256, 16}, {1024, 512, 8}, {4096, 4096, 64}};
+  for (const auto& [k, block, tile] : rows)
+    for (const bool first : {true, false}) {
+      SCOPED_TRACE(std::to_string(k) + " by " + std::to_string(block));
+      const uint32_t tokens = 3;
+      const std::vector<float> x = floats(uint64_t{tokens} * k, 4), factors = floats(k, 2);
+      const float scale = 1 / std::sqrt(static_cast<float>(block));
+      std::vector<float> expected(x.size());
+      for (uint32_t t = 0; t < tokens; ++t)
+        sdk::reference::hadamard(
+            &x[uint64_t{t} * k], factors.data(),
+            first ? BITNET_HADAMARD_FACTORS_FIRST : BITNET_HADAMARD_FACTORS_LAST, k, block,
+            &expected[uint64_t{t} * k]);
+      argument h = header(tokens), in = input(x), w = input(factors), y;
+      for (uint32_t from = 1; from < block;) {
+        const uint32_t to = std::min(block, from * tile);
+        y = output(x.size());
+        const gpu::hadamard_params p{
+            0, k, from, to, first && from == 1, !first && to == block, to == block ? scale : 1.0f};
+        bench_->run({kernel_id::hadamard, {t(), tile}}, {&h, &in, &w, &y}, p, 2, 3);
+        in.words = y.words;
+        from = to;
+      }
+      ASSERT_EQ(values_of<float>(y), expected) << (first ? "factors first" : "factors last");
+    }
+}
+
 // What comes after the integer sums of a row, as ops.h defines it.
 float linear_row(const uint8_t* w, const int8_t* q, const float* s, const float* scale, uint32_t k,
                  uint32_t scale_group, uint32_t given) {
@@ -444,7 +477,7 @@ TEST_P(each_form, linear_dense_is_near_the_exact_one) {
           }
           // A lane adds k / 16 products at most, then come 4 + 2 levels of the tree.
           ASSERT_NEAR(double{found[t * m + first_row + r]}, sum,
-                      (k / 16 + 8) * double{epsilon} * size)
+                      (k / 16.0 + 8) * double{epsilon} * size)
               << "token " << t << " row " << r;
         }
       }
@@ -631,7 +664,7 @@ TEST_P(each_form, attn_paged_is_near_the_exact_one) {
           const uint64_t at = (uint64_t{t} * row.heads + head) * row.head_dim;
           std::vector<double> score;
           std::vector<uint64_t> seen;
-          double largest = -INFINITY, largest_error = 0;
+          double largest = -HUGE_VAL, largest_error = 0;
           for (uint32_t p = 0; p <= static_cast<uint32_t>(position[t]); ++p) {
             const bool sees = row.window == 0 ||
                               uint64_t{p} + row.window > static_cast<uint64_t>(position[t]) ||
@@ -653,7 +686,7 @@ TEST_P(each_form, attn_paged_is_near_the_exact_one) {
             score.push_back(sum * double{scale});
             largest = std::max(largest, score.back());
             largest_error = std::max(
-                largest_error, (row.head_dim / 16 + 8) * double{epsilon} * size * double{scale});
+                largest_error, (row.head_dim / 16.0 + 8) * double{epsilon} * size * double{scale});
           }
           double total = 0;
           for (double& p : score) total += p = std::exp(p - largest);

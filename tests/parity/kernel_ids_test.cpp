@@ -155,8 +155,11 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
   static const std::vector<std::pair<std::string, std::vector<std::string>>> all = {
       {"linear_ternary.", {"linear_ternary"}},
       {"linear_ternary_grouped.", {"linear_grouped"}},
+      {"linear_ternary_tiles.", {"linear_grouped"}},
       {"linear_ternary_ref.", {}},
       {"linear_grouped.", {"linear_grouped"}},
+      {"linear_grouped_tiles.", {"linear_grouped"}},
+      {"linear_grouped_ref.", {}},
       {"rms_norm_heads.", {"rms_norm"}},
       {"act_quant_i8_grouped.", {"act_quant_groups"}},
       {"hadamard.", {"hadamard"}},
@@ -165,6 +168,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
       {"linear_dense.q6_k.", {"linear_dense", "from_q6_k"}},
       {"linear_dense.", {"linear_dense"}},
       {"embed_gather.", {}},
+      {"embed_gather_tiles.", {}},
       {"gather_rows.", {}},
       {"rms_norm.", {"rms_norm"}},
       {"act_quant_i8.", {"act_quant"}},
@@ -184,10 +188,10 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
       {"attn_out.", {"linear_ternary"}},
       {"ffn_relu2_gated.", {"linear_ternary"}},
       {"ffn_silu_gated.", {"linear_ternary"}},
-      {"qkv_rope_kv_grouped.", {"linear_grouped"}},
-      {"attn_out_grouped.", {"linear_grouped"}},
-      {"ffn_relu2_gated_grouped.", {"linear_grouped"}},
-      {"ffn_silu_gated_grouped.", {"linear_grouped"}},
+      {"qkv_rope_kv_tiles.", {"linear_grouped"}},
+      {"attn_out_tiles.", {"linear_grouped"}},
+      {"ffn_relu2_gated_tiles.", {"linear_grouped"}},
+      {"ffn_silu_gated_tiles.", {"linear_grouped"}},
   };
   return all;
 }
@@ -286,12 +290,12 @@ TEST_P(kernel_ids, of_ternary_products) {
       {100, 0, "linear_ternary.ternary2.", "one scale, a part of a packed group"},
       {32768, 0, "linear_ternary.ternary2.", "one scale, long rows"},
       {768, 768, "linear_ternary.ternary2.", "a scale for each row"},
-      {96, 32, "linear_ternary_grouped.ternary2.", "BitNet32, Split32"},
-      {320, 64, "linear_ternary_grouped.ternary2.", "Q2_0"},
+      {96, 32, "linear_ternary_tiles.ternary2.", "BitNet32, Split32"},
+      {320, 64, "linear_ternary_tiles.ternary2.", "Q2_0"},
       {192, 96, "linear_ternary_grouped.ternary2.", "groups across packed groups"},
-      {512, 128, "linear_ternary_grouped.ternary2.", "Q1_0"},
-      {512, 256, "linear_ternary_grouped.ternary2.", "TQ1_0, TQ2_0"},
-      {17408, 64, "linear_ternary_grouped.ternary2.", "more groups than a tile has"},
+      {512, 128, "linear_ternary_tiles.ternary2.", "Q1_0"},
+      {512, 256, "linear_ternary_tiles.ternary2.", "TQ1_0, TQ2_0"},
+      {17408, 64, "linear_ternary_tiles.ternary2.", "more groups than a call has"},
       {64, 16, "linear_ternary_ref.ternary2.scalar", "no file has them"},
       {60, 20, "linear_ternary_ref.ternary2.scalar", "nor these"},
   };
@@ -306,10 +310,16 @@ TEST_P(kernel_ids, of_groups_of_activations) {
     for (const int32_t given : {32, 128}) {
       SCOPED_TRACE(group);
       const auto ids = run(product(BITNET_FORMAT_TERNARY2, 1024, group, given));
-      for (const char* id : {"linear_grouped.", "act_quant_i8_grouped.", "rms_norm_heads.",
-                             "hadamard.", "scale.", "gelu."})
+      const bool tiles = group == 64 || group == 128;  // else there is one scale for a row
+      for (const char* id :
+           {tiles ? "linear_grouped_tiles." : "linear_grouped.", "act_quant_i8_grouped.",
+            "rms_norm_heads.", "hadamard.", "scale.", "gelu."})
         EXPECT_TRUE(any_begins(ids, id)) << id;
     }
+  // Groups across packed groups, in rows that need no cut and in others.
+  EXPECT_TRUE(any_begins(run(product(BITNET_FORMAT_TERNARY2, 768, 192, 64)), "linear_grouped."));
+  EXPECT_TRUE(
+      any_begins(run(product(BITNET_FORMAT_TERNARY2, 12288, 192, 64)), "linear_grouped_ref."));
 }
 
 TEST_P(kernel_ids, of_dense_products) {
@@ -347,11 +357,11 @@ TEST_P(kernel_ids, of_fused_ops) {
       shape.scale_group = group;
       shape.ff = 256;  // groups of 128: some matrices have one for each row, the others two
       const auto ids = run(tiny_model(shape));
-      // Groups of 16 have no vector form, so nothing is fused.
+      // Groups of 16 have no vector form, and matrices that lie differently are not fused.
       const std::string ffn = relu2 ? "ffn_relu2_gated" : "ffn_silu_gated";
-      EXPECT_EQ(any_begins(ids, ffn), group != 16);
-      EXPECT_EQ(any_begins(ids, ffn + "_grouped."), group == 32 || group == 128);
-      EXPECT_EQ(any_begins(ids, "qkv_rope_kv_grouped."), group == 32);
+      EXPECT_EQ(any_begins(ids, ffn + "."), group == 0 || group == 256);
+      EXPECT_EQ(any_begins(ids, ffn + "_tiles."), group == 32);
+      EXPECT_EQ(any_begins(ids, "qkv_rope_kv_tiles."), group == 32);
       EXPECT_EQ(any_begins(ids, "linear_ternary_ref."), group == 16);
     }
 }

@@ -10,6 +10,7 @@
 #include "golden.hpp"
 #include "guarded_memory.hpp"
 #include "ops/ops.hpp"
+#include "ops/ternary_tiles.hpp"
 #include "tiny_model.hpp"
 
 namespace bitnet::parity {
@@ -102,6 +103,29 @@ struct ternary_case {
     return y;
   }
 
+  // The same of LINEAR_TERNARY_GROUPED: activations have a factor for every `given`.
+  std::vector<float> by_definition_of_groups(const std::vector<float>& d, uint64_t given) const {
+    std::vector<float> y;
+    const uint64_t own = row.scale_group == 0 ? row.k : row.scale_group;
+    for (uint64_t token = 0; token < row.tokens; ++token)
+      for (uint64_t m = 0; m < row.rows; ++m) {
+        float outer = 0, inner = 0;
+        for (uint64_t i = 0, sum = 0; i < row.k; ++i) {
+          sum += static_cast<uint64_t>(int64_t{t[m * row.k + i]} * q[token * row.k + i]);
+          if ((i + 1) % std::min(own, given) != 0) continue;
+          const float of_q = d[(token * row.k + i) / given];
+          const float of_w = scales[row.scale_group == 0 ? 0 : (m * row.k + i) / own];
+          inner += static_cast<float>(static_cast<int64_t>(sum)) * (given <= own ? of_q : of_w);
+          sum = 0;
+          if ((i + 1) % std::max(own, given) != 0) continue;
+          outer += inner * (given <= own ? of_w : of_q);
+          inner = 0;
+        }
+        y.push_back(outer);
+      }
+    return y;
+  }
+
   ternary_row row;
   std::mt19937 random;
   std::vector<int8_t> t;  // (rows, k): -1, 0 or 1
@@ -125,6 +149,40 @@ struct ternary_case {
   }
 };
 
+// A weight in tiles, in memory that ends where they do. The rows are not there.
+class tiles {
+ public:
+  explicit tiles(const sdk::weight& rows)
+      : packing_(cpu::in_tiles()),
+        made_(packing_.bytes(rows)),
+        memory_((pack(rows, packing_, made_), made_)) {
+    form_.how = &packing_;
+    form_.bytes = memory_.size();
+    form_.data = memory_.data();
+    weight_ = rows;
+    weight_.data = nullptr;
+    weight_.packed = &form_;
+  }
+  static bool can_hold(const sdk::weight& w) { return cpu::unit_bytes(w) != 0; }
+  const sdk::weight& weight() const { return weight_; }
+
+ private:
+  static void pack(const sdk::weight& rows, const sdk::packing& how, std::vector<uint8_t>& out) {
+    how.pack(rows, nullptr, 0, rows.m, out.data());
+  }
+  sdk::packing packing_;
+  std::vector<uint8_t> made_;
+  guarded_memory<uint8_t> memory_;
+  sdk::packed_form form_;
+  sdk::weight weight_{};
+};
+
+void expect_bits(guarded_memory<float>& y, const std::vector<float>& expected) {
+  for (uint64_t i = 0; i < expected.size(); ++i)
+    ASSERT_EQ(std::bit_cast<uint32_t>(y.data()[i]), std::bit_cast<uint32_t>(expected[i]))
+        << "y[" << i << "] = " << y.data()[i] << ", expected " << expected[i];
+}
+
 TEST_P(each_isa, ternary_equals_the_definition_bit_for_bit) {
   for (const ternary_row& row : ternary_rows) {
     SCOPED_TRACE(row.why);
@@ -133,11 +191,76 @@ TEST_P(each_isa, ternary_equals_the_definition_bit_for_bit) {
     guarded_memory<int8_t> q(c.q);
     guarded_memory<float> y(row.tokens * row.rows);
     const std::vector<float> expected = c.by_definition();
-    cpu::linear_ternary(*GetParam(), c.weight(w.data()), q.data(), c.s.data(), row.tokens, 0,
-                        row.rows, y.data());
-    for (uint64_t i = 0; i < y.size(); ++i)
-      ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i]))
-          << "y[" << i << "] = " << y[i] << ", expected " << expected[i];
+    const auto run = [&](const sdk::weight& weight) {
+      cpu::linear_ternary(*GetParam(), weight, q.data(), c.s.data(), row.tokens, 0, row.rows,
+                          y.data());
+    };
+    run(c.weight(w.data()));
+    expect_bits(y, expected);
+    if (!tiles::can_hold(c.weight(w.data()))) continue;
+    const tiles packed(c.weight(w.data()));
+    std::fill_n(y.data(), y.size(), -1.5f);
+    run(packed.weight());
+    expect_bits(y, expected);
+  }
+}
+
+// The same with groups of activations: those of the row and of the case, and any range of rows.
+TEST_P(each_isa, grouped_ternary_equals_the_definition_bit_for_bit) {
+  const struct {
+    uint64_t rows, k, tokens, own, given;
+    const char* why;
+  } cases[] = {
+      {1, 128, 1, 128, 32, "one packed group"},
+      {37, 2560, 1, 128, 32, "rows that fill no tile, one token"},
+      {37, 640, 9, 128, 32, "and nine"},
+      {16, 1024, 8, 128, 128, "equally long"},
+      {19, 768, 3, 64, 128, "groups of weights are the shorter ones"},
+      {5, 96, 6, 32, 32, "a part of a packed group"},
+      {21, 224, 7, 32, 32, "a packed group and a part"},
+      {18, 512, 16, 256, 64, "groups over two packed groups"},
+      {17, 1024, 33, 1024, 32, "one scale for a row, more tokens than a call"},
+      {9, 512, 5, 0, 64, "one scale for all"},
+      {7, 8448, 2, 32, 32, "more groups than a call"},
+      {6, 9216, 3, 96, 32, "the same for groups that are cut at no packed group"},
+      {3, 16384, 2, 8192, 32, "the longest groups"},
+  };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.why);
+    ternary_case c({one.rows, one.k, one.tokens, fill::random, any, one.own, one.why});
+    std::vector<float> d(one.tokens * one.k / one.given);
+    for (float& v : d) v = 0.001f + static_cast<float>(c.random() % 1000) / 77777.0f;
+    guarded_memory<uint8_t> w(c.packed);
+    guarded_memory<int8_t> q(c.q);
+    guarded_memory<float> y(one.tokens * one.rows);
+    const std::vector<float> expected = c.by_definition_of_groups(d, one.given);
+    const auto run = [&](const sdk::weight& weight) {
+      std::fill_n(y.data(), y.size(), -1.5f);
+      const uint64_t cut = one.rows / 3;
+      for (const auto& [first, last] : {std::pair{uint64_t{0}, cut}, {cut, one.rows}})
+        cpu::linear_ternary_grouped(*GetParam(), weight, q.data(), d.data(), one.k / one.given,
+                                    one.tokens, first, last, y.data());
+    };
+    run(c.weight(w.data()));
+    expect_bits(y, expected);
+    if (!tiles::can_hold(c.weight(w.data()))) continue;
+    run(tiles(c.weight(w.data())).weight());
+    expect_bits(y, expected);
+  }
+}
+
+TEST(ternary_tiles, a_row_is_found_again) {
+  for (const uint64_t group : {32u, 64u, 128u, 256u}) {
+    ternary_case c({21, group == 32 ? 96u : 512u, 1, fill::random, any, group, ""});
+    const tiles packed(c.weight(c.packed.data()));
+    std::vector<float> y(c.row.k);
+    for (uint64_t r = 0; r < c.row.rows; ++r) {
+      cpu::embed_row(packed.weight(), r, y.data());
+      for (uint64_t i = 0; i < c.row.k; ++i) {
+        const uint64_t at = r * c.row.k + i;
+        ASSERT_EQ(y[i], static_cast<float>(c.t[at]) * c.scales[at / group]) << r << ' ' << i;
+      }
+    }
   }
 }
 
@@ -192,12 +315,20 @@ TEST_P(each_isa, ternary_writes_only_its_columns) {
     ternary_case c(row);
     const std::vector<float> expected = c.by_definition();
     std::vector<float> y(expected.size(), -1.5f);
-    cpu::linear_ternary(*GetParam(), c.weight(c.packed.data()), c.q.data(), c.s.data(), row.tokens,
-                        7, 30, y.data());
-    for (uint64_t i = 0; i < y.size(); ++i) {
-      const uint64_t column = i % row.rows;
-      EXPECT_EQ(y[i], column >= 7 && column < 30 ? expected[i] : -1.5f) << i;
-    }
+    const auto run = [&](const sdk::weight& weight, uint64_t first, uint64_t last) {
+      std::fill(y.begin(), y.end(), -1.5f);
+      cpu::linear_ternary(*GetParam(), weight, c.q.data(), c.s.data(), row.tokens, first, last,
+                          y.data());
+      for (uint64_t i = 0; i < y.size(); ++i) {
+        const uint64_t column = i % row.rows;
+        ASSERT_EQ(y[i], column >= first && column < last ? expected[i] : -1.5f) << i;
+      }
+    };
+    run(c.weight(c.packed.data()), 7, 30);
+    if (group == 0) continue;
+    const tiles packed(c.weight(c.packed.data()));
+    for (const auto& [first, last] : {std::pair{7u, 30u}, {0u, 16u}, {17u, 18u}, {5u, 6u}})
+      run(packed.weight(), first, last);
   }
 }
 

@@ -77,6 +77,15 @@ const shape_row shape_rows[] = {
       .scale_group = 32,
       .activation_group = 64,
       .head_format = BITNET_FORMAT_Q8_0}},
+    {"rotated weights and embedding, groups of 32",
+     {.ff = 192,
+      .head_norms = true,
+      .scale_group = 32,
+      .activation_group = 32,
+      .rotated_block = 64,
+      .composites = false}},
+    {"rotated weights, a scale to each row of activations",
+     {.sub_norms = false, .rotated_block = 8, .composites = false}},
     {"one scale for each matrix, groups in activations",
      {.heads = 2, .kv_heads = 1, .head_dim = 64, .ff = 256, .activation_group = 128}},
     {"widths that are no multiple of 128, ternary embedding",
@@ -478,9 +487,12 @@ TEST_P(each_target, the_end_of_a_long_context_is_seen) {
 }
 
 TEST_P(each_target, statistics_count_what_ran) {
-  for (const bool composites : {true, false}) {
+  for (const auto& [composites, group] : {std::pair{true, 0u}, {false, 0u}, {false, 32u}}) {
+    SCOPED_TRACE(group);
     tiny_shape shape;
     shape.composites = composites;
+    shape.scale_group = group;
+    if (group != 0) shape.ff = 256;
     tiny_host host(1);
     const plugin p(GetParam().path, host, GetParam().isa);
     const tiny_model model(shape);
@@ -503,12 +515,15 @@ TEST_P(each_target, statistics_count_what_ran) {
       bytes += s.bytes;
     }
     EXPECT_GT(time, 0u);
-    // Two steps read every matrix and norm (in f32) twice; of the embedding 12 rows.
+    // Two steps read every matrix, the scales of its groups and each norm (in f32) twice; of the
+    // embedding 12 rows.
     const std::vector<bitnet_tensor_desc> descs = model.descs();
     uint64_t expected = 12 * (descs[0].data_bytes / static_cast<uint64_t>(shape.vocab));
     for (uint64_t i = 1; i < descs.size(); ++i)
       expected += 2 * (descs[i].rank == 1 ? 4 * static_cast<uint64_t>(descs[i].ne[0])
                                           : descs[i].data_bytes);
+    if (group != 0)
+      for (const bitnet_tensor_desc& d : descs) expected += 2 * 4 * d.n_scales;
     EXPECT_EQ(bytes, expected);
   }
 }
@@ -523,8 +538,7 @@ TEST_P(each_target, graph_query_knows_every_primitive) {
 #undef BITNET_ROW
   for (const uint32_t id : ids) {
     const uint32_t level = level_of(p.table, device, id, BITNET_FORMAT_NONE);
-    const bool missing = GetParam().gpu && (id == BITNET_OP_HADAMARD || id == BITNET_OP_GELU ||
-                                            id == BITNET_OP_SCALE);
+    const bool missing = GetParam().gpu && (id == BITNET_OP_GELU || id == BITNET_OP_SCALE);
     if (id < BITNET_OP_FIRST_COMPOSITE) {
       EXPECT_EQ(level == BITNET_LEVEL_NONE, missing) << id;
     } else {

@@ -58,6 +58,7 @@ class vulkan : public testing::Test {
   const tiny_model model_{{}};
   const tiny_model grouped_{
       {.ff = 192, .head_norms = true, .scale_group = 64, .activation_group = 32}};
+  const tiny_model rotated_{{.rotated_block = 8, .composites = false}};
 };
 
 TEST_F(vulkan, fences_do_what_timelines_do) {
@@ -89,7 +90,7 @@ TEST_F(vulkan, a_setting_that_means_nothing_is_refused) {
 }
 
 TEST_F(vulkan, every_form_of_a_kernel_has_the_same_bits) {
-  for (const tiny_model* model : {&model_, &grouped_}) {
+  for (const tiny_model* model : {&model_, &grouped_, &rotated_}) {
     const auto logits = [&](const plugin::settings& user) { return run(user, *model).logits; };
     const std::vector<float> usual = logits({});
     EXPECT_EQ(logits({{"subgroups", "0"}}), usual);

@@ -8,8 +8,15 @@
 //          f32.
 // Packing  as in linear_ternary.hpp. Rows begin at whole bytes of it: at an element that is a
 //          multiple of 128.
+// Tiles    the other packing: 16 rows lie together, the last ones filled up with zeros. 128 of
+//          their elements are a unit: 64 bytes of scales, an f32 of each row, for every group of
+//          weights in it or for the one that it is in; then 8 times 64 bytes of codes, the i-th of
+//          which have the bytes 4 i to 4 i + 3 of each row's packed group. Units of a tile follow
+//          each other.
 // Needs    group and q_group multiples of 32 that divide one another, and of group * groups no more
-//          than 2^22; up to most_groups of the shorter ones, tokens up to most_grouped_tokens.
+//          than 2^22; tokens up to most_grouped_tokens. Of the shorter groups up to most_groups in
+//          rows; in tiles those of all tokens are up to most_group_sums, and groups of weights
+//          divide 128 or are multiples of it.
 // Order    the sum of a shorter group is an integer. It is made f32, multiplied by the group's
 //          scale and rounded. Where there is one kind of group only it is added to y; else to a
 //          sum, from +0, which is multiplied by the scale of the longer group, when that ends, and
@@ -21,14 +28,17 @@
 
 namespace bitnet::cpu {
 
-inline constexpr uint64_t most_groups = 256, most_grouped_tokens = 32;
+inline constexpr uint64_t most_groups = 256, most_grouped_tokens = 32,
+                          most_group_sums = most_groups * most_grouped_tokens;
+inline constexpr uint64_t rows_of_tile = 16, tile_line = 64, tile_lines = 8;  // 64 bytes of codes
 
 struct grouped_tile {
   const uint8_t* w;
-  uint64_t w_stride;  // bytes between rows
+  uint64_t w_stride;  // bytes between rows, or between tiles
   const int8_t* q;
-  uint64_t q_stride;       // elements between tokens
-  const float* scales;     // nullptr: only q has groups, which `group` and `groups` then count
+  uint64_t q_stride;  // elements between tokens
+  // nullptr: they are in tiles; or only q has groups, which `group` and `groups` then count
+  const float* scales;
   uint64_t scales_stride;  // elements between rows
   float* y;
   uint64_t y_stride;  // elements between tokens
@@ -38,6 +48,8 @@ struct grouped_tile {
   const float* q_scales = nullptr;  // nullptr: only weights have groups
   uint64_t q_scales_stride = 0;     // elements between tokens
   uint64_t q_group = 0;             // elements
+  uint64_t unit = 0;                // bytes of a unit where w is in tiles; 0: it is in rows
+  uint64_t skipped = 0;             // rows of the first tile that come before those asked for
 };
 
 void linear_grouped_scalar(const grouped_tile&);

@@ -28,7 +28,7 @@ inline auto widen(part sums) {
 }  // namespace
 
 void linear_grouped_avx512vnni(const grouped_tile& a) {
-  all<4>(a);
+  all<4, 8>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -28,7 +28,7 @@ inline auto widen(part sums) {
 }  // namespace
 
 void linear_grouped_avxvnni(const grouped_tile& a) {
-  all<2>(a);
+  all<2, 4>(a);
 }
 
 }  // namespace bitnet::cpu

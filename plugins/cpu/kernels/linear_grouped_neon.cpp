@@ -29,7 +29,7 @@ inline auto widen(part sums) {
 }  // namespace
 
 void linear_grouped_neon(const grouped_tile& a) {
-  all<4>(a);
+  all<4, 4>(a);
 }
 
 }  // namespace bitnet::cpu

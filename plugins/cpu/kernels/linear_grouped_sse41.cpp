@@ -52,7 +52,7 @@ inline auto widen(part sums) {
 }  // namespace
 
 void linear_grouped_sse41(const grouped_tile& a) {
-  all<2>(a);
+  all<2, 4>(a);
 }
 
 }  // namespace bitnet::cpu

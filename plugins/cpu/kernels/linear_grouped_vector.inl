@@ -23,13 +23,6 @@ using floats = float __attribute__((vector_size(4 * lanes)));
 
 constexpr uint64_t packed_group = 32;  // bytes, of 128 elements
 
-// What is done for a number of rows, whatever the token.
-struct row_tile {
-  const uint8_t* w[lanes];  // a tile that has fewer rows repeats its last one
-  uint64_t rows;
-  floats scales[most_groups];
-};
-
 // Which groups have scales, and which of them are the shorter ones.
 enum class scaled : uint8_t { weights, activations, shorter_activations, shorter_weights };
 
@@ -40,45 +33,113 @@ inline T load(const void* from) {
   return v;
 }
 
-// n bytes, then zeros.
-template <class T>
-inline T load_first(const void* from, uint64_t n) {
-  T v{};
-  std::memcpy(&v, from, n);
-  return v;
-}
+// As many rows as there are lanes: what is found once, whatever the token. The lanes [first, last)
+// are asked for.
+//
+// In rows, a tile at the end repeats its last one.
+struct rows_apart {
+  static constexpr bool cheap = false;  // bringing codes into lanes
+  const uint8_t* w[lanes];
+  uint64_t first, last, ahead;
+  floats scales[most_groups];
 
-// 16 bytes of every row: lane i of register j has bytes 4 j to 4 j + 3 of row i.
-inline void load_columns(const uint8_t* const* rows, uint64_t at, vec (&out)[4]) {
-  const vec a = quarters(rows, at), b = quarters(rows + 1, at);
-  const vec c = quarters(rows + 2, at), d = quarters(rows + 3, at);
-  const vec ab = low_words(a, b), cd = low_words(c, d);
-  out[0] = low_pairs(ab, cd);
-  out[1] = high_pairs(ab, cd);
-  const vec more_ab = high_words(a, b), more_cd = high_words(c, d);
-  out[2] = low_pairs(more_ab, more_cd);
-  out[3] = high_pairs(more_ab, more_cd);
-}
-
-inline void load_scales(const grouped_tile& a, uint64_t r, row_tile& tile) {
-  const uint8_t* rows[lanes];
-  for (uint64_t i = 0; i < lanes; ++i)
-    rows[i] = reinterpret_cast<const uint8_t*>(
-        a.scales + (r + (i < tile.rows ? i : tile.rows - 1)) * a.scales_stride);
-  uint64_t g = 0;
-  for (; g + 4 <= a.groups; g += 4) {
-    vec v[4];
-    load_columns(rows, g * sizeof(float), v);
-    for (uint64_t i = 0; i < 4; ++i) tile.scales[g + i] = reinterpret_cast<floats>(v[i]);
+  rows_apart(const grouped_tile& a, uint64_t r) : first(0) {
+    last = a.rows - r < lanes ? a.rows - r : lanes;
+    for (uint64_t i = 0; i < lanes; ++i) w[i] = a.w + row(r, i) * a.w_stride;
+    // The same place of the rows that come next; in rows that are long, a later one of the same.
+    constexpr uint64_t most_ahead = 32768;
+    ahead = lanes * a.w_stride < most_ahead ? lanes * a.w_stride : a.ahead;
+    if (a.scales) load_scales(a, r);
   }
-  for (; g < a.groups; ++g)
+
+  // 16 bytes of every row: lane i of register j has bytes 4 j to 4 j + 3 of row i.
+  static void load_columns(const uint8_t* const* rows, uint64_t at, vec (&out)[4]) {
+    const vec a = quarters(rows, at), b = quarters(rows + 1, at);
+    const vec c = quarters(rows + 2, at), d = quarters(rows + 3, at);
+    const vec ab = low_words(a, b), cd = low_words(c, d);
+    out[0] = low_pairs(ab, cd);
+    out[1] = high_pairs(ab, cd);
+    const vec more_ab = high_words(a, b), more_cd = high_words(c, d);
+    out[2] = low_pairs(more_ab, more_cd);
+    out[3] = high_pairs(more_ab, more_cd);
+  }
+  void columns(uint64_t at, uint64_t half, vec (&out)[4]) const {
+    load_columns(w, at + half, out);
+  }
+  floats scale(uint64_t g) const { return scales[g]; }
+  void ask_ahead_for_scales(uint64_t) const {}
+  // Column i of 8, of 4 bytes. A line of each row is asked for in the columns of two groups.
+  void ask_ahead(uint64_t at, uint64_t i) const {
+    constexpr uint64_t each = 16 / lanes;
+    if (i % each == 0)
+      __builtin_prefetch(w[(at % 64 / 4 + i) / each] + at / 64 * 64 + ahead, 0, 3);
+  }
+
+ private:
+  uint64_t row(uint64_t r, uint64_t i) const { return r + (i < last ? i : last - 1); }
+  void load_scales(const grouped_tile& a, uint64_t r) {
+    // Those of the next rows come while these are multiplied.
+    const auto* next = reinterpret_cast<const uint8_t*>(a.scales + (r + lanes) * a.scales_stride);
+    for (uint64_t at = 0; at < lanes * a.groups * sizeof(float); at += 64)
+      __builtin_prefetch(next + at, 0, 2);
+    const uint8_t* from[lanes];
     for (uint64_t i = 0; i < lanes; ++i)
-      std::memcpy(reinterpret_cast<uint8_t*>(&tile.scales[g]) + 4 * i, rows[i] + g * sizeof(float),
-                  sizeof(float));
-}
+      from[i] = reinterpret_cast<const uint8_t*>(a.scales + row(r, i) * a.scales_stride);
+    uint64_t g = 0;
+    for (; g + 4 <= a.groups; g += 4) {
+      vec v[4];
+      load_columns(from, g * sizeof(float), v);
+      for (uint64_t i = 0; i < 4; ++i) scales[g + i] = reinterpret_cast<floats>(v[i]);
+    }
+    for (; g < a.groups; ++g)
+      for (uint64_t i = 0; i < lanes; ++i)
+        std::memcpy(reinterpret_cast<uint8_t*>(&scales[g]) + 4 * i, from[i] + g * sizeof(float),
+                    sizeof(float));
+  }
+};
+
+// In tiles, all is in lanes already.
+struct rows_together {
+  static constexpr bool cheap = true;
+  const uint8_t* w;  // what lane 0 has
+  uint64_t first, last, ahead;
+  uint64_t unit, codes;             // bytes of a unit, and of the scales that it begins with
+  uint64_t of_groups, more_groups;  // bytes between the units of two groups; groups of a unit - 1
+  int groups_bits;                  // their number's logarithm
+
+  // r counts rows of tiles.
+  rows_together(const grouped_tile& a, uint64_t r)
+      : w(a.w + r / rows_of_tile * a.w_stride + r % rows_of_tile * 4),
+        first(a.skipped > r ? a.skipped - r : 0),
+        last(a.skipped + a.rows - r < lanes ? a.skipped + a.rows - r : lanes),
+        ahead(a.ahead),
+        unit(a.unit),
+        codes(a.unit - tile_lines * tile_line),
+        of_groups(a.group > 128 ? a.group / 128 * a.unit : a.unit),
+        more_groups(codes / tile_line - 1),
+        groups_bits(more_groups == 3 ? 2 : static_cast<int>(more_groups)) {}
+
+  void columns(uint64_t at, uint64_t half, vec (&out)[4]) const {
+    const uint8_t* from = w + at / packed_group * unit + codes + half / 4 * tile_line;
+    for (uint64_t i = 0; i < 4; ++i) out[i] = load<vec>(from + i * tile_line);
+  }
+  floats scale(uint64_t g) const {
+    return load<floats>(w + (g >> groups_bits) * of_groups + (g & more_groups) * tile_line);
+  }
+  void ask_ahead_for_scales(uint64_t at) const {
+    const uint8_t* from = w + at / packed_group * unit + ahead;
+    for (uint64_t i = 0; i < codes; i += tile_line) __builtin_prefetch(from + i, 0, 3);
+  }
+  void ask_ahead(uint64_t at, uint64_t i) const {
+    __builtin_prefetch(w + at / packed_group * unit + codes + i * tile_line + ahead, 0, 3);
+  }
+};
 
 inline uint64_t shorter_group(const grouped_tile& a) {
   return a.q_scales && a.q_group < a.group ? a.q_group : a.group;
+}
+inline uint64_t shorter_groups(const grouped_tile& a) {
+  return a.groups * a.group / shorter_group(a);
 }
 inline uint64_t longer_group(const grouped_tile& a) {
   return a.q_scales && a.q_group > a.group ? a.q_group : a.group;
@@ -88,7 +149,7 @@ inline uint64_t longer_group(const grouped_tile& a) {
 template <int Tokens>
 struct progress {
   const int8_t* q[Tokens];
-  const int32_t* q_sums[Tokens];  // of each shorter group
+  const int32_t* q_sums[Tokens];  // of each shorter group, as sum_groups left them
   const float* q_scales[Tokens];
   wide sums[Tokens];  // of the shorter group that is being read
   floats inner[Tokens], y[Tokens];
@@ -99,8 +160,8 @@ struct progress {
 
 // The 32 elements of a plane are through: so may be a group. Each: so is one, whose activations are
 // off its sum already.
-template <scaled Scaled, bool Each, int Tokens>
-inline void end_plane(const row_tile& tile, const wide (&sums)[Tokens], progress<Tokens>& now) {
+template <scaled Scaled, bool Each, class Tile, int Tokens>
+inline void end_plane(const Tile& tile, const wide (&sums)[Tokens], progress<Tokens>& now) {
   if constexpr (!Each) {
     for (int t = 0; t < Tokens; ++t) now.sums[t] += sums[t];
     if (--now.left != 0) return;
@@ -113,9 +174,9 @@ inline void end_plane(const row_tile& tile, const wide (&sums)[Tokens], progress
       sum = __builtin_convertvector(now.sums[t] - now.q_sums[t][now.group], floats);
       now.sums[t] = wide{};
     }
-    if constexpr (Scaled == scaled::weights) now.y[t] += sum * tile.scales[now.group];
+    if constexpr (Scaled == scaled::weights) now.y[t] += sum * tile.scale(now.group);
     if constexpr (Scaled == scaled::activations) now.y[t] += sum * now.q_scales[t][now.group];
-    if constexpr (Scaled == scaled::shorter_weights) now.inner[t] += sum * tile.scales[now.group];
+    if constexpr (Scaled == scaled::shorter_weights) now.inner[t] += sum * tile.scale(now.group);
     if constexpr (Scaled == scaled::shorter_activations)
       now.inner[t] += sum * now.q_scales[t][now.group];
   }
@@ -127,7 +188,7 @@ inline void end_plane(const row_tile& tile, const wide (&sums)[Tokens], progress
       if constexpr (Scaled == scaled::shorter_weights)
         now.y[t] += now.inner[t] * now.q_scales[t][now.longer];
       else
-        now.y[t] += now.inner[t] * tile.scales[now.longer];
+        now.y[t] += now.inner[t] * tile.scale(now.longer);
       now.inner[t] = floats{};
     }
     now.more = now.shorter;
@@ -135,23 +196,24 @@ inline void end_plane(const row_tile& tile, const wide (&sums)[Tokens], progress
   }
 }
 
-// 128 elements, or the first Planes * 32 of them. Plane p is bits 7:6 of 32 bytes, 5:4, ...
-// Each: a plane is a group.
-template <scaled Scaled, bool Each, int Planes, int Tokens>
-inline void add_packed_group(const row_tile& tile, uint64_t at, progress<Tokens>& now) {
-  part parts[Planes][Tokens];
-  for (int p = 0; p < Planes; ++p)
+// The planes [First, Last) of 128 elements. Plane p is bits 7:6 of 32 bytes, 5:4, ... Each: a plane
+// is a group.
+template <scaled Scaled, bool Each, int First, int Last, class Tile, int Tokens>
+inline void add_planes(const Tile& tile, uint64_t at, progress<Tokens>& now) {
+  part parts[Last - First][Tokens];
+  for (int p = First; p < Last; ++p)
     for (int t = 0; t < Tokens; ++t) {
-      parts[p][t] = part{};
+      part& sum = parts[p - First][t] = part{};
       if constexpr (Each && in_place)
-        parts[p][t] =
-            reinterpret_cast<part>(wide{} - (now.q_sums[t][now.group + p] << (6 - 2 * p)));
+        sum = reinterpret_cast<part>(wide{} + now.q_sums[t][now.group + p - First]);
     }
   for (uint64_t h = 0; h < packed_group; h += 16) {
     vec columns[4];
-    load_columns(tile.w, at + h, columns);
-    for (uint64_t i = 0; i < 4; ++i)
-      for (int p = 0; p < Planes; ++p) {
+    tile.columns(at, h, columns);
+    for (uint64_t i = 0; i < 4; ++i) {
+      // In the order in which they lie: ahead.inl.
+      if constexpr (Tokens == 1) tile.ask_ahead(at, h / 4 + i);
+      for (int p = First; p < Last; ++p) {
         const int low_bit = 6 - 2 * p;
         vec codes;
         if constexpr (in_place)
@@ -160,114 +222,135 @@ inline void add_packed_group(const row_tile& tile, uint64_t at, progress<Tokens>
         else
           codes = reinterpret_cast<vec>((reinterpret_cast<words>(columns[i]) >> low_bit) & 0x0303);
         for (int t = 0; t < Tokens; ++t)
-          parts[p][t] = dot(parts[p][t], codes, spread(now.q[t] + 32 * p + h + 4 * i));
+          parts[p - First][t] =
+              dot(parts[p - First][t], codes, spread(now.q[t] + 32 * p + h + 4 * i));
       }
+    }
   }
-  for (int p = 0; p < Planes; ++p) {
+  for (int p = First; p < Last; ++p) {
     wide sums[Tokens];
     for (int t = 0; t < Tokens; ++t) {
-      sums[t] = widen(parts[p][t]);
+      sums[t] = widen(parts[p - First][t]);
       if constexpr (in_place) sums[t] >>= 6 - 2 * p;
       if constexpr (Each && !in_place) sums[t] -= now.q_sums[t][now.group];
     }
-    end_plane<Scaled, Each, Tokens>(tile, sums, now);
+    end_plane<Scaled, Each>(tile, sums, now);
+  }
+}
+
+// 128 elements, or the first Planes * 32 of them. Where codes come cheaply, many tokens take a
+// plane at a time, so that all their sums are in registers.
+template <scaled Scaled, bool Each, int Planes, class Tile, int Tokens>
+inline void add_packed_group(const Tile& tile, uint64_t at, progress<Tokens>& now) {
+  if constexpr (Tokens > 1 && Tile::cheap) {
+    add_planes<Scaled, Each, 0, 1>(tile, at, now);
+    if constexpr (Planes > 1) add_planes<Scaled, Each, 1, 2>(tile, at, now);
+    if constexpr (Planes > 2) add_planes<Scaled, Each, 2, 3>(tile, at, now);
+    if constexpr (Planes > 3) add_planes<Scaled, Each, 3, 4>(tile, at, now);
+  } else {
+    add_planes<Scaled, Each, 0, Planes>(tile, at, now);
   }
   for (int t = 0; t < Tokens; ++t) now.q[t] += 128;
 }
 
-template <scaled Scaled, bool Each, int Tokens>
-void multiply(const grouped_tile& a, const row_tile& tile, const int32_t (*q_sums)[most_groups],
-              uint64_t r, uint64_t t) {
+// y: of the first lane that is asked for.
+template <scaled Scaled, bool Each, int Tokens, class Tile>
+void multiply(const grouped_tile& a, const Tile& tile, const int32_t* q_sums, uint64_t t,
+              float* y) {
   progress<Tokens> now;
   now.runs = now.left = shorter_group(a) / 32;
   now.shorter = now.more = longer_group(a) / shorter_group(a);
-  float* y = a.y + t * a.y_stride + r;
+  const uint64_t asked = (tile.last - tile.first) * sizeof(float);
+  const auto lane = [&](floats& v) { return reinterpret_cast<uint8_t*>(&v) + 4 * tile.first; };
   for (int j = 0; j < Tokens; ++j) {
     const auto token = static_cast<uint64_t>(j);
     now.q[j] = a.q + (t + token) * a.q_stride;
-    now.q_sums[j] = q_sums[t + token];
+    now.q_sums[j] = q_sums + (t + token) * shorter_groups(a);
     if constexpr (Scaled != scaled::weights)
       now.q_scales[j] = a.q_scales + (t + token) * a.q_scales_stride;
     now.sums[j] = wide{};
     now.inner[j] = floats{};
-    now.y[j] = a.goes_on ? load_first<floats>(y + token * a.y_stride, tile.rows * sizeof(float))
-                         : floats{};
+    now.y[j] = floats{};
+    if (a.goes_on) std::memcpy(lane(now.y[j]), y + token * a.y_stride, asked);
   }
-  // The same place of the rows that come next; in rows that are long, a later one of the same.
-  constexpr uint64_t most_ahead = 32768;
-  const uint64_t ahead = lanes * a.w_stride < most_ahead ? lanes * a.w_stride : a.ahead;
   const uint64_t k = a.groups * a.group, whole = k / 128 * packed_group;
   for (uint64_t at = 0; at < whole; at += packed_group) {
-    if constexpr (Tokens == 1)
-      if (at % 64 == 0)
-        for (uint64_t i = 0; i < lanes; ++i) __builtin_prefetch(tile.w[i] + at + ahead, 0, 2);
-    add_packed_group<Scaled, Each, 4, Tokens>(tile, at, now);
+    if constexpr (Tokens == 1) tile.ask_ahead_for_scales(at);
+    add_packed_group<Scaled, Each, 4>(tile, at, now);
   }
   switch (k % 128 / 32) {
     case 1:
-      add_packed_group<Scaled, Each, 1, Tokens>(tile, whole, now);
+      add_packed_group<Scaled, Each, 1>(tile, whole, now);
       break;
     case 2:
-      add_packed_group<Scaled, Each, 2, Tokens>(tile, whole, now);
+      add_packed_group<Scaled, Each, 2>(tile, whole, now);
       break;
     case 3:
-      add_packed_group<Scaled, Each, 3, Tokens>(tile, whole, now);
+      add_packed_group<Scaled, Each, 3>(tile, whole, now);
       break;
     default:
       break;
   }
   for (int j = 0; j < Tokens; ++j)
-    std::memcpy(y + static_cast<uint64_t>(j) * a.y_stride, &now.y[j], tile.rows * sizeof(float));
+    std::memcpy(y + static_cast<uint64_t>(j) * a.y_stride, lane(now.y[j]), asked);
 }
 
-// A code is one more than its weight, so the sum of the activations is one too much.
-inline void sum_groups(const grouped_tile& a, int32_t (*sums)[most_groups]) {
-  const uint64_t group = shorter_group(a), groups = a.groups * a.group / group;
+// A code is one more than its weight, so the sum of the activations is one too much. Where planes
+// are groups and their codes are used in place, it is what their products begin with.
+template <bool Each>
+inline void sum_groups(const grouped_tile& a, int32_t* sums) {
+  const uint64_t group = shorter_group(a);
   for (uint64_t t = 0; t < a.tokens; ++t) {
     const int8_t* q = a.q + t * a.q_stride;
-    for (uint64_t g = 0; g < groups; ++g) {
-      int32_t sum = 0;
+    [[maybe_unused]] int plane = 0;
+    for (uint64_t g = shorter_groups(a); g != 0; --g, ++sums) {
+      *sums = 0;
       for (uint64_t n = group; n != 0; n -= 32, q += 32)
-        for (uint64_t i = 0; i < 32; ++i) sum += q[i];
-      sums[t][g] = sum;
+        for (uint64_t i = 0; i < 32; ++i) *sums += q[i];
+      if constexpr (Each && in_place) *sums *= -(64 >> (2 * (plane++ % 4)));
     }
   }
 }
 
 // Tokens that share the columns of a tile of rows: what the registers hold.
-template <scaled Scaled, bool Each, int Tokens>
+template <scaled Scaled, bool Each, int Tokens, class Tile>
 void each_tile(const grouped_tile& a) {
-  int32_t q_sums[most_grouped_tokens][most_groups];
-  sum_groups(a, q_sums);
-  row_tile tile;
-  for (uint64_t r = 0; r < a.rows; r += lanes) {
-    tile.rows = a.rows - r < lanes ? a.rows - r : lanes;
-    for (uint64_t i = 0; i < lanes; ++i)
-      tile.w[i] = a.w + (r + (i < tile.rows ? i : tile.rows - 1)) * a.w_stride;
-    if constexpr (Scaled != scaled::activations) {
-      // Those of the next rows come while these are multiplied.
-      const auto* next = reinterpret_cast<const uint8_t*>(a.scales + (r + lanes) * a.scales_stride);
-      for (uint64_t at = 0; at < lanes * a.groups * sizeof(float); at += 64)
-        __builtin_prefetch(next + at, 0, 2);
-      load_scales(a, r, tile);
-    }
+  int32_t q_sums[most_group_sums];
+  sum_groups<Each>(a, q_sums);
+  const uint64_t skipped = Tile::cheap ? a.skipped : 0;
+  for (uint64_t r = skipped / lanes * lanes; r < skipped + a.rows; r += lanes) {
+    const Tile tile(a, r);
+    float* y = a.y + r + tile.first - skipped;
     uint64_t t = 0;
     for (; t + Tokens <= a.tokens; t += Tokens)
-      multiply<Scaled, Each, Tokens>(a, tile, q_sums, r, t);
-    for (; t < a.tokens; ++t) multiply<Scaled, Each, 1>(a, tile, q_sums, r, t);
+      multiply<Scaled, Each, Tokens>(a, tile, q_sums, t, y + t * a.y_stride);
+    constexpr int half = Tokens / 2;
+    if (half > 1 && t + half <= a.tokens) {
+      multiply<Scaled, Each, half>(a, tile, q_sums, t, y + t * a.y_stride);
+      t += half;
+    }
+    for (; t < a.tokens; ++t) multiply<Scaled, Each, 1>(a, tile, q_sums, t, y + t * a.y_stride);
   }
 }
 
-template <scaled Scaled, int Tokens>
+template <scaled Scaled, int Tokens, class Tile>
 void of_kind(const grouped_tile& a) {
-  if (shorter_group(a) == 32) return each_tile<Scaled, true, Tokens>(a);
-  each_tile<Scaled, false, Tokens>(a);
+  if (shorter_group(a) == 32) return each_tile<Scaled, true, Tokens, Tile>(a);
+  each_tile<Scaled, false, Tokens, Tile>(a);
 }
 
-template <int Tokens>
+template <int Tokens, class Tile>
+void of_scales(const grouped_tile& a) {
+  if (!a.q_scales) return of_kind<scaled::weights, Tokens, Tile>(a);
+  if constexpr (!Tile::cheap)
+    if (!a.scales) return of_kind<scaled::activations, Tokens, Tile>(a);
+  if (a.q_group <= a.group) return of_kind<scaled::shorter_activations, Tokens, Tile>(a);
+  of_kind<scaled::shorter_weights, Tokens, Tile>(a);
+}
+
+// Apart, Together: tokens that share what was read of weights in rows and in tiles.
+template <int Apart, int Together>
 void all(const grouped_tile& a) {
-  if (!a.q_scales) return of_kind<scaled::weights, Tokens>(a);
-  if (!a.scales) return of_kind<scaled::activations, Tokens>(a);
-  if (a.q_group <= a.group) return of_kind<scaled::shorter_activations, Tokens>(a);
-  of_kind<scaled::shorter_weights, Tokens>(a);
+  if (a.unit == 0) return of_scales<Apart, rows_apart>(a);
+  of_scales<Together, rows_together>(a);
 }

@@ -7,6 +7,8 @@
 //   int32_t total(vec)
 // Kernels only, no shared inline functions.
 
+#include "ahead.inl"
+
 // sum((c - offset) x) = 128 sum(c high) + sum(c low) - offset sum(x).
 template <int Rows>
 void tile(const i8_tile& a, uint64_t r) {
@@ -14,10 +16,10 @@ void tile(const i8_tile& a, uint64_t r) {
   for (int i = 0; i < Rows; ++i) high[i] = low[i] = vec{};
   const uint8_t* w = a.w + r * a.w_stride;
   for (uint64_t k = 0; k < a.k; k += width) {
+    ask_ahead<Rows, width>(w, k / width, a.ahead);
     const vec x_high = load(a.high + k), x_low = load(a.low + k);
     for (int i = 0; i < Rows; ++i) {
       const uint8_t* at = w + static_cast<uint64_t>(i) * a.w_stride + k;
-      __builtin_prefetch(at + a.ahead, 0, 2);
       const vec c = codes(at);
       high[i] = dot(high[i], c, x_high);
       low[i] = dot(low[i], c, x_low);
@@ -39,11 +41,11 @@ void tile_i4(const i8_tile& a, uint64_t r) {
   for (uint64_t k = 0; k < a.k; k += 128)
     for (uint64_t at = 0; at < 64; at += width) {
       const uint64_t near = k + at, far = near + 64;
+      ask_ahead<Rows, width>(w, (k / 2 + at) / width, a.ahead);
       const vec high_near = load(a.high + near), high_far = load(a.high + far);
       const vec low_near = load(a.low + near), low_far = load(a.low + far);
       for (int i = 0; i < Rows; ++i) {
         const uint8_t* from = w + static_cast<uint64_t>(i) * a.w_stride + k / 2 + at;
-        __builtin_prefetch(from + a.ahead, 0, 2);
         octets pairs;
         __builtin_memcpy(&pairs, from, sizeof pairs);
         const vec first = reinterpret_cast<vec>(pairs & 15);

@@ -9,6 +9,8 @@
 namespace bitnet::cpu {
 namespace {
 
+#include "ahead.inl"
+
 __m256i half(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
@@ -63,16 +65,13 @@ void tile(const ternary_tile& a, const activations& x, uint64_t r, uint64_t t) {
   __m512i sums[Rows][Tokens];
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Tokens; ++j) sums[i][j] = _mm512_setzero_si512();
-  const uint8_t* w = a.w + r * a.w_stride;
+  const uint8_t* const rows = a.w + r * a.w_stride;
+  const uint8_t* w = rows;
   const int8_t* q[Tokens];
   for (int j = 0; j < Tokens; ++j) q[j] = x.q[j];
   const uint64_t groups = a.k / 128;
   for (uint64_t g = 0; g < groups / 2; ++g, w += 64) {
-    if constexpr (Tokens == 1)
-      for (int i = 0; i < Rows; ++i)
-        _mm_prefetch(
-            reinterpret_cast<const char*>(w) + static_cast<uint64_t>(i) * a.w_stride + a.ahead,
-            _MM_HINT_T1);
+    if constexpr (Tokens == 1) ask_ahead<Rows, 64>(rows, g, a.ahead);
     add_pair<Rows, Tokens>(w, a.w_stride, q, sums);
     for (int j = 0; j < Tokens; ++j) q[j] += 256;
   }

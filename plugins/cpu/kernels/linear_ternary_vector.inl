@@ -13,6 +13,8 @@
 //   wide widen(part), int32_t total(wide)
 // Kernels only, no shared inline functions.
 
+#include "ahead.inl"
+
 constexpr uint64_t unit = width > 32 ? width : 32;  // bytes of codes: whole groups of 128 elements
 
 using words = uint16_t __attribute__((vector_size(width)));
@@ -41,9 +43,11 @@ void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t) {
   wide sums[Rows][Tokens];
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Tokens; ++j) sums[i][j] = wide{};
-  const uint8_t* w = a.w + r * a.w_stride;
+  const uint8_t* const rows = a.w + r * a.w_stride;
+  const uint8_t* w = rows;
   const int8_t* q[Tokens];
   for (int j = 0; j < Tokens; ++j) q[j] = x.q[j];
+  [[maybe_unused]] uint64_t step = 0;
   const uint64_t rest = a.k % (4 * unit);
   for (uint64_t left = a.k / (4 * unit), n; left != 0 || rest != 0; left -= n) {
     part parts[Rows][Tokens];
@@ -51,9 +55,7 @@ void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t) {
       for (int j = 0; j < Tokens; ++j) parts[i][j] = part{};
     n = left < run ? left : run;
     for (uint64_t u = 0; u < n; ++u, w += unit) {
-      if constexpr (Tokens == 1)
-        for (int i = 0; i < Rows; ++i)
-          __builtin_prefetch(w + static_cast<uint64_t>(i) * a.w_stride + a.ahead, 0, 2);
+      if constexpr (Tokens == 1) ask_ahead<Rows, unit>(rows, step++, a.ahead);
       add_unit<Rows, Tokens>(w, a.w_stride, q, parts);
       for (int j = 0; j < Tokens; ++j) q[j] += 4 * unit;
     }

@@ -1,14 +1,20 @@
 // LINEAR_TERNARY in tiles: integer sums by the chosen instruction set, scales here or there.
 
 #include <algorithm>
+#include <numeric>
 
 #include "ops.hpp"
+#include "ternary_tiles.hpp"
 #include "tuning.hpp"
 
 namespace bitnet::cpu {
 namespace {
 
 constexpr uint64_t tile_tokens = 32;
+
+bool has_one_scale(const sdk::weight& w) {  // or one for each row
+  return w.scale_group == 0 || w.scale_group == w.k;
+}
 
 // One scale for the matrix or for each row.
 void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
@@ -37,18 +43,60 @@ void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, c
   }
 }
 
+// Rows [first, last) of w, from element `at` on, which is a multiple of 128.
+grouped_tile groups_from(const sdk::weight& w, uint64_t first, uint64_t last, uint64_t at) {
+  grouped_tile out{};
+  out.ahead = current_tuning().ahead;
+  out.rows = last - first;
+  if (w.rows_dropped()) {
+    out.unit = unit_bytes(w);
+    out.w_stride = tile_bytes(w);
+    out.w = w.packed_data() + first / rows_of_tile * out.w_stride + at / 128 * out.unit;
+    out.skipped = first % rows_of_tile;
+    return out;
+  }
+  out.w = w.row(first) + at / 4;
+  out.w_stride = w.row_bytes;
+  if (has_one_scale(w)) return out;
+  out.scales_stride = w.k / w.scale_group;
+  out.scales = w.scales + first * out.scales_stride + at / w.scale_group;
+  return out;
+}
+
+// What one call of a kernel takes, of shorter groups of so many elements.
+struct call_size {
+  uint64_t k, tokens;
+};
+// For a few tokens tiles are read from the first byte to the last; for many, the more share what is
+// read of them the better. `step` is what k has to be a multiple of if it is cut.
+call_size size_of_call(const sdk::weight& w, uint64_t tokens, uint64_t group, uint64_t step) {
+  constexpr uint64_t few = 8;
+  const bool whole = w.rows_dropped() && tokens <= few;
+  const uint64_t most = whole ? most_group_sums / few : most_groups;
+  const uint64_t k = w.k <= most * group ? w.k : std::max(most * group / step, uint64_t{1}) * step;
+  return {k, whole ? few : most_grouped_tokens};
+}
+
 // Tiles of tokens outside: what is read of the weights serves many of them.
 void multiply_groups(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                      uint64_t rows, uint64_t first, uint64_t last, float* y) {
-  const uint64_t group = w.scale_group, groups = w.k / group, n = last - first;
-  const uint64_t ahead = current_tuning().ahead;
-  for (uint64_t t0 = 0; t0 < rows; t0 += most_grouped_tokens) {
-    const uint64_t tokens = std::min(most_grouped_tokens, rows - t0);
+  const uint64_t group = w.scale_group, n = last - first;
+  const call_size most = size_of_call(w, rows, group, std::lcm(group, uint64_t{128}));
+  for (uint64_t t0 = 0; t0 < rows; t0 += most.tokens) {
+    const uint64_t tokens = std::min(most.tokens, rows - t0);
     float* out = y + t0 * w.m + first;
-    for (uint64_t g = 0; g < groups; g += most_groups)
-      isa.grouped({w.row(first) + g * group / 4, w.row_bytes, q + t0 * w.k + g * group, w.k,
-                   w.scales + first * groups + g, groups, out, w.m, group,
-                   std::min(most_groups, groups - g), n, tokens, g != 0, ahead});
+    for (uint64_t at = 0; at < w.k; at += most.k) {
+      grouped_tile tile = groups_from(w, first, last, at);
+      tile.q = q + t0 * w.k + at;
+      tile.q_stride = w.k;
+      tile.y = out;
+      tile.y_stride = w.m;
+      tile.group = group;
+      tile.groups = std::min(most.k, w.k - at) / group;
+      tile.tokens = tokens;
+      tile.goes_on = at != 0;
+      isa.grouped(tile);
+    }
     for (uint64_t t = 0; t < tokens; ++t)
       for (uint64_t r = 0; r < n; ++r) out[t * w.m + r] /= s[t0 + t];
   }
@@ -60,39 +108,28 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
                             const float* d, uint64_t groups, uint64_t rows, uint64_t first,
                             uint64_t last, float* y) {
   const uint64_t given = w.k / groups;
-  const bool one_scale = w.scale_group == 0 || w.scale_group == w.k;
+  const bool one_scale = has_one_scale(w);
   const uint64_t own = one_scale ? given : w.scale_group, n = last - first;
-  const uint64_t longer = std::max(own, given), own_groups = w.k / own;
-  const uint64_t part =  // elements of a row at a time
-      std::min(w.k, std::max(most_groups * std::min(own, given) / longer, uint64_t{1}) * longer);
-  const uint64_t ahead = current_tuning().ahead;
-  for (uint64_t t0 = 0; t0 < rows; t0 += most_grouped_tokens) {
-    const uint64_t tokens = std::min(most_grouped_tokens, rows - t0);
+  const call_size most =
+      size_of_call(w, rows, std::min(own, given), std::lcm(std::max(own, given), uint64_t{128}));
+  const auto& multiply = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
+  for (uint64_t t0 = 0; t0 < rows; t0 += most.tokens) {
+    const uint64_t tokens = std::min(most.tokens, rows - t0);
     float* out = y + t0 * w.m + first;
-    for (uint64_t at = 0; at < w.k; at += part) {
-      const uint64_t width = std::min(part, w.k - at);
-      grouped_tile tile{w.row(first) + at / 4,
-                        w.row_bytes,
-                        q + t0 * w.k + at,
-                        w.k,
-                        nullptr,
-                        0,
-                        out,
-                        w.m,
-                        own,
-                        width / own,
-                        n,
-                        tokens,
-                        at != 0,
-                        ahead};
-      if (!one_scale) {
-        tile.scales = w.scales + first * own_groups + at / own;
-        tile.scales_stride = own_groups;
-      }
+    for (uint64_t at = 0; at < w.k; at += most.k) {
+      grouped_tile tile = groups_from(w, first, last, at);
+      tile.q = q + t0 * w.k + at;
+      tile.q_stride = w.k;
+      tile.y = out;
+      tile.y_stride = w.m;
+      tile.group = own;
+      tile.groups = std::min(most.k, w.k - at) / own;
+      tile.tokens = tokens;
+      tile.goes_on = at != 0;
       tile.q_scales = d + t0 * groups + at / given;
       tile.q_scales_stride = groups;
       tile.q_group = given;
-      isa.grouped(tile);
+      multiply(tile);
     }
     if (!one_scale) continue;
     for (uint64_t t = 0; t < tokens; ++t)
@@ -101,8 +138,13 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
   }
 }
 
+bool grouped_has_vector_form(const sdk::weight& w) {
+  return has_one_scale(w) || w.scale_group % 128 == 0 || 128 % w.scale_group == 0 ||
+         w.k <= most_groups * 32;
+}
+
 ternary_path path_of(const sdk::weight& w) {
-  if (w.scale_group == 0 || w.scale_group == w.k) return ternary_path::rows;
+  if (has_one_scale(w)) return ternary_path::rows;
   return w.scale_group % 32 == 0 ? ternary_path::groups : ternary_path::reference;
 }
 

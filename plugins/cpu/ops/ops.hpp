@@ -59,6 +59,9 @@ void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s, u
 void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int8_t* q,
                             const float* d, uint64_t groups, uint64_t rows, uint64_t first,
                             uint64_t last, float* y);
+// Whether isa_form::grouped computes it; else the scalar one does: long rows of groups that neither
+// divide a packed group nor are multiples of it cannot be cut. No file has them.
+bool grouped_has_vector_form(const sdk::weight& w);
 // y (k) = a row of any dense format.
 void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* y);
 void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,

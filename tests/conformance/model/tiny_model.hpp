@@ -12,6 +12,7 @@ struct tiny_shape {
   int64_t layers = 2, vocab = 50, embedding = 128, heads = 4, kv_heads = 2, head_dim = 32, ff = 200;
   bool sub_norms = true, head_norms = false, relu2 = true, neox = true, rope_factors = false;
   uint64_t scale_group = 0, activation_group = 0;
+  int32_t rotated_block = 0;  // 0: weights are not rotated
   uint32_t embed_format = BITNET_FORMAT_F16, head_format = BITNET_FORMAT_F16;
   bool composites = true;
   uint32_t only_composite = 0;  // 0: all of them
@@ -30,6 +31,7 @@ class tiny_model : public model {
                   kv_width = shape.kv_heads * shape.head_dim;
     uint32_t x = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, shape.embedding);
     op(BITNET_OP_EMBED_GATHER, {}, {x}, {dense(shape.embed_format, shape.embedding, shape.vocab)});
+    x = rotated(x, BITNET_HADAMARD_FACTORS_LAST);
     const uint32_t factors =
         shape.rope_factors ? dense(BITNET_FORMAT_F32, shape.head_dim / 2, 1) : BITNET_NONE;
     for (int32_t layer = 0; layer < shape.layers; ++layer) {
@@ -116,7 +118,17 @@ class tiny_model : public model {
     o.floats[0] = 1e-6f;
     return y;
   }
+  uint32_t rotated(uint32_t x, int32_t place) {
+    if (shape_.rotated_block == 0) return x;
+    const int64_t k = values[x].dims[1];
+    const uint32_t y = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
+    bitnet_op& o = op(BITNET_OP_HADAMARD, {x}, {y}, {dense(BITNET_FORMAT_F32, k, 1)});
+    o.ints[0] = shape_.rotated_block;
+    o.ints[1] = place;
+    return y;
+  }
   std::pair<uint32_t, uint32_t> quant(uint32_t x) {
+    x = rotated(x, BITNET_HADAMARD_FACTORS_FIRST);
     const int64_t k = values[x].dims[1], group = static_cast<int64_t>(shape_.activation_group);
     const uint32_t q = value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, k);
     const uint32_t s = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, group == 0 ? 1 : k / group);

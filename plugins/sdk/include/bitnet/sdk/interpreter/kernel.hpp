@@ -190,6 +190,7 @@ struct packing {
                uint8_t* out) noexcept = nullptr;
   bool drops_rows = false;  // of a kernel only: the rows are given back once they are packed
   uint64_t row_grain = 1;
+  bool holds_scales = false;  // of groups: kernels read none beside it
 };
 
 inline const uint8_t* weight::packed_data() const noexcept {

@@ -320,10 +320,10 @@ class program {
       const weight* w = calls_[c].w;
       if (!w) continue;
       const bool packed = packing_of(it).bytes && w->packed;
-      const uint64_t row_bytes = packed ? w->packed->bytes / w->m : w->row_bytes;
-      const bool whole = calls_[c].op != BITNET_OP_EMBED_GATHER;
-      bytes += whole && packed ? w->packed->bytes : row_bytes * (whole ? w->m : 1);
-      if (w->scale_group != 0) bytes += w->m * (w->k / w->scale_group) * sizeof(float);
+      uint64_t all = packed ? w->packed->bytes : w->row_bytes * w->m;
+      if (w->scale_group != 0 && !(packed && w->packed->how->holds_scales))
+        all += w->m * (w->k / w->scale_group) * sizeof(float);
+      bytes += calls_[c].op == BITNET_OP_EMBED_GATHER ? all / w->m : all;
     }
     return bytes;
   }
