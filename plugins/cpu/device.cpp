@@ -107,7 +107,7 @@ bitnet_device_info describe_device(const isa_form& isa) {
     info.memory_total_bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
   info.max_allocation_bytes = info.memory_total_bytes;
   info.compute_units = usable_cores();
-  info.attention_flags = BITNET_ATTENTION_WINDOW;
+  info.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
   info.kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
   return info;
 }

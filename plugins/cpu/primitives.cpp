@@ -99,6 +99,11 @@ void unary(const call& c, const share& s) noexcept {
     (isa_of(c).rows.*Row)(c.input<float>(0) + r * c.k, c.k, c.output<float>(0) + r * c.k);
 }
 
+void scale(const call& c, const share& s) noexcept {
+  for (uint64_t at = s.first * c.k; at < s.last * c.k; at += c.k)
+    isa_of(c).rows.scale(c.input<float>(0) + at, c.floats[0], c.k, c.output<float>(0) + at);
+}
+
 void gather_rows(const call& c, const share& s) noexcept {
   for (uint64_t o = s.first; o < s.last; ++o)
     std::memcpy(c.output<float>(0) + o * c.k,
@@ -172,6 +177,8 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   add(BITNET_OP_MUL, 0, rows, stable, "mul", binary<&row_kernels::mul>);
   add(BITNET_OP_RELU2, 0, rows, stable, "relu2", unary<&row_kernels::relu2>);
   add(BITNET_OP_SILU, 0, rows, stable, "silu", unary<&row_kernels::silu>);
+  add(BITNET_OP_GELU, 0, rows, stable, "gelu", unary<&row_kernels::gelu>);
+  add(BITNET_OP_SCALE, 0, rows, stable, "scale", scale);
   add(BITNET_OP_GATHER_ROWS, 0, "scalar", stable, "gather_rows", gather_rows);
 }
 

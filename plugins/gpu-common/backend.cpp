@@ -293,6 +293,7 @@ std::vector<uint32_t> backend::levels_of(const std::vector<bitnet_op>& ops,
   const std::vector<named_kernel> all = all_kernels(about_.name);
   std::vector<uint32_t> levels(ops.size(), BITNET_LEVEL_NONE);
   for (uint64_t i = 0; i < ops.size(); ++i) {
+    if (sdk::has_own_window(ops[i])) continue;  // steps have windows here, ops do not
     const uint32_t w = ops[i].weights[0];
     const uint32_t format =
         w < all_weights.size() ? all_weights.at(w).view.format : BITNET_FORMAT_NONE;

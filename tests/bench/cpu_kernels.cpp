@@ -224,6 +224,8 @@ void rows(const isa_form& isa) {
       {"mul", 8 * k, [&r] { r.mul(a.data(), b.data(), k, y.data()); }},
       {"relu2", 4 * k, [&r] { r.relu2(a.data(), k, y.data()); }},
       {"silu", 4 * k, [&r] { r.silu(a.data(), k, y.data()); }},
+      {"gelu", 4 * k, [&r] { r.gelu(a.data(), k, y.data()); }},
+      {"scale", 4 * k, [&r] { r.scale(a.data(), 50.6f, k, y.data()); }},
       {"softmax", 4 * context,
        [&r] {
          std::copy_n(a.begin(), context, y.begin());

@@ -389,6 +389,89 @@ class Checkpoint(support.Case):
         self.write("config.json", self.config(model_type="qwen3", hidden_act="silu", use_sliding_window=True))
         self.refused(3, "use_sliding_window", "convert", self.folder, self.path("o.gguf"))
 
+    def gemma3(self):
+        """The same as a Gemma folder: norms keep what they have above 1, and there are four to a layer."""
+        tensors = {}
+        for name, (dtype, shape, content) in self.qwen3().items():
+            name = name.replace("post_attention_layernorm", "pre_feedforward_layernorm")
+            if "norm" in name:
+                content = struct.pack(f"<{shape[0]}f", *(x - 1 for x in struct.unpack(f"<{shape[0]}f", content)))
+            tensors[name] = (dtype, shape, content)
+        width = self.config()["hidden_size"]
+        for layer in range(self.config()["num_hidden_layers"]):
+            for part, kind, bits in (("attention", "BF16", 0x3e80), ("feedforward", "F16", 0x3400)):  # 0.25
+                tensors[f"model.layers.{layer}.post_{part}_layernorm.weight"] = (
+                    kind, [width], struct.pack("<H", bits) * width)
+        self.write_tensors(tensors)
+        self.write("config.json", self.gemma3_config())
+        return tensors
+
+    def gemma3_config(self, **more):
+        layers = self.config()["num_hidden_layers"]
+        config = self.config(
+            model_type="gemma3_text", hidden_activation="gelu_pytorch_tanh", head_dim=self.head_dim(),
+            query_pre_attn_scalar=self.head_dim(), sliding_window=8,
+            layer_types=["full_attention" if layer % 2 else "sliding_attention" for layer in range(layers)],
+            rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}})
+        for key in ("quantization_config", "hidden_act", "rope_theta", "tie_word_embeddings"):  # tied unless it says no
+            del config[key]
+        return config | more
+
+    def test_gemma3(self):
+        tensors = self.gemma3()
+        layers = self.config()["num_hidden_layers"]
+        out = self.path("out.gguf")
+        self.ok("quantize", self.folder, out, "f16")
+        ours = gguf_values.Model(out)
+        keys = {k[7:]: v for k, v in ours.metadata.items() if k.startswith("gemma3.")}
+        self.assertEqual((keys["attention.sliding_window"], keys["attention.sliding_window_pattern"]), (8, 2))
+        self.assertEqual((keys["rope.freq_base"], keys["rope.freq_base_swa"]), (1e6, 1e4))
+        self.assertEqual((keys["rope.scaling.type"], keys["rope.scaling.factor"]), ("linear", 8.0))
+        self.assertNotIn("attention.scale", keys)
+        self.assertNotIn("output.weight", ours.tensors)
+        as_f32 = lambda x: struct.unpack("<f", struct.pack("<f", x))[0]
+        for theirs, mine in (("model.norm", "output_norm"), ("model.layers.1.input_layernorm", "blk.1.attn_norm"),
+                             ("model.layers.1.pre_feedforward_layernorm", "blk.1.ffn_norm"),
+                             ("model.layers.0.self_attn.q_norm", "blk.0.attn_q_norm")):
+            _, shape, content = tensors[theirs + ".weight"]
+            wanted = [as_f32(1 + x) for x in struct.unpack(f"<{shape[0]}f", content)]
+            _, type_, content = ours.tensors[mine + ".weight"]
+            self.assertEqual(type_, gguf_values.F32)
+            self.assertEqual(list(struct.unpack(f"<{shape[0]}f", content)), wanted, mine)
+        for name in ("post_attention_norm", "post_ffw_norm"):
+            self.assertEqual(set(struct.unpack("<4f", ours.tensors[f"blk.1.{name}.weight"][2][:16])), {1.25})
+        for model in (self.folder, out):
+            about = self.ok("inspect", "-m", model, "--json").json["model"]
+            self.assertEqual(about["activation"], "gelu")
+            self.assertTrue(about["post_norms"])
+            self.assertEqual(about["window"], {"tokens": 8, "layers": (layers + 1) // 2, "rope_base": 10000.0})
+        if support.report()["selected"]:
+            self.assertEqual(self.generated(self.folder), self.generated(out))
+            self.refused(2, "computed with GELU", "run", "-m", out, "--activation", "silu", "-p", "x", "-n", "1")
+        self.write("config.json", self.gemma3_config(
+            layer_types=None, rope_parameters=None, rope_theta=5e5, rope_local_base_freq=2e4, sliding_window_pattern=3,
+            query_pre_attn_scalar=4 * self.head_dim(), rope_scaling={"rope_type": "linear", "factor": 4.0}))
+        self.ok("quantize", self.folder, out, "f16", "--force")
+        keys = {k[7:]: v for k, v in gguf_values.Model(out).metadata.items() if k.startswith("gemma3.")}
+        self.assertEqual((keys["attention.sliding_window_pattern"], keys["rope.scaling.factor"]), (3, 4.0))
+        self.assertEqual((keys["rope.freq_base"], keys["rope.freq_base_swa"]), (5e5, 2e4))
+        self.assertAlmostEqual(keys["attention.scale"], (4 * self.head_dim()) ** -0.5)
+        for said, more in (("attn_logit_softcapping is set", {"attn_logit_softcapping": 50.0}),
+                           ("final_logit_softcapping is set", {"final_logit_softcapping": 30.0}),
+                           ("hidden_activation is", {"hidden_activation": "gelu"}),
+                           ("use_bidirectional_attention", {"use_bidirectional_attention": True}),
+                           ("attention_bias is true", {"attention_bias": True}),
+                           ("'sliding_window'", {"sliding_window": None}),
+                           ("layer_types is not", {"layer_types": ["full_attention"] + ["sliding_attention"] * 3}),
+                           ("'full_attention' in rope_parameters", {"rope_parameters": {"rope_theta": 1e6}}),
+                           ("in layers with a window", {"rope_parameters": {
+                               "full_attention": {}, "sliding_attention": {"rope_type": "linear", "factor": 2.0}}}),
+                           ("model_type is 'gemma3'", {"model_type": "gemma3"})):
+            with self.subTest(said=said):
+                self.write("config.json", self.gemma3_config(**more))
+                self.refused(3, said, "convert", self.folder, self.path("o.gguf"))
+
     def test_rope_scaling(self):
         """Keys, divisors of some waves and growth of queries and keys are those of transformers 4.57.1,
         ROPE_INIT_FUNCTIONS, for heads of 64, a base of 10000 and 512 positions."""

@@ -86,6 +86,32 @@ bitnet_status remembering_build(bitnet_device* d, const bitnet_build_request* r,
   return s;
 }
 
+// Builds the graph with each op as Change makes it.
+template <void (*Change)(bitnet_op&)>
+bitnet_status build_changed(bitnet_device* d, const bitnet_build_request* r, bitnet_program** out,
+                            bitnet_error* e) {
+  if (r->graph->op_size != sizeof(bitnet_op)) return remembering_build(d, r, out, e);
+  std::vector<bitnet_op> ops(r->graph->ops, r->graph->ops + r->graph->n_ops);
+  for (bitnet_op& op : ops) Change(op);
+  bitnet_graph graph = *r->graph;
+  graph.ops = ops.data();
+  bitnet_build_request changed = *r;
+  changed.graph = &graph;
+  return remembering_build(d, &changed, out, e);
+}
+
+void one_more(bitnet_op& op) {
+  if (op.op == BITNET_OP_ATTN_PAGED && op.ints[4] != 0) ++op.ints[4];
+}
+
+void another_curve(bitnet_op& op) {
+  if (op.op == BITNET_OP_GELU) op.op = BITNET_OP_SILU;
+}
+
+void next_factor(bitnet_op& op) {
+  if (op.op == BITNET_OP_SCALE) op.floats[0] = std::nextafter(op.floats[0], 1e9f);
+}
+
 // Runs the step as `change` makes it.
 template <class Change>
 bitnet_status submit_changed(bitnet_queue* q, const bitnet_step* s, bitnet_error* e,
@@ -120,6 +146,12 @@ const defect defects[] = {
          return submit_changed(q, s, e, [](bitnet_step& o) { o.window = 0; });
        };
      }},
+    {"layer-window",  // one token too many
+     [](table& t) { t.program_build = build_changed<one_more>; }},
+    {"gelu",  // another curve that begins and ends like it
+     [](table& t) { t.program_build = build_changed<another_curve>; }},
+    {"scale",  // by the next larger factor
+     [](table& t) { t.program_build = build_changed<next_factor>; }},
     {"kept",
      [](table& t) {
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {

@@ -44,16 +44,17 @@ void* address(F f) {
 #define BITNET_BYTE_FUNCTIONS(isa)                                            \
   BITNET_FUNCTION(linear_ternary, isa), BITNET_FUNCTION(linear_grouped, isa), \
       BITNET_FUNCTION(linear_i8, isa), BITNET_FUNCTION(linear_i4, isa)
-#define BITNET_ALL_FUNCTIONS(isa)                                                              \
-  BITNET_BYTE_FUNCTIONS(isa), BITNET_FUNCTION(linear_dense, isa),                              \
-      BITNET_FUNCTION(weighted_sum, isa), BITNET_FUNCTION(rms_norm, isa),                      \
-      BITNET_FUNCTION(act_quant, isa), BITNET_FUNCTION(act_quant_groups, isa),                 \
-      BITNET_FUNCTION(add, isa), BITNET_FUNCTION(mul, isa), BITNET_FUNCTION(relu2, isa),       \
-      BITNET_FUNCTION(silu, isa), BITNET_FUNCTION(softmax, isa), BITNET_FUNCTION(rotate, isa), \
-      BITNET_FUNCTION(halves, isa), BITNET_FUNCTION(widen, isa),                               \
-      BITNET_FUNCTION(quant_error, isa), BITNET_FUNCTION(q8_0, isa),                           \
-      BITNET_FUNCTION(from_q4_0, isa), BITNET_FUNCTION(from_q4_k, isa),                        \
-      BITNET_FUNCTION(from_q6_k, isa), BITNET_FUNCTION(hadamard, isa)
+#define BITNET_ALL_FUNCTIONS(isa)                                                                  \
+  BITNET_BYTE_FUNCTIONS(isa), BITNET_FUNCTION(linear_dense, isa),                                  \
+      BITNET_FUNCTION(weighted_sum, isa), BITNET_FUNCTION(rms_norm, isa),                          \
+      BITNET_FUNCTION(act_quant, isa), BITNET_FUNCTION(act_quant_groups, isa),                     \
+      BITNET_FUNCTION(add, isa), BITNET_FUNCTION(mul, isa), BITNET_FUNCTION(relu2, isa),           \
+      BITNET_FUNCTION(silu, isa), BITNET_FUNCTION(softmax, isa), BITNET_FUNCTION(rotate, isa),     \
+      BITNET_FUNCTION(halves, isa), BITNET_FUNCTION(widen, isa),                                   \
+      BITNET_FUNCTION(quant_error, isa), BITNET_FUNCTION(q8_0, isa),                               \
+      BITNET_FUNCTION(from_q4_0, isa), BITNET_FUNCTION(from_q4_k, isa),                            \
+      BITNET_FUNCTION(from_q6_k, isa), BITNET_FUNCTION(hadamard, isa), BITNET_FUNCTION(gelu, isa), \
+      BITNET_FUNCTION(scale, isa)
 
 const functions& known() {
   static const functions all = {
@@ -114,7 +115,8 @@ void replace_functions(const cpu::isa_form& form) {
   using k = row_kernels;
   note_rows<&k::rms_norm, &k::act_quant, &k::act_quant_groups, &k::add, &k::mul, &k::relu2,
             &k::silu, &k::softmax, &k::rotate, &k::halves, &k::widen, &k::quant_error, &k::q8_0,
-            &k::from_q4_0, &k::from_q4_k, &k::from_q6_k, &k::hadamard>(noting.rows);
+            &k::from_q4_0, &k::from_q4_k, &k::from_q6_k, &k::hadamard, &k::gelu, &k::scale>(
+      noting.rows);
 }
 
 void describe(const bitnet_open_request&, sdk::definition& d) {
@@ -177,6 +179,8 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
       {"mul.", {"mul"}},
       {"relu2.", {"relu2"}},
       {"silu.", {"silu"}},
+      {"gelu.", {"gelu"}},
+      {"scale.", {"scale"}},
       {"lm_head.", {"linear_dense"}},
       {"lm_head_top.i8+", {"linear_i8"}},
       {"lm_head_top.i4+", {"linear_i4"}},
@@ -243,15 +247,19 @@ conformance::model product(uint32_t format, int64_t k, uint64_t scale_group, int
   const uint32_t x = m.value(BITNET_DTYPE_F32, tokens, k);
   m.op(BITNET_OP_EMBED_GATHER, {}, {x}, {m.dense(BITNET_FORMAT_F32, k, 2, random)});
   const uint32_t y = m.value(BITNET_DTYPE_F32, tokens, rows);
-  if (given != 0) {  // groups of activations, behind norms of heads and a transform
+  if (given != 0) {  // groups of activations, behind norms of heads, a transform and others
     const uint32_t n = m.value(BITNET_DTYPE_F32, tokens, k);
     m.op(BITNET_OP_RMS_NORM_HEADS, {x}, {n}, {m.dense(BITNET_FORMAT_F32, k / 2, 1, random)})
         .ints[0] = 2;
     const uint32_t h = m.value(BITNET_DTYPE_F32, tokens, k);
     m.op(BITNET_OP_HADAMARD, {n}, {h}).ints[0] = 128;
+    const uint32_t scaled = m.value(BITNET_DTYPE_F32, tokens, k);
+    m.op(BITNET_OP_SCALE, {h}, {scaled}).floats[0] = 0.3f;
+    const uint32_t g = m.value(BITNET_DTYPE_F32, tokens, k);
+    m.op(BITNET_OP_GELU, {scaled}, {g});
     const uint32_t q = m.value(BITNET_DTYPE_I8, tokens, k);
     const uint32_t d = m.value(BITNET_DTYPE_F32, tokens, k / given);
-    m.op(BITNET_OP_ACT_QUANT_I8_GROUPED, {h}, {q, d}).ints[0] = given;
+    m.op(BITNET_OP_ACT_QUANT_I8_GROUPED, {g}, {q, d}).ints[0] = given;
     m.op(BITNET_OP_LINEAR_TERNARY_GROUPED, {q, d}, {y}, {m.ternary(k, rows, scale_group, random)});
   } else if (ternary) {
     const uint32_t q = m.value(BITNET_DTYPE_I8, tokens, k);
@@ -303,8 +311,9 @@ TEST_P(kernel_ids, of_groups_of_activations) {
       SCOPED_TRACE(group);
       const auto ids = run(product(BITNET_FORMAT_TERNARY2, 1024, group, given));
       const bool tiles = group == 64 || group == 128;  // else there is one scale for a row
-      for (const char* id : {tiles ? "linear_grouped_tiles." : "linear_grouped.",
-                             "act_quant_i8_grouped.", "rms_norm_heads.", "hadamard."})
+      for (const char* id :
+           {tiles ? "linear_grouped_tiles." : "linear_grouped.", "act_quant_i8_grouped.",
+            "rms_norm_heads.", "hadamard.", "scale.", "gelu."})
         EXPECT_TRUE(any_begins(ids, id)) << id;
     }
   // Groups across packed groups, in rows that need no cut and in others.

@@ -102,6 +102,20 @@ TEST(silu, known_values) {
   EXPECT_NEAR(y[4], 0.0f, 1e-37);
 }
 
+// By the form with tanh, computed with 40 digits.
+TEST(gelu, known_values) {
+  const float x[] = {0.0f, 1.0f, -1.0f, 0.5f, -3.0f, 100.0f, -100.0f};
+  float y[7] = {};
+  cpu::gelu_scalar(x, 7, y);
+  EXPECT_EQ(y[0], 0.0f);
+  EXPECT_NEAR(y[1], 0.841191990608f, 1e-7);
+  EXPECT_NEAR(y[2], -0.158808009392f, 3e-8);
+  EXPECT_NEAR(y[3], 0.345714009825f, 6e-8);
+  EXPECT_NEAR(y[4], -0.00363739208f, 3e-9);
+  EXPECT_EQ(y[5], 100.0f);
+  EXPECT_NEAR(y[6], 0.0f, 1e-37);
+}
+
 TEST(embed_gather, ternary_rows_carry_their_scales) {
   uint8_t row[64];
   for (uint8_t& b : row) b = 0x86;  // codes 2, 0, 1, 2: +1, -1, 0, +1

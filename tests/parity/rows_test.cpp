@@ -85,7 +85,8 @@ struct operands {
 
 TEST_P(row_forms, one_input) {
   using kernel = void (*cpu::row_kernels::*)(const float*, uint64_t, float*);
-  for (const kernel f : {kernel{&cpu::row_kernels::relu2}, kernel{&cpu::row_kernels::silu}})
+  for (const kernel f : {kernel{&cpu::row_kernels::relu2}, kernel{&cpu::row_kernels::silu},
+                         kernel{&cpu::row_kernels::gelu}})
     for (const row& r : rows) {
       SCOPED_TRACE(r.why);
       operands x(r);
@@ -107,6 +108,17 @@ TEST_P(row_forms, two_inputs) {
       (GetParam()->rows.*f)(x.a.data(), x.b.data(), r.k, y.data());
       expect_same(y, expected);
     }
+}
+
+TEST_P(row_forms, scale) {
+  for (const row& r : rows) {
+    SCOPED_TRACE(r.why);
+    operands x(r);
+    guarded_memory<float> y(r.k), expected(r.k);
+    cpu::scalar_form.rows.scale(x.a.data(), 50.596443f, r.k, expected.data());
+    GetParam()->rows.scale(x.a.data(), 50.596443f, r.k, y.data());
+    expect_same(y, expected);
+  }
 }
 
 TEST_P(row_forms, rms_norm) {

@@ -225,12 +225,14 @@ void attn_paged(const call& c, const share& s) noexcept {
   for (uint64_t unit = s.first; unit < s.last; ++unit) {
     const uint64_t t = unit / kv_heads, kv_head = unit % kv_heads;
     const auto position = static_cast<uint64_t>(c.step->positions[t]);
+    const auto own = static_cast<uint64_t>(c.ints[4]);  // the op's window
     // Calls f(i, j) for the i-th position j that is seen; returns how many there are. No list of
     // them: a kernel cannot say that there is no memory.
     const auto each_seen = [&](auto&& f) {
       uint64_t n = 0;
       for (uint64_t j = 0; j <= position; ++j)
-        if (c.step->window == 0 || j + c.step->window > position || j < c.step->window_keep)
+        if ((c.step->window == 0 || j + c.step->window > position || j < c.step->window_keep) &&
+            (own == 0 || j + own > position))
           f(n++, j);
       return n;
     };
@@ -286,6 +288,15 @@ void silu(const call& c, const share& s) noexcept {
     const float x = c.input<float>(0)[i];
     return x / (1.0f + exponential(-x));
   });
+}
+void gelu(const call& c, const share& s) noexcept {
+  each(c, s, [&](uint64_t i) {
+    const float x = c.input<float>(0)[i];
+    return x / (1.0f + exponential(-x * (1.5957691216f + 0.0713548163f * (x * x))));
+  });
+}
+void scale(const call& c, const share& s) noexcept {
+  each(c, s, [&](uint64_t i) { return c.input<float>(0)[i] * c.floats[0]; });
 }
 void gather_rows(const call& c, const share& s) noexcept {
   for (uint64_t o = s.first; o < s.last; ++o)
@@ -346,7 +357,7 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
 #endif
   d.device.device_class = BITNET_DEVICE_CPU;
   std::snprintf(d.device.name, sizeof d.device.name, "tier 0");
-  d.device.attention_flags = BITNET_ATTENTION_WINDOW;
+  d.device.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
   d.device.kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
   const auto row = [&](uint32_t op, const char* id, bitnet::sdk::primitive_kernel run) {
     d.primitives.push_back({op, BITNET_FORMAT_NONE, BITNET_LEVEL_REFERENCE,
@@ -369,6 +380,8 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   row(BITNET_OP_MUL, "mul", mul);
   row(BITNET_OP_RELU2, "relu2", relu2);
   row(BITNET_OP_SILU, "silu", silu);
+  row(BITNET_OP_GELU, "gelu", gelu);
+  row(BITNET_OP_SCALE, "scale", scale);
   row(BITNET_OP_GATHER_ROWS, "gather_rows", gather_rows);
 }
 

@@ -221,6 +221,20 @@ def specs():
           flags=("--activations", "float")),
         s("b158-i2s-float", "nothing is rounded: weights become F32", n_layer=1, flags=("--activations", "float")),
         s("qwen3-f16", "plain matrices", "qwen3", weights="F16", output="Q8_0"),
+        # Windows in most layers, norms behind each part of a layer.
+        s("gemma3-f16", "seven layers, a window of five: one layer sees all 24", "gemma3", weights="F16", n_ff=160,
+          n_layer=7, theta=1000000.0, positions=24, keys={"gemma3.attention.sliding_window": 5}),
+        s("gemma3-q2", "groups of 64 in weights, of 32 in activations, a window of three", "gemma3", weights="Q2_0",
+          n_ff=128, n_layer=7, theta=1000000.0, positions=5, keys={"gemma3.attention.sliding_window": 3}),
+        s("gemma3-i2s-linear", "each third layer sees all and stretches RoPE, the local base is another", "gemma3",
+          vocab="spm", head_size=128, n_layer=3, n_head=3, n_head_kv=1, positions=8, theta=500000.0, output="F16",
+          rope={"type": "linear", "factor": 8.0}, weights_of={"ffn_gate": "F16", "ffn_up": "F16", "ffn_down": "F16"},
+          keys={"gemma3.attention.sliding_window": 4, "gemma3.attention.sliding_window_pattern": 3,
+                "gemma3.rope.freq_base_swa": 5000.0}),
+        s("gemma3-q2-odd", "layers say one by one who has a window; queries times another scale", "gemma3",
+          weights="Q2_0", embedding="Q2_0", n_embd=192, n_ff=192, n_head=3, n_head_kv=3, n_layer=3, positions=6,
+          keys={"gemma3.attention.sliding_window": 1, "gemma3.attention.sliding_window_pattern": [True, False, True],
+                "gemma3.attention.scale": 0.08}),
         # The container.
         s("b158-v2", "GGUF version 2", version=2),
         s("b158-split", "two shards with an I2_S model", split=True),
@@ -340,7 +354,10 @@ def make_tensors(rng, spec, n_vocab):
             scale = 1.25 if kind == "I2_S" else gain / np.sqrt(cols * 2 / 3)
             out.append((f"{layer}.{name}.scale", [1], TYPES["F32"], np.float32(scale).tobytes()))
 
-    out.append(make_tensor(rng, spec, "token_embd.weight", spec.embedding, n_vocab, spec.n_embd, size, 3))
+    # Gemma's rows are scaled up: small ones leave room for what layers add, or each token would repeat itself.
+    spread = 1 if spec.arch == "gemma3" else 3
+    out.append(make_tensor(rng, spec, "token_embd.weight", spec.embedding, n_vocab, spec.n_embd, size * spread / 3,
+                           spread))
     is_bitnet = spec.arch in reference.BITNET_ARCHITECTURES
     down = 1.0 if is_bitnet else 2.5  # without a sub-norm the gated values are small
     for n in range(spec.n_layer):
@@ -349,18 +366,22 @@ def make_tensors(rng, spec, n_vocab):
         linear(layer, "attn_q", heads, spec.n_embd, 1.5)
         linear(layer, "attn_k", keys, spec.n_embd, 1.5)
         linear(layer, "attn_v", keys, spec.n_embd, 1)
-        if spec.arch == "qwen3":
+        if spec.arch in ("qwen3", "gemma3"):
             norm(f"{layer}.attn_q_norm.weight", head)
             norm(f"{layer}.attn_k_norm.weight", head)
         if is_bitnet:
             norm(f"{layer}.attn_sub_norm.weight", heads)
         linear(layer, "attn_output", spec.n_embd, heads, 1)
+        if spec.arch == "gemma3":
+            norm(f"{layer}.post_attention_norm.weight", spec.n_embd)
         norm(f"{layer}.ffn_norm.weight", spec.n_embd)
         linear(layer, "ffn_gate", spec.n_ff, spec.n_embd, 1)
         linear(layer, "ffn_up", spec.n_ff, spec.n_embd, 1)
         if is_bitnet:
             norm(f"{layer}.ffn_sub_norm.weight", spec.n_ff)
         linear(layer, "ffn_down", spec.n_embd, spec.n_ff, down)
+        if spec.arch == "gemma3":
+            norm(f"{layer}.post_ffw_norm.weight", spec.n_embd)
     norm("output_norm.weight", spec.n_embd)
     for name, divisors in spec.rope_tensors.items():
         out.append((name, [len(divisors)], TYPES["F32"], np.array(divisors, np.float32).tobytes()))
@@ -389,6 +410,8 @@ def make_metadata(spec, vocab):
     if spec.head_size:
         metadata[f"{a}.attention.key_length"] = spec.head_size
         metadata[f"{a}.attention.value_length"] = spec.head_size
+    if a == "gemma3":
+        metadata[f"{a}.attention.sliding_window"] = 4
     for key, value in spec.rope.items():
         metadata[f"{a}.rope.scaling.{key}"] = value
     return metadata | spec.keys | vocab

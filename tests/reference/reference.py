@@ -33,7 +33,7 @@ GROUPED = {Q1_0: ((128, 18),), Q2_0: ((64, 18), (128, 34), (256, 42)), STQ1_0: (
            PQ2_0: ((128, 34),), PTQ1_0: ((128, 28),)}  # elements and bytes of a block, where more than one fits
 
 BITNET_ARCHITECTURES = ("bitnet", "bitnet-25", "bitnet-b1.58", "bitnet-b158")
-ARCHITECTURES = BITNET_ARCHITECTURES + ("llama", "qwen3")
+ARCHITECTURES = BITNET_ARCHITECTURES + ("llama", "qwen3", "gemma3")
 
 
 class Unsupported(Exception):
@@ -382,6 +382,11 @@ def silu(x):
     return x / (1.0 + np.exp(-x))
 
 
+def gelu(x):
+    """The form with tanh."""
+    return 0.5 * x * (1.0 + np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x ** 3)))
+
+
 def relu2(x):
     return np.maximum(x, 0.0) ** 2
 
@@ -431,16 +436,27 @@ class Model:
         self.rope_base = self.key("rope.freq_base", 10000.0)
         self.rope_factor, self.divisors, self.magnitude = 1.0, 1.0, 1.0
         self.stretch_rope(context or self.key("context_length"))
-        self.activation = {"relu2": relu2, "silu": silu}[activation or self.usual_activation()]
+        self.activation = {"relu2": relu2, "silu": silu, "gelu": gelu}[activation or self.usual_activation()]
+        self.is_gemma = self.arch == "gemma3"
+        if self.is_gemma:
+            self.read_windows()
         self.refuse_the_uncovered()
         self.ready = {}  # decoded weights by name and decoder
-        self.neox = self.is_bitnet or self.arch == "qwen3"
+        self.neox = self.is_bitnet or self.arch in ("qwen3", "gemma3")
         self.float_activations = activations == "float"
         self.group = {"row": 0, "group32": 32, "group64": 64, "group128": 128}.get(activations)
         self.read_rotation()
         if self.group is None:
             grouped = any(self.weights(name, ternary)[1].shape[1] > 1 for name in self.tensors if self.is_ternary(name))
             self.group = (128 if self.rotated else 32) if grouped and not self.is_bitnet else 0
+
+    def read_windows(self):
+        """Which layers see a window, and what else Gemma has of its own."""
+        self.layer_window = self.key("attention.sliding_window")
+        pattern = self.key("attention.sliding_window_pattern", 6)
+        self.windowed = (list(pattern) if isinstance(pattern, (list, tuple, np.ndarray)) else
+                         [layer % pattern < pattern - 1 for layer in range(self.n_layer)])
+        self.local_base = self.key("rope.freq_base_swa", 10000.0)
 
     def read_rotation(self):
         """Which weights were rotated before they were rounded, and by what."""
@@ -507,6 +523,8 @@ class Model:
     def usual_activation(self):
         if self.arch == "bitnet-25":
             return "relu2"
+        if self.arch == "gemma3":
+            return "gelu"
         if self.arch in ("bitnet-b1.58", "bitnet-b158"):
             return "relu2" if self.metadata.get("tokenizer.ggml.model") == "gpt2" else "silu"
         return "silu"
@@ -587,34 +605,45 @@ class Model:
             y = y * self.matrix(f"{name}.scale").reshape(-1)
         return self.stored(y)
 
-    def hidden(self, n):
+    def hidden(self, n, own_window):
         """[n, n]: 0 where row i sees column j, minus infinity elsewhere."""
         i, j = np.arange(n)[:, None], np.arange(n)
         sees = j <= i
         if self.window is not None:
             sees &= (i - j < self.window) | (j < self.keep)
+        if own_window is not None:
+            sees &= i - j < own_window
         return np.where(sees, 0, -np.inf)
 
     def attention(self, h, layer):
         n = len(h)
-        angles = self.stored(rope_angles(np.arange(n) / self.rope_factor, self.head_size, self.rope_base,
-                                         self.divisors))
+        local = self.is_gemma and self.windowed[int(layer.split(".")[1])]
+        if local:
+            angles = self.stored(rope_angles(np.arange(n), self.head_size, self.local_base, 1.0))
+        else:
+            angles = self.stored(rope_angles(np.arange(n) / self.rope_factor, self.head_size, self.rope_base,
+                                             self.divisors))
         q = self.linear(h, f"{layer}.attn_q").reshape(n, self.n_head, self.head_size)
         k = self.linear(h, f"{layer}.attn_k").reshape(n, self.n_head_kv, self.head_size)
         v = self.linear(h, f"{layer}.attn_v").reshape(n, self.n_head_kv, self.head_size)
-        if self.arch == "qwen3":
+        if self.arch in ("qwen3", "gemma3"):
             q = self.norm(q, f"{layer}.attn_q_norm.weight")
             k = self.norm(k, f"{layer}.attn_k_norm.weight")
         q = self.stored(rope(q, angles, self.neox))
         k = self.stored(rope(k, angles, self.neox))
         k, v = self.kept(k, self.kv_k), self.kept(v, self.kv_v)
         out = np.empty_like(q)
-        hidden = self.hidden(n)
+        hidden = self.hidden(n, self.layer_window if local else None)
+        scale = self.magnitude ** 2 * float(self.key("attention.scale", 0.0) or self.head_size ** -0.5)
         for head in range(self.n_head):
             shared = head // (self.n_head // self.n_head_kv)
-            scores = self.magnitude ** 2 * q[:, head] @ k[:, shared].T / np.sqrt(self.head_size) + hidden
+            scores = scale * q[:, head] @ k[:, shared].T + hidden
             out[:, head] = softmax(scores) @ v[:, shared]
         return self.stored(out.reshape(n, -1))
+
+    def behind(self, y, norm):
+        """What a part of a layer adds."""
+        return self.norm(y, f"{norm}.weight") if self.is_gemma else y
 
     def feed_forward(self, h, layer):
         gate = self.stored(self.activation(self.linear(h, f"{layer}.ffn_gate")))
@@ -623,6 +652,8 @@ class Model:
     def logits(self, ids):
         """float64 [len(ids), vocabulary]; row i holds the scores of the token after ids[i]."""
         x = self.matrix("token_embd.weight")[list(ids)]
+        if self.is_gemma:
+            x = self.stored(x * np.sqrt(self.n_embd))
         if "token_embd" in self.rotated_tables:
             x = self.stored(self.turned(x) * self.signs.get(x.shape[1], 1.0))
         for n in range(self.n_layer):
@@ -630,11 +661,11 @@ class Model:
             a = self.attention(self.norm(x, f"{layer}.attn_norm.weight"), layer)
             if self.is_bitnet:
                 a = self.norm(a, f"{layer}.attn_sub_norm.weight")
-            x = self.stored(x + self.linear(a, f"{layer}.attn_output"))
+            x = self.stored(x + self.behind(self.linear(a, f"{layer}.attn_output"), f"{layer}.post_attention_norm"))
             g = self.feed_forward(self.norm(x, f"{layer}.ffn_norm.weight"), layer)
             if self.is_bitnet:
                 g = self.norm(g, f"{layer}.ffn_sub_norm.weight")
-            x = self.stored(x + self.linear(g, f"{layer}.ffn_down"))
+            x = self.stored(x + self.behind(self.linear(g, f"{layer}.ffn_down"), f"{layer}.post_ffw_norm"))
         head = "output.weight" if "output.weight" in self.tensors else "token_embd.weight"
         x = self.input_of(self.norm(x, "output_norm.weight"), head.removesuffix(".weight"))
         return self.bit_linear(x, head) if self.is_ternary(head) else x @ self.matrix(head).T

@@ -46,13 +46,15 @@ SECONDS = 300  # for one run of the program; a sanitized debug build needs a few
 INVALID_MODEL = 3  # the program's exit code for a model it cannot run
 NO_BACKEND = 4  # and where the backend that was asked for is not available
 # Few rows: what they add is the rounding of keys and values, not another weight type.
-F16_ROWS = ("b158-i2s", "b158-i2s-long", "llama-tq2", "llama-f16", "llama-f16-long", "llama-q8_0")
+F16_ROWS = ("b158-i2s", "b158-i2s-long", "llama-tq2", "llama-f16", "llama-f16-long", "llama-q8_0", "gemma3-f16")
 Q8_0_ROWS = {"b158-i2s": "q8_0", "b158-i2s-long": "q8_0", "llama-tq2": "f32,q8_0", "llama-f16-long": "q8_0,f32",
              "llama-q8_0": "q8_0"}
 NO_Q8_0_ROW = "llama-hd80"
 # (window, kept, tokens of a step): within, on and across blocks of 64; steps longer and shorter than the window.
 WINDOW_ROWS = {"llama-f16-long": ((1, 0, 512), (64, 0, 64), (70, 5, 512), (100, 70, 7), (199, 0, 512), (4000, 0, 512)),
-               "b158-i2s-long": ((20, 0, 512), (20, 3, 1))}
+               "b158-i2s-long": ((20, 0, 512), (20, 3, 1)),
+               # Layers with a window of five: within it, beyond it, and what is kept lies half in it.
+               "gemma3-f16": ((3, 0, 512), (3, 4, 7), (4, 20, 1), (12, 2, 512), (24, 0, 512))}
 COST_ROWS = ("b158-i2s-long", "llama-f16-long")
 SAME_ROWS = {"b158-tl-shapes": ("tl1", "tl2", "iq2_bn")}
 LAST_ROWS = ("b158-i2s-long", "llama-q4_k")

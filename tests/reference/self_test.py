@@ -194,6 +194,18 @@ class ForwardPass(unittest.TestCase):
         kept = self.logits(one_layer, [4, 5] + self.ids[2:], window=3, keep=1)
         self.assertTrue((np.abs(kept - self.logits(one_layer, window=3, keep=1)).max(axis=1) > 1e-3).all())
 
+    def test_a_layer_has_its_own_window(self):
+        pattern = "gemma3.attention.sliding_window_pattern"
+        one_layer = lambda n: self.spec(arch="gemma3", n_layer=1, keys={"gemma3.attention.sliding_window": n})
+        seen, whole = self.logits(one_layer(3)), self.logits(one_layer(9))
+        np.testing.assert_array_equal(seen[:3], whole[:3])
+        self.assertTrue((np.abs(seen - whole).max(axis=1)[3:] > 1e-3).all())
+        np.testing.assert_allclose(seen, self.logits(one_layer(9), window=3), atol=1e-9)
+        np.testing.assert_allclose(self.logits(one_layer(3), window=4, keep=2), seen, atol=1e-9)
+        last_sees_all = self.spec(arch="gemma3", keys={"gemma3.attention.sliding_window": 3, pattern: 2})
+        other = self.logits(last_sees_all, [4, 5] + self.ids[2:])
+        self.assertTrue((np.abs(other - self.logits(last_sees_all)).max(axis=1) > 1e-3).all())
+
     def test_order_matters(self):
         """Without rotation the last position could not tell in which order the others came."""
         swapped = [self.ids[i] for i in (1, 0, 2, 3, 4, 5, 6, 7, 8)]
@@ -276,7 +288,7 @@ class ForwardPass(unittest.TestCase):
         vocab = {"tokenizer.ggml.model": "gpt2"}
         good = make_models.make_metadata(self.spec(), {"tokenizer.ggml.tokens": ["a"]} | vocab)
         path = self.directory / "refused.gguf"
-        for key, value in (("general.architecture", "gemma3"), ("bitnet-b1.58.rope.dimension_count", 32),
+        for key, value in (("general.architecture", "gemma2"), ("bitnet-b1.58.rope.dimension_count", 32),
                            ("bitnet-b1.58.rope.scaling.type", "su"), ("bitnet-b1.58.attention.value_length", 32)):
             with self.subTest(key):
                 gguf_file.write(path, good | {key: value}, [])

@@ -37,6 +37,8 @@ GROUP = 128
 POSITIONS = 40
 SHAPE = {"hidden_size": 256, "intermediate_size": 384, "num_hidden_layers": 2, "num_attention_heads": 4,
          "num_key_value_heads": 2, "max_position_embeddings": 256, "rms_norm_eps": 1e-6}
+GEMMA_ROPE = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+              "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 1e6}
 
 
@@ -46,12 +48,18 @@ def rows(n_vocab):
                             transformers.Qwen3ForCausalLM)
     llama = lambda **more: (transformers.LlamaConfig(vocab_size=n_vocab, **(SHAPE | more)),
                             transformers.LlamaForCausalLM)
+    gemma3 = lambda **more: (transformers.Gemma3TextConfig(vocab_size=n_vocab, attn_implementation="eager", **(
+        SHAPE | {"head_dim": 64, "query_pre_attn_scalar": 64, "num_hidden_layers": 7, "sliding_window": 16} | more)),
+                             transformers.Gemma3ForCausalLM)
     return {
         "qwen3-tied": qwen3(tie_word_embeddings=True),
         "qwen3-wide-heads": qwen3(tie_word_embeddings=False, head_dim=128),
         "qwen3-yarn": qwen3(tie_word_embeddings=True, rope_parameters=YARN),
         "llama": llama(tie_word_embeddings=False),
         "llama-tied": llama(tie_word_embeddings=True),
+        "gemma3": gemma3(),
+        "gemma3-stretched": gemma3(tie_word_embeddings=False, query_pre_attn_scalar=100, rope_parameters=GEMMA_ROPE,
+                                   layer_types=["sliding_attention", "full_attention"] * 3 + ["sliding_attention"]),
     }
 
 
@@ -68,10 +76,13 @@ def draw(name, config, kind):
     with torch.no_grad():
         for key, w in model.named_parameters():
             if w.ndim == 2:
-                # A power of two: embeddings become F16, which has to hold them as they are.
-                w.copy_(make_ternary(w, rng) * (2 if "embed" in key or "lm_head" in key else 1))
+                # Powers of two: embeddings become F16, which has to hold them as they are. Gemma scales them up, and
+                # with larger ones each token would repeat itself whatever the layers do.
+                usual = 0.5 if "gemma" in config.model_type and "embed" in key else 2
+                w.copy_(make_ternary(w, rng) * (usual if "embed" in key or "lm_head" in key else 1))
             else:
-                w.copy_(torch.from_numpy(1 + 0.1 * rng.standard_normal(w.shape)))
+                usual = 0 if "gemma" in config.model_type else 1  # Gemma keeps what norms have above 1
+                w.copy_(torch.from_numpy(usual + 0.1 * rng.standard_normal(w.shape)))
     return model
 
 

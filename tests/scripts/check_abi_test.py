@@ -53,6 +53,9 @@ ROWS = [
     (False, [("bitnet.h", CLOSE, "")], "a function that went"),
     (False, [("abi/base.h", "#define BITNET_TIMEOUT 11", "#define BITNET_TIMEOUT 12")], "a status with another value"),
     (False, [("abi/ops.h", "X(SILU, 12,", "X(SILU, 14,")], "an op with another number"),
+    (True, [("abi/ops.h", "X(SILU, 12, 1, 0, 1, 0, 0)", "X(SILU, 12, 1, 0, 1, 1, 2)")], "more attributes of an op"),
+    (False, [("abi/ops.h", "X(ROPE, 6, 1, 1, 1, 4, 2)", "X(ROPE, 6, 1, 1, 1, 4, 1)")], "one attribute less of an op"),
+    (False, [("abi/ops.h", "X(SILU, 12, 1, 0, 1, 0, 0)", "X(SILU, 12, 1, 1, 1, 0, 0)")], "another weight of an op"),
 ]
 
 

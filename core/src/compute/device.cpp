@@ -85,9 +85,9 @@ result<void> check_support(const device& d, const graph& g,
     return fail(
         BITNET_UNSUPPORTED,
         fmt::format("it cannot compute {}{}, which is needed; choose another device", op_name(o.op),
-                    w == BITNET_NONE
-                        ? std::string()
-                        : fmt::format(" on {} weights", format_name(descs[w].format))));
+                    w != BITNET_NONE ? fmt::format(" on {} weights", format_name(descs[w].format))
+                    : o.op == BITNET_OP_ATTN_PAGED && o.ints[4] != 0 ? " with a window of a layer"
+                                                                     : ""));
   }
   return {};
 }

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/floats.hpp"
 #include "bitnet/abi/tensor.h"
-#include "formats/floats.hpp"
 #include "formats/reading.hpp"
 #include "formats/ternary.hpp"
 

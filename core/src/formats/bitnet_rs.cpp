@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/floats.hpp"
 #include "bitnet/abi/tensor.h"
-#include "formats/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/types.hpp"

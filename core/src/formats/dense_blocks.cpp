@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "formats/floats.hpp"
+#include "base/floats.hpp"
 #include "formats/reading.hpp"
 #include "formats/writing.hpp"
 #include "gguf/bytes.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "formats/floats.hpp"
+#include "base/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/types.hpp"

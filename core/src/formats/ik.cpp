@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "formats/floats.hpp"
+#include "base/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/floats.hpp"
+#include "base/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/text.hpp"

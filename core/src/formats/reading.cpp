@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/dense_formats.hpp"
+#include "base/floats.hpp"
 #include "bitnet/abi/tensor.h"
-#include "formats/floats.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/types.hpp"

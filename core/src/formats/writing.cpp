@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/floats.hpp"
 #include "formats/dense_blocks.hpp"
-#include "formats/floats.hpp"
 #include "formats/q2.hpp"
 #include "formats/ternary.hpp"
 #include "formats/tl.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -11,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/floats.hpp"
+#include "gguf/bytes.hpp"
 #include "gguf/mapping.hpp"
 #include "gguf/text.hpp"
 #include "gguf/types.hpp"
@@ -66,6 +69,13 @@ constexpr std::array parts = {
     part{"mlp.ffn_layernorm.weight", "ffn_sub_norm.weight", false, false},  // 1bitLLM
 };
 
+// Names that mean something else in Gemma, or nothing elsewhere.
+constexpr std::array gemma_parts = {
+    part{"post_attention_layernorm.weight", "post_attention_norm.weight", false, false},
+    part{"pre_feedforward_layernorm.weight", "ffn_norm.weight", false, false},
+    part{"post_feedforward_layernorm.weight", "post_ffw_norm.weight", false, false},
+};
+
 struct place {
   std::string name;  // of GGUF; "" for what is not needed
   bool linear = false, rotates = false;
@@ -82,6 +92,9 @@ std::optional<place> place_of(const std::string& theirs, const config& c) {
   if (dot == std::string::npos) return std::nullopt;
   const std::string number = theirs.substr(layers.size(), dot - layers.size());
   const std::string_view rest = std::string_view(theirs).substr(dot + 1);
+  if (c.gemma)
+    for (const part& p : gemma_parts)
+      if (rest == p.theirs) return place{fmt::format("blk.{}.{}", number, p.ours)};
   for (const part& p : parts) {
     if (!p.linear && rest == p.theirs) return place{fmt::format("blk.{}.{}", number, p.ours)};
     if (p.linear && rest.starts_with(p.theirs))
@@ -103,6 +116,21 @@ std::optional<uint32_t> real_type(const std::string& dtype) {
 uint32_t master_of(uint32_t real) {
   if (real == gguf::type::f32) return gguf::type::hf_master_f32;
   return real == gguf::type::f16 ? gguf::type::hf_master_f16 : gguf::type::hf_master_bf16;
+}
+
+// GGUF has the factors themselves.
+void add_one(gguf::file::foreign_tensor& norm) {
+  const std::size_t width = norm.type == gguf::type::f32 ? 4 : 2;
+  auto made = std::make_shared<std::vector<float>>();
+  for (auto rest = norm.bytes; rest.size() >= width; rest = rest.subspan(width)) {
+    const float above = norm.type == gguf::type::f32   ? gguf::load<float>(rest)
+                        : norm.type == gguf::type::f16 ? from_f16(gguf::load<uint16_t>(rest))
+                                                       : from_bf16(gguf::load<uint16_t>(rest));
+    made->push_back(1 + above);
+  }
+  norm.type = gguf::type::f32;
+  norm.bytes = std::as_bytes(std::span(*made));
+  norm.keeps = std::move(made);
 }
 
 result<std::optional<gguf::file::foreign_tensor>> take(const stored_tensor& t, const config& c) {
@@ -134,6 +162,7 @@ result<std::optional<gguf::file::foreign_tensor>> take(const stored_tensor& t, c
                 fmt::format("tensor {} is of type {}; expected F32, F16 or BF16, or packed U8",
                             quote(t.name), t.dtype));
   }
+  if (c.gemma && where->name.ends_with("norm.weight")) add_one(out);
   if (where->rotates && c.rotates_neighbours) {
     const uint64_t heads = where->name.ends_with("attn_q.weight") ? c.n_heads : c.n_kv_heads;
     if (heads == 0 || out.ne[1] % (2 * heads) != 0)

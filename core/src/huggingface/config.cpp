@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -70,9 +72,13 @@ std::vector<float> numbers_at(const json& object, const char* key) {
   return out.size() == list.size() ? out : std::vector<float>();
 }
 
-result<rope_config> read_rope(const json& c, uint32_t head_dim) {
+// Of layers that see everything, where others have a window and a base of their own.
+result<rope_config> read_rope(const json& c, uint32_t head_dim, bool gemma) {
   // Newer files keep all of it in rope_parameters.
-  const json& parameters = at(c, "rope_parameters");
+  const json& all = at(c, "rope_parameters");
+  const json& parameters = gemma ? at(all, "full_attention") : all;
+  if (gemma && all.is_object() && !parameters.is_object())
+    return bad_data("config.json: expected an object 'full_attention' in rope_parameters");
   const json& scaling = parameters.is_object() ? parameters : at(c, "rope_scaling");
   for (const json& one : scaling)
     if (one.is_object())
@@ -93,6 +99,8 @@ result<rope_config> read_rope(const json& c, uint32_t head_dim) {
   to.theta = number_at(parameters, "rope_theta")
                  .or_else([&] { return number_at(c, "rope_theta"); })
                  .value_or(to.theta);
+  if (gemma && !at(parameters, "rope_theta").is_number() && !at(c, "rope_theta").is_number())
+    to.theta = 1e6F;  // transformers' own default
   to.longest_context = count_at(c, "max_position_embeddings").value_or(0);
   constexpr const char* original = "original_max_position_embeddings";
   to.original_context = count_at(scaling, original).or_else([&] { return count_at(c, original); });
@@ -121,19 +129,100 @@ std::optional<uint32_t> token_id(const json& object, const char* key) {
   return x.is_array() && !x.empty() ? count_of(x[0]) : count_of(x);
 }
 
+result<void> check_biases(const json& c) {
+  for (const char* key : {"attention_bias", "mlp_bias"})
+    if (true_at(c, key))
+      return fail(BITNET_UNSUPPORTED,
+                  fmt::format("config.json: {} is true; this program computes no biases", key));
+  return {};
+}
+
+result<config> gemma_of(const json& c) {
+  if (const json& act = at(c, "hidden_activation"); !act.is_null() && act != "gelu_pytorch_tanh")
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("config.json: hidden_activation is {}; expected 'gelu_pytorch_tanh'",
+                            quote(act.dump())));
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
+    if (!at(c, key).is_null())
+      return fail(BITNET_UNSUPPORTED,
+                  fmt::format("config.json: {} is set, which this program does not compute", key));
+  if (true_at(c, "use_bidirectional_attention"))
+    return fail(BITNET_UNSUPPORTED,
+                "config.json: use_bidirectional_attention is true; this program computes causal "
+                "attention");
+  if (auto ok = check_biases(c); !ok) return std::unexpected(ok.error());
+  auto kind = linear_kind_of(c, false);
+  if (!kind) return std::unexpected(kind.error());
+  config to;
+  to.architecture = "gemma3";
+  to.linear = *kind;
+  to.gemma = true;
+  return to;
+}
+
+// After how many layers one comes that sees everything: each n-th, by layer_types or a number.
+result<uint32_t> period_of(const json& c, uint64_t n_layers) {
+  const json& types = at(c, "layer_types");
+  if (!types.is_array()) {
+    const auto said = count_at(c, "sliding_window_pattern").or_else([&] {
+      return count_at(c, "_sliding_window_pattern");
+    });
+    return said.value_or(6);
+  }
+  const auto sees_all = [](const json& type) { return type == "full_attention"; };
+  const auto first = std::ranges::find_if(types, sees_all);
+  const auto period = static_cast<uint32_t>(first - types.begin()) + 1;
+  bool regular = types.size() == n_layers;
+  for (std::size_t n = 0; n < types.size(); ++n)
+    regular = regular && (sees_all(types[n]) || types[n] == "sliding_attention") &&
+              sees_all(types[n]) == ((n + 1) % period == 0);
+  if (regular) return period;
+  return fail(BITNET_UNSUPPORTED,
+              fmt::format("config.json: layer_types is not 'sliding_attention' for all of {} "
+                          "layers but each n-th, which is 'full_attention'",
+                          n_layers));
+}
+
+result<void> put_windows(const json& c, const config& about, uint32_t head_dim,
+                         const std::string& prefix, gguf::metadata_builder& out) {
+  const auto window = needed(c, "sliding_window");
+  if (!window) return std::unexpected(window.error());
+  out.u32(prefix + "attention.sliding_window", *window);
+  const auto period = period_of(c, about.n_layers);
+  if (!period) return std::unexpected(period.error());
+  if (*period != 6) out.u32(prefix + "attention.sliding_window_pattern", *period);
+  const json& local = at(at(c, "rope_parameters"), "sliding_attention");
+  if (const std::string kind = text_at(local, "rope_type"); !kind.empty() && kind != "default")
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("config.json: RoPE scaling of type {} in layers with a window; expected "
+                    "none",
+                    quote(kind)));
+  const auto theta =
+      number_at(local, "rope_theta").or_else([&] { return number_at(c, "rope_local_base_freq"); });
+  out.f32(prefix + "rope.freq_base_swa", theta.value_or(10000));
+  const float scalar = number_at(c, "query_pre_attn_scalar").value_or(256);
+  if (!(scalar > 0))
+    return bad_data("config.json: expected a number above zero under 'query_pre_attn_scalar'");
+  // 62 layers alone say another scale to readers of GGUF.
+  if (scalar != static_cast<float>(head_dim) || about.n_layers == 62)
+    out.f32(prefix + "attention.scale", 1 / std::sqrt(scalar));
+  return {};
+}
+
 // What kind of model it is: architecture, activation and linear layers.
 result<config> kind_of(const json& c, const std::string& tokenizer) {
   const std::string type = text_at(c, "model_type");
-  const std::string act = text_at(c, "hidden_act");
   config to;
   const bool is_bitnet = type == "bitnet";
   const bool is_qwen3 = type == "qwen3";
+  if (type == "gemma3_text") return gemma_of(c);
   if (!is_bitnet && !is_qwen3 && type != "llama")
-    return fail(
-        BITNET_UNSUPPORTED,
-        fmt::format(
-            "config.json: model_type is {}; this program runs 'bitnet', 'llama' and 'qwen3'",
-            quote(type)));
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("config.json: model_type is {}; this program runs 'bitnet', 'llama', "
+                            "'qwen3' and 'gemma3_text'",
+                            quote(type)));
+  const std::string act = text_at(c, "hidden_act");
   if (true_at(c, "use_sliding_window"))
     return fail(BITNET_UNSUPPORTED,
                 "config.json: use_sliding_window is true; this program has no windows of layers");
@@ -148,10 +237,7 @@ result<config> kind_of(const json& c, const std::string& tokenizer) {
                     : tokenizer == "gpt2" ? "bitnet-b1.58"
                                           : "bitnet-25";
   to.rotates_neighbours = type == "llama";
-  for (const char* key : {"attention_bias", "mlp_bias"})
-    if (true_at(c, key))
-      return fail(BITNET_UNSUPPORTED,
-                  fmt::format("config.json: {} is true; this program computes no biases", key));
+  if (auto ok = check_biases(c); !ok) return std::unexpected(ok.error());
   auto kind = linear_kind_of(c, is_bitnet);
   if (!kind) return std::unexpected(kind.error());
   to.linear = *kind;
@@ -181,7 +267,9 @@ result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to
   if (to.n_kv_heads == 0) to.n_kv_heads = to.n_heads;
   out.u32(prefix + "attention.head_count_kv", static_cast<uint32_t>(to.n_kv_heads));
   auto head = count_at(c, "head_dim");
-  if (!head && to.architecture == "qwen3") head = 128;  // transformers' own default
+  // transformers' own defaults
+  if (!head && to.architecture == "qwen3") head = 128;
+  if (!head && to.gemma) head = 256;
   if (head) {
     out.u32(prefix + "attention.key_length", *head);
     out.u32(prefix + "attention.value_length", *head);
@@ -209,10 +297,14 @@ result<config> read_config(const json& c, const std::string& tokenizer, gguf::me
   const auto epsilon = number_at(c, "rms_norm_eps");
   if (!epsilon) return bad_data("config.json: expected a number under 'rms_norm_eps'");
   out.f32(prefix + "attention.layer_norm_rms_epsilon", *epsilon);
-  const auto rope = read_rope(c, *head_dim);
+  const auto rope = read_rope(c, *head_dim, to->gemma);
   if (!rope) return std::unexpected(rope.error());
   if (auto ok = put_rope(*rope, prefix, out, made); !ok) return std::unexpected(ok.error());
-  to->tied = true_at(c, "tie_word_embeddings");  // false is transformers' own default
+  if (to->gemma)
+    if (auto ok = put_windows(c, *to, *head_dim, prefix, out); !ok)
+      return std::unexpected(ok.error());
+  // transformers' own default is false, but for Gemma
+  to->tied = to->gemma ? !false_at(c, "tie_word_embeddings") : true_at(c, "tie_word_embeddings");
   return to;
 }
 

@@ -27,6 +27,7 @@ struct config {
   uint64_t n_layers = 0, n_heads = 0, n_kv_heads = 0, n_vocab = 0;
   bool tied = false;
   bool rotates_neighbours = false;  // GGUF's llama; its Q and K rows are reordered
+  bool gemma = false;               // four norms to a layer, each kept as what it is above 1
 };
 
 // The text of the file `name`, which must be one JSON object.

@@ -13,6 +13,7 @@ namespace bitnet::model {
 enum class gate_rule : uint8_t {
   silu,
   relu2,
+  gelu,
   of_vocabulary  // relu2 with a gpt2 vocabulary, else silu
 };
 
@@ -23,11 +24,14 @@ struct architecture {
   bool sub_norms;      // norms behind attention and behind the gated product
   bool head_norms;     // norms of each head of q and k before they rotate
   bool trained_on_i8;  // activations had a scale for each row, whatever the weights' groups are
+  bool gemma =
+      false;  // looked-up rows times sqrt(n_embd), norms of what each part of a layer adds,
+              // and windows, with a RoPE of their own, in most layers
 };
 
 // nullptr: not one of ours.
 const architecture* find_architecture(std::string_view spelled);
-// "bitnet, bitnet-25, ... and qwen3", for messages.
+// "bitnet, bitnet-25, ... and gemma3", for messages.
 std::string architecture_names();
 
 }  // namespace bitnet::model

@@ -51,6 +51,25 @@ class keys {
     return optional_count(key, within, 0);
   }
 
+  // A truth for each of n layers; nullopt: the key is no array of them.
+  std::optional<std::vector<bool>> truths(std::string_view key, uint32_t n) {
+    const gguf::value* v = metadata_.find(name(key));
+    if (v == nullptr || v->type != gguf::value_type::array) return std::nullopt;
+    std::vector<bool> out;
+    gguf::for_each_element(*v, [&](const gguf::value& element) {
+      const auto whole = gguf::to_integer(element);
+      const auto x = whole ? std::optional(*whole != 0) : gguf::to_boolean(element);
+      if (x && out.size() < n) out.push_back(*x);
+      return x.has_value();
+    });
+    if (out.size() == n && v->count == n) return out;
+    stop(
+        fmt::format("metadata key {} has {} elements of type {}; expected true or false for each "
+                    "of {} layers",
+                    quote(name(key)), v->count, name_of(v->element), n));
+    return std::nullopt;
+  }
+
   uint32_t optional_count(std::string_view key, const range& within, uint32_t otherwise) {
     const gguf::value* v = metadata_.find(name(key));
     if (v == nullptr) return otherwise;
@@ -151,8 +170,10 @@ constexpr std::array foreign_keys = {
     foreign_key{"attention.max_alibi_bias", 0},
 };
 
-result<void> check_foreign(const gguf::container& metadata, const keys& in) {
+result<void> check_foreign(const gguf::container& metadata, const keys& in, bool gemma) {
   for (const foreign_key& key : foreign_keys) {
+    if (gemma && (key.name == "attention.sliding_window" || key.name == "attention.scale"))
+      continue;
     const auto x = metadata.real(in.name(key.name));
     if (!x) return std::unexpected(x.error());
     if (x->value_or(key.neutral) != key.neutral)
@@ -244,7 +265,34 @@ rope_scaling read_scaling(uint32_t n_context, keys& in) {
   return how.kind == stretch::yarn ? read_yarn(how, in) : how;
 }
 
+// Each n-th layer sees all, the others a window.
+std::vector<bool> read_windowed(uint32_t n_layers, keys& in) {
+  constexpr std::string_view pattern = "attention.sliding_window_pattern";
+  if (auto given = in.truths(pattern, n_layers)) return *std::move(given);
+  if (!in.outcome()) return {};
+  const uint32_t period = in.optional_count(pattern, counts, 6);
+  std::vector<bool> out(n_layers);
+  for (uint32_t n = 0; n < n_layers; ++n) out[n] = (n + 1) % std::max(period, 1U) != 0;
+  return out;
+}
+
+// What the architecture's row has beyond a llama's graph.
+void read_gemma(hyperparameters& h, keys& in) {
+  h.post_norms = true;
+  h.embedding_scale = std::sqrt(static_cast<float>(h.n_embedding));
+  h.window = in.count("attention.sliding_window", contexts);
+  h.windowed = read_windowed(h.n_layers, in);
+  h.local_rope_base = in.optional_positive("rope.freq_base_swa").value_or(h.local_rope_base);
+  constexpr uint32_t layers_of_27b = 62;
+  const uint32_t width = h.n_embedding / h.n_heads;
+  if (in.has("attention.scale") && !in.is_zero("attention.scale"))
+    h.attention_divisor = 1 / in.optional_positive("attention.scale").value_or(1);
+  else if (h.n_layers == layers_of_27b)  // the one of its kind, which files tell by nothing else
+    h.attention_divisor = std::sqrt(static_cast<float>(width));
+}
+
 activation gate_of(gate_rule rule, std::string_view vocabulary) {
+  if (rule == gate_rule::gelu) return activation::gelu;
   const bool relu2 =
       rule == gate_rule::relu2 || (rule == gate_rule::of_vocabulary && vocabulary == "gpt2");
   return relu2 ? activation::relu2 : activation::silu;
@@ -280,6 +328,7 @@ result<void> check_heads(hyperparameters& h, keys& in) {
                 fmt::format("RoPE scaling makes rotated elements larger, and {} of a head's {} are "
                             "rotated; this program needs all of them to be",
                             h.rope_dims, h.head_dim));
+  if (h.attention_divisor == 0) h.attention_divisor = std::sqrt(static_cast<float>(h.head_dim));
   if (uint64_t{n_heads} * h.head_dim > exact_in_sum)
     return bad_data(fmt::format("{} heads of {}: {}", n_heads, h.head_dim, widths.because));
   return {};
@@ -320,15 +369,22 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
     h.rope_scale = 1 / h.rope_scaling.factor;
   h.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
+  if (which->gemma) read_gemma(h, in);
+  if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
   if (h.n_vocab != n_tokens)
     return bad_data(fmt::format("metadata key {} is {}, but the tokenizer has {} tokens",
                                 quote(in.name("vocab_size")), h.n_vocab, n_tokens));
   if (auto ok = check_heads(h, in); !ok) return std::unexpected(ok.error());
-  if (auto ok = check_foreign(metadata, in); !ok) return std::unexpected(ok.error());
+  if (auto ok = check_foreign(metadata, in, which->gemma); !ok) return std::unexpected(ok.error());
   h.sub_norms = which->sub_norms;
   h.head_norms = which->head_norms;
   h.trained_on_i8 = which->trained_on_i8;
   h.rope_neox = which->rope_neox;
+  if (which->gate == gate_rule::gelu && options.gate)
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("architecture {} is computed with GELU and nothing else; leave the "
+                            "activation to the file",
+                            quote(spelled)));
   h.gate = options.gate.value_or(gate_of(which->gate, vocabulary->value_or("")));
   return h;
 }

@@ -124,6 +124,24 @@ json describe_rope(const hyperparameters& h) {
   return out;
 }
 
+const char* name_of(activation gate) {
+  switch (gate) {
+    case activation::relu2:
+      return "relu2";
+    case activation::silu:
+      return "silu";
+    case activation::gelu:
+      return "gelu";
+  }
+  return "";
+}
+
+json describe_window(const hyperparameters& h) {
+  return {{"tokens", h.window},
+          {"layers", std::ranges::count(h.windowed, true)},
+          {"rope_base", shortest(h.local_rope_base)}};
+}
+
 json describe_model(const loaded& m) {
   const hyperparameters& h = m.shape;
   uint64_t parameters = 0;
@@ -134,25 +152,28 @@ json describe_model(const loaded& m) {
     parameters += static_cast<uint64_t>(w.ne[0]) * static_cast<uint64_t>(w.ne[1]);
     bytes += w.data_bytes;
   }
-  return {{"name", h.name},
-          {"vocabulary", h.n_vocab},
-          {"context", h.n_context},
-          {"layers", h.n_layers},
-          {"embedding", h.n_embedding},
-          {"feed_forward", h.n_feed_forward},
-          {"heads", h.n_heads},
-          {"kv_heads", h.n_kv_heads},
-          {"head_dim", h.head_dim},
-          {"rope", describe_rope(h)},
-          {"rms_epsilon", shortest(h.rms_epsilon)},
-          {"sub_norms", h.sub_norms},
-          {"head_norms", h.head_norms},
-          {"activation_group", h.activation_group},
-          {"activation", h.gate == activation::relu2 ? "relu2" : "silu"},
-          {"tied_embedding", m.output == m.token_embedding},
-          {"tokenizer", m.vocabulary.model},
-          {"parameters", parameters},
-          {"weight_bytes", bytes}};
+  json out = {{"name", h.name},
+              {"vocabulary", h.n_vocab},
+              {"context", h.n_context},
+              {"layers", h.n_layers},
+              {"embedding", h.n_embedding},
+              {"feed_forward", h.n_feed_forward},
+              {"heads", h.n_heads},
+              {"kv_heads", h.n_kv_heads},
+              {"head_dim", h.head_dim},
+              {"rope", describe_rope(h)},
+              {"rms_epsilon", shortest(h.rms_epsilon)},
+              {"sub_norms", h.sub_norms},
+              {"head_norms", h.head_norms},
+              {"activation_group", h.activation_group},
+              {"post_norms", h.post_norms},
+              {"activation", name_of(h.gate)},
+              {"tied_embedding", m.output == m.token_embedding},
+              {"tokenizer", m.vocabulary.model},
+              {"parameters", parameters},
+              {"weight_bytes", bytes}};
+  if (h.window != 0) out["window"] = describe_window(h);
+  return out;
 }
 
 // What the model would find on this machine: the context that fits beside its weights, with

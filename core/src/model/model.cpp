@@ -76,6 +76,10 @@ rotation model::rotation_of(uint32_t n_context) const {
   return out;
 }
 
+rotation model::local_rotation() const {
+  return {.base = contents_->data.shape.local_rope_base};
+}
+
 namespace {
 
 auto file_of(const loaded& m, std::span<const std::byte> bytes) {

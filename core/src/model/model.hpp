@@ -22,7 +22,7 @@
 
 namespace bitnet::model {
 
-enum class activation : uint8_t { relu2, silu };
+enum class activation : uint8_t { relu2, silu, gelu };
 
 struct hyperparameters {
   std::string architecture;  // as the file spells it
@@ -43,6 +43,14 @@ struct hyperparameters {
   float rms_epsilon = 1e-5F;
   bool sub_norms = true;
   bool head_norms = false;
+  bool post_norms = false;      // norms of what attention and the gated product add
+  float embedding_scale = 1;    // of looked-up rows; a tied head multiplies by rows as they are
+  float attention_divisor = 0;  // of the products of queries and keys
+  // Layers that see `window` tokens, the last of them their own, and rotate by local_rope_base
+  // without scaling. Empty: none.
+  std::vector<bool> windowed{};
+  uint32_t window = 0;
+  float local_rope_base = 10000;
   bool trained_on_i8 = true;
   activation gate = activation::relu2;
   // Elements of a row of activations that share a scale where ternary weights read them; 0: all of
@@ -92,6 +100,7 @@ struct layer {
   uint32_t attn_norm, attn_q, attn_k, attn_v, attn_output, ffn_norm, ffn_gate, ffn_up, ffn_down;
   uint32_t attn_sub_norm = no_weight, ffn_sub_norm = no_weight;
   uint32_t attn_q_norm = no_weight, attn_k_norm = no_weight;
+  uint32_t post_attention_norm = no_weight, post_ffw_norm = no_weight;
 };
 
 // How many activations share a scale before ternary weights read them.
@@ -135,6 +144,8 @@ class model {
   [[nodiscard]] uint32_t output() const;  // == token_embedding() when tied
   // Keys of one rotation make no sense under another: it stays for the life of a sequence.
   [[nodiscard]] rotation rotation_of(uint32_t n_context) const;
+  // Of layers with a window.
+  [[nodiscard]] rotation local_rotation() const;
 
   // Names the bytes of weight `index` in its file: changes when they do. Holds the file's identity
   // and a hash of samples. "" for a model that is not on disk.

@@ -206,6 +206,10 @@ std::vector<part> parts_of(const hyperparameters& h) {
     parts.push_back({&layer::attn_q_norm, "attn_q_norm", true, h.head_dim, 1});
     parts.push_back({&layer::attn_k_norm, "attn_k_norm", true, h.head_dim, 1});
   }
+  if (h.post_norms) {
+    parts.push_back({&layer::post_attention_norm, "post_attention_norm", true, embedding, 1});
+    parts.push_back({&layer::post_ffw_norm, "post_ffw_norm", true, embedding, 1});
+  }
   if (h.sub_norms) {
     parts.push_back({&layer::attn_sub_norm, "attn_sub_norm", true, heads, 1});
     parts.push_back({&layer::ffn_sub_norm, "ffn_sub_norm", true, feed_forward, 1});

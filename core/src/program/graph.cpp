@@ -12,12 +12,16 @@ namespace {
 class builder {
  public:
   builder(const model::model& m, uint32_t n_context)
-      : model_(m), shape_(m.shape()), rotation_(m.rotation_of(n_context)) {}
+      : model_(m),
+        shape_(m.shape()),
+        rotation_(m.rotation_of(n_context)),
+        local_rotation_(m.local_rotation()) {}
 
   graph build() && {
     uint32_t x = value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, shape_.n_embedding);
     emit(BITNET_OP_EMBED_GATHER, {}, {x}, {model_.token_embedding()});
     x = transformed(x, model_.embedding_transform(), BITNET_HADAMARD_FACTORS_LAST);
+    x = scaled(x, shape_.embedding_scale);
     for (uint32_t i = 0; i < shape_.n_layers; ++i) {
       const model::layer& l = model_.layers()[i];
       x = attention_output(l, i, query(l, i, x), x);
@@ -59,6 +63,20 @@ class builder {
     const uint32_t y = value(BITNET_DTYPE_F32, out_.values[x].dims[0], out_.values[x].dims[1]);
     emit(BITNET_OP_RMS_NORM, {x}, {y}, {w}).floats[0] = shape_.rms_epsilon;
     return y;
+  }
+
+  uint32_t scaled(uint32_t x, float factor) {
+    if (factor == 1) return x;
+    const uint32_t y = activation(out_.values[x].dims[1]);
+    emit(BITNET_OP_SCALE, {x}, {y}).floats[0] = factor;
+    return y;
+  }
+
+  // What attention or the gated product adds.
+  uint32_t post_norm(uint32_t x, uint32_t w) { return w == model::no_weight ? x : norm(x, w); }
+
+  [[nodiscard]] bool windowed(uint32_t layer) const {
+    return !shape_.windowed.empty() && shape_.windowed[layer];
   }
 
   uint32_t head_norm(uint32_t x, uint32_t w, uint32_t heads) {
@@ -132,16 +150,19 @@ class builder {
       emit(BITNET_OP_LINEAR_DENSE, {in.x}, {y}, {w});
     return y;
   }
-  uint32_t rope(uint32_t x, uint32_t heads) {
+  [[nodiscard]] const model::rotation& rotation_of(uint32_t layer) const {
+    return windowed(layer) ? local_rotation_ : rotation_;
+  }
+  uint32_t rope(uint32_t x, uint32_t heads, const model::rotation& by) {
     const uint32_t y = activation(out_.values[x].dims[1]);
     bitnet_op& o = emit(BITNET_OP_ROPE, {x}, {y});
-    if (rotation_.divisors != model::no_weight) o.weights[0] = rotation_.divisors;
+    if (by.divisors != model::no_weight) o.weights[0] = by.divisors;
     o.ints[0] = static_cast<int32_t>(heads);
     o.ints[1] = static_cast<int32_t>(shape_.head_dim);
     o.ints[2] = static_cast<int32_t>(shape_.rope_dims);
     o.ints[3] = shape_.rope_neox ? BITNET_ROPE_NEOX : BITNET_ROPE_INTERLEAVED;
-    o.floats[0] = rotation_.base;
-    o.floats[1] = rotation_.scale;
+    o.floats[0] = by.base;
+    o.floats[1] = by.scale;
     return y;
   }
 
@@ -152,9 +173,10 @@ class builder {
     const uint32_t q = linear(in, l.attn_q);
     const uint32_t k = linear(in, l.attn_k);
     const uint32_t v = linear(in, l.attn_v);
-    const uint32_t rotated = rope(head_norm(q, l.attn_q_norm, shape_.n_heads), shape_.n_heads);
+    const model::rotation& by = rotation_of(layer);
+    const uint32_t rotated = rope(head_norm(q, l.attn_q_norm, shape_.n_heads), shape_.n_heads, by);
     const uint32_t rotated_k =
-        rope(head_norm(k, l.attn_k_norm, shape_.n_kv_heads), shape_.n_kv_heads);
+        rope(head_norm(k, l.attn_k_norm, shape_.n_kv_heads), shape_.n_kv_heads, by);
     emit(BITNET_OP_KV_WRITE, {rotated_k, v}, {}).ints[0] = static_cast<int32_t>(layer);
     if (all_plainly_ternary({l.attn_q, l.attn_k, l.attn_v}))
       out_.end(at, BITNET_OP_QKV_ROPE_KV, {x}, {rotated});
@@ -171,18 +193,33 @@ class builder {
     o.ints[1] = static_cast<int32_t>(shape_.n_heads);
     o.ints[2] = static_cast<int32_t>(shape_.n_kv_heads);
     o.ints[3] = static_cast<int32_t>(shape_.head_dim);
+    if (windowed(layer)) o.ints[4] = static_cast<int32_t>(shape_.window);
     // Larger queries and keys are larger logits; the stored keys stay as they are.
-    o.floats[0] =
-        rotation_.magnitude * rotation_.magnitude / std::sqrt(static_cast<float>(shape_.head_dim));
+    const float magnitude = rotation_of(layer).magnitude;
+    o.floats[0] = magnitude * magnitude / shape_.attention_divisor;
     if (l.attn_sub_norm != model::no_weight) a = norm(a, l.attn_sub_norm);
-    const uint32_t y = linear(read_by(a, {l.attn_output}), l.attn_output);
+    const uint32_t y =
+        post_norm(linear(read_by(a, {l.attn_output}), l.attn_output), l.post_attention_norm);
     const uint32_t sum = activation(shape_.n_embedding);
     emit(BITNET_OP_ADD, {x, y}, {sum});
-    if (all_plainly_ternary({l.attn_output}))
+    // Another composite would have the norm, and other kernels the window.
+    if (all_plainly_ternary({l.attn_output}) && !shape_.post_norms && !windowed(layer))
       out_.end(at, BITNET_OP_ATTN_OUT, {q, x}, {sum});
     else
       out_.drop(at);
     return sum;
+  }
+
+  static uint32_t gate_op(model::activation gate) {
+    switch (gate) {
+      case model::activation::relu2:
+        return BITNET_OP_RELU2;
+      case model::activation::gelu:
+        return BITNET_OP_GELU;
+      case model::activation::silu:
+        break;
+    }
+    return BITNET_OP_SILU;
   }
 
   uint32_t feed_forward(const model::layer& l, uint32_t x) {
@@ -191,17 +228,20 @@ class builder {
     const both_kinds in = read_by(h, {l.ffn_gate, l.ffn_up});
     const uint32_t gate = linear(in, l.ffn_gate);
     const uint32_t up = linear(in, l.ffn_up);
-    const bool relu2 = shape_.gate == model::activation::relu2;
     const uint32_t active = activation(shape_.n_feed_forward);
-    emit(relu2 ? BITNET_OP_RELU2 : BITNET_OP_SILU, {gate}, {active});
+    emit(gate_op(shape_.gate), {gate}, {active});
     uint32_t g = activation(shape_.n_feed_forward);
     emit(BITNET_OP_MUL, {active, up}, {g});
     if (l.ffn_sub_norm != model::no_weight) g = norm(g, l.ffn_sub_norm);
-    const uint32_t y = linear(read_by(g, {l.ffn_down}), l.ffn_down);
+    const uint32_t y = post_norm(linear(read_by(g, {l.ffn_down}), l.ffn_down), l.post_ffw_norm);
     const uint32_t sum = activation(shape_.n_embedding);
     emit(BITNET_OP_ADD, {x, y}, {sum});
-    if (all_plainly_ternary({l.ffn_gate, l.ffn_up, l.ffn_down}))
-      out_.end(at, relu2 ? BITNET_OP_FFN_RELU2_GATED : BITNET_OP_FFN_SILU_GATED, {x}, {sum});
+    const bool known = shape_.gate != model::activation::gelu && !shape_.post_norms;
+    if (known && all_plainly_ternary({l.ffn_gate, l.ffn_up, l.ffn_down}))
+      out_.end(at,
+               shape_.gate == model::activation::relu2 ? BITNET_OP_FFN_RELU2_GATED
+                                                       : BITNET_OP_FFN_SILU_GATED,
+               {x}, {sum});
     else
       out_.drop(at);
     return sum;
@@ -222,7 +262,7 @@ class builder {
 
   const model::model& model_;
   const model::hyperparameters& shape_;
-  const model::rotation rotation_;
+  const model::rotation rotation_, local_rotation_;
   graph out_;
 };
 

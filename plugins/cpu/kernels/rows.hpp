@@ -11,6 +11,7 @@
 //   act_quant_groups  for each `group` elements, a multiple of 16: a = max(|x|, 1e-30);
 //              q = round_half_even(x * (127 / a)), clamped to [-127, 127]; d = a / 127
 //   hadamard   as ops.h says, `factors` in front or behind, or nullptr; y is not x
+//   gelu       as ops.h says: the product a + b * (x * x), then by -x, then the exponential
 //   softmax    x = exp(x * scale - max(x * scale)); returns the sum, at least 1
 //   rotate     pairs (a, b) of each head become (a c - b s, a s + b c): RoPE with the cosines and
 //              sines (pairs) given. neox: b stands `pairs` after a; else next to it. What is not
@@ -43,6 +44,8 @@ struct row_kernels {
   void (*mul)(const float* a, const float* b, uint64_t k, float* y);
   void (*relu2)(const float* x, uint64_t k, float* y);
   void (*silu)(const float* x, uint64_t k, float* y);
+  void (*gelu)(const float* x, uint64_t k, float* y);
+  void (*scale)(const float* x, float factor, uint64_t k, float* y);
   float (*softmax)(float* x, uint64_t n, float scale);
   void (*rotate)(const float* x, const rotation& r, float* y);  // y is not x
   void (*halves)(const float* x, uint64_t k, uint8_t* y);
@@ -65,6 +68,8 @@ struct row_kernels {
   void mul_##isa(const float* a, const float* b, uint64_t k, float* y);                         \
   void relu2_##isa(const float* x, uint64_t k, float* y);                                       \
   void silu_##isa(const float* x, uint64_t k, float* y);                                        \
+  void gelu_##isa(const float* x, uint64_t k, float* y);                                        \
+  void scale_##isa(const float* x, float factor, uint64_t k, float* y);                         \
   float softmax_##isa(float* x, uint64_t n, float scale);                                       \
   void rotate_##isa(const float* x, const rotation& r, float* y);                               \
   void halves_##isa(const float* x, uint64_t k, uint8_t* y);                                    \
@@ -83,24 +88,11 @@ BITNET_DECLARE_ROWS(avx512);  // needs AVX-512 F, BW and VL, and F16C
 BITNET_DECLARE_ROWS(neon);    // needs AArch64
 #undef BITNET_DECLARE_ROWS
 
-#define BITNET_ROWS(isa)   \
-  {#isa,                   \
-   rms_norm_##isa,         \
-   act_quant_##isa,        \
-   act_quant_groups_##isa, \
-   hadamard_##isa,         \
-   add_##isa,              \
-   mul_##isa,              \
-   relu2_##isa,            \
-   silu_##isa,             \
-   softmax_##isa,          \
-   rotate_##isa,           \
-   halves_##isa,           \
-   widen_##isa,            \
-   quant_error_##isa,      \
-   q8_0_##isa,             \
-   from_q4_0_##isa,        \
-   from_q4_k_##isa,        \
-   from_q6_k_##isa}
+#define BITNET_ROWS(isa)                                                     \
+  {#isa,           rms_norm_##isa,  act_quant_##isa, act_quant_groups_##isa, \
+   hadamard_##isa, add_##isa,       mul_##isa,       relu2_##isa,            \
+   silu_##isa,     gelu_##isa,      scale_##isa,     softmax_##isa,          \
+   rotate_##isa,   halves_##isa,    widen_##isa,     quant_error_##isa,      \
+   q8_0_##isa,     from_q4_0_##isa, from_q4_k_##isa, from_q6_k_##isa}
 
 }  // namespace bitnet::cpu

@@ -128,6 +128,18 @@ void silu_scalar(const float* x, uint64_t k, float* y) {
   for (uint64_t i = 0; i < k; ++i) y[i] = x[i] / (1.0f + exponential(-x[i]));
 }
 
+// a and b of ops.h.
+void gelu_scalar(const float* x, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) {
+    const float inner = 1.5957691216f + 0.0713548163f * (x[i] * x[i]);
+    y[i] = x[i] / (1.0f + exponential(-x[i] * inner));
+  }
+}
+
+void scale_scalar(const float* x, float factor, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor;
+}
+
 float softmax_scalar(float* x, uint64_t n, float scale) {
   float largest = x[0] * scale;
   for (uint64_t i = 0; i < n; ++i) {

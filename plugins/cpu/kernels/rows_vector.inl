@@ -238,6 +238,23 @@ void BITNET_ROW(silu)(const float* x, uint64_t k, float* y) {
   std::memcpy(y + i, rest.x, (k - i) * sizeof(float));
 }
 
+void BITNET_ROW(gelu)(const float* x, uint64_t k, float* y) {
+  const auto of = [](floats v) {
+    const floats inner = 1.5957691216f + 0.0713548163f * (v * v);
+    return v / (1.0f + exponential(-v * inner));
+  };
+  uint64_t i = 0;
+  for (; i + lanes <= k; i += lanes) store(of(load(x + i)), y + i);
+  if (i == k) return;
+  block rest(x + i, k - i, 0);
+  store(of(load(rest.x)), rest.x);
+  std::memcpy(y + i, rest.x, (k - i) * sizeof(float));
+}
+
+void BITNET_ROW(scale)(const float* x, float factor, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor;
+}
+
 float BITNET_ROW(softmax)(float* x, uint64_t n, float scale) {
   float largest = x[0] * scale;
   uint64_t i = 0;

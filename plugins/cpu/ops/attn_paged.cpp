@@ -13,12 +13,12 @@ uint32_t format_of(uint32_t dtype) {
 
 // Calls f(index of the first among those seen, its slot, n, the first slot of the next run) for
 // each run of positions that token t sees within one block, ascending; after the last comes the
-// first.
+// first. `window`: the op's own.
 template <class F>
-void each_run(const sdk::step_view& step, uint64_t t, F f) {
+void each_run(const sdk::step_view& step, uint64_t t, int32_t window, F f) {
   const uint64_t block_tokens = step.kv.block_tokens;
   const int32_t* blocks = step.blocks_of(t);
-  const sdk::step_view::sight sight = step.sees(t);
+  const sdk::step_view::sight sight = step.sees(t, window);
   struct {
     uint64_t index, slot, n;
   } run{};
@@ -37,7 +37,7 @@ void each_run(const sdk::step_view& step, uint64_t t, F f) {
       at += n;
     }
   };
-  range(0, sight.kept);
+  range(sight.kept_from, sight.kept);
   range(sight.first, sight.end);
   f(run.index, run.slot, run.n, first_slot);
 }
@@ -54,12 +54,13 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
   const uint64_t group = last_head - first_head;
   const uint64_t kv_head = first_head / static_cast<uint64_t>(c.ints[1] / c.ints[2]);
   const auto head_dim = static_cast<uint64_t>(c.ints[3]);
-  const uint64_t context = step.sees(t).count();
+  const int32_t window = c.ints[4];
+  const uint64_t context = step.sees(t, window).count();
   const uint64_t at = t * c.k + first_head * head_dim;
   const float* q = c.input<float>(0) + at;
   float* y = c.output<float>(0) + at;
 
-  each_run(step, t, [&](uint64_t first, uint64_t slot, uint64_t n, uint64_t next) {
+  each_run(step, t, window, [&](uint64_t first, uint64_t slot, uint64_t n, uint64_t next) {
     isa.dense({format_of(kv.dtype_k), kv.k(layer, slot, kv_head), kv.k_bytes, q, head_dim,
                scores + first, context, head_dim, n, group, kv.k(layer, next, kv_head)});
   });
@@ -71,7 +72,7 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
       sums[i] = isa.rows.softmax(scores + (h + i) * context, context, c.floats[0]);
     float* out = y + h * head_dim;
     std::fill(out, out + heads * head_dim, 0.0f);
-    each_run(step, t, [&](uint64_t first, uint64_t slot, uint64_t n, uint64_t next) {
+    each_run(step, t, window, [&](uint64_t first, uint64_t slot, uint64_t n, uint64_t next) {
       isa.weighted_sum({format_of(kv.dtype_v), kv.v(layer, slot, kv_head), kv.v_bytes,
                         scores + h * context + first, context, out, head_dim, n, head_dim, heads,
                         kv.v(layer, next, kv_head)});

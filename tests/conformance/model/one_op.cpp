@@ -108,8 +108,12 @@ model one_op_model(uint32_t op, uint32_t format) {
     case BITNET_OP_MUL:
       m.op(op, {g.f32(), g.f32()}, {g.result()});
       break;
+    case BITNET_OP_SCALE:
+      m.op(op, {g.f32()}, {g.result()}).floats[0] = 0.75f;
+      break;
     case BITNET_OP_RELU2:
     case BITNET_OP_SILU:
+    case BITNET_OP_GELU:
       m.op(op, {g.f32()}, {g.result()});
       break;
     case BITNET_OP_GATHER_ROWS:

@@ -1,4 +1,4 @@
-// ATTN_PAGED: softmax attention over imported blocks.
+// ATTN_PAGED: softmax attention over imported blocks, with windows of the step and of the op.
 
 #include <algorithm>
 #include <cmath>
@@ -15,11 +15,13 @@ struct attending {
   uint32_t window = 0, keep = 0;
   std::string why;
   uint32_t layers = 1, layer = 0;
+  uint32_t own_window = 0;  // ints[4]
 };
 
 constexpr float score_scale = 0.125f;
 
 bool sees(const attending& s, uint64_t position, uint64_t p) {
+  if (s.own_window != 0 && position - p >= s.own_window) return false;
   return s.window == 0 || p + s.window > position || p < s.keep;
 }
 
@@ -83,6 +85,7 @@ op_case attention_case(const attending& s, uint64_t context,
   c.max_blocks = static_cast<uint32_t>((context + s.block_tokens - 1) / s.block_tokens);
   c.window = s.window;
   c.window_keep = s.keep;
+  c.own_window = s.own_window;
   c.graph.kv_layers = s.layers;
   c.graph.kv_heads = s.kv_heads;
   c.graph.head_dim = s.head_dim;
@@ -90,7 +93,8 @@ op_case attention_case(const attending& s, uint64_t context,
   const uint64_t tokens = positions.size(), dim = s.head_dim, group = s.heads / s.kv_heads;
   const auto width = uint64_t{s.heads} * dim;
   const auto k = static_cast<int64_t>(width);
-  std::mt19937 random(s.head_dim + s.heads * 1000 + s.dtype_k * 7 + s.dtype_v * 3 + s.window);
+  std::mt19937 random(s.head_dim + s.heads * 1000 + s.dtype_k * 7 + s.dtype_v * 3 + s.window +
+                      s.own_window * 11);
   std::vector<float> rows(width * tokens);
   for (float& x : rows) x = uniform(random, -2, 2);
   const uint32_t q = input_rows(c.graph, k, rows);
@@ -100,6 +104,7 @@ op_case attention_case(const attending& s, uint64_t context,
   op.ints[1] = static_cast<int32_t>(s.heads);
   op.ints[2] = static_cast<int32_t>(s.kv_heads);
   op.ints[3] = static_cast<int32_t>(dim);
+  op.ints[4] = static_cast<int32_t>(s.own_window);
   op.floats[0] = score_scale;
   output_rows(c.graph, y);
   all_rows(c, tokens);
@@ -162,6 +167,8 @@ size_cases attn_paged_sizes() {
   add("4096_positions_q8_0", {q8, q8, 4, 2, 64, 16, 0, 0, ""}, 4096, far);
   add("4095_positions_window", {f16, f16, 2, 1, 32, 16, 1000, 4, ""}, 4095,
       {999, 1000, 1004, 2047, 4093, 4094});
+  add("4095_positions_layer_window", {f16, f16, 2, 1, 32, 16, 0, 0, "", 1, 0, 1024}, 4095,
+      {1022, 1023, 1024, 2047, 4093, 4094});
   add("20x128", {f16, f16, 20, 5, 128, 16, 0, 0, ""}, 600, {0, 77, 598, 599});
   add("64x64", {f16, f16, 64, 8, 64, 16, 0, 0, ""}, 130, {129, 15});
   add("30_layers", {f16, f16, 4, 2, 32, 16, 0, 0, "", 30, 29}, 40, {39, 2});
@@ -171,7 +178,7 @@ size_cases attn_paged_sizes() {
   return out;
 }
 
-op_cases attn_paged_cases(uint32_t kv_dtypes, bool windows) {
+op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags) {
   if (kv_dtypes == 0) kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
   constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0;
   std::vector<attending> shapes = {
@@ -184,10 +191,34 @@ op_cases attn_paged_cases(uint32_t kv_dtypes, bool windows) {
       {f16, f16, 8, 2, 128, 16, 0, 0, "heads of BitNet b1.58 2B, blocks of 16"},
       {f16, f16, 5, 5, 64, 64, 0, 0, "as many KV heads as heads, blocks of 64"},
   };
+  const bool windows = (attention_flags & BITNET_ATTENTION_WINDOW) != 0;
+  const bool own_windows = (attention_flags & BITNET_ATTENTION_LAYER_WINDOW) != 0;
   if (windows) {
     shapes.push_back({f16, f16, 4, 2, 32, 4, 1, 0, "a window of one"});
     shapes.push_back({f16, f16, 4, 2, 32, 4, 6, 2, "a window of six, two kept"});
     shapes.push_back({f32, f32, 4, 2, 32, 4, ~0u, 0, "a window of everything"});
+  }
+  const auto own = [&](uint32_t n, const char* why) {
+    return attending{f16, f16, 4, 2, 32, 4, 0, 0, why, 1, 0, n};
+  };
+  if (own_windows) {
+    shapes.push_back(own(1, "a layer's window of one"));
+    shapes.push_back(own(4, "a layer's window of a block"));
+    shapes.push_back(own(7, "a layer's window of seven"));
+    shapes.push_back(own(INT32_MAX, "a layer's window of everything"));
+    attending q8_pool = own(5, "a layer's window of five, q8_0");
+    q8_pool.dtype_k = q8_pool.dtype_v = q8;
+    shapes.push_back(q8_pool);
+  }
+  if (windows && own_windows) {
+    attending both = own(6, "a layer's window of six within the step's of eleven, two kept");
+    both.window = 11;
+    both.keep = 2;
+    shapes.push_back(both);
+    both = own(9, "the step's window of five and some of those kept within a layer's of nine");
+    both.window = 5;
+    both.keep = 12;
+    shapes.push_back(both);
   }
   op_cases out;
   for (const attending& s : shapes)

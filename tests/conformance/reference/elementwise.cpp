@@ -1,7 +1,9 @@
-// ADD, MUL, RELU2, SILU, element by element, and GATHER_ROWS.
+// ADD, MUL, SCALE, RELU2, SILU, GELU, element by element, and GATHER_ROWS.
 
 #include <cmath>
+#include <initializer_list>
 #include <limits>
+#include <numbers>
 
 #include "reference/op_case.hpp"
 
@@ -10,7 +12,23 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// The exact result of an op on f32 inputs, or of SILU in double.
+constexpr std::initializer_list<uint32_t> elementwise = {
+    BITNET_OP_ADD, BITNET_OP_MUL, BITNET_OP_SCALE, BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU};
+constexpr float factor = 50.596443f;  // of SCALE: sqrt(2560), no power of two
+
+// Twice the argument of GELU's tanh.
+double twice_inner(double x) {
+  return 2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+}
+
+// x (1 + tanh u) / 2; far below 0, where tanh is -1 but for its last bits, by exponentials.
+double gelu(double x) {
+  const double u = twice_inner(x) / 2;
+  if (u > -1) return x / 2 * (1 + std::tanh(u));
+  return x * std::exp(2 * u) / (1 + std::exp(2 * u));
+}
+
+// The exact result of an op on f32 inputs, or of SILU and GELU in double.
 double apply(uint32_t op, float a, float b) {
   const auto x = static_cast<double>(a);
   switch (op) {
@@ -20,15 +38,25 @@ double apply(uint32_t op, float a, float b) {
       return static_cast<double>(a * b);
     case BITNET_OP_RELU2:
       return a > 0 ? static_cast<double>(a * a) : 0.0;
+    case BITNET_OP_SCALE:
+      return static_cast<double>(a * factor);
+    case BITNET_OP_GELU:
+      return gelu(x);
     default:
       return x / (1 + std::exp(-x));
   }
 }
 
 double tolerance(uint32_t op, float a, double y) {
-  if (op != BITNET_OP_SILU) return 0;
-  // The exponential's error reaches the divisor at most whole; a sum and a quotient.
-  const double relative = (3 + 2 * std::fabs(static_cast<double>(a))) * ulp + unit + 2.5 * ulp;
+  if (op != BITNET_OP_SILU && op != BITNET_OP_GELU) return 0;
+  const auto x = static_cast<double>(a);
+  const double argument = op == BITNET_OP_SILU ? x : twice_inner(x), size = std::fabs(argument);
+  double of_exponential = (3 + 2 * size) * ulp;
+  // GELU's argument: two constants, three products and a sum, all of one sign.
+  if (op == BITNET_OP_GELU) of_exponential += 6 * unit * size;
+  // The exponential's error reaches the divisor as its share of it says, of SILU taken to be 1.
+  const double share = op == BITNET_OP_SILU ? 1 : 1 / (1 + std::exp(argument));
+  const double relative = share * of_exponential + unit + 2.5 * ulp;  // a sum and a quotient
   constexpr double smallest_normal = 1.2e-38;  // below it a device may give 0
   return std::isfinite(y) ? relative * std::fabs(y) + smallest_normal : 0;
 }
@@ -50,7 +78,8 @@ op_case element_case(uint32_t op, int64_t k, uint64_t tokens, bool special, std:
   const uint32_t x = input_rows(c.graph, k, a);
   const uint32_t other = two ? input_rows(c.graph, k, b) : BITNET_NONE;
   const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
-  c.graph.op(op, {x, other}, {y});
+  bitnet_op& made = c.graph.op(op, {x, other}, {y});
+  if (op == BITNET_OP_SCALE) made.floats[0] = factor;
   output_rows(c.graph, y);
   all_rows(c, tokens);
   for (uint64_t i = 0; i < a.size(); ++i) {
@@ -70,7 +99,7 @@ size_cases elementwise_sizes() {
   } rows[] = {
       {"6912_columns_65_tokens", 6912, 65}, {"6913_columns", 6913, 3}, {"513_tokens", 33, 513}};
   size_cases out;
-  for (const uint32_t op : {BITNET_OP_ADD, BITNET_OP_MUL, BITNET_OP_RELU2, BITNET_OP_SILU})
+  for (const uint32_t op : elementwise)
     for (const auto& row : rows)
       out.push_back({op, BITNET_FORMAT_NONE, row.name, [op, row] {
                        op_case c = element_case(op, row.k, row.tokens, false, row.name);
@@ -116,7 +145,7 @@ size_cases gather_rows_sizes() {
 
 op_cases elementwise_cases() {
   op_cases out;
-  for (const uint32_t op : {BITNET_OP_ADD, BITNET_OP_MUL, BITNET_OP_RELU2, BITNET_OP_SILU}) {
+  for (const uint32_t op : elementwise) {
     out.push_back(element_case(op, 1, 1, false, "one element"));
     out.push_back(element_case(op, 33, 3, false, "an odd width"));
     out.push_back(element_case(op, 640, 16, false, "sixteen rows"));

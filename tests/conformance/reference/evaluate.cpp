@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 #include <stdexcept>
 
 #include "model/formats.hpp"
@@ -80,6 +81,14 @@ class pass {
           const auto x = static_cast<double>(in(op, 0)[t][i]);
           return static_cast<float>(x / (1 + std::exp(-x)));
         });
+      case BITNET_OP_GELU:
+        return each(op, [&](uint64_t t, uint64_t i) {
+          const auto x = static_cast<double>(in(op, 0)[t][i]);
+          const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+          return static_cast<float>(x / 2 * (1 + std::tanh(u)));
+        });
+      case BITNET_OP_SCALE:
+        return each(op, [&](uint64_t t, uint64_t i) { return in(op, 0)[t][i] * op.floats[0]; });
       case BITNET_OP_GATHER_ROWS:  // of every token
         out(op) = in(op, 0);
         return;
@@ -175,6 +184,7 @@ class pass {
       std::vector<double> score(t + 1, -HUGE_VAL);
       for (uint64_t p = 0; p <= t; ++p) {
         if (window_ != 0 && p + window_ <= t && p >= keep_) continue;
+        if (op.ints[4] != 0 && p + static_cast<uint64_t>(op.ints[4]) <= t) continue;
         double s = 0;
         for (uint64_t j = 0; j < head_dim; ++j)
           s += static_cast<double>(in(op, 0)[t][head * head_dim + j]) *

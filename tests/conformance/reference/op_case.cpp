@@ -75,7 +75,7 @@ size_cases all_sizes() {
   return out;
 }
 
-op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, bool windows) {
+op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, uint32_t attention_flags) {
   const auto all = [&]() -> op_cases {
     switch (op) {
       case BITNET_OP_EMBED_GATHER:
@@ -100,7 +100,7 @@ op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, bool windows
       case BITNET_OP_KV_WRITE:
         return kv_write_cases(kv_dtypes);
       case BITNET_OP_ATTN_PAGED:
-        return attn_paged_cases(kv_dtypes, windows);
+        return attn_paged_cases(kv_dtypes, attention_flags);
       case BITNET_OP_GATHER_ROWS:
         return gather_rows_cases();
       default:

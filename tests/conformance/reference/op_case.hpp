@@ -36,6 +36,7 @@ struct op_case {
   uint32_t dtype_k = BITNET_DTYPE_F16, dtype_v = BITNET_DTYPE_F16;
   uint32_t block_tokens = 4, max_blocks = 8;
   uint32_t window = 0, window_keep = 0;
+  uint32_t own_window = 0;                            // of the op: ints[4] of ATTN_PAGED
   std::vector<std::vector<uint8_t>> blocks;           // imported before, in order of position
   std::vector<std::vector<uint8_t>> expected_blocks;  // exported afterwards, bit for bit
 };
@@ -86,7 +87,7 @@ op_cases hadamard_cases();
 op_cases linear_dense_cases();
 op_cases rope_cases();
 op_cases kv_write_cases(uint32_t kv_dtypes);
-op_cases attn_paged_cases(uint32_t kv_dtypes, bool windows);
+op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags);
 op_cases elementwise_cases();
 op_cases gather_rows_cases();
 
@@ -107,7 +108,7 @@ size_cases gather_rows_sizes();
 // All of them.
 size_cases all_sizes();
 
-// Of one primitive and weight format; kv_dtypes and windows as the device says them.
-op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, bool windows);
+// Of one primitive and weight format; the last two as the device says them.
+op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, uint32_t attention_flags);
 
 }  // namespace bitnet::conformance

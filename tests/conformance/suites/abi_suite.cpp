@@ -244,7 +244,7 @@ TEST(abi, devices_are_possible_and_stay_the_same) {
     constexpr uint32_t kv =
         1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
     EXPECT_EQ(d.kv_dtypes & ~kv, 0u);
-    EXPECT_EQ(d.attention_flags & ~BITNET_ATTENTION_WINDOW, 0u);
+    EXPECT_EQ(d.attention_flags & ~(BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW), 0u);
     const bitnet_device_info again = device_info(t, i);
     EXPECT_STREQ(d.uuid, again.uuid);
     EXPECT_STREQ(d.name, again.name);

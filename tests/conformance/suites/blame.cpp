@@ -228,8 +228,7 @@ std::vector<suspect> wrong_by_themselves(opened_device& device, const std::vecto
   const bitnet_device_info about = device.info();
   std::vector<suspect> alone, together;
   for (const suspect& s : some)
-    for (const op_case& c : cases_of(s.op, s.format, about.kv_dtypes,
-                                     (about.attention_flags & BITNET_ATTENTION_WINDOW) != 0)) {
+    for (const op_case& c : cases_of(s.op, s.format, about.kv_dtypes, about.attention_flags)) {
       if (run_case(device, c, BITNET_PROGRAM_DETERMINISTIC).n_wrong == 0) continue;
       const std::vector<suspect> all = suspects_of(device, c, BITNET_PROGRAM_DETERMINISTIC);
       std::vector<suspect>& to = all.size() == 1 ? alone : together;

@@ -44,8 +44,7 @@ std::vector<subject> all_subjects() {
 }
 
 op_cases cases_of(const subject& s, const bitnet_device_info& d) {
-  return conformance::cases_of(s.op, s.format, d.kv_dtypes,
-                               (d.attention_flags & BITNET_ATTENTION_WINDOW) != 0);
+  return conformance::cases_of(s.op, s.format, d.kv_dtypes, d.attention_flags);
 }
 
 class primitive_test : public testing::Test {

@@ -363,6 +363,33 @@ TEST_F(program, windows_hide_what_lies_before) {
   }
 }
 
+// A window of a layer is an attribute of its op: computed, or refused in so many words.
+TEST_F(program, windows_of_layers_hide_what_lies_before) {
+  const bool declared = (device_.info().attention_flags & BITNET_ATTENTION_LAYER_WINDOW) != 0;
+  tiny_model m({.composites = false});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> everything = logits_of(m, {11}, options());
+  for (const int32_t window : {1, 4, 10, 11}) {
+    SCOPED_TRACE(window);
+    for (bitnet_op& op : m.ops)  // the second layer has none
+      if (op.op == BITNET_OP_ATTN_PAGED && op.ints[0] == 0) op.ints[4] = window;
+    if (!declared) {
+      try {
+        const runner r(device_.table(), m, options());
+        ADD_FAILURE() << "a window of a layer was accepted and is not declared";
+      } catch (const call_failed& e) {
+        EXPECT_EQ(e.status, BITNET_UNSUPPORTED) << e.what();
+      }
+      continue;
+    }
+    const std::vector<float> found = logits_of(m, {11}, options());
+    EXPECT_LE(nmse(found, evaluate(m, prompt)), few_codes);
+    EXPECT_TRUE(same_bits(found, logits_of(m, {5, 1, 4, 1}, options())));
+    EXPECT_EQ(same_bits(found, everything), window >= 11);
+  }
+}
+
 TEST_F(program, blocks_that_no_token_sees_are_not_read) {
   if ((device_.info().attention_flags & BITNET_ATTENTION_WINDOW) == 0)
     GTEST_SKIP() << "the device does not declare BITNET_ATTENTION_WINDOW";

@@ -38,6 +38,8 @@ class size_test : public testing::Test {
     if (uses_pool(c) && !holds(about, c)) GTEST_SKIP() << "the device has no such KV pools";
     if (c.window != 0 && (about.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
       GTEST_SKIP() << "the device does not declare BITNET_ATTENTION_WINDOW";
+    if (c.own_window != 0 && (about.attention_flags & BITNET_ATTENTION_LAYER_WINDOW) == 0)
+      GTEST_SKIP() << "the device does not declare BITNET_ATTENTION_LAYER_WINDOW";
     const std::vector<bitnet_kernel_info> listed = device.kernels();
     for (const uint32_t flags : {BITNET_PROGRAM_DETERMINISTIC, 0u}) {
       const comparison found = run_case(device, c, flags);

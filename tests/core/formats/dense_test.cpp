@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "../gguf/gguf_builder.hpp"
+#include "base/floats.hpp"
 #include "bitnet/abi/tensor.h"
-#include "formats/floats.hpp"
 #include "formats/reading.hpp"
 #include "gguf/types.hpp"
 

@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "../gguf/gguf_builder.hpp"
+#include "base/floats.hpp"
 #include "bitnet/bitnet.h"
 #include "formats/dense_blocks.hpp"
-#include "formats/floats.hpp"
 #include "formats/reading.hpp"
 #include "formats/ternary.hpp"
 #include "formats/writing.hpp"

@@ -109,6 +109,123 @@ TEST(model_read, qwen3_has_norms_of_heads) {
             64U);
 }
 
+gguf_builder small_gemma(uint32_t layers = tests::n_layers) {
+  gguf_builder b = small_model("gemma3", "llama", layers);
+  b.u32("gemma3.attention.sliding_window", 5);
+  return b;
+}
+
+TEST(model_read, gemma3_has_windows_and_norms_behind_each_part) {
+  gguf_builder b = small_gemma(7);
+  b.f32("gemma3.rope.freq_base", 1e6F).text("gemma3.rope.scaling.type", "linear");
+  b.f32("gemma3.rope.scaling.factor", 8);
+  const image file(b.build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  const hyperparameters& h = m->shape;
+  EXPECT_EQ(h.gate, activation::gelu);
+  EXPECT_TRUE(h.head_norms && h.post_norms && h.rope_neox);
+  EXPECT_FALSE(h.sub_norms || h.trained_on_i8);
+  EXPECT_EQ(h.window, 5U);
+  EXPECT_EQ(h.windowed, (std::vector<bool>{true, true, true, true, true, false, true}));
+  EXPECT_EQ(h.embedding_scale, std::sqrt(128.0F));
+  EXPECT_EQ(h.attention_divisor, 8.0F) << "the root of a head's 64";
+  EXPECT_EQ(h.rope_base, 1e6F);
+  EXPECT_EQ(h.rope_scale, 0.125F);
+  EXPECT_EQ(h.local_rope_base, 10000.0F);
+  ASSERT_NE(m->layers[6].post_attention_norm, no_weight);
+  EXPECT_EQ(m->weights[m->layers[6].post_ffw_norm].name, "blk.6.post_ffw_norm.weight");
+}
+
+TEST(model_read, gemma3_reads_what_its_own_keys_say) {
+  const auto of = [](const gguf_builder& b) {
+    const image file(b.build());
+    auto m = file.load();
+    EXPECT_TRUE(m) << m.error().message;
+    return m ? m->shape : hyperparameters{};
+  };
+  gguf_builder b = small_gemma(4);
+  b.u32("gemma3.attention.sliding_window_pattern", 2).f32("gemma3.rope.freq_base_swa", 5000);
+  b.f32("gemma3.attention.scale", 0.25F);
+  hyperparameters h = of(b);
+  EXPECT_EQ(h.windowed, (std::vector<bool>{true, false, true, false}));
+  EXPECT_EQ(h.local_rope_base, 5000.0F);
+  EXPECT_EQ(h.attention_divisor, 4.0F);
+  h = of(small_gemma().numbers<uint8_t>("gemma3.attention.sliding_window_pattern", 7, {0, 1}));
+  EXPECT_EQ(h.windowed, (std::vector<bool>{false, true}));
+  h = of(small_gemma().numbers<int32_t>("gemma3.attention.sliding_window_pattern", 5, {1, 0}));
+  EXPECT_EQ(h.windowed, (std::vector<bool>{true, false}));
+  h = of(small_gemma().u32("gemma3.attention.sliding_window_pattern", 1));
+  EXPECT_EQ(h.windowed, (std::vector<bool>{false, false}));
+  // The one model of 62 layers.
+  b = small_gemma(62);
+  b.u32("gemma3.attention.key_length", 32);
+  const bytes content = b.build();
+  const auto whole = gguf::file::view(content);
+  ASSERT_TRUE(whole);
+  const auto shape = read_hyperparameters(whole->metadata(), 300, {});
+  ASSERT_TRUE(shape) << shape.error().message;
+  EXPECT_EQ(shape->attention_divisor, 8.0F) << "128 elements for 2 heads, not 32 of a head";
+}
+
+TEST(model_read, gemma3_refuses_by_name) {
+  const struct {
+    const char* why;
+    std::function<void(gguf_builder&)> change;
+    bitnet_status status;
+    const char* says;
+  } rows[] = {
+      {"no window", [](auto& b) { b.erase("gemma3.attention.sliding_window"); }, BITNET_BAD_DATA,
+       "key 'gemma3.attention.sliding_window' is missing"},
+      {"a window of nothing", [](auto& b) { b.u32("gemma3.attention.sliding_window", 0); },
+       BITNET_BAD_DATA, "sliding_window' is 0; expected 1 to"},
+      {"capped scores", [](auto& b) { b.f32("gemma3.attn_logit_softcapping", 50); },
+       BITNET_UNSUPPORTED, "attn_logit_softcapping' asks for something"},
+      {"capped logits", [](auto& b) { b.f32("gemma3.final_logit_softcapping", 30); },
+       BITNET_UNSUPPORTED, "final_logit_softcapping' asks for something"},
+      {"a pattern of other layers",
+       [](auto& b) {
+         b.template numbers<uint8_t>("gemma3.attention.sliding_window_pattern", 7, {1, 0, 1});
+       },
+       BITNET_BAD_DATA, "has 3 elements of type bool; expected true or false for each of 2 layers"},
+      {"a pattern of numbers with fractions",
+       [](auto& b) {
+         b.template numbers<float>("gemma3.attention.sliding_window_pattern", 6, {1, 0});
+       },
+       BITNET_BAD_DATA, "expected true or false for each of 2 layers"},
+      {"a pattern of nothing", [](auto& b) { b.u32("gemma3.attention.sliding_window_pattern", 0); },
+       BITNET_BAD_DATA, "sliding_window_pattern' is 0; expected 1 to"},
+      {"a negative base", [](auto& b) { b.f32("gemma3.rope.freq_base_swa", -1); }, BITNET_BAD_DATA,
+       "freq_base_swa' is not a finite number above zero"},
+      {"a scale that is no number",
+       [](auto& b) { b.f32("gemma3.attention.scale", std::numeric_limits<float>::infinity()); },
+       BITNET_BAD_DATA, "attention.scale' is not a finite number above zero"},
+      {"no norm behind attention", [](auto& b) { b.drop("blk.1.post_attention_norm.weight"); },
+       BITNET_BAD_DATA, "tensor 'blk.1.post_attention_norm.weight' is missing"},
+      {"a norm that it has not", [](auto& b) { add_norm(b, "blk.0.attn_sub_norm.weight", 128); },
+       BITNET_UNSUPPORTED, "has no place in the graph of architecture 'gemma3'"},
+  };
+  for (const auto& row : rows) {
+    gguf_builder b = small_gemma();
+    row.change(b);
+    const image file(b.build());
+    const auto m = file.load();
+    ASSERT_FALSE(m) << row.why;
+    EXPECT_EQ(m.error().status, row.status) << row.why;
+    EXPECT_NE(m.error().message.find(row.says), std::string::npos)
+        << row.why << ": " << m.error().message;
+  }
+  const image file(small_gemma().build());
+  const auto other = file.load({.gate = activation::silu});
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("is computed with GELU and nothing else"),
+            std::string::npos);
+  gguf_builder elsewhere = small_model("qwen3");
+  elsewhere.u32("qwen3.attention.sliding_window", 4);
+  const image windows_elsewhere(elsewhere.build());
+  EXPECT_FALSE(windows_elsewhere.load()) << "no other architecture has windows of layers";
+}
+
 TEST(model_read, groups_of_activations_fit_weights) {
   weight w;
   w.format = BITNET_FORMAT_TERNARY2;

@@ -70,25 +70,27 @@ inline void add_norm(gguf_builder& b, const std::string& name, uint64_t n) {
   b.add(name, {n}, 0, f32_data(n, 1.0F));
 }
 
-inline void add_hyperparameters(gguf_builder& b, const std::string& arch) {
+inline void add_hyperparameters(gguf_builder& b, const std::string& arch,
+                                uint32_t layers = n_layers) {
   b.text("general.architecture", arch).text("general.name", "small");
   b.u32(arch + ".context_length", 64).u32(arch + ".embedding_length", n_embd);
-  b.u32(arch + ".block_count", n_layers).u32(arch + ".feed_forward_length", n_ff);
+  b.u32(arch + ".block_count", layers).u32(arch + ".feed_forward_length", n_ff);
   b.u32(arch + ".attention.head_count", n_heads).u32(arch + ".attention.head_count_kv", n_kv_heads);
   b.f32(arch + ".attention.layer_norm_rms_epsilon", 1e-5F);
 }
 
 // Ternary, tied, F16 embedding.
-inline gguf_builder small_model(const std::string& arch, const std::string& vocabulary = "gpt2") {
+inline gguf_builder small_model(const std::string& arch, const std::string& vocabulary = "gpt2",
+                                uint32_t layers = n_layers) {
   gguf_builder b;
-  add_hyperparameters(b, arch);
+  add_hyperparameters(b, arch, layers);
   add_tokenizer(b, vocabulary);
   b.add("token_embd.weight", {n_embd, n_vocab}, 1, bytes(uint64_t{2} * n_embd * n_vocab));
   const uint64_t kv = n_embd / n_heads * n_kv_heads;
   const auto linear = [&](const std::string& name, uint64_t k, uint64_t m) {
     b.add(name + ".weight", {k, m}, 36, i2s_data(k, m, 0.5F));
   };
-  for (uint32_t n = 0; n < n_layers; ++n) {
+  for (uint32_t n = 0; n < layers; ++n) {
     const std::string blk = "blk." + std::to_string(n) + ".";
     add_norm(b, blk + "attn_norm.weight", n_embd);
     linear(blk + "attn_q", n_embd, n_embd);
@@ -99,9 +101,13 @@ inline gguf_builder small_model(const std::string& arch, const std::string& voca
     linear(blk + "ffn_gate", n_embd, n_ff);
     linear(blk + "ffn_up", n_embd, n_ff);
     linear(blk + "ffn_down", n_ff, n_embd);
-    if (arch == "qwen3") {
+    if (arch == "qwen3" || arch == "gemma3") {
       add_norm(b, blk + "attn_q_norm.weight", n_embd / n_heads);
       add_norm(b, blk + "attn_k_norm.weight", n_embd / n_heads);
+      if (arch == "gemma3") {
+        add_norm(b, blk + "post_attention_norm.weight", n_embd);
+        add_norm(b, blk + "post_ffw_norm.weight", n_embd);
+      }
     } else if (arch != "llama") {
       add_norm(b, blk + "attn_sub_norm.weight", n_embd);
       add_norm(b, blk + "ffn_sub_norm.weight", n_ff);

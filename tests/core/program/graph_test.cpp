@@ -1,13 +1,19 @@
-// The op list of the demo model: well formed, complete, and with bodies that match the contract.
+// The op list of the demo model: well formed, complete, and with bodies that match the contract;
+// and what a small Gemma has beside it.
 #include "program/graph.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
+
+#include "../../scratch_folder.hpp"
+#include "../model/small_model.hpp"
 
 namespace bitnet::program {
 namespace {
@@ -124,6 +130,69 @@ TEST_F(graph_of_demo, has_one_of_each_composite_per_layer) {
   EXPECT_EQ(count[BITNET_OP_ACT_QUANT_I8], 4 * layers)
       << "q, k, v share one quantisation, gate and up another";
   EXPECT_EQ(count[BITNET_OP_RMS_NORM], 4 * layers + 1) << "two norms and two sub-norms a layer";
+}
+
+class graph_of_gemma : public testing::Test {
+ protected:
+  void SetUp() override {
+    tests::gguf_builder b = tests::small_model("gemma3", "llama", 7);
+    b.u32("gemma3.attention.sliding_window", 5).f32("gemma3.rope.freq_base", 1e6F);
+    b.text("gemma3.rope.scaling.type", "linear").f32("gemma3.rope.scaling.factor", 8);
+    const tests::bytes content = b.build();
+    const test::scratch_folder scratch;
+    const auto file = scratch.write(
+        "gemma.gguf", {reinterpret_cast<const char*>(content.data()), content.size()});
+    auto loaded = model::model::load(file, {});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    graph_ = describe(*loaded, 64);
+    for (const bitnet_op& o : graph_.ops) of_[o.op].push_back(o);
+  }
+  graph graph_;
+  std::map<uint32_t, std::vector<bitnet_op>> of_;  // by id, in order
+};
+
+TEST_F(graph_of_gemma, scales_what_is_looked_up_and_nothing_else) {
+  ASSERT_EQ(of_[BITNET_OP_SCALE].size(), 1U);
+  const bitnet_op& scale = of_[BITNET_OP_SCALE][0];
+  EXPECT_EQ(scale.inputs[0], of_[BITNET_OP_EMBED_GATHER][0].outputs[0]);
+  EXPECT_EQ(scale.floats[0], std::sqrt(static_cast<float>(tests::n_embd)));
+  ASSERT_EQ(of_[BITNET_OP_LINEAR_DENSE].size(), 1U) << "the tied head";
+  const uint32_t read = of_[BITNET_OP_LINEAR_DENSE][0].inputs[0];
+  EXPECT_EQ(of_[BITNET_OP_RMS_NORM].back().outputs[0], read);
+  EXPECT_EQ(of_[BITNET_OP_LINEAR_DENSE][0].outputs[0], graph_.logits());
+}
+
+TEST_F(graph_of_gemma, has_windows_and_a_rotation_of_their_own_in_all_but_each_sixth_layer) {
+  ASSERT_EQ(of_[BITNET_OP_ATTN_PAGED].size(), 7U);
+  for (uint32_t layer = 0; layer < 7; ++layer) {
+    SCOPED_TRACE(layer);
+    const bool all = layer == 5;
+    EXPECT_EQ(of_[BITNET_OP_ATTN_PAGED][layer].ints[4], all ? 0 : 5);
+    EXPECT_EQ(of_[BITNET_OP_ATTN_PAGED][layer].floats[0], 0.125F);
+    for (const uint32_t which : {2 * layer, 2 * layer + 1}) {  // q and k
+      EXPECT_EQ(of_[BITNET_OP_ROPE][which].floats[0], all ? 1e6F : 1e4F);
+      EXPECT_EQ(of_[BITNET_OP_ROPE][which].floats[1], all ? 0.125F : 1.0F);
+    }
+  }
+}
+
+TEST_F(graph_of_gemma, norms_what_is_added_and_gates_by_gelu) {
+  EXPECT_EQ(of_[BITNET_OP_GELU].size(), 7U);
+  EXPECT_TRUE(of_[BITNET_OP_SILU].empty() && of_[BITNET_OP_RELU2].empty());
+  EXPECT_EQ(of_[BITNET_OP_RMS_NORM].size(), 7U * 4 + 1);
+  EXPECT_EQ(of_[BITNET_OP_RMS_NORM_HEADS].size(), 7U * 2);
+  std::set<uint32_t> normed;
+  for (const bitnet_op& o : of_[BITNET_OP_RMS_NORM]) normed.insert(o.outputs[0]);
+  ASSERT_EQ(of_[BITNET_OP_ADD].size(), 7U * 2);
+  for (const bitnet_op& o : of_[BITNET_OP_ADD]) EXPECT_EQ(normed.count(o.inputs[1]), 1U);
+}
+
+TEST_F(graph_of_gemma, has_no_composite_that_would_mean_something_else) {
+  EXPECT_EQ(of_[BITNET_OP_QKV_ROPE_KV].size(), 7U);
+  EXPECT_EQ(of_[BITNET_OP_LM_HEAD].size(), 1U);
+  for (const uint32_t id :
+       {BITNET_OP_ATTN_OUT, BITNET_OP_FFN_SILU_GATED, BITNET_OP_FFN_RELU2_GATED})
+    EXPECT_TRUE(of_[id].empty()) << compute::op_name(id);
 }
 
 TEST(names, of_ops_are_those_of_the_list) {

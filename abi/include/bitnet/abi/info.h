@@ -27,7 +27,8 @@ typedef struct bitnet_backend_info {
 #define BITNET_DEVICE_NPU 3u
 #define BITNET_DEVICE_OTHER 4u
 
-#define BITNET_ATTENTION_WINDOW 1u /* steps may have a window */
+#define BITNET_ATTENTION_WINDOW 1u       /* steps may have a window                  */
+#define BITNET_ATTENTION_LAYER_WINDOW 2u /* ATTN_PAGED may have one of its own, too */
 
 typedef struct bitnet_device_info {
   uint32_t struct_size;

@@ -47,11 +47,16 @@
  *                   ints[0], converted to the pool's dtype (round to nearest even)
  *   ATTN_PAGED      input q (T, n_heads * head_dim): causal softmax attention of token t over
  *                   positions 0..positions[t] of its own sequence, or those of them that the
- *                   step's window leaves, found through its block table.
- *                   ints = {layer, n_heads, n_kv_heads, head_dim}, floats[0] = scale
+ *                   step's window leaves, found through its block table. Of these it sees only
+ *                   p > positions[t] - ints[4], unless that is 0; not 0 only on devices with
+ *                   BITNET_ATTENTION_LAYER_WINDOW.
+ *                   ints = {layer, n_heads, n_kv_heads, head_dim, window}, floats[0] = scale
  *   ADD, MUL        element by element, same shapes
  *   RELU2           max(x, 0)^2
  *   SILU            x / (1 + exp(-x))
+ *   GELU            the form with tanh, so written that nothing cancels:
+ *                   x / (1 + exp(-x * (a + b * x^2))) with a = 2 * sqrt(2 / pi), b = 0.044715 * a
+ *   SCALE           x * floats[0]
  *   GATHER_ROWS     the rows output_rows[o] of x -> (O, K)
  *
  * Facts of a step, by ports of the graph (program.h), are read by EMBED_GATHER (tokens), ROPE
@@ -90,7 +95,7 @@
   X(LINEAR_DENSE, 5, 1, 1, 1, 0, 0)            \
   X(ROPE, 6, 1, 1, 1, 4, 2)                    \
   X(KV_WRITE, 7, 2, 0, 0, 1, 0)                \
-  X(ATTN_PAGED, 8, 1, 0, 1, 4, 1)              \
+  X(ATTN_PAGED, 8, 1, 0, 1, 5, 1)              \
   X(ADD, 9, 2, 0, 1, 0, 0)                     \
   X(MUL, 10, 2, 0, 1, 0, 0)                    \
   X(RELU2, 11, 1, 0, 1, 0, 0)                  \
@@ -100,6 +105,8 @@
   X(ACT_QUANT_I8_GROUPED, 15, 1, 0, 2, 1, 0)   \
   X(LINEAR_TERNARY_GROUPED, 16, 2, 1, 1, 0, 0) \
   X(HADAMARD, 17, 1, 1, 1, 2, 0)               \
+  X(GELU, 18, 1, 0, 1, 0, 0)                   \
+  X(SCALE, 19, 1, 0, 1, 0, 1)                  \
   X(BIT_LINEAR, 256, 1, 0, 1, 0, 0)            \
   X(QKV_ROPE_KV, 257, 1, 0, 1, 0, 0)           \
   X(ATTN_OUT, 258, 2, 0, 1, 0, 0)              \

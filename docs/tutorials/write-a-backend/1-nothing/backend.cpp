@@ -33,7 +33,7 @@ void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
     return;
   }
   d.device.device_class = BITNET_DEVICE_CPU;
-  d.device.attention_flags = BITNET_ATTENTION_WINDOW;
+  d.device.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
   std::snprintf(d.device.name, sizeof d.device.name, "plain C++");
 }
 

@@ -73,10 +73,10 @@ void attn_paged(const call& c, const share& s) noexcept {
   const uint64_t heads_each = static_cast<uint64_t>(c.ints[1]) / n_kv_heads;
   for (uint64_t unit = s.first; unit < s.last; ++unit) {
     const uint64_t t = unit / n_kv_heads, kv_head = unit % n_kv_heads;
-    const auto sight = c.step->sees(t);
+    const auto sight = c.step->sees(t, c.ints[4]);
     // The slot of the n-th position that the token sees.
     const auto slot = [&](uint64_t n) {
-      const uint64_t position = n < sight.kept ? n : sight.first + (n - sight.kept);
+      const uint64_t position = sight.position(n);
       const auto block = static_cast<uint64_t>(c.step->blocks_of(t)[position / kv.block_tokens]);
       return block * kv.block_tokens + position % kv.block_tokens;
     };

@@ -39,6 +39,11 @@ inline bool is_composite(const bitnet_op& op) noexcept {
   return op.op >= BITNET_PRIVATE ? op.body_count != 0 : op.op >= BITNET_OP_FIRST_COMPOSITE;
 }
 
+// Whether it is attention that asks for BITNET_ATTENTION_LAYER_WINDOW.
+inline bool has_own_window(const bitnet_op& op) noexcept {
+  return op.op == BITNET_OP_ATTN_PAGED && op.ints[4] != 0;
+}
+
 // Bytes of an element, 0 for an unknown type.
 inline uint64_t element_bytes(uint32_t dtype) noexcept {
   switch (dtype) {
@@ -72,6 +77,7 @@ struct graph {
   uint32_t reads = 0;                // role_bit() of each port that an op reads
   uint64_t vocabulary = UINT64_MAX;  // rows of the smallest embedding: token ids are below it
   bool attends = false;
+  bool windowed_layers = false;  // an ATTN_PAGED has a window of its own
   bool writes_kv = false;
   uint32_t kv_layers = 0;   // highest layer + 1
   uint64_t kv_width = 0;    // n_kv_heads * head_dim, 0 = no KV
@@ -362,6 +368,10 @@ class graph_reader {
         return fits(f32(in[0], rows, k) && f32(in[1], rows, k) && f32(out[0], rows, k));
       case BITNET_OP_RELU2:
       case BITNET_OP_SILU:
+      case BITNET_OP_GELU:
+        return fits(f32(in[0], rows, k) && f32(out[0], rows, k));
+      case BITNET_OP_SCALE:
+        if (!std::isfinite(op.floats[0])) return "its factor must be finite";
         return fits(f32(in[0], rows, k) && f32(out[0], rows, k));
       case BITNET_OP_GATHER_ROWS:
         return fits(f32(in[0], BITNET_DIM_TOKENS, k) && f32(out[0], BITNET_DIM_OUTPUTS, k));
@@ -413,7 +423,9 @@ class graph_reader {
     if (!f32(op.inputs[0], BITNET_DIM_TOKENS, k) || !f32(op.outputs[0], BITNET_DIM_TOKENS, k))
       return "shapes or element types do not fit";
     if (out_.n_kv_heads != 0 && out_.n_kv_heads != kv_heads) return "layers differ in KV heads";
+    if (op.ints[4] < 0) return "its window is below 0";
     out_.attends = true;
+    out_.windowed_layers = out_.windowed_layers || op.ints[4] != 0;
     out_.n_kv_heads = static_cast<uint32_t>(kv_heads);
     out_.head_group = std::max(out_.head_group, static_cast<uint32_t>(heads / kv_heads));
     return kv_misfit(op.ints[0], static_cast<uint64_t>(kv_heads * head_dim));

@@ -22,15 +22,27 @@ struct step_view {
   const int32_t* output_rows = nullptr;
   kv_storage kv{};
 
-  // What token t sees: positions [0, kept) and [first, end), kept <= first.
+  // What token t sees: positions [kept_from, kept) and [first, end), kept_from <= kept <= first.
   struct sight {
-    uint64_t kept, first, end;
-    uint64_t count() const noexcept { return kept + end - first; }
+    uint64_t kept_from, kept, first, end;
+    uint64_t count() const noexcept { return kept - kept_from + end - first; }
+    // The n-th of them, ascending.
+    uint64_t position(uint64_t n) const noexcept {
+      const uint64_t early = kept - kept_from;
+      return n < early ? kept_from + n : first + (n - early);
+    }
   };
-  sight sees(uint64_t t) const noexcept {
+  // By the step's window alone.
+  sight sees(uint64_t t) const noexcept { return sees(t, 0); }
+  // And by that of an ATTN_PAGED, its ints[4].
+  sight sees(uint64_t t, int32_t own_window) const noexcept {
     const uint64_t end = static_cast<uint64_t>(positions[t]) + 1;
-    const uint64_t first = window == 0 || end <= window ? 0 : end - window;
-    return {window_keep < first ? window_keep : first, first, end};
+    const auto own = static_cast<uint64_t>(own_window);
+    const uint64_t least = own == 0 || end <= own ? 0 : end - own;
+    uint64_t first = window == 0 || end <= window ? 0 : end - window;
+    const uint64_t kept = window_keep < first ? window_keep : first;
+    first = first < least ? least : first;
+    return {least < kept ? least : kept, kept, first, end};
   }
 
   // The blocks of token t's sequence, in order of position; those that it does not see may be

@@ -20,7 +20,7 @@
 //   KV_WRITE              token              f32 (rows, k) twice   -
 //   ATTN_PAGED            token * n_kv_heads + kv head   f32 (rows, k)   f32 (rows, k)
 //   ADD, MUL              row                f32 (rows, k) twice   f32 (rows, k)
-//   RELU2, SILU           row                f32 (rows, k)         f32 (rows, k)
+//   RELU2, SILU, GELU, SCALE  row                 f32 (rows, k)         f32 (rows, k)
 //   GATHER_ROWS           output row         f32 (tokens, k)       f32 (rows, k)
 
 #include <atomic>
@@ -256,7 +256,8 @@ struct tunable {
 
 // What an author says about a backend that computes on host memory: one device. device.kv_dtypes
 // says what KV_WRITE and ATTN_PAGED handle; pools of other types are refused. 0: f32 and f16.
-// Steps with a window reach only an ATTN_PAGED of a device with BITNET_ATTENTION_WINDOW.
+// Steps with a window reach only an ATTN_PAGED of a device with BITNET_ATTENTION_WINDOW, and one of
+// its own (ints[4]) an ATTN_PAGED of a device with BITNET_ATTENTION_LAYER_WINDOW.
 struct definition {
   std::string name, version, vendor, license;
   uint32_t abi_minor = BITNET_ABI_MINOR;  // open_interpreter sets it to what the host agreed on

@@ -216,7 +216,13 @@ class program {
                         const bitnet_program_options* options, const reporter& report) {
     if (bitnet_status s = check_limits(options, limits_, report); failed(s)) return s;
     if (bitnet_status s = graph_reader(all, report, graph_).read(g); failed(s)) return s;
+    if (graph_.windowed_layers && !has_layer_windows())
+      return report.fail(BITNET_UNSUPPORTED, "this backend's attention has no windows of layers");
     return schedule(all, report);
+  }
+
+  bool has_layer_windows() const noexcept {
+    return (author_.device.attention_flags & BITNET_ATTENTION_LAYER_WINDOW) != 0;
   }
 
   // Of primitives what the author has for them; composites wait until the graph is known to be one.
@@ -228,6 +234,7 @@ class program {
     for (uint64_t i = 0; i < ops.size(); ++i) {
       const uint32_t w = ops[i].weights[0];
       if (is_composite(ops[i])) continue;
+      if (has_own_window(ops[i]) && !has_layer_windows()) continue;
       if (w != BITNET_NONE && w >= all.size()) continue;  // refused below, if the op is known
       const primitive* found =
           find_primitive(author_, ops[i].op, w == BITNET_NONE ? nullptr : &all.at(w).view);

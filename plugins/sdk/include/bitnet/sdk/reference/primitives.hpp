@@ -104,9 +104,9 @@ inline void attn_paged(const call& c, const share& s) noexcept {
   const uint64_t heads = static_cast<uint64_t>(c.ints[1]) / n_kv_heads;
   for (uint64_t unit = s.first; unit < s.last; ++unit) {
     const uint64_t t = unit / n_kv_heads, kv_head = unit % n_kv_heads;
-    const step_view::sight sight = c.step->sees(t);
+    const step_view::sight sight = c.step->sees(t, c.ints[4]);
     const auto slot = [&](uint64_t n) {
-      const uint64_t position = n < sight.kept ? n : sight.first + (n - sight.kept);
+      const uint64_t position = sight.position(n);
       const auto block = static_cast<uint64_t>(c.step->blocks_of(t)[position / kv.block_tokens]);
       return block * kv.block_tokens + position % kv.block_tokens;
     };
@@ -124,6 +124,11 @@ void binary(const call& c, const share& s) noexcept {
   for (uint64_t r = s.first; r < s.last; ++r)
     Row(c.input<float>(0) + r * c.k, c.input<float>(1) + r * c.k, c.k,
         c.output<float>(0) + r * c.k);
+}
+
+inline void scale(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r)
+    reference::scale(c.input<float>(0) + r * c.k, c.floats[0], c.k, c.output<float>(0) + r * c.k);
 }
 
 template <void (*Row)(const float*, uint64_t, float*) noexcept>
@@ -166,6 +171,8 @@ inline std::vector<primitive> primitives() {
       {BITNET_OP_MUL, any, level, same, "mul.reference", kernels::binary<mul>},
       {BITNET_OP_RELU2, any, level, same, "relu2.reference", kernels::unary<relu2>},
       {BITNET_OP_SILU, any, level, same, "silu.reference", kernels::unary<silu>},
+      {BITNET_OP_GELU, any, level, same, "gelu.reference", kernels::unary<gelu>},
+      {BITNET_OP_SCALE, any, level, same, "scale.reference", kernels::scale},
       {BITNET_OP_GATHER_ROWS, any, level, same, "gather_rows.reference", kernels::gather_rows},
   };
 }
@@ -184,7 +191,7 @@ inline void complete(definition& d) {
     own_kv = own_kv || c.op == BITNET_OP_QKV_ROPE_KV || c.op == BITNET_OP_ATTN_OUT;
   if (!own_kv) {
     d.device.kv_dtypes = kv_dtypes;
-    d.device.attention_flags |= BITNET_ATTENTION_WINDOW;
+    d.device.attention_flags |= BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
   }
   for (primitive& p : primitives()) {
     const bool grouped =

@@ -109,6 +109,14 @@ inline void relu2(const float* x, uint64_t k, float* y) noexcept {
 inline void silu(const float* x, uint64_t k, float* y) noexcept {
   for (uint64_t i = 0; i < k; ++i) y[i] = x[i] / (1.0f + std::exp(-x[i]));
 }
+// a and b of ops.h.
+inline void gelu(const float* x, uint64_t k, float* y) noexcept {
+  constexpr float a = 1.5957691216f, b = 0.0713548163f;
+  for (uint64_t i = 0; i < k; ++i) y[i] = x[i] / (1.0f + std::exp(-x[i] * (a + b * (x[i] * x[i]))));
+}
+inline void scale(const float* x, float factor, uint64_t k, float* y) noexcept {
+  for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor;
+}
 
 // Row `output` of the result is row rows[output] of x.
 inline void gather_rows(const float* x, const int32_t* rows, uint64_t output, uint64_t k,

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace bitnet::formats {
+namespace bitnet {
 
 inline float from_bf16(uint16_t bits) {
   return std::bit_cast<float>(uint32_t{bits} << 16);
@@ -43,4 +43,4 @@ inline uint16_t to_f16(float x) {
   return static_cast<uint16_t>(sign | (rounded - 0x38000000U) >> 13);
 }
 
-}  // namespace bitnet::formats
+}  // namespace bitnet
