@@ -242,7 +242,7 @@ bitnet_status backend::device_info(uint32_t index, bitnet_device_info& out,
   out.buffer_alignment_bytes = std::max(f.binding_alignment, 64u);
   out.max_allocation_bytes = f.max_allocation_bytes;
   out.kv_dtypes = kv_dtypes;
-  out.attention_flags = BITNET_ATTENTION_WINDOW;
+  out.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
   return BITNET_OK;
 }
 
@@ -293,7 +293,6 @@ std::vector<uint32_t> backend::levels_of(const std::vector<bitnet_op>& ops,
   const std::vector<named_kernel> all = all_kernels(about_.name);
   std::vector<uint32_t> levels(ops.size(), BITNET_LEVEL_NONE);
   for (uint64_t i = 0; i < ops.size(); ++i) {
-    if (sdk::has_own_window(ops[i])) continue;  // steps have windows here, ops do not
     const uint32_t w = ops[i].weights[0];
     const uint32_t format =
         w < all_weights.size() ? all_weights.at(w).view.format : BITNET_FORMAT_NONE;

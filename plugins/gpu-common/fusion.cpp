@@ -64,7 +64,7 @@ class finder {
     const uint64_t mul = only_source(x, BITNET_OP_MUL);
     if (mul != no_op) {
       for (int side = 0; side < 2; ++side) {
-        for (const uint32_t kind : {BITNET_OP_RELU2, BITNET_OP_SILU}) {
+        for (const uint32_t kind : {BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU}) {
           const uint64_t activation = only_source(graph_.ops[mul].inputs[side], kind);
           if (activation == no_op ||
               device_.is_disabled(glu_quant_name(kind, norm != no_op, device_.name)))

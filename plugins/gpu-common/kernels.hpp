@@ -53,7 +53,7 @@ enum class kernel_id : uint8_t {
   elementwise,
   gather_rows,
   norm_quant,  // fused: rms_norm, act_quant
-  glu_quant,   // fused: relu2 or silu, mul, [rms_norm], act_quant
+  glu_quant,   // fused: relu2, silu or gelu, mul, [rms_norm], act_quant
   bit_linear,  // fused: [rms_norm], act_quant, linear_ternary, [add], for steps of one row
   count
 };
@@ -155,16 +155,19 @@ struct kv_write_params {
 //           y like q
 // Constant 1, 2: BITNET_DTYPE_* of keys and values; 3: elements of y that a thread keeps,
 // ceil(head_dim / constant 0). One group to a token (y) and head (x).
-// Positions seen as in bitnet_step, in ascending order, in tiles of constant 0.
+// Positions seen as in bitnet_step and, if window is not 0, those of them that are less than window
+// before the token's own; in ascending order, in tiles of constant 0.
 struct attn_paged_params {
   uint32_t rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
   float scale;
+  uint32_t window;  // positions
 };
 
 // Bindings: header, a (rows, k), b (rows, k) or any, y (rows, k)
-// Constant 1: BITNET_OP_ADD, _MUL, _RELU2 or _SILU.
+// Constant 1: BITNET_OP_ADD, _MUL, _RELU2, _SILU, _GELU or _SCALE. factor: that of SCALE.
 struct elementwise_params {
   uint32_t rows, k;
+  float factor;
 };
 
 // Bindings: header, output_rows, x (tokens, k), y (outputs, k)
@@ -181,7 +184,7 @@ struct norm_quant_params {
 
 // Bindings: header, gate (rows, k), up (rows, k), weight f32 (k) or any, scratch (rows, k),
 //           q i8 (rows, k), s f32 (rows)
-// Constant 1: BITNET_OP_RELU2 or _SILU; 2: 1 = with rms_norm.
+// Constant 1: BITNET_OP_RELU2, _SILU or _GELU; 2: 1 = with rms_norm.
 // The bits of the ops one after the other. scratch takes activation(gate) * up.
 struct glu_quant_params {
   uint32_t rows, k;

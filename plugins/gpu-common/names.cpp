@@ -16,7 +16,7 @@ std::string op_name(uint32_t op) {
 }
 
 // Of later ops there are no kernels yet: graph_query answers none.
-constexpr uint32_t newest_primitive = BITNET_OP_HADAMARD;
+constexpr uint32_t newest_primitive = BITNET_OP_SCALE;
 
 constexpr uint32_t ternary_products[] = {BITNET_OP_LINEAR_TERNARY,
                                          BITNET_OP_LINEAR_TERNARY_GROUPED};
@@ -96,7 +96,7 @@ std::vector<named_kernel> all_kernels(std::string_view api) {
     out.push_back({op, format, BITNET_LEVEL_OPTIMISED, exactness, id, true});
   };
   fused(BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady, norm_quant_name(api));
-  for (const uint32_t activation : {BITNET_OP_RELU2, BITNET_OP_SILU})
+  for (const uint32_t activation : {BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU})
     for (const bool norm : {true, false})
       fused(BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady,
             glu_quant_name(activation, norm, api));

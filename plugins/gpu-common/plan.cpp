@@ -122,6 +122,8 @@ class planner {
       case BITNET_OP_MUL:
       case BITNET_OP_RELU2:
       case BITNET_OP_SILU:
+      case BITNET_OP_GELU:
+      case BITNET_OP_SCALE:
         return elementwise(op);
       default:
         return report_.fail(BITNET_UNSUPPORTED, "no kernel for op %u; use the cpu backend", op.op);
@@ -381,7 +383,8 @@ class planner {
     n.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
                   {source::block_tables}, {source::keys, layer}, {source::values, layer},
                   writes(op.outputs[0])};
-    n.params = attn_paged_params{n.rows, heads, kv, head_dim, 0, 0, op.floats[0]};
+    const auto window = static_cast<uint32_t>(op.ints[4]);
+    n.params = attn_paged_params{n.rows, heads, kv, head_dim, 0, 0, op.floats[0], window};
     return push(std::move(n));
   }
 
@@ -390,7 +393,7 @@ class planner {
     n.spec.constants[1] = op.op;
     n.operands = {reads(op.inputs[0]), reads(op.inputs[op.inputs[1] == BITNET_NONE ? 0 : 1]),
                   writes(op.outputs[0])};
-    n.params = elementwise_params{n.rows, width32(op.outputs[0])};
+    n.params = elementwise_params{n.rows, width32(op.outputs[0]), op.floats[0]};
     return push(std::move(n));
   }
 

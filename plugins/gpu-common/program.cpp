@@ -59,9 +59,6 @@ bitnet_status program::build(const bitnet_graph* g, const weights& all,
   std::sort(buckets_.begin(), buckets_.end());
   buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
   if (bitnet_status s = sdk::graph_reader(all, report, graph_).read(g); failed(s)) return s;
-  if (graph_.windowed_layers)
-    return report.fail(BITNET_UNSUPPORTED,
-                       "attention with a window of a layer; use the cpu backend");
   if (bitnet_status s = make_plan(graph_, all, device_, plan_, report); failed(s)) return s;
   if (bitnet_status s = check_passes(report); failed(s)) return s;
   counters_.resize(plan_.nodes.size());

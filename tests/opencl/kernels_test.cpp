@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <numbers>
 #include <random>
 #include <span>
 
@@ -21,7 +23,8 @@ constexpr uint32_t group_sizes[] = {1, 8};  // cores, and what has barriers
 constexpr std::pair<uint32_t, uint32_t> kv_pairs[] = {{BITNET_DTYPE_F16, BITNET_DTYPE_F16},
                                                       {BITNET_DTYPE_F32, BITNET_DTYPE_Q8_0},
                                                       {BITNET_DTYPE_Q8_0, BITNET_DTYPE_F32}};
-constexpr std::pair<uint32_t, uint32_t> activations[] = {{BITNET_OP_RELU2, 1}, {BITNET_OP_SILU, 0}};
+constexpr std::pair<uint32_t, uint32_t> activations[] = {
+    {BITNET_OP_RELU2, 1}, {BITNET_OP_SILU, 0}, {BITNET_OP_GELU, 0}, {BITNET_OP_GELU, 1}};
 
 struct ternary_form {
   uint32_t shared, tokens, rows;
@@ -614,7 +617,7 @@ float kept_element(uint32_t dtype, const uint8_t* row, uint32_t i) {
 TEST_P(each_form, attn_paged_is_near_the_exact_one) {
   const struct {
     const char* why;
-    uint32_t head_dim, heads, kv_heads, window, keep;
+    uint32_t head_dim, heads, kv_heads, window, keep, own_window = 0;
   } rows[] = {
       {"one head", 64, 1, 1, 0, 0},
       {"four heads on two", 64, 4, 2, 0, 0},
@@ -622,6 +625,10 @@ TEST_P(each_form, attn_paged_is_near_the_exact_one) {
       {"a window", 64, 2, 1, 5, 0},
       {"a window, and some kept", 64, 2, 2, 3, 6},
       {"everything kept", 64, 2, 1, 1, ~0u},
+      {"a layer's window", 64, 2, 1, 0, 0, 7},
+      {"a layer's window of everything", 64, 2, 1, 0, 0, INT32_MAX},
+      {"a layer's window within the step's", 64, 2, 2, 9, 2, 4},
+      {"a layer's window that leaves some of those kept", 64, 2, 2, 3, 14, 10},
   };
   const uint32_t block_tokens = 4, max_blocks = 12, blocks = 30;
   for (const auto& row : rows)
@@ -654,7 +661,7 @@ TEST_P(each_form, attn_paged_is_near_the_exact_one) {
                    {this->t(), k_type, v_type, (row.head_dim + this->t() - 1) / this->t()}},
                   {&h, &in, &positions, &sequences, &tables, &in_keys, &in_values, &y},
                   gpu::attn_paged_params{0, row.heads, row.kv_heads, row.head_dim, block_tokens,
-                                         max_blocks, scale},
+                                         max_blocks, scale, row.own_window},
                   2, 3);
       const std::vector<float> found = values_of<float>(y);
       const uint64_t k_bytes = 4 * gpu::kv_row_words(k_type, row.head_dim);
@@ -669,7 +676,9 @@ TEST_P(each_form, attn_paged_is_near_the_exact_one) {
             const bool sees = row.window == 0 ||
                               uint64_t{p} + row.window > static_cast<uint64_t>(position[t]) ||
                               p < row.keep;
-            if (!sees) continue;
+            const bool sees_too = row.own_window == 0 ||
+                                  uint64_t{p} + row.own_window > static_cast<uint64_t>(position[t]);
+            if (!sees || !sees_too) continue;
             const auto block = static_cast<uint64_t>(
                 table[static_cast<uint64_t>(sequence[t]) * max_blocks + p / block_tokens]);
             const uint64_t r =
@@ -714,10 +723,10 @@ TEST_P(each_form, attn_paged_is_near_the_exact_one) {
 
 std::vector<float> element_by_element(bench& b, uint32_t t, uint32_t op,
                                       const std::vector<float>& a, const std::vector<float>& other,
-                                      uint32_t rows) {
+                                      uint32_t rows, float factor = 0) {
   argument h = header(rows), in = input(a), second = input(other), y = output(a.size());
   b.run({kernel_id::elementwise, {t, op}}, {&h, &in, &second, &y},
-        gpu::elementwise_params{0, static_cast<uint32_t>(a.size()) / rows}, 3, 2);
+        gpu::elementwise_params{0, static_cast<uint32_t>(a.size()) / rows, factor}, 3, 2);
   return values_of<float>(y);
 }
 
@@ -732,14 +741,24 @@ TEST_P(each_form, elementwise_ops_are_what_they_say) {
   const auto product = element_by_element(*bench_, t(), BITNET_OP_MUL, a, b, rows);
   const auto square = element_by_element(*bench_, t(), BITNET_OP_RELU2, a, b, rows);
   const auto silu = element_by_element(*bench_, t(), BITNET_OP_SILU, a, b, rows);
+  const auto gelu = element_by_element(*bench_, t(), BITNET_OP_GELU, a, b, rows);
+  const float factor = 50.596443f;  // no power of two
+  const auto scaled = element_by_element(*bench_, t(), BITNET_OP_SCALE, a, b, rows, factor);
   for (uint32_t i = 0; i < rows * k; ++i) {
     ASSERT_EQ(sum[i], a[i] + b[i]);
     ASSERT_EQ(product[i], a[i] * b[i]);
+    ASSERT_EQ(scaled[i], a[i] * factor);
     ASSERT_EQ(square[i], std::max(a[i], 0.0f) * std::max(a[i], 0.0f));
     const double expected = double{a[i]} / (1 + std::exp(-double{a[i]}));
     // exp 3 ulp, sum, quotient 2.5 ulp
     ASSERT_NEAR(double{silu[i]}, expected, 14 * double{epsilon} * std::fabs(expected) + 1e-37)
         << a[i];
+    const double x{a[i]};
+    const double inner = 2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+    const double curve = x / (1 + std::exp(-inner));
+    // The argument: six roundings, of which the exponential makes as many times its size.
+    const double size = (14 + 8 * std::fabs(inner)) * double{epsilon};
+    ASSERT_NEAR(double{gelu[i]}, curve, size * std::fabs(curve) + 1e-37) << a[i];
   }
 }
 

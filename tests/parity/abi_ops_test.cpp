@@ -322,7 +322,7 @@ TEST_P(each_op, gated_activations_quantise_the_same_when_fused) {
   const row w = random_rows(1, k)[0];
   std::vector<int8_t> unit(k * k);
   for (uint64_t i = 0; i < k; ++i) unit[i * k + i] = 1;
-  for (const uint32_t activation : {BITNET_OP_RELU2, BITNET_OP_SILU}) {
+  for (const uint32_t activation : {BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU}) {
     for (const bool norm : {false, true}) {
       std::vector<float> both[2];
       for (const bool apart : {false, true}) {

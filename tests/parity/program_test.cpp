@@ -538,9 +538,8 @@ TEST_P(each_target, graph_query_knows_every_primitive) {
 #undef BITNET_ROW
   for (const uint32_t id : ids) {
     const uint32_t level = level_of(p.table, device, id, BITNET_FORMAT_NONE);
-    const bool missing = GetParam().gpu && (id == BITNET_OP_GELU || id == BITNET_OP_SCALE);
     if (id < BITNET_OP_FIRST_COMPOSITE) {
-      EXPECT_EQ(level == BITNET_LEVEL_NONE, missing) << id;
+      EXPECT_NE(level, BITNET_LEVEL_NONE) << id;
     } else {
       EXPECT_TRUE(level == BITNET_LEVEL_NONE || level == BITNET_LEVEL_FUSED) << id;
     }
@@ -569,7 +568,7 @@ TEST_P(each_target, kernels_and_facts_are_listed) {
     EXPECT_EQ(info.device_class, BITNET_DEVICE_CPU);
     EXPECT_EQ(info.buffer_alignment_bytes, 64u);
   }
-  EXPECT_NE(info.attention_flags & BITNET_ATTENTION_WINDOW, 0u);
+  EXPECT_EQ(info.attention_flags, BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW);
   EXPECT_NE(info.kv_dtypes & 1u << BITNET_DTYPE_Q8_0, 0u);
   if (!GetParam().isa.empty()) {
     EXPECT_TRUE(std::string(info.arch).ends_with(GetParam().isa)) << info.arch;

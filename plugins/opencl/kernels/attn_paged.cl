@@ -5,6 +5,7 @@
 typedef struct {
   uint rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
   float scale;
+  uint window;
 } params;
 
 #if C1 == DTYPE_F32
@@ -75,9 +76,12 @@ KERNEL(BIND(const uint, header), BIND(const float, q), BIND(const uint, position
   const uint window = header[HEADER_WINDOW], keep = header[HEADER_KEEP];
   EACH_Y(t, header[p.rows]) {
     const uint end = positions[t] + 1;
-    const uint begin = window == 0 || end <= window ? 0 : end - window;
-    const uint kept = min(keep, begin);
-    const uint seen = kept + end - begin;
+    const uint begin_of_step = window == 0 || end <= window ? 0 : end - window;
+    const uint kept = min(keep, begin_of_step);
+    const uint least = p.window == 0 || end <= p.window ? 0 : end - p.window;
+    const uint kept_from = min(least, kept), early = kept - kept_from;
+    const uint begin = max(begin_of_step, least);
+    const uint seen = early + end - begin;
     __global const uint *table = block_tables + (ulong)sequences[t] * p.max_blocks;
     for (uint head = GROUP_X; head < p.n_heads; head += GROUPS_X) {
       const uint kv_head = head / (p.n_heads / p.n_kv_heads);
@@ -94,7 +98,7 @@ KERNEL(BIND(const uint, header), BIND(const float, q), BIND(const uint, position
         const uint n = min((uint)TILE, seen - first);
         for (uint j = LOCAL_ID; j < n; j += T) {
           const uint index = first + j;
-          const uint position = index < kept ? index : begin + index - kept;
+          const uint position = index < early ? kept_from + index : begin + index - early;
           at[j] = (table[position / p.block_tokens] * p.n_kv_heads + kv_head) * p.block_tokens +
                   position % p.block_tokens;
           weights[j] = score(q + mine, keys + (ulong)at[j] * KEY_WORDS(p.head_dim),

@@ -53,6 +53,8 @@
 #define OP_MUL 10
 #define OP_RELU2 11
 #define OP_SILU 12
+#define OP_GELU 18
+#define OP_SCALE 19
 
 // Words of a row of k int8 elements.
 uint i8_stride(uint k) { return (k + 127) / 128 * 32; }
@@ -112,6 +114,8 @@ float sum16(float16 v) {
 
 float activation(uint op, float x) {
   if (op == OP_SILU) return x / (1.0f + exp(-x));
+  if (op == OP_GELU)  // 2 * sqrt(2 / pi), and 0.044715 of it
+    return x / (1.0f + exp(-x * (1.5957691216f + 0.0713548163f * (x * x))));
   const float positive = x > 0 ? x : 0;
   return positive * positive;
 }

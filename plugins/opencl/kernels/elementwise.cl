@@ -1,6 +1,7 @@
 // C1: which op.
 typedef struct {
   uint rows, k;
+  float factor;
 } params;
 
 KERNEL(BIND(const uint, header), BIND(const float, a), BIND(const float, b), BIND(float, y),
@@ -16,6 +17,8 @@ KERNEL(BIND(const uint, header), BIND(const float, a), BIND(const float, b), BIN
       y[row + i] = a[row + i] + b[row + i];
 #elif C1 == OP_MUL
       y[row + i] = a[row + i] * b[row + i];
+#elif C1 == OP_SCALE
+      y[row + i] = a[row + i] * p.factor;
 #else
       y[row + i] = activation(C1, a[row + i]);
 #endif

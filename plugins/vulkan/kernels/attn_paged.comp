@@ -14,6 +14,7 @@ WORDS(7, y);
 layout(push_constant) uniform params {
   uint rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
   float scale;
+  uint own_window;
 };
 #include "reduce.glsl"
 shared float weights[gl_WorkGroupSize.x];
@@ -39,7 +40,10 @@ void main() {
     uint end = positions[t] + 1, window = header[header_window];
     uint first = window == 0 || end <= window ? 0 : end - window;
     uint kept = min(header[header_window_keep], first);
-    uint seen = kept + end - first;
+    uint least = own_window == 0 || end <= own_window ? 0 : end - own_window;
+    uint kept_from = min(least, kept), early = kept - kept_from;
+    first = max(first, least);
+    uint seen = early + end - first;
     uint q_at = (t * n_heads + head) * head_dim;
 
     float sums[KEPT];
@@ -52,7 +56,7 @@ void main() {
       barrier();  // the tile before is read
       if (mine) {
         uint n = tile + thread();
-        uint position = n < kept ? n : first + (n - kept);
+        uint position = n < early ? kept_from + n : first + (n - early);
         uint block = block_tables[table + position / block_tokens];
         uint row = (block * n_kv_heads + kv_head) * block_tokens + position % block_tokens;
         places[thread()] = row;

@@ -7,6 +7,7 @@ WORDS_IN(2, b);
 WORDS(3, y);
 layout(push_constant) uniform params {
   uint rows, k;
+  float factor;
 };
 #include "activation.glsl"
 
@@ -18,6 +19,8 @@ void main() {
         value = value + f32(b[r * k + i]);
       else if (OP == OP_MUL)
         value = value * f32(b[r * k + i]);
+      else if (OP == OP_SCALE)
+        value = value * factor;
       else
         value = activation(OP, value);
       y[r * k + i] = bits(value);
