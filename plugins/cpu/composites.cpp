@@ -188,6 +188,7 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
   const auto add = [&](uint32_t op, uint32_t format, const std::string& name, const char* of,
                        sdk::composite_kernel run, bool (*fits)(const sdk::weight&) = nullptr,
                        const sdk::packing& packing = {}) {
+    // Of one expression with the packing, g++ 12 says that it may be used uninitialised.
     sdk::composite row{op, format, stable, kernel_id(name, of), run, {}, fits};
     row.packing = packing;
     out.composites.push_back(std::move(row));

@@ -125,6 +125,7 @@ TEST_F(packing, in_place_of_the_rows_is_what_the_plan_tells) {
   const sdk::weight w = sealed(set);
   EXPECT_EQ(w.data, nullptr) << "the rows are given back";
   EXPECT_EQ(set.at(0).own.size(), 0u);
+  EXPECT_EQ(w.scales, set.at(0).scales.data()) << "they stay beside it";
   ASSERT_NE(w.packed_data(), nullptr) << "there before any step";
   expect_backwards(w.packed_data());
   EXPECT_EQ(kernel_for(BITNET_OP_LINEAR_TERNARY, w), "own");
@@ -138,6 +139,15 @@ TEST_F(packing, in_place_of_the_rows_is_what_the_plan_tells) {
   const void* out = nullptr;
   EXPECT_EQ(set.pack(0, &out, report_), BITNET_UNSUPPORTED);
   EXPECT_FALSE(sdk::interpreter::has_second_forms(author_));
+}
+
+TEST_F(packing, that_holds_the_scales_too_leaves_nothing_else) {
+  author_has(true);
+  author_.primitives[0].packing.holds_scales = true;
+  sdk::weight_set set(author_, host_);
+  const sdk::weight w = sealed(set);
+  EXPECT_EQ(w.scales, nullptr);
+  EXPECT_TRUE(set.at(0).scales.empty());
 }
 
 TEST_F(packing, beside_the_rows_waits_until_somebody_asks) {

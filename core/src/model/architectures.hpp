@@ -24,9 +24,9 @@ struct architecture {
   bool sub_norms;      // norms behind attention and behind the gated product
   bool head_norms;     // norms of each head of q and k before they rotate
   bool trained_on_i8;  // activations had a scale for each row, whatever the weights' groups are
-  bool gemma =
-      false;  // looked-up rows times sqrt(n_embd), norms of what each part of a layer adds,
-              // and windows, with a RoPE of their own, in most layers
+  // Looked-up rows times sqrt(n_embd), norms of what each part of a layer adds, and windows, with a
+  // RoPE of their own, in most layers.
+  bool gemma = false;
 };
 
 // nullptr: not one of ours.

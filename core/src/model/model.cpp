@@ -12,6 +12,14 @@
 #include "model/read.hpp"
 
 namespace bitnet::model {
+namespace {
+
+auto file_of(const loaded& m, std::span<const std::byte> bytes) {
+  return std::ranges::find_if(m.file.mappings(),
+                              [&](const gguf::mapping& file) { return file.holds(bytes); });
+}
+
+}  // namespace
 
 result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_only) {
   if (huggingface::is_checkpoint(path)) return huggingface::open(path);
@@ -79,15 +87,6 @@ rotation model::rotation_of(uint32_t n_context) const {
 rotation model::local_rotation() const {
   return {.base = contents_->data.shape.local_rope_base};
 }
-
-namespace {
-
-auto file_of(const loaded& m, std::span<const std::byte> bytes) {
-  return std::ranges::find_if(m.file.mappings(),
-                              [&](const gguf::mapping& file) { return file.holds(bytes); });
-}
-
-}  // namespace
 
 std::string model::weight_identity(uint32_t index) const {
   const loaded& m = contents_->data;

@@ -77,29 +77,57 @@ call_size size_of_call(const sdk::weight& w, uint64_t tokens, uint64_t group, ui
   return {k, whole ? few : most_grouped_tokens};
 }
 
-// Tiles of tokens outside: what is read of the weights serves many of them.
-void multiply_groups(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                     uint64_t rows, uint64_t first, uint64_t last, float* y) {
-  const uint64_t group = w.scale_group, n = last - first;
-  const call_size most = size_of_call(w, rows, group, std::lcm(group, uint64_t{128}));
-  for (uint64_t t0 = 0; t0 < rows; t0 += most.tokens) {
-    const uint64_t tokens = std::min(most.tokens, rows - t0);
-    float* out = y + t0 * w.m + first;
+// A product where groups of weights, of activations or of both have scales.
+struct grouped_product {
+  const sdk::weight& w;
+  const int8_t* q;
+  uint64_t rows, first, last;  // tokens; columns [first, last)
+  float* y;
+  uint64_t own;              // elements of a group of weights
+  const float* d = nullptr;  // (rows, w.k / given), or only weights have groups
+  uint64_t given = 0;        // elements of a group of activations
+};
+
+// Tiles of tokens outside: what is read of the weights serves many of them. After each,
+// done(its first token, its tokens, its columns of the first).
+template <class Done>
+void each_tile(const grouped_product& p, const tile_kernel<grouped_tile>& kernel,
+               const Done& done) {
+  const sdk::weight& w = p.w;
+  const uint64_t given = p.d ? p.given : p.own;
+  const call_size most = size_of_call(w, p.rows, std::min(p.own, given),
+                                      std::lcm(std::max(p.own, given), uint64_t{128}));
+  for (uint64_t t0 = 0; t0 < p.rows; t0 += most.tokens) {
+    const uint64_t tokens = std::min(most.tokens, p.rows - t0);
+    float* out = p.y + t0 * w.m + p.first;
     for (uint64_t at = 0; at < w.k; at += most.k) {
-      grouped_tile tile = groups_from(w, first, last, at);
-      tile.q = q + t0 * w.k + at;
+      grouped_tile tile = groups_from(w, p.first, p.last, at);
+      tile.q = p.q + t0 * w.k + at;
       tile.q_stride = w.k;
       tile.y = out;
       tile.y_stride = w.m;
-      tile.group = group;
-      tile.groups = std::min(most.k, w.k - at) / group;
+      tile.group = p.own;
+      tile.groups = std::min(most.k, w.k - at) / p.own;
       tile.tokens = tokens;
       tile.goes_on = at != 0;
-      isa.grouped(tile);
+      if (p.d) {
+        tile.q_scales_stride = w.k / given;
+        tile.q_scales = p.d + t0 * tile.q_scales_stride + at / given;
+        tile.q_group = given;
+      }
+      kernel(tile);
     }
-    for (uint64_t t = 0; t < tokens; ++t)
-      for (uint64_t r = 0; r < n; ++r) out[t * w.m + r] /= s[t0 + t];
+    done(t0, tokens, out);
   }
+}
+
+void multiply_groups(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
+                     uint64_t rows, uint64_t first, uint64_t last, float* y) {
+  each_tile({w, q, rows, first, last, y, w.scale_group}, isa.grouped,
+            [&](uint64_t t0, uint64_t tokens, float* out) {
+              for (uint64_t t = 0; t < tokens; ++t)
+                for (uint64_t r = 0; r < last - first; ++r) out[t * w.m + r] /= s[t0 + t];
+            });
 }
 
 }  // namespace
@@ -109,33 +137,15 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
                             uint64_t last, float* y) {
   const uint64_t given = w.k / groups;
   const bool one_scale = has_one_scale(w);
-  const uint64_t own = one_scale ? given : w.scale_group, n = last - first;
-  const call_size most =
-      size_of_call(w, rows, std::min(own, given), std::lcm(std::max(own, given), uint64_t{128}));
-  const auto& multiply = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
-  for (uint64_t t0 = 0; t0 < rows; t0 += most.tokens) {
-    const uint64_t tokens = std::min(most.tokens, rows - t0);
-    float* out = y + t0 * w.m + first;
-    for (uint64_t at = 0; at < w.k; at += most.k) {
-      grouped_tile tile = groups_from(w, first, last, at);
-      tile.q = q + t0 * w.k + at;
-      tile.q_stride = w.k;
-      tile.y = out;
-      tile.y_stride = w.m;
-      tile.group = own;
-      tile.groups = std::min(most.k, w.k - at) / own;
-      tile.tokens = tokens;
-      tile.goes_on = at != 0;
-      tile.q_scales = d + t0 * groups + at / given;
-      tile.q_scales_stride = groups;
-      tile.q_group = given;
-      multiply(tile);
-    }
-    if (!one_scale) continue;
-    for (uint64_t t = 0; t < tokens; ++t)
-      for (uint64_t r = 0; r < n; ++r)
-        out[t * w.m + r] = 0.0f + out[t * w.m + r] * w.scales[w.scale_group == 0 ? 0 : first + r];
-  }
+  const auto& kernel = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
+  each_tile({w, q, rows, first, last, y, one_scale ? given : w.scale_group, d, given}, kernel,
+            [&](uint64_t, uint64_t tokens, float* out) {
+              if (!one_scale) return;
+              for (uint64_t t = 0; t < tokens; ++t)
+                for (uint64_t r = 0; r < last - first; ++r)
+                  out[t * w.m + r] =
+                      0.0f + out[t * w.m + r] * w.scales[w.scale_group == 0 ? 0 : first + r];
+            });
 }
 
 bool grouped_has_vector_form(const sdk::weight& w) {

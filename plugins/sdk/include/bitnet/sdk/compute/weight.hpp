@@ -16,7 +16,7 @@ struct weight {
   uint64_t k, m;        // input width, output rows
   const uint8_t* data;  // nullptr where a packing dropped the rows
   uint64_t row_bytes;
-  const float* scales;            // ternary only, (n_scales)
+  const float* scales;            // ternary only, (n_scales); nullptr where a packing holds them
   uint64_t scale_group;           // elements, 0 = one scale
   packed_form* packed = nullptr;  // nullptr: this weight has none
 

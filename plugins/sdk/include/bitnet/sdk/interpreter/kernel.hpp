@@ -20,7 +20,8 @@
 //   KV_WRITE              token              f32 (rows, k) twice   -
 //   ATTN_PAGED            token * n_kv_heads + kv head   f32 (rows, k)   f32 (rows, k)
 //   ADD, MUL              row                f32 (rows, k) twice   f32 (rows, k)
-//   RELU2, SILU, GELU, SCALE  row                 f32 (rows, k)         f32 (rows, k)
+//   RELU2, SILU, GELU     row                f32 (rows, k)         f32 (rows, k)
+//   SCALE                 row                f32 (rows, k)         f32 (rows, k)
 //   GATHER_ROWS           output row         f32 (tokens, k)       f32 (rows, k)
 
 #include <atomic>
@@ -190,7 +191,8 @@ struct packing {
                uint8_t* out) noexcept = nullptr;
   bool drops_rows = false;  // of a kernel only: the rows are given back once they are packed
   uint64_t row_grain = 1;
-  bool holds_scales = false;  // of groups: kernels read none beside it
+  bool holds_scales =
+      false;  // of groups too: kernels read none beside it, and they go with the rows
 };
 
 inline const uint8_t* weight::packed_data() const noexcept {

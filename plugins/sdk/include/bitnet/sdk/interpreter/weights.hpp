@@ -210,6 +210,10 @@ class weight_set {
       if (bitnet_status s = make_packed(author_, services_, t->view, report); failed(s)) return s;
       t->own = memory();
       t->view.data = nullptr;
+      if (t->packed->how->holds_scales) {
+        t->scales = {};
+        t->view.scales = nullptr;
+      }
     }
     t->sealed = true;
     return BITNET_OK;
