@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "bitnet/sdk/reference/primitives.hpp"
 #include "ops/ops.hpp"
 #include "ops/ternary_tiles.hpp"
 
@@ -104,6 +105,14 @@ void scale(const call& c, const share& s) noexcept {
     isa_of(c).rows.scale(c.input<float>(0) + at, c.floats[0], c.k, c.output<float>(0) + at);
 }
 
+void run_short_conv(const call& c, const share& s) noexcept {
+  short_conv(c, s.first, s.last);
+}
+
+void run_delta_rule(const call& c, const share& s) noexcept {
+  delta_rule(isa_of(c), c, s.first, s.last);
+}
+
 void gather_rows(const call& c, const share& s) noexcept {
   for (uint64_t o = s.first; o < s.last; ++o)
     std::memcpy(c.output<float>(0) + o * c.k,
@@ -179,6 +188,12 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   add(BITNET_OP_SILU, 0, rows, stable, "silu", unary<&row_kernels::silu>);
   add(BITNET_OP_GELU, 0, rows, stable, "gelu", unary<&row_kernels::gelu>);
   add(BITNET_OP_SCALE, 0, rows, stable, "scale", scale);
+  add(BITNET_OP_SIGMOID, 0, rows, stable, "sigmoid", unary<&row_kernels::sigmoid>);
+  add(BITNET_OP_COLUMNS, 0, "scalar", stable, "columns", sdk::reference::kernels::columns);
+  add(BITNET_OP_SHORT_CONV, BITNET_FORMAT_F32, "scalar", stable, "short_conv.f32", run_short_conv);
+  add(BITNET_OP_DELTA_GATES, BITNET_FORMAT_F32, "scalar", stable, "delta_gates.f32",
+      sdk::reference::kernels::delta_gates);
+  add(BITNET_OP_DELTA_RULE, 0, rows, stable, "delta_rule", run_delta_rule);
   add(BITNET_OP_GATHER_ROWS, 0, "scalar", stable, "gather_rows", gather_rows);
 }
 

@@ -323,6 +323,8 @@ bitnet_status device_object::query(const bitnet_query_request& request,
   if (bitnet_status s = sdk::read_ops(request.graph, ops, report); failed(s)) return s;
   levels = owner_.levels_of(ops, all);
   for (uint64_t i = 0; i < ops.size(); ++i)
+    if (!fits_group(open_.about(), ops[i])) levels[i] = BITNET_LEVEL_NONE;
+  for (uint64_t i = 0; i < ops.size(); ++i)
     if (levels[i] == BITNET_LEVEL_NONE && !sdk::is_composite(ops[i])) return BITNET_OK;
   program steps(open_);
   if (bitnet_status s = steps.build(request.graph, all, request.options, 0, report); failed(s))
@@ -336,10 +338,12 @@ bitnet_status device_object::query(const bitnet_query_request& request,
       failed(s))
     return s;
   one.n_blocks = 1;
+  one.n_states = one.n_states != 0;
   kv_pool pool(open_);
   std::vector<uint64_t> sizes;
   if (bitnet_status s = pool.plan(&one, kv_dtypes, sizes, report); failed(s)) return s;
   out.kv_block_bytes = pool.block_bytes();
+  out.state_bytes = pool.state_bytes();
   return BITNET_OK;
 }
 

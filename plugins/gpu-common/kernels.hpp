@@ -21,6 +21,7 @@
 //                      9 and 5 words
 //          q4_k        blocks of 256 of 36 words, as in GGUF
 //          q6_k        blocks of 256 of 53 words: as in GGUF, two bytes of padding
+//            states     f32, one after another, state_words words to each
 // KV rows  f32, f16    as matrices, the row padded to whole words
 //          q8_0        as in matrices
 //
@@ -52,6 +53,10 @@ enum class kernel_id : uint8_t {
   attn_paged,
   elementwise,
   gather_rows,
+  columns,
+  short_conv,
+  delta_gates,
+  delta_rule,
   norm_quant,  // fused: rms_norm, act_quant
   glu_quant,   // fused: relu2, silu or gelu, mul, [rms_norm], act_quant
   bit_linear,  // fused: [rms_norm], act_quant, linear_ternary, [add], for steps of one row
@@ -164,7 +169,7 @@ struct attn_paged_params {
 };
 
 // Bindings: header, a (rows, k), b (rows, k) or any, y (rows, k)
-// Constant 1: BITNET_OP_ADD, _MUL, _RELU2, _SILU, _GELU or _SCALE. factor: that of SCALE.
+// Constant 1: BITNET_OP_ADD, _MUL, _RELU2, _SILU, _GELU, _SCALE or _SIGMOID. factor: that of SCALE.
 struct elementwise_params {
   uint32_t rows, k;
   float factor;
@@ -173,6 +178,40 @@ struct elementwise_params {
 // Bindings: header, output_rows, x (tokens, k), y (outputs, k)
 struct gather_rows_params {
   uint32_t rows, k;
+};
+
+// Bindings: header, x (rows, k), y (rows, m)
+// y is parts of x side by side, each of `part` elements, as ops.h says it of COLUMNS.
+struct columns_params {
+  uint32_t rows, k, m, part, first, inner, inner_stride, outer_stride;
+};
+
+// Kernels of states take tokens [first, last) of a step by runs, which are what stands together of
+// one sequence: groups in y share the runs, and one of them takes the tokens of a run in turn. A
+// step that is cut into several commands goes on from the state where a run is cut.
+
+// Bindings: header, x (rows, k), weight f32 (k, n), positions, sequences, states (sequences),
+//           state, y (rows, k)
+// Constant 1: n, 2 to 32. One thread to a column (x); bit for bit as ops.h says it of SHORT_CONV.
+struct short_conv_params {
+  uint32_t rows, k, element, state_words, first, last;
+};
+
+// Bindings: header, a (rows, heads), b like a, weight f32 (2, heads), y (rows, 2 * heads)
+// As ops.h says it of DELTA_GATES; softplus is off by a few units in the last place.
+struct delta_gates_params {
+  uint32_t rows, heads;
+};
+
+// Bindings: header, x (rows, 2 * n_k * d_k + n_v * d_v), gates (rows, 2 * n_v), positions,
+//           sequences, states (sequences), state, y (rows, n_v * d_v)
+// Constant 1: d_k; memory of the group holds two rows of so many. One group to one of `tiles` tiles
+// of the columns of a head of values (x), which are shared out by constant 0. As ops.h says it of
+// DELTA_RULE, in its order; sums of squares as in rms_norm.
+struct delta_rule_params {
+  uint32_t rows, element, state_words, n_k, n_v, d_v, turns, tiles;
+  float scale, eps;
+  uint32_t first, last;
 };
 
 // Bindings: header, x (rows, k), weight f32 (k), q i8 (rows, k), s f32 (rows)
@@ -203,7 +242,7 @@ struct bit_linear_params {
 
 // How many bindings a kernel has, the header among them.
 constexpr uint32_t bindings_of(kernel_id id) noexcept {
-  constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 5, 7, 7};
+  constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 3, 8, 5, 8, 5, 7, 7};
   static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
   return counts[static_cast<uint32_t>(id)];
 }

@@ -22,25 +22,43 @@ bitnet_status kv_pool::plan(const bitnet_kv_config* config, uint32_t kv_dtypes,
   uint64_t canonical = 0;
   if (bitnet_status s = sdk::describe(config, kv_dtypes, storage_, canonical, report); failed(s))
     return s;
-  const facts& about = device_.about();
   const uint64_t rows = storage_.n_kv_heads * storage_.block_tokens;  // of a block
   for (uint32_t i = 0; i < 2 * storage_.n_layers; ++i) {
-    const uint32_t dtype = i % 2 == 0 ? storage_.dtype_k : storage_.dtype_v;
-    const uint64_t block = 4 * kv_row_words(dtype, storage_.head_dim) * rows;
-    const uint64_t bytes = block * storage_.n_blocks, aligned = device_.align(bytes);
-    if (aligned >
-        std::min({about.max_binding_bytes, about.max_allocation_bytes, uint64_t{1} << 32}))
-      return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                         "the keys of a layer take %llu bytes, a kernel of %s sees %llu at once; "
-                         "use a smaller --ctx-size, or q8_0 keys and values",
-                         static_cast<unsigned long long>(bytes), about.name.c_str(),
-                         static_cast<unsigned long long>(about.max_binding_bytes));
-    if (sizes.empty() || sizes.back() + aligned > about.max_allocation_bytes) sizes.push_back(0);
-    regions_.push_back({format_of(dtype), sizes.size() - 1, block,
-                        rows * (i % 2 == 0 ? storage_.k_bytes : storage_.v_bytes)});
-    places_.push_back({nullptr, sizes.back(), bytes});
-    sizes.back() += aligned;
+    const bool is_k = i % 2 == 0;
+    const uint32_t dtype = is_k ? storage_.dtype_k : storage_.dtype_v;
+    const region made{format_of(dtype),
+                      0,
+                      4 * kv_row_words(dtype, storage_.head_dim) * rows,
+                      rows * (is_k ? storage_.k_bytes : storage_.v_bytes),
+                      storage_.head_dim,
+                      rows};
+    if (bitnet_status s = add(made, storage_.n_blocks, sizes, "the keys of a layer",
+                              "a smaller --ctx-size, or q8_0 keys and values", report);
+        failed(s))
+      return s;
   }
+  if (storage_.n_states == 0) return BITNET_OK;
+  const uint64_t bytes = 4 * storage_.state_elements;
+  return add({BITNET_FORMAT_F32, 0, device_.align(bytes), bytes, storage_.state_elements, 1},
+             storage_.n_states, sizes, "the states of sequences", "fewer sequences at once",
+             report);
+}
+
+bitnet_status kv_pool::add(const region& made, uint64_t n, std::vector<uint64_t>& sizes,
+                           const char* what, const char* instead, const sdk::reporter& report) {
+  const facts& about = device_.about();
+  const uint64_t bytes = made.bytes * n, aligned = device_.align(bytes);
+  // Kernels count words in 32 bits.
+  if (aligned > std::min({about.max_binding_bytes, about.max_allocation_bytes, uint64_t{1} << 32}))
+    return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
+                       "%s take %llu bytes, a kernel of %s sees %llu at once; use %s", what,
+                       static_cast<unsigned long long>(bytes), about.name.c_str(),
+                       static_cast<unsigned long long>(about.max_binding_bytes), instead);
+  if (sizes.empty() || sizes.back() + aligned > about.max_allocation_bytes) sizes.push_back(0);
+  regions_.push_back(made);
+  regions_.back().buffer = sizes.size() - 1;
+  places_.push_back({nullptr, sizes.back(), bytes});
+  sizes.back() += aligned;
   return BITNET_OK;
 }
 
@@ -62,9 +80,24 @@ bitnet_status kv_pool::create(const bitnet_kv_config* config, uint32_t kv_dtypes
   return BITNET_OK;
 }
 
-uint64_t kv_pool::block_bytes() const noexcept {
+template <class Each>
+void kv_pool::each_part(uint64_t i, Each each) const {
+  const bool is_state = i >= storage_.n_blocks;
+  const uint64_t of_layers = 2 * uint64_t{storage_.n_layers};
+  const uint64_t first = is_state ? of_layers : 0, nth = is_state ? i - storage_.n_blocks : i;
+  for (uint64_t r = first; r < (is_state ? regions_.size() : of_layers); ++r)
+    each(r, places_[r].offset + nth * regions_[r].bytes);
+}
+
+uint64_t kv_pool::bytes_of(uint64_t i) const noexcept {
   uint64_t sum = 0;
-  for (const region& r : regions_) sum += r.block_bytes;
+  each_part(i, [&](uint64_t r, uint64_t) { sum += regions_[r].bytes; });
+  return sum;
+}
+
+uint64_t kv_pool::bytes_of(const uint32_t* blocks, uint32_t n) const noexcept {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < n; ++i) sum += bytes_of(blocks[i]);
   return sum;
 }
 
@@ -82,16 +115,14 @@ bitnet_status kv_pool::copy(running& queue, const uint32_t* from, const uint32_t
                             uint64_t signal, const sdk::reporter& report) {
   if (bitnet_status s = sdk::check_copies(storage_, from, to, n, report); failed(s)) return s;
   std::vector<command> commands;
-  for (uint64_t b = 0; b < buffers_.size(); ++b) {
-    command c;
-    c.bindings.assign(2, {buffers_[b].get(), 0, buffers_[b]->size()});
-    for (uint64_t r = 0; r < regions_.size(); ++r) {
-      if (regions_[r].buffer != b) continue;
-      const uint64_t at = places_[r].offset, bytes = regions_[r].block_bytes;
-      for (uint32_t i = 0; i < n; ++i)
-        c.copies.push_back({at + from[i] * bytes, at + to[i] * bytes, bytes});
-    }
-    commands.push_back(std::move(c));
+  for (const auto& b : buffers_)
+    commands.emplace_back().bindings.assign(2, {b.get(), 0, b->size()});
+  for (uint32_t i = 0; i < n; ++i) {
+    each_part(to[i], [&](uint64_t r, uint64_t at) {
+      const uint64_t bytes = regions_[r].bytes;  // both are blocks, or both are states
+      commands[regions_[r].buffer].copies.push_back(
+          {at + from[i] * bytes - to[i] * bytes, at, bytes});
+    });
   }
   return start(queue, commands, {signal, nullptr, {}, {}}, report);
 }
@@ -106,25 +137,26 @@ std::vector<command> kv_pool::moves(const uint32_t* blocks, uint32_t n, const bu
   }
   uint64_t staged = 0;
   for (uint32_t i = 0; i < n; ++i) {
-    for (uint64_t r = 0; r < regions_.size(); ++r) {
-      const uint64_t bytes = regions_[r].block_bytes, at = places_[r].offset + blocks[i] * bytes;
+    each_part(blocks[i], [&](uint64_t r, uint64_t at) {
+      const uint64_t bytes = regions_[r].bytes;
       out[regions_[r].buffer].copies.push_back(
           way == direction::out ? copy_range{at, staged, bytes} : copy_range{staged, at, bytes});
       staged += bytes;
-    }
+    });
   }
   return out;
 }
 
 template <class Each>
-void kv_pool::each_staged(uint32_t n, Each each) const {
+void kv_pool::each_staged(const uint32_t* blocks, uint32_t n, Each each) const {
   uint64_t staged = 0, canonical = 0;
   for (uint32_t i = 0; i < n; ++i) {
-    for (const region& r : regions_) {
+    each_part(blocks[i], [&](uint64_t at, uint64_t) {
+      const region& r = regions_[at];
       each(r, staged, canonical);
-      staged += r.block_bytes;
+      staged += r.bytes;
       canonical += r.canonical_bytes;
-    }
+    });
   }
 }
 
@@ -133,17 +165,18 @@ bitnet_status kv_pool::write_out(running& queue, const uint32_t* blocks, uint32_
   if (bitnet_status s = sdk::check_moved(storage_, blocks, n, out, bytes, false, report); failed(s))
     return s;
   lease staging;
-  if (bitnet_status s = device_.pool.take(n * block_bytes() + 4, placement::host, staging, report);
+  if (bitnet_status s =
+          device_.pool.take(bytes_of(blocks, n) + 4, placement::host, staging, report);
       failed(s))
     return s;
   const std::vector<command> commands = moves(blocks, n, *staging.get(), direction::out);
   const auto* from = static_cast<const uint8_t*>(staging.get()->mapped());
-  const uint64_t rows = storage_.n_kv_heads * storage_.block_tokens, k = storage_.head_dim;
-  // The pool outlives what the queue does with it.
-  const auto finish = [this, from, out, n, rows, k] {
-    each_staged(n, [&](const region& r, uint64_t staged, uint64_t canonical) {
-      from_device(r.format, k, from + staged, rows, out + canonical);
-    });
+  // The pool outlives what the queue does with it, the list of blocks does not.
+  const auto finish = [this, from, out, list = std::vector(blocks, blocks + n)] {
+    each_staged(list.data(), static_cast<uint32_t>(list.size()),
+                [&](const region& r, uint64_t staged, uint64_t canonical) {
+                  from_device(r.format, r.k, from + staged, r.rows, out + canonical);
+                });
   };
   return start(queue, commands, {signal, nullptr, std::move(staging), finish}, report);
 }
@@ -154,13 +187,13 @@ bitnet_status kv_pool::read_in(running& queue, const uint32_t* blocks, uint32_t 
   if (bitnet_status s = sdk::check_moved(storage_, blocks, n, data, bytes, true, report); failed(s))
     return s;
   lease staging;
-  if (bitnet_status s = device_.pool.take(n * block_bytes() + 4, placement::host, staging, report);
+  if (bitnet_status s =
+          device_.pool.take(bytes_of(blocks, n) + 4, placement::host, staging, report);
       failed(s))
     return s;
   auto* to = static_cast<uint8_t*>(staging.get()->mapped());
-  const uint64_t rows = storage_.n_kv_heads * storage_.block_tokens;
-  each_staged(n, [&](const region& r, uint64_t staged, uint64_t canonical) {
-    to_device(r.format, storage_.head_dim, data + canonical, rows, to + staged);
+  each_staged(blocks, n, [&](const region& r, uint64_t staged, uint64_t canonical) {
+    to_device(r.format, r.k, data + canonical, r.rows, to + staged);
   });
   const std::vector<command> commands = moves(blocks, n, *staging.get(), direction::in);
   return start(queue, commands, {signal, nullptr, std::move(staging), {}}, report);

@@ -1,6 +1,7 @@
 #pragma once
-// KV blocks in device memory: for each layer its keys, then its values, each as kernels.hpp says.
-// What is exported and imported is the canonical layout of the contract.
+// KV blocks in device memory: for each layer its keys, then its values, each as kernels.hpp says;
+// and behind them the states, if there are any. What is exported and imported is the canonical
+// layout of the contract.
 
 #include <vector>
 
@@ -35,24 +36,39 @@ class kv_pool {
   const sdk::kv_storage& storage() const noexcept { return storage_; }
   const binding& keys(uint32_t layer) const noexcept { return places_[2 * uint64_t{layer}]; }
   const binding& values(uint32_t layer) const noexcept { return places_[2 * uint64_t{layer} + 1]; }
-  uint64_t block_bytes() const noexcept;  // on the device
+  // All states, one after the other; only of a pool that has some.
+  const binding& states() const noexcept { return places_.back(); }
+  // On the device, of a block and of a state.
+  uint64_t block_bytes() const noexcept { return bytes_of(0); }
+  uint64_t state_bytes() const noexcept {
+    return storage_.n_states == 0 ? 0 : bytes_of(storage_.n_blocks);
+  }
 
   // Where things would lie, and what a block takes.
   bitnet_status plan(const bitnet_kv_config* config, uint32_t kv_dtypes,
                      std::vector<uint64_t>& sizes, const sdk::reporter& report);
 
  private:
-  struct region {  // keys or values of a layer
+  struct region {  // keys or values of a layer, or the states
     uint32_t format;
-    uint64_t buffer, block_bytes, canonical_bytes;
+    uint64_t buffer;
+    uint64_t bytes, canonical_bytes;  // of a block or a state
+    uint64_t k, rows;                 // that these are
   };
   enum class direction : uint8_t { out, in };
+  bitnet_status add(const region& made, uint64_t n, std::vector<uint64_t>& sizes, const char* what,
+                    const char* instead, const sdk::reporter& report);
+  // Calls each(region number, offset in its buffer) for what block i, or state i - n_blocks, is in.
+  template <class Each>
+  void each_part(uint64_t i, Each each) const;
+  uint64_t bytes_of(uint64_t i) const noexcept;
+  uint64_t bytes_of(const uint32_t* blocks, uint32_t n) const noexcept;
   // Copies between blocks and a staging buffer that holds them one after the other.
   std::vector<command> moves(const uint32_t* blocks, uint32_t n, const buffer& staging,
                              direction way) const;
   // Calls each(region, staged bytes, canonical bytes) for all of n blocks.
   template <class Each>
-  void each_staged(uint32_t n, Each each) const;
+  void each_staged(const uint32_t* blocks, uint32_t n, Each each) const;
   bitnet_status start(running& queue, const std::vector<command>& commands, transfer t,
                       const sdk::reporter& report);
 
@@ -61,7 +77,7 @@ class kv_pool {
   holding held_;
   std::vector<std::unique_ptr<buffer>> buffers_;
   std::vector<region> regions_;
-  std::vector<binding> places_;  // of each region, all blocks
+  std::vector<binding> places_;  // of each region, all blocks or states
 };
 
 }  // namespace bitnet::gpu

@@ -16,7 +16,7 @@ std::string op_name(uint32_t op) {
 }
 
 // Of later ops there are no kernels yet: graph_query answers none.
-constexpr uint32_t newest_primitive = BITNET_OP_SCALE;
+constexpr uint32_t newest_primitive = BITNET_OP_DELTA_RULE;
 
 constexpr uint32_t ternary_products[] = {BITNET_OP_LINEAR_TERNARY,
                                          BITNET_OP_LINEAR_TERNARY_GROUPED};
@@ -36,7 +36,8 @@ bool reads(uint32_t op, uint32_t format) noexcept {
 
 bool is_exact(uint32_t op) noexcept {
   return is_ternary_product(op) || op == BITNET_OP_ACT_QUANT_I8 ||
-         op == BITNET_OP_ACT_QUANT_I8_GROUPED || op == BITNET_OP_GATHER_ROWS;
+         op == BITNET_OP_ACT_QUANT_I8_GROUPED || op == BITNET_OP_GATHER_ROWS ||
+         op == BITNET_OP_COLUMNS;
 }
 
 std::string ending(std::string_view api) {

@@ -14,6 +14,7 @@ using parameters =
     std::variant<embed_gather_params, rms_norm_params, act_quant_params, act_quant_groups_params,
                  hadamard_params, linear_ternary_params, linear_dense_params, rope_params,
                  kv_write_params, attn_paged_params, elementwise_params, gather_rows_params,
+                 columns_params, short_conv_params, delta_gates_params, delta_rule_params,
                  norm_quant_params, glu_quant_params, bit_linear_params>;
 static_assert(std::variant_size_v<parameters> == static_cast<uint64_t>(kernel_id::count));
 
@@ -34,6 +35,30 @@ inline void set_rows(parameters& p, uint32_t first_row, uint32_t n_rows) {
         if constexpr (of_rows<Params>) {
           one.first_row = first_row;
           one.n_rows = n_rows;
+        }
+      },
+      p);
+}
+
+// Those of kernels that work on states: which tokens, and how far apart the states lie.
+template <class Params>
+concept of_states = requires(Params p) {
+  p.state_words;
+  p.first;
+  p.last;
+};
+
+inline bool works_on_states(const parameters& p) {
+  return std::visit([]<class Params>(const Params&) { return of_states<Params>; }, p);
+}
+
+inline void set_tokens(parameters& p, uint32_t state_words, uint32_t first, uint32_t last) {
+  std::visit(
+      [&]<class Params>(Params& one) {
+        if constexpr (of_states<Params>) {
+          one.state_words = state_words;
+          one.first = first;
+          one.last = last;
         }
       },
       p);

@@ -57,6 +57,18 @@ struct counter {
   uint64_t operator()(const kv_write_params&) const noexcept { return around; }
   uint64_t operator()(const elementwise_params&) const noexcept { return around; }
   uint64_t operator()(const gather_rows_params&) const noexcept { return around; }
+  uint64_t operator()(const columns_params&) const noexcept { return around; }
+  uint64_t operator()(const delta_gates_params&) const noexcept { return around; }
+  // Of one token, which may be a run: three looks at it, and all that is done to the rows kept.
+  uint64_t operator()(const short_conv_params&) const noexcept {
+    return 3 + 4 * (uint64_t{spec.constants[1]} + 1);
+  }
+  // Of one token: three looks, two sums of squares with their trees, in two loops each, what goes
+  // into memory of the group, then the rows of the state twice, eight together.
+  uint64_t operator()(const delta_rule_params&) const noexcept {
+    const uint64_t d_k = spec.constants[1], tree = std::bit_width(threads) + uint64_t{1};
+    return 8 + 3 * (d_k / threads + 1) + 4 * tree + 2 * (d_k / 8 + 1 + d_k % 8 + 1);
+  }
 
   uint64_t of_row(uint64_t k) const noexcept { return 5 * (k / threads) + around; }
 };
@@ -64,7 +76,18 @@ struct counter {
 }  // namespace
 
 uint64_t passes_of(const node& n, uint64_t context) {
-  return std::visit(counter{n.spec, context}, n.params);
+  const uint64_t passes = std::visit(counter{n.spec, context}, n.params);
+  if (!works_on_states(n.params)) return passes;
+  // Where there are more columns or heads than threads or groups, these take several.
+  constexpr uint64_t fewest_groups = 65535;
+  const uint64_t units = n.grid == grid::threads ? n.columns / n.spec.constants[0] : n.columns;
+  return passes * (units / fewest_groups + 1) + around;
+}
+
+uint32_t tokens_at_once(const node& n, uint64_t most_passes) {
+  if (most_passes == 0) return UINT32_MAX;
+  const uint64_t each = passes_of(n, 0) - around;
+  return static_cast<uint32_t>(std::max<uint64_t>((most_passes - around) / each, 1));
 }
 
 }  // namespace bitnet::gpu

@@ -124,7 +124,16 @@ class planner {
       case BITNET_OP_SILU:
       case BITNET_OP_GELU:
       case BITNET_OP_SCALE:
+      case BITNET_OP_SIGMOID:
         return elementwise(op);
+      case BITNET_OP_COLUMNS:
+        return columns(op);
+      case BITNET_OP_SHORT_CONV:
+        return short_conv(op);
+      case BITNET_OP_DELTA_GATES:
+        return delta_gates(op);
+      case BITNET_OP_DELTA_RULE:
+        return delta_rule(op);
       default:
         return report_.fail(BITNET_UNSUPPORTED, "no kernel for op %u; use the cpu backend", op.op);
     }
@@ -397,6 +406,67 @@ class planner {
     return push(std::move(n));
   }
 
+  bitnet_status columns(const bitnet_op& op) {
+    node n = start(kernel_id::columns, op, op.outputs[0], grid::threads, width(op.outputs[0]));
+    n.operands = {reads(op.inputs[0]), writes(op.outputs[0])};
+    const auto at = [&](uint64_t i) { return static_cast<uint32_t>(op.ints[i]); };
+    n.params = columns_params{
+        n.rows, width32(op.inputs[0]), width32(op.outputs[0]), at(0), at(1), at(2), at(3), at(5)};
+    return push(std::move(n));
+  }
+
+  bitnet_status short_conv(const bitnet_op& op) {
+    node n = start(kernel_id::short_conv, op, op.outputs[0], grid::threads, width(op.outputs[0]));
+    if (bitnet_status s = check_whole(n); failed(s)) return s;
+    n.spec.constants[1] = static_cast<uint32_t>(n.weight->view.k);
+    n.operands = {reads(op.inputs[0]),  {source::vector}, {source::positions},
+                  {source::sequences},  {source::states}, {source::state, 0, true},
+                  writes(op.outputs[0])};
+    const auto element = static_cast<uint32_t>(op.ints[0]);
+    n.params = short_conv_params{n.rows, width32(op.inputs[0]), element, 0, 0, 0};
+    return push(std::move(n));
+  }
+
+  bitnet_status delta_gates(const bitnet_op& op) {
+    node n = start(kernel_id::delta_gates, op, op.outputs[0], grid::threads, width(op.inputs[0]));
+    if (bitnet_status s = check_whole(n); failed(s)) return s;
+    n.operands = {
+        reads(op.inputs[0]), reads(op.inputs[1]), {source::vector}, writes(op.outputs[0])};
+    n.params = delta_gates_params{n.rows, width32(op.inputs[0])};
+    return push(std::move(n));
+  }
+
+  bitnet_status delta_rule(const bitnet_op& op) {
+    const auto at = [&](uint64_t i) { return static_cast<uint32_t>(op.ints[i]); };
+    const uint32_t heads = at(2), d_k = at(3), d_v = at(4), threads = tiles_.group;
+    if (!fits_group(device_.about(), op))
+      return report_.fail(BITNET_UNSUPPORTED,
+                          "keys of %u elements are more than the %u bytes that work groups of %s "
+                          "have; use the cpu backend",
+                          d_k, device_.about().shared_memory_bytes, device_.about().name.c_str());
+    // One thread to a group is a core, and takes vectors of columns.
+    const uint32_t tiles = threads == 1 ? 1 : (d_v + threads - 1) / threads;
+    node n = start(kernel_id::delta_rule, op, op.outputs[0], grid::rows, uint64_t{heads} * tiles);
+    n.spec.constants[1] = d_k;
+    n.operands = {reads(op.inputs[0]),  reads(op.inputs[1]), {source::positions},
+                  {source::sequences},  {source::states},    {source::state, 0, true},
+                  writes(op.outputs[0])};
+    const uint32_t turns = op.ints[5] == BITNET_DELTA_TURNS ? 1 : 0;
+    n.params = delta_rule_params{n.rows,       at(0),        0, at(1), heads, d_v, turns, tiles,
+                                 op.floats[0], op.floats[1], 0, 0};
+    return push(std::move(n));
+  }
+
+  // Kernels that see all of a matrix at once.
+  bitnet_status check_whole(const node& n) const {
+    if (n.weight->parts.size() == 1) return BITNET_OK;
+    return report_.fail(BITNET_UNSUPPORTED,
+                        "%s: a weight of %llu bytes is more than a kernel sees at once on %s; use "
+                        "the cpu backend",
+                        n.name.c_str(), static_cast<unsigned long long>(n.weight->device_bytes()),
+                        device_.about().name.c_str());
+  }
+
   const sdk::graph& graph_;
   const weights& weights_;
   const opened& device_;
@@ -419,6 +489,13 @@ tiles tiles_for(const facts& about) noexcept {
 uint32_t rows_of_group(const kernel_spec& spec) noexcept {
   const uint32_t teams = spec.constants[0] / spec.constants[1];
   return spec.id == kernel_id::linear_dense ? teams : teams * spec.constants[3];
+}
+
+bool fits_group(const facts& about, const bitnet_op& op) noexcept {
+  if (op.op != BITNET_OP_DELTA_RULE) return true;
+  // A query and a key, and two sums to a thread, which are doubles at most.
+  const auto d_k = static_cast<uint64_t>(std::max(op.ints[3], 0));
+  return 4 * (2 * d_k + uint64_t{4} * about.group_size) <= about.shared_memory_bytes;
 }
 
 bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device, plan& out,

@@ -24,11 +24,13 @@ struct operand {
     slots,
     block_tables,
     output_rows,
+    states,
     matrix,  // node::weight, part by part
     vector,  // node::vector or node::weight, rank 1
     scales,  // of node::weight
     keys,    // of layer `index`
     values,
+    state,  // all of the pool
     turns,  // table `index` of the plan
   };
   source from;
@@ -39,7 +41,7 @@ struct operand {
 // How a kernel's work groups are counted.
 enum class grid : uint8_t {
   threads,  // node::columns threads in x, a row in y
-  rows,     // node::columns groups to a row
+  rows,     // node::columns groups to a row; of kernels of states in x, a sequence in y
   heads,    // node::columns groups in x, a row in y
   matrix,   // rows of the matrix in x, some tokens in y
 };
@@ -52,7 +54,7 @@ struct node {
   uint32_t op = 0;   // it is counted as
   std::string name;
   std::vector<operand> operands;  // after the step header
-  parameters params;  // by spec.id; what is 0 in those of KV_WRITE and ATTN_PAGED is the pool's
+  parameters params;  // by spec.id; what is 0 in those of ops that use the pool is the pool's
   gpu::grid grid{};
   uint64_t columns = 0;
   uint32_t rows = rows_are_tokens;
@@ -89,9 +91,15 @@ tiles tiles_for(const facts& about) noexcept;
 // Passes through loops that a thread makes in the node's kernel, or a few more, when attention sees
 // `context` tokens.
 uint64_t passes_of(const node& n, uint64_t context);
+// Tokens that a command of a kernel of states may have when a thread makes so many passes at most,
+// 0: without limit. At least one.
+uint32_t tokens_at_once(const node& n, uint64_t most_passes);
 
 // Rows of the matrix that a group of a linear kernel takes.
 uint32_t rows_of_group(const kernel_spec& spec) noexcept;
+
+// Whether the memory of a work group takes what the op's kernel keeps there: not all of DELTA_RULE.
+bool fits_group(const facts& about, const bitnet_op& op) noexcept;
 
 bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device, plan& out,
                         const sdk::reporter& report);

@@ -230,6 +230,8 @@ binding steps_on::place_of(const operand& o, const node& n, uint64_t part) const
       return facts_[BITNET_PORT_BLOCK_TABLES];
     case source::output_rows:
       return facts_[BITNET_PORT_OUTPUT_ROWS];
+    case source::states:
+      return facts_[BITNET_PORT_STATES];
     case source::matrix:
       return n.weight->parts[part].place;
     case source::vector:
@@ -240,6 +242,8 @@ binding steps_on::place_of(const operand& o, const node& n, uint64_t part) const
       return pool_->keys(o.index);
     case source::values:
       return pool_->values(o.index);
+    case source::state:
+      return pool_->states();
     case source::turns:
       break;
   }
@@ -247,12 +251,15 @@ binding steps_on::place_of(const operand& o, const node& n, uint64_t part) const
   return {memory, 0, memory->size()};
 }
 
-// The node's parameters for a part of its matrix and for the pool.
-parameters steps_on::params_for(const node& n, uint64_t part) const {
+// The node's parameters for a part of its matrix, or of the step's tokens, and for the pool.
+parameters steps_on::params_for(const node& n, uint64_t part, uint32_t tokens) const {
   parameters out = n.params;
   if (sees_rows(out))
     set_rows(out, static_cast<uint32_t>(n.weight->parts[part].first_row),
              static_cast<uint32_t>(n.weight->parts[part].n_rows));
+  if (works_on_states(out))
+    set_tokens(out, static_cast<uint32_t>(pool_->state_bytes() / 4),
+               static_cast<uint32_t>(part * tokens), static_cast<uint32_t>((part + 1) * tokens));
   if (auto* write = std::get_if<kv_write_params>(&out)) {
     write->n_kv_heads = static_cast<uint32_t>(pool_->storage().n_kv_heads);
     write->head_dim = static_cast<uint32_t>(pool_->storage().head_dim);
@@ -264,19 +271,26 @@ parameters steps_on::params_for(const node& n, uint64_t part) const {
   return out;
 }
 
-// The commands of node `at`, one for each part of its matrix; `run` and `after` are still missing.
+// The commands of node `at`, one for each part of its matrix or of the step's tokens; `run` and
+// `after` are still missing.
 void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& commands,
                             std::vector<uint32_t>& nodes) const {
   const node& n = of_.plan_.nodes[at];
   const uint32_t most = device_.about().max_groups;
   const uint32_t* constants = n.spec.constants;
-  const uint64_t parts = sees_rows(n.params) ? n.weight->parts.size() : 1;
+  const bool by_sequence = works_on_states(n.params);
+  const uint32_t tokens =
+      by_sequence ? std::min(tokens_at_once(n, device_.about().max_passes), rows) : rows;
+  const uint64_t parts = sees_rows(n.params) ? n.weight->parts.size()
+                         : by_sequence       ? (uint64_t{rows} + tokens - 1) / tokens
+                                             : 1;
   for (uint64_t p = 0; p < parts; ++p) {
     command c;
     c.bindings.push_back({header_.get(), 0, header_.get()->size()});
     for (const operand& o : n.operands) c.bindings.push_back(place_of(o, n, p));
-    c.params = words_of(params_for(n, p));
-    c.groups_y = groups_for(rows, 1, most);
+    c.params = words_of(params_for(n, p, tokens));
+    c.groups_y =
+        groups_for(by_sequence ? std::min(tokens, of_.limits_.max_sequences) : rows, 1, most);
     switch (n.grid) {
       case grid::threads:
         c.groups_x = groups_for(n.columns, constants[0], most);

@@ -102,7 +102,7 @@ class steps_on {
   bitnet_status place(const std::vector<bitnet_bound>& named, const sdk::reporter& report);
   kernel_spec spec_for(const node& n, uint32_t rows) const noexcept;
   binding place_of(const operand& o, const node& n, uint64_t part) const;
-  parameters params_for(const node& n, uint64_t part) const;
+  parameters params_for(const node& n, uint64_t part, uint32_t tokens) const;
   void add_commands(uint32_t at, uint32_t rows, std::vector<command>& commands,
                     std::vector<uint32_t>& nodes) const;
   bitnet_status find_recording(uint32_t n_tokens, uint32_t n_outputs, uint64_t cancel_token,
@@ -113,8 +113,8 @@ class steps_on {
 
   program& of_;
   opened& device_;
-  std::vector<binding> values_;  // of the graph; what no kernel touches has no memory
-  binding facts_[BITNET_PORT_OUTPUT_ROWS + 1];  // by role
+  std::vector<binding> values_;            // of the graph; what no kernel touches has no memory
+  binding facts_[BITNET_PORT_STATES + 1];  // by role
   kv_pool* pool_ = nullptr;
   lease arena_, header_;
   std::vector<lease> turns_;

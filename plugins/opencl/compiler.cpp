@@ -14,6 +14,7 @@ struct named_source {
   bool reads_formats = false;         // of matrices, or of keys and values
   const char* activations = nullptr;  // of ternary products: the memory that they are in
   const char* tokens = nullptr;       // and how many a group takes together
+  bool walks_runs = false;            // of tokens of one sequence
 };
 constexpr named_source sources[] = {
     {"embed_gather", source::embed_gather, true},
@@ -28,6 +29,10 @@ constexpr named_source sources[] = {
     {"attn_paged", source::attn_paged, true},
     {"elementwise", source::elementwise},
     {"gather_rows", source::gather_rows},
+    {"columns", source::columns},
+    {"short_conv", source::short_conv, false, nullptr, nullptr, true},
+    {"delta_gates", source::delta_gates},
+    {"delta_rule", source::delta_rule, false, nullptr, nullptr, true},
     {"norm_quant", source::norm_quant},
     {"glu_quant", source::glu_quant},
     {"bit_linear", source::bit_linear, false, "__local", "1"},
@@ -63,6 +68,7 @@ std::string program_source(const gpu::kernel_spec& spec, const device_traits& tr
   out += source::common;
   if (body.reads_formats) out += source::pieces;
   out += source::group;
+  if (body.walks_runs) out += source::runs;
   if (body.activations)
     out += define("Q_SPACE", body.activations) + define("TOKENS", body.tokens) + source::ternary;
   return out + body.text;

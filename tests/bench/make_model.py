@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes a model with random weights in the shape of a known one, for measuring.
 
-    make_model.py FILE [--shape 2b-4t|1.7b|4b|8b] [--layers N] [--vocabulary N] [--seed 1]
+    make_model.py FILE [--shape 2b-4t|1.7b|4b|8b|27b] [--layers N] [--vocabulary N] [--seed 1]
 
 2b-4t is BitNet b1.58 2B-4T: I2_S (layout A), embedding and output f16. The others are those of Qwen3 with
-ternary weights and a scale for 128 of them (type 142), embedding and output too. Norm weights and scales
+ternary weights and a scale for 128 of them (type 142), embedding and output too; 27b is that of Qwen3.5, whose
+layers keep a state but for each fourth. Norm weights and scales
 are chosen so that activations stay in the range of a trained model's.
 """
 
@@ -35,10 +36,18 @@ class Shape:
     arch: str = "qwen3"
     base: float = 1e6
     tied: bool = True
+    rope_dims: int = 0  # 0: all of a head
+    key_heads: int = 0  # of layers with a state; 0: all layers attend
+    value_heads: int = 0
+    state: int = 128  # elements of a head of keys, and of values
+
+    @property
+    def is_hybrid(self):
+        return self.key_heads != 0
 
     @property
     def is_bitnet(self):
-        return self.arch != "qwen3"
+        return not self.arch.startswith("qwen3")
 
 
 SHAPES = {
@@ -46,6 +55,8 @@ SHAPES = {
     "1.7b": Shape(2048, 6144, 16, 8, 28, 151669),
     "4b": Shape(2560, 9728, 32, 8, 36, 151669),
     "8b": Shape(4096, 12288, 32, 8, 36, 151669, tied=False),
+    "27b": Shape(5120, 17408, 24, 4, 64, 248320, head_dim=256, arch="qwen35", base=1e7, tied=False, rope_dims=64,
+                 key_heads=16, value_heads=48),
 }
 
 
@@ -57,6 +68,14 @@ def metadata(name, shape):
         raise SystemExit(f"--vocabulary must be at least {shape.vocabulary - fillers}")
     vocab["tokenizer.ggml.tokens"] += [f"<filler {i}>" for i in range(fillers)]
     vocab["tokenizer.ggml.token_type"] += [1] * fillers
+    states = {
+        f"{arch}.full_attention_interval": 4,
+        f"{arch}.ssm.conv_kernel": 4,
+        f"{arch}.ssm.state_size": shape.state,
+        f"{arch}.ssm.group_count": shape.key_heads,
+        f"{arch}.ssm.time_step_rank": shape.value_heads,
+        f"{arch}.ssm.inner_size": shape.value_heads * shape.state,
+    } if shape.is_hybrid else {}
     return {
         "general.architecture": arch,
         "general.name": f"random {name}",
@@ -71,9 +90,9 @@ def metadata(name, shape):
         f"{arch}.attention.value_length": shape.head_dim,
         f"{arch}.attention.layer_norm_rms_epsilon": 1e-5,
         f"{arch}.rope.freq_base": shape.base,
-        f"{arch}.rope.dimension_count": shape.head_dim,
+        f"{arch}.rope.dimension_count": shape.rope_dims or shape.head_dim,
         f"{arch}.vocab_size": shape.vocabulary,
-    } | vocab
+    } | states | vocab
 
 
 def ternary(rng, rows, columns, gain):
@@ -102,6 +121,23 @@ def halves(rng, rows, columns, size):
     return bytes(out)
 
 
+def recurrent(rng, shape, blk, norm, linear):
+    """What a layer with a state has in place of attention."""
+    values = shape.value_heads * shape.state
+    channels = 2 * shape.key_heads * shape.state + values
+    floats = lambda name, ne, data: (blk + name, ne, F32, data.astype(np.float32).tobytes())
+    dense = lambda name: (blk + name, [shape.embedding, shape.value_heads], F16, halves(
+        rng, shape.value_heads, shape.embedding, 1 / np.sqrt(shape.embedding)))
+    return [linear(blk + "attn_qkv.weight", channels, shape.embedding, 1),
+            linear(blk + "attn_gate.weight", values, shape.embedding, 1),
+            dense("ssm_alpha.weight"), dense("ssm_beta.weight"),
+            floats("ssm_conv1d.weight", [4, channels], rng.uniform(-1, 1, 4 * channels)),
+            floats("ssm_a", [shape.value_heads], -rng.uniform(0.01, 1, shape.value_heads)),
+            floats("ssm_dt.bias", [shape.value_heads], rng.uniform(-4, 0, shape.value_heads)),
+            norm(blk + "ssm_norm.weight", shape.state),
+            linear(blk + "ssm_out.weight", shape.embedding, values, 1)]
+
+
 def tensors(rng, shape):
     def norm(name, width):
         w = (1 + 0.1 * rng.standard_normal(width)).astype(np.float32)
@@ -121,19 +157,23 @@ def tensors(rng, shape):
     out = [end("token_embd.weight")]
     for n in range(shape.layers):
         blk = f"blk.{n}."
-        out += [norm(blk + "attn_norm.weight", shape.embedding),
-                linear(blk + "attn_q.weight", attention, shape.embedding, 1.5),
-                linear(blk + "attn_k.weight", keys, shape.embedding, 1.5),
-                linear(blk + "attn_v.weight", keys, shape.embedding, 1),
-                linear(blk + "attn_output.weight", shape.embedding, attention, 1),
-                norm(blk + "ffn_norm.weight", shape.embedding),
+        out.append(norm(blk + "attn_norm.weight", shape.embedding))
+        attends = not shape.is_hybrid or n % 4 == 3
+        if attends:  # a hybrid's with a gate beside each head
+            out += [linear(blk + "attn_q.weight", attention * (2 if shape.is_hybrid else 1), shape.embedding, 1.5),
+                    linear(blk + "attn_k.weight", keys, shape.embedding, 1.5),
+                    linear(blk + "attn_v.weight", keys, shape.embedding, 1),
+                    linear(blk + "attn_output.weight", shape.embedding, attention, 1)]
+        else:
+            out += recurrent(rng, shape, blk, norm, linear)
+        out += [norm(blk + ("post_attention_norm" if shape.is_hybrid else "ffn_norm") + ".weight", shape.embedding),
                 linear(blk + "ffn_gate.weight", shape.feed_forward, shape.embedding, 1),
                 linear(blk + "ffn_up.weight", shape.feed_forward, shape.embedding, 1),
                 linear(blk + "ffn_down.weight", shape.embedding, shape.feed_forward, 1)]
         if shape.is_bitnet:
             out += [norm(blk + "attn_sub_norm.weight", attention),
                     norm(blk + "ffn_sub_norm.weight", shape.feed_forward)]
-        else:
+        elif attends:
             out += [norm(blk + "attn_q_norm.weight", shape.head_dim),
                     norm(blk + "attn_k_norm.weight", shape.head_dim)]
     if not shape.tied:

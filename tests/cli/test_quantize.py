@@ -2,6 +2,7 @@
 
 import glob
 import json
+import math
 import os
 import signal
 import struct
@@ -470,6 +471,106 @@ class Checkpoint(support.Case):
                            ("model_type is 'gemma3'", {"model_type": "gemma3"})):
             with self.subTest(said=said):
                 self.write("config.json", self.gemma3_config(**more))
+                self.refused(3, said, "convert", self.folder, self.path("o.gguf"))
+
+    def qwen35_config(self, **more):
+        config = self.config(
+            model_type="qwen3_5_text", hidden_act="silu", head_dim=32, num_attention_heads=2, num_key_value_heads=1,
+            num_hidden_layers=3, intermediate_size=64, layer_types=["linear_attention", "full_attention",
+                                                                    "linear_attention"],
+            linear_conv_kernel_dim=4, linear_key_head_dim=16, linear_value_head_dim=16, linear_num_key_heads=2,
+            linear_num_value_heads=6, rope_parameters={
+                "rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25, "mrope_section": [3, 3, 2]})
+        del config["quantization_config"], config["rope_theta"]
+        return config | more
+
+    def qwen35(self):
+        """Two key heads, three value heads to each: every number of a tensor says where it stands."""
+        self.checkpoint()
+        width = self.config()["hidden_size"]
+        norm = lambda n: ("F32", [n], struct.pack(f"<{n}f", *(i / 512 for i in range(n))))  # noqa: E731
+        matrix = lambda m, k: ("F32", [m, k], b"".join(  # noqa: E731
+            struct.pack(f"<{k}f", *(row + column / 512 for column in range(k))) for row in range(m)))
+        tensors = {"model.embed_tokens.weight": self.tensors("packed")["model.embed_tokens.weight"],
+                   "model.norm.weight": norm(width), "mtp.fc.weight": matrix(2, 2),
+                   "model.visual.patch_embed.proj.bias": norm(3)}
+        for layer in range(3):
+            parts = {"input_layernorm": norm(width), "post_attention_layernorm": norm(width),
+                     "mlp.gate_proj": matrix(64, width), "mlp.up_proj": matrix(64, width),
+                     "mlp.down_proj": matrix(width, 64)}
+            if layer == 1:
+                parts |= {"self_attn.q_proj": matrix(128, width), "self_attn.k_proj": matrix(32, width),
+                          "self_attn.v_proj": matrix(32, width), "self_attn.o_proj": matrix(width, 64),
+                          "self_attn.q_norm": norm(32), "self_attn.k_norm": norm(32)}
+            else:
+                taps = b"".join(struct.pack("<4e", *(channel + tap / 4 for tap in range(4)))
+                                for channel in range(160))
+                parts |= {"linear_attn.in_proj_qkv": matrix(160, width), "linear_attn.in_proj_z": matrix(96, width),
+                          "linear_attn.in_proj_a": matrix(6, width), "linear_attn.in_proj_b": matrix(6, width),
+                          "linear_attn.out_proj": matrix(width, 96), "linear_attn.norm": norm(16),
+                          "linear_attn.conv1d": ("F16", [160, 1, 4], taps)}
+                vector = struct.pack("<6f", *(head / 8 for head in range(6)))
+                tensors |= {f"model.layers.{layer}.linear_attn.{name}": ("F32", [6], vector)
+                            for name in ("A_log", "dt_bias")}
+            tensors |= {f"model.layers.{layer}.{name}.weight": tensor for name, tensor in parts.items()}
+        self.write_tensors(tensors)
+        self.write("config.json", self.qwen35_config())
+        return tensors
+
+    def test_qwen35(self):
+        tensors = self.qwen35()
+        width = self.config()["hidden_size"]
+        out = self.path("out.gguf")
+        self.ok("convert", self.folder, out, "--type", "f32", "--verify")
+        ours = gguf_values.Model(out)
+        keys = {k[7:]: v for k, v in ours.metadata.items() if k.startswith("qwen35.")}
+        for key, wanted in (("full_attention_interval", 2), ("ssm.conv_kernel", 4), ("ssm.state_size", 16),
+                            ("ssm.group_count", 2), ("ssm.time_step_rank", 6), ("ssm.inner_size", 96),
+                            ("attention.key_length", 32), ("rope.dimension_count", 8), ("rope.freq_base", 1e7),
+                            ("rope.dimension_sections", [3, 3, 2, 0]), ("block_count", 3)):
+            self.assertEqual(keys[key], wanted, key)
+        self.assertFalse([name for name in ours.tensors if "mtp" in name or "visual" in name])
+        as_f32 = lambda x: struct.unpack("<f", struct.pack("<f", x))[0]  # noqa: E731
+        numbers = lambda name: struct.unpack(f"<{len(ours.tensors[name][2]) // 4}f", ours.tensors[name][2])  # noqa: E731
+        rows = lambda name, k: [int(x) for x in numbers(name)[::k]]  # noqa: E731
+        # The first of each key head, then the second of each, then the third.
+        heads = [0, 3, 1, 4, 2, 5]
+        in_turn = [16 * head + i for head in heads for i in range(16)]
+        self.assertEqual(rows("blk.2.attn_qkv.weight", width), [*range(64), *(64 + i for i in in_turn)])
+        self.assertEqual(rows("blk.2.attn_gate.weight", width), in_turn)
+        self.assertEqual(rows("blk.2.ssm_alpha.weight", width), heads)
+        self.assertEqual(rows("blk.2.ssm_beta.weight", width), heads)
+        self.assertEqual(rows("blk.2.ssm_out.weight", 96), [*range(width)])
+        self.assertEqual(numbers("blk.2.ssm_out.weight")[96:192], tuple(1 + i / 512 for i in in_turn))
+        self.assertEqual(ours.tensors["blk.2.ssm_conv1d.weight"][0], [4, 160])
+        self.assertEqual(numbers("blk.2.ssm_conv1d.weight"), tuple(
+            channel + tap / 4 for channel in [*range(64), *(64 + i for i in in_turn)] for tap in range(4)))
+        self.assertEqual(numbers("blk.2.ssm_dt.bias"), tuple(head / 8 for head in heads))
+        for mine, head in zip(numbers("blk.2.ssm_a"), heads):
+            self.assertAlmostEqual(mine, -math.exp(head / 8), places=6)
+        self.assertEqual(ours.tensors["blk.2.ssm_norm.weight"][2],
+                         tensors["model.layers.2.linear_attn.norm.weight"][2])
+        self.assertEqual(ours.tensors["blk.1.attn_q.weight"][2],
+                         tensors["model.layers.1.self_attn.q_proj.weight"][2])
+        for name in ("output_norm", "blk.0.attn_norm", "blk.1.post_attention_norm", "blk.1.attn_q_norm"):
+            self.assertEqual(numbers(name + ".weight")[:3], tuple(as_f32(1 + i / 512) for i in range(3)), name)
+        for said, more in (("hidden_act is", {"hidden_act": "gelu"}),
+                           ("attn_output_gate is false", {"attn_output_gate": False}),
+                           ("attention_bias is true", {"attention_bias": True}),
+                           ("'linear_num_key_heads'", {"linear_num_key_heads": None}),
+                           ("is 0; expected 1 to", {"linear_value_head_dim": 0}),
+                           ("6 value heads are shared by 4", {"linear_num_key_heads": 4}),
+                           ("'linear_conv_kernel_dim'", {"linear_conv_kernel_dim": None}),
+                           ("layer_types is not 'linear_attention'", {"layer_types": ["full_attention"] * 2 +
+                                                                      ["linear_attention"]}),
+                           ("'full_attention_interval'", {"layer_types": None, "full_attention_interval": 0}),
+                           ("of a part of a head", {"rope_parameters": {"rope_type": "yarn", "factor": 4.0}}),
+                           ("elements of a head to rotate", {"rope_parameters": {"partial_rotary_factor": 1.5}}),
+                           ("the heads in config.json ask for", {"linear_value_head_dim": 32}),
+                           ("model_type is 'qwen3_5_moe_text'", {"model_type": "qwen3_5_moe_text"}),
+                           ("save its text model by itself", {"model_type": "qwen3_5", "text_config": {}})):
+            with self.subTest(said=said):
+                self.write("config.json", self.qwen35_config(**more))
                 self.refused(3, said, "convert", self.folder, self.path("o.gguf"))
 
     def test_rope_scaling(self):

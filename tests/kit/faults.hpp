@@ -71,6 +71,7 @@ uint64_t head_dim_of(const call& c) {
   if (c.op == BITNET_OP_ATTN_PAGED) return static_cast<uint64_t>(c.ints[3]);
   if (c.op == BITNET_OP_RMS_NORM_HEADS) return c.w->k;
   if (c.op == BITNET_OP_ROPE) return static_cast<uint64_t>(c.ints[1]);
+  if (c.op == BITNET_OP_DELTA_RULE) return static_cast<uint64_t>(c.ints[4]);
   return c.op == BITNET_OP_KV_WRITE ? c.step->kv.head_dim : 1;
 }
 
@@ -108,7 +109,9 @@ float spoilt(float x) {
 
 // What the op writes, from (t, i) on in the share's part.
 void spoil(const call& c, const share& s) {
-  const bool product = bitnet::sdk::is_product(c.op);
+  // Units are columns of all tokens, or heads of them.
+  const bool product = bitnet::sdk::is_product(c.op) || c.op == BITNET_OP_SHORT_CONV;
+  const bool rule = c.op == BITNET_OP_DELTA_RULE;
   const bool attends = c.op == BITNET_OP_ATTN_PAGED;
   const uint64_t width = c.m, kv_heads = attends ? static_cast<uint64_t>(c.ints[2]) : 1;
   const auto row = [&](uint64_t t, uint64_t first, uint64_t last) {
@@ -125,6 +128,9 @@ void spoil(const call& c, const share& s) {
   };
   if (product) {
     for (uint64_t t = 0; t < c.rows; ++t) row(t, s.first, s.last);
+  } else if (rule) {
+    const uint64_t part = head_dim_of(c);
+    for (uint64_t t = 0; t < c.rows; ++t) row(t, s.first * part, s.last * part);
   } else {
     for (uint64_t unit = s.first; unit < s.last; ++unit) {
       const uint64_t part = width / kv_heads, head = unit % kv_heads;

@@ -86,6 +86,9 @@ bitnet_status remembering_build(bitnet_device* d, const bitnet_build_request* r,
   return s;
 }
 
+bool has_states = false;             // the pool that was made last
+int32_t* of_last_binding = nullptr;  // its positions, where the kit's ports stand in order
+
 // Builds the graph with each op as Change makes it.
 template <void (*Change)(bitnet_op&)>
 bitnet_status build_changed(bitnet_device* d, const bitnet_build_request* r, bitnet_program** out,
@@ -110,6 +113,28 @@ void another_curve(bitnet_op& op) {
 
 void next_factor(bitnet_op& op) {
   if (op.op == BITNET_OP_SCALE) op.floats[0] = std::nextafter(op.floats[0], 1e9f);
+}
+
+void no_gate(bitnet_op& op) {
+  if (op.op == BITNET_OP_SIGMOID) op.op = BITNET_OP_SILU;
+}
+
+void loops_swapped(bitnet_op& op) {
+  if (op.op != BITNET_OP_COLUMNS) return;
+  std::swap(op.ints[2], op.ints[4]);
+  std::swap(op.ints[3], op.ints[5]);
+}
+
+void another_part(bitnet_op& op) {
+  if (op.op == BITNET_OP_SHORT_CONV && op.ints[0] != 0) --op.ints[0];
+}
+
+void gates_swapped(bitnet_op& op) {
+  if (op.op == BITNET_OP_DELTA_GATES) std::swap(op.inputs[0], op.inputs[1]);
+}
+
+void another_order(bitnet_op& op) {
+  if (op.op == BITNET_OP_DELTA_RULE) op.ints[5] = 1 - op.ints[5];
 }
 
 // Runs the step as `change` makes it.
@@ -152,6 +177,37 @@ const defect defects[] = {
      [](table& t) { t.program_build = build_changed<another_curve>; }},
     {"scale",  // by the next larger factor
      [](table& t) { t.program_build = build_changed<next_factor>; }},
+    {"sigmoid",  // times its argument
+     [](table& t) { t.program_build = build_changed<no_gate>; }},
+    {"columns",  // the inner parts outside
+     [](table& t) { t.program_build = build_changed<loops_swapped>; }},
+    {"conv-state",  // one element before its part of the state
+     [](table& t) { t.program_build = build_changed<another_part>; }},
+    {"gates",  // each from the other's input
+     [](table& t) { t.program_build = build_changed<gates_swapped>; }},
+    {"delta-heads",  // keys of another head
+     [](table& t) { t.program_build = build_changed<another_order>; }},
+    {"fresh",  // a sequence that begins goes on from what was there
+     [](table& t) {
+       t.kv_pool_create = [](bitnet_device* d, const bitnet_kv_config* c, bitnet_kv_pool** out,
+                             bitnet_error* e) {
+         has_states = c->struct_size >= sizeof *c && c->n_states != 0;
+         return sound.kv_pool_create(d, c, out, e);
+       };
+       t.program_bind = [](bitnet_program* p, const bitnet_bind_request* r, bitnet_binding** out,
+                           bitnet_error* e) {
+         void* positions = nullptr;
+         const bitnet_status s = remembering_bind(p, r, out, e);
+         if (s == BITNET_OK && r->n_bound > 1) sound.buffer_map(r->bound[1].buffer, &positions, e);
+         of_last_binding = static_cast<int32_t*>(positions);
+         return s;
+       };
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         if (has_states && of_last_binding != nullptr)
+           for (uint32_t i = 0; i < s->n_tokens; ++i) ++of_last_binding[i];
+         return sound.queue_submit(q, s, e);
+       };
+     }},
     {"kept",
      [](table& t) {
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
@@ -182,6 +238,13 @@ const defect defects[] = {
        t.kv_copy = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* from, const uint32_t* to,
                       uint32_t n, uint64_t signal, bitnet_error* e) {
          return sound.kv_copy(q, p, from, to, std::min(n, 1u), signal, e);
+       };
+     }},
+    {"state-copy",  // only what a block of keys takes
+     [](table& t) {
+       t.kv_copy = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* from, const uint32_t* to,
+                      uint32_t n, uint64_t signal, bitnet_error* e) {
+         return sound.kv_copy(q, p, from, to, n == 1 ? 0 : n, signal, e);
        };
      }},
     {"import",

@@ -11,6 +11,7 @@
 #include "bench.hpp"
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/reference/recurrent.hpp"
 #include "bitnet/sdk/reference/rows.hpp"
 
 namespace bitnet::opencl::test {
@@ -742,6 +743,7 @@ TEST_P(each_form, elementwise_ops_are_what_they_say) {
   const auto square = element_by_element(*bench_, t(), BITNET_OP_RELU2, a, b, rows);
   const auto silu = element_by_element(*bench_, t(), BITNET_OP_SILU, a, b, rows);
   const auto gelu = element_by_element(*bench_, t(), BITNET_OP_GELU, a, b, rows);
+  const auto sigmoid = element_by_element(*bench_, t(), BITNET_OP_SIGMOID, a, b, rows);
   const float factor = 50.596443f;  // no power of two
   const auto scaled = element_by_element(*bench_, t(), BITNET_OP_SCALE, a, b, rows, factor);
   for (uint32_t i = 0; i < rows * k; ++i) {
@@ -753,6 +755,8 @@ TEST_P(each_form, elementwise_ops_are_what_they_say) {
     // exp 3 ulp, sum, quotient 2.5 ulp
     ASSERT_NEAR(double{silu[i]}, expected, 14 * double{epsilon} * std::fabs(expected) + 1e-37)
         << a[i];
+    const double share = 1 / (1 + std::exp(-double{a[i]}));
+    ASSERT_NEAR(double{sigmoid[i]}, share, 14 * double{epsilon} * share + 1e-37) << a[i];
     const double x{a[i]};
     const double inner = 2 * std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
     const double curve = x / (1 + std::exp(-inner));
@@ -760,6 +764,179 @@ TEST_P(each_form, elementwise_ops_are_what_they_say) {
     const double size = (14 + 8 * std::fabs(inner)) * double{epsilon};
     ASSERT_NEAR(double{gelu[i]}, curve, size * std::fabs(curve) + 1e-37) << a[i];
   }
+}
+
+TEST_P(each_form, columns_are_what_is_asked_for) {
+  const struct {
+    uint32_t k, part, first, inner, inner_stride, outer, outer_stride;
+  } rows[] = {{20, 5, 3, 1, 0, 1, 0},
+              {24, 2, 1, 2, 6, 2, 12},
+              {9, 1, 0, 3, 1, 3, 3},
+              {10, 10, 0, 1, 0, 1, 0},
+              {7, 2, 5, 3, 0, 1, 0}};
+  for (const auto& [k, part, first, inner, inner_stride, outer, outer_stride] : rows) {
+    const uint32_t tokens = 4, m = part * inner * outer;
+    const std::vector<float> x = floats(uint64_t{tokens} * k);
+    const int32_t ints[] = {static_cast<int32_t>(part),  static_cast<int32_t>(first),
+                            static_cast<int32_t>(inner), static_cast<int32_t>(inner_stride),
+                            static_cast<int32_t>(outer), static_cast<int32_t>(outer_stride)};
+    argument h = header(tokens - 1), in = input(x), y = output(uint64_t{tokens} * m);
+    bench_->run({kernel_id::columns, {t()}}, {&h, &in, &y},
+                gpu::columns_params{0, k, m, part, first, inner, inner_stride, outer_stride}, 2, 2);
+    for (uint64_t r = 0; r + 1 < tokens; ++r) {
+      std::vector<float> expected(m);
+      sdk::reference::columns(&x[r * k], ints, expected.data());
+      const std::vector<float> all = values_of<float>(y);
+      const std::vector<float> found(all.begin() + static_cast<int64_t>(r * m),
+                                     all.begin() + static_cast<int64_t>((r + 1) * m));
+      ASSERT_EQ(found, expected) << "row " << r << " of " << k << " columns";
+    }
+    EXPECT_EQ(y.words[uint64_t{tokens - 1} * m], output(1).words[0]) << "a row past the count";
+  }
+}
+
+// A step of several sequences: two go on and two begin, one of these with one token.
+struct sequences_of_a_step {
+  std::vector<int32_t> positions = {7, 8, 9, 10, 11, 0, 1, 2, 3, 20, 21, 0};
+  std::vector<int32_t> sequences = {2, 2, 2, 2, 2, 0, 0, 0, 0, 3, 3, 1};
+  std::vector<int32_t> states = {4, 0, 2, 1};  // of each sequence
+  uint32_t n_states = 5;
+  uint32_t tokens = 12;
+
+  // Calls each(first token, end, state, fresh) for each sequence.
+  template <class Each>
+  void for_each(Each each) const {
+    for (uint32_t t = 0, end = 0; t < tokens; t = end) {
+      while (end < tokens && sequences[end] == sequences[t]) ++end;
+      each(t, end, static_cast<uint64_t>(states[static_cast<uint64_t>(sequences[t])]),
+           positions[t] == 0);
+    }
+  }
+};
+
+// Where a step is cut into commands: not at all, in each sequence, at every token.
+const std::vector<uint32_t> cuts[] = {
+    {0, 99}, {0, 3, 7, 12}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}};
+
+TEST_P(each_form, short_conv_goes_on_from_the_state) {
+  const sequences_of_a_step step;
+  for (const uint32_t n : {2u, 4u, 7u})
+    for (const uint32_t k : {5u, 37u})
+      for (const auto& cut : cuts) {
+        SCOPED_TRACE(std::to_string(n) + " rows of " + std::to_string(k) + ", " +
+                     std::to_string(cut.size() - 1) + " commands");
+        const uint32_t element = 3, words = element + (n - 1) * k + 2;
+        const std::vector<float> x = floats(uint64_t{step.tokens + 1} * k);
+        const std::vector<float> w = floats(uint64_t{k} * n);
+        const std::vector<float> before = floats(uint64_t{step.n_states} * words);
+        std::vector<float> after = before, expected(uint64_t{step.tokens} * k);
+        step.for_each([&](uint32_t first, uint32_t end, uint64_t state, bool fresh) {
+          float* past = &after[state * words + element];
+          for (uint32_t t = first; t < end; ++t)
+            sdk::reference::short_conv(&x[uint64_t{first} * k], fresh ? nullptr : past, w.data(),
+                                       t - first, k, n, 0, k, &expected[uint64_t{first} * k]);
+          sdk::reference::short_conv_keep(&x[uint64_t{first} * k], end - first, k, n, 0, k, fresh,
+                                          past);
+        });
+        argument h = header(step.tokens), in = input(x), weight = input(w);
+        argument positions = input(step.positions), sequences = input(step.sequences);
+        argument states = input(step.states), state = input(before), y = output(x.size());
+        state.written = true;
+        for (uint64_t i = 0; i + 1 < cut.size(); ++i)
+          bench_->run({kernel_id::short_conv, {t(), n}},
+                      {&h, &in, &weight, &positions, &sequences, &states, &state, &y},
+                      gpu::short_conv_params{0, k, element, words, cut[i], cut[i + 1]}, 2, 3);
+        const std::vector<float> found = values_of<float>(y);
+        ASSERT_EQ(std::vector(found.begin(), found.begin() + step.tokens * k), expected);
+        ASSERT_EQ(values_of<float>(state), after);
+        EXPECT_EQ(y.words[uint64_t{step.tokens} * k], output(1).words[0]) << "past the count";
+      }
+}
+
+TEST_P(each_form, delta_gates_are_near_the_exact_ones) {
+  const uint32_t rows = 3, heads = 11;
+  std::vector<float> a = floats(uint64_t{rows} * heads, 6), b = floats(uint64_t{rows} * heads, 20);
+  std::vector<float> w = floats(uint64_t{2} * heads, 4);
+  a[0] = 80;  // softplus is its argument, and almost nothing
+  a[1] = -80;
+  b[0] = 100;
+  b[1] = -100;
+  for (uint32_t i = 0; i < heads; ++i) w[i] = -std::fabs(w[i]);
+  argument h = header(rows), in = input(a), other = input(b), weight = input(w);
+  argument y = output(uint64_t{2} * rows * heads);
+  bench_->run({kernel_id::delta_gates, {t()}}, {&h, &in, &other, &weight, &y},
+              gpu::delta_gates_params{0, heads}, 2, 2);
+  const std::vector<float> found = values_of<float>(y);
+  for (uint64_t r = 0; r < rows; ++r)
+    for (uint64_t i = 0; i < heads; ++i) {
+      // The sum is rounded once, which the exponent sees as it is.
+      const double z = double{a[r * heads + i] + w[heads + i]};
+      const double exponent =
+          double{w[i]} * (std::max(z, 0.0) + std::log1p(std::exp(-std::fabs(z))));
+      const double decay = std::exp(exponent), beta = 1 / (1 + std::exp(-double{b[r * heads + i]}));
+      const double unit = double{epsilon};
+      ASSERT_NEAR(double{found[2 * r * heads + i]}, decay,
+                  (8 + 16 * std::fabs(exponent)) * unit * decay + 1e-37)
+          << z << " times " << w[i];
+      ASSERT_NEAR(double{found[(2 * r + 1) * heads + i]}, beta, 14 * unit * beta + 1e-37)
+          << b[r * heads + i];
+    }
+}
+
+TEST_P(each_division, delta_rule_goes_on_from_the_state) {
+  const sequences_of_a_step step;
+  const struct {
+    uint32_t n_k, n_v, d_k, d_v, turns;
+  } rows[] = {
+      {1, 1, 8, 16, 0}, {2, 4, 20, 13, 0}, {2, 4, 20, 13, 1}, {1, 3, 1, 1, 0}, {3, 3, 64, 37, 1}};
+  for (const auto& [n_k, n_v, d_k, d_v, turns] : rows)
+    for (const auto& cut : cuts) {
+      SCOPED_TRACE(std::to_string(n_k) + " and " + std::to_string(n_v) + " heads of " +
+                   std::to_string(d_k) + " and " + std::to_string(d_v) + (turns ? ", turns" : "") +
+                   ", " + std::to_string(cut.size() - 1) + " commands");
+      const uint32_t width = 2 * n_k * d_k + n_v * d_v, out = n_v * d_v, element = 2;
+      const uint32_t words = element + n_v * d_k * d_v + 1;
+      const float scale = 1 / std::sqrt(static_cast<float>(d_k)), eps = 1e-6f;
+      const std::vector<float> x = floats(uint64_t{step.tokens} * width);
+      std::vector<float> gates = floats(uint64_t{step.tokens} * 2 * n_v);
+      for (float& g : gates) g = std::fabs(g);
+      const std::vector<float> before = floats(uint64_t{step.n_states} * words);
+      std::vector<float> after = before, expected(uint64_t{step.tokens} * out);
+      step.for_each([&](uint32_t first, uint32_t end, uint64_t state, bool fresh) {
+        for (uint32_t head = 0; head < n_v; ++head) {
+          float* held = &after[state * words + element + head * d_k * d_v];
+          if (fresh) std::fill_n(held, d_k * d_v, 0.0f);
+          const uint32_t key = turns ? head % n_k : head / (n_v / n_k);
+          for (uint64_t t = first; t < end; ++t) {
+            const float* row = &x[t * width];
+            sdk::reference::delta_rule(row + key * d_k, row + (n_k + key) * d_k,
+                                       row + 2 * n_k * d_k + head * d_v, gates[2 * t * n_v + head],
+                                       gates[2 * t * n_v + n_v + head], scale, eps, d_k, d_v, held,
+                                       &expected[t * out + head * d_v]);
+          }
+        }
+      });
+      argument h = header(step.tokens), in = input(x), g = input(gates);
+      argument positions = input(step.positions), sequences = input(step.sequences);
+      argument states = input(step.states), state = input(before);
+      argument y = output(uint64_t{step.tokens} * out);
+      state.written = true;
+      const uint32_t tiles = t() == 1 ? 1 : (d_v + t() - 1) / t();
+      for (uint64_t i = 0; i + 1 < cut.size(); ++i)
+        bench_->run({kernel_id::delta_rule, {t(), d_k}},
+                    {&h, &in, &g, &positions, &sequences, &states, &state, &y},
+                    gpu::delta_rule_params{0, element, words, n_k, n_v, d_v, turns, tiles, scale,
+                                           eps, cut[i], cut[i + 1]},
+                    2, 3);
+      // Both are in the same order; 1 / sqrt may be off by a few ulp, and what was learned from
+      // five tokens has that error in it. Nothing here is larger than 4.
+      const double near = 400 * double{epsilon};
+      const std::vector<float> found = values_of<float>(y), kept = values_of<float>(state);
+      for (uint64_t i = 0; i < expected.size(); ++i)
+        ASSERT_NEAR(double{found[i]}, double{expected[i]}, near) << "element " << i;
+      for (uint64_t i = 0; i < after.size(); ++i)
+        ASSERT_NEAR(double{kept[i]}, double{after[i]}, near) << "element " << i << " of states";
+    }
 }
 
 TEST_P(each_form, gather_rows_takes_the_rows_that_are_wanted) {

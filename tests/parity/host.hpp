@@ -108,10 +108,9 @@ class plugin {
   bitnet_backend_v0 table{};
 };
 
-// What the device answers for one op, on weights of that format.
-inline uint32_t level_of(const bitnet_backend_v0& table, bitnet_device* device, uint32_t op,
-                         uint32_t format) {
-  const conformance::model m = conformance::one_op_model(op, format);
+// What the device answers for one op of a model.
+inline uint32_t level_of(const bitnet_backend_v0& table, bitnet_device* device,
+                         const conformance::model& m, uint32_t op) {
   const std::vector<bitnet_port> ports = m.ports();
   const bitnet_graph graph = m.graph(ports);
   const std::vector<bitnet_tensor_desc> descs = m.descs();
@@ -126,6 +125,11 @@ inline uint32_t level_of(const bitnet_backend_v0& table, bitnet_device* device, 
   for (std::size_t i = 0; i < m.ops.size(); ++i)
     if (m.ops[i].op == op) return levels[i];
   return 99;
+}
+// And for one op on weights of that format.
+inline uint32_t level_of(const bitnet_backend_v0& table, bitnet_device* device, uint32_t op,
+                         uint32_t format) {
+  return level_of(table, device, conformance::one_op_model(op, format), op);
 }
 
 }  // namespace bitnet::parity

@@ -465,7 +465,7 @@ TEST_P(each_plugin, hostile_pools_and_blocks_are_refused) {
   bitnet_device* device = nullptr;
   must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
   const bitnet_kv_config good{
-      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F32, 1, 1, 4, 4, 2, 3, 0};
+      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F32, 1, 1, 4, 4, 2, 3, 0, 0, 0};
   const struct {
     const char* why;
     void (*spoil)(bitnet_kv_config& c);
@@ -497,6 +497,9 @@ TEST_P(each_plugin, hostile_pools_and_blocks_are_refused) {
        BITNET_UNSUPPORTED},
       {"no layers", [](bitnet_kv_config& c) { c.n_layers = 0; }, BITNET_INVALID_ARGUMENT},
       {"no blocks", [](bitnet_kv_config& c) { c.n_blocks = 0; }, BITNET_INVALID_ARGUMENT},
+      {"states of nothing", [](bitnet_kv_config& c) { c.n_states = 1; }, BITNET_INVALID_ARGUMENT},
+      {"states whose product wraps",
+       [](bitnet_kv_config& c) { c.n_states = c.state_elements = ~0u; }, BITNET_INVALID_ARGUMENT},
       {"a product that wraps",
        [](bitnet_kv_config& c) {
          c.n_layers = c.n_kv_heads = c.head_dim_k = c.head_dim_v = c.n_blocks = ~0u;

@@ -13,6 +13,7 @@
 #include "device.hpp"
 #include "forms.hpp"
 #include "host.hpp"
+#include "model/recurrent_model.hpp"
 #include "model/runner.hpp"
 #include "ops/top_head.hpp"
 #include "primitives.hpp"
@@ -54,7 +55,7 @@ void* address(F f) {
       BITNET_FUNCTION(quant_error, isa), BITNET_FUNCTION(q8_0, isa),                               \
       BITNET_FUNCTION(from_q4_0, isa), BITNET_FUNCTION(from_q4_k, isa),                            \
       BITNET_FUNCTION(from_q6_k, isa), BITNET_FUNCTION(hadamard, isa), BITNET_FUNCTION(gelu, isa), \
-      BITNET_FUNCTION(scale, isa)
+      BITNET_FUNCTION(scale, isa), BITNET_FUNCTION(sigmoid, isa), BITNET_FUNCTION(delta_rule, isa)
 
 const functions& known() {
   static const functions all = {
@@ -115,8 +116,8 @@ void replace_functions(const cpu::isa_form& form) {
   using k = row_kernels;
   note_rows<&k::rms_norm, &k::act_quant, &k::act_quant_groups, &k::add, &k::mul, &k::relu2,
             &k::silu, &k::softmax, &k::rotate, &k::halves, &k::widen, &k::quant_error, &k::q8_0,
-            &k::from_q4_0, &k::from_q4_k, &k::from_q6_k, &k::hadamard, &k::gelu, &k::scale>(
-      noting.rows);
+            &k::from_q4_0, &k::from_q4_k, &k::from_q6_k, &k::hadamard, &k::gelu, &k::scale,
+            &k::sigmoid, &k::delta_rule>(noting.rows);
 }
 
 void describe(const bitnet_open_request&, sdk::definition& d) {
@@ -181,6 +182,11 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
       {"silu.", {"silu"}},
       {"gelu.", {"gelu"}},
       {"scale.", {"scale"}},
+      {"sigmoid.", {"sigmoid"}},
+      {"delta_rule.", {"delta_rule"}},
+      {"delta_gates.", {}},
+      {"short_conv.", {}},
+      {"columns.", {}},
       {"lm_head.", {"linear_dense"}},
       {"lm_head_top.i8+", {"linear_i8"}},
       {"lm_head_top.i4+", {"linear_i4"}},
@@ -346,6 +352,12 @@ TEST_P(kernel_ids, of_every_op_alone) {
       for (const char* op : {"rms_norm.", "rope.", "attn_paged.", "kv_write.", "add.", "mul."})
         EXPECT_TRUE(any_begins(ids, op)) << op;
     }
+}
+
+TEST_P(kernel_ids, of_recurrent_layers) {
+  const auto ids = run(conformance::recurrent_model());
+  for (const char* op : {"sigmoid.", "delta_rule.", "delta_gates.", "short_conv.", "columns."})
+    EXPECT_TRUE(any_begins(ids, op)) << op;
 }
 
 TEST_P(kernel_ids, of_fused_ops) {

@@ -11,6 +11,7 @@
 #include "device.hpp"
 #include "forms.hpp"
 #endif
+#include "model/recurrent_model.hpp"
 #include "runner.hpp"
 
 namespace bitnet::parity {
@@ -136,6 +137,25 @@ const tiny_model& model_of(const tiny_shape& shape) {
   for (const tiny_model& m : made)
     if (m.shape() == shape) return m;
   return made.emplace_back(shape);
+}
+
+// Two short convolutions of one value, side by side in the state, which has an odd number of
+// elements.
+model two_convolutions() {
+  constexpr int32_t k = 7, n = 3;
+  model m;
+  std::mt19937 random(5);
+  const auto f32 = [&] { return m.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k); };
+  const uint32_t x = f32(), a = f32(), b = f32(), y = f32();
+  m.op(BITNET_OP_EMBED_GATHER, {}, {x}, {m.dense(BITNET_FORMAT_F32, k, 32, random)});
+  m.op(BITNET_OP_SHORT_CONV, {x}, {a}, {m.dense(BITNET_FORMAT_F32, n, k, random)});
+  m.op(BITNET_OP_SHORT_CONV, {x}, {b}, {m.dense(BITNET_FORMAT_F32, n, k, random)}).ints[0] =
+      (n - 1) * k;
+  m.op(BITNET_OP_ADD, {a, b}, {y});
+  m.logits = m.value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, k);
+  m.op(BITNET_OP_GATHER_ROWS, {y}, {m.logits});
+  m.state_elements = 2 * (n - 1) * k + 1;
+  return m;
 }
 
 class each_target : public testing::TestWithParam<target> {
@@ -341,6 +361,31 @@ TEST_P(each_target, exported_blocks_continue_a_session_elsewhere) {
     }
     const std::vector<float> rest = second.run({all.begin() + 8, all.end()});
     EXPECT_TRUE(same_bits({whole.begin() + 8 * 50, whole.end()}, rest));
+  }
+}
+
+TEST_P(each_target, states_of_sequences_are_exported_among_blocks) {
+  tiny_host host(1);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  for (const model& m : {conformance::recurrent_model(), two_convolutions()}) {
+    runner first(p.table, m), second(p.table, m);
+    std::vector<token_in> begin = as_tokens(0), rest(begin.begin() + 8, begin.end());
+    begin.resize(8);
+    for (const token_in& t : as_tokens(1)) (t.token < 5 ? begin : rest).push_back(t);
+    first.run(begin);
+    second.prepare(begin);  // moves its positions on, computes nothing
+    const auto ids = [](const runner& r) {
+      return std::vector<uint32_t>{r.state_block(1), static_cast<uint32_t>(r.block_tables[0]),
+                                   r.state_block(0)};
+    };
+    const uint64_t of_state = m.state_elements * sizeof(float);
+    std::vector<uint8_t> all(2 * of_state + first.block_bytes), one(of_state);
+    ASSERT_EQ(first.export_blocks(ids(first), all).status, BITNET_OK);
+    const uint32_t last = first.state_block(0);
+    ASSERT_EQ(first.export_blocks({&last, 1}, one).status, BITNET_OK);
+    EXPECT_TRUE(std::equal(one.begin(), one.end(), all.end() - static_cast<int64_t>(of_state)));
+    ASSERT_EQ(second.import_blocks(ids(second), all).status, BITNET_OK);
+    EXPECT_TRUE(same_bits(first.run(rest), second.run(rest)));
   }
 }
 

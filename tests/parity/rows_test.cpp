@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
 
 #include "bitnet/sdk/formats.hpp"
 #include "forms.hpp"
@@ -86,7 +88,7 @@ struct operands {
 TEST_P(row_forms, one_input) {
   using kernel = void (*cpu::row_kernels::*)(const float*, uint64_t, float*);
   for (const kernel f : {kernel{&cpu::row_kernels::relu2}, kernel{&cpu::row_kernels::silu},
-                         kernel{&cpu::row_kernels::gelu}})
+                         kernel{&cpu::row_kernels::gelu}, kernel{&cpu::row_kernels::sigmoid}})
     for (const row& r : rows) {
       SCOPED_TRACE(r.why);
       operands x(r);
@@ -107,6 +109,34 @@ TEST_P(row_forms, two_inputs) {
       (cpu::scalar_form.rows.*f)(x.a.data(), x.b.data(), r.k, expected.data());
       (GetParam()->rows.*f)(x.a.data(), x.b.data(), r.k, y.data());
       expect_same(y, expected);
+    }
+}
+
+// Columns in whole blocks of vectors, in single ones and by themselves.
+TEST_P(row_forms, delta_rule) {
+  for (const uint64_t d_v : {1u, 16u, 24u, 77u, 128u, 200u})
+    for (const uint64_t d_k : {1u, 33u, 128u}) {
+      SCOPED_TRACE(std::to_string(d_k) + " x " + std::to_string(d_v));
+      std::mt19937 random(static_cast<uint32_t>(d_k + 7 * d_v));
+      const auto fill = [&](guarded_memory<float>& x) {
+        for (uint64_t i = 0; i < x.size(); ++i)
+          x[i] = static_cast<float>(random() % 2001) / 1000 - 1;
+      };
+      guarded_memory<float> q(d_k), k(d_k), v(d_v), state(d_k * d_v), other(d_k * d_v);
+      guarded_memory<float> y(d_v), expected(d_v);
+      for (guarded_memory<float>* x : {&q, &k, &v, &state}) fill(*x);
+      std::copy_n(state.data(), state.size(), other.data());
+      const cpu::delta_token t{.q = q.data(),
+                               .k = k.data(),
+                               .v = v.data(),
+                               .q_factor = 0.3f,
+                               .k_factor = 0.7f,
+                               .decay = 0.9f,
+                               .beta = 0.6f};
+      cpu::scalar_form.rows.delta_rule(t, d_k, d_v, state.data(), expected.data());
+      GetParam()->rows.delta_rule(t, d_k, d_v, other.data(), y.data());
+      expect_same(y, expected);
+      expect_same(other, state);
     }
 }
 

@@ -81,7 +81,7 @@ TEST(kv_pool, has_only_the_types_that_its_author_has) {
   bitnet_error err{};
   err.struct_size = sizeof err;
   bitnet_kv_config config{
-      sizeof config, BITNET_DTYPE_Q8_0, BITNET_DTYPE_F16, 2, 3, 64, 64, 4, 5, 0};
+      sizeof config, BITNET_DTYPE_Q8_0, BITNET_DTYPE_F16, 2, 3, 64, 64, 4, 5, 0, 0, 0};
   const auto create = [&](uint32_t kv_dtypes, uint64_t* bytes = nullptr) {
     return sdk::guarded(&err, "kv_pool_create", [&](const sdk::reporter& report) {
       sdk::kv_pool pool;

@@ -298,6 +298,18 @@ void gelu(const call& c, const share& s) noexcept {
 void scale(const call& c, const share& s) noexcept {
   each(c, s, [&](uint64_t i) { return c.input<float>(0)[i] * c.floats[0]; });
 }
+void sigmoid(const call& c, const share& s) noexcept {
+  each(c, s, [&](uint64_t i) { return 1.0f / (1.0f + exponential(-c.input<float>(0)[i])); });
+}
+void columns(const call& c, const share& s) noexcept {
+  const auto at = [&](int i) { return static_cast<uint64_t>(c.ints[i]); };
+  for (uint64_t r = s.first; r < s.last; ++r)
+    for (uint64_t i = 0; i < c.m; ++i) {
+      const uint64_t part = i / at(0);
+      c.output<float>(0)[r * c.m + i] = c.input<float>(
+          0)[r * c.k + at(1) + part / at(2) * at(5) + part % at(2) * at(3) + i % at(0)];
+    }
+}
 void gather_rows(const call& c, const share& s) noexcept {
   for (uint64_t o = s.first; o < s.last; ++o)
     std::copy_n(c.input<float>(0) + static_cast<uint64_t>(c.step->output_rows[o]) * c.k, c.k,
@@ -382,6 +394,11 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   row(BITNET_OP_SILU, "silu", silu);
   row(BITNET_OP_GELU, "gelu", gelu);
   row(BITNET_OP_SCALE, "scale", scale);
+  row(BITNET_OP_SIGMOID, "sigmoid", sigmoid);
+  row(BITNET_OP_COLUMNS, "columns", columns);
+  row(BITNET_OP_SHORT_CONV, "short_conv", ready::short_conv);
+  row(BITNET_OP_DELTA_GATES, "delta_gates", ready::delta_gates);
+  row(BITNET_OP_DELTA_RULE, "delta_rule", ready::delta_rule);
   row(BITNET_OP_GATHER_ROWS, "gather_rows", gather_rows);
 }
 

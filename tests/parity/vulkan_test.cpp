@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 
+#include "model/recurrent_model.hpp"
 #include "runner.hpp"
 
 namespace bitnet::parity {
@@ -29,9 +31,9 @@ class vulkan : public testing::Test {
     return run(value.empty() ? plugin::settings{} : plugin::settings{{key, value}});
   }
   answer run(const plugin::settings& user) { return run(user, model_); }
-  answer run(const plugin::settings& user, const tiny_model& model) {
+  answer run(const plugin::settings& user, const model& of) {
     const plugin p(BITNET_GPU_PLUGIN, host_, user);
-    runner r(p.table, model);
+    runner r(p.table, of);
     answer out;
     out.logits = r.run({{3}, {1}, {4}});
     for (const int32_t token : {1, 5, 9}) {
@@ -59,6 +61,7 @@ class vulkan : public testing::Test {
   const tiny_model grouped_{
       {.ff = 192, .head_norms = true, .scale_group = 64, .activation_group = 32}};
   const tiny_model rotated_{{.rotated_block = 8, .composites = false}};
+  const model recurrent_ = conformance::recurrent_model();
 };
 
 TEST_F(vulkan, fences_do_what_timelines_do) {
@@ -90,8 +93,9 @@ TEST_F(vulkan, a_setting_that_means_nothing_is_refused) {
 }
 
 TEST_F(vulkan, every_form_of_a_kernel_has_the_same_bits) {
-  for (const tiny_model* model : {&model_, &grouped_, &rotated_}) {
-    const auto logits = [&](const plugin::settings& user) { return run(user, *model).logits; };
+  for (const model* of :
+       std::initializer_list<const model*>{&model_, &grouped_, &rotated_, &recurrent_}) {
+    const auto logits = [&](const plugin::settings& user) { return run(user, *of).logits; };
     const std::vector<float> usual = logits({});
     EXPECT_EQ(logits({{"subgroups", "0"}}), usual);
     EXPECT_EQ(logits({{"dot_product", "0"}}), usual);
@@ -186,6 +190,62 @@ TEST_F(vulkan, a_context_that_a_driver_cuts_off_is_refused) {
   } catch (const call_failed& e) {
     EXPECT_NE(std::string(e.what()).find("65535 passes"), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("shorter context"), std::string::npos) << e.what();
+  }
+}
+
+// And the rest of the tokens of a sequence, which is why a long step is cut into commands.
+TEST_F(vulkan, a_long_step_has_the_bits_of_short_ones) {
+  const plugin p(BITNET_GPU_PLUGIN, host_);
+  runner_options options;
+  options.max_sequences = 2;
+  options.max_tokens = options.max_outputs = 6000;
+  options.block_tokens = 64;
+  options.max_blocks = 80;
+  options.n_blocks = 162;
+  std::vector<token_in> in;
+  for (int32_t t = 0; t < 6000; ++t) in.push_back({t * 7 % 31, t < 1000 ? 1 : 0});
+  runner whole(p.table, recurrent_, options), parts(p.table, recurrent_, options);
+  const std::vector<float> expected = whole.run(in);
+  std::vector<float> found;
+  for (auto at = in.begin(); at != in.end(); at += 500) {
+    const std::vector<float> more = parts.run({at, at + 500});
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  EXPECT_EQ(found, expected);
+  if (!std::string(info().name).starts_with("llvmpipe")) return;
+  EXPECT_GT(whole.calls("short_conv"), 1u);
+  EXPECT_GT(whole.calls("delta_rule"), 1u);
+}
+
+TEST_F(vulkan, keys_that_no_group_holds_are_not_offered) {
+  for (const int32_t keys : {128, 1 << 16}) {
+    model m;
+    std::mt19937 random(3);
+    const auto rows = [&](int64_t width) {
+      const uint32_t x = m.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, width);
+      m.op(BITNET_OP_EMBED_GATHER, {}, {x}, {m.dense(BITNET_FORMAT_F32, width, 2, random)});
+      return x;
+    };
+    const uint32_t x = rows(2 * keys + 1), gates = rows(2);
+    const uint32_t y = m.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, 1);
+    bitnet_op& rule = m.op(BITNET_OP_DELTA_RULE, {x, gates}, {y});
+    rule.ints[1] = rule.ints[2] = rule.ints[4] = 1;
+    rule.ints[3] = keys;
+    m.logits = m.value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, 1);
+    m.op(BITNET_OP_GATHER_ROWS, {y}, {m.logits});
+    m.state_elements = static_cast<uint32_t>(keys);
+    const plugin p(BITNET_GPU_PLUGIN, host_);
+    bitnet_device* device = nullptr;
+    must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
+    EXPECT_EQ(level_of(p.table, device, m, BITNET_OP_DELTA_RULE) != BITNET_LEVEL_NONE, keys == 128);
+    p.table.device_close(device);
+    if (keys == 128) continue;
+    try {
+      const runner r(p.table, m);
+      FAIL() << "built all the same";
+    } catch (const call_failed& e) {
+      EXPECT_NE(std::string(e.what()).find("keys of 65536"), std::string::npos) << e.what();
+    }
   }
 }
 

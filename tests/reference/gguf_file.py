@@ -55,11 +55,12 @@ def write(path, metadata, tensors, version=3):
     for name, shape, kind, data in tensors:
         out += _text(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *shape)
         out += struct.pack("<IQ", kind, offset)
-        offset += len(_padded(data))
-    out = bytearray(_padded(bytes(out)))
-    for _, _, _, data in tensors:
-        out += _padded(data)
-    pathlib.Path(path).write_bytes(out)
+        offset += len(data) + -len(data) % ALIGNMENT
+    with open(path, "wb") as file:  # piece by piece: a model may take half of the memory
+        file.write(_padded(bytes(out)))
+        for _, _, _, data in tensors:
+            file.write(data)
+            file.write(bytes(-len(data) % ALIGNMENT))
 
 
 def write_split(directory, prefix, metadata, tensors, count=2):

@@ -57,6 +57,13 @@ class Spec:
     n_head: int = 2
     n_head_kv: int = 1
     head_size: int = 0          # 0: n_embd / n_head, and no key in the file
+    n_rotated: int = 0          # elements of a head that rotate; 0: all
+    # Of qwen35: each interval-th layer attends, the others keep a state of key_heads and value_heads.
+    interval: int = 4
+    key_heads: int = 2
+    value_heads: int = 6
+    state_size: int = 64        # of key heads and of value heads
+    n_ahead: int = 0            # layers behind n_layer that predict further tokens
     vocab: str = "gpt2"
     theta: float = 10000.0
     rope: dict = dataclasses.field(default_factory=dict)  # rope.scaling.* keys
@@ -85,6 +92,14 @@ def rotation(block, names, tables=(), widths=()):
 
 
 LINEARS = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down")
+STATE_LINEARS = ("attn_qkv", "attn_gate", "ssm_out", "ffn_gate", "ffn_up", "ffn_down")
+TAPS = 4
+
+
+def hybrid_names(n_layer, interval):
+    """The matrices of the layers of a qwen35 model that are ternary in a rotated file."""
+    return [f"blk.{n}.{name}.weight" for n in range(n_layer)
+            for name in (STATE_LINEARS if (n + 1) % interval else LINEARS)]
 
 
 def longrope_tensors(pairs):
@@ -235,6 +250,29 @@ def specs():
           weights="Q2_0", embedding="Q2_0", n_embd=192, n_ff=192, n_head=3, n_head_kv=3, n_layer=3, positions=6,
           keys={"gemma3.attention.sliding_window": 1, "gemma3.attention.sliding_window_pattern": [True, False, True],
                 "gemma3.attention.scale": 0.08}),
+        # States in most layers, gated attention in each fourth.
+        s("qwen35-f32", "plain matrices, 72 positions: more than a block of a paged cache", "qwen35", weights="F32",
+          embedding="F32", output="F32", head_size=64, n_head=4, n_head_kv=2, n_rotated=16, n_layer=5, n_ff=160,
+          state_size=32, theta=1e7, positions=72, vocab="spm"),
+        s("qwen35-f16-tied", "each second layer attends, as many value heads as key heads", "qwen35", weights="F16",
+          head_size=32, n_rotated=8, n_layer=4, interval=2, n_ff=160, key_heads=3, value_heads=3, state_size=32,
+          theta=1e7, positions=24),
+        s("qwen35-pq2", "groups of 128 in weights, of 32 in activations; decay and beta of BF16", "qwen35",
+          weights="PQ2_0", embedding="PQ2_0", output="PQ2_0", head_size=64, n_head=4, n_head_kv=2, n_rotated=16,
+          n_layer=5, n_ff=128, theta=1e7, positions=7),
+        s("qwen35-q2-tied", "every matrix is ternary, those of decay and beta too", "qwen35", weights="Q2_0",
+          embedding="Q2_0", head_size=64, n_rotated=16, n_layer=4, n_ff=128, value_heads=4, theta=1e7, positions=7,
+          weights_of={"ssm_alpha": "Q2_0", "ssm_beta": "Q2_0"}),
+        s("qwen35-rotated", "all rotated, value heads grouped by key heads before they are", "qwen35", weights="PQ2_0",
+          embedding="PQ2_0", output="PQ2_0", head_size=64, n_head=4, n_head_kv=2, n_rotated=16, n_layer=5, n_ff=128,
+          theta=1e7, positions=6,
+          keys=rotation(128, hybrid_names(5, 4) + ["output.weight"], ["token_embd.weight"], [128, 256, 384]) |
+          {"prism.hadamard.gdn_v_grouped": True}),
+        s("qwen35-ahead", "the last layer predicts further tokens: no part of the graph", "qwen35", weights="F16",
+          output="F16", head_size=64, n_head=4, n_head_kv=2, n_rotated=16, n_layer=4, n_ahead=1, n_ff=96,
+          state_size=32, theta=1e7),
+        s("qwen35-pq2-float", "nothing is rounded: weights become Q8_0", "qwen35", weights="PQ2_0", output="F16",
+          head_size=64, n_rotated=16, n_layer=4, n_ff=128, theta=1e7, flags=("--activations", "float")),
         # The container.
         s("b158-v2", "GGUF version 2", version=2),
         s("b158-split", "two shards with an I2_S model", split=True),
@@ -332,6 +370,39 @@ def make_tensor(rng, spec, name, kind, rows, cols, size, gain):
     return (name, [cols, rows], TYPES[kind], data)
 
 
+def make_hybrid_layer(rng, spec, layer, attends, norm, linear, out):
+    """A layer of qwen35."""
+    def vector(name, values):
+        values = np.asarray(values, np.float32)
+        out.append((f"{layer}.{name}", list(values.shape[::-1]), TYPES["F32"], values.tobytes()))
+
+    norm(f"{layer}.attn_norm.weight", spec.n_embd)
+    if attends:
+        heads, keys = spec.n_head * spec.head_size, spec.n_head_kv * spec.head_size
+        linear(layer, "attn_q", 2 * heads, spec.n_embd, 1.5)
+        linear(layer, "attn_k", keys, spec.n_embd, 1.5)
+        linear(layer, "attn_v", keys, spec.n_embd, 1)
+        norm(f"{layer}.attn_q_norm.weight", spec.head_size)
+        norm(f"{layer}.attn_k_norm.weight", spec.head_size)
+        linear(layer, "attn_output", spec.n_embd, heads, 2)
+    else:
+        keys, values = spec.key_heads * spec.state_size, spec.value_heads * spec.state_size
+        linear(layer, "attn_qkv", 2 * keys + values, spec.n_embd, 1)
+        linear(layer, "attn_gate", values, spec.n_embd, 1.5)
+        linear(layer, "ssm_alpha", spec.value_heads, spec.n_embd, 1)
+        linear(layer, "ssm_beta", spec.value_heads, spec.n_embd, 1)
+        # Channels differ in how they weigh positions; states forget half within one to twenty tokens.
+        vector("ssm_conv1d.weight", 0.7 * rng.standard_normal((2 * keys + values, TAPS)))
+        vector("ssm_dt.bias", rng.uniform(-1, 1, spec.value_heads))
+        vector("ssm_a", -np.exp(rng.uniform(-3, 0, spec.value_heads)))
+        norm(f"{layer}.ssm_norm.weight", spec.state_size)
+        linear(layer, "ssm_out", spec.n_embd, values, 1.5)
+    norm(f"{layer}.post_attention_norm.weight", spec.n_embd)
+    linear(layer, "ffn_gate", spec.n_ff, spec.n_embd, 1)
+    linear(layer, "ffn_up", spec.n_ff, spec.n_embd, 1)
+    linear(layer, "ffn_down", spec.n_embd, spec.n_ff, 2.5)
+
+
 def make_tensors(rng, spec, n_vocab):
     head = spec.head_size or spec.n_embd // spec.n_head
     heads, keys = spec.n_head * head, spec.n_head_kv * head
@@ -344,7 +415,8 @@ def make_tensors(rng, spec, n_vocab):
         out.append((name, [width], TYPES["F32"], w.tobytes()))
 
     def linear(layer, name, rows, cols, gain):
-        kind = spec.weights_of.get(name, spec.weights)
+        usual = spec.weights if name not in ("ssm_alpha", "ssm_beta") or spec.weights not in TERNARY else "BF16"
+        kind = spec.weights_of.get(name, usual)
         own = 1.0 if spec.scale_tensors and kind != "I2_S" else gain
         out.append(make_tensor(rng, spec, f"{layer}.{name}.weight", kind, rows, cols, gain / np.sqrt(cols), own))
         if kind == "SPLIT32":
@@ -358,9 +430,17 @@ def make_tensors(rng, spec, n_vocab):
     spread = 1 if spec.arch == "gemma3" else 3
     out.append(make_tensor(rng, spec, "token_embd.weight", spec.embedding, n_vocab, spec.n_embd, size * spread / 3,
                            spread))
+    if spec.arch == "qwen35":
+        for n in range(spec.n_layer + spec.n_ahead):
+            attends = n >= spec.n_layer or (n + 1) % spec.interval == 0
+            make_hybrid_layer(rng, spec, f"blk.{n}", attends, norm, linear, out)
+        for n in range(spec.n_layer, spec.n_layer + spec.n_ahead):
+            for name in ("enorm", "hnorm", "shared_head_norm"):
+                norm(f"blk.{n}.nextn.{name}.weight", spec.n_embd)
+            linear(f"blk.{n}", "nextn.eh_proj", spec.n_embd, 2 * spec.n_embd, 1)
     is_bitnet = spec.arch in reference.BITNET_ARCHITECTURES
     down = 1.0 if is_bitnet else 2.5  # without a sub-norm the gated values are small
-    for n in range(spec.n_layer):
+    for n in range(spec.n_layer if spec.arch != "qwen35" else 0):
         layer = f"blk.{n}"
         norm(f"{layer}.attn_norm.weight", spec.n_embd)
         linear(layer, "attn_q", heads, spec.n_embd, 1.5)
@@ -398,13 +478,13 @@ def make_metadata(spec, vocab):
         "general.file_type": {"I2_S": 40, "TQ1_0": 36, "TQ2_0": 37}.get(spec.weights, 0),
         f"{a}.context_length": 256,
         f"{a}.embedding_length": spec.n_embd,
-        f"{a}.block_count": spec.n_layer,
+        f"{a}.block_count": spec.n_layer + spec.n_ahead,
         f"{a}.feed_forward_length": spec.n_ff,
         f"{a}.attention.head_count": spec.n_head,
         f"{a}.attention.head_count_kv": spec.n_head_kv,
         f"{a}.attention.layer_norm_rms_epsilon": 1e-5,
         f"{a}.rope.freq_base": spec.theta,
-        f"{a}.rope.dimension_count": spec.head_size or spec.n_embd // spec.n_head,
+        f"{a}.rope.dimension_count": spec.n_rotated or spec.head_size or spec.n_embd // spec.n_head,
         f"{a}.vocab_size": len(vocab["tokenizer.ggml.tokens"]),
     }
     if spec.head_size:
@@ -412,6 +492,14 @@ def make_metadata(spec, vocab):
         metadata[f"{a}.attention.value_length"] = spec.head_size
     if a == "gemma3":
         metadata[f"{a}.attention.sliding_window"] = 4
+    if a == "qwen35":
+        metadata |= {f"{a}.full_attention_interval": spec.interval, f"{a}.ssm.conv_kernel": TAPS,
+                     f"{a}.ssm.state_size": spec.state_size, f"{a}.ssm.group_count": spec.key_heads,
+                     f"{a}.ssm.time_step_rank": spec.value_heads,
+                     f"{a}.ssm.inner_size": spec.value_heads * spec.state_size,
+                     f"{a}.rope.dimension_sections": [11, 11, 10, 0]}
+        if spec.n_ahead:
+            metadata[f"{a}.nextn_predict_layers"] = spec.n_ahead
     for key, value in spec.rope.items():
         metadata[f"{a}.rope.scaling.{key}"] = value
     return metadata | spec.keys | vocab

@@ -13,7 +13,8 @@ Linears   ternary weights (those of TERNARY) see quantised activations; weights 
           quantise activations, whatever their type.
 Groups    of 32, 64 or 128 activations share a scale where a model was trained on floats: outside
           of the bitnet architectures, where ternary weights have several scales in a row.
-Refused   what the description does not cover: partial rotation, biases, key and value
+Hybrids   qwen35: most layers keep a state that the gated delta rule changes token by token, the others attend.
+Refused   what the description does not cover: partial rotation elsewhere, biases, key and value
           heads of different size. A model of that kind ends with an error, never with numbers.
 """
 
@@ -33,7 +34,7 @@ GROUPED = {Q1_0: ((128, 18),), Q2_0: ((64, 18), (128, 34), (256, 42)), STQ1_0: (
            PQ2_0: ((128, 34),), PTQ1_0: ((128, 28),)}  # elements and bytes of a block, where more than one fits
 
 BITNET_ARCHITECTURES = ("bitnet", "bitnet-25", "bitnet-b1.58", "bitnet-b158")
-ARCHITECTURES = BITNET_ARCHITECTURES + ("llama", "qwen3", "gemma3")
+ARCHITECTURES = BITNET_ARCHITECTURES + ("llama", "qwen3", "gemma3", "qwen35")
 
 
 class Unsupported(Exception):
@@ -335,6 +336,34 @@ def rms_norm(x, weight, eps):
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps) * weight
 
 
+def l2_norm(x, eps):
+    """As transformers and llama.cpp since #28068: eps is added to the sum, not to the mean."""
+    return x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + eps)
+
+
+def causal_convolution(x, taps):
+    """x [n, channels]; taps [channels, width], the oldest position first. Before x[0] stand zeros."""
+    width = taps.shape[1]
+    padded = np.concatenate([np.zeros((width - 1, x.shape[1])), x])
+    return sum(taps[:, i] * padded[i:i + len(x)] for i in range(width))
+
+
+def delta_rule(q, k, v, decay, beta, stored=lambda x: x, state=0.0):
+    """The gated delta rule: what it says [n, heads, dv], and the last state [heads, dk, dv]; `state`: the one before.
+
+    q, k [n, heads, dk]; v [n, heads, dv]; decay, beta [n, heads].
+    """
+    state = np.zeros((k.shape[1], k.shape[2], v.shape[2])) + state
+    out = np.empty(v.shape)
+    for t in range(len(q)):
+        state = state * decay[t][:, None, None]
+        known = np.einsum("hk,hkv->hv", k[t], state)
+        change = stored(beta[t][:, None] * (v[t] - known))
+        state = stored(state + k[t][:, :, None] * change[:, None, :])
+        out[t] = np.einsum("hk,hkv->hv", q[t], state)
+    return stored(out), state
+
+
 def rope_angles(positions, size, base, divisors=1.0):
     """[n, size / 2]: position times base^(-2i/size), over the divisor of that wave."""
     return positions[:, None] * base ** (-2.0 * np.arange(size // 2) / size) / divisors
@@ -376,6 +405,10 @@ def rope(x, angles, neox):
 def softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(x):
+    return 1.0 / (1.0 + np.exp(-x))
 
 
 def silu(x):
@@ -433,6 +466,8 @@ class Model:
         self.n_head_kv = self.same_for_all_layers("attention.head_count_kv", self.n_head)
         self.head_size = self.key("attention.key_length", self.n_embd // self.n_head)
         self.eps = self.key("attention.layer_norm_rms_epsilon")
+        self.is_hybrid = self.arch == "qwen35"
+        self.n_rotated = self.key("rope.dimension_count", self.head_size)
         self.rope_base = self.key("rope.freq_base", 10000.0)
         self.rope_factor, self.divisors, self.magnitude = 1.0, 1.0, 1.0
         self.stretch_rope(context or self.key("context_length"))
@@ -440,9 +475,11 @@ class Model:
         self.is_gemma = self.arch == "gemma3"
         if self.is_gemma:
             self.read_windows()
+        if self.is_hybrid:
+            self.read_states()
         self.refuse_the_uncovered()
         self.ready = {}  # decoded weights by name and decoder
-        self.neox = self.is_bitnet or self.arch in ("qwen3", "gemma3")
+        self.neox = self.is_bitnet or self.arch in ("qwen3", "gemma3", "qwen35")
         self.float_activations = activations == "float"
         self.group = {"row": 0, "group32": 32, "group64": 64, "group128": 128}.get(activations)
         self.read_rotation()
@@ -458,12 +495,23 @@ class Model:
                          [layer % pattern < pattern - 1 for layer in range(self.n_layer)])
         self.local_base = self.key("rope.freq_base_swa", 10000.0)
 
+    def read_states(self):
+        """Which layers keep a state, and its sizes. The last layers of a file may predict further tokens: no part of
+        this pass. A window is for those that attend: a state keeps what it keeps."""
+        self.n_layer -= self.key("nextn_predict_layers", 0)
+        self.interval = self.key("full_attention_interval", 4)
+        self.key_size, self.n_key_heads = self.key("ssm.state_size"), self.key("ssm.group_count")
+        self.n_value_heads = self.key("ssm.time_step_rank")
+        self.value_size = self.key("ssm.inner_size") // self.n_value_heads
+        self.taps = self.key("ssm.conv_kernel")
+
     def read_rotation(self):
         """Which weights were rotated before they were rounded, and by what."""
         def key(name, default=()):
             return self.metadata.get(f"prism.hadamard.{name}", default)
         self.rotated = {name.removesuffix(".weight") for name in key("weight_names")}
         self.rotated_tables = {name.removesuffix(".weight") for name in key("inverse_weight_names")}
+        self.values_grouped = bool(key("gdn_v_grouped", False))
         if not self.rotated | self.rotated_tables:
             return
         if "output.weight" not in self.tensors:
@@ -479,7 +527,13 @@ class Model:
     def input_of(self, x, name):
         """What the matrix `name`, without ".weight", multiplies."""
         if name not in self.rotated:
+            if self.values_grouped and name.endswith(".ssm_out"):
+                raise Unsupported("grouped value heads without rotation")
             return x
+        if self.values_grouped and name.endswith(".ssm_out"):
+            # From those of all key heads in turn to those of one key head after another.
+            heads = x.reshape(len(x), -1, self.n_key_heads, self.value_size)
+            x = heads.swapaxes(1, 2).reshape(x.shape)
         return self.stored(self.turned(x * self.signs.get(x.shape[1], 1.0)))
 
     def stretch_rope(self, context):
@@ -487,7 +541,7 @@ class Model:
         scaling = self.key("rope.scaling.type", "none")
         factor = float(self.key("rope.scaling.factor", 1.0))
         original = float(self.key("rope.scaling.original_context_length", self.key("context_length")))
-        size, base = self.head_size, float(self.rope_base)
+        size, base = self.n_rotated, float(self.rope_base)
         if scaling == "linear":
             self.rope_factor = factor
         elif scaling == "yarn":
@@ -530,12 +584,12 @@ class Model:
         return "silu"
 
     def refuse_the_uncovered(self):
-        if self.key("rope.dimension_count", self.head_size) != self.head_size:
+        if self.n_rotated != self.head_size and not self.is_hybrid:
             raise Unsupported("rotation of a part of the head")
         if self.key("attention.value_length", self.head_size) != self.head_size:
             raise Unsupported("value heads of another size than key heads")
         for name in self.tensors:
-            if name.endswith(".bias"):
+            if name.endswith(".bias") and not (self.is_hybrid and name.endswith(".ssm_dt.bias")):
                 raise Unsupported(f"tensor {name}")
 
     # Two hooks for steadiness.py, which overrides them to learn what float32 alone may change:
@@ -621,25 +675,66 @@ class Model:
         if local:
             angles = self.stored(rope_angles(np.arange(n), self.head_size, self.local_base, 1.0))
         else:
-            angles = self.stored(rope_angles(np.arange(n) / self.rope_factor, self.head_size, self.rope_base,
+            angles = self.stored(rope_angles(np.arange(n) / self.rope_factor, self.n_rotated, self.rope_base,
                                              self.divisors))
-        q = self.linear(h, f"{layer}.attn_q").reshape(n, self.n_head, self.head_size)
+        q = self.linear(h, f"{layer}.attn_q").reshape(n, self.n_head, (1 + self.is_hybrid) * self.head_size)
+        q, gate = q[..., :self.head_size], q[..., self.head_size:]
         k = self.linear(h, f"{layer}.attn_k").reshape(n, self.n_head_kv, self.head_size)
         v = self.linear(h, f"{layer}.attn_v").reshape(n, self.n_head_kv, self.head_size)
-        if self.arch in ("qwen3", "gemma3"):
+        if self.arch in ("qwen3", "gemma3", "qwen35"):
             q = self.norm(q, f"{layer}.attn_q_norm.weight")
             k = self.norm(k, f"{layer}.attn_k_norm.weight")
-        q = self.stored(rope(q, angles, self.neox))
-        k = self.stored(rope(k, angles, self.neox))
+        q, k = self.stored(self.rotate(q, angles)), self.stored(self.rotate(k, angles))
         k, v = self.kept(k, self.kv_k), self.kept(v, self.kv_v)
         out = np.empty_like(q)
         hidden = self.hidden(n, self.layer_window if local else None)
-        scale = self.magnitude ** 2 * float(self.key("attention.scale", 0.0) or self.head_size ** -0.5)
+        magnitude = self.magnitude if self.n_rotated == self.head_size else 1.0
+        scale = magnitude ** 2 * float(self.key("attention.scale", 0.0) or self.head_size ** -0.5)
         for head in range(self.n_head):
             shared = head // (self.n_head // self.n_head_kv)
             scores = scale * q[:, head] @ k[:, shared].T + hidden
             out[:, head] = softmax(scores) @ v[:, shared]
+        if self.is_hybrid:
+            out = self.stored(out) * sigmoid(gate)
         return self.stored(out.reshape(n, -1))
+
+    def rotate(self, x, angles):
+        """Heads, rotated by their positions: all of them, or their first n_rotated elements."""
+        if self.n_rotated == self.head_size:
+            return rope(x, angles, self.neox)
+        first = self.magnitude * rope(x[..., :self.n_rotated], angles, self.neox)
+        return np.concatenate([first, x[..., self.n_rotated:]], axis=-1)
+
+    def recurrence(self, h, layer):
+        """What a layer with a state says: its value heads side by side."""
+        n, keys = len(h), self.n_key_heads * self.key_size
+        raw = self.linear(h, f"{layer}.attn_qkv")
+        taps = self.matrix(f"{layer}.ssm_conv1d.weight")
+        if taps.shape != (raw.shape[1], self.taps):
+            raise Unsupported(f"{layer}.ssm_conv1d.weight: {taps.shape} instead of {(raw.shape[1], self.taps)}")
+        mixed = self.stored(silu(self.stored(causal_convolution(raw, taps))))
+        q, k = (mixed[:, start:start + keys].reshape(n, self.n_key_heads, -1) for start in (0, keys))
+        v = mixed[:, 2 * keys:].reshape(n, self.n_value_heads, self.value_size)
+        q, k = self.stored(l2_norm(q, self.eps)), self.stored(l2_norm(k, self.eps))
+        q = self.stored(q * self.key_size ** -0.5)
+        # Value head h goes with key head h % n_key_heads, not with its neighbours as in attention.
+        q, k = (np.tile(x, (1, self.n_value_heads // self.n_key_heads, 1)) for x in (q, k))
+        beta = self.stored(sigmoid(self.linear(h, f"{layer}.ssm_beta")))
+        step = np.logaddexp(0, self.linear(h, f"{layer}.ssm_alpha") + self.matrix(f"{layer}.ssm_dt.bias").reshape(-1))
+        decay = self.stored(np.exp(self.stored(self.matrix(f"{layer}.ssm_a").reshape(-1) * step)))
+        out, _ = delta_rule(q, k, v, decay, beta, self.stored)
+        z = self.linear(h, f"{layer}.attn_gate").reshape(out.shape)
+        out = self.norm(out, f"{layer}.ssm_norm.weight") * self.stored(silu(z))
+        return self.stored(out.reshape(n, -1))
+
+    def mix(self, h, layer):
+        """What a layer makes of this position and those before it."""
+        if self.is_hybrid and (int(layer.split(".")[1]) + 1) % self.interval:
+            return self.linear(self.recurrence(h, layer), f"{layer}.ssm_out")
+        a = self.attention(h, layer)
+        if self.is_bitnet:
+            a = self.norm(a, f"{layer}.attn_sub_norm.weight")
+        return self.behind(self.linear(a, f"{layer}.attn_output"), f"{layer}.post_attention_norm")
 
     def behind(self, y, norm):
         """What a part of a layer adds."""
@@ -658,11 +753,10 @@ class Model:
             x = self.stored(self.turned(x) * self.signs.get(x.shape[1], 1.0))
         for n in range(self.n_layer):
             layer = f"blk.{n}"
-            a = self.attention(self.norm(x, f"{layer}.attn_norm.weight"), layer)
-            if self.is_bitnet:
-                a = self.norm(a, f"{layer}.attn_sub_norm.weight")
-            x = self.stored(x + self.behind(self.linear(a, f"{layer}.attn_output"), f"{layer}.post_attention_norm"))
-            g = self.feed_forward(self.norm(x, f"{layer}.ffn_norm.weight"), layer)
+            x = self.stored(x + self.mix(self.norm(x, f"{layer}.attn_norm.weight"), layer))
+            # qwen35 calls it after what stands before it.
+            before = "post_attention_norm" if self.is_hybrid else "ffn_norm"
+            g = self.feed_forward(self.norm(x, f"{layer}.{before}.weight"), layer)
             if self.is_bitnet:
                 g = self.norm(g, f"{layer}.ffn_sub_norm.weight")
             x = self.stored(x + self.behind(self.linear(g, f"{layer}.ffn_down"), f"{layer}.post_ffw_norm"))

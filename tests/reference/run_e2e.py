@@ -11,6 +11,7 @@ Kinds of row:
         half an int8 step make the reference itself
   demo  models/*.gguf: a few ids that nothing can move, and stories that the reference itself tells
   view  logits with a sliding window, against the reference with the same mask
+  step  logits of a text that is read some tokens at a time: what layers keep goes from step to step
   no    int8 keys or values where a head is no whole number of blocks: refused, with what to do
   last  without --all: the last position of the same run, bit for bit
   same  the same weights in other types that keep all of them, made by quantize: the same bits
@@ -46,17 +47,22 @@ SECONDS = 300  # for one run of the program; a sanitized debug build needs a few
 INVALID_MODEL = 3  # the program's exit code for a model it cannot run
 NO_BACKEND = 4  # and where the backend that was asked for is not available
 # Few rows: what they add is the rounding of keys and values, not another weight type.
-F16_ROWS = ("b158-i2s", "b158-i2s-long", "llama-tq2", "llama-f16", "llama-f16-long", "llama-q8_0", "gemma3-f16")
+F16_ROWS = ("b158-i2s", "b158-i2s-long", "llama-tq2", "llama-f16", "llama-f16-long", "llama-q8_0", "gemma3-f16",
+            "qwen35-f32")
 Q8_0_ROWS = {"b158-i2s": "q8_0", "b158-i2s-long": "q8_0", "llama-tq2": "f32,q8_0", "llama-f16-long": "q8_0,f32",
-             "llama-q8_0": "q8_0"}
+             "llama-q8_0": "q8_0", "qwen35-f32": "q8_0"}
 NO_Q8_0_ROW = "llama-hd80"
 # (window, kept, tokens of a step): within, on and across blocks of 64; steps longer and shorter than the window.
 WINDOW_ROWS = {"llama-f16-long": ((1, 0, 512), (64, 0, 64), (70, 5, 512), (100, 70, 7), (199, 0, 512), (4000, 0, 512)),
                "b158-i2s-long": ((20, 0, 512), (20, 3, 1)),
+               # Of layers that attend: states keep what they keep.
+               "qwen35-f32": ((1, 0, 512), (5, 0, 1), (20, 3, 7)),
                # Layers with a window of five: within it, beyond it, and what is kept lies half in it.
                "gemma3-f16": ((3, 0, 512), (3, 4, 7), (4, 20, 1), (12, 2, 512), (24, 0, 512))}
+STEP_ROWS = {"qwen35-f32": (1, 7, 64), "qwen35-pq2": (1, 3)}  # tokens of a step
 COST_ROWS = ("b158-i2s-long", "llama-f16-long")
-SAME_ROWS = {"b158-tl-shapes": ("tl1", "tl2", "iq2_bn")}
+SAME_ROWS = {"b158-tl-shapes": ("tl1", "tl2", "iq2_bn"), "qwen35-pq2": ("ptq1_0",), "qwen35-rotated": ("ptq1_0",),
+             "qwen35-ahead": ("f16",)}
 LAST_ROWS = ("b158-i2s-long", "llama-q4_k")
 STORIES, STORY_POSITIONS = 2, 24
 COST_POSITIONS = 64
@@ -296,6 +302,10 @@ def main():
             flags = [*row["flags"], "--sliding-window", str(window), "--keep", str(keep), "-ub", str(step)]
             report("view", f"{row['name']} {window}+{keep}",
                    judge(program, model, row["ids"], flags, steady=False), since)
+        for step in STEP_ROWS.get(row["name"], ()):
+            since = time.time()
+            report("step", f"{row['name']} {step}", judge(program, model, row["ids"], [*row["flags"], "-ub", str(step)],
+                                                          may_reject=row["may_reject"]), since)
         if row["name"] == NO_Q8_0_ROW:
             since = time.time()
             report("no", row["name"], judge_refusal(program, model, row["ids"], row["flags"]), since)

@@ -105,6 +105,24 @@ class WorkedExamples(unittest.TestCase):
         near(reference.rope(x, angles, False), GOLD["rope_norm_y"])
         near(reference.relu2(np.array(GOLD["relu2_gate"])) * GOLD["relu2_up"], GOLD["relu2_y"])
 
+    def test_delta_rule(self):
+        """A head of two keys and two values, by hand."""
+        k, q = np.array([[[1, 0]], [[0.6, 0.8]]]), np.array([[[1.0, 0]], [[0, 1]]])
+        v = np.array([[[2.0, 4]], [[1, -1]]])
+        out, state = reference.delta_rule(q, k, v, np.array([[0.5], [0.5]]), np.array([[0.5], [1.0]]))
+        np.testing.assert_allclose(out[:, 0], [[1, 2], [0.56, -1.28]], rtol=0, atol=1e-15)
+        np.testing.assert_allclose(state[0], [[0.92, 0.04], [0.56, -1.28]], rtol=0, atol=1e-15)
+
+    def test_causal_convolution(self):
+        x = np.array([[1.0, 0], [0, 1], [0, 0], [1, 0]])
+        got = reference.causal_convolution(x, np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]]))
+        np.testing.assert_array_equal(got.T, [[4, 3, 2, 5], [0, 8, 7, 6]])
+
+    def test_l2_norm(self):
+        np.testing.assert_allclose(reference.l2_norm(np.array([3.0, 4]), 0.0), [0.6, 0.8])
+        np.testing.assert_allclose(reference.l2_norm(np.array([3.0, 4]), 11.0), [0.5, 4 / 6])  # of the sum, no mean
+        np.testing.assert_array_equal(reference.l2_norm(np.zeros(4), 1e-6), np.zeros(4))
+
     def test_stretched_waves(self):
         """Divisors of waves 0, 3, 5, 6, 8, 12 and 31 of heads of 64, by transformers 4.57.1."""
         near = lambda got, wanted: np.testing.assert_allclose(  # noqa: E731
@@ -173,8 +191,9 @@ class ForwardPass(unittest.TestCase):
     def test_a_prefix_knows_nothing_of_what_follows(self):
         for arch in reference.ARCHITECTURES:
             with self.subTest(arch):
-                whole = self.logits(self.spec(arch=arch))
-                np.testing.assert_allclose(self.logits(self.spec(arch=arch), self.ids[:4]), whole[:4], atol=1e-9)
+                spec = self.hybrid() if arch == "qwen35" else self.spec(arch=arch)
+                whole = self.logits(spec)
+                np.testing.assert_allclose(self.logits(spec, self.ids[:4]), whole[:4], atol=1e-9)
 
     def test_what_follows_depends_on_the_prefix(self):
         first = self.logits(self.spec())
@@ -205,6 +224,149 @@ class ForwardPass(unittest.TestCase):
         last_sees_all = self.spec(arch="gemma3", keys={"gemma3.attention.sliding_window": 3, pattern: 2})
         other = self.logits(last_sees_all, [4, 5] + self.ids[2:])
         self.assertTrue((np.abs(other - self.logits(last_sees_all)).max(axis=1) > 1e-3).all())
+
+    def states(self, seed=5, n=9, heads=3, dk=4, dv=6):
+        """Queries, keys of length 1, values, decays and betas as a layer with a state may see them."""
+        rng = np.random.Generator(np.random.PCG64(seed))
+        q, k = reference.l2_norm(rng.standard_normal((2, n, heads, dk)), 0.0)
+        decay, beta = rng.uniform(0.3, 1, (n, heads)), rng.uniform(0, 1, (n, heads))
+        return q, k, rng.standard_normal((n, heads, dv)), decay, beta
+
+    def test_one_pass_over_the_state_is_enough(self):
+        """What a state knew and what it says can be read before it changes."""
+        q, k, v, decay, beta = self.states()
+        wanted, last = reference.delta_rule(q, k, v, decay, beta)
+        state = np.zeros_like(last)
+        for t in range(len(q)):
+            g = decay[t][:, None]
+            change = beta[t][:, None] * (v[t] - g * np.einsum("hk,hkv->hv", k[t], state))
+            said = g * np.einsum("hk,hkv->hv", q[t], state) + (k[t] * q[t]).sum(axis=1)[:, None] * change
+            np.testing.assert_allclose(said, wanted[t], rtol=0, atol=1e-14)
+            state = g[:, :, None] * state + k[t][:, :, None] * change[:, None]
+        np.testing.assert_allclose(state, last, rtol=0, atol=1e-14)
+
+    def test_token_by_token_is_all_at_once(self):
+        """A state, and the last rows before a convolution, are all that a layer has to keep."""
+        inputs = self.states()
+        wanted, last = reference.delta_rule(*inputs)
+        state = 0.0
+        for t in range(len(wanted)):
+            said, state = reference.delta_rule(*(x[t:t + 1] for x in inputs), state=state)
+            np.testing.assert_array_equal(said[0], wanted[t])
+        np.testing.assert_array_equal(state, last)
+        x, taps = inputs[2].reshape(len(wanted), -1), np.random.Generator(np.random.PCG64(7)).standard_normal((18, 4))
+        whole = reference.causal_convolution(x, taps)
+        for t in range(3, len(x)):
+            np.testing.assert_array_equal(reference.causal_convolution(x[t - 3:t + 1], taps)[-1], whole[t])
+
+    def test_a_state_is_a_sum_over_what_was_written(self):
+        """S = sum of decays since then, times key, times change: attention without softmax, over the changes."""
+        q, k, v, decay, beta = self.states()
+        wanted, _ = reference.delta_rule(q, k, v, decay, beta)
+        since = lambda t, i: decay[i + 1:t + 1].prod(axis=0)[:, None]
+        changes = []
+        for t in range(len(q)):
+            known = sum((since(t, i) * (k[t] * k[i]).sum(axis=1)[:, None] * changes[i] for i in range(t)), 0)
+            changes.append(beta[t][:, None] * (v[t] - known))
+            said = sum(since(t, i) * (q[t] * k[i]).sum(axis=1)[:, None] * changes[i] for i in range(t + 1))
+            np.testing.assert_allclose(said, wanted[t], rtol=0, atol=1e-14)
+
+    def test_a_state_written_whole_answers_with_the_value(self):
+        """beta 1 and a key of length 1: the key then finds its value, whatever was there."""
+        _, k, v, decay, _ = self.states()
+        out, _ = reference.delta_rule(k, k, v, decay, np.ones_like(decay))
+        np.testing.assert_allclose(out, v, rtol=0, atol=1e-14)
+
+    def hybrid(self, **fields):
+        return self.spec(**({"arch": "qwen35", "weights": "F32", "head_size": 64, "n_rotated": 16, "n_layer": 4,
+                             "n_ff": 96, "state_size": 32} | fields))
+
+    def test_a_layer_with_a_state_remembers(self):
+        """No layer attends: what the first tokens were reaches the last one, less and less; but not without decay and
+        convolution."""
+        one_layer = self.hybrid(n_layer=1)
+        shift = np.abs(self.logits(one_layer) - self.logits(one_layer, [4] + self.ids[1:])).max(axis=1)
+        self.assertTrue((shift > 1e-3).all())
+        path = self.directory / make_models.write_model(self.directory, one_layer)
+        forgets = reference.Model(path)
+        forgets.ready["blk.0.ssm_a", reference.dense] = np.full((1, 6), -1e9)
+        taps = forgets.matrix("blk.0.ssm_conv1d.weight")
+        whole = forgets.logits(self.ids)
+        shift = np.abs(whole - forgets.logits([4] + self.ids[1:])).max(axis=1)
+        self.assertTrue((shift[:4] > 1e-3).all() and (shift[4:] < 1e-12).all())  # four taps see the first token
+        taps[:, :3] = 0
+        shift = np.abs(forgets.logits(self.ids) - forgets.logits([4] + self.ids[1:])).max(axis=1)
+        self.assertTrue(shift[0] > 1e-3 and (shift[1:] < 1e-12).all())
+
+    def test_a_state_has_no_window(self):
+        for spec, is_seen in ((self.hybrid(n_layer=3), False), (self.hybrid(), True)):  # the fourth layer attends
+            whole, windowed = self.logits(spec), self.logits(spec, window=3)
+            np.testing.assert_array_equal(windowed[:3], whole[:3])
+            self.assertEqual((np.abs(windowed - whole).max(axis=1)[3:] > 1e-3).all(), is_seen)
+            self.assertEqual(np.array_equal(windowed, whole), not is_seen)
+
+    def test_value_heads_take_turns_with_key_heads(self):
+        """Head h of six goes with key head h % 2: keys repeated in that order are the same model."""
+        path = self.directory / make_models.write_model(self.directory, self.hybrid())
+        turns = reference.Model(path)
+        repeated = reference.Model(path)
+        repeated.n_key_heads = 6
+        for n in (0, 1, 2):
+            for name, per in ((f"blk.{n}.attn_qkv.weight", 128), (f"blk.{n}.ssm_conv1d.weight", 4)):
+                w = repeated.matrix(name)
+                q, k, v = w[:64], w[64:128], w[128:]
+                six = [np.tile(x.reshape(2, 32, per), (3, 1, 1)).reshape(192, per) for x in (q, k)]
+                repeated.ready[name, reference.dense] = np.concatenate([*six, v])
+        np.testing.assert_allclose(repeated.logits(self.ids), turns.logits(self.ids), atol=1e-12)
+
+    def test_a_gate_opens_and_closes_attention(self):
+        """Of layer 3: gates of minus infinity leave what the layer adds to the others; of infinity, plain attention."""
+        path = self.directory / make_models.write_model(self.directory, self.hybrid())
+        shut, without = reference.Model(path), reference.Model(path)
+        x = np.ones((2, 128))
+        rows = shut.matrix("blk.3.attn_q.weight").reshape(2, 2, 64, 128)  # heads, query and gate
+        rows[:, 1] = -100.0 / 128
+        np.testing.assert_allclose(shut.attention(x, "blk.3"), 0, atol=1e-12)
+        rows[:, 1] = 100.0 / 128
+        plain = shut.attention(x, "blk.3")
+        # All see the same token: attention says its values, each head of two.
+        values = without.linear(x, "blk.3.attn_v").reshape(2, -1, 64)
+        values = np.repeat(values, 2 // values.shape[1], axis=1)
+        np.testing.assert_allclose(plain.reshape(2, -1, 64), values, atol=1e-12)
+
+    def test_what_does_not_rotate_does_not_know_its_position(self):
+        x = np.random.Generator(np.random.PCG64(6)).standard_normal((3, 2, 64))
+        model = reference.Model(self.directory / make_models.write_model(self.directory, self.hybrid()))
+        turned = model.rotate(x, reference.rope_angles(np.arange(3), 16, model.rope_base))
+        np.testing.assert_array_equal(turned[..., 16:], x[..., 16:])
+        np.testing.assert_array_equal(turned[0], x[0])
+        alone = reference.rope(x[..., :16], reference.rope_angles(np.arange(3), 16, model.rope_base), True)
+        np.testing.assert_array_equal(turned[..., :16], alone)
+
+    def test_layers_that_look_ahead_are_no_part(self):
+        """The same file without its last layer."""
+        path = self.directory / make_models.write_model(self.directory, self.hybrid(n_ahead=1))
+        _, tensors = reference.read_file(path)
+        self.assertIn("blk.4.nextn.eh_proj.weight", tensors)
+        model = reference.Model(path)
+        whole = model.logits(self.ids)
+        model.tensors = {name: t for name, t in model.tensors.items() if not name.startswith("blk.4.")}
+        model.ready = {}
+        np.testing.assert_array_equal(model.logits(self.ids), whole)
+
+    def test_rotated_and_grouped_is_the_same_model(self):
+        """ssm_out with columns in the order of key heads, then rotated: the inverse of what the activations see."""
+        spec = self.hybrid(n_layer=1, state_size=64)
+        path = self.directory / make_models.write_model(self.directory, spec)
+        plain, turned = reference.Model(path), reference.Model(path)
+        turned.rotated, turned.values_grouped = {"blk.0.ssm_out"}, True
+        turned.block_matrix = reference.hadamard(128)
+        turned.signs = {384: np.where(np.arange(384) % 3, 1.0, -1.0)}
+        w = plain.matrix("blk.0.ssm_out.weight")
+        order = [64 * (2 * r + k) + i for k in range(2) for r in range(3) for i in range(64)]  # tiled, by key head
+        rotated = turned.turned(w[:, order] * turned.signs[384])
+        turned.ready["blk.0.ssm_out.weight", reference.dense] = rotated
+        np.testing.assert_allclose(turned.logits(self.ids), plain.logits(self.ids), atol=1e-9)
 
     def test_order_matters(self):
         """Without rotation the last position could not tell in which order the others came."""

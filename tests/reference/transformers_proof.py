@@ -39,6 +39,7 @@ SHAPE = {"hidden_size": 256, "intermediate_size": 384, "num_hidden_layers": 2, "
          "num_key_value_heads": 2, "max_position_embeddings": 256, "rms_norm_eps": 1e-6}
 GEMMA_ROPE = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
               "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}}
+PART_ROPE = {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 1e6}
 
 
@@ -51,6 +52,11 @@ def rows(n_vocab):
     gemma3 = lambda **more: (transformers.Gemma3TextConfig(vocab_size=n_vocab, attn_implementation="eager", **(
         SHAPE | {"head_dim": 64, "query_pre_attn_scalar": 64, "num_hidden_layers": 7, "sliding_window": 16} | more)),
                              transformers.Gemma3ForCausalLM)
+    # Three value heads to each key head; keys, and the part of a head that rotates, of other sizes than usual.
+    qwen35 = lambda **more: (transformers.Qwen3_5TextConfig(vocab_size=n_vocab, attn_implementation="eager", **(
+        SHAPE | {"head_dim": 64, "num_hidden_layers": 5, "linear_num_key_heads": 2, "linear_num_value_heads": 6,
+                 "linear_key_head_dim": 64, "linear_value_head_dim": 128, "rope_parameters": PART_ROPE} | more)),
+                             transformers.Qwen3_5ForCausalLM)
     return {
         "qwen3-tied": qwen3(tie_word_embeddings=True),
         "qwen3-wide-heads": qwen3(tie_word_embeddings=False, head_dim=128),
@@ -60,29 +66,52 @@ def rows(n_vocab):
         "gemma3": gemma3(),
         "gemma3-stretched": gemma3(tie_word_embeddings=False, query_pre_attn_scalar=100, rope_parameters=GEMMA_ROPE,
                                    layer_types=["sliding_attention", "full_attention"] * 3 + ["sliding_attention"]),
+        "qwen3_5": qwen35(),
+        "qwen3_5-tied": qwen35(tie_word_embeddings=True, num_hidden_layers=4, linear_num_key_heads=4,
+                               linear_num_value_heads=12, linear_key_head_dim=32, linear_value_head_dim=32,
+                               layer_types=["linear_attention", "full_attention"] * 2,
+                               rope_parameters=PART_ROPE | {"partial_rotary_factor": 0.5}),
     }
 
 
-def make_ternary(w, rng):
-    """Random -1, 0, +1 of the shape of w, with a scale in float16 for each GROUP columns."""
+def vector(key, shape, above_one, rng):
+    """What is no matrix: norms, and what layers with a state have."""
+    if key.endswith("A_log"):  # states that forget half within one to twenty tokens
+        return rng.uniform(-3, 0, shape)
+    if key.endswith("dt_bias"):
+        return rng.uniform(-1, 1, shape)
+    if "conv1d" in key:
+        return 0.7 * rng.standard_normal(shape)
+    usual = 0 if above_one and not key.endswith("linear_attn.norm.weight") else 1
+    return usual + 0.1 * rng.standard_normal(shape)
+
+
+def make_ternary(w, rng, whole_rows=False):
+    """Random -1, 0, +1 of the shape of w, with a scale in float16 for each GROUP columns, or for each row."""
     t = rng.integers(-1, 2, w.shape)
     scales = (rng.uniform(0.75, 1.25, (w.shape[0], w.shape[1] // GROUP)) * 1.2 / np.sqrt(w.shape[1])).astype(np.float16)
+    if whole_rows:
+        scales[:] = scales[:, :1]
     return torch.from_numpy(t * np.repeat(scales.astype(np.float32), GROUP, axis=1))
 
 
 def draw(name, config, kind):
     rng = np.random.Generator(np.random.PCG64(sum(name.encode())))
     model = kind(config).float().eval()
+    above_one = "gemma" in config.model_type or "qwen3_5" in config.model_type  # what norms are kept as
     with torch.no_grad():
         for key, w in model.named_parameters():
-            if w.ndim == 2:
+            if "in_proj_a" in key or "in_proj_b" in key:  # what decides on states is rarely ternary
+                w.copy_(torch.from_numpy(rng.standard_normal(w.shape) / np.sqrt(w.shape[1])))
+            elif w.ndim == 2:
                 # Powers of two: embeddings become F16, which has to hold them as they are. Gemma scales them up, and
                 # with larger ones each token would repeat itself whatever the layers do.
                 usual = 0.5 if "gemma" in config.model_type and "embed" in key else 2
-                w.copy_(make_ternary(w, rng) * (usual if "embed" in key or "lm_head" in key else 1))
+                # Where GGUF has other heads side by side, a group must not hold several.
+                split = "linear_attn.out_proj" in key and config.linear_value_head_dim % GROUP != 0
+                w.copy_(make_ternary(w, rng, split) * (usual if "embed" in key or "lm_head" in key else 1))
             else:
-                usual = 0 if "gemma" in config.model_type else 1  # Gemma keeps what norms have above 1
-                w.copy_(torch.from_numpy(usual + 0.1 * rng.standard_normal(w.shape)))
+                w.copy_(torch.from_numpy(vector(key, w.shape, above_one, rng)))
     return model
 
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include "../core/model/small_hybrid.hpp"
 #include "yard.hpp"
 
 namespace bitnet::test {
@@ -141,6 +142,39 @@ TEST_F(reload, every_kind_of_memory_moves) {
           << r.why;
     }
   }
+}
+
+// A state moves with the keys, or is computed again; a lost device takes it along.
+TEST_F(reload, states_move_with_their_sequences) {
+  add_fragile();
+  const scratch_folder folder;
+  const std::string file = folder.write("h.gguf", tests::as_text(tests::small_hybrid().build()));
+  const std::string alone = [&] {
+    program p(yard_, "cpu", nullptr, file);
+    return conversation(p).tell(prompt, long_story);
+  }();
+  for (const uint32_t policy : {BITNET_RELOAD_MIGRATE, BITNET_RELOAD_RECOMPUTE}) {
+    program p(yard_, "cpu", nullptr, file);
+    conversation c(p);
+    EXPECT_EQ(c.tell(prompt, long_story,
+                     [&](int i) {
+                       if (i != long_story / 2) return;
+                       upgrade();
+                       p.reload("cpu", policy);
+                     }),
+              alone);
+    const auto moves = c.report()["moves"];
+    ASSERT_EQ(moves.size(), 1u);
+    EXPECT_EQ(moves[0]["method"], policy == BITNET_RELOAD_MIGRATE ? "migrate" : "recompute");
+    c.forget();  // to the beginning, on the seat that it moved to
+    EXPECT_EQ(c.tell(prompt, long_story), alone);
+  }
+  setenv("BITNET_FRAGILE_STEPS", "9", 1);
+  program p(yard_, "fragile,cpu", nullptr, file);
+  conversation c(p);
+  EXPECT_EQ(c.tell(prompt, long_story), alone);
+  EXPECT_EQ(c.report()["moves"].size(), 1u);
+  unsetenv("BITNET_FRAGILE_STEPS");
 }
 
 TEST_F(reload, the_same_file_is_nothing_to_do) {

@@ -108,10 +108,11 @@ inline bitnet_error blank() {
   return e;
 }
 
-// A runtime and the demo model on `device`.
+// A runtime and a model on `device`.
 class program {
  public:
-  program(const yard& y, const std::string& device, const bitnet_model_options* options = nullptr) {
+  program(const yard& y, const std::string& device, const bitnet_model_options* options = nullptr,
+          const std::string& file = demo_model()) {
     const std::string folder = y.manifests();
     const char* const folders[] = {folder.c_str()};
     bitnet_runtime_options o;
@@ -131,7 +132,7 @@ class program {
     bitnet_error e = blank();
     if (const auto s = bitnet_runtime_open(&o, &runtime, &e); s != BITNET_OK)
       throw failed_call(s, e);
-    if (const auto s = bitnet_model_open(runtime, demo_model().c_str(), options, &model, &e);
+    if (const auto s = bitnet_model_open(runtime, file.c_str(), options, &model, &e);
         s != BITNET_OK)
       throw failed_call(s, e);
   }

@@ -1,5 +1,7 @@
 #include "base/host_memory.hpp"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <fstream>
 #include <optional>
@@ -49,6 +51,12 @@ std::optional<uint64_t> left_in(const control_group& group) {
 }
 
 }  // namespace
+
+void give_back_freed_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
 
 uint64_t free_host_memory(const std::filesystem::path& root) {
   const auto kib = number_at(root / "proc/meminfo", "MemAvailable:");

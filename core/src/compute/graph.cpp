@@ -28,6 +28,9 @@ uint32_t reads(uint32_t op) {
              bit(BITNET_PORT_BLOCK_TABLES);
     case BITNET_OP_GATHER_ROWS:
       return bit(BITNET_PORT_OUTPUT_ROWS);
+    case BITNET_OP_SHORT_CONV:
+    case BITNET_OP_DELTA_RULE:
+      return bit(BITNET_PORT_POSITIONS) | bit(BITNET_PORT_SEQUENCES) | bit(BITNET_PORT_STATES);
     default:
       return 0;
   }
@@ -74,7 +77,7 @@ void graph::drop(std::size_t at) {
 void graph::add_facts() {
   uint32_t read = 0;
   for (const bitnet_op& o : ops) read |= reads(o.op);
-  for (uint32_t role = BITNET_PORT_TOKENS; role <= BITNET_PORT_OUTPUT_ROWS; ++role)
+  for (uint32_t role = BITNET_PORT_TOKENS; role <= BITNET_PORT_STATES; ++role)
     if ((read & bit(role)) != 0) add_port(role, BITNET_NONE);
 }
 

@@ -53,6 +53,8 @@ uint64_t port_bytes(const graph& g, const bitnet_port& p, const bitnet_program_o
   if (p.role == BITNET_PORT_BLOCK_TABLES) {
     rows = bounds.max_sequences;
     columns = bounds.max_blocks;
+  } else if (p.role == BITNET_PORT_STATES) {
+    rows = bounds.max_sequences;
   } else if (p.role == BITNET_PORT_OUTPUT_ROWS) {
     rows = bounds.max_outputs;
   } else if (p.value != BITNET_NONE) {
@@ -145,6 +147,16 @@ attempt<void> queue::submit(bitnet_step step) {
   step.signal_value = timeline_ + 1;
   auto ok = call("queue_submit",
                  [&](bitnet_error* err) { return table_->queue_submit(queue_.get(), &step, err); });
+  if (ok) ++timeline_;
+  return ok;
+}
+
+attempt<void> queue::copy(bitnet_kv_pool* pool, std::span<const uint32_t> from,
+                          std::span<const uint32_t> to) {
+  auto ok = call("kv_copy", [&](bitnet_error* err) {
+    return table_->kv_copy(queue_.get(), pool, from.data(), to.data(),
+                           static_cast<uint32_t>(from.size()), timeline_ + 1, err);
+  });
   if (ok) ++timeline_;
   return ok;
 }

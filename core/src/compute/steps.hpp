@@ -81,6 +81,9 @@ class queue {
 
   // Starts a step, whose signal it fills in.
   attempt<void> submit(bitnet_step step);
+  // Blocks, or states, from[i] to to[i].
+  attempt<void> copy(bitnet_kv_pool* pool, std::span<const uint32_t> from,
+                     std::span<const uint32_t> to);
   // Blocks in the canonical layout, one after the other; `memory` stays until they are there.
   attempt<void> write_out(bitnet_kv_pool* pool, std::span<const uint32_t> blocks,
                           std::span<std::byte> memory);

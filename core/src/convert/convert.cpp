@@ -152,8 +152,7 @@ result<void> verify_ternary(const job& j, const model::loaded& back, uint32_t in
 }
 
 // The error of a dense tensor, root of mean squares, as a share of its size.
-double dense_error(const job& j, const model::loaded& back, uint32_t index) {
-  const formats::source& theirs = back.sources[index];
+double dense_error(const job& j, const formats::source& theirs) {
   std::vector<float> a(j.source.k), b(j.source.k);
   double error = 0;
   double size = 0;
@@ -173,19 +172,25 @@ double dense_error(const job& j, const model::loaded& back, uint32_t index) {
 result<double> verify_job(const job& j, const model::loaded& back,
                           const std::map<std::string_view, uint32_t>& by_name) {
   constexpr double most_error = 0.15;  // Q4_0 of Gaussian weights is at 0.09
-  const auto at = by_name.find(j.written.name);
-  if (at == by_name.end()) return differs(j, "it is missing");
-  const uint32_t index = at->second;
-  if (j.ternary != nullptr) {
-    if (auto ok = verify_ternary(j, back, index); !ok) return std::unexpected(ok.error());
-    return 0;
+  const formats::source* theirs = nullptr;
+  if (j.index == model::no_weight) {
+    const auto named = [&](const auto& one) { return one.first == j.written.name; };
+    const auto found = std::ranges::find_if(back.made_of, named);
+    if (found != back.made_of.end()) theirs = &found->second;
+  } else if (const auto at = by_name.find(j.written.name); at != by_name.end()) {
+    theirs = &back.sources[at->second];
+    if (j.ternary != nullptr) {
+      if (auto ok = verify_ternary(j, back, at->second); !ok) return std::unexpected(ok.error());
+      return 0;
+    }
   }
+  if (theirs == nullptr) return differs(j, "it is missing");
   if (j.dense == nullptr) {
-    if (!std::ranges::equal(j.source.bytes, back.sources[index].bytes.first(j.written.bytes)))
+    if (!std::ranges::equal(j.source.bytes, theirs->bytes.first(j.written.bytes)))
       return differs(j, "its bytes");
     return 0;
   }
-  const double error = dense_error(j, back, index);
+  const double error = dense_error(j, *theirs);
   if (!(error < most_error)) return differs(j, fmt::format("error {}", std::to_string(error)));
   return error;
 }

@@ -123,7 +123,32 @@ result<void> plan_dense(job& j) {
 }
 
 bool same_type(const job& j) {
-  return j.dense != nullptr && j.dense->type == j.source.type && j.source.rotated_heads == 0;
+  return j.dense != nullptr && j.dense->type == j.source.type && !formats::is_rearranged(j.source);
+}
+
+// A few rows that say how long states last: ternary values would be too coarse, and fewer bits gain
+// nothing.
+bool stays_float(const model::weight& w) {
+  return w.format != BITNET_FORMAT_TERNARY2 &&
+         (w.name.ends_with(".ssm_alpha.weight") || w.name.ends_with(".ssm_beta.weight"));
+}
+
+// The target of the type that a weight has.
+const formats::dense_target* target_of(uint32_t type) {
+  const auto all = formats::dense_targets();
+  const auto found = std::ranges::find(all, type, &formats::dense_target::type);
+  return found == all.end() ? nullptr : &*found;
+}
+
+result<void> plan_vector(job& j, const std::string& name, const formats::source& from) {
+  j.index = model::no_weight;
+  j.source = from;
+  j.weights.k = from.k;
+  j.weights.m = 1;
+  j.written.name = name;
+  j.written.ne = {from.k};
+  j.dense = formats::find_dense_target("f32");
+  return plan_dense(j);
 }
 
 result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
@@ -138,7 +163,10 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
   if (weight.rank == 2) j.written.ne.push_back(j.source.m);
   const bool is_embedding = j.index == from.token_embedding;
   const bool is_output = j.index == from.output;  // and the embedding, when tied
-  if (weight.rank == 1) {
+  const bool is_convolution = weight.rank == 2 && j.source.m != static_cast<uint64_t>(weight.ne[1]);
+  if (is_convolution)
+    j.written.ne = {static_cast<uint64_t>(weight.ne[0]), static_cast<uint64_t>(weight.ne[1])};
+  if (weight.rank == 1 || is_convolution) {
     j.dense = formats::find_dense_target("f32");
   } else if (is_embedding || is_output) {
     const auto* asked = is_output && w.output != nullptr ? w.output : w.embedding;
@@ -149,6 +177,8 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
     if (asked == nullptr && weight.format == BITNET_FORMAT_TERNARY2) j.ternary = w.linear_ternary;
     if (asked == nullptr && j.ternary == nullptr && !is_kept(j.source.type))
       j.dense = formats::find_dense_target("f16");
+  } else if (w.linear_ternary != nullptr && stays_float(weight)) {
+    j.dense = target_of(j.source.type);
   } else {
     j.ternary = w.linear_ternary;
     j.dense = w.linear_dense;
@@ -179,14 +209,25 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
     if (!planned[i])
       return pass_on(std::move(planned[i]),
                      fmt::format("tensor {}", quote(from.weights[p.jobs[i]->index].name)));
-    p.bytes += p.jobs[i]->written.bytes;
   }
+  for (const auto& [name, source] : from.made_of) {
+    p.jobs.push_back(std::make_unique<job>());
+    if (auto ok = plan_vector(*p.jobs.back(), name, source); !ok)
+      return pass_on(std::move(ok), fmt::format("tensor {}", quote(name)));
+  }
+  for (const auto& j : p.jobs) p.bytes += j->written.bytes;
   const gguf::container& metadata = from.file.metadata();
   for (const gguf::entry& e : metadata.entries()) {
     const bool ours = e.key == "general.file_type" || e.key == "general.quantization_version" ||
                       e.key == "general.alignment" || e.key.starts_with("split.") ||
                       e.key == "oxibonsai.quant_format";  // which speaks of the type of before
-    if (!ours) p.metadata.copy(e.key, e.content);
+    // Blocks that predict further tokens are no weights of this model, and are not written.
+    const bool counts_blocks =
+        from.shape.n_skipped != 0 &&
+        (e.key.ends_with(".block_count") || e.key.ends_with(".nextn_predict_layers"));
+    if (counts_blocks && e.key.ends_with(".block_count"))
+      p.metadata.u32(e.key, from.shape.n_layers);
+    if (!ours && !counts_blocks) p.metadata.copy(e.key, e.content);
   }
   const int64_t type =
       w->linear_ternary != nullptr ? w->linear_ternary->file_type : w->linear_dense->file_type;
@@ -205,8 +246,15 @@ void read_row(const job& j, uint64_t row, uint64_t first, std::span<float> out) 
     return;
   }
   if (!j.weights.codes) {
-    const uint64_t at = formats::stored_row(j.source, row) * j.source.k + first;
-    formats::read_dense(j.source.type, j.source.bytes, at, out);
+    const uint64_t start = formats::stored_row(j.source, row) * j.source.k;
+    for (uint64_t done = 0; done < out.size();) {
+      const uint64_t n =
+          std::min(formats::columns_together(j.source, first + done), out.size() - done);
+      formats::read_dense(j.source.type, j.source.bytes,
+                          start + formats::stored_column(j.source, first + done),
+                          out.subspan(done, n));
+      done += n;
+    }
     return;
   }
   std::array<uint8_t, formats::group> codes{};

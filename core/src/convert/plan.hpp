@@ -15,7 +15,7 @@ namespace bitnet::convert {
 
 // Exactly one of `ternary` and `dense` is set, neither for a copy of the source's bytes.
 struct job {
-  uint32_t index = 0;  // of loaded::weights
+  uint32_t index = 0;  // of loaded::weights; no_weight: a vector of loaded::made_of
   const formats::ternary_target* ternary = nullptr;
   const formats::dense_target* dense = nullptr;
   formats::source source;            // by which ternary codes are read

@@ -18,9 +18,11 @@ namespace {
 void packed_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
   const uint64_t quarter = from.m / 4;
   row = stored_row(from, row);
-  const auto packed = from.bytes.subspan(row % quarter * from.k + column, out.size());
-  for (uint64_t j = 0; j < out.size(); ++j)
-    out[j] = static_cast<uint8_t>(std::to_integer<uint32_t>(packed[j]) >> 2 * (row / quarter) & 3U);
+  const auto packed = from.bytes.subspan(row % quarter * from.k, from.k);
+  for (uint64_t j = 0; j < out.size(); ++j) {
+    const auto byte = std::to_integer<uint32_t>(packed[stored_column(from, column + j)]);
+    out[j] = static_cast<uint8_t>(byte >> 2 * (row / quarter) & 3U);
+  }
 }
 
 template <class Visit>
@@ -29,12 +31,14 @@ void for_each_real(const source& from, const Visit& visit) {
   for (uint64_t i = 0; i < n; ++i) visit(i, real_element(from.type, from.bytes, i));
 }
 
-// The same in the order of the rows that are wanted; stored_row tells why they may differ.
+// The same in the order that is wanted; stored_row tells why it may differ.
 template <class Visit>
 void for_each_stored(const source& from, const Visit& visit) {
-  for (uint64_t r = 0; r < from.m; ++r)
+  for (uint64_t r = 0; r < from.m; ++r) {
+    const uint64_t start = stored_row(from, r) * from.k;
     for (uint64_t c = 0; c < from.k; ++c)
-      visit(r * from.k + c, real_element(from.type, from.bytes, stored_row(from, r) * from.k + c));
+      visit(r * from.k + c, real_element(from.type, from.bytes, start + stored_column(from, c)));
+  }
 }
 
 struct survey {
@@ -60,19 +64,20 @@ survey look(const source& from) {
 
 codes_of by_product(float inverse) {
   return [inverse](const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
-    row = stored_row(from, row);
+    const uint64_t start = stored_row(from, row) * from.k;
     for (uint64_t j = 0; j < out.size(); ++j) {
       // Half goes to even, which is 0; what is larger than 1 is clamped to it.
-      const float x = real_element(from.type, from.bytes, row * from.k + column + j) * inverse;
+      const uint64_t at = start + stored_column(from, column + j);
+      const float x = real_element(from.type, from.bytes, at) * inverse;
       out[j] = static_cast<uint8_t>(1 + static_cast<int>(x > 0.5F) - static_cast<int>(x < -0.5F));
     }
   };
 }
 
 void by_sign(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
-  row = stored_row(from, row);
+  const uint64_t start = stored_row(from, row) * from.k;
   for (uint64_t j = 0; j < out.size(); ++j) {
-    const float x = real_element(from.type, from.bytes, row * from.k + column + j);
+    const float x = real_element(from.type, from.bytes, start + stored_column(from, column + j));
     out[j] = static_cast<uint8_t>(1 + static_cast<int>(x > 0) - static_cast<int>(x < 0));
   }
 }
@@ -81,9 +86,9 @@ void by_sign(const source& from, uint64_t row, uint64_t column, std::span<uint8_
 codes_of by_group(uint64_t elements, std::vector<float> scales) {
   return [elements, scales = std::move(scales)](const source& from, uint64_t row, uint64_t column,
                                                 std::span<uint8_t> out) {
-    const uint64_t stored = stored_row(from, row);
+    const uint64_t start = stored_row(from, row) * from.k;
     for (uint64_t j = 0; j < out.size(); ++j) {
-      const float x = real_element(from.type, from.bytes, stored * from.k + column + j);
+      const float x = real_element(from.type, from.bytes, start + stored_column(from, column + j));
       const float half = scales[(row * from.k + column + j) / elements] / 2;
       out[j] = static_cast<uint8_t>(1 + static_cast<int>(x > half) - static_cast<int>(x < -half));
     }

@@ -42,12 +42,26 @@ std::string readable_types() {
   return out.substr(0, out.size() - 2);
 }
 
+uint64_t before_turns(const gguf::head_turns& t, uint64_t index) {
+  if (index < t.first) return index;
+  const uint64_t head = (index - t.first) / t.width;
+  const uint64_t stored = head % t.groups * t.in_group + head / t.groups;
+  return t.first + stored * t.width + (index - t.first) % t.width;
+}
+
 void dense_rows(const source& from, uint64_t offset, std::span<std::byte> out) {
   const uint64_t row_bytes = from.bytes.size() / from.m;
+  const auto size = gguf::size_of(from.type).value_or(gguf::type_size{1, 1});
   for (uint64_t done = 0; done < out.size();) {
     const uint64_t row = (offset + done) / row_bytes;
-    const uint64_t at = (offset + done) % row_bytes;
-    const uint64_t run = std::min(row_bytes - at, out.size() - done);
+    uint64_t at = (offset + done) % row_bytes;
+    uint64_t run = row_bytes - at;
+    if (from.turns.columns) {  // only floats have them: blocks of one element
+      const uint64_t column = at / size.bytes;
+      at = stored_column(from, column) * size.bytes;
+      run = columns_together(from, column) * size.bytes;
+    }
+    run = std::min(run, out.size() - done);
     std::memcpy(&out[done], &from.bytes[stored_row(from, row) * row_bytes + at], run);
     done += run;
   }
@@ -65,7 +79,7 @@ result<reading> understand_dense(const source& from, const dense& d) {
   reading to;
   to.format = d.format;
   to.data_bytes = from.bytes.size();
-  to.verbatim = from.rotated_heads == 0;
+  to.verbatim = !is_rearranged(from);
   to.bytes = dense_rows;
   to.how = by_type(from);
   return to;
@@ -168,10 +182,25 @@ void read_codes(const source& from, const reading& to, uint64_t row, uint64_t co
 }
 
 uint64_t stored_row(const source& from, uint64_t row) {
+  if (from.turns.groups != 0 && !from.turns.columns) return before_turns(from.turns, row);
   if (from.rotated_heads == 0) return row;
   const uint64_t head = from.m / from.rotated_heads;
   const uint64_t at = row % head;
   return row - at + at % 2 * (head / 2) + at / 2;
+}
+
+uint64_t stored_column(const source& from, uint64_t column) {
+  return from.turns.columns ? before_turns(from.turns, column) : column;
+}
+
+uint64_t columns_together(const source& from, uint64_t column) {
+  const gguf::head_turns& t = from.turns;
+  if (!t.columns) return from.k - column;
+  return column < t.first ? t.first - column : t.width - (column - t.first) % t.width;
+}
+
+bool is_rearranged(const source& from) {
+  return from.rotated_heads != 0 || from.turns.groups != 0;
 }
 
 bool is_readable(uint32_t type) {

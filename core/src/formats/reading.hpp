@@ -21,6 +21,7 @@
 
 #include "base/result.hpp"
 #include "formats/q2.hpp"
+#include "gguf/file.hpp"
 
 namespace bitnet::formats {
 
@@ -49,6 +50,7 @@ struct source {
   // Of rows that rotate: how many heads they form, when the halves of a rotated pair stand half a
   // head apart and are wanted side by side (docs/reference/models.md#rotation); 0: rows stay.
   uint64_t rotated_heads = 0;
+  gguf::head_turns turns{};  // its groups fill the rows, or the columns, behind its first
 };
 
 // Codes of the elements [column, column + out.size()) of a row; column % 128 == 0, at most 128.
@@ -71,8 +73,12 @@ struct reading {
   std::string how;          // what the bytes were taken for, and why
 };
 
-// Where row `row` of the result stands in a tensor of `m` rows.
+// Where row `row` of the result stands in a tensor of `m` rows, and a column of it in its row.
 uint64_t stored_row(const source& from, uint64_t row);
+uint64_t stored_column(const source& from, uint64_t column);
+// How many columns from `column` on stand side by side.
+uint64_t columns_together(const source& from, uint64_t column);
+[[nodiscard]] bool is_rearranged(const source& from);
 
 // Whether understand can succeed for some tensor of this type.
 [[nodiscard]] bool is_readable(uint32_t type);

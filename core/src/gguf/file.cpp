@@ -90,6 +90,7 @@ result<file> file::compose(std::vector<std::byte> metadata, std::vector<mapping>
     placed.info.bytes = t.bytes;
     placed.info.available = t.bytes.size();
     placed.rotated_heads = t.rotated_heads;
+    placed.turns = t.turns;
     f.tensors_.push_back(placed);
   }
   if (auto ok = f.sort(); !ok) return std::unexpected(ok.error());

@@ -28,6 +28,16 @@ struct split_keys {
   std::optional<int64_t> tensors;  // in all shards together
 };
 
+// Heads of `width` rows, or columns, behind `first` that stay. They stand group by group, and are
+// wanted in turn: the first of each group, the second of each, ...
+struct head_turns {
+  uint64_t groups = 0;  // 0: all stays as it is
+  uint64_t in_group = 0;
+  uint64_t width = 0;
+  uint64_t first = 0;
+  bool columns = false;  // of the rows' elements, not of rows
+};
+
 class file {
  public:
   enum class shards : uint8_t { all, first };  // first: metadata is enough
@@ -39,6 +49,7 @@ class file {
     tensor_info info;
     uint32_t shard = 0;          // index of containers()
     uint64_t rotated_heads = 0;  // see formats::source
+    head_turns turns{};
   };
   // Tensors from elsewhere with metadata in GGUF's form: what reads models then reads these too.
   struct foreign_tensor {
@@ -47,6 +58,7 @@ class file {
     uint32_t type = 0;
     std::span<const std::byte> bytes;  // in one of `mappings`, or of `keeps`
     uint64_t rotated_heads = 0;
+    head_turns turns{};
     std::shared_ptr<const std::vector<float>> keeps = nullptr;  // numbers that no file has
   };
   static result<file> compose(std::vector<std::byte> metadata, std::vector<mapping> mappings,

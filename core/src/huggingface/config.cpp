@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -72,8 +74,17 @@ std::vector<float> numbers_at(const json& object, const char* key) {
   return out.size() == list.size() ? out : std::vector<float>();
 }
 
+// Which part of a head rotates.
+double rotating_share(const json& c, const json& parameters, const config& about) {
+  constexpr const char* key = "partial_rotary_factor";
+  for (const json* place : {&parameters, &c})
+    if (const json& x = at(*place, key); x.is_number()) return x.get<double>();
+  return about.states.keys != 0 ? 0.25 : 1;  // transformers' own default
+}
+
 // Of layers that see everything, where others have a window and a base of their own.
-result<rope_config> read_rope(const json& c, uint32_t head_dim, bool gemma) {
+result<rope_config> read_rope(const json& c, uint32_t head_dim, const config& about) {
+  const bool gemma = about.gemma;
   // Newer files keep all of it in rope_parameters.
   const json& all = at(c, "rope_parameters");
   const json& parameters = gemma ? at(all, "full_attention") : all;
@@ -85,17 +96,22 @@ result<rope_config> read_rope(const json& c, uint32_t head_dim, bool gemma) {
       return fail(BITNET_UNSUPPORTED,
                   "config.json: RoPE differs between kinds of layers, which this program does not "
                   "support");
-  for (const json* place : {&c, &scaling})
-    if (const auto share = number_at(*place, "partial_rotary_factor"); share && *share != 1)
-      return fail(BITNET_UNSUPPORTED,
-                  "config.json: partial_rotary_factor is not 1; this program reads "
-                  "checkpoints that rotate whole heads");
+  const bool hybrid = about.states.keys != 0;
+  if (!hybrid && rotating_share(c, scaling, about) != 1)
+    return fail(BITNET_UNSUPPORTED,
+                "config.json: partial_rotary_factor is not 1; this program reads "
+                "checkpoints that rotate whole heads, but for 'qwen3_5_text'");
   if (false_at(scaling, "truncate"))
     return fail(BITNET_UNSUPPORTED,
                 "config.json: truncate of RoPE scaling is false, which this program does not "
                 "compute");
   rope_config to{.kind = text_at(scaling, "rope_type"), .head_dim = head_dim};
   if (to.kind.empty()) to.kind = text_at(scaling, "type");
+  if (hybrid && !to.kind.empty() && to.kind != "default")
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("config.json: RoPE scaling of type {} of a part of a head; expected "
+                            "'default'",
+                            quote(to.kind)));
   to.theta = number_at(parameters, "rope_theta")
                  .or_else([&] { return number_at(c, "rope_theta"); })
                  .value_or(to.theta);
@@ -157,30 +173,69 @@ result<config> gemma_of(const json& c) {
   to.architecture = "gemma3";
   to.linear = *kind;
   to.gemma = true;
+  to.norms_above_one = true;
   return to;
 }
 
-// After how many layers one comes that sees everything: each n-th, by layer_types or a number.
-result<uint32_t> period_of(const json& c, uint64_t n_layers) {
+result<config> hybrid_of(const json& c) {
+  if (const std::string act = text_at(c, "hidden_act"); act != "silu")
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("config.json: hidden_act is {}; expected 'silu'", quote(act)));
+  if (false_at(c, "attn_output_gate"))
+    return fail(BITNET_UNSUPPORTED,
+                "config.json: attn_output_gate is false; this program computes gated attention in "
+                "these models");
+  if (auto ok = check_biases(c); !ok) return std::unexpected(ok.error());
+  auto kind = linear_kind_of(c, false);
+  if (!kind) return std::unexpected(kind.error());
+  config to;
+  to.architecture = "qwen35";
+  to.linear = *kind;
+  to.norms_above_one = true;
+  uint64_t values = 0;
+  const std::pair<const char*, uint64_t*> counts[] = {
+      {"linear_num_key_heads", &to.states.keys},
+      {"linear_num_value_heads", &values},
+      {"linear_key_head_dim", &to.states.key_size},
+      {"linear_value_head_dim", &to.states.value_size}};
+  for (const auto& [key, into] : counts) {
+    const auto n = needed(c, key);
+    if (!n) return std::unexpected(n.error());
+    constexpr uint32_t most = 32768;  // no model comes near; products of two fit 32 bits
+    if (*n == 0 || *n > most)
+      return bad_data(fmt::format("config.json: {} is {}; expected 1 to {}", quote(key), *n, most));
+    *into = *n;
+  }
+  if (values % to.states.keys != 0)
+    return bad_data(fmt::format(
+        "config.json: {} value heads are shared by {} key heads; expected a multiple of these",
+        values, to.states.keys));
+  to.states.in_group = values / to.states.keys;
+  return to;
+}
+
+// After how many layers one comes that sees everything: each n-th, by layer_types, where the others
+// are of the type `other`, or by the first of `keys` that there is, or as it is usual.
+result<uint32_t> period_of(const json& c, uint64_t n_layers, const char* other,
+                           std::initializer_list<const char*> keys, uint32_t usual) {
   const json& types = at(c, "layer_types");
   if (!types.is_array()) {
-    const auto said = count_at(c, "sliding_window_pattern").or_else([&] {
-      return count_at(c, "_sliding_window_pattern");
-    });
-    return said.value_or(6);
+    for (const char* key : keys)
+      if (const auto said = count_at(c, key)) return *said;
+    return usual;
   }
   const auto sees_all = [](const json& type) { return type == "full_attention"; };
   const auto first = std::ranges::find_if(types, sees_all);
   const auto period = static_cast<uint32_t>(first - types.begin()) + 1;
   bool regular = types.size() == n_layers;
   for (std::size_t n = 0; n < types.size(); ++n)
-    regular = regular && (sees_all(types[n]) || types[n] == "sliding_attention") &&
+    regular = regular && (sees_all(types[n]) || types[n] == other) &&
               sees_all(types[n]) == ((n + 1) % period == 0);
   if (regular) return period;
   return fail(BITNET_UNSUPPORTED,
-              fmt::format("config.json: layer_types is not 'sliding_attention' for all of {} "
-                          "layers but each n-th, which is 'full_attention'",
-                          n_layers));
+              fmt::format("config.json: layer_types is not {} for all of {} layers but each n-th, "
+                          "which is 'full_attention'",
+                          quote(other), n_layers));
 }
 
 result<void> put_windows(const json& c, const config& about, uint32_t head_dim,
@@ -188,9 +243,11 @@ result<void> put_windows(const json& c, const config& about, uint32_t head_dim,
   const auto window = needed(c, "sliding_window");
   if (!window) return std::unexpected(window.error());
   out.u32(prefix + "attention.sliding_window", *window);
-  const auto period = period_of(c, about.n_layers);
+  constexpr uint32_t usual = 6;
+  const auto period = period_of(c, about.n_layers, "sliding_attention",
+                                {"sliding_window_pattern", "_sliding_window_pattern"}, usual);
   if (!period) return std::unexpected(period.error());
-  if (*period != 6) out.u32(prefix + "attention.sliding_window_pattern", *period);
+  if (*period != usual) out.u32(prefix + "attention.sliding_window_pattern", *period);
   const json& local = at(at(c, "rope_parameters"), "sliding_attention");
   if (const std::string kind = text_at(local, "rope_type"); !kind.empty() && kind != "default")
     return fail(
@@ -210,6 +267,45 @@ result<void> put_windows(const json& c, const config& about, uint32_t head_dim,
   return {};
 }
 
+// Layers that keep a state, and the part of a head that rotates in the others.
+result<void> put_states(const json& c, const config& about, uint32_t head_dim,
+                        const std::string& prefix, gguf::metadata_builder& out) {
+  const auto taps = needed(c, "linear_conv_kernel_dim");
+  if (!taps) return std::unexpected(taps.error());
+  const auto period =
+      period_of(c, about.n_layers, "linear_attention", {"full_attention_interval"}, 4);
+  if (!period) return std::unexpected(period.error());
+  if (*period == 0)
+    return bad_data("config.json: expected a count above zero under 'full_attention_interval'");
+  const state_heads& heads = about.states;
+  const auto put = [&](const char* key, uint64_t x) {
+    out.u32(prefix + key, static_cast<uint32_t>(x));
+  };
+  put("full_attention_interval", *period);
+  put("ssm.conv_kernel", *taps);
+  put("ssm.state_size", heads.key_size);
+  put("ssm.group_count", heads.keys);
+  put("ssm.time_step_rank", heads.keys * heads.in_group);
+  put("ssm.inner_size", heads.keys * heads.in_group * heads.value_size);
+
+  const json& parameters = at(c, "rope_parameters");
+  const double turning = head_dim * rotating_share(c, parameters, about);
+  if (!(turning >= 2) || turning > head_dim)
+    return bad_data(fmt::format(
+        "config.json: partial_rotary_factor leaves {} of {} elements of a head to rotate",
+        std::to_string(turning), head_dim));
+  put("rope.dimension_count", static_cast<uint64_t>(turning));
+  // Other readers of GGUF need them. In a text the three positions that they part are equal.
+  std::array<int32_t, 4> sections = {11, 11, 10, 0};
+  if (const json& said = at(parameters, "mrope_section"); said.is_array()) {
+    sections = {};
+    for (std::size_t i = 0; i < std::min(said.size(), sections.size()); ++i)
+      sections[i] = static_cast<int32_t>(count_of(said[i]).value_or(0));
+  }
+  out.i32s(prefix + "rope.dimension_sections", sections);
+  return {};
+}
+
 // What kind of model it is: architecture, activation and linear layers.
 result<config> kind_of(const json& c, const std::string& tokenizer) {
   const std::string type = text_at(c, "model_type");
@@ -217,11 +313,15 @@ result<config> kind_of(const json& c, const std::string& tokenizer) {
   const bool is_bitnet = type == "bitnet";
   const bool is_qwen3 = type == "qwen3";
   if (type == "gemma3_text") return gemma_of(c);
+  if (type == "qwen3_5_text") return hybrid_of(c);
   if (!is_bitnet && !is_qwen3 && type != "llama")
     return fail(BITNET_UNSUPPORTED,
                 fmt::format("config.json: model_type is {}; this program runs 'bitnet', 'llama', "
-                            "'qwen3' and 'gemma3_text'",
-                            quote(type)));
+                            "'qwen3', 'qwen3_5_text' and 'gemma3_text'{}",
+                            quote(type),
+                            at(c, "text_config").is_object()
+                                ? "; save its text model by itself with transformers"
+                                : ""));
   const std::string act = text_at(c, "hidden_act");
   if (true_at(c, "use_sliding_window"))
     return fail(BITNET_UNSUPPORTED,
@@ -269,11 +369,12 @@ result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to
   auto head = count_at(c, "head_dim");
   // transformers' own defaults
   if (!head && to.architecture == "qwen3") head = 128;
-  if (!head && to.gemma) head = 256;
+  const bool hybrid = to.states.keys != 0;
+  if (!head && (to.gemma || hybrid)) head = 256;
   if (head) {
     out.u32(prefix + "attention.key_length", *head);
     out.u32(prefix + "attention.value_length", *head);
-    out.u32(prefix + "rope.dimension_count", *head);
+    if (!hybrid) out.u32(prefix + "rope.dimension_count", *head);
   }
   return static_cast<uint32_t>(head.value_or(to.n_heads == 0 ? 0 : n_embedding / to.n_heads));
 }
@@ -297,11 +398,14 @@ result<config> read_config(const json& c, const std::string& tokenizer, gguf::me
   const auto epsilon = number_at(c, "rms_norm_eps");
   if (!epsilon) return bad_data("config.json: expected a number under 'rms_norm_eps'");
   out.f32(prefix + "attention.layer_norm_rms_epsilon", *epsilon);
-  const auto rope = read_rope(c, *head_dim, to->gemma);
+  const auto rope = read_rope(c, *head_dim, *to);
   if (!rope) return std::unexpected(rope.error());
   if (auto ok = put_rope(*rope, prefix, out, made); !ok) return std::unexpected(ok.error());
   if (to->gemma)
     if (auto ok = put_windows(c, *to, *head_dim, prefix, out); !ok)
+      return std::unexpected(ok.error());
+  if (to->states.keys != 0)
+    if (auto ok = put_states(c, *to, *head_dim, prefix, out); !ok)
       return std::unexpected(ok.error());
   // transformers' own default is false, but for Gemma
   to->tied = to->gemma ? !false_at(c, "tie_word_embeddings") : true_at(c, "tie_word_embeddings");

@@ -21,13 +21,21 @@ namespace bitnet::huggingface {
 // How the linear layers are kept.
 enum class linear_kind : uint8_t { plain, packed, packed_inverse, master };
 
+// Of layers that keep a state: heads of `value_size` in groups that share a key.
+struct state_heads {
+  uint64_t keys = 0, in_group = 0;  // all value heads: keys * in_group
+  uint64_t key_size = 0, value_size = 0;
+};
+
 struct config {
   std::string architecture;  // of GGUF
   linear_kind linear = linear_kind::plain;
   uint64_t n_layers = 0, n_heads = 0, n_kv_heads = 0, n_vocab = 0;
   bool tied = false;
   bool rotates_neighbours = false;  // GGUF's llama; its Q and K rows are reordered
-  bool gemma = false;               // four norms to a layer, each kept as what it is above 1
+  bool gemma = false;               // four norms to a layer
+  bool norms_above_one = false;     // each but one is kept as what it is above 1
+  state_heads states;               // of qwen35; 0: no layer keeps one
 };
 
 // The text of the file `name`, which must be one JSON object.

@@ -18,7 +18,7 @@ constexpr architecture bitnet_row(std::string_view name, gate_rule gate) {
           .trained_on_i8 = true};
 }
 
-constexpr std::array<architecture, 7> rows = {{
+constexpr std::array<architecture, 8> rows = {{
     // bitnet-b1.58 names two kinds, of which only those with SiLU have an SPM vocabulary.
     // docs/reference/models.md#gate
     bitnet_row("bitnet", gate_rule::silu),
@@ -44,6 +44,13 @@ constexpr std::array<architecture, 7> rows = {{
      .head_norms = true,
      .trained_on_i8 = false,
      .gemma = true},
+    {.name = "qwen35",
+     .gate = gate_rule::silu,
+     .rope_neox = true,
+     .sub_norms = false,
+     .head_norms = true,
+     .trained_on_i8 = false,
+     .hybrid = true},
 }};
 
 }  // namespace
@@ -57,7 +64,7 @@ const architecture* find_architecture(std::string_view spelled) {
 }
 
 std::string architecture_names() {
-  return "bitnet, bitnet-25, bitnet-b1.58, llama, qwen3 and gemma3";
+  return "bitnet, bitnet-25, bitnet-b1.58, llama, qwen3, gemma3 and qwen35";
 }
 
 }  // namespace bitnet::model

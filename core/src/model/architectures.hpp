@@ -27,11 +27,14 @@ struct architecture {
   // Looked-up rows times sqrt(n_embd), norms of what each part of a layer adds, and windows, with a
   // RoPE of their own, in most layers.
   bool gemma = false;
+  // Layers with a state, but for each n-th, whose attention has a gate; blocks behind the layers
+  // that predict further tokens; post_attention_norm is what others call ffn_norm.
+  bool hybrid = false;
 };
 
 // nullptr: not one of ours.
 const architecture* find_architecture(std::string_view spelled);
-// "bitnet, bitnet-25, ... and gemma3", for messages.
+// "bitnet, bitnet-25, ... and qwen35", for messages.
 std::string architecture_names();
 
 }  // namespace bitnet::model

@@ -291,6 +291,46 @@ void read_gemma(hyperparameters& h, keys& in) {
     h.attention_divisor = std::sqrt(static_cast<float>(width));
 }
 
+// What the architecture's row has beyond a qwen3's graph.
+void read_hybrid(hyperparameters& h, keys& in) {
+  h.gated_attention = true;
+  h.n_skipped = in.optional_count("nextn_predict_layers", {0, 65535, counts.because}, 0);
+  if (h.n_skipped >= h.n_layers) {
+    in.stop(fmt::format("metadata key {} is {}; expected fewer than the {} blocks",
+                        quote(in.name("nextn_predict_layers")), h.n_skipped, h.n_layers));
+    return;
+  }
+  h.n_layers -= h.n_skipped;
+  const uint32_t period = in.optional_count("full_attention_interval", counts, 4);
+  for (uint32_t n = 0; n < h.n_layers; ++n)
+    h.recurrent.push_back((n + 1) % std::max(period, 1U) != 0);
+  recurrence& r = h.recurrence;
+  r.taps = in.count("ssm.conv_kernel", {2, 32, "no model comes near"});
+  r.key_heads = in.count("ssm.group_count", counts);
+  r.value_heads = in.count("ssm.time_step_rank", counts);
+  r.key_dim = in.count("ssm.state_size", counts);
+  const uint32_t inner = in.count("ssm.inner_size", widths);
+  if (!in.outcome()) return;
+  if (r.value_heads % r.key_heads != 0 || inner % r.value_heads != 0) {
+    in.stop(
+        fmt::format("{} heads of keys, {} of values and {} elements of values do not divide "
+                    "into one another; the file is damaged",
+                    r.key_heads, r.value_heads, inner));
+    return;
+  }
+  r.value_dim = inner / r.value_heads;
+  if (r.channels() > static_cast<uint64_t>(exact_in_sum) ||
+      uint64_t{r.key_dim} * inner > INT32_MAX || h.state_elements() > INT32_MAX)
+    in.stop(
+        fmt::format("{} recurrent layers of {} heads of {} x {} make a state of more than 2^31 "
+                    "elements; expected less",
+                    h.n_recurrent(), r.value_heads, r.key_dim, r.value_dim));
+  if (h.n_attending() == 0)
+    in.stop(fmt::format("metadata key {} leaves no layer with attention among {}",
+                        quote(in.name("full_attention_interval")), h.n_layers),
+            BITNET_UNSUPPORTED);
+}
+
 activation gate_of(gate_rule rule, std::string_view vocabulary) {
   if (rule == gate_rule::gelu) return activation::gelu;
   const bool relu2 =
@@ -370,6 +410,7 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   h.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
   if (which->gemma) read_gemma(h, in);
+  if (which->hybrid) read_hybrid(h, in);
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
   if (h.n_vocab != n_tokens)
     return bad_data(fmt::format("metadata key {} is {}, but the tokenizer has {} tokens",

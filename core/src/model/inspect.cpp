@@ -142,6 +142,17 @@ json describe_window(const hyperparameters& h) {
           {"rope_base", shortest(h.local_rope_base)}};
 }
 
+json describe_recurrence(const hyperparameters& h) {
+  const recurrence& r = h.recurrence;
+  return {{"layers", h.n_recurrent()},
+          {"convolution", r.taps},
+          {"key_heads", r.key_heads},
+          {"value_heads", r.value_heads},
+          {"key_dim", r.key_dim},
+          {"value_dim", r.value_dim},
+          {"state_bytes", h.state_elements() * sizeof(float)}};
+}
+
 json describe_model(const loaded& m) {
   const hyperparameters& h = m.shape;
   uint64_t parameters = 0;
@@ -173,6 +184,10 @@ json describe_model(const loaded& m) {
               {"parameters", parameters},
               {"weight_bytes", bytes}};
   if (h.window != 0) out["window"] = describe_window(h);
+  if (!h.recurrent.empty()) out["recurrent"] = describe_recurrence(h);
+  if (m.n_skipped != 0)
+    out["ignored"] = fmt::format("{} tensors behind the {} layers, which predict further tokens",
+                                 m.n_skipped, h.n_layers);
   return out;
 }
 
@@ -182,8 +197,9 @@ json describe_room(const hyperparameters& h, uint64_t weight_bytes) {
   const uint64_t free = free_host_memory();
   if (free == 0) return {};
   constexpr uint32_t block = 64;  // tokens; sessions take room for so many at a time
-  const uint64_t token_bytes = uint64_t{h.n_layers} * h.n_kv_heads * h.head_dim * 2 * 2;
-  const uint64_t room = free - std::min(free, weight_bytes);
+  const uint64_t token_bytes = uint64_t{h.n_attending()} * h.n_kv_heads * h.head_dim * 2 * 2;
+  const uint64_t taken = weight_bytes + 2 * h.state_elements() * sizeof(float);
+  const uint64_t room = free - std::min(free, taken);
   return {{"memory_free_bytes", free},
           {"max_context", max_context(room, block * token_bytes, block)}};
 }

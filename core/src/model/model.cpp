@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "gguf/text.hpp"
 #include "huggingface/checkpoint.hpp"
@@ -30,6 +31,9 @@ result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_on
 struct model::contents {
   loaded data;
   tokenizer::tokenizer tokens;
+  std::mutex scales_turn{};  // guards what follows, and weight::scales
+  uint32_t scales_held = 0;
+  bool scales_are_there = true;
 };
 
 result<model> model::load(const std::filesystem::path& file, const load_options& options) {
@@ -86,6 +90,22 @@ rotation model::rotation_of(uint32_t n_context) const {
 
 rotation model::local_rotation() const {
   return {.base = contents_->data.shape.local_rope_base};
+}
+
+result<model::scales_hold> model::hold_scales() const {
+  contents& c = *contents_;
+  const std::lock_guard lock(c.scales_turn);
+  if (!c.scales_are_there)
+    if (auto ok = recall_scales(c.data); !ok) return std::unexpected(std::move(ok.error()));
+  c.scales_are_there = true;
+  ++c.scales_held;
+  return scales_hold(&c, [&c](const void*) {
+    const std::lock_guard last(c.scales_turn);
+    if (--c.scales_held != 0) return;
+    // Assigning {} would keep the capacity.
+    for (weight& w : c.data.weights) std::vector<float>().swap(w.scales);
+    c.scales_are_there = false;
+  });
 }
 
 std::string model::weight_identity(uint32_t index) const {

@@ -4,6 +4,7 @@
 // Source  docs/reference/models.md (graph, keys, tensor names); GGUF is read by gguf/,
 //         the bytes of weights by formats/.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -24,12 +25,29 @@ namespace bitnet::model {
 
 enum class activation : uint8_t { relu2, silu, gelu };
 
+// Layers that keep a state in place of keys: a short convolution, then the gated delta rule. Value
+// head h goes with key head h % key_heads.
+struct recurrence {
+  uint32_t taps = 0;  // rows that the convolution sees
+  uint32_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
+  // What their last matrix reads was rotated with its heads in another order: those that share a
+  // key head side by side.
+  bool regrouped = false;
+
+  [[nodiscard]] uint64_t values() const { return uint64_t{value_heads} * value_dim; }
+  [[nodiscard]] uint64_t channels() const { return 2 * uint64_t{key_heads} * key_dim + values(); }
+  // f32 of the state of a layer: rows of the convolution, then the heads.
+  [[nodiscard]] uint64_t rows_elements() const { return (taps - 1) * channels(); }
+  [[nodiscard]] uint64_t elements() const { return rows_elements() + key_dim * values(); }
+};
+
 struct hyperparameters {
   std::string architecture;  // as the file spells it
   std::string name;          // general.name, may be empty
   uint32_t n_vocab = 0;
   uint32_t n_context = 0;  // trained for
   uint32_t n_layers = 0;
+  uint32_t n_skipped = 0;  // blocks behind them in the file, which predict further tokens
   uint32_t n_embedding = 0;
   uint32_t n_feed_forward = 0;
   uint32_t n_heads = 0;
@@ -51,11 +69,28 @@ struct hyperparameters {
   std::vector<bool> windowed{};
   uint32_t window = 0;
   float local_rope_base = 10000;
+  // Which layers are recurrent; empty: none.
+  std::vector<bool> recurrent{};
+  model::recurrence recurrence{};
+  bool gated_attention = false;  // attn_q has a gate beside each head, for what attention gives
   bool trained_on_i8 = true;
   activation gate = activation::relu2;
   // Elements of a row of activations that share a scale where ternary weights read them; 0: all of
   // it. Where that many do not fit, fewer do: activation_group_of.
   uint32_t activation_group = 0;
+
+  [[nodiscard]] bool is_recurrent(uint32_t layer) const {
+    return !recurrent.empty() && recurrent[layer];
+  }
+  [[nodiscard]] uint32_t n_recurrent() const {
+    return static_cast<uint32_t>(std::ranges::count(recurrent, true));
+  }
+  // Layers with keys and values.
+  [[nodiscard]] uint32_t n_attending() const { return n_layers - n_recurrent(); }
+  // f32 of the state of a sequence; 0: there is none.
+  [[nodiscard]] uint64_t state_elements() const {
+    return recurrent.empty() ? 0 : n_recurrent() * recurrence.elements();
+  }
 };
 
 inline constexpr uint32_t no_weight = BITNET_NONE;
@@ -74,9 +109,9 @@ struct weight {
   uint32_t format = BITNET_FORMAT_NONE;
   uint32_t rank = 2;
   int64_t ne[2] = {1, 1};
-  uint64_t data_bytes = 0;   // in `format`
-  uint64_t scale_group = 0;  // ternary: see bitnet_tensor_desc
-  std::vector<float> scales;
+  uint64_t data_bytes = 0;    // in `format`
+  uint64_t scale_group = 0;   // ternary: see bitnet_tensor_desc
+  std::vector<float> scales;  // there while they are held: model::hold_scales
   // The bytes themselves when the file already holds them in `format` (32-byte aligned, mapped for
   // the life of the model), else empty: then stream_weight converts.
   std::span<const std::byte> alias;
@@ -97,10 +132,16 @@ struct rotation {
 
 // Indices into model::weights().
 struct layer {
-  uint32_t attn_norm, attn_q, attn_k, attn_v, attn_output, ffn_norm, ffn_gate, ffn_up, ffn_down;
+  uint32_t attn_norm = no_weight;
+  uint32_t attn_q = no_weight, attn_k = no_weight, attn_v = no_weight, attn_output = no_weight;
+  uint32_t ffn_norm = no_weight, ffn_gate = no_weight, ffn_up = no_weight, ffn_down = no_weight;
   uint32_t attn_sub_norm = no_weight, ffn_sub_norm = no_weight;
   uint32_t attn_q_norm = no_weight, attn_k_norm = no_weight;
   uint32_t post_attention_norm = no_weight, post_ffw_norm = no_weight;
+  // Of recurrent layers: what is mixed, its gate, the inputs of decay and strength; factors of the
+  // convolution (channels x taps) and of the decays (2 x value_heads); norm of heads; the way out.
+  uint32_t attn_qkv = no_weight, attn_gate = no_weight, ssm_alpha = no_weight, ssm_beta = no_weight;
+  uint32_t ssm_conv = no_weight, ssm_gates = no_weight, ssm_norm = no_weight, ssm_out = no_weight;
 };
 
 // How many activations share a scale before ternary weights read them.
@@ -146,6 +187,12 @@ class model {
   [[nodiscard]] rotation rotation_of(uint32_t n_context) const;
   // Of layers with a window.
   [[nodiscard]] rotation local_rotation() const;
+
+  // Scales of groups are a ninth of a model's bytes, and a backend that has copied them needs them
+  // no more. So they are there from load() until the last hold goes, and while one lives; what was
+  // let go is read again. BITNET_BAD_DATA if the file is no longer what it was. Any thread.
+  using scales_hold = std::shared_ptr<const void>;
+  [[nodiscard]] result<scales_hold> hold_scales() const;
 
   // Names the bytes of weight `index` in its file: changes when they do. Holds the file's identity
   // and a hash of samples. "" for a model that is not on disk.

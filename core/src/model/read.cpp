@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <unordered_map>
@@ -38,6 +39,47 @@ class builder {
     return add(name, *from, formats::understand_vector(*from), 1);
   }
 
+  // The factors of a short convolution: n for each of m columns, delivered as F32.
+  result<uint32_t> factors(const std::string& name, uint64_t n, uint64_t m) {
+    auto from = take(name, n, m);
+    if (!from) return std::unexpected(from.error());
+    from->k = n * m;
+    from->m = 1;
+    const auto index = add(name, *from, formats::understand_vector(*from), 2);
+    if (!index) return index;
+    to_.weights[*index].ne[0] = static_cast<int64_t>(n);
+    to_.weights[*index].ne[1] = static_cast<int64_t>(m);
+    return index;
+  }
+
+  // A vector's numbers, where they are no weight by themselves.
+  result<std::vector<float>> numbers(const std::string& name, uint64_t k) {
+    const auto from = take(name, k, 1);
+    if (!from) return std::unexpected(from.error());
+    auto understood = formats::understand_vector(*from);
+    if (!understood) return pass_on(std::move(understood), fmt::format("tensor {}", quote(name)));
+    std::vector<float> out(k);
+    formats::convert(*from, *understood, 0, std::as_writable_bytes(std::span(out)));
+    to_.made_of.emplace_back(name, *from);
+    return out;
+  }
+
+  // Lets the tensors of blocks [first, end) go.
+  void skip_blocks(uint32_t first, uint32_t end) {
+    constexpr std::string_view beginning = "blk.";
+    for (size_t i = 0; i < taken_.size(); ++i) {
+      const std::string_view name = to_.file.tensors()[i].info.name;
+      if (!name.starts_with(beginning)) continue;
+      uint32_t block = 0;
+      const char* last = name.data() + name.size();
+      const auto [after, wrong] = std::from_chars(name.data() + beginning.size(), last, block);
+      const bool whole = wrong == std::errc() && after != last && *after == '.';
+      if (!whole || block < first || block >= end) continue;
+      taken_[i] = true;
+      ++to_.n_skipped;
+    }
+  }
+
   // A matrix that may be ternary or dense.
   result<uint32_t> matrix(const std::string& name, uint64_t k, uint64_t m) {
     auto from = take(name, k, m);
@@ -65,6 +107,7 @@ class builder {
               "tensor {} scales {} of type {}; only ternary weights can have a scale tensor",
               quote(scale_name), quote(w.name), gguf::type_name(w.source_type)));
     const auto factor = gguf::load<float>(from->bytes);
+    to_.scale_factors[*index] = factor;
     for (float& s : w.scales) {
       s *= factor;
       if (!std::isfinite(s))
@@ -74,15 +117,20 @@ class builder {
     return index;
   }
 
-  // Numbers that follow from the metadata.
-  result<uint32_t> add_made(const std::string& name, std::vector<float> made) {
+  // Numbers that follow from the metadata, or from tensors that are no weights by themselves.
+  result<uint32_t> add_made(const std::string& name, std::vector<float> made, uint32_t n_rows = 1) {
     const std::span<const float> numbers = to_.made.emplace_back(std::move(made));
     const formats::source from{.type = gguf::type::f32,
                                .k = numbers.size(),
                                .m = 1,
                                .bytes = std::as_bytes(numbers),
                                .alignment = alias_alignment};
-    return add(name, from, formats::understand_vector(from), 1);
+    const auto index = add(name, from, formats::understand_vector(from), n_rows == 1 ? 1 : 2);
+    if (!index || n_rows == 1) return index;
+    weight& w = to_.weights[*index];
+    w.ne[0] = static_cast<int64_t>(numbers.size() / n_rows);
+    w.ne[1] = n_rows;
+    return index;
   }
 
   // What nobody took would be part of a different computation.
@@ -121,7 +169,8 @@ class builder {
                            .q2 = q2_,
                            .file_type = file_type_,
                            .tiles = options_.tl1_tiles,
-                           .rotated_heads = found->rotated_heads};
+                           .rotated_heads = found->rotated_heads,
+                           .turns = found->turns};
   }
 
   // The scales that some forms keep in a tensor of their own: one, or one for 32 elements.
@@ -165,6 +214,7 @@ class builder {
         reinterpret_cast<uintptr_t>(from.bytes.data()) % alias_alignment == 0)
       w.alias = from.bytes.first(w.data_bytes);
     to_.weights.push_back(std::move(w));
+    to_.scale_factors.push_back(1);
     to_.sources.push_back(from);
     to_.readings.push_back(std::move(*understood));
     return static_cast<uint32_t>(to_.weights.size() - 1);
@@ -177,63 +227,134 @@ class builder {
   std::optional<int64_t> file_type_;
 };
 
+enum class shared_by : uint8_t { all, attending, recurrent };
+enum class part_kind : uint8_t { norm, matrix, convolution };
+
 // One member of struct layer and where it comes from.
 struct part {
   uint32_t layer::* index;
   const char* name;
-  bool is_norm;
+  part_kind kind;
   uint64_t k;
   uint64_t m;
+  shared_by layers = shared_by::all;
 };
 
-std::vector<part> parts_of(const hyperparameters& h) {
+// Of layers that attend, and what recurrent ones share with them.
+std::vector<part> common_parts(const hyperparameters& h) {
+  constexpr part_kind norm = part_kind::norm, matrix = part_kind::matrix;
+  constexpr shared_by attending = shared_by::attending;
   const uint64_t embedding = h.n_embedding;
   const uint64_t heads = uint64_t{h.n_heads} * h.head_dim;
   const uint64_t kv_heads = uint64_t{h.n_kv_heads} * h.head_dim;
   const uint64_t feed_forward = h.n_feed_forward;
   std::vector<part> parts = {
-      {&layer::attn_norm, "attn_norm", true, embedding, 1},
-      {&layer::attn_q, "attn_q", false, embedding, heads},
-      {&layer::attn_k, "attn_k", false, embedding, kv_heads},
-      {&layer::attn_v, "attn_v", false, embedding, kv_heads},
-      {&layer::attn_output, "attn_output", false, heads, embedding},
-      {&layer::ffn_norm, "ffn_norm", true, embedding, 1},
-      {&layer::ffn_gate, "ffn_gate", false, embedding, feed_forward},
-      {&layer::ffn_up, "ffn_up", false, embedding, feed_forward},
-      {&layer::ffn_down, "ffn_down", false, feed_forward, embedding},
+      {&layer::attn_norm, "attn_norm", norm, embedding, 1},
+      {&layer::attn_q, "attn_q", matrix, embedding, h.gated_attention ? 2 * heads : heads,
+       attending},
+      {&layer::attn_k, "attn_k", matrix, embedding, kv_heads, attending},
+      {&layer::attn_v, "attn_v", matrix, embedding, kv_heads, attending},
+      {&layer::attn_output, "attn_output", matrix, heads, embedding, attending},
+      {&layer::ffn_norm, h.recurrent.empty() ? "ffn_norm" : "post_attention_norm", norm, embedding,
+       1},
+      {&layer::ffn_gate, "ffn_gate", matrix, embedding, feed_forward},
+      {&layer::ffn_up, "ffn_up", matrix, embedding, feed_forward},
+      {&layer::ffn_down, "ffn_down", matrix, feed_forward, embedding},
   };
   if (h.head_norms) {
-    parts.push_back({&layer::attn_q_norm, "attn_q_norm", true, h.head_dim, 1});
-    parts.push_back({&layer::attn_k_norm, "attn_k_norm", true, h.head_dim, 1});
+    parts.push_back({&layer::attn_q_norm, "attn_q_norm", norm, h.head_dim, 1, attending});
+    parts.push_back({&layer::attn_k_norm, "attn_k_norm", norm, h.head_dim, 1, attending});
   }
   if (h.post_norms) {
-    parts.push_back({&layer::post_attention_norm, "post_attention_norm", true, embedding, 1});
-    parts.push_back({&layer::post_ffw_norm, "post_ffw_norm", true, embedding, 1});
+    parts.push_back({&layer::post_attention_norm, "post_attention_norm", norm, embedding, 1});
+    parts.push_back({&layer::post_ffw_norm, "post_ffw_norm", norm, embedding, 1});
   }
   if (h.sub_norms) {
-    parts.push_back({&layer::attn_sub_norm, "attn_sub_norm", true, heads, 1});
-    parts.push_back({&layer::ffn_sub_norm, "ffn_sub_norm", true, feed_forward, 1});
+    parts.push_back({&layer::attn_sub_norm, "attn_sub_norm", norm, heads, 1});
+    parts.push_back({&layer::ffn_sub_norm, "ffn_sub_norm", norm, feed_forward, 1});
   }
   return parts;
 }
 
+std::vector<part> parts_of(const hyperparameters& h) {
+  std::vector<part> parts = common_parts(h);
+  if (h.recurrent.empty()) return parts;
+  constexpr part_kind matrix = part_kind::matrix;
+  constexpr shared_by recurrent = shared_by::recurrent;
+  const recurrence& r = h.recurrence;
+  for (const part& p : {
+           part{&layer::attn_qkv, "attn_qkv", matrix, h.n_embedding, r.channels(), recurrent},
+           part{&layer::attn_gate, "attn_gate", matrix, h.n_embedding, r.values(), recurrent},
+           part{&layer::ssm_alpha, "ssm_alpha", matrix, h.n_embedding, r.value_heads, recurrent},
+           part{&layer::ssm_beta, "ssm_beta", matrix, h.n_embedding, r.value_heads, recurrent},
+           part{&layer::ssm_conv, "ssm_conv1d", part_kind::convolution, r.taps, r.channels(),
+                recurrent},
+           part{&layer::ssm_norm, "ssm_norm", part_kind::norm, r.value_dim, 1, recurrent},
+           part{&layer::ssm_out, "ssm_out", matrix, r.values(), h.n_embedding, recurrent},
+       })
+    parts.push_back(p);
+  return parts;
+}
+
+bool has_part(const hyperparameters& h, uint32_t n, const part& p) {
+  if (p.layers == shared_by::all) return true;
+  return h.is_recurrent(n) == (p.layers == shared_by::recurrent);
+}
+
+// The factors of decays, which are below 0, and what is added before: one weight of two rows.
+result<uint32_t> read_gates(builder& tensors, const std::string& block, uint64_t heads) {
+  auto factors = tensors.numbers(block + "ssm_a", heads);
+  if (!factors) return std::unexpected(factors.error());
+  for (uint64_t i = 0; i < heads; ++i)
+    if ((*factors)[i] > 0)
+      return bad_data(
+          fmt::format("tensor {}: element {} is above zero, so that a state would grow without "
+                      "end; expected minus the exponential of A_log",
+                      quote(block + "ssm_a"), i));
+  const auto biases = tensors.numbers(block + "ssm_dt.bias", heads);
+  if (!biases) return std::unexpected(biases.error());
+  factors->insert(factors->end(), biases->begin(), biases->end());
+  return tensors.add_made(block + "ssm_gates", std::move(*factors), 2);
+}
+
 result<void> read_layers(loaded& to, builder& tensors) {
   const std::vector<part> parts = parts_of(to.shape);
-  if (to.shape.n_layers > to.file.tensors().size() / parts.size())
+  // Of any layer; those of one kind have no fewer.
+  const auto fewest = static_cast<uint64_t>(
+      std::ranges::count_if(parts, [](const part& p) { return p.layers != shared_by::recurrent; }));
+  if (to.shape.n_layers > to.file.tensors().size() / fewest)
     return bad_data(
         fmt::format("the metadata asks for {} layers of {} tensors, the file has {} tensors in all",
-                    to.shape.n_layers, parts.size(), to.file.tensors().size()));
+                    to.shape.n_layers, fewest, to.file.tensors().size()));
+  const auto take = [&](const part& p, const std::string& name) {
+    switch (p.kind) {
+      case part_kind::norm:
+        return tensors.vector(name + ".weight", p.k);
+      case part_kind::convolution:
+        return tensors.factors(name + ".weight", p.k, p.m);
+      case part_kind::matrix:
+        break;
+    }
+    return tensors.linear(name, p.k, p.m);
+  };
   for (uint32_t n = 0; n < to.shape.n_layers; ++n) {
     layer l{};
+    const std::string block = fmt::format("blk.{}.", n);
     for (const part& p : parts) {
-      const std::string name = fmt::format("blk.{}.{}", n, p.name);
-      const auto index =
-          p.is_norm ? tensors.vector(name + ".weight", p.k) : tensors.linear(name, p.k, p.m);
+      if (!has_part(to.shape, n, p)) continue;
+      const auto index = take(p, block + p.name);
       if (!index) return std::unexpected(index.error());
       l.*p.index = *index;
     }
+    if (to.shape.is_recurrent(n)) {
+      const auto gates = read_gates(tensors, block, to.shape.recurrence.value_heads);
+      if (!gates) return std::unexpected(gates.error());
+      l.ssm_gates = *gates;
+    }
     to.layers.push_back(l);
   }
+  if (to.shape.n_skipped != 0)
+    tensors.skip_blocks(to.shape.n_layers, to.shape.n_layers + to.shape.n_skipped);
   return {};
 }
 
@@ -360,8 +481,9 @@ result<void> read_rotation(loaded& to, const hadamard& h, builder& tensors) {
   std::vector<uint32_t> linear = {to.output};
   for (const part& p : parts_of(to.shape))
     for (const layer& l : to.layers)
-      if (!p.is_norm) linear.push_back(l.*p.index);
+      if (p.kind == part_kind::matrix && l.*p.index != no_weight) linear.push_back(l.*p.index);
   std::ranges::sort(linear);
+  to.shape.recurrence.regrouped = h.heads_are_grouped;
   for (const std::string& name : h.weights) {
     const uint32_t index = index_of(name);
     if (!std::ranges::binary_search(linear, index)) return refused(name, "a matrix");
@@ -451,6 +573,19 @@ result<loaded> read(gguf::file file, const load_options& options) {
   m.shape.activation_group = wanted_group(m, options.activations);
   if (options.activations == activations::floats) make_dense(m);
   return m;
+}
+
+result<void> recall_scales(loaded& m) {
+  for (size_t i = 0; i < m.weights.size(); ++i) {
+    weight& w = m.weights[i];
+    if (w.format != BITNET_FORMAT_TERNARY2) continue;
+    auto again = formats::understand(m.sources[i]);
+    if (!again) return pass_on(std::move(again), fmt::format("tensor {}", quote(w.name)));
+    w.scales = std::move(again->scales);
+    if (m.scale_factors[i] == 1) continue;
+    for (float& s : w.scales) s *= m.scale_factors[i];
+  }
+  return m.file.check_size();
 }
 
 uint32_t activation_group_of(const weight& w, uint32_t wanted) {

@@ -32,6 +32,7 @@ struct loaded {
   std::vector<weight> weights{};
   std::vector<formats::source> sources{};    // of weights, same index
   std::vector<formats::reading> readings{};  // of weights, same index; their scales are moved out
+  std::vector<float> scale_factors{};        // of weights, same index: their scales are times this
   std::vector<layer> layers{};
   uint32_t token_embedding = no_weight;
   uint32_t output_norm = no_weight;
@@ -42,6 +43,9 @@ struct loaded {
   uint32_t rope_divisors_long = no_weight;
   transform embedding_transform{};
   std::vector<std::vector<float>> made{};  // sources of weights that are in no file
+  // Vectors of the file that only parts of such weights were made of, by name.
+  std::vector<std::pair<std::string, formats::source>> made_of{};
+  uint64_t n_skipped = 0;  // tensors of blocks that predict further tokens
 
   // A weight that follows from the metadata.
   [[nodiscard]] bool is_made(uint32_t index) const {
@@ -59,6 +63,8 @@ result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_on
 result<std::optional<formats::q2_told>> tell_q2(const gguf::file& file);
 
 result<loaded> read(gguf::file file, const load_options& options);
+// Reads the scales of ternary weights again, as read() left them.
+result<void> recall_scales(loaded& m);
 result<void> stream(const loaded& from, uint32_t index, const model::sink& to);
 
 }  // namespace bitnet::model

@@ -1,6 +1,7 @@
 #include "program/graph.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <initializer_list>
 #include <span>
@@ -24,7 +25,7 @@ class builder {
     x = scaled(x, shape_.embedding_scale);
     for (uint32_t i = 0; i < shape_.n_layers; ++i) {
       const model::layer& l = model_.layers()[i];
-      x = attention_output(l, i, query(l, i, x), x);
+      x = shape_.is_recurrent(i) ? recurrent(l, x) : attention(l, i, x);
       x = feed_forward(l, x);
     }
     const uint32_t logits = head(x);
@@ -166,30 +167,40 @@ class builder {
     return y;
   }
 
-  uint32_t query(const model::layer& l, uint32_t layer, uint32_t x) {
+  struct queried {
+    uint32_t q, gate = BITNET_NONE;
+  };
+  queried query(const model::layer& l, uint32_t layer, uint32_t x) {
     const std::size_t at = out_.begin();
     const uint32_t h = norm(x, l.attn_norm);
     const both_kinds in = read_by(h, {l.attn_q, l.attn_k, l.attn_v});
-    const uint32_t q = linear(in, l.attn_q);
+    uint32_t q = linear(in, l.attn_q), gate = BITNET_NONE;
+    if (shape_.gated_attention) {
+      // Beside each head its gate.
+      const auto dim = static_cast<int32_t>(shape_.head_dim);
+      const auto heads = static_cast<int32_t>(shape_.n_heads);
+      gate = columns(q, {dim, dim, heads, 2 * dim, 1, 0});
+      q = columns(q, {dim, 0, heads, 2 * dim, 1, 0});
+    }
     const uint32_t k = linear(in, l.attn_k);
     const uint32_t v = linear(in, l.attn_v);
     const model::rotation& by = rotation_of(layer);
     const uint32_t rotated = rope(head_norm(q, l.attn_q_norm, shape_.n_heads), shape_.n_heads, by);
     const uint32_t rotated_k =
         rope(head_norm(k, l.attn_k_norm, shape_.n_kv_heads), shape_.n_kv_heads, by);
-    emit(BITNET_OP_KV_WRITE, {rotated_k, v}, {}).ints[0] = static_cast<int32_t>(layer);
-    if (all_plainly_ternary({l.attn_q, l.attn_k, l.attn_v}))
+    emit(BITNET_OP_KV_WRITE, {rotated_k, v}, {}).ints[0] = n_attending_;
+    if (all_plainly_ternary({l.attn_q, l.attn_k, l.attn_v}) && !shape_.gated_attention)
       out_.end(at, BITNET_OP_QKV_ROPE_KV, {x}, {rotated});
     else
       out_.drop(at);
-    return rotated;
+    return {rotated, gate};
   }
 
-  uint32_t attention_output(const model::layer& l, uint32_t layer, uint32_t q, uint32_t x) {
+  uint32_t attention_output(const model::layer& l, uint32_t layer, const queried& by, uint32_t x) {
     const std::size_t at = out_.begin();
     uint32_t a = activation(int64_t{shape_.n_heads} * shape_.head_dim);
-    bitnet_op& o = emit(BITNET_OP_ATTN_PAGED, {q}, {a});
-    o.ints[0] = static_cast<int32_t>(layer);
+    bitnet_op& o = emit(BITNET_OP_ATTN_PAGED, {by.q}, {a});
+    o.ints[0] = n_attending_;
     o.ints[1] = static_cast<int32_t>(shape_.n_heads);
     o.ints[2] = static_cast<int32_t>(shape_.n_kv_heads);
     o.ints[3] = static_cast<int32_t>(shape_.head_dim);
@@ -197,16 +208,73 @@ class builder {
     // Larger queries and keys are larger logits; the stored keys stay as they are.
     const float magnitude = rotation_of(layer).magnitude;
     o.floats[0] = magnitude * magnitude / shape_.attention_divisor;
+    if (shape_.gated_attention) a = product(a, through(BITNET_OP_SIGMOID, by.gate));
     if (l.attn_sub_norm != model::no_weight) a = norm(a, l.attn_sub_norm);
     const uint32_t y =
         post_norm(linear(read_by(a, {l.attn_output}), l.attn_output), l.post_attention_norm);
     const uint32_t sum = activation(shape_.n_embedding);
     emit(BITNET_OP_ADD, {x, y}, {sum});
-    // Another composite would have the norm, and other kernels the window.
-    if (all_plainly_ternary({l.attn_output}) && !shape_.post_norms && !windowed(layer))
-      out_.end(at, BITNET_OP_ATTN_OUT, {q, x}, {sum});
+    // Another composite would have the norm or the gate, and other kernels the window.
+    if (all_plainly_ternary({l.attn_output}) && !shape_.post_norms && !windowed(layer) &&
+        !shape_.gated_attention)
+      out_.end(at, BITNET_OP_ATTN_OUT, {by.q, x}, {sum});
     else
       out_.drop(at);
+    return sum;
+  }
+
+  uint32_t attention(const model::layer& l, uint32_t layer, uint32_t x) {
+    const uint32_t sum = attention_output(l, layer, query(l, layer, x), x);
+    ++n_attending_;
+    return sum;
+  }
+
+  // What goes through an op that has one input of its own shape.
+  uint32_t through(uint32_t op, uint32_t x) {
+    const uint32_t y = activation(out_.values[x].dims[1]);
+    emit(op, {x}, {y});
+    return y;
+  }
+  uint32_t product(uint32_t a, uint32_t b) {
+    const uint32_t y = activation(out_.values[a].dims[1]);
+    emit(BITNET_OP_MUL, {a, b}, {y});
+    return y;
+  }
+  // `ints` as COLUMNS has them.
+  uint32_t columns(uint32_t x, const std::array<int32_t, 6>& ints) {
+    const uint32_t y = activation(int64_t{ints[0]} * ints[2] * ints[4]);
+    std::ranges::copy(ints, emit(BITNET_OP_COLUMNS, {x}, {y}).ints);
+    return y;
+  }
+
+  // A short convolution over queries, keys and values, then the delta rule; norms of heads and a
+  // gate on the way out.
+  uint32_t recurrent(const model::layer& l, uint32_t x) {
+    const model::recurrence& r = shape_.recurrence;
+    const auto n_k = static_cast<int32_t>(r.key_heads), n_v = static_cast<int32_t>(r.value_heads);
+    const auto d_k = static_cast<int32_t>(r.key_dim), d_v = static_cast<int32_t>(r.value_dim);
+    const both_kinds in =
+        read_by(norm(x, l.attn_norm), {l.attn_qkv, l.attn_gate, l.ssm_alpha, l.ssm_beta});
+    const uint32_t mixed = activation(static_cast<int64_t>(r.channels()));
+    emit(BITNET_OP_SHORT_CONV, {linear(in, l.attn_qkv)}, {mixed}, {l.ssm_conv}).ints[0] =
+        static_cast<int32_t>(state_);
+    const uint32_t active = through(BITNET_OP_SILU, mixed);
+    const uint32_t gates = activation(int64_t{2} * n_v);
+    emit(BITNET_OP_DELTA_GATES, {linear(in, l.ssm_alpha), linear(in, l.ssm_beta)}, {gates},
+         {l.ssm_gates});
+    const uint32_t y = activation(static_cast<int64_t>(r.values()));
+    bitnet_op& rule = emit(BITNET_OP_DELTA_RULE, {active, gates}, {y});
+    const auto first = static_cast<int32_t>(state_ + r.rows_elements());
+    std::ranges::copy(std::array{first, n_k, n_v, d_k, d_v, BITNET_DELTA_TURNS}, rule.ints);
+    rule.floats[0] = 1 / std::sqrt(static_cast<float>(d_k));
+    rule.floats[1] = shape_.rms_epsilon;
+    state_ += r.elements();
+    uint32_t out = product(head_norm(y, l.ssm_norm, r.value_heads),
+                           through(BITNET_OP_SILU, linear(in, l.attn_gate)));
+    if (r.regrouped && !is_plain(l.ssm_out))
+      out = columns(out, {d_v, 0, n_v / n_k, n_k * d_v, n_k, d_v});
+    const uint32_t sum = activation(shape_.n_embedding);
+    emit(BITNET_OP_ADD, {x, linear(read_by(out, {l.ssm_out}), l.ssm_out)}, {sum});
     return sum;
   }
 
@@ -228,10 +296,7 @@ class builder {
     const both_kinds in = read_by(h, {l.ffn_gate, l.ffn_up});
     const uint32_t gate = linear(in, l.ffn_gate);
     const uint32_t up = linear(in, l.ffn_up);
-    const uint32_t active = activation(shape_.n_feed_forward);
-    emit(gate_op(shape_.gate), {gate}, {active});
-    uint32_t g = activation(shape_.n_feed_forward);
-    emit(BITNET_OP_MUL, {active, up}, {g});
+    uint32_t g = product(through(gate_op(shape_.gate), gate), up);
     if (l.ffn_sub_norm != model::no_weight) g = norm(g, l.ffn_sub_norm);
     const uint32_t y = post_norm(linear(read_by(g, {l.ffn_down}), l.ffn_down), l.post_ffw_norm);
     const uint32_t sum = activation(shape_.n_embedding);
@@ -263,6 +328,8 @@ class builder {
   const model::model& model_;
   const model::hyperparameters& shape_;
   const model::rotation rotation_, local_rotation_;
+  int32_t n_attending_ = 0;  // layers so far that have keys
+  uint64_t state_ = 0;       // elements of a state that are in use so far
   graph out_;
 };
 

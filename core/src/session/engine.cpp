@@ -55,6 +55,8 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
                                              const kv_budget& budget, bool tune_now) {
   std::unique_ptr<engine> e(new engine(std::move(choice), m, budget));
   const std::string who = fmt::format("backend {}", e->backend_name());
+  auto scales = m.hold_scales();
+  if (!scales) return std::unexpected(std::move(scales.error()));
 
   const auto open_device = [&] {
     const plugin::kept_process kept(e->choice_.backend->complaints());
@@ -72,7 +74,8 @@ result<std::unique_ptr<engine>> engine::open(select::choice choice, const model:
   const bool worthwhile = cache != nullptr && total >= cache->least_bytes();
   e->tuning_ =
       tune(e->choice_, e->device_.get(), worthwhile || tune_now ? cache : nullptr, tune_now);
-  auto ready = e->upload(descs, report);
+  auto ready = e->upload(descs, report, std::move(*scales));
+  give_back_freed_memory();
   if (ready && cache != nullptr) ready = e->use_packed_head(*cache);
   // Whatever the backend said of it: zeros that stand for missing bytes are not its fault.
   if (auto ok = m.check_file(); !ok) return std::unexpected(std::move(ok.error()));
@@ -116,10 +119,20 @@ result<void> engine::check_support(const std::vector<bitnet_tensor_desc>& descs)
   return compute::check_support(device_, graph_, descs, o, nullptr);
 }
 
-result<void> engine::upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report) {
+// Lets go of the scales, which `descs` point to, once the backend has copied them.
+result<void> engine::upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report,
+                            model::model::scales_hold scales) {
+  std::vector<bitnet_weight_plan> plans;
+  for (const bitnet_tensor_desc& d : descs) {
+    const auto plan = told(compute::plan(device_, d),
+                           fmt::format("tensor {}", std::string_view(d.name.data, d.name.size)));
+    if (!plan) return std::unexpected(plan.error());
+    plans.push_back(*plan);
+  }
   auto made = told(compute::weights::create(device_, descs), "making room for the weights");
   if (!made) return std::unexpected(std::move(made.error()));
   weights_ = std::move(*made);
+  scales.reset();
 
   uint64_t total = 0, done = 0;
   for (const bitnet_tensor_desc& d : descs) total += d.data_bytes;
@@ -128,19 +141,17 @@ result<void> engine::upload(const std::vector<bitnet_tensor_desc>& descs, const 
       if (!report || report(done + bytes, total)) return {};
       return fail(BITNET_CANCELLED, "loading was stopped");
     };
-    if (auto ok = upload_one(i, descs[i], wrote); !ok) return ok;
+    if (auto ok = upload_one(i, plans[i], wrote); !ok) return ok;
     done += descs[i].data_bytes;
   }
   return {};
 }
 
-result<void> engine::upload_one(uint32_t index, const bitnet_tensor_desc& desc,
+result<void> engine::upload_one(uint32_t index, const bitnet_weight_plan& plan,
                                 const std::function<result<void>(uint64_t)>& wrote) {
   const model::weight& w = model_.weights()[index];
   const std::string doing = fmt::format("tensor {}", w.name);
-  const auto plan = told(compute::plan(device_, desc), doing);
-  if (!plan) return std::unexpected(plan.error());
-  if (can_alias(w, *plan)) {
+  if (can_alias(w, plan)) {
     if (auto ok = told(weights_.alias(index, w.alias), doing); !ok) return ok;
     aliased_bytes_ += w.alias.size();
   } else {

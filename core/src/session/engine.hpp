@@ -67,8 +67,9 @@ class engine {
  private:
   engine(select::choice choice, const model::model& m, const kv_budget& budget);
   result<void> check_support(const std::vector<bitnet_tensor_desc>& descs) const;
-  result<void> upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report);
-  result<void> upload_one(uint32_t index, const bitnet_tensor_desc& desc,
+  result<void> upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report,
+                      model::model::scales_hold scales);
+  result<void> upload_one(uint32_t index, const bitnet_weight_plan& plan,
                           const std::function<result<void>(uint64_t)>& wrote);
   result<void> use_packed_head(const pack_cache& cache);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace bitnet::session {
 
@@ -11,7 +12,9 @@ kv_store::kv_store(const engine& e, const bitnet_kv_config& config, eviction pol
     : config_(config),
       pool_(nullptr, e.table().kv_pool_destroy),
       free_(config.n_blocks),
-      order_(policy) {}
+      order_(policy) {
+  for (uint32_t i = config.n_states; i > 0; --i) free_states_.push_back(i - 1);
+}
 
 result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_kv_config& config,
                                                  eviction policy) {
@@ -41,7 +44,25 @@ void kv_store::take_all(holding& h) {
   free_.take(h.spare);
   free_.drop(h.table, 0, h.table.size());
   h.table.clear();
+  take_states(h);
   order_.remove(h.id_);
+}
+
+void kv_store::take_states(holding& h) {
+  for (uint32_t* state : {&h.state, &h.kept_state})
+    if (*state != no_block) free_states_.push_back(std::exchange(*state, no_block));
+}
+
+// Whether `h` has what a turn with so many blocks needs of states; gives it what is free.
+bool kv_store::has_states(holding& h, uint64_t need) {
+  if (config_.n_states == 0 || need == 0) return true;
+  for (uint32_t* state : {&h.state, &h.kept_state}) {
+    if (*state != no_block) continue;
+    if (free_states_.empty()) return false;
+    *state = free_states_.back();
+    free_states_.pop_back();
+  }
+  return true;
 }
 
 result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool()>& stop) {
@@ -49,12 +70,12 @@ result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool
   for (;;) {
     while (h.blocks() < need && h.spare.take_one(free_)) {
     }
-    if (h.blocks() >= need) break;
+    if (has_states(h, need) && h.blocks() >= need) break;
     const auto by_id = [&](uint64_t id) {
       return *std::ranges::find_if(holdings_, [&](const holding* o) { return o->id_ == id; });
     };
     const auto victim = order_.victim(
-        [&](uint64_t id) { return id != h.id_ && !by_id(id)->busy_ && by_id(id)->blocks() != 0; });
+        [&](uint64_t id) { return id != h.id_ && !by_id(id)->busy_ && by_id(id)->holds(); });
     if (victim) {
       holding& loser = *by_id(*victim);
       take_all(loser);
@@ -65,6 +86,7 @@ result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool
     // All others that hold blocks are busy. Who waits keeps nothing from those who could go on: the
     // table may be taken like anyone's.
     free_.take(h.spare);
+    if (h.table.empty()) take_states(h);  // they are of no tokens yet
     if (stop()) return fail(BITNET_CANCELLED, "cancelled while waiting for KV blocks");
     changed_.wait_for(lock, std::chrono::milliseconds(20));
   }

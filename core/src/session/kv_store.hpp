@@ -1,7 +1,7 @@
 #pragma once
-// A pool of KV blocks on a device, and who holds which. One session has a pool of its own, or the
-// sessions of a model share one within a budget: when it is spent, a session that is not evaluating
-// loses its blocks and evaluates its tokens again at its next turn.
+// A pool of KV blocks, and of states, on a device, and who holds which. One session has a pool of
+// its own, or the sessions of a model share one within a budget: when it is spent, a session that
+// is not evaluating loses its blocks and evaluates its tokens again at its next turn.
 //
 // Threads any, each holding from one thread at a time.
 // Owner   sessions share it; it goes with the last, under device_turn().
@@ -31,13 +31,16 @@ class kv_store {
   struct holding {
     std::vector<uint32_t> table;  // in order of position
     kv_blocks spare{0};           // for the steps to come, until the turn ends
-    bool lost = false;            // the table was taken away; the owner resets it
+    bool lost = false;            // all was taken away; the owner resets it
+    // Of a model with states: that of the sequence, and a copy of an earlier one; no_block: none.
+    uint32_t state = no_block, kept_state = no_block;
     uint64_t evictions = 0;
 
    private:
     friend kv_store;
     uint64_t id_ = 0;
     bool busy_ = false;
+    [[nodiscard]] bool holds() const { return blocks() != 0 || state != no_block; }
     [[nodiscard]] uint64_t blocks() const {
       return spare.available() + static_cast<uint64_t>(std::ranges::count_if(
                                      table, [](uint32_t block) { return block != no_block; }));
@@ -47,9 +50,9 @@ class kv_store {
   void join(holding& h);
   void leave(holding& h);
 
-  // Begins a turn in which `h` has `need` blocks, at most n_blocks(), in its table or spare. Takes
-  // them from others that are idle, by the policy; waits while all are busy. `stop` is asked now
-  // and then, and ends the waiting with BITNET_CANCELLED.
+  // Begins a turn in which `h` has `need` blocks, at most n_blocks(), in its table or spare, and
+  // states unless `need` is 0. Takes them from others that are idle, by the policy; waits while all
+  // are busy. `stop` is asked now and then, and ends the waiting with BITNET_CANCELLED.
   result<void> begin(holding& h, uint64_t need, const std::function<bool()>& stop);
   void end(holding& h);
 
@@ -61,16 +64,21 @@ class kv_store {
   [[nodiscard]] bitnet_kv_pool* pool() const { return pool_.get(); }
   [[nodiscard]] const bitnet_kv_config& config() const { return config_; }
   [[nodiscard]] uint32_t n_blocks() const { return config_.n_blocks; }
+  // How copies, exports and imports name a state.
+  [[nodiscard]] uint32_t as_block(uint32_t state) const { return config_.n_blocks + state; }
 
  private:
   kv_store(const engine& e, const bitnet_kv_config& config, eviction policy);
   void take_all(holding& h);
+  void take_states(holding& h);
+  bool has_states(holding& h, uint64_t need);
 
   const bitnet_kv_config config_;
   compute::handle<bitnet_kv_pool> pool_;
   std::mutex turn_;  // guards what follows
   std::condition_variable changed_;
   kv_blocks free_;
+  std::vector<uint32_t> free_states_;
   eviction_order order_;
   std::vector<holding*> holdings_;
   uint64_t last_id_ = 0;

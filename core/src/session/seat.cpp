@@ -53,6 +53,13 @@ uint32_t affordable_blocks(uint64_t budget, uint64_t block_bytes) {
   return static_cast<uint32_t>(std::min<uint64_t>(budget / block_bytes, 1U << 24));
 }
 
+// The sequence's state and a copy of an earlier one.
+constexpr uint32_t states_of_session = 2;
+
+uint64_t state_bytes(const bitnet_kv_config& kv) {
+  return uint64_t{kv.state_elements} * sizeof(float);
+}
+
 // Blocks that a sequence holds at a time.
 uint32_t blocks_in_use(const seat::limits& l) {
   const uint32_t all = blocks_for(l.n_context);
@@ -109,6 +116,7 @@ void seat::leave_behind() {
   if (store_) {
     kv_.table.clear();
     kv_.spare = kv_blocks{0};
+    kv_.state = kv_.kept_state = no_block;
     store_->leave(kv_);
   }
   // Never freed, on purpose.
@@ -120,7 +128,8 @@ void seat::leave_behind() {
 }
 
 uint64_t seat::kv_bytes() const {
-  return limits_.block_bytes * store_->n_blocks();
+  const bitnet_kv_config& all = store_->config();
+  return limits_.block_bytes * all.n_blocks + uint64_t{all.n_states} * state_bytes(all);
 }
 
 // What this engine can give to a session of these options.
@@ -130,11 +139,18 @@ result<void> seat::measure(const session_options& options) {
     return ok;
   if (auto ok = check_kv_type(engine_->choice(), shape, options.dtype_v, "values", "kv_v"); !ok)
     return ok;
-  limits_.block_bytes = uint64_t{block_tokens} * shape.n_layers * shape.n_kv_heads *
+  limits_.states_bytes = states_of_session * shape.state_elements() * sizeof(float);
+  limits_.block_bytes = uint64_t{block_tokens} * shape.n_attending() * shape.n_kv_heads *
                         (kv_head_bytes(options.dtype_k, shape.head_dim) +
                          kv_head_bytes(options.dtype_v, shape.head_dim));
   const uint64_t budget = options.own_kv ? 0 : engine_->budget().bytes;
-  const uint64_t affordable = affordable_blocks(budget, limits_.block_bytes);
+  if (budget != 0 && limits_.states_bytes >= budget)
+    return fail(BITNET_OUT_OF_MEMORY,
+                fmt::format("the states of a session take {} bytes, which leaves nothing of the KV "
+                            "budget of {}; use a larger kv_budget_bytes",
+                            limits_.states_bytes, budget));
+  const uint64_t affordable =
+      affordable_blocks(budget == 0 ? 0 : budget - limits_.states_bytes, limits_.block_bytes);
 
   const bool windowed = options.window != 0;
   limits_.n_context = options.n_context != 0 ? options.n_context
@@ -197,14 +213,31 @@ result<void> seat::take_store(const session_options& options) {
   kv.struct_size = sizeof kv;
   kv.dtype_k = options.dtype_k;
   kv.dtype_v = options.dtype_v;
-  kv.n_layers = shape.n_layers;
+  kv.n_layers = shape.n_attending();
   kv.n_kv_heads = shape.n_kv_heads;
   kv.head_dim_k = kv.head_dim_v = shape.head_dim;
   kv.block_tokens = block_tokens;
-  kv.n_blocks = budget == 0 ? limits_.n_blocks : affordable_blocks(budget, limits_.block_bytes);
+  // Of a budget as many sessions have states as could all be at the end of their context.
+  const uint64_t session_bytes = limits_.states_bytes + limits_.n_blocks * limits_.block_bytes;
+  const uint64_t sessions = budget == 0 ? 1 : std::max<uint64_t>(1, budget / session_bytes);
+  const uint64_t for_states = sessions * limits_.states_bytes;
+  if (for_states != 0) {
+    kv.state_elements = static_cast<uint32_t>(shape.state_elements());
+    kv.n_states = static_cast<uint32_t>(sessions * states_of_session);
+  }
+  kv.n_blocks =
+      budget == 0 ? limits_.n_blocks : affordable_blocks(budget - for_states, limits_.block_bytes);
   auto store = budget == 0 ? kv_store::make(*engine_, kv, eviction::lru) : engine_->shared_kv(kv);
   if (!store) return std::unexpected(std::move(store.error()));
   store_ = std::move(*store);
+  // The first session shared the budget out between states and blocks, by the context that it has.
+  if (limits_.n_blocks > store_->n_blocks())
+    return fail(BITNET_OUT_OF_MEMORY,
+                fmt::format("the sessions that share the KV budget of {} bytes have room for {} "
+                            "tokens beside their states, this one asks for {}; open the one with "
+                            "the largest n_context first, or use a larger kv_budget_bytes",
+                            budget, uint64_t{store_->n_blocks()} * block_tokens,
+                            uint64_t{limits_.n_blocks} * block_tokens));
   kv_.table.reserve(blocks_for(limits_.n_context));
   store_->join(kv_);
   return {};
@@ -239,13 +272,10 @@ result<void> seat::build_program(const session_options& options) {
   if (auto ready = told(binding_.prepare(1, 1), "preparing the step of one token"); !ready)
     return std::unexpected(std::move(ready.error()));
   const auto ints = [&](uint32_t role) { return binding_.of<int32_t>(role); };
-  memory_ = {ints(BITNET_PORT_TOKENS),
-             ints(BITNET_PORT_POSITIONS),
-             ints(BITNET_PORT_SEQUENCES),
-             ints(BITNET_PORT_SLOTS),
-             ints(BITNET_PORT_BLOCK_TABLES),
-             ints(BITNET_PORT_OUTPUT_ROWS),
-             binding_.of<float>(BITNET_PORT_LOGITS)};
+  memory_ = {ints(BITNET_PORT_TOKENS),       ints(BITNET_PORT_POSITIONS),
+             ints(BITNET_PORT_SEQUENCES),    ints(BITNET_PORT_SLOTS),
+             ints(BITNET_PORT_BLOCK_TABLES), ints(BITNET_PORT_OUTPUT_ROWS),
+             ints(BITNET_PORT_STATES),       binding_.of<float>(BITNET_PORT_LOGITS)};
   return {};
 }
 
@@ -283,6 +313,7 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
   }
   for (std::size_t i = 0; i < kv_.table.size(); ++i)
     memory_.block_tables[i] = static_cast<int32_t>(kv_.table[i]);
+  if (memory_.states != nullptr) memory_.states[0] = static_cast<int32_t>(kv_.state);
   for (uint32_t i = 0; i < n_outputs; ++i)
     memory_.output_rows[i] = static_cast<int32_t>(first_output + i);
 
@@ -328,6 +359,36 @@ std::vector<uint32_t> seat::held_blocks() const {
   return out;
 }
 
+// The copy is done before the step that comes next.
+result<void> seat::copy_state(uint32_t from, uint32_t to, const char* doing) {
+  const plugin::kept_thread kept(*engine_->choice().backend->complaints());
+  const uint32_t there = store_->as_block(from), here = store_->as_block(to);
+  return told(queue_.copy(store_->pool(), {&there, 1}, {&here, 1}),
+              fmt::format("backend {}: {}", engine_->backend_name(), doing));
+}
+
+result<void> seat::keep_state() {
+  return copy_state(kv_.state, kv_.kept_state, "keeping a state");
+}
+
+result<void> seat::restore_state() {
+  return copy_state(kv_.kept_state, kv_.state, "going back to a state");
+}
+
+// Blocks, or states, of `from` into those of this one; `bytes` are what they take.
+result<void> seat::pass(seat& from, std::span<const uint32_t> theirs,
+                        std::span<const uint32_t> mine, std::span<std::byte> bytes) {
+  const auto out = [&] {
+    return fmt::format("backend {}: writing KV out", from.engine_->backend_name());
+  };
+  const auto in = [&] { return fmt::format("backend {}: reading KV in", engine_->backend_name()); };
+  if (auto ok = told(from.queue_.write_out(from.store_->pool(), theirs, bytes), out()); !ok)
+    return ok;
+  if (auto ok = from.await(out); !ok) return ok;
+  if (auto ok = told(queue_.read_in(store_->pool(), mine, bytes), in()); !ok) return ok;
+  return await(in);
+}
+
 result<void> seat::copy_blocks(seat& from) {
   if (!kv_.spare.resize_like(kv_.table, from.kv_.table))
     return fail(BITNET_OUT_OF_MEMORY, "fewer KV blocks than the session has");
@@ -338,22 +399,15 @@ result<void> seat::copy_blocks(seat& from) {
   std::vector<std::byte> memory(together * limits_.block_bytes);
   for (std::size_t first = 0; first < mine.size(); first += together) {
     const std::size_t n = std::min(together, mine.size() - first);
-    const std::span bytes(memory.data(), n * limits_.block_bytes);
-    const auto out = [&] {
-      return fmt::format("backend {}: writing KV out", from.engine_->backend_name());
-    };
-    const auto in = [&] {
-      return fmt::format("backend {}: reading KV in", engine_->backend_name());
-    };
-    const auto taken = std::span(theirs).subspan(first, n),
-               given = std::span(mine).subspan(first, n);
-    if (auto ok = told(from.queue_.write_out(from.store_->pool(), taken, bytes), out()); !ok)
+    if (auto ok = pass(from, std::span(theirs).subspan(first, n), std::span(mine).subspan(first, n),
+                       std::span(memory).first(n * limits_.block_bytes));
+        !ok)
       return ok;
-    if (auto ok = from.await(out); !ok) return ok;
-    if (auto ok = told(queue_.read_in(store_->pool(), given, bytes), in()); !ok) return ok;
-    if (auto ok = await(in); !ok) return ok;
   }
-  return {};
+  if (kv_.state == no_block || from.kv_.state == no_block) return {};
+  memory.resize(state_bytes(store_->config()));
+  const uint32_t there = from.store_->as_block(from.kv_.state), here = store_->as_block(kv_.state);
+  return pass(from, {&there, 1}, {&here, 1}, memory);
 }
 
 }  // namespace bitnet::session

@@ -56,6 +56,7 @@ class seat {
     uint32_t window = 0, window_keep = 0;
     uint32_t n_blocks = 0;  // at most, at once
     uint64_t block_bytes = 0;
+    uint64_t states_bytes = 0;  // of the states of a session; 0: the model has none
   };
   [[nodiscard]] const limits& most() const { return limits_; }
   [[nodiscard]] const std::shared_ptr<session::engine>& on() const { return engine_; }
@@ -69,11 +70,15 @@ class seat {
   // first_output on.
   result<void> step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
                     uint32_t top_logits, std::span<float> logits);
+  // Of a model with states: keeps a copy of the sequence's, and goes back to it. Each takes its
+  // turn before the next step. The states are held by the caller.
+  result<void> keep_state();
+  result<void> restore_state();
   // From the plugin's own counters.
   [[nodiscard]] result<std::vector<bitnet_kernel_stat>> ran() const;
 
-  // Takes the blocks of `from`, through the layout that every backend can write and read. Both
-  // are held by the caller; this one's table is empty and its spare blocks are enough.
+  // Takes the blocks and the state of `from`, through the layout that every backend can write and
+  // read. Both are held by the caller; this one's table is empty and its spare blocks are enough.
   result<void> copy_blocks(seat& from);
 
  private:
@@ -87,6 +92,9 @@ class seat {
   template <class Doing>
   result<void> await(const Doing& doing);
   [[nodiscard]] std::vector<uint32_t> held_blocks() const;
+  result<void> copy_state(uint32_t from, uint32_t to, const char* doing);
+  result<void> pass(seat& from, std::span<const uint32_t> theirs, std::span<const uint32_t> mine,
+                    std::span<std::byte> bytes);
 
   const std::shared_ptr<session::engine> engine_;
   const uint64_t cancel_token_;
@@ -97,7 +105,7 @@ class seat {
   bool hung_ = false;  // a step did not end in that time
 
   struct step_memory {
-    int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows;
+    int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows, *states;
     float* logits;
   } memory_{};
   // In this order: each goes before what it was made of.

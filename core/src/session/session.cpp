@@ -58,6 +58,12 @@ result<void> check_ids(std::span<const int32_t> ids, uint64_t n_vocab) {
   return {};
 }
 
+// Tokens that there is room for beside the states; 0: unknown.
+uint64_t max_context(const seat::limits& most, uint64_t room) {
+  return model::max_context(room - std::min(room, most.states_bytes), most.block_bytes,
+                            block_tokens);
+}
+
 }  // namespace
 
 session::session(const session_options& options, uint64_t cancel_token)
@@ -73,8 +79,7 @@ result<std::unique_ptr<session>> session::open(std::shared_ptr<engine> e,
   auto place = seat::open(std::move(e), options, cancel_token);
   if (!place) return std::unexpected(std::move(place.error()));
   if (options.window == 0)
-    s->max_context_ = model::max_context(budget == 0 ? free : std::min(free, budget),
-                                         (*place)->most().block_bytes, block_tokens);
+    s->max_context_ = max_context((*place)->most(), budget == 0 ? free : std::min(free, budget));
   s->seat_ = std::move(*place);
   s->tokens_.reserve(s->limits().n_context);
   return s;
@@ -99,7 +104,7 @@ class session::hold {
     };
     if (auto ok = s.seat_->store().begin(s.seat_->kv(), blocks, stop); !ok)
       return std::unexpected(std::move(ok.error()));
-    if (s.seat_->kv().lost) s.evaluated_ = 0;
+    if (s.seat_->kv().lost) s.evaluated_ = s.kept_at_ = 0;
     s.seat_->kv().lost = false;
     return hold(s);
   }
@@ -137,10 +142,28 @@ void session::forget_unseen() {
                          first_seen() / block_tokens);
 }
 
+// The most of the first `evaluated` tokens whose state there is, which then is the sequence's.
+uint64_t session::settle_state(uint64_t evaluated) {
+  if (kept_at_ > evaluated) kept_at_ = 0;
+  if (evaluated == evaluated_ && !state_spoilt_) return evaluated;
+  state_spoilt_ = false;
+  if (kept_at_ != 0 && !seat_->restore_state()) kept_at_ = 0;
+  return kept_at_;
+}
+
+// Before steps of several tokens, which a turn of a conversation begins with: what comes after it
+// is what is taken back most.
+result<void> session::keep_state() {
+  if (!has_state() || evaluated_ == 0 || tokens_.size() - evaluated_ < 2) return {};
+  if (auto ok = seat_->keep_state(); !ok) return ok;
+  kept_at_ = evaluated_;
+  return {};
+}
+
 // Goes back to the first `evaluated` tokens. Where the window has moved past what the next one will
 // see, all are evaluated again: what a token is in one layer depends on all windows before it.
 void session::settle(uint64_t evaluated) {
-  evaluated_ = evaluated;
+  evaluated_ = has_state() ? settle_state(evaluated) : evaluated;
   seat_->kv().spare.resize(seat_->kv().table, evaluated_);
   for (uint64_t b = 0; b < seat_->kv().table.size(); ++b) {
     const bool seen =
@@ -193,10 +216,12 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
   const uint64_t evaluated_before = evaluated_;
   const auto undo = [&](failure why) -> result<void> {
     tokens_.resize(before);
+    state_spoilt_ = true;
     settle(evaluated_before);
     return std::unexpected(std::move(why));
   };
 
+  if (auto ok = keep_state(); !ok) return undo(std::move(ok.error()));
   uint64_t written = 0;  // rows of logits
   while (evaluated_ < tokens_.size()) {
     const uint64_t n =
@@ -298,6 +323,7 @@ void session::sit(std::unique_ptr<seat> to, moving how, const std::string& why) 
   const bool copied = how == moving::migrate && copy_to(*to);
   const double copy_ms = copied ? ms_since(start) : 0;
   if (!copied) evaluated_ = 0;
+  kept_at_ = 0;
   catching_up_ = !copied;
   {
     const std::lock_guard lock(turn_);

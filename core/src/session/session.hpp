@@ -90,6 +90,9 @@ class session {
   class hold;                                 // of the blocks of this sequence
   void forget_unseen();
   void settle(uint64_t evaluated);
+  [[nodiscard]] bool has_state() const { return limits().states_bytes != 0; }
+  [[nodiscard]] uint64_t settle_state(uint64_t evaluated);
+  result<void> keep_state();
   result<void> evaluate(std::span<const int32_t> ids, bool all_rows, std::span<float> logits);
   [[nodiscard]] result<std::unique_ptr<seat>> seat_on(std::shared_ptr<engine> e) const;
   void take_offer();
@@ -103,7 +106,11 @@ class session {
 
   std::vector<int32_t> tokens_;  // all, evaluated and waiting
   uint64_t evaluated_ = 0;       // of tokens_
-  uint32_t top_logits_ = 0;      // of the step to come
+  // Of a model with states, which cannot be cut like keys: where the kept one was, 0: nowhere; and
+  // whether the sequence's own is that of evaluated_ tokens no longer.
+  uint64_t kept_at_ = 0;
+  bool state_spoilt_ = false;
+  uint32_t top_logits_ = 0;  // of the step to come
   uint64_t steps_ = 0, steps_tokens_ = 0;
   uint64_t max_context_ = 0;                    // on the seat where it was opened
   std::vector<bitnet_kernel_stat> ran_before_;  // on former seats

@@ -12,6 +12,9 @@
 //              q = round_half_even(x * (127 / a)), clamped to [-127, 127]; d = a / 127
 //   hadamard   as ops.h says, `factors` in front or behind, or nullptr; y is not x
 //   gelu       as ops.h says: the product a + b * (x * x), then by -x, then the exponential
+//   sigmoid    1 / (1 + exp(-x))
+//   delta_rule one token of one head of DELTA_RULE, as ops.h says: v and y (d_v), state (d_k, d_v),
+//              columns side by side; decayed rows are formed twice, which gives the same bits
 //   softmax    x = exp(x * scale - max(x * scale)); returns the sum, at least 1
 //   rotate     pairs (a, b) of each head become (a c - b s, a s + b c): RoPE with the cosines and
 //              sines (pairs) given. neox: b stands `pairs` after a; else next to it. What is not
@@ -33,6 +36,12 @@ struct rotation {
   bool neox;
 };
 
+struct delta_token {
+  const float *q, *k, *v;
+  float q_factor, k_factor;  // by which q and k, each (d_k), are multiplied first
+  float decay, beta;
+};
+
 struct row_kernels {
   const char* isa;  // that all of their names end with
   void (*rms_norm)(const float* x, const float* w, float eps, uint64_t k, float* y);
@@ -46,6 +55,8 @@ struct row_kernels {
   void (*silu)(const float* x, uint64_t k, float* y);
   void (*gelu)(const float* x, uint64_t k, float* y);
   void (*scale)(const float* x, float factor, uint64_t k, float* y);
+  void (*sigmoid)(const float* x, uint64_t k, float* y);
+  void (*delta_rule)(const delta_token& t, uint64_t d_k, uint64_t d_v, float* state, float* y);
   float (*softmax)(float* x, uint64_t n, float scale);
   void (*rotate)(const float* x, const rotation& r, float* y);  // y is not x
   void (*halves)(const float* x, uint64_t k, uint8_t* y);
@@ -58,27 +69,29 @@ struct row_kernels {
   void (*from_q6_k)(const uint8_t* x, uint64_t k, float* y);
 };
 
-#define BITNET_DECLARE_ROWS(isa)                                                                \
-  void rms_norm_##isa(const float* x, const float* w, float eps, uint64_t k, float* y);         \
-  void act_quant_##isa(const float* x, uint64_t k, int8_t* q, float* s);                        \
-  void act_quant_groups_##isa(const float* x, uint64_t k, uint64_t group, int8_t* q, float* d); \
-  void hadamard_##isa(const float* x, const float* factors, bool first, uint64_t k,             \
-                      uint64_t block, float* y);                                                \
-  void add_##isa(const float* a, const float* b, uint64_t k, float* y);                         \
-  void mul_##isa(const float* a, const float* b, uint64_t k, float* y);                         \
-  void relu2_##isa(const float* x, uint64_t k, float* y);                                       \
-  void silu_##isa(const float* x, uint64_t k, float* y);                                        \
-  void gelu_##isa(const float* x, uint64_t k, float* y);                                        \
-  void scale_##isa(const float* x, float factor, uint64_t k, float* y);                         \
-  float softmax_##isa(float* x, uint64_t n, float scale);                                       \
-  void rotate_##isa(const float* x, const rotation& r, float* y);                               \
-  void halves_##isa(const float* x, uint64_t k, uint8_t* y);                                    \
-  void widen_##isa(const uint8_t* x, uint64_t k, float* y);                                     \
-  void quant_error_##isa(const float* w, const int8_t* q, float d, uint64_t k, float* error,    \
-                         float* size);                                                          \
-  void q8_0_##isa(const float* x, uint64_t k, uint8_t* y);                                      \
-  void from_q4_0_##isa(const uint8_t* x, uint64_t k, float* y);                                 \
-  void from_q4_k_##isa(const uint8_t* x, uint64_t k, float* y);                                 \
+#define BITNET_DECLARE_ROWS(isa)                                                                   \
+  void rms_norm_##isa(const float* x, const float* w, float eps, uint64_t k, float* y);            \
+  void act_quant_##isa(const float* x, uint64_t k, int8_t* q, float* s);                           \
+  void act_quant_groups_##isa(const float* x, uint64_t k, uint64_t group, int8_t* q, float* d);    \
+  void hadamard_##isa(const float* x, const float* factors, bool first, uint64_t k,                \
+                      uint64_t block, float* y);                                                   \
+  void add_##isa(const float* a, const float* b, uint64_t k, float* y);                            \
+  void mul_##isa(const float* a, const float* b, uint64_t k, float* y);                            \
+  void relu2_##isa(const float* x, uint64_t k, float* y);                                          \
+  void silu_##isa(const float* x, uint64_t k, float* y);                                           \
+  void gelu_##isa(const float* x, uint64_t k, float* y);                                           \
+  void scale_##isa(const float* x, float factor, uint64_t k, float* y);                            \
+  void sigmoid_##isa(const float* x, uint64_t k, float* y);                                        \
+  void delta_rule_##isa(const delta_token& t, uint64_t d_k, uint64_t d_v, float* state, float* y); \
+  float softmax_##isa(float* x, uint64_t n, float scale);                                          \
+  void rotate_##isa(const float* x, const rotation& r, float* y);                                  \
+  void halves_##isa(const float* x, uint64_t k, uint8_t* y);                                       \
+  void widen_##isa(const uint8_t* x, uint64_t k, float* y);                                        \
+  void quant_error_##isa(const float* w, const int8_t* q, float d, uint64_t k, float* error,       \
+                         float* size);                                                             \
+  void q8_0_##isa(const float* x, uint64_t k, uint8_t* y);                                         \
+  void from_q4_0_##isa(const uint8_t* x, uint64_t k, float* y);                                    \
+  void from_q4_k_##isa(const uint8_t* x, uint64_t k, float* y);                                    \
   void from_q6_k_##isa(const uint8_t* x, uint64_t k, float* y)
 
 BITNET_DECLARE_ROWS(scalar);
@@ -88,11 +101,28 @@ BITNET_DECLARE_ROWS(avx512);  // needs AVX-512 F, BW and VL, and F16C
 BITNET_DECLARE_ROWS(neon);    // needs AArch64
 #undef BITNET_DECLARE_ROWS
 
-#define BITNET_ROWS(isa)                                                     \
-  {#isa,           rms_norm_##isa,  act_quant_##isa, act_quant_groups_##isa, \
-   hadamard_##isa, add_##isa,       mul_##isa,       relu2_##isa,            \
-   silu_##isa,     gelu_##isa,      scale_##isa,     softmax_##isa,          \
-   rotate_##isa,   halves_##isa,    widen_##isa,     quant_error_##isa,      \
-   q8_0_##isa,     from_q4_0_##isa, from_q4_k_##isa, from_q6_k_##isa}
+#define BITNET_ROWS(isa)   \
+  {#isa,                   \
+   rms_norm_##isa,         \
+   act_quant_##isa,        \
+   act_quant_groups_##isa, \
+   hadamard_##isa,         \
+   add_##isa,              \
+   mul_##isa,              \
+   relu2_##isa,            \
+   silu_##isa,             \
+   gelu_##isa,             \
+   scale_##isa,            \
+   sigmoid_##isa,          \
+   delta_rule_##isa,       \
+   softmax_##isa,          \
+   rotate_##isa,           \
+   halves_##isa,           \
+   widen_##isa,            \
+   quant_error_##isa,      \
+   q8_0_##isa,             \
+   from_q4_0_##isa,        \
+   from_q4_k_##isa,        \
+   from_q6_k_##isa}
 
 }  // namespace bitnet::cpu

@@ -140,6 +140,25 @@ void scale_scalar(const float* x, float factor, uint64_t k, float* y) {
   for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor;
 }
 
+void sigmoid_scalar(const float* x, uint64_t k, float* y) {
+  for (uint64_t i = 0; i < k; ++i) y[i] = 1.0f / (1.0f + exponential(-x[i]));
+}
+
+void delta_rule_scalar(const delta_token& t, uint64_t d_k, uint64_t d_v, float* state, float* y) {
+  for (uint64_t j = 0; j < d_v; ++j) {
+    float seen = 0, out = 0;
+    for (uint64_t i = 0; i < d_k; ++i)
+      seen += (t.k[i] * t.k_factor) * (state[i * d_v + j] * t.decay);
+    const float u = t.beta * (t.v[j] - seen);
+    for (uint64_t i = 0; i < d_k; ++i) {
+      float& s = state[i * d_v + j];
+      s = s * t.decay + (t.k[i] * t.k_factor) * u;
+      out += (t.q[i] * t.q_factor) * s;
+    }
+    y[j] = out;
+  }
+}
+
 float softmax_scalar(float* x, uint64_t n, float scale) {
   float largest = x[0] * scale;
   for (uint64_t i = 0; i < n; ++i) {

@@ -251,6 +251,62 @@ void BITNET_ROW(gelu)(const float* x, uint64_t k, float* y) {
   std::memcpy(y + i, rest.x, (k - i) * sizeof(float));
 }
 
+void BITNET_ROW(sigmoid)(const float* x, uint64_t k, float* y) {
+  uint64_t i = 0;
+  for (; i + lanes <= k; i += lanes) store(1.0f / (1.0f + exponential(-load(x + i))), y + i);
+  if (i == k) return;
+  block rest(x + i, k - i, 0);
+  store(1.0f / (1.0f + exponential(-load(rest.x))), rest.x);
+  std::memcpy(y + i, rest.x, (k - i) * sizeof(float));
+}
+
+// So many vectors of columns from column j on: their sums stay in registers.
+namespace {
+template <uint64_t n>
+void delta_columns(const delta_token& t, uint64_t d_k, uint64_t d_v, uint64_t j, float* state,
+                   float* y) {
+  floats u[n], out[n];
+  for (uint64_t c = 0; c < n; ++c) u[c] = out[c] = floats{};
+  for (uint64_t i = 0; i < d_k; ++i) {
+    const float k = t.k[i] * t.k_factor;
+    const float* s = state + i * d_v + j;
+    for (uint64_t c = 0; c < n; ++c) u[c] += k * (load(s + c * lanes) * t.decay);
+  }
+  for (uint64_t c = 0; c < n; ++c) u[c] = t.beta * (load(t.v + j + c * lanes) - u[c]);
+  for (uint64_t i = 0; i < d_k; ++i) {
+    const float k = t.k[i] * t.k_factor, q = t.q[i] * t.q_factor;
+    float* s = state + i * d_v + j;
+    for (uint64_t c = 0; c < n; ++c) {
+      const floats next = load(s + c * lanes) * t.decay + k * u[c];
+      store(next, s + c * lanes);
+      out[c] += q * next;
+    }
+  }
+  for (uint64_t c = 0; c < n; ++c) store(out[c], y + j + c * lanes);
+}
+}  // namespace
+
+void BITNET_ROW(delta_rule)(const delta_token& t, uint64_t d_k, uint64_t d_v, float* state,
+                            float* y) {
+  constexpr uint64_t many = lanes == 16 ? 8 : 4;  // half of the registers, or fewer
+  uint64_t j = 0;
+  for (; j + many * lanes <= d_v; j += many * lanes)
+    delta_columns<many>(t, d_k, d_v, j, state, y);
+  for (; j + lanes <= d_v; j += lanes) delta_columns<1>(t, d_k, d_v, j, state, y);
+  for (; j < d_v; ++j) {
+    float u = 0, out = 0;
+    for (uint64_t i = 0; i < d_k; ++i)
+      u += (t.k[i] * t.k_factor) * (state[i * d_v + j] * t.decay);
+    u = t.beta * (t.v[j] - u);
+    for (uint64_t i = 0; i < d_k; ++i) {
+      float& s = state[i * d_v + j];
+      s = s * t.decay + (t.k[i] * t.k_factor) * u;
+      out += (t.q[i] * t.q_factor) * s;
+    }
+    y[j] = out;
+  }
+}
+
 void BITNET_ROW(scale)(const float* x, float factor, uint64_t k, float* y) {
   for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor;
 }

@@ -62,6 +62,9 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
 // Whether isa_form::grouped computes it; else the scalar one does: long rows of groups that neither
 // divide a packed group nor are multiples of it cannot be cut. No file has them.
 bool grouped_has_vector_form(const sdk::weight& w);
+// SHORT_CONV of columns [first, last) and DELTA_RULE of value heads [first, last), of all tokens.
+void short_conv(const sdk::call& c, uint64_t first, uint64_t last);
+void delta_rule(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t last);
 // y (k) = a row of any dense format.
 void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* y);
 void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,

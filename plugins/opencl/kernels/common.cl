@@ -1,9 +1,9 @@
 // What all kernels share; plugins/gpu-common/kernels.hpp says what each of them computes.
 //
-// A program is this, pieces.cl if the kernel reads formats, group.cl, ternary.cl if it multiplies
-// ternary rows, and the kernel. Before it the host defines EXACT_DIVISION (/ and sqrt of float round
-// correctly), DOUBLES, DOT_PRODUCT; NAME, the function; T = threads of a work group, and C1 to C4 =
-// the constants of kernels.hpp.
+// A program is this, pieces.cl if the kernel reads formats, group.cl, runs.cl if it works on states,
+// ternary.cl if it multiplies ternary rows, and the kernel. Before it the host defines
+// EXACT_DIVISION (/ and sqrt of float round correctly), DOUBLES, DOT_PRODUCT; NAME, the function;
+// T = threads of a work group, and C1 to C4 = the constants of kernels.hpp.
 
 #pragma OPENCL FP_CONTRACT OFF
 #if DOUBLES
@@ -55,6 +55,7 @@
 #define OP_SILU 12
 #define OP_GELU 18
 #define OP_SCALE 19
+#define OP_SIGMOID 20
 
 // Words of a row of k int8 elements.
 uint i8_stride(uint k) { return (k + 127) / 128 * 32; }
@@ -114,6 +115,7 @@ float sum16(float16 v) {
 
 float activation(uint op, float x) {
   if (op == OP_SILU) return x / (1.0f + exp(-x));
+  if (op == OP_SIGMOID) return 1.0f / (1.0f + exp(-x));
   if (op == OP_GELU)  // 2 * sqrt(2 / pi), and 0.044715 of it
     return x / (1.0f + exp(-x * (1.5957691216f + 0.0713548163f * (x * x))));
   const float positive = x > 0 ? x : 0;

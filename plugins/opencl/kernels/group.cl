@@ -45,9 +45,9 @@ float2 square(float x) {
 }
 #endif
 
-// Mean of the squares of a row of k elements. Eight sums to a thread, or its adds would wait for
+// The sum of the squares of a row of k elements. Eight sums to a thread, or its adds would wait for
 // each other.
-float mean_square(__global const float *x, uint k, __local EXACT_SUM *shared) {
+EXACT_SUM square_sum(__global const float *x, uint k, __local EXACT_SUM *shared) {
 #if DOUBLES
   double8 sums = (double8)(0.0);
   for (uint i = 8 * LOCAL_ID; i + 8 <= k; i += 8 * T) {
@@ -78,15 +78,28 @@ float mean_square(__global const float *x, uint k, __local EXACT_SUM *shared) {
   mine = shared[0];
   MEET;
 #endif
-#if DOUBLES
-  return (float)(mine / (double)k);
-#else
-  return (mine.x + mine.y) / (float)k;
-#endif
+  return mine;
 }
 
+// 1 / sqrt(mean(x^2) + eps)
 float norm_factor(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
-  return 1.0f / sqrt(mean_square(x, k, shared) + eps);
+  const EXACT_SUM sum = square_sum(x, k, shared);
+#if DOUBLES
+  const float mean = (float)(sum / (double)k);
+#else
+  const float mean = (sum.x + sum.y) / (float)k;
+#endif
+  return 1.0f / sqrt(mean + eps);
+}
+
+// 1 / sqrt(sum(x^2) + eps)
+float inverse_length(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
+  const EXACT_SUM sum = square_sum(x, k, shared);
+#if DOUBLES
+  return 1.0f / sqrt((float)sum + eps);
+#else
+  return 1.0f / sqrt(sum.x + sum.y + eps);
+#endif
 }
 
 // Quantises value(i) of a row: `largest` is the greatest |value| that this thread met.

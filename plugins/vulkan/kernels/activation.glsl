@@ -1,4 +1,5 @@
-const uint OP_ADD = 9, OP_MUL = 10, OP_RELU2 = 11, OP_SILU = 12, OP_GELU = 18, OP_SCALE = 19;
+const uint OP_ADD = 9, OP_MUL = 10, OP_RELU2 = 11, OP_SILU = 12, OP_GELU = 18, OP_SCALE = 19,
+           OP_SIGMOID = 20;
 
 float activation(uint op, float x) {
   precise float y;
@@ -10,7 +11,7 @@ float activation(uint op, float x) {
     precise float negated = -x * slope;
     y = x / (1.0 + exponential(negated));
   } else {
-    y = x / (1.0 + exponential(-x));
+    y = (op == OP_SIGMOID ? 1.0 : x) / (1.0 + exponential(-x));
   }
   return y;
 }

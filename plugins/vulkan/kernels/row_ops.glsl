@@ -28,8 +28,8 @@ void exact_add(inout float sum, float x, inout float rest) {
 }
 
 #define DEFINE_NORM_FACTOR                                                         \
-  /* 1 / sqrt(mean(x^2) + eps), the sum with its rounding errors kept. */          \
-  float norm_factor(uint k, float eps) {                                           \
+  /* The sum of x^2, with its rounding errors kept. */                             \
+  float square_sum(uint k) {                                                       \
     float sum = 0.0, rest = 0.0;                                                   \
     for (uint i = thread(); i < k; i += threads()) {                               \
       float high, low;                                                             \
@@ -69,7 +69,11 @@ void exact_add(inout float sum, float x, inout float rest) {
     } else {                                                                       \
       total = FROM(total, 0);                                                      \
     }                                                                              \
-    precise float mean = total / float(k);                                         \
+    return total;                                                                  \
+  }                                                                                \
+  /* 1 / sqrt(mean(x^2) + eps) */                                                  \
+  float norm_factor(uint k, float eps) {                                           \
+    precise float mean = square_sum(k) / float(k);                                 \
     precise float under = mean + eps;                                              \
     precise float factor = 1.0 / sqrt(under);                                      \
     return factor;                                                                 \

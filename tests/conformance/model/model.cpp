@@ -104,6 +104,7 @@ std::vector<bitnet_port> model::ports() const {
   std::vector<bitnet_port> out;
   for (uint32_t role = BITNET_PORT_TOKENS; role <= BITNET_PORT_OUTPUT_ROWS; ++role)
     out.push_back({role, BITNET_NONE});
+  if (state_elements != 0) out.push_back({BITNET_PORT_STATES, BITNET_NONE});
   out.insert(out.end(), more_ports.begin(), more_ports.end());
   if (logits != BITNET_NONE) out.push_back({BITNET_PORT_LOGITS, logits});
   return out;

@@ -47,6 +47,7 @@ class model {
   std::vector<bitnet_port> more_ports;  // before that for the logits
   // Of the KV pool that a program of it needs.
   uint32_t kv_layers = 1, kv_heads = 1, head_dim = 32;
+  uint32_t state_elements = 0;  // 0: no states, and no port for them
 
   // 0 without logits.
   uint64_t vocabulary() const {

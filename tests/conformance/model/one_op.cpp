@@ -111,9 +111,33 @@ model one_op_model(uint32_t op, uint32_t format) {
     case BITNET_OP_SCALE:
       m.op(op, {g.f32()}, {g.result()}).floats[0] = 0.75f;
       break;
+    case BITNET_OP_COLUMNS: {
+      bitnet_op& part = m.op(op, {g.f32()}, {g.result(head_dim)});
+      part.ints[0] = head_dim;
+      part.ints[2] = part.ints[4] = 1;
+      break;
+    }
+    case BITNET_OP_SHORT_CONV:
+      m.op(op, {g.f32()}, {g.result()}, {m.dense(dense, 4, width, g.random)});
+      m.state_elements = 3 * width;
+      break;
+    case BITNET_OP_DELTA_GATES:
+      m.op(op, {g.f32(), g.f32()}, {g.result(2 * width)}, {m.dense(dense, width, 2, g.random)});
+      break;
+    case BITNET_OP_DELTA_RULE: {
+      bitnet_op& rule = m.op(
+          op, {g.comes_in(BITNET_DTYPE_F32, 3 * width), g.comes_in(BITNET_DTYPE_F32, 2 * heads)},
+          {g.result()});
+      rule.ints[1] = rule.ints[2] = heads;
+      rule.ints[3] = rule.ints[4] = head_dim;
+      rule.floats[0] = 1;
+      m.state_elements = heads * head_dim * head_dim;
+      break;
+    }
     case BITNET_OP_RELU2:
     case BITNET_OP_SILU:
     case BITNET_OP_GELU:
+    case BITNET_OP_SIGMOID:
       m.op(op, {g.f32()}, {g.result()});
       break;
     case BITNET_OP_GATHER_ROWS:

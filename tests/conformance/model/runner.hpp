@@ -49,6 +49,7 @@ struct token_in {
 struct step_memory {
   int32_t *tokens = nullptr, *positions = nullptr, *sequences = nullptr, *slots = nullptr;
   int32_t *block_tables = nullptr, *output_rows = nullptr;
+  int32_t* states = nullptr;  // nullptr: the model has none
   float* logits = nullptr;
   std::vector<void*> more;  // of model::more_ports
   bitnet_binding* binding = nullptr;
@@ -98,6 +99,12 @@ class runner : public step_memory {
     out.slots = ints(o.max_tokens);
     out.block_tables = ints(uint64_t{o.max_sequences} * o.max_blocks);
     out.output_rows = ints(o.max_outputs);
+    if (n_states_ != 0) {
+      out.states = ints(o.max_sequences);
+      // Neither in order nor from the first on.
+      for (uint32_t s = 0; s < o.max_sequences; ++s)
+        out.states[s] = static_cast<int32_t>(n_states_ - 1 - s);
+    }
     for (const uint64_t bytes : more_bytes_) out.more.push_back(port(bytes));
     if (vocab_ != 0) out.logits = static_cast<float*>(port(o.max_outputs * vocab_ * sizeof(float)));
     const bitnet_bind_request r = bind_request(bound, pool);
@@ -138,6 +145,8 @@ class runner : public step_memory {
     }
     return step;
   }
+  // Lets the next token of a sequence be at that position.
+  void rewind(int32_t sequence, int32_t to = 0) { lengths_[static_cast<uint64_t>(sequence)] = to; }
   outcome wait(uint64_t value) const {
     return attempt(
         [&](bitnet_error* e) { return table_.queue_wait(queue, value, 60'000'000'000u, e); });
@@ -215,6 +224,12 @@ class runner : public step_memory {
   }
 
   uint64_t vocabulary() const { return vocab_; }
+  // As copies, exports and imports name the state of a sequence; the pool has two more than it has
+  // sequences, of which this is one.
+  uint32_t state_block(uint32_t sequence) const {
+    return options_.n_blocks + static_cast<uint32_t>(states[sequence]);
+  }
+  uint32_t spare_state_block() const { return options_.n_blocks; }
 
   bitnet_program* program = nullptr;
   bitnet_kv_pool* pool = nullptr;
@@ -276,6 +291,8 @@ class runner : public step_memory {
     kv.head_dim_k = kv.head_dim_v = m.head_dim;
     kv.block_tokens = options_.block_tokens;
     kv.n_blocks = options_.n_blocks;
+    kv.n_states = n_states_ = m.state_elements == 0 ? 0 : options_.max_sequences + 2;
+    kv.state_elements = m.state_elements;
     const auto head_bytes = [&](uint32_t dtype) {
       return dtype == BITNET_DTYPE_Q8_0 ? kv.head_dim_k / 32 * 34
                                         : kv.head_dim_k * (dtype == BITNET_DTYPE_F16 ? 2 : 4);
@@ -370,6 +387,7 @@ class runner : public step_memory {
   std::vector<bitnet_buffer*> buffers_;
   std::vector<bitnet_binding*> bindings_;
   std::vector<int32_t> lengths_;
+  uint32_t n_states_ = 0;
   uint64_t signal_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// ADD, MUL, SCALE, RELU2, SILU, GELU, element by element, and GATHER_ROWS.
+// ADD, MUL, SCALE, RELU2, SILU, GELU, SIGMOID, element by element, and GATHER_ROWS.
 
 #include <cmath>
 #include <initializer_list>
@@ -13,7 +13,8 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 constexpr std::initializer_list<uint32_t> elementwise = {
-    BITNET_OP_ADD, BITNET_OP_MUL, BITNET_OP_SCALE, BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU};
+    BITNET_OP_ADD,  BITNET_OP_MUL,  BITNET_OP_SCALE,  BITNET_OP_RELU2,
+    BITNET_OP_SILU, BITNET_OP_GELU, BITNET_OP_SIGMOID};
 constexpr float factor = 50.596443f;  // of SCALE: sqrt(2560), no power of two
 
 // Twice the argument of GELU's tanh.
@@ -28,7 +29,7 @@ double gelu(double x) {
   return x * std::exp(2 * u) / (1 + std::exp(2 * u));
 }
 
-// The exact result of an op on f32 inputs, or of SILU and GELU in double.
+// The exact result of an op on f32 inputs, or of SILU, GELU and SIGMOID in double.
 double apply(uint32_t op, float a, float b) {
   const auto x = static_cast<double>(a);
   switch (op) {
@@ -42,20 +43,22 @@ double apply(uint32_t op, float a, float b) {
       return static_cast<double>(a * factor);
     case BITNET_OP_GELU:
       return gelu(x);
+    case BITNET_OP_SIGMOID:
+      return 1 / (1 + std::exp(-x));
     default:
       return x / (1 + std::exp(-x));
   }
 }
 
 double tolerance(uint32_t op, float a, double y) {
-  if (op != BITNET_OP_SILU && op != BITNET_OP_GELU) return 0;
+  if (op != BITNET_OP_SILU && op != BITNET_OP_GELU && op != BITNET_OP_SIGMOID) return 0;
   const auto x = static_cast<double>(a);
-  const double argument = op == BITNET_OP_SILU ? x : twice_inner(x), size = std::fabs(argument);
+  const double argument = op == BITNET_OP_GELU ? twice_inner(x) : x, size = std::fabs(argument);
   double of_exponential = (3 + 2 * size) * ulp;
   // GELU's argument: two constants, three products and a sum, all of one sign.
   if (op == BITNET_OP_GELU) of_exponential += 6 * unit * size;
-  // The exponential's error reaches the divisor as its share of it says, of SILU taken to be 1.
-  const double share = op == BITNET_OP_SILU ? 1 : 1 / (1 + std::exp(argument));
+  // The exponential's error reaches the divisor as its share of it says, taken as 1 but for GELU.
+  const double share = op != BITNET_OP_GELU ? 1 : 1 / (1 + std::exp(argument));
   const double relative = share * of_exponential + unit + 2.5 * ulp;  // a sum and a quotient
   constexpr double smallest_normal = 1.2e-38;  // below it a device may give 0
   return std::isfinite(y) ? relative * std::fabs(y) + smallest_normal : 0;

@@ -70,7 +70,8 @@ size_cases all_sizes() {
   for (size_cases (*some)() :
        {embed_gather_sizes, rms_norm_sizes, act_quant_sizes, linear_ternary_sizes,
         act_quant_grouped_sizes, linear_ternary_grouped_sizes, hadamard_sizes, linear_dense_sizes,
-        rope_sizes, kv_write_sizes, attn_paged_sizes, elementwise_sizes, gather_rows_sizes})
+        rope_sizes, kv_write_sizes, attn_paged_sizes, elementwise_sizes, columns_sizes,
+        short_conv_sizes, delta_gates_sizes, delta_rule_sizes, gather_rows_sizes})
     for (size_case& c : some()) out.push_back(std::move(c));
   return out;
 }
@@ -101,6 +102,14 @@ op_cases cases_of(uint32_t op, uint32_t format, uint32_t kv_dtypes, uint32_t att
         return kv_write_cases(kv_dtypes);
       case BITNET_OP_ATTN_PAGED:
         return attn_paged_cases(kv_dtypes, attention_flags);
+      case BITNET_OP_COLUMNS:
+        return columns_cases();
+      case BITNET_OP_SHORT_CONV:
+        return short_conv_cases();
+      case BITNET_OP_DELTA_GATES:
+        return delta_gates_cases();
+      case BITNET_OP_DELTA_RULE:
+        return delta_rule_cases();
       case BITNET_OP_GATHER_ROWS:
         return gather_rows_cases();
       default:

@@ -26,6 +26,7 @@ struct op_case {
   model graph;
   std::vector<int32_t> tokens;     // row of the embedding for each token
   std::vector<int32_t> positions;  // empty: 0, 1, 2 ...
+  std::vector<int32_t> sequences;  // of each token; empty: all one
   std::vector<int32_t> outputs;    // token rows that want logits; empty: all
 
   // Of the logits, (outputs, width). allowed 0: the same bits as expected has in f32. An expected
@@ -39,6 +40,10 @@ struct op_case {
   uint32_t own_window = 0;                            // of the op: ints[4] of ATTN_PAGED
   std::vector<std::vector<uint8_t>> blocks;           // imported before, in order of position
   std::vector<std::vector<uint8_t>> expected_blocks;  // exported afterwards, bit for bit
+  // Of each sequence, where the graph has states: imported before, and exported afterwards with
+  // what they may be off by.
+  std::vector<std::vector<float>> states;
+  std::vector<std::vector<double>> expected_states, allowed_states;
 };
 
 // A graph that reads `rows` of width k; returns the value that holds them.
@@ -89,6 +94,10 @@ op_cases rope_cases();
 op_cases kv_write_cases(uint32_t kv_dtypes);
 op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags);
 op_cases elementwise_cases();
+op_cases columns_cases();
+op_cases short_conv_cases();
+op_cases delta_gates_cases();
+op_cases delta_rule_cases();
 op_cases gather_rows_cases();
 
 size_cases embed_gather_sizes();
@@ -103,6 +112,10 @@ size_cases rope_sizes();
 size_cases kv_write_sizes();
 size_cases attn_paged_sizes();
 size_cases elementwise_sizes();
+size_cases columns_sizes();
+size_cases short_conv_sizes();
+size_cases delta_gates_sizes();
+size_cases delta_rule_sizes();
 size_cases gather_rows_sizes();
 
 // All of them.

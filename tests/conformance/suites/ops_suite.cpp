@@ -34,9 +34,10 @@ std::vector<subject> all_subjects() {
     } else {
       const bool ternary =
           row.id == BITNET_OP_LINEAR_TERNARY || row.id == BITNET_OP_LINEAR_TERNARY_GROUPED;
-      const bool norm = row.id == BITNET_OP_RMS_NORM || row.id == BITNET_OP_RMS_NORM_HEADS;
+      const bool f32 = row.id == BITNET_OP_RMS_NORM || row.id == BITNET_OP_RMS_NORM_HEADS ||
+                       row.id == BITNET_OP_SHORT_CONV || row.id == BITNET_OP_DELTA_GATES;
       out.push_back({row.id, ternary ? BITNET_FORMAT_TERNARY2
-                             : norm  ? BITNET_FORMAT_F32
+                             : f32   ? BITNET_FORMAT_F32
                                      : BITNET_FORMAT_NONE});
     }
   }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "model/formats.hpp"
+#include "model/recurrent_model.hpp"
 #include "model/requests.hpp"
 #include "model/tiny_model.hpp"
 #include "reference/evaluate.hpp"
@@ -339,6 +340,68 @@ TEST_F(program, blocks_are_copied) {
   const uint64_t vocab = m.vocabulary();
   EXPECT_TRUE(same_bits({r.logits, r.logits + vocab},
                         {whole.end() - static_cast<int64_t>(vocab), whole.end()}));
+}
+
+// What a step leaves in the state the next one goes on from, and a sequence that begins anew finds
+// zeros.
+TEST_F(program, states_go_on_however_the_work_is_cut) {
+  const model m = recurrent_model();
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  EXPECT_TRUE(same_bits(whole, logits_of(m, {5, 1, 4, 1}, options())));
+  EXPECT_TRUE(same_bits(whole, logits_of(m, std::vector<uint64_t>(11, 1), options())));
+  runner r(device_.table(), m, options());
+  r.run(tokens_of(1));
+  EXPECT_TRUE(same_bits(whole, r.run(tokens_of(0)))) << "another sequence, before in the pool";
+  r.rewind(0);
+  EXPECT_TRUE(same_bits(whole, r.run(tokens_of(0)))) << "from the beginning again";
+  // Two sequences in one step, each as if alone.
+  runner both(device_.table(), m, options());
+  both.run(tokens_of(1, 0, 6));
+  std::vector<token_in> in = tokens_of(0, 0, 4);
+  const std::vector<token_in> rest = tokens_of(1, 6);
+  in.insert(in.end(), rest.begin(), rest.end());
+  const std::vector<float> found = both.run(in);
+  const auto vocab = static_cast<int64_t>(m.vocabulary());
+  EXPECT_TRUE(same_bits({found.begin(), found.begin() + 4 * vocab},
+                        {whole.begin(), whole.begin() + 4 * vocab}));
+  EXPECT_TRUE(same_bits({found.begin() + 4 * vocab, found.end()},
+                        {whole.begin() + 6 * vocab, whole.end()}));
+}
+
+TEST_F(program, states_are_copied_and_moved) {
+  const model m = recurrent_model();
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<float> whole = logits_of(m, {11}, options());
+  const auto vocab = static_cast<int64_t>(m.vocabulary());
+  const std::vector<float> last = {whole.end() - vocab, whole.end()};
+  runner r(device_.table(), m, options());
+  r.run(tokens_of(0, 0, 10));
+  const uint32_t own = r.state_block(0), spare = r.spare_state_block();
+  const outcome kept = r.copy_blocks({&own, 1}, {&spare, 1});
+  ASSERT_EQ(kept.status, BITNET_OK) << kept.message;
+  EXPECT_TRUE(same_bits(r.run(tokens_of(0, 10)), last));
+  const outcome back = r.copy_blocks({&spare, 1}, {&own, 1});
+  ASSERT_EQ(back.status, BITNET_OK) << back.message;
+  r.rewind(0, 10);
+  EXPECT_TRUE(same_bits(r.run(tokens_of(0, 10)), last)) << "from the copy";
+  // Behind a block of keys in one list, on the way to another pool.
+  std::vector<uint8_t> moved(r.block_bytes + m.state_elements * sizeof(float));
+  const uint32_t list[] = {static_cast<uint32_t>(r.block_tables[0]), spare};
+  const outcome out = r.export_blocks(list, moved);
+  ASSERT_EQ(out.status, BITNET_OK) << out.message;
+  runner other(device_.table(), m, options());
+  const uint32_t there[] = {static_cast<uint32_t>(other.block_tables[0]), other.state_block(0)};
+  const outcome in = other.import_blocks(there, moved);
+  ASSERT_EQ(in.status, BITNET_OK) << in.message;
+  other.rewind(0, 10);
+  EXPECT_TRUE(same_bits(other.run(tokens_of(0, 10)), last)) << "in another pool";
+  const outcome mixed = r.copy_blocks({&own, 1}, {list, 1});
+  EXPECT_EQ(mixed.status, BITNET_INVALID_ARGUMENT) << "a state into a block of keys";
+  const outcome past = r.copy_blocks({&own, 1}, std::vector<uint32_t>{spare + 99});
+  EXPECT_EQ(past.status, BITNET_INVALID_ARGUMENT) << "a state that there is not";
 }
 
 TEST_F(program, windows_hide_what_lies_before) {

@@ -8,6 +8,7 @@
 
 #include "bitnet/abi/answers.h"
 #include "harness/allocations.hpp"
+#include "model/recurrent_model.hpp"
 #include "model/requests.hpp"
 #include "model/tiny_model.hpp"
 #include "suites/trial.hpp"
@@ -138,7 +139,7 @@ TEST_F(robustness, buffers_too_large_are_refused) {
 
 TEST_F(robustness, pools_too_large_or_strange_are_refused) {
   const bitnet_kv_config good{
-      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 1, 32, 32, 4, 3, 0};
+      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 1, 32, 32, 4, 3, 0, 0, 0};
   const struct {
     const char* what;
     void (*spoil)(bitnet_kv_config& c);
@@ -159,6 +160,11 @@ TEST_F(robustness, pools_too_large_or_strange_are_refused) {
        [](bitnet_kv_config& c) {
          c.dtype_k = BITNET_DTYPE_Q8_0, c.head_dim_k = c.head_dim_v = 100;
        }},
+      {"states of nothing", [](bitnet_kv_config& c) { c.n_states = 2; }},
+      {"no states of something", [](bitnet_kv_config& c) { c.state_elements = 2; }},
+      {"states of exabytes", [](bitnet_kv_config& c) { c.n_states = c.state_elements = 1u << 30; }},
+      {"states that cannot be counted",
+       [](bitnet_kv_config& c) { c.n_states = c.state_elements = ~0u; }},
   };
   for (const auto& row : rows) {
     bitnet_kv_config config = good;
@@ -410,7 +416,7 @@ TEST_F(robustness, what_is_not_understood_is_unsupported) {
   if (b != nullptr) table().buffer_destroy(b);
 
   bitnet_kv_config kv{
-      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 1, 32, 32, 4, 3, 1};
+      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 1, 32, 32, 4, 3, 1, 0, 0};
   bitnet_kv_pool* pool = nullptr;
   expect_unsupported(attempt([&](bitnet_error* e) {
                        return table().kv_pool_create(device_.device, &kv, &pool, e);
@@ -602,11 +608,20 @@ TEST_F(robustness, a_device_holds_no_more_than_it_may) {
   }
 
   const bitnet_kv_config blocks{
-      sizeof(bitnet_kv_config), BITNET_DTYPE_F32, BITNET_DTYPE_F32, 1, 1, 32, 32, 64, 512, 0};
+      sizeof(bitnet_kv_config), BITNET_DTYPE_F32, BITNET_DTYPE_F32, 1, 1, 32, 32, 64, 512, 0, 0, 0};
   bitnet_kv_pool* pool = nullptr;
   const outcome pooled =
       attempt([&](bitnet_error* e) { return table().kv_pool_create(small, &blocks, &pool, e); });
   EXPECT_TRUE(refused(pooled)) << "8 MiB of keys and values: " << pooled.message;
+  if (missing_ops(device_, recurrent_model()).empty()) {
+    bitnet_kv_config states = blocks;
+    states.n_blocks = 1;
+    states.n_states = 2;
+    states.state_elements = 1u << 20;
+    const outcome made =
+        attempt([&](bitnet_error* e) { return table().kv_pool_create(small, &states, &pool, e); });
+    EXPECT_TRUE(refused(made)) << "8 MiB of states: " << made.message;
+  }
 
   model m;
   std::mt19937 random(3);

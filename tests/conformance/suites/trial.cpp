@@ -20,8 +20,8 @@ int64_t step_of(float x) {
   return (bits & 0x80000000u) != 0 ? -size : size;
 }
 
-void compare(const op_case& c, uint64_t at, float found, comparison& out) {
-  const double expected = c.expected[at], allowed = c.allowed[at];
+void compare(const char* what, uint64_t at, double expected, double allowed, float found,
+             comparison& out) {
   const auto rounded = static_cast<float>(expected);
   ++out.n;
   bool right = false;
@@ -43,7 +43,7 @@ void compare(const op_case& c, uint64_t at, float found, comparison& out) {
   out.exact = false;
   if (out.n_wrong++ != 0) return;
   char text[160];
-  std::snprintf(text, sizeof text, "number %llu is %.9g, expected %.9g%s",
+  std::snprintf(text, sizeof text, "%s %llu is %.9g, expected %.9g%s", what,
                 static_cast<unsigned long long>(at), static_cast<double>(found), expected,
                 allowed > 0 ? "" : " exactly");
   out.wrong = text;
@@ -57,7 +57,8 @@ runner_options options_of(const op_case& c, uint32_t flags) {
   runner_options o;
   o.max_tokens = static_cast<uint32_t>(c.tokens.size());
   o.max_outputs = static_cast<uint32_t>(std::max(c.tokens.size(), c.outputs.size()));
-  o.max_sequences = 1;
+  o.max_sequences =
+      c.sequences.empty() ? 1 : static_cast<uint32_t>(std::ranges::max(c.sequences)) + 1;
   o.max_blocks = c.max_blocks;
   o.block_tokens = c.block_tokens;
   o.n_blocks = c.max_blocks + 3;
@@ -67,6 +68,31 @@ runner_options options_of(const op_case& c, uint32_t flags) {
   o.window_keep = c.window_keep;
   o.flags = flags;
   return o;
+}
+
+std::span<const uint8_t> bytes_of(const std::vector<float>& x) {
+  return {reinterpret_cast<const uint8_t*>(x.data()), x.size() * sizeof(float)};
+}
+
+void import_states(runner& r, const op_case& c) {
+  for (uint32_t s = 0; s < c.states.size(); ++s) {
+    const uint32_t id = r.state_block(s);
+    const outcome o = r.import_blocks({&id, 1}, bytes_of(c.states[s]));
+    if (o.status != BITNET_OK) throw call_failed(o);
+  }
+}
+
+void compare_states(runner& r, const op_case& c, comparison& out) {
+  for (uint32_t s = 0; s < c.expected_states.size(); ++s) {
+    guarded_memory<float> found(c.expected_states[s].size());
+    const uint32_t id = r.state_block(s);
+    const outcome o = r.export_blocks(
+        {&id, 1}, {reinterpret_cast<uint8_t*>(found.data()), found.size() * sizeof(float)});
+    if (o.status != BITNET_OK) throw call_failed(o);
+    const std::string what = "of the state of sequence " + std::to_string(s) + " element";
+    for (uint64_t i = 0; i < found.size(); ++i)
+      compare(what.c_str(), i, c.expected_states[s][i], c.allowed_states[s][i], found[i], out);
+  }
 }
 
 void run_step(runner& r, const op_case& c, const runner_options& o, comparison& out,
@@ -81,14 +107,18 @@ void run_step(runner& r, const op_case& c, const runner_options& o, comparison& 
     const outcome o_import = r.import_blocks({&id, 1}, {data.data(), data.size()});
     if (o_import.status != BITNET_OK) throw call_failed(o_import);
   }
+  import_states(r, c);
   std::vector<token_in> in;
-  for (const int32_t t : c.tokens) in.push_back({t, 0});
+  for (uint64_t t = 0; t < c.tokens.size(); ++t)
+    in.push_back({c.tokens[t], c.sequences.empty() ? 0 : c.sequences[t]});
   bitnet_step step = r.prepare(in);
   for (uint64_t t = 0; t < c.tokens.size(); ++t) {
     const int32_t at = c.positions.empty() ? static_cast<int32_t>(t) : c.positions[t];
     const auto tokens = static_cast<int32_t>(c.block_tokens);
     r.positions[t] = at;
-    r.slots[t] = r.block_tables[at / tokens] * tokens + at % tokens;
+    // Cases of several sequences have states and no keys.
+    r.slots[t] = c.sequences.empty() ? r.block_tables[at / tokens] * tokens + at % tokens
+                                     : static_cast<int32_t>(t);
   }
   if (!c.outputs.empty()) {
     step.n_outputs = static_cast<uint32_t>(c.outputs.size());
@@ -98,7 +128,9 @@ void run_step(runner& r, const op_case& c, const runner_options& o, comparison& 
   const outcome o_step = r.submit(step);
   if (o_step.status != BITNET_OK) throw call_failed(o_step);
   if (numbers != nullptr) numbers->assign(r.logits, r.logits + c.expected.size());
-  for (uint64_t i = 0; i < c.expected.size(); ++i) compare(c, i, r.logits[i], out);
+  for (uint64_t i = 0; i < c.expected.size(); ++i)
+    compare("number", i, c.expected[i], c.allowed[i], r.logits[i], out);
+  compare_states(r, c, out);
   for (uint64_t b = 0; b < c.expected_blocks.size(); ++b) {
     guarded_memory<uint8_t> found(c.expected_blocks[b].size());
     const uint32_t id = block(b);

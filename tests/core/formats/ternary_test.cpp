@@ -2,6 +2,8 @@
 // docs/reference/weights.md#i2_s, docs/reference/weights.md#tq1_0-and-tq2_0 and what follows there
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -15,6 +17,7 @@
 #include "formats/reading.hpp"
 #include "formats/ternary.hpp"
 #include "formats/tl.hpp"
+#include "gguf/bytes.hpp"
 #include "gguf/types.hpp"
 
 namespace bitnet::formats {
@@ -878,6 +881,52 @@ TEST(ternary, rotated_rows_are_reordered) {
     EXPECT_EQ(std::to_integer<uint64_t>(rows[8 * r]), expected[r]);
     for (uint64_t c = 0; c < 4; ++c)
       EXPECT_EQ(element(form, 4, r, c), static_cast<int>((expected[r] + c) % 3) - 1);
+  }
+}
+
+TEST(ternary, heads_of_groups_take_turns) {
+  // Three groups of two heads, two rows each, behind one that stays.
+  const gguf::head_turns turns{.groups = 3, .in_group = 2, .width = 2, .first = 1};
+  const uint64_t stored[] = {0, 1, 2, 5, 6, 9, 10, 3, 4, 7, 8, 11, 12};
+  bytes plain;
+  for (uint16_t r = 0; r < 13; ++r)
+    for (uint16_t c = 0; c < 4; ++c) tests::put(plain, static_cast<uint16_t>(100 * r + c));
+  const source rows{.type = type::f16, .k = 4, .m = 13, .bytes = plain, .turns = turns};
+  const auto by_rows = understand(rows);
+  ASSERT_TRUE(by_rows);
+  EXPECT_FALSE(by_rows->verbatim);
+  const bytes in_turn = canonical(rows, *by_rows);
+  for (uint64_t r = 0; r < 13; ++r)
+    for (uint64_t c = 0; c < 4; ++c)
+      EXPECT_EQ(gguf::load<uint16_t>(std::span(in_turn).subspan(2 * (4 * r + c))),
+                100 * stored[r] + c);
+
+  // The same of columns, of values that are ternary already.
+  bytes sizes;
+  for (uint64_t r = 0; r < 8; ++r)
+    for (uint64_t c = 0; c < 13; ++c)
+      tests::put(sizes, 0.5F * static_cast<float>(static_cast<int>((r + c * c) % 3) - 1));
+  source columns{.type = type::f32, .k = 13, .m = 8, .bytes = sizes, .turns = turns};
+  columns.turns.columns = true;
+  const auto dense = understand(columns);
+  ASSERT_TRUE(dense);
+  EXPECT_FALSE(dense->verbatim);
+  bytes floats(sizes.size());
+  for (uint64_t at = 0; at < floats.size(); at += 32)  // pieces that end within a head
+    convert(columns, *dense, at,
+            std::span(floats).subspan(at, std::min<uint64_t>(32, floats.size() - at)));
+  const auto ternary = ternarise(columns, rounding::exact_or_absmean);
+  ASSERT_TRUE(ternary) << ternary.error().message;
+  EXPECT_EQ(ternary->scales, std::vector<float>{0.5F});
+  for (uint64_t r = 0; r < 8; ++r) {
+    std::array<uint8_t, 13> codes{};
+    ternary->codes(columns, r, 0, codes);
+    for (uint64_t c = 0; c < 13; ++c) {
+      const int t = static_cast<int>((r + stored[c] * stored[c]) % 3) - 1;
+      EXPECT_EQ(codes[c], t + 1);
+      EXPECT_EQ(gguf::load<float>(std::span(floats).subspan(4 * (13 * r + c))),
+                0.5F * static_cast<float>(t));
+    }
   }
 }
 

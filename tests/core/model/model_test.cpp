@@ -76,6 +76,34 @@ TEST_F(model_file, a_file_cut_after_loading_is_noticed_before_it_is_read) {
   EXPECT_EQ(ok.error().status, BITNET_BAD_DATA);
 }
 
+TEST_F(model_file, scales_are_there_while_they_are_held) {
+  gguf_builder b = small_model("bitnet-b1.58");
+  b.add("blk.1.ffn_up.scale", {1}, 0, tests::f32_data(1, 3.0F));
+  const auto path = write("m.gguf", b);
+  const auto m = model::load(path, {});
+  ASSERT_TRUE(m) << m.error().message;
+  const auto scales = [&] {
+    std::vector<std::vector<float>> out;
+    for (const weight& w : m->weights()) out.push_back(w.scales);
+    return out;
+  };
+  const auto before = scales();
+  EXPECT_EQ(before[m->layers()[1].ffn_up], std::vector<float>{1.5F}) << "0.5 times 3";
+  for (int round = 0; round < 2; ++round) {
+    auto one = m->hold_scales();
+    auto other = m->hold_scales();
+    ASSERT_TRUE(one && other);
+    one->reset();
+    EXPECT_EQ(scales(), before) << "somebody holds them";
+    other->reset();
+    for (const weight& w : m->weights()) EXPECT_EQ(w.scales.capacity(), 0U) << w.name;
+  }
+  fs::resize_file(path, fs::file_size(path) / 2);
+  const auto cut = m->hold_scales();
+  ASSERT_FALSE(cut) << "the file lost bytes that they come from";
+  EXPECT_EQ(cut.error().status, BITNET_BAD_DATA) << cut.error().message;
+}
+
 TEST_F(model_file, inspect_describes_a_model_that_runs) {
   const json r = report(write("m.gguf", small_model("bitnet-b1.58")));
   EXPECT_TRUE(r["problems"].empty()) << r["problems"];

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "bitnet/bitnet.h"
 #include "gguf/bytes.hpp"
 #include "gguf/types.hpp"
+#include "small_hybrid.hpp"
 #include "small_model.hpp"
 
 namespace bitnet::model {
@@ -20,6 +22,7 @@ namespace {
 using tests::add_norm;
 using tests::bytes;
 using tests::gguf_builder;
+using tests::small_hybrid;
 using tests::small_model;
 
 // A file in memory that starts at a multiple of 32, as a mapped one does.
@@ -90,6 +93,24 @@ TEST(model_read, follows_the_rules_of_each_architecture) {
     const auto other = r.gate == activation::silu ? activation::relu2 : activation::silu;
     EXPECT_EQ(file.load({.gate = other})->shape.gate, other) << "the option wins";
   }
+}
+
+struct refused {
+  const char* why;
+  std::function<void(gguf_builder&)> change;
+  const char* says;
+  bitnet_status status = BITNET_BAD_DATA;
+};
+
+// That `of`, changed as the row says, is refused in its words.
+void expect_refused(const refused& row, gguf_builder of) {
+  row.change(of);
+  const image file(of.build());
+  const auto m = file.load();
+  ASSERT_FALSE(m) << row.why;
+  EXPECT_EQ(m.error().status, row.status) << row.why << ": " << m.error().message;
+  EXPECT_NE(m.error().message.find(row.says), std::string::npos)
+      << row.why << ": " << m.error().message;
 }
 
 TEST(model_read, qwen3_has_norms_of_heads) {
@@ -168,53 +189,116 @@ TEST(model_read, gemma3_reads_what_its_own_keys_say) {
   EXPECT_EQ(shape->attention_divisor, 8.0F) << "128 elements for 2 heads, not 32 of a head";
 }
 
+TEST(model_read, qwen35_has_states_beside_keys) {
+  const image file(small_hybrid("gpt2", 1).build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  const hyperparameters& h = m->shape;
+  EXPECT_EQ(h.n_layers, 4U) << "the fifth predicts further tokens";
+  EXPECT_EQ(h.n_skipped, 1U);
+  EXPECT_EQ(m->n_skipped, 15U);
+  EXPECT_EQ(h.recurrent, (std::vector<bool>{true, false, true, false}));
+  EXPECT_EQ(h.n_attending(), 2U);
+  EXPECT_EQ(h.state_elements(), 2U * (3 * 160 + 4 * 16 * 24));
+  EXPECT_TRUE(h.gated_attention && h.head_norms && h.rope_neox);
+  EXPECT_EQ(h.rope_dims, 8U);
+  EXPECT_EQ(h.head_dim, 32U);
+  const layer& state = m->layers[0];
+  const layer& keys = m->layers[1];
+  EXPECT_EQ(state.attn_q, no_weight);
+  EXPECT_EQ(keys.ssm_out, no_weight);
+  EXPECT_EQ(m->weights[keys.attn_q].ne[1], 2 * 2 * 32) << "each head and its gate";
+  EXPECT_EQ(m->weights[state.ffn_norm].name, "blk.0.post_attention_norm.weight");
+  EXPECT_EQ(m->weights[state.ssm_conv].ne[0], 4);
+  EXPECT_EQ(m->weights[state.ssm_conv].ne[1], 160);
+  const weight& gates = m->weights[state.ssm_gates];
+  EXPECT_EQ(gates.ne[0], 4);
+  EXPECT_EQ(gates.ne[1], 2);
+  std::vector<float> numbers(8);
+  ASSERT_TRUE(stream(*m, state.ssm_gates, [&](uint64_t offset, std::span<const std::byte> part) {
+    std::memcpy(reinterpret_cast<std::byte*>(numbers.data()) + offset, part.data(), part.size());
+    return result<void>{};
+  }));
+  for (int i = 0; i < 4; ++i) EXPECT_LT(numbers[i], 0) << "factors first";
+}
+
+TEST(model_read, qwen35_refuses_by_name) {
+  const refused rows[] = {
+      {"no convolution", [](auto& b) { b.erase("qwen35.ssm.conv_kernel"); },
+       "key 'qwen35.ssm.conv_kernel' is missing"},
+      {"a convolution of one row", [](auto& b) { b.u32("qwen35.ssm.conv_kernel", 1); },
+       "ssm.conv_kernel' is 1; expected 2 to 32"},
+      {"heads that do not divide", [](auto& b) { b.u32("qwen35.ssm.group_count", 3); },
+       "3 heads of keys, 4 of values and 96 elements of values do not divide"},
+      {"a state without end",
+       [](auto& b) { b.u32("qwen35.ssm.state_size", 65535).u32("qwen35.ssm.inner_size", 65532); },
+       "a state of more than 2^31 elements"},
+      {"attention nowhere", [](auto& b) { b.u32("qwen35.full_attention_interval", 9); },
+       "full_attention_interval' leaves no layer with attention among 4", BITNET_UNSUPPORTED},
+      {"attention every zeroth", [](auto& b) { b.u32("qwen35.full_attention_interval", 0); },
+       "full_attention_interval' is 0; expected 1 to"},
+      {"more ahead than there are", [](auto& b) { b.u32("qwen35.nextn_predict_layers", 4); },
+       "nextn_predict_layers' is 4; expected fewer than the 4 blocks"},
+      {"no decays", [](auto& b) { b.drop("blk.2.ssm_a"); }, "tensor 'blk.2.ssm_a' is missing"},
+      {"a decay that grows",
+       [](auto& b) {
+         b.drop("blk.0.ssm_a");
+         b.add("blk.0.ssm_a", {4}, 0, tests::f32_data(4, 0.5F));
+       },
+       "tensor 'blk.0.ssm_a': element 0 is above zero"},
+      {"factors of another convolution",
+       [](auto& b) {
+         b.drop("blk.0.ssm_conv1d.weight");
+         b.add("blk.0.ssm_conv1d.weight", {3, 160}, 0, tests::f32_data(480, 0.5F));
+       },
+       "tensor 'blk.0.ssm_conv1d.weight' has shape [3, 160]; the metadata asks "
+       "for [4, 160]"},
+      {"queries without gates",
+       [](auto& b) {
+         b.drop("blk.1.attn_q.weight");
+         b.add("blk.1.attn_q.weight", {128, 64}, 0, tests::f32_data(8192, 0.1F));
+       },
+       "has shape [128, 64]; the metadata asks for [128, 128]"},
+      {"keys in a layer with a state",
+       [](auto& b) { b.add("blk.0.attn_k.weight", {128, 32}, 0, tests::f32_data(4096, 0.1F)); },
+       "'blk.0.attn_k.weight' has no place in the graph of architecture", BITNET_UNSUPPORTED},
+  };
+  for (const refused& row : rows) expect_refused(row, small_hybrid());
+}
+
 TEST(model_read, gemma3_refuses_by_name) {
-  const struct {
-    const char* why;
-    std::function<void(gguf_builder&)> change;
-    bitnet_status status;
-    const char* says;
-  } rows[] = {
-      {"no window", [](auto& b) { b.erase("gemma3.attention.sliding_window"); }, BITNET_BAD_DATA,
+  const refused rows[] = {
+      {"no window", [](auto& b) { b.erase("gemma3.attention.sliding_window"); },
        "key 'gemma3.attention.sliding_window' is missing"},
       {"a window of nothing", [](auto& b) { b.u32("gemma3.attention.sliding_window", 0); },
-       BITNET_BAD_DATA, "sliding_window' is 0; expected 1 to"},
+       "sliding_window' is 0; expected 1 to"},
       {"capped scores", [](auto& b) { b.f32("gemma3.attn_logit_softcapping", 50); },
-       BITNET_UNSUPPORTED, "attn_logit_softcapping' asks for something"},
+       "attn_logit_softcapping' asks for something", BITNET_UNSUPPORTED},
       {"capped logits", [](auto& b) { b.f32("gemma3.final_logit_softcapping", 30); },
-       BITNET_UNSUPPORTED, "final_logit_softcapping' asks for something"},
+       "final_logit_softcapping' asks for something", BITNET_UNSUPPORTED},
       {"a pattern of other layers",
        [](auto& b) {
          b.template numbers<uint8_t>("gemma3.attention.sliding_window_pattern", 7, {1, 0, 1});
        },
-       BITNET_BAD_DATA, "has 3 elements of type bool; expected true or false for each of 2 layers"},
+       "has 3 elements of type bool; expected true or false for each of 2 layers"},
       {"a pattern of numbers with fractions",
        [](auto& b) {
          b.template numbers<float>("gemma3.attention.sliding_window_pattern", 6, {1, 0});
        },
-       BITNET_BAD_DATA, "expected true or false for each of 2 layers"},
+       "expected true or false for each of 2 layers"},
       {"a pattern of nothing", [](auto& b) { b.u32("gemma3.attention.sliding_window_pattern", 0); },
-       BITNET_BAD_DATA, "sliding_window_pattern' is 0; expected 1 to"},
-      {"a negative base", [](auto& b) { b.f32("gemma3.rope.freq_base_swa", -1); }, BITNET_BAD_DATA,
+       "sliding_window_pattern' is 0; expected 1 to"},
+      {"a negative base", [](auto& b) { b.f32("gemma3.rope.freq_base_swa", -1); },
        "freq_base_swa' is not a finite number above zero"},
       {"a scale that is no number",
        [](auto& b) { b.f32("gemma3.attention.scale", std::numeric_limits<float>::infinity()); },
-       BITNET_BAD_DATA, "attention.scale' is not a finite number above zero"},
+       "attention.scale' is not a finite number above zero"},
       {"no norm behind attention", [](auto& b) { b.drop("blk.1.post_attention_norm.weight"); },
-       BITNET_BAD_DATA, "tensor 'blk.1.post_attention_norm.weight' is missing"},
+       "tensor 'blk.1.post_attention_norm.weight' is missing"},
       {"a norm that it has not", [](auto& b) { add_norm(b, "blk.0.attn_sub_norm.weight", 128); },
-       BITNET_UNSUPPORTED, "has no place in the graph of architecture 'gemma3'"},
+       "has no place in the graph of architecture 'gemma3'", BITNET_UNSUPPORTED},
   };
-  for (const auto& row : rows) {
-    gguf_builder b = small_gemma();
-    row.change(b);
-    const image file(b.build());
-    const auto m = file.load();
-    ASSERT_FALSE(m) << row.why;
-    EXPECT_EQ(m.error().status, row.status) << row.why;
-    EXPECT_NE(m.error().message.find(row.says), std::string::npos)
-        << row.why << ": " << m.error().message;
-  }
+  for (const refused& row : rows) expect_refused(row, small_gemma());
   const image file(small_gemma().build());
   const auto other = file.load({.gate = activation::silu});
   ASSERT_FALSE(other);
@@ -686,13 +770,6 @@ TEST(model_read, streams_large_weights_in_pieces_from_two_threads) {
   EXPECT_EQ(stream(*m, 999, nullptr).error().status, BITNET_INVALID_ARGUMENT);
 }
 
-struct refused {
-  const char* why;
-  std::function<void(gguf_builder&)> change;
-  const char* says;
-  bitnet_status status = BITNET_BAD_DATA;
-};
-
 void set_f32(gguf_builder& b, const char* tensor, size_t at, float x) {
   std::memcpy(&b.named(tensor).data[at * 4], &x, sizeof x);
 }
@@ -928,16 +1005,7 @@ const refused refusals[] = {
 };
 
 TEST(model_read, refuses_models_that_cannot_be_right) {
-  for (const refused& row : refusals) {
-    gguf_builder b = small_model("bitnet");
-    row.change(b);
-    const image file(b.build());
-    const auto m = file.load();
-    ASSERT_FALSE(m) << row.why;
-    EXPECT_NE(m.error().message.find(row.says), std::string::npos)
-        << row.why << ": " << m.error().message;
-    EXPECT_EQ(m.error().status, row.status) << row.why << ": " << m.error().message;
-  }
+  for (const refused& row : refusals) expect_refused(row, small_model("bitnet"));
 }
 
 TEST(model_read, a_llama_has_no_sub_norms) {

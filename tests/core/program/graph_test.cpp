@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "../../scratch_folder.hpp"
+#include "../model/small_hybrid.hpp"
 #include "../model/small_model.hpp"
 
 namespace bitnet::program {
@@ -193,6 +195,56 @@ TEST_F(graph_of_gemma, has_no_composite_that_would_mean_something_else) {
   for (const uint32_t id :
        {BITNET_OP_ATTN_OUT, BITNET_OP_FFN_SILU_GATED, BITNET_OP_FFN_RELU2_GATED})
     EXPECT_TRUE(of_[id].empty()) << compute::op_name(id);
+}
+
+class graph_of_hybrid : public testing::Test {
+ protected:
+  void SetUp() override {
+    const test::scratch_folder scratch;
+    const auto file =
+        scratch.write("hybrid.gguf", tests::as_text(tests::small_hybrid("gpt2", 1).build()));
+    auto loaded = model::model::load(file, {});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    shape_ = loaded->shape();
+    graph_ = describe(*loaded, 64);
+    for (const bitnet_op& o : graph_.ops) of_[o.op].push_back(o);
+  }
+  model::hyperparameters shape_;
+  graph graph_;
+  std::map<uint32_t, std::vector<bitnet_op>> of_;  // by id, in order
+};
+
+TEST_F(graph_of_hybrid, counts_layers_with_keys_and_parts_of_states_by_themselves) {
+  ASSERT_EQ(of_[BITNET_OP_ATTN_PAGED].size(), 2U);
+  ASSERT_EQ(of_[BITNET_OP_DELTA_RULE].size(), 2U);
+  const uint64_t layer = shape_.recurrence.elements(), rows = shape_.recurrence.rows_elements();
+  for (int32_t n = 0; n < 2; ++n) {
+    const auto at = static_cast<std::size_t>(n);
+    EXPECT_EQ(of_[BITNET_OP_ATTN_PAGED][at].ints[0], n);
+    EXPECT_EQ(of_[BITNET_OP_KV_WRITE][at].ints[0], n);
+    EXPECT_EQ(of_[BITNET_OP_SHORT_CONV][at].ints[0], static_cast<int32_t>(at * layer));
+    EXPECT_EQ(of_[BITNET_OP_DELTA_RULE][at].ints[0], static_cast<int32_t>(at * layer + rows));
+  }
+  EXPECT_EQ(2 * layer, shape_.state_elements());
+  const auto has = [&](uint32_t role) {
+    return std::ranges::count(graph_.ports, role, &bitnet_port::role);
+  };
+  EXPECT_EQ(has(BITNET_PORT_STATES), 1);
+  EXPECT_EQ(has(BITNET_PORT_SLOTS), 1);
+}
+
+TEST_F(graph_of_hybrid, gates_what_attention_gives_and_turns_a_part_of_each_head) {
+  ASSERT_EQ(of_[BITNET_OP_SIGMOID].size(), 2U);
+  ASSERT_EQ(of_[BITNET_OP_COLUMNS].size(), 4U);
+  const auto& parts = of_[BITNET_OP_COLUMNS];
+  EXPECT_EQ(parts[0].inputs[0], parts[1].inputs[0]);
+  EXPECT_EQ(parts[0].ints[1], 32) << "the gate stands behind its head";
+  EXPECT_EQ(parts[1].ints[1], 0);
+  EXPECT_EQ(of_[BITNET_OP_SIGMOID][0].inputs[0], parts[0].outputs[0]);
+  EXPECT_EQ(of_[BITNET_OP_RMS_NORM_HEADS][1].inputs[0], parts[1].outputs[0]);
+  for (const bitnet_op& o : of_[BITNET_OP_ROPE]) EXPECT_EQ(o.ints[2], 8);
+  // Composites would leave the gates out.
+  EXPECT_TRUE(of_[BITNET_OP_QKV_ROPE_KV].empty() && of_[BITNET_OP_ATTN_OUT].empty());
 }
 
 TEST(names, of_ops_are_those_of_the_list) {

@@ -198,9 +198,10 @@ typedef struct bitnet_backend_v0 {
    * [device] [short] */
   bitnet_status (*kv_pool_create)(bitnet_device* device, const bitnet_kv_config* config,
                                   bitnet_kv_pool** out, bitnet_error* err);
-  /* Copies block from[i] to to[i] for each of n; none that is written is also read, or written
-   * twice. These three take their turn on the queue like a step, and may return before they are
-   * done; the timeline then reaches `signal`. Lists of blocks are borrowed for the call. [queue] */
+  /* Copies block from[i] to to[i], or a state to a state, for each of n; none that is written is
+   * also read, or written twice. These three take their turn on the queue like a step, and may
+   * return before they are done; the timeline then reaches `signal`. Lists of blocks are borrowed
+   * for the call. [queue] */
   bitnet_status (*kv_copy)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* from,
                            const uint32_t* to, uint32_t n, uint64_t signal, bitnet_error* err);
   /* Writes n blocks, one after the other in the canonical layout, into `bytes` bytes: exactly what
@@ -221,7 +222,8 @@ typedef struct bitnet_backend_v0 {
                                 bitnet_queue** out, bitnet_error* err);
   /* Starts a step; may return before it is done. What fails here, or is cancelled
    * (BITNET_CANCELLED), leaves the timeline where it was and the queue fit for more; what the step
-   * would have written, logits and slots, may then be anything, and nothing else is touched.
+   * would have written, logits, slots and states, may then be anything, and nothing else is
+   * touched.
    * [queue] */
   bitnet_status (*queue_submit)(bitnet_queue* queue, const bitnet_step* step, bitnet_error* err);
   /* Waits until the timeline has reached `value`; BITNET_TIMEOUT if it has not in time, at once if

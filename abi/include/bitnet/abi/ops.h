@@ -57,11 +57,37 @@
  *   GELU            the form with tanh, so written that nothing cancels:
  *                   x / (1 + exp(-x * (a + b * x^2))) with a = 2 * sqrt(2 / pi), b = 0.044715 * a
  *   SCALE           x * floats[0]
+ *   SIGMOID         1 / (1 + exp(-x))
+ *   COLUMNS         parts of a row, side by side. ints = {length, first, inner, inner stride,
+ *                   outer, outer stride}: for a < outer and b < inner, part a * inner + b is the
+ *                   `length` elements from first + a * outer stride + b * inner stride on
+ *                   -> (rows, outer * inner * length)
+ *   SHORT_CONV      y[t][c] = sum_{i < n} w[c][i] * x[t + 1 - n + i][c], i ascending, over the rows
+ *                   of token t's own sequence; weight 0 f32 (K x n), n from 2 to 32. Rows before
+ *                   the step are in the state, the last n - 1 of them, oldest first: (n - 1, K)
+ *                   from element ints[0] on -> f32 (T, K)
+ *   DELTA_GATES     of H heads, inputs a and b (T, H): decay exp(factor * softplus(a + bias)), then
+ *                   1 / (1 + exp(-b)). Weight 0 f32 (2 x H): the factors, then the biases;
+ *                   softplus(z) = max(z, 0) + log1p(exp(-|z|)) -> f32 (T, 2 * H)
+ *   DELTA_RULE      the gated delta rule. Inputs x (T, 2 * n_k * d_k + n_v * d_v): heads of
+ *                   queries, of keys, of values; g (T, 2 * n_v) of DELTA_GATES. ints = {element,
+ *                   n_k, n_v, d_k, d_v, BITNET_DELTA_*}, floats = {scale, eps}. With q and k of the
+ *                   head that goes with value head h, each times 1 / sqrtf(sum of its squares +
+ *                   eps), the sum in double, and q times scale; with v, decay and beta of h itself
+ *                   and its S (d_k, d_v) from element ints[0] + h * d_k * d_v of the state on; for
+ *                   each token of a sequence in turn, in f32, sums over i ascending:
+ *                   S_ij = S_ij * decay, u_j = beta * (v_j - sum_i(k_i * S_ij)),
+ *                   S_ij = S_ij + k_i * u_j, y_j = sum_i(q_i * S_ij) -> f32 (T, n_v * d_v)
  *   GATHER_ROWS     the rows output_rows[o] of x -> (O, K)
  *
  * Facts of a step, by ports of the graph (program.h), are read by EMBED_GATHER (tokens), ROPE
- * (positions), KV_WRITE (slots), ATTN_PAGED (positions, sequences, block tables) and GATHER_ROWS
- * (output rows). Rows are T unless said otherwise, or as many as a value that comes in has.
+ * (positions), KV_WRITE (slots), ATTN_PAGED (positions, sequences, block tables), GATHER_ROWS
+ * (output rows), SHORT_CONV and DELTA_RULE (positions, sequences, states). Rows are T unless said
+ * otherwise, or as many as a value that comes in has.
+ *
+ * State: SHORT_CONV and DELTA_RULE read a part of the state (bitnet_kv_config) of each sequence and
+ * leave there what its next step goes on from. Of a sequence whose first token in the step has
+ * position 0 the state counts as zeros. Parts of two ops do not overlap.
  *
  * Precision: LINEAR_DENSE, ATTN_PAGED and the f32 parts of the others are formed in f32. Where a
  * program permits it (bitnet_program_options::precisions) a kernel that says so may round each
@@ -82,7 +108,8 @@
  *   FFN_SILU_GATED  the same with SILU
  *   LM_HEAD         GATHER_ROWS, RMS_NORM, LINEAR_DENSE                          x -> logits
  *
- * Source  BitNet b1.58, arXiv:2402.17764; BitNet b1.58 2B4T, arXiv:2504.12285.
+ * Source  BitNet b1.58, arXiv:2402.17764; BitNet b1.58 2B4T, arXiv:2504.12285; the delta rule
+ *         Gated Delta Networks, arXiv:2412.06464.
  */
 #ifndef BITNET_ABI_OPS_H
 #define BITNET_ABI_OPS_H
@@ -107,6 +134,11 @@
   X(HADAMARD, 17, 1, 1, 1, 2, 0)               \
   X(GELU, 18, 1, 0, 1, 0, 0)                   \
   X(SCALE, 19, 1, 0, 1, 0, 1)                  \
+  X(SIGMOID, 20, 1, 0, 1, 0, 0)                \
+  X(COLUMNS, 21, 1, 0, 1, 6, 0)                \
+  X(SHORT_CONV, 22, 1, 1, 1, 1, 0)             \
+  X(DELTA_GATES, 23, 2, 1, 1, 0, 0)            \
+  X(DELTA_RULE, 24, 2, 0, 1, 6, 2)             \
   X(BIT_LINEAR, 256, 1, 0, 1, 0, 0)            \
   X(QKV_ROPE_KV, 257, 1, 0, 1, 0, 0)           \
   X(ATTN_OUT, 258, 2, 0, 1, 0, 0)              \
@@ -125,5 +157,8 @@ enum { BITNET_OP_LIST(BITNET_OP_DEFINE_) BITNET_OP_NONE = 0 };
 
 #define BITNET_HADAMARD_FACTORS_FIRST 0
 #define BITNET_HADAMARD_FACTORS_LAST 1
+
+#define BITNET_DELTA_BLOCKS 0 /* value head h goes with head h / (n_v / n_k) of keys and queries */
+#define BITNET_DELTA_TURNS 1  /* with head h % n_k                                                */
 
 #endif /* BITNET_ABI_OPS_H */

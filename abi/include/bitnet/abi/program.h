@@ -40,7 +40,7 @@ typedef struct bitnet_op {
 #define BITNET_PORT_POSITIONS \
   2u /* i32 (max_tokens)                 position in its sequence      */
 #define BITNET_PORT_SEQUENCES \
-  3u                         /* i32 (max_tokens)                 row of the block tables       */
+  3u                         /* i32 (max_tokens)                 row of block tables, states   */
 #define BITNET_PORT_SLOTS 4u /* i32 (max_tokens)                 block * block_tokens + offset */
 #define BITNET_PORT_BLOCK_TABLES \
   5u /* i32 (max_sequences, max_blocks)  block ids, in order           */
@@ -48,8 +48,9 @@ typedef struct bitnet_op {
   6u                            /* i32 (max_outputs)                token rows that are wanted    */
 #define BITNET_PORT_VALUE_IN 7u /* a value that no op writes: it is there before the step         */
 #define BITNET_PORT_VALUE_OUT \
-  8u                          /* a value that an op writes: it is there after the step          */
-#define BITNET_PORT_LOGITS 9u /* VALUE_OUT, f32 (outputs, n_vocab); at most one; see top_logits */
+  8u                           /* a value that an op writes: it is there after the step          */
+#define BITNET_PORT_LOGITS 9u  /* VALUE_OUT, f32 (outputs, n_vocab); at most one; see top_logits */
+#define BITNET_PORT_STATES 10u /* i32 (max_sequences)              the state of each sequence    */
 
 typedef struct bitnet_port {
   uint32_t role;  /* BITNET_PORT_* */
@@ -97,7 +98,11 @@ typedef struct bitnet_program_options {
 /* Export and import use one canonical layout: for each layer, then k then v, then KV head, then
  * token in the block: head_dim elements of the pool's dtype, in the byte order of the machine.
  * With Q8_0 both head_dims are multiples of 32, so that no block spans two tokens; 32 elements then
- * take 34 bytes. A new pool holds anything; no op may look at a slot that none wrote. */
+ * take 34 bytes. A new pool holds anything; no op may look at a slot that none wrote.
+ *
+ * A pool may have states too: what sequences of recurrent layers carry from step to step, each
+ * state_elements f32 in the order of ops.h, whatever dtype_k and dtype_v are. Copy, export and
+ * import name state i as block n_blocks + i. */
 typedef struct bitnet_kv_config {
   uint32_t struct_size;
   uint32_t dtype_k; /* BITNET_DTYPE_F32, _F16 or _Q8_0, as bitnet_device_info::kv_dtypes allows */
@@ -109,6 +114,8 @@ typedef struct bitnet_kv_config {
   uint32_t block_tokens;
   uint32_t n_blocks;
   uint32_t reserved_0;
+  uint32_t n_states;       /* both 0: there are none */
+  uint32_t state_elements; /* of one state           */
 } bitnet_kv_config;
 
 /* Borrowed for the call, like what it points to. */
@@ -130,7 +137,7 @@ typedef struct bitnet_query_request {
   const bitnet_graph* graph;
   const bitnet_tensor_desc* descs; /* (n_descs), which the graph's indices mean; without scales */
   const bitnet_program_options* options;
-  const bitnet_kv_config* kv; /* of the pools that it will work on, n_blocks aside; or NULL */
+  const bitnet_kv_config* kv; /* of the pools that it will work on, but for its counts; or NULL */
   uint32_t n_descs;
   uint32_t reserved_0;
 } bitnet_query_request;
@@ -142,6 +149,7 @@ typedef struct bitnet_graph_estimate {
   uint64_t scratch_bytes;  /* of the program with its first binding                          */
   uint64_t binding_bytes;  /* of each binding more                                           */
   uint64_t kv_block_bytes; /* of each block of a pool; 0 if none was described               */
+  uint64_t state_bytes;    /* of each state of a pool; 0 if it has none                      */
 } bitnet_graph_estimate;
 
 /* A part of a buffer. `offset` is a multiple of bitnet_device_info::buffer_alignment_bytes. */
@@ -160,7 +168,7 @@ typedef struct bitnet_bind_request {
   uint32_t n_bound;    /* ports of the graph                        */
   uint32_t reserved_0;
   const bitnet_bound* bound; /* (n_bound), in the order of the ports */
-  bitnet_kv_pool* kv_pool;   /* NULL if no op reads or writes keys   */
+  bitnet_kv_pool* kv_pool;   /* NULL if no op reads or writes keys or states */
 } bitnet_bind_request;
 
 typedef struct bitnet_prepare_request {
@@ -173,9 +181,9 @@ typedef struct bitnet_prepare_request {
 
 /* One run of a program on what a binding names. The counts are within the program's bounds, those
  * of tokens and sequences > 0; facts that no op reads may be anything; the tokens of a sequence
- * stand together, their positions ascending; no two have one slot. From queue_submit until the
- * timeline has reached signal_value the core changes nothing that the binding names and runs no
- * other step on it, and the plugin may read it at any time. */
+ * stand together, their positions ascending; no two have one slot, no two sequences one state. From
+ * queue_submit until the timeline has reached signal_value the core changes nothing that the
+ * binding names and runs no other step on it, and the plugin may read it at any time. */
 typedef struct bitnet_step {
   uint32_t struct_size;
   uint32_t n_tokens;

@@ -201,6 +201,8 @@ bitnet_status measure_block(const bitnet_kv_config* given, bitnet_kv_config* kno
   const uint64_t k = element_bytes(known->dtype_k), v = element_bytes(known->dtype_v);
   if (k == 0 || v == 0 || known->reserved_0 != 0)
     return fail(err, BITNET_UNSUPPORTED, where, "keys and values are f32 or f16 here");
+  if (known->n_states != 0 || known->state_elements != 0)
+    return fail(err, BITNET_UNSUPPORTED, where, "pools have no states here");
   const uint64_t of_head = k * known->head_dim_k + v * known->head_dim_v;
   if (known->head_dim_k != 0 && known->head_dim_v != 0 &&
       product(of_head, known->n_layers, bytes) && product(*bytes, known->n_kv_heads, bytes) &&

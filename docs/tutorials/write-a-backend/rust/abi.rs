@@ -209,6 +209,8 @@ contract! {
         block_tokens: u32,
         n_blocks: u32,
         reserved_0: u32,
+        n_states: u32,
+        state_elements: u32,
     }
     "program.h" bitnet_build_request {
         struct_size: u32,
@@ -235,6 +237,7 @@ contract! {
         scratch_bytes: u64,
         binding_bytes: u64,
         kv_block_bytes: u64,
+        state_bytes: u64,
     }
     "program.h" bitnet_bound {
         buffer: *mut buffer,

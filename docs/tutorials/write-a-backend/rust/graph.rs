@@ -328,6 +328,7 @@ pub unsafe fn query(
         scratch_bytes: read.scratch_bytes(),
         binding_bytes: 0,
         kv_block_bytes,
+        state_bytes: 0,
     };
     Ok((levels, Some(needs)))
 }

@@ -200,6 +200,9 @@ pub fn block_bytes(c: &bitnet_kv_config) -> Result<u64, Failure> {
     if c.reserved_0 != 0 {
         return failure(UNSUPPORTED, "reserved_0 of a pool is not 0");
     }
+    if c.n_states != 0 || c.state_elements != 0 {
+        return failure(UNSUPPORTED, "pools have no states here");
+    }
     let of_head: u64 =
         size(c.dtype_k)? * u64::from(c.head_dim_k) + size(c.dtype_v)? * u64::from(c.head_dim_v);
     let block = [c.n_layers, c.n_kv_heads, c.block_tokens]

@@ -63,7 +63,7 @@ inline uint64_t element_bytes(uint32_t dtype) noexcept {
 constexpr uint32_t role_bit(uint32_t role) noexcept {
   return 1u << role;
 }
-inline constexpr uint32_t known_roles = role_bit(BITNET_PORT_LOGITS + 1) - 2;
+inline constexpr uint32_t known_roles = role_bit(BITNET_PORT_STATES + 1) - 2;
 // Those that stand for a value of the graph.
 inline constexpr uint32_t value_roles =
     role_bit(BITNET_PORT_VALUE_IN) | role_bit(BITNET_PORT_VALUE_OUT) | role_bit(BITNET_PORT_LOGITS);
@@ -79,10 +79,11 @@ struct graph {
   bool attends = false;
   bool windowed_layers = false;  // an ATTN_PAGED has a window of its own
   bool writes_kv = false;
-  uint32_t kv_layers = 0;   // highest layer + 1
-  uint64_t kv_width = 0;    // n_kv_heads * head_dim, 0 = no KV
-  uint32_t n_kv_heads = 0;  // 0 = nothing attends
-  uint32_t head_group = 0;  // most query heads that share a KV head
+  uint32_t kv_layers = 0;       // highest layer + 1
+  uint64_t kv_width = 0;        // n_kv_heads * head_dim, 0 = no KV
+  uint32_t n_kv_heads = 0;      // 0 = nothing attends
+  uint32_t head_group = 0;      // most query heads that share a KV head
+  uint64_t state_elements = 0;  // that its ops name; 0 = no states
 };
 
 inline constexpr uint32_t most_in_graph = 1u << 20;  // values, ops, ports
@@ -149,6 +150,7 @@ class graph_reader {
         return s;
       }
     }
+    if (bitnet_status s = check_state_parts(); failed(s)) return s;
     return check_ports();
   }
 
@@ -184,7 +186,7 @@ class graph_reader {
   bitnet_status read_ports() {
     for (uint64_t i = 0; i < out_.ports.size(); ++i) {
       const auto [role, value] = out_.ports[i];
-      if (role > BITNET_PORT_LOGITS || role < BITNET_PORT_TOKENS)
+      if (role > BITNET_PORT_STATES || role < BITNET_PORT_TOKENS)
         return wrong_port(i, "this backend does not know the role", BITNET_UNSUPPORTED);
       const bool has_value = (value_roles & role_bit(role)) != 0;
       if (has_value != (value != BITNET_NONE) || (has_value && value >= out_.values.size()))
@@ -210,7 +212,7 @@ class graph_reader {
       return report_.fail(BITNET_INVALID_ARGUMENT,
                           "value %u cannot be the logits: an f32 (outputs, n) is expected",
                           out_.logits);
-    for (uint32_t role = BITNET_PORT_TOKENS; role <= BITNET_PORT_OUTPUT_ROWS; ++role)
+    for (uint32_t role = BITNET_PORT_TOKENS; role <= BITNET_PORT_STATES; ++role)
       if ((out_.reads & ~present_ & role_bit(role)) != 0)
         return report_.fail(BITNET_INVALID_ARGUMENT, "an op reads a port of role %u; there is none",
                             role);
@@ -269,6 +271,9 @@ class graph_reader {
     if (op.op == BITNET_OP_HADAMARD && op.ints[1] != BITNET_HADAMARD_FACTORS_FIRST &&
         op.ints[1] != BITNET_HADAMARD_FACTORS_LAST)
       return refuse("the place of its factors is not known", BITNET_UNSUPPORTED);
+    if (op.op == BITNET_OP_DELTA_RULE && op.ints[5] != BITNET_DELTA_BLOCKS &&
+        op.ints[5] != BITNET_DELTA_TURNS)
+      return refuse("its order of heads is not known", BITNET_UNSUPPORTED);
     if (op.op == BITNET_OP_LINEAR_DENSE &&
         weights_.at(op.weights[0]).view.format == BITNET_FORMAT_TERNARY2)
       return refuse("ternary weights on float activations", BITNET_UNSUPPORTED);
@@ -293,6 +298,9 @@ class graph_reader {
         return reads({BITNET_PORT_POSITIONS, BITNET_PORT_SEQUENCES, BITNET_PORT_BLOCK_TABLES});
       case BITNET_OP_GATHER_ROWS:
         return reads({BITNET_PORT_OUTPUT_ROWS});
+      case BITNET_OP_SHORT_CONV:
+      case BITNET_OP_DELTA_RULE:
+        return reads({BITNET_PORT_POSITIONS, BITNET_PORT_SEQUENCES, BITNET_PORT_STATES});
       default:
         return;
     }
@@ -307,7 +315,7 @@ class graph_reader {
   }
 
   // Why the op does not fit its definition, or nullptr.
-  const char* misfit(const bitnet_op& op) noexcept {
+  const char* misfit(const bitnet_op& op) {
     const weight* w = op.weights[0] == BITNET_NONE ? nullptr : &weights_.at(op.weights[0]).view;
     const uint32_t* in = op.inputs;
     const uint32_t* out = op.outputs;
@@ -369,10 +377,25 @@ class graph_reader {
       case BITNET_OP_RELU2:
       case BITNET_OP_SILU:
       case BITNET_OP_GELU:
+      case BITNET_OP_SIGMOID:
         return fits(f32(in[0], rows, k) && f32(out[0], rows, k));
       case BITNET_OP_SCALE:
         if (!std::isfinite(op.floats[0])) return "its factor must be finite";
         return fits(f32(in[0], rows, k) && f32(out[0], rows, k));
+      case BITNET_OP_COLUMNS:
+        return columns_misfit(op, rows, k);
+      case BITNET_OP_SHORT_CONV:
+        if (w->k < 2 || w->k > 32) return "2 to 32 factors for each column are expected";
+        if (w->format != BITNET_FORMAT_F32 || w->m != k || !f32(in[0], BITNET_DIM_TOKENS, k) ||
+            !f32(out[0], BITNET_DIM_TOKENS, k))
+          return shapes;
+        return state_misfit(op.ints[0], (w->k - 1) * k);
+      case BITNET_OP_DELTA_GATES:
+        return fits(w->format == BITNET_FORMAT_F32 && w->m == 2 && w->k == k &&
+                    f32(in[0], BITNET_DIM_TOKENS, k) && f32(in[1], BITNET_DIM_TOKENS, k) &&
+                    f32(out[0], BITNET_DIM_TOKENS, 2 * k));
+      case BITNET_OP_DELTA_RULE:
+        return delta_misfit(op, k);
       case BITNET_OP_GATHER_ROWS:
         return fits(f32(in[0], BITNET_DIM_TOKENS, k) && f32(out[0], BITNET_DIM_OUTPUTS, k));
       default:
@@ -431,6 +454,60 @@ class graph_reader {
     return kv_misfit(op.ints[0], static_cast<uint64_t>(kv_heads * head_dim));
   }
 
+  const char* columns_misfit(const bitnet_op& op, int64_t rows, uint64_t k) const noexcept {
+    const int64_t length = op.ints[0], first = op.ints[1];
+    const int64_t inner = op.ints[2], inner_stride = op.ints[3];
+    const int64_t outer = op.ints[4], outer_stride = op.ints[5];
+    if (length < 1 || inner < 1 || outer < 1 || first < 0 || inner_stride < 0 || outer_stride < 0)
+      return "its counts must be above 0, the first element and the strides 0 or more";
+    // Each product is below 2^62, and once both are known to be within a row the sum is small.
+    const auto width = static_cast<int64_t>(k);
+    if ((inner - 1) * inner_stride > width || (outer - 1) * outer_stride > width ||
+        first + (inner - 1) * inner_stride + (outer - 1) * outer_stride + length > width)
+      return "its parts reach past the row";
+    if (inner * outer > max_extent || inner * outer * length > max_extent)
+      return "its parts are more than a row can have";
+    return f32(op.inputs[0], rows, k) &&
+                   f32(op.outputs[0], rows, static_cast<uint64_t>(inner * outer * length))
+               ? nullptr
+               : "shapes or element types do not fit";
+  }
+
+  const char* delta_misfit(const bitnet_op& op, uint64_t k) {
+    const int64_t n_k = op.ints[1], n_v = op.ints[2], d_k = op.ints[3], d_v = op.ints[4];
+    for (const int64_t n : {n_k, n_v, d_k, d_v})
+      if (n < 1 || n > 1 << 16) return "its heads are none, or too many or too wide";
+    if (n_v % n_k != 0) return "the heads of values are no multiple of those of keys";
+    if (!std::isfinite(op.floats[0]) || !(op.floats[1] >= 0) || !std::isfinite(op.floats[1]))
+      return "its scale and epsilon must be finite, epsilon not below 0";
+    const auto width = static_cast<uint64_t>(2 * n_k * d_k + n_v * d_v);
+    if (width != k || !f32(op.inputs[0], BITNET_DIM_TOKENS, k) ||
+        !f32(op.inputs[1], BITNET_DIM_TOKENS, static_cast<uint64_t>(2 * n_v)) ||
+        !f32(op.outputs[0], BITNET_DIM_TOKENS, static_cast<uint64_t>(n_v * d_v)))
+      return "shapes or element types do not fit";
+    return state_misfit(op.ints[0], static_cast<uint64_t>(n_v * d_k) * static_cast<uint64_t>(d_v));
+  }
+
+  // Notes the part of the state that an op works on.
+  const char* state_misfit(int32_t first, uint64_t elements) {
+    if (first < 0 || elements > UINT32_MAX - static_cast<uint64_t>(first))
+      return "its part of the state is out of range";
+    const uint64_t end = static_cast<uint64_t>(first) + elements;
+    state_parts_.push_back({static_cast<uint64_t>(first), end});
+    out_.state_elements = std::max(out_.state_elements, end);
+    return nullptr;
+  }
+
+  bitnet_status check_state_parts() {
+    std::sort(state_parts_.begin(), state_parts_.end(),
+              [](const state_part& a, const state_part& b) { return a.first < b.first; });
+    for (uint64_t i = 1; i < state_parts_.size(); ++i)
+      if (state_parts_[i].first < state_parts_[i - 1].end)
+        return report_.fail(BITNET_INVALID_ARGUMENT, "two ops have element %llu of the state",
+                            static_cast<unsigned long long>(state_parts_[i].first));
+    return BITNET_OK;
+  }
+
   const char* kv_misfit(int32_t layer, uint64_t width) noexcept {
     if (layer < 0 || layer >= 1 << 16) return "the layer is out of range";
     if (out_.kv_width != 0 && out_.kv_width != width) return "layers differ in KV width";
@@ -443,6 +520,10 @@ class graph_reader {
   const reporter& report_;
   graph& out_;
   std::vector<bool> written_;
+  struct state_part {
+    uint64_t first, end;  // elements
+  };
+  std::vector<state_part> state_parts_;
   uint32_t present_ = 0;  // role_bit() of each port
   uint64_t at_ = 0;
 };

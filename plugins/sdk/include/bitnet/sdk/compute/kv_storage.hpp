@@ -21,6 +21,20 @@ struct kv_storage {
   uint64_t n_kv_heads, head_dim;
   uint64_t block_bytes, layer_bytes;
   uint64_t k_bytes, v_bytes;  // of one head of one token
+  uint32_t n_states;
+  uint64_t state_elements;  // f32, of one state
+  uint64_t states_offset;   // bytes; the states lie behind the blocks
+
+  // Where block i lies and how many bytes it has; those from n_blocks on are the states.
+  uint64_t offset_of(uint64_t i) const noexcept {
+    return i < n_blocks ? i * block_bytes : states_offset + (i - n_blocks) * bytes_of(i);
+  }
+  uint64_t bytes_of(uint64_t i) const noexcept {
+    return i < n_blocks ? block_bytes : 4 * state_elements;
+  }
+  float* state(uint64_t i) const noexcept {
+    return reinterpret_cast<float*>(data + offset_of(n_blocks + i));
+  }
 
   uint8_t* k(uint64_t layer, uint64_t slot, uint64_t head) const noexcept {
     return layer_of(layer, slot) + (head * block_tokens + slot % block_tokens) * k_bytes;
@@ -55,6 +69,28 @@ inline uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) noexcept {
 
 inline uint32_t kv_dtypes_or_default(uint32_t kv_dtypes) noexcept {
   return kv_dtypes != 0 ? kv_dtypes : 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
+}
+
+// The states behind so many bytes of blocks, which then are those of both.
+inline bitnet_status describe_states(const bitnet_kv_config& config, kv_storage& out,
+                                     uint64_t& bytes, const reporter& report) {
+  if (config.n_states == 0 && config.state_elements == 0) return BITNET_OK;
+  constexpr uint64_t cache_line = 64;
+  const uint64_t offset = (bytes + cache_line - 1) / cache_line * cache_line;
+  uint64_t all = 0;
+  if (config.n_states == 0 || config.state_elements == 0 ||
+      __builtin_mul_overflow(uint64_t{config.n_states} * 4, uint64_t{config.state_elements},
+                             &all) ||
+      all > INT64_MAX / 2 || config.n_states > uint32_t{INT32_MAX} ||
+      config.n_states > UINT32_MAX - config.n_blocks)
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "%u states of %u elements are none, or more than can be counted",
+                       config.n_states, config.state_elements);
+  out.n_states = config.n_states;
+  out.state_elements = config.state_elements;
+  out.states_offset = offset;
+  bytes = offset + all;
+  return BITNET_OK;
 }
 
 // Checks a configuration; on success `out` says how blocks are laid out (without data) and `bytes`
@@ -106,17 +142,17 @@ inline bitnet_status describe(const bitnet_kv_config* given, uint32_t kv_dtypes,
   out.v_bytes = v_bytes;
   out.layer_bytes = counts[3] * counts[1] * (k_bytes + v_bytes);
   out.block_bytes = counts[0] * out.layer_bytes;
-  return BITNET_OK;
+  return describe_states(known, out, bytes, report);
 }
 
-// Whether the pool has all of these blocks; with `once`, each of them once.
+// Whether the pool has all of these blocks, states among them; with `once`, each of them once.
 inline bitnet_status check_blocks(const kv_storage& storage, const uint32_t* blocks, uint32_t n,
                                   bool once, const reporter& report) {
   if (n != 0 && !blocks) return report.fail(BITNET_INVALID_ARGUMENT, "no list of blocks is given");
   for (uint32_t i = 0; i < n; ++i)
-    if (blocks[i] >= storage.n_blocks)
-      return report.fail(BITNET_INVALID_ARGUMENT, "block %u, the pool has %u", blocks[i],
-                         storage.n_blocks);
+    if (blocks[i] >= uint64_t{storage.n_blocks} + storage.n_states)
+      return report.fail(BITNET_INVALID_ARGUMENT, "block %u, the pool has %u and %u states",
+                         blocks[i], storage.n_blocks, storage.n_states);
   if (!once || n < 2) return BITNET_OK;
   std::vector<uint32_t> sorted(blocks, blocks + n);
   std::sort(sorted.begin(), sorted.end());
@@ -130,11 +166,15 @@ inline bitnet_status check_moved(const kv_storage& storage, const uint32_t* bloc
                                  const void* data, uint64_t bytes, bool written,
                                  const reporter& report) {
   if (bitnet_status s = check_blocks(storage, blocks, n, written, report); failed(s)) return s;
-  // A pool's blocks take at most 2^62 bytes together.
-  if ((!data && n != 0) || bytes / storage.block_bytes != n || bytes % storage.block_bytes != 0)
-    return report.fail(BITNET_INVALID_ARGUMENT, "%u blocks have %llu bytes each, %llu were given",
-                       n, static_cast<unsigned long long>(storage.block_bytes),
-                       static_cast<unsigned long long>(bytes));
+  // A pool takes at most 2^63 bytes, but one block can be exported several times.
+  uint64_t needed = 0;
+  bool countable = true;
+  for (uint32_t i = 0; i < n && countable; ++i)
+    countable = !__builtin_add_overflow(needed, storage.bytes_of(blocks[i]), &needed);
+  if ((!data && n != 0) || !countable || bytes != needed)
+    return report.fail(
+        BITNET_INVALID_ARGUMENT, "%u blocks have %llu bytes together, %llu were given", n,
+        static_cast<unsigned long long>(needed), static_cast<unsigned long long>(bytes));
   return BITNET_OK;
 }
 
@@ -145,9 +185,13 @@ inline bitnet_status check_copies(const kv_storage& storage, const uint32_t* fro
   if (bitnet_status s = check_blocks(storage, to, n, true, report); failed(s)) return s;
   std::vector<uint32_t> written(to, to + n);
   std::sort(written.begin(), written.end());
-  for (uint32_t i = 0; i < n; ++i)
+  for (uint32_t i = 0; i < n; ++i) {
     if (std::binary_search(written.begin(), written.end(), from[i]))
       return report.fail(BITNET_INVALID_ARGUMENT, "block %u is read and written", from[i]);
+    if ((from[i] < storage.n_blocks) != (to[i] < storage.n_blocks))
+      return report.fail(BITNET_INVALID_ARGUMENT, "block %u to %u: one of them is a state", from[i],
+                         to[i]);
+  }
   return BITNET_OK;
 }
 

@@ -54,6 +54,8 @@ inline uint64_t bytes_of_port(const bitnet_port& port, const graph& g,
       return 4 * uint64_t{limits.max_sequences} * limits.max_blocks;
     case BITNET_PORT_OUTPUT_ROWS:
       return 4 * uint64_t{limits.max_outputs};
+    case BITNET_PORT_STATES:
+      return 4 * uint64_t{limits.max_sequences};
     case BITNET_PORT_VALUE_IN:
     case BITNET_PORT_VALUE_OUT:
     case BITNET_PORT_LOGITS: {
@@ -135,6 +137,9 @@ inline step_view view_of(const graph& g, const bitnet_program_options& limits,
       case BITNET_PORT_OUTPUT_ROWS:
         out.output_rows = ints;
         break;
+      case BITNET_PORT_STATES:
+        out.states = ints;
+        break;
       default:
         break;
     }
@@ -147,8 +152,14 @@ inline step_view view_of(const graph& g, const bitnet_program_options& limits,
 // Whether the pool of a binding, nullptr if it names none, is one for the program.
 inline bitnet_status check_pool(const graph& g, const bitnet_program_options& limits,
                                 const kv_storage* pool, const reporter& report) {
-  if (g.kv_width == 0) return BITNET_OK;
+  if (g.kv_width == 0 && g.state_elements == 0) return BITNET_OK;
   if (!pool) return report.fail(BITNET_INVALID_ARGUMENT, "the program needs a KV pool");
+  if (pool->state_elements < g.state_elements)
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "the pool has states of %llu elements; this program needs %llu",
+                       static_cast<unsigned long long>(pool->state_elements),
+                       static_cast<unsigned long long>(g.state_elements));
+  if (g.kv_width == 0) return BITNET_OK;
   if (pool->n_layers >= g.kv_layers && pool->n_kv_heads * pool->head_dim == g.kv_width &&
       (g.n_kv_heads == 0 || pool->n_kv_heads == g.n_kv_heads) &&
       pool->block_tokens == limits.block_tokens)
@@ -188,7 +199,7 @@ class step_checker {
       if (positions &&
           outside(seen.positions[t], uint64_t{limits.max_blocks} * limits.block_tokens))
         return wrong("position", t, seen.positions[t]);
-      if (g.attends && outside(seen.sequences[t], step.n_sequences))
+      if ((g.attends || g.state_elements != 0) && outside(seen.sequences[t], step.n_sequences))
         return wrong("sequence", t, seen.sequences[t]);
       if (g.writes_kv && outside(seen.slots[t], blocks * limits.block_tokens))
         return wrong("slot", t, seen.slots[t]);
@@ -204,20 +215,40 @@ class step_checker {
     for (uint64_t o = 0; o < step.n_outputs && reads(BITNET_PORT_OUTPUT_ROWS); ++o)
       if (outside(seen.output_rows[o], step.n_tokens))
         return wrong("output row", o, seen.output_rows[o]);
+    if (g.state_elements != 0)
+      if (bitnet_status s = check_states(seen.states, step.n_sequences, pool, report); failed(s))
+        return s;
     return g.writes_kv ? check_slots_differ(seen.slots, step.n_tokens, report) : BITNET_OK;
   }
 
  private:
   // Two tokens in one slot would be written by two workers at once.
   bitnet_status check_slots_differ(const int32_t* slots, uint32_t n, const reporter& report) {
-    sorted_slots_.assign(slots, slots + n);
-    std::sort(sorted_slots_.begin(), sorted_slots_.end());
-    const auto twice = std::adjacent_find(sorted_slots_.begin(), sorted_slots_.end());
-    if (twice == sorted_slots_.end()) return BITNET_OK;
+    const int32_t* twice = given_twice(slots, n);
+    if (!twice) return BITNET_OK;
     return report.fail(BITNET_INVALID_ARGUMENT, "slot %d is given to two tokens", *twice);
   }
 
-  std::vector<int32_t> sorted_slots_;
+  bitnet_status check_states(const int32_t* states, uint32_t n, const kv_storage* pool,
+                             const reporter& report) {
+    for (uint32_t i = 0; i < n; ++i)
+      if (states[i] < 0 || static_cast<uint32_t>(states[i]) >= pool->n_states)
+        return report.fail(BITNET_INVALID_ARGUMENT, "state %d of sequence %u: the pool has %u",
+                           states[i], i, pool->n_states);
+    const int32_t* twice = given_twice(states, n);
+    if (!twice) return BITNET_OK;
+    return report.fail(BITNET_INVALID_ARGUMENT, "state %d is given to two sequences", *twice);
+  }
+
+  // Valid until the next call.
+  const int32_t* given_twice(const int32_t* given, uint32_t n) {
+    sorted_.assign(given, given + n);
+    std::sort(sorted_.begin(), sorted_.end());
+    const auto twice = std::adjacent_find(sorted_.begin(), sorted_.end());
+    return twice == sorted_.end() ? nullptr : &*twice;
+  }
+
+  std::vector<int32_t> sorted_;
 };
 
 }  // namespace bitnet::sdk

@@ -20,6 +20,7 @@ struct step_view {
   const int32_t* slots = nullptr;
   const int32_t* block_tables = nullptr;  // (n_sequences, max_blocks)
   const int32_t* output_rows = nullptr;
+  const int32_t* states = nullptr;  // (n_sequences)
   kv_storage kv{};
 
   // What token t sees: positions [kept_from, kept) and [first, end), kept_from <= kept <= first.
@@ -43,6 +44,21 @@ struct step_view {
     const uint64_t kept = window_keep < first ? window_keep : first;
     first = first < least ? least : first;
     return {least < kept ? least : kept, kept, first, end};
+  }
+
+  // What a run of tokens of one sequence works on: tokens [first, end), their state, and whether it
+  // counts as zeros.
+  struct stretch {
+    uint64_t first, end;
+    float* state;
+    bool fresh;
+  };
+  // That which begins with token t; of an op whose part of the state begins at `element`.
+  stretch stretch_from(uint64_t t, int32_t element) const noexcept {
+    uint64_t end = t + 1;
+    while (end < n_tokens && sequences[end] == sequences[t]) ++end;
+    const auto id = static_cast<uint64_t>(states[sequences[t]]);
+    return {t, end, kv.state(id) + element, positions[t] == 0};
   }
 
   // The blocks of token t's sequence, in order of position; those that it does not see may be

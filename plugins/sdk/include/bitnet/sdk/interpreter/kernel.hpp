@@ -21,7 +21,11 @@
 //   ATTN_PAGED            token * n_kv_heads + kv head   f32 (rows, k)   f32 (rows, k)
 //   ADD, MUL              row                f32 (rows, k) twice   f32 (rows, k)
 //   RELU2, SILU, GELU     row                f32 (rows, k)         f32 (rows, k)
-//   SCALE                 row                f32 (rows, k)         f32 (rows, k)
+//   SCALE, SIGMOID        row                f32 (rows, k)         f32 (rows, k)
+//   COLUMNS               row                f32 (rows, k)         f32 (rows, m)
+//   SHORT_CONV            column             f32 (rows, k)         f32 (rows, k)
+//   DELTA_GATES           row                f32 (rows, k) twice   f32 (rows, m)
+//   DELTA_RULE            value head         f32 (rows, k), f32 (rows, k1)  f32 (rows, m)
 //   GATHER_ROWS           output row         f32 (tokens, k)       f32 (rows, k)
 
 #include <atomic>
@@ -191,8 +195,8 @@ struct packing {
                uint8_t* out) noexcept = nullptr;
   bool drops_rows = false;  // of a kernel only: the rows are given back once they are packed
   uint64_t row_grain = 1;
-  bool holds_scales =
-      false;  // of groups too: kernels read none beside it, and they go with the rows
+  // The scales of groups too: kernels read none beside it, and they go with the rows.
+  bool holds_scales = false;
 };
 
 inline const uint8_t* weight::packed_data() const noexcept {

@@ -30,7 +30,7 @@ class kv_pool {
                      const reporter& report) const {
     if (bitnet_status s = check_copies(storage_, from, to, n, report); failed(s)) return s;
     for (uint32_t i = 0; i < n; ++i)
-      std::memcpy(block(to[i]), block(from[i]), storage_.block_bytes);
+      std::memcpy(block(to[i]), block(from[i]), storage_.bytes_of(from[i]));
     return BITNET_OK;
   }
 
@@ -38,8 +38,10 @@ class kv_pool {
                           const reporter& report) const {
     if (bitnet_status s = check_moved(storage_, blocks, n, out, bytes, false, report); failed(s))
       return s;
-    for (uint32_t i = 0; i < n; ++i, out += storage_.block_bytes)
-      std::memcpy(out, block(blocks[i]), storage_.block_bytes);
+    for (uint32_t i = 0; i < n; ++i) {
+      std::memcpy(out, block(blocks[i]), storage_.bytes_of(blocks[i]));
+      out += storage_.bytes_of(blocks[i]);
+    }
     return BITNET_OK;
   }
 
@@ -47,13 +49,15 @@ class kv_pool {
                         const reporter& report) const {
     if (bitnet_status s = check_moved(storage_, blocks, n, data, bytes, true, report); failed(s))
       return s;
-    for (uint32_t i = 0; i < n; ++i, data += storage_.block_bytes)
-      std::memcpy(block(blocks[i]), data, storage_.block_bytes);
+    for (uint32_t i = 0; i < n; ++i) {
+      std::memcpy(block(blocks[i]), data, storage_.bytes_of(blocks[i]));
+      data += storage_.bytes_of(blocks[i]);
+    }
     return BITNET_OK;
   }
 
   uint8_t* block(uint64_t index) const noexcept {
-    return storage_.data + index * storage_.block_bytes;
+    return storage_.data + storage_.offset_of(index);
   }
   const kv_storage& storage() const noexcept { return storage_; }
 

@@ -105,10 +105,12 @@ class device {
         failed(s))
       return s;
     one.n_blocks = 1;
+    one.n_states = one.n_states != 0;
     kv_storage storage{};
     uint64_t bytes = 0;
     const bitnet_status s = describe(&one, author_.device.kv_dtypes, storage, bytes, report);
     out.kv_block_bytes = storage.block_bytes;
+    out.state_bytes = 4 * storage.state_elements;
     return s;
   }
 

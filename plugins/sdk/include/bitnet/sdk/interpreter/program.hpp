@@ -498,7 +498,10 @@ class program {
       case BITNET_OP_LINEAR_TERNARY:
       case BITNET_OP_LINEAR_TERNARY_GROUPED:
       case BITNET_OP_LINEAR_DENSE:
+      case BITNET_OP_SHORT_CONV:
         return c.m;
+      case BITNET_OP_DELTA_RULE:
+        return static_cast<uint64_t>(c.ints[2]);
       case BITNET_OP_ATTN_PAGED:
         return c.rows * static_cast<uint64_t>(c.ints[2]);
       default:

@@ -211,7 +211,7 @@ class weight_set {
       t->own = memory();
       t->view.data = nullptr;
       if (t->packed->how->holds_scales) {
-        t->scales = {};
+        std::vector<float>().swap(t->scales);  // assigning {} would keep the capacity
         t->view.scales = nullptr;
       }
     }

@@ -15,6 +15,7 @@
 #include "bitnet/sdk/interpreter/kernel.hpp"
 #include "bitnet/sdk/reference/attention.hpp"
 #include "bitnet/sdk/reference/products.hpp"
+#include "bitnet/sdk/reference/recurrent.hpp"
 #include "bitnet/sdk/reference/rows.hpp"
 
 namespace bitnet::sdk::reference {
@@ -131,6 +132,64 @@ inline void scale(const call& c, const share& s) noexcept {
     reference::scale(c.input<float>(0) + r * c.k, c.floats[0], c.k, c.output<float>(0) + r * c.k);
 }
 
+inline void columns(const call& c, const share& s) noexcept {
+  for (uint64_t r = s.first; r < s.last; ++r)
+    reference::columns(c.input<float>(0) + r * c.k, c.ints, c.output<float>(0) + r * c.m);
+}
+
+inline void short_conv(const call& c, const share& s) noexcept {
+  const uint64_t n = c.w->k;
+  for (uint64_t t = 0; t < c.rows;) {
+    const auto [first, end, state, fresh] = c.step->stretch_from(t, c.ints[0]);
+    const float* x = c.input<float>(0) + first * c.k;
+    for (uint64_t row = 0; row < end - first; ++row)
+      reference::short_conv(x, fresh ? nullptr : state, c.w->f32(), row, c.k, n, s.first, s.last,
+                            c.output<float>(0) + first * c.k);
+    reference::short_conv_keep(x, end - first, c.k, n, s.first, s.last, fresh, state);
+    t = end;
+  }
+}
+
+inline void delta_gates(const call& c, const share& s) noexcept {
+  for (uint64_t t = s.first; t < s.last; ++t)
+    reference::delta_gates(c.input<float>(0) + t * c.k, c.input<float>(1) + t * c.k, c.w->f32(),
+                           c.k, c.output<float>(0) + t * c.m);
+}
+
+// Where head h of values finds its queries, keys and values in a row.
+struct delta_heads {
+  uint64_t n_k, n_v, d_k, d_v;
+  bool blocks;
+  explicit delta_heads(const call& c) noexcept
+      : n_k(static_cast<uint64_t>(c.ints[1])),
+        n_v(static_cast<uint64_t>(c.ints[2])),
+        d_k(static_cast<uint64_t>(c.ints[3])),
+        d_v(static_cast<uint64_t>(c.ints[4])),
+        blocks(c.ints[5] == BITNET_DELTA_BLOCKS) {}
+  uint64_t query(uint64_t h) const noexcept { return (blocks ? h / (n_v / n_k) : h % n_k) * d_k; }
+  uint64_t key(uint64_t h) const noexcept { return n_k * d_k + query(h); }
+  uint64_t value(uint64_t h) const noexcept { return 2 * n_k * d_k + h * d_v; }
+};
+
+inline void delta_rule(const call& c, const share& s) noexcept {
+  const delta_heads at(c);
+  for (uint64_t t = 0; t < c.rows;) {
+    const auto [first, end, part, fresh] = c.step->stretch_from(t, c.ints[0]);
+    for (uint64_t h = s.first; h < s.last; ++h) {
+      float* state = part + h * at.d_k * at.d_v;
+      if (fresh) std::fill_n(state, at.d_k * at.d_v, 0.0f);
+      for (uint64_t row = first; row < end; ++row) {
+        const float* x = c.input<float>(0) + row * c.k;
+        const float* gates = c.input<float>(1) + row * c.k1;
+        reference::delta_rule(x + at.query(h), x + at.key(h), x + at.value(h), gates[h],
+                              gates[at.n_v + h], c.floats[0], c.floats[1], at.d_k, at.d_v, state,
+                              c.output<float>(0) + row * c.m + h * at.d_v);
+      }
+    }
+    t = end;
+  }
+}
+
 template <void (*Row)(const float*, uint64_t, float*) noexcept>
 void unary(const call& c, const share& s) noexcept {
   for (uint64_t r = s.first; r < s.last; ++r)
@@ -173,6 +232,11 @@ inline std::vector<primitive> primitives() {
       {BITNET_OP_SILU, any, level, same, "silu.reference", kernels::unary<silu>},
       {BITNET_OP_GELU, any, level, same, "gelu.reference", kernels::unary<gelu>},
       {BITNET_OP_SCALE, any, level, same, "scale.reference", kernels::scale},
+      {BITNET_OP_SIGMOID, any, level, same, "sigmoid.reference", kernels::unary<sigmoid>},
+      {BITNET_OP_COLUMNS, any, level, same, "columns.reference", kernels::columns},
+      {BITNET_OP_SHORT_CONV, any, level, same, "short_conv.reference", kernels::short_conv},
+      {BITNET_OP_DELTA_GATES, any, level, same, "delta_gates.reference", kernels::delta_gates},
+      {BITNET_OP_DELTA_RULE, any, level, same, "delta_rule.reference", kernels::delta_rule},
       {BITNET_OP_GATHER_ROWS, any, level, same, "gather_rows.reference", kernels::gather_rows},
   };
 }

@@ -114,8 +114,18 @@ inline void gelu(const float* x, uint64_t k, float* y) noexcept {
   constexpr float a = 1.5957691216f, b = 0.0713548163f;
   for (uint64_t i = 0; i < k; ++i) y[i] = x[i] / (1.0f + std::exp(-x[i] * (a + b * (x[i] * x[i]))));
 }
+inline void sigmoid(const float* x, uint64_t k, float* y) noexcept {
+  for (uint64_t i = 0; i < k; ++i) y[i] = 1.0f / (1.0f + std::exp(-x[i]));
+}
 inline void scale(const float* x, float factor, uint64_t k, float* y) noexcept {
   for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor;
+}
+
+// Parts of a row, side by side; `ints` are COLUMNS'.
+inline void columns(const float* x, const int32_t* ints, float* y) noexcept {
+  for (int64_t a = 0; a < ints[4]; ++a)
+    for (int64_t b = 0; b < ints[2]; ++b)
+      y = std::copy_n(x + ints[1] + a * ints[5] + b * ints[3], ints[0], y);
 }
 
 // Row `output` of the result is row rows[output] of x.
