@@ -262,27 +262,27 @@ void BITNET_ROW(sigmoid)(const float* x, uint64_t k, float* y) {
 
 // So many vectors of columns from column j on: their sums stay in registers.
 namespace {
-template <uint64_t n>
+template <uint64_t N>
 void delta_columns(const delta_token& t, uint64_t d_k, uint64_t d_v, uint64_t j, float* state,
                    float* y) {
-  floats u[n], out[n];
-  for (uint64_t c = 0; c < n; ++c) u[c] = out[c] = floats{};
+  floats u[N], out[N];
+  for (uint64_t c = 0; c < N; ++c) u[c] = out[c] = floats{};
   for (uint64_t i = 0; i < d_k; ++i) {
     const float k = t.k[i] * t.k_factor;
     const float* s = state + i * d_v + j;
-    for (uint64_t c = 0; c < n; ++c) u[c] += k * (load(s + c * lanes) * t.decay);
+    for (uint64_t c = 0; c < N; ++c) u[c] += k * (load(s + c * lanes) * t.decay);
   }
-  for (uint64_t c = 0; c < n; ++c) u[c] = t.beta * (load(t.v + j + c * lanes) - u[c]);
+  for (uint64_t c = 0; c < N; ++c) u[c] = t.beta * (load(t.v + j + c * lanes) - u[c]);
   for (uint64_t i = 0; i < d_k; ++i) {
     const float k = t.k[i] * t.k_factor, q = t.q[i] * t.q_factor;
     float* s = state + i * d_v + j;
-    for (uint64_t c = 0; c < n; ++c) {
+    for (uint64_t c = 0; c < N; ++c) {
       const floats next = load(s + c * lanes) * t.decay + k * u[c];
       store(next, s + c * lanes);
       out[c] += q * next;
     }
   }
-  for (uint64_t c = 0; c < n; ++c) store(out[c], y + j + c * lanes);
+  for (uint64_t c = 0; c < N; ++c) store(out[c], y + j + c * lanes);
 }
 }  // namespace
 
