@@ -45,6 +45,7 @@ void* address(F f) {
 #define BITNET_BYTE_FUNCTIONS(isa)                                            \
   BITNET_FUNCTION(linear_ternary, isa), BITNET_FUNCTION(linear_grouped, isa), \
       BITNET_FUNCTION(linear_i8, isa), BITNET_FUNCTION(linear_i4, isa)
+#define BITNET_PANEL_FUNCTIONS(isa) BITNET_FUNCTION(linear_panel, isa), BITNET_BYTE_FUNCTIONS(isa)
 #define BITNET_ALL_FUNCTIONS(isa)                                                                  \
   BITNET_BYTE_FUNCTIONS(isa), BITNET_FUNCTION(linear_dense, isa),                                  \
       BITNET_FUNCTION(weighted_sum, isa), BITNET_FUNCTION(rms_norm, isa),                          \
@@ -60,12 +61,13 @@ void* address(F f) {
 const functions& known() {
   static const functions all = {
 #if defined(__x86_64__)
-      BITNET_BYTE_FUNCTIONS(avx512vnni), BITNET_ALL_FUNCTIONS(avx512),
-      BITNET_BYTE_FUNCTIONS(avxvnni),    BITNET_ALL_FUNCTIONS(avx2),
-      BITNET_ALL_FUNCTIONS(sse41),
+      BITNET_PANEL_FUNCTIONS(avx512vnni),   BITNET_FUNCTION(linear_panel, avx512),
+      BITNET_ALL_FUNCTIONS(avx512),         BITNET_PANEL_FUNCTIONS(avxvnni),
+      BITNET_FUNCTION(linear_panel, avx2),  BITNET_ALL_FUNCTIONS(avx2),
+      BITNET_FUNCTION(linear_panel, sse41), BITNET_ALL_FUNCTIONS(sse41),
 #elif defined(__aarch64__)
-      BITNET_FUNCTION(linear_ternary, neon_i8mm), BITNET_BYTE_FUNCTIONS(neon_dotprod),
-      BITNET_ALL_FUNCTIONS(neon),
+      BITNET_FUNCTION(linear_ternary, neon_i8mm), BITNET_PANEL_FUNCTIONS(neon_dotprod),
+      BITNET_FUNCTION(linear_panel, neon), BITNET_ALL_FUNCTIONS(neon),
 #endif
       BITNET_ALL_FUNCTIONS(scalar)};
   return all;
@@ -109,6 +111,7 @@ void replace_functions(const cpu::isa_form& form) {
   noting = form;
   noting.ternary.run = note_tile<cpu::ternary_tile, &isa_form::ternary>;
   noting.grouped.run = note_tile<cpu::grouped_tile, &isa_form::grouped>;
+  if (form.panel.run != nullptr) noting.panel.run = note_tile<cpu::panel_tile, &isa_form::panel>;
   noting.dense.run = note_tile<cpu::dense_tile, &isa_form::dense>;
   noting.weighted_sum.run = note_tile<cpu::weighted_rows, &isa_form::weighted_sum>;
   noting.linear_i8.run = note_tile<cpu::i8_tile, &isa_form::linear_i8>;
@@ -202,6 +205,17 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
   return all;
 }
 
+// Products of several tokens, by the same instruction set as those of one.
+bool panels_serve(const std::string& beginning) {
+  constexpr const char* products[] = {"linear_ternary.",
+                                      "linear_ternary_tiles.",
+                                      "linear_grouped_tiles.",
+                                      "qkv_rope_kv",
+                                      "attn_out",
+                                      "ffn_"};
+  return std::ranges::any_of(products, [&](const char* p) { return beginning.starts_with(p); });
+}
+
 void compare(const std::string& id) {
   const auto row =
       std::ranges::find_if(made_of(), [&](const auto& r) { return id.starts_with(r.first); });
@@ -214,6 +228,9 @@ void compare(const std::string& id) {
   for (const std::string& name : row->second)
     EXPECT_TRUE(ran.contains({name, ending}))
         << id << " was counted, but " << name << " of " << ending << " did not run";
+  if (original->panel.run != nullptr && panels_serve(row->first) && ending == original->panel.isa) {
+    EXPECT_TRUE(ran.contains({"linear_panel", ending})) << id << " ran no panels for many tokens";
+  }
 }
 
 struct run_options {
@@ -221,12 +238,12 @@ struct run_options {
   runner_options of{};
 };
 
-// Runs one token and five; returns the ids that were counted.
+// Runs one token and as many as take panels; returns the ids that were counted.
 std::set<std::string> run(const conformance::model& m, const run_options& options = {}) {
   ran.clear();
   const backend b;
   runner r(b.table, m, options.of);
-  for (const uint64_t n : {1u, 5u}) {
+  for (const uint64_t n : {1u, 16u}) {
     bitnet_step step = r.prepare(std::vector<conformance::token_in>(n, {1}));
     step.top_logits = options.top;
     const outcome o = r.submit(step);

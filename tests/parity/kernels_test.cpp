@@ -66,6 +66,17 @@ constexpr ternary_row ternary_rows[] = {
     {3, 33024, 33, fill::random, any, 128, "the same for groups of 128, and more tokens"},
     {5, 240, 2, fill::random, any, 48, "groups that have no vector form"},
     {4, 768, 5, fill::random, any, 768, "one group per row"},
+    {33, 2560, 16, fill::random, any, 0, "panels: a row more than the widest has"},
+    {70, 2176, 131, fill::random, any, 0, "panels: two blocks of a row, more tokens than a call"},
+    {67, 6912, 31, fill::random, any, 6912, "panels: a scale for each row, 8, 4, 2 and 1 tokens"},
+    {35, 204, 21, fill::random, any, 0, "panels: a part of a packed group"},
+    {40, 202, 21, fill::random, any, 0, "no multiple of four: no panels"},
+    {32, 23040, 16, fill::plus, -128, 0, "panels: the largest int32 sum"},
+    {48, 8448, 28, fill::random, any, 32, "panels: short groups"},
+    {49, 2176, 130, fill::random, any, 128, "panels: a line of tiles more, tokens past a call"},
+    {32, 6144, 25, fill::random, any, 1536, "panels: blocks as long as a group"},
+    {33, 8192, 16, fill::random, any, 4096, "groups that are longer than a block: no panels"},
+    {16, 4352, 22, fill::plus, -128, 256, "panels: the largest sums of groups"},
 };
 
 class each_isa : public each_form {};
@@ -224,6 +235,13 @@ TEST_P(each_isa, grouped_ternary_equals_the_definition_bit_for_bit) {
       {7, 8448, 2, 32, 32, "more groups than a call"},
       {6, 9216, 3, 96, 32, "the same for groups that are cut at no packed group"},
       {3, 16384, 2, 8192, 32, "the longest groups"},
+      {53, 2560, 16, 128, 32, "panels: one cut within a tile"},
+      {40, 6912, 131, 128, 32, "panels: blocks of a row, more tokens than a call"},
+      {35, 4352, 28, 64, 128, "panels: groups of weights are the shorter ones"},
+      {34, 2176, 31, 128, 128, "panels: equally long, 8, 4, 2 and 1 tokens"},
+      {21, 2208, 25, 32, 32, "panels: a part of a packed group"},
+      {37, 6912, 30, 6912, 32, "panels: one scale for a row"},
+      {64, 4096, 24, 0, 1024, "panels: one scale for all"},
   };
   for (const auto& one : cases) {
     SCOPED_TRACE(one.why);
@@ -290,6 +308,35 @@ TEST_P(each_isa, grouped_sums_do_not_overflow_whatever_the_bytes_are) {
                            group, groups, rows, tokens, true});
       for (const float sum : y)
         ASSERT_EQ(sum, 1.0f + static_cast<float>(activation * static_cast<int>(k))) << group;
+    }
+}
+
+TEST_P(each_isa, panel_sums_do_not_overflow_whatever_the_bytes_are) {
+  if (GetParam()->panel.run == nullptr) return;  // this form has none
+  const float one = 1;
+  for (const uint64_t k : {32u, 1280u, 2048u})
+    for (const int activation : {-128, 127}) {
+      constexpr uint64_t rows = 33, tokens = 9;
+      const uint64_t stride = (k + 127) / 128 * 32;
+      const std::vector<uint8_t> w(rows * stride, 0xff);
+      const std::vector<int8_t> q(tokens * k, static_cast<int8_t>(activation));
+      const std::vector<float> scales(tokens, 1.0f);
+      std::vector<float> y(rows * tokens);
+      cpu::panel_tile tile{};
+      tile.w = w.data();
+      tile.w_stride = stride;
+      tile.scales = &one;
+      tile.one_scale = true;
+      tile.q = q.data();
+      tile.q_stride = tile.k = k;
+      tile.q_scales = scales.data();
+      tile.q_scales_stride = 1;
+      tile.y = y.data();
+      tile.y_stride = tile.rows = rows;
+      tile.tokens = tokens;
+      tile.ends = true;
+      GetParam()->panel(tile);
+      for (const float sum : y) ASSERT_EQ(sum, static_cast<float>(2 * activation) * k) << k;
     }
 }
 

@@ -50,7 +50,8 @@ inline floats decode(const uint8_t* row, uint64_t i) {
   } else if constexpr (Format == BITNET_FORMAT_F16) {
     return from_halves(load<halves>(row + 2 * i));
   } else {
-    return reinterpret_cast<floats>(__builtin_convertvector(load<halves>(row + 2 * i), words) << 16);
+    return reinterpret_cast<floats>(__builtin_convertvector(load<halves>(row + 2 * i), words)
+                                    << 16);
   }
 }
 
@@ -67,7 +68,8 @@ template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
   floats sums[Rows][Tokens][4];
   const auto kept = [&](int i, int j) {
-    return a.partials + ((t + static_cast<uint64_t>(j)) * a.rows + r + static_cast<uint64_t>(i)) * 16;
+    return a.partials +
+           ((t + static_cast<uint64_t>(j)) * a.rows + r + static_cast<uint64_t>(i)) * 16;
   };
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Tokens; ++j)
@@ -81,8 +83,7 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
       for (int i = 0; i < Rows; ++i) {
         const floats d = decode<Format>(w + static_cast<uint64_t>(i) * a.w_stride, k + 4 * v);
         for (int j = 0; j < Tokens; ++j)
-          sums[i][j][v] +=
-              d * load<floats>(x + static_cast<uint64_t>(j) * a.x_stride + k + 4 * v);
+          sums[i][j][v] += d * load<floats>(x + static_cast<uint64_t>(j) * a.x_stride + k + 4 * v);
       }
   if constexpr (Format != BITNET_FORMAT_Q8_0) {  // whose rows are whole blocks of 32
     if (whole != a.k) {  // zeros after the end: a partial is never -0, so adding +0 changes nothing
@@ -158,7 +159,8 @@ void last_columns(const weighted_rows& a, uint64_t d, uint64_t h) {
   for (uint64_t j = 0; j < a.rows; ++j) {
     uint8_t rest[16] = {};
     std::memcpy(rest, a.v + j * a.v_stride + d * element_bytes(Format), n * element_bytes(Format));
-    columns<Format, 1, 1>({a.format, rest, 0, a.p + h * a.p_stride + j, 0, y, 0, 1, 4, 1, rest}, 0, 0);
+    columns<Format, 1, 1>({a.format, rest, 0, a.p + h * a.p_stride + j, 0, y, 0, 1, 4, 1, rest}, 0,
+                          0);
   }
   std::memcpy(a.y + h * a.y_stride + d, y, n * sizeof(float));
 }

@@ -1,37 +1,13 @@
 // The products of linear_grouped.hpp for a machine with vectors: the one text behind the forms,
-// which include it inside their anonymous namespace. A lane of four bytes is a row: four elements
-// of as many rows as there are lanes are multiplied by the same four activations. So no sum has to
-// cross lanes, and a group's scales, sums and results are registers of rows as well. Before that a
-// form defines
-//   lanes          of four bytes in a register: 4, 8 or 16
-//   vec            a register of bytes
-//   part           what products are added to, zero when value-initialised; it has room for 32
-//                  elements of a row, even of codes that break the format: 3 * -128 in each product
-//   vec quarters(rows, at)                 16 bytes of rows 0, 4, 8, 12 (as far as there are lanes)
-//   vec low_words(a, b), high_words(a, b)  in each 16 bytes: a0 b0 a1 b1, a2 b2 a3 b3
-//   vec low_pairs(a, b), high_pairs(a, b)  in each 16 bytes: a01 b01, a23 b23
-//   in_place                               whether dot takes codes times 4, 16 and 64
-//   vec spread(const int8_t* q)            four activations in each lane
-//   part dot(part, vec codes, vec q)       the part and the products
-//   wide widen(part)                       the sum of each lane
+// which include it inside their anonymous namespace. Before that a form defines what lanes.inl asks
+// for, and
+//   in_place       whether dot takes codes times 4, 16 and 64
 // Kernels only, no shared inline functions.
 
-using bytes = uint8_t __attribute__((vector_size(4 * lanes)));
-using words = uint16_t __attribute__((vector_size(4 * lanes)));
-using wide = int32_t __attribute__((vector_size(4 * lanes)));
-using floats = float __attribute__((vector_size(4 * lanes)));
-
-constexpr uint64_t packed_group = 32;  // bytes, of 128 elements
+#include "lanes.inl"
 
 // Which groups have scales, and which of them are the shorter ones.
 enum class scaled : uint8_t { weights, activations, shorter_activations, shorter_weights };
-
-template <class T>
-inline T load(const void* from) {
-  T v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
 
 // As many rows as there are lanes: what is found once, whatever the token. The lanes [first, last)
 // are asked for.
@@ -52,27 +28,13 @@ struct rows_apart {
     if (a.scales) load_scales(a, r);
   }
 
-  // 16 bytes of every row: lane i of register j has bytes 4 j to 4 j + 3 of row i.
-  static void load_columns(const uint8_t* const* rows, uint64_t at, vec (&out)[4]) {
-    const vec a = quarters(rows, at), b = quarters(rows + 1, at);
-    const vec c = quarters(rows + 2, at), d = quarters(rows + 3, at);
-    const vec ab = low_words(a, b), cd = low_words(c, d);
-    out[0] = low_pairs(ab, cd);
-    out[1] = high_pairs(ab, cd);
-    const vec more_ab = high_words(a, b), more_cd = high_words(c, d);
-    out[2] = low_pairs(more_ab, more_cd);
-    out[3] = high_pairs(more_ab, more_cd);
-  }
-  void columns(uint64_t at, uint64_t half, vec (&out)[4]) const {
-    load_columns(w, at + half, out);
-  }
+  void columns(uint64_t at, uint64_t half, vec (&out)[4]) const { load_columns(w, at + half, out); }
   floats scale(uint64_t g) const { return scales[g]; }
   void ask_ahead_for_scales(uint64_t) const {}
   // Column i of 8, of 4 bytes. A line of each row is asked for in the columns of two groups.
   void ask_ahead(uint64_t at, uint64_t i) const {
     constexpr uint64_t each = 16 / lanes;
-    if (i % each == 0)
-      __builtin_prefetch(w[(at % 64 / 4 + i) / each] + at / 64 * 64 + ahead, 0, 3);
+    if (i % each == 0) __builtin_prefetch(w[(at % 64 / 4 + i) / each] + at / 64 * 64 + ahead, 0, 3);
   }
 
  private:

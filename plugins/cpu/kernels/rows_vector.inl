@@ -154,8 +154,7 @@ void BITNET_ROW(act_quant)(const float* x, uint64_t k, int8_t* q, float* s) {
   std::memcpy(q + whole, out, k - whole);
 }
 
-void BITNET_ROW(act_quant_groups)(const float* x, uint64_t k, uint64_t group, int8_t* q,
-                                  float* d) {
+void BITNET_ROW(act_quant_groups)(const float* x, uint64_t k, uint64_t group, int8_t* q, float* d) {
   for (uint64_t at = 0; at < k; at += group, x += group, q += group, ++d) {
     floats largest[vectors] = {};
     for (uint64_t i = 0; i < group; i += 16)
@@ -290,13 +289,11 @@ void BITNET_ROW(delta_rule)(const delta_token& t, uint64_t d_k, uint64_t d_v, fl
                             float* y) {
   constexpr uint64_t many = lanes == 16 ? 8 : 4;  // half of the registers, or fewer
   uint64_t j = 0;
-  for (; j + many * lanes <= d_v; j += many * lanes)
-    delta_columns<many>(t, d_k, d_v, j, state, y);
+  for (; j + many * lanes <= d_v; j += many * lanes) delta_columns<many>(t, d_k, d_v, j, state, y);
   for (; j + lanes <= d_v; j += lanes) delta_columns<1>(t, d_k, d_v, j, state, y);
   for (; j < d_v; ++j) {
     float u = 0, out = 0;
-    for (uint64_t i = 0; i < d_k; ++i)
-      u += (t.k[i] * t.k_factor) * (state[i * d_v + j] * t.decay);
+    for (uint64_t i = 0; i < d_k; ++i) u += (t.k[i] * t.k_factor) * (state[i * d_v + j] * t.decay);
     u = t.beta * (t.v[j] - u);
     for (uint64_t i = 0; i < d_k; ++i) {
       float& s = state[i * d_v + j];
@@ -339,7 +336,8 @@ float BITNET_ROW(softmax)(float* x, uint64_t n, float scale) {
   std::memcpy(p, sums, sizeof p);
   if (whole != n) {
     block rest(x + whole, n - whole, largest);
-    for (uint64_t j = 0; j < 16; j += lanes) store(exponential(load(rest.x + j) - largest), rest.x + j);
+    for (uint64_t j = 0; j < 16; j += lanes)
+      store(exponential(load(rest.x + j) - largest), rest.x + j);
     std::memcpy(x + whole, rest.x, (n - whole) * sizeof(float));
     for (uint64_t j = 0; j < n - whole; ++j) p[j] += rest.x[j];
   }

@@ -13,6 +13,7 @@
 #include "linear_dense.hpp"
 #include "linear_grouped.hpp"
 #include "linear_i8.hpp"
+#include "linear_panel.hpp"
 #include "linear_ternary.hpp"
 #include "rows.hpp"
 
@@ -35,6 +36,7 @@ struct isa_form {
   bool (*supported)();  // by this CPU and its operating system
   tile_kernel<ternary_tile> ternary;
   tile_kernel<grouped_tile> grouped;
+  tile_kernel<panel_tile> panel;  // both for many tokens; may be none
   tile_kernel<dense_tile> dense;  // f32, f16, bf16, q8_0
   tile_kernel<weighted_rows> weighted_sum;
   row_kernels rows;
@@ -64,23 +66,26 @@ inline constexpr isa_form isa_forms[] = {
 #if defined(__x86_64__)
     {"avx512vnni", [] { return has_avx512() && __builtin_cpu_supports("avx512vnni"); },
      BITNET_KERNEL(linear_ternary, avx512vnni), BITNET_KERNEL(linear_grouped, avx512vnni),
-     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),
-     BITNET_KERNEL(linear_i8, avx512vnni), BITNET_KERNEL(linear_i4, avx512vnni)},
+     BITNET_KERNEL(linear_panel, avx512vnni), BITNET_KERNEL(linear_dense, avx512),
+     BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
+     BITNET_KERNEL(linear_i4, avx512vnni)},
     {"avx512", has_avx512, BITNET_KERNEL(linear_ternary, avx512),
-     BITNET_KERNEL(linear_grouped, avx512), BITNET_KERNEL(linear_dense, avx512),
-     BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512),
-     BITNET_KERNEL(linear_i4, avx512)},
+     BITNET_KERNEL(linear_grouped, avx512), BITNET_KERNEL(linear_panel, avx512),
+     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),
+     BITNET_KERNEL(linear_i8, avx512), BITNET_KERNEL(linear_i4, avx512)},
     {"avxvnni", has_avxvnni, BITNET_KERNEL(linear_ternary, avxvnni),
-     BITNET_KERNEL(linear_grouped, avxvnni), BITNET_KERNEL(linear_dense, avx2),
-     BITNET_KERNEL(weighted_sum, avx2), BITNET_ROWS(avx2), BITNET_KERNEL(linear_i8, avxvnni),
-     BITNET_KERNEL(linear_i4, avxvnni)},
-    {"avx2", has_avx2, BITNET_KERNEL(linear_ternary, avx2), BITNET_KERNEL(linear_grouped, avx2),
+     BITNET_KERNEL(linear_grouped, avxvnni), BITNET_KERNEL(linear_panel, avxvnni),
      BITNET_KERNEL(linear_dense, avx2), BITNET_KERNEL(weighted_sum, avx2), BITNET_ROWS(avx2),
-     BITNET_KERNEL(linear_i8, avx2), BITNET_KERNEL(linear_i4, avx2)},
+     BITNET_KERNEL(linear_i8, avxvnni), BITNET_KERNEL(linear_i4, avxvnni)},
+    {"avx2", has_avx2, BITNET_KERNEL(linear_ternary, avx2), BITNET_KERNEL(linear_grouped, avx2),
+     BITNET_KERNEL(linear_panel, avx2), BITNET_KERNEL(linear_dense, avx2),
+     BITNET_KERNEL(weighted_sum, avx2), BITNET_ROWS(avx2), BITNET_KERNEL(linear_i8, avx2),
+     BITNET_KERNEL(linear_i4, avx2)},
     {"sse41", [] { return __builtin_cpu_supports("sse4.1") != 0; },
      BITNET_KERNEL(linear_ternary, sse41), BITNET_KERNEL(linear_grouped, sse41),
-     BITNET_KERNEL(linear_dense, sse41), BITNET_KERNEL(weighted_sum, sse41), BITNET_ROWS(sse41),
-     BITNET_KERNEL(linear_i8, sse41), BITNET_KERNEL(linear_i4, sse41)},
+     BITNET_KERNEL(linear_panel, sse41), BITNET_KERNEL(linear_dense, sse41),
+     BITNET_KERNEL(weighted_sum, sse41), BITNET_ROWS(sse41), BITNET_KERNEL(linear_i8, sse41),
+     BITNET_KERNEL(linear_i4, sse41)},
 #elif defined(__aarch64__)
     {"neon-i8mm",
      [] {
@@ -88,20 +93,29 @@ inline constexpr isa_form isa_forms[] = {
               (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
      },
      BITNET_KERNEL(linear_ternary, neon_i8mm), BITNET_KERNEL(linear_grouped, neon_dotprod),
-     BITNET_KERNEL(linear_dense, neon), BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon),
-     BITNET_KERNEL(linear_i8, neon_dotprod), BITNET_KERNEL(linear_i4, neon_dotprod)},
+     BITNET_KERNEL(linear_panel, neon_dotprod), BITNET_KERNEL(linear_dense, neon),
+     BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon), BITNET_KERNEL(linear_i8, neon_dotprod),
+     BITNET_KERNEL(linear_i4, neon_dotprod)},
     {"neon-dotprod", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; },
      BITNET_KERNEL(linear_ternary, neon_dotprod), BITNET_KERNEL(linear_grouped, neon_dotprod),
-     BITNET_KERNEL(linear_dense, neon), BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon),
-     BITNET_KERNEL(linear_i8, neon_dotprod), BITNET_KERNEL(linear_i4, neon_dotprod)},
+     BITNET_KERNEL(linear_panel, neon_dotprod), BITNET_KERNEL(linear_dense, neon),
+     BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon), BITNET_KERNEL(linear_i8, neon_dotprod),
+     BITNET_KERNEL(linear_i4, neon_dotprod)},
     {"neon", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0; },
      BITNET_KERNEL(linear_ternary, neon), BITNET_KERNEL(linear_grouped, neon),
-     BITNET_KERNEL(linear_dense, neon), BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon),
-     BITNET_KERNEL(linear_i8, neon), BITNET_KERNEL(linear_i4, neon)},
+     BITNET_KERNEL(linear_panel, neon), BITNET_KERNEL(linear_dense, neon),
+     BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon), BITNET_KERNEL(linear_i8, neon),
+     BITNET_KERNEL(linear_i4, neon)},
 #endif
-    {"scalar", [] { return true; }, BITNET_KERNEL(linear_ternary, scalar),
-     BITNET_KERNEL(linear_grouped, scalar), BITNET_KERNEL(linear_dense, scalar),
-     BITNET_KERNEL(weighted_sum, scalar), BITNET_ROWS(scalar), BITNET_KERNEL(linear_i8, scalar),
+    {"scalar",
+     [] { return true; },
+     BITNET_KERNEL(linear_ternary, scalar),
+     BITNET_KERNEL(linear_grouped, scalar),
+     {"scalar", nullptr},
+     BITNET_KERNEL(linear_dense, scalar),
+     BITNET_KERNEL(weighted_sum, scalar),
+     BITNET_ROWS(scalar),
+     BITNET_KERNEL(linear_i8, scalar),
      BITNET_KERNEL(linear_i4, scalar)},
 };
 

@@ -1,7 +1,8 @@
-// LINEAR_TERNARY in tiles: integer sums by the chosen instruction set, scales here or there.
+// LINEAR_TERNARY and LINEAR_TERNARY_GROUPED in the pieces that the kernels take.
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 #include "ops.hpp"
 #include "ternary_tiles.hpp"
@@ -11,6 +12,7 @@ namespace bitnet::cpu {
 namespace {
 
 constexpr uint64_t tile_tokens = 32;
+constexpr uint64_t fewest_panel_tokens = 16;  // for fewer, unpacking takes longer than it saves
 
 bool has_one_scale(const sdk::weight& w) {  // or one for each row
   return w.scale_group == 0 || w.scale_group == w.k;
@@ -39,6 +41,59 @@ void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, c
           for (uint64_t r = 0; r < n; ++r)
             out[r] = (0.0f + static_cast<float>(sum[r]) * w.scales[r0 + r]) / scale;
       }
+    }
+  }
+}
+
+// Elements that a call for panels takes, between which the blocks of a row can be cut; 0: other
+// kernels are for this product. `given`: elements of a group of activations, or 0.
+uint64_t panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given, uint64_t tokens) {
+  if (isa.panel.run == nullptr || tokens < fewest_panel_tokens || w.k % 4 != 0) return 0;
+  if (!has_one_scale(w) && !w.rows_dropped()) return 0;
+  // Of the instruction set that the kernel's id names.
+  const bool rows = given == 0 && has_one_scale(w);
+  if (isa.panel.isa != std::string_view(rows ? isa.ternary.isa : isa.grouped.isa)) return 0;
+  const uint64_t group = has_one_scale(w) ? 0 : w.scale_group;
+  const uint64_t whole = std::lcm(std::max({group, given, uint64_t{1}}), uint64_t{128});
+  if (whole > most_panel_k) return 0;
+  const uint64_t most = most_panel_k / whole * whole, blocks = (w.k + most - 1) / most;
+  const uint64_t even = (w.k + blocks - 1) / blocks;
+  return (even + whole - 1) / whole * whole;
+}
+
+// q_scales: of groups of `given` activations, or of each token.
+void multiply_panels(const isa_form& isa, const sdk::weight& w, const int8_t* q,
+                     const float* q_scales, uint64_t given, uint64_t rows, uint64_t first,
+                     uint64_t last, float* y, uint64_t block) {
+  panel_tile tile{};
+  tile.w_stride = w.row_bytes;
+  tile.one_scale = w.scale_group == 0;
+  if (has_one_scale(w)) {
+    tile.scales = w.scales + (tile.one_scale ? 0 : first);
+  } else {
+    tile.unit = unit_bytes(w);
+    tile.w_stride = tile_bytes(w);
+    tile.skipped = first % rows_of_tile;
+    tile.group = w.scale_group;
+  }
+  tile.q_stride = w.k;
+  tile.q_group = given;
+  tile.q_scales_stride = given == 0 ? 1 : w.k / given;
+  tile.y_stride = w.m;
+  tile.rows = last - first;
+  for (uint64_t t = 0; t < rows; t += most_panel_tokens) {
+    tile.tokens = std::min(most_panel_tokens, rows - t);
+    tile.y = y + t * w.m + first;
+    for (uint64_t at = 0; at < w.k; at += block) {
+      tile.w = tile.unit == 0
+                   ? w.row(first) + at / 4
+                   : w.packed_data() + first / rows_of_tile * tile.w_stride + at / 128 * tile.unit;
+      tile.q = q + t * w.k + at;
+      tile.q_scales = q_scales + t * tile.q_scales_stride + (given == 0 ? 0 : at / given);
+      tile.k = std::min(block, w.k - at);
+      tile.goes_on = at != 0;
+      tile.ends = at + block >= w.k;
+      isa.panel(tile);
     }
   }
 }
@@ -137,6 +192,8 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
                             uint64_t last, float* y) {
   const uint64_t given = w.k / groups;
   const bool one_scale = has_one_scale(w);
+  if (const uint64_t block = panel_block(isa, w, given, rows); block != 0)
+    return multiply_panels(isa, w, q, d, given, rows, first, last, y, block);
   const auto& kernel = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
   each_tile({w, q, rows, first, last, y, one_scale ? given : w.scale_group, d, given}, kernel,
             [&](uint64_t, uint64_t tokens, float* out) {
@@ -160,6 +217,8 @@ ternary_path path_of(const sdk::weight& w) {
 
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                     uint64_t rows, uint64_t first, uint64_t last, float* y) {
+  if (const uint64_t block = panel_block(isa, w, 0, rows); block != 0)
+    return multiply_panels(isa, w, q, s, 0, rows, first, last, y, block);
   switch (path_of(w)) {
     case ternary_path::rows:
       return multiply_rows(isa, w, q, s, rows, first, last, y);

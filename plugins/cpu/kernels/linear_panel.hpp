@@ -1,0 +1,55 @@
+#pragma once
+// y = W x for ternary W and the tokens of a prompt: LINEAR_TERNARY and LINEAR_TERNARY_GROUPED, all
+// of them. One header, one definition of right.
+//
+// Panel    codes of a few rows are unpacked once, into a byte each, and serve every token. Beyond
+//          that it is the other kernels' arithmetic in their order, so all return the same bits.
+// Blocks   rows are as long as the caller likes: a call takes up to most_panel_k elements of them,
+//          goes on from what is in y and says whether the row ends there.
+// Shapes   W (rows, k) in {-1, 0, +1}, in rows or in tiles (linear_ternary.hpp, linear_grouped.hpp),
+//          from an element on that is a multiple of 128; q (tokens, k) int8; y (tokens, rows) f32,
+//          which between the blocks holds what is left to do: int32 sums where nothing has groups.
+// Result   group, q_group 0:  the whole row's integer sum, made f32 and rounded, is divided by the
+//            token's scale and multiplied by the matrix's; or multiplied by the row's and divided.
+//          group only:        the sum across groups (linear_grouped.hpp, Order), divided by the
+//            token's scale.
+//          q_group only:      that sum, multiplied by the scale of the row or of the matrix.
+//          both:              that sum.
+// Needs    k a multiple of 4 and of both groups, which are multiples of 32 that divide one another
+//          and, in tiles, divide 128 or are multiples of it. Tokens up to most_panel_tokens. Of all
+//          blocks together k <= 2^22, so that no int32 sum overflows, whatever the bytes of W are.
+
+#include <cstdint>
+
+namespace bitnet::cpu {
+
+inline constexpr uint64_t most_panel_k = 2048, most_panel_tokens = 128;
+
+struct panel_tile {
+  const uint8_t* w;
+  uint64_t w_stride;    // bytes between rows, or between tiles
+  uint64_t unit;        // bytes of a unit where w is in tiles; 0: it is in rows, and group is 0
+  uint64_t skipped;     // rows of the first tile that come before those asked for
+  uint64_t group;       // elements; 0: no groups of weights
+  const float* scales;  // group 0: of each row, or one of the matrix
+  bool one_scale;
+  const int8_t* q;
+  uint64_t q_stride;         // elements between tokens
+  uint64_t q_group;          // elements; 0: no groups of activations
+  const float* q_scales;     // (tokens, k / q_group), or one of each token
+  uint64_t q_scales_stride;  // elements between tokens
+  float* y;
+  uint64_t y_stride;  // elements between tokens
+  uint64_t k, rows, tokens;
+  bool goes_on, ends;
+};
+
+void linear_panel_sse41(const panel_tile&);         // needs SSE4.1
+void linear_panel_avx2(const panel_tile&);          // needs AVX2
+void linear_panel_avxvnni(const panel_tile&);       // needs AVX2 and AVX-VNNI
+void linear_panel_avx512(const panel_tile&);        // needs AVX-512 F, BW and VL
+void linear_panel_avx512vnni(const panel_tile&);    // needs AVX-512 F, BW, VL and VNNI
+void linear_panel_neon(const panel_tile&);          // needs AArch64
+void linear_panel_neon_dotprod(const panel_tile&);  // needs its dot products
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,39 @@
+// Built with AVX-512 F, BW and VL: kernels only, nothing that runs before dispatch, no shared
+// inline functions.
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "linear_grouped.hpp"
+#include "linear_panel.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+#include "registers_avx512.inl"
+
+// int16: 32 times two products of 3 * 128 at most.
+using part = __m512i;
+
+// _mm512_add_epi16, of which g++ 12 copies the sums.
+inline part dot(part sums, vec codes, vec q) {
+  asm("vpaddw %1, %0, %0" : "+v"(sums) : "v"(_mm512_maddubs_epi16(codes, q)));
+  return sums;
+}
+
+inline auto widen(part sums) {
+  using wide = int32_t __attribute__((vector_size(64)));
+  return reinterpret_cast<wide>(_mm512_madd_epi16(sums, _mm512_set1_epi16(1)));
+}
+
+constexpr uint64_t registers = 2, at_once = 8, steps_of_part = 32;
+
+#include "linear_panel_vector.inl"
+
+}  // namespace
+
+void linear_panel_avx512(const panel_tile& a) {
+  all(a);
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,38 @@
+// Built with -mavx2 -mavxvnni: kernels only, nothing that runs before dispatch, no shared inline
+// functions.
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "linear_grouped.hpp"
+#include "linear_panel.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+#include "registers_avx2.inl"
+
+using part = __m256i;  // int32
+
+// _mm256_dpbusd_avx_epi32, of which g++ 12 copies the sums.
+inline part dot(part sums, vec codes, vec q) {
+  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(codes), "x"(q));
+  return sums;
+}
+
+inline auto widen(part sums) {
+  using wide = int32_t __attribute__((vector_size(32)));
+  return reinterpret_cast<wide>(sums);
+}
+
+constexpr uint64_t registers = 2, at_once = 4, steps_of_part = 0;
+
+#include "linear_panel_vector.inl"
+
+}  // namespace
+
+void linear_panel_avxvnni(const panel_tile& a) {
+  all(a);
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,291 @@
+// The products of linear_panel.hpp for a machine with vectors: the one text behind the forms, which
+// include it inside their anonymous namespace. Before that a form defines what lanes.inl asks for,
+// and
+//   registers      of rows that a panel has side by side
+//   at_once        tokens whose sums stay in registers, with those of so many rows
+//   steps_of_part  times four elements that a part has room for: 8 or a multiple; 0: any number, and
+//                  a part is a register of int32 sums
+// Kernels only, no shared inline functions.
+
+#include "lanes.inl"
+
+// Sums are in registers only where each has a name of its own.
+
+constexpr uint64_t panel_rows = registers * lanes, line = 4 * lanes;
+constexpr bool parts_are_sums = steps_of_part == 0;
+constexpr uint64_t most_panel_groups = most_panel_k / 32;
+
+// Which groups have scales, and which of them are the shorter ones.
+enum class grouped : uint8_t { none, activations, weights, shorter_activations, shorter_weights };
+
+// Four elements of all rows after four elements of all rows.
+struct panel {
+  alignas(64) uint8_t codes[most_panel_k / 4][registers][line];
+  floats scales[most_panel_groups][registers];  // of groups of weights
+  floats row_scales[registers];
+  uint64_t first, last;  // the rows of it that are asked for
+};
+
+inline uint64_t least(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+// 128 elements of a register of rows. Plane p is bits 7:6 of 32 bytes, 5:4, ...
+inline void unpack(const vec (&columns)[8], uint64_t element, uint64_t r, panel& to) {
+  for (uint64_t p = 0; p < 4; ++p)
+    for (uint64_t i = 0; i < 8; ++i) {
+      const words codes = reinterpret_cast<words>(columns[i]) >> (6 - 2 * p) & 0x0303;
+      std::memcpy(to.codes[element / 4 + 8 * p + i][r], &codes, line);
+    }
+}
+
+// Register r of the panel: rows from `row` on, the last one repeated.
+inline void fill_rows(const panel_tile& a, uint64_t row, uint64_t r, panel& to) {
+  const uint8_t* rows[lanes];
+  for (uint64_t i = 0; i < lanes; ++i) {
+    const uint64_t at = least(row + i, a.rows - 1);
+    rows[i] = a.w + at * a.w_stride;
+    to.row_scales[r][i] = a.scales[a.one_scale ? 0 : at];
+  }
+  for (uint64_t e = 0, at = 0; e < a.k; e += 128, at += packed_group) {
+    vec columns[8];
+    load_columns(rows, at, reinterpret_cast<vec(&)[4]>(columns[0]));
+    load_columns(rows, at + 16, reinterpret_cast<vec(&)[4]>(columns[4]));
+    unpack(columns, e, r, to);
+  }
+}
+
+// The same of a tile, of which `row` counts all rows; behind the last tile, that one again.
+inline void fill_tiles(const panel_tile& a, uint64_t row, uint64_t r, panel& to) {
+  const uint64_t tile = least(row, a.skipped + a.rows - 1) / rows_of_tile;
+  const uint8_t* unit = a.w + tile * a.w_stride + row % rows_of_tile * 4;
+  const uint64_t scales = a.unit / tile_line - tile_lines, each = a.group < 128 ? a.group : 128;
+  for (uint64_t e = 0; e < a.k; e += 128, unit += a.unit) {
+    for (uint64_t i = 0; i < scales && e + i * each < a.k; ++i)
+      to.scales[(e + i * each) / a.group][r] = load<floats>(unit + i * tile_line);
+    vec columns[8];
+    for (uint64_t i = 0; i < 8; ++i) columns[i] = load<vec>(unit + (scales + i) * tile_line);
+    unpack(columns, e, r, to);
+  }
+}
+
+// What sums begin with: a code is one more than its weight, so a product of ones is too much, of
+// each run of `group` activations, a multiple of 32, or of all.
+inline void sum_groups(const panel_tile& a, uint64_t group, int32_t* sums) {
+  for (uint64_t t = 0; t < a.tokens; ++t) {
+    const int8_t* q = a.q + t * a.q_stride;
+    for (uint64_t e = 0; e < a.k; e += group) {
+      const uint64_t end = least(e + group, a.k);
+      uint64_t i = e;
+      wide many{};
+      for (; i + line <= end; i += line)
+        many += widen(dot(part{}, reinterpret_cast<vec>(bytes{} + 1), load<vec>(q + i)));
+      int32_t sum = 0;
+      if (i != e)
+        for (uint64_t l = 0; l < lanes; ++l) sum += many[l];
+      for (; i + 32 <= end; i += 32)
+        for (uint64_t j = 0; j < 32; ++j) sum += q[i + j];
+      for (; i < end; ++i) sum += q[i];
+      *sums++ = -sum;
+    }
+  }
+}
+
+// What is there waits in memory: registers are for the sums that are being added to.
+inline void in_memory(const void* there) {
+  asm volatile("" : : "r"(there) : "memory");
+}
+
+// sums += the products of so many times four elements, of which a part has room.
+template <uint64_t Tokens>
+inline void add_part(const uint8_t* codes, uint64_t steps, const int8_t* q, uint64_t stride,
+                     wide (&sums)[registers][Tokens]) {
+  part parts[registers][Tokens];
+  for (uint64_t r = 0; r < registers; ++r)
+    for (uint64_t t = 0; t < Tokens; ++t)
+      if constexpr (parts_are_sums)
+        parts[r][t] = reinterpret_cast<part>(sums[r][t]);
+      else
+        parts[r][t] = part{};
+  for (uint64_t i = 0; i < steps; ++i) {
+    vec w[registers];
+    for (uint64_t r = 0; r < registers; ++r) w[r] = load<vec>(codes + (i * registers + r) * line);
+    for (uint64_t t = 0; t < Tokens; ++t) {
+      const vec x = spread(q + t * stride + 4 * i);
+      for (uint64_t r = 0; r < registers; ++r) parts[r][t] = dot(parts[r][t], w[r], x);
+    }
+  }
+  for (uint64_t r = 0; r < registers; ++r)
+    for (uint64_t t = 0; t < Tokens; ++t)
+      if constexpr (parts_are_sums)
+        sums[r][t] = reinterpret_cast<wide>(parts[r][t]);
+      else
+        sums[r][t] += widen(parts[r][t]);
+}
+
+// The same of any number of them.
+template <uint64_t Tokens>
+inline void add_products(const uint8_t* codes, uint64_t steps, const int8_t* q, uint64_t stride,
+                         wide (&sums)[registers][Tokens]) {
+  if constexpr (parts_are_sums) {
+    add_part<Tokens>(codes, steps, q, stride, sums);
+  } else {
+    in_memory(&sums);
+    for (uint64_t i = 0; i < steps; i += steps_of_part)
+      add_part<Tokens>(codes + i * registers * line, least(steps - i, steps_of_part), q + 4 * i,
+                       stride, sums);
+  }
+}
+
+// The panel's rows in y that are asked for, of one token. `y` is where the first of them is.
+template <class Register>
+inline void read_rows(const panel& w, const float* y, Register (&out)[registers]) {
+  if (w.last - w.first == panel_rows) return std::memcpy(out, y, sizeof out), void();
+  std::memcpy(reinterpret_cast<uint8_t*>(out) + 4 * w.first, y, 4 * (w.last - w.first));
+}
+template <class Register>
+inline void write_rows(const panel& w, const Register (&rows)[registers], float* y) {
+  if (w.last - w.first == panel_rows) return std::memcpy(y, rows, sizeof rows), void();
+  std::memcpy(y, reinterpret_cast<const uint8_t*>(rows) + 4 * w.first, 4 * (w.last - w.first));
+}
+
+// Where nothing has groups. q_sums: of the whole block, of each token.
+template <uint64_t Tokens>
+void whole_rows(const panel_tile& a, const panel& w, const int32_t* q_sums, uint64_t t0, float* y) {
+  wide sums[registers][Tokens];
+  for (uint64_t t = 0; t < Tokens; ++t) {
+    wide before[registers] = {};
+    if (a.goes_on) read_rows(w, y + t * a.y_stride, before);
+    for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before[r] + q_sums[t0 + t];
+  }
+  add_products<Tokens>(w.codes[0][0], a.k / 4, a.q + t0 * a.q_stride, a.q_stride, sums);
+  for (uint64_t t = 0; t < Tokens; ++t) {
+    wide row[registers];
+    for (uint64_t r = 0; r < registers; ++r) row[r] = sums[r][t];
+    if (!a.ends) {
+      write_rows(w, row, y + t * a.y_stride);
+      continue;
+    }
+    const float scale = a.q_scales[(t0 + t) * a.q_scales_stride];
+    floats out[registers];
+    for (uint64_t r = 0; r < registers; ++r) {
+      const floats sum = __builtin_convertvector(row[r], floats);
+      out[r] =
+          a.one_scale ? sum / scale * w.row_scales[r] : (floats{} + sum * w.row_scales[r]) / scale;
+    }
+    write_rows(w, out, y + t * a.y_stride);
+  }
+}
+
+// What the sums of a shorter group, number g, are multiplied by is added to `to`.
+template <bool ByWeights, uint64_t Tokens>
+inline void add_group(const panel_tile& a, const panel& w, const int32_t* q_sums, uint64_t t0,
+                      uint64_t group, uint64_t g, floats (&to)[registers][Tokens]) {
+  const uint64_t groups = a.k / group;
+  wide sums[registers][Tokens];
+  for (uint64_t t = 0; t < Tokens; ++t) {
+    const wide before = wide{} + q_sums[(t0 + t) * groups + g];
+    for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before;
+  }
+  in_memory(&to);
+  add_products<Tokens>(w.codes[g * group / 4][0], group / 4, a.q + t0 * a.q_stride + g * group,
+                       a.q_stride, sums);
+  for (uint64_t t = 0; t < Tokens; ++t)
+    for (uint64_t r = 0; r < registers; ++r) {
+      const floats sum = __builtin_convertvector(sums[r][t], floats);
+      if constexpr (ByWeights)
+        to[r][t] += sum * w.scales[g][r];
+      else
+        to[r][t] += sum * a.q_scales[(t0 + t) * a.q_scales_stride + g];
+    }
+}
+
+template <grouped Groups, uint64_t Tokens>
+void grouped_rows(const panel_tile& a, const panel& w, const int32_t* q_sums, uint64_t t0,
+                  float* y) {
+  floats sums[registers][Tokens];
+  for (uint64_t t = 0; t < Tokens; ++t) {
+    floats before[registers] = {};
+    if (a.goes_on) read_rows(w, y + t * a.y_stride, before);
+    for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before[r];
+  }
+  if constexpr (Groups == grouped::weights || Groups == grouped::activations) {
+    constexpr bool by_weights = Groups == grouped::weights;
+    const uint64_t group = by_weights ? a.group : a.q_group;
+    for (uint64_t g = 0; g < a.k / group; ++g)
+      add_group<by_weights>(a, w, q_sums, t0, group, g, sums);
+  } else {
+    constexpr bool by_weights = Groups == grouped::shorter_weights;
+    const uint64_t longer = by_weights ? a.q_group : a.group;
+    const uint64_t shorter = by_weights ? a.group : a.q_group;
+    for (uint64_t g = 0, i = 0; g < a.k / longer; ++g) {
+      floats inner[registers][Tokens];
+      for (uint64_t t = 0; t < Tokens; ++t)
+        for (uint64_t r = 0; r < registers; ++r) inner[r][t] = floats{};
+      for (; i < (g + 1) * longer / shorter; ++i)
+        add_group<by_weights>(a, w, q_sums, t0, shorter, i, inner);
+      for (uint64_t t = 0; t < Tokens; ++t)
+        for (uint64_t r = 0; r < registers; ++r)
+          if constexpr (by_weights)
+            sums[r][t] += inner[r][t] * a.q_scales[(t0 + t) * a.q_scales_stride + g];
+          else
+            sums[r][t] += inner[r][t] * w.scales[g][r];
+    }
+  }
+  for (uint64_t t = 0; t < Tokens; ++t) {
+    floats out[registers];
+    for (uint64_t r = 0; r < registers; ++r) {
+      out[r] = sums[r][t];
+      if (!a.ends) continue;
+      if constexpr (Groups == grouped::weights)
+        out[r] = out[r] / a.q_scales[(t0 + t) * a.q_scales_stride];
+      if constexpr (Groups == grouped::activations) out[r] = floats{} + out[r] * w.row_scales[r];
+    }
+    write_rows(w, out, y + t * a.y_stride);
+  }
+}
+
+template <grouped Groups, uint64_t Tokens>
+inline void multiply(const panel_tile& a, const panel& w, const int32_t* q_sums, uint64_t t,
+                     float* y) {
+  y += t * a.y_stride;
+  if constexpr (Groups == grouped::none)
+    whole_rows<Tokens>(a, w, q_sums, t, y);
+  else
+    grouped_rows<Groups, Tokens>(a, w, q_sums, t, y);
+}
+
+// The tokens from t on, so many at a time, then half as many.
+template <grouped Groups, uint64_t Tokens>
+inline void every_token(const panel_tile& a, const panel& w, const int32_t* q_sums, uint64_t t,
+                        float* y) {
+  for (; t + Tokens <= a.tokens; t += Tokens) multiply<Groups, Tokens>(a, w, q_sums, t, y);
+  if constexpr (Tokens > 1) every_token<Groups, Tokens / 2>(a, w, q_sums, t, y);
+}
+
+template <grouped Groups>
+void every_panel(const panel_tile& a) {
+  constexpr bool by_weights = Groups == grouped::weights || Groups == grouped::shorter_weights;
+  int32_t q_sums[most_panel_tokens * most_panel_groups];
+  sum_groups(a, Groups == grouped::none ? a.k : by_weights ? a.group : a.q_group, q_sums);
+  panel w;
+  const uint64_t end = a.skipped + a.rows;
+  for (uint64_t row = a.skipped / lanes * lanes; row < end; row += panel_rows) {
+    w.first = a.skipped > row ? a.skipped - row : 0;
+    w.last = least(end - row, panel_rows);
+    for (uint64_t r = 0; r < registers; ++r)
+      if (a.unit == 0)
+        fill_rows(a, row + r * lanes, r, w);
+      else
+        fill_tiles(a, row + r * lanes, r, w);
+    every_token<Groups, at_once>(a, w, q_sums, 0, a.y + (row + w.first - a.skipped));
+  }
+}
+
+void all(const panel_tile& a) {
+  if (a.group == 0 && a.q_group == 0) return every_panel<grouped::none>(a);
+  if (a.group == 0) return every_panel<grouped::activations>(a);
+  if (a.q_group == 0) return every_panel<grouped::weights>(a);
+  if (a.q_group <= a.group) return every_panel<grouped::shorter_activations>(a);
+  every_panel<grouped::shorter_weights>(a);
+}
