@@ -6,9 +6,10 @@
 //          that it is the other kernels' arithmetic in their order, so all return the same bits.
 // Blocks   rows are as long as the caller likes: a call takes up to most_panel_k elements of them,
 //          goes on from what is in y and says whether the row ends there.
-// Shapes   W (rows, k) in {-1, 0, +1}, in rows or in tiles (linear_ternary.hpp, linear_grouped.hpp),
-//          from an element on that is a multiple of 128; q (tokens, k) int8; y (tokens, rows) f32,
-//          which between the blocks holds what is left to do: int32 sums where nothing has groups.
+// Shapes   W (rows, k) in {-1, 0, +1}, in rows or in tiles (linear_ternary.hpp,
+//          linear_grouped.hpp), from an element on that is a multiple of 128; q (tokens, k) int8;
+//          y (tokens, rows) f32, which between the blocks holds int32 sums where nothing has
+//          groups.
 // Result   group, q_group 0:  the whole row's integer sum, made f32 and rounded, is divided by the
 //            token's scale and multiplied by the matrix's; or multiplied by the row's and divided.
 //          group only:        the sum across groups (linear_grouped.hpp, Order), divided by the

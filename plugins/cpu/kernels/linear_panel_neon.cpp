@@ -10,7 +10,8 @@ namespace {
 
 #include "registers_neon.inl"
 
-// int16, of rows 0 and 1, and of rows 2 and 3: 32 times one product of 3 * 128 at most, twice that as widen adds them.
+// int16, of rows 0 and 1, and of rows 2 and 3: 32 times one product of 3 * 128 at most, and twice
+// that where widen adds them.
 struct part {
   int16x8_t low, high;
 };

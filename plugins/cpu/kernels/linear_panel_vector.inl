@@ -14,9 +14,29 @@
 constexpr uint64_t panel_rows = registers * lanes, line = 4 * lanes;
 constexpr bool parts_are_sums = steps_of_part == 0;
 constexpr uint64_t most_panel_groups = most_panel_k / 32;
+constexpr uint64_t steps_of_line = 32;  // times four elements after which lines are asked for
 
 // Which groups have scales, and which of them are the shorter ones.
 enum class grouped : uint8_t { none, activations, weights, shorter_activations, shorter_weights };
+
+// The lines of the next panel's weights, asked for while this one is multiplied.
+struct lines_ahead {
+  const uint8_t* from;     // of a row or of a tile
+  uint64_t stride, bytes;  // between those, and of each
+  uint64_t left, at,
+      some;  // how many there are yet; where in the first; lines to ask for at a time
+
+  void ask() {
+    for (uint64_t i = 0; i < some && left != 0; ++i) {
+      __builtin_prefetch(from + at, 0, 2);
+      at += 64;
+      if (at < bytes) continue;
+      at = 0;
+      from += stride;
+      --left;
+    }
+  }
+};
 
 // Four elements of all rows after four elements of all rows.
 struct panel {
@@ -24,6 +44,7 @@ struct panel {
   floats scales[most_panel_groups][registers];  // of groups of weights
   floats row_scales[registers];
   uint64_t first, last;  // the rows of it that are asked for
+  lines_ahead next;
 };
 
 inline uint64_t least(uint64_t a, uint64_t b) {
@@ -151,14 +172,18 @@ inline void write_rows(const panel& w, const Register (&rows)[registers], float*
 
 // Where nothing has groups. q_sums: of the whole block, of each token.
 template <uint64_t Tokens>
-void whole_rows(const panel_tile& a, const panel& w, const int32_t* q_sums, uint64_t t0, float* y) {
+void whole_rows(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t0, float* y) {
   wide sums[registers][Tokens];
   for (uint64_t t = 0; t < Tokens; ++t) {
     wide before[registers] = {};
     if (a.goes_on) read_rows(w, y + t * a.y_stride, before);
     for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before[r] + q_sums[t0 + t];
   }
-  add_products<Tokens>(w.codes[0][0], a.k / 4, a.q + t0 * a.q_stride, a.q_stride, sums);
+  for (uint64_t i = 0; i < a.k / 4; i += steps_of_line) {
+    w.next.ask();
+    add_products<Tokens>(w.codes[i][0], least(a.k / 4 - i, steps_of_line),
+                         a.q + t0 * a.q_stride + 4 * i, a.q_stride, sums);
+  }
   for (uint64_t t = 0; t < Tokens; ++t) {
     wide row[registers];
     for (uint64_t r = 0; r < registers; ++r) row[r] = sums[r][t];
@@ -179,7 +204,7 @@ void whole_rows(const panel_tile& a, const panel& w, const int32_t* q_sums, uint
 
 // What the sums of a shorter group, number g, are multiplied by is added to `to`.
 template <bool ByWeights, uint64_t Tokens>
-inline void add_group(const panel_tile& a, const panel& w, const int32_t* q_sums, uint64_t t0,
+inline void add_group(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t0,
                       uint64_t group, uint64_t g, floats (&to)[registers][Tokens]) {
   const uint64_t groups = a.k / group;
   wide sums[registers][Tokens];
@@ -187,6 +212,7 @@ inline void add_group(const panel_tile& a, const panel& w, const int32_t* q_sums
     const wide before = wide{} + q_sums[(t0 + t) * groups + g];
     for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before;
   }
+  w.next.ask();
   in_memory(&to);
   add_products<Tokens>(w.codes[g * group / 4][0], group / 4, a.q + t0 * a.q_stride + g * group,
                        a.q_stride, sums);
@@ -201,8 +227,7 @@ inline void add_group(const panel_tile& a, const panel& w, const int32_t* q_sums
 }
 
 template <grouped Groups, uint64_t Tokens>
-void grouped_rows(const panel_tile& a, const panel& w, const int32_t* q_sums, uint64_t t0,
-                  float* y) {
+void grouped_rows(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t0, float* y) {
   floats sums[registers][Tokens];
   for (uint64_t t = 0; t < Tokens; ++t) {
     floats before[registers] = {};
@@ -246,8 +271,7 @@ void grouped_rows(const panel_tile& a, const panel& w, const int32_t* q_sums, ui
 }
 
 template <grouped Groups, uint64_t Tokens>
-inline void multiply(const panel_tile& a, const panel& w, const int32_t* q_sums, uint64_t t,
-                     float* y) {
+inline void multiply(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t, float* y) {
   y += t * a.y_stride;
   if constexpr (Groups == grouped::none)
     whole_rows<Tokens>(a, w, q_sums, t, y);
@@ -257,19 +281,32 @@ inline void multiply(const panel_tile& a, const panel& w, const int32_t* q_sums,
 
 // The tokens from t on, so many at a time, then half as many.
 template <grouped Groups, uint64_t Tokens>
-inline void every_token(const panel_tile& a, const panel& w, const int32_t* q_sums, uint64_t t,
+inline void every_token(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t,
                         float* y) {
   for (; t + Tokens <= a.tokens; t += Tokens) multiply<Groups, Tokens>(a, w, q_sums, t, y);
   if constexpr (Tokens > 1) every_token<Groups, Tokens / 2>(a, w, q_sums, t, y);
+}
+
+// What comes after the panel that ends before `row`, in as many pieces as it is multiplied in.
+inline lines_ahead lines_of(const panel_tile& a, uint64_t row, uint64_t pieces) {
+  const uint64_t each = a.unit == 0 ? 1 : rows_of_tile, end = a.skipped + a.rows;
+  lines_ahead out{a.w + row / each * a.w_stride, a.w_stride, 0, 0, 0, 0};
+  out.bytes = (a.k + 127) / 128 * (a.unit == 0 ? packed_group : a.unit);
+  if (row < end) out.left = (least(panel_rows, end - row) + each - 1) / each;
+  out.some = (out.left * (out.bytes / 64 + 1) + pieces - 1) / pieces;
+  return out;
 }
 
 template <grouped Groups>
 void every_panel(const panel_tile& a) {
   constexpr bool by_weights = Groups == grouped::weights || Groups == grouped::shorter_weights;
   int32_t q_sums[most_panel_tokens * most_panel_groups];
-  sum_groups(a, Groups == grouped::none ? a.k : by_weights ? a.group : a.q_group, q_sums);
+  const uint64_t group = Groups == grouped::none ? a.k : by_weights ? a.group : a.q_group;
+  sum_groups(a, group, q_sums);
   panel w;
-  const uint64_t end = a.skipped + a.rows;
+  const uint64_t end = a.skipped + a.rows,
+                 run = Groups == grouped::none ? 4 * steps_of_line : group;
+  const uint64_t pieces = (a.tokens + at_once - 1) / at_once * ((a.k + run - 1) / run);
   for (uint64_t row = a.skipped / lanes * lanes; row < end; row += panel_rows) {
     w.first = a.skipped > row ? a.skipped - row : 0;
     w.last = least(end - row, panel_rows);
@@ -278,6 +315,7 @@ void every_panel(const panel_tile& a) {
         fill_rows(a, row + r * lanes, r, w);
       else
         fill_tiles(a, row + r * lanes, r, w);
+    w.next = lines_of(a, row + panel_rows, pieces);
     every_token<Groups, at_once>(a, w, q_sums, 0, a.y + (row + w.first - a.skipped));
   }
 }

@@ -12,7 +12,8 @@ namespace bitnet::cpu {
 namespace {
 
 constexpr uint64_t tile_tokens = 32;
-constexpr uint64_t fewest_panel_tokens = 16;  // for fewer, unpacking takes longer than it saves
+// For fewer tokens unpacking takes longer than it saves.
+constexpr uint64_t fewest_panel_tokens = 16, fewest_in_groups = 32;
 
 bool has_one_scale(const sdk::weight& w) {  // or one for each row
   return w.scale_group == 0 || w.scale_group == w.k;
@@ -48,10 +49,11 @@ void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, c
 // Elements that a call for panels takes, between which the blocks of a row can be cut; 0: other
 // kernels are for this product. `given`: elements of a group of activations, or 0.
 uint64_t panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given, uint64_t tokens) {
-  if (isa.panel.run == nullptr || tokens < fewest_panel_tokens || w.k % 4 != 0) return 0;
+  if (isa.panel.run == nullptr || w.k % 4 != 0) return 0;
   if (!has_one_scale(w) && !w.rows_dropped()) return 0;
   // Of the instruction set that the kernel's id names.
   const bool rows = given == 0 && has_one_scale(w);
+  if (tokens < (rows ? fewest_panel_tokens : fewest_in_groups)) return 0;
   if (isa.panel.isa != std::string_view(rows ? isa.ternary.isa : isa.grouped.isa)) return 0;
   const uint64_t group = has_one_scale(w) ? 0 : w.scale_group;
   const uint64_t whole = std::lcm(std::max({group, given, uint64_t{1}}), uint64_t{128});
