@@ -17,7 +17,7 @@ for last; do :; done
 echo "${last##*/}" >>"$SEEN"
 """
 SOURCES = {  # file: what it includes
-    "one.hpp": (), "deep.hpp": ("one.hpp",), "two.hpp": (),
+    "one.hpp": (), "deep.hpp": ("one.hpp",), "two.hpp": (), "named.inl": (),
     "one.cpp": ("one.hpp",), "deep.cpp": ("deep.hpp",), "two.cpp": ("two.hpp", "later.hpp"), "alone.cpp": (),
 }
 
@@ -78,6 +78,15 @@ class Changed(unittest.TestCase):
         self.assertEqual(self.lint()[0], {"alone.cpp", "one.cpp", "deep.cpp"}, "who includes it, too")
         (self.tree / "plugins").mkdir(exist_ok=True)
         self.assertEqual(self.lint("plugins")[0], set(), "only below what is named")
+
+    def test_a_file_that_a_macro_names_is_included(self):
+        with open(self.tree / "core/alone.cpp", "a", encoding="utf-8") as file:
+            file.write('#define PART "named.inl"\n#include PART\n#define TEXT "one.hpp is no file"\n')
+        self.commit()
+        self.git("checkout", "-q", "-b", "work")
+        self.edit("named.inl", "changed")
+        self.commit()
+        self.assertEqual(self.lint()[0], {"alone.cpp"})
 
     def test_what_main_did_since_is_not_ours(self):
         self.git("checkout", "-q", "-b", "work")
