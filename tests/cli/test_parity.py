@@ -71,7 +71,7 @@ class Alone(support.Case):
         code, said = self.run_alone()
         self.assertEqual(code, 1, said)
         self.assertIn("bitnet-backend-conformance, which compares, is not beside this program", said)
-        self.assertIn("install the component sdk", said)
+        self.assertIn("install the component conformance", said)
         if not support.report()["detected"]:
             self.skipTest("no backend that computes")
         os.chmod(self.path("bin/bitnet-backend-conformance", "#!/nowhere/interpreter\n"), 0o755)

@@ -119,7 +119,7 @@ result<int> parity_command(const invocation& in) {
         exit_code::failure,
         "bitnet-backend-conformance, which compares, is not beside this program; it comes with "
         "the SDK: install its package, or build the target of that name, which needs "
-        "GoogleTest, and install the component sdk");
+        "GoogleTest, and install the component conformance");
   auto backends = probed_backends(in);
   if (!backends) return std::unexpected(backends.error());
   const std::string& wanted = in.set.text("backend");
