@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Measures what a probe costs whoever computes beside it.
 
-Usage: tests/bench/beside_a_probe.py [--build DIR] [--rounds N] [--tokens N] [--lowest SHARE]
+Usage: tests/bench/beside_a_probe.py [--build DIR] [--model FILE] [--rounds N] [--tokens N]
+                                     [--lowest SHARE]
 
-Generates with the demo model alone and beside a backend whose probe takes all CPUs, and one that
-takes 10 s, in turn. Prints the medians and the shares; exits 1 if a share is below the lowest one
+Generates with the model, the demo model if none is named, alone and beside a backend whose probe takes
+all CPUs, and one that takes 10 s, in turn. Prints the medians and the shares; exits 1 if a share is below the lowest one
 (0.95), 77 where there is no model or no such backend. Needs an otherwise idle machine.
 """
 
@@ -111,11 +112,13 @@ class Place:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default=os.path.join(SOURCE, "build/release"))
+    parser.add_argument("--model")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=int, default=400)
     parser.add_argument("--lowest", type=float, default=0.95)
     arguments = parser.parse_args()
-    models = sorted(glob.glob(os.path.join(SOURCE, "models", "TinyTales*.gguf")))
+    models = [arguments.model] if arguments.model else sorted(
+        glob.glob(os.path.join(SOURCE, "models", "TinyTales*.gguf")))
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with tempfile.TemporaryDirectory(prefix="bitnet-beside-") as folder:
         places = {name: Place(f"{folder}/{name}", os.path.abspath(arguments.build), fake)

@@ -32,7 +32,8 @@ inline model recurrent_model() {
   const uint32_t mixed = f32(width), active = f32(width);
   m.op(BITNET_OP_SHORT_CONV, {x}, {mixed}, {m.dense(BITNET_FORMAT_F32, taps, width, random)});
   m.op(BITNET_OP_SILU, {mixed}, {active});
-  const uint32_t gates = f32(2 * n_v), y = f32(n_v * d_v), open = f32(n_v * d_v);
+  constexpr int64_t values = int64_t{n_v} * d_v;
+  const uint32_t gates = f32(int64_t{2} * n_v), y = f32(values), open = f32(values);
   const std::vector<float> of_gates = {-0.5f, -2.0f, 0.25f, -1.0f};
   m.op(BITNET_OP_DELTA_GATES, {a, b}, {gates}, {m.matrix_f32(n_v, 2, of_gates)});
   bitnet_op& rule = m.op(BITNET_OP_DELTA_RULE, {active, gates}, {y});
@@ -44,7 +45,7 @@ inline model recurrent_model() {
   rule.floats[0] = 0.25f;
   rule.floats[1] = 1e-6f;
   m.op(BITNET_OP_SIGMOID, {y}, {open});
-  m.logits = m.value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, n_v * d_v);
+  m.logits = m.value(BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS, values);
   m.op(BITNET_OP_GATHER_ROWS, {open}, {m.logits});
   m.state_elements = (taps - 1) * width + n_v * d_k * d_v;
   return m;
