@@ -143,6 +143,7 @@ op_case gates_case(uint64_t heads, uint64_t tokens, float size, std::string why)
   const std::vector<float> a = random_floats(heads * tokens, size, random);
   const std::vector<float> b = random_floats(heads * tokens, size, random);
   std::vector<float> weights;
+  weights.reserve(2 * heads);
   for (uint64_t h = 0; h < heads; ++h) weights.push_back(-uniform(random, 0.01f, 16));
   for (uint64_t h = 0; h < heads; ++h) weights.push_back(uniform(random, -6, 2));
   const auto width = static_cast<int64_t>(heads);
@@ -219,6 +220,7 @@ std::vector<near> normalised(const float* x, uint64_t n, double eps, double scal
   const double factor = scale / std::sqrt(squares + eps);
   const double relative = unit / 2 + unit / 2 + 3 * ulp + 2.5 * ulp + (scale == 1 ? 0 : unit);
   std::vector<near> out;
+  out.reserve(n);
   for (uint64_t i = 0; i < n; ++i)
     out.push_back(near{static_cast<double>(x[i]), 0} * near{factor, relative * std::fabs(factor)});
   return out;
