@@ -293,7 +293,7 @@ inline lines_ahead lines_of(const panel_tile& a, uint64_t row, uint64_t pieces) 
   lines_ahead out{a.w + row / each * a.w_stride, a.w_stride, 0, 0, 0, 0};
   out.bytes = (a.k + 127) / 128 * (a.unit == 0 ? packed_group : a.unit);
   if (row < end) out.left = (least(panel_rows, end - row) + each - 1) / each;
-  out.some = (out.left * (out.bytes / 64 + 1) + pieces - 1) / pieces;
+  out.some = out.left * (out.bytes / 64 + 1) / pieces + 1;
   return out;
 }
 
@@ -306,12 +306,12 @@ void every_panel(const panel_tile& a) {
   panel w;
   const uint64_t end = a.skipped + a.rows,
                  run = Groups == grouped::none ? 4 * steps_of_line : group;
-  const uint64_t pieces = (a.tokens + at_once - 1) / at_once * ((a.k + run - 1) / run);
+  const uint64_t pieces = (a.tokens / at_once + 1) * (a.k / run + 1);
   for (uint64_t row = a.skipped / lanes * lanes; row < end; row += panel_rows) {
     w.first = a.skipped > row ? a.skipped - row : 0;
     w.last = least(end - row, panel_rows);
     for (uint64_t r = 0; r < registers; ++r)
-      if (a.unit == 0)
+      if constexpr (Groups == grouped::none || Groups == grouped::activations)
         fill_rows(a, row + r * lanes, r, w);
       else
         fill_tiles(a, row + r * lanes, r, w);
