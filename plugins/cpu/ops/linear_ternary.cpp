@@ -56,7 +56,7 @@ uint64_t panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given, 
   if (tokens < (rows ? fewest_panel_tokens : fewest_in_groups)) return 0;
   if (isa.panel.isa != std::string_view(rows ? isa.ternary.isa : isa.grouped.isa)) return 0;
   const uint64_t group = has_one_scale(w) ? 0 : w.scale_group;
-  const uint64_t whole = std::lcm(std::max({group, given, uint64_t{1}}), uint64_t{128});
+  const uint64_t whole = std::max(std::lcm(std::max(group, given), uint64_t{128}), uint64_t{128});
   if (whole > most_panel_k) return 0;
   const uint64_t most = most_panel_k / whole * whole, blocks = (w.k + most - 1) / most;
   const uint64_t even = (w.k + blocks - 1) / blocks;

@@ -124,7 +124,9 @@ void compare_with_bodies(opened_device& device, const tiny_shape& shape,
         return k.op >= BITNET_OP_FIRST_COMPOSITE;
       }))
     GTEST_SKIP() << "it lists no kernel for a composite";
-  const model fused = tiny_model(shape), bodies = without_composites(fused);
+  const tiny_model made(shape);
+  const model& fused = made;
+  const model bodies = without_composites(fused);
   if (const std::string missing = missing_ops(device, bodies); !missing.empty())
     GTEST_SKIP() << "graph_query answers none for " << missing;
   runner_options o = options_of(device);
