@@ -185,11 +185,11 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
   const bool four = bits == head_bits::four;
   out.packing = four ? packing_of<head_bits::four>() : packing_of<head_bits::eight>();
   constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
-  const auto add = [&](uint32_t op, uint32_t format, const std::string& name, const char* of,
+  const auto add = [&](uint32_t op, uint32_t format, const std::string& id,
                        sdk::composite_kernel run, bool (*fits)(const sdk::weight&) = nullptr,
                        const sdk::packing& packing = {}) {
     // Of one expression with the packing, g++ 12 says that it may be used uninitialised.
-    sdk::composite row{op, format, stable, kernel_id(name, of), run, {}, fits};
+    sdk::composite row{op, format, stable, id, run, {}, fits};
     row.packing = packing;
     out.composites.push_back(std::move(row));
   };
@@ -204,15 +204,22 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
                 {BITNET_OP_FFN_SILU_GATED, "ffn_silu_gated", ffn_gated<&row_kernels::silu>}};
   // Named after their products, which take most of the time.
   for (const auto& body : bodies) {
-    add(body.op, ternary, std::string(body.name) + ".ternary2", isa.ternary.isa, body.run,
-        has_row_scales);
-    add(body.op, ternary, std::string(body.name) + "_tiles.ternary2", isa.grouped.isa, body.run,
-        nullptr, in_tiles());
+    const std::string of_rows = std::string(body.name) + ".ternary2";
+    const std::string of_tiles = std::string(body.name) + "_tiles.ternary2";
+    if (isa.both_named) {
+      add(body.op, ternary, kernel_id_of_both(of_rows, isa.ternary.isa, isa), body.run,
+          panels_fit_rows);
+      add(body.op, ternary, kernel_id_of_both(of_tiles, isa.grouped.isa, isa), body.run,
+          panels_fit_tiles, in_tiles());
+    }
+    add(body.op, ternary, kernel_id(of_rows, isa.ternary.isa), body.run, has_row_scales);
+    add(body.op, ternary, kernel_id(of_tiles, isa.grouped.isa), body.run, nullptr, in_tiles());
   }
   const auto& first_pass = four ? isa.linear_i4 : isa.linear_i8;
   for (const sdk::format& f : sdk::formats)
     if (f.id != ternary) {
-      add(BITNET_OP_LM_HEAD, f.id, std::string("lm_head.") + f.name, isa.dense.isa, lm_head);
+      add(BITNET_OP_LM_HEAD, f.id, kernel_id(std::string("lm_head.") + f.name, isa.dense.isa),
+          lm_head);
       out.composites.back().top = {
           kernel_id(std::string("lm_head_top.") + (four ? "i4+" : "i8+") + f.name, first_pass.isa),
           top_head::max_top, top_head::max_outputs,

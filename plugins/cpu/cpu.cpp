@@ -48,8 +48,10 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   const bitnet::cpu::isa_form* isa =
       bitnet::cpu::choose_isa(parameter("isa"), d.why_unavailable, disabled);
   if (!isa) return;
-  d.engine = isa;
-  d.device = bitnet::cpu::describe_device(*isa);
+  // Probes compute as well, in their self-test, and in a process of their own.
+  const bitnet::cpu::isa_form& computing = bitnet::cpu::permitted(*isa);
+  d.engine = &computing;
+  d.device = bitnet::cpu::describe_device(*isa, computing);
   d.status = [cpu = std::make_shared<bitnet::cpu::meter>(bitnet::cpu::usable_cpus())](
                  bitnet_device_status& out) { cpu->read(out); };
   d.tuning = {
@@ -63,6 +65,7 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   bitnet::cpu::add_primitives(*isa, d);
   bitnet::cpu::add_composites(*isa, bits, d);
   bitnet::cpu::add_others(*isa, bits, d);
+  if (&computing != isa) bitnet::cpu::withhold_panels(*isa, d);
 }
 
 }  // namespace

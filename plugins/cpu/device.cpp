@@ -97,11 +97,19 @@ const isa_form* choose_isa(std::string_view wanted, std::string& why, std::strin
   return nullptr;
 }
 
-bitnet_device_info describe_device(const isa_form& isa) {
+const isa_form& permitted(const isa_form& chosen) {
+  const isa_form* form = &chosen;
+  while (form->ask && !form->ask()) ++form;  // the last one has nothing to ask
+  return *form;
+}
+
+bitnet_device_info describe_device(const isa_form& isa, const isa_form& computing) {
   bitnet_device_info info{};
   info.device_class = BITNET_DEVICE_CPU;
   std::snprintf(info.name, sizeof info.name, "%s", brand().c_str());
   std::snprintf(info.arch, sizeof info.arch, "%s %s", architecture, isa.name);
+  if (&isa != &computing)
+    std::snprintf(info.driver_version, sizeof info.driver_version, "%s refused", isa.name);
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0)
     info.memory_total_bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);

@@ -16,6 +16,12 @@ namespace bitnet::cpu {
 const isa_form* choose_isa(std::string_view wanted, std::string& why,
                            std::string_view disabled = "");
 
-bitnet_device_info describe_device(const isa_form& isa);
+// The form whose kernels a process may compute with: this one, or, where the operating system does
+// not give it leave to, the next that needs none.
+const isa_form& permitted(const isa_form& chosen);
+
+// `computing`: what permitted() says. The difference is in driver_version, since what a device says
+// of itself must be the same in a probe, where leave was given, as in a program where it was not.
+bitnet_device_info describe_device(const isa_form& isa, const isa_form& computing);
 
 }  // namespace bitnet::cpu

@@ -128,6 +128,20 @@ std::string kernel_id(const std::string& name, const char* isa) {
   return name + "." + ending;
 }
 
+std::string kernel_id_of_both(const std::string& name, const char* few, const isa_form& form) {
+  return kernel_id(name, (std::string(few) + "+" + form.panel.isa).c_str());
+}
+
+void withhold_panels(const isa_form& form, sdk::definition& out) {
+  const std::string ending = std::string("+") + form.panel.isa;
+  const auto from = [&](auto& rows) {
+    for (auto& row : rows)
+      if (row.id.ends_with(ending)) row.fits = [](const sdk::weight&) { return false; };
+  };
+  from(out.primitives);
+  from(out.composites);
+}
+
 bool has_row_scales(const sdk::weight& w) {
   return path_of(w) == ternary_path::rows;
 }
@@ -147,6 +161,22 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
                               exact, kernel_id(name, of), run, fits, packing});
   };
   constexpr uint32_t ternary = BITNET_FORMAT_TERNARY2;
+  if (isa.both_named) {
+    const auto add_both = [&](uint32_t op, const char* few, const char* name,
+                              sdk::primitive_kernel run, bool (*fits)(const sdk::weight&),
+                              const sdk::packing& packing) {
+      out.primitives.push_back({op, ternary, BITNET_LEVEL_OPTIMISED, integer,
+                                kernel_id_of_both(name, few, isa), run, fits, packing});
+    };
+    add_both(BITNET_OP_LINEAR_TERNARY, isa.ternary.isa, "linear_ternary.ternary2",
+             run_linear_ternary, panels_fit_rows, {});
+    add_both(BITNET_OP_LINEAR_TERNARY, isa.grouped.isa, "linear_ternary_tiles.ternary2",
+             run_linear_ternary, panels_fit_tiles, in_tiles());
+    add_both(BITNET_OP_LINEAR_TERNARY_GROUPED, isa.grouped.isa, "linear_grouped_tiles.ternary2",
+             run_linear_grouped, panels_fit_tiles, in_tiles());
+    add_both(BITNET_OP_LINEAR_TERNARY_GROUPED, isa.grouped.isa, "linear_grouped.ternary2",
+             run_linear_grouped, panels_fit_rows, {});
+  }
   add(BITNET_OP_LINEAR_TERNARY, ternary, isa.ternary.isa, integer, "linear_ternary.ternary2",
       run_linear_ternary, has_row_scales);
   add(BITNET_OP_LINEAR_TERNARY, ternary, isa.grouped.isa, integer, "linear_ternary_tiles.ternary2",

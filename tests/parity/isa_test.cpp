@@ -12,6 +12,7 @@
 
 #include "device.hpp"
 #include "forms.hpp"
+#include "primitives.hpp"
 
 namespace bitnet::parity {
 namespace {
@@ -48,7 +49,9 @@ TEST(choose_isa, passes_over_a_form_with_a_disabled_kernel) {
     if (!form.supported()) continue;
     EXPECT_EQ(cpu::choose_isa("", why, disabled), &form) << "with " << disabled;
     if (&form == &cpu::scalar_form) break;  // it is never passed over
-    disabled += std::string(",linear_ternary.ternary2.") + form.name;
+    // Disabled with the other form that has it: that of the instruction set for few tokens.
+    disabled +=
+        std::string(",linear_ternary.ternary2.") + (form.both_named ? "avx512vnni+amx" : form.name);
     EXPECT_EQ(cpu::choose_isa(form.name, why, disabled), nullptr);
     EXPECT_NE(why.find("computes wrongly on this CPU"), std::string::npos) << why;
   }
@@ -65,6 +68,55 @@ TEST(choose_isa, passes_over_all_forms_that_share_a_disabled_kernel) {
   }
 }
 
+TEST(permitted, is_the_next_form_that_needs_no_leave_where_it_is_refused) {
+  static bool leave = true;
+  cpu::isa_form forms[] = {cpu::isa_forms[0], cpu::isa_forms[0], cpu::scalar_form};
+  for (cpu::isa_form& form : forms) form.ask = nullptr;
+  forms[0].ask = forms[1].ask = [] { return leave; };
+  EXPECT_EQ(&cpu::permitted(forms[0]), &forms[0]);
+  EXPECT_STREQ(cpu::describe_device(forms[0], forms[0]).driver_version, "");
+  leave = false;
+  EXPECT_EQ(&cpu::permitted(forms[0]), &forms[2]);
+  EXPECT_EQ(cpu::describe_device(forms[0], forms[2]).driver_version,
+            std::string(forms[0].name) + " refused");
+  EXPECT_STREQ(cpu::describe_device(forms[0], forms[2]).arch,
+               cpu::describe_device(forms[0], forms[0]).arch);
+}
+
+#if defined(__x86_64__)
+TEST(permitted, tiles_are_not_where_there_are_none) {
+  EXPECT_TRUE(cpu::has_amx() || !cpu::ask_for_tiles());
+}
+#endif
+
+// A probe was given leave, the program is not: it lists the same and runs what it may.
+TEST(withhold_panels, keeps_the_list_and_chooses_none_of_them) {
+  const cpu::isa_form& form = cpu::isa_forms[0];
+  if (!form.both_named) return;  // as on aarch64
+  sdk::definition given, refused;
+  for (sdk::definition* d : {&given, &refused}) {
+    cpu::add_primitives(form, *d);
+    cpu::add_composites(form, cpu::head_bits::eight, *d);
+  }
+  cpu::withhold_panels(form, refused);
+  const sdk::weight rows{BITNET_FORMAT_TERNARY2, 256, 32, nullptr, 64, nullptr, 0};
+  const sdk::weight groups{BITNET_FORMAT_TERNARY2, 256, 32, nullptr, 64, nullptr, 64};
+  uint64_t withheld = 0;
+  const auto compare = [&](const auto& a, const auto& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(a[i].id, b[i].id);
+      if (!a[i].id.contains('+') || a[i].id.starts_with("lm_head")) continue;
+      EXPECT_TRUE(a[i].fits(rows) || a[i].fits(groups)) << a[i].id;
+      EXPECT_FALSE(b[i].fits(rows) || b[i].fits(groups)) << a[i].id;
+      ++withheld;
+    }
+  };
+  compare(given.primitives, refused.primitives);
+  compare(given.composites, refused.composites);
+  EXPECT_EQ(withheld, 12u);
+}
+
 // What the kernel says that this CPU can do: it was asked by another way than variants.hpp asks.
 std::set<std::string> flags_of_the_kernel() {
   std::ifstream in("/proc/cpuinfo");
@@ -78,6 +130,7 @@ std::set<std::string> flags_of_the_kernel() {
 
 // The flags of /proc/cpuinfo that each form needs.
 const std::map<std::string, std::set<std::string>> needed_flags = {
+    {"amx", {"avx512f", "avx512bw", "avx512vl", "avx512_vnni", "f16c", "amx_tile", "amx_int8"}},
     {"avx512vnni", {"avx512f", "avx512bw", "avx512vl", "avx512_vnni", "f16c"}},
     {"avx512", {"avx512f", "avx512bw", "avx512vl", "f16c"}},
     {"avxvnni", {"avx2", "f16c", "avx_vnni"}},
@@ -89,7 +142,7 @@ const std::map<std::string, std::set<std::string>> needed_flags = {
     {"scalar", {}},
 };
 
-// all_forms() leaves out what is not supported: a form that is wrongly left out would be tested
+// Tests leave out what is not supported: a form that is wrongly left out would be tested
 // nowhere, and one that is wrongly taken would end in an illegal instruction.
 TEST(isa_forms, are_supported_where_the_kernel_says_so) {
   for (const cpu::isa_form& form : cpu::isa_forms) EXPECT_TRUE(needed_flags.contains(form.name));
@@ -102,7 +155,8 @@ TEST(isa_forms, are_supported_where_the_kernel_says_so) {
   std::set<std::string> expected, tested;
   for (const cpu::isa_form& form : cpu::isa_forms)
     if (std::ranges::includes(flags, needed_flags.at(form.name))) expected.insert(form.name);
-  for (const cpu::isa_form* form : all_forms()) tested.insert(form->name);
+  for (const cpu::isa_form& form : cpu::isa_forms)
+    if (form.supported()) tested.insert(form.name);
   EXPECT_EQ(tested, expected);
 }
 

@@ -11,7 +11,7 @@
 
 #include "bitnet/sdk/interpreter.hpp"
 #include "device.hpp"
-#include "forms.hpp"
+#include "emulated_form.hpp"
 #include "host.hpp"
 #include "model/recurrent_model.hpp"
 #include "model/runner.hpp"
@@ -61,10 +61,16 @@ void* address(F f) {
 const functions& known() {
   static const functions all = {
 #if defined(__x86_64__)
-      BITNET_PANEL_FUNCTIONS(avx512vnni),   BITNET_FUNCTION(linear_panel, avx512),
-      BITNET_ALL_FUNCTIONS(avx512),         BITNET_PANEL_FUNCTIONS(avxvnni),
-      BITNET_FUNCTION(linear_panel, avx2),  BITNET_ALL_FUNCTIONS(avx2),
-      BITNET_FUNCTION(linear_panel, sse41), BITNET_ALL_FUNCTIONS(sse41),
+      BITNET_FUNCTION(linear_panel, amx),
+      {address(cpu::linear_panel_emulated), {"linear_panel", "amx"}},
+      BITNET_PANEL_FUNCTIONS(avx512vnni),
+      BITNET_FUNCTION(linear_panel, avx512),
+      BITNET_ALL_FUNCTIONS(avx512),
+      BITNET_PANEL_FUNCTIONS(avxvnni),
+      BITNET_FUNCTION(linear_panel, avx2),
+      BITNET_ALL_FUNCTIONS(avx2),
+      BITNET_FUNCTION(linear_panel, sse41),
+      BITNET_ALL_FUNCTIONS(sse41),
 #elif defined(__aarch64__)
       BITNET_FUNCTION(linear_ternary, neon_i8mm), BITNET_PANEL_FUNCTIONS(neon_dotprod),
       BITNET_FUNCTION(linear_panel, neon), BITNET_ALL_FUNCTIONS(neon),
@@ -126,7 +132,7 @@ void replace_functions(const cpu::isa_form& form) {
 void describe(const bitnet_open_request&, sdk::definition& d) {
   d.name = "noting";
   d.engine = &noting;
-  d.device = cpu::describe_device(noting);
+  d.device = cpu::describe_device(noting, noting);
   cpu::add_primitives(noting, d);
   cpu::add_composites(noting, bits, d);
 }
@@ -205,7 +211,8 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
   return all;
 }
 
-// Products of several tokens, by the same instruction set as those of one.
+// Products of several tokens, by the same instruction set as those of one. Where it is another, ids
+// say so.
 bool panels_serve(const std::string& beginning) {
   constexpr const char* products[] = {"linear_ternary.",
                                       "linear_ternary_tiles.",
@@ -222,14 +229,18 @@ void compare(const std::string& id) {
   ASSERT_NE(row, made_of().end()) << id << " is not listed here";
   std::string ending = id.substr(id.rfind('.') + 1);
   std::ranges::replace(ending, '-', '_');
+  const bool both = ending.contains('+');
+  const std::string panels = both ? ending.substr(ending.find('+') + 1) : ending;
+  ending = ending.substr(0, ending.find('+'));
   if (row->second.empty()) {
     EXPECT_EQ(ending, "scalar") << id;
   }
   for (const std::string& name : row->second)
     EXPECT_TRUE(ran.contains({name, ending}))
         << id << " was counted, but " << name << " of " << ending << " did not run";
-  if (original->panel.run != nullptr && panels_serve(row->first) && ending == original->panel.isa) {
-    EXPECT_TRUE(ran.contains({"linear_panel", ending})) << id << " ran no panels for many tokens";
+  if (both || (original->panel.run != nullptr && panels_serve(row->first) &&
+               ending == original->panel.isa)) {
+    EXPECT_TRUE(ran.contains({"linear_panel", panels})) << id << " ran no panels for many tokens";
   }
 }
 
@@ -256,6 +267,12 @@ std::set<std::string> run(const conformance::model& m, const run_options& option
   std::set<std::string> ids;
   for (const bitnet_kernel_stat& s : r.stats()) ids.insert(s.id);
   for (const std::string& id : ids) compare(id);
+  if (original->both_named) {
+    const std::string ending = std::string("+") + original->panel.isa;
+    EXPECT_EQ(ran.contains({"linear_panel", original->panel.isa}),
+              std::ranges::any_of(ids, [&](const auto& id) { return id.ends_with(ending); }))
+        << "panels are counted where they run, and nowhere else";
+  }
   for (const function& f : ran)
     EXPECT_EQ(f.isa == "scalar", original == &cpu::scalar_form) << f.name;
   return ids;
@@ -330,6 +347,14 @@ TEST_P(kernel_ids, of_ternary_products) {
     SCOPED_TRACE(row.why);
     EXPECT_TRUE(any_begins(run(product(BITNET_FORMAT_TERNARY2, row.k, row.group)), row.id));
   }
+}
+
+TEST_P(kernel_ids, of_products_that_no_panel_takes) {
+  if (!original->both_named) return;  // else one id is for both
+  EXPECT_TRUE(
+      run(product(BITNET_FORMAT_TERNARY2, 202, 0)).contains("linear_ternary.ternary2.avx512vnni"));
+  EXPECT_TRUE(run(product(BITNET_FORMAT_TERNARY2, 8192, 4096))
+                  .contains("linear_ternary_tiles.ternary2.avx512vnni"));
 }
 
 TEST_P(kernel_ids, of_groups_of_activations) {
@@ -412,7 +437,8 @@ TEST_P(kernel_ids, of_both_heads_that_look_for_the_largest) {
   bits = cpu::head_bits::eight;
 }
 
-INSTANTIATE_TEST_SUITE_P(variants, kernel_ids, testing::ValuesIn(all_forms()), form_name);
+INSTANTIATE_TEST_SUITE_P(variants, kernel_ids, testing::ValuesIn(real_and_emulated_forms()),
+                         form_name);
 
 }  // namespace
 }  // namespace bitnet::parity

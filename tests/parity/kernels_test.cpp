@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "forms.hpp"
+#include "emulated_form.hpp"
 #include "golden.hpp"
 #include "guarded_memory.hpp"
 #include "ops/ops.hpp"
@@ -513,7 +513,8 @@ TEST_P(each_isa, weighted_sum_equals_the_scalar_form_bit_for_bit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(variants, each_isa, testing::ValuesIn(all_forms()), form_name);
+INSTANTIATE_TEST_SUITE_P(variants, each_isa, testing::ValuesIn(real_and_emulated_forms()),
+                         form_name);
 
 }  // namespace
 }  // namespace bitnet::parity

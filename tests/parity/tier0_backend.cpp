@@ -2,11 +2,7 @@
 // SDK's interpreter makes of it must be a whole backend. Shares no kernel with plugins/cpu, so that
 // equal logits mean that two readings of ops.h agree.
 //
-// TIER0_NAME     what it calls itself
-// TIER0_FRAGILE  loses its device after as many steps as its setting "steps" says; with the setting
-//                "poisoned" its whole context
-// TIER0_WRONG    computes something else where no self-test looks: after the first position
-// TIER0_SINGLE   does not declare that two copies of it may be open
+// Compiled once for all plugins that are made of it: what they differ in is their tier0_variant.
 
 #include <algorithm>
 #include <atomic>
@@ -16,20 +12,9 @@
 #include <string>
 #include <utility>
 
-#include "bitnet/abi/note.h"
 #include "bitnet/sdk/interpreter.hpp"
 #include "bitnet/sdk/reference/primitives.hpp"
-
-#ifndef TIER0_NAME
-#define TIER0_NAME "tier0"
-#endif
-
-#ifdef TIER0_SINGLE
-#define TIER0_FLAGS ""
-#else
-#define TIER0_FLAGS BITNET_NOTE_FIELD("flags", "hot-swap unloadable")
-#endif
-BITNET_BACKEND_NOTE(TIER0_NAME, "0.1.0", "org.bitnet.test", "Apache-2.0", TIER0_FLAGS)
+#include "tier0_variant.hpp"
 
 namespace {
 
@@ -259,9 +244,7 @@ void attn_paged(const call& c, const share& s) noexcept {
           total += s.scratch[i] * kv_element(kv.v(layer, slot(j), kv_head), kv.dtype_v, d);
         });
         y[d] = total / sum;
-#ifdef TIER0_WRONG
-        if (position > 0) y[d] *= 1.25f;
-#endif
+        if (tier0.wrong && position > 0) y[d] *= 1.25f;
       }
     }
   }
@@ -316,7 +299,6 @@ void gather_rows(const call& c, const share& s) noexcept {
                 c.output<float>(0) + o * c.k);
 }
 
-#ifdef TIER0_FRAGILE
 std::atomic<int64_t> steps_left{INT64_MAX};  // until it is loaded to stay
 
 std::atomic<bool> poisoned{false};
@@ -352,21 +334,14 @@ void read_steps(const bitnet_open_request& request) {
     else if (bitnet::sdk::to_view(request.params[i].key) == "poisoned")
       poisoned = true;
 }
-#endif
 
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
-#ifdef TIER0_FRAGILE
-  read_steps(request);
-#else
-  (void)request;
-#endif
-  d.name = TIER0_NAME;
+  if (tier0.fragile) read_steps(request);
+  d.name = tier0.name;
   d.version = "0.1.0";
   d.vendor = "org.bitnet.test";
   d.license = "Apache-2.0";
-#ifndef TIER0_SINGLE
-  d.life_flags |= BITNET_LIFE_HOT_SWAP | BITNET_LIFE_UNLOADABLE;
-#endif
+  if (!tier0.single) d.life_flags |= BITNET_LIFE_HOT_SWAP | BITNET_LIFE_UNLOADABLE;
   d.device.device_class = BITNET_DEVICE_CPU;
   std::snprintf(d.device.name, sizeof d.device.name, "tier 0");
   d.device.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
@@ -407,13 +382,9 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
 extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
-#ifdef TIER0_FRAGILE
   const bitnet_status opened = bitnet::sdk::open_interpreter(host, request, out, err, describe);
-  if (opened != BITNET_OK) return opened;
+  if (opened != BITNET_OK || !tier0.fragile) return opened;
   plain_submit = std::exchange(out->queue_submit, fragile_submit);
   plain_export = std::exchange(out->kv_export, fragile_export);
   return BITNET_OK;
-#else
-  return bitnet::sdk::open_interpreter(host, request, out, err, describe);
-#endif
 }

@@ -8,18 +8,9 @@
 namespace bitnet::cpu {
 namespace {
 
-#include "registers_neon.inl"
-
 constexpr bool in_place = false;  // its bytes of codes are signed
-using part = int32x4_t;
 
-inline part dot(part sums, vec codes, vec q) {
-  return vdotq_s32(sums, codes, q);
-}
-
-inline auto widen(part sums) {
-  return sums;
-}
+#include "products_neon_dotprod.inl"
 
 #include "linear_grouped_vector.inl"
 

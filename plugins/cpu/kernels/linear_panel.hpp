@@ -45,11 +45,19 @@ struct panel_tile {
   bool goes_on, ends;
 };
 
+// What LDTILECFG reads.
+struct tile_shapes {
+  uint8_t palette, start_row, reserved[14];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+};
+
 void linear_panel_sse41(const panel_tile&);         // needs SSE4.1
 void linear_panel_avx2(const panel_tile&);          // needs AVX2
 void linear_panel_avxvnni(const panel_tile&);       // needs AVX2 and AVX-VNNI
 void linear_panel_avx512(const panel_tile&);        // needs AVX-512 F, BW and VL
 void linear_panel_avx512vnni(const panel_tile&);    // needs AVX-512 F, BW, VL and VNNI
+void linear_panel_amx(const panel_tile&);           // these, AMX-INT8 and leave to use it
 void linear_panel_neon(const panel_tile&);          // needs AArch64
 void linear_panel_neon_dotprod(const panel_tile&);  // needs its dot products
 

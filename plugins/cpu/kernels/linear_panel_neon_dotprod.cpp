@@ -9,19 +9,9 @@
 namespace bitnet::cpu {
 namespace {
 
-#include "registers_neon.inl"
+#include "products_neon_dotprod.inl"
 
-using part = int32x4_t;
-
-inline part dot(part sums, vec codes, vec q) {
-  return vdotq_s32(sums, codes, q);
-}
-
-inline auto widen(part sums) {
-  return sums;
-}
-
-constexpr uint64_t registers = 4, at_once = 4, steps_of_part = 0;
+constexpr uint64_t registers = 4, at_once = 4, steps_of_part = 0, tokens_of_tile = 0;
 
 #include "linear_panel_vector.inl"
 

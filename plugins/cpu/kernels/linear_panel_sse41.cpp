@@ -9,31 +9,7 @@
 namespace bitnet::cpu {
 namespace {
 
-using vec = __m128i;
-constexpr uint64_t lanes = 4;
-
-inline vec spread(const int8_t* q) {
-  int32_t four;
-  std::memcpy(&four, q, sizeof four);
-  return _mm_set1_epi32(four);
-}
-
-inline vec quarters(const uint8_t* const* rows, uint64_t at) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[0] + at));
-}
-
-inline vec low_words(vec a, vec b) {
-  return _mm_unpacklo_epi32(a, b);
-}
-inline vec high_words(vec a, vec b) {
-  return _mm_unpackhi_epi32(a, b);
-}
-inline vec low_pairs(vec a, vec b) {
-  return _mm_unpacklo_epi64(a, b);
-}
-inline vec high_pairs(vec a, vec b) {
-  return _mm_unpackhi_epi64(a, b);
-}
+#include "registers_sse41.inl"
 
 // int16: 32 times two products of 3 * 128 at most.
 using part = __m128i;
@@ -49,7 +25,7 @@ inline auto widen(part sums) {
   return reinterpret_cast<wide>(_mm_madd_epi16(sums, _mm_set1_epi16(1)));
 }
 
-constexpr uint64_t registers = 2, at_once = 4, steps_of_part = 32;
+constexpr uint64_t registers = 2, at_once = 4, steps_of_part = 32, tokens_of_tile = 0;
 
 #include "linear_panel_vector.inl"
 

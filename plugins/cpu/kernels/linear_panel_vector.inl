@@ -5,6 +5,8 @@
 //   at_once        tokens whose sums stay in registers, with those of so many rows
 //   steps_of_part  times four elements that a part has room for: 8 or a multiple; 0: any number, and
 //                  a part is a register of int32 sums
+//   tokens_of_tile  so many tokens, or a multiple, are multiplied by add_tiles, which the form
+//                  defines behind this; 0: it has no matrix registers
 // Kernels only, no shared inline functions.
 
 #include "lanes.inl"
@@ -158,6 +160,13 @@ inline void add_products(const uint8_t* codes, uint64_t steps, const int8_t* q, 
   }
 }
 
+// The same by matrix registers, asking for lines on the way.
+template <uint64_t Tokens>
+inline void add_tiles(const panel_tile& a, panel& w, uint64_t first_step, uint64_t steps,
+                      uint64_t t0, wide (&sums)[registers][Tokens]);
+template <uint64_t Tokens>
+constexpr bool in_tiles = tokens_of_tile != 0 && Tokens >= tokens_of_tile;
+
 // The panel's rows in y that are asked for, of one token. `y` is where the first of them is.
 template <class Register>
 inline void read_rows(const panel& w, const float* y, Register (&out)[registers]) {
@@ -179,10 +188,14 @@ void whole_rows(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t
     if (a.goes_on) read_rows(w, y + t * a.y_stride, before);
     for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before[r] + q_sums[t0 + t];
   }
-  for (uint64_t i = 0; i < a.k / 4; i += steps_of_line) {
-    w.next.ask();
-    add_products<Tokens>(w.codes[i][0], least(a.k / 4 - i, steps_of_line),
-                         a.q + t0 * a.q_stride + 4 * i, a.q_stride, sums);
+  if constexpr (in_tiles<Tokens>) {
+    add_tiles<Tokens>(a, w, 0, a.k / 4, t0, sums);
+  } else {
+    for (uint64_t i = 0; i < a.k / 4; i += steps_of_line) {
+      w.next.ask();
+      add_products<Tokens>(w.codes[i][0], least(a.k / 4 - i, steps_of_line),
+                           a.q + t0 * a.q_stride + 4 * i, a.q_stride, sums);
+    }
   }
   for (uint64_t t = 0; t < Tokens; ++t) {
     wide row[registers];
@@ -212,10 +225,14 @@ inline void add_group(const panel_tile& a, panel& w, const int32_t* q_sums, uint
     const wide before = wide{} + q_sums[(t0 + t) * groups + g];
     for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before;
   }
-  w.next.ask();
-  in_memory(&to);
-  add_products<Tokens>(w.codes[g * group / 4][0], group / 4, a.q + t0 * a.q_stride + g * group,
-                       a.q_stride, sums);
+  if constexpr (in_tiles<Tokens>) {
+    add_tiles<Tokens>(a, w, g * group / 4, group / 4, t0, sums);
+  } else {
+    w.next.ask();
+    in_memory(&to);
+    add_products<Tokens>(w.codes[g * group / 4][0], group / 4, a.q + t0 * a.q_stride + g * group,
+                         a.q_stride, sums);
+  }
   for (uint64_t t = 0; t < Tokens; ++t)
     for (uint64_t r = 0; r < registers; ++r) {
       const floats sum = __builtin_convertvector(sums[r][t], floats);

@@ -1,4 +1,4 @@
-// Registers of 32 bytes for linear_grouped_vector.inl.
+// Registers of 32 bytes for lanes.inl.
 
 using vec = __m256i;
 constexpr uint64_t lanes = 8;

@@ -1,4 +1,4 @@
-// Registers of 64 bytes for linear_grouped_vector.inl.
+// Registers of 64 bytes for lanes.inl.
 
 using vec = __m512i;
 constexpr uint64_t lanes = 16;

@@ -1,4 +1,4 @@
-// Registers of 16 bytes for linear_grouped_vector.inl.
+// Registers of 16 bytes for lanes.inl.
 
 using vec = int8x16_t;
 constexpr uint64_t lanes = 4;

@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -42,6 +44,11 @@ struct isa_form {
   row_kernels rows;
   tile_kernel<i8_tile> linear_i8;
   tile_kernel<i8_tile> linear_i4;
+  // Panels of another instruction set serve as well, and ids name both: "avx512vnni+amx".
+  bool both_named = false;
+  // Asks the operating system to let this process use what the form needs beyond supported(). True:
+  // it does, until the process ends. nullptr: there is nothing to ask.
+  bool (*ask)() = nullptr;
 };
 
 #if defined(__x86_64__)
@@ -58,17 +65,40 @@ inline bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("f16c");
 }
+inline bool has_avx512vnni() {
+  return has_avx512() && __builtin_cpu_supports("avx512vnni");
+}
+// Leaf 7, EDX: AMX-TILE and AMX-INT8. Linux says in XCR0 that it saves tiles, whether or not this
+// process has leave to use them: this asks for none.
+inline bool has_amx() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!has_avx512vnni() || __get_cpuid(1, &a, &b, &c, &d) == 0 || (c >> 27 & 1) == 0) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d >> 24 & 3) != 3) return false;
+  asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  return (a >> 17 & 3) == 3;
+}
+// Of the whole process and for good, which is why nobody asks who does not compute: afterwards no
+// thread can have a stack for signals that is too small for tiles, and where one has, it is
+// refused.
+inline bool ask_for_tiles() {
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
 #endif
 
-// Best first; on x86 docs/reference/benchmarks.md has the figures. The last row is always
-// supported.
+// Best first; on x86 docs/reference/benchmarks.md has the figures, but of amx, which has not been
+// measured. The last row is always supported.
 inline constexpr isa_form isa_forms[] = {
 #if defined(__x86_64__)
-    {"avx512vnni", [] { return has_avx512() && __builtin_cpu_supports("avx512vnni"); },
-     BITNET_KERNEL(linear_ternary, avx512vnni), BITNET_KERNEL(linear_grouped, avx512vnni),
-     BITNET_KERNEL(linear_panel, avx512vnni), BITNET_KERNEL(linear_dense, avx512),
-     BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
-     BITNET_KERNEL(linear_i4, avx512vnni)},
+    {"amx", has_amx, BITNET_KERNEL(linear_ternary, avx512vnni),
+     BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, amx),
+     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),
+     BITNET_KERNEL(linear_i8, avx512vnni), BITNET_KERNEL(linear_i4, avx512vnni), true,
+     ask_for_tiles},
+    {"avx512vnni", has_avx512vnni, BITNET_KERNEL(linear_ternary, avx512vnni),
+     BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, avx512vnni),
+     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),
+     BITNET_KERNEL(linear_i8, avx512vnni), BITNET_KERNEL(linear_i4, avx512vnni)},
     {"avx512", has_avx512, BITNET_KERNEL(linear_ternary, avx512),
      BITNET_KERNEL(linear_grouped, avx512), BITNET_KERNEL(linear_panel, avx512),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),

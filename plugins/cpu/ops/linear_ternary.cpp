@@ -12,8 +12,6 @@ namespace bitnet::cpu {
 namespace {
 
 constexpr uint64_t tile_tokens = 32;
-// For fewer tokens unpacking takes longer than it saves.
-constexpr uint64_t fewest_panel_tokens = 16, fewest_in_groups = 32;
 
 bool has_one_scale(const sdk::weight& w) {  // or one for each row
   return w.scale_group == 0 || w.scale_group == w.k;
@@ -46,17 +44,25 @@ void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, c
   }
 }
 
+// Elements that the blocks of a row can be cut between, where groups have so many; 0: no groups.
+uint64_t whole_groups(uint64_t group, uint64_t given) {
+  return std::max(std::lcm(std::max(group, given), uint64_t{128}), uint64_t{128});
+}
+
 // Elements that a call for panels takes, between which the blocks of a row can be cut; 0: other
 // kernels are for this product. `given`: elements of a group of activations, or 0.
 uint64_t panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given, uint64_t tokens) {
   if (isa.panel.run == nullptr || w.k % 4 != 0) return 0;
   if (!has_one_scale(w) && !w.rows_dropped()) return 0;
-  // Of the instruction set that the kernel's id names.
+  // Of an instruction set that the kernel's id names.
   const bool rows = given == 0 && has_one_scale(w);
-  if (tokens < (rows ? fewest_panel_tokens : fewest_in_groups)) return 0;
-  if (isa.panel.isa != std::string_view(rows ? isa.ternary.isa : isa.grouped.isa)) return 0;
-  const uint64_t group = has_one_scale(w) ? 0 : w.scale_group;
-  const uint64_t whole = std::max(std::lcm(std::max(group, given), uint64_t{128}), uint64_t{128});
+  if (isa.panel.isa != std::string_view(rows ? isa.ternary.isa : isa.grouped.isa)) {
+    if (!isa.both_named) return 0;
+    if (tokens < (rows ? fewest_tile_tokens : fewest_tile_tokens_in_groups)) return 0;
+  } else if (tokens < (rows ? fewest_panel_tokens : fewest_in_groups)) {
+    return 0;
+  }
+  const uint64_t whole = whole_groups(has_one_scale(w) ? 0 : w.scale_group, given);
   if (whole > most_panel_k) return 0;
   const uint64_t most = most_panel_k / whole * whole, blocks = (w.k + most - 1) / most;
   const uint64_t even = (w.k + blocks - 1) / blocks;
@@ -205,6 +211,14 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
                   out[t * w.m + r] =
                       0.0f + out[t * w.m + r] * w.scales[w.scale_group == 0 ? 0 : first + r];
             });
+}
+
+bool panels_fit_rows(const sdk::weight& w) {
+  return has_one_scale(w) && w.k % 4 == 0;
+}
+
+bool panels_fit_tiles(const sdk::weight& w) {
+  return !has_one_scale(w) && unit_bytes(w) != 0 && whole_groups(w.scale_group, 0) <= most_panel_k;
 }
 
 bool grouped_has_vector_form(const sdk::weight& w) {

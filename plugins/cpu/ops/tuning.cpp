@@ -42,7 +42,8 @@ evidence known;  // under turn
 
 constexpr uint64_t width = 2560;  // of BitNet b1.58 2B
 constexpr uint64_t row_bytes = width / 4;
-constexpr uint64_t prompt_rows = 512, prompt_tokens = 64;
+constexpr uint64_t prompt_rows = 512, prompt_tokens = 12;
+static_assert(prompt_tokens < fewest_panel_tokens, "panels have no tiles of rows");
 constexpr uint64_t part_rows = 13'000;  // 8 MB that one timing streams
 constexpr uint64_t least_streamed = uint64_t{96} << 20;
 constexpr double far_below = 0.75;     // of the best stream: somebody else was reading

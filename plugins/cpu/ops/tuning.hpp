@@ -19,7 +19,7 @@ namespace bitnet::cpu {
 
 struct tuning {
   uint32_t ahead = 8192;    // bytes between a weight that is asked for and the one that is used
-  uint32_t tile_rows = 64;  // rows of weights that stay in the first caches while tokens pass by
+  uint32_t tile_rows = 64;  // rows of weights that stay in the first caches while a few tokens pass
 
   bool operator==(const tuning&) const = default;
 };

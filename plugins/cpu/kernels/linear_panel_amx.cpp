@@ -1,0 +1,48 @@
+// Built with AVX-512 and AMX flags: kernels only, nothing that runs before dispatch, no shared
+// inline functions.
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "linear_grouped.hpp"
+#include "linear_panel.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+// In statements of our own: g++ 12 is not told by its intrinsics what they read and write, and
+// clang gives tiles to variables only where it may choose their shapes. Neither uses tiles
+// otherwise, so that what one statement leaves in them the next one finds.
+
+inline void configure(const tile_shapes* shapes) {
+  asm volatile("ldtilecfg %0" : : "m"(*shapes));
+}
+
+inline void release() {
+  asm volatile("tilerelease");
+}
+
+template <int Tile>
+inline void load_tile(const void* from, uint64_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(Tile) : "memory");
+}
+
+template <int Tile>
+inline void store_tile(void* to, uint64_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(Tile) : "memory");
+}
+
+template <int C, int A, int B>
+inline void add_tile_products() {
+  asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
+}
+
+#include "linear_panel_tiles.inl"
+
+}  // namespace
+
+void linear_panel_amx(const panel_tile& a) {
+  all_in_tiles(a);
+}
+
+}  // namespace bitnet::cpu

@@ -1,0 +1,13 @@
+// Products of four bytes, for lanes.inl.
+
+#include "registers_neon.inl"
+
+using part = int32x4_t;
+
+inline part dot(part sums, vec codes, vec q) {
+  return vdotq_s32(sums, codes, q);
+}
+
+inline auto widen(part sums) {
+  return sums;
+}

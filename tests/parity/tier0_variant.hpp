@@ -1,0 +1,15 @@
+// What plugins made of tier0_backend.cpp differ in.
+#pragma once
+
+struct tier0_variant {
+  // What it calls itself.
+  const char* name;
+  // Loses its device after as many steps as its setting "steps" says; with the setting "poisoned"
+  // its whole context.
+  bool fragile = false;
+  // Computes something else where no self-test looks: after the first position.
+  bool wrong = false;
+  // Does not declare that two copies of it may be open.
+  bool single = false;
+};
+extern const tier0_variant tier0;
