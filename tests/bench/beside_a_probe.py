@@ -5,13 +5,15 @@ Usage: tests/bench/beside_a_probe.py [--build DIR] [--model FILE] [--rounds N] [
                                      [--lowest SHARE]
 
 Generates with the model, the demo model if none is named, alone and beside a backend whose probe takes
-all CPUs, and one that takes 10 s, in turn. Prints the medians and the shares; exits 1 if a share is below the lowest one
-(0.95), 77 where there is no model or no such backend. Needs an otherwise idle machine.
+all CPUs, and one that takes 10 s, in turn. Prints the medians, the middle half of the rounds and the shares, of
+generation (`bitnet bench`) and of a whole `bitnet run`, its start included; exits 1 if a share of generation is
+below the lowest one (0.95), 77 where there is no model or no such backend. Needs an otherwise idle machine.
 """
 
 import argparse
 import ctypes
 import glob
+import json
 import os
 import signal
 import statistics
@@ -69,11 +71,15 @@ def end_probes():
         pass
 
 
+def is_probing():
+    return any(name.startswith("bitnet-backend") for name in descendants().values())
+
+
 class Place:
     """A folder with the cpu backend, one fake, and a memory of their own."""
 
-    def __init__(self, folder, build, fake):
-        self.build, self.folder, self.fake = build, folder, fake
+    def __init__(self, folder, build, fake, model):
+        self.build, self.folder, self.fake, self.model = build, folder, fake, model
         os.makedirs(folder + "/backends.d")
         backends = glob.glob(build + "/lib/**/libbitnet-backend-cpu.so", recursive=True)
         self.ready = bool(backends)
@@ -89,24 +95,43 @@ class Place:
             file.write(MANIFEST.format(name=name, library=library, device_class=device_class))
 
     def bitnet(self, *words):
-        subprocess.run([self.build + "/bin/bitnet", *words, "--backend-dir",
-                        self.folder + "/backends.d", "--probe-cache", self.folder + "/probe"],
-                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        """What it prints."""
+        return subprocess.run([self.build + "/bin/bitnet", *words, "--backend-dir",
+                               self.folder + "/backends.d", "--probe-cache", self.folder + "/probe"],
+                              check=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL).stdout
 
-    def seconds(self, model, tokens):
-        """That generation takes, with the fake's probe under way."""
-        self.bitnet("run", "--device", "cpu", "-m", model, "-p", "Once", "-n", "1")
-        if self.fake:
-            self.bitnet("backends", "--probe-wait", "0", "--fresh")
-            while not any(name.startswith("bitnet-backend") for name in descendants().values()):
-                time.sleep(0.01)
-            time.sleep(0.5)
-        begin = time.monotonic()
-        self.bitnet("run", "--device", "cpu", "-m", model, "-p", "Once upon a time", "-n",
-                    str(tokens), "--ignore-eos", "--temp", "0")
-        out = time.monotonic() - begin
-        end_probes()
-        return out
+    def beside(self, work):
+        """What `work` returns, the fake's probe being under way from before its beginning to its end."""
+        self.bitnet("run", "--device", "cpu", "-m", self.model, "-p", "Once", "-n", "1")
+        if not self.fake:
+            return work()
+        self.bitnet("backends", "--probe-wait", "0", "--fresh")
+        while not is_probing():
+            time.sleep(0.01)
+        time.sleep(0.5)
+        try:
+            out = work()
+            if not is_probing():
+                raise RuntimeError(f"the probe of {self.fake} ended before what was measured")
+            return out
+        finally:
+            end_probes()
+
+    def generation(self, tokens):
+        """Tokens per second."""
+        return self.beside(lambda: json.loads(self.bitnet(
+            "bench", self.model, "--device", "cpu", "-p", "0", "-n", str(tokens), "-r", "5", "-o",
+            "json"))[0]["median_ts"])
+
+    def run(self, tokens):
+        """Tokens per second, start included."""
+        def work():
+            begin = time.monotonic()
+            self.bitnet("run", "--device", "cpu", "-m", self.model, "-p", "Once upon a time", "-n",
+                        str(tokens), "--ignore-eos", "--temp", "0")
+            return tokens / (time.monotonic() - begin)
+        return self.beside(work)
 
 
 def main():
@@ -121,23 +146,27 @@ def main():
         glob.glob(os.path.join(SOURCE, "models", "TinyTales*.gguf")))
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with tempfile.TemporaryDirectory(prefix="bitnet-beside-") as folder:
-        places = {name: Place(f"{folder}/{name}", os.path.abspath(arguments.build), fake)
+        places = {name: Place(f"{folder}/{name}", os.path.abspath(arguments.build), fake,
+                              models[-1] if models else None)
                   for name, fake in (("alone", None), ("burns", "burns"),
                                      ("takes-long", "takes-long"))}
         if not models or not all(place.ready for place in places.values()):
             print("skip: no demo model, no cpu backend, or tests/fakes are not built")
             return 77
-        seconds = {name: [] for name in places}
+        speeds = {"generation": {name: [] for name in places},
+                  "run, start included": {name: [] for name in places}}
         for _ in range(arguments.rounds):
             for name, place in places.items():
-                seconds[name].append(place.seconds(models[-1], arguments.tokens))
-    median = {name: statistics.median(all_of) for name, all_of in seconds.items()}
+                speeds["generation"][name].append(place.generation(arguments.tokens))
+                speeds["run, start included"][name].append(place.run(arguments.tokens))
     status = 0
-    for name, value in median.items():
-        share = median["alone"] / value
-        print(f"{name:12} {arguments.tokens / value:8.1f} tok/s, start included; "
-              f"{share:6.1%} of alone")
-        status = status or int(share < arguments.lowest)
+    for what, of_places in speeds.items():
+        for name, all_of in of_places.items():
+            low, median, high = statistics.quantiles(all_of, n=4, method="inclusive")
+            share = median / statistics.median(of_places["alone"])
+            print(f"{what:20} {name:12} {median:8.1f} tok/s ({low:.1f} to {high:.1f}); "
+                  f"{share:6.1%} of alone")
+            status = status or int(what == "generation" and share < arguments.lowest)
     return status
 
 

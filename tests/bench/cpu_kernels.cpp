@@ -289,7 +289,7 @@ int main(int argc, char** argv) {
   stream = bitnet::host::memory_ceiling(512'000'000).measure(1) * 1e9;
   benchmark::AddCustomContext("stream_read_gbps", std::to_string(stream / 1e9));
   for (const isa_form& isa : cpu::isa_forms)
-    if (isa.supported()) add(isa);
+    if (isa.supported() && (!isa.ask || isa.ask())) add(isa);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

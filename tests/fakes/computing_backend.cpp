@@ -1,5 +1,5 @@
 // A backend that computes just enough for the self-test, with two forms of one kernel, either of
-// which can be wrong.
+// which can be wrong. Compiled once; each plugin made of it has a computing_variant of its own.
 
 #include <algorithm>
 #include <cmath>
@@ -9,17 +9,8 @@
 #include <utility>
 
 #include "bitnet/abi/backend.h"
-#include "bitnet/abi/note.h"
 #include "bitnet/sdk/interpreter.hpp"
-
-#ifndef FAKE_WRONG_QUICK
-#define FAKE_WRONG_QUICK 0
-#endif
-#ifndef FAKE_WRONG_PLAIN
-#define FAKE_WRONG_PLAIN 0
-#endif
-
-BITNET_BACKEND_NOTE(FAKE_NAME, "1.2.3", "org.example", "CC0-1.0", "")
+#include "computing_variant.hpp"
 
 namespace {
 
@@ -44,18 +35,17 @@ void quantise(const call& c, const share& s) noexcept {
   }
 }
 
-template <int Error>
+template <const bool computing_variant::* Wrong>
 void ternary(const call& c, const share& s) noexcept {
-#ifdef FAKE_CRASHES
-  // Only at run time, else compilers know better.
-  const uintptr_t address = c.rows == 0 ? 0 : 8;
-  int* volatile somewhere = reinterpret_cast<int*>(address);
-  *static_cast<volatile int*>(somewhere) = 1;
-#endif
+  if (variant.crashes) {  // only at run time, else compilers know better
+    const uintptr_t address = c.rows == 0 ? 0 : 8;
+    int* volatile somewhere = reinterpret_cast<int*>(address);
+    *static_cast<volatile int*>(somewhere) = 1;
+  }
   for (uint64_t r = 0; r < c.rows; ++r)
     for (uint64_t m = s.first; m < s.last; ++m) {
       const uint64_t group = c.w->scale_group == 0 ? c.k : c.w->scale_group;
-      int32_t sum = m == 3 ? Error : 0;
+      int32_t sum = m == 3 && variant.*Wrong ? 1 : 0;
       float scaled = 0;
       for (uint64_t i = 0; i < c.k; ++i) {
         const int code = c.w->row(m)[i / 128 * 32 + i % 32] >> (6 - 2 * (i / 32 % 4)) & 3;
@@ -70,7 +60,9 @@ void ternary(const call& c, const share& s) noexcept {
     }
 }
 
-#ifdef FAKE_FUSED
+constexpr auto quick = ternary<&computing_variant::wrong_quick>;
+constexpr auto plain = ternary<&computing_variant::wrong_plain>;
+
 // Made of whichever product runs, as fused kernels are: wrong where that is.
 bool quick_is_disabled = false;
 
@@ -81,11 +73,10 @@ void bit_linear(const call* body, const bitnet::sdk::roles& parts,
   const call& product = body[parts.linear];
   const share columns = workers.split(product.m);
   if (quick_is_disabled)
-    ternary<FAKE_WRONG_PLAIN>(product, columns);
+    plain(product, columns);
   else
-    ternary<FAKE_WRONG_QUICK>(product, columns);
+    quick(product, columns);
 }
-#endif
 
 void gather(const call& c, const share& s) noexcept {
   for (uint64_t o = s.first; o < s.last; ++o)
@@ -95,7 +86,7 @@ void gather(const call& c, const share& s) noexcept {
 }
 
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
-  d.name = FAKE_NAME;
+  d.name = variant.name;
   d.version = "1.2.3";
   d.vendor = "org.example";
   d.license = "CC0-1.0";
@@ -103,27 +94,23 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.primitives = {
       {BITNET_OP_EMBED_GATHER, BITNET_FORMAT_F32, BITNET_LEVEL_REFERENCE, 0, "embed.plain", embed},
       {BITNET_OP_ACT_QUANT_I8, 0, BITNET_LEVEL_REFERENCE, 0, "quantise.plain", quantise},
-      {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED, 0, "ternary.quick",
-       ternary<FAKE_WRONG_QUICK>},
-#ifndef FAKE_NO_PLAIN
-      {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_REFERENCE, 0, "ternary.plain",
-       ternary<FAKE_WRONG_PLAIN>},
-#endif
       {BITNET_OP_GATHER_ROWS, 0, BITNET_LEVEL_REFERENCE, 0, "gather.plain", gather},
+      {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED, 0, "ternary.quick",
+       quick},
   };
-#ifdef FAKE_FUSED
+  if (!variant.quick_alone)
+    d.primitives.push_back({BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2,
+                            BITNET_LEVEL_REFERENCE, 0, "ternary.plain", plain});
+  if (!variant.fused) return;
   for (uint32_t i = 0; i < request.n_params; ++i) {
     const bitnet_str value = request.params[i].value;
     if (std::string_view(value.data, value.size).find("ternary.quick") != std::string_view::npos)
       quick_is_disabled = true;
   }
   d.composites = {{BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, 0, "bit.fused", bit_linear}};
-#else
-  (void)request;
-#endif
 }
 
-#ifdef FAKE_BOASTS  // says that what it computes plainly is optimised
+// Says that what it computes plainly is optimised.
 decltype(bitnet_backend_v0::graph_query) plain_query;
 
 bitnet_status boasting_query(bitnet_device* device, const bitnet_query_request* request,
@@ -133,20 +120,15 @@ bitnet_status boasting_query(bitnet_device* device, const bitnet_query_request* 
     if (levels[i] != BITNET_LEVEL_NONE) levels[i] = BITNET_LEVEL_OPTIMISED;
   return status;
 }
-#endif
 
 }  // namespace
 
 extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
-#ifdef FAKE_THROWS
-  throw std::runtime_error("no such luck");
-#endif
+  if (variant.throws) throw std::runtime_error("no such luck");
   const bitnet_status opened = bitnet::sdk::open_interpreter(host, request, out, err, describe);
-#ifdef FAKE_BOASTS
-  if (opened == BITNET_OK && out->filled_size == sizeof *out)
+  if (variant.boasts && opened == BITNET_OK && out->filled_size == sizeof *out)
     plain_query = std::exchange(out->graph_query, boasting_query);
-#endif
   return opened;
 }

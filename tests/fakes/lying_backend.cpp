@@ -16,6 +16,7 @@
 #undef BITNET_BACKEND_ENTRY
 #define BITNET_BACKEND_ENTRY honest_entry
 #include "../parity/tier0_backend.cpp"
+#include "../parity/tier0_variant.cpp"
 #undef BITNET_BACKEND_ENTRY
 
 namespace {

@@ -17,6 +17,7 @@
 #define BITNET_BACKEND_ENTRY sound_entry
 #define TIER0_NAME "saboteur"
 #include "../parity/tier0_backend.cpp"
+#include "../parity/tier0_variant.cpp"
 #include "faults.hpp"
 #undef BITNET_BACKEND_ENTRY
 #define BITNET_BACKEND_ENTRY bitnet_backend_abi0

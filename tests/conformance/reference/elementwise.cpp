@@ -15,7 +15,7 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr std::initializer_list<uint32_t> elementwise = {
     BITNET_OP_ADD,  BITNET_OP_MUL,  BITNET_OP_SCALE,  BITNET_OP_RELU2,
     BITNET_OP_SILU, BITNET_OP_GELU, BITNET_OP_SIGMOID};
-constexpr float factor = 50.596443f;  // of SCALE: sqrt(2560), no power of two
+constexpr float scale_factor = 50.596443f;  // of SCALE: sqrt(2560), no power of two
 
 // Twice the argument of GELU's tanh.
 double twice_inner(double x) {
@@ -40,7 +40,7 @@ double apply(uint32_t op, float a, float b) {
     case BITNET_OP_RELU2:
       return a > 0 ? static_cast<double>(a * a) : 0.0;
     case BITNET_OP_SCALE:
-      return static_cast<double>(a * factor);
+      return static_cast<double>(a * scale_factor);
     case BITNET_OP_GELU:
       return gelu(x);
     case BITNET_OP_SIGMOID:
@@ -82,7 +82,7 @@ op_case element_case(uint32_t op, int64_t k, uint64_t tokens, bool special, std:
   const uint32_t other = two ? input_rows(c.graph, k, b) : BITNET_NONE;
   const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
   bitnet_op& made = c.graph.op(op, {x, other}, {y});
-  if (op == BITNET_OP_SCALE) made.floats[0] = factor;
+  if (op == BITNET_OP_SCALE) made.floats[0] = scale_factor;
   output_rows(c.graph, y);
   all_rows(c, tokens);
   for (uint64_t i = 0; i < a.size(); ++i) {

@@ -12,7 +12,7 @@
 namespace bitnet::conformance {
 namespace {
 
-using rows = std::vector<std::vector<float>>;  // one for each token
+using token_rows = std::vector<std::vector<float>>;  // one for each token
 
 class pass {
  public:
@@ -37,8 +37,8 @@ class pass {
     const uint64_t group = t.desc.scale_group;
     return v * static_cast<double>(t.scales[group == 0 ? 0 : (row * k + i) / group]);
   }
-  const rows& in(const bitnet_op& op, int i) const { return values_[op.inputs[i]]; }
-  rows& out(const bitnet_op& op, int i = 0) { return values_[op.outputs[i]]; }
+  const token_rows& in(const bitnet_op& op, int i) const { return values_[op.inputs[i]]; }
+  token_rows& out(const bitnet_op& op, int i = 0) { return values_[op.outputs[i]]; }
 
   template <class Function>
   void each(const bitnet_op& op, Function f) {
@@ -169,13 +169,13 @@ class pass {
                                             : a * std::sin(angle) + b * std::cos(angle));
     });
   }
-  static rows halves(rows x) {
+  static token_rows halves(token_rows x) {
     for (std::vector<float>& row : x)
       for (float& v : row) v = half_to_float(float_to_half(v));
     return x;
   }
   void attend(const bitnet_op& op) {
-    const rows &k = keys_.at(op.ints[0]), &v = kept_.at(op.ints[0]);
+    const token_rows &k = keys_.at(op.ints[0]), &v = kept_.at(op.ints[0]);
     const auto head_dim = static_cast<uint64_t>(op.ints[3]);
     const auto group = static_cast<uint64_t>(op.ints[1] / op.ints[2]);
     each(op, [&](uint64_t t, uint64_t at) {
@@ -204,8 +204,8 @@ class pass {
   const model& m_;
   const std::vector<int32_t>& tokens_;
   uint64_t window_, keep_;
-  std::vector<rows> values_;
-  std::map<int32_t, rows> keys_, kept_;  // of each layer
+  std::vector<token_rows> values_;
+  std::map<int32_t, token_rows> keys_, kept_;  // of each layer
 };
 
 }  // namespace

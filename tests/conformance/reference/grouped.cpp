@@ -29,7 +29,7 @@ grouped_codes act_quant_grouped(std::span<const float> x, uint64_t group) {
 
 namespace {
 
-struct shape {
+struct grouped_shape {
   int64_t k, m;
   uint64_t tokens;
   uint64_t group, given;  // of weights (0: one scale), of activations
@@ -81,7 +81,7 @@ std::vector<float> random_rows(uint64_t elements, std::mt19937& random) {
   return out;
 }
 
-op_case product_case(const shape& s) {
+op_case product_case(const grouped_shape& s) {
   op_case c;
   c.op = BITNET_OP_LINEAR_TERNARY_GROUPED;
   c.format = BITNET_FORMAT_TERNARY2;
@@ -172,7 +172,7 @@ size_cases act_quant_grouped_sizes() {
 size_cases linear_ternary_grouped_sizes() {
   const struct {
     const char* name;
-    shape s;
+    grouped_shape s;
   } rows[] = {
       {"12288x4096", {4096, 12288, 2, 128, 32, "gate and up of an 8B model"}},
       {"4096x12288", {12288, 4096, 2, 128, 32, "its down"}},
@@ -212,7 +212,7 @@ op_cases act_quant_grouped_cases() {
 }
 
 op_cases linear_ternary_grouped_cases() {
-  const shape shapes[] = {
+  const grouped_shape shapes[] = {
       {32, 1, 1, 0, 32, "one group, one scale"},
       {32, 3, 2, 32, 32, "one group of each"},
       {96, 17, 3, 96, 32, "a scale for each row"},
@@ -229,7 +229,7 @@ op_cases linear_ternary_grouped_cases() {
       {16384, 3, 1, 8192, 32, "the longest groups of weights"},
   };
   op_cases out;
-  for (const shape& s : shapes) {
+  for (const grouped_shape& s : shapes) {
     out.push_back(product_case(s));
     out.back().block_tokens = 64;
   }

@@ -23,7 +23,7 @@ void transform(std::span<float> x) {
   }
 }
 
-struct shape {
+struct hadamard_shape {
   int64_t k;
   uint64_t tokens;
   uint32_t block;
@@ -31,7 +31,7 @@ struct shape {
   std::string why;
 };
 
-op_case hadamard_case(const shape& s) {
+op_case hadamard_case(const hadamard_shape& s) {
   op_case c;
   c.op = BITNET_OP_HADAMARD;
   c.why = s.why;
@@ -68,12 +68,13 @@ op_case hadamard_case(const shape& s) {
 
 size_cases hadamard_sizes() {
   size_cases out;
-  for (const shape& s : {shape{17408, 3, 1024, factors::first, "17408_columns"},
-                         shape{6912, 65, 256, factors::first, "6912_columns_65_tokens"},
-                         shape{1024, 513, 512, factors::last, "1024_columns_513_tokens"},
-                         shape{16384, 3, 8192, factors::first, "2_blocks_of_8192"},
-                         shape{32768, 2, 16384, factors::last, "2_blocks_of_16384"},
-                         shape{65536, 1, 65536, factors::none, "one_block_of_65536"}})
+  for (const hadamard_shape& s :
+       {hadamard_shape{17408, 3, 1024, factors::first, "17408_columns"},
+        hadamard_shape{6912, 65, 256, factors::first, "6912_columns_65_tokens"},
+        hadamard_shape{1024, 513, 512, factors::last, "1024_columns_513_tokens"},
+        hadamard_shape{16384, 3, 8192, factors::first, "2_blocks_of_8192"},
+        hadamard_shape{32768, 2, 16384, factors::last, "2_blocks_of_16384"},
+        hadamard_shape{65536, 1, 65536, factors::none, "one_block_of_65536"}})
     out.push_back(
         {BITNET_OP_HADAMARD, BITNET_FORMAT_NONE, s.why, [s] { return hadamard_case(s); }});
   return out;

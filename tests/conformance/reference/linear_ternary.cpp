@@ -10,7 +10,7 @@
 namespace bitnet::conformance {
 namespace {
 
-struct shape {
+struct ternary_shape {
   int64_t k, m;
   uint64_t tokens, group;
   const char* why;
@@ -32,7 +32,7 @@ float row_result(const model_tensor& w, uint64_t r, const quantised& x, uint64_t
   return total / x.scale;
 }
 
-op_case ternary_case(const shape& s, bool extreme) {
+op_case ternary_case(const ternary_shape& s, bool extreme) {
   op_case c;
   c.op = BITNET_OP_LINEAR_TERNARY;
   c.format = BITNET_FORMAT_TERNARY2;
@@ -78,7 +78,7 @@ std::vector<float> codes(uint64_t k, uint64_t inputs, std::mt19937& random) {
   return out;
 }
 
-op_case ternary_size(const shape& s) {
+op_case ternary_size(const ternary_shape& s) {
   op_case c;
   c.op = BITNET_OP_LINEAR_TERNARY;
   c.format = BITNET_FORMAT_TERNARY2;
@@ -116,7 +116,7 @@ size_cases linear_ternary_sizes() {
   // Two dimensions at a time are as large as in a model: all three would take minutes.
   const struct {
     const char* name;
-    shape s;
+    ternary_shape s;
   } rows[] = {
       {"6912x2560", {2560, 6912, 3, 0, "gate and up of BitNet b1.58 2B"}},
       {"2560x6912", {6912, 2560, 3, 0, "its down"}},
@@ -138,7 +138,7 @@ size_cases linear_ternary_sizes() {
 }
 
 op_cases linear_ternary_cases() {
-  const shape shapes[] = {
+  const ternary_shape shapes[] = {
       {1, 1, 1, 0, "one element"},
       {7, 3, 2, 0, "less than a byte of each lane"},
       {32, 16, 1, 0, "a quarter of a group of 128"},
@@ -158,7 +158,7 @@ op_cases linear_ternary_cases() {
       {96, 6, 2, 96, "one scale for each row"},
   };
   op_cases out;
-  for (const shape& s : shapes) out.push_back(ternary_case(s, false));
+  for (const ternary_shape& s : shapes) out.push_back(ternary_case(s, false));
   out.push_back(ternary_case({8192, 2, 2, 0, "the largest sums of 8192 codes"}, true));
   return out;
 }

@@ -10,7 +10,7 @@ namespace {
 
 // The mean is rounded, eps added: half of each comes through the root. Root 3 ulp, quotient 2.5,
 // two products; the sum itself is taken in double.
-constexpr double tolerance = unit / 2 + unit / 2 + 3 * ulp + 2.5 * ulp + 2 * unit;
+constexpr double norm_tolerance = unit / 2 + unit / 2 + 3 * ulp + 2.5 * ulp + 2 * unit;
 
 op_case norm_case(int64_t k, uint64_t tokens, float size, float eps, std::string why,
                   int32_t heads = 0) {
@@ -43,7 +43,7 @@ op_case norm_case(int64_t k, uint64_t tokens, float size, float eps, std::string
       const double value = static_cast<double>(rows[t * width + i]) * factor *
                            element(BITNET_FORMAT_F32, weights, i);
       c.expected.push_back(value);
-      c.allowed.push_back(tolerance * std::fabs(value));
+      c.allowed.push_back(norm_tolerance * std::fabs(value));
     }
   }
   return c;

@@ -265,7 +265,7 @@ void fail_test_of(const suspect& s, const std::string& text) {
   channel::breach("ops", name.c_str(), text.c_str());
 }
 
-void report(opened_device& device, const op_case& c, uint32_t flags, const comparison& found) {
+void lay_blame(opened_device& device, const op_case& c, uint32_t flags, const comparison& found) {
   if (found.wrong.empty()) return;
   const std::string text = c.why + ": " + found.wrong + "; " + std::to_string(found.n_wrong) +
                            " of " + std::to_string(found.n) + " are wrong";

@@ -25,7 +25,7 @@ std::vector<suspect> suspects_of(opened_device& device, const op_case& c, uint32
 
 // Lets the running test fail if its op is wrong; if others are, lets those fail in the suite ops
 // and skips the running test.
-void report(opened_device& device, const op_case& c, uint32_t flags, const comparison& found);
+void lay_blame(opened_device& device, const op_case& c, uint32_t flags, const comparison& found);
 
 // Lets the op's test in the suite ops fail, whichever test runs.
 void fail_test_of(const suspect& s, const std::string& text);

@@ -13,7 +13,7 @@
 namespace bitnet::conformance {
 namespace {
 
-const std::vector<token_in> prompt = {{3}, {1}, {4}, {1}, {5}, {9}, {2}, {6}, {5}, {3}, {5}};
+const std::vector<token_in> long_prompt = {{3}, {1}, {4}, {1}, {5}, {9}, {2}, {6}, {5}, {3}, {5}};
 
 uint32_t life_flags(const opened& one) {
   bitnet_backend_info info{};
@@ -99,7 +99,7 @@ TEST(lifecycle, quiesce_ends_what_is_pending) {
   runner_options o;
   o.opened = d.device;
   runner r(d.table(), m, o);
-  const bitnet_step step = r.prepare(prompt);
+  const bitnet_step step = r.prepare(long_prompt);
   must([&](bitnet_error* e) { return d.table().queue_submit(r.queue, &step, e); });
   constexpr uint64_t patience_ns = 60'000'000'000;
   must([&](bitnet_error* e) { return d.table().quiesce(d.table().self, patience_ns, e); });
@@ -115,10 +115,11 @@ void move_on(const opened_device& from, const opened_device& to, const model& m,
   b.opened = to.device;
   a.dtype_k = a.dtype_v = b.dtype_k = b.dtype_v = dtype;
   runner whole(from.table(), m, a), first(from.table(), m, a), second(to.table(), m, b);
-  const std::vector<float> before = whole.run({prompt.begin(), prompt.begin() + 8});
-  const std::vector<float> expected = whole.run({prompt.begin() + 8, prompt.end()});
-  EXPECT_TRUE(same_bits(before, first.run({prompt.begin(), prompt.begin() + 8})));
-  second.prepare({prompt.begin(), prompt.begin() + 8});  // moves its positions on, computes nothing
+  const std::vector<float> before = whole.run({long_prompt.begin(), long_prompt.begin() + 8});
+  const std::vector<float> expected = whole.run({long_prompt.begin() + 8, long_prompt.end()});
+  EXPECT_TRUE(same_bits(before, first.run({long_prompt.begin(), long_prompt.begin() + 8})));
+  second.prepare(
+      {long_prompt.begin(), long_prompt.begin() + 8});  // moves its positions on, computes nothing
   std::vector<uint8_t> block(first.block_bytes), again(first.block_bytes);
   for (int i = 0; i < 2; ++i) {
     const auto id = static_cast<uint32_t>(first.block_tables[i]);
@@ -127,7 +128,7 @@ void move_on(const opened_device& from, const opened_device& to, const model& m,
     EXPECT_EQ(second.export_blocks({&id, 1}, again).status, BITNET_OK);
     EXPECT_EQ(std::memcmp(block.data(), again.data(), block.size()), 0) << "block " << i;
   }
-  EXPECT_TRUE(same_bits(second.run({prompt.begin() + 8, prompt.end()}), expected));
+  EXPECT_TRUE(same_bits(second.run({long_prompt.begin() + 8, long_prompt.end()}), expected));
 }
 
 TEST(lifecycle, exported_blocks_go_on_elsewhere) {

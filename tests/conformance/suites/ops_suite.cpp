@@ -68,7 +68,7 @@ class primitive_test : public testing::Test {
           continue;
         }
         ++ran;
-        report(device, c, flags, found);
+        lay_blame(device, c, flags, found);
         const std::string claim = broken_claim(listed, found.stats, subject_.op, level);
         if (!claim.empty()) ADD_FAILURE() << c.why << ": " << claim;
         if (HasFailure() || IsSkipped()) return;
@@ -86,7 +86,7 @@ std::string test_name(std::string name) {
   return name;
 }
 
-const bool registered = [] {
+const bool ops_are_registered = [] {
   for (const subject& s : all_subjects())
     testing::RegisterTest("ops", test_name(kernel_name(s.op, s.format)).c_str(), nullptr, nullptr,
                           __FILE__, __LINE__,
@@ -95,7 +95,7 @@ const bool registered = [] {
 }();
 
 TEST(ops, lists_and_answers_agree) {
-  ASSERT_TRUE(registered);
+  ASSERT_TRUE(ops_are_registered);
   const opened_device device;
   for (const bitnet_kernel_info& k : device.kernels()) {
     const auto expect_answered = [&](uint32_t op, uint32_t format) {
@@ -161,10 +161,6 @@ pair_of_models models_of(uint32_t composite) {
   const model &a = fused, &b = bodies;  // what they add to a model is how they were made
   return {a, b};
 }
-
-// A code of an activation that rounds the other way moves a result by amax / 127 of what one input
-// adds, about 3e-3 of its usual size at 128 inputs; a few of them in a row, squared.
-constexpr double few_codes = 1e-4;
 
 void run_composite(uint32_t composite) {
   opened_device device;

@@ -60,10 +60,6 @@ std::vector<token_in> tokens_of(int32_t sequence, uint64_t first = 0,
   return out;
 }
 
-// Codes that round the other way somewhere on the way through two layers: each moves the result by
-// less than 3e-3 of its size, and a few of them meet.
-constexpr double few_codes = 1e-4;
-
 class program : public testing::Test {
  protected:
   // The model, or a reason to skip it.

@@ -46,7 +46,7 @@ class size_test : public testing::Test {
       if (!found.refused.empty()) GTEST_SKIP() << "refused: " << found.refused;
       if (const std::string excuse = too_large(about, c, found); !excuse.empty())
         GTEST_SKIP() << excuse;
-      report(device, c, flags, found);
+      lay_blame(device, c, flags, found);
       const std::string claim = broken_claim(listed, found.stats, size_.op, level);
       if (!claim.empty()) ADD_FAILURE() << claim;
       if (HasFailure() || IsSkipped()) return;
@@ -77,7 +77,7 @@ class size_test : public testing::Test {
   size_case size_;
 };
 
-const bool registered = [] {
+const bool sizes_are_registered = [] {
   for (const size_case& s : all_sizes()) {
     std::string name = kernel_name(s.op, s.format) + "." + s.shape;
     std::ranges::replace(name, '.', '_');
@@ -148,7 +148,6 @@ void compare_with_bodies(opened_device& device, const tiny_shape& shape,
     }
   }
   // Of each token, so that a few wrong ones are not lost among hundreds.
-  constexpr double few_codes = 1e-4;
   for (uint64_t t = 0; t < found[0].size(); ++t)
     ASSERT_LE(nmse(found[0][t], found[1][t]), few_codes)
         << "token " << t << ": the fused kernels compute something else";
@@ -212,7 +211,6 @@ TEST(sizes, attn_paged_64_sequences) {
   }
   r.run(first);
   const std::vector<float> rows = r.run(last);
-  constexpr double few_codes = 1e-4;
   for (uint64_t s = 0; s < n; ++s) {
     std::vector<int32_t> ids;
     for (const token_in& t : prompt_of(0, length, static_cast<int32_t>(s))) ids.push_back(t.token);

@@ -12,7 +12,7 @@
 namespace bitnet::conformance {
 namespace {
 
-const std::vector<token_in> prompt = {{3}, {1}, {4}, {1}, {5}};
+const std::vector<token_in> short_prompt = {{3}, {1}, {4}, {1}, {5}};
 
 class threads : public testing::Test {
  protected:
@@ -49,12 +49,12 @@ TEST_F(threads, queues_of_one_device_do_not_disturb_each_other) {
   for (int i = 0; i < n; ++i)
     runners.push_back(std::make_unique<runner>(device_.table(), m, options()));
   runner alone(device_.table(), m, options());
-  const std::vector<float> first = alone.run(prompt), then = alone.run({{9}});
+  const std::vector<float> first = alone.run(short_prompt), then = alone.run({{9}});
   std::vector<std::thread> all;
   for (int i = 0; i < n; ++i)
     all.push_back(start([&, i] {
       runner& r = *runners[static_cast<std::size_t>(i)];
-      EXPECT_TRUE(same_bits(r.run(prompt), first));
+      EXPECT_TRUE(same_bits(r.run(short_prompt), first));
       EXPECT_TRUE(same_bits(r.run({{9}}), then));
       for (int round = 0; round < rounds; ++round) r.run({{round}, {1, 1}});
     }));
@@ -67,8 +67,8 @@ TEST_F(threads, steps_of_two_queues_are_in_flight_together) {
   if (IsSkipped()) return;
   runner a(device_.table(), m, options()), b(device_.table(), m, options());
   runner alone(device_.table(), m, options());
-  const std::vector<float> expected = alone.run(prompt);
-  const bitnet_step first = a.prepare(prompt), second = b.prepare(prompt);
+  const std::vector<float> expected = alone.run(short_prompt);
+  const bitnet_step first = a.prepare(short_prompt), second = b.prepare(short_prompt);
   must([&](bitnet_error* e) { return device_.table().queue_submit(a.queue, &first, e); });
   must([&](bitnet_error* e) { return device_.table().queue_submit(b.queue, &second, e); });
   constexpr uint64_t patience_ns = 60'000'000'000;
@@ -83,7 +83,7 @@ TEST_F(threads, questions_are_answered_while_steps_run) {
   need(m);
   if (IsSkipped()) return;
   runner r(device_.table(), m, options()), alone(device_.table(), m, options());
-  const std::vector<float> expected = alone.run(prompt);
+  const std::vector<float> expected = alone.run(short_prompt);
   std::atomic<bool> stop{false};
   const std::vector<bitnet_kernel_info> kernels = device_.kernels();
   std::vector<std::thread> all;
@@ -107,7 +107,7 @@ TEST_F(threads, questions_are_answered_while_steps_run) {
         must([&](bitnet_error* e) { return device_.table().queue_poll(r.queue, &at, e); });
       }
     }));
-  EXPECT_TRUE(same_bits(r.run(prompt), expected));
+  EXPECT_TRUE(same_bits(r.run(short_prompt), expected));
   for (int round = 0; round < 20; ++round) r.run({{round, round % 3}});
   stop = true;
   for (std::thread& t : all) t.join();
@@ -126,7 +126,7 @@ TEST_F(threads, the_number_of_workers_changes_no_bit) {
     runner_options o;
     o.opened = d.device;
     runner r(d.table(), m, o);
-    results[i] = r.run(prompt);
+    results[i] = r.run(short_prompt);
   }
   EXPECT_TRUE(same_bits(results[0], results[1]));
   EXPECT_TRUE(same_bits(results[0], results[2]));
@@ -137,7 +137,7 @@ TEST_F(threads, backends_open_beside_each_other) {
   need(m);
   if (IsSkipped()) return;
   runner alone(device_.table(), m, options());
-  const std::vector<float> expected = alone.run(prompt);
+  const std::vector<float> expected = alone.run(short_prompt);
   std::vector<std::thread> all;
   for (int i = 0; i < 2; ++i)
     all.push_back(start([&] {
@@ -146,7 +146,7 @@ TEST_F(threads, backends_open_beside_each_other) {
         runner_options o;
         o.opened = d.device;
         runner r(d.table(), m, o);
-        EXPECT_TRUE(same_bits(r.run(prompt), expected));
+        EXPECT_TRUE(same_bits(r.run(short_prompt), expected));
       }
     }));
   for (std::thread& t : all) t.join();
@@ -160,12 +160,12 @@ TEST_F(threads, every_device_gives_the_same_within_a_few_codes) {
   need(m);
   if (IsSkipped()) return;
   runner here(device_.table(), m, options());
-  const std::vector<float> expected = here.run(prompt);
+  const std::vector<float> expected = here.run(short_prompt);
   for (uint32_t i = 0; i < n; ++i) {
     runner_options o;
     o.device = i;
     runner r(device_.table(), m, o);
-    EXPECT_LE(nmse(r.run(prompt), expected), 1e-4) << "device " << i;
+    EXPECT_LE(nmse(r.run(short_prompt), expected), 1e-4) << "device " << i;
   }
 }
 
