@@ -38,15 +38,25 @@ def run(n, temperature, before=()):
 
 
 def calls(n, temperature):
-    """How often each system call was made while tokens were generated, by all threads."""
+    """How often each system call was made while tokens were generated: by the threads that
+    generate, and by those that watch children, which sleep in poll().
+    """
     with tempfile.NamedTemporaryFile("r", prefix="decode-cost-") as trace:
         run(n, temperature, ("strace", "-f", "-o", trace.name))
         lines = trace.read().splitlines()
     begin, end = (next(i for i, line in enumerate(lines) if f"decode_cost: {mark}" in line)
                   for mark in ("begin", "end"))
     # What another thread interrupts is on two lines, of which the second has no "name(".
-    names = (re.match(r"\d+ +(\w+)\(", line) for line in lines[begin + 1:end])
-    return collections.Counter(name.group(1) for name in names if name)
+    named = [(at, *match.groups()) for at, line in enumerate(lines)
+             if (match := re.match(r"(\d+) +(\w+)\(", line))]
+    watchers = {thread for _, thread, name in named if name == "poll"} - {lines[begin].split()[0]}
+    here = [(thread in watchers, name) for at, thread, name in named if begin < at < end]
+    return (collections.Counter(name for watches, name in here if not watches),
+            collections.Counter(name for watches, name in here if watches))
+
+
+def difference(one, two):
+    return {name: two[name] - one[name] for name in one | two if two[name] != one[name]}
 
 
 def strace_works():
@@ -69,13 +79,15 @@ class DecodeCost(unittest.TestCase):
 
     @unittest.skipUnless(strace_works(), "strace is not installed, or may not trace here")
     def test_system_calls(self):
-        one, two = calls(N, 0), calls(2 * N, 0)
-        more = {name: two[name] - one[name] for name in one | two if two[name] != one[name]}
-        print(f"{N} more tokens made these calls more: {more}")
+        (one, one_watching), (two, two_watching) = calls(N, 0), calls(2 * N, 0)
+        more, watching = difference(one, two), difference(one_watching, two_watching)
+        print(f"{N} more tokens made these calls more: {more}, who watches children: {watching}")
         more.pop("futex", None)  # of workers that sleep: strace makes them late
         # The signals that a step leaves blocked are read before it and after it (kept_state.hpp).
         self.assertLessEqual(more.pop("rt_sigprocmask", 0), 2 * N)
         self.assertEqual(more, {})
+        # They look around twice a second, or when a child answers: by the clock, not by tokens.
+        self.assertLess(sum(abs(n) for n in watching.values()), N / 2)
 
 
 if __name__ == "__main__":
