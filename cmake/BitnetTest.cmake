@@ -35,6 +35,25 @@ foreach(label IN ITEMS core parity concurrent threads session select plugin prob
   bitnet_label_target(${label})
 endforeach()
 
+# Reading GoogleTest and the C++ library takes compilers half of their time on a test: what is read is
+# kept once for all tests that are compiled alike.
+function(bitnet_read_headers_once target)
+  if(NOT BITNET_UNITY)
+    return()
+  endif()
+  if(NOT TARGET test_headers)
+    add_executable(test_headers EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/headers.cpp)
+    bitnet_compile_options(test_headers)
+    set_target_properties(test_headers PROPERTIES BITNET_UNFUZZED ON)
+    target_compile_options(test_headers PRIVATE -O0)
+    target_compile_features(test_headers PRIVATE cxx_std_23)
+    target_link_libraries(test_headers PRIVATE GTest::gtest)
+    target_precompile_headers(test_headers PRIVATE <gtest/gtest.h> <algorithm> <expected> <filesystem>
+      <fstream> <functional> <span> <string> <thread> <vector>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM test_headers)
+endfunction()
+
 # bitnet_add_test(<ctest name> SOURCES ... LINK ... [LABELS ...] [COMPUTES])
 #
 # Optimising what a test says takes compilers two thirds of their time on it, more with sanitizers, and
@@ -49,6 +68,7 @@ function(bitnet_add_test name)
     target_compile_options(${target} PRIVATE -O1)
   else()
     target_compile_options(${target} PRIVATE -O0)
+    bitnet_read_headers_once(${target})
   endif()
   target_compile_features(${target} PRIVATE cxx_std_23)
   target_link_libraries(${target} PRIVATE ${arg_LINK} GTest::gtest_main)

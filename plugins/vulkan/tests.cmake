@@ -28,7 +28,7 @@ set_property(TEST parity.vulkan.own APPEND PROPERTY ENVIRONMENT ${BITNET_vulkan_
 # On a driver without 8-bit and 16-bit types, those that take seconds. cli_test.py fails where the driver
 # is there and does not work.
 if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
-  foreach(row IN ITEMS own "program --gtest_filter=*equals*:*copied*:*exported*:*sequences*:*output_rows*:*statistics*"
+  foreach(row IN ITEMS own "program --gtest_filter=*equals*:*copied*:*sequences*"
                        "abi_ops --gtest_filter=-*no_kernel_sees*")
     separate_arguments(row)
     list(POP_FRONT row subject)

@@ -5,7 +5,8 @@ docs/reference/conformance.md has a table of the sizes that the suites reach. It
 at the last element of such a size is found, and one that begins behind it is not.
 
   mutants_test.py             for each row: the fault at the last element, by the test that the row names
-  mutants_test.py --all       also at thresholds below, by all tests of the op, and behind the last
+  mutants_test.py --all       by all tests of the suite ops, that none blames another op; also at thresholds below, by
+                              all tests of the op, and behind the last
 """
 
 import concurrent.futures
@@ -75,7 +76,7 @@ def tests_of(op, suite):
 def jobs(everything):
     for op, dimension, small, large, test in ROWS:
         if small:
-            yield op, dimension, small - 1, ("--suite", "ops"), True
+            yield op, dimension, small - 1, ("--suite", "ops") if everything else tests_of(op, "ops"), True
         yield op, dimension, large - 1, ("--test", test), True
         if not everything:
             continue

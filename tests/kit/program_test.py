@@ -186,7 +186,7 @@ class Program(unittest.TestCase):
 
     def test_expectations_about_no_test(self):
         status, content = kit.report("--expectations", self.expectations("unsupported ops.frob x"),
-                                     kit.TIER0)
+                                     kit.fake("computes"))
         self.assertEqual((status, kit.by_status(content, "failed")), (1, {"ops.frob"}))
 
 

@@ -1,0 +1,2 @@
+// The program whose precompiled header the tests read: cmake/BitnetTest.cmake.
+int main() {}
