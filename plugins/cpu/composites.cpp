@@ -47,14 +47,15 @@ void linear_columns(const call& c, uint64_t first, uint64_t last) {
 }
 
 // LINEAR_TERNARY, ADD by columns.
-void linear_add(const call& linear, const call& add, const team& workers) {
-  const share columns = workers.split(linear.m, column_grain);
-  linear_columns(linear, columns.first, columns.last);
-  for (uint64_t r = 0; r < linear.rows; ++r) {
-    const uint64_t at = r * linear.m + columns.first;
-    isa_of(add).rows.add(add.input<float>(0) + at, add.input<float>(1) + at,
-                         columns.last - columns.first, add.output<float>(0) + at);
-  }
+void linear_add(const call& linear, const call& add, team& workers) {
+  workers.deal(linear.m, column_grain, [&](const share& columns) {
+    linear_columns(linear, columns.first, columns.last);
+    for (uint64_t r = 0; r < linear.rows; ++r) {
+      const uint64_t at = r * linear.m + columns.first;
+      isa_of(add).rows.add(add.input<float>(0) + at, add.input<float>(1) + at,
+                           columns.last - columns.first, add.output<float>(0) + at);
+    }
+  });
 }
 
 void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
@@ -62,15 +63,16 @@ void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
   workers.sync();
   // q, k and v as one matrix: one range of the columns of all three.
   const call* matrices[] = {&body[parts.q], &body[parts.k], &body[parts.v]};
-  const share columns =
-      workers.split(matrices[0]->m + matrices[1]->m + matrices[2]->m, column_grain);
-  uint64_t start = 0;
-  for (const call* c : matrices) {
-    const uint64_t first = std::clamp(columns.first, start, start + c->m) - start;
-    const uint64_t last = std::clamp(columns.last, start, start + c->m) - start;
-    if (first < last) linear_columns(*c, first, last);
-    start += c->m;
-  }
+  const uint64_t all = matrices[0]->m + matrices[1]->m + matrices[2]->m;
+  workers.deal(all, column_grain, [&](const share& columns) {
+    uint64_t start = 0;
+    for (const call* c : matrices) {
+      const uint64_t first = std::clamp(columns.first, start, start + c->m) - start;
+      const uint64_t last = std::clamp(columns.last, start, start + c->m) - start;
+      if (first < last) linear_columns(*c, first, last);
+      start += c->m;
+    }
+  });
   workers.sync();
   const call& write = body[parts.kv_write];
   const share tokens = workers.split(write.rows);
@@ -105,14 +107,15 @@ void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
   const call& activation = body[parts.activation];
   const call& mul = body[parts.mul];
   const row_kernels& rows_of = isa_of(mul).rows;
-  const share columns = workers.split(gate.m, column_grain);
-  linear_columns(gate, columns.first, columns.last);
-  linear_columns(body[parts.up], columns.first, columns.last);
-  for (uint64_t r = 0; r < gate.rows; ++r) {
-    const uint64_t at = r * gate.m + columns.first, n = columns.last - columns.first;
-    (rows_of.*Activation)(activation.input<float>(0) + at, n, activation.output<float>(0) + at);
-    rows_of.mul(mul.input<float>(0) + at, mul.input<float>(1) + at, n, mul.output<float>(0) + at);
-  }
+  workers.deal(gate.m, column_grain, [&](const share& columns) {
+    linear_columns(gate, columns.first, columns.last);
+    linear_columns(body[parts.up], columns.first, columns.last);
+    for (uint64_t r = 0; r < gate.rows; ++r) {
+      const uint64_t at = r * gate.m + columns.first, n = columns.last - columns.first;
+      (rows_of.*Activation)(activation.input<float>(0) + at, n, activation.output<float>(0) + at);
+      rows_of.mul(mul.input<float>(0) + at, mul.input<float>(1) + at, n, mul.output<float>(0) + at);
+    }
+  });
   workers.sync();
   norm_quant(parts.sub_norm == roles::absent ? nullptr : &body[parts.sub_norm],
              body[parts.sub_quant], workers);
@@ -139,9 +142,10 @@ void lm_head(const call* body, const roles& parts, team& workers) noexcept {
   const call& linear = body[parts.linear];
   gather_norm(body, parts, workers.split(linear.rows));
   workers.sync();
-  const share columns = workers.split(linear.m, column_grain);
-  linear_dense(isa_of(linear), *linear.w, linear.input<float>(0), linear.rows, columns.first,
-               columns.last, linear.output<float>(0));
+  workers.deal(linear.m, column_grain, [&](const share& columns) {
+    linear_dense(isa_of(linear), *linear.w, linear.input<float>(0), linear.rows, columns.first,
+                 columns.last, linear.output<float>(0));
+  });
 }
 
 template <head_bits Bits>

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <future>
 #include <random>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
 #include "bitnet/sdk/interpreter.hpp"
 #include "golden.hpp"
@@ -215,6 +217,58 @@ TEST(fill_table, refuses_a_host_without_services) {
   const sdk::reporter report(nullptr, "entry");
   EXPECT_EQ(sdk::fill_table(&host, &request, &out, {}, {}, report), BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(sdk::fill_table(nullptr, &request, &out, {}, {}, report), BITNET_INVALID_ARGUMENT);
+}
+
+// Runs f(team) as `size` workers.
+template <class F>
+void as_team(uint32_t size, F f) {
+  sdk::barrier meeting(size, size, 0);
+  std::vector<sdk::pieces> dealt(size);
+  std::vector<std::future<void>> running;
+  for (uint32_t i = 0; i < size; ++i)
+    running.push_back(std::async(std::launch::async, [&, i] {
+      sdk::team mine(i, size, meeting, dealt.data(), nullptr, nullptr);
+      f(mine);
+    }));
+  for (auto& r : running) r.get();
+}
+
+TEST(team, deals_every_unit_once_and_in_grains) {
+  for (const uint32_t size : {1U, 2U, 3U, 7U})
+    for (const uint64_t units : {0U, 1U, 15U, 16U, 17U, 127U, 1000U, 4099U})
+      for (const uint64_t grain : {1U, 16U}) {
+        constexpr int deals = 3;
+        std::vector<std::atomic<int>> taken(units * deals);
+        std::atomic<bool> askew{false};
+        as_team(size, [&](sdk::team& mine) {
+          for (uint64_t n = 0; n < deals; ++n) {  // without meeting between them
+            mine.deal(units, grain, [&](const sdk::share& s) {
+              if (s.first % grain != 0 || (s.last % grain != 0 && s.last != units)) askew = true;
+              for (uint64_t i = s.first; i < s.last; ++i) ++taken[n * units + i];
+            });
+          }
+        });
+        EXPECT_FALSE(askew) << size << " workers, " << units << " units";
+        for (const auto& n : taken) ASSERT_EQ(n, 1) << size << " workers, " << units << " units";
+      }
+}
+
+TEST(team, takes_the_pieces_of_who_does_not_come) {
+  constexpr uint64_t units = 1600;
+  std::atomic<uint64_t> by_others{0}, all{0};
+  std::promise<void> done;
+  const auto all_else_is_done = done.get_future().share();
+  as_team(2, [&](sdk::team& mine) {
+    mine.deal(units, 16, [&](const sdk::share& s) {
+      // The first worker stays in its first piece until the other has found nothing more to do.
+      if (mine.worker() == 0) all_else_is_done.wait();
+      all += s.last - s.first;
+      if (mine.worker() == 1) by_others += s.last - s.first;
+    });
+    if (mine.worker() == 1) done.set_value();
+  });
+  EXPECT_EQ(all, units);
+  EXPECT_GE(by_others, units * 3 / 4);
 }
 
 TEST(arena, values_that_live_together_never_share_a_byte) {

@@ -3,7 +3,8 @@
 // What an author gives to the interpreter: kernels over plain host pointers and counts.
 //
 // A primitive kernel computes units [first, last) of one op; the interpreter cuts the units into
-// one range per worker, so a kernel must give the same bits however they are cut. Everything in a
+// one range per worker, those of products into several, so a kernel must give the same bits however
+// they are cut. Everything in a
 // call has been checked: indices, shapes, token ids, positions, slots and blocks are in range.
 //
 //   op                    unit               in                    out
@@ -130,29 +131,89 @@ class barrier {
   const uint32_t spins_;
 };
 
+// How many pieces of one worker's range are taken, by itself or by others. What they compute passes
+// a barrier before anybody reads it, so that nothing is ordered here.
+class pieces {
+ public:
+  void forget() noexcept { taken_.store(0, std::memory_order_relaxed); }
+  // The next of n pieces of this deal, which are counted from 1; n if there is none left.
+  uint64_t take(uint64_t deal, uint64_t n) noexcept {
+    uint64_t seen = taken_.load(std::memory_order_relaxed);
+    for (;;) {
+      // Who is at a later deal left none of this one.
+      if (seen >> 32 > deal) return n;
+      const uint64_t at = seen >> 32 == deal ? seen & UINT32_MAX : 0;
+      if (at >= n) return n;
+      if (taken_.compare_exchange_weak(seen, deal << 32 | (at + 1), std::memory_order_relaxed))
+        return at;
+    }
+  }
+
+ private:
+  alignas(64) std::atomic<uint64_t> taken_{0};  // the deal, and how many of it
+};
+
 // One worker's place among those that run a composite together. Every worker runs the whole
-// composite kernel and must call sync() equally often.
+// composite kernel and must call sync() and deal() equally often.
 class team {
  public:
-  team(uint32_t worker, uint32_t size, barrier& meeting, float* scratch, void* keep) noexcept
-      : worker_(worker), size_(size), meeting_(meeting), scratch_(scratch), keep_(keep) {}
+  // `dealt`: of each of `size` workers; nullptr for a team of one.
+  team(uint32_t worker, uint32_t size, barrier& meeting, pieces* dealt, float* scratch,
+       void* keep) noexcept
+      : worker_(worker),
+        size_(size),
+        meeting_(meeting),
+        dealt_(dealt),
+        scratch_(scratch),
+        keep_(keep) {}
 
   // This worker's range of `units`, cut at multiples of `grain`.
   share split(uint64_t units, uint64_t grain = 1) const noexcept {
-    const uint64_t grains = (units + grain - 1) / grain;
-    const auto cut = [&](uint64_t worker) {
-      const uint64_t at = grains * worker / size_ * grain;
-      return at < units ? at : units;
-    };
-    return {cut(worker_), cut(worker_ + 1), scratch_, keep_};
+    return range_of(worker_, units, grain);
+  }
+  // Calls f(share) for pieces of `units`, cut at multiples of `grain`: those of split() one after
+  // the other, then what other workers have not come to. Cores differ in speed, by what they are
+  // and by what else they do.
+  template <class F>
+  void deal(uint64_t units, uint64_t grain, F f) noexcept {
+    if (size_ == 1) return f(split(units, grain));
+    ++deals_;
+    for (uint32_t i = 0; i < size_; ++i) {
+      const uint32_t of = (worker_ + i) % size_;
+      const share all = range_of(of, units, grain);
+      for (uint64_t at = dealt_[of].take(deals_, pieces_each); at < pieces_each;
+           at = dealt_[of].take(deals_, pieces_each)) {
+        const share piece{cut_at(all, at, grain), cut_at(all, at + 1, grain), scratch_, keep_};
+        if (piece.first < piece.last) f(piece);
+      }
+    }
   }
   void sync() noexcept { meeting_.wait(); }
   uint32_t worker() const noexcept { return worker_; }
   uint32_t size() const noexcept { return size_; }
 
  private:
+  // Each piece has half of what is left, the last one all of it: what is begun with a piece, such as
+  // the sums of activations, is done a few times only, and little is waited for at the end.
+  static constexpr uint64_t pieces_each = 4;
+  static uint64_t cut_at(const share& all, uint64_t piece, uint64_t grain) noexcept {
+    const uint64_t n = all.last - all.first;
+    return piece == pieces_each ? all.last : all.first + (n - (n >> piece)) / grain * grain;
+  }
+
+  share range_of(uint32_t worker, uint64_t units, uint64_t grain) const noexcept {
+    const uint64_t grains = (units + grain - 1) / grain;
+    const auto cut = [&](uint64_t w) {
+      const uint64_t at = grains * w / size_ * grain;
+      return at < units ? at : units;
+    };
+    return {cut(worker), cut(worker + uint64_t{1}), scratch_, keep_};
+  }
+
   uint32_t worker_, size_;
   barrier& meeting_;
+  pieces* dealt_;
+  uint64_t deals_ = 0;
   float* scratch_;
   void* keep_;
 };

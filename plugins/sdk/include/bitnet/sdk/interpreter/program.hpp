@@ -147,6 +147,7 @@ class program {
 
     const uint32_t workers = std::min(host_.width(), width_);
     barrier meeting(workers, cores_, spins_of(author_.poll));
+    for (pieces& p : dealt_) p.forget();
     std::atomic<uint64_t> stop_after{UINT64_MAX};
     auto work = [&](uint32_t worker, uint32_t n) noexcept {
       run_as(worker, n, meeting, step.cancel_token, stop_after);
@@ -467,6 +468,7 @@ class program {
     room needed;
     if (bitnet_status s = measure(needed, report); failed(s)) return s;
     width_ = host_.width();
+    dealt_ = std::vector<pieces>(width_);
     arena_ = memory(needed.arena, host_.lent());
     scratch_floats_ = needed.scratch_floats;
     scratch_ = memory(needed.scratch, host_.lent());
@@ -509,9 +511,18 @@ class program {
     }
   }
 
+  // Products take most of the time: whoever is free takes the next columns.
+  void run_single(const primitive& kernel, const call& c, team& workers) const noexcept {
+    const uint64_t all = units(c), grain = c.m == all ? 16 : 1;
+    if (is_product(c.op))
+      workers.deal(all, grain, [&](const share& s) { kernel.run(c, s); });
+    else
+      kernel.run(c, workers.split(all, grain));
+  }
+
   void run_as(uint32_t worker, uint32_t n, barrier& meeting, uint64_t cancel_token,
               std::atomic<uint64_t>& stop_after) noexcept {
-    team workers(worker, n, meeting,
+    team workers(worker, n, meeting, dealt_.data(),
                  scratch_.size()
                      ? reinterpret_cast<float*>(scratch_.data()) + worker * scratch_floats_
                      : nullptr,
@@ -525,7 +536,7 @@ class program {
       if (it.fused) {
         (top ? it.fused->top.run : it.fused->run)(&c, it.parts, workers);
       } else {
-        it.single->run(c, workers.split(units(c), c.m == units(c) ? 16 : 1));
+        run_single(*it.single, c, workers);
       }
       // Only the item's number says when to stop: a worker that is late must not see the verdict
       // of the next item as its own.
@@ -553,6 +564,7 @@ class program {
   std::vector<item> items_;
   std::vector<counter> counters_;
   memory arena_, scratch_, keep_;
+  std::vector<pieces> dealt_;  // of each worker
   const uint32_t cores_ = std::thread::hardware_concurrency();
   uint32_t width_ = 1;                            // workers that there is scratch for
   uint64_t scratch_floats_ = 0, keep_bytes_ = 0;  // per worker
