@@ -1,0 +1,166 @@
+#include "kernel_table.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+
+#include "bitnet/abi/tensor.h"
+
+extern "C" {
+extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cuda_states[],
+    bitnet_cuda_dense[], bitnet_cuda_attention[], bitnet_cuda_ternary[];
+}
+
+namespace bitnet::cuda {
+namespace {
+
+enum image_index : uint8_t { rows, elements, states, dense, attention, ternary, image_count };
+const image images[] = {
+    {"rows", bitnet_cuda_rows},           {"elements", bitnet_cuda_elements},
+    {"states", bitnet_cuda_states},       {"dense", bitnet_cuda_dense},
+    {"attention", bitnet_cuda_attention}, {"ternary", bitnet_cuda_ternary},
+};
+static_assert(std::size(images) == image_count);
+
+// In the order of gpu::kernel_id.
+struct known {
+  image_index from;
+  const char* name;
+};
+constexpr known kernels[] = {
+    {dense, "embed_gather"},    {rows, "rms_norm"},        {rows, "act_quant"},
+    {rows, "act_quant_groups"}, {rows, "hadamard"},        {ternary, "linear_ternary"},
+    {dense, "linear_dense"},    {elements, "rope"},        {attention, "kv_write"},
+    {attention, "attn_paged"},  {elements, "elementwise"}, {elements, "gather_rows"},
+    {elements, "columns"},      {states, "short_conv"},    {states, "delta_gates"},
+    {states, "delta_rule"},     {rows, "norm_quant"},      {rows, "glu_quant"},
+    {ternary, "bit_linear"},
+};
+static_assert(std::size(kernels) == static_cast<size_t>(gpu::kernel_id::count));
+
+const char* format_name(uint32_t format) noexcept {
+  switch (format) {
+    case BITNET_FORMAT_F32:
+      return "f32";
+    case BITNET_FORMAT_F16:
+      return "f16";
+    case BITNET_FORMAT_BF16:
+      return "bf16";
+    case BITNET_FORMAT_Q8_0:
+      return "q8_0";
+    case BITNET_FORMAT_Q4_0:
+      return "q4_0";
+    case BITNET_FORMAT_Q4_K:
+      return "q4_k";
+    case BITNET_FORMAT_Q6_K:
+      return "q6_k";
+    default:
+      return nullptr;
+  }
+}
+const char* dtype_name(uint32_t dtype) noexcept {
+  switch (dtype) {
+    case BITNET_DTYPE_F32:
+      return "f32";
+    case BITNET_DTYPE_F16:
+      return "f16";
+    case BITNET_DTYPE_Q8_0:
+      return "q8_0";
+    default:
+      return nullptr;
+  }
+}
+
+// Adds to a kernel's name what its form is called by.
+bool add_form(const gpu::kernel_spec& spec, std::string& name) {
+  const uint32_t* c = spec.constants;
+  switch (spec.id) {
+    case gpu::kernel_id::linear_ternary:
+      if (c[1] == 1 || c[4] != 0)
+        name += "_factored";
+      else
+        name += c[2] <= 1 ? "_1" : c[2] == 2 ? "_2" : "_4";
+      return true;
+    case gpu::kernel_id::linear_dense: {
+      const char* format = format_name(c[3]);
+      if (!format) return false;
+      name += std::string("_") + format + (c[2] <= 1 ? "_1" : "_4");
+      return true;
+    }
+    case gpu::kernel_id::attn_paged: {
+      const char *key = dtype_name(c[1]), *value = dtype_name(c[2]);
+      if (!key || !value) return false;
+      name += std::string("_") + key + "_" + value;
+      return true;
+    }
+    default:
+      return true;
+  }
+}
+
+uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
+  const uint32_t* c = spec.constants;
+  switch (spec.id) {
+    case gpu::kernel_id::hadamard:
+      return c[1];
+    case gpu::kernel_id::delta_rule:
+      return uint64_t{2} * c[1];
+    case gpu::kernel_id::bit_linear:
+      return c[4];
+    case gpu::kernel_id::attn_paged:
+      return uint64_t{group_threads} * (2 + uint64_t{c[3]});
+    default:
+      return 0;
+  }
+}
+
+// Architectures with code of their own, ascending, and the one whose PTX a driver can compile for
+// newer ones.
+constexpr int built[] = {BITNET_CUDA_BUILT};
+constexpr int newest = BITNET_CUDA_NEWEST;
+
+}  // namespace
+
+const image* images_begin() noexcept {
+  return std::begin(images);
+}
+const image* images_end() noexcept {
+  return std::end(images);
+}
+
+bool find_form(const gpu::kernel_spec& spec, kernel_form& out) {
+  if (spec.id >= gpu::kernel_id::count || spec.constants[0] != group_threads) return false;
+  const known& kernel = kernels[static_cast<size_t>(spec.id)];
+  const uint64_t shared = 4 * shared_words_of(spec);
+  if (shared > UINT32_MAX) return false;
+  out.from = &images[kernel.from];
+  out.function = kernel.name;
+  out.shared_bytes = static_cast<uint32_t>(shared);
+  return add_form(spec, out.function);
+}
+
+uint32_t groups_x_of(const gpu::kernel_spec& spec, const uint32_t* params,
+                     uint32_t asked) noexcept {
+  if (spec.id != gpu::kernel_id::linear_ternary) return asked;
+  if (spec.constants[1] != 1 && spec.constants[4] == 0) return asked;
+  gpu::linear_ternary_params p{};
+  std::memcpy(&p, params, sizeof p);
+  constexpr uint32_t warps = group_threads / 32, most = 65535;
+  return std::clamp(p.n_rows / warps + (p.n_rows % warps != 0 ? 1 : 0), 1u, most);
+}
+
+bool has_code_for(int architecture) noexcept {
+  const bool same_major = std::any_of(std::begin(built), std::end(built), [&](int one) {
+    return one / 10 == architecture / 10 && one <= architecture;
+  });
+  return same_major || architecture >= newest;
+}
+
+std::string built_architectures() {
+  std::string out;
+  for (const int one : built) out += (out.empty() ? "sm_" : ", sm_") + std::to_string(one);
+  return out;
+}
+
+}  // namespace bitnet::cuda
