@@ -1,0 +1,6 @@
+# The driver that tests of this backend run on, also where there is a GPU: tests/cuda makes it, for this
+# machine. It switches stacks, which ThreadSanitizer does not follow.
+if(BITNET_CORE AND NOT CMAKE_CROSSCOMPILING AND NOT BITNET_SANITIZE STREQUAL "thread")
+  set(BITNET_CUDA_STAND_IN ${PROJECT_BINARY_DIR}/tests/cuda/stand-in)
+  set(BITNET_cuda_PINNED LD_LIBRARY_PATH=${BITNET_CUDA_STAND_IN})
+endif()
