@@ -23,19 +23,20 @@ const image images[] = {
 };
 static_assert(std::size(images) == image_count);
 
-// In the order of gpu::kernel_id.
+// In the order of gpu::kernel_id. What kernels write is bound behind what they read.
 struct known {
   image_index from;
   const char* name;
+  uint32_t written;  // how many of the bindings
 };
 constexpr known kernels[] = {
-    {dense, "embed_gather"},    {rows, "rms_norm"},        {rows, "act_quant"},
-    {rows, "act_quant_groups"}, {rows, "hadamard"},        {ternary, "linear_ternary"},
-    {dense, "linear_dense"},    {elements, "rope"},        {attention, "kv_write"},
-    {attention, "attn_paged"},  {elements, "elementwise"}, {elements, "gather_rows"},
-    {elements, "columns"},      {states, "short_conv"},    {states, "delta_gates"},
-    {states, "delta_rule"},     {rows, "norm_quant"},      {rows, "glu_quant"},
-    {ternary, "bit_linear"},
+    {dense, "embed_gather", 1},    {rows, "rms_norm", 1},        {rows, "act_quant", 2},
+    {rows, "act_quant_groups", 2}, {rows, "hadamard", 1},        {ternary, "linear_ternary", 1},
+    {dense, "linear_dense", 1},    {elements, "rope", 1},        {attention, "kv_write", 2},
+    {attention, "attn_paged", 1},  {elements, "elementwise", 1}, {elements, "gather_rows", 1},
+    {elements, "columns", 1},      {states, "short_conv", 2},    {states, "delta_gates", 1},
+    {states, "delta_rule", 2},     {rows, "norm_quant", 2},      {rows, "glu_quant", 3},
+    {ternary, "bit_linear", 1},
 };
 static_assert(std::size(kernels) == static_cast<size_t>(gpu::kernel_id::count));
 
@@ -138,6 +139,10 @@ bool find_form(const gpu::kernel_spec& spec, kernel_form& out) {
   out.function = kernel.name;
   out.shared_bytes = static_cast<uint32_t>(shared);
   return add_form(spec, out.function);
+}
+
+bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
+  return binding + kernels[static_cast<size_t>(id)].written >= gpu::bindings_of(id);
 }
 
 uint32_t groups_x_of(const gpu::kernel_spec& spec, const uint32_t* params,

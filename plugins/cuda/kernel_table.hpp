@@ -26,6 +26,9 @@ struct kernel_form {
 // False if there is none: constants that gpu-common does not ask for.
 bool find_form(const gpu::kernel_spec& spec, kernel_form& out);
 
+// Whether the kernel writes what is bound there.
+bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept;
+
 // Groups in x that a kernel is given; gpu-common counts rows of a matrix by threads where each
 // takes one, and here a warp does.
 uint32_t groups_x_of(const gpu::kernel_spec& spec, const uint32_t* params, uint32_t asked) noexcept;

@@ -8,11 +8,47 @@
 namespace bitnet::cuda {
 namespace {
 
-CUdeviceptr address_of(const gpu::binding& b) noexcept {
-  return static_cast<const device_buffer*>(b.memory)->address() + b.offset;
+const device_buffer* memory_of(const gpu::binding& b) noexcept {
+  return static_cast<const device_buffer*>(b.memory);
 }
 
 }  // namespace
+
+CUdeviceptr recording::address_of(const gpu::binding& b) const noexcept {
+  const auto found = copied_.find(memory_of(b));
+  return (found == copied_.end() ? memory_of(b) : found->second.get())->address() + b.offset;
+}
+
+// Memory of the host that kernels read and nothing here writes.
+void recording::find_copied(std::span<const gpu::command> commands) {
+  constexpr uint64_t most = uint64_t{64} << 10;  // bytes: what is larger is hardly read as a whole
+  const auto each = [&](auto f) {
+    for (const gpu::command& one : commands)
+      for (uint32_t i = 0; i < one.bindings.size(); ++i) {
+        const bool kept =
+            !one.run || writes_binding(static_cast<const kernel&>(*one.run).spec.id, i);
+        f(memory_of(one.bindings[i]), kept);
+      }
+  };
+  each([&](const device_buffer* b, bool) {
+    if (b->mapped() && b->size() <= most)
+      copied_.emplace(b, std::make_unique<device_buffer>(context_, b->size()));
+  });
+  each([&](const device_buffer* b, bool kept) {
+    if (kept) copied_.erase(b);
+  });
+}
+
+bitnet_status recording::copy_from_host(const sdk::reporter& report) {
+  for (const auto& [from, to] : copied_) {
+    if (bitnet_status s = to->create(gpu::placement::device, report); sdk::failed(s)) return s;
+    if (bitnet_status s = add_copy(from->address(), to->address(), from->size(), report);
+        sdk::failed(s))
+      return s;
+  }
+  next_level();
+  return BITNET_OK;
+}
 
 recording::~recording() {
   if (!graph_ && clock_.empty()) return;
@@ -35,6 +71,8 @@ bitnet_status recording::build(std::span<const gpu::command> commands,
     graph_ = nullptr;
     return context_.check(made, "cuGraphCreate", report);
   }
+  find_copied(commands);
+  if (bitnet_status s = copy_from_host(report); sdk::failed(s)) return s;
   if (timed_)
     if (bitnet_status s = add_clock(report); sdk::failed(s)) return s;
   for (const gpu::command& one : commands) {
@@ -84,8 +122,8 @@ bitnet_status recording::add_kernel(const gpu::command& one, const sdk::reporter
 
 bitnet_status recording::add_copies(const gpu::command& one, const sdk::reporter& report) {
   // Of whole buffers: the bindings' offsets do not count.
-  const auto* from = static_cast<const device_buffer*>(one.bindings[0].memory);
-  const auto* to = static_cast<const device_buffer*>(one.bindings[1].memory);
+  const device_buffer* from = memory_of(one.bindings[0]);
+  const device_buffer* to = memory_of(one.bindings[1]);
   constexpr uint64_t most = uint64_t{1} << 30;  // of one node: its width is a pitch
   for (const gpu::copy_range& r : one.copies)
     for (uint64_t done = 0; done < r.bytes; done += most) {

@@ -1,6 +1,12 @@
 #pragma once
 // A list of commands as a graph of the driver, launched by one call.
+//
+// Kernels would read what the host wrote, the step's header above all, over the bus, each for
+// itself. So small memory of the host that the commands only read is copied to the device first,
+// and they read the copy.
 
+#include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,6 +25,9 @@ class recording final : public gpu::recording {
   bool times(std::span<uint64_t> out) const noexcept override;
 
  private:
+  void find_copied(std::span<const gpu::command> commands);
+  bitnet_status copy_from_host(const sdk::reporter& report);
+  CUdeviceptr address_of(const gpu::binding& b) const noexcept;
   bitnet_status add(const gpu::command& one, const sdk::reporter& report);
   bitnet_status add_kernel(const gpu::command& one, const sdk::reporter& report);
   bitnet_status add_copies(const gpu::command& one, const sdk::reporter& report);
@@ -33,6 +42,7 @@ class recording final : public gpu::recording {
   CUgraphExec ready_ = nullptr;
   // A command that waits begins a level; what stands in a level waits for all of the level before.
   std::vector<CUgraphNode> before_, level_;
+  std::map<const device_buffer*, std::unique_ptr<device_buffer>> copied_;
   std::vector<CUevent> clock_;  // before each command and behind the last, when timed
 };
 

@@ -38,7 +38,7 @@ struct outcome {
   bool right = false;  // what was computed, if it came so far
 };
 
-// One of everything: buffers of both kinds, a kernel, a copy, a plain and a timed recording, a queue.
+// One of everything: both kinds of buffers and of recordings, a kernel, a copy, a queue.
 class round {
  public:
   round() { error_.struct_size = sizeof error_; }

@@ -53,7 +53,7 @@ void expect_words(const std::string& text, std::initializer_list<const char*> wo
 
 TEST(cuda_platform, a_device_that_can_be_used) {
   EXPECT_EQ(said(""), "opened");
-  EXPECT_EQ(said("arch=89"), "opened");   // has code of its own, or that of an older minor
+  EXPECT_EQ(said("arch=91"), "opened");   // runs code of an older minor
   EXPECT_EQ(said("arch=130"), "opened");  // newer than any that is built: from PTX
 }
 TEST(cuda_platform, without_a_driver) {

@@ -60,6 +60,7 @@ TEST(simt, lanes_exchange_and_vote) {
 TEST(simt, products_of_bytes_have_signs) {
   EXPECT_EQ(__dp4a(0x01ff02fe, 0x7f80ff01, 5), 127 + 128 - 2 - 2 + 5);
   EXPECT_EQ(__dp4a(static_cast<int>(0x80808080u), static_cast<int>(0x80808080u), 0), 4 * 16384);
+  EXPECT_EQ(dot4_of_unsigned(0x01ff02feu, 0x7f80ff01u, 5), 127 - 255 * 128 - 2 + 254 + 5);
 }
 
 void missed(kernel what) {

@@ -21,6 +21,13 @@ __device__ inline uint32_t f32_to_f16(float x) {
   return out;
 }
 
+// Products of four bytes without a sign and four with one, added to c.
+__device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
+  int out;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
+  return out;
+}
+
 // Memory of the group whose size the launch says.
 extern __shared__ uint4 dynamic_shared[];
 __device__ inline void* shared_memory() {

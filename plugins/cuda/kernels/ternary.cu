@@ -22,6 +22,13 @@ __device__ int dot16(const uint4& codes, uint32_t shift, const uint4& q, int sum
   sum = __dp4a(static_cast<int>(codes.z >> shift & codes_mask), static_cast<int>(q.z), sum);
   return __dp4a(static_cast<int>(codes.w >> shift & codes_mask), static_cast<int>(q.w), sum);
 }
+// The same for codes that stay where they are in their bytes: what comes out is shifted, too.
+__device__ int dot16_in_place(const uint4& codes, uint32_t mask, const uint4& q, int sum) {
+  sum = dot4_of_unsigned(codes.x & mask, q.x, sum);
+  sum = dot4_of_unsigned(codes.y & mask, q.y, sum);
+  sum = dot4_of_unsigned(codes.z & mask, q.z, sum);
+  return dot4_of_unsigned(codes.w & mask, q.w, sum);
+}
 __device__ int sum16(const uint4& q, int sum) {
   sum = __dp4a(ones, static_cast<int>(q.x), sum);
   sum = __dp4a(ones, static_cast<int>(q.y), sum);
@@ -48,6 +55,30 @@ __device__ int dot_rows(const uint4* const (&row)[rows_each], const uint4* const
     }
   }
   for (uint32_t i = 0; i < rows_each * Tokens; ++i) sums[i] -= too_much[i % Tokens];
+  return sum_of_lanes(sums);
+}
+
+// For one token the shifts would be a quarter of all instructions, so codes stay where they are,
+// with a sum for each place. A lane's sums are at most 192 * 128 for each of its k / 128 codes of a
+// place: they fit as long as the product itself does.
+template <>
+__device__ int dot_rows<1>(const uint4* const (&row)[rows_each], const uint4* const (&q)[1],
+                           uint32_t halves) {
+  int places[rows_each][4] = {}, sums[rows_each], too_much = 0;
+  for (uint32_t i = lane(); i < halves; i += warp) {
+    uint4 codes[rows_each];
+    for (uint32_t r = 0; r < rows_each; ++r) codes[r] = row[r][i];
+    for (uint32_t quarter = 0; quarter < 4; ++quarter) {
+      const uint4 values = q[0][i / 2 * 8 + quarter * 2 + i % 2];
+      const uint32_t mask = codes_mask << (6 - 2 * quarter);
+      too_much = sum16(values, too_much);
+      for (uint32_t r = 0; r < rows_each; ++r)
+        places[r][quarter] = dot16_in_place(codes[r], mask, values, places[r][quarter]);
+    }
+  }
+  for (uint32_t r = 0; r < rows_each; ++r)
+    sums[r] =
+        (places[r][0] >> 6) + (places[r][1] >> 4) + (places[r][2] >> 2) + places[r][3] - too_much;
   return sum_of_lanes(sums);
 }
 

@@ -115,6 +115,23 @@ inline float f16_to_f32(uint32_t bits) {
 inline uint32_t f32_to_f16(float x) {
   return bitnet::sdk::f32_to_f16(x);
 }
+inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
+#ifdef __SSE2__
+  const __m128i plain =
+      _mm_unpacklo_epi8(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_setzero_si128());
+  const __m128i wide = _mm_srai_epi16(
+      _mm_unpacklo_epi8(_mm_setzero_si128(), _mm_cvtsi32_si128(static_cast<int>(b))), 8);
+  const __m128i pairs = _mm_madd_epi16(plain, wide);
+  const __m128i sum = _mm_add_epi32(pairs, _mm_shuffle_epi32(pairs, 1));
+  return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_cvtsi32_si128(c)));
+#else
+  auto sum = static_cast<uint32_t>(c);
+  for (int i = 0; i < 4; ++i)
+    sum += static_cast<uint32_t>(static_cast<int>(a >> (8 * i) & 255u) *
+                                 int{static_cast<int8_t>(b >> (8 * i))});
+  return static_cast<int>(sum);
+#endif
+}
 inline void* shared_memory() {
   return simt::shared;
 }

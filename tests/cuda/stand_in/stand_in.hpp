@@ -12,6 +12,7 @@
 //   memory  1024       MiB of a device
 //   init    0          what cuInit answers, and
 //   retain  0          cuDevicePrimaryCtxRetain
+//   at_once 0          1: whoever launches computes, so that the number of calls is always the same
 //   fail    0          the so many-th call answers
 //   with    0          this
 
@@ -27,7 +28,8 @@ uint64_t bitnet_stand_in_objects();  // that are alive
 namespace stand_in {
 
 struct settings {
-  int version = 13000, devices = 1, arch = 90, mode = 0, init = 0, retain = 0, with = 0;
+  int version = 13000, devices = 1, arch = 90, mode = 0, init = 0, retain = 0, with = 0,
+      at_once = 0;
   uint64_t memory_mib = 1024, fail = 0;
 };
 const settings& wanted();
