@@ -238,9 +238,13 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
   CUmodule module = nullptr;
   if (bitnet_status s = find_module(*made->form.from, module, report); sdk::failed(s)) return s;
-  const CUresult found =
-      context_.cu.cuModuleGetFunction(&made->function, module, made->form.function.c_str());
-  if (found != CUDA_SUCCESS) return context_.check(found, "cuModuleGetFunction", report);
+  const auto find = [&](CUfunction& to, const std::string& name) {
+    return context_.check(context_.cu.cuModuleGetFunction(&to, module, name.c_str()),
+                          "cuModuleGetFunction", report);
+  };
+  if (bitnet_status s = find(made->function, made->form.function); sdk::failed(s)) return s;
+  if (!made->form.many.empty())
+    if (bitnet_status s = find(made->many, made->form.many); sdk::failed(s)) return s;
   out = std::move(made);
   return BITNET_OK;
 }

@@ -76,7 +76,7 @@ class kernel final : public gpu::kernel {
  public:
   gpu::kernel_spec spec;
   kernel_form form;
-  CUfunction function = nullptr;
+  CUfunction function = nullptr, many = nullptr;
 };
 
 class device final : public gpu::device {

@@ -138,21 +138,31 @@ bool find_form(const gpu::kernel_spec& spec, kernel_form& out) {
   out.from = &images[kernel.from];
   out.function = kernel.name;
   out.shared_bytes = static_cast<uint32_t>(shared);
-  return add_form(spec, out.function);
+  if (!add_form(spec, out.function)) return false;
+  out.many = out.function == "linear_ternary_4" ? "linear_ternary_many" : "";
+  return true;
 }
 
 bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
   return binding + kernels[static_cast<size_t>(id)].written >= gpu::bindings_of(id);
 }
 
-uint32_t groups_x_of(const gpu::kernel_spec& spec, const uint32_t* params,
-                     uint32_t asked) noexcept {
+grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
+             uint32_t groups_x, uint32_t groups_y) noexcept {
+  const grid asked = {groups_x, groups_y, false};
   if (spec.id != gpu::kernel_id::linear_ternary) return asked;
-  if (spec.constants[1] != 1 && spec.constants[4] == 0) return asked;
   gpu::linear_ternary_params p{};
   std::memcpy(&p, params, sizeof p);
   constexpr uint32_t warps = group_threads / 32, most = 65535;
-  return std::clamp(p.n_rows / warps + (p.n_rows % warps != 0 ? 1 : 0), 1u, most);
+  const auto groups = [&](uint64_t rows) {
+    return static_cast<uint32_t>(std::clamp<uint64_t>((p.n_rows + rows - 1) / rows, 1, most));
+  };
+  if (spec.constants[1] == 1 || spec.constants[4] != 0) return {groups(warps), groups_y, false};
+  // By four tokens; a tile that is half empty still reads the weights once in place of four times.
+  constexpr uint32_t rows_of_warp = 64, tokens = 32, of_group = 4, fewest = 13;
+  const uint64_t rows = uint64_t{groups_y} * of_group;
+  if (form.many.empty() || rows < fewest || p.n_rows < rows_of_warp) return asked;
+  return {groups(warps * rows_of_warp), static_cast<uint32_t>((rows + tokens - 1) / tokens), true};
 }
 
 bool has_code_for(int architecture) noexcept {

@@ -21,6 +21,7 @@ const image* images_end() noexcept;
 struct kernel_form {
   const image* from = nullptr;
   std::string function;
+  std::string many;           // for many tokens, with the same bits; empty: there is none
   uint32_t shared_bytes = 0;  // of dynamic shared memory
 };
 // False if there is none: constants that gpu-common does not ask for.
@@ -29,9 +30,14 @@ bool find_form(const gpu::kernel_spec& spec, kernel_form& out);
 // Whether the kernel writes what is bound there.
 bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept;
 
-// Groups in x that a kernel is given; gpu-common counts rows of a matrix by threads where each
-// takes one, and here a warp does.
-uint32_t groups_x_of(const gpu::kernel_spec& spec, const uint32_t* params, uint32_t asked) noexcept;
+// What is launched for a command: gpu-common counts rows of a matrix by threads where each takes
+// one, and here a warp does; and it does not know of kernels for many tokens.
+struct grid {
+  uint32_t x, y;
+  bool many;
+};
+grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
+             uint32_t groups_x, uint32_t groups_y) noexcept;
 
 // Whether there is code for a device of this architecture, 90 for sm_90, and "sm_80, sm_90".
 bool has_code_for(int architecture) noexcept;

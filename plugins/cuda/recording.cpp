@@ -101,10 +101,11 @@ bitnet_status recording::add_kernel(const gpu::command& one, const sdk::reporter
   std::copy_n(run.spec.constants, std::size(values.constants), values.constants);
   std::copy(one.params.begin(), one.params.end(), values.params);
   void* parameters[] = {&values};  // copied when the node is made
+  const grid how = grid_of(run.form, run.spec, values.params, one.groups_x, one.groups_y);
   CUDA_KERNEL_NODE_PARAMS node{};
-  node.func = run.function;
-  node.gridDimX = groups_x_of(run.spec, values.params, one.groups_x);
-  node.gridDimY = one.groups_y;
+  node.func = how.many ? run.many : run.function;
+  node.gridDimX = how.x;
+  node.gridDimY = how.y;
   node.gridDimZ = 1;
   node.blockDimX = group_threads;
   node.blockDimY = node.blockDimZ = 1;

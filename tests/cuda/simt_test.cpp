@@ -63,6 +63,37 @@ TEST(simt, products_of_bytes_have_signs) {
   EXPECT_EQ(dot4_of_unsigned(0x01ff02feu, 0x7f80ff01u, 5), 127 - 255 * 128 - 2 + 254 + 5);
 }
 
+// A warp multiplies tiles as tensor cores do: PTX, "Matrix Fragments for mma.m16n8k32".
+TEST(simt, fragments_of_a_warp_are_multiplied) {
+  static int8_t a[16][32], b[32][8];
+  static int c[16][8];
+  for (int i = 0; i < 16 * 32; ++i) a[i / 32][i % 32] = static_cast<int8_t>(i * 37 % 251 - 125);
+  for (int i = 0; i < 32 * 8; ++i) b[i / 8][i % 8] = static_cast<int8_t>(i * 53 % 247 - 120);
+  run(
+      [](const void*) {
+        const uint32_t group = threadIdx.x / 4, at = threadIdx.x % 4 * 4;
+        uint32_t of_a[4] = {}, of_b[2] = {};
+        for (uint32_t i = 0; i < 16; ++i)
+          of_a[i / 4] |= uint32_t{static_cast<uint8_t>(
+                             a[group + (i / 4 % 2) * 8][at + i % 4 + (i >= 8 ? 16 : 0)])}
+                         << (i % 4 * 8);
+        for (uint32_t i = 0; i < 8; ++i)
+          of_b[i / 4] |= uint32_t{static_cast<uint8_t>(b[at + i % 4 + (i >= 4 ? 16 : 0)][group])}
+                         << (i % 4 * 8);
+        int sums[4] = {1, 2, 3, 4};
+        multiply_fragments(sums, of_a, of_b);
+        for (uint32_t i = 0; i < 4; ++i)
+          c[group + (i >= 2 ? 8 : 0)][threadIdx.x % 4 * 2 + i % 2] = sums[i];
+      },
+      nullptr, {{1, 1, 1}, 32, 0});
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 8; ++column) {
+      int expected = 1 + column % 2 + (row >= 8 ? 2 : 0);
+      for (int k = 0; k < 32; ++k) expected += a[row][k] * b[k][column];
+      EXPECT_EQ(c[row][column], expected) << row << ", " << column;
+    }
+}
+
 void missed(kernel what) {
   run(what, nullptr, {{1, 1, 1}, 64, 0});
 }

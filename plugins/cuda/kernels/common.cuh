@@ -7,10 +7,12 @@
 #include "gpu-common/kernels.hpp"
 #include "launch.hpp"
 
-// The functions that the plugin finds by name.
-#define BITNET_KERNEL(name)                                                    \
-  extern "C" __global__ void __launch_bounds__(bitnet::cuda::group_threads, 4) \
+// The functions that the plugin finds by name; so many groups of them are on a multiprocessor at
+// least, by their registers.
+#define BITNET_KERNEL_OF(name, groups)                                              \
+  extern "C" __global__ void __launch_bounds__(bitnet::cuda::group_threads, groups) \
       name(const __grid_constant__ bitnet::cuda::launch l)
+#define BITNET_KERNEL(name) BITNET_KERNEL_OF(name, 4)
 
 namespace bitnet::cuda {
 

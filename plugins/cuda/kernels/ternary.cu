@@ -140,6 +140,85 @@ BITNET_KERNEL(linear_ternary_4) {
 
 namespace {
 
+// Tiles of a warp for many tokens.
+constexpr uint32_t row_tiles = 8, token_tiles = 2;  // of 8 rows, of 16 tokens
+
+// Adds a block of 128 codes of all rows, times the activations of all tokens. The words of a block
+// are as the fragments want them: a lane's two words have its share of four quarters.
+__device__ void add_block(const uint32_t* const (&row)[row_tiles],
+                          const uint32_t* const (&q)[2 * token_tiles], uint32_t block,
+                          int (&sums)[token_tiles][row_tiles][4], int (&too_much)[token_tiles][4]) {
+  const uint32_t word = lane() % 4;
+  uint32_t codes[row_tiles][2];
+  for (uint32_t n = 0; n < row_tiles; ++n) {
+    codes[n][0] = row[n][block * 8 + word];
+    codes[n][1] = row[n][block * 8 + word + 4];
+  }
+  for (uint32_t quarter = 0; quarter < 4; ++quarter) {
+    const uint32_t at = block * 32 + quarter * 8 + word, shift = 6 - 2 * quarter;
+    uint32_t values[token_tiles][4];
+    for (uint32_t t = 0; t < token_tiles; ++t) {
+      for (uint32_t i = 0; i < 4; ++i) values[t][i] = q[2 * t + i % 2][at + i / 2 * 4];
+      constexpr uint32_t one[2] = {ones, ones};
+      multiply_fragments(too_much[t], values[t], one);
+    }
+    for (uint32_t n = 0; n < row_tiles; ++n) {
+      const uint32_t each[2] = {codes[n][0] >> shift & codes_mask,
+                                codes[n][1] >> shift & codes_mask};
+      for (uint32_t t = 0; t < token_tiles; ++t) multiply_fragments(sums[t][n], values[t], each);
+    }
+  }
+}
+
+}  // namespace
+
+// As linear_ternary, bit for bit, on tensor cores: a warp takes 64 rows of the matrix and 32
+// tokens.
+BITNET_KERNEL_OF(linear_ternary_many, 2) {
+  const auto p = params_of<gpu::linear_ternary_params>(l);
+  const auto* q = memory_of<const uint32_t>(l, 1);
+  const auto* s = memory_of<const float>(l, 2);
+  const auto* matrix = memory_of<const uint32_t>(l, 3);
+  const auto* scales = memory_of<const float>(l, 4);
+  const auto* residual = memory_of<const float>(l, 5);
+  auto* y = memory_of<float>(l, 6);
+  const uint32_t rows = rows_of(l), group = lane() / 4;
+  const uint64_t stride = gpu::i8_row_words(p.k);
+  constexpr uint32_t of_warp = 8 * row_tiles, tokens = 16 * token_tiles;
+  each_group((uint64_t{p.n_rows} + warps * of_warp - 1) / (warps * of_warp), [&](uint32_t unit) {
+    const uint32_t r = (unit * warps + warp_of_group()) * of_warp;
+    if (r >= p.n_rows) return;  // all of a warp
+    const uint32_t* row[row_tiles];
+    for (uint32_t n = 0; n < row_tiles; ++n)
+      row[n] = matrix + uint64_t{smaller(r + 8 * n + group, p.n_rows - 1)} * p.row_words;
+    for (uint64_t first = uint64_t{blockIdx.y} * tokens; first < rows;
+         first += uint64_t{gridDim.y} * tokens) {
+      const uint32_t* of_token[2 * token_tiles];
+      for (uint32_t t = 0; t < 2 * token_tiles; ++t) {
+        const uint64_t token = first + 8 * t + group;
+        of_token[t] = q + (token < rows ? token : rows - 1) * stride;
+      }
+      int sums[token_tiles][row_tiles][4] = {}, too_much[token_tiles][4] = {};
+      for (uint32_t block = 0; block < p.row_words / 8; ++block)
+        add_block(row, of_token, block, sums, too_much);
+      BITNET_UNROLL
+      for (uint32_t i = 0; i < token_tiles * row_tiles * 4; ++i) {
+        const uint32_t tile = i / (row_tiles * 4), n = i / 4 % row_tiles, e = i % 4;
+        const uint64_t t = first + 16 * tile + group + e / 2 * 8;
+        const uint32_t column = r + 8 * n + lane() % 4 * 2 + e % 2;
+        if (t >= rows || column >= p.n_rows) continue;
+        const uint64_t at = t * p.m + p.first_row + column;
+        const int sum = sums[tile][n][e] - too_much[tile][e];
+        float value = static_cast<float>(sum) / s[t] * scales[0];
+        if (p.add) value += residual[at];
+        y[at] = value;
+      }
+    }
+  });
+}
+
+namespace {
+
 // The product of `n` elements from `from` on, both multiples of 4.
 __device__ int dot_part(const uint32_t* row, const uint32_t* q, uint32_t from, uint32_t n) {
   int sum = 0, too_much = 0;

@@ -43,7 +43,7 @@ state now;
   std::fprintf(stderr, "simt: %s in group (%u, %u):", what, here.group.x, here.group.y);
   for (unsigned int i = first; i < first + count; ++i) {
     const thread& t = now.threads[i];
-    constexpr const char* words[] = {"runs", "barrier", "shuffle", "vote"};
+    constexpr const char* words[] = {"runs", "barrier", "shuffle", "vote", "product"};
     std::fprintf(stderr, " [%u] %s:%d", i, t.done ? "left" : words[static_cast<int>(t.waits)],
                  t.line);
   }
@@ -78,7 +78,7 @@ bool release_warp(unsigned int first) {
   bool some = false, all = true;
   for (unsigned int i = first; i < first + lanes; ++i) {
     const thread& t = now.threads[i];
-    const bool here_too = !t.done && (t.waits == meeting::shuffle || t.waits == meeting::vote);
+    const bool here_too = !t.done && t.waits != meeting::none && t.waits != meeting::barrier;
     some |= here_too;
     all &= here_too && t.waits == leader.waits && t.line == leader.line;
   }

@@ -19,6 +19,7 @@
 #define __shared__ static  // groups do not run beside each other
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define BITNET_UNROLL
 
 struct alignas(16) uint4 {
   uint32_t x, y, z, w;
@@ -49,7 +50,7 @@ void run(kernel function, const void* argument, const grid& how);
 
 extern void* shared;  // dynamic memory of the group
 
-enum class meeting : uint8_t { none, barrier, shuffle, vote };
+enum class meeting : uint8_t { none, barrier, shuffle, vote, product };
 void meet_group(int line);
 // What all lanes of the warp gave; valid until the lane meets again.
 const uint64_t* meet_warp(meeting what, unsigned int mask, uint64_t mine, int line);
@@ -131,6 +132,29 @@ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
                                  int{static_cast<int8_t>(b >> (8 * i))});
   return static_cast<int>(sum);
 #endif
+}
+inline void multiply_fragments(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                               int line = __builtin_LINE()) {
+  struct fragments {
+    const uint32_t *a, *b;
+  } const mine{a, b};
+  constexpr unsigned int all = 0xffffffffu;
+  const uint64_t* given =
+      simt::meet_warp(simt::meeting::product, all, reinterpret_cast<uint64_t>(&mine), line);
+  const auto of = [&](unsigned int lane) {
+    return reinterpret_cast<const fragments*>(given[lane]);
+  };
+  const unsigned int lane = simt::here.thread.x % 32;
+  for (unsigned int i = 0; i < 4; ++i) {
+    const unsigned int row = lane / 4, column = lane % 4 * 2 + i % 2;
+    for (unsigned int word = 0; word < 8; ++word) {
+      const uint32_t x = of(row * 4 + word % 4)->a[i / 2 + word / 4 * 2];
+      const uint32_t y = of(column * 4 + word % 4)->b[word / 4];
+      c[i] = __dp4a(static_cast<int>(x), static_cast<int>(y), c[i]);
+    }
+  }
+  simt::meet_warp(simt::meeting::product, all, 0,
+                  line);  // others have read what lies on this stack
 }
 inline void* shared_memory() {
   return simt::shared;
