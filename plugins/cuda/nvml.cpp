@@ -10,9 +10,6 @@ namespace {
 // nvml.h: nvmlReturn_t is 0 for success; a device is a pointer.
 using answer = int;
 using device_handle = void*;
-struct utilisation {
-  unsigned int gpu, memory;  // percent
-};
 constexpr int temperature_gpu = 0;             // NVML_TEMPERATURE_GPU
 constexpr int clock_sm = 1, clock_memory = 2;  // NVML_CLOCK_*
 constexpr int corrected = 0, uncorrected = 1;  // NVML_MEMORY_ERROR_TYPE_*
@@ -27,7 +24,7 @@ struct nvml::calls {
   answer (*init)() = nullptr;
   answer (*shutdown)() = nullptr;
   answer (*find)(const char*, device_handle*) = nullptr;
-  answer (*utilisation_of)(device_handle, utilisation*) = nullptr;
+  answer (*utilisation)(device_handle, unsigned int*) = nullptr;  // percent: of the GPU, of memory
   answer (*temperature)(device_handle, int, unsigned int*) = nullptr;
   answer (*power)(device_handle, unsigned int*) = nullptr;
   answer (*clock)(device_handle, int, unsigned int*) = nullptr;
@@ -45,7 +42,7 @@ std::unique_ptr<nvml> nvml::open(const char* file, const std::string& pci_addres
   find(found->init, "nvmlInit_v2");
   find(found->shutdown, "nvmlShutdown");
   find(found->find, "nvmlDeviceGetHandleByPciBusId_v2");
-  find(found->utilisation_of, "nvmlDeviceGetUtilizationRates");
+  find(found->utilisation, "nvmlDeviceGetUtilizationRates");
   find(found->temperature, "nvmlDeviceGetTemperature");
   find(found->power, "nvmlDeviceGetPowerUsage");
   find(found->clock, "nvmlDeviceGetClockInfo");
@@ -65,10 +62,10 @@ nvml::~nvml() {
 
 void nvml::add(bitnet_device_status& out) const {
   const calls& c = *calls_;
-  utilisation used{};
-  if (c.utilisation_of && c.utilisation_of(device_, &used) == 0 && used.gpu <= 100) {
+  unsigned int used[2] = {};
+  if (c.utilisation && c.utilisation(device_, used) == 0 && used[0] <= 100) {
     out.known |= BITNET_STATUS_UTILISATION;
-    out.utilisation_percent = used.gpu;
+    out.utilisation_percent = used[0];
   }
   constexpr unsigned int most = 2'000'000;  // of degrees, milliwatts and MHz: what fits as milli-
   unsigned int value = 0;

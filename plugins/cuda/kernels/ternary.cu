@@ -199,6 +199,7 @@ BITNET_KERNEL_OF(linear_ternary_many, 2) {
         of_token[t] = q + (token < rows ? token : rows - 1) * stride;
       }
       int sums[token_tiles][row_tiles][4] = {}, too_much[token_tiles][4] = {};
+      __syncwarp();  // lanes stored different parts of the tokens before
       for (uint32_t block = 0; block < p.row_words / 8; ++block)
         add_block(row, of_token, block, sums, too_much);
       BITNET_UNROLL

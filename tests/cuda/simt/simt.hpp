@@ -83,6 +83,9 @@ template <class T>
 T __shfl_xor_sync(unsigned int mask, T mine, unsigned int other, int line = __builtin_LINE()) {
   return simt::shuffled(mask, mine, (simt::here.thread.x ^ other) % 32, line);
 }
+inline void __syncwarp(int line = __builtin_LINE()) {
+  simt::meet_warp(simt::meeting::vote, 0xffffffffu, 0, line);
+}
 inline unsigned int __ballot_sync(unsigned int mask, int mine, int line = __builtin_LINE()) {
   const uint64_t* all = simt::meet_warp(simt::meeting::vote, mask, mine != 0 ? 1 : 0, line);
   unsigned int out = 0;
