@@ -38,21 +38,21 @@ struct context {
 class current {
  public:
   explicit current(const context& c) noexcept
-      : context_(c), result(c.cu.cuCtxPushCurrent(c.handle)) {}
+      : context_(c), result_(c.cu.cuCtxPushCurrent(c.handle)) {}
   ~current() {
     CUcontext popped = nullptr;
     if (entered()) context_.cu.cuCtxPopCurrent(&popped);
   }
   current(const current&) = delete;
   current& operator=(const current&) = delete;
-  bool entered() const noexcept { return result == CUDA_SUCCESS; }
+  bool entered() const noexcept { return result_ == CUDA_SUCCESS; }
   bitnet_status check(const sdk::reporter& report) const {
-    return context_.check(result, "cuCtxPushCurrent", report);
+    return context_.check(result_, "cuCtxPushCurrent", report);
   }
 
  private:
   const context& context_;
-  const CUresult result;
+  const CUresult result_;
 };
 
 class device_buffer final : public gpu::buffer {

@@ -159,8 +159,8 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
   };
   if (spec.constants[1] == 1 || spec.constants[4] != 0) return {groups(warps), groups_y, false};
   // By four tokens; a tile that is half empty still reads the weights once in place of four times.
-  constexpr uint32_t rows_of_warp = 64, tokens = 32, of_group = 4, fewest = 13;
-  const uint64_t rows = uint64_t{groups_y} * of_group;
+  constexpr uint64_t rows_of_warp = 64, tokens = 32, of_group = 4, fewest = 13;
+  const uint64_t rows = groups_y * of_group;
   if (form.many.empty() || rows < fewest || p.n_rows < rows_of_warp) return asked;
   return {groups(warps * rows_of_warp), static_cast<uint32_t>((rows + tokens - 1) / tokens), true};
 }

@@ -14,6 +14,7 @@
 
 #include "bitnet/sdk/formats.hpp"
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): CUDA's names
 #define __global__ __attribute__((visibility("default")))
 #define __device__
 #define __shared__ static  // groups do not run beside each other
@@ -86,8 +87,8 @@ T __shfl_xor_sync(unsigned int mask, T mine, unsigned int other, int line = __bu
 inline void __syncwarp(int line = __builtin_LINE()) {
   simt::meet_warp(simt::meeting::vote, 0xffffffffu, 0, line);
 }
-inline unsigned int __ballot_sync(unsigned int mask, int mine, int line = __builtin_LINE()) {
-  const uint64_t* all = simt::meet_warp(simt::meeting::vote, mask, mine != 0 ? 1 : 0, line);
+inline unsigned int __ballot_sync(unsigned int mask, bool mine, int line = __builtin_LINE()) {
+  const uint64_t* all = simt::meet_warp(simt::meeting::vote, mask, mine ? 1 : 0, line);
   unsigned int out = 0;
   for (unsigned int i = 0; i < 32; ++i) out |= static_cast<unsigned int>(all[i]) << i;
   return out;
@@ -111,6 +112,8 @@ inline int __dp4a(int a, int b, int c) {
   return static_cast<int>(sum);
 #endif
 }
+
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 // What plugins/cuda/kernels/device.cuh has beside the language.
 inline float f16_to_f32(uint32_t bits) {

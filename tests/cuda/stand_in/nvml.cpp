@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+// NOLINTBEGIN(readability-identifier-naming): names of the library's
 extern "C" {
 
 int nvmlInit_v2() {
@@ -41,3 +42,4 @@ int nvmlDeviceGetTotalEccErrors(void*, int, int, unsigned long long*) {
 }
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)
