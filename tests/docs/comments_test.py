@@ -10,9 +10,9 @@ import headings
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("abi", "cmake", "common", "core", "docs", "host", "models", "plugins", "scripts", "tests")
-C_LIKE = (".h", ".hpp", ".c", ".cpp", ".glsl", ".comp", ".cl")
+C_LIKE = (".h", ".hpp", ".c", ".cpp", ".cu", ".cuh", ".glsl", ".comp", ".cl")
 INCLUDED = (ROOT / "abi/include", ROOT / "plugins/sdk/include")
-FORMATTED = (".h", ".hpp", ".c", ".cpp")
+FORMATTED = (".h", ".hpp", ".c", ".cpp", ".cu", ".cuh")
 MOST_COLUMNS = 100
 FIELD = re.compile(r"(?://|\*|/\*) ([A-Z][A-Za-z]*(?: [a-z]+)?)  +(?=\S)")
 LONGEST_FIELD = re.compile(r"(?://|\*) [A-Z][A-Za-z]* (?=\S)")  # leaves room for one blank

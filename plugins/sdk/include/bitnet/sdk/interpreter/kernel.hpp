@@ -193,8 +193,8 @@ class team {
   uint32_t size() const noexcept { return size_; }
 
  private:
-  // Each piece has half of what is left, the last one all of it: what is begun with a piece, such as
-  // the sums of activations, is done a few times only, and little is waited for at the end.
+  // Each piece has half of what is left, the last one all of it: what is begun with a piece, such
+  // as the sums of activations, is done a few times only, and little is waited for at the end.
   static constexpr uint64_t pieces_each = 4;
   static uint64_t cut_at(const share& all, uint64_t piece, uint64_t grain) noexcept {
     const uint64_t n = all.last - all.first;

@@ -1,0 +1,37 @@
+// The cuda backend: gpu-common's table over the NVIDIA driver.
+
+#include "bitnet/abi/backend.h"
+#include "bitnet/abi/note.h"
+#include "cuda_platform.hpp"
+#include "gpu-common/backend.hpp"
+
+#define BITNET_CUDA_VERSION "0.1.0"
+
+BITNET_BACKEND_NOTE("cuda", BITNET_CUDA_VERSION, "org.bitnet", "Apache-2.0",
+                    BITNET_NOTE_FIELD("class", "gpu") BITNET_NOTE_FIELD("flags", "hot-swap"))
+
+namespace {
+
+bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings&,
+                   std::unique_ptr<bitnet::gpu::platform>& out,
+                   const bitnet::sdk::reporter& report) {
+  std::string why;
+  out = bitnet::cuda::open_platform(
+      bitnet::cuda::usual_driver,
+      [&services](uint32_t level, const std::string& message) {
+        services.log(level, "cuda", message);
+      },
+      why);
+  return out ? BITNET_OK : report.fail(BITNET_UNAVAILABLE, "%s", why.c_str());
+}
+
+}  // namespace
+
+extern "C" BITNET_BACKEND_EXPORT bitnet_status
+BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
+                     bitnet_backend_v0* out, bitnet_error* err) {
+  // The driver has threads and stays loaded: neither thread-free nor unloadable.
+  static const bitnet::gpu::author author{"cuda", BITNET_CUDA_VERSION,  "org.bitnet", "Apache-2.0",
+                                          "CUDA", BITNET_LIFE_HOT_SWAP, load};
+  return bitnet::gpu::open_backend(host, request, out, err, author);
+}

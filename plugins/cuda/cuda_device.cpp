@@ -1,0 +1,271 @@
+#include "cuda_device.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "queue.hpp"
+#include "recording.hpp"
+
+namespace bitnet::cuda {
+namespace {
+
+struct meaning {
+  bitnet_status code;
+  const char* advice;
+};
+
+meaning meaning_of(CUresult result) noexcept {
+  switch (result) {
+    case CUDA_ERROR_OUT_OF_MEMORY:
+      return {BITNET_OUT_OF_DEVICE_MEMORY,
+              "use a smaller model, a shorter context or another device"};
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+    case CUDA_ERROR_INVALID_IMAGE:
+      return {BITNET_UNAVAILABLE,
+              "update the driver, or use a build for this device's architecture"};
+    case CUDA_ERROR_DEVICE_UNAVAILABLE:
+      return {BITNET_UNAVAILABLE, "another process has the device for itself"};
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_DEINITIALIZED:
+    case CUDA_ERROR_UNKNOWN:
+      return {BITNET_DEVICE_LOST, "open the device again, in a new process if that fails"};
+    default:
+      return {BITNET_INTERNAL, "report it with the driver's version"};
+  }
+}
+
+}  // namespace
+
+context::~context() {
+  if (transfers) {
+    const current mine(*this);
+    cu.cuStreamDestroy(transfers);
+  }
+  if (handle) cu.cuDevicePrimaryCtxRelease(facts.id);
+}
+
+bitnet_status context::check(CUresult result, const char* call, const sdk::reporter& report) const {
+  if (result == CUDA_SUCCESS) return BITNET_OK;
+  const meaning m = meaning_of(result);
+  return report.from("cuda", static_cast<int>(result))
+      .fail(m.code, "%s: %s failed with %s; %s", facts.common.name.c_str(), call,
+            cu.name_of(result).c_str(), m.advice);
+}
+
+bitnet_status context::open(const sdk::reporter& report) {
+  CUresult made = cu.cuDevicePrimaryCtxRetain(&handle, facts.id);
+  if (made != CUDA_SUCCESS) {
+    handle = nullptr;
+    if (!facts.exclusive) return check(made, "cuDevicePrimaryCtxRetain", report);
+    return report.from("cuda", static_cast<int>(made))
+        .fail(BITNET_UNAVAILABLE,
+              "%s: its compute mode lets one process use it, and there is one (%s); end that, or "
+              "allow more with nvidia-smi -c DEFAULT",
+              facts.common.name.c_str(), cu.name_of(made).c_str());
+  }
+  const current mine(*this);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  made = cu.cuStreamCreate(&transfers, CU_STREAM_NON_BLOCKING);
+  if (made != CUDA_SUCCESS) transfers = nullptr;
+  return check(made, "cuStreamCreate", report);
+}
+
+bitnet_status context::finish_transfers(const sdk::reporter& report) const {
+  return check(cu.cuStreamSynchronize(transfers), "cuStreamSynchronize", report);
+}
+
+device_buffer::~device_buffer() {
+  if (!address_ && !host_) return;
+  const current mine(context_);
+  if (host_)
+    context_.cu.cuMemFreeHost(host_);
+  else
+    context_.cu.cuMemFree(address_);
+}
+
+bitnet_status device_buffer::create(gpu::placement where, const sdk::reporter& report) {
+  const library& cu = context_.cu;
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  const uint64_t bytes = std::max<uint64_t>((bytes_ + 3) / 4 * 4, 4);
+  if (where == gpu::placement::host) {
+    constexpr unsigned int flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    const CUresult made = cu.cuMemHostAlloc(&host_, bytes, flags);
+    if (made == CUDA_ERROR_OUT_OF_MEMORY)
+      return report.from("cuda", static_cast<int>(made))
+          .fail(BITNET_OUT_OF_MEMORY,
+                "%s: the system has no %llu bytes for it that stay in memory (%s); use a smaller "
+                "batch or a shorter context",
+                context_.facts.common.name.c_str(), static_cast<unsigned long long>(bytes),
+                cu.name_of(made).c_str());
+    if (made != CUDA_SUCCESS) {
+      host_ = nullptr;
+      return context_.check(made, "cuMemHostAlloc", report);
+    }
+    std::memset(host_, 0, bytes);
+    return context_.check(cu.cuMemHostGetDevicePointer(&address_, host_, 0),
+                          "cuMemHostGetDevicePointer", report);
+  }
+  const CUresult made = cu.cuMemAlloc(&address_, bytes);
+  if (made != CUDA_SUCCESS) {
+    address_ = 0;
+    return context_.check(made, "cuMemAlloc", report);
+  }
+  if (bitnet_status s =
+          context_.check(cu.cuMemsetD32Async(address_, 0, bytes / 4, context_.transfers),
+                         "cuMemsetD32Async", report);
+      sdk::failed(s))
+    return s;
+  return context_.finish_transfers(report);
+}
+
+device::~device() {
+  if (modules_.empty()) return;
+  const current mine(context_);
+  for (const auto& [from, loaded] : modules_) context_.cu.cuModuleUnload(loaded);
+}
+
+bitnet_status device::open(const sdk::reporter& report) {
+  management_ = nvml::open(usual_nvml, context_.facts.common.pci_address);
+  return context_.open(report);
+}
+
+bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& report) const {
+  size_t free = 0, total = 0;
+  {
+    const current mine(context_);
+    if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+    const CUresult told = context_.cu.cuMemGetInfo(&free, &total);
+    if (told != CUDA_SUCCESS) return context_.check(told, "cuMemGetInfo", report);
+  }
+  out.known |= BITNET_STATUS_MEMORY;
+  out.memory_total_bytes = total;
+  out.memory_free_bytes = std::min(free, total);
+  if (management_) management_->add(out);
+  return BITNET_OK;
+}
+
+bitnet_status device::allocate(uint64_t bytes, gpu::placement where,
+                               std::unique_ptr<gpu::buffer>& out, const sdk::reporter& report) {
+  auto made = std::make_unique<device_buffer>(context_, bytes);
+  if (bitnet_status s = made->create(where, report); sdk::failed(s)) return s;
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+bitnet_status device::upload(gpu::buffer& to, uint64_t offset, const void* data, uint64_t bytes,
+                             const sdk::reporter& report) {
+  if (bytes == 0) return BITNET_OK;
+  if (to.mapped()) {
+    std::memcpy(static_cast<uint8_t*>(to.mapped()) + offset, data, bytes);
+    return BITNET_OK;
+  }
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  const CUdeviceptr at = static_cast<device_buffer&>(to).address() + offset;
+  if (bitnet_status s =
+          context_.check(context_.cu.cuMemcpyHtoDAsync(at, data, bytes, context_.transfers),
+                         "cuMemcpyHtoDAsync", report);
+      sdk::failed(s))
+    return s;
+  return context_.finish_transfers(report);
+}
+
+bitnet_status device::download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
+                               const sdk::reporter& report) {
+  if (bytes == 0) return BITNET_OK;
+  if (from.mapped()) {
+    std::memcpy(data, static_cast<const uint8_t*>(from.mapped()) + offset, bytes);
+    return BITNET_OK;
+  }
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  const CUdeviceptr at = static_cast<const device_buffer&>(from).address() + offset;
+  if (bitnet_status s =
+          context_.check(context_.cu.cuMemcpyDtoHAsync(data, at, bytes, context_.transfers),
+                         "cuMemcpyDtoHAsync", report);
+      sdk::failed(s))
+    return s;
+  return context_.finish_transfers(report);
+}
+
+bitnet_status device::find_module(const image& from, CUmodule& out, const sdk::reporter& report) {
+  const auto known = modules_.find(&from);
+  if (known != modules_.end()) {
+    out = known->second;
+    return BITNET_OK;
+  }
+  CUmodule& made = modules_[&from];  // before it is loaded: it may throw
+  if (bitnet_status s = context_.check(context_.cu.cuModuleLoadData(&made, from.data),
+                                       "cuModuleLoadData", report);
+      sdk::failed(s)) {
+    modules_.erase(&from);
+    return s;
+  }
+  out = made;
+  return BITNET_OK;
+}
+
+bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
+                                  const sdk::reporter& report) {
+  auto made = std::make_unique<kernel>();
+  made->spec = spec;
+  if (!find_form(spec, made->form))
+    return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
+                       context_.facts.common.name.c_str(), static_cast<uint32_t>(spec.id),
+                       spec.constants[0]);
+  if (made->form.shared_bytes > context_.facts.common.shared_memory_bytes)
+    return report.fail(BITNET_UNSUPPORTED,
+                       "%s: kernel %s takes %u bytes of shared memory, and there are %u; use the "
+                       "cpu backend",
+                       context_.facts.common.name.c_str(), made->form.function.c_str(),
+                       made->form.shared_bytes, context_.facts.common.shared_memory_bytes);
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  CUmodule module = nullptr;
+  if (bitnet_status s = find_module(*made->form.from, module, report); sdk::failed(s)) return s;
+  const auto find = [&](CUfunction& to, const std::string& name) {
+    return context_.check(context_.cu.cuModuleGetFunction(&to, module, name.c_str()),
+                          "cuModuleGetFunction", report);
+  };
+  if (bitnet_status s = find(made->function, made->form.function); sdk::failed(s)) return s;
+  if (!made->form.many.empty())
+    if (bitnet_status s = find(made->many, made->form.many); sdk::failed(s)) return s;
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+bitnet_status device::record(std::span<const gpu::command> commands, bool timed,
+                             std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) {
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  auto made = std::make_unique<recording>(context_, timed);
+  if (bitnet_status s = made->build(commands, report); sdk::failed(s)) return s;
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+bitnet_status device::make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) {
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  auto made = std::make_unique<queue>(context_);
+  if (bitnet_status s = made->start(report); sdk::failed(s)) return s;
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+}  // namespace bitnet::cuda

@@ -1,0 +1,110 @@
+#pragma once
+// A device: its primary context, a stream for what the host brings and takes, and the modules that
+// its kernels come from. Every call makes the context current for itself: callers' threads are any.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device_facts.hpp"
+#include "gpu-common/driver.hpp"
+#include "kernel_table.hpp"
+#include "library.hpp"
+#include "nvml.hpp"
+
+namespace bitnet::cuda {
+
+// What all objects of a device share.
+struct context {
+  const library& cu;
+  const device_facts& facts;
+  CUcontext handle = nullptr;
+  CUstream transfers = nullptr;
+
+  context(const library& calls, const device_facts& device) : cu(calls), facts(device) {}
+  ~context();
+  context(const context&) = delete;
+  context& operator=(const context&) = delete;
+
+  bitnet_status open(const sdk::reporter& report);
+  // The contract's status for what the driver answered to `call`.
+  bitnet_status check(CUresult result, const char* call, const sdk::reporter& report) const;
+  // Until what the host brings and takes is done.
+  bitnet_status finish_transfers(const sdk::reporter& report) const;
+};
+
+// The context is the thread's while this lives.
+class current {
+ public:
+  explicit current(const context& c) noexcept
+      : context_(c), result_(c.cu.cuCtxPushCurrent(c.handle)) {}
+  ~current() {
+    CUcontext popped = nullptr;
+    if (entered()) context_.cu.cuCtxPopCurrent(&popped);
+  }
+  current(const current&) = delete;
+  current& operator=(const current&) = delete;
+  bool entered() const noexcept { return result_ == CUDA_SUCCESS; }
+  bitnet_status check(const sdk::reporter& report) const {
+    return context_.check(result_, "cuCtxPushCurrent", report);
+  }
+
+ private:
+  const context& context_;
+  const CUresult result_;
+};
+
+class device_buffer final : public gpu::buffer {
+ public:
+  device_buffer(const context& c, uint64_t bytes) : context_(c), bytes_(bytes) {}
+  ~device_buffer() override;
+  bitnet_status create(gpu::placement where, const sdk::reporter& report);
+
+  uint64_t size() const noexcept override { return bytes_; }
+  void* mapped() const noexcept override { return host_; }
+  CUdeviceptr address() const noexcept { return address_; }
+
+ private:
+  const context& context_;
+  uint64_t bytes_;
+  void* host_ = nullptr;  // pinned; placement::host only
+  CUdeviceptr address_ = 0;
+};
+
+class kernel final : public gpu::kernel {
+ public:
+  gpu::kernel_spec spec;
+  kernel_form form;
+  CUfunction function = nullptr, many = nullptr;
+};
+
+class device final : public gpu::device {
+ public:
+  device(const library& cu, const device_facts& facts) : context_(cu, facts) {}
+  ~device() override;
+  bitnet_status open(const sdk::reporter& report);
+
+  const gpu::facts& describe() const noexcept override { return context_.facts.common; }
+  bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const override;
+  bitnet_status allocate(uint64_t bytes, gpu::placement where, std::unique_ptr<gpu::buffer>& out,
+                         const sdk::reporter& report) override;
+  bitnet_status upload(gpu::buffer& to, uint64_t offset, const void* data, uint64_t bytes,
+                       const sdk::reporter& report) override;
+  bitnet_status download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
+                         const sdk::reporter& report) override;
+  bitnet_status make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
+                            const sdk::reporter& report) override;
+  bitnet_status record(std::span<const gpu::command> commands, bool timed,
+                       std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) override;
+  bitnet_status make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) override;
+
+ private:
+  bitnet_status find_module(const image& from, CUmodule& out, const sdk::reporter& report);
+
+  context context_;
+  std::unique_ptr<nvml> management_;  // nullptr where there is none
+  std::map<const image*, CUmodule> modules_;
+};
+
+}  // namespace bitnet::cuda

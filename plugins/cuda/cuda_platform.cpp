@@ -1,0 +1,55 @@
+#include "cuda_platform.hpp"
+
+#include <utility>
+
+#include "cuda_device.hpp"
+
+namespace bitnet::cuda {
+namespace {
+
+class platform final : public gpu::platform {
+ public:
+  explicit platform(std::unique_ptr<library> cu) noexcept : cu_(std::move(cu)) {}
+
+  bool find_devices(const log_function& log, std::string& why) {
+    for (device_facts& d : list_devices(*cu_, why)) {
+      if (!d.refusal.empty()) {
+        log(BITNET_LOG_WARN, d.common.name + " is not used: " + d.refusal);
+        continue;
+      }
+      common_.push_back(d.common);
+      found_.push_back(std::move(d));
+    }
+    return !found_.empty();
+  }
+
+  const std::vector<gpu::facts>& devices() const noexcept override { return common_; }
+
+  bitnet_status open(uint32_t index, std::unique_ptr<gpu::device>& out,
+                     const sdk::reporter& report) override {
+    if (index >= found_.size())
+      return report.fail(BITNET_INVALID_ARGUMENT, "device %u of %zu", index, found_.size());
+    auto made = std::make_unique<device>(*cu_, found_[index]);
+    if (bitnet_status s = made->open(report); sdk::failed(s)) return s;
+    out = std::move(made);
+    return BITNET_OK;
+  }
+
+ private:
+  std::unique_ptr<library> cu_;
+  std::vector<device_facts> found_;
+  std::vector<gpu::facts> common_;
+};
+
+}  // namespace
+
+std::unique_ptr<gpu::platform> open_platform(const char* driver, const log_function& log,
+                                             std::string& why) {
+  std::unique_ptr<library> cu = open_library(driver, why);
+  if (!cu) return nullptr;
+  auto out = std::make_unique<platform>(std::move(cu));
+  if (!out->find_devices(log, why)) return nullptr;
+  return out;
+}
+
+}  // namespace bitnet::cuda

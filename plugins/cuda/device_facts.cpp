@@ -1,0 +1,116 @@
+#include "device_facts.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "kernel_table.hpp"
+
+namespace bitnet::cuda {
+namespace {
+
+// Zero where the driver does not know the question.
+int attribute(const library& cu, CUdevice device, CUdevice_attribute what) {
+  int out = 0;
+  return cu.cuDeviceGetAttribute(&out, what, device) == CUDA_SUCCESS ? std::max(out, 0) : 0;
+}
+
+std::string name_of(const library& cu, CUdevice device) {
+  char out[256] = {};
+  const CUresult asked = cu.cuDeviceGetName(out, sizeof out - 1, device);
+  return asked == CUDA_SUCCESS && *out ? out : "NVIDIA GPU";
+}
+
+std::string uuid_of(const library& cu, CUdevice device) {
+  CUuuid id{};
+  if (cu.cuDeviceGetUuid(&id, device) != CUDA_SUCCESS) return "";
+  std::string out;
+  for (size_t i = 0; i < sizeof id.bytes; ++i) {
+    char hex[3];
+    std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned char>(id.bytes[i]));
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    out += hex;
+  }
+  return out;
+}
+
+std::string pci_of(const library& cu, CUdevice device) {
+  char out[32] = {};
+  if (cu.cuDeviceGetPCIBusId(out, sizeof out - 1, device) != CUDA_SUCCESS) return "";
+  std::string text = out;
+  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
+  return text;
+}
+
+std::string refusal_of(const library& cu, CUdevice device, int architecture) {
+  if (attribute(cu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
+    return "its compute mode is 'prohibited'; allow it with nvidia-smi -c DEFAULT";
+  if (!has_code_for(architecture))
+    return "its architecture is sm_" + std::to_string(architecture) + ", and this build has " +
+           built_architectures() +
+           "; use a build with BITNET_CUDA_ARCHS=" + std::to_string(architecture);
+  if (attribute(cu, device, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) == 0)
+    return "it does not share addresses with the host, which this backend needs";
+  return "";
+}
+
+device_facts facts_of(const library& cu, CUdevice device) {
+  const auto ask = [&](CUdevice_attribute what) {
+    return static_cast<uint32_t>(attribute(cu, device, what));
+  };
+  const auto architecture =
+      static_cast<int>(10 * ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                       ask(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  device_facts out;
+  out.id = device;
+  out.exclusive = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+  out.refusal = refusal_of(cu, device, architecture);
+  gpu::facts& about = out.common;
+  about.name = name_of(cu, device);
+  about.uuid = uuid_of(cu, device);
+  about.pci_address = pci_of(cu, device);
+  about.arch = "sm_" + std::to_string(architecture);
+  about.driver_version = "CUDA " + version_text(cu.version);
+  about.device_class = BITNET_DEVICE_GPU;
+  size_t bytes = 0;
+  if (cu.cuDeviceTotalMem(&bytes, device) == CUDA_SUCCESS) about.memory_total_bytes = bytes;
+  about.max_allocation_bytes = about.max_binding_bytes = about.memory_total_bytes;
+  about.compute_units = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  about.binding_alignment = 16;  // what a thread reads at once
+  about.group_size = about.max_group_size = group_threads;
+  about.max_groups = 65535;
+  // What a launch has without asking for more, less what kernels keep there of fixed size.
+  constexpr uint32_t fixed_bytes = BITNET_CUDA_FIXED_SHARED;
+  const uint32_t shared = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+  about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
+  about.max_bindings = gpu::max_kernel_bindings;
+  about.max_kept = 32;  // of a head, in shared memory
+  return out;
+}
+
+}  // namespace
+
+std::vector<device_facts> list_devices(const library& cu, std::string& why) {
+  int count = 0;
+  const CUresult counted = cu.cuDeviceGetCount(&count);
+  std::vector<device_facts> out;
+  std::string seen;
+  for (int i = 0; counted == CUDA_SUCCESS && i < count; ++i) {
+    CUdevice device = 0;
+    if (cu.cuDeviceGet(&device, i) != CUDA_SUCCESS) continue;
+    out.push_back(facts_of(cu, device));
+    const device_facts& last = out.back();
+    if (!last.refusal.empty())
+      seen += (seen.empty() ? "" : ". ") + last.common.name + " is not used: " + last.refusal;
+  }
+  const bool usable =
+      std::any_of(out.begin(), out.end(), [](const device_facts& d) { return d.refusal.empty(); });
+  if (usable) return out;
+  if (counted != CUDA_SUCCESS)
+    why = "the NVIDIA driver does not count its devices: " + cu.name_of(counted) +
+          "; see whether nvidia-smi works";
+  else
+    why = seen.empty() ? no_device : seen;
+  return out;
+}
+
+}  // namespace bitnet::cuda

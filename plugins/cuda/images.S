@@ -1,0 +1,18 @@
+/* The kernels, compiled by nvcc, as read-only data of the plugin. */
+        .section .rodata
+        .macro image name
+        .balign 64
+        .globl bitnet_cuda_\name
+        .hidden bitnet_cuda_\name
+        .type bitnet_cuda_\name, %object
+bitnet_cuda_\name:
+        .incbin "\name\().fatbin"
+        .size bitnet_cuda_\name, . - bitnet_cuda_\name
+        .endm
+        image rows
+        image elements
+        image states
+        image dense
+        image attention
+        image ternary
+        .section .note.GNU-stack,"",%progbits

@@ -1,0 +1,181 @@
+#include "kernel_table.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+
+#include "bitnet/abi/tensor.h"
+
+extern "C" {
+extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cuda_states[],
+    bitnet_cuda_dense[], bitnet_cuda_attention[], bitnet_cuda_ternary[];
+}
+
+namespace bitnet::cuda {
+namespace {
+
+enum image_index : uint8_t { rows, elements, states, dense, attention, ternary, image_count };
+const image images[] = {
+    {"rows", bitnet_cuda_rows},           {"elements", bitnet_cuda_elements},
+    {"states", bitnet_cuda_states},       {"dense", bitnet_cuda_dense},
+    {"attention", bitnet_cuda_attention}, {"ternary", bitnet_cuda_ternary},
+};
+static_assert(std::size(images) == image_count);
+
+// In the order of gpu::kernel_id. What kernels write is bound behind what they read.
+struct known {
+  image_index from;
+  const char* name;
+  uint32_t written;  // how many of the bindings
+};
+constexpr known kernels[] = {
+    {dense, "embed_gather", 1},    {rows, "rms_norm", 1},        {rows, "act_quant", 2},
+    {rows, "act_quant_groups", 2}, {rows, "hadamard", 1},        {ternary, "linear_ternary", 1},
+    {dense, "linear_dense", 1},    {elements, "rope", 1},        {attention, "kv_write", 2},
+    {attention, "attn_paged", 1},  {elements, "elementwise", 1}, {elements, "gather_rows", 1},
+    {elements, "columns", 1},      {states, "short_conv", 2},    {states, "delta_gates", 1},
+    {states, "delta_rule", 2},     {rows, "norm_quant", 2},      {rows, "glu_quant", 3},
+    {ternary, "bit_linear", 1},
+};
+static_assert(std::size(kernels) == static_cast<size_t>(gpu::kernel_id::count));
+
+const char* format_name(uint32_t format) noexcept {
+  switch (format) {
+    case BITNET_FORMAT_F32:
+      return "f32";
+    case BITNET_FORMAT_F16:
+      return "f16";
+    case BITNET_FORMAT_BF16:
+      return "bf16";
+    case BITNET_FORMAT_Q8_0:
+      return "q8_0";
+    case BITNET_FORMAT_Q4_0:
+      return "q4_0";
+    case BITNET_FORMAT_Q4_K:
+      return "q4_k";
+    case BITNET_FORMAT_Q6_K:
+      return "q6_k";
+    default:
+      return nullptr;
+  }
+}
+const char* dtype_name(uint32_t dtype) noexcept {
+  switch (dtype) {
+    case BITNET_DTYPE_F32:
+      return "f32";
+    case BITNET_DTYPE_F16:
+      return "f16";
+    case BITNET_DTYPE_Q8_0:
+      return "q8_0";
+    default:
+      return nullptr;
+  }
+}
+
+// Adds to a kernel's name what its form is called by.
+bool add_form(const gpu::kernel_spec& spec, std::string& name) {
+  const uint32_t* c = spec.constants;
+  switch (spec.id) {
+    case gpu::kernel_id::linear_ternary:
+      if (c[1] == 1 || c[4] != 0)
+        name += "_factored";
+      else
+        name += c[2] <= 1 ? "_1" : c[2] == 2 ? "_2" : "_4";
+      return true;
+    case gpu::kernel_id::linear_dense: {
+      const char* format = format_name(c[3]);
+      if (!format) return false;
+      name += std::string("_") + format + (c[2] <= 1 ? "_1" : "_4");
+      return true;
+    }
+    case gpu::kernel_id::attn_paged: {
+      const char *key = dtype_name(c[1]), *value = dtype_name(c[2]);
+      if (!key || !value) return false;
+      name += std::string("_") + key + "_" + value;
+      return true;
+    }
+    default:
+      return true;
+  }
+}
+
+uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
+  const uint32_t* c = spec.constants;
+  switch (spec.id) {
+    case gpu::kernel_id::hadamard:
+      return c[1];
+    case gpu::kernel_id::delta_rule:
+      return uint64_t{2} * c[1];
+    case gpu::kernel_id::bit_linear:
+      return c[4];
+    case gpu::kernel_id::attn_paged:
+      return uint64_t{group_threads} * (2 + uint64_t{c[3]});
+    default:
+      return 0;
+  }
+}
+
+// Architectures with code of their own, ascending, and the one whose PTX a driver can compile for
+// newer ones.
+constexpr int built[] = {BITNET_CUDA_BUILT};
+constexpr int newest = BITNET_CUDA_NEWEST;
+
+}  // namespace
+
+const image* images_begin() noexcept {
+  return std::begin(images);
+}
+const image* images_end() noexcept {
+  return std::end(images);
+}
+
+bool find_form(const gpu::kernel_spec& spec, kernel_form& out) {
+  if (spec.id >= gpu::kernel_id::count || spec.constants[0] != group_threads) return false;
+  const known& kernel = kernels[static_cast<size_t>(spec.id)];
+  const uint64_t shared = 4 * shared_words_of(spec);
+  if (shared > UINT32_MAX) return false;
+  out.from = &images[kernel.from];
+  out.function = kernel.name;
+  out.shared_bytes = static_cast<uint32_t>(shared);
+  if (!add_form(spec, out.function)) return false;
+  out.many = out.function == "linear_ternary_4" ? "linear_ternary_many" : "";
+  return true;
+}
+
+bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
+  return binding + kernels[static_cast<size_t>(id)].written >= gpu::bindings_of(id);
+}
+
+grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
+             uint32_t groups_x, uint32_t groups_y) noexcept {
+  const grid asked = {groups_x, groups_y, false};
+  if (spec.id != gpu::kernel_id::linear_ternary) return asked;
+  gpu::linear_ternary_params p{};
+  std::memcpy(&p, params, sizeof p);
+  constexpr uint32_t warps = group_threads / 32, most = 65535;
+  const auto groups = [&](uint64_t rows) {
+    return static_cast<uint32_t>(std::clamp<uint64_t>((p.n_rows + rows - 1) / rows, 1, most));
+  };
+  if (spec.constants[1] == 1 || spec.constants[4] != 0) return {groups(warps), groups_y, false};
+  // By four tokens; a tile that is half empty still reads the weights once in place of four times.
+  constexpr uint64_t rows_of_warp = 64, tokens = 32, of_group = 4, fewest = 13;
+  const uint64_t rows = groups_y * of_group;
+  if (form.many.empty() || rows < fewest || p.n_rows < rows_of_warp) return asked;
+  return {groups(warps * rows_of_warp), static_cast<uint32_t>((rows + tokens - 1) / tokens), true};
+}
+
+bool has_code_for(int architecture) noexcept {
+  const bool same_major = std::any_of(std::begin(built), std::end(built), [&](int one) {
+    return one / 10 == architecture / 10 && one <= architecture;
+  });
+  return same_major || architecture >= newest;
+}
+
+std::string built_architectures() {
+  std::string out;
+  for (const int one : built) out += (out.empty() ? "sm_" : ", sm_") + std::to_string(one);
+  return out;
+}
+
+}  // namespace bitnet::cuda

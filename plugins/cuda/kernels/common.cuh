@@ -1,0 +1,141 @@
+#pragma once
+// What all kernels share; plugins/gpu-common/kernels.hpp says what each of them computes. They are
+// compiled without contraction, with division and square root rounded correctly.
+
+#include "bitnet/abi/ops.h"
+#include "device.cuh"
+#include "gpu-common/kernels.hpp"
+#include "launch.hpp"
+
+// The functions that the plugin finds by name; so many groups of them are on a multiprocessor at
+// least, by their registers.
+#define BITNET_KERNEL_OF(name, groups)                                              \
+  extern "C" __global__ void __launch_bounds__(bitnet::cuda::group_threads, groups) \
+      name(const __grid_constant__ bitnet::cuda::launch l)
+#define BITNET_KERNEL(name) BITNET_KERNEL_OF(name, 4)
+
+namespace bitnet::cuda {
+
+constexpr uint32_t threads = group_threads, warp = 32, warps = threads / warp;
+constexpr uint32_t every_lane = 0xffffffffu;
+
+__device__ inline uint32_t lane() {
+  return threadIdx.x % warp;
+}
+__device__ inline uint32_t warp_of_group() {
+  return threadIdx.x / warp;
+}
+
+template <class T>
+__device__ T* memory_of(const launch& l, uint32_t binding) {
+  return reinterpret_cast<T*>(l.memory[binding]);
+}
+
+// The kernel's parameters, as kernels.hpp has them.
+template <class Params>
+__device__ Params params_of(const launch& l) {
+  Params out;
+  memcpy(&out, l.params, sizeof out);
+  return out;
+}
+
+// How many rows the step has.
+__device__ inline uint32_t rows_of(const launch& l) {
+  return memory_of<const uint32_t>(l, 0)[l.params[0]];
+}
+
+// Calls f(i) for the units [0, n) of axis x that are this thread's, this group's, or this warp's.
+template <class F>
+__device__ void each_x(uint64_t n, F f) {
+  for (uint64_t i = uint64_t{blockIdx.x} * threads + threadIdx.x; i < n;
+       i += uint64_t{gridDim.x} * threads)
+    f(static_cast<uint32_t>(i));
+}
+template <class F>
+__device__ void each_group(uint64_t n, F f) {
+  for (uint64_t i = blockIdx.x; i < n; i += gridDim.x) f(static_cast<uint32_t>(i));
+}
+// Rows of axis y, and of both axes where a row has one group.
+template <class F>
+__device__ void each_y(uint32_t n, F f) {
+  for (uint64_t i = blockIdx.y; i < n; i += gridDim.y) f(static_cast<uint32_t>(i));
+}
+template <class F>
+__device__ void each_row(uint64_t n, F f) {
+  for (uint64_t i = uint64_t{blockIdx.y} * gridDim.x + blockIdx.x; i < n;
+       i += uint64_t{gridDim.y} * gridDim.x)
+    f(i);
+}
+
+__device__ inline uint32_t smaller(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
+// x if it is a number above `largest`.
+__device__ inline float larger(float largest, float x) {
+  return x > largest ? x : largest;
+}
+
+template <class To, class From>
+__device__ To bits_of(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To out;
+  memcpy(&out, &from, sizeof out);
+  return out;
+}
+
+// Four words, in one load where they are aligned to it.
+__device__ inline uint4 load4(const uint32_t* p) {
+  if (reinterpret_cast<uint64_t>(p) % 16 == 0) return *reinterpret_cast<const uint4*>(p);
+  return make_uint4(p[0], p[1], p[2], p[3]);
+}
+
+// Byte i of four words.
+__device__ inline uint32_t byte_of(const uint4& words, uint32_t i) {
+  const uint32_t word = i < 4 ? words.x : i < 8 ? words.y : i < 12 ? words.z : words.w;
+  return word >> (8 * (i % 4)) & 255u;
+}
+
+// Sums over the lanes of each of N values, a power of two; lane i gets that of value i * N / warp.
+// Halves of what is left go to the other half of the lanes, so that there are few exchanges. The
+// order of each sum does not depend on N.
+template <class T, uint32_t N>
+__device__ T sum_of_lanes(T (&values)[N]) {
+  uint32_t left = N;
+  for (uint32_t d = warp / 2; d != 0; d /= 2) {
+    left /= 2;
+    if (left == 0) {
+      values[0] += __shfl_xor_sync(every_lane, values[0], d);
+      continue;
+    }
+    const bool upper = (lane() & d) != 0;
+    for (uint32_t i = 0; i < left; ++i) {
+      const T given = upper ? values[i] : values[i + left];
+      const T kept = upper ? values[i + left] : values[i];
+      values[i] = kept + __shfl_xor_sync(every_lane, given, d);
+    }
+  }
+  return values[0];
+}
+
+__device__ inline float quant_scale(float largest) {
+  return 127.0f / (largest > 1e-5f ? largest : 1e-5f);
+}
+__device__ inline int quantised(float x, float scale) {
+  // NaN becomes 127: any value will do.
+  return static_cast<int>(fmaxf(fminf(rintf(x * scale), 127.0f), -128.0f));
+}
+__device__ inline uint32_t packed4(int a, int b, int c, int d) {
+  return (static_cast<uint32_t>(a) & 255u) | (static_cast<uint32_t>(b) & 255u) << 8 |
+         (static_cast<uint32_t>(c) & 255u) << 16 | static_cast<uint32_t>(d) << 24;
+}
+
+__device__ inline float activation(uint32_t op, float x) {
+  if (op == BITNET_OP_SILU) return x / (1.0f + expf(-x));
+  if (op == BITNET_OP_SIGMOID) return 1.0f / (1.0f + expf(-x));
+  if (op == BITNET_OP_GELU)  // 2 * sqrt(2 / pi), and 0.044715 of it
+    return x / (1.0f + expf(-x * (1.5957691216f + 0.0713548163f * (x * x))));
+  const float positive = x > 0 ? x : 0;
+  return positive * positive;
+}
+
+}  // namespace bitnet::cuda

@@ -1,0 +1,144 @@
+// Kernels of whole rows: norms, quantisation, transforms.
+
+#include "group.cuh"
+
+using namespace bitnet::cuda;
+namespace gpu = bitnet::gpu;
+
+BITNET_KERNEL(rms_norm) {
+  const auto p = params_of<gpu::rms_norm_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  const auto* weight = memory_of<const float>(l, 2);
+  auto* y = memory_of<float>(l, 3);
+  each_row(uint64_t{rows_of(l)} * p.heads, [&](uint64_t r) {
+    const float* in = x + r * p.k;
+    const float factor = norm_factor(in, p.k, p.eps);
+    for (uint32_t i = threadIdx.x; i < p.k; i += threads)
+      y[r * p.k + i] = in[i] * factor * weight[i];
+  });
+}
+
+BITNET_KERNEL(act_quant) {
+  const auto p = params_of<gpu::act_quant_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  auto* q = memory_of<uint32_t>(l, 2);
+  auto* s = memory_of<float>(l, 3);
+  each_row(rows_of(l), [&](uint64_t r) {
+    const float* in = x + r * p.k;
+    const float scale =
+        quantise_row([&](uint32_t i) { return in[i]; }, p.k, q + r * gpu::i8_row_words(p.k));
+    if (threadIdx.x == 0) s[r] = scale;
+  });
+}
+
+// One thread to a group of activations.
+BITNET_KERNEL(act_quant_groups) {
+  const auto p = params_of<gpu::act_quant_groups_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  auto* q = memory_of<uint32_t>(l, 2);
+  auto* d = memory_of<float>(l, 3);
+  const uint32_t words = p.group / 4, groups = p.k / p.group;
+  const uint64_t stride = gpu::i8_row_words(p.k);
+  each_y(rows_of(l), [&](uint32_t r) {
+    each_x(stride / words, [&](uint32_t g) {
+      uint32_t* codes = q + r * stride + uint64_t{g} * words;
+      if (g >= groups) {  // padding
+        for (uint32_t w = 0; w < words; ++w) codes[w] = 0;
+        return;
+      }
+      const float* in = x + uint64_t{r} * p.k + uint64_t{g} * p.group;
+      float largest = 1e-30f;
+      for (uint32_t i = 0; i < p.group; ++i) largest = larger(largest, fabsf(in[i]));
+      const float scale = 127.0f / largest;
+      for (uint32_t w = 0; w < words; ++w)
+        codes[w] = packed4(quantised(in[4 * w], scale), quantised(in[4 * w + 1], scale),
+                           quantised(in[4 * w + 2], scale), quantised(in[4 * w + 3], scale));
+      d[uint64_t{r} * groups + g] = largest / 127.0f;
+    });
+  });
+}
+
+// The bits of rms_norm, then act_quant.
+BITNET_KERNEL(norm_quant) {
+  const auto p = params_of<gpu::norm_quant_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  const auto* weight = memory_of<const float>(l, 2);
+  auto* q = memory_of<uint32_t>(l, 3);
+  auto* s = memory_of<float>(l, 4);
+  each_row(rows_of(l), [&](uint64_t r) {
+    const float* in = x + r * p.k;
+    const float factor = norm_factor(in, p.k, p.eps);
+    const float scale = quantise_row([&](uint32_t i) { return in[i] * factor * weight[i]; }, p.k,
+                                     q + r * gpu::i8_row_words(p.k));
+    if (threadIdx.x == 0) s[r] = scale;
+  });
+}
+
+// The bits of an activation (constant 1), mul, rms_norm (if constant 2), then act_quant.
+BITNET_KERNEL(glu_quant) {
+  const auto p = params_of<gpu::glu_quant_params>(l);
+  const auto* gate = memory_of<const float>(l, 1);
+  const auto* up = memory_of<const float>(l, 2);
+  const auto* weight = memory_of<const float>(l, 3);
+  auto* scratch = memory_of<float>(l, 4);
+  auto* q = memory_of<uint32_t>(l, 5);
+  auto* s = memory_of<float>(l, 6);
+  const bool norm = l.constants[2] != 0;
+  each_row(rows_of(l), [&](uint64_t r) {
+    float* mid = scratch + r * p.k;
+    for (uint32_t i = threadIdx.x; i < p.k; i += threads)
+      mid[i] = activation(l.constants[1], gate[r * p.k + i]) * up[r * p.k + i];
+    __syncthreads();
+    uint32_t* codes = q + r * gpu::i8_row_words(p.k);
+    float scale;
+    if (norm) {
+      const float factor = norm_factor(mid, p.k, p.eps);
+      scale = quantise_row([&](uint32_t i) { return mid[i] * factor * weight[i]; }, p.k, codes);
+    } else {
+      scale = quantise_row([&](uint32_t i) { return mid[i]; }, p.k, codes);
+    }
+    if (threadIdx.x == 0) s[r] = scale;
+  });
+}
+
+// A tile, of constant 1 elements, is runs of neighbours, `from` elements of the row apart: one run
+// where that is 1.
+BITNET_KERNEL(hadamard) {
+  const auto p = params_of<gpu::hadamard_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  const auto* weight = memory_of<const float>(l, 2);
+  auto* y = memory_of<float>(l, 3);
+  auto* tile = static_cast<float*>(shared_memory());
+  const uint32_t size = l.constants[1];
+  const uint32_t run = p.from == 1 ? size : size / (p.to / p.from);
+  const uint32_t nearest = p.from == 1 ? 1 : run, apart = p.from == 1 ? size : p.from;
+  const uint32_t side_by_side = apart / run, units = (p.k + size - 1) / size;
+  each_row(uint64_t{rows_of(l)} * units, [&](uint64_t r) {
+    const auto u = static_cast<uint32_t>(r % units);
+    const uint32_t begin = u / side_by_side * (side_by_side * size) + u % side_by_side * run;
+    const float* in = x + r / units * p.k;
+    float* out = y + r / units * p.k;
+    __syncthreads();  // the tile before is written
+    for (uint32_t i = threadIdx.x; i < size; i += threads) {
+      const uint32_t at = begin + i / run * apart + i % run;
+      const float value = at < p.k ? in[at] : 0.0f;
+      tile[i] = p.before && at < p.k ? value * weight[at] : value;
+    }
+    for (uint32_t d = nearest; d < nearest * (p.to / p.from); d *= 2) {
+      __syncthreads();
+      for (uint32_t pair = threadIdx.x; pair < size / 2; pair += threads) {
+        const uint32_t i = 2 * pair - (pair & (d - 1));
+        const float a = tile[i], b = tile[i + d];
+        tile[i] = a + b;
+        tile[i + d] = a - b;
+      }
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < size; i += threads) {
+      const uint32_t at = begin + i / run * apart + i % run;
+      if (at >= p.k) continue;
+      const float value = tile[i] * p.scale;
+      out[at] = p.after ? value * weight[at] : value;
+    }
+  });
+}

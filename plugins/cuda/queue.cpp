@@ -1,0 +1,123 @@
+#include "queue.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "recording.hpp"
+
+namespace bitnet::cuda {
+
+queue::~queue() {
+  if (!stream_) return;
+  const current mine(context_);
+  const library& cu = context_.cu;
+  cu.cuStreamSynchronize(stream_);
+  for (const pending& p : pending_) cu.cuEventDestroy(p.event);
+  for (CUevent e : spare_) cu.cuEventDestroy(e);
+  cu.cuStreamDestroy(stream_);
+}
+
+bitnet_status queue::start(const sdk::reporter& report) {
+  const CUresult made = context_.cu.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
+  if (made != CUDA_SUCCESS) stream_ = nullptr;
+  return context_.check(made, "cuStreamCreate", report);
+}
+
+bitnet_status queue::spare_event(CUevent& out, const sdk::reporter& report) {
+  if (spare_.empty()) {
+    spare_.reserve(1);
+    CUevent made = nullptr;
+    if (bitnet_status s = context_.check(context_.cu.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING),
+                                         "cuEventCreate", report);
+        sdk::failed(s))
+      return s;
+    spare_.push_back(made);
+  }
+  out = spare_.back();
+  return BITNET_OK;
+}
+
+bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::reporter& report) {
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  const std::scoped_lock held(lock_);
+  if (bitnet_status s = retire(report); sdk::failed(s)) return s;
+  CUevent event = nullptr;
+  if (bitnet_status s = spare_event(event, report); sdk::failed(s)) return s;
+  pending_.push_back({value, event});  // before anything runs: it may throw
+  spare_.pop_back();
+  bitnet_status s = static_cast<recording&>(work).launch_on(stream_, report);
+  if (!sdk::failed(s)) {
+    s = context_.check(context_.cu.cuEventRecord(event, stream_), "cuEventRecord", report);
+    // What runs and cannot be waited for must not be left running.
+    if (sdk::failed(s)) context_.cu.cuStreamSynchronize(stream_);
+  }
+  if (sdk::failed(s)) {
+    pending_.pop_back();
+    context_.cu.cuEventDestroy(event);
+    return s;
+  }
+  submitted_ = value;
+  return BITNET_OK;
+}
+
+bitnet_status queue::retire(const sdk::reporter& report) {
+  spare_.reserve(spare_.size() + pending_.size());
+  while (!pending_.empty()) {
+    const pending first = pending_.front();
+    const CUresult done = context_.cu.cuEventQuery(first.event);
+    if (done == CUDA_ERROR_NOT_READY) return BITNET_OK;
+    if (done != CUDA_SUCCESS) return context_.check(done, "cuEventQuery", report);
+    reached_ = first.value;
+    spare_.push_back(first.event);
+    pending_.pop_front();
+  }
+  return BITNET_OK;
+}
+
+// The driver's own waiting has no end in time. A step takes a millisecond or so: at first the
+// thread looks again and again, then it sleeps between, ever longer.
+bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::reporter& report) {
+  using clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds eager(200), longest(200);
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  const clock::time_point began = clock::now();
+  std::chrono::microseconds nap(20);
+  for (;;) {
+    uint64_t reached = 0, submitted = 0;
+    {
+      const std::scoped_lock held(lock_);
+      if (bitnet_status s = retire(report); sdk::failed(s)) return s;
+      reached = reached_;
+      submitted = submitted_;
+    }
+    if (reached >= value) return BITNET_OK;
+    const auto waited = clock::now() - began;
+    const auto waited_ns =
+        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count());
+    if (waited_ns >= timeout_ns || submitted < value)
+      return report.fail(BITNET_TIMEOUT, "the timeline is at %llu and not at %llu%s",
+                         static_cast<unsigned long long>(reached),
+                         static_cast<unsigned long long>(value),
+                         submitted < value ? ", which no submitted step reaches" : " in time");
+    if (waited < eager) {
+      std::this_thread::yield();
+      continue;
+    }
+    std::this_thread::sleep_for(nap);
+    nap = std::min(nap * 2, longest);
+  }
+}
+
+bitnet_status queue::poll(uint64_t& value, const sdk::reporter& report) {
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  const std::scoped_lock held(lock_);
+  if (bitnet_status s = retire(report); sdk::failed(s)) return s;
+  value = reached_;
+  return BITNET_OK;
+}
+
+}  // namespace bitnet::cuda

@@ -1,0 +1,40 @@
+#pragma once
+// A timeline over a stream: behind each submission stands an event.
+
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "cuda_device.hpp"
+
+namespace bitnet::cuda {
+
+class queue final : public gpu::queue {
+ public:
+  explicit queue(const context& c) : context_(c) {}
+  ~queue() override;
+  // The context is current.
+  bitnet_status start(const sdk::reporter& report);
+
+  bitnet_status submit(gpu::recording& work, uint64_t value, const sdk::reporter& report) override;
+  bitnet_status wait(uint64_t value, uint64_t timeout_ns, const sdk::reporter& report) override;
+  bitnet_status poll(uint64_t& value, const sdk::reporter& report) override;
+
+ private:
+  struct pending {
+    uint64_t value;
+    CUevent event;
+  };
+  // Takes notice of what is done. The lock is held.
+  bitnet_status retire(const sdk::reporter& report);
+  bitnet_status spare_event(CUevent& out, const sdk::reporter& report);
+
+  const context& context_;
+  CUstream stream_ = nullptr;
+  std::mutex lock_;
+  std::deque<pending> pending_;  // ascending
+  std::vector<CUevent> spare_;
+  uint64_t reached_ = 0, submitted_ = 0;
+};
+
+}  // namespace bitnet::cuda

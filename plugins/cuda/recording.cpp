@@ -1,0 +1,195 @@
+#include "recording.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace bitnet::cuda {
+namespace {
+
+const device_buffer* memory_of(const gpu::binding& b) noexcept {
+  return static_cast<const device_buffer*>(b.memory);
+}
+
+}  // namespace
+
+CUdeviceptr recording::address_of(const gpu::binding& b) const noexcept {
+  const auto found = copied_.find(memory_of(b));
+  return (found == copied_.end() ? memory_of(b) : found->second.get())->address() + b.offset;
+}
+
+// Memory of the host that kernels read and nothing here writes.
+void recording::find_copied(std::span<const gpu::command> commands) {
+  constexpr uint64_t most = uint64_t{64} << 10;  // bytes: what is larger is hardly read as a whole
+  const auto each = [&](auto f) {
+    for (const gpu::command& one : commands)
+      for (uint32_t i = 0; i < one.bindings.size(); ++i) {
+        const bool kept =
+            !one.run || writes_binding(static_cast<const kernel&>(*one.run).spec.id, i);
+        f(memory_of(one.bindings[i]), kept);
+      }
+  };
+  each([&](const device_buffer* b, bool) {
+    if (b->mapped() && b->size() <= most)
+      copied_.emplace(b, std::make_unique<device_buffer>(context_, b->size()));
+  });
+  each([&](const device_buffer* b, bool kept) {
+    if (kept) copied_.erase(b);
+  });
+}
+
+bitnet_status recording::copy_from_host(const sdk::reporter& report) {
+  for (const auto& [from, to] : copied_) {
+    if (bitnet_status s = to->create(gpu::placement::device, report); sdk::failed(s)) return s;
+    if (bitnet_status s = add_copy(from->address(), to->address(), from->size(), report);
+        sdk::failed(s))
+      return s;
+  }
+  next_level();
+  return BITNET_OK;
+}
+
+recording::~recording() {
+  if (!graph_ && clock_.empty()) return;
+  const current mine(context_);
+  if (ready_) context_.cu.cuGraphExecDestroy(ready_);
+  if (graph_) context_.cu.cuGraphDestroy(graph_);
+  for (CUevent e : clock_) context_.cu.cuEventDestroy(e);
+}
+
+void recording::next_level() {
+  if (level_.empty()) return;
+  before_ = std::exchange(level_, {});
+}
+
+bitnet_status recording::build(std::span<const gpu::command> commands,
+                               const sdk::reporter& report) {
+  const library& cu = context_.cu;
+  const CUresult made = cu.cuGraphCreate(&graph_, 0);
+  if (made != CUDA_SUCCESS) {
+    graph_ = nullptr;
+    return context_.check(made, "cuGraphCreate", report);
+  }
+  find_copied(commands);
+  if (bitnet_status s = copy_from_host(report); sdk::failed(s)) return s;
+  if (timed_)
+    if (bitnet_status s = add_clock(report); sdk::failed(s)) return s;
+  for (const gpu::command& one : commands) {
+    if (one.after || timed_) next_level();
+    if (bitnet_status s = add(one, report); sdk::failed(s)) return s;
+    if (!timed_) continue;
+    next_level();
+    if (bitnet_status s = add_clock(report); sdk::failed(s)) return s;
+  }
+  const CUresult ready = cu.cuGraphInstantiate(&ready_, graph_, 0);
+  if (ready != CUDA_SUCCESS) ready_ = nullptr;
+  return context_.check(ready, "cuGraphInstantiate", report);
+}
+
+bitnet_status recording::add(const gpu::command& one, const sdk::reporter& report) {
+  return one.run ? add_kernel(one, report) : add_copies(one, report);
+}
+
+bitnet_status recording::add_kernel(const gpu::command& one, const sdk::reporter& report) {
+  const auto& run = static_cast<const kernel&>(*one.run);
+  launch values{};
+  if (one.bindings.size() > std::size(values.memory) || one.params.size() > gpu::max_params)
+    return report.fail(BITNET_INTERNAL, "%s: %zu bindings and %zu words of parameters",
+                       run.form.function.c_str(), one.bindings.size(), one.params.size());
+  for (size_t i = 0; i < one.bindings.size(); ++i) values.memory[i] = address_of(one.bindings[i]);
+  std::copy_n(run.spec.constants, std::size(values.constants), values.constants);
+  std::copy(one.params.begin(), one.params.end(), values.params);
+  void* parameters[] = {&values};  // copied when the node is made
+  const grid how = grid_of(run.form, run.spec, values.params, one.groups_x, one.groups_y);
+  CUDA_KERNEL_NODE_PARAMS node{};
+  node.func = how.many ? run.many : run.function;
+  node.gridDimX = how.x;
+  node.gridDimY = how.y;
+  node.gridDimZ = 1;
+  node.blockDimX = group_threads;
+  node.blockDimY = node.blockDimZ = 1;
+  node.sharedMemBytes = run.form.shared_bytes;
+  node.kernelParams = parameters;
+  CUgraphNode made = nullptr;
+  if (bitnet_status s = context_.check(
+          context_.cu.cuGraphAddKernelNode(&made, graph_, before_.data(), before_.size(), &node),
+          "cuGraphAddKernelNode", report);
+      sdk::failed(s))
+    return s;
+  level_.push_back(made);
+  return BITNET_OK;
+}
+
+bitnet_status recording::add_copies(const gpu::command& one, const sdk::reporter& report) {
+  // Of whole buffers: the bindings' offsets do not count.
+  const device_buffer* from = memory_of(one.bindings[0]);
+  const device_buffer* to = memory_of(one.bindings[1]);
+  constexpr uint64_t most = uint64_t{1} << 30;  // of one node: its width is a pitch
+  for (const gpu::copy_range& r : one.copies)
+    for (uint64_t done = 0; done < r.bytes; done += most) {
+      const uint64_t bytes = std::min(most, r.bytes - done);
+      if (bitnet_status s =
+              add_copy(from->address() + r.from + done, to->address() + r.to + done, bytes, report);
+          sdk::failed(s))
+        return s;
+    }
+  return BITNET_OK;
+}
+
+bitnet_status recording::add_copy(CUdeviceptr from, CUdeviceptr to, uint64_t bytes,
+                                  const sdk::reporter& report) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  copy.srcDevice = from;
+  copy.dstDevice = to;
+  copy.srcPitch = copy.dstPitch = copy.WidthInBytes = bytes;
+  copy.srcHeight = copy.dstHeight = copy.Height = 1;
+  copy.Depth = 1;
+  CUgraphNode made = nullptr;
+  if (bitnet_status s =
+          context_.check(context_.cu.cuGraphAddMemcpyNode(&made, graph_, before_.data(),
+                                                          before_.size(), &copy, context_.handle),
+                         "cuGraphAddMemcpyNode", report);
+      sdk::failed(s))
+    return s;
+  level_.push_back(made);
+  return BITNET_OK;
+}
+
+bitnet_status recording::add_clock(const sdk::reporter& report) {
+  const library& cu = context_.cu;
+  clock_.reserve(clock_.size() + 1);
+  CUevent event = nullptr;
+  if (bitnet_status s =
+          context_.check(cu.cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate", report);
+      sdk::failed(s))
+    return s;
+  clock_.push_back(event);
+  CUgraphNode made = nullptr;
+  if (bitnet_status s = context_.check(
+          cu.cuGraphAddEventRecordNode(&made, graph_, before_.data(), before_.size(), event),
+          "cuGraphAddEventRecordNode", report);
+      sdk::failed(s))
+    return s;
+  level_.push_back(made);
+  return BITNET_OK;
+}
+
+bitnet_status recording::launch_on(CUstream stream, const sdk::reporter& report) const {
+  return context_.check(context_.cu.cuGraphLaunch(ready_, stream), "cuGraphLaunch", report);
+}
+
+bool recording::times(std::span<uint64_t> out) const noexcept {
+  if (!timed_ || clock_.empty() || out.size() < clock_.size() - 1) return false;
+  const current mine(context_);
+  if (!mine.entered()) return false;
+  for (size_t i = 0; i + 1 < clock_.size(); ++i) {
+    float ms = 0;
+    if (context_.cu.cuEventElapsedTime(&ms, clock_[i], clock_[i + 1]) != CUDA_SUCCESS) return false;
+    out[i] = ms > 0 ? static_cast<uint64_t>(std::lround(double{ms} * 1e6)) : 0;
+  }
+  return true;
+}
+
+}  // namespace bitnet::cuda

@@ -1,0 +1,49 @@
+#pragma once
+// A list of commands as a graph of the driver, launched by one call.
+//
+// Kernels would read what the host wrote, the step's header above all, over the bus, each for
+// itself. So small memory of the host that the commands only read is copied to the device first,
+// and they read the copy.
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cuda_device.hpp"
+
+namespace bitnet::cuda {
+
+class recording final : public gpu::recording {
+ public:
+  recording(const context& c, bool timed) : context_(c), timed_(timed) {}
+  ~recording() override;
+  // The context is current.
+  bitnet_status build(std::span<const gpu::command> commands, const sdk::reporter& report);
+  bitnet_status launch_on(CUstream stream, const sdk::reporter& report) const;
+
+  bool times(std::span<uint64_t> out) const noexcept override;
+
+ private:
+  void find_copied(std::span<const gpu::command> commands);
+  bitnet_status copy_from_host(const sdk::reporter& report);
+  CUdeviceptr address_of(const gpu::binding& b) const noexcept;
+  bitnet_status add(const gpu::command& one, const sdk::reporter& report);
+  bitnet_status add_kernel(const gpu::command& one, const sdk::reporter& report);
+  bitnet_status add_copies(const gpu::command& one, const sdk::reporter& report);
+  bitnet_status add_copy(CUdeviceptr from, CUdeviceptr to, uint64_t bytes,
+                         const sdk::reporter& report);
+  bitnet_status add_clock(const sdk::reporter& report);
+  void next_level();
+
+  const context& context_;
+  bool timed_;
+  CUgraph graph_ = nullptr;
+  CUgraphExec ready_ = nullptr;
+  // A command that waits begins a level; what stands in a level waits for all of the level before.
+  std::vector<CUgraphNode> before_, level_;
+  std::map<const device_buffer*, std::unique_ptr<device_buffer>> copied_;
+  std::vector<CUevent> clock_;  // before each command and behind the last, when timed
+};
+
+}  // namespace bitnet::cuda

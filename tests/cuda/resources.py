@@ -1,0 +1,66 @@
+"""What ptxas says of each kernel on each architecture, as a table.
+
+    resources.py FOLDER [NAME...]   of the .ptxas files in FOLDER; fails if a kernel of these is missing
+"""
+
+import pathlib
+import re
+import sys
+
+THREADS = 128  # of a group
+REGISTERS = 65536  # of a multiprocessor, on every architecture so far
+MOST = {"sm_75": 1024, "sm_86": 1536, "sm_89": 1536, "sm_120": 1536}  # threads of one; others 2048
+
+ENTRY = re.compile(r"Compiling entry function '([^']+)' for '([^']+)'")
+SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+USED = re.compile(r"Used (\d+) registers")
+SHARED = re.compile(r"(\d+) bytes smem")
+
+
+def read(text):
+    """(kernel, architecture): (registers, shared, stack, spilled)"""
+    out, name, spills = {}, None, (0, 0, 0)
+    for line in text.splitlines():
+        if entry := ENTRY.search(line):
+            name = entry.groups()
+        elif found := SPILLS.search(line):
+            spills = tuple(int(n) for n in found.groups())
+        elif (used := USED.search(line)) and name:
+            shared = SHARED.search(line)
+            out[name] = (int(used[1]), int(shared[1]) if shared else 0, spills[0], spills[1] + spills[2])
+            name = None
+    return out
+
+
+def main(folder, expected):
+    found = {}
+    for file in sorted(pathlib.Path(folder).glob("*.ptxas")):
+        found.update(read(file.read_text(encoding="utf-8")))
+    architectures = sorted({arch for _, arch in found}, key=lambda a: int(a.split("_")[1]))
+    kernels = sorted({kernel for kernel, _ in found})
+    print("registers (most threads of a multiprocessor by them), shared bytes where there are some\n")
+    print("| kernel | " + " | ".join(architectures) + " |")
+    print("|---|" + "---:|" * len(architectures))
+    wrong = [f"{kernel} is not compiled" for kernel in expected if kernel not in kernels]
+    for kernel in kernels:
+        cells = []
+        for arch in architectures:
+            if (kernel, arch) not in found:
+                wrong.append(f"{kernel} is not compiled for {arch}")
+                cells.append("missing")
+                continue
+            registers, shared, stack, spilled = found[kernel, arch]
+            if spilled or stack:
+                wrong.append(f"{kernel} on {arch} has {stack} bytes of stack, {spilled} spilled")
+            groups = REGISTERS // (THREADS * ((registers + 7) // 8 * 8))
+            cells.append(f"{registers} ({min(groups * THREADS, MOST.get(arch, 2048))})" + (f" {shared}" if shared else ""))
+        print(f"| {kernel} | " + " | ".join(cells) + " |")
+    if not kernels:
+        wrong.append("there is no report in " + folder)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

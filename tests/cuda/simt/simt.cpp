@@ -1,0 +1,196 @@
+#include "simt.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "fiber.hpp"
+
+namespace simt {
+
+place here;
+void* shared = nullptr;
+
+namespace {
+
+constexpr unsigned int lanes = 32;
+constexpr size_t stack_bytes = size_t{128} << 10;
+
+struct thread {
+  fiber context;
+  bool done = false;
+  meeting waits = meeting::none;
+  int line = 0;
+  unsigned int meetings = 0;  // of the warp
+  index3 index{0, 0, 0};
+};
+
+// What is running: one grid at a time.
+struct state {
+  kernel function = nullptr;
+  const void* argument = nullptr;
+  std::vector<thread> threads;
+  std::vector<uint64_t> given;  // two turns of every warp's lanes: one may be a turn ahead
+  fiber scheduler;
+  unsigned int running = 0;
+};
+state now;
+
+[[noreturn]] void give_up(const char* what, unsigned int first, unsigned int count) {
+  std::fprintf(stderr, "simt: %s in group (%u, %u):", what, here.group.x, here.group.y);
+  for (unsigned int i = first; i < first + count; ++i) {
+    const thread& t = now.threads[i];
+    constexpr const char* words[] = {"runs", "barrier", "shuffle", "vote", "product"};
+    std::fprintf(stderr, " [%u] %s:%d", i, t.done ? "left" : words[static_cast<int>(t.waits)],
+                 t.line);
+  }
+  std::fprintf(stderr, "\n");
+  std::abort();
+}
+
+// On to the next lane of the warp that can run, or to the scheduler.
+void leave() {
+  thread& mine = now.threads[now.running];
+  for (unsigned int next = now.running + 1; next % lanes != 0; ++next) {
+    thread& t = now.threads[next];
+    if (t.done || t.waits != meeting::none) continue;
+    now.running = next;
+    here.thread = t.index;
+    switch_fiber(mine.context, t.context, mine.done);
+    return;
+  }
+  switch_fiber(mine.context, now.scheduler, mine.done);
+}
+
+void enter() {
+  entered_fiber();
+  now.function(now.argument);
+  now.threads[now.running].done = true;
+  leave();
+}
+
+// True if some lane of the warp goes on.
+bool release_warp(unsigned int first) {
+  const thread& leader = now.threads[first];
+  bool some = false, all = true;
+  for (unsigned int i = first; i < first + lanes; ++i) {
+    const thread& t = now.threads[i];
+    const bool here_too = !t.done && t.waits != meeting::none && t.waits != meeting::barrier;
+    some |= here_too;
+    all &= here_too && t.waits == leader.waits && t.line == leader.line;
+  }
+  if (!some) return false;
+  if (!all) give_up("lanes of a warp meet at different places", first, lanes);
+  for (unsigned int i = first; i < first + lanes; ++i) now.threads[i].waits = meeting::none;
+  return true;
+}
+
+void run_warp(unsigned int first) {
+  do {
+    unsigned int next = first;
+    while (next < first + lanes &&
+           (now.threads[next].done || now.threads[next].waits != meeting::none))
+      ++next;
+    if (next == first + lanes) continue;
+    now.running = next;
+    here.thread = now.threads[next].index;
+    switch_fiber(now.scheduler, now.threads[next].context, false);
+  } while (release_warp(first));
+}
+
+// False when all threads are through.
+bool release_group() {
+  const auto count = static_cast<unsigned int>(now.threads.size());
+  const thread& leader = now.threads[0];
+  bool some = false, all = true;
+  for (const thread& t : now.threads) {
+    some |= !t.done;
+    all &= !t.done && t.line == leader.line;
+  }
+  if (!some) return false;
+  if (!all) give_up("threads of a group meet at different barriers, or left", 0, count);
+  for (thread& t : now.threads) t.waits = meeting::none;
+  return true;
+}
+
+void run_group() {
+  for (thread& t : now.threads) {
+    t.done = false;
+    t.waits = meeting::none;
+    t.line = 0;
+    t.meetings = 0;
+    prepare_fiber(t.context, enter);
+  }
+  do {
+    for (unsigned int w = 0; w < now.threads.size(); w += lanes) run_warp(w);
+  } while (release_group());
+}
+
+// Stacks are kept: a grid has as many groups as it likes, and they run one after the other.
+void make_threads(unsigned int count) {
+  if (count == 0 || count % lanes != 0) {
+    std::fprintf(stderr, "simt: groups of %u threads; a multiple of %u is needed\n", count, lanes);
+    std::abort();
+  }
+  static std::vector<char*> stacks;
+  while (stacks.size() < count) {
+    void* made =
+        mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED) std::abort();
+    mprotect(made, 4096, PROT_NONE);  // what runs over it is seen
+    stacks.push_back(static_cast<char*>(made));
+  }
+  now.threads.assign(count, {});
+  now.given.assign(size_t{2} * count, 0);
+  for (unsigned int i = 0; i < count; ++i) {
+    now.threads[i].index = {i, 0, 0};
+    now.threads[i].context.stack = stacks[i];
+    now.threads[i].context.bytes = stack_bytes;
+  }
+}
+
+}  // namespace
+
+void meet_group(int line) {
+  thread& t = now.threads[now.running];
+  t.waits = meeting::barrier;
+  t.line = line;
+  leave();
+}
+
+const uint64_t* meet_warp(meeting what, unsigned int mask, uint64_t mine, int line) {
+  thread& t = now.threads[now.running];
+  const unsigned int first = now.running / lanes * lanes;
+  if (mask != 0xffffffffu) give_up("a mask that is not all lanes", first, lanes);
+  uint64_t* turn = &now.given[2 * first + t.meetings % 2 * lanes];
+  ++t.meetings;
+  turn[now.running % lanes] = mine;
+  t.waits = what;
+  t.line = line;
+  leave();
+  return turn;
+}
+
+void run(kernel function, const void* argument, const grid& how) {
+  now.function = function;
+  now.argument = argument;
+  make_threads(how.threads);
+  here.groups = how.groups;
+  // Exactly as large, so that what lies behind it is seen by sanitizers; what is in it is not
+  // zeros.
+  const std::unique_ptr<void, void (*)(void*)> memory(
+      std::aligned_alloc(16, (how.shared_bytes + 31) / 16 * 16), std::free);
+  shared = memory.get();
+  for (unsigned int y = 0; y < how.groups.y; ++y)
+    for (unsigned int x = 0; x < how.groups.x; ++x) {
+      here.group = {x, y, 0};
+      std::memset(shared, 0xa5, how.shared_bytes);
+      run_group();
+    }
+  shared = nullptr;
+}
+
+}  // namespace simt

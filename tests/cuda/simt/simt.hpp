@@ -1,0 +1,167 @@
+#pragma once
+// CUDA's words for the CPU, so that the kernels' own text runs where there is no GPU. Every thread
+// of a group is a fiber; groups run one after the other. Threads that meet at a barrier or exchange
+// values are held until all that must come have come; if some went elsewhere, the process ends and
+// says where they are.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "bitnet/sdk/formats.hpp"
+
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): CUDA's names
+#define __global__ __attribute__((visibility("default")))
+#define __device__
+#define __shared__ static  // groups do not run beside each other
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define BITNET_UNROLL
+
+struct alignas(16) uint4 {
+  uint32_t x, y, z, w;
+};
+inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
+  return {x, y, z, w};
+}
+
+namespace simt {
+
+struct index3 {
+  unsigned int x = 1, y = 1, z = 1;
+};
+// Where the running thread stands.
+struct place {
+  index3 thread{0, 0, 0}, group{0, 0, 0}, groups;
+};
+extern place here;
+
+using kernel = void (*)(const void* argument);
+struct grid {
+  index3 groups;
+  unsigned int threads = 1;  // of a group
+  uint64_t shared_bytes = 0;
+};
+// Runs all groups on this thread. One grid at a time.
+void run(kernel function, const void* argument, const grid& how);
+
+extern void* shared;  // dynamic memory of the group
+
+enum class meeting : uint8_t { none, barrier, shuffle, vote, product };
+void meet_group(int line);
+// What all lanes of the warp gave; valid until the lane meets again.
+const uint64_t* meet_warp(meeting what, unsigned int mask, uint64_t mine, int line);
+
+template <class T>
+T shuffled(unsigned int mask, T mine, unsigned int from, int line) {
+  static_assert(sizeof(T) <= sizeof(uint64_t));
+  uint64_t bits = 0;
+  std::memcpy(&bits, &mine, sizeof mine);
+  bits = meet_warp(meeting::shuffle, mask, bits, line)[from % 32];
+  T out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
+}  // namespace simt
+
+#define threadIdx (simt::here.thread)
+#define blockIdx (simt::here.group)
+#define gridDim (simt::here.groups)
+
+inline void __syncthreads(int line = __builtin_LINE()) {
+  simt::meet_group(line);
+}
+template <class T>
+T __shfl_sync(unsigned int mask, T mine, unsigned int from, int line = __builtin_LINE()) {
+  return simt::shuffled(mask, mine, from, line);
+}
+template <class T>
+T __shfl_xor_sync(unsigned int mask, T mine, unsigned int other, int line = __builtin_LINE()) {
+  return simt::shuffled(mask, mine, (simt::here.thread.x ^ other) % 32, line);
+}
+inline void __syncwarp(int line = __builtin_LINE()) {
+  simt::meet_warp(simt::meeting::vote, 0xffffffffu, 0, line);
+}
+inline unsigned int __ballot_sync(unsigned int mask, bool mine, int line = __builtin_LINE()) {
+  const uint64_t* all = simt::meet_warp(simt::meeting::vote, mask, mine ? 1 : 0, line);
+  unsigned int out = 0;
+  for (unsigned int i = 0; i < 32; ++i) out |= static_cast<unsigned int>(all[i]) << i;
+  return out;
+}
+
+// Products of four bytes with a sign, added to c. Nearly all that matrices take goes into it.
+inline int __dp4a(int a, int b, int c) {
+#ifdef __SSE2__
+  const auto wide = [](int bytes) {
+    const __m128i twice = _mm_unpacklo_epi8(_mm_setzero_si128(), _mm_cvtsi32_si128(bytes));
+    return _mm_srai_epi16(twice, 8);
+  };
+  const __m128i pairs = _mm_madd_epi16(wide(a), wide(b));
+  const __m128i sum = _mm_add_epi32(pairs, _mm_shuffle_epi32(pairs, 1));
+  return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_cvtsi32_si128(c)));
+#else
+  auto sum = static_cast<uint32_t>(c);
+  for (int i = 0; i < 4; ++i)
+    sum += static_cast<uint32_t>(int{static_cast<int8_t>(a >> (8 * i))} *
+                                 int{static_cast<int8_t>(b >> (8 * i))});
+  return static_cast<int>(sum);
+#endif
+}
+
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
+
+// What plugins/cuda/kernels/device.cuh has beside the language.
+inline float f16_to_f32(uint32_t bits) {
+  return bitnet::sdk::f16_to_f32(static_cast<uint16_t>(bits));
+}
+inline uint32_t f32_to_f16(float x) {
+  return bitnet::sdk::f32_to_f16(x);
+}
+inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
+#ifdef __SSE2__
+  const __m128i plain =
+      _mm_unpacklo_epi8(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_setzero_si128());
+  const __m128i wide = _mm_srai_epi16(
+      _mm_unpacklo_epi8(_mm_setzero_si128(), _mm_cvtsi32_si128(static_cast<int>(b))), 8);
+  const __m128i pairs = _mm_madd_epi16(plain, wide);
+  const __m128i sum = _mm_add_epi32(pairs, _mm_shuffle_epi32(pairs, 1));
+  return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_cvtsi32_si128(c)));
+#else
+  auto sum = static_cast<uint32_t>(c);
+  for (int i = 0; i < 4; ++i)
+    sum += static_cast<uint32_t>(static_cast<int>(a >> (8 * i) & 255u) *
+                                 int{static_cast<int8_t>(b >> (8 * i))});
+  return static_cast<int>(sum);
+#endif
+}
+inline void multiply_fragments(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                               int line = __builtin_LINE()) {
+  struct fragments {
+    const uint32_t *a, *b;
+  } const mine{a, b};
+  constexpr unsigned int all = 0xffffffffu;
+  const uint64_t* given =
+      simt::meet_warp(simt::meeting::product, all, reinterpret_cast<uint64_t>(&mine), line);
+  const auto of = [&](unsigned int lane) {
+    return reinterpret_cast<const fragments*>(given[lane]);
+  };
+  const unsigned int lane = simt::here.thread.x % 32;
+  for (unsigned int i = 0; i < 4; ++i) {
+    const unsigned int row = lane / 4, column = lane % 4 * 2 + i % 2;
+    for (unsigned int word = 0; word < 8; ++word) {
+      const uint32_t x = of(row * 4 + word % 4)->a[i / 2 + word / 4 * 2];
+      const uint32_t y = of(column * 4 + word % 4)->b[word / 4];
+      c[i] = __dp4a(static_cast<int>(x), static_cast<int>(y), c[i]);
+    }
+  }
+  simt::meet_warp(simt::meeting::product, all, 0,
+                  line);  // others have read what lies on this stack
+}
+inline void* shared_memory() {
+  return simt::shared;
+}

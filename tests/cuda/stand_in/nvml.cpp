@@ -1,0 +1,45 @@
+// A libnvidia-ml.so.1 with one device, which tells everything but ECC errors.
+
+#include <cstring>
+
+// NOLINTBEGIN(readability-identifier-naming): names of the library's
+extern "C" {
+
+int nvmlInit_v2() {
+  return 0;
+}
+int nvmlShutdown() {
+  return 0;
+}
+int nvmlDeviceGetHandleByPciBusId_v2(const char* address, void** device) {
+  static int the_device;
+  *device = &the_device;
+  return std::strcmp(address, "ffff:00:00.0") == 0 ? 0 : 6;  // NVML_ERROR_NOT_FOUND
+}
+int nvmlDeviceGetUtilizationRates(void*, unsigned int* gpu_and_memory) {
+  gpu_and_memory[0] = 37;
+  gpu_and_memory[1] = 12;
+  return 0;
+}
+int nvmlDeviceGetTemperature(void*, int sensor, unsigned int* celsius) {
+  *celsius = 64;
+  return sensor == 0 ? 0 : 2;  // NVML_ERROR_INVALID_ARGUMENT
+}
+int nvmlDeviceGetPowerUsage(void*, unsigned int* milliwatts) {
+  *milliwatts = 123456;
+  return 0;
+}
+int nvmlDeviceGetClockInfo(void*, int which, unsigned int* mhz) {
+  *mhz = which == 1 ? 1500 : 2600;
+  return which == 1 || which == 2 ? 0 : 2;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) {
+  *reasons = 0x1 | 0x20;  // nothing to do, and heat by software
+  return 0;
+}
+int nvmlDeviceGetTotalEccErrors(void*, int, int, unsigned long long*) {
+  return 3;  // NVML_ERROR_NOT_SUPPORTED
+}
+
+}  // extern "C"
+// NOLINTEND(readability-identifier-naming)

@@ -1,0 +1,110 @@
+#pragma once
+// Handles that are alive, and what a stream still has to do.
+
+#include <cuda.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "plugins/cuda/kernels/launch.hpp"
+
+namespace stand_in {
+
+[[noreturn, gnu::format(printf, 1, 2)]] void give_up(const char* format, ...);
+
+enum class kind : uint8_t {
+  context,
+  stream,
+  event,
+  module,
+  function,
+  memory,
+  pinned,
+  graph,
+  ready
+};
+
+// What was made and not yet destroyed.
+class registry {
+ public:
+  void add(const void* handle, kind what, uint64_t bytes = 0);
+  void remove(const void* handle, kind what, const char* call);
+  void check(const void* handle, kind what, const char* call) const;
+  // Memory [at, at + bytes) lies in one that is alive.
+  void check_memory(uint64_t at, uint64_t bytes, const char* call) const;
+  void check_empty(const char* when) const;
+  uint64_t count() const;
+  uint64_t bytes() const;  // of device memory
+
+ private:
+  struct object {
+    kind what;
+    uint64_t bytes;
+  };
+  mutable std::mutex lock_;
+  std::map<const void*, object> alive_;
+  uint64_t bytes_ = 0;
+};
+registry& objects();
+
+// Everything that streams have to do, in one order and on one thread.
+class worker {
+ public:
+  ~worker();
+  uint64_t add(std::function<void()> job);  // its ticket
+  bool is_done(uint64_t ticket) const;
+  void wait(uint64_t ticket);
+  void wait_for_all();
+
+ private:
+  void work();
+  mutable std::mutex lock_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;
+  uint64_t given_ = 0, done_ = 0;
+  bool ends_ = false;
+  std::thread thread_;
+};
+worker& jobs();
+
+using kernel_function = void (*)(bitnet::cuda::launch);
+
+struct stream {
+  uint64_t last = 0;
+};
+struct event {
+  bool timed = false;
+  uint64_t ticket = 0;
+  uint64_t reached_ns = 0;
+};
+struct function {
+  std::string name;
+  kernel_function run;
+};
+struct module {
+  std::vector<function*> functions;
+};
+struct node {
+  const function* run = nullptr;
+  bitnet::cuda::launch arguments{};
+  unsigned int groups_x = 1, groups_y = 1, threads = 1, shared_bytes = 0;
+  uint64_t from = 0, to = 0, bytes = 0;  // of a copy
+  event* clock = nullptr;
+  std::vector<size_t> after;
+};
+struct graph {
+  std::vector<node*> nodes;
+};
+struct ready {
+  std::vector<node> nodes;
+};
+
+void run_nodes(const std::vector<node>& nodes);
+
+}  // namespace stand_in

@@ -1,0 +1,37 @@
+#pragma once
+// A libcuda.so.1 that computes on this processor. It implements the calls that plugins/cuda makes
+// and is strict about them: a handle that is not alive, memory that is not allocated, something
+// left over when its context goes end the process with a sentence. Tests put it where the loader
+// finds it; it calls itself what it is.
+//
+// BITNET_STAND_IN  key=value[,key=value...]
+//   version 13000      what the driver speaks
+//   devices 1          how many there are
+//   arch    90         their architecture
+//   mode    0          compute mode: 0 default, 2 prohibited, 3 exclusive
+//   memory  1024       MiB of a device
+//   init    0          what cuInit answers, and
+//   retain  0          cuDevicePrimaryCtxRetain
+//   at_once 0          1: whoever launches computes, so that the number of calls is always the same
+//   fail    0          the so many-th call answers
+//   with    0          this
+
+#include <cstdint>
+
+extern "C" {
+// For tests in the same process: the call that fails next counts from now on; 0: none.
+void bitnet_stand_in_fail(uint64_t nth, int with);
+uint64_t bitnet_stand_in_calls();    // since then
+uint64_t bitnet_stand_in_objects();  // that are alive
+}
+
+namespace stand_in {
+
+struct settings {
+  int version = 13000, devices = 1, arch = 90, mode = 0, init = 0, retain = 0, with = 0,
+      at_once = 0;
+  uint64_t memory_mib = 1024, fail = 0;
+};
+const settings& wanted();
+
+}  // namespace stand_in

@@ -1,0 +1,236 @@
+// Modules, streams, events and graphs.
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "calls.hpp"
+
+using namespace stand_in;
+
+namespace {
+
+template <class Handle>
+auto* as(Handle handle, kind what, const char* call) {
+  objects().check(handle, what, call);
+  return reinterpret_cast<void*>(handle);
+}
+stream* stream_of(CUstream s, const char* call) {
+  return static_cast<stream*>(as(s, kind::stream, call));
+}
+event* event_of(CUevent e, const char* call) {
+  return static_cast<event*>(as(e, kind::event, call));
+}
+
+template <class To, class Handle>
+CUresult destroy(Handle handle, kind what, const char* call) {
+  const CUresult answer = begin(call);
+  objects().remove(handle, what, call);
+  jobs().wait_for_all();
+  delete reinterpret_cast<To*>(handle);
+  return answer;
+}
+
+// A new node behind those it depends on, which are the graph's own.
+node* add_node(CUgraphNode* out, CUgraph handle, const CUgraphNode* after, size_t count,
+               const char* call) {
+  auto* of = static_cast<graph*>(as(handle, kind::graph, call));
+  auto* made = new node;
+  for (size_t i = 0; i < count; ++i) {
+    size_t at = 0;
+    while (at < of->nodes.size() && of->nodes[at] != reinterpret_cast<node*>(after[i])) ++at;
+    if (at == of->nodes.size()) give_up("%s: a node of another graph", call);
+    made->after.push_back(at);
+  }
+  of->nodes.push_back(made);
+  *out = reinterpret_cast<CUgraphNode>(made);
+  return made;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuModuleLoadData(CUmodule* out, const void* data) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  uint32_t magic = 0;
+  std::memcpy(&magic, data, sizeof magic);
+  if (magic != 0xba55ed50u) return CUDA_ERROR_INVALID_IMAGE;  // of a fat binary
+  auto* made = new module;
+  objects().add(made, kind::module);
+  *out = reinterpret_cast<CUmodule>(made);
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule handle) {
+  const CUresult answer = begin(__func__);
+  objects().remove(handle, kind::module, __func__);
+  jobs().wait_for_all();
+  auto* one = reinterpret_cast<module*>(handle);
+  for (function* f : one->functions) {
+    objects().remove(f, kind::function, __func__);
+    delete f;
+  }
+  delete one;
+  return answer;
+}
+CUresult cuModuleGetFunction(CUfunction* out, CUmodule handle, const char* name) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  auto* from = static_cast<module*>(as(handle, kind::module, __func__));
+  Dl_info me{};
+  dladdr(reinterpret_cast<void*>(cuModuleGetFunction), &me);
+  void* self = dlopen(me.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  auto* found = reinterpret_cast<kernel_function>(dlsym(self, name));
+  dlclose(self);
+  if (!found) return CUDA_ERROR_NOT_FOUND;
+  auto* made = new function{name, found};
+  from->functions.push_back(made);
+  objects().add(made, kind::function);
+  *out = reinterpret_cast<CUfunction>(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream* out, unsigned int) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  auto* made = new stream;
+  objects().add(made, kind::stream);
+  *out = reinterpret_cast<CUstream>(made);
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream handle) {
+  return destroy<stream>(handle, kind::stream, __func__);
+}
+CUresult cuStreamSynchronize(CUstream handle) {
+  const CUresult answer = begin(__func__);
+  jobs().wait(stream_of(handle, __func__)->last);
+  return answer;
+}
+CUresult cuMemsetD32Async(CUdeviceptr at, unsigned int value, size_t count, CUstream on) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  objects().check_memory(at, 4 * count, __func__);
+  stream_of(on, __func__)->last = jobs().add([=] {
+    for (size_t i = 0; i < count; ++i)
+      std::memcpy(reinterpret_cast<char*>(at) + 4 * i, &value, sizeof value);
+  });
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream on) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  objects().check_memory(to, bytes, __func__);
+  stream_of(on, __func__)->last =
+      jobs().add([=] { std::memcpy(reinterpret_cast<void*>(to), from, bytes); });
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream on) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  objects().check_memory(from, bytes, __func__);
+  stream_of(on, __func__)->last =
+      jobs().add([=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent* out, unsigned int flags) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  auto* made = new event;
+  made->timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
+  objects().add(made, kind::event);
+  *out = reinterpret_cast<CUevent>(made);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventDestroy(CUevent handle) {
+  return destroy<event>(handle, kind::event, __func__);
+}
+CUresult cuEventRecord(CUevent handle, CUstream on) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  event* e = event_of(handle, __func__);
+  e->ticket = jobs().add([] {});
+  stream_of(on, __func__)->last = e->ticket;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventQuery(CUevent handle) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  return jobs().is_done(event_of(handle, __func__)->ticket) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+CUresult cuEventElapsedTime(float* ms, CUevent from, CUevent to) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  const event *a = event_of(from, __func__), *b = event_of(to, __func__);
+  if (!a->timed || !b->timed) return CUDA_ERROR_INVALID_HANDLE;
+  if (a->reached_ns == 0 || b->reached_ns == 0) return CUDA_ERROR_NOT_READY;
+  *ms = static_cast<float>(b->reached_ns - a->reached_ns) / 1e6f;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphCreate(CUgraph* out, unsigned int) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  auto* made = new graph;
+  objects().add(made, kind::graph);
+  *out = reinterpret_cast<CUgraph>(made);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph handle) {
+  const CUresult answer = begin(__func__);
+  objects().remove(handle, kind::graph, __func__);
+  auto* one = reinterpret_cast<graph*>(handle);
+  for (const node* n : one->nodes) delete n;
+  delete one;
+  return answer;
+}
+CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* after,
+                              size_t count, const CUDA_KERNEL_NODE_PARAMS* what) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  constexpr unsigned int most_y = 65535, most_shared = 48 << 10;
+  if (what->gridDimX == 0 || what->gridDimY == 0 || what->gridDimY > most_y ||
+      what->gridDimZ != 1 || what->blockDimY != 1 || what->blockDimZ != 1 ||
+      what->sharedMemBytes > most_shared)
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto* run = static_cast<function*>(as(what->func, kind::function, __func__));
+  node* made = add_node(out, handle, after, count, __func__);
+  made->run = run;
+  std::memcpy(&made->arguments, what->kernelParams[0], sizeof made->arguments);
+  made->groups_x = what->gridDimX;
+  made->groups_y = what->gridDimY;
+  made->threads = what->blockDimX;
+  made->shared_bytes = what->sharedMemBytes;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* after,
+                              size_t count, const CUDA_MEMCPY3D* what, CUcontext context) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  objects().check(context, kind::context, __func__);
+  if (what->srcMemoryType != CU_MEMORYTYPE_UNIFIED ||
+      what->dstMemoryType != CU_MEMORYTYPE_UNIFIED || what->Height != 1 || what->Depth != 1 ||
+      what->WidthInBytes == 0 || what->srcPitch < what->WidthInBytes ||
+      what->dstPitch < what->WidthInBytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  node* made = add_node(out, handle, after, count, __func__);
+  made->from = what->srcDevice;
+  made->to = what->dstDevice;
+  made->bytes = what->WidthInBytes;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphAddEventRecordNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* after,
+                                   size_t count, CUevent clock) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  event* e = event_of(clock, __func__);
+  add_node(out, handle, after, count, __func__)->clock = e;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph handle, unsigned long long) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  auto* made = new ready;
+  for (const node* n : static_cast<graph*>(as(handle, kind::graph, __func__))->nodes)
+    made->nodes.push_back(*n);
+  objects().add(made, kind::ready);
+  *out = reinterpret_cast<CUgraphExec>(made);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec handle) {
+  return destroy<ready>(handle, kind::ready, __func__);
+}
+CUresult cuGraphLaunch(CUgraphExec handle, CUstream on) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  const auto* what = static_cast<ready*>(as(handle, kind::ready, __func__));
+  stream_of(on, __func__)->last = jobs().add([what] { run_nodes(what->nodes); });
+  return CUDA_SUCCESS;
+}
+
+}  // extern "C"
