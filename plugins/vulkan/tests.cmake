@@ -35,7 +35,7 @@ if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
     set(name parity.vulkan.${subject}.swiftshader)
     add_test(NAME ${name} COMMAND test_parity_vulkan_${subject} ${row})
     set_tests_properties(${name} PROPERTIES LABELS "parity;vulkan" TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77
-      ENVIRONMENT "VK_DRIVER_FILES=${BITNET_SWIFTSHADER};VK_ICD_FILENAMES=${BITNET_SWIFTSHADER}")
+      ENVIRONMENT "VK_DRIVER_FILES=${BITNET_SWIFTSHADER};VK_ICD_FILENAMES=${BITNET_SWIFTSHADER};BITNET_TEST_ONE_KV=1")
   endforeach()
 endif()
 
