@@ -133,7 +133,8 @@ class Conversations(Outputs):
 
         def no_room():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+            # Less than the conversation, more than what a probe writes down of a backend.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
 
         done = subprocess.run(
             [support.PROGRAM, "chat", "-q"], input=f"/system {self.LONG}\n/save {saved}\n".encode(),
