@@ -30,11 +30,13 @@ float power_of_two(uint32_t e) {
   return out;
 }
 
-// e^x within 2 units in the last place; NaN stays NaN.
+// e^x within 2 units in the last place; NaN stays NaN. Below e^-80 it is 0: no sum that has a 1 in it
+// notices, and with denormal numbers, also those that a product of it would be, processors take six
+// times as long.
 // Source  Cephes, expf: x = n ln 2 + r, a polynomial for e^r, ln 2 in two parts.
 float exponential(float x) {
   constexpr float shift = 12582912.0f;  // 1.5 * 2^23: the low bits of x + shift are round(x)
-  x = x < -104.0f ? -104.0f : x;
+  if (x < -80.0f) return 0;
   x = x > 89.0f ? 89.0f : x;
   const float t = x * 1.44269504f + shift;
   const float n = t - shift;
@@ -50,7 +52,7 @@ float exponential(float x) {
   std::memcpy(&bits, &t, sizeof bits);
   const uint32_t e = bits - 0x4b400000u;
   const auto first = static_cast<uint32_t>(static_cast<int32_t>(e) >> 1);  // 2^e in two factors:
-  return (p * power_of_two(first)) * power_of_two(e - first);              // it may be denormal
+  return (p * power_of_two(first)) * power_of_two(e - first);              // it may be 2^128
 }
 
 }  // namespace

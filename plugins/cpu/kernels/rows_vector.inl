@@ -63,8 +63,9 @@ inline floats widened(octets codes) {
 
 // The steps of exponential() in rows_scalar.cpp.
 inline floats exponential(floats x) {
-  const floats shift = floats{} + 12582912.0f, low = floats{} - 104.0f, high = floats{} + 89.0f;
-  x = x < low ? low : x;
+  const floats shift = floats{} + 12582912.0f, low = floats{} - 80.0f, high = floats{} + 89.0f;
+  const auto none = x < low;
+  x = none ? low : x;
   x = x > high ? high : x;
   const floats t = x * 1.44269504f + shift;
   const floats n = t - shift;
@@ -78,7 +79,8 @@ inline floats exponential(floats x) {
   p = (p * (r * r) + r) + 1.0f;
   const words e = reinterpret_cast<words>(t) - 0x4b400000u;
   const words first = reinterpret_cast<words>(reinterpret_cast<integers>(e) >> 1);
-  return (p * power_of_two(first)) * power_of_two(e - first);
+  const floats y = (p * power_of_two(first)) * power_of_two(e - first);
+  return none ? floats{} : y;
 }
 
 // Up to 16 floats, `fill` after the end.
