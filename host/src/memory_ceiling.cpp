@@ -15,7 +15,7 @@ namespace bitnet::host {
 namespace {
 
 constexpr std::size_t line_words = 8;        // a cache line
-constexpr std::size_t ahead = 128;           // lines: 8 KiB, as far as the kernels look
+constexpr std::size_t ahead = 128;           // lines: 8 KiB
 constexpr std::size_t large_page = 2 << 20;  // bytes
 
 uint64_t sum(const uint64_t* begin, const uint64_t* end) {

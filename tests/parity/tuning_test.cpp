@@ -21,7 +21,7 @@
 namespace bitnet::parity {
 namespace {
 
-constexpr const char* usual = "ahead=8192 tile_rows=64";
+constexpr const char* usual = "ahead=3072 tile_rows=64";
 
 class tuned : public testing::Test {
  protected:
@@ -89,7 +89,7 @@ TEST_F(tuned, results_do_not_depend_on_it) {
   for (const uint64_t group : {0u, 64u}) {
     const sdk::weight w{BITNET_FORMAT_TERNARY2, k, m, codes.data(), k / 4, scales.data(), group};
     std::vector<float> expected;
-    for (const char* text : {usual, "ahead=2048 tile_rows=16", "ahead=32768 tile_rows=128",
+    for (const char* text : {usual, "ahead=2048 tile_rows=16", "ahead=16384 tile_rows=128",
                              "ahead=4096 tile_rows=32"}) {
       ASSERT_TRUE(cpu::adopt_tuning(text));
       for (const cpu::isa_form* form : all_forms()) {
@@ -181,7 +181,7 @@ TEST_F(tuned, takes_what_is_faster_and_only_that) {
       (cpu::tuning{4096, 64}));
   EXPECT_EQ(
       found([](const cpu::tuning& t, uint64_t) { return t.tile_rows == 128 ? ms * 9 / 10 : ms; }),
-      (cpu::tuning{8192, 128}));
+      (cpu::tuning{3072, 128}));
   EXPECT_EQ(
       found([](const cpu::tuning& t, uint64_t) { return t.ahead == 16384 ? ms * 98 / 100 : ms; }),
       cpu::tuning{})

@@ -26,6 +26,8 @@
 
 #include <cstdint>
 
+#include "ahead.hpp"
+
 namespace bitnet::cpu {
 
 inline constexpr uint64_t most_groups = 256, most_grouped_tokens = 32,
@@ -44,7 +46,7 @@ struct grouped_tile {
   uint64_t y_stride;  // elements between tokens
   uint64_t group, groups, rows, tokens;
   bool goes_on;                     // y has the sums of earlier groups
-  uint64_t ahead = 8192;            // bytes: in long rows, weights are asked for so early
+  uint64_t ahead = usual_ahead;     // bytes: in long rows, weights are asked for so early
   const float* q_scales = nullptr;  // nullptr: only weights have groups
   uint64_t q_scales_stride = 0;     // elements between tokens
   uint64_t q_group = 0;             // elements

@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "ahead.hpp"
+
 namespace bitnet::cpu {
 
 struct i8_tile {
@@ -23,7 +25,7 @@ struct i8_tile {
   int64_t x_sum;  // of x
   int64_t* sums;
   uint64_t k, rows;
-  uint64_t ahead = 8192;  // bytes: weights are asked for so early
+  uint64_t ahead = usual_ahead;  // bytes: weights are asked for so early
 };
 
 inline constexpr uint64_t max_i8_width = 8192;

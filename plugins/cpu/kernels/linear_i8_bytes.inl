@@ -9,64 +9,41 @@
 
 #include "ahead.inl"
 
+// One row after the other, so that the weights are one stream of memory (ahead.inl).
+
 // sum((c - offset) x) = 128 sum(c high) + sum(c low) - offset sum(x).
-template <int Rows>
-void tile(const i8_tile& a, uint64_t r) {
-  vec high[Rows], low[Rows];
-  for (int i = 0; i < Rows; ++i) high[i] = low[i] = vec{};
-  const uint8_t* w = a.w + r * a.w_stride;
-  for (uint64_t k = 0; k < a.k; k += width) {
-    ask_ahead<Rows, width>(w, k / width, a.ahead);
-    const vec x_high = load(a.high + k), x_low = load(a.low + k);
-    for (int i = 0; i < Rows; ++i) {
-      const uint8_t* at = w + static_cast<uint64_t>(i) * a.w_stride + k;
-      const vec c = codes(at);
-      high[i] = dot(high[i], c, x_high);
-      low[i] = dot(low[i], c, x_low);
+inline void all(const i8_tile& a) {
+  for (uint64_t r = 0; r < a.rows; ++r) {
+    const uint8_t* w = a.w + r * a.w_stride;
+    vec high{}, low{};
+    for (uint64_t k = 0; k < a.k; k += width) {
+      ask_ahead<1, width>(w, k / width, a.ahead);
+      const vec c = codes(w + k);
+      high = dot(high, c, load(a.high + k));
+      low = dot(low, c, load(a.low + k));
     }
+    a.sums[r] = int64_t{128} * total(high) + total(low) - offset * a.x_sum;
   }
-  for (int i = 0; i < Rows; ++i)
-    a.sums[r + static_cast<uint64_t>(i)] =
-        int64_t{128} * total(high[i]) + total(low[i]) - offset * a.x_sum;
 }
 
 using octets = uint8_t __attribute__((vector_size(width)));
 
 // The same for codes of 4 bits.
-template <int Rows>
-void tile_i4(const i8_tile& a, uint64_t r) {
-  vec high[Rows], low[Rows];
-  for (int i = 0; i < Rows; ++i) high[i] = low[i] = vec{};
-  const uint8_t* w = a.w + r * a.w_stride;
-  for (uint64_t k = 0; k < a.k; k += 128)
-    for (uint64_t at = 0; at < 64; at += width) {
-      const uint64_t near = k + at, far = near + 64;
-      ask_ahead<Rows, width>(w, (k / 2 + at) / width, a.ahead);
-      const vec high_near = load(a.high + near), high_far = load(a.high + far);
-      const vec low_near = load(a.low + near), low_far = load(a.low + far);
-      for (int i = 0; i < Rows; ++i) {
-        const uint8_t* from = w + static_cast<uint64_t>(i) * a.w_stride + k / 2 + at;
+inline void all_i4(const i8_tile& a) {
+  for (uint64_t r = 0; r < a.rows; ++r) {
+    const uint8_t* w = a.w + r * a.w_stride;
+    vec high{}, low{};
+    for (uint64_t k = 0; k < a.k; k += 128)
+      for (uint64_t at = 0; at < 64; at += width) {
+        const uint64_t near = k + at, far = near + 64;
+        ask_ahead<1, width>(w, (k / 2 + at) / width, a.ahead);
         octets pairs;
-        __builtin_memcpy(&pairs, from, sizeof pairs);
+        __builtin_memcpy(&pairs, w + k / 2 + at, sizeof pairs);
         const vec first = reinterpret_cast<vec>(pairs & 15);
         const vec second = reinterpret_cast<vec>(pairs >> 4);
-        high[i] = dot(dot(high[i], first, high_near), second, high_far);
-        low[i] = dot(dot(low[i], first, low_near), second, low_far);
+        high = dot(dot(high, first, load(a.high + near)), second, load(a.high + far));
+        low = dot(dot(low, first, load(a.low + near)), second, load(a.low + far));
       }
-    }
-  for (int i = 0; i < Rows; ++i)
-    a.sums[r + static_cast<uint64_t>(i)] =
-        int64_t{128} * total(high[i]) + total(low[i]) - 8 * a.x_sum;
-}
-
-inline void all(const i8_tile& a) {
-  uint64_t r = 0;
-  for (; r + 4 <= a.rows; r += 4) tile<4>(a, r);
-  for (; r < a.rows; ++r) tile<1>(a, r);
-}
-
-inline void all_i4(const i8_tile& a) {
-  uint64_t r = 0;
-  for (; r + 4 <= a.rows; r += 4) tile_i4<4>(a, r);
-  for (; r < a.rows; ++r) tile_i4<1>(a, r);
+    a.sums[r] = int64_t{128} * total(high) + total(low) - 8 * a.x_sum;
+  }
 }

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "ahead.hpp"
+
 namespace bitnet::cpu {
 
 struct ternary_tile {
@@ -21,7 +23,8 @@ struct ternary_tile {
   int32_t* sums;
   uint64_t sums_stride;  // elements between tokens
   uint64_t k, rows, tokens;
-  uint64_t ahead = 8192;  // bytes: where a single token streams, weights are asked for so early
+  // Bytes: where few tokens stream, weights are asked for so early.
+  uint64_t ahead = usual_ahead;
 };
 
 void linear_ternary_scalar(const ternary_tile&);

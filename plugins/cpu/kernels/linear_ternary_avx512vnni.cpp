@@ -11,111 +11,168 @@ namespace {
 
 #include "ahead.inl"
 
-__m256i half(const void* p) {
+// A line is 64 bytes of codes: plane p of it is 32 elements of one group, 32 of the next.
+constexpr uint64_t line = 256, planes = 4;  // elements, planes
+constexpr uint64_t most_block = 8192;       // elements that activations are arranged for at once
+
+inline __m256i half(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
 
-// Two groups of 128 elements at once: a 64-byte line of codes. Plane j of both multiplies the 32
-// activations at q + 32 j and the 32 at q + 128 + 32 j.
-template <int Rows, int Tokens>
-void add_pair(const uint8_t* w, uint64_t stride, const int8_t* const* q,
-              __m512i (&sums)[Rows][Tokens]) {
-  const __m512i three = _mm512_set1_epi8(3);
-  __m512i codes[Rows];
-  for (int r = 0; r < Rows; ++r)
-    codes[r] = _mm512_loadu_si512(w + static_cast<uint64_t>(r) * stride);
-  for (int64_t j = 3; j >= 0; --j) {
-    __m512i x[Tokens];
-    for (int t = 0; t < Tokens; ++t)
-      x[t] = _mm512_inserti64x4(_mm512_castsi256_si512(half(q[t] + 32 * j)),
-                                half(q[t] + 128 + 32 * j), 1);
-    for (int r = 0; r < Rows; ++r) {
-      const __m512i plane = _mm512_and_si512(codes[r], three);
-      for (int t = 0; t < Tokens; ++t) sums[r][t] = _mm512_dpbusd_epi32(sums[r][t], plane, x[t]);
-      codes[r] = _mm512_srli_epi16(codes[r], 2);
-    }
-  }
-}
-
-// One group: the upper halves are zero.
-template <int Rows, int Tokens>
-void add_group(const uint8_t* w, uint64_t stride, const int8_t* const* q,
-               __m512i (&sums)[Rows][Tokens]) {
-  const __m512i three = _mm512_set1_epi8(3);
-  for (int r = 0; r < Rows; ++r) {
-    __m512i codes = _mm512_zextsi256_si512(half(w + static_cast<uint64_t>(r) * stride));
-    for (int64_t j = 3; j >= 0; --j) {
-      const __m512i plane = _mm512_and_si512(codes, three);
-      for (int t = 0; t < Tokens; ++t)
-        sums[r][t] =
-            _mm512_dpbusd_epi32(sums[r][t], plane, _mm512_zextsi256_si512(half(q[t] + 32 * j)));
-      codes = _mm512_srli_epi16(codes, 2);
-    }
-  }
-}
-
+// Plane by plane; zeros behind the end.
+template <int Tokens>
 struct activations {
-  const int8_t* q[4];
-  int8_t tail[4][128];  // what is left of a token past whole groups, then zeros
-  int32_t sum[4];
+  alignas(64) int8_t q[most_block / line][planes][Tokens][64];
+  int32_t sum[Tokens];
 };
 
-template <int Rows, int Tokens>
-void tile(const ternary_tile& a, const activations& x, uint64_t r, uint64_t t) {
-  __m512i sums[Rows][Tokens];
-  for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < Tokens; ++j) sums[i][j] = _mm512_setzero_si512();
-  const uint8_t* const rows = a.w + r * a.w_stride;
-  const uint8_t* w = rows;
-  const int8_t* q[Tokens];
-  for (int j = 0; j < Tokens; ++j) q[j] = x.q[j];
-  const uint64_t groups = a.k / 128;
-  for (uint64_t g = 0; g < groups / 2; ++g, w += 64) {
-    if constexpr (Tokens == 1) ask_ahead<Rows, 64>(rows, g, a.ahead);
-    add_pair<Rows, Tokens>(w, a.w_stride, q, sums);
-    for (int j = 0; j < Tokens; ++j) q[j] += 256;
-  }
-  if (groups % 2 != 0) {
-    add_group<Rows, Tokens>(w, a.w_stride, q, sums);
-    w += 32;
-  }
-  if (a.k % 128 != 0) {
-    for (int j = 0; j < Tokens; ++j) q[j] = x.tail[j];
-    add_group<Rows, Tokens>(w, a.w_stride, q, sums);
-  }
-  for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < Tokens; ++j)
-      a.sums[(t + static_cast<uint64_t>(j)) * a.sums_stride + r + static_cast<uint64_t>(i)] =
-          _mm512_reduce_add_epi32(sums[i][j]) - x.sum[j];
-}
-
-template <int Rows, int Tokens>
-void tokens(const ternary_tile& a, uint64_t t) {
+template <int Tokens>
+void arrange(const ternary_tile& a, uint64_t t, uint64_t from, uint64_t n, activations<Tokens>& x) {
   const __m512i ones = _mm512_set1_epi8(1);
-  activations x;
-  for (int j = 0; j < Tokens; ++j) {
-    const int8_t* q = a.q + (t + static_cast<uint64_t>(j)) * a.q_stride;
-    const uint64_t whole = a.k / 128 * 128;
-    x.q[j] = q;
-    std::memset(x.tail[j], 0, sizeof x.tail[j]);
-    std::memcpy(x.tail[j], q + whole, a.k - whole);
-    __m512i sum = _mm512_dpbusd_epi32(_mm512_setzero_si512(), ones, _mm512_loadu_si512(x.tail[j]));
-    sum = _mm512_dpbusd_epi32(sum, ones, _mm512_loadu_si512(x.tail[j] + 64));
-    for (uint64_t i = 0; i < whole; i += 64)
-      sum = _mm512_dpbusd_epi32(sum, ones, _mm512_loadu_si512(q + i));
+  for (uint64_t j = 0; j < Tokens; ++j) {
+    const int8_t* q = a.q + (t + j) * a.q_stride + from;
+    __m512i sum = _mm512_setzero_si512();
+    for (uint64_t e = 0; e < n; e += line) {
+      int8_t last[line] = {};
+      const int8_t* at = q + e;
+      if (n - e < line) {
+        std::memcpy(last, at, n - e);
+        at = last;
+      }
+      for (uint64_t p = 0; p < planes; ++p) {
+        const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(half(at + 32 * p)),
+                                                half(at + 128 + 32 * p), 1);
+        _mm512_store_si512(x.q[e / line][p][j], both);
+        sum = _mm512_dpbusd_epi32(sum, ones, both);
+      }
+    }
     x.sum[j] = _mm512_reduce_add_epi32(sum);
   }
-  uint64_t r = 0;
-  for (; r + Rows <= a.rows; r += Rows) tile<Rows, Tokens>(a, x, r, t);
-  for (; r < a.rows; ++r) tile<1, Tokens>(a, x, r, t);
+}
+
+// Line i of a row, of which n elements are left behind it: half of the last one may be none.
+inline __m512i codes_of(const uint8_t* w, uint64_t i, uint64_t n) {
+  const uint8_t* at = w + 64 * i;
+  if (n > 128) return _mm512_loadu_si512(at);
+  return _mm512_zextsi256_si512(half(at));
+}
+
+// _mm512_dpbusd_epi32, of which g++ 12 copies the sums.
+inline void add_products(__m512i& sums, __m512i codes, __m512i q) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "v"(q));
+}
+inline void add_products(__m512i& sums, __m512i codes, const int8_t (&q)[64]) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "m"(q));
+}
+
+// Element i: all lanes of vector i.
+inline __m128i totals(__m512i a, __m512i b, __m512i c, __m512i d) {
+  const auto pairs = [](__m512i x, __m512i y) {
+    return _mm512_add_epi32(_mm512_unpacklo_epi32(x, y), _mm512_unpackhi_epi32(x, y));
+  };
+  const __m512i ab = pairs(a, b), cd = pairs(c, d);
+  const __m512i all =
+      _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+  const __m256i half =
+      _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
+  return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+}
+
+constexpr uint64_t rows_together = 4;
+
+// Lanes of a row's sums with a few tokens. Codes stay where they are in their byte, times 1, 4, 16
+// or 64: each plane has sums of its own, two of them so that none waits for the one before, and they
+// are shifted at the end.
+template <int Tokens>
+void add_row(const uint8_t* w, uint64_t n, uint64_t ahead, const activations<Tokens>& x,
+             __m512i (&out)[Tokens]) {
+  constexpr uint64_t chains = 2;
+  __m512i sums[chains][planes][Tokens];
+  for (auto& chain : sums)
+    for (auto& plane : chain)
+      for (__m512i& sum : plane) sum = _mm512_setzero_si512();
+  const auto add = [&](__m512i codes, uint64_t i, __m512i(&to)[planes][Tokens]) {
+    for (uint64_t p = 0; p < planes; ++p) {
+      const auto of_plane = static_cast<char>(192 >> (2 * p));
+      const __m512i plane = _mm512_and_si512(codes, _mm512_set1_epi8(of_plane));
+      for (int j = 0; j < Tokens; ++j) add_products(to[p][j], plane, x.q[i][p][j]);
+    }
+  };
+  uint64_t i = 0;
+  for (; i + chains <= n / line; i += chains)
+    for (uint64_t c = 0; c < chains; ++c) {
+      ask_ahead<1, 64>(w, i + c, ahead);
+      add(_mm512_loadu_si512(w + 64 * (i + c)), i + c, sums[c]);
+    }
+  for (; i * line < n; ++i) {
+    ask_ahead<1, 64>(w, i, ahead);
+    add(codes_of(w, i, n - i * line), i, sums[0]);
+  }
+  for (int j = 0; j < Tokens; ++j) {
+    out[j] = _mm512_setzero_si512();
+    for (uint64_t p = 0; p < planes; ++p)
+      out[j] = _mm512_add_epi32(_mm512_srai_epi32(out[j], 2),
+                                _mm512_add_epi32(sums[0][p][j], sums[1][p][j]));
+  }
+}
+
+// Four rows by four tokens: what is loaded of either serves four times.
+void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, const activations<4>& x,
+              __m512i (&sums)[rows_together][4]) {
+  const __m512i three = _mm512_set1_epi8(3);
+  for (auto& row : sums)
+    for (__m512i& sum : row) sum = _mm512_setzero_si512();
+  for (uint64_t i = 0; i * line < n; ++i) {
+    __m512i codes[rows_together];
+    for (uint64_t r = 0; r < rows_together; ++r) codes[r] = codes_of(w[r], i, n - i * line);
+    for (uint64_t p = planes; p-- > 0;) {
+      __m512i q[4];
+      for (uint64_t j = 0; j < 4; ++j) q[j] = _mm512_load_si512(x.q[i][p][j]);
+      for (uint64_t r = 0; r < rows_together; ++r) {
+        const __m512i plane = _mm512_and_si512(codes[r], three);
+        for (uint64_t j = 0; j < 4; ++j) add_products(sums[r][j], plane, q[j]);
+        codes[r] = _mm512_srli_epi16(codes[r], 2);
+      }
+    }
+  }
+}
+
+// Few tokens take one row after the other, so that the weights are one stream of memory; four rows
+// meet for their totals.
+template <int Tokens>
+void tokens(const ternary_tile& a, uint64_t t) {
+  activations<Tokens> x;
+  for (uint64_t from = 0; from < a.k; from += most_block) {
+    const uint64_t n = a.k - from < most_block ? a.k - from : most_block;
+    arrange<Tokens>(a, t, from, n, x);
+    for (uint64_t r = 0; r < a.rows; r += rows_together) {
+      const uint64_t rows = a.rows - r < rows_together ? a.rows - r : rows_together;
+      const uint8_t* w[rows_together];  // the last one repeated
+      for (uint64_t i = 0; i < rows_together; ++i)
+        w[i] = a.w + (r + (i < rows ? i : rows - 1)) * a.w_stride + from / 4;
+      __m512i sums[rows_together][Tokens] = {};
+      if constexpr (Tokens == 4)
+        add_tile(w, n, x, sums);
+      else
+        for (uint64_t i = 0; i < rows; ++i) add_row<Tokens>(w[i], n, a.ahead, x, sums[i]);
+      for (int j = 0; j < Tokens; ++j) {
+        int32_t* to = a.sums + (t + static_cast<uint64_t>(j)) * a.sums_stride + r;
+        int32_t out[rows_together];
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
+                         totals(sums[0][j], sums[1][j], sums[2][j], sums[3][j]));
+        for (uint64_t i = 0; i < rows; ++i) to[i] = out[i] - x.sum[j] + (from == 0 ? 0 : to[i]);
+      }
+    }
+  }
 }
 
 }  // namespace
 
 void linear_ternary_avx512vnni(const ternary_tile& a) {
   uint64_t t = 0;
-  for (; t + 4 <= a.tokens; t += 4) tokens<4, 4>(a, t);
-  for (; t < a.tokens; ++t) tokens<4, 1>(a, t);
+  for (; t + 4 <= a.tokens; t += 4) tokens<4>(a, t);
+  for (; t + 2 <= a.tokens; t += 2) tokens<2>(a, t);
+  for (; t < a.tokens; ++t) tokens<1>(a, t);
 }
 
 }  // namespace bitnet::cpu

@@ -43,11 +43,9 @@ void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t) {
   wide sums[Rows][Tokens];
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Tokens; ++j) sums[i][j] = wide{};
-  const uint8_t* const rows = a.w + r * a.w_stride;
-  const uint8_t* w = rows;
+  const uint8_t* w = a.w + r * a.w_stride;
   const int8_t* q[Tokens];
   for (int j = 0; j < Tokens; ++j) q[j] = x.q[j];
-  [[maybe_unused]] uint64_t step = 0;
   const uint64_t rest = a.k % (4 * unit);
   for (uint64_t left = a.k / (4 * unit), n; left != 0 || rest != 0; left -= n) {
     part parts[Rows][Tokens];
@@ -55,7 +53,6 @@ void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t) {
       for (int j = 0; j < Tokens; ++j) parts[i][j] = part{};
     n = left < run ? left : run;
     for (uint64_t u = 0; u < n; ++u, w += unit) {
-      if constexpr (Tokens == 1) ask_ahead<Rows, unit>(rows, step++, a.ahead);
       add_unit<Rows, Tokens>(w, a.w_stride, q, parts);
       for (int j = 0; j < Tokens; ++j) q[j] += 4 * unit;
     }
@@ -74,6 +71,39 @@ void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t) {
     for (int j = 0; j < Tokens; ++j)
       a.sums[(t + static_cast<uint64_t>(j)) * a.sums_stride + r + static_cast<uint64_t>(i)] =
           total(sums[i][j]) - x.sum[j];
+}
+
+// A row with a single token: each plane has a part, so that none waits for the one before.
+inline void add_unit(const uint8_t* w, const int8_t* q, part (&sums)[4]) {
+  for (uint64_t h = 0; h < unit; h += width) {
+    auto codes = reinterpret_cast<words>(load(w + h));
+    for (uint64_t plane = 4; plane-- > 0; codes >>= 2)
+      sums[plane] = dot(sums[plane], reinterpret_cast<vec>(codes & 0x0303),
+                        activations(q + 32 * plane + h));
+  }
+}
+
+// One row after the other, so that the weights are one stream of memory.
+inline void row(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t) {
+  const uint8_t* const w = a.w + r * a.w_stride;
+  const uint64_t units = a.k / (4 * unit), rest = a.k % (4 * unit);
+  wide sums{};
+  for (uint64_t u = 0; u < units;) {
+    part parts[4] = {};
+    for (const uint64_t end = units - u < run ? units : u + run; u < end; ++u) {
+      ask_ahead<1, unit>(w, u, a.ahead);
+      add_unit(w + u * unit, x.q[0] + u * 4 * unit, parts);
+    }
+    for (const part& p : parts) sums += widen(p);
+  }
+  if (rest != 0) {
+    uint8_t codes[unit] = {};
+    std::memcpy(codes, w + units * unit, (rest + 127) / 128 * 32);
+    part parts[4] = {};
+    add_unit(codes, x.tail[0], parts);
+    for (const part& p : parts) sums += widen(p);
+  }
+  a.sums[t * a.sums_stride + r] = total(sums) - x.sum[0];
 }
 
 // Units of activations as the products with codes of 1, of which a run has room too.
@@ -102,14 +132,19 @@ void tokens(const ternary_tile& a, uint64_t t) {
     x.sum[j] = total(sum_units(q, a.k / (4 * unit)) + sum_units(x.tail[j], 1));
   }
   uint64_t r = 0;
-  for (; r + Rows <= a.rows; r += Rows) tile<Rows, Tokens>(a, x, r, t);
-  for (; r < a.rows; ++r) tile<1, Tokens>(a, x, r, t);
+  if constexpr (Tokens > 1)
+    for (; r + Rows <= a.rows; r += Rows) tile<Rows, Tokens>(a, x, r, t);
+  for (; r < a.rows; ++r)
+    if constexpr (Tokens > 1)
+      tile<1, Tokens>(a, x, r, t);
+    else
+      row(a, x, r, t);
 }
 
-// A tile of TileRows by TileTokens is what the registers hold; a single token takes Rows rows.
-template <int TileRows, int TileTokens, int Rows>
+// A tile of Rows by Tokens is what the registers hold.
+template <int Rows, int Tokens>
 void all(const ternary_tile& a) {
   uint64_t t = 0;
-  for (; t + TileTokens <= a.tokens; t += TileTokens) tokens<TileRows, TileTokens>(a, t);
-  for (; t < a.tokens; ++t) tokens<Rows, 1>(a, t);
+  for (; t + Tokens <= a.tokens; t += Tokens) tokens<Rows, Tokens>(a, t);
+  for (; t < a.tokens; ++t) tokens<1, 1>(a, t);
 }

@@ -18,7 +18,8 @@
 namespace bitnet::cpu {
 
 struct tuning {
-  uint32_t ahead = 8192;    // bytes between a weight that is asked for and the one that is used
+  uint32_t ahead =
+      usual_ahead;          // bytes between a weight that is asked for and the one that is used
   uint32_t tile_rows = 64;  // rows of weights that stay in the first caches while a few tokens pass
 
   bool operator==(const tuning&) const = default;
@@ -28,7 +29,7 @@ inline constexpr uint32_t most_tile_rows = 128;
 tuning current_tuning();
 // False, with nothing changed, unless it is the text of a tuning.
 bool adopt_tuning(std::string_view text);
-// "ahead=8192 tile_rows=64 stream=31.2", then what was measured: "ahead:4096=30.1~2" is 30.1 GB/s
+// "ahead=3072 tile_rows=64 stream=31.2", then what was measured: "ahead:4096=30.1~2" is 30.1 GB/s
 // with repetitions 2 % apart, "tile_rows:16=201~1" are 10^9 products a second. `stream` is the best
 // that the memory gave so far, in GB/s; unsettled=SECONDS says since when a measurement is due that
 // can be believed.
