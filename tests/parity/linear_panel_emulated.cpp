@@ -18,6 +18,11 @@ inline void release() {
 }
 
 template <int Tile>
+inline void zero_tile() {
+  parity::emulate_tilezero(Tile);
+}
+
+template <int Tile>
 inline void load_tile(const void* from, uint64_t stride) {
   parity::emulate_tileloadd(Tile, from, stride);
 }
@@ -30,6 +35,11 @@ inline void store_tile(void* to, uint64_t stride) {
 template <int C, int A, int B>
 inline void add_tile_products() {
   parity::emulate_tdpbsud(C, A, B);
+}
+
+template <int C, int A, int B>
+inline void add_weight_products() {
+  parity::emulate_tdpbssd(C, A, B);
 }
 
 #include "kernels/linear_panel_tiles.inl"

@@ -30,6 +30,32 @@ void demand_tile(int tile) {
   demand(now.shapes.rows[tile] != 0, "this one is not configured");
 }
 
+// B: the bytes of the second operand.
+template <class B>
+void add_products(int c, int a, int b) {
+  for (const int tile : {c, a, b}) demand_tile(tile);
+  demand(c != a && c != b && a != b, "a product needs three different tiles");
+  const cpu::tile_shapes& s = now.shapes;
+  for (const int tile : {c, a, b})
+    demand(s.row_bytes[tile] % 4 == 0, "rows are no multiple of four bytes");
+  demand(s.rows[c] == s.rows[a], "the sums have other rows than the first operand");
+  demand(s.row_bytes[c] == s.row_bytes[b], "the sums have other columns than the second operand");
+  demand(s.row_bytes[a] == 4 * s.rows[b], "the operands do not meet");
+  for (int m = 0; m < s.rows[c]; ++m)
+    for (int n = 0; n < s.row_bytes[c] / 4; ++n) {
+      uint32_t sum = 0;  // wraps as the processor's does
+      std::memcpy(&sum, now.tile[c][m] + 4 * n, sizeof sum);
+      for (int k = 0; k < s.rows[b]; ++k)
+        for (int i = 0; i < 4; ++i) {
+          const int product = static_cast<int8_t>(now.tile[a][m][4 * k + i]) *
+                              static_cast<B>(now.tile[b][k][4 * n + i]);
+          sum += static_cast<uint32_t>(product);
+        }
+      std::memcpy(now.tile[c][m] + 4 * n, &sum, sizeof sum);
+    }
+  ++now.products;
+}
+
 }  // namespace
 
 void emulate_ldtilecfg(const cpu::tile_shapes& shapes) {
@@ -57,6 +83,11 @@ void emulate_tilerelease() {
   now.products = products;
 }
 
+void emulate_tilezero(int tile) {
+  demand_tile(tile);
+  std::memset(now.tile[tile], 0, sizeof now.tile[tile]);
+}
+
 void emulate_tileloadd(int tile, const void* from, uint64_t stride) {
   demand_tile(tile);
   std::memset(now.tile[tile], 0, sizeof now.tile[tile]);
@@ -74,27 +105,11 @@ void emulate_tilestored(int tile, void* to, uint64_t stride) {
 }
 
 void emulate_tdpbsud(int c, int a, int b) {
-  for (const int tile : {c, a, b}) demand_tile(tile);
-  demand(c != a && c != b && a != b, "a product needs three different tiles");
-  const cpu::tile_shapes& s = now.shapes;
-  for (const int tile : {c, a, b})
-    demand(s.row_bytes[tile] % 4 == 0, "rows are no multiple of four bytes");
-  demand(s.rows[c] == s.rows[a], "the sums have other rows than the first operand");
-  demand(s.row_bytes[c] == s.row_bytes[b], "the sums have other columns than the second operand");
-  demand(s.row_bytes[a] == 4 * s.rows[b], "the operands do not meet");
-  for (int m = 0; m < s.rows[c]; ++m)
-    for (int n = 0; n < s.row_bytes[c] / 4; ++n) {
-      uint32_t sum = 0;  // wraps as the processor's does
-      std::memcpy(&sum, now.tile[c][m] + 4 * n, sizeof sum);
-      for (int k = 0; k < s.rows[b]; ++k)
-        for (int i = 0; i < 4; ++i) {
-          const int product =
-              static_cast<int8_t>(now.tile[a][m][4 * k + i]) * now.tile[b][k][4 * n + i];
-          sum += static_cast<uint32_t>(product);
-        }
-      std::memcpy(now.tile[c][m] + 4 * n, &sum, sizeof sum);
-    }
-  ++now.products;
+  add_products<uint8_t>(c, a, b);
+}
+
+void emulate_tdpbssd(int c, int a, int b) {
+  add_products<int8_t>(c, a, b);
 }
 
 bool emulator_is_configured() {

@@ -11,11 +11,13 @@ namespace bitnet::parity {
 
 void emulate_ldtilecfg(const cpu::tile_shapes& shapes);
 void emulate_tilerelease();
+void emulate_tilezero(int tile);
 void emulate_tileloadd(int tile, const void* from, uint64_t stride);
 void emulate_tilestored(int tile, void* to, uint64_t stride);
-// TDPBSUD: c += a b, of int8 and uint8.
+// TDPBSUD: c += a b, of int8 and uint8; TDPBSSD: of int8 and int8.
 void emulate_tdpbsud(int c, int a, int b);
-// Whether this thread has tiles, and how many TDPBSUD it has run.
+void emulate_tdpbssd(int c, int a, int b);
+// Whether this thread has tiles, and how many products of them it has run.
 bool emulator_is_configured();
 uint64_t emulated_products();
 

@@ -44,6 +44,21 @@ TEST(tile_emulator, multiplies_as_the_manual_says) {
   EXPECT_EQ(std::memcmp(c, expected, sizeof c), 0);
 }
 
+TEST(tile_emulator, takes_the_second_operand_with_its_sign_too) {
+  const int8_t a[2][12] = {{-128, 100}, {3, -1}};
+  const int8_t b[3][4][4] = {{{-1, 2}, {2, -128}, {0, 1}, {1, 1}}};
+  const int32_t expected[2][4] = {{328, -13056, 100, -28}, {-5, 134, -1, 2}};
+  int32_t c[2][4] = {};
+  emulate_ldtilecfg(small());
+  emulate_tilezero(0);
+  emulate_tileloadd(1, a, sizeof a[0]);
+  emulate_tileloadd(2, b, sizeof b[0]);
+  emulate_tdpbssd(0, 1, 2);
+  emulate_tilestored(0, c, sizeof c[0]);
+  emulate_tilerelease();
+  EXPECT_EQ(std::memcmp(c, expected, sizeof c), 0);
+}
+
 TEST(tile_emulator_death, ends_where_the_processor_would_fault) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   char bytes[64] = {};
@@ -69,14 +84,17 @@ TEST(emulated_form, multiplies_in_tiles_and_leaves_none_behind) {
     uint64_t tokens, k, group;
     uint64_t products;  // of 32 rows: two panels
   } cases[] = {
-      {15, 512, 0, 0},                // too few
-      {16, 512, 0, 2 * 2 * 8},        // a tile of them
-      {63, 512, 0, 2 * (4 + 2) * 8},  // two, one, and less
-      {32, 2048, 0, 2 * 4 * 32},      // a whole block
+      {15, 512, 0, 2 * 2 * 8},        // a low tile of them
+      {16, 512, 0, 2 * 2 * 8},        // a whole one
+      {37, 512, 0, 2 * (4 + 2) * 8},  // two, and a low one
+      {63, 512, 0, 2 * (4 + 4) * 8},  // two, one, and a low one
+      {32, 2048, 0, 2 * 4 * 32},      // four slices whose sums stay in tiles
+      {63, 2048, 0, 2 * 8 * 32},      // whose sums wait in memory
       {32, 2044, 0, 2 * 4 * 31},      // a part of a tile is left
       {32, 256, 64, 2 * 4 * 4},       // one product of each group
-      {32, 256, 32, 2 * 4 * 8},       // by half tiles
-      {32, 192, 96, 2 * 4 * 6},       // three of them
+      {50, 256, 64, 2 * (4 + 2 + 2) * 4},
+      {32, 256, 32, 2 * 4 * 8},  // by half tiles
+      {32, 192, 96, 2 * 4 * 6},  // three of them
   };
   for (const auto& one : cases) {
     SCOPED_TRACE(one.tokens * 10000 + one.k);

@@ -4,7 +4,7 @@
 //
 // Panel    codes of a few rows are unpacked once, into a byte each, and serve every token. Beyond
 //          that it is the other kernels' arithmetic in their order, so all return the same bits.
-// Blocks   rows are as long as the caller likes: a call takes up to most_panel_k elements of them,
+// Blocks   rows are as long as the caller likes: a call takes up to panel_size::k elements of them,
 //          goes on from what is in y and says whether the row ends there.
 // Shapes   W (rows, k) in {-1, 0, +1}, in rows or in tiles (linear_ternary.hpp,
 //          linear_grouped.hpp), from an element on that is a multiple of 128; q (tokens, k) int8;
@@ -17,14 +17,20 @@
 //          q_group only:      that sum, multiplied by the scale of the row or of the matrix.
 //          both:              that sum.
 // Needs    k a multiple of 4 and of both groups, which are multiples of 32 that divide one another
-//          and, in tiles, divide 128 or are multiples of it. Tokens up to most_panel_tokens. Of all
+//          and, in tiles, divide 128 or are multiples of it. Tokens up to panel_size::tokens. Of all
 //          blocks together k <= 2^22, so that no int32 sum overflows, whatever the bytes of W are.
 
 #include <cstdint>
 
 namespace bitnet::cpu {
 
-inline constexpr uint64_t most_panel_k = 2048, most_panel_tokens = 128;
+// What a call may take.
+struct panel_size {
+  uint64_t k, tokens;  // elements of a row
+};
+inline constexpr panel_size usual_panel{2048, 128};
+// Of linear_panel_amx where nothing has groups: its processors have second caches of 2 MB.
+inline constexpr panel_size tiles_panel{4096, 256};
 
 struct panel_tile {
   const uint8_t* w;

@@ -23,6 +23,11 @@ inline void release() {
 }
 
 template <int Tile>
+inline void zero_tile() {
+  asm volatile("tilezero %%tmm%c0" : : "i"(Tile));
+}
+
+template <int Tile>
 inline void load_tile(const void* from, uint64_t stride) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(Tile) : "memory");
 }
@@ -35,6 +40,11 @@ inline void store_tile(void* to, uint64_t stride) {
 template <int C, int A, int B>
 inline void add_tile_products() {
   asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
+}
+
+template <int C, int A, int B>
+inline void add_weight_products() {
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
 }
 
 #include "linear_panel_tiles.inl"

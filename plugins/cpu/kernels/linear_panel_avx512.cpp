@@ -26,7 +26,7 @@ inline auto widen(part sums) {
   return reinterpret_cast<wide>(_mm512_madd_epi16(sums, _mm512_set1_epi16(1)));
 }
 
-constexpr uint64_t registers = 2, at_once = 8, steps_of_part = 32, tokens_of_tile = 0;
+constexpr uint64_t registers = 2, at_once = 8, steps_of_part = 32;
 
 #include "linear_panel_vector.inl"
 

@@ -25,7 +25,7 @@ inline auto widen(part sums) {
   return reinterpret_cast<wide>(sums);
 }
 
-constexpr uint64_t registers = 2, at_once = 8, steps_of_part = 0, tokens_of_tile = 0;
+constexpr uint64_t registers = 2, at_once = 8, steps_of_part = 0;
 
 #include "linear_panel_vector.inl"
 

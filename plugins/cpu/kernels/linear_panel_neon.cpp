@@ -10,7 +10,7 @@ namespace {
 
 #include "products_neon.inl"
 
-constexpr uint64_t registers = 4, at_once = 2, steps_of_part = 32, tokens_of_tile = 0;
+constexpr uint64_t registers = 4, at_once = 2, steps_of_part = 32;
 
 #include "linear_panel_vector.inl"
 

@@ -11,7 +11,7 @@ namespace {
 
 #include "products_neon_dotprod.inl"
 
-constexpr uint64_t registers = 4, at_once = 4, steps_of_part = 0, tokens_of_tile = 0;
+constexpr uint64_t registers = 4, at_once = 4, steps_of_part = 0;
 
 #include "linear_panel_vector.inl"
 

@@ -25,7 +25,7 @@ inline auto widen(part sums) {
   return reinterpret_cast<wide>(_mm_madd_epi16(sums, _mm_set1_epi16(1)));
 }
 
-constexpr uint64_t registers = 2, at_once = 4, steps_of_part = 32, tokens_of_tile = 0;
+constexpr uint64_t registers = 2, at_once = 4, steps_of_part = 32;
 
 #include "linear_panel_vector.inl"
 

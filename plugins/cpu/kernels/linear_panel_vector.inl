@@ -5,8 +5,6 @@
 //   at_once        tokens whose sums stay in registers, with those of so many rows
 //   steps_of_part  times four elements that a part has room for: 8 or a multiple; 0: any number, and
 //                  a part is a register of int32 sums
-//   tokens_of_tile  so many tokens, or a multiple, are multiplied by add_tiles, which the form
-//                  defines behind this; 0: it has no matrix registers
 // Kernels only, no shared inline functions.
 
 #include "lanes.inl"
@@ -15,7 +13,6 @@
 
 constexpr uint64_t panel_rows = registers * lanes, line = 4 * lanes;
 constexpr bool parts_are_sums = steps_of_part == 0;
-constexpr uint64_t most_panel_groups = most_panel_k / 32;
 constexpr uint64_t steps_of_line = 32;  // times four elements after which lines are asked for
 
 // Which groups have scales, and which of them are the shorter ones.
@@ -42,8 +39,8 @@ struct lines_ahead {
 
 // Four elements of all rows after four elements of all rows.
 struct panel {
-  alignas(64) uint8_t codes[most_panel_k / 4][registers][line];
-  floats scales[most_panel_groups][registers];  // of groups of weights
+  alignas(64) uint8_t codes[usual_panel.k / 4][registers][line];
+  floats scales[usual_panel.k / 32][registers];  // of groups of weights
   floats row_scales[registers];
   uint64_t first, last;  // the rows of it that are asked for
   lines_ahead next;
@@ -53,32 +50,39 @@ inline uint64_t least(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-// 128 elements of a register of rows. Plane p is bits 7:6 of 32 bytes, 5:4, ...
+// 128 elements of a register of rows. Plane p is bits 7:6 of 32 bytes, 5:4, ... Less: what is taken
+// off each code, so that with 1 it is the weight.
+template <uint8_t Less = 0>
 inline void unpack(const vec (&columns)[8], uint64_t element, uint64_t r, panel& to) {
   for (uint64_t p = 0; p < 4; ++p)
     for (uint64_t i = 0; i < 8; ++i) {
       const words codes = reinterpret_cast<words>(columns[i]) >> (6 - 2 * p) & 0x0303;
-      std::memcpy(to.codes[element / 4 + 8 * p + i][r], &codes, line);
+      const bytes out = reinterpret_cast<bytes>(codes) - Less;
+      std::memcpy(to.codes[element / 4 + 8 * p + i][r], &out, line);
     }
 }
 
-// Register r of the panel: rows from `row` on, the last one repeated.
-inline void fill_rows(const panel_tile& a, uint64_t row, uint64_t r, panel& to) {
+// Register r of the panel: n elements, from one on that is a multiple of 128, of the rows from `row`
+// on, the last one repeated.
+template <uint8_t Less = 0>
+inline void fill_rows(const panel_tile& a, uint64_t row, uint64_t r, uint64_t element, uint64_t n,
+                      panel& to) {
   const uint8_t* rows[lanes];
   for (uint64_t i = 0; i < lanes; ++i) {
     const uint64_t at = least(row + i, a.rows - 1);
-    rows[i] = a.w + at * a.w_stride;
+    rows[i] = a.w + at * a.w_stride + element / 4;
     to.row_scales[r][i] = a.scales[a.one_scale ? 0 : at];
   }
-  for (uint64_t e = 0, at = 0; e < a.k; e += 128, at += packed_group) {
+  for (uint64_t e = 0, at = 0; e < n; e += 128, at += packed_group) {
     vec columns[8];
     load_columns(rows, at, reinterpret_cast<vec(&)[4]>(columns[0]));
     load_columns(rows, at + 16, reinterpret_cast<vec(&)[4]>(columns[4]));
-    unpack(columns, e, r, to);
+    unpack<Less>(columns, e, r, to);
   }
 }
 
 // The same of a tile, of which `row` counts all rows; behind the last tile, that one again.
+template <uint8_t Less = 0>
 inline void fill_tiles(const panel_tile& a, uint64_t row, uint64_t r, panel& to) {
   const uint64_t tile = least(row, a.skipped + a.rows - 1) / rows_of_tile;
   const uint8_t* unit = a.w + tile * a.w_stride + row % rows_of_tile * 4;
@@ -88,7 +92,7 @@ inline void fill_tiles(const panel_tile& a, uint64_t row, uint64_t r, panel& to)
       to.scales[(e + i * each) / a.group][r] = load<floats>(unit + i * tile_line);
     vec columns[8];
     for (uint64_t i = 0; i < 8; ++i) columns[i] = load<vec>(unit + (scales + i) * tile_line);
-    unpack(columns, e, r, to);
+    unpack<Less>(columns, e, r, to);
   }
 }
 
@@ -160,13 +164,6 @@ inline void add_products(const uint8_t* codes, uint64_t steps, const int8_t* q, 
   }
 }
 
-// The same by matrix registers, asking for lines on the way.
-template <uint64_t Tokens>
-inline void add_tiles(const panel_tile& a, panel& w, uint64_t first_step, uint64_t steps,
-                      uint64_t t0, wide (&sums)[registers][Tokens]);
-template <uint64_t Tokens>
-constexpr bool in_tiles = tokens_of_tile != 0 && Tokens >= tokens_of_tile;
-
 // The panel's rows in y that are asked for, of one token. `y` is where the first of them is.
 template <class Register>
 inline void read_rows(const panel& w, const float* y, Register (&out)[registers]) {
@@ -179,6 +176,20 @@ inline void write_rows(const panel& w, const Register (&rows)[registers], float*
   std::memcpy(y, reinterpret_cast<const uint8_t*>(rows) + 4 * w.first, 4 * (w.last - w.first));
 }
 
+// The sums of token t where nothing has groups, q_sum among them: as they are where the row goes on.
+inline void write_sums(const panel_tile& a, const panel& w, uint64_t t, wide (&row)[registers],
+                       float* y) {
+  if (!a.ends) return write_rows(w, row, y);
+  const float scale = a.q_scales[t * a.q_scales_stride];
+  floats out[registers];
+  for (uint64_t r = 0; r < registers; ++r) {
+    const floats sum = __builtin_convertvector(row[r], floats);
+    out[r] =
+        a.one_scale ? sum / scale * w.row_scales[r] : (floats{} + sum * w.row_scales[r]) / scale;
+  }
+  write_rows(w, out, y);
+}
+
 // Where nothing has groups. q_sums: of the whole block, of each token.
 template <uint64_t Tokens>
 void whole_rows(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t0, float* y) {
@@ -188,30 +199,15 @@ void whole_rows(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t
     if (a.goes_on) read_rows(w, y + t * a.y_stride, before);
     for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before[r] + q_sums[t0 + t];
   }
-  if constexpr (in_tiles<Tokens>) {
-    add_tiles<Tokens>(a, w, 0, a.k / 4, t0, sums);
-  } else {
-    for (uint64_t i = 0; i < a.k / 4; i += steps_of_line) {
-      w.next.ask();
-      add_products<Tokens>(w.codes[i][0], least(a.k / 4 - i, steps_of_line),
-                           a.q + t0 * a.q_stride + 4 * i, a.q_stride, sums);
-    }
+  for (uint64_t i = 0; i < a.k / 4; i += steps_of_line) {
+    w.next.ask();
+    add_products<Tokens>(w.codes[i][0], least(a.k / 4 - i, steps_of_line),
+                         a.q + t0 * a.q_stride + 4 * i, a.q_stride, sums);
   }
   for (uint64_t t = 0; t < Tokens; ++t) {
     wide row[registers];
     for (uint64_t r = 0; r < registers; ++r) row[r] = sums[r][t];
-    if (!a.ends) {
-      write_rows(w, row, y + t * a.y_stride);
-      continue;
-    }
-    const float scale = a.q_scales[(t0 + t) * a.q_scales_stride];
-    floats out[registers];
-    for (uint64_t r = 0; r < registers; ++r) {
-      const floats sum = __builtin_convertvector(row[r], floats);
-      out[r] =
-          a.one_scale ? sum / scale * w.row_scales[r] : (floats{} + sum * w.row_scales[r]) / scale;
-    }
-    write_rows(w, out, y + t * a.y_stride);
+    write_sums(a, w, t0 + t, row, y + t * a.y_stride);
   }
 }
 
@@ -225,14 +221,10 @@ inline void add_group(const panel_tile& a, panel& w, const int32_t* q_sums, uint
     const wide before = wide{} + q_sums[(t0 + t) * groups + g];
     for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before;
   }
-  if constexpr (in_tiles<Tokens>) {
-    add_tiles<Tokens>(a, w, g * group / 4, group / 4, t0, sums);
-  } else {
-    w.next.ask();
-    in_memory(&to);
-    add_products<Tokens>(w.codes[g * group / 4][0], group / 4, a.q + t0 * a.q_stride + g * group,
-                         a.q_stride, sums);
-  }
+  w.next.ask();
+  in_memory(&to);
+  add_products<Tokens>(w.codes[g * group / 4][0], group / 4, a.q + t0 * a.q_stride + g * group,
+                       a.q_stride, sums);
   for (uint64_t t = 0; t < Tokens; ++t)
     for (uint64_t r = 0; r < registers; ++r) {
       const floats sum = __builtin_convertvector(sums[r][t], floats);
@@ -317,7 +309,7 @@ inline lines_ahead lines_of(const panel_tile& a, uint64_t row, uint64_t pieces) 
 template <grouped Groups>
 void every_panel(const panel_tile& a) {
   constexpr bool by_weights = Groups == grouped::weights || Groups == grouped::shorter_weights;
-  int32_t q_sums[most_panel_tokens * most_panel_groups];
+  int32_t q_sums[usual_panel.tokens * (usual_panel.k / 32)];
   const uint64_t group = Groups == grouped::none ? a.k : by_weights ? a.group : a.q_group;
   sum_groups(a, group, q_sums);
   panel w;
@@ -329,7 +321,7 @@ void every_panel(const panel_tile& a) {
     w.last = least(end - row, panel_rows);
     for (uint64_t r = 0; r < registers; ++r)
       if constexpr (Groups == grouped::none || Groups == grouped::activations)
-        fill_rows(a, row + r * lanes, r, w);
+        fill_rows(a, row + r * lanes, r, 0, a.k, w);
       else
         fill_tiles(a, row + r * lanes, r, w);
     w.next = lines_of(a, row + panel_rows, pieces);
@@ -337,7 +329,7 @@ void every_panel(const panel_tile& a) {
   }
 }
 
-void all(const panel_tile& a) {
+inline void all(const panel_tile& a) {
   if (a.group == 0 && a.q_group == 0) return every_panel<grouped::none>(a);
   if (a.group == 0) return every_panel<grouped::activations>(a);
   if (a.q_group == 0) return every_panel<grouped::weights>(a);

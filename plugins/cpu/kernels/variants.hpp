@@ -49,6 +49,7 @@ struct isa_form {
   // Asks the operating system to let this process use what the form needs beyond supported(). True:
   // it does, until the process ends. nullptr: there is nothing to ask.
   bool (*ask)() = nullptr;
+  panel_size whole_panel = usual_panel;  // what `panel` takes at once where nothing has groups
 };
 
 #if defined(__x86_64__)
@@ -94,7 +95,7 @@ inline constexpr isa_form isa_forms[] = {
      BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, amx),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),
      BITNET_KERNEL(linear_i8, avx512vnni), BITNET_KERNEL(linear_i4, avx512vnni), true,
-     ask_for_tiles},
+     ask_for_tiles, tiles_panel},
     {"avx512vnni", has_avx512vnni, BITNET_KERNEL(linear_ternary, avx512vnni),
      BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, avx512vnni),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),

@@ -49,30 +49,32 @@ uint64_t whole_groups(uint64_t group, uint64_t given) {
   return std::max(std::lcm(std::max(group, given), uint64_t{128}), uint64_t{128});
 }
 
-// Elements that a call for panels takes, between which the blocks of a row can be cut; 0: other
+// What a call for panels takes, elements between which a row can be cut and tokens; k 0: other
 // kernels are for this product. `given`: elements of a group of activations, or 0.
-uint64_t panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given, uint64_t tokens) {
-  if (isa.panel.run == nullptr || w.k % 4 != 0) return 0;
-  if (!has_one_scale(w) && !w.rows_dropped()) return 0;
+panel_size panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given, uint64_t tokens) {
+  constexpr panel_size none{0, 0};
+  if (isa.panel.run == nullptr || w.k % 4 != 0) return none;
+  if (!has_one_scale(w) && !w.rows_dropped()) return none;
   // Of an instruction set that the kernel's id names.
   const bool rows = given == 0 && has_one_scale(w);
   if (isa.panel.isa != std::string_view(rows ? isa.ternary.isa : isa.grouped.isa)) {
-    if (!isa.both_named) return 0;
-    if (tokens < (rows ? fewest_tile_tokens : fewest_tile_tokens_in_groups)) return 0;
+    if (!isa.both_named) return none;
+    if (tokens < (rows ? fewest_tile_tokens : fewest_tile_tokens_in_groups)) return none;
   } else if (tokens < (rows ? fewest_panel_tokens : fewest_in_groups)) {
-    return 0;
+    return none;
   }
+  const panel_size size = rows ? isa.whole_panel : usual_panel;
   const uint64_t whole = whole_groups(has_one_scale(w) ? 0 : w.scale_group, given);
-  if (whole > most_panel_k) return 0;
-  const uint64_t most = most_panel_k / whole * whole, blocks = (w.k + most - 1) / most;
+  if (whole > size.k) return none;
+  const uint64_t most = size.k / whole * whole, blocks = (w.k + most - 1) / most;
   const uint64_t even = (w.k + blocks - 1) / blocks;
-  return (even + whole - 1) / whole * whole;
+  return {(even + whole - 1) / whole * whole, size.tokens};
 }
 
 // q_scales: of groups of `given` activations, or of each token.
 void multiply_panels(const isa_form& isa, const sdk::weight& w, const int8_t* q,
                      const float* q_scales, uint64_t given, uint64_t rows, uint64_t first,
-                     uint64_t last, float* y, uint64_t block) {
+                     uint64_t last, float* y, const panel_size& block) {
   panel_tile tile{};
   tile.w_stride = w.row_bytes;
   tile.one_scale = w.scale_group == 0;
@@ -89,18 +91,18 @@ void multiply_panels(const isa_form& isa, const sdk::weight& w, const int8_t* q,
   tile.q_scales_stride = given == 0 ? 1 : w.k / given;
   tile.y_stride = w.m;
   tile.rows = last - first;
-  for (uint64_t t = 0; t < rows; t += most_panel_tokens) {
-    tile.tokens = std::min(most_panel_tokens, rows - t);
+  for (uint64_t t = 0; t < rows; t += block.tokens) {
+    tile.tokens = std::min(block.tokens, rows - t);
     tile.y = y + t * w.m + first;
-    for (uint64_t at = 0; at < w.k; at += block) {
+    for (uint64_t at = 0; at < w.k; at += block.k) {
       tile.w = tile.unit == 0
                    ? w.row(first) + at / 4
                    : w.packed_data() + first / rows_of_tile * tile.w_stride + at / 128 * tile.unit;
       tile.q = q + t * w.k + at;
       tile.q_scales = q_scales + t * tile.q_scales_stride + (given == 0 ? 0 : at / given);
-      tile.k = std::min(block, w.k - at);
+      tile.k = std::min(block.k, w.k - at);
       tile.goes_on = at != 0;
-      tile.ends = at + block >= w.k;
+      tile.ends = at + block.k >= w.k;
       isa.panel(tile);
     }
   }
@@ -200,7 +202,7 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
                             uint64_t last, float* y) {
   const uint64_t given = w.k / groups;
   const bool one_scale = has_one_scale(w);
-  if (const uint64_t block = panel_block(isa, w, given, rows); block != 0)
+  if (const panel_size block = panel_block(isa, w, given, rows); block.k != 0)
     return multiply_panels(isa, w, q, d, given, rows, first, last, y, block);
   const auto& kernel = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
   each_tile({w, q, rows, first, last, y, one_scale ? given : w.scale_group, d, given}, kernel,
@@ -218,7 +220,7 @@ bool panels_fit_rows(const sdk::weight& w) {
 }
 
 bool panels_fit_tiles(const sdk::weight& w) {
-  return !has_one_scale(w) && unit_bytes(w) != 0 && whole_groups(w.scale_group, 0) <= most_panel_k;
+  return !has_one_scale(w) && unit_bytes(w) != 0 && whole_groups(w.scale_group, 0) <= usual_panel.k;
 }
 
 bool grouped_has_vector_form(const sdk::weight& w) {
@@ -233,7 +235,7 @@ ternary_path path_of(const sdk::weight& w) {
 
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                     uint64_t rows, uint64_t first, uint64_t last, float* y) {
-  if (const uint64_t block = panel_block(isa, w, 0, rows); block != 0)
+  if (const panel_size block = panel_block(isa, w, 0, rows); block.k != 0)
     return multiply_panels(isa, w, q, s, 0, rows, first, last, y, block);
   switch (path_of(w)) {
     case ternary_path::rows:

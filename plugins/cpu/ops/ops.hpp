@@ -52,9 +52,8 @@ ternary_path path_of(const sdk::weight& w);
 // From so many tokens on, products with rows of one scale take panels; from so many on those of
 // groups. For fewer, unpacking takes longer than it saves.
 inline constexpr uint64_t fewest_panel_tokens = 16, fewest_in_groups = 32;
-// The same where panels are of another instruction set than what they take the place of: AMX. Not
-// measured: these are the tokens that fill its tiles, and fewer may pay.
-inline constexpr uint64_t fewest_tile_tokens = 16, fewest_tile_tokens_in_groups = 32;
+// The same where panels are of another instruction set than what they take the place of: AMX.
+inline constexpr uint64_t fewest_tile_tokens = 4, fewest_tile_tokens_in_groups = 32;
 // Whether there are panels for such a product: of one scale for the matrix or for each row, and of
 // tiles. What groups of activations change is not known here: those of 2048 elements or less, which
 // are a power of two times 32, fit.
