@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "../core/model/small_hybrid.hpp"
@@ -726,6 +728,52 @@ TEST_F(demo, lists_without_an_address_are_refused) {
     bitnet_runtime* none = nullptr;
     EXPECT_EQ(bitnet_runtime_open(&o, &none, &error_), BITNET_INVALID_ARGUMENT);
   }
+}
+
+// A file whose weights are zeroed in place while it is in use: a mapped one is another model then.
+TEST_F(demo, weights_are_copied_where_that_is_asked_for) {
+  const bitnet::test::scratch_folder folder;
+  const std::string file = folder.path() / "demo.gguf";
+  const auto logits_beside_zeros = [&](uint32_t mode) {
+    std::filesystem::copy_file(demo_model(), file,
+                               std::filesystem::copy_options::overwrite_existing);
+    bitnet_model_options o;
+    bitnet_model_defaults(&o, sizeof o);
+    o.load_mode = mode;
+    bitnet_model_close(std::exchange(model_, nullptr));
+    EXPECT_EQ(bitnet_model_open(runtime_, file.c_str(), &o, &model_, &error_), BITNET_OK)
+        << error_.message;
+    bitnet_session* s = session();
+    const std::string all = text_of([&](char* to, uint64_t capacity, uint64_t* needed) {
+      return bitnet_inspect(file.c_str(), nullptr, to, capacity, needed, &error_);
+    });
+    const std::size_t name = all.find("\"blk.2.ffn_down.weight\"");
+    const std::size_t offset = all.find("\"offset\":", name);
+    EXPECT_NE(offset, std::string::npos) << all;
+    std::fstream out(file, std::ios::in | std::ios::out | std::ios::binary);
+    out.seekp(std::stol(all.substr(offset + 9)));
+    out << std::string(256 * 512 / 4, '\0');
+    out.close();
+    auto found = logits(s, tokens("Once upon a time"), 16);
+    bitnet_session_close(s);
+    sessions_.pop_back();
+    return found;
+  };
+  const auto mapped = logits_beside_zeros(BITNET_LOAD_MAPPED);
+  const auto copied = logits_beside_zeros(BITNET_LOAD_COPIED);
+  bitnet_model_close(std::exchange(model_, nullptr));
+  ASSERT_EQ(bitnet_model_open(runtime_, demo_model().c_str(), nullptr, &model_, &error_),
+            BITNET_OK);
+  EXPECT_EQ(copied, logits(session(), tokens("Once upon a time"), 16));
+  EXPECT_NE(copied, mapped);
+
+  bitnet_model_options o;
+  bitnet_model_defaults(&o, sizeof o);
+  o.load_mode = 3;
+  bitnet_model* none = nullptr;
+  EXPECT_EQ(bitnet_model_open(runtime_, demo_model().c_str(), &o, &none, &error_),
+            BITNET_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error_.message).find("load_mode"), std::string::npos) << error_.message;
 }
 
 TEST_F(demo, a_full_context_ends_the_generation) {

@@ -182,6 +182,14 @@ BITNET_API bitnet_status bitnet_backend_verify(const char* file, const char* tru
 /* `done` of `total` bytes of weights are in place. Non-zero return stops with BITNET_CANCELLED. */
 typedef int32_t (*bitnet_progress_callback)(void* user, uint64_t done, uint64_t total);
 
+/* Where ternary weights lie that a backend on the host can use as the file has them: in the file's
+ * own pages, which cost no memory and no time to load, or copied into the backend's memory, whose
+ * pages are large where the system has such: some machines, virtual ones above all, read these
+ * faster. */
+#define BITNET_LOAD_AUTO 0u /* as MAPPED */
+#define BITNET_LOAD_MAPPED 1u
+#define BITNET_LOAD_COPIED 2u
+
 typedef struct bitnet_model_options {
   uint32_t struct_size;
   uint32_t vocabulary_only; /* non-zero: tokenizer and metadata, no weights and no backend */
@@ -203,6 +211,8 @@ typedef struct bitnet_model_options {
   uint32_t tune; /* non-zero: settings of the backend that only measuring finds are measured now,
                     whatever is kept of them; bitnet_session_report has what was measured */
   uint32_t activations; /* BITNET_ACTIVATIONS_* */
+  uint32_t load_mode;   /* BITNET_LOAD_* */
+  uint32_t reserved_2;
 } bitnet_model_options;
 
 BITNET_API void bitnet_model_defaults(bitnet_model_options* options, uint32_t size);

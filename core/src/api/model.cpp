@@ -24,6 +24,8 @@ bitnet::result<bitnet::model::load_options> bitnet::api::load_options_of(
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
                         "activations must be AUTO, ROW, GROUP_32, GROUP_64, GROUP_128 or FLOAT");
   out.activations = static_cast<bitnet::model::activations>(o.activations);
+  if (o.load_mode > BITNET_LOAD_COPIED)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT, "load_mode must be AUTO, MAPPED or COPIED");
   switch (o.activation) {
     case BITNET_ACTIVATION_AUTO:
       break;
@@ -101,7 +103,8 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
           return o.progress(o.progress_user, done, total) == 0;
         };
       m->engines = std::make_unique<bitnet::session::model_engines>(
-          m->model, pack_cache_of(o, *runtime), *budget, o.tune != 0);
+          m->model, pack_cache_of(o, *runtime), *budget, o.tune != 0,
+          o.load_mode == BITNET_LOAD_COPIED);
       auto engine = m->engines->on(*choice, progress);
       if (!engine) return std::unexpected(engine.error());
       m->engines->set_current(std::move(*engine));

@@ -44,16 +44,17 @@ result<void> engine::check_read() const {
   return packed_head_->file.check_read();
 }
 
-engine::engine(select::choice choice, const model::model& m, const kv_budget& budget)
+engine::engine(select::choice choice, const model::model& m, const kv_budget& budget, bool copies)
     : choice_(std::move(choice)),
       model_(m),
       graph_(program::describe(m, m.shape().n_context)),
-      budget_(budget) {}
+      budget_(budget),
+      copies_(copies) {}
 
 result<std::unique_ptr<engine>> engine::open(select::choice choice, const model::model& m,
                                              const progress& report, const pack_cache* cache,
-                                             const kv_budget& budget, bool tune_now) {
-  std::unique_ptr<engine> e(new engine(std::move(choice), m, budget));
+                                             const kv_budget& budget, bool tune_now, bool copies) {
+  std::unique_ptr<engine> e(new engine(std::move(choice), m, budget, copies));
   const std::string who = fmt::format("backend {}", e->backend_name());
   auto scales = m.hold_scales();
   if (!scales) return std::unexpected(std::move(scales.error()));
@@ -151,7 +152,8 @@ result<void> engine::upload_one(uint32_t index, const bitnet_weight_plan& plan,
                                 const std::function<result<void>(uint64_t)>& wrote) {
   const model::weight& w = model_.weights()[index];
   const std::string doing = fmt::format("tensor {}", w.name);
-  if (can_alias(w, plan)) {
+  const bool copied = copies_ && w.format == BITNET_FORMAT_TERNARY2;  // what every token reads
+  if (!copied && can_alias(w, plan)) {
     if (auto ok = told(weights_.alias(index, w.alias), doing); !ok) return ok;
     aliased_bytes_ += w.alias.size();
   } else {

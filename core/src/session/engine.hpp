@@ -34,10 +34,12 @@ class engine {
   // done and total in bytes of weights; false stops with BITNET_CANCELLED.
   using progress = std::function<bool(uint64_t done, uint64_t total)>;
 
-  // `cache` may be nullptr. With `tune_now` the backend's settings are measured, whatever is kept.
+  // `cache` may be nullptr. With `tune_now` the backend's settings are measured, whatever is kept;
+  // with `copies` no ternary weight is used where the model file has it.
   static result<std::unique_ptr<engine>> open(select::choice choice, const model::model& m,
                                               const progress& report, const pack_cache* cache,
-                                              const kv_budget& budget = {}, bool tune_now = false);
+                                              const kv_budget& budget = {}, bool tune_now = false,
+                                              bool copies = false);
 
   [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
   [[nodiscard]] const std::string& backend_name() const { return choice_.backend->name(); }
@@ -65,7 +67,7 @@ class engine {
   result<std::shared_ptr<kv_store>> shared_kv(bitnet_kv_config config);
 
  private:
-  engine(select::choice choice, const model::model& m, const kv_budget& budget);
+  engine(select::choice choice, const model::model& m, const kv_budget& budget, bool copies);
   result<void> check_support(const std::vector<bitnet_tensor_desc>& descs) const;
   result<void> upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report,
                       model::model::scales_hold scales);
@@ -78,6 +80,7 @@ class engine {
   program::graph graph_;
   std::string tuning_;
   const kv_budget budget_;
+  const bool copies_;
   std::weak_ptr<kv_store> shared_kv_;
   mutable std::mutex device_turn_;
   compute::device device_;

@@ -15,7 +15,7 @@ engine_ptr model_engines::find(const select::choice& c) const {
 
 result<engine_ptr> model_engines::make(const select::choice& c, const engine::progress& report) {
   auto made = engine::open(c, model_, report, cache_ ? &*cache_ : nullptr, budget_,
-                           tune_now_.exchange(false));
+                           tune_now_.exchange(false), copies_);
   if (!made) return std::unexpected(std::move(made.error()));
   return engine_ptr(std::move(*made));
 }

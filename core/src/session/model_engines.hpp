@@ -26,8 +26,12 @@ using engine_ptr = std::shared_ptr<engine>;
 class model_engines {
  public:
   model_engines(const model::model& m, std::optional<pack_cache> cache, const kv_budget& budget,
-                bool tune_now = false)
-      : model_(m), cache_(std::move(cache)), budget_(budget), tune_now_(tune_now) {}
+                bool tune_now = false, bool copies = false)
+      : model_(m),
+        cache_(std::move(cache)),
+        budget_(budget),
+        tune_now_(tune_now),
+        copies_(copies) {}
 
   // An engine on the chosen device: one that sessions use already, else a new one.
   result<engine_ptr> on(const select::choice& c, const engine::progress& report = {});
@@ -62,6 +66,7 @@ class model_engines {
   const std::optional<pack_cache> cache_;
   const kv_budget budget_;
   std::atomic<bool> tune_now_;  // by the first engine
+  const bool copies_;           // of weights, by every engine
   std::mutex making_;           // one engine at a time, so that two callers share one
   mutable std::mutex turn_;     // guards what follows
   engine_ptr current_;

@@ -168,6 +168,10 @@ result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
   options.pack_cache_max_bytes = static_cast<uint64_t>(in.set.integer("pack-cache-size")) << 30;
   set_kv_budget(in.set, options);
   options.tune = tune ? 1 : 0;
+  const std::string& load = in.set.text("load-mode");
+  options.load_mode = load == "none"   ? BITNET_LOAD_COPIED
+                      : load == "mmap" ? BITNET_LOAD_MAPPED
+                                       : BITNET_LOAD_AUTO;
   library_error err;
   bitnet_model* model = nullptr;
   bitnet_status status = BITNET_OK;
