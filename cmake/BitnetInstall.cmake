@@ -72,6 +72,7 @@ configure_file(${templates}/bitnet.pc.in ${made}/bitnet.pc @ONLY)
 install(FILES ${made}/bitnet.pc DESTINATION ${pkgconfig_dir} COMPONENT dev)
 
 # Packages of a distribution carry the licence their own way; a plain installation needs it too.
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT core)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/packaging/licences/NOTICES
+  DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT core)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE-MIT DESTINATION ${CMAKE_INSTALL_DOCDIR}
   COMPONENT sdk)

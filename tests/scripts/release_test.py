@@ -1,0 +1,170 @@
+"""scripts/release: what it refuses, and that a user can check what it made. In a small tree of its own."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHANGES = "# Changes\n\n## Unreleased\n\n- Something else.\n\n## 1.2.0 - 2026-11-24\n\n- It does more.\n\n## 1.1.0 - 2026-01-01\n\n- Old.\n"
+
+
+def run(*words, **more):
+    return subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False,
+                          stdin=subprocess.DEVNULL, **more)
+
+
+class Release(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.tree = self.folder / "tree"
+        (self.tree / "scripts").mkdir(parents=True)
+        (self.folder / "bin").mkdir()
+        shutil.copy(ROOT / "scripts/release", self.tree / "scripts")
+        self.script("check-versions", "echo 1.2.0")
+        self.script("check-abi", 'echo "compared with ${2:-what is recorded}"; if [ -e ../broken ]; then exit 1; fi')
+        self.script("package", 'mkdir -p "$3"; case $1 in source) echo a > "$3/bitnet-1.2.0.tar.gz" ;; '
+                    'deb) echo a > "$3/libbitnet0_1.2.0-1_amd64.deb" ;; '
+                    'rpm) echo a > "$3/bitnet-libs-1.2.0-1.x86_64.rpm" ;; esac')
+        self.script("sbom", 'echo "{}" > "$2/bitnet-1.2.0.spdx.json"; exit 77')
+        self.write(self.folder / "bin/cmake", "#!/bin/sh\n[ ! -e ../unbuilt ]\n")
+        self.write(self.tree / "CHANGELOG.md", CHANGES)
+        self.write(self.tree / ".gitignore", "build/\n")
+        self.write(self.tree / "abi/layout/a.golden", "A = 1\n")
+        self.git("init", "-q", "-b", "main")
+        self.commit("first")
+        self.commit("second")
+        self.git("tag", "v1.2.0")
+        self.key = self.folder / "release.key"
+        run("openssl", "genpkey", "-algorithm", "ed25519", "-out", self.key)
+        run("openssl", "pkey", "-in", self.key, "-pubout", "-out", self.folder / "release.pem")
+
+    def write(self, file, text):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o755)
+
+    def script(self, name, text):
+        self.write(self.tree / "scripts" / name, f"#!/bin/sh\n{text}\n")
+
+    def git(self, *words):
+        done = run("git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words, cwd=self.tree)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def commit(self, text):
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", text)
+
+    def release(self, *words):
+        path = f"{self.folder}/bin:{os.environ['PATH']}"
+        return run(self.tree / "scripts/release", *words, env={**os.environ, "PATH": path})
+
+    def refused(self, why, *words, ends=1):
+        done = self.release(*words)
+        self.assertEqual(done.returncode, ends, done.stdout + done.stderr)
+        self.assertIn(why, done.stderr)
+        self.assertFalse((self.tree / "build/release-1.2.0/SHA256SUMS").exists(), "and it made one all the same")
+
+    def made(self, *words):
+        done = self.release(*words)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stderr
+
+    def test_signed(self):
+        said = self.made("--key", self.key)
+        self.assertIn("there is no release before this one", said)
+        self.assertIn("were not validated", said)
+        folder = self.tree / "build/release-1.2.0"
+        self.assertEqual({file.name for file in folder.iterdir()}, {
+            "bitnet-1.2.0.tar.gz", "libbitnet0_1.2.0-1_amd64.deb", "bitnet-libs-1.2.0-1.x86_64.rpm",
+            "bitnet-1.2.0.spdx.json", "CHANGES.md", "SHA256SUMS", "SHA256SUMS.sig"})
+        self.assertEqual((folder / "CHANGES.md").read_text(encoding="utf-8"), "- It does more.\n")
+        # As docs/how-to/release.md has users do it.
+        check = ("openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", self.folder / "release.pem",
+                 "-in", "SHA256SUMS", "-sigfile", "SHA256SUMS.sig")
+        self.assertEqual(run(*check, cwd=folder).returncode, 0)
+        self.assertEqual(run("sha256sum", "--check", "SHA256SUMS", cwd=folder).returncode, 0)
+        self.assertEqual(len((folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()), 5)
+        with open(folder / "SHA256SUMS", "a", encoding="utf-8") as file:
+            file.write("0  more\n")
+        self.assertNotEqual(run(*check, cwd=folder).returncode, 0)
+
+    def test_unsigned(self):
+        self.made("--unsigned")
+        self.assertFalse((self.tree / "build/release-1.2.0/SHA256SUMS.sig").exists())
+
+    def test_keys(self):
+        self.refused("no key was named")
+        self.refused("contradict", "--unsigned", "--key", self.key)
+        self.refused("is no private Ed25519 key", "--key", self.folder / "absent")
+        self.refused("is no private Ed25519 key", "--key", self.folder / "release.pem")
+        self.refused("Usage", "--unsigned", "more", ends=2)
+
+    def test_state_of_the_tree(self):
+        self.git("tag", "-d", "v1.2.0")
+        self.refused("v1.2.0 is not this commit", "--unsigned")
+        self.git("tag", "v1.2.0", "HEAD^")
+        self.refused("v1.2.0 is not this commit", "--unsigned")
+        self.write(self.tree / "more", "")
+        self.refused("something is not committed", "--unsigned")
+        self.made("--unsigned", "--trial")
+        self.assertEqual((self.tree / "build/release-1.2.0/CHANGES.md").read_text(encoding="utf-8"),
+                         "- Something else.\n")
+
+    def test_versions(self):
+        self.script("check-versions", "echo 1.2.0; exit 1")
+        self.refused("the versions differ", "--unsigned", "--trial")
+
+    def test_changelog(self):
+        self.write(self.tree / "CHANGELOG.md", CHANGES.replace("1.2.0", "1.2.01"))
+        self.refused("something is not committed", "--unsigned")
+        self.commit("another version")
+        self.git("tag", "-f", "v1.2.0")
+        self.refused("no section '## 1.2.0'", "--unsigned")
+
+    def test_lists_of_parts(self):
+        self.script("sbom", "exit 1")
+        self.refused("the lists of parts", "--unsigned", "--trial")
+
+    def test_packages_of_before(self):
+        before = self.folder / "before"
+        before.mkdir()
+        (before / "libbitnet0_1.2.0-1_amd64.deb").touch()
+        self.refused("there is no bitnet-libs-1.2.0-*.rpm", "--unsigned", "--packages", before)
+
+    def test_gate(self):
+        (self.folder / "broken").touch()
+        self.refused("the gate of the contract ended with 1", "--unsigned")
+        (self.folder / "unbuilt").touch()
+        self.refused("the gate of the contract ended with 3", "--unsigned")
+        (self.folder / "unbuilt").unlink()
+        for last, breaks in (("v1.1.0", False), ("v0.9.0", True)):
+            with self.subTest(last):
+                self.git("tag", last, "HEAD^")
+                if breaks:
+                    said = self.made("--unsigned")
+                    self.assertIn(f"v1.2.0 may break what {last} promised", said)
+                    self.assertIn("/abi/layout", said, "compared with the recorded baseline, not with the release's")
+                else:
+                    self.refused("the gate of the contract ended with 1", "--unsigned")
+                self.git("tag", "-d", last)
+
+    def test_minors_before_one(self):
+        (self.folder / "broken").touch()
+        for version, last, breaks in (("0.3.0", "v0.2.9", True), ("0.3.1", "v0.3.0", False)):
+            with self.subTest(version):
+                self.script("check-versions", f"echo {version}")
+                self.script("package", f'mkdir -p "$3"; touch "$3/libbitnet0_{version}-1_amd64.deb" '
+                            f'"$3/bitnet-libs-{version}-1.x86_64.rpm"')
+                self.git("tag", last)
+                self.commit("work goes on")
+                done = self.release("--unsigned", "--trial")
+                self.assertEqual(done.returncode, 0 if breaks else 1, done.stderr)
+                self.git("tag", "-d", last)
+
+
+if __name__ == "__main__":
+    unittest.main()
