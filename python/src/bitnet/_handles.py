@@ -1,0 +1,156 @@
+"""Handles of the library: closed in whatever order, by whatever thread, each after all that need it.
+
+A handle is held by the object that it is of, by the handles that were opened from it, and by each
+call that runs with it. Whoever lets it go last closes it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import os
+import threading
+import weakref
+from typing import Any, Callable, Iterator
+
+from . import errors
+
+# Held while counts change, never while the library is called. Reentrant: the garbage collector may
+# close something while this thread holds it.
+_counts = threading.RLock()
+_all: "weakref.WeakSet[Handle]" = weakref.WeakSet()
+_threads: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
+_here = threading.local()
+_starting = threading.Lock()
+_ending = False
+# Let go inside of a callback of the library, which holds locks there: closed at the next call.
+_waiting: "collections.deque[Handle]" = collections.deque()
+
+
+class Handle:
+    def __init__(self, kind: str, pointer: Any, close: Callable[[Any], None],
+                 parent: "Handle | None" = None, keep: Any = None):
+        """Takes over one hold of `parent`, see hold()."""
+        self.kind = kind
+        self._pointer = pointer
+        self._close = close
+        self._parent = parent
+        self._keep = keep  # what the library points to
+        self._holds = 1
+        self._closed = False
+        self._forked = False
+        self.stop: Callable[[], None] = lambda: None  # ends what runs with it, soon
+        _all.add(self)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed or self._forked
+
+    def hold(self) -> Any:
+        """The pointer, which is valid until let_go()."""
+        if _waiting and not in_callback():
+            _close_waiting()
+        with _counts:
+            if self._forked:
+                raise errors.Closed(f"this {self.kind} was opened before the process was forked; "
+                                    "open another one in the child")
+            if self._closed:
+                raise errors.Closed(f"this {self.kind} is closed")
+            self._holds += 1
+            return self._pointer
+
+    def let_go(self) -> None:
+        with _counts:
+            self._holds -= 1
+            if self._holds or self._forked:
+                return
+        if in_callback():
+            _waiting.append(self)
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        self._close(self._pointer)
+        self._pointer = self._keep = None
+        if self._parent is not None:
+            self._parent.let_go()
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[Any]:
+        pointer = self.hold()
+        try:
+            yield pointer
+        finally:
+            self.let_go()
+
+    def close(self) -> None:
+        """By its owner. What runs with it ends soon; then it is closed."""
+        with _counts:
+            if self._closed:
+                return
+            self._closed = True
+        if not self._forked:
+            self.stop()
+        self.let_go()
+
+
+def _close_waiting() -> None:
+    with contextlib.suppress(IndexError):
+        while True:
+            _waiting.popleft()._end()
+
+
+def in_callback() -> bool:
+    return getattr(_here, "depth", 0) > 0
+
+
+@contextlib.contextmanager
+def callback() -> Iterator[None]:
+    """Around what runs inside of a callback in which the library must not be called."""
+    _here.depth = getattr(_here, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _here.depth -= 1
+
+
+def start(work: Callable[[], None], name: str) -> threading.Thread:
+    """A thread that the end of the process waits for, after it has asked its work to stop."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    with _starting:
+        if _ending:
+            raise errors.Closed("the process is ending")
+        _threads.add(thread)
+        thread.start()
+    return thread
+
+
+@atexit.register
+def _at_exit() -> None:
+    # Callbacks must not come into an interpreter that is going.
+    global _ending
+    with _starting:
+        _ending = True
+    for handle in list(_all):
+        handle.stop()
+    for thread in list(_threads):
+        if thread is not threading.current_thread():
+            thread.join()
+    for handle in list(_all):
+        handle.close()
+    _close_waiting()
+
+
+def _in_child() -> None:
+    """Nothing of the library's threads came along, so nothing of its objects can be used or closed."""
+    global _counts, _starting
+    _counts, _starting = threading.RLock(), threading.Lock()
+    for handle in list(_all):
+        handle._forked = True
+    _all.clear()
+    _threads.clear()
+    _waiting.clear()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,44 @@
+import os
+import pathlib
+import sys
+
+import pytest
+
+import bitnet
+
+# Drivers in software, which a machine may have for others' tests, take a minute to say what they can.
+os.environ["BITNET_BACKENDS"] = "cpu"
+TREE = pathlib.Path(__file__).resolve().parents[2]
+MODEL = next(TREE.glob("models/*.gguf"))
+PROMPT = "Once upon a time"
+# What the README shows, as far as the tests generate.
+STORY = ", there was a small rabbit named Ella. Ella lived in a green park."
+
+
+@pytest.fixture(scope="session")
+def engine():
+    with bitnet.Engine() as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def model(engine):
+    with engine.open_model(MODEL) as one:
+        yield one
+
+
+@pytest.fixture
+def session(model):
+    with model.session() as one:
+        yield one
+
+
+@pytest.fixture
+def endless(model):
+    """Arguments of a generation that goes on until the context is full."""
+    return {"temperature": 1.0, "seed": 1, "ignore_eos": True}
+
+
+def environment():
+    """For a Python that is started: this one's bitnet."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
