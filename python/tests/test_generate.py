@@ -173,7 +173,7 @@ def test_async_cancelled(session, endless):
             async for _ in stream:
                 break
         assert stream.result.stop_reason == "cancelled"
-        with pytest.raises(TimeoutError):
+        with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(session.agenerate(".", **endless), 0.01)
         with pytest.raises(TypeError):
             await session.agenerate(".", no_such_knob=1)
