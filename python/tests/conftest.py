@@ -34,6 +34,13 @@ def session(model):
 
 
 @pytest.fixture
+def large(model):
+    """A session whose context takes seconds to fill."""
+    with model.session(n_context=16384) as one:
+        yield one
+
+
+@pytest.fixture
 def endless(model):
     """Arguments of a generation that goes on until the context is full."""
     return {"temperature": 1.0, "seed": 1, "ignore_eos": True}
@@ -42,3 +49,9 @@ def endless(model):
 def environment():
     """For a Python that is started: this one's bitnet."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def pytest_runtest_logreport(report):
+    """In the words that scripts/skips reads."""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        print(f"\nskip: {report.longrepr[2].removeprefix('Skipped: ')}")

@@ -103,11 +103,11 @@ def test_a_stream_that_is_forgotten(session, endless):
     assert session.generate(PROMPT, max_tokens=2).stop_reason == "length"
 
 
-def test_cancel_from_another_thread(session, endless):
+def test_cancel_from_another_thread(large, endless):
+    session = large
     began = time.monotonic()
     threading.Timer(0.05, session.cancel).start()
-    done = session.generate(PROMPT, **endless)
-    assert done.stop_reason in ("cancelled", "context")  # a fast machine was at the end by then
+    assert session.generate(PROMPT, **endless).stop_reason == "cancelled"
     session.cancel()  # nothing runs: of no effect
     session.truncate(0)
     assert session.generate(PROMPT, max_tokens=2).stop_reason == "length"
@@ -162,7 +162,9 @@ def test_async(model):
     asyncio.run(main())
 
 
-def test_async_cancelled(session, endless):
+def test_async_cancelled(large, endless):
+    session = large
+
     async def main():
         task = asyncio.create_task(session.agenerate(PROMPT, **endless))
         await asyncio.sleep(0.05)
@@ -178,10 +180,7 @@ def test_async_cancelled(session, endless):
         with pytest.raises(TypeError):
             await session.agenerate(".", no_such_knob=1)
 
-    try:
-        asyncio.run(main())
-    except bitnet.ContextFull:
-        pytest.skip("this machine fills a context in 50 ms")
+    asyncio.run(main())
 
 
 def test_the_loop_goes_away(session, endless):

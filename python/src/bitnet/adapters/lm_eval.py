@@ -21,13 +21,14 @@ import bitnet
 class BitnetLM(TemplateLM):
     """Requests one after the other, in one session: what begins alike is evaluated once."""
 
-    def __init__(self, path: str = "", *, model: bitnet.Model | None = None, device: str | None = None,
+    def __init__(self, path: str = "", *, model: bitnet.Model | None = None, request: str | None = None,
                  max_length: int | str | None = None, max_gen_toks: int | str = 256, add_bos: bool | None = None,
                  template: str | None = None, batch_size: int | str | None = None,
-                 max_batch_size: int | str | None = None):
-        """`path` or an open `model`. `batch_size` is what the harness hands to every model: it is not used."""
+                 max_batch_size: int | str | None = None, device: str | None = None):
+        """`path`, on the backend of `request`, or an open `model`. The last three are what the harness hands
+        to every model, the device "cuda:0" unless it is told another; they are not used."""
         super().__init__()
-        self.model = bitnet.Model(path, device=device) if model is None else model
+        self.model = bitnet.Model(path, device=request) if model is None else model
         self.session = self.model.session(n_context=int(max_length or 0))
         self.max_gen_toks = int(max_gen_toks)
         self.add_bos = add_bos
