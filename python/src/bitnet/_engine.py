@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
@@ -170,7 +171,7 @@ class Engine(Owner):
         with self._used() as runtime:
             _native.call(lib.bitnet_backend_reload, runtime, _native.word("backend", backend),
                          options.struct)
-        return _native.json.loads(reports[0]) if reports else {}
+        return json.loads(reports[0]) if reports else {}
 
     def open_model(self, path: str | os.PathLike[str], **options: Any) -> "Model":
         """Model(path, engine=self, ...)"""

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
-from . import _handles, _native
+from . import _handles, _native, errors
 from ._engine import Engine, Owner, interruptible
 from ._native import ffi, lib, numbers
 
@@ -246,7 +247,7 @@ def tokenize(model: Any, text: str, bos: bool | None, special: bool) -> list[int
         try:
             _native.call(lib.bitnet_tokenize, model, view, flags, out, room, count)
             return list(out[0:count[0]])
-        except _native.errors.InvalidArgument:
+        except errors.InvalidArgument:
             if count[0] <= room:
                 raise
             room = count[0]
@@ -305,4 +306,4 @@ def convert(source: str | os.PathLike[str], to: str | os.PathLike[str], *, type:
         verify=verify, n_threads=n_threads, progress=told.c)
     words = _native.path("source", source), _native.path("to", to)
     told.run(lambda: _native.call(lib.bitnet_convert, *words, options.struct, on_report, ffi.NULL))
-    return _native.json.loads(reports[0]) if reports else {}
+    return json.loads(reports[0]) if reports else {}

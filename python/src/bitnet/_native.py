@@ -54,7 +54,8 @@ ffi, lib, numbers = _open()
 
 
 def text_of(data: Any) -> str:
-    return ffi.string(data).decode("utf-8", "replace")
+    text: bytes = ffi.string(data)
+    return text.decode("utf-8", "replace")
 
 
 def piece_of(text: Any) -> str:

@@ -34,7 +34,8 @@ def test_chat(model):
     llm = BitnetLLM(model, HOW)
     want = model.generate(PLAIN, **HOW).text
     assert llm.chat(MESSAGES).message.content == want
-    assert [one.delta for one in llm.stream_chat(MESSAGES)] and list(llm.stream_chat(MESSAGES))[-1].message.content == want
+    pieces = list(llm.stream_chat(MESSAGES))
+    assert pieces[-1].message.content == want == "".join(piece.delta for piece in pieces)
     assert asyncio.run(llm.achat(MESSAGES)).message.content == want
 
     async def stream():

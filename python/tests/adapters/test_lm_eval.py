@@ -69,7 +69,8 @@ def test_chat(model, lm):
 
 
 def test_by_its_name():
-    made = get_model("bitnet").create_from_arg_string(f"path={MODEL},max_length=128,request=cpu", {"batch_size": 1, "device": "cuda:0"})
+    made = get_model("bitnet").create_from_arg_string(
+        f"path={MODEL},max_length=128,request=cpu", {"batch_size": 1, "device": "cuda:0"})
     assert made.max_length == 128
 
 
