@@ -17,6 +17,11 @@ class NativeDistribution(Distribution):
 
 
 class NativeWheel(bdist_wheel):
+    def run(self):
+        if not self.distribution.has_ext_modules():
+            raise SystemExit("there is no libbitnet here to put into a wheel: scripts/package wheel builds one")
+        super().run()
+
     def get_tag(self):
         return "py3", "none", super().get_tag()[2]
 

@@ -1,11 +1,15 @@
 """What goes wrong, and what is said of it."""
 
 import os
+import pathlib
+import shutil
+import subprocess
+import sys
 
 import pytest
 
 import bitnet
-from conftest import MODEL
+from conftest import MODEL, TREE
 
 
 @pytest.mark.parametrize("make, kind, also, words", [
@@ -65,7 +69,8 @@ def text_file(folder):
     (lambda m: m.generate(3), TypeError, "."),
     (lambda m: m.generate([]), bitnet.InvalidArgument, "."),
     (lambda m: m.generate([10**6]), bitnet.InvalidArgument, "1000000"),
-    (lambda m: m.generate(["a"]), ValueError, "list of ids"),
+    (lambda m: m.generate(["a"]), TypeError, "list of ids"),
+    (lambda m: m.generate([1.5]), TypeError, "list of ids"),
     (lambda m: m.generate("a", temprature=1), TypeError, "temprature"),
     (lambda m: m.generate("a", temperature="hot"), TypeError, "temperature is a number, not 'hot'"),
     (lambda m: m.generate("a", top_p=7.0), bitnet.InvalidArgument, "top_p"),
@@ -115,3 +120,17 @@ def test_a_file_that_may_not_be_read(engine, tmp_path):
     (tmp_path / "locked.gguf").chmod(0)
     with pytest.raises(bitnet.Error, match="[Pp]ermission"):
         engine.open_model(tmp_path / "locked.gguf")
+
+
+def test_there_is_no_library(tmp_path):
+    """What an import says where nothing brings libbitnet."""
+    package = pathlib.Path(bitnet.__file__).parent
+    shutil.copytree(package, tmp_path / "bitnet", ignore=shutil.ignore_patterns("lib", "share", "__pycache__"))
+    for header in ("bitnet.h", "abi/base.h", "abi/host.h"):
+        (tmp_path / "bitnet/native/include/bitnet" / header).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TREE / "abi/include/bitnet" / header, tmp_path / "bitnet/native/include/bitnet" / header)
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import bitnet"
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False,
+                          env={name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"})
+    assert done.returncode == 1 or "libbitnet" in subprocess.check_output(["/sbin/ldconfig", "-p"], text=True)
+    assert done.returncode == 0 or "ImportError: libbitnet.so.0 cannot be loaded" in done.stderr

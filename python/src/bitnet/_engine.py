@@ -4,11 +4,12 @@ import json
 import logging
 import os
 import threading
+import time
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
-from . import _handles, _native
+from . import _handles, _native, errors
 from ._native import ffi, lib
 
 if TYPE_CHECKING:
@@ -134,8 +135,15 @@ class Engine(Owner):
 
     def wait_probes(self, timeout_ms: int = 60_000) -> None:
         """Until slow backends have answered, too; Timeout when some have not."""
+        ends = time.monotonic() + timeout_ms / 1000
         with self._used() as runtime:
-            _native.call(lib.bitnet_runtime_wait_probes, runtime, timeout_ms)
+            while True:  # Ctrl-C is seen in between
+                left = max(0, round(1000 * (ends - time.monotonic())))
+                try:
+                    return _native.call(lib.bitnet_runtime_wait_probes, runtime, min(left, 200))
+                except errors.Timeout:
+                    if left <= 200:
+                        raise
 
     @property
     def selection_line(self) -> str:
@@ -207,12 +215,15 @@ def interruptible(work: Callable[[], Any], stop: Callable[[], None]) -> Any:
 
 
 def wait_for(ended: threading.Event, stop: Callable[[], None]) -> BaseException | None:
-    """Until it is set. An interrupt calls stop(), and is what this returns."""
-    interrupted = None
+    """Until it is set. An interrupt calls stop(), and is what this returns; a second one is raised at
+    once, as a device may hang."""
+    interrupted: BaseException | None = None
     while not ended.is_set():
         try:
             ended.wait()
         except BaseException as why:
+            if interrupted is not None:
+                raise
             interrupted = why
             stop()
     return interrupted

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
@@ -78,7 +79,7 @@ class _Progress:
             return interruptible(work, self.stop)
         except Exception:
             if self.failed is not None:
-                raise self.failed
+                raise self.failed from None
             raise
 
 
@@ -278,8 +279,8 @@ def token_array(tokens: Sequence[int]) -> Any:
     if isinstance(tokens, (str, bytes)):
         raise TypeError("tokens are a list of ids, not a text")
     try:
-        return ffi.new("bitnet_token[]", [int(one) for one in tokens])
-    except (TypeError, ValueError, OverflowError) as why:
+        return ffi.new("bitnet_token[]", [operator.index(one) for one in tokens])
+    except (TypeError, OverflowError) as why:
         raise type(why)(f"tokens are a list of ids: {why}") from None
 
 
