@@ -8,6 +8,7 @@ import bitnet
 
 # Drivers in software, which a machine may have for others' tests, take a minute to say what they can.
 os.environ["BITNET_BACKENDS"] = "cpu"
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of NumPy's in the processes that tests start: they spin
 TREE = pathlib.Path(__file__).resolve().parents[2]
 MODEL = next(TREE.glob("models/*.gguf"))
 PROMPT = "Once upon a time"

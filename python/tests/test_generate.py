@@ -114,6 +114,16 @@ def test_cancel_from_another_thread(large, endless):
     assert time.monotonic() - began < 30
 
 
+def test_a_cancel_that_comes_too_late(session):
+    """It reaches a turn whose call has ended already, and no later one."""
+    turn = object()
+    session._begin(turn)
+    session._cancel(turn)
+    session._end(turn)
+    session._cancel(turn)
+    assert session.generate(PROMPT, max_tokens=2).stop_reason == "length"
+
+
 def test_threads_with_a_session_each(model):
     texts = {}
 
@@ -191,7 +201,7 @@ def test_the_loop_goes_away(session, endless):
 
     stream = asyncio.run(main())
     stream.cancel()
-    stream._run.ended.wait(30)
+    stream._run.ended.wait()
     assert stream.result.stop_reason in ("cancelled", "context")
 
 

@@ -12,6 +12,7 @@ import time
 import pytest
 
 import bitnet
+from bitnet import _handles
 from conftest import MODEL, PROMPT, environment
 
 
@@ -76,6 +77,20 @@ def test_closing_from_many_threads(model, endless):
         stream.finish()
         for one in threads:
             one.join()
+
+
+def test_what_is_let_go_in_a_callback_waits():
+    """The library holds locks there."""
+    closed = []
+    parent = _handles.Handle("Engine", "engine", closed.append)
+    parent.hold()
+    child = _handles.Handle("Model", "model", closed.append, parent)
+    with _handles.callback():
+        parent.close()
+        child.close()
+        assert closed == [] and child.closed
+    with _handles.Handle("Engine", "other", closed.append).used():
+        assert closed == ["model", "engine"]
 
 
 def test_nothing_piles_up(engine):
@@ -170,3 +185,35 @@ print(session.generate('Once upon a time', max_tokens=2, temperature=0))
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, "interrupted\n, there\n"), err
     assert time.monotonic() - began < 10
+
+
+def test_interrupts_at_any_instruction():
+    """Whatever an interrupt met, the session can be used, and nothing is left that holds it."""
+    done = python(BEGIN + """
+import random, signal, time
+def interrupt(*_):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+random.seed(1)
+session = model.session()
+ids = model.tokenize('Once upon a time')
+met, ends = 0, time.monotonic() + 3
+while time.monotonic() < ends:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(0.0001, 0.01))
+        session.truncate(0)
+        session.eval(ids)
+        for piece in session.stream(ids, max_tokens=5):
+            pass
+        session.generate(ids, max_tokens=5)
+        model.generate(ids, max_tokens=2)
+        bitnet.Model(sys.argv[1], device='cpu').close()
+    except KeyboardInterrupt:
+        met += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    session.truncate(0)
+    assert session.generate('Once upon a time', max_tokens=2, temperature=0).text == ', there'
+print(met > 20)
+""")
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

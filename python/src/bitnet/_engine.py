@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import _thread
 import json
 import logging
 import os
@@ -69,7 +70,10 @@ def _logging(log: Callable[[int, str], object] | None) -> Any:
             except Exception:  # not the library's to know
                 logger.exception("the log callback of an Engine failed")
 
-    return ffi.callback("bitnet_log_callback", on_log)
+    def on_interrupt(kind: Any, error: Any, trace: Any) -> None:
+        _thread.interrupt_main()  # it came in here, and is for who called the library
+
+    return ffi.callback("bitnet_log_callback", on_log, onerror=on_interrupt)
 
 
 class Engine(Owner):
@@ -109,9 +113,13 @@ class Engine(Owner):
         options.give_list("backend_params", "char*", [
             options.keep(ffi.new("char[]", _native.word("a setting of a backend", f"{key}={value}")))
             for key, value in (backend_params or {}).items()])
-        out = ffi.new("bitnet_runtime**")
-        _native.call(lib.bitnet_runtime_open, options.struct, out)
-        self._handle = _handles.Handle("Engine", out[0], lib.bitnet_runtime_close, keep=on_log)
+
+        def work() -> _handles.Handle:
+            out = ffi.new("bitnet_runtime**")
+            _native.call(lib.bitnet_runtime_open, options.struct, out)
+            return _handles.Handle("Engine", out[0], lib.bitnet_runtime_close, keep=on_log)
+
+        self._handle = interruptible(work, discard=_handles.Handle.close)
 
     def __enter__(self) -> "Engine":
         return self
@@ -123,15 +131,21 @@ class Engine(Owner):
         assert self._handle is not None
         return self._handle.used()
 
+    def _call(self, function: Callable[..., int], *arguments: Any) -> None:
+        """What may take long; a second Ctrl-C leaves it to itself."""
+        def work() -> None:
+            with self._used() as runtime:
+                _native.call(function, runtime, *arguments)
+
+        interruptible(work)
+
     def select(self) -> None:
         """Probes the requested backends and chooses one; the choice then stays."""
-        with self._used() as runtime:
-            _native.call(lib.bitnet_runtime_select, runtime)
+        self._call(lib.bitnet_runtime_select)
 
     def probe(self) -> None:
         """Asks every backend that was found, so that backends() knows them all."""
-        with self._used() as runtime:
-            _native.call(lib.bitnet_runtime_probe, runtime)
+        self._call(lib.bitnet_runtime_probe)
 
     def wait_probes(self, timeout_ms: int = 60_000) -> None:
         """Until slow backends have answered, too; Timeout when some have not."""
@@ -176,9 +190,7 @@ class Engine(Owner):
             policy=_native.choice("policy", "RELOAD", policy), force=force,
             accept_stale=accept_stale, most_old_copies=most_old_copies,
             prompt_tokens=prompt_tokens, tolerance=tolerance, report=on_report)
-        with self._used() as runtime:
-            _native.call(lib.bitnet_backend_reload, runtime, _native.word("backend", backend),
-                         options.struct)
+        self._call(lib.bitnet_backend_reload, _native.word("backend", backend), options.struct)
         return json.loads(reports[0]) if reports else {}
 
     def open_model(self, path: str | os.PathLike[str], **options: Any) -> "Model":
@@ -187,14 +199,19 @@ class Engine(Owner):
         return Model(path, engine=self, **options)
 
 
-def interruptible(work: Callable[[], Any], stop: Callable[[], None]) -> Any:
+def interruptible(work: Callable[[], Any], stop: Callable[[], None] = lambda: None,
+                  discard: Callable[[Any], None] = lambda made: None) -> Any:
     """work(), on another thread if this is the one that gets signals: Ctrl-C then calls stop(), and is
-    raised once work() has ended."""
+    raised once work() has ended. What work() made nevertheless is for discard().
+
+    An interrupt may come between any two instructions of this thread, and none comes on the other: what
+    has to be given back is taken there."""
     if threading.current_thread() is not threading.main_thread():
         return work()
-    ended = threading.Event()
+    ended = _handles.Flag()
     result: list[Any] = []
     failed: list[BaseException] = []
+    left: list[bool] = []
 
     def run() -> None:
         try:
@@ -203,22 +220,30 @@ def interruptible(work: Callable[[], Any], stop: Callable[[], None]) -> Any:
             failed.append(why)
         finally:
             ended.set()
+        if left and result:
+            discard(result[0])
 
-    thread = _handles.start(run, "bitnet")
-    interrupted = wait_for(ended, stop)
-    thread.join()
-    if interrupted is not None:
-        raise interrupted
+    try:
+        _handles.start(run)
+        interrupted = wait_for(ended, stop)
+        if interrupted is not None:
+            raise interrupted
+    except BaseException:
+        left.append(True)
+        stop()
+        if ended.is_set and result:
+            discard(result[0])
+        raise
     if failed:
         raise failed[0]
     return result[0]
 
 
-def wait_for(ended: threading.Event, stop: Callable[[], None]) -> BaseException | None:
+def wait_for(ended: _handles.Flag, stop: Callable[[], None]) -> BaseException | None:
     """Until it is set. An interrupt calls stop(), and is what this returns; a second one is raised at
     once, as a device may hang."""
     interrupted: BaseException | None = None
-    while not ended.is_set():
+    while not ended.is_set:
         try:
             ended.wait()
         except BaseException as why:

@@ -6,11 +6,13 @@ call that runs with it. Whoever lets it go last closes it.
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import collections
 import contextlib
 import os
 import threading
+import time
 import weakref
 from typing import Any, Callable, Iterator
 
@@ -20,9 +22,8 @@ from . import errors
 # close something while this thread holds it.
 _counts = threading.RLock()
 _all: "weakref.WeakSet[Handle]" = weakref.WeakSet()
-_threads: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
+_running: "dict[Flag, Flag]" = {}  # when each thread ends: whether it has begun
 _here = threading.local()
-_starting = threading.Lock()
 _ending = False
 # Let go inside of a callback of the library, which holds locks there: closed at the next call.
 _waiting: "collections.deque[Handle]" = collections.deque()
@@ -115,28 +116,57 @@ def callback() -> Iterator[None]:
         _here.depth -= 1
 
 
-def start(work: Callable[[], None], name: str) -> threading.Thread:
-    """A thread that the end of the process waits for, after it has asked its work to stop."""
-    thread = threading.Thread(target=work, name=name, daemon=True)
-    with _starting:
-        if _ending:
-            raise errors.Closed("the process is ending")
-        _threads.add(thread)
-        thread.start()
-    return thread
+class Flag:
+    """Set once. What threading has is of Python, in which an interrupt may come between any two
+    instructions; this waits in one of C."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._lock = _thread.allocate_lock()
+        self._lock.acquire()
+
+    def set(self) -> None:
+        if not self.is_set:
+            self.is_set = True
+            self._lock.release()
+
+    def wait(self, at_most: float = threading.TIMEOUT_MAX) -> None:
+        ends = time.monotonic() + at_most
+        while not self.is_set and time.monotonic() < ends:
+            # Who waits beside this one sees is_set a second later.
+            self._lock.acquire(timeout=min(1.0, at_most))
+
+
+def start(work: Callable[[], None]) -> None:
+    """Runs it on a thread of its own, which the end of the process waits for, after it has asked to stop."""
+    begun, ended = Flag(), Flag()
+
+    def run() -> None:
+        begun.set()
+        try:
+            work()
+        finally:
+            _running.pop(ended, None)
+            ended.set()
+
+    _running[ended] = begun
+    if _ending:
+        raise errors.Closed("the process is ending")
+    _thread.start_new_thread(run, ())
 
 
 @atexit.register
 def _at_exit() -> None:
     # Callbacks must not come into an interpreter that is going.
     global _ending
-    with _starting:
-        _ending = True
+    _ending = True
     for handle in list(_all):
         handle.stop()
-    for thread in list(_threads):
-        if thread is not threading.current_thread():
-            thread.join()
+    for ended, begun in list(_running.items()):
+        # An interrupt may have come before the thread was started.
+        begun.wait(at_most=1)
+        if begun.is_set:
+            ended.wait()
     for handle in list(_all):
         handle.close()
     _close_waiting()
@@ -144,12 +174,12 @@ def _at_exit() -> None:
 
 def _in_child() -> None:
     """Nothing of the library's threads came along, so nothing of its objects can be used or closed."""
-    global _counts, _starting
-    _counts, _starting = threading.RLock(), threading.Lock()
+    global _counts
+    _counts = threading.RLock()
     for handle in list(_all):
         handle._forked = True
     _all.clear()
-    _threads.clear()
+    _running.clear()
     _waiting.clear()
 
 

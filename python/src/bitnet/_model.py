@@ -74,9 +74,9 @@ class _Progress:
     def stop(self) -> None:
         self.stopped = True
 
-    def run(self, work: Callable[[], Any]) -> Any:
+    def run(self, work: Callable[[], Any], discard: Callable[[Any], None] = lambda made: None) -> Any:
         try:
-            return interruptible(work, self.stop)
+            return interruptible(work, self.stop, discard)
         except Exception:
             if self.failed is not None:
                 raise self.failed from None
@@ -124,7 +124,7 @@ class Model(Owner):
             return _handles.Handle("Model", out[0], lib.bitnet_model_close, parent)
 
         try:
-            self._handle = told.run(work)
+            self._handle = told.run(work, _handles.Handle.close)
         except BaseException:
             if self._own is not None:
                 self._own.close()

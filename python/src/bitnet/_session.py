@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import queue
 import secrets
 import threading
@@ -90,18 +89,28 @@ class _Run:
     def __init__(self, session: "Session", prompt: Prompt, how: Generating, tell: Callable[[str | None], object],
                  own: bool = False, at_end: Callable[[Generation], None] | None = None):
         self.session, self.own, self.at_end, self.tell = session, own, at_end, tell
-        self.ended = threading.Event()
+        self.ended = _handles.Flag()
         self.failed: BaseException | None = None
         self.result: Generation | None = None
         self.stopped = False
         self._pieces: list[str] = []
-        self._pointer = session._begin(self)
+        self._asked = prompt, dict(how)
+        self._begun = _handles.Flag()
+        self._refused: BaseException | None = None
+
+    def start(self) -> "_Run":
+        """Begins, or raises why it cannot."""
         try:
-            self._prepare(prompt, dict(how))
-            _handles.start(self._work, "bitnet-generate")
+            _handles.start(self._work)
+            interrupted = wait_for(self._begun, self.stop)
+            if interrupted is not None:
+                raise interrupted
         except BaseException:
-            session._end(self)
+            self.stop()
             raise
+        if self._refused is not None:
+            raise self._refused
+        return self
 
     def stop(self) -> None:
         self.stopped = True
@@ -117,7 +126,7 @@ class _Run:
         unknown = set(how) - set(Generating.__annotations__)
         if unknown:
             raise TypeError(f"there is no way to generate called {', '.join(sorted(unknown))}")
-        ids, self._begun = self.session._prompt(self._pointer, prompt, how.pop("template", None))
+        ids, self._first = self.session._prompt(self._pointer, prompt, how.pop("template", None))
         stop, stop_tokens = how.pop("stop", None) or [], how.pop("stop_tokens", None)
         self._stops = [stop] if isinstance(stop, str) else list(stop)
         self._stop_tokens = token_array([] if stop_tokens is None else stop_tokens)
@@ -153,9 +162,9 @@ class _Run:
 
     def _on_text(self, user: Any, text: Any) -> int:
         try:
-            if self._begun:
-                self._say(self._begun)
-                self._begun = ""
+            if self._first:  # what the form of the chat has begun
+                self._say(self._first)
+                self._first = ""
             self._say(_native.piece_of(text))
         except BaseException as why:
             self.failed = why
@@ -169,15 +178,26 @@ class _Run:
 
     def _work(self) -> None:
         try:
-            self._generate()
+            self._pointer = self.session._begin(self)
+            try:
+                self._prepare(*self._asked)
+                self._begun.set()
+                if self.stopped:
+                    self.stop()
+                self._generate()
+            finally:
+                self._generation = None  # whose callback holds this
+                self.session._end(self)
         except BaseException as why:
-            self.failed = self.failed or why
+            if self._begun.is_set:
+                self.failed = self.failed or why
+            else:
+                self.failed = self._refused = why
         finally:
-            self._generation = None  # whose callback holds this
-            self.session._end(self)
             if self.own:
                 self.session.close()
             self.ended.set()
+            self._begun.set()
             self.tell(None)
 
     def _generate(self) -> None:
@@ -212,6 +232,7 @@ class Stream(Iterator[str]):
         self._pieces = pieces
         tell = (lambda piece: None) if quiet else pieces.put
         self._run = _Run(session, prompt, how, tell, own, at_end)
+        self._run.start()
 
     def __next__(self) -> str:
         try:
@@ -235,7 +256,7 @@ class Stream(Iterator[str]):
     @property
     def result(self) -> Generation:
         """All of it, once it has ended."""
-        if not self._run.ended.is_set():
+        if not self._run.ended.is_set:
             raise RuntimeError("the stream has not ended; finish() waits for it")
         return self._run.check()
 
@@ -289,15 +310,10 @@ class AsyncStream:
             return True
 
         def begin() -> None:
-            session = make()
-            try:
-                self._run = _Run(session, prompt, how, tell, own, at_end)
-            except BaseException:
-                if own:
-                    session.close()
-                raise
+            run = _Run(make(), prompt, how, tell, own, at_end)
+            self._run = run.start()
             if self._stopped:
-                self._run.stop()
+                run.stop()
 
         try:
             await loop.run_in_executor(None, begin)
@@ -340,7 +356,7 @@ class AsyncStream:
     @property
     def result(self) -> Generation:
         """All of it, once it has ended."""
-        if self._run is None or not self._run.ended.is_set():
+        if self._run is None or not self._run.ended.is_set:
             raise RuntimeError("the stream has not ended; finish() waits for it")
         return self._run.check()
 
@@ -449,14 +465,20 @@ class Session(Owner):
     def _cancel(self, who: object) -> None:
         self._turns.cancel(who)
 
-    @contextlib.contextmanager
-    def _own_turn(self) -> Iterator[Any]:
-        me = object()
-        pointer = self._begin(me)
-        try:
-            yield pointer
-        finally:
-            self._end(me)
+    def _in_turn(self, work: Callable[[Any], Any]) -> Any:
+        """work(pointer), in a turn of its own."""
+        turn = _Turn(self)
+
+        def run() -> Any:
+            pointer = self._begin(turn)
+            try:
+                if turn.stopped:
+                    raise errors.Cancelled("it was interrupted before it began")
+                return work(pointer)
+            finally:
+                self._end(turn)
+
+        return interruptible(run, turn.stop)
 
     def _appended(self, pointer: Any, tokens: list[int]) -> None:
         """After a call that appends; where it failed it may have appended some of them, or none."""
@@ -509,21 +531,19 @@ class Session(Owner):
         self._eval(token_array(tokens), False, ffi.NULL, 0)
 
     def _eval(self, ids: Any, all_rows: bool, logits: Any, room: int) -> None:
-        def work() -> None:
-            with self._own_turn() as pointer:
-                try:
-                    _native.call(lib.bitnet_session_eval, pointer, ids, len(ids), int(all_rows), logits, room)
-                finally:
-                    self._appended(pointer, list(ids))
+        def work(pointer: Any) -> None:
+            try:
+                _native.call(lib.bitnet_session_eval, pointer, ids, len(ids), int(all_rows), logits, room)
+            finally:
+                self._appended(pointer, list(ids))
 
-        interruptible(work, self.cancel)
+        self._in_turn(work)
 
     def truncate(self, n: int) -> None:
         """Forgets all but the first n tokens."""
         if not isinstance(n, int) or n < 0:
             raise ValueError(f"n is how many tokens stay, not {n!r}")
-        with self._own_turn() as pointer:
-            self._truncate(pointer, n)
+        self._in_turn(lambda pointer: self._truncate(pointer, n))
 
     def generate(self, prompt: Prompt = "", **how: "Unpack[Generating]") -> Generation:
         """Appends the prompt, then what the model makes of it.
@@ -551,14 +571,25 @@ class Session(Owner):
 
     def report(self) -> dict[str, Any]:
         """What ran in this session: the JSON of bitnet_session_report."""
-        with self._own_turn() as pointer:
-            report: dict[str, Any] = _native.json_from(lib.bitnet_session_report, pointer)
-            return report
+        report: dict[str, Any] = self._in_turn(
+            lambda pointer: _native.json_from(lib.bitnet_session_report, pointer))
+        return report
 
     def set_preference(self, device: str) -> None:
         """Moves to the first device of the request that can be used, with what it has."""
-        with self._own_turn() as pointer:
-            _native.call(lib.bitnet_session_set_preference, pointer, _native.word("device", device))
+        request = _native.word("device", device)
+        self._in_turn(lambda pointer: _native.call(lib.bitnet_session_set_preference, pointer, request))
+
+
+class _Turn:
+    """A call that is not a generation."""
+
+    def __init__(self, session: Session):
+        self.session, self.stopped = session, False
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.session._cancel(self)
 
 
 class _Turns:
