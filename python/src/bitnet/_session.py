@@ -4,6 +4,7 @@ import asyncio
 import queue
 import secrets
 import threading
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence, TypedDict, Union
 
@@ -446,10 +447,11 @@ class Session(Owner):
         assert self._handle is not None
         pointer = self._handle.hold()
         try:
-            # Who was told to stop, such as a stream that was left, is waited for.
-            leaving = getattr(self._turns.who, "stopped", False)
-            if not (self._turn.acquire(timeout=60) if leaving else self._turn.acquire(blocking=False)):
-                raise errors.Busy("the session is at work; wait for it, cancel it, or open another one")
+            ends = time.monotonic() + 60
+            while not self._turn.acquire(timeout=0 if self._turns.at_work else 0.05):
+                # Who was told to stop, such as a stream that was left, is waited for.
+                if self._turns.at_work or time.monotonic() > ends:
+                    raise errors.Busy("the session is at work; wait for it, cancel it, or open another one")
         except BaseException:
             self._handle.let_go()
             raise
@@ -599,6 +601,12 @@ class _Turns:
         self.who: object = None
         self._pointer = pointer
         self._lock = threading.RLock()  # the garbage collector may come in between
+
+    @property
+    def at_work(self) -> bool:
+        """Whether somebody is who was not told to stop; nobody is while a turn begins or ends."""
+        who = self.who
+        return who is not None and not getattr(who, "stopped", False)
 
     def cancel(self, who: object = None) -> None:
         with self._lock:  # while it is somebody's turn, the pointer is held
