@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Iterator, Mapping, Sequence, TypedDict, TypeVar, Union
 
 import numpy as np
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Prompt = Union[str, Sequence[int], Sequence[Message]]
+
+T = TypeVar("T")
 
 _STOPS = {number: name.removeprefix("BITNET_STOP_").lower() for name, number in numbers.items()
           if name.startswith("BITNET_STOP_")}
@@ -282,6 +284,23 @@ class Stream(Iterator[str]):
             self._run.stop()
 
 
+async def _awake(waiting: Awaitable[T]) -> T:
+    """Awaits it. Meanwhile the loop looks around twice a second: Ctrl-C does not always wake one that has
+    nothing to do, and is seen when it does something."""
+    loop = asyncio.get_running_loop()
+    ticking: asyncio.TimerHandle
+
+    def tick() -> None:
+        nonlocal ticking
+        ticking = loop.call_later(0.5, tick)
+
+    ticking = loop.call_later(0.5, tick)
+    try:
+        return await waiting
+    finally:
+        ticking.cancel()
+
+
 class AsyncStream:
     """The same for asyncio: `async for piece in stream`, in an `async with` block if it may be left
     before the end."""
@@ -317,7 +336,7 @@ class AsyncStream:
                 run.stop()
 
         try:
-            await loop.run_in_executor(None, begin)
+            await _awake(loop.run_in_executor(None, begin))
         except BaseException:
             self.cancel()
             if self._run is None:
@@ -341,7 +360,7 @@ class AsyncStream:
         if self._ended:
             return None
         try:
-            piece = await pieces.get()
+            piece = await _awake(pieces.get())
         except BaseException:
             self.cancel()
             raise
