@@ -9,7 +9,8 @@ import unittest
 import headings
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("abi", "cmake", "common", "core", "docs", "host", "models", "plugins", "scripts", "tests")
+FOLDERS = ("abi", "cmake", "common", "core", "docs", "host", "models", "plugins", "python",
+           "scripts", "tests")
 C_LIKE = (".h", ".hpp", ".c", ".cpp", ".cu", ".cuh", ".glsl", ".comp", ".cl")
 INCLUDED = (ROOT / "abi/include", ROOT / "plugins/sdk/include")
 FORMATTED = (".h", ".hpp", ".c", ".cpp", ".cu", ".cuh")

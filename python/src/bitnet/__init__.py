@@ -1,0 +1,25 @@
+"""Runs ternary (1.58-bit) language models on whatever this machine has.
+
+>>> import bitnet
+>>> with bitnet.Model("model.gguf") as model:
+...     print(model.generate("Once upon a time", max_tokens=6, temperature=0))
+, there was a small rabbit
+"""
+
+from . import _native
+from ._engine import Backend, Engine
+from ._model import Message, Model, ModelInfo, convert, inspect
+from ._session import AsyncStream, Chat, Generating, Generation, Prompt, Session, SessionOptions, Stream
+from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoisoned, DeviceLost, Error,
+                     FileError, Forbidden, Incompatible, Internal, InvalidArgument, NotFound, OutOfDeviceMemory,
+                     OutOfMemory, Rejected, Timeout, Unavailable, Unsupported)
+
+__version__: str = _native.text_of(_native.lib.bitnet_version())
+
+__all__ = [
+    "AsyncStream", "Backend", "BadData", "Busy", "Cancelled", "Chat", "Closed", "ContextFull",
+    "ContextPoisoned", "DeviceLost", "Engine", "Error", "FileError", "Forbidden", "Generating", "Generation",
+    "Incompatible", "Internal", "InvalidArgument", "Message", "Model", "ModelInfo", "NotFound",
+    "OutOfDeviceMemory", "OutOfMemory", "Prompt", "Rejected", "Session", "SessionOptions", "Stream",
+    "Timeout", "Unavailable", "Unsupported", "convert", "inspect",
+]

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import _thread
+import json
+import logging
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
+
+from . import _handles, _native, errors
+from ._native import ffi, lib
+
+if TYPE_CHECKING:
+    from ._model import Model
+
+logger = logging.getLogger("bitnet")
+logger.addHandler(logging.NullHandler())
+_LEVELS = {_native.numbers["BITNET_LOG_ERROR"]: logging.ERROR,
+           _native.numbers["BITNET_LOG_WARN"]: logging.WARNING,
+           _native.numbers["BITNET_LOG_INFO"]: logging.INFO,
+           _native.numbers["BITNET_LOG_DEBUG"]: logging.DEBUG}
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A way to compute that was found, and what is known of it."""
+
+    name: str
+    stage: str  #: how far it came
+    code: str  #: stable: "BN-OK", or why it is not used
+    reason: str
+    hint: str
+    report: dict[str, Any] = field(repr=False)  #: all that bitnet_runtime_report tells of it
+
+
+class Owner:
+    """What has a handle and goes with it."""
+
+    _handle: _handles.Handle | None = None
+
+    def close(self) -> None:
+        """Frees it, once nothing that needs it is open or at work any more. Again does nothing."""
+        if self._handle is not None:
+            self._handle.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._handle is None or self._handle.closed
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled")
+
+
+def _logging(log: Callable[[int, str], object] | None) -> Any:
+    def on_log(user: Any, level: int, message: Any) -> None:
+        with _handles.callback():
+            try:
+                told = _LEVELS.get(level, logging.DEBUG), _native.text_of(message)
+                log(*told) if log is not None else logger.log(*told)
+            except Exception:  # not the library's to know
+                logger.exception("the log callback of an Engine failed")
+
+    def on_interrupt(kind: Any, error: Any, trace: Any) -> None:
+        _thread.interrupt_main()  # it came in here, and is for who called the library
+
+    return ffi.callback("bitnet_log_callback", on_log, onerror=on_interrupt)
+
+
+class Engine(Owner):
+    """The backends of this machine and the choice between them, `bitnet_runtime` in bitnet.h.
+
+    Arguments are those of bitnet_runtime_options, by the same names. What the library logs goes to
+    `log`, as a level of `logging` and a text, or to the logger "bitnet"; from any thread, and no
+    object of bitnet can be used in there.
+    """
+
+    def __init__(self, device: str | None = None, *, n_threads: int | None = None,
+                 require_first: bool | None = None, allow_fallback: bool | None = None,
+                 manifest_dirs: Sequence[str | os.PathLike[str]] = (),
+                 log: Callable[[int, str], object] | None = None, log_level: int = logging.INFO,
+                 poll: int | None = None, cpu_mask: str | None = None,
+                 backend_params: Mapping[str, str] | None = None,
+                 allowed_backends: str | None = None,
+                 trusted_keys: str | os.PathLike[str] | None = None,
+                 require_signature: bool | None = None, user_backends: bool | None = None,
+                 probe_cache: str | os.PathLike[str] | None = None,
+                 probe_wait_ms: int | None = None, probe_fresh: bool | None = None,
+                 allow_fake: bool | None = None, strict_mode: bool | None = None):
+        if log is not None and not callable(log):
+            raise TypeError(f"log is a function of a level and a text, not {log!r}")
+        on_log = _logging(log)
+        options = _native.Options("bitnet_runtime_options").give(
+            device=device, n_threads=n_threads, require_first=require_first,
+            allow_fallback=allow_fallback, poll=poll, cpu_mask=cpu_mask,
+            allowed_backends=allowed_backends, trusted_keys=trusted_keys,
+            require_signature=require_signature, user_backends=user_backends,
+            probe_cache=probe_cache, probe_wait_ms=probe_wait_ms, probe_fresh=probe_fresh,
+            allow_fake=allow_fake, strict_mode=strict_mode, log=on_log,
+            log_level=max((ours for ours, level in _LEVELS.items() if level >= log_level), default=0))
+        options.give_list("manifest_dirs", "char*", [
+            options.keep(ffi.new("char[]", _native.path("a folder of manifests", one)))
+            for one in manifest_dirs])
+        options.give_list("backend_params", "char*", [
+            options.keep(ffi.new("char[]", _native.word("a setting of a backend", f"{key}={value}")))
+            for key, value in (backend_params or {}).items()])
+
+        def work() -> _handles.Handle:
+            out = ffi.new("bitnet_runtime**")
+            _native.call(lib.bitnet_runtime_open, options.struct, out)
+            return _handles.Handle("Engine", out[0], lib.bitnet_runtime_close, keep=on_log)
+
+        self._handle = interruptible(work, discard=_handles.Handle.close)
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __repr__(self) -> str:
+        return f"<bitnet.Engine {'closed' if self.closed else self.selection_line}>"
+
+    def _used(self) -> Any:
+        assert self._handle is not None
+        return self._handle.used()
+
+    def _call(self, function: Callable[..., int], *arguments: Any) -> None:
+        """What may take long; a second Ctrl-C leaves it to itself."""
+        def work() -> None:
+            with self._used() as runtime:
+                _native.call(function, runtime, *arguments)
+
+        interruptible(work)
+
+    def select(self) -> None:
+        """Probes the requested backends and chooses one; the choice then stays."""
+        self._call(lib.bitnet_runtime_select)
+
+    def probe(self) -> None:
+        """Asks every backend that was found, so that backends() knows them all."""
+        self._call(lib.bitnet_runtime_probe)
+
+    def wait_probes(self, timeout_ms: int = 60_000) -> None:
+        """Until slow backends have answered, too; Timeout when some have not."""
+        ends = time.monotonic() + timeout_ms / 1000
+        with self._used() as runtime:
+            while True:  # Ctrl-C is seen in between
+                left = max(0, round(1000 * (ends - time.monotonic())))
+                try:
+                    return _native.call(lib.bitnet_runtime_wait_probes, runtime, min(left, 200))
+                except errors.Timeout:
+                    if left <= 200:
+                        raise
+
+    @property
+    def selection_line(self) -> str:
+        """requested=auto detected=[cpu] selected=cpu"""
+        with self._used() as runtime:
+            return _native.text_from(lib.bitnet_runtime_selection_line, runtime)
+
+    def report(self) -> dict[str, Any]:
+        """The JSON of bitnet_runtime_report. Says what is known; nothing is opened for it."""
+        with self._used() as runtime:
+            report: dict[str, Any] = _native.json_from(lib.bitnet_runtime_report, runtime)
+            return report
+
+    def backends(self) -> list[Backend]:
+        return [Backend(one.get("name", ""), one.get("stage", ""), one.get("code", ""),
+                        one.get("reason", ""), one.get("hint", ""), one)
+                for one in self.report()["backends"]]
+
+    def reload(self, backend: str, *, policy: str = "finish", force: bool = False,
+               accept_stale: bool = False, most_old_copies: int | None = None,
+               prompt_tokens: int | None = None, tolerance: float | None = None) -> dict[str, Any]:
+        """Loads the backend's file as it is now, also while sessions generate; what became of it.
+
+        `policy` is what open sessions do: "finish" on the old copy, "migrate", or "recompute".
+        """
+        reports: list[str] = []
+        on_report = ffi.callback("void(void*, bitnet_str)",
+                                 lambda user, text: reports.append(_native.piece_of(text)))
+        options = _native.Options("bitnet_reload_options").give(
+            policy=_native.choice("policy", "RELOAD", policy), force=force,
+            accept_stale=accept_stale, most_old_copies=most_old_copies,
+            prompt_tokens=prompt_tokens, tolerance=tolerance, report=on_report)
+        self._call(lib.bitnet_backend_reload, _native.word("backend", backend), options.struct)
+        return json.loads(reports[0]) if reports else {}
+
+    def open_model(self, path: str | os.PathLike[str], **options: Any) -> "Model":
+        """Model(path, engine=self, ...)"""
+        from ._model import Model
+        return Model(path, engine=self, **options)
+
+
+def interruptible(work: Callable[[], Any], stop: Callable[[], None] = lambda: None,
+                  discard: Callable[[Any], None] = lambda made: None) -> Any:
+    """work(), on another thread if this is the one that gets signals: Ctrl-C then calls stop(), and is
+    raised once work() has ended. What work() made nevertheless is for discard().
+
+    An interrupt may come between any two instructions of this thread, and none comes on the other: what
+    has to be given back is taken there."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    ended = _handles.Flag()
+    result: list[Any] = []
+    failed: list[BaseException] = []
+    left: list[bool] = []
+
+    def run() -> None:
+        try:
+            result.append(work())
+        except BaseException as why:
+            failed.append(why)
+        finally:
+            ended.set()
+        if left and result:
+            discard(result[0])
+
+    try:
+        _handles.start(run)
+        interrupted = wait_for(ended, stop)
+        if interrupted is not None:
+            raise interrupted
+    except BaseException:
+        left.append(True)
+        stop()
+        if ended.is_set and result:
+            discard(result[0])
+        raise
+    if failed:
+        raise failed[0]
+    return result[0]
+
+
+def wait_for(ended: _handles.Flag, stop: Callable[[], None]) -> BaseException | None:
+    """Until it is set. An interrupt calls stop(), and is what this returns; a second one is raised at
+    once, as a device may hang."""
+    interrupted: BaseException | None = None
+    while not ended.is_set:
+        try:
+            ended.wait()
+        except BaseException as why:
+            if interrupted is not None:
+                raise
+            interrupted = why
+            stop()
+    return interrupted

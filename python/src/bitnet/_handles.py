@@ -1,0 +1,186 @@
+"""Handles of the library: closed in whatever order, by whatever thread, each after all that need it.
+
+A handle is held by the object that it is of, by the handles that were opened from it, and by each
+call that runs with it. Whoever lets it go last closes it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import collections
+import contextlib
+import os
+import threading
+import time
+import weakref
+from typing import Any, Callable, Iterator
+
+from . import errors
+
+# Held while counts change, never while the library is called. Reentrant: the garbage collector may
+# close something while this thread holds it.
+_counts = threading.RLock()
+_all: "weakref.WeakSet[Handle]" = weakref.WeakSet()
+_running: "dict[Flag, Flag]" = {}  # when each thread ends: whether it has begun
+_here = threading.local()
+_ending = False
+# Let go inside of a callback of the library, which holds locks there: closed at the next call.
+_waiting: "collections.deque[Handle]" = collections.deque()
+
+
+class Handle:
+    def __init__(self, kind: str, pointer: Any, close: Callable[[Any], None],
+                 parent: "Handle | None" = None, keep: Any = None):
+        """Takes over one hold of `parent`, see hold()."""
+        self.kind = kind
+        self._pointer = pointer
+        self._close = close
+        self._parent = parent
+        self._keep = keep  # what the library points to
+        self._holds = 1
+        self._closed = False
+        self._forked = False
+        self.stop: Callable[[], None] = lambda: None  # ends what runs with it, soon
+        _all.add(self)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed or self._forked
+
+    def hold(self) -> Any:
+        """The pointer, which is valid until let_go()."""
+        if _waiting and not in_callback():
+            _close_waiting()
+        with _counts:
+            if self._forked:
+                raise errors.Closed(f"this {self.kind} was opened before the process was forked; "
+                                    "open another one in the child")
+            if self._closed:
+                raise errors.Closed(f"this {self.kind} is closed")
+            self._holds += 1
+            return self._pointer
+
+    def let_go(self) -> None:
+        with _counts:
+            self._holds -= 1
+            if self._holds or self._forked:
+                return
+        if in_callback():
+            _waiting.append(self)
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        self._close(self._pointer)
+        self._pointer = self._keep = None
+        if self._parent is not None:
+            self._parent.let_go()
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[Any]:
+        pointer = self.hold()
+        try:
+            yield pointer
+        finally:
+            self.let_go()
+
+    def close(self) -> None:
+        """By its owner. What runs with it ends soon; then it is closed."""
+        with _counts:
+            if self._closed:
+                return
+            self._closed = True
+        if not self._forked:
+            self.stop()
+        self.let_go()
+
+
+def _close_waiting() -> None:
+    with contextlib.suppress(IndexError):
+        while True:
+            _waiting.popleft()._end()
+
+
+def in_callback() -> bool:
+    return getattr(_here, "depth", 0) > 0
+
+
+@contextlib.contextmanager
+def callback() -> Iterator[None]:
+    """Around what runs inside of a callback in which the library must not be called."""
+    _here.depth = getattr(_here, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _here.depth -= 1
+
+
+class Flag:
+    """Set once. What threading has is of Python, in which an interrupt may come between any two
+    instructions; this waits in one of C."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._lock = _thread.allocate_lock()
+        self._lock.acquire()
+
+    def set(self) -> None:
+        if not self.is_set:
+            self.is_set = True
+            self._lock.release()
+
+    def wait(self, at_most: float = threading.TIMEOUT_MAX) -> None:
+        ends = time.monotonic() + at_most
+        while not self.is_set and time.monotonic() < ends:
+            # Who waits beside this one sees is_set a second later.
+            self._lock.acquire(timeout=min(1.0, at_most))
+
+
+def start(work: Callable[[], None]) -> None:
+    """Runs it on a thread of its own, which the end of the process waits for, after it has asked to stop."""
+    begun, ended = Flag(), Flag()
+
+    def run() -> None:
+        begun.set()
+        try:
+            work()
+        finally:
+            _running.pop(ended, None)
+            ended.set()
+
+    _running[ended] = begun
+    if _ending:
+        raise errors.Closed("the process is ending")
+    _thread.start_new_thread(run, ())
+
+
+@atexit.register
+def _at_exit() -> None:
+    # Callbacks must not come into an interpreter that is going.
+    global _ending
+    _ending = True
+    for handle in list(_all):
+        handle.stop()
+    for ended, begun in list(_running.items()):
+        # An interrupt may have come before the thread was started.
+        begun.wait(at_most=1)
+        if begun.is_set:
+            ended.wait()
+    for handle in list(_all):
+        handle.close()
+    _close_waiting()
+
+
+def _in_child() -> None:
+    """Nothing of the library's threads came along, so nothing of its objects can be used or closed."""
+    global _counts
+    _counts = threading.RLock()
+    for handle in list(_all):
+        handle._forked = True
+    _all.clear()
+    _running.clear()
+    _waiting.clear()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import json
+import operator
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
+
+from . import _handles, _native, errors
+from ._engine import Engine, Owner, interruptible
+from ._native import ffi, lib, numbers
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._session import AsyncStream, Chat, Generating, Generation, Prompt, Session, SessionOptions, Stream
+
+Message = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """bitnet_model_info; a token that the model does not have is None."""
+
+    name: str
+    architecture: str
+    n_vocab: int
+    n_context: int  #: that the model was trained for
+    n_layers: int
+    n_embedding: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    n_feed_forward: int
+    n_parameters: int
+    weight_bytes: int
+    add_bos: bool
+    bos: int | None
+    eos: int | None
+    eot: int | None
+    unknown: int | None
+    padding: int | None
+
+
+def _reading(activation: str, activations: str, i2s_layout: str, tl1_tiles: str) -> _native.Options:
+    return _native.Options("bitnet_model_options").give(
+        activation=_native.choice("activation", "ACTIVATION", activation),
+        activations=_native.choice("activations", "ACTIVATIONS", activations),
+        i2s_layout=_native.choice("i2s_layout", "I2S_LAYOUT", i2s_layout),
+        tl1_tiles=_native.choice("tl1_tiles", "TL1_TILES", tl1_tiles))
+
+
+class _Progress:
+    """A callback, and what it raised."""
+
+    def __init__(self, function: Callable[[int, int], object] | None):
+        if function is not None and not callable(function):
+            raise TypeError(f"progress is a function of bytes done and bytes in all, not {function!r}")
+        self.function = function
+        self.failed: BaseException | None = None
+        self.stopped = False
+        self.c = ffi.callback("bitnet_progress_callback", self._tell)
+
+    def _tell(self, user: Any, done: int, total: int) -> int:
+        if self.function is not None and not self.stopped:
+            with _handles.callback():
+                try:
+                    self.function(done, total)
+                except BaseException as why:
+                    self.failed = why
+                    self.stopped = True
+        return 1 if self.stopped else 0
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def run(self, work: Callable[[], Any], discard: Callable[[Any], None] = lambda made: None) -> Any:
+        try:
+            return interruptible(work, self.stop, discard)
+        except Exception:
+            if self.failed is not None:
+                raise self.failed from None
+            raise
+
+
+class Model(Owner):
+    """A model file, read-only; from any thread.
+
+    Without an engine it has one of its own, on `device`. `progress` is told how many bytes of how
+    many are in place, and ends the opening by raising. The other arguments are those of
+    bitnet_model_options.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, engine: Engine | None = None,
+                 device: str | None = None, vocabulary_only: bool = False,
+                 progress: Callable[[int, int], object] | None = None,
+                 activation: str = "auto", activations: str = "auto", i2s_layout: str = "a",
+                 tl1_tiles: str = "generated", pack_cache: str | os.PathLike[str] | None = None,
+                 pack_cache_max_bytes: int | None = None, kv_budget_bytes: int | None = None,
+                 kv_eviction: str = "lru", tune: bool = False):
+        if engine is not None and device is not None:
+            raise ValueError("give an engine or a device: the engine has chosen one")
+        if engine is not None and not isinstance(engine, Engine):
+            raise TypeError(f"engine is a bitnet.Engine, not {type(engine).__name__}")
+        file = _native.path("a model", path)
+        told = _Progress(progress)
+        options = _reading(activation, activations, i2s_layout, tl1_tiles).give(
+            vocabulary_only=vocabulary_only, pack_cache=pack_cache,
+            pack_cache_max_bytes=pack_cache_max_bytes, kv_budget_bytes=kv_budget_bytes,
+            kv_eviction=_native.choice("kv_eviction", "EVICT", kv_eviction), tune=tune, progress=told.c)
+        self._own = Engine(device) if engine is None and not vocabulary_only else None
+        of = engine or self._own
+        parent = of._handle if of is not None else None
+
+        def work() -> _handles.Handle:
+            out = ffi.new("bitnet_model**")
+            runtime = parent.hold() if parent is not None else ffi.NULL
+            try:
+                _native.call(lib.bitnet_model_open, runtime, file, options.struct, out)
+            except BaseException:
+                if parent is not None:
+                    parent.let_go()
+                raise
+            return _handles.Handle("Model", out[0], lib.bitnet_model_close, parent)
+
+        try:
+            self._handle = told.run(work, _handles.Handle.close)
+        except BaseException:
+            if self._own is not None:
+                self._own.close()
+            raise
+        self._path = os.fsdecode(file)
+        self._info = self._describe()
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __repr__(self) -> str:
+        return f"<bitnet.Model {self._path!r}{' closed' if self.closed else ''}>"
+
+    def close(self) -> None:
+        super().close()
+        own = getattr(self, "_own", None)
+        if own is not None:
+            own.close()
+
+    def _used(self) -> Any:
+        assert self._handle is not None
+        return self._handle.used()
+
+    def _describe(self) -> ModelInfo:
+        out = ffi.new("bitnet_model_info*", {"struct_size": ffi.sizeof("bitnet_model_info")})
+        with self._used() as model:
+            _native.call(lib.bitnet_model_describe, model, out)
+        values: dict[str, Any] = {}
+        for name in ModelInfo.__dataclass_fields__:
+            value = getattr(out, name)
+            if name in ("name", "architecture"):
+                value = _native.text_of(value)
+            elif name == "add_bos":
+                value = bool(value)
+            elif name in ("bos", "eos", "eot", "unknown", "padding"):
+                value = None if value == numbers["BITNET_NONE"] else value
+            values[name] = value
+        return ModelInfo(**values)
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._info
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    # ---- text
+
+    def tokenize(self, text: str, *, bos: bool | None = None, special: bool = False) -> list[int]:
+        """Ids of a text. `bos`: with the token that begins a text; None: if the model asks for it.
+        `special`: the text of a control token becomes that token."""
+        with self._used() as model:
+            return tokenize(model, text, bos, special)
+
+    def detokenize(self, tokens: Sequence[int], *, special: bool = False) -> str:
+        """Text of ids; what is no whole character in it is U+FFFD. `special`: also of control tokens."""
+        ids = token_array(tokens)
+        flags = numbers["BITNET_DETOKENIZE_SPECIAL"] if special else 0
+        with self._used() as model:
+            return _native.text_from(lib.bitnet_detokenize, model, ids, len(ids), flags)
+
+    def ends_generation(self, token: int) -> bool:
+        """Whether a text ends with it."""
+        with self._used() as model:
+            return bool(lib.bitnet_token_ends_generation(model, token))
+
+    def format_chat(self, messages: Sequence[Message], *, template: str | None = None) -> str:
+        """Messages, each with "role" and "content", in the form that the model knows, ending where the
+        answer begins. `template`: a name of the C API; None: the model's own."""
+        with self._used() as model:
+            return format_chat(model, messages, template)
+
+    # ---- to generate
+
+    def session(self, **options: "Unpack[SessionOptions]") -> "Session":
+        """Session(self, ...)"""
+        from ._session import Session
+        return Session(self, **options)
+
+    def chat(self, system: str | None = None, *, template: str | None = None,
+             **options: "Unpack[SessionOptions]") -> "Chat":
+        """A conversation that remembers what was said."""
+        from ._session import Chat
+        return Chat(self, system, template=template, **options)
+
+    def generate(self, prompt: "Prompt", **how: "Unpack[Generating]") -> "Generation":
+        """Session.generate() in a session of its own."""
+        with self.session() as session:
+            return session.generate(prompt, **how)
+
+    def stream(self, prompt: "Prompt", **how: "Unpack[Generating]") -> "Stream":
+        """Session.stream() in a session of its own."""
+        from ._session import Stream
+        return Stream(self.session(), prompt, how, own=True)
+
+    async def agenerate(self, prompt: "Prompt", **how: "Unpack[Generating]") -> "Generation":
+        """Session.agenerate() in a session of its own."""
+        from ._session import AsyncStream, Session
+        async with AsyncStream(lambda: Session(self), prompt, how, own=True, quiet=True) as stream:
+            return await stream.finish()
+
+    def astream(self, prompt: "Prompt", **how: "Unpack[Generating]") -> "AsyncStream":
+        """Session.astream() in a session of its own."""
+        from ._session import AsyncStream, Session
+        return AsyncStream(lambda: Session(self), prompt, how, own=True)
+
+
+def tokenize(model: Any, text: str, bos: bool | None, special: bool) -> list[int]:
+    """Model.tokenize() of a handle, which a session has when its Model is closed."""
+    encoded = _native.utf8("a text", text)
+    flags = {None: numbers["BITNET_TOKENIZE_MODEL_BOS"], True: numbers["BITNET_TOKENIZE_ADD_BOS"],
+             False: 0}[bos if bos is None else bool(bos)]
+    if special:
+        flags |= numbers["BITNET_TOKENIZE_PARSE_SPECIAL"]
+    kept = ffi.from_buffer(encoded)
+    view = ffi.new("bitnet_str*", {"data": kept, "size": len(encoded)})[0]
+    room, count = len(encoded) + 2, ffi.new("uint64_t*")
+    while True:
+        out = ffi.new("bitnet_token[]", room)
+        try:
+            _native.call(lib.bitnet_tokenize, model, view, flags, out, room, count)
+            return list(out[0:count[0]])
+        except errors.InvalidArgument:
+            if count[0] <= room:
+                raise
+            room = count[0]
+
+
+def format_chat(model: Any, messages: Sequence[Message], template: str | None) -> str:
+    """Model.format_chat() of a handle."""
+    if isinstance(messages, (str, bytes, Mapping)):
+        raise TypeError("messages are a list of mappings with role and content")
+    kept: list[Any] = []
+
+    def view(text: Any) -> Any:
+        encoded = _native.utf8("role or content of a message", text)
+        kept.append(ffi.from_buffer(encoded))
+        return {"data": kept[-1], "size": len(encoded)}
+
+    views = []
+    for one in messages:
+        if not isinstance(one, Mapping) or not {"role", "content"} <= set(one):
+            raise TypeError(f"a message is a mapping with role and content, not {one!r}")
+        views.append({"role": view(one["role"]), "content": view(one["content"])})
+    name = ffi.NULL if template is None else _native.word("template", template)
+    return _native.text_from(lib.bitnet_chat_format, model, name, ffi.new("bitnet_message[]", views),
+                             ffi.sizeof("bitnet_message"), len(views))
+
+
+def token_array(tokens: Sequence[int]) -> Any:
+    if isinstance(tokens, (str, bytes)):
+        raise TypeError("tokens are a list of ids, not a text")
+    try:
+        return ffi.new("bitnet_token[]", [operator.index(one) for one in tokens])
+    except (TypeError, OverflowError) as why:
+        raise type(why)(f"tokens are a list of ids: {why}") from None
+
+
+def inspect(path: str | os.PathLike[str], *, activation: str = "auto", activations: str = "auto",
+            i2s_layout: str = "a", tl1_tiles: str = "generated") -> dict[str, Any]:
+    """Metadata and tensors of a model file, without a backend: the JSON of bitnet_inspect."""
+    options = _reading(activation, activations, i2s_layout, tl1_tiles)
+    report: dict[str, Any] = _native.json_from(lib.bitnet_inspect, _native.path("a model", path),
+                                               options.struct)
+    return report
+
+
+def convert(source: str | os.PathLike[str], to: str | os.PathLike[str], *, type: str | None = None,
+            embedding_type: str | None = None, output_type: str | None = None, overwrite: bool = False,
+            verify: bool = False, n_threads: int | None = None,
+            progress: Callable[[int, int], object] | None = None) -> dict[str, Any]:
+    """Writes a model as a GGUF file, which appears whole or not at all; what it consists of."""
+    told = _Progress(progress)
+    reports: list[str] = []
+    on_report = ffi.callback("void(void*, bitnet_str)",
+                             lambda user, text: reports.append(_native.piece_of(text)))
+    options = _native.Options("bitnet_convert_options").give(
+        type=type, embedding_type=embedding_type, output_type=output_type, overwrite=overwrite,
+        verify=verify, n_threads=n_threads, progress=told.c)
+    words = _native.path("source", source), _native.path("to", to)
+    told.run(lambda: _native.call(lib.bitnet_convert, *words, options.struct, on_report, ffi.NULL))
+    return json.loads(reports[0]) if reports else {}

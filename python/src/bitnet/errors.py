@@ -1,0 +1,115 @@
+"""What a call of the library failed with: one class for each status of bitnet/abi/base.h."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """A call failed. The message is the library's: what was expected, found, and what helps."""
+
+    status: int = 0  #: BITNET_* of bitnet/abi/base.h; 0 where the library was not asked
+    where: str = ""  #: the C function that failed
+    domain: str = ""  #: whose number `native_code` is: "errno", "vulkan" ...
+    native_code: int = 0
+    retryable: bool = False
+    user_fixable: bool = False
+
+
+class InvalidArgument(Error, ValueError):
+    """The caller's mistake; retrying is pointless."""
+
+    status = 1
+
+
+class Unsupported(Error):
+    """A valid request that this model, backend or version cannot do."""
+
+    status = 2
+
+
+class Unavailable(Error):
+    """No driver, device or backend here."""
+
+    status = 3
+
+
+class Incompatible(Error):
+    """A file or a backend of another generation."""
+
+    status = 4
+
+
+class OutOfMemory(Error, MemoryError):
+    status = 5
+
+
+class OutOfDeviceMemory(Error, MemoryError):
+    status = 6
+
+
+class BadData(Error, ValueError):
+    """A model or other outside data is malformed."""
+
+    status = 7
+
+
+class DeviceLost(Error):
+    status = 8
+
+
+class ContextPoisoned(Error):
+    """Only a new process helps."""
+
+    status = 9
+
+
+class Cancelled(Error):
+    status = 10
+
+
+class Timeout(Error, TimeoutError):
+    status = 11
+
+
+class NotFound(Error, FileNotFoundError):
+    status = 12
+
+
+class Rejected(Error):
+    """A plugin broke the rules of inspection or trust."""
+
+    status = 13
+
+
+class ContextFull(Error):
+    """The tokens do not fit the context; the session is as it was."""
+
+    status = 14
+
+
+class Internal(Error):
+    """A bug of bitnet."""
+
+    status = 15
+
+
+class FileError(Error, OSError):
+    """A file cannot be written."""
+
+    status = 16
+
+
+class Forbidden(Error, PermissionError):
+    """The user's own rules do not allow it."""
+
+    status = 17
+
+
+class Closed(Error, ValueError):
+    """The object was closed, or was opened before this process was forked."""
+
+
+class Busy(Error, RuntimeError):
+    """The session is at work for another call."""
+
+
+BY_STATUS = {kind.status: kind for kind in Error.__subclasses__() if kind.status}

@@ -1,0 +1,82 @@
+import logging
+import threading
+
+import bitnet
+from conftest import MODEL, PROMPT
+
+
+def test_what_was_chosen(engine, model):
+    assert "selected=" in engine.selection_line and "selected=none" not in engine.selection_line
+    engine.probe()
+    engine.wait_probes()
+    by_name = {one.name: one for one in engine.backends()}
+    assert by_name["cpu"].code == "BN-OK" and by_name["cpu"].report["devices"]
+    assert engine.report()["selected"] in by_name
+
+
+def test_the_backend_of_this_installation():
+    with bitnet.Engine("cpu") as engine:
+        engine.select()
+        assert engine.selection_line == "requested=cpu detected=[cpu] selected=cpu"
+
+
+def test_a_session_says_what_ran(session):
+    session.generate(PROMPT, max_tokens=3)
+    assert session.report()["kernels"] and session.report()["backend"]
+    session.set_preference("cpu")
+    assert session.report()["backend"] == "cpu"
+
+
+def test_reload_while_a_session_generates(endless):
+    with bitnet.Engine("cpu") as engine, engine.open_model(MODEL) as model, model.session() as session:
+        with session.stream(PROMPT, **endless) as stream:
+            next(stream)
+            assert engine.reload("cpu")["changed"] is False
+            told = engine.reload("cpu", force=True, policy="migrate")
+            assert told["changed"] is True and told["backend"] == "cpu"
+        session.truncate(0)
+        again = session.generate(PROMPT, max_tokens=3, temperature=0)
+        assert again.text == ", there was"
+
+
+def test_log(caplog):
+    told = []
+    with bitnet.Engine("cpu", log=lambda level, text: told.append((level, text)), log_level=logging.DEBUG) as one:
+        one.select()
+    assert told and all(level in (10, 20, 30, 40) and text for level, text in told)
+    with caplog.at_level(logging.DEBUG, "bitnet"), bitnet.Engine("cpu", log_level=logging.DEBUG) as one:
+        one.select()
+    assert any(record.name == "bitnet" for record in caplog.records)
+
+
+def test_a_log_callback_that_misbehaves(model, caplog):
+    """It raises, calls the library, and lets go of what only the library can close."""
+    sessions = [model.session()]
+    refused = []
+
+    def log(level, text):
+        if sessions:
+            sessions.pop().close()
+        try:
+            model.tokenize("a")
+        except bitnet.InvalidArgument as why:
+            refused.append(str(why))
+        raise KeyError("mine")
+
+    with bitnet.Engine("cpu", log=log, log_level=logging.DEBUG) as one:
+        one.select()
+        assert any("log callback" in text for text in refused)
+        assert "the log callback of an Engine failed" in caplog.text
+        assert one.open_model(MODEL).generate(PROMPT, max_tokens=2, temperature=0).text == ", there"
+
+
+def test_log_from_several_threads():
+    told = []
+    with bitnet.Engine("cpu", log=lambda level, text: told.append(threading.get_ident()), log_level=10) as engine:
+        with engine.open_model(MODEL) as model:
+            threads = [threading.Thread(target=lambda: model.generate(PROMPT, max_tokens=3)) for _ in range(4)]
+            for one in threads:
+                one.start()
+            for one in threads:
+                one.join()
+    assert told

@@ -1,0 +1,136 @@
+"""What goes wrong, and what is said of it."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import bitnet
+from conftest import MODEL, TREE
+
+
+@pytest.mark.parametrize("make, kind, also, words", [
+    (lambda p: p / "none.gguf", bitnet.NotFound, FileNotFoundError, "check the path"),
+    (lambda p: cut(p), bitnet.BadData, ValueError, "is cut off"),
+    (lambda p: p, bitnet.BadData, ValueError, "is a directory"),
+    (lambda p: text_file(p), bitnet.Error, Exception, "GGUF"),
+], ids=["none", "truncated", "folder", "text"])
+def test_model_files(engine, tmp_path, make, kind, also, words):
+    with pytest.raises(kind, match=words) as caught:
+        engine.open_model(make(tmp_path))
+    assert isinstance(caught.value, also) and isinstance(caught.value, bitnet.Error)
+    assert caught.value.status == kind.status or kind is bitnet.Error
+    assert caught.value.where == "bitnet_model_open"
+    with pytest.raises(bitnet.Error):
+        bitnet.inspect(make(tmp_path))
+
+
+def cut(folder):
+    (folder / "cut.gguf").write_bytes(MODEL.read_bytes()[:100_000])
+    return folder / "cut.gguf"
+
+
+def text_file(folder):
+    (folder / "text.gguf").write_text("This is no model.\n" * 100)
+    return folder / "text.gguf"
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    (lambda m: bitnet.Model(3), TypeError, "a str or a path, not int"),
+    (lambda m: bitnet.Model(None), TypeError, "a str or a path"),
+    (lambda m: bitnet.Model("a\0b"), ValueError, "NUL"),
+    (lambda m: bitnet.Model(MODEL, engine="cpu"), TypeError, "bitnet.Engine"),
+    (lambda m: bitnet.Model(MODEL, kv_eviction="none"), ValueError, "lru, fifo, lfu"),
+    (lambda m: bitnet.Model(MODEL, progress=3), TypeError, "function"),
+    (lambda m: bitnet.Model(MODEL, device="no-such"), bitnet.Unavailable, "no-such"),
+    (lambda m: bitnet.Engine(n_threads=-1), OverflowError, "n_threads is an integer from 0"),
+    (lambda m: bitnet.Engine(n_threads="two"), TypeError, "n_threads is an integer"),
+    (lambda m: bitnet.Engine(n_threads=10**6), bitnet.InvalidArgument, "threads"),
+    (lambda m: bitnet.Engine(device=4), TypeError, "device is a str"),
+    (lambda m: bitnet.Engine(log="x"), TypeError, "function"),
+    (lambda m: bitnet.Engine(backend_params={"nonsense": "1"}), bitnet.InvalidArgument, "NAME.KEY=VALUE"),
+    (lambda m: bitnet.Session("x"), TypeError, "bitnet.Model"),
+    (lambda m: m.session(n_contxt=3), TypeError, "n_contxt"),
+    (lambda m: m.session(kv_k="f64"), ValueError, "f16, f32, q8_0"),
+    (lambda m: m.session(n_context=10**9), bitnet.Error, "."),
+    (lambda m: m.tokenize(3), TypeError, "str, not int"),
+    (lambda m: m.tokenize("\ud800"), ValueError, "surrogate"),
+    (lambda m: m.detokenize("abc"), TypeError, "list of ids"),
+    (lambda m: m.detokenize([10**6]), bitnet.InvalidArgument, "1000000"),
+    (lambda m: m.detokenize([2**40]), OverflowError, "list of ids"),
+    (lambda m: m.detokenize([-1]), bitnet.InvalidArgument, "."),
+    (lambda m: m.format_chat("hi"), TypeError, "messages"),
+    (lambda m: m.format_chat([{"role": "user"}]), TypeError, "role and content"),
+    (lambda m: m.format_chat([{"role": "user", "content": 3}]), TypeError, "str, not int"),
+    (lambda m: m.generate(b"bytes"), TypeError, "a prompt is"),
+    (lambda m: m.generate(3), TypeError, "."),
+    (lambda m: m.generate([]), bitnet.InvalidArgument, "."),
+    (lambda m: m.generate([10**6]), bitnet.InvalidArgument, "1000000"),
+    (lambda m: m.generate(["a"]), TypeError, "list of ids"),
+    (lambda m: m.generate([1.5]), TypeError, "list of ids"),
+    (lambda m: m.generate("a", temprature=1), TypeError, "temprature"),
+    (lambda m: m.generate("a", temperature="hot"), TypeError, "temperature is a number, not 'hot'"),
+    (lambda m: m.generate("a", top_p=7.0), bitnet.InvalidArgument, "top_p"),
+    (lambda m: m.generate("a", seed=-1), OverflowError, "seed"),
+    (lambda m: m.generate("a", stop=[3]), TypeError, "stop is a str"),
+    (lambda m: m.generate("a", stop_tokens="a"), TypeError, "list of ids"),
+    (lambda m: m.generate("a", logit_bias=3), TypeError, "logit_bias"),
+    (lambda m: m.generate("a", logit_bias={"a": 1}), TypeError, "logit_bias"),
+    (lambda m: m.generate("a", logit_bias={10**6: 1.0}), bitnet.InvalidArgument, "."),
+    (lambda m: m.session().truncate(7), bitnet.InvalidArgument, "7"),
+    (lambda m: m.session().truncate(-1), ValueError, "how many"),
+    (lambda m: m.session().eval([10**6]), bitnet.InvalidArgument, "1000000"),
+    (lambda m: m.session().set_preference("no-such"), bitnet.Unavailable, "no-such"),
+    (lambda m: bitnet.Engine().reload("no-such"), bitnet.Error, "no-such"),
+    (lambda m: bitnet.Engine().reload("cpu", policy="never"), ValueError, "finish, migrate, recompute"),
+    (lambda m: __import__("copy").copy(m), TypeError, "copied"),
+    (lambda m: __import__("pickle").dumps(m), TypeError, "pickled"),
+])
+def test_misuse(model, call, kind, words):
+    with pytest.raises(kind, match=words):
+        call(model)
+
+
+def test_nothing_is_left_of_a_failure(model):
+    with model.session() as session:
+        for how in ({"top_p": 7.0}, {"stop": 3}, {"no_such": 1}):
+            with pytest.raises((TypeError, bitnet.Error)):
+                session.generate("a", **how)
+        assert session.generate("Once", max_tokens=2).stop_reason == "length"
+
+
+def test_progress_ends_the_opening(engine):
+    told = []
+    with engine.open_model(MODEL, progress=lambda done, total: told.append(done / total)):
+        assert told[-1] == 1.0
+
+    def fails(done, total):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        engine.open_model(MODEL, progress=fails)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_may_not_be_read(engine, tmp_path):
+    (tmp_path / "locked.gguf").write_bytes(b"GGUF")
+    (tmp_path / "locked.gguf").chmod(0)
+    with pytest.raises(bitnet.Error, match="[Pp]ermission"):
+        engine.open_model(tmp_path / "locked.gguf")
+
+
+def test_there_is_no_library(tmp_path):
+    """What an import says where nothing brings libbitnet."""
+    package = pathlib.Path(bitnet.__file__).parent
+    shutil.copytree(package, tmp_path / "bitnet", ignore=shutil.ignore_patterns("lib", "share", "__pycache__"))
+    for header in ("bitnet.h", "abi/base.h", "abi/host.h"):
+        (tmp_path / "bitnet/native/include/bitnet" / header).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TREE / "abi/include/bitnet" / header, tmp_path / "bitnet/native/include/bitnet" / header)
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import bitnet"
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False,
+                          env={name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"})
+    assert done.returncode == 1 or "libbitnet" in subprocess.check_output(["/sbin/ldconfig", "-p"], text=True)
+    assert done.returncode == 0 or "ImportError: libbitnet.so.0 cannot be loaded" in done.stderr

@@ -1,0 +1,257 @@
+import asyncio
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import bitnet
+from conftest import PROMPT, STORY
+
+
+# ---- whole
+
+def test_the_story(model):
+    done = model.generate(PROMPT, max_tokens=60, temperature=0)
+    assert done.text.startswith(STORY) and str(done) == done.text
+    assert done.stop_reason == "length" and len(done.tokens) == 60 and done.stop is None
+    assert done.n_prompt == len(model.tokenize(PROMPT)) and done.generate_seconds > 0
+
+
+def test_same_seed_same_text(model):
+    first = model.generate(PROMPT, max_tokens=30)
+    again = model.generate(PROMPT, max_tokens=30, seed=first.seed)
+    assert first.tokens == again.tokens
+    assert len({model.generate(PROMPT, max_tokens=30).text for _ in range(4)}) > 1
+
+
+@pytest.mark.parametrize("how, reason, stop", [
+    ({"stop": "rabbit"}, "string", "rabbit"),
+    ({"stop": ["no such word", " small"]}, "string", " small"),
+    ({"max_tokens": 0}, "length", None),
+    ({"max_tokens": -1}, "eos", None),
+])
+def test_why_it_ended(model, how, reason, stop):
+    done = model.generate(PROMPT, **{"temperature": 0, **how})
+    assert (done.stop_reason, done.stop) == (reason, stop)
+    assert stop is None or stop not in done.text
+
+
+def test_stop_tokens_and_bias(model):
+    comma, = model.tokenize(",", bos=False)
+    done = model.generate(PROMPT, temperature=0, stop_tokens=[comma])
+    assert (done.stop_reason, done.stop) == ("token", comma)
+    done = model.generate(PROMPT, temperature=0, max_tokens=5, logit_bias={comma: -100.0})
+    assert comma not in done.tokens
+
+
+def test_prompts_are_texts_ids_or_messages(model):
+    ids = model.tokenize(PROMPT)
+    by_text, by_ids = (model.generate(one, max_tokens=8, temperature=0) for one in (PROMPT, ids))
+    assert by_text.tokens == by_ids.tokens
+    assert model.generate(np.array(ids), max_tokens=8, temperature=0).tokens == by_ids.tokens
+    messages = [{"role": "user", "content": "Tell me a story about a fox."}]
+    formatted = model.tokenize(model.format_chat(messages), bos=False, special=True)
+    by_messages = model.generate(messages, max_tokens=8, temperature=0)
+    assert by_messages.tokens == model.generate(formatted, max_tokens=8, temperature=0).tokens
+
+
+def test_a_session_goes_on(model, session):
+    whole = model.generate(PROMPT, max_tokens=20, temperature=0).tokens
+    first = session.generate(PROMPT, max_tokens=10, temperature=0)
+    rest = session.generate("", max_tokens=10, temperature=0)
+    assert first.tokens + rest.tokens == whole
+    assert session.tokens == model.tokenize(PROMPT) + whole and len(session) == len(session.tokens)
+    session.truncate(len(session) - 11)
+    assert session.generate(first.tokens[-1:], max_tokens=10, temperature=0).tokens == rest.tokens
+
+
+def test_the_context_is_full(model):
+    with model.session(n_context=64) as session:
+        assert session.capacity == 64
+        done = session.generate(PROMPT, temperature=0, ignore_eos=True)
+        assert done.stop_reason == "context"
+        with pytest.raises(bitnet.ContextFull):
+            session.append([1, 2, 3])
+        assert len(session) == 64
+
+
+# ---- piece by piece
+
+def test_a_stream_has_the_same_text(model):
+    with model.stream(PROMPT, max_tokens=60, temperature=0) as stream:
+        pieces = list(stream)
+        assert len(pieces) > 30 and "".join(pieces) == stream.result.text
+    assert "".join(pieces) == model.generate(PROMPT, max_tokens=60, temperature=0).text
+    assert list(stream) == []
+
+
+def test_a_stream_that_is_left(session, endless):
+    with session.stream(PROMPT, **endless) as stream:
+        assert next(stream)
+        with pytest.raises(bitnet.Busy):
+            session.generate("x")
+        with pytest.raises(bitnet.Busy):
+            session.report()
+    assert stream.result.stop_reason == "cancelled"
+    assert session.generate(".", max_tokens=3).stop_reason == "length"  # the cancel is spent
+
+
+def test_a_stream_that_is_forgotten(session, endless):
+    next(session.stream(PROMPT, **endless))
+    session.truncate(0)  # waits for it
+    assert session.generate(PROMPT, max_tokens=2).stop_reason == "length"
+
+
+def test_cancel_from_another_thread(large, endless):
+    session = large
+    began = time.monotonic()
+    threading.Timer(0.05, session.cancel).start()
+    assert session.generate(PROMPT, **endless).stop_reason == "cancelled"
+    session.cancel()  # nothing runs: of no effect
+    session.truncate(0)
+    assert session.generate(PROMPT, max_tokens=2).stop_reason == "length"
+    assert time.monotonic() - began < 30
+
+
+def test_a_cancel_that_comes_too_late(session):
+    """It reaches a turn whose call has ended already, and no later one."""
+    turn = object()
+    session._begin(turn)
+    session._cancel(turn)
+    session._end(turn)
+    session._cancel(turn)
+    assert session.generate(PROMPT, max_tokens=2).stop_reason == "length"
+
+
+def test_threads_with_a_session_each(model):
+    texts = {}
+
+    def work(name):
+        texts[name] = model.generate(PROMPT, max_tokens=20, temperature=0).text
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(texts) == 4 and len(set(texts.values())) == 1
+
+
+def test_the_gil_is_released(model):
+    """A thread that counts goes on while another generates."""
+    count, stop = [0], threading.Event()
+
+    def counting():
+        while not stop.is_set():
+            count[0] += 1
+
+    thread = threading.Thread(target=counting)
+    thread.start()
+    before = count[0]
+    ids = model.tokenize(PROMPT) * 20
+    with model.session() as session:
+        session.eval(ids)
+    during = count[0] - before
+    stop.set()
+    thread.join()
+    assert during > 0
+
+
+# ---- asyncio
+
+def test_async(model):
+    async def main():
+        done = await model.agenerate(PROMPT, max_tokens=20, temperature=0)
+        async with model.astream(PROMPT, max_tokens=20, temperature=0) as stream:
+            pieces = [piece async for piece in stream]
+        assert "".join(pieces) == done.text == stream.result.text
+        both = await asyncio.gather(*(model.agenerate(PROMPT, max_tokens=9, temperature=0) for _ in "ab"))
+        assert both[0].tokens == both[1].tokens == done.tokens[:9]
+
+    asyncio.run(main())
+
+
+def test_async_cancelled(large, endless):
+    session = large
+
+    async def main():
+        task = asyncio.create_task(session.agenerate(PROMPT, **endless))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with session.astream(".", **endless) as stream:
+            async for _ in stream:
+                break
+        assert stream.result.stop_reason == "cancelled"
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(session.agenerate(".", **endless), 0.01)
+        with pytest.raises(TypeError):
+            await session.agenerate(".", no_such_knob=1)
+
+    asyncio.run(main())
+
+
+def test_the_loop_goes_away(session, endless):
+    async def main():
+        stream = session.astream(PROMPT, **endless)
+        await stream.__anext__()
+        return stream
+
+    stream = asyncio.run(main())
+    stream.cancel()
+    stream._run.ended.wait()
+    assert stream.result.stop_reason in ("cancelled", "context")
+
+
+# ---- logits
+
+def test_logits_are_written_in_place(model, session):
+    ids = model.tokenize(PROMPT)
+    rows = session.eval(ids, all_rows=True)
+    assert rows.shape == (len(ids), model.info.n_vocab) and rows.dtype == np.float32
+    session.truncate(0)
+    out = np.full(model.info.n_vocab, np.nan, np.float32)
+    assert session.eval(ids, out=out) is out
+    assert np.isfinite(out).all()
+    np.testing.assert_allclose(out, rows[-1], rtol=1e-4, atol=1e-4)
+    assert model.detokenize([int(out.argmax())]) == ","
+
+
+@pytest.mark.parametrize("out", [
+    np.empty(3, np.float32), np.empty(2048, np.float64), np.empty((2048, 2), np.float32)[:, 0], [0.0] * 2048])
+def test_arrays_that_do_not_fit(session, out):
+    with pytest.raises(ValueError, match="contiguous array of float32"):
+        session.eval([1], out=out)
+    frozen = np.empty(2048, np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="writeable"):
+        session.eval([1], out=frozen)
+
+
+# ---- conversations
+
+def test_a_chat_remembers(model):
+    with model.chat("You tell stories.") as chat:
+        first = chat.send("Tell me a story about a fox.", max_tokens=20, temperature=0)
+        n = len(chat.session)
+        second = chat.send("And then?", max_tokens=20, temperature=0)
+        assert [one["role"] for one in chat.messages] == ["system", "user", "assistant", "user", "assistant"]
+        assert second.n_prompt < n  # what was said before is not evaluated again
+        whole = model.generate(chat.messages[:-1], max_tokens=20, temperature=0)
+        assert second.text == whole.text and first.text != ""
+        pieces = list(chat.stream("More", max_tokens=5, temperature=0))
+        assert chat.messages[-1] == {"role": "assistant", "content": "".join(pieces)}
+        done = asyncio.run(chat.asend("More", max_tokens=5, temperature=0))
+        assert chat.messages[-1]["content"] == done.text
+
+
+def test_templates(model):
+    messages = [{"role": "user", "content": "Hi"}]
+    assert "<|im_start|>" in model.format_chat(messages, template="chatml")
+    assert model.format_chat([], template="raw") == ""
+    with pytest.raises(bitnet.InvalidArgument, match="no-such"):
+        model.format_chat(messages, template="no-such")
+    with pytest.raises(bitnet.InvalidArgument, match="no-such"):
+        model.generate(messages, template="no-such")
