@@ -17,8 +17,8 @@
 //          q_group only:      that sum, multiplied by the scale of the row or of the matrix.
 //          both:              that sum.
 // Needs    k a multiple of 4 and of both groups, which are multiples of 32 that divide one another
-//          and, in tiles, divide 128 or are multiples of it. Tokens up to panel_size::tokens. Of all
-//          blocks together k <= 2^22, so that no int32 sum overflows, whatever the bytes of W are.
+//          and, in tiles, divide 128 or are multiples of it. Tokens up to panel_size::tokens. Of
+//          all blocks together k <= 2^22, so that no int32 sum overflows, whatever W's bytes are.
 
 #include <cstdint>
 

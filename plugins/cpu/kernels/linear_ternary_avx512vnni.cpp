@@ -81,8 +81,8 @@ inline __m128i totals(__m512i a, __m512i b, __m512i c, __m512i d) {
 constexpr uint64_t rows_together = 4;
 
 // Lanes of a row's sums with a few tokens. Codes stay where they are in their byte, times 1, 4, 16
-// or 64: each plane has sums of its own, two of them so that none waits for the one before, and they
-// are shifted at the end.
+// or 64: each plane has sums of its own, two of them so that none waits for the one before, and
+// they are shifted at the end.
 template <int Tokens>
 void add_row(const uint8_t* w, uint64_t n, uint64_t ahead, const activations<Tokens>& x,
              __m512i (&out)[Tokens]) {

@@ -30,9 +30,9 @@ float power_of_two(uint32_t e) {
   return out;
 }
 
-// e^x within 2 units in the last place; NaN stays NaN. Below e^-80 it is 0: no sum that has a 1 in it
-// notices, and with denormal numbers, also those that a product of it would be, processors take six
-// times as long.
+// e^x within 2 units in the last place; NaN stays NaN. Below e^-80 it is 0: no sum that has a 1 in
+// it notices, and with denormal numbers, also those that a product of it would be, processors take
+// six times as long.
 // Source  Cephes, expf: x = n ln 2 + r, a polynomial for e^r, ln 2 in two parts.
 float exponential(float x) {
   constexpr float shift = 12582912.0f;  // 1.5 * 2^23: the low bits of x + shift are round(x)

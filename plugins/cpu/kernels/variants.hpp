@@ -87,8 +87,8 @@ inline bool ask_for_tiles() {
 }
 #endif
 
-// Best first; on x86 docs/reference/benchmarks.md has the figures, but of amx, which has not been
-// measured. The last row is always supported.
+// Best first; on x86 docs/reference/benchmarks.md has the figures. The last row is always
+// supported.
 inline constexpr isa_form isa_forms[] = {
 #if defined(__x86_64__)
     {"amx", has_amx, BITNET_KERNEL(linear_ternary, avx512vnni),
