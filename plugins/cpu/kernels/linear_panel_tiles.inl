@@ -54,9 +54,9 @@ inline void add_rest(const uint8_t* codes, uint64_t steps, const int8_t* q, uint
   }
 }
 
-// For so many tokens, up to two tiles of them; there is no second one where they fit into one. `each`:
-// times four elements that a tile has.
-inline void shape_tiles(uint64_t tokens, uint64_t each) {
+// For so many tokens, up to two tiles of them; there is no second one where they fit into one.
+inline void shape_tiles(uint64_t tokens) {
+  constexpr uint64_t steps = 16;  // times four elements of a row
   const uint64_t first = least(tokens, tokens_of_tile);
   const auto shape = [](uint64_t rows, uint64_t row_bytes, int tile, tile_shapes& out) {
     out.rows[tile] = static_cast<uint8_t>(rows);
@@ -68,10 +68,10 @@ inline void shape_tiles(uint64_t tokens, uint64_t each) {
   shape(first, line, sums_01, shapes);
   shape(tokens - first, line, sums_10, shapes);
   shape(tokens - first, line, sums_11, shapes);
-  shape(first, 4 * each, q_0, shapes);
-  shape(tokens - first, 4 * each, q_1, shapes);
-  shape(each, line, codes_0, shapes);
-  shape(each, line, codes_1, shapes);
+  shape(first, 4 * steps, q_0, shapes);
+  shape(tokens - first, 4 * steps, q_1, shapes);
+  shape(steps, line, codes_0, shapes);
+  shape(steps, line, codes_1, shapes);
   configure(&shapes);
 }
 
@@ -138,7 +138,7 @@ void every_panel_in_tiles(const panel_tile& a) {
   tile_sums sums;
   const uint64_t groups = (a.tokens + most - 1) / most, last = a.tokens - (groups - 1) * most;
   const uint64_t pieces = groups * (a.k / 128 + 1);
-  if (groups == 1) shape_tiles(last, 16);
+  if (groups == 1) shape_tiles(last);
   for (uint64_t row = 0; row < a.rows; row += panel_rows) {
     w.first = 0;
     w.last = least(a.rows - row, panel_rows);
@@ -146,10 +146,10 @@ void every_panel_in_tiles(const panel_tile& a) {
     for (uint64_t e = 0; e < a.k; e += slice) {
       const uint64_t n = least(a.k - e, slice);
       for (uint64_t r = 0; r < registers; ++r) fill_rows(a, row + r * lanes, r, e, n, w);
-      if (groups > 1) shape_tiles(most, 16);
+      if (groups > 1) shape_tiles(most);
       for (uint64_t g = 0; g < groups; ++g) {
         const uint64_t tokens = g + 1 < groups ? most : last;
-        if (groups > 1 && tokens < most) shape_tiles(tokens, 16);
+        if (groups > 1 && tokens < most) shape_tiles(tokens);
         const bool load = groups > 1 || e == 0, store = groups > 1 || e + n == a.k;
         if (tokens > tokens_of_tile)
           add_slice<true>(a, w, e, n, g * most, tokens, load, store, sums.of[g]);
