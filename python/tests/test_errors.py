@@ -44,6 +44,7 @@ def text_file(folder):
     (lambda m: bitnet.Model("a\0b"), ValueError, "NUL"),
     (lambda m: bitnet.Model(MODEL, engine="cpu"), TypeError, "bitnet.Engine"),
     (lambda m: bitnet.Model(MODEL, kv_eviction="none"), ValueError, "lru, fifo, lfu"),
+    (lambda m: bitnet.Model(MODEL, load_mode="none"), ValueError, "auto, mapped, copied"),
     (lambda m: bitnet.Model(MODEL, progress=3), TypeError, "function"),
     (lambda m: bitnet.Model(MODEL, device="no-such"), bitnet.Unavailable, "no-such"),
     (lambda m: bitnet.Engine(n_threads=-1), OverflowError, "n_threads is an integer from 0"),

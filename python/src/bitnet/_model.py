@@ -97,7 +97,7 @@ class Model(Owner):
                  activation: str = "auto", activations: str = "auto", i2s_layout: str = "a",
                  tl1_tiles: str = "generated", pack_cache: str | os.PathLike[str] | None = None,
                  pack_cache_max_bytes: int | None = None, kv_budget_bytes: int | None = None,
-                 kv_eviction: str = "lru", tune: bool = False):
+                 kv_eviction: str = "lru", tune: bool = False, load_mode: str = "auto"):
         if engine is not None and device is not None:
             raise ValueError("give an engine or a device: the engine has chosen one")
         if engine is not None and not isinstance(engine, Engine):
@@ -107,7 +107,8 @@ class Model(Owner):
         options = _reading(activation, activations, i2s_layout, tl1_tiles).give(
             vocabulary_only=vocabulary_only, pack_cache=pack_cache,
             pack_cache_max_bytes=pack_cache_max_bytes, kv_budget_bytes=kv_budget_bytes,
-            kv_eviction=_native.choice("kv_eviction", "EVICT", kv_eviction), tune=tune, progress=told.c)
+            kv_eviction=_native.choice("kv_eviction", "EVICT", kv_eviction), tune=tune,
+            load_mode=_native.choice("load_mode", "LOAD", load_mode), progress=told.c)
         self._own = Engine(device) if engine is None and not vocabulary_only else None
         of = engine or self._own
         parent = of._handle if of is not None else None
