@@ -9,6 +9,7 @@
   X(bitnet_25)                  \
   X(bitnet_b158)                \
   X(llama)                      \
+  X(minicpm)                    \
   X(qwen3)                      \
   X(gemma3)                     \
   X(qwen35)
