@@ -227,7 +227,7 @@ TEST(model_read, qwen35_has_states_beside_keys) {
   EXPECT_EQ(h.recurrent, (std::vector<bool>{true, false, true, false}));
   EXPECT_EQ(h.n_attending(), 2U);
   EXPECT_EQ(h.state_elements(), 2U * (3 * 160 + 4 * 16 * 24));
-  EXPECT_TRUE(h.gated_attention && h.head_norms && h.rope_neox);
+  EXPECT_TRUE(h.head_norms && h.rope_neox);
   EXPECT_EQ(h.rope_dims, 8U);
   EXPECT_EQ(h.head_dim, 32U);
   const layer& state = m->layers[0];

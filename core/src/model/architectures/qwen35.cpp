@@ -24,7 +24,6 @@ using nlohmann::json;
 
 void read_qwen35(hyperparameters& h, keys& in) {
   h.head_norms = true;
-  h.gated_attention = true;
   h.n_skipped = in.optional_count("nextn_predict_layers", {0, 65535, counts.because}, 0);
   if (h.n_skipped >= h.n_layers) {
     in.stop(fmt::format("metadata key {} is {}; expected fewer than the {} blocks",

@@ -65,7 +65,6 @@ struct hyperparameters {
   // Which layers are recurrent; empty: none.
   std::vector<bool> recurrent{};
   model::recurrence recurrence{};
-  bool gated_attention = false;  // attn_q has a gate beside each head, for what attention gives
   bool trained_on_i8 = true;
   activation gate = activation::relu2;
   std::array<float, 4> own{};  // numbers that only the row's own functions write and read
