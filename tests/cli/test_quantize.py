@@ -473,6 +473,41 @@ class Checkpoint(support.Case):
                 self.write("config.json", self.gemma3_config(**more))
                 self.refused(3, said, "convert", self.folder, self.path("o.gguf"))
 
+    def minicpm_config(self, **more):
+        config = self.config(model_type="minicpm", hidden_act="silu", scale_emb=12, scale_depth=1.4, dim_model_base=64)
+        for key in ("quantization_config", "tie_word_embeddings"):  # tied unless it says no
+            del config[key]
+        return config | more
+
+    def test_minicpm(self):
+        tensors = {name: tensor for name, tensor in self.qwen3().items() if not name.endswith(("q_norm.weight",
+                                                                                                "k_norm.weight"))}
+        self.write_tensors(tensors)
+        self.write("config.json", self.minicpm_config())
+        out = self.path("out.gguf")
+        self.ok("quantize", self.folder, out, "f16")
+        ours = gguf_values.Model(out)
+        config = self.config()
+        for key, wanted in (("embedding_scale", 12), ("logit_scale", config["hidden_size"] / 64),
+                            ("residual_scale", 1.4 / config["num_hidden_layers"] ** 0.5)):
+            self.assertAlmostEqual(ours.metadata[f"minicpm.{key}"], wanted, places=6, msg=key)
+        self.assertNotIn("output.weight", ours.tensors)
+        # GGUF has the pairs of a head side by side.
+        _, (rows, width), content = tensors["model.layers.0.self_attn.q_proj.weight"]
+        half, row = self.head_dim() // 2, 2 * width
+        mine = ours.tensors["blk.0.attn_q.weight"][2]
+        self.assertEqual(mine[:row], content[:row])
+        self.assertEqual(mine[row:2 * row], content[half * row:(half + 1) * row])
+        if support.report()["selected"]:
+            self.assertEqual(self.generated(self.folder), self.generated(out))
+        for said, more in (("'scale_emb'", {"scale_emb": 0}), ("'scale_depth'", {"scale_depth": None}),
+                           ("'dim_model_base'", {"dim_model_base": None}), ("sparse_config", {"sparse_config": {}}),
+                           ("hidden_act is 'fatrelu'", {"hidden_act": "fatrelu"}),
+                           ("attention_bias is true", {"attention_bias": True})):
+            with self.subTest(said=said):
+                self.write("config.json", self.minicpm_config(**more))
+                self.refused(3, said, "convert", self.folder, self.path("o.gguf"))
+
     def qwen35_config(self, **more):
         config = self.config(
             model_type="qwen3_5_text", hidden_act="silu", head_dim=32, num_attention_heads=2, num_key_value_heads=1,

@@ -51,7 +51,7 @@ def run(*words, **how):
 class Pages(unittest.TestCase):
     def test_there_is_one_for_each_kind(self):
         self.assertEqual([page.stem for page in PAGES],
-                         ["backend", "command", "cpu-kernel", "dense-format", "pre-tokenizer",
+                         ["architecture", "backend", "command", "cpu-kernel", "dense-format", "pre-tokenizer",
                           "sampler-stage", "ternary-format"])
 
     def test_what_they_name_exists(self):
@@ -71,6 +71,9 @@ class Pages(unittest.TestCase):
                 ("command", "host/src/settings/command_list.hpp", ("BITNET_COMMANDS(X)",)),
                 ("command", "host/src/settings/option_table.cpp", ("reporting =",)),
                 ("ternary-format", "core/src/formats/ternary.hpp", ("BITNET_TERNARY_FORMS(X)",)),
+                ("architecture", "core/src/model/architectures/list.hpp", ("BITNET_ARCHITECTURES(X)",)),
+                ("architecture", "core/src/model/architectures/architecture.hpp",
+                 ("struct architecture {", "(*read)", "(*parts)", "(*layer)", "(*head)", " checkpoint =")),
                 ("dense-format", "core/src/base/dense_formats.hpp", ("BITNET_DENSE_FORMATS(X)",)),
                 ("dense-format", "plugins/sdk/include/bitnet/sdk/formats.hpp", ("format formats[]", "decode(")),
                 ("sampler-stage", "common/knobs/sampling.hpp", ("BITNET_SAMPLING_KNOBS(X)",)),

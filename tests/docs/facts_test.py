@@ -108,6 +108,16 @@ class Facts(unittest.TestCase):
         on_page = {name for span in re.findall(r"`([^`\n]+)`", page("tokenizers")) for name in span.split()}
         self.assertEqual(in_code - on_page, set(), "names in pre_rules.cpp that the page lacks")
 
+    def test_architectures(self):
+        folder = ROOT / "core/src/model/architectures"
+        rows = re.findall(r"^  X\((\w+)\)", (folder / "list.hpp").read_text(encoding="utf-8"), re.MULTILINE)
+        self.assertGreater(len(rows), 5)
+        code = "".join(file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.cpp")))
+        names = dict(re.findall(r'rows::(\w+) =\s*(?:\w+\(|\{\s*\.name = )"([^"]+)"', code))
+        self.assertEqual(set(names), set(rows), "rows of list.hpp, and files that define one")
+        table = page("models").split("## Architectures")[1].split("\n## ")[0]
+        self.assertEqual(set(names.values()) - set(re.findall(r"`([^`]+)`", table)), set(), "not on the page")
+
     def test_ternary_forms(self):
         rows = re.search(r"#define BITNET_TERNARY_FORMS\(X\)(.*?)\n\n", text("core/src/formats/ternary.hpp"),
                          re.DOTALL).group(1)

@@ -107,6 +107,10 @@ def longrope_tensors(pairs):
             "rope_factors_long.weight": 1 + 0.4 * np.arange(pairs)}
 
 
+def minicpm_scales(embedding, parts, logits):
+    return {"minicpm.embedding_scale": embedding, "minicpm.residual_scale": parts, "minicpm.logit_scale": logits}
+
+
 def specs():
     s = Spec
     rows = [
@@ -250,6 +254,15 @@ def specs():
           weights="Q2_0", embedding="Q2_0", n_embd=192, n_ff=192, n_head=3, n_head_kv=3, n_layer=3, positions=6,
           keys={"gemma3.attention.sliding_window": 1, "gemma3.attention.sliding_window_pattern": [True, False, True],
                 "gemma3.attention.scale": 0.08}),
+        # What is looked up, what each part of a layer adds and what the head reads are scaled.
+        s("minicpm-f16", "plain matrices, scales of the published models", "minicpm", weights="F16", output="F16",
+          n_ff=160, n_layer=3, positions=24, vocab="spm", keys=minicpm_scales(12.0, 1.4 / 3**0.5, 4.0)),
+        s("minicpm-q2", "groups in weights and in activations, tied, a ternary head", "minicpm", weights="Q2_0",
+          embedding="Q2_0", positions=6, keys=minicpm_scales(4.0, 2.0, 0.25)),
+        s("minicpm-i2s-long", "one scale for each matrix; LongRoPE beyond the original context", "minicpm",
+          output="F16", positions=8, keys=minicpm_scales(12.0, 1.4 / 2**0.5, 0.5),
+          rope={"type": "longrope", "original_context_length": 128, "attn_factor": 1.1902},
+          rope_tensors=longrope_tensors(32)),
         # States in most layers, gated attention in each fourth.
         s("qwen35-f32", "plain matrices, 72 positions: more than a block of a paged cache", "qwen35", weights="F32",
           embedding="F32", output="F32", head_size=64, n_head=4, n_head_kv=2, n_rotated=16, n_layer=5, n_ff=160,
@@ -427,7 +440,7 @@ def make_tensors(rng, spec, n_vocab):
             out.append((f"{layer}.{name}.scale", [1], TYPES["F32"], np.float32(scale).tobytes()))
 
     # Gemma's rows are scaled up: small ones leave room for what layers add, or each token would repeat itself.
-    spread = 1 if spec.arch == "gemma3" else 3
+    spread = 1 if spec.arch == "gemma3" else 3 / spec.keys.get("minicpm.embedding_scale", 1.0)
     out.append(make_tensor(rng, spec, "token_embd.weight", spec.embedding, n_vocab, spec.n_embd, size * spread / 3,
                            spread))
     if spec.arch == "qwen35":
@@ -466,7 +479,8 @@ def make_tensors(rng, spec, n_vocab):
     for name, divisors in spec.rope_tensors.items():
         out.append((name, [len(divisors)], TYPES["F32"], np.array(divisors, np.float32).tobytes()))
     if spec.output:
-        out.append(make_tensor(rng, spec, "output.weight", spec.output, n_vocab, spec.n_embd, size, 3))
+        out.append(make_tensor(rng, spec, "output.weight", spec.output, n_vocab, spec.n_embd,
+                               size * spec.keys.get("minicpm.logit_scale", 1.0), 3))
     return out
 
 
@@ -492,6 +506,8 @@ def make_metadata(spec, vocab):
         metadata[f"{a}.attention.value_length"] = spec.head_size
     if a == "gemma3":
         metadata[f"{a}.attention.sliding_window"] = 4
+    if a == "minicpm":
+        metadata |= minicpm_scales(1.0, 1.0, 1.0)
     if a == "qwen35":
         metadata |= {f"{a}.full_attention_interval": spec.interval, f"{a}.ssm.conv_kernel": TAPS,
                      f"{a}.ssm.state_size": spec.state_size, f"{a}.ssm.group_count": spec.key_heads,

@@ -34,7 +34,7 @@ GROUPED = {Q1_0: ((128, 18),), Q2_0: ((64, 18), (128, 34), (256, 42)), STQ1_0: (
            PQ2_0: ((128, 34),), PTQ1_0: ((128, 28),)}  # elements and bytes of a block, where more than one fits
 
 BITNET_ARCHITECTURES = ("bitnet", "bitnet-25", "bitnet-b1.58", "bitnet-b158")
-ARCHITECTURES = BITNET_ARCHITECTURES + ("llama", "qwen3", "gemma3", "qwen35")
+ARCHITECTURES = BITNET_ARCHITECTURES + ("llama", "qwen3", "gemma3", "qwen35", "minicpm")
 
 
 class Unsupported(Exception):
@@ -477,6 +477,7 @@ class Model:
             self.read_windows()
         if self.is_hybrid:
             self.read_states()
+        self.is_minicpm = self.arch == "minicpm"
         self.refuse_the_uncovered()
         self.ready = {}  # decoded weights by name and decoder
         self.neox = self.is_bitnet or self.arch in ("qwen3", "gemma3", "qwen35")
@@ -738,6 +739,8 @@ class Model:
 
     def behind(self, y, norm):
         """What a part of a layer adds."""
+        if self.is_minicpm:
+            return self.stored(y * self.key("residual_scale"))
         return self.norm(y, f"{norm}.weight") if self.is_gemma else y
 
     def feed_forward(self, h, layer):
@@ -749,6 +752,8 @@ class Model:
         x = self.matrix("token_embd.weight")[list(ids)]
         if self.is_gemma:
             x = self.stored(x * np.sqrt(self.n_embd))
+        if self.is_minicpm:
+            x = self.stored(x * self.key("embedding_scale"))
         if "token_embd" in self.rotated_tables:
             x = self.stored(self.turned(x) * self.signs.get(x.shape[1], 1.0))
         for n in range(self.n_layer):
@@ -761,7 +766,10 @@ class Model:
                 g = self.norm(g, f"{layer}.ffn_sub_norm.weight")
             x = self.stored(x + self.behind(self.linear(g, f"{layer}.ffn_down"), f"{layer}.post_ffw_norm"))
         head = "output.weight" if "output.weight" in self.tensors else "token_embd.weight"
-        x = self.input_of(self.norm(x, "output_norm.weight"), head.removesuffix(".weight"))
+        x = self.norm(x, "output_norm.weight")
+        if self.is_minicpm:
+            x = self.stored(x / self.key("logit_scale"))
+        x = self.input_of(x, head.removesuffix(".weight"))
         return self.bit_linear(x, head) if self.is_ternary(head) else x @ self.matrix(head).T
 
 

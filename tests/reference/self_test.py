@@ -225,6 +225,20 @@ class ForwardPass(unittest.TestCase):
         other = self.logits(last_sees_all, [4, 5] + self.ids[2:])
         self.assertTrue((np.abs(other - self.logits(last_sees_all)).max(axis=1) > 1e-3).all())
 
+    def test_minicpm_is_a_llama_with_scales(self):
+        scaled = lambda *scales: self.logits(  # noqa: E731
+            self.spec(arch="minicpm", keys=make_models.minicpm_scales(*scales)))
+        plain = scaled(1.0, 1.0, 1.0)
+        np.testing.assert_allclose(plain, self.logits(self.spec(arch="llama")), atol=1e-9)
+        np.testing.assert_allclose(scaled(1.0, 1.0, 4.0), plain / 4, atol=1e-9)
+        # The more is looked up, the less layers change; where they add nothing a norm undoes it.
+        file = make_models.write_model(self.directory, self.spec(arch="minicpm"))
+        model = reference.Model(self.directory / file)
+        rows = model.matrix("token_embd.weight")
+        alone = model.norm(rows[self.ids], "output_norm.weight") @ rows.T
+        np.testing.assert_allclose(scaled(1.0, 1e-12, 1.0), alone, atol=1e-9)
+        self.assertGreater(np.abs(plain - alone).max(), 0.1)
+
     def states(self, seed=5, n=9, heads=3, dk=4, dv=6):
         """Queries, keys of length 1, values, decays and betas as a layer with a state may see them."""
         rng = np.random.Generator(np.random.PCG64(seed))

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compute/graph.hpp"
+#include "compute/graph/graph.hpp"
 #include "compute/trouble.hpp"
 
 namespace bitnet::compute {

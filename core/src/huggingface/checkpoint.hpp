@@ -12,12 +12,14 @@
 
 #include "base/result.hpp"
 #include "gguf/file.hpp"
+#include "huggingface/config.hpp"
 
 namespace bitnet::huggingface {
 
 // Whether the path is a folder with a config.json.
 bool is_checkpoint(const std::filesystem::path& path);
 
-result<gguf::file> open(const std::filesystem::path& folder);
+// By the form of its model_type among those that are known.
+result<gguf::file> open(const std::filesystem::path& folder, forms known);
 
 }  // namespace bitnet::huggingface

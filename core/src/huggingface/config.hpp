@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,17 +34,49 @@ struct config {
   uint64_t n_layers = 0, n_heads = 0, n_kv_heads = 0, n_vocab = 0;
   bool tied = false;
   bool rotates_neighbours = false;  // GGUF's llama; its Q and K rows are reordered
-  bool gemma = false;               // four norms to a layer
+  bool rotates_parts = false;       // of heads
   bool norms_above_one = false;     // each but one is kept as what it is above 1
-  state_heads states;               // of qwen35; 0: no layer keeps one
+  // Where config.json is silent, as transformers has them.
+  uint32_t usual_head_dim = 0;  // 0: the embedding over the heads
+  float usual_theta = 10000;
+  double usual_rotating_share = 1;
+  bool usually_tied = false;
+  // The object in rope_parameters for layers that see everything; "": rope_parameters itself.
+  std::string rope_member;
+  state_heads states;                            // 0: no layer keeps one
+  const struct checkpoint_form* form = nullptr;  // what read it; never nullptr afterwards
 };
+
+// What a tensor of a layer is called in GGUF. Linear ones without .weight.
+struct tensor_name {
+  std::string_view theirs, ours;
+  bool linear, rotates;
+};
+
+// How checkpoints of one model_type are read.
+struct checkpoint_form {
+  std::string_view model_type;
+  // What kind of model it is: architecture, linear layers, and what else config says beside sizes.
+  result<config> (*read)(const nlohmann::json& c, const std::string& tokenizer);
+  // Keys of its own; nullptr: none.
+  result<void> (*put)(const nlohmann::json& c, const config& about, uint32_t head_dim,
+                      const std::string& prefix, gguf::metadata_builder& out) = nullptr;
+  // Brings a tensor that has its name of GGUF into GGUF's form; nullptr: all are in it.
+  result<void> (*adjust)(gguf::file::foreign_tensor& t, const std::string& theirs,
+                         const config& about) = nullptr;
+  // Names that mean something else in it, or nothing elsewhere.
+  std::span<const tensor_name> names{};
+  // Beginnings of the names of tensors that are no part of the graph of a text.
+  std::span<const std::string_view> ignored{};
+};
+using forms = std::span<const checkpoint_form* const>;
 
 // The text of the file `name`, which must be one JSON object.
 result<nlohmann::json> parse_object(std::string_view text, const char* name);
 
 // Of config.json, in GGUF's words; `tokenizer` is the kind that read_tokenizer() found. `made` gets
 // the tensors that config.json stands for.
-result<config> read_config(const nlohmann::json& c, const std::string& tokenizer,
+result<config> read_config(const nlohmann::json& c, const std::string& tokenizer, forms known,
                            gguf::metadata_builder& out,
                            std::vector<gguf::file::foreign_tensor>& made);
 

@@ -10,6 +10,7 @@
 
 #include "gguf/text.hpp"
 #include "huggingface/checkpoint.hpp"
+#include "model/architectures/architecture.hpp"
 #include "model/read.hpp"
 
 namespace bitnet::model {
@@ -23,7 +24,7 @@ auto file_of(const loaded& m, std::span<const std::byte> bytes) {
 }  // namespace
 
 result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_only) {
-  if (huggingface::is_checkpoint(path)) return huggingface::open(path);
+  if (huggingface::is_checkpoint(path)) return huggingface::open(path, checkpoint_forms());
   return gguf::file::open(path,
                           metadata_only ? gguf::file::shards::first : gguf::file::shards::all);
 }

@@ -13,6 +13,7 @@
 #include "gguf/bytes.hpp"
 #include "gguf/text.hpp"
 #include "gguf/types.hpp"
+#include "model/architectures/architecture.hpp"
 
 namespace bitnet::model {
 namespace {
@@ -227,82 +228,9 @@ class builder {
   std::optional<int64_t> file_type_;
 };
 
-enum class shared_by : uint8_t { all, attending, recurrent };
-enum class part_kind : uint8_t { norm, matrix, convolution };
-
-// One member of struct layer and where it comes from.
-struct part {
-  uint32_t layer::* index;
-  const char* name;
-  part_kind kind;
-  uint64_t k;
-  uint64_t m;
-  shared_by layers = shared_by::all;
-};
-
-// Of layers that attend, and what recurrent ones share with them.
-std::vector<part> common_parts(const hyperparameters& h) {
-  constexpr part_kind norm = part_kind::norm, matrix = part_kind::matrix;
-  constexpr shared_by attending = shared_by::attending;
-  const uint64_t embedding = h.n_embedding;
-  const uint64_t heads = uint64_t{h.n_heads} * h.head_dim;
-  const uint64_t kv_heads = uint64_t{h.n_kv_heads} * h.head_dim;
-  const uint64_t feed_forward = h.n_feed_forward;
-  std::vector<part> parts = {
-      {&layer::attn_norm, "attn_norm", norm, embedding, 1},
-      {&layer::attn_q, "attn_q", matrix, embedding, h.gated_attention ? 2 * heads : heads,
-       attending},
-      {&layer::attn_k, "attn_k", matrix, embedding, kv_heads, attending},
-      {&layer::attn_v, "attn_v", matrix, embedding, kv_heads, attending},
-      {&layer::attn_output, "attn_output", matrix, heads, embedding, attending},
-      {&layer::ffn_norm, h.recurrent.empty() ? "ffn_norm" : "post_attention_norm", norm, embedding,
-       1},
-      {&layer::ffn_gate, "ffn_gate", matrix, embedding, feed_forward},
-      {&layer::ffn_up, "ffn_up", matrix, embedding, feed_forward},
-      {&layer::ffn_down, "ffn_down", matrix, feed_forward, embedding},
-  };
-  if (h.head_norms) {
-    parts.push_back({&layer::attn_q_norm, "attn_q_norm", norm, h.head_dim, 1, attending});
-    parts.push_back({&layer::attn_k_norm, "attn_k_norm", norm, h.head_dim, 1, attending});
-  }
-  if (h.post_norms) {
-    parts.push_back({&layer::post_attention_norm, "post_attention_norm", norm, embedding, 1});
-    parts.push_back({&layer::post_ffw_norm, "post_ffw_norm", norm, embedding, 1});
-  }
-  if (h.sub_norms) {
-    parts.push_back({&layer::attn_sub_norm, "attn_sub_norm", norm, heads, 1});
-    parts.push_back({&layer::ffn_sub_norm, "ffn_sub_norm", norm, feed_forward, 1});
-  }
-  return parts;
-}
-
-std::vector<part> parts_of(const hyperparameters& h) {
-  std::vector<part> parts = common_parts(h);
-  if (h.recurrent.empty()) return parts;
-  constexpr part_kind matrix = part_kind::matrix;
-  constexpr shared_by recurrent = shared_by::recurrent;
-  const recurrence& r = h.recurrence;
-  for (const part& p : {
-           part{&layer::attn_qkv, "attn_qkv", matrix, h.n_embedding, r.channels(), recurrent},
-           part{&layer::attn_gate, "attn_gate", matrix, h.n_embedding, r.values(), recurrent},
-           part{&layer::ssm_alpha, "ssm_alpha", matrix, h.n_embedding, r.value_heads, recurrent},
-           part{&layer::ssm_beta, "ssm_beta", matrix, h.n_embedding, r.value_heads, recurrent},
-           part{&layer::ssm_conv, "ssm_conv1d", part_kind::convolution, r.taps, r.channels(),
-                recurrent},
-           part{&layer::ssm_norm, "ssm_norm", part_kind::norm, r.value_dim, 1, recurrent},
-           part{&layer::ssm_out, "ssm_out", matrix, r.values(), h.n_embedding, recurrent},
-       })
-    parts.push_back(p);
-  return parts;
-}
-
-bool has_part(const hyperparameters& h, uint32_t n, const part& p) {
-  if (p.layers == shared_by::all) return true;
-  return h.is_recurrent(n) == (p.layers == shared_by::recurrent);
-}
-
 // The factors of decays, which are below 0, and what is added before: one weight of two rows.
-result<uint32_t> read_gates(builder& tensors, const std::string& block, uint64_t heads) {
+result<uint32_t> read_decays(builder& tensors, const std::string& block, const char* name,
+                             uint64_t heads) {
   auto factors = tensors.numbers(block + "ssm_a", heads);
   if (!factors) return std::unexpected(factors.error());
   for (uint64_t i = 0; i < heads; ++i)
@@ -314,47 +242,44 @@ result<uint32_t> read_gates(builder& tensors, const std::string& block, uint64_t
   const auto biases = tensors.numbers(block + "ssm_dt.bias", heads);
   if (!biases) return std::unexpected(biases.error());
   factors->insert(factors->end(), biases->begin(), biases->end());
-  return tensors.add_made(block + "ssm_gates", std::move(*factors), 2);
+  return tensors.add_made(block + name, std::move(*factors), 2);
+}
+
+result<uint32_t> read_part(builder& tensors, const std::string& block, const part& p) {
+  const std::string name = block + p.name;
+  switch (p.kind) {
+    case part_kind::norm:
+      return tensors.vector(name + ".weight", p.k);
+    case part_kind::convolution:
+      return tensors.factors(name + ".weight", p.k, p.m);
+    case part_kind::decays:
+      return read_decays(tensors, block, p.name, p.k);
+    case part_kind::matrix:
+      break;
+  }
+  return tensors.linear(name, p.k, p.m);
 }
 
 result<void> read_layers(loaded& to, builder& tensors) {
-  const std::vector<part> parts = parts_of(to.shape);
-  // Of any layer; those of one kind have no fewer.
-  const auto fewest = static_cast<uint64_t>(
-      std::ranges::count_if(parts, [](const part& p) { return p.layers != shared_by::recurrent; }));
-  if (to.shape.n_layers > to.file.tensors().size() / fewest)
+  const hyperparameters& h = to.shape;
+  uint64_t fewest = to.file.tensors().size() + 1;  // of any layer
+  for (uint32_t n = 0; n < h.n_layers; ++n)
+    fewest = std::min<uint64_t>(fewest, h.row->parts(h, n).size());
+  if (h.n_layers > to.file.tensors().size() / fewest)
     return bad_data(
         fmt::format("the metadata asks for {} layers of {} tensors, the file has {} tensors in all",
-                    to.shape.n_layers, fewest, to.file.tensors().size()));
-  const auto take = [&](const part& p, const std::string& name) {
-    switch (p.kind) {
-      case part_kind::norm:
-        return tensors.vector(name + ".weight", p.k);
-      case part_kind::convolution:
-        return tensors.factors(name + ".weight", p.k, p.m);
-      case part_kind::matrix:
-        break;
-    }
-    return tensors.linear(name, p.k, p.m);
-  };
-  for (uint32_t n = 0; n < to.shape.n_layers; ++n) {
+                    h.n_layers, fewest, to.file.tensors().size()));
+  for (uint32_t n = 0; n < h.n_layers; ++n) {
     layer l{};
     const std::string block = fmt::format("blk.{}.", n);
-    for (const part& p : parts) {
-      if (!has_part(to.shape, n, p)) continue;
-      const auto index = take(p, block + p.name);
+    for (const part& p : h.row->parts(h, n)) {
+      const auto index = read_part(tensors, block, p);
       if (!index) return std::unexpected(index.error());
       l.*p.index = *index;
     }
-    if (to.shape.is_recurrent(n)) {
-      const auto gates = read_gates(tensors, block, to.shape.recurrence.value_heads);
-      if (!gates) return std::unexpected(gates.error());
-      l.ssm_gates = *gates;
-    }
     to.layers.push_back(l);
   }
-  if (to.shape.n_skipped != 0)
-    tensors.skip_blocks(to.shape.n_layers, to.shape.n_layers + to.shape.n_skipped);
+  if (h.n_skipped != 0) tensors.skip_blocks(h.n_layers, h.n_layers + h.n_skipped);
   return {};
 }
 
@@ -479,9 +404,9 @@ result<void> read_rotation(loaded& to, const hadamard& h, builder& tensors) {
                             quote(name), as));
   };
   std::vector<uint32_t> linear = {to.output};
-  for (const part& p : parts_of(to.shape))
-    for (const layer& l : to.layers)
-      if (p.kind == part_kind::matrix && l.*p.index != no_weight) linear.push_back(l.*p.index);
+  for (uint32_t n = 0; n < to.shape.n_layers; ++n)
+    for (const part& p : to.shape.row->parts(to.shape, n))
+      if (p.kind == part_kind::matrix) linear.push_back(to.layers[n].*p.index);
   std::ranges::sort(linear);
   to.shape.recurrence.regrouped = h.heads_are_grouped;
   for (const std::string& name : h.weights) {
@@ -586,17 +511,6 @@ result<void> recall_scales(loaded& m) {
     for (float& s : w.scales) s *= m.scale_factors[i];
   }
   return m.file.check_size();
-}
-
-uint32_t activation_group_of(const weight& w, uint32_t wanted) {
-  constexpr uint64_t longest = 8192;
-  const auto k = static_cast<uint64_t>(w.ne[0]);
-  const uint64_t own = w.scale_group == 0 ? k : w.scale_group;
-  if (w.format != BITNET_FORMAT_TERNARY2 || (own != k && (own % 32 != 0 || own > longest)))
-    return 0;
-  for (const uint32_t group : {128U, 64U, 32U})
-    if (group <= wanted && k % group == 0 && (own % group == 0 || group % own == 0)) return group;
-  return 0;
 }
 
 result<void> stream(const loaded& from, uint32_t index, const model::sink& to) {

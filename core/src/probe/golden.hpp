@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "compute/graph.hpp"
+#include "compute/graph/graph.hpp"
 
 namespace bitnet::probe {
 

@@ -1,15 +1,10 @@
 #pragma once
 // The forward pass of a model as the flat op list of bitnet/abi/program.h.
 //
-// Ternary linears become LINEAR_TERNARY behind one ACT_QUANT_I8 per input (q, k and v share theirs,
-// gate and up share theirs), or their grouped kin where the model asks for groups; dense linears
-// become LINEAR_DENSE on the unquantised input. What a rotated matrix reads goes through HADAMARD
-// first, once for all that share it. Where a whole pattern of ops.h is there it stands
-// under its composite, so that a backend may fuse it.
-//
-// Source  docs/reference/models.md#forward-pass
+// Source  docs/reference/models.md#forward-pass; the ops are put together in
+//         model/architectures/.
 
-#include "compute/graph.hpp"
+#include "compute/graph/graph.hpp"
 #include "model/model.hpp"
 
 namespace bitnet::program {

@@ -79,6 +79,7 @@ TEST(model_read, follows_the_rules_of_each_architecture) {
       {"bitnet_b1_58", "gpt2", activation::relu2, true},
       {"llama", "gpt2", activation::silu, false},
       {"llama", "llama", activation::silu, false},
+      {"minicpm", "llama", activation::silu, false},
   };
   for (const row& r : rows) {
     const image file(small_model(r.arch, r.vocabulary).build());
@@ -128,6 +129,32 @@ TEST(model_read, qwen3_has_norms_of_heads) {
   EXPECT_EQ(m->shape.activation_group, 0U) << "one scale for each matrix: trained on int8";
   EXPECT_EQ(file.load({.gate = {}, .activations = activations::group64})->shape.activation_group,
             64U);
+}
+
+TEST(model_read, minicpm_has_scales) {
+  const image file(small_model("minicpm").build());
+  const auto m = file.load();
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(m->shape.embedding_scale, 12.0F);
+  EXPECT_EQ(m->shape.own, (std::array{0.25F, 0.25F, 0.0F, 0.0F})) << "of parts, and of the head";
+  EXPECT_FALSE(m->shape.rope_neox || m->shape.head_norms || m->shape.trained_on_i8);
+  const refused rows[] = {
+      {"no scale of the embedding", [](auto& b) { b.erase("minicpm.embedding_scale"); },
+       "embedding_scale' is missing"},
+      {"no scale of parts", [](auto& b) { b.erase("minicpm.residual_scale"); },
+       "residual_scale' is missing"},
+      {"nothing to divide by", [](auto& b) { b.f32("minicpm.logit_scale", 0); },
+       "logit_scale' is not a finite number above zero"},
+      {"a divisor without an inverse", [](auto& b) { b.f32("minicpm.logit_scale", 1e-40F); },
+       "logit_scale' is so small that its inverse overflows"},
+      {"another scale", [](auto& b) { b.f32("minicpm.attention.scale", 0.5F); },
+       "attention.scale' asks for something", BITNET_UNSUPPORTED},
+  };
+  for (const refused& row : rows) expect_refused(row, small_model("minicpm"));
+  gguf_builder elsewhere = small_model("llama");
+  elsewhere.f32("llama.residual_scale", 0.5F);
+  const image scales_elsewhere(elsewhere.build());
+  EXPECT_FALSE(scales_elsewhere.load()) << "no other architecture scales what it adds";
 }
 
 gguf_builder small_gemma(uint32_t layers = tests::n_layers) {
@@ -200,7 +227,7 @@ TEST(model_read, qwen35_has_states_beside_keys) {
   EXPECT_EQ(h.recurrent, (std::vector<bool>{true, false, true, false}));
   EXPECT_EQ(h.n_attending(), 2U);
   EXPECT_EQ(h.state_elements(), 2U * (3 * 160 + 4 * 16 * 24));
-  EXPECT_TRUE(h.gated_attention && h.head_norms && h.rope_neox);
+  EXPECT_TRUE(h.head_norms && h.rope_neox);
   EXPECT_EQ(h.rope_dims, 8U);
   EXPECT_EQ(h.head_dim, 32U);
   const layer& state = m->layers[0];

@@ -77,6 +77,10 @@ inline void add_hyperparameters(gguf_builder& b, const std::string& arch,
   b.u32(arch + ".block_count", layers).u32(arch + ".feed_forward_length", n_ff);
   b.u32(arch + ".attention.head_count", n_heads).u32(arch + ".attention.head_count_kv", n_kv_heads);
   b.f32(arch + ".attention.layer_norm_rms_epsilon", 1e-5F);
+  if (arch == "minicpm")
+    for (const auto& [key, value] :
+         {std::pair{"embedding_scale", 12.0F}, {"residual_scale", 0.25F}, {"logit_scale", 4.0F}})
+      b.f32(arch + "." + key, value);
 }
 
 // Ternary, tied, F16 embedding.
@@ -108,7 +112,7 @@ inline gguf_builder small_model(const std::string& arch, const std::string& voca
         add_norm(b, blk + "post_attention_norm.weight", n_embd);
         add_norm(b, blk + "post_ffw_norm.weight", n_embd);
       }
-    } else if (arch != "llama") {
+    } else if (arch != "llama" && arch != "minicpm") {
       add_norm(b, blk + "attn_sub_norm.weight", n_embd);
       add_norm(b, blk + "ffn_sub_norm.weight", n_ff);
     }

@@ -134,6 +134,28 @@ TEST_F(graph_of_demo, has_one_of_each_composite_per_layer) {
   EXPECT_EQ(count[BITNET_OP_RMS_NORM], 4 * layers + 1) << "two norms and two sub-norms a layer";
 }
 
+TEST(graph_of_minicpm, scales_what_is_added_and_what_the_head_reads) {
+  const tests::bytes content = tests::small_model("minicpm").build();
+  const test::scratch_folder scratch;
+  const auto file = scratch.write("minicpm.gguf",
+                                  {reinterpret_cast<const char*>(content.data()), content.size()});
+  const auto loaded = model::model::load(file, {});
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  const graph all = describe(*loaded, 64);
+  std::map<uint32_t, std::vector<bitnet_op>> of;
+  for (const bitnet_op& o : all.ops) of[o.op].push_back(o);
+  const auto& scales = of[BITNET_OP_SCALE];
+  ASSERT_EQ(scales.size(), 2U + 2 * tests::n_layers);
+  EXPECT_EQ(scales.front().inputs[0], of[BITNET_OP_EMBED_GATHER][0].outputs[0]);
+  EXPECT_EQ(scales.back().inputs[0], of[BITNET_OP_RMS_NORM].back().outputs[0]);
+  EXPECT_EQ(scales.back().outputs[0], of[BITNET_OP_LINEAR_DENSE].back().inputs[0]);
+  for (std::size_t i = 0; i < of[BITNET_OP_ADD].size(); ++i)
+    EXPECT_EQ(of[BITNET_OP_ADD][i].inputs[1], scales[i + 1].outputs[0]);
+  EXPECT_EQ(of[BITNET_OP_QKV_ROPE_KV].size(), std::size_t{tests::n_layers});
+  for (const uint32_t id : {BITNET_OP_ATTN_OUT, BITNET_OP_FFN_SILU_GATED, BITNET_OP_LM_HEAD})
+    EXPECT_TRUE(of[id].empty()) << compute::op_name(id) << " has no scale";
+}
+
 class graph_of_gemma : public testing::Test {
  protected:
   void SetUp() override {

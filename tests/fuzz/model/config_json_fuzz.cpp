@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "huggingface/config.hpp"
+#include "model/architectures/architecture.hpp"
 
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer asks for this name
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,12 +15,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (content.error().message.empty()) std::abort();
     return 0;
   }
+  const auto known = bitnet::model::checkpoint_forms();
   // The same text stands for tokenizer_config.json.
   (void)hf::hints_of(*content, *content);
   for (const char* tokenizer : {"gpt2", "llama"}) {
     bitnet::gguf::metadata_builder metadata;
     std::vector<bitnet::gguf::file::foreign_tensor> made;
-    const auto about = hf::read_config(*content, tokenizer, metadata, made);
+    const auto about = hf::read_config(*content, tokenizer, known, metadata, made);
     if (!about) {
       if (about.error().message.empty()) std::abort();
       continue;

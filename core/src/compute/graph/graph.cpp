@@ -1,4 +1,4 @@
-#include "compute/graph.hpp"
+#include "compute/graph/graph.hpp"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "model/rope.hpp"
+#include "model/shape/rope.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,56 @@
+// BitNet b1.58: a llama with a norm before the last product of each part of a layer, trained with
+// rounded activations.
+#include <nlohmann/json.hpp>
+
+#include "huggingface/config_reading.hpp"
+#include "model/architectures/architecture.hpp"
+
+namespace bitnet::model {
+namespace {
+
+namespace hf = huggingface;
+
+void read_bitnet(hyperparameters& h, keys& /*in*/) {
+  h.sub_norms = true;
+}
+
+std::vector<part> bitnet_parts(const hyperparameters& h, uint32_t n) {
+  std::vector<part> parts = llama_parts(h, n);
+  append(parts, {{&layer::attn_sub_norm, "attn_sub_norm", part_kind::norm,
+                  uint64_t{h.n_heads} * h.head_dim},
+                 {&layer::ffn_sub_norm, "ffn_sub_norm", part_kind::norm, h.n_feed_forward}});
+  return parts;
+}
+
+result<hf::config> bitnet_checkpoint(const nlohmann::json& c, const std::string& tokenizer) {
+  auto to = hf::silu_or(c, "relu2", hf::linear_kind::master);
+  if (!to) return to;
+  // Each name says the activation, given the tokenizer: docs/reference/models.md#gate
+  to->architecture = hf::text_at(c, "hidden_act") == "silu" ? "bitnet"
+                     : tokenizer == "gpt2"                  ? "bitnet-b1.58"
+                                                            : "bitnet-25";
+  return to;
+}
+
+constexpr hf::checkpoint_form bitnet_form = {.model_type = "bitnet", .read = bitnet_checkpoint};
+
+constexpr architecture bitnet_row(std::string_view name, std::string_view also, gate_rule gate) {
+  return {.name = name,
+          .also = also,
+          .gate = gate,
+          .trained_on_i8 = true,
+          .read = read_bitnet,
+          .parts = bitnet_parts,
+          .checkpoint = &bitnet_form};
+}
+
+}  // namespace
+
+// bitnet-b1.58 names two kinds, of which only those with SiLU have an SPM vocabulary.
+// docs/reference/models.md#gate
+constinit const architecture rows::bitnet = bitnet_row("bitnet", "", gate_rule::silu);
+constinit const architecture rows::bitnet_25 = bitnet_row("bitnet-25", "", gate_rule::relu2);
+constinit const architecture rows::bitnet_b158 =
+    bitnet_row("bitnet-b1.58", "bitnet-158", gate_rule::of_vocabulary);
+
+}  // namespace bitnet::model

@@ -1,0 +1,138 @@
+#pragma once
+// Puts the ops of a model's graph together. Ternary linears become LINEAR_TERNARY behind one
+// ACT_QUANT_I8 per input (q, k and v share theirs, gate and up share theirs), or their grouped kin
+// where the model asks for groups; dense linears become LINEAR_DENSE on the unquantised input. What
+// a rotated matrix reads goes through HADAMARD first, once for all that share it.
+//
+// Numbers of values are uint32_t. Shapes of f32 values: rows of the step by the columns said.
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "compute/graph/graph.hpp"
+#include "model/shape/shape.hpp"
+#include "model/shape/weights.hpp"
+
+namespace bitnet::model {
+
+// A model for a context of some length; borrows.
+struct described {
+  const hyperparameters& shape;
+  std::span<const weight> weights;
+  std::span<const layer> layers;
+  // Indices into weights.
+  uint32_t token_embedding, output_norm, output;
+  transform embedding_transform;
+  rotation everywhere;  // but in layers with a window
+  rotation in_windows;
+};
+
+class graph_builder {
+ public:
+  explicit graph_builder(const described& m) : m_(m) {}
+
+  // The whole of it, as the row of the shape has it.
+  compute::graph build() &&;
+
+  [[nodiscard]] const hyperparameters& shape() const { return m_.shape; }
+  [[nodiscard]] const described& about() const { return m_; }
+  [[nodiscard]] const layer& layer_at(uint32_t n) const { return m_.layers[n]; }
+
+  uint32_t activation(int64_t columns) {
+    return value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, columns);
+  }
+  uint32_t value(uint32_t dtype, int64_t rows, int64_t columns) {
+    return out_.value(dtype, rows, columns);
+  }
+  bitnet_op& emit(uint32_t op, std::initializer_list<uint32_t> inputs,
+                  std::initializer_list<uint32_t> outputs,
+                  std::initializer_list<uint32_t> weights = {}) {
+    return out_.emit(op, inputs, outputs, weights);
+  }
+
+  uint32_t norm(uint32_t x, uint32_t w);
+  // Of each head by itself; x where there is no such weight.
+  uint32_t head_norm(uint32_t x, uint32_t w, uint32_t heads);
+  uint32_t scaled(uint32_t x, float factor);
+  uint32_t add(uint32_t a, uint32_t b);
+  uint32_t product(uint32_t a, uint32_t b);
+  // An op that has one input of its own shape.
+  uint32_t through(uint32_t op, uint32_t x);
+  // `ints` as COLUMNS has them.
+  uint32_t columns(uint32_t x, const std::array<int32_t, 6>& ints);
+
+  // The rows of x whose logits are asked for.
+  uint32_t asked_rows(uint32_t x);
+
+  // What linear layers of one kind read.
+  struct quantised {
+    uint32_t x = BITNET_NONE;  // the f32 input, for dense linears
+    uint32_t q = BITNET_NONE, s = BITNET_NONE;
+    uint32_t group = 0;  // elements of a row that share a scale; 0: all
+  };
+  struct readable {
+    quantised plain, transformed;
+  };
+  // All that read x, so that they share what is made of it.
+  readable read_by(uint32_t x, std::initializer_list<uint32_t> readers);
+  uint32_t linear(const readable& given, uint32_t w);
+  // Of a matrix that shares its input with none.
+  uint32_t linear_of(uint32_t x, uint32_t w) { return linear(read_by(x, {w}), w); }
+
+  // As layer n has it: with or without a window.
+  uint32_t rope(uint32_t x, uint32_t heads, uint32_t n);
+  // Keeps keys and values of the layer; then what its queries find. In this order, each once.
+  void keep(uint32_t k, uint32_t v);
+  uint32_t attend(uint32_t q, uint32_t n);
+  // Of the state of a layer that has one: `elements` more.
+  int32_t take_state(uint64_t elements);
+
+  [[nodiscard]] bool windowed(uint32_t n) const {
+    return !m_.shape.windowed.empty() && m_.shape.windowed[n];
+  }
+  [[nodiscard]] bool ternary(uint32_t w) const {
+    return m_.weights[w].format == BITNET_FORMAT_TERNARY2;
+  }
+  // Whether its input goes through no transform.
+  [[nodiscard]] bool is_plain(uint32_t w) const { return m_.weights[w].of_input.block == 0; }
+  [[nodiscard]] bool all_plainly_ternary(std::initializer_list<uint32_t> all) const;
+
+  // Where a whole pattern of ops.h is there it stands under its composite, so that a backend may
+  // fuse it: begin() before its first op, then end(), or drop() if it is none after all.
+  std::size_t begin() { return out_.begin(); }
+  void end(std::size_t at, uint32_t op, std::initializer_list<uint32_t> inputs,
+           std::initializer_list<uint32_t> outputs) {
+    out_.end(at, op, inputs, outputs);
+  }
+  void drop(std::size_t at) { out_.drop(at); }
+
+ private:
+  [[nodiscard]] const rotation& rotation_of(uint32_t n) const {
+    return windowed(n) ? m_.in_windows : m_.everywhere;
+  }
+  uint32_t transformed(uint32_t x, const transform& by, int32_t place);
+  [[nodiscard]] uint32_t group_for(std::span<const uint32_t> readers) const;
+  quantised quantise(uint32_t x, std::span<const uint32_t> readers);
+
+  const described m_;
+  int32_t n_attending_ = 0;  // layers so far that have keys
+  uint64_t state_ = 0;       // elements of a state that are in use so far
+  compute::graph out_;
+};
+
+// ---- pieces that several architectures have, with their composites where these apply -----------
+
+// Norm, queries, keys and values, norms of heads where there are such weights, rotation. Keys and
+// values are kept. Returns the rotated queries.
+uint32_t queries(graph_builder& to, uint32_t n, uint32_t x);
+// Norm and gated product, with a norm of it where there is such a weight, and no way out.
+uint32_t gated_product(graph_builder& to, uint32_t n, uint32_t x);
+
+uint32_t llama_attention(graph_builder& to, uint32_t n, uint32_t x);
+uint32_t llama_feed_forward(graph_builder& to, uint32_t n, uint32_t x);
+uint32_t llama_layer(graph_builder& to, uint32_t n, uint32_t x);
+uint32_t llama_head(graph_builder& to, uint32_t x);
+
+}  // namespace bitnet::model

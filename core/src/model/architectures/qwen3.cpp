@@ -1,0 +1,35 @@
+// Qwen3: a llama with norms of each head of q and k.
+#include "huggingface/config_reading.hpp"
+#include "model/architectures/architecture.hpp"
+
+namespace bitnet::model {
+namespace {
+
+namespace hf = huggingface;
+
+void read_qwen3(hyperparameters& h, keys& /*in*/) {
+  h.head_norms = true;
+}
+
+std::vector<part> qwen3_parts(const hyperparameters& h, uint32_t n) {
+  std::vector<part> parts = llama_parts(h, n);
+  append(parts, head_norm_parts(h));
+  return parts;
+}
+
+result<hf::config> qwen3_checkpoint(const nlohmann::json& c, const std::string& /*tokenizer*/) {
+  auto to = hf::silu_or(c, "", hf::linear_kind::plain);
+  if (!to) return to;
+  to->architecture = "qwen3";
+  to->usual_head_dim = 128;
+  return to;
+}
+
+constexpr hf::checkpoint_form qwen3_form = {.model_type = "qwen3", .read = qwen3_checkpoint};
+
+}  // namespace
+
+constinit const architecture rows::qwen3 = {
+    .name = "qwen3", .read = read_qwen3, .parts = qwen3_parts, .checkpoint = &qwen3_form};
+
+}  // namespace bitnet::model

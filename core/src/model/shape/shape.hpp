@@ -1,0 +1,89 @@
+#pragma once
+// The numbers that say what a model computes.
+//
+// Source  docs/reference/models.md
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/shape/rope.hpp"
+
+namespace bitnet::model {
+
+enum class activation : uint8_t { relu2, silu, gelu };
+
+// Layers that keep a state in place of keys: a short convolution, then the gated delta rule. Value
+// head h goes with key head h % key_heads.
+struct recurrence {
+  uint32_t taps = 0;  // rows that the convolution sees
+  uint32_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
+  // What their last matrix reads was rotated with its heads in another order: those that share a
+  // key head side by side.
+  bool regrouped = false;
+
+  [[nodiscard]] uint64_t values() const { return uint64_t{value_heads} * value_dim; }
+  [[nodiscard]] uint64_t channels() const { return 2 * uint64_t{key_heads} * key_dim + values(); }
+  // f32 of the state of a layer: rows of the convolution, then the heads.
+  [[nodiscard]] uint64_t rows_elements() const { return (taps - 1) * channels(); }
+  [[nodiscard]] uint64_t elements() const { return rows_elements() + key_dim * values(); }
+};
+
+struct architecture;
+
+struct hyperparameters {
+  const model::architecture* row = nullptr;  // nullptr: nothing is known but the vocabulary
+  std::string architecture;                  // as the file spells it
+  std::string name;                          // general.name, may be empty
+  uint32_t n_vocab = 0;
+  uint32_t n_context = 0;  // trained for
+  uint32_t n_layers = 0;
+  uint32_t n_skipped = 0;  // blocks behind them in the file, which predict further tokens
+  uint32_t n_embedding = 0;
+  uint32_t n_feed_forward = 0;
+  uint32_t n_heads = 0;
+  uint32_t n_kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t rope_dims = 0;   // rotated dimensions of a head, even, <= head_dim
+  float rope_base = 10000;  // theta
+  float rope_scale = 1;     // multiplies the position
+  model::rope_scaling rope_scaling{};
+  bool rope_neox = true;  // false: pairs (2i, 2i+1)
+  float rms_epsilon = 1e-5F;
+  bool sub_norms = false;       // behind attention and behind the gated product
+  bool head_norms = false;      // of each head of q and k before they rotate
+  bool post_norms = false;      // of what attention and the gated product add
+  float embedding_scale = 1;    // of looked-up rows; a tied head multiplies by rows as they are
+  float attention_divisor = 0;  // of the products of queries and keys
+  // Layers that see `window` tokens, the last of them their own, and rotate by local_rope_base
+  // without scaling. Empty: none.
+  std::vector<bool> windowed{};
+  uint32_t window = 0;
+  float local_rope_base = 10000;
+  // Which layers are recurrent; empty: none.
+  std::vector<bool> recurrent{};
+  model::recurrence recurrence{};
+  bool trained_on_i8 = true;
+  activation gate = activation::relu2;
+  std::array<float, 4> own{};  // numbers that only the row's own functions write and read
+  // Elements of a row of activations that share a scale where ternary weights read them; 0: all of
+  // it. Where that many do not fit, fewer do: activation_group_of.
+  uint32_t activation_group = 0;
+
+  [[nodiscard]] bool is_recurrent(uint32_t layer) const {
+    return !recurrent.empty() && recurrent[layer];
+  }
+  [[nodiscard]] uint32_t n_recurrent() const {
+    return static_cast<uint32_t>(std::ranges::count(recurrent, true));
+  }
+  // Layers with keys and values.
+  [[nodiscard]] uint32_t n_attending() const { return n_layers - n_recurrent(); }
+  // f32 of the state of a sequence; 0: there is none.
+  [[nodiscard]] uint64_t state_elements() const {
+    return recurrent.empty() ? 0 : n_recurrent() * recurrence.elements();
+  }
+};
+
+}  // namespace bitnet::model
