@@ -1,32 +1,8 @@
 #include "text/printable.hpp"
 
-#include <algorithm>
+#include "text/utf8.hpp"
 
 namespace bitnet::text {
-
-// The bounds on the second byte are those of Unicode table 3-7.
-std::size_t character_size(std::string_view text) {
-  const auto byte = [text](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto tail = [&byte](std::size_t i) { return byte(i) >= 0x80 && byte(i) <= 0xBF; };
-  const unsigned first = byte(0);
-  const unsigned second = byte(1);
-  if (text.empty()) return 0;
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return tail(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const unsigned low = first == 0xE0 ? 0xA0 : 0x80;
-    const unsigned high = first == 0xED ? 0x9F : 0xBF;
-    return second >= low && second <= high && tail(2) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const unsigned low = first == 0xF0 ? 0x90 : 0x80;
-    const unsigned high = first == 0xF4 ? 0x8F : 0xBF;
-    return second >= low && second <= high && tail(2) && tail(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 namespace {
 
@@ -63,9 +39,10 @@ std::string escaped(std::string_view bytes) {
 std::string printable(std::string_view text, std::size_t limit) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t size = character_size(text);
-    const std::string_view character = text.substr(0, std::max<std::size_t>(size, 1));
-    const bool plain = size != 0 && !is_obeyed(character);
+    const utf8_char first = first_utf8_char(text);
+    const bool whole = first.state == utf8_state::complete;
+    const std::string_view character = text.substr(0, whole ? first.length : 1);
+    const bool plain = whole && !is_obeyed(character);
     const std::string shown = plain ? std::string(character) : escaped(character);
     if (out.size() + shown.size() > limit) return out + "...";
     out += shown;

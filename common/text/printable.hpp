@@ -23,7 +23,4 @@ inline constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
 // The same with everything but ASCII escaped, and the characters of `also`.
 [[nodiscard]] std::string printable_ascii(std::string_view text, std::string_view also = {});
 
-// Bytes of the well-formed UTF-8 character that starts `text`, 0 if there is none.
-[[nodiscard]] std::size_t character_size(std::string_view text);
-
 }  // namespace bitnet::text

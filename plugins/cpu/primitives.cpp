@@ -149,59 +149,86 @@ bool has_group_scales(const sdk::weight& w) {
   return path_of(w) == ternary_path::groups;
 }
 
-void add_primitives(const isa_form& isa, sdk::definition& out) {
-  constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
-  constexpr uint32_t integer = stable | BITNET_EXACT_INTEGER;
-  const auto add = [&](uint32_t op, uint32_t format, const char* of, uint32_t exact,
-                       const std::string& name, sdk::primitive_kernel run,
-                       bool (*fits)(const sdk::weight&) = nullptr,
-                       const sdk::packing& packing = {}) {
+namespace {
+
+constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
+constexpr uint32_t integer = stable | BITNET_EXACT_INTEGER;
+
+// The list of one form, in the order of what is preferred.
+class primitive_list {
+ public:
+  primitive_list(const isa_form& isa, sdk::definition& out) : isa_(isa), out_(out) {}
+
+  void add_ternary();
+  void add_dense();
+  void add_rows();
+
+ private:
+  // `of`: the instruction set that the kernel is written for.
+  void add(uint32_t op, uint32_t format, const char* of, uint32_t exact, const std::string& name,
+           sdk::primitive_kernel run, bool (*fits)(const sdk::weight&) = nullptr,
+           const sdk::packing& packing = {}) {
     const bool fast = std::string_view(of) != scalar_form.name;
-    out.primitives.push_back({op, format, fast ? BITNET_LEVEL_OPTIMISED : BITNET_LEVEL_REFERENCE,
-                              exact, kernel_id(name, of), run, fits, packing});
-  };
-  constexpr uint32_t ternary = BITNET_FORMAT_TERNARY2;
-  if (isa.both_named) {
-    const auto add_both = [&](uint32_t op, const char* few, const char* name,
-                              sdk::primitive_kernel run, bool (*fits)(const sdk::weight&),
-                              const sdk::packing& packing) {
-      out.primitives.push_back({op, ternary, BITNET_LEVEL_OPTIMISED, integer,
-                                kernel_id_of_both(name, few, isa), run, fits, packing});
-    };
-    add_both(BITNET_OP_LINEAR_TERNARY, isa.ternary.isa, "linear_ternary.ternary2",
-             run_linear_ternary, panels_fit_rows, {});
-    add_both(BITNET_OP_LINEAR_TERNARY, isa.grouped.isa, "linear_ternary_tiles.ternary2",
-             run_linear_ternary, panels_fit_tiles, in_tiles());
-    add_both(BITNET_OP_LINEAR_TERNARY_GROUPED, isa.grouped.isa, "linear_grouped_tiles.ternary2",
-             run_linear_grouped, panels_fit_tiles, in_tiles());
-    add_both(BITNET_OP_LINEAR_TERNARY_GROUPED, isa.grouped.isa, "linear_grouped.ternary2",
-             run_linear_grouped, panels_fit_rows, {});
+    out_.primitives.push_back({op, format, fast ? BITNET_LEVEL_OPTIMISED : BITNET_LEVEL_REFERENCE,
+                               exact, kernel_id(name, of), run, fits, packing});
   }
-  add(BITNET_OP_LINEAR_TERNARY, ternary, isa.ternary.isa, integer, "linear_ternary.ternary2",
+  // `few`: the instruction set of ternary products of few tokens. More go through panels.
+  void add_both(uint32_t op, const char* few, const char* name, sdk::primitive_kernel run,
+                bool (*fits)(const sdk::weight&), const sdk::packing& packing) {
+    out_.primitives.push_back({op, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED, integer,
+                               kernel_id_of_both(name, few, isa_), run, fits, packing});
+  }
+  void add_panels();
+
+  const isa_form& isa_;
+  sdk::definition& out_;
+};
+
+void primitive_list::add_panels() {
+  add_both(BITNET_OP_LINEAR_TERNARY, isa_.ternary.isa, "linear_ternary.ternary2",
+           run_linear_ternary, panels_fit_rows, {});
+  add_both(BITNET_OP_LINEAR_TERNARY, isa_.grouped.isa, "linear_ternary_tiles.ternary2",
+           run_linear_ternary, panels_fit_tiles, in_tiles());
+  add_both(BITNET_OP_LINEAR_TERNARY_GROUPED, isa_.grouped.isa, "linear_grouped_tiles.ternary2",
+           run_linear_grouped, panels_fit_tiles, in_tiles());
+  add_both(BITNET_OP_LINEAR_TERNARY_GROUPED, isa_.grouped.isa, "linear_grouped.ternary2",
+           run_linear_grouped, panels_fit_rows, {});
+}
+
+void primitive_list::add_ternary() {
+  constexpr uint32_t ternary = BITNET_FORMAT_TERNARY2;
+  if (isa_.both_named) add_panels();
+  add(BITNET_OP_LINEAR_TERNARY, ternary, isa_.ternary.isa, integer, "linear_ternary.ternary2",
       run_linear_ternary, has_row_scales);
-  add(BITNET_OP_LINEAR_TERNARY, ternary, isa.grouped.isa, integer, "linear_ternary_tiles.ternary2",
+  add(BITNET_OP_LINEAR_TERNARY, ternary, isa_.grouped.isa, integer, "linear_ternary_tiles.ternary2",
       run_linear_ternary, nullptr, in_tiles());
-  add(BITNET_OP_LINEAR_TERNARY, ternary, isa.grouped.isa, integer,
+  add(BITNET_OP_LINEAR_TERNARY, ternary, isa_.grouped.isa, integer,
       "linear_ternary_grouped.ternary2", run_linear_ternary, has_group_scales);
   add(BITNET_OP_LINEAR_TERNARY, ternary, "scalar", integer, "linear_ternary_ref.ternary2",
       run_linear_ternary);
-  add(BITNET_OP_LINEAR_TERNARY_GROUPED, ternary, isa.grouped.isa, integer,
+  add(BITNET_OP_LINEAR_TERNARY_GROUPED, ternary, isa_.grouped.isa, integer,
       "linear_grouped_tiles.ternary2", run_linear_grouped, nullptr, in_tiles());
-  add(BITNET_OP_LINEAR_TERNARY_GROUPED, ternary, isa.grouped.isa, integer,
+  add(BITNET_OP_LINEAR_TERNARY_GROUPED, ternary, isa_.grouped.isa, integer,
       "linear_grouped.ternary2", run_linear_grouped, grouped_has_vector_form);
   add(BITNET_OP_LINEAR_TERNARY_GROUPED, ternary, scalar_form.name, integer,
       "linear_grouped_ref.ternary2", run_linear_grouped);
   add(BITNET_OP_EMBED_GATHER, ternary, "scalar", stable, "embed_gather_tiles.ternary2",
       embed_gather, nullptr, in_tiles());
+}
+
+void primitive_list::add_dense() {
   for (const sdk::format& f : sdk::formats) {
     if (f.id != BITNET_FORMAT_TERNARY2)
-      add(BITNET_OP_LINEAR_DENSE, f.id, isa.dense.isa, stable,
+      add(BITNET_OP_LINEAR_DENSE, f.id, isa_.dense.isa, stable,
           std::string("linear_dense.") + f.name, run_linear_dense);
     add(BITNET_OP_EMBED_GATHER, f.id, "scalar", stable, std::string("embed_gather.") + f.name,
         embed_gather);
   }
-  out.worker_keep_bytes = sizeof(rope_angles);
-  const char* rows = isa.rows.isa;
+}
+
+void primitive_list::add_rows() {
+  out_.worker_keep_bytes = sizeof(rope_angles);
+  const char* rows = isa_.rows.isa;
   add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, rows, stable, "rms_norm.f32", rms_norm);
   add(BITNET_OP_RMS_NORM_HEADS, BITNET_FORMAT_F32, rows, stable, "rms_norm_heads.f32",
       rms_norm_heads);
@@ -211,7 +238,7 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   add(BITNET_OP_ACT_QUANT_I8, 0, rows, integer, "act_quant_i8", act_quant_i8);
   add(BITNET_OP_ROPE, 0, rows, stable, "rope", rope);
   add(BITNET_OP_KV_WRITE, 0, rows, stable, "kv_write", kv_write);
-  add(BITNET_OP_ATTN_PAGED, 0, isa.dense.isa, stable, "attn_paged", attn_paged);
+  add(BITNET_OP_ATTN_PAGED, 0, isa_.dense.isa, stable, "attn_paged", attn_paged);
   add(BITNET_OP_ADD, 0, rows, stable, "add", binary<&row_kernels::add>);
   add(BITNET_OP_MUL, 0, rows, stable, "mul", binary<&row_kernels::mul>);
   add(BITNET_OP_RELU2, 0, rows, stable, "relu2", unary<&row_kernels::relu2>);
@@ -225,6 +252,15 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
       sdk::reference::kernels::delta_gates);
   add(BITNET_OP_DELTA_RULE, 0, rows, stable, "delta_rule", run_delta_rule);
   add(BITNET_OP_GATHER_ROWS, 0, "scalar", stable, "gather_rows", gather_rows);
+}
+
+}  // namespace
+
+void add_primitives(const isa_form& isa, sdk::definition& out) {
+  primitive_list list(isa, out);
+  list.add_ternary();
+  list.add_dense();
+  list.add_rows();
 }
 
 void add_others(const isa_form& chosen, head_bits bits, sdk::definition& out) {

@@ -33,7 +33,7 @@ bitnet_status kv_pool::plan(const bitnet_kv_config* config, uint32_t kv_dtypes,
                       storage_.head_dim,
                       rows};
     if (bitnet_status s = add(made, storage_.n_blocks, sizes, "the keys of a layer",
-                              "a smaller --ctx-size, or q8_0 keys and values", report);
+                              "a smaller n_context, or q8_0 keys and values", report);
         failed(s))
       return s;
   }

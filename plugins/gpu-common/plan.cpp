@@ -1,482 +1,301 @@
 #include "plan.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 
-#include "fusion.hpp"
 #include "names.hpp"
+#include "planner.hpp"
 
 namespace bitnet::gpu {
-namespace {
 
 using sdk::failed;
 using source = operand::source;
 
-operand reads(uint32_t value) {
-  return {source::value, value, false};
-}
-operand writes(uint32_t value) {
-  return {source::value, value, true};
-}
-
-// Elements that a group transforms together. The most take 16 KiB, which Vulkan and OpenCL promise;
-// what is shorter than the least leaves threads without work.
-uint32_t tile_for(const facts& about, uint32_t block) noexcept {
-  constexpr uint32_t least = 512, most = 4096;
-  const uint32_t fits = std::bit_floor(about.shared_memory_bytes / uint32_t{sizeof(float)});
-  return std::min(std::clamp(block, least, most), std::max(fits, 64u));
+bitnet_status planner::make() {
+  for (uint64_t i = 0; i < graph_.ops.size(); ++i) {
+    const bitnet_op& op = graph_.ops[i];
+    if (sdk::is_composite(op) || fusions_.of[i].absorbed) continue;
+    if (bitnet_status s = add(op, fusions_.of[i]); failed(s)) return s;
+  }
+  return BITNET_OK;
 }
 
-class planner {
- public:
-  planner(const sdk::graph& g, const weights& all, const opened& device,
-          const sdk::reporter& report, plan& out)
-      : graph_(g),
-        weights_(all),
-        device_(device),
-        report_(report),
-        out_(out),
-        tiles_(tiles_for(device.about())),
-        fusions_(find_fusions(g, all, device)) {}
+node planner::start(kernel_id id, const bitnet_op& op, uint32_t shape, gpu::grid grid,
+                    uint64_t columns) {
+  node n;
+  n.spec.id = id;
+  n.spec.constants[0] = tiles_.group;
+  n.op = op.op;
+  n.grid = grid;
+  n.columns = columns;
+  n.rows = rows_of(shape);
+  if (op.weights[0] != BITNET_NONE) n.weight = &weights_.at(op.weights[0]);
+  n.name = kernel_name(op.op, n.weight ? n.weight->view.format : BITNET_FORMAT_NONE, device_.name);
+  if (n.weight) n.weight_bytes = n.weight->read_bytes();
+  return n;
+}
 
-  bitnet_status make() {
-    for (uint64_t i = 0; i < graph_.ops.size(); ++i) {
-      const bitnet_op& op = graph_.ops[i];
-      if (sdk::is_composite(op) || fusions_.of[i].absorbed) continue;
-      if (bitnet_status s = add(op, fusions_.of[i]); failed(s)) return s;
-    }
-    return BITNET_OK;
-  }
+bitnet_status planner::push(node n) {
+  out_.nodes.push_back(std::move(n));
+  return BITNET_OK;
+}
 
- private:
-  uint64_t width(uint32_t value) const {
-    return static_cast<uint64_t>(graph_.values[value].dims[1]);
-  }
-  uint32_t width32(uint32_t value) const { return static_cast<uint32_t>(width(value)); }
-  uint32_t rows_of(uint32_t value) const {
-    return graph_.values[value].dims[0] == BITNET_DIM_OUTPUTS ? rows_are_outputs : rows_are_tokens;
-  }
-
-  node start(kernel_id id, const bitnet_op& op, uint32_t shape, gpu::grid grid, uint64_t columns) {
-    node n;
-    n.spec.id = id;
-    n.spec.constants[0] = tiles_.group;
-    n.op = op.op;
-    n.grid = grid;
-    n.columns = columns;
-    n.rows = rows_of(shape);
-    if (op.weights[0] != BITNET_NONE) n.weight = &weights_.at(op.weights[0]);
-    n.name =
-        kernel_name(op.op, n.weight ? n.weight->view.format : BITNET_FORMAT_NONE, device_.name);
-    if (n.weight) n.weight_bytes = n.weight->read_bytes();
-    return n;
-  }
-
-  bitnet_status add(const bitnet_op& op, const fusion& f) {
-    // Such values can come in only, and every op that takes one makes another.
-    for (const uint32_t v : op.outputs)
-      if (v != BITNET_NONE && graph_.values[v].dims[0] > 0)
-        return report_.fail(BITNET_UNSUPPORTED,
-                            "value %u has a fixed number of rows; use the cpu backend", v);
-    const uint32_t* in = op.inputs;
-    const uint32_t* out = op.outputs;
-    switch (op.op) {
-      case BITNET_OP_EMBED_GATHER:
-        return embed_gather(op);
-      case BITNET_OP_RMS_NORM:
-        return rms_norm(op, 1);
-      case BITNET_OP_RMS_NORM_HEADS:
-        return rms_norm(op, static_cast<uint32_t>(op.ints[0]));
-      case BITNET_OP_ACT_QUANT_I8:
-        return act_quant(op, f);
-      case BITNET_OP_ACT_QUANT_I8_GROUPED:
-        return act_quant_groups(op);
-      case BITNET_OP_HADAMARD:
-        return hadamard(op);
-      case BITNET_OP_LINEAR_TERNARY:
-      case BITNET_OP_LINEAR_TERNARY_GROUPED:
-        return linear_ternary(op, BITNET_NONE, out[0]);
-      case BITNET_OP_LINEAR_DENSE:
-        return linear_dense(op);
-      case BITNET_OP_ROPE:
-        return rope(op);
-      case BITNET_OP_KV_WRITE:
-        return kv_write(op, f);
-      case BITNET_OP_ATTN_PAGED:
-        return attention(op);
-      case BITNET_OP_GATHER_ROWS: {
-        node n = start(kernel_id::gather_rows, op, out[0], grid::threads, width(out[0]));
-        n.operands = {{source::output_rows}, reads(in[0]), writes(out[0])};
-        n.params = gather_rows_params{n.rows, width32(out[0])};
-        return push(std::move(n));
+bitnet_status planner::add(const bitnet_op& op, const fusion& f) {
+  // Such values can come in only, and every op that takes one makes another.
+  for (const uint32_t v : op.outputs)
+    if (v != BITNET_NONE && graph_.values[v].dims[0] > 0)
+      return report_.fail(BITNET_UNSUPPORTED,
+                          "value %u has a fixed number of rows; use the cpu backend", v);
+  switch (op.op) {
+    case BITNET_OP_EMBED_GATHER:
+      return embed_gather(op);
+    case BITNET_OP_ACT_QUANT_I8:
+      return act_quant(op, f);
+    case BITNET_OP_ACT_QUANT_I8_GROUPED:
+      return act_quant_groups(op);
+    case BITNET_OP_LINEAR_TERNARY:
+    case BITNET_OP_LINEAR_TERNARY_GROUPED:
+      return linear_ternary(op, BITNET_NONE, op.outputs[0]);
+    case BITNET_OP_LINEAR_DENSE:
+      return linear_dense(op);
+    case BITNET_OP_ROPE:
+      return rope(op);
+    case BITNET_OP_KV_WRITE:
+      return kv_write(op, f);
+    case BITNET_OP_ATTN_PAGED:
+      return attention(op);
+    case BITNET_OP_ADD:
+      if (f.linear != no_op) {
+        const bitnet_op& linear = graph_.ops[f.linear];
+        const uint32_t other = op.inputs[op.inputs[0] == linear.outputs[0] ? 1 : 0];
+        return linear_ternary(linear, other, op.outputs[0]);
       }
-      case BITNET_OP_ADD:
-        if (f.linear != no_op) {
-          const bitnet_op& linear = graph_.ops[f.linear];
-          const uint32_t other = in[0] == linear.outputs[0] ? in[1] : in[0];
-          return linear_ternary(linear, other, out[0]);
-        }
-        return elementwise(op);
-      case BITNET_OP_MUL:
-      case BITNET_OP_RELU2:
-      case BITNET_OP_SILU:
-      case BITNET_OP_GELU:
-      case BITNET_OP_SCALE:
-      case BITNET_OP_SIGMOID:
-        return elementwise(op);
-      case BITNET_OP_COLUMNS:
-        return columns(op);
-      case BITNET_OP_SHORT_CONV:
-        return short_conv(op);
-      case BITNET_OP_DELTA_GATES:
-        return delta_gates(op);
-      case BITNET_OP_DELTA_RULE:
-        return delta_rule(op);
-      default:
-        return report_.fail(BITNET_UNSUPPORTED, "no kernel for op %u; use the cpu backend", op.op);
-    }
+      return elementwise(op);
+    default:
+      return add_element_op(op);
   }
+}
 
-  bitnet_status push(node n) {
-    out_.nodes.push_back(std::move(n));
-    return BITNET_OK;
-  }
-
-  bitnet_status embed_gather(const bitnet_op& op) {
-    node n = start(kernel_id::embed_gather, op, op.outputs[0], grid::threads, width(op.outputs[0]));
-    n.spec.constants[1] = n.weight->view.format;
-    n.weight_bytes = n.weight->read_bytes() / n.weight->view.m;
-    // Without scales the kernel reads none.
-    const source scales = n.weight->scales.bytes != 0 ? source::scales : source::tokens;
-    n.operands = {{source::tokens}, {source::matrix}, {scales}, writes(op.outputs[0])};
-    n.params = embed_gather_params{n.rows,
-                                   width32(op.outputs[0]),
-                                   static_cast<uint32_t>(n.weight->words),
-                                   0,
-                                   0,
-                                   static_cast<uint32_t>(n.weight->view.scale_group)};
-    return push(std::move(n));
-  }
-
-  bitnet_status rms_norm(const bitnet_op& op, uint32_t heads) {
-    node n = start(kernel_id::rms_norm, op, op.outputs[0], grid::rows, heads);
-    n.operands = {reads(op.inputs[0]), {source::vector}, writes(op.outputs[0])};
-    n.params = rms_norm_params{n.rows, width32(op.inputs[0]) / heads, op.floats[0], heads};
-    return push(std::move(n));
-  }
-
-  bitnet_status act_quant(const bitnet_op& op, const fusion& f) {
-    const uint32_t* out = op.outputs;
-    const uint32_t k = width32(op.inputs[0]);
-    const bitnet_op* norm = f.norm == no_op ? nullptr : &graph_.ops[f.norm];
-    if (f.mul != no_op) {
-      const bitnet_op& mul = graph_.ops[f.mul];
-      const bitnet_op& activation = graph_.ops[f.activation];
-      const uint32_t up = mul.inputs[0] == activation.outputs[0] ? mul.inputs[1] : mul.inputs[0];
-      node n = start(kernel_id::glu_quant, norm ? *norm : op, out[0], grid::rows, 1);
-      n.op = op.op;
-      n.spec.constants[1] = activation.op;
-      n.spec.constants[2] = norm ? 1 : 0;
-      n.name = glu_quant_name(activation.op, norm != nullptr, device_.name);
-      const operand weight = norm ? operand{source::vector} : reads(up);
-      n.operands = {reads(activation.inputs[0]), reads(up),      weight,
-                    writes(mul.outputs[0]),      writes(out[0]), writes(out[1])};
-      n.params = glu_quant_params{n.rows, k, norm ? norm->floats[0] : 0.0f};
-      return push(std::move(n));
-    }
-    if (norm) {
-      node n = start(kernel_id::norm_quant, *norm, out[0], grid::rows, 1);
-      n.op = op.op;
-      if (f.repeated) n.when = steps::of_more_rows;
-      n.name = norm_quant_name(device_.name);
-      n.operands = {reads(norm->inputs[0]), {source::vector}, writes(out[0]), writes(out[1])};
-      n.params = norm_quant_params{n.rows, k, norm->floats[0]};
-      return push(std::move(n));
-    }
-    node n = start(kernel_id::act_quant, op, out[0], grid::rows, 1);
-    if (f.repeated) n.when = steps::of_more_rows;
-    n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
-    n.params = act_quant_params{n.rows, k};
-    return push(std::move(n));
-  }
-
-  bitnet_status act_quant_groups(const bitnet_op& op) {
-    const uint32_t* out = op.outputs;
-    const uint64_t k = width(op.inputs[0]);
-    const auto group = static_cast<uint32_t>(op.ints[0]);
-    // Those past k, too, are written: as zeros.
-    node n =
-        start(kernel_id::act_quant_groups, op, out[0], grid::threads, 4 * i8_row_words(k) / group);
-    n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
-    n.params = act_quant_groups_params{n.rows, static_cast<uint32_t>(k), group};
-    return push(std::move(n));
-  }
-
-  // A block that is longer than a tile takes more passes, from the second on in place.
-  bitnet_status hadamard(const bitnet_op& op) {
-    const auto block = static_cast<uint32_t>(op.ints[0]);
-    const uint32_t k = width32(op.inputs[0]), tile = tile_for(device_.about(), block);
-    const bool has_factors = op.weights[0] != BITNET_NONE;
-    const bool first = op.ints[1] == BITNET_HADAMARD_FACTORS_FIRST;
-    uint32_t from = 1, read = op.inputs[0];
-    do {
-      const uint32_t to = std::min(block, from * tile);
-      const bool before = has_factors && first && from == 1;
-      const bool after = has_factors && !first && to == block;
-      node n = start(kernel_id::hadamard, op, op.outputs[0], grid::rows, (k + tile - 1) / tile);
-      n.spec.constants[1] = tile;
-      if (!before && !after) n.weight_bytes = 0;
-      const operand weight = before || after ? operand{source::vector} : reads(read);
-      n.operands = {reads(read), weight, writes(op.outputs[0])};
-      const double size = to == block ? 1 / std::sqrt(static_cast<double>(block)) : 1;
-      n.params = hadamard_params{n.rows, k, from, to, before, after, static_cast<float>(size)};
-      out_.nodes.push_back(std::move(n));
-      from = to;
-      read = op.outputs[0];
-    } while (from < block);
-    return BITNET_OK;
-  }
-
-  bitnet_status linear_ternary(const bitnet_op& op, uint32_t residual, uint32_t result) {
-    const uint64_t quant = fusions_.writer[op.inputs[0]];
-    const bool repeats = quant != no_op && fusions_.of[quant].repeated;
-    if (repeats)
-      if (bitnet_status s = bit_linear(op, quant, residual, result); failed(s)) return s;
-    node n = start(kernel_id::linear_ternary, op, result, grid::matrix, 0);
-    if (repeats) n.when = steps::of_more_rows;
-    const sdk::weight& w = n.weight->view;
-    const bool grouped = op.op == BITNET_OP_LINEAR_TERNARY_GROUPED;
-    n.spec.constants[1] = grouped || w.scale_group != 0 ? 1 : tiles_.lanes;
-    n.spec.constants[3] = tiles_.rows_each;
-    n.spec.constants[4] = grouped ? static_cast<uint32_t>(w.k) / width32(op.inputs[1]) : 0;
-    if (residual != BITNET_NONE) n.name = linear_add_name(op.op, device_.name);
-    n.operands = {reads(op.inputs[0]),
-                  reads(op.inputs[1]),
-                  {source::matrix},
-                  {source::scales},
-                  reads(residual == BITNET_NONE ? op.inputs[1] : residual),
-                  writes(result)};
-    n.params = linear_ternary_params{n.rows,
-                                     static_cast<uint32_t>(w.k),
-                                     static_cast<uint32_t>(w.m),
-                                     static_cast<uint32_t>(n.weight->words),
-                                     0,
-                                     0,
-                                     static_cast<uint32_t>(w.scale_group),
-                                     residual == BITNET_NONE ? 0u : 1u};
-    return push(std::move(n));
-  }
-
-  // The product `op` with the ACT_QUANT_I8 `quant` before it, and the RMS_NORM before that.
-  bitnet_status bit_linear(const bitnet_op& op, uint64_t quant, uint32_t residual,
-                           uint32_t result) {
-    node n = start(kernel_id::bit_linear, op, result, grid::matrix, 0);
-    const sdk::weight& w = n.weight->view;
-    const uint64_t at = fusions_.of[quant].norm;
-    const bitnet_op* norm = at == no_op ? nullptr : &graph_.ops[at];
-    const uint32_t x = norm ? norm->inputs[0] : graph_.ops[quant].inputs[0];
-    n.op = BITNET_OP_BIT_LINEAR;
-    n.when = steps::of_one_row;
-    n.spec.constants[1] = tiles_.lanes;
-    n.spec.constants[2] = norm ? 1 : 0;
-    n.spec.constants[3] = tiles_.rows_each;
-    n.spec.constants[4] = static_cast<uint32_t>(i8_row_words(w.k));
-    n.name = bit_linear_name(norm != nullptr, residual != BITNET_NONE, device_.name);
-    if (norm) n.vector = &weights_.at(norm->weights[0]);
-    // The first reads the norm from memory, the others find it nearer.
-    if (norm && !std::exchange(fusions_.of[quant].counted, true))
-      n.weight_bytes += n.vector->device_bytes();
-    const operand weight = norm ? operand{source::vector} : reads(x);
-    n.operands = {reads(x),
-                  weight,
-                  {source::matrix},
-                  {source::scales},
-                  reads(residual == BITNET_NONE ? x : residual),
-                  writes(result)};
-    n.params = bit_linear_params{n.rows,
-                                 static_cast<uint32_t>(w.k),
-                                 static_cast<uint32_t>(w.m),
+bitnet_status planner::embed_gather(const bitnet_op& op) {
+  node n = start(kernel_id::embed_gather, op, op.outputs[0], grid::threads, width(op.outputs[0]));
+  n.spec.constants[1] = n.weight->view.format;
+  n.weight_bytes = n.weight->read_bytes() / n.weight->view.m;
+  // Without scales the kernel reads none.
+  const source scales = n.weight->scales.bytes != 0 ? source::scales : source::tokens;
+  n.operands = {{source::tokens}, {source::matrix}, {scales}, writes(op.outputs[0])};
+  n.params = embed_gather_params{n.rows,
+                                 width32(op.outputs[0]),
                                  static_cast<uint32_t>(n.weight->words),
                                  0,
                                  0,
-                                 residual == BITNET_NONE ? 0u : 1u,
-                                 norm ? norm->floats[0] : 0.0f};
+                                 static_cast<uint32_t>(n.weight->view.scale_group)};
+  return push(std::move(n));
+}
+
+bitnet_status planner::act_quant(const bitnet_op& op, const fusion& f) {
+  const uint32_t* out = op.outputs;
+  const uint32_t k = width32(op.inputs[0]);
+  const bitnet_op* norm = f.norm == no_op ? nullptr : &graph_.ops[f.norm];
+  if (f.mul != no_op) {
+    const bitnet_op& mul = graph_.ops[f.mul];
+    const bitnet_op& activation = graph_.ops[f.activation];
+    const uint32_t up = mul.inputs[0] == activation.outputs[0] ? mul.inputs[1] : mul.inputs[0];
+    node n = start(kernel_id::glu_quant, norm ? *norm : op, out[0], grid::rows, 1);
+    n.op = op.op;
+    n.spec.constants[1] = activation.op;
+    n.spec.constants[2] = norm ? 1 : 0;
+    n.name = glu_quant_name(activation.op, norm != nullptr, device_.name);
+    const operand weight = norm ? operand{source::vector} : reads(up);
+    n.operands = {reads(activation.inputs[0]), reads(up),      weight,
+                  writes(mul.outputs[0]),      writes(out[0]), writes(out[1])};
+    n.params = glu_quant_params{n.rows, k, norm ? norm->floats[0] : 0.0f};
     return push(std::move(n));
   }
+  if (norm) {
+    node n = start(kernel_id::norm_quant, *norm, out[0], grid::rows, 1);
+    n.op = op.op;
+    if (f.repeated) n.when = steps::of_more_rows;
+    n.name = norm_quant_name(device_.name);
+    n.operands = {reads(norm->inputs[0]), {source::vector}, writes(out[0]), writes(out[1])};
+    n.params = norm_quant_params{n.rows, k, norm->floats[0]};
+    return push(std::move(n));
+  }
+  node n = start(kernel_id::act_quant, op, out[0], grid::rows, 1);
+  if (f.repeated) n.when = steps::of_more_rows;
+  n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
+  n.params = act_quant_params{n.rows, k};
+  return push(std::move(n));
+}
 
-  bitnet_status linear_dense(const bitnet_op& op) {
-    node n = start(kernel_id::linear_dense, op, op.outputs[0], grid::matrix, 0);
-    const sdk::weight& w = n.weight->view;
-    n.spec.constants[1] = tiles_.lanes;
-    n.spec.constants[3] = w.format;
-    n.operands = {reads(op.inputs[0]), {source::matrix}, writes(op.outputs[0])};
-    n.params = linear_dense_params{n.rows,
+bitnet_status planner::act_quant_groups(const bitnet_op& op) {
+  const uint32_t* out = op.outputs;
+  const uint64_t k = width(op.inputs[0]);
+  const auto group = static_cast<uint32_t>(op.ints[0]);
+  // Those past k, too, are written: as zeros.
+  node n =
+      start(kernel_id::act_quant_groups, op, out[0], grid::threads, 4 * i8_row_words(k) / group);
+  n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
+  n.params = act_quant_groups_params{n.rows, static_cast<uint32_t>(k), group};
+  return push(std::move(n));
+}
+
+bitnet_status planner::linear_ternary(const bitnet_op& op, uint32_t residual, uint32_t result) {
+  const uint64_t quant = fusions_.writer[op.inputs[0]];
+  const bool repeats = quant != no_op && fusions_.of[quant].repeated;
+  if (repeats)
+    if (bitnet_status s = bit_linear(op, quant, residual, result); failed(s)) return s;
+  node n = start(kernel_id::linear_ternary, op, result, grid::matrix, 0);
+  if (repeats) n.when = steps::of_more_rows;
+  const sdk::weight& w = n.weight->view;
+  const bool grouped = op.op == BITNET_OP_LINEAR_TERNARY_GROUPED;
+  n.spec.constants[1] = grouped || w.scale_group != 0 ? 1 : tiles_.lanes;
+  n.spec.constants[3] = tiles_.rows_each;
+  n.spec.constants[4] = grouped ? static_cast<uint32_t>(w.k) / width32(op.inputs[1]) : 0;
+  if (residual != BITNET_NONE) n.name = linear_add_name(op.op, device_.name);
+  n.operands = {reads(op.inputs[0]),
+                reads(op.inputs[1]),
+                {source::matrix},
+                {source::scales},
+                reads(residual == BITNET_NONE ? op.inputs[1] : residual),
+                writes(result)};
+  n.params = linear_ternary_params{n.rows,
                                    static_cast<uint32_t>(w.k),
                                    static_cast<uint32_t>(w.m),
                                    static_cast<uint32_t>(n.weight->words),
                                    0,
-                                   0};
-    return push(std::move(n));
-  }
+                                   0,
+                                   static_cast<uint32_t>(w.scale_group),
+                                   residual == BITNET_NONE ? 0u : 1u};
+  return push(std::move(n));
+}
 
-  bitnet_status rope(const bitnet_op& op) {
-    const auto heads = static_cast<uint32_t>(op.ints[0]);
-    const auto head_dim = static_cast<uint32_t>(op.ints[1]);
-    const uint32_t pairs = static_cast<uint32_t>(op.ints[2]) / 2;
-    node n = start(kernel_id::rope, op, op.outputs[0], grid::threads,
-                   uint64_t{heads} * (head_dim - pairs));
-    const uint32_t table = turns_of(op, pairs);
-    n.operands = {reads(op.inputs[0]), {source::turns, table}, writes(op.outputs[0])};
-    n.params =
-        rope_params{n.rows, heads, head_dim, pairs, op.ints[3] == BITNET_ROPE_NEOX ? 1u : 0u};
-    n.weight = nullptr;  // the host reads it
-    return push(std::move(n));
-  }
+// The product `op` with the ACT_QUANT_I8 `quant` before it, and the RMS_NORM before that.
+bitnet_status planner::bit_linear(const bitnet_op& op, uint64_t quant, uint32_t residual,
+                                  uint32_t result) {
+  node n = start(kernel_id::bit_linear, op, result, grid::matrix, 0);
+  const sdk::weight& w = n.weight->view;
+  const uint64_t at = fusions_.of[quant].norm;
+  const bitnet_op* norm = at == no_op ? nullptr : &graph_.ops[at];
+  const uint32_t x = norm ? norm->inputs[0] : graph_.ops[quant].inputs[0];
+  n.op = BITNET_OP_BIT_LINEAR;
+  n.when = steps::of_one_row;
+  n.spec.constants[1] = tiles_.lanes;
+  n.spec.constants[2] = norm ? 1 : 0;
+  n.spec.constants[3] = tiles_.rows_each;
+  n.spec.constants[4] = static_cast<uint32_t>(i8_row_words(w.k));
+  n.name = bit_linear_name(norm != nullptr, residual != BITNET_NONE, device_.name);
+  if (norm) n.vector = &weights_.at(norm->weights[0]);
+  // The first reads the norm from memory, the others find it nearer.
+  if (norm && !std::exchange(fusions_.of[quant].counted, true))
+    n.weight_bytes += n.vector->device_bytes();
+  const operand weight = norm ? operand{source::vector} : reads(x);
+  n.operands = {reads(x),
+                weight,
+                {source::matrix},
+                {source::scales},
+                reads(residual == BITNET_NONE ? x : residual),
+                writes(result)};
+  n.params = bit_linear_params{n.rows,
+                               static_cast<uint32_t>(w.k),
+                               static_cast<uint32_t>(w.m),
+                               static_cast<uint32_t>(n.weight->words),
+                               0,
+                               0,
+                               residual == BITNET_NONE ? 0u : 1u,
+                               norm ? norm->floats[0] : 0.0f};
+  return push(std::move(n));
+}
 
-  uint32_t turns_of(const bitnet_op& op, uint32_t pairs) {
-    turn_table t{op.floats[0],
-                 op.floats[1],
-                 pairs,
-                 op.weights[0] == BITNET_NONE ? nullptr : &weights_.at(op.weights[0]),
-                 {}};
-    for (uint32_t i = 0; i < out_.turns.size(); ++i) {
-      const turn_table& known = out_.turns[i];
-      if (known.theta == t.theta && known.factor == t.factor && known.pairs == pairs &&
-          known.divisors == t.divisors)
-        return i;
-    }
-    const bool known = t.divisors && !t.divisors->host.empty();  // not while it is planned only
-    for (uint32_t i = 0; i < pairs; ++i) {
-      const double f = double{t.factor} * std::pow(double{t.theta}, -2.0 * i / (2.0 * pairs));
-      t.frequencies.push_back(known ? f / double{t.divisors->host[i]} : f);
-    }
-    out_.turns.push_back(std::move(t));
-    return static_cast<uint32_t>(out_.turns.size() - 1);
-  }
+bitnet_status planner::linear_dense(const bitnet_op& op) {
+  node n = start(kernel_id::linear_dense, op, op.outputs[0], grid::matrix, 0);
+  const sdk::weight& w = n.weight->view;
+  n.spec.constants[1] = tiles_.lanes;
+  n.spec.constants[3] = w.format;
+  n.operands = {reads(op.inputs[0]), {source::matrix}, writes(op.outputs[0])};
+  n.params = linear_dense_params{n.rows,
+                                 static_cast<uint32_t>(w.k),
+                                 static_cast<uint32_t>(w.m),
+                                 static_cast<uint32_t>(n.weight->words),
+                                 0,
+                                 0};
+  return push(std::move(n));
+}
 
-  bitnet_status kv_write(const bitnet_op& op, const fusion& f) {
-    const auto layer = static_cast<uint32_t>(op.ints[0]);
-    const bitnet_op* rope = f.rope == no_op ? nullptr : &graph_.ops[f.rope];
-    const uint32_t k = rope ? rope->inputs[0] : op.inputs[0];
-    const uint32_t pairs = rope ? static_cast<uint32_t>(rope->ints[2]) / 2 : 0;
-    node n = start(kernel_id::kv_write, op, op.inputs[0], grid::threads, width(op.inputs[0]));
-    n.columns *= 2;  // as many as words of f32 keys and values: the most there can be
-    n.spec.constants[3] = rope ? 1 : 0;
-    if (rope) n.name = rope_kv_name(device_.name);
-    n.operands = {{source::slots},
-                  reads(k),
-                  reads(op.inputs[1]),
-                  rope ? operand{source::turns, turns_of(*rope, pairs)} : reads(k),
-                  {source::keys, layer, true},
-                  {source::values, layer, true}};
-    const bool neox = rope && rope->ints[3] == BITNET_ROPE_NEOX;
-    // What is 0 here is the pool's.
-    n.params = kv_write_params{n.rows, 0, 0, 0, pairs, neox ? 1u : 0u};
-    return push(std::move(n));
-  }
+bitnet_status planner::rope(const bitnet_op& op) {
+  const auto heads = static_cast<uint32_t>(op.ints[0]);
+  const auto head_dim = static_cast<uint32_t>(op.ints[1]);
+  const uint32_t pairs = static_cast<uint32_t>(op.ints[2]) / 2;
+  node n = start(kernel_id::rope, op, op.outputs[0], grid::threads,
+                 uint64_t{heads} * (head_dim - pairs));
+  const uint32_t table = turns_of(op, pairs);
+  n.operands = {reads(op.inputs[0]), {source::turns, table}, writes(op.outputs[0])};
+  n.params = rope_params{n.rows, heads, head_dim, pairs, op.ints[3] == BITNET_ROPE_NEOX ? 1u : 0u};
+  n.weight = nullptr;  // the host reads it
+  return push(std::move(n));
+}
 
-  bitnet_status attention(const bitnet_op& op) {
-    const auto layer = static_cast<uint32_t>(op.ints[0]);
-    const auto heads = static_cast<uint32_t>(op.ints[1]), kv = static_cast<uint32_t>(op.ints[2]);
-    const auto head_dim = static_cast<uint32_t>(op.ints[3]);
-    const uint32_t most_kept = device_.about().max_kept;
-    if (head_dim > most_kept * tiles_.group)
-      return report_.fail(BITNET_UNSUPPORTED,
-                          "attention heads of %u elements, %u at most on this device; use the cpu "
-                          "backend",
-                          head_dim, most_kept * tiles_.group);
-    node n = start(kernel_id::attn_paged, op, op.outputs[0], grid::heads, heads);
-    n.spec.constants[3] = (head_dim + tiles_.group - 1) / tiles_.group;
-    n.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
-                  {source::block_tables}, {source::keys, layer}, {source::values, layer},
-                  writes(op.outputs[0])};
-    const auto window = static_cast<uint32_t>(op.ints[4]);
-    n.params = attn_paged_params{n.rows, heads, kv, head_dim, 0, 0, op.floats[0], window};
-    return push(std::move(n));
+uint32_t planner::turns_of(const bitnet_op& op, uint32_t pairs) {
+  turn_table t{op.floats[0],
+               op.floats[1],
+               pairs,
+               op.weights[0] == BITNET_NONE ? nullptr : &weights_.at(op.weights[0]),
+               {}};
+  for (uint32_t i = 0; i < out_.turns.size(); ++i) {
+    const turn_table& known = out_.turns[i];
+    if (known.theta == t.theta && known.factor == t.factor && known.pairs == pairs &&
+        known.divisors == t.divisors)
+      return i;
   }
-
-  bitnet_status elementwise(const bitnet_op& op) {
-    node n = start(kernel_id::elementwise, op, op.outputs[0], grid::threads, width(op.outputs[0]));
-    n.spec.constants[1] = op.op;
-    n.operands = {reads(op.inputs[0]), reads(op.inputs[op.inputs[1] == BITNET_NONE ? 0 : 1]),
-                  writes(op.outputs[0])};
-    n.params = elementwise_params{n.rows, width32(op.outputs[0]), op.floats[0]};
-    return push(std::move(n));
+  const bool known = t.divisors && !t.divisors->host.empty();  // not while it is planned only
+  for (uint32_t i = 0; i < pairs; ++i) {
+    const double f = double{t.factor} * std::pow(double{t.theta}, -2.0 * i / (2.0 * pairs));
+    t.frequencies.push_back(known ? f / double{t.divisors->host[i]} : f);
   }
+  out_.turns.push_back(std::move(t));
+  return static_cast<uint32_t>(out_.turns.size() - 1);
+}
 
-  bitnet_status columns(const bitnet_op& op) {
-    node n = start(kernel_id::columns, op, op.outputs[0], grid::threads, width(op.outputs[0]));
-    n.operands = {reads(op.inputs[0]), writes(op.outputs[0])};
-    const auto at = [&](uint64_t i) { return static_cast<uint32_t>(op.ints[i]); };
-    n.params = columns_params{
-        n.rows, width32(op.inputs[0]), width32(op.outputs[0]), at(0), at(1), at(2), at(3), at(5)};
-    return push(std::move(n));
-  }
+bitnet_status planner::kv_write(const bitnet_op& op, const fusion& f) {
+  const auto layer = static_cast<uint32_t>(op.ints[0]);
+  const bitnet_op* rope = f.rope == no_op ? nullptr : &graph_.ops[f.rope];
+  const uint32_t k = rope ? rope->inputs[0] : op.inputs[0];
+  const uint32_t pairs = rope ? static_cast<uint32_t>(rope->ints[2]) / 2 : 0;
+  node n = start(kernel_id::kv_write, op, op.inputs[0], grid::threads, width(op.inputs[0]));
+  n.columns *= 2;  // as many as words of f32 keys and values: the most there can be
+  n.spec.constants[3] = rope ? 1 : 0;
+  if (rope) n.name = rope_kv_name(device_.name);
+  n.operands = {{source::slots},
+                reads(k),
+                reads(op.inputs[1]),
+                rope ? operand{source::turns, turns_of(*rope, pairs)} : reads(k),
+                {source::keys, layer, true},
+                {source::values, layer, true}};
+  const bool neox = rope && rope->ints[3] == BITNET_ROPE_NEOX;
+  // What is 0 here is the pool's.
+  n.params = kv_write_params{n.rows, 0, 0, 0, pairs, neox ? 1u : 0u};
+  return push(std::move(n));
+}
 
-  bitnet_status short_conv(const bitnet_op& op) {
-    node n = start(kernel_id::short_conv, op, op.outputs[0], grid::threads, width(op.outputs[0]));
-    if (bitnet_status s = check_whole(n); failed(s)) return s;
-    n.spec.constants[1] = static_cast<uint32_t>(n.weight->view.k);
-    n.operands = {reads(op.inputs[0]),  {source::vector}, {source::positions},
-                  {source::sequences},  {source::states}, {source::state, 0, true},
-                  writes(op.outputs[0])};
-    const auto element = static_cast<uint32_t>(op.ints[0]);
-    n.params = short_conv_params{n.rows, width32(op.inputs[0]), element, 0, 0, 0};
-    return push(std::move(n));
-  }
-
-  bitnet_status delta_gates(const bitnet_op& op) {
-    node n = start(kernel_id::delta_gates, op, op.outputs[0], grid::threads, width(op.inputs[0]));
-    if (bitnet_status s = check_whole(n); failed(s)) return s;
-    n.operands = {
-        reads(op.inputs[0]), reads(op.inputs[1]), {source::vector}, writes(op.outputs[0])};
-    n.params = delta_gates_params{n.rows, width32(op.inputs[0])};
-    return push(std::move(n));
-  }
-
-  bitnet_status delta_rule(const bitnet_op& op) {
-    const auto at = [&](uint64_t i) { return static_cast<uint32_t>(op.ints[i]); };
-    const uint32_t heads = at(2), d_k = at(3), d_v = at(4), threads = tiles_.group;
-    if (!fits_group(device_.about(), op))
-      return report_.fail(BITNET_UNSUPPORTED,
-                          "keys of %u elements are more than the %u bytes that work groups of %s "
-                          "have; use the cpu backend",
-                          d_k, device_.about().shared_memory_bytes, device_.about().name.c_str());
-    // One thread to a group is a core, and takes vectors of columns.
-    const uint32_t tiles = threads == 1 ? 1 : (d_v + threads - 1) / threads;
-    node n = start(kernel_id::delta_rule, op, op.outputs[0], grid::rows, uint64_t{heads} * tiles);
-    n.spec.constants[1] = d_k;
-    n.operands = {reads(op.inputs[0]),  reads(op.inputs[1]), {source::positions},
-                  {source::sequences},  {source::states},    {source::state, 0, true},
-                  writes(op.outputs[0])};
-    const uint32_t turns = op.ints[5] == BITNET_DELTA_TURNS ? 1 : 0;
-    n.params = delta_rule_params{n.rows,       at(0),        0, at(1), heads, d_v, turns, tiles,
-                                 op.floats[0], op.floats[1], 0, 0};
-    return push(std::move(n));
-  }
-
-  // Kernels that see all of a matrix at once.
-  bitnet_status check_whole(const node& n) const {
-    if (n.weight->parts.size() == 1) return BITNET_OK;
+bitnet_status planner::attention(const bitnet_op& op) {
+  const auto layer = static_cast<uint32_t>(op.ints[0]);
+  const auto heads = static_cast<uint32_t>(op.ints[1]), kv = static_cast<uint32_t>(op.ints[2]);
+  const auto head_dim = static_cast<uint32_t>(op.ints[3]);
+  const uint32_t most_kept = device_.about().max_kept;
+  if (head_dim > most_kept * tiles_.group)
     return report_.fail(BITNET_UNSUPPORTED,
-                        "%s: a weight of %llu bytes is more than a kernel sees at once on %s; use "
-                        "the cpu backend",
-                        n.name.c_str(), static_cast<unsigned long long>(n.weight->device_bytes()),
-                        device_.about().name.c_str());
-  }
-
-  const sdk::graph& graph_;
-  const weights& weights_;
-  const opened& device_;
-  const sdk::reporter& report_;
-  plan& out_;
-  const tiles tiles_;
-  fusions fusions_;
-};
-
-}  // namespace
+                        "attention heads of %u elements, %u at most on this device; use the cpu "
+                        "backend",
+                        head_dim, most_kept * tiles_.group);
+  node n = start(kernel_id::attn_paged, op, op.outputs[0], grid::heads, heads);
+  n.spec.constants[3] = (head_dim + tiles_.group - 1) / tiles_.group;
+  n.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
+                {source::block_tables}, {source::keys, layer}, {source::values, layer},
+                writes(op.outputs[0])};
+  const auto window = static_cast<uint32_t>(op.ints[4]);
+  n.params = attn_paged_params{n.rows, heads, kv, head_dim, 0, 0, op.floats[0], window};
+  return push(std::move(n));
+}
 
 tiles tiles_for(const facts& about) noexcept {
   const uint32_t group = about.group_size;
@@ -489,13 +308,6 @@ tiles tiles_for(const facts& about) noexcept {
 uint32_t rows_of_group(const kernel_spec& spec) noexcept {
   const uint32_t teams = spec.constants[0] / spec.constants[1];
   return spec.id == kernel_id::linear_dense ? teams : teams * spec.constants[3];
-}
-
-bool fits_group(const facts& about, const bitnet_op& op) noexcept {
-  if (op.op != BITNET_OP_DELTA_RULE) return true;
-  // A query and a key, and two sums to a thread, which are doubles at most.
-  const auto d_k = static_cast<uint64_t>(std::max(op.ints[3], 0));
-  return 4 * (2 * d_k + uint64_t{4} * about.group_size) <= about.shared_memory_bytes;
 }
 
 bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device, plan& out,

@@ -122,7 +122,7 @@ bitnet_status program::check_room(const sdk::reporter& report) const {
     return report.fail(
         BITNET_OUT_OF_DEVICE_MEMORY,
         "activations of %llu bytes, one value of %llu: %s allocates %llu at once and "
-        "a kernel sees %llu; use a smaller --batch-size",
+        "a kernel sees %llu; use a smaller n_batch",
         static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(largest),
         about.name.c_str(), static_cast<unsigned long long>(about.max_allocation_bytes),
         static_cast<unsigned long long>(about.max_binding_bytes));

@@ -95,13 +95,12 @@ bitnet_status check(VkResult result, const char* call, const sdk::reporter& plai
       return report.fail(BITNET_OUT_OF_MEMORY, "%s: the driver has no host memory left", call);
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
       return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                         "%s: no device memory left; use a smaller model, --ctx-size or "
-                         "--batch-size, or another device with --device",
+                         "%s: no device memory left; use a smaller model, n_context or "
+                         "n_batch, or request another device",
                          call);
     case VK_ERROR_DEVICE_LOST:
       return report.fail(BITNET_DEVICE_LOST,
-                         "%s: the device is lost; open it again, or take another with --device",
-                         call);
+                         "%s: the device is lost; open it again, or request another device", call);
     default:
       return report.fail(BITNET_INTERNAL, "%s: %s; update the driver, or take another device", call,
                          name_of(result).c_str());

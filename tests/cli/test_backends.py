@@ -1,6 +1,9 @@
 """Which backend computes, why, and what is said when none can."""
 
+import json
 import os
+import resource
+import subprocess
 
 import support
 
@@ -118,6 +121,22 @@ class Present(support.Case):
         text = self.ok("backends", "probe").text
         for one in self.ok("backends", "--json").json["backends"]:
             self.assertIn(one["name"], text)
+
+    def test_an_answer_that_cannot_be_written_down_is_given(self):
+        def no_room():
+            # Less than what a probe writes down of a backend.
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+
+        for why in ("nothing is remembered", "nothing was left by the first"):
+            with self.subTest(why):
+                done = subprocess.run(
+                    [support.PROGRAM, "backends", "probe", "--json"], capture_output=True,
+                    cwd=self.home, env=self.environment(), preexec_fn=no_room,
+                    timeout=support.TIMEOUT_S, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                report = json.loads(done.stdout)
+                mine = next(b for b in report["backends"] if b["name"] == report["selected"])
+                self.assertEqual((mine["code"], mine["probe"]["cached"]), ("BN-OK", False), mine)
 
     def test_list(self):
         chosen = support.report()["selected"]

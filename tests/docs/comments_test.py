@@ -11,7 +11,7 @@ import headings
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("abi", "cmake", "common", "core", "docs", "host", "models", "plugins", "python",
            "scripts", "tests")
-C_LIKE = (".h", ".hpp", ".c", ".cpp", ".cu", ".cuh", ".glsl", ".comp", ".cl")
+C_LIKE = (".h", ".hpp", ".c", ".cpp", ".inl", ".cu", ".cuh", ".glsl", ".comp", ".cl")
 INCLUDED = (ROOT / "abi/include", ROOT / "plugins/sdk/include")
 FORMATTED = (".h", ".hpp", ".c", ".cpp", ".cu", ".cuh")
 MOST_COLUMNS = 100

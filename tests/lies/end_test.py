@@ -1,28 +1,37 @@
 """A backend that ends the program, or does not let it end: what the shell is told."""
 
 import os
+import re
 import time
 
 import support
 
 
-@support.needs_model
-class End(support.Case):
-    def setUp(self):
-        super().setUp()
-        with open(os.environ["BITNET_LIAR"], "rb") as file:
-            library = self.path("lib/libbitnet-backend-liar.so", file.read())
+class Planted(support.Case):
+    """A copy of a backend, and its manifest, in folders of the test's own."""
+
+    def plant(self, name, variable, device_class):
+        with open(os.environ[variable], "rb") as file:
+            library = self.path(f"lib/libbitnet-backend-{name}.so", file.read())
         os.chmod(library, 0o755)
-        self.path("manifests/50-liar.yaml", f"""\
+        self.path(f"manifests/50-{name}.yaml", f"""\
 schema: 1
-name: liar
+name: {name}
 version: 0.1.0
 vendor: org.bitnet
 license: Apache-2.0
 library: {library}
 abi: {{major: 0, min: 1, max: 1}}
-class: cpu
+class: {device_class}
 """)
+        return library
+
+
+@support.needs_model
+class End(Planted):
+    def setUp(self):
+        super().setUp()
+        self.plant("liar", "BITNET_LIAR", "cpu")
 
     def run_with(self, lie, *more):
         return self.bitnet("run", *more, "-m", support.demo_model(), "-n", "20", "--temp", "0",
@@ -78,6 +87,25 @@ class: cpu
         done = self.run_with("closes-descriptors")
         self.assertEqual(done.code, 0, done)
         self.assertEqual(done.stdout, self.run_with("none").stdout)
+
+
+class Quarantine(Planted):
+    def test_the_hint_leads_out_of_it(self):
+        self.plant("liar", "BITNET_LIAR", "cpu")  # is chosen, so that the choice needs no other
+        library = self.plant("crash-enumerate", "BITNET_CRASHER", "gpu")
+        where = ("--backend-dir", self.path("manifests"))
+
+        def after(*words):
+            self.bitnet("backends", "probe", *words, *where)
+            why = self.ok("backends", "why", "--json", *where).json
+            return next(b for b in why["backends"] if b["name"] == "crash-enumerate")
+
+        self.assertEqual(after("--all")["code"], "BN-P-CRASH")
+        os.utime(library, (1, 1))  # or it is not asked again within a minute
+        second = after("--all")
+        self.assertEqual(second["code"], "BN-P-QUARANTINE", second)
+        command, = re.findall("`bitnet backends probe (.*)`", second["hint"])
+        self.assertEqual(after(*command.split())["code"], "BN-P-CRASH", second["hint"])
 
 
 if __name__ == "__main__":

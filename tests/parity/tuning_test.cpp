@@ -9,6 +9,7 @@
 #include <functional>
 #include <random>
 
+#include "../scratch_folder.hpp"
 #include "bitnet/abi/tuning.h"
 #include "bitnet/sdk/interpreter/interfaces.hpp"
 #include "forms.hpp"
@@ -233,24 +234,24 @@ TEST(timings, the_best_is_faster_in_most_rounds) {
 
 class caches : public testing::Test {
  protected:
-  caches()
-      : root_(std::filesystem::temp_directory_path() / ("caches." + std::to_string(getpid()))) {}
-  ~caches() override { std::filesystem::remove_all(root_); }
   void plant(int cpu, int index, const char* level, const char* type, const char* size,
              const char* shared) const {
-    const auto folder =
-        root_ / ("cpu" + std::to_string(cpu)) / "cache" / ("index" + std::to_string(index));
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder / "level") << level << "\n";
-    std::ofstream(folder / "type") << type << "\n";
-    std::ofstream(folder / "size") << size << "\n";
-    std::ofstream(folder / "shared_cpu_list") << shared << "\n";
+    const auto folder = std::filesystem::path("cpu" + std::to_string(cpu)) / "cache" /
+                        ("index" + std::to_string(index));
+    const std::string end = "\n";
+    root_.write(folder / "level", level + end);
+    root_.write(folder / "type", type + end);
+    root_.write(folder / "size", size + end);
+    root_.write(folder / "shared_cpu_list", shared + end);
   }
-  std::filesystem::path root_;
+  [[nodiscard]] uint64_t last_level_bytes() const {
+    return cpu::last_level_cache_bytes(root_.path().c_str());
+  }
+  test::scratch_folder root_;
 };
 
 TEST_F(caches, the_last_ones_are_added_once_each) {
-  std::filesystem::create_directories(root_ / "cpufreq");
+  std::filesystem::create_directories(root_.path() / "cpufreq");
   for (int cpu = 0; cpu < 4; ++cpu) {
     const char* shared = cpu < 2 ? "0-1" : "2-3";
     plant(cpu, 0, "1", "Data", "32K", std::to_string(cpu).c_str());
@@ -258,7 +259,7 @@ TEST_F(caches, the_last_ones_are_added_once_each) {
     plant(cpu, 2, "2", "Unified", "1024K", std::to_string(cpu).c_str());
     plant(cpu, 3, "3", "Unified", cpu < 2 ? "36608K" : "96M", shared);
   }
-  EXPECT_EQ(cpu::last_level_cache_bytes(root_.c_str()), (36608u << 10) + (96u << 20));
+  EXPECT_EQ(last_level_bytes(), (36608u << 10) + (96u << 20));
 }
 
 TEST_F(caches, a_machine_without_a_third_level_has_a_second) {
@@ -266,15 +267,15 @@ TEST_F(caches, a_machine_without_a_third_level_has_a_second) {
   plant(0, 1, "2", "Unified", "512K", "0-1");
   plant(1, 0, "1", "Data", "32K", "1");
   plant(1, 1, "2", "Unified", "512K", "0-1");
-  EXPECT_EQ(cpu::last_level_cache_bytes(root_.c_str()), 512u << 10);
+  EXPECT_EQ(last_level_bytes(), 512u << 10);
 }
 
 TEST_F(caches, what_cannot_be_read_is_taken_from_elsewhere) {
-  EXPECT_GT(cpu::last_level_cache_bytes(root_.c_str()), 0u);
+  EXPECT_GT(last_level_bytes(), 0u);
   plant(0, 0, "x", "Unified", "-1K", "0");
   plant(0, 1, "3", "Unified", "99999999999999G", "0");
-  EXPECT_GT(cpu::last_level_cache_bytes(root_.c_str()), 0u);
-  EXPECT_LT(cpu::last_level_cache_bytes(root_.c_str()), uint64_t{1} << 40);
+  EXPECT_GT(last_level_bytes(), 0u);
+  EXPECT_LT(last_level_bytes(), uint64_t{1} << 40);
 }
 
 }  // namespace

@@ -1,29 +1,14 @@
 #pragma once
-// UTF-8 by the Unicode standard, table 3-7: no overlong forms, no surrogates, nothing past
-// U+10FFFF.
+// UTF-8, by the names that the core says.
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
+#include "text/utf8.hpp"
 
 namespace bitnet {
 
-enum class utf8_state : uint8_t { complete, truncated, broken };
-
-struct utf8_char {
-  utf8_state state;
-  uint8_t length;  // bytes; of a broken or truncated one: its longest well-formed beginning, >= 1
-  char32_t code_point;  // 0 unless complete
-};
-
-// The character that begins at bytes[0]; `bytes` must not be empty.
-[[nodiscard]] utf8_char first_utf8_char(std::string_view bytes);
-
-// Offset of the first byte that is no part of a whole character.
-[[nodiscard]] std::optional<size_t> first_invalid_utf8(std::string_view bytes);
-
-void append_utf8(std::string& out, char32_t code_point);
+using text::append_utf8;
+using text::first_invalid_utf8;
+using text::first_utf8_char;
+using text::utf8_char;
+using text::utf8_state;
 
 }  // namespace bitnet

@@ -189,7 +189,7 @@ result<reading> understand_hf_packed(const source& from) {
     return fail(BITNET_BAD_DATA,
                 fmt::format("weight_scale is {}, which {} weights: such a scale belongs to the "
                             "other linear_class; mend quantization_config in config.json",
-                            std::to_string(given),
+                            given,
                             divides ? "divides (linear_class bitlinear)"
                                     : "multiplies (linear_class autobitlinear)"));
   return ternary_reading(from, packed_codes, 0, {scale},

@@ -112,7 +112,7 @@ result<reading> understand_i2s(const source& from) {
       BITNET_BAD_DATA,
       fmt::format(
           "I2_S of {} elements takes {} bytes, but the file reserves {}, as no known writer does; "
-          "convert the model again with the converter of bitnet.cpp or with bitnet quantize",
+          "convert the model again with the converter of bitnet.cpp or with bitnet_convert",
           n, own, have));
 }
 

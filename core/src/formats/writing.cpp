@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/ascii.hpp"
 #include "base/floats.hpp"
 #include "formats/dense_blocks.hpp"
 #include "formats/q2.hpp"
@@ -88,7 +89,7 @@ result<void> fits_f16(const ternary_weights& from, std::string_view name) {
           BITNET_UNSUPPORTED,
           fmt::format("{} keeps scales in 16 bits, which cannot hold {}; choose i2_s, iq2_bn or "
                       "f32",
-                      name, std::to_string(s)));
+                      name, s));
   }
   return {};
 }
@@ -99,7 +100,7 @@ result<void> one_scale(const ternary_weights& from, const char* name) {
   if (from.scale_group == 0)
     return fail(BITNET_UNSUPPORTED,
                 fmt::format("{} has no scale below zero, this tensor has {}; choose iq2_bn", name,
-                            std::to_string(from.scales[0])));
+                            from.scales[0]));
   return fail(BITNET_UNSUPPORTED,
               fmt::format("{} has one scale for a tensor, this one has {} that differ; choose {}",
                           name, from.scales.size(), type_for_scales(from)));
@@ -387,23 +388,14 @@ std::span<const dense_target> dense_targets() {
   return all_dense;
 }
 
-namespace {
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
-}  // namespace
-
 const ternary_target* find_ternary_target(std::string_view name) {
-  const auto* at = std::ranges::find(all_ternary, lower_case(name), &ternary_target::name);
+  const auto* at =
+      std::ranges::find(all_ternary, lower_ascii(std::string(name)), &ternary_target::name);
   return at == all_ternary.end() ? nullptr : at;
 }
 const dense_target* find_dense_target(std::string_view name) {
-  const auto* at = std::ranges::find(all_dense, lower_case(name), &dense_target::name);
+  const auto* at =
+      std::ranges::find(all_dense, lower_ascii(std::string(name)), &dense_target::name);
   return at == all_dense.end() ? nullptr : at;
 }
 

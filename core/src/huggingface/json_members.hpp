@@ -1,34 +1,13 @@
 #pragma once
-// Members of JSON objects that a stranger wrote: what is missing or of another kind reads as
-// absent.
+// Members of the JSON that a checkpoint brings.
 
-#include <nlohmann/json.hpp>
-#include <string>
+#include "text/json_members.hpp"
 
 namespace bitnet::huggingface {
 
-// null if `object` is no object, or has no such member.
-[[nodiscard]] inline const nlohmann::json& at(const nlohmann::json& object, const char* key) {
-  static const nlohmann::json nothing;
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(key);
-  return found == object.end() ? nothing : *found;
-}
-
-// "" if it is no text.
-[[nodiscard]] inline std::string text_at(const nlohmann::json& object, const char* key) {
-  const nlohmann::json& x = at(object, key);
-  return x.is_string() ? x.get<std::string>() : "";
-}
-
-[[nodiscard]] inline bool true_at(const nlohmann::json& object, const char* key) {
-  const nlohmann::json& x = at(object, key);
-  return x.is_boolean() && x.get<bool>();
-}
-
-[[nodiscard]] inline bool false_at(const nlohmann::json& object, const char* key) {
-  const nlohmann::json& x = at(object, key);
-  return x.is_boolean() && !x.get<bool>();
-}
+using text::at;
+using text::false_at;
+using text::text_at;
+using text::true_at;
 
 }  // namespace bitnet::huggingface

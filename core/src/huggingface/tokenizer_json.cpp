@@ -127,6 +127,70 @@ bool template_begins_with(const json& file, const std::string& bos) {
   return list.is_array() ? std::ranges::any_of(list, begins) : begins(processor);
 }
 
+// Old files leave the type away; only BPE has merges.
+result<void> check_type(const json& model) {
+  const std::string type = text_at(model, "type");
+  if (type == "BPE" || (type.empty() && model.contains("merges"))) return {};
+  return fail(
+      BITNET_UNSUPPORTED,
+      fmt::format("tokenizer.json holds a tokenizer of type {}; expected BPE", quote(type)));
+}
+
+// A token for each row of the embedding.
+result<void> pad(vocabulary& v, uint64_t rows) {
+  if (v.texts.size() > rows)
+    return bad_tokenizer(
+        fmt::format("has {} tokens, but the embedding has {} rows", v.texts.size(), rows));
+  if (rows > most_tokens) return bad_tokenizer(fmt::format("asks for {} tokens", rows));
+  v.texts.resize(rows);
+  v.types.resize(rows, unused);
+  for (size_t i = 0; i < v.texts.size(); ++i)
+    if (v.texts[i].empty()) v.texts[i] = fmt::format("[PAD{}]", i);
+  return {};
+}
+
+// As SentencePiece, whose merges are scores.
+void write_pieces(const json& file, const std::vector<std::string>& merges, vocabulary& v,
+                  gguf::metadata_builder& out) {
+  mark_bytes(v);
+  out.text("tokenizer.ggml.model", "llama");
+  out.text("tokenizer.ggml.pre", "default");
+  out.f32s("tokenizer.ggml.scores", scores_of(v, merges));
+  // The normalizer of these puts a word mark before the text, unless it has none.
+  const json& normalizer = at(file, "normalizer");
+  out.boolean("tokenizer.ggml.add_space_prefix",
+              normalizer.dump().find("Prepend") != std::string::npos ||
+                  at(file, "pre_tokenizer").dump().find("Metaspace") != std::string::npos);
+}
+
+result<void> write_byte_level(const json& file, const std::vector<std::string>& merges,
+                              gguf::metadata_builder& out) {
+  const auto pre = splitting_rule(file);
+  if (!pre) return std::unexpected(pre.error());
+  const auto composing = composes(file);
+  if (!composing) return std::unexpected(composing.error());
+  out.text("tokenizer.ggml.model", "gpt2");
+  out.text("tokenizer.ggml.pre", *pre);
+  if (*composing) out.boolean("tokenizer.ggml.normalizer.nfc", true);
+  out.texts("tokenizer.ggml.merges", merges);
+  return {};
+}
+
+void write_special_tokens(const json& file, const vocabulary& v, const tokenizer_hints& hints,
+                          gguf::metadata_builder& out) {
+  const auto id = [&](const char* key, std::optional<uint32_t> given, const std::string& text) {
+    if (const auto found = id_of(v, given, text)) out.u32(key, *found);
+  };
+  id("tokenizer.ggml.bos_token_id", hints.bos, hints.bos_text);
+  id("tokenizer.ggml.eos_token_id", hints.eos, hints.eos_text);
+  id("tokenizer.ggml.padding_token_id", hints.padding, hints.padding_text);
+  id("tokenizer.ggml.unknown_token_id", std::nullopt, hints.unknown_text);
+  std::string bos_text = hints.bos_text;
+  if (hints.bos && *hints.bos < v.texts.size()) bos_text = v.texts[*hints.bos];
+  out.boolean("tokenizer.ggml.add_bos_token",
+              hints.add_bos.value_or(template_begins_with(file, bos_text)));
+}
+
 }  // namespace
 
 result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokenizer_hints& hints,
@@ -134,60 +198,20 @@ result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokeni
   const json file = json::parse(tokenizer_json.begin(), tokenizer_json.end(), nullptr, false);
   if (!file.is_object()) return bad_tokenizer("is no JSON object");
   const json& model = at(file, "model");
-  // Old files leave the type away; only BPE has merges.
-  if (const std::string type = text_at(model, "type");
-      type != "BPE" && !(type.empty() && model.contains("merges")))
-    return fail(
-        BITNET_UNSUPPORTED,
-        fmt::format("tokenizer.json holds a tokenizer of type {}; expected BPE", quote(type)));
+  if (auto ok = check_type(model); !ok) return std::unexpected(ok.error());
   auto v = read_tokens(file);
   if (!v) return std::unexpected(v.error());
   const auto merges = read_merges(file);
   if (!merges) return std::unexpected(merges.error());
-  if (v->texts.size() > hints.n_vocab)
-    return bad_tokenizer(fmt::format("has {} tokens, but the embedding has {} rows",
-                                     v->texts.size(), hints.n_vocab));
-  if (hints.n_vocab > most_tokens)
-    return bad_tokenizer(fmt::format("asks for {} tokens", hints.n_vocab));
-  v->texts.resize(hints.n_vocab);
-  v->types.resize(hints.n_vocab, unused);
-  for (size_t i = 0; i < v->texts.size(); ++i)
-    if (v->texts[i].empty()) v->texts[i] = fmt::format("[PAD{}]", i);
-
+  if (auto ok = pad(*v, hints.n_vocab); !ok) return std::unexpected(ok.error());
   const bool spm = true_at(model, "byte_fallback");
-  if (spm) {
-    mark_bytes(*v);
-    out.text("tokenizer.ggml.model", "llama");
-    out.text("tokenizer.ggml.pre", "default");
-    out.f32s("tokenizer.ggml.scores", scores_of(*v, *merges));
-    // The normalizer of these puts a word mark before the text, unless it has none.
-    const json& normalizer = at(file, "normalizer");
-    out.boolean("tokenizer.ggml.add_space_prefix",
-                normalizer.dump().find("Prepend") != std::string::npos ||
-                    at(file, "pre_tokenizer").dump().find("Metaspace") != std::string::npos);
-  } else {
-    const auto pre = splitting_rule(file);
-    if (!pre) return std::unexpected(pre.error());
-    const auto composing = composes(file);
-    if (!composing) return std::unexpected(composing.error());
-    out.text("tokenizer.ggml.model", "gpt2");
-    out.text("tokenizer.ggml.pre", *pre);
-    if (*composing) out.boolean("tokenizer.ggml.normalizer.nfc", true);
-    out.texts("tokenizer.ggml.merges", *merges);
-  }
+  if (spm)
+    write_pieces(file, *merges, *v, out);
+  else if (auto ok = write_byte_level(file, *merges, out); !ok)
+    return std::unexpected(ok.error());
   out.texts("tokenizer.ggml.tokens", v->texts);
   out.i32s("tokenizer.ggml.token_type", v->types);
-  const auto id = [&](const char* key, std::optional<uint32_t> given, const std::string& text) {
-    if (const auto found = id_of(*v, given, text)) out.u32(key, *found);
-  };
-  id("tokenizer.ggml.bos_token_id", hints.bos, hints.bos_text);
-  id("tokenizer.ggml.eos_token_id", hints.eos, hints.eos_text);
-  id("tokenizer.ggml.padding_token_id", hints.padding, hints.padding_text);
-  id("tokenizer.ggml.unknown_token_id", std::nullopt, hints.unknown_text);
-  std::string bos_text = hints.bos_text;
-  if (hints.bos && *hints.bos < v->texts.size()) bos_text = v->texts[*hints.bos];
-  out.boolean("tokenizer.ggml.add_bos_token",
-              hints.add_bos.value_or(template_begins_with(file, bos_text)));
+  write_special_tokens(file, *v, hints, out);
   if (!hints.chat_template.empty()) out.text("tokenizer.chat_template", hints.chat_template);
   return std::string(spm ? "llama" : "gpt2");
 }

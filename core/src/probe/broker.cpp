@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <ctime>
 #include <filesystem>
 #include <optional>
@@ -165,6 +166,9 @@ std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& w
 }  // namespace
 
 int serve_as_broker(int fd) {
+  // A limit for the size of files is as a full disk: what would be remembered is not written, and
+  // what was asked is answered.
+  std::signal(SIGXFSZ, SIG_IGN);
   const auto given = receive_job(fd);
   if (!given) return exit_no_task;
   const job& j = *given;

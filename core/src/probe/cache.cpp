@@ -20,6 +20,7 @@
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/hash.hpp"
 #include "plugin/trust/trust.hpp"
+#include "text/json_members.hpp"
 
 namespace bitnet::probe {
 namespace {
@@ -100,30 +101,25 @@ std::string write_entry(const cache_entry& e) {
   return fmt::format("{}{}\n{}", magic, hex(checksum(body)), body);
 }
 
-plugin::checked<cache_entry> read_entry(std::string_view text) {
-  if (text.size() < header_bytes || !text.starts_with(magic) || text[header_bytes - 1] != '\n')
+plugin::checked<cache_entry> read_entry(std::string_view entry) {
+  if (entry.size() < header_bytes || !entry.starts_with(magic) || entry[header_bytes - 1] != '\n')
     return damaged("it begins otherwise");
-  const std::string_view body = text.substr(header_bytes);
-  if (text.substr(magic.size(), checksum_digits) != hex(checksum(body)))
+  const std::string_view body = entry.substr(header_bytes);
+  if (entry.substr(magic.size(), checksum_digits) != hex(checksum(body)))
     return damaged("its checksum is wrong");
   constexpr int deepest = 2;
   const json from = json::parse(
       body, [](int depth, json::parse_event_t, json&) { return depth <= deepest; }, false);
   if (from.is_discarded() || !from.is_object()) return damaged("it is no JSON object");
-  const auto text_of = [&](const char* key) {
-    const auto at = from.find(key);
-    return at != from.end() && at->is_string() ? at->get<std::string>() : std::string();
-  };
   const auto number_of = [&](const char* key) -> int64_t {
-    const auto at = from.find(key);
-    if (at == from.end() || !at->is_number_unsigned()) return -1;
-    const auto value = at->get<uint64_t>();
-    return value <= static_cast<uint64_t>(INT64_MAX) ? static_cast<int64_t>(value) : -1;
+    const json& x = text::at(from, key);
+    const bool fits = x.is_number_unsigned() && std::in_range<int64_t>(x.get<uint64_t>());
+    return fits ? x.get<int64_t>() : -1;
   };
   cache_entry out;
-  out.build_id = text_of("build_id");
-  out.fingerprint = text_of("fingerprint");
-  out.content = text_of("content");
+  out.build_id = text::text_at(from, "build_id");
+  out.fingerprint = text::text_at(from, "fingerprint");
+  out.content = text::text_at(from, "content");
   out.written_s = number_of("written_s");
   out.keep_s = number_of("keep_s");
   const int64_t strikes = number_of("strikes");
@@ -131,7 +127,7 @@ plugin::checked<cache_entry> read_entry(std::string_view text) {
       strikes > 1'000'000)
     return damaged("a number is impossible");
   out.strikes = static_cast<uint32_t>(strikes);
-  auto what = read_outcome(text_of("outcome"));
+  auto what = read_outcome(text::text_at(from, "outcome"));
   if (!what) return std::unexpected(std::move(what.error()));
   out.what = std::move(*what);
   return out;

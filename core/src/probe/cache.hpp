@@ -44,7 +44,7 @@ constexpr uint32_t strikes_out = 2;
 
 [[nodiscard]] std::string write_entry(const cache_entry& e);
 // BN-P-MESSAGE.
-[[nodiscard]] plugin::checked<cache_entry> read_entry(std::string_view text);
+[[nodiscard]] plugin::checked<cache_entry> read_entry(std::string_view entry);
 
 class cache {
  public:

@@ -47,7 +47,7 @@ plugin::checked<bitnet_device_info> read_info(const bitnet_backend_v0& t, uint32
   bitnet_error error = plugin::blank_error();
   const plugin::running_call now("device_info");
   if (const auto s = t.device_info(t.self, index, &info, &error); s != BITNET_OK)
-    return failed("device_info(" + std::to_string(index) + ")", s, error);
+    return failed(fmt::format("device_info({})", index), s, error);
   if (info.struct_size != sizeof info)
     return impossible(fmt::format("device_info({}) changed struct_size from {} to {}", index,
                                   sizeof info, info.struct_size));
@@ -70,7 +70,7 @@ plugin::checked<bitnet_device_info> read_info(const bitnet_backend_v0& t, uint32
 
 plugin::checked<std::vector<bitnet_kernel_info>> read_kernels(const bitnet_backend_v0& t,
                                                               uint32_t index) {
-  const std::string call = "kernels(" + std::to_string(index) + ")";
+  const std::string call = fmt::format("kernels({})", index);
   const plugin::running_call now("kernels");
   uint32_t count = 0;
   bitnet_error error = plugin::blank_error();

@@ -262,7 +262,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
     if (one.prepare())
       for (const uint32_t tokens : golden_steps)
         if (wrong = one.run(tokens); !wrong || !wrong->empty()) break;
-    const std::string head = (out.summary.empty() ? "" : "; ") + f.name;
+    const std::string head = fmt::format("{}{}", out.summary.empty() ? "" : "; ", f.name);
     if (!wrong) {
       if (one.failed().status != BITNET_UNSUPPORTED)
         return std::unexpected(failed(f.name, one.failed()));
@@ -275,15 +275,14 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
       out.summary += fmt::format("{}: not judged, it computes with {}", head, known);
       continue;
     }
-    out.summary += head + (wrong->empty() ? ": right" : ": " + *wrong);
+    out.summary += fmt::format("{}: {}", head, wrong->empty() ? "right" : *wrong);
     if (wrong->empty()) continue;
     const auto blamed = one.ran();
     if (blamed.empty())
-      return plugin::reject(code::probe_self_test, f.name +
-                                                       " gives wrong results and counts no "
-                                                       "kernel: " +
-                                                       *wrong);
-    out.wrong.push_back({f.name + ": " + *wrong, blamed});
+      return plugin::reject(
+          code::probe_self_test,
+          fmt::format("{} gives wrong results and counts no kernel: {}", f.name, *wrong));
+    out.wrong.push_back({fmt::format("{}: {}", f.name, *wrong), blamed});
   }
   const golden_program timed = timed_program();
   if (out.wrong.empty() && is_claimed(report, timed))

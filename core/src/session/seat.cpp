@@ -69,6 +69,51 @@ uint32_t blocks_in_use(const seat::limits& l) {
   return static_cast<uint32_t>(std::min<uint64_t>(all, blocks_for(l.window_keep) + touched));
 }
 
+// Tokens of the context and of a step. `trained` is the model's context, `affordable` blocks are
+// what a budget has room for.
+void choose_context(seat::limits& l, const session_options& options, uint32_t trained,
+                    uint64_t affordable) {
+  const bool windowed = options.window != 0;
+  l.n_context = options.n_context != 0 ? options.n_context
+                : windowed             ? trained
+                                       : std::min(trained, default_context);
+  if (options.n_context == 0 && !windowed && affordable != 0)
+    l.n_context = static_cast<uint32_t>(std::min<uint64_t>(l.n_context, affordable * block_tokens));
+  l.n_batch = std::min(options.n_batch == 0 ? 512 : options.n_batch, l.n_context);
+}
+
+// A window that the context does not fit into, if the device's attention has such.
+result<void> choose_window(seat::limits& l, const session_options& options,
+                           uint32_t attention_flags) {
+  if (options.window == 0 && options.window_keep != 0)
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("window_keep {} says what stays in view beside a window; set window too",
+                    options.window_keep));
+  if (options.window == 0) return {};
+  if ((attention_flags & BITNET_ATTENTION_WINDOW) == 0)
+    return fail(BITNET_UNSUPPORTED, "this device's attention has no window; leave window 0");
+  if (options.window >= l.n_context) return {};
+  l.window = options.window;
+  l.window_keep = options.window_keep;
+  // A step needs room for its own tokens beside the window of its first.
+  l.n_batch = std::min(l.n_batch, blocks_for(l.window) * block_tokens);
+  return {};
+}
+
+result<void> check_extent(const seat::limits& l) {
+  if (l.n_context == 0 || l.n_context > largest_context)
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("a context of {} tokens is not between 1 and {}; choose another n_context",
+                    l.n_context, largest_context));
+  if (l.n_batch > largest_batch)
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("a batch of {} tokens is more than {}; choose another n_batch",
+                            l.n_batch, largest_batch));
+  return {};
+}
+
 }  // namespace
 
 seat::seat(std::shared_ptr<engine> e, uint64_t cancel_token)
@@ -152,36 +197,10 @@ result<void> seat::measure(const session_options& options) {
   const uint64_t affordable =
       affordable_blocks(budget == 0 ? 0 : budget - limits_.states_bytes, limits_.block_bytes);
 
-  const bool windowed = options.window != 0;
-  limits_.n_context = options.n_context != 0 ? options.n_context
-                      : windowed             ? shape.n_context
-                                             : std::min(shape.n_context, default_context);
-  if (options.n_context == 0 && !windowed && affordable != 0)
-    limits_.n_context =
-        static_cast<uint32_t>(std::min<uint64_t>(limits_.n_context, affordable * block_tokens));
-  limits_.n_batch = std::min(options.n_batch == 0 ? 512 : options.n_batch, limits_.n_context);
-  if (!windowed && options.window_keep != 0)
-    return fail(
-        BITNET_INVALID_ARGUMENT,
-        fmt::format("window_keep {} says what stays in view beside a window; set window too",
-                    options.window_keep));
-  if (windowed && (engine_->choice().device.attention_flags & BITNET_ATTENTION_WINDOW) == 0)
-    return fail(BITNET_UNSUPPORTED, "this device's attention has no window; leave window 0");
-  if (windowed && options.window < limits_.n_context) {
-    limits_.window = options.window;
-    limits_.window_keep = options.window_keep;
-    // A step needs room for its own tokens beside the window of its first.
-    limits_.n_batch = std::min(limits_.n_batch, blocks_for(limits_.window) * block_tokens);
-  }
-  if (limits_.n_context == 0 || limits_.n_context > largest_context)
-    return fail(
-        BITNET_INVALID_ARGUMENT,
-        fmt::format("a context of {} tokens is not between 1 and {}; choose another n_context",
-                    limits_.n_context, largest_context));
-  if (limits_.n_batch > largest_batch)
-    return fail(BITNET_INVALID_ARGUMENT,
-                fmt::format("a batch of {} tokens is more than {}; choose another n_batch",
-                            limits_.n_batch, largest_batch));
+  choose_context(limits_, options, shape.n_context, affordable);
+  if (auto ok = choose_window(limits_, options, engine_->choice().device.attention_flags); !ok)
+    return ok;
+  if (auto ok = check_extent(limits_); !ok) return ok;
   const uint64_t row_bytes = uint64_t{shape.n_vocab} * sizeof(float);
   limits_.max_outputs = static_cast<uint32_t>(
       std::clamp<uint64_t>(logits_budget_bytes / row_bytes, 1, limits_.n_batch));

@@ -75,8 +75,8 @@ std::string memory_text(const json& backend) {
   if (!probe.value("cached", false)) return "";
   std::string out = fmt::format("  remembered from {} s ago", probe.value("age_s", int64_t{0}));
   if (const auto retry = probe.value("retry_in_s", int64_t{0}); retry != 0)
-    out +=
-        fmt::format("; asked again in {} s, or at once by `bitnet backends probe --fresh`", retry);
+    out += fmt::format("; asked again in {} s, or at once by `bitnet backends probe --all --fresh`",
+                       retry);
   return out + "\n";
 }
 

@@ -11,10 +11,11 @@ struct saying {
 };
 
 // The longer of two that begin alike comes first.
-constexpr std::array<saying, 22> sayings = {{
+constexpr std::array<saying, 28> sayings = {{
     {"allow_fake", "--allow-fake"},
     {"allow_fallback", "--allow-fallback"},
     {"allowed_backends", "--allow-backends"},
+    {"bitnet_convert", "`bitnet quantize`"},
     {"i2s_layout QK256", "--i2s-layout qk256"},
     {"i2s_layout", "--i2s-layout"},
     {"kv_budget_bytes", "--kv-budget"},
@@ -25,14 +26,19 @@ constexpr std::array<saying, 22> sayings = {{
     {"n_context", "--ctx-size"},
     {"n_threads", "--threads"},
     {"name a template", "use --chat-template"},
+    {"probe all backends", "run `bitnet backends`"},
+    {"probe_fresh", "`bitnet backends probe --all --fresh`"},
     {"request another device", "choose another with --device"},
     {"request it as the device", "ask for it with --device"},
     {"request the device", "use --device"},
     {"set overwrite", "give --force"},
     {"set window", "give --sliding-window"},
+    {"sign the file again", "sign the file again with `bitnet backends sign`"},
+    {"sign the file", "sign the file with `bitnet backends sign`"},
     {"tl1_tiles", "--tl1-tiles"},
     {"trusted_keys", "--trusted-keys"},
     {"user_backends", "--user-backends"},
+    {"wait for its probe to end", "wait for it, as `bitnet backends probe --all` does"},
     {"window_keep", "--keep"},
 }};
 

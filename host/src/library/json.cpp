@@ -2,37 +2,29 @@
 
 #include <nlohmann/json.hpp>
 
+#include "text/json_members.hpp"
+
 namespace bitnet::host {
-namespace {
 
 using nlohmann::json;
-
-const json* find(const json& from, const char* key) {
-  if (!from.is_object()) return nullptr;
-  const auto at = from.find(key);
-  return at == from.end() ? nullptr : &*at;
-}
-
-}  // namespace
 
 std::string json_text(const json& content) {
   return content.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string member(const json& from, const char* key) {
-  const json* found = find(from, key);
-  return found != nullptr && found->is_string() ? found->get<std::string>() : "";
+  return text::text_at(from, key);
 }
 
 std::string any_member(const json& from, const char* key) {
-  const json* found = find(from, key);
-  if (found == nullptr || found->is_null()) return "";
-  return found->is_string() ? found->get<std::string>() : json_text(*found);
+  const json& found = text::at(from, key);
+  if (found.is_null()) return "";
+  return found.is_string() ? found.get<std::string>() : json_text(found);
 }
 
 json list_of(const json& from, const char* key) {
-  const json* found = find(from, key);
-  return found != nullptr && found->is_array() ? *found : json::array();
+  const json& found = text::at(from, key);
+  return found.is_array() ? found : json::array();
 }
 
 std::string json_line(const json& content) {

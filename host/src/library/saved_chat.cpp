@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "library/json.hpp"
+#include "text/json_members.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -11,8 +12,7 @@ namespace {
 using nlohmann::json;
 
 bool is_text(const json& from, const char* key) {
-  const auto at = from.find(key);
-  return at != from.end() && at->is_string();
+  return text::at(from, key).is_string();
 }
 
 }  // namespace

@@ -146,80 +146,120 @@ codes_of_row right_codes(std::span<const float> x, uint64_t group) {
 //      are zero. Where the two agree on whole numbers that a code can be, and the zeros are zeros,
 //      the codes are what they show. A product that is wrong shows no such codes, but for one: that
 //      it leaves out columns looks as codes of 0 do.
+class code_view {
+ public:
+  code_view(const op_case& c, const bitnet_op& quantise, const model_tensor& table)
+      : case_(c),
+        quantise_(quantise),
+        table_(table),
+        grouped_(quantise.op == BITNET_OP_ACT_QUANT_I8_GROUPED),
+        k_(static_cast<uint64_t>(table.desc.ne[0])),
+        group_(grouped_ ? static_cast<uint64_t>(quantise.ints[0]) : k_),
+        columns_(columns_of(k_, c.tokens.size())) {
+    for (uint64_t at = 0; at < k_ * static_cast<uint64_t>(table.desc.ne[1]); ++at)
+      rows_.push_back(table_element(table, at / k_, at % k_));
+  }
+
+  // False: the device cannot show them, and nothing is known.
+  bool look(opened_device& device, uint32_t flags) {
+    for (std::vector<float>* to : {&scales_, &one_, &other_}) {
+      op_case view = beside(case_);
+      program(to == &scales_, to == &other_, view);
+      run_case(device, view, flags, to);
+      if (to->empty()) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::vector<suspect> judge() const {
+    findings found;
+    for (uint64_t t = 0; t < case_.tokens.size(); ++t)
+      if (std::vector<suspect> out = judge_row(t, found); !out.empty()) return out;
+    if (!found.wrong_codes) return {of_sums()};
+    if (found.only_zeros) return {of_codes(), of_sums()};
+    return {of_codes()};
+  }
+
+ private:
+  struct findings {
+    bool wrong_codes = false, only_zeros = true;
+  };
+  static constexpr uint64_t zeros = 4;
+
+  [[nodiscard]] suspect of_codes() const { return grouped_ ? group_quantiser : quantiser; }
+  [[nodiscard]] suspect of_sums() const { return grouped_ ? group_product : product; }
+  [[nodiscard]] uint64_t groups() const { return k_ / group_; }
+  [[nodiscard]] uint64_t height() const { return columns_.size() + zeros; }
+
+  void program(bool scale_only, bool backwards, op_case& out) const {
+    const uint64_t n = columns_.size(), m = height();
+    const int64_t width = table_.desc.ne[0];
+    const uint32_t x = input_rows(out.graph, width, rows_);
+    const uint32_t q = out.graph.value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, width);
+    const uint32_t s =
+        out.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, static_cast<int64_t>(groups()));
+    out.graph.op(of_codes().op, {x}, {q, s}).ints[0] = quantise_.ints[0];
+    out.expected.assign(case_.tokens.size() * (scale_only ? groups() : m), 0);
+    out.allowed = out.expected;
+    if (scale_only) return output_rows(out.graph, s);
+    std::vector<int8_t> t(m * k_);
+    for (uint64_t j = 0; j < n; ++j)
+      t[(backwards ? m - 1 - j : j) * k_ + columns_[j]] = backwards ? -1 : 1;
+    const auto rows = static_cast<int64_t>(m);
+    const uint32_t y = out.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, rows);
+    out.graph.op(
+        of_sums().op, {q, s}, {y},
+        {out.graph.tensor(BITNET_FORMAT_TERNARY2, width, rows, pack_ternary(t, k_, m), {1.0f})});
+    output_rows(out.graph, y);
+  }
+
+  // Who is wrong whatever the other rows say; none: `found` is what the row adds.
+  std::vector<suspect> judge_row(uint64_t t, findings& found) const {
+    const uint64_t n = columns_.size(), m = height();
+    const auto row = static_cast<uint64_t>(case_.tokens[t]);
+    const codes_of_row right =
+        right_codes(std::span(rows_).subspan(row * k_, k_), grouped_ ? group_ : 0);
+    bool may_be_anything = false;
+    for (uint64_t g = 0; g < groups(); ++g) {
+      const float s = right.scales[g];
+      if (scales_[t * groups() + g] != s && !std::isnan(s)) return {of_codes()};
+      may_be_anything |= !std::isfinite(s) || s == 0;
+    }
+    if (may_be_anything) return {};
+    for (uint64_t j = 0; j < zeros; ++j)
+      if (one_[t * m + n + j] != 0 || other_[t * m + j] != 0) return {of_sums()};
+    for (uint64_t j = 0; j < n; ++j) {
+      const float shown = one_[t * m + j], again = -other_[t * m + m - 1 - j];
+      const float s = right.scales[columns_[j] / group_];
+      const float code = std::nearbyint(grouped_ ? shown / s : shown * s);
+      const bool possible =
+          code >= -128 && code <= 127 && shown == (grouped_ ? code * s : code / s);
+      if (!possible || shown != again) return {of_sums()};
+      if (code == static_cast<float>(right.q[columns_[j]])) continue;
+      found.wrong_codes = true;
+      found.only_zeros &= code == 0;
+    }
+    return {};
+  }
+
+  const op_case& case_;
+  const bitnet_op& quantise_;
+  const model_tensor& table_;
+  const bool grouped_;
+  const uint64_t k_, group_;
+  const std::vector<uint64_t> columns_;
+  std::vector<float> rows_;
+  std::vector<float> scales_, one_, other_;  // what the device answered
+};
+
 std::vector<suspect> quantiser_or_product(opened_device& device, const op_case& c, uint32_t flags) {
-  const bool grouped = has_op(c, BITNET_OP_ACT_QUANT_I8_GROUPED);
-  const suspect of_codes = grouped ? group_quantiser : quantiser;
-  const suspect of_sums = grouped ? group_product : product;
-  const auto quantise = std::ranges::find(c.graph.ops, of_codes.op, &bitnet_op::op);
+  const uint32_t op = has_op(c, BITNET_OP_ACT_QUANT_I8_GROUPED) ? group_quantiser.op : quantiser.op;
+  const auto quantise = std::ranges::find(c.graph.ops, op, &bitnet_op::op);
   const auto embed =
       std::ranges::find(c.graph.ops, uint32_t{BITNET_OP_EMBED_GATHER}, &bitnet_op::op);
   if (quantise == c.graph.ops.end() || embed == c.graph.ops.end()) return {};
-  const model_tensor& table = c.graph.tensors[embed->weights[0]];
-  const auto k = static_cast<uint64_t>(table.desc.ne[0]);
-  std::vector<float> rows;
-  for (uint64_t at = 0; at < k * static_cast<uint64_t>(table.desc.ne[1]); ++at)
-    rows.push_back(table_element(table, at / k, at % k));
-  const uint64_t tokens = c.tokens.size();
-  const std::vector<uint64_t> columns = columns_of(k, tokens);
-  constexpr uint64_t zeros = 4;
-  const uint64_t group = grouped ? static_cast<uint64_t>(quantise->ints[0]) : k;
-  const uint64_t groups = k / group;
-  const uint64_t n = columns.size(), m = n + zeros;
-
-  const auto program = [&](bool scale_only, bool backwards, op_case& out) {
-    const uint32_t x = input_rows(out.graph, table.desc.ne[0], rows);
-    const uint32_t q = out.graph.value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, table.desc.ne[0]);
-    const uint32_t s =
-        out.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, static_cast<int64_t>(groups));
-    out.graph.op(of_codes.op, {x}, {q, s}).ints[0] = quantise->ints[0];
-    out.expected.assign(tokens * (scale_only ? groups : m), 0);
-    out.allowed = out.expected;
-    if (scale_only) return output_rows(out.graph, s);
-    std::vector<int8_t> t(m * k);
-    for (uint64_t j = 0; j < n; ++j)
-      t[(backwards ? m - 1 - j : j) * k + columns[j]] = backwards ? -1 : 1;
-    const auto height = static_cast<int64_t>(m);
-    const uint32_t y = out.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, height);
-    out.graph.op(of_sums.op, {q, s}, {y},
-                 {out.graph.tensor(BITNET_FORMAT_TERNARY2, table.desc.ne[0], height,
-                                   pack_ternary(t, k, m), {1.0f})});
-    output_rows(out.graph, y);
-  };
-  std::vector<float> scales, one, other;
-  for (std::vector<float>* to : {&scales, &one, &other}) {
-    op_case view = beside(c);
-    program(to == &scales, to == &other, view);
-    run_case(device, view, flags, to);
-    if (to->empty()) return {};  // it cannot do that: nothing is known
-  }
-  bool wrong_codes = false, only_zeros = true;
-  for (uint64_t t = 0; t < tokens; ++t) {
-    const auto row = static_cast<uint64_t>(c.tokens[t]);
-    const std::span<const float> in = std::span(rows).subspan(row * k, k);
-    const codes_of_row right = right_codes(in, grouped ? group : 0);
-    bool may_be_anything = false;
-    for (uint64_t g = 0; g < groups; ++g) {
-      const float s = right.scales[g];
-      if (scales[t * groups + g] != s && !std::isnan(s)) return {of_codes};
-      may_be_anything |= !std::isfinite(s) || s == 0;
-    }
-    if (may_be_anything) continue;
-    for (uint64_t j = 0; j < zeros; ++j)
-      if (one[t * m + n + j] != 0 || other[t * m + j] != 0) return {of_sums};
-    for (uint64_t j = 0; j < n; ++j) {
-      const float shown = one[t * m + j], again = -other[t * m + m - 1 - j];
-      const float s = right.scales[columns[j] / group];
-      const float code = std::nearbyint(grouped ? shown / s : shown * s);
-      const bool possible = code >= -128 && code <= 127 && shown == (grouped ? code * s : code / s);
-      if (!possible || shown != again) return {of_sums};
-      if (code == static_cast<float>(right.q[columns[j]])) continue;
-      wrong_codes = true;
-      only_zeros &= code == 0;
-    }
-  }
-  if (!wrong_codes) return {of_sums};
-  if (only_zeros) return {of_codes, of_sums};
-  return {of_codes};
+  code_view view(c, *quantise, c.graph.tensors[embed->weights[0]]);
+  return view.look(device, flags) ? view.judge() : std::vector<suspect>{};
 }
 
 // Those of some ops that are wrong in cases of their own. One that a case can tell is wrong acquits

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "plugin/codes/codes.hpp"
 
@@ -40,6 +41,15 @@ TEST(codes, are_unique_and_have_hints) {
   EXPECT_EQ(code_hint(code::id).empty(), code::id == code::ok) << text;
   BITNET_CODES(BITNET_CODE_CHECK)
 #undef BITNET_CODE_CHECK
+}
+
+// Whoever embeds the library has no program whose commands could help.
+TEST(codes, hints_name_no_command_of_the_program) {
+#define BITNET_HINT_CHECK(id, text, hint)                            \
+  EXPECT_FALSE(std::string_view(hint).contains("`bitnet ")) << text; \
+  EXPECT_FALSE(std::string_view(hint).contains("--")) << text;
+  BITNET_CODES(BITNET_HINT_CHECK)
+#undef BITNET_HINT_CHECK
 }
 
 }  // namespace

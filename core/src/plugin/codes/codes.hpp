@@ -37,8 +37,7 @@
   X(trust_hash, "BN-T-HASH",                                                                       \
     "reinstall the backend's package, or correct `sha256` in the manifest")                        \
   X(trust_not_allowed, "BN-T-NOT-ALLOWED", "add it to allowed_backends")                           \
-  X(trust_signature, "BN-T-SIGNATURE",                                                             \
-    "sign the file with `bitnet backends sign`, or install a signed package")                      \
+  X(trust_signature, "BN-T-SIGNATURE", "sign the file, or install a signed package")               \
   X(trust_key, "BN-T-KEY",                                                                         \
     "write an ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` does")                   \
   X(inspect_not_elf, "BN-I-FORMAT", "name the plugin's shared object in `library`")                \
@@ -87,14 +86,12 @@
   X(probe_hygiene, "BN-P-HYGIENE", "report it to the backend's author")                            \
   X(probe_message, "BN-P-MESSAGE", "reinstall the backend's package and bitnet")                   \
   X(probe_helper, "BN-P-HELPER", "reinstall bitnet: its helper bitnet-backend-probe must run")     \
-  X(probe_pending, "BN-P-PENDING", "wait for it, or see `bitnet backends probe`")                  \
-  X(probe_mismatch, "BN-P-MISMATCH", "run `bitnet backends probe --fresh`")                        \
+  X(probe_pending, "BN-P-PENDING", "wait for its probe to end")                                    \
+  X(probe_mismatch, "BN-P-MISMATCH", "ask it again with probe_fresh")                              \
   X(probe_self_test, "BN-P-SELF-TEST", "report it to the backend's author and remove the backend") \
-  X(probe_quarantine, "BN-P-QUARANTINE",                                                           \
-    "upgrade the backend, or run `bitnet backends probe --fresh` to try it again")                 \
+  X(probe_quarantine, "BN-P-QUARANTINE", "upgrade the backend, or ask it again with probe_fresh")  \
   X(select_not_asked, "BN-S-NOT-ASKED", "request it as the device")                                \
-  X(select_not_probed, "BN-S-NOT-PROBED",                                                          \
-    "`bitnet backends` probes it; or request it as the device")                                    \
+  X(select_not_probed, "BN-S-NOT-PROBED", "probe all backends, or request it as the device")       \
   X(select_outranked, "BN-S-OUTRANKED", "request it as the device")                                \
   X(select_same, "BN-S-SAME", "request it as the device")                                          \
   X(select_no_class, "BN-S-CLASS", "ask for the backend by its name")                              \

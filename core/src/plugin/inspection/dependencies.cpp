@@ -189,8 +189,8 @@ void examine_dependencies(const std::vector<needed_library>& libraries,
                                     join(missing, ", ")),
                         install.empty() ? "" : fmt::format("install {}", join(install, " "))});
   else if (trusted)
-    found.ok(check, std::to_string(libraries.size()) +
-                        (libraries.size() == 1 ? " library, here" : " libraries, all here"));
+    found.ok(check, fmt::format("{} {}", libraries.size(),
+                                libraries.size() == 1 ? "library, here" : "libraries, all here"));
   compare_hashes(libraries, hashes, found);
 }
 

@@ -163,8 +163,8 @@ void examine_identity(const elf_image& image, examination& out) {
 std::string some(std::vector<std::string> names) {
   const std::size_t n = names.size();
   names.resize(std::min<std::size_t>(n, 5));
-  return std::to_string(n) + (n == 1 ? " symbol: " : " symbols: ") + join(names, ", ") +
-         (n > 5 ? ", ..." : "");
+  return fmt::format("{} symbol{}: {}{}", n, n == 1 ? "" : "s", join(names, ", "),
+                     n > 5 ? ", ..." : "");
 }
 
 // A plugin may export one entry for each major that it speaks, and nothing else: whatever else it

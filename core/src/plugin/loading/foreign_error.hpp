@@ -33,11 +33,10 @@ namespace bitnet::plugin {
 }
 
 [[nodiscard]] inline std::string describe(bitnet_status status, const bitnet_error& e) {
-  std::string out = printable_array(e.message);
-  if (out.empty()) out = "no reason given";
-  out += fmt::format(" (status {}", status);
-  if (const std::string native = in_words(origin_of(e)); !native.empty()) out += ", " + native;
-  return out + ")";
+  const std::string message = printable_array(e.message);
+  const std::string native = in_words(origin_of(e));
+  return fmt::format("{} (status {}{}{})", message.empty() ? "no reason given" : message, status,
+                     native.empty() ? "" : ", ", native);
 }
 
 }  // namespace bitnet::plugin

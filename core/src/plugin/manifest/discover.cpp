@@ -60,7 +60,7 @@ std::vector<std::filesystem::path> list(const std::filesystem::path& directory,
   }
   std::ranges::sort(files);
   result = error ? fmt::format("cannot be read: {}", error.message())
-                 : std::to_string(files.size()) + (files.size() == 1 ? " manifest" : " manifests");
+                 : fmt::format("{} manifest{}", files.size(), files.size() == 1 ? "" : "s");
   return files;
 }
 

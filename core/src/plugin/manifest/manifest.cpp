@@ -29,7 +29,8 @@ constexpr auto classes = std::to_array<std::pair<std::string_view, uint32_t>>({
 std::string kind_of(const yaml_node& node) {
   if (node.kind == yaml_node::kind_type::map) return "a map";
   if (node.kind == yaml_node::kind_type::list) return "a list";
-  return node.text.empty() && !node.quoted ? "nothing" : "'" + printable(node.text, 64) + "'";
+  if (node.text.empty() && !node.quoted) return "nothing";
+  return fmt::format("'{}'", printable(node.text, 64));
 }
 
 // Takes the members of one map, each at most once, and remembers what is wrong with the first bad

@@ -153,7 +153,7 @@ checked<signature> parse_signature(const std::string& text) {
   const auto value = key ? take_line(rest, "signature: ", signature_bytes) : std::nullopt;
   if (!value || !rest.empty())
     return bad_signature("is damaged; expected the lines sha256, key and signature",
-                         "sign the file again with `bitnet backends sign`");
+                         "sign the file again");
   return signature{*sha256, *key, *value};
 }
 

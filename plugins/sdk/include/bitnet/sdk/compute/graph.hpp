@@ -314,6 +314,9 @@ class graph_reader {
     return shaped(value, BITNET_DTYPE_F32, rows, width);
   }
 
+  static constexpr const char* shapes = "shapes or element types do not fit";
+  static const char* fits(bool fit) noexcept { return fit ? nullptr : shapes; }
+
   // Why the op does not fit its definition, or nullptr.
   const char* misfit(const bitnet_op& op) {
     const weight* w = op.weights[0] == BITNET_NONE ? nullptr : &weights_.at(op.weights[0]).view;
@@ -323,46 +326,32 @@ class graph_reader {
     const bitnet_value& x = in[0] == BITNET_NONE ? none : out_.values[in[0]];
     const int64_t rows = x.dims[0];
     const auto k = static_cast<uint64_t>(x.dims[1]);
-    static constexpr const char* shapes = "shapes or element types do not fit";
-    const auto fits = [](bool fit) { return fit ? nullptr : shapes; };
     switch (op.op) {
       case BITNET_OP_EMBED_GATHER:
         out_.vocabulary = std::min(out_.vocabulary, w->m);
         return fits(f32(out[0], BITNET_DIM_TOKENS, w->k));
       case BITNET_OP_RMS_NORM:
-        return fits(w->format == BITNET_FORMAT_F32 && w->m == 1 && w->k == k &&
-                    f32(in[0], rows, k) && f32(out[0], rows, k));
-      case BITNET_OP_ACT_QUANT_I8:
-        return fits(f32(in[0], rows, k) && shaped(out[0], BITNET_DTYPE_I8, rows, k) &&
-                    f32(out[1], rows, 1));
-      case BITNET_OP_LINEAR_TERNARY:
-        return fits(w->format == BITNET_FORMAT_TERNARY2 && w->k == k &&
-                    shaped(in[0], BITNET_DTYPE_I8, rows, k) && f32(in[1], rows, 1) &&
-                    f32(out[0], rows, w->m));
+        return norm_misfit(op, *w, 1, rows, k);
       case BITNET_OP_RMS_NORM_HEADS:
-        if (op.ints[0] < 1 || k % static_cast<uint64_t>(op.ints[0]) != 0)
-          return "its heads do not share the width";
-        return fits(w->format == BITNET_FORMAT_F32 && w->m == 1 &&
-                    w->k == k / static_cast<uint64_t>(op.ints[0]) && f32(in[0], rows, k) &&
-                    f32(out[0], rows, k));
+        return norm_misfit(op, *w, op.ints[0], rows, k);
+      case BITNET_OP_ACT_QUANT_I8:
+        return quantiser_misfit(op, k, rows, k);
       case BITNET_OP_ACT_QUANT_I8_GROUPED: {
         const auto group = static_cast<uint64_t>(op.ints[0]);
         if (!is_activation_group(group) || k % group != 0)
           return "groups of 32, 64 or 128 elements that fill a row are expected";
-        return fits(f32(in[0], rows, k) && shaped(out[0], BITNET_DTYPE_I8, rows, k) &&
-                    f32(out[1], rows, k / group));
+        return quantiser_misfit(op, group, rows, k);
       }
+      case BITNET_OP_LINEAR_TERNARY:
+        return fits(w->format == BITNET_FORMAT_TERNARY2 && w->k == k &&
+                    shaped(in[0], BITNET_DTYPE_I8, rows, k) && f32(in[1], rows, 1) &&
+                    f32(out[0], rows, w->m));
       case BITNET_OP_LINEAR_TERNARY_GROUPED:
         return grouped_misfit(op, *w, rows, k);
-      case BITNET_OP_HADAMARD: {
-        const auto block = static_cast<uint32_t>(op.ints[0]);
-        if (block < 2 || block > 65536 || !std::has_single_bit(block) || k % block != 0)
-          return "blocks of a power of two up to 65536 that fill a row are expected";
-        return fits((!w || (w->format == BITNET_FORMAT_F32 && w->m == 1 && w->k == k)) &&
-                    f32(in[0], rows, k) && f32(out[0], rows, k));
-      }
       case BITNET_OP_LINEAR_DENSE:
         return fits(w->k == k && f32(in[0], rows, k) && f32(out[0], rows, w->m));
+      case BITNET_OP_HADAMARD:
+        return hadamard_misfit(op, w, rows, k);
       case BITNET_OP_ROPE:
         return rope_misfit(op, w, k);
       case BITNET_OP_KV_WRITE:
@@ -371,6 +360,26 @@ class graph_reader {
         return kv_misfit(op.ints[0], k);
       case BITNET_OP_ATTN_PAGED:
         return attention_misfit(op, k);
+      case BITNET_OP_COLUMNS:
+        return columns_misfit(op, rows, k);
+      case BITNET_OP_SHORT_CONV:
+        return conv_misfit(op, *w, k);
+      case BITNET_OP_DELTA_GATES:
+        return fits(w->format == BITNET_FORMAT_F32 && w->m == 2 && w->k == k &&
+                    f32(in[0], BITNET_DIM_TOKENS, k) && f32(in[1], BITNET_DIM_TOKENS, k) &&
+                    f32(out[0], BITNET_DIM_TOKENS, 2 * k));
+      case BITNET_OP_DELTA_RULE:
+        return delta_misfit(op, k);
+      default:
+        return elements_misfit(op, rows, k);
+    }
+  }
+
+  // Of ops that have no weights and look at one element of each input at a time.
+  const char* elements_misfit(const bitnet_op& op, int64_t rows, uint64_t k) const noexcept {
+    const uint32_t* in = op.inputs;
+    const uint32_t* out = op.outputs;
+    switch (op.op) {
       case BITNET_OP_ADD:
       case BITNET_OP_MUL:
         return fits(f32(in[0], rows, k) && f32(in[1], rows, k) && f32(out[0], rows, k));
@@ -382,25 +391,44 @@ class graph_reader {
       case BITNET_OP_SCALE:
         if (!std::isfinite(op.floats[0])) return "its factor must be finite";
         return fits(f32(in[0], rows, k) && f32(out[0], rows, k));
-      case BITNET_OP_COLUMNS:
-        return columns_misfit(op, rows, k);
-      case BITNET_OP_SHORT_CONV:
-        if (w->k < 2 || w->k > 32) return "2 to 32 factors for each column are expected";
-        if (w->format != BITNET_FORMAT_F32 || w->m != k || !f32(in[0], BITNET_DIM_TOKENS, k) ||
-            !f32(out[0], BITNET_DIM_TOKENS, k))
-          return shapes;
-        return state_misfit(op.ints[0], (w->k - 1) * k);
-      case BITNET_OP_DELTA_GATES:
-        return fits(w->format == BITNET_FORMAT_F32 && w->m == 2 && w->k == k &&
-                    f32(in[0], BITNET_DIM_TOKENS, k) && f32(in[1], BITNET_DIM_TOKENS, k) &&
-                    f32(out[0], BITNET_DIM_TOKENS, 2 * k));
-      case BITNET_OP_DELTA_RULE:
-        return delta_misfit(op, k);
       case BITNET_OP_GATHER_ROWS:
         return fits(f32(in[0], BITNET_DIM_TOKENS, k) && f32(out[0], BITNET_DIM_OUTPUTS, k));
       default:
         return "this backend does not know it";
     }
+  }
+
+  const char* norm_misfit(const bitnet_op& op, const weight& w, int32_t heads, int64_t rows,
+                          uint64_t k) const noexcept {
+    if (heads < 1 || k % static_cast<uint64_t>(heads) != 0)
+      return "its heads do not share the width";
+    return fits(w.format == BITNET_FORMAT_F32 && w.m == 1 &&
+                w.k == k / static_cast<uint64_t>(heads) && f32(op.inputs[0], rows, k) &&
+                f32(op.outputs[0], rows, k));
+  }
+
+  // `group` elements have a scale.
+  const char* quantiser_misfit(const bitnet_op& op, uint64_t group, int64_t rows,
+                               uint64_t k) const noexcept {
+    return fits(f32(op.inputs[0], rows, k) && shaped(op.outputs[0], BITNET_DTYPE_I8, rows, k) &&
+                f32(op.outputs[1], rows, k / group));
+  }
+
+  const char* hadamard_misfit(const bitnet_op& op, const weight* w, int64_t rows,
+                              uint64_t k) const noexcept {
+    const auto block = static_cast<uint32_t>(op.ints[0]);
+    if (block < 2 || block > 65536 || !std::has_single_bit(block) || k % block != 0)
+      return "blocks of a power of two up to 65536 that fill a row are expected";
+    return fits((!w || (w->format == BITNET_FORMAT_F32 && w->m == 1 && w->k == k)) &&
+                f32(op.inputs[0], rows, k) && f32(op.outputs[0], rows, k));
+  }
+
+  const char* conv_misfit(const bitnet_op& op, const weight& w, uint64_t k) {
+    if (w.k < 2 || w.k > 32) return "2 to 32 factors for each column are expected";
+    if (w.format != BITNET_FORMAT_F32 || w.m != k || !f32(op.inputs[0], BITNET_DIM_TOKENS, k) ||
+        !f32(op.outputs[0], BITNET_DIM_TOKENS, k))
+      return shapes;
+    return state_misfit(op.ints[0], (w.k - 1) * k);
   }
 
   static bool is_activation_group(uint64_t n) noexcept { return n == 32 || n == 64 || n == 128; }
@@ -419,7 +447,7 @@ class graph_reader {
                    shaped(op.inputs[0], BITNET_DTYPE_I8, rows, k) &&
                    f32(op.inputs[1], rows, groups) && f32(op.outputs[0], rows, w.m)
                ? nullptr
-               : "shapes or element types do not fit";
+               : shapes;
   }
 
   const char* rope_misfit(const bitnet_op& op, const weight* w, uint64_t k) const noexcept {
@@ -435,7 +463,7 @@ class graph_reader {
       return "one frequency factor per pair is expected";
     return f32(op.inputs[0], BITNET_DIM_TOKENS, k) && f32(op.outputs[0], BITNET_DIM_TOKENS, k)
                ? nullptr
-               : "shapes or element types do not fit";
+               : shapes;
   }
 
   const char* attention_misfit(const bitnet_op& op, uint64_t k) noexcept {
@@ -444,7 +472,7 @@ class graph_reader {
         static_cast<uint64_t>(heads * head_dim) != k)
       return "its heads do not fit each other or the width";
     if (!f32(op.inputs[0], BITNET_DIM_TOKENS, k) || !f32(op.outputs[0], BITNET_DIM_TOKENS, k))
-      return "shapes or element types do not fit";
+      return shapes;
     if (out_.n_kv_heads != 0 && out_.n_kv_heads != kv_heads) return "layers differ in KV heads";
     if (op.ints[4] < 0) return "its window is below 0";
     out_.attends = true;
@@ -470,7 +498,7 @@ class graph_reader {
     return f32(op.inputs[0], rows, k) &&
                    f32(op.outputs[0], rows, static_cast<uint64_t>(inner * outer * length))
                ? nullptr
-               : "shapes or element types do not fit";
+               : shapes;
   }
 
   const char* delta_misfit(const bitnet_op& op, uint64_t k) {
@@ -484,7 +512,7 @@ class graph_reader {
     if (width != k || !f32(op.inputs[0], BITNET_DIM_TOKENS, k) ||
         !f32(op.inputs[1], BITNET_DIM_TOKENS, static_cast<uint64_t>(2 * n_v)) ||
         !f32(op.outputs[0], BITNET_DIM_TOKENS, static_cast<uint64_t>(n_v * d_v)))
-      return "shapes or element types do not fit";
+      return shapes;
     return state_misfit(op.ints[0], static_cast<uint64_t>(n_v * d_k) * static_cast<uint64_t>(d_v));
   }
 

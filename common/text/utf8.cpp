@@ -1,6 +1,6 @@
-#include "base/utf8.hpp"
+#include "text/utf8.hpp"
 
-namespace bitnet {
+namespace bitnet::text {
 
 utf8_char first_utf8_char(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
@@ -54,4 +54,4 @@ void append_utf8(std::string& out, char32_t c) {
   }
 }
 
-}  // namespace bitnet
+}  // namespace bitnet::text

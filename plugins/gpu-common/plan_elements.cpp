@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "planner.hpp"
+
+namespace bitnet::gpu {
+namespace {
+
+using sdk::failed;
+using source = operand::source;
+
+// Elements that a group transforms together. The most take 16 KiB, which Vulkan and OpenCL promise;
+// what is shorter than the least leaves threads without work.
+uint32_t tile_for(const facts& about, uint32_t block) noexcept {
+  constexpr uint32_t least = 512, most = 4096;
+  const uint32_t fits = std::bit_floor(about.shared_memory_bytes / uint32_t{sizeof(float)});
+  return std::min(std::clamp(block, least, most), std::max(fits, 64u));
+}
+
+}  // namespace
+
+bool fits_group(const facts& about, const bitnet_op& op) noexcept {
+  if (op.op != BITNET_OP_DELTA_RULE) return true;
+  // A query and a key, and two sums to a thread, which are doubles at most.
+  const auto d_k = static_cast<uint64_t>(std::max(op.ints[3], 0));
+  return 4 * (2 * d_k + uint64_t{4} * about.group_size) <= about.shared_memory_bytes;
+}
+
+bitnet_status planner::add_element_op(const bitnet_op& op) {
+  switch (op.op) {
+    case BITNET_OP_RMS_NORM:
+      return rms_norm(op, 1);
+    case BITNET_OP_RMS_NORM_HEADS:
+      return rms_norm(op, static_cast<uint32_t>(op.ints[0]));
+    case BITNET_OP_HADAMARD:
+      return hadamard(op);
+    case BITNET_OP_GATHER_ROWS:
+      return gather_rows(op);
+    case BITNET_OP_MUL:
+    case BITNET_OP_RELU2:
+    case BITNET_OP_SILU:
+    case BITNET_OP_GELU:
+    case BITNET_OP_SCALE:
+    case BITNET_OP_SIGMOID:
+      return elementwise(op);
+    case BITNET_OP_COLUMNS:
+      return columns(op);
+    case BITNET_OP_SHORT_CONV:
+      return short_conv(op);
+    case BITNET_OP_DELTA_GATES:
+      return delta_gates(op);
+    case BITNET_OP_DELTA_RULE:
+      return delta_rule(op);
+    default:
+      return report_.fail(BITNET_UNSUPPORTED, "no kernel for op %u; use the cpu backend", op.op);
+  }
+}
+
+bitnet_status planner::rms_norm(const bitnet_op& op, uint32_t heads) {
+  node n = start(kernel_id::rms_norm, op, op.outputs[0], grid::rows, heads);
+  n.operands = {reads(op.inputs[0]), {source::vector}, writes(op.outputs[0])};
+  n.params = rms_norm_params{n.rows, width32(op.inputs[0]) / heads, op.floats[0], heads};
+  return push(std::move(n));
+}
+
+// A block that is longer than a tile takes more passes, from the second on in place.
+bitnet_status planner::hadamard(const bitnet_op& op) {
+  const auto block = static_cast<uint32_t>(op.ints[0]);
+  const uint32_t k = width32(op.inputs[0]), tile = tile_for(device_.about(), block);
+  const bool has_factors = op.weights[0] != BITNET_NONE;
+  const bool first = op.ints[1] == BITNET_HADAMARD_FACTORS_FIRST;
+  uint32_t from = 1, read = op.inputs[0];
+  do {
+    const uint32_t to = std::min(block, from * tile);
+    const bool before = has_factors && first && from == 1;
+    const bool after = has_factors && !first && to == block;
+    node n = start(kernel_id::hadamard, op, op.outputs[0], grid::rows, (k + tile - 1) / tile);
+    n.spec.constants[1] = tile;
+    if (!before && !after) n.weight_bytes = 0;
+    const operand weight = before || after ? operand{source::vector} : reads(read);
+    n.operands = {reads(read), weight, writes(op.outputs[0])};
+    const double size = to == block ? 1 / std::sqrt(static_cast<double>(block)) : 1;
+    n.params = hadamard_params{n.rows, k, from, to, before, after, static_cast<float>(size)};
+    out_.nodes.push_back(std::move(n));
+    from = to;
+    read = op.outputs[0];
+  } while (from < block);
+  return BITNET_OK;
+}
+
+bitnet_status planner::elementwise(const bitnet_op& op) {
+  node n = start(kernel_id::elementwise, op, op.outputs[0], grid::threads, width(op.outputs[0]));
+  n.spec.constants[1] = op.op;
+  n.operands = {reads(op.inputs[0]), reads(op.inputs[op.inputs[1] == BITNET_NONE ? 0 : 1]),
+                writes(op.outputs[0])};
+  n.params = elementwise_params{n.rows, width32(op.outputs[0]), op.floats[0]};
+  return push(std::move(n));
+}
+
+bitnet_status planner::gather_rows(const bitnet_op& op) {
+  const uint32_t out = op.outputs[0];
+  node n = start(kernel_id::gather_rows, op, out, grid::threads, width(out));
+  n.operands = {{source::output_rows}, reads(op.inputs[0]), writes(out)};
+  n.params = gather_rows_params{n.rows, width32(out)};
+  return push(std::move(n));
+}
+
+bitnet_status planner::columns(const bitnet_op& op) {
+  node n = start(kernel_id::columns, op, op.outputs[0], grid::threads, width(op.outputs[0]));
+  n.operands = {reads(op.inputs[0]), writes(op.outputs[0])};
+  const auto at = [&](uint64_t i) { return static_cast<uint32_t>(op.ints[i]); };
+  n.params = columns_params{
+      n.rows, width32(op.inputs[0]), width32(op.outputs[0]), at(0), at(1), at(2), at(3), at(5)};
+  return push(std::move(n));
+}
+
+bitnet_status planner::short_conv(const bitnet_op& op) {
+  node n = start(kernel_id::short_conv, op, op.outputs[0], grid::threads, width(op.outputs[0]));
+  if (bitnet_status s = check_whole(n); failed(s)) return s;
+  n.spec.constants[1] = static_cast<uint32_t>(n.weight->view.k);
+  n.operands = {reads(op.inputs[0]),  {source::vector}, {source::positions},
+                {source::sequences},  {source::states}, {source::state, 0, true},
+                writes(op.outputs[0])};
+  const auto element = static_cast<uint32_t>(op.ints[0]);
+  n.params = short_conv_params{n.rows, width32(op.inputs[0]), element, 0, 0, 0};
+  return push(std::move(n));
+}
+
+bitnet_status planner::delta_gates(const bitnet_op& op) {
+  node n = start(kernel_id::delta_gates, op, op.outputs[0], grid::threads, width(op.inputs[0]));
+  if (bitnet_status s = check_whole(n); failed(s)) return s;
+  n.operands = {reads(op.inputs[0]), reads(op.inputs[1]), {source::vector}, writes(op.outputs[0])};
+  n.params = delta_gates_params{n.rows, width32(op.inputs[0])};
+  return push(std::move(n));
+}
+
+bitnet_status planner::delta_rule(const bitnet_op& op) {
+  const auto at = [&](uint64_t i) { return static_cast<uint32_t>(op.ints[i]); };
+  const uint32_t heads = at(2), d_k = at(3), d_v = at(4), threads = tiles_.group;
+  if (!fits_group(device_.about(), op))
+    return report_.fail(BITNET_UNSUPPORTED,
+                        "keys of %u elements are more than the %u bytes that work groups of %s "
+                        "have; use the cpu backend",
+                        d_k, device_.about().shared_memory_bytes, device_.about().name.c_str());
+  // One thread to a group is a core, and takes vectors of columns.
+  const uint32_t tiles = threads == 1 ? 1 : (d_v + threads - 1) / threads;
+  node n = start(kernel_id::delta_rule, op, op.outputs[0], grid::rows, uint64_t{heads} * tiles);
+  n.spec.constants[1] = d_k;
+  n.operands = {reads(op.inputs[0]),  reads(op.inputs[1]), {source::positions},
+                {source::sequences},  {source::states},    {source::state, 0, true},
+                writes(op.outputs[0])};
+  const uint32_t turns = op.ints[5] == BITNET_DELTA_TURNS ? 1 : 0;
+  n.params = delta_rule_params{n.rows,       at(0),        0, at(1), heads, d_v, turns, tiles,
+                               op.floats[0], op.floats[1], 0, 0};
+  return push(std::move(n));
+}
+
+// Kernels that see all of a matrix at once.
+bitnet_status planner::check_whole(const node& n) const {
+  if (n.weight->parts.size() == 1) return BITNET_OK;
+  return report_.fail(BITNET_UNSUPPORTED,
+                      "%s: a weight of %llu bytes is more than a kernel sees at once on %s; use "
+                      "the cpu backend",
+                      n.name.c_str(), static_cast<unsigned long long>(n.weight->device_bytes()),
+                      device_.about().name.c_str());
+}
+
+}  // namespace bitnet::gpu
