@@ -145,6 +145,27 @@ class Quantize(support.Case):
             self.assertLess(report["dense_error"], 0.12)
 
     @needs_model
+    def test_embedding_in_groups(self):
+        """Made of floats, and the same bytes again of the floats that it stands for."""
+        for type_ in ("pq2_0", "q2_0", "ptq1_0"):
+            with self.subTest(type_):
+                first, back, again = (self.path(f"{n}-{type_}.gguf") for n in ("first", "back", "again"))
+                report = self.ok("quantize", demo_model(), first, type_, "--verify", "--json",
+                                 "--token-embedding-type", type_).json
+                self.assertTrue(report["verified"])
+                self.assertIn("by the mean size of each", " ".join(r["as"] for r in report["readings"]))
+                self.ok("quantize", first, back, "f32", "--token-embedding-type", "f32", "--verify")
+                self.ok("quantize", back, again, type_, "--token-embedding-type", type_, "--verify")
+                made = gguf_values.Model(first).tensors
+                self.assertEqual(gguf_values.Model(again).tensors["token_embd.weight"], made["token_embd.weight"])
+                self.assertEqual(made["token_embd.weight"][1], made["blk.0.attn_q.weight"][1])
+                self.assertIn("This model can run.", self.ok("inspect", "-m", first).text)
+        lost = self.path("lost.gguf")
+        self.ok("quantize", demo_model(), lost, "pq2_0", "--token-embedding-type", "q8_0")
+        self.refused(3, "has lost what ternary weights are made of", "quantize", lost, self.path("x"), "pq2_0",
+                     "--token-embedding-type", "pq2_0")
+
+    @needs_model
     def test_refusals(self):
         taken = self.path("taken.gguf", b"mine")
         rows = [

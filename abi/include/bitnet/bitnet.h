@@ -244,7 +244,8 @@ typedef struct bitnet_convert_options {
   const char* type;           /* of linear layers: "i2_s", "tl1", "tl2", "tq1_0", "tq2_0", "iq2_bn",
                                  "q1_0", "q2_0", "pq2_0", "ptq1_0", or "f32", "f16", "bf16",
                                  "q8_0", "q4_0", "q6_k"; NULL = "i2_s" */
-  const char* embedding_type; /* one of the latter; NULL = as it is, other floats as "f16"    */
+  const char* embedding_type; /* one of the latter, or "q1_0", "q2_0", "pq2_0", "ptq1_0";
+                                 NULL = as it is, other floats as "f16" */
   const char* output_type;    /* the same for the output head; a tied one is the embedding    */
   const bitnet_model_options* model; /* how `in` is read; NULL = defaults                     */
   bitnet_progress_callback progress; /* bytes of weights                                      */

@@ -3,7 +3,8 @@
 //
 // Linear layers become `type`: ternary ones keep their values exactly, floating-point ones are made
 // ternary (formats::ternarise). Norms become F32. Embedding and output head are kept in what they
-// are, floats other than F16 as F16, unless a type is asked for.
+// are, floats other than F16 as F16, unless a type is asked for: a dense one, or a ternary one with
+// scales of groups.
 // Memory   of each thread two ternary tensors in their new form, or as many pieces of 4 MiB.
 // Atomic   see gguf::file_writer. Verification comes before the file has its name.
 // Errors   those of reading; BITNET_INVALID_ARGUMENT for types that do not exist;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
+#include <string_view>
 
 #include "base/dense_formats.hpp"
 #include "formats/ternary.hpp"
@@ -16,24 +18,36 @@ namespace {
 using gguf::quote;
 
 template <class Targets>
-std::string names_of(const Targets& targets) {
+std::string names_of(Targets targets) {
   std::string out;
   for (const auto& t : targets) out += fmt::format("{}{}", out.empty() ? "" : ", ", t.name);
   return out;
 }
 
-struct wanted {
-  const formats::ternary_target* linear_ternary = nullptr;
-  const formats::dense_target* linear_dense = nullptr;
-  const formats::dense_target* embedding = nullptr;
-  const formats::dense_target* output = nullptr;
+// One of both, or neither: as it is.
+struct target {
+  const formats::ternary_target* ternary = nullptr;
+  const formats::dense_target* dense = nullptr;
+
+  [[nodiscard]] bool is_none() const { return ternary == nullptr && dense == nullptr; }
 };
+
+target target_named(std::string_view name) {
+  return {formats::find_ternary_target(name), formats::find_dense_target(name)};
+}
+
+struct wanted {
+  target linear, embedding, output;
+};
+
+bool has_scales_of_groups(const formats::ternary_target& t) {
+  return t.float_group != 0;
+}
 
 result<wanted> find_targets(const options& how) {
   wanted w;
-  w.linear_ternary = formats::find_ternary_target(how.type);
-  w.linear_dense = formats::find_dense_target(how.type);
-  if (w.linear_ternary == nullptr && w.linear_dense == nullptr)
+  w.linear = target_named(how.type);
+  if (w.linear.is_none())
     return fail(
         BITNET_INVALID_ARGUMENT,
         fmt::format("there is no type {} to write; choose one of {}, {}", quote(how.type),
@@ -41,12 +55,15 @@ result<wanted> find_targets(const options& how) {
   for (const auto& [name, to] :
        {std::pair{&how.embedding_type, &w.embedding}, std::pair{&how.output_type, &w.output}}) {
     if (name->empty()) continue;
-    *to = formats::find_dense_target(*name);
-    if (*to == nullptr)
+    *to = target_named(*name);
+    if (to->is_none() || (to->ternary != nullptr && !has_scales_of_groups(*to->ternary)))
       return fail(
           BITNET_INVALID_ARGUMENT,
-          fmt::format("an embedding or output head cannot be written as {}; choose one of {}",
-                      quote(*name), names_of(formats::dense_targets())));
+          fmt::format(
+              "an embedding or output head cannot be written as {}; choose one of {}, {}",
+              quote(*name),
+              names_of(std::views::filter(formats::ternary_targets(), has_scales_of_groups)),
+              names_of(formats::dense_targets())));
   }
   return w;
 }
@@ -169,19 +186,19 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
   if (weight.rank == 1 || is_convolution) {
     j.dense = formats::find_dense_target("f32");
   } else if (is_embedding || is_output) {
-    const auto* asked = is_output && w.output != nullptr ? w.output : w.embedding;
-    if (is_embedding && !is_output) asked = w.embedding;
+    target asked = is_output && !w.output.is_none() ? w.output : w.embedding;
     if (is_output && !is_embedding) asked = w.output;
-    j.dense = asked;
+    j.ternary = asked.ternary;
+    j.dense = asked.dense;
     // A ternary head reads quantised activations: in floats it would answer differently.
-    if (asked == nullptr && weight.format == BITNET_FORMAT_TERNARY2) j.ternary = w.linear_ternary;
-    if (asked == nullptr && j.ternary == nullptr && !is_kept(j.source.type))
+    if (asked.is_none() && weight.format == BITNET_FORMAT_TERNARY2) j.ternary = w.linear.ternary;
+    if (asked.is_none() && j.ternary == nullptr && !is_kept(j.source.type))
       j.dense = formats::find_dense_target("f16");
-  } else if (w.linear_ternary != nullptr && stays_float(weight)) {
+  } else if (w.linear.ternary != nullptr && stays_float(weight)) {
     j.dense = target_of(j.source.type);
   } else {
-    j.ternary = w.linear_ternary;
-    j.dense = w.linear_dense;
+    j.ternary = w.linear.ternary;
+    j.dense = w.linear.dense;
   }
   if (same_type(j)) j.dense = nullptr;
   if (j.ternary != nullptr) return plan_ternary(j, weight);
@@ -230,7 +247,7 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
     if (!ours && !counts_blocks) p.metadata.copy(e.key, e.content);
   }
   const int64_t type =
-      w->linear_ternary != nullptr ? w->linear_ternary->file_type : w->linear_dense->file_type;
+      w->linear.ternary != nullptr ? w->linear.ternary->file_type : w->linear.dense->file_type;
   p.metadata.u32("general.file_type", static_cast<uint32_t>(type));
   constexpr uint32_t quantization_version = 2;  // of ggml's block types
   p.metadata.u32("general.quantization_version", quantization_version);

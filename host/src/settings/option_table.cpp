@@ -92,7 +92,9 @@ constexpr auto rows = std::to_array<option>({
     {.name = "token-embedding-type",
      .type = kind::text,
      .metavar = "TYPE",
-     .help = "f32, f16, bf16, q8_0, q4_0 or q6_k (default: as it is; F32 and BF16 become f16)",
+     .help =
+         "f32, f16, bf16, q8_0, q4_0, q6_k, or q1_0, q2_0, pq2_0, ptq1_0 (default: as it is; F32 "
+         "and BF16 become f16)",
      .group = "Writing",
      .commands = writing,
      .command_line_only = true},
