@@ -538,6 +538,21 @@ class Checkpoint(support.Case):
         self.write("config.json", self.qwen35_config())
         return tensors
 
+    def predicting_further_tokens(self, model):
+        """The same with a block behind its layers: it is left out, and named."""
+        more = {f"blk.3.{name}.weight": ([32, 32], gguf_values.F32, bytes(4096))
+                for name in ("attn_q", "nextn.eh_proj")}
+        path = self.path("ahead.gguf")
+        gguf_values.write(path, model.metadata | {"qwen35.block_count": 4, "qwen35.nextn_predict_layers": 1},
+                          model.tensors | more)
+        self.assertEqual(self.ok("quantize", path, self.path("f16.gguf"), "f16", "--json").json["left_out"], [*more])
+        self.assertIn("left out: 2 tensors that predict further tokens, blk.3.attn_q.weight to blk.3.nextn.eh_proj",
+                      self.ok("quantize", path, self.path("f16.gguf"), "f16", "--force").text)
+        if support.report()["selected"]:
+            self.assertIn("blocks 3 to 3 are not used: they predict further tokens",
+                          self.ok("run", "-v", "-m", path, "-p", "x", "-n", "1").stderr)
+        self.assertNotIn("left_out", self.ok("quantize", self.path("f16.gguf"), path, "f16", "--force", "--json").json)
+
     def test_qwen35(self):
         tensors = self.qwen35()
         width = self.config()["hidden_size"]
@@ -569,6 +584,7 @@ class Checkpoint(support.Case):
         self.assertEqual(numbers("blk.2.ssm_dt.bias"), tuple(head / 8 for head in heads))
         for mine, head in zip(numbers("blk.2.ssm_a"), heads):
             self.assertAlmostEqual(mine, -math.exp(head / 8), places=6)
+        self.predicting_further_tokens(ours)
         self.assertEqual(ours.tensors["blk.2.ssm_norm.weight"][2],
                          tensors["model.layers.2.linear_attn.norm.weight"][2])
         self.assertEqual(ours.tensors["blk.1.attn_q.weight"][2],

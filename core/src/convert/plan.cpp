@@ -208,6 +208,18 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
   return {};
 }
 
+// A GGUF has these blocks behind its layers. Nothing else of a file that is read has such a name.
+std::vector<std::string> left_out_of(const model::loaded& from) {
+  std::vector<std::string> out;
+  const uint32_t first = from.shape.n_layers;
+  for (uint32_t block = first; block < first + from.shape.n_skipped; ++block) {
+    const std::string beginning = fmt::format("blk.{}.", block);
+    for (const auto& t : from.file.tensors())
+      if (t.info.name.starts_with(beginning)) out.emplace_back(t.info.name);
+  }
+  return out;
+}
+
 }  // namespace
 
 result<plan> make_plan(const model::loaded& from, const options& how, workers& by) {
@@ -233,6 +245,7 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
       return pass_on(std::move(ok), fmt::format("tensor {}", quote(name)));
   }
   for (const auto& j : p.jobs) p.bytes += j->written.bytes;
+  p.left_out = left_out_of(from);
   const gguf::container& metadata = from.file.metadata();
   for (const gguf::entry& e : metadata.entries()) {
     const bool ours = e.key == "general.file_type" || e.key == "general.quantization_version" ||

@@ -2,6 +2,7 @@
 // Which weight becomes what.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
@@ -27,7 +28,8 @@ struct job {
 struct plan {
   std::vector<std::unique_ptr<job>> jobs;
   gguf::metadata_builder metadata;
-  uint64_t bytes = 0;  // of all tensors
+  uint64_t bytes = 0;                 // of all tensors
+  std::vector<std::string> left_out;  // tensors of blocks that predict further tokens
 };
 
 result<plan> make_plan(const model::loaded& from, const options& how, workers& by);

@@ -34,6 +34,11 @@ std::string report_text(const json& report) {
     out += fmt::format("  {:>5} tensors were {}\n", one.value("tensors", uint64_t{0}),
                        one.value("as", ""));
   }
+  if (const json left_out = report.value("left_out", json::array()); !left_out.empty()) {
+    out += fmt::format("  left out: {} tensors that predict further tokens, {} to {}\n",
+                       left_out.size(), left_out.front().get<std::string>(),
+                       left_out.back().get<std::string>());
+  }
   if (report.value("verified", false)) {
     out +=
         fmt::format("  verified: ternary values equal; other types within {:.2g} of their size\n",
