@@ -363,8 +363,9 @@ class Checkpoint(support.Case):
                     self.assertEqual(self.generated(out), wanted)
                 self.assertIn("This model can run.", self.ok("inspect", "-m", self.folder).text)
 
-    def qwen3(self):
-        """The demo model's matrices as floats in a Qwen3 folder, with norms of heads for its own."""
+    def qwen3(self, group=None):
+        """The demo model's matrices as floats in a Qwen3 folder, with norms of heads for its own. With `group`
+        each so many columns have a scale of their own."""
         self.checkpoint()
         config = self.config(model_type="qwen3", hidden_act="silu", head_dim=self.head_dim())
         del config["quantization_config"]
@@ -376,7 +377,8 @@ class Checkpoint(support.Case):
             name = self.name_of(ours)
             if type_ == gguf_values.I2_S:
                 codes, scale = gguf_values.i2s_codes(ne, content)
-                flat = b"".join(struct.pack("<e", (c - 1) * scale) for row in codes for c in row)
+                sizes = [scale * (1 + (c // group % 2 if group else 0)) for c in range(ne[0])]
+                flat = b"".join(struct.pack("<e", (c - 1) * s) for row in codes for c, s in zip(row, sizes))
                 tensors[name] = ("F16", ne[::-1], flat)
             else:
                 tensors[name] = ({gguf_values.F32: "F32", gguf_values.F16: "F16"}[type_], ne[::-1], content)
@@ -410,6 +412,29 @@ class Checkpoint(support.Case):
             self.assertEqual(self.generated(self.folder), self.generated(out))
         self.write("config.json", self.config(model_type="qwen3", hidden_act="silu", use_sliding_window=True))
         self.refused(3, "use_sliding_window", "convert", self.folder, self.path("o.gguf"))
+
+    def test_groups_that_are_ternary_keep_their_scales(self):
+        """One scale for a matrix would make other weights of them."""
+        for group, type_, wrong in ((128, "pq2_0", ("i2_s", "iq2_bn", "tq2_0")),
+                                    (64, "q2_0", ("i2_s", "tq1_0", "pq2_0"))):
+            with self.subTest(group):
+                tensors = self.qwen3(group)
+                out = self.path(f"{group}.gguf")
+                report = self.ok("convert", self.folder, out, "--verify", "--json").json
+                self.assertIn(type_.upper(), [t["type"] for t in report["tensors"]])
+                self.assertEqual([r["as"] for r in report["readings"]],
+                                 [f"weights that are ternary already: in each {group} all but zeros are of one size"])
+                self.ok("quantize", out, self.path("back.gguf"), "f16", "--force")
+                wanted = tensors["model.layers.0.self_attn.q_proj.weight"][2].replace(b"\0\x80", b"\0\0")
+                self.assertEqual(gguf_values.Model(self.path("back.gguf")).tensors["blk.0.attn_q.weight"][2], wanted)
+                for other in wrong:
+                    self.refused(3, f"choose {type_}", "convert", self.folder, self.path("x"), "--type", other)
+                    self.refused(3, f"choose {type_}", "quantize", self.folder, self.path("x"), other)
+                report = self.ok("quantize", self.folder, self.path("x"), "i2_s", "--lossy", "--json", "--force").json
+                self.assertIn("made ternary by their mean size", report["readings"][0]["as"])
+        self.qwen3()  # one scale for a matrix
+        report = self.ok("convert", self.folder, self.path("one.gguf"), "--verify", "--json").json
+        self.assertIn("I2_S", [t["type"] for t in report["tensors"]])
 
     def gemma3(self):
         """The same as a Gemma folder: norms keep what they have above 1, and there are four to a layer."""

@@ -44,13 +44,13 @@ bool has_scales_of_groups(const formats::ternary_target& t) {
   return t.float_group != 0;
 }
 
-result<wanted> find_targets(const options& how) {
+result<wanted> find_targets(const options& how, std::string_view linear) {
   wanted w;
-  w.linear = target_named(how.type);
+  w.linear = target_named(linear);
   if (w.linear.is_none())
     return fail(
         BITNET_INVALID_ARGUMENT,
-        fmt::format("there is no type {} to write; choose one of {}, {}", quote(how.type),
+        fmt::format("there is no type {} to write; choose one of {}, {}", quote(linear),
                     names_of(formats::ternary_targets()), names_of(formats::dense_targets())));
   for (const auto& [name, to] :
        {std::pair{&how.embedding_type, &w.embedding}, std::pair{&how.output_type, &w.output}}) {
@@ -66,6 +66,10 @@ result<wanted> find_targets(const options& how) {
               names_of(formats::dense_targets())));
   }
   return w;
+}
+
+bool is_float(uint32_t type) {
+  return type == gguf::type::f32 || type == gguf::type::f16 || type == gguf::type::bf16;
 }
 
 // Kept as they are unless asked otherwise: what is small already, and F16.
@@ -103,14 +107,16 @@ result<void> plan_ternary(job& j, const model::weight& w) {
     if (given_type(j) != type)
       return fail(BITNET_UNSUPPORTED,
                   "holds values of twice its scale, so it is not ternary; choose q8_0, f16 or f32");
-    if (type != gguf::type::f32 && type != gguf::type::f16 && type != gguf::type::bf16)
+    if (!is_float(type))
       return fail(BITNET_UNSUPPORTED,
                   fmt::format("has type {}, which has lost what ternary weights are made of; start "
                               "from F32, F16 or BF16",
                               gguf::type_name(type)));
-    auto made = j.ternary->float_group != 0
-                    ? formats::ternarise_groups(j.source, j.ternary->float_group)
-                    : formats::ternarise(j.source, formats::rounding::exact_or_absmean);
+    // Weights that are ternary in groups keep them: a type without scales for these says so.
+    const uint64_t already = j.keeps_groups ? formats::ternary_already(j.source).value_or(0) : 0;
+    const uint64_t group = already != 0 ? already : j.ternary->float_group;
+    auto made = group != 0 ? formats::ternarise_groups(j.source, group)
+                           : formats::ternarise(j.source, formats::rounding::exact_or_absmean);
     if (!made) return std::unexpected(made.error());
     j.reading = std::move(*made);
     j.weights.scales = j.reading.scales;
@@ -208,6 +214,31 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
   return {};
 }
 
+bool is_linear(const model::loaded& from, uint32_t i) {
+  const model::weight& w = from.weights[i];
+  const bool is_matrix = w.rank == 2 && from.sources[i].m == static_cast<uint64_t>(w.ne[1]);
+  return is_matrix && i != from.token_embedding && i != from.output && !stays_float(w);
+}
+
+// Elements of a linear layer that share a scale; 0: all, or it has to be made ternary first.
+uint64_t scale_group_of(const model::loaded& from, uint32_t i) {
+  if (from.is_made(i) || !is_linear(from, i)) return 0;
+  const model::weight& w = from.weights[i];
+  if (w.format == BITNET_FORMAT_TERNARY2) return w.scale_group;
+  return is_float(from.sources[i].type) ? formats::ternary_already(from.sources[i]).value_or(0) : 0;
+}
+
+// The type that holds the scales of the linear layers.
+std::string_view fitting_type(const model::loaded& from, workers& by) {
+  std::vector<uint64_t> groups(from.weights.size());
+  by.each(groups.size(),
+          [&](size_t i) { groups[i] = scale_group_of(from, static_cast<uint32_t>(i)); });
+  const auto has = [&](uint64_t elements) {
+    return std::ranges::find(groups, elements) != groups.end();
+  };
+  return has(64) ? "q2_0" : has(128) ? "pq2_0" : "i2_s";
+}
+
 // A GGUF has these blocks behind its layers. Nothing else of a file that is read has such a name.
 std::vector<std::string> left_out_of(const model::loaded& from) {
   std::vector<std::string> out;
@@ -223,13 +254,14 @@ std::vector<std::string> left_out_of(const model::loaded& from) {
 }  // namespace
 
 result<plan> make_plan(const model::loaded& from, const options& how, workers& by) {
-  const auto w = find_targets(how);
+  const auto w = find_targets(how, how.type ? std::string_view(*how.type) : fitting_type(from, by));
   if (!w) return std::unexpected(w.error());
   plan p;
   for (uint32_t i = 0; i < from.weights.size(); ++i) {
     if (from.is_made(i)) continue;
     p.jobs.push_back(std::make_unique<job>());
     p.jobs.back()->index = i;
+    p.jobs.back()->keeps_groups = !how.lossy;
   }
   // Making floats ternary looks at each of them.
   std::vector<result<void>> planned(p.jobs.size());

@@ -19,6 +19,7 @@ struct job {
   uint32_t index = 0;  // of loaded::weights; no_weight: a vector of loaded::made_of
   const formats::ternary_target* ternary = nullptr;
   const formats::dense_target* dense = nullptr;
+  bool keeps_groups = true;          // of floats that are ternary in groups
   formats::source source;            // by which ternary codes are read
   formats::reading reading;          // of source
   formats::ternary_weights weights;  // ternary, or dense from ternary; refers to this job
