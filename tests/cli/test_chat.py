@@ -177,6 +177,25 @@ class Chat(support.Case):
         with open(saved, encoding="utf-8") as f:
             self.assertEqual(json.load(f)["messages"][1]["content"], said)
 
+    def test_tags_that_are_control_tokens(self):
+        """Such tokens have no text, but an answer whose tags nobody sees would be all thinking."""
+        model = gguf_values.Model(support.demo_model())
+        token = model.metadata["tokenizer.ggml.tokens"].index("\u0120grandmother")
+        model.metadata["tokenizer.ggml.token_type"][token] = 3
+        words = ("run", "-m", self.path("tags.gguf"), "-l", f"{token}+1000", "--chat-template", "raw")
+        for tag in ("<think>", "</think>", "<tool_call>", "</tool_call>", "<|other|>"):
+            model.metadata["tokenizer.ggml.tokens"][token] = tag
+            gguf_values.write(self.path("tags.gguf"), model.metadata, model.tensors)
+            said = self.ok(*words, "-n", "1", "-p", "Once", "--json").json["text"]
+            self.assertEqual(said, "" if tag == "<|other|>" else tag)
+            if tag == "</think>":
+                start = (*words, "-n", "2", "-p", "Once <think>\n", "--reasoning", "hide")
+                self.assertEqual(self.ok(*start, "--json").json["message"]["content"], tag)
+                result = self.ok(*start)
+                self.assertEqual(result.text, tag + "\n")
+                self.assertNotIn("ended within its thinking", result.stderr)
+        self.assertEqual(self.ok("detokenize", "-m", self.path("tags.gguf"), str(token)).text.strip(), "")
+
     def on_terminal(self, *words):
         """What a terminal gets that is standard output and standard error."""
         ours, its = os.openpty()

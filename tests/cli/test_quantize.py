@@ -145,6 +145,27 @@ class Quantize(support.Case):
             self.assertLess(report["dense_error"], 0.12)
 
     @needs_model
+    def test_embedding_in_groups(self):
+        """Made of floats, and the same bytes again of the floats that it stands for."""
+        for type_ in ("pq2_0", "q2_0", "ptq1_0"):
+            with self.subTest(type_):
+                first, back, again = (self.path(f"{n}-{type_}.gguf") for n in ("first", "back", "again"))
+                report = self.ok("quantize", demo_model(), first, type_, "--verify", "--json",
+                                 "--token-embedding-type", type_).json
+                self.assertTrue(report["verified"])
+                self.assertIn("by the mean size of each", " ".join(r["as"] for r in report["readings"]))
+                self.ok("quantize", first, back, "f32", "--token-embedding-type", "f32", "--verify")
+                self.ok("quantize", back, again, type_, "--token-embedding-type", type_, "--verify")
+                made = gguf_values.Model(first).tensors
+                self.assertEqual(gguf_values.Model(again).tensors["token_embd.weight"], made["token_embd.weight"])
+                self.assertEqual(made["token_embd.weight"][1], made["blk.0.attn_q.weight"][1])
+                self.assertIn("This model can run.", self.ok("inspect", "-m", first).text)
+        lost = self.path("lost.gguf")
+        self.ok("quantize", demo_model(), lost, "pq2_0", "--token-embedding-type", "q8_0")
+        self.refused(3, "has lost what ternary weights are made of", "quantize", lost, self.path("x"), "pq2_0",
+                     "--token-embedding-type", "pq2_0")
+
+    @needs_model
     def test_refusals(self):
         taken = self.path("taken.gguf", b"mine")
         rows = [
@@ -342,8 +363,9 @@ class Checkpoint(support.Case):
                     self.assertEqual(self.generated(out), wanted)
                 self.assertIn("This model can run.", self.ok("inspect", "-m", self.folder).text)
 
-    def qwen3(self):
-        """The demo model's matrices as floats in a Qwen3 folder, with norms of heads for its own."""
+    def qwen3(self, group=None):
+        """The demo model's matrices as floats in a Qwen3 folder, with norms of heads for its own. With `group`
+        each so many columns have a scale of their own."""
         self.checkpoint()
         config = self.config(model_type="qwen3", hidden_act="silu", head_dim=self.head_dim())
         del config["quantization_config"]
@@ -355,7 +377,8 @@ class Checkpoint(support.Case):
             name = self.name_of(ours)
             if type_ == gguf_values.I2_S:
                 codes, scale = gguf_values.i2s_codes(ne, content)
-                flat = b"".join(struct.pack("<e", (c - 1) * scale) for row in codes for c in row)
+                sizes = [scale * (1 + (c // group % 2 if group else 0)) for c in range(ne[0])]
+                flat = b"".join(struct.pack("<e", (c - 1) * s) for row in codes for c, s in zip(row, sizes))
                 tensors[name] = ("F16", ne[::-1], flat)
             else:
                 tensors[name] = ({gguf_values.F32: "F32", gguf_values.F16: "F16"}[type_], ne[::-1], content)
@@ -389,6 +412,29 @@ class Checkpoint(support.Case):
             self.assertEqual(self.generated(self.folder), self.generated(out))
         self.write("config.json", self.config(model_type="qwen3", hidden_act="silu", use_sliding_window=True))
         self.refused(3, "use_sliding_window", "convert", self.folder, self.path("o.gguf"))
+
+    def test_groups_that_are_ternary_keep_their_scales(self):
+        """One scale for a matrix would make other weights of them."""
+        for group, type_, wrong in ((128, "pq2_0", ("i2_s", "iq2_bn", "tq2_0")),
+                                    (64, "q2_0", ("i2_s", "tq1_0", "pq2_0"))):
+            with self.subTest(group):
+                tensors = self.qwen3(group)
+                out = self.path(f"{group}.gguf")
+                report = self.ok("convert", self.folder, out, "--verify", "--json").json
+                self.assertIn(type_.upper(), [t["type"] for t in report["tensors"]])
+                self.assertEqual([r["as"] for r in report["readings"]],
+                                 [f"weights that are ternary already: in each {group} all but zeros are of one size"])
+                self.ok("quantize", out, self.path("back.gguf"), "f16", "--force")
+                wanted = tensors["model.layers.0.self_attn.q_proj.weight"][2].replace(b"\0\x80", b"\0\0")
+                self.assertEqual(gguf_values.Model(self.path("back.gguf")).tensors["blk.0.attn_q.weight"][2], wanted)
+                for other in wrong:
+                    self.refused(3, f"choose {type_}", "convert", self.folder, self.path("x"), "--type", other)
+                    self.refused(3, f"choose {type_}", "quantize", self.folder, self.path("x"), other)
+                report = self.ok("quantize", self.folder, self.path("x"), "i2_s", "--lossy", "--json", "--force").json
+                self.assertIn("made ternary by their mean size", report["readings"][0]["as"])
+        self.qwen3()  # one scale for a matrix
+        report = self.ok("convert", self.folder, self.path("one.gguf"), "--verify", "--json").json
+        self.assertIn("I2_S", [t["type"] for t in report["tensors"]])
 
     def gemma3(self):
         """The same as a Gemma folder: norms keep what they have above 1, and there are four to a layer."""
@@ -552,6 +598,21 @@ class Checkpoint(support.Case):
         self.write("config.json", self.qwen35_config())
         return tensors
 
+    def predicting_further_tokens(self, model):
+        """The same with a block behind its layers: it is left out, and named."""
+        more = {f"blk.3.{name}.weight": ([32, 32], gguf_values.F32, bytes(4096))
+                for name in ("attn_q", "nextn.eh_proj")}
+        path = self.path("ahead.gguf")
+        gguf_values.write(path, model.metadata | {"qwen35.block_count": 4, "qwen35.nextn_predict_layers": 1},
+                          model.tensors | more)
+        self.assertEqual(self.ok("quantize", path, self.path("f16.gguf"), "f16", "--json").json["left_out"], [*more])
+        self.assertIn("left out: 2 tensors that predict further tokens, blk.3.attn_q.weight to blk.3.nextn.eh_proj",
+                      self.ok("quantize", path, self.path("f16.gguf"), "f16", "--force").text)
+        if support.report()["selected"]:
+            self.assertIn("blocks 3 to 3 are not used: they predict further tokens",
+                          self.ok("run", "-v", "-m", path, "-p", "x", "-n", "1").stderr)
+        self.assertNotIn("left_out", self.ok("quantize", self.path("f16.gguf"), path, "f16", "--force", "--json").json)
+
     def test_qwen35(self):
         tensors = self.qwen35()
         width = self.config()["hidden_size"]
@@ -583,6 +644,7 @@ class Checkpoint(support.Case):
         self.assertEqual(numbers("blk.2.ssm_dt.bias"), tuple(head / 8 for head in heads))
         for mine, head in zip(numbers("blk.2.ssm_a"), heads):
             self.assertAlmostEqual(mine, -math.exp(head / 8), places=6)
+        self.predicting_further_tokens(ours)
         self.assertEqual(ours.tensors["blk.2.ssm_norm.weight"][2],
                          tensors["model.layers.2.linear_attn.norm.weight"][2])
         self.assertEqual(ours.tensors["blk.1.attn_q.weight"][2],

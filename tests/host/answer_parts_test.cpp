@@ -98,6 +98,27 @@ TEST(answer_parts, are_a_message_in_json) {
            {"name":"f","arguments":{}}]})"},
       {"JSON that is no call", "<tool_call>[\"name\"]</tool_call>",
        R"({"role":"assistant","content":"","tool_calls":[{"text":"[\"name\"]"}]})"},
+      {"a call in tags",
+       "<tool_call>\n<function=f>\n<parameter=a b>\n x\ny \n</parameter>\n<parameter=n>\n1\n"
+       "</parameter>\n</function>\n</tool_call>",
+       R"({"role":"assistant","content":"","tool_calls":[{"name":"f",
+           "arguments":{"a b":" x\ny ","n":"1"}}]})"},
+      {"in one line, with the text of a tag in a value",
+       "<tool_call><function=f><parameter=a><b></function></parameter></function></tool_call>",
+       R"({"role":"assistant","content":"","tool_calls":[{"name":"f",
+           "arguments":{"a":"<b></function>"}}]})"},
+      {"in tags, without arguments", "<tool_call><function=f>\n</function></tool_call>",
+       R"({"role":"assistant","content":"","tool_calls":[{"name":"f","arguments":{}}]})"},
+      {"tags that are not ended", "<tool_call><function=f><parameter=a>1</parameter>",
+       R"({"role":"assistant","content":"","tool_calls":[
+           {"text":"<function=f><parameter=a>1</parameter>"}]})"},
+      {"a value that is not ended", "<tool_call><function=f><parameter=a>1</function></tool_call>",
+       R"({"role":"assistant","content":"","tool_calls":[
+           {"text":"<function=f><parameter=a>1</function>"}]})"},
+      {"text behind tags", "<tool_call><function=f></function>x</tool_call>",
+       R"({"role":"assistant","content":"","tool_calls":[{"text":"<function=f></function>x"}]})"},
+      {"tags without a name", "<tool_call><function=></function></tool_call>",
+       R"({"role":"assistant","content":"","tool_calls":[{"text":"<function=></function>"}]})"},
       {"a name that is no text", "<tool_call>{\"name\": 1}</tool_call>",
        R"({"role":"assistant","content":"","tool_calls":[{"text":"{\"name\": 1}"}]})"},
   };

@@ -69,6 +69,7 @@ def said(role, content, **more):
 TOOL = {"type": "function", "function": {"name": "weather", "description": "It's \"now\" <é>",
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": []}}}
 CALL = {"type": "function", "function": {"name": "weather", "arguments": {"city": "Zürich", "n": 1.5}}}
+NESTED = {"function": {"name": "set", "arguments": {"at": {"x": [1, None]}, "on": True, "text": "a\n<b>"}}}
 CONVERSATIONS = [
     [said("user", "Hi")],
     [said("system", " Be kind.\n"), said("user", "Hello\n")],
@@ -82,6 +83,9 @@ CONVERSATIONS = [
     [said("user", "a"), said("user", "b")],
     [said("user", "<tool_response>x</tool_response>")],
     [said("user", "<|im_end|>{{ 1 }} {% if %}")],
+    [said("user", [{"type": "image"}, {"type": "text", "text": " what? "}]), said("assistant", "a cat")],
+    [said("system", [{"type": "text", "text": "s"}]), said("user", "a"), said("assistant", None, tool_calls=[NESTED]),
+     said("tool", "ok"), said("user", "b")],
 ]
 SETTINGS = [{"add_generation_prompt": True}, {"add_generation_prompt": False, "tools": None},
             {"add_generation_prompt": True, "tools": [TOOL, TOOL]},
@@ -251,7 +255,7 @@ def main():
             for setting in SETTINGS:
                 cases.append((file.name, text, {"messages": messages, "bos_token": "<s>",
                                                 "eos_token": "</s>", **setting}))
-    assert len(cases) >= 7 * 11 * 4, "patterns/ has fewer templates than it had"
+    assert len(cases) >= 10 * 13 * 4, "patterns/ has fewer templates than it had"
     for text in SMALL + SPACED:
         cases.append(("small", text, {}))
     r = random.Random(31)

@@ -243,21 +243,27 @@ typedef struct bitnet_convert_options {
   uint32_t reserved_0;
   const char* type;           /* of linear layers: "i2_s", "tl1", "tl2", "tq1_0", "tq2_0", "iq2_bn",
                                  "q1_0", "q2_0", "pq2_0", "ptq1_0", or "f32", "f16", "bf16",
-                                 "q8_0", "q4_0", "q6_k"; NULL = "i2_s" */
-  const char* embedding_type; /* one of the latter; NULL = as it is, other floats as "f16"    */
+                                 "q8_0", "q4_0", "q6_k"; NULL = "i2_s", or "pq2_0" or "q2_0"
+                                 where groups of 128 or 64 weights have scales */
+  const char* embedding_type; /* one of the latter, or "q1_0", "q2_0", "pq2_0", "ptq1_0";
+                                 NULL = as it is, other floats as "f16" */
   const char* output_type;    /* the same for the output head; a tied one is the embedding    */
   const bitnet_model_options* model; /* how `in` is read; NULL = defaults                     */
   bitnet_progress_callback progress; /* bytes of weights                                      */
   void* progress_user;
   uint32_t n_threads; /* 0: as many as are of use on this machine                     */
   uint32_t reserved_1;
+  uint32_t lossy; /* non-zero: floats that are ternary in groups may become a type that has fewer
+                     scales, by their mean size; else they are refused                  */
+  uint32_t reserved_2;
 } bitnet_convert_options;
 
 BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options, uint32_t size);
 
 /* Writes a model, a GGUF file or a Hugging Face checkpoint folder, as a GGUF file. `out` appears
  * whole or not at all. `report` receives a JSON text once: {file, bytes, tensors[{type, count,
- * bytes}], readings[{as, tensors}], verified?, dense_error?}; may be NULL. */
+ * bytes}], readings[{as, tensors}], left_out?[name], verified?, dense_error?}; may be NULL.
+ * left_out are tensors that predict further tokens, which bitnet does not. */
 BITNET_API bitnet_status bitnet_convert(const char* in, const char* out,
                                         const bitnet_convert_options* options,
                                         void (*report)(void* user, bitnet_str text),

@@ -27,6 +27,7 @@ bitnet_status bitnet_convert(const char* in, const char* out, const bitnet_conve
     if (o.output_type != nullptr) how.output_type = o.output_type;
     how.overwrite = o.overwrite != 0;
     how.verify = o.verify != 0;
+    how.lossy = o.lossy != 0;
     how.n_threads = o.n_threads;
     auto load = bitnet::api::load_options_of(*reading);
     if (!load) return std::unexpected(load.error());

@@ -234,7 +234,9 @@ json report_of(const plan& p) {
     tensors.push_back({{"type", type}, {"count", t.count}, {"bytes", t.bytes}});
   json how = json::array();
   for (const auto& [as, count] : readings) how.push_back({{"as", as}, {"tensors", count}});
-  return {{"tensors", std::move(tensors)}, {"readings", std::move(how)}};
+  json report = {{"tensors", std::move(tensors)}, {"readings", std::move(how)}};
+  if (!p.left_out.empty()) report["left_out"] = p.left_out;
+  return report;
 }
 
 // Whether `out` is one of the files that the model consists of.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
+#include <string_view>
 
 #include "base/dense_formats.hpp"
 #include "formats/ternary.hpp"
@@ -16,39 +18,58 @@ namespace {
 using gguf::quote;
 
 template <class Targets>
-std::string names_of(const Targets& targets) {
+std::string names_of(Targets targets) {
   std::string out;
   for (const auto& t : targets) out += fmt::format("{}{}", out.empty() ? "" : ", ", t.name);
   return out;
 }
 
-struct wanted {
-  const formats::ternary_target* linear_ternary = nullptr;
-  const formats::dense_target* linear_dense = nullptr;
-  const formats::dense_target* embedding = nullptr;
-  const formats::dense_target* output = nullptr;
+// One of both, or neither: as it is.
+struct target {
+  const formats::ternary_target* ternary = nullptr;
+  const formats::dense_target* dense = nullptr;
+
+  [[nodiscard]] bool is_none() const { return ternary == nullptr && dense == nullptr; }
 };
 
-result<wanted> find_targets(const options& how) {
+target target_named(std::string_view name) {
+  return {formats::find_ternary_target(name), formats::find_dense_target(name)};
+}
+
+struct wanted {
+  target linear, embedding, output;
+};
+
+bool has_scales_of_groups(const formats::ternary_target& t) {
+  return t.float_group != 0;
+}
+
+result<wanted> find_targets(const options& how, std::string_view linear) {
   wanted w;
-  w.linear_ternary = formats::find_ternary_target(how.type);
-  w.linear_dense = formats::find_dense_target(how.type);
-  if (w.linear_ternary == nullptr && w.linear_dense == nullptr)
+  w.linear = target_named(linear);
+  if (w.linear.is_none())
     return fail(
         BITNET_INVALID_ARGUMENT,
-        fmt::format("there is no type {} to write; choose one of {}, {}", quote(how.type),
+        fmt::format("there is no type {} to write; choose one of {}, {}", quote(linear),
                     names_of(formats::ternary_targets()), names_of(formats::dense_targets())));
   for (const auto& [name, to] :
        {std::pair{&how.embedding_type, &w.embedding}, std::pair{&how.output_type, &w.output}}) {
     if (name->empty()) continue;
-    *to = formats::find_dense_target(*name);
-    if (*to == nullptr)
+    *to = target_named(*name);
+    if (to->is_none() || (to->ternary != nullptr && !has_scales_of_groups(*to->ternary)))
       return fail(
           BITNET_INVALID_ARGUMENT,
-          fmt::format("an embedding or output head cannot be written as {}; choose one of {}",
-                      quote(*name), names_of(formats::dense_targets())));
+          fmt::format(
+              "an embedding or output head cannot be written as {}; choose one of {}, {}",
+              quote(*name),
+              names_of(std::views::filter(formats::ternary_targets(), has_scales_of_groups)),
+              names_of(formats::dense_targets())));
   }
   return w;
+}
+
+bool is_float(uint32_t type) {
+  return type == gguf::type::f32 || type == gguf::type::f16 || type == gguf::type::bf16;
 }
 
 // Kept as they are unless asked otherwise: what is small already, and F16.
@@ -86,14 +107,16 @@ result<void> plan_ternary(job& j, const model::weight& w) {
     if (given_type(j) != type)
       return fail(BITNET_UNSUPPORTED,
                   "holds values of twice its scale, so it is not ternary; choose q8_0, f16 or f32");
-    if (type != gguf::type::f32 && type != gguf::type::f16 && type != gguf::type::bf16)
+    if (!is_float(type))
       return fail(BITNET_UNSUPPORTED,
                   fmt::format("has type {}, which has lost what ternary weights are made of; start "
                               "from F32, F16 or BF16",
                               gguf::type_name(type)));
-    auto made = j.ternary->float_group != 0
-                    ? formats::ternarise_groups(j.source, j.ternary->float_group)
-                    : formats::ternarise(j.source, formats::rounding::exact_or_absmean);
+    // Weights that are ternary in groups keep them: a type without scales for these says so.
+    const uint64_t already = j.keeps_groups ? formats::ternary_already(j.source).value_or(0) : 0;
+    const uint64_t group = already != 0 ? already : j.ternary->float_group;
+    auto made = group != 0 ? formats::ternarise_groups(j.source, group)
+                           : formats::ternarise(j.source, formats::rounding::exact_or_absmean);
     if (!made) return std::unexpected(made.error());
     j.reading = std::move(*made);
     j.weights.scales = j.reading.scales;
@@ -169,19 +192,19 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
   if (weight.rank == 1 || is_convolution) {
     j.dense = formats::find_dense_target("f32");
   } else if (is_embedding || is_output) {
-    const auto* asked = is_output && w.output != nullptr ? w.output : w.embedding;
-    if (is_embedding && !is_output) asked = w.embedding;
+    target asked = is_output && !w.output.is_none() ? w.output : w.embedding;
     if (is_output && !is_embedding) asked = w.output;
-    j.dense = asked;
+    j.ternary = asked.ternary;
+    j.dense = asked.dense;
     // A ternary head reads quantised activations: in floats it would answer differently.
-    if (asked == nullptr && weight.format == BITNET_FORMAT_TERNARY2) j.ternary = w.linear_ternary;
-    if (asked == nullptr && j.ternary == nullptr && !is_kept(j.source.type))
+    if (asked.is_none() && weight.format == BITNET_FORMAT_TERNARY2) j.ternary = w.linear.ternary;
+    if (asked.is_none() && j.ternary == nullptr && !is_kept(j.source.type))
       j.dense = formats::find_dense_target("f16");
-  } else if (w.linear_ternary != nullptr && stays_float(weight)) {
+  } else if (w.linear.ternary != nullptr && stays_float(weight)) {
     j.dense = target_of(j.source.type);
   } else {
-    j.ternary = w.linear_ternary;
-    j.dense = w.linear_dense;
+    j.ternary = w.linear.ternary;
+    j.dense = w.linear.dense;
   }
   if (same_type(j)) j.dense = nullptr;
   if (j.ternary != nullptr) return plan_ternary(j, weight);
@@ -191,16 +214,54 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
   return {};
 }
 
+bool is_linear(const model::loaded& from, uint32_t i) {
+  const model::weight& w = from.weights[i];
+  const bool is_matrix = w.rank == 2 && from.sources[i].m == static_cast<uint64_t>(w.ne[1]);
+  return is_matrix && i != from.token_embedding && i != from.output && !stays_float(w);
+}
+
+// Elements of a linear layer that share a scale; 0: all, or it has to be made ternary first.
+uint64_t scale_group_of(const model::loaded& from, uint32_t i) {
+  if (from.is_made(i) || !is_linear(from, i)) return 0;
+  const model::weight& w = from.weights[i];
+  if (w.format == BITNET_FORMAT_TERNARY2) return w.scale_group;
+  return is_float(from.sources[i].type) ? formats::ternary_already(from.sources[i]).value_or(0) : 0;
+}
+
+// The type that holds the scales of the linear layers.
+std::string_view fitting_type(const model::loaded& from, workers& by) {
+  std::vector<uint64_t> groups(from.weights.size());
+  by.each(groups.size(),
+          [&](size_t i) { groups[i] = scale_group_of(from, static_cast<uint32_t>(i)); });
+  const auto has = [&](uint64_t elements) {
+    return std::ranges::find(groups, elements) != groups.end();
+  };
+  return has(64) ? "q2_0" : has(128) ? "pq2_0" : "i2_s";
+}
+
+// A GGUF has these blocks behind its layers. Nothing else of a file that is read has such a name.
+std::vector<std::string> left_out_of(const model::loaded& from) {
+  std::vector<std::string> out;
+  const uint32_t first = from.shape.n_layers;
+  for (uint32_t block = first; block < first + from.shape.n_skipped; ++block) {
+    const std::string beginning = fmt::format("blk.{}.", block);
+    for (const auto& t : from.file.tensors())
+      if (t.info.name.starts_with(beginning)) out.emplace_back(t.info.name);
+  }
+  return out;
+}
+
 }  // namespace
 
 result<plan> make_plan(const model::loaded& from, const options& how, workers& by) {
-  const auto w = find_targets(how);
+  const auto w = find_targets(how, how.type ? std::string_view(*how.type) : fitting_type(from, by));
   if (!w) return std::unexpected(w.error());
   plan p;
   for (uint32_t i = 0; i < from.weights.size(); ++i) {
     if (from.is_made(i)) continue;
     p.jobs.push_back(std::make_unique<job>());
     p.jobs.back()->index = i;
+    p.jobs.back()->keeps_groups = !how.lossy;
   }
   // Making floats ternary looks at each of them.
   std::vector<result<void>> planned(p.jobs.size());
@@ -216,6 +277,7 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
       return pass_on(std::move(ok), fmt::format("tensor {}", quote(name)));
   }
   for (const auto& j : p.jobs) p.bytes += j->written.bytes;
+  p.left_out = left_out_of(from);
   const gguf::container& metadata = from.file.metadata();
   for (const gguf::entry& e : metadata.entries()) {
     const bool ours = e.key == "general.file_type" || e.key == "general.quantization_version" ||
@@ -230,7 +292,7 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
     if (!ours && !counts_blocks) p.metadata.copy(e.key, e.content);
   }
   const int64_t type =
-      w->linear_ternary != nullptr ? w->linear_ternary->file_type : w->linear_dense->file_type;
+      w->linear.ternary != nullptr ? w->linear.ternary->file_type : w->linear.dense->file_type;
   p.metadata.u32("general.file_type", static_cast<uint32_t>(type));
   constexpr uint32_t quantization_version = 2;  // of ggml's block types
   p.metadata.u32("general.quantization_version", quantization_version);

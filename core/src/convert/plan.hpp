@@ -2,6 +2,7 @@
 // Which weight becomes what.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
@@ -18,6 +19,7 @@ struct job {
   uint32_t index = 0;  // of loaded::weights; no_weight: a vector of loaded::made_of
   const formats::ternary_target* ternary = nullptr;
   const formats::dense_target* dense = nullptr;
+  bool keeps_groups = true;          // of floats that are ternary in groups
   formats::source source;            // by which ternary codes are read
   formats::reading reading;          // of source
   formats::ternary_weights weights;  // ternary, or dense from ternary; refers to this job
@@ -27,7 +29,8 @@ struct job {
 struct plan {
   std::vector<std::unique_ptr<job>> jobs;
   gguf::metadata_builder metadata;
-  uint64_t bytes = 0;  // of all tensors
+  uint64_t bytes = 0;                 // of all tensors
+  std::vector<std::string> left_out;  // tensors of blocks that predict further tokens
 };
 
 result<plan> make_plan(const model::loaded& from, const options& how, workers& by);

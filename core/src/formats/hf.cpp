@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -122,6 +123,7 @@ result<reading> ternarise_groups(const source& from, uint64_t elements) {
     return ternarise(from, rounding::exact_or_absmean);
   std::vector<float> scales;
   scales.reserve(from.k * from.m / elements);
+  bool exact = true;
   survey s;
   for_each_stored(from, [&](uint64_t i, float x) {
     s.add(i, x);
@@ -130,6 +132,7 @@ result<reading> ternarise_groups(const source& from, uint64_t elements) {
     constexpr float least_exact = 0x1p-14F;
     const auto mean = static_cast<float>(s.sum / static_cast<double>(elements));
     scales.push_back(s.one_size && s.largest >= least_exact ? s.largest : from_f16(to_f16(mean)));
+    exact = exact && s.one_size && (s.largest == 0 || s.largest >= least_exact);
     s = {};
   });
   const auto large = std::ranges::find_if_not(scales, [](float d) { return std::isfinite(d); });
@@ -141,7 +144,35 @@ result<reading> ternarise_groups(const source& from, uint64_t elements) {
                     static_cast<uint64_t>(large - scales.begin()) * elements));
   return ternary_reading(
       from, by_group(elements, scales), elements, scales,
-      fmt::format("floating-point weights, made ternary by the mean size of each {}", elements));
+      exact ? fmt::format("weights that are ternary already: in each {} all but zeros are of one "
+                          "size",
+                          elements)
+            : fmt::format("floating-point weights, made ternary by the mean size of each {}",
+                          elements));
+}
+
+std::optional<uint64_t> ternary_already(const source& from) {
+  struct candidate {
+    uint64_t elements;
+    bool holds;
+    survey s{};
+  };
+  std::array all = {candidate{0, true}, candidate{128, from.k % 128 == 0},
+                    candidate{64, from.k % 64 == 0}};
+  for (uint64_t r = 0; r < from.m; ++r) {
+    const uint64_t start = stored_row(from, r) * from.k;
+    for (uint64_t c = 0; c < from.k; ++c) {
+      const float x = real_element(from.type, from.bytes, start + stored_column(from, c));
+      for (candidate& one : all) {
+        if (one.elements != 0 && c % one.elements == 0) one.s = {};
+        one.s.add(c, x);
+        one.holds = one.holds && one.s.one_size;
+      }
+    }
+    // Weights of any size are known after their first row.
+    if (std::ranges::none_of(all, &candidate::holds)) return std::nullopt;
+  }
+  return std::ranges::find_if(all, &candidate::holds)->elements;
 }
 
 result<reading> understand_hf_master(const source& from) {

@@ -104,19 +104,26 @@ result<std::vector<const candidate*>> tell_by_size(std::span<const q2_tensor> al
   return left;
 }
 
+uint64_t impossible_blocks(std::span<const q2_tensor> all, const candidate& l) {
+  uint64_t sum = 0;
+  for (const q2_tensor& t : all) sum += impossible_blocks(t, l);
+  return sum;
+}
+
+// Whether blocks speak for a layout with `wrong` impossible ones, against one that has `other`.
+bool clearly_less(uint64_t wrong, uint64_t other) {
+  constexpr uint64_t margin = 100;
+  return other > 0 && other / margin >= wrong;
+}
+
 // The one whose blocks are wrong a hundred times less often than those of each other.
 result<q2_told> tell_by_blocks(std::span<const q2_tensor> all,
                                const std::vector<const candidate*>& left) {
-  constexpr uint64_t margin = 100;
   std::vector<uint64_t> wrong;
-  for (const candidate* l : left) {
-    uint64_t sum = 0;
-    for (const q2_tensor& t : all) sum += impossible_blocks(t, *l);
-    wrong.push_back(sum);
-  }
+  for (const candidate* l : left) wrong.push_back(impossible_blocks(all, *l));
   std::string counts;
   for (size_t i = 0; i < left.size(); ++i) {
-    const auto loses = [&](uint64_t other) { return other > 0 && other / margin >= wrong[i]; };
+    const auto loses = [&](uint64_t other) { return clearly_less(wrong[i], other); };
     if (std::cmp_equal(std::ranges::count_if(wrong, loses) + 1, left.size()))
       return q2_told{left[i]->id, q2_evidence::blocks};
     counts += fmt::format("{}{} makes {} blocks impossible", counts.empty() ? "" : ", ",
@@ -130,14 +137,36 @@ result<q2_told> tell_by_blocks(std::span<const q2_tensor> all,
                   counts, advice));
 }
 
+const candidate& candidate_of(q2_layout id) {
+  return *std::ranges::find(candidates, id, &candidate::id);
+}
+
+// A key that the blocks contradict was left over, or written by a program that means something else
+// by it: what it says of them would be garbage.
+result<void> check_key(std::span<const q2_tensor> all) {
+  const uint64_t last = impossible_blocks(all, candidate_of(q2_layout::groups_128_scale_last));
+  const uint64_t first = impossible_blocks(all, candidate_of(q2_layout::groups_128));
+  if (!clearly_less(first, last)) return {};
+  return fail(
+      BITNET_UNSUPPORTED,
+      fmt::format("a key says that the scales of type 42 stand last (oxibonsai.quant_format, or "
+                  "general.quantization_version of the text TQ2_0_G128), and the blocks say that "
+                  "they stand first: {} are impossible with the scale last, {} with the scale "
+                  "first. Remove the key, or {}",
+                  last, first, advice));
+}
+
 }  // namespace
 
 result<q2_told> tell_q2_layout(std::span<const q2_tensor> all, bool scale_is_last) {
   auto left = tell_by_size(all);
   if (!left) return std::unexpected(left.error());
   if (left->size() == 1) return q2_told{left->front()->id, q2_evidence::size};
-  if (scale_is_last)
-    std::erase_if(*left, [](const candidate* l) { return l->id == q2_layout::groups_128; });
+  const auto is_first = [](const candidate* l) { return l->id == q2_layout::groups_128; };
+  if (scale_is_last && std::ranges::any_of(*left, is_first)) {
+    if (auto ok = check_key(all); !ok) return std::unexpected(ok.error());
+    std::erase_if(*left, is_first);
+  }
   if (left->size() == 1) return q2_told{left->front()->id, q2_evidence::key};
   return tell_by_blocks(all, *left);
 }

@@ -33,7 +33,8 @@ struct q2_tensor {
 
 // One answer for all tensors of a file, at least one. `scale_is_last`: a key of the file says of
 // groups of 128 that their scale is behind them.
-// Errors  BITNET_UNSUPPORTED where no layout, or more than one, fits all tensors.
+// Errors  BITNET_UNSUPPORTED where no layout, or more than one, fits all tensors, or
+//         their blocks contradict the key.
 result<q2_told> tell_q2_layout(std::span<const q2_tensor> all, bool scale_is_last);
 
 // "Q2_0 in groups of 128, the scale first"

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,6 +77,10 @@ result<reading> ternarise(const source& from, rounding rule);
 // The same with a scale for each `group` elements of a row (K % group == 0, group a multiple of 64
 // up to 128): one that 16 bits hold, or the size of a group that is ternary already.
 result<reading> ternarise_groups(const source& from, uint64_t group);
+
+// How many elements of F32, F16 or BF16 weights share one size, but for zeros: 0, all of the
+// tensor; 128 or 64, each such group of a row; nothing where no groups do.
+std::optional<uint64_t> ternary_already(const source& from);
 
 // A reading of `from` as ternary, by `codes`, with `scales` of groups of `scale_group` elements.
 // Scales that are all equal, but for zeros, become one.

@@ -29,6 +29,16 @@ void forbid_end(sampling::parameters& p, const tokenizer::tokenizer& tokens) {
       p.logit_bias.emplace_back(static_cast<int32_t>(id), never);
 }
 
+// What tells the parts of an answer apart is text also where a vocabulary has it as control tokens,
+// which have none: thinking that nobody saw end would swallow the answer.
+// docs/reference/models.md#answers
+std::vector<int32_t> find_tags(const tokenizer::tokenizer& tokens) {
+  std::vector<int32_t> out;
+  for (const char* tag : {"<think>", "</think>", "<tool_call>", "</tool_call>"})
+    if (const auto id = tokens.find(tag)) out.push_back(*id);
+  return out;
+}
+
 // One run, token by token. The first part that finds an end says so in stop_reason.
 class generation {
  public:
@@ -36,6 +46,7 @@ class generation {
       : session_(s),
         options_(o),
         tokens_(s.owner().model().tokens()),
+        tags_(find_tags(tokens_)),
         sampler_(std::move(sampler)),
         stream_(o.stop_strings),
         logits_(s.owner().model().shape().n_vocab) {
@@ -75,7 +86,8 @@ class generation {
     if (auto ok = session_.append(*id); !ok) return ok;
     out_.tokens.push_back(*id);
     if (is_end(*id)) return {};
-    auto piece = tokens_.piece(*id, false, session_.tokens().size() == 1);
+    const bool is_tag = std::ranges::find(tags_, *id) != tags_.end();
+    auto piece = tokens_.piece(*id, is_tag, session_.tokens().size() == 1);
     if (!piece) return std::unexpected(std::move(piece.error()));
     const bool go_on = show(stream_.push(*piece));
     if (const auto stop = stream_.stopped_by()) return end(BITNET_STOP_STRING, *stop);
@@ -131,6 +143,7 @@ class generation {
   session::session& session_;
   const options& options_;
   const tokenizer::tokenizer& tokens_;
+  const std::vector<int32_t> tags_;
   sampling::sampler sampler_;
   text_stream stream_;
   std::vector<float> logits_;

@@ -34,6 +34,11 @@ std::string report_text(const json& report) {
     out += fmt::format("  {:>5} tensors were {}\n", one.value("tensors", uint64_t{0}),
                        one.value("as", ""));
   }
+  if (const json left_out = report.value("left_out", json::array()); !left_out.empty()) {
+    out += fmt::format("  left out: {} tensors that predict further tokens, {} to {}\n",
+                       left_out.size(), left_out.front().get<std::string>(),
+                       left_out.back().get<std::string>());
+  }
   if (report.value("verified", false)) {
     out +=
         fmt::format("  verified: ternary values equal; other types within {:.2g} of their size\n",
@@ -43,7 +48,7 @@ std::string report_text(const json& report) {
 }
 
 result<int> write_model(const invocation& in, const std::string& from, const std::string& to,
-                        const std::string& type) {
+                        const char* type) {
   auto file = find_model(from, in.variables);
   if (!file) return std::unexpected(file.error());
   const bitnet_model_options model = model_options(in.set);
@@ -51,11 +56,12 @@ result<int> write_model(const invocation& in, const std::string& from, const std
   const std::string& head = in.set.text("output-tensor-type");
   bitnet_convert_options options{};
   bitnet_convert_defaults(&options, sizeof options);
-  options.type = type.c_str();
+  options.type = type;
   if (!embedding.empty()) options.embedding_type = embedding.c_str();
   if (!head.empty()) options.output_type = head.c_str();
   options.overwrite = in.set.flag("force") ? 1 : 0;
   options.verify = in.set.flag("verify") ? 1 : 0;
+  options.lossy = in.set.flag("lossy") ? 1 : 0;
   options.model = &model;
   options.n_threads = static_cast<uint32_t>(std::max<int64_t>(in.set.integer("threads"), 0));
 
@@ -90,7 +96,7 @@ result<int> quantize_command(const invocation& in) {
                             "model-f16.gguf model-i2_s.gguf i2_s`",
                             words.size()));
   }
-  return write_model(in, words[0], words[1], words[2]);
+  return write_model(in, words[0], words[1], words[2].c_str());
 }
 
 result<int> convert_command(const invocation& in) {
@@ -100,7 +106,8 @@ result<int> convert_command(const invocation& in) {
                                               "convert bitnet-b1.58-2B-4T model.gguf`",
                                               words.size()));
   }
-  return write_model(in, words[0], words[1], in.set.text("type"));
+  const bool chosen = in.set.given("type");
+  return write_model(in, words[0], words[1], chosen ? in.set.text("type").c_str() : nullptr);
 }
 
 }  // namespace bitnet::host

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 namespace bitnet::host {
@@ -29,8 +31,43 @@ void add_text(std::vector<answer_piece>& out, part of, std::string_view text) {
   if (!text.empty()) out.push_back({of, piece_kind::text, std::string(text)});
 }
 
-// Nothing where the text is no call, or is JSON that nobody should build.
+// What stands between `begins` and the next `ends`, taken from the front of `rest` with both.
+std::optional<std::string_view> taken(std::string_view& rest, std::string_view begins,
+                                      std::string_view ends) {
+  if (!rest.starts_with(begins)) return std::nullopt;
+  const auto end = rest.find(ends, begins.size());
+  if (end == std::string_view::npos) return std::nullopt;
+  const auto found = rest.substr(begins.size(), end - begins.size());
+  rest.remove_prefix(end + ends.size());
+  return found;
+}
+
+void drop_white_space(std::string_view& rest) {
+  rest.remove_prefix(std::min(rest.find_first_not_of(white_space), rest.size()));
+}
+
+// <function=NAME>, <parameter=NAME> VALUE </parameter> for each argument, </function>: as Qwen3.5
+// calls tools. Values have lines of their own, and stay texts: what they are says only the
+// description of the tool, which is not here.
+std::optional<json> tagged_call(std::string_view rest) {
+  const auto name = taken(rest, "<function=", ">");
+  if (!name || name->empty()) return std::nullopt;
+  json arguments = json::object();
+  for (drop_white_space(rest); !rest.starts_with("</function>"); drop_white_space(rest)) {
+    const auto parameter = taken(rest, "<parameter=", ">");
+    auto value = taken(rest, "", "</parameter>");
+    if (!parameter || parameter->empty() || !value) return std::nullopt;
+    if (value->starts_with('\n')) value->remove_prefix(1);
+    if (value->ends_with('\n')) value->remove_suffix(1);
+    arguments[std::string(*parameter)] = *value;
+  }
+  if (rest != "</function>") return std::nullopt;
+  return json{{"name", *name}, {"arguments", std::move(arguments)}};
+}
+
+// The text alone where it is no call, or is JSON that nobody should build.
 json call_json(const std::string& text) {
+  if (auto call = tagged_call(text)) return *std::move(call);
   constexpr int deepest = 64;
   bool too_deep = false;
   json call = json::parse(

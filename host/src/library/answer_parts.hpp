@@ -53,7 +53,7 @@ struct answer {
 [[nodiscard]] answer split_answer(std::string_view text);
 
 // {"role": "assistant", "content"}, with "reasoning_content" if there is some, and "tool_calls", a
-// list of {"name", "arguments"}, or of {"text"} where that is no such JSON.
+// list of {"name", "arguments"}, or of {"text"} where that is neither such JSON nor <function=...>.
 [[nodiscard]] nlohmann::json message_json(const answer& said);
 
 }  // namespace bitnet::host

@@ -81,18 +81,20 @@ constexpr auto rows = std::to_array<option>({
 
     {.name = "type",
      .type = kind::text,
-     .initial = "i2_s",
      .metavar = "TYPE",
      .help =
          "of the linear layers: i2_s, tl1, tl2, tq1_0, tq2_0, iq2_bn, q1_0, q2_0, pq2_0, ptq1_0, "
-         "or f32, f16, bf16, q8_0, q4_0, q6_k",
+         "or f32, f16, bf16, q8_0, q4_0, q6_k (default: i2_s; pq2_0 or q2_0 where groups of 128 or "
+         "64 weights have scales)",
      .group = "Writing",
      .commands = to::convert,
      .command_line_only = true},
     {.name = "token-embedding-type",
      .type = kind::text,
      .metavar = "TYPE",
-     .help = "f32, f16, bf16, q8_0, q4_0 or q6_k (default: as it is; F32 and BF16 become f16)",
+     .help =
+         "f32, f16, bf16, q8_0, q4_0, q6_k, or q1_0, q2_0, pq2_0, ptq1_0 (default: as it is; F32 "
+         "and BF16 become f16)",
      .group = "Writing",
      .commands = writing,
      .command_line_only = true},
@@ -106,6 +108,12 @@ constexpr auto rows = std::to_array<option>({
     {.name = "verify",
      .type = kind::flag,
      .help = "read the result back and compare it with the source",
+     .group = "Writing",
+     .commands = writing,
+     .command_line_only = true},
+    {.name = "lossy",
+     .type = kind::flag,
+     .help = "let weights that are ternary in groups become a type that cannot hold their scales",
      .group = "Writing",
      .commands = writing,
      .command_line_only = true},
