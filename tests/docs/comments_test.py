@@ -13,7 +13,7 @@ FOLDERS = ("abi", "cmake", "common", "core", "docs", "host", "models", "plugins"
            "scripts", "tests")
 C_LIKE = (".h", ".hpp", ".c", ".cpp", ".inl", ".cu", ".cuh", ".glsl", ".comp", ".cl")
 INCLUDED = (ROOT / "abi/include", ROOT / "plugins/sdk/include")
-FORMATTED = (".h", ".hpp", ".c", ".cpp", ".cu", ".cuh")
+FORMATTED = (".h", ".hpp", ".c", ".cpp", ".cu", ".cuh", ".inl")
 MOST_COLUMNS = 100
 FIELD = re.compile(r"(?://|\*|/\*) ([A-Z][A-Za-z]*(?: [a-z]+)?)  +(?=\S)")
 LONGEST_FIELD = re.compile(r"(?://|\*) [A-Z][A-Za-z]* (?=\S)")  # leaves room for one blank

@@ -1,7 +1,7 @@
 // f16 to f32 and back, rounded half to even, where the processor has no instruction for it: the
 // steps of f16_to_f32 and f32_to_f16 in bitnet/sdk/formats.hpp, all cases computed and one taken.
-// `floats`, `words`, `integers`, `halves` and `bytes` hold `lanes` elements. Comparisons are signed, which
-// SSE has; no operand has its top bit set.
+// `floats`, `words`, `integers`, `halves` and `bytes` hold `lanes` elements. Comparisons are
+// signed, which SSE has; no operand has its top bit set.
 
 inline floats from_bytes(bytes b) {
   int32_t bits = 0;

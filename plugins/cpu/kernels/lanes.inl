@@ -1,7 +1,7 @@
 // A lane of four bytes is a row: four elements of as many rows as there are lanes are multiplied by
 // the same four activations. So no sum has to cross lanes, and a group's scales, sums and results
-// are registers of rows as well. A form includes this inside its anonymous namespace; before that it
-// defines
+// are registers of rows as well. A form includes this inside its anonymous namespace; before that
+// it defines:
 //   lanes          of four bytes in a register: 4, 8 or 16
 //   vec            a register of bytes
 //   part           what products are added to, zero when value-initialised; it has room for 32

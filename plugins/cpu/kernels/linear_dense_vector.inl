@@ -1,5 +1,5 @@
 // linear_dense.hpp for a machine whose registers hold four floats: the one text behind the forms,
-// which set
+// which set:
 //   BITNET_ISA     the suffix of the names
 //   BITNET_CONVERSIONS  the file with from_bytes() and from_halves()
 //   BITNET_ROWS_AT_ONCE, BITNET_TOKENS_AT_ONCE, BITNET_HEADS_AT_ONCE

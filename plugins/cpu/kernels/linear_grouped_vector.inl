@@ -1,6 +1,6 @@
 // The products of linear_grouped.hpp for a machine with vectors: the one text behind the forms,
 // which include it inside their anonymous namespace. Before that a form defines what lanes.inl asks
-// for, and
+// for and:
 //   in_place       whether dot takes codes times 4, 16 and 64
 // Kernels only, no shared inline functions.
 

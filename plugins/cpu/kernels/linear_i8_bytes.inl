@@ -1,5 +1,6 @@
-// The sums of linear_i8.hpp where bytes are multiplied four at a time: the one text behind the forms
-// with dot products, which include it inside their anonymous namespace. Before that a form defines
+// The sums of linear_i8.hpp where bytes are multiplied four at a time: the one text behind the
+// forms with dot products, which include it inside their anonymous namespace. Before that a form
+// defines:
 //   vec                               a register of `width` bytes; zero when value-initialised
 //   vec load(const void*)
 //   vec codes(const uint8_t*)         weights and `offset`: c

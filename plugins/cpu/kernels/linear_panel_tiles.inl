@@ -1,11 +1,11 @@
 // The products of linear_panel.hpp by matrix registers (tiles) of 16 rows of 64 bytes, eight of
 // them, beside AVX-512 VNNI. Activations as they lie are one operand, a row of it 64 elements of a
 // token; the panel as it lies is the other, a row of it four elements of 16 rows. Where nothing has
-// groups, 32 tokens and 32 rows have their sums in four tiles; where something has, 16 tokens and 16
-// rows have those of four groups there. Tokens at the end that are fewer have lower tiles, and
-// elements that fill none are multiplied as linear_panel_avx512vnni.cpp does. Integers only: what is
-// done with floats, and in which order, is what linear_panel.hpp says. A form includes this inside
-// its anonymous namespace; before that it defines
+// groups, 32 tokens and 32 rows have their sums in four tiles; where something has, 16 tokens and
+// 16 rows have those of four groups there. Tokens at the end that are fewer have lower tiles, and
+// elements that fill none are multiplied as linear_panel_avx512vnni.cpp does. Integers only: what
+// is done with floats, and in which order, is what linear_panel.hpp says. A form includes this
+// inside its anonymous namespace; before that it defines:
 //   void configure(const tile_shapes*)     eight tiles, all zero; the struct is in linear_panel.hpp
 //   void release()                         none any more
 //   void zero_tile<Tile>()
@@ -224,14 +224,15 @@ inline floats add_groups(const panel& w, uint64_t r, uint64_t g, uint64_t n, con
   return to;
 }
 
-// Shorter groups that are multiplied at once, n from number `first` on, of the longer group number l.
+// Shorter groups that are multiplied at once, n from number `first` on, of the longer group l, as
+// they are counted.
 struct batch {
   uint64_t first, n, l;
   bool begins, ends;  // the longer group
 };
 
-// Up to 16 tokens from t on, all groups of a register of rows. The next groups are multiplied before
-// the sums of these are used: the processor does both at once.
+// Up to 16 tokens from t on, all groups of a register of rows. The next groups are multiplied
+// before the sums of these are used: the processor does both at once.
 template <grouped Groups>
 void grouped_tile_rows(const panel_tile& a, const panel& w, uint64_t r, uint64_t t0,
                        uint64_t tokens, uint64_t each, floats (&y)[tokens_of_tile]) {

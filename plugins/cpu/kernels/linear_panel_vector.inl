@@ -1,10 +1,10 @@
 // The products of linear_panel.hpp for a machine with vectors: the one text behind the forms, which
-// include it inside their anonymous namespace. Before that a form defines what lanes.inl asks for,
-// and
+// include it inside their anonymous namespace. Before that a form defines what lanes.inl asks for
+// and:
 //   registers      of rows that a panel has side by side
 //   at_once        tokens whose sums stay in registers, with those of so many rows
-//   steps_of_part  times four elements that a part has room for: 8 or a multiple; 0: any number, and
-//                  a part is a register of int32 sums
+//   steps_of_part  times four elements that a part has room for: 8 or a multiple; 0: any number,
+//                  and a part is a register of int32 sums
 // Kernels only, no shared inline functions.
 
 #include "lanes.inl"
@@ -62,8 +62,8 @@ inline void unpack(const vec (&columns)[8], uint64_t element, uint64_t r, panel&
     }
 }
 
-// Register r of the panel: n elements, from one on that is a multiple of 128, of the rows from `row`
-// on, the last one repeated.
+// Register r of the panel: n elements, from one on that is a multiple of 128, of the rows from
+// `row` on, the last one repeated.
 template <uint8_t Less = 0>
 inline void fill_rows(const panel_tile& a, uint64_t row, uint64_t r, uint64_t element, uint64_t n,
                       panel& to) {
@@ -176,7 +176,8 @@ inline void write_rows(const panel& w, const Register (&rows)[registers], float*
   std::memcpy(y, reinterpret_cast<const uint8_t*>(rows) + 4 * w.first, 4 * (w.last - w.first));
 }
 
-// The sums of token t where nothing has groups, q_sum among them: as they are where the row goes on.
+// The sums of token t where nothing has groups, q_sum among them: as they are where the row goes
+// on, else what they are divided and multiplied into.
 inline void write_sums(const panel_tile& a, const panel& w, uint64_t t, wide (&row)[registers],
                        float* y) {
   if (!a.ends) return write_rows(w, row, y);

@@ -7,8 +7,9 @@
 //                  of codes that break the format: 3 * -128 in each product
 //   wide           a register of int32
 //   vec load(const void*)
-//   vec activations(const int8_t* q)        the activations of one plane: 32 of a group, for a width
-//                                           of 64 those of the next group after them; for 16 half
+//   vec activations(const int8_t* q)        the activations of one plane: 32 of a group, for a
+//                                           width of 64 those of the next group after them; for 16
+//                                           half
 //   part dot(part, vec codes, vec q)        the part and the products
 //   wide widen(part), int32_t total(wide)
 // Kernels only, no shared inline functions.
