@@ -120,6 +120,7 @@ bool clearly_less(uint64_t wrong, uint64_t other) {
 result<q2_told> tell_by_blocks(std::span<const q2_tensor> all,
                                const std::vector<const candidate*>& left) {
   std::vector<uint64_t> wrong;
+  wrong.reserve(left.size());
   for (const candidate* l : left) wrong.push_back(impossible_blocks(all, *l));
   std::string counts;
   for (size_t i = 0; i < left.size(); ++i) {
