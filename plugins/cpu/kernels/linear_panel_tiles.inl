@@ -137,7 +137,7 @@ void every_panel_in_tiles(const panel_tile& a) {
   panel w;
   tile_sums sums;
   const uint64_t groups = (a.tokens + most - 1) / most, last = a.tokens - (groups - 1) * most;
-  const uint64_t pieces = groups * (a.k / 128 + 1);
+  const uint64_t pieces = (a.tokens / most + 1) * (a.k / 128 + 1);
   if (groups == 1) shape_tiles(last);
   for (uint64_t row = 0; row < a.rows; row += panel_rows) {
     w.first = 0;
@@ -242,20 +242,20 @@ void grouped_tile_rows(const panel_tile& a, const panel& w, uint64_t r, uint64_t
   const uint64_t shorter = by_weights ? a.group : a.q_group;
   const uint64_t longer = !both ? a.k : by_weights ? a.q_group : a.group;
   const uint64_t of_longer = longer / shorter, all_groups = a.k / shorter;
-  const auto batch_from = [&](uint64_t g) {
-    const uint64_t l = g / of_longer, n = least((l + 1) * of_longer - g, groups_at_once);
+  const auto batch_from = [&](uint64_t g, uint64_t l) {
+    const uint64_t n = least((l + 1) * of_longer - g, groups_at_once);
     return batch{g, n, l, g == l * of_longer, g + n == (l + 1) * of_longer};
   };
   const float* scales = a.q_scales + t0 * a.q_scales_stride;
   wide sums[2][groups_at_once][tokens_of_tile];
   floats inner[tokens_of_tile];
-  batch now = batch_from(0);
+  batch now = batch_from(0, 0);
   multiply_groups(a, w, r, t0, shorter, 0, now.n, each, sums[0]);
   for (uint64_t turn = 0;; turn = 1 - turn) {
     const uint64_t g = now.first + now.n;
     batch next{};
     if (g < all_groups) {
-      next = batch_from(g);
+      next = batch_from(g, now.ends ? now.l + 1 : now.l);
       multiply_groups(a, w, r, t0, shorter, g, next.n, each, sums[1 - turn]);
     }
     const auto use = [&](uint64_t n, bool begins, bool ends) {
