@@ -140,7 +140,7 @@ class Bench(support.Case):
             self.assertIn(part, text)
         rows = self.ok("bench", "--tune", "-o", "json").json
         self.assertEqual([(r["setting"], r["value"]) for r in rows],
-                         [("ahead", str(n)) for n in (1024, 2048, 3072, 4096, 8192, 16384)]
+                         [("ahead", str(n)) for n in (2048, 3072, 4096, 8192, 16384)]
                          + [("tile_rows", str(16 << i)) for i in range(4)])
         for setting in ("ahead", "tile_rows"):
             used, = [r for r in rows if r["setting"] == setting and r["used"]]

@@ -25,7 +25,8 @@ namespace {
 std::atomic<uint32_t> ahead{tuning{}.ahead};
 std::atomic<uint32_t> tile_rows{tuning{}.tile_rows};
 
-constexpr std::array<uint32_t, 6> distances = {1024, 2048, 3072, 4096, 8192, 16384};
+// Five and four figures are what the text of a tuning has room for.
+constexpr std::array<uint32_t, 5> distances = {2048, 3072, 4096, 8192, 16384};
 constexpr std::array<uint32_t, 4> tiles = {16, 32, 64, most_tile_rows};
 
 // That three digits can say and still be read as more than nothing.
