@@ -113,8 +113,8 @@ result<void> plan_ternary(job& j, const model::weight& w) {
                               "from F32, F16 or BF16",
                               gguf::type_name(type)));
     // Weights that are ternary in groups keep them: a type without scales for these says so.
-    const uint64_t already = j.keeps_groups ? formats::ternary_already(j.source).value_or(0) : 0;
-    const uint64_t group = already != 0 ? already : j.ternary->float_group;
+    if (!j.found) j.found = j.keeps_groups ? formats::ternary_already(j.source).value_or(0) : 0;
+    const uint64_t group = *j.found != 0 ? *j.found : j.ternary->float_group;
     auto made = group != 0 ? formats::ternarise_groups(j.source, group)
                            : formats::ternarise(j.source, formats::rounding::exact_or_absmean);
     if (!made) return std::unexpected(made.error());
@@ -220,19 +220,21 @@ bool is_linear(const model::loaded& from, uint32_t i) {
   return is_matrix && i != from.token_embedding && i != from.output && !stays_float(w);
 }
 
-// Elements of a linear layer that share a scale; 0: all, or it has to be made ternary first.
-uint64_t scale_group_of(const model::loaded& from, uint32_t i) {
-  if (from.is_made(i) || !is_linear(from, i)) return 0;
-  const model::weight& w = from.weights[i];
-  if (w.format == BITNET_FORMAT_TERNARY2) return w.scale_group;
-  return is_float(from.sources[i].type) ? formats::ternary_already(from.sources[i]).value_or(0) : 0;
-}
-
-// The type that holds the scales of the linear layers.
-std::string_view fitting_type(const model::loaded& from, workers& by) {
-  std::vector<uint64_t> groups(from.weights.size());
-  by.each(groups.size(),
-          [&](size_t i) { groups[i] = scale_group_of(from, static_cast<uint32_t>(i)); });
+// The type that holds the scales of the linear layers. What was found of floats is kept: all of them
+// had to be looked at.
+std::string_view fitting_type(const model::loaded& from, plan& p, workers& by) {
+  std::vector<uint64_t> groups(p.jobs.size());
+  by.each(groups.size(), [&](size_t n) {
+    job& j = *p.jobs[n];
+    if (!is_linear(from, j.index)) return;
+    const model::weight& w = from.weights[j.index];
+    if (w.format == BITNET_FORMAT_TERNARY2) {
+      groups[n] = w.scale_group;
+    } else if (is_float(from.sources[j.index].type)) {
+      groups[n] = formats::ternary_already(from.sources[j.index]).value_or(0);
+      if (j.keeps_groups) j.found = groups[n];
+    }
+  });
   const auto has = [&](uint64_t elements) {
     return std::ranges::find(groups, elements) != groups.end();
   };
@@ -254,8 +256,6 @@ std::vector<std::string> left_out_of(const model::loaded& from) {
 }  // namespace
 
 result<plan> make_plan(const model::loaded& from, const options& how, workers& by) {
-  const auto w = find_targets(how, how.type ? std::string_view(*how.type) : fitting_type(from, by));
-  if (!w) return std::unexpected(w.error());
   plan p;
   for (uint32_t i = 0; i < from.weights.size(); ++i) {
     if (from.is_made(i)) continue;
@@ -263,6 +263,9 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
     p.jobs.back()->index = i;
     p.jobs.back()->keeps_groups = !how.lossy;
   }
+  const auto w =
+      find_targets(how, how.type ? std::string_view(*how.type) : fitting_type(from, p, by));
+  if (!w) return std::unexpected(w.error());
   // Making floats ternary looks at each of them.
   std::vector<result<void>> planned(p.jobs.size());
   by.each(p.jobs.size(), [&](size_t i) { planned[i] = plan_weight(*p.jobs[i], from, *w); });

@@ -2,6 +2,7 @@
 // Which weight becomes what.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct job {
   const formats::ternary_target* ternary = nullptr;
   const formats::dense_target* dense = nullptr;
   bool keeps_groups = true;          // of floats that are ternary in groups
+  std::optional<uint64_t> found;     // elements of these, 0: none; if somebody looked
   formats::source source;            // by which ternary codes are read
   formats::reading reading;          // of source
   formats::ternary_weights weights;  // ternary, or dense from ternary; refers to this job
