@@ -43,8 +43,9 @@ result<rope_config> read_rope(const json& c, uint32_t head_dim, const config& ab
                   "support");
   if (!about.rotates_parts && rotating_share(c, scaling, about.usual_rotating_share) != 1)
     return fail(BITNET_UNSUPPORTED,
-                "config.json: partial_rotary_factor is not 1; this program reads "
-                "checkpoints that rotate whole heads, but for 'qwen3_5_text'");
+                fmt::format("config.json: partial_rotary_factor is not 1; this program rotates "
+                            "whole heads in models of type {}",
+                            quote(about.form->model_type)));
   if (false_at(scaling, "truncate"))
     return fail(BITNET_UNSUPPORTED,
                 "config.json: truncate of RoPE scaling is false, which this program does not "

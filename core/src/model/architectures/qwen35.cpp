@@ -134,9 +134,7 @@ uint32_t recurrent(graph_builder& to, uint32_t at, uint32_t x) {
   uint32_t out = to.product(to.head_norm(y, l.ssm_norm, r.value_heads), gate);
   if (r.regrouped && !to.is_plain(l.ssm_out))
     out = to.columns(out, {d_v, 0, n_v / n_k, n_k * d_v, n_k, d_v});
-  const uint32_t sum = to.activation(to.shape().n_embedding);
-  to.emit(BITNET_OP_ADD, {x, to.linear_of(out, l.ssm_out)}, {sum});
-  return sum;
+  return to.add(x, to.linear_of(out, l.ssm_out));
 }
 
 uint32_t qwen35_layer(graph_builder& to, uint32_t n, uint32_t x) {
