@@ -11,7 +11,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackMana
 from langchain_core.language_models import LLM, BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult, GenerationChunk
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 import bitnet
 
@@ -41,8 +41,8 @@ def _usage(done: bitnet.Generation) -> dict[str, int]:
             "total_tokens": done.n_prompt + len(done.tokens)}
 
 
-class ChatBitnet(BaseChatModel):
-    """Each call is a conversation of its own, in a new session of the model."""
+class _OfModel(BaseModel):
+    """What both kinds have: a model, and how it generates."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -59,6 +59,10 @@ class ChatBitnet(BaseChatModel):
 
     def _how(self, stop: list[str] | None, more: dict[str, Any]) -> dict[str, Any]:
         return {**self.generating, **({"stop": stop} if stop else {}), **more}
+
+
+class ChatBitnet(_OfModel, BaseChatModel):
+    """Each call is a conversation of its own, in a new session of the model."""
 
     def _result(self, done: bitnet.Generation) -> ChatResult:
         message = AIMessage(done.text, response_metadata=_metadata(done), usage_metadata=_usage(done))
@@ -99,24 +103,8 @@ def _last(done: bitnet.Generation) -> ChatGenerationChunk:
         "", response_metadata=_metadata(done), usage_metadata=_usage(done)))
 
 
-class Bitnet(LLM):
+class Bitnet(_OfModel, LLM):
     """The same for texts to be continued."""
-
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-
-    model: bitnet.Model = Field(exclude=True)
-    generating: dict[str, Any] = Field(default_factory=dict)  #: see bitnet.Generating
-
-    @property
-    def _llm_type(self) -> str:
-        return "bitnet"
-
-    @property
-    def _identifying_params(self) -> dict[str, Any]:
-        return {"model": self.model.path, **self.generating}
-
-    def _how(self, stop: list[str] | None, more: dict[str, Any]) -> dict[str, Any]:
-        return {**self.generating, **({"stop": stop} if stop else {}), **more}
 
     def _call(self, prompt: str, stop: list[str] | None = None,
               run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any) -> str:
