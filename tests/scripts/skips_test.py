@@ -113,6 +113,12 @@ class Reading(Tree):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.splitlines(), FOUND)
 
+    def test_what_is_said_beside_tests_is_the_lanes(self):
+        (self.tree / "packages.log").write_text(CONSOLE, encoding="utf-8")
+        self.assertIn("lane packages: threads.two_devices: which", self.run_script("skips", "packages.log").stdout)
+        self.expect("lane packages: threads.two_devices: * -- because")
+        self.assertNotIn("packages", self.run_script("skips", "--unexpected", "packages.log").stdout)
+
     def test_expected_ones(self):
         self.expect(*(f"{skip} -- because" for skip in FOUND))
         self.assertEqual(self.read("--unexpected").returncode, 0)
