@@ -30,8 +30,7 @@ function(bitnet_label_target label)
   endif()
 endfunction()
 # Those that scripts/test builds, also where no test has the label.
-foreach(label IN ITEMS core parity concurrent threads session select plugin probe reload
-                     fuzz)
+foreach(label IN ITEMS core parity cli concurrent threads session select plugin probe reload fuzz)
   bitnet_label_target(${label})
 endforeach()
 
