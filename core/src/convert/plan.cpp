@@ -220,8 +220,8 @@ bool is_linear(const model::loaded& from, uint32_t i) {
   return is_matrix && i != from.token_embedding && i != from.output && !stays_float(w);
 }
 
-// The type that holds the scales of the linear layers. What was found of floats is kept: all of them
-// had to be looked at.
+// The type that holds the scales of the linear layers. What was found of floats is kept: all of
+// them had to be looked at.
 std::string_view fitting_type(const model::loaded& from, plan& p, workers& by) {
   std::vector<uint64_t> groups(p.jobs.size());
   by.each(groups.size(), [&](size_t n) {
