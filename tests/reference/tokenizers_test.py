@@ -12,10 +12,8 @@ Exit code 77 if the library is not installed.
 
 import argparse
 import json
-import math
 import pathlib
 import random
-import struct
 import subprocess
 import sys
 import tempfile
@@ -329,86 +327,6 @@ class Composing(Case):
                          "".join(unicodedata.normalize("NFC", text) for text in asked))
 
 
-class Folder(Both):
-    """A checkpoint of a small gemma3_text model of zeros with that tokenizer.json."""
-
-    def __init__(self, folder, about):
-        self.library, self.file = Tokenizer.from_str(json.dumps(about)), pathlib.Path(folder)
-        self.separator = str(self.library.token_to_id(SEPARATOR))
-        n, width = self.library.get_vocab_size(), 64
-        (self.file / "tokenizer.json").write_text(json.dumps(about))
-        (self.file / "tokenizer_config.json").write_text(json.dumps(
-            {"bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"}))
-        (self.file / "config.json").write_text(json.dumps({
-            "model_type": "gemma3_text", "vocab_size": n, "hidden_size": width, "intermediate_size": width,
-            "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": width,
-            "query_pre_attn_scalar": width, "max_position_embeddings": 128, "rms_norm_eps": 1e-6,
-            "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 8}))
-        layer = "model.layers.0."
-        shapes = {"model.embed_tokens": [n, width], "model.norm": [width]}
-        shapes |= {layer + name: [width] for name in (
-            "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm",
-            "self_attn.q_norm", "self_attn.k_norm")}
-        shapes |= {layer + name: [width, width] for name in (
-            "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
-            "mlp.up_proj", "mlp.down_proj")}
-        header, end = {}, 0
-        for name, shape in shapes.items():
-            size = 2 * math.prod(shape)
-            header[name + ".weight"] = {"dtype": "F16", "shape": shape, "data_offsets": [end, end + size]}
-            end += size
-        text = json.dumps(header).encode()
-        (self.file / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes(end))
-
-
-class Gemma(Case):
-    """Pieces of SentencePiece as a tokenizer.json: blanks are replaced and nothing is split, unknown characters
-    are bytes, and runs of lines are tokens that are no part of the merging."""
-
-    NAMED = ["<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>", "<end_of_turn>"]
-    ADDED = ["<unused0>", "\n\n", "\n\n\n"]
-
-    def about(self):
-        library = Tokenizer(models.BPE())
-        library.normalizer = normalizers.Replace(" ", "\u2581")
-        library.train_from_iterator(LISTED + PIECES + texts(count=600, seed=12), trainers.BpeTrainer(
-            vocab_size=1500, limit_alphabet=300, show_progress=False))
-        found = json.loads(library.to_str())["model"]["vocab"]
-        pieces = [t for t in sorted(found, key=found.get) if t not in self.ADDED]
-        order = [*self.NAMED, *(f"<0x{i:02X}>" for i in range(256)), *self.ADDED, *pieces, SEPARATOR]
-        ids = {t: i for i, t in enumerate(order)}
-        # Of each piece all pairs that make it, as such files are made of scores.
-        merges = [[t[:i], t[i:]] for t in pieces for i in range(1, len(t)) if t[:i] in ids and t[i:] in ids]
-        added = [{"id": ids[t], "content": t, "special": t not in self.ADDED, "single_word": False, "lstrip": False,
-                  "rstrip": False, "normalized": False} for t in (*self.NAMED, *self.ADDED, SEPARATOR)]
-        return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added,
-                "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
-                "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious",
-                                  "invert": False},
-                "post_processor": {"type": "TemplateProcessing", "single": [
-                    {"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-                    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-                    "special_tokens": {"<bos>": {"id": "<bos>", "ids": [ids["<bos>"]], "tokens": ["<bos>"]}}},
-                "decoder": {"type": "Sequence", "decoders": [
-                    {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
-                    {"type": "Fuse"}]},
-                "model": {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,
-                          "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False,
-                          "vocab": ids, "merges": merges}}
-
-    def test_checkpoint(self):
-        both = Folder(self.folder, self.about())
-        asked = [t for t in texts() + LISTED if t] + [
-            " a", "a ", "  two  blanks", "one\ntwo\n\nthree\n\n\nfour\n\n\n\nfive", "<unused0>x", "\u2581x",
-            "<start_of_turn>user\nhi <end_of_turn>\n", "<0x41>", "\U0001f98a\u0378\U000e0041", "\t\ttabs"]
-        ids = self.compare(both, asked)
-        self.assertTrue(any(i in range(6, 262) for one in ids for i in one), "no text needs bytes")
-        for one in ids[::20]:
-            self.assertEqual(both.text_of(one), both.library.decode(one))
-        first = both.run("tokenize", "--add-bos", stdin=b"hi").decode().split()
-        self.assertEqual([int(i) for i in first], both.library.encode("hi").ids)
-
-
 class WordPiece(Case):
     NAMED = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
@@ -472,9 +390,9 @@ class WordPiece(Case):
         self.assertEqual(both.text_of(ids), "h")
 
 
-def main():
+def main(about=__doc__):
     global BITNET
-    options = argparse.ArgumentParser(description=__doc__,
+    options = argparse.ArgumentParser(description=about,
                                       formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--bitnet", required=True)
     options.add_argument("--only")

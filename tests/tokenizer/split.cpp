@@ -12,8 +12,7 @@ int main() {
   while (std::getline(std::cin, line)) {
     const json asked = json::parse(line);
     const auto rule = tok::pre_rule_for(asked["pre"].get<std::string>(), "llama");
-    if (!rule) return 1;
-    const auto splitter = tok::pre_tokenizer::make(rule->split);
+    const auto splitter = tok::pre_tokenizer::make(rule.split);
     if (!splitter) return 1;
     json out = json::array();
     for (const json& text : asked["texts"]) {

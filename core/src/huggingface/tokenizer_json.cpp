@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,37 @@ std::vector<float> scores_of(const vocabulary& v, const std::vector<std::string>
   return scores;
 }
 
+// Whether scores make SentencePiece merge as the list does. It makes a piece of any two parts that
+// are pieces, as lists do that were made of scores; of a trained list it must be one pair.
+bool scores_say_all(const vocabulary& v, const std::vector<std::string>& merges) {
+  const std::unordered_set<std::string_view> listed(merges.begin(), merges.end());
+  std::string pair;
+  for (size_t i = 0; i < v.texts.size(); ++i) {
+    const std::string_view text = v.texts[i];
+    // Longer ones would take time for a broken file only.
+    if (v.types[i] != normal || text.size() > 256) continue;
+    for (size_t cut = 1; cut < text.size(); ++cut) {
+      const auto left = v.ids.find(std::string(text.substr(0, cut)));
+      const auto right = v.ids.find(std::string(text.substr(cut)));
+      if (left == v.ids.end() || right == v.ids.end()) continue;
+      pair.assign(left->first).append(" ").append(right->first);
+      if (!listed.contains(pair)) return false;
+    }
+  }
+  return true;
+}
+
+// Whether the components mark blanks and do nothing else.
+bool only_marks_blanks(const json& file) {
+  const json& normalizer = at(file, "normalizer");
+  const json& split = at(file, "pre_tokenizer");
+  return text_at(normalizer, "type") == "Replace" &&
+         text_at(at(normalizer, "pattern"), "String") == " " &&
+         text_at(normalizer, "content") == "\xE2\x96\x81" &&
+         (split.is_null() ||
+          (text_at(split, "type") == "Split" && text_at(at(split, "pattern"), "String") == " "));
+}
+
 void mark_bytes(vocabulary& v) {
   for (size_t i = 0; i < v.texts.size(); ++i) {
     const std::string& t = v.texts[i];
@@ -163,6 +195,24 @@ void write_pieces(const json& file, const std::vector<std::string>& merges, voca
                   at(file, "pre_tokenizer").dump().find("Metaspace") != std::string::npos);
 }
 
+// As BPE over characters: docs/reference/tokenizers.md#bpe-over-characters
+result<void> write_characters(const std::vector<std::string>& merges, vocabulary& v,
+                              gguf::metadata_builder& out) {
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const bool feed = merges[i].contains('\n');
+    if (feed && merges[i].find_first_not_of("\n ") != std::string::npos)
+      return fail(BITNET_UNSUPPORTED,
+                  fmt::format("tokenizer.json joins line ends with other text (merge {}), which no "
+                              "splitting rule that this program knows allows",
+                              i));
+  }
+  mark_bytes(v);
+  out.text("tokenizer.ggml.model", "gpt2");
+  out.text("tokenizer.ggml.pre", "sarvam-moe");
+  out.texts("tokenizer.ggml.merges", merges);
+  return {};
+}
+
 result<void> write_byte_level(const json& file, const std::vector<std::string>& merges,
                               gguf::metadata_builder& out) {
   const auto pre = splitting_rule(file);
@@ -204,11 +254,14 @@ result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokeni
   const auto merges = read_merges(file);
   if (!merges) return std::unexpected(merges.error());
   if (auto ok = pad(*v, hints.n_vocab); !ok) return std::unexpected(ok.error());
-  const bool spm = true_at(model, "byte_fallback");
-  if (spm)
-    write_pieces(file, *merges, *v, out);
-  else if (auto ok = write_byte_level(file, *merges, out); !ok)
-    return std::unexpected(ok.error());
+  const bool fallback = true_at(model, "byte_fallback");
+  const bool characters = fallback && only_marks_blanks(file) && !scores_say_all(*v, *merges);
+  const bool spm = fallback && !characters;
+  result<void> written;
+  if (spm) write_pieces(file, *merges, *v, out);
+  if (characters) written = write_characters(*merges, *v, out);
+  if (!fallback) written = write_byte_level(file, *merges, out);
+  if (!written) return std::unexpected(written.error());
   out.texts("tokenizer.ggml.tokens", v->texts);
   out.i32s("tokenizer.ggml.token_type", v->types);
   write_special_tokens(file, *v, hints, out);

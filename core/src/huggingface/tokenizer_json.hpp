@@ -3,7 +3,8 @@
 //
 // Kinds    byte-level BPE becomes tokenizer.ggml.model "gpt2", with the splitting rule recognised
 //          by its components; BPE with byte fallback (a converted SentencePiece model) becomes
-//          "llama", scores following the order of merges.
+//          "llama", scores following the order of merges, or where scores cannot say what the
+//          merges do, "gpt2" with the splitting rule "sarvam-moe".
 // Errors   BITNET_UNSUPPORTED for other kinds, splitting rules and normalizers, BITNET_BAD_DATA
 //          otherwise.
 // Source   docs/reference/tokenizers.md; the file's own field names.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <queue>
+#include <utility>
 
 #include "tokenizer/byte_table.hpp"
 #include "tokenizer/utf8.hpp"
@@ -13,27 +15,48 @@
 namespace bitnet::tokenizer {
 namespace {
 
-// Whether text may become this token. Control tokens are never made from text, user-defined ones
-// are cut out of it before, and an unused one would decode to nothing.
-bool mergeable(token_type type) {
-  return type == token_type::normal || type == token_type::byte;
+constexpr uint32_t no_letter = 0;  // symbol of characters that no token and no merge has
+
+// The bytes that a text of the vocabulary stands for.
+std::optional<std::string> bytes_of(alphabet letters, std::string_view text) {
+  if (letters == alphabet::bytes) return text_to_bytes(text);
+  if (first_invalid_utf8(text)) return std::nullopt;
+  return std::string(text);
 }
 
+// Whether text may become this token. Control tokens are never made from text, user-defined ones
+// are cut out of it before, and an unused one would decode to nothing. A byte token of characters
+// is no text: "<0x41>" is six letters.
+bool mergeable(alphabet letters, token_type type) {
+  return type == token_type::normal || (type == token_type::byte && letters == alphabet::bytes);
+}
+
+std::optional<char32_t> single_character(std::string_view text) {
+  const utf8_char c = first_utf8_char(text);
+  if (c.state != utf8_state::complete || c.length != text.size()) return std::nullopt;
+  return c.code_point;
+}
+
+bool is_whole(whole_words which, std::string_view text) {
+  return which == whole_words::all || (which == whole_words::line_ends &&
+                                       text.find_first_not_of('\n') == std::string_view::npos);
+}
+
+}  // namespace
+
 // The numbers of symbols, while the tables are made.
-struct symbol_names {
-  struct found {
-    token id;         // -1 if text may not become it
-    uint32_t length;  // bytes; 0 if the text stands for none
-  };
+struct bpe::symbol_names {
   const vocabulary& v;
   std::vector<int64_t> of_token;                      // by id; -1 = not met yet
   std::unordered_map<std::string, uint32_t> of_text;  // of what is no token
-  std::vector<found> all;
+  std::unordered_map<char32_t, uint32_t> of_character;
+  std::vector<token> ids = {-1};  // -1 if text may not become it; the first is no_letter
+  std::vector<bool> stand_for_text = {false};
 
   explicit symbol_names(const vocabulary& from) : v(from), of_token(from.texts.size(), -1) {}
 
   uint32_t number(std::string_view text) {
-    const auto next = static_cast<uint32_t>(all.size());
+    const auto next = static_cast<uint32_t>(ids.size());
     const auto id = v.find(text);
     if (id) {
       int64_t& known = of_token[static_cast<size_t>(*id)];
@@ -43,31 +66,18 @@ struct symbol_names {
       const auto [entry, fresh] = of_text.emplace(std::string(text), next);
       if (!fresh) return entry->second;
     }
-    const auto bytes = text_to_bytes(text);
-    all.push_back({bytes && id && mergeable(v.type(*id)) ? *id : -1,
-                   static_cast<uint32_t>(bytes ? bytes->size() : 0)});
+    const bool stands = bytes_of(v.letters, text).has_value();
+    ids.push_back(stands && id && mergeable(v.letters, v.type(*id)) ? *id : -1);
+    stand_for_text.push_back(stands);
+    if (v.letters != alphabet::bytes) {
+      if (const auto c = single_character(text)) of_character.emplace(*c, next);
+    }
     return next;
   }
 };
 
-}  // namespace
-
-result<bpe> bpe::make(const vocabulary& v, std::span<const std::string> merges,
-                      bool ignore_merges) {
-  if (merges.empty()) {
-    return fail(BITNET_BAD_DATA,
-                "a \"gpt2\" vocabulary needs tokenizer.ggml.merges; the file has none");
-  }
-  if (merges.size() > std::numeric_limits<uint32_t>::max() / 4) {
-    return fail(BITNET_BAD_DATA,
-                fmt::format("tokenizer.ggml.merges has {} entries; that cannot be", merges.size()));
-  }
-  bpe out;
-  symbol_names names(v);
-  for (int b = 0; b < 256; ++b) {
-    out.byte_symbols_[b] = names.number(byte_to_text(static_cast<unsigned char>(b)));
-  }
-  out.merges_.reserve(merges.size());
+result<void> bpe::add_merges(symbol_names& names, std::span<const std::string> merges) {
+  merges_.reserve(merges.size());
   std::string joined;
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const std::string_view text = merges[rank];
@@ -79,24 +89,52 @@ result<bpe> bpe::make(const vocabulary& v, std::span<const std::string> merges,
     }
     const symbol left = names.number(text.substr(0, space));
     const symbol right = names.number(text.substr(space + 1));
-    // A part that stands for no bytes can never be met.
-    if (names.all[left].length == 0 || names.all[right].length == 0) continue;
+    // A part that stands for no text can never be met.
+    if (!names.stand_for_text[left] || !names.stand_for_text[right]) continue;
     joined.assign(text.substr(0, space)).append(text.substr(space + 1));
     // Where a pair is listed twice the first rank counts.
-    out.merges_.try_emplace(pair(left, right),
-                            merge{static_cast<uint32_t>(rank), names.number(joined)});
+    merges_.try_emplace(pair(left, right),
+                        merge{static_cast<uint32_t>(rank), names.number(joined)});
   }
-  out.symbols_.reserve(names.all.size());
-  for (const auto& [id, length] : names.all) out.symbols_.push_back({id, length});
+  return {};
+}
 
-  if (ignore_merges) {
-    for (size_t i = 0; i < v.texts.size(); ++i) {
-      auto bytes = text_to_bytes(v.texts[i]);
-      if (!bytes || !mergeable(v.types[i])) continue;
-      out.longest_word_ = std::max(out.longest_word_, bytes->size());
-      out.words_.emplace(std::move(*bytes), static_cast<token>(i));
-    }
+void bpe::add_words(const vocabulary& v, whole_words whole) {
+  for (size_t i = 0; i < v.texts.size(); ++i) {
+    auto bytes = bytes_of(v.letters, v.texts[i]);
+    if (!bytes || !is_whole(whole, *bytes) || !mergeable(v.letters, v.types[i])) continue;
+    longest_word_ = std::max(longest_word_, bytes->size());
+    words_.emplace(std::move(*bytes), static_cast<token>(i));
   }
+}
+
+result<bpe> bpe::make(const vocabulary& v, std::span<const std::string> merges, whole_words whole) {
+  if (merges.empty()) {
+    return fail(BITNET_BAD_DATA,
+                "a vocabulary of BPE needs tokenizer.ggml.merges; the file has none");
+  }
+  if (merges.size() > std::numeric_limits<uint32_t>::max() / 4) {
+    return fail(BITNET_BAD_DATA,
+                fmt::format("tokenizer.ggml.merges has {} entries; that cannot be", merges.size()));
+  }
+  bpe out;
+  out.letters_ = v.letters;
+  symbol_names names(v);
+  if (v.letters == alphabet::bytes) {
+    for (int b = 0; b < 256; ++b) {
+      out.byte_symbols_[b] = names.number(byte_to_text(static_cast<unsigned char>(b)));
+      out.byte_tokens_[b] = names.ids[out.byte_symbols_[b]];
+    }
+  } else {
+    for (const std::string& text : v.texts) {
+      if (single_character(text)) (void)names.number(text);
+    }
+    out.byte_tokens_ = v.byte_tokens;
+  }
+  if (auto added = out.add_merges(names, merges); !added) return std::unexpected(added.error());
+  out.char_symbols_ = std::move(names.of_character);
+  out.symbols_ = std::move(names.ids);
+  if (whole != whole_words::none) out.add_words(v, whole);
   out.unknown_ = v.unknown.value_or(-1);
   return out;
 }
@@ -128,17 +166,36 @@ void bpe::merge_all(std::vector<link>& links) const {
   }
 }
 
+size_t bpe::letter_length(std::string_view rest) const {
+  return letters_ == alphabet::bytes ? 1 : first_utf8_char(rest).length;
+}
+
+bpe::symbol bpe::letter(std::string_view text) const {
+  if (letters_ == alphabet::bytes) return byte_symbols_[static_cast<unsigned char>(text[0])];
+  const auto found = char_symbols_.find(first_utf8_char(text).code_point);
+  return found == char_symbols_.end() ? no_letter : found->second;
+}
+
 result<void> bpe::emit_bytes(std::string_view bytes, std::vector<token>& out) const {
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    const token id = symbols_[byte_symbols_[byte]].id;
-    if (id < 0 && unknown_ < 0) {
-      return fail(BITNET_BAD_DATA,
-                  fmt::format("the vocabulary has neither a token for the byte {} nor an unknown "
-                              "token; convert the model again with its whole tokenizer",
-                              hex_byte(byte)));
+  const auto token_of = [&](char c) { return byte_tokens_[static_cast<unsigned char>(c)]; };
+  for (size_t i = 0; i < bytes.size();) {
+    const std::string_view text = bytes.substr(i, letter_length(bytes.substr(i)));
+    i += text.size();
+    if (std::ranges::all_of(text, [&](char c) { return token_of(c) >= 0; })) {
+      for (const char c : text) out.push_back(token_of(c));
+    } else if (unknown_ >= 0) {
+      out.push_back(unknown_);
+    } else {
+      const std::string what =
+          letters_ == alphabet::bytes
+              ? fmt::format("a token for the byte {}",
+                            hex_byte(static_cast<unsigned char>(text[0])))
+              : fmt::format("tokens for the character {} or its bytes", in_quotes(text));
+      return fail(BITNET_BAD_DATA, fmt::format("the vocabulary has neither {} nor an unknown "
+                                               "token; convert the model again with its whole "
+                                               "tokenizer",
+                                               what));
     }
-    out.push_back(id < 0 ? unknown_ : id);
   }
   return {};
 }
@@ -150,22 +207,25 @@ result<void> bpe::encode(std::string_view word, std::vector<token>& out) const {
       return {};
     }
   }
-  std::vector<link> links(word.size());
-  for (size_t i = 0; i < word.size(); ++i) {
-    const auto at = static_cast<int32_t>(i);
-    links[i] = {byte_symbols_[static_cast<unsigned char>(word[i])], at - 1, at + 1,
-                static_cast<uint32_t>(i)};
+  std::vector<link> links;
+  links.reserve(letters_ == alphabet::bytes ? word.size() : 0);
+  for (size_t i = 0; i < word.size();) {
+    const auto at = static_cast<int32_t>(links.size());
+    const std::string_view text = word.substr(i, letter_length(word.substr(i)));
+    links.push_back({letter(text), at - 1, at + 1, static_cast<uint32_t>(i)});
+    i += text.size();
   }
   if (links.empty()) return {};
   links.back().next = -1;
   merge_all(links);
   for (int32_t i = 0; i >= 0; i = links[i].next) {
-    const symbol_info& s = symbols_[links[i].what];
-    if (s.id >= 0) {
-      out.push_back(s.id);
-    } else if (auto done = emit_bytes(word.substr(links[i].begin, s.length), out); !done) {
-      return done;
+    if (const token id = symbols_[links[i].what]; id >= 0) {
+      out.push_back(id);
+      continue;
     }
+    const size_t begin = links[i].begin;
+    const size_t end = links[i].next < 0 ? word.size() : links[links[i].next].begin;
+    if (auto done = emit_bytes(word.substr(begin, end - begin), out); !done) return done;
   }
   return {};
 }

@@ -1,12 +1,13 @@
 #pragma once
-// Byte-level BPE: one word of bytes to token ids by ranked merges.
+// BPE: one word to token ids by ranked merges.
 //
-// Rule     among all adjacent pairs the one with the lowest rank is merged first, ties leftmost,
-//          until no pair has a rank. What is then no token of the vocabulary falls back to one
-//          token per byte.
+// Rule     a word begins as bytes or as characters, its letters. Among all adjacent pairs the one
+//          with the lowest rank is merged first, ties leftmost, until no pair has a rank. What is
+//          then no token of the vocabulary falls back to one token per byte; a letter that lacks
+//          one of those is one unknown token.
 // Cost     O(n log n) for n bytes, no recursion.
-// Errors   BITNET_BAD_DATA for a merge that is not "left right", or a byte that has no token.
-// Source   docs/reference/tokenizers.md#byte-level-bpe
+// Errors   BITNET_BAD_DATA for a merge that is not "left right", or a letter that has no token.
+// Source   docs/reference/tokenizers.md#byte-level-bpe, #bpe-over-characters
 
 #include <array>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "tokenizer/pre_tokenizer.hpp"
 #include "tokenizer/vocabulary.hpp"
 
 namespace bitnet::tokenizer {
@@ -24,8 +26,8 @@ namespace bitnet::tokenizer {
 class bpe {
  public:
   static result<bpe> make(const vocabulary& v, std::span<const std::string> merges,
-                          bool ignore_merges);
-  // Appends the ids of `word`, raw bytes.
+                          whole_words whole);
+  // Appends the ids of `word`: raw bytes, or valid UTF-8 where letters are characters.
   [[nodiscard]] result<void> encode(std::string_view word, std::vector<token>& out) const;
 
  private:
@@ -33,10 +35,6 @@ class bpe {
   struct merge {
     uint32_t rank;
     symbol product;
-  };
-  struct symbol_info {
-    token id;         // -1: only a step on the way to a token
-    uint32_t length;  // bytes
   };
   struct link {  // a symbol of the word being merged, in a doubly linked list
     symbol what;
@@ -54,13 +52,21 @@ class bpe {
     }
   };
   static uint64_t pair(symbol left, symbol right) { return uint64_t{left} << 32 | right; }
+  struct symbol_names;  // while the tables are made
+  result<void> add_merges(symbol_names& names, std::span<const std::string> merges);
+  void add_words(const vocabulary& v, whole_words whole);
+  [[nodiscard]] symbol letter(std::string_view text) const;
+  [[nodiscard]] size_t letter_length(std::string_view rest) const;  // bytes
   void merge_all(std::vector<link>& links) const;
   [[nodiscard]] result<void> emit_bytes(std::string_view bytes, std::vector<token>& out) const;
 
-  std::array<symbol, 256> byte_symbols_{};
-  std::vector<symbol_info> symbols_;
+  alphabet letters_ = alphabet::bytes;
+  std::array<symbol, 256> byte_symbols_{};             // letters that are bytes
+  std::unordered_map<char32_t, symbol> char_symbols_;  // letters that are characters
+  std::vector<token> symbols_;                         // -1: only a step on the way to a token
+  std::array<token, 256> byte_tokens_{};               // -1 = none
   std::unordered_map<uint64_t, merge> merges_;
-  std::unordered_map<std::string, token> words_;  // by raw bytes; only with ignore_merges
+  std::unordered_map<std::string, token> words_;  // by raw text; those that need no merges
   size_t longest_word_ = 0;
   token unknown_ = -1;
 };

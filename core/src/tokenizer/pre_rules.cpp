@@ -113,12 +113,14 @@ constexpr std::string_view bloom =
     R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{964}\x{6D4}\x{60C})]+)";
 // (?:\r?\n)+(?!\r?\n), whose look ahead never fails after the longest run.
 constexpr std::string_view line_ends = R"((?:\r?\n)++)";
+constexpr std::string_view line_feeds = R"(\n+)";
 
 struct row {
   std::vector<std::string_view> names;
   steps split;
-  bool ignore_merges = false;
-  bool add_bos = false;
+  whole_words whole = whole_words::none;
+  begin_rule bos = begin_rule::if_asked;
+  alphabet letters = alphabet::bytes;
 };
 
 std::vector<row> made_table() {
@@ -127,8 +129,8 @@ std::vector<row> made_table() {
       {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0",
                  "lfm2", "jina-v5-nano", "falcon_e", "falcon-e"},
        .split = {llama3},
-       .ignore_merges = true,
-       .add_bos = true},
+       .whole = whole_words::all,
+       .bos = begin_rule::by_default},
       {.names = {"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}, .split = {llama3}},
       {.names = {"jais-2"}, .split = {jais2}},
       {.names = {"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2", "hunyuan",
@@ -139,13 +141,18 @@ std::vector<row> made_table() {
       {.names = {"bailingmoe", "bailingmoe2", "llada-moe"}, .split = {bailing}},
       {.names = {"seed-coder"}, .split = {seed_coder}},
       {.names = {"exaone-moe"}, .split = {exaone_moe}},
-      {.names = {"minicpm5"}, .split = {three_digits, whole_numbers}, .ignore_merges = true},
+      {.names = {"minicpm5"}, .split = {three_digits, whole_numbers}, .whole = whole_words::all},
       {.names = {"laguna"}, .split = {{line_ends, split_step::cut_before}, qwen2}},
       {.names = {"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"}, .split = {gpt_4o}},
-      {.names = {"granite-embed-multi-97m"}, .split = {gpt_4o}, .ignore_merges = true},
+      {.names = {"granite-embed-multi-97m"}, .split = {gpt_4o}, .whole = whole_words::all},
       {.names = {"tiny_aya", "cohere2moe"}, .split = {thousands, gpt_4o}},
-      {.names = {"youtu"}, .split = {youtu_scripts, gpt_4o_single_digits}, .ignore_merges = true},
-      {.names = {"tekken"}, .split = {tekken}, .ignore_merges = true, .add_bos = true},
+      {.names = {"youtu"},
+       .split = {youtu_scripts, gpt_4o_single_digits},
+       .whole = whole_words::all},
+      {.names = {"tekken"},
+       .split = {tekken},
+       .whole = whole_words::all,
+       .bos = begin_rule::by_default},
       {.names = {"kimi-k2", "kimi-k25"}, .split = {kimi}},
       {.names = {"gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "exaone4",
                  "gigachat", "a.x-4.0", "mellum", "modern-bert", "jina-es", "jina-de", "jina-v2-es",
@@ -169,7 +176,16 @@ std::vector<row> made_table() {
       {.names = {"chameleon"},
        .split = {"<sentinel:[0-9]+>", "IMGIMG[A-I]{1,4}Z", R"([\t\n]|    |  )", digit,
                  R"([\p{P}!-/:-@\[-`{-~])", gpt2},
-       .add_bos = true},
+       .bos = begin_rule::by_default},
+      {.names = {"gemma4", "granite-embed-multi-311m"},
+       .split = {line_feeds},
+       .whole = whole_words::line_ends,
+       .bos = begin_rule::always,
+       .letters = alphabet::marked_characters},
+      {.names = {"sarvam-moe"}, .split = {line_feeds}, .letters = alphabet::marked_characters},
+      {.names = {"whitespace"},
+       .split = {{R"(\S+)", split_step::only_matches}},
+       .letters = alphabet::characters},
       // The last one is also for names that nobody knows.
       {.names = {"default"}, .split = {punctuation, gpt2, digits, three_ascii_digits}},
   };
@@ -187,11 +203,6 @@ const row* find_row(std::string_view name) {
   return nullptr;
 }
 
-// Vocabularies that are named like pre-tokenizers of byte-level BPE and merge characters, not
-// bytes.
-constexpr std::string_view of_characters[] = {"gemma4", "granite-embed-multi-311m", "sarvam-moe",
-                                              "whitespace"};
-
 }  // namespace
 
 std::vector<std::string_view> pre_tokenizer_names() {
@@ -200,19 +211,12 @@ std::vector<std::string_view> pre_tokenizer_names() {
   return out;
 }
 
-result<pre_rule> pre_rule_for(std::string_view pre, std::string_view architecture) {
+pre_rule pre_rule_for(std::string_view pre, std::string_view architecture) {
   // The official BitNet file lacks the key; its text is wrong with any other rule.
   if (pre.empty() && architecture.starts_with("bitnet")) pre = "llama-bpe";
-  if (std::ranges::find(of_characters, pre) != std::end(of_characters)) {
-    return fail(BITNET_UNSUPPORTED,
-                fmt::format("the pre-tokenizer {} belongs to a vocabulary that merges characters "
-                            "instead of bytes, which this program does not read",
-                            in_quotes(pre)));
-  }
   const row* found = find_row(pre);
   const row& r = found != nullptr ? *found : rule_table().back();
-  pre_rule rule{
-      .split = r.split, .ignore_merges = r.ignore_merges, .add_bos = r.add_bos, .note = ""};
+  pre_rule rule{.split = r.split, .letters = r.letters, .whole = r.whole, .bos = r.bos, .note = ""};
   if (pre.empty()) {
     rule.note =
         "the file has no tokenizer.ggml.pre; \"default\" is used and some text may be split "

@@ -129,11 +129,12 @@ result<std::vector<std::string_view>> pre_tokenizer::split(std::string_view text
                                   pcre2_message(rc)));
         }
         const size_t* range = pcre2_get_ovector_pointer(data.get());
+        if (s.where == split_step::only_matches) cut = range[0];
         cut_at(range[0]);
-        if (s.where == split_step::cut_around) cut_at(range[1]);
+        if (s.where != split_step::cut_before) cut_at(range[1]);
         done = range[1];
       }
-      cut_at(piece.size());
+      if (s.where != split_step::only_matches) cut_at(piece.size());
     }
     pieces = std::move(finer);
   }

@@ -22,8 +22,9 @@ namespace bitnet::tokenizer {
 
 struct split_step {
   enum ends : uint8_t {
-    cut_around,  // a match is a piece of its own
-    cut_before,  // a match begins a piece, and what follows belongs to it
+    cut_around,    // a match is a piece of its own
+    cut_before,    // a match begins a piece, and what follows belongs to it
+    only_matches,  // a match is a piece, and what lies between matches goes away
   };
   std::string_view expression;
   ends where = cut_around;
@@ -35,16 +36,33 @@ struct split_step {
   constexpr split_step(std::string_view e, ends w) : expression(e), where(w) {}
 };
 
+// What merges join.
+enum class alphabet : uint8_t {
+  bytes,              // each written as one character
+  characters,         // of the text
+  marked_characters,  // of the text, with U+2581 for a blank
+};
+
+// Which words need no merges where they are tokens.
+enum class whole_words : uint8_t { none, line_ends, all };
+
+// Whether the token for the begin of a text is put.
+enum class begin_rule : uint8_t {
+  if_asked,    // where the file says so
+  by_default,  // where the file does not say no
+  always,
+};
+
 // What a name in tokenizer.ggml.pre means.
 struct pre_rule {
   std::vector<split_step> split;
-  bool ignore_merges = false;  // a word that is a token needs no merging
-  bool add_bos = false;        // unless the file says otherwise
-  std::string note;            // "" or why this rule was taken
+  alphabet letters = alphabet::bytes;
+  whole_words whole = whole_words::none;
+  begin_rule bos = begin_rule::if_asked;
+  std::string note;  // "" or why this rule was taken
 };
 
-// BITNET_UNSUPPORTED for a name whose vocabulary is no byte-level BPE.
-[[nodiscard]] result<pre_rule> pre_rule_for(std::string_view pre, std::string_view architecture);
+[[nodiscard]] pre_rule pre_rule_for(std::string_view pre, std::string_view architecture);
 
 [[nodiscard]] std::vector<std::string_view> pre_tokenizer_names();
 

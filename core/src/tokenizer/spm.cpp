@@ -5,6 +5,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "tokenizer/blanks.hpp"
 #include "tokenizer/utf8.hpp"
 
 namespace bitnet::tokenizer {
@@ -144,29 +145,10 @@ class word_merger {
 
 result<void> encode_spm(const vocabulary& v, std::string_view text, bool space_before,
                         std::vector<token>& out) {
-  std::string escaped;
-  escaped.reserve(text.size() + text.size() / 2 + blank.size());
-  if (space_before) escaped += blank;
-  for (const char c : text) {
-    if (c == ' ') {
-      escaped += blank;
-    } else {
-      escaped += c;
-    }
-  }
-  word_merger merger(v, escaped);
+  const std::string marked = with_marked_blanks(text, space_before);
+  word_merger merger(v, marked);
   merger.merge_all();
   return merger.emit(out);
-}
-
-std::string spm_text_to_bytes(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    const bool is_blank = text.substr(i).starts_with(blank);
-    out += is_blank ? ' ' : text[i];
-    i += is_blank ? blank.size() : 1;
-  }
-  return out;
 }
 
 }  // namespace bitnet::tokenizer

@@ -22,7 +22,4 @@ namespace bitnet::tokenizer {
 [[nodiscard]] result<void> encode_spm(const vocabulary& v, std::string_view text, bool space_before,
                                       std::vector<token>& out);
 
-// "▁abc" to " abc".
-[[nodiscard]] std::string spm_text_to_bytes(std::string_view text);
-
 }  // namespace bitnet::tokenizer

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "tokenizer/blanks.hpp"
 #include "tokenizer/bpe.hpp"
 #include "tokenizer/byte_table.hpp"
 #include "tokenizer/pre_tokenizer.hpp"
@@ -28,10 +29,12 @@ struct bpe_parts {
 }  // namespace
 
 struct tokenizer::contents {
+  std::string model;
   vocabulary v;
   special_tokens specials;
   std::optional<bpe_parts> by_bpe;  // of that kind only
   bool compose = false;             // BPE: NFC first
+  bool lowercase = false;           // BPE: small letters first
   bert_options normal;              // WordPiece
   std::string chat_template;
   std::string note;
@@ -42,8 +45,11 @@ struct tokenizer::contents {
                             std::vector<token>& out) const {
     if (v.kind == vocabulary_kind::spm) return encode_spm(v, text, space_before, out);
     if (v.kind == vocabulary_kind::wordpiece) return encode_wordpiece(v, normal, text, out);
-    const std::string in_nfc = compose ? composed(text) : std::string();
-    if (compose) text = in_nfc;
+    std::string changed;
+    const auto change_to = [&](std::string to) { text = changed = std::move(to); };
+    if (compose) change_to(composed(text));
+    if (lowercase) change_to(lowercased(text));
+    if (v.letters == alphabet::marked_characters) change_to(with_marked_blanks(text, false));
     const auto words = by_bpe->words.split(text);
     if (!words) return std::unexpected(words.error());
     for (const std::string_view word : *words) {
@@ -68,7 +74,7 @@ struct tokenizer::contents {
       case token_type::user_defined:
         return special_text(text);
       case token_type::byte:
-        if (v.kind != vocabulary_kind::spm) break;
+        if (!v.has_byte_tokens()) break;
         for (int b = 0; b < 256; ++b) {
           if (v.byte_tokens[b] == id) return std::string(1, static_cast<char>(b));
         }
@@ -76,8 +82,11 @@ struct tokenizer::contents {
       case token_type::normal:
         break;
     }
-    if (v.kind == vocabulary_kind::spm) return spm_text_to_bytes(text);
+    if (v.kind == vocabulary_kind::spm || v.letters == alphabet::marked_characters) {
+      return with_plain_blanks(text);
+    }
     if (v.kind == vocabulary_kind::wordpiece) return wordpiece_text_to_bytes(text);
+    if (v.letters == alphabet::characters) return text;
     return text_to_bytes(text).value_or(text);
   }
 
@@ -102,31 +111,41 @@ tokenizer& tokenizer::operator=(tokenizer&&) noexcept = default;
 tokenizer::~tokenizer() = default;
 
 result<tokenizer> tokenizer::make(vocabulary_data data) {
-  const bool is_bpe = data.model == "gpt2";
+  const auto kind = kind_of(data.model);
+  if (!kind) return std::unexpected(kind.error());
+  const bool is_bpe = *kind == vocabulary_kind::bpe;
   pre_rule rule;
+  // Models of the other kinds of BPE have the one rule of their name, whatever `pre` says.
   if (is_bpe) {
-    auto found = pre_rule_for(data.pre, data.architecture);
-    if (!found) return std::unexpected(std::move(found.error()));
-    rule = std::move(*found);
+    rule = pre_rule_for(data.model == "gpt2" ? data.pre : data.model, data.architecture);
   }
-  auto v = check_vocabulary(data, rule.add_bos);
+  if (rule.bos == begin_rule::always && data.add_bos == false) {
+    rule.note =
+        "tokenizer.ggml.add_bos_token is false, but models of this vocabulary need the token; it "
+        "is put";
+  }
+  auto v = check_vocabulary(data, rule);
   if (!v) return std::unexpected(std::move(v.error()));
 
   std::optional<bpe_parts> by_bpe;
   if (is_bpe) {
     auto words = pre_tokenizer::make(rule.split);
     if (!words) return std::unexpected(std::move(words.error()));
-    auto merger = bpe::make(*v, data.merges, rule.ignore_merges);
+    auto merger = bpe::make(*v, data.merges, rule.whole);
     if (!merger) return std::unexpected(std::move(merger.error()));
     by_bpe.emplace(std::move(*words), std::move(*merger));
   }
   special_tokens specials(*v);
+  const bool small_letters =
+      is_bpe && v->letters == alphabet::characters && data.lowercase.value_or(false);
   const bool lowercase = data.lowercase.value_or(true);
   return tokenizer(std::unique_ptr<contents>(
-      new contents{.v = std::move(*v),
+      new contents{.model = std::move(data.model),
+                   .v = std::move(*v),
                    .specials = std::move(specials),
                    .by_bpe = std::move(by_bpe),
                    .compose = data.compose.value_or(false),
+                   .lowercase = small_letters,
                    .normal = {lowercase, data.strip_accents.value_or(lowercase)},
                    .chat_template = std::move(data.chat_template),
                    .note = std::move(rule.note)}));
@@ -221,15 +240,7 @@ bool tokenizer::ends_generation(token id) const {
   return contents_->v.ends.contains(id);
 }
 std::string_view tokenizer::kind() const {
-  switch (contents_->v.kind) {
-    case vocabulary_kind::bpe:
-      return "gpt2";
-    case vocabulary_kind::spm:
-      return "llama";
-    case vocabulary_kind::wordpiece:
-      return "bert";
-  }
-  return "";
+  return contents_->model;
 }
 std::string_view tokenizer::chat_template() const {
   return contents_->chat_template;

@@ -1,9 +1,10 @@
 #pragma once
 // Text to token ids and back, for the vocabulary kinds found in GGUF files.
 //
-// Kinds   byte-level BPE (tokenizer.ggml.model "gpt2"), SPM ("llama") and WordPiece ("bert");
-//         docs/reference/tokenizers.md. WordPiece forgets how a text was spaced and, unless told
-//         otherwise, its case and accents: decode gives plain words.
+// Kinds   BPE (tokenizer.ggml.model "gpt2", "gemma4" or "whitespace"), SPM ("llama") and WordPiece
+//         ("bert"); docs/reference/tokenizers.md. WordPiece forgets how a text was spaced and,
+//         unless told otherwise, its case and accents: decode gives plain words. The pre-tokenizer
+//         "whitespace" forgets white space.
 // Errors  BITNET_BAD_DATA for a broken vocabulary; BITNET_INVALID_ARGUMENT for text that is not
 //         UTF-8 (SPM turns such bytes into byte tokens).
 // Threads immutable after make; every member may be called from any thread.
@@ -33,16 +34,17 @@ enum class token_type : uint8_t {
 
 // What a GGUF file says, before any check. Empty vectors and nullopt mean: not in the file.
 struct vocabulary_data {
-  std::string model;  // "gpt2", "llama" or "bert"
-  std::string pre;    // "" if absent
+  std::string model;
+  std::string pre;  // "" if absent
   std::vector<std::string> tokens;
   std::vector<float> scores;
   std::vector<int32_t> types;
   std::vector<std::string> merges;
   std::optional<int64_t> bos, eos, eot, eom, unknown, separator, padding;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
-  std::optional<bool> compose;                   // BPE: text is brought to NFC first
-  std::optional<bool> lowercase, strip_accents;  // WordPiece; the second follows the first
+  std::optional<bool> compose;        // BPE: text is brought to NFC first
+  std::optional<bool> lowercase;      // WordPiece, and BPE of the pre-tokenizer "whitespace"
+  std::optional<bool> strip_accents;  // WordPiece; follows the former
   std::string chat_template;
   std::string architecture;  // for the rule that a bitnet* file without `pre` uses llama-bpe
 };
@@ -80,7 +82,7 @@ class tokenizer {
   [[nodiscard]] bool is_special(token id) const;  // a control token, or one that a user defined
   // docs/reference/tokenizers.md#end-tokens
   [[nodiscard]] bool ends_generation(token id) const;
-  [[nodiscard]] std::string_view kind() const;  // "gpt2", "llama" or "bert"
+  [[nodiscard]] std::string_view kind() const;  // tokenizer.ggml.model
   [[nodiscard]] std::string_view chat_template() const;
   [[nodiscard]] std::string_view note() const;  // "" or a warning, e.g. an unknown pre-tokenizer
 

@@ -123,6 +123,13 @@ std::string composed(std::string_view text) {
   return {reinterpret_cast<const char*>(made), static_cast<size_t>(length)};
 }
 
+std::string lowercased(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char32_t c : code_points(text)) append_lowercase(out, c);
+  return out;
+}
+
 std::vector<std::string> bert_words(std::string_view text, const bert_options& options) {
   std::vector<char32_t> characters = cleaned(text);
   if (options.strip_accents) characters = without_accents(characters);

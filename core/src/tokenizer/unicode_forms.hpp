@@ -1,5 +1,5 @@
 #pragma once
-// Forms of text: composed (NFC), and the plain words of BERT.
+// Forms of text: composed (NFC), in small letters, and the plain words of BERT.
 //
 // Needs   valid UTF-8.
 // Cost    linear in the text; text that is ASCII is not looked up.
@@ -13,6 +13,7 @@
 namespace bitnet::tokenizer {
 
 [[nodiscard]] std::string composed(std::string_view text);
+[[nodiscard]] std::string lowercased(std::string_view text);
 
 struct bert_options {
   bool lowercase = true;

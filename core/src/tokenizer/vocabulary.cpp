@@ -20,20 +20,6 @@ std::string token_name(size_t id) {
   return fmt::format("token {}", id);
 }
 
-result<vocabulary_kind> kind_of(const std::string& model) {
-  if (model == "gpt2") return vocabulary_kind::bpe;
-  if (model == "llama") return vocabulary_kind::spm;
-  if (model == "bert") return vocabulary_kind::wordpiece;
-  if (model.empty()) {
-    return fail(BITNET_BAD_DATA,
-                "the file has no tokenizer.ggml.model; convert the model again with its tokenizer");
-  }
-  return fail(BITNET_UNSUPPORTED,
-              fmt::format("tokenizer.ggml.model is {}{}; supported are \"gpt2\" (byte-level BPE), "
-                          "\"llama\" (SPM) and \"bert\" (WordPiece)",
-                          in_quotes(model), model == "t5" ? " (Unigram)" : ""));
-}
-
 result<void> check_texts(const vocabulary& v) {
   if (v.texts.empty()) {
     return fail(BITNET_BAD_DATA, "the vocabulary is empty: tokenizer.ggml.tokens is missing");
@@ -55,6 +41,14 @@ result<void> check_texts(const vocabulary& v) {
     }
   }
   return {};
+}
+
+// Jina's Chinese vocabulary has a token for U+0000, which a converter that ends texts there wrote
+// empty.
+void name_empty_texts(vocabulary& v) {
+  for (size_t i = 0; i < v.texts.size(); ++i) {
+    if (v.texts[i].empty()) v.texts[i] = fmt::format("[EMPTY_{}]", i);
+  }
 }
 
 result<void> index_texts(vocabulary& v) {
@@ -105,11 +99,13 @@ result<void> check_types(vocabulary& v, const std::vector<int32_t>& types) {
   return {};
 }
 
+// Where merges join characters, converters of llama.cpp write the bytes of some models as normal.
 result<void> check_byte_tokens(vocabulary& v, bool types_known) {
   v.byte_tokens.fill(-1);
+  const bool may_be_normal = !types_known || v.kind == vocabulary_kind::bpe;
   for (size_t i = 0; i < v.texts.size(); ++i) {
     const auto byte = byte_of(v.texts[i]);
-    if (!types_known && byte) v.types[i] = token_type::byte;
+    if (may_be_normal && byte && v.types[i] == token_type::normal) v.types[i] = token_type::byte;
     if (v.types[i] != token_type::byte) continue;
     if (!byte) {
       return fail(
@@ -152,6 +148,7 @@ result<void> check_special_ids(vocabulary& v, const vocabulary_data& d) {
     const char* wordpiece;
   };
   const auto usual = [&](const by_kind& k) {
+    if (d.model == "gemma4") return std::optional<token>();
     if (v.kind == vocabulary_kind::wordpiece) return v.find(k.wordpiece);
     return v.kind == vocabulary_kind::bpe ? k.bpe : k.spm;
   };
@@ -200,21 +197,42 @@ bool vocabulary::is_special(token id) const {
   return t == token_type::control || t == token_type::unknown || t == token_type::user_defined;
 }
 
-result<vocabulary> check_vocabulary(vocabulary_data& data, bool add_bos_by_default) {
+bool vocabulary::has_byte_tokens() const {
+  return kind == vocabulary_kind::spm || letters != alphabet::bytes;
+}
+
+result<vocabulary_kind> kind_of(std::string_view model) {
+  if (model == "gpt2" || model == "gemma4" || model == "whitespace") return vocabulary_kind::bpe;
+  if (model == "llama") return vocabulary_kind::spm;
+  if (model == "bert") return vocabulary_kind::wordpiece;
+  if (model.empty()) {
+    return fail(BITNET_BAD_DATA,
+                "the file has no tokenizer.ggml.model; convert the model again with its tokenizer");
+  }
+  return fail(BITNET_UNSUPPORTED,
+              fmt::format("tokenizer.ggml.model is {}{}; supported are \"gpt2\", \"gemma4\" and "
+                          "\"whitespace\" (BPE), \"llama\" (SPM) and \"bert\" (WordPiece)",
+                          in_quotes(model), model == "t5" ? " (Unigram)" : ""));
+}
+
+result<vocabulary> check_vocabulary(vocabulary_data& data, const pre_rule& rule) {
   vocabulary v;
   const auto kind = kind_of(data.model);
   if (!kind) return std::unexpected(kind.error());
   v.kind = *kind;
   v.texts = std::move(data.tokens);
   const bool spm = v.kind == vocabulary_kind::spm;
-  const bool wordpiece = v.kind == vocabulary_kind::wordpiece;
-  v.add_bos = data.add_bos.value_or(spm || wordpiece || add_bos_by_default);
+  const bool bpe = v.kind == vocabulary_kind::bpe;
+  if (bpe) v.letters = rule.letters;
+  v.add_bos = data.add_bos.value_or(!bpe || rule.bos != begin_rule::if_asked) ||
+              (bpe && rule.bos == begin_rule::always);
   v.add_space_prefix = spm && data.add_space_prefix.value_or(true);
 
+  if (v.letters == alphabet::characters) name_empty_texts(v);
   result<void> checked = check_texts(v);
   if (checked) checked = index_texts(v);
   if (checked) checked = check_types(v, data.types);
-  if (checked && spm) checked = check_byte_tokens(v, !data.types.empty());
+  if (checked && v.has_byte_tokens()) checked = check_byte_tokens(v, !data.types.empty());
   if (checked && spm) checked = check_scores(v, std::move(data.scores));
   if (checked && !spm && !data.scores.empty() && data.scores.size() != v.texts.size()) {
     checked = check_scores(v, std::move(data.scores));

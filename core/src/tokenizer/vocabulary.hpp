@@ -15,22 +15,21 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "tokenizer/pre_tokenizer.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace bitnet::tokenizer {
-
-// Where a word begins: a blank in SentencePiece, a mark before words in WordPiece.
-inline constexpr std::string_view blank = "\xE2\x96\x81";  // U+2581
 
 enum class vocabulary_kind : uint8_t { bpe, spm, wordpiece };
 
 struct vocabulary {
   vocabulary_kind kind = vocabulary_kind::bpe;
+  alphabet letters = alphabet::bytes;  // BPE only
   std::vector<std::string> texts;
   std::vector<token_type> types;
   std::vector<float> scores;                        // SPM only
   std::unordered_map<std::string_view, token> ids;  // keys point into texts
-  std::array<token, 256> byte_tokens{};             // SPM: "<0xHH>" by byte; -1 = none
+  std::array<token, 256> byte_tokens{};             // "<0xHH>" by byte; -1 = none
   std::optional<token> bos, eos, eot, eom, unknown, padding;
   std::unordered_set<token> ends;  // docs/reference/tokenizers.md#end-tokens
   bool add_bos = false;
@@ -47,9 +46,14 @@ struct vocabulary {
   [[nodiscard]] token_type type(token id) const { return types[static_cast<size_t>(id)]; }
   // Tokens that are cut out of a text before anything else: control, unknown and user-defined.
   [[nodiscard]] bool is_special(token id) const;
+  // Whether bytes are written "<0xHH>".
+  [[nodiscard]] bool has_byte_tokens() const;
 };
 
-// Takes tokens, types and scores out of `data`; merges stay there for the BPE.
-[[nodiscard]] result<vocabulary> check_vocabulary(vocabulary_data& data, bool add_bos_by_default);
+// Of tokenizer.ggml.model.
+[[nodiscard]] result<vocabulary_kind> kind_of(std::string_view model);
+
+// Takes tokens, types and scores out of `data`; merges stay there for the BPE. `rule`: BPE only.
+[[nodiscard]] result<vocabulary> check_vocabulary(vocabulary_data& data, const pre_rule& rule);
 
 }  // namespace bitnet::tokenizer

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tokenizer/blanks.hpp"
 #include "tokenizer/utf8.hpp"
 
 namespace bitnet::tokenizer {

@@ -1,4 +1,4 @@
-// Both merge algorithms against their definition, written out slowly: look at all pairs, merge the
+// The merge algorithms against their definition, written out slowly: look at all pairs, merge the
 // best, start over.
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tokenizer/blanks.hpp"
 #include "tokenizer/bpe.hpp"
 #include "tokenizer/spm.hpp"
 #include "vocabularies.hpp"
@@ -15,10 +16,22 @@ namespace {
 
 using namespace testing_support;  // NOLINT(google-build-using-namespace): test vocabularies
 
+// As the vocabulary writes them.
+std::vector<std::string> letters_of(const vocabulary& v, std::string_view word) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < word.size();) {
+    const bool byte = v.letters == alphabet::bytes;
+    const size_t length = byte ? 1 : first_utf8_char(word.substr(i)).length;
+    out.emplace_back(byte ? byte_to_text(static_cast<unsigned char>(word[i]))
+                          : word.substr(i, length));
+    i += length;
+  }
+  return out;
+}
+
 std::vector<token> slow_bpe(const vocabulary& v, const std::vector<std::string>& merges,
-                            std::string_view bytes) {
-  std::vector<std::string> symbols;
-  for (const char c : bytes) symbols.emplace_back(byte_to_text(static_cast<unsigned char>(c)));
+                            std::string_view word) {
+  std::vector<std::string> symbols = letters_of(v, word);
   while (true) {
     size_t best_rank = merges.size();
     size_t best_at = 0;
@@ -40,9 +53,10 @@ std::vector<token> slow_bpe(const vocabulary& v, const std::vector<std::string>&
       out.push_back(*id);
       continue;
     }
-    const std::string raw = *text_to_bytes(s);
-    for (const char c : raw) {
-      out.push_back(*v.find(byte_to_text(static_cast<unsigned char>(c))));
+    const bool byte = v.letters == alphabet::bytes;
+    for (const char c : byte ? *text_to_bytes(s) : s) {
+      const auto b = static_cast<unsigned char>(c);
+      out.push_back(byte ? *v.find(byte_to_text(b)) : v.byte_tokens[b]);
     }
   }
   return out;
@@ -92,9 +106,9 @@ std::string dense_word(std::mt19937& random) {
 TEST(byte_level_merges, equal_their_definition_on_trained_merges) {
   vocabulary_data data = bpe_vocabulary();
   const auto merges = data.merges;
-  const auto v = check_vocabulary(data, false);
+  const auto v = check_vocabulary(data, {});
   ASSERT_TRUE(v) << v.error().message;
-  const auto fast = bpe::make(*v, merges, false);
+  const auto fast = bpe::make(*v, merges, whole_words::none);
   ASSERT_TRUE(fast) << fast.error().message;
   std::mt19937 random(2);
   for (int i = 0; i < 400; ++i) {
@@ -123,9 +137,9 @@ TEST(byte_level_merges, equal_their_definition_on_random_merges) {
       if (random() % 4 != 0 && !is_token) add(data, left + right, token_type::normal);
     }
     std::ranges::shuffle(merges, random);
-    const auto v = check_vocabulary(data, false);
+    const auto v = check_vocabulary(data, {});
     ASSERT_TRUE(v) << v.error().message;
-    const auto fast = bpe::make(*v, merges, false);
+    const auto fast = bpe::make(*v, merges, whole_words::none);
     ASSERT_TRUE(fast) << fast.error().message;
     for (int i = 0; i < 30; ++i) {
       const std::string word = dense_word(random);
@@ -136,9 +150,57 @@ TEST(byte_level_merges, equal_their_definition_on_random_merges) {
   }
 }
 
+TEST(character_merges, equal_their_definition_on_trained_merges) {
+  vocabulary_data data = character_vocabulary("gpt2", "sarvam-moe");
+  const auto merges = data.merges;
+  const auto v = check_vocabulary(data, pre_rule_for("sarvam-moe", ""));
+  ASSERT_TRUE(v) << v.error().message;
+  const auto fast = bpe::make(*v, merges, whole_words::none);
+  ASSERT_TRUE(fast) << fast.error().message;
+  std::mt19937 random(6);
+  for (int i = 0; i < 400; ++i) {
+    const std::string word = with_marked_blanks(random_text(random, random() % 40), false);
+    std::vector<token> got;
+    ASSERT_TRUE(fast->encode(word, got));
+    ASSERT_EQ(got, slow_bpe(*v, merges, word)) << word;
+  }
+}
+
+TEST(character_merges, equal_their_definition_on_random_merges) {
+  // Letters of one to four bytes; some are in merges and no tokens.
+  const std::vector<std::string> letters = {"a", "\u00e9", "\u4e2d", "\U0001F600", "z"};
+  std::mt19937 random(7);
+  for (int table = 0; table < 60; ++table) {
+    vocabulary_data data = character_vocabulary("gpt2", "whitespace", "");
+    std::vector<std::string> symbols = letters;
+    std::vector<std::string> merges;
+    for (int i = 0; i < 25; ++i) {
+      const std::string left = symbols[random() % symbols.size()];
+      const std::string right = symbols[random() % symbols.size()];
+      if ((left + right).size() > 24) continue;
+      merges.push_back(left + " " + right);
+      symbols.push_back(left + right);
+      const bool is_token = std::ranges::find(data.tokens, left + right) != data.tokens.end();
+      if (random() % 4 != 0 && !is_token) add(data, left + right, token_type::normal);
+    }
+    std::ranges::shuffle(merges, random);
+    const auto v = check_vocabulary(data, pre_rule_for("whitespace", ""));
+    ASSERT_TRUE(v) << v.error().message;
+    const auto fast = bpe::make(*v, merges, whole_words::none);
+    ASSERT_TRUE(fast) << fast.error().message;
+    for (int i = 0; i < 30; ++i) {
+      std::string word;
+      for (size_t n = random() % 30; n > 0; --n) word += letters[random() % letters.size()];
+      std::vector<token> got;
+      ASSERT_TRUE(fast->encode(word, got));
+      ASSERT_EQ(got, slow_bpe(*v, merges, word)) << word;
+    }
+  }
+}
+
 TEST(spm_merges, equal_their_definition) {
   vocabulary_data data = spm_vocabulary();
-  const auto v = check_vocabulary(data, false);
+  const auto v = check_vocabulary(data, {});
   ASSERT_TRUE(v) << v.error().message;
   std::mt19937 random(4);
   for (int i = 0; i < 400; ++i) {
@@ -160,7 +222,7 @@ TEST(spm_merges, equal_their_definition_on_random_scores) {
       add(data, text, token_type::normal);
       data.scores.push_back(static_cast<float>(random() % 8));  // few values: many ties
     }
-    const auto v = check_vocabulary(data, false);
+    const auto v = check_vocabulary(data, {});
     ASSERT_TRUE(v) << v.error().message;
     for (int i = 0; i < 30; ++i) {
       const std::string word = dense_word(random);

@@ -69,11 +69,15 @@ const row rows[] = {
     {"falcon", "a, b`c", {"a", ",", " b", "`", "c"}, "punctuation alone, ` too"},
     {"default", "a 12345", {"a", " ", "123", "45"}, "digits lose their blank and are cut"},
     {"default", "a `b", {"a", " `", "b"}, "` is no punctuation here"},
+    {"gemma4", "a b1\n\nc\r\n", {"a b1", "\n\n", "c\r", "\n"}, "line feeds alone are apart"},
+    {"sarvam-moe", "\n a", {"\n", " a"}, "the same"},
+    {"whitespace", " a,b \t\u3000c\n", {"a,b", "c"}, "white space goes away"},
+    {"whitespace", " \n", {}, "all of it"},
 };
 
 TEST(split, cuts_where_the_expressions_say) {
   for (const row& r : rows) {
-    const auto made = pre_tokenizer::make(pre_rule_for(r.pre, "")->split);
+    const auto made = pre_tokenizer::make(pre_rule_for(r.pre, "").split);
     ASSERT_TRUE(made) << made.error().message;
     const auto got = made->split(r.text);
     ASSERT_TRUE(got) << got.error().message;
@@ -84,9 +88,7 @@ TEST(split, cuts_where_the_expressions_say) {
 class every_rule : public testing::TestWithParam<std::string_view> {};
 
 pre_tokenizer made(std::string_view name, pre_tokenizer::engine how) {
-  auto rule = pre_rule_for(name, "");
-  if (!rule) throw std::runtime_error(rule.error().message);
-  auto words = pre_tokenizer::make(rule->split, how);
+  auto words = pre_tokenizer::make(pre_rule_for(name, "").split, how);
   if (!words) throw std::runtime_error(words.error().message);
   return *std::move(words);
 }
@@ -94,6 +96,21 @@ pre_tokenizer made(std::string_view name, pre_tokenizer::engine how) {
 std::string joined(const std::vector<std::string_view>& parts) {
   std::string out;
   for (const std::string_view part : parts) out += part;
+  return out;
+}
+
+// What a rule leaves of a text: "whitespace" drops Unicode's white space.
+std::string kept(std::string_view name, const std::string& text) {
+  constexpr std::u32string_view blanks =
+      U" \t\n\v\f\r\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
+      U"\u2009\u200a\u2028\u2029\u202f\u205f\u3000";
+  if (name != "whitespace") return text;
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const utf8_char c = first_utf8_char(std::string_view(text).substr(i));
+    if (!blanks.contains(c.code_point)) out += text.substr(i, c.length);
+    i += c.length;
+  }
   return out;
 }
 
@@ -105,7 +122,7 @@ TEST_P(every_rule, loses_nothing_and_makes_no_empty_piece) {
     const std::string text = testing_support::random_text(random, random() % 80);
     const auto got = words.split(text);
     ASSERT_TRUE(got) << got.error().message;
-    ASSERT_EQ(joined(*got), text);
+    ASSERT_EQ(joined(*got), kept(GetParam(), text));
     for (const std::string_view piece : *got) ASSERT_FALSE(piece.empty());
     ASSERT_EQ(*slower.split(text), *got) << "interpreted";
   }
@@ -155,31 +172,35 @@ INSTANTIATE_TEST_SUITE_P(names, every_rule, testing::ValuesIn(pre_tokenizer_name
                            return name;
                          });
 
-TEST(names, of_vocabularies_that_merge_characters_are_refused) {
-  for (const char* name : {"gemma4", "sarvam-moe", "whitespace", "granite-embed-multi-311m"}) {
-    const auto got = pre_rule_for(name, "");
-    ASSERT_FALSE(got) << name;
-    EXPECT_EQ(got.error().status, BITNET_UNSUPPORTED);
-    EXPECT_NE(got.error().message.find(name), std::string::npos) << got.error().message;
-  }
-}
-
 TEST(names, say_how_words_and_begins_are_treated) {
   const struct {
     const char* name;
-    bool ignore_merges;
-    bool add_bos;
-  } flags[] = {{"llama-bpe", true, true}, {"jina-v5-nano", true, true},
-               {"tekken", true, true},    {"youtu", true, false},
-               {"minicpm5", true, false}, {"chameleon", false, true},
-               {"dbrx", false, false},    {"glm4", false, false},
-               {"gpt-4o", false, false},  {"granite-embed-multi-97m", true, false}};
+    whole_words whole;
+    begin_rule bos;
+    alphabet letters = alphabet::bytes;
+  } flags[] = {
+      {"llama-bpe", whole_words::all, begin_rule::by_default},
+      {"jina-v5-nano", whole_words::all, begin_rule::by_default},
+      {"tekken", whole_words::all, begin_rule::by_default},
+      {"youtu", whole_words::all, begin_rule::if_asked},
+      {"minicpm5", whole_words::all, begin_rule::if_asked},
+      {"chameleon", whole_words::none, begin_rule::by_default},
+      {"dbrx", whole_words::none, begin_rule::if_asked},
+      {"glm4", whole_words::none, begin_rule::if_asked},
+      {"gpt-4o", whole_words::none, begin_rule::if_asked},
+      {"granite-embed-multi-97m", whole_words::all, begin_rule::if_asked},
+      {"gemma4", whole_words::line_ends, begin_rule::always, alphabet::marked_characters},
+      {"granite-embed-multi-311m", whole_words::line_ends, begin_rule::always,
+       alphabet::marked_characters},
+      {"sarvam-moe", whole_words::none, begin_rule::if_asked, alphabet::marked_characters},
+      {"whitespace", whole_words::none, begin_rule::if_asked, alphabet::characters},
+  };
   for (const auto& f : flags) {
-    const auto rule = pre_rule_for(f.name, "");
-    ASSERT_TRUE(rule);
-    EXPECT_EQ(rule->ignore_merges, f.ignore_merges) << f.name;
-    EXPECT_EQ(rule->add_bos, f.add_bos) << f.name;
-    EXPECT_EQ(rule->note, "") << f.name;
+    const pre_rule rule = pre_rule_for(f.name, "");
+    EXPECT_EQ(rule.whole, f.whole) << f.name;
+    EXPECT_EQ(rule.bos, f.bos) << f.name;
+    EXPECT_EQ(rule.letters, f.letters) << f.name;
+    EXPECT_EQ(rule.note, "") << f.name;
   }
 }
 

@@ -12,26 +12,6 @@ namespace bitnet::tokenizer {
 namespace {
 
 using namespace testing_support;  // NOLINT(google-build-using-namespace): test vocabularies
-using ids = std::vector<token>;
-
-tokenizer made(vocabulary_data data) {
-  auto t = tokenizer::make(std::move(data));
-  if (!t) throw std::runtime_error(t.error().message);
-  return *std::move(t);
-}
-
-ids encoded(const tokenizer& t, std::string_view text, bool parse_special = false) {
-  const auto got = t.encode(text, {.parse_special = parse_special});
-  if (!got) throw std::runtime_error(got.error().message);
-  return *got;
-}
-
-std::string decoded(const tokenizer& t, const ids& of, bool special = false) {
-  const auto got = t.decode(of, special);
-  if (!got) throw std::runtime_error(got.error().message);
-  return *got;
-}
-
 std::string streamed(const tokenizer& t, const ids& of) {
   std::string out;
   for (size_t i = 0; i < of.size(); ++i) out += *t.piece(of[i], true, i == 0);
@@ -91,6 +71,10 @@ INSTANTIATE_TEST_SUITE_P(
         round_trip_row{"falcon", [] { return bpe_vocabulary("falcon"); }, "three expressions"},
         round_trip_row{"qwen2", [] { return bpe_vocabulary("qwen2"); }, "single digits"},
         round_trip_row{"unnamed", [] { return bpe_vocabulary(""); }, "four expressions"},
+        round_trip_row{"gemma4", [] { return character_vocabulary("gemma4", ""); },
+                       "characters, and bytes for what is no token"},
+        round_trip_row{"sarvam_moe", [] { return character_vocabulary("gpt2", "sarvam-moe"); },
+                       "the same without whole line ends"},
         round_trip_row{"spm", [] { return spm_vocabulary(); }, "a space in front"},
         round_trip_row{"spm_unspaced",
                        [] {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,8 @@ inline constexpr std::string_view sentences =
     "Once upon a time a small fox lived near the river. The fox was kind and the river was cold. "
     "One day the fox found a red stone under the old tree. The stone was warm, and the fox took "
     "the stone home. Then the rain came, and the river grew, and the tree sang a song to the fox.";
+
+inline constexpr std::string_view spm_blank = "\xE2\x96\x81";
 
 using word = std::vector<std::string>;  // symbols
 
@@ -84,7 +87,48 @@ inline vocabulary_data bpe_vocabulary(std::string pre = "llama-bpe", size_t n_me
   return v;
 }
 
-inline constexpr std::string_view spm_blank = "\xE2\x96\x81";
+inline void add_byte_tokens(vocabulary_data& v) {
+  for (int b = 0; b < 256; ++b) {
+    constexpr std::string_view digits = "0123456789ABCDEF";
+    add(v, std::string("<0x") + digits[b / 16] + digits[b % 16] + ">", token_type::byte);
+  }
+}
+
+// Of BPE over characters; `mark` is how it writes a blank, "" if blanks go away.
+inline vocabulary_data character_vocabulary(std::string model, std::string pre,
+                                            std::string_view mark = spm_blank) {
+  vocabulary_data v;
+  v.model = std::move(model);
+  v.pre = std::move(pre);
+  add(v, "<pad>", token_type::control);
+  add(v, "<eos>", token_type::control);
+  add(v, "<bos>", token_type::control);
+  add(v, "<unk>", token_type::unknown);
+  v.eos = 1;
+  v.bos = 2;
+  v.unknown = 3;
+  add_byte_tokens(v);
+  add(v, "\n\n\n", token_type::normal);  // no merge makes it
+  std::vector<word> words = training_words(mark);
+  if (mark.empty()) {
+    for (word& w : words) std::erase(w, "");
+  }
+  for (const word& w : words) {
+    for (const std::string& letter : w) {
+      if (std::ranges::find(v.tokens, letter) == v.tokens.end()) {
+        add(v, letter, token_type::normal);
+      }
+    }
+  }
+  for (const auto& [left, right] : train(std::move(words), 80)) {
+    if (std::ranges::find(v.tokens, left + right) == v.tokens.end()) {
+      add(v, left + right, token_type::normal);
+    }
+    v.merges.push_back(left + " " + right);
+  }
+  add(v, "<tool>", token_type::user_defined);
+  return v;
+}
 
 inline vocabulary_data spm_vocabulary(size_t n_merges = 60) {
   vocabulary_data v;
@@ -134,6 +178,26 @@ inline std::string random_text(std::mt19937& random, size_t length) {
     append_utf8(out, c);
   }
   return out;
+}
+
+using ids = std::vector<token>;
+
+inline tokenizer made(vocabulary_data data) {
+  auto t = tokenizer::make(std::move(data));
+  if (!t) throw std::runtime_error(t.error().message);
+  return *std::move(t);
+}
+
+inline ids encoded(const tokenizer& t, std::string_view text, bool parse_special = false) {
+  const auto got = t.encode(text, {.parse_special = parse_special});
+  if (!got) throw std::runtime_error(got.error().message);
+  return *got;
+}
+
+inline std::string decoded(const tokenizer& t, const ids& of, bool special = false) {
+  const auto got = t.decode(of, special);
+  if (!got) throw std::runtime_error(got.error().message);
+  return *got;
 }
 
 }  // namespace bitnet::tokenizer::testing_support

@@ -45,6 +45,7 @@ const row rows[] = {
     {"untouched_spm", true, [](data) {}, BITNET_OK, ""},
     {"no_model", false, [](data v) { v.model = ""; }, BITNET_BAD_DATA, "tokenizer.ggml.model"},
     {"other_model", false, [](data v) { v.model = "t5"; }, BITNET_UNSUPPORTED, "\"t5\" (Unigram)"},
+    {"rwkv", false, [](data v) { v.model = "rwkv"; }, BITNET_UNSUPPORTED, "\"gemma4\""},
     {"model_with_control_bytes", false, [](data v) { v.model = "a\n\x1b"; }, BITNET_UNSUPPORTED,
      "\"a\\x0a\\x1b\""},
     {"no_tokens", false, [](data v) { v.tokens.clear(); }, BITNET_BAD_DATA, "empty"},
@@ -94,6 +95,43 @@ const row rows[] = {
 
 INSTANTIATE_TEST_SUITE_P(vocabulary, damaged, testing::ValuesIn(rows),
                          [](const auto& row_of) { return row_of.param.name; });
+
+struct characters_row {
+  const char* name;
+  std::function<void(vocabulary_data&)> damage;
+  bitnet_status expected;
+  const char* part;
+};
+
+TEST(damaged_characters, are_refused_or_allowed_as_the_row_says) {
+  const characters_row damages[] = {
+      {"untouched", [](data) {}, BITNET_OK, ""},
+      {"no_merges", [](data v) { v.merges.clear(); }, BITNET_BAD_DATA, "merges"},
+      {"merge_without_space", [](data v) { v.merges[2] = "ab"; }, BITNET_BAD_DATA, "merge 2"},
+      {"merge_without_left", [](data v) { v.merges[2] = " a"; }, BITNET_BAD_DATA, "merge 2"},
+      {"merge_not_utf8", [](data v) { v.merges[2] = "\xFF a"; }, BITNET_OK, ""},
+      {"merge_of_half_a_character", [](data v) { v.merges[2] = "\xE2\x96 \x81"; }, BITNET_OK, ""},
+      {"token_not_utf8", [](data v) { v.tokens[9] = "a\xFF"; }, BITNET_BAD_DATA, "\\xff"},
+      {"empty_token", [](data v) { v.tokens[300] = ""; }, BITNET_BAD_DATA, "token 300"},
+      {"long_token", [](data v) { v.tokens[300].assign(4097, 'x'); }, BITNET_BAD_DATA, "4097"},
+      {"byte_no_digit", [](data v) { v.tokens[9] = "<0xG0>"; }, BITNET_BAD_DATA, "<0xG0>"},
+      {"byte_twice", [](data v) { v.tokens[300] = "<0x0a>"; }, BITNET_OK, ""},
+      {"no_types", [](data v) { v.types.clear(); }, BITNET_OK, ""},
+      {"scores_short", [](data v) { v.scores = {1}; }, BITNET_BAD_DATA, "scores"},
+      {"bos_past_the_end", [](data v) { v.bos = 100000; }, BITNET_BAD_DATA, "bos_token_id"},
+  };
+  for (const characters_row& r : damages) {
+    vocabulary_data v = character_vocabulary("gemma4", "");
+    r.damage(v);
+    const auto got = tokenizer::make(std::move(v));
+    EXPECT_EQ(got ? BITNET_OK : got.error().status, r.expected) << r.name;
+    if (got) {
+      EXPECT_EQ(*got->decode(*got->encode("ab the\n", {}), false), "ab the\n") << r.name;
+      continue;
+    }
+    EXPECT_NE(got.error().message.find(r.part), std::string::npos) << got.error().message;
+  }
+}
 
 TEST(defaults, are_dropped_where_the_vocabulary_is_too_small_for_them) {
   vocabulary_data v;
