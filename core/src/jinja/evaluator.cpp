@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "jinja/arithmetic.hpp"
 #include "jinja/filters.hpp"
 #include "jinja/functions.hpp"
 #include "jinja/operations.hpp"

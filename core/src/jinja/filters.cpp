@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "jinja/arithmetic.hpp"
 #include "jinja/binding.hpp"
 #include "jinja/json_text.hpp"
 #include "jinja/operations.hpp"
