@@ -144,7 +144,7 @@ def save(path: str, model: Model, step: int) -> None:
     os.replace(path + ".part", path)
 
 
-def main() -> None:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60,
@@ -170,29 +170,28 @@ def main() -> None:
     parser.add_argument("--out", default=".", help="folder of checkpoint.npz and loss.csv")
     parser.add_argument("--tokenizer", default="tokenizer.json")
     parser.add_argument("--save-every", type=float, default=120, help="seconds")
-    args = parser.parse_args()
+    return parser.parse_args()
 
-    torch.manual_seed(args.seed)
-    Ternary.exact = args.float32
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    tok = tokenizer(args.tokenizer)
-    train, heldout = encoded(tok, args.documents, args.seed, args.talk)
-    print(f"{len(train)} documents, {sum(map(len, train))} tokens; held out {len(heldout)}", flush=True)
-    mark(train)
-    rng = random.Random(args.seed)
-    train = [opening(doc, rng) if rng.random() < args.openings else doc for doc in train]
-    model = Model(Config(layers=args.layers, width=args.width, ffn=args.ffn))
-    if args.init:
-        load(args.init, model)
-    print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
-    test = [filled(sorted(heldout[at:at + 16], key=len)) for at in range(0, 64, 16)]
-    stream = batches(train, args.batch, np.random.default_rng(args.seed))
+
+def optimizer_of(model: Model, rate: float) -> torch.optim.Optimizer:
+    """Matrices decay, the factors of norms do not."""
     decayed = [p for p in model.parameters() if p.dim() > 1]
     plain = [p for p in model.parameters() if p.dim() == 1]
-    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1},
-                                   {"params": plain, "weight_decay": 0.0}],
-                                  lr=args.lr, betas=(0.9, 0.95), fused=False, foreach=True)
+    return torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1},
+                              {"params": plain, "weight_decay": 0.0}],
+                             lr=rate, betas=(0.9, 0.95), fused=False, foreach=True)
+
+
+def adjust(optimizer: torch.optim.Optimizer, args: argparse.Namespace, step: int, done: float) -> None:
+    """Rate and decay where `done` of the time has gone."""
+    warm = min(1.0, (step + 1) / 40)
+    for group in optimizer.param_groups:
+        group["lr"] = args.lr * warm * max(0.02, min(1.0, (1 - done) / args.decay))
+    optimizer.param_groups[0]["weight_decay"] = 0.1 if done < 0.5 and not args.init else 0.0
+
+
+def train(model: Model, stream, test, args: argparse.Namespace) -> None:
+    optimizer = optimizer_of(model, args.lr)
     begun = saved = time.monotonic()
     mean, count, tokens = 0.0, 0, 0
     with open(os.path.join(args.out, "loss.csv"), "w", newline="", encoding="utf-8") as file:
@@ -218,10 +217,7 @@ def main() -> None:
                 saved = now
             if last:
                 break
-            warm = min(1.0, (step + 1) / 40)
-            for group in optimizer.param_groups:
-                group["lr"] = args.lr * warm * max(0.02, min(1.0, (1 - done) / args.decay))
-            optimizer.param_groups[0]["weight_decay"] = 0.1 if done < 0.5 and not args.init else 0.0
+            adjust(optimizer, args, step, done)
             ids = next(stream)
             tokens += ids.numel()
             loss = loss_of(model, ids, args.recall, args.asked)
@@ -230,6 +226,27 @@ def main() -> None:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
             mean, count, step = mean + loss.item(), count + 1, step + 1
+
+
+def main() -> None:
+    args = parsed()
+    torch.manual_seed(args.seed)
+    Ternary.exact = args.float32
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    tok = tokenizer(args.tokenizer)
+    told, heldout = encoded(tok, args.documents, args.seed, args.talk)
+    print(f"{len(told)} documents, {sum(map(len, told))} tokens; held out {len(heldout)}", flush=True)
+    mark(told)
+    rng = random.Random(args.seed)
+    told = [opening(doc, rng) if rng.random() < args.openings else doc for doc in told]
+    model = Model(Config(layers=args.layers, width=args.width, ffn=args.ffn))
+    if args.init:
+        load(args.init, model)
+    print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
+    test = [filled(sorted(heldout[at:at + 16], key=len)) for at in range(0, 64, 16)]
+    stream = batches(told, args.batch, np.random.default_rng(args.seed))
+    train(model, stream, test, args)
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ class Facts(unittest.TestCase):
         forms = re.findall(r"X\((\w+), (\w+)\)", rows)
         self.assertGreater(len(forms), 12)
         named = text("core/src/gguf/types.cpp")
-        tested = text("tests/core/formats/ternary_test.cpp")
+        tested = "".join(text(f"tests/core/formats/{name}_test.cpp") for name in ("ternary", "ternary_groups"))
         for name, reader in forms:
             with self.subTest(name):
                 self.assertIn(f"row{{type::{name}, ", named, "no name for messages in gguf/types.cpp")

@@ -392,44 +392,7 @@ BITNET_BACKEND_EXPORT int bitnet_fake_unique = 1;
 __asm__(".type bitnet_fake_unique, @gnu_unique_object");
 #endif
 
-BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
-                                               const bitnet_open_request* request,
-                                               bitnet_backend_v0* out, bitnet_error* err);
-BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
-                                               const bitnet_open_request* request,
-                                               bitnet_backend_v0* out, bitnet_error* err) {
-#ifdef FAKE_STATIC_TLS
-  thread_room_ = 1;
-#endif
-#ifdef FAKE_THREAD_KEY
-  pthread_key_create(&key_, NULL);
-#endif
-#ifdef FAKE_UNDEFINED
-  if (bitnet_fake_may_be_nowhere != NULL) bitnet_fake_nowhere();
-#endif
-  FAKE_AT_ENTRY;
-  for (uint32_t i = 0; i < request->n_params; ++i)
-    host->log(host->self, BITNET_LOG_INFO, request->params[i].key, request->params[i].value);
-#ifdef FAKE_ENTRY_FAILS
-  return refuse(err, FAKE_ENTRY_FAILS, "not today");
-#endif
-#ifdef FAKE_NEEDS_MINOR
-  out->need_minor_min = FAKE_NEEDS_MINOR;
-#ifndef FAKE_NEEDS_MINOR_AT_MOST
-#define FAKE_NEEDS_MINOR_AT_MOST FAKE_NEEDS_MINOR + 3
-#endif
-  out->need_minor_max = FAKE_NEEDS_MINOR_AT_MOST;
-  return refuse(err, BITNET_INCOMPATIBLE, "minor");
-#endif
-  if (out->struct_size < offsetof(bitnet_backend_v0, self))
-    return refuse(err, BITNET_INVALID_ARGUMENT, "the table is too short");
-  out->need_minor_min = out->need_minor_max = BITNET_ABI_MINOR;
-  if (request->abi_minor_min > BITNET_ABI_MINOR || request->abi_minor_max < BITNET_ABI_MINOR)
-    return refuse(err, BITNET_INCOMPATIBLE, "the host speaks another minor");
-  bitnet_backend* self = take_opening();
-  if (self == NULL) return refuse(err, BITNET_OUT_OF_MEMORY, "it is open too often");
-  self->host = host;
-  self->purpose = request->purpose;
+static void fill(bitnet_backend* self, bitnet_backend_v0* out) {
   bitnet_backend_v0 table = {0};
   table.self = self;
   table.need_minor_min = table.need_minor_max = table.abi_minor = BITNET_ABI_MINOR;
@@ -470,6 +433,11 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
   FILL(quiesce);
   table.close = close_backend;
   hand_over(out, out->struct_size, &table, sizeof table);
+}
+
+/* What is wrong with the table that a host was given. */
+static void spoil(bitnet_backend_v0* out) {
+  (void)out;
 #ifdef FAKE_SHORT
   out->filled_size = offsetof(bitnet_backend_v0, queue_create);
 #endif
@@ -494,6 +462,48 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
 #ifdef FAKE_MINOR
   out->abi_minor = FAKE_MINOR;
 #endif
+}
+
+BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
+                                               const bitnet_open_request* request,
+                                               bitnet_backend_v0* out, bitnet_error* err);
+BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
+                                               const bitnet_open_request* request,
+                                               bitnet_backend_v0* out, bitnet_error* err) {
+#ifdef FAKE_STATIC_TLS
+  thread_room_ = 1;
+#endif
+#ifdef FAKE_THREAD_KEY
+  pthread_key_create(&key_, NULL);
+#endif
+#ifdef FAKE_UNDEFINED
+  if (bitnet_fake_may_be_nowhere != NULL) bitnet_fake_nowhere();
+#endif
+  FAKE_AT_ENTRY;
+  for (uint32_t i = 0; i < request->n_params; ++i)
+    host->log(host->self, BITNET_LOG_INFO, request->params[i].key, request->params[i].value);
+#ifdef FAKE_ENTRY_FAILS
+  return refuse(err, FAKE_ENTRY_FAILS, "not today");
+#endif
+#ifdef FAKE_NEEDS_MINOR
+  out->need_minor_min = FAKE_NEEDS_MINOR;
+#ifndef FAKE_NEEDS_MINOR_AT_MOST
+#define FAKE_NEEDS_MINOR_AT_MOST FAKE_NEEDS_MINOR + 3
+#endif
+  out->need_minor_max = FAKE_NEEDS_MINOR_AT_MOST;
+  return refuse(err, BITNET_INCOMPATIBLE, "minor");
+#endif
+  if (out->struct_size < offsetof(bitnet_backend_v0, self))
+    return refuse(err, BITNET_INVALID_ARGUMENT, "the table is too short");
+  out->need_minor_min = out->need_minor_max = BITNET_ABI_MINOR;
+  if (request->abi_minor_min > BITNET_ABI_MINOR || request->abi_minor_max < BITNET_ABI_MINOR)
+    return refuse(err, BITNET_INCOMPATIBLE, "the host speaks another minor");
+  bitnet_backend* self = take_opening();
+  if (self == NULL) return refuse(err, BITNET_OUT_OF_MEMORY, "it is open too often");
+  self->host = host;
+  self->purpose = request->purpose;
+  fill(self, out);
+  spoil(out);
   say(self, request->purpose == BITNET_PURPOSE_PROBE ? "opened to probe" : "opened to load");
   return BITNET_OK;
 }

@@ -123,71 +123,89 @@ static bitnet_buffer* make_buffer(bitnet_device* device, uint64_t elements, int3
   return buffer;
 }
 
-static int compute(bitnet_device* device) {
+/* What is computed: the tables and the structs that point to them. */
+static struct {
   bitnet_value values[3];
   bitnet_op ops[3];
-  const uint32_t ids[3] = {BITNET_OP_EMBED_GATHER, BITNET_OP_RELU2, BITNET_OP_GATHER_ROWS};
-  uint32_t levels[3];
-  memset(ops, 0, sizeof ops);
-  for (uint32_t i = 0; i < 3; ++i) {
-    values[i] = (bitnet_value){
-        BITNET_DTYPE_F32, 0, {i == 2 ? BITNET_DIM_OUTPUTS : BITNET_DIM_TOKENS, width}};
-    ops[i].op = ids[i];
-    memset(ops[i].inputs, 0xff, sizeof ops[i].inputs);
-    memset(ops[i].outputs, 0xff, sizeof ops[i].outputs);
-    memset(ops[i].weights, 0xff, sizeof ops[i].weights);
-    if (i > 0) ops[i].inputs[0] = i - 1;
-    ops[i].outputs[0] = i;
-  }
-  ops[0].weights[0] = 0;
   float rows[vocabulary * width];
-  for (int i = 0; i < vocabulary * width; ++i) rows[i] = (float)(i % 2 ? -i : i);
-  const bitnet_tensor_desc desc = {.struct_size = sizeof desc,
-                                   .format = BITNET_FORMAT_F32,
-                                   .rank = 2,
-                                   .ne = {width, vocabulary, 1, 1},
-                                   .data_bytes = sizeof rows,
-                                   .name = {"rows", 4}};
-  const bitnet_port ports[] = {{BITNET_PORT_TOKENS, BITNET_NONE},
-                               {BITNET_PORT_OUTPUT_ROWS, BITNET_NONE},
-                               {BITNET_PORT_LOGITS, 2}};
-  const bitnet_graph graph = {
-      sizeof graph, sizeof values[0], sizeof ops[0], sizeof ports[0], 3, 3, 3, 0, values, ops,
-      ports};
-  const uint32_t buckets[] = {tokens};
-  const bitnet_program_options options = {.struct_size = sizeof options,
-                                          .max_tokens = tokens,
-                                          .max_sequences = 1,
-                                          .max_outputs = tokens,
-                                          .max_blocks = 1,
-                                          .block_tokens = block_tokens,
-                                          .n_buckets = 1,
-                                          .buckets = buckets};
+  bitnet_tensor_desc desc;
+  bitnet_graph graph;
+  bitnet_program_options options;
+} model;
+
+static void make_model(void) {
+  static const uint32_t ids[3] = {BITNET_OP_EMBED_GATHER, BITNET_OP_RELU2, BITNET_OP_GATHER_ROWS};
+  static const bitnet_port ports[] = {{BITNET_PORT_TOKENS, BITNET_NONE},
+                                      {BITNET_PORT_OUTPUT_ROWS, BITNET_NONE},
+                                      {BITNET_PORT_LOGITS, 2}};
+  static const uint32_t buckets[] = {tokens};
+  memset(&model, 0, sizeof model);
+  for (uint32_t i = 0; i < 3; ++i) {
+    bitnet_op* const op = &model.ops[i];
+    model.values[i] = (bitnet_value){
+        BITNET_DTYPE_F32, 0, {i == 2 ? BITNET_DIM_OUTPUTS : BITNET_DIM_TOKENS, width}};
+    op->op = ids[i];
+    memset(op->inputs, 0xff, sizeof op->inputs);
+    memset(op->outputs, 0xff, sizeof op->outputs);
+    memset(op->weights, 0xff, sizeof op->weights);
+    if (i > 0) op->inputs[0] = i - 1;
+    op->outputs[0] = i;
+  }
+  model.ops[0].weights[0] = 0;
+  for (int i = 0; i < vocabulary * width; ++i) model.rows[i] = (float)(i % 2 ? -i : i);
+  model.desc = (bitnet_tensor_desc){.struct_size = sizeof model.desc,
+                                    .format = BITNET_FORMAT_F32,
+                                    .rank = 2,
+                                    .ne = {width, vocabulary, 1, 1},
+                                    .data_bytes = sizeof model.rows,
+                                    .name = {"rows", 4}};
+  model.graph = (bitnet_graph){sizeof model.graph,
+                               sizeof model.values[0],
+                               sizeof model.ops[0],
+                               sizeof ports[0],
+                               3,
+                               3,
+                               3,
+                               0,
+                               model.values,
+                               model.ops,
+                               ports};
+  model.options = (bitnet_program_options){.struct_size = sizeof model.options,
+                                           .max_tokens = tokens,
+                                           .max_sequences = 1,
+                                           .max_outputs = tokens,
+                                           .max_blocks = 1,
+                                           .block_tokens = block_tokens,
+                                           .n_buckets = 1,
+                                           .buckets = buckets};
+}
+
+static int can_compute(bitnet_device* device) {
+  uint32_t levels[3];
   const bitnet_query_request query = {.struct_size = sizeof query,
-                                      .desc_size = sizeof desc,
-                                      .graph = &graph,
-                                      .descs = &desc,
-                                      .options = &options,
+                                      .desc_size = sizeof model.desc,
+                                      .graph = &model.graph,
+                                      .descs = &model.desc,
+                                      .options = &model.options,
                                       .n_descs = 1};
   bitnet_graph_estimate needs = {.struct_size = sizeof needs};
   must(t->graph_query(device, &query, levels, &needs, &err), "graph_query");
   for (int i = 0; i < 3; ++i)
     if (levels[i] == BITNET_LEVEL_NONE) return 0;
+  return 1;
+}
 
+static bitnet_weights* upload(bitnet_device* device) {
   const bitnet_weights_request wanted = {
-      .struct_size = sizeof wanted, .desc_size = sizeof desc, .n = 1, .descs = &desc};
+      .struct_size = sizeof wanted, .desc_size = sizeof model.desc, .n = 1, .descs = &model.desc};
   bitnet_weights* weights;
   must(t->weights_create(device, &wanted, &weights, &err), "weights_create");
-  must(t->weight_write(weights, 0, 0, rows, sizeof rows, &err), "weight_write");
+  must(t->weight_write(weights, 0, 0, model.rows, sizeof model.rows, &err), "weight_write");
   must(t->weight_seal(weights, 0, &err), "weight_seal");
-  const bitnet_build_request build = {.struct_size = sizeof build,
-                                      .n_weights = 1,
-                                      .graph = &graph,
-                                      .weights = &weights,
-                                      .options = &options};
-  bitnet_program* program;
-  must(t->program_build(device, &build, &program, &err), "program_build");
+  return weights;
+}
 
+static void run(bitnet_device* device, bitnet_program* program) {
   void *mapped, *logits;
   const bitnet_bound bound[] = {
       {make_buffer(device, tokens, 1, &mapped), 0, tokens * sizeof(int32_t)},
@@ -208,12 +226,27 @@ static int compute(bitnet_device* device) {
                             .signal_value = 1};
   must(t->queue_submit(queue, &step, &err), "queue_submit");
   must(t->queue_wait(queue, 1, UINT64_MAX, &err), "queue_wait");
-  for (int i = 0; i < tokens * width; ++i)
-    agree(((float*)logits)[i] == (rows[i] > 0 ? rows[i] * rows[i] : 0), "a wrong number");
-
+  for (int i = 0; i < tokens * width; ++i) {
+    const float x = model.rows[i];
+    agree(((float*)logits)[i] == (x > 0 ? x * x : 0), "a wrong number");
+  }
   t->queue_destroy(queue);
   t->binding_destroy(binding);
   for (int i = 0; i < 3; ++i) t->buffer_destroy(bound[i].buffer);
+}
+
+static int compute(bitnet_device* device) {
+  make_model();
+  if (!can_compute(device)) return 0;
+  bitnet_weights* weights = upload(device);
+  const bitnet_build_request build = {.struct_size = sizeof build,
+                                      .n_weights = 1,
+                                      .graph = &model.graph,
+                                      .weights = &weights,
+                                      .options = &model.options};
+  bitnet_program* program;
+  must(t->program_build(device, &build, &program, &err), "program_build");
+  run(device, program);
   t->program_destroy(program);
   t->weights_destroy(weights);
   return 1;

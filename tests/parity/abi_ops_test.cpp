@@ -601,12 +601,71 @@ TEST_P(each_op, keys_and_values_are_stored_bit_for_bit) {
   }
 }
 
+struct attention_shape {
+  const char* why;
+  uint64_t tokens, heads, kv_heads, head_dim;
+  uint32_t window, keep;
+};
+
+constexpr float attention_scale = 0.2f;
+
+// Attention whose keys and values are the first elements of each row.
+by_ops attention(const rows& x, const attention_shape& shape) {
+  const uint64_t width = shape.heads * shape.head_dim, kv_width = shape.kv_heads * shape.head_dim;
+  by_ops m(x, {.layers = 1,
+               .heads = static_cast<int64_t>(shape.heads),
+               .kv_heads = static_cast<int64_t>(shape.kv_heads),
+               .head_dim = static_cast<int64_t>(shape.head_dim)});
+  row unit(kv_width * width);  // of a product that takes them out
+  for (uint64_t i = 0; i < kv_width; ++i) unit[i * width + i] = 1;
+  const auto* bytes = reinterpret_cast<const uint8_t*>(unit.data());
+  const uint32_t w =
+      m.matrix(BITNET_FORMAT_F32, static_cast<int64_t>(width), {bytes, bytes + 4 * unit.size()});
+  const uint32_t kv = m.then(BITNET_OP_LINEAR_DENSE, {m.x()}, static_cast<int64_t>(kv_width), {w});
+  m.then(BITNET_OP_KV_WRITE, {kv, kv}, 0, {}, {0});
+  m.give(m.then(BITNET_OP_ATTN_PAGED, {m.x()}, static_cast<int64_t>(width), {},
+                {0, static_cast<int32_t>(shape.heads), static_cast<int32_t>(shape.kv_heads),
+                 static_cast<int32_t>(shape.head_dim)},
+                {attention_scale}));
+  return m;
+}
+
+// One head of one token; y begins at its first element.
+void expect_attention(const rows& x, const attention_shape& shape, uint64_t t, uint64_t h,
+                      const float* y) {
+  const uint64_t kv_at = h / (shape.heads / shape.kv_heads) * shape.head_dim;
+  constexpr double scale{attention_scale};
+  std::vector<double> weights, out(shape.head_dim);
+  std::vector<uint64_t> seen;
+  double most = -INFINITY, reach = 0, total = 0;
+  for (uint64_t p = 0; p <= t; ++p) {
+    if (shape.window != 0 && p + shape.window <= t && p >= shape.keep) continue;
+    double dot = 0, size = 0;
+    for (uint64_t i = 0; i < shape.head_dim; ++i) {
+      const double product = double{x[t][h * shape.head_dim + i]} * double{x[p][kv_at + i]};
+      dot += product;
+      size += std::fabs(product);
+    }
+    seen.push_back(p);
+    weights.push_back(dot * scale);
+    most = std::max(most, weights.back());
+    reach = std::max(reach, size * scale);
+  }
+  for (double& v : weights) total += v = std::exp(v - most);
+  for (uint64_t j = 0; j < seen.size(); ++j)
+    for (uint64_t i = 0; i < shape.head_dim; ++i)
+      out[i] += weights[j] / total * double{x[seen[j]][kv_at + i]};
+  // A score is off by head_dim + 2 roundings, its weight relatively by twice that (its own and the
+  // sum's), and the sums by one rounding for each position and tile. |v| is at most 2.
+  const double allowed = 2 * ulp *
+                         (2 * (static_cast<double>(shape.head_dim) + 2) * reach +
+                          2 * static_cast<double>(seen.size()) + 16);
+  for (uint64_t i = 0; i < shape.head_dim; ++i)
+    ASSERT_NEAR(y[i], out[i], allowed) << "token " << t << ", head " << h << ", element " << i;
+}
+
 TEST_P(each_op, attention_over_scattered_blocks) {
-  const struct {
-    const char* why;
-    uint64_t tokens, heads, kv_heads, head_dim;
-    uint32_t window, keep;
-  } shapes[] = {
+  const attention_shape shapes[] = {
       {"one position", 1, 1, 1, 1, 0, 0},
       {"heads that share keys", 9, 6, 2, 32, 0, 0},
       {"an odd head, more positions than a tile", 150, 2, 1, 33, 0, 0},
@@ -614,69 +673,20 @@ TEST_P(each_op, attention_over_scattered_blocks) {
       {"a wide head", 20, 1, 1, 224, 0, 0},
       {"a window that leaves the first", 90, 2, 2, 16, 37, 5},
   };
-  for (const auto& shape : shapes) {
+  for (const attention_shape& shape : shapes) {
     SCOPED_TRACE(shape.why);
-    const uint64_t width = shape.heads * shape.head_dim, group = shape.heads / shape.kv_heads;
-    const uint64_t kv_width = shape.kv_heads * shape.head_dim;
+    const uint64_t width = shape.heads * shape.head_dim;
     const rows x = random_rows(shape.tokens, width, 2);
-    by_ops m(x, {.layers = 1,
-                 .heads = static_cast<int64_t>(shape.heads),
-                 .kv_heads = static_cast<int64_t>(shape.kv_heads),
-                 .head_dim = static_cast<int64_t>(shape.head_dim)});
-    // The first kv_width elements are keys and values: a product with a unit matrix.
-    row unit(kv_width * width);
-    for (uint64_t i = 0; i < kv_width; ++i) unit[i * width + i] = 1;
-    const auto* bytes = reinterpret_cast<const uint8_t*>(unit.data());
-    const uint32_t w =
-        m.matrix(BITNET_FORMAT_F32, static_cast<int64_t>(width), {bytes, bytes + 4 * unit.size()});
-    const uint32_t kv =
-        m.then(BITNET_OP_LINEAR_DENSE, {m.x()}, static_cast<int64_t>(kv_width), {w});
-    m.then(BITNET_OP_KV_WRITE, {kv, kv}, 0, {}, {0});
-    constexpr float scale = 0.2f;
-    m.give(m.then(BITNET_OP_ATTN_PAGED, {m.x()}, static_cast<int64_t>(width), {},
-                  {0, static_cast<int32_t>(shape.heads), static_cast<int32_t>(shape.kv_heads),
-                   static_cast<int32_t>(shape.head_dim)},
-                  {scale}));
     runner_options o = room_for(shape.tokens);
     o.dtype_k = o.dtype_v = BITNET_DTYPE_F32;
     o.window = shape.window;
     o.window_keep = shape.keep;
+    const by_ops m = attention(x, shape);
     runner r(backend_.table, m, o);
     const std::vector<float> y = r.run(all_rows(shape.tokens));
-    for (uint64_t t = 0; t < shape.tokens; ++t) {
-      for (uint64_t h = 0; h < shape.heads; ++h) {
-        const uint64_t kv_at = h / group * shape.head_dim;
-        std::vector<double> weights, out(shape.head_dim);
-        std::vector<uint64_t> seen;
-        double most = -INFINITY, reach = 0, total = 0;
-        for (uint64_t p = 0; p <= t; ++p) {
-          if (shape.window != 0 && p + shape.window <= t && p >= shape.keep) continue;
-          double dot = 0, size = 0;
-          for (uint64_t i = 0; i < shape.head_dim; ++i) {
-            const double product = double{x[t][h * shape.head_dim + i]} * double{x[p][kv_at + i]};
-            dot += product;
-            size += std::fabs(product);
-          }
-          seen.push_back(p);
-          weights.push_back(dot * double{scale});
-          most = std::max(most, weights.back());
-          reach = std::max(reach, size * double{scale});
-        }
-        for (double& v : weights) total += v = std::exp(v - most);
-        for (uint64_t j = 0; j < seen.size(); ++j)
-          for (uint64_t i = 0; i < shape.head_dim; ++i)
-            out[i] += weights[j] / total * double{x[seen[j]][kv_at + i]};
-        // A score is off by head_dim + 2 roundings, its weight relatively by twice that (its own
-        // and the sum's), and the sums by one rounding for each position and tile. |v| is at
-        // most 2.
-        const double allowed = 2 * ulp *
-                               (2 * (static_cast<double>(shape.head_dim) + 2) * reach +
-                                2 * static_cast<double>(seen.size()) + 16);
-        for (uint64_t i = 0; i < shape.head_dim; ++i)
-          ASSERT_NEAR(y[t * width + h * shape.head_dim + i], out[i], allowed)
-              << "token " << t << ", head " << h << ", element " << i;
-      }
-    }
+    for (uint64_t t = 0; t < shape.tokens; ++t)
+      for (uint64_t h = 0; h < shape.heads; ++h)
+        expect_attention(x, shape, t, h, &y[t * width + h * shape.head_dim]);
   }
 }
 

@@ -336,61 +336,63 @@ TEST_P(each_plugin, bad_steps_are_refused_and_good_ones_follow) {
   }
 }
 
+bitnet_tensor_desc tensor(uint32_t format, uint32_t rank, int64_t k, int64_t m, uint64_t bytes,
+                          uint64_t group, uint64_t n_scales) {
+  static const float scales[4] = {1, 1, 1, 1};
+  bitnet_tensor_desc d{};
+  d.struct_size = sizeof d;
+  d.format = format;
+  d.rank = rank;
+  d.ne[0] = k;
+  d.ne[1] = m;
+  d.ne[2] = d.ne[3] = 1;
+  d.data_bytes = bytes;
+  d.scale_group = group;
+  d.n_scales = n_scales;
+  d.scales = scales;
+  return d;
+}
+
+constexpr int64_t huge = std::numeric_limits<int64_t>::max();
+const struct {
+  const char* why;
+  bitnet_tensor_desc desc;
+  bitnet_status status;
+} tensors[] = {
+    {"a good one", tensor(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 0, 1), BITNET_OK},
+    {"a padded row", tensor(BITNET_FORMAT_TERNARY2, 2, 100, 2, 64, 0, 1), BITNET_OK},
+    {"an unknown format", tensor(99, 2, 128, 2, 64, 0, 0), BITNET_UNSUPPORTED},
+    {"no format", tensor(0, 2, 128, 2, 64, 0, 0), BITNET_UNSUPPORTED},
+    {"rank 3", tensor(BITNET_FORMAT_F32, 3, 4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
+    {"rank 0", tensor(BITNET_FORMAT_F32, 0, 4, 1, 16, 0, 0), BITNET_INVALID_ARGUMENT},
+    {"a vector with rows", tensor(BITNET_FORMAT_F32, 1, 4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
+    {"no columns", tensor(BITNET_FORMAT_F32, 2, 0, 4, 0, 0, 0), BITNET_INVALID_ARGUMENT},
+    {"negative columns", tensor(BITNET_FORMAT_F32, 2, -4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
+    {"a product that wraps", tensor(BITNET_FORMAT_F32, 2, huge, huge, 4, 0, 0),
+     BITNET_INVALID_ARGUMENT},
+    {"a product that wraps to nothing",
+     tensor(BITNET_FORMAT_F32, 2, int64_t{1} << 31, int64_t{1} << 31, 0, 0, 0),
+     BITNET_INVALID_ARGUMENT},
+    {"a part of a block", tensor(BITNET_FORMAT_Q8_0, 2, 33, 1, 34, 0, 0), BITNET_INVALID_ARGUMENT},
+    {"too few bytes", tensor(BITNET_FORMAT_F32, 2, 4, 4, 63, 0, 0), BITNET_INVALID_ARGUMENT},
+    {"too many bytes", tensor(BITNET_FORMAT_F32, 2, 4, 4, 65, 0, 0), BITNET_INVALID_ARGUMENT},
+    {"no scale", tensor(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 0, 0), BITNET_INVALID_ARGUMENT},
+    {"too many scales", tensor(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 0, 4),
+     BITNET_INVALID_ARGUMENT},
+    {"too few scales", tensor(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 64, 3),
+     BITNET_INVALID_ARGUMENT},
+    {"groups across rows", tensor(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 256, 1),
+     BITNET_INVALID_ARGUMENT},
+    {"sums that would not fit", tensor(BITNET_FORMAT_TERNARY2, 2, 1 << 23, 1, 1 << 21, 0, 1),
+     BITNET_UNSUPPORTED},
+};
+
 TEST_P(each_plugin, hostile_tensors_are_refused) {
-  const float scales[4] = {1, 1, 1, 1};
-  const auto desc = [&](uint32_t format, uint32_t rank, int64_t k, int64_t m, uint64_t bytes,
-                        uint64_t group, uint64_t n_scales) {
-    bitnet_tensor_desc d{};
-    d.struct_size = sizeof d;
-    d.format = format;
-    d.rank = rank;
-    d.ne[0] = k;
-    d.ne[1] = m;
-    d.ne[2] = d.ne[3] = 1;
-    d.data_bytes = bytes;
-    d.scale_group = group;
-    d.n_scales = n_scales;
-    d.scales = scales;
-    return d;
-  };
-  const int64_t huge = std::numeric_limits<int64_t>::max();
-  const struct {
-    const char* why;
-    bitnet_tensor_desc desc;
-    bitnet_status status;
-  } rows[] = {
-      {"a good one", desc(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 0, 1), BITNET_OK},
-      {"a padded row", desc(BITNET_FORMAT_TERNARY2, 2, 100, 2, 64, 0, 1), BITNET_OK},
-      {"an unknown format", desc(99, 2, 128, 2, 64, 0, 0), BITNET_UNSUPPORTED},
-      {"no format", desc(0, 2, 128, 2, 64, 0, 0), BITNET_UNSUPPORTED},
-      {"rank 3", desc(BITNET_FORMAT_F32, 3, 4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
-      {"rank 0", desc(BITNET_FORMAT_F32, 0, 4, 1, 16, 0, 0), BITNET_INVALID_ARGUMENT},
-      {"a vector with rows", desc(BITNET_FORMAT_F32, 1, 4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
-      {"no columns", desc(BITNET_FORMAT_F32, 2, 0, 4, 0, 0, 0), BITNET_INVALID_ARGUMENT},
-      {"negative columns", desc(BITNET_FORMAT_F32, 2, -4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
-      {"a product that wraps", desc(BITNET_FORMAT_F32, 2, huge, huge, 4, 0, 0),
-       BITNET_INVALID_ARGUMENT},
-      {"a product that wraps to nothing",
-       desc(BITNET_FORMAT_F32, 2, int64_t{1} << 31, int64_t{1} << 31, 0, 0, 0),
-       BITNET_INVALID_ARGUMENT},
-      {"a part of a block", desc(BITNET_FORMAT_Q8_0, 2, 33, 1, 34, 0, 0), BITNET_INVALID_ARGUMENT},
-      {"too few bytes", desc(BITNET_FORMAT_F32, 2, 4, 4, 63, 0, 0), BITNET_INVALID_ARGUMENT},
-      {"too many bytes", desc(BITNET_FORMAT_F32, 2, 4, 4, 65, 0, 0), BITNET_INVALID_ARGUMENT},
-      {"no scale", desc(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 0, 0), BITNET_INVALID_ARGUMENT},
-      {"too many scales", desc(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 0, 4),
-       BITNET_INVALID_ARGUMENT},
-      {"too few scales", desc(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 64, 3),
-       BITNET_INVALID_ARGUMENT},
-      {"groups across rows", desc(BITNET_FORMAT_TERNARY2, 2, 128, 2, 64, 256, 1),
-       BITNET_INVALID_ARGUMENT},
-      {"sums that would not fit", desc(BITNET_FORMAT_TERNARY2, 2, 1 << 23, 1, 1 << 21, 0, 1),
-       BITNET_UNSUPPORTED},
-  };
   tiny_host host(1);
   const plugin p(GetParam(), host);
   bitnet_device* device = nullptr;
   must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
-  for (const auto& row : rows) {
+  for (const auto& row : tensors) {
     SCOPED_TRACE(row.why);
     bitnet_weight_plan plan{};
     plan.struct_size = sizeof plan;
@@ -459,13 +461,15 @@ TEST_P(each_plugin, weights_keep_to_their_order) {
   p.table.device_close(device);
 }
 
-TEST_P(each_plugin, hostile_pools_and_blocks_are_refused) {
+// Keys of f16 and values of f32: three blocks of two tokens in one layer.
+constexpr bitnet_kv_config good_pool{
+    sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F32, 1, 1, 4, 4, 2, 3, 0, 0, 0};
+
+TEST_P(each_plugin, hostile_pools_are_refused) {
   tiny_host host(1);
   const plugin p(GetParam(), host);
   bitnet_device* device = nullptr;
   must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
-  const bitnet_kv_config good{
-      sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F32, 1, 1, 4, 4, 2, 3, 0, 0, 0};
   const struct {
     const char* why;
     void (*spoil)(bitnet_kv_config& c);
@@ -511,7 +515,7 @@ TEST_P(each_plugin, hostile_pools_and_blocks_are_refused) {
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.why);
-    bitnet_kv_config config = good;
+    bitnet_kv_config config = good_pool;
     row.spoil(config);
     bitnet_kv_pool* pool = nullptr;
     EXPECT_EQ(attempt([&](bitnet_error* e) {
@@ -519,8 +523,16 @@ TEST_P(each_plugin, hostile_pools_and_blocks_are_refused) {
               }).status,
               row.status);
   }
+  p.table.device_close(device);
+}
+
+TEST_P(each_plugin, hostile_blocks_are_refused) {
+  tiny_host host(1);
+  const plugin p(GetParam(), host);
+  bitnet_device* device = nullptr;
+  must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
   bitnet_kv_pool* pool = nullptr;
-  must([&](bitnet_error* e) { return p.table.kv_pool_create(device, &good, &pool, e); });
+  must([&](bitnet_error* e) { return p.table.kv_pool_create(device, &good_pool, &pool, e); });
   const uint64_t bytes = 2 * 4 * (2 + 4);
   std::vector<uint8_t> block(bytes + 1, 7);
   bitnet_queue* queue = nullptr;

@@ -49,10 +49,10 @@ struct memory_row {
   uint64_t total, free;  // 0, 0: unknown
 };
 
+const std::string group = "proc/self/cgroup", top = "sys/fs/cgroup/";
 const std::string usual = "MemTotal: 8 kB\nMemFree: 1 kB\nMemAvailable:  4 kB\n";
 
 TEST(meter, memory) {
-  const std::string group = "proc/self/cgroup", top = "sys/fs/cgroup/";
   const memory_row rows[] = {
       {"plain", {{"proc/meminfo", usual}}, 8192, 4096},
       {"a kernel without the estimate",

@@ -245,7 +245,7 @@ def need_device(program, model):
         sys.exit(77)
 
 
-def main():
+def parsed():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bitnet", required=True, type=pathlib.Path, help="the program to judge")
     parser.add_argument("--models", type=pathlib.Path, default=REPOSITORY / "build" / "reference-models",
@@ -255,7 +255,55 @@ def main():
                         help="model to tell stories with (default: models/*.gguf of this repository)")
     parser.add_argument("--backend", metavar="NAME", help="what computes; exits with 77 if it has no device")
     parser.add_argument("--extra", default="", help='further flags for the program, e.g. "-t 2"')
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+class Report:
+    """A line for each row that is judged, and how many passed."""
+
+    def __init__(self):
+        self.total = self.failed = 0
+
+    def judge(self, kind, name, judged):
+        """judged() is (passed, text): what is wrong, or how near it is."""
+        since = time.time()
+        self.add(kind, name, judged(), since)
+
+    def add(self, kind, name, result, since):
+        passed, text = result
+        self.total, self.failed = self.total + 1, self.failed + (not passed)
+        first, *rest = text.splitlines()
+        print(f"{'ok  ' if passed else 'FAIL'} {kind:4} {name:30} {time.time() - since:5.1f} s  {first}", flush=True)
+        for line in rest[:5]:
+            print(f"          {line}")
+
+
+def judge_row(report, program, model, row):
+    """One small model in all the ways that its name is listed for."""
+    name, ids, flags = row["name"], row["ids"], row["flags"]
+    report.judge("f32", name, lambda: judge(program, model, ids, flags, may_reject=row["may_reject"]))
+    for kind in SAME_ROWS.get(name, ()):
+        report.judge("same", name, lambda: judge_same(program, model, ids, flags, kind))
+    if name in LAST_ROWS:
+        report.judge("last", name, lambda: judge_last(program, model, ids, flags))
+    if name in F16_ROWS:
+        report.judge("f16", name, lambda: judge(program, model, ids, flags, "f16", steady=False))
+    if name in Q8_0_ROWS:
+        report.judge("q8_0", name, lambda: judge(program, model, ids, flags, Q8_0_ROWS[name], steady=False))
+    for window, keep, step in WINDOW_ROWS.get(name, ()):
+        windowed = [*flags, "--sliding-window", str(window), "--keep", str(keep), "-ub", str(step)]
+        report.judge("view", f"{name} {window}+{keep}", lambda: judge(program, model, ids, windowed, steady=False))
+    for step in STEP_ROWS.get(name, ()):
+        report.judge("step", f"{name} {step}", lambda: judge(program, model, ids, [*flags, "-ub", str(step)],
+                                                             may_reject=row["may_reject"]))
+    if name == NO_Q8_0_ROW:
+        report.judge("no", name, lambda: judge_refusal(program, model, ids, flags))
+    if name in COST_ROWS:
+        report.judge("cost", name, lambda: judge_cost(program, model, ids, flags))
+
+
+def main():
+    args = parsed()
     if not os.access(args.bitnet, os.X_OK):
         sys.exit(f"{args.bitnet} is no program; build it first and pass its path with --bitnet")
     program = Program(args.bitnet.resolve(), args.extra.split())
@@ -264,54 +312,15 @@ def main():
         program.extra += ["--device", args.backend]
         need_device(program, args.models / rows[0]["file"])
     wanted = lambda name: not args.only or any(part in name for part in args.only)
-    total = failed = 0
-
-    def report(kind, name, result, since):
-        nonlocal total, failed
-        passed, text = result
-        total, failed = total + 1, failed + (not passed)
-        first, *rest = text.splitlines()
-        print(f"{'ok  ' if passed else 'FAIL'} {kind:4} {name:30} {time.time() - since:5.1f} s  {first}", flush=True)
-        for line in rest[:5]:
-            print(f"          {line}")
-
+    report = Report()
     for row in rows:
         model = args.models / row["file"]
         if not wanted(row["name"]):
             continue
-        since = time.time()
         if row["kind"] == "vocabulary":
-            report("text", row["name"], judge_vocabulary(program, model), since)
-            continue
-        report("f32", row["name"], judge(program, model, row["ids"], row["flags"], may_reject=row["may_reject"]), since)
-        for kind in SAME_ROWS.get(row["name"], ()):
-            since = time.time()
-            report("same", row["name"], judge_same(program, model, row["ids"], row["flags"], kind), since)
-        if row["name"] in LAST_ROWS:
-            since = time.time()
-            report("last", row["name"], judge_last(program, model, row["ids"], row["flags"]), since)
-        if row["name"] in F16_ROWS:
-            since = time.time()
-            report("f16", row["name"], judge(program, model, row["ids"], row["flags"], "f16", steady=False), since)
-        if row["name"] in Q8_0_ROWS:
-            since = time.time()
-            report("q8_0", row["name"],
-                   judge(program, model, row["ids"], row["flags"], Q8_0_ROWS[row["name"]], steady=False), since)
-        for window, keep, step in WINDOW_ROWS.get(row["name"], ()):
-            since = time.time()
-            flags = [*row["flags"], "--sliding-window", str(window), "--keep", str(keep), "-ub", str(step)]
-            report("view", f"{row['name']} {window}+{keep}",
-                   judge(program, model, row["ids"], flags, steady=False), since)
-        for step in STEP_ROWS.get(row["name"], ()):
-            since = time.time()
-            report("step", f"{row['name']} {step}", judge(program, model, row["ids"], [*row["flags"], "-ub", str(step)],
-                                                          may_reject=row["may_reject"]), since)
-        if row["name"] == NO_Q8_0_ROW:
-            since = time.time()
-            report("no", row["name"], judge_refusal(program, model, row["ids"], row["flags"]), since)
-        if row["name"] in COST_ROWS:
-            since = time.time()
-            report("cost", row["name"], judge_cost(program, model, row["ids"], row["flags"]), since)
+            report.judge("text", row["name"], lambda: judge_vocabulary(program, model))
+        else:
+            judge_row(report, program, model, row)
     demos = args.demo or sorted((REPOSITORY / "models").glob("*.gguf"))
     if not demos:
         print("no model in models/*.gguf: no story was judged")
@@ -319,10 +328,10 @@ def main():
         if wanted(path.name):
             since = time.time()
             for name, result in demo_rows(program, path):
-                report("demo", name, result, since)
+                report.add("demo", name, result, since)
                 since = time.time()
-    print(f"{total - failed} of {total} rows passed")
-    sys.exit(1 if failed or not total else 0)
+    print(f"{report.total - report.failed} of {report.total} rows passed")
+    sys.exit(1 if report.failed or not report.total else 0)
 
 
 if __name__ == "__main__":

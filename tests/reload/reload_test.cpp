@@ -212,25 +212,25 @@ struct refused_row {
   const char* says;
 };
 
-TEST_F(reload, what_is_refused_changes_nothing) {
+std::vector<refused_row> refused_rows() {
   const std::string cpu = read(BITNET_CPU_PLUGIN);
-  const refused_row rows[] = {
+  return {
       {"deleted", [](const yard& y) { std::filesystem::remove(y.library("cpu")); },
        BITNET_UNAVAILABLE, "BN-T-MISSING"},
       {"no plugin", [](const yard& y) { y.install("cpu", "hello"); }, BITNET_REJECTED,
        "BN-I-FORMAT"},
       {"cut short",
-       [&](const yard& y) { y.install("cpu", std::string_view(cpu).substr(0, cpu.size() / 2)); },
+       [=](const yard& y) { y.install("cpu", std::string_view(cpu).substr(0, cpu.size() / 2)); },
        BITNET_REJECTED, "BN-I-"},
       {"empty", [](const yard& y) { y.install("cpu", ""); }, BITNET_REJECTED, "BN-I-"},
       {"writable by all",
-       [&](const yard& y) { y.replace(y.library("cpu"), rebuilt(cpu, 900), 0777); },
+       [=](const yard& y) { y.replace(y.library("cpu"), rebuilt(cpu, 900), 0777); },
        BITNET_REJECTED, "BN-T-MODE"},
       {"another backend's library",
        [](const yard& y) { y.install("cpu", read(BITNET_FRAGILE_PLUGIN)); }, BITNET_REJECTED,
        "BN-I-NAME"},
       {"manifest of half a page",
-       [&](const yard& y) {
+       [=](const yard& y) {
          y.install("cpu", rebuilt(cpu, 901));
          y.replace(y.manifest("cpu"), "schema: 1\nname: cp", 0644);
        },
@@ -247,26 +247,30 @@ TEST_F(reload, what_is_refused_changes_nothing) {
        [](const yard& y) { y.install("cpu", read(BITNET_WRONG_PLUGIN)); }, BITNET_REJECTED,
        "other logits"},
   };
+}
+
+void expect_refused(program& p, const yard& y, const refused_row& r) {
+  r.spoil(y);
+  try {
+    p.reload("cpu", BITNET_RELOAD_MIGRATE);
+    ADD_FAILURE() << r.why << " was taken";
+  } catch (const failed_call& e) {
+    EXPECT_EQ(e.status, r.status) << r.why << ": " << e.what();
+    EXPECT_NE(std::string(e.what()).find(r.says), std::string::npos) << r.why << ": " << e.what();
+    EXPECT_NE(std::string(e.what()).find("nothing changed"), std::string::npos);
+  }
+}
+
+TEST_F(reload, what_is_refused_changes_nothing) {
   program p(yard_, "cpu");
-  for (const refused_row& r : rows) {
+  for (const refused_row& r : refused_rows()) {
     upgrade();
     yard_.describe("cpu");
     ASSERT_EQ(p.reload("cpu")["changed"], true) << r.why;
     conversation c(p);
     EXPECT_EQ(c.tell(prompt, length,
                      [&](int i) {
-                       if (i != 5) return;
-                       r.spoil(yard_);
-                       try {
-                         p.reload("cpu", BITNET_RELOAD_MIGRATE);
-                         ADD_FAILURE() << r.why << " was taken";
-                       } catch (const failed_call& e) {
-                         EXPECT_EQ(e.status, r.status) << r.why << ": " << e.what();
-                         EXPECT_NE(std::string(e.what()).find(r.says), std::string::npos)
-                             << r.why << ": " << e.what();
-                         EXPECT_NE(std::string(e.what()).find("nothing changed"),
-                                   std::string::npos);
-                       }
+                       if (i == 5) expect_refused(p, yard_, r);
                      }),
               undisturbed_)
         << r.why;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "jinja/arithmetic.hpp"
 #include "jinja/filters.hpp"
 #include "jinja/functions.hpp"
 #include "jinja/operations.hpp"
@@ -137,60 +138,80 @@ class evaluator {
         return negative(at_, get(*e.parts[0]));
       case form::inversion:
         return !truth(get(*e.parts[0]));
-      case form::both: {
-        value left = get(*e.parts[0]);
-        return truth(left) ? get(*e.parts[1]) : left;
-      }
-      case form::either: {
-        value left = get(*e.parts[0]);
-        return truth(left) ? left : get(*e.parts[1]);
-      }
+      case form::both:
+      case form::either:
+        return decided(e);
       case form::arithmetic: {
         const value left = get(*e.parts[0]);
         return arithmetic(at_, e.name, left, get(*e.parts[1]));
       }
-      case form::concat: {
-        std::string out;
-        for (const auto& part : e.parts) out += str(at_, get(*part));
-        return at_.text(std::move(out));
-      }
+      case form::concat:
+        return joined(e);
       case form::compare:
         return compared(e);
       case form::conditional:
-        if (truth(get(*e.parts[0]))) return get(*e.parts[1]);
-        if (e.parts[2]) return get(*e.parts[2]);
-        return value::undefined("the inline if has no else");
+        return chosen(e);
       case form::item: {
         const value of = get(*e.parts[0]);
         return item(at_, of, get(*e.parts[1]));
       }
-      case form::slice: {
-        const value of = get(*e.parts[0]);
-        value bounds[3];
-        for (std::size_t i = 1; i < e.parts.size(); ++i)
-          if (e.parts[i]) bounds[i - 1] = get(*e.parts[i]);
-        return slice(at_, of, bounds[0], bounds[1], bounds[2]);
-      }
+      case form::slice:
+        return sliced(e);
       case form::attribute:
         return attribute(at_, get(*e.parts[0]), e.name);
-      case form::filter: {
-        const value of = e.parts[0] ? get(*e.parts[0]) : filter_input_;
-        arguments given = arguments_of(e);
-        return at_.ok() ? filtered(at_, e.name, of, given) : value();
-      }
-      case form::test: {
-        const value of = get(*e.parts[0]);
-        arguments given = arguments_of(e);
-        return at_.ok() && tested(at_, e.name, of, given);
-      }
-      case form::call: {
-        const value what = get(*e.parts[0]);
-        arguments given = arguments_of(e);
-        at_.set_line(e.line);
-        return at_.ok() ? call_any(what, given) : value();
-      }
+      case form::filter:
+        return after_filter(e);
+      case form::test:
+        return passes(e);
+      case form::call:
+        return answer_of(e);
     }
     return {};
+  }
+
+  // Of `and` and `or`: the left side where it decides, and else the right one.
+  value decided(const expression& e) {
+    value left = get(*e.parts[0]);
+    return truth(left) == (e.what == form::either) ? left : get(*e.parts[1]);
+  }
+
+  value joined(const expression& e) {
+    std::string out;
+    for (const auto& part : e.parts) out += str(at_, get(*part));
+    return at_.text(std::move(out));
+  }
+
+  value chosen(const expression& e) {
+    if (truth(get(*e.parts[0]))) return get(*e.parts[1]);
+    if (e.parts[2]) return get(*e.parts[2]);
+    return value::undefined("the inline if has no else");
+  }
+
+  value sliced(const expression& e) {
+    const value of = get(*e.parts[0]);
+    value bounds[3];
+    for (std::size_t i = 1; i < e.parts.size(); ++i)
+      if (e.parts[i]) bounds[i - 1] = get(*e.parts[i]);
+    return slice(at_, of, bounds[0], bounds[1], bounds[2]);
+  }
+
+  value after_filter(const expression& e) {
+    const value of = e.parts[0] ? get(*e.parts[0]) : filter_input_;
+    arguments given = arguments_of(e);
+    return at_.ok() ? filtered(at_, e.name, of, given) : value();
+  }
+
+  bool passes(const expression& e) {
+    const value of = get(*e.parts[0]);
+    arguments given = arguments_of(e);
+    return at_.ok() && tested(at_, e.name, of, given);
+  }
+
+  value answer_of(const expression& e) {
+    const value what = get(*e.parts[0]);
+    arguments given = arguments_of(e);
+    at_.set_line(e.line);
+    return at_.ok() ? call_any(what, given) : value();
   }
 
   sequence all_of(const expression& e) {

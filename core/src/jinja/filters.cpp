@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "jinja/arithmetic.hpp"
 #include "jinja/binding.hpp"
 #include "jinja/json_text.hpp"
 #include "jinja/operations.hpp"
@@ -323,15 +324,48 @@ value length_of(rendering& at, const value& v, arguments&) {
   return static_cast<int64_t>(length(at, v));
 }
 
+value absolute(rendering& at, const value& v, arguments&) {
+  return v.is_number() && v.number() < 0 ? negative(at, v) : positive(at, v);
+}
+
+value formatted(rendering& at, const value& v, arguments& given) {
+  if (!given.positional.empty() && !given.named.empty())
+    return at.wrong("format takes values or named values, not both");
+  dict by_name;
+  for (const auto& [name, content] : given.named) by_name.set(value(name), content);
+  return percent_formatted(
+      at, str(at, v),
+      given.named.empty() ? at.tuple(given.positional) : at.map(std::move(by_name)));
+}
+
+value pairs(rendering& at, const value& v, arguments&) {
+  if (v.is(kind::undefined)) return at.list({});
+  if (!v.is(kind::dict)) return at.wrong("items needs a dict");
+  sequence out;
+  for (const auto& [key, content] : v.entries().entries()) out.push_back(at.tuple({key, content}));
+  return at.list(std::move(out));
+}
+
+value with_replacements(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "replace", given, {"old", "new", "count"}, 2);
+  return replaced(at, str(at, v), str(at, a[0]), str(at, a[1]),
+                  a[2].is_whole() ? a[2].whole() : -1);
+}
+
+value trimmed(rendering& at, const value& v, arguments& given) {
+  const auto a = bind(at, "trim", given, {"chars"});
+  const std::string text = str(at, v);
+  if (absent(a[0])) return at.text(std::string(stripped(text, side::both)));
+  const std::string chars = str(at, a[0]);
+  return at.text(std::string(stripped(text, side::both, chars)));
+}
+
 const std::map<std::string, implementation, std::less<>>& filters() {
   using r = rendering;
   using v = value;
   using a = arguments;
   static const std::map<std::string, implementation, std::less<>> all = {
-      {"abs",
-       [](r& at, const v& x, a&) {
-         return x.is_number() && x.number() < 0 ? negative(at, x) : positive(at, x);
-       }},
+      {"abs", absolute},
       {"batch", batch},
       {"capitalize", [](r& at, const v& x, a&) { return at.text(capitalized(str(at, x))); }},
       {"count", length_of},
@@ -342,26 +376,10 @@ const std::map<std::string, implementation, std::less<>>& filters() {
       {"escape", escaped},
       {"first", first},
       {"float", real_number},
-      {"format",
-       [](r& at, const v& x, a& g) -> v {
-         if (!g.positional.empty() && !g.named.empty())
-           return at.wrong("format takes values or named values, not both");
-         dict by_name;
-         for (const auto& [name, content] : g.named) by_name.set(v(name), content);
-         return percent_formatted(
-             at, str(at, x), g.named.empty() ? at.tuple(g.positional) : at.map(std::move(by_name)));
-       }},
+      {"format", formatted},
       {"indent", indent},
       {"int", whole_number},
-      {"items",
-       [](r& at, const v& x, a&) -> v {
-         if (x.is(kind::undefined)) return at.list({});
-         if (!x.is(kind::dict)) return at.wrong("items needs a dict");
-         sequence out;
-         for (const auto& [key, content] : x.entries().entries())
-           out.push_back(at.tuple({key, content}));
-         return at.list(std::move(out));
-       }},
+      {"items", pairs},
       {"join", join},
       {"last", last},
       {"length", length_of},
@@ -372,12 +390,7 @@ const std::map<std::string, implementation, std::less<>>& filters() {
       {"min", extreme<false>},
       {"reject", select<false, false>},
       {"rejectattr", select<true, false>},
-      {"replace",
-       [](r& at, const v& x, a& g) {
-         const auto b = bind(at, "replace", g, {"old", "new", "count"}, 2);
-         return replaced(at, str(at, x), str(at, b[0]), str(at, b[1]),
-                         b[2].is_whole() ? b[2].whole() : -1);
-       }},
+      {"replace", with_replacements},
       {"reverse", reversed},
       {"round", rounded},
       {"safe", [](r& at, const v& x, a&) { return at.text(str(at, x)); }},
@@ -388,14 +401,7 @@ const std::map<std::string, implementation, std::less<>>& filters() {
       {"sum", sum},
       {"title", [](r& at, const v& x, a&) { return at.text(titled_by_filter(str(at, x))); }},
       {"tojson", tojson},
-      {"trim",
-       [](r& at, const v& x, a& g) {
-         const auto b = bind(at, "trim", g, {"chars"});
-         const std::string text = str(at, x);
-         if (absent(b[0])) return at.text(std::string(stripped(text, side::both)));
-         const std::string chars = str(at, b[0]);
-         return at.text(std::string(stripped(text, side::both, chars)));
-       }},
+      {"trim", trimmed},
       {"unique", unique},
       {"upper", [](r& at, const v& x, a&) { return at.text(to_upper(str(at, x))); }},
   };

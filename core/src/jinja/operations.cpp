@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "jinja/arithmetic.hpp"
 #include "jinja/methods.hpp"
-#include "jinja/percent_format.hpp"
 #include "jinja/python_text.hpp"
 
 namespace bitnet::jinja {
@@ -15,160 +14,82 @@ namespace {
 
 using kind = value::kind;
 
-constexpr int64_t smallest = std::numeric_limits<int64_t>::min();
+// Of str() and repr().
+class writer {
+ public:
+  explicit writer(rendering& at) : at_(at) {}
 
-value no_such(rendering& at, std::string_view sign, const value& a, const value& b) {
-  if (a.is(kind::undefined)) return at.wrong(a.why_undefined());
-  if (b.is(kind::undefined)) return at.wrong(b.why_undefined());
-  return at.wrong(fmt::format("unsupported operand types for {}: '{}' and '{}'", sign, type_name(a),
-                              type_name(b)));
-}
-
-value too_large(rendering& at) {
-  return at.wrong("a number leaves the 64 bits that integers have here");
-}
-
-value whole_arithmetic(rendering& at, std::string_view sign, int64_t a, int64_t b) {
-  int64_t out = 0;
-  if (sign == "+") return __builtin_add_overflow(a, b, &out) ? too_large(at) : value(out);
-  if (sign == "-") return __builtin_sub_overflow(a, b, &out) ? too_large(at) : value(out);
-  if (sign == "*") return __builtin_mul_overflow(a, b, &out) ? too_large(at) : value(out);
-  if (sign == "**") {
-    if (b < 0)
-      return a == 0 ? at.wrong("0 cannot be raised to a negative power")
-                    : value(std::pow(static_cast<double>(a), static_cast<double>(b)));
-    if (a == 0 || a == 1) return value(b == 0 ? int64_t{1} : a);
-    if (a == -1) return value(b % 2 == 0 ? int64_t{1} : int64_t{-1});
-    out = 1;
-    for (int64_t i = 0; i < b; ++i)
-      if (__builtin_mul_overflow(out, a, &out)) return too_large(at);
-    return value(out);
+  std::string written(const value& v, bool as_repr) {
+    write(v, as_repr);
+    return std::move(out_);
   }
-  if (b == 0) return at.wrong("division by zero");
-  if (sign == "/") return value(static_cast<double>(a) / static_cast<double>(b));
-  if (a == smallest && b == -1) return too_large(at);
-  const int64_t rest = a % b;
-  const bool other_side = rest != 0 && (rest < 0) != (b < 0);
-  if (sign == "//") return value(a / b - (other_side ? 1 : 0));
-  return value(other_side ? rest + b : rest);
-}
 
-value real_arithmetic(rendering& at, std::string_view sign, double a, double b) {
-  if (sign == "+") return value(a + b);
-  if (sign == "-") return value(a - b);
-  if (sign == "*") return value(a * b);
-  if (sign == "**") {
-    const double out = std::pow(a, b);
-    if (!std::isfinite(out) && std::isfinite(a) && std::isfinite(b))
-      return at.wrong("the power is no number that a float holds");
-    if (std::isnan(out) && !std::isnan(a) && !std::isnan(b))
-      return at.wrong("the power is no number that a float holds");
-    return value(out);
+ private:
+  void write(const value& v, bool as_repr) {
+    if (!at_.step()) return;
+    switch (v.what()) {
+      case kind::undefined:
+        return add(as_repr ? "Undefined" : "");
+      case kind::none:
+        return add("None");
+      case kind::boolean:
+        return add(v.boolean() ? "True" : "False");
+      case kind::integer:
+        return add(std::to_string(v.whole()));
+      case kind::real:
+        return add(float_text(v.number()));
+      case kind::text:
+        return as_repr ? add_quoted(v.text()) : add(v.text());
+      case kind::list:
+        return add_items("[", v.items(), "]");
+      case kind::tuple:
+        return add_items("(", v.items(), v.items().size() == 1 ? ",)" : ")");
+      case kind::dict:
+        return add_entries(v.entries());
+      case kind::object:
+        return add(fmt::format("<{}>", v.thing().type_name()));
+      case kind::function:
+        return add(fmt::format("<function {}>", v.code().name));
+    }
   }
-  if (b == 0) return at.wrong("division by zero");
-  if (sign == "/") return value(a / b);
-  double rest = std::fmod(a, b);
-  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
-  if (rest == 0) rest = std::copysign(0.0, b);
-  if (sign == "%") return value(rest);
-  double whole = (a - rest) / b;
-  if (whole != 0) {
-    const double below = std::floor(whole);
-    whole = whole - below > 0.5 ? below + 1 : below;
-  } else {
-    whole = std::copysign(0.0, a / b);
-  }
-  return value(whole);
-}
 
-value repeated(rendering& at, const value& what, int64_t times) {
-  const auto n = static_cast<uint64_t>(std::max<int64_t>(times, 0));
-  if (what.is(kind::text)) {
-    const std::string& one = what.text();
-    if (one.empty() || n == 0) return at.text("");
-    constexpr uint64_t far_too_many = uint64_t{1} << 40U;
-    if (!at.room(n > far_too_many / one.size() ? far_too_many : n * one.size())) return {};
-    std::string out;
-    out.reserve(n * one.size());
-    for (uint64_t i = 0; i < n; ++i) out += one;
-    return at.text(std::move(out));
+  void add(std::string_view text) {
+    if (at_.room(text.size())) out_ += text;
   }
-  sequence out;
-  if (!what.items().empty())
-    for (uint64_t i = 0; i < n && at.step(what.items().size()); ++i)
-      out.insert(out.end(), what.items().begin(), what.items().end());
-  return what.is(kind::tuple) ? at.tuple(std::move(out)) : at.list(std::move(out));
-}
 
-void write(rendering& at, std::string& out, const value& v, bool as_repr) {
-  if (!at.step()) return;
-  const auto add = [&](std::string_view text) {
-    if (at.room(text.size())) out += text;
-  };
-  const auto each = [&](const sequence& all) {
+  void add_quoted(const std::string& text) {
+    if (at_.room(text.size())) add(quoted(text));
+  }
+
+  void add_items(std::string_view opening, const sequence& all, std::string_view closing) {
+    add(opening);
     bool first = true;
     for (const value& one : all) {
-      if (!at.ok()) return;
+      if (!at_.ok()) return;
       if (!first) add(", ");
       first = false;
-      write(at, out, one, true);
+      write(one, true);
     }
-  };
-  switch (v.what()) {
-    case kind::undefined:
-      add(as_repr ? "Undefined" : "");
-      break;
-    case kind::none:
-      add("None");
-      break;
-    case kind::boolean:
-      add(v.boolean() ? "True" : "False");
-      break;
-    case kind::integer:
-      add(std::to_string(v.whole()));
-      break;
-    case kind::real:
-      add(float_text(v.number()));
-      break;
-    case kind::text:
-      if (as_repr) {
-        if (at.room(v.text().size())) add(quoted(v.text()));
-      } else {
-        add(v.text());
-      }
-      break;
-    case kind::list:
-      add("[");
-      each(v.items());
-      add("]");
-      break;
-    case kind::tuple:
-      add("(");
-      each(v.items());
-      add(v.items().size() == 1 ? ",)" : ")");
-      break;
-    case kind::dict: {
-      add("{");
-      bool first = true;
-      for (const auto& [key, content] : v.entries().entries()) {
-        if (!at.ok()) return;
-        if (!first) add(", ");
-        first = false;
-        write(at, out, key, true);
-        add(": ");
-        write(at, out, content, true);
-      }
-      add("}");
-      break;
-    }
-    case kind::object:
-      add(fmt::format("<{}>", v.thing().type_name()));
-      break;
-    case kind::function:
-      add(fmt::format("<function {}>", v.code().name));
-      break;
+    add(closing);
   }
-}
+
+  void add_entries(const dict& all) {
+    add("{");
+    bool first = true;
+    for (const auto& [key, content] : all.entries()) {
+      if (!at_.ok()) return;
+      if (!first) add(", ");
+      first = false;
+      write(key, true);
+      add(": ");
+      write(content, true);
+    }
+    add("}");
+  }
+
+  rendering& at_;
+  std::string out_;
+};
 
 bool orderable(const value& a, const value& b) {
   return (a.is_number() && b.is_number()) || (a.is(kind::text) && b.is(kind::text)) ||
@@ -273,7 +194,7 @@ bool equal(rendering& at, const value& a, const value& b) {
 bool less(rendering& at, const value& a, const value& b, std::string_view sign) {
   if (!at.step()) return false;
   if (!orderable(a, b)) {
-    no_such(at, sign, a, b);
+    unsupported(at, sign, a, b);
     return false;
   }
   if (a.is_number()) {
@@ -327,54 +248,12 @@ bool compare(rendering& at, const value& a, std::string_view sign, const value& 
   return !less(at, a, b, sign);
 }
 
-value arithmetic(rendering& at, std::string_view sign, const value& a, const value& b) {
-  if (!at.step()) return {};
-  if (a.is_whole() && b.is_whole()) return whole_arithmetic(at, sign, a.whole(), b.whole());
-  if (a.is_number() && b.is_number()) return real_arithmetic(at, sign, a.number(), b.number());
-  if (sign == "+") {
-    if (a.is(kind::text) && b.is(kind::text)) {
-      if (!at.room(a.text().size() + b.text().size())) return {};
-      return {a.text() + b.text()};
-    }
-    if (a.is_sequence() && a.what() == b.what()) {
-      if (!at.room((a.items().size() + b.items().size()) * sizeof(value))) return {};
-      sequence out = a.items();
-      out.insert(out.end(), b.items().begin(), b.items().end());
-      return a.is(kind::tuple) ? at.tuple(std::move(out)) : at.list(std::move(out));
-    }
-  }
-  if (sign == "*") {
-    if ((a.is(kind::text) || a.is_sequence()) && b.is_whole()) return repeated(at, a, b.whole());
-    if ((b.is(kind::text) || b.is_sequence()) && a.is_whole()) return repeated(at, b, a.whole());
-  }
-  if (sign == "%" && a.is(kind::text)) return percent_formatted(at, a.text(), b);
-  return no_such(at, sign, a, b);
-}
-
-value negative(rendering& at, const value& a) {
-  if (a.is(kind::real)) return {-a.number()};
-  if (a.is_whole()) return a.whole() == smallest ? too_large(at) : value(-a.whole());
-  if (a.is(kind::undefined)) return at.wrong(a.why_undefined());
-  return at.wrong(fmt::format("a '{}' has no negative", type_name(a)));
-}
-
-value positive(rendering& at, const value& a) {
-  if (a.is(kind::real)) return a;
-  if (a.is_whole()) return {a.whole()};
-  if (a.is(kind::undefined)) return at.wrong(a.why_undefined());
-  return at.wrong(fmt::format("a '{}' is no number", type_name(a)));
-}
-
 std::string str(rendering& at, const value& v) {
-  std::string out;
-  write(at, out, v, false);
-  return out;
+  return writer(at).written(v, false);
 }
 
 std::string repr(rendering& at, const value& v) {
-  std::string out;
-  write(at, out, v, true);
-  return out;
+  return writer(at).written(v, true);
 }
 
 uint64_t length(rendering& at, const value& v) {

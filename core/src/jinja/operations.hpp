@@ -1,6 +1,6 @@
 #pragma once
-// What Python's operators and built-in functions do with values. Where Python raises, so do these:
-// by rendering::wrong.
+// What Python's comparisons, subscripts and built-in functions do with values. Where Python raises,
+// so do these: by rendering::wrong.
 
 #include <string>
 #include <string_view>
@@ -16,10 +16,6 @@ namespace bitnet::jinja {
 [[nodiscard]] bool contains(rendering& at, const value& all, const value& one);
 // a sign b, of == != < <= > >= in "not in".
 [[nodiscard]] bool compare(rendering& at, const value& a, std::string_view sign, const value& b);
-[[nodiscard]] value arithmetic(rendering& at, std::string_view sign, const value& a,
-                               const value& b);
-[[nodiscard]] value negative(rendering& at, const value& a);
-[[nodiscard]] value positive(rendering& at, const value& a);
 
 [[nodiscard]] std::string str(rendering& at, const value& v);
 [[nodiscard]] std::string repr(rendering& at, const value& v);

@@ -10,7 +10,6 @@ namespace bitnet::jinja {
 
 // The published templates have up to 20 KB, and nest up to 8 deep.
 constexpr std::size_t longest_template = std::size_t{1} << 20U;  // bytes
-constexpr uint32_t deepest_syntax = 200;  // trees and brackets; each level is a call of ours
 
 [[nodiscard]] result<body> parse_template(std::string_view source);
 

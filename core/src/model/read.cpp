@@ -3,9 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +11,7 @@
 #include "gguf/text.hpp"
 #include "gguf/types.hpp"
 #include "model/architectures/architecture.hpp"
+#include "model/weight_builder.hpp"
 
 namespace bitnet::model {
 namespace {
@@ -21,215 +19,9 @@ namespace {
 using gguf::quote;
 
 constexpr uint64_t largest_piece = uint64_t{4} << 20;  // bytes, of model::stream_weight
-constexpr uintptr_t alias_alignment = 32;              // of weight::alias
-
-// Takes tensors by name out of the file, and knows at the end which ones nobody took.
-class builder {
- public:
-  builder(loaded& to, const load_options& options, formats::q2_told q2)
-      : to_(to), options_(options), q2_(q2), taken_(to.file.tensors().size(), false) {
-    if (const auto type = to.file.metadata().integer("general.file_type")) file_type_ = *type;
-  }
-
-  [[nodiscard]] bool has(const std::string& name) const { return to_.file.find(name) != nullptr; }
-
-  // A norm's factors or RoPE's divisors, delivered as F32.
-  result<uint32_t> vector(const std::string& name, uint64_t k) {
-    const auto from = take(name, k, 1);
-    if (!from) return std::unexpected(from.error());
-    return add(name, *from, formats::understand_vector(*from), 1);
-  }
-
-  // The factors of a short convolution: n for each of m columns, delivered as F32.
-  result<uint32_t> factors(const std::string& name, uint64_t n, uint64_t m) {
-    auto from = take(name, n, m);
-    if (!from) return std::unexpected(from.error());
-    from->k = n * m;
-    from->m = 1;
-    const auto index = add(name, *from, formats::understand_vector(*from), 2);
-    if (!index) return index;
-    to_.weights[*index].ne[0] = static_cast<int64_t>(n);
-    to_.weights[*index].ne[1] = static_cast<int64_t>(m);
-    return index;
-  }
-
-  // A vector's numbers, where they are no weight by themselves.
-  result<std::vector<float>> numbers(const std::string& name, uint64_t k) {
-    const auto from = take(name, k, 1);
-    if (!from) return std::unexpected(from.error());
-    auto understood = formats::understand_vector(*from);
-    if (!understood) return pass_on(std::move(understood), fmt::format("tensor {}", quote(name)));
-    std::vector<float> out(k);
-    formats::convert(*from, *understood, 0, std::as_writable_bytes(std::span(out)));
-    to_.made_of.emplace_back(name, *from);
-    return out;
-  }
-
-  // Lets the tensors of blocks [first, end) go.
-  void skip_blocks(uint32_t first, uint32_t end) {
-    constexpr std::string_view beginning = "blk.";
-    for (size_t i = 0; i < taken_.size(); ++i) {
-      const std::string_view name = to_.file.tensors()[i].info.name;
-      if (!name.starts_with(beginning)) continue;
-      uint32_t block = 0;
-      const char* last = name.data() + name.size();
-      const auto [after, wrong] = std::from_chars(name.data() + beginning.size(), last, block);
-      const bool whole = wrong == std::errc() && after != last && *after == '.';
-      if (!whole || block < first || block >= end) continue;
-      taken_[i] = true;
-      ++to_.n_skipped;
-    }
-  }
-
-  // A matrix that may be ternary or dense.
-  result<uint32_t> matrix(const std::string& name, uint64_t k, uint64_t m) {
-    auto from = take(name, k, m);
-    if (!from) return std::unexpected(from.error());
-    from->scales = scales_of(name, k * m);
-    return add(name, *from, formats::understand(*from), 2);
-  }
-
-  // A linear layer: a matrix whose scales are multiplied by <name>.scale if the file has it.
-  result<uint32_t> linear(const std::string& name, uint64_t k, uint64_t m) {
-    auto index = matrix(name + ".weight", k, m);
-    const std::string scale_name = name + ".scale";
-    // Already taken: not a factor, but the scales of blocks.
-    if (!index || !has(scale_name) || is_taken(scale_name)) return index;
-    const auto from = take(scale_name, 1, 1);
-    if (!from) return std::unexpected(from.error());
-    if (from->type != gguf::type::f32)
-      return fail(BITNET_UNSUPPORTED, fmt::format("tensor {} has type {}; expected F32",
-                                                  quote(scale_name), gguf::type_name(from->type)));
-    weight& w = to_.weights[*index];
-    if (w.format != BITNET_FORMAT_TERNARY2)
-      return fail(
-          BITNET_UNSUPPORTED,
-          fmt::format(
-              "tensor {} scales {} of type {}; only ternary weights can have a scale tensor",
-              quote(scale_name), quote(w.name), gguf::type_name(w.source_type)));
-    const auto factor = gguf::load<float>(from->bytes);
-    to_.scale_factors[*index] = factor;
-    for (float& s : w.scales) {
-      s *= factor;
-      if (!std::isfinite(s))
-        return bad_data(
-            fmt::format("tensor {} makes a scale that is not a finite number", quote(scale_name)));
-    }
-    return index;
-  }
-
-  // Numbers that follow from the metadata, or from tensors that are no weights by themselves.
-  result<uint32_t> add_made(const std::string& name, std::vector<float> made, uint32_t n_rows = 1) {
-    const std::span<const float> numbers = to_.made.emplace_back(std::move(made));
-    const formats::source from{.type = gguf::type::f32,
-                               .k = numbers.size(),
-                               .m = 1,
-                               .bytes = std::as_bytes(numbers),
-                               .alignment = alias_alignment};
-    const auto index = add(name, from, formats::understand_vector(from), n_rows == 1 ? 1 : 2);
-    if (!index || n_rows == 1) return index;
-    weight& w = to_.weights[*index];
-    w.ne[0] = static_cast<int64_t>(numbers.size() / n_rows);
-    w.ne[1] = n_rows;
-    return index;
-  }
-
-  // What nobody took would be part of a different computation.
-  [[nodiscard]] result<void> check_all_taken() const {
-    const auto left = std::ranges::find(taken_, false);
-    if (left == taken_.end()) return {};
-    const auto& t = to_.file.tensors()[static_cast<size_t>(left - taken_.begin())].info;
-    return fail(BITNET_UNSUPPORTED,
-                fmt::format("tensor {} has no place in the graph of architecture {}; computing "
-                            "without it would give wrong text",
-                            quote(t.name), quote(to_.shape.architecture)));
-  }
-
- private:
-  [[nodiscard]] bool is_taken(const std::string& name) const {
-    return taken_[static_cast<size_t>(to_.file.find(name) - to_.file.tensors().data())];
-  }
-
-  result<formats::source> take(const std::string& name, uint64_t k, uint64_t m) {
-    const auto* found = to_.file.find(name);
-    if (found == nullptr)
-      return bad_data(fmt::format(
-          "tensor {} is missing; the file is incomplete or of another architecture", quote(name)));
-    taken_[static_cast<size_t>(found - to_.file.tensors().data())] = true;
-    const gguf::tensor_info& t = found->info;
-    if (t.ne != std::array<uint64_t, 4>{k, m, 1, 1})
-      return bad_data(fmt::format("tensor {} has shape {}; the metadata asks for [{}{}]",
-                                  quote(name), shape_text(t), k,
-                                  m == 1 ? "" : fmt::format(", {}", m)));
-    return formats::source{.type = t.type,
-                           .k = k,
-                           .m = m,
-                           .bytes = t.bytes,
-                           .alignment = to_.file.containers()[found->shard].alignment(),
-                           .i2s_layout = options_.i2s_layout,
-                           .q2 = q2_,
-                           .file_type = file_type_,
-                           .tiles = options_.tl1_tiles,
-                           .rotated_heads = found->rotated_heads,
-                           .turns = found->turns};
-  }
-
-  // The scales that some forms keep in a tensor of their own: one, or one for 32 elements.
-  formats::companion scales_of(const std::string& name, uint64_t n) {
-    const auto stem = std::string_view(name).substr(0, name.rfind(".weight"));
-    for (const std::string_view base : {std::string_view(name), stem})
-      for (const char* suffix :
-           {"_scale", ".scale", "_scales", ".scales", ".q_scales", ".d", ".qh"}) {
-        const auto* found = to_.file.find(fmt::format("{}{}", base, suffix));
-        if (found == nullptr) continue;
-        const gguf::tensor_info& t = found->info;
-        const bool whole = base == name && t.elements == 1;  // stem.scale of one is a factor
-        if (!whole && (t.elements == 1 || t.elements != (n + 31) / 32)) continue;
-        if (gguf::size_of(t.type).value_or(gguf::type_size{}).block != 1) continue;
-        taken_[static_cast<size_t>(found - to_.file.tensors().data())] = true;
-        return {.type = t.type, .elements = t.elements, .bytes = t.bytes};
-      }
-    return {};
-  }
-
-  static std::string shape_text(const gguf::tensor_info& t) {
-    std::string out = "[";
-    for (uint32_t d = 0; d < t.rank; ++d) out += fmt::format("{}{}", d == 0 ? "" : ", ", t.ne[d]);
-    return out + "]";
-  }
-
-  result<uint32_t> add(const std::string& name, const formats::source& from,
-                       result<formats::reading> understood, uint32_t rank) {
-    if (!understood) return pass_on(std::move(understood), fmt::format("tensor {}", quote(name)));
-    weight w;
-    w.name = name;
-    w.format = understood->format;
-    w.rank = rank;
-    w.ne[0] = static_cast<int64_t>(from.k);
-    w.ne[1] = static_cast<int64_t>(from.m);
-    w.data_bytes = understood->data_bytes;
-    w.scale_group = understood->scale_group;
-    w.scales = std::move(understood->scales);
-    w.source_type = from.type;
-    if (understood->verbatim &&
-        reinterpret_cast<uintptr_t>(from.bytes.data()) % alias_alignment == 0)
-      w.alias = from.bytes.first(w.data_bytes);
-    to_.weights.push_back(std::move(w));
-    to_.scale_factors.push_back(1);
-    to_.sources.push_back(from);
-    to_.readings.push_back(std::move(*understood));
-    return static_cast<uint32_t>(to_.weights.size() - 1);
-  }
-
-  loaded& to_;
-  const load_options& options_;
-  formats::q2_told q2_;
-  std::vector<bool> taken_;  // file.tensors(), same index
-  std::optional<int64_t> file_type_;
-};
 
 // The factors of decays, which are below 0, and what is added before: one weight of two rows.
-result<uint32_t> read_decays(builder& tensors, const std::string& block, const char* name,
+result<uint32_t> read_decays(weight_builder& tensors, const std::string& block, const char* name,
                              uint64_t heads) {
   auto factors = tensors.numbers(block + "ssm_a", heads);
   if (!factors) return std::unexpected(factors.error());
@@ -245,7 +37,7 @@ result<uint32_t> read_decays(builder& tensors, const std::string& block, const c
   return tensors.add_made(block + name, std::move(*factors), 2);
 }
 
-result<uint32_t> read_part(builder& tensors, const std::string& block, const part& p) {
+result<uint32_t> read_part(weight_builder& tensors, const std::string& block, const part& p) {
   const std::string name = block + p.name;
   switch (p.kind) {
     case part_kind::norm:
@@ -260,7 +52,7 @@ result<uint32_t> read_part(builder& tensors, const std::string& block, const par
   return tensors.linear(name, p.k, p.m);
 }
 
-result<void> read_layers(loaded& to, builder& tensors) {
+result<void> read_layers(loaded& to, weight_builder& tensors) {
   const hyperparameters& h = to.shape;
   uint64_t fewest = to.file.tensors().size() + 1;  // of any layer
   for (uint32_t n = 0; n < h.n_layers; ++n)
@@ -283,7 +75,7 @@ result<void> read_layers(loaded& to, builder& tensors) {
   return {};
 }
 
-result<void> read_ends(loaded& to, builder& tensors) {
+result<void> read_ends(loaded& to, weight_builder& tensors) {
   const uint64_t embedding = to.shape.n_embedding;
   const auto take = [](result<uint32_t> from, uint32_t& index) -> result<void> {
     if (!from) return std::unexpected(from.error());
@@ -341,7 +133,7 @@ result<void> check_divisors(const loaded& m, uint32_t index) {
   return ok;
 }
 
-result<void> read_divisors(loaded& to, builder& tensors) {
+result<void> read_divisors(loaded& to, weight_builder& tensors) {
   const uint64_t pairs = to.shape.rope_dims / 2;
   const auto take = [&](const char* name, uint32_t& index) -> result<void> {
     const auto taken = tensors.vector(name, pairs);
@@ -369,7 +161,7 @@ result<void> read_divisors(loaded& to, builder& tensors) {
 }
 
 // The factors of each width, as weights that are in no file.
-result<std::vector<transform>> read_signs(const hadamard& h, builder& tensors) {
+result<std::vector<transform>> read_signs(const hadamard& h, weight_builder& tensors) {
   std::vector<transform> out;  // of h.widths, same index
   for (const hadamard::width& w : h.widths) {
     const auto made = tensors.add_made(fmt::format("prism.hadamard.signs.{}", w.columns),
@@ -381,7 +173,7 @@ result<std::vector<transform>> read_signs(const hadamard& h, builder& tensors) {
 }
 
 // Matrices of linear layers, and the embedding, learn what they were rotated by.
-result<void> read_rotation(loaded& to, const hadamard& h, builder& tensors) {
+result<void> read_rotation(loaded& to, const hadamard& h, weight_builder& tensors) {
   const auto of_widths = read_signs(h, tensors);
   if (!of_widths) return std::unexpected(of_widths.error());
   const auto undone_by = [&](const weight& w) {
@@ -487,7 +279,7 @@ result<loaded> read(gguf::file file, const load_options& options) {
   const auto q2 = tell_q2(m.file);
   if (!q2) return std::unexpected(q2.error());
 
-  builder tensors(m, options, q2->value_or(formats::q2_told{}));
+  weight_builder tensors(m, options, q2->value_or(formats::q2_told{}));
   auto ok = read_ends(m, tensors);
   if (ok) ok = read_divisors(m, tensors);
   if (ok) ok = read_layers(m, tensors);

@@ -103,6 +103,54 @@ void store(float* y, uint64_t y_stride, const __m512 (&sums)[Rows][Tokens]) {
   }
 }
 
+// Sixteen elements of a row, from element k on, times those of each token.
+template <uint32_t Format, int Tokens>
+[[gnu::always_inline]] inline void add_products(__m512 (&sums)[Tokens], const uint8_t* row,
+                                                uint64_t k, const __m512 (&xs)[Tokens]) {
+  const __m512 v = decode<Format>(row, k);
+  for (int j = 0; j < Tokens; ++j) sums[j] = _mm512_add_ps(sums[j], _mm512_mul_ps(v, xs[j]));
+}
+
+// The same of blocks of 32, from element k of all the rows.
+template <uint32_t Format, int Rows, int Tokens>
+[[gnu::always_inline]] inline void add_block(__m512 (&sums)[Rows][Tokens], const dense_tile& a,
+                                             const uint8_t* w, const float* x, uint64_t k) {
+  __m512 xs[Tokens][2];
+  for (int j = 0; j < Tokens; ++j) {
+    const float* at = x + static_cast<uint64_t>(j) * a.x_stride + k;
+    xs[j][0] = _mm512_loadu_ps(at);
+    xs[j][1] = _mm512_loadu_ps(at + 16);
+  }
+  for (int i = 0; i < Rows; ++i) {
+    __m512 first, second;
+    decode_pair<Format>(w + static_cast<uint64_t>(i) * a.w_stride, k, first, second);
+    for (int j = 0; j < Tokens; ++j) {
+      sums[i][j] = _mm512_add_ps(sums[i][j], _mm512_mul_ps(first, xs[j][0]));
+      sums[i][j] = _mm512_add_ps(sums[i][j], _mm512_mul_ps(second, xs[j][1]));
+    }
+  }
+}
+
+// The elements from k on, fewer than 16, with zeros after the end: a partial is never -0, so adding
+// +0 changes nothing.
+template <uint32_t Format, int Rows, int Tokens>
+[[gnu::always_inline]] inline void add_rest(__m512 (&sums)[Rows][Tokens], const dense_tile& a,
+                                            const uint8_t* w, const float* x, uint64_t k) {
+  const uint64_t n = a.k - k;
+  __m512 xs[Tokens];
+  for (int j = 0; j < Tokens; ++j) {
+    float x_rest[16] = {};
+    std::memcpy(x_rest, x + static_cast<uint64_t>(j) * a.x_stride + k, n * sizeof(float));
+    xs[j] = _mm512_loadu_ps(x_rest);
+  }
+  for (int i = 0; i < Rows; ++i) {
+    alignas(64) uint8_t rest[64] = {};
+    std::memcpy(rest, w + static_cast<uint64_t>(i) * a.w_stride + k * element_bytes(Format),
+                n * element_bytes(Format));
+    add_products<Format>(sums[i], rest, 0, xs);
+  }
+}
+
 // A tile of Rows rows by Tokens tokens: each weight is decoded once for all the tokens.
 template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
@@ -116,53 +164,19 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
       sums[i][j] = a.partials ? _mm512_loadu_ps(kept(i, j)) : _mm512_setzero_ps();
   const float* x = a.x + t * a.x_stride;
   const uint8_t* w = a.w + r * a.w_stride;
-  const auto add = [&](const uint8_t* row, uint64_t k, int i, const __m512(&xs)[Tokens]) {
-    const __m512 v = decode<Format>(row, k);
-    for (int j = 0; j < Tokens; ++j)
-      sums[i][j] = _mm512_add_ps(sums[i][j], _mm512_mul_ps(v, xs[j]));
-  };
   uint64_t k = 0;
   const uint64_t whole = a.k / 16 * 16;
   if constexpr (Format == BITNET_FORMAT_Q8_0)
-    for (; k < whole; k += 32) {
-      __m512 xs[Tokens][2];
-      for (int j = 0; j < Tokens; ++j) {
-        const float* at = x + static_cast<uint64_t>(j) * a.x_stride + k;
-        xs[j][0] = _mm512_loadu_ps(at);
-        xs[j][1] = _mm512_loadu_ps(at + 16);
-      }
-      for (int i = 0; i < Rows; ++i) {
-        __m512 first, second;
-        decode_pair<Format>(w + static_cast<uint64_t>(i) * a.w_stride, k, first, second);
-        for (int j = 0; j < Tokens; ++j) {
-          sums[i][j] = _mm512_add_ps(sums[i][j], _mm512_mul_ps(first, xs[j][0]));
-          sums[i][j] = _mm512_add_ps(sums[i][j], _mm512_mul_ps(second, xs[j][1]));
-        }
-      }
-    }
+    for (; k < whole; k += 32) add_block<Format>(sums, a, w, x, k);
   for (; k < whole; k += 16) {
     __m512 xs[Tokens];
     for (int j = 0; j < Tokens; ++j)
       xs[j] = _mm512_loadu_ps(x + static_cast<uint64_t>(j) * a.x_stride + k);
-    for (int i = 0; i < Rows; ++i) add(w + static_cast<uint64_t>(i) * a.w_stride, k, i, xs);
+    for (int i = 0; i < Rows; ++i)
+      add_products<Format>(sums[i], w + static_cast<uint64_t>(i) * a.w_stride, k, xs);
   }
-  if constexpr (Format != BITNET_FORMAT_Q8_0) {  // whose rows are whole blocks of 32
-    if (whole != a.k) {  // zeros after the end: a partial is never -0, so adding +0 changes nothing
-      __m512 xs[Tokens];
-      for (int j = 0; j < Tokens; ++j) {
-        float x_rest[16] = {};
-        std::memcpy(x_rest, x + static_cast<uint64_t>(j) * a.x_stride + whole,
-                    (a.k - whole) * sizeof(float));
-        xs[j] = _mm512_loadu_ps(x_rest);
-      }
-      for (int i = 0; i < Rows; ++i) {
-        alignas(64) uint8_t rest[64] = {};
-        std::memcpy(rest, w + static_cast<uint64_t>(i) * a.w_stride + whole * element_bytes(Format),
-                    (a.k - whole) * element_bytes(Format));
-        add(rest, 0, i, xs);
-      }
-    }
-  }
+  if constexpr (Format != BITNET_FORMAT_Q8_0)  // whose rows are whole blocks of 32
+    if (whole != a.k) add_rest<Format>(sums, a, w, x, whole);
   if (a.partials != nullptr) {
     for (int i = 0; i < Rows; ++i)
       for (int j = 0; j < Tokens; ++j) _mm512_storeu_ps(kept(i, j), sums[i][j]);

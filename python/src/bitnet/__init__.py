@@ -7,9 +7,11 @@
 """
 
 from . import _native
+from ._chat import Chat
 from ._engine import Backend, Engine
+from ._generation import AsyncStream, Generating, Generation, Prompt, Stream
 from ._model import Message, Model, ModelInfo, convert, inspect
-from ._session import AsyncStream, Chat, Generating, Generation, Prompt, Session, SessionOptions, Stream
+from ._session import Session, SessionOptions
 from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoisoned, DeviceLost, Error,
                      FileError, Forbidden, Incompatible, Internal, InvalidArgument, NotFound, OutOfDeviceMemory,
                      OutOfMemory, Rejected, Timeout, Unavailable, Unsupported)

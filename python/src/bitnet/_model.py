@@ -13,7 +13,9 @@ from ._native import ffi, lib, numbers
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._session import AsyncStream, Chat, Generating, Generation, Prompt, Session, SessionOptions, Stream
+    from ._chat import Chat
+    from ._generation import AsyncStream, Generating, Generation, Prompt, Stream
+    from ._session import Session, SessionOptions
 
 Message = Mapping[str, str]
 
@@ -209,7 +211,7 @@ class Model(Owner):
     def chat(self, system: str | None = None, *, template: str | None = None,
              **options: "Unpack[SessionOptions]") -> "Chat":
         """A conversation that remembers what was said."""
-        from ._session import Chat
+        from ._chat import Chat
         return Chat(self, system, template=template, **options)
 
     def generate(self, prompt: "Prompt", **how: "Unpack[Generating]") -> "Generation":
@@ -219,18 +221,20 @@ class Model(Owner):
 
     def stream(self, prompt: "Prompt", **how: "Unpack[Generating]") -> "Stream":
         """Session.stream() in a session of its own."""
-        from ._session import Stream
+        from ._generation import Stream
         return Stream(self.session(), prompt, how, own=True)
 
     async def agenerate(self, prompt: "Prompt", **how: "Unpack[Generating]") -> "Generation":
         """Session.agenerate() in a session of its own."""
-        from ._session import AsyncStream, Session
+        from ._generation import AsyncStream
+        from ._session import Session
         async with AsyncStream(lambda: Session(self), prompt, how, own=True, quiet=True) as stream:
             return await stream.finish()
 
     def astream(self, prompt: "Prompt", **how: "Unpack[Generating]") -> "AsyncStream":
         """Session.astream() in a session of its own."""
-        from ._session import AsyncStream, Session
+        from ._generation import AsyncStream
+        from ._session import Session
         return AsyncStream(lambda: Session(self), prompt, how, own=True)
 
 

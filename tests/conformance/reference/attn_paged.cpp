@@ -69,50 +69,39 @@ void attend(const attending& s, uint64_t position, const double* keys, const dou
   }
 }
 
-// Tokens at given positions of a sequence.
-//
-// A mean of thousands of values hides one of them. So the last head of each group sees one position
-// more than all others together, whose key points where the head's row does: the token's own
-// position for the first KV head, any before it for the others.
-op_case attention_case(const attending& s, uint64_t context,
-                       const std::vector<int32_t>& positions) {
-  op_case c;
+// The op between rows that are given and rows that are read, and what a step tells of it.
+void add_attention(op_case& c, const attending& s, const std::vector<float>& rows) {
   c.op = BITNET_OP_ATTN_PAGED;
   c.why = s.why;
   c.dtype_k = s.dtype_k;
   c.dtype_v = s.dtype_v;
   c.block_tokens = s.block_tokens;
-  c.max_blocks = static_cast<uint32_t>((context + s.block_tokens - 1) / s.block_tokens);
   c.window = s.window;
   c.window_keep = s.keep;
   c.own_window = s.own_window;
   c.graph.kv_layers = s.layers;
   c.graph.kv_heads = s.kv_heads;
   c.graph.head_dim = s.head_dim;
-  c.positions = positions;
-  const uint64_t tokens = positions.size(), dim = s.head_dim, group = s.heads / s.kv_heads;
-  const auto width = uint64_t{s.heads} * dim;
-  const auto k = static_cast<int64_t>(width);
-  std::mt19937 random(s.head_dim + s.heads * 1000 + s.dtype_k * 7 + s.dtype_v * 3 + s.window +
-                      s.own_window * 11);
-  std::vector<float> rows(width * tokens);
-  for (float& x : rows) x = uniform(random, -2, 2);
+  const auto k = static_cast<int64_t>(s.heads) * s.head_dim;
   const uint32_t q = input_rows(c.graph, k, rows);
   const uint32_t y = c.graph.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
   bitnet_op& op = c.graph.op(BITNET_OP_ATTN_PAGED, {q}, {y});
   op.ints[0] = static_cast<int32_t>(s.layer);
   op.ints[1] = static_cast<int32_t>(s.heads);
   op.ints[2] = static_cast<int32_t>(s.kv_heads);
-  op.ints[3] = static_cast<int32_t>(dim);
+  op.ints[3] = static_cast<int32_t>(s.head_dim);
   op.ints[4] = static_cast<int32_t>(s.own_window);
   op.floats[0] = score_scale;
   output_rows(c.graph, y);
-  all_rows(c, tokens);
+}
 
-  std::vector<float> keys(s.kv_heads * context * dim), values(keys.size());
-  for (float& x : keys) x = uniform(random, -1, 1);
-  for (float& x : values) x = uniform(random, -2, 2);
-  for (uint64_t t = 0; t < tokens; ++t)
+// A mean of thousands of values hides one of them. So the last head of each group sees one position
+// more than all others together, whose key points where the head's row does: the token's own
+// position for the first KV head, any before it for the others.
+void let_keys_stand_out(const attending& s, uint64_t context, const std::vector<int32_t>& positions,
+                        const std::vector<float>& rows, std::vector<float>& keys) {
+  const uint64_t dim = s.head_dim, group = s.heads / s.kv_heads, width = s.heads * dim;
+  for (uint64_t t = 0; t < positions.size(); ++t)
     for (uint64_t h = 0; h < s.kv_heads; ++h) {
       const auto own = static_cast<uint64_t>(positions[t]);
       const uint64_t seen = h == 0 ? own : (t * 2654435761u + h * 40503u) % (own + 1);
@@ -121,21 +110,50 @@ op_case attention_case(const attending& s, uint64_t context,
       const float size = 72.0f / static_cast<float>(dim);
       for (uint64_t i = 0; i < dim; ++i) keys[(h * context + seen) * dim + i] = row[i] * size;
     }
+}
+
+// Packs keys or values (KV heads, positions, head_dim) into the blocks of a case; returns them as
+// stored.
+std::vector<double> fill_blocks(op_case& c, const attending& s, const kv_layout& layout,
+                                uint64_t context, bool value, const std::vector<float>& numbers) {
+  const uint64_t dim = s.head_dim;
+  const uint32_t dtype = value ? s.dtype_v : s.dtype_k;
+  std::vector<double> known;
+  for (uint64_t h = 0; h < s.kv_heads; ++h)
+    for (uint64_t p = 0; p < context; ++p) {
+      const std::vector<uint8_t> packed =
+          kv_pack(dtype, std::span(numbers).subspan((h * context + p) * dim, dim));
+      for (uint64_t i = 0; i < dim; ++i) known.push_back(kv_element(dtype, packed.data(), i));
+      std::ranges::copy(packed,
+                        c.blocks[p / s.block_tokens].begin() +
+                            static_cast<int64_t>(layout.at(value, s.layer, h, p % s.block_tokens)));
+    }
+  return known;
+}
+
+// Tokens at given positions of a sequence.
+op_case attention_case(const attending& s, uint64_t context,
+                       const std::vector<int32_t>& positions) {
+  op_case c;
+  c.positions = positions;
+  c.max_blocks = static_cast<uint32_t>((context + s.block_tokens - 1) / s.block_tokens);
+  const uint64_t tokens = positions.size(), dim = s.head_dim, group = s.heads / s.kv_heads;
+  const uint64_t width = s.heads * dim;
+  std::mt19937 random(s.head_dim + s.heads * 1000 + s.dtype_k * 7 + s.dtype_v * 3 + s.window +
+                      s.own_window * 11);
+  std::vector<float> rows(width * tokens);
+  for (float& x : rows) x = uniform(random, -2, 2);
+  add_attention(c, s, rows);
+  all_rows(c, tokens);
+
+  std::vector<float> keys(s.kv_heads * context * dim), values(keys.size());
+  for (float& x : keys) x = uniform(random, -1, 1);
+  for (float& x : values) x = uniform(random, -2, 2);
+  let_keys_stand_out(s, context, positions, rows, keys);
   const kv_layout layout{s.dtype_k, s.dtype_v, s.layers, s.kv_heads, dim, s.block_tokens};
   c.blocks.assign(c.max_blocks, std::vector<uint8_t>(layout.block_bytes()));
-  std::vector<double> known_keys, known_values;  // as stored (KV heads, positions, head_dim)
-  for (const bool value : {false, true})
-    for (uint64_t h = 0; h < s.kv_heads; ++h)
-      for (uint64_t p = 0; p < context; ++p) {
-        const uint32_t dtype = value ? s.dtype_v : s.dtype_k;
-        const std::vector<uint8_t> packed =
-            kv_pack(dtype, std::span(value ? values : keys).subspan((h * context + p) * dim, dim));
-        for (uint64_t i = 0; i < dim; ++i)
-          (value ? known_values : known_keys).push_back(kv_element(dtype, packed.data(), i));
-        std::ranges::copy(
-            packed, c.blocks[p / s.block_tokens].begin() +
-                        static_cast<int64_t>(layout.at(value, s.layer, h, p % s.block_tokens)));
-      }
+  const std::vector<double> known_keys = fill_blocks(c, s, layout, context, false, keys);
+  const std::vector<double> known_values = fill_blocks(c, s, layout, context, true, values);
   for (uint64_t t = 0; t < tokens; ++t)
     for (uint64_t h = 0; h < s.heads; ++h)
       attend(s, static_cast<uint64_t>(positions[t]), &known_keys[h / group * context * dim],

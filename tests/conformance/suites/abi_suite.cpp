@@ -8,10 +8,8 @@
 
 #include "bitnet/abi/answers.h"
 #include "harness/identity.hpp"
-#include "harness/plugin.hpp"
-#include "model/one_op.hpp"
-#include "model/requests.hpp"
 #include "reference/names.hpp"
+#include "suites/abi.hpp"
 
 namespace bitnet::conformance {
 namespace {
@@ -30,13 +28,6 @@ std::string text_of(const bitnet_str& s) {
 void expect_failure(const outcome& o, bitnet_status status, const char* what) {
   EXPECT_EQ(o.status, status) << what;
   EXPECT_EQ(o.complaint, "") << what;
-}
-
-uint32_t device_count(const bitnet_backend_v0& t) {
-  uint32_t n = 0;
-  const outcome o = attempt([&](bitnet_error* e) { return t.device_count(t.self, &n, e); });
-  if (o.status != BITNET_OK && o.status != BITNET_UNAVAILABLE) throw call_failed(o);
-  return o.status == BITNET_OK ? n : 0;
 }
 
 bitnet_device_info device_info(const bitnet_backend_v0& t, uint32_t index) {
@@ -383,132 +374,6 @@ TEST(abi, unknown_interfaces_are_not_there) {
             ? bitnet_wrong_tuning_interface(reinterpret_cast<const bitnet_tuning_v1*>(h))
             : bitnet_wrong_packed_interface(reinterpret_cast<const bitnet_packed_weights_v1*>(h));
     EXPECT_EQ(wrong, nullptr) << known << ": query_interface " << wrong;
-  }
-}
-
-TEST(abi, graph_query_answers_ops_that_nobody_knows_with_none) {
-  const opened one;
-  if (device_count(one.table()) <= told().device) GTEST_SKIP() << "there is no device";
-  const opened_device d;
-  for (const uint32_t id : {200u, BITNET_PRIVATE, BITNET_PRIVATE + 4711u})
-    EXPECT_EQ(d.level(id, BITNET_FORMAT_NONE), BITNET_LEVEL_NONE) << id;
-}
-
-// A later host means something by what it appends and by what is reserved now.
-TEST(abi, graph_query_refuses_what_it_does_not_understand) {
-  const opened one;
-  if (device_count(one.table()) <= told().device) GTEST_SKIP() << "there is no device";
-  const opened_device d;
-  const model known = one_op_model(BITNET_OP_ADD, BITNET_FORMAT_NONE);
-  if (d.levels(known)[0] == BITNET_LEVEL_NONE) GTEST_SKIP() << "graph_query answers none for add";
-  struct asked {
-    model m;
-    std::vector<bitnet_port> ports;
-    bitnet_graph graph{};
-    bitnet_program_options options = least_options();
-    bitnet_query_request request{};
-  };
-  const struct {
-    const char* what;
-    void (*change)(asked& a);
-  } rows[] = {
-      {"nothing unknown", [](asked&) {}},
-      {"an attribute that ADD does not have", [](asked& a) { a.m.ops[0].ints[0] = 1; }},
-      {"a factor that ADD does not have", [](asked& a) { a.m.ops[0].floats[3] = 30; }},
-      {"a dtype of later", [](asked& a) { a.m.values[0].dtype = 77; }},
-      {"a dimension of later", [](asked& a) { a.m.values[0].dims[0] = -3; }},
-      {"reserved_0 of a value", [](asked& a) { a.m.values[0].reserved_0 = 1; }},
-      {"a role of later", [](asked& a) { a.ports[0].role = 99; }},
-      {"a role of somebody's own", [](asked& a) { a.ports[0].role = BITNET_PRIVATE + 1; }},
-      {"reserved_0 of the graph", [](asked& a) { a.graph.reserved_0 = 1; }},
-      {"reserved_0 of the options", [](asked& a) { a.options.reserved_0 = 1; }},
-      {"reserved_0 of the request", [](asked& a) { a.request.reserved_0 = 1; }},
-      {"a flag that must be understood", [](asked& a) { a.options.flags = 0x80000000u; }},
-  };
-  for (const auto& row : rows) {
-    SCOPED_TRACE(row.what);
-    asked a;
-    a.m = known;
-    a.ports = known.ports();
-    row.change(a);
-    // Again, since the row may have changed what the structs are made of.
-    const uint32_t of_graph = a.graph.reserved_0, of_request = a.request.reserved_0;
-    a.graph = a.m.graph(a.ports);
-    a.graph.reserved_0 = of_graph;
-    a.request = query_request(a.graph, {}, a.options);
-    a.request.reserved_0 = of_request;
-    uint32_t level = BITNET_LEVEL_NONE;
-    bitnet_graph_estimate estimate{};
-    estimate.struct_size = sizeof estimate;
-    const outcome o = attempt([&](bitnet_error* e) {
-      return d.table().graph_query(d.device, &a.request, &level, &estimate, e);
-    });
-    const bool none = o.status == BITNET_OK && level == BITNET_LEVEL_NONE;
-    if (&row == &rows[0])
-      EXPECT_TRUE(o.status == BITNET_OK && level != BITNET_LEVEL_NONE) << o.message;
-    else
-      EXPECT_TRUE(o.status == BITNET_UNSUPPORTED || none)
-          << "status " << o.status << ", level " << level << ": " << o.message;
-    EXPECT_EQ(o.complaint, "");
-  }
-  // The low half of flags is for hints.
-  asked hinted;
-  hinted.options.flags = 0x8000;
-  hinted.ports = known.ports();
-  hinted.graph = known.graph(hinted.ports);
-  hinted.request = query_request(hinted.graph, {}, hinted.options);
-  uint32_t level = BITNET_LEVEL_NONE;
-  bitnet_graph_estimate estimate{};
-  estimate.struct_size = sizeof estimate;
-  must([&](bitnet_error* e) {
-    return d.table().graph_query(d.device, &hinted.request, &level, &estimate, e);
-  });
-  EXPECT_NE(level, BITNET_LEVEL_NONE) << "a hint that it does not know was not ignored";
-}
-
-// Structs and elements of a later host are longer: zeros mean nothing, anything else is unknown.
-TEST(abi, what_a_later_host_appends_is_read_if_it_is_zero) {
-  const opened one;
-  if (device_count(one.table()) <= told().device) GTEST_SKIP() << "there is no device";
-  const opened_device d;
-  const model m = one_op_model(BITNET_OP_ADD, BITNET_FORMAT_NONE);
-  if (d.levels(m)[0] == BITNET_LEVEL_NONE) GTEST_SKIP() << "graph_query answers none for add";
-  struct later_op {
-    bitnet_op op;
-    uint64_t more;
-  } op = {m.ops[0], 0};
-  struct later_graph {
-    bitnet_graph graph;
-    uint64_t more[2];
-  } graph = {{}, {}};
-  struct later_request {
-    bitnet_query_request request;
-    uint64_t more;
-  } request = {{}, 0};
-  const std::vector<bitnet_port> ports = m.ports();
-  const bitnet_program_options options = least_options();
-  const auto ask = [&] {
-    graph.graph = m.graph(ports);
-    graph.graph.struct_size = sizeof graph;
-    graph.graph.ops = &op.op;
-    graph.graph.op_size = sizeof op;
-    request.request = query_request(graph.graph, {}, options);
-    request.request.struct_size = sizeof request;
-    uint32_t level = BITNET_LEVEL_NONE;
-    bitnet_graph_estimate estimate{};
-    estimate.struct_size = sizeof estimate;
-    return attempt([&](bitnet_error* e) {
-      return d.table().graph_query(d.device, &request.request, &level, &estimate, e);
-    });
-  };
-  const outcome plain = ask();
-  EXPECT_EQ(plain.status, BITNET_OK) << "zeros behind what it knows: " << plain.message;
-  for (uint64_t* more : {&op.more, &graph.more[1], &request.more}) {
-    *more = 1;
-    const outcome o = ask();
-    EXPECT_EQ(o.status, BITNET_UNSUPPORTED) << o.message;
-    EXPECT_EQ(o.complaint, "");
-    *more = 0;
   }
 }
 

@@ -673,83 +673,87 @@ TEST(model_read, rotated_weights_are_known) {
   EXPECT_EQ(read_hadamard(*gguf::file::view(none))->has_value(), false) << "the keys decide";
 }
 
+std::string of_rotation(const char* name) {
+  return std::string("prism.hadamard.") + name;
+}
+
+const struct {
+  const char* why;
+  std::function<void(gguf_builder&)> change;
+  const char* says;
+  bitnet_status status;
+} impossible_rotations[] = {
+    {"another version", [](auto& b) { b.u32(of_rotation("version"), 2); },
+     "'prism.hadamard.version' is 2; this program knows 1", BITNET_UNSUPPORTED},
+    {"no version", [](auto& b) { b.erase(of_rotation("version")); },
+     "'prism.hadamard.version' is missing", BITNET_BAD_DATA},
+    {"another transform", [](auto& b) { b.text(of_rotation("transform"), "dct"); },
+     "is 'dct'; this program knows 'normalized-sylvester-walsh-hadamard'", BITNET_UNSUPPORTED},
+    {"another axis", [](auto& b) { b.text(of_rotation("axis"), "output"); },
+     "is 'output'; this program knows 'input-last-dimension'", BITNET_UNSUPPORTED},
+    {"another mode", [](auto& b) { b.text(of_rotation("sign_mode"), "random"); },
+     "knows 'identity' and 'explicit'", BITNET_UNSUPPORTED},
+    {"a block that is no power of two", [](auto& b) { b.u32(of_rotation("block_size"), 96); },
+     "is 96; expected a power of two", BITNET_BAD_DATA},
+    {"a block of 0", [](auto& b) { b.u32(of_rotation("block_size"), 0); }, "is 0", BITNET_BAD_DATA},
+    {"a block that no row holds", [](auto& b) { b.u32(of_rotation("block_size"), 256); },
+     "tensor 'blk.0.ffn_up.weight' is rotated in blocks of 256, but has rows of 128",
+     BITNET_BAD_DATA},
+    {"a sign of 0",
+     [](auto& b) {
+       b.template numbers<int8_t>(of_rotation("sign_values"), 1, std::vector<int8_t>(384, 0));
+     },
+     "element 0 of metadata key 'prism.hadamard.sign_values' is neither", BITNET_BAD_DATA},
+    {"too few signs",
+     [](auto& b) {
+       b.template numbers<int8_t>(of_rotation("sign_values"), 1, std::vector<int8_t>(383, 1));
+     },
+     "do not agree", BITNET_BAD_DATA},
+    {"too many signs",
+     [](auto& b) {
+       b.template numbers<int8_t>(of_rotation("sign_values"), 1, std::vector<int8_t>(385, 1));
+     },
+     "do not agree", BITNET_BAD_DATA},
+    {"a width twice",
+     [](auto& b) { b.template numbers<int32_t>(of_rotation("sign_widths"), 5, {128, 128, 128}); },
+     "do not agree", BITNET_BAD_DATA},
+    {"a width below zero",
+     [](auto& b) { b.template numbers<int32_t>(of_rotation("sign_widths"), 5, {-128, 512}); },
+     "do not agree", BITNET_BAD_DATA},
+    {"no signs for the rows of a tensor",
+     [](auto& b) {
+       b.template numbers<int32_t>(of_rotation("sign_widths"), 5, {128});
+       b.template numbers<int8_t>(of_rotation("sign_values"), 1, std::vector<int8_t>(128, 1));
+     },
+     "tensor 'blk.0.ffn_down' is rotated and has rows of 256 elements, for which", BITNET_BAD_DATA},
+    {"no widths", [](auto& b) { b.erase(of_rotation("sign_widths")); },
+     "'prism.hadamard.sign_widths' is missing", BITNET_BAD_DATA},
+    {"no names", [](auto& b) { b.erase(of_rotation("weight_names")); },
+     "'prism.hadamard.weight_names' is missing", BITNET_BAD_DATA},
+    {"names that are numbers", [](auto& b) { b.u32(of_rotation("weight_names"), 1); },
+     "should be an array", BITNET_BAD_DATA},
+    {"names that are a list of numbers",
+     [](auto& b) { b.template numbers<int32_t>(of_rotation("weight_names"), 5, {1}); },
+     "should be a list of names", BITNET_BAD_DATA},
+    {"a tensor that is not there",
+     [](auto& b) { b.texts(of_rotation("weight_names"), {"blk.9.up"}); },
+     "tensor 'blk.9.up' is rotated, and the file has none", BITNET_BAD_DATA},
+    {"a table that is not there",
+     [](auto& b) { b.texts(of_rotation("inverse_weight_names"), {"embed"}); }, "tensor 'embed'",
+     BITNET_BAD_DATA},
+    {"a vector of factors",
+     [](auto& b) { b.texts(of_rotation("weight_names"), {"blk.1.attn_norm"}); },
+     "tensor 'blk.1.attn_norm' is rotated as a matrix; this program knows", BITNET_UNSUPPORTED},
+    {"a matrix that is looked up",
+     [](auto& b) { b.texts(of_rotation("inverse_weight_names"), {"blk.0.ffn_up.weight"}); },
+     "tensor 'blk.0.ffn_up.weight' is rotated as an embedding; this program knows",
+     BITNET_UNSUPPORTED},
+    {"a number for a truth", [](auto& b) { b.u32(of_rotation("gdn_v_grouped"), 1); },
+     "should be a bool", BITNET_BAD_DATA},
+};
+
 TEST(model_read, rotations_that_cannot_be_are_refused) {
-  struct row {
-    const char* why;
-    std::function<void(gguf_builder&)> change;
-    const char* says;
-    bitnet_status status;
-  };
-  const auto key = [](const char* name) { return std::string("prism.hadamard.") + name; };
-  const row rows[] = {
-      {"another version", [&](auto& b) { b.u32(key("version"), 2); },
-       "'prism.hadamard.version' is 2; this program knows 1", BITNET_UNSUPPORTED},
-      {"no version", [&](auto& b) { b.erase(key("version")); },
-       "'prism.hadamard.version' is missing", BITNET_BAD_DATA},
-      {"another transform", [&](auto& b) { b.text(key("transform"), "dct"); },
-       "is 'dct'; this program knows 'normalized-sylvester-walsh-hadamard'", BITNET_UNSUPPORTED},
-      {"another axis", [&](auto& b) { b.text(key("axis"), "output"); },
-       "is 'output'; this program knows 'input-last-dimension'", BITNET_UNSUPPORTED},
-      {"another mode", [&](auto& b) { b.text(key("sign_mode"), "random"); },
-       "knows 'identity' and 'explicit'", BITNET_UNSUPPORTED},
-      {"a block that is no power of two", [&](auto& b) { b.u32(key("block_size"), 96); },
-       "is 96; expected a power of two", BITNET_BAD_DATA},
-      {"a block of 0", [&](auto& b) { b.u32(key("block_size"), 0); }, "is 0", BITNET_BAD_DATA},
-      {"a block that no row holds", [&](auto& b) { b.u32(key("block_size"), 256); },
-       "tensor 'blk.0.ffn_up.weight' is rotated in blocks of 256, but has rows of 128",
-       BITNET_BAD_DATA},
-      {"a sign of 0",
-       [&](auto& b) {
-         b.template numbers<int8_t>(key("sign_values"), 1, std::vector<int8_t>(384, 0));
-       },
-       "element 0 of metadata key 'prism.hadamard.sign_values' is neither", BITNET_BAD_DATA},
-      {"too few signs",
-       [&](auto& b) {
-         b.template numbers<int8_t>(key("sign_values"), 1, std::vector<int8_t>(383, 1));
-       },
-       "do not agree", BITNET_BAD_DATA},
-      {"too many signs",
-       [&](auto& b) {
-         b.template numbers<int8_t>(key("sign_values"), 1, std::vector<int8_t>(385, 1));
-       },
-       "do not agree", BITNET_BAD_DATA},
-      {"a width twice",
-       [&](auto& b) { b.template numbers<int32_t>(key("sign_widths"), 5, {128, 128, 128}); },
-       "do not agree", BITNET_BAD_DATA},
-      {"a width below zero",
-       [&](auto& b) { b.template numbers<int32_t>(key("sign_widths"), 5, {-128, 512}); },
-       "do not agree", BITNET_BAD_DATA},
-      {"no signs for the rows of a tensor",
-       [&](auto& b) {
-         b.template numbers<int32_t>(key("sign_widths"), 5, {128});
-         b.template numbers<int8_t>(key("sign_values"), 1, std::vector<int8_t>(128, 1));
-       },
-       "tensor 'blk.0.ffn_down' is rotated and has rows of 256 elements, for which",
-       BITNET_BAD_DATA},
-      {"no widths", [&](auto& b) { b.erase(key("sign_widths")); },
-       "'prism.hadamard.sign_widths' is missing", BITNET_BAD_DATA},
-      {"no names", [&](auto& b) { b.erase(key("weight_names")); },
-       "'prism.hadamard.weight_names' is missing", BITNET_BAD_DATA},
-      {"names that are numbers", [&](auto& b) { b.u32(key("weight_names"), 1); },
-       "should be an array", BITNET_BAD_DATA},
-      {"names that are a list of numbers",
-       [&](auto& b) { b.template numbers<int32_t>(key("weight_names"), 5, {1}); },
-       "should be a list of names", BITNET_BAD_DATA},
-      {"a tensor that is not there", [&](auto& b) { b.texts(key("weight_names"), {"blk.9.up"}); },
-       "tensor 'blk.9.up' is rotated, and the file has none", BITNET_BAD_DATA},
-      {"a table that is not there",
-       [&](auto& b) { b.texts(key("inverse_weight_names"), {"embed"}); }, "tensor 'embed'",
-       BITNET_BAD_DATA},
-      {"a vector of factors", [&](auto& b) { b.texts(key("weight_names"), {"blk.1.attn_norm"}); },
-       "tensor 'blk.1.attn_norm' is rotated as a matrix; this program knows", BITNET_UNSUPPORTED},
-      {"a matrix that is looked up",
-       [&](auto& b) { b.texts(key("inverse_weight_names"), {"blk.0.ffn_up.weight"}); },
-       "tensor 'blk.0.ffn_up.weight' is rotated as an embedding; this program knows",
-       BITNET_UNSUPPORTED},
-      {"a number for a truth", [&](auto& b) { b.u32(key("gdn_v_grouped"), 1); }, "should be a bool",
-       BITNET_BAD_DATA},
-  };
-  for (const row& r : rows) {
+  for (const auto& r : impossible_rotations) {
     gguf_builder b = rotated_model();
     r.change(b);
     const image file(b.build());

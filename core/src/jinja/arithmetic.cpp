@@ -1,0 +1,142 @@
+#include "jinja/arithmetic.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "jinja/operations.hpp"
+#include "jinja/percent_format.hpp"
+
+namespace bitnet::jinja {
+namespace {
+
+using kind = value::kind;
+
+constexpr int64_t smallest = std::numeric_limits<int64_t>::min();
+
+value too_large(rendering& at) {
+  return at.wrong("a number leaves the 64 bits that integers have here");
+}
+
+value whole_arithmetic(rendering& at, std::string_view sign, int64_t a, int64_t b) {
+  int64_t out = 0;
+  if (sign == "+") return __builtin_add_overflow(a, b, &out) ? too_large(at) : value(out);
+  if (sign == "-") return __builtin_sub_overflow(a, b, &out) ? too_large(at) : value(out);
+  if (sign == "*") return __builtin_mul_overflow(a, b, &out) ? too_large(at) : value(out);
+  if (sign == "**") {
+    if (b < 0)
+      return a == 0 ? at.wrong("0 cannot be raised to a negative power")
+                    : value(std::pow(static_cast<double>(a), static_cast<double>(b)));
+    if (a == 0 || a == 1) return value(b == 0 ? int64_t{1} : a);
+    if (a == -1) return value(b % 2 == 0 ? int64_t{1} : int64_t{-1});
+    out = 1;
+    for (int64_t i = 0; i < b; ++i)
+      if (__builtin_mul_overflow(out, a, &out)) return too_large(at);
+    return value(out);
+  }
+  if (b == 0) return at.wrong("division by zero");
+  if (sign == "/") return value(static_cast<double>(a) / static_cast<double>(b));
+  if (a == smallest && b == -1) return too_large(at);
+  const int64_t rest = a % b;
+  const bool other_side = rest != 0 && (rest < 0) != (b < 0);
+  if (sign == "//") return value(a / b - (other_side ? 1 : 0));
+  return value(other_side ? rest + b : rest);
+}
+
+value real_arithmetic(rendering& at, std::string_view sign, double a, double b) {
+  if (sign == "+") return value(a + b);
+  if (sign == "-") return value(a - b);
+  if (sign == "*") return value(a * b);
+  if (sign == "**") {
+    const double out = std::pow(a, b);
+    if (!std::isfinite(out) && std::isfinite(a) && std::isfinite(b))
+      return at.wrong("the power is no number that a float holds");
+    if (std::isnan(out) && !std::isnan(a) && !std::isnan(b))
+      return at.wrong("the power is no number that a float holds");
+    return value(out);
+  }
+  if (b == 0) return at.wrong("division by zero");
+  if (sign == "/") return value(a / b);
+  double rest = std::fmod(a, b);
+  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
+  if (rest == 0) rest = std::copysign(0.0, b);
+  if (sign == "%") return value(rest);
+  double whole = (a - rest) / b;
+  if (whole != 0) {
+    const double below = std::floor(whole);
+    whole = whole - below > 0.5 ? below + 1 : below;
+  } else {
+    whole = std::copysign(0.0, a / b);
+  }
+  return value(whole);
+}
+
+value repeated(rendering& at, const value& what, int64_t times) {
+  const auto n = static_cast<uint64_t>(std::max<int64_t>(times, 0));
+  if (what.is(kind::text)) {
+    const std::string& one = what.text();
+    if (one.empty() || n == 0) return at.text("");
+    constexpr uint64_t far_too_many = uint64_t{1} << 40U;
+    if (!at.room(n > far_too_many / one.size() ? far_too_many : n * one.size())) return {};
+    std::string out;
+    out.reserve(n * one.size());
+    for (uint64_t i = 0; i < n; ++i) out += one;
+    return at.text(std::move(out));
+  }
+  sequence out;
+  if (!what.items().empty())
+    for (uint64_t i = 0; i < n && at.step(what.items().size()); ++i)
+      out.insert(out.end(), what.items().begin(), what.items().end());
+  return what.is(kind::tuple) ? at.tuple(std::move(out)) : at.list(std::move(out));
+}
+
+}  // namespace
+
+value unsupported(rendering& at, std::string_view sign, const value& a, const value& b) {
+  if (a.is(kind::undefined)) return at.wrong(a.why_undefined());
+  if (b.is(kind::undefined)) return at.wrong(b.why_undefined());
+  return at.wrong(fmt::format("unsupported operand types for {}: '{}' and '{}'", sign, type_name(a),
+                              type_name(b)));
+}
+
+value arithmetic(rendering& at, std::string_view sign, const value& a, const value& b) {
+  if (!at.step()) return {};
+  if (a.is_whole() && b.is_whole()) return whole_arithmetic(at, sign, a.whole(), b.whole());
+  if (a.is_number() && b.is_number()) return real_arithmetic(at, sign, a.number(), b.number());
+  if (sign == "+") {
+    if (a.is(kind::text) && b.is(kind::text)) {
+      if (!at.room(a.text().size() + b.text().size())) return {};
+      return {a.text() + b.text()};
+    }
+    if (a.is_sequence() && a.what() == b.what()) {
+      if (!at.room((a.items().size() + b.items().size()) * sizeof(value))) return {};
+      sequence out = a.items();
+      out.insert(out.end(), b.items().begin(), b.items().end());
+      return a.is(kind::tuple) ? at.tuple(std::move(out)) : at.list(std::move(out));
+    }
+  }
+  if (sign == "*") {
+    if ((a.is(kind::text) || a.is_sequence()) && b.is_whole()) return repeated(at, a, b.whole());
+    if ((b.is(kind::text) || b.is_sequence()) && a.is_whole()) return repeated(at, b, a.whole());
+  }
+  if (sign == "%" && a.is(kind::text)) return percent_formatted(at, a.text(), b);
+  return unsupported(at, sign, a, b);
+}
+
+value negative(rendering& at, const value& a) {
+  if (a.is(kind::real)) return {-a.number()};
+  if (a.is_whole()) return a.whole() == smallest ? too_large(at) : value(-a.whole());
+  if (a.is(kind::undefined)) return at.wrong(a.why_undefined());
+  return at.wrong(fmt::format("a '{}' has no negative", type_name(a)));
+}
+
+value positive(rendering& at, const value& a) {
+  if (a.is(kind::real)) return a;
+  if (a.is_whole()) return {a.whole()};
+  if (a.is(kind::undefined)) return at.wrong(a.why_undefined());
+  return at.wrong(fmt::format("a '{}' is no number", type_name(a)));
+}
+
+}  // namespace bitnet::jinja

@@ -1,0 +1,382 @@
+from __future__ import annotations
+
+import asyncio
+import queue
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Iterator, Mapping, Sequence, TypedDict, TypeVar, Union
+
+from . import _handles, _native, errors
+from ._engine import wait_for
+from ._model import Message, token_array
+from ._native import ffi, lib, numbers
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+Prompt = Union[str, Sequence[int], Sequence[Message]]
+
+T = TypeVar("T")
+
+_STOPS = {number: name.removeprefix("BITNET_STOP_").lower() for name, number in numbers.items()
+          if name.startswith("BITNET_STOP_")}
+
+
+class Generating(TypedDict, total=False):
+    """How to generate: bitnet_generation and bitnet_sampling, with their defaults.
+
+    Without a seed one is drawn, which the Generation has. `stop` are texts that end the answer and
+    are not in it, `stop_tokens` ids that do. `template` is for messages, as in Model.format_chat().
+    """
+
+    max_tokens: int
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    repeat_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    repeat_last_n: int
+    seed: int
+    ignore_eos: bool
+    logit_bias: Mapping[int, float]
+    stop: Union[str, Sequence[str]]
+    stop_tokens: Sequence[int]
+    template: str
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What was generated, and why it ended."""
+
+    text: str
+    tokens: list[int]  #: with the one that ended it
+    stop_reason: str  #: length, eos, string, token, context or cancelled
+    stop: str | int | None  #: the text or token of `stop` or `stop_tokens` that ended it
+    seed: int
+    n_prompt: int  #: tokens that were evaluated before the first new one
+    prompt_seconds: float
+    generate_seconds: float
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class _Run:
+    """One bitnet_generate, on a thread of its own: Ctrl-C and who reads reach it at any time.
+
+    `tell` takes each piece of text, False from it ending the run, and None at the end.
+    """
+
+    def __init__(self, session: Session, prompt: Prompt, how: Generating, tell: Callable[[str | None], object],
+                 own: bool = False, at_end: Callable[[Generation], None] | None = None):
+        self.session, self.own, self.at_end, self.tell = session, own, at_end, tell
+        self.ended = _handles.Flag()
+        self.failed: BaseException | None = None
+        self.result: Generation | None = None
+        self.stopped = False
+        self._pieces: list[str] = []
+        self._asked = prompt, dict(how)
+        self._begun = _handles.Flag()
+        self._refused: BaseException | None = None
+
+    def start(self) -> "_Run":
+        """Begins, or raises why it cannot."""
+        try:
+            _handles.start(self._work)
+            interrupted = wait_for(self._begun, self.stop)
+            if interrupted is not None:
+                raise interrupted
+        except BaseException:
+            self.stop()
+            raise
+        if self._refused is not None:
+            raise self._refused
+        return self
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.session._cancel(self)
+
+    def check(self) -> Generation:
+        if self.failed is not None:
+            raise self.failed
+        assert self.result is not None
+        return self.result
+
+    def _prepare(self, prompt: Prompt, how: dict[str, Any]) -> None:
+        unknown = set(how) - set(Generating.__annotations__)
+        if unknown:
+            raise TypeError(f"there is no way to generate called {', '.join(sorted(unknown))}")
+        ids, self._first = self.session._prompt(self._pointer, prompt, how.pop("template", None))
+        stop, stop_tokens = how.pop("stop", None) or [], how.pop("stop_tokens", None)
+        self._stops = [stop] if isinstance(stop, str) else list(stop)
+        self._stop_tokens = token_array([] if stop_tokens is None else stop_tokens)
+        biases = how.pop("logit_bias", None) or {}
+        max_tokens = how.pop("max_tokens", None)
+        seed = how.pop("seed", None)
+        self._seed = secrets.randbits(32) if seed is None else seed
+        sampling = _native.Options("bitnet_sampling").give(
+            seed=self._seed, logit_bias_size=ffi.sizeof("bitnet_logit_bias"), **how)
+        try:
+            sampling.give_list("logit_bias", "bitnet_logit_bias", [
+                {"token": token, "bias": bias} for token, bias in biases.items()])
+        except (TypeError, OverflowError, AttributeError) as why:
+            raise TypeError(f"logit_bias maps ids to numbers: {why}") from None
+        generation = _native.Options("bitnet_generation").give(max_tokens=max_tokens, text=ffi.callback(
+            "bitnet_text_callback", self._on_text, error=1))
+        views = []
+        for one in self._stops:
+            encoded = generation.keep(ffi.from_buffer(_native.utf8("stop", one)))
+            views.append({"data": encoded, "size": len(encoded)})
+        generation.give_list("stop_strings", "bitnet_str", views)
+        generation.struct.n_stop_tokens = len(self._stop_tokens)
+        generation.struct.stop_tokens = self._stop_tokens
+        generation.struct.sampling = sampling.struct
+        # The context bounds what can be generated, so that no id is ever lost.
+        room = self.session.capacity + 1
+        if max_tokens is not None and 0 <= max_tokens < room:
+            room = max_tokens
+        self._new = ffi.new("bitnet_token[]", max(room, 1))
+        generation.struct.out_tokens, generation.struct.out_capacity = self._new, room
+        self._ids, self._sampling = ids, sampling
+        self._generation: _native.Options | None = generation
+
+    def _on_text(self, user: Any, text: Any) -> int:
+        try:
+            if self._first:  # what the form of the chat has begun
+                self._say(self._first)
+                self._first = ""
+            self._say(_native.piece_of(text))
+        except BaseException as why:
+            self.failed = why
+            return 1
+        return 1 if self.stopped else 0
+
+    def _say(self, piece: str) -> None:
+        self._pieces.append(piece)
+        if self.tell(piece) is False:
+            self.stopped = True
+
+    def _work(self) -> None:
+        try:
+            self._pointer = self.session._begin(self)
+            try:
+                self._prepare(*self._asked)
+                self._begun.set()
+                if self.stopped:
+                    self.stop()
+                self._generate()
+            finally:
+                self._generation = None  # whose callback holds this
+                self.session._end(self)
+        except BaseException as why:
+            if self._begun.is_set:
+                self.failed = self.failed or why
+            else:
+                self.failed = self._refused = why
+        finally:
+            if self.own:
+                self.session.close()
+            self.ended.set()
+            self._begun.set()
+            self.tell(None)
+
+    def _generate(self) -> None:
+        assert self._generation is not None
+        ids = token_array(self._ids)
+        out = ffi.new("bitnet_generation_result*", {"struct_size": ffi.sizeof("bitnet_generation_result")})
+        n_new = 0
+        try:
+            _native.call(lib.bitnet_generate, self._pointer, ids, len(ids), self._generation.struct, out)
+            n_new = min(out.n_generated, len(self._new))
+        except errors.Cancelled:
+            out.stop_reason = numbers["BITNET_STOP_CANCELLED"]
+        finally:
+            new = list(self._new[0:n_new])
+            self.session._appended(self._pointer, [*self._ids, *new])
+        reason = _STOPS.get(out.stop_reason, "unknown")
+        stops: Any = {"string": self._stops, "token": self._stop_tokens}.get(reason, [])
+        self.result = Generation(
+            "".join(self._pieces), new, reason, stops[out.stop_index] if out.stop_index < len(stops) else None,
+            self._seed, out.n_prompt, out.prompt_ns / 1e9, out.generate_ns / 1e9)
+        if self.at_end is not None:
+            self.at_end(self.result)
+
+
+class Stream(Iterator[str]):
+    """Pieces of text as they are generated, each of whole characters. Generation goes on while they are
+    read; close(), or the end of a `with` block, ends it."""
+
+    def __init__(self, session: Session, prompt: Prompt, how: Generating, own: bool = False,
+                 at_end: Callable[[Generation], None] | None = None, quiet: bool = False):
+        pieces: "queue.SimpleQueue[str | None]" = queue.SimpleQueue()
+        self._pieces = pieces
+        tell = (lambda piece: None) if quiet else pieces.put
+        self._run = _Run(session, prompt, how, tell, own, at_end)
+        self._run.start()
+
+    def __next__(self) -> str:
+        try:
+            piece = self._pieces.get()
+        except BaseException:  # Ctrl-C
+            self.close()
+            raise
+        if piece is None:
+            self._pieces.put(None)
+            self._run.check()
+            raise StopIteration
+        return piece
+
+    def finish(self) -> Generation:
+        """Waits for the end; all of it."""
+        interrupted = wait_for(self._run.ended, self._run.stop)
+        if interrupted is not None:
+            raise interrupted
+        return self._run.check()
+
+    @property
+    def result(self) -> Generation:
+        """All of it, once it has ended."""
+        if not self._run.ended.is_set:
+            raise RuntimeError("the stream has not ended; finish() waits for it")
+        return self._run.check()
+
+    def cancel(self) -> None:
+        """Ends it soon; what is there can still be read."""
+        self._run.stop()
+
+    def close(self) -> None:
+        self._run.stop()
+        interrupted = wait_for(self._run.ended, self._run.stop)
+        if interrupted is not None:
+            raise interrupted
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_run"):
+            self._run.stop()
+
+
+async def _awake(waiting: Awaitable[T]) -> T:
+    """Awaits it. Meanwhile the loop looks around twice a second: Ctrl-C does not always wake one that has
+    nothing to do, and is seen when it does something."""
+    loop = asyncio.get_running_loop()
+    ticking: asyncio.TimerHandle
+
+    def tick() -> None:
+        nonlocal ticking
+        ticking = loop.call_later(0.5, tick)
+
+    ticking = loop.call_later(0.5, tick)
+    try:
+        return await waiting
+    finally:
+        ticking.cancel()
+
+
+class AsyncStream:
+    """The same for asyncio: `async for piece in stream`, in an `async with` block if it may be left
+    before the end."""
+
+    def __init__(self, session: Callable[[], Session], prompt: Prompt, how: Generating, own: bool = False,
+                 at_end: Callable[[Generation], None] | None = None, quiet: bool = False):
+        self._what = session, prompt, how, own, at_end, quiet
+        self._pieces: "asyncio.Queue[str | None] | None" = None
+        self._run: _Run | None = None
+        self._stopped = self._ended = False
+
+    async def _start(self) -> "asyncio.Queue[str | None]":
+        if self._pieces is not None:
+            return self._pieces
+        make, prompt, how, own, at_end, quiet = self._what
+        loop = asyncio.get_running_loop()
+        pieces: "asyncio.Queue[str | None]" = asyncio.Queue()
+        self._pieces = pieces
+
+        def tell(piece: str | None) -> bool:
+            if quiet and piece is not None:
+                return True
+            try:
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
+            except RuntimeError:  # the loop is closed
+                return False
+            return True
+
+        def begin() -> None:
+            run = _Run(make(), prompt, how, tell, own, at_end)
+            self._run = run.start()
+            if self._stopped:
+                run.stop()
+
+        try:
+            await _awake(loop.run_in_executor(None, begin))
+        except BaseException:
+            self.cancel()
+            if self._run is None:
+                self._ended = True
+            raise
+        return pieces
+
+    def __aiter__(self) -> "AsyncStream":
+        return self
+
+    async def __anext__(self) -> str:
+        piece = await self._next()
+        if piece is None:
+            assert self._run is not None
+            self._run.check()
+            raise StopAsyncIteration
+        return piece
+
+    async def _next(self) -> str | None:
+        pieces = await self._start()
+        if self._ended:
+            return None
+        try:
+            piece = await _awake(pieces.get())
+        except BaseException:
+            self.cancel()
+            raise
+        self._ended = piece is None
+        return piece
+
+    async def finish(self) -> Generation:
+        """Waits for the end; all of it."""
+        while await self._next() is not None:
+            pass
+        return self.result
+
+    @property
+    def result(self) -> Generation:
+        """All of it, once it has ended."""
+        if self._run is None or not self._run.ended.is_set:
+            raise RuntimeError("the stream has not ended; finish() waits for it")
+        return self._run.check()
+
+    def cancel(self) -> None:
+        """Ends it soon; what is there can still be read."""
+        self._stopped = True
+        if self._run is not None:
+            self._run.stop()
+
+    async def aclose(self) -> None:
+        self.cancel()
+        if self._run is not None:
+            while not self._ended:
+                await self._next()
+
+    async def __aenter__(self) -> "AsyncStream":
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        self.cancel()

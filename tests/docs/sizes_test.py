@@ -1,0 +1,124 @@
+"""A function is one thought: it has at most 60 lines, its signature among them.
+
+Read from how the formatter lays code out: a function ends where its signature began."""
+
+import ast
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("abi", "common", "core", "docs", "host", "models", "plugins", "python", "scripts", "tests")
+C_LIKE = (".h", ".hpp", ".c", ".cpp", ".inl", ".cu", ".cuh")
+MOST_LINES = 60
+LONGER = {  # and why
+    "tests/fossils/program.c:main": "one call after the other, as a program that embeds us makes them",
+    "tests/golden/vectors.py:build": "one vector after the other, each by itself",
+    "tests/reference/make_models.py:make_tensors": "the tensors of a model, one after the other",
+    "tests/reference/make_models.py:specs": "a table",
+}
+# Functions may stand in these.
+INSIDE = re.compile(r"\s*(?:(?:const|constexpr|static|typedef) )*(?:namespace|class|struct|union|enum|extern \"C\")\b")
+TABLE = re.compile(r"(?:=|\()\s*\{$")
+NAME = re.compile(r"([~\w]+|operator\W+)\s*\(")
+TEST = re.compile(r"\s*TEST(?:_[FP])?\(\w+, (\w+)\)")
+
+
+def braces(line):
+    """How many more are opened than closed."""
+    code = re.sub(r""" "(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])' | //.* """, "", line, flags=re.VERBOSE)
+    return code.count("{") - code.count("}")
+
+
+def functions_of_c(lines):
+    """(name, how many lines) of each; what is inside of one counts with it."""
+    begin, number = 0, 0
+    while number < len(lines):
+        line = re.sub(r"(?:^|\s)//.*", "", lines[number]).rstrip()
+        number += 1
+        if not line.endswith("{"):
+            if not line or line.endswith((";", "}", ":", ">")) or line.lstrip().startswith(("#", "*", "/*")):
+                begin = number
+            continue
+        said, first, begin = " ".join(lines[begin:number]), begin, number
+        if INSIDE.match(said):
+            continue
+        table = TABLE.search(line)
+        end = re.compile(re.match(" *", lines[first]).group() + r"\}")
+        open_braces = max(braces(said), 1)
+        while number < len(lines) and not end.match(lines[number]):
+            open_braces += braces(lines[number])
+            if table and open_braces <= 0:  # its last row and its end in one line
+                break
+            number += 1
+        number = begin = number + 1
+        if "(" in said and not table:
+            name = TEST.match(said) or NAME.search(said)
+            yield name.group(1) if name else said, number - first
+
+
+def functions_of_python(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def functions():
+    for folder in FOLDERS:
+        for file in sorted((ROOT / folder).rglob("*")):
+            if "__pycache__" in file.parts or not file.is_file():
+                continue
+            if file.suffix in C_LIKE:
+                found = functions_of_c(file.read_text(encoding="utf-8").splitlines())
+            elif file.suffix == ".py":
+                found = functions_of_python(file.read_text(encoding="utf-8"))
+            else:
+                continue
+            for name, lines in found:
+                yield f"{file.relative_to(ROOT)}:{name}", lines
+
+
+class Functions(unittest.TestCase):
+    def test_are_short(self):
+        all_of_them = list(functions())
+        self.assertGreater(len(all_of_them), 5000, "the functions were not found")
+        long = {name: lines for name, lines in all_of_them if lines > MOST_LINES}
+        self.assertEqual({n: lines for n, lines in long.items() if n not in LONGER}, {})
+        self.assertEqual(set(LONGER) - set(long), set(), "no longer so long")
+
+    def test_are_told_from_tables_and_classes(self):
+        code = """\
+int a() {
+  if (b()) {
+  }
+}
+
+template <class T>
+class c : public d<e(0)> {
+ public:
+  c(int i)
+      : i_(i) {
+  }
+  void f(int x,
+         int y) const {
+    for (;;) {
+    }
+  }
+  int i_;
+};
+
+const row rows[] = {
+    {f(1), [](int i) {
+       return i;
+     }},
+};
+const row all[] = {
+    {1}, {2}};
+TEST_F(g, is_h) {
+}
+"""
+        self.assertEqual(list(functions_of_c(code.splitlines())), [("a", 4), ("c", 3), ("f", 5), ("is_h", 2)])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
