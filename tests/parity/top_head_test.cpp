@@ -18,11 +18,18 @@
 namespace bitnet::parity {
 namespace {
 
+// Nearly normal, of deviation 1: the sum of four bytes. The library's distribution takes logarithms,
+// which took an emulator most of the tests' time.
+float gauss(std::mt19937& random) {
+  const auto four = static_cast<uint32_t>(random());
+  const uint32_t sum = (four & 255) + (four >> 8 & 255) + (four >> 16 & 255) + (four >> 24);
+  return (static_cast<float>(sum) - 510.0f) / 147.8f;
+}
+
 // Gaussian rows in f16, some of them with outliers, tiny, zero, or equal to another.
 struct head {
   head(uint64_t width, uint64_t rows, uint32_t seed) : k(width), m(rows), data(2 * k * m) {
     std::mt19937 random(seed);
-    std::normal_distribution<float> gauss;
     for (uint64_t r = 0; r < m; ++r) {
       const float size = r % 97 == 5 ? 1e-6f : r % 89 == 7 ? 0.0f : 0.05f;
       for (uint64_t i = 0; i < k; ++i) {
@@ -52,7 +59,6 @@ constexpr kind kinds[] = {kind::gaussian, kind::outliers, kind::aligned,
                           kind::tiny,     kind::huge,     kind::zero};
 
 std::vector<float> state(const head& h, kind what, std::mt19937& random) {
-  std::normal_distribution<float> gauss;
   std::vector<float> x(h.k);
   for (float& v : x) v = gauss(random);
   if (what == kind::outliers)
@@ -117,6 +123,9 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
     head h(shape.k, shape.m, 5);
     ASSERT_TRUE(cpu::top_head::fits(h.weight));
     for (const cpu::head_bits bits : {cpu::head_bits::eight, cpu::head_bits::four}) {
+      // Packing takes an emulator seconds: of the wide ones each has one width of bits.
+      const bool eight = bits == cpu::head_bits::eight;
+      if (slow() && shape.k > 1000 && eight != (shape.k == cpu::max_i8_width)) continue;
       SCOPED_TRACE(static_cast<int>(bits));
       cpu::top_head two(h.weight, bits, shape.workers);
       h.pack(*GetParam(), bits);
@@ -128,7 +137,7 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
           counted count;
           ASSERT_NO_FATAL_FAILURE(
               check(*GetParam(), h, two, shape.workers, top, state(h, what, random), count));
-          EXPECT_LE(count.beyond, bits == cpu::head_bits::eight ? 0 : count.rows / 500);
+          EXPECT_LE(count.beyond, eight ? 0 : count.rows / 500);
         }
     }
   }
@@ -190,7 +199,6 @@ TEST_P(top_heads, of_other_formats_give_the_logits_of_the_full_head) {
     cpu::top_head::pack(w, bits, *GetParam(), 0, m, form.own.data());
     form.data = form.own.data();
     cpu::top_head two(w, bits, 1);
-    std::normal_distribution<float> gauss;
     std::vector<float> x(k), y(m), full(m), scalar(m);
     for (float& v : x) v = gauss(random);
     cpu::linear_dense(*GetParam(), w, x.data(), 1, 0, m, full.data());
