@@ -178,6 +178,7 @@ json describe_model(const loaded& m) {
               {"head_norms", h.head_norms},
               {"activation_group", h.activation_group},
               {"post_norms", h.post_norms},
+              {"input_norms", h.input_norms},
               {"activation", name_of(h.gate)},
               {"tied_embedding", m.output == m.token_embedding},
               {"tokenizer", m.vocabulary.model},

@@ -115,8 +115,9 @@ graph_builder::quantised graph_builder::quantise(uint32_t x, std::span<const uin
 graph_builder::readable graph_builder::read_by(uint32_t x,
                                                std::initializer_list<uint32_t> readers) {
   std::vector<uint32_t> plain, turned;
-  for (const uint32_t w : readers) (is_plain(w) ? plain : turned).push_back(w);
-  readable out{quantise(x, plain), {}};
+  for (const uint32_t w : readers)
+    if (m_.weights[w].input_norm == no_weight) (is_plain(w) ? plain : turned).push_back(w);
+  readable out{x, quantise(x, plain), {}};
   if (turned.empty()) return out;
   const transform& by = m_.weights[turned[0]].of_input;
   out.transformed = quantise(transformed(x, by, BITNET_HADAMARD_FACTORS_FIRST), turned);
@@ -124,7 +125,10 @@ graph_builder::readable graph_builder::read_by(uint32_t x,
 }
 
 uint32_t graph_builder::linear(const readable& given, uint32_t w) {
-  const quantised& in = is_plain(w) ? given.plain : given.transformed;
+  const uint32_t own = m_.weights[w].input_norm;
+  const quantised in = own != no_weight ? quantise(norm(given.x, own), {&w, 1})
+                       : is_plain(w)    ? given.plain
+                                        : given.transformed;
   const uint32_t y = value(BITNET_DTYPE_F32, out_.values[in.x].dims[0], m_.weights[w].ne[1]);
   if (ternary(w))
     emit(in.group == 0 ? BITNET_OP_LINEAR_TERNARY : BITNET_OP_LINEAR_TERNARY_GROUPED, {in.q, in.s},

@@ -55,6 +55,7 @@ struct hyperparameters {
   bool sub_norms = false;       // behind attention and behind the gated product
   bool head_norms = false;      // of each head of q and k before they rotate
   bool post_norms = false;      // of what attention and the gated product add
+  bool input_norms = false;     // of what each matrix of a layer reads
   float embedding_scale = 1;    // of looked-up rows; a tied head multiplies by rows as they are
   float attention_divisor = 0;  // of the products of queries and keys
   // Layers that see `window` tokens, the last of them their own, and rotate by local_rope_base
