@@ -206,6 +206,7 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   if (h.rope_scaling.kind != stretch::yarn && h.rope_scaling.kind != stretch::dynamic)
     h.rope_scale = 1 / h.rope_scaling.factor;
   h.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");
+  h.pooling = in.optional_count("pooling_type", {0, INT32_MAX, "it is the number of a kind"}, 0);
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
   row->read(h, in);
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());

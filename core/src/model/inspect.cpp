@@ -184,6 +184,7 @@ json describe_model(const loaded& m) {
               {"tokenizer", m.vocabulary.model},
               {"parameters", parameters},
               {"weight_bytes", bytes}};
+  if (h.pooling != 0) out["pooling"] = h.pooling;
   if (h.window != 0) out["window"] = describe_window(h);
   if (!h.recurrent.empty()) out["recurrent"] = describe_recurrence(h);
   if (m.n_skipped != 0)

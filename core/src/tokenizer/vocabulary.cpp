@@ -209,6 +209,7 @@ result<vocabulary> check_vocabulary(vocabulary_data& data, bool add_bos_by_defau
   const bool spm = v.kind == vocabulary_kind::spm;
   const bool wordpiece = v.kind == vocabulary_kind::wordpiece;
   v.add_bos = data.add_bos.value_or(spm || wordpiece || add_bos_by_default);
+  v.add_eos = data.add_eos.value_or(false);
   v.add_space_prefix = spm && data.add_space_prefix.value_or(true);
 
   result<void> checked = check_texts(v);

@@ -22,6 +22,7 @@ namespace {
 using tests::add_norm;
 using tests::bytes;
 using tests::gguf_builder;
+using tests::small_embedder;
 using tests::small_hybrid;
 using tests::small_model;
 
@@ -337,20 +338,9 @@ TEST(model_read, gemma3_refuses_by_name) {
   EXPECT_FALSE(windows_elsewhere.load()) << "no other architecture has windows of layers";
 }
 
-// As the files of BitNet's embedding models: norms of F16, and no window in gemma3.
-gguf_builder small_embedding(const std::string& arch) {
-  gguf_builder b = small_model(arch, arch == "gemma3" ? "llama" : "gpt2");
-  const auto wide = [](const std::string& matrix) { return matrix == "ffn_down" ? 256U : 128U; };
-  for (const char* block : {"blk.0.", "blk.1."})
-    for (const std::string matrix :
-         {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"})
-      b.add(block + matrix + "_norm_in.weight", {wide(matrix)}, 1, bytes(2 * wide(matrix)));
-  return b;
-}
-
 TEST(model_read, norms_of_inputs_belong_to_matrices) {
   for (const char* arch : {"qwen3", "gemma3"}) {
-    const image file(small_embedding(arch).build());
+    const image file(small_embedder(arch).build());
     const auto m = file.load();
     ASSERT_TRUE(m) << arch << ": " << m.error().message;
     EXPECT_TRUE(m->shape.input_norms && m->shape.head_norms && m->shape.trained_on_i8);
@@ -368,7 +358,7 @@ TEST(model_read, norms_of_inputs_belong_to_matrices) {
       }
     EXPECT_EQ(m->weights[m->output].input_norm, no_weight);
   }
-  gguf_builder with_window = small_embedding("gemma3");
+  gguf_builder with_window = small_embedder("gemma3");
   const image file(with_window.u32("gemma3.attention.sliding_window", 5).build());
   EXPECT_EQ(file.load()->shape.window, 5U) << "the file's word holds";
 }
@@ -393,7 +383,7 @@ TEST(model_read, norms_of_inputs_are_all_there_or_none) {
        [](auto& b) { b.add("blk.0.attn_qkv_norm_in.weight", {128}, 1, bytes(256)); },
        "'blk.0.attn_qkv_norm_in.weight' has no place in the graph", BITNET_UNSUPPORTED},
   };
-  for (const refused& row : rows) expect_refused(row, small_embedding("qwen3"));
+  for (const refused& row : rows) expect_refused(row, small_embedder("qwen3"));
   gguf_builder elsewhere = small_model("llama");
   elsewhere.add("blk.0.attn_q_norm_in.weight", {128}, 1, bytes(256));
   const image norms_elsewhere(elsewhere.build());

@@ -30,12 +30,18 @@ struct described {
   rotation in_windows;
 };
 
+// What goes out of the graph, of the rows that are asked for.
+enum class ending : uint8_t {
+  logits,  // as BITNET_PORT_LOGITS
+  hidden   // what is behind the last norm, as BITNET_PORT_VALUE_OUT; the output head has no part
+};
+
 class graph_builder {
  public:
   explicit graph_builder(const described& m) : m_(m) {}
 
   // The whole of it, as the row of the shape has it.
-  compute::graph build() &&;
+  compute::graph build(ending what) &&;
 
   [[nodiscard]] const hyperparameters& shape() const { return m_.shape; }
   [[nodiscard]] const described& about() const { return m_; }

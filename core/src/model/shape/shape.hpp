@@ -68,6 +68,7 @@ struct hyperparameters {
   model::recurrence recurrence{};
   bool trained_on_i8 = true;
   activation gate = activation::relu2;
+  uint32_t pooling = 0;        // of rows to an embedding, by the file's number; 0: it names none
   std::array<float, 4> own{};  // numbers that only the row's own functions write and read
   // Elements of a row of activations that share a scale where ternary weights read them; 0: all of
   // it. Where that many do not fit, fewer do: activation_group_of.
