@@ -756,8 +756,8 @@ class Model:
         gate = self.stored(self.activation(self.linear(h, f"{layer}.ffn_gate")))
         return self.stored(gate * self.linear(h, f"{layer}.ffn_up"))
 
-    def logits(self, ids):
-        """float64 [len(ids), vocabulary]; row i holds the scores of the token after ids[i]."""
+    def states(self, ids):
+        """float64 [len(ids), n_embd]: what is behind the last norm."""
         x = self.matrix("token_embd.weight")[list(ids)]
         if self.is_gemma:
             x = self.stored(x * np.sqrt(self.n_embd))
@@ -774,8 +774,18 @@ class Model:
             if self.is_bitnet:
                 g = self.norm(g, f"{layer}.ffn_sub_norm.weight")
             x = self.stored(x + self.behind(self.linear(g, f"{layer}.ffn_down"), f"{layer}.post_ffw_norm"))
+        return self.norm(x, "output_norm.weight")
+
+    def embedding(self, ids, pooling):
+        """float64 [n_embd], of length 1."""
+        states = self.states(ids)
+        pooled = {"mean": states.mean(axis=0), "cls": states[0], "last": states[-1]}[pooling]
+        return pooled / np.linalg.norm(pooled)
+
+    def logits(self, ids):
+        """float64 [len(ids), vocabulary]; row i holds the scores of the token after ids[i]."""
         head = "output.weight" if "output.weight" in self.tensors else "token_embd.weight"
-        x = self.norm(x, "output_norm.weight")
+        x = self.states(ids)
         if self.is_minicpm:
             x = self.stored(x / self.key("logit_scale"))
         x = self.input_of(x, head.removesuffix(".weight"))
