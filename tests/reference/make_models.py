@@ -68,6 +68,7 @@ class Spec:
     theta: float = 10000.0
     rope: dict = dataclasses.field(default_factory=dict)  # rope.scaling.* keys
     rope_tensors: dict = dataclasses.field(default_factory=dict)  # name: divisors of a head's waves
+    input_norms: bool = False   # of what each matrix of a layer reads; then all norms are F16
     scale_tensors: bool = False  # weights are -1, 0, 1; blk.N.<linear>.scale carries the scale
     keys: dict = dataclasses.field(default_factory=dict)  # more metadata
     version: int = 3
@@ -254,6 +255,12 @@ def specs():
           weights="Q2_0", embedding="Q2_0", n_embd=192, n_ff=192, n_head=3, n_head_kv=3, n_layer=3, positions=6,
           keys={"gemma3.attention.sliding_window": 1, "gemma3.attention.sliding_window_pattern": [True, False, True],
                 "gemma3.attention.scale": 0.08}),
+        # BitNet's embedding models, in the forms of their published files.
+        s("qwen3-embedding", "a norm of what each matrix reads, heads wider than n_embd / n_head, F16 norms", "qwen3",
+          input_norms=True, head_size=128, n_ff=384, theta=1000000.0, positions=9,
+          keys={"qwen3.pooling_type": 3, "tokenizer.ggml.add_eos_token": True}),
+        s("gemma3-embedding", "such norms beside Gemma's, no layer has a window", "gemma3", input_norms=True,
+          vocab="spm", head_size=128, n_layer=3, n_ff=128, theta=500000.0, positions=5),
         # What is looked up, what each part of a layer adds and what the head reads are scaled.
         s("minicpm-f16", "plain matrices, scales of the published models", "minicpm", weights="F16", output="F16",
           n_ff=160, n_layer=3, positions=24, vocab="spm", keys=minicpm_scales(12.0, 1.4 / 3**0.5, 4.0)),
@@ -424,12 +431,14 @@ def make_tensors(rng, spec, n_vocab):
     out = []
 
     def norm(name, width):
-        w = (1 + 0.1 * rng.standard_normal(width)).astype(np.float32)
-        out.append((name, [width], TYPES["F32"], w.tobytes()))
+        w = (1 + 0.1 * rng.standard_normal(width)).astype(np.float16 if spec.input_norms else np.float32)
+        out.append((name, [width], TYPES["F16" if spec.input_norms else "F32"], w.tobytes()))
 
     def linear(layer, name, rows, cols, gain):
         usual = spec.weights if name not in ("ssm_alpha", "ssm_beta") or spec.weights not in TERNARY else "BF16"
         kind = spec.weights_of.get(name, usual)
+        if spec.input_norms:
+            norm(f"{layer}.{name}_norm_in.weight", cols)
         own = 1.0 if spec.scale_tensors and kind != "I2_S" else gain
         out.append(make_tensor(rng, spec, f"{layer}.{name}.weight", kind, rows, cols, gain / np.sqrt(cols), own))
         if kind == "SPLIT32":
@@ -504,7 +513,7 @@ def make_metadata(spec, vocab):
     if spec.head_size:
         metadata[f"{a}.attention.key_length"] = spec.head_size
         metadata[f"{a}.attention.value_length"] = spec.head_size
-    if a == "gemma3":
+    if a == "gemma3" and not spec.input_norms:
         metadata[f"{a}.attention.sliding_window"] = 4
     if a == "minicpm":
         metadata |= minicpm_scales(1.0, 1.0, 1.0)

@@ -472,6 +472,10 @@ class Model:
         self.rope_factor, self.divisors, self.magnitude = 1.0, 1.0, 1.0
         self.stretch_rope(context or self.key("context_length"))
         self.activation = {"relu2": relu2, "silu": silu, "gelu": gelu}[activation or self.usual_activation()]
+        # Of BitNet's embedding models: each matrix of a layer reads a norm of its own.
+        self.input_norms = any(name.endswith("_norm_in.weight") for name in self.tensors)
+        if self.input_norms and self.arch not in ("qwen3", "gemma3"):
+            raise Unsupported(f"norms of inputs in {self.arch}")
         self.is_gemma = self.arch == "gemma3"
         if self.is_gemma:
             self.read_windows()
@@ -489,7 +493,10 @@ class Model:
             self.group = (128 if self.rotated else 32) if grouped and not self.is_bitnet else 0
 
     def read_windows(self):
-        """Which layers see a window, and what else Gemma has of its own."""
+        """Which layers see a window, and what else Gemma has of its own. Files of its embedding models name none."""
+        if self.input_norms and "gemma3.attention.sliding_window" not in self.metadata:
+            self.windowed = [False] * self.n_layer
+            return
         self.layer_window = self.key("attention.sliding_window")
         pattern = self.key("attention.sliding_window_pattern", 6)
         self.windowed = (list(pattern) if isinstance(pattern, (list, tuple, np.ndarray)) else
@@ -651,6 +658,8 @@ class Model:
     def linear(self, x, name):
         """x: [n, cols] -> [n, rows]. name: without ".weight"."""
         weight = f"{name}.weight"
+        if self.input_norms:
+            x = self.norm(x, f"{name}_norm_in.weight")
         x = self.input_of(x, name)
         if weight in self.tensors and self.is_ternary(weight):
             y = self.bit_linear(x, weight)
@@ -747,8 +756,8 @@ class Model:
         gate = self.stored(self.activation(self.linear(h, f"{layer}.ffn_gate")))
         return self.stored(gate * self.linear(h, f"{layer}.ffn_up"))
 
-    def logits(self, ids):
-        """float64 [len(ids), vocabulary]; row i holds the scores of the token after ids[i]."""
+    def states(self, ids):
+        """float64 [len(ids), n_embd]: what is behind the last norm."""
         x = self.matrix("token_embd.weight")[list(ids)]
         if self.is_gemma:
             x = self.stored(x * np.sqrt(self.n_embd))
@@ -765,8 +774,18 @@ class Model:
             if self.is_bitnet:
                 g = self.norm(g, f"{layer}.ffn_sub_norm.weight")
             x = self.stored(x + self.behind(self.linear(g, f"{layer}.ffn_down"), f"{layer}.post_ffw_norm"))
+        return self.norm(x, "output_norm.weight")
+
+    def embedding(self, ids, pooling):
+        """float64 [n_embd], of length 1."""
+        states = self.states(ids)
+        pooled = {"mean": states.mean(axis=0), "cls": states[0], "last": states[-1]}[pooling]
+        return pooled / np.linalg.norm(pooled)
+
+    def logits(self, ids):
+        """float64 [len(ids), vocabulary]; row i holds the scores of the token after ids[i]."""
         head = "output.weight" if "output.weight" in self.tensors else "token_embd.weight"
-        x = self.norm(x, "output_norm.weight")
+        x = self.states(ids)
         if self.is_minicpm:
             x = self.stored(x / self.key("logit_scale"))
         x = self.input_of(x, head.removesuffix(".weight"))

@@ -15,12 +15,15 @@ Kinds of row:
   no    int8 keys or values where a head is no whole number of blocks: refused, with what to do
   last  without --all: the last position of the same run, bit for bit
   same  the same weights in other types that keep all of them, made by quantize: the same bits
+  embd  embeddings against the reference's, of each pooling; steps of one token give the same bits
+  end   the embedding of a text is that of its tokens and the end token that the file asks for
   text  tokenize on a file without tensors; `logits` on it has to end with exit code 3
 Exit code 0: every row passed. 1: some did not. 77: the Python packages or the device are missing.
 """
 
 import argparse
 import hashlib
+import io
 import json
 import os
 import pathlib
@@ -63,6 +66,10 @@ STEP_ROWS = {"qwen35-f32": (1, 7, 64), "qwen35-pq2": (1, 3)}  # tokens of a step
 COST_ROWS = ("b158-i2s-long", "llama-f16-long")
 SAME_ROWS = {"b158-tl-shapes": ("tl1", "tl2", "iq2_bn"), "qwen35-pq2": ("ptq1_0",), "qwen35-rotated": ("ptq1_0",),
              "qwen35-ahead": ("f16",)}
+# Embeddings, by each pooling: of models made for them, which the file of the first says (last) and that of the second
+# does not; of plain matrices, with a window in most layers and with states; and of a ternary head, which has no part.
+EMBEDDING_ROWS = ("qwen3-embedding", "gemma3-embedding", "qwen3-f16", "gemma3-f16", "qwen35-f16-tied", "minicpm-q2")
+COSINE = 1 - 1e-6
 LAST_ROWS = ("b158-i2s-long", "llama-q4_k")
 STORIES, STORY_POSITIONS = 2, 24
 COST_POSITIONS = 64
@@ -170,6 +177,42 @@ def judge_last(program, model, ids, flags):
     if last.size != every.shape[1] or last.dtype != np.float32:
         return False, f"{last.dtype} {last.shape} instead of float32 with {every.shape[1]} values"
     return np.array_equal(last.ravel(), every[-1]), f"max |diff| {np.abs(last.ravel() - every[-1]).max():.1e}"
+
+
+def judge_embedding(program, model, ids, flags):
+    """Each pooling, and the file's own; steps of one token give the same bits as steps of all."""
+    given = ["--ids", " ".join(map(str, ids)), "--format", "npy", "-ctk", "f32", "-ctv", "f32", *flags, *program.extra]
+    judged = reference.Model(model, **options_of(flags))
+    worst, files = 1.0, {}
+    for pooling in ("mean", "cls", "last", "auto"):
+        for step in ("512", "1"):
+            done = program.run("embed", "-m", model, "--pooling", pooling, "-ub", step, *given)
+            if done.returncode:
+                return False, f"{pooling}: exit code {done.returncode}: {done.stderr.decode(errors='replace')[-300:]}"
+            if files.setdefault(pooling, done.stdout) != done.stdout:
+                return False, f"{pooling}: steps of one token give another embedding"
+        if pooling == "auto":
+            continue
+        ours = np.load(io.BytesIO(files[pooling]))
+        if ours.dtype != np.float32 or ours.shape != (1, judged.n_embd):
+            return False, f"{pooling}: {ours.dtype} {ours.shape} instead of float32 (1, {judged.n_embd})"
+        length = np.linalg.norm(ours.astype(float))
+        if abs(length - 1) > 1e-6:
+            return False, f"{pooling}: a length of {length}"
+        worst = min(worst, float(ours[0].astype(float) @ judged.embedding(ids, pooling)) / length)
+    if files["auto"] != files["last"]:
+        return False, "auto is not last"
+    return worst >= COSINE, f"cosine 1 - {1 - worst:.1e}"
+
+
+def judge_end_token(program, model):
+    """A text is its tokens and, as its file asks for them, the one before and the one that ends texts."""
+    text = "The fox sang."
+    ids = program.run("tokenize", "-m", model, "--add-bos", text).stdout.decode().split()
+    end = reference.read_file(model)[0]["tokenizer.ggml.eos_token_id"]
+    of_ids = program.run("embed", "-m", model, "--ids", " ".join([*ids, str(end)]), *program.extra)
+    of_text = program.run("embed", "-m", model, "-p", text, *program.extra)
+    return of_text.returncode == 0 and of_text.stdout == of_ids.stdout, f"{len(ids)} tokens and {end}"
 
 
 def judge_same(program, model, ids, flags, kind):
@@ -284,6 +327,10 @@ def judge_row(report, program, model, row):
     report.judge("f32", name, lambda: judge(program, model, ids, flags, may_reject=row["may_reject"]))
     for kind in SAME_ROWS.get(name, ()):
         report.judge("same", name, lambda: judge_same(program, model, ids, flags, kind))
+    if name in EMBEDDING_ROWS:
+        report.judge("embd", name, lambda: judge_embedding(program, model, ids, flags))
+    if name == EMBEDDING_ROWS[0]:
+        report.judge("end", name, lambda: judge_end_token(program, model))
     if name in LAST_ROWS:
         report.judge("last", name, lambda: judge_last(program, model, ids, flags))
     if name in F16_ROWS:

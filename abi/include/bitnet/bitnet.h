@@ -297,6 +297,7 @@ BITNET_API bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet
 #define BITNET_TOKENIZE_ADD_BOS 1u       /* prefix bos whatever the model says      */
 #define BITNET_TOKENIZE_MODEL_BOS 2u     /* prefix bos if the model asks for it     */
 #define BITNET_TOKENIZE_PARSE_SPECIAL 4u /* "<|eot_id|>" in the text becomes its id */
+#define BITNET_TOKENIZE_MODEL_EOS 8u     /* append eos if the model asks for it     */
 
 /* Writes at most capacity ids; *count is how many there are. Bytes that are not UTF-8 are an error
  * for BPE vocabularies and byte tokens for SPM ones. */
@@ -336,6 +337,14 @@ BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const cha
  * multiple of 32 and a backend that has it; else BITNET_UNSUPPORTED. */
 #define BITNET_KV_Q8_0 2u
 
+/* What becomes of a text's hidden states. MODEL: what the file says under <architecture>.
+ * pooling_type, and LAST where it says nothing. CLS is the state of the first token, which sees no
+ * other. */
+#define BITNET_POOLING_MODEL 0u
+#define BITNET_POOLING_MEAN 1u
+#define BITNET_POOLING_CLS 2u
+#define BITNET_POOLING_LAST 3u
+
 typedef struct bitnet_session_options {
   uint32_t struct_size;
   uint32_t n_context; /* 0 = the model's own, at most 4096 unless asked for more */
@@ -351,6 +360,9 @@ typedef struct bitnet_session_options {
    * everything again at the next call. BITNET_UNSUPPORTED where the backend cannot. */
   uint32_t window;
   uint32_t window_keep;
+  uint32_t embeddings; /* non-zero: for bitnet_embed, and for no logits: the output head has no part
+                          in it. The same bits whatever n_batch is                            */
+  uint32_t pooling;    /* BITNET_POOLING_*, with embeddings                                   */
 } bitnet_session_options;
 
 BITNET_API void bitnet_session_defaults(bitnet_session_options* options, uint32_t size);
@@ -365,14 +377,24 @@ BITNET_API void bitnet_session_close(bitnet_session* session);
 BITNET_API bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* ids,
                                              uint64_t n, uint32_t all_rows, float* logits,
                                              uint64_t capacity, bitnet_error* err);
+/* The embedding of n tokens: their hidden states behind the last norm, pooled, at length 1. `out`
+ * receives n_embedding floats of bitnet_model_info; *needed, which may be NULL, is how many.
+ * capacity 0 with out NULL asks for that and computes nothing; else capacity is at least that many.
+ * It depends on these tokens alone: the session holds none before and none after.
+ * BITNET_INVALID_ARGUMENT for no tokens, and for a session that was not opened for embeddings;
+ * BITNET_CONTEXT_FULL for more than the context has; BITNET_BAD_DATA where weights make it no
+ * number. */
+BITNET_API bitnet_status bitnet_embed(bitnet_session* session, const bitnet_token* ids, uint64_t n,
+                                      float* out, uint64_t capacity, uint64_t* needed,
+                                      bitnet_error* err);
 BITNET_API uint64_t bitnet_session_length(const bitnet_session* session);
 BITNET_API uint64_t bitnet_session_capacity(const bitnet_session* session);
 /* Forgets all but the first n tokens. */
 BITNET_API bitnet_status bitnet_session_truncate(bitnet_session* session, uint64_t n,
                                                  bitnet_error* err);
-/* Stops the bitnet_generate or bitnet_session_eval that runs, or else the next one, soon after its
- * begin: it counts once, and for no call after the one that it came before or during.
- * Async-signal-safe. */
+/* Stops the bitnet_generate, bitnet_session_eval or bitnet_embed that runs, or else the next one,
+ * soon after its begin: it counts once, and for no call after the one that it came before or
+ * during. Async-signal-safe. */
 BITNET_API void bitnet_session_cancel(bitnet_session* session);
 /* Takes back a cancel that no call has met yet. */
 BITNET_API void bitnet_session_clear_cancel(bitnet_session* session);
@@ -451,10 +473,10 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
                                          bitnet_generation_result* out, bitnet_error* err);
 
 /* JSON: {backend, device, device_status?, threads, kernels[{id, op, calls, time_ns?, bytes?}],
- * steps, tokens, kv{blocks, dtype_k, dtype_v, bytes, max_context?, window?, keep?, budget?,
- * evictions?}, moves[{from, to, why, pause_ms, method, copy_ms?}]?, moves_before?}: what ran in
- * this session, counted where it ran, and the last 64 times that it changed its device or the
- * copy of its backend. max_context: tokens whose keys and values free memory had room for when
+ * steps, tokens, pooling?, kv{blocks, dtype_k, dtype_v, bytes, max_context?, window?, keep?,
+ * budget?, evictions?}, moves[{from, to, why, pause_ms, method, copy_ms?}]?, moves_before?}: what
+ * ran in this session, counted where it ran, and the last 64 times that it changed its device or
+ * the copy of its backend. max_context: tokens whose keys and values free memory had room for when
  * the session was opened. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed,

@@ -18,6 +18,7 @@
 #include "plugin/loading/backend.hpp"
 #include "reload/generations.hpp"
 #include "select/selection.hpp"
+#include "session/embedding.hpp"
 #include "session/engine.hpp"
 #include "session/lost_devices.hpp"
 #include "session/model_engines.hpp"
@@ -119,6 +120,7 @@ struct bitnet_session {
   bitnet::select::request request;  // where it may go when its device is lost
   std::atomic<bool> cancelled{false};
   uint64_t cancel_token = 0;
+  bitnet::session::pooling pooling = bitnet::session::pooling::last;  // of embeddings
   std::unique_ptr<bitnet::session::session> session;
 };
 

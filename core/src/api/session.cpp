@@ -9,6 +9,7 @@
 #include "generate/generate.hpp"
 #include "program/graph.hpp"
 #include "select/device_status.hpp"
+#include "session/embedding.hpp"
 
 namespace {
 
@@ -85,6 +86,49 @@ ordered_json moves_json(const std::deque<bitnet::session::move_record>& moves) {
   return out;
 }
 
+// ---- the options of a session
+
+bitnet::result<bitnet::session::session_options> session_options_of(
+    const bitnet_session_options& o) {
+  bitnet::session::session_options out;
+  out.n_context = o.n_context;
+  out.n_batch = o.n_batch;
+  const auto k = kv_dtype(o.kv_k);
+  const auto v = kv_dtype(o.kv_v);
+  if (!k) return std::unexpected(k.error());
+  if (!v) return std::unexpected(v.error());
+  out.dtype_k = *k;
+  out.dtype_v = *v;
+  out.window = o.window;
+  out.window_keep = o.window_keep;
+  out.embeddings = o.embeddings != 0;
+  out.deterministic = o.deterministic != 0 || out.embeddings;
+  out.profile = o.profile != 0;
+  out.low_memory = o.low_memory != 0;
+  return out;
+}
+
+bitnet::result<bitnet::session::pooling> pooling_for(const bitnet_session_options& o,
+                                                     uint32_t of_model) {
+  if (o.pooling > BITNET_POOLING_LAST)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT, "pooling must be MODEL, MEAN, CLS or LAST");
+  if (o.embeddings == 0 && o.pooling != BITNET_POOLING_MODEL)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        "pooling is for sessions of embeddings; set embeddings too");
+  if (o.embeddings == 0) return bitnet::session::pooling::last;
+  return bitnet::session::pooling_of(o.pooling == BITNET_POOLING_MODEL ? of_model : o.pooling);
+}
+
+// That the session was opened for what it is asked for.
+bitnet::result<void> check_use(const bitnet_session& session, bool embeddings) {
+  if (session.session->gives_embeddings() == embeddings) return {};
+  return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                      embeddings ? "the session was not opened for embeddings; open one with "
+                                   "embeddings set in its options"
+                                 : "the session was opened for embeddings, which has no logits; "
+                                   "open another one to generate or evaluate");
+}
+
 // A cancel counts for one call.
 class cancelled_once {
  public:
@@ -134,22 +178,13 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
                           "the model was opened with vocabulary_only: it cannot compute");
     const auto taken = bitnet::api::take_options(options, bitnet_session_defaults);
     if (!taken) return std::unexpected(taken.error());
-    const bitnet_session_options& o = *taken;
-    bitnet::session::session_options so;
-    so.n_context = o.n_context;
-    so.n_batch = o.n_batch;
-    auto k = kv_dtype(o.kv_k);
-    auto v = kv_dtype(o.kv_v);
-    if (!k) return std::unexpected(k.error());
-    if (!v) return std::unexpected(v.error());
-    so.dtype_k = *k;
-    so.dtype_v = *v;
-    so.window = o.window;
-    so.window_keep = o.window_keep;
-    so.deterministic = o.deterministic != 0;
-    so.profile = o.profile != 0;
-    so.low_memory = o.low_memory != 0;
+    auto options_of = session_options_of(*taken);
+    if (!options_of) return std::unexpected(options_of.error());
+    bitnet::session::session_options& so = *options_of;
+    const auto pooling = pooling_for(*taken, model->model.shape().pooling);
+    if (!pooling) return std::unexpected(pooling.error());
     auto handle = std::make_unique<bitnet_session>(model);
+    handle->pooling = *pooling;
     handle->cancel_token = model->runtime->services.follow(handle->cancelled);
     so.cancelled = &handle->cancelled;
     bitnet_session& self = *handle;
@@ -175,9 +210,27 @@ bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* i
                                   bitnet_error* err) {
   return guarded(err, "bitnet_session_eval", [&]() -> bitnet::result<void> {
     if (session == nullptr || (ids == nullptr && n != 0)) return missing("session or ids");
+    if (auto ok = check_use(*session, false); !ok) return ok;
     const cancelled_once turn(*session);
     return session->session->eval({ids, n}, all_rows != 0,
                                   {logits, logits == nullptr ? 0 : capacity});
+  });
+}
+
+bitnet_status bitnet_embed(bitnet_session* session, const bitnet_token* ids, uint64_t n, float* out,
+                           uint64_t capacity, uint64_t* needed, bitnet_error* err) {
+  return guarded(err, "bitnet_embed", [&]() -> bitnet::result<void> {
+    if (session == nullptr || (ids == nullptr && n != 0)) return missing("session or ids");
+    if (auto ok = check_use(*session, true); !ok) return ok;
+    const uint64_t width = session->session->row_floats();
+    if (needed != nullptr) *needed = width;
+    if (out == nullptr && capacity == 0) return {};
+    if (out == nullptr || capacity < width)
+      return bitnet::fail(
+          BITNET_INVALID_ARGUMENT,
+          fmt::format("room for {} numbers, but an embedding has {}", capacity, width));
+    const cancelled_once turn(*session);
+    return bitnet::session::embed(*session->session, {ids, n}, session->pooling, {out, width});
   });
 }
 
@@ -221,6 +274,8 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
       report["kernels"] = kernels_json(usage->kernels);
       report["steps"] = usage->steps;
       report["tokens"] = usage->tokens;
+      if (session->session->gives_embeddings())
+        report["pooling"] = bitnet::session::name_of(session->pooling);
       report["kv"] = kv_json(*usage);
       const auto& moves = session->session->moves();
       const uint64_t n_moves = session->session->n_moves();
@@ -254,6 +309,7 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
   return guarded(err, "bitnet_generate", [&]() -> bitnet::result<void> {
     if (session == nullptr || (prompt == nullptr && n_prompt != 0) || out == nullptr)
       return missing("session, prompt or out");
+    if (auto ok = check_use(*session, false); !ok) return ok;
     const auto taken = bitnet::api::take_options(options, bitnet_generation_defaults);
     if (!taken) return std::unexpected(taken.error());
     const bitnet_generation& o = *taken;

@@ -39,6 +39,9 @@ bitnet_status bitnet_tokenize(const bitnet_model* model, bitnet_str text, uint32
     options.parse_special = (flags & BITNET_TOKENIZE_PARSE_SPECIAL) != 0;
     auto ids = model->model.tokens().encode(view(text), options);
     if (!ids) return std::unexpected(ids.error());
+    const auto& tokens = model->model.tokens();
+    if ((flags & BITNET_TOKENIZE_MODEL_EOS) != 0 && tokens.adds_eos() && tokens.eos())
+      ids->push_back(*tokens.eos());
     *count = ids->size();
     if (out != nullptr) std::copy_n(ids->begin(), std::min<uint64_t>(capacity, ids->size()), out);
     return {};

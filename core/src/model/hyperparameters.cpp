@@ -173,7 +173,7 @@ result<void> check_heads(hyperparameters& h, keys& in) {
 }  // namespace
 
 result<hyperparameters> read_hyperparameters(const gguf::container& metadata, uint64_t n_tokens,
-                                             const load_options& options) {
+                                             const load_options& options, bool input_norms) {
   const auto written = metadata.text("general.architecture");
   const auto name = metadata.text("general.name");
   const auto vocabulary = metadata.text("tokenizer.ggml.model");
@@ -190,6 +190,7 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   h.row = row;
   h.architecture = spelled;
   h.name = name->value_or("");
+  h.input_norms = row->input_norms && input_norms;
   keys in(metadata, spelled);
   h.n_context = in.count("context_length", contexts);
   h.n_embedding = in.count("embedding_length", widths);
@@ -205,6 +206,7 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
   if (h.rope_scaling.kind != stretch::yarn && h.rope_scaling.kind != stretch::dynamic)
     h.rope_scale = 1 / h.rope_scaling.factor;
   h.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");
+  h.pooling = in.optional_count("pooling_type", {0, INT32_MAX, "it is the number of a kind"}, 0);
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
   row->read(h, in);
   if (auto ok = in.outcome(); !ok) return std::unexpected(ok.error());
@@ -213,7 +215,7 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
                                 quote(in.name("vocab_size")), h.n_vocab, n_tokens));
   if (auto ok = check_heads(h, in); !ok) return std::unexpected(ok.error());
   if (auto ok = check_foreign(metadata, in); !ok) return std::unexpected(ok.error());
-  h.trained_on_i8 = row->trained_on_i8;
+  h.trained_on_i8 = row->trained_on_i8 || h.input_norms;
   h.rope_neox = row->rope_neox;
   if (row->gate == gate_rule::gelu && options.gate)
     return fail(BITNET_INVALID_ARGUMENT,

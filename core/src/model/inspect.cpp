@@ -178,11 +178,13 @@ json describe_model(const loaded& m) {
               {"head_norms", h.head_norms},
               {"activation_group", h.activation_group},
               {"post_norms", h.post_norms},
+              {"input_norms", h.input_norms},
               {"activation", name_of(h.gate)},
               {"tied_embedding", m.output == m.token_embedding},
               {"tokenizer", m.vocabulary.model},
               {"parameters", parameters},
               {"weight_bytes", bytes}};
+  if (h.pooling != 0) out["pooling"] = h.pooling;
   if (h.window != 0) out["window"] = describe_window(h);
   if (!h.recurrent.empty()) out["recurrent"] = describe_recurrence(h);
   if (m.n_skipped != 0)

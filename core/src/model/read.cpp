@@ -37,7 +37,19 @@ result<uint32_t> read_decays(weight_builder& tensors, const std::string& block, 
   return tensors.add_made(block + name, std::move(*factors), 2);
 }
 
-result<uint32_t> read_part(weight_builder& tensors, const std::string& block, const part& p) {
+// A matrix, and the norm of its input where the model has such.
+result<uint32_t> read_matrix(loaded& to, weight_builder& tensors, const std::string& name,
+                             const part& p) {
+  const auto index = tensors.linear(name, p.k, p.m);
+  if (!index || !to.shape.input_norms) return index;
+  const auto norm = tensors.vector(name + "_norm_in.weight", p.k);
+  if (!norm) return norm;
+  to.weights[*index].input_norm = *norm;
+  return index;
+}
+
+result<uint32_t> read_part(loaded& to, weight_builder& tensors, const std::string& block,
+                           const part& p) {
   const std::string name = block + p.name;
   switch (p.kind) {
     case part_kind::norm:
@@ -49,7 +61,13 @@ result<uint32_t> read_part(weight_builder& tensors, const std::string& block, co
     case part_kind::matrix:
       break;
   }
-  return tensors.linear(name, p.k, p.m);
+  return read_matrix(to, tensors, name, p);
+}
+
+bool has_input_norms(const gguf::file& file) {
+  return std::ranges::any_of(file.tensors(), [](const auto& t) {
+    return t.info.name.starts_with("blk.") && t.info.name.ends_with("_norm_in.weight");
+  });
 }
 
 result<void> read_layers(loaded& to, weight_builder& tensors) {
@@ -65,7 +83,7 @@ result<void> read_layers(loaded& to, weight_builder& tensors) {
     layer l{};
     const std::string block = fmt::format("blk.{}.", n);
     for (const part& p : h.row->parts(h, n)) {
-      const auto index = read_part(tensors, block, p);
+      const auto index = read_part(to, tensors, block, p);
       if (!index) return std::unexpected(index.error());
       l.*p.index = *index;
     }
@@ -204,6 +222,8 @@ result<void> read_rotation(loaded& to, const hadamard& h, weight_builder& tensor
   for (const std::string& name : h.weights) {
     const uint32_t index = index_of(name);
     if (!std::ranges::binary_search(linear, index)) return refused(name, "a matrix");
+    if (to.weights[index].input_norm != no_weight)
+      return refused(name, "a matrix, and has a norm of its input");
     to.weights[index].of_input = undone_by(to.weights[index]);
   }
   for (const std::string& name : h.tables) {
@@ -260,7 +280,8 @@ result<loaded> read(gguf::file file, const load_options& options) {
   if (!vocabulary) return std::unexpected(vocabulary.error());
   m.vocabulary = std::move(*vocabulary);
 
-  auto shape = read_hyperparameters(m.file.metadata(), m.vocabulary.tokens.size(), options);
+  auto shape = read_hyperparameters(m.file.metadata(), m.vocabulary.tokens.size(), options,
+                                    has_input_norms(m.file));
   if (options.vocabulary_only) {
     // Such files may carry nothing else; what they do carry is worth telling.
     if (shape) m.shape = std::move(*shape);

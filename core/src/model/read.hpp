@@ -17,9 +17,10 @@
 namespace bitnet::model {
 
 // hyperparameters.cpp
-// Every key that the graph depends on, checked; the rest by the architecture's row.
+// Every key that the graph depends on, checked; the rest by the architecture's row. input_norms:
+// whether the file has such tensors.
 result<hyperparameters> read_hyperparameters(const gguf::container& metadata, uint64_t n_tokens,
-                                             const load_options& options);
+                                             const load_options& options, bool input_norms = false);
 
 // vocabulary.cpp: copies what the file says about tokens.
 result<tokenizer::vocabulary_data> read_vocabulary(const gguf::container& metadata);

@@ -1,10 +1,8 @@
 #include "program/graph.hpp"
 
-#include "model/architectures/graph_builder.hpp"
-
 namespace bitnet::program {
 
-graph describe(const model::model& m, uint32_t n_context) {
+graph describe(const model::model& m, uint32_t n_context, ending what) {
   const model::described all{.shape = m.shape(),
                              .weights = m.weights(),
                              .layers = m.layers(),
@@ -14,7 +12,7 @@ graph describe(const model::model& m, uint32_t n_context) {
                              .embedding_transform = m.embedding_transform(),
                              .everywhere = m.rotation_of(n_context),
                              .in_windows = m.local_rotation()};
-  return model::graph_builder(all).build();
+  return model::graph_builder(all).build(what);
 }
 
 }  // namespace bitnet::program

@@ -5,14 +5,17 @@
 //         model/architectures/.
 
 #include "compute/graph/graph.hpp"
+#include "model/architectures/graph_builder.hpp"
 #include "model/model.hpp"
 
 namespace bitnet::program {
 
 using compute::graph;
+using model::ending;
 
 // For a context of n_context tokens, on which the rotation of a model may depend. Weight indices in
-// the ops are those of model::weights(). It has a port for the logits and for every fact of a step.
-graph describe(const model::model& m, uint32_t n_context);
+// the ops are those of model::weights(). It has a port for what goes out and for every fact of a
+// step.
+graph describe(const model::model& m, uint32_t n_context, ending what = ending::logits);
 
 }  // namespace bitnet::program

@@ -19,8 +19,8 @@ namespace {
 
 using model::largest_context;
 
-// Host memory that the logits of one step may take; a larger step is cut.
-constexpr uint64_t logits_budget_bytes = 64U << 20;
+// Host memory that the rows of one step may take; a larger step is cut.
+constexpr uint64_t rows_budget_bytes = 64U << 20;
 constexpr uint32_t largest_batch = 1U << 16;
 
 // Whether the device keeps keys or values of this model as `dtype`.
@@ -201,9 +201,11 @@ result<void> seat::measure(const session_options& options) {
   if (auto ok = choose_window(limits_, options, engine_->choice().device.attention_flags); !ok)
     return ok;
   if (auto ok = check_extent(limits_); !ok) return ok;
-  const uint64_t row_bytes = uint64_t{shape.n_vocab} * sizeof(float);
+  embeddings_ = options.embeddings;
+  limits_.row_floats = options.embeddings ? shape.n_embedding : shape.n_vocab;
+  const uint64_t row_bytes = limits_.row_floats * sizeof(float);
   limits_.max_outputs = static_cast<uint32_t>(
-      std::clamp<uint64_t>(logits_budget_bytes / row_bytes, 1, limits_.n_batch));
+      std::clamp<uint64_t>(rows_budget_bytes / row_bytes, 1, limits_.n_batch));
   limits_.n_blocks = blocks_in_use(limits_);
   if (limits_.n_blocks > affordable)
     return fail(
@@ -275,7 +277,9 @@ result<void> seat::build_program(const session_options& options) {
   const uint32_t buckets[] = {1, limits_.n_batch};
   program_options.n_buckets = limits_.n_batch == 1 ? 1 : 2;
   program_options.buckets = buckets;
-  const program::graph described = program::describe(engine_->model(), limits_.n_context);
+  const program::graph described =
+      program::describe(engine_->model(), limits_.n_context,
+                        embeddings_ ? program::ending::hidden : program::ending::logits);
   bitnet_weights* const weights = engine_->weights();
   auto program =
       told(compute::program::build(engine_->device(), described, {&weights, 1}, program_options),
@@ -291,10 +295,14 @@ result<void> seat::build_program(const session_options& options) {
   if (auto ready = told(binding_.prepare(1, 1), "preparing the step of one token"); !ready)
     return std::unexpected(std::move(ready.error()));
   const auto ints = [&](uint32_t role) { return binding_.of<int32_t>(role); };
-  memory_ = {ints(BITNET_PORT_TOKENS),       ints(BITNET_PORT_POSITIONS),
-             ints(BITNET_PORT_SEQUENCES),    ints(BITNET_PORT_SLOTS),
-             ints(BITNET_PORT_BLOCK_TABLES), ints(BITNET_PORT_OUTPUT_ROWS),
-             ints(BITNET_PORT_STATES),       binding_.of<float>(BITNET_PORT_LOGITS)};
+  memory_ = {ints(BITNET_PORT_TOKENS),
+             ints(BITNET_PORT_POSITIONS),
+             ints(BITNET_PORT_SEQUENCES),
+             ints(BITNET_PORT_SLOTS),
+             ints(BITNET_PORT_BLOCK_TABLES),
+             ints(BITNET_PORT_OUTPUT_ROWS),
+             ints(BITNET_PORT_STATES),
+             binding_.of<float>(embeddings_ ? BITNET_PORT_VALUE_OUT : BITNET_PORT_LOGITS)};
   return {};
 }
 
@@ -319,7 +327,7 @@ result<void> seat::await(const Doing& doing) {
 
 // Tokens [first, first + ids.size()) of the sequence.
 result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
-                        uint32_t top_logits, std::span<float> logits) {
+                        uint32_t top_logits, std::span<float> rows) {
   const auto n = static_cast<uint32_t>(ids.size());
   const uint32_t n_outputs = n - first_output;
   for (uint32_t i = 0; i < n; ++i) {
@@ -346,10 +354,10 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
   s.top_logits = top_logits;
   s.window = limits_.window;
   s.window_keep = limits_.window_keep;
-  const uint64_t n_vocab = engine_->model().shape().n_vocab;
-  const uint64_t last = n_outputs * n_vocab - 1;  // of the logits; not looked at without outputs
+  const uint64_t n_floats = n_outputs * limits_.row_floats;
+  const uint64_t last = n_floats - 1;  // not looked at without outputs
   constexpr auto unwritten = std::bit_cast<float>(uint32_t{BITNET_UNWRITTEN_LOGIT_BITS});
-  if (n_outputs != 0) memory_.logits[0] = memory_.logits[last] = unwritten;
+  if (n_outputs != 0) memory_.rows[0] = memory_.rows[last] = unwritten;
   const auto doing = [&] {  // only if it fails: a step that works allocates nothing
     return fmt::format("backend {}: computing a step of {} tokens", engine_->backend_name(), n);
   };
@@ -357,11 +365,13 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
   if (auto ok = queue_.submit(s); !ok) return told(std::move(ok), doing());
   if (auto ok = await(doing); !ok) return ok;
   const auto is_unwritten = [&](uint64_t i) {
-    return std::bit_cast<uint32_t>(memory_.logits[i]) == BITNET_UNWRITTEN_LOGIT_BITS;
+    return std::bit_cast<uint32_t>(memory_.rows[i]) == BITNET_UNWRITTEN_LOGIT_BITS;
   };
   if (n_outputs != 0 && (is_unwritten(0) || is_unwritten(last)))
-    return told(compute::sane("queue_wait", "succeeds and writes no logits"), doing());
-  std::copy_n(memory_.logits, n_outputs * n_vocab, logits.begin());
+    return told(compute::sane("queue_wait", embeddings_ ? "succeeds and writes no hidden states"
+                                                        : "succeeds and writes no logits"),
+                doing());
+  std::copy_n(memory_.rows, n_floats, rows.begin());
   return {};
 }
 

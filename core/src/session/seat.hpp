@@ -37,6 +37,7 @@ struct session_options {
   bool deterministic = false;
   bool profile = false;
   bool low_memory = false;  // every logit from the output head itself: no second form of it
+  bool embeddings = false;  // rows are hidden states behind the last norm, not logits
   bool own_kv = false;      // not from the budget that the sessions of the model share
   find_refuge on_loss{};    // empty: a lost device fails the evaluation
 };
@@ -53,6 +54,7 @@ class seat {
 
   struct limits {
     uint32_t n_context = 0, n_batch = 0, max_outputs = 0;
+    uint64_t row_floats = 0;  // of an output
     uint32_t window = 0, window_keep = 0;
     uint32_t n_blocks = 0;  // at most, at once
     uint64_t block_bytes = 0;
@@ -66,10 +68,10 @@ class seat {
   [[nodiscard]] kv_store::usage kv_usage() const { return store_->of(kv_); }
   [[nodiscard]] uint64_t kv_bytes() const;  // of the pool
 
-  // Runs `ids` at positions from `first` on, whose blocks kv() has; `logits` gets the rows from
+  // Runs `ids` at positions from `first` on, whose blocks kv() has; `rows` gets those from
   // first_output on.
   result<void> step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
-                    uint32_t top_logits, std::span<float> logits);
+                    uint32_t top_logits, std::span<float> rows);
   // Of a model with states: keeps a copy of the sequence's, and goes back to it. Each takes its
   // turn before the next step. The states are held by the caller.
   result<void> keep_state();
@@ -102,11 +104,12 @@ class seat {
   std::shared_ptr<kv_store> store_;
   kv_store::holding kv_;
   const uint64_t step_timeout_ns_;
+  bool embeddings_ = false;
   bool hung_ = false;  // a step did not end in that time
 
   struct step_memory {
     int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows, *states;
-    float* logits;
+    float* rows;
   } memory_{};
   // In this order: each goes before what it was made of.
   compute::program program_;

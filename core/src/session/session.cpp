@@ -50,14 +50,6 @@ result<void> check_room(uint64_t before, uint64_t n_context, std::span<const int
                                                before, ids.size(), n_context));
 }
 
-result<void> check_ids(std::span<const int32_t> ids, uint64_t n_vocab) {
-  for (const int32_t id : ids)
-    if (id < 0 || static_cast<uint32_t>(id) >= n_vocab)
-      return fail(BITNET_INVALID_ARGUMENT,
-                  fmt::format("token id {} is not in the vocabulary of {}", id, n_vocab));
-  return {};
-}
-
 // Tokens that there is room for beside the states; 0: unknown.
 uint64_t max_context(const seat::limits& most, uint64_t room) {
   return model::max_context(room - std::min(room, most.states_bytes), most.block_bytes,
@@ -65,6 +57,14 @@ uint64_t max_context(const seat::limits& most, uint64_t room) {
 }
 
 }  // namespace
+
+result<void> check_ids(std::span<const int32_t> ids, uint64_t n_vocab) {
+  for (const int32_t id : ids)
+    if (id < 0 || static_cast<uint32_t>(id) >= n_vocab)
+      return fail(BITNET_INVALID_ARGUMENT,
+                  fmt::format("token id {} is not in the vocabulary of {}", id, n_vocab));
+  return {};
+}
 
 session::session(const session_options& options, uint64_t cancel_token)
     : options_(options), cancel_token_(cancel_token), cancelled_(options.cancelled) {}
@@ -175,14 +175,14 @@ void session::settle(uint64_t evaluated) {
   }
 }
 
-result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> logits) {
+result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> rows) {
   if (has_offer_.load(std::memory_order_acquire)) take_offer();
   auto start = clock::now();
-  auto done = evaluate(ids, all_rows, logits);
+  auto done = evaluate(ids, all_rows, rows);
   while (!done && is_loss(done.error()) && options_.on_loss) {
     if (auto safe = flee(std::move(done.error())); !safe) return safe;
     start = clock::now();
-    done = evaluate(ids, all_rows, logits);
+    done = evaluate(ids, all_rows, rows);
   }
   if (catching_up_ && done) {
     moves_.back().pause_ms += ms_since(start);
@@ -191,16 +191,15 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
   return done;
 }
 
-result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
-                               std::span<float> logits) {
+result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows, std::span<float> rows) {
   const uint64_t before = tokens_.size();
-  const uint64_t n_vocab = owner().model().shape().n_vocab;
-  const uint64_t wanted_rows = logits.empty() ? 0 : (all_rows ? ids.size() : 1);
+  const uint64_t width = limits().row_floats;
+  const uint64_t wanted_rows = rows.empty() ? 0 : (all_rows ? ids.size() : 1);
   if (auto ok = check_room(before, limits().n_context, ids); !ok) return ok;
-  if (auto ok = check_ids(ids, n_vocab); !ok) return ok;
-  if (logits.size() < wanted_rows * n_vocab)
+  if (auto ok = check_ids(ids, owner().model().shape().n_vocab); !ok) return ok;
+  if (rows.size() < wanted_rows * width)
     return fail(BITNET_INVALID_ARGUMENT, fmt::format("room for {} logits, but {} are due",
-                                                     logits.size(), wanted_rows * n_vocab));
+                                                     rows.size(), wanted_rows * width));
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
   if (tokens_.size() == evaluated_) {
     if (wanted_rows == 0) return {};
@@ -222,7 +221,7 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
   };
 
   if (auto ok = keep_state(); !ok) return undo(std::move(ok.error()));
-  uint64_t written = 0;  // rows of logits
+  uint64_t written = 0;  // rows
   while (evaluated_ < tokens_.size()) {
     const uint64_t n =
         std::min<uint64_t>(tokens_.size() - evaluated_,
@@ -238,24 +237,23 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
       else
         first_output = before > evaluated_ ? std::min(before - evaluated_, n) : 0;
     }
-    const uint64_t rows = n - first_output;
+    const uint64_t n_rows = n - first_output;
     if (auto ok = seat_->step(evaluated_, chunk, static_cast<uint32_t>(first_output), top_logits_,
-                              logits.subspan(written * n_vocab, rows * n_vocab));
+                              rows.subspan(written * width, n_rows * width));
         !ok)
       return undo(std::move(ok.error()));
     if (auto ok = owner().check_read(); !ok) return undo(std::move(ok.error()));
     ++steps_;
     steps_tokens_ += n;
-    written += rows;
+    written += n_rows;
     evaluated_ += n;
   }
   return {};
 }
 
-result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top,
-                               std::span<float> logits) {
+result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows) {
   top_logits_ = options_.low_memory ? 0 : top;
-  auto done = eval(ids, false, logits);
+  auto done = eval(ids, false, rows);
   top_logits_ = 0;
   return done;
 }

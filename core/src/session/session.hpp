@@ -34,6 +34,9 @@ struct move_record {
   double copy_ms = 0;   // of that, for its keys and values
 };
 
+// BITNET_INVALID_ARGUMENT, naming the first that is in no vocabulary of that size.
+result<void> check_ids(std::span<const int32_t> ids, uint64_t n_vocab);
+
 class session {
  public:
   // `cancel_token` is what the plugin will ask host->cancelled with.
@@ -44,12 +47,12 @@ class session {
   session(const session&) = delete;
   session& operator=(const session&) = delete;
 
-  // Evaluates what waits and then `ids`. `logits` gets the last row (n_vocab) or, with all_rows, a
-  // row for each of `ids`. On failure the session is as it was.
-  result<void> eval(std::span<const int32_t> ids, bool all_rows, std::span<float> logits);
+  // Evaluates what waits and then `ids`. `rows` gets the last one (row_floats) or, with all_rows,
+  // one for each of `ids`. On failure the session is as it was.
+  result<void> eval(std::span<const int32_t> ids, bool all_rows, std::span<float> rows);
   // The same for the last row, of which only the `top` largest are needed (0: all): what is surely
   // smaller may be -infinity.
-  result<void> eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> logits);
+  result<void> eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows);
 
   // Notes a token that the next eval will evaluate; BITNET_CONTEXT_FULL if there is no room.
   result<void> append(int32_t id);
@@ -57,6 +60,10 @@ class session {
 
   [[nodiscard]] std::span<const int32_t> tokens() const { return tokens_; }
   [[nodiscard]] uint32_t capacity() const { return limits().n_context; }
+  [[nodiscard]] uint32_t batch() const { return limits().n_batch; }  // tokens of a step
+  // Of a row: of the vocabulary, or of a hidden state.
+  [[nodiscard]] uint64_t row_floats() const { return limits().row_floats; }
+  [[nodiscard]] bool gives_embeddings() const { return options_.embeddings; }
   [[nodiscard]] engine& owner() const { return *seat_->on(); }
 
   // Moves to another engine of the same model, now. On failure the session stays where it is.
@@ -93,7 +100,7 @@ class session {
   [[nodiscard]] bool has_state() const { return limits().states_bytes != 0; }
   [[nodiscard]] uint64_t settle_state(uint64_t evaluated);
   result<void> keep_state();
-  result<void> evaluate(std::span<const int32_t> ids, bool all_rows, std::span<float> logits);
+  result<void> evaluate(std::span<const int32_t> ids, bool all_rows, std::span<float> rows);
   [[nodiscard]] result<std::unique_ptr<seat>> seat_on(std::shared_ptr<engine> e) const;
   void take_offer();
   void sit(std::unique_ptr<seat> to, moving how, const std::string& why);

@@ -231,6 +231,9 @@ std::optional<token> tokenizer::find(std::string_view text) const {
 bool tokenizer::adds_bos() const {
   return contents_->v.add_bos;
 }
+bool tokenizer::adds_eos() const {
+  return contents_->v.add_eos;
+}
 bool tokenizer::is_special(token id) const {
   if (id < 0 || static_cast<uint32_t>(id) >= size()) return false;
   const token_type type = contents_->v.type(id);

@@ -79,6 +79,7 @@ class tokenizer {
   [[nodiscard]] std::optional<token> find(
       std::string_view token_text) const;  // raw vocabulary text
   [[nodiscard]] bool adds_bos() const;
+  [[nodiscard]] bool adds_eos() const;            // behind a text that is whole: encode() does not
   [[nodiscard]] bool is_special(token id) const;  // a control token, or one that a user defined
   // docs/reference/tokenizers.md#end-tokens
   [[nodiscard]] bool ends_generation(token id) const;

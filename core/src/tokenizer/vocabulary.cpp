@@ -226,6 +226,7 @@ result<vocabulary> check_vocabulary(vocabulary_data& data, const pre_rule& rule)
   if (bpe) v.letters = rule.letters;
   v.add_bos = data.add_bos.value_or(!bpe || rule.bos != begin_rule::if_asked) ||
               (bpe && rule.bos == begin_rule::always);
+  v.add_eos = data.add_eos.value_or(false);
   v.add_space_prefix = spm && data.add_space_prefix.value_or(true);
 
   if (v.letters == alphabet::characters) name_empty_texts(v);

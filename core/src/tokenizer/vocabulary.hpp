@@ -33,6 +33,7 @@ struct vocabulary {
   std::optional<token> bos, eos, eot, eom, unknown, padding;
   std::unordered_set<token> ends;  // docs/reference/tokenizers.md#end-tokens
   bool add_bos = false;
+  bool add_eos = false;
   bool add_space_prefix = false;  // SPM only
   size_t longest_text = 0;        // bytes
 

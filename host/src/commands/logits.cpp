@@ -23,14 +23,9 @@ struct input {
 };
 
 result<input> given_input(const invocation& in) {
-  if (in.set.given("ids")) {
-    if (in.set.given("prompt") || in.set.given("file")) {
-      return fail(exit_code::usage, "give either --ids or a text");
-    }
-    auto ids = parse_ids(in.set.text("ids"));
-    if (!ids) return fail(exit_code::usage, fmt::format("--ids {}", ids.error().message));
-    return input{std::nullopt, *std::move(ids)};
-  }
+  auto ids = given_ids(in);
+  if (!ids) return std::unexpected(ids.error());
+  if (std::optional<token_list> one = *std::move(ids)) return input{std::nullopt, *std::move(one)};
   auto prompt = given_prompt(in, in.positionals);
   if (!prompt) return std::unexpected(prompt.error());
   if (!*prompt) return fail(exit_code::usage, "needs a text: -p TEXT, -f FILE or --ids \"1 2 3\"");

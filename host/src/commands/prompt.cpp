@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "commands/commands.hpp"
+#include "library/generation.hpp"
 #include "text_input.hpp"
 
 namespace bitnet::host {
@@ -60,6 +61,16 @@ result<std::optional<std::string>> given_prompt(const invocation& in,
   if (by_flag) return in.set.text("prompt");
   if (!positionals.empty()) return positionals.front();
   return std::nullopt;
+}
+
+result<std::optional<token_list>> given_ids(const invocation& in) {
+  if (!in.set.given("ids")) return std::nullopt;
+  if (in.set.given("prompt") || in.set.given("file")) {
+    return fail(exit_code::usage, "give either --ids or a text");
+  }
+  auto ids = parse_ids(in.set.text("ids"));
+  if (!ids) return fail(exit_code::usage, fmt::format("--ids {}", ids.error().message));
+  return *std::move(ids);
 }
 
 }  // namespace bitnet::host

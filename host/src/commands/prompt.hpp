@@ -12,6 +12,9 @@ namespace bitnet::host {
 [[nodiscard]] result<std::optional<std::string>> given_prompt(
     const invocation& in, const std::vector<std::string>& positionals);
 
+// Of --ids, which excludes a text (exit code 2). Nothing when it is not given.
+[[nodiscard]] result<std::optional<token_list>> given_ids(const invocation& in);
+
 [[nodiscard]] result<std::string> piped_text();
 [[nodiscard]] result<std::string> file_text(const std::string& file);
 [[nodiscard]] bool stdin_is_terminal();

@@ -11,11 +11,12 @@ struct saying {
 };
 
 // The longer of two that begin alike comes first.
-constexpr std::array<saying, 28> sayings = {{
+constexpr std::array<saying, 29> sayings = {{
     {"allow_fake", "--allow-fake"},
     {"allow_fallback", "--allow-fallback"},
     {"allowed_backends", "--allow-backends"},
     {"bitnet_convert", "`bitnet quantize`"},
+    {"choose one of them as pooling", "choose one of them with --pooling"},
     {"i2s_layout QK256", "--i2s-layout qk256"},
     {"i2s_layout", "--i2s-layout"},
     {"kv_budget_bytes", "--kv-budget"},

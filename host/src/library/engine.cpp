@@ -65,6 +65,13 @@ std::string pack_cache(const invocation& in) {
   return home ? (*home / "bitnet/packed").string() : "";
 }
 
+uint32_t pooling_named(std::string_view name) {
+  return name == "mean"   ? BITNET_POOLING_MEAN
+         : name == "last" ? BITNET_POOLING_LAST
+         : name == "cls"  ? BITNET_POOLING_CLS
+                          : BITNET_POOLING_MODEL;
+}
+
 uint32_t kv_type(std::string_view name) {
   return name == "f32" ? BITNET_KV_F32 : name == "q8_0" ? BITNET_KV_Q8_0 : BITNET_KV_F16;
 }
@@ -205,7 +212,7 @@ uint32_t step_size(const settings& set) {
 }
 
 result<session_handle> open_session(const invocation& in, bitnet_model* model, uint32_t n_context,
-                                    bool profile) {
+                                    bool profile, session_use use) {
   bitnet_session_options options{};
   bitnet_session_defaults(&options, sizeof options);
   options.n_context = n_context;
@@ -217,6 +224,10 @@ result<session_handle> open_session(const invocation& in, bitnet_model* model, u
   options.deterministic = in.set.flag("deterministic") ? 1 : 0;
   options.profile = profile ? 1 : 0;
   options.low_memory = only_full_head(in.set) ? 1 : 0;
+  if (use == session_use::embeddings) {
+    options.embeddings = 1;
+    options.pooling = pooling_named(in.set.text("pooling"));
+  }
   library_error err;
   bitnet_session* session = nullptr;
   const bitnet_status status = bitnet_session_open(model, &options, &session, &err);
@@ -238,7 +249,7 @@ void note_room(const console& out, bitnet_session* session) {
 
 }  // namespace
 
-result<engine> open_engine(const invocation& in, const std::string& wanted) {
+result<engine> open_engine(const invocation& in, const std::string& wanted, session_use use) {
   engine all;
   auto file = find_model(wanted, in.variables);
   if (!file) return std::unexpected(file.error());
@@ -249,8 +260,9 @@ result<engine> open_engine(const invocation& in, const std::string& wanted) {
   auto model = open_model(in, all.runtime.get(), all.file);
   if (!model) return std::unexpected(model.error());
   all.model = *std::move(model);
-  auto session = open_session(
-      in, all.model.get(), static_cast<uint32_t>(in.set.integer("ctx-size")), in.set.flag("perf"));
+  auto session =
+      open_session(in, all.model.get(), static_cast<uint32_t>(in.set.integer("ctx-size")),
+                   in.set.flag("perf"), use);
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);
   note_room(in.out, all.session.get());

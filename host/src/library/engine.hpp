@@ -30,9 +30,12 @@ struct invocation {
 // Tokenizer and metadata only; needs no backend.
 [[nodiscard]] result<model_handle> open_vocabulary(const std::string& file);
 
+enum class session_use : uint8_t { logits, embeddings };
+
 // `n_context` tokens of context; 0 = what the model or the library chooses.
 [[nodiscard]] result<session_handle> open_session(const invocation& in, bitnet_model* model,
-                                                  uint32_t n_context, bool profile);
+                                                  uint32_t n_context, bool profile,
+                                                  session_use use = session_use::logits);
 
 // All of it, closed in the right order.
 struct engine {
@@ -42,7 +45,8 @@ struct engine {
   session_handle session;
 };
 // `wanted` as in find_model.
-[[nodiscard]] result<engine> open_engine(const invocation& in, const std::string& wanted);
+[[nodiscard]] result<engine> open_engine(const invocation& in, const std::string& wanted,
+                                         session_use use = session_use::logits);
 
 // Tokens of one step, of --batch-size and --ubatch-size.
 [[nodiscard]] uint32_t step_size(const settings& set);

@@ -44,6 +44,12 @@
     "with --all.\n" \
     "A text gets the begin-of-sequence token if the model asks for it; ids are taken as " \
     "they are.\n") \
+  X(embed, "[-p TEXT | -f FILE | --ids \"1 2 3\"] [options]", "", "texts as vectors", \
+    "Prints the embedding of a text: the hidden states behind the last norm, pooled, at length 1.\n" \
+    "Without a text each line of standard input is one. Texts get the tokens for begin and end " \
+    "that the\n" \
+    "model asks for; ids are taken as they are. JSON has a line for each text, NumPy's array a " \
+    "row.\n") \
   X(bench, "[MODEL] [options]", "", "how fast the model runs here", \
     "Times prompts (pp) and greedy generation (tg) with random tokens, under " \
     "llama-bench's names,\n" \

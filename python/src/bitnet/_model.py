@@ -11,6 +11,8 @@ from ._engine import Engine, Owner, interruptible
 from ._native import ffi, lib, numbers
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from typing_extensions import Unpack
 
     from ._chat import Chat
@@ -177,11 +179,13 @@ class Model(Owner):
 
     # ---- text
 
-    def tokenize(self, text: str, *, bos: bool | None = None, special: bool = False) -> list[int]:
+    def tokenize(self, text: str, *, bos: bool | None = None, special: bool = False,
+                 eos: bool = False) -> list[int]:
         """Ids of a text. `bos`: with the token that begins a text; None: if the model asks for it.
-        `special`: the text of a control token becomes that token."""
+        `special`: the text of a control token becomes that token. `eos`: with the token that ends a
+        text, if the model asks for it."""
         with self._used() as model:
-            return tokenize(model, text, bos, special)
+            return tokenize(model, text, bos, special, eos)
 
     def detokenize(self, tokens: Sequence[int], *, special: bool = False) -> str:
         """Text of ids; what is no whole character in it is U+FFFD. `special`: also of control tokens."""
@@ -200,6 +204,23 @@ class Model(Owner):
         answer begins. `template`: a name of the C API; None: the model's own."""
         with self._used() as model:
             return format_chat(model, messages, template)
+
+    # ---- to embed
+
+    def embed(self, texts: str | Sequence[str], *, pooling: str = "model",
+              **options: "Unpack[SessionOptions]") -> "npt.NDArray[np.float32]":
+        """The embedding of a text (n_embedding), or of each of several (n, n_embedding): of length 1, so
+        that the product of two tells how near their texts are. Each is made in a session of these
+        options, and depends on its own text alone."""
+        import numpy as np
+        several = [texts] if isinstance(texts, str) else list(texts)
+        ids = [self.tokenize(text, eos=True) for text in several]
+        out = np.empty((len(ids), self.info.n_embedding), np.float32)
+        options["embeddings"], options["pooling"] = True, pooling
+        with self.session(**options) as session:
+            for row, tokens in zip(out, ids):
+                row[:] = session.embed(tokens)
+        return out[0] if isinstance(texts, str) else out
 
     # ---- to generate
 
@@ -238,13 +259,15 @@ class Model(Owner):
         return AsyncStream(lambda: Session(self), prompt, how, own=True)
 
 
-def tokenize(model: Any, text: str, bos: bool | None, special: bool) -> list[int]:
+def tokenize(model: Any, text: str, bos: bool | None, special: bool, eos: bool = False) -> list[int]:
     """Model.tokenize() of a handle, which a session has when its Model is closed."""
     encoded = _native.utf8("a text", text)
     flags = {None: numbers["BITNET_TOKENIZE_MODEL_BOS"], True: numbers["BITNET_TOKENIZE_ADD_BOS"],
              False: 0}[bos if bos is None else bool(bos)]
     if special:
         flags |= numbers["BITNET_TOKENIZE_PARSE_SPECIAL"]
+    if eos:
+        flags |= numbers["BITNET_TOKENIZE_MODEL_EOS"]
     kept = ffi.from_buffer(encoded)
     view = ffi.new("bitnet_str*", {"data": kept, "size": len(encoded)})[0]
     room, count = len(encoded) + 2, ffi.new("uint64_t*")

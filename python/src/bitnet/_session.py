@@ -20,7 +20,8 @@ _THINKING = "<think>"
 
 
 class SessionOptions(TypedDict, total=False):
-    """bitnet_session_options. `kv_k` and `kv_v` are "f16", "f32" or "q8_0"."""
+    """bitnet_session_options. `kv_k` and `kv_v` are "f16", "f32" or "q8_0", `pooling` of a session for
+    embeddings "model" (what the file says, else "last"), "mean", "last" or "cls"."""
 
     n_context: int
     n_batch: int
@@ -31,6 +32,8 @@ class SessionOptions(TypedDict, total=False):
     low_memory: bool
     window: int
     window_keep: int
+    embeddings: bool
+    pooling: str
 
 
 class Session(Owner):
@@ -44,9 +47,9 @@ class Session(Owner):
         if unknown:
             raise TypeError(f"there is no option of a session called {', '.join(sorted(unknown))}")
         given: dict[str, Any] = dict(options)
-        for name in ("kv_k", "kv_v"):
+        for name, kind in (("kv_k", "KV"), ("kv_v", "KV"), ("pooling", "POOLING")):
             if given.get(name) is not None:
-                given[name] = _native.choice(name, "KV", given[name])
+                given[name] = _native.choice(name, kind, given[name])
         chosen = _native.Options("bitnet_session_options").give(**given)
         parent = model._handle
         assert parent is not None
@@ -190,6 +193,16 @@ class Session(Owner):
                 self._appended(pointer, list(ids))
 
         self._in_turn(work)
+
+    def embed(self, tokens: Sequence[int]) -> "npt.NDArray[np.float32]":
+        """The embedding of tokens (n_embedding), of length 1, in a session opened with embeddings=True.
+        It depends on these tokens alone: the session holds none before and none after."""
+        ids = token_array(tokens)
+        out = np.empty(self._model.info.n_embedding, np.float32)
+        room = ffi.cast("float*", out.ctypes.data)
+        self._in_turn(lambda pointer: _native.call(
+            lib.bitnet_embed, pointer, ids, len(ids), room, out.size, ffi.NULL))
+        return out
 
     def truncate(self, n: int) -> None:
         """Forgets all but the first n tokens."""

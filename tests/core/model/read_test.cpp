@@ -22,6 +22,7 @@ namespace {
 using tests::add_norm;
 using tests::bytes;
 using tests::gguf_builder;
+using tests::small_embedder;
 using tests::small_hybrid;
 using tests::small_model;
 
@@ -335,6 +336,58 @@ TEST(model_read, gemma3_refuses_by_name) {
   elsewhere.u32("qwen3.attention.sliding_window", 4);
   const image windows_elsewhere(elsewhere.build());
   EXPECT_FALSE(windows_elsewhere.load()) << "no other architecture has windows of layers";
+}
+
+TEST(model_read, norms_of_inputs_belong_to_matrices) {
+  for (const char* arch : {"qwen3", "gemma3"}) {
+    const image file(small_embedder(arch).build());
+    const auto m = file.load();
+    ASSERT_TRUE(m) << arch << ": " << m.error().message;
+    EXPECT_TRUE(m->shape.input_norms && m->shape.head_norms && m->shape.trained_on_i8);
+    EXPECT_TRUE(m->shape.windowed.empty()) << "the file names no window";
+    for (const layer& l : m->layers)
+      for (const uint32_t w :
+           {l.attn_q, l.attn_k, l.attn_v, l.attn_output, l.ffn_gate, l.ffn_up, l.ffn_down}) {
+        const weight& matrix = m->weights[w];
+        ASSERT_NE(matrix.input_norm, no_weight) << matrix.name;
+        const weight& norm = m->weights[matrix.input_norm];
+        EXPECT_EQ(norm.name,
+                  matrix.name.substr(0, matrix.name.find(".weight")) + "_norm_in.weight");
+        EXPECT_EQ(norm.ne[0], matrix.ne[0]);
+        EXPECT_EQ(norm.format, BITNET_FORMAT_F32);
+      }
+    EXPECT_EQ(m->weights[m->output].input_norm, no_weight);
+  }
+  gguf_builder with_window = small_embedder("gemma3");
+  const image file(with_window.u32("gemma3.attention.sliding_window", 5).build());
+  EXPECT_EQ(file.load()->shape.window, 5U) << "the file's word holds";
+}
+
+TEST(model_read, norms_of_inputs_are_all_there_or_none) {
+  const refused rows[] = {
+      {"six of seven", [](auto& b) { b.drop("blk.0.attn_k_norm_in.weight"); },
+       "tensor 'blk.0.attn_k_norm_in.weight' is missing"},
+      {"one of fourteen",
+       [](auto& b) {
+         b = small_model("qwen3");
+         b.add("blk.1.ffn_down_norm_in.weight", {256}, 1, bytes(512));
+       },
+       "tensor 'blk.0.attn_q_norm_in.weight' is missing"},
+      {"of another width",
+       [](auto& b) {
+         b.drop("blk.1.ffn_down_norm_in.weight");
+         b.add("blk.1.ffn_down_norm_in.weight", {128}, 1, bytes(256));
+       },
+       "'blk.1.ffn_down_norm_in.weight' has shape [128]; the metadata asks for [256]"},
+      {"of no matrix",
+       [](auto& b) { b.add("blk.0.attn_qkv_norm_in.weight", {128}, 1, bytes(256)); },
+       "'blk.0.attn_qkv_norm_in.weight' has no place in the graph", BITNET_UNSUPPORTED},
+  };
+  for (const refused& row : rows) expect_refused(row, small_embedder("qwen3"));
+  gguf_builder elsewhere = small_model("llama");
+  elsewhere.add("blk.0.attn_q_norm_in.weight", {128}, 1, bytes(256));
+  const image norms_elsewhere(elsewhere.build());
+  EXPECT_FALSE(norms_elsewhere.load()) << "no other architecture has them";
 }
 
 TEST(model_read, groups_of_activations_fit_weights) {

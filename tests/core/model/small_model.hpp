@@ -121,4 +121,17 @@ inline gguf_builder small_model(const std::string& arch, const std::string& voca
   return b;
 }
 
+// As the files of BitNet's embedding models: a qwen3 or gemma3 with F16 norms of what each matrix
+// reads, and no window.
+inline gguf_builder small_embedder(const std::string& arch) {
+  gguf_builder b = small_model(arch, arch == "gemma3" ? "llama" : "gpt2");
+  for (const char* block : {"blk.0.", "blk.1."})
+    for (const std::string matrix :
+         {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}) {
+      const uint64_t width = matrix == "ffn_down" ? n_ff : n_embd;
+      b.add(block + matrix + "_norm_in.weight", {width}, 1, bytes(2 * width));
+    }
+  return b;
+}
+
 }  // namespace bitnet::tests

@@ -134,6 +134,47 @@ TEST_F(graph_of_demo, has_one_of_each_composite_per_layer) {
   EXPECT_EQ(count[BITNET_OP_RMS_NORM], 4 * layers + 1) << "two norms and two sub-norms a layer";
 }
 
+TEST_F(graph_of_demo, may_end_in_what_is_behind_the_last_norm) {
+  const graph hidden = describe(*model_, model_->shape().n_context, ending::hidden);
+  EXPECT_EQ(hidden.logits(), BITNET_NONE);
+  const auto port =
+      std::ranges::find(hidden.ports, uint32_t{BITNET_PORT_VALUE_OUT}, &bitnet_port::role);
+  ASSERT_NE(port, hidden.ports.end());
+  const bitnet_op& last = hidden.ops.back();
+  EXPECT_EQ(last.op, BITNET_OP_RMS_NORM);
+  EXPECT_EQ(last.weights[0], model_->output_norm());
+  EXPECT_EQ(last.outputs[0], port->value);
+  EXPECT_EQ(hidden.values[port->value].dims[0], BITNET_DIM_OUTPUTS);
+  EXPECT_EQ(hidden.values[port->value].dims[1], int64_t{model_->shape().n_embedding});
+  for (std::size_t i = 0; i + 2 < hidden.ops.size(); ++i)
+    EXPECT_EQ(hidden.ops[i].op, graph_.ops[i].op) << "up to there it is the same";
+}
+
+TEST(graph_of_an_embedder, norms_and_quantises_for_each_matrix_by_itself) {
+  const test::scratch_folder scratch;
+  for (const char* arch : {"qwen3", "gemma3"}) {
+    SCOPED_TRACE(arch);
+    const auto file =
+        scratch.write("embedder.gguf", tests::as_text(tests::small_embedder(arch).build()));
+    auto loaded = model::model::load(file, {});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    std::map<uint32_t, std::vector<bitnet_op>> of;
+    for (const bitnet_op& o : describe(*loaded, 64).ops) of[o.op].push_back(o);
+    ASSERT_EQ(of[BITNET_OP_LINEAR_TERNARY].size(), std::size_t{7} * tests::n_layers);
+    ASSERT_EQ(of[BITNET_OP_ACT_QUANT_I8].size(), std::size_t{7} * tests::n_layers);
+    std::map<uint32_t, uint32_t> factors;  // of the norm that makes a value
+    for (const bitnet_op& o : of[BITNET_OP_RMS_NORM]) factors[o.outputs[0]] = o.weights[0];
+    for (std::size_t i = 0; i < of[BITNET_OP_LINEAR_TERNARY].size(); ++i) {
+      const bitnet_op& linear = of[BITNET_OP_LINEAR_TERNARY][i];
+      const bitnet_op& quantised = of[BITNET_OP_ACT_QUANT_I8][i];
+      EXPECT_EQ(linear.inputs[0], quantised.outputs[0]);
+      EXPECT_EQ(factors[quantised.inputs[0]], loaded->weights()[linear.weights[0]].input_norm);
+    }
+    for (const uint32_t id : {BITNET_OP_QKV_ROPE_KV, BITNET_OP_ATTN_OUT, BITNET_OP_FFN_SILU_GATED})
+      EXPECT_TRUE(of[id].empty()) << compute::op_name(id) << " has no such norms";
+  }
+}
+
 TEST(graph_of_minicpm, scales_what_is_added_and_what_the_head_reads) {
   const tests::bytes content = tests::small_model("minicpm").build();
   const test::scratch_folder scratch;

@@ -32,6 +32,8 @@ struct architecture {
   gate_rule gate = gate_rule::silu;
   bool rope_neox = true;       // pairs (i, i + dims / 2), else (2i, 2i + 1)
   bool trained_on_i8 = false;  // activations had a scale for each row, whatever the weights' groups
+  // Files may have a norm of what each matrix of a layer reads, <matrix>_norm_in: for all or none.
+  bool input_norms = false;
   // Reads keys of its own, and says what the shape has beyond a llama's. Common keys are read by
   // then, but for those of heads.
   void (*read)(hyperparameters& h, keys& in) = no_keys;

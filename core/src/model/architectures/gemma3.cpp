@@ -35,8 +35,11 @@ void read_gemma(hyperparameters& h, keys& in) {
   h.head_norms = true;
   h.post_norms = true;
   h.embedding_scale = std::sqrt(static_cast<float>(h.n_embedding));
-  h.window = in.count("attention.sliding_window", contexts);
-  h.windowed = read_windowed(h.n_layers, in);
+  // bitnet.cpp's converter writes no window for models with norms of inputs: then there is none.
+  if (!h.input_norms || in.has("attention.sliding_window")) {
+    h.window = in.count("attention.sliding_window", contexts);
+    h.windowed = read_windowed(h.n_layers, in);
+  }
   h.local_rope_base = in.optional_positive("rope.freq_base_swa").value_or(h.local_rope_base);
   constexpr uint32_t layers_of_27b = 62;
   const uint32_t width = h.n_embedding / h.n_heads;
@@ -137,6 +140,7 @@ constexpr hf::checkpoint_form gemma_form = {.model_type = "gemma3_text",
 
 constinit const architecture rows::gemma3 = {.name = "gemma3",
                                              .gate = gate_rule::gelu,
+                                             .input_norms = true,
                                              .read = read_gemma,
                                              .parts = gemma_parts,
                                              .layer = gemma_layer,

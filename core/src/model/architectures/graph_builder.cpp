@@ -8,15 +8,16 @@
 
 namespace bitnet::model {
 
-compute::graph graph_builder::build() && {
+compute::graph graph_builder::build(ending what) && {
   uint32_t x = activation(m_.shape.n_embedding);
   emit(BITNET_OP_EMBED_GATHER, {}, {x}, {m_.token_embedding});
   x = transformed(x, m_.embedding_transform, BITNET_HADAMARD_FACTORS_LAST);
   x = scaled(x, m_.shape.embedding_scale);
   for (uint32_t n = 0; n < m_.shape.n_layers; ++n) x = m_.shape.row->layer(*this, n, x);
-  const uint32_t logits = m_.shape.row->head(*this, x);
+  const bool hidden = what == ending::hidden;
+  x = hidden ? norm(asked_rows(x), m_.output_norm) : m_.shape.row->head(*this, x);
   out_.add_facts();
-  out_.add_port(BITNET_PORT_LOGITS, logits);
+  out_.add_port(hidden ? BITNET_PORT_VALUE_OUT : BITNET_PORT_LOGITS, x);
   return std::move(out_);
 }
 
@@ -115,8 +116,9 @@ graph_builder::quantised graph_builder::quantise(uint32_t x, std::span<const uin
 graph_builder::readable graph_builder::read_by(uint32_t x,
                                                std::initializer_list<uint32_t> readers) {
   std::vector<uint32_t> plain, turned;
-  for (const uint32_t w : readers) (is_plain(w) ? plain : turned).push_back(w);
-  readable out{quantise(x, plain), {}};
+  for (const uint32_t w : readers)
+    if (m_.weights[w].input_norm == no_weight) (is_plain(w) ? plain : turned).push_back(w);
+  readable out{x, quantise(x, plain), {}};
   if (turned.empty()) return out;
   const transform& by = m_.weights[turned[0]].of_input;
   out.transformed = quantise(transformed(x, by, BITNET_HADAMARD_FACTORS_FIRST), turned);
@@ -124,7 +126,10 @@ graph_builder::readable graph_builder::read_by(uint32_t x,
 }
 
 uint32_t graph_builder::linear(const readable& given, uint32_t w) {
-  const quantised& in = is_plain(w) ? given.plain : given.transformed;
+  const uint32_t own = m_.weights[w].input_norm;
+  const quantised in = own != no_weight ? quantise(norm(given.x, own), {&w, 1})
+                       : is_plain(w)    ? given.plain
+                                        : given.transformed;
   const uint32_t y = value(BITNET_DTYPE_F32, out_.values[in.x].dims[0], m_.weights[w].ne[1]);
   if (ternary(w))
     emit(in.group == 0 ? BITNET_OP_LINEAR_TERNARY : BITNET_OP_LINEAR_TERNARY_GROUPED, {in.q, in.s},

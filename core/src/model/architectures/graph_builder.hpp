@@ -2,7 +2,8 @@
 // Puts the ops of a model's graph together. Ternary linears become LINEAR_TERNARY behind one
 // ACT_QUANT_I8 per input (q, k and v share theirs, gate and up share theirs), or their grouped kin
 // where the model asks for groups; dense linears become LINEAR_DENSE on the unquantised input. What
-// a rotated matrix reads goes through HADAMARD first, once for all that share it.
+// a rotated matrix reads goes through HADAMARD first, once for all that share it; a matrix with a
+// norm of its input reads what RMS_NORM makes for it alone.
 //
 // Numbers of values are uint32_t. Shapes of f32 values: rows of the step by the columns said.
 
@@ -29,12 +30,18 @@ struct described {
   rotation in_windows;
 };
 
+// What goes out of the graph, of the rows that are asked for.
+enum class ending : uint8_t {
+  logits,  // as BITNET_PORT_LOGITS
+  hidden   // what is behind the last norm, as BITNET_PORT_VALUE_OUT; the output head has no part
+};
+
 class graph_builder {
  public:
   explicit graph_builder(const described& m) : m_(m) {}
 
   // The whole of it, as the row of the shape has it.
-  compute::graph build() &&;
+  compute::graph build(ending what) &&;
 
   [[nodiscard]] const hyperparameters& shape() const { return m_.shape; }
   [[nodiscard]] const described& about() const { return m_; }
@@ -73,6 +80,7 @@ class graph_builder {
     uint32_t group = 0;  // elements of a row that share a scale; 0: all
   };
   struct readable {
+    uint32_t x = BITNET_NONE;
     quantised plain, transformed;
   };
   // All that read x, so that they share what is made of it.
@@ -95,8 +103,10 @@ class graph_builder {
   [[nodiscard]] bool ternary(uint32_t w) const {
     return m_.weights[w].format == BITNET_FORMAT_TERNARY2;
   }
-  // Whether its input goes through no transform.
-  [[nodiscard]] bool is_plain(uint32_t w) const { return m_.weights[w].of_input.block == 0; }
+  // Whether it reads what it is given, by no transform and no norm of its own.
+  [[nodiscard]] bool is_plain(uint32_t w) const {
+    return m_.weights[w].of_input.block == 0 && m_.weights[w].input_norm == no_weight;
+  }
   [[nodiscard]] bool all_plainly_ternary(std::initializer_list<uint32_t> all) const;
 
   // Where a whole pattern of ops.h is there it stands under its composite, so that a backend may

@@ -29,7 +29,10 @@ constexpr hf::checkpoint_form qwen3_form = {.model_type = "qwen3", .read = qwen3
 
 }  // namespace
 
-constinit const architecture rows::qwen3 = {
-    .name = "qwen3", .read = read_qwen3, .parts = qwen3_parts, .checkpoint = &qwen3_form};
+constinit const architecture rows::qwen3 = {.name = "qwen3",
+                                            .input_norms = true,
+                                            .read = read_qwen3,
+                                            .parts = qwen3_parts,
+                                            .checkpoint = &qwen3_form};
 
 }  // namespace bitnet::model

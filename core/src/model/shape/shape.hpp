@@ -55,6 +55,7 @@ struct hyperparameters {
   bool sub_norms = false;       // behind attention and behind the gated product
   bool head_norms = false;      // of each head of q and k before they rotate
   bool post_norms = false;      // of what attention and the gated product add
+  bool input_norms = false;     // of what each matrix of a layer reads
   float embedding_scale = 1;    // of looked-up rows; a tied head multiplies by rows as they are
   float attention_divisor = 0;  // of the products of queries and keys
   // Layers that see `window` tokens, the last of them their own, and rotate by local_rope_base
@@ -67,6 +68,7 @@ struct hyperparameters {
   model::recurrence recurrence{};
   bool trained_on_i8 = true;
   activation gate = activation::relu2;
+  uint32_t pooling = 0;        // of rows to an embedding, by the file's number; 0: it names none
   std::array<float, 4> own{};  // numbers that only the row's own functions write and read
   // Elements of a row of activations that share a scale where ternary weights read them; 0: all of
   // it. Where that many do not fit, fewer do: activation_group_of.

@@ -34,8 +34,9 @@ struct weight {
   // the life of the model), else empty: then stream_weight converts.
   std::span<const std::byte> alias;
   uint32_t source_type = 0;  // GGUF type id
-  // What its input goes through first, where it is a matrix of a linear layer: factors first.
-  transform of_input;
+  // What its input goes through first, where it is a matrix of a linear layer; at most one of them.
+  transform of_input;               // factors first
+  uint32_t input_norm = no_weight;  // index into model::weights(), of a norm's factors
 };
 
 // What rotates queries and keys in a context of some length.
