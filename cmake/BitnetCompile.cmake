@@ -16,7 +16,7 @@ option(BITNET_FAST_LINKER "Link with mold or lld where installed" OFF)
 # Two thirds of the time of compiling go into reading the same headers again for each file.
 option(BITNET_UNITY "Compile the files of a library together, a few at a time" OFF)
 set(CMAKE_UNITY_BUILD ${BITNET_UNITY}) # until a folder says otherwise
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 30)
 if(BITNET_CCACHE)
   find_program(BITNET_CCACHE_PROGRAM ccache)
   if(BITNET_CCACHE_PROGRAM)

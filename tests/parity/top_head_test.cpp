@@ -18,8 +18,8 @@
 namespace bitnet::parity {
 namespace {
 
-// Nearly normal, of deviation 1: the sum of four bytes. The library's distribution takes logarithms,
-// which took an emulator most of the tests' time.
+// Nearly normal, of deviation 1: the sum of four bytes. The library's distribution takes
+// logarithms, which took an emulator most of the tests' time.
 float gauss(std::mt19937& random) {
   const auto four = static_cast<uint32_t>(random());
   const uint32_t sum = (four & 255) + (four >> 8 & 255) + (four >> 16 & 255) + (four >> 24);

@@ -123,9 +123,8 @@ struct row {
   alphabet letters = alphabet::bytes;
 };
 
-std::vector<row> made_table() {
-  const steps deepseek_v3 = {three_digits, deepseek3_han, deepseek3};
-  return {
+const std::vector<row>& rule_table() {
+  static const std::vector<row> rows = {
       {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0",
                  "lfm2", "jina-v5-nano", "falcon_e", "falcon-e"},
        .split = {llama3},
@@ -170,7 +169,8 @@ std::vector<row> made_table() {
                  digit}},
       {.names = {"deepseek-coder"},
        .split = {line_end, R"(\s?\p{L}+)", R"(\s?\p{P}+)", deepseek_han, digit}},
-      {.names = {"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"}, .split = deepseek_v3},
+      {.names = {"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"},
+       .split = {three_digits, deepseek3_han, deepseek3}},
       {.names = {"spark2_5"}, .split = {three_digits, deepseek3_han, spark, digit}},
       {.names = {"afmoe"}, .split = {thousands_of_any_numeral, afmoe_scripts, deepseek3}},
       {.names = {"chameleon"},
@@ -189,10 +189,6 @@ std::vector<row> made_table() {
       // The last one is also for names that nobody knows.
       {.names = {"default"}, .split = {punctuation, gpt2, digits, three_ascii_digits}},
   };
-}
-
-const std::vector<row>& rule_table() {
-  static const std::vector<row> rows = made_table();
   return rows;
 }
 

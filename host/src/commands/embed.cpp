@@ -64,26 +64,26 @@ result<void> check_output(const settings& set) {
 }
 
 // Texts, or else the tokens of one.
-struct input {
+struct texts_or_ids {
   std::vector<std::string> texts;
   token_list ids;
 };
 
-result<input> given_input(const invocation& in) {
+result<texts_or_ids> given_texts_or_ids(const invocation& in) {
   auto ids = given_ids(in);
   if (!ids) return std::unexpected(ids.error());
   if (std::optional<token_list> one = *std::move(ids)) {
     if (one->empty()) return fail(exit_code::usage, "there are no tokens in --ids");
-    return input{{}, *std::move(one)};
+    return texts_or_ids{{}, *std::move(one)};
   }
   auto texts = given_texts(in);
   if (!texts) return std::unexpected(texts.error());
-  return input{*std::move(texts), {}};
+  return texts_or_ids{*std::move(texts), {}};
 }
 
 // The tokens of each text, which all fit the context: what is too long is found before anything is
 // computed.
-result<std::vector<token_list>> tokens_of(const engine& all, input from) {
+result<std::vector<token_list>> tokens_of(const engine& all, texts_or_ids from) {
   std::vector<token_list> out;
   if (from.texts.empty()) out.push_back(std::move(from.ids));
   for (const std::string& text : from.texts) {
@@ -144,7 +144,7 @@ result<void> write_all(bitnet_session* session, const std::vector<token_list>& t
 
 result<int> embed_command(const invocation& in) {
   if (auto fine = check_output(in.set); !fine) return std::unexpected(fine.error());
-  auto from = given_input(in);
+  auto from = given_texts_or_ids(in);
   if (!from) return std::unexpected(from.error());
   auto all = open_engine(in, in.set.text("model"), session_use::embeddings);
   if (!all) return std::unexpected(all.error());
