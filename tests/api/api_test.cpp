@@ -623,6 +623,33 @@ TEST_F(demo, truncating_is_like_never_having_read_on) {
   EXPECT_EQ(bitnet_session_truncate(s, ids.size() + 1, &error_), BITNET_INVALID_ARGUMENT);
 }
 
+TEST_F(demo, an_empty_prompt_goes_on_from_what_is_there) {
+  const auto ids = tokens(opening);
+  const uint32_t n_vocab = vocabulary();
+  for (const uint32_t window : {0U, 4U}) {
+    bitnet_session_options options;
+    bitnet_session_defaults(&options, sizeof options);
+    options.n_batch = 3;
+    options.window = window;
+    bitnet_session* s = session(options);
+    const auto first = logits(s, ids, ids.size());
+    std::vector<float> row(n_vocab);
+    const auto again = [&] {
+      return bitnet_session_eval(s, nullptr, 0, 0, row.data(), row.size(), &error_);
+    };
+    for (const std::size_t kept : {ids.size(), std::size_t{5}, std::size_t{1}}) {
+      ASSERT_EQ(bitnet_session_truncate(s, kept, &error_), BITNET_OK);
+      ASSERT_EQ(again(), BITNET_OK) << error_.message;
+      EXPECT_EQ(bitnet_session_length(s), kept);
+      EXPECT_EQ(
+          std::memcmp(row.data(), first.data() + (kept - 1) * n_vocab, n_vocab * sizeof(float)), 0)
+          << kept << " of window " << window;
+    }
+    ASSERT_EQ(bitnet_session_truncate(s, 0, &error_), BITNET_OK);
+    EXPECT_EQ(again(), BITNET_INVALID_ARGUMENT);
+  }
+}
+
 TEST_F(demo, a_prompt_that_does_not_fit_changes_nothing) {
   const auto ids = tokens(opening);
   bitnet_session* s = session(static_cast<uint32_t>(ids.size()), 4);

@@ -371,9 +371,9 @@ BITNET_API bitnet_status bitnet_session_open(bitnet_model* model,
                                              bitnet_session** out, bitnet_error* err);
 BITNET_API void bitnet_session_close(bitnet_session* session);
 
-/* Appends n tokens. `logits` receives float32 rows of n_vocab: the last position's row, or one row
- * per token with all_rows; NULL = none. capacity in floats. BITNET_CONTEXT_FULL leaves the session
- * as it was. */
+/* Appends n tokens. `logits` receives float32 rows of n_vocab: the last position's row, also where
+ * n is 0 and the session is not empty, or one row per token with all_rows; NULL = none. capacity in
+ * floats. BITNET_CONTEXT_FULL leaves the session as it was. */
 BITNET_API bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* ids,
                                              uint64_t n, uint32_t all_rows, float* logits,
                                              uint64_t capacity, bitnet_error* err);

@@ -201,17 +201,18 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows, std:
     return fail(BITNET_INVALID_ARGUMENT, fmt::format("room for {} logits, but {} are due",
                                                      rows.size(), wanted_rows * width));
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
-  if (tokens_.size() == evaluated_) {
-    if (wanted_rows == 0) return {};
+  const bool again = tokens_.size() == evaluated_;  // nothing waits: of the last token once more
+  if (again && wanted_rows == 0) return {};
+  if (tokens_.empty())
     return fail(BITNET_INVALID_ARGUMENT,
                 "logits were asked for, but there is no token to evaluate");
-  }
 
   auto mine = hold::begin(*this, std::min<uint64_t>(blocks_for(tokens_.size()), limits().n_blocks));
   if (!mine) {
     tokens_.resize(before);
     return std::unexpected(std::move(mine.error()));
   }
+  if (again) settle(evaluated_ - 1);
   const uint64_t evaluated_before = evaluated_;
   const auto undo = [&](failure why) -> result<void> {
     tokens_.resize(before);

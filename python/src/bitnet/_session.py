@@ -214,7 +214,7 @@ class Session(Owner):
         """Appends the prompt, then what the model makes of it.
 
         A prompt is a text, ids, or the messages of a whole conversation, of which only what the session
-        does not have yet is evaluated. Without one it goes on where generate() ended."""
+        does not have yet is evaluated. Without one it goes on from what the session has."""
         return Stream(self, prompt, how, quiet=True).finish()
 
     def stream(self, prompt: Prompt = "", **how: "Unpack[Generating]") -> Stream:
