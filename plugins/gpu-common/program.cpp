@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "bitnet/sdk/compute/graph_reader.hpp"
+
 namespace bitnet::gpu {
 namespace {
 

@@ -1,6 +1,6 @@
-"""A function is one thought: it has at most 60 lines, its signature among them.
+"""A function is one thought, and a file of what is shipped one concept: they have at most 60 and 500 lines.
 
-Read from how the formatter lays code out: a function ends where its signature began."""
+A function's signature counts. Read from how the formatter lays code out: a function ends where its signature began."""
 
 import ast
 import pathlib
@@ -11,6 +11,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("abi", "common", "core", "docs", "host", "models", "plugins", "python", "scripts", "tests")
 C_LIKE = (".h", ".hpp", ".c", ".cpp", ".inl", ".cu", ".cuh")
 MOST_LINES = 60
+MOST_LINES_OF_A_FILE = 500
+SHIPPED = ("abi", "common", "core", "host", "plugins", "python/src", "tests/conformance")
+LARGER = {  # and why
+    "abi/include/bitnet/bitnet.h": "the contract with programs, in one file",
+    "host/src/settings/option_table.cpp": "a table",
+    "plugins/sdk/include/bitnet/sdk/interpreter/program.hpp": "one class: what a graph became, and how it runs",
+}
 LONGER = {  # and why
     "core/src/tokenizer/pre_rules.cpp:rule_table": "a table",
     "tests/fossils/program.c:main": "one call after the other, as a program that embeds us makes them",
@@ -119,6 +126,19 @@ TEST_F(g, is_h) {
 }
 """
         self.assertEqual(list(functions_of_c(code.splitlines())), [("a", 4), ("c", 3), ("f", 5), ("is_h", 2)])
+
+
+class Files(unittest.TestCase):
+    def test_are_short(self):
+        lines = {}
+        for folder in SHIPPED:
+            for file in sorted((ROOT / folder).rglob("*")):
+                if file.suffix in (*C_LIKE, ".py", ".comp", ".glsl", ".cl") and file.is_file():
+                    lines[str(file.relative_to(ROOT))] = len(file.read_text(encoding="utf-8").splitlines())
+        self.assertGreater(len(lines), 500, "the files were not found")
+        long = {name: n for name, n in lines.items() if n > MOST_LINES_OF_A_FILE}
+        self.assertEqual({name: n for name, n in long.items() if name not in LARGER}, {})
+        self.assertEqual(set(LARGER) - set(long), set(), "no longer so long")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@
 
 #include "bitnet/abi/program.h"
 #include "bitnet/sdk/compute/arena.hpp"
-#include "bitnet/sdk/compute/graph.hpp"
+#include "bitnet/sdk/compute/graph_reader.hpp"
 #include "bitnet/sdk/compute/step.hpp"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/handle.hpp"
