@@ -58,6 +58,7 @@ ROWS = [
     ("plugins/cpu/a.cpp", '"bitnet/sdk/guard.hpp"', True, "the SDK"),
     ("plugins/cpu/a.cpp", '"kernels/gemv.hpp"', False, "another plugin's header"),
     ("plugins/cpu/a.cpp", '"base/result.hpp"', False, "plugins never include core"),
+    ("plugins/cuda/kernels/a.cuh", '"base/result.hpp"', False, "nor what is compiled for a GPU"),
     ("plugins/cuda/a.cpp", '"gpu-common/driver.hpp"', True, "what GPU backends share"),
     ("plugins/cpu/a.cpp", '"bitnet/sdk/interpreter.hpp"', True, "with its interpreter"),
     ("plugins/gpu-common/a.cpp", '"bitnet/sdk/interpreter/kernel.hpp"', False, "host memory's"),

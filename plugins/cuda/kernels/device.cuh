@@ -1,10 +1,8 @@
 #pragma once
-// What kernels need of CUDA beyond its language. Tests compile the same kernels for the CPU, and
-// have another file of this name's content: tests/cuda/simt/simt.hpp.
+// What kernels need of CUDA beyond its language. Tests compile the same kernels for the CPU, where
+// tests/cuda/simt/simt.hpp, which comes before each kernel then, has all of it.
 
-#ifdef BITNET_SIMT
-#include "simt.hpp"
-#else
+#ifndef BITNET_SIMT
 
 #include <cstdint>
 
