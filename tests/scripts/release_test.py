@@ -28,7 +28,8 @@ class Release(unittest.TestCase):
         self.script("check-abi", 'echo "compared with ${2:-what is recorded}"; if [ -e ../broken ]; then exit 1; fi')
         self.script("package", 'mkdir -p "$3"; case $1 in source) echo a > "$3/bitnet-1.2.0.tar.gz" ;; '
                     'deb) echo a > "$3/libbitnet0_1.2.0-1_amd64.deb" ;; '
-                    'rpm) echo a > "$3/bitnet-libs-1.2.0-1.x86_64.rpm" ;; esac')
+                    'rpm) echo a > "$3/bitnet-libs-1.2.0-1.x86_64.rpm" ;; '
+                    'wheel) echo a > "$3/bitnet_runtime-1.2.0-py3-none-any.whl" ;; esac')
         self.script("sbom", 'echo "{}" > "$2/bitnet-1.2.0.spdx.json"; exit 77')
         self.write(self.folder / "bin/cmake", "#!/bin/sh\n[ ! -e ../unbuilt ]\n")
         self.write(self.tree / "CHANGELOG.md", CHANGES)
@@ -80,14 +81,15 @@ class Release(unittest.TestCase):
         folder = self.tree / "build/release-1.2.0"
         self.assertEqual({file.name for file in folder.iterdir()}, {
             "bitnet-1.2.0.tar.gz", "libbitnet0_1.2.0-1_amd64.deb", "bitnet-libs-1.2.0-1.x86_64.rpm",
-            "bitnet-1.2.0.spdx.json", "CHANGES.md", "SHA256SUMS", "SHA256SUMS.sig"})
+            "bitnet_runtime-1.2.0-py3-none-any.whl", "bitnet-1.2.0.spdx.json", "CHANGES.md", "SHA256SUMS",
+            "SHA256SUMS.sig"})
         self.assertEqual((folder / "CHANGES.md").read_text(encoding="utf-8"), "- It does more.\n")
         # As docs/how-to/release.md has users do it.
         check = ("openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", self.folder / "release.pem",
                  "-in", "SHA256SUMS", "-sigfile", "SHA256SUMS.sig")
         self.assertEqual(run(*check, cwd=folder).returncode, 0)
         self.assertEqual(run("sha256sum", "--check", "SHA256SUMS", cwd=folder).returncode, 0)
-        self.assertEqual(len((folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()), 5)
+        self.assertEqual(len((folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()), 6)
         with open(folder / "SHA256SUMS", "a", encoding="utf-8") as file:
             file.write("0  more\n")
         self.assertNotEqual(run(*check, cwd=folder).returncode, 0)
@@ -134,6 +136,8 @@ class Release(unittest.TestCase):
         before.mkdir()
         (before / "libbitnet0_1.2.0-1_amd64.deb").touch()
         self.refused("there is no bitnet-libs-1.2.0-*.rpm", "--unsigned", "--packages", before)
+        (before / "bitnet-libs-1.2.0-1.x86_64.rpm").touch()
+        self.refused("there is no bitnet_runtime-1.2.0-*.whl", "--unsigned", "--packages", before)
 
     def test_gate(self):
         (self.folder / "broken").touch()
@@ -158,7 +162,7 @@ class Release(unittest.TestCase):
             with self.subTest(version):
                 self.script("check-versions", f"echo {version}")
                 self.script("package", f'mkdir -p "$3"; touch "$3/libbitnet0_{version}-1_amd64.deb" '
-                            f'"$3/bitnet-libs-{version}-1.x86_64.rpm"')
+                            f'"$3/bitnet-libs-{version}-1.x86_64.rpm" "$3/bitnet_runtime-{version}-py3-none-any.whl"')
                 self.git("tag", last)
                 self.commit("work goes on")
                 done = self.release("--unsigned", "--trial")
