@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Writes a model with random weights in the shape of a known one, for measuring.
 
-    make_model.py FILE [--shape 2b-4t|1.7b|4b|8b|27b] [--layers N] [--vocabulary N] [--seed 1]
+    make_model.py FILE [--shape 2b-4t|1.7b|4b|8b|27b] [--layers N] [--vocabulary N]
+                       [--arch NAME] [--seed 1]
 
 2b-4t is BitNet b1.58 2B-4T: I2_S (layout A), embedding and output f16. The others are those of Qwen3 with
 ternary weights and a scale for 128 of them (type 142), embedding and output too; 27b is that of Qwen3.5, whose
-layers keep a state but for each fourth. Norm weights and scales
+layers keep a state but for each fourth. --arch is another name for the architecture: llama.cpp knows that of 2b-4t
+as bitnet. Norm weights and scales
 are chosen so that activations stay in the range of a trained model's.
 """
 
@@ -67,7 +69,8 @@ def metadata(name, shape):
     if fillers < 0:
         raise SystemExit(f"--vocabulary must be at least {shape.vocabulary - fillers}")
     vocab["tokenizer.ggml.tokens"] += [f"<filler {i}>" for i in range(fillers)]
-    vocab["tokenizer.ggml.token_type"] += [1] * fillers
+    types = vocab["tokenizer.ggml.token_type"] + [1] * fillers
+    vocab["tokenizer.ggml.token_type"] = [np.int32(t) for t in types]  # llama.cpp reads no others
     states = {
         f"{arch}.full_attention_interval": 4,
         f"{arch}.ssm.conv_kernel": 4,
@@ -187,9 +190,10 @@ def main():
     parser.add_argument("--shape", choices=SHAPES, default="2b-4t")
     parser.add_argument("--layers", type=int)
     parser.add_argument("--vocabulary", type=int)
+    parser.add_argument("--arch")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    given = {key: getattr(options, key) for key in ("layers", "vocabulary") if getattr(options, key)}
+    given = {key: getattr(options, key) for key in ("layers", "vocabulary", "arch") if getattr(options, key)}
     shape = dataclasses.replace(SHAPES[options.shape], **given)
     rng = np.random.default_rng(options.seed)
     gguf_file.write(options.file, metadata(options.shape, shape), tensors(rng, shape))
