@@ -47,6 +47,11 @@ class Embed(support.Case):
         with open(file, "rb") as f:
             self.assertEqual(rows_of(f.read()), [row])
 
+    def test_head_has_no_part_in_it(self):
+        """Its options are none of this command's."""
+        for option in ("--head", "--low-memory", "--no-pack-cache", "--deterministic"):
+            self.assertEqual(self.bitnet("embed", "-p", TEXT, option).code, 2, option)
+
     def test_lines_are_texts(self):
         texts = ["a fox", TEXT, "a fox", "a cake"]
         # What ends a line is no part of it, and the last one may have none.
@@ -69,10 +74,12 @@ class Embed(support.Case):
         self.assertEqual(self.bits("--ids", " ".join(map(str, ids))), self.bits("-p", TEXT))
 
     def test_steps_and_threads_change_nothing(self):
+        """Nor do settings for all commands that speak of the head."""
         text = " ".join([TEXT] * 9)
+        of_head = ("--config", self.path("settings.yaml", "head: full\nlow-memory: true\n"))
         for pooling in ("mean", "last", "cls"):
             want = self.bits("-p", text, "--pooling", pooling)
-            for words in (("-ub", "1"), ("-ub", "7"), ("-b", "64", "-t", "1"), ("--low-memory",)):
+            for words in (("-ub", "1"), ("-ub", "7"), ("-b", "64", "-t", "1"), of_head):
                 self.assertEqual(self.bits("-p", text, "--pooling", pooling, *words), want, words)
 
     def test_pooling(self):

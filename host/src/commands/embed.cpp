@@ -146,7 +146,7 @@ result<int> embed_command(const invocation& in) {
   if (auto fine = check_output(in.set); !fine) return std::unexpected(fine.error());
   auto from = given_texts_or_ids(in);
   if (!from) return std::unexpected(from.error());
-  auto all = open_engine(in, in.set.text("model"), session_use::embeddings);
+  auto all = open_engine(in, in.set.text("model"));
   if (!all) return std::unexpected(all.error());
   auto tokens = tokens_of(*all, *std::move(from));
   if (!tokens) return std::unexpected(tokens.error());

@@ -53,6 +53,11 @@ std::string device_request(const settings& set) {
   return wanted == "none" ? "cpu" : wanted;
 }
 
+// Commands without these options have nothing to do with the output head.
+bool uses_head(const settings& set) {
+  return set.has("head");
+}
+
 // No second form of the output head.
 bool only_full_head(const settings& set) {
   return set.flag("low-memory") || set.text("head") == "full";
@@ -99,7 +104,7 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   for (const std::string& one : in.set.list("backend-dir")) dirs.push_back(one.c_str());
   // A backend that knows no fast head has the exact one; its kernels' ids tell.
   std::vector<const char*> params;
-  if (in.set.text("head") == "fast") params.push_back("*.head=fast");
+  if (uses_head(in.set) && in.set.text("head") == "fast") params.push_back("*.head=fast");
   options.backend_params = params.data();
   options.n_backend_params = static_cast<uint32_t>(params.size());
   options.n_threads = static_cast<uint32_t>(std::max<int64_t>(in.set.integer("threads"), 0));
@@ -170,9 +175,12 @@ result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
                                 const std::string& file, bool tune) {
   bitnet_model_options options = model_options(in.set);
   set_activations(in.set, options);
-  const std::string cache = pack_cache(in);
+  std::string cache;  // of heads
+  if (uses_head(in.set)) {
+    cache = pack_cache(in);
+    options.pack_cache_max_bytes = static_cast<uint64_t>(in.set.integer("pack-cache-size")) << 30;
+  }
   options.pack_cache = cache.c_str();
-  options.pack_cache_max_bytes = static_cast<uint64_t>(in.set.integer("pack-cache-size")) << 30;
   set_kv_budget(in.set, options);
   options.tune = tune ? 1 : 0;
   const std::string& load = in.set.text("load-mode");
@@ -212,7 +220,7 @@ uint32_t step_size(const settings& set) {
 }
 
 result<session_handle> open_session(const invocation& in, bitnet_model* model, uint32_t n_context,
-                                    bool profile, session_use use) {
+                                    bool profile) {
   bitnet_session_options options{};
   bitnet_session_defaults(&options, sizeof options);
   options.n_context = n_context;
@@ -221,10 +229,11 @@ result<session_handle> open_session(const invocation& in, bitnet_model* model, u
   options.kv_v = kv_type(in.set.text("cache-type-v"));
   options.window = static_cast<uint32_t>(in.set.integer("sliding-window"));
   options.window_keep = static_cast<uint32_t>(in.set.integer("keep"));
-  options.deterministic = in.set.flag("deterministic") ? 1 : 0;
   options.profile = profile ? 1 : 0;
-  options.low_memory = only_full_head(in.set) ? 1 : 0;
-  if (use == session_use::embeddings) {
+  if (uses_head(in.set)) {
+    options.deterministic = in.set.flag("deterministic") ? 1 : 0;
+    options.low_memory = only_full_head(in.set) ? 1 : 0;
+  } else {
     options.embeddings = 1;
     options.pooling = pooling_named(in.set.text("pooling"));
   }
@@ -249,7 +258,7 @@ void note_room(const console& out, bitnet_session* session) {
 
 }  // namespace
 
-result<engine> open_engine(const invocation& in, const std::string& wanted, session_use use) {
+result<engine> open_engine(const invocation& in, const std::string& wanted) {
   engine all;
   auto file = find_model(wanted, in.variables);
   if (!file) return std::unexpected(file.error());
@@ -260,9 +269,8 @@ result<engine> open_engine(const invocation& in, const std::string& wanted, sess
   auto model = open_model(in, all.runtime.get(), all.file);
   if (!model) return std::unexpected(model.error());
   all.model = *std::move(model);
-  auto session =
-      open_session(in, all.model.get(), static_cast<uint32_t>(in.set.integer("ctx-size")),
-                   in.set.flag("perf"), use);
+  auto session = open_session(
+      in, all.model.get(), static_cast<uint32_t>(in.set.integer("ctx-size")), in.set.flag("perf"));
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);
   note_room(in.out, all.session.get());

@@ -30,12 +30,10 @@ struct invocation {
 // Tokenizer and metadata only; needs no backend.
 [[nodiscard]] result<model_handle> open_vocabulary(const std::string& file);
 
-enum class session_use : uint8_t { logits, embeddings };
-
-// `n_context` tokens of context; 0 = what the model or the library chooses.
+// `n_context` tokens of context; 0 = what the model or the library chooses. For embeddings, if the
+// command has no options of the output head.
 [[nodiscard]] result<session_handle> open_session(const invocation& in, bitnet_model* model,
-                                                  uint32_t n_context, bool profile,
-                                                  session_use use = session_use::logits);
+                                                  uint32_t n_context, bool profile);
 
 // All of it, closed in the right order.
 struct engine {
@@ -45,8 +43,7 @@ struct engine {
   session_handle session;
 };
 // `wanted` as in find_model.
-[[nodiscard]] result<engine> open_engine(const invocation& in, const std::string& wanted,
-                                         session_use use = session_use::logits);
+[[nodiscard]] result<engine> open_engine(const invocation& in, const std::string& wanted);
 
 // Tokens of one step, of --batch-size and --ubatch-size.
 [[nodiscard]] uint32_t step_size(const settings& set);

@@ -28,6 +28,8 @@ class settings {
   [[nodiscard]] const std::string& text(std::string_view name) const;  // "" when not given
   [[nodiscard]] const std::vector<std::string>& list(std::string_view name) const;
 
+  // Whether the command has this option; all else that is asked of others is a mistake here.
+  [[nodiscard]] bool has(std::string_view name) const { return settings_.contains(name); }
   // Set by anyone but the built-in default.
   [[nodiscard]] bool given(std::string_view name) const;
   // Set on the command line.
