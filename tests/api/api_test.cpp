@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "../core/model/small_hybrid.hpp"
+#include "../demo_model.hpp"
 #include "../scratch_folder.hpp"
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
@@ -21,15 +22,7 @@
 
 namespace {
 
-std::string demo_model() {
-  const char* source = std::getenv("BITNET_SOURCE_DIR");
-  if (source == nullptr) return {};
-  std::error_code none;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(source) / "models", none))
-    if (entry.path().extension() == ".gguf") return entry.path();
-  return {};
-}
+using bitnet::test::demo_model;
 
 bitnet_error blank() {
   bitnet_error e{};

@@ -3,33 +3,23 @@
 
 #include <array>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "../core/model/small_hybrid.hpp"
+#include "../demo_model.hpp"
 #include "../scratch_folder.hpp"
 #include "bitnet/bitnet.h"
 
 namespace {
 
+using bitnet::test::demo_model;
 using bitnet::tests::gguf_builder;
 using vector = std::vector<float>;
 using tokens = std::vector<bitnet_token>;
 
 constexpr std::array poolings = {BITNET_POOLING_MEAN, BITNET_POOLING_CLS, BITNET_POOLING_LAST};
-
-std::string demo_model() {
-  const char* source = std::getenv("BITNET_SOURCE_DIR");
-  if (source == nullptr) return {};
-  std::error_code none;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(source) / "models", none))
-    if (entry.path().extension() == ".gguf") return entry.path();
-  return {};
-}
 
 tokens many(std::size_t n, int32_t from = 5) {
   tokens out;

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <optional>
 
+#include "../demo_model.hpp"
 #include "compute/steps.hpp"
 #include "model/model.hpp"
 #include "plugin/loading/backend.hpp"
@@ -20,15 +19,6 @@ namespace bitnet {
 namespace {
 
 constexpr uint32_t n_context = 128, block_tokens = 64, n_story = 32;
-
-std::filesystem::path demo_model() {
-  const char* source = std::getenv("BITNET_SOURCE_DIR");
-  if (source == nullptr) return {};
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(source) / "models"))
-    if (entry.path().extension() == ".gguf") return entry.path();
-  return {};
-}
 
 struct one_thread final : plugin::host_services {
   void log(uint32_t, std::string_view, std::string_view) override {}
@@ -184,8 +174,8 @@ class part {
 class split : public testing::Test {
  protected:
   void SetUp() override {
-    if (demo_model().empty()) GTEST_SKIP() << "no demo model in models/";
-    model_.emplace(need(model::model::load(demo_model(), {})));
+    if (test::demo_model().empty()) GTEST_SKIP() << "no demo model in models/";
+    model_.emplace(need(model::model::load(test::demo_model(), {})));
     graph_ = program::describe(*model_, n_context);
     const auto open = [&](const char* file, const char* name) {
       return need(plugin::backend::load(file, name, BITNET_PURPOSE_LOAD, host_));

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "../demo_model.hpp"
 #include "../scratch_folder.hpp"
 #include "bitnet/bitnet.h"
 
@@ -45,16 +46,6 @@ inline void overwrite(const std::filesystem::path& file, std::string_view bytes)
   const auto written = ::pwrite(fd, bytes.data(), bytes.size(), 0);
   ::close(fd);
   if (written != static_cast<ssize_t>(bytes.size())) throw std::runtime_error("a short write");
-}
-
-inline std::string demo_model() {
-  const char* source = std::getenv("BITNET_SOURCE_DIR");
-  if (source == nullptr) return {};
-  std::error_code none;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(source) / "models", none))
-    if (entry.path().extension() == ".gguf") return entry.path();
-  return {};
 }
 
 class yard {

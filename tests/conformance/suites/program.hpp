@@ -21,7 +21,7 @@ inline std::vector<token_in> tokens_of(int32_t sequence, uint64_t first = 0,
   return out;
 }
 
-class program : public testing::Test {
+class models_test : public testing::Test {
  protected:
   // The model, or a reason to skip it.
   void need(const model& m) {
@@ -33,6 +33,12 @@ class program : public testing::Test {
     o.opened = device_.device;
     return o;
   }
+
+  opened_device device_;
+};
+
+class program : public models_test {
+ protected:
   std::vector<float> logits_of(const model& m, const std::vector<uint64_t>& chunks,
                                const runner_options& o) {
     runner r(device_.table(), m, o);
@@ -47,8 +53,6 @@ class program : public testing::Test {
   }
   // Who is wrong, in words: an op by itself, or the composites that a model has one kind of.
   std::string culprits(const tiny_shape& shape);
-
-  opened_device device_;
 };
 
 }  // namespace bitnet::conformance

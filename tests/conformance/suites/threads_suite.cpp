@@ -7,26 +7,14 @@
 
 #include "bitnet/abi/answers.h"
 #include "model/tiny_model.hpp"
-#include "suites/trial.hpp"
+#include "suites/program.hpp"
 
 namespace bitnet::conformance {
 namespace {
 
 const std::vector<token_in> short_prompt = {{3}, {1}, {4}, {1}, {5}};
 
-class threads : public testing::Test {
- protected:
-  void need(const model& m) {
-    const std::string missing = missing_ops(device_, m);
-    if (!missing.empty()) GTEST_SKIP() << "graph_query answers none for " << missing;
-  }
-  runner_options options() const {
-    runner_options o;
-    o.opened = device_.device;
-    return o;
-  }
-  opened_device device_;
-};
+class threads : public models_test {};
 
 // What was thrown in a thread, as a failure of the test.
 template <class Work>

@@ -2,12 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
 #include <random>
-#include <sstream>
 
-#include "../gguf/gguf_builder.hpp"
 #include "base/floats.hpp"
 #include "bitnet/bitnet.h"
 #include "formats/dense_blocks.hpp"
@@ -15,54 +11,13 @@
 #include "formats/ternary.hpp"
 #include "formats/writing.hpp"
 #include "gguf/types.hpp"
+#include "ternary_tensor.hpp"
 
 namespace bitnet::formats {
 namespace {
 
 using tests::bytes;
 namespace type = gguf::type;
-
-std::vector<int> generated(size_t n) {
-  std::vector<int> out;
-  uint32_t x = 1;
-  for (size_t i = 0; i < n; ++i) {
-    x = 1664525 * x + 1013904223;
-    out.push_back(static_cast<int>((x >> 16) % 3) - 1);
-  }
-  return out;
-}
-
-bytes golden(const std::string& name) {
-  const char* root = std::getenv("BITNET_SOURCE_DIR");
-  std::ifstream in(std::string(root == nullptr ? "." : root) + "/tests/golden/vectors.txt");
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string kind, label, size, crc, hex;
-    if (!(fields >> kind >> label >> size >> crc >> hex) || kind != "bytes" || label != name)
-      continue;
-    bytes out;
-    for (size_t i = 0; i + 1 < hex.size(); i += 2)
-      out.push_back(static_cast<std::byte>(std::stoul(hex.substr(i, 2), nullptr, 16)));
-    return out;
-  }
-  ADD_FAILURE() << "no golden vector " << name;
-  return {};
-}
-
-std::vector<int> golden_ints(const std::string& name) {
-  const char* root = std::getenv("BITNET_SOURCE_DIR");
-  std::ifstream in(std::string(root == nullptr ? "." : root) + "/tests/golden/vectors.txt");
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string kind, label, count;
-    if (!(fields >> kind >> label >> count) || kind != "ints" || label != name) continue;
-    std::vector<int> out;
-    for (int v = 0; fields >> v;) out.push_back(v);
-    return out;
-  }
-  ADD_FAILURE() << "no golden vector " << name;
-  return {};
-}
 
 ternary_weights weights(const std::vector<int>& t, uint64_t k, std::vector<float> scales,
                         uint64_t scale_group = 0) {
