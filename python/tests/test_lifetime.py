@@ -165,7 +165,10 @@ print(session.generate('Once upon a time', max_tokens=2, temperature=0))
     "__import__('asyncio').run(session.agenerate(ids, ignore_eos=True))",
 ])
 def test_interrupt(call):
+    # Whoever runs in the background of a shell ignores interrupts, and so do its children.
     code = BEGIN + f"""
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 session = model.session(n_context=16384)
 ids = model.tokenize('Once upon a time') * 100
 print('ready', flush=True)
@@ -178,10 +181,13 @@ print(session.generate('Once upon a time', max_tokens=2, temperature=0))
 """
     with subprocess.Popen([sys.executable, "-X", "faulthandler", "-c", code, str(MODEL)], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=300)
+        try:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=300)
+        finally:
+            process.kill()  # or leaving would wait for one that goes on
     assert (process.returncode, out) == (0, "interrupted True\n, there\n"), err
 
 
