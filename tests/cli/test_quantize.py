@@ -606,10 +606,10 @@ class Checkpoint(support.Case):
         gguf_values.write(path, model.metadata | {"qwen35.block_count": 4, "qwen35.nextn_predict_layers": 1},
                           model.tensors | more)
         self.assertEqual(self.ok("quantize", path, self.path("f16.gguf"), "f16", "--json").json["left_out"], [*more])
-        self.assertIn("left out: 2 tensors that predict further tokens, blk.3.attn_q.weight to blk.3.nextn.eh_proj",
+        self.assertIn("left out: 2 tensors that predict further tokens or see images, blk.3.attn_q.weight to blk.3.nextn",
                       self.ok("quantize", path, self.path("f16.gguf"), "f16", "--force").text)
         if support.report()["selected"]:
-            self.assertIn("blocks 3 to 3 are not used: they predict further tokens",
+            self.assertIn("not used: 2 tensors behind the 3 layers, which predict further tokens",
                           self.ok("run", "-v", "-m", path, "-p", "x", "-n", "1").stderr)
         self.assertNotIn("left_out", self.ok("quantize", self.path("f16.gguf"), path, "f16", "--force", "--json").json)
 
@@ -617,7 +617,11 @@ class Checkpoint(support.Case):
         tensors = self.qwen35()
         width = self.config()["hidden_size"]
         out = self.path("out.gguf")
-        self.ok("convert", self.folder, out, "--type", "f32", "--verify")
+        left_out = ["model.visual.patch_embed.proj.bias", "mtp.fc.weight"]
+        done = self.ok("convert", self.folder, out, "--type", "f32", "--verify", "--json")
+        self.assertEqual(done.json["left_out"], left_out)
+        self.assertIn("2 tensors that predict further tokens or see images, " + " to ".join(f"'{name}'" for name in left_out),
+                      self.ok("inspect", self.folder, "--json").json["model"]["ignored"])
         ours = gguf_values.Model(out)
         keys = {k[7:]: v for k, v in ours.metadata.items() if k.startswith("qwen35.")}
         for key, wanted in (("full_attention_interval", 2), ("ssm.conv_kernel", 4), ("ssm.state_size", 16),

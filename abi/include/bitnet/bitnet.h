@@ -263,7 +263,7 @@ BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options, uint32_
 /* Writes a model, a GGUF file or a Hugging Face checkpoint folder, as a GGUF file. `out` appears
  * whole or not at all. `report` receives a JSON text once: {file, bytes, tensors[{type, count,
  * bytes}], readings[{as, tensors}], left_out?[name], verified?, dense_error?}; may be NULL.
- * left_out are tensors that predict further tokens, which bitnet does not. */
+ * left_out are tensors that predict further tokens or see images, which bitnet does not. */
 BITNET_API bitnet_status bitnet_convert(const char* in, const char* out,
                                         const bitnet_convert_options* options,
                                         void (*report)(void* user, bitnet_str text),

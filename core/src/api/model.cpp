@@ -94,12 +94,8 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
     if (!loaded) return std::unexpected(loaded.error());
     auto m = std::make_unique<bitnet_model>(std::move(*loaded), runtime);
     if (!load_options->vocabulary_only) {
-      const auto& shape = m->model.shape();
-      if (shape.n_skipped != 0)
-        runtime->services.log(
-            BITNET_LOG_INFO, "model",
-            fmt::format("blocks {} to {} are not used: they predict further tokens", shape.n_layers,
-                        shape.n_layers + shape.n_skipped - 1));
+      if (const std::string ignored = m->model.ignored(); !ignored.empty())
+        runtime->services.log(BITNET_LOG_INFO, "model", fmt::format("not used: {}", ignored));
       const std::shared_lock steady(runtime->switching);
       auto choice = runtime->choose();
       if (!choice) return std::unexpected(choice.error());

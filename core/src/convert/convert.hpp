@@ -35,7 +35,8 @@ struct options {
 };
 
 // Answers a report in JSON: {file, bytes, tensors[{type, count, bytes}], readings[{as, tensors}],
-// left_out?[name], verified?, dense_error?}: left_out are tensors that predict further tokens.
+// left_out?[name], verified?, dense_error?}: left_out are tensors that predict further
+// tokens or see images.
 result<std::string> convert(const std::filesystem::path& in, const std::filesystem::path& out,
                             const options& how);
 

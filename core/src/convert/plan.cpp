@@ -243,7 +243,8 @@ std::string_view fitting_type(const model::loaded& from, plan& p, workers& by) {
 
 // A GGUF has these blocks behind its layers. Nothing else of a file that is read has such a name.
 std::vector<std::string> left_out_of(const model::loaded& from) {
-  std::vector<std::string> out;
+  const std::span<const std::string> passed_over = from.file.passed_over();
+  std::vector<std::string> out(passed_over.begin(), passed_over.end());
   const uint32_t first = from.shape.n_layers;
   for (uint32_t block = first; block < first + from.shape.n_skipped; ++block) {
     const std::string beginning = fmt::format("blk.{}.", block);

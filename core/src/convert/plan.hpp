@@ -32,7 +32,7 @@ struct plan {
   std::vector<std::unique_ptr<job>> jobs;
   gguf::metadata_builder metadata;
   uint64_t bytes = 0;                 // of all tensors
-  std::vector<std::string> left_out;  // tensors of blocks that predict further tokens
+  std::vector<std::string> left_out;  // tensors that predict further tokens or see images
 };
 
 result<plan> make_plan(const model::loaded& from, const options& how, workers& by);

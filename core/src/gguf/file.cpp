@@ -71,9 +71,11 @@ result<file> file::view(std::span<const std::byte> bytes) {
 }
 
 result<file> file::compose(std::vector<std::byte> metadata, std::vector<mapping> mappings,
-                           std::vector<foreign_tensor> tensors) {
+                           std::vector<foreign_tensor> tensors,
+                           std::vector<std::string> passed_over) {
   file f;
-  f.foreign_ = std::make_unique<const foreign>(std::move(metadata), std::move(tensors));
+  f.foreign_ = std::make_unique<const foreign>(std::move(metadata), std::move(tensors),
+                                               std::move(passed_over));
   auto parsed = container::parse(f.foreign_->metadata);
   if (!parsed) return std::unexpected(parsed.error());
   f.containers_.push_back(std::move(*parsed));
@@ -161,6 +163,21 @@ const file::placed_tensor* file::find(std::string_view name) const {
   const auto at = std::ranges::lower_bound(tensors_, name, {},
                                            [](const placed_tensor& t) { return t.info.name; });
   return at != tensors_.end() && at->info.name == name ? &*at : nullptr;
+}
+
+const mapping* file::mapping_of(std::span<const std::byte> part) const {
+  const auto found =
+      std::ranges::find_if(mappings_, [&](const mapping& one) { return one.holds(part); });
+  return found == mappings_.end() ? nullptr : &*found;
+}
+
+void file::give_back(std::span<const std::byte> part) const {
+  if (const mapping* of = mapping_of(part)) of->give_back(part);
+}
+
+std::span<const std::string> file::passed_over() const {
+  if (!foreign_) return {};
+  return foreign_->passed_over;
 }
 
 uint64_t file::total_bytes() const {

@@ -61,15 +61,21 @@ class file {
     head_turns turns{};
     std::shared_ptr<const std::vector<float>> keeps = nullptr;  // numbers that no file has
   };
+  // `passed_over`: names of tensors that lie there too, and that no text needs.
   static result<file> compose(std::vector<std::byte> metadata, std::vector<mapping> mappings,
-                              std::vector<foreign_tensor> tensors);
+                              std::vector<foreign_tensor> tensors,
+                              std::vector<std::string> passed_over);
 
   [[nodiscard]] const container& metadata() const { return containers_.front(); }
   [[nodiscard]] std::span<const container> containers() const { return containers_; }
   [[nodiscard]] std::span<const mapping> mappings() const { return mappings_; }  // empty for a view
   [[nodiscard]] std::span<const placed_tensor> tensors() const { return tensors_; }
+  [[nodiscard]] const mapping* mapping_of(std::span<const std::byte> part) const;  // or nullptr
+  // Pages of a part need not stay in memory: guarded_map.
+  void give_back(std::span<const std::byte> part) const;
   [[nodiscard]] const placed_tensor* find(std::string_view name) const;  // nullptr: not there
   [[nodiscard]] bool is_composed() const { return foreign_ != nullptr; }
+  [[nodiscard]] std::span<const std::string> passed_over() const;  // of a composed file
   [[nodiscard]] uint64_t total_bytes() const;
   // Whether every mapped file still has the size that was checked.
   [[nodiscard]] result<void> check_size() const;
@@ -84,6 +90,7 @@ class file {
   struct foreign {
     std::vector<std::byte> metadata;
     std::vector<foreign_tensor> tensors;
+    std::vector<std::string> passed_over;
   };
 
   std::unique_ptr<const foreign> foreign_;  // of a composed file: what its views point to

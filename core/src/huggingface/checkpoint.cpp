@@ -82,13 +82,17 @@ std::optional<place> place_in(std::span<const tensor_name> all, std::string_view
   return std::nullopt;
 }
 
+bool is_passed_over(std::string_view theirs, const config& c) {
+  return std::ranges::any_of(c.form->ignored,
+                             [&](std::string_view with) { return theirs.starts_with(with); });
+}
+
 std::optional<place> place_of(const std::string& theirs, const config& c) {
   if (theirs == "model.embed_tokens.weight") return place{"token_embd.weight"};
   if (theirs == "model.norm.weight") return place{"output_norm.weight"};
   if (theirs == "lm_head.weight") return place{c.tied ? "" : "output.weight"};
   if (theirs.ends_with("rotary_emb.inv_freq")) return place{""};  // follows from rope_theta
-  for (const std::string_view beginning : c.form->ignored)
-    if (theirs.starts_with(beginning)) return place{""};
+  if (is_passed_over(theirs, c)) return place{""};
   constexpr std::string_view layers = "model.layers.";
   if (!theirs.starts_with(layers)) return std::nullopt;
   const size_t dot = theirs.find('.', layers.size());
@@ -195,12 +199,14 @@ result<gguf::file> open_folder(const fs::path& folder, forms known) {
   const auto files = weight_files(folder);
   if (!files) return std::unexpected(files.error());
   std::vector<gguf::mapping> mappings;
+  std::vector<std::string> passed_over;
   for (const std::string& file : *files) {
     auto mapped = gguf::mapping::open(folder / file);
     if (!mapped) return pass_on(std::move(mapped), file);
     auto table = read_safetensors(mapped->bytes());
     if (!table) return pass_on(std::move(table), file);
     for (const stored_tensor& one : *table) {
+      if (is_passed_over(one.name, *about)) passed_over.emplace_back(one.name);
       auto taken = take(one, *about);
       if (!taken) return pass_on(std::move(taken), file);
       if (std::optional<gguf::file::foreign_tensor>& kept = *taken)
@@ -208,8 +214,9 @@ result<gguf::file> open_folder(const fs::path& folder, forms known) {
     }
     mappings.push_back(std::move(*mapped));
   }
-  return gguf::file::compose(gguf::header_of(metadata, {}), std::move(mappings),
-                             std::move(tensors));
+  std::ranges::sort(passed_over);
+  return gguf::file::compose(gguf::header_of(metadata, {}), std::move(mappings), std::move(tensors),
+                             std::move(passed_over));
 }
 
 }  // namespace

@@ -187,9 +187,7 @@ json describe_model(const loaded& m) {
   if (h.pooling != 0) out["pooling"] = h.pooling;
   if (h.window != 0) out["window"] = describe_window(h);
   if (!h.recurrent.empty()) out["recurrent"] = describe_recurrence(h);
-  if (m.n_skipped != 0)
-    out["ignored"] = fmt::format("{} tensors behind the {} layers, which predict further tokens",
-                                 m.n_skipped, h.n_layers);
+  if (const std::string ignored = ignored_of(m); !ignored.empty()) out["ignored"] = ignored;
   return out;
 }
 

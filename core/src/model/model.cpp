@@ -14,14 +14,6 @@
 #include "model/read.hpp"
 
 namespace bitnet::model {
-namespace {
-
-auto file_of(const loaded& m, std::span<const std::byte> bytes) {
-  return std::ranges::find_if(m.file.mappings(),
-                              [&](const gguf::mapping& file) { return file.holds(bytes); });
-}
-
-}  // namespace
 
 result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_only) {
   if (huggingface::is_checkpoint(path)) return huggingface::open(path, checkpoint_forms());
@@ -109,11 +101,15 @@ result<model::scales_hold> model::hold_scales() const {
   });
 }
 
+std::string model::ignored() const {
+  return ignored_of(contents_->data);
+}
+
 std::string model::weight_identity(uint32_t index) const {
   const loaded& m = contents_->data;
   const std::span<const std::byte> bytes = m.sources[index].bytes;
-  const auto file = file_of(m, bytes);
-  if (file == m.file.mappings().end()) return "";
+  const gguf::mapping* file = m.file.mapping_of(bytes);
+  if (file == nullptr) return "";
   constexpr uint64_t samples = 64;
   constexpr uint64_t sample_bytes = 4096;
   XXH3_state_t hash;
@@ -140,8 +136,7 @@ result<void> model::stream_weight(uint32_t index, const sink& to) const {
   const loaded& m = contents_->data;
   auto streamed = stream(m, index, to);
   // Whoever got the bytes has them; what the file keeps in memory beside them, nobody reads.
-  const std::span<const std::byte> bytes = m.sources[index].bytes;
-  if (const auto file = file_of(m, bytes); file != m.file.mappings().end()) file->give_back(bytes);
+  m.file.give_back(m.sources[index].bytes);
   return streamed;
 }
 

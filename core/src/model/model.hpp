@@ -69,6 +69,9 @@ class model {
   using scales_hold = std::shared_ptr<const void>;
   [[nodiscard]] result<scales_hold> hold_scales() const;
 
+  // The tensors of the file that are no part of its graph, and why; "": none.
+  [[nodiscard]] std::string ignored() const;
+
   // Names the bytes of weight `index` in its file: changes when they do. Holds the file's identity
   // and a hash of samples. "" for a model that is not on disk.
   [[nodiscard]] std::string weight_identity(uint32_t index) const;

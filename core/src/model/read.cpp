@@ -274,6 +274,16 @@ result<std::optional<formats::q2_told>> tell_q2(const gguf::file& file) {
   return *told;
 }
 
+std::string ignored_of(const loaded& m) {
+  if (m.n_skipped != 0)
+    return fmt::format("{} tensors behind the {} layers, which predict further tokens", m.n_skipped,
+                       m.shape.n_layers);
+  const std::span<const std::string> names = m.file.passed_over();
+  if (names.empty()) return "";
+  return fmt::format("{} tensors that predict further tokens or see images, {} to {}", names.size(),
+                     gguf::quote(names.front()), gguf::quote(names.back()));
+}
+
 result<loaded> read(gguf::file file, const load_options& options) {
   loaded m{.file = std::move(file)};
   auto vocabulary = read_vocabulary(m.file.metadata());
@@ -320,6 +330,7 @@ result<void> recall_scales(loaded& m) {
     auto again = formats::understand(m.sources[i]);
     if (!again) return pass_on(std::move(again), fmt::format("tensor {}", quote(w.name)));
     w.scales = std::move(again->scales);
+    if (w.scale_group != 0) m.file.give_back(m.sources[i].bytes);
     if (m.scale_factors[i] == 1) continue;
     for (float& s : w.scales) s *= m.scale_factors[i];
   }

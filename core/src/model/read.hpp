@@ -63,6 +63,9 @@ result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_on
 // What type 42 means in this file; nullopt: it has no such tensor.
 result<std::optional<formats::q2_told>> tell_q2(const gguf::file& file);
 
+// The tensors of the file that are no part of its graph, and why; "": none.
+std::string ignored_of(const loaded& m);
+
 result<loaded> read(gguf::file file, const load_options& options);
 // Reads the scales of ternary weights again, as read() left them.
 result<void> recall_scales(loaded& m);

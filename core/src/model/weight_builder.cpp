@@ -193,6 +193,8 @@ result<uint32_t> weight_builder::add(const std::string& name, const formats::sou
   w.data_bytes = understood->data_bytes;
   w.scale_group = understood->scale_group;
   w.scales = std::move(understood->scales);
+  // All of it was looked at for them, and is read again one tensor after the other.
+  if (w.scale_group != 0) to_.file.give_back(from.bytes);
   w.source_type = from.type;
   if (understood->verbatim && reinterpret_cast<uintptr_t>(from.bytes.data()) % alias_alignment == 0)
     w.alias = from.bytes.first(w.data_bytes);
