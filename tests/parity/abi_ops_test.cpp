@@ -11,20 +11,10 @@
 #include "bitnet/sdk/formats.hpp"
 #include "model/formats.hpp"
 #include "runner.hpp"
+#include "targets.hpp"
 
 namespace bitnet::parity {
 namespace {
-
-constexpr const char* plugins[] = {
-#if defined(BITNET_GPU_PLUGIN)
-    BITNET_GPU_PLUGIN,
-#else
-    BITNET_TIER0_PLUGIN,
-#if defined(BITNET_CPU_PLUGIN)
-    BITNET_CPU_PLUGIN,
-#endif
-#endif
-};
 
 constexpr double ulp = 0x1p-23;  // of f32, relative
 
@@ -88,7 +78,7 @@ class by_ops : public model {
   uint64_t n_;
 };
 
-class each_op : public testing::TestWithParam<const char*> {
+class each_op : public testing::TestWithParam<target> {
  protected:
   void SetUp() override {
     uint32_t n = 0;
@@ -135,7 +125,7 @@ class each_op : public testing::TestWithParam<const char*> {
 
   std::mt19937 random_{7};
   tiny_host host_{2};
-  plugin backend_{GetParam(), host_};
+  plugin backend_{GetParam().path, host_};
 };
 
 // Integers up to 127 are their own quantised form, with s = 1; all products and sums are whole.
@@ -690,10 +680,8 @@ TEST_P(each_op, attention_over_scattered_blocks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, each_op, testing::ValuesIn(plugins), [](const auto& row_) {
-  const std::string path = row_.param;
-  return path.find("tier0") != std::string::npos ? "tier0" : path.substr(path.rfind('-') + 1, 3);
-});
+INSTANTIATE_TEST_SUITE_P(backends, each_op, testing::ValuesIn(all_plugins()),
+                         [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace bitnet::parity

@@ -6,26 +6,16 @@
 #include <limits>
 
 #include "runner.hpp"
+#include "targets.hpp"
 
 namespace bitnet::parity {
 namespace {
 
-constexpr const char* plugins[] = {
-#if defined(BITNET_GPU_PLUGIN)
-    BITNET_GPU_PLUGIN,
-#else
-    BITNET_TIER0_PLUGIN,
-#if defined(BITNET_CPU_PLUGIN)
-    BITNET_CPU_PLUGIN,
-#endif
-#endif
-};
-
-class each_plugin : public testing::TestWithParam<const char*> {
+class each_plugin : public testing::TestWithParam<target> {
  protected:
   void SetUp() override {
     tiny_host host(1);
-    const plugin p(GetParam(), host);
+    const plugin p(GetParam().path, host);
     uint32_t n = 0;
     const outcome o =
         attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
@@ -175,7 +165,7 @@ const graph_row graph_rows[] = {
 
 TEST_P(each_plugin, hostile_graphs_are_refused) {
   tiny_host host(1);
-  const plugin p(GetParam(), host);
+  const plugin p(GetParam().path, host);
   for (const bool composites : {true, false}) {
     for (const graph_row& row : graph_rows) {
       SCOPED_TRACE(row.why);
@@ -216,7 +206,7 @@ TEST_P(each_plugin, hostile_counts_are_refused) {
       {"blocks of nothing", [](bitnet_graph&, bitnet_program_options& o) { o.block_tokens = 0; }},
   };
   tiny_host host(1);
-  const plugin p(GetParam(), host);
+  const plugin p(GetParam().path, host);
   for (const auto& row : rows) {
     SCOPED_TRACE(row.why);
     const outcome o = build(p.table, tiny_model({}), row.spoil);
@@ -226,7 +216,7 @@ TEST_P(each_plugin, hostile_counts_are_refused) {
 
 TEST_P(each_plugin, a_composite_that_lies_about_its_body_computes_the_body) {
   tiny_host host(1);
-  const plugin p(GetParam(), host);
+  const plugin p(GetParam().path, host);
   const tiny_model honest({});
   const std::vector<float> expected = runner(p.table, honest).run({{1}, {2}, {3}});
   const struct {
@@ -261,7 +251,7 @@ TEST_P(each_plugin, values_inside_a_composite_can_be_read_from_outside) {
     find(m, BITNET_OP_ADD).inputs[0] = inner;
   };
   tiny_host host(2);
-  const plugin p(GetParam(), host);
+  const plugin p(GetParam().path, host);
   tiny_shape shape;
   tiny_model fused(shape);
   shape.composites = false;
@@ -321,7 +311,7 @@ TEST_P(each_plugin, bad_steps_are_refused_and_good_ones_follow) {
       {"a short step", [](runner&, bitnet_step& s) { s.struct_size = 16; }},
   };
   tiny_host host(2);
-  const plugin p(GetParam(), host);
+  const plugin p(GetParam().path, host);
   const tiny_model model({});
   for (const auto& row : rows) {
     SCOPED_TRACE(row.why);
@@ -389,7 +379,7 @@ const struct {
 
 TEST_P(each_plugin, hostile_tensors_are_refused) {
   tiny_host host(1);
-  const plugin p(GetParam(), host);
+  const plugin p(GetParam().path, host);
   bitnet_device* device = nullptr;
   must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
   for (const auto& row : tensors) {
@@ -412,7 +402,7 @@ TEST_P(each_plugin, hostile_tensors_are_refused) {
 
 TEST_P(each_plugin, weights_keep_to_their_order) {
   tiny_host host(1);
-  const plugin p(GetParam(), host);
+  const plugin p(GetParam().path, host);
   const tiny_model model({});
   bitnet_device* device = nullptr;
   bitnet_weights* w = nullptr;
@@ -467,7 +457,7 @@ constexpr bitnet_kv_config good_pool{
 
 TEST_P(each_plugin, hostile_pools_are_refused) {
   tiny_host host(1);
-  const plugin p(GetParam(), host);
+  const plugin p(GetParam().path, host);
   bitnet_device* device = nullptr;
   must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
   const struct {
@@ -528,7 +518,7 @@ TEST_P(each_plugin, hostile_pools_are_refused) {
 
 TEST_P(each_plugin, hostile_blocks_are_refused) {
   tiny_host host(1);
-  const plugin p(GetParam(), host);
+  const plugin p(GetParam().path, host);
   bitnet_device* device = nullptr;
   must([&](bitnet_error* e) { return conformance::open_device(p.table, 0, &device, e); });
   bitnet_kv_pool* pool = nullptr;
@@ -565,7 +555,7 @@ TEST_P(each_plugin, hostile_blocks_are_refused) {
 
 TEST_P(each_plugin, waiting_for_what_never_comes_ends) {
   tiny_host host(1);
-  const plugin p(GetParam(), host);
+  const plugin p(GetParam().path, host);
   const tiny_model model({});
   runner r(p.table, model);
   EXPECT_EQ(
@@ -573,10 +563,8 @@ TEST_P(each_plugin, waiting_for_what_never_comes_ends) {
       BITNET_TIMEOUT);
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, each_plugin, testing::ValuesIn(plugins), [](const auto& row) {
-  const std::string path = row.param;
-  return path.find("tier0") != std::string::npos ? "tier0" : path.substr(path.rfind('-') + 1, 3);
-});
+INSTANTIATE_TEST_SUITE_P(backends, each_plugin, testing::ValuesIn(all_plugins()),
+                         [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
 }  // namespace bitnet::parity

@@ -10,41 +10,12 @@
 #include <deque>
 #include <span>
 
-#if defined(BITNET_CPU_PLUGIN) && !defined(BITNET_GPU_PLUGIN)
-#include "device.hpp"
-#include "forms.hpp"
-#endif
 #include "model/recurrent_model.hpp"
 #include "runner.hpp"
+#include "targets.hpp"
 
 namespace bitnet::parity {
 namespace {
-
-struct target {
-  std::string name;
-  const char* path;
-  std::string isa;
-  // A device's own order of sums, division and exponential: near to tier0, not its bits. The work
-  // of a step cannot be stopped once it is submitted.
-  bool gpu = false;
-};
-const target tier0{"tier0", BITNET_TIER0_PLUGIN, ""};
-
-#if defined(BITNET_GPU_PLUGIN)
-std::vector<target> all_targets() {
-  return {{"gpu", BITNET_GPU_PLUGIN, "", true}};
-}
-#else
-// The cpu backend once for each instruction set that it has kernels for.
-std::vector<target> all_targets() {
-  std::vector<target> out{tier0};
-#if defined(BITNET_CPU_PLUGIN)
-  for (const cpu::isa_form* form : all_forms())
-    out.push_back({"cpu_" + test_name(form->name), BITNET_CPU_PLUGIN, form->name});
-#endif
-  return out;
-}
-#endif
 
 struct shape_row {
   const char* why;
@@ -238,7 +209,7 @@ TEST_P(each_target, equals_the_plain_primitives_of_tier0) {
       options.dtype_k = k;
       options.dtype_v = v;
       EXPECT_TRUE(agrees(GetParam(), logits_of(GetParam(), row.shape, 2, {8, 1, 2}, options),
-                         logits_of(tier0, row.shape, 1, {8, 1, 2}, options)));
+                         logits_of(tier0(), row.shape, 1, {8, 1, 2}, options)));
     }
   }
 }
@@ -264,7 +235,7 @@ TEST_P(each_target, int8_keys_and_values_agree_however_the_work_is_cut) {
                            .head_dim = row.head_dim,
                            .ff = 100};
     const std::vector<float> batch = logits_of(GetParam(), shape, 1, {11}, options);
-    EXPECT_TRUE(agrees(GetParam(), batch, logits_of(tier0, shape, 1, {11}, options)));
+    EXPECT_TRUE(agrees(GetParam(), batch, logits_of(tier0(), shape, 1, {11}, options)));
     EXPECT_TRUE(
         same_bits(batch, logits_of(GetParam(), shape, 2, std::vector<uint64_t>(11, 1), options)));
     EXPECT_TRUE(same_bits(batch, logits_of(GetParam(), shape, 5, {5, 1, 4, 1}, options)));
@@ -299,7 +270,7 @@ TEST_P(each_target, a_window_agrees_however_the_work_is_cut) {
     options.window = row.window;
     options.window_keep = row.keep;
     const std::vector<float> batch = logits_of(GetParam(), {}, 1, {11}, options);
-    EXPECT_TRUE(agrees(GetParam(), batch, logits_of(tier0, {}, 1, {11}, options)));
+    EXPECT_TRUE(agrees(GetParam(), batch, logits_of(tier0(), {}, 1, {11}, options)));
     EXPECT_TRUE(
         same_bits(batch, logits_of(GetParam(), {}, 2, std::vector<uint64_t>(11, 1), options)));
     EXPECT_TRUE(same_bits(batch, logits_of(GetParam(), {}, 3, {5, 1, 4, 1}, options)));
@@ -515,7 +486,7 @@ TEST_P(each_target, the_end_of_a_long_context_is_seen) {
     return std::vector<float>(r.logits, r.logits + model.vocabulary());
   };
   tiny_host host(1);
-  const plugin judge(BITNET_TIER0_PLUGIN, host);
+  const plugin judge(tier0().path, host);
   const plugin p(GetParam().path, host, GetParam().isa);
   for (const auto& [head_dim, blocks] : {std::pair{32, 750}, {64, 1150}, {128, 850}, {256, 640}}) {
     SCOPED_TRACE(head_dim);
@@ -683,35 +654,6 @@ TEST_P(each_target, a_device_tells_what_its_objects_have) {
 
 INSTANTIATE_TEST_SUITE_P(backends, each_target, testing::ValuesIn(all_targets()),
                          [](const auto& row) { return row.param.name; });
-
-#if defined(BITNET_CPU_PLUGIN) && !defined(BITNET_GPU_PLUGIN)
-TEST(isa_parameter, without_it_the_best_that_this_cpu_has_is_taken) {
-  tiny_host host(1);
-  const plugin p(BITNET_CPU_PLUGIN, host);
-  bitnet_device_info info{};
-  info.struct_size = sizeof info;
-  must([&](bitnet_error* e) { return p.table.device_info(p.table.self, 0, &info, e); });
-  std::string why;
-  const std::string best = cpu::choose_isa("", why)->name;
-  EXPECT_TRUE(std::string(info.arch).ends_with(" " + best)) << info.arch;
-}
-
-TEST(isa_parameter, what_cannot_be_had_is_said) {
-  tiny_host host(1);
-  const plugin p(BITNET_CPU_PLUGIN, host, "neon9");
-  uint32_t n = 0;
-  const outcome o =
-      attempt([&](bitnet_error* e) { return p.table.device_count(p.table.self, &n, e); });
-  EXPECT_EQ(o.status, BITNET_UNAVAILABLE);
-  EXPECT_NE(o.message.find("neon9"), std::string::npos) << o.message;
-  EXPECT_NE(o.message.find("scalar"), std::string::npos) << o.message;
-  bitnet_device* device = nullptr;
-  EXPECT_EQ(attempt([&](bitnet_error* e) {
-              return conformance::open_device(p.table, 0, &device, e);
-            }).status,
-            BITNET_UNAVAILABLE);
-}
-#endif
 
 }  // namespace
 }  // namespace bitnet::parity

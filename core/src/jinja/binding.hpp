@@ -13,4 +13,9 @@ namespace bitnet::jinja {
 [[nodiscard]] sequence bind(rendering& at, std::string_view function, const arguments& given,
                             std::initializer_list<std::string_view> names, std::size_t needed = 0);
 
+// What stands for nothing.
+[[nodiscard]] inline bool absent(const value& v) {
+  return v.is(value::kind::undefined) || v.is(value::kind::none);
+}
+
 }  // namespace bitnet::jinja

@@ -16,7 +16,6 @@ namespace bitnet::jinja {
 namespace {
 
 using kind = value::kind;
-using form = expression::kind;
 
 // The names of a block; those of the blocks around it lie above.
 struct scope {
@@ -122,48 +121,48 @@ class evaluator {
     if (!at_.step()) return {};
     at_.set_line(e.line);
     switch (e.what) {
-      case form::constant:
+      case expression::kind::constant:
         return e.constant;
-      case form::name:
+      case expression::kind::name:
         return look_up(e.name);
-      case form::list:
+      case expression::kind::list:
         return at_.list(all_of(e));
-      case form::tuple:
+      case expression::kind::tuple:
         return at_.tuple(all_of(e));
-      case form::dict:
+      case expression::kind::dict:
         return dict_of(e);
-      case form::plus:
+      case expression::kind::plus:
         return positive(at_, get(*e.parts[0]));
-      case form::minus:
+      case expression::kind::minus:
         return negative(at_, get(*e.parts[0]));
-      case form::inversion:
+      case expression::kind::inversion:
         return !truth(get(*e.parts[0]));
-      case form::both:
-      case form::either:
+      case expression::kind::both:
+      case expression::kind::either:
         return decided(e);
-      case form::arithmetic: {
+      case expression::kind::arithmetic: {
         const value left = get(*e.parts[0]);
         return arithmetic(at_, e.name, left, get(*e.parts[1]));
       }
-      case form::concat:
+      case expression::kind::concat:
         return joined(e);
-      case form::compare:
+      case expression::kind::compare:
         return compared(e);
-      case form::conditional:
+      case expression::kind::conditional:
         return chosen(e);
-      case form::item: {
+      case expression::kind::item: {
         const value of = get(*e.parts[0]);
         return item(at_, of, get(*e.parts[1]));
       }
-      case form::slice:
+      case expression::kind::slice:
         return sliced(e);
-      case form::attribute:
+      case expression::kind::attribute:
         return attribute(at_, get(*e.parts[0]), e.name);
-      case form::filter:
+      case expression::kind::filter:
         return after_filter(e);
-      case form::test:
+      case expression::kind::test:
         return passes(e);
-      case form::call:
+      case expression::kind::call:
         return answer_of(e);
     }
     return {};
@@ -172,7 +171,7 @@ class evaluator {
   // Of `and` and `or`: the left side where it decides, and else the right one.
   value decided(const expression& e) {
     value left = get(*e.parts[0]);
-    return truth(left) == (e.what == form::either) ? left : get(*e.parts[1]);
+    return truth(left) == (e.what == expression::kind::either) ? left : get(*e.parts[1]);
   }
 
   value joined(const expression& e) {

@@ -20,11 +20,7 @@ namespace bitnet::jinja {
 namespace {
 
 using kind = value::kind;
-using implementation = value (*)(rendering&, const value&, arguments&);
-
-bool absent(const value& v) {
-  return v.is(kind::undefined) || v.is(kind::none);
-}
+using filter = value (*)(rendering&, const value&, arguments&);
 
 // "a.b.0" of an item, as the filters' `attribute` means it.
 value member(rendering& at, value of, const value& path) {
@@ -360,11 +356,11 @@ value trimmed(rendering& at, const value& v, arguments& given) {
   return at.text(std::string(stripped(text, side::both, chars)));
 }
 
-const std::map<std::string, implementation, std::less<>>& filters() {
+const std::map<std::string, filter, std::less<>>& filters() {
   using r = rendering;
   using v = value;
   using a = arguments;
-  static const std::map<std::string, implementation, std::less<>> all = {
+  static const std::map<std::string, filter, std::less<>> all = {
       {"abs", absolute},
       {"batch", batch},
       {"capitalize", [](r& at, const v& x, a&) { return at.text(capitalized(str(at, x))); }},

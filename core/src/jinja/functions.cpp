@@ -75,14 +75,14 @@ value raise_exception(rendering& at, arguments& given) {
 
 value strftime_now(rendering& at, arguments& given) {
   const auto a = bind(at, "strftime_now", given, {"format"}, 1);
-  const std::string form = str(at, a[0]);
+  const std::string pattern = str(at, a[0]);
   constexpr std::size_t longest = 200;
-  if (form.size() > longest) return at.wrong("the format of strftime_now is too long");
+  if (pattern.size() > longest) return at.wrong("the format of strftime_now is too long");
   const std::time_t now = at.now();
   std::tm parts{};
   if (localtime_r(&now, &parts) == nullptr) return at.wrong("the time is unknown");
   std::array<char, 4096> buffer{};
-  const std::size_t n = std::strftime(buffer.data(), buffer.size(), form.c_str(), &parts);
+  const std::size_t n = std::strftime(buffer.data(), buffer.size(), pattern.c_str(), &parts);
   return at.text(std::string(buffer.data(), n));
 }
 

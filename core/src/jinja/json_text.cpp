@@ -14,9 +14,9 @@ namespace {
 
 using kind = value::kind;
 
-class writer {
+class json_writer {
  public:
-  writer(rendering& at, const json_form& form) : at_(at), form_(form) {}
+  json_writer(rendering& at, const json_form& form) : at_(at), form_(form) {}
 
   std::string run(const value& v) {
     any(v, 0);
@@ -142,7 +142,7 @@ class writer {
 }  // namespace
 
 std::string json_text(rendering& at, const value& v, const json_form& form) {
-  return writer(at, form).run(v);
+  return json_writer(at, form).run(v);
 }
 
 }  // namespace bitnet::jinja

@@ -77,14 +77,14 @@ class lexer {
       advance(all.size());
       return;
     }
-    const char kind = all[tag + 1];
+    const char opens = all[tag + 1];
     const char sign = tag + 2 < all.size() ? all[tag + 2] : ' ';
-    add_data(all.substr(0, tag), sign, kind == '{');
-    const bool signed_tag = sign == '-' || (sign == '+' && kind != '{');
+    add_data(all.substr(0, tag), sign, opens == '{');
+    const bool signed_tag = sign == '-' || (sign == '+' && opens != '{');
     advance(tag + 2 + (signed_tag ? 1 : 0));
-    if (kind == '#') {
+    if (opens == '#') {
       comment();
-    } else if (kind == '{') {
+    } else if (opens == '{') {
       add(token::kind::variable_begin, "");
       inside("}}", token::kind::variable_end);
     } else if (!raw()) {

@@ -16,8 +16,8 @@ namespace bitnet::jinja {
 namespace {
 
 using kind = value::kind;
-using implementation = value (*)(rendering&, const value& self, const arguments&);
-using table = std::map<std::string, implementation, std::less<>>;
+using own_method = value (*)(rendering&, const value& self, const arguments&);
+using table = std::map<std::string, own_method, std::less<>>;
 
 // The text of an argument that must be one; "" and a trouble where it is none.
 const std::string& need_text(rendering& at, const value& v) {
@@ -25,10 +25,6 @@ const std::string& need_text(rendering& at, const value& v) {
   if (v.is(kind::text)) return v.text();
   at.wrong(fmt::format("expected a text, found '{}'", type_name(v)));
   return none;
-}
-
-bool absent(const value& v) {
-  return v.is(kind::undefined) || v.is(kind::none);
 }
 
 value strip(rendering& at, const value& self, const arguments& given, side where) {
@@ -340,7 +336,7 @@ std::optional<value> method(rendering& at, const value& of, const std::string& n
                                          : nullptr;
   if (all == nullptr) return std::nullopt;
   if (const auto found = all->find(name); found != all->end()) {
-    const implementation run = found->second;
+    const own_method run = found->second;
     return value(
         function{name, [of, run](rendering& in, arguments& given) { return run(in, of, given); }});
   }

@@ -35,9 +35,9 @@ std::string report_text(const json& report) {
                        one.value("as", ""));
   }
   if (const json left_out = report.value("left_out", json::array()); !left_out.empty()) {
-    out += fmt::format("  left out: {} tensors that predict further tokens or see images, {} to {}\n",
-                       left_out.size(), left_out.front().get<std::string>(),
-                       left_out.back().get<std::string>());
+    out += fmt::format(
+        "  left out: {} tensors that predict further tokens or see images, {} to {}\n",
+        left_out.size(), left_out.front().get<std::string>(), left_out.back().get<std::string>());
   }
   if (report.value("verified", false)) {
     out +=
