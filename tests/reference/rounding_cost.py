@@ -137,7 +137,8 @@ def main():
             sys.exit(done.stderr.decode(errors="replace"))
         if args.rotated:
             plain = gguf_values.Model(file)
-            gguf_values.write(file, plain.metadata | ROTATION, plain.tensors)
+            signs = {"prism.hadamard.sign_values": [int(v) for v in ROTATION["prism.hadamard.sign_values"]]}
+            gguf_values.write(file, plain.metadata | ROTATION | signs, plain.tensors)
         print("| activations | KL, mean | KL, largest | perplexity |\n|---|---|---|---|")
         logits = {}
         for choice in ("float", *CHOICES):

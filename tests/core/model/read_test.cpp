@@ -2,14 +2,18 @@
 // docs/reference/models.md and docs/reference/gguf.md#rules.
 #include "model/read.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <thread>
 
+#include "../../scratch_folder.hpp"
 #include "bitnet/bitnet.h"
 #include "gguf/bytes.hpp"
 #include "gguf/types.hpp"
@@ -596,6 +600,36 @@ TEST(model_read, type_42_is_told_for_the_whole_file) {
   EXPECT_TRUE(
       image(two_bit_model(true).build()).load()->readings[0].how.ends_with("told by its blocks"));
   EXPECT_EQ(image(two_bit_model(false, 142).build()).load()->readings[0].how, "PQ2_0, by its type");
+}
+
+// Whether the process holds the page at `at`, as the system counts them.
+bool is_held(const std::byte* at) {
+  const auto page = reinterpret_cast<uintptr_t>(at) / static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  uint64_t entry = 0;
+  const int table = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(::pread(table, &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)), 8);
+  ::close(table);
+  return entry >> 63U != 0;
+}
+
+TEST(model_read, pages_that_were_read_for_scales_are_given_back) {
+  const test::scratch_folder scratch;
+  const auto path = scratch.path() / "m.gguf";
+  const bytes content = two_bit_model().build();
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(content.data()),
+             static_cast<std::streamsize>(content.size()));
+  auto file = open_file(path);
+  ASSERT_TRUE(file) << file.error().message;
+  auto m = read(*std::move(file), {});
+  ASSERT_TRUE(m) << m.error().message;
+  const std::span<const std::byte> table = m->sources[m->token_embedding].bytes;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto* inside = table.data() + (page - reinterpret_cast<uintptr_t>(table.data()) % page);
+  ASSERT_LE(inside + page, table.data() + table.size()) << "the tensor has a whole page";
+  EXPECT_FALSE(is_held(inside));
+  EXPECT_EQ(streamed(*m, m->token_embedding).size(), table.size() / 34 * 32);
+  EXPECT_TRUE(is_held(inside)) << "who reads it again has it again";
 }
 
 TEST(model_read, a_block_with_plus_two_makes_its_tensor_q8_0) {
