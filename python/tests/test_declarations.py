@@ -45,7 +45,8 @@ def test_numbers():
     own = {name: value for name, value in _native.numbers.items() if name in golden}
     assert len(own) > 50
     assert own == {name: int(golden[name], 0) for name in own}
-    for needed in ("BITNET_OK", "BITNET_NONE", "BITNET_LOG_DEBUG", "BITNET_STOP_CANCELLED", "BITNET_KV_Q8_0"):
+    for needed in ("BITNET_OK", "BITNET_NONE", "BITNET_LOG_DEBUG", "BITNET_STOP_CANCELLED", "BITNET_KV_Q8_0",
+                   "BITNET_KV_Q4_0"):
         assert needed in _native.numbers
 
 

@@ -55,7 +55,7 @@ def text_file(folder):
     (lambda m: bitnet.Engine(backend_params={"nonsense": "1"}), bitnet.InvalidArgument, "NAME.KEY=VALUE"),
     (lambda m: bitnet.Session("x"), TypeError, "bitnet.Model"),
     (lambda m: m.session(n_contxt=3), TypeError, "n_contxt"),
-    (lambda m: m.session(kv_k="f64"), ValueError, "f16, f32, q8_0"),
+    (lambda m: m.session(kv_k="f64"), ValueError, "f16, f32, q8_0, q4_0"),
     (lambda m: m.session(n_context=10**9), bitnet.Error, "."),
     (lambda m: m.tokenize(3), TypeError, "str, not int"),
     (lambda m: m.tokenize("\ud800"), ValueError, "surrogate"),

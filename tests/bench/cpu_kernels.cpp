@@ -155,7 +155,7 @@ void linear_i8(benchmark::State& state, const isa_form& isa) {
 }
 
 // All heads of one token, as in generating; every iteration is the next layer.
-void attention_row(benchmark::State& state, const isa_form& isa) {
+void attention_row(benchmark::State& state, const isa_form& isa, uint32_t dtype) {
   constexpr uint64_t block_tokens = 64, blocks = context / block_tokens;
   const int32_t position = context - 1, sequence = 0;
   std::vector<int32_t> table(blocks);
@@ -171,13 +171,13 @@ void attention_row(benchmark::State& state, const isa_form& isa) {
   step.block_tables = table.data();
   sdk::kv_storage& kv = step.kv;
   kv.data = const_cast<uint8_t*>(pool().floats.data());  // only read
-  kv.dtype_k = kv.dtype_v = BITNET_DTYPE_F16;
+  kv.dtype_k = kv.dtype_v = dtype;
   kv.n_layers = layers;
   kv.n_blocks = blocks;
   kv.block_tokens = block_tokens;
   kv.n_kv_heads = kv_heads;
   kv.head_dim = head_dim;
-  kv.k_bytes = kv.v_bytes = 2 * head_dim;
+  kv.k_bytes = kv.v_bytes = sdk::kv_head_bytes(dtype, head_dim);
   kv.layer_bytes = block_tokens * kv_heads * (kv.k_bytes + kv.v_bytes);
   kv.block_bytes = layers * kv.layer_bytes;
   if (kv.block_bytes * blocks > pool().floats.size()) {
@@ -276,8 +276,15 @@ void add(const isa_form& isa) {
                                [&isa](benchmark::State& s) { dense_f16(s, isa); });
   benchmark::RegisterBenchmark(name("linear_i8/32064x2560").c_str(),
                                [&isa](benchmark::State& s) { linear_i8(s, isa); });
-  benchmark::RegisterBenchmark(name("attention_row/2048").c_str(),
-                               [&isa](benchmark::State& s) { attention_row(s, isa); });
+  const struct {
+    const char* name;
+    uint32_t dtype;
+  } kv_types[] = {
+      {"", BITNET_DTYPE_F16}, {"/q8_0", BITNET_DTYPE_Q8_0}, {"/q4_0", BITNET_DTYPE_Q4_0}};
+  for (const auto& type : kv_types)
+    benchmark::RegisterBenchmark(
+        name(std::string("attention_row/2048") + type.name).c_str(),
+        [&isa, dtype = type.dtype](benchmark::State& s) { attention_row(s, isa, dtype); });
   rows(isa);
 }
 

@@ -9,6 +9,12 @@ PROMPT = "Once upon a time"
 GREEDY = ("--temp", "0")
 
 
+def chosen_device():
+    """Of the report, the first device of the backend that computes."""
+    return next(d for b in support.report()["backends"] if b["name"] == support.report()["selected"]
+                for d in b["devices"])
+
+
 @support.needs_backend
 class Run(support.Case):
     def generated(self, *words, **more):
@@ -121,15 +127,16 @@ class Run(support.Case):
         self.assertNotIn("tokens in", result.text)
 
     def test_cache_types(self):
-        for kind in ("f16", "f32", "q8_0"):
+        for kind in ("f16", "f32", "q8_0", "q4_0"):
+            if kind not in chosen_device()["kv_types"]:
+                self.refused(1, f"not as {kind}", "run", "-p", PROMPT, "-n", "4", "-ctv", kind)
+                continue
             got = self.ok("run", "--json", "-p", PROMPT, "-n", "4", "-ctk", kind, "-ctv", kind).json
             self.assertEqual((got["kv"]["dtype_k"], got["kv"]["dtype_v"]), (kind, kind))
 
     def test_the_longest_context_that_free_memory_has_room_for(self):
         words = ("run", "--json", "-p", PROMPT, "-n", "1", *GREEDY)
-        device = next(d for b in support.report()["backends"] for d in b["devices"]
-                      if b["name"] == support.report()["selected"])
-        if device["class"] != "cpu":
+        if chosen_device()["class"] != "cpu":
             self.assertNotIn("max_context", self.ok(*words).json["kv"])
             return
         # A MiB holds so many tokens whatever else is free; no block of 64 is cut.

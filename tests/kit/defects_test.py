@@ -29,6 +29,7 @@ ROWS = [
     ("import", "ops lifecycle", {"ops.kv_write", "ops.attn_paged",
                                  "lifecycle.exported_blocks_go_on_elsewhere"}),
     ("export", "ops", {"ops.kv_write", "ops.attn_paged"}),
+    ("nibbles", "ops", {"ops.kv_write"}),
     ("ignores", "robustness", {"robustness.what_is_not_understood_is_unsupported"}),
     ("one-binding", "program", {"program.two_bindings_are_in_flight_together"}),
     ("malformed", "abi", {"abi.graph_query_refuses_what_it_does_not_understand",

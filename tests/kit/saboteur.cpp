@@ -138,6 +138,35 @@ void another_order(bitnet_op& op) {
   if (op.op == BITNET_OP_DELTA_RULE) op.ints[5] = 1 - op.ints[5];
 }
 
+bitnet::sdk::primitive_kernel stores_rightly = nullptr;
+bool halves_swapped = false;  // in blocks of 4 bits that are stored from now on
+
+void stores_halves_swapped(const call& c, const share& s) noexcept {
+  stores_rightly(c, s);
+  if (!halves_swapped) return;
+  const auto& kv = c.step->kv;
+  const auto layer = static_cast<uint64_t>(c.ints[0]);
+  const auto swap = [&](uint8_t* row, uint32_t dtype) {
+    for (uint64_t i = 0; dtype == BITNET_DTYPE_Q4_0 && i < kv.head_dim / 32 * 18; ++i)
+      if (i % 18 >= 2) row[i] = static_cast<uint8_t>(row[i] << 4 | row[i] >> 4);
+  };
+  for (uint64_t t = s.first; t < s.last; ++t)
+    for (uint64_t head = 0; head < kv.n_kv_heads; ++head) {
+      const auto slot = static_cast<uint64_t>(c.step->slots[t]);
+      swap(kv.k(layer, slot, head), kv.dtype_k);
+      swap(kv.v(layer, slot, head), kv.dtype_v);
+    }
+}
+
+void describe_with_defect(const bitnet_open_request& request, bitnet::sdk::definition& d) {
+  describe_with_fault(request, d);
+  for (bitnet::sdk::primitive& p : d.primitives)
+    if (p.op == BITNET_OP_KV_WRITE) {
+      stores_rightly = p.run;
+      p.run = stores_halves_swapped;
+    }
+}
+
 // Runs the step as `change` makes it.
 template <class Change>
 bitnet_status submit_changed(bitnet_queue* q, const bitnet_step* s, bitnet_error* e,
@@ -272,6 +301,8 @@ const defect defects[] = {
          return sound.kv_import(q, p, blocks, n, bytes.data(), size, signal, e);
        };
      }},
+    {"nibbles",  // the halves of each block of 4 bits change places
+     [](table&) { halves_swapped = true; }},
     {"ignores",  // serves a step of which it does not understand all
      [](table& t) {
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
@@ -499,7 +530,7 @@ BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* requ
       return BITNET_INVALID_ARGUMENT;
     }
   const bitnet_status opened =
-      bitnet::sdk::open_interpreter(&deaf_host, request, out, err, describe_with_fault);
+      bitnet::sdk::open_interpreter(&deaf_host, request, out, err, describe_with_defect);
   if (opened != BITNET_OK || out->filled_size != sizeof *out) return opened;
   sound = *out;
   out->program_bind = remembering_bind;

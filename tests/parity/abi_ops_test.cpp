@@ -536,14 +536,32 @@ std::vector<uint8_t> kv_row(const float* x, uint64_t n, uint32_t dtype) {
       }
     }
   }
+  for (uint64_t first = 0; dtype == BITNET_DTYPE_Q4_0 && first < n; first += 32) {
+    float e = 0;
+    for (uint64_t i = first; i < first + 32; ++i)
+      if (std::fabs(x[i]) > std::fabs(e)) e = x[i];
+    const float s = std::clamp(e / -8.0f, -65504.0f, 65504.0f);
+    const uint16_t d = sdk::f32_to_f16(s);
+    put(&d, 2);
+    const auto code = [&](float v) {
+      const float units = sdk::f16_to_f32(d) == 0 ? 0 : v * (1 / s);
+      return static_cast<uint8_t>(std::clamp(units + 8.5f, 0.0f, 15.0f));
+    };
+    for (uint64_t i = first; i < first + 16; ++i) {
+      const auto pair = static_cast<uint8_t>(code(x[i]) | code(x[i + 16]) << 4);
+      put(&pair, 1);
+    }
+  }
   return out;
 }
 
 TEST_P(each_op, keys_and_values_are_stored_bit_for_bit) {
-  constexpr uint32_t dtypes[] = {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0};
+  constexpr uint32_t dtypes[] = {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0,
+                                 BITNET_DTYPE_Q4_0};
   for (const uint32_t dtype_k : dtypes) {
     for (const uint32_t dtype_v : dtypes) {
-      const bool blocks = dtype_k == BITNET_DTYPE_Q8_0 || dtype_v == BITNET_DTYPE_Q8_0;
+      if (!keeps(backend_.table, dtype_k) || !keeps(backend_.table, dtype_v)) continue;
+      const bool blocks = std::max(dtype_k, dtype_v) >= BITNET_DTYPE_Q8_0;
       const uint64_t head_dim = blocks ? 64 : 33, heads = 3;
       SCOPED_TRACE(std::to_string(dtype_k) + " " + std::to_string(dtype_v));
       rows x = random_rows(9, heads * head_dim, 10);

@@ -477,6 +477,9 @@ TEST_P(each_plugin, hostile_pools_are_refused) {
          c.dtype_v = BITNET_DTYPE_Q8_0, c.head_dim_k = c.head_dim_v = 100;
        },
        BITNET_UNSUPPORTED},
+      {"heads of 80 in blocks of 4 bits",
+       [](bitnet_kv_config& c) { c.dtype_v = BITNET_DTYPE_Q4_0, c.head_dim_k = c.head_dim_v = 80; },
+       BITNET_UNSUPPORTED},
       {"int8 heads of nothing",
        [](bitnet_kv_config& c) { c.dtype_v = BITNET_DTYPE_Q8_0, c.head_dim_k = c.head_dim_v = 0; },
        BITNET_INVALID_ARGUMENT},

@@ -53,7 +53,7 @@ void* address(F f) {
       BITNET_FUNCTION(add, isa), BITNET_FUNCTION(mul, isa), BITNET_FUNCTION(relu2, isa),           \
       BITNET_FUNCTION(silu, isa), BITNET_FUNCTION(softmax, isa), BITNET_FUNCTION(rotate, isa),     \
       BITNET_FUNCTION(halves, isa), BITNET_FUNCTION(widen, isa),                                   \
-      BITNET_FUNCTION(quant_error, isa), BITNET_FUNCTION(q8_0, isa),                               \
+      BITNET_FUNCTION(quant_error, isa), BITNET_FUNCTION(q8_0, isa), BITNET_FUNCTION(q4_0, isa),   \
       BITNET_FUNCTION(from_q4_0, isa), BITNET_FUNCTION(from_q4_k, isa),                            \
       BITNET_FUNCTION(from_q6_k, isa), BITNET_FUNCTION(hadamard, isa), BITNET_FUNCTION(gelu, isa), \
       BITNET_FUNCTION(scale, isa), BITNET_FUNCTION(sigmoid, isa), BITNET_FUNCTION(delta_rule, isa)
@@ -125,8 +125,8 @@ void replace_functions(const cpu::isa_form& form) {
   using k = row_kernels;
   note_rows<&k::rms_norm, &k::act_quant, &k::act_quant_groups, &k::add, &k::mul, &k::relu2,
             &k::silu, &k::softmax, &k::rotate, &k::halves, &k::widen, &k::quant_error, &k::q8_0,
-            &k::from_q4_0, &k::from_q4_k, &k::from_q6_k, &k::hadamard, &k::gelu, &k::scale,
-            &k::sigmoid, &k::delta_rule>(noting.rows);
+            &k::q4_0, &k::from_q4_0, &k::from_q4_k, &k::from_q6_k, &k::hadamard, &k::gelu,
+            &k::scale, &k::sigmoid, &k::delta_rule>(noting.rows);
 }
 
 void describe(const bitnet_open_request&, sdk::definition& d) {

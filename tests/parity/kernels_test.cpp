@@ -415,8 +415,8 @@ constexpr dense_row dense_rows[] = {
 };
 
 TEST_P(each_isa, dense_equals_the_scalar_form_bit_for_bit) {
-  for (const uint32_t format :
-       {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_BF16, BITNET_FORMAT_Q8_0}) {
+  for (const uint32_t format : {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_BF16,
+                                BITNET_FORMAT_Q8_0, BITNET_FORMAT_Q4_0}) {
     const sdk::format& f = *sdk::find_format(format);
     for (const dense_row& row : dense_rows) {
       if (row.k % f.block != 0) continue;
@@ -488,9 +488,10 @@ TEST_P(each_isa, weighted_sum_equals_the_scalar_form_bit_for_bit) {
               {5, 7, 3, "nothing but a tail"},
               {0, 64, 2, "no rows"},
               {2, 40, 9, "a short vector"},
-              {7, 96, 3, "three blocks of int8"},
-              {9, 32, 5, "one block of int8"}};
-  for (const uint32_t format : {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_Q8_0}) {
+              {7, 96, 3, "three blocks"},
+              {9, 32, 5, "one block"}};
+  for (const uint32_t format :
+       {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_Q8_0, BITNET_FORMAT_Q4_0}) {
     for (const auto& row : rows) {
       SCOPED_TRACE(row.why);
       const uint64_t row_bytes = sdk::row_bytes(*sdk::find_format(format), row.width);

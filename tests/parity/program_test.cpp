@@ -78,8 +78,19 @@ const shape_row shape_rows[] = {
 constexpr std::pair<uint32_t, uint32_t> kv_pairs[] = {
     {BITNET_DTYPE_F16, BITNET_DTYPE_F16},   {BITNET_DTYPE_F32, BITNET_DTYPE_F32},
     {BITNET_DTYPE_Q8_0, BITNET_DTYPE_Q8_0}, {BITNET_DTYPE_Q8_0, BITNET_DTYPE_F16},
-    {BITNET_DTYPE_F32, BITNET_DTYPE_Q8_0},
+    {BITNET_DTYPE_F32, BITNET_DTYPE_Q8_0},  {BITNET_DTYPE_Q4_0, BITNET_DTYPE_Q4_0},
+    {BITNET_DTYPE_Q4_0, BITNET_DTYPE_F16},  {BITNET_DTYPE_Q8_0, BITNET_DTYPE_Q4_0},
 };
+
+// Those of them that the target's device keeps.
+std::vector<std::pair<uint32_t, uint32_t>> kv_pairs_of(const target& t) {
+  tiny_host host(1);
+  const plugin p(t.path, host, t.isa);
+  std::vector<std::pair<uint32_t, uint32_t>> out;
+  for (const auto& [k, v] : kv_pairs)
+    if (keeps(p.table, k) && keeps(p.table, v)) out.emplace_back(k, v);
+  return out;
+}
 
 const std::vector<int32_t> prompt = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5};
 
@@ -203,7 +214,8 @@ TEST_P(each_target, equals_the_plain_primitives_of_tier0) {
   size_t nth = 0;
   for (const shape_row& row : shape_rows) {
     SCOPED_TRACE(row.why);
-    const std::span<const std::pair<uint32_t, uint32_t>> pairs(kv_pairs);
+    const std::vector<std::pair<uint32_t, uint32_t>> kept = kv_pairs_of(GetParam());
+    const std::span<const std::pair<uint32_t, uint32_t>> pairs(kept);
     for (const auto& [k, v] : one ? pairs.subspan(nth++ % pairs.size(), 1) : pairs) {
       runner_options options;
       options.dtype_k = k;
@@ -214,9 +226,7 @@ TEST_P(each_target, equals_the_plain_primitives_of_tier0) {
   }
 }
 
-TEST_P(each_target, int8_keys_and_values_agree_however_the_work_is_cut) {
-  runner_options options;
-  options.dtype_k = options.dtype_v = BITNET_DTYPE_Q8_0;
+TEST_P(each_target, keys_and_values_in_blocks_agree_however_the_work_is_cut) {
   const struct {
     const char* why;
     int64_t embedding, heads, kv_heads, head_dim;
@@ -227,24 +237,30 @@ TEST_P(each_target, int8_keys_and_values_agree_however_the_work_is_cut) {
       {"heads of BitNet b1.58 2B, four to a KV head", 128, 8, 2, 128},
       {"one wide head", 64, 1, 1, 224},
   };
-  for (const auto& row : rows) {
-    SCOPED_TRACE(row.why);
-    const tiny_shape shape{.embedding = row.embedding,
-                           .heads = row.heads,
-                           .kv_heads = row.kv_heads,
-                           .head_dim = row.head_dim,
-                           .ff = 100};
-    const std::vector<float> batch = logits_of(GetParam(), shape, 1, {11}, options);
-    EXPECT_TRUE(agrees(GetParam(), batch, logits_of(tier0(), shape, 1, {11}, options)));
-    EXPECT_TRUE(
-        same_bits(batch, logits_of(GetParam(), shape, 2, std::vector<uint64_t>(11, 1), options)));
-    EXPECT_TRUE(same_bits(batch, logits_of(GetParam(), shape, 5, {5, 1, 4, 1}, options)));
-    EXPECT_FALSE(same_bits(batch, logits_of(GetParam(), shape, 1, {11})))
-        << "nothing was quantised";
+  for (const auto& [k, v] : kv_pairs_of(GetParam())) {
+    if (k != v || k < BITNET_DTYPE_Q8_0) continue;
+    runner_options options;
+    options.dtype_k = options.dtype_v = k;
+    for (const auto& row : rows) {
+      SCOPED_TRACE(std::string(row.why) + ", type " + std::to_string(k));
+      const tiny_shape shape{.embedding = row.embedding,
+                             .heads = row.heads,
+                             .kv_heads = row.kv_heads,
+                             .head_dim = row.head_dim,
+                             .ff = 100};
+      const std::vector<float> batch = logits_of(GetParam(), shape, 1, {11}, options);
+      EXPECT_TRUE(agrees(GetParam(), batch, logits_of(tier0(), shape, 1, {11}, options)));
+      EXPECT_TRUE(
+          same_bits(batch, logits_of(GetParam(), shape, 2, std::vector<uint64_t>(11, 1), options)));
+      EXPECT_TRUE(same_bits(batch, logits_of(GetParam(), shape, 5, {5, 1, 4, 1}, options)));
+      EXPECT_FALSE(same_bits(batch, logits_of(GetParam(), shape, 1, {11})))
+          << "nothing was quantised";
+    }
   }
 }
 
 TEST_P(each_target, a_window_agrees_however_the_work_is_cut) {
+  const bool keeps_four_bits = kv_pairs_of(GetParam()).size() == std::size(kv_pairs);
   const std::vector<float> everything = logits_of(GetParam(), {}, 1, {11});
   const struct {
     const char* why;
@@ -254,6 +270,7 @@ TEST_P(each_target, a_window_agrees_however_the_work_is_cut) {
       {"itself and the first", 1, 1, BITNET_DTYPE_F16},
       {"less than a block", 3, 0, BITNET_DTYPE_F16},
       {"a block, of int8", 4, 0, BITNET_DTYPE_Q8_0},
+      {"a block, of 4 bits", 4, 0, BITNET_DTYPE_Q4_0},
       {"a part of a block kept", 4, 2, BITNET_DTYPE_F16},
       {"more than a block kept", 4, 6, BITNET_DTYPE_Q8_0},
       {"almost everything", 10, 0, BITNET_DTYPE_F16},
@@ -266,6 +283,7 @@ TEST_P(each_target, a_window_agrees_however_the_work_is_cut) {
   for (const auto& row : rows) {
     SCOPED_TRACE(row.why);
     runner_options options;
+    if (row.dtype == BITNET_DTYPE_Q4_0 && !keeps_four_bits) continue;
     options.dtype_k = options.dtype_v = row.dtype;
     options.window = row.window;
     options.window_keep = row.keep;
@@ -324,7 +342,7 @@ TEST_P(each_target, exported_blocks_continue_a_session_elsewhere) {
   const plugin p(GetParam().path, host, GetParam().isa);
   const tiny_model model({});
   const std::vector<token_in> all = as_tokens();
-  for (const auto& [k, v] : kv_pairs) {
+  for (const auto& [k, v] : kv_pairs_of(GetParam())) {
     runner_options options;
     options.dtype_k = k;
     options.dtype_v = v;
@@ -594,6 +612,7 @@ TEST_P(each_target, kernels_and_facts_are_listed) {
   }
   EXPECT_EQ(info.attention_flags, BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW);
   EXPECT_NE(info.kv_dtypes & 1u << BITNET_DTYPE_Q8_0, 0u);
+  EXPECT_EQ((info.kv_dtypes >> BITNET_DTYPE_Q4_0 & 1) == 0, GetParam().gpu);
   if (!GetParam().isa.empty()) {
     EXPECT_TRUE(std::string(info.arch).ends_with(GetParam().isa)) << info.arch;
     EXPECT_TRUE(std::string(all[0].id).ends_with(GetParam().isa)) << all[0].id;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "bitnet/sdk/formats.hpp"
+#include "bitnet/sdk/reference/attention.hpp"
 #include "forms.hpp"
 #include "guarded_memory.hpp"
 
@@ -376,6 +377,70 @@ TEST_P(row_forms, q8_0_keeps_the_largest_and_rounds_half_to_even) {
   GetParam()->rows.q8_0(x, 32, y);
   EXPECT_EQ(sdk::f16_to_f32(sdk::load<uint16_t>(y)), 65504.0f);
   EXPECT_EQ(static_cast<int8_t>(y[2]), 127);
+}
+
+TEST_P(row_forms, q4_0) {
+  for (const fill contents : {fill::usual, fill::huge, fill::tiny, fill::zero, fill::special})
+    for (const uint64_t k : {32u, 96u, 640u}) {
+      operands x({k, contents, ""});
+      guarded_memory<uint8_t> y(k / 32 * 18), expected(k / 32 * 18);
+      cpu::scalar_form.rows.q4_0(x.a.data(), k, expected.data());
+      GetParam()->rows.q4_0(x.a.data(), k, y.data());
+      expect_same(y, expected);
+      std::vector<uint8_t> of_sdk(y.size());
+      sdk::reference::kv_write(x.a.data(), k, BITNET_DTYPE_Q4_0, of_sdk.data());
+      EXPECT_EQ(std::memcmp(of_sdk.data(), y.data(), y.size()), 0);
+      if (contents != fill::usual) continue;
+      for (uint64_t i = 0; i < k; i += 32) {
+        float largest = 0, back[32];
+        for (uint64_t j = i; j < i + 32; ++j) largest = std::max(largest, std::fabs(x.a[j]));
+        sdk::detail::decode_q4_0(y.data() + i / 32 * 18, back);
+        // Half a step, a whole one at the end that has seven codes, and what f16 loses of 8 steps.
+        for (uint64_t j = 0; j < 32; ++j)
+          EXPECT_NEAR(back[j], x.a[i + j], largest / 8 * (1.0f + 8 * 0x1p-11f)) << j;
+        for (uint64_t j = 0; j < 32; ++j)
+          if (std::fabs(back[j]) < largest * 0.8f) {
+            EXPECT_NEAR(back[j], x.a[i + j], largest / 8 * (0.5f + 8 * 0x1p-11f)) << j;
+          }
+      }
+    }
+}
+
+TEST_P(row_forms, q4_0_keeps_the_largest_and_rounds_halves_up) {
+  const auto codes = [](const float* x) {
+    uint8_t y[18];
+    GetParam()->rows.q4_0(x, 32, y);
+    std::vector<int> out(32);
+    for (size_t i = 0; i < 32; ++i) out[i] = (y[2 + i % 16] >> (i < 16 ? 0 : 4) & 15) - 8;
+    out.push_back(y[0] | y[1] << 8);
+    return out;
+  };
+  float x[32] = {-8.0f, 0.5f, 1.5f, -0.5f, -1.5f, 7.5f, 6.49f, -7.51f};
+  x[16] = 3.0f;  // in the upper half of the first byte
+  x[31] = 8.0f;  // as large as the first, which says the sign
+  std::vector<int> found = codes(x);
+  const int expected[] = {-8, 1, 2, 0, -1, 7, 6, -8, 0};
+  for (size_t i = 0; i < std::size(expected); ++i) EXPECT_EQ(found[i], expected[i]) << x[i];
+  EXPECT_EQ(found[16], 3);
+  EXPECT_EQ(found[31], 7);
+  EXPECT_EQ(sdk::f16_to_f32(static_cast<uint16_t>(found[32])), 1.0f);
+  x[0] = 8.0f;
+  found = codes(x);
+  EXPECT_EQ(sdk::f16_to_f32(static_cast<uint16_t>(found[32])), -1.0f);
+  EXPECT_EQ(found[0], -8);
+  EXPECT_EQ(found[1], 0);
+  EXPECT_EQ(found[3], 1);
+  x[0] = 1e30f;  // past the largest f16 step: saturates, stays finite
+  found = codes(x);
+  EXPECT_EQ(sdk::f16_to_f32(static_cast<uint16_t>(found[32])), -65504.0f);
+  EXPECT_EQ(found[0], -8);
+  // No step at all: zeros of either sign, and what is too small for f16.
+  for (const float none : {0.0f, -0.0f, 1e-9f}) {
+    std::fill(std::begin(x), std::end(x), none);
+    found = codes(x);
+    EXPECT_EQ(found[32], 0x8000) << "-8 goes into 0 as -0";
+    EXPECT_EQ(std::count(found.begin(), found.end(), 0), 32) << none;
+  }
 }
 
 TEST_P(row_forms, quant_error) {

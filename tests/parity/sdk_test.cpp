@@ -98,6 +98,15 @@ TEST(kv_pool, has_only_the_types_that_its_author_has) {
   EXPECT_EQ(bytes, 2u * 4 * 3 * (2 * 34 + 64 * 2));
   config.dtype_k = BITNET_DTYPE_F32;
   EXPECT_EQ(create(1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0), BITNET_UNSUPPORTED);
+  config.dtype_k = BITNET_DTYPE_Q4_0;
+  EXPECT_EQ(create(1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0), BITNET_UNSUPPORTED);
+  EXPECT_EQ(create(1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q4_0, &bytes), BITNET_OK);
+  EXPECT_EQ(bytes, 2u * 4 * 3 * (2 * 18 + 64 * 2));
+  config.head_dim_k = config.head_dim_v = 80;
+  EXPECT_EQ(create(1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q4_0), BITNET_UNSUPPORTED);
+  EXPECT_NE(std::string(err.message).find("q4_0"), std::string::npos) << err.message;
+  config.head_dim_k = config.head_dim_v = 64;
+  config.dtype_k = BITNET_DTYPE_F32;
   EXPECT_EQ(create(0), BITNET_OK);
 }
 

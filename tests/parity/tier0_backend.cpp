@@ -67,8 +67,35 @@ void put_q8_0(uint8_t* row, const float* x, uint64_t n) {
   }
 }
 
+// The same of Q4_0. With no step, 8 is the code of 0 in the sum as well.
+void put_q4_0(uint8_t* row, const float* x, uint64_t n) {
+  for (uint64_t first = 0; first < n; first += 32) {
+    uint8_t* block = row + first / 32 * 18;
+    const float* of = x + first;
+    const float e = *std::max_element(of, of + 32, [](float a, float b) {
+      return std::fabs(a) < std::fabs(b);  // the first of equals
+    });
+    const float s = e == 0 ? -0.0f : std::clamp(e * -0.125f, -65504.0f, 65504.0f);
+    const uint16_t d = bitnet::sdk::f32_to_f16(s);
+    std::memcpy(block, &d, 2);
+    const float per = bitnet::sdk::f16_to_f32(d) == 0 ? 0 : 1 / s;
+    std::memset(block + 2, 0, 16);
+    for (uint64_t i = 0; i < 32; ++i) {
+      const float units = of[i] * per;
+      const auto code = static_cast<int>(std::floor(std::clamp(units + 8.5f, 0.0f, 15.0f)));
+      block[2 + i % 16] |= static_cast<uint8_t>(code << (i < 16 ? 0 : 4));
+    }
+  }
+}
+
 float kv_element(const uint8_t* row, uint32_t dtype, uint64_t i) {
   float out = 0;
+  if (dtype == BITNET_DTYPE_Q4_0) {
+    const uint8_t* block = row + i / 32 * 18;
+    const int code = block[2 + i % 16] >> (i % 32 < 16 ? 0 : 4) & 15;
+    return bitnet::sdk::f16_to_f32(bitnet::sdk::load<uint16_t>(block)) *
+           static_cast<float>(code - 8);
+  }
   if (dtype == BITNET_DTYPE_Q8_0) {
     const uint8_t* block = row + i / 32 * 34;
     int8_t code = 0;
@@ -178,12 +205,16 @@ void rope(const call& c, const share& s) noexcept {
 void kv_write(const call& c, const share& s) noexcept {
   const auto& kv = c.step->kv;
   const auto layer = static_cast<uint64_t>(c.ints[0]);
-  const auto put = [](uint8_t* row, uint32_t dtype, uint64_t i, float v) {
-    const uint16_t half = bitnet::sdk::f32_to_f16(v);
-    if (dtype == BITNET_DTYPE_F32)
-      std::memcpy(row + 4 * i, &v, 4);
-    else
-      std::memcpy(row + 2 * i, &half, 2);
+  const auto put = [](uint8_t* row, uint32_t dtype, const float* x, uint64_t n) {
+    if (dtype == BITNET_DTYPE_Q8_0) return put_q8_0(row, x, n);
+    if (dtype == BITNET_DTYPE_Q4_0) return put_q4_0(row, x, n);
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint16_t half = bitnet::sdk::f32_to_f16(x[i]);
+      if (dtype == BITNET_DTYPE_F32)
+        std::memcpy(row + 4 * i, x + i, 4);
+      else
+        std::memcpy(row + 2 * i, &half, 2);
+    }
   };
   for (uint64_t t = s.first; t < s.last; ++t) {
     const auto slot = static_cast<uint64_t>(c.step->slots[t]);
@@ -191,12 +222,8 @@ void kv_write(const call& c, const share& s) noexcept {
     const uint64_t n = kv.head_dim;
     for (uint64_t head = 0; head < kv.n_kv_heads; ++head, k += n, v += n) {
       uint8_t *to_k = kv.k(layer, slot, head), *to_v = kv.v(layer, slot, head);
-      if (kv.dtype_k == BITNET_DTYPE_Q8_0) put_q8_0(to_k, k, n);
-      if (kv.dtype_v == BITNET_DTYPE_Q8_0) put_q8_0(to_v, v, n);
-      for (uint64_t i = 0; i < n; ++i) {
-        if (kv.dtype_k != BITNET_DTYPE_Q8_0) put(to_k, kv.dtype_k, i, k[i]);
-        if (kv.dtype_v != BITNET_DTYPE_Q8_0) put(to_v, kv.dtype_v, i, v[i]);
-      }
+      put(to_k, kv.dtype_k, k, n);
+      put(to_v, kv.dtype_v, v, n);
     }
   }
 }
@@ -345,7 +372,8 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.device.device_class = BITNET_DEVICE_CPU;
   std::snprintf(d.device.name, sizeof d.device.name, "tier 0");
   d.device.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
-  d.device.kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
+  d.device.kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
+  if (!tier0.few_types) d.device.kv_dtypes |= 1u << BITNET_DTYPE_Q8_0 | 1u << BITNET_DTYPE_Q4_0;
   const auto row = [&](uint32_t op, const char* id, bitnet::sdk::primitive_kernel run) {
     d.primitives.push_back({op, BITNET_FORMAT_NONE, BITNET_LEVEL_REFERENCE,
                             BITNET_EXACT_BATCH | BITNET_EXACT_RUN, id, run});

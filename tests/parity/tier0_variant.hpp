@@ -11,5 +11,7 @@ struct tier0_variant {
   bool wrong = false;
   // Does not declare that two copies of it may be open.
   bool single = false;
+  // Keeps keys and values as f32 and f16 only.
+  bool few_types = false;
 };
 extern const tier0_variant tier0;

@@ -441,12 +441,29 @@ def through_q8_0(x):
     return (np.clip(np.rint(blocks * inverse), -127, 127) * steps).reshape(x.shape).astype(float)
 
 
-KEPT = {"f32": lambda x: x, "f16": lambda x: x.astype(np.float16).astype(float), "q8_0": through_q8_0}
+def q4_0_blocks(x):
+    """x [..., size] cut into blocks of 32, and the float32 step of each: a -8th of the first of the largest."""
+    blocks = x.astype(np.float32).reshape(*x.shape[:-1], -1, 32)
+    largest = np.take_along_axis(blocks, np.abs(blocks).argmax(axis=-1)[..., None], axis=-1)
+    return blocks, largest / np.float32(-8)
+
+
+def through_q4_0(x):
+    """What is left of x [..., size] after it was kept as 4 bits, -8 to 7, with a float16 step for every 32."""
+    blocks, steps = q4_0_blocks(x)
+    kept_steps = steps.astype(np.float16).astype(np.float32)
+    inverse = np.divide(np.float32(1), steps, out=np.zeros_like(steps), where=kept_steps != 0)
+    codes = np.floor(np.clip(blocks * inverse + np.float32(8.5), 0, 15)) - 8
+    return (codes * kept_steps).reshape(x.shape).astype(float)
+
+
+KEPT = {"f32": lambda x: x, "f16": lambda x: x.astype(np.float16).astype(float), "q8_0": through_q8_0,
+        "q4_0": through_q4_0}
 
 
 class Model:
     """A model file, ready to be run. `activation` overrides the rule. `kv` says how keys and values
-    are kept: f32 (exact), f16 or q8_0, or two of them with a comma between. With a window a position sees the last
+    are kept: f32 (exact), f16, q8_0 or q4_0, or two of them with a comma between. With a window a position sees the last
     `window` positions, itself included, and the first `keep`."""
 
     def __init__(self, path, layout="a", activation=None, kv="f32", window=None, keep=0, context=None,

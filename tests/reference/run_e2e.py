@@ -7,12 +7,13 @@ Kinds of row:
   f32   logits of a small model with float32 keys and values, judged by compare.py
   f16   the same with float16 keys and values, against the reference with the same rounding
   q8_0  the same with int8 keys or values, or both
-  cost  logits with int8 keys and values against those of exact ones: no further apart than errors of
-        half an int8 step make the reference itself
+  q4_0  the same with keys or values of 4 bits, or both
+  cost  logits with int8 keys and values, or those of 4 bits, against those of exact ones: no further apart than
+        errors of half a step make the reference itself
   demo  models/*.gguf: a few ids that nothing can move, and stories that the reference itself tells
   view  logits with a sliding window, against the reference with the same mask
   step  logits of a text that is read some tokens at a time: what layers keep goes from step to step
-  no    int8 keys or values where a head is no whole number of blocks: refused, with what to do
+  no    int8 keys or values, or those of 4 bits, where a head is no whole number of blocks: refused, with what to do
   last  without --all: the last position of the same run, bit for bit
   same  the same weights in other types that keep all of them, made by quantize: the same bits
   embd  embeddings against the reference's, of each pooling; steps of one token give the same bits
@@ -54,7 +55,10 @@ F16_ROWS = ("b158-i2s", "b158-i2s-long", "llama-tq2", "llama-f16", "llama-f16-lo
             "qwen35-f32")
 Q8_0_ROWS = {"b158-i2s": "q8_0", "b158-i2s-long": "q8_0", "llama-tq2": "f32,q8_0", "llama-f16-long": "q8_0,f32",
              "llama-q8_0": "q8_0", "qwen35-f32": "q8_0"}
-NO_Q8_0_ROW = "llama-hd80"
+# What they add is another rounding; a type alone, and beside each of the others.
+Q4_0_ROWS = {"b158-i2s": "q4_0", "b158-i2s-long": "q4_0,f16", "llama-tq2": "f32,q4_0", "llama-f16-long": "q4_0",
+             "llama-q8_0": "q8_0,q4_0", "qwen35-f32": "q4_0"}
+NO_BLOCKS_ROW = "llama-hd80"
 # (window, kept, tokens of a step): within, on and across blocks of 64; steps longer and shorter than the window.
 WINDOW_ROWS = {"llama-f16-long": ((1, 0, 512), (64, 0, 64), (70, 5, 512), (100, 70, 7), (199, 0, 512), (4000, 0, 512)),
                "b158-i2s-long": ((20, 0, 512), (20, 3, 1)),
@@ -73,8 +77,9 @@ COSINE = 1 - 1e-6
 LAST_ROWS = ("b158-i2s-long", "llama-q4_k")
 STORIES, STORY_POSITIONS = 2, 24
 COST_POSITIONS = 64
-# The demo model has learnt something: its surprise at its own stories may grow by a hundredth of a nat.
-SURPRISE = 0.01
+# The demo model has learnt something: its surprise at its own stories may grow by a hundredth of a nat, with 4 bits by
+# a tenth.
+SURPRISE = {"q8_0": 0.01, "q4_0": 0.1}
 # A mean over the positions varies less from trial to trial than the worst of them.
 MEAN_FACTOR = 1.5
 # So short that some lists are steady even in a model with thousands of activations per position.
@@ -102,7 +107,7 @@ def options_of(flags):
 
 class Program:
     def __init__(self, path, extra):
-        self.path, self.extra = path, extra
+        self.path, self.extra, self.lacks = path, extra, set()  # types of keys and values
 
     def run(self, *args):
         return subprocess.run([str(self.path), *map(str, args)], capture_output=True, timeout=SECONDS)
@@ -117,6 +122,11 @@ class Program:
             said = done.stderr.decode(errors="replace").strip().splitlines() or [""]
             values = np.load(out) if done.returncode == 0 and out.exists() else None
             return values, done.returncode, said[-1]
+
+
+    def keeps(self, model, kind):
+        _, code, said = self.logits(model, [0], [], kind)
+        return code != 1 or f"not as {kind}" not in said
 
 
 def judge(program, model, ids, flags, kv="f32", steady=True, may_reject=False):
@@ -142,27 +152,28 @@ def judge(program, model, ids, flags, kv="f32", steady=True, may_reject=False):
     return verdict.ok, str(verdict)
 
 
-def judge_cost(program, model, ids, flags, surprise_bound=np.inf):
-    """What int8 keys and values cost, against the reference with exact ones.
+def judge_cost(program, model, ids, flags, kind, surprise_bound=np.inf):
+    """What keys and values in blocks cost, against the reference with exact ones.
 
     A broken scale, order of blocks or rounding costs many times what errors of half a step do.
     """
-    ours, code, said = program.logits(model, ids, flags, "q8_0")
+    ours, code, said = program.logits(model, ids, flags, kind)
     if ours is None:
         return False, f"exit code {code}: {said[:300]}"
     wanted = reference.Model(model, **options_of(flags)).logits(ids)
-    worst, mean, change = steadiness.cost_of_q8_0(model, ids, wanted, **options_of(flags))
+    worst, mean, change = steadiness.cost_of_blocks(model, ids, wanted, kind, **options_of(flags))
     kl = steadiness.divergence(wanted, ours)
     more = steadiness.surprise(ours, ids) - steadiness.surprise(wanted, ids)
     cosine = ((ours * wanted).sum(axis=1) / np.linalg.norm(ours, axis=1) / np.linalg.norm(wanted, axis=1)).min()
     passed = (kl.max() <= compare.KL_FACTOR * worst and kl.mean() <= MEAN_FACTOR * mean
               and abs(more) <= min(compare.KL_FACTOR * change, surprise_bound))
-    return passed, (f"KL {kl.max():.1e} (half a step: {worst:.1e})  mean {kl.mean():.1e} ({mean:.1e})"
+    return passed, (f"{kind}: KL {kl.max():.1e} (half a step: {worst:.1e})  mean {kl.mean():.1e} ({mean:.1e})"
                     f"  surprise {more:+.1e} ({change:.1e})  cosine {cosine:.6f}")
 
 
 def judge_refusal(program, model, ids, flags):
-    for kv, advice in (("q8_0,f16", "--cache-type-k f16"), ("f16,q8_0", "--cache-type-v f16")):
+    for kv, advice in (("q8_0,f16", "--cache-type-k f16"), ("f16,q8_0", "--cache-type-v f16"),
+                       ("q4_0,f16", "--cache-type-k f16"), ("f16,q4_0", "--cache-type-v f16")):
         _, code, said = program.logits(model, ids, flags, kv)
         if code != 1 or "32" not in said or advice not in said:
             return False, f"{kv}: exit code {code}: {said[:300]}"
@@ -275,10 +286,13 @@ def demo_rows(program, path):
                 break
     for n in range(STORIES):
         ids = story(model, next(firsts), STORY_POSITIONS)
-        for kv in ("f32", "f16", "q8_0"):
+        for kv in [k for k in reference.KEPT if k not in program.lacks]:
             yield f"{path.stem} story {n} {kv}", judge(program, path, ids, [], kv, steady=False)
         ids = story(model, next(firsts), COST_POSITIONS)
-        yield f"{path.stem} cost of q8_0 {n}", judge_cost(program, path, ids, [], SURPRISE)
+        for kind, bound in SURPRISE.items():
+            if kind in program.lacks:
+                continue
+            yield f"{path.stem} cost of {kind} {n}", judge_cost(program, path, ids, [], kind, bound)
 
 
 def need_device(program, model):
@@ -337,16 +351,19 @@ def judge_row(report, program, model, row):
         report.judge("f16", name, lambda: judge(program, model, ids, flags, "f16", steady=False))
     if name in Q8_0_ROWS:
         report.judge("q8_0", name, lambda: judge(program, model, ids, flags, Q8_0_ROWS[name], steady=False))
+    if name in Q4_0_ROWS and "q4_0" not in program.lacks:
+        report.judge("q4_0", name, lambda: judge(program, model, ids, flags, Q4_0_ROWS[name], steady=False))
     for window, keep, step in WINDOW_ROWS.get(name, ()):
         windowed = [*flags, "--sliding-window", str(window), "--keep", str(keep), "-ub", str(step)]
         report.judge("view", f"{name} {window}+{keep}", lambda: judge(program, model, ids, windowed, steady=False))
     for step in STEP_ROWS.get(name, ()):
         report.judge("step", f"{name} {step}", lambda: judge(program, model, ids, [*flags, "-ub", str(step)],
                                                              may_reject=row["may_reject"]))
-    if name == NO_Q8_0_ROW:
+    if name == NO_BLOCKS_ROW:
         report.judge("no", name, lambda: judge_refusal(program, model, ids, flags))
     if name in COST_ROWS:
-        report.judge("cost", name, lambda: judge_cost(program, model, ids, flags))
+        for kind in sorted({"q8_0", "q4_0"} - program.lacks):
+            report.judge("cost", name, lambda: judge_cost(program, model, ids, flags, kind))
 
 
 def main():
@@ -358,6 +375,8 @@ def main():
     if args.backend:
         program.extra += ["--device", args.backend]
         need_device(program, args.models / rows[0]["file"])
+        probe = next(row["file"] for row in rows if row["name"] in Q4_0_ROWS)
+        program.lacks = {kind for kind in ("q8_0", "q4_0") if not program.keeps(args.models / probe, kind)}
     wanted = lambda name: not args.only or any(part in name for part in args.only)
     report = Report()
     for row in rows:

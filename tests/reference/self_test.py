@@ -173,6 +173,17 @@ class WorkedExamples(unittest.TestCase):
             wanted = gguf.quants.quantize(w, gguf.GGMLQuantizationType(kind)).tobytes()
             self.assertEqual(pack(w), wanted)
 
+    def test_what_is_kept_of_keys_and_values_is_what_the_package_keeps(self):
+        rng = np.random.Generator(np.random.PCG64(3))
+        x = rng.standard_normal((7, 2, 96)).astype(np.float32)
+        x[0, 0, :32], x[1, 1, 32:64] = 0, x[1, 1, 32]  # no step; all of them the largest
+        kind = gguf.GGMLQuantizationType.Q4_0
+        wanted = gguf.quants.dequantize(gguf.quants.quantize(x.reshape(-1, 96), kind), kind).reshape(x.shape)
+        np.testing.assert_array_equal(reference.through_q4_0(x), wanted)
+        # Half a step, and a whole one beyond 7; the step loses 2^-11 of itself as float16.
+        largest = np.abs(x.reshape(7, 2, 3, 32)).max(axis=-1).repeat(32, axis=-1).reshape(x.shape)
+        self.assertTrue((np.abs(reference.through_q4_0(x) - x) <= largest / 8 * (1 + 8 * 2.0**-11)).all())
+
 
 class ForwardPass(unittest.TestCase):
     def setUp(self):

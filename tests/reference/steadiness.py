@@ -42,10 +42,10 @@ class Disturbed(reference.Model):
 
 
 class Dithered(reference.Model):
-    """Keys and values come back anywhere within half an int8 step: what q8_0 may cost, and no more."""
+    """Keys and values come back anywhere within half a step of the blocks: what these may cost, and no more."""
 
     def kept(self, x, kind):
-        blocks, steps = reference.q8_0_blocks(x)
+        blocks, steps = {"q8_0": reference.q8_0_blocks, "q4_0": reference.q4_0_blocks}[kind](x)
         return (blocks + steps * (self.rng.random(blocks.shape) - 0.5)).reshape(x.shape).astype(float)
 
 
@@ -90,10 +90,10 @@ def surprise(logits, ids):
     return -log_softmax(logits[:-1])[np.arange(len(ids) - 1), ids[1:]].mean()
 
 
-def cost_of_q8_0(path, ids, wanted, trials=TRIALS, **options):
-    """What errors of the size of int8 steps in keys and values do: the largest KL divergence of a
+def cost_of_blocks(path, ids, wanted, kind, trials=TRIALS, **options):
+    """What errors of the size of the steps of `kind` in keys and values do: the largest KL divergence of a
     position, the largest mean of it, and the largest change of surprise, over the trials."""
-    model = Dithered(path, **options)
+    model = Dithered(path, kv=kind, **options)
     worst, mean, change = 0.0, 0.0, 0.0
     for trial in range(trials):
         model.rng = np.random.Generator(np.random.PCG64(trial))

@@ -113,6 +113,7 @@ TEST_F(reload, every_kind_of_memory_moves) {
   const memory_row rows[] = {
       {"float32", [](auto& o) { o.kv_k = o.kv_v = BITNET_KV_F32; }, 0},
       {"int8 blocks", [](auto& o) { o.kv_k = o.kv_v = BITNET_KV_Q8_0; }, 0},
+      {"blocks of 4 bits", [](auto& o) { o.kv_k = o.kv_v = BITNET_KV_Q4_0; }, 0},
       {"keys of another type", [](auto& o) { o.kv_k = BITNET_KV_Q8_0; }, 0},
       {"a window", [](auto& o) { o.window = 16, o.window_keep = 2; }, 0},
       {"a budget", [](auto&) {}, 1U << 20},
@@ -430,6 +431,42 @@ TEST_F(reload, a_session_goes_where_it_is_told) {
 }
 
 // The text goes on as if nothing had happened, whenever the device goes.
+TEST_F(reload, a_device_without_the_type_of_a_session_is_refused_by_name) {
+  yard_.install("plain", read(BITNET_PLAIN_PLUGIN));
+  yard_.describe("plain");
+  const auto expect_unsupported = [](const std::function<void()>& call, const char* says) {
+    try {
+      call();
+      ADD_FAILURE() << says << ": it was taken";
+    } catch (const failed_call& e) {
+      EXPECT_EQ(e.status, BITNET_UNSUPPORTED) << e.what();
+      EXPECT_NE(std::string(e.what()).find(says), std::string::npos) << e.what();
+    }
+  };
+  const auto options = [](uint32_t k, uint32_t v) {
+    bitnet_session_options o = usual();
+    o.kv_k = k;
+    o.kv_v = v;
+    return o;
+  };
+  {
+    program p(yard_, "plain");
+    expect_unsupported([&] { conversation c(p, options(BITNET_KV_Q4_0, BITNET_KV_F16)); },
+                       "keeps keys as f32, f16, not as q4_0; use kv_k f16, or request another");
+    expect_unsupported([&] { conversation c(p, options(BITNET_KV_F16, BITNET_KV_Q4_0)); },
+                       "keeps values as f32, f16, not as q4_0; use kv_v f16, or request another");
+    expect_unsupported([&] { conversation c(p, options(BITNET_KV_Q8_0, BITNET_KV_F16)); }, "q8_0");
+    EXPECT_EQ(conversation(p).tell(prompt, length), undisturbed_);
+  }
+  program p(yard_, "cpu");
+  const bitnet_session_options four_bits = options(BITNET_KV_Q4_0, BITNET_KV_Q4_0);
+  const std::string alone = conversation(p, four_bits).tell(prompt, length);
+  conversation c(p, four_bits);
+  const std::string begun = c.tell(prompt, length / 2);
+  expect_unsupported([&] { c.prefer("plain"); }, "not as q4_0");
+  EXPECT_EQ(begun + c.tell("", length - length / 2), alone) << "it stays where it is";
+}
+
 TEST_F(reload, a_lost_device_does_not_lose_the_conversation) {
   add_fragile();
   for (const int steps : {0, 1, 2, 7, length / 2 + 2, length - 1}) {

@@ -336,6 +336,9 @@ BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const cha
 /* int8 with a scale for every 32 elements: 17/32 of the bytes of f16. Needs a head size that is a
  * multiple of 32 and a backend that has it; else BITNET_UNSUPPORTED. */
 #define BITNET_KV_Q8_0 2u
+/* 4 bits with a scale for every 32 elements: 9/32 of the bytes of f16. As above, and it costs the
+ * model more: docs/reference/models.md. */
+#define BITNET_KV_Q4_0 3u
 
 /* What becomes of a text's hidden states. MODEL: what the file says under <architecture>.
  * pooling_type, and LAST where it says nothing. CLS is the state of the first token, which sees no

@@ -20,8 +20,10 @@ bitnet::result<uint32_t> kv_dtype(uint32_t kv) {
   if (kv == BITNET_KV_F16) return BITNET_DTYPE_F16;
   if (kv == BITNET_KV_F32) return BITNET_DTYPE_F32;
   if (kv == BITNET_KV_Q8_0) return BITNET_DTYPE_Q8_0;
+  if (kv == BITNET_KV_Q4_0) return BITNET_DTYPE_Q4_0;
   return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                      "the KV type must be BITNET_KV_F16, BITNET_KV_F32 or BITNET_KV_Q8_0");
+                      "the KV type must be BITNET_KV_F16, BITNET_KV_F32, BITNET_KV_Q8_0 or "
+                      "BITNET_KV_Q4_0");
 }
 
 const char* dtype_name(uint32_t dtype) {

@@ -40,8 +40,9 @@ result<void> check_kv_type(const select::choice& choice, const model::hyperparam
   std::string known;
   for (const std::string& name : compute::kv_type_names(choice.device))
     known += (known.empty() ? "" : ", ") + name;
-  return fail(BITNET_UNSUPPORTED, fmt::format("this device keeps {} as {}, not as {}{}", what,
-                                              known, type->name, advice));
+  return fail(BITNET_UNSUPPORTED,
+              fmt::format("{} keeps {} as {}, not as {}{}, or request another device",
+                          choice.device_name(), what, known, type->name, advice));
 }
 
 uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
@@ -212,7 +213,8 @@ result<void> seat::measure(const session_options& options) {
         BITNET_OUT_OF_MEMORY,
         fmt::format(
             "keys and values of {} tokens take {} bytes, more than the KV budget of {}; use a "
-            "smaller n_context, q8_0 as kv_k and kv_v, set window, or use a larger kv_budget_bytes",
+            "smaller n_context, q8_0 or q4_0 as kv_k and kv_v, set window, or use a larger "
+            "kv_budget_bytes",
             uint64_t{limits_.n_blocks} * block_tokens, limits_.n_blocks * limits_.block_bytes,
             budget));
   return {};

@@ -78,7 +78,10 @@ uint32_t pooling_named(std::string_view name) {
 }
 
 uint32_t kv_type(std::string_view name) {
-  return name == "f32" ? BITNET_KV_F32 : name == "q8_0" ? BITNET_KV_Q8_0 : BITNET_KV_F16;
+  return name == "f32"    ? BITNET_KV_F32
+         : name == "q8_0" ? BITNET_KV_Q8_0
+         : name == "q4_0" ? BITNET_KV_Q4_0
+                          : BITNET_KV_F16;
 }
 
 template <class Call>

@@ -27,7 +27,7 @@ struct dense_tile {
 };
 
 void linear_dense_scalar(const dense_tile&);  // every dense format
-// f32, f16, bf16, q8_0:
+// f32, f16, bf16, q8_0, q4_0:
 void linear_dense_sse41(const dense_tile&);   // needs SSE4.1
 void linear_dense_avx2(const dense_tile&);    // needs AVX2 and F16C
 void linear_dense_avx512(const dense_tile&);  // needs AVX-512 F, BW, VL and F16C
@@ -35,7 +35,7 @@ void linear_dense_neon(const dense_tile&);    // needs AArch64
 
 // For each head: y_d += p_0 * v_0d, then p_1 * v_1d, ...: each product rounded, then added.
 struct weighted_rows {
-  uint32_t format;  // BITNET_FORMAT_F32, _F16 or, with a width of whole blocks, _Q8_0
+  uint32_t format;  // BITNET_FORMAT_F32, _F16 or, with a width of whole blocks, _Q8_0 or _Q4_0
   const uint8_t* v;
   uint64_t v_stride;  // bytes between rows
   const float* p;     // (heads, rows)

@@ -13,17 +13,37 @@ namespace {
 constexpr uint64_t element_bytes(uint32_t format) {
   return format == BITNET_FORMAT_F32 ? 4 : 2;
 }
+// Whether a row is whole blocks of 32 elements.
+constexpr bool in_blocks(uint32_t format) {
+  return format == BITNET_FORMAT_Q8_0 || format == BITNET_FORMAT_Q4_0;
+}
+
+// The scale that a block begins with.
+__m256 scale_of(const uint8_t* block) {
+  uint16_t d;
+  std::memcpy(&d, block, sizeof d);
+  return _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
+}
+
+// The int8 codes of bytes that hold two of Q4_0, from element i of a block.
+__m128i four_bits(__m128i pairs, uint64_t i) {
+  const __m128i shift = _mm_cvtsi32_si128(i % 32 < 16 ? 0 : 4);
+  const __m128i codes = _mm_and_si128(_mm_srl_epi16(pairs, shift), _mm_set1_epi8(15));
+  return _mm_sub_epi8(codes, _mm_set1_epi8(8));
+}
 
 // Eight elements from element i of a row.
 template <uint32_t Format>
 __m256 decode(const uint8_t* row, uint64_t i) {
   if constexpr (Format == BITNET_FORMAT_Q8_0) {
     const uint8_t* block = row + i / 32 * 34;
-    uint16_t d;
-    std::memcpy(&d, block, sizeof d);
-    const __m256 scale = _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
     const __m128i q = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + 2 + i % 32));
-    return _mm256_mul_ps(scale, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)));
+    return _mm256_mul_ps(scale_of(block), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)));
+  } else if constexpr (Format == BITNET_FORMAT_Q4_0) {
+    const uint8_t* block = row + i / 32 * 18;
+    const __m128i pairs = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(block + 2 + i % 16));
+    return _mm256_mul_ps(scale_of(block),
+                         _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(four_bits(pairs, i))));
   } else {
     const uint8_t* at = row + i * element_bytes(Format);
     if constexpr (Format == BITNET_FORMAT_F32)
@@ -37,12 +57,12 @@ __m256 decode(const uint8_t* row, uint64_t i) {
 // Sixteen elements from element i of a row, a multiple of 16: a block's scale is widened once.
 template <uint32_t Format>
 void decode_pair(const uint8_t* row, uint64_t i, __m256& first, __m256& second) {
-  if constexpr (Format == BITNET_FORMAT_Q8_0) {
-    const uint8_t* block = row + i / 32 * 34;
-    uint16_t d;
-    std::memcpy(&d, block, sizeof d);
-    const __m256 scale = _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
-    const __m128i q = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 2 + i % 32));
+  if constexpr (in_blocks(Format)) {
+    constexpr bool int8 = Format == BITNET_FORMAT_Q8_0;
+    const uint8_t* block = row + i / 32 * (int8 ? 34 : 18);
+    const __m256 scale = scale_of(block);
+    const auto* at = reinterpret_cast<const __m128i*>(block + 2 + i % (int8 ? 32 : 16));
+    const __m128i q = int8 ? _mm_loadu_si128(at) : four_bits(_mm_loadu_si128(at), i);
     first = _mm256_mul_ps(scale, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)));
     second = _mm256_mul_ps(scale, _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(q, 8))));
   } else {
@@ -94,7 +114,7 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
     }
     for (int i = 0; i < Rows; ++i) add(w + static_cast<uint64_t>(i) * a.w_stride, k, i, xs);
   }
-  if constexpr (Format != BITNET_FORMAT_Q8_0) {  // whose rows are whole blocks of 32
+  if constexpr (!in_blocks(Format)) {
     if (whole != a.k) {  // zeros after the end: a partial is never -0, so adding +0 changes nothing
       __m256 xs[Tokens][2];
       for (int j = 0; j < Tokens; ++j) {
@@ -186,7 +206,7 @@ void sum(const weighted_rows& a, uint64_t h) {
   uint64_t d = 0;
   for (; d + 16 <= a.width; d += 16) columns<Format, 2, Heads>(a, d, h);
   for (; d + 8 <= a.width; d += 8) columns<Format, 1, Heads>(a, d, h);
-  if constexpr (Format != BITNET_FORMAT_Q8_0)  // whose rows are whole blocks of 32
+  if constexpr (!in_blocks(Format))
     if (d != a.width)
       for (uint64_t g = 0; g < Heads; ++g) last_columns<Format>(a, d, h + g);
 }
@@ -208,6 +228,8 @@ void linear_dense_avx2(const dense_tile& a) {
       return run<BITNET_FORMAT_F16>(a);
     case BITNET_FORMAT_BF16:
       return run<BITNET_FORMAT_BF16>(a);
+    case BITNET_FORMAT_Q4_0:
+      return run<BITNET_FORMAT_Q4_0>(a);
     default:
       return run<BITNET_FORMAT_Q8_0>(a);
   }
@@ -219,6 +241,8 @@ void weighted_sum_avx2(const weighted_rows& a) {
       return sum<BITNET_FORMAT_F32>(a);
     case BITNET_FORMAT_Q8_0:
       return sum<BITNET_FORMAT_Q8_0>(a);
+    case BITNET_FORMAT_Q4_0:
+      return sum<BITNET_FORMAT_Q4_0>(a);
     default:
       return sum<BITNET_FORMAT_F16>(a);
   }

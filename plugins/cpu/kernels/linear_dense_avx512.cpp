@@ -13,21 +13,40 @@ namespace {
 constexpr uint64_t element_bytes(uint32_t format) {
   return format == BITNET_FORMAT_F32 ? 4 : 2;
 }
+// Whether a row is whole blocks of 32 elements.
+constexpr bool in_blocks(uint32_t format) {
+  return format == BITNET_FORMAT_Q8_0 || format == BITNET_FORMAT_Q4_0;
+}
 
-// Bytes that n elements of a row take.
-template <uint32_t Format>
-constexpr uint64_t bytes_of(uint64_t n) {
-  return Format == BITNET_FORMAT_Q8_0 ? n / 32 * 34 : n * element_bytes(Format);
+// The scale that a block begins with.
+__m512 scale_of(const uint8_t* block) {
+  uint16_t d;
+  std::memcpy(&d, block, sizeof d);
+  return _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
+}
+
+// The sixteen values that a block of Q4_0 may have, in the order of their codes: decoding looks
+// them up by the low four bits of a lane.
+__m512 values_of(const uint8_t* block) {
+  const __m512 steps = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm512_mul_ps(scale_of(block), steps);
+}
+
+// Sixteen bytes, each in a lane.
+__m512i lanes_of(const uint8_t* bytes) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
 }
 
 // Sixteen elements from element i of a row.
 template <uint32_t Format>
 __m512 decode(const uint8_t* row, uint64_t i) {
-  if constexpr (Format == BITNET_FORMAT_Q8_0) {
+  if constexpr (Format == BITNET_FORMAT_Q4_0) {
+    const uint8_t* block = row + i / 32 * 18;
+    const __m128i shift = _mm_cvtsi32_si128(i % 32 < 16 ? 0 : 4);
+    return _mm512_permutexvar_ps(_mm512_srl_epi32(lanes_of(block + 2), shift), values_of(block));
+  } else if constexpr (Format == BITNET_FORMAT_Q8_0) {
     const uint8_t* block = row + i / 32 * 34;
-    uint16_t d;
-    std::memcpy(&d, block, sizeof d);
-    const __m512 scale = _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
+    const __m512 scale = scale_of(block);
     const __m128i q = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 2 + i % 32));
     return _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)));
   } else {
@@ -42,11 +61,15 @@ __m512 decode(const uint8_t* row, uint64_t i) {
 // Thirty-two elements from element i of a row, a multiple of 32: a block's scale is widened once.
 template <uint32_t Format>
 void decode_pair(const uint8_t* row, uint64_t i, __m512& first, __m512& second) {
-  if constexpr (Format == BITNET_FORMAT_Q8_0) {
+  if constexpr (Format == BITNET_FORMAT_Q4_0) {
+    const uint8_t* block = row + i / 32 * 18;
+    const __m512 values = values_of(block);
+    const __m512i pairs = lanes_of(block + 2);
+    first = _mm512_permutexvar_ps(pairs, values);
+    second = _mm512_permutexvar_ps(_mm512_srli_epi32(pairs, 4), values);
+  } else if constexpr (Format == BITNET_FORMAT_Q8_0) {
     const uint8_t* block = row + i / 32 * 34;
-    uint16_t d;
-    std::memcpy(&d, block, sizeof d);
-    const __m512 scale = _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
+    const __m512 scale = scale_of(block);
     const auto widened = [&](const uint8_t* q) {
       const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
       return _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes)));
@@ -166,7 +189,7 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
   const uint8_t* w = a.w + r * a.w_stride;
   uint64_t k = 0;
   const uint64_t whole = a.k / 16 * 16;
-  if constexpr (Format == BITNET_FORMAT_Q8_0)
+  if constexpr (in_blocks(Format))
     for (; k < whole; k += 32) add_block<Format>(sums, a, w, x, k);
   for (; k < whole; k += 16) {
     __m512 xs[Tokens];
@@ -175,7 +198,7 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
     for (int i = 0; i < Rows; ++i)
       add_products<Format>(sums[i], w + static_cast<uint64_t>(i) * a.w_stride, k, xs);
   }
-  if constexpr (Format != BITNET_FORMAT_Q8_0)  // whose rows are whole blocks of 32
+  if constexpr (!in_blocks(Format))
     if (whole != a.k) add_rest<Format>(sums, a, w, x, whole);
   if (a.partials != nullptr) {
     for (int i = 0; i < Rows; ++i)
@@ -252,7 +275,7 @@ void sum(const weighted_rows& a, uint64_t h) {
   uint64_t d = 0;
   for (; d + 64 <= a.width; d += 64) columns<Format, 4, Heads>(a, d, h);
   for (; d + 16 <= a.width; d += 16) columns<Format, 1, Heads>(a, d, h);
-  if constexpr (Format != BITNET_FORMAT_Q8_0)  // whose rows are whole blocks of 32
+  if constexpr (!in_blocks(Format))
     if (d != a.width)
       for (uint64_t g = 0; g < Heads; ++g) last_columns<Format>(a, d, h + g);
 }
@@ -275,6 +298,8 @@ void linear_dense_avx512(const dense_tile& a) {
       return run<BITNET_FORMAT_F16>(a);
     case BITNET_FORMAT_BF16:
       return run<BITNET_FORMAT_BF16>(a);
+    case BITNET_FORMAT_Q4_0:
+      return run<BITNET_FORMAT_Q4_0>(a);
     default:
       return run<BITNET_FORMAT_Q8_0>(a);
   }
@@ -286,6 +311,8 @@ void weighted_sum_avx512(const weighted_rows& a) {
       return sum<BITNET_FORMAT_F32>(a);
     case BITNET_FORMAT_Q8_0:
       return sum<BITNET_FORMAT_Q8_0>(a);
+    case BITNET_FORMAT_Q4_0:
+      return sum<BITNET_FORMAT_Q4_0>(a);
     default:
       return sum<BITNET_FORMAT_F16>(a);
   }

@@ -23,6 +23,7 @@ using words = uint32_t __attribute__((vector_size(4 * lanes)));
 using integers = int32_t __attribute__((vector_size(4 * lanes)));
 using halves = uint16_t __attribute__((vector_size(2 * lanes)));
 using bytes = int8_t __attribute__((vector_size(lanes)));
+using octets = uint8_t __attribute__((vector_size(lanes)));
 
 #define BITNET_LANES 4
 #include BITNET_CONVERSIONS
@@ -37,6 +38,10 @@ inline T load(const void* p) {
 constexpr uint64_t element_bytes(uint32_t format) {
   return format == BITNET_FORMAT_F32 ? 4 : 2;
 }
+// Whether a row is whole blocks of 32 elements.
+constexpr bool in_blocks(uint32_t format) {
+  return format == BITNET_FORMAT_Q8_0 || format == BITNET_FORMAT_Q4_0;
+}
 
 // Four elements from element i of a row.
 template <uint32_t Format>
@@ -45,6 +50,12 @@ inline floats decode(const uint8_t* row, uint64_t i) {
     const uint8_t* block = row + i / 32 * 34;
     const halves d = halves{} + load<uint16_t>(block);
     return from_halves(d) * from_bytes(load<bytes>(block + 2 + i % 32));
+  } else if constexpr (Format == BITNET_FORMAT_Q4_0) {
+    const uint8_t* block = row + i / 32 * 18;
+    const halves d = halves{} + load<uint16_t>(block);
+    const octets pairs = load<octets>(block + 2 + i % 16);
+    const octets codes = i % 32 < 16 ? pairs & 15 : pairs >> 4;
+    return from_halves(d) * (from_bytes(reinterpret_cast<bytes>(codes)) - 8.0f);
   } else if constexpr (Format == BITNET_FORMAT_F32) {
     return load<floats>(row + 4 * i);
   } else if constexpr (Format == BITNET_FORMAT_F16) {
@@ -85,7 +96,7 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
         for (int j = 0; j < Tokens; ++j)
           sums[i][j][v] += d * load<floats>(x + static_cast<uint64_t>(j) * a.x_stride + k + 4 * v);
       }
-  if constexpr (Format != BITNET_FORMAT_Q8_0) {  // whose rows are whole blocks of 32
+  if constexpr (!in_blocks(Format)) {
     if (whole != a.k) {  // zeros after the end: a partial is never -0, so adding +0 changes nothing
       for (int i = 0; i < Rows; ++i) {
         uint8_t rest[64] = {};
@@ -170,7 +181,7 @@ void sum(const weighted_rows& a, uint64_t h) {
   uint64_t d = 0;
   for (; d + 16 <= a.width; d += 16) columns<Format, 4, Heads>(a, d, h);
   for (; d + 4 <= a.width; d += 4) columns<Format, 1, Heads>(a, d, h);
-  if constexpr (Format != BITNET_FORMAT_Q8_0)  // whose rows are whole blocks of 32
+  if constexpr (!in_blocks(Format))
     if (d != a.width)
       for (uint64_t g = 0; g < Heads; ++g) last_columns<Format>(a, d, h + g);
 }
@@ -193,6 +204,8 @@ void BITNET_JOIN(linear_dense, BITNET_ISA)(const dense_tile& a) {
       return run<BITNET_FORMAT_F16>(a);
     case BITNET_FORMAT_BF16:
       return run<BITNET_FORMAT_BF16>(a);
+    case BITNET_FORMAT_Q4_0:
+      return run<BITNET_FORMAT_Q4_0>(a);
     default:
       return run<BITNET_FORMAT_Q8_0>(a);
   }
@@ -204,6 +217,8 @@ void BITNET_JOIN(weighted_sum, BITNET_ISA)(const weighted_rows& a) {
       return sum<BITNET_FORMAT_F32>(a);
     case BITNET_FORMAT_Q8_0:
       return sum<BITNET_FORMAT_Q8_0>(a);
+    case BITNET_FORMAT_Q4_0:
+      return sum<BITNET_FORMAT_Q4_0>(a);
     default:
       return sum<BITNET_FORMAT_F16>(a);
   }

@@ -23,7 +23,7 @@
 //   widen      y = x, which is in f16
 //   quant_error  error = sum((w - d q)^2), size = sum((d q)^2), in f32
 //   from_q4_0, from_q4_k, from_q6_k   y = x, which is in whole blocks of that format
-//   q8_0       y = x in blocks of BITNET_DTYPE_Q8_0; k is a multiple of 32
+//   q8_0, q4_0 y = x in blocks of BITNET_DTYPE_Q8_0 or _Q4_0; k is a multiple of 32
 
 #include <cstdint>
 
@@ -64,6 +64,7 @@ struct row_kernels {
   void (*quant_error)(const float* w, const int8_t* q, float d, uint64_t k, float* error,
                       float* size);
   void (*q8_0)(const float* x, uint64_t k, uint8_t* y);
+  void (*q4_0)(const float* x, uint64_t k, uint8_t* y);
   void (*from_q4_0)(const uint8_t* x, uint64_t k, float* y);
   void (*from_q4_k)(const uint8_t* x, uint64_t k, float* y);
   void (*from_q6_k)(const uint8_t* x, uint64_t k, float* y);
@@ -90,6 +91,7 @@ struct row_kernels {
   void quant_error_##isa(const float* w, const int8_t* q, float d, uint64_t k, float* error,       \
                          float* size);                                                             \
   void q8_0_##isa(const float* x, uint64_t k, uint8_t* y);                                         \
+  void q4_0_##isa(const float* x, uint64_t k, uint8_t* y);                                         \
   void from_q4_0_##isa(const uint8_t* x, uint64_t k, float* y);                                    \
   void from_q4_k_##isa(const uint8_t* x, uint64_t k, float* y);                                    \
   void from_q6_k_##isa(const uint8_t* x, uint64_t k, float* y)
@@ -121,6 +123,7 @@ BITNET_DECLARE_ROWS(neon);    // needs AArch64
    widen_##isa,            \
    quant_error_##isa,      \
    q8_0_##isa,             \
+   q4_0_##isa,             \
    from_q4_0_##isa,        \
    from_q4_k_##isa,        \
    from_q6_k_##isa}

@@ -239,4 +239,25 @@ void q8_0_scalar(const float* x, uint64_t k, uint8_t* y) {
   }
 }
 
+void q4_0_scalar(const float* x, uint64_t k, uint8_t* y) {
+  for (; k != 0; k -= 32, x += 32, y += 18) {
+    float extreme = 0;  // comparisons pass over NaN
+    for (int i = 0; i < 32; ++i) extreme = std::fabs(x[i]) > std::fabs(extreme) ? x[i] : extreme;
+    float step = extreme / -8.0f;
+    step = step > -65504.0f ? step : -65504.0f;
+    step = step < 65504.0f ? step : 65504.0f;
+    const uint16_t d = sdk::f32_to_f16(step);
+    std::memcpy(y, &d, sizeof d);
+    const float inverse = (d & 0x7fffu) != 0 ? 1.0f / step : 0;
+    const auto code = [inverse](float one) {
+      const float scaled = one * inverse;
+      float v = scaled + 8.5f;
+      v = v > 0 ? v : 0;  // NaN becomes 0
+      v = v < 15.0f ? v : 15.0f;
+      return static_cast<uint8_t>(v);
+    };
+    for (int i = 0; i < 16; ++i) y[2 + i] = static_cast<uint8_t>(code(x[i]) | code(x[i + 16]) << 4);
+  }
+}
+
 }  // namespace bitnet::cpu

@@ -39,7 +39,7 @@ struct isa_form {
   tile_kernel<ternary_tile> ternary;
   tile_kernel<grouped_tile> grouped;
   tile_kernel<panel_tile> panel;  // both for many tokens; may be none
-  tile_kernel<dense_tile> dense;  // f32, f16, bf16, q8_0
+  tile_kernel<dense_tile> dense;  // f32, f16, bf16, q8_0, q4_0
   tile_kernel<weighted_rows> weighted_sum;
   row_kernels rows;
   tile_kernel<i8_tile> linear_i8;

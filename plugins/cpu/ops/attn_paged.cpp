@@ -8,6 +8,7 @@ namespace {
 uint32_t format_of(uint32_t dtype) {
   return dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
          : dtype == BITNET_DTYPE_Q8_0 ? BITNET_FORMAT_Q8_0
+         : dtype == BITNET_DTYPE_Q4_0 ? BITNET_FORMAT_Q4_0
                                       : BITNET_FORMAT_F16;
 }
 

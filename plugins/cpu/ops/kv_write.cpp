@@ -10,6 +10,8 @@ void store(const isa_form& isa, const float* x, uint64_t n, uint32_t dtype, uint
     std::memcpy(out, x, n * sizeof(float));
   else if (dtype == BITNET_DTYPE_Q8_0)
     isa.rows.q8_0(x, n, out);
+  else if (dtype == BITNET_DTYPE_Q4_0)
+    isa.rows.q4_0(x, n, out);
   else
     isa.rows.halves(x, n, out);
 }

@@ -20,7 +20,7 @@ _THINKING = "<think>"
 
 
 class SessionOptions(TypedDict, total=False):
-    """bitnet_session_options. `kv_k` and `kv_v` are "f16", "f32" or "q8_0", `pooling` of a session for
+    """bitnet_session_options. `kv_k` and `kv_v` are "f16", "f32", "q8_0" or "q4_0", `pooling` of a session for
     embeddings "model" (what the file says, else "last"), "mean", "last" or "cls"."""
 
     n_context: int

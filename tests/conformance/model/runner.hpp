@@ -294,8 +294,9 @@ class runner : public step_memory {
     kv.n_states = n_states_ = m.state_elements == 0 ? 0 : options_.max_sequences + 2;
     kv.state_elements = m.state_elements;
     const auto head_bytes = [&](uint32_t dtype) {
-      return dtype == BITNET_DTYPE_Q8_0 ? kv.head_dim_k / 32 * 34
-                                        : kv.head_dim_k * (dtype == BITNET_DTYPE_F16 ? 2 : 4);
+      return dtype == BITNET_DTYPE_Q8_0   ? kv.head_dim_k / 32 * 34
+             : dtype == BITNET_DTYPE_Q4_0 ? kv.head_dim_k / 32 * 18
+                                          : kv.head_dim_k * (dtype == BITNET_DTYPE_F16 ? 2 : 4);
     };
     block_bytes = uint64_t{head_bytes(kv.dtype_k) + head_bytes(kv.dtype_v)} * kv.n_layers *
                   kv.n_kv_heads * kv.block_tokens;

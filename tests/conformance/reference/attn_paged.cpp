@@ -165,7 +165,8 @@ op_case attention_case(const attending& s, uint64_t context,
 }  // namespace
 
 size_cases attn_paged_sizes() {
-  constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0;
+  constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0,
+                     q4 = BITNET_DTYPE_Q4_0;
   const std::vector<int32_t> far = {0,    1,    63,   64,   255,  256,  500,  501,  511, 512,
                                     1000, 1023, 1024, 1777, 2047, 2048, 3000, 4094, 4095};
   std::vector<int32_t> prompt(512), odd(513);
@@ -183,6 +184,7 @@ size_cases attn_paged_sizes() {
   add("4096_positions_f16", {f16, f16, 4, 2, 64, 64, 0, 0, ""}, 4096, far);
   add("4096_positions_f32", {f32, f32, 2, 1, 32, 16, 0, 0, ""}, 4096, far);
   add("4096_positions_q8_0", {q8, q8, 4, 2, 64, 16, 0, 0, ""}, 4096, far);
+  add("4096_positions_q4_0", {q4, q4, 4, 2, 64, 16, 0, 0, ""}, 4096, far);
   add("4095_positions_window", {f16, f16, 2, 1, 32, 16, 1000, 4, ""}, 4095,
       {999, 1000, 1004, 2047, 4093, 4094});
   add("4095_positions_layer_window", {f16, f16, 2, 1, 32, 16, 0, 0, "", 1, 0, 1024}, 4095,
@@ -198,12 +200,16 @@ size_cases attn_paged_sizes() {
 
 op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags) {
   if (kv_dtypes == 0) kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
-  constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0;
+  constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0,
+                     q4 = BITNET_DTYPE_Q4_0;
   std::vector<attending> shapes = {
       {f32, f32, 4, 2, 32, 4, 0, 0, "keys and values f32"},
       {f16, f16, 4, 2, 32, 4, 0, 0, "keys and values f16"},
       {q8, q8, 4, 2, 32, 4, 0, 0, "keys and values q8_0"},
       {q8, f16, 4, 1, 64, 4, 0, 0, "keys q8_0, values f16"},
+      {q4, q4, 4, 2, 32, 4, 0, 0, "keys and values q4_0"},
+      {q4, q8, 4, 1, 64, 4, 0, 0, "keys q4_0, values q8_0"},
+      {f16, q4, 4, 1, 96, 4, 0, 0, "keys f16, values q4_0"},
       {f16, f16, 1, 1, 100, 4, 0, 0, "a head of 100"},
       {f16, f16, 2, 1, 32, 4, 0, 0, "the second of three layers", 3, 1},
       {f16, f16, 8, 2, 128, 16, 0, 0, "heads of BitNet b1.58 2B, blocks of 16"},

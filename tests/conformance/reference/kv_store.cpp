@@ -27,6 +27,23 @@ void pack_q8_0(const float* x, uint8_t* out) {
   }
 }
 
+// The same of 4 bits.
+void pack_q4_0(const float* x, uint8_t* out) {
+  float e = 0;
+  for (uint64_t i = 0; i < BITNET_Q4_0_BLOCK; ++i)
+    if (std::fabs(x[i]) > std::fabs(e)) e = x[i];
+  const float s = std::clamp(e / -8.0f, -65504.0f, 65504.0f);
+  const uint16_t d = float_to_half(s);
+  out[0] = static_cast<uint8_t>(d);
+  out[1] = static_cast<uint8_t>(d >> 8);
+  for (uint64_t i = 0; i < BITNET_Q4_0_BLOCK; ++i) {
+    const float scaled = half_to_float(d) == 0 ? 0 : x[i] * (1.0f / s);
+    const auto q = static_cast<uint8_t>(std::floor(std::clamp(scaled + 8.5f, 0.0f, 15.0f)));
+    uint8_t& pair = out[2 + i % 16];
+    pair = static_cast<uint8_t>(i < 16 ? q : pair | q << 4);
+  }
+}
+
 }  // namespace
 
 uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
@@ -37,6 +54,8 @@ uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
       return 2 * head_dim;
     case BITNET_DTYPE_Q8_0:
       return head_dim / BITNET_Q8_0_BLOCK * BITNET_Q8_0_BLOCK_BYTES;
+    case BITNET_DTYPE_Q4_0:
+      return head_dim / BITNET_Q4_0_BLOCK * BITNET_Q4_0_BLOCK_BYTES;
     default:
       throw std::runtime_error("no type of keys or values");
   }
@@ -52,13 +71,16 @@ std::vector<uint8_t> kv_pack(uint32_t dtype, std::span<const float> x) {
   }
   for (uint64_t i = 0; dtype == BITNET_DTYPE_Q8_0 && i < x.size(); i += BITNET_Q8_0_BLOCK)
     pack_q8_0(x.data() + i, out.data() + i / BITNET_Q8_0_BLOCK * BITNET_Q8_0_BLOCK_BYTES);
+  for (uint64_t i = 0; dtype == BITNET_DTYPE_Q4_0 && i < x.size(); i += BITNET_Q4_0_BLOCK)
+    pack_q4_0(x.data() + i, out.data() + i / BITNET_Q4_0_BLOCK * BITNET_Q4_0_BLOCK_BYTES);
   return out;
 }
 
 double kv_element(uint32_t dtype, const uint8_t* head, uint64_t i) {
-  return element(dtype == BITNET_DTYPE_F32   ? BITNET_FORMAT_F32
-                 : dtype == BITNET_DTYPE_F16 ? BITNET_FORMAT_F16
-                                             : BITNET_FORMAT_Q8_0,
+  return element(dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
+                 : dtype == BITNET_DTYPE_F16  ? BITNET_FORMAT_F16
+                 : dtype == BITNET_DTYPE_Q8_0 ? BITNET_FORMAT_Q8_0
+                                              : BITNET_FORMAT_Q4_0,
                  head, i);
 }
 

@@ -64,7 +64,8 @@ op_case write_case(const storing& s) {
 }  // namespace
 
 size_cases kv_write_sizes() {
-  constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0;
+  constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0,
+                     q4 = BITNET_DTYPE_Q4_0;
   const struct {
     const char* name;
     storing s;
@@ -72,6 +73,7 @@ size_cases kv_write_sizes() {
       {"512_tokens_f16", {f16, f16, 1, 0, 5, 128, "", 512, 3584, 64, 64}},
       {"513_tokens_f32", {f32, f32, 1, 0, 2, 32, "", 513, 3583, 16, 256}},
       {"512_tokens_q8_0", {q8, q8, 1, 0, 2, 64, "", 512, 3584, 16, 256}},
+      {"512_tokens_q4_0", {q4, q4, 1, 0, 2, 64, "", 512, 3584, 16, 256}},
       {"30_layers", {f16, f16, 30, 29, 5, 128, "", 7, 60, 16, 5}},
       {"32_heads", {f16, f16, 2, 1, 32, 100, "", 5, 3, 4, 3}},
       {"heads_of_256", {f16, f16, 1, 0, 3, 256, "", 5, 3, 4, 3}},
@@ -89,7 +91,10 @@ op_cases kv_write_cases(uint32_t kv_dtypes) {
   const struct {
     uint32_t dtype;
     const char* name;
-  } types[] = {{BITNET_DTYPE_F32, "f32"}, {BITNET_DTYPE_F16, "f16"}, {BITNET_DTYPE_Q8_0, "q8_0"}};
+  } types[] = {{BITNET_DTYPE_F32, "f32"},
+               {BITNET_DTYPE_F16, "f16"},
+               {BITNET_DTYPE_Q8_0, "q8_0"},
+               {BITNET_DTYPE_Q4_0, "q4_0"}};
   for (const auto& k : types)
     for (const auto& v : types) {
       if ((kv_dtypes >> k.dtype & 1) == 0 || (kv_dtypes >> v.dtype & 1) == 0) continue;

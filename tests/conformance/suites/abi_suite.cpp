@@ -232,8 +232,8 @@ TEST(abi, devices_are_possible_and_stay_the_same) {
         << "a string has no end";
     EXPECT_NE(d.buffer_alignment_bytes, 0u);
     EXPECT_EQ(d.buffer_alignment_bytes & (d.buffer_alignment_bytes - 1), 0u) << "no power of two";
-    constexpr uint32_t kv =
-        1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
+    constexpr uint32_t kv = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 |
+                            1u << BITNET_DTYPE_Q8_0 | 1u << BITNET_DTYPE_Q4_0;
     EXPECT_EQ(d.kv_dtypes & ~kv, 0u);
     EXPECT_EQ(d.attention_flags & ~(BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW), 0u);
     const bitnet_device_info again = device_info(t, i);

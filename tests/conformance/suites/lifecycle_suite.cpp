@@ -138,7 +138,8 @@ TEST(lifecycle, exported_blocks_go_on_elsewhere) {
     GTEST_SKIP() << "graph_query answers none for " << missing;
   uint32_t types = from.info().kv_dtypes;
   if (types == 0) types = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
-  for (const uint32_t dtype : {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0})
+  for (const uint32_t dtype :
+       {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0, BITNET_DTYPE_Q4_0})
     if ((types >> dtype & 1) != 0) move_on(from, to, m, dtype);
 }
 

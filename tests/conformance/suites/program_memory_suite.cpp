@@ -216,8 +216,10 @@ TEST_F(program, each_kv_type_agrees_however_the_work_is_cut) {
   if (IsSkipped()) return;
   uint32_t types = device_.info().kv_dtypes;
   if (types == 0) types = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
-  for (const uint32_t k : {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0})
-    for (const uint32_t v : {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0}) {
+  constexpr uint32_t all[] = {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0,
+                              BITNET_DTYPE_Q4_0};
+  for (const uint32_t k : all)
+    for (const uint32_t v : all) {
       if ((types >> k & 1) == 0 || (types >> v & 1) == 0) continue;
       SCOPED_TRACE(std::to_string(k) + ", " + std::to_string(v));
       runner_options o = options();

@@ -127,6 +127,10 @@ TEST_F(robustness, pools_too_large_or_strange_are_refused) {
        [](bitnet_kv_config& c) {
          c.dtype_k = BITNET_DTYPE_Q8_0, c.head_dim_k = c.head_dim_v = 100;
        }},
+      {"heads of 80 in blocks of 32",
+       [](bitnet_kv_config& c) {
+         c.dtype_v = BITNET_DTYPE_Q4_0, c.head_dim_k = c.head_dim_v = 80;
+       }},
       {"states of nothing", [](bitnet_kv_config& c) { c.n_states = 2; }},
       {"no states of something", [](bitnet_kv_config& c) { c.state_elements = 2; }},
       {"states of exabytes", [](bitnet_kv_config& c) { c.n_states = c.state_elements = 1u << 30; }},

@@ -97,15 +97,16 @@ typedef struct bitnet_program_options {
 
 /* Export and import use one canonical layout: for each layer, then k then v, then KV head, then
  * token in the block: head_dim elements of the pool's dtype, in the byte order of the machine.
- * With Q8_0 both head_dims are multiples of 32, so that no block spans two tokens; 32 elements then
- * take 34 bytes. A new pool holds anything; no op may look at a slot that none wrote.
+ * With Q8_0 or Q4_0 both head_dims are multiples of 32, so that no block spans two tokens; 32
+ * elements then take 34 or 18 bytes. A new pool holds anything; no op may look at a slot that none
+ * wrote.
  *
  * A pool may have states too: what sequences of recurrent layers carry from step to step, each
  * state_elements f32 in the order of ops.h, whatever dtype_k and dtype_v are. Copy, export and
  * import name state i as block n_blocks + i. */
 typedef struct bitnet_kv_config {
   uint32_t struct_size;
-  uint32_t dtype_k; /* BITNET_DTYPE_F32, _F16 or _Q8_0, as bitnet_device_info::kv_dtypes allows */
+  uint32_t dtype_k; /* BITNET_DTYPE_F32, _F16, _Q8_0 or _Q4_0, of bitnet_device_info::kv_dtypes */
   uint32_t dtype_v;
   uint32_t n_layers;
   uint32_t n_kv_heads;

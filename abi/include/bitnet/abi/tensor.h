@@ -17,6 +17,15 @@
 #define BITNET_DTYPE_Q8_0 5u
 #define BITNET_Q8_0_BLOCK 32u       /* elements */
 #define BITNET_Q8_0_BLOCK_BYTES 34u /* of a block */
+/* In KV pools only, too: blocks of 32 consecutive elements of one head, 18 bytes each: f16 d, then
+ * 16 bytes, of which byte i has the code q of element i in bits 3:0 and that of element i + 16 in
+ * bits 7:4, as in GGUF; an element is (f32)d * (q - 8).
+ * Written so: e = 0, then x_i wherever |x_i| > |e|, i ascending; s = clamp(e / -8, -65504, 65504),
+ * d = (f16)s, q_i = 8 where d is 0, else floor(clamp(x_i * (1 / s) + 8.5, 0, 15)), all in f32,
+ * product and sum each rounded. */
+#define BITNET_DTYPE_Q4_0 6u
+#define BITNET_Q4_0_BLOCK 32u       /* elements */
+#define BITNET_Q4_0_BLOCK_BYTES 18u /* of a block */
 
 /* Weight formats. All but TERNARY2 are byte for byte those of GGUF, rows packed without padding. */
 #define BITNET_FORMAT_NONE 0u

@@ -16,7 +16,7 @@ namespace bitnet::sdk {
 // the tokens of a block is contiguous, token after token.
 struct kv_storage {
   uint8_t* data;
-  uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_F32, _F16 or _Q8_0
+  uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_F32, _F16, _Q8_0 or _Q4_0
   uint32_t n_layers, n_blocks, block_tokens;
   uint64_t n_kv_heads, head_dim;
   uint64_t block_bytes, layer_bytes;
@@ -61,6 +61,10 @@ inline uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) noexcept {
     case BITNET_DTYPE_Q8_0:
       return head_dim % BITNET_Q8_0_BLOCK == 0
                  ? head_dim / BITNET_Q8_0_BLOCK * BITNET_Q8_0_BLOCK_BYTES
+                 : 0;
+    case BITNET_DTYPE_Q4_0:
+      return head_dim % BITNET_Q4_0_BLOCK == 0
+                 ? head_dim / BITNET_Q4_0_BLOCK * BITNET_Q4_0_BLOCK_BYTES
                  : 0;
     default:
       return 0;
@@ -112,8 +116,8 @@ inline bitnet_status describe(const bitnet_kv_config* given, uint32_t kv_dtypes,
                          dtype, kv_dtypes_or_default(kv_dtypes));
     if (config->head_dim_k != 0 && kv_head_bytes(dtype, config->head_dim_k) == 0)
       return report.fail(BITNET_UNSUPPORTED,
-                         "q8_0 needs heads of a multiple of 32 elements, not of %u; use f16",
-                         config->head_dim_k);
+                         "%s needs heads of a multiple of 32 elements, not of %u; use f16",
+                         dtype == BITNET_DTYPE_Q4_0 ? "q4_0" : "q8_0", config->head_dim_k);
   }
   const uint64_t k_bytes = kv_head_bytes(config->dtype_k, config->head_dim_k);
   const uint64_t v_bytes = kv_head_bytes(config->dtype_v, config->head_dim_k);

@@ -13,10 +13,43 @@
 namespace bitnet::sdk::reference {
 
 // The types of keys and values that are handled here, as in bitnet_device_info.
-inline constexpr uint32_t kv_dtypes =
-    1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
+inline constexpr uint32_t kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 |
+                                      1u << BITNET_DTYPE_Q8_0 | 1u << BITNET_DTYPE_Q4_0;
 
-// n elements of a head as a pool of this type keeps them; of Q8_0 n is a multiple of 32.
+// One block of BITNET_DTYPE_Q8_0.
+inline void write_q8_0(const float* x, uint8_t* to) noexcept {
+  float largest = 0;  // NaN is not larger than anything
+  for (uint64_t i = 0; i < BITNET_Q8_0_BLOCK; ++i) largest = std::max(largest, std::fabs(x[i]));
+  const uint16_t d = f32_to_f16(std::min(largest / 127.0f, 65504.0f));
+  std::memcpy(to, &d, sizeof d);
+  const float step = f16_to_f32(d);
+  for (uint64_t i = 0; i < BITNET_Q8_0_BLOCK; ++i) {
+    const float q = step == 0 ? 0.0f : std::nearbyint(x[i] * (1.0f / step));
+    // In this order NaN becomes -127; converting it would be undefined.
+    const auto code = static_cast<int8_t>(std::min(std::max(-127.0f, q), 127.0f));
+    std::memcpy(to + 2 + i, &code, sizeof code);
+  }
+}
+
+// One block of BITNET_DTYPE_Q4_0.
+inline void write_q4_0(const float* x, uint8_t* to) noexcept {
+  float extreme = 0;  // NaN is not larger than anything
+  for (uint64_t i = 0; i < BITNET_Q4_0_BLOCK; ++i)
+    if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
+  const float step = std::min(std::max(extreme / -8.0f, -65504.0f), 65504.0f);
+  const uint16_t d = f32_to_f16(step);
+  std::memcpy(to, &d, sizeof d);
+  const float inverse = (d & 0x7fffu) != 0 ? 1.0f / step : 0.0f;  // 0: all codes become 8
+  const auto code = [inverse](float v) {
+    const float scaled = v * inverse;
+    // In this order NaN becomes 0; converting it would be undefined.
+    return static_cast<uint8_t>(std::min(std::max(0.0f, scaled + 8.5f), 15.0f));
+  };
+  for (uint64_t i = 0; i < BITNET_Q4_0_BLOCK / 2; ++i)
+    to[2 + i] = static_cast<uint8_t>(code(x[i]) | code(x[i + BITNET_Q4_0_BLOCK / 2]) << 4);
+}
+
+// n elements of a head as a pool of this type keeps them; of blocks n is a multiple of 32.
 inline void kv_write(const float* x, uint64_t n, uint32_t dtype, uint8_t* to) noexcept {
   if (dtype == BITNET_DTYPE_F32) {
     std::memcpy(to, x, n * sizeof *x);
@@ -25,29 +58,22 @@ inline void kv_write(const float* x, uint64_t n, uint32_t dtype, uint8_t* to) no
       const uint16_t half = f32_to_f16(x[i]);
       std::memcpy(to + 2 * i, &half, sizeof half);
     }
+  } else if (dtype == BITNET_DTYPE_Q8_0) {
+    for (uint64_t i = 0; i < n; i += BITNET_Q8_0_BLOCK, to += BITNET_Q8_0_BLOCK_BYTES)
+      write_q8_0(x + i, to);
   } else {
-    for (; n != 0; n -= BITNET_Q8_0_BLOCK, x += BITNET_Q8_0_BLOCK, to += BITNET_Q8_0_BLOCK_BYTES) {
-      float largest = 0;  // NaN is not larger than anything
-      for (uint64_t i = 0; i < BITNET_Q8_0_BLOCK; ++i) largest = std::max(largest, std::fabs(x[i]));
-      const uint16_t d = f32_to_f16(std::min(largest / 127.0f, 65504.0f));
-      std::memcpy(to, &d, sizeof d);
-      const float step = f16_to_f32(d);
-      for (uint64_t i = 0; i < BITNET_Q8_0_BLOCK; ++i) {
-        const float q = step == 0 ? 0.0f : std::nearbyint(x[i] * (1.0f / step));
-        // In this order NaN becomes -127; converting it would be undefined.
-        const auto code = static_cast<int8_t>(std::min(std::max(-127.0f, q), 127.0f));
-        std::memcpy(to + 2 + i, &code, sizeof code);
-      }
-    }
+    for (uint64_t i = 0; i < n; i += BITNET_Q4_0_BLOCK, to += BITNET_Q4_0_BLOCK_BYTES)
+      write_q4_0(x + i, to);
   }
 }
 
 // Elements [first, first + n) of a stored head; first is a multiple of 32.
 inline void kv_read(const uint8_t* from, uint32_t dtype, uint64_t first, uint64_t n,
                     float* out) noexcept {
-  decode(dtype == BITNET_DTYPE_F32   ? BITNET_FORMAT_F32
-         : dtype == BITNET_DTYPE_F16 ? BITNET_FORMAT_F16
-                                     : BITNET_FORMAT_Q8_0,
+  decode(dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
+         : dtype == BITNET_DTYPE_F16  ? BITNET_FORMAT_F16
+         : dtype == BITNET_DTYPE_Q8_0 ? BITNET_FORMAT_Q8_0
+                                      : BITNET_FORMAT_Q4_0,
          from, first, n, out);
 }
 
