@@ -127,9 +127,13 @@ TEST(memory, is_placed_by_nodes) {
   usual.place_rows(1024, 16);
   usual.spread();
   if (policy_at(usual.data()) != 0) GTEST_SKIP() << "the system tells no policies of memory";
+  sdk::nodes::mask first;
+  first.add(0);
+  if (syscall(SYS_mbind, (reinterpret_cast<uintptr_t>(usual.data()) + 65535) / 65536 * 65536,
+              65536UL, sdk::nodes::preferred, first.words, 1025UL, 0UL) != 0)
+    GTEST_SKIP() << "the system refuses mbind";
   sdk::memory rows(bytes, &several), all(bytes, &several), small(1000, &several);
   rows.place_rows(1024, 16);
-  if (policy_at(rows.data() + bytes / 2) == 0) GTEST_SKIP() << "the system refuses mbind";
   EXPECT_EQ(policy_at(rows.data() + bytes / 4), 1);
   EXPECT_EQ(policy_at(rows.data() + bytes / 4 * 3), 1);
   all.spread();
@@ -296,6 +300,22 @@ void as_team(uint32_t size, F f) {
       f(mine);
     }));
   for (auto& r : running) r.get();
+}
+
+TEST(host, runs_one_worker_too_where_workers_are_kept) {
+  bitnet_host_v0 table = idle_host();
+  uint32_t by_host = 0;
+  table.self = &by_host;
+  table.parallel_run = [](void* self, uint32_t n, bitnet_task task, void* arg) {
+    ++*static_cast<uint32_t*>(self);
+    task(arg, 0, n);
+    return bitnet_status{BITNET_OK};
+  };
+  uint32_t ran = 0;
+  auto work = [&](uint32_t worker, uint32_t n) noexcept { ran += worker == 0 && n == 1; };
+  EXPECT_EQ(sdk::host(&table).parallel(1, work), BITNET_OK);
+  EXPECT_EQ(ran, 1u);
+  EXPECT_EQ(by_host, 1u);
 }
 
 TEST(team, deals_every_unit_once_and_in_grains) {

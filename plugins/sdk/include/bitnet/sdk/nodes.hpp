@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// Which memory node (NUMA) holds which part of a matrix, on machines with several sockets. All of it
-// is a preference: where a node is full, or the system refuses, memory stays where it falls.
+// Which memory node (NUMA) holds which part of a matrix, on machines with several sockets. All of
+// it is a preference: where a node is full, or the system refuses, memory stays where it falls.
 //
 // Linux is asked by system calls, without libnuma; elsewhere there is one node.
 
