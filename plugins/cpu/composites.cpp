@@ -21,7 +21,7 @@ using sdk::roles;
 using sdk::share;
 using sdk::team;
 
-constexpr uint64_t column_grain = 16;  // one cache line of outputs
+using sdk::column_grain;
 
 const isa_form& isa_of(const call& c) {
   return *static_cast<const isa_form*>(c.engine);

@@ -21,8 +21,8 @@ BITNET_BACKEND_NOTE("cpu", BITNET_CPU_VERSION, "org.bitnet", "Apache-2.0",
 namespace {
 
 // Parameters: "isa" forces an instruction set, a name of kernels/variants.hpp; "head" says how the
-// largest logits are found, "exact" (also when it is not given) or "fast"; "disable" names kernels
-// that the host has found wrong here.
+// largest logits are found, "exact" (also when it is not given) or "fast"; "hugepages" is "auto" or
+// "off", which asks for none; "disable" names kernels that the host has found wrong here.
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = "cpu";
   d.version = BITNET_CPU_VERSION;
@@ -43,6 +43,13 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
         "setting head is '" + std::string(head.substr(0, 64)) + "'; expected exact or fast";
     return;
   }
+  const std::string_view pages = parameter("hugepages");
+  if (!pages.empty() && pages != "auto" && pages != "off") {
+    d.why_unavailable =
+        "setting hugepages is '" + std::string(pages.substr(0, 64)) + "'; expected auto or off";
+    return;
+  }
+  d.large_pages = pages != "off";
   const auto bits = head == "fast" ? bitnet::cpu::head_bits::four : bitnet::cpu::head_bits::eight;
   const std::string_view disabled = parameter("disable");
   const bitnet::cpu::isa_form* isa =

@@ -170,6 +170,18 @@ class Present(support.Case):
             self.assertLessEqual(device["memory_free_bytes"], device["memory_total_bytes"])
             self.assertRegex(text, r"(?m)^ +memory_free_bytes +\d+$")
 
+    def test_info_says_where_threads_are_kept(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        words = ("backends", "info", "cpu", "-t", "2", "-C", f"{1 << cpus[0]:x}")
+        self.assertRegex(self.ok(*words).text, rf"(?m)^  threads +2 on CPUs {cpus[0]}$")
+        strict = (*words, "--cpu-strict", "on")
+        self.assertRegex(self.ok(*strict).text,
+                         rf"(?m)^  threads +2, kept to CPUs {cpus[0]}, {cpus[0]} in this order$")
+        got = self.ok(*strict, "--json").json["backends"][0]["threads"]
+        place = {"cpus": str(cpus[0]), "node": got["places"][0]["node"]}
+        self.assertEqual(got, {"count": 2, "cpus": str(cpus[0]), "strict": True,
+                               "places": [place, place]})
+
     def test_what_devices_do_is_a_fact_of_the_probe(self):
         chosen = support.report()["selected"]
         got = self.ok("backends", "info", chosen, "--json", "--fresh").json["backends"][0]

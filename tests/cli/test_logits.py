@@ -100,6 +100,10 @@ class Logits(Greedy):
                 (("-C", one), None, "one CPU, and one thread for it"),
                 (("-C", one, "-t", "3"), None, "more threads than CPUs"),
                 (("--cpu-mask", "0x" + all_), None, "all CPUs"),
+                (("--cpu-strict", "on"), None, "a CPU for each thread"),
+                (("--cpu-strict", "1", "-C", one, "-t", "3"), None, "one CPU for three threads"),
+                (("--hugepages", "off"), None, "small pages"),
+                ((), {"BITNET_CPU_STRICT": "on", "BITNET_HUGEPAGES": "off"}, "both"),
                 ((), {"BITNET_POLL": "0", "BITNET_CPU_MASK": one}, "the environment")):
             with self.subTest(why):
                 self.assertEqual(self.greedy(*words, env=env), want)

@@ -1,6 +1,7 @@
 """bitnet run: what it prints where, and that the same request gives the same text."""
 
 import os
+import re
 import subprocess
 
 import support
@@ -150,6 +151,29 @@ class Run(support.Case):
         self.assertNotIn("max_context", self.ok(*words, "--sliding-window", "64").json["kv"])
         text = self.ok("run", "-p", PROMPT, "-n", "1", *GREEDY, "--verbose").stderr
         self.assertRegex(text, r"free memory: a context of \d+ tokens")
+
+    def test_verbose_tells_where_threads_and_weights_lie(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        words = ("run", "-p", PROMPT, "-n", "1", *GREEDY, "--verbose", "-t", "2")
+        self.assertRegex(self.ok(*words).stderr, r"threads: 2(, kept to NUMA nodes:| on CPUs) [0-9]")
+        mask = f"{1 << cpus[-1]:x}"
+        self.assertIn(f"threads: 2, kept to CPUs {cpus[-1]}, {cpus[-1]} in this order",
+                      self.ok(*words, "-C", mask, "--cpu-strict", "on").stderr)
+
+        def pages(text):
+            return re.search(r"large pages: (\d+) MB of memory, \d+ MB of files", text)
+        if not pages(self.ok(*words).stderr):
+            return  # the system counts none, and so nothing is said
+        small = pages(self.ok(*words, "--device", "cpu", "--hugepages", "off").stderr)
+        with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as file:
+            if "[madvise]" in file.read():  # nobody else in the process asks for any
+                self.assertEqual(small[1], "0")
+
+    def test_a_wrong_setting_of_large_pages_is_told(self):
+        got = self.bitnet("run", "-p", PROMPT, "-n", "1", "--device", "cpu",
+                          env={"BITNET_CPU_HUGEPAGES": "2MB"})
+        self.assertEqual(got.code, 4, got)
+        self.assertIn("setting hugepages is '2MB'; expected auto or off", got.stderr)
 
     def test_memory_for_keys_and_values_can_be_bounded(self):
         words = ("run", "--json", "-p", PROMPT, "-n", "4", *GREEDY)

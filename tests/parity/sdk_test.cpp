@@ -2,11 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
+#include <fstream>
 #include <future>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -109,6 +117,67 @@ TEST(kv_pool, has_only_the_types_that_its_author_has) {
   config.dtype_k = BITNET_DTYPE_F32;
   EXPECT_EQ(create(0), BITNET_OK);
 }
+
+#if defined(__linux__)
+// How the system is to place the page at `at`: MPOL_DEFAULT 0, MPOL_PREFERRED 1, MPOL_INTERLEAVE 3;
+// -1 where it does not say.
+int policy_at(const uint8_t* at) {
+  int how = -1;
+  unsigned long mask[16] = {};
+  constexpr unsigned long of_address = 2;
+  return syscall(SYS_get_mempolicy, &how, mask, 1024UL, at, of_address) == 0 ? how : -1;
+}
+
+TEST(memory, is_placed_by_nodes) {
+  // Node 0 twice, as two numbers would be refused here.
+  constexpr uint64_t bytes = uint64_t{4} << 20;
+  sdk::budget several(0, {true, {0, 0}}), none;
+  sdk::memory usual(bytes, &none);
+  usual.place_rows(1024, 16);
+  usual.spread();
+  if (policy_at(usual.data()) != 0) GTEST_SKIP() << "the system tells no policies of memory";
+  sdk::nodes::mask first;
+  first.add(0);
+  if (syscall(SYS_mbind, (reinterpret_cast<uintptr_t>(usual.data()) + 65535) / 65536 * 65536,
+              65536UL, sdk::nodes::preferred, first.words, 1025UL, 0UL) != 0)
+    GTEST_SKIP() << "the system refuses mbind";
+  sdk::memory rows(bytes, &several), all(bytes, &several), small(1000, &several);
+  rows.place_rows(1024, 16);
+  EXPECT_EQ(policy_at(rows.data() + bytes / 4), 1);
+  EXPECT_EQ(policy_at(rows.data() + bytes / 4 * 3), 1);
+  all.spread();
+  EXPECT_EQ(policy_at(all.data() + bytes / 2), 3);
+  small.place_rows(10, 1);
+  EXPECT_EQ(policy_at(small.data()), 0) << "not worth it";
+  rows.data()[bytes / 2] = 1;
+  sdk::memory moved = std::move(rows);
+  EXPECT_EQ(moved.data()[bytes / 2], 1);
+}
+
+// Of the block that holds `at`, the line of smaps that says what was advised.
+std::string advice_at(const uint8_t* at) {
+  std::ifstream file("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    unsigned long first = 0, last = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &last) == 2)
+      inside = first <= reinterpret_cast<uintptr_t>(at) && reinterpret_cast<uintptr_t>(at) < last;
+    else if (inside && line.starts_with("VmFlags:"))
+      return line + " ";
+  }
+  return "";
+}
+
+TEST(memory, asks_for_large_pages_or_for_none) {
+  constexpr uint64_t bytes = uint64_t{16} << 20;
+  sdk::budget large(0, {true, {}}), small(0, {false, {}});
+  const sdk::memory with(bytes, &large), without(bytes, &small), usual(bytes);
+  const std::string said = advice_at(with.data() + bytes / 2);
+  if (said.find(" hg ") == said.npos) GTEST_SKIP() << "the system has no large pages";
+  EXPECT_NE(advice_at(usual.data() + bytes / 2).find(" hg "), said.npos);
+  EXPECT_NE(advice_at(without.data() + bytes / 2).find(" nh "), said.npos);
+}
+#endif
 
 TEST(reporter, cuts_long_messages_and_respects_short_errors) {
   bitnet_error err{};
@@ -240,6 +309,22 @@ void as_team(uint32_t size, F f) {
       f(mine);
     }));
   for (auto& r : running) r.get();
+}
+
+TEST(host, runs_one_worker_too_where_workers_are_kept) {
+  bitnet_host_v0 table = idle_host();
+  uint32_t by_host = 0;
+  table.self = &by_host;
+  table.parallel_run = [](void* self, uint32_t n, bitnet_task task, void* arg) {
+    ++*static_cast<uint32_t*>(self);
+    task(arg, 0, n);
+    return bitnet_status{BITNET_OK};
+  };
+  uint32_t ran = 0;
+  auto work = [&](uint32_t worker, uint32_t n) noexcept { ran += worker == 0 && n == 1; };
+  EXPECT_EQ(sdk::host(&table).parallel(1, work), BITNET_OK);
+  EXPECT_EQ(ran, 1u);
+  EXPECT_EQ(by_host, 1u);
 }
 
 TEST(team, deals_every_unit_once_and_in_grains) {

@@ -83,6 +83,12 @@ typedef struct bitnet_runtime_options {
   uint32_t allow_fake;  /* non-zero: BITNET_GPU_FAKE counts                                     */
   uint32_t strict_mode; /* non-zero, or BITNET_STRICT_MODE=1: no fakes, no fallback, and every
                            doubt about what the request could mean is an error               */
+  uint32_t cpu_strict;  /* non-zero: each worker has one CPU, of cpu_mask or of those that are
+                           allowed: cores before their second hardware threads, neighbours behind
+                           one cache. A thread that computes is kept to its CPU for the call. 0: the
+                           system moves workers, on machines with several NUMA nodes each within
+                           one */
+  uint32_t reserved_2;
 } bitnet_runtime_options;
 
 BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options, uint32_t size);
@@ -116,7 +122,9 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
  * reason, hint, manifest?, library?, library_named?, version?, vendor?, license?, build_id?, abi?,
  * probe{stage, time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?,
  * disabled_kernels[]?, output?, ...}?, devices[{..., status?}], kernels[{id, op, format, level}]?,
- * generations[{number, state, build_id?, reason?}]?}], searched[{directory, result}]}. `code` is
+ * generations[{number, state, build_id?, reason?}]?}], searched[{directory, result}],
+ * threads{count, cpus, strict, places[{cpus, node}]?}}. `threads.places` says where each thread may
+ * run, as the system has it now; it is there where they are kept to CPUs or nodes. `code` is
  * stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. `status` is
  * what a device was doing: {asked: "now" | "probe", age_s?, refused?, memory_total_bytes?,
  * memory_free_bytes?, pool_bytes?, pool_used_bytes?, utilisation_percent?,

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <shared_mutex>
@@ -24,6 +25,7 @@
 #include "session/model_engines.hpp"
 #include "session/session.hpp"
 #include "session/trial.hpp"
+#include "threads/placement.hpp"
 #include "threads/pool.hpp"
 
 namespace bitnet::api {
@@ -47,6 +49,9 @@ class services final : public plugin::host_services {
   uint64_t now_ns() override;
   std::vector<std::pair<std::string, std::string>> params(std::string_view name) override;
 
+  // Where its threads compute: the member `threads` of the report.
+  nlohmann::ordered_json describe_threads() const;
+
   // A token that follows `flag` until it is forgotten.
   uint64_t follow(const std::atomic<bool>& flag);
   void forget(uint64_t token);
@@ -55,9 +60,12 @@ class services final : public plugin::host_services {
   services(const bitnet_runtime_options& options, const threads::cpu_list& wanted,
            const threads::cpu_list& usable);
 
+  const bool strict_;
+  const threads::cpu_list usable_;  // by workers
   const uint32_t width_;
   const uint32_t poll_;
-  const std::vector<std::string> params_;  // "cpu.isa=avx2"
+  const std::vector<std::string> params_;            // "cpu.isa=avx2"
+  const std::vector<threads::worker_place> places_;  // empty: nobody is kept anywhere
   threads::pool pool_;
   const uint32_t log_level_;
   const bitnet_log_callback log_;  // NULL: nobody listens

@@ -276,6 +276,7 @@ bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t
         add_generations(b, runtime->generations.all());
         add_status(b, runtime->models);
       }
+      report["threads"] = runtime->services.describe_threads();
       return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     };
     return bitnet::api::give_changing_text(

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
@@ -6,17 +7,30 @@
 #include "text/printable.hpp"
 
 namespace bitnet::api {
+namespace {
+
+std::vector<threads::cpu_list> cpus_of(const std::vector<threads::worker_place>& places) {
+  std::vector<threads::cpu_list> out;
+  out.reserve(places.size());
+  for (const threads::worker_place& one : places) out.push_back(one.cpus);
+  return out;
+}
+
+}  // namespace
 
 services::services(const bitnet_runtime_options& options, const threads::cpu_list& cpus)
     : services(options, cpus, cpus.empty() ? threads::allowed_cpus() : cpus) {}
 
 services::services(const bitnet_runtime_options& options, const threads::cpu_list& wanted,
                    const threads::cpu_list& usable)
-    : width_(options.n_threads != 0 ? options.n_threads : threads::available(usable)),
+    : strict_(options.cpu_strict != 0),
+      usable_(usable),
+      width_(options.n_threads != 0 ? options.n_threads : threads::available(usable)),
       // A thread that looks while it has no CPU of its own keeps another from working.
       poll_(width_ <= usable.size() ? options.poll : 0),
       params_(options.backend_params, options.backend_params + options.n_backend_params),
-      pool_(width_, {poll_, wanted}),
+      places_(threads::places_here(usable, width_, strict_)),
+      pool_(width_, {poll_, wanted, cpus_of(places_)}),
       log_level_(options.log_level),
       log_(options.log),
       log_user_(options.log_user) {}
@@ -58,6 +72,16 @@ std::vector<std::pair<std::string, std::string>> services::params(std::string_vi
       out.emplace_back(one.substr(dot + 1, equals - dot - 1), one.substr(equals + 1));
   }
   out.emplace_back("poll", std::to_string(poll_));  // for those that wait by themselves
+  return out;
+}
+
+nlohmann::ordered_json services::describe_threads() const {
+  nlohmann::ordered_json out = {
+      {"count", width_}, {"cpus", threads::ranges(usable_)}, {"strict", strict_}};
+  if (places_.empty()) return out;
+  const std::vector<threads::cpu_list> now = pool_.places();
+  for (std::size_t i = 0; i < now.size(); ++i)
+    out["places"].push_back({{"cpus", threads::ranges(now[i])}, {"node", places_[i].node}});
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/control_groups.hpp"
 #include "threads/pool.hpp"
+#include "threads/topology.hpp"
 
 namespace bitnet::threads {
 namespace {
@@ -42,19 +43,11 @@ uint32_t quota(uint32_t none) {
   return best;
 }
 
-// The first CPU of the physical core that `cpu` is a thread of; itself where sysfs does not say.
-uint32_t core_of(uint32_t cpu) {
-  std::ifstream siblings("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                         "/topology/thread_siblings_list");
-  uint32_t first = cpu;
-  return siblings >> first ? first : cpu;
-}
-
 }  // namespace
 
 uint32_t available(const cpu_list& cpus) {
   std::set<uint32_t> cores;
-  for (const uint32_t cpu : cpus) cores.insert(core_of(cpu));
+  for (const uint32_t cpu : cpus) cores.insert(core_of("/", cpu));
   const auto n = static_cast<uint32_t>(std::max<std::size_t>(cores.size(), 1));
   return std::min(n, quota(n));
 }

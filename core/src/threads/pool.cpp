@@ -1,6 +1,7 @@
 #include "threads/pool.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -21,13 +22,50 @@ uint64_t next_id() {
   return ++ids;
 }
 
+bool move_to(const cpu_list& cpus) {
+  const cpu_set set(cpus);
+  return sched_setaffinity(0, cpu_set::bytes(), set.get()) == 0;
+}
+
+cpu_list cpus_of(pid_t thread) {
+  const cpu_set set;
+  cpu_list out;
+  if (sched_getaffinity(thread, cpu_set::bytes(), set.get()) != 0) return out;
+  for (uint32_t cpu = 0; cpu < most_cpus; ++cpu)
+    if (set.has(cpu)) out.push_back(cpu);
+  return out;
+}
+
+// Keeps this thread to `place` as long as it lives, then puts it back to where it was, `before`.
+class kept {
+ public:
+  kept(const cpu_set& place, cpu_set& before) : before_(before) {
+    moved_ = sched_getaffinity(0, cpu_set::bytes(), before_.get()) == 0 &&
+             sched_setaffinity(0, cpu_set::bytes(), place.get()) == 0;
+  }
+  ~kept() {
+    if (moved_) (void)sched_setaffinity(0, cpu_set::bytes(), before_.get());
+  }
+  kept(const kept&) = delete;
+  kept& operator=(const kept&) = delete;
+  [[nodiscard]] bool moved() const { return moved_; }
+
+ private:
+  cpu_set& before_;
+  bool moved_ = false;
+};
+
 }  // namespace
 
 pool::pool(uint32_t width, pool_options options)
     : width_(width == 0 ? 1 : width),
       spins_(rounds_per_poll * std::min(options.poll, most_poll)),
       cpus_(std::move(options.cpus)),
-      id_(next_id()) {
+      places_(std::move(options.places)),
+      caller_place_(places_.empty() ? cpu_list() : places_.front()),
+      id_(next_id()),
+      ids_(width_),
+      settled_(width_ - 1) {
   workers_.reserve(width_ - 1);
   for (uint32_t i = 1; i < width_; ++i) workers_.emplace_back([this, i] { work(i); });
 }
@@ -41,19 +79,29 @@ pool::~pool() {
 void pool::move_this_thread() {
   if (cpus_.empty() || moved_for == id_) return;
   moved_for = id_;
-  const cpu_set set(cpus_);
-  (void)sched_setaffinity(0, set.bytes(), set.get());
+  (void)move_to(cpus_);
 }
 
 bitnet_status pool::run(uint32_t n, bitnet_task task, void* arg) {
   if (n == 0 || n > width_ || task == nullptr || inside_task) return BITNET_INVALID_ARGUMENT;
   const std::lock_guard lock(turn_);
   move_this_thread();
+  if (places_.empty()) {
+    compute(n, task, arg);
+    return BITNET_OK;
+  }
+  const kept here(caller_place_, caller_before_);
+  caller_refused_.store(!here.moved(), std::memory_order_relaxed);
+  compute(n, task, arg);
+  return BITNET_OK;
+}
+
+void pool::compute(uint32_t n, bitnet_task task, void* arg) {
   inside_task = true;
   if (n == 1) {
     task(arg, 0, 1);
     inside_task = false;
-    return BITNET_OK;
+    return;
   }
   task_ = task;
   arg_ = arg;
@@ -64,11 +112,25 @@ bitnet_status pool::run(uint32_t n, bitnet_task task, void* arg) {
   task(arg, 0, n);
   inside_task = false;
   for (uint32_t left = pending_.load(); left != 0;) left = pending_.await_change(left, spins_);
-  return BITNET_OK;
+}
+
+std::vector<cpu_list> pool::places() const {
+  settled_.wait();
+  std::vector<cpu_list> out;
+  out.reserve(width_);
+  const bool kept_there = !places_.empty() && !caller_refused_.load(std::memory_order_relaxed);
+  out.push_back(kept_there ? places_.front() : cpus_.empty() ? cpus_of(0) : cpus_);
+  for (uint32_t i = 1; i < width_; ++i) out.push_back(cpus_of(ids_[i]));
+  return out;
 }
 
 void pool::work(uint32_t index) {
-  move_this_thread();
+  if (!places_.empty())
+    (void)move_to(places_[index]);
+  else
+    move_this_thread();
+  ids_[index] = gettid();
+  settled_.count_down();
   inside_task = true;
   uint32_t seen = 0;
   while (true) {

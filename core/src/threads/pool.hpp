@@ -4,7 +4,9 @@
 // Workers spin for a short, bounded time for the next run and then sleep in a futex, so that a busy
 // neighbour on the same core is not starved.
 
+#include <atomic>
 #include <cstdint>
+#include <latch>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -13,6 +15,7 @@
 #include "base/result.hpp"
 #include "bitnet/abi/host.h"
 #include "threads/awaited.hpp"
+#include "threads/cpu_set.hpp"
 
 namespace bitnet::threads {
 
@@ -39,6 +42,9 @@ struct pool_options {
   uint32_t poll =
       default_poll;  // how long a worker looks for work before it sleeps; 0 = not at all
   cpu_list cpus;     // that the workers run on; empty: where the system puts them
+  // Of each worker the CPUs that it is kept to, within `cpus`; empty: none is. The caller of run is
+  // kept there during the run only: what it starts otherwise does not inherit the place.
+  std::vector<cpu_list> places{};
 };
 
 class pool {
@@ -55,15 +61,26 @@ class pool {
   // for n outside [1, width] and for a call from inside a task.
   bitnet_status run(uint32_t n, bitnet_task task, void* arg);
 
+  // The CPUs that the system says each worker may run on. Of worker 0, who is the caller of run,
+  // what it was kept to in the last run, or will be in the first.
+  [[nodiscard]] std::vector<cpu_list> places() const;
+
  private:
   void work(uint32_t index);
   void move_this_thread();
+  void compute(uint32_t n, bitnet_task task, void* arg);
 
   const uint32_t width_;
   const uint32_t spins_;
   const cpu_list cpus_;
-  const uint64_t id_;  // of this pool among all that ever were
-  std::mutex turn_;    // one run at a time
+  const std::vector<cpu_list> places_;
+  const cpu_set caller_place_;               // the first of places_
+  const uint64_t id_;                        // of this pool among all that ever were
+  std::mutex turn_;                          // one run at a time
+  cpu_set caller_before_;                    // where it was before the run
+  std::atomic<bool> caller_refused_{false};  // the system did not let it to its place
+  std::vector<int32_t> ids_;                 // of workers as the system counts, 0 for the caller
+  mutable std::latch settled_;               // workers that have moved and told their ids
   // Written by run before generation_ moves, read by workers after they saw it move.
   bitnet_task task_ = nullptr;
   void* arg_ = nullptr;

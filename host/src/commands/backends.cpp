@@ -8,6 +8,7 @@
 #include "library/advice.hpp"
 #include "library/conformance_report.hpp"
 #include "library/json.hpp"
+#include "library/placing.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
 
@@ -195,6 +196,11 @@ result<int> info(const invocation& in, const json& report) {
     const std::string claim = in_words(read_conformance(
         any_member(one, "manifest"), any_member(one, "name"), any_member(one, "build_id")));
     if (!claim.empty()) one["conformance"] = claim;
+    if (!one.value("host_threads", false)) continue;
+    if (in.set.flag("json"))
+      one["threads"] = report.value("threads", json::object());
+    else
+      one["threads"] = threads_text(report);
   }
   if (in.set.flag("json")) return printed(json_line({{"backends", shown}}));
   std::string out;

@@ -12,6 +12,7 @@
 #include "commands/commands.hpp"
 #include "commands/figures.hpp"
 #include "interrupt.hpp"
+#include "library/placing.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
@@ -193,7 +194,9 @@ struct facts {  // of the whole run
   std::string file, head, tuning;
   measured_device device;
   uint64_t threads = 0;
-  uint64_t max_context = 0;  // that the free memory had room for; 0: unknown
+  uint64_t max_context = 0;          // that the free memory had room for; 0: unknown
+  std::string places;                // of threads that are kept somewhere
+  std::optional<large_pages> pages;  // once the model was loaded
 };
 
 facts facts_of(const invocation& in, const engine& all, const nlohmann::json& session,
@@ -204,7 +207,9 @@ facts facts_of(const invocation& in, const engine& all, const nlohmann::json& se
           session.value("tuning", ""),
           device_in(runtime, session.value("device", "")),
           session.value("threads", uint64_t{0}),
-          session.value("kv", nlohmann::json::object()).value("max_context", uint64_t{0})};
+          session.value("kv", nlohmann::json::object()).value("max_context", uint64_t{0}),
+          has_places(runtime) ? threads_text(runtime) : "",
+          large_pages_now()};
 }
 
 ordered_json as_json(const measurement& m, const facts& f, const ceilings& limit) {
@@ -217,6 +222,8 @@ ordered_json as_json(const measurement& m, const facts& f, const ceilings& limit
   if (!f.device.arch.empty()) out["device"] = f.device.arch;
   if (!f.device.name.empty()) out[f.device.host_threads ? "cpu_info" : "gpu_info"] = f.device.name;
   if (f.device.host_threads) out["n_threads"] = f.threads;
+  if (!f.places.empty()) out["thread_places"] = f.places;
+  if (f.pages) out["large_page_bytes"] = f.pages->own + f.pages->files;
   if (f.max_context != 0) out["max_context"] = f.max_context;
   out["test"] = m.what.name();
   out["n_prompt"] = m.what.n_prompt;
@@ -274,6 +281,8 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
   for (const measurement& m : all) add_difference(seen, {}, m.kernels);
   for (const auto& [id, use] : seen) kernels += (kernels.empty() ? "" : " ") + id;
   out += fmt::format("device: {} {}\n", f.device.arch, f.device.name);
+  if (!f.places.empty()) out += fmt::format("threads: {}\n", f.places);
+  if (f.pages) out += fmt::format("large pages once loaded: {}\n", text_of(*f.pages));
   if (f.max_context != 0)
     out += fmt::format("free memory: a context of {} tokens\n", f.max_context);
   if (!f.tuning.empty()) out += fmt::format("tuned: {}\n", f.tuning);

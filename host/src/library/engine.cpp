@@ -11,6 +11,7 @@
 #include "interrupt.hpp"
 #include "library/advice.hpp"
 #include "library/json.hpp"
+#include "library/placing.hpp"
 #include "model_files.hpp"
 #include "terminal/progress.hpp"
 
@@ -108,11 +109,14 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   // A backend that knows no fast head has the exact one; its kernels' ids tell.
   std::vector<const char*> params;
   if (uses_head(in.set) && in.set.text("head") == "fast") params.push_back("*.head=fast");
+  if (in.set.text("hugepages") == "off") params.push_back("*.hugepages=off");
   options.backend_params = params.data();
   options.n_backend_params = static_cast<uint32_t>(params.size());
   options.n_threads = static_cast<uint32_t>(std::max<int64_t>(in.set.integer("threads"), 0));
   options.poll = static_cast<uint32_t>(in.set.integer("poll"));
   if (in.set.given("cpu-mask")) options.cpu_mask = in.set.text("cpu-mask").c_str();
+  const std::string& strict_cpus = in.set.text("cpu-strict");
+  options.cpu_strict = strict_cpus == "on" || strict_cpus == "1" ? 1 : 0;
   options.device = device.c_str();
   options.requested_by = origin.c_str();
   options.require_first = in.set.flag("require-backend") ? 1 : 0;
@@ -259,6 +263,17 @@ void note_room(const console& out, bitnet_session* session) {
   if (tokens != 0) out.detail(fmt::format("free memory: a context of {} tokens", tokens));
 }
 
+// Where threads and weights have come to lie.
+void note_places(const console& out, bitnet_runtime* runtime) {
+  if (out.verbosity() < 4) return;
+  const auto report = runtime_report(runtime);
+  if (!report) return;
+  if (const std::string threads = threads_text(*report); !threads.empty())
+    out.detail(fmt::format("threads: {}", threads));
+  if (const auto pages = large_pages_now())
+    out.detail(fmt::format("large pages: {}", text_of(*pages)));
+}
+
 }  // namespace
 
 result<engine> open_engine(const invocation& in, const std::string& wanted) {
@@ -277,6 +292,7 @@ result<engine> open_engine(const invocation& in, const std::string& wanted) {
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);
   note_room(in.out, all.session.get());
+  note_places(in.out, all.runtime.get());
   return all;
 }
 

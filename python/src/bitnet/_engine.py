@@ -95,7 +95,8 @@ class Engine(Owner):
                  require_signature: bool | None = None, user_backends: bool | None = None,
                  probe_cache: str | os.PathLike[str] | None = None,
                  probe_wait_ms: int | None = None, probe_fresh: bool | None = None,
-                 allow_fake: bool | None = None, strict_mode: bool | None = None):
+                 allow_fake: bool | None = None, strict_mode: bool | None = None,
+                 cpu_strict: bool | None = None):
         if log is not None and not callable(log):
             raise TypeError(f"log is a function of a level and a text, not {log!r}")
         on_log = _logging(log)
@@ -105,7 +106,7 @@ class Engine(Owner):
             allowed_backends=allowed_backends, trusted_keys=trusted_keys,
             require_signature=require_signature, user_backends=user_backends,
             probe_cache=probe_cache, probe_wait_ms=probe_wait_ms, probe_fresh=probe_fresh,
-            allow_fake=allow_fake, strict_mode=strict_mode, log=on_log,
+            allow_fake=allow_fake, strict_mode=strict_mode, cpu_strict=cpu_strict, log=on_log,
             log_level=max((ours for ours, level in _LEVELS.items() if level >= log_level), default=0))
         options.give_list("manifest_dirs", "char*", [
             options.keep(ffi.new("char[]", _native.path("a folder of manifests", one)))

@@ -138,6 +138,47 @@ TEST(pool, computes_on_the_cpus_that_it_was_given) {
   EXPECT_EQ(allowed_cpus(), all) << "other threads stay where they are";
 }
 
+// The places that a run of each width saw, with the caller's own afterwards.
+std::vector<cpu_list> seen_by(pool& p) {
+  std::vector<cpu_list> seen(p.width());
+  EXPECT_EQ(p.run(
+                p.width(),
+                [](void* arg, uint32_t worker, uint32_t) {
+                  (*static_cast<std::vector<cpu_list>*>(arg))[worker] = allowed_cpus();
+                },
+                &seen),
+            BITNET_OK);
+  return seen;
+}
+
+TEST(pool, keeps_each_worker_to_its_place_and_the_caller_during_the_run) {
+  const cpu_list all = allowed_cpus();
+  const std::vector<cpu_list> places = {{all.back()}, {all.front()}, {all.back()}};
+  pool p(3, {default_poll, {}, places});
+  EXPECT_EQ(p.places(), places) << "before the first run";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(seen_by(p), places);
+    EXPECT_EQ(allowed_cpus(), all) << "what the caller starts next inherits no place";
+  }
+  EXPECT_EQ(p.places(), places);
+  pool one(1, {default_poll, {}, {{all.back()}}});
+  EXPECT_EQ(seen_by(one), (std::vector<cpu_list>{{all.back()}})) << "the caller alone";
+  EXPECT_EQ(allowed_cpus(), all);
+}
+
+TEST(pool, goes_on_without_a_place_that_the_system_refuses_and_says_so) {
+  const cpu_list all = allowed_cpus(), nowhere = {most_cpus_of_a_test};
+  pool p(2, {default_poll, {}, {nowhere, nowhere}});
+  const std::vector<cpu_list> want = {all, all};
+  EXPECT_EQ(seen_by(p), want);
+  EXPECT_EQ(p.places(), want);
+}
+
+TEST(pool, places_are_any_cpus_where_none_were_given) {
+  pool p(2);
+  EXPECT_EQ(p.places(), (std::vector<cpu_list>{allowed_cpus(), allowed_cpus()}));
+}
+
 TEST(cpu_mask, is_read_from_its_lowest_bit) {
   const cpu_list all = allowed_cpus();
   std::string mask;

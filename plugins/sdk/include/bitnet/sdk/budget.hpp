@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// What a device may hold at once: bitnet_device_request::memory_bytes.
+// What a device may hold at once, bitnet_device_request::memory_bytes, and how it is to lie.
 //
 // Threads  any.
 
 #include <atomic>
 #include <cstdint>
 #include <new>
+#include <utility>
+
+#include "bitnet/sdk/nodes.hpp"
 
 namespace bitnet::sdk {
 
@@ -19,7 +22,8 @@ struct over_budget : std::bad_alloc {
 
 class budget {
  public:
-  explicit budget(uint64_t most = 0) noexcept : most_(most) {}  // 0: no bound
+  explicit budget(uint64_t most = 0, memory_rules rules = {}) noexcept  // 0: no bound
+      : most_(most), rules_(std::move(rules)) {}
   budget(const budget&) = delete;
   budget& operator=(const budget&) = delete;
 
@@ -32,9 +36,11 @@ class budget {
   }
   void give(uint64_t bytes) noexcept { used_ -= bytes; }
   uint64_t used() const noexcept { return used_.load(); }
+  const memory_rules& rules() const noexcept { return rules_; }
 
  private:
   const uint64_t most_;
+  const memory_rules rules_;
   std::atomic<uint64_t> used_{0};
 };
 

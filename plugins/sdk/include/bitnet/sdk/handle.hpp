@@ -4,6 +4,7 @@
 
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include <cstdint>
@@ -31,8 +32,8 @@ struct handle {
 };
 
 // Zeroed host memory, aligned to 64 bytes unless it is to be more. Large blocks take no physical
-// page before first use, and then large pages where the system has them: getting and finding small
-// ones would take longer than using them.
+// page before first use, and then large pages where the system has them, unless the device's rules
+// say otherwise: getting and finding small ones would take longer than using them.
 class memory {
  public:
   static constexpr uint64_t alignment = 64;
@@ -55,8 +56,10 @@ class memory {
     constexpr uint64_t page = uint64_t{2} << 20;
     const uint64_t first = (address + page - 1) / page * page,
                    last = (address + bytes) / page * page;
+    const bool large = !from || from->rules().large_pages;
     if (first < last)
-      ::madvise(static_cast<uint8_t*>(block_) + (first - address), last - first, MADV_HUGEPAGE);
+      ::madvise(static_cast<uint8_t*>(block_) + (first - address), last - first,
+                large ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 #endif
   }
   memory(memory&& other) noexcept { swap(other); }
@@ -65,25 +68,66 @@ class memory {
     return *this;
   }
   ~memory() {
+    // What the allocator gives to others next has no node.
+    if (placed_) nodes::bind(first_page(), end_of_pages(), nodes::usual, {});
     std::free(block_);
     if (from_) from_->give(size_);
+  }
+
+  // On machines with several nodes, before first use: rows of a matrix lie where the workers are
+  // that read them (see parts_of). Nothing is done for what is small.
+  void place_rows(uint64_t rows, uint64_t grain) {
+    if (!worth_placing()) return;
+    for (const node_part& p :
+         parts_of(address(), size_, rows, grain, from_->rules().nodes, page())) {
+      nodes::mask one;
+      one.add(p.node);
+      nodes::bind(p.first, p.last, nodes::preferred, one);
+    }
+    placed_ = true;
+  }
+  // The same for what all workers read: the nodes have a page each in turn.
+  void spread() {
+    if (!worth_placing()) return;
+    nodes::mask all;
+    for (const uint32_t node : from_->rules().nodes) all.add(node);
+    nodes::bind(first_page(), end_of_pages(), nodes::interleaved, all);
+    placed_ = true;
   }
 
   uint8_t* data() const noexcept { return data_; }
   uint64_t size() const noexcept { return size_; }
 
  private:
+  static constexpr uint64_t least_placed = 256 << 10;  // bytes: smaller ones would be all borders
+  bool worth_placing() const noexcept {
+    return from_ && !from_->rules().nodes.empty() && size_ >= least_placed;
+  }
+  uint64_t address() const noexcept { return reinterpret_cast<uintptr_t>(data_); }
+  uint64_t first_page() const noexcept { return (address() + page() - 1) / page() * page(); }
+  uint64_t end_of_pages() const noexcept { return (address() + size_) / page() * page(); }
+  static uint64_t page() noexcept {
+#if defined(__linux__)
+    static const auto bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+    return bytes;
+#else
+    return 4096;
+#endif
+  }
+
   void swap(memory& other) noexcept {
     std::swap(block_, other.block_);
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     std::swap(from_, other.from_);
+    std::swap(placed_, other.placed_);
   }
 
   void* block_ = nullptr;
   uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
   budget* from_ = nullptr;
+  bool placed_ = false;  // on nodes
 };
 
 }  // namespace bitnet::sdk

@@ -44,13 +44,10 @@ class host {
   budget* lent() const noexcept { return budget_; }  // nullptr: no bound
 
   // Runs work(worker, n_workers) on n_workers threads at the same time, the caller being worker 0.
+  // One alone is the host's too: it keeps workers to CPUs.
   template <class Work>
   bitnet_status parallel(uint32_t n_workers, Work& work) const noexcept {
     static_assert(std::is_nothrow_invocable_v<Work&, uint32_t, uint32_t>);
-    if (n_workers == 1) {
-      work(0u, 1u);
-      return BITNET_OK;
-    }
     return services_->parallel_run(
         services_->self, n_workers,
         [](void* arg, uint32_t worker, uint32_t n) { (*static_cast<Work*>(arg))(worker, n); },

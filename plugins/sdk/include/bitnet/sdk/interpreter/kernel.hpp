@@ -92,6 +92,9 @@ struct share {
   void* keep;            // this worker's own: definition::worker_keep_bytes that outlive the call
 };
 
+// Columns of a product that workers share are cut at multiples of this: a cache line of outputs.
+constexpr uint64_t column_grain = 16;
+
 // Of a matrix with activations.
 inline bool is_product(uint32_t op) noexcept {
   return op == BITNET_OP_LINEAR_TERNARY || op == BITNET_OP_LINEAR_TERNARY_GROUPED ||
@@ -335,6 +338,7 @@ struct definition {
   sdk::packing packing;  // for top forms
   sdk::tunable tuning;
   std::vector<bitnet_kernel_info> others;  // listed only: forms that another setting would choose
+  bool large_pages = true;                 // asked for by what a device holds; see memory
   uint32_t poll = 50;              // open_interpreter sets it to the host's setting; see spins_of
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
   const void* engine = nullptr;    // for the author: arrives in every call; outlives the backend

@@ -22,6 +22,7 @@ class kv_pool {
     uint64_t bytes = 0;
     if (bitnet_status s = describe(config, kv_dtypes, storage_, bytes, report); failed(s)) return s;
     memory_ = memory(bytes, lent);
+    memory_.spread();
     storage_.data = memory_.data();
     return BITNET_OK;
   }

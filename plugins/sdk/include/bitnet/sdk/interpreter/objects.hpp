@@ -69,7 +69,9 @@ class queue {
 class device {
  public:
   device(const definition& author, const host& services, uint64_t memory_bytes)
-      : author_(author), lent_(memory_bytes), host_(services, lent_) {
+      : author_(author),
+        lent_(memory_bytes, {author.large_pages, nodes::of_workers(services)}),
+        host_(services, lent_) {
     bitnet_device_status first{};
     if (author_.status) author_.status(first);
   }

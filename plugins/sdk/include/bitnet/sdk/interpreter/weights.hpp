@@ -85,6 +85,7 @@ inline bitnet_status make_packed(const definition& author, const host& services,
   memory made(form.bytes, services.lent());
   const packing& how = *form.how;
   const uint64_t grain = std::max<uint64_t>(how.row_grain, 1);
+  made.place_rows(w.m, column_grain);
   const auto pack = [&](uint64_t first, uint64_t last) noexcept {
     if (first < last)
       how.pack(w, author.engine, first * grain, std::min(last * grain, w.m), made.data());
@@ -165,7 +166,10 @@ class weight_set {
                          static_cast<unsigned long long>(offset),
                          static_cast<unsigned long long>(t->written),
                          static_cast<unsigned long long>(t->desc.data_bytes));
-    if (!t->own.data()) t->own = memory(t->desc.data_bytes, services_.lent());
+    if (!t->own.data()) {
+      t->own = memory(t->desc.data_bytes, services_.lent());
+      if (t->desc.rank == 2) t->own.place_rows(static_cast<uint64_t>(t->desc.ne[1]), column_grain);
+    }
     if (bytes) std::memcpy(t->own.data() + offset, data, bytes);
     t->written += bytes;
     return BITNET_OK;
