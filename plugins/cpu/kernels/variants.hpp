@@ -49,7 +49,7 @@ struct isa_form {
   // Asks the operating system to let this process use what the form needs beyond supported(). True:
   // it does, until the process ends. nullptr: there is nothing to ask.
   bool (*ask)() = nullptr;
-  panel_size whole_panel = usual_panel;  // what `panel` takes at once where nothing has groups
+  panel_size whole_panel = rows_panel;  // what `panel` takes at once where nothing has groups
 };
 
 #if defined(__x86_64__)
