@@ -90,8 +90,14 @@ void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
 
 void attn_out(const call* body, const roles& parts, team& workers) noexcept {
   const call& attention = body[parts.attention];
-  const share heads = workers.split(attention.rows * static_cast<uint64_t>(attention.ints[1]));
-  cpu::attention(isa_of(attention), attention, heads.first, heads.last, heads.scratch);
+  if (attention.rows >= fewest_attending) {
+    // The later a token, the more it sees: who has the earlier ones takes some of the others'.
+    workers.deal(attention.rows * static_cast<uint64_t>(attention.ints[2]), 1,
+                 [&](const share& s) { attention_of_tokens(isa_of(attention), attention, s); });
+  } else {
+    const share heads = workers.split(attention.rows * static_cast<uint64_t>(attention.ints[1]));
+    cpu::attention(isa_of(attention), attention, heads.first, heads.last, heads.scratch);
+  }
   workers.sync();
   norm_quant(parts.norm == roles::absent ? nullptr : &body[parts.norm], body[parts.quant], workers);
   workers.sync();

@@ -83,6 +83,7 @@ void kv_write(const call& c, const share& s) noexcept {
 }
 
 void attn_paged(const call& c, const share& s) noexcept {
+  if (c.rows >= fewest_attending) return attention_of_tokens(isa_of(c), c, s);
   const auto group = static_cast<uint64_t>(c.ints[1] / c.ints[2]);
   attention(isa_of(c), c, s.first * group, s.last * group, s.scratch);
 }
@@ -228,6 +229,7 @@ void primitive_list::add_dense() {
 
 void primitive_list::add_rows() {
   out_.worker_keep_bytes = sizeof(rope_angles);
+  out_.most_scores = most_scores;
   const char* rows = isa_.rows.isa;
   add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, rows, stable, "rms_norm.f32", rms_norm);
   add(BITNET_OP_RMS_NORM_HEADS, BITNET_FORMAT_F32, rows, stable, "rms_norm_heads.f32",

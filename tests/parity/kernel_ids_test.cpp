@@ -46,6 +46,8 @@ void* address(F f) {
   BITNET_FUNCTION(linear_ternary, isa), BITNET_FUNCTION(linear_grouped, isa), \
       BITNET_FUNCTION(linear_i8, isa), BITNET_FUNCTION(linear_i4, isa)
 #define BITNET_PANEL_FUNCTIONS(isa) BITNET_FUNCTION(linear_panel, isa), BITNET_BYTE_FUNCTIONS(isa)
+#define BITNET_SCORE_FUNCTIONS(isa) \
+  BITNET_FUNCTION(turn_keys, isa), BITNET_FUNCTION(attn_scores, isa)
 #define BITNET_ALL_FUNCTIONS(isa)                                                                  \
   BITNET_BYTE_FUNCTIONS(isa), BITNET_FUNCTION(linear_dense, isa),                                  \
       BITNET_FUNCTION(weighted_sum, isa), BITNET_FUNCTION(rms_norm, isa),                          \
@@ -65,15 +67,21 @@ const functions& known() {
       {address(cpu::linear_panel_emulated), {"linear_panel", "amx"}},
       BITNET_PANEL_FUNCTIONS(avx512vnni),
       BITNET_FUNCTION(linear_panel, avx512),
+      BITNET_SCORE_FUNCTIONS(avx512),
       BITNET_ALL_FUNCTIONS(avx512),
       BITNET_PANEL_FUNCTIONS(avxvnni),
       BITNET_FUNCTION(linear_panel, avx2),
+      BITNET_SCORE_FUNCTIONS(avx2),
       BITNET_ALL_FUNCTIONS(avx2),
       BITNET_FUNCTION(linear_panel, sse41),
+      BITNET_SCORE_FUNCTIONS(sse41),
       BITNET_ALL_FUNCTIONS(sse41),
 #elif defined(__aarch64__)
-      BITNET_FUNCTION(linear_ternary, neon_i8mm), BITNET_PANEL_FUNCTIONS(neon_dotprod),
-      BITNET_FUNCTION(linear_panel, neon), BITNET_ALL_FUNCTIONS(neon),
+      BITNET_FUNCTION(linear_ternary, neon_i8mm),
+      BITNET_PANEL_FUNCTIONS(neon_dotprod),
+      BITNET_FUNCTION(linear_panel, neon),
+      BITNET_SCORE_FUNCTIONS(neon),
+      BITNET_ALL_FUNCTIONS(neon),
 #endif
       BITNET_ALL_FUNCTIONS(scalar)};
   return all;
@@ -93,6 +101,12 @@ template <class Tile, cpu::tile_kernel<Tile> cpu::isa_form::* Kernel>
 void note_tile(const Tile& tile) {
   note(address((original->*Kernel).run));
   (original->*Kernel)(tile);
+}
+
+template <class Tile, void (*cpu::score_kernels::*Kernel)(const Tile&)>
+void note_scores(const Tile& tile) {
+  note(address(original->attention.*Kernel));
+  (original->attention.*Kernel)(tile);
 }
 
 template <auto Row>
@@ -120,6 +134,11 @@ void replace_functions(const cpu::isa_form& form) {
   if (form.panel.run != nullptr) noting.panel.run = note_tile<cpu::panel_tile, &isa_form::panel>;
   noting.dense.run = note_tile<cpu::dense_tile, &isa_form::dense>;
   noting.weighted_sum.run = note_tile<cpu::weighted_rows, &isa_form::weighted_sum>;
+  if (form.attention.scores != nullptr) {
+    using cpu::score_kernels;
+    noting.attention.turn_keys = note_scores<cpu::keys_tile, &score_kernels::turn_keys>;
+    noting.attention.scores = note_scores<cpu::scores_tile, &score_kernels::scores>;
+  }
   noting.linear_i8.run = note_tile<cpu::i8_tile, &isa_form::linear_i8>;
   noting.linear_i4.run = note_tile<cpu::i8_tile, &isa_form::linear_i4>;
   using k = row_kernels;

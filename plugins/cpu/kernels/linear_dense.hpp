@@ -43,7 +43,7 @@ struct weighted_rows {
   float* y;           // (heads, width)
   uint64_t y_stride;  // elements between heads
   uint64_t rows, width, heads;
-  const uint8_t* next;  // rows without gaps that are read after these
+  const uint8_t* next;  // rows without gaps that are read after these; nullptr: all are in caches
 };
 
 void weighted_sum_scalar(const weighted_rows&);

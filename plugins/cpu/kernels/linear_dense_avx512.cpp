@@ -236,7 +236,7 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
     for (uint64_t i = 0; i < Vectors; ++i)
       sums[g][i] = _mm512_loadu_ps(y + g * a.y_stride + 16 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
-    if (d == 0) fetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
+    if (d == 0 && a.next != nullptr) fetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
     __m512 v[Vectors];
     const uint8_t* row = a.v + j * a.v_stride;
     if constexpr (Vectors == 4)

@@ -150,7 +150,7 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
   for (uint64_t g = 0; g < Heads; ++g)
     for (uint64_t i = 0; i < Vectors; ++i) sums[g][i] = load<floats>(y + g * a.y_stride + 4 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
-    if (d == 0) fetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
+    if (d == 0 && a.next != nullptr) fetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
     for (uint64_t i = 0; i < Vectors; ++i) {
       const floats v = decode<Format>(a.v + j * a.v_stride, d + 4 * i);
       for (uint64_t g = 0; g < Heads; ++g) sums[g][i] += p[g * a.p_stride + j] * v;

@@ -29,8 +29,11 @@ struct panel_size {
   uint64_t k, tokens;  // elements of a row
 };
 inline constexpr panel_size usual_panel{2048, 128};
+// Where nothing has groups.
+inline constexpr panel_size rows_panel{4096, 128};
 // Of linear_panel_amx where nothing has groups: its processors have second caches of 2 MB.
 inline constexpr panel_size tiles_panel{4096, 256};
+inline constexpr panel_size widest_panel = tiles_panel;
 
 struct panel_tile {
   const uint8_t* w;

@@ -75,11 +75,10 @@ inline void shape_tiles(uint64_t tokens) {
   configure(&shapes);
 }
 
-// Where nothing has groups: so many elements of a panel stay in the first cache while all tokens
-// pass. What they add to waits beside them, or in the tiles where those have room for all tokens.
-constexpr uint64_t slice = 512;
+// Where nothing has groups: what slices of a panel add to waits in memory, or in the tiles where
+// those have room for all tokens.
 struct tile_sums {
-  alignas(64) wide of[tiles_panel.tokens / (2 * tokens_of_tile)][registers][2 * tokens_of_tile];
+  alignas(64) wide of[widest_panel.tokens / (2 * tokens_of_tile)][registers][2 * tokens_of_tile];
 };
 
 // The slice that begins at `element`, for `tokens` of them from t on, up to two tiles.
@@ -132,7 +131,7 @@ inline void add_slice(const panel_tile& a, panel& w, uint64_t element, uint64_t 
 
 void every_panel_in_tiles(const panel_tile& a) {
   constexpr uint64_t most = 2 * tokens_of_tile;
-  int32_t q_sums[tiles_panel.tokens];
+  int32_t q_sums[widest_panel.tokens];
   sum_groups(a, a.k, q_sums);
   panel w;
   tile_sums sums;

@@ -16,7 +16,7 @@ constexpr bool parts_are_sums = steps_of_part == 0;
 constexpr uint64_t steps_of_line = 32;  // times four elements after which lines are asked for
 
 // Which groups have scales, and which of them are the shorter ones.
-enum class grouped : uint8_t { none, activations, weights, shorter_activations, shorter_weights };
+enum class grouped : uint8_t { activations, weights, shorter_activations, shorter_weights };
 
 // The lines of the next panel's weights, asked for while this one is multiplied.
 struct lines_ahead {
@@ -191,25 +191,52 @@ inline void write_sums(const panel_tile& a, const panel& w, uint64_t t, wide (&r
   write_rows(w, out, y);
 }
 
-// Where nothing has groups. q_sums: of the whole block, of each token.
+// Where nothing has groups: so many elements of a panel, 16 KB of codes, stay in the first cache
+// while all tokens pass. What they add to waits in memory meanwhile.
+constexpr uint64_t slice = 16384 / panel_rows;
+struct waiting_sums {
+  alignas(64) wide of[widest_panel.tokens][registers];
+};
+
+// n elements from `element` on. q_sums: of all elements, of each token.
 template <uint64_t Tokens>
-void whole_rows(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t0, float* y) {
+void whole_rows(const panel_tile& a, panel& w, uint64_t element, uint64_t n, const int32_t* q_sums,
+                uint64_t t0, waiting_sums& waiting, float* y) {
   wide sums[registers][Tokens];
   for (uint64_t t = 0; t < Tokens; ++t) {
     wide before[registers] = {};
-    if (a.goes_on) read_rows(w, y + t * a.y_stride, before);
-    for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before[r] + q_sums[t0 + t];
+    if (element != 0)
+      std::memcpy(before, waiting.of[t0 + t], sizeof before);
+    else if (a.goes_on)
+      read_rows(w, y + t * a.y_stride, before);
+    for (uint64_t r = 0; r < registers; ++r)
+      sums[r][t] = element == 0 ? before[r] + q_sums[t0 + t] : before[r];
   }
-  for (uint64_t i = 0; i < a.k / 4; i += steps_of_line) {
+  const int8_t* q = a.q + t0 * a.q_stride + element;
+  for (uint64_t i = 0; i < n / 4; i += steps_of_line) {
     w.next.ask();
-    add_products<Tokens>(w.codes[i][0], least(a.k / 4 - i, steps_of_line),
-                         a.q + t0 * a.q_stride + 4 * i, a.q_stride, sums);
+    add_products<Tokens>(w.codes[i][0], least(n / 4 - i, steps_of_line), q + 4 * i, a.q_stride,
+                         sums);
   }
   for (uint64_t t = 0; t < Tokens; ++t) {
     wide row[registers];
     for (uint64_t r = 0; r < registers; ++r) row[r] = sums[r][t];
-    write_sums(a, w, t0 + t, row, y + t * a.y_stride);
+    if (element + n != a.k)
+      std::memcpy(waiting.of[t0 + t], row, sizeof row);
+    else
+      write_sums(a, w, t0 + t, row, y + t * a.y_stride);
   }
+}
+
+// The tokens from t on, so many at a time, then half as many.
+template <uint64_t Tokens>
+inline void every_token_of_slice(const panel_tile& a, panel& w, uint64_t element, uint64_t n,
+                                 const int32_t* q_sums, uint64_t t, waiting_sums& waiting,
+                                 float* y) {
+  for (; t + Tokens <= a.tokens; t += Tokens)
+    whole_rows<Tokens>(a, w, element, n, q_sums, t, waiting, y + t * a.y_stride);
+  if constexpr (Tokens > 1)
+    every_token_of_slice<Tokens / 2>(a, w, element, n, q_sums, t, waiting, y);
 }
 
 // What the sums of a shorter group, number g, are multiplied by is added to `to`.
@@ -280,20 +307,12 @@ void grouped_rows(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t
   }
 }
 
-template <grouped Groups, uint64_t Tokens>
-inline void multiply(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t, float* y) {
-  y += t * a.y_stride;
-  if constexpr (Groups == grouped::none)
-    whole_rows<Tokens>(a, w, q_sums, t, y);
-  else
-    grouped_rows<Groups, Tokens>(a, w, q_sums, t, y);
-}
-
 // The tokens from t on, so many at a time, then half as many.
 template <grouped Groups, uint64_t Tokens>
 inline void every_token(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t,
                         float* y) {
-  for (; t + Tokens <= a.tokens; t += Tokens) multiply<Groups, Tokens>(a, w, q_sums, t, y);
+  for (; t + Tokens <= a.tokens; t += Tokens)
+    grouped_rows<Groups, Tokens>(a, w, q_sums, t, y + t * a.y_stride);
   if constexpr (Tokens > 1) every_token<Groups, Tokens / 2>(a, w, q_sums, t, y);
 }
 
@@ -307,21 +326,38 @@ inline lines_ahead lines_of(const panel_tile& a, uint64_t row, uint64_t pieces) 
   return out;
 }
 
+void every_whole_panel(const panel_tile& a) {
+  int32_t q_sums[widest_panel.tokens];
+  sum_groups(a, a.k, q_sums);
+  panel w;
+  waiting_sums waiting;
+  const uint64_t pieces = (a.tokens / at_once + 1) * (a.k / (4 * steps_of_line) + 1);
+  for (uint64_t row = 0; row < a.rows; row += panel_rows) {
+    w.first = 0;
+    w.last = least(a.rows - row, panel_rows);
+    w.next = lines_of(a, row + panel_rows, pieces);
+    for (uint64_t e = 0; e < a.k; e += slice) {
+      const uint64_t n = least(a.k - e, slice);
+      for (uint64_t r = 0; r < registers; ++r) fill_rows(a, row + r * lanes, r, e, n, w);
+      every_token_of_slice<at_once>(a, w, e, n, q_sums, 0, waiting, a.y + row);
+    }
+  }
+}
+
 template <grouped Groups>
 void every_panel(const panel_tile& a) {
   constexpr bool by_weights = Groups == grouped::weights || Groups == grouped::shorter_weights;
   int32_t q_sums[usual_panel.tokens * (usual_panel.k / 32)];
-  const uint64_t group = Groups == grouped::none ? a.k : by_weights ? a.group : a.q_group;
+  const uint64_t group = by_weights ? a.group : a.q_group;
   sum_groups(a, group, q_sums);
   panel w;
-  const uint64_t end = a.skipped + a.rows,
-                 run = Groups == grouped::none ? 4 * steps_of_line : group;
-  const uint64_t pieces = (a.tokens / at_once + 1) * (a.k / run + 1);
+  const uint64_t end = a.skipped + a.rows;
+  const uint64_t pieces = (a.tokens / at_once + 1) * (a.k / group + 1);
   for (uint64_t row = a.skipped / lanes * lanes; row < end; row += panel_rows) {
     w.first = a.skipped > row ? a.skipped - row : 0;
     w.last = least(end - row, panel_rows);
     for (uint64_t r = 0; r < registers; ++r)
-      if constexpr (Groups == grouped::none || Groups == grouped::activations)
+      if constexpr (Groups == grouped::activations)
         fill_rows(a, row + r * lanes, r, 0, a.k, w);
       else
         fill_tiles(a, row + r * lanes, r, w);
@@ -331,7 +367,7 @@ void every_panel(const panel_tile& a) {
 }
 
 inline void all(const panel_tile& a) {
-  if (a.group == 0 && a.q_group == 0) return every_panel<grouped::none>(a);
+  if (a.group == 0 && a.q_group == 0) return every_whole_panel(a);
   if (a.group == 0) return every_panel<grouped::activations>(a);
   if (a.q_group == 0) return every_panel<grouped::weights>(a);
   if (a.q_group <= a.group) return every_panel<grouped::shorter_activations>(a);

@@ -12,6 +12,7 @@
 #include <sys/auxv.h>
 #endif
 
+#include "attn_scores.hpp"
 #include "linear_dense.hpp"
 #include "linear_grouped.hpp"
 #include "linear_i8.hpp"
@@ -31,6 +32,14 @@ struct tile_kernel {
 };
 #define BITNET_KERNEL(name, isa) {#isa, name##_##isa}
 
+// Scores of many tokens; the scalar form has none, where each token reads the keys by itself.
+struct score_kernels {
+  const char* isa;
+  void (*turn_keys)(const keys_tile&);
+  void (*scores)(const scores_tile&);
+};
+#define BITNET_SCORES(isa) {#isa, turn_keys_##isa, attn_scores_##isa}
+
 // What is chosen as one. Not every set of instructions has a form of every kernel: dot products of
 // bytes are no help with floats.
 struct isa_form {
@@ -41,6 +50,7 @@ struct isa_form {
   tile_kernel<panel_tile> panel;  // both for many tokens; may be none
   tile_kernel<dense_tile> dense;  // f32, f16, bf16, q8_0, q4_0
   tile_kernel<weighted_rows> weighted_sum;
+  score_kernels attention;
   row_kernels rows;
   tile_kernel<i8_tile> linear_i8;
   tile_kernel<i8_tile> linear_i4;
@@ -49,7 +59,7 @@ struct isa_form {
   // Asks the operating system to let this process use what the form needs beyond supported(). True:
   // it does, until the process ends. nullptr: there is nothing to ask.
   bool (*ask)() = nullptr;
-  panel_size whole_panel = usual_panel;  // what `panel` takes at once where nothing has groups
+  panel_size whole_panel = rows_panel;  // what `panel` takes at once where nothing has groups
 };
 
 #if defined(__x86_64__)
@@ -93,30 +103,32 @@ inline constexpr isa_form isa_forms[] = {
 #if defined(__x86_64__)
     {"amx", has_amx, BITNET_KERNEL(linear_ternary, avx512vnni),
      BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, amx),
-     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),
-     BITNET_KERNEL(linear_i8, avx512vnni), BITNET_KERNEL(linear_i4, avx512vnni), true,
-     ask_for_tiles, tiles_panel},
+     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
+     BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
+     BITNET_KERNEL(linear_i4, avx512vnni), true, ask_for_tiles, tiles_panel},
     {"avx512vnni", has_avx512vnni, BITNET_KERNEL(linear_ternary, avx512vnni),
      BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, avx512vnni),
-     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),
-     BITNET_KERNEL(linear_i8, avx512vnni), BITNET_KERNEL(linear_i4, avx512vnni)},
+     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
+     BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
+     BITNET_KERNEL(linear_i4, avx512vnni)},
     {"avx512", has_avx512, BITNET_KERNEL(linear_ternary, avx512),
      BITNET_KERNEL(linear_grouped, avx512), BITNET_KERNEL(linear_panel, avx512),
-     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512), BITNET_ROWS(avx512),
-     BITNET_KERNEL(linear_i8, avx512), BITNET_KERNEL(linear_i4, avx512)},
+     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
+     BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512),
+     BITNET_KERNEL(linear_i4, avx512)},
     {"avxvnni", has_avxvnni, BITNET_KERNEL(linear_ternary, avxvnni),
      BITNET_KERNEL(linear_grouped, avxvnni), BITNET_KERNEL(linear_panel, avxvnni),
-     BITNET_KERNEL(linear_dense, avx2), BITNET_KERNEL(weighted_sum, avx2), BITNET_ROWS(avx2),
-     BITNET_KERNEL(linear_i8, avxvnni), BITNET_KERNEL(linear_i4, avxvnni)},
+     BITNET_KERNEL(linear_dense, avx2), BITNET_KERNEL(weighted_sum, avx2), BITNET_SCORES(avx2),
+     BITNET_ROWS(avx2), BITNET_KERNEL(linear_i8, avxvnni), BITNET_KERNEL(linear_i4, avxvnni)},
     {"avx2", has_avx2, BITNET_KERNEL(linear_ternary, avx2), BITNET_KERNEL(linear_grouped, avx2),
      BITNET_KERNEL(linear_panel, avx2), BITNET_KERNEL(linear_dense, avx2),
-     BITNET_KERNEL(weighted_sum, avx2), BITNET_ROWS(avx2), BITNET_KERNEL(linear_i8, avx2),
-     BITNET_KERNEL(linear_i4, avx2)},
+     BITNET_KERNEL(weighted_sum, avx2), BITNET_SCORES(avx2), BITNET_ROWS(avx2),
+     BITNET_KERNEL(linear_i8, avx2), BITNET_KERNEL(linear_i4, avx2)},
     {"sse41", [] { return __builtin_cpu_supports("sse4.1") != 0; },
      BITNET_KERNEL(linear_ternary, sse41), BITNET_KERNEL(linear_grouped, sse41),
      BITNET_KERNEL(linear_panel, sse41), BITNET_KERNEL(linear_dense, sse41),
-     BITNET_KERNEL(weighted_sum, sse41), BITNET_ROWS(sse41), BITNET_KERNEL(linear_i8, sse41),
-     BITNET_KERNEL(linear_i4, sse41)},
+     BITNET_KERNEL(weighted_sum, sse41), BITNET_SCORES(sse41), BITNET_ROWS(sse41),
+     BITNET_KERNEL(linear_i8, sse41), BITNET_KERNEL(linear_i4, sse41)},
 #elif defined(__aarch64__)
     {"neon-i8mm",
      [] {
@@ -125,18 +137,18 @@ inline constexpr isa_form isa_forms[] = {
      },
      BITNET_KERNEL(linear_ternary, neon_i8mm), BITNET_KERNEL(linear_grouped, neon_dotprod),
      BITNET_KERNEL(linear_panel, neon_dotprod), BITNET_KERNEL(linear_dense, neon),
-     BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon), BITNET_KERNEL(linear_i8, neon_dotprod),
-     BITNET_KERNEL(linear_i4, neon_dotprod)},
+     BITNET_KERNEL(weighted_sum, neon), BITNET_SCORES(neon), BITNET_ROWS(neon),
+     BITNET_KERNEL(linear_i8, neon_dotprod), BITNET_KERNEL(linear_i4, neon_dotprod)},
     {"neon-dotprod", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; },
      BITNET_KERNEL(linear_ternary, neon_dotprod), BITNET_KERNEL(linear_grouped, neon_dotprod),
      BITNET_KERNEL(linear_panel, neon_dotprod), BITNET_KERNEL(linear_dense, neon),
-     BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon), BITNET_KERNEL(linear_i8, neon_dotprod),
-     BITNET_KERNEL(linear_i4, neon_dotprod)},
+     BITNET_KERNEL(weighted_sum, neon), BITNET_SCORES(neon), BITNET_ROWS(neon),
+     BITNET_KERNEL(linear_i8, neon_dotprod), BITNET_KERNEL(linear_i4, neon_dotprod)},
     {"neon", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0; },
      BITNET_KERNEL(linear_ternary, neon), BITNET_KERNEL(linear_grouped, neon),
      BITNET_KERNEL(linear_panel, neon), BITNET_KERNEL(linear_dense, neon),
-     BITNET_KERNEL(weighted_sum, neon), BITNET_ROWS(neon), BITNET_KERNEL(linear_i8, neon),
-     BITNET_KERNEL(linear_i4, neon)},
+     BITNET_KERNEL(weighted_sum, neon), BITNET_SCORES(neon), BITNET_ROWS(neon),
+     BITNET_KERNEL(linear_i8, neon), BITNET_KERNEL(linear_i4, neon)},
 #endif
     {"scalar",
      [] { return true; },
@@ -145,6 +157,7 @@ inline constexpr isa_form isa_forms[] = {
      {"scalar", nullptr},
      BITNET_KERNEL(linear_dense, scalar),
      BITNET_KERNEL(weighted_sum, scalar),
+     {"scalar", nullptr, nullptr},
      BITNET_ROWS(scalar),
      BITNET_KERNEL(linear_i8, scalar),
      BITNET_KERNEL(linear_i4, scalar)},

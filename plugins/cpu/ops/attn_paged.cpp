@@ -83,6 +83,140 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
   }
 }
 
+namespace {
+
+constexpr uint64_t widest_head = 256;    // elements
+constexpr uint64_t values_at_once = 32;  // in the first cache, with one row of q and of y
+constexpr uint64_t most_together = 32;   // tokens; with so many, turning keys is 1 to 2 % of it
+constexpr uint64_t fewest_together = 4;  // with fewer, it takes longer than it saves
+constexpr uint64_t most_rows = 512;      // heads of tokens
+
+// Some tokens of a sequence, one after the other, each of which sees all positions up to its own,
+// and the heads of one KV head.
+struct attention_block {
+  const isa_form& isa;
+  const sdk::call& c;
+  uint64_t kv_head, group, first, tokens;
+  float* scores;  // (tokens, group, stride)
+  uint64_t stride;
+
+  const sdk::kv_storage& kv() const { return c.step->kv; }
+  uint64_t layer() const { return static_cast<uint64_t>(c.ints[0]); }
+  uint64_t head_dim() const { return static_cast<uint64_t>(c.ints[3]); }
+  uint64_t seen(uint64_t t) const {
+    return static_cast<uint64_t>(c.step->positions[first + t]) + 1;
+  }
+  uint64_t context() const { return seen(tokens - 1); }
+  uint64_t slot(uint64_t position) const {
+    const uint64_t n = kv().block_tokens;
+    return static_cast<uint64_t>(c.step->blocks_of(first)[position / n]) * n + position % n;
+  }
+  float* scores_of(uint64_t t) const { return scores + t * group * stride; }
+  uint64_t at(uint64_t t) const { return (first + t) * c.k + kv_head * group * head_dim(); }
+};
+
+void score(const attention_block& b) {
+  alignas(64) float turned[widest_head * keys_at_once];
+  keys_tile keys{format_of(b.kv().dtype_k), {}, b.head_dim(), turned};
+  const float* q = b.c.input<float>(0);
+  for (uint64_t p = 0; p < b.context(); p += keys_at_once) {
+    for (uint64_t i = 0; i < keys_at_once; ++i)  // after the last one, that again
+      keys.rows[i] = b.kv().k(b.layer(), b.slot(std::min(p + i, b.context() - 1)), b.kv_head);
+    b.isa.attention.turn_keys(keys);
+    for (uint64_t t = 0; t < b.tokens; ++t)
+      if (p < b.seen(t))
+        b.isa.attention.scores({turned, q + b.at(t), b.head_dim(), b.scores_of(t) + p, b.stride,
+                                b.head_dim(), b.group});
+  }
+}
+
+// y += the values times their weights. f16 is widened once for all.
+void add_values(const attention_block& b) {
+  alignas(64) float wide[widest_head * values_at_once];
+  const sdk::kv_storage& kv = b.kv();
+  const bool halves = kv.dtype_v == BITNET_DTYPE_F16;
+  float* y = b.c.output<float>(0);
+  uint64_t n = 0;
+  for (uint64_t p = 0; p < b.context(); p += n) {
+    n = std::min({values_at_once, kv.block_tokens - p % kv.block_tokens, b.context() - p});
+    const uint8_t* v = kv.v(b.layer(), b.slot(p), b.kv_head);
+    if (halves) b.isa.rows.widen(v, n * b.head_dim(), wide);
+    weighted_rows sum{};
+    sum.format = halves ? BITNET_FORMAT_F32 : format_of(kv.dtype_v);
+    sum.v = halves ? reinterpret_cast<const uint8_t*>(wide) : v;
+    sum.v_stride = halves ? b.head_dim() * sizeof(float) : kv.v_bytes;
+    sum.p_stride = b.stride;
+    sum.width = sum.y_stride = b.head_dim();
+    sum.heads = b.group;
+    for (uint64_t t = 0; t < b.tokens; ++t) {
+      if (b.seen(t) <= p) continue;
+      sum.rows = std::min(n, b.seen(t) - p);
+      sum.p = b.scores_of(t) + p;
+      sum.y = y + b.at(t);
+      b.isa.weighted_sum(sum);
+    }
+  }
+}
+
+// The sums of attention_heads() in their order, token by token; what is read of keys and values
+// serves all tokens.
+void attend(const attention_block& b) {
+  score(b);
+  float sums[most_rows];
+  float* y = b.c.output<float>(0);
+  const uint64_t width = b.group * b.head_dim();
+  for (uint64_t t = 0; t < b.tokens; ++t) {
+    for (uint64_t h = 0; h < b.group; ++h)
+      sums[t * b.group + h] =
+          b.isa.rows.softmax(b.scores_of(t) + h * b.stride, b.seen(t), b.c.floats[0]);
+    std::fill_n(y + b.at(t), width, 0.0f);
+  }
+  add_values(b);
+  for (uint64_t t = 0; t < b.tokens; ++t)
+    for (uint64_t i = 0; i < width; ++i) y[b.at(t) + i] /= sums[t * b.group + i / b.head_dim()];
+}
+
+// How many tokens from t on, fewer than `most`, can be a block, and its stride; 0: none.
+uint64_t block_from(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t most,
+                    uint64_t room, uint64_t& stride) {
+  const sdk::step_view& step = *c.step;
+  const auto group = static_cast<uint64_t>(c.ints[1] / c.ints[2]);
+  const auto head_dim = static_cast<uint64_t>(c.ints[3]);
+  if (isa.attention.scores == nullptr || head_dim % 16 != 0 || head_dim > widest_head) return 0;
+  most = std::min({most, most_together, most_rows / group});
+  uint64_t n = 0;
+  for (; n < most; ++n) {
+    if (step.sequences[t + n] != step.sequences[t]) break;
+    if (step.positions[t + n] != step.positions[t] + static_cast<int32_t>(n)) break;
+    const uint64_t seen = static_cast<uint64_t>(step.positions[t + n]) + 1;
+    if (step.sees(t + n, c.ints[4]).count() != seen) break;  // a window
+    const uint64_t needed = (seen + keys_at_once - 1) / keys_at_once * keys_at_once;
+    if ((n + 1) * group * needed > room) break;
+    stride = needed;
+  }
+  return n < fewest_together ? 0 : n;
+}
+
+}  // namespace
+
+void attention_of_tokens(const isa_form& isa, const sdk::call& c, const sdk::share& s) {
+  const auto heads = static_cast<uint64_t>(c.ints[1]), kv_heads = static_cast<uint64_t>(c.ints[2]);
+  const uint64_t group = heads / kv_heads;
+  for (uint64_t at = s.first; at < s.last;) {
+    const uint64_t kv_head = at / c.rows, t = at % c.rows;
+    const uint64_t most = std::min(s.last - at, c.rows - t);
+    uint64_t stride = 0;
+    uint64_t n = block_from(isa, c, t, most, s.scratch_floats, stride);
+    if (n != 0) {
+      attend({isa, c, kv_head, group, t, n, s.scratch, stride});
+    } else {
+      n = 1;
+      attention_heads(isa, c, t, kv_head * group, (kv_head + 1) * group, s.scratch);
+    }
+    at += n;
+  }
+}
+
 void attention(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t last,
                float* scores) {
   const auto heads = static_cast<uint64_t>(c.ints[1]);

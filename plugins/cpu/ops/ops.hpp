@@ -39,6 +39,13 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
 // Heads [first, last) of all tokens, numbered token by token.
 void attention(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t last,
                float* scores);
+// The same bits, of a prompt: KV heads of all tokens, numbered KV head by KV head. Keys and values
+// are read once for many tokens, where a sequence's follow one another without a window.
+void attention_of_tokens(const isa_form& isa, const sdk::call& c, const sdk::share& s);
+// From so many tokens on, that one is used.
+inline constexpr uint64_t fewest_attending = 4;
+// Elements of scratch that hold the scores of many tokens: a part of the second cache.
+inline constexpr uint64_t most_scores = uint64_t{1} << 17;
 
 // Which code computes the product with a ternary weight. Kernel ids are chosen by the same
 // function, so that they tell what runs.

@@ -90,6 +90,7 @@ struct share {
   uint64_t first, last;  // units
   float* scratch;        // this worker's own: (n_heads / n_kv_heads, context) for attention scores
   void* keep;            // this worker's own: definition::worker_keep_bytes that outlive the call
+  uint64_t scratch_floats = 0;  // what scratch has; more than those if definition::most_scores asks
 };
 
 // Columns of a product that workers share are cut at multiples of this: a cache line of outputs.
@@ -161,14 +162,15 @@ class pieces {
 class team {
  public:
   // `dealt`: of each of `size` workers; nullptr for a team of one.
-  team(uint32_t worker, uint32_t size, barrier& meeting, pieces* dealt, float* scratch,
-       void* keep) noexcept
+  team(uint32_t worker, uint32_t size, barrier& meeting, pieces* dealt, float* scratch, void* keep,
+       uint64_t scratch_floats = 0) noexcept
       : worker_(worker),
         size_(size),
         meeting_(meeting),
         dealt_(dealt),
         scratch_(scratch),
-        keep_(keep) {}
+        keep_(keep),
+        scratch_floats_(scratch_floats) {}
 
   // This worker's range of `units`, cut at multiples of `grain`.
   share split(uint64_t units, uint64_t grain = 1) const noexcept {
@@ -186,7 +188,8 @@ class team {
       const share all = range_of(of, units, grain);
       for (uint64_t at = dealt_[of].take(deals_, pieces_each); at < pieces_each;
            at = dealt_[of].take(deals_, pieces_each)) {
-        const share piece{cut_at(all, at, grain), cut_at(all, at + 1, grain), scratch_, keep_};
+        const share piece{cut_at(all, at, grain), cut_at(all, at + 1, grain), scratch_, keep_,
+                          scratch_floats_};
         if (piece.first < piece.last) f(piece);
       }
     }
@@ -210,7 +213,7 @@ class team {
       const uint64_t at = grains * w / size_ * grain;
       return at < units ? at : units;
     };
-    return {cut(worker), cut(worker + uint64_t{1}), scratch_, keep_};
+    return {cut(worker), cut(worker + uint64_t{1}), scratch_, keep_, scratch_floats_};
   }
 
   uint32_t worker_, size_;
@@ -219,6 +222,7 @@ class team {
   uint64_t deals_ = 0;
   float* scratch_;
   void* keep_;
+  uint64_t scratch_floats_;
 };
 
 // Which op of a composite's body plays which part; see composites.hpp. absent where there is none.
@@ -341,7 +345,10 @@ struct definition {
   bool large_pages = true;                 // asked for by what a device holds; see memory
   uint32_t poll = 50;              // open_interpreter sets it to the host's setting; see spins_of
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
-  const void* engine = nullptr;    // for the author: arrives in every call; outlives the backend
+  // Of share::scratch: room for the scores of all tokens of a step, up to so many floats. Less than
+  // one token needs changes nothing.
+  uint64_t most_scores = 0;
+  const void* engine = nullptr;  // for the author: arrives in every call; outlives the backend
   // Fills what it knows of bitnet_device_status and names it in `known`; from any thread. It is
   // called once as a device is opened, for what is counted from one call to the next. Empty: the
   // backend has no device_status.

@@ -457,6 +457,8 @@ class program {
     if (out.arena > uint64_t{1} << 46 || out.scratch_floats > uint64_t{1} << 40)
       return report.fail(BITNET_OUT_OF_MEMORY, "activations of %llu bytes are out of reach",
                          static_cast<unsigned long long>(out.arena));
+    if (out.scratch_floats < author_.most_scores)
+      out.scratch_floats = std::min(out.scratch_floats * limits_.max_tokens, author_.most_scores);
     out.scratch_floats = (out.scratch_floats + 15) / 16 * 16;
     out.scratch = 4 * out.scratch_floats * host_.width();
     out.keep_bytes = (author_.worker_keep_bytes + 63) / 64 * 64;
@@ -526,7 +528,7 @@ class program {
                  scratch_.size()
                      ? reinterpret_cast<float*>(scratch_.data()) + worker * scratch_floats_
                      : nullptr,
-                 keep_.data() + worker * keep_bytes_);
+                 keep_.data() + worker * keep_bytes_, scratch_floats_);
     const bool measured = worker == 0 && (limits_.flags & BITNET_PROGRAM_PROFILE) != 0;
     for (uint64_t i = 0; i < items_.size(); ++i) {
       const item& it = items_[i];

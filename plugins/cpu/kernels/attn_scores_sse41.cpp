@@ -1,0 +1,8 @@
+#include <immintrin.h>
+
+#define BITNET_ISA sse41
+#define BITNET_LANES 4
+#define BITNET_CONVERSIONS "conversions_sse41.inl"
+#define BITNET_QUERIES_AT_ONCE 1
+#define BITNET_VECTORS_AT_ONCE 2
+#include "attn_scores_vector.inl"

@@ -1,0 +1,132 @@
+// attn_scores.hpp for a machine with vectors: the one text behind the forms, which set
+//   BITNET_ISA     the suffix of the names
+//   BITNET_LANES   floats in a vector register
+//   BITNET_CONVERSIONS  the file with from_bytes() and from_halves()
+//   BITNET_QUERIES_AT_ONCE, BITNET_VECTORS_AT_ONCE
+//                  of keys: each pair has a sum in five registers, one for each halving and one
+//                  that is being added to
+// Kernels only, no shared inline functions; multiply and add stay apart.
+#include <cstring>
+#include <utility>
+
+#include "attn_scores.hpp"
+#include "bitnet/abi/tensor.h"
+
+#define BITNET_JOIN_(a, b) a##_##b
+#define BITNET_JOIN(a, b) BITNET_JOIN_(a, b)
+
+namespace bitnet::cpu {
+namespace {
+
+constexpr uint64_t lanes = BITNET_LANES, vectors = BITNET_VECTORS_AT_ONCE;
+using floats = float __attribute__((vector_size(4 * lanes)));
+using words = uint32_t __attribute__((vector_size(4 * lanes)));
+using integers = int32_t __attribute__((vector_size(4 * lanes)));
+using bytes = int8_t __attribute__((vector_size(lanes)));
+using halves = uint16_t __attribute__((vector_size(2 * lanes)));
+
+#include BITNET_CONVERSIONS
+
+template <class T>
+inline T load(const void* from) {
+  T v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+
+// As many elements as there are lanes, from element i of a row.
+template <uint32_t Format>
+inline floats decode(const uint8_t* row, uint64_t i) {
+  if constexpr (Format == BITNET_FORMAT_Q8_0) {
+    const uint8_t* block = row + i / 32 * 34;
+    const halves d = halves{} + load<uint16_t>(block);
+    return from_halves(d) * from_bytes(load<bytes>(block + 2 + i % 32));
+  } else if constexpr (Format == BITNET_FORMAT_F32) {
+    return load<floats>(row + 4 * i);
+  } else {
+    return from_halves(load<halves>(row + 2 * i));
+  }
+}
+
+// Runs of N elements change places between two rows: a1 and b0 of a0 a1 and b0 b1.
+template <uint64_t N, std::size_t... I>
+inline void exchange(floats& a, floats& b, std::index_sequence<I...>) {
+  const floats low =
+      __builtin_shufflevector(a, b, static_cast<int>((I & N) != 0 ? lanes + I - N : I)...);
+  b = __builtin_shufflevector(a, b, static_cast<int>((I & N) != 0 ? lanes + I : I + N)...);
+  a = low;
+}
+
+// Rows become columns.
+template <uint64_t N = 1>
+inline void turn(floats (&rows)[lanes]) {
+  for (uint64_t i = 0; i < lanes; ++i)
+    if ((i & N) == 0) exchange<N>(rows[i], rows[i + N], std::make_index_sequence<lanes>{});
+  if constexpr (2 * N < lanes) turn<2 * N>(rows);
+}
+
+template <uint32_t Format>
+void turn_all(const keys_tile& a) {
+  for (uint64_t first = 0; first < keys_at_once; first += lanes)
+    for (uint64_t i = 0; i < a.k; i += lanes) {
+      floats rows[lanes];
+      for (uint64_t r = 0; r < lanes; ++r) rows[r] = decode<Format>(a.rows[first + r], i);
+      turn(rows);
+      for (uint64_t r = 0; r < lanes; ++r)
+        std::memcpy(a.turned + (i + r) * keys_at_once + first, &rows[r], sizeof rows[r]);
+    }
+}
+
+// The sum of the partials j, j + N, j + 2 N, ... of 16.
+template <uint64_t N, uint64_t Queries>
+[[gnu::always_inline]] inline void add_up(const scores_tile& a, const float* turned, const float* q,
+                                          uint64_t j, floats (&sums)[Queries][vectors]) {
+  if constexpr (N == 16) {
+    const auto product = [&](uint64_t i, uint64_t n, uint64_t v) {
+      return load<floats>(turned + i * keys_at_once + v * lanes) * q[n * a.q_stride + i];
+    };
+    for (uint64_t n = 0; n < Queries; ++n)
+      for (uint64_t v = 0; v < vectors; ++v) sums[n][v] = product(j, n, v);
+    for (uint64_t i = j + 16; i < a.k; i += 16)
+      for (uint64_t n = 0; n < Queries; ++n)
+        for (uint64_t v = 0; v < vectors; ++v) sums[n][v] += product(i, n, v);
+  } else {
+    floats more[Queries][vectors];
+    add_up<2 * N>(a, turned, q, j, sums);
+    add_up<2 * N>(a, turned, q, j + N, more);
+    for (uint64_t n = 0; n < Queries; ++n)
+      for (uint64_t v = 0; v < vectors; ++v) sums[n][v] += more[n][v];
+  }
+}
+
+template <uint64_t Queries>
+void multiply(const scores_tile& a, uint64_t query) {
+  for (uint64_t key = 0; key < keys_at_once; key += vectors * lanes) {
+    floats sums[Queries][vectors];
+    add_up<1>(a, a.turned + key, a.q + query * a.q_stride, 0, sums);
+    for (uint64_t n = 0; n < Queries; ++n)
+      std::memcpy(a.y + (query + n) * a.y_stride + key, sums[n], sizeof sums[n]);
+  }
+}
+
+}  // namespace
+
+void BITNET_JOIN(turn_keys, BITNET_ISA)(const keys_tile& a) {
+  switch (a.format) {
+    case BITNET_FORMAT_F32:
+      return turn_all<BITNET_FORMAT_F32>(a);
+    case BITNET_FORMAT_Q8_0:
+      return turn_all<BITNET_FORMAT_Q8_0>(a);
+    default:
+      return turn_all<BITNET_FORMAT_F16>(a);
+  }
+}
+
+void BITNET_JOIN(attn_scores, BITNET_ISA)(const scores_tile& a) {
+  constexpr uint64_t together = BITNET_QUERIES_AT_ONCE;
+  uint64_t i = 0;
+  for (; i + together <= a.queries; i += together) multiply<together>(a, i);
+  for (; i < a.queries; ++i) multiply<1>(a, i);
+}
+
+}  // namespace bitnet::cpu
