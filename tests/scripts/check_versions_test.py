@@ -10,10 +10,12 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts/check-versions"
 
+CHANGELOGS = {"packaging/debian/changelog", "packaging/cuda/debian/changelog"}
 # file, what stands there, what instead, what is said of it
 FAULTS = [
     ("CMakeLists.txt", "project(bitnet VERSION {}", "project(bitnet VERSION 9.9.9", "changelog:1: says {}, not 9.9.9"),
     ("packaging/debian/changelog", "bitnet ({}-1)", "bitnet (9.9.9-1)", "debian/changelog:1: says 9.9.9"),
+    ("packaging/cuda/debian/changelog", "cuda ({}-1)", "cuda (9.9.9-1)", "cuda/debian/changelog:1: says 9.9.9"),
     ("packaging/rpm/bitnet.spec", "Version:        {}", "Version:        9.9.9", "bitnet.spec:"),
     ("packaging/rpm/bitnet.spec", "- {}-1\n", "- 9.9.9-1\n", "bitnet.spec:"),
     ("packaging/rpm/bitnet.spec", "%global abi ", "%global abi 7", "bitnet.spec:"),
@@ -43,7 +45,7 @@ class Versions(unittest.TestCase):
                                 capture_output=True, text=True, check=False)
         if listed.returncode > 1:
             self.skipTest("this is no checkout of git")
-        known = {"CMakeLists.txt", "packaging/debian/changelog", "packaging/rpm/bitnet.spec"}
+        known = {"CMakeLists.txt", *CHANGELOGS, "packaging/rpm/bitnet.spec"}
         # The version in which a symbol came, and examples.
         known |= {"packaging/debian/libbitnet0.symbols", "abi/include/bitnet/abi/note.h", "abi/include/bitnet/bitnet.h",
                   "core/src/plugin/manifest/manifest.hpp"}
@@ -57,7 +59,7 @@ class Versions(unittest.TestCase):
                 continue
             with self.subTest(f"{name}: {new}"), tempfile.TemporaryDirectory() as folder:
                 tree = pathlib.Path(folder)
-                for kept in {"CMakeLists.txt", "packaging/debian/changelog", "packaging/rpm/bitnet.spec",
+                for kept in {"CMakeLists.txt", *CHANGELOGS, "packaging/rpm/bitnet.spec",
                              "abi/include/bitnet/abi/base.h", name}:
                     (tree / kept).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(ROOT / kept, tree / kept)

@@ -19,10 +19,10 @@ def plain(words):
     return re.sub(r"\b(depends on|requires)\b", "needs", " ".join(words.replace("\n .\n", "\n").split()).lower())
 
 
-def of_debian():
+def of_debian(control="packaging/debian/control"):
     """{name in RPM's words: {field: text}}."""
     found = {}
-    for paragraph in text("packaging/debian/control").split("\n\n")[1:]:
+    for paragraph in text(control).split("\n\n")[1:]:
         fields = dict(re.findall(r"^([A-Z][\w-]*): *((?:.*\n?)(?: .*\n?)*)", paragraph + "\n", re.MULTILINE))
         name = fields["Package"].strip()
         found[NAMES.get(name, name)] = fields
@@ -82,6 +82,42 @@ class Split(unittest.TestCase):
                      "Requires: (%{name}-backend-cpu%{?_isa} or %{name}-backend-abi-%{abi}%{?_isa})"),
                     ("Recommends", "bitnet-model-tiny", "Recommends: %{name}-model-tiny")):
                 self.assertEqual(debian in fields.get(relation, ""), rpm in re.sub(" +", " ", tags), f"{name}: {rpm}")
+
+
+class Cuda(unittest.TestCase):
+    """The package whose source is built against the SDK alone."""
+
+    def test_meets_the_core_as_the_others_do(self):
+        cuda, vulkan = of_debian("packaging/cuda/debian/control")["bitnet-backend-cuda"], of_debian()["bitnet-backend-vulkan"]
+        for field in ("Architecture", "Multi-Arch", "Provides", "Enhances"):
+            self.assertEqual(cuda[field], vulkan[field], field)
+        self.assertEqual(cuda["Depends"], vulkan["Depends"].replace(" libvulkan1,", ""))
+
+    def test_asks_for_nothing_of_the_vendor(self):
+        control = text("packaging/cuda/debian/control")
+        self.assertIn("\nSection: contrib/", control)
+        fields = of_debian("packaging/cuda/debian/control")["bitnet-backend-cuda"]
+        self.assertNotIn("Recommends", fields)
+        self.assertNotRegex(fields["Depends"], "cuda|nvidia")
+        for name, others in of_debian().items():
+            for field in ("Depends", "Recommends"):
+                self.assertNotIn("cuda", others.get(field, ""), f"{name}: {field}")
+
+    def test_the_source_is_whole(self):
+        """What is included there is in it or in the SDK."""
+        folders = [ROOT / "plugins" / name for name in ("cuda", "gpu-common")]
+        if not folders[0].is_dir():
+            self.skipTest("somebody took the cuda backend out of the tree")
+        own = [*folders, folders[0] / "kernels", ROOT / "plugins", ROOT / "abi/include", ROOT / "plugins/sdk/include"]
+        looked = 0
+        for file in [file for folder in folders for file in folder.rglob("*") if file.suffix in (".cpp", ".hpp", ".cu", ".cuh")]:
+            for name in re.findall(r'^#include "(.*)"', file.read_text(encoding="utf-8"), re.MULTILINE):
+                found = next((folder / name for folder in own if (folder / name).is_file()), None)
+                self.assertIsNotNone(found, f"{file}: {name}")
+                self.assertIn(found.relative_to(ROOT).parts[:2], {
+                    ("plugins", "cuda"), ("plugins", "gpu-common"), ("abi", "include"), ("plugins", "sdk")}, f"{file}: {name}")
+                looked += 1
+        self.assertGreater(looked, 100)
 
 
 if __name__ == "__main__":

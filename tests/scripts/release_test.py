@@ -28,6 +28,8 @@ class Release(unittest.TestCase):
         self.script("check-abi", 'echo "compared with ${2:-what is recorded}"; if [ -e ../broken ]; then exit 1; fi')
         self.script("package", 'mkdir -p "$3"; case $1 in source) echo a > "$3/bitnet-1.2.0.tar.gz" ;; '
                     'deb) echo a > "$3/libbitnet0_1.2.0-1_amd64.deb" ;; '
+                    'deb-cuda) if [ -e ../cuda ]; then exit $(cat ../cuda); fi; '
+                    'echo a > "$3/bitnet-backend-cuda_1.2.0-1_amd64.deb" ;; '
                     'rpm) echo a > "$3/bitnet-libs-1.2.0-1.x86_64.rpm" ;; '
                     'wheel) echo a > "$3/bitnet_runtime-1.2.0-py3-none-any.whl" ;; esac')
         self.script("sbom", 'echo "{}" > "$2/bitnet-1.2.0.spdx.json"; exit 77')
@@ -81,15 +83,15 @@ class Release(unittest.TestCase):
         folder = self.tree / "build/release-1.2.0"
         self.assertEqual({file.name for file in folder.iterdir()}, {
             "bitnet-1.2.0.tar.gz", "libbitnet0_1.2.0-1_amd64.deb", "bitnet-libs-1.2.0-1.x86_64.rpm",
-            "bitnet_runtime-1.2.0-py3-none-any.whl", "bitnet-1.2.0.spdx.json", "CHANGES.md", "SHA256SUMS",
-            "SHA256SUMS.sig"})
+            "bitnet-backend-cuda_1.2.0-1_amd64.deb", "bitnet_runtime-1.2.0-py3-none-any.whl",
+            "bitnet-1.2.0.spdx.json", "CHANGES.md", "SHA256SUMS", "SHA256SUMS.sig"})
         self.assertEqual((folder / "CHANGES.md").read_text(encoding="utf-8"), "- It does more.\n")
         # As docs/how-to/release.md has users do it.
         check = ("openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", self.folder / "release.pem",
                  "-in", "SHA256SUMS", "-sigfile", "SHA256SUMS.sig")
         self.assertEqual(run(*check, cwd=folder).returncode, 0)
         self.assertEqual(run("sha256sum", "--check", "SHA256SUMS", cwd=folder).returncode, 0)
-        self.assertEqual(len((folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()), 6)
+        self.assertEqual(len((folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()), 7)
         with open(folder / "SHA256SUMS", "a", encoding="utf-8") as file:
             file.write("0  more\n")
         self.assertNotEqual(run(*check, cwd=folder).returncode, 0)
@@ -130,6 +132,14 @@ class Release(unittest.TestCase):
     def test_lists_of_parts(self):
         self.script("sbom", "exit 1")
         self.refused("the lists of parts", "--unsigned", "--trial")
+
+    def test_without_the_cuda_backend(self):
+        self.write(self.folder / "cuda", "77")
+        said = self.made("--unsigned")
+        self.assertIn("there is no bitnet-backend-cuda among the packages", said)
+        shutil.rmtree(self.tree / "build")
+        self.write(self.folder / "cuda", "1")
+        self.refused("bitnet-backend-cuda could not be made", "--unsigned")
 
     def test_packages_of_before(self):
         before = self.folder / "before"
