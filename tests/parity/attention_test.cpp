@@ -32,7 +32,8 @@ struct attending {
   const char* why;
 };
 
-constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0;
+constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0,
+                   q4 = BITNET_DTYPE_Q4_0;
 constexpr uint64_t much = uint64_t{1} << 17;
 
 const std::vector<attending>& cases() {
@@ -43,6 +44,7 @@ const std::vector<attending>& cases() {
       {{{0, 3, 41}}, 3, 1, 48, 7, f32, f32, much, 0, 0, 0, "blocks that keys are gathered from"},
       {{{0, 0, 40}}, 5, 5, 64, 16, q8, q8, much, 0, 0, 0, "int8, a head for each KV head"},
       {{{0, 0, 33}}, 6, 3, 32, 4, q8, f16, much, 0, 0, 0, "keys int8, two heads together"},
+      {{{0, 0, 33}}, 4, 2, 64, 16, q4, q4, much, 0, 0, 0, "keys and values of 4 bits"},
       {{{0, 0, 20}}, 2, 1, 256, 64, f16, f32, much, 0, 0, 0, "the widest head"},
       {{{0, 0, 9}}, 2, 1, 272, 64, f16, f16, much, 0, 0, 0, "a wider one: token by token"},
       {{{0, 0, 9}}, 2, 1, 100, 64, f16, f16, much, 0, 0, 0, "no sixteens: token by token"},
@@ -73,11 +75,12 @@ std::vector<uint8_t> packed(uint32_t dtype, uint64_t n, float size, std::mt19937
                ? size
                : size * static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 1000.0f;
   };
-  if (dtype == q8) {
-    for (uint64_t at = 0; at < out.size(); at += 34) {
-      const uint16_t d = sdk::f32_to_f16(std::isnan(size) ? size : size / 100);
+  if (dtype == q8 || dtype == q4) {
+    const uint64_t codes = dtype == q8 ? 32 : 16;
+    for (uint64_t at = 0; at < out.size(); at += 2 + codes) {
+      const uint16_t d = sdk::f32_to_f16(std::isnan(size) ? size : size / (dtype == q8 ? 100 : 8));
       std::memcpy(&out[at], &d, sizeof d);
-      for (uint64_t i = 0; i < 32; ++i) out[at + 2 + i] = static_cast<uint8_t>(random());
+      for (uint64_t i = 0; i < codes; ++i) out[at + 2 + i] = static_cast<uint8_t>(random());
     }
     return out;
   }
@@ -208,12 +211,13 @@ TEST_P(attention_forms, attention_of_tokens_equals_that_of_each_token) {
 TEST_P(attention_forms, scores_equal_the_dense_product) {
   const cpu::score_kernels& form = GetParam()->attention;
   if (form.scores == nullptr) return;  // this form has none
-  for (const uint32_t format : {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_Q8_0})
+  for (const uint32_t format :
+       {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_Q8_0, BITNET_FORMAT_Q4_0})
     for (const uint64_t k : {16u, 32u, 128u, 256u})
       for (const uint64_t queries : {1u, 4u, 7u}) {
         const sdk::format& f = *sdk::find_format(format);
         const uint64_t stride = sdk::row_bytes(f, k);
-        if (stride == 0 || (format == BITNET_FORMAT_Q8_0 && k % 32 != 0)) continue;
+        if (stride == 0 || (f.block > 1 && k % f.block != 0)) continue;
         SCOPED_TRACE(std::string(f.name) + " " + std::to_string(k));
         constexpr uint64_t keys = cpu::keys_at_once;
         std::mt19937 random(static_cast<uint32_t>(k));

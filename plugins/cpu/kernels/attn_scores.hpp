@@ -14,7 +14,7 @@ namespace bitnet::cpu {
 inline constexpr uint64_t keys_at_once = 16;
 
 struct keys_tile {
-  uint32_t format;                    // BITNET_FORMAT_F32, _F16 or, with k of whole blocks, _Q8_0
+  uint32_t format;                    // BITNET_FORMAT_F32, _F16; of whole blocks _Q8_0, _Q4_0
   const uint8_t* rows[keys_at_once];  // the keys; they may lie anywhere
   uint64_t k;
   float* turned;  // (k, keys_at_once)

@@ -23,6 +23,7 @@ using floats = float __attribute__((vector_size(4 * lanes)));
 using words = uint32_t __attribute__((vector_size(4 * lanes)));
 using integers = int32_t __attribute__((vector_size(4 * lanes)));
 using bytes = int8_t __attribute__((vector_size(lanes)));
+using octets = uint8_t __attribute__((vector_size(lanes)));
 using halves = uint16_t __attribute__((vector_size(2 * lanes)));
 
 #include BITNET_CONVERSIONS
@@ -41,6 +42,12 @@ inline floats decode(const uint8_t* row, uint64_t i) {
     const uint8_t* block = row + i / 32 * 34;
     const halves d = halves{} + load<uint16_t>(block);
     return from_halves(d) * from_bytes(load<bytes>(block + 2 + i % 32));
+  } else if constexpr (Format == BITNET_FORMAT_Q4_0) {
+    const uint8_t* block = row + i / 32 * 18;
+    const halves d = halves{} + load<uint16_t>(block);
+    const octets pairs = load<octets>(block + 2 + i % 16);
+    const octets codes = i % 32 < 16 ? pairs & 15 : pairs >> 4;
+    return from_halves(d) * (from_bytes(reinterpret_cast<bytes>(codes)) - 8.0f);
   } else if constexpr (Format == BITNET_FORMAT_F32) {
     return load<floats>(row + 4 * i);
   } else {
@@ -117,6 +124,8 @@ void BITNET_JOIN(turn_keys, BITNET_ISA)(const keys_tile& a) {
       return turn_all<BITNET_FORMAT_F32>(a);
     case BITNET_FORMAT_Q8_0:
       return turn_all<BITNET_FORMAT_Q8_0>(a);
+    case BITNET_FORMAT_Q4_0:
+      return turn_all<BITNET_FORMAT_Q4_0>(a);
     default:
       return turn_all<BITNET_FORMAT_F16>(a);
   }
