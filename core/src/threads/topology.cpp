@@ -116,7 +116,7 @@ uint32_t core_of(const fs::path& root, uint32_t cpu) {
 std::vector<cpu_facts> read_topology(const fs::path& root, const cpu_list& cpus) {
   const fs::path system = root / "sys/devices/system";
   const std::map<uint32_t, uint32_t> nodes = nodes_of_cpus(system);
-  // Intel's hybrid processors have a list of the small cores, others a number for each CPU.
+  // Hybrid processors have a list of the small cores, or a number for each CPU.
   const cpu_list small = list_in(root / "sys/devices/cpu_atom/cpus").value_or(cpu_list());
   constexpr uint32_t fast = cpu_facts().speed;
   std::vector<cpu_facts> out;
