@@ -20,7 +20,7 @@ struct cpu_facts {
   uint32_t speed = 1024;  // beside that of others; small cores of hybrid processors have less
 };
 
-// "0-3,8" as the files below /sys have it: numbers ascend and are below most_cpus, a line break may
+// "0-3,8" as the files below /sys have it: numbers go up and are below most_cpus, a line break may
 // follow. Nothing for anything else; "" is the empty list.
 std::optional<cpu_list> read_cpu_list(std::string_view text);
 
