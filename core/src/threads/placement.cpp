@@ -19,8 +19,9 @@ std::vector<candidate> in_turn(std::vector<cpu_facts> cpus) {
   std::vector<candidate> out;
   out.reserve(cpus.size());
   for (const cpu_facts& one : cpus) out.push_back({one, of_core[one.core]++});
-  std::ranges::stable_sort(out, [](const candidate& a, const candidate& b) {
-    return a.turn != b.turn ? a.turn < b.turn : a.cpu.speed > b.cpu.speed;
+  std::ranges::sort(out, [](const candidate& a, const candidate& b) {
+    if (a.turn != b.turn) return a.turn < b.turn;
+    return a.cpu.speed != b.cpu.speed ? a.cpu.speed > b.cpu.speed : a.cpu.cpu < b.cpu.cpu;
   });
   return out;
 }
