@@ -35,8 +35,8 @@ struct options {
 };
 
 // Answers a report in JSON: {file, bytes, tensors[{type, count, bytes}], readings[{as, tensors}],
-// left_out?[name], verified?, dense_error?}: left_out are tensors that predict further
-// tokens or see images.
+// left_out?[name], verified?, dense_error?}. What is left out predicts further tokens or sees
+// images.
 result<std::string> convert(const std::filesystem::path& in, const std::filesystem::path& out,
                             const options& how);
 

@@ -18,42 +18,9 @@
 namespace bitnet::cpu {
 namespace {
 
-constexpr uint64_t lanes = BITNET_LANES, vectors = BITNET_VECTORS_AT_ONCE;
-using floats = float __attribute__((vector_size(4 * lanes)));
-using words = uint32_t __attribute__((vector_size(4 * lanes)));
-using integers = int32_t __attribute__((vector_size(4 * lanes)));
-using bytes = int8_t __attribute__((vector_size(lanes)));
-using octets = uint8_t __attribute__((vector_size(lanes)));
-using halves = uint16_t __attribute__((vector_size(2 * lanes)));
+#include "elements.inl"
 
-#include BITNET_CONVERSIONS
-
-template <class T>
-inline T load(const void* from) {
-  T v;
-  std::memcpy(&v, from, sizeof v);
-  return v;
-}
-
-// As many elements as there are lanes, from element i of a row.
-template <uint32_t Format>
-inline floats decode(const uint8_t* row, uint64_t i) {
-  if constexpr (Format == BITNET_FORMAT_Q8_0) {
-    const uint8_t* block = row + i / 32 * 34;
-    const halves d = halves{} + load<uint16_t>(block);
-    return from_halves(d) * from_bytes(load<bytes>(block + 2 + i % 32));
-  } else if constexpr (Format == BITNET_FORMAT_Q4_0) {
-    const uint8_t* block = row + i / 32 * 18;
-    const halves d = halves{} + load<uint16_t>(block);
-    const octets pairs = load<octets>(block + 2 + i % 16);
-    const octets codes = i % 32 < 16 ? pairs & 15 : pairs >> 4;
-    return from_halves(d) * (from_bytes(reinterpret_cast<bytes>(codes)) - 8.0f);
-  } else if constexpr (Format == BITNET_FORMAT_F32) {
-    return load<floats>(row + 4 * i);
-  } else {
-    return from_halves(load<halves>(row + 2 * i));
-  }
-}
+constexpr uint64_t vectors = BITNET_VECTORS_AT_ONCE;
 
 // Runs of N elements change places between two rows: a1 and b0 of a0 a1 and b0 b1.
 template <uint64_t N, std::size_t... I>

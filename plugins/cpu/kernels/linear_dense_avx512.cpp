@@ -10,13 +10,7 @@
 namespace bitnet::cpu {
 namespace {
 
-constexpr uint64_t element_bytes(uint32_t format) {
-  return format == BITNET_FORMAT_F32 ? 4 : 2;
-}
-// Whether a row is whole blocks of 32 elements.
-constexpr bool in_blocks(uint32_t format) {
-  return format == BITNET_FORMAT_Q8_0 || format == BITNET_FORMAT_Q4_0;
-}
+#include "format_sizes.inl"
 
 // The scale that a block begins with.
 __m512 scale_of(const uint8_t* block) {

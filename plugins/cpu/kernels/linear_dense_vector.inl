@@ -17,54 +17,9 @@
 namespace bitnet::cpu {
 namespace {
 
-constexpr uint64_t lanes = 4;
-using floats = float __attribute__((vector_size(4 * lanes)));
-using words = uint32_t __attribute__((vector_size(4 * lanes)));
-using integers = int32_t __attribute__((vector_size(4 * lanes)));
-using halves = uint16_t __attribute__((vector_size(2 * lanes)));
-using bytes = int8_t __attribute__((vector_size(lanes)));
-using octets = uint8_t __attribute__((vector_size(lanes)));
-
 #define BITNET_LANES 4
-#include BITNET_CONVERSIONS
-
-template <class T>
-inline T load(const void* p) {
-  T v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-
-constexpr uint64_t element_bytes(uint32_t format) {
-  return format == BITNET_FORMAT_F32 ? 4 : 2;
-}
-// Whether a row is whole blocks of 32 elements.
-constexpr bool in_blocks(uint32_t format) {
-  return format == BITNET_FORMAT_Q8_0 || format == BITNET_FORMAT_Q4_0;
-}
-
-// Four elements from element i of a row.
-template <uint32_t Format>
-inline floats decode(const uint8_t* row, uint64_t i) {
-  if constexpr (Format == BITNET_FORMAT_Q8_0) {
-    const uint8_t* block = row + i / 32 * 34;
-    const halves d = halves{} + load<uint16_t>(block);
-    return from_halves(d) * from_bytes(load<bytes>(block + 2 + i % 32));
-  } else if constexpr (Format == BITNET_FORMAT_Q4_0) {
-    const uint8_t* block = row + i / 32 * 18;
-    const halves d = halves{} + load<uint16_t>(block);
-    const octets pairs = load<octets>(block + 2 + i % 16);
-    const octets codes = i % 32 < 16 ? pairs & 15 : pairs >> 4;
-    return from_halves(d) * (from_bytes(reinterpret_cast<bytes>(codes)) - 8.0f);
-  } else if constexpr (Format == BITNET_FORMAT_F32) {
-    return load<floats>(row + 4 * i);
-  } else if constexpr (Format == BITNET_FORMAT_F16) {
-    return from_halves(load<halves>(row + 2 * i));
-  } else {
-    return reinterpret_cast<floats>(__builtin_convertvector(load<halves>(row + 2 * i), words)
-                                    << 16);
-  }
-}
+#include "elements.inl"
+#include "format_sizes.inl"
 
 // The partials: p[4 v + i] is element i of vector v.
 inline float total(const floats (&p)[4]) {
