@@ -181,12 +181,6 @@ result<void> bpe::emit_bytes(std::string_view bytes, std::vector<token>& out) co
   for (size_t i = 0; i < bytes.size();) {
     const std::string_view text = bytes.substr(i, letter_length(bytes.substr(i)));
     i += text.size();
-    // A merge may have made what is no token of characters that are.
-    const symbol own = letters_ == alphabet::bytes ? no_letter : letter(text);
-    if (own != no_letter && symbols_[own] >= 0) {
-      out.push_back(symbols_[own]);
-      continue;
-    }
     if (std::ranges::all_of(text, [&](char c) { return token_of(c) >= 0; })) {
       for (const char c : text) out.push_back(token_of(c));
     } else if (unknown_ >= 0) {
