@@ -72,6 +72,13 @@ constexpr ternary_row ternary_rows[] = {
     {35, 204, 21, fill::random, any, 0, "panels: a part of a packed group"},
     {40, 202, 21, fill::random, any, 0, "no multiple of four: no panels"},
     {32, 23040, 16, fill::plus, -128, 0, "panels: the largest int32 sum"},
+    {1751, 384, 72, fill::random, any, 0, "tables: rows and tokens twice, an odd part"},
+    {257, 716, 133, fill::random, any, 716,
+     "tables: a scale for each row, a part of a packed group"},
+    {261, 1024, 17, fill::random, -128, 0, "tables: a token that fills no entry"},
+    {256, 512, 27, fill::minus, -128, 0, "tables: the largest int16 sums, 11 tokens of an entry"},
+    {256, 512, 16, fill::plus, -128, 0, "tables: the largest negative ones"},
+    {256, 512, 16, fill::minus, -127, 0, "tables: the largest of 256 elements"},
     {48, 8448, 44, fill::random, any, 32, "panels: short groups"},
     {49, 2176, 130, fill::random, any, 128, "panels: a line of tiles more, tokens past a call"},
     {32, 6144, 41, fill::random, any, 1536, "panels: blocks as long as a group"},
@@ -320,8 +327,8 @@ TEST_P(each_isa, panel_sums_do_not_overflow_whatever_the_bytes_are) {
   if (GetParam()->panel.run == nullptr) return;  // this form has none
   const float one = 1;
   for (const uint64_t k : {32u, 1280u, 2048u})
-    for (const int activation : {-128, 127}) {
-      constexpr uint64_t rows = 33, tokens = 9;
+    for (const auto& [activation, rows, tokens] :
+         {std::tuple{-128, 33u, 9u}, {127, 33u, 9u}, {127, 260u, 16u}}) {
       const uint64_t stride = (k + 127) / 128 * 32;
       const std::vector<uint8_t> w(rows * stride, 0xff);
       const std::vector<int8_t> q(tokens * k, static_cast<int8_t>(activation));

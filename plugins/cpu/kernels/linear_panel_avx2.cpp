@@ -29,10 +29,12 @@ constexpr uint64_t registers = 2, at_once = 4, steps_of_part = 32;
 
 #include "linear_panel_vector.inl"
 
+#include "linear_panel_tables.inl"
+
 }  // namespace
 
 void linear_panel_avx2(const panel_tile& a) {
-  all(a);
+  look_up_or_multiply(a);
 }
 
 }  // namespace bitnet::cpu

@@ -123,7 +123,7 @@ inline constexpr isa_form isa_forms[] = {
     {"avx2", has_avx2, BITNET_KERNEL(linear_ternary, avx2), BITNET_KERNEL(linear_grouped, avx2),
      BITNET_KERNEL(linear_panel, avx2), BITNET_KERNEL(linear_dense, avx2),
      BITNET_KERNEL(weighted_sum, avx2), BITNET_SCORES(avx2), BITNET_ROWS(avx2),
-     BITNET_KERNEL(linear_i8, avx2), BITNET_KERNEL(linear_i4, avx2)},
+     BITNET_KERNEL(linear_i8, avx2), BITNET_KERNEL(linear_i4, avx2), false, nullptr, tables_panel},
     {"sse41", [] { return __builtin_cpu_supports("sse4.1") != 0; },
      BITNET_KERNEL(linear_ternary, sse41), BITNET_KERNEL(linear_grouped, sse41),
      BITNET_KERNEL(linear_panel, sse41), BITNET_KERNEL(linear_dense, sse41),
