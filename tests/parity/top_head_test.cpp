@@ -239,45 +239,90 @@ TEST(top_head, has_no_form_for_what_it_would_not_help) {
   EXPECT_FALSE(cpu::top_head::fits(w)) << "sums past int32";
 }
 
+// Activations of some outputs as the first pass takes them.
+struct integers {
+  integers(uint64_t outputs, uint64_t width, bool extreme, std::mt19937& random)
+      : k(width), n(outputs), x(n * k), high(n * k), low(n * k), sums(n) {
+    for (uint64_t i = 0; i < n * k; ++i) {
+      const int z = extreme ? 16256 : static_cast<int>(random() % 32513) - 16256;
+      x[i] = static_cast<int16_t>(z);
+      high[i] = static_cast<int8_t>((z + 64) >> 7);
+      low[i] = static_cast<int8_t>(z - 128 * high[i]);
+      sums[i / k] += z;
+    }
+  }
+  // The sums (outputs, rows) by one form, with room for three more of each output.
+  std::vector<int64_t> multiply(const cpu::tile_kernel<cpu::i8_tile>& by,
+                                guarded_memory<uint8_t>& w, uint64_t rows, uint64_t row_bytes) {
+    std::vector<int64_t> out(n * (rows + 3), -1);
+    by({w.data(), row_bytes, x.data(), high.data(), low.data(), k, sums.data(), out.data(),
+        rows + 3, k, rows, n});
+    return out;
+  }
+  uint64_t k, n;
+  guarded_memory<int16_t> x;
+  guarded_memory<int8_t> high, low;
+  std::vector<int64_t> sums;
+};
+
 TEST_P(top_heads, integer_sums_equal_those_of_the_scalar_form) {
   std::mt19937 random(3);
+  const cpu::isa_form& scalar = cpu::scalar_form;
   for (const uint64_t k : {64u, 128u, 2560u, 8192u})
     for (const uint64_t rows : {1u, 4u, 7u})
-      for (const int extreme : {0, 1}) {
-        guarded_memory<uint8_t> w(rows * k);
-        guarded_memory<int16_t> x(k);
-        guarded_memory<int8_t> high(k), low(k);
-        int64_t sum = 0;
-        for (uint64_t i = 0; i < w.size(); ++i)
-          w[i] = static_cast<uint8_t>(extreme ? 255 : 1 + random() % 255);
-        for (uint64_t i = 0; i < k; ++i) {
-          const int z = extreme ? 16256 : static_cast<int>(random() % 32513) - 16256;
-          x[i] = static_cast<int16_t>(z);
-          high[i] = static_cast<int8_t>((z + 64) >> 7);
-          low[i] = static_cast<int8_t>(z - 128 * high[i]);
-          sum += z;
+      for (const uint64_t outputs : {1u, 2u, 4u, 7u})
+        for (const bool extreme : {false, true}) {
+          integers x(outputs, k, extreme, random);
+          guarded_memory<uint8_t> w(rows * k);
+          for (uint64_t i = 0; i < w.size(); ++i)
+            w[i] = static_cast<uint8_t>(extreme ? 255 : 1 + random() % 255);
+          SCOPED_TRACE(std::to_string(k) + " by " + std::to_string(rows) + " by " +
+                       std::to_string(outputs));
+          EXPECT_EQ(x.multiply(GetParam()->linear_i8, w, rows, k),
+                    x.multiply(scalar.linear_i8, w, rows, k));
+          if (k % 128 != 0) continue;
+          // Half of the bytes, and guarded behind: codes of 4 bits are never 0.
+          guarded_memory<uint8_t> pairs(rows * k / 2);
+          for (uint64_t i = 0; i < pairs.size(); ++i)
+            pairs[i] = static_cast<uint8_t>(
+                extreme ? 255 : (1 + random() % 15) << 4 | (1 + random() % 15));
+          EXPECT_EQ(x.multiply(GetParam()->linear_i4, pairs, rows, k / 2),
+                    x.multiply(scalar.linear_i4, pairs, rows, k / 2));
         }
-        std::vector<int64_t> found(rows), expected(rows);
-        cpu::i8_tile a{w.data(),        k, x.data(), high.data(), low.data(), sum,
-                       expected.data(), k, rows};
-        cpu::linear_i8_scalar(a);
-        a.sums = found.data();
-        GetParam()->linear_i8(a);
-        EXPECT_EQ(found, expected) << k << " by " << rows;
-        if (k % 128 != 0) continue;
-        // Half of the bytes, and guarded behind: codes of 4 bits are never 0.
-        guarded_memory<uint8_t> pairs(rows * k / 2);
-        for (uint64_t i = 0; i < pairs.size(); ++i)
-          pairs[i] =
-              static_cast<uint8_t>(extreme ? 255 : (1 + random() % 15) << 4 | (1 + random() % 15));
-        a.w = pairs.data();
-        a.w_stride = k / 2;
-        a.sums = expected.data();
-        cpu::linear_i4_scalar(a);
-        a.sums = found.data();
-        GetParam()->linear_i4(a);
-        EXPECT_EQ(found, expected) << k << " by " << rows << ", 4 bits";
+}
+
+// What an output gets does not depend on who else is in the step.
+TEST_P(top_heads, outputs_together_are_what_each_is_alone) {
+  head h(200, 1100, 13);
+  for (const cpu::head_bits bits : {cpu::head_bits::eight, cpu::head_bits::four})
+    for (const uint64_t outputs : {2u, 5u, cpu::top_head::max_outputs}) {
+      if (slow() && outputs == cpu::top_head::max_outputs) continue;
+      SCOPED_TRACE(std::to_string(outputs) + " outputs");
+      cpu::top_head together(h.weight, bits, 2), alone(h.weight, bits, 1);
+      h.pack(*GetParam(), bits);
+      std::mt19937 random(14);
+      std::vector<float> x, y(outputs * h.m), one(h.m);
+      for (uint64_t o = 0; o < outputs; ++o) {
+        std::vector<float> next = state(h, kinds[o % std::size(kinds)], random);
+        if (o % 7 == 4) next[1] = std::nanf("");
+        x.insert(x.end(), next.begin(), next.end());
+        together.take(o, x.data() + o * h.k);
       }
+      const uint64_t n = h.m / 3;
+      together.approximate(*GetParam(), 0, outputs, 3, 0, n, y.data());
+      together.approximate(*GetParam(), 1, outputs, 3, n, h.m, y.data());
+      uint64_t exact = together.refine(*GetParam(), 2, outputs, 3, x.data(), 0, n, y.data());
+      exact += together.refine(*GetParam(), 2, outputs, 3, x.data(), n, h.m, y.data());
+      for (uint64_t o = 0; o < outputs; ++o) {
+        alone.take(0, x.data() + o * h.k);
+        alone.approximate(*GetParam(), 0, 1, 3, 0, h.m, one.data());
+        exact -= alone.refine(*GetParam(), 1, 1, 3, x.data() + o * h.k, 0, h.m, one.data());
+        for (uint64_t r = 0; r < h.m; ++r)
+          ASSERT_EQ(std::bit_cast<uint32_t>(y[o * h.m + r]), std::bit_cast<uint32_t>(one[r]))
+              << "output " << o << ", row " << r;
+      }
+      EXPECT_EQ(exact, 0) << "as many rows exact together as alone";
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(variants, top_heads, testing::ValuesIn(all_forms()), form_name);
