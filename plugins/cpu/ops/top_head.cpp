@@ -81,13 +81,13 @@ row_code best_i4(const float* w, uint64_t k, int8_t* q) {
   return best;
 }
 
-constexpr uint64_t most_rows = 256;                         // of a tile
-constexpr uint64_t most_sums = 64 * top_head::max_outputs;  // 16 KB on the stack
+constexpr uint64_t most_rows = 256;                                   // of a tile
+constexpr uint64_t most_sums = uint64_t{64} * top_head::max_outputs;  // 16 KB on the stack
 
 // How many rows all outputs take before the next: what they read again stays in the second cache.
 uint64_t tile_for(uint64_t outputs, uint64_t stride) {
   if (outputs == 1) return most_rows;
-  constexpr uint64_t bytes = 128 * 1024, unit = 8;
+  constexpr uint64_t bytes = 131072, unit = 8;
   return std::clamp(bytes / stride / unit * unit, unit, most_sums / outputs / unit * unit);
 }
 
