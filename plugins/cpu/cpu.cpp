@@ -20,6 +20,13 @@ BITNET_BACKEND_NOTE("cpu", BITNET_CPU_VERSION, "org.bitnet", "Apache-2.0",
 
 namespace {
 
+template <bool LargePages>
+std::string measure(const void* engine, const bitnet::sdk::host& host, uint64_t budget_ns,
+                    uint64_t cancel_token) {
+  return bitnet::cpu::measure_tuning(*static_cast<const bitnet::cpu::isa_form*>(engine), host,
+                                     budget_ns, cancel_token, LargePages);
+}
+
 // Parameters: "isa" forces an instruction set, a name of kernels/variants.hpp; "head" says how the
 // largest logits are found, "exact" (also when it is not given) or "fast"; "hugepages" is "auto" or
 // "off", which asks for none; "disable" names kernels that the host has found wrong here.
@@ -61,14 +68,9 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.device = bitnet::cpu::describe_device(*isa, computing);
   d.status = [cpu = std::make_shared<bitnet::cpu::meter>(bitnet::cpu::usable_cpus())](
                  bitnet_device_status& out) { cpu->read(out); };
-  d.tuning = {
-      bitnet::cpu::describe_tuning,
-      [](const void* engine, const bitnet::sdk::host& host, uint64_t budget_ns,
-         uint64_t cancel_token) {
-        return bitnet::cpu::measure_tuning(*static_cast<const bitnet::cpu::isa_form*>(engine), host,
-                                           budget_ns, cancel_token);
-      },
-      bitnet::cpu::adopt_tuning, [] { return bitnet::cpu::tuning_is_due(std::time(nullptr)); }};
+  d.tuning = {bitnet::cpu::describe_tuning, d.large_pages ? measure<true> : measure<false>,
+              bitnet::cpu::adopt_tuning,
+              [] { return bitnet::cpu::tuning_is_due(std::time(nullptr)); }};
   bitnet::cpu::add_primitives(*isa, d);
   bitnet::cpu::add_composites(*isa, bits, d);
   bitnet::cpu::add_others(*isa, bits, d);

@@ -20,6 +20,7 @@
 
 #include "memory_ceiling.hpp"
 #include "ops/ops.hpp"
+#include "ops/top_head.hpp"
 
 namespace {
 
@@ -129,29 +130,60 @@ void ternary(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t 
   count(state, m * k / 4 + scale_bytes, m * k * n);
 }
 
-void dense_f16(benchmark::State& state, const isa_form& isa) {
+// All logits of n output rows.
+void dense_f16(benchmark::State& state, const isa_form& isa, uint64_t n) {
   const sdk::weight w{BITNET_FORMAT_F16, width,   head_rows, pool().floats.data(),
                       2 * width,         nullptr, 0};
-  const auto x = activations(width);
-  std::vector<float> y(head_rows);
+  const auto x = activations(n * width);
+  std::vector<float> y(n * head_rows);
   for (auto _ : state) {
-    cpu::linear_dense(isa, w, x.data(), 1, 0, head_rows, y.data());
+    cpu::linear_dense(isa, w, x.data(), n, 0, head_rows, y.data());
     benchmark::DoNotOptimize(y.data());
   }
-  count(state, 2 * width * head_rows, width * head_rows);
+  count(state, 2 * width * head_rows, width * head_rows * n);
 }
 
-void linear_i8(benchmark::State& state, const isa_form& isa) {
-  std::vector<int16_t> x(width, 1000);
-  std::vector<int8_t> high(width, 8), low(width, -24);  // 1000 = 128 * 8 - 24
-  std::vector<int64_t> sums(head_rows);
+// The largest logit of n output rows: both stages.
+void head_top(benchmark::State& state, const isa_form& isa, uint64_t n) {
+  constexpr auto bits = cpu::head_bits::eight;
+  sdk::packed_form form;
+  const sdk::weight w{BITNET_FORMAT_F16, width,   head_rows, pool().floats.data(),
+                      2 * width,         nullptr, 0,         &form};
+  form.own = sdk::memory(cpu::top_head::packed_bytes(w, bits));
+  cpu::top_head::pack(w, bits, isa, 0, head_rows, form.own.data());
+  form.data = form.own.data();
+  cpu::top_head two(w, bits, 1);
+  const auto x = activations(n * width);
+  std::vector<float> y(n * head_rows);
+  uint64_t exact = 0;
+  for (auto _ : state) {
+    for (uint64_t o = 0; o < n; ++o) two.take(o, x.data() + o * width);
+    two.approximate(isa, 0, n, 1, 0, head_rows, y.data());
+    exact = two.refine(isa, 1, n, 1, x.data(), 0, head_rows, y.data());
+    benchmark::DoNotOptimize(y.data());
+  }
+  count(state, width * head_rows, width * head_rows * n);
+  state.counters["exact"] = static_cast<double>(exact) / static_cast<double>(n * head_rows);
+}
+
+// In tiles of 48 rows, as the head takes them; `together`: all n of them at once.
+void linear_i8(benchmark::State& state, const isa_form& isa, uint64_t n, bool together) {
+  constexpr uint64_t tile = 48;
+  const std::vector<int16_t> x(n * width, 1000);
+  const std::vector<int8_t> high(n * width, 8), low(n * width, -24);  // 1000 = 128 * 8 - 24
+  const std::vector<int64_t> x_sums(n, 1000 * int64_t{width});
+  std::vector<int64_t> sums(n * tile);
   reader weights(pool().floats, width * head_rows);
   for (auto _ : state) {
-    isa.linear_i8({weights.next(), width, x.data(), high.data(), low.data(), 1000 * int64_t{width},
-                   sums.data(), width, head_rows});
+    const uint8_t* codes = weights.next();
+    for (uint64_t r = 0; r < head_rows; r += tile)
+      for (uint64_t o = 0; o < n; o += together ? n : 1)
+        isa.linear_i8({codes + r * width, width, x.data() + o * width, high.data() + o * width,
+                       low.data() + o * width, width, x_sums.data() + o, sums.data() + o * tile,
+                       tile, width, tile, together ? n : 1});
     benchmark::DoNotOptimize(sums.data());
   }
-  count(state, width * head_rows, width * head_rows);
+  count(state, width * head_rows, width * head_rows * n);
 }
 
 // All heads of one token, as in generating; every iteration is the next layer.
@@ -272,10 +304,17 @@ void add(const isa_form& isa) {
           [&isa, group, n](benchmark::State& s) {
             ternary(s, isa, feed_forward, width, n, group);
           });
-  benchmark::RegisterBenchmark(name("dense_f16/32064x2560").c_str(),
-                               [&isa](benchmark::State& s) { dense_f16(s, isa); });
-  benchmark::RegisterBenchmark(name("linear_i8/32064x2560").c_str(),
-                               [&isa](benchmark::State& s) { linear_i8(s, isa); });
+  for (const uint64_t n : {1u, 4u, 8u, 16u, 32u}) {
+    const std::string outputs = "32064x2560/" + std::to_string(n);
+    benchmark::RegisterBenchmark(name("dense_f16/" + outputs).c_str(),
+                                 [&isa, n](benchmark::State& s) { dense_f16(s, isa, n); });
+    benchmark::RegisterBenchmark(name("head_top/" + outputs).c_str(),
+                                 [&isa, n](benchmark::State& s) { head_top(s, isa, n); });
+    benchmark::RegisterBenchmark(name("linear_i8/" + outputs).c_str(),
+                                 [&isa, n](benchmark::State& s) { linear_i8(s, isa, n, true); });
+    benchmark::RegisterBenchmark(name("linear_i8_in_turn/" + outputs).c_str(),
+                                 [&isa, n](benchmark::State& s) { linear_i8(s, isa, n, false); });
+  }
   const struct {
     const char* name;
     uint32_t dtype;

@@ -122,9 +122,9 @@ class PackCache(support.Case):
     def test_settings_are_measured_once(self):
         self.model = larger_model(self.path("larger.gguf"))
 
-        def tuning():
+        def tuning(*more):
             report = self.ok("bench", "-m", self.model, "-p", "0", "-n", "1", "-r", "1", "--ceiling-mb",
-                             "8", "-o", "json", "-lv", "4")
+                             "8", "-o", "json", "-lv", "4", *more)
             return json.loads(report.stdout)[0].get("tuning"), report.stderr
 
         found, said = tuning()
@@ -139,6 +139,13 @@ class PackCache(support.Case):
             f.seek(4096)
             f.write(b"X")
         self.assertIn("measured", tuning()[1])
+        if "ahead=" in found:
+            small, said = tuning("--hugepages", "off")
+            self.assertIn(" pages=small", small)
+            self.assertIn("measured " + small, said, "what suits other pages is kept by itself")
+            self.assertEqual(len(self.files(tuning=True)), 2)
+            self.assertNotIn("measured", tuning("--hugepages", "off")[1])
+            self.assertNotIn("measured", tuning()[1])
 
     @needs_backend
     def test_cache_that_cannot_be_written(self):

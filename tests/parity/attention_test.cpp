@@ -63,6 +63,19 @@ const std::vector<attending>& cases() {
       {{{0, 0, 12}, {0, 30, 12}}, 4, 2, 64, 16, f16, f16, much, 0, 0, 0, "a gap between positions"},
       {{{0, 0, 60}}, 4, 2, 64, 16, f16, f16, much, 0, 25, 3, "a window that begins to leave some"},
       {{{0, 0, 60}}, 4, 2, 64, 16, f16, f16, much, 30, 0, 0, "a layer's window"},
+      {{{0, 0, 70}}, 4, 1, 64, 16, q8, q8, much, 16, 0, 0, "a window of sixteen keys"},
+      {{{0, 0, 70}}, 4, 2, 64, 7, f16, f16, much, 17, 0, 0, "and of one more, across blocks"},
+      {{{0, 0, 40}}, 4, 2, 64, 16, f32, f32, much, 1, 0, 0, "a token sees itself only"},
+      {{{0, 0, 40}}, 4, 2, 64, 16, f16, f16, much, 3, 0, 0, "fewer than a tile"},
+      {{{0, 99, 70}}, 8, 2, 128, 64, f16, f16, much, 64, 0, 0, "a window that moved long ago"},
+      {{{0, 50, 40}}, 4, 2, 64, 16, f16, f16, 600, 33, 0, 0, "a window, and room for few"},
+      {{{0, 90, 37}}, 4, 1, 64, 16, q4, q4, much, 0, 20, 0, "a window that keeps none"},
+      {{{0, 90, 37}}, 4, 1, 64, 16, f16, f16, much, 0, 20, 16, "sixteen that are kept"},
+      {{{0, 90, 37}}, 4, 1, 64, 7, q8, f16, much, 0, 31, 21, "more, in blocks apart"},
+      {{{0, 0, 60}}, 4, 2, 64, 16, f16, f16, much, 0, 10, 40, "more kept than are in the window"},
+      {{{0, 0, 60}}, 4, 2, 64, 16, f16, f16, much, 30, 25, 3, "both windows, the layer's wider"},
+      {{{0, 0, 60}}, 4, 2, 64, 16, f16, f16, much, 10, 25, 3, "both, the layer's narrower"},
+      {{{0, 30, 40}, {1, 0, 40}}, 4, 2, 64, 16, f16, f16, much, 20, 0, 0, "sequences with windows"},
   };
   return all;
 }
@@ -109,7 +122,6 @@ class attended {
     const uint64_t blocks = (context_ + s.block_tokens - 1) / s.block_tokens, sequences = 3;
     for (uint64_t i = 0; i < sequences * blocks; ++i) table_.push_back(static_cast<int32_t>(i));
     std::shuffle(table_.begin(), table_.end(), random_);
-    fill_pool(blocks * sequences, blocks);
     step_.n_tokens = static_cast<uint32_t>(tokens_);
     step_.max_blocks = static_cast<uint32_t>(blocks);
     step_.block_tokens = static_cast<uint32_t>(s.block_tokens);
@@ -118,6 +130,7 @@ class attended {
     step_.positions = positions_.data();
     step_.sequences = sequences_.data();
     step_.block_tables = table_.data();
+    fill_pool(blocks * sequences, blocks);
     const uint64_t width = s.heads * s.head_dim;
     for (uint64_t i = 0; i < width * tokens_; ++i)
       q_.push_back(static_cast<float>(static_cast<int>(random_() % 2001) - 1000) / 500.0f);
@@ -157,22 +170,31 @@ class attended {
     kv.layer_bytes = kv.block_bytes = s_.block_tokens * s_.kv_heads * (kv.k_bytes + kv.v_bytes);
     pool_.resize(kv.block_bytes * n_blocks);
     kv.data = pool_.data();
-    std::vector<uint64_t> seen(3);
+    std::vector<std::vector<bool>> seen(3, std::vector<bool>(blocks * s_.block_tokens));
     for (uint64_t t = 0; t < tokens_; ++t) {
-      uint64_t& of = seen[static_cast<uint64_t>(sequences_[t])];
-      of = std::max(of, static_cast<uint64_t>(positions_[t]) + 1);
+      const sdk::step_view::sight sight = step_.sees(t, s_.own_window);
+      for (uint64_t i = 0; i < sight.count(); ++i)
+        seen[static_cast<uint64_t>(sequences_[t])][sight.position(i)] = true;
     }
     for (uint64_t sequence = 0; sequence < 3; ++sequence)
       for (uint64_t p = 0; p < blocks * s_.block_tokens; ++p)
         for (uint64_t h = 0; h < s_.kv_heads; ++h) {
           const auto block = static_cast<uint64_t>(table_[sequence * blocks + p / s_.block_tokens]);
           const uint64_t slot = block * s_.block_tokens + p % s_.block_tokens;
-          const float size = p < seen[sequence] ? 2.0f : std::nanf("");
+          const float size = seen[sequence][p] ? 2.0f : std::nanf("");
           const auto k = packed(s_.dtype_k, s_.head_dim, size, random_);
           const auto v = packed(s_.dtype_v, s_.head_dim, size, random_);
           std::copy(k.begin(), k.end(), kv.k(0, slot, h));
           std::copy(v.begin(), v.end(), kv.v(0, slot, h));
         }
+    // A block of which nothing is seen may be any number.
+    for (uint64_t i = 0; i < table_.size(); ++i) {
+      const auto at =
+          seen[i / blocks].begin() + static_cast<std::ptrdiff_t>(i % blocks * s_.block_tokens);
+      if (std::find(at, at + static_cast<std::ptrdiff_t>(s_.block_tokens), true) ==
+          at + static_cast<std::ptrdiff_t>(s_.block_tokens))
+        table_[i] = 1 << 30;
+    }
   }
 
   const attending& s_;
@@ -205,6 +227,37 @@ TEST_P(attention_forms, attention_of_tokens_equals_that_of_each_token) {
         ASSERT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(expected[i]))
             << "token " << i / (s.heads * s.head_dim) << ", element " << i % (s.heads * s.head_dim);
     }
+  }
+}
+
+uint64_t tiles_turned;  // by `counting`
+const cpu::isa_form* counted_form;
+cpu::isa_form counting(const cpu::isa_form& form) {
+  cpu::isa_form out = form;
+  tiles_turned = 0;
+  counted_form = &form;
+  out.attention.turn_keys = [](const cpu::keys_tile& tile) {
+    ++tiles_turned;
+    counted_form->attention.turn_keys(tile);
+  };
+  return out;
+}
+
+TEST_P(attention_forms, tokens_with_windows_read_keys_together) {
+  if (GetParam()->attention.scores == nullptr) return;  // this form has none
+  const struct {
+    attending what;
+    uint64_t tiles;  // 64 tokens in blocks of 32, all of which see 32 + 31 keys
+  } rows[] = {{{{{0, 64, 64}}, 4, 1, 64, 16, f16, f16, much, 32, 0, 0, "a layer's window"}, 8},
+              {{{{0, 64, 64}}, 4, 1, 64, 16, f16, f16, much, 0, 32, 0, "a session's"}, 8},
+              {{{{0, 64, 64}}, 4, 1, 64, 16, f16, f16, much, 0, 32, 5, "one that keeps some"}, 10}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.what.why);
+    const attended step(row.what);
+    std::vector<float> y(step.elements()), scratch(much);
+    const cpu::isa_form form = counting(*GetParam());
+    cpu::attention_of_tokens(form, step.call(y.data()), {0, 64, scratch.data(), nullptr, much});
+    EXPECT_EQ(tiles_turned, row.tiles);
   }
 }
 

@@ -33,6 +33,7 @@ class tuned : public testing::Test {
 TEST_F(tuned, adopts_what_it_wrote_and_nothing_else) {
   for (const std::string good : {"ahead=2048 tile_rows=16", "ahead=2048 tile_rows=16 stream=31.2",
                                  "ahead=8192 tile_rows=64 stream=9.87 unsettled=1700000000",
+                                 "ahead=8192 tile_rows=64 stream=9.87 pages=small",
                                  "ahead=2048 tile_rows=16 stream=404 ahead:2048=30.1~2 "
                                  "ahead:8192=29~0 tile_rows:16=201~15"}) {
     ASSERT_TRUE(cpu::adopt_tuning(good)) << good;
@@ -57,6 +58,7 @@ TEST_F(tuned, adopts_what_it_wrote_and_nothing_else) {
                                 "ahead=4096 tile_rows=64 stream=nan",
                                 "ahead=4096 tile_rows=64 stream=inf",
                                 "ahead=4096 tile_rows=64 unsettled=0",
+                                "ahead=4096 tile_rows=64 pages=large",
                                 "ahead=4096 tile_rows=64 unsettled=x",
                                 "ahead=4096 tile_rows=64 ahead:4096=1",
                                 "ahead=4096 tile_rows=64 ahead:4097=1~1",
@@ -156,8 +158,8 @@ class clocked_host {
       return current->now_;
     };
   }
-  std::string measure() const {  // as few rounds as there may be
-    return cpu::measure_tuning(*all_forms().front(), sdk::host(&table_), 1);
+  std::string measure(bool large_pages = true) const {  // as few rounds as there may be
+    return cpu::measure_tuning(*all_forms().front(), sdk::host(&table_), 1, 0, large_pages);
   }
 
  private:
@@ -219,6 +221,36 @@ TEST_F(tuned, does_not_believe_a_memory_far_below_its_best) {
   EXPECT_NE(slower_by(2), "");
   EXPECT_EQ(slower_by(1), "");
   EXPECT_EQ(cpu::current_tuning().ahead, 4096u);
+}
+
+// Kilobytes of this process that lie in large pages; 0 where the system does not say.
+uint64_t in_large_pages() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  for (std::string word; file >> word;)
+    if (uint64_t kilobytes = 0; word == "AnonHugePages:" && file >> kilobytes) return kilobytes;
+  return 0;
+}
+
+TEST_F(tuned, is_measured_in_the_pages_that_are_asked_for) {
+  if (emulated()) GTEST_SKIP() << "streams more than an emulator can in time";
+  uint64_t most = 0;
+  const auto measure = [&](bool large_pages, uint64_t times) {
+    most = 0;
+    return clocked_host([&, times](const cpu::tuning&, uint64_t) {
+             most = std::max(most, in_large_pages());
+             return uint64_t{1'000'000} * times;
+           })
+        .measure(large_pages);
+  };
+  const uint64_t before = in_large_pages();
+  EXPECT_EQ(measure(true, 1), "");
+  EXPECT_EQ(cpu::describe_tuning().find("pages="), std::string::npos);
+  EXPECT_EQ(measure(false, 2), "") << "the best of large pages says nothing of small ones";
+  EXPECT_LT(most, before + 16'384) << "large pages, and none were to be asked for";
+  const std::string found = cpu::describe_tuning();
+  EXPECT_NE(found.find(" pages=small"), std::string::npos) << found;
+  EXPECT_TRUE(cpu::adopt_tuning(found));
+  EXPECT_NE(measure(false, 4), "") << "and is remembered for them";
 }
 
 TEST(timings, the_best_is_faster_in_most_rounds) {

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <sstream>
 #include <string_view>
 
@@ -19,12 +20,18 @@ namespace {
 constexpr uint64_t budget_ns = 60'000'000;
 constexpr uint64_t asked_budget_ns = 10 * budget_ns;  // somebody waits for a table
 
-// Another version may have other settings, another machine needs others.
+// Another version may have other settings; another machine, or a backend that is told to do
+// something else, needs others.
 std::string key_of(const select::choice& choice) {
   const bitnet_device_info& d = choice.device;
-  return fmt::format("tuning:{}:{}:{}:{}:{}:{}", choice.backend->name(), choice.backend->version(),
-                     plugin::printable_array(d.arch), plugin::printable_array(d.name),
-                     plugin::printable_array(d.driver_version), d.compute_units);
+  std::string key =
+      fmt::format("tuning:{}:{}:{}:{}:{}:{}", choice.backend->name(), choice.backend->version(),
+                  plugin::printable_array(d.arch), plugin::printable_array(d.name),
+                  plugin::printable_array(d.driver_version), d.compute_units);
+  const std::map<std::string, std::string> given(choice.backend->given().rbegin(),
+                                                 choice.backend->given().rend());
+  for (const auto& [name, value] : given) key += fmt::format(":{}={}", name, value);
+  return key;
 }
 
 std::string settings_of(const bitnet_tuning_v1& t, bitnet_device* device) {

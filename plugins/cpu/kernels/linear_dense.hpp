@@ -24,6 +24,10 @@ struct dense_tile {
   // (tokens, rows, 16): the partial sums go on from these and are left there, and y is not written,
   // so that a long row can be cut at multiples of 16. nullptr: they begin at zero and end in y.
   float* partials = nullptr;
+  // Rows of weights without gaps that are read later: while the first tokens meet the rows here,
+  // as many of those are asked for. nullptr: none.
+  const uint8_t* later = nullptr;
+  uint64_t later_row_bytes = 0;
 };
 
 void linear_dense_scalar(const dense_tile&);  // every dense format

@@ -75,6 +75,11 @@ float total(__m256 low, __m256 high) {
 
 #include "rows_ahead.inl"
 
+void load_pair(const float* x, __m256 (&out)[2]) {
+  out[0] = _mm256_loadu_ps(x);
+  out[1] = _mm256_loadu_ps(x + 8);
+}
+
 // A tile of Rows rows by Tokens tokens: each weight is decoded once for all the tokens.
 template <uint32_t Format, int Rows, int Tokens>
 void dot(const dense_tile& a, uint64_t r, uint64_t t) {
@@ -99,13 +104,12 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
     }
   };
   const uint64_t whole = a.k / 16 * 16;
+  const bool later = a.later != nullptr && t == 0;
   for (uint64_t k = 0; k < whole; k += 16) {
+    if (later) fetch_later(a.later, a.later_row_bytes, r, Rows, k / 16, a.k / 16);
     __m256 xs[Tokens][2];
-    for (int j = 0; j < Tokens; ++j) {
-      const float* at = x + static_cast<uint64_t>(j) * a.x_stride + k;
-      xs[j][0] = _mm256_loadu_ps(at);
-      xs[j][1] = _mm256_loadu_ps(at + 8);
-    }
+    for (int j = 0; j < Tokens; ++j)
+      load_pair(x + static_cast<uint64_t>(j) * a.x_stride + k, xs[j]);
     for (int i = 0; i < Rows; ++i) add(w + static_cast<uint64_t>(i) * a.w_stride, k, i, xs);
   }
   if constexpr (!in_blocks(Format)) {
@@ -115,8 +119,7 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
         float x_rest[16] = {};
         std::memcpy(x_rest, x + static_cast<uint64_t>(j) * a.x_stride + whole,
                     (a.k - whole) * sizeof(float));
-        xs[j][0] = _mm256_loadu_ps(x_rest);
-        xs[j][1] = _mm256_loadu_ps(x_rest + 8);
+        load_pair(x_rest, xs[j]);
       }
       for (int i = 0; i < Rows; ++i) {
         alignas(32) uint8_t rest[64] = {};

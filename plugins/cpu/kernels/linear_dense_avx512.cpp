@@ -183,9 +183,14 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
   const uint8_t* w = a.w + r * a.w_stride;
   uint64_t k = 0;
   const uint64_t whole = a.k / 16 * 16;
+  const bool later = a.later != nullptr && t == 0;
   if constexpr (in_blocks(Format))
-    for (; k < whole; k += 32) add_block<Format>(sums, a, w, x, k);
+    for (; k < whole; k += 32) {
+      if (later) fetch_later(a.later, a.later_row_bytes, r, Rows, k / 32, a.k / 32);
+      add_block<Format>(sums, a, w, x, k);
+    }
   for (; k < whole; k += 16) {
+    if (later) fetch_later(a.later, a.later_row_bytes, r, Rows, k / 16, a.k / 16);
     __m512 xs[Tokens];
     for (int j = 0; j < Tokens; ++j)
       xs[j] = _mm512_loadu_ps(x + static_cast<uint64_t>(j) * a.x_stride + k);

@@ -44,13 +44,16 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
   const float* x = a.x + t * a.x_stride;
   const uint8_t* w = a.w + r * a.w_stride;
   const uint64_t whole = a.k / 16 * 16;
-  for (uint64_t k = 0; k < whole; k += 16)
+  const bool later = a.later != nullptr && t == 0;
+  for (uint64_t k = 0; k < whole; k += 16) {
+    if (later) fetch_later(a.later, a.later_row_bytes, r, Rows, k / 16, a.k / 16);
     for (uint64_t v = 0; v < 4; ++v)
       for (int i = 0; i < Rows; ++i) {
         const floats d = decode<Format>(w + static_cast<uint64_t>(i) * a.w_stride, k + 4 * v);
         for (int j = 0; j < Tokens; ++j)
           sums[i][j][v] += d * load<floats>(x + static_cast<uint64_t>(j) * a.x_stride + k + 4 * v);
       }
+  }
   if constexpr (!in_blocks(Format)) {
     if (whole != a.k) {  // zeros after the end: a partial is never -0, so adding +0 changes nothing
       for (int i = 0; i < Rows; ++i) {

@@ -4,8 +4,8 @@
 //
 // Shapes   Q (rows, k), int8: in [-127, 127], kept as code + 128; 4 bits: in [-7, 7], kept as
 //          code + 8, element j of 128 in the low half of byte j for j < 64, else in the high half
-//          of byte j - 64; x (k) in [-16256, 16256], also given as x = 128 high + low with high in
-//          [-127, 127] and low in [-64, 63]; sums (rows).
+//          of byte j - 64; rows without gaps; x (outputs, k) in [-16256, 16256], also given as
+//          x = 128 high + low with high in [-127, 127] and low in [-64, 63]; sums (outputs, rows).
 // Needs    k a multiple of 64, with 4 bits of 128, at most 8192, so that no int32 partial
 //          overflows.
 // Exact    integers only: every form returns the same.
@@ -18,13 +18,15 @@ namespace bitnet::cpu {
 
 struct i8_tile {
   const uint8_t* w;
-  uint64_t w_stride;  // bytes between rows
+  uint64_t w_stride;  // bytes of a row: k, with 4 bits k / 2
   const int16_t* x;
   const int8_t* high;
   const int8_t* low;
-  int64_t x_sum;  // of x
+  uint64_t x_stride;      // elements between outputs, of all three
+  const int64_t* x_sums;  // (outputs): of x
   int64_t* sums;
-  uint64_t k, rows;
+  uint64_t sums_stride;  // elements between outputs
+  uint64_t k, rows, outputs;
   uint64_t ahead = usual_ahead;  // bytes: weights are asked for so early
 };
 

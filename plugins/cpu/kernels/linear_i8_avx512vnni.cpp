@@ -10,6 +10,7 @@ namespace {
 using vec = __m512i;
 constexpr int64_t offset = 128;
 constexpr uint64_t width = 64;
+constexpr uint64_t rows_at_once = 2, outputs_at_once = 4;
 
 inline vec load(const void* p) {
   return _mm512_loadu_si512(p);
@@ -32,11 +33,11 @@ inline int32_t total(vec sums) {
 }  // namespace
 
 void linear_i8_avx512vnni(const i8_tile& a) {
-  all(a);
+  all<false>(a);
 }
 
 void linear_i4_avx512vnni(const i8_tile& a) {
-  all_i4(a);
+  all<true>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -10,6 +10,7 @@ namespace {
 using vec = __m256i;
 constexpr int64_t offset = 128;
 constexpr uint64_t width = 32;
+constexpr uint64_t rows_at_once = 2, outputs_at_once = 2;
 
 inline vec load(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
@@ -35,11 +36,11 @@ inline int32_t total(vec sums) {
 }  // namespace
 
 void linear_i8_avxvnni(const i8_tile& a) {
-  all(a);
+  all<false>(a);
 }
 
 void linear_i4_avxvnni(const i8_tile& a) {
-  all_i4(a);
+  all<true>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -6,45 +6,48 @@
 //   vec codes(const uint8_t*)         weights and `offset`: c
 //   vec dot(vec sums, vec c, vec x)   int32 sums of four neighbours' c times x
 //   int32_t total(vec)
+//   rows_at_once, outputs_at_once     whose sums fill the registers, two for each pair
 // Kernels only, no shared inline functions.
 
 #include "ahead.inl"
 
-// One row after the other, so that the weights are one stream of memory (ahead.inl).
-
-// sum((c - offset) x) = 128 sum(c high) + sum(c low) - offset sum(x).
-inline void all(const i8_tile& a) {
-  for (uint64_t r = 0; r < a.rows; ++r) {
-    const uint8_t* w = a.w + r * a.w_stride;
-    vec high{}, low{};
-    for (uint64_t k = 0; k < a.k; k += width) {
-      ask_ahead<1, width>(w, k / width, a.ahead);
-      const vec c = codes(w + k);
-      high = dot(high, c, load(a.high + k));
-      low = dot(low, c, load(a.low + k));
-    }
-    a.sums[r] = int64_t{128} * total(high) + total(low) - offset * a.x_sum;
-  }
-}
-
 using octets = uint8_t __attribute__((vector_size(width)));
 
-// The same for codes of 4 bits.
-inline void all_i4(const i8_tile& a) {
-  for (uint64_t r = 0; r < a.rows; ++r) {
-    const uint8_t* w = a.w + r * a.w_stride;
-    vec high{}, low{};
-    for (uint64_t k = 0; k < a.k; k += 128)
-      for (uint64_t at = 0; at < 64; at += width) {
-        const uint64_t near = k + at, far = near + 64;
-        ask_ahead<1, width>(w, (k / 2 + at) / width, a.ahead);
-        octets pairs;
-        __builtin_memcpy(&pairs, w + k / 2 + at, sizeof pairs);
-        const vec first = reinterpret_cast<vec>(pairs & 15);
-        const vec second = reinterpret_cast<vec>(pairs >> 4);
-        high = dot(dot(high, first, load(a.high + near)), second, load(a.high + far));
-        low = dot(dot(low, first, load(a.low + near)), second, load(a.low + far));
-      }
-    a.sums[r] = int64_t{128} * total(high) + total(low) - 8 * a.x_sum;
+// The products of a register of weights with those of each output, from element `at` on.
+template <uint64_t Outputs>
+[[gnu::always_inline]] inline void add(vec (&high)[Outputs], vec (&low)[Outputs], vec c,
+                                       const i8_tile& a, uint64_t o, uint64_t at) {
+  for (uint64_t j = 0; j < Outputs; ++j) {
+    high[j] = dot(high[j], c, load(a.high + (o + j) * a.x_stride + at));
+    low[j] = dot(low[j], c, load(a.low + (o + j) * a.x_stride + at));
   }
 }
+
+// sum((c - offset) x) = 128 sum(c high) + sum(c low) - offset sum(x).
+template <bool FourBits, uint64_t Rows, uint64_t Outputs>
+void multiply(const i8_tile& a, uint64_t r, uint64_t o) {
+  const uint8_t* w = a.w + r * a.w_stride;
+  vec high[Rows][Outputs] = {}, low[Rows][Outputs] = {};
+  for (uint64_t at = 0; at < a.w_stride; at += width) {
+    if (o == 0) ask_ahead<Rows, width>(w, at / width, a.ahead);
+    for (uint64_t i = 0; i < Rows; ++i) {
+      const uint8_t* bytes = w + i * a.w_stride + at;
+      if constexpr (FourBits) {
+        octets pairs;
+        __builtin_memcpy(&pairs, bytes, sizeof pairs);
+        const uint64_t near = at / 64 * 128 + at % 64;
+        add(high[i], low[i], reinterpret_cast<vec>(pairs & 15), a, o, near);
+        add(high[i], low[i], reinterpret_cast<vec>(pairs >> 4), a, o, near + 64);
+      } else {
+        add(high[i], low[i], codes(bytes), a, o, at);
+      }
+    }
+  }
+  for (uint64_t i = 0; i < Rows; ++i)
+    for (uint64_t j = 0; j < Outputs; ++j)
+      a.sums[(o + j) * a.sums_stride + r + i] = int64_t{128} * total(high[i][j]) +
+                                                total(low[i][j]) -
+                                                (FourBits ? 8 : offset) * a.x_sums[o + j];
+}
+
+#include "linear_i8_outputs.inl"

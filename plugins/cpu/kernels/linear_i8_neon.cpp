@@ -6,11 +6,16 @@ namespace bitnet::cpu {
 namespace {
 
 using wide = int32x4_t;
+using words = int16x8_t;
 constexpr uint64_t lanes = 4;
+constexpr uint64_t rows_at_once = 2, outputs_at_once = 4;
 
-inline wide madd(const uint8_t* w, const int16_t* x) {
-  const int16x8_t codes = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(w)));
-  const int16x8_t q = vsubq_s16(codes, vdupq_n_s16(128)), v = vld1q_s16(x);
+inline words codes(const uint8_t* w) {
+  return vsubq_s16(vreinterpretq_s16_u16(vmovl_u8(vld1_u8(w))), vdupq_n_s16(128));
+}
+
+inline wide madd(words q, const int16_t* x) {
+  const int16x8_t v = vld1q_s16(x);
   return vmlal_high_s16(vmull_s16(vget_low_s16(q), vget_low_s16(v)), q, v);
 }
 
@@ -19,11 +24,11 @@ inline wide madd(const uint8_t* w, const int16_t* x) {
 }  // namespace
 
 void linear_i8_neon(const i8_tile& a) {
-  all(a);
+  all<false>(a);
 }
 
 void linear_i4_neon(const i8_tile& a) {
-  all_i4(a);
+  all<true>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -9,6 +9,7 @@ namespace {
 using vec = int32x4_t;
 constexpr int64_t offset = 0;
 constexpr uint64_t width = 16;
+constexpr uint64_t rows_at_once = 2, outputs_at_once = 4;
 
 inline vec load(const int8_t* p) {
   return vreinterpretq_s32_s8(vld1q_s8(p));
@@ -31,11 +32,11 @@ inline int32_t total(vec sums) {
 }  // namespace
 
 void linear_i8_neon_dotprod(const i8_tile& a) {
-  all(a);
+  all<false>(a);
 }
 
 void linear_i4_neon_dotprod(const i8_tile& a) {
-  all_i4(a);
+  all<true>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -7,11 +7,16 @@ namespace bitnet::cpu {
 namespace {
 
 using wide = int32_t __attribute__((vector_size(16)));
+using words = __m128i;
 constexpr uint64_t lanes = 4;
+constexpr uint64_t rows_at_once = 1, outputs_at_once = 4;
 
-inline wide madd(const uint8_t* w, const int16_t* x) {
-  const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(w));
-  const __m128i q = _mm_sub_epi16(_mm_cvtepu8_epi16(codes), _mm_set1_epi16(128));
+inline words codes(const uint8_t* w) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(w));
+  return _mm_sub_epi16(_mm_cvtepu8_epi16(bytes), _mm_set1_epi16(128));
+}
+
+inline wide madd(words q, const int16_t* x) {
   return reinterpret_cast<wide>(
       _mm_madd_epi16(q, _mm_loadu_si128(reinterpret_cast<const __m128i*>(x))));
 }
@@ -21,11 +26,11 @@ inline wide madd(const uint8_t* w, const int16_t* x) {
 }  // namespace
 
 void linear_i8_sse41(const i8_tile& a) {
-  all(a);
+  all<false>(a);
 }
 
 void linear_i4_sse41(const i8_tile& a) {
-  all_i4(a);
+  all<true>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -10,3 +10,12 @@ inline void fetch(const uint8_t* rows, const uint8_t* next, uint64_t count, uint
   const uint8_t* from = r < count ? rows + r * row_bytes : next + (r - count) * row_bytes;
   for (uint64_t at = 0; at < n * row_bytes; at += 64) __builtin_prefetch(from + at, 0, 3);
 }
+
+// Step `step` of `steps` over n rows from row r on: its part of as many rows of `later`, for the
+// second cache.
+inline void fetch_later(const uint8_t* later, uint64_t row_bytes, uint64_t r, uint64_t n,
+                        uint64_t step, uint64_t steps) {
+  const uint64_t part = n * row_bytes / steps;
+  const uint8_t* from = later + r * row_bytes + step * part;
+  for (uint64_t at = 0; at < part; at += 64) __builtin_prefetch(from + at, 0, 2);
+}

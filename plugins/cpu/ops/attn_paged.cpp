@@ -90,23 +90,32 @@ constexpr uint64_t values_at_once = 32;  // in the first cache, with one row of 
 constexpr uint64_t most_together = 32;   // tokens; with so many, turning keys is 1 to 2 % of it
 constexpr uint64_t fewest_together = 4;  // with fewer, it takes longer than it saves
 constexpr uint64_t most_rows = 512;      // heads of tokens
+constexpr uint64_t most_heads = most_rows / fewest_together;  // of one KV head
 
-// Some tokens of a sequence, one after the other, each of which sees all positions up to its own,
-// and the heads of one KV head.
+using sight = sdk::step_view::sight;
+
+// What token t sees. Where it is one range of positions, that is [first, end).
+sight seen_by(const sdk::call& c, uint64_t t) {
+  sight s = c.step->sees(t, c.ints[4]);
+  const bool without_gap = s.kept == s.first;
+  if (without_gap) s.first = s.kept_from;
+  if (without_gap || s.kept == s.kept_from) s.kept_from = s.kept = 0;
+  return s;
+}
+
+// Some tokens of a sequence, one after the other, and the heads of one KV head. All see the same
+// kept positions; of the others each sees up to its own.
 struct attention_block {
   const isa_form& isa;
   const sdk::call& c;
   uint64_t kv_head, group, first, tokens;
-  float* scores;  // (tokens, group, stride)
+  float* scores;  // (tokens, group, stride): of a token, in the order of the positions that it sees
   uint64_t stride;
 
   const sdk::kv_storage& kv() const { return c.step->kv; }
   uint64_t layer() const { return static_cast<uint64_t>(c.ints[0]); }
   uint64_t head_dim() const { return static_cast<uint64_t>(c.ints[3]); }
-  uint64_t seen(uint64_t t) const {
-    return static_cast<uint64_t>(c.step->positions[first + t]) + 1;
-  }
-  uint64_t context() const { return seen(tokens - 1); }
+  sight sees(uint64_t t) const { return seen_by(c, first + t); }
   uint64_t slot(uint64_t position) const {
     const uint64_t n = kv().block_tokens;
     return static_cast<uint64_t>(c.step->blocks_of(first)[position / n]) * n + position % n;
@@ -115,43 +124,70 @@ struct attention_block {
   uint64_t at(uint64_t t) const { return (first + t) * c.k + kv_head * group * head_dim(); }
 };
 
-void score(const attention_block& b) {
+// What token t sees of positions [from, end): [from, end), the first of which it numbers `index`.
+struct seen_part {
+  uint64_t from, end, index;
+};
+seen_part part_of(const sight& s, uint64_t from, uint64_t end) {
+  if (from < s.kept)
+    return {std::max(from, s.kept_from), std::min(end, s.kept), from - s.kept_from};
+  const uint64_t begin = std::max(from, s.first);
+  return {begin, std::min(end, s.end), s.kept - s.kept_from + begin - s.first};
+}
+
+// Of the positions [from, end), each of which some token sees; none is kept, or all are.
+void score(const attention_block& b, uint64_t from, uint64_t end) {
   alignas(64) float turned[widest_head * keys_at_once];
+  float aside[most_heads * keys_at_once];
   keys_tile keys{format_of(b.kv().dtype_k), {}, b.head_dim(), turned};
   const float* q = b.c.input<float>(0);
-  for (uint64_t p = 0; p < b.context(); p += keys_at_once) {
+  for (uint64_t p = from; p < end; p += keys_at_once) {
     for (uint64_t i = 0; i < keys_at_once; ++i)  // after the last one, that again
-      keys.rows[i] = b.kv().k(b.layer(), b.slot(std::min(p + i, b.context() - 1)), b.kv_head);
+      keys.rows[i] = b.kv().k(b.layer(), b.slot(std::min(p + i, end - 1)), b.kv_head);
     b.isa.attention.turn_keys(keys);
-    for (uint64_t t = 0; t < b.tokens; ++t)
-      if (p < b.seen(t))
-        b.isa.attention.scores({turned, q + b.at(t), b.head_dim(), b.scores_of(t) + p, b.stride,
-                                b.head_dim(), b.group});
+    for (uint64_t t = 0; t < b.tokens; ++t) {
+      const seen_part seen = part_of(b.sees(t), p, std::min(p + keys_at_once, end));
+      if (seen.from >= seen.end) continue;
+      float* y = b.scores_of(t) + seen.index;
+      scores_tile tile{turned, q + b.at(t), b.head_dim(), y, b.stride, b.head_dim(), b.group};
+      if (seen.from == p) {  // what is behind the last one will be overwritten, or is not read
+        b.isa.attention.scores(tile);
+        continue;
+      }
+      tile.y = aside;
+      tile.y_stride = keys_at_once;
+      b.isa.attention.scores(tile);
+      for (uint64_t h = 0; h < b.group; ++h)
+        std::copy_n(aside + h * keys_at_once + (seen.from - p), seen.end - seen.from,
+                    y + h * b.stride);
+    }
   }
 }
 
-// y += the values times their weights. f16 is widened once for all.
-void add_values(const attention_block& b) {
+// y += the values times their weights, of the positions of score(). f16 is widened once for all.
+void add_values(const attention_block& b, uint64_t from, uint64_t end) {
   alignas(64) float wide[widest_head * values_at_once];
   const sdk::kv_storage& kv = b.kv();
   const bool halves = kv.dtype_v == BITNET_DTYPE_F16;
   float* y = b.c.output<float>(0);
+  weighted_rows sum{};
+  sum.format = halves ? BITNET_FORMAT_F32 : format_of(kv.dtype_v);
+  sum.v_stride = halves ? b.head_dim() * sizeof(float) : kv.v_bytes;
+  sum.p_stride = b.stride;
+  sum.width = sum.y_stride = b.head_dim();
+  sum.heads = b.group;
   uint64_t n = 0;
-  for (uint64_t p = 0; p < b.context(); p += n) {
-    n = std::min({values_at_once, kv.block_tokens - p % kv.block_tokens, b.context() - p});
+  for (uint64_t p = from; p < end; p += n) {
+    n = std::min({values_at_once, kv.block_tokens - p % kv.block_tokens, end - p});
     const uint8_t* v = kv.v(b.layer(), b.slot(p), b.kv_head);
     if (halves) b.isa.rows.widen(v, n * b.head_dim(), wide);
-    weighted_rows sum{};
-    sum.format = halves ? BITNET_FORMAT_F32 : format_of(kv.dtype_v);
-    sum.v = halves ? reinterpret_cast<const uint8_t*>(wide) : v;
-    sum.v_stride = halves ? b.head_dim() * sizeof(float) : kv.v_bytes;
-    sum.p_stride = b.stride;
-    sum.width = sum.y_stride = b.head_dim();
-    sum.heads = b.group;
+    if (halves) v = reinterpret_cast<const uint8_t*>(wide);
     for (uint64_t t = 0; t < b.tokens; ++t) {
-      if (b.seen(t) <= p) continue;
-      sum.rows = std::min(n, b.seen(t) - p);
-      sum.p = b.scores_of(t) + p;
+      const seen_part seen = part_of(b.sees(t), p, p + n);
+      if (seen.from >= seen.end) continue;
+      sum.v = v + (seen.from - p) * sum.v_stride;
+      sum.rows = seen.end - seen.from;
+      sum.p = b.scores_of(t) + seen.index;
       sum.y = y + b.at(t);
       b.isa.weighted_sum(sum);
     }
@@ -161,17 +197,21 @@ void add_values(const attention_block& b) {
 // The sums of attention_heads() in their order, token by token; what is read of keys and values
 // serves all tokens.
 void attend(const attention_block& b) {
-  score(b);
+  const sight early = b.sees(0);
+  const uint64_t end = b.sees(b.tokens - 1).end;
+  score(b, early.kept_from, early.kept);
+  score(b, early.first, end);
   float sums[most_rows];
   float* y = b.c.output<float>(0);
   const uint64_t width = b.group * b.head_dim();
   for (uint64_t t = 0; t < b.tokens; ++t) {
     for (uint64_t h = 0; h < b.group; ++h)
       sums[t * b.group + h] =
-          b.isa.rows.softmax(b.scores_of(t) + h * b.stride, b.seen(t), b.c.floats[0]);
+          b.isa.rows.softmax(b.scores_of(t) + h * b.stride, b.sees(t).count(), b.c.floats[0]);
     std::fill_n(y + b.at(t), width, 0.0f);
   }
-  add_values(b);
+  add_values(b, early.kept_from, early.kept);
+  add_values(b, early.first, end);
   for (uint64_t t = 0; t < b.tokens; ++t)
     for (uint64_t i = 0; i < width; ++i) y[b.at(t) + i] /= sums[t * b.group + i / b.head_dim()];
 }
@@ -182,17 +222,22 @@ uint64_t block_from(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_
   const sdk::step_view& step = *c.step;
   const auto group = static_cast<uint64_t>(c.ints[1] / c.ints[2]);
   const auto head_dim = static_cast<uint64_t>(c.ints[3]);
-  if (isa.attention.scores == nullptr || head_dim % 16 != 0 || head_dim > widest_head) return 0;
+  if (isa.attention.scores == nullptr || head_dim % 16 != 0 || head_dim > widest_head ||
+      group > most_heads)
+    return 0;
   most = std::min({most, most_together, most_rows / group});
+  const sight early = seen_by(c, t);
   uint64_t n = 0;
   for (; n < most; ++n) {
     if (step.sequences[t + n] != step.sequences[t]) break;
     if (step.positions[t + n] != step.positions[t] + static_cast<int32_t>(n)) break;
-    const uint64_t seen = static_cast<uint64_t>(step.positions[t + n]) + 1;
-    if (step.sees(t + n, c.ints[4]).count() != seen) break;  // a window
-    const uint64_t needed = (seen + keys_at_once - 1) / keys_at_once * keys_at_once;
-    if ((n + 1) * group * needed > room) break;
-    stride = needed;
+    const sight seen = seen_by(c, t + n);
+    if (seen.kept_from != early.kept_from || seen.kept != early.kept) break;
+    // Sixteen scores are written at a time, wherever they begin.
+    const uint64_t after = seen.first == 0 ? 0 : keys_at_once;
+    const uint64_t needed = (seen.count() + keys_at_once - 1) / keys_at_once * keys_at_once + after;
+    if ((n + 1) * group * std::max(stride, needed) > room) break;
+    stride = std::max(stride, needed);
   }
   return n < fewest_together ? 0 : n;
 }

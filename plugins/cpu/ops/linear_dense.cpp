@@ -1,7 +1,8 @@
-// LINEAR_DENSE: rows of K and 4-bit formats are decoded first, long ones in parts; the sums have
-// the same order, so the bits are those of the scalar form.
+// LINEAR_DENSE: rows of K and 4-bit formats are decoded first, for many tokens those of f16 too,
+// long ones in parts; the sums have the same order, so the bits are those of the scalar form.
 
 #include <algorithm>
+#include <string_view>
 
 #include "ops.hpp"
 
@@ -11,6 +12,14 @@ namespace {
 bool is_direct(uint32_t format) {  // what isa_form::dense reads
   return format == BITNET_FORMAT_F32 || format == BITNET_FORMAT_F16 ||
          format == BITNET_FORMAT_BF16 || format == BITNET_FORMAT_Q8_0;
+}
+
+// From so many tokens on, f16 is widened once and not for each few of them. Measured in November
+// 2026 on an AMD EPYC (docs/explain/kernel-ladder.md); with AVX2 it is cheaper to widen again than
+// to read what is wide, and NEON is left at that.
+uint64_t fewest_to_widen(const isa_form& isa) {
+  const std::string_view form = isa.dense.isa;
+  return form == "avx512" ? 16 : form == "sse41" ? 4 : UINT64_MAX;
 }
 
 // y (k) = whole blocks of a row.
@@ -75,23 +84,27 @@ void multiply_long(const isa_form& isa, const sdk::weight& w, const float* x, ui
 
 void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,
                   uint64_t first, uint64_t last, float* y) {
-  if (is_direct(w.format)) {
-    constexpr uint64_t together = 16;  // rows stay in the first cache while the tokens pass by
-    for (uint64_t r = first; r < last; r += together)
-      isa.dense({w.format, w.row(r), w.row_bytes, x, w.k, y + r, w.m, w.k,
-                 std::min(together, last - r), rows});
-    return;
-  }
   float decoded[tile_rows * chunk];
+  const bool direct =
+      w.format == BITNET_FORMAT_F16 ? rows < fewest_to_widen(isa) : is_direct(w.format);
   for (uint64_t r = first; r < last; r += tile_rows) {
     const uint64_t n = std::min(tile_rows, last - r);
-    if (w.k > chunk) {
+    if (!direct && w.k > chunk) {
       multiply_long(isa, w, x, rows, r, n, decoded, y);
       continue;
     }
-    for (uint64_t i = 0; i < n; ++i) decode_row(isa, w, r + i, decoded + i * w.k);
-    isa.dense({BITNET_FORMAT_F32, reinterpret_cast<const uint8_t*>(decoded), w.k * sizeof(float), x,
-               w.k, y + r, w.m, w.k, n, rows});
+    dense_tile tile{w.format, w.row(r), w.row_bytes, x, w.k, y + r, w.m, w.k, n, rows};
+    if (!direct) {
+      for (uint64_t i = 0; i < n; ++i) decode_row(isa, w, r + i, decoded + i * w.k);
+      tile.format = BITNET_FORMAT_F32;
+      tile.w = reinterpret_cast<const uint8_t*>(decoded);
+      tile.w_stride = w.k * sizeof(float);
+    }
+    if (r + 2 * tile_rows <= last) {
+      tile.later = w.row(r + tile_rows);
+      tile.later_row_bytes = w.row_bytes;
+    }
+    isa.dense(tile);
   }
 }
 

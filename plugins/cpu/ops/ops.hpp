@@ -40,7 +40,7 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
 void attention(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t last,
                float* scores);
 // The same bits, of a prompt: KV heads of all tokens, numbered KV head by KV head. Keys and values
-// are read once for many tokens, where a sequence's follow one another without a window.
+// are read once for many tokens, where a sequence's follow one another.
 void attention_of_tokens(const isa_form& isa, const sdk::call& c, const sdk::share& s);
 // From so many tokens on, that one is used.
 inline constexpr uint64_t fewest_attending = 4;

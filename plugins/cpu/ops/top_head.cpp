@@ -81,6 +81,16 @@ row_code best_i4(const float* w, uint64_t k, int8_t* q) {
   return best;
 }
 
+constexpr uint64_t most_rows = 256;                                   // of a tile
+constexpr uint64_t most_sums = uint64_t{64} * top_head::max_outputs;  // 16 KB on the stack
+
+// How many rows all outputs take before the next: what they read again stays in the second cache.
+uint64_t tile_for(uint64_t outputs, uint64_t stride) {
+  if (outputs == 1) return most_rows;
+  constexpr uint64_t bytes = 131072, unit = 8;
+  return std::clamp(bytes / stride / unit * unit, unit, most_sums / outputs / unit * unit);
+}
+
 // Keeps the `top` largest values seen, as a heap whose front is the least of them.
 void keep(float* largest, uint32_t top, float value) {
   std::pop_heap(largest, largest + top, std::greater<>());
@@ -146,13 +156,10 @@ top_head::top_head(const sdk::weight& w, head_bits bits, uint32_t workers)
     : w_(w),
       bits_(bits),
       certainty_(bits == head_bits::four ? 6.0f / std::sqrt(static_cast<float>(w.k)) : rounded_up),
-      largest_(uint64_t{workers} * max_outputs * max_top) {
-  for (state& s : states_) {
-    s.z.resize(padded(w, bits));
-    s.high.resize(padded(w, bits));
-    s.low.resize(padded(w, bits));
-  }
-}
+      largest_(uint64_t{workers} * max_outputs * max_top),
+      z_(max_outputs * padded(w, bits)),
+      high_(z_.size()),
+      low_(z_.size()) {}
 
 void top_head::take(uint64_t output, const float* x) {
   state& s = states_[output];
@@ -166,17 +173,19 @@ void top_head::take(uint64_t output, const float* x) {
   if (!s.finite) return;
   s.scale = std::max(static_cast<double>(largest), 1e-30) / top_code;
   double error = 0;
-  s.sum = 0;
+  int64_t sum = 0;
+  const uint64_t at = output * padded(w_, bits_);
   for (uint64_t i = 0; i < w_.k; ++i) {
     const double exact = static_cast<double>(x[i]);
     const auto z = static_cast<int32_t>(std::lround(exact / s.scale));
     const int32_t high = (z + 64) >> 7;
-    s.z[i] = static_cast<int16_t>(z);
-    s.high[i] = static_cast<int8_t>(high);
-    s.low[i] = static_cast<int8_t>(z - 128 * high);
-    s.sum += z;
+    z_[at + i] = static_cast<int16_t>(z);
+    high_[at + i] = static_cast<int8_t>(high);
+    low_[at + i] = static_cast<int8_t>(z - 128 * high);
+    sum += z;
     error += (exact - z * s.scale) * (exact - z * s.scale);
   }
+  sums_[output] = sum;
   s.size = rounded_up * static_cast<float>(std::sqrt(size));
   s.error = rounded_up * static_cast<float>(std::sqrt(error)) +
             (static_cast<float>(w_.k) / 16.0f + 16.0f) * 0x1p-24f * s.size;
@@ -184,23 +193,24 @@ void top_head::take(uint64_t output, const float* x) {
 
 void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
                            uint64_t first, uint64_t last, float* y) {
-  constexpr uint64_t tile = 256;
   const copied_rows rows = rows_of(w_, bits_);
   const auto kernel = bits_ == head_bits::four ? isa.linear_i4 : isa.linear_i8;
   const uint64_t k = padded(w_, bits_), ahead = current_tuning().ahead;
-  int64_t sums[tile];
-  float lower[tile];
+  const uint64_t tile = tile_for(outputs, rows.stride);
+  int64_t sums[most_sums];
   for (uint64_t o = 0; o < outputs; ++o) std::fill_n(largest(worker, o), top, -infinity);
   for (uint64_t r = first; r < last; r += tile) {
     const uint64_t n = std::min(tile, last - r);
+    // Those of an output that is not finite are those of an earlier one, and are not used.
+    kernel({rows.codes + r * rows.stride, rows.stride, z_.data(), high_.data(), low_.data(), k,
+            sums_, sums, tile, k, n, outputs, ahead});
     for (uint64_t o = 0; o < outputs; ++o) {
       const state& s = states_[o];
       if (!s.finite) continue;
-      kernel({rows.codes + r * rows.stride, rows.stride, s.z.data(), s.high.data(), s.low.data(),
-              s.sum, sums, k, n, ahead});
+      float lower[most_rows];
       float* out = y + o * w_.m + r;
       for (uint64_t i = 0; i < n; ++i) {
-        out[i] = static_cast<float>(static_cast<double>(sums[i]) * s.scale *
+        out[i] = static_cast<float>(static_cast<double>(sums[o * tile + i]) * s.scale *
                                     static_cast<double>(rows.scales[r + i]));
         lower[i] = out[i] - bound(rows, s, r + i);
       }

@@ -32,8 +32,8 @@ enum class head_bits : uint8_t { eight, four };
 
 class top_head {
  public:
-  static constexpr uint32_t max_top = 128;    // more are left to the full head
-  static constexpr uint32_t max_outputs = 8;  // rows of one step
+  static constexpr uint32_t max_top = 128;     // more are left to the full head
+  static constexpr uint32_t max_outputs = 32;  // rows of one step; the same
 
   // Whether there is a two-stage form for these weights.
   static bool fits(const sdk::weight& w);
@@ -52,7 +52,7 @@ class top_head {
   // The phases of a step, in this order; all workers meet between them.
   void take(uint64_t output, const float* x);  // (k)
   // Approximates rows [first, last) of each output into y (outputs, rows), and notes the `top`
-  // largest lower bounds.
+  // largest lower bounds. The copy is read once for all outputs.
   void approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
                    uint64_t first, uint64_t last, float* y);
   // How far the full head's logit of `row` can be from the approximation.
@@ -64,10 +64,7 @@ class top_head {
                   const float* x, uint64_t first, uint64_t last, float* y) const;
 
  private:
-  struct state {  // one output's activations
-    std::vector<int16_t> z;
-    std::vector<int8_t> high, low;
-    int64_t sum = 0;
+  struct state {                // of one output's activations
     double scale = 0;           // s
     float size = 0, error = 0;  // |x|, |e| + (k / 16 + 16) 2^-24 |x|
     bool finite = true;
@@ -90,6 +87,9 @@ class top_head {
   const float certainty_;       // of the Cauchy-Schwarz bound
   std::vector<float> largest_;  // (workers, max_outputs, max_top), the least one first
   state states_[max_outputs];
+  std::vector<int16_t> z_;          // (max_outputs, padded k), and so are its two parts
+  std::vector<int8_t> high_, low_;  // z = 128 high + low
+  int64_t sums_[max_outputs] = {};  // of z
 };
 
 }  // namespace bitnet::cpu

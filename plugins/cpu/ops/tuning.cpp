@@ -34,9 +34,10 @@ constexpr double least_figure = 0.01, most_figure = 99999;
 
 // What is known beside the settings.
 struct evidence {
-  double stream = 0;      // GB/s, the best so far; 0: never measured
-  int64_t unsettled = 0;  // seconds since 1970; 0: the settings can be believed
-  std::string table;      // words, each after a blank
+  double stream = 0;         // GB/s, the best so far; 0: never measured
+  int64_t unsettled = 0;     // seconds since 1970; 0: the settings can be believed
+  bool small_pages = false;  // of the memory that was measured
+  std::string table;         // words, each after a blank
 };
 std::mutex turn;
 evidence known;  // under turn
@@ -88,6 +89,10 @@ bool read_evidence(std::string_view word, evidence& out) {
            out.stream <= most_figure;
   if (word.starts_with("unsettled="))
     return whole_number(word.substr(10), out.unsettled) && out.unsettled > 0;
+  if (word == "pages=small") {
+    out.small_pages = true;
+    return true;
+  }
   out.table += " " + std::string(word);
   return is_figure(word, "ahead:", distances) || is_figure(word, "tile_rows:", tiles);
 }
@@ -154,8 +159,9 @@ uint64_t bytes_to_stream() {
 
 // The weights that are streamed and the activations of a prompt.
 struct material {
-  explicit material(uint64_t bytes)
-      : weights(bytes),
+  material(uint64_t bytes, bool large_pages)
+      : lies(0, {large_pages}),
+        weights(bytes, &lies),
         rows(bytes / row_bytes),
         q(prompt_tokens * width, int8_t{1}),
         s(prompt_tokens, 1.0f),
@@ -176,6 +182,7 @@ struct material {
     });
   }
 
+  sdk::budget lies;  // of any size
   sdk::memory weights;
   uint64_t rows;
   std::vector<int8_t> q;
@@ -227,6 +234,7 @@ std::string describe_tuning() {
   const std::scoped_lock lock(turn);
   if (known.stream > 0) text += " stream=" + three_digits(known.stream);
   if (known.unsettled != 0) text += " unsettled=" + std::to_string(known.unsettled);
+  if (known.small_pages) text += " pages=small";
   if (text.size() + known.table.size() < BITNET_TUNING_TEXT_BYTES) text += known.table;
   return text;
 }
@@ -237,7 +245,7 @@ bool tuning_is_due(int64_t now) {
 }
 
 std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns,
-                           uint64_t cancel_token) {
+                           uint64_t cancel_token, bool large_pages) {
   const tuning usual;
   const uint64_t bytes = bytes_to_stream();
   if (bytes == 0) {
@@ -248,7 +256,7 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
     known.table.clear();
     return "there is no room for twice what the last caches hold";
   }
-  material m(bytes);
+  material m(bytes, large_pages);
   // Pages that were never written are all one page: each worker touches those that it will read.
   (void)host.parallel_for(bytes, [&](uint64_t first, uint64_t last) noexcept {
     std::fill(m.weights.data() + first, m.weights.data() + last, uint8_t{0x55});
@@ -274,6 +282,8 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
   const double stream = static_cast<double>(part_rows * row_bytes) /
                         static_cast<double>(std::max<uint64_t>(least, 1));
   const std::scoped_lock lock(turn);
+  if (known.small_pages == large_pages) known.stream = 0;  // says nothing of these pages
+  known.small_pages = !large_pages;
   std::string why = doubt(streams, prompts, stream, known.stream);
   known.stream = std::max(known.stream, stream);
   known.unsettled = why.empty() ? 0 : static_cast<int64_t>(std::time(nullptr));

@@ -29,7 +29,8 @@ inline constexpr uint32_t most_tile_rows = 128;
 tuning current_tuning();
 // False, with nothing changed, unless it is the text of a tuning.
 bool adopt_tuning(std::string_view text);
-// "ahead=3072 tile_rows=64 stream=31.2", then what was measured: "ahead:4096=30.1~2" is 30.1 GB/s
+// "ahead=3072 tile_rows=64 stream=31.2", "pages=small" where they were none that are large, then
+// what was measured: "ahead:4096=30.1~2" is 30.1 GB/s
 // with repetitions 2 % apart, "tile_rows:16=201~1" are 10^9 products a second. `stream` is the best
 // that the memory gave so far, in GB/s; unsettled=SECONDS says since when a measurement is due that
 // can be believed.
@@ -37,9 +38,9 @@ std::string describe_tuning();
 // Whether what was adopted should be measured again, at a time in seconds since 1970.
 bool tuning_is_due(int64_t now);
 
-// On all of the host's workers, for about budget_ns. Says why the result cannot be believed, else
-// "". Throws std::bad_alloc.
+// On all of the host's workers, for about budget_ns, from memory that lies as what a device holds
+// does. Says why the result cannot be believed, else "". Throws std::bad_alloc.
 std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns,
-                           uint64_t cancel_token = 0);
+                           uint64_t cancel_token = 0, bool large_pages = true);
 
 }  // namespace bitnet::cpu

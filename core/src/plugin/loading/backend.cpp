@@ -131,6 +131,7 @@ struct backend::contents {
   bitnet_host_v0 host{};  // the plugin keeps its address until close
   bitnet_backend_v0 table{};
   std::string name, version;
+  settings given;
   uint32_t life_flags = 0;
   bool may_unload = false;
   std::unique_ptr<shared_library> library;
@@ -167,6 +168,10 @@ const std::string& backend::name() const {
 
 const std::string& backend::version() const {
   return contents_->version;
+}
+
+const backend::settings& backend::given() const {
+  return contents_->given;
 }
 
 const file_identity& backend::file() const {
@@ -247,11 +252,11 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
   c->host = make_host_table(host);
   c->complaints = told;
   c->may_unload = may_unload;
-  auto settings = host.params(expected_name);
-  settings.insert(settings.end(), extra.begin(), extra.end());
+  c->given = host.params(expected_name);
+  c->given.insert(c->given.end(), extra.begin(), extra.end());
   std::vector<bitnet_param> params;
-  params.reserve(settings.size());
-  for (const auto& [key, value] : settings)
+  params.reserve(c->given.size());
+  for (const auto& [key, value] : c->given)
     params.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
   bitnet_open_request request{};
   request.struct_size = sizeof request;

@@ -46,6 +46,8 @@ class backend {
   [[nodiscard]] const bitnet_backend_v0& table() const;
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] const std::string& version() const;
+  // What it was given when it was opened; of a key that comes twice the last counts.
+  [[nodiscard]] const settings& given() const;
   // The file that it was loaded from, as it was when it was checked, and as the kernel lists it.
   [[nodiscard]] const file_identity& file() const;
   [[nodiscard]] mapped_identity mapped() const;

@@ -1,0 +1,25 @@
+// All rows and outputs of linear_i8.hpp, in the namespace of the form that includes it, which has
+//   multiply<FourBits, Rows, Outputs>(const i8_tile&, first row, first output)
+//   rows_at_once, outputs_at_once
+// One output takes one row after the other, so that the weights are one stream of memory
+// (ahead.inl). More of them share what is loaded of a few rows; the activations of those few
+// outputs stay in the first cache while all rows of the tile pass by, which the first outputs ask
+// memory for.
+
+template <bool FourBits, uint64_t Outputs>
+inline void all_rows(const i8_tile& a, uint64_t o) {
+  constexpr uint64_t together = Outputs == 1 ? 1 : rows_at_once;
+  uint64_t r = 0;
+  for (; r + together <= a.rows; r += together) multiply<FourBits, together, Outputs>(a, r, o);
+  for (; r < a.rows; ++r) multiply<FourBits, 1, Outputs>(a, r, o);
+}
+
+template <bool FourBits>
+inline void all(const i8_tile& a) {
+  uint64_t o = 0;
+  for (; o + outputs_at_once <= a.outputs; o += outputs_at_once)
+    all_rows<FourBits, outputs_at_once>(a, o);
+  if constexpr (outputs_at_once > 2)
+    for (; o + 2 <= a.outputs; o += 2) all_rows<FourBits, 2>(a, o);
+  for (; o < a.outputs; ++o) all_rows<FourBits, 1>(a, o);
+}
