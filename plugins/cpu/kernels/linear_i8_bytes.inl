@@ -10,20 +10,29 @@
 
 #include "ahead.inl"
 
-// One row after the other, so that the weights are one stream of memory (ahead.inl).
+// One row after the other, so that the weights are one stream of memory (ahead.inl), of which two
+// registers are asked for at a time and have sums of their own.
 
 // sum((c - offset) x) = 128 sum(c high) + sum(c low) - offset sum(x).
 inline void all(const i8_tile& a) {
   for (uint64_t r = 0; r < a.rows; ++r) {
     const uint8_t* w = a.w + r * a.w_stride;
-    vec high{}, low{};
-    for (uint64_t k = 0; k < a.k; k += width) {
-      ask_ahead<1, width>(w, k / width, a.ahead);
+    vec high[2] = {}, low[2] = {};
+    const auto add = [&](uint64_t k, uint64_t to) {
       const vec c = codes(w + k);
-      high = dot(high, c, load(a.high + k));
-      low = dot(low, c, load(a.low + k));
+      high[to] = dot(high[to], c, load(a.high + k));
+      low[to] = dot(low[to], c, load(a.low + k));
+    };
+    uint64_t k = 0;
+    for (; k + 2 * width <= a.k; k += 2 * width) {
+      ask_ahead<1, 2 * width>(w, k / (2 * width), a.ahead);
+      add(k, 0);
+      add(k + width, 1);
     }
-    a.sums[r] = int64_t{128} * total(high) + total(low) - offset * a.x_sum;
+    if (k < a.k) add(k, 0);
+    const int64_t highs = int64_t{total(high[0])} + total(high[1]);
+    const int64_t lows = int64_t{total(low[0])} + total(low[1]);
+    a.sums[r] = 128 * highs + lows - offset * a.x_sum;
   }
 }
 
