@@ -167,12 +167,15 @@ sdk::top_state prepare_top_head(const call* body, const roles& parts, uint32_t w
 
 template <head_bits Bits>
 sdk::packing packing_of() {
-  return {top_head::layout_id(Bits),
-          [](const sdk::weight& w) { return top_head::packed_bytes(w, Bits); },
-          [](const sdk::weight& w, const void* engine, uint64_t first, uint64_t last,
-             uint8_t* to) noexcept {
-            top_head::pack(w, Bits, *static_cast<const isa_form*>(engine), first, last, to);
-          }};
+  sdk::packing out{top_head::layout_id(Bits),
+                   [](const sdk::weight& w) { return top_head::packed_bytes(w, Bits); },
+                   [](const sdk::weight& w, const void* engine, uint64_t first, uint64_t last,
+                      uint8_t* to) noexcept {
+                     top_head::pack(w, Bits, *static_cast<const isa_form*>(engine), first, last,
+                                    to);
+                   }};
+  out.row_bytes = [](const sdk::weight& w) { return top_head::row_bytes(w, Bits); };
+  return out;
 }
 
 void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
@@ -187,7 +190,8 @@ void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
   workers.sync();
   const uint32_t top = linear.step->top_logits;
   float* y = linear.output<float>(0);
-  head.approximate(isa, workers.worker(), linear.rows, top, columns.first, columns.last, y);
+  head.approximate(isa, workers.worker(), linear.rows, top, columns.first, columns.last, y,
+                   linear.step->n_tokens == 1);
   workers.sync();
   head.refine(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y);
 }

@@ -29,7 +29,7 @@ std::string measure(const void* engine, const bitnet::sdk::host& host, uint64_t 
 
 // Parameters: "isa" forces an instruction set, a name of kernels/variants.hpp; "head" says how the
 // largest logits are found, "exact" (also when it is not given) or "fast"; "hugepages" is "auto" or
-// "off", which asks for none; "disable" names kernels that the host has found wrong here.
+// "off", which asks for none; "copies" "off" makes none of rows in a file's pages; "disable" names kernels that the host has found wrong here.
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = "cpu";
   d.version = BITNET_CPU_VERSION;
@@ -56,7 +56,14 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
         "setting hugepages is '" + std::string(pages.substr(0, 64)) + "'; expected auto or off";
     return;
   }
+  const std::string_view copies = parameter("copies");
+  if (!copies.empty() && copies != "auto" && copies != "off") {
+    d.why_unavailable =
+        "setting copies is '" + std::string(copies.substr(0, 64)) + "'; expected auto or off";
+    return;
+  }
   d.large_pages = pages != "off";
+  if (d.large_pages && copies != "off") d.copies_rows = bitnet::cpu::has_room_for_copies;
   const auto bits = head == "fast" ? bitnet::cpu::head_bits::four : bitnet::cpu::head_bits::eight;
   const std::string_view disabled = parameter("disable");
   const bitnet::cpu::isa_form* isa =

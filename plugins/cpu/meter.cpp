@@ -7,6 +7,8 @@
 #include <fstream>
 #include <string_view>
 
+#include "ops/last_level_cache.hpp"
+
 namespace bitnet::cpu {
 namespace {
 
@@ -77,6 +79,13 @@ std::vector<uint32_t> usable_cpus() {
   for (uint32_t i = 0; i < CPU_SETSIZE; ++i)
     if (CPU_ISSET(i, &set)) out.push_back(i);
   return out;
+}
+
+bool has_room_for_copies(uint64_t bytes) {
+  if (bytes <= last_level_cache_bytes()) return false;
+  bitnet_device_status now{};
+  meter({}).read(now);
+  return (now.known & BITNET_STATUS_MEMORY) != 0 && now.memory_free_bytes / 3 >= bytes;
 }
 
 void meter::read(bitnet_device_status& out) {

@@ -20,6 +20,9 @@ namespace bitnet::cpu {
 // CPUs that this process may use, ascending; empty if unknown.
 std::vector<uint32_t> usable_cpus();
 
+// Whether so many bytes are streamed, as no cache holds them, and three times as many are free.
+bool has_room_for_copies(uint64_t bytes);
+
 class meter {
  public:
   // `root` has proc and sys in it and ends with a slash; `cpus` are those that count.

@@ -205,9 +205,9 @@ TEST_F(tuned, does_not_believe_repetitions_that_differ) {
 
 TEST_F(tuned, does_not_believe_a_memory_far_below_its_best) {
   if (emulated()) GTEST_SKIP() << "streams more than an emulator can in time";
-  const auto slower_by = [](uint64_t times) {
-    return clocked_host([times](const cpu::tuning& t, uint64_t) {
-             return uint64_t{1'000'000} * times * (t.ahead == 4096 ? 1 : 2);
+  const auto slower_by = [](uint64_t times, uint64_t usual_time = 105) {
+    return clocked_host([=](const cpu::tuning& t, uint64_t) {
+             return uint64_t{10'000} * times * (t.ahead == 4096 ? 100 : usual_time);
            })
         .measure();
   };
@@ -221,6 +221,9 @@ TEST_F(tuned, does_not_believe_a_memory_far_below_its_best) {
   EXPECT_NE(slower_by(2), "");
   EXPECT_EQ(slower_by(1), "");
   EXPECT_EQ(cpu::current_tuning().ahead, 4096u);
+  EXPECT_NE(slower_by(2, 115), "");
+  EXPECT_EQ(cpu::current_tuning().ahead, 4096u) << "far faster in each round, whoever else reads";
+  EXPECT_NE(cpu::describe_tuning().find("unsettled="), std::string::npos);
 }
 
 // Kilobytes of this process that lie in large pages; 0 where the system does not say.
@@ -262,6 +265,9 @@ TEST(timings, the_best_is_faster_in_most_rounds) {
   EXPECT_EQ(best_of({{50, 200, 80, 100}, {45, 180, 72, 90}}, 0), 1u) << "beside each other";
   EXPECT_EQ(best_of({{80, 80, 80, 80}, {100, 100, 100, 100}, {70, 70, 70, 70}}, 1), 2u);
   EXPECT_EQ(best_of({{}, {}}, 1), 1u);
+  EXPECT_EQ(best_of({{100, 100, 100, 100}, {91, 91, 91, 91}}, 0, cpu::strong_proof), 0u);
+  EXPECT_EQ(best_of({{100, 100, 100, 100}, {89, 89, 89, 89}}, 0, cpu::strong_proof), 1u);
+  EXPECT_EQ(best_of({{100, 100, 100, 100}, {50, 50, 50, 101}}, 0, cpu::strong_proof), 0u);
   EXPECT_NEAR(cpu::spread({100, 100, 100, 100, 200}), 0, 1e-9);
   EXPECT_NEAR(cpu::spread({80, 90, 100, 110, 120}), 0.2, 1e-9);
 }

@@ -196,7 +196,7 @@ struct facts {  // of the whole run
   uint64_t threads = 0;
   uint64_t max_context = 0;          // that the free memory had room for; 0: unknown
   std::string places;                // of threads that are kept somewhere
-  std::optional<large_pages> pages;  // once the model was loaded
+  std::optional<large_pages> pages;  // once all was measured
 };
 
 facts facts_of(const invocation& in, const engine& all, const nlohmann::json& session,
@@ -209,7 +209,7 @@ facts facts_of(const invocation& in, const engine& all, const nlohmann::json& se
           session.value("threads", uint64_t{0}),
           session.value("kv", nlohmann::json::object()).value("max_context", uint64_t{0}),
           has_places(runtime) ? threads_text(runtime) : "",
-          large_pages_now()};
+          {}};
 }
 
 ordered_json as_json(const measurement& m, const facts& f, const ceilings& limit) {
@@ -282,7 +282,7 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
   for (const auto& [id, use] : seen) kernels += (kernels.empty() ? "" : " ") + id;
   out += fmt::format("device: {} {}\n", f.device.arch, f.device.name);
   if (!f.places.empty()) out += fmt::format("threads: {}\n", f.places);
-  if (f.pages) out += fmt::format("large pages once loaded: {}\n", text_of(*f.pages));
+  if (f.pages) out += fmt::format("large pages at the end: {}\n", text_of(*f.pages));
   if (f.max_context != 0)
     out += fmt::format("free memory: a context of {} tokens\n", f.max_context);
   if (!f.tuning.empty()) out += fmt::format("tuned: {}\n", f.tuning);
@@ -350,13 +350,14 @@ result<int> bench_command(const invocation& in) {
   if (!opened) return std::unexpected(opened.error());
   auto choice = runtime_report(all.runtime.get());
   if (!choice) return std::unexpected(choice.error());
-  const facts f = facts_of(in, all, *opened, *choice);
+  facts f = facts_of(in, all, *opened, *choice);
 
   ceilings limit(in.set.integer("ceiling-mb"), f.device, static_cast<uint32_t>(f.threads));
   std::vector<measurement> measured;
   for (const test& t : *tests) measured.push_back({t, {}, {}});
   auto ended = measure(in, all.session.get(), f.model, measured);
   if (!ended) return std::unexpected(ended.error());
+  f.pages = large_pages_now();
   limit.measure_again();
   std::erase_if(measured, [](const measurement& m) { return m.samples_ns.empty(); });
   if (!measured.empty()) {

@@ -392,7 +392,7 @@ constexpr auto rows = std::to_array<option>({
      .choices = "exact|fast|full"},
     {.name = "low-memory",
      .type = kind::flag,
-     .help = "no second form of the output head: less memory, slower answers",
+     .help = "no second form of the output head, no copies of weights: less memory, slower answers",
      .group = "Session",
      .commands = with_head},
 

@@ -4,6 +4,7 @@
 //   in_place       whether dot takes codes times 4, 16 and 64
 // Kernels only, no shared inline functions.
 
+#include "ahead.inl"
 #include "lanes.inl"
 
 // Which groups have scales, and which of them are the shorter ones.
@@ -90,10 +91,10 @@ struct rows_together {
   }
   void ask_ahead_for_scales(uint64_t at) const {
     const uint8_t* from = w + at / packed_group * unit + ahead;
-    for (uint64_t i = 0; i < codes; i += tile_line) __builtin_prefetch(from + i, 0, 3);
+    for (uint64_t i = 0; i < codes; i += tile_line) ask_for(from + i, ahead);
   }
   void ask_ahead(uint64_t at, uint64_t i) const {
-    __builtin_prefetch(w + at / packed_group * unit + codes + i * tile_line + ahead, 0, 3);
+    ask_for(w + at / packed_group * unit + codes + i * tile_line + ahead, ahead);
   }
 };
 

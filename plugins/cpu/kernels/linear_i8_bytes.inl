@@ -23,31 +23,44 @@ template <uint64_t Outputs>
   }
 }
 
-// sum((c - offset) x) = 128 sum(c high) + sum(c low) - offset sum(x).
+// sum((c - offset) x) = 128 sum(c high) + sum(c low) - offset sum(x). Of one row and output two
+// registers are asked for at a time and have sums of their own.
 template <bool FourBits, uint64_t Rows, uint64_t Outputs>
 void multiply(const i8_tile& a, uint64_t r, uint64_t o) {
+  constexpr uint64_t chains = Rows * Outputs == 1 ? 2 : 1, all = chains * width;
   const uint8_t* w = a.w + r * a.w_stride;
-  vec high[Rows][Outputs] = {}, low[Rows][Outputs] = {};
-  for (uint64_t at = 0; at < a.w_stride; at += width) {
-    if (o == 0) ask_ahead<Rows, width>(w, at / width, a.ahead);
+  vec high[chains][Rows][Outputs] = {}, low[chains][Rows][Outputs] = {};
+  const auto step = [&](uint64_t at, uint64_t chain) {
     for (uint64_t i = 0; i < Rows; ++i) {
       const uint8_t* bytes = w + i * a.w_stride + at;
+      vec(&h)[Outputs] = high[chain][i], (&l)[Outputs] = low[chain][i];
       if constexpr (FourBits) {
         octets pairs;
         __builtin_memcpy(&pairs, bytes, sizeof pairs);
         const uint64_t near = at / 64 * 128 + at % 64;
-        add(high[i], low[i], reinterpret_cast<vec>(pairs & 15), a, o, near);
-        add(high[i], low[i], reinterpret_cast<vec>(pairs >> 4), a, o, near + 64);
+        add(h, l, reinterpret_cast<vec>(pairs & 15), a, o, near);
+        add(h, l, reinterpret_cast<vec>(pairs >> 4), a, o, near + 64);
       } else {
-        add(high[i], low[i], codes(bytes), a, o, at);
+        add(h, l, codes(bytes), a, o, at);
       }
     }
+  };
+  uint64_t at = 0;
+  for (; at + all <= a.w_stride; at += all) {
+    if (o == 0) ask_ahead<Rows, all>(w, at / all, a.ahead);
+    for (uint64_t c = 0; c < chains; ++c) step(at + c * width, c);
   }
+  for (; at < a.w_stride; at += width) step(at, 0);
   for (uint64_t i = 0; i < Rows; ++i)
-    for (uint64_t j = 0; j < Outputs; ++j)
-      a.sums[(o + j) * a.sums_stride + r + i] = int64_t{128} * total(high[i][j]) +
-                                                total(low[i][j]) -
-                                                (FourBits ? 8 : offset) * a.x_sums[o + j];
+    for (uint64_t j = 0; j < Outputs; ++j) {
+      int64_t highs = 0, lows = 0;
+      for (uint64_t c = 0; c < chains; ++c) {
+        highs += total(high[c][i][j]);
+        lows += total(low[c][i][j]);
+      }
+      a.sums[(o + j) * a.sums_stride + r + i] =
+          128 * highs + lows - (FourBits ? 8 : offset) * a.x_sums[o + j];
+    }
 }
 
 #include "linear_i8_outputs.inl"

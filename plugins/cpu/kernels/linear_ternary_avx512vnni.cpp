@@ -86,7 +86,7 @@ constexpr uint64_t rows_together = 4;
 template <int Tokens>
 void add_row(const uint8_t* w, uint64_t n, uint64_t ahead, const activations<Tokens>& x,
              __m512i (&out)[Tokens]) {
-  constexpr uint64_t chains = 2;
+  constexpr uint64_t chains = 2, together = 4;  // lines are asked for so many at a time
   __m512i sums[chains][planes][Tokens];
   for (auto& chain : sums)
     for (auto& plane : chain)
@@ -99,11 +99,11 @@ void add_row(const uint8_t* w, uint64_t n, uint64_t ahead, const activations<Tok
     }
   };
   uint64_t i = 0;
-  for (; i + chains <= n / line; i += chains)
-    for (uint64_t c = 0; c < chains; ++c) {
-      ask_ahead<1, 64>(w, i + c, ahead);
-      add(_mm512_loadu_si512(w + 64 * (i + c)), i + c, sums[c]);
-    }
+  for (; i + together <= n / line; i += together) {
+    ask_ahead<1, 64 * together>(w, i / together, ahead);
+    for (uint64_t c = 0; c < together; ++c)
+      add(_mm512_loadu_si512(w + 64 * (i + c)), i + c, sums[c % chains]);
+  }
   for (; i * line < n; ++i) {
     ask_ahead<1, 64>(w, i, ahead);
     add(codes_of(w, i, n - i * line), i, sums[0]);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "bitnet/sdk/interpreter/row_copies.hpp"
 #include "ops.hpp"
 #include "ternary_tiles.hpp"
 #include "tuning.hpp"
@@ -17,18 +18,27 @@ bool has_one_scale(const sdk::weight& w) {  // or one for each row
   return w.scale_group == 0 || w.scale_group == w.k;
 }
 
+// Where the rows are read. A token by itself streams them, and what it has read is soon copied.
+const uint8_t* rows_read(const sdk::weight& w, uint64_t tokens, uint64_t first, uint64_t last) {
+  if (w.copy == nullptr) return w.data;
+  if (const uint8_t* there = w.copy->data()) return there;
+  if (tokens == 1) w.copy->add(w.data, first, last);
+  return w.data;
+}
+
 // One scale for the matrix or for each row.
 void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                    uint64_t rows, uint64_t first, uint64_t last, float* y) {
   const tuning tuned = current_tuning();
   const uint64_t tile_rows = tuned.tile_rows;
+  const uint8_t* all = rows_read(w, rows, first, last);
   int32_t sums[tile_tokens * most_tile_rows];
   for (uint64_t r0 = first; r0 < last; r0 += tile_rows) {
     const uint64_t n = std::min(tile_rows, last - r0);
     for (uint64_t t0 = 0; t0 < rows; t0 += tile_tokens) {
       const uint64_t tokens = std::min(tile_tokens, rows - t0);
-      isa.ternary({w.row(r0), w.row_bytes, q + t0 * w.k, w.k, sums, tile_rows, w.k, n, tokens,
-                   tuned.ahead});
+      isa.ternary({all + r0 * w.row_bytes, w.row_bytes, q + t0 * w.k, w.k, sums, tile_rows, w.k, n,
+                   tokens, tuned.ahead});
       for (uint64_t t = 0; t < tokens; ++t) {
         float* out = y + (t0 + t) * w.m + r0;
         const int32_t* sum = sums + t * tile_rows;
@@ -91,12 +101,13 @@ void multiply_panels(const isa_form& isa, const sdk::weight& w, const int8_t* q,
   tile.q_scales_stride = given == 0 ? 1 : w.k / given;
   tile.y_stride = w.m;
   tile.rows = last - first;
+  const uint8_t* all = rows_read(w, rows, first, last);
   for (uint64_t t = 0; t < rows; t += block.tokens) {
     tile.tokens = std::min(block.tokens, rows - t);
     tile.y = y + t * w.m + first;
     for (uint64_t at = 0; at < w.k; at += block.k) {
       tile.w = tile.unit == 0
-                   ? w.row(first) + at / 4
+                   ? all + first * w.row_bytes + at / 4
                    : w.packed_data() + first / rows_of_tile * tile.w_stride + at / 128 * tile.unit;
       tile.q = q + t * w.k + at;
       tile.q_scales = q_scales + t * tile.q_scales_stride + (given == 0 ? 0 : at / given);

@@ -23,10 +23,10 @@ double spread(std::vector<uint64_t> x) {
   return middle == 0 ? 0 : static_cast<double>(high - low) / static_cast<double>(middle);
 }
 
-std::size_t best_of(const timings& all, std::size_t usual) {
-  constexpr uint64_t unit = 1'000'000, enough = 970'000;  // of the usual one's time
+std::size_t best_of(const timings& all, std::size_t usual, const proof& asked) {
+  constexpr uint64_t unit = 1'000'000;  // the usual one's time
   std::size_t best = usual;
-  uint64_t least = enough;
+  uint64_t least = asked.time * 1000;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i == usual || median(all[i]) >= median(all[usual])) continue;
     std::vector<uint64_t> parts;
@@ -37,7 +37,7 @@ std::size_t best_of(const timings& all, std::size_t usual) {
       faster += all[i][round] < beside ? 1 : 0;
     }
     const uint64_t part = median(parts);
-    if (parts.empty() || part >= least || 4 * faster < 3 * parts.size()) continue;
+    if (parts.empty() || part >= least || 1000 * faster < asked.rounds * parts.size()) continue;
     best = i;
     least = part;
   }

@@ -1,8 +1,8 @@
 #pragma once
 // What repeated timings of a few candidates say: which one to use, and whether to believe it.
 //
-// A candidate is only taken in place of the usual one if it was faster: in its median, by 3 % in
-// the median of the rounds, and in three rounds of four. In a round, each is timed beside the
+// A candidate is only taken in place of the usual one if it was faster: in its median, by some part
+// in the median of the rounds, and in most rounds (proof). In a round, each is timed beside the
 // other, so that noise does not choose one that is slower.
 
 #include <cstddef>
@@ -18,8 +18,17 @@ uint64_t median(std::vector<uint64_t> x);  // 0 of none
 // How far the quartiles are apart, as a part of the median.
 double spread(std::vector<uint64_t> x);
 
+// What a candidate has to show beside the usual one, in parts of a thousand: of its time in the
+// median of the rounds at most this, and less than all of it in so many rounds.
+struct proof {
+  uint64_t time, rounds;
+};
+inline constexpr proof usual_proof{970, 750};
+// Where repetitions are too far apart to believe anything less.
+inline constexpr proof strong_proof{900, 900};
+
 // The candidate to use.
-std::size_t best_of(const timings& all, std::size_t usual);
+std::size_t best_of(const timings& all, std::size_t usual, const proof& asked = usual_proof);
 
 // Repetitions differ by less than this where nobody else computes.
 inline constexpr double most_spread = 0.15;

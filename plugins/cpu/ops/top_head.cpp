@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "bitnet/sdk/interpreter/kernel.hpp"
 #include "tuning.hpp"
 
 namespace bitnet::cpu {
@@ -111,11 +112,16 @@ uint64_t top_head::packed_bytes(const sdk::weight& w, head_bits bits) {
   return fits(w) ? (stride_of(w, bits) + 3 * sizeof(float)) * w.m : 0;
 }
 
+uint64_t top_head::row_bytes(const sdk::weight& w, head_bits bits) {
+  return stride_of(w, bits);
+}
+
 top_head::copied_rows top_head::rows_of(const sdk::weight& w, head_bits bits) {
   const uint8_t* data = w.packed->data.load(std::memory_order_acquire);
   const uint64_t stride = stride_of(w, bits);
   const auto* scales = reinterpret_cast<const float*>(data + stride * w.m);
-  return {data, stride, scales, scales + w.m, scales + 2 * w.m};
+  const uint8_t* copied = w.packed->copy ? w.packed->copy->data() : nullptr;
+  return {copied ? copied : data, stride, scales, scales + w.m, scales + 2 * w.m};
 }
 
 void top_head::pack(const sdk::weight& w, head_bits bits, const isa_form& isa, uint64_t first,
@@ -192,15 +198,17 @@ void top_head::take(uint64_t output, const float* x) {
 }
 
 void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
-                           uint64_t first, uint64_t last, float* y) {
+                           uint64_t first, uint64_t last, float* y, bool streams) {
   const copied_rows rows = rows_of(w_, bits_);
   const auto kernel = bits_ == head_bits::four ? isa.linear_i4 : isa.linear_i8;
   const uint64_t k = padded(w_, bits_), ahead = current_tuning().ahead;
   const uint64_t tile = tile_for(outputs, rows.stride);
   int64_t sums[most_sums];
   for (uint64_t o = 0; o < outputs; ++o) std::fill_n(largest(worker, o), top, -infinity);
+  sdk::row_copy* const copy = streams ? w_.packed->copy.get() : nullptr;
   for (uint64_t r = first; r < last; r += tile) {
     const uint64_t n = std::min(tile, last - r);
+    if (copy && !copy->data()) copy->add(rows.codes, r, r + n);
     // Those of an output that is not finite are those of an earlier one, and are not used.
     kernel({rows.codes + r * rows.stride, rows.stride, z_.data(), high_.data(), low_.data(), k,
             sums_, sums, tile, k, n, outputs, ahead});

@@ -43,6 +43,7 @@ class top_head {
     return bits == head_bits::four ? "cpu/i4-rows+errors/1" : "cpu/i8-rows+errors/1";
   }
   static uint64_t packed_bytes(const sdk::weight& w, head_bits bits);
+  static uint64_t row_bytes(const sdk::weight& w, head_bits bits);  // of the codes of a row
   static void pack(const sdk::weight& w, head_bits bits, const isa_form& isa, uint64_t first,
                    uint64_t last, uint8_t* out);
 
@@ -52,9 +53,10 @@ class top_head {
   // The phases of a step, in this order; all workers meet between them.
   void take(uint64_t output, const float* x);  // (k)
   // Approximates rows [first, last) of each output into y (outputs, rows), and notes the `top`
-  // largest lower bounds. The copy is read once for all outputs.
+  // largest lower bounds. The copy is read once for all outputs. `streams`: for a token by itself,
+  // which copies what it reads where that is wanted (row_copies.hpp).
   void approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
-                   uint64_t first, uint64_t last, float* y);
+                   uint64_t first, uint64_t last, float* y, bool streams = false);
   // How far the full head's logit of `row` can be from the approximation.
   [[nodiscard]] float bound(uint64_t output, uint64_t row) const {
     return bound(rows_of(w_, bits_), states_[output], row);

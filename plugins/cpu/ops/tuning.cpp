@@ -289,10 +289,9 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
   known.unsettled = why.empty() ? 0 : static_cast<int64_t>(std::time(nullptr));
   known.table = table_of("ahead", distances, streams, part_rows * row_bytes) +
                 table_of("tile_rows", tiles, prompts, prompt_rows * width * prompt_tokens);
-  if (why.empty()) {
-    ahead = distances[best_of(streams, place_of(distances, usual.ahead))];
-    tile_rows = tiles[best_of(prompts, place_of(tiles, usual.tile_rows))];
-  }
+  const proof& asked = why.empty() ? usual_proof : strong_proof;
+  ahead = distances[best_of(streams, place_of(distances, usual.ahead), asked)];
+  tile_rows = tiles[best_of(prompts, place_of(tiles, usual.tile_rows), asked)];
   return why;
 }
 

@@ -3,8 +3,9 @@
 // process, as the machine does. Results never depend on them.
 //
 // A measurement is not believed where its repetitions differ much, or where the memory gave far
-// less than it did at its best so far: somebody else was computing. Then the usual settings stay,
-// and ten minutes later it is time to measure again.
+// less than it did at its best so far: somebody else was computing. Then the usual settings stay but
+// for those that were far better in nearly every round, and ten minutes later it is time to measure
+// again.
 //
 // Threads  any; one at a time measures or adopts.
 
@@ -19,7 +20,7 @@ namespace bitnet::cpu {
 
 struct tuning {
   uint32_t ahead =
-      usual_ahead;          // bytes between a weight that is asked for and the one that is used
+      usual_ahead;  // bytes between a weight that is asked for and the one that is used (ahead.inl)
   uint32_t tile_rows = 64;  // rows of weights that stay in the first caches while a few tokens pass
 
   bool operator==(const tuning&) const = default;

@@ -9,6 +9,7 @@
 namespace bitnet::sdk {
 
 struct packed_form;  // of tier 0: interpreter/kernel.hpp
+class row_copy;      // of tier 0: interpreter/row_copies.hpp
 
 // A sealed weight. Rank-1 tensors are always f32 here, whatever their format in the file.
 struct weight {
@@ -19,6 +20,7 @@ struct weight {
   const float* scales;            // ternary only, (n_scales); nullptr where a packing holds them
   uint64_t scale_group;           // elements, 0 = one scale
   packed_form* packed = nullptr;  // nullptr: this weight has none
+  row_copy* copy = nullptr;       // of rows that are the caller's; nullptr: not wanted
 
   const uint8_t* row(uint64_t r) const noexcept { return data + r * row_bytes; }
   // What a kernel's packing made of this weight; the kernel runs only where it is there.

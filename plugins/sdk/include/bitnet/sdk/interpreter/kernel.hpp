@@ -47,6 +47,7 @@
 #include "bitnet/sdk/handle.hpp"
 #include "bitnet/sdk/host.hpp"
 #include "bitnet/sdk/interpreter/awaited.hpp"
+#include "bitnet/sdk/interpreter/row_copies.hpp"
 
 namespace bitnet::sdk {
 
@@ -59,6 +60,7 @@ struct packed_form {
   std::mutex making;
   std::atomic<const uint8_t*> data{nullptr};  // written once
   memory own;                                 // empty if the host gave the bytes
+  std::unique_ptr<row_copy> copy;             // of rows that the host gave; nullptr: not wanted
 };
 
 // One op of one step.
@@ -265,6 +267,9 @@ struct packing {
   uint64_t row_grain = 1;
   // The scales of groups too: kernels read none beside it, and they go with the rows.
   bool holds_scales = false;
+  // Where the form begins with its rows: the bytes of one, so that they can be copied
+  // (row_copies.hpp).
+  uint64_t (*row_bytes)(const weight&) = nullptr;
 };
 
 inline const uint8_t* weight::packed_data() const noexcept {
@@ -343,6 +348,9 @@ struct definition {
   sdk::tunable tuning;
   std::vector<bitnet_kernel_info> others;  // listed only: forms that another setting would choose
   bool large_pages = true;                 // asked for by what a device holds; see memory
+  // Of ternary matrices in the caller's memory kernels may make copies of their own
+  // (row_copies.hpp), where this says that there is memory for so many bytes. nullptr: none.
+  bool (*copies_rows)(uint64_t bytes) = nullptr;
   uint32_t poll = 50;              // open_interpreter sets it to the host's setting; see spins_of
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
   // Of share::scratch: room for the scores of all tokens of a step, up to so many floats. Less than

@@ -27,6 +27,7 @@ struct host_tensor : tensor {
   bool sealed = false;
   weight view{};
   std::unique_ptr<packed_form> packed;
+  std::unique_ptr<row_copy> copy;
 };
 
 // What kernels know of a tensor, its bytes aside.
@@ -111,7 +112,10 @@ class weight_set {
  public:
   using tensor_type = host_tensor;
   weight_set(const definition& author, const host& services, uint64_t cancel_token = 0)
-      : author_(author), services_(services), cancel_token_(cancel_token) {}
+      : author_(author),
+        services_(services),
+        cancel_token_(cancel_token),
+        copies_(services.lent(), author.copies_rows) {}
 
   // Of weights that are to come, what a graph asks of them is known at once.
   bitnet_status create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
@@ -210,6 +214,11 @@ class weight_set {
     t->view.data = t->alias ? t->alias : t->own.data();
     t->view.scales = t->scales.data();
     promise_packed(author_, *t);
+    if (copies_.wanted() && t->alias && t->desc.rank == 2 &&
+        t->view.format == BITNET_FORMAT_TERNARY2) {
+      t->copy = std::make_unique<row_copy>(copies_, t->view.m, t->view.row_bytes);
+      t->view.copy = t->copy.get();
+    }
     if (t->view.rows_dropped()) {
       if (bitnet_status s = make_packed(author_, services_, t->view, report); failed(s)) return s;
       t->own = memory();
@@ -243,7 +252,7 @@ class weight_set {
     return BITNET_OK;
   }
   bitnet_status adopt_packed(uint32_t index, const void* data, uint64_t bytes,
-                             const reporter& report) const {
+                             const reporter& report) {
     if (bitnet_status s = check_packed(index, report); failed(s)) return s;
     packed_form& form = *tensors_[index].packed;
     if (!data || bytes != form.bytes || reinterpret_cast<uintptr_t>(data) % memory::alignment != 0)
@@ -255,6 +264,9 @@ class weight_set {
     if (form.data.load(std::memory_order_acquire))
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u: its packed form is there already",
                          index);
+    const weight& w = tensors_[index].view;
+    if (copies_.wanted() && form.how->row_bytes)
+      form.copy = std::make_unique<row_copy>(copies_, w.m, form.how->row_bytes(w));
     form.data.store(static_cast<const uint8_t*>(data), std::memory_order_release);
     return BITNET_OK;
   }
@@ -291,6 +303,7 @@ class weight_set {
   const definition& author_;
   const host& services_;
   const uint64_t cancel_token_;
+  copy_room copies_;
   std::vector<host_tensor> tensors_;
 };
 

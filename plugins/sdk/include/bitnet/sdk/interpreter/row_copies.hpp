@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// Copies, in large pages, of rows that lie in the caller's memory: made by the kernels that read
+// these rows anyway, so that nobody waits for them.
+//
+// Why      a mapped file lies in small pages, and where each step reads hundreds of megabytes,
+//          finding these takes a part of its time.
+// Owner    a weight set has the room, each of its aliased tensors a copy; both end with the set.
+// Threads  any; a run of rows is copied by one thread.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "bitnet/sdk/handle.hpp"
+
+namespace bitnet::sdk {
+
+// Where all copies of a set lie, one after the other: a matrix by itself would end in small pages.
+class copy_room {
+ public:
+  // `enough` says whether so many bytes more may be used; nullptr: nothing is copied.
+  copy_room(budget* from, bool (*enough)(uint64_t bytes)) : from_(from), enough_(enough) {}
+
+  [[nodiscard]] bool wanted() const noexcept { return enough_ != nullptr; }
+  // Where a copy of so many bytes begins.
+  uint64_t reserve(uint64_t bytes) {
+    const std::scoped_lock lock(turn_);
+    const uint64_t at = bytes_;
+    bytes_ += (bytes + memory::alignment - 1) / memory::alignment * memory::alignment;
+    return at;
+  }
+  // Of all that was reserved, once there was a place.
+  [[nodiscard]] uint64_t bytes() const noexcept { return all_.size(); }
+  // nullptr if there is no room, as for what was reserved after others were given theirs.
+  uint8_t* place(uint64_t at, uint64_t bytes) noexcept {
+    std::call_once(asked_, [this]() noexcept {
+      const std::scoped_lock lock(turn_);
+      try {
+        constexpr uint64_t large_page = uint64_t{2} << 20;
+        if (enough_ && enough_(bytes_)) all_ = memory(bytes_, from_, large_page);
+      } catch (const std::bad_alloc&) {  // all goes on as it was
+      }
+    });
+    return bytes <= all_.size() && at <= all_.size() - bytes ? all_.data() + at : nullptr;
+  }
+
+ private:
+  budget* const from_;
+  bool (*const enough_)(uint64_t bytes);
+  std::mutex turn_;     // guards bytes_
+  uint64_t bytes_ = 0;  // of all that was reserved
+  std::once_flag asked_;
+  memory all_;
+};
+
+class row_copy {
+ public:
+  static constexpr uint64_t run = 16;  // rows, what work is shared out in
+  // Steps until it is worth it, as a copy takes about what so many steps gain by it; and those that
+  // share the work.
+  static constexpr uint64_t patience = 32, parts = 8;
+
+  row_copy(copy_room& room, uint64_t rows, uint64_t row_bytes)
+      : room_(room),
+        offset_(room.reserve(rows * row_bytes)),
+        rows_(rows),
+        row_bytes_(row_bytes),
+        runs_((rows + run - 1) / run),
+        taken_(new std::atomic<bool>[runs_]()) {}
+
+  // All rows, once they are there; until then nullptr.
+  [[nodiscard]] const uint8_t* data() const noexcept {
+    return data_.load(std::memory_order_acquire);
+  }
+  // Rows [first, last) of `from` are being read: what it is time to copy of them is, in whole runs,
+  // from the room's first page on: pages that are new cost more than what is copied into them.
+  void add(const uint8_t* from, uint64_t first, uint64_t last) noexcept {
+    const uint64_t reads = first == 0 ? reads_.fetch_add(1, std::memory_order_relaxed) + 1
+                                      : reads_.load(std::memory_order_relaxed);
+    if (reads <= patience) return;
+    uint8_t* const place = room_.place(offset_, rows_ * row_bytes_);
+    if (place == nullptr) return;
+    const uint64_t part = std::min(reads - patience, parts);
+    const uint64_t until = part == parts ? room_.bytes() : room_.bytes() / parts * part;
+    for (uint64_t i = (first + run - 1) / run; i < runs_; ++i) {
+      const uint64_t begin = i * run, end = std::min(begin + run, rows_);
+      if (end > last || offset_ + end * row_bytes_ > until) break;
+      if (taken_[i].load(std::memory_order_relaxed)) continue;
+      if (taken_[i].exchange(true, std::memory_order_relaxed)) continue;
+      std::memcpy(place + begin * row_bytes_, from + begin * row_bytes_,
+                  (end - begin) * row_bytes_);
+      if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == runs_)
+        data_.store(place, std::memory_order_release);
+    }
+  }
+
+ private:
+  copy_room& room_;
+  const uint64_t offset_, rows_, row_bytes_, runs_;
+  const std::unique_ptr<std::atomic<bool>[]> taken_;
+  std::atomic<uint64_t> reads_{0}, done_{0};  // of row 0; runs
+  std::atomic<const uint8_t*> data_{nullptr};
+};
+
+}  // namespace bitnet::sdk
