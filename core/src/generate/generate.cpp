@@ -29,6 +29,16 @@ void forbid_end(sampling::parameters& p, const tokenizer::tokenizer& tokens) {
       p.logit_bias.emplace_back(static_cast<int32_t>(id), never);
 }
 
+// What ends a text: it may come where a grammar lets the text end.
+std::vector<int32_t> ends_of(const tokenizer::tokenizer& tokens, const options& o) {
+  std::vector<int32_t> out;
+  for (const int32_t id : o.stop_tokens)
+    if (id >= 0 && static_cast<uint32_t>(id) < tokens.size()) out.push_back(id);
+  for (uint32_t id = 0; id < tokens.size() && !o.ignore_end; ++id)
+    if (tokens.ends_generation(static_cast<int32_t>(id))) out.push_back(static_cast<int32_t>(id));
+  return out;
+}
+
 // What tells the parts of an answer apart is text also where a vocabulary has it as control tokens,
 // which have none: thinking that nobody saw end would swallow the answer.
 // docs/reference/models.md#answers
@@ -52,6 +62,7 @@ class generation {
         logits_(s.owner().model().shape().n_vocab) {
     out_.tokens.reserve(std::min<uint64_t>(static_cast<uint32_t>(o.max_tokens), s.capacity()));
     for (const int32_t id : s.tokens()) sampler_.accept(id);
+    if (o.grammar != nullptr) o.grammar->begin(ends_of(tokens_, o));
   }
 
   result<outcome> run(std::span<const int32_t> prompt) {
@@ -80,7 +91,10 @@ class generation {
   // Samples a token and shows it; evaluates it unless something ends the run before.
   result<void> next() {
     if (is_full()) return {};
-    auto id = sampler_.sample(logits_);
+    auto allowed = allowed_tokens();
+    if (!allowed) return std::unexpected(std::move(allowed.error()));
+    if (out_.stop_reason != 0) return {};
+    auto id = sampler_.sample(logits_, *allowed);
     if (!id) return std::unexpected(std::move(id.error()));
     sampler_.accept(*id);
     if (auto ok = session_.append(*id); !ok) return ok;
@@ -89,6 +103,8 @@ class generation {
     const bool is_tag = std::ranges::find(tags_, *id) != tags_.end();
     auto piece = tokens_.piece(*id, is_tag, session_.tokens().size() == 1);
     if (!piece) return std::unexpected(std::move(piece.error()));
+    if (options_.grammar != nullptr)
+      if (auto ok = options_.grammar->accept(*piece); !ok) return ok;
     const bool go_on = show(stream_.push(*piece));
     if (const auto stop = stream_.stopped_by()) return end(BITNET_STOP_STRING, *stop);
     if (!go_on) return end(BITNET_STOP_CANCELLED);
@@ -96,9 +112,26 @@ class generation {
     return evaluate({});
   }
 
-  // Being cancelled is an end, not a failure.
+  // Empty: all. Ends the run where nothing may follow a text that is whole.
+  result<std::span<const uint64_t>> allowed_tokens() {
+    if (options_.grammar == nullptr) return {};
+    auto allowed = options_.grammar->allowed();
+    if (!allowed || std::ranges::any_of(*allowed, [](uint64_t word) { return word != 0; }))
+      return allowed;
+    if (!options_.grammar->is_complete())
+      return fail(
+          BITNET_UNSUPPORTED,
+          "no token of the vocabulary goes on as the grammar asks, whose text is not whole; "
+          "the vocabulary may lack its characters, or rules lie too deep in each other");
+    out_.stop_reason = BITNET_STOP_GRAMMAR;
+    return allowed;
+  }
+
+  // Being cancelled is an end, not a failure. Of the logits of tokens that a grammar allows, none
+  // may be among the largest.
   result<void> evaluate(std::span<const int32_t> ids) {
-    auto ok = session_.eval_top(ids, sampler_.needed(), logits_);
+    const uint32_t needed = options_.grammar == nullptr ? sampler_.needed() : 0;
+    auto ok = session_.eval_top(ids, needed, logits_);
     if (ok || ok.error().status != BITNET_CANCELLED) return ok;
     return end(BITNET_STOP_CANCELLED);
   }
@@ -151,6 +184,13 @@ class generation {
 };
 
 }  // namespace
+
+std::shared_ptr<const grammar::prefix_tree> text_tokens(const tokenizer::tokenizer& of) {
+  return std::make_shared<const grammar::prefix_tree>(of.size(), [&](int32_t id) -> std::string {
+    if (of.ends_generation(id)) return {};
+    return of.piece(id, false, false).value_or("");
+  });
+}
 
 result<outcome> run(session::session& s, std::span<const int32_t> prompt, const options& o) {
   sampling::parameters parameters = o.sampling;
