@@ -48,7 +48,8 @@ std::string from_base64(const std::string& text) {
     const auto value = digits.find(c);
     if (value == std::string::npos) break;  // padding
     buffer = buffer << 6 | static_cast<unsigned>(value);
-    if ((bits += 6) >= 8) out.push_back(static_cast<char>(buffer >> (bits -= 8) & 0xFF));
+    bits += 6;
+    if (bits >= 8) out.push_back(static_cast<char>(buffer >> (bits -= 8) & 0xFF));
   }
   return out;
 }

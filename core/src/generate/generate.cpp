@@ -1,6 +1,7 @@
 #include "generate/generate.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -16,6 +17,9 @@ uint64_t ns_since(clock::time_point start) {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count());
 }
+
+// Of all logits, one in so many are the largest at most; for more a backend would gain nothing.
+constexpr uint64_t few_logits = 8;
 
 bool asked_to_stop(const options& o) {
   return o.cancelled != nullptr && o.cancelled->load(std::memory_order_relaxed);
@@ -82,7 +86,7 @@ class generation {
     const auto start = clock::now();
     const uint64_t before = session_.tokens().size();
     auto ok = evaluate(prompt);
-    if (!ok || out_.stop_reason != 0) return ok;
+    if (!ok || out_.stop_reason == BITNET_STOP_CANCELLED) return ok;
     out_.n_prompt = session_.tokens().size() - before;
     out_.prompt_ns = ns_since(start);
     return {};
@@ -91,10 +95,7 @@ class generation {
   // Samples a token and shows it; evaluates it unless something ends the run before.
   result<void> next() {
     if (is_full()) return {};
-    auto allowed = allowed_tokens();
-    if (!allowed) return std::unexpected(std::move(allowed.error()));
-    if (out_.stop_reason != 0) return {};
-    auto id = sampler_.sample(logits_, *allowed);
+    auto id = sampler_.sample(logits_, allowed_);
     if (!id) return std::unexpected(std::move(id.error()));
     sampler_.accept(*id);
     if (auto ok = session_.append(*id); !ok) return ok;
@@ -112,26 +113,41 @@ class generation {
     return evaluate({});
   }
 
-  // Empty: all. Ends the run where nothing may follow a text that is whole.
-  result<std::span<const uint64_t>> allowed_tokens() {
-    if (options_.grammar == nullptr) return {};
+  // Asks the grammar which tokens may come next; false where that ends the run: none, behind a text
+  // that is whole.
+  result<bool> ask_grammar() {
     auto allowed = options_.grammar->allowed();
-    if (!allowed || std::ranges::any_of(*allowed, [](uint64_t word) { return word != 0; }))
-      return allowed;
+    if (!allowed) return std::unexpected(std::move(allowed.error()));
+    allowed_ = *allowed;
+    n_allowed_ = 0;
+    for (const uint64_t word : allowed_) n_allowed_ += static_cast<uint32_t>(std::popcount(word));
+    if (n_allowed_ > 0) return true;
     if (!options_.grammar->is_complete())
       return fail(
           BITNET_UNSUPPORTED,
           "no token of the vocabulary goes on as the grammar asks, whose text is not whole; "
           "the vocabulary may lack its characters, or rules lie too deep in each other");
     out_.stop_reason = BITNET_STOP_GRAMMAR;
-    return allowed;
+    return false;
   }
 
-  // Being cancelled is an end, not a failure. Of the logits of tokens that a grammar allows, none
-  // may be among the largest.
+  // Of the largest logits, no more than the tokens that may not come are lost to a grammar.
+  [[nodiscard]] uint32_t needed_logits() const {
+    const uint32_t needed = sampler_.needed();
+    if (options_.grammar == nullptr || needed == 0) return needed;
+    const uint64_t n_vocab = logits_.size();
+    const uint64_t n = needed + (n_vocab - n_allowed_);
+    return n <= n_vocab / few_logits ? static_cast<uint32_t>(n) : 0;
+  }
+
+  // Being cancelled is an end, not a failure.
   result<void> evaluate(std::span<const int32_t> ids) {
-    const uint32_t needed = options_.grammar == nullptr ? sampler_.needed() : 0;
-    auto ok = session_.eval_top(ids, needed, logits_);
+    if (options_.grammar != nullptr) {
+      auto may_go_on = ask_grammar();
+      if (!may_go_on) return std::unexpected(std::move(may_go_on.error()));
+      if (!*may_go_on && ids.empty()) return {};  // the last token may wait to be evaluated
+    }
+    auto ok = session_.eval_top(ids, needed_logits(), logits_);
     if (ok || ok.error().status != BITNET_CANCELLED) return ok;
     return end(BITNET_STOP_CANCELLED);
   }
@@ -180,6 +196,8 @@ class generation {
   sampling::sampler sampler_;
   text_stream stream_;
   std::vector<float> logits_;
+  std::span<const uint64_t> allowed_;  // by the grammar, behind the last token; empty: all
+  uint32_t n_allowed_ = 0;
   outcome out_;
 };
 

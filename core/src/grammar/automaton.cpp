@@ -35,8 +35,7 @@ void automaton::begin() {
 }
 
 automaton::state automaton::next(state s, std::string_view bytes) {
-  for (const char byte : bytes)
-    if ((s = next(s, static_cast<unsigned char>(byte))) == dead) break;
+  for (const char byte : bytes) s = next(s, static_cast<unsigned char>(byte));
   return s;
 }
 

@@ -36,7 +36,7 @@ result<std::span<const uint64_t>> guide::allowed() {
     now_ = states_.forget_others(now_);
   }
   given_ = mask_of(now_);
-  if (states_.trouble()) return std::unexpected(*states_.trouble());
+  if (const auto& trouble = states_.trouble()) return std::unexpected(*trouble);
   if (is_complete())
     for (std::size_t i = 0; i < given_.size(); ++i) given_[i] |= ends_[i];
   return given_;
@@ -65,7 +65,7 @@ const token_bits& guide::mask_of(automaton::state s) {
 
 result<void> guide::accept(std::string_view bytes) {
   now_ = states_.next(now_, bytes);
-  if (states_.trouble()) return std::unexpected(*states_.trouble());
+  if (const auto& trouble = states_.trouble()) return std::unexpected(*trouble);
   if (now_ == automaton::dead)
     return fail(BITNET_INTERNAL, "a token came that the grammar does not allow");
   return {};

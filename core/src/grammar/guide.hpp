@@ -32,7 +32,7 @@ class guide {
 
   // At the begin of a text. `ends` are tokens that end it: they may come where the text is whole.
   void begin(std::span<const int32_t> ends);
-  // Which tokens may come next; valid until the next call.
+  // Which tokens may come next; valid until it is asked again.
   result<std::span<const uint64_t>> allowed();
   // Whether the text may end here.
   [[nodiscard]] bool is_complete() const { return states_.is_complete(now_); }

@@ -42,7 +42,7 @@ class sampler {
   // words of 64; empty: all may.
   result<int32_t> sample(std::span<const float> logits, std::span<const uint64_t> allowed = {});
   // How many of the largest logits the next sample() needs: the others may be -infinity and the
-  // choice is the same. 0: all of them. Not where only some tokens are allowed, which needs all.
+  // choice is the same. 0: all of them. Where tokens are left out, as many more.
   [[nodiscard]] uint32_t needed() const;
   // Tells the penalties about a token of the sequence, prompt or generated.
   void accept(int32_t token);

@@ -32,7 +32,7 @@ enum class head_bits : uint8_t { eight, four };
 
 class top_head {
  public:
-  static constexpr uint32_t max_top = 128;    // more are left to the full head
+  static constexpr uint32_t max_top = 8192;   // more are left to the full head
   static constexpr uint32_t max_outputs = 8;  // rows of one step
 
   // Whether there is a two-stage form for these weights.

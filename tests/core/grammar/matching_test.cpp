@@ -126,8 +126,10 @@ TEST(matching, ends_where_nesting_is_too_deep) {
   automaton states(*std::move(rules));
   auto state = states.start();
   std::size_t n = 0;
-  for (auto to = state; (to = states.next(state, "(")) != automaton::dead && n < 5000; ++n)
+  for (auto to = states.next(state, "("); to != automaton::dead && n < 5000; ++n) {
     state = to;
+    to = states.next(state, "(");
+  }
   EXPECT_EQ(n, deepest);
   EXPECT_TRUE(states.is_complete(states.next(state, "x" + std::string(n, ')'))));
 }
