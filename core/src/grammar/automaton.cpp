@@ -11,10 +11,6 @@
 namespace bitnet::grammar {
 namespace {
 
-// A piece of work looks at 2^26 frames at most, which takes a few seconds.
-constexpr uint64_t most_work = uint64_t{1} << 26;
-constexpr uint64_t most_bytes = uint64_t{256} << 20;
-
 // The lowest character of a length in bytes.
 char32_t lowest(uint8_t length) {
   return length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
@@ -22,7 +18,8 @@ char32_t lowest(uint8_t length) {
 
 }  // namespace
 
-automaton::automaton(rule_set rules) : rules_(std::move(rules)), returns_(rules_.rules.size()) {
+automaton::automaton(rule_set rules, const bounds& most)
+    : rules_(std::move(rules)), most_(most), returns_(rules_.rules.size()) {
   n_kinds_ = find_byte_kinds(rules_.classes, kind_of_);
   begin();
 }
@@ -61,11 +58,12 @@ automaton::state automaton::after_continuation(const contents& from, unsigned ch
   partial read = from.read;
   read.bits = read.bits << 6 | (byte & 0x3FU);
   --read.missing;
-  if (read.missing > 0) return where_some_fit(from.places, read);
-  return read.bits < lowest(read.length) ? dead : after_character(from.places, read.bits);
+  return read.missing > 0 ? where_some_fit(from.places, read)
+                          : after_character(from.places, read.bits);
 }
 
-// Keeps the places that a character with these first bytes can pass.
+// Keeps the places that a character with these first bytes can pass; of overlong forms there is
+// none, which is seen before their last byte.
 automaton::state automaton::where_some_fit(set_number places, partial read) {
   const uint32_t shift = 6U * read.missing;
   const char32_t first = std::max<char32_t>(read.bits << shift, lowest(read.length));
@@ -175,17 +173,17 @@ automaton::state automaton::number_of(const contents& one) {
   if (!is_new) return at->second;
   states_.push_back(one);
   table_.resize(table_.size() + n_kinds_, unknown);
-  if (bytes() > most_bytes && !trouble_)
+  if (bytes() > most_.bytes && !trouble_)
     trouble_ = failure{BITNET_UNSUPPORTED,
                        fmt::format("the grammar has more ways to read this text than fit {} MiB; "
                                    "make it say less at once",
-                                   most_bytes >> 20)};
+                                   most_.bytes >> 20)};
   return at->second;
 }
 
 bool automaton::spend(uint64_t n) {
   work_ += n;
-  if (work_ > most_work && !trouble_)
+  if (work_ > most_.work && !trouble_)
     trouble_ = failure{BITNET_UNSUPPORTED,
                        "the grammar has too many ways to read this text to follow them in good "
                        "time; make it say less at once"};

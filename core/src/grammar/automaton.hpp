@@ -21,12 +21,18 @@ namespace bitnet::grammar {
 
 inline constexpr uint32_t deepest = 1000;
 
+// What following a text may take.
+struct bounds {
+  uint64_t work = uint64_t{1} << 24;     // frames looked at for one token: less than a second
+  uint64_t bytes = uint64_t{256} << 20;  // of all states
+};
+
 class automaton {
  public:
   using state = uint32_t;
   static constexpr state dead = 0;
 
-  explicit automaton(rule_set rules);
+  explicit automaton(rule_set rules, const bounds& most = {});
 
   [[nodiscard]] state start() const { return start_; }
   [[nodiscard]] bool is_complete(state s) const { return states_[s].complete; }
@@ -76,6 +82,7 @@ class automaton {
   bool spend(uint64_t n);
 
   rule_set rules_;
+  const bounds most_;
   std::array<uint8_t, 256> kind_of_{};  // of a byte: those of a kind lead to the same state
   std::size_t n_kinds_ = 0;
   frame_sets sets_;

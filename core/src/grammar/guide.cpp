@@ -14,8 +14,8 @@ void set(token_bits& of, int32_t id) {
 
 }  // namespace
 
-guide::guide(rule_set rules, std::shared_ptr<const prefix_tree> tokens)
-    : states_(std::move(rules)),
+guide::guide(rule_set rules, std::shared_ptr<const prefix_tree> tokens, const bounds& most)
+    : states_(std::move(rules), most),
       now_(states_.start()),
       tokens_(std::move(tokens)),
       path_(tokens_->longest() + 1),

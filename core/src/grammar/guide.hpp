@@ -28,7 +28,7 @@ using token_bits = std::vector<uint64_t>;
 
 class guide {
  public:
-  guide(rule_set rules, std::shared_ptr<const prefix_tree> tokens);
+  guide(rule_set rules, std::shared_ptr<const prefix_tree> tokens, const bounds& most = {});
 
   // At the begin of a text. `ends` are tokens that end it: they may come where the text is whole.
   void begin(std::span<const int32_t> ends);

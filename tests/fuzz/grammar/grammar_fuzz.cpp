@@ -34,11 +34,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto tree = std::make_shared<const prefix_tree>(257, [&](int32_t id) {
     return id < 256 ? std::string(1, static_cast<char>(id)) : text.substr(0, 4096);
   });
-  automaton states(*rules);
-  guide g(*std::move(rules), tree);
+  constexpr bounds small{.work = 1U << 14U, .bytes = 4U << 20U};
+  automaton states(*rules, small);
+  guide g(*std::move(rules), tree, small);
   g.begin({});
   auto at = states.start();
-  for (std::size_t i = 0; i < text.size() && i < 4096; ++i) {
+  for (std::size_t i = 0; i < text.size() && i < 256; ++i) {
+    states.begin_work();
     const auto mask = g.allowed();
     if (!mask || states.trouble()) return 0;
     const auto byte = static_cast<unsigned char>(text[i]);
