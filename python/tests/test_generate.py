@@ -1,4 +1,5 @@
 import asyncio
+import re
 import threading
 import time
 
@@ -43,6 +44,23 @@ def test_stop_tokens_and_bias(model):
     assert (done.stop_reason, done.stop) == ("token", comma)
     done = model.generate(PROMPT, temperature=0, max_tokens=5, logit_bias={comma: -100.0})
     assert comma not in done.tokens
+
+
+def test_grammars(model, session):
+    form = 'root ::= "[" [0-9]{1,3} (", " [0-9]{1,3}){2} "]"'
+    for seed in range(4):
+        done = model.generate(PROMPT, grammar=form, seed=seed)
+        assert re.fullmatch(r"\[[0-9]{1,3}(, [0-9]{1,3}){2}\]", done.text) and done.stop_reason == "eos"
+        assert session.generate(PROMPT, grammar=form, seed=seed).tokens == done.tokens
+        session.truncate(0)
+    assert "".join(model.stream(PROMPT, grammar=form, seed=3)) == done.text
+    assert model.generate(PROMPT, grammar='root ::= "\u00e9{2}\U0001f600"').text == "\u00e9{2}\U0001f600"
+    assert model.generate(PROMPT, grammar='root ::= " yes"', ignore_eos=True).stop_reason == "grammar"
+    with model.chat() as chat:
+        for _ in range(2):
+            assert chat.send("Yes or no?", grammar='root ::= "yes" | "no"').text in ("yes", "no")
+    bitnet.check_grammar(form)
+    assert model.generate(PROMPT, grammar=None, max_tokens=3).stop_reason == "length"
 
 
 def test_prompts_are_texts_ids_or_messages(model):

@@ -167,7 +167,8 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
   } shapes[] = {{64, 1024, 1, "the smallest"},
                 {100, 1031, 3, "a width past a line, rows that no worker count divides"},
                 {2560, 1100, 2, "the width of BitNet b1.58 2B"},
-                {8192, 1024, 2, "the widest"}};
+                {8192, 1024, 2, "the widest"},
+                {64, 8900, 3, "more rows than a step may ask for"}};
   for (const auto& shape : shapes) {
     SCOPED_TRACE(shape.why);
     head h(shape.k, shape.m, 5);
@@ -181,7 +182,8 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
       h.pack(*GetParam(), bits);
       std::mt19937 random(6);
       for (const auto& [what, name, likely, most] : kinds)
-        for (const uint32_t top : {1u, 40u, cpu::top_head::max_top}) {
+        for (const uint32_t asked : {1u, 40u, cpu::top_head::max_top}) {
+          const auto top = static_cast<uint32_t>(std::min<uint64_t>(asked, shape.m - 1));
           if (slow() && (top != 40 || (shape.k > 1000 && what != kind::outliers))) continue;
           if (!eight && !likely) continue;
           SCOPED_TRACE(name);

@@ -415,7 +415,8 @@ typedef struct bitnet_logit_bias {
   float bias;
 } bitnet_logit_bias;
 
-/* The stages run in this order: logit bias, penalties, top-k, top-p, min-p, temperature, draw. */
+/* The stages run in this order: what a grammar does not allow is left out, logit bias, penalties,
+ * top-k, top-p, min-p, temperature, draw. */
 typedef struct bitnet_sampling {
   uint32_t struct_size;
   uint32_t seed;        /* same seed, same text on every platform           */
@@ -443,6 +444,7 @@ BITNET_API void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t siz
 #define BITNET_STOP_TOKEN 4u     /* a stop id                   */
 #define BITNET_STOP_CONTEXT 5u   /* the context is full         */
 #define BITNET_STOP_CANCELLED 6u /* cancel or the callback     */
+#define BITNET_STOP_GRAMMAR 7u   /* the text is whole by the grammar, and no token may follow */
 
 /* A piece of finished text: whole UTF-8 characters, never part of a stop string. Non-zero return
  * stops the generation. */
@@ -461,6 +463,12 @@ typedef struct bitnet_generation {
   bitnet_token*
       out_tokens;        /* receives generated ids, including the one that ended it; may be NULL */
   uint64_t out_capacity; /* in ids */
+  /* GBNF (docs/reference/grammars.md): each new text is the begin of one that its rule "root" has,
+   * control tokens never come, and those that end a generation only where it is whole. Without
+   * size: none. Checked before anything is evaluated: BITNET_INVALID_ARGUMENT with line and column,
+   * BITNET_UNSUPPORTED past a bound or where the vocabulary cannot go on. A session keeps what it
+   * learnt of the last one. */
+  bitnet_str grammar;
 } bitnet_generation;
 
 typedef struct bitnet_generation_result {
@@ -476,6 +484,9 @@ typedef struct bitnet_generation_result {
 
 /* max_tokens -1, nothing else. */
 BITNET_API void bitnet_generation_defaults(bitnet_generation* options, uint32_t size);
+
+/* Whether bitnet_generation takes this grammar; fails as bitnet_generate would. Any thread. */
+BITNET_API bitnet_status bitnet_grammar_check(bitnet_str grammar, bitnet_error* err);
 
 /* Appends the prompt (it may be empty if the session is not), then samples. The generated tokens
  * stay in the session; the last one may still wait to be evaluated. */

@@ -15,6 +15,7 @@
 
 #include "bitnet/bitnet.h"
 #include "chat/template.hpp"
+#include "grammar/guide.hpp"
 #include "model/model.hpp"
 #include "plugin/loading/backend.hpp"
 #include "reload/generations.hpp"
@@ -119,6 +120,9 @@ struct bitnet_model {
   // What "auto" is for it: found out, and told, when it is first asked for.
   mutable std::once_flag chat_once;
   mutable bitnet::chat::choice chat;
+  // Its vocabulary as grammars need it: made when the first one is given.
+  std::once_flag texts_once;
+  std::shared_ptr<const bitnet::grammar::prefix_tree> texts;
 };
 
 struct bitnet_session {
@@ -130,6 +134,8 @@ struct bitnet_session {
   uint64_t cancel_token = 0;
   bitnet::session::pooling pooling = bitnet::session::pooling::last;  // of embeddings
   std::unique_ptr<bitnet::session::session> session;
+  std::string grammar_text;  // of the last grammar, and what was learnt of it
+  std::unique_ptr<bitnet::grammar::guide> grammar;
 };
 
 struct bitnet_trial {

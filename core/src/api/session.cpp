@@ -7,6 +7,7 @@
 #include "api/objects.hpp"
 #include "compute/kv_types.hpp"
 #include "generate/generate.hpp"
+#include "grammar/gbnf.hpp"
 #include "program/graph.hpp"
 #include "select/device_status.hpp"
 #include "session/embedding.hpp"
@@ -159,6 +160,39 @@ bitnet::result<bitnet::sampling::parameters> sampling_of(const bitnet_sampling& 
   return out;
 }
 
+// All but who cancels, and the grammar. Borrows the callback of `o`.
+bitnet::result<bitnet::generate::options> generate_options_of(const bitnet_generation& o,
+                                                              const bitnet_sampling& s) {
+  bitnet::generate::options g;
+  g.max_tokens = o.max_tokens < 0 ? -1 : o.max_tokens;
+  auto sampling = sampling_of(s);
+  if (!sampling) return std::unexpected(sampling.error());
+  g.sampling = *std::move(sampling);
+  g.ignore_end = s.ignore_eos != 0;
+  for (uint32_t i = 0; i < o.n_stop_strings; ++i)
+    g.stop_strings.emplace_back(bitnet::api::view(o.stop_strings[i]));
+  g.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
+  if (o.text != nullptr)
+    g.text = [&o](std::string_view text) {
+      return o.text(o.text_user, {text.data(), text.size()}) == 0;
+    };
+  return g;
+}
+
+// NULL without a text. The session keeps the last one, with the masks that it has made.
+bitnet::result<bitnet::grammar::guide*> grammar_of(bitnet_session& session, std::string_view text) {
+  if (text.empty()) return nullptr;
+  if (session.grammar && session.grammar_text == text) return session.grammar.get();
+  auto rules = bitnet::grammar::parse_gbnf(text);
+  if (!rules) return std::unexpected(std::move(rules.error()));
+  bitnet_model& model = *session.model;
+  std::call_once(model.texts_once,
+                 [&] { model.texts = bitnet::generate::text_tokens(model.model.tokens()); });
+  session.grammar_text = text;
+  session.grammar = std::make_unique<bitnet::grammar::guide>(*std::move(rules), model.texts);
+  return session.grammar.get();
+}
+
 }  // namespace
 
 bitnet_session::~bitnet_session() {
@@ -305,6 +339,15 @@ void bitnet_generation_defaults(bitnet_generation* options, uint32_t size) {
   bitnet::api::give_defaults(ours, options, size);
 }
 
+bitnet_status bitnet_grammar_check(bitnet_str grammar, bitnet_error* err) {
+  return guarded(err, "bitnet_grammar_check", [&]() -> bitnet::result<void> {
+    if (auto ok = bitnet::api::listed(grammar.data, grammar.size, "grammar"); !ok) return ok;
+    const auto rules = bitnet::grammar::parse_gbnf(bitnet::api::view(grammar));
+    if (!rules) return std::unexpected(rules.error());
+    return {};
+  });
+}
+
 bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* prompt,
                               uint64_t n_prompt, const bitnet_generation* options,
                               bitnet_generation_result* out, bitnet_error* err) {
@@ -320,6 +363,7 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     if (!sampled) return std::unexpected(sampled.error());
     const bitnet_sampling& s = *sampled;
     for (auto ok : {bitnet::api::listed(s.logit_bias, s.n_logit_bias, "logit_bias"),
+                    bitnet::api::listed(o.grammar.data, o.grammar.size, "grammar"),
                     bitnet::api::listed(o.stop_strings, o.n_stop_strings, "stop_strings"),
                     bitnet::api::listed(o.stop_tokens, o.n_stop_tokens, "stop_tokens")})
       if (!ok) return ok;
@@ -329,24 +373,19 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
           !ok)
         return ok;
 
-    bitnet::generate::options g;
-    g.max_tokens = o.max_tokens < 0 ? -1 : o.max_tokens;
-    auto sampling = sampling_of(s);
-    if (!sampling) return std::unexpected(sampling.error());
-    g.sampling = *std::move(sampling);
-    g.ignore_end = s.ignore_eos != 0;
-    for (uint32_t i = 0; i < o.n_stop_strings; ++i)
-      g.stop_strings.emplace_back(bitnet::api::view(o.stop_strings[i]));
-    g.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
-    if (o.text != nullptr)
-      g.text = [&o](std::string_view text) {
-        return o.text(o.text_user, {text.data(), text.size()}) == 0;
-      };
-    g.cancelled = &session->cancelled;
+    auto g = generate_options_of(o, s);
+    if (!g) return std::unexpected(g.error());
+    g->cancelled = &session->cancelled;
+    auto grammar = grammar_of(*session, bitnet::api::view(o.grammar));
+    if (!grammar) return std::unexpected(grammar.error());
+    g->grammar = *grammar;
     const cancelled_once turn(*session);
 
-    auto done = bitnet::generate::run(*session->session, {prompt, n_prompt}, g);
-    if (!done) return std::unexpected(done.error());
+    auto done = bitnet::generate::run(*session->session, {prompt, n_prompt}, *g);
+    if (!done) {
+      session->grammar.reset();  // it may be what failed, and is of no use then
+      return std::unexpected(done.error());
+    }
     if (o.out_tokens != nullptr)
       std::copy_n(done->tokens.begin(), std::min<uint64_t>(o.out_capacity, done->tokens.size()),
                   o.out_tokens);

@@ -1,6 +1,7 @@
 #include "generate/generate.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -17,6 +18,9 @@ uint64_t ns_since(clock::time_point start) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count());
 }
 
+// Of all logits, one in so many are the largest at most; for more a backend would gain nothing.
+constexpr uint64_t few_logits = 8;
+
 bool asked_to_stop(const options& o) {
   return o.cancelled != nullptr && o.cancelled->load(std::memory_order_relaxed);
 }
@@ -27,6 +31,16 @@ void forbid_end(sampling::parameters& p, const tokenizer::tokenizer& tokens) {
   for (uint32_t id = 0; id < tokens.size(); ++id)
     if (tokens.ends_generation(static_cast<int32_t>(id)))
       p.logit_bias.emplace_back(static_cast<int32_t>(id), never);
+}
+
+// What ends a text: it may come where a grammar lets the text end.
+std::vector<int32_t> ends_of(const tokenizer::tokenizer& tokens, const options& o) {
+  std::vector<int32_t> out;
+  for (const int32_t id : o.stop_tokens)
+    if (id >= 0 && static_cast<uint32_t>(id) < tokens.size()) out.push_back(id);
+  for (uint32_t id = 0; id < tokens.size() && !o.ignore_end; ++id)
+    if (tokens.ends_generation(static_cast<int32_t>(id))) out.push_back(static_cast<int32_t>(id));
+  return out;
 }
 
 // What tells the parts of an answer apart is text also where a vocabulary has it as control tokens,
@@ -52,6 +66,7 @@ class generation {
         logits_(s.owner().model().shape().n_vocab) {
     out_.tokens.reserve(std::min<uint64_t>(static_cast<uint32_t>(o.max_tokens), s.capacity()));
     for (const int32_t id : s.tokens()) sampler_.accept(id);
+    if (o.grammar != nullptr) o.grammar->begin(ends_of(tokens_, o));
   }
 
   result<outcome> run(std::span<const int32_t> prompt) {
@@ -71,7 +86,7 @@ class generation {
     const auto start = clock::now();
     const uint64_t before = session_.tokens().size();
     auto ok = evaluate(prompt);
-    if (!ok || out_.stop_reason != 0) return ok;
+    if (!ok || out_.stop_reason == BITNET_STOP_CANCELLED) return ok;
     out_.n_prompt = session_.tokens().size() - before;
     out_.prompt_ns = ns_since(start);
     return {};
@@ -80,7 +95,7 @@ class generation {
   // Samples a token and shows it; evaluates it unless something ends the run before.
   result<void> next() {
     if (is_full()) return {};
-    auto id = sampler_.sample(logits_);
+    auto id = sampler_.sample(logits_, allowed_);
     if (!id) return std::unexpected(std::move(id.error()));
     sampler_.accept(*id);
     if (auto ok = session_.append(*id); !ok) return ok;
@@ -89,6 +104,8 @@ class generation {
     const bool is_tag = std::ranges::find(tags_, *id) != tags_.end();
     auto piece = tokens_.piece(*id, is_tag, session_.tokens().size() == 1);
     if (!piece) return std::unexpected(std::move(piece.error()));
+    if (options_.grammar != nullptr)
+      if (auto ok = options_.grammar->accept(*piece); !ok) return ok;
     const bool go_on = show(stream_.push(*piece));
     if (const auto stop = stream_.stopped_by()) return end(BITNET_STOP_STRING, *stop);
     if (!go_on) return end(BITNET_STOP_CANCELLED);
@@ -96,9 +113,41 @@ class generation {
     return evaluate({});
   }
 
+  // Asks the grammar which tokens may come next; false where that ends the run: none, behind a text
+  // that is whole.
+  result<bool> ask_grammar() {
+    auto allowed = options_.grammar->allowed();
+    if (!allowed) return std::unexpected(std::move(allowed.error()));
+    allowed_ = *allowed;
+    n_allowed_ = 0;
+    for (const uint64_t word : allowed_) n_allowed_ += static_cast<uint32_t>(std::popcount(word));
+    if (n_allowed_ > 0) return true;
+    if (!options_.grammar->is_complete())
+      return fail(
+          BITNET_UNSUPPORTED,
+          "no token of the vocabulary goes on as the grammar asks, whose text is not whole; "
+          "the vocabulary may lack its characters, or rules lie too deep in each other");
+    out_.stop_reason = BITNET_STOP_GRAMMAR;
+    return false;
+  }
+
+  // Of the largest logits, no more than the tokens that may not come are lost to a grammar.
+  [[nodiscard]] uint32_t needed_logits() const {
+    const uint32_t needed = sampler_.needed();
+    if (options_.grammar == nullptr || needed == 0) return needed;
+    const uint64_t n_vocab = logits_.size();
+    const uint64_t n = needed + (n_vocab - n_allowed_);
+    return n <= n_vocab / few_logits ? static_cast<uint32_t>(n) : 0;
+  }
+
   // Being cancelled is an end, not a failure.
   result<void> evaluate(std::span<const int32_t> ids) {
-    auto ok = session_.eval_top(ids, sampler_.needed(), logits_);
+    if (options_.grammar != nullptr) {
+      auto may_go_on = ask_grammar();
+      if (!may_go_on) return std::unexpected(std::move(may_go_on.error()));
+      if (!*may_go_on && ids.empty()) return {};  // the last token may wait to be evaluated
+    }
+    auto ok = session_.eval_top(ids, needed_logits(), logits_);
     if (ok || ok.error().status != BITNET_CANCELLED) return ok;
     return end(BITNET_STOP_CANCELLED);
   }
@@ -147,10 +196,19 @@ class generation {
   sampling::sampler sampler_;
   text_stream stream_;
   std::vector<float> logits_;
+  std::span<const uint64_t> allowed_;  // by the grammar, behind the last token; empty: all
+  uint32_t n_allowed_ = 0;
   outcome out_;
 };
 
 }  // namespace
+
+std::shared_ptr<const grammar::prefix_tree> text_tokens(const tokenizer::tokenizer& of) {
+  return std::make_shared<const grammar::prefix_tree>(of.size(), [&](int32_t id) -> std::string {
+    if (of.ends_generation(id)) return {};
+    return of.piece(id, false, false).value_or("");
+  });
+}
 
 result<outcome> run(session::session& s, std::span<const int32_t> prompt, const options& o) {
   sampling::parameters parameters = o.sampling;

@@ -91,6 +91,17 @@ struct sampler::contents {
     return {};
   }
 
+  // By words, most of which have no bit set, or all.
+  void leave_out_others(std::span<const uint64_t> allowed) {
+    constexpr size_t bits = 64;
+    for (size_t word = 0; word < allowed.size(); ++word) {
+      if (allowed[word] == ~uint64_t{0}) continue;
+      const size_t last = std::min<size_t>((word + 1) * bits, n_vocab);
+      for (size_t i = word * bits; i < last; ++i)
+        if ((allowed[word] >> (i % bits) & 1) == 0) logits[i] = -infinity;
+    }
+  }
+
   void add_bias() {
     for (const auto& [token, bias] : p.logit_bias) logits[static_cast<size_t>(token)] += bias;
   }
@@ -118,8 +129,10 @@ struct sampler::contents {
       if (logits[i] > logits[best]) best = i;
     }
     if (logits[best] == -infinity) {
-      return fail(BITNET_INVALID_ARGUMENT,
-                  "no token is left to choose from: every one is forbidden; use fewer biases");
+      return fail(
+          BITNET_INVALID_ARGUMENT,
+          "no token is left to choose from: every one that a grammar allows, or every one, is "
+          "forbidden; use fewer biases");
     }
     return static_cast<int32_t>(best);
   }
@@ -205,9 +218,10 @@ uint32_t sampler::needed() const {
   return n < contents_->n_vocab ? static_cast<uint32_t>(n) : 0;
 }
 
-result<int32_t> sampler::sample(std::span<const float> logits) {
+result<int32_t> sampler::sample(std::span<const float> logits, std::span<const uint64_t> allowed) {
   contents& c = *contents_;
   if (auto taken = c.take(logits); !taken) return std::unexpected(std::move(taken.error()));
+  c.leave_out_others(allowed);
   c.add_bias();
   c.penalize();
   const auto best = c.highest();

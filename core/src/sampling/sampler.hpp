@@ -1,8 +1,9 @@
 #pragma once
 // From a row of logits to the next token.
 //
-// Order   logit bias, penalties, top-k, top-p, min-p, temperature, draw. Temperature 0 takes the
-//         highest logit after the penalties, ties to the lowest id, and draws nothing.
+// Order   what may not come is left out, logit bias, penalties, top-k, top-p, min-p, temperature,
+//         draw. Temperature 0 takes the highest logit after the penalties, ties to the lowest id,
+//         and draws nothing.
 // Same    seed and logits, same token on every platform: the generator and the exponential function
 //         are written out here in exact IEEE operations, and sums are formed in one fixed order.
 // Cost    O(n_vocab) and a sort of what top-k or else min-p leave; without both, top-p sorts all.
@@ -37,10 +38,11 @@ class sampler {
   sampler& operator=(sampler&&) noexcept;
   ~sampler();
 
-  // logits: (n_vocab). -infinity = never.
-  result<int32_t> sample(std::span<const float> logits);
+  // logits: (n_vocab). -infinity = never. `allowed`: the others never come; a bit for each id, in
+  // words of 64; empty: all may.
+  result<int32_t> sample(std::span<const float> logits, std::span<const uint64_t> allowed = {});
   // How many of the largest logits the next sample() needs: the others may be -infinity and the
-  // choice is the same. 0: all of them.
+  // choice is the same. 0: all of them. Where tokens are left out, as many more.
   [[nodiscard]] uint32_t needed() const;
   // Tells the penalties about a token of the sequence, prompt or generated.
   void accept(int32_t token);

@@ -41,9 +41,10 @@ constexpr std::string_view changeable[] = {BITNET_SAMPLING_KNOBS(BITNET_SAMPLING
 
 class chat {
  public:
-  chat(const invocation& in, engine& all)
+  chat(const invocation& in, std::string grammar, engine& all)
       : in_(in),
         set_(in.set),
+        grammar_(std::move(grammar)),
         all_(all),
         talk_(all.model.get(), all.session.get(), in.set.text("chat-template")),
         reader_(line_reader::open(in.variables)),
@@ -247,7 +248,7 @@ class chat {
   }
 
   result<void> answer(const std::string& text) {
-    auto plan = generation_plan::from(set_);
+    auto plan = generation_plan::from(set_, grammar_);
     if (!plan) return std::unexpected(plan.error());
     answer_printer printer(in_.out, set_.text("reasoning") == "show");
     auto got = talk_.ask(text, *plan, [&](std::string_view piece) { return printer.take(piece); });
@@ -275,6 +276,7 @@ class chat {
 
   const invocation& in_;
   settings set_;  // a copy that /set changes
+  std::string grammar_;
   engine& all_;
   conversation talk_;
   std::unique_ptr<line_reader> reader_;
@@ -294,11 +296,14 @@ result<int> chat_command(const invocation& in) {
   std::optional<std::string> first = *std::move(given);
   if (first && !in.set.given("file") && in.set.flag("escape")) first = unescape(*first);
   // Wrong settings are better known before a model is loaded than after the first message.
-  if (auto plan = generation_plan::from(in.set); !plan) return std::unexpected(plan.error());
+  auto grammar = given_grammar(in.set);
+  if (!grammar) return std::unexpected(grammar.error());
+  if (auto plan = generation_plan::from(in.set, *grammar); !plan)
+    return std::unexpected(plan.error());
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());
   const auto watch = watch_backends(in, all->runtime.get());
-  return chat(in, *all).talk(std::move(first));
+  return chat(in, *std::move(grammar), *all).talk(std::move(first));
 }
 
 }  // namespace bitnet::host

@@ -161,7 +161,9 @@ result<int> run_command(const invocation& in) {
   }
 
   // Wrong settings are better known before a model is loaded than after it.
-  auto plan = generation_plan::from(in.set);
+  auto grammar = given_grammar(in.set);
+  if (!grammar) return std::unexpected(grammar.error());
+  auto plan = generation_plan::from(in.set, *std::move(grammar));
   if (!plan) return std::unexpected(plan.error());
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());

@@ -84,8 +84,29 @@ int32_t on_text(void* user, bitnet_str piece) {
 
 }  // namespace
 
-result<generation_plan> generation_plan::from(const settings& set) {
+result<std::string> given_grammar(const settings& set) {
+  const std::string& file = set.text("grammar-file");
+  std::string grammar = set.text("grammar");
+  if (file.empty() && grammar.empty()) return grammar;
+  if (!file.empty() && !grammar.empty())
+    return fail(exit_code::usage, "give the grammar once: as --grammar or as --grammar-file");
+  if (!file.empty()) {
+    constexpr uint64_t longest_file = uint64_t{16} << 20;  // the library's bound is lower
+    auto text = read_file(file, longest_file);
+    if (!text)
+      return fail(exit_code::usage, fmt::format("--grammar-file {}", text.error().message));
+    grammar = *std::move(text);
+  }
+  library_error err;
+  if (bitnet_grammar_check(borrowed(grammar), &err) != BITNET_OK)
+    return fail(exit_code::usage,
+                fmt::format("{}: {}", file.empty() ? "--grammar" : file.c_str(), err.message));
+  return grammar;
+}
+
+result<generation_plan> generation_plan::from(const settings& set, std::string grammar) {
   generation_plan plan;
+  plan.grammar_ = std::move(grammar);
   bitnet_sampling& s = plan.sampling_;
   bitnet_sampling_defaults(&s, sizeof s);
   s.seed = set.integer("seed") < 0 ? draw_seed() : static_cast<uint32_t>(set.integer("seed"));
@@ -125,6 +146,7 @@ bitnet_generation generation_plan::options() const {
   g.n_stop_strings = static_cast<uint32_t>(stop_views_.size());
   g.n_stop_tokens = static_cast<uint32_t>(stop_ids_.size());
   g.stop_tokens = stop_ids_.data();
+  g.grammar = borrowed(grammar_);
   return g;
 }
 
@@ -171,6 +193,8 @@ const char* stop_name(uint32_t reason) {
       return "context";
     case BITNET_STOP_CANCELLED:
       return "cancelled";
+    case BITNET_STOP_GRAMMAR:
+      return "grammar";
     default:
       return "unknown";
   }

@@ -11,6 +11,10 @@
 
 namespace bitnet::host {
 
+// What --grammar or --grammar-file says, checked; "" without them. A file is read once: it may be a
+// pipe. Exit code 2 with the place of what is wrong.
+[[nodiscard]] result<std::string> given_grammar(const settings& set);
+
 // Owns what bitnet_generation points to. Its parts point at each other's heap memory, which moves
 // with it; a copy would not.
 class generation_plan {
@@ -19,7 +23,7 @@ class generation_plan {
   generation_plan& operator=(generation_plan&&) noexcept = default;
 
   // Draws the seed when it is -1. Exit code 2 for a malformed bias or stop id.
-  static result<generation_plan> from(const settings& set);
+  static result<generation_plan> from(const settings& set, std::string grammar);
 
   [[nodiscard]] uint32_t seed() const { return sampling_.seed; }
   [[nodiscard]] bool is_random() const { return sampling_.temperature > 0; }
@@ -37,6 +41,7 @@ class generation_plan {
   std::vector<std::string> stops_;
   std::vector<bitnet_str> stop_views_;
   token_list stop_ids_;
+  std::string grammar_;
   int32_t max_tokens_ = -1;
 };
 

@@ -162,7 +162,7 @@ top_head::top_head(const sdk::weight& w, head_bits bits, uint32_t workers)
     : w_(w),
       bits_(bits),
       certainty_(bits == head_bits::four ? 6.0f / std::sqrt(static_cast<float>(w.k)) : rounded_up),
-      largest_(uint64_t{workers} * max_outputs * max_top),
+      largest_(new float[uint64_t{workers} * max_outputs * max_top]),
       z_(max_outputs * padded(w, bits)),
       high_(z_.size()),
       low_(z_.size()) {}
@@ -238,7 +238,7 @@ uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t output
     float least[max_top];
     std::fill_n(least, top, -infinity);
     for (uint32_t w = 0; w < workers; ++w) {
-      const float* theirs = largest_.data() + (uint64_t{w} * max_outputs + o) * max_top;
+      const float* theirs = largest_.get() + (uint64_t{w} * max_outputs + o) * max_top;
       for (uint32_t i = 0; i < top; ++i)
         if (theirs[i] > least[0]) keep(least, top, theirs[i]);
     }

@@ -20,6 +20,7 @@
 //          rows padded to 64 bytes, then for each row d, |r| and |d q| + |r| in f32, in three runs.
 // Threads  one step at a time; the workers of a step share it.
 
+#include <memory>
 #include <vector>
 
 #include "bitnet/sdk/handle.hpp"
@@ -32,7 +33,7 @@ enum class head_bits : uint8_t { eight, four };
 
 class top_head {
  public:
-  static constexpr uint32_t max_top = 128;     // more are left to the full head
+  static constexpr uint32_t max_top = 8192;    // more are left to the full head
   static constexpr uint32_t max_outputs = 32;  // rows of one step; the same
 
   // Whether there is a two-stage form for these weights.
@@ -81,13 +82,14 @@ class top_head {
     return certainty_ * (rows.errors[row] * s.size + rows.sizes[row] * s.error);
   }
   float* largest(uint32_t worker, uint64_t output) {
-    return largest_.data() + (uint64_t{worker} * max_outputs + output) * max_top;
+    return largest_.get() + (uint64_t{worker} * max_outputs + output) * max_top;
   }
 
   const sdk::weight& w_;
   const head_bits bits_;
-  const float certainty_;       // of the Cauchy-Schwarz bound
-  std::vector<float> largest_;  // (workers, max_outputs, max_top), the least one first
+  const float certainty_;  // of the Cauchy-Schwarz bound
+  // (workers, max_outputs, max_top), the least one first; most pages are never used
+  std::unique_ptr<float[]> largest_;
   state states_[max_outputs];
   std::vector<int16_t> z_;          // (max_outputs, padded k), and so are its two parts
   std::vector<int8_t> high_, low_;  // z = 128 high + low

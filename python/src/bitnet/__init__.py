@@ -9,7 +9,7 @@
 from . import _native
 from ._chat import Chat
 from ._engine import Backend, Engine
-from ._generation import AsyncStream, Generating, Generation, Prompt, Stream
+from ._generation import AsyncStream, Generating, Generation, Prompt, Stream, check_grammar
 from ._model import Message, Model, ModelInfo, convert, inspect
 from ._session import Session, SessionOptions
 from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoisoned, DeviceLost, Error,
@@ -23,5 +23,5 @@ __all__ = [
     "ContextPoisoned", "DeviceLost", "Engine", "Error", "FileError", "Forbidden", "Generating", "Generation",
     "Incompatible", "Internal", "InvalidArgument", "Message", "Model", "ModelInfo", "NotFound",
     "OutOfDeviceMemory", "OutOfMemory", "Prompt", "Rejected", "Session", "SessionOptions", "Stream",
-    "Timeout", "Unavailable", "Unsupported", "convert", "inspect",
+    "Timeout", "Unavailable", "Unsupported", "check_grammar", "convert", "inspect",
 ]

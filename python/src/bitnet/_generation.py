@@ -18,6 +18,13 @@ Prompt = Union[str, Sequence[int], Sequence[Message]]
 
 T = TypeVar("T")
 
+
+def check_grammar(grammar: str) -> None:
+    """Raises InvalidArgument, with line and column, where it is no grammar that generate() takes."""
+    encoded = _native.utf8("grammar", grammar)
+    _native.call(lib.bitnet_grammar_check, {"data": ffi.from_buffer(encoded), "size": len(encoded)})
+
+
 _STOPS = {number: name.removeprefix("BITNET_STOP_").lower() for name, number in numbers.items()
           if name.startswith("BITNET_STOP_")}
 
@@ -26,7 +33,8 @@ class Generating(TypedDict, total=False):
     """How to generate: bitnet_generation and bitnet_sampling, with their defaults.
 
     Without a seed one is drawn, which the Generation has. `stop` are texts that end the answer and
-    are not in it, `stop_tokens` ids that do. `template` is for messages, as in Model.format_chat().
+    are not in it, `stop_tokens` ids that do. `grammar` is GBNF (docs/reference/grammars.md): each text is
+    the begin of one that its rule root has. `template` is for messages, as in Model.format_chat().
     """
 
     max_tokens: int
@@ -43,6 +51,7 @@ class Generating(TypedDict, total=False):
     logit_bias: Mapping[int, float]
     stop: Union[str, Sequence[str]]
     stop_tokens: Sequence[int]
+    grammar: str
     template: str
 
 
@@ -52,7 +61,7 @@ class Generation:
 
     text: str
     tokens: list[int]  #: with the one that ended it
-    stop_reason: str  #: length, eos, string, token, context or cancelled
+    stop_reason: str  #: length, eos, string, token, context, cancelled or grammar: whole, and nothing may follow
     stop: str | int | None  #: the text or token of `stop` or `stop_tokens` that ended it
     seed: int
     n_prompt: int  #: tokens that were evaluated before the first new one
@@ -115,6 +124,7 @@ class _Run:
         self._stop_tokens = token_array([] if stop_tokens is None else stop_tokens)
         biases = how.pop("logit_bias", None) or {}
         max_tokens = how.pop("max_tokens", None)
+        grammar = how.pop("grammar", None)
         seed = how.pop("seed", None)
         self._seed = secrets.randbits(32) if seed is None else seed
         sampling = _native.Options("bitnet_sampling").give(
@@ -131,6 +141,10 @@ class _Run:
             encoded = generation.keep(ffi.from_buffer(_native.utf8("stop", one)))
             views.append({"data": encoded, "size": len(encoded)})
         generation.give_list("stop_strings", "bitnet_str", views)
+        if grammar is not None:
+            check_grammar(grammar)  # now, and not when the text is asked for
+            encoded = generation.keep(ffi.from_buffer(_native.utf8("grammar", grammar)))
+            generation.struct.grammar = {"data": encoded, "size": len(encoded)}
         generation.struct.n_stop_tokens = len(self._stop_tokens)
         generation.struct.stop_tokens = self._stop_tokens
         generation.struct.sampling = sampling.struct

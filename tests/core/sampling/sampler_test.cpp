@@ -347,6 +347,43 @@ TEST(needed, logits_give_the_same_tokens_as_all_of_them) {
   EXPECT_GT(cases, 4000) << "of 16000";
 }
 
+// What may not come is as if its logit were minus infinity, whatever its bias is; words of the mask
+// that are full, empty and cut by the end of the vocabulary.
+TEST(allowed, tokens_are_all_that_come) {
+  std::mt19937 random(3);
+  constexpr size_t n_vocab = 200;
+  for (int i = 0; i < 300; ++i) {
+    parameters p;
+    p.seed = random();
+    p.temperature = random() % 3 == 0 ? 0 : 1.5F;
+    p.top_k = static_cast<int32_t>(random() % 20);
+    p.repeat_penalty = random() % 2 == 0 ? 1 : 1.3F;
+    p.logit_bias = {{static_cast<int32_t>(random() % n_vocab), 50.0F}};
+    std::vector<float> logits, masked;
+    std::vector<uint64_t> allowed(n_vocab / 64 + 1);
+    for (auto& word : allowed)
+      word = random() % 3 == 0 ? 0 : random() % 3 == 0 ? ~uint64_t{0} : random();
+    allowed[1] |= uint64_t{1} << 40;  // at least one
+    for (size_t n = 0; n < n_vocab; ++n) {
+      logits.push_back(static_cast<float>(random() % 1000) / 100);
+      masked.push_back((allowed[n / 64] >> (n % 64) & 1) != 0 ? logits.back() : -infinity);
+    }
+    sampler given = made(p, n_vocab), slow = made(p, n_vocab);
+    for (int step = 0; step < 8; ++step) {
+      const auto id = given.sample(logits, allowed);
+      ASSERT_TRUE(id) << id.error().message;
+      ASSERT_EQ(*id, *slow.sample(masked));
+      ASSERT_NE(masked[static_cast<size_t>(*id)], -infinity);
+      given.accept(*id);
+      slow.accept(*id);
+    }
+  }
+  sampler s = made(plain(), 3);
+  const std::vector<uint64_t> none{0};
+  EXPECT_NE(s.sample(std::vector<float>{1, 2, 3}, none).error().message.find("no token is left"),
+            std::string::npos);
+}
+
 TEST(needed, is_all_when_something_raises_a_logit_or_nothing_bounds_the_candidates) {
   const auto needs = [](const auto& change) {
     parameters p;

@@ -1,0 +1,105 @@
+#pragma once
+// A grammar as an automaton over bytes of UTF-8. Its states are the sets of all places where a text
+// may be, the part of a character that was read included; each is made when it is first reached.
+//
+// Exact   a state is dead if and only if no continuation is in the grammar, but for nesting: what
+//         lies more than `deepest` rules deep in each other is not followed.
+// Threads one at a time.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.hpp"
+#include "grammar/frame_sets.hpp"
+#include "grammar/rules.hpp"
+
+namespace bitnet::grammar {
+
+inline constexpr uint32_t deepest = 1000;
+
+// What following a text may take.
+struct bounds {
+  uint64_t work = uint64_t{1} << 24;     // frames looked at for one token: less than a second
+  uint64_t bytes = uint64_t{256} << 20;  // of all states
+};
+
+class automaton {
+ public:
+  using state = uint32_t;
+  static constexpr state dead = 0;
+
+  explicit automaton(rule_set rules, const bounds& most = {});
+
+  [[nodiscard]] state start() const { return start_; }
+  [[nodiscard]] bool is_complete(state s) const { return states_[s].complete; }
+
+  state next(state s, unsigned char byte) {
+    const state known = table_[std::size_t{s} * n_kinds_ + kind_of_[byte]];
+    return known != unknown ? known : find_next(s, byte);
+  }
+  state next(state s, std::string_view bytes);
+
+  // Set when a grammar asked for more work or memory than it may have; all that is new is then
+  // dead. `begin_work` is called where a piece of work begins that has a bound of its own.
+  [[nodiscard]] const std::optional<failure>& trouble() const { return trouble_; }
+  void begin_work() { work_ = 0; }
+
+  [[nodiscard]] uint64_t bytes() const;
+  // Forgets all states but the start and one, and gives its new number.
+  state forget_others(state kept);
+
+ private:
+  static constexpr state unknown = 0xffffffff;
+
+  // A character of which some bytes were read: how many it has and how many are missing, and their
+  // bits.
+  struct partial {
+    uint8_t length = 0, missing = 0;
+    char32_t bits = 0;
+  };
+  struct contents {
+    set_number places;  // each at a class of characters
+    bool complete;
+    partial read;
+  };
+
+  state find_next(state s, unsigned char byte);
+  state after_first_byte(const contents& from, unsigned char byte);
+  state after_continuation(const contents& from, unsigned char byte);
+  state after_character(set_number places, char32_t c);
+  state where_some_fit(set_number places, partial read);
+  state number_of(const contents& one);
+  void begin();
+
+  void follow(frame from);
+  void call(uint32_t rule, frame returns);
+  void expand(uint32_t rule);
+  state closed();
+  bool spend(uint64_t n);
+
+  rule_set rules_;
+  const bounds most_;
+  std::array<uint8_t, 256> kind_of_{};  // of a byte: those of a kind lead to the same state
+  std::size_t n_kinds_ = 0;
+  frame_sets sets_;
+  std::vector<contents> states_;
+  std::vector<state> table_;  // (states, kinds)
+  std::unordered_map<uint64_t, state> by_contents_;
+  state start_ = dead;
+
+  // Of the state that is being made.
+  std::vector<frame> places_, todo_;
+  std::vector<uint64_t> met_;                // frames that were in `todo_`
+  std::vector<std::vector<frame>> returns_;  // by rule: where it goes on afterwards
+  std::vector<uint32_t> called_;             // rules with returns, a heap by rank
+  bool complete_ = false;
+
+  uint64_t work_ = 0;
+  std::optional<failure> trouble_;
+};
+
+}  // namespace bitnet::grammar

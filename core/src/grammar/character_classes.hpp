@@ -1,0 +1,30 @@
+#pragma once
+// Sets of characters: made from what a grammar says, and asked.
+
+#include <map>
+#include <span>
+
+#include "grammar/rules.hpp"
+
+namespace bitnet::grammar {
+
+inline constexpr char32_t last_character = 0x10FFFF;
+
+// Sorted and joined, without surrogates; all others with `negated`. May be empty.
+[[nodiscard]] character_class class_of(character_class ranges, bool negated);
+
+// Whether some character from `first` to `last` is in the class.
+[[nodiscard]] bool has_any(const character_class& of, char32_t first, char32_t last);
+
+// Numbers classes, the same one once.
+class class_list {
+ public:
+  explicit class_list(std::vector<character_class>& to) : to_(to) {}
+  uint32_t number_of(const character_class& one);
+
+ private:
+  std::vector<character_class>& to_;
+  std::map<character_class, uint32_t> known_;
+};
+
+}  // namespace bitnet::grammar

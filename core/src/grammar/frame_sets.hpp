@@ -1,0 +1,55 @@
+#pragma once
+// Where a matcher may be in a grammar: sets of frames, each a place among the elements and, below
+// it, the set of places where the rule that it is in goes on afterwards. All stacks of a matcher at
+// once: what they have in common is kept once, and the same set has the same number.
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace bitnet::grammar {
+
+using set_number = uint32_t;
+
+struct frame {
+  uint32_t position;
+  set_number below;
+  auto operator<=>(const frame&) const = default;
+};
+
+class frame_sets {
+ public:
+  static constexpr set_number end = 0;   // only the end of the text is left
+  static constexpr set_number none = 1;  // no place at all
+
+  frame_sets();
+
+  // Takes the frames in any order; places that are there twice become one, with what lies below
+  // either.
+  set_number number_of(std::vector<frame>& frames);
+  [[nodiscard]] std::span<const frame> of(set_number set) const;  // until the next number_of
+  [[nodiscard]] uint32_t depth(set_number set) const { return sets_[set].depth; }
+
+  // Copies a set and all below it to others; `copied` has what was copied before.
+  set_number copy_to(frame_sets& to, set_number set,
+                     std::unordered_map<set_number, set_number>& copied) const;
+
+  [[nodiscard]] uint64_t bytes() const;
+
+ private:
+  struct extent {
+    uint32_t begin, size, depth;
+  };
+
+  set_number united(set_number a, set_number b);
+  set_number numbered(std::span<const frame> sorted);
+
+  std::vector<frame> frames_;
+  std::vector<extent> sets_;
+  std::unordered_multimap<uint64_t, set_number> by_hash_;
+  std::unordered_map<uint64_t, set_number> unions_;  // by both numbers, the lower one first
+};
+
+}  // namespace bitnet::grammar

@@ -1,0 +1,58 @@
+#pragma once
+// The characters of a grammar one by one, and where they stand. The first thing that is wrong ends
+// the text, so that whoever reads on finds nothing more.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "grammar/rules.hpp"
+
+namespace bitnet::grammar {
+
+class text_reader {
+ public:
+  explicit text_reader(std::string_view text) : text_(text) {}  // UTF-8
+
+  [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
+  [[nodiscard]] bool at(char c) const { return !at_end() && text_[at_] == c; }
+  [[nodiscard]] bool at_line_end() const { return at_end() || at('\n') || at('\r'); }
+  [[nodiscard]] place where() const { return where_; }
+
+  char32_t take();  // 0 at the end
+  bool skip(char c);
+  bool skip(std::string_view word);
+  // Blanks and comments; line ends only where a rule goes on behind them.
+  void skip_blank(bool line_ends);
+  std::string take_name();                // letters, digits, - and _; "" if there is none
+  std::optional<uint32_t> take_number();  // 999999999 for more than that
+  // What a backslash begins; `in_class`: also what brackets have a meaning for.
+  char32_t take_escape(bool in_class);
+
+  // Goes back; `to` is a copy that was made before.
+  void go_back(const text_reader& to) {
+    if (!trouble_) *this = to;
+  }
+
+  [[nodiscard]] std::string found() const;  // "'x'", "the end of the line"
+  void wrong(place where, const std::string& what, bitnet_status status = BITNET_INVALID_ARGUMENT);
+  void wrong(const std::string& what) { wrong(where_, what); }
+  [[nodiscard]] const std::optional<failure>& trouble() const { return trouble_; }
+
+ private:
+  char32_t take_hex(int digits, place begin);
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  place where_;
+  std::optional<failure> trouble_;
+};
+
+[[nodiscard]] std::string shown_name(const std::string& name);  // the begin of a long one
+
+// "the grammar, line 3, column 7: ..."
+[[nodiscard]] failure wrong_at(place where, const std::string& what,
+                               bitnet_status status = BITNET_INVALID_ARGUMENT);
+
+}  // namespace bitnet::grammar

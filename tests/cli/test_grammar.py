@@ -1,0 +1,106 @@
+"""--grammar and --grammar-file of bitnet run and chat: texts that keep to them, and what is said of wrong ones."""
+
+import json
+import os
+import re
+import threading
+
+import support
+
+PROMPT = "Once upon a time"
+# Of a grammar whose file takes the place of {0}, what is said.
+WRONG = [
+    ("root ::= [a-z", "line 1, column 10: the class that begins here has no end"),
+    ("root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: the rule 'root' is defined on line 1 already"),
+    ("root ::= x\nx ::= root \"a\" | \"b\"", "can begin with itself (root -> x -> root)"),
+    ("answer ::= \"yes\"", "there is no rule 'root'"),
+    ("root ::= \"a\"{2", "expected ',' or '}' of a repetition, found the end of the grammar"),
+    ("root ::= " + "(" * 5000, "groups lie more than 100 deep"),
+    ("root ::= \"\x1b[31m\" \x1b", "found '\\x1b'"),
+]
+
+
+@support.needs_backend
+class Grammars(support.Case):
+    def written(self, *words, **more):
+        result = self.ok("run", "-q", "--no-display-prompt", "-p", PROMPT, *words, **more)
+        self.assertTrue(result.text.endswith("\n"))
+        return result.text[:-1]
+
+    def test_texts_keep_to_them(self):
+        form = 'root ::= "{" member (", " member)* "}"\nmember ::= [a-z]{2,5} "=" ("0" | [1-9] [0-9]?)'
+        file = self.path("form.gbnf", form)
+        for seed in ("1", "2", "3"):
+            text = self.written("--grammar", form, "-s", seed, "-n", "60")
+            self.assertRegex(text, r"^\{[a-z]{2,5}=(0|[1-9][0-9]?)(, [a-z]{2,5}=(0|[1-9][0-9]?))*(\}$|,| |[a-z]*=?)")
+            self.assertEqual(self.written("--grammar-file", file, "-s", seed, "-n", "60"), text)
+
+    def test_escapes_are_the_grammars_own(self):
+        self.assertEqual(self.written("--grammar", r'root ::= "a\tb\\n\x41"'), "a\tb\\nA")
+
+    def test_why_it_ended(self):
+        def stop(*words):
+            return self.ok("run", "--json", "-p", PROMPT, *words).json["stop"]
+
+        self.assertEqual(stop("--grammar", 'root ::= " yes"'), {"reason": "eos"})
+        self.assertEqual(stop("--grammar", 'root ::= " yes"', "--ignore-eos"), {"reason": "grammar"})
+        self.assertEqual(stop("--grammar", 'root ::= "aabbcc"', "-r", "bb"), {"reason": "string", "string": "bb"})
+        self.assertEqual(stop("--grammar", "root ::= [a-z ]*", "-n", "3"), {"reason": "length"})
+
+    def test_a_form_of_json_is_json(self):
+        folder = os.path.join(support.SOURCE, "docs/how-to/answer-in-a-form")
+        for seed in ("1", "2", "3"):
+            got = json.loads(self.written("--grammar-file", os.path.join(folder, "fox.gbnf"), "-s", seed))
+            self.assertEqual(list(got), ["animal", "name", "age"])
+        # json.gbnf says what begins an object: with ends of the kind that it lacks it is one.
+        text = self.written("--grammar-file", os.path.join(folder, "json.gbnf"), "-n", "20", "-s", "4")
+        self.assertTrue(text.startswith("{"))
+
+    def test_in_a_chat_each_answer(self):
+        said = self.ok("chat", "-q", "--grammar", 'root ::= "yes" | "no"', stdin=b"Are you there?\nSure?\n/bye\n")
+        self.assertEqual([line in ("yes", "no") for line in said.text.splitlines()], [True, True], said)
+
+    def test_a_pipe_is_read_once(self):
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+
+        def write():
+            with open(pipe, "w", encoding="utf-8") as end:
+                end.write('root ::= "yes" | "no"')
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        said = self.ok("chat", "-q", "--grammar-file", pipe, stdin=b"Are you there?\nSure?\n/bye\n")
+        writer.join()
+        self.assertEqual(len(re.findall(r"^(?:yes|no)$", said.text, re.MULTILINE)), 2, said)
+
+    def test_settings(self):
+        self.assertEqual(self.written(env={"BITNET_GRAMMAR": 'root ::= " no"'}), " no")
+        self.assertEqual(self.written("--grammar", 'root ::= " yes"', env={"BITNET_GRAMMAR": 'root ::= " no"'}), " yes")
+        self.assertNotEqual(self.written("--grammar", "", "-n", "8", env={"BITNET_GRAMMAR": 'root ::= " no"'}), " no")
+
+
+class Wrong(support.Case):
+    def test_grammars_are_refused_in_words(self):
+        for grammar, words in WRONG:
+            with self.subTest(words):
+                for command in ("run", "chat"):
+                    self.refused(2, words, command, "-p", PROMPT, "--grammar", grammar)
+                file = self.path("wrong.gbnf", grammar)
+                self.refused(2, f"{file}: the grammar, line", "run", "-p", PROMPT, "--grammar-file", file)
+        bad = self.path("bad.gbnf", b'root ::= "\xff"')
+        self.refused(2, "the grammar is no UTF-8 at byte 10", "run", "-p", PROMPT, "--grammar-file", bad)
+
+    def test_files(self):
+        run = ("run", "-p", PROMPT)
+        self.refused(2, "none.gbnf: No such file or directory", *run, "--grammar-file", self.path("none.gbnf"))
+        self.refused(2, "Is a directory", *run, "--grammar-file", self.home)
+        self.refused(2, "there is no rule 'root'", *run, "--grammar-file", self.path("empty.gbnf", ""))
+        self.refused(2, "File too large", *run, "--grammar-file", self.path("zeros", bytes(20 << 20)))
+        self.refused(2, "give the grammar once", *run, "--grammar-file", self.path("x", "x"), "--grammar", "x")
+        large = self.path("large.gbnf", 'root ::= "' + "a" * (1 << 20) + '"')
+        self.refused(2, "at most 1048576 are possible", *run, "--grammar-file", large)
+
+
+if __name__ == "__main__":
+    support.main()
