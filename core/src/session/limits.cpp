@@ -44,7 +44,7 @@ uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
 }
 
 uint32_t affordable_blocks(uint64_t budget, uint64_t block_bytes) {
-  if (budget == 0) return blocks_for(largest_context);
+  if (budget == 0 || block_bytes == 0) return blocks_for(largest_context);
   return static_cast<uint32_t>(std::min<uint64_t>(budget / block_bytes, 1U << 24));
 }
 

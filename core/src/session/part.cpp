@@ -100,6 +100,7 @@ program::graph part::graph(uint32_t n_context, program::ending what) const {
 
 std::vector<bitnet_tensor_desc> part::descriptions() const {
   std::vector<bitnet_tensor_desc> out;
+  out.reserve(kept_.size());
   for (const uint32_t w : kept_) out.push_back(describe(model_.weights()[w]));
   return out;
 }

@@ -16,13 +16,14 @@ bool is_same(const select::choice& a, const select::choice& b) {
   return a.backend == b.backend && a.device_index == b.device_index;
 }
 
-// What of a device is missing for its section.
+// What of a device is missing for its section; of none: nothing is.
 struct shortfall {
   std::string device;
   part::demand needs;
   uint64_t room = 0;
   bool of_host = false;
 
+  [[nodiscard]] bool any() const { return !device.empty(); }
   [[nodiscard]] std::string in_words() const {
     return fmt::format(
         "{} needs {} bytes ({} of weights, {} of steps, {} of keys, values and "
@@ -118,8 +119,8 @@ class splitter {
       host_->take({.first = 0, .last = first, .embedding = true, .head = false});
   }
 
-  // The first device that has no room for its section; nullopt: all have, as far as they tell.
-  result<std::optional<shortfall>> missing() const {
+  // Of the first device that has no room for its section, as far as they tell.
+  result<shortfall> missing() const {
     for (const std::size_t i : used_) {
       const part& p = *devices_[i];
       auto needs = p.needs(planned_, most_, pool_);
@@ -130,7 +131,7 @@ class splitter {
       if (room && needs->all() > *room)
         return shortfall{p.choice().device_name(), *needs, *room, p.on_host()};
     }
-    return std::nullopt;
+    return shortfall{};
   }
 
   [[nodiscard]] static std::unexpected<failure> refuse(const shortfall& s,
@@ -160,8 +161,8 @@ class splitter {
     cut(n);
     auto lacks = missing();
     if (!lacks) return std::unexpected(std::move(lacks.error()));
-    if (*lacks && !(*lacks)->of_host)
-      return refuse(**lacks, "use a smaller n_context, fewer n_gpu_layers, or auto");
+    if (lacks->any() && !lacks->of_host)
+      return refuse(*lacks, "use a smaller n_context, fewer n_gpu_layers, or auto");
     return done(n, *lacks);
   }
 
@@ -169,31 +170,30 @@ class splitter {
     cut(n_layers_ + 1);
     auto whole = missing();
     if (!whole) return std::unexpected(std::move(whole.error()));
-    if (!*whole) return done(n_layers_ + 1, std::nullopt);
+    if (!whole->any()) return done(n_layers_ + 1, {});
     if (how_.whole_only)
-      return refuse(**whole,
+      return refuse(*whole,
                     "use a smaller n_context, split_mode layer, or request another "
                     "device");
-    if ((*whole)->of_host) return done(n_layers_ + 1, *whole);
+    if (whole->of_host) return done(n_layers_ + 1, *whole);
     if (auto ok = open_host(); !ok)
-      return refuse(**whole, fmt::format("and the layers that do not fit have no other place: {}",
-                                         ok.error().message));
-    std::optional<shortfall> last = *whole;
+      return refuse(*whole, fmt::format("and the layers that do not fit have no other place: {}",
+                                        ok.error().message));
+    shortfall last = *whole;
     for (uint32_t n = n_layers_; n > 0; --n) {
       cut(n);
       auto lacks = missing();
       if (!lacks) return std::unexpected(std::move(lacks.error()));
-      if (!*lacks) {
+      if (!lacks->any()) {
         by_.log(BITNET_LOG_WARN,
-                fmt::format("{}; so {} of {} layers are there, the others on {}",
-                            (*whole)->in_words(), n, n_layers_, host_->choice().device_name()));
-        return done(n, std::nullopt);
+                fmt::format("{}; so {} of {} layers are there, the others on {}", whole->in_words(),
+                            n, n_layers_, host_->choice().device_name()));
+        return done(n, {});
       }
       last = *lacks;
     }
-    if (!by_.may_leave)
-      return refuse(*last, "not even its last layer does; request another device");
-    by_.log(BITNET_LOG_WARN, fmt::format("not one layer fits: {}; all are on {}", last->in_words(),
+    if (!by_.may_leave) return refuse(last, "not even its last layer does; request another device");
+    by_.log(BITNET_LOG_WARN, fmt::format("not one layer fits: {}; all are on {}", last.in_words(),
                                          host_->choice().device_name()));
     return on_host_alone();
   }
@@ -206,10 +206,10 @@ class splitter {
     return out;
   }
 
-  result<placement> done(uint32_t n, const std::optional<shortfall>& of_host) {
-    if (of_host)
+  result<placement> done(uint32_t n, const shortfall& of_host) {
+    if (of_host.any())
       by_.log(BITNET_LOG_WARN,
-              fmt::format("{}; the system may swap, or end the program", of_host->in_words()));
+              fmt::format("{}; the system may swap, or end the program", of_host.in_words()));
     placement out;
     if (n <= n_layers_) out.parts.push_back(std::move(host_));
     out.main = out.parts.size();
