@@ -147,6 +147,8 @@ class parts : public testing::Test {
     note(rows(s, many(70)));
     for (int32_t i = 0; i < 4; ++i) note(rows(s, {5 + i}));
     note(rows(s, many(9), true));
+    need(s.truncate(s.tokens().size() - 3));  // to where a state was kept, and on from there
+    note(rows(s, {4}));
     need(s.truncate(40));
     note(rows(s, {6}));
     note(rows(s, many(3), true));
@@ -169,6 +171,18 @@ TEST_F(parts, give_the_bits_of_the_whole) {
       SCOPED_TRACE(testing::PrintToString(at));
       EXPECT_EQ(life_of(*open(cut(at))), whole);
     }
+  });
+}
+
+TEST_F(parts, share_a_window) {
+  session_options o = wanted();
+  o.window = 20;
+  o.window_keep = 3;
+  each_model([&] {
+    const floats whole = life_of(*open(cut({}), o));
+    EXPECT_NE(whole, life_of(*open(cut({})))) << "the window is seen";
+    for (const cuts& at : all_cuts())
+      EXPECT_EQ(life_of(*open(cut(at), o)), whole) << testing::PrintToString(at);
   });
 }
 
