@@ -87,6 +87,15 @@ class Lavapipe(On, support.Case):
             self.assertIn("pct_of_stream", row)
             self.assertGreater(row["n_threads"], 0)
 
+    def test_cut_anywhere_it_tells_the_same(self):
+        words = ("run", "--temp", "0", "-n", "24", "--json", "-p", PROMPT)
+        whole = self.ok(*words, "--device", "cpu").json
+        for n in range(1, whole["parts"][0]["layers"]["count"] + 1):
+            told = self.ok(*words, "--device", "vulkan", "-ngl", str(n))
+            self.assertEqual(told.json["tokens"], whole["tokens"], n)
+            self.assertEqual([p["device"] for p in told.json["parts"]], ["cpu:0", "vulkan:0"])
+            self.assertIn(" and head on vulkan:0", told.stderr)
+
     def test_probabilities_are_those_of_cpu(self):
         divergence.check(self, divergence.divergences(self, ("cpu", "vulkan"),
                                                       PROMPT + ", there was a little bird"))
@@ -98,6 +107,22 @@ class SwiftShader(On, support.Case):
     device, library = "SwiftShader", "libvk_swiftshader.so"
     manifests = os.path.join(support.SOURCE, "build", "swiftshader", "vk_swiftshader_icd.json")
     to_get_it = "scripts/setup fetches it"
+
+    def test_layers_are_shared_out_over_two_devices(self):
+        other = glob.glob(Lavapipe.manifests)
+        if not other:
+            self.skipTest(f"no driver {Lavapipe.manifests} ({Lavapipe.to_get_it})")
+        both = ":".join((other[0], glob.glob(self.manifests)[0]))
+        env = {"VK_DRIVER_FILES": both, "VK_ICD_FILENAMES": both, "BITNET_PROBE_CACHE": self.path("both")}
+        words = ("run", "--temp", "0", "-n", "24", "--json", "-p", PROMPT)
+        whole = self.ok(*words, "--device", "cpu").json
+        for more, devices, counts in ((("-ts", "2,1"), ["vulkan:0", "vulkan:1"], [2, 1]),
+                                      (("-ts", "0,1"), ["vulkan:1"], [3]),
+                                      (("-ts", "1,1", "-ngl", "2"), ["cpu:0", "vulkan:0", "vulkan:1"], [1, 1, 1])):
+            told = self.ok(*words, "--device", "vulkan", *WAIT, *more, env=env).json
+            self.assertEqual(told["tokens"], whole["tokens"], more)
+            self.assertEqual([p["device"] for p in told["parts"]], devices)
+            self.assertEqual([p["layers"]["count"] for p in told["parts"]], counts)
 
 
 if __name__ == "__main__":

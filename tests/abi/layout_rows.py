@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ALLOWED = re.compile(
-    r"(const )?(u?int(8|16|32|64)_t|float|char|void|bitnet_\w+)(\s*\*\s*(const\s*)?)*$")
+    r"(const )?(u?int(8|16|32|64)_t|float|char|void|(struct )?bitnet_\w+)(\s*\*\s*(const\s*)?)*$")
 
 
 def structs(text):

@@ -1,6 +1,7 @@
 """The program on the cuda backend over a driver that computes here: the same text as the cpu backend."""
 
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
@@ -43,6 +44,67 @@ class Cuda(support.Case):
     def test_probabilities_are_those_of_cpu(self):
         divergence.check(self, divergence.divergences(
             self, ("cpu", "cuda"), PROMPTS[0] + ", there was a little bird"))
+
+    @staticmethod
+    def stand_in(settings):
+        return {"BITNET_STAND_IN": ",".join(f"{k}={v}" for k, v in settings.items())} if settings else {}
+
+    def cut(self, *words, device="cuda", n=8, **settings):
+        """The line of layers, warnings, and the tokens told."""
+        told = self.bitnet("run", "--device", device, "--temp", "0", "-n", str(n), "--json", "-p", PROMPTS[0],
+                           *words, env=self.stand_in(settings))
+        self.assertEqual(told.code, 0, told.stderr)
+        lines = [line for line in told.stderr.splitlines() if line.startswith("layers: ")]
+        self.assertLessEqual(len(lines), 1)
+        return lines[0].removeprefix("layers: ") if lines else "", told.stderr, told.json
+
+    def test_cut_anywhere_it_tells_the_same(self):
+        whole = self.run_on("cpu", PROMPTS[0], n=8)
+        layers = whole["parts"][0]["layers"]["count"]
+        for n in range(1, layers + 1):
+            with self.subTest(n):
+                line, _, told = self.cut("-ngl", str(n))
+                self.assertTrue(line.endswith(" and head on cuda:0"), line)
+                self.assertTrue(line.startswith("embedding"), line)
+                self.assertEqual(told["tokens"], whole["tokens"])
+                self.assertEqual([p["device"] for p in told["parts"]], ["cpu:0", "cuda:0"])
+                ids = {kernel["id"].endswith(".cuda") for kernel in told["kernels"]}
+                self.assertEqual(ids, {True, False} if n < layers else ids, "both have computed")
+        for n in ("all", str(layers + 1), "999"):
+            line, _, told = self.cut("-ngl", n)
+            self.assertEqual((line, told["tokens"]), ("", whole["tokens"]))
+
+    def test_shares_without_a_device_are_refused(self):
+        result = self.bitnet("run", "--device", "cuda", "-ts", "1,1", "-p", "a")
+        self.assertEqual(result.code, 4, result.stderr)
+        self.assertIn("--tensor-split has 2 shares, and backend cuda has no device 1", result.stderr)
+
+    def test_what_does_not_fit_is_on_the_cpu(self):
+        """By what the driver says is free, before a weight is uploaded."""
+        whole = self.run_on("cpu", PROMPTS[0], n=8)
+        room = ("-c", "1024", "-ub", "16")  # for keys and values of a layer as much as for its weights
+        seen = []
+        for memory in range(1, 6):  # MiB
+            with self.subTest(memory):
+                line, stderr, told = self.cut("--allow-fallback", *room, memory=memory)
+                self.assertEqual(told["tokens"], whole["tokens"])
+                devices = [p["device"] for p in told["parts"]]
+                seen.append((told["parts"][-1]["layers"]["count"] if "cuda:0" in devices else 0, len(devices)))
+                if len(devices) == 1:
+                    continue
+                needs, free, lacks = (int(n) for n in re.search(
+                    r"cuda:0 needs (\d+) bytes .* and has (\d+) free: (\d+) are missing", stderr).groups())
+                self.assertEqual(needs - free, lacks)
+                self.assertLessEqual(free, memory << 20)
+                for words in (("-ngl", "all"), ("-sm", "none")):
+                    refused = self.bitnet("run", "--device", "cuda", "-p", "a", *room, *words,
+                                          env=self.stand_in({"memory": memory}))
+                    self.assertNotEqual(refused.code, 0)
+                    self.assertIn(f"cuda:0 needs {needs} bytes", refused.stderr)
+        self.assertEqual(seen[0], (0, 1), "not one layer fits, so all are on the cpu")
+        self.assertEqual(seen[-1], (3, 1), "all fit")
+        self.assertIn(2, [n for _, n in seen], "some fit")
+        self.assertEqual(seen, sorted(seen, key=lambda one: one[0]), "with more memory never fewer layers")
 
     def test_without_a_driver_it_is_said(self):
         result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"LD_LIBRARY_PATH": "/nonexistent"})

@@ -198,6 +198,18 @@ typedef int32_t (*bitnet_progress_callback)(void* user, uint64_t done, uint64_t 
 #define BITNET_LOAD_MAPPED 1u
 #define BITNET_LOAD_COPIED 2u
 
+/* Which layers lie on the devices that were asked for. They count from the last one on, and the
+ * output head goes with them; the others, with the embedding, lie on the best CPU. AUTO: all, or as
+ * many as fit. COUNT: n_gpu_layers; as many as the model has are all but the embedding, more are
+ * all of it. What a device has no room for is BITNET_OUT_OF_DEVICE_MEMORY before a weight is read,
+ * with the bytes that are missing; memory that a device tells nothing of is not counted. */
+#define BITNET_GPU_LAYERS_AUTO 0u
+#define BITNET_GPU_LAYERS_ALL 1u
+#define BITNET_GPU_LAYERS_COUNT 2u
+
+#define BITNET_SPLIT_LAYER 0u /* a model may be cut between layers      */
+#define BITNET_SPLIT_NONE 1u  /* all of it on one device, or an error */
+
 typedef struct bitnet_model_options {
   uint32_t struct_size;
   uint32_t vocabulary_only; /* non-zero: tokenizer and metadata, no weights and no backend */
@@ -221,6 +233,15 @@ typedef struct bitnet_model_options {
   uint32_t activations; /* BITNET_ACTIVATIONS_* */
   uint32_t load_mode;   /* BITNET_LOAD_* */
   uint32_t reserved_2;
+  uint32_t gpu_layers;   /* BITNET_GPU_LAYERS_* */
+  uint32_t n_gpu_layers; /* with COUNT          */
+  uint32_t split_mode;   /* BITNET_SPLIT_*      */
+  uint32_t n_tensor_split;
+  /* Shares of those layers for each device of the selected backend, as the report numbers them; 0
+   * leaves one out. NULL: the selected device has them all. With it the request has no index. */
+  const float* tensor_split;
+  /* The session that room is left for; NULL: one of the defaults. */
+  const struct bitnet_session_options* planned;
 } bitnet_model_options;
 
 BITNET_API void bitnet_model_defaults(bitnet_model_options* options, uint32_t size);
@@ -496,10 +517,13 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
 
 /* JSON: {backend, device, device_status?, threads, kernels[{id, op, calls, time_ns?, bytes?}],
  * steps, tokens, pooling?, kv{blocks, dtype_k, dtype_v, bytes, max_context?, window?, keep?,
- * budget?, evictions?}, moves[{from, to, why, pause_ms, method, copy_ms?}]?, moves_before?}: what
- * ran in this session, counted where it ran, and the last 64 times that it changed its device or
- * the copy of its backend. max_context: tokens whose keys and values free memory had room for when
- * the session was opened. */
+ * budget?, evictions?}, parts[{device, embedding, head, layers{first, count}, layer_bytes[],
+ * embedding_bytes?, head_bytes?, weight_bytes, mapped_bytes}], moves[{from, to, why, pause_ms,
+ * method, copy_ms?}]?, moves_before?}: what ran in this session, counted where it ran, and the last
+ * 64 times that it changed its device or the copy of its backend. parts: what each device has of
+ * the weights, counted when it was there, in the order in which a token goes through them;
+ * mapped_bytes of it lie in the model's file. `device` is the one that was asked for. max_context:
+ * tokens whose keys and values free memory had room for when the session was opened. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);

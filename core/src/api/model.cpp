@@ -88,6 +88,8 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
     if (!load_options) return std::unexpected(load_options.error());
     const auto budget = kv_budget_of(o);
     if (!budget) return std::unexpected(budget.error());
+    auto split = bitnet::api::split_options_of(o);
+    if (!split) return std::unexpected(split.error());
     if (runtime == nullptr && !load_options->vocabulary_only) return missing("runtime");
 
     auto loaded = bitnet::model::model::load(path, *load_options);
@@ -104,9 +106,13 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
         progress = [&o](uint64_t done, uint64_t total) {
           return o.progress(o.progress_user, done, total) == 0;
         };
+      m->split = *std::move(split);
+      m->budget = *budget;
+      m->copies = o.load_mode == BITNET_LOAD_COPIED;
       m->engines = std::make_unique<bitnet::session::model_engines>(
-          m->model, pack_cache_of(o, *runtime), *budget, o.tune != 0,
-          o.load_mode == BITNET_LOAD_COPIED);
+          m->model, pack_cache_of(o, *runtime), *budget,
+          [&self = *m](const bitnet::select::choice& wanted) { return self.place(wanted); },
+          o.tune != 0, m->copies);
       auto engine = m->engines->on(*choice, progress);
       if (!engine) return std::unexpected(engine.error());
       m->engines->set_current(std::move(*engine));

@@ -25,6 +25,7 @@
 #include "session/lost_devices.hpp"
 #include "session/model_engines.hpp"
 #include "session/session.hpp"
+#include "session/split.hpp"
 #include "session/trial.hpp"
 #include "threads/placement.hpp"
 #include "threads/pool.hpp"
@@ -33,6 +34,10 @@ namespace bitnet::api {
 
 // model.cpp
 result<model::load_options> load_options_of(const bitnet_model_options& o);
+// session.cpp
+result<session::session_options> session_options_of(const bitnet_session_options& o);
+// splitting.cpp
+result<session::split_options> split_options_of(const bitnet_model_options& o);
 
 // What plugins are given: the log, the threads, the clock and word of cancellations. Thread-safe.
 class services final : public plugin::host_services {
@@ -114,8 +119,13 @@ struct bitnet_runtime {
 struct bitnet_model {
   bitnet_model(bitnet::model::model m, bitnet_runtime* r) : model(std::move(m)), runtime(r) {}
   ~bitnet_model();
+  // Which devices have what of it when `wanted` is asked for.
+  bitnet::result<bitnet::session::placement> place(const bitnet::select::choice& wanted) const;
   bitnet::model::model model;
-  bitnet_runtime* runtime;                                  // NULL with vocabulary_only
+  bitnet_runtime* runtime;  // NULL with vocabulary_only
+  bitnet::session::split_options split;
+  bitnet::session::kv_budget budget;
+  bool copies = false;                                      // of weights: BITNET_LOAD_COPIED
   std::unique_ptr<bitnet::session::model_engines> engines;  // likewise; goes before model
   // What "auto" is for it: found out, and told, when it is first asked for.
   mutable std::once_flag chat_once;

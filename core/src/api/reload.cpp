@@ -70,10 +70,11 @@ bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
   if (here.backend != choice->backend || here.device_index != choice->device_index) {
     auto engine = s.model->engines->on(*choice);
     if (!engine) return std::unexpected(engine.error());
-    if (auto ok = s.session->move(*engine, bitnet::session::moving::migrate,
-                                  fmt::format("asked for {}", wanted.text));
-        !ok)
-      return ok;
+    if (engine->get() != &s.session->owner())
+      if (auto ok = s.session->move(*engine, bitnet::session::moving::migrate,
+                                    fmt::format("asked for {}", wanted.text));
+          !ok)
+        return ok;
     runtime.lost.works_again(choice->device_name());
   }
   s.request = std::move(wanted);
@@ -86,7 +87,7 @@ bitnet::result<bitnet::session::engine_ptr> bitnet_runtime::find_refuge(
     bitnet_model& model, const bitnet::select::request& wanted,
     const bitnet::session::engine_ptr& from, const bitnet::failure& why) {
   const std::shared_lock steady(switching);
-  generations.lose(*from->choice().backend, why.message);
+  generations.lose(*from->blamed().choice().backend, why.message);
   return lost.find_refuge(
       *model.engines, from, why, wanted, request,
       {.choose = [&](const auto& wish, const auto& without) { return choose_other(wish, without); },

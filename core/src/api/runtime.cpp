@@ -98,12 +98,14 @@ void add_generations(nlohmann::ordered_json& backend,
 void add_status(nlohmann::ordered_json& backend, const std::vector<bitnet_model*>& models) {
   for (const bitnet_model* m : models) {
     const auto engine = m->engines->current();
-    if (!engine || backend["name"] != engine->backend_name()) continue;
-    auto& devices = backend["devices"];
-    const uint32_t index = engine->choice().device_index;
-    if (index >= devices.size()) continue;
-    if (auto status = bitnet::select::asked_now(engine->status()); !status.is_null())
-      devices[index]["status"] = std::move(status);
+    if (!engine) continue;
+    for (const auto& part : engine->parts()) {
+      auto& devices = backend["devices"];
+      const uint32_t index = part->choice().device_index;
+      if (backend["name"] != part->backend_name() || index >= devices.size()) continue;
+      if (auto status = bitnet::select::asked_now(part->status()); !status.is_null())
+        devices[index]["status"] = std::move(status);
+    }
   }
 }
 

@@ -75,6 +75,25 @@ ordered_json kv_json(const bitnet::session::session::usage& u) {
   return out;
 }
 
+ordered_json parts_json(const bitnet::session::engine& e) {
+  ordered_json out = ordered_json::array();
+  for (const auto& p : e.parts()) {
+    const auto& what = p->what();
+    const auto& has = p->has();
+    ordered_json one = {{"device", p->choice().device_name()},
+                        {"embedding", what.embedding},
+                        {"head", what.head},
+                        {"layers", {{"first", what.first}, {"count", what.last - what.first}}},
+                        {"layer_bytes", has.layers}};
+    if (what.embedding) one["embedding_bytes"] = has.embedding;
+    if (what.head) one["head_bytes"] = has.head;
+    one["weight_bytes"] = has.all();
+    one["mapped_bytes"] = has.mapped;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 ordered_json moves_json(const std::deque<bitnet::session::move_record>& moves) {
   ordered_json out = ordered_json::array();
   for (const auto& m : moves) {
@@ -90,26 +109,6 @@ ordered_json moves_json(const std::deque<bitnet::session::move_record>& moves) {
 }
 
 // ---- the options of a session
-
-bitnet::result<bitnet::session::session_options> session_options_of(
-    const bitnet_session_options& o) {
-  bitnet::session::session_options out;
-  out.n_context = o.n_context;
-  out.n_batch = o.n_batch;
-  const auto k = kv_dtype(o.kv_k);
-  const auto v = kv_dtype(o.kv_v);
-  if (!k) return std::unexpected(k.error());
-  if (!v) return std::unexpected(v.error());
-  out.dtype_k = *k;
-  out.dtype_v = *v;
-  out.window = o.window;
-  out.window_keep = o.window_keep;
-  out.embeddings = o.embeddings != 0;
-  out.deterministic = o.deterministic != 0 || out.embeddings;
-  out.profile = o.profile != 0;
-  out.low_memory = o.low_memory != 0;
-  return out;
-}
 
 bitnet::result<bitnet::session::pooling> pooling_for(const bitnet_session_options& o,
                                                      uint32_t of_model) {
@@ -195,6 +194,26 @@ bitnet::result<bitnet::grammar::guide*> grammar_of(bitnet_session& session, std:
 
 }  // namespace
 
+bitnet::result<bitnet::session::session_options> bitnet::api::session_options_of(
+    const bitnet_session_options& o) {
+  bitnet::session::session_options out;
+  out.n_context = o.n_context;
+  out.n_batch = o.n_batch;
+  const auto k = kv_dtype(o.kv_k);
+  const auto v = kv_dtype(o.kv_v);
+  if (!k) return std::unexpected(k.error());
+  if (!v) return std::unexpected(v.error());
+  out.dtype_k = *k;
+  out.dtype_v = *v;
+  out.window = o.window;
+  out.window_keep = o.window_keep;
+  out.embeddings = o.embeddings != 0;
+  out.deterministic = o.deterministic != 0 || out.embeddings;
+  out.profile = o.profile != 0;
+  out.low_memory = o.low_memory != 0;
+  return out;
+}
+
 bitnet_session::~bitnet_session() {
   if (session) model->engines->leave(*session);
   session.reset();
@@ -214,7 +233,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
                           "the model was opened with vocabulary_only: it cannot compute");
     const auto taken = bitnet::api::take_options(options, bitnet_session_defaults);
     if (!taken) return std::unexpected(taken.error());
-    auto options_of = session_options_of(*taken);
+    auto options_of = bitnet::api::session_options_of(*taken);
     if (!options_of) return std::unexpected(options_of.error());
     bitnet::session::session_options& so = *options_of;
     const auto pooling = pooling_for(*taken, model->model.shape().pooling);
@@ -303,9 +322,10 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
       const auto& engine = session->session->owner();
       nlohmann::ordered_json report = {{"backend", engine.backend_name()},
                                        {"device", engine.choice().device_name()}};
-      if (auto status = bitnet::select::asked_now(engine.status()); !status.is_null())
+      if (auto status = bitnet::select::asked_now(engine.main().status()); !status.is_null())
         report["device_status"] = std::move(status);
-      if (!engine.tuning().empty()) add_tuning(report, engine.tuning());
+      if (const std::string& tuned = engine.main().tuning(); !tuned.empty())
+        add_tuning(report, tuned);
       report["threads"] = session->model->runtime->services.parallel_width();
       report["kernels"] = kernels_json(usage->kernels);
       report["steps"] = usage->steps;
@@ -313,6 +333,7 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
       if (session->session->gives_embeddings())
         report["pooling"] = bitnet::session::name_of(session->pooling);
       report["kv"] = kv_json(*usage);
+      report["parts"] = parts_json(engine);
       const auto& moves = session->session->moves();
       const uint64_t n_moves = session->session->n_moves();
       if (n_moves != 0) report["moves"] = moves_json(moves);

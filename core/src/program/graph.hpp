@@ -12,10 +12,14 @@ namespace bitnet::program {
 
 using compute::graph;
 using model::ending;
+using model::section;
 
 // For a context of n_context tokens, on which the rotation of a model may depend. Weight indices in
 // the ops are those of model::weights(). It has a port for what goes out and for every fact of a
 // step.
 graph describe(const model::model& m, uint32_t n_context, ending what = ending::logits);
+// The same of a section, with ports for the hidden states that cross its borders. Layers of keys
+// and states count from its own first one.
+graph describe(const model::model& m, uint32_t n_context, ending what, const section& of);
 
 }  // namespace bitnet::program

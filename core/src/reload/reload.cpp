@@ -115,10 +115,15 @@ class procedure {
     for (session::model_engines* m : house_.models) {
       bool counted = false;
       for (const session::engine_ptr& old : m->of(loaded_.backend.get())) {
-        auto c = load(fresh, old->choice());
-        if (!c) return std::unexpected(std::move(c.error()));
-        if (auto ok = may_be_twice(*c->backend, "new"); !ok) return ok;
-        auto made = m->make(*c);
+        const auto renew = [&](const select::choice& now) -> result<select::choice> {
+          auto c = load(fresh, now);
+          if (!c) return c;
+          if (auto ok = may_be_twice(*c->backend, "new"); !ok)
+            return std::unexpected(std::move(ok.error()));
+          if (!loaded_anew_) loaded_anew_ = *c;
+          return c;
+        };
+        auto made = m->make_like(*old, loaded_.backend.get(), renew);
         if (!made) return std::unexpected(std::move(made.error()));
         auto same = compare(old, *made, how_.prompt, how_.tolerance);
         if (!same) return std::unexpected(std::move(same.error()));
@@ -134,7 +139,7 @@ class procedure {
       if (auto ok = may_be_twice(*c->backend, "new"); !ok) return ok;
       taken_ = std::move(*c);
     }
-    if (!taken_ && !replacements_.empty()) taken_ = replacements_.front().fresh->choice();
+    if (!taken_) taken_ = loaded_anew_;
     return {};
   }
 
@@ -163,6 +168,7 @@ class procedure {
   outcome out_;
   select::registry::loaded_copy loaded_;
   std::optional<select::choice> selected_, taken_;
+  std::optional<select::choice> loaded_anew_;  // the first that an engine was made with
   std::vector<replacement> replacements_;
 };
 

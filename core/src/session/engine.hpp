@@ -1,22 +1,21 @@
 #pragma once
-// A model on a device: the opened device, its copy of the weights and the graph to compile.
+// A model that is loaded: its parts, in the order in which a token goes through them. On one device
+// there is one.
 //
-// Owner   holds the backend alive; the model must outlive the engine (weights may alias its file).
+// Owner   the model must outlive the engine.
 // Threads [device] slots are called under device_turn().
 
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
-#include "compute/device.hpp"
 #include "model/model.hpp"
-#include "program/graph.hpp"
-#include "select/selection.hpp"
 #include "session/eviction.hpp"
 #include "session/pack_cache.hpp"
+#include "session/part.hpp"
 
 namespace bitnet::session {
 
@@ -29,35 +28,41 @@ struct kv_budget {
   eviction policy = eviction::lru;
 };
 
+// Which devices have what of a model: parts that have taken their sections, which follow one
+// another from the embedding to the head. `main` is the one on the device that was asked for.
+struct placement {
+  std::vector<std::unique_ptr<part>> parts;
+  std::size_t main = 0;
+};
+
 class engine {
  public:
-  // done and total in bytes of weights; false stops with BITNET_CANCELLED.
-  using progress = std::function<bool(uint64_t done, uint64_t total)>;
+  using progress = part::progress;
 
-  // `cache` may be nullptr. With `tune_now` the backend's settings are measured, whatever is kept;
-  // with `copies` no ternary weight is used where the model file has it.
-  static result<std::unique_ptr<engine>> open(select::choice choice, const model::model& m,
+  // `cache` may be nullptr. With `tune_now` the backend's settings are measured, whatever is kept.
+  static result<std::unique_ptr<engine>> open(placement where, const model::model& m,
                                               const progress& report, const pack_cache* cache,
-                                              const kv_budget& budget = {}, bool tune_now = false,
-                                              bool copies = false);
+                                              const kv_budget& budget = {}, bool tune_now = false);
 
-  [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
-  [[nodiscard]] const std::string& backend_name() const { return choice_.backend->name(); }
-  [[nodiscard]] const select::choice& choice() const { return choice_; }
-  [[nodiscard]] const compute::device& device() const { return device_; }
-  [[nodiscard]] bitnet_weights* weights() const { return weights_.get(); }
+  [[nodiscard]] const std::vector<std::unique_ptr<part>>& parts() const { return parts_; }
+  // Of the part on the device that was asked for.
+  [[nodiscard]] const part& main() const { return *parts_[main_]; }
+  [[nodiscard]] std::size_t main_index() const { return main_; }
+  [[nodiscard]] const select::choice& choice() const { return main().choice(); }
+  [[nodiscard]] const std::string& backend_name() const { return main().backend_name(); }
   [[nodiscard]] const model::model& model() const { return model_; }
   [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
+  // Whether a part of it is on this copy of a backend.
+  [[nodiscard]] bool is_on(const plugin::backend* copy) const;
 
-  // Bytes of the device's memory that are free for keys and values now, 0 if nothing tells.
+  // Of a part that failed, to be told whoever looks for another engine. Any thread.
+  void blame(std::size_t part) const { blamed_.store(part, std::memory_order_relaxed); }
+  [[nodiscard]] const part& blamed() const {
+    return *parts_[blamed_.load(std::memory_order_relaxed)];
+  }
+
+  // Bytes that are free for keys and values now, 0 if nothing tells.
   [[nodiscard]] uint64_t free_memory() const;
-
-  // What the device says that it is doing. Any thread.
-  [[nodiscard]] compute::activity status() const;
-
-  // The backend's settings for this machine with what was measured, "" if it has none.
-  [[nodiscard]] const std::string& tuning() const { return tuning_; }
-
   // All that the weights point to was there when it was read. BITNET_BAD_DATA. No system call.
   [[nodiscard]] result<void> check_read() const;
 
@@ -67,26 +72,16 @@ class engine {
   result<std::shared_ptr<kv_store>> shared_kv(bitnet_kv_config config);
 
  private:
-  engine(select::choice choice, const model::model& m, const kv_budget& budget, bool copies);
-  result<void> check_support(const std::vector<bitnet_tensor_desc>& descs) const;
-  result<void> upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report,
-                      model::model::scales_hold scales);
-  result<void> upload_one(uint32_t index, const bitnet_weight_plan& plan,
-                          const std::function<result<void>(uint64_t)>& wrote);
-  result<void> use_packed_head(const pack_cache& cache);
+  engine(placement where, const model::model& m, const kv_budget& budget);
+  result<void> load(const progress& report, const pack_cache* cache, bool tune_now);
 
-  select::choice choice_;
   const model::model& model_;
-  program::graph graph_;
-  std::string tuning_;
   const kv_budget budget_;
-  const bool copies_;
   std::weak_ptr<kv_store> shared_kv_;
   mutable std::mutex device_turn_;
-  compute::device device_;
-  std::optional<pack_cache::found> packed_head_;  // the weights may point into it
-  uint64_t aliased_bytes_ = 0;  // of weights that are used as they lie in the mapped file
-  compute::weights weights_;    // after the two above: goes first
+  const std::vector<std::unique_ptr<part>> parts_;
+  const std::size_t main_;
+  mutable std::atomic<std::size_t> blamed_;
 };
 
 }  // namespace bitnet::session

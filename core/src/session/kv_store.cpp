@@ -6,25 +6,44 @@
 #include <chrono>
 #include <utility>
 
+#include "compute/kv_types.hpp"
+#include "plugin/loading/kept_state.hpp"
+
 namespace bitnet::session {
 
-kv_store::kv_store(const engine& e, const bitnet_kv_config& config, eviction policy)
-    : config_(config),
-      pool_(nullptr, e.table().kv_pool_destroy),
-      free_(config.n_blocks),
-      order_(policy) {
+kv_store::kv_store(const bitnet_kv_config& config, eviction policy)
+    : config_(config), free_(config.n_blocks), order_(policy) {
   for (uint32_t i = config.n_states; i > 0; --i) free_states_.push_back(i - 1);
 }
 
 result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_kv_config& config,
                                                  eviction policy) {
-  std::shared_ptr<kv_store> store(new kv_store(e, config, policy));
-  auto pool = told(compute::make_pool(e.device(), config),
-                   fmt::format("making room for the keys and values of {} tokens",
-                               uint64_t{config.n_blocks} * config.block_tokens));
-  if (!pool) return std::unexpected(std::move(pool.error()));
-  store->pool_ = std::move(*pool);
+  std::shared_ptr<kv_store> store(new kv_store(config, policy));
+  const model::hyperparameters& shape = e.model().shape();
+  for (const auto& p : e.parts()) {
+    const bool has_keys = shape.n_attending(p->what()) != 0;
+    pool one{pool_of(config, shape, p->what()), has_keys, {nullptr, p->table().kv_pool_destroy}};
+    if (has_keys || one.has_states()) {
+      const plugin::kept_process kept(p->choice().backend->complaints());
+      auto made =
+          told(compute::make_pool(p->device(), one.config),
+               fmt::format("backend {}: making room for the keys and values of {} tokens",
+                           p->backend_name(), uint64_t{config.n_blocks} * config.block_tokens));
+      if (!made) return std::unexpected(std::move(made.error()));
+      one.made = std::move(*made);
+    }
+    store->pools_.push_back(std::move(one));
+  }
   return store;
+}
+
+uint64_t kv_store::pool::block_bytes() const {
+  if (!has_keys) return 0;
+  const auto bytes = [&](uint32_t dtype) {
+    return compute::kv_head_bytes(*compute::find_kv_type(dtype), config.head_dim_k);
+  };
+  return uint64_t{config.block_tokens} * config.n_layers * config.n_kv_heads *
+         (bytes(config.dtype_k) + bytes(config.dtype_v));
 }
 
 void kv_store::join(holding& h) {

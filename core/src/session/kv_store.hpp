@@ -1,7 +1,7 @@
 #pragma once
-// A pool of KV blocks, and of states, on a device, and who holds which. One session has a pool of
-// its own, or the sessions of a model share one within a budget: when it is spent, a session that
-// is not evaluating loses its blocks and evaluates its tokens again at its next turn.
+// KV blocks, and states, in a pool on each device of an engine, and who holds which. One session
+// has pools of its own, or the sessions of a model share them within a budget: when it is spent, a
+// session that is not evaluating loses its blocks and evaluates its tokens again at its next turn.
 //
 // Threads any, each holding from one thread at a time.
 // Owner   sessions share it; it goes with the last, under device_turn().
@@ -22,7 +22,7 @@ namespace bitnet::session {
 
 class kv_store {
  public:
-  // Under device_turn(). `config` says types and number of blocks.
+  // Under device_turn(). `config` says types and number of blocks, for all layers.
   static result<std::shared_ptr<kv_store>> make(const engine& e, const bitnet_kv_config& config,
                                                 eviction policy);
 
@@ -61,20 +61,29 @@ class kv_store {
   };
   [[nodiscard]] usage of(const holding& h);
 
-  [[nodiscard]] bitnet_kv_pool* pool() const { return pool_.get(); }
-  [[nodiscard]] const bitnet_kv_config& config() const { return config_; }
+  // The pool of a part of the engine: its blocks and states have the same numbers in all of them.
+  struct pool {
+    bitnet_kv_config config{};
+    bool has_keys = true;                  // else no layer of the part attends
+    compute::handle<bitnet_kv_pool> made;  // nullptr: nor is there a state
+
+    [[nodiscard]] bool has_states() const { return config.n_states != 0; }
+    [[nodiscard]] uint64_t block_bytes() const;  // as exported; 0 without keys
+    // How copies, exports and imports name a state.
+    [[nodiscard]] uint32_t as_block(uint32_t state) const { return config.n_blocks + state; }
+  };
+  [[nodiscard]] const pool& of_part(std::size_t p) const { return pools_[p]; }
+  [[nodiscard]] const bitnet_kv_config& config() const { return config_; }  // of all layers
   [[nodiscard]] uint32_t n_blocks() const { return config_.n_blocks; }
-  // How copies, exports and imports name a state.
-  [[nodiscard]] uint32_t as_block(uint32_t state) const { return config_.n_blocks + state; }
 
  private:
-  kv_store(const engine& e, const bitnet_kv_config& config, eviction policy);
+  kv_store(const bitnet_kv_config& config, eviction policy);
   void take_all(holding& h);
   void take_states(holding& h);
   bool has_states(holding& h, uint64_t need);
 
   const bitnet_kv_config config_;
-  compute::handle<bitnet_kv_pool> pool_;
+  std::vector<pool> pools_;
   std::mutex turn_;  // guards what follows
   std::condition_variable changed_;
   kv_blocks free_;

@@ -9,33 +9,49 @@ namespace bitnet::session {
 lost_devices::names lost_devices::add(const engine& lost, const failure& why) {
   const std::lock_guard lock(turn_);
   // A poisoned context is the process's: no other device of the backend works either.
-  names_.insert(why.status == BITNET_CONTEXT_POISONED ? lost.backend_name()
-                                                      : lost.choice().device_name());
+  const part& which = lost.blamed();
+  names_.insert(why.status == BITNET_CONTEXT_POISONED ? which.backend_name()
+                                                      : which.choice().device_name());
   return names_;
 }
 
 result<engine_ptr> lost_devices::find_refuge(model_engines& engines, const engine_ptr& lost,
                                              const failure& why, const select::request& wished,
                                              const select::request& general, const keeper& by) {
-  const std::string device = lost->choice().device_name();
+  const std::string device = lost->blamed().choice().device_name();
   engines.forget(*lost);
-  const names without = add(*lost, why);
-  auto other = by.choose(wished, without);
-  if (!other) {
+  names without = add(*lost, why);
+  std::string reasons;  // of those that could not take the model
+  const auto next_refuge = [&]() -> result<engine_ptr> {
+    for (;;) {
+      auto other = by.choose(wished, without);
+      if (!other) return std::unexpected(std::move(other.error()));
+      auto taken = engines.on(*other);
+      if (taken) return taken;
+      reasons += fmt::format("; {}: {}", other->device_name(), taken.error().message);
+      without.insert(other->device_name());
+    }
+  };
+  auto refuge = next_refuge();
+  if (!refuge) {
     by.log(BITNET_LOG_ERROR, fmt::format("{} is lost: {}", device, why.message));
     return std::unexpected(
-        failure{why.status, fmt::format("{}; {}", why.message, other.error().message), why.from});
+        failure{why.status, fmt::format("{}{}; {}", why.message, reasons, refuge.error().message),
+                why.from});
   }
-  auto refuge = engines.on(*other);
-  if (!refuge) return refuge;
   by.log(BITNET_LOG_WARN, fmt::format("{} is lost ({}): a session goes on with {}", device,
-                                      why.message, other->device_name()));
+                                      why.message, (*refuge)->choice().device_name()));
   if (engines.current() == lost)
     if (auto next = by.choose(general, without)) {
       if (auto e = engines.on(*next)) engines.set_current(*e);
       by.settle(*next);
     }
   return refuge;
+}
+
+lost_devices::names lost_devices::all() const {
+  const std::lock_guard lock(turn_);
+  return names_;
 }
 
 void lost_devices::works_again(const std::string& device) {

@@ -35,6 +35,7 @@ class lost_devices {
   result<engine_ptr> find_refuge(model_engines& engines, const engine_ptr& lost, const failure& why,
                                  const select::request& wished, const select::request& general,
                                  const keeper& by);
+  [[nodiscard]] names all() const;
   // Somebody chose it again, and it works: "mine:0".
   void works_again(const std::string& device);
   // Another copy of this backend serves. A poisoned context stays: it is the process's.
@@ -43,7 +44,7 @@ class lost_devices {
  private:
   names add(const engine& lost, const failure& why);
 
-  std::mutex turn_;
+  mutable std::mutex turn_;
   names names_;  // devices, and backends whose context is poisoned: "mine:0", "mine"
 };
 

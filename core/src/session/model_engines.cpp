@@ -13,17 +13,37 @@ engine_ptr model_engines::find(const select::choice& c) const {
   return nullptr;
 }
 
-result<engine_ptr> model_engines::make(const select::choice& c, const engine::progress& report) {
-  auto made = engine::open(c, model_, report, cache_ ? &*cache_ : nullptr, budget_,
-                           tune_now_.exchange(false), copies_);
+result<engine_ptr> model_engines::make(placement where, const engine::progress& report) {
+  auto made = engine::open(std::move(where), model_, report, cache_ ? &*cache_ : nullptr, budget_,
+                           tune_now_.exchange(false));
   if (!made) return std::unexpected(std::move(made.error()));
   return engine_ptr(std::move(*made));
+}
+
+result<engine_ptr> model_engines::make_like(const engine& old, const plugin::backend* copy,
+                                            const renewing& renew) {
+  placement where;
+  where.main = old.main_index();
+  for (const auto& p : old.parts()) {
+    result<select::choice> c = p->choice();
+    if (c->backend.get() == copy) c = renew(*c);
+    if (!c) return std::unexpected(std::move(c.error()));
+    auto opened = part::open(std::move(*c), model_, copies_);
+    if (!opened) return std::unexpected(std::move(opened.error()));
+    (*opened)->take(p->what());
+    where.parts.push_back(std::move(*opened));
+  }
+  return make(std::move(where), {});
 }
 
 result<engine_ptr> model_engines::on(const select::choice& c, const engine::progress& report) {
   const std::lock_guard one(making_);
   if (auto known = find(c)) return known;
-  auto made = make(c, report);
+  auto where = place_(c);
+  if (!where) return std::unexpected(std::move(where.error()));
+  // All of it may have come to lie elsewhere.
+  if (auto known = find(where->parts[where->main]->choice())) return known;
+  auto made = make(std::move(*where), report);
   if (!made) return made;
   const std::lock_guard lock(turn_);
   std::erase_if(engines_, [](const auto& known) { return known.expired(); });
@@ -45,7 +65,7 @@ std::vector<engine_ptr> model_engines::of(const plugin::backend* copy) const {
   const std::lock_guard lock(turn_);
   std::vector<engine_ptr> out;
   for (const auto& known : engines_)
-    if (auto e = known.lock(); e && e->choice().backend.get() == copy) out.push_back(std::move(e));
+    if (auto e = known.lock(); e && e->is_on(copy)) out.push_back(std::move(e));
   return out;
 }
 

@@ -25,22 +25,30 @@ using engine_ptr = std::shared_ptr<engine>;
 
 class model_engines {
  public:
+  // Which devices have what when one of them is asked for.
+  using placing = std::function<result<placement>(const select::choice&)>;
+
   model_engines(const model::model& m, std::optional<pack_cache> cache, const kv_budget& budget,
-                bool tune_now = false, bool copies = false)
+                placing place, bool tune_now = false, bool copies = false)
       : model_(m),
         cache_(std::move(cache)),
         budget_(budget),
+        place_(std::move(place)),
         tune_now_(tune_now),
         copies_(copies) {}
 
-  // An engine on the chosen device: one that sessions use already, else a new one.
+  // An engine for the chosen device: one that sessions use already, else a new one.
   result<engine_ptr> on(const select::choice& c, const engine::progress& report = {});
-  // Not given to anybody until replace() or set_current().
-  result<engine_ptr> make(const select::choice& c, const engine::progress& report = {});
+  // One that is cut like another and has its parts on a fresh copy of a backend, which `renew`
+  // gives for what they have now, where it has them on `copy`. Not given to anybody until
+  // replace().
+  using renewing = std::function<result<select::choice>(const select::choice&)>;
+  result<engine_ptr> make_like(const engine& old, const plugin::backend* copy,
+                               const renewing& renew);
 
   [[nodiscard]] engine_ptr current() const;
   void set_current(engine_ptr e);
-  // The engines in use whose backend is this copy.
+  // The engines in use that have a part on this copy of a backend.
   [[nodiscard]] std::vector<engine_ptr> of(const plugin::backend* copy) const;
   // on() must not give it out again.
   void forget(const engine& lost);
@@ -61,10 +69,12 @@ class model_engines {
 
  private:
   [[nodiscard]] engine_ptr find(const select::choice& c) const;
+  result<engine_ptr> make(placement where, const engine::progress& report);
 
   const model::model& model_;
   const std::optional<pack_cache> cache_;
   const kv_budget budget_;
+  const placing place_;
   std::atomic<bool> tune_now_;  // by the first engine
   const bool copies_;           // of weights, by every engine
   std::mutex making_;           // one engine at a time, so that two callers share one

@@ -5,117 +5,14 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstring>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "base/environment.hpp"
-#include "compute/kv_types.hpp"
-#include "model/context_room.hpp"
 #include "plugin/loading/kept_state.hpp"
 
 namespace bitnet::session {
-namespace {
-
-using model::largest_context;
-
-// Host memory that the rows of one step may take; a larger step is cut.
-constexpr uint64_t rows_budget_bytes = 64U << 20;
-constexpr uint32_t largest_batch = 1U << 16;
-
-// Whether the device keeps keys or values of this model as `dtype`.
-result<void> check_kv_type(const select::choice& choice, const model::hyperparameters& shape,
-                           uint32_t dtype, const char* what, const char* option) {
-  const compute::kv_type* type = compute::find_kv_type(dtype);
-  if (type == nullptr)
-    return fail(BITNET_INVALID_ARGUMENT, fmt::format("there is no KV type {}", dtype));
-  const std::string advice = fmt::format("; use {} f16", option);
-  if (compute::kv_head_bytes(*type, shape.head_dim) == 0)
-    return fail(
-        BITNET_UNSUPPORTED,
-        fmt::format(
-            "{} of type {} need heads of a multiple of {} elements, and this model's have {}{}",
-            what, type->name, type->block, shape.head_dim, advice));
-  if (compute::has_kv_type(choice.device, dtype)) return {};
-  std::string known;
-  for (const std::string& name : compute::kv_type_names(choice.device))
-    known += (known.empty() ? "" : ", ") + name;
-  return fail(BITNET_UNSUPPORTED,
-              fmt::format("{} keeps {} as {}, not as {}{}, or request another device",
-                          choice.device_name(), what, known, type->name, advice));
-}
-
-uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
-  return compute::kv_head_bytes(*compute::find_kv_type(dtype), head_dim);
-}
-
-uint32_t affordable_blocks(uint64_t budget, uint64_t block_bytes) {
-  if (budget == 0) return blocks_for(largest_context);
-  return static_cast<uint32_t>(std::min<uint64_t>(budget / block_bytes, 1U << 24));
-}
-
-// The sequence's state and a copy of an earlier one.
-constexpr uint32_t states_of_session = 2;
-
-uint64_t state_bytes(const bitnet_kv_config& kv) {
-  return uint64_t{kv.state_elements} * sizeof(float);
-}
-
-// Blocks that a sequence holds at a time.
-uint32_t blocks_in_use(const seat::limits& l) {
-  const uint32_t all = blocks_for(l.n_context);
-  if (l.window == 0) return all;
-  const uint64_t span = uint64_t{l.window} - 1 + l.n_batch;  // that a step sees or writes
-  const uint64_t touched = (span + block_tokens - 2) / block_tokens + 1;  // wherever it begins
-  return static_cast<uint32_t>(std::min<uint64_t>(all, blocks_for(l.window_keep) + touched));
-}
-
-// Tokens of the context and of a step. `trained` is the model's context, `affordable` blocks are
-// what a budget has room for.
-void choose_context(seat::limits& l, const session_options& options, uint32_t trained,
-                    uint64_t affordable) {
-  const bool windowed = options.window != 0;
-  l.n_context = options.n_context != 0 ? options.n_context
-                : windowed             ? trained
-                                       : std::min(trained, default_context);
-  if (options.n_context == 0 && !windowed && affordable != 0)
-    l.n_context = static_cast<uint32_t>(std::min<uint64_t>(l.n_context, affordable * block_tokens));
-  l.n_batch = std::min(options.n_batch == 0 ? 512 : options.n_batch, l.n_context);
-}
-
-// A window that the context does not fit into, if the device's attention has such.
-result<void> choose_window(seat::limits& l, const session_options& options,
-                           uint32_t attention_flags) {
-  if (options.window == 0 && options.window_keep != 0)
-    return fail(
-        BITNET_INVALID_ARGUMENT,
-        fmt::format("window_keep {} says what stays in view beside a window; set window too",
-                    options.window_keep));
-  if (options.window == 0) return {};
-  if ((attention_flags & BITNET_ATTENTION_WINDOW) == 0)
-    return fail(BITNET_UNSUPPORTED, "this device's attention has no window; leave window 0");
-  if (options.window >= l.n_context) return {};
-  l.window = options.window;
-  l.window_keep = options.window_keep;
-  // A step needs room for its own tokens beside the window of its first.
-  l.n_batch = std::min(l.n_batch, blocks_for(l.window) * block_tokens);
-  return {};
-}
-
-result<void> check_extent(const seat::limits& l) {
-  if (l.n_context == 0 || l.n_context > largest_context)
-    return fail(
-        BITNET_INVALID_ARGUMENT,
-        fmt::format("a context of {} tokens is not between 1 and {}; choose another n_context",
-                    l.n_context, largest_context));
-  if (l.n_batch > largest_batch)
-    return fail(BITNET_INVALID_ARGUMENT,
-                fmt::format("a batch of {} tokens is more than {}; choose another n_batch",
-                            l.n_batch, largest_batch));
-  return {};
-}
-
-}  // namespace
 
 seat::seat(std::shared_ptr<engine> e, uint64_t cancel_token)
     : engine_(std::move(e)),
@@ -125,14 +22,17 @@ seat::seat(std::shared_ptr<engine> e, uint64_t cancel_token)
 result<std::unique_ptr<seat>> seat::open(std::shared_ptr<engine> e, const session_options& options,
                                          uint64_t cancel_token) {
   std::unique_ptr<seat> s(new seat(std::move(e), cancel_token));
-  auto built = [&] {
-    const std::lock_guard turn(s->engine_->device_turn());
-    const plugin::kept_process kept(s->engine_->choice().backend->complaints());
-    auto measured = s->measure(options);
-    return measured ? s->build(options) : measured;
-  }();
-  if (!built)
-    return pass_on(std::move(built), fmt::format("backend {}", s->engine_->backend_name()));
+  const engine& on = *s->engine_;
+  const std::lock_guard turn(on.device_turn());
+  auto ready = s->measure(options);
+  if (ready) ready = s->take_store(options);
+  if (!ready) return std::unexpected(std::move(ready.error()));
+  s->places_.reserve(on.parts().size());
+  for (std::size_t i = 0; i < on.parts().size(); ++i) {
+    const plugin::kept_process kept(on.parts()[i]->choice().backend->complaints());
+    if (auto ok = s->build(options, i); !ok)
+      return pass_on(std::move(ok), fmt::format("backend {}", on.parts()[i]->backend_name()));
+  }
   return s;
 }
 
@@ -142,10 +42,13 @@ seat::~seat() {
     leave_behind();
     return;
   }
+  for (place& p : places_) {
+    const plugin::kept_thread kept(*p.on->choice().backend->complaints());
+    p.queue = {};
+    p.binding = {};
+    p.program = {};
+  }
   const plugin::kept_thread kept(*engine_->choice().backend->complaints());
-  queue_ = {};
-  binding_ = {};
-  program_ = {};
   if (store_) store_->leave(kv_);
   store_.reset();
 }
@@ -155,9 +58,7 @@ void seat::leave_behind() {
   struct left {
     std::shared_ptr<engine> on;
     std::shared_ptr<kv_store> store;
-    compute::program program;
-    compute::binding binding;
-    compute::queue queue;
+    std::vector<place> places;
   };
   if (store_) {
     kv_.table.clear();
@@ -169,8 +70,7 @@ void seat::leave_behind() {
   [[maybe_unused]] static std::vector<left*>& all = *new std::vector<left*>;
   static std::mutex turn;
   const std::lock_guard lock(turn);
-  all.push_back(new left{engine_, std::move(store_), std::move(program_), std::move(binding_),
-                         std::move(queue_)});
+  all.push_back(new left{engine_, std::move(store_), std::move(places_)});
 }
 
 uint64_t seat::kv_bytes() const {
@@ -181,75 +81,24 @@ uint64_t seat::kv_bytes() const {
 // What this engine can give to a session of these options.
 result<void> seat::measure(const session_options& options) {
   const model::hyperparameters& shape = engine_->model().shape();
-  if (auto ok = check_kv_type(engine_->choice(), shape, options.dtype_k, "keys", "kv_k"); !ok)
-    return ok;
-  if (auto ok = check_kv_type(engine_->choice(), shape, options.dtype_v, "values", "kv_v"); !ok)
-    return ok;
-  limits_.states_bytes = states_of_session * shape.state_elements() * sizeof(float);
-  limits_.block_bytes = uint64_t{block_tokens} * shape.n_attending() * shape.n_kv_heads *
-                        (kv_head_bytes(options.dtype_k, shape.head_dim) +
-                         kv_head_bytes(options.dtype_v, shape.head_dim));
-  const uint64_t budget = options.own_kv ? 0 : engine_->budget().bytes;
-  if (budget != 0 && limits_.states_bytes >= budget)
-    return fail(BITNET_OUT_OF_MEMORY,
-                fmt::format("the states of a session take {} bytes, which leaves nothing of the KV "
-                            "budget of {}; use a larger kv_budget_bytes",
-                            limits_.states_bytes, budget));
-  const uint64_t affordable =
-      affordable_blocks(budget == 0 ? 0 : budget - limits_.states_bytes, limits_.block_bytes);
-
-  choose_context(limits_, options, shape.n_context, affordable);
-  if (auto ok = choose_window(limits_, options, engine_->choice().device.attention_flags); !ok)
-    return ok;
-  if (auto ok = check_extent(limits_); !ok) return ok;
+  uint32_t attention_flags = UINT32_MAX;
+  for (const auto& p : engine_->parts()) {
+    attention_flags &= p->choice().device.attention_flags;
+    if (auto ok = check_kv_types(p->choice(), shape, options); !ok)
+      return pass_on(std::move(ok), fmt::format("backend {}", p->backend_name()));
+  }
+  auto measured =
+      limits_of(shape, options, attention_flags, options.own_kv ? 0 : engine_->budget().bytes);
+  if (!measured)
+    return pass_on(std::move(measured), fmt::format("backend {}", engine_->backend_name()));
+  limits_ = *measured;
   embeddings_ = options.embeddings;
-  limits_.row_floats = options.embeddings ? shape.n_embedding : shape.n_vocab;
-  const uint64_t row_bytes = limits_.row_floats * sizeof(float);
-  limits_.max_outputs = static_cast<uint32_t>(
-      std::clamp<uint64_t>(rows_budget_bytes / row_bytes, 1, limits_.n_batch));
-  limits_.n_blocks = blocks_in_use(limits_);
-  if (limits_.n_blocks > affordable)
-    return fail(
-        BITNET_OUT_OF_MEMORY,
-        fmt::format(
-            "keys and values of {} tokens take {} bytes, more than the KV budget of {}; use a "
-            "smaller n_context, q8_0 or q4_0 as kv_k and kv_v, set window, or use a larger "
-            "kv_budget_bytes",
-            uint64_t{limits_.n_blocks} * block_tokens, limits_.n_blocks * limits_.block_bytes,
-            budget));
-  return {};
-}
-
-result<void> seat::build(const session_options& options) {
-  if (auto ok = take_store(options); !ok) return ok;
-  if (auto ok = build_program(options); !ok) return ok;
-  auto queue = told(compute::queue::make(engine_->device()), "making a queue");
-  if (!queue) return std::unexpected(std::move(queue.error()));
-  queue_ = std::move(*queue);
   return {};
 }
 
 result<void> seat::take_store(const session_options& options) {
-  const model::hyperparameters& shape = engine_->model().shape();
   const uint64_t budget = options.own_kv ? 0 : engine_->budget().bytes;
-  bitnet_kv_config kv{};
-  kv.struct_size = sizeof kv;
-  kv.dtype_k = options.dtype_k;
-  kv.dtype_v = options.dtype_v;
-  kv.n_layers = shape.n_attending();
-  kv.n_kv_heads = shape.n_kv_heads;
-  kv.head_dim_k = kv.head_dim_v = shape.head_dim;
-  kv.block_tokens = block_tokens;
-  // Of a budget as many sessions have states as could all be at the end of their context.
-  const uint64_t session_bytes = limits_.states_bytes + limits_.n_blocks * limits_.block_bytes;
-  const uint64_t sessions = budget == 0 ? 1 : std::max<uint64_t>(1, budget / session_bytes);
-  const uint64_t for_states = sessions * limits_.states_bytes;
-  if (for_states != 0) {
-    kv.state_elements = static_cast<uint32_t>(shape.state_elements());
-    kv.n_states = static_cast<uint32_t>(sessions * states_of_session);
-  }
-  kv.n_blocks =
-      budget == 0 ? limits_.n_blocks : affordable_blocks(budget - for_states, limits_.block_bytes);
+  const bitnet_kv_config kv = pool_of(engine_->model().shape(), options, limits_, budget);
   auto store = budget == 0 ? kv_store::make(*engine_, kv, eviction::lru) : engine_->shared_kv(kv);
   if (!store) return std::unexpected(std::move(store.error()));
   store_ = std::move(*store);
@@ -266,54 +115,51 @@ result<void> seat::take_store(const session_options& options) {
   return {};
 }
 
-result<void> seat::build_program(const session_options& options) {
-  bitnet_program_options program_options{};
-  program_options.struct_size = sizeof program_options;
-  if (options.deterministic) program_options.flags |= BITNET_PROGRAM_DETERMINISTIC;
-  if (options.profile) program_options.flags |= BITNET_PROGRAM_PROFILE;
-  program_options.max_tokens = limits_.n_batch;
-  program_options.max_sequences = 1;
-  program_options.max_outputs = limits_.max_outputs;
-  program_options.max_blocks = blocks_for(limits_.n_context);
-  program_options.block_tokens = block_tokens;
-  const uint32_t buckets[] = {1, limits_.n_batch};
-  program_options.n_buckets = limits_.n_batch == 1 ? 1 : 2;
-  program_options.buckets = buckets;
+result<void> seat::build(const session_options& options, std::size_t index) {
+  const part& on = *engine_->parts()[index];
+  place& at = places_.emplace_back(place{.on = &on});
+  const program_bounds bounds(options, limits_);
   const program::graph described =
-      program::describe(engine_->model(), limits_.n_context,
-                        embeddings_ ? program::ending::hidden : program::ending::logits);
-  bitnet_weights* const weights = engine_->weights();
-  auto program =
-      told(compute::program::build(engine_->device(), described, {&weights, 1}, program_options),
-           "compiling the model");
+      on.graph(limits_.n_context, embeddings_ ? program::ending::hidden : program::ending::logits);
+  bitnet_weights* const weights = on.weights();
+  auto program = told(compute::program::build(on.device(), described, {&weights, 1}, bounds.get()),
+                      "compiling the model");
   if (!program) return std::unexpected(std::move(program.error()));
-  program_ = std::move(*program);
-  auto bound = told(compute::binding::make(engine_->device(), program_, described, program_options,
-                                           store_->pool()),
+  at.program = std::move(*program);
+  auto bound = told(compute::binding::make(on.device(), at.program, described, bounds.get(),
+                                           store_->of_part(index).made.get()),
                     "making the memory of steps");
   if (!bound) return std::unexpected(std::move(bound.error()));
-  binding_ = std::move(*bound);
+  at.binding = std::move(*bound);
   // The step that is run most: what a plugin compiles for it is not the first token's to wait for.
-  if (auto ready = told(binding_.prepare(1, 1), "preparing the step of one token"); !ready)
-    return std::unexpected(std::move(ready.error()));
-  const auto ints = [&](uint32_t role) { return binding_.of<int32_t>(role); };
-  memory_ = {ints(BITNET_PORT_TOKENS),
-             ints(BITNET_PORT_POSITIONS),
-             ints(BITNET_PORT_SEQUENCES),
-             ints(BITNET_PORT_SLOTS),
-             ints(BITNET_PORT_BLOCK_TABLES),
-             ints(BITNET_PORT_OUTPUT_ROWS),
-             ints(BITNET_PORT_STATES),
-             binding_.of<float>(embeddings_ ? BITNET_PORT_VALUE_OUT : BITNET_PORT_LOGITS)};
+  if (auto ready =
+          told(at.binding.prepare(1, on.what().head ? 1 : 0), "preparing the step of one token");
+      !ready)
+    return ready;
+  const auto ints = [&](uint32_t role) { return at.binding.of<int32_t>(role); };
+  const auto floats = [&](uint32_t role) { return at.binding.of<float>(role); };
+  float* const hidden = floats(BITNET_PORT_VALUE_OUT);
+  at.memory = {ints(BITNET_PORT_TOKENS),
+               ints(BITNET_PORT_POSITIONS),
+               ints(BITNET_PORT_SEQUENCES),
+               ints(BITNET_PORT_SLOTS),
+               ints(BITNET_PORT_BLOCK_TABLES),
+               ints(BITNET_PORT_OUTPUT_ROWS),
+               ints(BITNET_PORT_STATES),
+               floats(BITNET_PORT_VALUE_IN),
+               hidden != nullptr ? hidden : floats(BITNET_PORT_LOGITS)};
+  auto queue = told(compute::queue::make(on.device()), "making a queue");
+  if (!queue) return std::unexpected(std::move(queue.error()));
+  at.queue = std::move(*queue);
   return {};
 }
 
 // Waits for the step that was submitted last, for as long as a step may take.
 template <class Doing>
-result<void> seat::await(const Doing& doing) {
+result<void> seat::await(place& at, const Doing& doing) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
-  auto waited = queue_.wait(step_timeout_ns_);
+  auto waited = at.queue.wait(step_timeout_ns_);
   if (waited || waited.error().status != BITNET_TIMEOUT) {
     if (waited) return {};
     return told(std::move(waited), doing());
@@ -327,60 +173,87 @@ result<void> seat::await(const Doing& doing) {
                           doing(), took));
 }
 
-// Tokens [first, first + ids.size()) of the sequence.
+// The facts of a step that the part reads.
+void seat::note_facts(const place& at, const stride& s) const {
+  const auto& m = at.memory;
+  const uint32_t n = s.n();
+  if (m.tokens != nullptr) std::ranges::copy(s.ids, m.tokens);
+  if (m.positions != nullptr)
+    for (uint32_t i = 0; i < n; ++i) m.positions[i] = static_cast<int32_t>(s.first + i);
+  if (m.sequences != nullptr) std::fill_n(m.sequences, n, 0);
+  if (m.slots != nullptr)
+    for (uint32_t i = 0; i < n; ++i) {
+      const auto position = static_cast<uint32_t>(s.first + i);
+      m.slots[i] = static_cast<int32_t>(kv_.table[position / block_tokens] * block_tokens +
+                                        position % block_tokens);
+    }
+  if (m.block_tables != nullptr)
+    for (std::size_t i = 0; i < kv_.table.size(); ++i)
+      m.block_tables[i] = static_cast<int32_t>(kv_.table[i]);
+  if (m.states != nullptr) m.states[0] = static_cast<int32_t>(kv_.state);
+  if (m.output_rows != nullptr)
+    for (uint32_t i = 0; i < s.n_outputs(); ++i)
+      m.output_rows[i] = static_cast<int32_t>(s.first_output + i);
+}
+
 result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
                         uint32_t top_logits, std::span<float> rows) {
-  const auto n = static_cast<uint32_t>(ids.size());
-  const uint32_t n_outputs = n - first_output;
-  for (uint32_t i = 0; i < n; ++i) {
-    const auto position = static_cast<uint32_t>(first + i);
-    memory_.tokens[i] = ids[i];
-    memory_.positions[i] = static_cast<int32_t>(position);
-    memory_.sequences[i] = 0;
-    memory_.slots[i] = static_cast<int32_t>(kv_.table[position / block_tokens] * block_tokens +
-                                            position % block_tokens);
-  }
-  for (std::size_t i = 0; i < kv_.table.size(); ++i)
-    memory_.block_tables[i] = static_cast<int32_t>(kv_.table[i]);
-  if (memory_.states != nullptr) memory_.states[0] = static_cast<int32_t>(kv_.state);
-  for (uint32_t i = 0; i < n_outputs; ++i)
-    memory_.output_rows[i] = static_cast<int32_t>(first_output + i);
+  const stride s{first, ids, first_output, top_logits};
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    if (auto ok = run(i, s, rows); !ok) {
+      engine_->blame(i);
+      return ok;
+    }
+  return {};
+}
 
+// The step on one part. All rows go from part to part, those that are asked for leave the last.
+result<void> seat::run(std::size_t index, const stride& given, std::span<float> rows) {
+  place& at = places_[index];
+  const bool is_last = index + 1 == places_.size();
+  note_facts(at, given);
   bitnet_step s{};
   s.struct_size = sizeof s;
-  s.n_tokens = n;
+  s.n_tokens = given.n();
   s.n_sequences = 1;
-  s.n_outputs = n_outputs;
-  s.binding = binding_.get();
+  s.n_outputs = is_last ? given.n_outputs() : 0;
+  s.binding = at.binding.get();
   s.cancel_token = cancel_token_;
-  s.top_logits = top_logits;
+  s.top_logits = is_last ? given.top_logits : 0;
   s.window = limits_.window;
   s.window_keep = limits_.window_keep;
-  const uint64_t n_floats = n_outputs * limits_.row_floats;
-  const uint64_t last = n_floats - 1;  // not looked at without outputs
+  const uint64_t n_floats = is_last ? s.n_outputs * limits_.row_floats
+                                    : uint64_t{s.n_tokens} * engine_->model().shape().n_embedding;
+  const uint64_t last = n_floats - 1;  // not looked at without rows
   constexpr auto unwritten = std::bit_cast<float>(uint32_t{BITNET_UNWRITTEN_LOGIT_BITS});
-  if (n_outputs != 0) memory_.rows[0] = memory_.rows[last] = unwritten;
+  if (n_floats != 0) at.memory.out[0] = at.memory.out[last] = unwritten;
   const auto doing = [&] {  // only if it fails: a step that works allocates nothing
-    return fmt::format("backend {}: computing a step of {} tokens", engine_->backend_name(), n);
+    return fmt::format("backend {}: computing a step of {} tokens", at.on->backend_name(),
+                       s.n_tokens);
   };
-  const plugin::kept_thread kept(*engine_->choice().backend->complaints());
-  if (auto ok = queue_.submit(s); !ok) return told(std::move(ok), doing());
-  if (auto ok = await(doing); !ok) return ok;
+  const plugin::kept_thread kept(*at.on->choice().backend->complaints());
+  if (auto ok = at.queue.submit(s); !ok) return told(std::move(ok), doing());
+  if (auto ok = await(at, doing); !ok) return ok;
   const auto is_unwritten = [&](uint64_t i) {
-    return std::bit_cast<uint32_t>(memory_.rows[i]) == BITNET_UNWRITTEN_LOGIT_BITS;
+    return std::bit_cast<uint32_t>(at.memory.out[i]) == BITNET_UNWRITTEN_LOGIT_BITS;
   };
-  if (n_outputs != 0 && (is_unwritten(0) || is_unwritten(last)))
-    return told(compute::sane("queue_wait", embeddings_ ? "succeeds and writes no hidden states"
-                                                        : "succeeds and writes no logits"),
-                doing());
-  std::copy_n(memory_.rows, n_floats, rows.begin());
+  if (n_floats != 0 && (is_unwritten(0) || is_unwritten(last)))
+    return told(
+        compute::sane("queue_wait", embeddings_ || !is_last ? "succeeds and writes no hidden states"
+                                                            : "succeeds and writes no logits"),
+        doing());
+  std::copy_n(at.memory.out, n_floats, is_last ? rows.data() : places_[index + 1].memory.in);
   return {};
 }
 
 result<std::vector<bitnet_kernel_stat>> seat::ran() const {
-  auto stats = told(program_.stats(), "asking what ran");
-  if (!stats) return pass_on(std::move(stats), fmt::format("backend {}", engine_->backend_name()));
-  return stats;
+  std::vector<bitnet_kernel_stat> all;
+  for (const place& p : places_) {
+    auto stats = told(p.program.stats(), "asking what ran");
+    if (!stats) return pass_on(std::move(stats), fmt::format("backend {}", p.on->backend_name()));
+    all.insert(all.end(), stats->begin(), stats->end());
+  }
+  return all;
 }
 
 std::vector<uint32_t> seat::held_blocks() const {
@@ -392,10 +265,18 @@ std::vector<uint32_t> seat::held_blocks() const {
 
 // The copy is done before the step that comes next.
 result<void> seat::copy_state(uint32_t from, uint32_t to, const char* doing) {
-  const plugin::kept_thread kept(*engine_->choice().backend->complaints());
-  const uint32_t there = store_->as_block(from), here = store_->as_block(to);
-  return told(queue_.copy(store_->pool(), {&there, 1}, {&here, 1}),
-              fmt::format("backend {}: {}", engine_->backend_name(), doing));
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const kv_store::pool& pool = store_->of_part(i);
+    if (!pool.has_states()) continue;
+    const part& on = *places_[i].on;
+    const plugin::kept_thread kept(*on.choice().backend->complaints());
+    const uint32_t there = pool.as_block(from), here = pool.as_block(to);
+    if (auto ok = told(places_[i].queue.copy(pool.made.get(), {&there, 1}, {&here, 1}),
+                       fmt::format("backend {}: {}", on.backend_name(), doing));
+        !ok)
+      return ok;
+  }
+  return {};
 }
 
 result<void> seat::keep_state() {
@@ -406,18 +287,65 @@ result<void> seat::restore_state() {
   return copy_state(kv_.kept_state, kv_.state, "going back to a state");
 }
 
-// Blocks, or states, of `from` into those of this one; `bytes` are what they take.
-result<void> seat::pass(seat& from, std::span<const uint32_t> theirs,
-                        std::span<const uint32_t> mine, std::span<std::byte> bytes) {
-  const auto out = [&] {
-    return fmt::format("backend {}: writing KV out", from.engine_->backend_name());
-  };
-  const auto in = [&] { return fmt::format("backend {}: reading KV in", engine_->backend_name()); };
-  if (auto ok = told(from.queue_.write_out(from.store_->pool(), theirs, bytes), out()); !ok)
-    return ok;
-  if (auto ok = from.await(out); !ok) return ok;
-  if (auto ok = told(queue_.read_in(store_->pool(), mine, bytes), in()); !ok) return ok;
-  return await(in);
+// Calls pass(place, pool, blocks, offset, bytes) for each part that has some of it: `blocks` as its
+// pool names them, and where its `bytes` of each lie in those of a whole model.
+template <class Pass>
+result<void> seat::for_pools(std::span<const uint32_t> which, cargo what, const Pass& pass) {
+  uint64_t offset = 0;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const kv_store::pool& pool = store_->of_part(i);
+    const uint64_t bytes = what == cargo::keys ? pool.block_bytes()
+                           : pool.has_states() ? state_bytes(pool.config)
+                                               : 0;
+    if (bytes == 0) continue;
+    std::vector<uint32_t> named(which.begin(), which.end());
+    if (what == cargo::states)
+      for (uint32_t& state : named) state = pool.as_block(state);
+    if (auto ok = pass(places_[i], pool, named, offset, bytes); !ok) return ok;
+    offset += bytes;
+  }
+  return {};
+}
+
+result<void> seat::write_out(std::span<const uint32_t> which, cargo what,
+                             std::span<std::byte> bytes) {
+  const uint64_t whole = bytes.size() / which.size();
+  std::vector<std::byte> piece;
+  return for_pools(
+      which, what,
+      [&](place& at, const kv_store::pool& pool, std::span<const uint32_t> named, uint64_t offset,
+          uint64_t each) -> result<void> {
+        const auto doing = [&] {
+          return fmt::format("backend {}: writing KV out", at.on->backend_name());
+        };
+        if (each != whole) piece.resize(each * named.size());
+        const std::span<std::byte> to = each == whole ? bytes : std::span(piece);
+        if (auto ok = told(at.queue.write_out(pool.made.get(), named, to), doing()); !ok) return ok;
+        if (auto ok = await(at, doing); !ok || each == whole) return ok;
+        for (std::size_t i = 0; i < named.size(); ++i)
+          std::memcpy(bytes.data() + i * whole + offset, piece.data() + i * each, each);
+        return {};
+      });
+}
+
+result<void> seat::read_in(std::span<const uint32_t> which, cargo what,
+                           std::span<const std::byte> bytes) {
+  const uint64_t whole = bytes.size() / which.size();
+  std::vector<std::byte> piece;
+  return for_pools(
+      which, what,
+      [&](place& at, const kv_store::pool& pool, std::span<const uint32_t> named, uint64_t offset,
+          uint64_t each) -> result<void> {
+        const auto doing = [&] {
+          return fmt::format("backend {}: reading KV in", at.on->backend_name());
+        };
+        if (each != whole) piece.resize(each * named.size());
+        for (std::size_t i = 0; each != whole && i < named.size(); ++i)
+          std::memcpy(piece.data() + i * each, bytes.data() + i * whole + offset, each);
+        const std::span<const std::byte> from = each == whole ? bytes : std::span(piece);
+        if (auto ok = told(at.queue.read_in(pool.made.get(), named, from), doing()); !ok) return ok;
+        return await(at, doing);
+      });
 }
 
 result<void> seat::copy_blocks(seat& from) {
@@ -430,15 +358,15 @@ result<void> seat::copy_blocks(seat& from) {
   std::vector<std::byte> memory(together * limits_.block_bytes);
   for (std::size_t first = 0; first < mine.size(); first += together) {
     const std::size_t n = std::min(together, mine.size() - first);
-    if (auto ok = pass(from, std::span(theirs).subspan(first, n), std::span(mine).subspan(first, n),
-                       std::span(memory).first(n * limits_.block_bytes));
-        !ok)
+    const auto bytes = std::span(memory).first(n * limits_.block_bytes);
+    if (auto ok = from.write_out(std::span(theirs).subspan(first, n), cargo::keys, bytes); !ok)
       return ok;
+    if (auto ok = read_in(std::span(mine).subspan(first, n), cargo::keys, bytes); !ok) return ok;
   }
   if (kv_.state == no_block || from.kv_.state == no_block) return {};
   memory.resize(state_bytes(store_->config()));
-  const uint32_t there = from.store_->as_block(from.kv_.state), here = store_->as_block(kv_.state);
-  return pass(from, {&there, 1}, {&here, 1}, memory);
+  if (auto ok = from.write_out({&from.kv_.state, 1}, cargo::states, memory); !ok) return ok;
+  return read_in({&kv_.state, 1}, cargo::states, memory);
 }
 
 }  // namespace bitnet::session

@@ -1,6 +1,7 @@
 #pragma once
-// A session's place on an engine: the program, its step buffers and queue, and the KV blocks.
-// Everything of a session that another engine would make anew.
+// A session's place on an engine: of each part a program, its step buffers and queue; and the KV
+// blocks. Everything of a session that another engine would make anew. A step goes through the
+// parts in turn: what the last layer of one gives is what the next one begins with.
 //
 // Owner   keeps the engine alive.
 // Threads open() any; the rest the session's.
@@ -17,32 +18,9 @@
 #include "compute/steps.hpp"
 #include "session/engine.hpp"
 #include "session/kv_store.hpp"
+#include "session/limits.hpp"
 
 namespace bitnet::session {
-
-// Finds another engine for a session whose device is gone, for the reason given.
-using find_refuge =
-    std::function<result<std::shared_ptr<engine>>(const std::shared_ptr<engine>&, const failure&)>;
-
-struct session_options {
-  uint32_t n_context = 0;  // tokens; 0: the model's own, at most default_context
-  uint32_t n_batch = 512;  // tokens of one step
-  uint32_t dtype_k = BITNET_DTYPE_F16;
-  uint32_t dtype_v = BITNET_DTYPE_F16;
-  // A token sees the last `window` tokens, itself included, and the first `window_keep` of the
-  // sequence; 0: all of them. KV is then bounded by the window, and the context reaches as far as
-  // the model was trained for unless n_context says otherwise.
-  uint32_t window = 0, window_keep = 0;
-  const std::atomic<bool>* cancelled = nullptr;  // ends waiting for blocks; may be set any time
-  bool deterministic = false;
-  bool profile = false;
-  bool low_memory = false;  // every logit from the output head itself: no second form of it
-  bool embeddings = false;  // rows are hidden states behind the last norm, not logits
-  bool own_kv = false;      // not from the budget that the sessions of the model share
-  find_refuge on_loss{};    // empty: a lost device fails the evaluation
-};
-
-inline constexpr uint32_t default_context = 4096;
 
 class seat {
  public:
@@ -52,14 +30,7 @@ class seat {
   seat(const seat&) = delete;
   seat& operator=(const seat&) = delete;
 
-  struct limits {
-    uint32_t n_context = 0, n_batch = 0, max_outputs = 0;
-    uint64_t row_floats = 0;  // of an output
-    uint32_t window = 0, window_keep = 0;
-    uint32_t n_blocks = 0;  // at most, at once
-    uint64_t block_bytes = 0;
-    uint64_t states_bytes = 0;  // of the states of a session; 0: the model has none
-  };
+  using limits = session::limits;
   [[nodiscard]] const limits& most() const { return limits_; }
   [[nodiscard]] const std::shared_ptr<session::engine>& on() const { return engine_; }
   [[nodiscard]] kv_store& store() { return *store_; }
@@ -86,17 +57,44 @@ class seat {
  private:
   seat(std::shared_ptr<session::engine> e, uint64_t cancel_token);
   result<void> measure(const session_options& options);
-  result<void> build(const session_options& options);
   result<void> take_store(const session_options& options);
-  result<void> build_program(const session_options& options);
   void leave_behind();
+
+  // Of one part of the engine.
+  struct place {
+    const part* on;
+    struct step_memory {  // nullptr: no op of the part reads it
+      int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows, *states;
+      float *in, *out;  // hidden states that come in; those that go out, or logits
+    } memory{};
+    // In this order: each goes before what it was made of.
+    compute::program program{};
+    compute::binding binding{};
+    compute::queue queue{};
+  };
+  result<void> build(const session_options& options, std::size_t index);
+  // What a step is of: tokens [first, first + ids.size()) of the sequence.
+  struct stride {
+    uint64_t first;
+    std::span<const int32_t> ids;
+    uint32_t first_output, top_logits;
+    [[nodiscard]] uint32_t n() const { return static_cast<uint32_t>(ids.size()); }
+    [[nodiscard]] uint32_t n_outputs() const { return n() - first_output; }
+  };
+  void note_facts(const place& at, const stride& s) const;
+  result<void> run(std::size_t index, const stride& s, std::span<float> rows);
   // `doing()` says what, in words.
   template <class Doing>
-  result<void> await(const Doing& doing);
+  result<void> await(place& at, const Doing& doing);
   [[nodiscard]] std::vector<uint32_t> held_blocks() const;
   result<void> copy_state(uint32_t from, uint32_t to, const char* doing);
-  result<void> pass(seat& from, std::span<const uint32_t> theirs, std::span<const uint32_t> mine,
-                    std::span<std::byte> bytes);
+  // Blocks, or states, of all parts in the layout of a whole model, one behind the other.
+  enum class cargo : uint8_t { keys, states };
+  result<void> write_out(std::span<const uint32_t> which, cargo what, std::span<std::byte> bytes);
+  result<void> read_in(std::span<const uint32_t> which, cargo what,
+                       std::span<const std::byte> bytes);
+  template <class Pass>
+  result<void> for_pools(std::span<const uint32_t> which, cargo what, const Pass& pass);
 
   const std::shared_ptr<session::engine> engine_;
   const uint64_t cancel_token_;
@@ -107,14 +105,7 @@ class seat {
   bool embeddings_ = false;
   bool hung_ = false;  // a step did not end in that time
 
-  struct step_memory {
-    int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows, *states;
-    float* rows;
-  } memory_{};
-  // In this order: each goes before what it was made of.
-  compute::program program_;
-  compute::binding binding_;
-  compute::queue queue_;
+  std::vector<place> places_;
 };
 
 }  // namespace bitnet::session

@@ -12,7 +12,9 @@
 #include "commands/commands.hpp"
 #include "commands/figures.hpp"
 #include "interrupt.hpp"
+#include "library/json.hpp"
 #include "library/placing.hpp"
+#include "library/splitting.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
@@ -196,6 +198,7 @@ struct facts {  // of the whole run
   uint64_t threads = 0;
   uint64_t max_context = 0;          // that the free memory had room for; 0: unknown
   std::string places;                // of threads that are kept somewhere
+  std::string layers;                // of each device, where there are several
   std::optional<large_pages> pages;  // once all was measured
 };
 
@@ -209,6 +212,7 @@ facts facts_of(const invocation& in, const engine& all, const nlohmann::json& se
           session.value("threads", uint64_t{0}),
           session.value("kv", nlohmann::json::object()).value("max_context", uint64_t{0}),
           has_places(runtime) ? threads_text(runtime) : "",
+          layers_text(session, member(runtime, "device"), false),
           {}};
 }
 
@@ -223,6 +227,7 @@ ordered_json as_json(const measurement& m, const facts& f, const ceilings& limit
   if (!f.device.name.empty()) out[f.device.host_threads ? "cpu_info" : "gpu_info"] = f.device.name;
   if (f.device.host_threads) out["n_threads"] = f.threads;
   if (!f.places.empty()) out["thread_places"] = f.places;
+  if (!f.layers.empty()) out["layers"] = f.layers;
   if (f.pages) out["large_page_bytes"] = f.pages->own + f.pages->files;
   if (f.max_context != 0) out["max_context"] = f.max_context;
   out["test"] = m.what.name();
@@ -281,6 +286,7 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
   for (const measurement& m : all) add_difference(seen, {}, m.kernels);
   for (const auto& [id, use] : seen) kernels += (kernels.empty() ? "" : " ") + id;
   out += fmt::format("device: {} {}\n", f.device.arch, f.device.name);
+  if (!f.layers.empty()) out += fmt::format("layers: {}\n", f.layers);
   if (!f.places.empty()) out += fmt::format("threads: {}\n", f.places);
   if (f.pages) out += fmt::format("large pages at the end: {}\n", text_of(*f.pages));
   if (f.max_context != 0)
@@ -339,7 +345,7 @@ result<int> bench_command(const invocation& in) {
   auto runtime = open_runtime(in);
   if (!runtime) return std::unexpected(runtime.error());
   all.runtime = *std::move(runtime);
-  auto model = open_model(in, all.runtime.get(), all.file);
+  auto model = open_model(in, all.runtime.get(), all.file, context);
   if (!model) return std::unexpected(model.error());
   all.model = *std::move(model);
   auto session = open_session(in, all.model.get(), context, in.set.flag("kernel-times"));

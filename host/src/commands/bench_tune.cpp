@@ -55,9 +55,9 @@ result<int> bench_tuning(const invocation& in, const std::string& wanted) {
   if (!file) return std::unexpected(file.error());
   auto runtime = open_runtime(in);
   if (!runtime) return std::unexpected(runtime.error());
-  auto model = open_model(in, runtime->get(), *file, true);
-  if (!model) return std::unexpected(model.error());
   constexpr uint32_t context = 64;  // tokens; none is computed
+  auto model = open_model(in, runtime->get(), *file, context, true);
+  if (!model) return std::unexpected(model.error());
   auto opened = open_session(in, model->get(), context, false);
   if (!opened) return std::unexpected(opened.error());
   auto session = session_report(opened->get());

@@ -87,7 +87,7 @@ result<nlohmann::json> run_json(const engine& all, const std::string& prompt, co
                         {"model", model_json(all)},
                         {"seed", plan.seed()},
                         {"version", bitnet_version()}};
-  for (const char* key : {"device_status", "kernels", "kv", "moves"}) {
+  for (const char* key : {"device_status", "kernels", "kv", "parts", "moves"}) {
     if (ran->contains(key)) out[key] = (*ran)[key];
   }
   return out;

@@ -11,7 +11,7 @@ struct saying {
 };
 
 // The longer of two that begin alike comes first.
-constexpr std::array<saying, 29> sayings = {{
+constexpr std::array<saying, 32> sayings = {{
     {"allow_fake", "--allow-fake"},
     {"allow_fallback", "--allow-fallback"},
     {"allowed_backends", "--allow-backends"},
@@ -25,6 +25,7 @@ constexpr std::array<saying, 29> sayings = {{
     {"leave window 0", "leave --sliding-window out"},
     {"n_batch", "--batch-size"},
     {"n_context", "--ctx-size"},
+    {"n_gpu_layers", "--n-gpu-layers"},
     {"n_threads", "--threads"},
     {"name a template", "use --chat-template"},
     {"probe all backends", "run `bitnet backends`"},
@@ -36,6 +37,8 @@ constexpr std::array<saying, 29> sayings = {{
     {"set window", "give --sliding-window"},
     {"sign the file again", "sign the file again with `bitnet backends sign`"},
     {"sign the file", "sign the file with `bitnet backends sign`"},
+    {"split_mode", "--split-mode"},
+    {"tensor_split", "--tensor-split"},
     {"tl1_tiles", "--tl1-tiles"},
     {"trusted_keys", "--trusted-keys"},
     {"user_backends", "--user-backends"},

@@ -12,6 +12,7 @@
 #include "library/advice.hpp"
 #include "library/json.hpp"
 #include "library/placing.hpp"
+#include "library/splitting.hpp"
 #include "model_files.hpp"
 #include "terminal/progress.hpp"
 
@@ -83,6 +84,26 @@ uint32_t kv_type(std::string_view name) {
          : name == "q8_0" ? BITNET_KV_Q8_0
          : name == "q4_0" ? BITNET_KV_Q4_0
                           : BITNET_KV_F16;
+}
+
+bitnet_session_options session_options(const settings& set, uint32_t n_context, bool profile) {
+  bitnet_session_options options{};
+  bitnet_session_defaults(&options, sizeof options);
+  options.n_context = n_context;
+  options.n_batch = step_size(set);
+  options.kv_k = kv_type(set.text("cache-type-k"));
+  options.kv_v = kv_type(set.text("cache-type-v"));
+  options.window = static_cast<uint32_t>(set.integer("sliding-window"));
+  options.window_keep = static_cast<uint32_t>(set.integer("keep"));
+  options.profile = profile ? 1 : 0;
+  if (uses_head(set)) {
+    options.deterministic = set.flag("deterministic") ? 1 : 0;
+    options.low_memory = only_full_head(set) ? 1 : 0;
+  } else {
+    options.embeddings = 1;
+    options.pooling = pooling_named(set.text("pooling"));
+  }
+  return options;
 }
 
 template <class Call>
@@ -180,8 +201,19 @@ void set_kv_budget(const settings& set, bitnet_model_options& options) {
 }
 
 result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
-                                const std::string& file, bool tune) {
+                                const std::string& file, uint32_t n_context, bool tune) {
+  const auto layers = read_gpu_layers(in.set.text("n-gpu-layers"));
+  if (!layers) return std::unexpected(layers.error());
+  const auto shares = read_shares(in.set.text("tensor-split"));
+  if (!shares) return std::unexpected(shares.error());
   bitnet_model_options options = model_options(in.set);
+  options.gpu_layers = layers->how;
+  options.n_gpu_layers = layers->n;
+  options.split_mode = in.set.text("split-mode") == "none" ? BITNET_SPLIT_NONE : BITNET_SPLIT_LAYER;
+  options.tensor_split = shares->data();
+  options.n_tensor_split = static_cast<uint32_t>(shares->size());
+  const bitnet_session_options planned = session_options(in.set, n_context, false);
+  options.planned = &planned;
   set_activations(in.set, options);
   std::string cache;  // of heads
   if (uses_head(in.set)) {
@@ -229,22 +261,7 @@ uint32_t step_size(const settings& set) {
 
 result<session_handle> open_session(const invocation& in, bitnet_model* model, uint32_t n_context,
                                     bool profile) {
-  bitnet_session_options options{};
-  bitnet_session_defaults(&options, sizeof options);
-  options.n_context = n_context;
-  options.n_batch = step_size(in.set);
-  options.kv_k = kv_type(in.set.text("cache-type-k"));
-  options.kv_v = kv_type(in.set.text("cache-type-v"));
-  options.window = static_cast<uint32_t>(in.set.integer("sliding-window"));
-  options.window_keep = static_cast<uint32_t>(in.set.integer("keep"));
-  options.profile = profile ? 1 : 0;
-  if (uses_head(in.set)) {
-    options.deterministic = in.set.flag("deterministic") ? 1 : 0;
-    options.low_memory = only_full_head(in.set) ? 1 : 0;
-  } else {
-    options.embeddings = 1;
-    options.pooling = pooling_named(in.set.text("pooling"));
-  }
+  const bitnet_session_options options = session_options(in.set, n_context, profile);
   library_error err;
   bitnet_session* session = nullptr;
   const bitnet_status status = bitnet_session_open(model, &options, &session, &err);
@@ -277,6 +294,16 @@ void note_places(const console& out, bitnet_runtime* runtime) {
 
 }  // namespace
 
+void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* session) {
+  const auto report = session_report(session);
+  const auto choice = runtime_report(runtime);
+  if (!report || !choice) return;
+  if (const std::string layers =
+          layers_text(*report, member(*choice, "device"), out.verbosity() >= 4);
+      !layers.empty())
+    out.note(fmt::format("layers: {}", layers));
+}
+
 result<engine> open_engine(const invocation& in, const std::string& wanted) {
   engine all;
   auto file = find_model(wanted, in.variables);
@@ -285,13 +312,14 @@ result<engine> open_engine(const invocation& in, const std::string& wanted) {
   auto runtime = open_runtime(in);
   if (!runtime) return std::unexpected(runtime.error());
   all.runtime = *std::move(runtime);
-  auto model = open_model(in, all.runtime.get(), all.file);
+  const auto n_context = static_cast<uint32_t>(in.set.integer("ctx-size"));
+  auto model = open_model(in, all.runtime.get(), all.file, n_context);
   if (!model) return std::unexpected(model.error());
   all.model = *std::move(model);
-  auto session = open_session(
-      in, all.model.get(), static_cast<uint32_t>(in.set.integer("ctx-size")), in.set.flag("perf"));
+  auto session = open_session(in, all.model.get(), n_context, in.set.flag("perf"));
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);
+  note_layers(in.out, all.runtime.get(), all.session.get());
   note_room(in.out, all.session.get());
   note_places(in.out, all.runtime.get());
   return all;

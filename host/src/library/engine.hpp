@@ -23,10 +23,11 @@ struct invocation {
 // `fresh`: backends are asked again, whatever is remembered of them.
 [[nodiscard]] result<runtime_handle> open_runtime(const invocation& in, bool fresh = false);
 
-// Also prints the selection line, whether the choice worked or not. `tune`: the backend measures
-// its settings now.
+// Also prints the selection line, whether the choice worked or not. Room is left for a session of
+// `n_context` tokens as open_session() has it. `tune`: the backend measures its settings now.
 [[nodiscard]] result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
-                                              const std::string& file, bool tune = false);
+                                              const std::string& file, uint32_t n_context,
+                                              bool tune = false);
 // Tokenizer and metadata only; needs no backend.
 [[nodiscard]] result<model_handle> open_vocabulary(const std::string& file);
 
@@ -34,6 +35,9 @@ struct invocation {
 // command has no options of the output head.
 [[nodiscard]] result<session_handle> open_session(const invocation& in, bitnet_model* model,
                                                   uint32_t n_context, bool profile);
+
+// Notes which device has come to have what, where it is not the selected one that has all.
+void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* session);
 
 // All of it, closed in the right order.
 struct engine {

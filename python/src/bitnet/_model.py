@@ -54,6 +54,14 @@ def _reading(activation: str, activations: str, i2s_layout: str, tl1_tiles: str)
         tl1_tiles=_native.choice("tl1_tiles", "TL1_TILES", tl1_tiles))
 
 
+def _layers(n: int | str) -> dict[str, int]:
+    if not isinstance(n, int):
+        if n not in ("auto", "all"):
+            raise ValueError(f"n_gpu_layers is auto, all or a number of layers, not {n!r}")
+        return {"gpu_layers": _native.choice("n_gpu_layers", "GPU_LAYERS", n)}
+    return {"gpu_layers": numbers["BITNET_GPU_LAYERS_COUNT"], "n_gpu_layers": n}
+
+
 class _Progress:
     """A callback, and what it raised."""
 
@@ -101,7 +109,9 @@ class Model(Owner):
                  activation: str = "auto", activations: str = "auto", i2s_layout: str = "a",
                  tl1_tiles: str = "generated", pack_cache: str | os.PathLike[str] | None = None,
                  pack_cache_max_bytes: int | None = None, kv_budget_bytes: int | None = None,
-                 kv_eviction: str = "lru", tune: bool = False, load_mode: str = "auto"):
+                 kv_eviction: str = "lru", tune: bool = False, load_mode: str = "auto",
+                 n_gpu_layers: int | str = "auto", split_mode: str = "layer",
+                 tensor_split: Sequence[float] | None = None):
         if engine is not None and device is not None:
             raise ValueError("give an engine or a device: the engine has chosen one")
         if engine is not None and not isinstance(engine, Engine):
@@ -112,7 +122,9 @@ class Model(Owner):
             vocabulary_only=vocabulary_only, pack_cache=pack_cache,
             pack_cache_max_bytes=pack_cache_max_bytes, kv_budget_bytes=kv_budget_bytes,
             kv_eviction=_native.choice("kv_eviction", "EVICT", kv_eviction), tune=tune,
-            load_mode=_native.choice("load_mode", "LOAD", load_mode), progress=told.c)
+            load_mode=_native.choice("load_mode", "LOAD", load_mode),
+            split_mode=_native.choice("split_mode", "SPLIT", split_mode), **_layers(n_gpu_layers),
+            progress=told.c).give_list("tensor_split", "float", list(tensor_split or ()))
         self._own = Engine(device) if engine is None and not vocabulary_only else None
         of = engine or self._own
         parent = of._handle if of is not None else None

@@ -8,15 +8,19 @@
 
 namespace bitnet::model {
 
-compute::graph graph_builder::build(ending what) && {
-  uint32_t x = activation(m_.shape.n_embedding);
-  emit(BITNET_OP_EMBED_GATHER, {}, {x}, {m_.token_embedding});
-  x = transformed(x, m_.embedding_transform, BITNET_HADAMARD_FACTORS_LAST);
-  x = scaled(x, m_.shape.embedding_scale);
-  for (uint32_t n = 0; n < m_.shape.n_layers; ++n) x = m_.shape.row->layer(*this, n, x);
-  const bool hidden = what == ending::hidden;
-  x = hidden ? norm(asked_rows(x), m_.output_norm) : m_.shape.row->head(*this, x);
+compute::graph graph_builder::build(ending what, const section& of) && {
+  const uint32_t first = activation(m_.shape.n_embedding);
+  uint32_t x = first;
+  if (of.embedding) {
+    emit(BITNET_OP_EMBED_GATHER, {}, {x}, {m_.token_embedding});
+    x = transformed(x, m_.embedding_transform, BITNET_HADAMARD_FACTORS_LAST);
+    x = scaled(x, m_.shape.embedding_scale);
+  }
+  for (uint32_t n = of.first; n < of.last; ++n) x = m_.shape.row->layer(*this, n, x);
+  const bool hidden = what == ending::hidden || !of.head;
+  if (of.head) x = hidden ? norm(asked_rows(x), m_.output_norm) : m_.shape.row->head(*this, x);
   out_.add_facts();
+  if (!of.embedding) out_.add_port(BITNET_PORT_VALUE_IN, first);
   out_.add_port(hidden ? BITNET_PORT_VALUE_OUT : BITNET_PORT_LOGITS, x);
   return std::move(out_);
 }

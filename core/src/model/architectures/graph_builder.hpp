@@ -40,8 +40,10 @@ class graph_builder {
  public:
   explicit graph_builder(const described& m) : m_(m) {}
 
-  // The whole of it, as the row of the shape has it.
-  compute::graph build(ending what) &&;
+  // As the row of the shape has it. A section that does not begin with the embedding takes hidden
+  // states, a row for each token, by BITNET_PORT_VALUE_IN; one without the head gives them by
+  // BITNET_PORT_VALUE_OUT, whatever the ending.
+  compute::graph build(ending what, const section& of) &&;
 
   [[nodiscard]] const hyperparameters& shape() const { return m_.shape; }
   [[nodiscard]] const described& about() const { return m_; }

@@ -33,6 +33,15 @@ struct recurrence {
 
 struct architecture;
 
+// What of a model: the layers [first, last), with what looks tokens up before them and what makes
+// logits, or embeddings, behind them.
+struct section {
+  uint32_t first = 0, last = 0;
+  bool embedding = true, head = true;
+
+  bool operator==(const section&) const = default;
+};
+
 struct hyperparameters {
   const model::architecture* row = nullptr;  // nullptr: nothing is known but the vocabulary
   std::string architecture;                  // as the file spells it
@@ -85,6 +94,20 @@ struct hyperparameters {
   // f32 of the state of a sequence; 0: there is none.
   [[nodiscard]] uint64_t state_elements() const {
     return recurrent.empty() ? 0 : n_recurrent() * recurrence.elements();
+  }
+
+  [[nodiscard]] section whole() const { return {.first = 0, .last = n_layers}; }
+  // The same of a section.
+  [[nodiscard]] uint32_t n_recurrent(const section& of) const {
+    uint32_t n = 0;
+    for (uint32_t i = of.first; i < of.last; ++i) n += is_recurrent(i) ? 1 : 0;
+    return n;
+  }
+  [[nodiscard]] uint32_t n_attending(const section& of) const {
+    return of.last - of.first - n_recurrent(of);
+  }
+  [[nodiscard]] uint64_t state_elements(const section& of) const {
+    return recurrent.empty() ? 0 : n_recurrent(of) * recurrence.elements();
   }
 };
 

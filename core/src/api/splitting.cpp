@@ -1,0 +1,93 @@
+// The options that say which devices have what of a model, and the runtime's part in it.
+#include "session/split.hpp"
+
+#include <fmt/core.h>
+
+#include "api/edge.hpp"
+#include "api/objects.hpp"
+#include "select/request.hpp"
+
+using bitnet::select::request;
+
+bitnet::result<bitnet::session::split_options> bitnet::api::split_options_of(
+    const bitnet_model_options& o) {
+  bitnet::session::split_options out;
+  if (o.gpu_layers > BITNET_GPU_LAYERS_COUNT)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT, "gpu_layers must be AUTO, ALL or COUNT");
+  if (o.gpu_layers != BITNET_GPU_LAYERS_COUNT && o.n_gpu_layers != 0)
+    return bitnet::fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("n_gpu_layers is {}, which counts with gpu_layers COUNT only", o.n_gpu_layers));
+  if (o.gpu_layers == BITNET_GPU_LAYERS_ALL) out.n_layers = UINT32_MAX;
+  if (o.gpu_layers == BITNET_GPU_LAYERS_COUNT) out.n_layers = o.n_gpu_layers;
+  if (o.split_mode > BITNET_SPLIT_NONE)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT, "split_mode must be LAYER or NONE");
+  out.whole_only = o.split_mode == BITNET_SPLIT_NONE;
+  if (auto ok = listed(o.tensor_split, o.n_tensor_split, "tensor_split"); !ok)
+    return std::unexpected(ok.error());
+  if (o.n_tensor_split > bitnet::session::most_split_devices)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        fmt::format("tensor_split has {} shares; expected at most {}",
+                                    o.n_tensor_split, bitnet::session::most_split_devices));
+  out.shares.assign(o.tensor_split, o.tensor_split + o.n_tensor_split);
+  if (auto ok = bitnet::session::check_shares(out.shares); !ok) return std::unexpected(ok.error());
+  if (out.whole_only && !out.shares.empty())
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        "tensor_split shares a model out over devices, and split_mode keeps it on "
+                        "one; leave one of them out");
+  const auto planned = take_options(o.planned, bitnet_session_defaults, "the planned options");
+  if (!planned) return std::unexpected(planned.error());
+  auto session = session_options_of(*planned);
+  if (!session) return std::unexpected(session.error());
+  out.planned = *std::move(session);
+  return out;
+}
+
+namespace {
+
+// Which device of a backend has which share is the option's to say, not the request's.
+bitnet::result<void> check_no_index(const request& wanted) {
+  const auto wishes = bitnet::select::parse_request(wanted.text, wanted.requested_by);
+  if (!wishes) return std::unexpected(wishes.error());
+  for (const auto& w : *wishes)
+    if (w.index)
+      return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                          fmt::format("tensor_split shares layers out over the devices of a "
+                                      "backend, and the request names one of them, {}; name the "
+                                      "backend alone, and give 0 to devices that get nothing",
+                                      w.text));
+  return {};
+}
+
+}  // namespace
+
+bitnet::result<bitnet::session::placement> bitnet_model::place(
+    const bitnet::select::choice& wanted) const {
+  if (!split.shares.empty())
+    if (auto ok = check_no_index(runtime->request); !ok) return std::unexpected(ok.error());
+  const auto choose = [&](std::string text) {
+    request one;
+    one.text = std::move(text);
+    one.requested_by = "the split of a model";
+    return runtime->choose_other(one, runtime->lost.all());
+  };
+  const request& general = runtime->request;
+  const bool strict = general.require_first || general.strict;
+  const bitnet::session::split_keeper keeper = {
+      .host = [&] { return choose("cpu"); },
+      .of_backend =
+          [&](uint32_t index) {
+            // Requests count devices from the best one on.
+            for (uint32_t rank = 0; rank < bitnet::session::most_split_devices; ++rank)
+              if (auto c = choose(fmt::format("{}:{}", wanted.backend->name(), rank));
+                  c && c->device_index == index && c->backend->name() == wanted.backend->name())
+                return c;
+            return bitnet::result<bitnet::select::choice>(
+                bitnet::fail(BITNET_UNAVAILABLE, "there is no such device"));
+          },
+      .may_leave = !strict && (general.text == "auto" || general.allow_fallback),
+      .is_required = strict,
+      .log = [&](uint32_t level,
+                 const std::string& text) { runtime->services.log(level, "model", text); }};
+  return bitnet::session::split(wanted, model, split, budget, copies, keeper);
+}

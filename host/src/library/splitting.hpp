@@ -1,0 +1,28 @@
+#pragma once
+// --n-gpu-layers, --split-mode and --tensor-split; and which device has come to have what.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bitnet/bitnet.h"
+#include "result.hpp"
+
+namespace bitnet::host {
+
+struct layer_count {
+  uint32_t how = BITNET_GPU_LAYERS_AUTO;
+  uint32_t n = 0;  // with BITNET_GPU_LAYERS_COUNT
+};
+// auto, all, or a number of layers.
+[[nodiscard]] result<layer_count> read_gpu_layers(std::string_view text);
+// "3,1": numbers from 0 on, not all of them 0; none of "".
+[[nodiscard]] result<std::vector<float>> read_shares(std::string_view text);
+
+// Of the member `parts` of a session's report: "embedding and 0-11 on cpu:0, 12-29 and head on
+// cuda:0", with bytes if `sizes`. "" where all is on `selected`.
+[[nodiscard]] std::string layers_text(const nlohmann::json& report, const std::string& selected,
+                                      bool sizes);
+
+}  // namespace bitnet::host
