@@ -4,8 +4,8 @@
 // on from there by itself. Rows side by side, each a line at a time, came a fifth slower
 // (docs/explain/kernel-ladder.md).
 
-// What is asked for from further away than a page goes to the second cache: of lines on their way to
-// the first there are few at a time, and while products are computed no others are asked for.
+// What is asked for from further away than a page goes to the second cache: of lines on their way
+// to the first there are few at a time, and while products are computed no others are asked for.
 
 inline void ask_for(const uint8_t* line, uint64_t ahead) {
   if (ahead > 4096)
