@@ -29,8 +29,8 @@ std::string measure(const void* engine, const bitnet::sdk::host& host, uint64_t 
 
 // Parameters: "isa" forces an instruction set, a name of kernels/variants.hpp; "head" says how the
 // largest logits are found, "exact" (also when it is not given) or "fast"; "hugepages" is "auto" or
-// "off", which asks for none; with "copies" "off" none are made of rows in a file's pages; "disable"
-// names kernels that the host has found wrong here.
+// "off", which asks for none; with "copies" "off" there are none of rows in a file's pages;
+// "disable" names kernels that the host has found wrong here.
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = "cpu";
   d.version = BITNET_CPU_VERSION;

@@ -131,7 +131,7 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   std::vector<const char*> params;
   if (uses_head(in.set) && in.set.text("head") == "fast") params.push_back("*.head=fast");
   if (in.set.text("hugepages") == "off") params.push_back("*.hugepages=off");
-  if (uses_head(in.set) && in.set.flag("low-memory")) params.push_back("*.copies=off");
+  if (in.set.has("low-memory") && in.set.flag("low-memory")) params.push_back("*.copies=off");
   options.backend_params = params.data();
   options.n_backend_params = static_cast<uint32_t>(params.size());
   options.n_threads = static_cast<uint32_t>(std::max<int64_t>(in.set.integer("threads"), 0));
