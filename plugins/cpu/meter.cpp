@@ -7,8 +7,6 @@
 #include <fstream>
 #include <string_view>
 
-#include "ops/last_level_cache.hpp"
-
 namespace bitnet::cpu {
 namespace {
 
@@ -82,7 +80,8 @@ std::vector<uint32_t> usable_cpus() {
 }
 
 bool has_room_for_copies(uint64_t bytes) {
-  if (bytes <= last_level_cache_bytes()) return false;
+  constexpr uint64_t streamed = uint64_t{64} << 20;  // what is smaller may stay in caches
+  if (bytes < streamed) return false;
   bitnet_device_status now{};
   meter({}).read(now);
   return (now.known & BITNET_STATUS_MEMORY) != 0 && now.memory_free_bytes / 3 >= bytes;

@@ -20,7 +20,8 @@ namespace bitnet::cpu {
 // CPUs that this process may use, ascending; empty if unknown.
 std::vector<uint32_t> usable_cpus();
 
-// Whether so many bytes are streamed, as no cache holds them, and three times as many are free.
+// Whether so many bytes are worth a copy, and three times as many are free. Where they are few, no
+// system call.
 bool has_room_for_copies(uint64_t bytes);
 
 class meter {

@@ -159,6 +159,14 @@ void check(const cpu::isa_form& isa, const head& h, cpu::top_head& two, uint32_t
 
 class top_heads : public each_form {};
 
+TEST_P(top_heads, take_steps_without_outputs) {
+  head h(128, 1024, 3);
+  h.pack(*GetParam(), cpu::head_bits::eight);
+  cpu::top_head two(h.weight, cpu::head_bits::eight, 1);
+  two.approximate(*GetParam(), 0, 0, 1, 0, h.m, nullptr);
+  EXPECT_EQ(two.refine(*GetParam(), 1, 0, 1, nullptr, 0, h.m, nullptr), 0u);
+}
+
 TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
   const struct {
     uint64_t k, m;

@@ -199,6 +199,7 @@ void top_head::take(uint64_t output, const float* x) {
 
 void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
                            uint64_t first, uint64_t last, float* y, bool streams) {
+  if (outputs == 0) return;  // a prompt's step, but for its last
   const copied_rows rows = rows_of(w_, bits_);
   const auto kernel = bits_ == head_bits::four ? isa.linear_i4 : isa.linear_i8;
   const uint64_t k = padded(w_, bits_), ahead = current_tuning().ahead;
