@@ -43,7 +43,8 @@ class copy_room {
       try {
         constexpr uint64_t large_page = uint64_t{2} << 20;
         if (enough_ && enough_(bytes_)) all_ = memory(bytes_, from_, large_page);
-      } catch (const std::bad_alloc&) {  // all goes on as it was
+      } catch (const std::bad_alloc&) {
+        all_ = memory();  // all goes on as it was
       }
     });
     return bytes <= all_.size() && at <= all_.size() - bytes ? all_.data() + at : nullptr;
