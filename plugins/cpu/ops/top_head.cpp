@@ -89,7 +89,8 @@ constexpr uint64_t most_sums = uint64_t{64} * top_head::max_outputs;  // 16 KB o
 uint64_t tile_for(uint64_t outputs, uint64_t stride) {
   if (outputs == 1) return most_rows;
   constexpr uint64_t bytes = 131072, unit = 8;
-  return std::clamp(bytes / stride / unit * unit, unit, most_sums / outputs / unit * unit);
+  const uint64_t most = std::min(most_rows, most_sums / outputs / unit * unit);
+  return std::clamp(bytes / stride / unit * unit, unit, most);
 }
 
 // Keeps the `top` largest values seen, as a heap whose front is the least of them.
