@@ -83,7 +83,7 @@ bool has_room_for_copies(uint64_t bytes) {
   constexpr uint64_t streamed = uint64_t{64} << 20;  // what is smaller may stay in caches
   if (bytes < streamed) return false;
   bitnet_device_status now{};
-  meter({}).read(now);
+  meter({}).add_memory(now);
   return (now.known & BITNET_STATUS_MEMORY) != 0 && now.memory_free_bytes / 3 >= bytes;
 }
 

@@ -33,13 +33,13 @@ class meter {
   // Fills what is known and names it in `known`. The load is that since an earlier call, so the
   // first one cannot tell it.
   void read(bitnet_device_status& out);
+  void add_memory(bitnet_device_status& out) const;  // of it only this
 
  private:
   struct ticks {  // of all the CPUs together
     uint64_t busy = 0, total = 0;
   };
   std::optional<ticks> count_ticks() const;
-  void add_memory(bitnet_device_status& out) const;
   void add_load(bitnet_device_status& out);
   void add_clock(bitnet_device_status& out) const;
   void add_temperature(bitnet_device_status& out) const;

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -14,6 +13,7 @@
 #include "../core/model/small_hybrid.hpp"
 #include "../demo_model.hpp"
 #include "../scratch_folder.hpp"
+#include "one_thread.hpp"
 #include "plugin/loading/backend.hpp"
 #include "session/embedding.hpp"
 #include "session/session.hpp"
@@ -25,25 +25,8 @@ namespace {
 using ids = std::vector<int32_t>;
 using floats = std::vector<float>;
 
-struct one_thread final : plugin::host_services {
-  void log(uint32_t, std::string_view, std::string_view) override {}
-  uint32_t parallel_width() override { return 1; }
-  bitnet_status parallel_run(uint32_t, bitnet_task task, void* arg) override {
-    task(arg, 0, 1);
-    return BITNET_OK;
-  }
-  bool cancelled(uint64_t) override { return false; }
-  uint64_t now_ns() override {
-    return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  }
-  std::vector<std::pair<std::string, std::string>> params(std::string_view) override { return {}; }
-};
-
-template <class T>
-T need(result<T> made) {
-  if (!made) throw std::runtime_error(made.error().message);
-  if constexpr (!std::is_void_v<T>) return std::move(*made);
-}
+using test::need;
+using test::one_thread;
 
 // The layers with which parts begin, the first of them aside; 0: behind the embedding.
 using cuts = std::vector<uint32_t>;

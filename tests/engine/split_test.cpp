@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "../demo_model.hpp"
 #include "compute/steps.hpp"
 #include "model/model.hpp"
+#include "one_thread.hpp"
 #include "plugin/loading/backend.hpp"
 #include "program/graph.hpp"
 
@@ -20,26 +20,9 @@ namespace {
 
 constexpr uint32_t n_context = 128, block_tokens = 64, n_story = 32;
 
-struct one_thread final : plugin::host_services {
-  void log(uint32_t, std::string_view, std::string_view) override {}
-  uint32_t parallel_width() override { return 1; }
-  bitnet_status parallel_run(uint32_t, bitnet_task task, void* arg) override {
-    task(arg, 0, 1);
-    return BITNET_OK;
-  }
-  bool cancelled(uint64_t) override { return false; }
-  uint64_t now_ns() override {
-    return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-  }
-  std::vector<std::pair<std::string, std::string>> params(std::string_view) override { return {}; }
-};
+using test::need;
+using test::one_thread;
 
-// Throws what a test cannot go on without.
-template <class T>
-T need(result<T> made) {
-  if (!made) throw std::runtime_error(made.error().message);
-  if constexpr (!std::is_void_v<T>) return std::move(*made);
-}
 template <class T>
 T need(compute::attempt<T> made) {
   return need(told(std::move(made), "split"));

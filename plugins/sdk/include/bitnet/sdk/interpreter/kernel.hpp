@@ -97,6 +97,7 @@ struct share {
 
 // Columns of a product that workers share are cut at multiples of this: a cache line of outputs.
 constexpr uint64_t column_grain = 16;
+static_assert(column_grain % row_copy::run == 0, "what a worker reads would end within a run");
 
 // Of a matrix with activations.
 inline bool is_product(uint32_t op) noexcept {
