@@ -296,8 +296,14 @@ void note_places(const console& out, bitnet_runtime* runtime) {
 
 void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* session) {
   const auto report = session_report(session);
+  if (!report) return;
+  // The report of all backends is not a start's to wait for where one of them has all layers.
+  const auto parts = list_of(*report, "parts");
+  if (out.verbosity() < 4 && parts.size() == 1 &&
+      selection_line(runtime).ends_with("selected=" + any_member(*report, "backend")))
+    return;
   const auto choice = runtime_report(runtime);
-  if (!report || !choice) return;
+  if (!choice) return;
   if (const std::string layers =
           layers_text(*report, member(*choice, "device"), out.verbosity() >= 4);
       !layers.empty())
