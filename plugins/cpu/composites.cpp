@@ -49,16 +49,24 @@ void linear_columns(const call& c, uint64_t first, uint64_t last) {
                  c.output<float>(0));
 }
 
+// Columns that a piece of a product has at least: with fewer, many tokens would have no tables.
+uint64_t fewest_columns(const call& linear) {
+  return linear.rows < fewest_panel_tokens ? 0 : fewest_table_rows;
+}
+
 // LINEAR_TERNARY, ADD by columns.
 void linear_add(const call& linear, const call& add, team& workers) {
-  workers.deal(linear.m, column_grain, [&](const share& columns) {
-    linear_columns(linear, columns.first, columns.last);
-    for (uint64_t r = 0; r < linear.rows; ++r) {
-      const uint64_t at = r * linear.m + columns.first;
-      isa_of(add).rows.add(add.input<float>(0) + at, add.input<float>(1) + at,
-                           columns.last - columns.first, add.output<float>(0) + at);
-    }
-  });
+  workers.deal(
+      linear.m, column_grain,
+      [&](const share& columns) {
+        linear_columns(linear, columns.first, columns.last);
+        for (uint64_t r = 0; r < linear.rows; ++r) {
+          const uint64_t at = r * linear.m + columns.first;
+          isa_of(add).rows.add(add.input<float>(0) + at, add.input<float>(1) + at,
+                               columns.last - columns.first, add.output<float>(0) + at);
+        }
+      },
+      fewest_columns(linear));
 }
 
 void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
@@ -67,15 +75,18 @@ void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
   // q, k and v as one matrix: one range of the columns of all three.
   const call* matrices[] = {&body[parts.q], &body[parts.k], &body[parts.v]};
   const uint64_t all = matrices[0]->m + matrices[1]->m + matrices[2]->m;
-  workers.deal(all, column_grain, [&](const share& columns) {
-    uint64_t start = 0;
-    for (const call* c : matrices) {
-      const uint64_t first = std::clamp(columns.first, start, start + c->m) - start;
-      const uint64_t last = std::clamp(columns.last, start, start + c->m) - start;
-      if (first < last) linear_columns(*c, first, last);
-      start += c->m;
-    }
-  });
+  workers.deal(
+      all, column_grain,
+      [&](const share& columns) {
+        uint64_t start = 0;
+        for (const call* c : matrices) {
+          const uint64_t first = std::clamp(columns.first, start, start + c->m) - start;
+          const uint64_t last = std::clamp(columns.last, start, start + c->m) - start;
+          if (first < last) linear_columns(*c, first, last);
+          start += c->m;
+        }
+      },
+      fewest_columns(*matrices[0]));
   workers.sync();
   const call& write = body[parts.kv_write];
   const share tokens = workers.split(write.rows);
@@ -116,15 +127,20 @@ void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
   const call& activation = body[parts.activation];
   const call& mul = body[parts.mul];
   const row_kernels& rows_of = isa_of(mul).rows;
-  workers.deal(gate.m, column_grain, [&](const share& columns) {
-    linear_columns(gate, columns.first, columns.last);
-    linear_columns(body[parts.up], columns.first, columns.last);
-    for (uint64_t r = 0; r < gate.rows; ++r) {
-      const uint64_t at = r * gate.m + columns.first, n = columns.last - columns.first;
-      (rows_of.*Activation)(activation.input<float>(0) + at, n, activation.output<float>(0) + at);
-      rows_of.mul(mul.input<float>(0) + at, mul.input<float>(1) + at, n, mul.output<float>(0) + at);
-    }
-  });
+  workers.deal(
+      gate.m, column_grain,
+      [&](const share& columns) {
+        linear_columns(gate, columns.first, columns.last);
+        linear_columns(body[parts.up], columns.first, columns.last);
+        for (uint64_t r = 0; r < gate.rows; ++r) {
+          const uint64_t at = r * gate.m + columns.first, n = columns.last - columns.first;
+          (rows_of.*Activation)(activation.input<float>(0) + at, n,
+                                activation.output<float>(0) + at);
+          rows_of.mul(mul.input<float>(0) + at, mul.input<float>(1) + at, n,
+                      mul.output<float>(0) + at);
+        }
+      },
+      fewest_columns(gate));
   workers.sync();
   norm_quant(parts.sub_norm == roles::absent ? nullptr : &body[parts.sub_norm],
              body[parts.sub_quant], workers);

@@ -46,6 +46,8 @@ void* address(F f) {
   BITNET_FUNCTION(linear_ternary, isa), BITNET_FUNCTION(linear_grouped, isa), \
       BITNET_FUNCTION(linear_i8, isa), BITNET_FUNCTION(linear_i4, isa)
 #define BITNET_PANEL_FUNCTIONS(isa) BITNET_FUNCTION(linear_panel, isa), BITNET_BYTE_FUNCTIONS(isa)
+#define BITNET_TABLE_FUNCTIONS(isa) \
+  BITNET_FUNCTION(linear_panel, isa), BITNET_FUNCTION(linear_tables, isa)
 #define BITNET_SCORE_FUNCTIONS(isa) \
   BITNET_FUNCTION(turn_keys, isa), BITNET_FUNCTION(attn_scores, isa)
 #define BITNET_ALL_FUNCTIONS(isa)                                                                  \
@@ -65,12 +67,14 @@ const functions& known() {
 #if defined(__x86_64__)
       BITNET_FUNCTION(linear_panel, amx),
       {address(cpu::linear_panel_emulated), {"linear_panel", "amx"}},
-      BITNET_PANEL_FUNCTIONS(avx512vnni),
-      BITNET_FUNCTION(linear_panel, avx512),
+      BITNET_TABLE_FUNCTIONS(avx512vnni),
+      BITNET_BYTE_FUNCTIONS(avx512vnni),
+      BITNET_TABLE_FUNCTIONS(avx512),
       BITNET_SCORE_FUNCTIONS(avx512),
       BITNET_ALL_FUNCTIONS(avx512),
-      BITNET_PANEL_FUNCTIONS(avxvnni),
-      BITNET_FUNCTION(linear_panel, avx2),
+      BITNET_TABLE_FUNCTIONS(avxvnni),
+      BITNET_BYTE_FUNCTIONS(avxvnni),
+      BITNET_TABLE_FUNCTIONS(avx2),
       BITNET_SCORE_FUNCTIONS(avx2),
       BITNET_ALL_FUNCTIONS(avx2),
       BITNET_FUNCTION(linear_panel, sse41),
@@ -132,6 +136,7 @@ void replace_functions(const cpu::isa_form& form) {
   noting.ternary.run = note_tile<cpu::ternary_tile, &isa_form::ternary>;
   noting.grouped.run = note_tile<cpu::grouped_tile, &isa_form::grouped>;
   if (form.panel.run != nullptr) noting.panel.run = note_tile<cpu::panel_tile, &isa_form::panel>;
+  if (form.tables.run != nullptr) noting.tables.run = note_tile<cpu::panel_tile, &isa_form::tables>;
   noting.dense.run = note_tile<cpu::dense_tile, &isa_form::dense>;
   noting.weighted_sum.run = note_tile<cpu::weighted_rows, &isa_form::weighted_sum>;
   if (form.attention.scores != nullptr) {
@@ -259,7 +264,8 @@ void compare(const std::string& id) {
         << id << " was counted, but " << name << " of " << ending << " did not run";
   if (both || (original->panel.run != nullptr && panels_serve(row->first) &&
                ending == original->panel.isa)) {
-    EXPECT_TRUE(ran.contains({"linear_panel", panels})) << id << " ran no panels for many tokens";
+    EXPECT_TRUE(ran.contains({"linear_panel", panels}) || ran.contains({"linear_tables", panels}))
+        << id << " ran neither panels nor tables for many tokens";
   }
 }
 
@@ -302,10 +308,11 @@ bool any_begins(const std::set<std::string>& ids, const std::string& with) {
 }
 
 // One product alone.
-conformance::model product(uint32_t format, int64_t k, uint64_t scale_group, int32_t given = 0) {
+conformance::model product(uint32_t format, int64_t k, uint64_t scale_group, int32_t given = 0,
+                           int64_t rows = 21) {
   conformance::model m;
   std::mt19937 random(7);
-  constexpr int64_t rows = 21, tokens = BITNET_DIM_TOKENS;
+  constexpr int64_t tokens = BITNET_DIM_TOKENS;
   const bool ternary = format == BITNET_FORMAT_TERNARY2;
   const uint32_t x = m.value(BITNET_DTYPE_F32, tokens, k);
   m.op(BITNET_OP_EMBED_GATHER, {}, {x}, {m.dense(BITNET_FORMAT_F32, k, 2, random)});
@@ -366,6 +373,19 @@ TEST_P(kernel_ids, of_ternary_products) {
     SCOPED_TRACE(row.why);
     EXPECT_TRUE(any_begins(run(product(BITNET_FORMAT_TERNARY2, row.k, row.group)), row.id));
   }
+}
+
+TEST_P(kernel_ids, of_products_by_panels_and_tables_in_turn) {
+  if (original->tables.run == nullptr) return;
+  std::set<function> both;
+  for (int i = 0; i < 100; ++i) {  // more than the pieces after which the slower one is tried
+    run(product(BITNET_FORMAT_TERNARY2, 128, 0, 0, 256));
+    both.merge(ran);
+    if (both.contains({"linear_panel", original->panel.isa}) &&
+        both.contains({"linear_tables", original->tables.isa}))
+      return;
+  }
+  FAIL() << "only one of the two ran";
 }
 
 TEST_P(kernel_ids, of_products_that_no_panel_takes) {

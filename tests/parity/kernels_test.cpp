@@ -79,6 +79,10 @@ constexpr ternary_row ternary_rows[] = {
     {256, 512, 27, fill::minus, -128, 0, "tables: the largest int16 sums, 11 tokens of an entry"},
     {256, 512, 16, fill::plus, -128, 0, "tables: the largest negative ones"},
     {256, 512, 16, fill::minus, -127, 0, "tables: the largest of 256 elements"},
+    {300, 640, 60, fill::random, any, 0, "tables: entries of 32 tokens, 28 of the second"},
+    {256, 384, 48, fill::random, any, 0, "tables: entries of 32 tokens, then of 16"},
+    {256, 512, 32, fill::minus, -128, 0, "tables: the largest int16 sums, 32 tokens"},
+    {256, 512, 32, fill::plus, -128, 0, "tables: the largest negative ones, 32 tokens"},
     {48, 8448, 44, fill::random, any, 32, "panels: short groups"},
     {49, 2176, 130, fill::random, any, 128, "panels: a line of tiles more, tokens past a call"},
     {32, 6144, 41, fill::random, any, 1536, "panels: blocks as long as a group"},
@@ -87,6 +91,17 @@ constexpr ternary_row ternary_rows[] = {
 };
 
 class each_isa : public each_form {};
+
+// The form with one of two ways for many tokens; it takes the faster one else.
+cpu::isa_form only_panels(cpu::isa_form form) {
+  form.tables.run = nullptr;
+  return form;
+}
+cpu::isa_form only_tables(cpu::isa_form form) {
+  form.panel = form.tables;
+  form.whole_panel = {uint64_t{1} << 22, cpu::tables_tokens};
+  return only_panels(form);
+}
 
 struct ternary_case {
   explicit ternary_case(const ternary_row& of)
@@ -215,6 +230,14 @@ TEST_P(each_isa, ternary_equals_the_definition_bit_for_bit) {
     };
     run(c.weight(w.data()));
     expect_bits(y, expected);
+    if (GetParam()->tables.run != nullptr && row.scale_group % row.k == 0) {
+      for (const cpu::isa_form& way : {only_panels(*GetParam()), only_tables(*GetParam())}) {
+        std::fill_n(y.data(), y.size(), -1.5f);
+        cpu::linear_ternary(way, c.weight(w.data()), q.data(), c.s.data(), row.tokens, 0, row.rows,
+                            y.data());
+        expect_bits(y, expected);
+      }
+    }
     if (!tiles::can_hold(c.weight(w.data()))) continue;
     const tiles packed(c.weight(w.data()));
     std::fill_n(y.data(), y.size(), -1.5f);
@@ -348,6 +371,10 @@ TEST_P(each_isa, panel_sums_do_not_overflow_whatever_the_bytes_are) {
       tile.tokens = tokens;
       tile.ends = true;
       GetParam()->panel(tile);
+      for (const float sum : y) ASSERT_EQ(sum, static_cast<float>(2 * activation) * k) << k;
+      if (GetParam()->tables.run == nullptr) continue;
+      std::ranges::fill(y, -1.5f);
+      GetParam()->tables(tile);
       for (const float sum : y) ASSERT_EQ(sum, static_cast<float>(2 * activation) * k) << k;
     }
 }

@@ -331,18 +331,23 @@ TEST(team, deals_every_unit_once_and_in_grains) {
   for (const uint32_t size : {1U, 2U, 3U, 7U})
     for (const uint64_t units : {0U, 1U, 15U, 16U, 17U, 127U, 1000U, 4099U})
       for (const uint64_t grain : {1U, 16U}) {
-        constexpr int deals = 3;
+        constexpr uint64_t deals = 3, fewest = 48;  // the last deal's
         std::vector<std::atomic<int>> taken(units * deals);
-        std::atomic<bool> askew{false};
+        std::atomic<bool> askew{false}, small{false};
         as_team(size, [&](sdk::team& mine) {
           for (uint64_t n = 0; n < deals; ++n) {  // without meeting between them
-            mine.deal(units, grain, [&](const sdk::share& s) {
+            const auto take = [&](const sdk::share& s) {
               if (s.first % grain != 0 || (s.last % grain != 0 && s.last != units)) askew = true;
+              if (n == deals - 1 &&
+                  s.last - s.first < std::min(fewest, units / size / grain * grain))
+                small = true;
               for (uint64_t i = s.first; i < s.last; ++i) ++taken[n * units + i];
-            });
+            };
+            mine.deal(units, grain, take, n == deals - 1 ? fewest : 0);
           }
         });
         EXPECT_FALSE(askew) << size << " workers, " << units << " units";
+        EXPECT_FALSE(small) << size << " workers, " << units << " units";
         for (const auto& n : taken) ASSERT_EQ(n, 1) << size << " workers, " << units << " units";
       }
 }

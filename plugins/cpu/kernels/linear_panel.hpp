@@ -4,8 +4,8 @@
 //
 // Panel    codes of a few rows are unpacked once, into a byte each, and serve every token. Beyond
 //          that it is the other kernels' arithmetic in their order, so all return the same bits.
-// Tables   with AVX2 integer sums of many tokens are looked up instead (linear_panel_tables.inl),
-//          which changes no bit of a whole row's sum.
+// Tables   integer sums of many tokens can be looked up instead (linear_panel_tables.inl), which
+//          changes no bit of a whole row's sum; ops/faster.hpp finds out which is faster.
 // Blocks   rows are as long as the caller likes: a call takes up to panel_size::k elements of them,
 //          goes on from what is in y and says whether the row ends there.
 // Shapes   W (rows, k) in {-1, 0, +1}, in rows or in tiles (linear_ternary.hpp,
@@ -35,8 +35,8 @@ inline constexpr panel_size usual_panel{2048, 128};
 inline constexpr panel_size rows_panel{4096, 128};
 // Of linear_panel_amx where nothing has groups: its processors have second caches of 2 MB.
 inline constexpr panel_size tiles_panel{4096, 256};
-// Of linear_panel_avx2 where nothing has groups: tables are for whole rows.
-inline constexpr panel_size tables_panel{uint64_t{1} << 22, 128};
+// linear_tables takes whole rows of any length. Fewer do not pay.
+inline constexpr uint64_t tables_tokens = 128, fewest_table_rows = 256;
 inline constexpr panel_size widest_panel = tiles_panel;
 
 struct panel_tile {
@@ -73,5 +73,11 @@ void linear_panel_avx512vnni(const panel_tile&);    // needs AVX-512 F, BW, VL a
 void linear_panel_amx(const panel_tile&);           // these, AMX-INT8 and leave to use it
 void linear_panel_neon(const panel_tile&);          // needs AArch64
 void linear_panel_neon_dotprod(const panel_tile&);  // needs its dot products
+
+// The same with tables wherever those are for it, else panels; need what linear_panel does.
+void linear_tables_avx2(const panel_tile&);
+void linear_tables_avxvnni(const panel_tile&);
+void linear_tables_avx512(const panel_tile&);
+void linear_tables_avx512vnni(const panel_tile&);
 
 }  // namespace bitnet::cpu

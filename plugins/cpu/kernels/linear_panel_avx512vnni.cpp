@@ -29,10 +29,16 @@ constexpr uint64_t registers = 2, at_once = 8, steps_of_part = 0;
 
 #include "linear_panel_vector.inl"
 
+#include "linear_panel_tables.inl"
+
 }  // namespace
 
 void linear_panel_avx512vnni(const panel_tile& a) {
   all(a);
+}
+
+void linear_tables_avx512vnni(const panel_tile& a) {
+  look_up_or_multiply(a);
 }
 
 }  // namespace bitnet::cpu

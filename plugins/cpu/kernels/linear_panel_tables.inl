@@ -1,61 +1,67 @@
-// The products of linear_panel.hpp for many tokens and rows of one scale where multiplying bytes is
-// slow: sums are looked up (the method of four Russians). A form with AVX2 includes this behind
-// linear_panel_vector.inl.
+// The products of linear_panel.hpp for many tokens and rows of one scale, looked up (the method of
+// four Russians). A form with AVX2 or AVX-512 includes this behind linear_panel_vector.inl.
 //
 // Four weights have 81 values. So of four activations there are 81 sums, each needed by a row in
 // 81: they are made once, by one addition each, and then a row takes one addition where it had four
-// products. A lane is a token here: an entry of a table is a sum of 16 tokens in int16. Tables of
-// 32 elements stay in the first cache while all rows pass by, and what they add to is in the
-// second.
+// products. A lane is a token here: an entry of a table is a register, sums of 16 or 32 tokens in
+// int16. Tables of 32 elements stay in the first cache, or nearly, while all rows pass by, and what
+// they add to is in the second.
 //
 // The four elements of a table are those of a byte of weights, 32 apart. A row knows its entries by
 // their offsets in bytes, made once for all tokens.
 //
 // Kernels only, no shared inline functions.
 
-constexpr uint64_t tokens_of_entry = 16, entries = 81, tables_at_once = 8;
+using entry_of_16 = int16_t __attribute__((vector_size(32)));
+using entry_of_32 = int16_t __attribute__((vector_size(64)));
+template <class Entry>
+constexpr uint64_t tokens_of = sizeof(Entry) / 2;
+
+constexpr uint64_t entries = 81, tables_at_once = 8;
 // Elements whose sum fits into int16, if not every activation is -128. Of half as many it always
 // does.
 constexpr uint64_t part_of_row = 256, passes_of_part = part_of_row / (4 * tables_at_once);
 // Rows and tokens at a time, tuned on Zen 4 (2026-11-25): 500 KB of what follows stay in the second
 // cache. Making tables costs as much as 90 rows.
 constexpr uint64_t rows_at_once = 1152, tokens_at_once = 64;
-// Fewer rows do not pay, and neither do fewer tokens of an entry.
-constexpr uint64_t fewest_rows = 256, fewest_of_entry = 8;
+// Rows between one that is read and one that is asked for: no processor guesses such steps.
+constexpr uint64_t rows_ahead = 48;
+// Fewer tokens of an entry do not pay.
+constexpr uint64_t fewest_of_entry = 8;
 
-using entry = int16_t __attribute__((vector_size(32)));
-
+template <class Entry>
 struct table_room {
-  alignas(64) entry tables[tables_at_once][entries];
-  entry activations[part_of_row];
-  entry sums[rows_at_once];
+  alignas(64) Entry tables[tables_at_once][entries];
+  Entry activations[part_of_row];
+  Entry sums[rows_at_once];
   // A line more, or the same rows of all passes would share their place in the first cache.
   uint16_t offsets[passes_of_part][rows_at_once + 4][tables_at_once];
-  wide totals[tokens_at_once / tokens_of_entry][rows_at_once][2];
+  alignas(64) int32_t totals[tokens_at_once / tokens_of<Entry>][rows_at_once][tokens_of<Entry>];
 };
 
 // The offsets of n elements, a multiple of 128, of all rows. False: a code is 3, which no table
 // has.
+template <class Entry>
 inline bool find_offsets(const uint8_t* w, uint64_t stride, uint64_t rows, uint64_t n,
-                         table_room& room) {
-  const vec high = _mm256_setr_epi8(0, 9, 18, 0, 27, 36, 45, 0, 54, 63, 72, 0, 0, 0, 0, 0,  //
+                         table_room<Entry>& room) {
+  const __m256i high = _mm256_setr_epi8(0, 9, 18, 0, 27, 36, 45, 0, 54, 63, 72, 0, 0, 0, 0, 0,  //
                                     0, 9, 18, 0, 27, 36, 45, 0, 54, 63, 72, 0, 0, 0, 0, 0);
-  const vec low = _mm256_setr_epi8(0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 0, 0, 0, 0,  //
+  const __m256i low = _mm256_setr_epi8(0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 0, 0, 0, 0,  //
                                    0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 0, 0, 0, 0);
-  const vec nibble = _mm256_set1_epi8(15);
-  constexpr int shift = 5;
-  static_assert(sizeof(entry) == 1 << shift);
-  vec threes{};
+  const __m256i nibble = _mm256_set1_epi8(15);
+  constexpr int shift = sizeof(Entry) == 32 ? 5 : 6;
+  static_assert(sizeof(Entry) == 1 << shift);
+  __m256i threes{};
   for (uint64_t r = 0; r < rows; ++r)
     for (uint64_t g = 0; g < n / 128; ++g) {
       const uint8_t* from = w + r * stride + g * packed_group;
-      const vec codes = load<vec>(from);
-      __builtin_prefetch(from + 8 * stride);  // no processor guesses such steps
+      const auto codes = load<__m256i>(from);
+      __builtin_prefetch(from + rows_ahead * stride);
       threes |= codes & _mm256_srli_epi16(codes, 1);
-      const vec at = _mm256_add_epi8(
+      const __m256i at = _mm256_add_epi8(
           _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble)),
           _mm256_shuffle_epi8(low, _mm256_and_si256(codes, nibble)));
-      const vec halves[] = {
+      const __m256i halves[] = {
           _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm256_castsi256_si128(at)), shift),
           _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm256_extracti128_si256(at, 1)), shift)};
       for (uint64_t i = 0; i < 4; ++i) {
@@ -67,40 +73,46 @@ inline bool find_offsets(const uint8_t* w, uint64_t stride, uint64_t rows, uint6
   return _mm256_testz_si256(threes, _mm256_set1_epi8(0x55)) != 0;
 }
 
-// n activations of up to 16 tokens, a token to a lane; 0 where there are none, up to a multiple of
-// 128.
+// n activations of up to an entry's tokens, a token to a lane; 0 where there are none, up to a
+// multiple of 128.
+template <class Entry>
 inline void turn_activations(const int8_t* q, uint64_t stride, uint64_t tokens, uint64_t n,
-                             entry* to) {
-  for (uint64_t e = 0; e < (n + 127) / 128 * 128; e += 16) {
-    __m128i rows[16] = {};
-    for (uint64_t t = 0; t < tokens && e < n; ++t)
-      if (e + 16 <= n)
-        std::memcpy(&rows[t], q + t * stride + e, 16);
-      else
-        std::memcpy(&rows[t], q + t * stride + e, n - e);
-    for (int step = 0; step < 4; ++step) {
-      __m128i next[16];
-      for (uint64_t i = 0; i < 8; ++i) {
-        next[2 * i] = _mm_unpacklo_epi8(rows[i], rows[i + 8]);
-        next[2 * i + 1] = _mm_unpackhi_epi8(rows[i], rows[i + 8]);
+                             Entry* to) {
+  auto* out = reinterpret_cast<uint8_t*>(to);
+  for (uint64_t first = 0; first < tokens_of<Entry>; first += 16, q += 16 * stride, out += 32)
+    for (uint64_t e = 0; e < (n + 127) / 128 * 128; e += 16) {
+      __m128i rows[16] = {};
+      for (uint64_t t = 0; first + t < tokens && t < 16 && e < n; ++t)
+        if (e + 16 <= n)
+          std::memcpy(&rows[t], q + t * stride + e, 16);
+        else
+          std::memcpy(&rows[t], q + t * stride + e, n - e);
+      for (int step = 0; step < 4; ++step) {
+        __m128i next[16];
+        for (uint64_t i = 0; i < 8; ++i) {
+          next[2 * i] = _mm_unpacklo_epi8(rows[i], rows[i + 8]);
+          next[2 * i + 1] = _mm_unpackhi_epi8(rows[i], rows[i + 8]);
+        }
+        std::memcpy(rows, next, sizeof rows);
       }
-      std::memcpy(rows, next, sizeof rows);
+      for (uint64_t i = 0; i < 16; ++i) {
+        const __m256i all = _mm256_cvtepi8_epi16(rows[i]);
+        std::memcpy(out + (e + i) * sizeof(Entry), &all, sizeof all);
+      }
     }
-    for (uint64_t i = 0; i < 16; ++i)
-      to[e + i] = reinterpret_cast<entry>(_mm256_cvtepi8_epi16(rows[i]));
-  }
 }
 
 // Of the activations of a pass: table j is of elements j, j + 32, j + 64 and j + 96.
-inline void make_tables(const entry* x, entry (&tables)[tables_at_once][entries]) {
+template <class Entry>
+inline void make_tables(const Entry* x, Entry (&tables)[tables_at_once][entries]) {
   for (uint64_t j = 0; j < tables_at_once; ++j) {
-    entry* to = tables[j];
-    const entry a = x[j], b = x[j + 32], c = x[j + 64], d = x[j + 96];
-    entry with_a = -a - b - c - d;
+    Entry* to = tables[j];
+    const Entry a = x[j], b = x[j + 32], c = x[j + 64], d = x[j + 96];
+    Entry with_a = -a - b - c - d;
     for (int i = 0; i < 3; ++i, with_a += a) {
-      entry with_b = with_a;
+      Entry with_b = with_a;
       for (int k = 0; k < 3; ++k, with_b += b) {
-        entry with_c = with_b;
+        Entry with_c = with_b;
         for (int l = 0; l < 3; ++l, with_c += c, to += 3) {
           to[0] = with_c;
           to[1] = with_c + d;
@@ -111,39 +123,65 @@ inline void make_tables(const entry* x, entry (&tables)[tables_at_once][entries]
   }
 }
 
+inline void add_to(int32_t* totals, entry_of_16 sum) {
+  const auto all = reinterpret_cast<__m256i>(sum);
+  const __m256i halves[] = {_mm256_cvtepi16_epi32(_mm256_castsi256_si128(all)),
+                            _mm256_cvtepi16_epi32(_mm256_extracti128_si256(all, 1))};
+  for (uint64_t i = 0; i < 2; ++i) {
+    const __m256i after = _mm256_add_epi32(load<__m256i>(totals + 8 * i), halves[i]);
+    std::memcpy(totals + 8 * i, &after, sizeof after);
+  }
+}
+#ifdef __AVX512BW__
+inline void add_to(int32_t* totals, entry_of_32 sum) {
+  const auto all = reinterpret_cast<__m512i>(sum);
+  const __m512i halves[] = {_mm512_cvtepi16_epi32(_mm512_castsi512_si256(all)),
+                            _mm512_cvtepi16_epi32(_mm512_extracti64x4_epi64(all, 1))};
+  for (uint64_t i = 0; i < 2; ++i) {
+    const __m512i after = _mm512_add_epi32(load<__m512i>(totals + 16 * i), halves[i]);
+    std::memcpy(totals + 16 * i, &after, sizeof after);
+  }
+}
+#endif
+
 // One pass of all rows. `First`: sums begin here; `Last`: they go into the totals. Inlined, g++ 12
 // makes it 5 % slower.
-template <bool First, bool Last>
-[[gnu::noinline]] void look_up(const table_room& room, const uint16_t (*offsets)[tables_at_once],
-                               uint64_t rows, entry* sums, wide (*totals)[2]) {
+template <bool First, bool Last, class Entry>
+[[gnu::noinline]] void look_up(const table_room<Entry>& room,
+                               const uint16_t (*offsets)[tables_at_once], uint64_t rows,
+                               Entry* sums, int32_t (*totals)[tokens_of<Entry>]) {
   const auto* tables = reinterpret_cast<const uint8_t*>(room.tables);
   for (uint64_t r = 0; r < rows; ++r) {
-    entry sum{};
+    Entry sum{};
     if constexpr (!First) sum = sums[r];
     for (uint64_t j = 0; j < tables_at_once; j += 4) {
       auto four = load<uint64_t>(offsets[r] + j);
       for (uint64_t i = 0; i < 4; ++i, four >>= 16)
-        sum += load<entry>(tables + (j + i) * sizeof(room.tables[0]) + (four & 0xffff));
+        sum += load<Entry>(tables + (j + i) * sizeof(room.tables[0]) + (four & 0xffff));
     }
-    if constexpr (Last) {
-      const auto all = reinterpret_cast<vec>(sum);
-      totals[r][0] += reinterpret_cast<wide>(_mm256_cvtepi16_epi32(_mm256_castsi256_si128(all)));
-      totals[r][1] +=
-          reinterpret_cast<wide>(_mm256_cvtepi16_epi32(_mm256_extracti128_si256(all, 1)));
-    } else {
+    if constexpr (Last)
+      add_to(totals[r], sum);
+    else
       sums[r] = sum;
-    }
   }
 }
 
-// A part of all rows, n elements of up to 16 tokens.
-inline void add_part_of_rows(table_room& room, const int8_t* q, uint64_t stride, uint64_t tokens,
-                             uint64_t n, uint64_t rows, wide (*totals)[2]) {
+template <class Entry>
+inline bool has_lowest(const Entry& x) {
+  __m256i lowest{};
+  for (uint64_t i = 0; i < sizeof(Entry) / 32; ++i)
+    lowest |= _mm256_cmpeq_epi16(load<__m256i>(reinterpret_cast<const uint8_t*>(&x) + 32 * i),
+                                 _mm256_set1_epi16(-128));
+  return _mm256_testz_si256(lowest, lowest) == 0;
+}
+
+// A part of all rows, n elements of up to an entry's tokens.
+template <class Entry>
+inline void add_part_of_rows(table_room<Entry>& room, const int8_t* q, uint64_t stride,
+                             uint64_t tokens, uint64_t n, uint64_t rows,
+                             int32_t (*totals)[tokens_of<Entry>]) {
   turn_activations(q, stride, tokens, n, room.activations);
-  const vec lowest =
-      _mm256_cmpeq_epi16(reinterpret_cast<vec>(room.activations[0]), _mm256_set1_epi16(-128));
-  const uint64_t together =
-      _mm256_testz_si256(lowest, lowest) != 0 ? passes_of_part : passes_of_part / 2;
+  const uint64_t together = has_lowest(room.activations[0]) ? passes_of_part / 2 : passes_of_part;
   const uint64_t passes = (n + 127) / 128 * 4;
   for (uint64_t p = 0; p < passes; ++p) {
     make_tables(room.activations + p / 4 * 128 + p % 4 * tables_at_once, room.tables);
@@ -156,9 +194,12 @@ inline void add_part_of_rows(table_room& room, const int8_t* q, uint64_t stride,
   }
 }
 
+using eight_floats = float __attribute__((vector_size(32)));
+using eight_sums = int32_t __attribute__((vector_size(32)));
+
 // Eight rows of eight tokens become eight tokens of eight rows.
-inline void turn_floats(floats (&x)[8]) {
-  floats a[8], b[8];
+inline void turn_floats(eight_floats (&x)[8]) {
+  eight_floats a[8], b[8];
   for (uint64_t i = 0; i < 8; i += 2) {
     a[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
     a[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
@@ -174,18 +215,19 @@ inline void turn_floats(floats (&x)[8]) {
   }
 }
 
-// Rows of up to eight tokens from t on; `half` of the totals is theirs.
+// Rows of up to eight tokens from t on; `totals` are those of the first of them.
 inline void write_totals(const panel_tile& a, uint64_t row, uint64_t rows, uint64_t t,
-                         uint64_t tokens, uint64_t half, const wide (*totals)[2]) {
-  floats scale = floats{} + 1;
+                         uint64_t tokens, const int32_t* totals, uint64_t stride) {
+  eight_floats scale = eight_floats{} + 1;
   for (uint64_t i = 0; i < tokens; ++i) scale[i] = a.q_scales[(t + i) * a.q_scales_stride];
   for (uint64_t r = 0; r < rows; r += 8) {
     const uint64_t n = least(rows - r, 8);
-    floats out[8] = {};
+    eight_floats out[8] = {};
     for (uint64_t i = 0; i < n; ++i) {
-      const floats sum = __builtin_convertvector(totals[r + i][half], floats);
+      const eight_floats sum =
+          __builtin_convertvector(load<eight_sums>(totals + (r + i) * stride), eight_floats);
       const float of_row = a.scales[a.one_scale ? 0 : row + r + i];
-      out[i] = a.one_scale ? sum / scale * of_row : (floats{} + sum * of_row) / scale;
+      out[i] = a.one_scale ? sum / scale * of_row : (eight_floats{} + sum * of_row) / scale;
     }
     turn_floats(out);
     for (uint64_t i = 0; i < tokens; ++i)
@@ -194,44 +236,58 @@ inline void write_totals(const panel_tile& a, uint64_t row, uint64_t rows, uint6
 }
 
 // Tokens [t0, end), up to tokens_at_once, and up to rows_at_once rows. False: a code is 3.
+template <class Entry>
 inline bool look_up_rows(const panel_tile& a, uint64_t row, uint64_t rows, uint64_t t0,
-                         uint64_t end, table_room& room) {
-  for (uint64_t t = t0; t < end; t += tokens_of_entry)
-    std::memset(room.totals[(t - t0) / tokens_of_entry], 0, rows * sizeof room.totals[0][0]);
+                         uint64_t end, table_room<Entry>& room) {
+  constexpr uint64_t each = tokens_of<Entry>;
+  for (uint64_t t = t0; t < end; t += each)
+    std::memset(room.totals[(t - t0) / each], 0, rows * sizeof room.totals[0][0]);
   for (uint64_t e = 0; e < a.k; e += part_of_row) {
     const uint64_t n = least(a.k - e, part_of_row);
     if (!find_offsets(a.w + row * a.w_stride + e / 4, a.w_stride, rows, (n + 127) / 128 * 128,
                       room))
       return false;
-    for (uint64_t t = t0; t < end; t += tokens_of_entry)
-      add_part_of_rows(room, a.q + t * a.q_stride + e, a.q_stride, least(end - t, tokens_of_entry),
-                       n, rows, room.totals[(t - t0) / tokens_of_entry]);
+    for (uint64_t t = t0; t < end; t += each)
+      add_part_of_rows(room, a.q + t * a.q_stride + e, a.q_stride, least(end - t, each), n, rows,
+                       room.totals[(t - t0) / each]);
   }
-  for (uint64_t t = t0; t < end; t += lanes)
-    write_totals(a, row, rows, t, least(end - t, lanes), (t - t0) / lanes % 2,
-                 room.totals[(t - t0) / tokens_of_entry]);
+  for (uint64_t t = t0; t < end; t += 8)
+    write_totals(a, row, rows, t, least(end - t, 8),
+                 &room.totals[(t - t0) / each][0][(t - t0) % each], each);
   return true;
 }
 
-// How many of the tokens, from the first on, are done: the last few of those that fill no entry are
-// left to the panels, and so is everything that tables are not for.
-uint64_t look_up_tokens(const panel_tile& a) {
-  const uint64_t rest = a.tokens % tokens_of_entry;
-  const uint64_t tokens = rest < fewest_of_entry ? a.tokens - rest : a.tokens;
-  if (a.group != 0 || a.q_group != 0 || a.goes_on || !a.ends || a.rows < fewest_rows) return 0;
-  table_room room;
+// Tokens [from, end). False: a code is 3, and nothing of y is sure. Not inlined: each kind of entry
+// has a room of half a megabyte on the stack.
+template <class Entry>
+[[gnu::noinline]] bool look_up_tokens(const panel_tile& a, uint64_t from, uint64_t end) {
+  table_room<Entry> room;
   const uint64_t blocks = (a.rows + rows_at_once - 1) / rows_at_once;
   const uint64_t each = (a.rows + blocks - 1) / blocks;
   for (uint64_t row = 0; row < a.rows; row += each)
-    for (uint64_t t = 0; t < tokens; t += tokens_at_once)
-      if (!look_up_rows(a, row, least(a.rows - row, each), t, least(tokens, t + tokens_at_once),
-                        room))
-        return 0;
-  return tokens;
+    for (uint64_t t = from; t < end; t += tokens_at_once)
+      if (!look_up_rows(a, row, least(a.rows - row, each), t, least(end, t + tokens_at_once), room))
+        return false;
+  return true;
 }
 
-void look_up_or_multiply(const panel_tile& a) {
-  const uint64_t done = look_up_tokens(a);
+// How many of the tokens, from the first on, are done: what fills no entry by half is left to the
+// panels, and so is everything that tables are not for.
+inline uint64_t tokens_looked_up(const panel_tile& a) {
+  if (a.group != 0 || a.q_group != 0 || a.goes_on || !a.ends || a.rows < fewest_table_rows) return 0;
+  uint64_t done = 0;
+#ifdef __AVX512BW__
+  done = a.tokens / tokens_of<entry_of_32> * tokens_of<entry_of_32>;
+  if (a.tokens - done > tokens_of<entry_of_32> - fewest_of_entry) done = a.tokens;
+  if (done != 0 && !look_up_tokens<entry_of_32>(a, 0, done)) return 0;
+#endif
+  const uint64_t rest = (a.tokens - done) % tokens_of<entry_of_16>;
+  const uint64_t end = rest < fewest_of_entry ? a.tokens - rest : a.tokens;
+  return done == end || look_up_tokens<entry_of_16>(a, done, end) ? end : 0;
+}
+
+inline void look_up_or_multiply(const panel_tile& a) {
+  const uint64_t done = tokens_looked_up(a);
   if (done == a.tokens) return;
   panel_tile rest = a;
   rest.q += done * a.q_stride;

@@ -54,6 +54,8 @@ struct isa_form {
   row_kernels rows;
   tile_kernel<i8_tile> linear_i8;
   tile_kernel<i8_tile> linear_i4;
+  // In place of panels of whole rows, where it is faster; may be none.
+  tile_kernel<panel_tile> tables = {"", nullptr};
   // Panels of another instruction set serve as well, and ids name both: "avx512vnni+amx".
   bool both_named = false;
   // Asks the operating system to let this process use what the form needs beyond supported(). True:
@@ -97,6 +99,8 @@ inline bool ask_for_tiles() {
 }
 #endif
 
+inline constexpr tile_kernel<panel_tile> no_tables{};
+
 // Best first; on x86 docs/reference/benchmarks.md has the figures. The last row is always
 // supported.
 inline constexpr isa_form isa_forms[] = {
@@ -105,25 +109,27 @@ inline constexpr isa_form isa_forms[] = {
      BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, amx),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
      BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
-     BITNET_KERNEL(linear_i4, avx512vnni), true, ask_for_tiles, tiles_panel},
+     BITNET_KERNEL(linear_i4, avx512vnni), no_tables, true, ask_for_tiles, tiles_panel},
     {"avx512vnni", has_avx512vnni, BITNET_KERNEL(linear_ternary, avx512vnni),
      BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, avx512vnni),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
      BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
-     BITNET_KERNEL(linear_i4, avx512vnni)},
+     BITNET_KERNEL(linear_i4, avx512vnni), BITNET_KERNEL(linear_tables, avx512vnni)},
     {"avx512", has_avx512, BITNET_KERNEL(linear_ternary, avx512),
      BITNET_KERNEL(linear_grouped, avx512), BITNET_KERNEL(linear_panel, avx512),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
      BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512),
-     BITNET_KERNEL(linear_i4, avx512)},
+     BITNET_KERNEL(linear_i4, avx512), BITNET_KERNEL(linear_tables, avx512)},
     {"avxvnni", has_avxvnni, BITNET_KERNEL(linear_ternary, avxvnni),
      BITNET_KERNEL(linear_grouped, avxvnni), BITNET_KERNEL(linear_panel, avxvnni),
      BITNET_KERNEL(linear_dense, avx2), BITNET_KERNEL(weighted_sum, avx2), BITNET_SCORES(avx2),
-     BITNET_ROWS(avx2), BITNET_KERNEL(linear_i8, avxvnni), BITNET_KERNEL(linear_i4, avxvnni)},
+     BITNET_ROWS(avx2), BITNET_KERNEL(linear_i8, avxvnni), BITNET_KERNEL(linear_i4, avxvnni),
+     BITNET_KERNEL(linear_tables, avxvnni)},
     {"avx2", has_avx2, BITNET_KERNEL(linear_ternary, avx2), BITNET_KERNEL(linear_grouped, avx2),
      BITNET_KERNEL(linear_panel, avx2), BITNET_KERNEL(linear_dense, avx2),
      BITNET_KERNEL(weighted_sum, avx2), BITNET_SCORES(avx2), BITNET_ROWS(avx2),
-     BITNET_KERNEL(linear_i8, avx2), BITNET_KERNEL(linear_i4, avx2), false, nullptr, tables_panel},
+     BITNET_KERNEL(linear_i8, avx2), BITNET_KERNEL(linear_i4, avx2),
+     BITNET_KERNEL(linear_tables, avx2)},
     {"sse41", [] { return __builtin_cpu_supports("sse4.1") != 0; },
      BITNET_KERNEL(linear_ternary, sse41), BITNET_KERNEL(linear_grouped, sse41),
      BITNET_KERNEL(linear_panel, sse41), BITNET_KERNEL(linear_dense, sse41),

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "bitnet/sdk/interpreter/row_copies.hpp"
+#include "faster.hpp"
 #include "ops.hpp"
 #include "ternary_tiles.hpp"
 #include "tuning.hpp"
@@ -81,8 +82,8 @@ panel_size panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given
   return {(even + whole - 1) / whole * whole, size.tokens};
 }
 
-// q_scales: of groups of `given` activations, or of each token.
-void multiply_panels(const isa_form& isa, const sdk::weight& w, const int8_t* q,
+// `kernel` is for panels or tables. q_scales: of groups of `given` activations, or of each token.
+void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w, const int8_t* q,
                      const float* q_scales, uint64_t given, uint64_t rows, uint64_t first,
                      uint64_t last, float* y, const panel_size& block) {
   panel_tile tile{};
@@ -114,9 +115,16 @@ void multiply_panels(const isa_form& isa, const sdk::weight& w, const int8_t* q,
       tile.k = std::min(block.k, w.k - at);
       tile.goes_on = at != 0;
       tile.ends = at + block.k >= w.k;
-      isa.panel(tile);
+      kernel(tile);
     }
   }
+}
+
+// Of pieces that are alike: a few tokens fill the registers of tables less, and a few rows pay less
+// for making them. One instruction set computes in a process.
+faster& tables_or_panels(uint64_t tokens, uint64_t rows) {
+  static faster known[2][3];
+  return known[tokens < 32 ? 0 : 1][rows < 512 ? 0 : rows < 1024 ? 1 : 2];
 }
 
 // Rows [first, last) of w, from element `at` on, which is a multiple of 128.
@@ -214,7 +222,7 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
   const uint64_t given = w.k / groups;
   const bool one_scale = has_one_scale(w);
   if (const panel_size block = panel_block(isa, w, given, rows); block.k != 0)
-    return multiply_panels(isa, w, q, d, given, rows, first, last, y, block);
+    return multiply_panels(isa.panel, w, q, d, given, rows, first, last, y, block);
   const auto& kernel = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
   each_tile({w, q, rows, first, last, y, one_scale ? given : w.scale_group, d, given}, kernel,
             [&](uint64_t, uint64_t tokens, float* out) {
@@ -246,8 +254,16 @@ ternary_path path_of(const sdk::weight& w) {
 
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                     uint64_t rows, uint64_t first, uint64_t last, float* y) {
-  if (const panel_size block = panel_block(isa, w, 0, rows); block.k != 0)
-    return multiply_panels(isa, w, q, s, 0, rows, first, last, y, block);
+  if (const panel_size block = panel_block(isa, w, 0, rows); block.k != 0) {
+    const auto panels = [&] {
+      multiply_panels(isa.panel, w, q, s, 0, rows, first, last, y, block);
+    };
+    if (isa.tables.run == nullptr || !has_one_scale(w) || last - first < fewest_table_rows)
+      return panels();
+    return tables_or_panels(rows, last - first).run(rows * (last - first) * w.k, panels, [&] {
+      multiply_panels(isa.tables, w, q, s, 0, rows, first, last, y, {w.k, tables_tokens});
+    });
+  }
   switch (path_of(w)) {
     case ternary_path::rows:
       return multiply_rows(isa, w, q, s, rows, first, last, y);

@@ -181,9 +181,9 @@ class team {
   }
   // Calls f(share) for pieces of `units`, cut at multiples of `grain`: those of split() one after
   // the other, then what other workers have not come to. Cores differ in speed, by what they are
-  // and by what else they do.
+  // and by what else they do. What would leave fewer than `fewest` units is not cut.
   template <class F>
-  void deal(uint64_t units, uint64_t grain, F f) noexcept {
+  void deal(uint64_t units, uint64_t grain, F f, uint64_t fewest = 0) noexcept {
     if (size_ == 1) return f(split(units, grain));
     ++deals_;
     for (uint32_t i = 0; i < size_; ++i) {
@@ -191,8 +191,8 @@ class team {
       const share all = range_of(of, units, grain);
       for (uint64_t at = dealt_[of].take(deals_, pieces_each); at < pieces_each;
            at = dealt_[of].take(deals_, pieces_each)) {
-        const share piece{cut_at(all, at, grain), cut_at(all, at + 1, grain), scratch_, keep_,
-                          scratch_floats_};
+        const share piece{cut_at(all, at, grain, fewest), cut_at(all, at + 1, grain, fewest),
+                          scratch_, keep_, scratch_floats_};
         if (piece.first < piece.last) f(piece);
       }
     }
@@ -205,9 +205,11 @@ class team {
   // Each piece has half of what is left, the last one all of it: what is begun with a piece, such
   // as the sums of activations, is done a few times only, and little is waited for at the end.
   static constexpr uint64_t pieces_each = 4;
-  static uint64_t cut_at(const share& all, uint64_t piece, uint64_t grain) noexcept {
-    const uint64_t n = all.last - all.first;
-    return piece == pieces_each ? all.last : all.first + (n - (n >> piece)) / grain * grain;
+  static uint64_t cut_at(const share& all, uint64_t piece, uint64_t grain,
+                         uint64_t fewest) noexcept {
+    const uint64_t n = all.last - all.first, left = n >> piece;
+    if (piece != 0 && (piece == pieces_each || left < fewest)) return all.last;
+    return all.first + (n - left) / grain * grain;
   }
 
   share range_of(uint32_t worker, uint64_t units, uint64_t grain) const noexcept {
