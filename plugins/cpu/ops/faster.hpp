@@ -1,14 +1,14 @@
 #pragma once
 // Which of two kernels with the same results takes less time on this machine, found on the work
 // itself: both in turn until each was timed twice, then the faster one, and now and then the other.
-// The least time of each counts, since others who compute only ever add to it.
+// What counts is nearly the least time of each, since others who compute only add to it; nearly, so
+// that one piece that had luck is forgotten.
 //
 // Threads  any, at once.
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <limits>
 
 namespace bitnet::cpu {
 
@@ -30,26 +30,29 @@ class faster {
   // Whether piece number `piece`, from 0 on, is the other's.
   bool is_other(uint64_t piece) const {
     if (piece < 2 * timed) return piece % 2 == 1;
-    // The usual one stays where they differ by what timings differ by.
-    const bool best = least_[1].load(std::memory_order_relaxed) <
-                      least_[0].load(std::memory_order_relaxed) * worth;
-    return (piece % again == 0) != best;
+    return (piece % again == 0) != other_is_best();
+  }
+
+  // As far as is known. The usual one stays where they differ by what timings differ by.
+  bool other_is_best() const {
+    return least_[1].load(std::memory_order_relaxed) <
+           least_[0].load(std::memory_order_relaxed) * worth;
   }
 
   // Nanoseconds for a unit of work.
   void note(bool of_other, float took) {
     auto& least = least_[of_other ? 1 : 0];
-    float now = least.load(std::memory_order_relaxed);
-    while (took < now && !least.compare_exchange_weak(now, took, std::memory_order_relaxed)) {
-    }
+    const float before = least.load(std::memory_order_relaxed);
+    least.store(took < before * forgets ? took : before * forgets, std::memory_order_relaxed);
   }
 
  private:
-  static constexpr uint64_t timed = 2, again = 32;  // pieces
-  static constexpr float worth = 0.97f;
+  // Pieces; `again` is odd, as pieces of one kind may come regularly.
+  static constexpr uint64_t timed = 2, again = 31;
+  static constexpr float worth = 0.97f, forgets = 1.02f;
+  static constexpr float never = 1e30f;
   std::atomic<uint64_t> pieces_{0};
-  std::atomic<float> least_[2]{std::numeric_limits<float>::max(),
-                               std::numeric_limits<float>::max()};
+  std::atomic<float> least_[2]{never, never};
 };
 
 }  // namespace bitnet::cpu
