@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
 #include "base/dense_formats.hpp"
 #include "base/floats.hpp"
+#include "base/for_each_part.hpp"
 #include "bitnet/abi/tensor.h"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
@@ -130,7 +132,9 @@ result<void> check_blocks(const source& from, uint64_t elements, uint64_t bytes,
   return check_bytes(from, from.k / elements * from.m * bytes, name);
 }
 
-bool has_code_3(std::span<const std::byte> packed) {
+namespace {
+
+bool part_has_code_3(std::span<const std::byte> packed) {
   constexpr uint64_t low_bits = 0x5555555555555555;
   uint64_t found = 0;
   size_t i = 0;
@@ -143,6 +147,20 @@ bool has_code_3(std::span<const std::byte> packed) {
     found |= byte & byte >> 1 & low_bits;
   }
   return found != 0;
+}
+
+}  // namespace
+
+bool has_code_3(std::span<const std::byte> packed) {
+  // Half of the time the system maps the pages of a file, for each thread by itself.
+  constexpr size_t part_bytes = size_t{512} << 10;
+  std::atomic<bool> found{false};
+  base::for_each_part((packed.size() + part_bytes - 1) / part_bytes, [&](uint64_t i) {
+    const auto part = packed.subspan(i * part_bytes);
+    if (part_has_code_3(part.first(std::min(part_bytes, part.size()))))
+      found.store(true, std::memory_order_relaxed);
+  });
+  return found;
 }
 
 uint64_t canonical_bytes(uint64_t k, uint64_t m) {

@@ -16,9 +16,9 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
-#include <thread>
 #include <vector>
 
+#include "base/for_each_part.hpp"
 #include "files/descriptor.hpp"
 #include "files/new_file.hpp"
 #include "gguf/bytes.hpp"
@@ -56,20 +56,6 @@ uint64_t checksum(std::span<const std::byte> bytes) {
 
 std::span<const std::byte> chunk_of(std::span<const std::byte> form, uint64_t i) {
   return form.subspan(i * chunk_bytes, std::min(chunk_bytes, form.size() - i * chunk_bytes));
-}
-
-// Runs visit(i) for each chunk on a few threads: this is as fast as memory can be read.
-template <class Visit>
-void for_each_chunk(uint64_t n, const Visit& visit) {
-  std::atomic<uint64_t> next{0};
-  const auto work = [&] {
-    for (uint64_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) visit(i);
-  };
-  constexpr unsigned most_threads = 4;
-  const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, most_threads);
-  std::vector<std::jthread> others;
-  for (unsigned t = 1; t < threads && t < n; ++t) others.emplace_back(work);
-  work();
 }
 
 std::unexpected<failure> bad(const char* what) {
@@ -115,7 +101,7 @@ result<std::span<const std::byte>> read_packed(std::span<const std::byte> file,
   const auto form = file.subspan(header_bytes, h.form_bytes);
   const auto sums = file.subspan(header_bytes + h.form_bytes);
   std::atomic<bool> same{true};
-  for_each_chunk(n, [&](uint64_t i) {
+  base::for_each_part(n, [&](uint64_t i) {
     if (gguf::load<uint64_t>(sums.subspan(i * sizeof(uint64_t))) != checksum(chunk_of(form, i)))
       same = false;
   });
@@ -178,7 +164,7 @@ void pack_cache::keep(const std::string& key, std::span<const std::byte> form) c
       plugin::open_trusted_directory(options_.folder, plugin::missing_directory::make);
   if (!folder) return note(fmt::format("packed weights are not kept: {}", folder.error().reason));
   std::vector<uint64_t> sums(chunks_of(form.size()));
-  for_each_chunk(sums.size(), [&](uint64_t i) { sums[i] = checksum(chunk_of(form, i)); });
+  base::for_each_part(sums.size(), [&](uint64_t i) { sums[i] = checksum(chunk_of(form, i)); });
   const auto written = [&]() -> files::new_file::outcome {
     auto file = files::new_file::create_in(folder->get(), file_of(key).filename().string(),
                                            {.mode = S_IRUSR | S_IWUSR});

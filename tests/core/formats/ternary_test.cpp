@@ -532,6 +532,21 @@ TEST(ternary, packed_scales_of_the_other_convention_are_noticed) {
   }
 }
 
+TEST(ternary, a_code_of_3_is_found_wherever_it_is) {
+  for (const size_t size : {0U, 1U, 7U, 8U, 1000U, 3U << 18, (5U << 18) + 3}) {
+    bytes packed(size, std::byte{0b10100100});
+    EXPECT_FALSE(has_code_3(packed)) << size;
+    for (const size_t at : {size_t{0}, size / 2, (size_t{1} << 19) - 1, size_t{1} << 19, size - 1})
+      for (const uint8_t code : {0b11, 0b1100, 0b110000, 0b11000000}) {
+        if (at >= size) continue;
+        const std::byte before = packed[at];
+        packed[at] = std::byte{code};
+        EXPECT_TRUE(has_code_3(packed)) << at << " of " << size;
+        packed[at] = before;
+      }
+  }
+}
+
 TEST(ternary, master_weights_round_by_their_mean) {
   bytes packed;  // mean |w| = 0.5: 0.25 is exactly half of it and goes to 0
   for (const float w : {0.25F, -0.25F, 0.2500001F, -1.0F, 1.0F, -0.25F, 0.75F, 0.2499999F})
