@@ -152,15 +152,13 @@ struct many_factors {
   const float *row[2 * row_tiles], *token[2 * token_tiles];
 };
 
-// Calls f(n, t, e, factor) for all elements of a warp: the i-th factor of its row or its token.
+// Calls f(n, t, e, factor) for all elements of a lane: the i-th factor of its row or its token.
 template <class F>
 __device__ void each_element(const many_factors& factors, bool of_rows, uint32_t i, F f) {
-  const float* const(&row)[2 * row_tiles] = factors.row;
-  const float* const(&token)[2 * token_tiles] = factors.token;
-  float each[2 * token_tiles];
-  static_assert(row_tiles <= token_tiles);
-  for (uint32_t j = 0; j < 2 * token_tiles; ++j)
-    each[j] = of_rows ? (j < 2 * row_tiles ? row[j % (2 * row_tiles)][i] : 0) : token[j][i];
+  static_assert(row_tiles == token_tiles);  // so that there are as many factors of either
+  float each[2 * row_tiles];
+  for (uint32_t j = 0; j < 2 * row_tiles; ++j)
+    each[j] = of_rows ? factors.row[j][i] : factors.token[j][i];
   BITNET_UNROLL
   for (uint32_t j = 0; j < row_tiles * token_tiles * 4; ++j) {
     const uint32_t n = j / (token_tiles * 4), t = j / 4 % token_tiles, e = j % 4;
