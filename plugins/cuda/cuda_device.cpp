@@ -236,15 +236,19 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<
                        made->form.shared_bytes, context_.facts.common.shared_memory_bytes);
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
-  CUmodule module = nullptr;
-  if (bitnet_status s = find_module(*made->form.from, module, report); sdk::failed(s)) return s;
-  const auto find = [&](CUfunction& to, const std::string& name) {
-    return context_.check(context_.cu.cuModuleGetFunction(&to, module, name.c_str()),
-                          "cuModuleGetFunction", report);
+  const auto find = [&](CUfunction& to, const image& from, const char* name) {
+    CUmodule module = nullptr;
+    if (bitnet_status s = find_module(from, module, report); sdk::failed(s)) return s;
+    return context_.check(context_.cu.cuModuleGetFunction(&to, module, name), "cuModuleGetFunction",
+                          report);
   };
-  if (bitnet_status s = find(made->function, made->form.function); sdk::failed(s)) return s;
-  if (!made->form.many.empty())
-    if (bitnet_status s = find(made->many, made->form.many); sdk::failed(s)) return s;
+  const kernel_form& form = made->form;
+  if (bitnet_status s = find(made->function, *form.from, form.function.c_str()); sdk::failed(s))
+    return s;
+  for (uint32_t i = 0; form.tiled && i < tiled_forms; ++i)
+    if (bitnet_status s = find(made->tiled[i], *form.tiled[i].from, form.tiled[i].function);
+        sdk::failed(s))
+      return s;
   out = std::move(made);
   return BITNET_OK;
 }

@@ -76,7 +76,7 @@ class kernel final : public gpu::kernel {
  public:
   gpu::kernel_spec spec;
   kernel_form form;
-  CUfunction function = nullptr, many = nullptr;
+  CUfunction function = nullptr, tiled[tiled_forms] = {};
 };
 
 class device final : public gpu::device {

@@ -15,4 +15,6 @@ bitnet_cuda_\name:
         image dense
         image attention
         image ternary
+        image ternary_groups
+        image ternary_tiles
         .section .note.GNU-stack,"",%progbits

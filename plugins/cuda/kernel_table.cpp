@@ -9,17 +9,33 @@
 
 extern "C" {
 extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cuda_states[],
-    bitnet_cuda_dense[], bitnet_cuda_attention[], bitnet_cuda_ternary[];
+    bitnet_cuda_dense[], bitnet_cuda_attention[], bitnet_cuda_ternary[],
+    bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_tiles[];
 }
 
 namespace bitnet::cuda {
 namespace {
 
-enum image_index : uint8_t { rows, elements, states, dense, attention, ternary, image_count };
+enum image_index : uint8_t {
+  rows,
+  elements,
+  states,
+  dense,
+  attention,
+  ternary,
+  ternary_groups,
+  ternary_tiles,
+  image_count
+};
 const image images[] = {
-    {"rows", bitnet_cuda_rows},           {"elements", bitnet_cuda_elements},
-    {"states", bitnet_cuda_states},       {"dense", bitnet_cuda_dense},
-    {"attention", bitnet_cuda_attention}, {"ternary", bitnet_cuda_ternary},
+    {"rows", bitnet_cuda_rows},
+    {"elements", bitnet_cuda_elements},
+    {"states", bitnet_cuda_states},
+    {"dense", bitnet_cuda_dense},
+    {"attention", bitnet_cuda_attention},
+    {"ternary", bitnet_cuda_ternary},
+    {"ternary_groups", bitnet_cuda_ternary_groups},
+    {"ternary_tiles", bitnet_cuda_ternary_tiles},
 };
 static_assert(std::size(images) == image_count);
 
@@ -39,6 +55,28 @@ constexpr known kernels[] = {
     {ternary, "bit_linear", 1},
 };
 static_assert(std::size(kernels) == static_cast<size_t>(gpu::kernel_id::count));
+
+// For several tokens, fewest first.
+const tiled_form with_one_scale[tiled_forms] = {
+    {&images[ternary_tiles], "linear_ternary_few", few_tokens},
+    {&images[ternary_tiles], "linear_ternary_many", many_tokens},
+};
+const tiled_form with_factors[tiled_forms] = {
+    {&images[ternary_groups], "linear_ternary_factored_few", few_factored},
+    {&images[ternary_groups], "linear_ternary_factored_many", many_factored},
+};
+
+bool has_factors(const gpu::kernel_spec& linear) noexcept {
+  return linear.constants[1] == 1 || linear.constants[4] != 0;
+}
+// Of their kernels for several tokens: the shorter groups are a whole number of tiles, and part of
+// a block.
+bool fits_tiles(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
+  if (!has_factors(linear)) return true;
+  const uint32_t own = p.scale_group == 0 ? p.k : p.scale_group, given = linear.constants[4];
+  const uint32_t shorter = given == 0 ? own : std::min(own, given);
+  return shorter == 32 || shorter == 64 || shorter == 128;
+}
 
 const char* format_name(uint32_t format) noexcept {
   switch (format) {
@@ -78,10 +116,7 @@ bool add_form(const gpu::kernel_spec& spec, std::string& name) {
   const uint32_t* c = spec.constants;
   switch (spec.id) {
     case gpu::kernel_id::linear_ternary:
-      if (c[1] == 1 || c[4] != 0)
-        name += "_factored";
-      else
-        name += c[2] <= 1 ? "_1" : c[2] == 2 ? "_2" : "_4";
+      name += has_factors(spec) ? "_factored" : "_1";
       return true;
     case gpu::kernel_id::linear_dense: {
       const char* format = format_name(c[3]);
@@ -139,7 +174,8 @@ bool find_form(const gpu::kernel_spec& spec, kernel_form& out) {
   out.function = kernel.name;
   out.shared_bytes = static_cast<uint32_t>(shared);
   if (!add_form(spec, out.function)) return false;
-  out.many = out.function == "linear_ternary_4" ? "linear_ternary_many" : "";
+  if (spec.id == gpu::kernel_id::linear_ternary)
+    out.tiled = has_factors(spec) ? with_factors : with_one_scale;
   return true;
 }
 
@@ -149,20 +185,23 @@ bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
 
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
              uint32_t groups_x, uint32_t groups_y) noexcept {
-  const grid asked = {groups_x, groups_y, false};
-  if (spec.id != gpu::kernel_id::linear_ternary) return asked;
+  if (spec.id != gpu::kernel_id::linear_ternary) return {groups_x, groups_y, nullptr};
   gpu::linear_ternary_params p{};
   std::memcpy(&p, params, sizeof p);
   constexpr uint32_t warps = group_threads / 32, most = 65535;
-  const auto groups = [&](uint64_t rows) {
-    return static_cast<uint32_t>(std::clamp<uint64_t>((p.n_rows + rows - 1) / rows, 1, most));
+  const auto groups = [&](uint64_t work, uint64_t of_group) {
+    return static_cast<uint32_t>(std::clamp<uint64_t>((work + of_group - 1) / of_group, 1, most));
   };
-  if (spec.constants[1] == 1 || spec.constants[4] != 0) return {groups(warps), groups_y, false};
-  // By four tokens; a tile that is half empty still reads the weights once in place of four times.
-  constexpr uint64_t rows_of_warp = 64, tokens = 32, of_group = 4, fewest = 13;
-  const uint64_t rows = groups_y * of_group;
-  if (form.many.empty() || rows < fewest || p.n_rows < rows_of_warp) return asked;
-  return {groups(warps * rows_of_warp), static_cast<uint32_t>((rows + tokens - 1) / tokens), true};
+  const uint64_t tokens = uint64_t{groups_y} * std::max(spec.constants[2], 1u);  // at most
+  if (tokens == 1 || !form.tiled || !fits_tiles(spec, p)) {
+    const uint32_t x = has_factors(spec) ? groups(p.n_rows, warps) : groups_x;
+    return {x, groups(tokens, 1), nullptr};
+  }
+  // Two tokens take fewer instructions as a tile. From 17 on weights would be read twice.
+  constexpr uint64_t fewest_of_many = 17, fewest_rows = 64;
+  const bool many = tokens >= fewest_of_many && p.n_rows >= fewest_rows;
+  const tiled_form& best = form.tiled[many ? 1 : 0];
+  return {groups(p.n_rows, best.tile.rows), groups(tokens, best.tile.tokens), &best};
 }
 
 bool has_code_for(int architecture) noexcept {

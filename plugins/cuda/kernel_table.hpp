@@ -7,6 +7,7 @@
 
 #include "gpu-common/kernels.hpp"
 #include "kernels/launch.hpp"
+#include "kernels/tiles.hpp"
 
 namespace bitnet::cuda {
 
@@ -18,11 +19,18 @@ struct image {
 const image* images_begin() noexcept;
 const image* images_end() noexcept;
 
+// A kernel on tensor cores that has the same bits for several tokens.
+struct tiled_form {
+  const image* from;
+  const char* function;
+  tile_form tile;
+};
+inline constexpr uint32_t tiled_forms = 2;  // for few tokens, for many
 struct kernel_form {
   const image* from = nullptr;
   std::string function;
-  std::string many;           // for many tokens, with the same bits; empty: there is none
-  uint32_t shared_bytes = 0;  // of dynamic shared memory
+  uint32_t shared_bytes = 0;          // of dynamic shared memory
+  const tiled_form* tiled = nullptr;  // tiled_forms of them, or nullptr
 };
 // False if there is none: constants that gpu-common does not ask for.
 bool find_form(const gpu::kernel_spec& spec, kernel_form& out);
@@ -31,10 +39,10 @@ bool find_form(const gpu::kernel_spec& spec, kernel_form& out);
 bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept;
 
 // What is launched for a command: gpu-common counts rows of a matrix by threads where each takes
-// one, and here a warp does; and it does not know of kernels for many tokens.
+// one, and here a warp does; and it does not know of kernels for several tokens.
 struct grid {
   uint32_t x, y;
-  bool many;
+  const tiled_form* tiled;  // one of the form's, or nullptr: its plain function
 };
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
              uint32_t groups_x, uint32_t groups_y) noexcept;

@@ -103,13 +103,13 @@ bitnet_status recording::add_kernel(const gpu::command& one, const sdk::reporter
   void* parameters[] = {&values};  // copied when the node is made
   const grid how = grid_of(run.form, run.spec, values.params, one.groups_x, one.groups_y);
   CUDA_KERNEL_NODE_PARAMS node{};
-  node.func = how.many ? run.many : run.function;
+  node.func = how.tiled ? run.tiled[how.tiled - run.form.tiled] : run.function;
   node.gridDimX = how.x;
   node.gridDimY = how.y;
   node.gridDimZ = 1;
   node.blockDimX = group_threads;
   node.blockDimY = node.blockDimZ = 1;
-  node.sharedMemBytes = run.form.shared_bytes;
+  node.sharedMemBytes = how.tiled ? how.tiled->tile.shared_bytes : run.form.shared_bytes;
   node.kernelParams = parameters;
   CUgraphNode made = nullptr;
   if (bitnet_status s = context_.check(

@@ -63,35 +63,102 @@ TEST(simt, products_of_bytes_have_signs) {
   EXPECT_EQ(dot4_of_unsigned(0x01ff02feu, 0x7f80ff01u, 5), 127 - 255 * 128 - 2 + 254 + 5);
 }
 
-// A warp multiplies tiles as tensor cores do: PTX, "Matrix Fragments for mma.m16n8k32".
-TEST(simt, fragments_of_a_warp_are_multiplied) {
-  static int8_t a[16][32], b[32][8];
-  static int c[16][8];
-  for (int i = 0; i < 16 * 32; ++i) a[i / 32][i % 32] = static_cast<int8_t>(i * 37 % 251 - 125);
-  for (int i = 0; i < 32 * 8; ++i) b[i / 8][i % 8] = static_cast<int8_t>(i * 53 % 247 - 120);
-  run(
-      [](const void*) {
-        const uint32_t group = threadIdx.x / 4, at = threadIdx.x % 4 * 4;
-        uint32_t of_a[4] = {}, of_b[2] = {};
-        for (uint32_t i = 0; i < 16; ++i)
-          of_a[i / 4] |= uint32_t{static_cast<uint8_t>(
-                             a[group + (i / 4 % 2) * 8][at + i % 4 + (i >= 8 ? 16 : 0)])}
-                         << (i % 4 * 8);
-        for (uint32_t i = 0; i < 8; ++i)
-          of_b[i / 4] |= uint32_t{static_cast<uint8_t>(b[at + i % 4 + (i >= 4 ? 16 : 0)][group])}
-                         << (i % 4 * 8);
-        int sums[4] = {1, 2, 3, 4};
-        multiply_fragments(sums, of_a, of_b);
-        for (uint32_t i = 0; i < 4; ++i)
-          c[group + (i >= 2 ? 8 : 0)][threadIdx.x % 4 * 2 + i % 2] = sums[i];
-      },
-      nullptr, {{1, 1, 1}, 32, 0});
-  for (int row = 0; row < 16; ++row)
+// What a warp multiplies: rows of a by columns of b.
+struct tile {
+  int8_t a[16][32], b[32][8];
+  int c[16][8];
+};
+tile numbers() {
+  tile out{};
+  for (int i = 0; i < 16 * 32; ++i) out.a[i / 32][i % 32] = static_cast<int8_t>(i * 37 % 251 - 125);
+  for (int i = 0; i < 32 * 8; ++i) out.b[i / 8][i % 8] = static_cast<int8_t>(i * 53 % 247 - 120);
+  return out;
+}
+// Four elements of a row of a, or of a column of b.
+uint32_t word_of_a(const tile& t, uint32_t row, uint32_t k) {
+  uint32_t out = 0;
+  for (uint32_t i = 0; i < 4; ++i)
+    out |= uint32_t{static_cast<uint8_t>(t.a[row][k + i])} << (8 * i);
+  return out;
+}
+uint32_t word_of_b(const tile& t, uint32_t k, uint32_t column) {
+  uint32_t out = 0;
+  for (uint32_t i = 0; i < 4; ++i)
+    out |= uint32_t{static_cast<uint8_t>(t.b[k + i][column])} << (8 * i);
+  return out;
+}
+// After sums that began with 1 in all places.
+void expect_products(const tile& t, int rows, int depth) {
+  for (int row = 0; row < rows; ++row)
     for (int column = 0; column < 8; ++column) {
-      int expected = 1 + column % 2 + (row >= 8 ? 2 : 0);
-      for (int k = 0; k < 32; ++k) expected += a[row][k] * b[k][column];
-      EXPECT_EQ(c[row][column], expected) << row << ", " << column;
+      int expected = 1;
+      for (int k = 0; k < depth; ++k) expected += t.a[row][k] * t.b[k][column];
+      EXPECT_EQ(t.c[row][column], expected) << row << ", " << column;
     }
+}
+
+// Tiles as tensor cores have them: PTX, "Matrix Fragments for mma.m16n8k32".
+TEST(simt, fragments_of_16_rows_and_32_elements_are_multiplied) {
+  tile t = numbers();
+  run(
+      [](const void* argument) {
+        auto& mine = *static_cast<tile*>(const_cast<void*>(argument));
+        const uint32_t group = threadIdx.x / 4, at = threadIdx.x % 4 * 4;
+        const uint32_t a[4] = {word_of_a(mine, group, at), word_of_a(mine, group + 8, at),
+                               word_of_a(mine, group, at + 16),
+                               word_of_a(mine, group + 8, at + 16)};
+        const uint32_t b[2] = {word_of_b(mine, at, group), word_of_b(mine, at + 16, group)};
+        int sums[4] = {1, 1, 1, 1};
+        multiply_16x8x32(sums, a, b);
+        for (uint32_t i = 0; i < 4; ++i)
+          mine.c[group + (i >= 2 ? 8 : 0)][threadIdx.x % 4 * 2 + i % 2] = sums[i];
+      },
+      &t, {{1, 1, 1}, 32, 0});
+  expect_products(t, 16, 32);
+}
+
+// PTX, "Matrix Fragments for mma.m8n8k16".
+TEST(simt, fragments_of_8_rows_and_16_elements_are_multiplied) {
+  tile t = numbers();
+  run(
+      [](const void* argument) {
+        auto& mine = *static_cast<tile*>(const_cast<void*>(argument));
+        const uint32_t group = threadIdx.x / 4, at = threadIdx.x % 4 * 4;
+        int sums[2] = {1, 1};
+        multiply_8x8x16(sums[0], sums[1], word_of_a(mine, group, at), word_of_b(mine, at, group));
+        for (uint32_t i = 0; i < 2; ++i) mine.c[group][threadIdx.x % 4 * 2 + i] = sums[i];
+      },
+      &t, {{1, 1, 1}, 32, 0});
+  expect_products(t, 8, 16);
+}
+
+struct copied {
+  uint4 from[64];
+  uint32_t early[64], late[64];
+};
+void copy_and_look(const void* argument) {
+  auto& w = *static_cast<copied*>(const_cast<void*>(argument));
+  auto* memory = static_cast<uint4*>(shared);
+  copy_ahead(&memory[threadIdx.x], &w.from[threadIdx.x]);
+  w.early[threadIdx.x] = memory[threadIdx.x].y;
+  wait_for_copies();
+  __syncthreads();
+  w.late[threadIdx.x] = memory[63 - threadIdx.x].y;
+}
+
+// Who does not wait reads what was there before: it is not known when a copy arrives.
+TEST(simt, copies_arrive_when_they_are_waited_for) {
+  copied w{};
+  for (uint32_t i = 0; i < 64; ++i) w.from[i] = {0, i + 7, 0, 0};
+  run(copy_and_look, &w, {{1, 1, 1}, 64, 64 * 16});
+  for (uint32_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(w.early[i], 0xa5a5a5a5u);
+    EXPECT_EQ(w.late[i], 63 - i + 7);
+  }
+  architecture = 75;  // has no such copies
+  run(copy_and_look, &w, {{1, 1, 1}, 64, 64 * 16});
+  architecture = 90;
+  for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(w.early[i], i + 7);
 }
 
 void missed(kernel what) {

@@ -29,24 +29,52 @@ __device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
   return out;
 }
 
+// What sm_75 does not have: the larger of the tiles below, and copies that nobody waits for.
+__device__ constexpr bool from_sm80() {
+#if __CUDA_ARCH__ >= 800
+  return true;
+#else
+  return false;
+#endif
+}
+
 // Adds to c, in fragments of a warp, the products of 16 rows of a by 8 columns of b, 32 bytes with
 // a sign each. Lane i has of a the words i % 4 and i % 4 + 4 of rows i / 4 and i / 4 + 8 (in the
 // order row, row + 8, row, row + 8), of b the same words of column i / 4, and of c columns i % 4 *
 // 2 and the next of rows i / 4 and i / 4 + 8.
-__device__ inline void multiply_fragments(int (&c)[4], const uint32_t (&a)[4],
-                                          const uint32_t (&b)[2]) {
+__device__ inline void multiply_16x8x32([[maybe_unused]] int (&c)[4],
+                                        [[maybe_unused]] const uint32_t (&a)[4],
+                                        [[maybe_unused]] const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
       "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9}, {%0, %1, %2, %3};"
       : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+// The same of 8 rows by 8 columns, 16 bytes each: word i % 4 of row and column i / 4.
+__device__ inline void multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b) {
+  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+               : "+r"(c0), "+r"(c1)
+               : "r"(a), "r"(b));
+}
+
+// Copies 16 aligned bytes into memory of the group, past the first cache. They are there for the
+// thread once it has called wait_for_copies(), and for others behind a barrier after that.
+__device__ inline void copy_ahead(uint4* to, const uint4* from) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+               :
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(from)
+               : "memory");
 #else
-  for (int half = 0; half < 2; ++half)
-    for (int i = 0; i < 2; ++i)
-      asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
-                   : "+r"(c[2 * i]), "+r"(c[2 * i + 1])
-                   : "r"(a[2 * half + i]), "r"(b[half]));
+  *to = *from;
+#endif
+}
+__device__ inline void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
 

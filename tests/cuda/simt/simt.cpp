@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "fiber.hpp"
@@ -13,6 +14,7 @@ namespace simt {
 
 place here;
 void* shared = nullptr;
+int architecture = 90;
 
 namespace {
 
@@ -26,6 +28,7 @@ struct thread {
   int line = 0;
   unsigned int meetings = 0;  // of the warp
   index3 index{0, 0, 0};
+  std::vector<std::pair<void*, const void*>> copies;  // of 16 bytes, not made yet
 };
 
 // What is running: one grid at a time.
@@ -122,6 +125,7 @@ void run_group() {
     t.waits = meeting::none;
     t.line = 0;
     t.meetings = 0;
+    t.copies.clear();
     prepare_fiber(t.context, enter);
   }
   do {
@@ -172,6 +176,16 @@ const uint64_t* meet_warp(meeting what, unsigned int mask, uint64_t mine, int li
   t.line = line;
   leave();
   return turn;
+}
+
+void copy_later(void* to, const void* from) {
+  now.threads[now.running].copies.emplace_back(to, from);
+}
+
+void make_copies() {
+  auto& copies = now.threads[now.running].copies;
+  for (const auto& [to, from] : copies) std::memcpy(to, from, 16);
+  copies.clear();
 }
 
 void run(kernel function, const void* argument, const grid& how) {

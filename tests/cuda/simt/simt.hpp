@@ -22,6 +22,12 @@
 #define __launch_bounds__(...)
 #define BITNET_UNROLL
 
+struct alignas(8) uint2 {
+  uint32_t x, y;
+};
+inline uint2 make_uint2(uint32_t x, uint32_t y) {
+  return {x, y};
+}
 struct alignas(16) uint4 {
   uint32_t x, y, z, w;
 };
@@ -50,6 +56,12 @@ struct grid {
 void run(kernel function, const void* argument, const grid& how);
 
 extern void* shared;  // dynamic memory of the group
+
+extern int architecture;  // 90 for sm_90: some have fewer instructions
+// A thread's copies to memory of the group are made when it waits for them, so that who reads them
+// before finds something else.
+void copy_later(void* to, const void* from);
+void make_copies();
 
 enum class meeting : uint8_t { none, barrier, shuffle, vote, product };
 void meet_group(int line);
@@ -139,28 +151,57 @@ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
   return static_cast<int>(sum);
 #endif
 }
-inline void multiply_fragments(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                               int line = __builtin_LINE()) {
-  struct fragments {
-    const uint32_t *a, *b;
-  } const mine{a, b};
+inline bool from_sm80() {
+  return simt::architecture >= 80;
+}
+
+// Of a warp's product: what a lane brings.
+struct simt_fragments {
+  const uint32_t *a, *b;
+};
+template <class F>
+void simt_multiply(const uint32_t* a, const uint32_t* b, int line, F f) {
+  const simt_fragments mine{a, b};
   constexpr unsigned int all = 0xffffffffu;
   const uint64_t* given =
       simt::meet_warp(simt::meeting::product, all, reinterpret_cast<uint64_t>(&mine), line);
-  const auto of = [&](unsigned int lane) {
-    return reinterpret_cast<const fragments*>(given[lane]);
-  };
-  const unsigned int lane = simt::here.thread.x % 32;
-  for (unsigned int i = 0; i < 4; ++i) {
-    const unsigned int row = lane / 4, column = lane % 4 * 2 + i % 2;
-    for (unsigned int word = 0; word < 8; ++word) {
-      const uint32_t x = of(row * 4 + word % 4)->a[i / 2 + word / 4 * 2];
-      const uint32_t y = of(column * 4 + word % 4)->b[word / 4];
-      c[i] = __dp4a(static_cast<int>(x), static_cast<int>(y), c[i]);
+  f(simt::here.thread.x % 32,
+    [&](unsigned int lane) { return reinterpret_cast<const simt_fragments*>(given[lane]); });
+  // Others have read what lies on this stack.
+  simt::meet_warp(simt::meeting::product, all, 0, line);
+}
+// PTX, "Matrix Fragments for mma.m16n8k32".
+inline void multiply_16x8x32(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                             int line = __builtin_LINE()) {
+  simt_multiply(a, b, line, [&](unsigned int lane, auto of) {
+    for (unsigned int i = 0; i < 4; ++i) {
+      const unsigned int row = lane / 4, column = lane % 4 * 2 + i % 2;
+      for (unsigned int word = 0; word < 8; ++word) {
+        const uint32_t x = of(row * 4 + word % 4)->a[i / 2 + word / 4 * 2];
+        const uint32_t y = of(column * 4 + word % 4)->b[word / 4];
+        c[i] = __dp4a(static_cast<int>(x), static_cast<int>(y), c[i]);
+      }
     }
-  }
-  simt::meet_warp(simt::meeting::product, all, 0,
-                  line);  // others have read what lies on this stack
+  });
+}
+// PTX, "Matrix Fragments for mma.m8n8k16".
+inline void multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b, int line = __builtin_LINE()) {
+  simt_multiply(&a, &b, line, [&](unsigned int lane, auto of) {
+    for (unsigned int word = 0; word < 4; ++word) {
+      const int x = static_cast<int>(*of(lane / 4 * 4 + word)->a);
+      c0 = __dp4a(x, static_cast<int>(*of(lane % 4 * 8 + word)->b), c0);
+      c1 = __dp4a(x, static_cast<int>(*of(lane % 4 * 8 + 4 + word)->b), c1);
+    }
+  });
+}
+inline void copy_ahead(uint4* to, const uint4* from) {
+  if (from_sm80())
+    simt::copy_later(to, from);
+  else
+    *to = *from;
+}
+inline void wait_for_copies() {
+  simt::make_copies();
 }
 inline void* shared_memory() {
   return simt::shared;

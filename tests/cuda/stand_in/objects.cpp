@@ -162,6 +162,7 @@ void run_node(const node& n) {
       kernel_function run;
       const bitnet::cuda::launch* arguments;
     } const what{n.run->run, &n.arguments};
+    simt::architecture = wanted().code == 0 ? wanted().arch : wanted().code;
     simt::run(
         [](const void* c) {
           const auto& one = *static_cast<const call*>(c);

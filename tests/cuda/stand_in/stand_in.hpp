@@ -8,6 +8,7 @@
 //   version 13000      what the driver speaks
 //   devices 1          how many there are
 //   arch    90         their architecture
+//   code    arch       the one whose instructions kernels have
 //   mode    0          compute mode: 0 default, 2 prohibited, 3 exclusive
 //   memory  1024       MiB of a device
 //   init    0          what cuInit answers, and
@@ -28,7 +29,7 @@ uint64_t bitnet_stand_in_objects();  // that are alive
 namespace stand_in {
 
 struct settings {
-  int version = 13000, devices = 1, arch = 90, mode = 0, init = 0, retain = 0, with = 0,
+  int version = 13000, devices = 1, arch = 90, code = 0, mode = 0, init = 0, retain = 0, with = 0,
       at_once = 0;
   uint64_t memory_mib = 1024, fail = 0;
 };

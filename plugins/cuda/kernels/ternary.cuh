@@ -1,0 +1,80 @@
+#pragma once
+// What products of ternary rows and int8 activations share.
+//
+// Codes are 0, 1 and 2 for -1, 0 and 1: what they give too much is the sum of the activations,
+// which is the same for all rows.
+
+#include "common.cuh"
+
+namespace bitnet::cuda {
+
+constexpr uint32_t codes_mask = 0x03030303u;
+constexpr uint32_t ones = 0x01010101u, minus_ones = 0xffffffffu;  // four bytes each
+
+// What linear_ternary reads and writes.
+struct ternary_product {
+  gpu::linear_ternary_params p;
+  const uint32_t* q;
+  const float* s;
+  const uint32_t* matrix;
+  const float* scales;
+  const float* residual;
+  float* y;
+  uint32_t tokens;
+  uint64_t stride;  // words of a token in q
+
+  // Rows and tokens past the end are the last one, of which nothing more is stored.
+  __device__ const uint32_t* row(uint32_t r) const {
+    return matrix + uint64_t{smaller(r, p.n_rows - 1)} * p.row_words;
+  }
+  __device__ uint64_t token(uint64_t t) const { return t < tokens ? t : tokens - 1; }
+  __device__ const uint32_t* codes_of(uint64_t t) const { return q + token(t) * stride; }
+  // Row r of token t.
+  __device__ void put(uint64_t t, uint32_t r, float value) const {
+    if (t >= tokens || r >= p.n_rows) return;
+    const uint64_t at = t * p.m + p.first_row + r;
+    if (p.add) value += residual[at];
+    y[at] = value;
+  }
+  // Of matrices with one scale.
+  __device__ void put_sum(uint64_t t, uint32_t r, int sum) const {
+    put(t, r, static_cast<float>(sum) / s[token(t)] * scales[0]);
+  }
+};
+__device__ inline ternary_product ternary_product_of(const launch& l) {
+  const auto p = params_of<gpu::linear_ternary_params>(l);
+  return {p,
+          memory_of<const uint32_t>(l, 1),
+          memory_of<const float>(l, 2),
+          memory_of<const uint32_t>(l, 3),
+          memory_of<const float>(l, 4),
+          memory_of<const float>(l, 5),
+          memory_of<float>(l, 6),
+          rows_of(l),
+          gpu::i8_row_words(p.k)};
+}
+
+// Which factors belong to which elements. Sums of shorter groups have a factor each, and what those
+// add up to in longer groups, if there are any, another one.
+struct factor_groups {
+  uint32_t shorter, longer;   // elements; longer 0: there are none
+  bool rows_first;            // the shorter are the matrix's
+  uint32_t of_row, of_token;  // so many factors each; of_row 0: all rows share the first
+
+  __device__ const float* row(const ternary_product& of, uint32_t r) const {
+    return of.scales + (uint64_t{of.p.first_row} + smaller(r, of.p.n_rows - 1)) * of_row;
+  }
+  __device__ const float* token(const ternary_product& of, uint64_t t) const {
+    return of.s + of.token(t) * of_token;
+  }
+};
+// `given`: elements to a factor of the activations; 0: each token has one, by which is divided.
+__device__ inline factor_groups factor_groups_of(const ternary_product& of, uint32_t given) {
+  const uint32_t own = of.p.scale_group == 0 ? of.p.k : of.p.scale_group;
+  const uint32_t of_row = of.p.scale_group == 0 ? 0 : of.p.k / own;
+  if (given == 0) return {own, 0, true, of_row, 1};
+  if (given <= own) return {given, own, false, of_row, of.p.k / given};
+  return {own, given, true, of_row, of.p.k / given};
+}
+
+}  // namespace bitnet::cuda

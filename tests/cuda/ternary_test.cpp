@@ -1,0 +1,287 @@
+// Products of ternary rows against their definition in bitnet/abi/ops.h, computed slowly here, bit
+// for bit: every kernel for one token, few and many, as gpu-common asks for them.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cuda_platform.hpp"
+#include "gpu-common/plan.hpp"
+#include "kernel_table.hpp"
+
+namespace bitnet::cuda::test {
+namespace {
+
+constexpr uint32_t untouched = 0xcdcdcdcdu, guard = 64;  // words on both sides of y
+
+struct shape {
+  const char* why;
+  uint32_t k, m, scale_group, given;
+  bool add = false;
+};
+
+gpu::kernel_spec spec_of(const shape& s, uint32_t tokens) {
+  const bool factors = s.scale_group != 0 || s.given != 0;
+  return {gpu::kernel_id::linear_ternary,
+          {group_threads, factors ? 1u : 32u, std::min(tokens, gpu::most_tokens), 4, s.given}};
+}
+gpu::linear_ternary_params params_of(const shape& s, uint32_t first_row, uint32_t whole_m) {
+  return {0,
+          s.k,
+          whole_m,
+          static_cast<uint32_t>(gpu::row_words(BITNET_FORMAT_TERNARY2, s.k)),
+          first_row,
+          s.m,
+          s.scale_group,
+          s.add ? 1u : 0u};
+}
+uint32_t share(uint32_t n, uint32_t of) {
+  return (n + of - 1) / of;
+}
+
+// A product's numbers, of a matrix of which a binding has only some rows.
+struct product {
+  static constexpr uint32_t first_row = 3, whole_more = 5;
+  std::vector<int8_t> weights;  // (m, k)
+  std::vector<uint32_t> matrix, q;
+  std::vector<float> s, scales, residual;
+  uint32_t whole_m, q_words;
+
+  product(const shape& of, uint32_t tokens) : whole_m(of.m + whole_more) {
+    std::mt19937 random(of.k * 131 + of.m + tokens);
+    const auto uniform = [&] { return std::uniform_real_distribution<float>(-1, 1)(random); };
+    const uint32_t row_bytes = 4 * params_of(of, 0, 0).row_words;
+    std::vector<uint8_t> packed(uint64_t{of.m} * row_bytes, 0);
+    for (uint64_t r = 0; r < of.m; ++r)
+      for (uint64_t i = 0; i < uint64_t{row_bytes} * 4; ++i) {
+        const uint32_t code = random() % 3;  // also past k, where activations are zeros
+        if (i < of.k) weights.push_back(static_cast<int8_t>(static_cast<int>(code) - 1));
+        packed[r * row_bytes + i / 128 * 32 + i % 32] |=
+            static_cast<uint8_t>(code << (6 - 2 * (i % 128 / 32)));
+      }
+    matrix.resize(packed.size() / 4);
+    std::memcpy(matrix.data(), packed.data(), packed.size());
+    q_words = static_cast<uint32_t>(gpu::i8_row_words(of.k));
+    std::vector<int8_t> codes(uint64_t{tokens} * q_words * 4, 0);
+    for (uint64_t t = 0; t < tokens; ++t)
+      for (uint64_t i = 0; i < of.k; ++i)
+        codes[t * q_words * 4 + i] = static_cast<int8_t>(static_cast<int>(random() % 256) - 128);
+    q.resize(codes.size() / 4);
+    std::memcpy(q.data(), codes.data(), codes.size());
+    for (uint32_t i = 0; i < tokens * (of.given == 0 ? 1 : of.k / of.given); ++i)
+      s.push_back(uniform() + 2);
+    for (uint32_t i = 0; i < (of.scale_group == 0 ? 1 : whole_m * (of.k / of.scale_group)); ++i)
+      scales.push_back(uniform());
+    for (uint32_t i = 0; i < tokens * whole_m; ++i) residual.push_back(uniform());
+  }
+
+  float expected(const shape& of, uint32_t t, uint32_t r) const {
+    const uint32_t own = of.scale_group == 0 ? of.k : of.scale_group, given = of.given;
+    const uint32_t shorter = given == 0 ? own : std::min(own, given);
+    const uint32_t longer = given == 0 ? of.k : std::max(own, given);
+    const auto* code = reinterpret_cast<const int8_t*>(&q[uint64_t{t} * q_words]);
+    float inner = 0, outer = 0;
+    int sum = 0;
+    for (uint32_t i = 0; i < of.k; ++i) {
+      sum += weights[uint64_t{r} * of.k + i] * code[i];
+      if ((i + 1) % shorter != 0) continue;
+      if (of.scale_group == 0 && given == 0)
+        return static_cast<float>(sum) / s[t] * scales[0] + more(of, t, r);
+      const float of_weights =
+          scales[of.scale_group == 0 ? 0 : uint64_t{first_row + r} * (of.k / own) + i / own];
+      const float of_token = given == 0 ? 1 : s[t * (of.k / given) + i / given];
+      const bool token_first = given != 0 && given <= own;
+      inner += static_cast<float>(sum) * (token_first ? of_token : of_weights);
+      sum = 0;
+      if ((i + 1) % longer != 0) continue;
+      outer = given == 0 ? inner : outer + inner * (token_first ? of_weights : of_token);
+      inner = 0;
+    }
+    return (given == 0 ? outer / s[t] : outer) + more(of, t, r);
+  }
+  // -0 changes nothing.
+  float more(const shape& of, uint32_t t, uint32_t r) const {
+    return of.add ? residual[t * whole_m + first_row + r] : -0.0f;
+  }
+};
+
+class ternary : public testing::Test {
+ protected:
+  void SetUp() override {
+    error_.struct_size = sizeof error_;
+    std::string why;
+    platform_ = open_platform(usual_driver, [](uint32_t, const std::string&) {}, why);
+    ASSERT_TRUE(platform_) << why;
+    must(platform_->open(0, device_, report_));
+    must(device_->make_queue(queue_, report_));
+  }
+  void must(bitnet_status status) const { ASSERT_EQ(status, BITNET_OK) << error_.message; }
+
+  template <class T>
+  gpu::binding bound(const std::vector<T>& values) {
+    auto& made = buffers_.emplace_back();
+    must(device_->allocate(values.size() * 4, gpu::placement::device, made, report_));
+    must(device_->upload(*made, 0, values.data(), values.size() * 4, report_));
+    return {made.get(), 0, values.size() * 4};
+  }
+
+  // Of a recording that was made for `most` tokens.
+  void expect_exact(const shape& of, uint32_t tokens, uint32_t most) {
+    SCOPED_TRACE(std::string(of.why) + ": " + std::to_string(tokens) + " of " +
+                 std::to_string(most));
+    const product with(of, tokens);
+    const gpu::kernel_spec spec = spec_of(of, most);
+    std::unique_ptr<gpu::kernel> kernel;
+    must(device_->make_kernel(spec, kernel, report_));
+    std::vector<uint32_t> y(uint64_t{most} * with.whole_m + 2 * guard, untouched);
+    gpu::command c;
+    c.run = kernel.get();
+    c.bindings = {bound(std::vector<uint32_t>{tokens, 0, 0, 0}),
+                  bound(with.q),
+                  bound(with.s),
+                  bound(with.matrix),
+                  bound(with.scales),
+                  bound(with.residual),
+                  bound(y)};
+    c.bindings.back().offset = uint64_t{4} * guard;
+    const gpu::linear_ternary_params p = params_of(of, product::first_row, with.whole_m);
+    c.params.resize(sizeof p / 4);
+    std::memcpy(c.params.data(), &p, sizeof p);
+    c.groups_x = share(of.m, gpu::rows_of_group(spec));
+    c.groups_y = share(most, spec.constants[2]);
+    std::unique_ptr<gpu::recording> recording;
+    must(device_->record({&c, 1}, false, recording, report_));
+    must(queue_->submit(*recording, ++timeline_, report_));
+    must(queue_->wait(timeline_, 60'000'000'000u, report_));
+    must(device_->download(*buffers_.back(), 0, y.data(), y.size() * 4, report_));
+    recording.reset();
+    buffers_.clear();
+    expect_rows(of, with, y, tokens);
+  }
+  static void expect_rows(const shape& of, const product& with, const std::vector<uint32_t>& y,
+                          uint32_t tokens) {
+    for (uint64_t i = 0; i < y.size(); ++i) {
+      const uint64_t at = i - guard, t = at / with.whole_m, r = at % with.whole_m;
+      const bool ours =
+          i >= guard && t < tokens && r >= product::first_row && r < product::first_row + of.m;
+      uint32_t wanted = untouched;
+      if (ours) {
+        const float value = with.expected(of, static_cast<uint32_t>(t),
+                                          static_cast<uint32_t>(r - product::first_row));
+        std::memcpy(&wanted, &value, 4);
+      }
+      ASSERT_EQ(y[i], wanted) << "token " << t << " column " << r << " of " << with.whole_m;
+    }
+  }
+
+ private:
+  bitnet_error error_{};
+  sdk::reporter report_{&error_, "test"};
+  std::unique_ptr<gpu::platform> platform_;
+  std::unique_ptr<gpu::device> device_;
+  std::unique_ptr<gpu::queue> queue_;
+  std::vector<std::unique_ptr<gpu::buffer>> buffers_;
+  uint64_t timeline_ = 0;
+};
+
+TEST_F(ternary, every_number_of_tokens_to_40) {
+  const shape rows[] = {
+      {"three blocks", 384, 70, 0, 0},
+      {"a factor to 32 activations, one to 128 weights", 384, 19, 128, 32},
+  };
+  for (const shape& of : rows)
+    for (uint32_t tokens = 1; tokens <= 40; ++tokens) expect_exact(of, tokens, tokens);
+}
+
+TEST_F(ternary, steps_of_fewer_tokens_than_recorded) {
+  const shape rows[] = {
+      {"one scale", 256, 65, 0, 0, true},
+      {"factors", 256, 65, 64, 32, true},
+  };
+  for (const shape& of : rows)
+    for (const uint32_t tokens : {1u, 2u, 5u, 9u, 16u, 17u, 33u})
+      for (const uint32_t most : {4u, 16u, 64u})
+        if (tokens <= most) expect_exact(of, tokens, most);
+}
+
+TEST_F(ternary, rows_that_end_within_a_tile) {
+  const shape rows[] = {
+      {"one element", 1, 1, 0, 0},
+      {"less than half a block, fewer rows than a tile", 50, 15, 0, 0},
+      {"one block, one tile", 128, 16, 0, 0},
+      {"one element past a block, one row past a tile", 129, 17, 0, 0},
+      {"an odd number of blocks, rows of a warp and one", 640, 65, 0, 0},
+      {"five shares of a warp, and a residual", 1200, 63, 0, 0, true},
+      {"rows of a group and one", 200, 257, 0, 0},
+      {"width of BitNet b1.58 2B", 2560, 66, 0, 0},
+  };
+  for (const shape& of : rows)
+    for (const uint32_t tokens : {1u, 3u, 8u, 13u, 16u, 40u}) expect_exact(of, tokens, tokens);
+}
+
+TEST_F(ternary, groups_of_every_length) {
+  const shape rows[] = {
+      {"32 weights", 160, 17, 32, 0},
+      {"64 weights, a residual", 320, 33, 64, 0, true},
+      {"128 weights", 640, 16, 128, 0},
+      {"one scale, 32 activations", 288, 20, 0, 32},
+      {"one scale, 128 activations", 1152, 18, 0, 128},
+      {"32 of both", 96, 15, 32, 32},
+      {"64 weights, 32 activations, a residual", 320, 130, 64, 32, true},
+      {"128 weights, 64 activations", 640, 129, 128, 64},
+      {"128 of both", 1280, 34, 128, 128},
+      {"32 weights, 128 activations", 640, 33, 32, 128},
+      {"64 weights, 128 activations", 256, 31, 64, 128},
+      {"160 weights, 32 activations: longer groups end within blocks", 480, 21, 160, 32},
+      {"256 weights, 64 activations", 768, 22, 256, 64},
+      {"40 weights: no whole tile", 200, 19, 40, 0},
+      {"256 weights: more than a block", 512, 9, 256, 0},
+  };
+  for (const shape& of : rows)
+    for (const uint32_t tokens : {1u, 2u, 9u, 16u, 37u}) expect_exact(of, tokens, tokens);
+}
+
+// Which kernel runs, and how many groups of it.
+TEST(ternary_table, who_computes_how_many_tokens) {
+  const struct {
+    const char* why;
+    shape of;
+    uint32_t tokens;
+    const char* function;
+    uint32_t x, y;
+  } rows[] = {
+      {"one token", {"", 2560, 100, 0, 0}, 1, "linear_ternary_1", 7, 1},
+      {"two are a tile", {"", 2560, 100, 0, 0}, 2, "linear_ternary_few", 7, 1},
+      {"two tiles", {"", 2560, 100, 0, 0}, 16, "linear_ternary_few", 7, 1},
+      {"weights would be read twice", {"", 2560, 300, 0, 0}, 17, "linear_ternary_many", 2, 1},
+      {"a long prompt", {"", 2560, 256, 0, 0}, 512, "linear_ternary_many", 1, 16},
+      {"few rows", {"", 2560, 63, 0, 0}, 512, "linear_ternary_few", 4, 32},
+      {"one token, groups", {"", 2560, 100, 128, 32}, 1, "linear_ternary_factored", 25, 1},
+      {"a tile, groups", {"", 2560, 100, 128, 32}, 8, "linear_ternary_factored_few", 7, 1},
+      {"many, groups", {"", 2560, 129, 128, 0}, 40, "linear_ternary_factored_many", 2, 3},
+      {"groups of 40", {"", 2560, 100, 40, 0}, 8, "linear_ternary_factored", 25, 8},
+      {"groups of 256", {"", 2560, 100, 256, 0}, 40, "linear_ternary_factored", 25, 40},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    const gpu::kernel_spec spec = spec_of(row.of, row.tokens);
+    kernel_form form;
+    ASSERT_TRUE(find_form(spec, form));
+    uint32_t params[gpu::max_params] = {};
+    const gpu::linear_ternary_params p = params_of(row.of, 0, row.of.m);
+    std::memcpy(params, &p, sizeof p);
+    const grid how = grid_of(form, spec, params, share(row.of.m, gpu::rows_of_group(spec)),
+                             share(row.tokens, spec.constants[2]));
+    EXPECT_EQ(how.tiled ? how.tiled->function : form.function, row.function);
+    EXPECT_EQ(how.x, row.x);
+    EXPECT_EQ(how.y, row.y);
+  }
+}
+
+}  // namespace
+}  // namespace bitnet::cuda::test
