@@ -15,4 +15,5 @@ bitnet_cuda_\name:
         image dense
         image attention
         image ternary
+        image head
         .section .note.GNU-stack,"",%progbits
