@@ -45,6 +45,8 @@ bitnet_status head_copy::allocate(uint64_t bytes, const sdk::reporter& report) {
   try {
     held_.emplace(device_.held_bytes, device_.lent);
     held_->add(bytes);
+    device_.lent.take(bytes);  // so much must be left
+    device_.lent.give(bytes);
   } catch (const sdk::over_budget&) {
     return BITNET_OUT_OF_DEVICE_MEMORY;
   }

@@ -2,9 +2,9 @@
 // The copy of an output head for its two-stage form, see kernels.hpp: a byte for each element, rows
 // padded to 128, and three numbers for each row.
 //
-// Memory   it is asked for by the first step that wants the largest logits only, of what is left of
-//          the bounds of the device and of its memory, and is counted like weights. Where there is
-//          no room there is none, and all logits are computed. Estimates do not count it.
+// Memory   it is asked for by the first step that wants the largest logits only, if as much is left
+//          behind it of the device's memory and of what may be held there, and is counted like
+//          weights. Else there is none, and all logits are computed. Estimates leave it out.
 
 #include <memory>
 #include <mutex>
