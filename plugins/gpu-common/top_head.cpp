@@ -116,7 +116,7 @@ bitnet_status head_scratch::take(opened& device, const device_weight& w, uint32_
   if (asked_) return BITNET_OK;
   const uint64_t rows = std::min(outputs, head_most_outputs);
   const uint64_t states = 4 * head_state_words(w.view.k) * rows;
-  const uint64_t counts = 4 * uint64_t{2} * head_bins * rows, bounds = 4 * 2 * w.view.m * rows;
+  const uint64_t counts = 8 * rows * head_bins, bounds = 8 * rows * w.view.m;
   const uint64_t first = device.align(states), second = first + device.align(counts);
   bitnet_status s = BITNET_OUT_OF_DEVICE_MEMORY;
   try {
