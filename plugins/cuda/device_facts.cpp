@@ -84,6 +84,7 @@ device_facts facts_of(const library& cu, CUdevice device) {
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
   about.max_bindings = gpu::max_kernel_bindings;
   about.max_kept = 32;  // of a head, in shared memory
+  about.has_top_head = true;
   return out;
 }
 

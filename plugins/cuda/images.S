@@ -17,4 +17,5 @@ bitnet_cuda_\name:
         image ternary
         image ternary_groups
         image ternary_tiles
+        image head
         .section .note.GNU-stack,"",%progbits

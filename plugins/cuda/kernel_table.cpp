@@ -10,7 +10,7 @@
 extern "C" {
 extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cuda_states[],
     bitnet_cuda_dense[], bitnet_cuda_attention[], bitnet_cuda_ternary[],
-    bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_tiles[];
+    bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_tiles[], bitnet_cuda_head[];
 }
 
 namespace bitnet::cuda {
@@ -25,6 +25,7 @@ enum image_index : uint8_t {
   ternary,
   ternary_groups,
   ternary_tiles,
+  head,
   image_count
 };
 const image images[] = {
@@ -36,6 +37,7 @@ const image images[] = {
     {"ternary", bitnet_cuda_ternary},
     {"ternary_groups", bitnet_cuda_ternary_groups},
     {"ternary_tiles", bitnet_cuda_ternary_tiles},
+    {"head", bitnet_cuda_head},
 };
 static_assert(std::size(images) == image_count);
 
@@ -52,7 +54,8 @@ constexpr known kernels[] = {
     {attention, "attn_paged", 1},  {elements, "elementwise", 1}, {elements, "gather_rows", 1},
     {elements, "columns", 1},      {states, "short_conv", 2},    {states, "delta_gates", 1},
     {states, "delta_rule", 2},     {rows, "norm_quant", 2},      {rows, "glu_quant", 3},
-    {ternary, "bit_linear", 1},
+    {ternary, "bit_linear", 1},    {head, "head_copy", 2},       {head, "head_state", 2},
+    {head, "head_approximate", 2}, {head, "head_count", 1},      {head, "head_exact", 1},
 };
 static_assert(std::size(kernels) == static_cast<size_t>(gpu::kernel_id::count));
 
@@ -124,6 +127,16 @@ bool add_form(const gpu::kernel_spec& spec, std::string& name) {
       name += std::string("_") + format + (c[2] <= 1 ? "_1" : "_4");
       return true;
     }
+    case gpu::kernel_id::head_copy:
+    case gpu::kernel_id::head_exact: {
+      const char* format = format_name(c[3]);
+      if (!format) return false;
+      name += std::string("_") + format;
+      return true;
+    }
+    case gpu::kernel_id::head_approximate:
+      name += c[2] <= 1 ? "_1" : "_4";
+      return true;
     case gpu::kernel_id::attn_paged: {
       const char *key = dtype_name(c[1]), *value = dtype_name(c[2]);
       if (!key || !value) return false;
@@ -144,6 +157,8 @@ uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
       return uint64_t{2} * c[1];
     case gpu::kernel_id::bit_linear:
       return c[4];
+    case gpu::kernel_id::head_approximate:
+      return uint64_t{gpu::head_bins} * (c[2] <= 1 ? 1 : 4);
     case gpu::kernel_id::attn_paged:
       return uint64_t{group_threads} * (2 + uint64_t{c[3]});
     default:

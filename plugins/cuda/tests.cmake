@@ -4,3 +4,15 @@ if(BITNET_CUDA_STAND_IN)
     add_dependencies(test_parity_cuda_${subject} bitnet_cuda_stand_in)
   endforeach()
 endif()
+
+bitnet_add_test(parity.cuda.head SOURCES cuda_head_test.cpp
+  LINK bitnet::sdk bitnet_conformance_model Threads::Threads ${CMAKE_DL_LIBS} LABELS parity cuda)
+target_compile_definitions(test_parity_cuda_head PRIVATE BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-cuda>")
+target_include_directories(test_parity_cuda_head PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_include_directories(test_parity_cuda_head SYSTEM PRIVATE ${BITNET_CUDA_HEADERS})
+add_dependencies(test_parity_cuda_head bitnet-backend-cuda) # opened, not linked
+if(BITNET_CUDA_STAND_IN)
+  add_dependencies(test_parity_cuda_head bitnet_cuda_stand_in)
+endif()
+set_property(TEST parity.cuda.head APPEND PROPERTY
+  ENVIRONMENT ${BITNET_cuda_PINNED} BITNET_STAND_IN=at_once=1)

@@ -250,7 +250,7 @@ bitnet_status backend::kernels(uint32_t index, std::vector<bitnet_kernel_info>& 
                                const reporter& report) {
   platform* found = nullptr;
   if (bitnet_status s = find(index, found, report); failed(s)) return s;
-  for (const named_kernel& k : all_kernels(about_.name)) {
+  for (const named_kernel& k : all_kernels(about_.name, found->devices()[index].has_top_head)) {
     if (is_disabled(k.id)) continue;
     bitnet_kernel_info kernel{};
     kernel.op = k.op;
@@ -290,7 +290,7 @@ bitnet_status backend::quiesce(uint64_t timeout_ns, const reporter& report) {
 
 std::vector<uint32_t> backend::levels_of(const std::vector<bitnet_op>& ops,
                                          const weights& all_weights) const {
-  const std::vector<named_kernel> all = all_kernels(about_.name);
+  const std::vector<named_kernel> all = all_kernels(about_.name, false);  // of ops alone
   std::vector<uint32_t> levels(ops.size(), BITNET_LEVEL_NONE);
   for (uint64_t i = 0; i < ops.size(); ++i) {
     const uint32_t w = ops[i].weights[0];
@@ -347,10 +347,13 @@ bitnet_status device_object::query(const bitnet_query_request& request,
   return BITNET_OK;
 }
 
+// "disable": ids of kernels that the host has found wrong here; "head": "full" is no two-stage one.
 void backend::read_settings(const bitnet_open_request& request) {
   for (uint32_t i = 0; i < request.n_params; ++i)
     user_.insert_or_assign(std::string(sdk::to_view(request.params[i].key)),
                            std::string(sdk::to_view(request.params[i].value)));
+  if (const auto head = user_.find("head"); head != user_.end() && head->second == "full")
+    for (const sdk::format& f : sdk::formats) disabled_.push_back(top_head_name(f.id, about_.name));
   const auto list = user_.find("disable");
   if (list == user_.end()) return;
   for (size_t begin = 0; begin < list->second.size();) {

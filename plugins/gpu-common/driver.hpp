@@ -42,6 +42,7 @@ struct facts {
   // than this, over all groups, a command more costs less. 0: groups run side by side, so that only
   // what one of them does counts.
   uint32_t max_repeated = 0;
+  bool has_top_head = false;  // kernels of the two-stage head
 };
 
 // Memory of the device. Contents start as zeros.

@@ -1,12 +1,12 @@
 #pragma once
-// The kernels that every GPU plugin brings, and what each reads and writes. They are the same in
-// GLSL and in OpenCL C 1.2: 32-bit words only, f32 arithmetic, no f16 or 64-bit types.
+// The kernels of GPU plugins, and what each reads and writes. Those that every plugin brings are
+// the same in GLSL and in OpenCL C 1.2: 32-bit words only, f32 arithmetic, no f16 or 64-bit types.
 //
 // Memory   every binding is an array of 32-bit words, little-endian.
 //            f32 value (rows, k)   row r at word r * k
 //            i8 value (rows, k)    row r at word r * stride(k), stride(k) = ceil(k / 128) * 32;
 //                                  four elements in a word, the first in the low byte; zeros past k
-//            step header           words: n_tokens, n_outputs, window, window_keep
+//            step header           words: n_tokens, n_outputs, window, window_keep, top_logits
 //            i32 step buffers      as in bitnet_step_buffers
 //            matrix (m, k)         rows of whole words, one after another, see row_words(); a
 //                                  binding holds the rows [first_row, first_row + n_rows) of it
@@ -57,9 +57,15 @@ enum class kernel_id : uint8_t {
   short_conv,
   delta_gates,
   delta_rule,
-  norm_quant,  // fused: rms_norm, act_quant
-  glu_quant,   // fused: relu2, silu or gelu, mul, [rms_norm], act_quant
-  bit_linear,  // fused: [rms_norm], act_quant, linear_ternary, [add], for steps of one row
+  norm_quant,         // fused: rms_norm, act_quant
+  glu_quant,          // fused: relu2, silu or gelu, mul, [rms_norm], act_quant
+  bit_linear,         // fused: [rms_norm], act_quant, linear_ternary, [add], for steps of one row
+  every,              // so many has every plugin; what follows is for those whose facts say so
+  head_copy = every,  // the two-stage head, see below: facts::has_top_head
+  head_state,
+  head_approximate,
+  head_count,
+  head_exact,
   count
 };
 
@@ -77,6 +83,10 @@ inline constexpr uint32_t max_kernel_bindings = 8;
 
 // The first member of every parameter struct: which word of the step header counts the rows.
 inline constexpr uint32_t rows_are_tokens = 0, rows_are_outputs = 1;
+
+constexpr uint64_t i8_row_words(uint64_t k) noexcept {
+  return (k + 127) / 128 * 32;
+}
 
 // Bindings: header, tokens, matrix, scales (any binding if not ternary), y (rows, k)
 // Constant 1: BITNET_FORMAT_* of the matrix. Writes only rows whose token is in the binding's rows.
@@ -240,15 +250,65 @@ struct bit_linear_params {
   float eps;
 };
 
-// How many bindings a kernel has, the header among them.
-constexpr uint32_t bindings_of(kernel_id id) noexcept {
-  constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 3, 8, 5, 8, 5, 7, 7};
-  static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
-  return counts[static_cast<uint32_t>(id)];
+// The two-stage head: of the logits of an output row those that can be among the n largest, n being
+// word 4 of the step header, with the bits of linear_dense, and -infinity for all others.
+//
+// Copy     of a row w of the matrix: q int8 and d, w = d q + r. Of an activation x: s and z, 15
+//          bits as 128 high + low, x = s z + e.
+// Bound    w x = d s (q z) + r x + d q e, so by Cauchy-Schwarz |w x - d s (q z)| <= |r| |x| +
+//          |d q| |e|. In linear_dense by 32 lanes of four f32 sums a product is rounded k / 128 +
+//          12 times at most, which is less than (k / 128 + 16) 2^-24 |w| |x| + k 2^-149 more.
+//          Norms are taken a little larger than computed.
+// Unknown  where x is not finite or |w| |x| is so large that a sum may overflow, the bounds are
+//          infinite: that logit is computed.
+// Counts   how many lower bounds of an output row fall into each of head_bins bins, by their 10
+//          highest bits as head_order() has them; then, of those in the bin of the n-th largest, by
+//          the 10 bits that follow. The lower edge of the bin that the n-th largest is found in is
+//          the threshold: a row whose upper bound is less has n rows above it.
+// Memory   codes i8 (m, k), as an i8 value; norms f32 (3, m): d, |r|, |d q| + |r|
+//          state (rows): head_state_words(k) words: high and low as i8 rows, then f32 s, |x|, |e|
+//          and what roundings add to it, and a word, 0 if x is not finite
+//          counts u32 (rows, 2, head_bins), bounds f32 (rows, 2, m): lower, then upper ones
+inline constexpr uint32_t head_bins = 1024;
+inline constexpr uint32_t head_most_top = 8192;    // logits; more are left to the full head
+inline constexpr uint32_t head_most_outputs = 8;   // rows of a step; the same
+inline constexpr uint32_t head_most_width = 8192;  // elements of a row: int32 sums of a lane
+constexpr uint64_t head_state_words(uint64_t k) noexcept {
+  return 2 * i8_row_words(k) + 4;
 }
 
-constexpr uint64_t i8_row_words(uint64_t k) noexcept {
-  return (k + 127) / 128 * 32;
+// Bindings: any, matrix, codes, norms. Constant 3: BITNET_FORMAT_* of the matrix: f32, f16 or bf16.
+struct head_copy_params {
+  uint32_t k, m, row_words;
+};
+
+// Bindings: header, x (rows, k), state, counts. One group to a row. Counts become 0.
+struct head_state_params {
+  uint32_t rows, k;
+};
+
+// Bindings: header, codes, norms, state, counts, bounds. Constant 2: output rows that a group takes
+// together. Counts the first bins.
+struct head_approximate_params {
+  uint32_t rows, k, m;
+};
+
+// Bindings: header, bounds, counts. Counts the second bins.
+struct head_count_params {
+  uint32_t rows, m;
+};
+
+// Bindings: header, x (rows, k), matrix, bounds, counts, y (rows, m). Constant 3 as in head_copy.
+struct head_exact_params {
+  uint32_t rows, k, m, row_words;
+};
+
+// How many bindings a kernel has, the header among them.
+constexpr uint32_t bindings_of(kernel_id id) noexcept {
+  constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4,
+                                 3, 8, 5, 8, 5, 7, 7, 4, 4, 6, 3, 6};
+  static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
+  return counts[static_cast<uint32_t>(id)];
 }
 
 // Words of a matrix row of k elements on the device; 0 for an unknown format.

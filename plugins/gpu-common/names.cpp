@@ -21,6 +21,9 @@ constexpr uint32_t newest_primitive = BITNET_OP_DELTA_RULE;
 constexpr uint32_t ternary_products[] = {BITNET_OP_LINEAR_TERNARY,
                                          BITNET_OP_LINEAR_TERNARY_GROUPED};
 
+// Of heads that have a second stage: the others are as small as the copy, or nearly.
+constexpr uint32_t top_formats[] = {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_BF16};
+
 bool is_ternary_product(uint32_t op) noexcept {
   return std::ranges::find(ternary_products, op) != std::end(ternary_products);
 }
@@ -73,7 +76,12 @@ std::string bit_linear_name(bool norm, bool add, std::string_view api) {
          ending(api);
 }
 
-std::vector<named_kernel> all_kernels(std::string_view api) {
+std::string top_head_name(uint32_t format, std::string_view api) {
+  if (std::ranges::find(top_formats, format) == std::end(top_formats)) return "";
+  return std::string("linear_dense_top.i8+") + sdk::find_format(format)->name + ending(api);
+}
+
+std::vector<named_kernel> all_kernels(std::string_view api, bool has_top_head) {
   constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
   std::vector<named_kernel> out;
@@ -108,6 +116,8 @@ std::vector<named_kernel> all_kernels(std::string_view api) {
     for (const bool added : {true, false})
       fused(BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, norm ? steady : exact,
             bit_linear_name(norm, added, api));
+  for (const uint32_t format : top_formats)
+    if (has_top_head) fused(BITNET_OP_LINEAR_DENSE, format, steady, top_head_name(format, api));
   return out;
 }
 

@@ -25,7 +25,10 @@ std::string rope_kv_name(std::string_view api);
 std::string linear_add_name(uint32_t product, std::string_view api);
 std::string bit_linear_name(bool norm, bool add, std::string_view api);
 
+// Of the two-stage head, by the format of the matrix; "" where there is none.
+std::string top_head_name(uint32_t format, std::string_view api);
+
 // Of a plugin `api`: the primitives, then the fused ones.
-std::vector<named_kernel> all_kernels(std::string_view api);
+std::vector<named_kernel> all_kernels(std::string_view api, bool has_top_head);
 
 }  // namespace bitnet::gpu

@@ -59,6 +59,14 @@ struct counter {
   uint64_t operator()(const gather_rows_params&) const noexcept { return around; }
   uint64_t operator()(const columns_params&) const noexcept { return around; }
   uint64_t operator()(const delta_gates_params&) const noexcept { return around; }
+  // The two-stage head: by elements of a row, and by its bins, with one row to a team.
+  uint64_t operator()(const head_copy_params& p) const noexcept { return of_row(p.k); }
+  uint64_t operator()(const head_state_params& p) const noexcept { return of_row(p.k); }
+  uint64_t operator()(const head_approximate_params& p) const noexcept { return of_row(p.k); }
+  uint64_t operator()(const head_count_params&) const noexcept { return head_bins + around; }
+  uint64_t operator()(const head_exact_params& p) const noexcept {
+    return head_bins + threads * (p.k / lanes) + around;
+  }
   // Of one token, which may be a run: three looks at it, and all that is done to the rows kept.
   uint64_t operator()(const short_conv_params&) const noexcept {
     return 3 + 4 * (uint64_t{spec.constants[1]} + 1);

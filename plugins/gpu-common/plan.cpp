@@ -219,6 +219,10 @@ bitnet_status planner::linear_dense(const bitnet_op& op) {
                                  static_cast<uint32_t>(n.weight->words),
                                  0,
                                  0};
+  if (n.weight->copy && makes_logits(op.outputs[0])) {
+    n.of = logits::all;
+    top_head(op, n);
+  }
   return push(std::move(n));
 }
 

@@ -30,8 +30,13 @@ struct operand {
     scales,  // of node::weight
     keys,    // of layer `index`
     values,
-    state,  // all of the pool
-    turns,  // table `index` of the plan
+    state,       // all of the pool
+    turns,       // table `index` of the plan
+    head_codes,  // of node::weight
+    head_norms,
+    head_states,  // of the step's outputs
+    head_counts,
+    head_bounds,
   };
   source from;
   uint32_t index = 0;
@@ -48,6 +53,8 @@ enum class grid : uint8_t {
 
 // Which steps a node is part of.
 enum class steps : uint8_t { all, of_one_row, of_more_rows };
+// And by what a step asks for.
+enum class logits : uint8_t { any, all, largest };
 
 struct node {
   kernel_spec spec;  // but for what depends on the step's size or the pool
@@ -59,6 +66,7 @@ struct node {
   uint64_t columns = 0;
   uint32_t rows = rows_are_tokens;
   gpu::steps when = steps::all;
+  gpu::logits of = logits::any;
   const device_weight* weight = nullptr;
   const device_weight* vector = nullptr;  // source::vector, if that is not `weight`
   uint64_t weight_bytes = 0;              // that a call reads; for embed_gather: for each token
@@ -75,6 +83,7 @@ struct turn_table {
 struct plan {
   std::vector<node> nodes;
   std::vector<turn_table> turns;
+  const device_weight* head = nullptr;  // that has a two-stage form
 };
 
 inline constexpr uint32_t most_tokens = 4;  // that a group of a linear kernel takes together

@@ -46,6 +46,8 @@ class planner {
   bitnet_status linear_ternary(const bitnet_op& op, uint32_t residual, uint32_t result);
   bitnet_status bit_linear(const bitnet_op& op, uint64_t quant, uint32_t residual, uint32_t result);
   bitnet_status linear_dense(const bitnet_op& op);
+  bool makes_logits(uint32_t value) const;
+  void top_head(const bitnet_op& op, const node& full);
   bitnet_status rope(const bitnet_op& op);
   uint32_t turns_of(const bitnet_op& op, uint32_t pairs);
   bitnet_status kv_write(const bitnet_op& op, const fusion& f);

@@ -20,8 +20,9 @@ uint32_t groups_for(uint64_t units, uint64_t of_a_group, uint32_t most) noexcept
 }
 
 // Whether a step of so many rows runs the node.
-bool belongs(const node& n, uint32_t rows) noexcept {
-  return rows != 0 && (n.when == steps::all || (n.when == steps::of_one_row) == (rows == 1));
+bool belongs(const node& n, uint32_t rows, logits asked) noexcept {
+  return rows != 0 && (n.of == logits::any || n.of == asked) &&
+         (n.when == steps::all || (n.when == steps::of_one_row) == (rows == 1));
 }
 
 // Whether a command must wait for those since the last one that waited.
@@ -201,13 +202,14 @@ bitnet_status steps_on::prepare(const bitnet_prepare_request& request,
                        n_outputs, of_.limits_.max_tokens, of_.limits_.max_outputs);
   const std::scoped_lock lock(running_);
   recorded* made = nullptr;
-  return find_recording(n_tokens, n_outputs, request.cancel_token, made, report);
+  return find_recording(n_tokens, n_outputs, logits::all, request.cancel_token, made, report);
 }
 
 kernel_spec steps_on::spec_for(const node& n, uint32_t rows) const noexcept {
   kernel_spec spec = n.spec;
   const tiles fit = tiles_for(device_.about());
-  if (n.grid == grid::matrix && n.spec.id != kernel_id::bit_linear)
+  const bool tiled = n.grid == grid::matrix && spec.id != kernel_id::bit_linear;
+  if (tiled || spec.id == kernel_id::head_approximate)
     spec.constants[2] = std::min(rows, fit.tokens);
   if (spec.id == kernel_id::kv_write || spec.id == kernel_id::attn_paged) {
     spec.constants[1] = pool_->storage().dtype_k;
@@ -246,6 +248,16 @@ binding steps_on::place_of(const operand& o, const node& n, uint64_t part) const
       return pool_->values(o.index);
     case source::state:
       return pool_->states();
+    case source::head_codes:
+      return n.weight->copy->codes();
+    case source::head_norms:
+      return n.weight->copy->norms();
+    case source::head_states:
+      return head_.states();
+    case source::head_counts:
+      return head_.counts();
+    case source::head_bounds:
+      return head_.bounds();
     case source::turns:
       break;
   }
@@ -315,26 +327,27 @@ void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& co
   }
 }
 
-bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, uint64_t cancel_token,
-                                       recorded*& out, const sdk::reporter& report) {
+bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, logits asked,
+                                       uint64_t cancel_token, recorded*& out,
+                                       const sdk::reporter& report) {
   const uint32_t tokens = of_.bucket(n_tokens);
   const uint32_t outputs = n_outputs <= 1
                                ? n_outputs
                                : std::min(of_.bucket(std::min(n_outputs, of_.limits_.max_tokens)),
                                           of_.limits_.max_outputs);
   for (recorded& r : recordings_) {
-    if (r.tokens != tokens || r.outputs != outputs) continue;
+    if (r.tokens != tokens || r.outputs != outputs || r.asked != asked) continue;
     out = &r;
     return BITNET_OK;
   }
   std::vector<command> commands;
-  recorded made{tokens, outputs, nullptr, {}};
+  recorded made{tokens, outputs, asked, nullptr, {}};
   const std::scoped_lock lock(device_.lock);
   hazards running;
   for (uint32_t i = 0; i < of_.plan_.nodes.size(); ++i) {
     const node& n = of_.plan_.nodes[i];
     const uint32_t rows = n.rows == rows_are_outputs ? outputs : tokens;
-    if (!belongs(n, rows)) continue;
+    if (!belongs(n, rows, asked)) continue;
     if (device_.services.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
     const uint64_t first = commands.size();
     add_commands(i, rows, commands, made.nodes);
@@ -363,7 +376,7 @@ bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, ui
 
 void steps_on::fill_header(const bitnet_step& step) {
   const uint32_t words[] = {step.n_tokens, step.n_outputs, step.window,
-                            step.window != 0 ? step.window_keep : 0};
+                            step.window != 0 ? step.window_keep : 0, step.top_logits};
   std::memcpy(header_.get()->mapped(), words, sizeof words);
   for (uint64_t i = 0; i < turns_.size(); ++i) {
     const turn_table& table = of_.plan_.turns[i];
@@ -396,8 +409,10 @@ bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<runni
     return s;
   if (device_.services.cancelled(step.cancel_token))
     return report.fail(BITNET_CANCELLED, "cancelled");
+  logits asked{};
+  if (bitnet_status s = asked_by(step, asked, report); failed(s)) return s;
   recorded* commands = nullptr;
-  if (bitnet_status s = find_recording(step.n_tokens, step.n_outputs, 0, commands, report);
+  if (bitnet_status s = find_recording(step.n_tokens, step.n_outputs, asked, 0, commands, report);
       failed(s))
     return s;
   fill_header(step);

@@ -95,6 +95,7 @@ class steps_on {
   friend program;
   struct recorded {
     uint32_t tokens, outputs;  // for as many at most
+    logits asked;
     std::unique_ptr<recording> commands;
     std::vector<uint32_t> nodes;  // of each command
   };
@@ -105,8 +106,10 @@ class steps_on {
   parameters params_for(const node& n, uint64_t part, uint32_t tokens) const;
   void add_commands(uint32_t at, uint32_t rows, std::vector<command>& commands,
                     std::vector<uint32_t>& nodes) const;
-  bitnet_status find_recording(uint32_t n_tokens, uint32_t n_outputs, uint64_t cancel_token,
-                               recorded*& out, const sdk::reporter& report);
+  bitnet_status find_recording(uint32_t n_tokens, uint32_t n_outputs, logits asked,
+                               uint64_t cancel_token, recorded*& out, const sdk::reporter& report);
+  // What a step asks for, as far as it can be given.
+  bitnet_status asked_by(const bitnet_step& step, logits& out, const sdk::reporter& report);
   void fill_header(const bitnet_step& step);
   bitnet_status finish_last(const sdk::reporter& report);
   void count(const recorded& r, uint32_t n_tokens, bool timed);
@@ -117,6 +120,7 @@ class steps_on {
   binding facts_[BITNET_PORT_STATES + 1];  // by role
   kv_pool* pool_ = nullptr;
   lease arena_, header_;
+  head_scratch head_;
   std::vector<lease> turns_;
   sdk::step_view step_;
   sdk::step_checker checker_;

@@ -82,7 +82,10 @@ bitnet_status weight_set::create(const bitnet_tensor_desc* descs, uint32_t desc_
     w.sealed = planned;
     at += desc_size;
   }
-  return place(!planned, report);
+  if (bitnet_status s = place(!planned, report); failed(s)) return s;
+  for (device_weight& w : tensors_)
+    if (head_copy::fits(device_, w)) w.copy = std::make_unique<head_copy>(device_);
+  return BITNET_OK;
 }
 
 // Many tensors share a buffer: drivers allow few allocations and round each of them up.

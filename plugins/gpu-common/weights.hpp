@@ -8,6 +8,7 @@
 
 #include "bitnet/sdk/compute/tensor.hpp"
 #include "opened.hpp"
+#include "top_head.hpp"
 
 namespace bitnet::gpu {
 
@@ -22,8 +23,9 @@ struct device_weight {
   sdk::weight view{};  // no data; rank 1: f32 on the host
   uint64_t words = 0;  // of a row on the device
   std::vector<weight_part> parts;
-  binding scales;           // ternary only
-  std::vector<float> host;  // rank 1, and f32 of one row
+  binding scales;                   // ternary only
+  std::vector<float> host;          // rank 1, and f32 of one row
+  std::unique_ptr<head_copy> copy;  // for the two-stage head; null where it is not one's
 
   uint64_t device_bytes() const noexcept { return 4 * words * view.m; }
   // Of a product with it: also the scales of groups.
@@ -43,6 +45,7 @@ class weight_set {
     if (buffers_.empty()) return;  // planned only
     device_.settle();
     const std::scoped_lock lock(device_.lock);
+    for (device_weight& w : tensors_) w.copy.reset();
     buffers_.clear();
   }
   weight_set(const weight_set&) = delete;

@@ -37,6 +37,20 @@ class Cuda(support.Case):
                     self.assertTrue(kernel["id"].endswith(".cuda"), kernel)
                     self.assertGreater(kernel["calls"], 0)
 
+    def test_both_heads_give_the_same_text(self):
+        sampled = ("--temp", "0.9", "--top-k", "40", "--seed", "7", "--repeat-penalty", "1.1")
+        for words in ((), sampled):
+            with self.subTest(words):
+                both, full = (self.run_on("cuda", PROMPTS[0], *words, "--head", head) for head in ("exact", "full"))
+                self.assertEqual(both["tokens"], full["tokens"])
+                ids = [[k["id"] for k in one["kernels"] if k["id"].startswith("linear_dense")] for one in (both, full)]
+                self.assertEqual(ids, [["linear_dense_top.i8+f16.cuda"], ["linear_dense.f16.cuda"]])
+
+    def test_a_head_that_is_none_is_refused(self):
+        result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"BITNET_CUDA_HEAD": "half"})
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("setting head is 'half'; expected exact, fast or full", result.stderr)
+
     def test_long_prompt(self):
         prompt = "The bird and the dog went to the park. " * 8
         self.assertEqual(self.run_on("cuda", prompt, n=8)["tokens"], self.run_on("cpu", prompt, n=8)["tokens"])

@@ -80,7 +80,7 @@ class Facts(unittest.TestCase):
         self.assertEqual(read - on_page, set(), "read, and not on the page")
         known = read | variables_of_options() | variables_of_plugins()
         # Of backends that somebody took out of the tree.
-        known |= {name for name in on_page if (plugin := re.match(r"BITNET_(CPU|OPENCL|VULKAN)_", name))
+        known |= {name for name in on_page if (plugin := re.match(r"BITNET_(CPU|CUDA|OPENCL|VULKAN)_", name))
                   and not (ROOT / "plugins" / plugin[1].lower()).is_dir()}
         self.assertEqual(on_page - known, set(), "on the page, and read nowhere")
 

@@ -1,6 +1,6 @@
 // Matrices of formats that are no ternary ones, and the rows of embeddings.
 
-#include "formats.cuh"
+#include "dense.cuh"
 
 using namespace bitnet::cuda;
 namespace gpu = bitnet::gpu;
@@ -75,38 +75,14 @@ __device__ void linear(const launch& l) {
   const auto* x = memory_of<const uint32_t>(l, 1);
   const auto* matrix = memory_of<const uint32_t>(l, 2);
   auto* y = memory_of<float>(l, 3);
-  const uint32_t rows = rows_of(l), pieces = p.k / 16, left = p.k % 16;
+  const uint32_t rows = rows_of(l);
   each_group((uint64_t{p.n_rows} + warps - 1) / warps, [&](uint32_t group) {
     const uint32_t r = group * warps + warp_of_group();
     if (r >= p.n_rows) return;  // all of a warp
     const uint32_t* row = matrix + uint64_t{r} * p.row_words;
     for (uint64_t first = uint64_t{blockIdx.y} * Tokens; first < rows;
          first += uint64_t{gridDim.y} * Tokens) {
-      float sums[Tokens][4] = {};
-      const auto add = [&](uint32_t i, bool end, const float(&weights)[16]) {
-        for (uint32_t j = 0; j < Tokens; ++j) {
-          const uint64_t t = first + j < rows ? first + j : rows - 1;
-          float values[16];
-          if (end)
-            ending<f32_row>(x + t * p.k, i, left, values);
-          else
-            f32_row::piece(x + t * p.k, i, values);
-          add_products(weights, values, sums[j]);
-        }
-      };
-      float weights[16];
-      for (uint32_t i = lane(); i < pieces; i += warp) {
-        Row::piece(row, i, weights);
-        add(i, false, weights);
-      }
-      if (!Row::blocks && left != 0 && lane() == pieces % warp) {
-        ending<Row>(row, pieces, left, weights);
-        add(pieces, true, weights);
-      }
-      float each[Tokens];
-      for (uint32_t j = 0; j < Tokens; ++j)
-        each[j] = (sums[j][0] + sums[j][1]) + (sums[j][2] + sums[j][3]);
-      const float sum = sum_of_lanes(each);
+      const float sum = row_products<Row, Tokens>(row, x, p.k, first, rows);
       constexpr uint32_t lanes_each = warp / Tokens;
       const uint64_t t = first + lane() / lanes_each;
       if (lane() % lanes_each == 0 && t < rows) y[t * p.m + p.first_row + r] = sum;

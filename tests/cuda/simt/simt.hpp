@@ -106,6 +106,13 @@ inline unsigned int __ballot_sync(unsigned int mask, bool mine, int line = __bui
   return out;
 }
 
+// Threads run one at a time, and so do groups.
+inline unsigned int atomicAdd(unsigned int* to, unsigned int more) {
+  const unsigned int before = *to;
+  *to += more;
+  return before;
+}
+
 // Products of four bytes with a sign, added to c. Nearly all that matrices take goes into it.
 inline int __dp4a(int a, int b, int c) {
 #ifdef __SSE2__

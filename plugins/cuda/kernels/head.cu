@@ -1,0 +1,346 @@
+// The two-stage head: plugins/gpu-common/kernels.hpp has what is computed, and why it is right.
+
+#include "dense.cuh"
+#include "group.cuh"
+
+using namespace bitnet::cuda;
+namespace gpu = bitnet::gpu;
+
+namespace {
+
+constexpr float rounded_up = 1.001f;       // norms are sums of rounded terms
+constexpr int top_code = 16256;            // 127 * 128
+constexpr double least = 1.401298464e-45;  // of f32, and more than rounding to one can take
+
+__device__ double sum_in_warp(double mine) {
+  for (uint32_t d = warp / 2; d != 0; d /= 2) mine += __shfl_xor_sync(every_lane, mine, d);
+  return mine;
+}
+__device__ double group_sum(double mine) {
+  __shared__ double of_warp[warps];
+  mine = sum_in_warp(mine);
+  if (lane() == 0) of_warp[warp_of_group()] = mine;
+  __syncthreads();
+  mine = of_warp[0];
+  for (uint32_t w = 1; w < warps; ++w) mine += of_warp[w];
+  __syncthreads();
+  return mine;
+}
+
+// No less than the root of a sum of squares.
+__device__ float norm_of(double squares) {
+  return static_cast<float>(rounded_up * sqrt(squares) + least);
+}
+
+__device__ int within(float x, float most) {
+  return static_cast<int>(fmaxf(fminf(x, most), -most));
+}
+
+// A piece of a row of k elements, with zeros past its end.
+template <class Row>
+__device__ void padded_piece(const uint32_t* row, uint32_t i, uint32_t k, float (&out)[16]) {
+  if (16 * i + 16 <= k)
+    Row::piece(row, i, out);
+  else
+    ending<Row>(row, i, 16 * i < k ? k - 16 * i : 0, out);
+}
+
+// A warp takes a row of the matrix.
+template <class Row>
+__device__ void copy_rows(const launch& l) {
+  const auto p = params_of<gpu::head_copy_params>(l);
+  const auto* matrix = memory_of<const uint32_t>(l, 1);
+  auto* codes = memory_of<uint32_t>(l, 2);
+  auto* norms = memory_of<float>(l, 3);
+  const auto words = static_cast<uint32_t>(gpu::i8_row_words(p.k));
+  each_group((uint64_t{p.m} + warps - 1) / warps, [&](uint32_t group) {
+    const uint32_t r = group * warps + warp_of_group();
+    if (r >= p.m) return;  // all of a warp
+    const uint32_t* row = matrix + uint64_t{r} * p.row_words;
+    float w[16], largest = 0;
+    for (uint32_t i = lane(); 4 * i < words; i += warp) {
+      padded_piece<Row>(row, i, p.k, w);
+      for (uint32_t j = 0; j < 16; ++j) largest = larger(largest, fabsf(w[j]));
+    }
+    for (uint32_t d = warp / 2; d != 0; d /= 2)
+      largest = larger(largest, __shfl_xor_sync(every_lane, largest, d));
+    const bool coded = largest > 1e-30f && largest < 1e30f;  // else all of the row is r
+    const float d = coded ? largest / 127.0f : 0.0f, inverse = coded ? 127.0f / largest : 0.0f;
+    double error = 0, size = 0;
+    for (uint32_t i = lane(); 4 * i < words; i += warp) {
+      padded_piece<Row>(row, i, p.k, w);
+      for (uint32_t j = 0; j < 4; ++j) {
+        int q[4];
+        for (uint32_t e = 0; e < 4; ++e) {
+          const float weight = w[4 * j + e];
+          q[e] = coded ? within(rintf(weight * inverse), 127.0f) : 0;
+          const double near = static_cast<double>(d) * q[e], off = weight - near;
+          error += off * off;
+          size += near * near;
+        }
+        codes[uint64_t{r} * words + 4 * i + j] = packed4(q[0], q[1], q[2], q[3]);
+      }
+    }
+    const float error_norm = norm_of(sum_in_warp(error)), size_norm = norm_of(sum_in_warp(size));
+    if (lane() != 0) return;
+    norms[r] = d;
+    norms[uint64_t{p.m} + r] = error_norm;
+    norms[2 * uint64_t{p.m} + r] = rounded_up * (size_norm + error_norm);
+  });
+}
+
+// Floats in the order of their size as whole numbers.
+__device__ uint32_t head_order(float x) {
+  const auto bits = bits_of<uint32_t>(x);
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+__device__ float of_order(uint32_t order) {
+  return bits_of<float>(order >> 31 ? order ^ 0x80000000u : ~order);
+}
+
+// The bin that holds the n-th largest of what was counted, and how many are in bins above it. None:
+// there are fewer than n. Every warp for itself.
+struct found_bin {
+  uint32_t bin, above;
+};
+constexpr uint32_t none = 0xffffffffu;
+__device__ found_bin bin_of(const uint32_t* counts, uint32_t n) {
+  constexpr uint32_t each = gpu::head_bins / warp;
+  const uint32_t* mine = counts + lane() * each;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < each; ++i) count += mine[i];
+  uint32_t from_here = count;  // those in this lane's bins and in higher ones
+  for (uint32_t d = 1; d < warp; d *= 2) {
+    const uint32_t other = __shfl_sync(every_lane, from_here, (lane() + d) % warp);
+    if (lane() + d < warp) from_here += other;
+  }
+  uint32_t above = from_here - count, at = each;
+  const bool has = above < n && n <= from_here;
+  if (has)
+    while (above + mine[at - 1] < n) above += mine[--at];
+  const uint32_t holder = __ballot_sync(every_lane, has);
+  if (holder == 0) return {none, 0};
+  uint32_t from = 0;
+  while ((holder >> from & 1u) == 0) ++from;
+  return {__shfl_sync(every_lane, lane() * each + at - 1, from),
+          __shfl_sync(every_lane, above, from)};
+}
+
+__device__ uint32_t top_of(const launch& l) {
+  return memory_of<const uint32_t>(l, 0)[4];
+}
+
+// What lies below it is not among the n largest. NaN, which nothing lies below, if that cannot be
+// told.
+__device__ float threshold_of(const uint32_t* counts, uint32_t n) {
+  const found_bin first = bin_of(counts, n);
+  if (first.bin == none) return of_order(0);
+  const found_bin second = bin_of(counts + gpu::head_bins, n - first.above);
+  return of_order(second.bin == none ? 0 : first.bin << 22 | second.bin << 12);
+}
+
+}  // namespace
+
+// One group to an output row.
+BITNET_KERNEL(head_state) {
+  const auto p = params_of<gpu::head_state_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  auto* states = memory_of<uint32_t>(l, 2);
+  auto* counts = memory_of<uint32_t>(l, 3);
+  const auto words = static_cast<uint32_t>(gpu::i8_row_words(p.k));
+  each_row(rows_of(l), [&](uint64_t r) {
+    const float* in = x + r * p.k;
+    uint32_t* state = states + r * gpu::head_state_words(p.k);
+    for (uint32_t i = threadIdx.x; i < 2 * gpu::head_bins; i += threads)
+      counts[r * 2 * gpu::head_bins + i] = 0;
+    float largest = 0;
+    double size = 0;
+    for (uint32_t i = threadIdx.x; i < p.k; i += threads) {
+      largest = larger(largest, fabsf(in[i]));
+      size += static_cast<double>(in[i]) * static_cast<double>(in[i]);
+    }
+    largest = group_max(largest);
+    size = group_sum(size);
+    const bool finite = size < 1e60;  // and a number
+    const float scale = (largest > 1e-30f ? largest : 1e-30f) / static_cast<float>(top_code);
+    double error = 0;
+    for (uint32_t w = threadIdx.x; w < words; w += threads) {
+      int high[4], low[4];
+      for (uint32_t e = 0; e < 4; ++e) {
+        const uint32_t i = 4 * w + e;
+        const float exact = finite && i < p.k ? in[i] : 0.0f;
+        const int z = within(rintf(exact / scale), static_cast<float>(top_code));
+        high[e] = (z + 64) >> 7;
+        low[e] = z - 128 * high[e];
+        const double off = exact - static_cast<double>(scale) * z;
+        error += off * off;
+      }
+      state[w] = packed4(high[0], high[1], high[2], high[3]);
+      state[words + w] = packed4(low[0], low[1], low[2], low[3]);
+    }
+    error = group_sum(error);
+    if (threadIdx.x != 0) return;
+    const float x_norm = norm_of(size);
+    const float rounding = (static_cast<float>(p.k) / 128.0f + 16.0f) * 0x1p-24f * x_norm;
+    state[2 * words] = bits_of<uint32_t>(scale);
+    state[2 * words + 1] = bits_of<uint32_t>(x_norm);
+    state[2 * words + 2] = bits_of<uint32_t>(norm_of(error) + rounding);
+    state[2 * words + 3] = finite ? 1 : 0;
+  });
+}
+
+namespace {
+
+// What is known of a logit.
+struct interval {
+  float lower, upper;
+};
+__device__ interval interval_of(const uint32_t* state, uint32_t words, const float* norms,
+                                uint32_t k, uint32_t m, uint32_t r, int64_t product) {
+  const uint32_t* about = state + 2 * words;
+  const double scale = bits_of<float>(about[0]), x = bits_of<float>(about[1]);
+  const double error = bits_of<float>(about[2]);
+  const double d = norms[r], w_error = norms[uint64_t{m} + r], w = norms[2 * uint64_t{m} + r];
+  const double near = static_cast<double>(product) * scale * d;
+  const double off = 1.001 * (w_error * x + w * error) + k * least;
+  // Smaller than f32 by so much that no sum of the full head overflows.
+  if (about[3] == 0 || !(w * x < 1e38) || !(off < 1e38))
+    return {bits_of<float>(0xff800000u), bits_of<float>(0x7f800000u)};
+  return {static_cast<float>(near - off), static_cast<float>(near + off)};
+}
+
+// Products of sixteen bytes, added to c.
+__device__ int dot16(const uint4& a, const uint4& b, int c) {
+  c = __dp4a(static_cast<int>(a.x), static_cast<int>(b.x), c);
+  c = __dp4a(static_cast<int>(a.y), static_cast<int>(b.y), c);
+  c = __dp4a(static_cast<int>(a.z), static_cast<int>(b.z), c);
+  return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), c);
+}
+
+// A warp takes four rows of the copy and `Outputs` rows of the step together.
+template <uint32_t Outputs>
+__device__ void approximate(const launch& l) {
+  const auto p = params_of<gpu::head_approximate_params>(l);
+  const auto* codes = memory_of<const uint4>(l, 1);
+  const auto* norms = memory_of<const float>(l, 2);
+  const auto* states = memory_of<const uint32_t>(l, 3);
+  auto* counts = memory_of<uint32_t>(l, 4);
+  auto* bounds = memory_of<float>(l, 5);
+  auto* bins = static_cast<uint32_t*>(shared_memory());  // (Outputs, head_bins)
+  constexpr uint32_t rows = 4, values = rows * Outputs, lanes_each = warp / values;
+  const auto words = static_cast<uint32_t>(gpu::i8_row_words(p.k));
+  const uint32_t pieces = words / 4, outputs = rows_of(l);
+  const uint64_t state_words = gpu::head_state_words(p.k);
+  for (uint64_t first = uint64_t{blockIdx.y} * Outputs; first < outputs;
+       first += uint64_t{gridDim.y} * Outputs) {
+    for (uint32_t i = threadIdx.x; i < Outputs * gpu::head_bins; i += threads) bins[i] = 0;
+    __syncthreads();
+    each_group((uint64_t{p.m} + warps * rows - 1) / (warps * rows), [&](uint32_t group) {
+      const uint32_t r = (group * warps + warp_of_group()) * rows;
+      if (r >= p.m) return;  // all of a warp
+      int high[values] = {}, low[values] = {};
+      for (uint32_t i = lane(); i < pieces; i += warp) {
+        uint4 q[rows];
+        for (uint32_t j = 0; j < rows; ++j)
+          q[j] = codes[uint64_t{smaller(r + j, p.m - 1)} * pieces + i];
+        for (uint32_t o = 0; o < Outputs; ++o) {
+          const uint64_t t = first + o < outputs ? first + o : outputs - 1;
+          const auto* z = reinterpret_cast<const uint4*>(states + t * state_words);
+          const uint4 a = z[i], b = z[pieces + i];
+          for (uint32_t j = 0; j < rows; ++j) {
+            high[Outputs * j + o] = dot16(q[j], a, high[Outputs * j + o]);
+            low[Outputs * j + o] = dot16(q[j], b, low[Outputs * j + o]);
+          }
+        }
+      }
+      const int64_t product = int64_t{128} * sum_of_lanes(high) + sum_of_lanes(low);
+      const uint32_t value = lane() / lanes_each, o = value % Outputs, mine = r + value / Outputs;
+      if (lane() % lanes_each != 0 || mine >= p.m || first + o >= outputs) return;
+      const uint64_t t = first + o;
+      const interval known =
+          interval_of(states + t * state_words, words, norms, p.k, p.m, mine, product);
+      float* out = bounds + t * 2 * p.m;
+      out[mine] = known.lower;
+      out[uint64_t{p.m} + mine] = known.upper;
+      atomicAdd(bins + o * gpu::head_bins + (head_order(known.lower) >> 22), 1u);
+    });
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < Outputs * gpu::head_bins; i += threads) {
+      const uint64_t t = first + i / gpu::head_bins;
+      if (bins[i] != 0 && t < outputs)
+        atomicAdd(counts + t * 2 * gpu::head_bins + i % gpu::head_bins, bins[i]);
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace
+
+BITNET_KERNEL_OF(head_approximate_1, 3) {
+  approximate<1>(l);
+}
+BITNET_KERNEL_OF(head_approximate_4, 3) {
+  approximate<4>(l);
+}
+
+// Those in the bin of the n-th largest lower bound, by the bits that follow.
+BITNET_KERNEL(head_count) {
+  const auto p = params_of<gpu::head_count_params>(l);
+  const auto* bounds = memory_of<const float>(l, 1);
+  auto* counts = memory_of<uint32_t>(l, 2);
+  each_y(rows_of(l), [&](uint32_t t) {
+    uint32_t* mine = counts + uint64_t{t} * 2 * gpu::head_bins;
+    const found_bin first = bin_of(mine, top_of(l));
+    if (first.bin == none) return;
+    each_x(p.m, [&](uint32_t r) {
+      const uint32_t order = head_order(bounds[uint64_t{t} * 2 * p.m + r]);
+      if (order >> 22 == first.bin)
+        atomicAdd(mine + gpu::head_bins + (order >> 12 & (gpu::head_bins - 1)), 1u);
+    });
+  });
+}
+
+namespace {
+
+// A group looks at 32 rows, and its warps share out what they must compute of them.
+template <class Row>
+__device__ void exact(const launch& l) {
+  const auto p = params_of<gpu::head_exact_params>(l);
+  const auto* x = memory_of<const uint32_t>(l, 1);
+  const auto* matrix = memory_of<const uint32_t>(l, 2);
+  const auto* bounds = memory_of<const float>(l, 3);
+  const auto* counts = memory_of<const uint32_t>(l, 4);
+  auto* y = memory_of<float>(l, 5);
+  const uint32_t outputs = rows_of(l);
+  each_y(outputs, [&](uint32_t t) {
+    const float threshold = threshold_of(counts + uint64_t{t} * 2 * gpu::head_bins, top_of(l));
+    const float* upper = bounds + (uint64_t{t} * 2 + 1) * p.m;
+    float* out = y + uint64_t{t} * p.m;
+    each_group((uint64_t{p.m} + warp - 1) / warp, [&](uint32_t group) {
+      const uint32_t first = group * warp, r = first + lane();
+      const bool below = r < p.m && upper[r] < threshold;
+      if (below && warp_of_group() == 0) out[r] = bits_of<float>(0xff800000u);
+      const uint32_t left = __ballot_sync(every_lane, r < p.m && !below);
+      uint32_t turn = 0;
+      for (uint32_t i = 0; i < warp; ++i) {
+        if ((left >> i & 1u) == 0 || turn++ % warps != warp_of_group()) continue;
+        const uint32_t* row = matrix + uint64_t{first + i} * p.row_words;
+        const float sum = row_products<Row, 1>(row, x, p.k, t, outputs);
+        if (lane() == 0) out[first + i] = sum;
+      }
+    });
+  });
+}
+
+}  // namespace
+
+#define BITNET_HEAD(format)            \
+  BITNET_KERNEL(head_copy_##format) {  \
+    copy_rows<format##_row>(l);        \
+  }                                    \
+  BITNET_KERNEL(head_exact_##format) { \
+    exact<format##_row>(l);            \
+  }
+BITNET_HEAD(f32)
+BITNET_HEAD(f16)
+BITNET_HEAD(bf16)

@@ -1,0 +1,61 @@
+#pragma once
+// The copy of an output head for its two-stage form, see kernels.hpp: a byte for each element, rows
+// padded to 128, and three numbers for each row.
+//
+// Memory   it is asked for by the first step that wants the largest logits only, if as much is left
+//          behind it of the device's memory and of what may be held there, and is counted like
+//          weights. Else there is none, and all logits are computed. Estimates leave it out.
+
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "opened.hpp"
+
+namespace bitnet::gpu {
+
+struct device_weight;
+
+class head_copy {
+ public:
+  // Whether the device has kernels for it, the user wants it, and it can gain anything.
+  static bool fits(const opened& device, const device_weight& w);
+  static uint64_t bytes_of(const opened& device, const device_weight& w);
+
+  explicit head_copy(opened& device) noexcept : device_(device) {}
+
+  // Makes it on the device, and waits until it is made, when it is asked for first. False in
+  // `there`: there is no room. [any]
+  bitnet_status make(const device_weight& w, bool& there, const sdk::reporter& report);
+  binding codes() const noexcept { return codes_; }
+  binding norms() const noexcept { return norms_; }
+
+ private:
+  bitnet_status allocate(uint64_t bytes, const sdk::reporter& report);
+  bitnet_status compute(const device_weight& w, const sdk::reporter& report);
+
+  opened& device_;
+  std::mutex making_;
+  bool asked_ = false;
+  std::optional<holding> held_;
+  std::unique_ptr<buffer> memory_;  // null: no room
+  binding codes_, norms_;
+};
+
+// What the first stage leaves to the second, for the output rows of a step; one binding's.
+class head_scratch {
+ public:
+  // Takes the memory when it is asked for first. False in `there`: there is no room.
+  bitnet_status take(opened& device, const device_weight& w, uint32_t outputs, bool& there,
+                     const sdk::reporter& report);
+  binding states() const noexcept { return states_; }
+  binding counts() const noexcept { return counts_; }
+  binding bounds() const noexcept { return bounds_; }
+
+ private:
+  bool asked_ = false;
+  lease memory_;
+  binding states_, counts_, bounds_;
+};
+
+}  // namespace bitnet::gpu
