@@ -37,7 +37,7 @@ constexpr named_source sources[] = {
     {"glu_quant", source::glu_quant},
     {"bit_linear", source::bit_linear, false, "__local", "1"},
 };
-static_assert(std::size(sources) == static_cast<size_t>(gpu::kernel_id::count));
+static_assert(std::size(sources) == static_cast<size_t>(gpu::kernel_id::every));
 
 std::string define(const char* name, const std::string& value) {
   return std::string("#define ") + name + " " + value + "\n";
