@@ -95,8 +95,8 @@ BITNET_KERNEL(kv_write) {
 
 namespace {
 
-// Tokens that stand together, all of one sequence, times heads of one KV head: row r is token
-// r / heads, and of its heads that many.
+// Tokens that stand together, all of one sequence, times heads of one KV head: row r is head
+// r % heads of token r / heads.
 struct tile {
   uint32_t first_token, tokens, kv_head, first_head, heads;
 
