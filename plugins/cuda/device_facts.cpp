@@ -83,7 +83,9 @@ device_facts facts_of(const library& cu, CUdevice device) {
   const uint32_t shared = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
   about.max_bindings = gpu::max_kernel_bindings;
-  about.max_kept = 32;  // of a head, in shared memory
+  // Of a head, 1408 elements in all: four rows of queries and of sums are in shared memory.
+  about.max_kept = 11;
+  about.attention_rows = 16;
   about.has_top_head = true;
   return out;
 }

@@ -41,7 +41,8 @@ const image images[] = {
 };
 static_assert(std::size(images) == image_count);
 
-// In the order of gpu::kernel_id. What kernels write is bound behind what they read.
+// In the order of gpu::kernel_id; without a name where another takes its place. What kernels write
+// is bound behind what they read.
 struct known {
   image_index from;
   const char* name;
@@ -51,11 +52,12 @@ constexpr known kernels[] = {
     {dense, "embed_gather", 1},    {rows, "rms_norm", 1},        {rows, "act_quant", 2},
     {rows, "act_quant_groups", 2}, {rows, "hadamard", 1},        {ternary, "linear_ternary", 1},
     {dense, "linear_dense", 1},    {elements, "rope", 1},        {attention, "kv_write", 2},
-    {attention, "attn_paged", 1},  {elements, "elementwise", 1}, {elements, "gather_rows", 1},
+    {attention, nullptr, 1},       {elements, "elementwise", 1}, {elements, "gather_rows", 1},
     {elements, "columns", 1},      {states, "short_conv", 2},    {states, "delta_gates", 1},
     {states, "delta_rule", 2},     {rows, "norm_quant", 2},      {rows, "glu_quant", 3},
-    {ternary, "bit_linear", 1},    {head, "head_copy", 2},       {head, "head_state", 2},
-    {head, "head_approximate", 2}, {head, "head_count", 1},      {head, "head_exact", 1},
+    {ternary, "bit_linear", 1},    {attention, "attn_tiles", 1}, {attention, "attn_merge", 1},
+    {head, "head_copy", 2},        {head, "head_state", 2},      {head, "head_approximate", 2},
+    {head, "head_count", 1},       {head, "head_exact", 1},
 };
 static_assert(std::size(kernels) == static_cast<size_t>(gpu::kernel_id::count));
 
@@ -137,11 +139,11 @@ bool add_form(const gpu::kernel_spec& spec, std::string& name) {
     case gpu::kernel_id::head_approximate:
       name += c[2] <= 1 ? "_1" : "_4";
       return true;
-    case gpu::kernel_id::attn_paged: {
+    case gpu::kernel_id::attn_tiles: {
       const char *key = dtype_name(c[1]), *value = dtype_name(c[2]);
       if (!key || !value) return false;
-      name += std::string("_") + key + "_" + value;
-      return true;
+      name += std::string("_") + key + "_" + value + "_" + std::to_string(c[3]);
+      return c[3] == 4 || c[3] == 8 || c[3] == 16;
     }
     default:
       return true;
@@ -159,8 +161,10 @@ uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
       return c[4];
     case gpu::kernel_id::head_approximate:
       return uint64_t{gpu::head_bins} * (c[2] <= 1 ? 1 : 4);
-    case gpu::kernel_id::attn_paged:
-      return uint64_t{group_threads} * (2 + uint64_t{c[3]});
+    case gpu::kernel_id::attn_tiles:
+      return gpu::attn_tile_words(c[3], c[4]);
+    case gpu::kernel_id::attn_merge:
+      return uint64_t{4} * group_threads;
     default:
       return 0;
   }
@@ -184,7 +188,7 @@ bool find_form(const gpu::kernel_spec& spec, kernel_form& out) {
   if (spec.id >= gpu::kernel_id::count || spec.constants[0] != group_threads) return false;
   const known& kernel = kernels[static_cast<size_t>(spec.id)];
   const uint64_t shared = 4 * shared_words_of(spec);
-  if (shared > UINT32_MAX) return false;
+  if (!kernel.name || shared > UINT32_MAX) return false;
   out.from = &images[kernel.from];
   out.function = kernel.name;
   out.shared_bytes = static_cast<uint32_t>(shared);

@@ -35,6 +35,8 @@ struct facts {
   uint32_t group_size = 64;   // threads of a work group that suit the device; a power of two
   uint32_t max_bindings = 0;  // of a kernel
   uint32_t max_kept = 16;     // elements of a head that a thread of attn_paged keeps
+  // Of a tile of attn_tiles, at most; a power of two. 0: the driver has attn_paged in its place.
+  uint32_t attention_rows = 0;
   // Passes through loops that a thread may make in one kernel, all loops together: what comes after
   // is silently not done. 0: no limit.
   uint32_t max_passes = 0;

@@ -57,11 +57,13 @@ enum class kernel_id : uint8_t {
   short_conv,
   delta_gates,
   delta_rule,
-  norm_quant,         // fused: rms_norm, act_quant
-  glu_quant,          // fused: relu2, silu or gelu, mul, [rms_norm], act_quant
-  bit_linear,         // fused: [rms_norm], act_quant, linear_ternary, [add], for steps of one row
-  every,              // so many has every plugin; what follows is for those whose facts say so
-  head_copy = every,  // the two-stage head, see below: facts::has_top_head
+  norm_quant,          // fused: rms_norm, act_quant
+  glu_quant,           // fused: relu2, silu or gelu, mul, [rms_norm], act_quant
+  bit_linear,          // fused: [rms_norm], act_quant, linear_ternary, [add], for steps of one row
+  every,               // so many has every plugin; what follows is for those whose facts say so
+  attn_tiles = every,  // where facts::attention_rows is not 0
+  attn_merge,
+  head_copy,  // the two-stage head, see below: facts::has_top_head
   head_state,
   head_approximate,
   head_count,
@@ -177,6 +179,43 @@ struct attn_paged_params {
   float scale;
   uint32_t window;  // positions
 };
+
+// Attention by tiles of rows and parts of the context, the same bits however it is cut: part i is
+// the positions [64 i, 64 i + 64), whatever is seen of them. A product of a row and a key is two
+// sums, of the even and the odd sixteens of a head, then their sum times the scale. A part has its
+// largest score, w = exp(score - largest) of what is seen, their sum, and the sums of w * value,
+// ascending. Sums of products are fused multiply-adds. Parts that are seen are merged ascending:
+// with each, what was summed before and what the part has are multiplied by exp(their own largest
+// score - the larger one).
+inline constexpr uint32_t attn_part = 64;  // positions
+
+// Bindings: as attn_paged; or parts f32 (rows, n_heads, parts, head_dim + 2) in place of y
+// Constant 1, 2: BITNET_DTYPE_* of keys and values; 3: rows of a tile, 4, 8 or 16; 4: head_dim
+// A group takes a tile: tokens of one sequence that stand together, and heads of one KV head, as
+// many as are rows. A token in y; KV heads, each with attn_tile_shares() groups, in x. parts 0: the
+// group takes the whole context and writes y. Else there are so many groups for each in x; they
+// share out what parts are seen and write of each its sums, its largest score and its total.
+struct attn_tiles_params {
+  uint32_t rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
+  float scale;
+  uint32_t window;  // positions
+  uint32_t parts;
+};
+
+// Bindings: header, positions, parts as attn_tiles writes them, y (rows, n_heads * head_dim)
+// One group to a token (y) and head (x).
+struct attn_merge_params {
+  uint32_t rows, n_heads, head_dim, window, parts;
+};
+
+// Groups that share the heads of a KV head, where a tile has so many rows.
+constexpr uint32_t attn_tile_shares(uint32_t heads_of_kv, uint32_t rows) noexcept {
+  return (heads_of_kv + rows - 1) / rows;
+}
+// A tile's memory: of each row q, in whole sixteens, sums, 64 scores in two halves, and nine words.
+constexpr uint64_t attn_tile_words(uint64_t rows, uint64_t head_dim) noexcept {
+  return rows * ((head_dim + 15) / 16 * 16 + head_dim + uint64_t{2} * attn_part + 9) + attn_part;
+}
 
 // Bindings: header, a (rows, k), b (rows, k) or any, y (rows, k)
 // Constant 1: BITNET_OP_ADD, _MUL, _RELU2, _SILU, _GELU, _SCALE or _SIGMOID. factor: that of SCALE.
@@ -305,8 +344,8 @@ struct head_exact_params {
 
 // How many bindings a kernel has, the header among them.
 constexpr uint32_t bindings_of(kernel_id id) noexcept {
-  constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4,
-                                 3, 8, 5, 8, 5, 7, 7, 4, 4, 6, 3, 6};
+  constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 3,
+                                 8, 5, 8, 5, 7, 7, 8, 4, 4, 4, 6, 3, 6};
   static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
   return counts[static_cast<uint32_t>(id)];
 }

@@ -27,6 +27,15 @@ struct counter {
     if (kept > 32) of_tile += (threads + 1) * (kept + 1);
     return (context + threads - 1) / threads * of_tile + around;
   }
+  // By parts: sixteens of a head, rows that a warp weighs, values by four.
+  uint64_t operator()(const attn_tiles_params& p) const noexcept {
+    const uint64_t parts = (context + attn_part - 1) / attn_part, rows = spec.constants[3];
+    return parts * (p.head_dim / 16 + rows + attn_part / 4 * (p.head_dim / threads + 1)) + around;
+  }
+  uint64_t operator()(const attn_merge_params& p) const noexcept {
+    const uint64_t parts = (context + attn_part - 1) / attn_part;
+    return parts * (p.head_dim / threads + 2) + around;
+  }
   uint64_t operator()(const linear_ternary_params& p) const noexcept {
     const uint64_t k = p.k, each = spec.constants[3];
     // By quarters of 128 elements: their sums, then what is added of them.

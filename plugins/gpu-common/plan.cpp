@@ -291,6 +291,7 @@ bitnet_status planner::attention(const bitnet_op& op) {
                         "attention heads of %u elements, %u at most on this device; use the cpu "
                         "backend",
                         head_dim, most_kept * tiles_.group);
+  if (device_.about().attention_rows != 0) return attention_by_tiles(op);
   node n = start(kernel_id::attn_paged, op, op.outputs[0], grid::heads, heads);
   n.spec.constants[3] = (head_dim + tiles_.group - 1) / tiles_.group;
   n.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
@@ -299,6 +300,50 @@ bitnet_status planner::attention(const bitnet_op& op) {
   const auto window = static_cast<uint32_t>(op.ints[4]);
   n.params = attn_paged_params{n.rows, heads, kv, head_dim, 0, 0, op.floats[0], window};
   return push(std::move(n));
+}
+
+// Few tokens of a long context: its parts go to groups of their own, and a command more merges
+// them. Else a group takes the whole context.
+bitnet_status planner::attention_by_tiles(const bitnet_op& op) {
+  const auto layer = static_cast<uint32_t>(op.ints[0]);
+  const auto heads = static_cast<uint32_t>(op.ints[1]), kv = static_cast<uint32_t>(op.ints[2]);
+  const auto head_dim = static_cast<uint32_t>(op.ints[3]);
+  const auto window = static_cast<uint32_t>(op.ints[4]);
+  node whole = start(kernel_id::attn_tiles, op, op.outputs[0], grid::tiles, kv);
+  whole.when = steps::not_in_parts;
+  whole.spec.constants[3] = tile_rows_for(device_.about(), heads / kv, head_dim);
+  whole.spec.constants[4] = head_dim;
+  whole.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
+                    {source::block_tables}, {source::keys, layer}, {source::values, layer},
+                    writes(op.outputs[0])};
+  whole.params = attn_tiles_params{whole.rows, heads, kv, head_dim, 0, 0, op.floats[0], window, 0};
+  node cut = whole;
+  cut.when = steps::in_parts;
+  const auto parts = static_cast<uint32_t>(out_.part_words.size());
+  out_.part_words.push_back(uint64_t{heads} * (head_dim + 2));
+  cut.operands.back() = {source::parts, parts, true};
+  node merged = start(kernel_id::attn_merge, op, op.outputs[0], grid::heads, heads);
+  merged.when = steps::in_parts;
+  merged.operands = {{source::positions}, {source::parts, parts}, writes(op.outputs[0])};
+  merged.params = attn_merge_params{merged.rows, heads, head_dim, window, 0};
+  out_.nodes.push_back(std::move(whole));
+  out_.nodes.push_back(std::move(cut));
+  return push(std::move(merged));
+}
+
+uint32_t tile_rows_for(const facts& about, uint64_t wanted, uint64_t head_dim) noexcept {
+  uint32_t rows = 4;
+  while (rows < wanted && rows < about.attention_rows &&
+         4 * attn_tile_words(uint64_t{2} * rows, head_dim) <= about.shared_memory_bytes)
+    rows *= 2;
+  return rows;
+}
+
+uint64_t tile_groups(const node& n, const kernel_spec& spec, uint64_t parts) noexcept {
+  const auto* p = std::get_if<attn_tiles_params>(&n.params);
+  if (!p) return 0;
+  const uint32_t shares = attn_tile_shares(p->n_heads / p->n_kv_heads, spec.constants[3]);
+  return n.columns * shares * (n.when == steps::in_parts ? parts : 1);
 }
 
 tiles tiles_for(const facts& about) noexcept {

@@ -32,6 +32,7 @@ struct operand {
     values,
     state,       // all of the pool
     turns,       // table `index` of the plan
+    parts,       // of the context that attention `index` of the plan has written
     head_codes,  // of node::weight
     head_norms,
     head_states,  // of the step's outputs
@@ -49,10 +50,17 @@ enum class grid : uint8_t {
   rows,     // node::columns groups to a row; of kernels of states in x, a sequence in y
   heads,    // node::columns groups in x, a row in y
   matrix,   // rows of the matrix in x, some tokens in y
+  tiles,    // node::columns KV heads in x, shared out and by parts of the context; a row in y
 };
 
 // Which steps a node is part of.
-enum class steps : uint8_t { all, of_one_row, of_more_rows };
+enum class steps : uint8_t {
+  all,
+  of_one_row,
+  of_more_rows,
+  in_parts,     // steps in which attention cuts the context into parts
+  not_in_parts  // all others
+};
 // And by what a step asks for.
 enum class logits : uint8_t { any, all, largest };
 
@@ -84,6 +92,7 @@ struct plan {
   std::vector<node> nodes;
   std::vector<turn_table> turns;
   const device_weight* head = nullptr;  // that has a two-stage form
+  std::vector<uint64_t> part_words;     // of each attention, for a token and a part of the context
 };
 
 inline constexpr uint32_t most_tokens = 4;  // that a group of a linear kernel takes together
@@ -106,6 +115,12 @@ uint32_t tokens_at_once(const node& n, uint64_t most_passes);
 
 // Rows of the matrix that a group of a linear kernel takes.
 uint32_t rows_of_group(const kernel_spec& spec) noexcept;
+
+// Rows of a tile of attention that suit so many, as far as memory of a group takes them; 4 or more.
+uint32_t tile_rows_for(const facts& about, uint64_t wanted, uint64_t head_dim) noexcept;
+
+// Groups that attention by tiles has for a token of a context of so many parts.
+uint64_t tile_groups(const node& n, const kernel_spec& spec, uint64_t parts) noexcept;
 
 // Whether the memory of a work group takes what the op's kernel keeps there: not all of DELTA_RULE.
 bool fits_group(const facts& about, const bitnet_op& op) noexcept;

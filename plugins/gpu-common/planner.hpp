@@ -52,6 +52,7 @@ class planner {
   uint32_t turns_of(const bitnet_op& op, uint32_t pairs);
   bitnet_status kv_write(const bitnet_op& op, const fusion& f);
   bitnet_status attention(const bitnet_op& op);
+  bitnet_status attention_by_tiles(const bitnet_op& op);
 
   // Of plan_elements.cpp.
   bitnet_status add_element_op(const bitnet_op& op);

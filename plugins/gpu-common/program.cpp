@@ -13,16 +13,16 @@ using sdk::failed;
 using source = operand::source;
 
 constexpr uint64_t header_bytes = 64;
+// Of a step whose attention cuts the context into parts: with more there are groups enough, and
+// what parts leave behind takes a place for each token.
+constexpr uint32_t most_rows_in_parts = 16;
+// Parts of a context that one group takes in turn, rather than that a command more merges them; not
+// measured.
+constexpr uint64_t parts_of_one_group = 4;
 
 uint32_t groups_for(uint64_t units, uint64_t of_a_group, uint32_t most) noexcept {
   return static_cast<uint32_t>(
       std::clamp<uint64_t>((units + of_a_group - 1) / of_a_group, 1, most));
-}
-
-// Whether a step of so many rows runs the node.
-bool belongs(const node& n, uint32_t rows, logits asked) noexcept {
-  return rows != 0 && (n.of == logits::any || n.of == asked) &&
-         (n.when == steps::all || (n.when == steps::of_one_row) == (rows == 1));
 }
 
 // Whether a command must wait for those since the last one that waited.
@@ -93,22 +93,46 @@ bitnet_status program::check_passes(const sdk::reporter& report) const {
   return BITNET_OK;
 }
 
+uint64_t program::row_words_of(uint32_t value) const noexcept {
+  const bitnet_value& v = graph_.values[value];
+  const auto k = static_cast<uint64_t>(v.dims[1]);
+  return v.dtype == BITNET_DTYPE_I8 ? i8_row_words(k) : k;
+}
+
+uint64_t program::context_parts() const noexcept {
+  return (uint64_t{limits_.max_blocks} * limits_.block_tokens + attn_part - 1) / attn_part;
+}
+
+// Whether a step of so many rows that asks for such logits runs the node.
+bool program::belongs(const node& n, uint32_t rows, logits asked) const noexcept {
+  if (n.of != logits::any && n.of != asked) return false;
+  if (rows == 0 || n.when == steps::all) return rows != 0;
+  if (n.when == steps::of_one_row || n.when == steps::of_more_rows)
+    return (n.when == steps::of_one_row) == (rows == 1);
+  const bool in_parts = rows <= most_rows_in_parts && context_parts() > parts_of_one_group;
+  return (n.when == steps::in_parts) == in_parts;
+}
+
 uint64_t program::rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) const noexcept {
   return graph_.values[value].dims[0] == BITNET_DIM_OUTPUTS ? outputs : tokens;
 }
 
+// Of values, then of what parts of the context leave behind.
 std::vector<sdk::lifetime> program::lifetimes(uint64_t tokens, uint64_t outputs) const {
-  std::vector<sdk::lifetime> lives(graph_.values.size());
+  const uint64_t values = graph_.values.size();
+  std::vector<sdk::lifetime> lives(values + plan_.part_words.size());
+  const uint64_t rows_in_parts = std::min<uint64_t>(tokens, most_rows_in_parts);
+  const uint64_t parts = context_parts();
   for (uint64_t i = 0; i < plan_.nodes.size(); ++i) {
     for (const operand& o : plan_.nodes[i].operands) {
-      if (o.from != source::value || graph_.external[o.index]) continue;
-      sdk::lifetime& life = lives[o.index];
-      const bitnet_value& value = graph_.values[o.index];
+      const bool of_parts = o.from == source::parts && parts > parts_of_one_group;
+      if (!of_parts && (o.from != source::value || graph_.external[o.index])) continue;
+      sdk::lifetime& life = lives[of_parts ? values + o.index : o.index];
       if (life.bytes == 0) life.first = i;
       life.last = i;
-      const auto k = static_cast<uint64_t>(value.dims[1]);
-      const uint64_t words = value.dtype == BITNET_DTYPE_I8 ? i8_row_words(k) : k;
-      life.bytes = device_.align(4 * words * rows_of(o.index, tokens, outputs));
+      const uint64_t words = of_parts ? plan_.part_words[o.index] * parts * rows_in_parts
+                                      : row_words_of(o.index) * rows_of(o.index, tokens, outputs);
+      life.bytes = device_.align(4 * words);
     }
   }
   return lives;
@@ -211,7 +235,11 @@ kernel_spec steps_on::spec_for(const node& n, uint32_t rows) const noexcept {
   const bool tiled = n.grid == grid::matrix && spec.id != kernel_id::bit_linear;
   if (tiled || spec.id == kernel_id::head_approximate)
     spec.constants[2] = std::min(rows, fit.tokens);
-  if (spec.id == kernel_id::kv_write || spec.id == kernel_id::attn_paged) {
+  if (spec.id == kernel_id::attn_tiles && rows > most_rows_in_parts)
+    spec.constants[3] =
+        tile_rows_for(device_.about(), device_.about().attention_rows, spec.constants[4]);
+  if (spec.id == kernel_id::kv_write || spec.id == kernel_id::attn_paged ||
+      spec.id == kernel_id::attn_tiles) {
     spec.constants[1] = pool_->storage().dtype_k;
     spec.constants[2] = pool_->storage().dtype_v;
   }
@@ -258,6 +286,8 @@ binding steps_on::place_of(const operand& o, const node& n, uint64_t part) const
       return head_.counts();
     case source::head_bounds:
       return head_.bounds();
+    case source::parts:
+      return values_[of_.graph_.values.size() + o.index];
     case source::turns:
       break;
   }
@@ -281,6 +311,12 @@ parameters steps_on::params_for(const node& n, uint64_t part, uint32_t tokens) c
   } else if (auto* attention = std::get_if<attn_paged_params>(&out)) {
     attention->block_tokens = of_.limits_.block_tokens;
     attention->max_blocks = of_.limits_.max_blocks;
+  } else if (auto* tiles = std::get_if<attn_tiles_params>(&out)) {
+    tiles->block_tokens = of_.limits_.block_tokens;
+    tiles->max_blocks = of_.limits_.max_blocks;
+    tiles->parts = n.when == steps::in_parts ? static_cast<uint32_t>(of_.context_parts()) : 0;
+  } else if (auto* merge = std::get_if<attn_merge_params>(&out)) {
+    merge->parts = static_cast<uint32_t>(of_.context_parts());
   }
   return out;
 }
@@ -315,6 +351,9 @@ void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& co
       case grid::heads:  // at most 65535, which every device has
         c.groups_x = static_cast<uint32_t>(n.columns);
         break;
+      case grid::tiles:
+        c.groups_x = groups_for(tile_groups(n, spec_for(n, rows), of_.context_parts()), 1, most);
+        break;
       case grid::matrix: {
         c.groups_x = groups_for(n.weight->parts[p].n_rows, rows_of_group(n.spec), most);
         if (n.spec.id != kernel_id::bit_linear)
@@ -347,7 +386,7 @@ bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, lo
   for (uint32_t i = 0; i < of_.plan_.nodes.size(); ++i) {
     const node& n = of_.plan_.nodes[i];
     const uint32_t rows = n.rows == rows_are_outputs ? outputs : tokens;
-    if (!belongs(n, rows, asked)) continue;
+    if (!of_.belongs(n, rows, asked)) continue;
     if (device_.services.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
     const uint64_t first = commands.size();
     add_commands(i, rows, commands, made.nodes);

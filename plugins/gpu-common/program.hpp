@@ -61,6 +61,9 @@ class program {
   };
 
   uint64_t rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) const noexcept;
+  uint64_t row_words_of(uint32_t value) const noexcept;
+  uint64_t context_parts() const noexcept;  // of attention: of the longest there can be
+  bool belongs(const node& n, uint32_t rows, logits asked) const noexcept;
   std::vector<sdk::lifetime> lifetimes(uint64_t tokens, uint64_t outputs) const;
   bitnet_status check_passes(const sdk::reporter& report) const;
   bitnet_status check_room(const sdk::reporter& report) const;

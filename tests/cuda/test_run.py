@@ -55,6 +55,13 @@ class Cuda(support.Case):
         prompt = "The bird and the dog went to the park. " * 8
         self.assertEqual(self.run_on("cuda", prompt, n=8)["tokens"], self.run_on("cpu", prompt, n=8)["tokens"])
 
+    def test_a_context_in_parts(self):
+        """A longer context could be, so that parts of it go to groups of their own, which one more kernel merges."""
+        whole, cut = (self.run_on("cuda", PROMPTS[0], "-c", context) for context in ("256", "1024"))
+        self.assertEqual(cut["tokens"], whole["tokens"])
+        calls = [{k["id"]: k["calls"] for k in told["kernels"]}["attn_paged.cuda"] for told in (whole, cut)]
+        self.assertEqual(calls[1], 2 * calls[0])
+
     def test_probabilities_are_those_of_cpu(self):
         divergence.check(self, divergence.divergences(
             self, ("cpu", "cuda"), PROMPTS[0] + ", there was a little bird"))

@@ -1,7 +1,6 @@
 // Keys and values: written by the step, read by attention.
 
-#include "formats.cuh"
-#include "group.cuh"
+#include "tile.cuh"
 
 using namespace bitnet::cuda;
 namespace gpu = bitnet::gpu;
@@ -96,104 +95,162 @@ BITNET_KERNEL(kv_write) {
 
 namespace {
 
-template <class Key>
-__device__ float score(const uint32_t* q, const uint32_t* key, uint32_t head_dim) {
-  const uint32_t pieces = head_dim / 16, left = head_dim % 16;
-  float sums[4] = {}, of_q[16], of_key[16];
-  for (uint32_t i = 0; i < pieces; ++i) {
-    Key::piece(key, i, of_key);
-    f32_row::piece(q, i, of_q);
-    add_products(of_key, of_q, sums);
-  }
-  if (!Key::blocks && left != 0) {
-    ending<Key>(key, pieces, left, of_key);
-    ending<f32_row>(q, pieces, left, of_q);
-    add_products(of_key, of_q, sums);
-  }
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
+// Tokens that stand together, all of one sequence, times heads of one KV head: row r is head
+// r % heads of token r / heads.
+struct tile {
+  uint32_t first_token, tokens, kv_head, first_head, heads;
 
-// The positions that a token sees, in ascending order.
-struct sight {
-  uint32_t kept_from, early, begin, seen;
-
-  __device__ sight(uint32_t position, uint32_t window, uint32_t keep, uint32_t own_window) {
-    const uint32_t end = position + 1;
-    const uint32_t begin_of_step = window == 0 || end <= window ? 0 : end - window;
-    const uint32_t kept = smaller(keep, begin_of_step);
-    const uint32_t least = own_window == 0 || end <= own_window ? 0 : end - own_window;
-    kept_from = smaller(least, kept);
-    early = kept - kept_from;
-    begin = begin_of_step > least ? begin_of_step : least;
-    seen = early + end - begin;
-  }
-  __device__ uint32_t at(uint32_t i) const { return i < early ? kept_from + i : begin + i - early; }
+  __device__ uint32_t rows() const { return tokens * heads; }
 };
 
-// Softmax as it goes: a tile of positions at a time, what was summed before is scaled when a larger
-// score comes. A group takes a token's head. In its memory: scores, then what they weigh; rows of
-// keys and values, of this KV head; and the sums, each of which one thread has for itself.
-template <class Key, class Value>
-__device__ void attention(const launch& l) {
-  const auto p = params_of<gpu::attn_paged_params>(l);
-  const auto* header = memory_of<const uint32_t>(l, 0);
-  const auto* q = memory_of<const float>(l, 1);
-  const auto* positions = memory_of<const uint32_t>(l, 2);
-  const auto* sequences = memory_of<const uint32_t>(l, 3);
-  const auto* block_tables = memory_of<const uint32_t>(l, 4);
-  const auto* keys = memory_of<const uint32_t>(l, 5);
-  const auto* values = memory_of<const uint32_t>(l, 6);
-  auto* y = memory_of<float>(l, 7);
-  auto* weights = static_cast<float*>(shared_memory());
-  auto* at = reinterpret_cast<uint32_t*>(weights + threads);
-  auto* sums = reinterpret_cast<float*>(at + threads);
-  const uint64_t key_words = gpu::kv_row_words(l.constants[1], p.head_dim);
-  const uint64_t value_words = gpu::kv_row_words(l.constants[2], p.head_dim);
-  const uint32_t me = threadIdx.x;
-  each_y(rows_of(l), [&](uint32_t t) {
-    const sight sees(positions[t], header[2], header[3], p.window);
-    const uint32_t* table = block_tables + uint64_t{sequences[t]} * p.max_blocks;
-    each_group(p.n_heads, [&](uint32_t head) {
-      const uint32_t kv_head = head / (p.n_heads / p.n_kv_heads);
-      const uint64_t mine = (uint64_t{t} * p.n_heads + head) * p.head_dim;
-      float highest = -INFINITY, total = 0;
-      for (uint32_t d = me; d < p.head_dim; d += threads) sums[d] = 0;
-      for (uint32_t first = 0; first < sees.seen; first += threads) {
-        const uint32_t n = smaller(threads, sees.seen - first);
-        if (me < n) {
-          const uint32_t position = sees.at(first + me);
-          at[me] = (table[position / p.block_tokens] * p.n_kv_heads + kv_head) * p.block_tokens +
-                   position % p.block_tokens;
-          weights[me] = score<Key>(reinterpret_cast<const uint32_t*>(q + mine),
-                                   keys + at[me] * key_words, p.head_dim) *
-                        p.scale;
-        }
-        const float now = larger(highest, group_max(me < n ? weights[me] : -INFINITY));
-        if (me < n) weights[me] = expf(weights[me] - now);
-        __syncthreads();
-        const float shrink = expf(highest - now);
-        highest = now;
-        total *= shrink;
-        for (uint32_t j = 0; j < n; ++j) total += weights[j];
-        for (uint32_t d = me; d < p.head_dim; d += threads) {
-          float sum = sums[d] * shrink;
-          for (uint32_t j = 0; j < n; ++j)
-            sum += weights[j] * Value::at(values + at[j] * value_words, d);
-          sums[d] = sum;
-        }
-        __syncthreads();
-      }
-      for (uint32_t d = me; d < p.head_dim; d += threads) y[mine + d] = sums[d] / total;
-    });
-  });
+// How many tokens the tile has that begins with token t; 0 if t is in one that began before. Tiles
+// end at multiples of `most`.
+__device__ uint32_t tokens_of_tile(const uint32_t* sequences, uint32_t t, uint32_t all,
+                                   uint32_t most) {
+  if (t % most != 0 && sequences[t - 1] == sequences[t]) return 0;
+  uint32_t n = 1;
+  while (t + n < all && (t + n) % most != 0 && sequences[t + n] == sequences[t]) ++n;
+  return n;
 }
+
+template <class Key, class Value, uint32_t rows>
+class attention {
+ public:
+  __device__ explicit attention(const launch& l)
+      : p_(params_of<gpu::attn_tiles_params>(l)),
+        header_(memory_of<const uint32_t>(l, 0)),
+        q_(memory_of<const float>(l, 1)),
+        positions_(memory_of<const uint32_t>(l, 2)),
+        sequences_(memory_of<const uint32_t>(l, 3)),
+        block_tables_(memory_of<const uint32_t>(l, 4)),
+        keys_(memory_of<const uint32_t>(l, 5)),
+        values_(memory_of<const uint32_t>(l, 6)),
+        out_(memory_of<float>(l, 7)),
+        key_words_(gpu::kv_row_words(l.constants[1], p_.head_dim)),
+        value_words_(gpu::kv_row_words(l.constants[2], p_.head_dim)),
+        m_(p_.head_dim) {}
+
+  // What the group does: of its tiles the whole context, or a part.
+  __device__ void run(uint32_t n_tokens) const {
+    const uint32_t of_kv = p_.n_heads / p_.n_kv_heads, most = rows / smaller(of_kv, rows);
+    const uint32_t shares = gpu::attn_tile_shares(of_kv, rows), split = p_.parts ? p_.parts : 1;
+    each_y(n_tokens, [&](uint32_t t) {
+      const uint32_t tokens = tokens_of_tile(sequences_, t, n_tokens, most);
+      if (tokens == 0) return;
+      sight all = sight_of(t);
+      for (uint32_t i = 1; i < tokens; ++i) all = all.with(sight_of(t + i));
+      const uint32_t n = all.parts();
+      each_group(uint64_t{p_.n_kv_heads} * shares * split, [&](uint32_t unit) {
+        const uint32_t mine = unit % split, share = unit / split % shares;
+        if (p_.parts != 0 && mine >= n) return;
+        const uint32_t kv_head = unit / split / shares, left = of_kv - share * rows;
+        const tile one = {t, tokens, kv_head, kv_head * of_kv + share * rows, smaller(left, rows)};
+        load(one);
+        for (uint32_t i = p_.parts ? mine : 0; i < (p_.parts ? mine + 1 : n); ++i)
+          take_part(one, all.part_at(i), all.end);
+        if (p_.parts == 0) finish();
+        __syncthreads();
+      });
+    });
+  }
+
+ private:
+  __device__ sight sight_of(uint32_t t) const {
+    return sight::of(positions_[t], header_[2], header_[3], p_.window);
+  }
+
+  __device__ void load(const tile& one) const {
+    for (uint32_t r = threadIdx.x; r < rows; r += threads) {
+      const bool some = r < one.rows();
+      const uint32_t t = one.first_token + r / one.heads;
+      m_.row[r] = some ? t * p_.n_heads + one.first_head + r % one.heads : no_row;
+      m_.sees[r] = some ? sight_of(t) : sight{};
+      m_.merged[r] = {-INFINITY, 0, 0, 0};
+    }
+    for (uint32_t i = threadIdx.x; i < rows * p_.head_dim; i += threads) m_.sums[i] = 0;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < rows * m_.width; i += threads) {
+      const uint32_t r = i / m_.width, d = i % m_.width;
+      const bool some = m_.row[r] != no_row && d < p_.head_dim;
+      m_.q[d / 4 * 4 * rows + 4 * r + d % 4] = some ? q_[uint64_t{m_.row[r]} * p_.head_dim + d] : 0;
+    }
+    __syncthreads();
+  }
+
+  // The row of the KV pool that has a position, if a token of the tile sees it.
+  __device__ uint32_t find(const tile& one, uint32_t position) const {
+    bool seen = false;
+    for (uint32_t r = 0; r < one.rows(); r += one.heads) seen |= m_.sees[r].sees(position);
+    if (!seen) return no_row;
+    const uint32_t* table = block_tables_ + uint64_t{sequences_[one.first_token]} * p_.max_blocks;
+    const uint32_t block = table[position / p_.block_tokens];
+    return (block * p_.n_kv_heads + one.kv_head) * p_.block_tokens + position % p_.block_tokens;
+  }
+
+  // Part `i` of the context, no position of which from `end` on is seen.
+  __device__ void take_part(const tile& one, uint32_t i, uint32_t end) const {
+    const uint32_t first = i * part, row = find(one, first + threadIdx.x % part);
+    if (threadIdx.x < part) m_.at[threadIdx.x] = row == no_row ? 0 : row;
+    multiply_key<Key>(m_, row == no_row ? nullptr : keys_ + row * key_words_, p_.head_dim);
+    __syncthreads();
+    const bool whole = p_.parts == 0;
+    weigh(m_, first, p_.scale, [&](uint32_t r, float highest, float total) {
+      if (whole) {
+        m_.merged[r].add(highest, total);
+        return;
+      }
+      m_.merged[r].of_part = 1;
+      float* written = left_of(r, i);
+      written[p_.head_dim] = highest;
+      written[p_.head_dim + 1] = total;
+    });
+    __syncthreads();
+    sum_values<Value>(m_, values_, value_words_, p_.head_dim, smaller(part, end - first),
+                      [&](uint32_t r, uint32_t d, float sum) {
+                        const merging& state = m_.merged[r];
+                        if (state.of_part < 0) return;
+                        if (whole) {
+                          float& all = m_.sums[r * p_.head_dim + d];
+                          all = all * state.before + sum * state.of_part;
+                        } else {
+                          left_of(r, i)[d] = sum;
+                        }
+                      });
+    __syncthreads();
+  }
+  // What part i leaves of a row.
+  __device__ float* left_of(uint32_t r, uint32_t i) const {
+    return out_ + (uint64_t{m_.row[r]} * p_.parts + i) * (p_.head_dim + 2);
+  }
+
+  __device__ void finish() const {
+    for (uint32_t i = threadIdx.x; i < rows * p_.head_dim; i += threads) {
+      const uint32_t r = i / p_.head_dim, d = i % p_.head_dim;
+      if (m_.row[r] == no_row) continue;
+      out_[uint64_t{m_.row[r]} * p_.head_dim + d] = m_.sums[i] / m_.merged[r].total;
+    }
+  }
+
+  const gpu::attn_tiles_params p_;
+  const uint32_t* header_;
+  const float* q_;
+  const uint32_t *positions_, *sequences_, *block_tables_, *keys_, *values_;
+  float* out_;
+  const uint64_t key_words_, value_words_;
+  const tile_memory<rows> m_;
+};
 
 }  // namespace
 
-#define BITNET_ATTENTION(key, value)          \
-  BITNET_KERNEL(attn_paged_##key##_##value) { \
-    attention<key##_row, value##_row>(l);     \
+// Tiles of more rows keep more in registers.
+#define BITNET_ATTENTION_OF(key, value, rows)                                 \
+  BITNET_KERNEL_OF(attn_tiles_##key##_##value##_##rows, (rows) > 4 ? 3 : 4) { \
+    attention<key##_row, value##_row, rows>(l).run(rows_of(l));               \
   }
+#define BITNET_ATTENTION(key, value) \
+  BITNET_ATTENTION_OF(key, value, 4) \
+  BITNET_ATTENTION_OF(key, value, 8) \
+  BITNET_ATTENTION_OF(key, value, 16)
 BITNET_ATTENTION(f32, f32)
 BITNET_ATTENTION(f32, f16)
 BITNET_ATTENTION(f32, q8_0)
@@ -203,3 +260,75 @@ BITNET_ATTENTION(f16, q8_0)
 BITNET_ATTENTION(q8_0, f32)
 BITNET_ATTENTION(q8_0, f16)
 BITNET_ATTENTION(q8_0, q8_0)
+
+namespace {
+
+// The parts of a token's head in shared memory, as many at a time as threads: what merging::add()
+// makes of each, so that columns are merged with no more than a load, two products and a sum.
+struct merge_memory {
+  float *highest, *total, *before, *of_part;
+
+  __device__ merge_memory() {
+    highest = static_cast<float*>(shared_memory());
+    total = highest + threads;
+    before = total + threads;
+    of_part = before + threads;
+  }
+  // `found` is the thread's part, one of n; `so_far` the largest score of those before, and then of
+  // all.
+  __device__ void prepare(const float* found, uint32_t n, float& so_far) const {
+    const uint32_t me = threadIdx.x;
+    if (me < n) {
+      highest[me] = found[0];
+      total[me] = found[1];
+    }
+    __syncthreads();
+    float ahead = so_far;
+    for (uint32_t i = 0; i < n; ++i) {
+      if (i == me) ahead = so_far;
+      so_far = larger(so_far, highest[i]);
+    }
+    if (me < n) {
+      const float now = larger(ahead, highest[me]);
+      before[me] = expf(ahead - now);
+      of_part[me] = expf(highest[me] - now);
+    }
+    __syncthreads();
+  }
+};
+
+}  // namespace
+
+BITNET_KERNEL(attn_merge) {
+  const auto p = params_of<gpu::attn_merge_params>(l);
+  const auto* header = memory_of<const uint32_t>(l, 0);
+  const auto* positions = memory_of<const uint32_t>(l, 1);
+  const auto* parts = memory_of<const float>(l, 2);
+  auto* y = memory_of<float>(l, 3);
+  const merge_memory m;
+  const uint32_t stride = p.head_dim + 2;
+  each_y(rows_of(l), [&](uint32_t t) {
+    const sight sees = sight::of(positions[t], header[2], header[3], p.window);
+    const uint32_t all = sees.parts();
+    each_group(p.n_heads, [&](uint32_t head) {
+      const uint64_t row = uint64_t{t} * p.n_heads + head;
+      const float* mine = parts + row * p.parts * stride;
+      for (uint32_t from = 0; from < p.head_dim; from += threads) {
+        const uint32_t d = from + threadIdx.x;
+        float highest = -INFINITY, total = 0, sum = 0;
+        for (uint32_t first = 0; first < all; first += threads) {
+          const uint32_t n = smaller(threads, all - first);
+          const uint32_t own = first + smaller(threadIdx.x, n - 1);
+          m.prepare(mine + uint64_t{sees.part_at(own)} * stride + p.head_dim, n, highest);
+          for (uint32_t i = 0; d < p.head_dim && i < n; ++i) {
+            const float x = mine[uint64_t{sees.part_at(first + i)} * stride + d];
+            total = total * m.before[i] + m.total[i] * m.of_part[i];
+            sum = sum * m.before[i] + x * m.of_part[i];
+          }
+          __syncthreads();
+        }
+        if (d < p.head_dim) y[row * p.head_dim + d] = sum / total;
+      }
+    });
+  });
+}

@@ -8,6 +8,8 @@
 
 // Before a loop whose index chooses among registers.
 #define BITNET_UNROLL _Pragma("unroll")
+// Before one that would take too many registers if it were unrolled.
+#define BITNET_NO_UNROLL _Pragma("unroll 1")
 
 // Bits of a half to float; exact.
 __device__ inline float f16_to_f32(uint32_t bits) {

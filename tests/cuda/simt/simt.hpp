@@ -21,6 +21,7 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define BITNET_UNROLL
+#define BITNET_NO_UNROLL
 
 struct alignas(8) uint2 {
   uint32_t x, y;

@@ -1,0 +1,230 @@
+#pragma once
+// What attention by tiles is made of: which positions a token sees, the merging of parts of the
+// context, and a tile's steps through one part. A thread has a key, or half of one, for all rows of
+// the tile, then two columns of values for some of them: no number of the KV pool goes through
+// shared memory, and few are read twice. plugins/gpu-common/kernels.hpp has the order of sums.
+
+#include <type_traits>
+
+#include "formats.cuh"
+#include "group.cuh"
+
+namespace bitnet::cuda {
+
+constexpr uint32_t part = gpu::attn_part;
+static_assert(threads == 2 * part && part == 2 * warp);
+
+// The positions that a token sees: [kept_from, kept_to), if that is not empty, and [begin, end).
+struct sight {
+  uint32_t kept_from, kept_to, begin, end;
+
+  __device__ static sight of(uint32_t position, uint32_t window, uint32_t keep,
+                             uint32_t own_window) {
+    const uint32_t end = position + 1;
+    const uint32_t of_step = window == 0 || end <= window ? 0 : end - window;
+    const uint32_t kept = smaller(keep, of_step);
+    const uint32_t least = own_window == 0 || end <= own_window ? 0 : end - own_window;
+    return {smaller(least, kept), kept, of_step > least ? of_step : least, end};
+  }
+  // At least what either sees.
+  __device__ sight with(const sight& o) const {
+    sight out = *this;
+    if (o.kept_from < o.kept_to) {
+      const bool one = kept_from >= kept_to;
+      out.kept_from = one ? o.kept_from : smaller(kept_from, o.kept_from);
+      out.kept_to = one || kept_to < o.kept_to ? o.kept_to : kept_to;
+    }
+    out.begin = smaller(begin, o.begin);
+    out.end = end > o.end ? end : o.end;
+    return out;
+  }
+  __device__ bool sees(uint32_t p) const {
+    return (p >= kept_from && p < kept_to) || (p >= begin && p < end);
+  }
+
+  // The parts that have some of them, in ascending order.
+  __device__ uint32_t kept_parts() const {
+    return kept_from < kept_to ? (kept_to + part - 1) / part - kept_from / part : 0;
+  }
+  __device__ uint32_t first_late() const {
+    const uint32_t behind = kept_parts() == 0 ? 0 : kept_from / part + kept_parts();
+    return begin / part > behind ? begin / part : behind;
+  }
+  __device__ uint32_t parts() const {
+    const uint32_t late = (end + part - 1) / part, first = first_late();
+    return kept_parts() + (late > first ? late - first : 0);
+  }
+  __device__ uint32_t part_at(uint32_t i) const {
+    const uint32_t kept = kept_parts();
+    return i < kept ? kept_from / part + i : first_late() + i - kept;
+  }
+};
+
+// A row's parts taken in one after the other: what was summed before is multiplied by `before`,
+// what the part has by `of_part`, which is negative where the row sees none of it.
+struct merging {
+  float highest, total, before, of_part;
+
+  __device__ void add(float part_highest, float part_total) {
+    const float now = larger(highest, part_highest);
+    before = expf(highest - now);
+    of_part = expf(part_highest - now);
+    total = total * before + part_total * of_part;
+    highest = now;
+  }
+};
+
+constexpr uint32_t no_row = ~0u;
+
+// Memory of a group, as much as gpu::attn_tile_words().
+template <uint32_t rows>
+struct tile_memory {
+  float* q;         // (width / 4, rows, 4), zeros past head_dim
+  float* scores;    // (2, rows, part): sums of the even and of the odd sixteens; then, in the first
+                    // half, weights, negative for what the row does not see
+  float* sums;      // (rows, head_dim)
+  merging* merged;  // of each row
+  sight* sees;      // of each row
+  uint32_t* row;    // each in q and y, or no_row
+  uint32_t* at;     // (part) rows of the KV pool; 0 for what nobody sees
+  uint32_t width;
+
+  __device__ explicit tile_memory(uint32_t head_dim) : width((head_dim + 15) / 16 * 16) {
+    q = static_cast<float*>(shared_memory());
+    scores = q + rows * width;
+    sums = scores + 2 * rows * part;
+    merged = reinterpret_cast<merging*>(sums + rows * head_dim);
+    sees = reinterpret_cast<sight*>(merged + rows);
+    row = reinterpret_cast<uint32_t*>(sees + rows);
+    at = row + rows;
+  }
+};
+
+__device__ inline void load_floats(const float* p, float (&out)[4]) {
+  const uint4 words = *reinterpret_cast<const uint4*>(p);
+  out[0] = bits_of<float>(words.x);
+  out[1] = bits_of<float>(words.y);
+  out[2] = bits_of<float>(words.z);
+  out[3] = bits_of<float>(words.w);
+}
+
+// Adds to each row's sum the products of a sixteen of a key, at column `from`.
+template <uint32_t rows>
+__device__ void add_sixteen(const tile_memory<rows>& m, uint32_t from, const float (&key)[16],
+                            float (&sums)[rows]) {
+  BITNET_UNROLL
+  for (uint32_t four = 0; four < 16; four += 4) {
+    BITNET_UNROLL
+    for (uint32_t r = 0; r < rows; ++r) {
+      float q[4];
+      load_floats(m.q + (from + four) * rows + 4 * r, q);
+      for (uint32_t i = 0; i < 4; ++i) sums[r] = fmaf(key[four + i], q[i], sums[r]);
+    }
+  }
+}
+
+// The thread's half of the products of a key, if there is one, with all rows.
+template <class Key, uint32_t rows>
+__device__ void multiply_key(const tile_memory<rows>& m, const uint32_t* key, uint32_t head_dim) {
+  const uint32_t j = threadIdx.x % part, side = threadIdx.x / part;
+  const uint32_t sixteens = head_dim / 16, left = head_dim % 16;
+  float sums[rows] = {}, of_key[16];
+  BITNET_NO_UNROLL
+  for (uint32_t i = side; key && i < sixteens; i += 2) {
+    Key::piece(key, i, of_key);
+    add_sixteen(m, 16 * i, of_key, sums);
+  }
+  if (!Key::blocks && key && left != 0 && sixteens % 2 == side) {
+    ending<Key>(key, sixteens, left, of_key);
+    add_sixteen(m, 16 * sixteens, of_key, sums);
+  }
+  BITNET_UNROLL
+  for (uint32_t r = 0; r < rows; ++r) m.scores[(side * rows + r) * part + j] = sums[r];
+}
+
+// Scores of a part that begins at position `first` become weights, a row to a warp. A lane calls
+// take(row, largest score, sum of weights) for what sees some of it.
+template <uint32_t rows, class Take>
+__device__ void weigh(const tile_memory<rows>& m, uint32_t first, float scale, Take take) {
+  BITNET_NO_UNROLL
+  for (uint32_t r = warp_of_group(); r < rows; r += warps) {
+    float x[2], highest = -INFINITY, total = 0;
+    bool seen[2];
+    for (uint32_t i = 0; i < 2; ++i) {
+      const uint32_t j = lane() + i * warp;
+      seen[i] = m.sees[r].sees(first + j);
+      x[i] = (m.scores[r * part + j] + m.scores[(rows + r) * part + j]) * scale;
+      if (seen[i]) highest = larger(highest, x[i]);
+    }
+    for (uint32_t d = warp / 2; d != 0; d /= 2)
+      highest = larger(highest, __shfl_xor_sync(every_lane, highest, d));
+    for (uint32_t i = 0; i < 2; ++i) {
+      x[i] = seen[i] ? expf(x[i] - highest) : -1.0f;
+      if (seen[i]) total += x[i];
+      m.scores[r * part + lane() + i * warp] = x[i];
+    }
+    for (uint32_t d = warp / 2; d != 0; d /= 2) total += __shfl_xor_sync(every_lane, total, d);
+    const bool some = __ballot_sync(every_lane, seen[0] || seen[1]) != 0;
+    if (lane() != 0) continue;
+    m.merged[r].of_part = -1.0f;
+    if (some) take(r, highest, total);
+  }
+}
+
+// Columns 2 * pair and the next of a row of n.
+template <class Row>
+__device__ void two_of(const uint32_t* row, uint32_t pair, uint32_t n, float (&out)[2]) {
+  const bool both = !std::is_same_v<Row, f32_row> || 2 * pair + 1 < n;  // the others are padded
+  out[0] = Row::at(row, 2 * pair);
+  out[1] = both ? Row::at(row, 2 * pair + 1) : 0.0f;
+}
+
+// Calls take(row, column, sum of w * value) for the thread's columns, and `each` of the rows; of
+// the first n positions of a part.
+template <class Value, uint32_t rows, uint32_t each, class Take>
+__device__ void sum_values(const tile_memory<rows>& m, const uint32_t* values, uint64_t words,
+                           uint32_t head_dim, uint32_t n, Take take) {
+  constexpr uint32_t width = threads / (rows / each), at_once = each <= 4 ? 8 : 4;
+  const uint32_t first = threadIdx.x / width * each, pairs = (head_dim + 1) / 2;
+  BITNET_NO_UNROLL
+  for (uint32_t pair = threadIdx.x % width; pair < pairs; pair += width) {
+    float sums[each][2] = {};
+    BITNET_NO_UNROLL
+    for (uint32_t from = 0; from < n; from += at_once) {
+      float v[at_once][2];
+      BITNET_UNROLL
+      for (uint32_t j = 0; j < at_once; ++j)
+        two_of<Value>(values + m.at[from + j] * words, pair, head_dim, v[j]);
+      BITNET_UNROLL
+      for (uint32_t r = 0; r < each; ++r) {
+        BITNET_UNROLL
+        for (uint32_t four = 0; four < at_once; four += 4) {
+          float w[4];
+          load_floats(m.scores + (first + r) * part + from + four, w);
+          BITNET_UNROLL
+          for (uint32_t j = 0; j < 4; ++j) {
+            if (w[j] < 0) continue;
+            sums[r][0] = fmaf(w[j], v[four + j][0], sums[r][0]);
+            sums[r][1] = fmaf(w[j], v[four + j][1], sums[r][1]);
+          }
+        }
+      }
+    }
+    BITNET_UNROLL
+    for (uint32_t r = 0; r < each; ++r)
+      for (uint32_t i = 0; i < 2; ++i)
+        if (2 * pair + i < head_dim) take(first + r, 2 * pair + i, sums[r][i]);
+  }
+}
+
+// A half of the rows to a thread, or a quarter where there are few columns.
+template <class Value, uint32_t rows, class Take>
+__device__ void sum_values(const tile_memory<rows>& m, const uint32_t* values, uint64_t words,
+                           uint32_t head_dim, uint32_t n, Take take) {
+  if (head_dim <= threads / 2)
+    sum_values<Value, rows, rows / 4>(m, values, words, head_dim, n, take);
+  else
+    sum_values<Value, rows, rows / 2>(m, values, words, head_dim, n, take);
+}
+
+}  // namespace bitnet::cuda

@@ -1,0 +1,316 @@
+// Attention by tiles, in every size of a tile, with the context whole and in parts: near the exact
+// one, and the same bits whatever else is in the step. What no token sees are NaNs, and blocks that
+// nobody sees anything of are nowhere.
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+
+#include "bitnet/sdk/formats.hpp"
+#include "kernel_bench.hpp"
+
+namespace bitnet::cuda::test {
+namespace {
+
+constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0;
+constexpr double epsilon = 0x1p-24;  // of rounding one result to nearest
+constexpr uint32_t block_tokens = 16, max_blocks = 40, n_sequences = 4;
+constexpr uint32_t nowhere = 0x7fffffff;
+
+struct shape {
+  const char* why;
+  uint32_t head_dim, heads, kv_heads, k_type, v_type;
+  uint32_t window = 0, keep = 0, own_window = 0;
+
+  bool sees(uint32_t from, uint32_t p) const {
+    return p <= from && (window == 0 || p + uint64_t{window} > from || p < keep) &&
+           (own_window == 0 || p + uint64_t{own_window} > from);
+  }
+};
+
+struct token {
+  uint32_t position, sequence;
+};
+using step = std::vector<token>;
+
+step run_of(uint32_t sequence, uint32_t first, uint32_t n) {
+  step out;
+  for (uint32_t i = 0; i < n; ++i) out.push_back({first + i, sequence});
+  return out;
+}
+step together(const std::vector<step>& parts) {
+  step out;
+  for (const step& p : parts) out.insert(out.end(), p.begin(), p.end());
+  return out;
+}
+
+std::vector<uint32_t> bits_of(const std::vector<float>& x, uint64_t first, uint64_t n) {
+  std::vector<uint32_t> out(n);
+  std::memcpy(out.data(), &x[first], n * sizeof(float));
+  return out;
+}
+
+// A head of a token as KV pools keep it on the device, and as it is then.
+std::vector<uint8_t> kept(uint32_t dtype, std::vector<float>& x) {
+  std::vector<uint8_t> out;
+  const auto put = [&](const auto& v) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&v);
+    out.insert(out.end(), bytes, bytes + sizeof v);
+  };
+  for (uint64_t i = 0; i < x.size(); ++i) {
+    if (dtype == f32) put(x[i]);
+    if (dtype == f16) {
+      put(sdk::f32_to_f16(x[i]));
+      x[i] = sdk::f16_to_f32(sdk::f32_to_f16(x[i]));
+    }
+    if (dtype != q8) continue;
+    const uint16_t d = sdk::f32_to_f16(1.0f / 100);
+    if (i % 32 == 0) put(uint32_t{d});
+    const auto code = static_cast<int8_t>(std::nearbyint(x[i] * 60));
+    put(code);
+    x[i] = sdk::f16_to_f32(d) * static_cast<float>(code);
+  }
+  out.resize((out.size() + 3) / 4 * 4);
+  return out;
+}
+
+// Keys and values of all sequences, scattered over a pool, of as many positions as steps see.
+class pool {
+ public:
+  pool(const shape& s, const step& all) : s_(s), table(n_sequences * max_blocks, nowhere) {
+    std::mt19937 random(s.head_dim + s.heads);
+    std::uniform_real_distribution<float> uniform(-2, 2);
+    const uint64_t rows = uint64_t{n_sequences} * max_blocks * s.kv_heads * block_tokens;
+    keys.assign(rows * row_bytes(s.k_type), 0xff);  // NaNs, also as the factor of a block
+    values.assign(rows * row_bytes(s.v_type), 0xff);
+    known_.resize(rows);
+    for (const token& t : all)
+      for (uint32_t p = 0; p <= t.position; ++p) {
+        if (!s.sees(t.position, p)) continue;
+        const uint32_t i = t.sequence * max_blocks + p / block_tokens;
+        table[i] = (7 * i + 3) % (n_sequences * max_blocks);
+        for (uint32_t h = 0; h < s.kv_heads; ++h) {
+          both& one = known_[row_of(t.sequence, h, p)];
+          if (!one.key.empty()) continue;
+          for (std::vector<float>* x : {&one.key, &one.value})
+            for (uint32_t d = 0; d < s.head_dim; ++d) x->push_back(uniform(random));
+          const uint64_t r = row_of(t.sequence, h, p);
+          const auto key = kept(s.k_type, one.key), value = kept(s.v_type, one.value);
+          std::copy(key.begin(), key.end(), &keys[r * key.size()]);
+          std::copy(value.begin(), value.end(), &values[r * value.size()]);
+        }
+      }
+  }
+  struct both {
+    std::vector<float> key, value;
+  };
+  const both& at(const token& t, uint32_t kv_head, uint32_t p) const {
+    return known_[row_of(t.sequence, kv_head, p)];
+  }
+
+ private:
+  uint64_t row_bytes(uint32_t dtype) const { return 4 * gpu::kv_row_words(dtype, s_.head_dim); }
+  uint64_t row_of(uint32_t sequence, uint32_t kv_head, uint32_t p) const {
+    const uint64_t block = table[sequence * max_blocks + p / block_tokens];
+    return (block * s_.kv_heads + kv_head) * block_tokens + p % block_tokens;
+  }
+
+  const shape s_;
+  std::vector<both> known_;  // by row
+
+ public:
+  std::vector<uint32_t> table;
+  std::vector<uint8_t> keys, values;
+};
+
+class attention : public testing::Test {
+ protected:
+  void SetUp() override { bench_.open(); }
+
+  // Of a token's head: q is the same whatever step the token is in.
+  static std::vector<float> q_of(const shape& s, const token& t) {
+    std::mt19937 random(1000 * t.sequence + t.position);
+    std::vector<float> out(uint64_t{s.heads} * s.head_dim);
+    for (float& x : out) x = std::uniform_real_distribution<float>(-1, 1)(random);
+    return out;
+  }
+  static float scale_of(const shape& s) { return 2 / std::sqrt(static_cast<float>(s.head_dim)); }
+
+  // In tiles of so many rows, by groups that there are enough of or not; y (tokens, heads * dim).
+  std::vector<float> attend(const shape& s, const pool& kv, const step& tokens, uint32_t rows,
+                            bool in_parts) {
+    std::vector<uint32_t> positions, sequences;
+    std::vector<float> q;
+    for (const token& t : tokens) {
+      positions.push_back(t.position);
+      sequences.push_back(t.sequence);
+      const std::vector<float> one = q_of(s, t);
+      q.insert(q.end(), one.begin(), one.end());
+    }
+    const auto n = static_cast<uint32_t>(tokens.size());
+    const uint32_t parts = in_parts ? (block_tokens * max_blocks + 63) / 64 : 0;
+    const std::vector<float> unwritten(q.size(), 77.0f);
+    const gpu::binding header = bench_.put<uint32_t>({n, 0, s.window, s.keep});
+    const gpu::binding at = bench_.put(positions), y = bench_.put(unwritten);
+    const uint64_t left = uint64_t{n} * s.heads * parts * (s.head_dim + 2);
+    const gpu::binding scratch =
+        bench_.put(std::vector<uint32_t>(std::max<uint64_t>(left, 1), 0x7fc00000u));
+    const gpu::kernel_spec tiles{gpu::kernel_id::attn_tiles,
+                                 {128, s.k_type, s.v_type, rows, s.head_dim}};
+    const gpu::attn_tiles_params p{0,          s.heads,     s.kv_heads,   s.head_dim, block_tokens,
+                                   max_blocks, scale_of(s), s.own_window, parts};
+    bench_.add(tiles,
+               {header, bench_.put(q), at, bench_.put(sequences), bench_.put(kv.table),
+                bench_.put(kv.keys), bench_.put(kv.values), in_parts ? scratch : y},
+               p, n % 2 == 0 ? 3 : 11, n % 3 == 0 ? 2 : n + 1);
+    if (in_parts)
+      bench_.add({gpu::kernel_id::attn_merge, {128}}, {header, at, scratch, y},
+                 gpu::attn_merge_params{0, s.heads, s.head_dim, s.own_window, parts}, 2, n);
+    bench_.run();
+    std::vector<float> out = bench_.get<float>(y);
+    bench_.clear();
+    return out;
+  }
+
+  // Scores are off by what any order of their sums is; weights by that and by exp, which each part
+  // is scaled with once more; then the sums, above and below the line.
+  static void expect_near(const shape& s, const pool& kv, const token& t, const float* found) {
+    const std::vector<float> q = q_of(s, t);
+    for (uint32_t head = 0; head < s.heads; ++head) {
+      std::vector<const pool::both*> seen;
+      std::vector<double> weight;
+      double largest = -HUGE_VAL, total = 0, error = 0;
+      for (uint32_t p = 0; p <= t.position; ++p) {
+        if (!s.sees(t.position, p)) continue;
+        seen.push_back(&kv.at(t, head / (s.heads / s.kv_heads), p));
+        double sum = 0, size = 0;
+        for (uint32_t d = 0; d < s.head_dim; ++d) {
+          const double product = double{q[head * s.head_dim + d]} * double{seen.back()->key[d]};
+          sum += product;
+          size += std::fabs(product);
+        }
+        weight.push_back(sum * double{scale_of(s)});
+        largest = std::max(largest, weight.back());
+        error = std::max(error, (s.head_dim + 2) * epsilon * size * double{scale_of(s)});
+      }
+      for (double& w : weight) total += w = std::exp(w - largest);
+      const auto n = static_cast<double>(seen.size());
+      const double relative = 2 * error + (2 * n + 8 * (t.position / 64.0 + 1) + 16) * epsilon;
+      for (uint32_t d = 0; d < s.head_dim; ++d) {
+        double expected = 0, size = 0;
+        for (uint64_t j = 0; j < seen.size(); ++j) {
+          const double term = weight[j] / total * double{seen[j]->value[d]};
+          expected += term;
+          size += std::fabs(term);
+        }
+        ASSERT_NEAR(double{found[head * s.head_dim + d]}, expected, relative * size)
+            << "position " << t.position << " head " << head << " element " << d;
+      }
+    }
+  }
+
+  // Every form of the step, and every token alone.
+  void check(const shape& s, const step& tokens) {
+    SCOPED_TRACE(s.why);
+    const pool kv(s, tokens);
+    const uint64_t width = uint64_t{s.heads} * s.head_dim;
+    const std::vector<float> first = attend(s, kv, tokens, 4, false);
+    for (uint64_t t = 0; t < tokens.size(); ++t) {
+      expect_near(s, kv, tokens[t], &first[t * width]);
+      if (HasFatalFailure()) return;
+    }
+    const auto same = [&](const std::vector<float>& found, uint64_t t, const std::string& what) {
+      ASSERT_TRUE(bits_of(first, t * width, found.size()) == bits_of(found, 0, found.size()))
+          << what << " from position " << tokens[t].position;
+    };
+    for (const uint32_t rows : {4u, 8u, 16u})
+      for (const bool in_parts : {false, true})
+        if (gpu::attn_tile_words(rows, s.head_dim) * 4 <=
+            bench_.device().describe().shared_memory_bytes)
+          same(attend(s, kv, tokens, rows, in_parts), 0,
+               std::to_string(rows) + " rows" + (in_parts ? " in parts" : ""));
+    for (uint64_t t = 0; t < tokens.size(); t += t < 2 ? 1 : 4)
+      for (const bool in_parts : {false, true})
+        same(attend(s, kv, {tokens[t]}, 4, in_parts), t, in_parts ? "alone, in parts" : "alone");
+  }
+
+  kernel_bench bench_;
+};
+
+// A prompt that goes on over the end of a part, then sequences that are elsewhere.
+step mixed() {
+  return together({run_of(0, 118, 22), run_of(1, 577, 1), run_of(2, 62, 3), run_of(3, 0, 1)});
+}
+
+TEST_F(attention, keys_and_values_of_every_type) {
+  for (const uint32_t k : {f32, f16, q8})
+    for (const uint32_t v : {f32, f16, q8}) check({"64", 64, 4, 1, k, v}, mixed());
+}
+
+TEST_F(attention, heads_of_every_width) {
+  check({"80", 80, 4, 4, f16, f16}, mixed());
+  check({"128", 128, 4, 1, f16, f16}, mixed());
+  check({"128 in blocks", 128, 2, 2, q8, q8}, mixed());
+  check({"256", 256, 2, 1, f16, f32}, mixed());
+  check({"256 in blocks", 256, 2, 1, q8, f16}, mixed());
+  check({"a last sixteen that is short", 100, 2, 1, f16, f32}, mixed());
+  check({"less than a sixteen, odd", 13, 2, 1, f32, f32}, run_of(1, 60, 9));
+  check({"odd halves", 21, 2, 1, f16, f16}, run_of(1, 60, 9));
+  check({"512", 512, 1, 1, f16, f16}, run_of(1, 60, 9));
+  check({"1408: four rows at most", 1408, 2, 1, f16, f16}, run_of(1, 60, 3));
+}
+
+TEST_F(attention, heads_that_share_a_kv_head) {
+  check({"one", 64, 2, 2, f16, f16}, mixed());
+  check({"three", 64, 3, 1, f16, f16}, mixed());
+  check({"five", 64, 10, 2, f16, f16}, mixed());
+  check({"nine: two tiles of eight", 64, 9, 1, f16, q8}, mixed());
+  check({"twenty: more than a tile has rows", 64, 20, 1, f16, f16}, run_of(0, 100, 6));
+}
+
+TEST_F(attention, contexts_that_end_anywhere_in_a_part) {
+  const shape s{"ends", 64, 2, 1, f16, f16};
+  check(s, run_of(0, 0, 70));
+  for (const uint32_t last : {0u, 1u, 31u, 32u, 62u, 63u, 64u, 127u, 128u, 639u})
+    check(s, run_of(2, last, 1));
+  // Of one sequence, and not side by side in it.
+  check(s, {{500, 1}, {3, 1}, {64, 1}, {63, 1}, {639, 1}, {64, 2}, {5, 1}});
+}
+
+TEST_F(attention, windows) {
+  check({"a window of one", 64, 4, 1, f16, f16, 1}, mixed());
+  check({"a window", 64, 4, 1, f16, f16, 5}, mixed());
+  check({"a window of more than parts", 64, 4, 1, f16, f16, 200, 3}, mixed());
+  check({"some kept", 64, 4, 2, f16, f16, 30, 6}, mixed());
+  check({"a part and more kept", 64, 4, 2, f16, q8, 30, 70}, mixed());
+  check({"kept up to the window", 64, 2, 1, f16, f16, 20, 110}, mixed());
+  check({"everything kept", 64, 2, 1, f16, f16, 1, ~0u}, mixed());
+  check({"a window of everything", 64, 2, 1, f16, f16, ~0u}, mixed());
+  check({"a layer's window", 64, 4, 1, f16, f16, 0, 0, 70}, mixed());
+  check({"a layer's window of everything", 64, 2, 1, f16, f16, 0, 0, INT32_MAX}, mixed());
+  check({"a layer's within the step's", 64, 2, 2, f16, f16, 90, 2, 40}, mixed());
+  check({"a layer's that leaves some of those kept", 64, 2, 2, f16, f16, 30, 120, 100}, mixed());
+}
+
+// Weights that are not numbers belong to who sees them.
+TEST_F(attention, what_is_no_number_stays_where_it_is_seen) {
+  const shape s{"infinite", 64, 4, 1, f16, f16};
+  const step tokens = run_of(0, 40, 9);
+  pool kv(s, tokens);
+  const std::vector<float> before = attend(s, kv, tokens, 16, false);
+  const uint32_t block = kv.table[44 / block_tokens];
+  const uint64_t bytes = 4 * gpu::kv_row_words(f16, s.head_dim);
+  const uint16_t infinite = 0x7c00;
+  std::memcpy(&kv.values[(uint64_t{block} * block_tokens + 44 % block_tokens) * bytes], &infinite,
+              sizeof infinite);
+  for (const uint32_t rows : {4u, 16u})
+    for (const bool in_parts : {false, true}) {
+      const std::vector<float> found = attend(s, kv, tokens, rows, in_parts);
+      const uint64_t width = uint64_t{s.heads} * s.head_dim;
+      EXPECT_EQ(bits_of(before, 0, 4 * width), bits_of(found, 0, 4 * width)) << rows << " rows";
+      for (uint64_t t = 4; t < tokens.size(); ++t) EXPECT_TRUE(std::isinf(found[t * width]));
+    }
+}
+
+}  // namespace
+}  // namespace bitnet::cuda::test

@@ -1,0 +1,85 @@
+#pragma once
+// Runs kernels of the plugin one by one, on the first device that its driver has.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda_platform.hpp"
+
+namespace bitnet::cuda::test {
+
+class kernel_bench {
+ public:
+  // Nothing else works if this does not.
+  void open() {
+    error_.struct_size = sizeof error_;
+    std::string why;
+    platform_ = open_platform(usual_driver, [](uint32_t, const std::string&) {}, why);
+    ASSERT_NE(platform_, nullptr) << why;
+    ASSERT_EQ(platform_->open(0, device_, report_), BITNET_OK) << error_.message;
+    ASSERT_EQ(device_->make_queue(queue_, report_), BITNET_OK) << error_.message;
+  }
+  gpu::device& device() { return *device_; }
+
+  template <class T>
+  gpu::binding put(const std::vector<T>& values) {
+    const uint64_t bytes = (values.size() * sizeof(T) + 3) / 4 * 4;
+    std::vector<uint8_t> words(bytes);
+    std::memcpy(words.data(), values.data(), values.size() * sizeof(T));
+    auto& made = buffers_.emplace_back();
+    must(device_->allocate(bytes, gpu::placement::device, made, report_));
+    must(device_->upload(*made, 0, words.data(), bytes, report_));
+    return {made.get(), 0, bytes};
+  }
+  template <class T>
+  std::vector<T> get(const gpu::binding& b) {
+    std::vector<T> out(b.bytes / sizeof(T));
+    must(device_->download(*b.memory, b.offset, out.data(), b.bytes, report_));
+    return out;
+  }
+
+  // Behind those that were added before.
+  template <class Params>
+  void add(const gpu::kernel_spec& spec, const std::vector<gpu::binding>& bindings, const Params& p,
+           uint32_t groups_x, uint32_t groups_y) {
+    must(device_->make_kernel(spec, kernels_.emplace_back(), report_));
+    gpu::command& c = commands_.emplace_back();
+    c.run = kernels_.back().get();
+    c.bindings = bindings;
+    c.params.resize(sizeof p / 4);
+    std::memcpy(c.params.data(), &p, sizeof p);
+    c.groups_x = groups_x;
+    c.groups_y = groups_y;
+    c.after = true;
+  }
+  void run() {
+    std::unique_ptr<gpu::recording> made;
+    must(device_->record(commands_, false, made, report_));
+    if (made) must(queue_->submit(*made, ++value_, report_));
+    must(queue_->wait(value_, UINT64_MAX, report_));
+    made.reset();
+    commands_.clear();
+    kernels_.clear();
+  }
+  // What was put is no longer needed.
+  void clear() { buffers_.clear(); }
+
+ private:
+  void must(bitnet_status s) { ASSERT_EQ(s, BITNET_OK) << error_.message; }
+
+  bitnet_error error_{};
+  sdk::reporter report_{&error_, "test"};
+  std::unique_ptr<gpu::platform> platform_;
+  std::unique_ptr<gpu::device> device_;
+  std::unique_ptr<gpu::queue> queue_;
+  std::vector<std::unique_ptr<gpu::buffer>> buffers_;
+  std::vector<std::unique_ptr<gpu::kernel>> kernels_;
+  std::vector<gpu::command> commands_;
+  uint64_t value_ = 0;
+};
+
+}  // namespace bitnet::cuda::test
