@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "plan.hpp"
+#include "program.hpp"
 
 namespace bitnet::gpu {
 namespace {
@@ -105,6 +105,31 @@ uint32_t tokens_at_once(const node& n, uint64_t most_passes) {
   if (most_passes == 0) return UINT32_MAX;
   const uint64_t each = passes_of(n, 0) - around;
   return static_cast<uint32_t>(std::max<uint64_t>((most_passes - around) / each, 1));
+}
+
+bitnet_status program::check_passes(const sdk::reporter& report) const {
+  const uint64_t most = device_.about().max_passes;
+  if (most == 0) return BITNET_OK;
+  const uint64_t context = uint64_t{limits_.max_blocks} * limits_.block_tokens;
+  for (const node& n : plan_.nodes) {
+    const uint64_t passes = passes_of(n, context);
+    if (passes <= most) continue;
+    const uint64_t fewest = passes_of(n, 0);
+    if (fewest > most)
+      return report.fail(BITNET_UNSUPPORTED,
+                         "%s: %llu passes through loops, and %s ends them after %llu; use the cpu "
+                         "backend",
+                         n.name.c_str(), static_cast<unsigned long long>(passes),
+                         device_.about().name.c_str(), static_cast<unsigned long long>(most));
+    const uint64_t fits = (most - fewest) * context / (passes - fewest);
+    return report.fail(BITNET_UNSUPPORTED,
+                       "a context of %llu tokens, and %s ends loops after %llu passes, which is "
+                       "enough for %llu; use a shorter context (-c) or the cpu backend",
+                       static_cast<unsigned long long>(context), device_.about().name.c_str(),
+                       static_cast<unsigned long long>(most),
+                       static_cast<unsigned long long>(fits));
+  }
+  return BITNET_OK;
 }
 
 }  // namespace bitnet::gpu

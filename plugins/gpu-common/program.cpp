@@ -68,31 +68,6 @@ bitnet_status program::build(const bitnet_graph* g, const weights& all,
   return check_room(report);
 }
 
-bitnet_status program::check_passes(const sdk::reporter& report) const {
-  const uint64_t most = device_.about().max_passes;
-  if (most == 0) return BITNET_OK;
-  const uint64_t context = uint64_t{limits_.max_blocks} * limits_.block_tokens;
-  for (const node& n : plan_.nodes) {
-    const uint64_t passes = passes_of(n, context);
-    if (passes <= most) continue;
-    const uint64_t fewest = passes_of(n, 0);
-    if (fewest > most)
-      return report.fail(BITNET_UNSUPPORTED,
-                         "%s: %llu passes through loops, and %s ends them after %llu; use the cpu "
-                         "backend",
-                         n.name.c_str(), static_cast<unsigned long long>(passes),
-                         device_.about().name.c_str(), static_cast<unsigned long long>(most));
-    const uint64_t fits = (most - fewest) * context / (passes - fewest);
-    return report.fail(BITNET_UNSUPPORTED,
-                       "a context of %llu tokens, and %s ends loops after %llu passes, which is "
-                       "enough for %llu; use a shorter context (-c) or the cpu backend",
-                       static_cast<unsigned long long>(context), device_.about().name.c_str(),
-                       static_cast<unsigned long long>(most),
-                       static_cast<unsigned long long>(fits));
-  }
-  return BITNET_OK;
-}
-
 uint64_t program::row_words_of(uint32_t value) const noexcept {
   const bitnet_value& v = graph_.values[value];
   const auto k = static_cast<uint64_t>(v.dims[1]);
