@@ -102,6 +102,21 @@ void pack(const group_codes& from, std::span<std::byte> to) {
         static_cast<std::byte>(from[p] << 6 | from[p + 32] << 4 | from[p + 64] << 2 | from[p + 96]);
 }
 
+bool part_has_code_3(std::span<const std::byte> packed) {
+  constexpr uint64_t low_bits = 0x5555555555555555;
+  uint64_t found = 0;
+  size_t i = 0;
+  for (; i + 8 <= packed.size(); i += 8) {
+    const auto word = gguf::load<uint64_t>(packed.subspan(i));
+    found |= word & word >> 1 & low_bits;
+  }
+  for (; i < packed.size(); ++i) {
+    const auto byte = std::to_integer<uint64_t>(packed[i]);
+    found |= byte & byte >> 1 & low_bits;
+  }
+  return found != 0;
+}
+
 }  // namespace
 
 std::span<const form> forms() {
@@ -132,27 +147,9 @@ result<void> check_blocks(const source& from, uint64_t elements, uint64_t bytes,
   return check_bytes(from, from.k / elements * from.m * bytes, name);
 }
 
-namespace {
-
-bool part_has_code_3(std::span<const std::byte> packed) {
-  constexpr uint64_t low_bits = 0x5555555555555555;
-  uint64_t found = 0;
-  size_t i = 0;
-  for (; i + 8 <= packed.size(); i += 8) {
-    const auto word = gguf::load<uint64_t>(packed.subspan(i));
-    found |= word & word >> 1 & low_bits;
-  }
-  for (; i < packed.size(); ++i) {
-    const auto byte = std::to_integer<uint64_t>(packed[i]);
-    found |= byte & byte >> 1 & low_bits;
-  }
-  return found != 0;
-}
-
-}  // namespace
-
 bool has_code_3(std::span<const std::byte> packed) {
-  // Half of the time the system maps the pages of a file, for each thread by itself.
+  // Of a matrix; some formats ask block by block. Half of the time the system maps the pages of a
+  // file, for each thread by itself.
   constexpr size_t part_bytes = size_t{512} << 10;
   std::atomic<bool> found{false};
   base::for_each_part((packed.size() + part_bytes - 1) / part_bytes, [&](uint64_t i) {

@@ -15,5 +15,11 @@ TEST(for_each_part, visits_each_once_before_it_returns) {
   }
 }
 
+TEST(for_each_part, one_part_is_the_callers) {
+  std::thread::id visitor;
+  for_each_part(1, [&](uint64_t) { visitor = std::this_thread::get_id(); });
+  EXPECT_EQ(visitor, std::this_thread::get_id());
+}
+
 }  // namespace
 }  // namespace bitnet::base
