@@ -49,9 +49,10 @@ void linear_columns(const call& c, uint64_t first, uint64_t last) {
                  c.output<float>(0));
 }
 
-// Columns that a piece of a product has at least: with fewer, many tokens would have no tables.
+// Columns that a piece of a product should have: with fewer, many tokens would have no tables.
 uint64_t fewest_columns(const call& linear) {
-  return linear.rows < fewest_panel_tokens ? 0 : fewest_table_rows;
+  const bool tables = isa_of(linear).tables.run != nullptr && linear.rows >= fewest_panel_tokens;
+  return tables ? fewest_table_rows : 0;
 }
 
 // LINEAR_TERNARY, ADD by columns.

@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "cuda_platform.hpp"
 #include "gpu-common/plan.hpp"
+#include "kernel_bench.hpp"
 #include "kernel_table.hpp"
 
 namespace bitnet::cuda::test {
@@ -112,23 +111,7 @@ struct product {
 
 class ternary : public testing::Test {
  protected:
-  void SetUp() override {
-    error_.struct_size = sizeof error_;
-    std::string why;
-    platform_ = open_platform(usual_driver, [](uint32_t, const std::string&) {}, why);
-    ASSERT_TRUE(platform_) << why;
-    must(platform_->open(0, device_, report_));
-    must(device_->make_queue(queue_, report_));
-  }
-  void must(bitnet_status status) const { ASSERT_EQ(status, BITNET_OK) << error_.message; }
-
-  template <class T>
-  gpu::binding bound(const std::vector<T>& values) {
-    auto& made = buffers_.emplace_back();
-    must(device_->allocate(values.size() * 4, gpu::placement::device, made, report_));
-    must(device_->upload(*made, 0, values.data(), values.size() * 4, report_));
-    return {made.get(), 0, values.size() * 4};
-  }
+  void SetUp() override { bench_.open(); }
 
   // Of a recording that was made for `most` tokens.
   void expect_exact(const shape& of, uint32_t tokens, uint32_t most) {
@@ -136,31 +119,17 @@ class ternary : public testing::Test {
                  std::to_string(most));
     const product with(of, tokens);
     const gpu::kernel_spec spec = spec_of(of, most);
-    std::unique_ptr<gpu::kernel> kernel;
-    must(device_->make_kernel(spec, kernel, report_));
-    std::vector<uint32_t> y(uint64_t{most} * with.whole_m + 2 * guard, untouched);
-    gpu::command c;
-    c.run = kernel.get();
-    c.bindings = {bound(std::vector<uint32_t>{tokens, 0, 0, 0}),
-                  bound(with.q),
-                  bound(with.s),
-                  bound(with.matrix),
-                  bound(with.scales),
-                  bound(with.residual),
-                  bound(y)};
-    c.bindings.back().offset = uint64_t{4} * guard;
-    const gpu::linear_ternary_params p = params_of(of, product::first_row, with.whole_m);
-    c.params.resize(sizeof p / 4);
-    std::memcpy(c.params.data(), &p, sizeof p);
-    c.groups_x = share(of.m, gpu::rows_of_group(spec));
-    c.groups_y = share(most, spec.constants[2]);
-    std::unique_ptr<gpu::recording> recording;
-    must(device_->record({&c, 1}, false, recording, report_));
-    must(queue_->submit(*recording, ++timeline_, report_));
-    must(queue_->wait(timeline_, 60'000'000'000u, report_));
-    must(device_->download(*buffers_.back(), 0, y.data(), y.size() * 4, report_));
-    recording.reset();
-    buffers_.clear();
+    const gpu::binding all =
+        bench_.put(std::vector<uint32_t>(uint64_t{most} * with.whole_m + 2 * guard, untouched));
+    bench_.add(spec,
+               {bench_.put<uint32_t>({tokens, 0, 0, 0}), bench_.put(with.q), bench_.put(with.s),
+                bench_.put(with.matrix), bench_.put(with.scales), bench_.put(with.residual),
+                gpu::binding{all.memory, uint64_t{4} * guard, all.bytes - uint64_t{4} * guard}},
+               params_of(of, product::first_row, with.whole_m),
+               share(of.m, gpu::rows_of_group(spec)), share(most, spec.constants[2]));
+    bench_.run();
+    const std::vector<uint32_t> y = bench_.get<uint32_t>(all);
+    bench_.clear();
     expect_rows(of, with, y, tokens);
   }
   static void expect_rows(const shape& of, const product& with, const std::vector<uint32_t>& y,
@@ -180,13 +149,7 @@ class ternary : public testing::Test {
   }
 
  private:
-  bitnet_error error_{};
-  sdk::reporter report_{&error_, "test"};
-  std::unique_ptr<gpu::platform> platform_;
-  std::unique_ptr<gpu::device> device_;
-  std::unique_ptr<gpu::queue> queue_;
-  std::vector<std::unique_ptr<gpu::buffer>> buffers_;
-  uint64_t timeline_ = 0;
+  kernel_bench bench_;
 };
 
 TEST_F(ternary, every_number_of_tokens_to_40) {

@@ -338,9 +338,8 @@ TEST(team, deals_every_unit_once_and_in_grains) {
           for (uint64_t n = 0; n < deals; ++n) {  // without meeting between them
             const auto take = [&](const sdk::share& s) {
               if (s.first % grain != 0 || (s.last % grain != 0 && s.last != units)) askew = true;
-              if (n == deals - 1 &&
-                  s.last - s.first < std::min(fewest, units / size / grain * grain))
-                small = true;
+              if (n == deals - 1 && units / size / grain * grain >= fewest)
+                small = small || s.last - s.first < fewest;
               for (uint64_t i = s.first; i < s.last; ++i) ++taken[n * units + i];
             };
             mine.deal(units, grain, take, n == deals - 1 ? fewest : 0);
@@ -350,6 +349,12 @@ TEST(team, deals_every_unit_once_and_in_grains) {
         EXPECT_FALSE(small) << size << " workers, " << units << " units";
         for (const auto& n : taken) ASSERT_EQ(n, 1) << size << " workers, " << units << " units";
       }
+}
+
+TEST(team, cuts_what_is_too_short_already) {
+  std::atomic<int> pieces{0};
+  as_team(2, [&](sdk::team& mine) { mine.deal(64, 1, [&](const sdk::share&) { ++pieces; }, 48); });
+  EXPECT_EQ(pieces, 8);
 }
 
 TEST(team, takes_the_pieces_of_who_does_not_come) {

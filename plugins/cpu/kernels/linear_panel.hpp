@@ -35,7 +35,7 @@ inline constexpr panel_size usual_panel{2048, 128};
 inline constexpr panel_size rows_panel{4096, 128};
 // Of linear_panel_amx where nothing has groups: its processors have second caches of 2 MB.
 inline constexpr panel_size tiles_panel{4096, 256};
-// linear_tables takes whole rows of any length. Fewer do not pay.
+// linear_tables takes rows of any length, so many tokens at once, and no fewer rows than pay.
 inline constexpr uint64_t tables_tokens = 128, fewest_table_rows = 256;
 inline constexpr panel_size widest_panel = tiles_panel;
 

@@ -181,7 +181,8 @@ class team {
   }
   // Calls f(share) for pieces of `units`, cut at multiples of `grain`: those of split() one after
   // the other, then what other workers have not come to. Cores differ in speed, by what they are
-  // and by what else they do. What would leave fewer than `fewest` units is not cut.
+  // and by what else they do. What would leave fewer than `fewest` units is not cut, unless a worker
+  // has no more from the beginning.
   template <class F>
   void deal(uint64_t units, uint64_t grain, F f, uint64_t fewest = 0) noexcept {
     if (size_ == 1) return f(split(units, grain));
@@ -208,7 +209,7 @@ class team {
   static uint64_t cut_at(const share& all, uint64_t piece, uint64_t grain,
                          uint64_t fewest) noexcept {
     const uint64_t n = all.last - all.first, left = n >> piece;
-    if (piece != 0 && (piece == pieces_each || left < fewest)) return all.last;
+    if (piece == pieces_each || (left < fewest && fewest <= n)) return all.last;
     return all.first + (n - left) / grain * grain;
   }
 
