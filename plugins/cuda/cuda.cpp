@@ -16,10 +16,14 @@ namespace {
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
-  if (const auto head = user.find("head"); head != user.end() && head->second != "exact" &&
-                                           head->second != "fast" && head->second != "full")
+  const auto parameter = [&user](const char* key) {
+    const auto found = user.find(key);
+    return found == user.end() ? std::string() : found->second;
+  };
+  const std::string head = parameter("head");
+  if (!head.empty() && head != "exact" && head != "fast" && head != "full")
     return report.fail(BITNET_UNAVAILABLE, "setting head is '%.64s'; expected exact, fast or full",
-                       head->second.c_str());
+                       head.c_str());
   std::string why;
   out = bitnet::cuda::open_platform(
       bitnet::cuda::usual_driver,

@@ -181,8 +181,8 @@ class team {
   }
   // Calls f(share) for pieces of `units`, cut at multiples of `grain`: those of split() one after
   // the other, then what other workers have not come to. Cores differ in speed, by what they are
-  // and by what else they do. What would leave fewer than `fewest` units is not cut, unless a worker
-  // has no more from the beginning.
+  // and by what else they do. What would leave fewer than `fewest` units is not cut, unless a
+  // worker has no more from the beginning.
   template <class F>
   void deal(uint64_t units, uint64_t grain, F f, uint64_t fewest = 0) noexcept {
     if (size_ == 1) return f(split(units, grain));
