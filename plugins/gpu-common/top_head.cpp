@@ -141,10 +141,11 @@ bitnet_status steps_on::asked_by(const bitnet_step& step, logits& out,
       step.n_outputs > head_most_outputs)
     return BITNET_OK;
   bool there = false;
-  if (bitnet_status s = head->copy->make(*head, there, report); failed(s) || !there) return s;
+  // The little first: without room for it nobody would read the copy.
   if (bitnet_status s = head_.take(device_, *head, of_.limits_.max_outputs, there, report);
-      failed(s))
+      failed(s) || !there)
     return s;
+  if (bitnet_status s = head->copy->make(*head, there, report); failed(s)) return s;
   if (there) out = logits::largest;
   return BITNET_OK;
 }
