@@ -209,6 +209,7 @@ bitnet_status device::find_module(const image& from, CUmodule& out, const sdk::r
     out = known->second;
     return BITNET_OK;
   }
+  const gpu::range here(watcher_, "load kernels of ", from.name);
   CUmodule& made = modules_[&from];  // before it is loaded: it may throw
   if (bitnet_status s = context_.check(context_.cu.cuModuleLoadData(&made, from.data),
                                        "cuModuleLoadData", report);

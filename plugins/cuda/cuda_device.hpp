@@ -81,11 +81,14 @@ class kernel final : public gpu::kernel {
 
 class device final : public gpu::device {
  public:
-  device(const library& cu, const device_facts& facts) : context_(cu, facts) {}
+  // `watcher` may be null.
+  device(const library& cu, const device_facts& facts, gpu::watcher* watcher)
+      : context_(cu, facts), watcher_(watcher) {}
   ~device() override;
   bitnet_status open(const sdk::reporter& report);
 
   const gpu::facts& describe() const noexcept override { return context_.facts.common; }
+  gpu::watcher* watcher() const noexcept override { return watcher_; }
   bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const override;
   bitnet_status allocate(uint64_t bytes, gpu::placement where, std::unique_ptr<gpu::buffer>& out,
                          const sdk::reporter& report) override;
@@ -103,6 +106,7 @@ class device final : public gpu::device {
   bitnet_status find_module(const image& from, CUmodule& out, const sdk::reporter& report);
 
   context context_;
+  gpu::watcher* const watcher_;
   std::unique_ptr<nvml> management_;  // nullptr where there is none
   std::map<const image*, CUmodule> modules_;
 };

@@ -3,13 +3,15 @@
 #include <utility>
 
 #include "cuda_device.hpp"
+#include "nvtx.hpp"
 
 namespace bitnet::cuda {
 namespace {
 
 class platform final : public gpu::platform {
  public:
-  explicit platform(std::unique_ptr<library> cu) noexcept : cu_(std::move(cu)) {}
+  platform(std::unique_ptr<library> cu, gpu::watcher* watcher) noexcept
+      : cu_(std::move(cu)), watcher_(watcher) {}
 
   bool find_devices(const log_function& log, std::string& why) {
     for (device_facts& d : list_devices(*cu_, why)) {
@@ -29,7 +31,8 @@ class platform final : public gpu::platform {
                      const sdk::reporter& report) override {
     if (index >= found_.size())
       return report.fail(BITNET_INVALID_ARGUMENT, "device %u of %zu", index, found_.size());
-    auto made = std::make_unique<device>(*cu_, found_[index]);
+    const gpu::range here(watcher_, "open ", found_[index].common.name);
+    auto made = std::make_unique<device>(*cu_, found_[index], watcher_);
     if (bitnet_status s = made->open(report); sdk::failed(s)) return s;
     out = std::move(made);
     return BITNET_OK;
@@ -37,6 +40,7 @@ class platform final : public gpu::platform {
 
  private:
   std::unique_ptr<library> cu_;
+  gpu::watcher* const watcher_;
   std::vector<device_facts> found_;
   std::vector<gpu::facts> common_;
 };
@@ -47,7 +51,7 @@ std::unique_ptr<gpu::platform> open_platform(const char* driver, const log_funct
                                              std::string& why) {
   std::unique_ptr<library> cu = open_library(driver, why);
   if (!cu) return nullptr;
-  auto out = std::make_unique<platform>(std::move(cu));
+  auto out = std::make_unique<platform>(std::move(cu), find_watcher(log));
   if (!out->find_devices(log, why)) return nullptr;
   return out;
 }

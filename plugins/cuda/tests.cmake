@@ -16,3 +16,13 @@ if(BITNET_CUDA_STAND_IN)
 endif()
 set_property(TEST parity.cuda.head APPEND PROPERTY
   ENVIRONMENT ${BITNET_cuda_PINNED} BITNET_STAND_IN=at_once=1)
+
+if(BITNET_NVTX_HEADERS AND BITNET_CUDA_STAND_IN)
+  bitnet_add_test(parity.cuda.ranges SOURCES cuda_ranges_test.cpp
+    LINK bitnet::sdk bitnet_conformance_model Threads::Threads ${CMAKE_DL_LIBS} LABELS parity cuda)
+  target_compile_definitions(test_parity_cuda_ranges PRIVATE
+    BITNET_GPU_PLUGIN="$<TARGET_FILE:bitnet-backend-cuda>"
+    BITNET_PROFILER="$<TARGET_FILE:bitnet_cuda_profiler>")
+  add_dependencies(test_parity_cuda_ranges bitnet-backend-cuda bitnet_cuda_stand_in bitnet_cuda_profiler)
+  set_property(TEST parity.cuda.ranges APPEND PROPERTY ENVIRONMENT ${BITNET_cuda_PINNED})
+endif()

@@ -71,6 +71,7 @@ class queue_object {
       return report.fail(
           BITNET_TIMEOUT, "the timeline goes to %llu and no submitted step reaches %llu",
           static_cast<unsigned long long>(submitted), static_cast<unsigned long long>(value));
+    const range here(device_.watcher, "wait");
     return run_->wait(value, timeout_ns, report);
   }
 

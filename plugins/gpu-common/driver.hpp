@@ -17,6 +17,7 @@
 #include "bitnet/abi/info.h"
 #include "bitnet/sdk/guard.hpp"
 #include "kernels.hpp"
+#include "ranges.hpp"
 
 namespace bitnet::gpu {
 
@@ -116,6 +117,8 @@ class device {
  public:
   virtual ~device() = default;
   virtual const facts& describe() const noexcept = 0;
+  // The profiler that wants to know what is done, the same as long as the device lives, or nullptr.
+  virtual gpu::watcher* watcher() const noexcept { return nullptr; }
   // Fills what the driver tells of bitnet_device_status and names it in `known`; the pool is
   // gpu-common's.
   virtual bitnet_status status(bitnet_device_status&, const sdk::reporter&) const {

@@ -114,6 +114,7 @@ bitnet_status kv_pool::start(running& queue, const std::vector<command>& command
 bitnet_status kv_pool::copy(running& queue, const uint32_t* from, const uint32_t* to, uint32_t n,
                             uint64_t signal, const sdk::reporter& report) {
   if (bitnet_status s = sdk::check_copies(storage_, from, to, n, report); failed(s)) return s;
+  const range here(device_.watcher, "copy KV of ", n, " blocks");
   std::vector<command> commands;
   for (const auto& b : buffers_)
     commands.emplace_back().bindings.assign(2, {b.get(), 0, b->size()});
@@ -164,6 +165,7 @@ bitnet_status kv_pool::write_out(running& queue, const uint32_t* blocks, uint32_
                                  uint64_t bytes, uint64_t signal, const sdk::reporter& report) {
   if (bitnet_status s = sdk::check_moved(storage_, blocks, n, out, bytes, false, report); failed(s))
     return s;
+  const range here(device_.watcher, "export KV of ", n, " blocks, ", bytes, " bytes");
   lease staging;
   if (bitnet_status s =
           device_.pool.take(bytes_of(blocks, n) + 4, placement::host, staging, report);
@@ -186,6 +188,7 @@ bitnet_status kv_pool::read_in(running& queue, const uint32_t* blocks, uint32_t 
                                const sdk::reporter& report) {
   if (bitnet_status s = sdk::check_moved(storage_, blocks, n, data, bytes, true, report); failed(s))
     return s;
+  const range here(device_.watcher, "import KV of ", n, " blocks, ", bytes, " bytes");
   lease staging;
   if (bitnet_status s =
           device_.pool.take(bytes_of(blocks, n) + 4, placement::host, staging, report);

@@ -136,6 +136,7 @@ struct opened {
         name(std::move(own_name)),
         disabled(std::move(disabled_ids)),
         driver(std::move(d)),
+        watcher(driver->watcher()),
         lent(memory_bytes),
         pool(*driver, lock, services, lent, {}),
         kernels(*driver) {}
@@ -181,6 +182,7 @@ struct opened {
   const std::vector<std::string> disabled;
   std::mutex lock;  // of the driver
   std::unique_ptr<device> driver;
+  gpu::watcher* const watcher;  // for range; nullptr: nobody watches
   sdk::budget lent;
   std::atomic<uint64_t> held_bytes{0};  // weights and KV pools; see holding
   memory_pool pool;

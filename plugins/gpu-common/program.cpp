@@ -62,6 +62,7 @@ bitnet_status program::build(const bitnet_graph* g, const weights& all,
   std::sort(buckets_.begin(), buckets_.end());
   buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
   if (bitnet_status s = sdk::graph_reader(all, report, graph_).read(g); failed(s)) return s;
+  const range here(device_.watcher, "plan ", graph_.ops.size(), " ops");
   if (bitnet_status s = make_plan(graph_, all, device_, plan_, report); failed(s)) return s;
   if (bitnet_status s = check_passes(report); failed(s)) return s;
   counters_.resize(plan_.nodes.size());
@@ -199,6 +200,7 @@ bitnet_status steps_on::prepare(const bitnet_prepare_request& request,
     return report.fail(BITNET_INVALID_ARGUMENT,
                        "%u tokens and %u outputs: the program runs 1 to %u, and %u", n_tokens,
                        n_outputs, of_.limits_.max_tokens, of_.limits_.max_outputs);
+  const range here(device_.watcher, "prepare ", n_tokens, " tokens, ", n_outputs, " outputs");
   const std::scoped_lock lock(running_);
   recorded* made = nullptr;
   return find_recording(n_tokens, n_outputs, logits::all, request.cancel_token, made, report);
@@ -354,6 +356,7 @@ bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, lo
     out = &r;
     return BITNET_OK;
   }
+  const range here(device_.watcher, "record ", tokens, " tokens, ", outputs, " outputs");
   std::vector<command> commands;
   recorded made{tokens, outputs, asked, nullptr, {}};
   const std::scoped_lock lock(device_.lock);
@@ -408,6 +411,7 @@ void steps_on::fill_header(const bitnet_step& step) {
 // The header and the recording may be used again once the last step is done with them.
 bitnet_status steps_on::finish_last(const sdk::reporter& report) {
   if (!last_queue_) return BITNET_OK;
+  const range here(device_.watcher, "wait for the last step");
   const std::shared_ptr<running> queue = std::move(last_queue_);
   last_queue_ = nullptr;
   return queue->wait(last_value_, UINT64_MAX, report);
@@ -417,6 +421,8 @@ bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<runni
                             const sdk::reporter& report) {
   const std::scoped_lock lock(running_);
   if (bitnet_status s = finish_last(report); failed(s)) return s;
+  const range here(device_.watcher, "step ", step.n_tokens, " tokens, ", step.n_sequences,
+                   " sequences, ", step.n_outputs, " outputs");
   if (bitnet_status s = checker_.check(step, of_.limits_, of_.graph_, step_,
                                        pool_ ? &pool_->storage() : nullptr, report);
       failed(s))
@@ -431,6 +437,8 @@ bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<runni
     return s;
   fill_header(step);
   {
+    const range submitting(device_.watcher, "submit, ",
+                           asked == logits::largest ? "largest logits" : "all logits");
     const std::scoped_lock driver(device_.lock);
     if (bitnet_status s = queue->work->submit(*commands->commands, step.signal_value, report);
         failed(s))

@@ -59,6 +59,7 @@ bitnet_status head_copy::make(const device_weight& w, bool& there, const sdk::re
   there = memory_ != nullptr;
   if (asked_) return BITNET_OK;
   const uint64_t bytes = bytes_of(device_, w), norms = 3 * sizeof(float) * w.view.m;
+  const range here(device_.watcher, "make the copy of the head, ", bytes, " bytes");
   bitnet_status s = allocate(bytes, report);
   if (!failed(s)) {
     codes_ = {memory_.get(), 0, 4 * i8_row_words(w.view.k) * w.view.m};

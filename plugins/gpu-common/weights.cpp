@@ -161,6 +161,7 @@ bitnet_status weight_set::seal(uint32_t index, const sdk::reporter& report) {
                        t.name.c_str(), static_cast<unsigned long long>(t.written),
                        static_cast<unsigned long long>(t.desc.data_bytes));
   const auto k = static_cast<uint64_t>(t.desc.ne[0]), m = static_cast<uint64_t>(t.desc.ne[1]);
+  const range here(device_.watcher, "upload ", t.name, ", ", t.desc.data_bytes, " bytes");
   const uint8_t* rows = t.own.data();
   if (t.desc.rank == 1 || (m == 1 && t.desc.format == BITNET_FORMAT_F32)) {  // may be of a ROPE
     w.host.resize(k);

@@ -7,6 +7,10 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+# Where a plugin reads a variable itself: one of NVTX's, by which profilers say where they are.
+READS_ITSELF = "plugins/cuda/nvtx.cpp"
+
+
 def text(path):
     return (ROOT / path).read_text(encoding="utf-8")
 
@@ -79,6 +83,8 @@ class Facts(unittest.TestCase):
         self.assertLessEqual({"BITNET_DEVICE", "XDG_CACHE_HOME", "HOME", "LANG"}, read)
         self.assertEqual(read - on_page, set(), "read, and not on the page")
         known = read | variables_of_options() | variables_of_plugins()
+        if not (ROOT / READS_ITSELF).is_file() or '"NVTX_INJECTION64_PATH"' in text(READS_ITSELF):
+            known.add("NVTX_INJECTION64_PATH")
         # Of backends that somebody took out of the tree.
         known |= {name for name in on_page if (plugin := re.match(r"BITNET_(CPU|CUDA|OPENCL|VULKAN)_", name))
                   and not (ROOT / "plugins" / plugin[1].lower()).is_dir()}
@@ -89,8 +95,8 @@ class Facts(unittest.TestCase):
                    for kind in ("*.cpp", "*.hpp", "*.c", "*.h") for file in (ROOT / folder).rglob(kind)
                    if re.search(r"\b(secure_)?getenv\(|\benviron\b",
                                 file.read_text(encoding="utf-8"))}
-        self.assertEqual(readers, {"core/src/base/environment.cpp",
-                                   "host/src/settings/environment.cpp"})
+        self.assertEqual(readers - {READS_ITSELF}, {"core/src/base/environment.cpp",
+                                                    "host/src/settings/environment.cpp"})
 
     def test_instruction_sets(self):
         if not (ROOT / "plugins/cpu").is_dir():

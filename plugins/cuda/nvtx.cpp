@@ -1,0 +1,59 @@
+#include "nvtx.hpp"
+
+#include <cstdlib>
+
+#ifdef BITNET_CUDA_NVTX
+// A tool cannot be linked in: the plugin would export the symbol that it is found by.
+#define NVTX_SUPPORT_STATIC_INJECTION_LIBRARY 0
+#include <nvtx3/nvToolsExt.h>
+#endif
+
+namespace bitnet::cuda {
+namespace {
+
+constexpr const char* variable = "NVTX_INJECTION64_PATH";
+
+#ifdef BITNET_CUDA_NVTX
+class tool final : public gpu::watcher {
+ public:
+  // The first call of NVTX in this plugin, which loads the tool. A domain is what it makes of it.
+  tool() noexcept : domain_(nvtxDomainCreateA("bitnet")) {}
+
+  bool is_there() const noexcept { return domain_ != nullptr; }
+  void begin(const char* what) noexcept override {
+    nvtxEventAttributes_t range{};
+    range.version = NVTX_VERSION;
+    range.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    range.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    range.message.ascii = what;
+    nvtxDomainRangePushEx(domain_, &range);
+  }
+  void end() noexcept override { nvtxDomainRangePop(domain_); }
+
+ private:
+  const nvtxDomainHandle_t domain_;
+};
+#endif
+
+}  // namespace
+
+gpu::watcher* find_watcher(const log_function& log) {
+  const char* path = secure_getenv(variable);
+  if (!path || !*path) return nullptr;
+#ifdef BITNET_CUDA_NVTX
+  static tool loaded;
+  if (loaded.is_there()) return &loaded;
+  log(BITNET_LOG_WARN,
+      std::string(variable) + " is '" + path +
+          "', and no tool came from there that takes ranges of NVTX 3; let it name "
+          "the library of one, or nothing");
+#else
+  log(BITNET_LOG_WARN,
+      std::string(variable) +
+          " is set, and this build has no ranges: nvtx3/nvToolsExt.h was not there "
+          "when it was made (cuda-nvtx of the CUDA toolkit)");
+#endif
+  return nullptr;
+}
+
+}  // namespace bitnet::cuda
