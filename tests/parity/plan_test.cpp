@@ -1,0 +1,297 @@
+// What plugins/gpu-common has a device run for attention and for the output head: kernels,
+// constants, grids, what is bound to them and order, for devices of several kinds. Expectations are
+// counted by hand from what kernels.hpp says of each kernel and from shapes; comments say how.
+
+#include <gtest/gtest.h>
+
+#include "planned.hpp"
+
+namespace bitnet::parity {
+namespace {
+
+// ---- attention
+
+struct heads {
+  int32_t q, kv, dim, window = 0;
+};
+
+// One or more layers of KV_WRITE and ATTN_PAGED.
+model attention(const heads& h, uint32_t layers = 1) {
+  model m = bare();
+  m.kv_layers = layers;
+  m.kv_heads = static_cast<uint32_t>(h.kv);
+  m.head_dim = static_cast<uint32_t>(h.dim);
+  for (uint32_t layer = 0; layer < layers; ++layer) {
+    const uint32_t q = in(m, h.q * h.dim), k = in(m, h.kv * h.dim), v = in(m, h.kv * h.dim);
+    m.op(BITNET_OP_KV_WRITE, {k, v}, {}).ints[0] = static_cast<int32_t>(layer);
+    const uint32_t y = inner(m, h.q * h.dim);
+    bitnet_op& op = m.op(BITNET_OP_ATTN_PAGED, {q}, {y});
+    op.ints[0] = static_cast<int32_t>(layer);
+    op.ints[1] = h.q;
+    op.ints[2] = h.kv;
+    op.ints[3] = h.dim;
+    op.ints[4] = h.window;
+    op.floats[0] = 0.125f;
+    out(m, y);
+  }
+  return m;
+}
+// A context of so many positions, in blocks of 64 or as many.
+runner_options with_context(runner_options o, uint32_t positions) {
+  o.block_tokens = std::min(positions, 64u);
+  if (positions % o.block_tokens != 0) o.block_tokens = positions;
+  o.max_blocks = positions / o.block_tokens;
+  o.n_blocks = o.max_blocks + 1;
+  return o;
+}
+
+TEST(plan_of_attention, of_few_tokens_goes_by_parts) {
+  // 2048 positions are 32 parts of 64. Words of keys and values: at most 2 * 128, by 128 threads.
+  // Four query heads to a KV head fill a tile of four rows, so that each KV head has one share:
+  // 2 * 1 * 32 groups. F16 is dtype 2.
+  described d(like_cuda(), attention({8, 2, 64, 1000}), with_context(of(16), 2048));
+  const written_commands c = step_of(d, 1);
+  ASSERT_EQ(lines_of(c), (lines{"kv_write 2*1 [128 2 2]", "attn_tiles 64*1 [128 2 2 4 64]",
+                                "attn_merge 8*1 [128]"}));
+  EXPECT_TRUE(c[1].after) << "it reads the keys";
+  EXPECT_TRUE(c[2].after) << "it reads the parts";
+  const auto tiles = c[1].as<gpu::attn_tiles_params>();
+  EXPECT_EQ(tiles.n_heads, 8u);
+  EXPECT_EQ(tiles.n_kv_heads, 2u);
+  EXPECT_EQ(tiles.head_dim, 64u);
+  EXPECT_EQ(tiles.block_tokens, 64u);
+  EXPECT_EQ(tiles.max_blocks, 32u);
+  EXPECT_EQ(tiles.scale, 0.125f);
+  EXPECT_EQ(tiles.window, 1000u);
+  EXPECT_EQ(tiles.parts, 32u);
+  const auto merge = c[2].as<gpu::attn_merge_params>();
+  EXPECT_EQ(merge.n_heads, 8u);
+  EXPECT_EQ(merge.head_dim, 64u);
+  EXPECT_EQ(merge.window, 1000u);
+  EXPECT_EQ(merge.parts, 32u);
+
+  // Keys and values that were written are those that are read.
+  EXPECT_EQ(c[1].bindings[5], c[0].bindings[5]);
+  EXPECT_EQ(c[1].bindings[6], c[0].bindings[6]);
+  // Of 16 tokens, 8 heads and 32 parts 64 sums and two numbers each.
+  EXPECT_EQ(c[1].bindings[7].bytes, 16u * 8 * 32 * (64 + 2) * 4);
+  EXPECT_EQ(c[2].bindings[2], c[1].bindings[7]);
+  EXPECT_EQ(c[2].bindings[1], c[1].bindings[2]) << "positions";
+}
+
+TEST(plan_of_attention, of_a_short_context_is_one_command) {
+  // 256 positions are four parts, which one group takes in turn; 257 are five.
+  const struct {
+    uint32_t positions;
+    lines expected;
+  } rows[] = {
+      {64, {"kv_write 2*1 [128 2 2]", "attn_tiles 2*1 [128 2 2 4 64]"}},
+      {256, {"kv_write 2*1 [128 2 2]", "attn_tiles 2*1 [128 2 2 4 64]"}},
+      {257, {"kv_write 2*1 [128 2 2]", "attn_tiles 10*1 [128 2 2 4 64]", "attn_merge 8*1 [128]"}},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.positions);
+    described d(like_cuda(), attention({8, 2, 64}), with_context(of(16), row.positions));
+    const written_commands c = step_of(d, 1);
+    ASSERT_EQ(lines_of(c), row.expected);
+    EXPECT_EQ(c[1].as<gpu::attn_tiles_params>().parts, row.expected.size() == 2 ? 0u : 5u);
+    const uint64_t y = uint64_t{16} * 512 * 4;
+    EXPECT_EQ(c.back().bindings.back().bytes, y) << "what the last one writes is the value";
+  }
+}
+
+TEST(plan_of_attention, of_many_tokens_goes_by_tiles) {
+  described d(like_cuda(), attention({8, 2, 64}), with_context(of(64), 2048));
+  // Steps are recorded for 1, 4, 16 and 64 tokens. Up to 16 their context is cut, and of those 16
+  // tokens are all that parts are kept of.
+  EXPECT_EQ(lines_of(step_of(d, 5)),
+            (lines{"kv_write 2*16 [128 2 2]", "attn_tiles 64*16 [128 2 2 4 64]",
+                   "attn_merge 8*16 [128]"}));
+  EXPECT_EQ(d.seen().submitted.back()[1].bindings[7].bytes, 16u * 8 * 32 * 66 * 4);
+  // From there on tiles have 16 rows, of four heads and four tokens.
+  const written_commands c = step_of(d, 17);
+  EXPECT_EQ(lines_of(c), (lines{"kv_write 2*64 [128 2 2]", "attn_tiles 2*64 [128 2 2 16 64]"}));
+  EXPECT_EQ(c[1].as<gpu::attn_tiles_params>().parts, 0u);
+}
+
+TEST(plan_of_attention, tiles_are_as_large_as_heads_and_memory_want) {
+  // A row of heads of 64 takes 64 + 64 + 2 * 64 + 9 = 265 words, and a tile 64 more: 16 rows are
+  // 17216 bytes, 8 are 8736. Of 256: 649 words, so that 16 are 41792, 8 are 21024, 4 are 10640.
+  const struct {
+    heads h;
+    uint32_t shared, few, many;  // bytes; rows of a tile for one token, and for a prompt
+    uint32_t groups;             // of a token, times parts
+    const char* why;
+  } rows[] = {
+      {{8, 8, 64}, 49088, 4, 16, 8, "a head of its own to each"},
+      {{8, 1, 64}, 49088, 8, 16, 1, "eight heads share"},
+      {{20, 2, 64}, 49088, 16, 16, 2, "ten share, and tiles are powers of two"},
+      {{24, 1, 64}, 49088, 16, 16, 2, "more than a tile has: two shares"},
+      {{8, 1, 64}, 17216, 8, 16, 1, "just enough memory for 16 rows"},
+      {{8, 1, 64}, 17215, 8, 8, 1, "a byte less"},
+      {{8, 1, 64}, 8735, 4, 4, 2, "and for four only, so that eight heads are two shares"},
+      {{4, 1, 256}, 49088, 4, 16, 1, "long heads"},
+      {{16, 1, 256}, 41791, 8, 8, 2, "that are two shares"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    gpu::facts about = like_cuda();
+    about.shared_memory_bytes = row.shared;
+    described d(about, attention(row.h), with_context(of(64), 640));  // ten parts
+    const written_commands one = step_of(d, 1), all = step_of(d, 64);
+    ASSERT_EQ(names_of(one), (lines{"kv_write", "attn_tiles", "attn_merge"}));
+    ASSERT_EQ(names_of(all), (lines{"kv_write", "attn_tiles"}));
+    EXPECT_EQ(one[1].spec.constants[3], row.few);
+    EXPECT_EQ(one[1].groups_x, row.groups * 10);
+    EXPECT_EQ(all[1].spec.constants[3], row.many);
+    EXPECT_EQ(all[1].groups_y, 64u);
+  }
+}
+
+TEST(plan_of_attention, grids_end_where_a_device_ends_them) {
+  // 8 KV heads and 16384 parts are more groups than there may be; they take several in turn.
+  described d(like_cuda(), attention({8, 8, 64}), with_context(of(1), 1u << 20));
+  const written_commands c = step_of(d, 1);
+  EXPECT_EQ(c[1].groups_x, 65535u);
+  EXPECT_EQ(c[1].as<gpu::attn_tiles_params>().parts, 16384u);
+}
+
+TEST(plan_of_attention, layers_have_parts_of_their_own) {
+  described d(like_cuda(), attention({8, 2, 64}, 2), with_context(of(4), 2048));
+  const written_commands c = step_of(d, 1);
+  ASSERT_EQ(names_of(c), (lines{"kv_write", "attn_tiles", "attn_merge", "kv_write", "attn_tiles",
+                                "attn_merge"}));
+  EXPECT_EQ(c[2].bindings[2], c[1].bindings[7]);
+  EXPECT_EQ(c[5].bindings[2], c[4].bindings[7]);
+  for (const uint64_t at : {5, 6})
+    EXPECT_FALSE(c[1].bindings[at].meets(c[4].bindings[at])) << "keys and values of a layer";
+}
+
+TEST(plan_of_attention, without_tiles_is_a_group_to_a_head) {
+  // A thread of 64 keeps two elements of a head of 128. Long contexts change nothing.
+  described d(like_vulkan(), attention({8, 2, 128}), with_context(of(16), 2048));
+  const written_commands c = step_of(d, 3);
+  EXPECT_EQ(lines_of(c), (lines{"kv_write 8*4 [64 2 2]", "attn_paged 8*4 [64 2 2 2]"}));
+  EXPECT_EQ(c[1].bindings[7].bytes, 16u * 8 * 128 * 4);
+}
+
+// ---- the two-stage head
+
+struct head_shape {
+  int64_t k = 256, m = 2048;
+  uint32_t format = BITNET_FORMAT_F16;
+  bool also_out = false;  // somebody reads the logits' input of another value made of them
+};
+model head(const head_shape& s) {
+  model m;
+  const uint32_t x = in(m, s.k), last = inner(m, s.k, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
+  m.op(BITNET_OP_GATHER_ROWS, {x}, {last});
+  m.logits = inner(m, s.m, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
+  m.op(BITNET_OP_LINEAR_DENSE, {last}, {m.logits}, {weight(m, s.format, s.k, s.m)});
+  if (!s.also_out) return m;
+  const uint32_t more = inner(m, s.m, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
+  m.op(BITNET_OP_SIGMOID, {m.logits}, {more});
+  out(m, more);
+  return m;
+}
+const lines full_head = {"gather_rows", "linear_dense"};
+const lines two_stages = {"gather_rows", "head_state", "head_approximate", "head_count",
+                          "head_exact"};
+
+TEST(plan_of_the_head, has_two_stages_for_the_largest) {
+  described d(like_cuda(), head({}), of(16));
+  // Four teams of 32 lanes to a group, a row each; the step's one row.
+  EXPECT_EQ(lines_of(step_of(d, 1)),
+            (lines{"gather_rows 2*1 [128]", "linear_dense 512*1 [128 32 1 2]"}));
+  const uint64_t before = d.seen().submitted.size();
+  const written_commands c = step_of(d, 1, 1, 40);
+  ASSERT_EQ(d.seen().submitted.size(), before + 2) << "the copy is made first";
+  const written_commands& copy = d.seen().submitted[before];
+  EXPECT_EQ(lines_of(copy), lines{"head_copy 512*1 [128 32 0 2]"});
+  EXPECT_EQ(lines_of(c), (lines{"gather_rows 2*1 [128]", "head_state 1*1 [128 32]",
+                                "head_approximate 16*1 [128 32 1]", "head_count 16*1 [128 32]",
+                                "head_exact 16*1 [128 32 0 2]"}));
+  for (const written_command& one : c) EXPECT_TRUE(one.after);
+
+  // Codes of 256 bytes and three numbers for each of 2048 rows; both are parts of one buffer.
+  const place codes = copy[0].bindings[2], norms = copy[0].bindings[3];
+  EXPECT_EQ(codes.bytes, 256u * 2048);
+  EXPECT_EQ(norms.bytes, 3u * 4 * 2048);
+  EXPECT_EQ(norms.buffer, codes.buffer);
+  EXPECT_FALSE(norms.meets(codes));
+  EXPECT_EQ(c[2].bindings[1], codes);
+  EXPECT_EQ(c[2].bindings[2], norms);
+  EXPECT_EQ(copy[0].bindings[1], c[4].bindings[2]) << "the matrix itself";
+  // Of eight output rows, the most there are in such steps: two rows of 256 bytes and four words;
+  // twice 1024 counts; twice a bound to each of 2048 logits.
+  EXPECT_EQ(c[1].bindings[2].bytes, 8u * (2 * 256 + 16));
+  EXPECT_EQ(c[1].bindings[3].bytes, 8u * 2 * 1024 * 4);
+  EXPECT_EQ(c[2].bindings[5].bytes, 8u * 2 * 2048 * 4);
+  const place state = c[1].bindings[2], counts = c[1].bindings[3], bounds = c[2].bindings[5];
+  EXPECT_FALSE(state.meets(counts) || counts.meets(bounds) || state.meets(bounds));
+  EXPECT_EQ(c[2].bindings[3], state);
+  EXPECT_EQ(c[2].bindings[4], counts);
+  EXPECT_EQ(c[3].bindings[1], bounds);
+  EXPECT_EQ(c[3].bindings[2], counts);
+  EXPECT_EQ(c[4].bindings[3], bounds);
+  EXPECT_EQ(c[4].bindings[4], counts);
+  EXPECT_EQ(c[4].bindings[1], c[1].bindings[1]) << "the row that comes in";
+  const auto exact = c[4].as<gpu::head_exact_params>();
+  EXPECT_EQ(exact.rows, gpu::rows_are_outputs);
+  EXPECT_EQ(exact.k, 256u);
+  EXPECT_EQ(exact.m, 2048u);
+  EXPECT_EQ(exact.row_words, 128u) << "two f16 to a word";
+
+  step_of(d, 1, 1, 1);
+  EXPECT_EQ(d.seen().submitted.size(), before + 3) << "the copy is made once";
+}
+
+TEST(plan_of_the_head, takes_rows_together) {
+  described d(like_cuda(), head({}), of(16));
+  const written_commands c = step_of(d, 8, 3, 1);  // recorded for four rows
+  EXPECT_EQ(lines_of(c), (lines{"gather_rows 2*4 [128]", "head_state 1*4 [128 32]",
+                                "head_approximate 16*4 [128 32 4]", "head_count 16*4 [128 32]",
+                                "head_exact 16*4 [128 32 0 2]"}));
+}
+
+TEST(plan_of_the_head, is_full_where_two_stages_are_not_for_it) {
+  gpu::facts small = like_cuda();
+  small.max_binding_bytes = (1 << 20) - 512;  // less than the matrix, and more than its copy
+  gpu::facts none = like_cuda();
+  none.has_top_head = false;
+  const struct {
+    head_shape shape;
+    gpu::facts about;
+    uint32_t outputs, top;
+    lines expected;
+    const char* why;
+  } rows[] = {
+      {{}, like_cuda(), 1, 0, full_head, "all are wanted"},
+      {{}, like_cuda(), 8, 8192, two_stages, "the most there are"},
+      {{}, like_cuda(), 1, 8193, full_head, "a logit too many"},
+      {{}, like_cuda(), 9, 1, full_head, "a row too many"},
+      {{256, 1024}, like_cuda(), 1, 1, two_stages, "the smallest"},
+      {{256, 1023}, like_cuda(), 1, 1, full_head, "smaller"},
+      {{8192, 1024}, like_cuda(), 1, 1, two_stages, "the widest"},
+      {{8224, 1024}, like_cuda(), 1, 1, full_head, "wider"},
+      {{256, 2048, BITNET_FORMAT_Q8_0}, like_cuda(), 1, 1, full_head, "as small as its copy"},
+      {{256, 2048, BITNET_FORMAT_F32}, like_cuda(), 1, 1, two_stages, "larger"},
+      {{}, none, 1, 1, full_head, "the device has no kernels for it"},
+      {{}, small, 1, 1, {"gather_rows", "linear_dense", "linear_dense"}, "it is in parts"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    described d(row.about, head(row.shape), of(16));
+    EXPECT_EQ(names_of(step_of(d, 16, row.outputs, row.top)), row.expected);
+  }
+  described read(like_cuda(), head({256, 2048, BITNET_FORMAT_F16, true}), of(16));
+  EXPECT_EQ(names_of(step_of(read, 1, 1, 1)), (lines{"gather_rows", "linear_dense", "elementwise"}))
+      << "something is made of the logits";
+  described asked(like_cuda(), head({}), of(16), {{"head", "full"}});
+  EXPECT_EQ(names_of(step_of(asked, 1, 1, 1)), full_head);
+  described off(like_cuda(), head({}), of(16), {{"disable", "linear_dense_top.i8+f16.api"}});
+  EXPECT_EQ(names_of(step_of(off, 1, 1, 1)), full_head);
+}
+
+}  // namespace
+}  // namespace bitnet::parity
