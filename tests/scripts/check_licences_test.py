@@ -68,6 +68,13 @@ class Tables(unittest.TestCase):
                     self.assertIn(f"{backend} opens {library}, which is in no table", said)
                     self.assertIn(f"{backend} opens no libother.so.1", said)
 
+    def test_what_may_be_missing(self):
+        for user, header, right in (("x?", "a.h", True), ("x?", None, True), ("x", "a.h", True), ("x", None, False),
+                                    ("y?", "a.h", False)):
+            with self.subTest(user, header=header):
+                found = {"x": {header} if header else set()}
+                self.assertEqual(not list(self.script.compare("has", [("a.h", user)], found)), right)
+
     def test_the_program(self):
         done = subprocess.run([SCRIPT, "/nonexistent"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
