@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Writes a model with random weights in the shape of a known one, for measuring.
 
-    make_model.py FILE [--shape 2b-4t|1.7b|4b|8b|27b] [--layers N] [--vocabulary N]
-                       [--arch NAME] [--seed 1]
+    make_model.py FILE [--shape 2b-4t|1.7b|4b|8b|10b|27b] [--layers N] [--vocabulary N] [--embedding N]
+                       [--feed-forward N] [--heads N] [--kv-heads N] [--arch NAME] [--seed 1]
 
-2b-4t is BitNet b1.58 2B-4T: I2_S (layout A), embedding and output f16. The others are those of Qwen3 with
-ternary weights and a scale for 128 of them (type 142), embedding and output too; 27b is that of Qwen3.5, whose
-layers keep a state but for each fourth. --arch is another name for the architecture: llama.cpp knows that of 2b-4t
-as bitnet. Norm weights and scales
+2b-4t is BitNet b1.58 2B-4T: I2_S (layout A), embedding and output f16; 10b is Falcon3 10B in the same types. The
+others are those of Qwen3 with ternary weights and a scale for 128 of them (type 142), embedding and output too; 27b
+is that of Qwen3.5, whose layers keep a state but for each fourth. --arch is another name for the architecture:
+llama.cpp knows that of 2b-4t as bitnet. Numbers beside --shape take the place of the shape's. Norm weights and scales
 are chosen so that activations stay in the range of a trained model's.
 """
 
@@ -48,8 +48,12 @@ class Shape:
         return self.key_heads != 0
 
     @property
-    def is_bitnet(self):
-        return not self.arch.startswith("qwen3")
+    def is_grouped(self):  # weights, scales of 128; else one scale to a matrix
+        return self.arch.startswith("qwen3")
+
+    @property
+    def has_sub_norms(self):
+        return self.arch.startswith("bitnet")
 
 
 SHAPES = {
@@ -57,9 +61,11 @@ SHAPES = {
     "1.7b": Shape(2048, 6144, 16, 8, 28, 151669),
     "4b": Shape(2560, 9728, 32, 8, 36, 151669),
     "8b": Shape(4096, 12288, 32, 8, 36, 151669, tied=False),
+    "10b": Shape(3072, 23040, 12, 4, 40, 131072, head_dim=256, arch="llama", base=1000042.0, tied=False),
     "27b": Shape(5120, 17408, 24, 4, 64, 248320, head_dim=256, arch="qwen35", base=1e7, tied=False, rope_dims=64,
                  key_heads=16, value_heads=48),
 }
+NUMBERS = ("layers", "vocabulary", "embedding", "feed_forward", "heads", "kv_heads")
 
 
 def metadata(name, shape):
@@ -82,7 +88,7 @@ def metadata(name, shape):
     return {
         "general.architecture": arch,
         "general.name": f"random {name}",
-        "general.file_type": 40 if shape.is_bitnet else 141,
+        "general.file_type": 141 if shape.is_grouped else 40,
         f"{arch}.context_length": 4096,
         f"{arch}.embedding_length": shape.embedding,
         f"{arch}.block_count": shape.layers,
@@ -147,11 +153,11 @@ def tensors(rng, shape):
         return name, [width], F32, w.tobytes()
 
     def linear(name, rows, columns, gain):
-        kind, make = (I2_S, ternary) if shape.is_bitnet else (PQ2_0, grouped)
+        kind, make = (PQ2_0, grouped) if shape.is_grouped else (I2_S, ternary)
         return name, [columns, rows], kind, make(rng, rows, columns, gain)
 
     def end(name):
-        if not shape.is_bitnet:
+        if shape.is_grouped:
             return linear(name, shape.vocabulary, shape.embedding, 3)
         return name, [shape.embedding, shape.vocabulary], F16, halves(
             rng, shape.vocabulary, shape.embedding, 3 / np.sqrt(shape.embedding))
@@ -173,10 +179,10 @@ def tensors(rng, shape):
                 linear(blk + "ffn_gate.weight", shape.feed_forward, shape.embedding, 1),
                 linear(blk + "ffn_up.weight", shape.feed_forward, shape.embedding, 1),
                 linear(blk + "ffn_down.weight", shape.embedding, shape.feed_forward, 1)]
-        if shape.is_bitnet:
+        if shape.has_sub_norms:
             out += [norm(blk + "attn_sub_norm.weight", attention),
                     norm(blk + "ffn_sub_norm.weight", shape.feed_forward)]
-        elif attends:
+        elif shape.is_grouped and attends:
             out += [norm(blk + "attn_q_norm.weight", shape.head_dim),
                     norm(blk + "attn_k_norm.weight", shape.head_dim)]
     if not shape.tied:
@@ -188,12 +194,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
     parser.add_argument("--shape", choices=SHAPES, default="2b-4t")
-    parser.add_argument("--layers", type=int)
-    parser.add_argument("--vocabulary", type=int)
+    for number in NUMBERS:
+        parser.add_argument("--" + number.replace("_", "-"), type=int)
     parser.add_argument("--arch")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    given = {key: getattr(options, key) for key in ("layers", "vocabulary", "arch") if getattr(options, key)}
+    given = {key: getattr(options, key) for key in (*NUMBERS, "arch") if getattr(options, key)}
     shape = dataclasses.replace(SHAPES[options.shape], **given)
     rng = np.random.default_rng(options.seed)
     gguf_file.write(options.file, metadata(options.shape, shape), tensors(rng, shape))

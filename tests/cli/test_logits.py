@@ -1,24 +1,14 @@
 """Logits: their shape, and that threads, batches and instruction sets do not change them."""
 
-import ast
 import os
 import re
 import struct
 
+from divergence import read_npy
 import support
 
 PROMPT = "Once upon a time"
 N_GREEDY = 200
-
-
-def read_npy(content):
-    """(shape, bytes) of a .npy file, read by its specification."""
-    assert content[:8] == b"\x93NUMPY\x01\x00", content[:8]
-    size = struct.unpack("<H", content[8:10])[0]
-    assert (10 + size) % 64 == 0 and content[9 + size:10 + size] == b"\n"
-    header = ast.literal_eval(content[10:10 + size].decode())
-    assert header["descr"] == "<f4" and header["fortran_order"] is False, header
-    return header["shape"], content[10 + size:]
 
 
 class Greedy(support.Case):

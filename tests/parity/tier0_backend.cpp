@@ -5,13 +5,11 @@
 // Compiled once for all plugins that are made of it: what they differ in is their tier0_variant.
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <string>
-#include <utility>
 
+#include "../fakes/losing.hpp"
 #include "bitnet/sdk/interpreter.hpp"
 #include "bitnet/sdk/reference/primitives.hpp"
 #include "tier0_variant.hpp"
@@ -326,44 +324,7 @@ void gather_rows(const call& c, const share& s) noexcept {
                 c.output<float>(0) + o * c.k);
 }
 
-std::atomic<int64_t> steps_left{INT64_MAX};  // until it is loaded to stay
-
-std::atomic<bool> poisoned{false};
-
-bitnet_status lost(bitnet_error* err) {
-  const bitnet_status status = poisoned ? BITNET_CONTEXT_POISONED : BITNET_DEVICE_LOST;
-  if (err != nullptr) {
-    err->code = status;
-    std::snprintf(err->message, sizeof err->message, "the device fell off the bus");
-  }
-  return status;
-}
-
-decltype(bitnet_backend_v0::queue_submit) plain_submit;
-decltype(bitnet_backend_v0::kv_export) plain_export;
-
-bitnet_status fragile_submit(bitnet_queue* q, const bitnet_step* s, bitnet_error* err) {
-  return steps_left.fetch_sub(1) > 0 ? plain_submit(q, s, err) : lost(err);
-}
-bitnet_status fragile_export(bitnet_queue* q, bitnet_kv_pool* pool, const uint32_t* blocks,
-                             uint32_t n, void* out, uint64_t bytes, uint64_t signal,
-                             bitnet_error* err) {
-  return steps_left.load() > 0 ? plain_export(q, pool, blocks, n, out, bytes, signal, err)
-                               : lost(err);
-}
-
-void read_steps(const bitnet_open_request& request) {
-  if (request.purpose != BITNET_PURPOSE_LOAD) return;
-  steps_left = INT64_MAX;
-  for (uint32_t i = 0; i < request.n_params; ++i)
-    if (bitnet::sdk::to_view(request.params[i].key) == "steps")
-      steps_left = std::stoll(std::string(bitnet::sdk::to_view(request.params[i].value)));
-    else if (bitnet::sdk::to_view(request.params[i].key) == "poisoned")
-      poisoned = true;
-}
-
-void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
-  if (tier0.fragile) read_steps(request);
+void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
   d.name = tier0.name;
   d.version = "0.1.0";
   d.vendor = "org.bitnet.test";
@@ -411,8 +372,6 @@ extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
   const bitnet_status opened = bitnet::sdk::open_interpreter(host, request, out, err, describe);
-  if (opened != BITNET_OK || !tier0.fragile) return opened;
-  plain_submit = std::exchange(out->queue_submit, fragile_submit);
-  plain_export = std::exchange(out->kv_export, fragile_export);
-  return BITNET_OK;
+  if (opened == BITNET_OK && tier0.fragile) bitnet::losing::lose(*request, *out);
+  return opened;
 }

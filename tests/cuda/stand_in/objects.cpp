@@ -131,7 +131,8 @@ void worker::wait(uint64_t ticket) {
 
 void worker::wait_for_all() {
   std::unique_lock held(lock_);
-  changed_.wait(held, [&] { return done_ == given_; });
+  const uint64_t last = given_;  // others may go on giving jobs for ever
+  changed_.wait(held, [&] { return done_ >= last; });
 }
 
 void worker::work() {

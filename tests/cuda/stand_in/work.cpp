@@ -128,6 +128,16 @@ CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream on
   return CUDA_SUCCESS;
 }
 
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream on) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  objects().check_memory(to, bytes, __func__);
+  objects().check_memory(from, bytes, __func__);
+  stream_of(on, __func__)->last = jobs().add([=] {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  });
+  return CUDA_SUCCESS;
+}
+
 CUresult cuEventCreate(CUevent* out, unsigned int flags) {
   STAND_IN_BEGIN_IN_CONTEXT();
   auto* made = new event;

@@ -1,0 +1,90 @@
+"""The lane `gpu` on a driver that computes here: all of it passes, and what a device does wrong turns it red."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LANE = pathlib.Path(__file__).resolve().parent / "lane.py"
+DEVICE, BUILD = sys.argv[1], sys.argv[2]
+PROGRAM = os.environ["BITNET_PROGRAM"]
+# Each step by a word of its row.
+ROWS = ("| conformance |", "| parity |", "| demo model: text |", "| random 2b-4t: KL, --activations float |",
+        "| random 8b: text |", "| random 10b: text |", "| soak |", "| parallel sessions |", "| hot reload under load |",
+        "| two generations at once |", "| fail-over to the cpu |", "| checker, racecheck |", "| random 10b: tg")
+
+
+class Lane(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="bitnet-lane-", ignore_cleanup_errors=True)
+        cls.addClassCleanup(cls.folder.cleanup)
+
+    def program(self, text):
+        """A program `checker` in a folder of PATH, of these lines of sh."""
+        file = pathlib.Path(self.folder.name, "checker")
+        file.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        file.chmod(0o755)
+        return str(file)
+
+    def lane(self, *words, **env):
+        path = f"{self.folder.name}:{os.environ['PATH']}"
+        return subprocess.run([sys.executable, "-B", LANE, "--build", BUILD, "--device", DEVICE, "--short", "--models",
+                               self.folder.name, "--sanitizer", "checker", *words], capture_output=True, text=True,
+                              env={**os.environ, "PATH": path, **env}, check=False, timeout=280)
+
+    def red(self, step, says, *, also="", **env):
+        done = self.lane("--only", step + also, **env)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn(f"FAILED: {step}\n", done.stderr)
+        self.assertIn(says, done.stderr)
+        return done
+
+    def test_all_of_it(self):
+        self.program('while [ "$1" != "$BITNET_PROGRAM" ]; do shift; done; exec "$@"')
+        done = self.lane()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for start in ROWS:
+            self.assertEqual(done.stdout.count(f"\n{start}"), 1, f"{start}\n{done.stdout}")
+
+    def test_another_text(self):
+        wrong = self.program(f'case "$*" in *"--device {DEVICE}"*--json*) "{PROGRAM}" "$@" | '
+                             f'''sed 's/"generated":\\[[0-9]*/"generated":[7/';; *) exec "{PROGRAM}" "$@";; esac''')
+        done = self.red("models", "demo model: another text than the cpu's from 0 of 6 on", also=",parity",
+                        BITNET_PROGRAM=wrong)
+        self.assertIn("| parity |", done.stdout, "one step stops no other one")
+
+    def test_a_loss_that_nobody_takes_over(self):
+        stays = self.program(f'for word; do shift; [ "$word" != "{DEVICE},cpu" ] || word={DEVICE}; '
+                             f'set -- "$@" "$word"; done; exec "{PROGRAM}" "$@"')
+        self.red("failover", "fell off the bus", BITNET_PROGRAM=stays)
+
+    def test_a_loss_in_the_middle(self):
+        self.red("soak", "DeviceLost", BITNET_STAND_IN="fail=700,with=719,at_once=1")
+
+    def test_a_finding_of_the_checker(self):
+        self.program("echo '1 error'; exit 9")
+        self.red("sanitizer", "memcheck finds: 1 error")
+
+    def test_without_a_device_it_is_skipped(self):
+        done = self.lane(LD_LIBRARY_PATH="/nonexistent")
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn(f"skip: lane gpu: {DEVICE}: BN-P-UNAVAILABLE: ", done.stdout)
+
+    def test_words(self):
+        done = self.lane("--only", "parity,nonsense")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no step 'nonsense'; expected some of conformance, parity", done.stderr)
+        self.assertNotEqual(self.lane("--build", "/nonexistent", BITNET_PROGRAM="").returncode, 0)
+
+
+if __name__ == "__main__":
+    try:
+        import cffi  # noqa: F401 pylint: disable=unused-import
+        import numpy  # noqa: F401 pylint: disable=unused-import
+    except ImportError as lacks:
+        print(f"skip: {sys.executable} has no {lacks.name}; scripts/setup makes build/venv, which has it")
+        sys.exit(77)
+    unittest.main(argv=sys.argv[:1], verbosity=2)
