@@ -1,6 +1,7 @@
 #pragma once
 // How tests of plans say which devices there are, what goes in and what is expected.
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <set>
@@ -156,6 +157,7 @@ inline runner_options of(uint32_t max_tokens) {
   o.max_tokens = max_tokens;
   o.max_outputs = max_tokens;
   o.max_sequences = 1;
+  o.max_blocks = std::max(o.max_blocks, (max_tokens + o.block_tokens - 1) / o.block_tokens);
   return o;
 }
 
