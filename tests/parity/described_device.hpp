@@ -153,13 +153,7 @@ class described {
     static const gpu::author author{"api", "1", "org.example", "Apache-2.0", "none", 0, load};
     std::vector<bitnet_param> params;
     for (const auto& [key, value] : user) params.push_back({sdk::to_str(key), sdk::to_str(value)});
-    bitnet_open_request request{};
-    request.struct_size = sizeof request;
-    request.purpose = BITNET_PURPOSE_LOAD;
-    request.abi_minor_min = request.abi_minor_max = BITNET_ABI_MINOR;
-    request.generation = 1;
-    request.n_params = static_cast<uint32_t>(params.size());
-    request.params = params.data();
+    const bitnet_open_request request = to_load(params);
     table_.struct_size = sizeof table_;
     must([&](bitnet_error* e) {
       return gpu::open_backend(host_.table(), &request, &table_, e, author);

@@ -72,6 +72,18 @@ class tiny_host {
   uint32_t width_;
 };
 
+// To load a backend with these settings, which stay where they are until it is open.
+inline bitnet_open_request to_load(const std::vector<bitnet_param>& params) {
+  bitnet_open_request request{};
+  request.struct_size = sizeof request;
+  request.purpose = BITNET_PURPOSE_LOAD;
+  request.abi_minor_min = request.abi_minor_max = BITNET_ABI_MINOR;
+  request.generation = 1;
+  request.n_params = static_cast<uint32_t>(params.size());
+  request.params = params.data();
+  return request;
+}
+
 // A backend opened through its exported symbol, as the core does it.
 class plugin {
  public:
@@ -91,13 +103,7 @@ class plugin {
     for (const auto& [key, value] : user)
       params.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
     if (cache) params.push_back({{"cache", 5}, {cache, std::strlen(cache)}});
-    bitnet_open_request request{};
-    request.struct_size = sizeof request;
-    request.purpose = BITNET_PURPOSE_LOAD;
-    request.abi_minor_min = request.abi_minor_max = BITNET_ABI_MINOR;
-    request.generation = 1;
-    request.n_params = static_cast<uint32_t>(params.size());
-    request.params = params.data();
+    const bitnet_open_request request = to_load(params);
     table.struct_size = sizeof table;
     must([&](bitnet_error* e) { return entry(host.table(), &request, &table, e); });
   }
