@@ -29,8 +29,8 @@ std::string measure(const void* engine, const bitnet::sdk::host& host, uint64_t 
 
 // Parameters: "isa" forces an instruction set, a name of kernels/variants.hpp; "head" says how the
 // largest logits are found, "exact" (also when it is not given) or "fast"; "hugepages" is "auto" or
-// "off", which asks for none; with "copies" "off" there are none of rows in a file's pages;
-// "disable" names kernels that the host has found wrong here.
+// "off", which asks for none; with "copies" "off" there are none of weights, with "plain" none in
+// fewer bytes; "disable" names kernels that the host has found wrong here.
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = "cpu";
   d.version = BITNET_CPU_VERSION;
@@ -58,9 +58,9 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
     return;
   }
   const std::string_view copies = parameter("copies");
-  if (!copies.empty() && copies != "auto" && copies != "off") {
-    d.why_unavailable =
-        "setting copies is '" + std::string(copies.substr(0, 64)) + "'; expected auto or off";
+  if (!copies.empty() && copies != "auto" && copies != "plain" && copies != "off") {
+    d.why_unavailable = "setting copies is '" + std::string(copies.substr(0, 64)) +
+                        "'; expected auto, plain or off";
     return;
   }
   d.large_pages = pages != "off";
@@ -73,6 +73,7 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   // Probes compute as well, in their self-test, and in a process of their own.
   const bitnet::cpu::isa_form& computing = bitnet::cpu::permitted(*isa);
   d.engine = &computing;
+  if (copies != "plain") d.copies_code = bitnet::cpu::fives_code(computing);
   d.device = bitnet::cpu::describe_device(*isa, computing);
   d.status = [cpu = std::make_shared<bitnet::cpu::meter>(bitnet::cpu::usable_cpus())](
                  bitnet_device_status& out) { cpu->read(out); };

@@ -130,6 +130,21 @@ void ternary(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t 
   count(state, m * k / 4 + scale_bytes, m * k * n);
 }
 
+// The same of a token from a copy with five weights in a byte, which any byte below 243 is.
+void ternary_fives(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t k) {
+  const float scale = 1.0f, s = 3.0f;
+  const sdk::weight w{BITNET_FORMAT_TERNARY2, k, m, nullptr, k / 4, &scale, 0};
+  const std::vector<int8_t> q(k, int8_t{3});
+  std::vector<float> y(m);
+  const uint64_t bytes = m * cpu::fives_row_bytes(k);
+  reader copy(pool().codes, bytes);
+  for (auto _ : state) {
+    cpu::linear_ternary_fives(isa, w, copy.next(), q.data(), &s, 1, 0, m, y.data());
+    benchmark::DoNotOptimize(y.data());
+  }
+  count(state, bytes, m * k);
+}
+
 // All logits of n output rows.
 void dense_f16(benchmark::State& state, const isa_form& isa, uint64_t n) {
   const sdk::weight w{BITNET_FORMAT_F16, width,   head_rows, pool().floats.data(),
@@ -294,6 +309,11 @@ void add(const isa_form& isa) {
           [&isa, &matrix, n](benchmark::State& s) {
             ternary(s, isa, matrix.rows, matrix.inputs, n);
           });
+    if (cpu::has_fives(isa))
+      benchmark::RegisterBenchmark(name("ternary_fives_gemv/" + shape).c_str(),
+                                   [&isa, &matrix](benchmark::State& s) {
+                                     ternary_fives(s, isa, matrix.rows, matrix.inputs);
+                                   });
   }
   for (const uint64_t group : {uint64_t{32}, uint64_t{64}, uint64_t{128}})
     for (const uint64_t n : {uint64_t{1}, prefill})

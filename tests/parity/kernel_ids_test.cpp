@@ -16,6 +16,7 @@
 #include "model/recurrent_model.hpp"
 #include "model/runner.hpp"
 #include "ops/top_head.hpp"
+#include "ops/tuning.hpp"
 #include "primitives.hpp"
 #include "tiny_model.hpp"
 
@@ -67,6 +68,7 @@ const functions& known() {
 #if defined(__x86_64__)
       BITNET_FUNCTION(linear_panel, amx),
       {address(cpu::linear_panel_emulated), {"linear_panel", "amx"}},
+      BITNET_FUNCTION(linear_fives, avx512vbmi),
       BITNET_TABLE_FUNCTIONS(avx512vnni),
       BITNET_BYTE_FUNCTIONS(avx512vnni),
       BITNET_TABLE_FUNCTIONS(avx512),
@@ -107,6 +109,11 @@ void note_tile(const Tile& tile) {
   (original->*Kernel)(tile);
 }
 
+void note_fives(const cpu::ternary_tile& tile) {
+  note(address(original->fives.run));
+  original->fives.run(tile);
+}
+
 template <class Tile, void (*cpu::score_kernels::*Kernel)(const Tile&)>
 void note_scores(const Tile& tile) {
   note(address(original->attention.*Kernel));
@@ -137,6 +144,7 @@ void replace_functions(const cpu::isa_form& form) {
   noting.grouped.run = note_tile<cpu::grouped_tile, &isa_form::grouped>;
   if (form.panel.run != nullptr) noting.panel.run = note_tile<cpu::panel_tile, &isa_form::panel>;
   if (form.tables.run != nullptr) noting.tables.run = note_tile<cpu::panel_tile, &isa_form::tables>;
+  if (cpu::has_fives(form)) noting.fives.run = note_fives;
   noting.dense.run = note_tile<cpu::dense_tile, &isa_form::dense>;
   noting.weighted_sum.run = note_tile<cpu::weighted_rows, &isa_form::weighted_sum>;
   if (form.attention.scores != nullptr) {
@@ -153,9 +161,13 @@ void replace_functions(const cpu::isa_form& form) {
             &k::scale, &k::sigmoid, &k::delta_rule>(noting.rows);
 }
 
+bool copies = false;  // of rows, as soon as may be
+
 void describe(const bitnet_open_request&, sdk::definition& d) {
   d.name = "noting";
   d.engine = &noting;
+  if (copies) d.copies_rows = [](uint64_t) { return true; };
+  if (copies) d.copies_code = cpu::fives_code(noting);
   d.device = cpu::describe_device(noting, noting);
   cpu::add_primitives(noting, d);
   cpu::add_composites(noting, bits, d);
@@ -386,6 +398,41 @@ TEST_P(kernel_ids, of_products_by_panels_and_tables_in_turn) {
       return;
   }
   FAIL() << "only one of the two ran";
+}
+
+// Of copies with five weights in a byte less is read and counted; the id stays, as the instruction
+// set is the form's, but for one that looks bytes up.
+TEST_P(kernel_ids, of_products_from_copies_in_fewer_bytes) {
+  if (!cpu::has_fives(*original)) return;
+  ASSERT_TRUE(cpu::adopt_tuning("ahead=3072 tile_rows=64 fives=1"));
+  copies = true;
+  const auto m = product(BITNET_FORMAT_TERNARY2, 640, 0);
+  ran.clear();
+  {
+    const backend b;
+    runner_options options;
+    options.max_tokens = options.max_outputs = 32;
+    options.max_blocks = 10;
+    runner r(b.table, m, options);
+    const auto step = [&](uint64_t tokens) {
+      uint64_t before = 0, after = 0;
+      for (const auto& s : r.stats()) before += s.bytes;
+      r.run(std::vector<conformance::token_in>(tokens, {1}));
+      for (const auto& s : r.stats()) after += s.bytes;
+      return after - before;
+    };
+    const uint64_t whole = step(1);
+    for (uint64_t i = 2; i < sdk::row_copy::patience + sdk::row_copy::parts; ++i)
+      EXPECT_EQ(step(1), whole);
+    EXPECT_FALSE(ran.contains({"linear_fives", "avx512vbmi"}));
+    EXPECT_EQ(step(1), whole - 21 * (160 - 128));
+    EXPECT_TRUE(ran.contains({"linear_fives", "avx512vbmi"}));
+    for (const uint64_t many : {5u, 32u})
+      EXPECT_EQ(step(many), whole + (many - 1) * 640 * sizeof(float)) << "many read the rows";
+    for (const auto& s : r.stats()) compare(s.id);
+  }
+  copies = false;
+  cpu::adopt_tuning("ahead=3072 tile_rows=64");
 }
 
 TEST_P(kernel_ids, of_products_that_no_panel_takes) {

@@ -209,6 +209,20 @@ TEST(row_copies, are_for_rows_that_are_the_callers) {
       ASSERT_EQ(given, BITNET_OK) << err.message;
       ASSERT_EQ(set.seal(0, report), BITNET_OK) << err.message;
       EXPECT_EQ(set.at(0).view.copy != nullptr, wanted && aliased);
+      // In a code of fewer bytes rows in memory of our own have one as well.
+      author.copies_code.row_bytes = [](const sdk::weight&) -> uint64_t { return 32; };
+      sdk::weight_set coded(author, host);
+      ASSERT_EQ(coded.create(&desc, sizeof desc, 1, sdk::scales_are::given, report), BITNET_OK);
+      ASSERT_EQ(aliased ? coded.alias(0, p.codes.data(), p.codes.size(), report)
+                        : coded.write(0, 0, p.codes.data(), p.codes.size(), report),
+                BITNET_OK);
+      ASSERT_EQ(coded.seal(0, report), BITNET_OK) << err.message;
+      ASSERT_EQ(coded.at(0).view.copy != nullptr, wanted);
+      if (wanted) {
+        EXPECT_TRUE(coded.at(0).view.copy->coded());
+        EXPECT_EQ(coded.at(0).view.copy->row_bytes(), 32u);
+      }
+      author.copies_code = {};
     }
   }
 }

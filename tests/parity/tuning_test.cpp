@@ -34,6 +34,8 @@ TEST_F(tuned, adopts_what_it_wrote_and_nothing_else) {
   for (const std::string good : {"ahead=2048 tile_rows=16", "ahead=2048 tile_rows=16 stream=31.2",
                                  "ahead=8192 tile_rows=64 stream=9.87 unsettled=1700000000",
                                  "ahead=8192 tile_rows=64 stream=9.87 pages=small",
+                                 "ahead=8192 tile_rows=64 fives=0 stream=9.87",
+                                 "ahead=8192 tile_rows=64 fives=1 stream=9.87 fives:1=1.08~2",
                                  "ahead=2048 tile_rows=16 stream=404 ahead:2048=30.1~2 "
                                  "ahead:8192=29~0 tile_rows:16=201~15"}) {
     ASSERT_TRUE(cpu::adopt_tuning(good)) << good;
@@ -53,6 +55,9 @@ TEST_F(tuned, adopts_what_it_wrote_and_nothing_else) {
                                 "ahead=99999999999 tile_rows=64",
                                 "ahead=4096 tile_rows=64  ",
                                 "ahead=4096 tile_rows=64 what=1",
+                                "ahead=4096 tile_rows=64 fives=2",
+                                "ahead=4096 tile_rows=64 fives=",
+                                "ahead=4096 tile_rows=64 fives:2=1~1",
                                 "ahead=4096 tile_rows=64 stream=",
                                 "ahead=4096 tile_rows=64 stream=-1",
                                 "ahead=4096 tile_rows=64 stream=nan",
@@ -189,6 +194,29 @@ TEST_F(tuned, takes_what_is_faster_and_only_that) {
       found([](const cpu::tuning& t, uint64_t) { return t.ahead == 16384 ? ms * 98 / 100 : ms; }),
       cpu::tuning{})
       << "2 % are noise";
+  const bool has = cpu::has_fives(*all_forms().front());
+  const auto with_fives = [&](uint64_t time) {
+    return found([=](const cpu::tuning& t, uint64_t) { return t.fives ? time : ms; }).fives;
+  };
+  EXPECT_EQ(with_fives(ms * 9 / 10), has);
+  EXPECT_EQ(cpu::describe_tuning().find(" fives=1 ") != std::string::npos, has);
+  EXPECT_EQ(cpu::describe_tuning().find(" fives:1=1.11~0") != std::string::npos, has);
+  EXPECT_FALSE(with_fives(ms * 98 / 100));
+  EXPECT_FALSE(with_fives(ms * 2));
+}
+
+// What has no room is left out from the end, and what is left can be adopted.
+TEST_F(tuned, the_text_has_room_for_what_counts) {
+  std::string text =
+      "ahead=16384 tile_rows=128 fives=1 stream=31.2 unsettled=1700000000 pages=small";
+  for (int i = 0; i < 12; ++i) text += " ahead:16384=31.2~99";
+  ASSERT_TRUE(cpu::adopt_tuning(text));
+  const std::string found = cpu::describe_tuning();
+  EXPECT_LT(found.size(), BITNET_TUNING_TEXT_BYTES);
+  EXPECT_GT(found.size() + 20, BITNET_TUNING_TEXT_BYTES);
+  EXPECT_TRUE(text.starts_with(found)) << found;
+  ASSERT_TRUE(cpu::adopt_tuning(found)) << found;
+  EXPECT_TRUE(cpu::current_tuning().fives);
 }
 
 TEST_F(tuned, does_not_believe_repetitions_that_differ) {

@@ -10,6 +10,7 @@ namespace bitnet::cpu {
 namespace {
 
 #include "ahead.inl"
+#include "products_avx512vnni.inl"
 
 // A line is 64 bytes of codes: plane p of it is 32 elements of one group, 32 of the next.
 constexpr uint64_t line = 256, planes = 4;  // elements, planes
@@ -55,27 +56,6 @@ inline __m512i codes_of(const uint8_t* w, uint64_t i, uint64_t n) {
   const uint8_t* at = w + 64 * i;
   if (n > 128) return _mm512_loadu_si512(at);
   return _mm512_zextsi256_si512(half(at));
-}
-
-// _mm512_dpbusd_epi32, of which g++ 12 copies the sums.
-inline void add_products(__m512i& sums, __m512i codes, __m512i q) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "v"(q));
-}
-inline void add_products(__m512i& sums, __m512i codes, const int8_t (&q)[64]) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "m"(q));
-}
-
-// Element i: all lanes of vector i.
-inline __m128i totals(__m512i a, __m512i b, __m512i c, __m512i d) {
-  const auto pairs = [](__m512i x, __m512i y) {
-    return _mm512_add_epi32(_mm512_unpacklo_epi32(x, y), _mm512_unpackhi_epi32(x, y));
-  };
-  const __m512i ab = pairs(a, b), cd = pairs(c, d);
-  const __m512i all =
-      _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-  const __m256i half =
-      _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
-  return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
 constexpr uint64_t rows_together = 4;

@@ -14,6 +14,7 @@
 
 #include "attn_scores.hpp"
 #include "linear_dense.hpp"
+#include "linear_fives.hpp"
 #include "linear_grouped.hpp"
 #include "linear_i8.hpp"
 #include "linear_panel.hpp"
@@ -40,6 +41,15 @@ struct score_kernels {
 };
 #define BITNET_SCORES(isa) {#isa, turn_keys_##isa, attn_scores_##isa}
 
+// Of rows that are copied with five weights in a byte, for few tokens; beyond the form's own
+// instruction set they need what supported() asks for.
+struct fives_kernels {
+  bool (*supported)() = nullptr;  // nullptr: there are none
+  void (*run)(const ternary_tile&) = nullptr;
+  bool (*code)(const fives_rows&) = nullptr;
+};
+#define BITNET_FIVES(isa) {has_##isa, linear_fives_##isa, code_fives_##isa}
+
 // What is chosen as one. Not every set of instructions has a form of every kernel: dot products of
 // bytes are no help with floats.
 struct isa_form {
@@ -62,6 +72,7 @@ struct isa_form {
   // it does, until the process ends. nullptr: there is nothing to ask.
   bool (*ask)() = nullptr;
   panel_size whole_panel = rows_panel;  // what `panel` takes at once where nothing has groups
+  fives_kernels fives = {};
 };
 
 #if defined(__x86_64__)
@@ -80,6 +91,9 @@ inline bool has_avx512() {
 }
 inline bool has_avx512vnni() {
   return has_avx512() && __builtin_cpu_supports("avx512vnni");
+}
+inline bool has_avx512vbmi() {
+  return has_avx512vnni() && __builtin_cpu_supports("avx512vbmi");
 }
 // Leaf 7, EDX: AMX-TILE and AMX-INT8. Linux says in XCR0 that it saves tiles, whether or not this
 // process has leave to use them: this asks for none.
@@ -109,12 +123,14 @@ inline constexpr isa_form isa_forms[] = {
      BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, amx),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
      BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
-     BITNET_KERNEL(linear_i4, avx512vnni), no_tables, true, ask_for_tiles, tiles_panel},
+     BITNET_KERNEL(linear_i4, avx512vnni), no_tables, true, ask_for_tiles, tiles_panel,
+     BITNET_FIVES(avx512vbmi)},
     {"avx512vnni", has_avx512vnni, BITNET_KERNEL(linear_ternary, avx512vnni),
      BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, avx512vnni),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
      BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
-     BITNET_KERNEL(linear_i4, avx512vnni), BITNET_KERNEL(linear_tables, avx512vnni)},
+     BITNET_KERNEL(linear_i4, avx512vnni), BITNET_KERNEL(linear_tables, avx512vnni), false, nullptr,
+     rows_panel, BITNET_FIVES(avx512vbmi)},
     {"avx512", has_avx512, BITNET_KERNEL(linear_ternary, avx512),
      BITNET_KERNEL(linear_grouped, avx512), BITNET_KERNEL(linear_panel, avx512),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),

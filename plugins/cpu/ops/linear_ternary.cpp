@@ -22,24 +22,30 @@ bool has_one_scale(const sdk::weight& w) {  // or one for each row
 // Where the rows are read. A token by itself streams them, and what it has read is soon copied.
 const uint8_t* rows_read(const sdk::weight& w, uint64_t tokens, uint64_t first, uint64_t last) {
   if (w.copy == nullptr) return w.data;
-  if (const uint8_t* there = w.copy->data()) return there;
+  if (const uint8_t* there = w.copy->data()) return w.copy->coded() ? w.data : there;
   if (tokens == 1) w.copy->add(w.data, first, last);
   return w.data;
 }
 
+// All rows of a matrix as a kernel reads them.
+struct rows_in_memory {
+  const uint8_t* data;
+  uint64_t stride;  // bytes between rows
+  void (*kernel)(const ternary_tile&);
+};
+
 // One scale for the matrix or for each row.
-void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
+void multiply_rows(const rows_in_memory& all, const sdk::weight& w, const int8_t* q, const float* s,
                    uint64_t rows, uint64_t first, uint64_t last, float* y) {
   const tuning tuned = current_tuning();
   const uint64_t tile_rows = tuned.tile_rows;
-  const uint8_t* all = rows_read(w, rows, first, last);
   int32_t sums[tile_tokens * most_tile_rows];
   for (uint64_t r0 = first; r0 < last; r0 += tile_rows) {
     const uint64_t n = std::min(tile_rows, last - r0);
     for (uint64_t t0 = 0; t0 < rows; t0 += tile_tokens) {
       const uint64_t tokens = std::min(tile_tokens, rows - t0);
-      isa.ternary({all + r0 * w.row_bytes, w.row_bytes, q + t0 * w.k, w.k, sums, tile_rows, w.k, n,
-                   tokens, tuned.ahead});
+      all.kernel({all.data + r0 * all.stride, all.stride, q + t0 * w.k, w.k, sums, tile_rows, w.k,
+                  n, tokens, tuned.ahead});
       for (uint64_t t = 0; t < tokens; ++t) {
         float* out = y + (t0 + t) * w.m + r0;
         const int32_t* sum = sums + t * tile_rows;
@@ -53,6 +59,20 @@ void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, c
       }
     }
   }
+}
+
+// For so many tokens at most a copy with five weights in a byte is read: with more, products take
+// longer than the memory. The rows stay where they are, for prompts.
+constexpr uint64_t most_fives_tokens = 4;
+
+void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
+                   uint64_t rows, uint64_t first, uint64_t last, float* y) {
+  const uint8_t* given = rows_read(w, rows, first, last);
+  const uint8_t* fives = w.copy && w.copy->coded() ? w.copy->data() : nullptr;
+  if (fives == nullptr || rows > most_fives_tokens)
+    return multiply_rows({given, w.row_bytes, isa.ternary.run}, w, q, s, rows, first, last, y);
+  linear_ternary_fives(isa, w, fives, q, s, rows, first, last, y);
+  w.copy->spare((last - first) * (w.row_bytes - w.copy->row_bytes()));
 }
 
 // Elements that the blocks of a row can be cut between, where groups have so many; 0: no groups.
@@ -232,6 +252,30 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
                   out[t * w.m + r] =
                       0.0f + out[t * w.m + r] * w.scales[w.scale_group == 0 ? 0 : first + r];
             });
+}
+
+void linear_ternary_fives(const isa_form& isa, const sdk::weight& w, const uint8_t* fives,
+                          const int8_t* q, const float* s, uint64_t rows, uint64_t first,
+                          uint64_t last, float* y) {
+  multiply_rows({fives, fives_row_bytes(w.k), isa.fives.run}, w, q, s, rows, first, last, y);
+}
+
+bool has_fives(const isa_form& isa) {
+  return isa.fives.supported != nullptr && isa.fives.supported();
+}
+
+sdk::row_code fives_code(const isa_form& isa) {
+  if (!has_fives(isa)) return {};
+  return {[](const sdk::weight& w) -> uint64_t {
+            const uint64_t bytes = fives_row_bytes(w.k);
+            const bool gains = has_one_scale(w) && w.k % 64 == 0 && 10 * bytes <= 9 * w.row_bytes;
+            return gains && current_tuning().fives ? bytes : 0;
+          },
+          [](const sdk::weight& w, const void* engine, uint64_t first, uint64_t last,
+             uint8_t* out) noexcept {
+            const auto& form = *static_cast<const isa_form*>(engine);
+            return form.fives.code({w.row(first), w.row_bytes, out, w.k, last - first});
+          }};
 }
 
 bool panels_fit_rows(const sdk::weight& w) {

@@ -69,6 +69,15 @@ bool panels_fit_tiles(const sdk::weight& w);
 // Columns [first, last) of y for all rows; q (rows, k) i8, s (rows), y (rows, w.m).
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                     uint64_t rows, uint64_t first, uint64_t last, float* y);
+// Whether this CPU has a kernel for rows of one scale with five weights in a byte.
+bool has_fives(const isa_form& isa);
+// linear_ternary of up to a few tokens from such rows, linear_fives.hpp's of w.
+void linear_ternary_fives(const isa_form& isa, const sdk::weight& w, const uint8_t* fives,
+                          const int8_t* q, const float* s, uint64_t rows, uint64_t first,
+                          uint64_t last, float* y);
+// How copies of rows are written (row_copies.hpp): so where that was found faster (tuning.hpp),
+// else as they are.
+sdk::row_code fives_code(const isa_form& isa);
 // The same from the definition alone; the judge of the tests.
 void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s, uint64_t rows,
                         uint64_t first, uint64_t last, float* y);

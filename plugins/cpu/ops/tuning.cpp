@@ -21,13 +21,15 @@
 namespace bitnet::cpu {
 namespace {
 
-// The two change independently, so that any mixture of old and new is a tuning.
+// They change independently, so that any mixture of old and new is a tuning.
 std::atomic<uint32_t> ahead{tuning{}.ahead};
 std::atomic<uint32_t> tile_rows{tuning{}.tile_rows};
+std::atomic<bool> fives{tuning{}.fives};
 
 // Five and four figures are what the text of a tuning has room for.
 constexpr std::array<uint32_t, 5> distances = {2048, 3072, 4096, 8192, 16384};
 constexpr std::array<uint32_t, 4> tiles = {16, 32, 64, most_tile_rows};
+constexpr std::array<uint32_t, 2> without_and_with = {0, 1};
 
 // That three digits can say and still be read as more than nothing.
 constexpr double least_figure = 0.01, most_figure = 99999;
@@ -37,6 +39,7 @@ struct evidence {
   double stream = 0;         // GB/s, the best so far; 0: never measured
   int64_t unsettled = 0;     // seconds since 1970; 0: the settings can be believed
   bool small_pages = false;  // of the memory that was measured
+  bool has_fives = false;    // they were measured
   std::string table;         // words, each after a blank
 };
 std::mutex turn;
@@ -83,7 +86,12 @@ bool is_figure(std::string_view text, std::string_view name,
          whole_number(text.substr(wave + 1), percent);
 }
 
-bool read_evidence(std::string_view word, evidence& out) {
+bool read_evidence(std::string_view word, tuning& now, evidence& out) {
+  if (word == "fives=0" || word == "fives=1") {
+    out.has_fives = true;
+    now.fives = word.back() == '1';
+    return true;
+  }
   if (word.starts_with("stream="))
     return whole_number(word.substr(7), out.stream) && out.stream >= least_figure &&
            out.stream <= most_figure;
@@ -94,7 +102,8 @@ bool read_evidence(std::string_view word, evidence& out) {
     return true;
   }
   out.table += " " + std::string(word);
-  return is_figure(word, "ahead:", distances) || is_figure(word, "tile_rows:", tiles);
+  return is_figure(word, "ahead:", distances) || is_figure(word, "tile_rows:", tiles) ||
+         is_figure(word, "fives:", without_and_with);
 }
 
 // Three digits: "9.87", "31.2", "404".
@@ -139,6 +148,14 @@ std::string table_of(const char* name, const std::array<uint32_t, N>& candidates
   return words;
 }
 
+// How many times as fast rows were with five weights in a byte.
+std::string fives_word(const timings& codes) {
+  const double gain = static_cast<double>(median(codes[0])) /
+                      static_cast<double>(std::max<uint64_t>(median(codes[1]), 1));
+  const auto percent = static_cast<int>(std::min(spread(codes[1]) * 100, 99.0));
+  return " fives:1=" + three_digits(gain) + "~" + std::to_string(percent);
+}
+
 template <std::size_t N>
 std::size_t place_of(const std::array<uint32_t, N>& all, uint32_t value) {
   return static_cast<std::size_t>(std::ranges::find(all, value) - all.begin());
@@ -178,7 +195,10 @@ struct material {
                         &scale,
                         0};
     (void)host.parallel_for(n_rows, [&](uint64_t first, uint64_t last) noexcept {
-      linear_ternary(isa, w, q.data(), s.data(), tokens, first, last, y.data());
+      if (current_tuning().fives)
+        linear_ternary_fives(isa, w, w.data, q.data(), s.data(), tokens, first, last, y.data());
+      else
+        linear_ternary(isa, w, q.data(), s.data(), tokens, first, last, y.data());
     });
   }
 
@@ -187,6 +207,24 @@ struct material {
   uint64_t rows;
   std::vector<int8_t> q;
   std::vector<float> s, y;
+};
+
+// One part of the memory after the other, as a token by itself reads it.
+class stream_of_parts {
+ public:
+  stream_of_parts(material& m, const isa_form& isa, const sdk::host& host)
+      : m_(m), isa_(isa), host_(host) {}
+  void next() {
+    if (at_ + part_rows > m_.rows) at_ = 0;
+    m_.multiply(isa_, host_, at_, part_rows, 1);
+    at_ += part_rows;
+  }
+
+ private:
+  material& m_;
+  const isa_form& isa_;
+  const sdk::host& host_;
+  uint64_t at_ = 0;
 };
 
 // Why figures cannot be believed, "" if they can.
@@ -202,10 +240,33 @@ std::string doubt(const timings& streams, const timings& prompts, double stream,
   return "";
 }
 
+// Notes what was measured and uses what was found. Says why it cannot be believed, "" if it can.
+std::string take(const timings& streams, const timings& prompts, bool large_pages) {
+  const tuning usual;
+  uint64_t least = UINT64_MAX;
+  for (const auto& one : streams) least = std::min(least, median(one));
+  const double stream = static_cast<double>(part_rows * row_bytes) /
+                        static_cast<double>(std::max<uint64_t>(least, 1));
+  const std::scoped_lock lock(turn);
+  if (known.small_pages == large_pages) known.stream = 0;  // says nothing of these pages
+  known.small_pages = !large_pages;
+  known.has_fives = false;
+  std::string why = doubt(streams, prompts, stream, known.stream);
+  known.stream = std::max(known.stream, stream);
+  known.unsettled = why.empty() ? 0 : static_cast<int64_t>(std::time(nullptr));
+  known.table = table_of("ahead", distances, streams, part_rows * row_bytes) +
+                table_of("tile_rows", tiles, prompts, prompt_rows * width * prompt_tokens);
+  const proof& asked = why.empty() ? usual_proof : strong_proof;
+  ahead = distances[best_of(streams, place_of(distances, usual.ahead), asked)];
+  tile_rows = tiles[best_of(prompts, place_of(tiles, usual.tile_rows), asked)];
+  return why;
+}
+
 }  // namespace
 
 tuning current_tuning() {
-  return {ahead.load(std::memory_order_relaxed), tile_rows.load(std::memory_order_relaxed)};
+  return {ahead.load(std::memory_order_relaxed), tile_rows.load(std::memory_order_relaxed),
+          fives.load(std::memory_order_relaxed)};
 }
 
 bool adopt_tuning(std::string_view text) {
@@ -216,7 +277,7 @@ bool adopt_tuning(std::string_view text) {
     const std::string_view word = text.substr(0, blank);
     const bool good = place == 0   ? read(word, "ahead=", distances, now.ahead)
                       : place == 1 ? read(word, "tile_rows=", tiles, now.tile_rows)
-                                   : read_evidence(word, more);
+                                   : read_evidence(word, now, more);
     if (!good || (place == 0 && blank == text.size()) || blank + 1 == text.size()) return false;
     text.remove_prefix(std::min(blank + 1, text.size()));
   }
@@ -224,6 +285,7 @@ bool adopt_tuning(std::string_view text) {
   known = std::move(more);
   ahead.store(now.ahead, std::memory_order_relaxed);
   tile_rows.store(now.tile_rows, std::memory_order_relaxed);
+  fives.store(now.fives, std::memory_order_relaxed);
   return true;
 }
 
@@ -232,11 +294,14 @@ std::string describe_tuning() {
   std::string text =
       "ahead=" + std::to_string(now.ahead) + " tile_rows=" + std::to_string(now.tile_rows);
   const std::scoped_lock lock(turn);
+  if (known.has_fives) text += now.fives ? " fives=1" : " fives=0";
   if (known.stream > 0) text += " stream=" + three_digits(known.stream);
   if (known.unsettled != 0) text += " unsettled=" + std::to_string(known.unsettled);
   if (known.small_pages) text += " pages=small";
-  if (text.size() + known.table.size() < BITNET_TUNING_TEXT_BYTES) text += known.table;
-  return text;
+  std::string_view table = known.table;
+  while (text.size() + table.size() >= BITNET_TUNING_TEXT_BYTES)
+    table = table.substr(0, table.rfind(' '));
+  return text.append(table);
 }
 
 bool tuning_is_due(int64_t now) {
@@ -247,10 +312,11 @@ bool tuning_is_due(int64_t now) {
 std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns,
                            uint64_t cancel_token, bool large_pages) {
   const tuning usual;
+  ahead = usual.ahead;
+  tile_rows = usual.tile_rows;
+  fives = usual.fives;
   const uint64_t bytes = bytes_to_stream();
   if (bytes == 0) {
-    ahead = usual.ahead;
-    tile_rows = usual.tile_rows;
     const std::scoped_lock lock(turn);
     known.unsettled = std::time(nullptr);
     known.table.clear();
@@ -261,14 +327,11 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
   (void)host.parallel_for(bytes, [&](uint64_t first, uint64_t last) noexcept {
     std::fill(m.weights.data() + first, m.weights.data() + last, uint8_t{0x55});
   });
-  tile_rows = usual.tile_rows;
-  uint64_t at = 0;
+  stream_of_parts stream(m, isa, host);
   const timings streams =
-      time_each(distances, host, budget_ns * 3 / 4, cancel_token, [&](uint32_t distance) {
-        if (at + part_rows > m.rows) at = 0;
+      time_each(distances, host, budget_ns * 5 / 8, cancel_token, [&](uint32_t distance) {
         ahead = distance;
-        m.multiply(isa, host, at, part_rows, 1);
-        at += part_rows;
+        stream.next();
       });
   ahead = usual.ahead;
   const timings prompts = time_each(tiles, host, budget_ns / 4, cancel_token, [&](uint32_t height) {
@@ -276,22 +339,17 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
     m.multiply(isa, host, 0, prompt_rows, prompt_tokens);
   });
   tile_rows = usual.tile_rows;
-
-  uint64_t least = UINT64_MAX;
-  for (const auto& one : streams) least = std::min(least, median(one));
-  const double stream = static_cast<double>(part_rows * row_bytes) /
-                        static_cast<double>(std::max<uint64_t>(least, 1));
+  std::string why = take(streams, prompts, large_pages);
+  if (!has_fives(isa)) return why;
+  const timings codes =
+      time_each(without_and_with, host, budget_ns / 8, cancel_token, [&](uint32_t with) {
+        fives = with != 0;
+        stream.next();
+      });
+  fives = best_of(codes, 0, why.empty() ? usual_proof : strong_proof) == 1;
   const std::scoped_lock lock(turn);
-  if (known.small_pages == large_pages) known.stream = 0;  // says nothing of these pages
-  known.small_pages = !large_pages;
-  std::string why = doubt(streams, prompts, stream, known.stream);
-  known.stream = std::max(known.stream, stream);
-  known.unsettled = why.empty() ? 0 : static_cast<int64_t>(std::time(nullptr));
-  known.table = table_of("ahead", distances, streams, part_rows * row_bytes) +
-                table_of("tile_rows", tiles, prompts, prompt_rows * width * prompt_tokens);
-  const proof& asked = why.empty() ? usual_proof : strong_proof;
-  ahead = distances[best_of(streams, place_of(distances, usual.ahead), asked)];
-  tile_rows = tiles[best_of(prompts, place_of(tiles, usual.tile_rows), asked)];
+  known.has_fives = true;
+  known.table += fives_word(codes);
   return why;
 }
 

@@ -329,6 +329,14 @@ class program {
     return bytes;
   }
 
+  // Of its matrices, less was read where there was a copy in a code.
+  uint64_t take_spared(const item& it) const noexcept {
+    uint64_t bytes = 0;
+    for (uint64_t c = it.first_call; c < it.first_call + it.n_calls; ++c)
+      if (const weight* w = calls_[c].w; w && w->copy) bytes += w->copy->take_spared();
+    return bytes;
+  }
+
   void prepare_top(item& fused) {
     const top_form& top = fused.fused->top;
     if (!top.prepare) return;
@@ -548,8 +556,9 @@ class program {
         counter& kernel = counters_[top ? it.top_counter : it.counter];
         kernel.calls.fetch_add(1, std::memory_order_relaxed);
         const uint64_t rows = c.op == BITNET_OP_EMBED_GATHER ? c.rows : 1;
-        kernel.bytes.fetch_add(rows * (top ? it.top.weight_bytes : it.weight_bytes),
-                               std::memory_order_relaxed);
+        kernel.bytes.fetch_add(
+            rows * (top ? it.top.weight_bytes : it.weight_bytes) - take_spared(it),
+            std::memory_order_relaxed);
         if (measured) kernel.time_ns.fetch_add(host_.now_ns() - start, std::memory_order_relaxed);
       }
       if (stop_after.load() <= i) return;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// Copies, in large pages, of rows that lie in the caller's memory: made by the kernels that read
-// these rows anyway, so that nobody waits for them.
+// Copies of rows in large pages, or in a code of fewer bytes: made by the kernels that read these
+// rows anyway, so that nobody waits for them.
 //
 // Why      a mapped file lies in small pages, and where each step reads hundreds of megabytes,
-//          finding these takes a part of its time.
+//          finding these takes a part of its time; fewer bytes are read sooner.
 // Owner    a weight set has the room, each of its aliased tensors a copy; both end with the set.
 // Threads  any; a run of rows is copied by one thread.
 
@@ -16,6 +16,7 @@
 #include <mutex>
 #include <new>
 
+#include "bitnet/sdk/compute/weight.hpp"
 #include "bitnet/sdk/handle.hpp"
 
 namespace bitnet::sdk {
@@ -59,6 +60,15 @@ class copy_room {
   memory all_;
 };
 
+// How the rows of a copy are written where they are not those that are read.
+struct row_code {
+  uint64_t (*row_bytes)(const weight&) =
+      nullptr;  // 0: not these rows, which are copied as they are
+  // Rows [first, last), one after the other. False: the code cannot say them, and there is no copy.
+  bool (*write)(const weight&, const void* engine, uint64_t first, uint64_t last,
+                uint8_t* out) noexcept = nullptr;
+};
+
 class row_copy {
  public:
   static constexpr uint64_t run = 16;  // rows, what work is shared out in
@@ -73,6 +83,21 @@ class row_copy {
         row_bytes_(row_bytes),
         runs_((rows + run - 1) / run),
         taken_(new std::atomic<bool>[runs_]()) {}
+  // `w` outlives it, and so does the author's engine.
+  row_copy(copy_room& room, const weight& w, const row_code& code, const void* engine)
+      : row_copy(room, w.m, code.row_bytes(w)) {
+    coded_ = &w;
+    write_ = code.write;
+    engine_ = engine;
+  }
+
+  // Whether its rows are in a code, not those of the caller.
+  [[nodiscard]] bool coded() const noexcept { return coded_ != nullptr; }
+  [[nodiscard]] uint64_t row_bytes() const noexcept { return row_bytes_; }
+  // Rows were read from a copy that is coded, which spared so many bytes. Whoever counts what is
+  // read takes the sum.
+  void spare(uint64_t bytes) noexcept { spared_.fetch_add(bytes, std::memory_order_relaxed); }
+  uint64_t take_spared() noexcept { return spared_.exchange(0, std::memory_order_relaxed); }
 
   // All rows, once they are there; until then nullptr.
   [[nodiscard]] const uint8_t* data() const noexcept {
@@ -83,7 +108,7 @@ class row_copy {
   void add(const uint8_t* from, uint64_t first, uint64_t last) noexcept {
     const uint64_t reads = first == 0 ? reads_.fetch_add(1, std::memory_order_relaxed) + 1
                                       : reads_.load(std::memory_order_relaxed);
-    if (reads <= patience) return;
+    if (reads <= patience || refused_.load(std::memory_order_relaxed)) return;
     uint8_t* const place = room_.place(offset_, rows_ * row_bytes_);
     if (place == nullptr) return;
     const uint64_t part = std::min(reads - patience, parts);
@@ -93,19 +118,29 @@ class row_copy {
       if (end > last || offset_ + end * row_bytes_ > until) break;
       if (taken_[i].load(std::memory_order_relaxed)) continue;
       if (taken_[i].exchange(true, std::memory_order_relaxed)) continue;
-      std::memcpy(place + begin * row_bytes_, from + begin * row_bytes_,
-                  (end - begin) * row_bytes_);
+      if (!copy(from, begin, end, place + begin * row_bytes_)) return refused_.store(true);
       if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == runs_)
         data_.store(place, std::memory_order_release);
     }
   }
 
  private:
+  bool copy(const uint8_t* from, uint64_t first, uint64_t last, uint8_t* to) const noexcept {
+    if (coded_) return write_(*coded_, engine_, first, last, to);
+    std::memcpy(to, from + first * row_bytes_, (last - first) * row_bytes_);
+    return true;
+  }
+
   copy_room& room_;
   const uint64_t offset_, rows_, row_bytes_, runs_;
   const std::unique_ptr<std::atomic<bool>[]> taken_;
   std::atomic<uint64_t> reads_{0}, done_{0};  // of row 0; runs
   std::atomic<const uint8_t*> data_{nullptr};
+  const weight* coded_ = nullptr;
+  decltype(row_code::write) write_ = nullptr;
+  const void* engine_ = nullptr;
+  std::atomic<bool> refused_{false};
+  std::atomic<uint64_t> spared_{0};  // bytes
 };
 
 }  // namespace bitnet::sdk

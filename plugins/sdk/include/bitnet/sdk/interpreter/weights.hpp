@@ -214,11 +214,8 @@ class weight_set {
     t->view.data = t->alias ? t->alias : t->own.data();
     t->view.scales = t->scales.data();
     promise_packed(author_, *t);
-    if (copies_.wanted() && t->alias && t->desc.rank == 2 &&
-        t->view.format == BITNET_FORMAT_TERNARY2) {
-      t->copy = std::make_unique<row_copy>(copies_, t->view.m, t->view.row_bytes);
-      t->view.copy = t->copy.get();
-    }
+    if (copies_.wanted() && t->desc.rank == 2 && t->view.format == BITNET_FORMAT_TERNARY2)
+      promise_copy(*t);
     if (t->view.rows_dropped()) {
       if (bitnet_status s = make_packed(author_, services_, t->view, report); failed(s)) return s;
       t->own = memory();
@@ -282,6 +279,16 @@ class weight_set {
     if (out->sealed)
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is sealed", out->name.c_str());
     return BITNET_OK;
+  }
+
+  // Rows of our own lie in large pages already: of these only a code is worth a copy.
+  void promise_copy(host_tensor& t) {
+    const row_code& code = author_.copies_code;
+    if (!t.view.rows_dropped() && code.row_bytes && code.row_bytes(t.view) != 0)
+      t.copy = std::make_unique<row_copy>(copies_, t.view, code, author_.engine);
+    else if (t.alias)
+      t.copy = std::make_unique<row_copy>(copies_, t.view.m, t.view.row_bytes);
+    t.view.copy = t.copy.get();
   }
 
   bitnet_status check_sealed(uint32_t index, const reporter& report) const {

@@ -1,0 +1,151 @@
+// Built with AVX-512 flags: kernels only, nothing that runs before dispatch, no shared inline
+// functions.
+#include <immintrin.h>
+
+#include "linear_fives.hpp"
+
+namespace bitnet::cpu {
+namespace {
+
+#include "ahead.inl"
+#include "products_avx512vnni.inl"
+
+constexpr uint64_t planes = 5;
+constexpr uint64_t most_lines = 24;  // that activations are arranged for at once
+
+template <int Tokens>
+struct activations {
+  alignas(64) int8_t q[most_lines][planes][Tokens][64];  // zeros behind the end
+  int32_t sum[Tokens];
+};
+
+template <int Tokens>
+void arrange(const ternary_tile& a, uint64_t t, uint64_t from, uint64_t n, activations<Tokens>& x) {
+  const __m512i ones = _mm512_set1_epi8(1);
+  for (uint64_t j = 0; j < Tokens; ++j) {
+    const int8_t* q = a.q + (t + j) * a.q_stride + from;
+    __m512i sum = _mm512_setzero_si512();
+    for (uint64_t i = 0; i * fives_line < n; ++i)
+      for (uint64_t p = 0; p < planes; ++p) {
+        const uint64_t at = i * fives_line + 64 * p;
+        const __m512i part = at < n ? _mm512_loadu_si512(q + at) : _mm512_setzero_si512();
+        _mm512_store_si512(x.q[i][p][j], part);
+        add_products(sum, ones, part);
+      }
+    x.sum[j] = _mm512_reduce_add_epi32(sum);
+  }
+}
+
+// Of a number below 81 its four digits, the first in bits 7:6: a line of linear_ternary's.
+struct digits {
+  alignas(64) uint8_t of[128] = {};
+  constexpr digits() {
+    for (unsigned n = 0; n < 81; ++n)
+      of[n] = static_cast<uint8_t>(n % 3 << 6 | n / 3 % 3 << 4 | n / 9 % 3 << 2 | n / 27);
+  }
+};
+constexpr digits table;
+
+// Lanes of a row's sums. The fifth digit stays in its byte, times 81, as the others do in the place
+// that the table gives them, times 1 to 64; the sums are divided at the end, without a rest.
+template <int Tokens>
+void add_row(const uint8_t* w, uint64_t lines, uint64_t ahead, const activations<Tokens>& x,
+             __m512i (&out)[Tokens]) {
+  constexpr uint64_t together = 4;  // lines are asked for so many at a time
+  const __m512i fifth = _mm512_set1_epi8(81);
+  const __m512i low = _mm512_load_si512(table.of), high = _mm512_load_si512(table.of + 64);
+  __m512i sums[planes][Tokens];
+  for (auto& plane : sums)
+    for (__m512i& sum : plane) sum = _mm512_setzero_si512();
+  const auto add = [&](uint64_t i) __attribute__((always_inline)) {
+    const __m512i all = _mm512_loadu_si512(w + 64 * i);
+    __m512i four = _mm512_min_epu8(all, _mm512_sub_epi8(all, fifth));
+    four = _mm512_min_epu8(four, _mm512_sub_epi8(four, fifth));
+    const __m512i last = _mm512_sub_epi8(all, four);
+    for (int j = 0; j < Tokens; ++j) add_products(sums[4][j], last, x.q[i][4][j]);
+    const __m512i codes = _mm512_permutex2var_epi8(low, four, high);
+    for (uint64_t p = 0; p < 4; ++p) {
+      const auto of_plane = static_cast<char>(192 >> (2 * p));
+      const __m512i plane = _mm512_and_si512(codes, _mm512_set1_epi8(of_plane));
+      for (int j = 0; j < Tokens; ++j) add_products(sums[p][j], plane, x.q[i][p][j]);
+    }
+  };
+  uint64_t i = 0;
+  for (; i + together <= lines; i += together) {
+    ask_ahead<1, 64 * together>(w, i / together, ahead);
+    for (uint64_t c = 0; c < together; ++c) add(i + c);
+  }
+  for (; i < lines; ++i) {
+    ask_ahead<1, 64>(w, i, ahead);
+    add(i);
+  }
+  const __m512i by_81 = _mm512_set1_epi32(0x781948b1);  // 81 times this is 1 modulo 2^32
+  for (int j = 0; j < Tokens; ++j) {
+    out[j] = _mm512_setzero_si512();
+    for (uint64_t p = 0; p < 4; ++p)
+      out[j] = _mm512_add_epi32(_mm512_srai_epi32(out[j], 2), sums[p][j]);
+    out[j] = _mm512_add_epi32(out[j], _mm512_mullo_epi32(sums[4][j], by_81));
+  }
+}
+
+// One row after the other, so that the weights are one stream of memory; four meet for their
+// totals.
+template <int Tokens>
+void tokens(const ternary_tile& a, uint64_t t) {
+  constexpr uint64_t rows_together = 4, most = most_lines * fives_line;
+  activations<Tokens> x;
+  for (uint64_t from = 0; from < a.k; from += most) {
+    const uint64_t n = a.k - from < most ? a.k - from : most;
+    arrange<Tokens>(a, t, from, n, x);
+    for (uint64_t r = 0; r < a.rows; r += rows_together) {
+      const uint64_t rows = a.rows - r < rows_together ? a.rows - r : rows_together;
+      __m512i sums[rows_together][Tokens] = {};
+      for (uint64_t i = 0; i < rows; ++i)
+        add_row<Tokens>(a.w + (r + i) * a.w_stride + from / fives_line * 64,
+                        (n + fives_line - 1) / fives_line, a.ahead, x, sums[i]);
+      for (int j = 0; j < Tokens; ++j) {
+        int32_t* to = a.sums + (t + static_cast<uint64_t>(j)) * a.sums_stride + r;
+        int32_t out[rows_together];
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
+                         totals(sums[0][j], sums[1][j], sums[2][j], sums[3][j]));
+        for (uint64_t i = 0; i < rows; ++i) to[i] = out[i] - x.sum[j] + (from == 0 ? 0 : to[i]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void linear_fives_avx512vbmi(const ternary_tile& a) {
+  uint64_t t = 0;
+  for (; t + 4 <= a.tokens; t += 4) tokens<4>(a, t);
+  for (; t + 2 <= a.tokens; t += 2) tokens<2>(a, t);
+  for (; t < a.tokens; ++t) tokens<1>(a, t);
+}
+
+bool code_fives_avx512vbmi(const fives_rows& a) {
+  const __m512i three = _mm512_set1_epi8(3);
+  // 64 codes are half of a packed group: two planes of its 32 bytes.
+  const __m512i halves[] = {_mm512_inserti64x4(_mm512_set1_epi16(6), _mm256_set1_epi16(4), 1),
+                            _mm512_inserti64x4(_mm512_set1_epi16(2), _mm256_setzero_si256(), 1)};
+  __m512i largest = _mm512_setzero_si512();
+  uint8_t* to = a.to;
+  for (uint64_t r = 0; r < a.rows; ++r)
+    for (uint64_t from = 0; from < a.k; from += fives_line, to += 64) {
+      __m512i sum = _mm512_setzero_si512();
+      for (uint64_t p = planes; p-- > 0;) {
+        const uint64_t e = from + 64 * p;
+        if (e >= a.k) continue;
+        const uint8_t* group = a.from + r * a.from_stride + e / 128 * 32;
+        const __m512i both =
+            _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(group)));
+        const __m512i codes = _mm512_and_si512(_mm512_srlv_epi16(both, halves[e / 64 % 2]), three);
+        largest = _mm512_max_epu8(largest, codes);
+        sum = _mm512_add_epi8(_mm512_add_epi8(sum, sum), _mm512_add_epi8(sum, codes));
+      }
+      _mm512_storeu_si512(to, sum);
+    }
+  return _mm512_cmpeq_epi8_mask(largest, three) == 0;
+}
+
+}  // namespace bitnet::cpu
