@@ -195,6 +195,24 @@ sdk::packing packing_of() {
   return out;
 }
 
+// What depends on the bits of the copy.
+struct first_pass {
+  const char *name, *isa;
+  sdk::packing packing;
+  sdk::top_state (*prepare)(const call* body, const roles& parts, uint32_t workers);
+};
+
+template <head_bits Bits>
+first_pass pass_of(const char* name, const char* isa) {
+  return {name, isa, packing_of<Bits>(), prepare_top_head<Bits>};
+}
+
+first_pass first_pass_of(const isa_form& isa, head_bits bits) {
+  if (bits == head_bits::four) return pass_of<head_bits::four>("i4", isa.linear_i4.isa);
+  if (bits == head_bits::six) return pass_of<head_bits::six>("i6", isa.linear_i6.isa);
+  return pass_of<head_bits::eight>("i8", isa.linear_i8.isa);
+}
+
 void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
   const call& linear = body[parts.linear];
   const isa_form& isa = isa_of(linear);
@@ -210,14 +228,18 @@ void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
   head.approximate(isa, workers.worker(), linear.rows, top, columns.first, columns.last, y,
                    linear.step->n_tokens == 1);
   workers.sync();
+  if (head.settles()) {
+    head.settle(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y);
+    workers.sync();
+  }
   head.refine(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y);
 }
 
 }  // namespace
 
 void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
-  const bool four = bits == head_bits::four;
-  out.packing = four ? packing_of<head_bits::four>() : packing_of<head_bits::eight>();
+  const first_pass pass = first_pass_of(isa, bits);
+  out.packing = pass.packing;
   constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   const auto add = [&](uint32_t op, uint32_t format, const std::string& id,
                        sdk::composite_kernel run, bool (*fits)(const sdk::weight&) = nullptr,
@@ -249,16 +271,13 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
     add(body.op, ternary, kernel_id(of_rows, isa.ternary.isa), body.run, has_row_scales);
     add(body.op, ternary, kernel_id(of_tiles, isa.grouped.isa), body.run, nullptr, in_tiles());
   }
-  const auto& first_pass = four ? isa.linear_i4 : isa.linear_i8;
   for (const sdk::format& f : sdk::formats)
     if (f.id != ternary) {
       add(BITNET_OP_LM_HEAD, f.id, kernel_id(std::string("lm_head.") + f.name, isa.dense.isa),
           lm_head);
       out.composites.back().top = {
-          kernel_id(std::string("lm_head_top.") + (four ? "i4+" : "i8+") + f.name, first_pass.isa),
-          top_head::max_top, top_head::max_outputs,
-          four ? prepare_top_head<head_bits::four> : prepare_top_head<head_bits::eight>,
-          lm_head_top};
+          kernel_id(std::string("lm_head_top.") + pass.name + "+" + f.name, pass.isa),
+          top_head::max_top, top_head::max_outputs, pass.prepare, lm_head_top};
     }
 }
 

@@ -65,7 +65,7 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   }
   d.large_pages = pages != "off";
   if (d.large_pages && copies != "off") d.copies_rows = bitnet::cpu::has_room_for_copies;
-  const auto bits = head == "fast" ? bitnet::cpu::head_bits::four : bitnet::cpu::head_bits::eight;
+  const auto head_of = head == "fast" ? bitnet::cpu::fast_bits : bitnet::cpu::exact_bits;
   const std::string_view disabled = parameter("disable");
   const bitnet::cpu::isa_form* isa =
       bitnet::cpu::choose_isa(parameter("isa"), d.why_unavailable, disabled);
@@ -81,8 +81,8 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
               bitnet::cpu::adopt_tuning,
               [] { return bitnet::cpu::tuning_is_due(std::time(nullptr)); }};
   bitnet::cpu::add_primitives(*isa, d);
-  bitnet::cpu::add_composites(*isa, bits, d);
-  bitnet::cpu::add_others(*isa, bits, d);
+  bitnet::cpu::add_composites(*isa, head_of(*isa), d);
+  bitnet::cpu::add_others(*isa, head_of, d);
   if (&computing != isa) bitnet::cpu::withhold_panels(*isa, d);
 }
 

@@ -265,12 +265,12 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   list.add_rows();
 }
 
-void add_others(const isa_form& chosen, head_bits bits, sdk::definition& out) {
+void add_others(const isa_form& chosen, head_bits (*bits)(const isa_form&), sdk::definition& out) {
   for (const isa_form& form : isa_forms) {
     if (&form == &chosen || !form.supported()) continue;
     sdk::definition other;
     add_primitives(form, other);
-    add_composites(form, bits, other);
+    add_composites(form, bits(form), other);
     const auto list = [&](const auto& row, uint32_t level) {
       // What has one form only is in both lists.
       for (const auto& p : out.primitives)

@@ -26,6 +26,6 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out);
 // seen, and lets none of them be chosen: those of its other instruction set follow.
 void withhold_panels(const isa_form& form, sdk::definition& out);
 // The kernels of the other forms that this CPU can run, for listings.
-void add_others(const isa_form& chosen, head_bits bits, sdk::definition& out);
+void add_others(const isa_form& chosen, head_bits (*bits)(const isa_form&), sdk::definition& out);
 
 }  // namespace bitnet::cpu

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <random>
@@ -160,7 +161,7 @@ void dense_f16(benchmark::State& state, const isa_form& isa, uint64_t n) {
 
 // The largest logit of n output rows: both stages.
 void head_top(benchmark::State& state, const isa_form& isa, uint64_t n) {
-  constexpr auto bits = cpu::head_bits::eight;
+  const cpu::head_bits bits = cpu::exact_bits(isa);
   sdk::packed_form form;
   const sdk::weight w{BITNET_FORMAT_F16, width,   head_rows, pool().floats.data(),
                       2 * width,         nullptr, 0,         &form};
@@ -174,18 +175,37 @@ void head_top(benchmark::State& state, const isa_form& isa, uint64_t n) {
   for (auto _ : state) {
     for (uint64_t o = 0; o < n; ++o) two.take(o, x.data() + o * width);
     two.approximate(isa, 0, n, 1, 0, head_rows, y.data());
+    two.settle(isa, 1, n, 1, x.data(), 0, head_rows, y.data());
     exact = two.refine(isa, 1, n, 1, x.data(), 0, head_rows, y.data());
     benchmark::DoNotOptimize(y.data());
   }
-  count(state, width * head_rows, width * head_rows * n);
+  count(state, cpu::top_head::packed_bytes(w, bits), width * head_rows * n);
   state.counters["exact"] = static_cast<double>(exact) / static_cast<double>(n * head_rows);
 }
+
+// Activations of the head's first pass, all 1000, in whole lines as the head has them.
+struct parts {
+  explicit parts(uint64_t n) : x_of(2 * n * width), high_of(n * width), low_of(n * width) {
+    std::fill_n(reinterpret_cast<int16_t*>(x_of.data()), n * width, int16_t{1000});
+    std::memset(high_of.data(), 8, n * width);
+    std::memset(low_of.data(), -24, n * width);  // 1000 = 128 * 8 - 24
+  }
+  const int16_t* x(uint64_t o) const {
+    return reinterpret_cast<const int16_t*>(x_of.data()) + o * width;
+  }
+  const int8_t* high(uint64_t o) const {
+    return reinterpret_cast<const int8_t*>(high_of.data()) + o * width;
+  }
+  const int8_t* low(uint64_t o) const {
+    return reinterpret_cast<const int8_t*>(low_of.data()) + o * width;
+  }
+  sdk::memory x_of, high_of, low_of;
+};
 
 // In tiles of 48 rows, as the head takes them; `together`: all n of them at once.
 void linear_i8(benchmark::State& state, const isa_form& isa, uint64_t n, bool together) {
   constexpr uint64_t tile = 48;
-  const std::vector<int16_t> x(n * width, 1000);
-  const std::vector<int8_t> high(n * width, 8), low(n * width, -24);  // 1000 = 128 * 8 - 24
+  const parts of(n);
   const std::vector<int64_t> x_sums(n, 1000 * int64_t{width});
   std::vector<int64_t> sums(n * tile);
   reader weights(pool().floats, width * head_rows);
@@ -193,12 +213,31 @@ void linear_i8(benchmark::State& state, const isa_form& isa, uint64_t n, bool to
     const uint8_t* codes = weights.next();
     for (uint64_t r = 0; r < head_rows; r += tile)
       for (uint64_t o = 0; o < n; o += together ? n : 1)
-        isa.linear_i8({codes + r * width, width, x.data() + o * width, high.data() + o * width,
-                       low.data() + o * width, width, x_sums.data() + o, sums.data() + o * tile,
-                       tile, width, tile, together ? n : 1});
+        isa.linear_i8({codes + r * width, width, of.x(o), of.high(o), of.low(o), width,
+                       x_sums.data() + o, sums.data() + o * tile, tile, width, tile,
+                       together ? n : 1});
     benchmark::DoNotOptimize(sums.data());
   }
   count(state, width * head_rows, width * head_rows * n);
+}
+
+// The same of 6 bits, all n together.
+void linear_i6(benchmark::State& state, const isa_form& isa, uint64_t n) {
+  constexpr uint64_t tile = 48, row = width / cpu::i6_block * cpu::i6_block_bytes;
+  const parts of(n);
+  const std::vector<int32_t> starts(n * cpu::i6_groups,
+                                    -32 * 1000 * static_cast<int32_t>(width / cpu::i6_groups));
+  const std::vector<uint8_t> multipliers(head_rows * cpu::i6_groups, 200);
+  std::vector<int64_t> sums(n * tile);
+  reader weights(pool().floats, row * head_rows);
+  for (auto _ : state) {
+    const uint8_t* codes = weights.next();
+    for (uint64_t r = 0; r < head_rows; r += tile)
+      isa.linear_i6({codes + r * row, multipliers.data() + r * cpu::i6_groups, of.high(0),
+                     of.low(0), width, starts.data(), sums.data(), tile, width, tile, n});
+    benchmark::DoNotOptimize(sums.data());
+  }
+  count(state, (row + cpu::i6_groups) * head_rows, width * head_rows * n);
 }
 
 // All heads of one token, as in generating; every iteration is the next layer.
@@ -332,6 +371,9 @@ void add(const isa_form& isa) {
                                  [&isa, n](benchmark::State& s) { head_top(s, isa, n); });
     benchmark::RegisterBenchmark(name("linear_i8/" + outputs).c_str(),
                                  [&isa, n](benchmark::State& s) { linear_i8(s, isa, n, true); });
+    if (isa.linear_i6.run != nullptr)
+      benchmark::RegisterBenchmark(name("linear_i6/" + outputs).c_str(),
+                                   [&isa, n](benchmark::State& s) { linear_i6(s, isa, n); });
     benchmark::RegisterBenchmark(name("linear_i8_in_turn/" + outputs).c_str(),
                                  [&isa, n](benchmark::State& s) { linear_i8(s, isa, n, false); });
   }

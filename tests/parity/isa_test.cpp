@@ -96,7 +96,7 @@ TEST(withhold_panels, keeps_the_list_and_chooses_none_of_them) {
   sdk::definition given, refused;
   for (sdk::definition* d : {&given, &refused}) {
     cpu::add_primitives(form, *d);
-    cpu::add_composites(form, cpu::head_bits::eight, *d);
+    cpu::add_composites(form, cpu::exact_bits(form), *d);
   }
   cpu::withhold_panels(form, refused);
   const sdk::weight rows{BITNET_FORMAT_TERNARY2, 256, 32, nullptr, 64, nullptr, 0};

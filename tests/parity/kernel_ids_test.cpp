@@ -70,8 +70,10 @@ const functions& known() {
       {address(cpu::linear_panel_emulated), {"linear_panel", "amx"}},
       BITNET_FUNCTION(linear_fives, avx512vbmi),
       BITNET_TABLE_FUNCTIONS(avx512vnni),
+      BITNET_FUNCTION(linear_i6, avx512vnni),
       BITNET_BYTE_FUNCTIONS(avx512vnni),
       BITNET_TABLE_FUNCTIONS(avx512),
+      BITNET_FUNCTION(linear_i6, avx512),
       BITNET_SCORE_FUNCTIONS(avx512),
       BITNET_ALL_FUNCTIONS(avx512),
       BITNET_TABLE_FUNCTIONS(avxvnni),
@@ -89,13 +91,14 @@ const functions& known() {
       BITNET_SCORE_FUNCTIONS(neon),
       BITNET_ALL_FUNCTIONS(neon),
 #endif
+      BITNET_FUNCTION(linear_i6, scalar),
       BITNET_ALL_FUNCTIONS(scalar)};
   return all;
 }
 
 const cpu::isa_form* original = nullptr;  // of the test that runs
 cpu::isa_form noting;
-cpu::head_bits bits = cpu::head_bits::eight;
+bool fast = false;  // the head of 4 bits
 std::set<function> ran;
 
 void note(void* f) {
@@ -153,6 +156,8 @@ void replace_functions(const cpu::isa_form& form) {
     noting.attention.scores = note_scores<cpu::scores_tile, &score_kernels::scores>;
   }
   noting.linear_i8.run = note_tile<cpu::i8_tile, &isa_form::linear_i8>;
+  if (form.linear_i6.run != nullptr)
+    noting.linear_i6.run = note_tile<cpu::i6_tile, &isa_form::linear_i6>;
   noting.linear_i4.run = note_tile<cpu::i8_tile, &isa_form::linear_i4>;
   using k = row_kernels;
   note_rows<&k::rms_norm, &k::act_quant, &k::act_quant_groups, &k::add, &k::mul, &k::relu2,
@@ -170,7 +175,7 @@ void describe(const bitnet_open_request&, sdk::definition& d) {
   if (copies) d.copies_code = cpu::fives_code(noting);
   d.device = cpu::describe_device(noting, noting);
   cpu::add_primitives(noting, d);
-  cpu::add_composites(noting, bits, d);
+  cpu::add_composites(noting, fast ? cpu::fast_bits(noting) : cpu::exact_bits(noting), d);
 }
 
 // The backend of `noting`, in this process.
@@ -234,6 +239,7 @@ const std::vector<std::pair<std::string, std::vector<std::string>>>& made_of() {
       {"columns.", {}},
       {"lm_head.", {"linear_dense"}},
       {"lm_head_top.i8+", {"linear_i8"}},
+      {"lm_head_top.i6+", {"linear_i6"}},
       {"lm_head_top.i4+", {"linear_i4"}},
       {"qkv_rope_kv.", {"linear_ternary"}},
       {"attn_out.", {"linear_ternary"}},
@@ -513,14 +519,14 @@ TEST_P(kernel_ids, of_fused_ops) {
 TEST_P(kernel_ids, of_both_heads_that_look_for_the_largest) {
   tiny_shape shape;
   shape.vocab = 2048;
-  for (const auto& [now, id] : {std::pair{cpu::head_bits::eight, "lm_head_top.i8+f16."},
-                                std::pair{cpu::head_bits::four, "lm_head_top.i4+f16."}}) {
-    bits = now;
-    run_options options;
-    options.top = 1;
-    EXPECT_TRUE(any_begins(run(tiny_model(shape), options), id));
-  }
-  bits = cpu::head_bits::eight;
+  const bool six = GetParam()->linear_i6.run != nullptr;
+  run_options options;
+  options.top = 1;
+  const auto ids = run(tiny_model(shape), options);
+  EXPECT_TRUE(any_begins(ids, six ? "lm_head_top.i6+f16." : "lm_head_top.i8+f16."));
+  fast = true;
+  EXPECT_TRUE(any_begins(run(tiny_model(shape), options), "lm_head_top.i4+f16."));
+  fast = false;
 }
 
 INSTANTIATE_TEST_SUITE_P(variants, kernel_ids, testing::ValuesIn(real_and_emulated_forms()),

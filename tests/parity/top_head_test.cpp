@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <random>
 
@@ -43,6 +44,13 @@ std::vector<float> state(const head& h, kind what, std::mt19937& random) {
   return head_state(h.data, h.k, h.m, what, random);
 }
 
+// Those that there are kernels for.
+std::vector<cpu::head_bits> bits_of(const cpu::isa_form& isa) {
+  std::vector<cpu::head_bits> all{cpu::head_bits::eight, cpu::head_bits::four};
+  if (isa.linear_i6.run != nullptr) all.push_back(cpu::head_bits::six);
+  return all;
+}
+
 struct counted {
   uint64_t exact = 0, rows = 0, beyond = 0;  // rows that are farther off than the margin
 };
@@ -54,7 +62,8 @@ void check(const cpu::isa_form& isa, const head& h, cpu::top_head& two, uint32_t
   std::vector<float> full(h.m), y(h.m), near;
   all_forms().front()->dense({h.weight.format, h.weight.data, h.weight.row_bytes, x.data(), h.k,
                               full.data(), h.m, h.k, h.m, 1});
-  const auto part = [&](uint32_t w) { return h.m * w / workers; };
+  // In whole pairs of rows.
+  const auto part = [&](uint32_t w) { return w == workers ? h.m : h.m * w / workers / 2 * 2; };
   two.take(0, x.data());
   for (uint32_t w = 0; w < workers; ++w)
     two.approximate(isa, w, 1, top, part(w), part(w + 1), y.data());
@@ -63,6 +72,8 @@ void check(const cpu::isa_form& isa, const head& h, cpu::top_head& two, uint32_t
     if (!(std::fabs(static_cast<double>(full[r]) - static_cast<double>(near[r])) <=
           static_cast<double>(two.bound(0, r))))
       ++count.beyond;
+  for (uint32_t w = 0; w < workers; ++w)
+    two.settle(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data());
   for (uint32_t w = 0; w < workers; ++w)
     count.exact += two.refine(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data());
   count.rows += h.m;
@@ -78,9 +89,11 @@ class top_heads : public each_form {};
 
 TEST_P(top_heads, take_steps_without_outputs) {
   head h(128, 1024, 3);
-  h.pack(*GetParam(), cpu::head_bits::eight);
-  cpu::top_head two(h.weight, cpu::head_bits::eight, 1);
+  const cpu::head_bits bits = cpu::exact_bits(*GetParam());
+  h.pack(*GetParam(), bits);
+  cpu::top_head two(h.weight, bits, 1);
   two.approximate(*GetParam(), 0, 0, 1, 0, h.m, nullptr);
+  two.settle(*GetParam(), 1, 0, 1, nullptr, 0, h.m, nullptr);
   EXPECT_EQ(two.refine(*GetParam(), 1, 0, 1, nullptr, 0, h.m, nullptr), 0u);
 }
 
@@ -98,10 +111,10 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
     SCOPED_TRACE(shape.why);
     head h(shape.k, shape.m, 5);
     ASSERT_TRUE(cpu::top_head::fits(h.weight));
-    for (const cpu::head_bits bits : {cpu::head_bits::eight, cpu::head_bits::four}) {
-      // Packing takes an emulator seconds: of the wide ones each has one width of bits.
-      const bool eight = bits == cpu::head_bits::eight;
-      if (slow() && shape.k > 1000 && eight != (shape.k == cpu::max_i8_width)) continue;
+    for (const cpu::head_bits bits : bits_of(*GetParam())) {
+      // Packing takes an emulator seconds: of the wide ones each has one width of bits, or two.
+      const bool proven = bits != cpu::head_bits::four;
+      if (slow() && shape.k > 1000 && proven != (shape.k == cpu::max_i8_width)) continue;
       SCOPED_TRACE(static_cast<int>(bits));
       cpu::top_head two(h.weight, bits, shape.workers);
       h.pack(*GetParam(), bits);
@@ -110,12 +123,12 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
         for (const uint32_t asked : {1u, 40u, cpu::top_head::max_top}) {
           const auto top = static_cast<uint32_t>(std::min<uint64_t>(asked, shape.m - 1));
           if (slow() && (top != 40 || (shape.k > 1000 && what != kind::outliers))) continue;
-          if (!eight && !likely) continue;
+          if (!proven && !likely) continue;
           SCOPED_TRACE(name);
           counted count;
           ASSERT_NO_FATAL_FAILURE(
               check(*GetParam(), h, two, shape.workers, top, state(h, what, random), count));
-          EXPECT_LE(count.beyond, eight ? 0 : count.rows / 500);
+          EXPECT_LE(count.beyond, proven ? 0 : count.rows / 500);
         }
     }
   }
@@ -133,37 +146,40 @@ TEST_P(top_heads, bound_holds_for_ten_thousand_states) {
   const bool few = GetParam() == &cpu::scalar_form || slow();
   const long states = asked > 0 ? asked : few ? 60 : 10000;
   head h(asked > 0 ? 128 : 256, asked > 0 ? 1024 : 2048, 7);
-  for (const cpu::head_bits bits : {cpu::head_bits::eight, cpu::head_bits::four}) {
-    const bool eight = bits == cpu::head_bits::eight;
+  for (const cpu::head_bits bits : bits_of(*GetParam())) {
+    const bool proven = bits != cpu::head_bits::four;
     cpu::top_head two(h.weight, bits, 2);
     h.pack(*GetParam(), bits);
     std::mt19937 random(8);
     const long shares = std::count_if(std::begin(kinds), std::end(kinds),
-                                      [&](const named_kind& one) { return eight || one.likely; });
+                                      [&](const named_kind& one) { return proven || one.likely; });
     for (const auto& [what, name, likely, most] : kinds) {
-      if (!eight && !likely) continue;
+      if (!proven && !likely) continue;
       counted count;
       for (long i = 0; i < states; i += shares)
         ASSERT_NO_FATAL_FAILURE(check(*GetParam(), h, two, 2, 1, state(h, what, random), count));
       const double share = static_cast<double>(count.exact) / static_cast<double>(count.rows);
+      const int width = bits == cpu::head_bits::eight ? 8 : bits == cpu::head_bits::six ? 6 : 4;
       printf("%s, %d bits, %ld states, %s: %.3f %% of the rows recomputed, %.5f %% beyond\n",
-             GetParam()->name, eight ? 8 : 4, (states + shares - 1) / shares, name, 100 * share,
+             GetParam()->name, width, (states + shares - 1) / shares, name, 100 * share,
              100.0 * static_cast<double>(count.beyond) / static_cast<double>(count.rows));
       EXPECT_LE(share, static_cast<double>(most)) << "a bound so wide saves nothing";
-      EXPECT_LE(count.beyond, eight ? 0 : count.rows / 1000);
+      EXPECT_LE(count.beyond, proven ? 0 : count.rows / 1000);
     }
   }
 }
 
 TEST_P(top_heads, leave_a_state_that_is_not_finite_to_the_full_head) {
   head h(64, 1024, 9);
-  cpu::top_head two(h.weight, cpu::head_bits::eight, 1);
-  h.pack(*GetParam(), cpu::head_bits::eight);
+  const cpu::head_bits bits = cpu::exact_bits(*GetParam());
+  cpu::top_head two(h.weight, bits, 1);
+  h.pack(*GetParam(), bits);
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
     std::vector<float> x(64, 1.0f), y(h.m, 42.0f);
     x[3] = bad;
     two.take(0, x.data());
     two.approximate(*GetParam(), 0, 1, 1, 0, h.m, y.data());
+    two.settle(*GetParam(), 1, 1, 1, x.data(), 0, h.m, y.data());
     EXPECT_EQ(two.refine(*GetParam(), 1, 1, 1, x.data(), 0, h.m, y.data()), h.m);
     for (const float v : y) ASSERT_FALSE(std::isfinite(v) && v == 42.0f);
   }
@@ -182,7 +198,7 @@ TEST_P(top_heads, of_other_formats_give_the_logits_of_the_full_head) {
       data[i] = static_cast<uint8_t>(0x20 | (data[i] & 0x83));
     const sdk::weight w{f.id, k, m, data.data(), f.block_bytes * (k / f.block), nullptr, 0, &form};
     if (!cpu::top_head::fits(w)) continue;
-    constexpr auto bits = cpu::head_bits::eight;
+    const cpu::head_bits bits = cpu::exact_bits(*GetParam());
     form.own = sdk::memory(cpu::top_head::packed_bytes(w, bits));
     cpu::top_head::pack(w, bits, *GetParam(), 0, m, form.own.data());
     form.data = form.own.data();
@@ -193,6 +209,7 @@ TEST_P(top_heads, of_other_formats_give_the_logits_of_the_full_head) {
     cpu::linear_dense(cpu::scalar_form, w, x.data(), 1, 0, m, scalar.data());
     two.take(0, x.data());
     two.approximate(*GetParam(), 0, 1, 40, 0, m, y.data());
+    two.settle(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data());
     two.refine(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data());
     std::vector<float> sorted = full;
     std::nth_element(sorted.begin(), sorted.begin() + 39, sorted.end(), std::greater<>());
@@ -204,8 +221,53 @@ TEST_P(top_heads, of_other_formats_give_the_logits_of_the_full_head) {
   }
 }
 
+// Rows of all sizes that f32 has, where squares are lost, or steps, and some that are no numbers.
+TEST_P(top_heads, bound_holds_for_rows_of_every_size) {
+  constexpr uint64_t k = 256, m = 1027;
+  constexpr float sizes[] = {1,      1e-6f,  1e-16f, 1e-19f, 1e-21f, 1e-24f, 1e-29f,
+                             1e-31f, 1e-38f, 1e-43f, 1e12f,  1e20f,  1e29f,  1e33f};
+  std::mt19937 random(15);
+  std::vector<float> w(k * m), x(k), y(m), full(m);
+  for (float& v : x) v = gauss(random);
+  for (uint64_t i = 0; i < w.size(); ++i) w[i] = sizes[i / k % std::size(sizes)] * gauss(random);
+  w[7 * k + 3] = std::nanf("");
+  w[8 * k + 3] = std::numeric_limits<float>::infinity();
+  sdk::packed_form form;
+  const sdk::weight head{
+      BITNET_FORMAT_F32, k, m,    reinterpret_cast<const uint8_t*>(w.data()), 4 * k,
+      nullptr,           0, &form};
+  cpu::linear_dense(*GetParam(), head, x.data(), 1, 0, m, full.data());
+  for (const cpu::head_bits bits : bits_of(*GetParam())) {
+    if (bits == cpu::head_bits::four) continue;
+    form.own = sdk::memory(cpu::top_head::packed_bytes(head, bits));
+    cpu::top_head::pack(head, bits, *GetParam(), 0, m, form.own.data());
+    form.data = form.own.data();
+    cpu::top_head two(head, bits, 1);
+    two.take(0, x.data());
+    two.approximate(*GetParam(), 0, 1, 40, 0, m, y.data());
+    for (uint64_t r = 0; r < m; ++r) {
+      const auto off = std::fabs(static_cast<double>(full[r]) - static_cast<double>(y[r]));
+      const float bound = two.bound(0, r);
+      EXPECT_FALSE(off > static_cast<double>(bound)) << "row " << r << ", " << full[r];
+      if (std::fabs(full[r]) < 1e12f) {
+        EXPECT_TRUE(std::isfinite(bound)) << "row " << r << " is computed whatever it is";
+      }
+    }
+    two.settle(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data());
+    two.refine(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data());
+    std::vector<float> sorted;
+    std::copy_if(full.begin(), full.end(), std::back_inserter(sorted),
+                 [](float v) { return !std::isnan(v); });
+    std::nth_element(sorted.begin(), sorted.begin() + 39, sorted.end(), std::greater<>());
+    for (uint64_t r = 0; r < m; ++r) {
+      if (full[r] < sorted[39] && std::isinf(y[r])) continue;
+      ASSERT_EQ(std::bit_cast<uint32_t>(y[r]), std::bit_cast<uint32_t>(full[r])) << "row " << r;
+    }
+  }
+}
+
 TEST_P(top_heads, copies_are_the_same_bytes_whoever_makes_them) {
-  for (const cpu::head_bits bits : {cpu::head_bits::eight, cpu::head_bits::four}) {
+  for (const cpu::head_bits bits : bits_of(*GetParam())) {
     head ours(100, 1031, 5), scalar(100, 1031, 5);
     ours.pack(*GetParam(), bits);
     scalar.pack(cpu::scalar_form, bits);
@@ -247,6 +309,18 @@ struct integers {
         rows + 3, k, rows, n});
     return out;
   }
+  // The same of 6 bits.
+  std::vector<int64_t> multiply(const cpu::tile_kernel<cpu::i6_tile>& by,
+                                guarded_memory<uint8_t>& w, guarded_memory<uint8_t>& multipliers,
+                                uint64_t rows) {
+    std::vector<int64_t> out(n * (rows + 3), -1);
+    guarded_memory<int32_t> starts(n * 16);
+    for (uint64_t i = 0; i < starts.size(); ++i) starts[i] = 0;
+    for (uint64_t i = 0; i < n * k; ++i) starts[i / k * 16 + i % k / 4 % 16] -= 32 * x[i];
+    by({w.data(), multipliers.data(), high.data(), low.data(), k, starts.data(), out.data(),
+        rows + 3, k, rows, n});
+    return out;
+  }
   uint64_t k, n;
   guarded_memory<int16_t> x;
   guarded_memory<int8_t> high, low;
@@ -279,10 +353,30 @@ TEST_P(top_heads, integer_sums_equal_those_of_the_scalar_form) {
         }
 }
 
+TEST_P(top_heads, sums_of_6_bits_equal_those_of_the_scalar_form) {
+  if (GetParam()->linear_i6.run == nullptr) return;
+  std::mt19937 random(4);
+  for (const uint64_t k : {256u, 2560u, 8192u})
+    for (const uint64_t rows : {1u, 4u, 7u})
+      for (const uint64_t outputs : {1u, 2u, 4u, 7u})
+        for (const bool extreme : {false, true}) {
+          integers x(outputs, k, extreme, random);
+          guarded_memory<uint8_t> w(rows * k / 4 * 3), multipliers(rows * 16);
+          for (uint64_t i = 0; i < w.size(); ++i)
+            w[i] = static_cast<uint8_t>(extreme ? 255 : random());
+          for (uint64_t i = 0; i < multipliers.size(); ++i)
+            multipliers[i] = static_cast<uint8_t>(extreme ? 255 : random());
+          SCOPED_TRACE(std::to_string(k) + " by " + std::to_string(rows) + " by " +
+                       std::to_string(outputs));
+          EXPECT_EQ(x.multiply(GetParam()->linear_i6, w, multipliers, rows),
+                    x.multiply(cpu::scalar_form.linear_i6, w, multipliers, rows));
+        }
+}
+
 // What an output gets does not depend on who else is in the step.
 TEST_P(top_heads, outputs_together_are_what_each_is_alone) {
   head h(200, 1100, 13);
-  for (const cpu::head_bits bits : {cpu::head_bits::eight, cpu::head_bits::four})
+  for (const cpu::head_bits bits : bits_of(*GetParam()))
     for (const uint64_t outputs : {2u, 5u, cpu::top_head::max_outputs}) {
       if (slow() && outputs == cpu::top_head::max_outputs) continue;
       SCOPED_TRACE(std::to_string(outputs) + " outputs");
@@ -296,14 +390,17 @@ TEST_P(top_heads, outputs_together_are_what_each_is_alone) {
         x.insert(x.end(), next.begin(), next.end());
         together.take(o, x.data() + o * h.k);
       }
-      const uint64_t n = h.m / 3;
+      const uint64_t n = h.m / 3 / 2 * 2;
       together.approximate(*GetParam(), 0, outputs, 3, 0, n, y.data());
       together.approximate(*GetParam(), 1, outputs, 3, n, h.m, y.data());
+      together.settle(*GetParam(), 2, outputs, 3, x.data(), 0, n, y.data());
+      together.settle(*GetParam(), 2, outputs, 3, x.data(), n, h.m, y.data());
       uint64_t exact = together.refine(*GetParam(), 2, outputs, 3, x.data(), 0, n, y.data());
       exact += together.refine(*GetParam(), 2, outputs, 3, x.data(), n, h.m, y.data());
       for (uint64_t o = 0; o < outputs; ++o) {
         alone.take(0, x.data() + o * h.k);
         alone.approximate(*GetParam(), 0, 1, 3, 0, h.m, one.data());
+        alone.settle(*GetParam(), 1, 1, 3, x.data() + o * h.k, 0, h.m, one.data());
         exact -= alone.refine(*GetParam(), 1, 1, 3, x.data() + o * h.k, 0, h.m, one.data());
         for (uint64_t r = 0; r < h.m; ++r)
           ASSERT_EQ(std::bit_cast<uint32_t>(y[o * h.m + r]), std::bit_cast<uint32_t>(one[r]))

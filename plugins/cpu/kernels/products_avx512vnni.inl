@@ -1,10 +1,10 @@
 // Products and totals with AVX-512 VNNI, in the namespace of the form that includes it.
 
 // _mm512_dpbusd_epi32, of which g++ 12 copies the sums.
-inline void add_products(__m512i& sums, __m512i codes, __m512i q) {
+[[gnu::always_inline]] inline void add_products(__m512i& sums, __m512i codes, __m512i q) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "v"(q));
 }
-inline void add_products(__m512i& sums, __m512i codes, const int8_t (&q)[64]) {
+[[gnu::always_inline]] inline void add_products(__m512i& sums, __m512i codes, const int8_t (&q)[64]) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "m"(q));
 }
 

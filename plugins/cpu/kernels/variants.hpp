@@ -16,6 +16,7 @@
 #include "linear_dense.hpp"
 #include "linear_fives.hpp"
 #include "linear_grouped.hpp"
+#include "linear_i6.hpp"
 #include "linear_i8.hpp"
 #include "linear_panel.hpp"
 #include "linear_ternary.hpp"
@@ -64,6 +65,8 @@ struct isa_form {
   row_kernels rows;
   tile_kernel<i8_tile> linear_i8;
   tile_kernel<i8_tile> linear_i4;
+  // In place of linear_i8, where it keeps up with the memory; may be none.
+  tile_kernel<i6_tile> linear_i6 = {"", nullptr};
   // In place of panels of whole rows, where it is faster; may be none.
   tile_kernel<panel_tile> tables = {"", nullptr};
   // Panels of another instruction set serve as well, and ids name both: "avx512vnni+amx".
@@ -114,6 +117,7 @@ inline bool ask_for_tiles() {
 #endif
 
 inline constexpr tile_kernel<panel_tile> no_tables{};
+inline constexpr tile_kernel<i6_tile> no_i6{"", nullptr};
 
 // Best first; on x86 docs/reference/benchmarks.md has the figures. The last row is always
 // supported.
@@ -123,28 +127,30 @@ inline constexpr isa_form isa_forms[] = {
      BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, amx),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
      BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
-     BITNET_KERNEL(linear_i4, avx512vnni), no_tables, true, ask_for_tiles, tiles_panel,
-     BITNET_FIVES(avx512vbmi)},
+     BITNET_KERNEL(linear_i4, avx512vnni), BITNET_KERNEL(linear_i6, avx512vnni), no_tables, true,
+     ask_for_tiles, tiles_panel, BITNET_FIVES(avx512vbmi)},
     {"avx512vnni", has_avx512vnni, BITNET_KERNEL(linear_ternary, avx512vnni),
      BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, avx512vnni),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
      BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
-     BITNET_KERNEL(linear_i4, avx512vnni), BITNET_KERNEL(linear_tables, avx512vnni), false, nullptr,
-     rows_panel, BITNET_FIVES(avx512vbmi)},
+     BITNET_KERNEL(linear_i4, avx512vnni), BITNET_KERNEL(linear_i6, avx512vnni),
+     BITNET_KERNEL(linear_tables, avx512vnni), false, nullptr, rows_panel,
+     BITNET_FIVES(avx512vbmi)},
     {"avx512", has_avx512, BITNET_KERNEL(linear_ternary, avx512),
      BITNET_KERNEL(linear_grouped, avx512), BITNET_KERNEL(linear_panel, avx512),
      BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
      BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512),
-     BITNET_KERNEL(linear_i4, avx512), BITNET_KERNEL(linear_tables, avx512)},
+     BITNET_KERNEL(linear_i4, avx512), BITNET_KERNEL(linear_i6, avx512),
+     BITNET_KERNEL(linear_tables, avx512)},
     {"avxvnni", has_avxvnni, BITNET_KERNEL(linear_ternary, avxvnni),
      BITNET_KERNEL(linear_grouped, avxvnni), BITNET_KERNEL(linear_panel, avxvnni),
      BITNET_KERNEL(linear_dense, avx2), BITNET_KERNEL(weighted_sum, avx2), BITNET_SCORES(avx2),
-     BITNET_ROWS(avx2), BITNET_KERNEL(linear_i8, avxvnni), BITNET_KERNEL(linear_i4, avxvnni),
+     BITNET_ROWS(avx2), BITNET_KERNEL(linear_i8, avxvnni), BITNET_KERNEL(linear_i4, avxvnni), no_i6,
      BITNET_KERNEL(linear_tables, avxvnni)},
     {"avx2", has_avx2, BITNET_KERNEL(linear_ternary, avx2), BITNET_KERNEL(linear_grouped, avx2),
      BITNET_KERNEL(linear_panel, avx2), BITNET_KERNEL(linear_dense, avx2),
      BITNET_KERNEL(weighted_sum, avx2), BITNET_SCORES(avx2), BITNET_ROWS(avx2),
-     BITNET_KERNEL(linear_i8, avx2), BITNET_KERNEL(linear_i4, avx2),
+     BITNET_KERNEL(linear_i8, avx2), BITNET_KERNEL(linear_i4, avx2), no_i6,
      BITNET_KERNEL(linear_tables, avx2)},
     {"sse41", [] { return __builtin_cpu_supports("sse4.1") != 0; },
      BITNET_KERNEL(linear_ternary, sse41), BITNET_KERNEL(linear_grouped, sse41),
@@ -182,7 +188,8 @@ inline constexpr isa_form isa_forms[] = {
      {"scalar", nullptr, nullptr},
      BITNET_ROWS(scalar),
      BITNET_KERNEL(linear_i8, scalar),
-     BITNET_KERNEL(linear_i4, scalar)},
+     BITNET_KERNEL(linear_i4, scalar),
+     BITNET_KERNEL(linear_i6, scalar)},
 };
 
 inline constexpr const isa_form& scalar_form =

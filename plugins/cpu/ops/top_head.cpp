@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "bitnet/sdk/interpreter/kernel.hpp"
+#include "row_codes.hpp"
 #include "tuning.hpp"
 
 namespace bitnet::cpu {
@@ -17,69 +17,43 @@ constexpr int32_t top_code = 16256;   // 127 * 128
 
 // Elements of a row with those that fill it up, which are zero.
 uint64_t padded(const sdk::weight& w, head_bits bits) {
-  const uint64_t unit = bits == head_bits::four ? 128 : 64;
+  const uint64_t unit = bits == head_bits::four ? 128 : bits == head_bits::six ? i6_block : 64;
   return (w.k + unit - 1) / unit * unit;
 }
 uint64_t stride_of(const sdk::weight& w, head_bits bits) {
-  return bits == head_bits::four ? padded(w, bits) / 2 : padded(w, bits);
+  const uint64_t k = padded(w, bits);
+  return bits == head_bits::four  ? k / 2
+         : bits == head_bits::six ? k / i6_block * i6_block_bytes
+                                  : k;
+}
+uint64_t multiplier_bytes(head_bits bits) {
+  return bits == head_bits::six ? i6_groups : 0;
 }
 
-// Sums in this order by every instruction set.
-struct sums16 {
-  float parts[16] = {};
-  float total() {
-    for (int half = 8; half != 0; half /= 2)
-      for (int j = 0; j < half; ++j) parts[j] += parts[j + half];
-    return parts[0];
-  }
-};
-
-struct row_code {
-  float d = 0, error = 0, size = 0;  // d, |r|^2, |d q|^2
-};
-
-// A row of k elements, a multiple of 16, in steps of `step`; q gets the codes.
-row_code code_i4(const float* w, uint64_t k, float step, int8_t* q) {
-  constexpr float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds
-  const float inverse = 1.0f / step;
-  sums16 ww, wq, qq;
-  for (uint64_t i = 0; i < k; i += 16)
-    for (uint64_t j = 0; j < 16; ++j) {
-      const float v = w[i + j] * inverse;
-      const float low = v > -7.0f ? v : -7.0f;  // also where v is not a number
-      const float n = ((low < 7.0f ? low : 7.0f) + shift) - shift;
-      q[i + j] = static_cast<int8_t>(n);
-      ww.parts[j] += w[i + j] * w[i + j];
-      wq.parts[j] += w[i + j] * n;
-      qq.parts[j] += n * n;
-    }
-  const float sum_ww = ww.total(), sum_wq = wq.total(), sum_qq = qq.total();
-  // r = w - d q is orthogonal to w: a state along the row is not misjudged.
-  if (!(sum_wq > 0)) return {0, sum_ww, 0};
-  const float d = sum_ww / sum_wq;
-  const float size = d * d * sum_qq;
-  // |w - d q|^2 with w r = 0; where that cancels, the row's own size is a bound.
-  return {d, std::max(size - sum_ww, 1e-6f * sum_ww), size};
+void write_i8(const int8_t* q, uint64_t stride, uint8_t* out) {
+  for (uint64_t i = 0; i < stride; ++i)
+    out[i] = static_cast<uint8_t>(static_cast<uint8_t>(q[i]) ^ 0x80u);
 }
 
-row_code best_i4(const float* w, uint64_t k, int8_t* q) {
-  float largest = 0;
-  for (uint64_t i = 0; i < k; ++i) largest = std::max(largest, std::fabs(w[i]));
-  row_code best;
-  if (largest < 1e-30f || largest > 1e16f) {
-    std::fill_n(q, k, int8_t{0});
-    float size = 0;
-    for (uint64_t i = 0; i < k; ++i) size += w[i] * w[i];
-    return {0, size, 0};
+void write_i4(const int8_t* q, uint64_t stride, uint8_t* out) {
+  for (uint64_t i = 0; i < stride; ++i) {
+    const int8_t* near = q + i / 64 * 128 + i % 64;
+    out[i] = static_cast<uint8_t>((near[0] + 8) | (near[64] + 8) << 4);
   }
-  int8_t codes[max_i8_width];
-  for (const float clipped : {1.0f, 0.8f, 0.65f}) {  // the last suits normal weights
-    const row_code now = code_i4(w, k, clipped * largest / 7.0f, codes);
-    if (clipped != 1.0f && !(now.error < best.error)) continue;
-    best = now;
-    std::copy_n(codes, k, q);
+}
+
+// A row of k elements, whose blocks are `step` bytes apart.
+void write_i6(const int8_t* q, uint64_t k, uint64_t step, uint8_t* out) {
+  constexpr uint64_t part = 64;
+  uint8_t codes[i6_block];
+  for (uint64_t at = 0; at < k; at += i6_block, out += step) {
+    for (uint64_t i = 0; i < i6_block; ++i) codes[i] = static_cast<uint8_t>(q[at + i] + 32);
+    for (uint64_t p = 0; p < 3; ++p)
+      for (uint64_t i = 0; i < part; ++i) {
+        const auto bits = static_cast<uint8_t>(codes[3 * part + i] >> (2 * p));
+        out[part * p + i] = static_cast<uint8_t>(codes[part * p + i] | bits << 6);
+      }
   }
-  return best;
 }
 
 constexpr uint64_t most_rows = 256;                                   // of a tile
@@ -93,11 +67,18 @@ uint64_t tile_for(uint64_t outputs, uint64_t stride) {
   return std::clamp(bytes / stride / unit * unit, unit, most);
 }
 
-// Keeps the `top` largest values seen, as a heap whose front is the least of them.
-void keep(float* largest, uint32_t top, float value) {
-  std::pop_heap(largest, largest + top, std::greater<>());
-  largest[top - 1] = value;
-  std::push_heap(largest, largest + top, std::greater<>());
+// Keeps the `top` largest seen, as a heap whose front is the least of them.
+template <class Candidate>
+void keep(Candidate* largest, uint32_t top, const Candidate& one) {
+  const auto above = [](const Candidate& a, const Candidate& b) { return a.value > b.value; };
+  std::pop_heap(largest, largest + top, above);
+  largest[top - 1] = one;
+  std::push_heap(largest, largest + top, above);
+}
+
+// Rows that are computed again lie far apart: each is asked for while another is computed.
+void ask_for_row(const sdk::weight& w, uint64_t row) {
+  for (uint64_t at = 0; at < w.row_bytes; at += 64) __builtin_prefetch(w.row(row) + at, 0, 2);
 }
 
 }  // namespace
@@ -110,7 +91,7 @@ bool top_head::fits(const sdk::weight& w) {
 }
 
 uint64_t top_head::packed_bytes(const sdk::weight& w, head_bits bits) {
-  return fits(w) ? (stride_of(w, bits) + 3 * sizeof(float)) * w.m : 0;
+  return fits(w) ? (stride_of(w, bits) + multiplier_bytes(bits) + 3 * sizeof(float)) * w.m : 0;
 }
 
 uint64_t top_head::row_bytes(const sdk::weight& w, head_bits bits) {
@@ -120,42 +101,38 @@ uint64_t top_head::row_bytes(const sdk::weight& w, head_bits bits) {
 top_head::copied_rows top_head::rows_of(const sdk::weight& w, head_bits bits) {
   const uint8_t* data = w.packed->data.load(std::memory_order_acquire);
   const uint64_t stride = stride_of(w, bits);
-  const auto* scales = reinterpret_cast<const float*>(data + stride * w.m);
+  const uint8_t* multipliers = data + stride * w.m;
+  const auto* scales = reinterpret_cast<const float*>(multipliers + multiplier_bytes(bits) * w.m);
   const uint8_t* copied = w.packed->copy ? w.packed->copy->data() : nullptr;
-  return {copied ? copied : data, stride, scales, scales + w.m, scales + 2 * w.m};
+  return {copied ? copied : data, stride, multipliers, scales, scales + w.m, scales + 2 * w.m};
 }
 
 void top_head::pack(const sdk::weight& w, head_bits bits, const isa_form& isa, uint64_t first,
                     uint64_t last, uint8_t* out) {
-  const uint64_t stride = stride_of(w, bits);
-  auto* scales = reinterpret_cast<float*>(out + stride * w.m);
+  const uint64_t stride = stride_of(w, bits), k = padded(w, bits);
+  uint8_t* multipliers = out + stride * w.m;
+  auto* scales = reinterpret_cast<float*>(multipliers + multiplier_bytes(bits) * w.m);
   float row[max_i8_width] = {};
   int8_t q[max_i8_width] = {};
   for (uint64_t r = first; r < last; ++r) {
     decode_row(isa, w, r, row);
-    if (bits == head_bits::four) {
-      const row_code c = best_i4(row, padded(w, bits), q);
-      uint8_t* codes = out + r * stride;
-      for (uint64_t i = 0; i < stride; ++i) {
-        const int8_t* near = q + i / 64 * 128 + i % 64;
-        codes[i] = static_cast<uint8_t>((near[0] + 8) | (near[64] + 8) << 4);
-      }
-      scales[r] = c.d;
-      scales[w.m + r] = rounded_up * std::sqrt(c.error);
-      scales[2 * w.m + r] = rounded_up * std::sqrt(c.size) + scales[w.m + r];
-      continue;
-    }
-    float s = 0;
-    isa.rows.act_quant(row, w.k, q, &s);
     uint8_t* codes = out + r * stride;
-    for (uint64_t i = 0; i < stride; ++i)
-      codes[i] = static_cast<uint8_t>(static_cast<uint8_t>(q[i]) ^ 0x80u);
-    const float d = 1.0f / s;
-    float error = 0, size = 0;
-    isa.rows.quant_error(row, q, d, w.k, &error, &size);
-    scales[r] = d;
-    scales[w.m + r] = rounded_up * std::sqrt(error);
-    scales[2 * w.m + r] = rounded_up * std::sqrt(size) + scales[w.m + r];
+    row_code c;
+    if (bits == head_bits::eight) {
+      c = i8_codes(isa, row, w.k, q);
+      write_i8(q, stride, codes);
+    } else if (bits == head_bits::four) {
+      c = i4_codes(row, k, q);
+      write_i4(q, stride, codes);
+    } else {
+      c = i6_codes(row, k, q, multipliers + r * i6_groups);
+      const bool paired = (r ^ 1) < w.m;
+      if (r % 2 != 0) codes = codes - stride + i6_block_bytes;
+      write_i6(q, k, paired ? 2 * i6_block_bytes : i6_block_bytes, codes);
+    }
+    scales[r] = c.scale;
+    scales[w.m + r] = rounded_up * c.error;
+    scales[2 * w.m + r] = rounded_up * c.size + scales[w.m + r];
   }
 }
 
@@ -163,10 +140,11 @@ top_head::top_head(const sdk::weight& w, head_bits bits, uint32_t workers)
     : w_(w),
       bits_(bits),
       certainty_(bits == head_bits::four ? 6.0f / std::sqrt(static_cast<float>(w.k)) : rounded_up),
-      largest_(new float[uint64_t{workers} * max_outputs * max_top]),
-      z_(max_outputs * padded(w, bits)),
-      high_(z_.size()),
-      low_(z_.size()) {}
+      largest_(new candidate[uint64_t{workers} * max_outputs * max_top]),
+      settled_(bits == head_bits::six ? new float[uint64_t{max_outputs} * max_top] : nullptr),
+      z_(max_outputs * padded(w, bits) * sizeof(int16_t)),
+      high_(max_outputs * padded(w, bits)),
+      low_(high_.size()) {}
 
 void top_head::take(uint64_t output, const float* x) {
   state& s = states_[output];
@@ -176,59 +154,144 @@ void top_head::take(uint64_t output, const float* x) {
     largest = std::max(largest, std::fabs(x[i]));
     size += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   }
-  s.finite = std::isfinite(size) && size < 1e60;
-  if (!s.finite) return;
-  s.scale = std::max(static_cast<double>(largest), 1e-30) / top_code;
+  s.usual = size > 1e-60 && size < 1e60;
+  if (!s.usual) return;
+  s.scale = static_cast<double>(largest) / top_code;
   double error = 0;
-  int64_t sum = 0;
+  int32_t sums[i6_groups] = {};
   const uint64_t at = output * padded(w_, bits_);
+  auto* z_of = reinterpret_cast<int16_t*>(z_.data()) + at;
+  auto* high_of = reinterpret_cast<int8_t*>(high_.data()) + at;
+  auto* low_of = reinterpret_cast<int8_t*>(low_.data()) + at;
   for (uint64_t i = 0; i < w_.k; ++i) {
     const double exact = static_cast<double>(x[i]);
     const auto z = static_cast<int32_t>(std::lround(exact / s.scale));
     const int32_t high = (z + 64) >> 7;
-    z_[at + i] = static_cast<int16_t>(z);
-    high_[at + i] = static_cast<int8_t>(high);
-    low_[at + i] = static_cast<int8_t>(z - 128 * high);
-    sum += z;
+    z_of[i] = static_cast<int16_t>(z);
+    high_of[i] = static_cast<int8_t>(high);
+    low_of[i] = static_cast<int8_t>(z - 128 * high);
+    sums[i / 4 % i6_groups] += z;
     error += (exact - z * s.scale) * (exact - z * s.scale);
   }
-  sums_[output] = sum;
+  sums_[output] = 0;
+  for (uint64_t g = 0; g < i6_groups; ++g) {
+    sums_[output] += sums[g];
+    starts_[output * i6_groups + g] = -32 * sums[g];
+  }
+  const auto k = static_cast<float>(w_.k);
   s.size = rounded_up * static_cast<float>(std::sqrt(size));
-  s.error = rounded_up * static_cast<float>(std::sqrt(error)) +
-            (static_cast<float>(w_.k) / 16.0f + 16.0f) * 0x1p-24f * s.size;
+  s.error =
+      rounded_up * static_cast<float>(std::sqrt(error)) + (k / 16.0f + 16.0f) * 0x1p-24f * s.size;
+  // The square of a residual below 2^-75 may be lost, and of a product what is below 2^-150.
+  s.lost = std::sqrt(k) * 0x1p-74f * s.size + k * 0x1p-149f;
+  if (bits_ == head_bits::six) set_apart(x, size, s);
+}
+
+// An element above twice the square root of 3 times the deviation adds less to a bound by itself:
+// |r| is about that root of k, of half steps.
+void top_head::set_apart(const float* x, double squares, state& s) const {
+  double apart = 0;
+  for (int pass = 0; pass < 4; ++pass) {
+    const double limit = std::sqrt(12 * squares / static_cast<double>(w_.k));
+    double rest = 0;
+    apart = 0;
+    for (uint64_t i = 0; i < w_.k; ++i) {
+      const double size = std::fabs(static_cast<double>(x[i]));
+      if (size > limit)
+        apart += size;
+      else
+        rest += size * size;
+    }
+    const bool same = rest == squares;
+    squares = rest;
+    if (same) break;
+  }
+  s.size = rounded_up * static_cast<float>(std::sqrt(squares)) + 1e-6f * s.size;  // never lost
+  s.apart = rounded_up * 127.5f * static_cast<float>(apart);
+}
+
+// Rows [first, first + n) of all outputs, into sums (outputs, tile).
+void top_head::multiply(const isa_form& isa, const copied_rows& rows, uint64_t first, uint64_t n,
+                        uint64_t outputs, uint64_t tile, int64_t* sums) const {
+  const uint64_t k = padded(w_, bits_), ahead = current_tuning().ahead;
+  const uint8_t* codes = rows.codes + first * rows.stride;
+  if (bits_ == head_bits::six) {
+    isa.linear_i6({codes, rows.multipliers + first * i6_groups, high(), low(), k, starts_, sums,
+                   tile, k, n, outputs, ahead});
+    return;
+  }
+  const auto& kernel = bits_ == head_bits::four ? isa.linear_i4 : isa.linear_i8;
+  kernel({codes, rows.stride, z(), high(), low(), k, sums_, sums, tile, k, n, outputs, ahead});
 }
 
 void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
                            uint64_t first, uint64_t last, float* y, bool streams) {
   if (outputs == 0) return;  // a prompt's step, but for its last
   const copied_rows rows = rows_of(w_, bits_);
-  const auto kernel = bits_ == head_bits::four ? isa.linear_i4 : isa.linear_i8;
-  const uint64_t k = padded(w_, bits_), ahead = current_tuning().ahead;
   const uint64_t tile = tile_for(outputs, rows.stride);
   int64_t sums[most_sums];
-  for (uint64_t o = 0; o < outputs; ++o) std::fill_n(largest(worker, o), top, -infinity);
+  for (uint64_t o = 0; o < outputs; ++o)
+    std::fill_n(largest(worker, o), top, candidate{-infinity, 0});
   sdk::row_copy* const copy = streams ? w_.packed->copy.get() : nullptr;
   for (uint64_t r = first; r < last; r += tile) {
     const uint64_t n = std::min(tile, last - r);
     if (copy && !copy->data()) copy->add(rows.codes, r, r + n);
-    // Those of an output that is not finite are those of an earlier one, and are not used.
-    kernel({rows.codes + r * rows.stride, rows.stride, z_.data(), high_.data(), low_.data(), k,
-            sums_, sums, tile, k, n, outputs, ahead});
+    // Those of an output that is not usual are those of an earlier one, and are not used.
+    multiply(isa, rows, r, n, outputs, tile, sums);
     for (uint64_t o = 0; o < outputs; ++o) {
       const state& s = states_[o];
-      if (!s.finite) continue;
-      float lower[most_rows];
+      if (!s.usual) continue;
+      float value[most_rows];
       float* out = y + o * w_.m + r;
       for (uint64_t i = 0; i < n; ++i) {
         out[i] = static_cast<float>(static_cast<double>(sums[o * tile + i]) * s.scale *
                                     static_cast<double>(rows.scales[r + i]));
-        lower[i] = out[i] - bound(rows, s, r + i);
+        value[i] = settles() ? out[i] : out[i] - bound(rows, s, r + i);
       }
-      float* heap = largest(worker, o);
+      candidate* heap = largest(worker, o);
       for (uint64_t i = 0; i < n; ++i)
-        if (lower[i] > heap[0]) keep(heap, top, lower[i]);
+        if (value[i] > heap[0].value)
+          keep(heap, top, candidate{value[i], static_cast<uint32_t>(r + i)});
     }
   }
+}
+
+void top_head::gather(uint32_t workers, uint64_t output, uint32_t top, candidate* all) const {
+  std::fill_n(all, top, candidate{-infinity, 0});
+  for (uint32_t w = 0; w < workers; ++w) {
+    const candidate* theirs = largest(w, output);
+    for (uint32_t i = 0; i < top; ++i)
+      if (theirs[i].value > all[0].value) keep(all, top, theirs[i]);
+  }
+}
+
+void top_head::settle(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
+                      const float* x, uint64_t first, uint64_t last, float* y) {
+  if (!settles()) return;
+  for (uint64_t o = 0; o < outputs; ++o) {
+    if (!states_[o].usual) continue;
+    candidate all[max_top];  // the same for every worker, each of which has some of the rows
+    gather(workers, o, top, all);
+    float *out = y + o * w_.m, *settled = settled_.get() + o * max_top;
+    for (uint32_t i = 0; i < top; ++i) {
+      const uint64_t r = all[i].row;
+      if (r < first || r >= last) continue;
+      settled[i] = -infinity;  // of fewer rows than are asked for, and of what is not a number
+      if (all[i].value == -infinity) continue;
+      linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out);
+      if (out[r] > settled[i]) settled[i] = out[r];
+    }
+  }
+}
+
+float top_head::least(uint32_t workers, uint64_t output, uint32_t top) const {
+  if (settles()) {
+    const float* settled = settled_.get() + output * max_top;
+    return *std::min_element(settled, settled + top);
+  }
+  candidate all[max_top];
+  gather(workers, output, top, all);
+  return all[0].value;
 }
 
 uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
@@ -237,22 +300,20 @@ uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t output
   uint64_t exact = 0;
   for (uint64_t o = 0; o < outputs; ++o) {
     const state& s = states_[o];
-    float least[max_top];
-    std::fill_n(least, top, -infinity);
-    for (uint32_t w = 0; w < workers; ++w) {
-      const float* theirs = largest_.get() + (uint64_t{w} * max_outputs + o) * max_top;
-      for (uint32_t i = 0; i < top; ++i)
-        if (theirs[i] > least[0]) keep(least, top, theirs[i]);
-    }
+    const float below = s.usual ? least(workers, o, top) : -infinity;
     float* out = y + o * w_.m;
+    uint64_t asked = last;  // the row that is computed when the next one is asked for
     for (uint64_t r = first; r < last; ++r) {
-      if (s.finite && out[r] + bound(rows, s, r) < least[0]) {
+      if (s.usual && out[r] + bound(rows, s, r) < below) {
         out[r] = -infinity;
         continue;
       }
-      linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out);
+      ask_for_row(w_, r);
+      if (asked != last) linear_dense(isa, w_, x + o * w_.k, 1, asked, asked + 1, out);
+      asked = r;
       ++exact;
     }
+    if (asked != last) linear_dense(isa, w_, x + o * w_.k, 1, asked, asked + 1, out);
   }
   return exact;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The two-stage output head: the largest logits, exactly as the full head computes them, for half
-// or a quarter of the bytes.
+// The two-stage output head: the largest logits, exactly as the full head computes them, for half,
+// three eighths or a quarter of the bytes.
 //
 // First all rows from a copy of the weights in fewer bits, each with a bound on how far the full
 // head's value can be; then, from the weights themselves, the rows that can still be among the
@@ -9,19 +9,25 @@
 // Bound    with w = d q + r and x = s z + e (q int8, z 15 bits): w x = d s (q z) + r x + d q e, so
 //          |w x - d s (q z)| <= |r| |x| + |d q| |e| by Cauchy-Schwarz. The f32 sum of the full head
 //          is off by less than (k / 16 + 16) 2^-24 |w| |x| more. All norms are taken a little
-//          larger than computed.
+//          larger than computed, and a little is added for what f32 cannot hold of a square.
+// Six      bits: the same with D, the scale of each element, for d. r is three times as large, so
+//          that more care is taken: the few large elements of x are bounded one by one, as no
+//          element of r is larger than half a step, and leave |x| small; and the rows that look
+//          largest get their exact logits first, with which all others are compared.
 // Margin   4 bits: q is in [-7, 7], d makes r orthogonal to w, and r and e are taken to have no
 //          direction in common with x and d q: each product is then normal, with the Cauchy-Schwarz
 //          bound over sqrt(k) as its deviation, and six of those are the margin. Likely, not
 //          proven: a largest logit may be missed.
-// Answer   with T the n-th largest lower bound, a row whose upper bound is below T has n rows above
-//          it whatever the rounding: its logit becomes -infinity. All others are recomputed.
-// Memory   the copy, packed_form of the weight: a byte or half of one for each of its elements,
-//          rows padded to 64 bytes, then for each row d, |r| and |d q| + |r| in f32, in three runs.
+// Answer   with T the n-th largest lower bound, or with 6 bits the least of n exact logits, a row
+//          whose upper bound is below T has n rows above it whatever the rounding: its logit
+//          becomes -infinity. All others are recomputed.
+// Memory   the copy, packed_form of the weight: a byte, three quarters or half of one for each of
+//          its elements, rows padded to 64 bytes, with 6 bits to 192 and followed by the
+//          multipliers of each row, (rows, 16); then for each row d, |r| and |d q| + |r| in f32, in
+//          three runs.
 // Threads  one step at a time; the workers of a step share it.
 
 #include <memory>
-#include <vector>
 
 #include "bitnet/sdk/handle.hpp"
 #include "kernels/variants.hpp"
@@ -29,7 +35,15 @@
 
 namespace bitnet::cpu {
 
-enum class head_bits : uint8_t { eight, four };
+enum class head_bits : uint8_t { eight, six, four };
+
+// Of the copy that is read with `--head exact` and `--head fast`.
+constexpr head_bits exact_bits(const isa_form& isa) {
+  return isa.linear_i6.run != nullptr ? head_bits::six : head_bits::eight;
+}
+constexpr head_bits fast_bits(const isa_form&) {
+  return head_bits::four;
+}
 
 class top_head {
  public:
@@ -41,7 +55,9 @@ class top_head {
 
   // The copy: 0 bytes where there is no two-stage form. The same bytes by every instruction set.
   static constexpr const char* layout_id(head_bits bits) {
-    return bits == head_bits::four ? "cpu/i4-rows+errors/1" : "cpu/i8-rows+errors/1";
+    return bits == head_bits::four  ? "cpu/i4-rows+errors/1"
+           : bits == head_bits::six ? "cpu/i6-row-pairs+errors/1"
+                                    : "cpu/i8-rows+errors/1";
   }
   static uint64_t packed_bytes(const sdk::weight& w, head_bits bits);
   static uint64_t row_bytes(const sdk::weight& w, head_bits bits);  // of the codes of a row
@@ -54,10 +70,16 @@ class top_head {
   // The phases of a step, in this order; all workers meet between them.
   void take(uint64_t output, const float* x);  // (k)
   // Approximates rows [first, last) of each output into y (outputs, rows), and notes the `top`
-  // largest lower bounds. The copy is read once for all outputs. `streams`: for a token by itself,
-  // which copies what it reads where that is wanted (row_copies.hpp).
+  // largest lower bounds; with 6 bits `first` is even, and the largest approximations are noted.
+  // The copy is read once for all outputs. `streams`: for a token by itself, which copies what it
+  // reads where that is wanted (row_copies.hpp).
   void approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
                    uint64_t first, uint64_t last, float* y, bool streams = false);
+  // Whether settle() has something to do.
+  [[nodiscard]] bool settles() const { return bits_ == head_bits::six; }
+  // The exact logits of those of the rows [first, last) that look largest of all.
+  void settle(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top, const float* x,
+              uint64_t first, uint64_t last, float* y);
   // How far the full head's logit of `row` can be from the approximation.
   [[nodiscard]] float bound(uint64_t output, uint64_t row) const {
     return bound(rows_of(w_, bits_), states_[output], row);
@@ -70,30 +92,53 @@ class top_head {
   struct state {                // of one output's activations
     double scale = 0;           // s
     float size = 0, error = 0;  // |x|, |e| + (k / 16 + 16) 2^-24 |x|
-    bool finite = true;
+    float apart = 0;            // 127.5 times the sum of what |x| leaves out: that many d bound r
+    float lost = 0;             // what squares and products may be off where f32 has no more bits
+    bool usual = true;          // neither too large nor too small for f32; else the full head's
   };
   struct copied_rows {
     const uint8_t* codes;  // (rows, stride)
     uint64_t stride;
+    const uint8_t* multipliers;            // of 6 bits: (rows, 16)
     const float *scales, *errors, *sizes;  // (rows): d, |r|, |d q| + |r|
+  };
+  // What a row has at least, or looks like.
+  struct candidate {
+    float value;
+    uint32_t row;
   };
   static copied_rows rows_of(const sdk::weight& w, head_bits bits);
   float bound(const copied_rows& rows, const state& s, uint64_t row) const {
-    return certainty_ * (rows.errors[row] * s.size + rows.sizes[row] * s.error);
+    return certainty_ * (rows.errors[row] * s.size + rows.sizes[row] * s.error +
+                         rows.scales[row] * s.apart) +
+           s.lost;
   }
-  float* largest(uint32_t worker, uint64_t output) {
+  [[nodiscard]] const int16_t* z() const { return reinterpret_cast<const int16_t*>(z_.data()); }
+  [[nodiscard]] const int8_t* high() const { return reinterpret_cast<const int8_t*>(high_.data()); }
+  [[nodiscard]] const int8_t* low() const { return reinterpret_cast<const int8_t*>(low_.data()); }
+  void set_apart(const float* x, double squares, state& s) const;
+  void multiply(const isa_form& isa, const copied_rows& rows, uint64_t first, uint64_t n,
+                uint64_t outputs, uint64_t tile, int64_t* sums) const;
+  [[nodiscard]] candidate* largest(uint32_t worker, uint64_t output) const {
     return largest_.get() + (uint64_t{worker} * max_outputs + output) * max_top;
   }
+  // Of all workers.
+  void gather(uint32_t workers, uint64_t output, uint32_t top, candidate* all) const;
+  // What the n-th largest logit is at least.
+  [[nodiscard]] float least(uint32_t workers, uint64_t output, uint32_t top) const;
 
   const sdk::weight& w_;
   const head_bits bits_;
   const float certainty_;  // of the Cauchy-Schwarz bound
   // (workers, max_outputs, max_top), the least one first; most pages are never used
-  std::unique_ptr<float[]> largest_;
+  std::unique_ptr<candidate[]> largest_;
+  std::unique_ptr<float[]> settled_;  // (max_outputs, max_top): exact logits, of 6 bits
   state states_[max_outputs];
-  std::vector<int16_t> z_;          // (max_outputs, padded k), and so are its two parts
-  std::vector<int8_t> high_, low_;  // z = 128 high + low
-  int64_t sums_[max_outputs] = {};  // of z
+  // int16, and int8 with z = 128 high + low: (max_outputs, padded k). In whole lines of 64 bytes: a
+  // load that lies across two takes twice as long.
+  sdk::memory z_, high_, low_;
+  int64_t sums_[max_outputs] = {};                // of z
+  int32_t starts_[max_outputs * i6_groups] = {};  // as linear_i6.hpp has them
 };
 
 }  // namespace bitnet::cpu
