@@ -96,25 +96,45 @@ void add_row(const uint8_t* w, uint64_t n, uint64_t ahead, const activations<Tok
   }
 }
 
-// Four rows by four tokens: what is loaded of either serves four times.
-void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, const activations<4>& x,
-              __m512i (&sums)[rows_together][4]) {
+// Four rows by four tokens: what is loaded of either serves four times. g++ 12 keeps sums in memory
+// unless they are this function's own and each loop over them is unrolled by name.
+// The first tokens ask for the tile that follows, `next` bytes from this one.
+void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, uint64_t next,
+              const activations<4>& x, __m512i (&out)[rows_together][4]) {
   const __m512i three = _mm512_set1_epi8(3);
+  __m512i sums[rows_together][4];
+#pragma GCC unroll 4
   for (auto& row : sums)
+#pragma GCC unroll 4
     for (__m512i& sum : row) sum = _mm512_setzero_si512();
-  for (uint64_t i = 0; i * line < n; ++i) {
-    __m512i codes[rows_together];
-    for (uint64_t r = 0; r < rows_together; ++r) codes[r] = codes_of(w[r], i, n - i * line);
+  const auto add = [&](uint64_t i, __m512i(&codes)[rows_together]) __attribute__((always_inline)) {
+#pragma GCC unroll 4
     for (uint64_t p = planes; p-- > 0;) {
       __m512i q[4];
+#pragma GCC unroll 4
       for (uint64_t j = 0; j < 4; ++j) q[j] = _mm512_load_si512(x.q[i][p][j]);
+#pragma GCC unroll 4
       for (uint64_t r = 0; r < rows_together; ++r) {
         const __m512i plane = _mm512_and_si512(codes[r], three);
+#pragma GCC unroll 4
         for (uint64_t j = 0; j < 4; ++j) add_products(sums[r][j], plane, q[j]);
         codes[r] = _mm512_srli_epi16(codes[r], 2);
       }
     }
+  };
+  __m512i codes[rows_together];
+  for (uint64_t i = 0; i * line < n; ++i) {
+#pragma GCC unroll 4
+    for (uint64_t r = 0; r < rows_together; ++r) codes[r] = codes_of(w[r], i, n - i * line);
+    if (next != 0)
+#pragma GCC unroll 4
+      for (uint64_t r = 0; r < rows_together; ++r) __builtin_prefetch(w[r] + 64 * i + next, 0, 3);
+    add(i, codes);
   }
+#pragma GCC unroll 4
+  for (uint64_t r = 0; r < rows_together; ++r)
+#pragma GCC unroll 4
+    for (uint64_t j = 0; j < 4; ++j) out[r][j] = sums[r][j];
 }
 
 // Few tokens take one row after the other, so that the weights are one stream of memory; four rows
@@ -132,7 +152,7 @@ void tokens(const ternary_tile& a, uint64_t t) {
         w[i] = a.w + (r + (i < rows ? i : rows - 1)) * a.w_stride + from / 4;
       __m512i sums[rows_together][Tokens] = {};
       if constexpr (Tokens == 4)
-        add_tile(w, n, x, sums);
+        add_tile(w, n, t == 0 ? rows_together * a.w_stride : 0, x, sums);
       else
         for (uint64_t i = 0; i < rows; ++i) add_row<Tokens>(w[i], n, a.ahead, x, sums[i]);
       for (int j = 0; j < Tokens; ++j) {

@@ -140,10 +140,10 @@ void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w
   }
 }
 
-// Of pieces that are alike: a few tokens fill the registers of tables less, and a few rows pay less
-// for making them. One instruction set computes in a process.
-faster& tables_or_panels(uint64_t tokens, uint64_t rows) {
-  static faster known[2][3];
+// What is timed with what is alike: a few tokens fill the registers of tables less, and a few rows
+// pay less for making them. One instruction set computes in a process.
+using of_pieces = faster[2][3];
+faster& alike(of_pieces& known, uint64_t tokens, uint64_t rows) {
   return known[tokens < 32 ? 0 : 1][rows < 512 ? 0 : rows < 1024 ? 1 : 2];
 }
 
@@ -299,13 +299,23 @@ ternary_path path_of(const sdk::weight& w) {
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                     uint64_t rows, uint64_t first, uint64_t last, float* y) {
   if (const panel_size block = panel_block(isa, w, 0, rows); block.k != 0) {
+    const uint64_t work = rows * (last - first) * w.k;
     const auto panels = [&] {
       multiply_panels(isa.panel, w, q, s, 0, rows, first, last, y, block);
     };
-    if (isa.tables.run == nullptr || !has_one_scale(w) || last - first < fewest_table_rows)
-      return panels();
-    return tables_or_panels(rows, last - first).run(rows * (last - first) * w.k, panels, [&] {
-      multiply_panels(isa.tables, w, q, s, 0, rows, first, last, y, {w.k, tables_tokens});
+    const auto many = [&] {
+      if (isa.tables.run == nullptr || !has_one_scale(w) || last - first < fewest_table_rows)
+        return panels();
+      static of_pieces known;
+      alike(known, rows, last - first).run(work, panels, [&] {
+        multiply_panels(isa.tables, w, q, s, 0, rows, first, last, y, {w.k, tables_tokens});
+      });
+    };
+    // So few that unpacking each time may still be as fast.
+    if (rows >= fewest_panel_tokens * 3 / 2 || !has_one_scale(w) || isa.both_named) return many();
+    static of_pieces known;
+    return alike(known, rows, last - first).run(work, many, [&] {
+      multiply_rows(isa, w, q, s, rows, first, last, y);
     });
   }
   switch (path_of(w)) {
