@@ -115,8 +115,9 @@ class dense_rounded : public testing::Test {
       formats_.push_back(BITNET_FORMAT_BF16);
   }
 
-  // y (tokens, m + whole_more), in a recording that was made for `most` tokens.
-  std::vector<float> compute(const product& of, uint32_t most) {
+  // y (tokens, m + whole_more), in a recording that was made for `most` tokens, with groups for
+  // `at_once`; 0: for all of them.
+  std::vector<float> compute(const product& of, uint32_t most, uint32_t at_once = 0) {
     const uint32_t whole_m = of.m + whole_more;
     const gpu::binding all =
         bench_.put(std::vector<uint32_t>(uint64_t{most} * whole_m + 2 * guard, untouched));
@@ -133,7 +134,8 @@ class dense_rounded : public testing::Test {
                gpu::linear_dense_rounded_params{
                    0, of.k, whole_m, static_cast<uint32_t>(gpu::row_words(of.format, of.k)),
                    first_row, of.m},
-               share(of.m, gpu::rows_of_group(spec)), share(most, spec.constants[2]));
+               share(of.m, gpu::rows_of_group(spec)),
+               share(at_once == 0 ? most : at_once, spec.constants[2]));
     bench_.run();
     const std::vector<uint32_t> words = bench_.get<uint32_t>(all);
     bench_.clear();
@@ -150,9 +152,9 @@ class dense_rounded : public testing::Test {
     return y[uint64_t{t} * (of.m + whole_more) + first_row + r];
   }
 
-  void expect_close(const product& of, uint32_t most) {
+  void expect_close(const product& of, uint32_t most, uint32_t at_once = 0) {
     SCOPED_TRACE(std::to_string(of.tokens) + " of " + std::to_string(most));
-    const std::vector<float> y = compute(of, most);
+    const std::vector<float> y = compute(of, most, at_once);
     for (uint32_t t = 0; t < of.tokens; ++t)
       for (uint32_t r = 0; r < of.m; ++r) {
         const product::wanted w = of.expected(t, r);
@@ -190,6 +192,16 @@ TEST_F(dense_rounded, steps_of_fewer_tokens_than_recorded) {
     for (const uint32_t tokens : {1u, 7u, 9u, 16u, 17u, 64u, 65u})
       for (const uint32_t most : {16u, 64u, 128u})
         if (tokens <= most) expect_close(product(format, {"", 96, 70}, tokens), most);
+}
+
+// What a group has shared is overwritten when all have read it: an odd number of stages ends where
+// the next tokens begin.
+TEST_F(dense_rounded, groups_take_several_tiles_in_turn) {
+  for (const uint32_t format : formats_)
+    for (const uint32_t k : {64u, 160u}) {
+      expect_close(product(format, {"", k, 70}, 45), 45, 4);
+      expect_close(product(format, {"", k, 140}, 140), 140, 20);
+    }
 }
 
 // f16 ends at 65504, f32 at 3.4e38, and below 2^-14 f16 has fewer bits.
