@@ -87,6 +87,8 @@ device_facts facts_of(const library& cu, CUdevice device) {
   about.max_kept = 11;
   about.attention_rows = 16;
   about.has_top_head = true;
+  about.precisions = 1u << BITNET_PRECISION_F16;
+  if (architecture >= 80) about.precisions |= 1u << BITNET_PRECISION_BF16;
   return out;
 }
 

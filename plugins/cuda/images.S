@@ -13,6 +13,7 @@ bitnet_cuda_\name:
         image elements
         image states
         image dense
+        image dense_rounded
         image attention
         image ternary
         image ternary_groups

@@ -9,8 +9,9 @@
 
 extern "C" {
 extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cuda_states[],
-    bitnet_cuda_dense[], bitnet_cuda_attention[], bitnet_cuda_ternary[],
-    bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_tiles[], bitnet_cuda_head[];
+    bitnet_cuda_dense[], bitnet_cuda_dense_rounded[], bitnet_cuda_attention[],
+    bitnet_cuda_ternary[], bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_tiles[],
+    bitnet_cuda_head[];
 }
 
 namespace bitnet::cuda {
@@ -21,6 +22,7 @@ enum image_index : uint8_t {
   elements,
   states,
   dense,
+  dense_rounded,
   attention,
   ternary,
   ternary_groups,
@@ -33,6 +35,7 @@ const image images[] = {
     {"elements", bitnet_cuda_elements},
     {"states", bitnet_cuda_states},
     {"dense", bitnet_cuda_dense},
+    {"dense_rounded", bitnet_cuda_dense_rounded},
     {"attention", bitnet_cuda_attention},
     {"ternary", bitnet_cuda_ternary},
     {"ternary_groups", bitnet_cuda_ternary_groups},
@@ -49,15 +52,34 @@ struct known {
   uint32_t written;  // how many of the bindings
 };
 constexpr known kernels[] = {
-    {dense, "embed_gather", 1},    {rows, "rms_norm", 1},        {rows, "act_quant", 2},
-    {rows, "act_quant_groups", 2}, {rows, "hadamard", 1},        {ternary, "linear_ternary", 1},
-    {dense, "linear_dense", 1},    {elements, "rope", 1},        {attention, "kv_write", 2},
-    {attention, nullptr, 1},       {elements, "elementwise", 1}, {elements, "gather_rows", 1},
-    {elements, "columns", 1},      {states, "short_conv", 2},    {states, "delta_gates", 1},
-    {states, "delta_rule", 2},     {rows, "norm_quant", 2},      {rows, "glu_quant", 3},
-    {ternary, "bit_linear", 1},    {attention, "attn_tiles", 1}, {attention, "attn_merge", 1},
-    {head, "head_copy", 2},        {head, "head_state", 2},      {head, "head_approximate", 2},
-    {head, "head_count", 1},       {head, "head_exact", 1},
+    {dense, "embed_gather", 1},
+    {rows, "rms_norm", 1},
+    {rows, "act_quant", 2},
+    {rows, "act_quant_groups", 2},
+    {rows, "hadamard", 1},
+    {ternary, "linear_ternary", 1},
+    {dense, "linear_dense", 1},
+    {elements, "rope", 1},
+    {attention, "kv_write", 2},
+    {attention, nullptr, 1},
+    {elements, "elementwise", 1},
+    {elements, "gather_rows", 1},
+    {elements, "columns", 1},
+    {states, "short_conv", 2},
+    {states, "delta_gates", 1},
+    {states, "delta_rule", 2},
+    {rows, "norm_quant", 2},
+    {rows, "glu_quant", 3},
+    {ternary, "bit_linear", 1},
+    {attention, "attn_tiles", 1},
+    {attention, "attn_merge", 1},
+    {head, "head_copy", 2},
+    {head, "head_state", 2},
+    {head, "head_approximate", 2},
+    {head, "head_count", 1},
+    {head, "head_exact", 1},
+    {dense_rounded, "round_rows", 1},
+    {dense_rounded, "linear_dense_rounded", 1},
 };
 static_assert(std::size(kernels) == static_cast<size_t>(gpu::kernel_id::count));
 
@@ -69,6 +91,14 @@ const tiled_form with_one_scale[tiled_forms] = {
 const tiled_form with_factors[tiled_forms] = {
     {&images[ternary_groups], "linear_ternary_factored_few", few_factored},
     {&images[ternary_groups], "linear_ternary_factored_many", many_factored},
+};
+const tiled_form of_f16[tiled_forms] = {
+    {&images[dense_rounded], "linear_dense_rounded_f16_few", few_rounded},
+    {&images[dense_rounded], "linear_dense_rounded_f16_many", many_rounded},
+};
+const tiled_form of_bf16[tiled_forms] = {
+    {&images[dense_rounded], "linear_dense_rounded_bf16_few", few_rounded},
+    {&images[dense_rounded], "linear_dense_rounded_bf16_many", many_rounded},
 };
 
 bool has_factors(const gpu::kernel_spec& linear) noexcept {
@@ -129,6 +159,10 @@ bool add_form(const gpu::kernel_spec& spec, std::string& name) {
       name += std::string("_") + format + (c[2] <= 1 ? "_1" : "_4");
       return true;
     }
+    case gpu::kernel_id::linear_dense_rounded:
+      if (c[3] != BITNET_FORMAT_F16 && c[3] != BITNET_FORMAT_BF16) return false;
+      name += std::string("_") + format_name(c[3]) + "_few";  // always one of its tiled forms
+      return true;
     case gpu::kernel_id::head_copy:
     case gpu::kernel_id::head_exact: {
       const char* format = format_name(c[3]);
@@ -195,6 +229,8 @@ bool find_form(const gpu::kernel_spec& spec, kernel_form& out) {
   if (!add_form(spec, out.function)) return false;
   if (spec.id == gpu::kernel_id::linear_ternary)
     out.tiled = has_factors(spec) ? with_factors : with_one_scale;
+  if (spec.id == gpu::kernel_id::linear_dense_rounded)
+    out.tiled = spec.constants[3] == BITNET_FORMAT_F16 ? of_f16 : of_bf16;
   return true;
 }
 
@@ -204,14 +240,24 @@ bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
 
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
              uint32_t groups_x, uint32_t groups_y) noexcept {
-  if (spec.id != gpu::kernel_id::linear_ternary) return {groups_x, groups_y, nullptr};
-  gpu::linear_ternary_params p{};
-  std::memcpy(&p, params, sizeof p);
+  const bool rounded = spec.id == gpu::kernel_id::linear_dense_rounded;
+  if (spec.id != gpu::kernel_id::linear_ternary && !rounded) return {groups_x, groups_y, nullptr};
   constexpr uint32_t warps = group_threads / 32, most = 65535;
   const auto groups = [&](uint64_t work, uint64_t of_group) {
     return static_cast<uint32_t>(std::clamp<uint64_t>((work + of_group - 1) / of_group, 1, most));
   };
   const uint64_t tokens = uint64_t{groups_y} * std::max(spec.constants[2], 1u);  // at most
+  const auto tiled = [&](const tiled_form& best, uint64_t n_rows) {
+    return grid{groups(n_rows, best.tile.rows), groups(tokens, best.tile.tokens), &best};
+  };
+  // Of dense rows the next tile would be read again.
+  if (rounded) {
+    gpu::linear_dense_rounded_params p{};
+    std::memcpy(&p, params, sizeof p);
+    return tiled(form.tiled[tokens > few_rounded.tokens ? 1 : 0], p.n_rows);
+  }
+  gpu::linear_ternary_params p{};
+  std::memcpy(&p, params, sizeof p);
   if (tokens == 1 || !form.tiled || !fits_tiles(spec, p)) {
     const uint32_t x = has_factors(spec) ? groups(p.n_rows, warps) : groups_x;
     return {x, groups(tokens, 1), nullptr};
@@ -219,8 +265,7 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
   // Two tokens take fewer instructions as a tile. From 17 on weights would be read twice.
   constexpr uint64_t fewest_of_many = 17, fewest_rows = 64;
   const bool many = tokens >= fewest_of_many && p.n_rows >= fewest_rows;
-  const tiled_form& best = form.tiled[many ? 1 : 0];
-  return {groups(p.n_rows, best.tile.rows), groups(tokens, best.tile.tokens), &best};
+  return tiled(form.tiled[many ? 1 : 0], p.n_rows);
 }
 
 bool has_code_for(int architecture) noexcept {

@@ -251,13 +251,14 @@ bitnet_status backend::kernels(uint32_t index, std::vector<bitnet_kernel_info>& 
                                const reporter& report) {
   platform* found = nullptr;
   if (bitnet_status s = find(index, found, report); failed(s)) return s;
-  for (const named_kernel& k : all_kernels(about_.name, found->devices()[index].has_top_head)) {
+  for (const named_kernel& k : all_kernels(about_.name, found->devices()[index])) {
     if (is_disabled(k.id)) continue;
     bitnet_kernel_info kernel{};
     kernel.op = k.op;
     kernel.format = k.format;
     kernel.level = k.level;
     kernel.exact = k.exact;
+    kernel.precision = k.precision;
     put(kernel.id, k.id);
     out.push_back(kernel);
   }
@@ -291,7 +292,7 @@ bitnet_status backend::quiesce(uint64_t timeout_ns, const reporter& report) {
 
 std::vector<uint32_t> backend::levels_of(const std::vector<bitnet_op>& ops,
                                          const weights& all_weights) const {
-  const std::vector<named_kernel> all = all_kernels(about_.name, false);  // of ops alone
+  const std::vector<named_kernel> all = all_kernels(about_.name, facts{});  // of ops alone
   std::vector<uint32_t> levels(ops.size(), BITNET_LEVEL_NONE);
   for (uint64_t i = 0; i < ops.size(); ++i) {
     const uint32_t w = ops[i].weights[0];

@@ -46,6 +46,8 @@ struct facts {
   // what one of them does counts.
   uint32_t max_repeated = 0;
   bool has_top_head = false;  // kernels of the two-stage head
+  // 1 << BITNET_PRECISION_* for each format that activations can be rounded to.
+  uint32_t precisions = 0;
 };
 
 // Memory of the device. Contents start as zeros.

@@ -68,6 +68,8 @@ enum class kernel_id : uint8_t {
   head_approximate,
   head_count,
   head_exact,
+  round_rows,  // products with rounded activations: facts::precisions
+  linear_dense_rounded,
   count
 };
 
@@ -342,10 +344,37 @@ struct head_exact_params {
   uint32_t rows, k, m, row_words;
 };
 
+// Products of an f16 or bf16 matrix with activations rounded to the same format, in programs that
+// permit it (bitnet_program_options::precisions): products are exact, sums are f32.
+//
+// Rounded  each row times a power of two, then rounded to nearest even: rounded_row_words(k) words,
+//          two elements to a word, the first in the low half, zeros past k; the fourth word from
+//          the end is f32, what y of this row is multiplied by to undo the power; the last three
+//          are not read.
+// Power    f16: by it the largest finite number of the row is in [2^14, 2^15), or less where it is
+//          below 2^-112: none becomes infinite, and what f16 has no normal number for is below
+//          2^-28 of the largest. bf16: 1, or 1/2 from 2^127 on. What is no number stays what it is.
+// Exact    neither order nor rounding of the sums is said: the hardware's. The same row has the
+//          same bits in every step that runs this kernel.
+constexpr uint64_t rounded_row_words(uint64_t k) noexcept {
+  return (k + 63) / 64 * 32 + 4;
+}
+
+// Bindings: header, x f32 (rows, k), rounded. Constant 3: BITNET_FORMAT_F16 or _BF16. One group to
+// a row.
+struct round_rows_params {
+  uint32_t rows, k;
+};
+
+// Bindings: header, rounded, matrix, y (rows, m). Constants and groups as in linear_dense.
+struct linear_dense_rounded_params {
+  uint32_t rows, k, m, row_words, first_row, n_rows;
+};
+
 // How many bindings a kernel has, the header among them.
 constexpr uint32_t bindings_of(kernel_id id) noexcept {
-  constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 3,
-                                 8, 5, 8, 5, 7, 7, 8, 4, 4, 4, 6, 3, 6};
+  constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 3, 8,
+                                 5, 8, 5, 7, 7, 8, 4, 4, 4, 6, 3, 6, 3, 4};
   static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
   return counts[static_cast<uint32_t>(id)];
 }

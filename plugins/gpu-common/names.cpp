@@ -4,6 +4,7 @@
 
 #include "bitnet/sdk/compute/graph.hpp"
 #include "bitnet/sdk/formats.hpp"
+#include "driver.hpp"
 
 namespace bitnet::gpu {
 namespace {
@@ -81,7 +82,19 @@ std::string top_head_name(uint32_t format, std::string_view api) {
   return std::string("linear_dense_top.i8+") + sdk::find_format(format)->name + ending(api);
 }
 
-std::vector<named_kernel> all_kernels(std::string_view api, bool has_top_head) {
+uint32_t rounded_precision(uint32_t format) noexcept {
+  return format == BITNET_FORMAT_F16    ? BITNET_PRECISION_F16
+         : format == BITNET_FORMAT_BF16 ? BITNET_PRECISION_BF16
+                                        : BITNET_PRECISION_F32;
+}
+
+std::string rounded_name(uint32_t format, std::string_view api) {
+  if (rounded_precision(format) == BITNET_PRECISION_F32) return "";
+  const std::string name = sdk::find_format(format)->name;
+  return "linear_dense_" + name + "." + name + ending(api);
+}
+
+std::vector<named_kernel> all_kernels(std::string_view api, const facts& about) {
   constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
   std::vector<named_kernel> out;
@@ -117,7 +130,12 @@ std::vector<named_kernel> all_kernels(std::string_view api, bool has_top_head) {
       fused(BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, norm ? steady : exact,
             bit_linear_name(norm, added, api));
   for (const uint32_t format : top_formats)
-    if (has_top_head) fused(BITNET_OP_LINEAR_DENSE, format, steady, top_head_name(format, api));
+    if (about.has_top_head)
+      fused(BITNET_OP_LINEAR_DENSE, format, steady, top_head_name(format, api));
+  for (const uint32_t format : {BITNET_FORMAT_F16, BITNET_FORMAT_BF16})
+    if (const uint32_t rounded = rounded_precision(format); (about.precisions >> rounded & 1) != 0)
+      out.push_back({BITNET_OP_LINEAR_DENSE, format, BITNET_LEVEL_OPTIMISED, BITNET_EXACT_RUN,
+                     rounded_name(format, api), true, rounded});
   return out;
 }
 

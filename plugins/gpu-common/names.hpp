@@ -10,10 +10,13 @@
 
 namespace bitnet::gpu {
 
+struct facts;
+
 struct named_kernel {
   uint32_t op, format, level, exact;
   std::string id;
   bool fused = false;  // it runs `op` with others only
+  uint32_t precision = BITNET_PRECISION_F32;
 };
 
 // "rms_norm.vulkan"; `format` is 0 where the op reads no weight that may have several.
@@ -28,7 +31,12 @@ std::string bit_linear_name(bool norm, bool add, std::string_view api);
 // Of the two-stage head, by the format of the matrix; "" where there is none.
 std::string top_head_name(uint32_t format, std::string_view api);
 
-// Of a plugin `api`: the primitives, then the fused ones.
-std::vector<named_kernel> all_kernels(std::string_view api, bool has_top_head);
+// What activations of a matrix of this format are rounded to: BITNET_PRECISION_*, F32 for none.
+uint32_t rounded_precision(uint32_t format) noexcept;
+// Of that product; "" where there is none.
+std::string rounded_name(uint32_t format, std::string_view api);
+
+// Of a plugin `api` on such a device: the primitives, then the fused ones, then those that round.
+std::vector<named_kernel> all_kernels(std::string_view api, const facts& about);
 
 }  // namespace bitnet::gpu

@@ -17,7 +17,8 @@ using parameters =
                  columns_params, short_conv_params, delta_gates_params, delta_rule_params,
                  norm_quant_params, glu_quant_params, bit_linear_params, attn_tiles_params,
                  attn_merge_params, head_copy_params, head_state_params, head_approximate_params,
-                 head_count_params, head_exact_params>;
+                 head_count_params, head_exact_params, round_rows_params,
+                 linear_dense_rounded_params>;
 static_assert(std::variant_size_v<parameters> == static_cast<uint64_t>(kernel_id::count));
 
 // Those of kernels that see rows [first_row, first_row + n_rows) of a matrix.

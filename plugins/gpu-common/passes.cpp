@@ -46,6 +46,10 @@ struct counter {
   uint64_t operator()(const linear_dense_params& p) const noexcept {
     return p.k / lanes * (most_tokens + 2) + around;
   }
+  uint64_t operator()(const round_rows_params& p) const noexcept { return of_row(p.k); }
+  uint64_t operator()(const linear_dense_rounded_params& p) const noexcept {
+    return p.k / 64 * (most_tokens + 2) + around;
+  }
   uint64_t operator()(const bit_linear_params& p) const noexcept {
     return 4 * (p.k / threads) + p.row_words / lanes * (uint64_t{spec.constants[3]} + 2) + around;
   }

@@ -223,7 +223,37 @@ bitnet_status planner::linear_dense(const bitnet_op& op) {
     n.of = logits::all;
     top_head(op, n);
   }
+  round_many(op, n);
   return push(std::move(n));
+}
+
+// Where the program permits it, `plain` is left to steps of few rows; others round their
+// activations once for all rows of the matrix.
+void planner::round_many(const bitnet_op& op, node& plain) {
+  const sdk::weight& w = plain.weight->view;
+  const std::string name = rounded_name(w.format, device_.name);
+  if ((precisions_ >> rounded_precision(w.format) & 1) == 0 || name.empty() ||
+      device_.is_disabled(name))
+    return;
+  plain.when = steps::of_few_rows;
+  const auto at = static_cast<uint32_t>(out_.rounded_words.size());
+  out_.rounded_words.push_back(rounded_row_words(w.k));
+  node first = start(kernel_id::round_rows, op, op.outputs[0], grid::rows, 1);
+  first.spec.constants[3] = w.format;
+  first.weight_bytes = 0;
+  first.operands = {reads(op.inputs[0]), {source::rounded, at, true}};
+  first.params = round_rows_params{first.rows, static_cast<uint32_t>(w.k)};
+  node product = plain;
+  product.spec.id = kernel_id::linear_dense_rounded;
+  product.operands[0] = {source::rounded, at};
+  const auto& p = std::get<linear_dense_params>(plain.params);
+  product.params = linear_dense_rounded_params{p.rows, p.k, p.m, p.row_words, 0, 0};
+  for (node* one : {&first, &product}) {
+    one->name = name;
+    one->of = plain.of;
+    one->when = steps::of_many_rows;
+    out_.nodes.push_back(std::move(*one));
+  }
 }
 
 bitnet_status planner::rope(const bitnet_op& op) {
@@ -356,12 +386,14 @@ tiles tiles_for(const facts& about) noexcept {
 
 uint32_t rows_of_group(const kernel_spec& spec) noexcept {
   const uint32_t teams = spec.constants[0] / spec.constants[1];
-  return spec.id == kernel_id::linear_dense ? teams : teams * spec.constants[3];
+  const bool dense =
+      spec.id == kernel_id::linear_dense || spec.id == kernel_id::linear_dense_rounded;
+  return dense ? teams : teams * spec.constants[3];
 }
 
-bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device, plan& out,
-                        const sdk::reporter& report) {
-  return planner(g, all, device, report, out).make();
+bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device,
+                        uint32_t precisions, plan& out, const sdk::reporter& report) {
+  return planner(g, all, device, precisions, report, out).make();
 }
 
 }  // namespace bitnet::gpu

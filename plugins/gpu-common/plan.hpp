@@ -33,6 +33,7 @@ struct operand {
     state,       // all of the pool
     turns,       // table `index` of the plan
     parts,       // of the context that attention `index` of the plan has written
+    rounded,     // activations of product `index` of the plan
     head_codes,  // of node::weight
     head_norms,
     head_states,  // of the step's outputs
@@ -58,8 +59,10 @@ enum class steps : uint8_t {
   all,
   of_one_row,
   of_more_rows,
-  in_parts,     // steps in which attention cuts the context into parts
-  not_in_parts  // all others
+  in_parts,      // steps in which attention cuts the context into parts
+  not_in_parts,  // all others
+  of_few_rows,   // fewer than fewest_rounded
+  of_many_rows
 };
 // And by what a step asks for.
 enum class logits : uint8_t { any, all, largest };
@@ -93,9 +96,13 @@ struct plan {
   std::vector<turn_table> turns;
   const device_weight* head = nullptr;  // that has a two-stage form
   std::vector<uint64_t> part_words;     // of each attention, for a token and a part of the context
+  std::vector<uint64_t> rounded_words;  // of a row of each product with rounded activations
 };
 
 inline constexpr uint32_t most_tokens = 4;  // that a group of a linear kernel takes together
+// Rows of a step whose dense products are rounded where that is permitted: with fewer each weight
+// is read once in any case.
+inline constexpr uint32_t fewest_rounded = most_tokens + 1;
 
 // Constants of kernels that suit a device.
 struct tiles {
@@ -125,7 +132,8 @@ uint64_t tile_groups(const node& n, const kernel_spec& spec, uint64_t parts) noe
 // Whether the memory of a work group takes what the op's kernel keeps there: not all of DELTA_RULE.
 bool fits_group(const facts& about, const bitnet_op& op) noexcept;
 
-bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device, plan& out,
-                        const sdk::reporter& report);
+// precisions: 1 << BITNET_PRECISION_* for each that products may be rounded to.
+bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device,
+                        uint32_t precisions, plan& out, const sdk::reporter& report);
 
 }  // namespace bitnet::gpu

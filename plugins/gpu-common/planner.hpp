@@ -16,11 +16,12 @@ inline operand writes(uint32_t value) {
 
 class planner {
  public:
-  planner(const sdk::graph& g, const weights& all, const opened& device,
+  planner(const sdk::graph& g, const weights& all, const opened& device, uint32_t precisions,
           const sdk::reporter& report, plan& out)
       : graph_(g),
         weights_(all),
         device_(device),
+        precisions_(precisions & device.about().precisions),
         report_(report),
         out_(out),
         tiles_(tiles_for(device.about())),
@@ -46,6 +47,7 @@ class planner {
   bitnet_status linear_ternary(const bitnet_op& op, uint32_t residual, uint32_t result);
   bitnet_status bit_linear(const bitnet_op& op, uint64_t quant, uint32_t residual, uint32_t result);
   bitnet_status linear_dense(const bitnet_op& op);
+  void round_many(const bitnet_op& op, node& plain);
   bool makes_logits(uint32_t value) const;
   void top_head(const bitnet_op& op, const node& full);
   bitnet_status rope(const bitnet_op& op);
@@ -69,6 +71,7 @@ class planner {
   const sdk::graph& graph_;
   const weights& weights_;
   const opened& device_;
+  const uint32_t precisions_;
   const sdk::reporter& report_;
   plan& out_;
   const tiles tiles_;

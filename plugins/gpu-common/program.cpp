@@ -63,7 +63,12 @@ bitnet_status program::build(const bitnet_graph* g, const weights& all,
   buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
   if (bitnet_status s = sdk::graph_reader(all, report, graph_).read(g); failed(s)) return s;
   const range here(device_.watcher, "plan ", graph_.ops.size(), " ops");
-  if (bitnet_status s = make_plan(graph_, all, device_, plan_, report); failed(s)) return s;
+  // Rounded products depend on how many rows a step has.
+  const bool steady = (limits_.flags & BITNET_PROGRAM_DETERMINISTIC) != 0;
+  if (bitnet_status s =
+          make_plan(graph_, all, device_, steady ? 0 : limits_.precisions, plan_, report);
+      failed(s))
+    return s;
   if (bitnet_status s = check_passes(report); failed(s)) return s;
   counters_.resize(plan_.nodes.size());
   return check_room(report);
@@ -85,6 +90,8 @@ bool program::belongs(const node& n, uint32_t rows, logits asked) const noexcept
   if (rows == 0 || n.when == steps::all) return rows != 0;
   if (n.when == steps::of_one_row || n.when == steps::of_more_rows)
     return (n.when == steps::of_one_row) == (rows == 1);
+  if (n.when == steps::of_few_rows || n.when == steps::of_many_rows)
+    return (n.when == steps::of_few_rows) == (rows < fewest_rounded);
   const bool in_parts = rows <= most_rows_in_parts && context_parts() > parts_of_one_group;
   return (n.when == steps::in_parts) == in_parts;
 }
@@ -93,21 +100,30 @@ uint64_t program::rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) con
   return graph_.values[value].dims[0] == BITNET_DIM_OUTPUTS ? outputs : tokens;
 }
 
-// Of values, then of what parts of the context leave behind.
+// Of values, then of what parts of the context leave behind, then of rounded activations.
 std::vector<sdk::lifetime> program::lifetimes(uint64_t tokens, uint64_t outputs) const {
   const uint64_t values = graph_.values.size();
-  std::vector<sdk::lifetime> lives(values + plan_.part_words.size());
+  const uint64_t rounded = values + plan_.part_words.size();
+  std::vector<sdk::lifetime> lives(rounded + plan_.rounded_words.size());
   const uint64_t rows_in_parts = std::min<uint64_t>(tokens, most_rows_in_parts);
   const uint64_t parts = context_parts();
   for (uint64_t i = 0; i < plan_.nodes.size(); ++i) {
-    for (const operand& o : plan_.nodes[i].operands) {
+    const node& n = plan_.nodes[i];
+    for (const operand& o : n.operands) {
       const bool of_parts = o.from == source::parts && parts > parts_of_one_group;
-      if (!of_parts && (o.from != source::value || graph_.external[o.index])) continue;
-      sdk::lifetime& life = lives[of_parts ? values + o.index : o.index];
+      const bool is_rounded = o.from == source::rounded;
+      if (!of_parts && !is_rounded && (o.from != source::value || graph_.external[o.index]))
+        continue;
+      sdk::lifetime& life = lives[of_parts     ? values + o.index
+                                  : is_rounded ? rounded + o.index
+                                               : o.index];
       if (life.bytes == 0) life.first = i;
       life.last = i;
+      const uint64_t rows = n.rows == rows_are_outputs ? outputs : tokens;
       const uint64_t words = of_parts ? plan_.part_words[o.index] * parts * rows_in_parts
-                                      : row_words_of(o.index) * rows_of(o.index, tokens, outputs);
+                             : is_rounded
+                                 ? plan_.rounded_words[o.index] * rows
+                                 : row_words_of(o.index) * rows_of(o.index, tokens, outputs);
       life.bytes = device_.align(4 * words);
     }
   }
@@ -265,6 +281,8 @@ binding steps_on::place_of(const operand& o, const node& n, uint64_t part) const
       return head_.bounds();
     case source::parts:
       return values_[of_.graph_.values.size() + o.index];
+    case source::rounded:
+      return values_[of_.graph_.values.size() + of_.plan_.part_words.size() + o.index];
     case source::turns:
       break;
   }
@@ -452,42 +470,6 @@ bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<runni
     if (bitnet_status s = finish_last(report); failed(s)) return s;
   count(*commands, step.n_tokens, timed);
   return BITNET_OK;
-}
-
-void steps_on::count(const recorded& r, uint32_t n_tokens, bool timed) {
-  std::vector<uint64_t> times(timed ? r.nodes.size() : 0);
-  const bool known = timed && r.commands->times(times);
-  const std::scoped_lock lock(of_.stats_lock_);
-  for (uint64_t c = 0; c < r.nodes.size(); ++c) {
-    const node& n = of_.plan_.nodes[r.nodes[c]];
-    program::counter& to = of_.counters_[r.nodes[c]];
-    ++to.calls;
-    if (c == 0 || r.nodes[c - 1] != r.nodes[c])  // the parts of a matrix together
-      to.bytes += n.weight_bytes * (n.op == BITNET_OP_EMBED_GATHER ? n_tokens : 1);
-    if (known) to.time_ns += times[c];
-  }
-}
-
-std::vector<bitnet_kernel_stat> program::stats() const {
-  const std::scoped_lock lock(stats_lock_);
-  std::vector<bitnet_kernel_stat> out;
-  for (uint64_t i = 0; i < counters_.size(); ++i) {
-    if (counters_[i].calls == 0) continue;
-    const node& n = plan_.nodes[i];
-    auto at = std::find_if(out.begin(), out.end(),
-                           [&](const bitnet_kernel_stat& s) { return n.name == s.id; });
-    if (at == out.end()) {
-      bitnet_kernel_stat stat{};
-      stat.struct_size = sizeof stat;
-      stat.op = n.op;
-      std::snprintf(stat.id, sizeof stat.id, "%s", n.name.c_str());
-      at = out.insert(at, stat);
-    }
-    at->calls += counters_[i].calls;
-    at->time_ns += counters_[i].time_ns;
-    at->bytes += counters_[i].bytes;
-  }
-  return out;
 }
 
 }  // namespace bitnet::gpu

@@ -1053,6 +1053,12 @@ TEST_F(demo, wrong_calls_are_refused) {
   options.n_context = 64;
   options.kv_k = 9;
   EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_INVALID_ARGUMENT);
+  options.kv_k = BITNET_KV_F16;
+  options.precision = 3;
+  EXPECT_EQ(bitnet_session_open(model_, &options, &none, &error_), BITNET_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error_.message).find("precision 3: expected one of BITNET_PRODUCTS_*"),
+            std::string::npos)
+      << error_.message;
   EXPECT_EQ(none, nullptr);
 }
 

@@ -21,13 +21,13 @@ def log_softmax(row):
     return [v - most - total for v in row]
 
 
-def divergences(case, devices, prompt, **more):
+def divergences(case, devices, prompt, words=((), ()), **more):
     """Of each token of `prompt`: the Kullback-Leibler divergence of the second device's
-    distribution from the first's, which is the judge."""
+    distribution from the first's, which is the judge. `words`: what else each is told."""
     rows = []
-    for device in devices:
-        file = case.path(device + ".npy")
-        case.ok("logits", "-o", file, "-p", prompt, "--all", "--device", device, **more)
+    for i, device in enumerate(devices):
+        file = case.path(f"{device}-{i}.npy")
+        case.ok("logits", "-o", file, "-p", prompt, "--all", "--device", device, *words[i], **more)
         with open(file, "rb") as f:
             shape, values = read_npy(f.read())
         rows.append((shape, struct.unpack(f"<{len(values) // 4}f", values)))

@@ -132,6 +132,63 @@ TEST(simt, fragments_of_8_rows_and_16_elements_are_multiplied) {
   expect_products(t, 8, 16);
 }
 
+// The same of numbers with 16 bits, two to a word.
+struct float_tile {
+  float a[16][16], b[16][8], c[16][8];
+  uint32_t (*to_bits)(float);
+  void (*multiply)(float (&)[4], const uint32_t (&)[4], const uint32_t (&)[2]);
+};
+// Small whole numbers and halves, which both formats have.
+float_tile halves() {
+  float_tile out{};
+  for (int i = 0; i < 16 * 16; ++i)
+    out.a[i / 16][i % 16] = static_cast<float>(i * 37 % 121 - 60) * 0.5f;
+  for (int i = 0; i < 16 * 8; ++i) out.b[i / 8][i % 8] = static_cast<float>(i * 53 % 127 - 63);
+  return out;
+}
+void multiply_float_tile(const void* argument) {
+  auto& t = *static_cast<float_tile*>(const_cast<void*>(argument));
+  const uint32_t group = threadIdx.x / 4, at = threadIdx.x % 4 * 2;
+  const auto of_a = [&](uint32_t row, uint32_t k) {
+    return t.to_bits(t.a[row][k]) | t.to_bits(t.a[row][k + 1]) << 16;
+  };
+  const auto of_b = [&](uint32_t k, uint32_t column) {
+    return t.to_bits(t.b[k][column]) | t.to_bits(t.b[k + 1][column]) << 16;
+  };
+  const uint32_t a[4] = {of_a(group, at), of_a(group + 8, at), of_a(group, at + 8),
+                         of_a(group + 8, at + 8)};
+  const uint32_t b[2] = {of_b(at, group), of_b(at + 8, group)};
+  float sums[4] = {1, 1, 1, 1};
+  t.multiply(sums, a, b);
+  for (uint32_t i = 0; i < 4; ++i) t.c[group + (i >= 2 ? 8 : 0)][at + i % 2] = sums[i];
+}
+
+// PTX, "Matrix Fragments for mma.m16n8k16 with floating point type".
+TEST(simt, fragments_of_16_rows_and_16_floats_are_multiplied) {
+  float_tile f16 = halves(), bf16 = halves();
+  f16.to_bits = f32_to_f16;
+  f16.multiply = [](float(&c)[4], const uint32_t(&a)[4], const uint32_t(&b)[2]) {
+    multiply_f16(c, a, b);
+  };
+  bf16.to_bits = [](float x) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits >> 16;
+  };
+  bf16.multiply = [](float(&c)[4], const uint32_t(&a)[4], const uint32_t(&b)[2]) {
+    multiply_bf16(c, a, b);
+  };
+  for (float_tile* t : {&f16, &bf16}) {
+    run(multiply_float_tile, t, {{1, 1, 1}, 32, 0});
+    for (int row = 0; row < 16; ++row)
+      for (int column = 0; column < 8; ++column) {
+        float expected = 1;
+        for (int k = 0; k < 16; ++k) expected += t->a[row][k] * t->b[k][column];
+        EXPECT_EQ(t->c[row][column], expected) << row << ", " << column;
+      }
+  }
+}
+
 struct copied {
   uint4 from[64];
   uint32_t early[64], late[64];

@@ -66,6 +66,23 @@ class Cuda(support.Case):
         divergence.check(self, divergence.divergences(
             self, ("cpu", "cuda"), PROMPTS[0] + ", there was a little bird"))
 
+    def test_rounding_is_asked_for_and_said(self):
+        listed = self.ok("backends", "info", "cuda").text
+        self.assertIn("linear_dense_f16.f16.cuda (optimised, rounds to f16)", listed)
+        prompt = PROMPTS[0] + ", there was a little bird"
+        measured = divergence.divergences(self, ("cuda", "cuda"), prompt, words=((), ("--precision", "f16")))
+        self.assertGreater(max(measured), 1e-12, "something is rounded")
+        self.assertLess(max(measured), 2e-4, "as divergence.check has it")
+        for words in ((), ("--precision", "f16", "--deterministic")):
+            same = divergence.divergences(self, ("cuda", "cuda"), prompt, words=(("--deterministic",), words))
+            self.assertEqual(max(abs(d) for d in same), 0, "f32 stays f32")
+        # A step of generation has one row of logits, so that nothing is rounded, and nothing says so.
+        plain, permitted = (self.run_on("cuda", PROMPTS[0], "--head", "full", *words)
+                            for words in ((), ("--precision", "f16")))
+        self.assertEqual(permitted["tokens"], plain["tokens"])
+        for told in (plain, permitted):
+            self.assertEqual([k for k in told["kernels"] if "precision" in k], [])
+
     @staticmethod
     def stand_in(settings):
         return {"BITNET_STAND_IN": ",".join(f"{k}={v}" for k, v in settings.items())} if settings else {}

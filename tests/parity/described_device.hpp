@@ -180,6 +180,7 @@ class described {
     return notes_.submitted.back();
   }
   const notes& seen() const { return notes_; }
+  uint64_t calls(const std::string& kernel) const { return run_->calls(kernel); }
 
  private:
   struct platform final : gpu::platform {

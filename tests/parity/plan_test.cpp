@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gpu-common/names.hpp"
 #include "planned.hpp"
 
 namespace bitnet::parity {
@@ -291,6 +292,101 @@ TEST(plan_of_the_head, is_full_where_two_stages_are_not_for_it) {
   EXPECT_EQ(names_of(step_of(asked, 1, 1, 1)), full_head);
   described off(like_cuda(), head({}), of(16), {{"disable", "linear_dense_top.i8+f16.api"}});
   EXPECT_EQ(names_of(step_of(off, 1, 1, 1)), full_head);
+}
+
+constexpr uint32_t may_f16 = 1u << BITNET_PRECISION_F16, may_bf16 = 1u << BITNET_PRECISION_BF16;
+
+// Steps whose results may depend on how many rows they have.
+runner_options permitting(uint32_t precisions, uint32_t max_tokens = 16) {
+  runner_options o = of(max_tokens);
+  o.flags = 0;
+  o.precisions = precisions;
+  return o;
+}
+const lines rounded_head = {"gather_rows", "round_rows", "linear_dense_rounded"};
+
+TEST(plan_of_rounding, activations_are_rounded_once_for_all_parts_of_a_matrix) {
+  described whole(like_cuda(), head({}), permitting(may_f16));
+  const written_commands c = step_of(whole, 16, 16);
+  EXPECT_EQ(lines_of(c), (lines{"gather_rows 2*16 [128]", "round_rows 1*16 [128 0 0 2]",
+                                "linear_dense_rounded 512*4 [128 32 4 2]"}));
+  ASSERT_EQ(c.size(), 3u);
+  EXPECT_EQ(c[1].bindings[2], c[2].bindings[1]);
+  EXPECT_EQ(c[1].bindings[2].bytes, 16 * 4 * gpu::rounded_row_words(256));
+  EXPECT_EQ(c[2].as<gpu::linear_dense_rounded_params>().n_rows, 2048u);
+
+  gpu::facts small = like_cuda();
+  small.max_binding_bytes = (1 << 20) - 512;
+  described cut(small, head({}), permitting(may_f16));
+  EXPECT_EQ(names_of(step_of(cut, 16, 16)),
+            (lines{"gather_rows", "round_rows", "linear_dense_rounded", "linear_dense_rounded"}));
+}
+
+TEST(plan_of_rounding, is_for_programs_that_permit_it_and_steps_of_many_rows) {
+  gpu::facts none = like_cuda(), only_f16 = like_cuda();
+  none.precisions = 0;
+  only_f16.precisions = may_f16;
+  const head_shape f16{}, bf16{256, 2048, BITNET_FORMAT_BF16}, q8_0{256, 2048, BITNET_FORMAT_Q8_0};
+  const struct {
+    head_shape shape;
+    gpu::facts about;
+    uint32_t precisions, outputs, top;
+    lines expected;
+    const char* why;
+  } rows[] = {
+      {f16, like_cuda(), 0, 16, 0, full_head, "nothing is permitted"},
+      {f16, like_cuda(), may_bf16, 16, 0, full_head, "something else is"},
+      {f16, like_cuda(), may_f16 | may_bf16, 16, 0, rounded_head, "both are"},
+      {bf16, like_cuda(), may_f16, 16, 0, full_head, "f16 has no room for bf16"},
+      {bf16, like_cuda(), may_bf16, 16, 0, rounded_head, "and bf16 has"},
+      {bf16, only_f16, may_bf16, 16, 0, full_head, "the device has no bf16"},
+      {f16, none, may_f16, 16, 0, full_head, "the device rounds nothing"},
+      {q8_0, like_cuda(), may_f16, 16, 0, full_head, "another format"},
+      {f16, like_cuda(), may_f16, 4, 0, full_head, "each weight is read once in any case"},
+      {f16, like_cuda(), may_f16, 5, 0, rounded_head, "and here it would be read twice"},
+      {f16, like_cuda(), may_f16, 8, 1, two_stages, "the largest are found as ever"},
+      {f16, like_cuda(), may_f16, 9, 1, rounded_head, "a row too many for that"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    described d(row.about, head(row.shape), permitting(row.precisions));
+    EXPECT_EQ(names_of(step_of(d, 16, row.outputs, row.top)), row.expected);
+  }
+  runner_options steady = permitting(may_f16);
+  steady.flags = BITNET_PROGRAM_DETERMINISTIC;
+  described same(like_cuda(), head({}), steady);
+  EXPECT_EQ(names_of(step_of(same, 16, 16)), full_head) << "the same bits whatever the batch";
+  described off(like_cuda(), head({}), permitting(may_f16),
+                {{"disable", "linear_dense_f16.f16.api"}});
+  EXPECT_EQ(names_of(step_of(off, 16, 16)), full_head) << "found wrong here";
+}
+
+// A layer whose rows are tokens, and what it counts as.
+TEST(plan_of_rounding, is_counted_under_a_name_that_says_so) {
+  for (const uint32_t precisions : {0u, may_f16}) {
+    model m = bare();
+    const uint32_t y = inner(m, 96);
+    m.op(BITNET_OP_LINEAR_DENSE, {in(m, 64)}, {y}, {weight(m, BITNET_FORMAT_F16, 64, 96)});
+    out(m, y);
+    described d(like_cuda(), m, permitting(precisions, 64));
+    step_of(d, 64, 0);
+    step_of(d, 1, 0);
+    EXPECT_EQ(d.calls("linear_dense_f16.f16.api"), precisions == 0 ? 0u : 2u);
+    EXPECT_EQ(d.calls("linear_dense.f16.api"), precisions == 0 ? 2u : 1u);
+  }
+}
+
+TEST(plan_of_rounding, kernels_are_listed_with_their_precision) {
+  gpu::facts about = like_cuda();
+  about.precisions = may_f16;
+  const auto precision_of = [&](const std::string& id) {
+    for (const gpu::named_kernel& k : gpu::all_kernels("api", about))
+      if (k.id == id) return static_cast<int>(k.precision);
+    return -1;
+  };
+  EXPECT_EQ(precision_of("linear_dense_f16.f16.api"), int{BITNET_PRECISION_F16});
+  EXPECT_EQ(precision_of("linear_dense.f16.api"), int{BITNET_PRECISION_F32});
+  EXPECT_EQ(precision_of("linear_dense_bf16.bf16.api"), -1) << "the device has none";
 }
 
 }  // namespace

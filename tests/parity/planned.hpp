@@ -29,6 +29,7 @@ inline gpu::facts like_cuda() {
   f.max_kept = 11;
   f.attention_rows = 16;
   f.has_top_head = true;
+  f.precisions = 1u << BITNET_PRECISION_F16 | 1u << BITNET_PRECISION_BF16;
   return f;
 }
 // As a small Vulkan device: groups of 64, offsets of 256 bytes, attention without tiles.
@@ -75,6 +76,8 @@ inline const known_kernel& known(kernel_id id) {
       {kernel_id::head_approximate, {"head_approximate", {4, 5}}},
       {kernel_id::head_count, {"head_count", {2}}},
       {kernel_id::head_exact, {"head_exact", {5}}},
+      {kernel_id::round_rows, {"round_rows", {2}}},
+      {kernel_id::linear_dense_rounded, {"linear_dense_rounded", {3}}},
   };
   return all.at(id);
 }

@@ -369,6 +369,15 @@ BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const cha
  * model more: docs/reference/models.md. */
 #define BITNET_KV_Q4_0 3u
 
+/* To what a backend may round the factors of float products, in steps of several tokens, where it
+ * has kernels for that; sums stay f32. F16: to f16. BF16: to f16, or to bf16 where weights are. By
+ * how much that moves a product: bitnet/abi/ops.h. Others stay f32; a session's report says which
+ * kernels rounded. Deterministic sessions round nothing, as what a step rounds depends on its size.
+ */
+#define BITNET_PRODUCTS_F32 0u
+#define BITNET_PRODUCTS_F16 1u
+#define BITNET_PRODUCTS_BF16 2u
+
 /* What becomes of a text's hidden states. MODEL: what the file says under <architecture>.
  * pooling_type, and LAST where it says nothing. CLS is the state of the first token, which sees no
  * other. */
@@ -395,6 +404,7 @@ typedef struct bitnet_session_options {
   uint32_t embeddings; /* non-zero: for bitnet_embed, and for no logits: the output head has no part
                           in it. The same bits whatever n_batch is                            */
   uint32_t pooling;    /* BITNET_POOLING_*, with embeddings                                   */
+  uint32_t precision;  /* BITNET_PRODUCTS_*                                                   */
 } bitnet_session_options;
 
 BITNET_API void bitnet_session_defaults(bitnet_session_options* options, uint32_t size);

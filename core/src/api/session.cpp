@@ -45,12 +45,21 @@ void add_tuning(ordered_json& report, const std::string& tuning) {
                                         {"spread_pct", f.spread_percent}});
 }
 
-ordered_json kernels_json(const std::vector<bitnet_kernel_stat>& kernels) {
+// What a kernel of one of the devices of `e` rounds to, by its id; nullptr: nothing.
+const char* precision_of(std::string_view id, const bitnet::session::engine& e) {
+  for (const auto& p : e.parts())
+    for (const auto& [rounding, precision] : p->choice().rounding)
+      if (rounding == id) return bitnet::select::precision_name(precision);
+  return nullptr;
+}
+
+ordered_json kernels_json(const std::vector<bitnet_kernel_stat>& kernels,
+                          const bitnet::session::engine& by) {
   ordered_json out = ordered_json::array();
   for (const bitnet_kernel_stat& k : kernels) {
-    ordered_json one = {{"id", std::string(k.id, strnlen(k.id, sizeof k.id))},
-                        {"op", bitnet::compute::op_name(k.op)},
-                        {"calls", k.calls}};
+    const std::string id(k.id, strnlen(k.id, sizeof k.id));
+    ordered_json one = {{"id", id}, {"op", bitnet::compute::op_name(k.op)}, {"calls", k.calls}};
+    if (const char* precision = precision_of(id, by)) one["precision"] = precision;
     if (k.time_ns != 0) one["time_ns"] = k.time_ns;
     if (k.bytes != 0) one["bytes"] = k.bytes;
     out.push_back(std::move(one));
@@ -192,6 +201,16 @@ bitnet::result<bitnet::grammar::guide*> grammar_of(bitnet_session& session, std:
   return session.grammar.get();
 }
 
+// By BITNET_PRODUCTS_*: what programs may round to.
+bitnet::result<uint32_t> precisions_of(uint32_t products) {
+  constexpr uint32_t f16 = 1u << BITNET_PRECISION_F16, bf16 = 1u << BITNET_PRECISION_BF16;
+  if (products == BITNET_PRODUCTS_F32) return 0u;
+  if (products == BITNET_PRODUCTS_F16) return f16;
+  if (products == BITNET_PRODUCTS_BF16) return f16 | bf16;
+  return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                      fmt::format("precision {}: expected one of BITNET_PRODUCTS_*", products));
+}
+
 }  // namespace
 
 bitnet::result<bitnet::session::session_options> bitnet::api::session_options_of(
@@ -203,6 +222,9 @@ bitnet::result<bitnet::session::session_options> bitnet::api::session_options_of
   const auto v = kv_dtype(o.kv_v);
   if (!k) return std::unexpected(k.error());
   if (!v) return std::unexpected(v.error());
+  const auto precisions = precisions_of(o.precision);
+  if (!precisions) return std::unexpected(precisions.error());
+  out.precisions = *precisions;
   out.dtype_k = *k;
   out.dtype_v = *v;
   out.window = o.window;
@@ -327,7 +349,7 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
       if (const std::string& tuned = engine.main().tuning(); !tuned.empty())
         add_tuning(report, tuned);
       report["threads"] = session->model->runtime->services.parallel_width();
-      report["kernels"] = kernels_json(usage->kernels);
+      report["kernels"] = kernels_json(usage->kernels, engine);
       report["steps"] = usage->steps;
       report["tokens"] = usage->tokens;
       if (session->session->gives_embeddings())

@@ -163,7 +163,8 @@ json to_json(const device_report& d) {
                        {"op", k.op},
                        {"format", k.format},
                        {"level", k.level},
-                       {"exact", k.exact}});
+                       {"exact", k.exact},
+                       {"precision", k.precision}});
   const bitnet_device_info& i = d.info;
   return {{"class", i.device_class},
           {"name", plugin::printable_array(i.name)},
@@ -220,6 +221,7 @@ std::optional<device_report> to_device(const json& from) {
       info.format = k.number<uint32_t>("format");
       info.level = k.number<uint32_t>("level");
       info.exact = k.number<uint32_t>("exact");
+      info.precision = k.number<uint32_t>("precision");
       if (!k.bad().empty()) return std::nullopt;
       out.kernels.push_back(info);
     }
@@ -308,7 +310,8 @@ std::string identity(const bitnet_device_info& i) {
 }
 
 std::string identity(const bitnet_kernel_info& k) {
-  return fmt::format("{} {} {} {}", plugin::printable_array(k.id), k.op, k.format, k.level);
+  return fmt::format("{} {} {} {} {}", plugin::printable_array(k.id), k.op, k.format, k.level,
+                     k.precision);
 }
 
 }  // namespace

@@ -210,7 +210,7 @@ class golden_run {
 
 bool lists(const device_report& d, uint32_t op, uint32_t format) {
   return std::ranges::any_of(d.kernels, [&](const bitnet_kernel_info& k) {
-    return k.op == op &&
+    return k.op == op && k.precision == BITNET_PRECISION_F32 &&
            (k.format == format || k.format == BITNET_FORMAT_NONE || format == BITNET_FORMAT_NONE);
   });
 }
@@ -231,7 +231,8 @@ bool is_claimed(const device_report& d, const golden_program& program) {
 // Of an op that the program is about, the first in the list is the one that runs.
 std::string tested_kernel(const device_report& d, const golden_program& program) {
   for (const bitnet_kernel_info& k : d.kernels)
-    if (std::ranges::find(program.blamed, k.op) != program.blamed.end() &&
+    if (k.precision == BITNET_PRECISION_F32 &&
+        std::ranges::find(program.blamed, k.op) != program.blamed.end() &&
         (k.format == BITNET_FORMAT_NONE ||
          std::ranges::find(program.weights, k.format, &golden_weight::format) !=
              program.weights.end()))

@@ -75,6 +75,20 @@ std::tuple<uint32_t, bool, uint32_t, uint64_t, int32_t, uint32_t> order_of(const
           s.speed_step()};
 }
 
+const char* precision_name(uint32_t precision) {
+  constexpr std::array names = {"tf32", "f16", "bf16"};
+  if (precision == BITNET_PRECISION_F32) return nullptr;
+  return precision <= names.size() ? names[precision - 1] : "unknown";
+}
+
+std::vector<std::pair<std::string, uint32_t>> rounding_of(const probe::device_report& device) {
+  std::vector<std::pair<std::string, uint32_t>> out;
+  for (const bitnet_kernel_info& k : device.kernels)
+    if (k.precision != BITNET_PRECISION_F32)
+      out.emplace_back(plugin::printable_array(k.id), k.precision);
+  return out;
+}
+
 const char* level_name(uint32_t level) {
   switch (level) {
     case BITNET_LEVEL_REFERENCE:

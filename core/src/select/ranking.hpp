@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "bitnet/abi/info.h"
 #include "probe/outcome.hpp"
@@ -39,6 +41,11 @@ struct score {
 // Why the one with `low` came behind: "gpu comes before cpu".
 [[nodiscard]] std::string why_behind(const score& high, const score& low);
 [[nodiscard]] const char* level_name(uint32_t level);  // "fused"
+// What a kernel rounds to, "f16"; nullptr where it does not.
+[[nodiscard]] const char* precision_name(uint32_t precision);
+// Of the kernels that do: id and BITNET_PRECISION_*.
+[[nodiscard]] std::vector<std::pair<std::string, uint32_t>> rounding_of(
+    const probe::device_report& device);
 
 // Do two backends show the same device? By PCI address, else by UUID; never of CPUs.
 [[nodiscard]] bool is_same_hardware(const bitnet_device_info& a, const bitnet_device_info& b);

@@ -62,7 +62,8 @@ plugin::checked<choice> registry::renewal::load(uint32_t index) {
   if (const auto& fault = found.fault()) return std::unexpected(*fault);
   if (!contents_->loaded)
     return plugin::reject(code::probe_mismatch, "what it says changes whenever it is asked");
-  return choice{contents_->loaded, index, found.devices()[index].info, facts().build_id};
+  const device_report& device = found.devices()[index];
+  return choice{contents_->loaded, index, device.info, facts().build_id, rounding_of(device)};
 }
 
 plugin::checked<registry::renewal> registry::renew(const std::string& name) {

@@ -40,10 +40,12 @@ ordered_json to_json(const bitnet_device_info& d, std::size_t index) {
 }
 
 ordered_json to_json(const bitnet_kernel_info& k) {
-  return {{"id", plugin::printable_array(k.id)},
-          {"op", k.op},
-          {"format", k.format},
-          {"level", level_name(k.level)}};
+  ordered_json out = {{"id", plugin::printable_array(k.id)},
+                      {"op", k.op},
+                      {"format", k.format},
+                      {"level", level_name(k.level)}};
+  if (const char* precision = precision_name(k.precision)) out["precision"] = precision;
+  return out;
 }
 
 ordered_json to_json(const probe::outcome& f) {

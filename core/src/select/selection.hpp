@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -39,6 +40,8 @@ struct choice {
   uint32_t device_index = 0;
   bitnet_device_info device{};
   std::string build_id;
+  // Of its kernels that round, where that is permitted: id and BITNET_PRECISION_*.
+  std::vector<std::pair<std::string, uint32_t>> rounding{};
 
   [[nodiscard]] std::string device_name() const;  // "cpu:0"
 };

@@ -194,6 +194,7 @@ program_bounds::program_bounds(const session_options& options, const limits& mos
   bounds_.max_outputs = most.max_outputs;
   bounds_.max_blocks = blocks_for(most.n_context);
   bounds_.block_tokens = block_tokens;
+  bounds_.precisions = options.precisions;
   bounds_.n_buckets = most.n_batch == 1 ? 1 : 2;
   bounds_.buckets = buckets_.data();
 }

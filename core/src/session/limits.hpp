@@ -32,6 +32,7 @@ struct session_options {
   uint32_t window = 0, window_keep = 0;
   const std::atomic<bool>* cancelled = nullptr;  // ends waiting for blocks; may be set any time
   bool deterministic = false;
+  uint32_t precisions = 0;  // 1 << BITNET_PRECISION_* for each that products may be rounded to
   bool profile = false;
   bool low_memory = false;  // every logit from the output head itself: no second form of it
   bool embeddings = false;  // rows are hidden states behind the last norm, not logits

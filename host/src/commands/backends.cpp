@@ -132,6 +132,13 @@ std::string status_text(const json& status) {
   return out;
 }
 
+// "linear_dense.f16.cuda (optimised)"
+std::string kernel_text(const json& kernel) {
+  const std::string precision = any_member(kernel, "precision");
+  return fmt::format("{} ({}{})", any_member(kernel, "id"), any_member(kernel, "level"),
+                     precision.empty() ? "" : ", rounds to " + precision);
+}
+
 std::string info_text(const json& backend) {
   std::string out = any_member(backend, "name") + "\n";
   for (const auto& [key, content] : backend.items()) {
@@ -153,15 +160,11 @@ std::string info_text(const json& backend) {
       if (content.is_array()) continue;
       out += fmt::format("    {:<18} {}\n", key, any_member(device, key.c_str()));
     }
-    for (const json& kernel : list_of(device, "kernels")) {
-      out += fmt::format("    kernel             {} ({})\n", any_member(kernel, "id"),
-                         any_member(kernel, "level"));
-    }
+    for (const json& kernel : list_of(device, "kernels"))
+      out += fmt::format("    kernel             {}\n", kernel_text(kernel));
   }
-  for (const json& kernel : list_of(backend, "kernels")) {
-    out += fmt::format("  kernel      {} ({})\n", any_member(kernel, "id"),
-                       any_member(kernel, "level"));
-  }
+  for (const json& kernel : list_of(backend, "kernels"))
+    out += fmt::format("  kernel      {}\n", kernel_text(kernel));
   return out;
 }
 

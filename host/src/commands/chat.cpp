@@ -222,8 +222,10 @@ class chat {
         room != 0)
       in_.out.line(fmt::format("free memory: a context of {} tokens", room));
     for (const auto& kernel : report->value("kernels", nlohmann::json::array())) {
-      in_.out.line(
-          fmt::format("{} {} calls", kernel.value("id", ""), kernel.value("calls", uint64_t{0})));
+      const std::string precision = kernel.value("precision", "");
+      in_.out.line(fmt::format("{} {} calls{}", kernel.value("id", ""),
+                               kernel.value("calls", uint64_t{0}),
+                               precision.empty() ? "" : ", rounds to " + precision));
     }
     return {};
   }

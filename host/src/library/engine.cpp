@@ -86,6 +86,12 @@ uint32_t kv_type(std::string_view name) {
                           : BITNET_KV_F16;
 }
 
+uint32_t products_in(std::string_view name) {
+  return name == "f16"    ? BITNET_PRODUCTS_F16
+         : name == "bf16" ? BITNET_PRODUCTS_BF16
+                          : BITNET_PRODUCTS_F32;
+}
+
 bitnet_session_options session_options(const settings& set, uint32_t n_context, bool profile) {
   bitnet_session_options options{};
   bitnet_session_defaults(&options, sizeof options);
@@ -99,6 +105,7 @@ bitnet_session_options session_options(const settings& set, uint32_t n_context, 
   if (uses_head(set)) {
     options.deterministic = set.flag("deterministic") ? 1 : 0;
     options.low_memory = only_full_head(set) ? 1 : 0;
+    options.precision = products_in(set.text("precision"));
   } else {
     options.embeddings = 1;
     options.pooling = pooling_named(set.text("pooling"));

@@ -62,6 +62,37 @@ __device__ inline void multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b)
                : "r"(a), "r"(b));
 }
 
+// The same of 16 rows by 8 columns of 16 f16 each, two to a word, added to f32: words lie as in
+// multiply_16x8x32. sm_75 takes half as many at once.
+__device__ inline void multiply_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  for (uint32_t half = 0; half < 2; ++half)
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+#endif
+}
+// Of bf16, which sm_75 does not have.
+__device__ inline void multiply_bf16([[maybe_unused]] float (&c)[4],
+                                     [[maybe_unused]] const uint32_t (&a)[4],
+                                     [[maybe_unused]] const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
 // Copies 16 aligned bytes into memory of the group, past the first cache. They are there for the
 // thread once it has called wait_for_copies(), and for others behind a barrier after that.
 __device__ inline void copy_ahead(uint4* to, const uint4* from) {

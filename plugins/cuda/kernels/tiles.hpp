@@ -19,7 +19,12 @@ inline constexpr tile_form many_tokens{256, 32, 2 * 32 * 256 + 128};  // two sta
 inline constexpr tile_form few_factored{16, 8, 2 * 4 * 4 * 16 * 8 * 4};  // two turns of four warps
 inline constexpr tile_form many_factored{128, 16, 0};
 
+// Dense matrices and rounded activations: two stages of 64 elements of each token.
+inline constexpr tile_form few_rounded{64, 16, 2 * 16 * 128};
+inline constexpr tile_form many_rounded{128, 64, 2 * 64 * 128};
+
 // What a launch may ask for on every device, without a word about it before.
-static_assert(many_tokens.shared_bytes <= 48 << 10 && few_factored.shared_bytes <= 48 << 10);
+static_assert(many_tokens.shared_bytes <= 48 << 10 && few_factored.shared_bytes <= 48 << 10 &&
+              many_rounded.shared_bytes <= 48 << 10);
 
 }  // namespace bitnet::cuda

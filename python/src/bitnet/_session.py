@@ -21,13 +21,14 @@ _THINKING = "<think>"
 
 class SessionOptions(TypedDict, total=False):
     """bitnet_session_options. `kv_k` and `kv_v` are "f16", "f32", "q8_0" or "q4_0", `pooling` of a session for
-    embeddings "model" (what the file says, else "last"), "mean", "last" or "cls"."""
+    embeddings "model" (what the file says, else "last"), "mean", "last" or "cls", `precision` "f32", "f16" or "bf16"."""
 
     n_context: int
     n_batch: int
     kv_k: str
     kv_v: str
     deterministic: bool
+    precision: str
     profile: bool
     low_memory: bool
     window: int
@@ -47,7 +48,7 @@ class Session(Owner):
         if unknown:
             raise TypeError(f"there is no option of a session called {', '.join(sorted(unknown))}")
         given: dict[str, Any] = dict(options)
-        for name, kind in (("kv_k", "KV"), ("kv_v", "KV"), ("pooling", "POOLING")):
+        for name, kind in (("kv_k", "KV"), ("kv_v", "KV"), ("pooling", "POOLING"), ("precision", "PRODUCTS")):
             if given.get(name) is not None:
                 given[name] = _native.choice(name, kind, given[name])
         chosen = _native.Options("bitnet_session_options").give(**given)

@@ -33,6 +33,7 @@ struct runner_options {
   uint32_t dtype_k = BITNET_DTYPE_F16, dtype_v = BITNET_DTYPE_F16;
   uint32_t window = 0, window_keep = 0;
   uint32_t flags = BITNET_PROGRAM_DETERMINISTIC;
+  uint32_t precisions = 0;
   bool alias = false;
   std::vector<uint32_t> buckets;
   uint32_t device = 0;
@@ -357,6 +358,7 @@ class runner : public step_memory {
     bitnet_program_options& o = bounds_;
     o.struct_size = sizeof o;
     o.flags = options_.flags;
+    o.precisions = options_.precisions;
     o.max_tokens = options_.max_tokens;
     o.max_sequences = options_.max_sequences;
     o.max_outputs = options_.max_outputs;

@@ -11,8 +11,22 @@
 namespace bitnet::conformance {
 namespace {
 
-op_case dense_case(uint32_t format, int64_t k, int64_t m, uint64_t tokens, std::string why) {
+// What ops.h says of a factor that is rounded.
+double unit_of(uint32_t precision) {
+  switch (precision) {
+    case BITNET_PRECISION_F32:
+      return 0;
+    case BITNET_PRECISION_BF16:
+      return 0x1p-8;
+    default:
+      return 0x1p-11;
+  }
+}
+
+op_case dense_case(uint32_t format, int64_t k, int64_t m, uint64_t tokens, std::string why,
+                   uint32_t precision = BITNET_PRECISION_F32) {
   op_case c;
+  if (precision != BITNET_PRECISION_F32) c.precisions = 1u << precision;
   c.op = BITNET_OP_LINEAR_DENSE;
   c.format = format;
   c.why = std::move(why);
@@ -42,7 +56,7 @@ op_case dense_case(uint32_t format, int64_t k, int64_t m, uint64_t tokens, std::
         slack += element_slack(format, row, i) * std::fabs(v);
       }
       c.expected.push_back(sum);
-      c.allowed.push_back(roundings / (1 - roundings) * sizes + slack);
+      c.allowed.push_back((roundings / (1 - roundings) + 2 * unit_of(precision)) * sizes + slack);
     }
   return c;
 }
@@ -167,6 +181,16 @@ size_cases linear_dense_sizes() {
                        return dense_size(id, row.k, row.m, row.tokens, row.why);
                      }});
   }
+  return out;
+}
+
+op_cases rounded_dense_cases(uint32_t format, uint32_t precision) {
+  const auto block = static_cast<int64_t>(format_of(format).block);
+  op_cases out;
+  out.push_back(dense_case(format, 512, 33, 16, "a tile of tokens", precision));
+  out.push_back(dense_case(format, 1280, 150, 70, "many tokens", precision));
+  out.push_back(dense_case(format, 256, 20, 1, "one token", precision));
+  if (block == 1) out.push_back(dense_case(format, 77, 17, 19, "an odd width", precision));
   return out;
 }
 

@@ -23,6 +23,7 @@ inline constexpr double ulp = 2 * unit;
 struct op_case {
   uint32_t op = 0, format = BITNET_FORMAT_NONE;
   std::string why;
+  uint32_t precisions = 0;  // that the program permits beside f32
   model graph;
   std::vector<int32_t> tokens;     // row of the embedding for each token
   std::vector<int32_t> positions;  // empty: 0, 1, 2 ...
@@ -90,6 +91,9 @@ op_cases act_quant_grouped_cases();
 op_cases linear_ternary_grouped_cases();
 op_cases hadamard_cases();
 op_cases linear_dense_cases();
+// Of programs that permit this precision, BITNET_PRECISION_*, and may be as far off as it makes
+// them.
+op_cases rounded_dense_cases(uint32_t format, uint32_t precision);
 op_cases rope_cases();
 op_cases kv_write_cases(uint32_t kv_dtypes);
 op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags);

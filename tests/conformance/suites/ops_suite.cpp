@@ -129,6 +129,30 @@ TEST(ops, lists_and_answers_agree) {
   }
 }
 
+// Kernels that round run in programs that permit it only, and then stay within the bound of ops.h.
+TEST(ops, rounding_is_asked_for) {
+  opened_device device;
+  for (const bitnet_kernel_info& k : device.kernels()) {
+    if (k.precision == BITNET_PRECISION_F32 || k.op != BITNET_OP_LINEAR_DENSE) continue;
+    const std::string id(k.id, strnlen(k.id, sizeof k.id));
+    SCOPED_TRACE(id);
+    bool ran = false;
+    for (op_case& c : rounded_dense_cases(k.format, k.precision)) {
+      const auto runs_it = [&](const comparison& found) {
+        return std::ranges::any_of(found.stats, [&](const bitnet_kernel_stat& s) {
+          return s.calls != 0 && id == std::string(s.id, strnlen(s.id, sizeof s.id));
+        });
+      };
+      const comparison permitted = run_case(device, c, 0);
+      EXPECT_EQ(permitted.n_wrong, 0u) << c.why << ": " << permitted.wrong;
+      ran |= runs_it(permitted);
+      c.precisions = 0;
+      EXPECT_FALSE(runs_it(run_case(device, c, 0))) << c.why << ": nobody permitted it";
+    }
+    EXPECT_TRUE(ran) << "it is listed, and no step of up to 70 tokens runs it";
+  }
+}
+
 // A model with one kind of composite, and the same as bodies only.
 struct pair_of_models {
   model fused, bodies;

@@ -67,6 +67,7 @@ runner_options options_of(const op_case& c, uint32_t flags) {
   o.window = c.window;
   o.window_keep = c.window_keep;
   o.flags = flags;
+  o.precisions = c.precisions;
   return o;
 }
 

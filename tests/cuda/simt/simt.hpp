@@ -202,6 +202,40 @@ inline void multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b, int line =
     }
   });
 }
+// PTX, "Matrix Fragments for mma.m16n8k16 with floating point type": two elements to a word. Sums
+// are rounded once for each tile; how hardware does it is not said.
+template <class Value>
+void simt_multiply_16x8x16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], int line,
+                           Value value) {
+  simt_multiply(a, b, line, [&](unsigned int lane, auto of) {
+    for (unsigned int i = 0; i < 4; ++i) {
+      const unsigned int row = lane / 4, column = lane % 4 * 2 + i % 2;
+      double sum = c[i];
+      for (unsigned int k = 0; k < 16; ++k) {
+        const unsigned int word = k / 2, shift = k % 2 * 16;
+        const uint32_t x = of(row * 4 + word % 4)->a[i / 2 + word / 4 * 2] >> shift;
+        const uint32_t y = of(column * 4 + word % 4)->b[word / 4] >> shift;
+        sum += double{value(x & 0xffffu)} * double{value(y & 0xffffu)};
+      }
+      c[i] = static_cast<float>(sum);
+    }
+  });
+}
+inline void multiply_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                         int line = __builtin_LINE()) {
+  simt_multiply_16x8x16(c, a, b, line, f16_to_f32);
+}
+inline void multiply_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                          int line = __builtin_LINE()) {
+  // There is none: nobody may come here.
+  if (!from_sm80()) __builtin_trap();
+  simt_multiply_16x8x16(c, a, b, line, [](uint32_t bits) {
+    const uint32_t wide = bits << 16;
+    float out;
+    std::memcpy(&out, &wide, sizeof out);
+    return out;
+  });
+}
 inline void copy_ahead(uint4* to, const uint4* from) {
   if (from_sm80())
     simt::copy_later(to, from);

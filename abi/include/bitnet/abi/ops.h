@@ -92,7 +92,7 @@
  * Precision: LINEAR_DENSE, ATTN_PAGED and the f32 parts of the others are formed in f32. Where a
  * program permits it (bitnet_program_options::precisions) a kernel that says so may round each
  * factor of a product to tf32 (2^-11), f16 (2^-11, and what exceeds 65504 is infinite) or bf16
- * (2^-9) and sum in f32: y then differs from the above by at most that bound, twice, times the sum
+ * (2^-8) and sum in f32: y then differs from the above by at most that bound, twice, times the sum
  * of |factor * factor|. Integer sums stay exact.
  *
  * Composites are followed by body_count ops that define them; weights and attributes are those of
