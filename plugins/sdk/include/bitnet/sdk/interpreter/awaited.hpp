@@ -19,6 +19,8 @@ namespace bitnet::sdk {
 class awaited {
  public:
   uint32_t load() const noexcept { return value_.load(std::memory_order_acquire); }
+  // How often somebody went to sleep.
+  uint64_t sleeps() const noexcept { return sleeps_.load(std::memory_order_relaxed); }
   // For when nobody waits.
   void reset(uint32_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
   // Adds, and wakes whoever sleeps; the sum.
@@ -35,6 +37,7 @@ class awaited {
       pause();
     }
     sleepers_.fetch_add(1);
+    sleeps_.fetch_add(1, std::memory_order_relaxed);
     while (value_.load() == old) sleep(old);
     sleepers_.fetch_sub(1);
     return load();
@@ -63,6 +66,7 @@ class awaited {
 
   std::atomic<uint32_t> value_{0};
   std::atomic<uint32_t> sleepers_{0};
+  std::atomic<uint64_t> sleeps_{0};
 };
 
 }  // namespace bitnet::sdk

@@ -130,6 +130,8 @@ class barrier {
     }
     generation_.await_change(generation, spins_);
   }
+  // Waits that took longer than the spinning.
+  uint64_t sleeps() const noexcept { return spins_ != 0 ? generation_.sleeps() : 0; }
 
  private:
   alignas(64) std::atomic<uint32_t> arrived_{0};

@@ -22,6 +22,7 @@
 #include "bitnet/sdk/interpreter/composites.hpp"
 #include "bitnet/sdk/interpreter/kernel.hpp"
 #include "bitnet/sdk/interpreter/kv_pool.hpp"
+#include "bitnet/sdk/interpreter/team_size.hpp"
 #include "bitnet/sdk/interpreter/weights.hpp"
 
 namespace bitnet::sdk {
@@ -145,7 +146,9 @@ class program {
     step_.window_keep = step.window != 0 ? step.window_keep : 0;
     for (uint64_t i = 0; i < calls_.size(); ++i) calls_[i].rows = rows_of(row_values_[i]);
 
-    const uint32_t workers = std::min(host_.width(), width_);
+    const uint32_t most = std::min(host_.width(), width_);
+    const bool alone = step.n_tokens == 1;
+    const uint32_t workers = alone ? team_size_.next(most) : most;
     barrier meeting(workers, cores_, spins_of(author_.poll));
     for (pieces& p : dealt_) p.forget();
     std::atomic<uint64_t> stop_after{UINT64_MAX};
@@ -159,9 +162,11 @@ class program {
           if (calls_[c].w && calls_[c].w->packed)
             if (bitnet_status s = make_packed(author_, host_, *calls_[c].w, report); failed(s))
               return s;
+    const uint64_t start = host_.now_ns();
     if (bitnet_status s = host_.parallel(workers, work); failed(s))
       return report.fail(s, "the host could not run %u workers", workers);
     if (stop_after.load() != UINT64_MAX) return report.fail(BITNET_CANCELLED, "cancelled");
+    if (alone) team_size_.took(host_.now_ns() - start, meeting.sleeps());
     return BITNET_OK;
   }
 
@@ -576,6 +581,7 @@ class program {
   std::vector<counter> counters_;
   memory arena_, scratch_, keep_;
   std::vector<pieces> dealt_;  // of each worker
+  team_size team_size_;        // under running_
   const uint32_t cores_ = std::thread::hardware_concurrency();
   uint32_t width_ = 1;                            // workers that there is scratch for
   uint64_t scratch_floats_ = 0, keep_bytes_ = 0;  // per worker

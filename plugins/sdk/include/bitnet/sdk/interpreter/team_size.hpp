@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+#pragma once
+// How many workers share a step of one token. They wait for each other some 300 times in it, so one
+// whose core somebody else uses holds up all others for as long as it is stopped: then one worker
+// less can be faster. Found on the steps themselves, by their times, where workers wait so long
+// that they go to sleep.
+//
+// Cost     none where nobody does; else a few steps of every fifty are tried the other way.
+// Threads  one at a time.
+
+#include <cstdint>
+
+namespace bitnet::sdk {
+
+class team_size {
+ public:
+  // Workers for the next step, of at most so many.
+  uint32_t next(uint32_t most) noexcept {
+    if (most != most_) {
+      *this = team_size();
+      most_ = size_ = most;
+    }
+    return tries_ == 0 ? size_ : tries_;
+  }
+
+  // The step with as many workers took so long, and so many waits in it ended in sleep.
+  void took(uint64_t ns, uint64_t sleeps) noexcept {
+    sum_ += ns;
+    sleeps_ += sleeps;
+    ++steps_;
+    if (tries_ != 0) return compare(ns);
+    if (steps_ < together) return;
+    mean_ = sum_ / steps_;
+    const bool late = sleeps_ >= together * many_sleeps;
+    rest_ -= rest_ < together ? rest_ : together;
+    sum_ = sleeps_ = steps_ = 0;
+    if (rest_ != 0) return;
+    const bool more = size_ < most_ && (!late || less_ || size_ == 1);
+    less_ = !more && late && size_ > 1;
+    if (more) tries_ = size_ + 1;
+    if (less_) tries_ = size_ - 1;
+  }
+
+ private:
+  // Steps that are looked at together, and that pass after a trial.
+  static constexpr uint64_t together = 4, rests = 48;
+  // Of a step. Undisturbed it has a few.
+  static constexpr uint64_t many_sleeps = 16;
+
+  // Ends a trial: at its last step, or at one that already says that it does not pay.
+  void compare(uint64_t ns) noexcept {
+    if (steps_ < together && ns < mean_ + mean_ / 4) return;
+    if (sum_ / steps_ < mean_ - mean_ / 16) size_ = tries_;
+    tries_ = 0;
+    rest_ = rests;
+    sum_ = sleeps_ = steps_ = 0;
+  }
+
+  uint32_t most_ = 0, size_ = 0;
+  uint32_t tries_ = 0;  // 0: no trial
+  bool less_ = false;   // the last trial was of one less: the next is of one more
+  uint64_t sum_ = 0, sleeps_ = 0, steps_ = 0, mean_ = 0, rest_ = 0;
+};
+
+}  // namespace bitnet::sdk
