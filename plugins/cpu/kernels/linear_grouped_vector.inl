@@ -178,10 +178,10 @@ inline void add_planes(const Tile& tile, uint64_t at, progress<Tokens>& now) {
       if constexpr (Tokens == 1) tile.ask_ahead(at, h / 4 + i);
       for (int p = First; p < Last; ++p) {
         const int low_bit = 6 - 2 * p;
+        const auto mask = static_cast<uint16_t>(0x0303 << low_bit);
         vec codes;
         if constexpr (in_place)
-          codes = reinterpret_cast<vec>(reinterpret_cast<words>(columns[i]) &
-                                        static_cast<uint16_t>(0x0303 << low_bit));
+          codes = reinterpret_cast<vec>(reinterpret_cast<words>(columns[i]) & (words{} + mask));
         else
           codes = reinterpret_cast<vec>((reinterpret_cast<words>(columns[i]) >> low_bit) & 0x0303);
         for (int t = 0; t < Tokens; ++t)
