@@ -15,6 +15,7 @@ inline constexpr bool counts_memory = true;
 struct holdings {
   int64_t allocations = 0, bytes = 0;  // of the heap; 0 where memory is not counted
   int64_t mappings = 0, descriptors = 0, threads = 0;
+  bool operator==(const holdings&) const = default;
 };
 
 holdings count_holdings();
