@@ -13,27 +13,23 @@ namespace {
 constexpr uint64_t planes = 5;
 constexpr uint64_t most_lines = 24;  // that activations are arranged for at once
 
-template <int Tokens>
+// Of one token.
 struct activations {
-  alignas(64) int8_t q[most_lines][planes][Tokens][64];  // zeros behind the end
-  int32_t sum[Tokens];
+  alignas(64) int8_t q[most_lines][planes][64];  // zeros behind the end
+  int32_t sum;
 };
 
-template <int Tokens>
-void arrange(const ternary_tile& a, uint64_t t, uint64_t from, uint64_t n, activations<Tokens>& x) {
+void arrange(const int8_t* q, uint64_t n, activations& x) {
   const __m512i ones = _mm512_set1_epi8(1);
-  for (uint64_t j = 0; j < Tokens; ++j) {
-    const int8_t* q = a.q + (t + j) * a.q_stride + from;
-    __m512i sum = _mm512_setzero_si512();
-    for (uint64_t i = 0; i * fives_line < n; ++i)
-      for (uint64_t p = 0; p < planes; ++p) {
-        const uint64_t at = i * fives_line + 64 * p;
-        const __m512i part = at < n ? _mm512_loadu_si512(q + at) : _mm512_setzero_si512();
-        _mm512_store_si512(x.q[i][p][j], part);
-        add_products(sum, ones, part);
-      }
-    x.sum[j] = _mm512_reduce_add_epi32(sum);
-  }
+  __m512i sum = _mm512_setzero_si512();
+  for (uint64_t i = 0; i * fives_line < n; ++i)
+    for (uint64_t p = 0; p < planes; ++p) {
+      const uint64_t at = i * fives_line + 64 * p;
+      const __m512i part = at < n ? _mm512_loadu_si512(q + at) : _mm512_setzero_si512();
+      _mm512_store_si512(x.q[i][p], part);
+      add_products(sum, ones, part);
+    }
+  x.sum = _mm512_reduce_add_epi32(sum);
 }
 
 // Of a number below 81 its four digits, the first in bits 7:6: a line of linear_ternary's.
@@ -48,26 +44,21 @@ constexpr digits table;
 
 // Lanes of a row's sums. The fifth digit stays in its byte, times 81, as the others do in the place
 // that the table gives them, times 1 to 64; the sums are divided at the end, without a rest.
-template <int Tokens>
-void add_row(const uint8_t* w, uint64_t lines, uint64_t ahead, const activations<Tokens>& x,
-             __m512i (&out)[Tokens]) {
+__m512i add_row(const uint8_t* w, uint64_t lines, uint64_t ahead, const activations& x) {
   constexpr uint64_t together = 4;  // lines are asked for so many at a time
   const __m512i fifth = _mm512_set1_epi8(81);
   const __m512i low = _mm512_load_si512(table.of), high = _mm512_load_si512(table.of + 64);
-  __m512i sums[planes][Tokens];
-  for (auto& plane : sums)
-    for (__m512i& sum : plane) sum = _mm512_setzero_si512();
+  __m512i sums[planes];
+  for (__m512i& sum : sums) sum = _mm512_setzero_si512();
   const auto add = [&](uint64_t i) __attribute__((always_inline)) {
     const __m512i all = _mm512_loadu_si512(w + 64 * i);
     __m512i four = _mm512_min_epu8(all, _mm512_sub_epi8(all, fifth));
     four = _mm512_min_epu8(four, _mm512_sub_epi8(four, fifth));
-    const __m512i last = _mm512_sub_epi8(all, four);
-    for (int j = 0; j < Tokens; ++j) add_products(sums[4][j], last, x.q[i][4][j]);
+    add_products(sums[4], _mm512_sub_epi8(all, four), x.q[i][4]);
     const __m512i codes = _mm512_permutex2var_epi8(low, four, high);
     for (uint64_t p = 0; p < 4; ++p) {
       const auto of_plane = static_cast<char>(192 >> (2 * p));
-      const __m512i plane = _mm512_and_si512(codes, _mm512_set1_epi8(of_plane));
-      for (int j = 0; j < Tokens; ++j) add_products(sums[p][j], plane, x.q[i][p][j]);
+      add_products(sums[p], _mm512_and_si512(codes, _mm512_set1_epi8(of_plane)), x.q[i][p]);
     }
   };
   uint64_t i = 0;
@@ -80,36 +71,30 @@ void add_row(const uint8_t* w, uint64_t lines, uint64_t ahead, const activations
     add(i);
   }
   const __m512i by_81 = _mm512_set1_epi32(0x781948b1);  // 81 times this is 1 modulo 2^32
-  for (int j = 0; j < Tokens; ++j) {
-    out[j] = _mm512_setzero_si512();
-    for (uint64_t p = 0; p < 4; ++p)
-      out[j] = _mm512_add_epi32(_mm512_srai_epi32(out[j], 2), sums[p][j]);
-    out[j] = _mm512_add_epi32(out[j], _mm512_mullo_epi32(sums[4][j], by_81));
-  }
+  __m512i out = _mm512_setzero_si512();
+  for (uint64_t p = 0; p < 4; ++p) out = _mm512_add_epi32(_mm512_srai_epi32(out, 2), sums[p]);
+  return _mm512_add_epi32(out, _mm512_mullo_epi32(sums[4], by_81));
 }
 
 // One row after the other, so that the weights are one stream of memory; four meet for their
 // totals.
-template <int Tokens>
-void tokens(const ternary_tile& a, uint64_t t) {
+void token(const ternary_tile& a, const int8_t* q, int32_t* sums) {
   constexpr uint64_t rows_together = 4, most = most_lines * fives_line;
-  activations<Tokens> x;
+  activations x;
   for (uint64_t from = 0; from < a.k; from += most) {
     const uint64_t n = a.k - from < most ? a.k - from : most;
-    arrange<Tokens>(a, t, from, n, x);
+    arrange(q + from, n, x);
     for (uint64_t r = 0; r < a.rows; r += rows_together) {
       const uint64_t rows = a.rows - r < rows_together ? a.rows - r : rows_together;
-      __m512i sums[rows_together][Tokens] = {};
+      __m512i of_rows[rows_together] = {};
       for (uint64_t i = 0; i < rows; ++i)
-        add_row<Tokens>(a.w + (r + i) * a.w_stride + from / fives_line * 64,
-                        (n + fives_line - 1) / fives_line, a.ahead, x, sums[i]);
-      for (int j = 0; j < Tokens; ++j) {
-        int32_t* to = a.sums + (t + static_cast<uint64_t>(j)) * a.sums_stride + r;
-        int32_t out[rows_together];
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
-                         totals(sums[0][j], sums[1][j], sums[2][j], sums[3][j]));
-        for (uint64_t i = 0; i < rows; ++i) to[i] = out[i] - x.sum[j] + (from == 0 ? 0 : to[i]);
-      }
+        of_rows[i] = add_row(a.w + (r + i) * a.w_stride + from / fives_line * 64,
+                             (n + fives_line - 1) / fives_line, a.ahead, x);
+      int32_t out[rows_together];
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
+                       totals(of_rows[0], of_rows[1], of_rows[2], of_rows[3]));
+      for (uint64_t i = 0; i < rows; ++i)
+        sums[r + i] = out[i] - x.sum + (from == 0 ? 0 : sums[r + i]);
     }
   }
 }
@@ -117,10 +102,8 @@ void tokens(const ternary_tile& a, uint64_t t) {
 }  // namespace
 
 void linear_fives_avx512vbmi(const ternary_tile& a) {
-  uint64_t t = 0;
-  for (; t + 4 <= a.tokens; t += 4) tokens<4>(a, t);
-  for (; t + 2 <= a.tokens; t += 2) tokens<2>(a, t);
-  for (; t < a.tokens; ++t) tokens<1>(a, t);
+  for (uint64_t t = 0; t < a.tokens; ++t)
+    token(a, a.q + t * a.q_stride, a.sums + t * a.sums_stride);
 }
 
 bool code_fives_avx512vbmi(const fives_rows& a) {

@@ -42,7 +42,7 @@ struct score_kernels {
 };
 #define BITNET_SCORES(isa) {#isa, turn_keys_##isa, attn_scores_##isa}
 
-// Of rows that are copied with five weights in a byte, for few tokens; beyond the form's own
+// Of rows that are copied with five weights in a byte, for a token by itself; beyond the form's own
 // instruction set they need what supported() asks for.
 struct fives_kernels {
   bool (*supported)() = nullptr;  // nullptr: there are none

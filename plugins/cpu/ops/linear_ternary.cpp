@@ -61,15 +61,13 @@ void multiply_rows(const rows_in_memory& all, const sdk::weight& w, const int8_t
   }
 }
 
-// For so many tokens at most a copy with five weights in a byte is read: with more, products take
-// longer than the memory. The rows stay where they are, for prompts.
-constexpr uint64_t most_fives_tokens = 4;
-
+// A copy with five weights in a byte is for a token by itself: with more, products take longer than
+// the memory. The rows stay where they are, for those.
 void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                    uint64_t rows, uint64_t first, uint64_t last, float* y) {
   const uint8_t* given = rows_read(w, rows, first, last);
   const uint8_t* fives = w.copy && w.copy->coded() ? w.copy->data() : nullptr;
-  if (fives == nullptr || rows > most_fives_tokens)
+  if (fives == nullptr || rows != 1)
     return multiply_rows({given, w.row_bytes, isa.ternary.run}, w, q, s, rows, first, last, y);
   linear_ternary_fives(isa, w, fives, q, s, rows, first, last, y);
   w.copy->spare((last - first) * (w.row_bytes - w.copy->row_bytes()));

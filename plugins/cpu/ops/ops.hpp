@@ -71,7 +71,7 @@ void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, 
                     uint64_t rows, uint64_t first, uint64_t last, float* y);
 // Whether this CPU has a kernel for rows of one scale with five weights in a byte.
 bool has_fives(const isa_form& isa);
-// linear_ternary of up to a few tokens from such rows, linear_fives.hpp's of w.
+// linear_ternary from such rows, linear_fives.hpp's of w.
 void linear_ternary_fives(const isa_form& isa, const sdk::weight& w, const uint8_t* fives,
                           const int8_t* q, const float* s, uint64_t rows, uint64_t first,
                           uint64_t last, float* y);
