@@ -170,7 +170,7 @@ TEST_F(copied_fives, are_read_by_a_token_by_itself) {
     std::vector<uint8_t> packed = p.packed;
     sdk::weight w{BITNET_FORMAT_TERNARY2, 640, 40, packed.data(), 160, scales.data(),
                   of_rows ? 640u : 0u};
-    const sdk::row_code code = cpu::fives_code(*form_);
+    const sdk::copy_code code = cpu::fives_code(*form_);
     ASSERT_EQ(code.row_bytes(w), 128u);
     sdk::copy_room room(nullptr, always);
     sdk::row_copy copy(room, w, code, form_);

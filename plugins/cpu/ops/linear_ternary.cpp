@@ -145,6 +145,22 @@ faster& alike(of_pieces& known, uint64_t tokens, uint64_t rows) {
   return known[tokens < 32 ? 0 : 1][rows < 512 ? 0 : rows < 1024 ? 1 : 2];
 }
 
+// From so many tokens on rows are unpacked once; for fewer the faster way is found.
+constexpr uint64_t fewest_sure_tokens = 24;
+
+// By panels or by tables.
+void multiply_many(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
+                   uint64_t rows, uint64_t first, uint64_t last, float* y,
+                   const panel_size& block) {
+  const auto panels = [&] { multiply_panels(isa.panel, w, q, s, 0, rows, first, last, y, block); };
+  if (isa.tables.run == nullptr || !has_one_scale(w) || last - first < fewest_table_rows)
+    return panels();
+  static of_pieces known;
+  alike(known, rows, last - first).run(rows * (last - first) * w.k, panels, [&] {
+    multiply_panels(isa.tables, w, q, s, 0, rows, first, last, y, {w.k, tables_tokens});
+  });
+}
+
 // Rows [first, last) of w, from element `at` on, which is a multiple of 128.
 grouped_tile groups_from(const sdk::weight& w, uint64_t first, uint64_t last, uint64_t at) {
   grouped_tile out{};
@@ -262,7 +278,7 @@ bool has_fives(const isa_form& isa) {
   return isa.fives.supported != nullptr && isa.fives.supported();
 }
 
-sdk::row_code fives_code(const isa_form& isa) {
+sdk::copy_code fives_code(const isa_form& isa) {
   if (!has_fives(isa)) return {};
   return {[](const sdk::weight& w) -> uint64_t {
             const uint64_t bytes = fives_row_bytes(w.k);
@@ -297,22 +313,10 @@ ternary_path path_of(const sdk::weight& w) {
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                     uint64_t rows, uint64_t first, uint64_t last, float* y) {
   if (const panel_size block = panel_block(isa, w, 0, rows); block.k != 0) {
-    const uint64_t work = rows * (last - first) * w.k;
-    const auto panels = [&] {
-      multiply_panels(isa.panel, w, q, s, 0, rows, first, last, y, block);
-    };
-    const auto many = [&] {
-      if (isa.tables.run == nullptr || !has_one_scale(w) || last - first < fewest_table_rows)
-        return panels();
-      static of_pieces known;
-      alike(known, rows, last - first).run(work, panels, [&] {
-        multiply_panels(isa.tables, w, q, s, 0, rows, first, last, y, {w.k, tables_tokens});
-      });
-    };
-    // So few that unpacking each time may still be as fast.
-    if (rows >= fewest_panel_tokens * 3 / 2 || !has_one_scale(w) || isa.both_named) return many();
+    const auto many = [&] { multiply_many(isa, w, q, s, rows, first, last, y, block); };
+    if (rows >= fewest_sure_tokens || !has_one_scale(w) || isa.both_named) return many();
     static of_pieces known;
-    return alike(known, rows, last - first).run(work, many, [&] {
+    return alike(known, rows, last - first).run(rows * (last - first) * w.k, many, [&] {
       multiply_rows(isa, w, q, s, rows, first, last, y);
     });
   }

@@ -77,7 +77,7 @@ void linear_ternary_fives(const isa_form& isa, const sdk::weight& w, const uint8
                           uint64_t last, float* y);
 // How copies of rows are written (row_copies.hpp): so where that was found faster (tuning.hpp),
 // else as they are.
-sdk::row_code fives_code(const isa_form& isa);
+sdk::copy_code fives_code(const isa_form& isa);
 // The same from the definition alone; the judge of the tests.
 void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s, uint64_t rows,
                         uint64_t first, uint64_t last, float* y);

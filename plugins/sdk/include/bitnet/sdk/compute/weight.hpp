@@ -20,7 +20,7 @@ struct weight {
   const float* scales;            // ternary only, (n_scales); nullptr where a packing holds them
   uint64_t scale_group;           // elements, 0 = one scale
   packed_form* packed = nullptr;  // nullptr: this weight has none
-  row_copy* copy = nullptr;       // of rows that are the caller's; nullptr: not wanted
+  row_copy* copy = nullptr;       // of rows that are read; nullptr: not wanted
 
   const uint8_t* row(uint64_t r) const noexcept { return data + r * row_bytes; }
   // What a kernel's packing made of this weight; the kernel runs only where it is there.

@@ -357,8 +357,8 @@ struct definition {
   // Of ternary matrices in the caller's memory kernels may make copies of their own
   // (row_copies.hpp), where this says that there is memory for so many bytes. nullptr: none.
   bool (*copies_rows)(uint64_t bytes) = nullptr;
-  row_code copies_code;  // what they are written in, also of matrices in memory of our own
-  uint32_t poll = 50;    // open_interpreter sets it to the host's setting; see spins_of
+  copy_code copies_code;  // what they are written in, also of matrices in memory of our own
+  uint32_t poll = 50;     // open_interpreter sets it to the host's setting; see spins_of
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
   // Of share::scratch: room for the scores of all tokens of a step, up to so many floats. Less than
   // one token needs changes nothing.

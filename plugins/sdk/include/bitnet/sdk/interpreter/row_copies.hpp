@@ -61,9 +61,9 @@ class copy_room {
 };
 
 // How the rows of a copy are written where they are not those that are read.
-struct row_code {
-  uint64_t (*row_bytes)(const weight&) =
-      nullptr;  // 0: not these rows, which are copied as they are
+struct copy_code {
+  // Of a row; 0: not these, which are copied as they are.
+  uint64_t (*row_bytes)(const weight&) = nullptr;
   // Rows [first, last), one after the other. False: the code cannot say them, and there is no copy.
   bool (*write)(const weight&, const void* engine, uint64_t first, uint64_t last,
                 uint8_t* out) noexcept = nullptr;
@@ -84,7 +84,7 @@ class row_copy {
         runs_((rows + run - 1) / run),
         taken_(new std::atomic<bool>[runs_]()) {}
   // `w` outlives it, and so does the author's engine.
-  row_copy(copy_room& room, const weight& w, const row_code& code, const void* engine)
+  row_copy(copy_room& room, const weight& w, const copy_code& code, const void* engine)
       : row_copy(room, w.m, code.row_bytes(w)) {
     coded_ = &w;
     write_ = code.write;
@@ -137,7 +137,7 @@ class row_copy {
   std::atomic<uint64_t> reads_{0}, done_{0};  // of row 0; runs
   std::atomic<const uint8_t*> data_{nullptr};
   const weight* coded_ = nullptr;
-  decltype(row_code::write) write_ = nullptr;
+  decltype(copy_code::write) write_ = nullptr;
   const void* engine_ = nullptr;
   std::atomic<bool> refused_{false};
   std::atomic<uint64_t> spared_{0};  // bytes

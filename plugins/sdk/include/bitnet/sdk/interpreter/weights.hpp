@@ -283,7 +283,7 @@ class weight_set {
 
   // Rows of our own lie in large pages already: of these only a code is worth a copy.
   void promise_copy(host_tensor& t) {
-    const row_code& code = author_.copies_code;
+    const copy_code& code = author_.copies_code;
     if (!t.view.rows_dropped() && code.row_bytes && code.row_bytes(t.view) != 0)
       t.copy = std::make_unique<row_copy>(copies_, t.view, code, author_.engine);
     else if (t.alias)
