@@ -215,7 +215,7 @@ TEST_F(copied_fives, are_for_rows_that_gain_by_them) {
   EXPECT_EQ(bytes(2560, 128), 0u) << "groups have scales";
   EXPECT_EQ(bytes(2592, 0), 0u) << "no multiple of 64";
   EXPECT_EQ(bytes(384, 0), 0u) << "128 bytes for 96";
-  ASSERT_TRUE(cpu::adopt_tuning("ahead=3072 tile_rows=64 fives=0"));
+  ASSERT_TRUE(cpu::adopt_tuning("ahead=3072 tile_rows=64"));
   EXPECT_EQ(bytes(2560, 0), 0u) << "found slower";
   EXPECT_EQ(cpu::fives_code(cpu::scalar_form).write, nullptr);
 }

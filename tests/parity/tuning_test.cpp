@@ -34,7 +34,7 @@ TEST_F(tuned, adopts_what_it_wrote_and_nothing_else) {
   for (const std::string good : {"ahead=2048 tile_rows=16", "ahead=2048 tile_rows=16 stream=31.2",
                                  "ahead=8192 tile_rows=64 stream=9.87 unsettled=1700000000",
                                  "ahead=8192 tile_rows=64 stream=9.87 pages=small",
-                                 "ahead=8192 tile_rows=64 fives=0 stream=9.87",
+                                 "ahead=8192 tile_rows=64 fives=1 stream=9.87",
                                  "ahead=8192 tile_rows=64 fives=1 stream=9.87 fives:1=1.08~2",
                                  "ahead=2048 tile_rows=16 stream=404 ahead:2048=30.1~2 "
                                  "ahead:8192=29~0 tile_rows:16=201~15"}) {
@@ -55,7 +55,7 @@ TEST_F(tuned, adopts_what_it_wrote_and_nothing_else) {
                                 "ahead=99999999999 tile_rows=64",
                                 "ahead=4096 tile_rows=64  ",
                                 "ahead=4096 tile_rows=64 what=1",
-                                "ahead=4096 tile_rows=64 fives=2",
+                                "ahead=4096 tile_rows=64 fives=0",
                                 "ahead=4096 tile_rows=64 fives=",
                                 "ahead=4096 tile_rows=64 fives:2=1~1",
                                 "ahead=4096 tile_rows=64 stream=",

@@ -39,7 +39,6 @@ struct evidence {
   double stream = 0;         // GB/s, the best so far; 0: never measured
   int64_t unsettled = 0;     // seconds since 1970; 0: the settings can be believed
   bool small_pages = false;  // of the memory that was measured
-  bool has_fives = false;    // they were measured
   std::string table;         // words, each after a blank
 };
 std::mutex turn;
@@ -87,11 +86,7 @@ bool is_figure(std::string_view text, std::string_view name,
 }
 
 bool read_evidence(std::string_view word, tuning& now, evidence& out) {
-  if (word == "fives=0" || word == "fives=1") {
-    out.has_fives = true;
-    now.fives = word.back() == '1';
-    return true;
-  }
+  if (word == "fives=1") return now.fives = true;
   if (word.starts_with("stream="))
     return whole_number(word.substr(7), out.stream) && out.stream >= least_figure &&
            out.stream <= most_figure;
@@ -250,7 +245,6 @@ std::string take(const timings& streams, const timings& prompts, bool large_page
   const std::scoped_lock lock(turn);
   if (known.small_pages == large_pages) known.stream = 0;  // says nothing of these pages
   known.small_pages = !large_pages;
-  known.has_fives = false;
   std::string why = doubt(streams, prompts, stream, known.stream);
   known.stream = std::max(known.stream, stream);
   known.unsettled = why.empty() ? 0 : static_cast<int64_t>(std::time(nullptr));
@@ -294,7 +288,7 @@ std::string describe_tuning() {
   std::string text =
       "ahead=" + std::to_string(now.ahead) + " tile_rows=" + std::to_string(now.tile_rows);
   const std::scoped_lock lock(turn);
-  if (known.has_fives) text += now.fives ? " fives=1" : " fives=0";
+  if (now.fives) text += " fives=1";
   if (known.stream > 0) text += " stream=" + three_digits(known.stream);
   if (known.unsettled != 0) text += " unsettled=" + std::to_string(known.unsettled);
   if (known.small_pages) text += " pages=small";
@@ -348,7 +342,6 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
       });
   fives = best_of(codes, 0, why.empty() ? usual_proof : strong_proof) == 1;
   const std::scoped_lock lock(turn);
-  known.has_fives = true;
   known.table += fives_word(codes);
   return why;
 }

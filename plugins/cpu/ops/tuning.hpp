@@ -31,12 +31,11 @@ inline constexpr uint32_t most_tile_rows = 128;
 tuning current_tuning();
 // False, with nothing changed, unless it is the text of a tuning.
 bool adopt_tuning(std::string_view text);
-// "ahead=3072 tile_rows=64 stream=31.2", "fives=0" or "fives=1" where the processor has a kernel
-// for them, "pages=small" where they were none that are large, then what was measured, as far as
-// there is room: "ahead:4096=30.1~2" is 30.1 GB/s with repetitions 2 % apart, "tile_rows:16=201~1"
-// are 10^9 products a second, "fives:1=1.08~2" is 1.08 times the speed without. `stream` is the
-// best that the memory gave so far, in GB/s; unsettled=SECONDS says since when a measurement is due
-// that can be believed.
+// "ahead=3072 tile_rows=64 stream=31.2", "fives=1" where they are used, "pages=small" where they
+// were none that are large, then what was measured, as far as there is room: "ahead:4096=30.1~2" is
+// 30.1 GB/s with repetitions 2 % apart, "tile_rows:16=201~1" are 10^9 products a second,
+// "fives:1=1.08~2" is 1.08 times the speed without. `stream` is the best that the memory gave so
+// far, in GB/s; unsettled=SECONDS says since when a measurement is due that can be believed.
 std::string describe_tuning();
 // Whether what was adopted should be measured again, at a time in seconds since 1970.
 bool tuning_is_due(int64_t now);
