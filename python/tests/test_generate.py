@@ -211,6 +211,24 @@ def test_async_cancelled(large, endless):
     asyncio.run(main())
 
 
+def test_async_cancelled_while_it_begins(large, endless, monkeypatch):
+    """Who comes next waits for it: it was told to stop."""
+    prompt, pauses = large._prompt, iter([0.3])
+
+    def prompt_slowly(*asked):
+        time.sleep(next(pauses, 0))
+        return prompt(*asked)
+
+    monkeypatch.setattr(large, "_prompt", prompt_slowly)
+
+    async def main():
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(large.agenerate(PROMPT, **endless), 0.1)
+        assert (await large.agenerate(PROMPT, max_tokens=2)).stop_reason == "length"
+
+    asyncio.run(main())
+
+
 def test_the_loop_goes_away(session, endless):
     async def main():
         stream = session.astream(PROMPT, **endless)

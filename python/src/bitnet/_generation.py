@@ -304,6 +304,7 @@ class AsyncStream:
         self._what = session, prompt, how, own, at_end, quiet
         self._pieces: "asyncio.Queue[str | None] | None" = None
         self._run: _Run | None = None
+        self._beginning: _Run | None = None  # the same from before it has begun: a cancel reaches it
         self._stopped = self._ended = False
 
     async def _start(self) -> "asyncio.Queue[str | None]":
@@ -324,10 +325,10 @@ class AsyncStream:
             return True
 
         def begin() -> None:
-            run = _Run(make(), prompt, how, tell, own, at_end)
-            self._run = run.start()
+            run = self._beginning = _Run(make(), prompt, how, tell, own, at_end)
             if self._stopped:
                 run.stop()
+            self._run = run.start()
 
         try:
             await _awake(loop.run_in_executor(None, begin))
@@ -377,8 +378,8 @@ class AsyncStream:
     def cancel(self) -> None:
         """Ends it soon; what is there can still be read."""
         self._stopped = True
-        if self._run is not None:
-            self._run.stop()
+        if self._beginning is not None:
+            self._beginning.stop()
 
     async def aclose(self) -> None:
         self.cancel()
