@@ -221,9 +221,13 @@ void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
   const share rows = workers.split(linear.rows);
   gather_norm(body, parts, rows);
   const float* x = linear.input<float>(0);
-  for (uint64_t o = rows.first; o < rows.last; ++o) head.take(o, x + o * linear.k);
-  workers.sync();
   const uint32_t top = linear.step->top_logits;
+  bitnet_largest* const largest = top <= BITNET_MOST_LARGEST ? linear.step->largest : nullptr;
+  for (uint64_t o = rows.first; o < rows.last; ++o) {
+    head.take(o, x + o * linear.k);
+    if (largest) largest[o].count = 0;
+  }
+  workers.sync();
   float* y = linear.output<float>(0);
   head.approximate(isa, workers.worker(), linear.rows, top, columns.first, columns.last, y,
                    linear.step->n_tokens == 1);
@@ -232,7 +236,7 @@ void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
     head.settle(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y);
     workers.sync();
   }
-  head.refine(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y);
+  head.refine(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y, largest);
 }
 
 }  // namespace

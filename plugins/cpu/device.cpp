@@ -116,6 +116,7 @@ bitnet_device_info describe_device(const isa_form& isa, const isa_form& computin
   info.max_allocation_bytes = info.memory_total_bytes;
   info.compute_units = usable_cores();
   info.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
+  info.logits_flags = BITNET_LOGITS_LARGEST;
   info.kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0 |
                    1u << BITNET_DTYPE_Q4_0;
   return info;

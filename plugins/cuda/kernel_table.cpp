@@ -77,7 +77,7 @@ constexpr known kernels[] = {
     {head, "head_state", 2},
     {head, "head_approximate", 2},
     {head, "head_count", 1},
-    {head, "head_exact", 1},
+    {head, "head_exact", 3},
     {dense_rounded, "round_rows", 1},
     {dense_rounded, "linear_dense_rounded", 1},
 };

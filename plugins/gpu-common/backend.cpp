@@ -244,6 +244,7 @@ bitnet_status backend::device_info(uint32_t index, bitnet_device_info& out,
   out.max_allocation_bytes = f.max_allocation_bytes;
   out.kv_dtypes = kv_dtypes;
   out.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
+  out.logits_flags = f.has_top_head ? BITNET_LOGITS_LARGEST : 0;
   return BITNET_OK;
 }
 

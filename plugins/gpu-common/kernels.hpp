@@ -6,7 +6,8 @@
 //            f32 value (rows, k)   row r at word r * k
 //            i8 value (rows, k)    row r at word r * stride(k), stride(k) = ceil(k / 128) * 32;
 //                                  four elements in a word, the first in the low byte; zeros past k
-//            step header           words: n_tokens, n_outputs, window, window_keep, top_logits
+//            step header           words: n_tokens, n_outputs, window, window_keep, top_logits,
+//                                  and 1 where the largest logits are listed
 //            i32 step buffers      as in bitnet_step_buffers
 //            matrix (m, k)         rows of whole words, one after another, see row_words(); a
 //                                  binding holds the rows [first_row, first_row + n_rows) of it
@@ -309,8 +310,12 @@ struct bit_linear_params {
 // Memory   codes i8 (m, k), as an i8 value; norms f32 (3, m): d, |r|, |d q| + |r|
 //          state (rows): head_state_words(k) words: high and low as i8 rows, then f32 s, |x|, |e|
 //          and what roundings add to it, and a word, 0 if x is not finite
-//          counts u32 (rows, 2, head_bins), bounds f32 (rows, 2, m): lower, then upper ones
+//          counts u32 (rows, head_count_words): two times head_bins, how many are found, and how
+//          many groups have looked; bounds f32 (rows, 2, m): lower, then upper ones
+// Listed   logits go to found (rows, m), each an id and f32, in place of y. The group that looks
+//          last puts them into `largest`, or into y all that y has otherwise if there are too many.
 inline constexpr uint32_t head_bins = 1024;
+inline constexpr uint32_t head_count_words = 2 * head_bins + 2;
 inline constexpr uint32_t head_most_top = 8192;    // logits; more are left to the full head
 inline constexpr uint32_t head_most_outputs = 8;   // rows of a step; the same
 inline constexpr uint32_t head_most_width = 8192;  // elements of a row: int32 sums of a lane
@@ -339,7 +344,8 @@ struct head_count_params {
   uint32_t rows, m;
 };
 
-// Bindings: header, x (rows, k), matrix, bounds, counts, y (rows, m). Constant 3 as in head_copy.
+// Bindings: header, x (rows, k), matrix, bounds, counts, y (rows, m), found, a bitnet_largest
+// to a row; the last two are any if nothing is listed. Constant 3 as in head_copy.
 struct head_exact_params {
   uint32_t rows, k, m, row_words;
 };
@@ -374,7 +380,7 @@ struct linear_dense_rounded_params {
 // How many bindings a kernel has, the header among them.
 constexpr uint32_t bindings_of(kernel_id id) noexcept {
   constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 3, 8,
-                                 5, 8, 5, 7, 7, 8, 4, 4, 4, 6, 3, 6, 3, 4};
+                                 5, 8, 5, 7, 7, 8, 4, 4, 4, 6, 3, 8, 3, 4};
   static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
   return counts[static_cast<uint32_t>(id)];
 }

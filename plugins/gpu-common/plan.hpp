@@ -39,6 +39,8 @@ struct operand {
     head_states,  // of the step's outputs
     head_counts,
     head_bounds,
+    head_found,
+    largest,  // port
   };
   source from;
   uint32_t index = 0;
@@ -95,6 +97,7 @@ struct plan {
   std::vector<node> nodes;
   std::vector<turn_table> turns;
   const device_weight* head = nullptr;  // that has a two-stage form
+  bool lists = false;                   // and whose largest logits can be listed
   std::vector<uint64_t> part_words;     // of each attention, for a token and a part of the context
   std::vector<uint64_t> rounded_words;  // of a row of each product with rounded activations
 };

@@ -279,6 +279,10 @@ binding steps_on::place_of(const operand& o, const node& n, uint64_t part) const
       return head_.counts();
     case source::head_bounds:
       return head_.bounds();
+    case source::head_found:
+      return head_.found();
+    case source::largest:
+      return facts_[BITNET_PORT_LARGEST];
     case source::parts:
       return values_[of_.graph_.values.size() + o.index];
     case source::rounded:
@@ -409,9 +413,12 @@ bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, lo
   return BITNET_OK;
 }
 
-void steps_on::fill_header(const bitnet_step& step) {
-  const uint32_t words[] = {step.n_tokens, step.n_outputs, step.window,
-                            step.window != 0 ? step.window_keep : 0, step.top_logits};
+void steps_on::fill_header(const bitnet_step& step, logits asked) {
+  const bool lists =
+      of_.plan_.lists && asked == logits::largest && step.top_logits <= BITNET_MOST_LARGEST;
+  const uint32_t words[] = {step.n_tokens,   step.n_outputs,
+                            step.window,     step.window != 0 ? step.window_keep : 0,
+                            step.top_logits, lists ? 1u : 0u};
   std::memcpy(header_.get()->mapped(), words, sizeof words);
   for (uint64_t i = 0; i < turns_.size(); ++i) {
     const turn_table& table = of_.plan_.turns[i];
@@ -453,7 +460,7 @@ bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<runni
   if (bitnet_status s = find_recording(step.n_tokens, step.n_outputs, asked, 0, commands, report);
       failed(s))
     return s;
-  fill_header(step);
+  fill_header(step, asked);
   {
     const range submitting(device_.watcher, "submit, ",
                            asked == logits::largest ? "largest logits" : "all logits");

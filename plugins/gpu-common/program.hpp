@@ -113,14 +113,14 @@ class steps_on {
                                uint64_t cancel_token, recorded*& out, const sdk::reporter& report);
   // What a step asks for, as far as it can be given.
   bitnet_status asked_by(const bitnet_step& step, logits& out, const sdk::reporter& report);
-  void fill_header(const bitnet_step& step);
+  void fill_header(const bitnet_step& step, logits asked);
   bitnet_status finish_last(const sdk::reporter& report);
   void count(const recorded& r, uint32_t n_tokens, bool timed);
 
   program& of_;
   opened& device_;
-  std::vector<binding> values_;            // of the graph; what no kernel touches has no memory
-  binding facts_[BITNET_PORT_STATES + 1];  // by role
+  std::vector<binding> values_;             // of the graph; what no kernel touches has no memory
+  binding facts_[BITNET_PORT_LARGEST + 1];  // by role
   kv_pool* pool_ = nullptr;
   lease arena_, header_;
   head_scratch head_;

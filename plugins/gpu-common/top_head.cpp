@@ -112,16 +112,18 @@ bitnet_status head_copy::compute(const device_weight& w, const sdk::reporter& re
 }
 
 bitnet_status head_scratch::take(opened& device, const device_weight& w, uint32_t outputs,
-                                 bool& there, const sdk::reporter& report) {
+                                 bool lists, bool& there, const sdk::reporter& report) {
   there = memory_.get() != nullptr;
   if (asked_) return BITNET_OK;
   const uint64_t rows = std::min(outputs, head_most_outputs);
   const uint64_t states = 4 * head_state_words(w.view.k) * rows;
-  const uint64_t counts = 8 * rows * head_bins, bounds = 8 * rows * w.view.m;
+  const uint64_t counts = 4 * rows * head_count_words, bounds = 8 * rows * w.view.m;
+  const uint64_t found = lists ? bounds : 0;
   const uint64_t first = device.align(states), second = first + device.align(counts);
+  const uint64_t third = second + device.align(bounds);
   bitnet_status s = BITNET_OUT_OF_DEVICE_MEMORY;
   try {
-    s = device.pool.take(second + bounds, placement::device, memory_, report);
+    s = device.pool.take(third + found, placement::device, memory_, report);
   } catch (const sdk::over_budget&) {
     s = BITNET_OUT_OF_DEVICE_MEMORY;
   }
@@ -131,6 +133,7 @@ bitnet_status head_scratch::take(opened& device, const device_weight& w, uint32_
   states_ = {memory_.get(), 0, states};
   counts_ = {memory_.get(), first, counts};
   bounds_ = {memory_.get(), second, bounds};
+  found_ = {memory_.get(), third, found};
   return BITNET_OK;
 }
 
@@ -143,7 +146,8 @@ bitnet_status steps_on::asked_by(const bitnet_step& step, logits& out,
     return BITNET_OK;
   bool there = false;
   // The little first: without room for it nobody would read the copy.
-  if (bitnet_status s = head_.take(device_, *head, of_.limits_.max_outputs, there, report);
+  if (bitnet_status s =
+          head_.take(device_, *head, of_.limits_.max_outputs, of_.plan_.lists, there, report);
       failed(s) || !there)
     return s;
   if (bitnet_status s = head->copy->make(*head, there, report); failed(s)) return s;
@@ -193,8 +197,17 @@ void planner::top_head(const bitnet_op& op, const node& full) {
   out_.nodes.back().weight_bytes = head_copy::bytes_of(device_, *full.weight);
   add(kernel_id::head_count, grid::threads, m, {bounds, changed(counts)},
       head_count_params{full.rows, m});
+  const auto is_list = [](const bitnet_port& p) { return p.role == BITNET_PORT_LARGEST; };
+  out_.lists = std::ranges::any_of(graph_.ports, is_list);
+  const operand found{source::head_found}, largest{source::largest};
   add(kernel_id::head_exact, grid::threads, m,
-      {reads(op.inputs[0]), {source::matrix}, bounds, counts, writes(op.outputs[0])},
+      {reads(op.inputs[0]),
+       {source::matrix},
+       bounds,
+       out_.lists ? changed(counts) : counts,
+       writes(op.outputs[0]),
+       out_.lists ? changed(found) : bounds,
+       out_.lists ? changed(largest) : bounds},
       head_exact_params{full.rows, k, m, static_cast<uint32_t>(full.weight->words)});
   out_.nodes.back().spec.constants[3] = full.weight->view.format;
   out_.head = full.weight;

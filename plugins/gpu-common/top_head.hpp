@@ -46,16 +46,17 @@ class head_copy {
 class head_scratch {
  public:
   // Takes the memory when it is asked for first. False in `there`: there is no room.
-  bitnet_status take(opened& device, const device_weight& w, uint32_t outputs, bool& there,
-                     const sdk::reporter& report);
+  bitnet_status take(opened& device, const device_weight& w, uint32_t outputs, bool lists,
+                     bool& there, const sdk::reporter& report);
   binding states() const noexcept { return states_; }
   binding counts() const noexcept { return counts_; }
   binding bounds() const noexcept { return bounds_; }
+  binding found() const noexcept { return found_; }
 
  private:
   bool asked_ = false;
   lease memory_;
-  binding states_, counts_, bounds_;
+  binding states_, counts_, bounds_, found_;
 };
 
 }  // namespace bitnet::gpu

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bitnet/abi/program.h"
 #include "cuda_platform.hpp"
 #include "gpu-common/kernels.hpp"
 
@@ -47,9 +48,11 @@ class head_bench {
     add(codes_, stride * of.m);
     add(norms_, 3 * of.m);
     add(states_, most_ * gpu::head_state_words(of.k));
-    add(counts_, most_ * 2 * gpu::head_bins);
+    add(counts_, most_ * gpu::head_count_words);
     add(bounds_, most_ * 2 * of.m);
     add(largest_, most_ * of.m);
+    add(found_, most_ * 2 * of.m);
+    add(lists_, most_ * sizeof(bitnet_largest) / 4);
     add(full_, most_ * of.m);
     must(device_.upload(*matrix_, 0, of.data.data(), of.data.size(), report_));
     must(device_.make_queue(queue_, report_));
@@ -63,20 +66,27 @@ class head_bench {
   }
 
   // x (outputs, k)
-  step_result run(const std::vector<float>& x, uint32_t outputs, uint32_t top) {
-    const uint32_t header[] = {1, outputs, 0, 0, top};
+  step_result run(const std::vector<float>& x, uint32_t outputs, uint32_t top,
+                  bool listed = false) {
+    const uint32_t header[] = {1, outputs, 0, 0, top, listed ? 1u : 0u};
     must(device_.upload(*header_, 0, header, sizeof header, report_));
     must(device_.upload(*x_, 0, x.data(), 4 * x.size(), report_));
     const std::vector<uint32_t> unset(most_ * of_.m, canary);
     for (auto* y : {&largest_, &full_})
       must(device_.upload(**y, 0, unset.data(), 4 * unset.size(), report_));
+    lists.assign(outputs, {});
+    for (bitnet_largest& row : lists) row.count = BITNET_NONE;
+    must(device_.upload(*lists_, 0, lists.data(), outputs * sizeof(bitnet_largest), report_));
     go(*recording_);
+    must(device_.download(*lists_, 0, lists.data(), outputs * sizeof(bitnet_largest), report_));
     step_result out{read(largest_, outputs * of_.m), read(full_, outputs * of_.m),
                     read(bounds_, outputs * 2 * of_.m)};
-    for (const auto* b : {&header_, &codes_, &norms_, &states_, &counts_, &bounds_, &largest_})
+    for (const auto* b :
+         {&header_, &codes_, &norms_, &states_, &counts_, &bounds_, &largest_, &found_, &lists_})
       check_guard(**b);
     return out;
   }
+  std::vector<bitnet_largest> lists;  // of the last run, (outputs)
   std::vector<float> norms() { return read(norms_, 3 * of_.m); }
   std::vector<int8_t> codes() {
     std::vector<int8_t> out(4 * gpu::i8_row_words(of_.k) * of_.m);
@@ -128,7 +138,7 @@ class head_bench {
     push(step, {kernel_id::head_count, {128}}, {&header_, &bounds_, &counts_},
          gpu::head_count_params{rows, m}, units, most_);
     push(step, {kernel_id::head_exact, {128, 32, 0, of_.format}},
-         {&header_, &x_, &matrix_, &bounds_, &counts_, &largest_},
+         {&header_, &x_, &matrix_, &bounds_, &counts_, &largest_, &found_, &lists_},
          gpu::head_exact_params{rows, k, m, words}, units, most_);
     push(step, {kernel_id::linear_dense, {128, 32, together, of_.format}},
          {&header_, &x_, &matrix_, &full_}, gpu::linear_dense_params{rows, k, m, words, 0, m},
@@ -151,7 +161,7 @@ class head_bench {
   bitnet_error error_{};
   sdk::reporter report_{&error_, "test"};
   std::unique_ptr<gpu::buffer> header_, x_, matrix_, codes_, norms_, states_, counts_, bounds_,
-      largest_, full_;
+      largest_, full_, found_, lists_;
   std::vector<std::unique_ptr<gpu::kernel>> kernels_;
   std::unique_ptr<gpu::recording> recording_;
   std::unique_ptr<gpu::queue> queue_;

@@ -173,6 +173,63 @@ TEST_F(cuda_head, of_any_shape_gives_the_largest_of_the_full_head) {
   }
 }
 
+// What the list of an output row says is what the row has without one.
+bool check_list(const bitnet_largest& list, const float* expected, uint64_t m) {
+  if (list.count == BITNET_NONE) return false;
+  std::vector<float> row(m, -infinity);
+  for (uint32_t i = 0; i < list.count; ++i) {
+    const auto id = static_cast<uint64_t>(list.ids[i]);
+    EXPECT_LT(id, m);
+    EXPECT_EQ(row[id], -infinity) << "row " << id << " twice";
+    row[id] = list.logits[i];
+  }
+  EXPECT_EQ(std::memcmp(row.data(), expected, 4 * m), 0);
+  return true;
+}
+
+TEST_F(cuda_head, lists_the_largest_or_gives_the_row) {
+  const struct {
+    uint64_t k, m;
+    uint32_t outputs;
+    const char* why;
+  } shapes[] = {{64, 1024, 1, "one row"},
+                {100, 1031, 3, "rows together, a height that nothing divides"},
+                {64, 8900, 2, "more rows than a list has room for"}};
+  uint32_t listed = 0, too_long = 0;
+  for (const auto& shape : shapes) {
+    SCOPED_TRACE(shape.why);
+    const matrix h = head_of(BITNET_FORMAT_F16, shape.k, shape.m, 5);
+    head_bench bench(*device_, h, shape.outputs);
+    std::mt19937 random(6);
+    for (const auto& one : kinds)
+      for (const uint32_t top : {1u, 40u, BITNET_MOST_LARGEST}) {
+        if (shape.m > 8000 && one.what != kind::tied && one.what != kind::gaussian) continue;
+        SCOPED_TRACE(std::string(one.name) + ", " + std::to_string(top));
+        std::vector<float> x;
+        for (uint32_t o = 0; o < shape.outputs; ++o) {
+          const auto next = parity::head_state(h.data, h.k, h.m, one.what, random);
+          x.insert(x.end(), next.begin(), next.end());
+        }
+        const step_result plain = bench.run(x, shape.outputs, top);
+        for (const bitnet_largest& list : bench.lists) ASSERT_EQ(list.count, BITNET_NONE);
+        const step_result found = bench.run(x, shape.outputs, top, true);
+        for (uint32_t o = 0; o < shape.outputs; ++o) {
+          const float* expected = plain.largest.data() + o * h.m;
+          if (check_list(bench.lists[o], expected, h.m)) {
+            ++listed;
+            continue;
+          }
+          ++too_long;
+          ASSERT_GT(std::count_if(expected, expected + h.m, [](float y) { return y != -infinity; }),
+                    static_cast<std::ptrdiff_t>(BITNET_MOST_LARGEST));
+          ASSERT_EQ(std::memcmp(found.largest.data() + o * h.m, expected, 4 * h.m), 0);
+        }
+      }
+  }
+  EXPECT_GT(listed, 20u);
+  EXPECT_GT(too_long, 0u);
+}
+
 // A state that is not finite gets all its logits, and its neighbours no other ones for it.
 TEST_F(cuda_head, of_a_state_that_is_not_finite_is_the_full_one) {
   const matrix h = head_of(BITNET_FORMAT_F16, 96, 1024, 9);

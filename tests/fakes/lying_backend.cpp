@@ -115,6 +115,32 @@ bitnet_status status_of(bitnet_device*, bitnet_device_status* out, bitnet_error*
   return BITNET_OK;
 }
 
+// Says that it lists the largest logits; their port is the last one that the core adds.
+bool lists() {
+  return lie.starts_with("list-");
+}
+bitnet_buffer* last_port = nullptr;
+bitnet_status device_that_lists(bitnet_backend* self, uint32_t index, bitnet_device_info* out,
+                                bitnet_error* err) {
+  const bitnet_status status = honest.device_info(self, index, out, err);
+  if (status == BITNET_OK) out->logits_flags |= BITNET_LOGITS_LARGEST;
+  return status;
+}
+bitnet_status bind_last_port(bitnet_program* p, const bitnet_bind_request* r, bitnet_binding** out,
+                             bitnet_error* err) {
+  last_port = r->bound[r->n_bound - 1].buffer;
+  return honest.program_bind(p, r, out, err);
+}
+void list_wrongly() {
+  void* at = nullptr;
+  if (honest.buffer_map(last_port, &at, nullptr) != BITNET_OK) return;
+  auto* row = static_cast<bitnet_largest*>(at);
+  row->count = is("list-few") ? 0 : 2;
+  row->ids[0] = is("list-outside") ? -1 : 7;
+  row->ids[1] = 7;
+  row->logits[0] = row->logits[1] = 1;
+}
+
 bitnet_status submit(bitnet_queue* q, const bitnet_step* s, bitnet_error* err) {
   ++steps;
   if (is("fails")) return fail_natively(err, "vulkan\0\0\0\0\0\0\0\0\0\0");
@@ -123,6 +149,7 @@ bitnet_status submit(bitnet_queue* q, const bitnet_step* s, bitnet_error* err) {
   if (is("silent")) return BITNET_OK;
   if (is("exits") && steps == 6) exit(0);
   const bitnet_status status = honest.queue_submit(q, s, err);
+  if (lists() && s->top_logits != 0) list_wrongly();
   if (is("rounds-up")) fesetround(FE_UPWARD);
   if (is("blocks-signals")) {
     sigset_t all;
@@ -215,13 +242,14 @@ bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* reque
   for (uint32_t i = 0; i < request->n_params; ++i)
     if (bitnet::sdk::to_view(request->params[i].key) == "lie")
       lie = bitnet::sdk::to_view(request->params[i].value);
+  honest = *out;
+  if (lists()) out->device_info = device_that_lists;
   if (request->purpose != BITNET_PURPOSE_LOAD) {
     if (!is("status-probed")) return opened;
     out->device_status = status_of;
     out->filled_size = sizeof *out;
     return opened;
   }
-  honest = *out;
   out->buffer_map = map;
   out->weight_plan = plan;
   out->graph_query = query;
@@ -240,6 +268,7 @@ bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* reque
   if (is("pool-null")) out->kv_pool_create = no_pool;
   if (is("program-null")) out->program_build = no_program;
   if (is("binding-null")) out->program_bind = no_binding;
+  if (lists()) out->program_bind = bind_last_port;
   if (is("queue-null")) out->queue_create = no_queue;
   return opened;
 }

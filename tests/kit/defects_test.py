@@ -24,6 +24,7 @@ ROWS = [
                               "program.states_go_on_however_the_work_is_cut"}),
     ("rows", "program", {"program.only_the_wanted_rows_are_written"}),
     ("top", "program", {"program.the_largest_logits_are_those_of_all"}),
+    ("list", "program", {"program.the_largest_logits_are_listed"}),
     ("copy", "program", {"program.blocks_are_copied"}),
     ("state-copy", "program", {"program.states_are_copied_and_moved"}),
     ("import", "ops lifecycle", {"ops.kv_write", "ops.attn_paged",

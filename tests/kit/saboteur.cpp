@@ -33,8 +33,8 @@ std::mutex guard;
 // forgotten. No container: nothing may be thrown here, and memory may be refused.
 struct known_object {
   const void* handle = nullptr;
-  uint32_t logits_port = BITNET_NONE;
-  bitnet_buffer* logits = nullptr;  // of a binding
+  uint32_t logits_port = BITNET_NONE, largest_port = BITNET_NONE;
+  bitnet_buffer *logits = nullptr, *largest = nullptr;  // of a binding
   uint64_t vocabulary = 0;
 };
 known_object known[256];
@@ -56,6 +56,13 @@ float* logits(bitnet_binding* binding) {
   sound.buffer_map(facts_of(binding).logits, &data, nullptr);
   return static_cast<float*>(data);
 }
+// nullptr: the graph has no such port.
+bitnet_largest* largest(bitnet_binding* binding) {
+  const std::scoped_lock lock(guard);
+  void* data = nullptr;
+  if (facts_of(binding).largest) sound.buffer_map(facts_of(binding).largest, &data, nullptr);
+  return static_cast<bitnet_largest*>(data);
+}
 uint64_t vocabulary(bitnet_binding* binding) {
   const std::scoped_lock lock(guard);
   return facts_of(binding).vocabulary;
@@ -70,6 +77,7 @@ bitnet_status remembering_bind(bitnet_program* p, const bitnet_bind_request* r,
   known_object& fresh = facts_of(*out);
   fresh.vocabulary = of.vocabulary;
   if (of.logits_port < r->n_bound) fresh.logits = r->bound[of.logits_port].buffer;
+  if (of.largest_port < r->n_bound) fresh.largest = r->bound[of.largest_port].buffer;
   return s;
 }
 bitnet_status remembering_build(bitnet_device* d, const bitnet_build_request* r,
@@ -78,8 +86,9 @@ bitnet_status remembering_build(bitnet_device* d, const bitnet_build_request* r,
   const std::scoped_lock lock(guard);
   if (s != BITNET_OK) return s;
   known_object& fresh = facts_of(*out);
-  fresh.logits_port = BITNET_NONE;
+  fresh.logits_port = fresh.largest_port = BITNET_NONE;
   for (uint32_t i = 0; i < r->graph->n_ports; ++i) {
+    if (r->graph->ports[i].role == BITNET_PORT_LARGEST) fresh.largest_port = i;
     if (r->graph->ports[i].role != BITNET_PORT_LOGITS) continue;
     fresh.logits_port = i;
     fresh.vocabulary = static_cast<uint64_t>(r->graph->values[r->graph->ports[i].value].dims[1]);
@@ -260,6 +269,29 @@ const defect defects[] = {
          if (status != BITNET_OK || s->top_logits == 0 || s->n_outputs == 0) return status;
          float* y = logits(s->binding);
          *std::max_element(y, y + vocabulary(s->binding)) = -std::numeric_limits<float>::infinity();
+         return status;
+       };
+     }},
+    {"list",  // says that it lists logits, and leaves out the largest
+     [](table& t) {
+       t.device_info = [](bitnet_backend* b, uint32_t i, bitnet_device_info* out, bitnet_error* e) {
+         const bitnet_status s = sound.device_info(b, i, out, e);
+         if (s == BITNET_OK) out->logits_flags |= BITNET_LOGITS_LARGEST;
+         return s;
+       };
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         bitnet_largest* row = largest(s->binding);
+         if (status != BITNET_OK || row == nullptr || s->top_logits == 0) return status;
+         const float* y = logits(s->binding);
+         const uint64_t n = vocabulary(s->binding);
+         const auto best = static_cast<uint64_t>(std::max_element(y, y + n) - y);
+         row->count = 0;
+         for (uint64_t id = 0; id < n && row->count < BITNET_MOST_LARGEST; ++id) {
+           if (id == best) continue;
+           row->ids[row->count] = static_cast<int32_t>(id);
+           row->logits[row->count++] = y[id];
+         }
          return status;
        };
      }},

@@ -148,6 +148,8 @@ TEST_F(lies, are_refused_by_name) {
       {"packed-null", "query_interface() gives an interface with a NULL slot"},
       {"poll-behind", "queue_poll() says that the step is not done"},
       {"silent", "queue_wait() succeeds and writes no logits"},
+      {"list-few", "queue_wait() lists fewer of the largest logits than asked"},
+      {"list-outside", "queue_wait() lists a logit of an id that is not in the vocabulary"},
   };
   for (const row& r : rows) {
     SCOPED_TRACE(r.lie);
@@ -160,6 +162,18 @@ TEST_F(lies, are_refused_by_name) {
       EXPECT_NE(std::string(e.what()).find(r.says), std::string::npos) << e.what();
       EXPECT_NE(std::string(e.what()).find("backend liar"), std::string::npos) << e.what();
     }
+  }
+}
+
+TEST_F(lies, of_a_token_that_is_listed_twice_end_the_generation) {
+  lying one(yard_, "list-twice");
+  try {
+    one.tell(8);
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const failed_call& e) {
+    EXPECT_EQ(e.status, BITNET_INTERNAL) << e.what();
+    EXPECT_NE(std::string(e.what()).find("expected 2 different tokens"), std::string::npos)
+        << e.what();
   }
 }
 

@@ -224,9 +224,9 @@ TEST(plan_of_the_head, has_two_stages_for_the_largest) {
   EXPECT_EQ(c[2].bindings[2], norms);
   EXPECT_EQ(copy[0].bindings[1], c[4].bindings[2]) << "the matrix itself";
   // Of eight output rows, the most there are in such steps: two rows of 256 bytes and four words;
-  // twice 1024 counts; twice a bound to each of 2048 logits.
+  // twice 1024 counts and two more; twice a bound to each of 2048 logits.
   EXPECT_EQ(c[1].bindings[2].bytes, 8u * (2 * 256 + 16));
-  EXPECT_EQ(c[1].bindings[3].bytes, 8u * 2 * 1024 * 4);
+  EXPECT_EQ(c[1].bindings[3].bytes, 8u * (2 * 1024 + 2) * 4);
   EXPECT_EQ(c[2].bindings[5].bytes, 8u * 2 * 2048 * 4);
   const place state = c[1].bindings[2], counts = c[1].bindings[3], bounds = c[2].bindings[5];
   EXPECT_FALSE(state.meets(counts) || counts.meets(bounds) || state.meets(bounds));
@@ -245,6 +245,20 @@ TEST(plan_of_the_head, has_two_stages_for_the_largest) {
 
   step_of(d, 1, 1, 1);
   EXPECT_EQ(d.seen().submitted.size(), before + 3) << "the copy is made once";
+}
+
+TEST(plan_of_the_head, lists_where_there_is_a_port_for_it) {
+  model m = head({});
+  m.more_ports.push_back({BITNET_PORT_LARGEST, BITNET_NONE});
+  described d(like_cuda(), m, of(16)), without(like_cuda(), head({}), of(16));
+  const written_commands c = step_of(d, 1, 1, 40), other = step_of(without, 1, 1, 40);
+  const place found = c[4].bindings[6], largest = c[4].bindings[7], bounds = c[4].bindings[3];
+  EXPECT_EQ(found.bytes, 8u * 2 * 2048 * 4) << "an id and a logit for each of eight rows";
+  EXPECT_EQ(found.buffer, bounds.buffer);
+  EXPECT_FALSE(found.meets(bounds) || found.meets(c[4].bindings[4]));
+  EXPECT_EQ(largest.bytes % sizeof(bitnet_largest), 0u);
+  EXPECT_EQ(other[4].bindings[6], other[4].bindings[3]) << "any will do";
+  EXPECT_EQ(other[4].bindings[7], other[4].bindings[3]);
 }
 
 TEST(plan_of_the_head, takes_rows_together) {

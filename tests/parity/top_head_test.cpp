@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -55,6 +56,15 @@ struct counted {
   uint64_t exact = 0, rows = 0, beyond = 0;  // rows that are farther off than the margin
 };
 
+// A list is what the row has, as far as there is room; with more it is not looked at.
+void check_list(const bitnet_largest& list, const std::vector<float>& row) {
+  if (list.count > BITNET_MOST_LARGEST) return;
+  std::vector<float> listed(row.size(), -HUGE_VALF);
+  for (uint32_t i = 0; i < list.count; ++i)
+    listed[static_cast<uint64_t>(list.ids[i])] = list.logits[i];
+  ASSERT_EQ(std::memcmp(listed.data(), row.data(), 4 * row.size()), 0);
+}
+
 // One step of `workers`, one after the other. The full head is that of the best form: its bits are
 // those of all of them, and some take many times as long.
 void check(const cpu::isa_form& isa, const head& h, cpu::top_head& two, uint32_t workers,
@@ -74,8 +84,13 @@ void check(const cpu::isa_form& isa, const head& h, cpu::top_head& two, uint32_t
       ++count.beyond;
   for (uint32_t w = 0; w < workers; ++w)
     two.settle(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data());
+  bitnet_largest list{};
+  uint64_t exact = 0;
   for (uint32_t w = 0; w < workers; ++w)
-    count.exact += two.refine(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data());
+    exact += two.refine(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data(), &list);
+  count.exact += exact;
+  ASSERT_EQ(list.count, exact);
+  check_list(list, y);
   count.rows += h.m;
   std::vector<float> sorted = full;
   std::nth_element(sorted.begin(), sorted.begin() + (top - 1), sorted.end(), std::greater<>());

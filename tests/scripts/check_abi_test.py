@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GATE = ROOT / "scripts/check-abi"
 compiler = "cc"
 
-LAST_OF_DEVICE_INFO = "  uint32_t attention_flags; /* BITNET_ATTENTION_* */\n"
+LAST_OF_DEVICE_INFO = "  uint32_t logits_flags;    /* BITNET_LOGITS_*    */\n  uint32_t reserved_0;\n"
 LAST_SLOT = "                                 bitnet_error* err);\n} bitnet_backend_v0;"
 QUIESCE = "bitnet_status (*quiesce)(bitnet_backend* self, uint64_t timeout_ns"
 CLOSE = "BITNET_API void bitnet_runtime_close(bitnet_runtime* runtime);"

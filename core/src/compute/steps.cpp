@@ -57,6 +57,9 @@ uint64_t port_bytes(const graph& g, const bitnet_port& p, const bitnet_program_o
     rows = bounds.max_sequences;
   } else if (p.role == BITNET_PORT_OUTPUT_ROWS) {
     rows = bounds.max_outputs;
+  } else if (p.role == BITNET_PORT_LARGEST) {
+    rows = bounds.max_outputs;
+    element = sizeof(bitnet_largest);
   } else if (p.value != BITNET_NONE) {
     const bitnet_value& v = g.values[p.value];
     if (v.dims[0] > 0) rows = static_cast<uint64_t>(v.dims[0]);
@@ -70,7 +73,8 @@ uint64_t port_bytes(const graph& g, const bitnet_port& p, const bitnet_program_o
 
 attempt<void> binding::add_buffer(const device& d, uint32_t role, uint64_t bytes) {
   const bitnet_backend_v0& t = d.table();
-  const bool out = role == BITNET_PORT_VALUE_OUT || role == BITNET_PORT_LOGITS;
+  const bool out =
+      role == BITNET_PORT_VALUE_OUT || role == BITNET_PORT_LOGITS || role == BITNET_PORT_LARGEST;
   bitnet_buffer_request request{};
   request.struct_size = sizeof request;
   request.usage = out ? BITNET_BUFFER_HOST_READS : BITNET_BUFFER_HOST_WRITES;

@@ -95,7 +95,9 @@ class generation {
   // Samples a token and shows it; evaluates it unless something ends the run before.
   result<void> next() {
     if (is_full()) return {};
-    auto id = sampler_.sample(logits_, allowed_);
+    auto id = largest_.ids.empty()
+                  ? sampler_.sample(logits_, allowed_)
+                  : sampler_.sample_listed(largest_.ids, largest_.logits, allowed_);
     if (!id) return std::unexpected(std::move(id.error()));
     sampler_.accept(*id);
     if (auto ok = session_.append(*id); !ok) return ok;
@@ -147,7 +149,7 @@ class generation {
       if (!may_go_on) return std::unexpected(std::move(may_go_on.error()));
       if (!*may_go_on && ids.empty()) return {};  // the last token may wait to be evaluated
     }
-    auto ok = session_.eval_top(ids, needed_logits(), logits_);
+    auto ok = session_.eval_top(ids, needed_logits(), logits_, largest_);
     if (ok || ok.error().status != BITNET_CANCELLED) return ok;
     return end(BITNET_STOP_CANCELLED);
   }
@@ -196,6 +198,7 @@ class generation {
   sampling::sampler sampler_;
   text_stream stream_;
   std::vector<float> logits_;
+  session::listed_logits largest_;     // in their place, unless it is empty
   std::span<const uint64_t> allowed_;  // by the grammar, behind the last token; empty: all
   uint32_t n_allowed_ = 0;
   outcome out_;

@@ -178,6 +178,7 @@ json to_json(const device_report& d) {
           {"max_allocation_bytes", i.max_allocation_bytes},
           {"kv_dtypes", i.kv_dtypes},
           {"attention_flags", i.attention_flags},
+          {"logits_flags", i.logits_flags},
           {"products_per_s", d.products_per_s},
           {"status", to_json(d.status)},
           {"kernels", std::move(kernels)}};
@@ -201,6 +202,7 @@ std::optional<device_report> to_device(const json& from) {
   i.max_allocation_bytes = m.number<uint64_t>("max_allocation_bytes");
   i.kv_dtypes = m.number<uint32_t>("kv_dtypes");
   i.attention_flags = m.number<uint32_t>("attention_flags");
+  i.logits_flags = m.number<uint32_t>("logits_flags");
   out.products_per_s = m.number<uint64_t>("products_per_s");
   if (i.device_class < BITNET_DEVICE_CPU || i.device_class > BITNET_DEVICE_OTHER) m.blame("class");
   if (i.buffer_alignment_bytes != 0 && !std::has_single_bit(i.buffer_alignment_bytes))

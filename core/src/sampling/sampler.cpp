@@ -26,6 +26,32 @@ bool better(const candidate& a, const candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
+// How many are infinite or no number, and how many more than nothing. No branch: a row of a large
+// vocabulary is looked at in whole registers.
+struct counts {
+  uint32_t bad = 0, more = 0;
+};
+counts look_at(std::span<const float> logits) {
+  counts out;
+  for (const float l : logits) {
+    out.bad += l < infinity ? 0 : 1;
+    out.more += l > -infinity ? 1 : 0;
+  }
+  return out;
+}
+
+// The largest, in registers, too; none of them is a NaN.
+float largest_of(std::span<const float> logits) {
+  constexpr size_t lanes = 16;
+  float most[lanes];
+  std::ranges::fill(most, -infinity);
+  size_t i = 0;
+  for (; i + lanes <= logits.size(); i += lanes)
+    for (size_t j = 0; j < lanes; ++j) most[j] = logits[i + j] > most[j] ? logits[i + j] : most[j];
+  for (; i < logits.size(); ++i) most[0] = std::max(most[0], logits[i]);
+  return *std::ranges::max_element(most);
+}
+
 std::unexpected<failure> out_of_range(const char* name, double value, const char* expected) {
   return fail(BITNET_INVALID_ARGUMENT,
               fmt::format("sampling parameter {} is {}; expected {}", name, value, expected));
@@ -62,6 +88,9 @@ struct sampler::contents {
   random_numbers random;
   history past;
   std::vector<float> logits;  // (n_vocab), after bias and penalties
+  // Where the largest are listed: their ids, ascending; all other logits are -infinity then.
+  std::vector<int32_t> listed;
+  bool is_listed = false;
   std::vector<candidate> candidates;
 
   contents(const parameters& parameters, uint32_t n)
@@ -71,29 +100,70 @@ struct sampler::contents {
     if (from.size() != n_vocab) {
       return fail(BITNET_INTERNAL, fmt::format("expected {} logits, got {}", n_vocab, from.size()));
     }
-    bool any = false;
-    for (size_t i = 0; i < from.size(); ++i) {
-      any = any || from[i] > -infinity;
-      if (from[i] < infinity) continue;
-      return fail(
-          BITNET_INTERNAL,
-          fmt::format(
-              "the model's logit of token {} is {}; its weights or the backend are at fault", i,
-              from[i] == infinity ? "infinite" : "NaN"));
-    }
-    if (!any)
-      return fail(
-          BITNET_INTERNAL,
-          fmt::format(
-              "all of the model's {} logits are -infinite; its weights or the backend are at fault",
-              n_vocab));
+    const counts seen = look_at(from);
+    for (size_t i = 0; seen.bad != 0 && i < from.size(); ++i)
+      if (!(from[i] < infinity)) return not_finite(i, from[i]);
+    if (seen.more == 0) return none_finite(n_vocab);
     logits.assign(from.begin(), from.end());
+    is_listed = false;
     return {};
+  }
+
+  result<void> take_listed(std::span<const int32_t> ids, std::span<const float> from) {
+    if (is_listed)
+      for (const int32_t id : listed) logits[static_cast<size_t>(id)] = -infinity;
+    else
+      logits.assign(n_vocab, -infinity);
+    listed.assign(ids.begin(), ids.end());
+    std::ranges::sort(listed);
+    is_listed = false;  // until all is there
+    if (listed.empty() || listed.front() < 0 || static_cast<uint32_t>(listed.back()) >= n_vocab ||
+        from.size() != ids.size() || std::ranges::adjacent_find(listed) != listed.end())
+      return fail(BITNET_INTERNAL,
+                  fmt::format("expected {} different tokens of {} and their logits; the backend is "
+                              "at fault",
+                              ids.size(), n_vocab));
+    bool any = false;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      any = any || from[i] > -infinity;
+      if (!(from[i] < infinity)) return not_finite(static_cast<size_t>(ids[i]), from[i]);
+      logits[static_cast<size_t>(ids[i])] = from[i];
+    }
+    if (!any) return none_finite(ids.size());
+    is_listed = true;
+    return {};
+  }
+
+  static std::unexpected<failure> not_finite(size_t token, float logit) {
+    return fail(
+        BITNET_INTERNAL,
+        fmt::format("the model's logit of token {} is {}; its weights or the backend are at fault",
+                    token, logit == infinity ? "infinite" : "NaN"));
+  }
+  static std::unexpected<failure> none_finite(size_t n) {
+    return fail(
+        BITNET_INTERNAL,
+        fmt::format(
+            "all of the model's {} logits are -infinite; its weights or the backend are at fault",
+            n));
+  }
+
+  // What there is to choose from: the i-th, by its id.
+  [[nodiscard]] size_t count() const { return is_listed ? listed.size() : n_vocab; }
+  [[nodiscard]] size_t token(size_t i) const {
+    return is_listed ? static_cast<size_t>(listed[i]) : i;
   }
 
   // By words, most of which have no bit set, or all.
   void leave_out_others(std::span<const uint64_t> allowed) {
     constexpr size_t bits = 64;
+    if (is_listed && !allowed.empty()) {
+      for (const int32_t id : listed) {
+        const auto i = static_cast<size_t>(id);
+        if ((allowed[i / bits] >> (i % bits) & 1) == 0) logits[i] = -infinity;
+      }
+      return;
+    }
     for (size_t word = 0; word < allowed.size(); ++word) {
       if (allowed[word] == ~uint64_t{0}) continue;
       const size_t last = std::min<size_t>((word + 1) * bits, n_vocab);
@@ -116,9 +186,25 @@ struct sampler::contents {
     }
   }
 
+  result<int32_t> choose(std::span<const uint64_t> allowed) {
+    leave_out_others(allowed);
+    add_bias();
+    penalize();
+    const auto best = highest();
+    if (!best || p.temperature <= 0) return best;
+    const float highest_logit = logits[static_cast<size_t>(*best)];
+    keep_top_k();
+    keep_likely(highest_logit);
+    return draw(highest_logit);
+  }
+
   [[nodiscard]] result<int32_t> highest() const {
-    size_t best = 0;
-    for (size_t i = 0; i < logits.size(); ++i) {
+    const bool sound_row = !is_listed && look_at(logits).bad == 0;
+    size_t best = token(0);
+    if (sound_row)
+      best = static_cast<size_t>(std::ranges::find(logits, largest_of(logits)) - logits.begin());
+    for (size_t at = 0, n = sound_row ? 0 : count(); at < n; ++at) {
+      const size_t i = token(at);
       // Finite logits can leave the range of float only through bias and penalties.
       if (!(logits[i] < infinity)) {
         return fail(
@@ -140,11 +226,13 @@ struct sampler::contents {
   // All, in order of their ids, or the `top_k` best, sorted, by a heap whose front is the worst.
   void keep_top_k() {
     candidates.clear();
-    const size_t k = p.top_k == 0 ? n_vocab : std::min<size_t>(p.top_k, n_vocab);
-    for (size_t i = 0; i < k; ++i) candidates.push_back({logits[i], static_cast<int32_t>(i)});
+    const size_t n = count(), k = p.top_k == 0 ? n : std::min<size_t>(p.top_k, n);
+    for (size_t at = 0; at < k; ++at)
+      candidates.push_back({logits[token(at)], static_cast<int32_t>(token(at))});
     if (p.top_k == 0) return;
     std::ranges::make_heap(candidates, better);
-    for (size_t i = k; i < n_vocab; ++i) {
+    for (size_t at = k; at < n; ++at) {
+      const size_t i = token(at);
       if (logits[i] <= candidates.front().logit) continue;  // of equals the lower id stays
       std::ranges::pop_heap(candidates, better);
       candidates.back() = {logits[i], static_cast<int32_t>(i)};
@@ -219,17 +307,16 @@ uint32_t sampler::needed() const {
 }
 
 result<int32_t> sampler::sample(std::span<const float> logits, std::span<const uint64_t> allowed) {
-  contents& c = *contents_;
-  if (auto taken = c.take(logits); !taken) return std::unexpected(std::move(taken.error()));
-  c.leave_out_others(allowed);
-  c.add_bias();
-  c.penalize();
-  const auto best = c.highest();
-  if (!best || c.p.temperature <= 0) return best;
-  const float highest_logit = c.logits[static_cast<size_t>(*best)];
-  c.keep_top_k();
-  c.keep_likely(highest_logit);
-  return c.draw(highest_logit);
+  if (auto taken = contents_->take(logits); !taken)
+    return std::unexpected(std::move(taken.error()));
+  return contents_->choose(allowed);
+}
+
+result<int32_t> sampler::sample_listed(std::span<const int32_t> ids, std::span<const float> logits,
+                                       std::span<const uint64_t> allowed) {
+  if (auto taken = contents_->take_listed(ids, logits); !taken)
+    return std::unexpected(std::move(taken.error()));
+  return contents_->choose(allowed);
 }
 
 void sampler::accept(int32_t token) {

@@ -6,7 +6,8 @@
 //         and draws nothing.
 // Same    seed and logits, same token on every platform: the generator and the exponential function
 //         are written out here in exact IEEE operations, and sums are formed in one fixed order.
-// Cost    O(n_vocab) and a sort of what top-k or else min-p leave; without both, top-p sorts all.
+// Cost    O(n_vocab), or of the logits that are listed, and a sort of what top-k or else min-p
+//         leave; without both, top-p sorts all.
 // Errors  BITNET_INVALID_ARGUMENT for parameters out of range or when nothing is left to choose;
 //         BITNET_INTERNAL for a NaN or infinite logit, naming its position.
 // Threads one at a time.
@@ -41,6 +42,10 @@ class sampler {
   // logits: (n_vocab). -infinity = never. `allowed`: the others never come; a bit for each id, in
   // words of 64; empty: all may.
   result<int32_t> sample(std::span<const float> logits, std::span<const uint64_t> allowed = {});
+  // The same, where only the needed() largest logits are there, or more of them: (n) each, in any
+  // order. The others count as -infinity. Its cost does not depend on n_vocab.
+  result<int32_t> sample_listed(std::span<const int32_t> ids, std::span<const float> logits,
+                                std::span<const uint64_t> allowed = {});
   // How many of the largest logits the next sample() needs: the others may be -infinity and the
   // choice is the same. 0: all of them. Where tokens are left out, as many more.
   [[nodiscard]] uint32_t needed() const;

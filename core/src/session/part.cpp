@@ -95,6 +95,8 @@ program::graph part::graph(uint32_t n_context, program::ending what) const {
   for (bitnet_op& o : g.ops)
     for (uint32_t& w : o.weights)
       if (w != BITNET_NONE) w = here_[w];
+  if (g.logits() != BITNET_NONE && (choice_.device.logits_flags & BITNET_LOGITS_LARGEST) != 0)
+    g.add_port(BITNET_PORT_LARGEST, BITNET_NONE);
   return g;
 }
 

@@ -147,7 +147,8 @@ result<void> seat::build(const session_options& options, std::size_t index) {
                ints(BITNET_PORT_OUTPUT_ROWS),
                ints(BITNET_PORT_STATES),
                floats(BITNET_PORT_VALUE_IN),
-               hidden != nullptr ? hidden : floats(BITNET_PORT_LOGITS)};
+               hidden != nullptr ? hidden : floats(BITNET_PORT_LOGITS),
+               at.binding.of<bitnet_largest>(BITNET_PORT_LARGEST)};
   auto queue = told(compute::queue::make(on.device()), "making a queue");
   if (!queue) return std::unexpected(std::move(queue.error()));
   at.queue = std::move(*queue);
@@ -197,18 +198,34 @@ void seat::note_facts(const place& at, const stride& s) const {
 }
 
 result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
-                        uint32_t top_logits, std::span<float> rows) {
-  const stride s{first, ids, first_output, top_logits};
+                        const wanted& out) {
+  const stride s{first, ids, first_output};
   for (std::size_t i = 0; i < places_.size(); ++i)
-    if (auto ok = run(i, s, rows); !ok) {
+    if (auto ok = run(i, s, out); !ok) {
       engine_->blame(i);
       return ok;
     }
   return {};
 }
 
+// Whether the row was listed, after the step.
+result<bool> seat::take_listed(const place& at, const wanted& out) const {
+  const bitnet_largest& row = *at.memory.largest;
+  if (row.count > BITNET_MOST_LARGEST) return false;
+  auto sane =
+      compute::sane("queue_wait", bitnet_wrong_largest(&row, out.top_logits, limits_.row_floats));
+  if (!sane) {
+    auto why = told(std::move(sane),
+                    fmt::format("backend {}: taking the largest logits", at.on->backend_name()));
+    return std::unexpected(std::move(why.error()));
+  }
+  out.largest->ids.assign(row.ids, row.ids + row.count);
+  out.largest->logits.assign(row.logits, row.logits + row.count);
+  return true;
+}
+
 // The step on one part. All rows go from part to part, those that are asked for leave the last.
-result<void> seat::run(std::size_t index, const stride& given, std::span<float> rows) {
+result<void> seat::run(std::size_t index, const stride& given, const wanted& out) {
   place& at = places_[index];
   const bool is_last = index + 1 == places_.size();
   note_facts(at, given);
@@ -219,7 +236,7 @@ result<void> seat::run(std::size_t index, const stride& given, std::span<float> 
   s.n_outputs = is_last ? given.n_outputs() : 0;
   s.binding = at.binding.get();
   s.cancel_token = cancel_token_;
-  s.top_logits = is_last ? given.top_logits : 0;
+  s.top_logits = is_last ? out.top_logits : 0;
   s.window = limits_.window;
   s.window_keep = limits_.window_keep;
   const uint64_t n_floats = is_last ? s.n_outputs * limits_.row_floats
@@ -227,6 +244,10 @@ result<void> seat::run(std::size_t index, const stride& given, std::span<float> 
   const uint64_t last = n_floats - 1;  // not looked at without rows
   constexpr auto unwritten = std::bit_cast<float>(uint32_t{BITNET_UNWRITTEN_LOGIT_BITS});
   if (n_floats != 0) at.memory.out[0] = at.memory.out[last] = unwritten;
+  const bool may_list = at.memory.largest != nullptr && s.n_outputs == 1 && s.top_logits != 0 &&
+                        out.largest != nullptr;
+  for (uint32_t i = 0; at.memory.largest != nullptr && i < s.n_outputs; ++i)
+    at.memory.largest[i].count = BITNET_NONE;
   const auto doing = [&] {  // only if it fails: a step that works allocates nothing
     return fmt::format("backend {}: computing a step of {} tokens", at.on->backend_name(),
                        s.n_tokens);
@@ -234,6 +255,11 @@ result<void> seat::run(std::size_t index, const stride& given, std::span<float> 
   const plugin::kept_thread kept(*at.on->choice().backend->complaints());
   if (auto ok = at.queue.submit(s); !ok) return told(std::move(ok), doing());
   if (auto ok = await(at, doing); !ok) return ok;
+  if (may_list) {
+    auto listed = take_listed(at, out);
+    if (!listed) return std::unexpected(std::move(listed.error()));
+    if (*listed) return {};
+  }
   const auto is_unwritten = [&](uint64_t i) {
     return std::bit_cast<uint32_t>(at.memory.out[i]) == BITNET_UNWRITTEN_LOGIT_BITS;
   };
@@ -242,7 +268,7 @@ result<void> seat::run(std::size_t index, const stride& given, std::span<float> 
         compute::sane("queue_wait", embeddings_ || !is_last ? "succeeds and writes no hidden states"
                                                             : "succeeds and writes no logits"),
         doing());
-  std::copy_n(at.memory.out, n_floats, is_last ? rows.data() : places_[index + 1].memory.in);
+  std::copy_n(at.memory.out, n_floats, is_last ? out.rows.data() : places_[index + 1].memory.in);
   return {};
 }
 

@@ -22,6 +22,12 @@
 
 namespace bitnet::session {
 
+// The largest logits of a row, in any order.
+struct listed_logits {
+  std::vector<int32_t> ids;
+  std::vector<float> logits;  // of each of `ids`
+};
+
 class seat {
  public:
   static result<std::unique_ptr<seat>> open(std::shared_ptr<engine> e,
@@ -39,10 +45,17 @@ class seat {
   [[nodiscard]] kv_store::usage kv_usage() const { return store_->of(kv_); }
   [[nodiscard]] uint64_t kv_bytes() const;  // of the pool
 
-  // Runs `ids` at positions from `first` on, whose blocks kv() has; `rows` gets those from
+  // What a step gives: of each output row the `top_logits` largest, 0: all, in `rows`; or, of one
+  // row and where the device lists them, in `largest`, which may be nullptr.
+  struct wanted {
+    uint32_t top_logits;
+    std::span<float> rows;
+    listed_logits* largest;
+  };
+  // Runs `ids` at positions from `first` on, whose blocks kv() has; its output rows are those from
   // first_output on.
   result<void> step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
-                    uint32_t top_logits, std::span<float> rows);
+                    const wanted& out);
   // Of a model with states: keeps a copy of the sequence's, and goes back to it. Each takes its
   // turn before the next step. The states are held by the caller.
   result<void> keep_state();
@@ -66,6 +79,7 @@ class seat {
     struct step_memory {  // nullptr: no op of the part reads it
       int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows, *states;
       float *in, *out;  // hidden states that come in; those that go out, or logits
+      bitnet_largest* largest;
     } memory{};
     // In this order: each goes before what it was made of.
     compute::program program{};
@@ -77,12 +91,13 @@ class seat {
   struct stride {
     uint64_t first;
     std::span<const int32_t> ids;
-    uint32_t first_output, top_logits;
+    uint32_t first_output;
     [[nodiscard]] uint32_t n() const { return static_cast<uint32_t>(ids.size()); }
     [[nodiscard]] uint32_t n_outputs() const { return n() - first_output; }
   };
   void note_facts(const place& at, const stride& s) const;
-  result<void> run(std::size_t index, const stride& s, std::span<float> rows);
+  result<void> run(std::size_t index, const stride& s, const wanted& out);
+  result<bool> take_listed(const place& at, const wanted& out) const;
   // `doing()` says what, in words.
   template <class Doing>
   result<void> await(place& at, const Doing& doing);

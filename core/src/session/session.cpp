@@ -206,7 +206,6 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows, std:
   if (tokens_.empty())
     return fail(BITNET_INVALID_ARGUMENT,
                 "logits were asked for, but there is no token to evaluate");
-
   auto mine = hold::begin(*this, std::min<uint64_t>(blocks_for(tokens_.size()), limits().n_blocks));
   if (!mine) {
     tokens_.resize(before);
@@ -239,8 +238,9 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows, std:
         first_output = before > evaluated_ ? std::min(before - evaluated_, n) : 0;
     }
     const uint64_t n_rows = n - first_output;
-    if (auto ok = seat_->step(evaluated_, chunk, static_cast<uint32_t>(first_output), top_logits_,
-                              rows.subspan(written * width, n_rows * width));
+    const auto to = rows.subspan(written * width, n_rows * width);
+    if (auto ok = seat_->step(evaluated_, chunk, static_cast<uint32_t>(first_output),
+                              {top_logits_, to, largest_});
         !ok)
       return undo(std::move(ok.error()));
     if (auto ok = owner().check_read(); !ok) return undo(std::move(ok.error()));
@@ -252,10 +252,15 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows, std:
   return {};
 }
 
-result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows) {
+result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows,
+                               listed_logits& largest) {
+  largest.ids.clear();
+  largest.logits.clear();
   top_logits_ = options_.low_memory ? 0 : top;
+  largest_ = &largest;
   auto done = eval(ids, false, rows);
   top_logits_ = 0;
+  largest_ = nullptr;
   return done;
 }
 

@@ -51,8 +51,10 @@ class session {
   // one for each of `ids`. On failure the session is as it was.
   result<void> eval(std::span<const int32_t> ids, bool all_rows, std::span<float> rows);
   // The same for the last row, of which only the `top` largest are needed (0: all): what is surely
-  // smaller may be -infinity.
-  result<void> eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows);
+  // smaller may be -infinity. Where the device lists them, they are in `largest` and `rows` may be
+  // anything; else that is empty.
+  result<void> eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows,
+                        listed_logits& largest);
 
   // Notes a token that the next eval will evaluate; BITNET_CONTEXT_FULL if there is no room.
   result<void> append(int32_t id);
@@ -117,7 +119,8 @@ class session {
   // whether the sequence's own is that of evaluated_ tokens no longer.
   uint64_t kept_at_ = 0;
   bool state_spoilt_ = false;
-  uint32_t top_logits_ = 0;  // of the step to come
+  uint32_t top_logits_ = 0;           // of the step to come
+  listed_logits* largest_ = nullptr;  // and where they may be listed
   uint64_t steps_ = 0, steps_tokens_ = 0;
   uint64_t max_context_ = 0;                    // on the seat where it was opened
   std::vector<bitnet_kernel_stat> ran_before_;  // on former seats

@@ -1,6 +1,7 @@
 #include "top_head.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -79,6 +80,14 @@ void keep(Candidate* largest, uint32_t top, const Candidate& one) {
 // Rows that are computed again lie far apart: each is asked for while another is computed.
 void ask_for_row(const sdk::weight& w, uint64_t row) {
   for (uint64_t at = 0; at < w.row_bytes; at += 64) __builtin_prefetch(w.row(row) + at, 0, 2);
+}
+
+// Workers list side by side; a row with more than there is room for is not listed.
+void list(bitnet_largest& row, int32_t id, float logit) {
+  const uint32_t at = std::atomic_ref(row.count).fetch_add(1, std::memory_order_relaxed);
+  if (at >= BITNET_MOST_LARGEST) return;
+  row.ids[at] = id;
+  row.logits[at] = logit;
 }
 
 }  // namespace
@@ -295,13 +304,18 @@ float top_head::least(uint32_t workers, uint64_t output, uint32_t top) const {
 }
 
 uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
-                          const float* x, uint64_t first, uint64_t last, float* y) const {
+                          const float* x, uint64_t first, uint64_t last, float* y,
+                          bitnet_largest* largest) const {
   const copied_rows rows = rows_of(w_, bits_);
   uint64_t exact = 0;
   for (uint64_t o = 0; o < outputs; ++o) {
     const state& s = states_[o];
     const float below = s.usual ? least(workers, o, top) : -infinity;
     float* out = y + o * w_.m;
+    const auto compute = [&](uint64_t r) {
+      linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out);
+      if (largest) list(largest[o], static_cast<int32_t>(r), out[r]);
+    };
     uint64_t asked = last;  // the row that is computed when the next one is asked for
     for (uint64_t r = first; r < last; ++r) {
       if (s.usual && out[r] + bound(rows, s, r) < below) {
@@ -309,11 +323,11 @@ uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t output
         continue;
       }
       ask_for_row(w_, r);
-      if (asked != last) linear_dense(isa, w_, x + o * w_.k, 1, asked, asked + 1, out);
+      if (asked != last) compute(asked);
       asked = r;
       ++exact;
     }
-    if (asked != last) linear_dense(isa, w_, x + o * w_.k, 1, asked, asked + 1, out);
+    if (asked != last) compute(asked);
   }
   return exact;
 }

@@ -85,8 +85,11 @@ class top_head {
     return bound(rows_of(w_, bits_), states_[output], row);
   }
   // Replaces them by the exact logit or -infinity; x (outputs, k). Returns how many are exact.
+  // largest: where they are listed, too (outputs), what others listed before them counted; or
+  // nullptr.
   uint64_t refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
-                  const float* x, uint64_t first, uint64_t last, float* y) const;
+                  const float* x, uint64_t first, uint64_t last, float* y,
+                  bitnet_largest* largest = nullptr) const;
 
  private:
   struct state {                // of one output's activations

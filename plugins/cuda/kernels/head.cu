@@ -3,6 +3,8 @@
 #include "dense.cuh"
 #include "group.cuh"
 
+#include "bitnet/abi/program.h"
+
 using namespace bitnet::cuda;
 namespace gpu = bitnet::gpu;
 
@@ -151,8 +153,8 @@ BITNET_KERNEL(head_state) {
   each_row(rows_of(l), [&](uint64_t r) {
     const float* in = x + r * p.k;
     uint32_t* state = states + r * gpu::head_state_words(p.k);
-    for (uint32_t i = threadIdx.x; i < 2 * gpu::head_bins; i += threads)
-      counts[r * 2 * gpu::head_bins + i] = 0;
+    for (uint32_t i = threadIdx.x; i < gpu::head_count_words; i += threads)
+      counts[r * gpu::head_count_words + i] = 0;
     float largest = 0;
     double size = 0;
     for (uint32_t i = threadIdx.x; i < p.k; i += threads) {
@@ -268,7 +270,7 @@ __device__ void approximate(const launch& l) {
     for (uint32_t i = threadIdx.x; i < Outputs * gpu::head_bins; i += threads) {
       const uint64_t t = first + i / gpu::head_bins;
       if (bins[i] != 0 && t < outputs)
-        atomicAdd(counts + t * 2 * gpu::head_bins + i % gpu::head_bins, bins[i]);
+        atomicAdd(counts + t * gpu::head_count_words + i % gpu::head_bins, bins[i]);
     }
     __syncthreads();
   }
@@ -289,7 +291,7 @@ BITNET_KERNEL(head_count) {
   const auto* bounds = memory_of<const float>(l, 1);
   auto* counts = memory_of<uint32_t>(l, 2);
   each_y(rows_of(l), [&](uint32_t t) {
-    uint32_t* mine = counts + uint64_t{t} * 2 * gpu::head_bins;
+    uint32_t* mine = counts + uint64_t{t} * gpu::head_count_words;
     const found_bin first = bin_of(mine, top_of(l));
     if (first.bin == none) return;
     each_x(p.m, [&](uint32_t r) {
@@ -302,6 +304,43 @@ BITNET_KERNEL(head_count) {
 
 namespace {
 
+// An output row that is listed: where its logits are found, and how many so far.
+struct listing {
+  uint2* found;
+  uint32_t* tally;  // found, groups that have looked
+
+  __device__ void add(uint32_t row, float logit) const {
+    found[atomicAdd(tally, 1u)] = {row, bits_of<uint32_t>(logit)};
+    __threadfence();  // the group that looks last reads it
+  }
+};
+
+// Of the group that looked last, when all others are done. A list that is too long is a row after
+// all.
+__device__ void write_list(const listing& from, bitnet_largest& to, float* y, uint32_t m) {
+  __shared__ uint32_t turn;
+  __syncthreads();
+  if (threadIdx.x == 0) turn = atomicAdd(from.tally + 1, 1u);
+  __syncthreads();
+  const bool last = turn + 1 == gridDim.x;
+  __syncthreads();  // before `turn` is that of another row
+  if (!last) return;
+  __threadfence();
+  const uint32_t n = atomicAdd(from.tally, 0u);
+  if (n <= BITNET_MOST_LARGEST) {
+    for (uint32_t i = threadIdx.x; i < n; i += threads) {
+      to.ids[i] = static_cast<int32_t>(from.found[i].x);
+      to.logits[i] = bits_of<float>(from.found[i].y);
+    }
+    if (threadIdx.x == 0) to.count = n;
+    return;
+  }
+  for (uint32_t r = threadIdx.x; r < m; r += threads) y[r] = bits_of<float>(0xff800000u);
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < n; i += threads)
+    y[from.found[i].x] = bits_of<float>(from.found[i].y);
+}
+
 // A group looks at 32 rows, and its warps share out what they must compute of them.
 template <class Row>
 __device__ void exact(const launch& l) {
@@ -309,26 +348,34 @@ __device__ void exact(const launch& l) {
   const auto* x = memory_of<const uint32_t>(l, 1);
   const auto* matrix = memory_of<const uint32_t>(l, 2);
   const auto* bounds = memory_of<const float>(l, 3);
-  const auto* counts = memory_of<const uint32_t>(l, 4);
+  auto* counts = memory_of<uint32_t>(l, 4);
   auto* y = memory_of<float>(l, 5);
+  const bool lists = memory_of<const uint32_t>(l, 0)[5] != 0;
   const uint32_t outputs = rows_of(l);
   each_y(outputs, [&](uint32_t t) {
-    const float threshold = threshold_of(counts + uint64_t{t} * 2 * gpu::head_bins, top_of(l));
+    uint32_t* mine = counts + uint64_t{t} * gpu::head_count_words;
+    const float threshold = threshold_of(mine, top_of(l));
     const float* upper = bounds + (uint64_t{t} * 2 + 1) * p.m;
     float* out = y + uint64_t{t} * p.m;
+    const listing list{memory_of<uint2>(l, 6) + uint64_t{t} * p.m, mine + 2 * gpu::head_bins};
     each_group((uint64_t{p.m} + warp - 1) / warp, [&](uint32_t group) {
       const uint32_t first = group * warp, r = first + lane();
       const bool below = r < p.m && upper[r] < threshold;
-      if (below && warp_of_group() == 0) out[r] = bits_of<float>(0xff800000u);
+      if (below && !lists && warp_of_group() == 0) out[r] = bits_of<float>(0xff800000u);
       const uint32_t left = __ballot_sync(every_lane, r < p.m && !below);
       uint32_t turn = 0;
       for (uint32_t i = 0; i < warp; ++i) {
         if ((left >> i & 1u) == 0 || turn++ % warps != warp_of_group()) continue;
         const uint32_t* row = matrix + uint64_t{first + i} * p.row_words;
         const float sum = row_products<Row, 1>(row, x, p.k, t, outputs);
-        if (lane() == 0) out[first + i] = sum;
+        if (lane() != 0) continue;
+        if (lists)
+          list.add(first + i, sum);
+        else
+          out[first + i] = sum;
       }
     });
+    if (lists) write_list(list, memory_of<bitnet_largest>(l, 7)[t], out, p.m);
   });
 }
 

@@ -367,6 +367,10 @@ class runner : public step_memory {
     o.n_buckets = static_cast<uint32_t>(options_.buckets.size());
     o.buckets = options_.buckets.empty() ? nullptr : options_.buckets.data();
     for (const bitnet_port& p : m.more_ports) {
+      if (p.role == BITNET_PORT_LARGEST) {
+        more_bytes_.push_back(o.max_outputs * sizeof(bitnet_largest));
+        continue;
+      }
       const bitnet_value& v = m.values[p.value];
       const uint64_t rows = v.dims[0] == BITNET_DIM_OUTPUTS ? o.max_outputs : o.max_tokens;
       more_bytes_.push_back(rows * static_cast<uint64_t>(v.dims[1]) *

@@ -237,6 +237,43 @@ TEST_F(program, the_largest_logits_are_those_of_all) {
   }
 }
 
+// What a device lists by ids instead of whole rows. It may leave rows out, not all of them.
+TEST_F(program, the_largest_logits_are_listed) {
+  if ((device_.info().logits_flags & BITNET_LOGITS_LARGEST) == 0)
+    GTEST_SKIP() << "the device lists no logits (BITNET_LOGITS_LARGEST)";
+  tiny_model m({.layers = 1, .vocab = 1500, .embedding = 256, .head_format = BITNET_FORMAT_F16});
+  need(m);
+  if (IsSkipped()) return;
+  const std::vector<token_in> in = tokens_of(0, 0, 3);
+  const std::vector<float> whole = logits_of(m, {3}, options());
+  m.more_ports.push_back({BITNET_PORT_LARGEST, BITNET_NONE});
+  uint64_t n_listed = 0;
+  for (const uint32_t top : {1u, 5u, 40u, 1023u, 0u}) {
+    SCOPED_TRACE(top);
+    runner r(device_.table(), m, options());
+    auto* rows = static_cast<bitnet_largest*>(r.more.back());
+    bitnet_step step = r.prepare(in);
+    step.top_logits = top;
+    for (uint64_t i = 0; i < in.size(); ++i) rows[i].count = BITNET_NONE;
+    const outcome o = r.submit(step);
+    ASSERT_EQ(o.status, BITNET_OK) << o.message;
+    for (uint64_t i = 0; i < in.size(); ++i) {
+      SCOPED_TRACE("row " + std::to_string(i));
+      const auto from = static_cast<std::ptrdiff_t>(i * r.vocabulary());
+      const auto vocab = static_cast<std::ptrdiff_t>(r.vocabulary());
+      const std::vector<float> all(whole.begin() + from, whole.begin() + from + vocab);
+      std::vector<float> found(r.logits + from, r.logits + from + vocab);
+      if (rows[i].count <= BITNET_MOST_LARGEST) {
+        ++n_listed;
+        EXPECT_NE(top, 0u) << "listed in a step that wants all logits";
+        EXPECT_EQ(wrong_list(rows[i], top, found), "");
+      }
+      EXPECT_EQ(wrong_largest(all, found, top), "");
+    }
+  }
+  EXPECT_NE(n_listed, 0u) << "it says that it lists the largest logits, and listed none";
+}
+
 // A plugin that packs second forms of weights uses them where only the largest logits are wanted.
 // Heads of so many rows that they do not stay in a cache: for less nobody packs anything.
 TEST_F(program, packed_weights_give_the_same_largest_logits) {

@@ -254,12 +254,26 @@ std::string wrong_largest(const std::vector<float>& whole, const std::vector<flo
                           uint32_t top) {
   std::vector<float> sorted = whole;
   std::ranges::sort(sorted, std::greater());
-  const float least = sorted[std::min<uint64_t>(top, sorted.size()) - 1];
+  const float least = top == 0 ? -HUGE_VALF : sorted[std::min<uint64_t>(top, sorted.size()) - 1];
   for (uint64_t i = 0; i < whole.size(); ++i) {
     const bool left_out = std::isinf(found[i]) && found[i] < 0;
     if (found[i] == whole[i] || (left_out && whole[i] < least)) continue;
     return "logit " + std::to_string(i) + " is " + std::to_string(found[i]) + ", of all it is " +
            std::to_string(whole[i]);
+  }
+  return "";
+}
+
+std::string wrong_list(const bitnet_largest& list, uint32_t top, std::vector<float>& row) {
+  if (const char* wrong = bitnet_wrong_largest(&list, top, row.size()); wrong != nullptr)
+    return std::string("it ") + wrong;
+  std::vector<bool> seen(row.size());
+  std::ranges::fill(row, -HUGE_VALF);
+  for (uint32_t i = 0; i < list.count; ++i) {
+    const auto id = static_cast<uint64_t>(list.ids[i]);
+    if (seen[id]) return "it lists token " + std::to_string(id) + " twice";
+    seen[id] = true;
+    row[id] = list.logits[i];
   }
   return "";
 }

@@ -48,9 +48,13 @@ std::string broken_claim(const std::vector<bitnet_kernel_info>& listed,
 // The logits of the first token of a step that wants only its `top` largest ones.
 std::vector<float> largest_of(runner& r, const std::vector<token_in>& in, uint32_t top);
 // What is wrong with them, where `whole` are all logits: each is as there, or -infinity and not
-// among the largest. "" if nothing.
+// among the largest; top 0: all are wanted. "" if nothing.
 std::string wrong_largest(const std::vector<float>& whole, const std::vector<float>& found,
                           uint32_t top);
+
+// What is wrong with a list of the `top` largest logits itself; "" if nothing, and `row`, which has
+// all logits' room, is then what it says.
+std::string wrong_list(const bitnet_largest& list, uint32_t top, std::vector<float>& row);
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b);
 

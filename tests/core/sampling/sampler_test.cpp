@@ -311,6 +311,21 @@ std::vector<float> only_the_largest(std::vector<float> logits, uint32_t n) {
   return logits;
 }
 
+// As a device lists them: in any order, those that a whole row has and no others.
+struct listed {
+  std::vector<int32_t> ids;
+  std::vector<float> logits;
+};
+listed list_of(const std::vector<float>& row, std::mt19937& random) {
+  listed out;
+  for (size_t i = 0; i < row.size(); ++i)
+    if (row[i] > -infinity) out.ids.push_back(static_cast<int32_t>(i));
+  std::ranges::shuffle(out.ids, random);
+  for (const int32_t id : out.ids) out.logits.push_back(row[static_cast<size_t>(id)]);
+  return out;
+}
+
+// Also where they are listed, whatever came before them.
 TEST(needed, logits_give_the_same_tokens_as_all_of_them) {
   std::mt19937 random(2);
   const auto unit = [&] { return static_cast<float>(random() % 1000) / 1000; };
@@ -331,15 +346,23 @@ TEST(needed, logits_give_the_same_tokens_as_all_of_them) {
     std::vector<float> logits;
     for (size_t n = 0; n < 90; ++n) logits.push_back(8 * unit() - 4);
     logits[5] = logits[3];  // a tie
-    sampler all = *sampler::make(p, 90), some = *sampler::make(p, 90);
+    sampler all = *sampler::make(p, 90), some = *sampler::make(p, 90), by_ids = made(p, 90);
     for (int step = 0; step < 8; ++step) {
       const uint32_t needed = some.needed();
       cases += needed != 0;
+      std::ranges::shuffle(logits, random);
       const auto expected = all.sample(logits);
       const auto found = some.sample(needed == 0 ? logits : only_the_largest(logits, needed));
+      const bool whole = needed == 0 || step == 3;
+      const listed few = list_of(only_the_largest(logits, std::max(needed, 1U)), random);
+      const auto listed_one =
+          whole ? by_ids.sample(logits) : by_ids.sample_listed(few.ids, few.logits);
       ASSERT_EQ(expected.has_value(), found.has_value());
+      ASSERT_EQ(expected.has_value(), listed_one.has_value());
       if (!expected) break;
       ASSERT_EQ(*found, *expected) << "case " << i << ", " << needed << " needed";
+      ASSERT_EQ(*listed_one, *expected) << "case " << i << ", " << needed << " needed";
+      by_ids.accept(*expected);
       all.accept(*expected);
       some.accept(*expected);
     }
@@ -369,8 +392,10 @@ TEST(allowed, tokens_are_all_that_come) {
       masked.push_back((allowed[n / 64] >> (n % 64) & 1) != 0 ? logits.back() : -infinity);
     }
     sampler given = made(p, n_vocab), slow = made(p, n_vocab);
+    const listed all = list_of(logits, random);
     for (int step = 0; step < 8; ++step) {
-      const auto id = given.sample(logits, allowed);
+      const auto id = i % 2 == 0 ? given.sample(logits, allowed)
+                                 : given.sample_listed(all.ids, all.logits, allowed);
       ASSERT_TRUE(id) << id.error().message;
       ASSERT_EQ(*id, *slow.sample(masked));
       ASSERT_NE(masked[static_cast<size_t>(*id)], -infinity);
@@ -456,6 +481,34 @@ TEST(logits, that_cannot_be_are_refused_with_their_place) {
   const auto got = made(p, 2).sample(std::vector<float>{0, 3e38F});
   ASSERT_FALSE(got) << "a bias past the range of float";
   EXPECT_NE(got.error().message.find("token 1 became infinite"), std::string::npos);
+}
+
+TEST(logits, that_are_listed_and_cannot_be_are_refused) {
+  const struct {
+    listed given;
+    const char* part;
+  } rows[] = {
+      {{{0, 2}, {0, not_a_number}}, "token 2 is NaN"},
+      {{{1, 0}, {infinity, 0}}, "token 1 is infinite"},
+      {{{1, 1}, {0, 0}}, "expected 2 different tokens of 3"},
+      {{{0, 3}, {0, 0}}, "expected 2 different tokens of 3"},
+      {{{-1}, {0}}, "expected 1 different tokens of 3"},
+      {{{0, 1}, {0}}, "expected 2 different tokens of 3"},
+      {{{}, {}}, "expected 0 different tokens of 3"},
+      {{{1, 2}, {-infinity, -infinity}}, "all of the model's 2 logits are -infinite"},
+  };
+  parameters p;
+  p.temperature = 0;
+  sampler s = made(p, 3);
+  for (const auto& r : rows) {
+    const auto got = s.sample_listed(r.given.ids, r.given.logits);
+    ASSERT_FALSE(got) << r.part;
+    EXPECT_EQ(got.error().status, BITNET_INTERNAL) << r.part;
+    EXPECT_NE(got.error().message.find(r.part), std::string::npos) << got.error().message;
+    const std::vector<int32_t> ids{2, 0};
+    const std::vector<float> logits{1, 2};
+    EXPECT_EQ(*s.sample_listed(ids, logits), 0) << "after " << r.part;
+  }
 }
 
 TEST(parameters_check, names_the_parameter_and_its_range) {

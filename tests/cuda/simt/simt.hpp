@@ -114,6 +114,8 @@ inline unsigned int atomicAdd(unsigned int* to, unsigned int more) {
   return before;
 }
 
+inline void __threadfence() {}
+
 // Products of four bytes with a sign, added to c. Nearly all that matrices take goes into it.
 inline int __dp4a(int a, int b, int c) {
 #ifdef __SSE2__

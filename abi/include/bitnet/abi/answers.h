@@ -167,6 +167,16 @@ static inline const char* bitnet_wrong_device_status(const bitnet_device_status*
   return NULL;
 }
 
+/* Of a step with top_logits = n: a row that is listed. */
+static inline const char* bitnet_wrong_largest(const bitnet_largest* row, uint32_t n,
+                                               uint64_t n_vocab) {
+  if (row->count < n && row->count < n_vocab) return "lists fewer of the largest logits than asked";
+  for (uint32_t i = 0; i < row->count; ++i)
+    if (row->ids[i] < 0 || (uint64_t)row->ids[i] >= n_vocab)
+      return "lists a logit of an id that is not in the vocabulary";
+  return NULL;
+}
+
 /* A logit that no computation gives: put where a step will write, it tells afterwards whether one
  * was written. A quiet NaN. */
 #define BITNET_UNWRITTEN_LOGIT_BITS 0x7fe1b17eu

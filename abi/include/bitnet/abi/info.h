@@ -30,6 +30,8 @@ typedef struct bitnet_backend_info {
 #define BITNET_ATTENTION_WINDOW 1u       /* steps may have a window                  */
 #define BITNET_ATTENTION_LAYER_WINDOW 2u /* ATTN_PAGED may have one of its own, too */
 
+#define BITNET_LOGITS_LARGEST 1u /* graphs may have BITNET_PORT_LARGEST */
+
 typedef struct bitnet_device_info {
   uint32_t struct_size;
   uint32_t device_class; /* BITNET_DEVICE_* */
@@ -44,6 +46,8 @@ typedef struct bitnet_device_info {
   uint64_t max_allocation_bytes;
   uint32_t kv_dtypes;       /* of KV pools: 1 << BITNET_DTYPE_* for each; 0 = f32 and f16 */
   uint32_t attention_flags; /* BITNET_ATTENTION_* */
+  uint32_t logits_flags;    /* BITNET_LOGITS_*    */
+  uint32_t reserved_0;
 } bitnet_device_info;
 
 #define BITNET_LEVEL_NONE 0u

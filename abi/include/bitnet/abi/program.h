@@ -48,15 +48,30 @@ typedef struct bitnet_op {
   6u                            /* i32 (max_outputs)                token rows that are wanted    */
 #define BITNET_PORT_VALUE_IN 7u /* a value that no op writes: it is there before the step         */
 #define BITNET_PORT_VALUE_OUT \
-  8u                           /* a value that an op writes: it is there after the step          */
-#define BITNET_PORT_LOGITS 9u  /* VALUE_OUT, f32 (outputs, n_vocab); at most one; see top_logits */
-#define BITNET_PORT_STATES 10u /* i32 (max_sequences)              the state of each sequence    */
+  8u                            /* a value that an op writes: it is there after the step          */
+#define BITNET_PORT_LOGITS 9u   /* VALUE_OUT, f32 (outputs, n_vocab); at most one; see top_logits */
+#define BITNET_PORT_STATES 10u  /* i32 (max_sequences)              the state of each sequence    */
+#define BITNET_PORT_LARGEST 11u /* bitnet_largest (max_outputs)     beside LOGITS: see there      */
 
 typedef struct bitnet_port {
   uint32_t role;  /* BITNET_PORT_* */
   uint32_t value; /* of VALUE_IN, VALUE_OUT and LOGITS: its index, in one port at most; else
                      BITNET_NONE, and there is one port of the role at most */
 } bitnet_port;
+
+/* The largest logits of an output row by their ids, so that nobody has to look at a whole row. The
+ * core sets `count` to BITNET_NONE before a step. Of a step whose top_logits is n, 0 < n <=
+ * BITNET_MOST_LARGEST, the plugin may then list of each row the n largest and what equals the n-th,
+ * and others beside them: in any order, each id once, with the values that top_logits = 0 would
+ * give. What LOGITS has of a row that is listed may be anything. What the plugin does not list it
+ * leaves as it is. Only for devices with BITNET_LOGITS_LARGEST. */
+#define BITNET_MOST_LARGEST 1023u
+typedef struct bitnet_largest {
+  uint32_t count; /* of entries; more than BITNET_MOST_LARGEST: LOGITS has the row */
+  uint32_t reserved_0;
+  int32_t ids[BITNET_MOST_LARGEST];
+  float logits[BITNET_MOST_LARGEST];
+} bitnet_largest;
 
 /* Borrowed for the call. Every value is written by exactly one op (composites aside: their body
  * writes it) or comes in by a port before it is read. A composite may stand in the body of another

@@ -125,6 +125,8 @@ contract! {
         max_allocation_bytes: u64,
         kv_dtypes: u32,
         attention_flags: u32,
+        logits_flags: u32,
+        reserved_0: u32,
     }
     "info.h" bitnet_kernel_info {
         struct_size: u32,

@@ -114,6 +114,8 @@ unsafe extern "C" fn device_info(
             max_allocation_bytes: 0,
             kv_dtypes: 0,
             attention_flags: 0,
+            logits_flags: 0,
+            reserved_0: 0,
         };
         hand_over(&value, out)
     })

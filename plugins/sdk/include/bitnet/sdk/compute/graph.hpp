@@ -54,7 +54,7 @@ inline uint64_t element_bytes(uint32_t dtype) noexcept {
 constexpr uint32_t role_bit(uint32_t role) noexcept {
   return 1u << role;
 }
-inline constexpr uint32_t known_roles = role_bit(BITNET_PORT_STATES + 1) - 2;
+inline constexpr uint32_t known_roles = role_bit(BITNET_PORT_LARGEST + 1) - 2;
 // Those that stand for a value of the graph.
 inline constexpr uint32_t value_roles =
     role_bit(BITNET_PORT_VALUE_IN) | role_bit(BITNET_PORT_VALUE_OUT) | role_bit(BITNET_PORT_LOGITS);

@@ -96,7 +96,7 @@ class graph_reader {
   bitnet_status read_ports() {
     for (uint64_t i = 0; i < out_.ports.size(); ++i) {
       const auto [role, value] = out_.ports[i];
-      if (role > BITNET_PORT_STATES || role < BITNET_PORT_TOKENS)
+      if ((known_roles >> std::min(role, 31u) & 1) == 0)
         return wrong_port(i, "this backend does not know the role", BITNET_UNSUPPORTED);
       const bool has_value = (value_roles & role_bit(role)) != 0;
       if (has_value != (value != BITNET_NONE) || (has_value && value >= out_.values.size()))
@@ -122,6 +122,9 @@ class graph_reader {
       return report_.fail(BITNET_INVALID_ARGUMENT,
                           "value %u cannot be the logits: an f32 (outputs, n) is expected",
                           out_.logits);
+    if ((present_ & role_bit(BITNET_PORT_LARGEST)) != 0 && out_.logits == BITNET_NONE)
+      return report_.fail(BITNET_INVALID_ARGUMENT,
+                          "there is a port for the largest logits and none for all of them");
     for (uint32_t role = BITNET_PORT_TOKENS; role <= BITNET_PORT_STATES; ++role)
       if ((out_.reads & ~present_ & role_bit(role)) != 0)
         return report_.fail(BITNET_INVALID_ARGUMENT, "an op reads a port of role %u; there is none",

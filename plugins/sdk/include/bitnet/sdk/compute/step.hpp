@@ -56,6 +56,8 @@ inline uint64_t bytes_of_port(const bitnet_port& port, const graph& g,
       return 4 * uint64_t{limits.max_outputs};
     case BITNET_PORT_STATES:
       return 4 * uint64_t{limits.max_sequences};
+    case BITNET_PORT_LARGEST:
+      return sizeof(bitnet_largest) * limits.max_outputs;
     case BITNET_PORT_VALUE_IN:
     case BITNET_PORT_VALUE_OUT:
     case BITNET_PORT_LOGITS: {
@@ -139,6 +141,9 @@ inline step_view view_of(const graph& g, const bitnet_program_options& limits,
         break;
       case BITNET_PORT_STATES:
         out.states = ints;
+        break;
+      case BITNET_PORT_LARGEST:
+        out.largest = reinterpret_cast<bitnet_largest*>(bound[i].data);
         break;
       default:
         break;

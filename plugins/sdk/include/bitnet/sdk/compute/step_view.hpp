@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "bitnet/abi/program.h"
 #include "bitnet/sdk/compute/kv_storage.hpp"
 
 namespace bitnet::sdk {
@@ -20,7 +21,8 @@ struct step_view {
   const int32_t* slots = nullptr;
   const int32_t* block_tables = nullptr;  // (n_sequences, max_blocks)
   const int32_t* output_rows = nullptr;
-  const int32_t* states = nullptr;  // (n_sequences)
+  const int32_t* states = nullptr;    // (n_sequences)
+  bitnet_largest* largest = nullptr;  // (n_outputs), where the graph has that port
   kv_storage kv{};
 
   // What token t sees: positions [kept_from, kept) and [first, end), kept_from <= kept <= first.
