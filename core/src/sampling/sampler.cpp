@@ -88,7 +88,7 @@ struct sampler::contents {
   random_numbers random;
   history past;
   std::vector<float> logits;  // (n_vocab), after bias and penalties
-  // Where the largest are listed: their ids, ascending; all other logits are -infinity then.
+  // Where the largest are listed: their ids, ascending; nobody looks at other logits then.
   std::vector<int32_t> listed;
   bool is_listed = false;
   std::vector<candidate> candidates;
@@ -110,10 +110,7 @@ struct sampler::contents {
   }
 
   result<void> take_listed(std::span<const int32_t> ids, std::span<const float> from) {
-    if (is_listed)
-      for (const int32_t id : listed) logits[static_cast<size_t>(id)] = -infinity;
-    else
-      logits.assign(n_vocab, -infinity);
+    logits.resize(n_vocab);
     listed.assign(ids.begin(), ids.end());
     std::ranges::sort(listed);
     is_listed = false;  // until all is there
