@@ -87,6 +87,8 @@ class head_bench {
     return out;
   }
   std::vector<bitnet_largest> lists;  // of the last run, (outputs)
+  // Ids and logits as they were found, (outputs, m, 2).
+  std::vector<float> found(uint32_t outputs) { return read(found_, uint64_t{outputs} * 2 * of_.m); }
   std::vector<float> norms() { return read(norms_, 3 * of_.m); }
   std::vector<int8_t> codes() {
     std::vector<int8_t> out(4 * gpu::i8_row_words(of_.k) * of_.m);

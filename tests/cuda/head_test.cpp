@@ -213,10 +213,14 @@ TEST_F(cuda_head, lists_the_largest_or_gives_the_row) {
         const step_result plain = bench.run(x, shape.outputs, top);
         for (const bitnet_largest& list : bench.lists) ASSERT_EQ(list.count, BITNET_NONE);
         const step_result found = bench.run(x, shape.outputs, top, true);
+        const std::vector<float> entries = bench.found(shape.outputs);
         for (uint32_t o = 0; o < shape.outputs; ++o) {
           const float* expected = plain.largest.data() + o * h.m;
           if (check_list(bench.lists[o], expected, h.m)) {
             ++listed;
+            // Each output row has its own: groups of several run at the same time.
+            const auto first = std::bit_cast<int32_t>(entries[o * 2 * h.m]);
+            ASSERT_EQ(bench.lists[o].ids[0], first);
             continue;
           }
           ++too_long;
