@@ -1,5 +1,6 @@
 // Fused forms: the same row and tile functions as the primitives, in fewer parallel regions. What
-// is saved is waiting: a layer of BitNet b1.58 has 10 meetings of the workers instead of 25.
+// is saved is waiting: a layer of BitNet b1.58 has 10 meetings of the workers instead of 25, and 6
+// for a token by itself.
 //
 // BIT_LINEAR has no fused form: it would have as many regions as its body.
 
@@ -44,6 +45,46 @@ void norm_quant(const call* norm, const call& quant, const team& workers) {
   }
 }
 
+// What products read. Of a token by itself each worker makes all of it in memory of its own, which
+// takes no longer than one of them would, and nobody waits for it.
+class quantised {
+ public:
+  quantised(const call* norm, const call& quant, team& workers) {
+    if (quant.rows != 1 || workers.size() == 1) {
+      norm_quant(norm, quant, workers);
+      workers.sync();
+      codes_ = quant.output<int8_t>(0);
+      scales_ = quant.output<float>(1);
+      return;
+    }
+    const row_kernels& rows_of = isa_of(quant).rows;
+    const uint64_t k = quant.k;
+    auto* own = static_cast<uint8_t*>(workers.split(1).keep) + keep_row_at;
+    auto* scale = reinterpret_cast<float*>(own);
+    auto* normed = reinterpret_cast<float*>(own + keep_line);
+    auto* codes = reinterpret_cast<int8_t*>(normed + k);
+    const float* x = quant.input<float>(0);
+    if (norm) {
+      rows_of.rms_norm(norm->input<float>(0), norm->w->f32(), norm->floats[0], k, normed);
+      x = normed;
+    }
+    rows_of.act_quant(x, k, codes, scale);
+    codes_ = codes;
+    scales_ = scale;
+  }
+  // The product, as it reads them.
+  call read_by(const call& linear) const {
+    call out = linear;
+    out.in[0] = codes_;
+    out.in[1] = scales_;
+    return out;
+  }
+
+ private:
+  const int8_t* codes_;
+  const float* scales_;
+};
+
 void linear_columns(const call& c, uint64_t first, uint64_t last) {
   linear_ternary(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.rows, first, last,
                  c.output<float>(0));
@@ -71,23 +112,23 @@ void linear_add(const call& linear, const call& add, team& workers) {
 }
 
 void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
-  norm_quant(&body[parts.norm], body[parts.quant], workers);
-  workers.sync();
+  const quantised x(&body[parts.norm], body[parts.quant], workers);
   // q, k and v as one matrix: one range of the columns of all three.
-  const call* matrices[] = {&body[parts.q], &body[parts.k], &body[parts.v]};
-  const uint64_t all = matrices[0]->m + matrices[1]->m + matrices[2]->m;
+  const call matrices[] = {x.read_by(body[parts.q]), x.read_by(body[parts.k]),
+                           x.read_by(body[parts.v])};
+  const uint64_t all = matrices[0].m + matrices[1].m + matrices[2].m;
   workers.deal(
       all, column_grain,
       [&](const share& columns) {
         uint64_t start = 0;
-        for (const call* c : matrices) {
-          const uint64_t first = std::clamp(columns.first, start, start + c->m) - start;
-          const uint64_t last = std::clamp(columns.last, start, start + c->m) - start;
-          if (first < last) linear_columns(*c, first, last);
-          start += c->m;
+        for (const call& c : matrices) {
+          const uint64_t first = std::clamp(columns.first, start, start + c.m) - start;
+          const uint64_t last = std::clamp(columns.last, start, start + c.m) - start;
+          if (first < last) linear_columns(c, first, last);
+          start += c.m;
         }
       },
-      fewest_columns(*matrices[0]));
+      fewest_columns(matrices[0]));
   workers.sync();
   const call& write = body[parts.kv_write];
   const share tokens = workers.split(write.rows);
@@ -114,17 +155,16 @@ void attn_out(const call* body, const roles& parts, team& workers) noexcept {
     cpu::attention(isa_of(attention), attention, heads.first, heads.last, heads.scratch);
   }
   workers.sync();
-  norm_quant(parts.norm == roles::absent ? nullptr : &body[parts.norm], body[parts.quant], workers);
-  workers.sync();
-  linear_add(body[parts.linear], body[parts.add], workers);
+  const quantised x(parts.norm == roles::absent ? nullptr : &body[parts.norm], body[parts.quant],
+                    workers);
+  linear_add(x.read_by(body[parts.linear]), body[parts.add], workers);
 }
 
 template <void (*row_kernels::*Activation)(const float*, uint64_t, float*)>
 void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
-  norm_quant(&body[parts.norm], body[parts.quant], workers);
-  workers.sync();
+  const quantised x(&body[parts.norm], body[parts.quant], workers);
   // gate, up, activation and product of the same columns by the same worker.
-  const call& gate = body[parts.gate];
+  const call gate = x.read_by(body[parts.gate]), up = x.read_by(body[parts.up]);
   const call& activation = body[parts.activation];
   const call& mul = body[parts.mul];
   const row_kernels& rows_of = isa_of(mul).rows;
@@ -132,7 +172,7 @@ void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
       gate.m, column_grain,
       [&](const share& columns) {
         linear_columns(gate, columns.first, columns.last);
-        linear_columns(body[parts.up], columns.first, columns.last);
+        linear_columns(up, columns.first, columns.last);
         for (uint64_t r = 0; r < gate.rows; ++r) {
           const uint64_t at = r * gate.m + columns.first, n = columns.last - columns.first;
           (rows_of.*Activation)(activation.input<float>(0) + at, n,
@@ -143,10 +183,9 @@ void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
       },
       fewest_columns(gate));
   workers.sync();
-  norm_quant(parts.sub_norm == roles::absent ? nullptr : &body[parts.sub_norm],
-             body[parts.sub_quant], workers);
-  workers.sync();
-  linear_add(body[parts.linear], body[parts.add], workers);
+  const quantised y(parts.sub_norm == roles::absent ? nullptr : &body[parts.sub_norm],
+                    body[parts.sub_quant], workers);
+  linear_add(y.read_by(body[parts.linear]), body[parts.add], workers);
 }
 
 // GATHER_ROWS, RMS_NORM of output rows [first, last).

@@ -228,7 +228,8 @@ void primitive_list::add_dense() {
 }
 
 void primitive_list::add_rows() {
-  out_.worker_keep_bytes = sizeof(rope_angles);
+  out_.worker_keep_bytes = keep_row_at + 2 * keep_line;
+  out_.worker_row_bytes = sizeof(float) + 1;
   out_.most_scores = most_scores;
   const char* rows = isa_.rows.isa;
   add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, rows, stable, "rms_norm.f32", rms_norm);

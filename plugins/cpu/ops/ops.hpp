@@ -26,6 +26,11 @@ struct rope_angles {
   float theta, scale;
   const sdk::weight* divisors;
 };
+// Behind its angles a worker keeps a row that it alone quantises: a line with the scale, the
+// elements in f32, their codes, and a line that kernels may read past these.
+inline constexpr uint64_t keep_line = 64;
+inline constexpr uint64_t keep_row_at =
+    (sizeof(rope_angles) + keep_line - 1) / keep_line * keep_line;
 void rope_row(const isa_form& isa, const float* x, int32_t position, const sdk::call& attributes,
               rope_angles& known, float* y);
 

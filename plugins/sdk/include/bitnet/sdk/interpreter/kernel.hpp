@@ -360,6 +360,8 @@ struct definition {
   copy_code copies_code;  // what they are written in, also of matrices in memory of our own
   uint32_t poll = 50;     // open_interpreter sets it to the host's setting; see spins_of
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
+  // Bytes of the same behind those, for each element of the widest row that is quantised.
+  uint64_t worker_row_bytes = 0;
   // Of share::scratch: room for the scores of all tokens of a step, up to so many floats. Less than
   // one token needs changes nothing.
   uint64_t most_scores = 0;

@@ -474,7 +474,11 @@ class program {
       out.scratch_floats = std::min(out.scratch_floats * limits_.max_tokens, author_.most_scores);
     out.scratch_floats = (out.scratch_floats + 15) / 16 * 16;
     out.scratch = 4 * out.scratch_floats * host_.width();
-    out.keep_bytes = (author_.worker_keep_bytes + 63) / 64 * 64;
+    uint64_t widest = 0;  // row that is quantised; at most 2^31 elements
+    for (const call& c : calls_)
+      if (c.op == BITNET_OP_ACT_QUANT_I8 || c.op == BITNET_OP_ACT_QUANT_I8_GROUPED)
+        widest = std::max(widest, c.k);
+    out.keep_bytes = (author_.worker_keep_bytes + author_.worker_row_bytes * widest + 63) / 64 * 64;
     out.keep = out.keep_bytes * host_.width();
     return BITNET_OK;
   }
