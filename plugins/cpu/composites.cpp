@@ -1,5 +1,5 @@
 // Fused forms: the same row and tile functions as the primitives, in fewer parallel regions. What
-// is saved is waiting: a layer of BitNet b1.58 has 10 meetings of the workers instead of 25, and 6
+// is saved is waiting: a layer of BitNet b1.58 has 10 meetings of the workers instead of 25, and 5
 // for a token by itself.
 //
 // BIT_LINEAR has no fused form: it would have as many regions as its body.
@@ -111,6 +111,26 @@ void linear_add(const call& linear, const call& add, team& workers) {
       fewest_columns(linear));
 }
 
+void rope_write(const call* body, const roles& parts, const share& tokens) {
+  const call& write = body[parts.kv_write];
+  for (uint64_t t = tokens.first; t < tokens.last; ++t) {
+    for (const uint8_t part : {parts.rope_q, parts.rope_k}) {
+      const call& rope = body[part];
+      rope_row(isa_of(rope), rope.input<float>(0) + t * rope.k, rope.step->positions[t], rope,
+               *static_cast<rope_angles*>(tokens.keep), rope.output<float>(0) + t * rope.k);
+    }
+    kv_write_row(isa_of(write), write.step->kv, static_cast<uint64_t>(write.ints[0]),
+                 static_cast<uint64_t>(write.step->slots[t]), write.input<float>(0) + t * write.k,
+                 write.input<float>(1) + t * write.k);
+  }
+}
+void rope_write_token(const call* body, const roles& parts, team& workers) noexcept {
+  share only = workers.split(1);
+  only.first = 0;
+  only.last = 1;
+  rope_write(body, parts, only);
+}
+
 void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
   const quantised x(&body[parts.norm], body[parts.quant], workers);
   // q, k and v as one matrix: one range of the columns of all three.
@@ -129,19 +149,10 @@ void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
         }
       },
       fewest_columns(matrices[0]));
+  const uint64_t n_tokens = body[parts.kv_write].rows;
+  if (n_tokens == 1) return workers.leave_to_last(rope_write_token);
   workers.sync();
-  const call& write = body[parts.kv_write];
-  const share tokens = workers.split(write.rows);
-  for (uint64_t t = tokens.first; t < tokens.last; ++t) {
-    for (const uint8_t part : {parts.rope_q, parts.rope_k}) {
-      const call& rope = body[part];
-      rope_row(isa_of(rope), rope.input<float>(0) + t * rope.k, rope.step->positions[t], rope,
-               *static_cast<rope_angles*>(tokens.keep), rope.output<float>(0) + t * rope.k);
-    }
-    kv_write_row(isa_of(write), write.step->kv, static_cast<uint64_t>(write.ints[0]),
-                 static_cast<uint64_t>(write.step->slots[t]), write.input<float>(0) + t * write.k,
-                 write.input<float>(1) + t * write.k);
-  }
+  rope_write(body, parts, workers.split(n_tokens));
 }
 
 void attn_out(const call* body, const roles& parts, team& workers) noexcept {

@@ -121,9 +121,15 @@ class barrier {
   barrier(uint32_t size, uint32_t cores, uint32_t spins) noexcept
       : size_(size), spins_(size <= cores ? spins : 0) {}
   void wait() noexcept {
-    if (size_ == 1) return;
+    wait([] {});
+  }
+  // Who comes last calls `rest` while the others still wait.
+  template <class F>
+  void wait(F rest) noexcept {
+    if (size_ == 1) return rest();
     const uint32_t generation = generation_.load();
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+      rest();
       arrived_.store(0, std::memory_order_relaxed);
       generation_.add(1);
       return;
@@ -162,8 +168,13 @@ class pieces {
   alignas(64) std::atomic<uint64_t> taken_{0};  // the deal, and how many of it
 };
 
+struct roles;
+class team;
+// Runs a whole composite. `body` are its ops; every value of the body has its own memory.
+using composite_kernel = void (*)(const call* body, const roles& parts, team& workers) noexcept;
+
 // One worker's place among those that run a composite together. Every worker runs the whole
-// composite kernel and must call sync() and deal() equally often.
+// composite kernel and must call sync(), deal() and leave_to_last() equally often.
 class team {
  public:
   // `dealt`: of each of `size` workers; nullptr for a team of one.
@@ -201,6 +212,17 @@ class team {
     }
   }
   void sync() noexcept { meeting_.wait(); }
+  // What is little and needs what all have done: the one who is done last does it, with this
+  // worker's place, before anybody goes on to the next item. Nothing comes after it.
+  void leave_to_last(composite_kernel rest) noexcept { rest_ = rest; }
+  // The meeting behind an item.
+  void end(const call* body, const roles& parts) noexcept {
+    const composite_kernel rest = rest_;
+    rest_ = nullptr;
+    meeting_.wait([&] {
+      if (rest) rest(body, parts, *this);
+    });
+  }
   uint32_t worker() const noexcept { return worker_; }
   uint32_t size() const noexcept { return size_; }
 
@@ -228,6 +250,7 @@ class team {
   barrier& meeting_;
   pieces* dealt_;
   uint64_t deals_ = 0;
+  composite_kernel rest_ = nullptr;
   float* scratch_;
   void* keep_;
   uint64_t scratch_floats_;
@@ -244,9 +267,6 @@ struct roles {
   uint8_t linear = absent, add = absent;
   uint8_t gather = absent;
 };
-
-// Runs a whole composite. `body` are its ops; every value of the body has its own memory.
-using composite_kernel = void (*)(const call* body, const roles& parts, team& workers) noexcept;
 
 // A form of matrices that is the author's own.
 //

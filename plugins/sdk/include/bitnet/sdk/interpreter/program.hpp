@@ -560,7 +560,7 @@ class program {
       // Only the item's number says when to stop: a worker that is late must not see the verdict
       // of the next item as its own.
       if (worker == 0 && host_.cancelled(cancel_token)) stop_after.store(i);
-      workers.sync();
+      workers.end(&c, it.parts);
       if (worker == 0) {
         counter& kernel = counters_[top ? it.top_counter : it.counter];
         kernel.calls.fetch_add(1, std::memory_order_relaxed);
