@@ -375,6 +375,38 @@ TEST(team, takes_the_pieces_of_who_does_not_come) {
   EXPECT_GE(by_others, units * 3 / 4);
 }
 
+// What is left to the last one sees what all have done, and is done before anybody goes on; once
+// for each item that leaves something.
+TEST(team, leaves_the_rest_to_who_is_done_last) {
+  static std::atomic<uint32_t> arrived, rests;
+  static std::atomic<bool> early, late;
+  static uint32_t team_of;
+  constexpr uint32_t items = 50;
+  for (const uint32_t size : {1U, 2U, 3U, 7U}) {
+    arrived = rests = 0;
+    early = late = false;
+    team_of = size;
+    as_team(size, [&](sdk::team& mine) {
+      for (uint32_t i = 0; i < items; ++i) {
+        const bool leaves = i % 3 != 0;
+        ++arrived;
+        if (leaves)
+          mine.leave_to_last([](const sdk::call*, const sdk::roles&, sdk::team&) noexcept {
+            early = early || arrived % team_of != 0;
+            std::this_thread::yield();
+            ++rests;
+          });
+        mine.end(nullptr, {});
+        late = late || rests != i - i / 3;
+        mine.sync();
+      }
+    });
+    EXPECT_FALSE(early) << size << " workers: somebody had not done its part";
+    EXPECT_FALSE(late) << size << " workers: somebody went on";
+    EXPECT_EQ(rests, items - (items + 2) / 3);
+  }
+}
+
 TEST(arena, values_that_live_together_never_share_a_byte) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
