@@ -119,6 +119,18 @@ class Reading(Tree):
         self.expect("lane packages: threads.two_devices: * -- because")
         self.assertNotIn("packages", self.run_script("skips", "--unexpected", "packages.log").stdout)
 
+    def test_what_several_say_is_one_line(self):
+        log = self.tree / "log.ctest.log"
+        log.write_text("".join(f"1/9 Test: core.{name}\nskip: {words}\n" for name, words in
+                               (("a", "known one"), ("b", "known one"), ("a", "another"), ("c", "known one"))),
+                       encoding="utf-8")
+        self.expect("core.*: known * -- why", "core.a: another -- why", "core.c: nothing -- why")
+        self.assertEqual(self.run_script("skips", log).stdout.splitlines(),
+                         ["core.a: another", "core.a, core.b, core.c: known one"])
+        self.expect("core.a: * -- why")
+        self.assertEqual(self.run_script("skips", log).stdout.splitlines(),
+                         ["core.a: another", "core.a: known one", "UNEXPECTED core.b, core.c: known one"])
+
     def test_expected_ones(self):
         self.expect(*(f"{skip} -- because" for skip in FOUND))
         self.assertEqual(self.read("--unexpected").returncode, 0)
