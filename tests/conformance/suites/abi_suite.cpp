@@ -236,6 +236,8 @@ TEST(abi, devices_are_possible_and_stay_the_same) {
                             1u << BITNET_DTYPE_Q8_0 | 1u << BITNET_DTYPE_Q4_0;
     EXPECT_EQ(d.kv_dtypes & ~kv, 0u);
     EXPECT_EQ(d.attention_flags & ~(BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW), 0u);
+    EXPECT_EQ(d.logits_flags & ~BITNET_LOGITS_LARGEST, 0u);
+    EXPECT_EQ(d.reserved_0, 0u);
     const bitnet_device_info again = device_info(t, i);
     EXPECT_STREQ(d.uuid, again.uuid);
     EXPECT_STREQ(d.name, again.name);

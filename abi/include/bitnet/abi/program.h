@@ -51,7 +51,7 @@ typedef struct bitnet_op {
   8u                            /* a value that an op writes: it is there after the step          */
 #define BITNET_PORT_LOGITS 9u   /* VALUE_OUT, f32 (outputs, n_vocab); at most one; see top_logits */
 #define BITNET_PORT_STATES 10u  /* i32 (max_sequences)              the state of each sequence    */
-#define BITNET_PORT_LARGEST 11u /* bitnet_largest (max_outputs)     beside LOGITS: see there      */
+#define BITNET_PORT_LARGEST 11u /* bitnet_largest (max_outputs)     beside LOGITS; see its type   */
 
 typedef struct bitnet_port {
   uint32_t role;  /* BITNET_PORT_* */
