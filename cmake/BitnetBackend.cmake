@@ -3,9 +3,10 @@
 #                    [LEVEL none|bronze|silver|gold] [OWN_PARITY] [ON_HOST])
 #
 # The only thing that a plugins/<name>/CMakeLists.txt needs. Makes libbitnet-backend-<name>.so with
-# one exported symbol, finds its manifest <name>.yaml beside the CMakeLists, and gives both the
-# install component `backend-<name>`. In the build tree plugins lie in lib/bitnet/backends-0 and
-# manifests in share/bitnet/backends.d, at the same places as when installed.
+# one exported symbol, finds its manifest <name>.yaml beside the CMakeLists and, if there is one, its
+# manual page <name>.7, and gives them the install component `backend-<name>`; the page is installed
+# as bitnet-backend-<name>.7. In the build tree plugins lie in lib/bitnet/backends-0 and manifests in
+# share/bitnet/backends.d, at the same places as when installed.
 #
 # In this tree it also has the backend tested: the ctest conformance.<name> asks for LEVEL, bronze
 # unless said, and knows what <name>.conformance excuses; parity.<name>.{program,hostile,abi_ops} are
@@ -68,5 +69,10 @@ function(bitnet_add_backend name)
     configure_file(${manifest} ${PROJECT_BINARY_DIR}/${BITNET_MANIFEST_DIR}/50-${name}.yaml @ONLY)
     install(FILES ${PROJECT_BINARY_DIR}/${BITNET_MANIFEST_DIR}/50-${name}.yaml
       DESTINATION ${BITNET_MANIFEST_DIR} COMPONENT backend-${name})
+  endif()
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${name}.7)
+    include(GNUInstallDirs)
+    install(FILES ${name}.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7
+      RENAME bitnet-backend-${name}.7 COMPONENT backend-${name})
   endif()
 endfunction()

@@ -94,7 +94,7 @@ class Generated(support.Case):
         mandoc = shutil.which("mandoc")
         if mandoc is None:
             self.skipTest("there is no mandoc; scripts/setup installs it")
-        for words in ([], *([c] for c in commands(self))):
+        for words in ([], ["bitnet.yaml"], *([c] for c in commands(self))):
             with self.subTest(words):
                 page = self.ok("man", *words).stdout
                 done = subprocess.run([mandoc, "-T", "lint", "-W", "warning"], input=page,
@@ -102,12 +102,40 @@ class Generated(support.Case):
                 # A page that is made for every version has no date.
                 complaints = [l for l in done.stdout.decode().splitlines() if "missing date" not in l]
                 self.assertEqual(complaints, [])
-                if words:
+                if words and words != ["bitnet.yaml"]:
                     shown = subprocess.run([mandoc, "-T", "ascii", "-O", "width=200"], input=page,
                                            check=True, capture_output=True, timeout=60).stdout
                     shown = re.sub(rb".\x08", b"", shown).decode()
                     for flag in flags_of(self, words[0]):
                         self.assertIn(flag, shown)
+
+    def test_manual_pages_of_backends(self):
+        mandoc = shutil.which("mandoc")
+        if mandoc is None:
+            self.skipTest("there is no mandoc; scripts/setup installs it")
+        pages = sorted(pathlib.Path(support.SOURCE).glob("plugins/*/*.7"))
+        for page in pages:
+            with self.subTest(page):
+                done = subprocess.run([mandoc, "-T", "lint", "-W", "warning", page], capture_output=True,
+                                      timeout=60)
+                complaints = [l for l in done.stdout.decode().splitlines() if "missing date" not in l]
+                self.assertEqual(complaints, [])
+                name = page.stem
+                self.assertIn(f"\nbitnet\\-backend\\-{name} \\- ", page.read_text(encoding="utf-8"),
+                              "its NAME is not that of the page")
+
+    def test_page_of_settings(self):
+        """Every key of it is understood in a config file, and is what no command line alone may say."""
+        keys = re.findall(r"^\.TP\n\\fB([a-z0-9\\-]+)\\fR: \\fI.*\n.*\n\.br\nVariable: ([A-Z0-9_]+)",
+                          self.ok("man", "bitnet.yaml").text, re.MULTILINE)
+        keys = {key.replace("\\-", "-"): variable for key, variable in keys}
+        self.assertGreater(len(keys), 40)
+        self.assertLessEqual({"ctx-size", "device", "precision", "hugepages", "require-signature"}, set(keys))
+        self.assertNotIn("json", keys)
+        for key, variable in keys.items():
+            self.assertEqual(variable, "BITNET_" + key.upper().replace("-", "_"))
+            self.refused(2, f"'{key}' expects a value", "tokenize", "a", "--config",
+                         self.path("one.yaml", f"{key}:\n"))
 
     def test_what_there_is_not(self):
         self.refused(2, "there is one for bash, zsh, fish", "completion", "tcsh")

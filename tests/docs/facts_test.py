@@ -90,6 +90,21 @@ class Facts(unittest.TestCase):
                   and not (ROOT / "plugins" / plugin[1].lower()).is_dir()}
         self.assertEqual(on_page - known, set(), "on the page, and read nowhere")
 
+    def test_manual_pages_of_backends(self):
+        """A backend's page has the variables of ours that the page of all variables says it reads, and no others."""
+        pages = {file.stem: file.read_text(encoding="utf-8") for file in ROOT.glob("plugins/*/*.7")}
+        readers = {name: set(re.findall(rf"^\| `([A-Z0-9_]+)` \|.*\| {name} backend \|$", page("environment"),
+                                        re.MULTILINE)) for name in pages}
+        for plugin in ROOT.glob("plugins/*/"):
+            if any(name.startswith(f"BITNET_{plugin.name.upper()}_") for name in variables_of_plugins()):
+                self.assertIn(plugin.name, pages, f"there is no plugins/{plugin.name}/{plugin.name}.7")
+        for name, text_of_page in pages.items():
+            with self.subTest(name):
+                on_page = set(re.findall(r"^\\fB([A-Z0-9_]+)\\fR=", text_of_page, re.MULTILINE))
+                self.assertEqual(readers[name] - on_page, set(), f"plugins/{name}/{name}.7 lacks it")
+                self.assertEqual({one for one in on_page if one.startswith("BITNET_")} - readers[name], set(),
+                                 "reference/environment.md does not say that this backend reads it")
+
     def test_variables_are_read_in_two_files(self):
         readers = {str(file.relative_to(ROOT)) for folder in ("core/src", "host/src", "plugins")
                    for kind in ("*.cpp", "*.hpp", "*.c", "*.h") for file in (ROOT / folder).rglob(kind)

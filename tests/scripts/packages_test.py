@@ -103,6 +103,17 @@ class Cuda(unittest.TestCase):
             for field in ("Depends", "Recommends"):
                 self.assertNotIn("cuda", others.get(field, ""), f"{name}: {field}")
 
+    def test_the_same_from_each_folder(self):
+        """nvcc names shared memory of an unnamed namespace after the folder that it compiles in."""
+        looked = 0
+        for file in ROOT.glob("plugins/cuda/kernels/*.cu*"):
+            for unnamed in re.findall(r"^namespace \{$.*?^\}  // namespace$", file.read_text(encoding="utf-8"),
+                                      re.MULTILINE | re.DOTALL):
+                self.assertNotRegex(unnamed, r"(?<!extern )__shared__", f"{file}: give its function a namespace")
+                looked += 1
+        if (ROOT / "plugins/cuda").is_dir():
+            self.assertGreater(looked, 5)
+
     def test_the_source_is_whole(self):
         """What is included there is in it or in the SDK."""
         folders = [ROOT / "plugins" / name for name in ("cuda", "gpu-common")]

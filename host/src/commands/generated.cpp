@@ -37,6 +37,7 @@ result<int> man_command(const invocation& in) {
   if (in.positionals.size() > 1)
     return fail(exit_code::usage,
                 fmt::format("expected one command, found {} words", in.positionals.size()));
+  if (in.positionals.front() == settings_page) return shown(man_page_of_settings(bitnet_version()));
   auto about = command_of(in.positionals.front());
   if (!about) return std::unexpected(about.error());
   return shown(man_page_of(**about, bitnet_version()));

@@ -3,8 +3,8 @@
 // option rows, its function <name>_command, which commands/ must define, its help, its manual page
 // and its completions. Names are one word of a to z.
 //
-// X(name, what follows it, words that may stand where no flag does ("a|b", or "COMMAND"),
-//   summary: one line, paragraphs of its --help)
+// X(name, what follows it, words that may stand where no flag does ("a|b", COMMAND being
+//   all commands), summary: one line, paragraphs of its --help)
 // clang-format off: the texts' own lines.
 #define BITNET_COMMANDS(X) \
   X(run, "[MODEL] [PROMPT] [options]", "", "continue a prompt", \
@@ -71,7 +71,8 @@
     "Prints a script; packages install it. For one shell: eval \"$(bitnet completion " \
     "bash)\", or\n" \
     "bitnet completion fish | source.\n") \
-  X(man, "[COMMAND]", "COMMAND", "the manual page of the program, or of a command", \
+  X(man, "[COMMAND | bitnet.yaml]", "COMMAND|bitnet.yaml", \
+    "the manual page of the program, of a command or of the config files", \
     "Prints the page's source; packages install it. To read it: bitnet man run | man -l -\n") \
   X(help, "[COMMAND]", "COMMAND", "this text, or that of a command", \
     "")

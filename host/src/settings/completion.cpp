@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <vector>
 
 #include "settings/option.hpp"
@@ -23,7 +25,14 @@ std::vector<std::string> command_names() {
 
 // What may stand where no flag does: the words of the table, or those of COMMAND.
 std::vector<std::string> words_of(const command& about) {
-  return about.words == "COMMAND" ? command_names() : split_choices(about.words);
+  std::vector<std::string> out;
+  for (const std::string& word : split_choices(about.words)) {
+    if (word == "COMMAND")
+      std::ranges::copy(command_names(), std::back_inserter(out));
+    else
+      out.push_back(word);
+  }
+  return out;
 }
 
 template <class F>

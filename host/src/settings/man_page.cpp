@@ -28,11 +28,12 @@ std::string plain(std::string_view text) {
   return out;
 }
 
-std::string heading(std::string_view name, std::string_view version) {
+std::string heading(std::string_view name, std::string_view version, int section = 1) {
   std::string title(name);
   std::ranges::transform(title, title.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return fmt::format(".TH \"{}\" 1 \"\" \"bitnet {}\" \"User Commands\"\n", title, version);
+  return fmt::format(".TH \"{}\" {} \"\" \"bitnet {}\" \"{}\"\n", title, section, version,
+                     section == 1 ? "User Commands" : "File Formats");
 }
 
 std::string option_entry(const option& row) {
@@ -48,15 +49,63 @@ std::string option_entry(const option& row) {
   return fmt::format(".TP\n{}\n{}\n", line, text);
 }
 
+// A key of config files: what it may be, what it does, and its variable.
+std::string key_entry(const option& row) {
+  const bool is_flag = row.type == kind::flag;
+  std::string line = fmt::format("\\fB{}\\fR: \\fI{}\\fR", plain(row.name),
+                                 is_flag ? std::string("true|false") : plain(row.metavar));
+  if (row.type == kind::list) line += " or a list of them";
+  std::string text = plain(row.help);
+  if (!row.initial.empty()) text += fmt::format(" [{}]", plain(row.initial));
+  return fmt::format(".TP\n{}\n{}.\n.br\nVariable: {}{}\n", line, text, variables_of(row).front(),
+                     row.decides_code ? "; decides which code runs, see below" : "");
+}
+
 // The details of a command keep their lines: some are lists.
 std::string lines_of(std::string_view text) {
   return text.empty() ? std::string() : fmt::format(".SH DESCRIPTION\n.nf\n{}.fi\n", plain(text));
 }
 
 constexpr std::string_view see_also =
-    ".SH SEE ALSO\nThe documentation of bitnet, docs/README.md of its source.\n";
+    ".SH SEE ALSO\n\\fBbitnet.yaml\\fR(5). The documentation of bitnet, docs/README.md of its "
+    "source.\n";
+
+constexpr std::string_view about_settings =
+    "A config file is one YAML mapping, of at most 64 KiB and without anchors, aliases and tags. "
+    "Its keys are the lasting options of \\fBbitnet\\fR(1), of whichever command: a command "
+    "takes those that it has. An unknown key is a warning, a value of a wrong type an error.\n"
+    ".PP\n"
+    "Later ones win: the files in the order above, then variables, then flags. BITNET_CONFIG names "
+    "one file in place of the first three. Numbers may end in "
+    "k, m, g (thousands) or K, M, G (1024s).\n";
+constexpr std::string_view about_code =
+    ".SH WHICH CODE RUNS\n"
+    "That is not for everybody to say. Of root such keys are heard only on the command line, in a "
+    "file of \\-\\-config and in the first two files; with raised privileges (setuid, file "
+    "capabilities) only in these two.\n";
 
 }  // namespace
+
+std::string man_page_of_settings(std::string_view version) {
+  std::string out = fmt::format(
+      "{}.SH NAME\nbitnet.yaml \\- settings of bitnet\n.SH SYNOPSIS\n.nf\n"
+      "/usr/share/bitnet/bitnet.yaml\n/etc/bitnet/bitnet.yaml\n"
+      "$XDG_CONFIG_HOME/bitnet/bitnet.yaml (~/.config/bitnet/bitnet.yaml)\n"
+      "the file of \\-\\-config\n.fi\n"
+      ".SH DESCRIPTION\n{}",
+      heading("bitnet.yaml", version, 5), about_settings);
+  std::string_view group;
+  for (const option& row : all_options()) {
+    if (row.command_line_only) continue;
+    if (row.group != group) out += fmt::format(".SH \"{} SETTINGS\"\n", plain(row.group));
+    group = row.group;
+    out += key_entry(row);
+  }
+  return fmt::format(
+      "{}{}.SH EXAMPLES\n.nf\nctx\\-size: 4k\ntemp: 0.7\ndevice: cpu\n"
+      "reverse\\-prompt: [\"User:\", \"###\"]\n.fi\n.SH SEE ALSO\n\\fBbitnet\\fR(1)\n",
+      out, about_code);
+}
 
 std::string man_page_of_program(std::string_view version) {
   std::string out = fmt::format(
@@ -81,8 +130,10 @@ std::string man_page_of(const command& about, std::string_view version) {
     group = row.group;
     out += option_entry(row);
   }
-  if (has_settings(about)) out += fmt::format(".SH SETTINGS\n{}", plain(settings_note()));
-  return fmt::format("{}.SH SEE ALSO\n\\fBbitnet\\fR(1)\n", out);
+  const bool settable = has_settings(about);
+  if (settable) out += fmt::format(".SH SETTINGS\n{}", plain(settings_note()));
+  return fmt::format("{}.SH SEE ALSO\n\\fBbitnet\\fR(1){}\n", out,
+                     settable ? ", \\fBbitnet.yaml\\fR(5)" : "");
 }
 
 }  // namespace bitnet::host

@@ -12,5 +12,8 @@ namespace bitnet::host {
 [[nodiscard]] std::string man_page_of_program(std::string_view version);
 // bitnet-run(1) and so on.
 [[nodiscard]] std::string man_page_of(const command& about, std::string_view version);
+// bitnet.yaml(5): every lasting option as a key.
+inline constexpr std::string_view settings_page = "bitnet.yaml";
+[[nodiscard]] std::string man_page_of_settings(std::string_view version);
 
 }  // namespace bitnet::host

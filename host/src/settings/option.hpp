@@ -67,7 +67,7 @@ struct command {
   std::string_view summary;  // one line
   std::string_view details;  // paragraphs of its --help
   command_set bit;
-  std::string_view words = {};  // that may stand where no flag does: "a|b", or "COMMAND"
+  std::string_view words = {};  // where no flag stands: "a|b"; COMMAND is all commands
 };
 
 [[nodiscard]] std::span<const command> all_commands();

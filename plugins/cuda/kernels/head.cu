@@ -8,17 +8,15 @@
 using namespace bitnet::cuda;
 namespace gpu = bitnet::gpu;
 
-namespace {
+// Shared memory is of no unnamed namespace: its name would have a hash of the folder that it is
+// compiled in, and the same sources would give another file in each.
+namespace bitnet::cuda {
 
-constexpr float rounded_up = 1.001f;       // norms are sums of rounded terms
-constexpr int top_code = 16256;            // 127 * 128
-constexpr double least = 1.401298464e-45;  // of f32, and more than rounding to one can take
-
-__device__ double sum_in_warp(double mine) {
+inline __device__ double sum_in_warp(double mine) {
   for (uint32_t d = warp / 2; d != 0; d /= 2) mine += __shfl_xor_sync(every_lane, mine, d);
   return mine;
 }
-__device__ double group_sum(double mine) {
+inline __device__ double group_sum(double mine) {
   __shared__ double of_warp[warps];
   mine = sum_in_warp(mine);
   if (lane() == 0) of_warp[warp_of_group()] = mine;
@@ -28,6 +26,14 @@ __device__ double group_sum(double mine) {
   __syncthreads();
   return mine;
 }
+
+}  // namespace bitnet::cuda
+
+namespace {
+
+constexpr float rounded_up = 1.001f;       // norms are sums of rounded terms
+constexpr int top_code = 16256;            // 127 * 128
+constexpr double least = 1.401298464e-45;  // of f32, and more than rounding to one can take
 
 // No less than the root of a sum of squares.
 __device__ float norm_of(double squares) {
