@@ -27,6 +27,17 @@ inline __device__ double group_sum(double mine) {
   return mine;
 }
 
+// How many groups have been here before this one.
+inline __device__ uint32_t turn_of_group(uint32_t* counter) {
+  __shared__ uint32_t turn;
+  __syncthreads();
+  if (threadIdx.x == 0) turn = atomicAdd(counter, 1u);
+  __syncthreads();
+  const uint32_t mine = turn;
+  __syncthreads();  // before it is that of another call
+  return mine;
+}
+
 }  // namespace bitnet::cuda
 
 namespace {
@@ -324,13 +335,7 @@ struct listing {
 // Of the group that looked last, when all others are done. A list that is too long is a row after
 // all.
 __device__ void write_list(const listing& from, bitnet_largest& to, float* y, uint32_t m) {
-  __shared__ uint32_t turn;
-  __syncthreads();
-  if (threadIdx.x == 0) turn = atomicAdd(from.tally + 1, 1u);
-  __syncthreads();
-  const bool last = turn + 1 == gridDim.x;
-  __syncthreads();  // before `turn` is that of another row
-  if (!last) return;
+  if (turn_of_group(from.tally + 1) + 1 != gridDim.x) return;
   __threadfence();
   const uint32_t n = atomicAdd(from.tally, 0u);
   if (n <= BITNET_MOST_LARGEST) {
