@@ -13,6 +13,7 @@ BITNET_BACKEND_NOTE("cuda", BITNET_CUDA_VERSION, "org.bitnet", "Apache-2.0",
 namespace {
 
 // Settings: "head" is "exact", "fast", which is the same here, or "full"; gpu-common reads it.
+// "overlap" is "on" or "off".
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
@@ -24,13 +25,17 @@ bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::setting
   if (!head.empty() && head != "exact" && head != "fast" && head != "full")
     return report.fail(BITNET_UNAVAILABLE, "setting head is '%.64s'; expected exact, fast or full",
                        head.c_str());
+  const std::string overlap = parameter("overlap");
+  if (!overlap.empty() && overlap != "on" && overlap != "off")
+    return report.fail(BITNET_UNAVAILABLE, "setting overlap is '%.64s'; expected on or off",
+                       overlap.c_str());
   std::string why;
   out = bitnet::cuda::open_platform(
       bitnet::cuda::usual_driver,
       [&services](uint32_t level, const std::string& message) {
         services.log(level, "cuda", message);
       },
-      why);
+      why, overlap != "off");
   return out ? BITNET_OK : report.fail(BITNET_UNAVAILABLE, "%s", why.c_str());
 }
 

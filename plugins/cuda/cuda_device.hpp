@@ -81,9 +81,10 @@ class kernel final : public gpu::kernel {
 
 class device final : public gpu::device {
  public:
-  // `watcher` may be null.
-  device(const library& cu, const device_facts& facts, gpu::watcher* watcher)
-      : context_(cu, facts), watcher_(watcher) {}
+  // `watcher` may be null; `log` outlives the device.
+  device(const library& cu, const device_facts& facts, gpu::watcher* watcher,
+         const log_function& log)
+      : context_(cu, facts), watcher_(watcher), log_(log), overlaps_(facts.overlaps) {}
   ~device() override;
   bitnet_status open(const sdk::reporter& report);
 
@@ -107,6 +108,8 @@ class device final : public gpu::device {
 
   context context_;
   gpu::watcher* const watcher_;
+  const log_function& log_;
+  bool overlaps_;                     // until the driver refuses it
   std::unique_ptr<nvml> management_;  // nullptr where there is none
   std::map<const image*, CUmodule> modules_;
 };

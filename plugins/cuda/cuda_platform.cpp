@@ -10,15 +10,16 @@ namespace {
 
 class platform final : public gpu::platform {
  public:
-  platform(std::unique_ptr<library> cu, gpu::watcher* watcher) noexcept
-      : cu_(std::move(cu)), watcher_(watcher) {}
+  platform(std::unique_ptr<library> cu, log_function log)
+      : cu_(std::move(cu)), log_(std::move(log)), watcher_(find_watcher(log_)) {}
 
-  bool find_devices(const log_function& log, std::string& why) {
+  bool find_devices(bool overlap, std::string& why) {
     for (device_facts& d : list_devices(*cu_, why)) {
       if (!d.refusal.empty()) {
-        log(BITNET_LOG_WARN, d.common.name + " is not used: " + d.refusal);
+        log_(BITNET_LOG_WARN, d.common.name + " is not used: " + d.refusal);
         continue;
       }
+      d.overlaps = d.overlaps && overlap;
       common_.push_back(d.common);
       found_.push_back(std::move(d));
     }
@@ -32,7 +33,7 @@ class platform final : public gpu::platform {
     if (index >= found_.size())
       return report.fail(BITNET_INVALID_ARGUMENT, "device %u of %zu", index, found_.size());
     const gpu::range here(watcher_, "open ", found_[index].common.name);
-    auto made = std::make_unique<device>(*cu_, found_[index], watcher_);
+    auto made = std::make_unique<device>(*cu_, found_[index], watcher_, log_);
     if (bitnet_status s = made->open(report); sdk::failed(s)) return s;
     out = std::move(made);
     return BITNET_OK;
@@ -40,6 +41,7 @@ class platform final : public gpu::platform {
 
  private:
   std::unique_ptr<library> cu_;
+  const log_function log_;
   gpu::watcher* const watcher_;
   std::vector<device_facts> found_;
   std::vector<gpu::facts> common_;
@@ -48,11 +50,11 @@ class platform final : public gpu::platform {
 }  // namespace
 
 std::unique_ptr<gpu::platform> open_platform(const char* driver, const log_function& log,
-                                             std::string& why) {
+                                             std::string& why, bool overlap) {
   std::unique_ptr<library> cu = open_library(driver, why);
   if (!cu) return nullptr;
-  auto out = std::make_unique<platform>(std::move(cu), find_watcher(log));
-  if (!out->find_devices(log, why)) return nullptr;
+  auto out = std::make_unique<platform>(std::move(cu), log);
+  if (!out->find_devices(overlap, why)) return nullptr;
   return out;
 }
 

@@ -44,7 +44,7 @@ std::string pci_of(const library& cu, CUdevice device) {
 std::string refusal_of(const library& cu, CUdevice device, int architecture) {
   if (attribute(cu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
     return "its compute mode is 'prohibited'; allow it with nvidia-smi -c DEFAULT";
-  if (!has_code_for(architecture))
+  if (code_of(architecture) == 0)
     return "its architecture is sm_" + std::to_string(architecture) + ", and this build has " +
            built_architectures() +
            "; use a build with BITNET_CUDA_ARCHS=" + std::to_string(architecture);
@@ -64,6 +64,7 @@ device_facts facts_of(const library& cu, CUdevice device) {
   out.id = device;
   out.exclusive = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
   out.refusal = refusal_of(cu, device, architecture);
+  out.overlaps = cu.cuGraphAddDependencies_v2 && code_of(architecture) >= first_that_waits;
   gpu::facts& about = out.common;
   about.name = name_of(cu, device);
   about.uuid = uuid_of(cu, device);

@@ -13,6 +13,7 @@ struct device_facts {
   CUdevice id = 0;
   gpu::facts common;
   bool exclusive = false;  // one process at a time
+  bool overlaps = false;   // kernels can be launched while those before them compute
   std::string refusal;     // not empty: this device cannot be used, and why
 };
 

@@ -268,11 +268,14 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
   return tiled(form.tiled[many ? 1 : 0], p.n_rows);
 }
 
-bool has_code_for(int architecture) noexcept {
-  const bool same_major = std::any_of(std::begin(built), std::end(built), [&](int one) {
-    return one / 10 == architecture / 10 && one <= architecture;
-  });
-  return same_major || architecture >= newest;
+int code_of(int architecture, std::span<const int> of, int newest_of) noexcept {
+  int found = 0;
+  for (const int one : of)
+    if (one / 10 == architecture / 10 && one <= architecture) found = one;
+  return found == 0 && architecture >= newest_of ? newest_of : found;
+}
+int code_of(int architecture) noexcept {
+  return code_of(architecture, built, newest);
 }
 
 std::string built_architectures() {

@@ -3,6 +3,7 @@
 // any.
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "gpu-common/kernels.hpp"
@@ -35,6 +36,10 @@ struct kernel_form {
 // False if there is none: constants that gpu-common does not ask for.
 bool find_form(const gpu::kernel_spec& spec, kernel_form& out);
 
+// Code of this architecture and newer ones waits for kernels that it is launched beside
+// (common.cuh).
+inline constexpr int first_that_waits = 90;
+
 // Whether the kernel writes what is bound there.
 bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept;
 
@@ -47,8 +52,10 @@ struct grid {
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
              uint32_t groups_x, uint32_t groups_y) noexcept;
 
-// Whether there is code for a device of this architecture, 90 for sm_90, and "sm_80, sm_90".
-bool has_code_for(int architecture) noexcept;
+// The architecture whose code a device of this one runs, 90 for sm_90: that of the same first digit
+// or, compiled by the driver, the newest's. 0: there is none. And what is built, "sm_80, sm_90".
+int code_of(int architecture, std::span<const int> built, int newest) noexcept;
+int code_of(int architecture) noexcept;
 std::string built_architectures();
 
 }  // namespace bitnet::cuda

@@ -49,10 +49,14 @@ std::unique_ptr<library> open_library(const char* file, std::string& why) {
   const char* missing = nullptr;
 #define BITNET_CUDA_SPELL(name) #name
 #define BITNET_CUDA_TEXT(name) BITNET_CUDA_SPELL(name)
-#define BITNET_CUDA_FIND(name)                                                              \
-  out->name = reinterpret_cast<decltype(out->name)>(dlsym(opened, BITNET_CUDA_TEXT(name))); \
+#define BITNET_CUDA_FIND(name) \
+  out->name = reinterpret_cast<decltype(out->name)>(dlsym(opened, BITNET_CUDA_TEXT(name)));
+#define BITNET_CUDA_NEED(name) \
+  BITNET_CUDA_FIND(name)       \
   if (!out->name) missing = BITNET_CUDA_TEXT(name);
-  BITNET_CUDA_CALLS(BITNET_CUDA_FIND)
+  BITNET_CUDA_CALLS(BITNET_CUDA_NEED)
+  BITNET_CUDA_OPTIONAL_CALLS(BITNET_CUDA_FIND)
+#undef BITNET_CUDA_NEED
 #undef BITNET_CUDA_FIND
 #undef BITNET_CUDA_TEXT
 #undef BITNET_CUDA_SPELL

@@ -4,10 +4,14 @@
 
 #include <cuda.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 namespace bitnet::cuda {
+
+using log_function = std::function<void(uint32_t level, const std::string& message)>;
 
 // Every call of the driver that this backend makes; the only list of them. cuda.h renames some to
 // the version of the call that it declares.
@@ -55,12 +59,16 @@ namespace bitnet::cuda {
   X(cuGraphExecDestroy)        \
   X(cuGraphLaunch)
 
+// Calls that this backend goes without where the driver has not got them: drivers before CUDA 12.3.
+#define BITNET_CUDA_OPTIONAL_CALLS(X) X(cuGraphAddDependencies_v2)
+
 // The calls, once the driver is open. It stays open as long as the process runs: it starts threads
 // whose code must not go away.
 struct library {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): names of members
 #define BITNET_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
   BITNET_CUDA_CALLS(BITNET_CUDA_MEMBER)
+  BITNET_CUDA_OPTIONAL_CALLS(BITNET_CUDA_MEMBER)  // nullptr where it is missing
 #undef BITNET_CUDA_MEMBER
   int version = 0;  // 13000 is CUDA 13.0
 

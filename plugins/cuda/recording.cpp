@@ -59,7 +59,7 @@ recording::~recording() {
 }
 
 void recording::next_level() {
-  if (level_.empty()) return;
+  if (level_.nodes.empty()) return;
   before_ = std::exchange(level_, {});
 }
 
@@ -82,9 +82,21 @@ bitnet_status recording::build(std::span<const gpu::command> commands,
     next_level();
     if (bitnet_status s = add_clock(report); sdk::failed(s)) return s;
   }
-  const CUresult ready = cu.cuGraphInstantiate(&ready_, graph_, 0);
+  return instantiate(report);
+}
+
+bitnet_status recording::instantiate(const sdk::reporter& report) {
+  const CUresult ready = context_.cu.cuGraphInstantiate(&ready_, graph_, 0);
   if (ready != CUDA_SUCCESS) ready_ = nullptr;
-  return context_.check(ready, "cuGraphInstantiate", report);
+  return check_refusal(ready, "cuGraphInstantiate", report);
+}
+
+bitnet_status recording::check_refusal(CUresult result, const char* call,
+                                       const sdk::reporter& report) {
+  if (!beside_ || (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_SUPPORTED))
+    return context_.check(result, call, report);
+  refused_ = result;
+  return BITNET_UNSUPPORTED;
 }
 
 bitnet_status recording::add(const gpu::command& one, const sdk::reporter& report) {
@@ -111,14 +123,37 @@ bitnet_status recording::add_kernel(const gpu::command& one, const sdk::reporter
   node.blockDimY = node.blockDimZ = 1;
   node.sharedMemBytes = how.tiled ? how.tiled->tile.shared_bytes : run.form.shared_bytes;
   node.kernelParams = parameters;
+  const bool beside = overlap_ && before_.kernels_only && !before_.nodes.empty();
   CUgraphNode made = nullptr;
-  if (bitnet_status s = context_.check(
-          context_.cu.cuGraphAddKernelNode(&made, graph_, before_.data(), before_.size(), &node),
-          "cuGraphAddKernelNode", report);
+  if (bitnet_status s =
+          context_.check(context_.cu.cuGraphAddKernelNode(&made, graph_, before_.nodes.data(),
+                                                          beside ? 0 : before_.nodes.size(), &node),
+                         "cuGraphAddKernelNode", report);
       sdk::failed(s))
     return s;
-  level_.push_back(made);
-  return BITNET_OK;
+  level_.nodes.push_back(made);
+  return beside ? add_beside(made, report) : BITNET_OK;
+}
+
+// Edges by which the driver may launch a kernel once all groups of those before it have begun. The
+// order of reads and writes is that of full edges: no kernel touches memory before its wait
+// (BITNET_KERNEL_OF), which ends when all that it has an edge from are through and seen. Those have
+// waited themselves, so all before them is through as well: nothing is overtaken, whether it is to
+// be read, was read, or was written. Two levels are on the device at most, since the third's are
+// launched when the second's have waited; and those that wait take no room from the kernels that
+// they wait for, all of whose groups have theirs. Copies and events are no kernels: edges from and
+// to them stay full, and so do all of a level that has one.
+bitnet_status recording::add_beside(CUgraphNode made, const sdk::reporter& report) {
+  beside_ = true;
+  const size_t count = before_.nodes.size();
+  CUgraphEdgeData edge{};
+  edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+  edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  const std::vector<CUgraphNode> to(count, made);
+  const std::vector<CUgraphEdgeData> edges(count, edge);
+  return check_refusal(context_.cu.cuGraphAddDependencies_v2(graph_, before_.nodes.data(),
+                                                             to.data(), edges.data(), count),
+                       "cuGraphAddDependencies", report);
 }
 
 bitnet_status recording::add_copies(const gpu::command& one, const sdk::reporter& report) {
@@ -147,13 +182,14 @@ bitnet_status recording::add_copy(CUdeviceptr from, CUdeviceptr to, uint64_t byt
   copy.srcHeight = copy.dstHeight = copy.Height = 1;
   copy.Depth = 1;
   CUgraphNode made = nullptr;
-  if (bitnet_status s =
-          context_.check(context_.cu.cuGraphAddMemcpyNode(&made, graph_, before_.data(),
-                                                          before_.size(), &copy, context_.handle),
-                         "cuGraphAddMemcpyNode", report);
+  if (bitnet_status s = context_.check(
+          context_.cu.cuGraphAddMemcpyNode(&made, graph_, before_.nodes.data(),
+                                           before_.nodes.size(), &copy, context_.handle),
+          "cuGraphAddMemcpyNode", report);
       sdk::failed(s))
     return s;
-  level_.push_back(made);
+  level_.nodes.push_back(made);
+  level_.kernels_only = false;
   return BITNET_OK;
 }
 
@@ -167,12 +203,14 @@ bitnet_status recording::add_clock(const sdk::reporter& report) {
     return s;
   clock_.push_back(event);
   CUgraphNode made = nullptr;
-  if (bitnet_status s = context_.check(
-          cu.cuGraphAddEventRecordNode(&made, graph_, before_.data(), before_.size(), event),
-          "cuGraphAddEventRecordNode", report);
+  if (bitnet_status s =
+          context_.check(cu.cuGraphAddEventRecordNode(&made, graph_, before_.nodes.data(),
+                                                      before_.nodes.size(), event),
+                         "cuGraphAddEventRecordNode", report);
       sdk::failed(s))
     return s;
-  level_.push_back(made);
+  level_.nodes.push_back(made);
+  level_.kernels_only = false;
   return BITNET_OK;
 }
 

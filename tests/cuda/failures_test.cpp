@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,8 @@ struct outcome {
   bool right = false;  // what was computed, if it came so far
 };
 
-// One of everything: both kinds of buffers and of recordings, a kernel, a copy, a queue.
+// One of everything: both kinds of buffers, of recordings and of edges between kernels, a copy, a
+// queue.
 class round {
  public:
   round() { error_.struct_size = sizeof error_; }
@@ -56,12 +58,13 @@ class round {
     if (bitnet_status s = platform.open(0, device, report_)) return s;
     bitnet_device_status told{};
     if (bitnet_status s = device->status(told, report_)) return s;
-    std::unique_ptr<gpu::buffer> header, x, y;
+    std::unique_ptr<gpu::buffer> header, x, y, z;
     if (bitnet_status s = device->allocate(64, gpu::placement::host, header, report_)) return s;
     if (bitnet_status s = device->allocate(64, gpu::placement::device, x, report_)) return s;
     if (bitnet_status s = device->allocate(64, gpu::placement::device, y, report_)) return s;
+    if (bitnet_status s = device->allocate(64, gpu::placement::device, z, report_)) return s;
     const uint32_t rows[4] = {1, 0, 0, 0};
-    const float values[16] = {-1, 2, 3};
+    const float values[16] = {-1, 2, 4};
     if (bitnet_status s = device->upload(*header, 0, rows, sizeof rows, report_)) return s;
     if (bitnet_status s = device->upload(*x, 0, values, sizeof values, report_)) return s;
     std::unique_ptr<gpu::kernel> square;
@@ -69,15 +72,18 @@ class round {
                                 {device->describe().group_size, BITNET_OP_RELU2}};
     if (bitnet_status s = device->make_kernel(spec, square, report_)) return s;
     const gpu::elementwise_params p{gpu::rows_are_tokens, 16, 0};
-    std::vector<gpu::command> commands(2);
-    commands[0].run = square.get();
-    commands[0].bindings = {
-        {header.get(), 0, 64}, {x.get(), 0, 64}, {x.get(), 0, 64}, {y.get(), 0, 64}};
-    commands[0].params.resize(sizeof p / 4);
-    std::memcpy(commands[0].params.data(), &p, sizeof p);
-    commands[1].after = true;
-    commands[1].copies = {{0, 0, 64}};
-    commands[1].bindings = {{y.get(), 0, 64}, {x.get(), 0, 64}};
+    std::vector<gpu::command> commands(3);
+    for (gpu::command& one : {std::ref(commands[0]), std::ref(commands[1])}) {
+      const gpu::buffer* const ends[] = {x.get(), y.get(), z.get()};
+      const gpu::buffer* const* from = &ends[&one - commands.data()];
+      one.run = square.get();
+      one.bindings = {{header.get(), 0, 64}, {from[0], 0, 64}, {from[0], 0, 64}, {from[1], 0, 64}};
+      one.params.resize(sizeof p / 4);
+      std::memcpy(one.params.data(), &p, sizeof p);
+    }
+    commands[1].after = commands[2].after = true;
+    commands[2].copies = {{0, 0, 64}};
+    commands[2].bindings = {{z.get(), 0, 64}, {x.get(), 0, 64}};
     return compute(*device, commands, *x, right);
   }
 
@@ -92,12 +98,12 @@ class round {
     if (bitnet_status s = queue->wait(1, UINT64_MAX, report_)) return s;
     if (bitnet_status s = queue->submit(*timed, 2, report_)) return s;
     if (bitnet_status s = queue->wait(2, UINT64_MAX, report_)) return s;
-    uint64_t reached = 0, times[2] = {};
+    uint64_t reached = 0, times[3] = {};
     if (bitnet_status s = queue->poll(reached, report_)) return s;
     const bool known = timed->times(times);
     float out[16];
     if (bitnet_status s = device.download(result, 0, out, sizeof out, report_)) return s;
-    right = known && reached == 2 && out[0] == 0 && out[1] == 16 && out[2] == 81;
+    right = known && reached == 2 && out[0] == 0 && out[1] == 0x1p16f && out[2] == 0x1p32f;
     return BITNET_OK;
   }
 
@@ -111,7 +117,8 @@ class failures : public testing::Test {
     stand_in_ = find_controls();
     if (!stand_in_) GTEST_SKIP() << "the stand-in is not where the loader looks";
     std::string why;
-    platform_ = open_platform(usual_driver, [](uint32_t, const std::string&) {}, why);
+    platform_ = open_platform(
+        usual_driver, [this](uint32_t, const std::string& line) { log_ += line; }, why);
     ASSERT_NE(platform_, nullptr) << why;
     stand_in_->fail(0, 0);
     const outcome good = round().run(*platform_);
@@ -148,7 +155,25 @@ class failures : public testing::Test {
   std::unique_ptr<gpu::platform> platform_;
   uint64_t calls_ = 0;
   std::vector<outcome> other_;
+  std::string log_;
 };
+
+// A recording that the driver does not take as it is meant is made once more.
+TEST_F(failures, of_what_lets_kernels_overlap_cost_nothing_else) {
+  for (const CUresult result : {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED}) {
+    uint64_t without = 0;
+    for (uint64_t n = 1; n <= calls_; ++n) {
+      log_.clear();
+      stand_in_->fail(n, result);
+      const outcome out = round().run(*platform_);
+      if (log_.empty()) continue;
+      ++without;
+      EXPECT_EQ(out.status, BITNET_OK) << out.message;
+      EXPECT_TRUE(out.right && out.message.empty()) << out.message;
+    }
+    EXPECT_EQ(without, 2u) << "the edge, and the graph";
+  }
+}
 
 // What gives back says nothing, and there is no error to say then.
 TEST_F(failures, of_each_call_are_said) {

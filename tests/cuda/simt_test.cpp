@@ -218,6 +218,31 @@ TEST(simt, copies_arrive_when_they_are_waited_for) {
   for (uint32_t i = 0; i < 64; ++i) EXPECT_EQ(w.early[i], i + 7);
 }
 
+struct begun {
+  uint32_t memory = 1, before[2][64] = {}, behind[2][64] = {};
+};
+void look_around_a_wait(const void* argument) {
+  auto& w = *static_cast<begun*>(const_cast<void*>(argument));
+  w.before[blockIdx.x][threadIdx.x] = w.memory;
+  wait_for_grids();
+  w.behind[blockIdx.x][threadIdx.x] = w.memory;
+}
+
+// Who looks before it waits sees memory without what the grid does that it begins beside.
+TEST(simt, a_grid_begins_before_others_are_through) {
+  begun w{};
+  early second(look_around_a_wait, &w, {{2, 1, 1}, 64, 0});
+  run([](const void* a) { static_cast<begun*>(const_cast<void*>(a))->memory = 2; }, &w,
+      {{1, 1, 1}, 64, 0});
+  second.finish();
+  for (uint32_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(w.before[0][i], 1u);
+    EXPECT_EQ(w.before[1][i], 2u) << "only the first group begins early";
+    EXPECT_EQ(w.behind[0][i], 2u);
+    EXPECT_EQ(w.behind[1][i], 2u);
+  }
+}
+
 void missed(kernel what) {
   run(what, nullptr, {{1, 1, 1}, 64, 0});
 }
@@ -236,6 +261,24 @@ TEST(simt_death, who_does_not_come_to_a_barrier_is_missed) {
                }),
                "or left.*\\[40\\] left");
   EXPECT_DEATH(missed(two_barriers), "different barriers");
+}
+
+TEST(simt_death, who_must_wait_for_grids_does_so_first) {
+  const auto strict = [](kernel what) { run(what, nullptr, {{1, 1, 1}, 64, 0, true, "some"}); };
+  EXPECT_DEATH(strict([](const void*) {
+                 if (threadIdx.x != 7) wait_for_grids();
+               }),
+               "leave that did not wait.*of some: \\[7\\]");
+  EXPECT_DEATH(strict([](const void*) {
+                 __syncthreads();
+                 wait_for_grids();
+               }),
+               "meet that did not wait");
+  EXPECT_DEATH(strict([](const void*) {
+                 let_grids_begin();
+                 wait_for_grids();
+               }),
+               "let others begin that did not wait");
 }
 
 TEST(simt_death, who_does_not_come_to_an_exchange_is_missed) {

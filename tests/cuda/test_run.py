@@ -51,6 +51,18 @@ class Cuda(support.Case):
         self.assertNotEqual(result.code, 0)
         self.assertIn("setting head is 'half'; expected exact, fast or full", result.stderr)
 
+    def test_kernels_that_overlap_change_nothing(self):
+        words = ("run", "--device", "cuda", "--temp", "0", "-n", "12", "--json", "-p", PROMPTS[0])
+        one_by_one = self.ok(*words, env={"BITNET_CUDA_OVERLAP": "off"}).json["tokens"]
+        for env in ({}, {"BITNET_CUDA_OVERLAP": "on"}, {"BITNET_STAND_IN": "ready=801"}):
+            with self.subTest(env):
+                self.assertEqual(self.ok(*words, env=env).json["tokens"], one_by_one)
+
+    def test_an_overlap_that_is_none_is_refused(self):
+        result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"BITNET_CUDA_OVERLAP": "yes"})
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("setting overlap is 'yes'; expected on or off", result.stderr)
+
     def test_long_prompt(self):
         prompt = "The bird and the dog went to the park. " * 8
         self.assertEqual(self.run_on("cuda", prompt, n=8)["tokens"], self.run_on("cpu", prompt, n=8)["tokens"])

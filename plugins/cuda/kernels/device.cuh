@@ -111,6 +111,20 @@ __device__ inline void wait_for_copies() {
 #endif
 }
 
+// Until kernels that this one was launched beside are through, and what they wrote is seen. Where
+// it was launched behind them there is nothing to wait for, and before sm_90 it always is.
+__device__ inline void wait_for_kernels_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// Kernels that may be launched beside this one are, once all of its groups have come here.
+__device__ inline void let_kernels_behind_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // Memory of the group whose size the launch says.
 extern __shared__ uint4 dynamic_shared[];
 __device__ inline void* shared_memory() {

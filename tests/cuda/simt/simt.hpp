@@ -17,6 +17,7 @@
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): CUDA's names
 #define __global__ __attribute__((visibility("default")))
 #define __device__
+#define __forceinline__ inline
 #define __shared__ static  // groups do not run beside each other
 #define __grid_constant__
 #define __launch_bounds__(...)
@@ -52,9 +53,26 @@ struct grid {
   index3 groups;
   unsigned int threads = 1;  // of a group
   uint64_t shared_bytes = 0;
+  bool waits = false;  // a thread that does anything before wait_for_grids() ends the process
+  const char* name = "";
 };
 // Runs all groups on this thread. One grid at a time.
 void run(kernel function, const void* argument, const grid& how);
+
+// A grid that begins before others are through: the threads of its first group come to
+// wait_for_grids(), and what they did before saw nothing of those others. Two at most, one of which
+// runs.
+struct state;
+class early {
+ public:
+  early(kernel function, const void* argument, const grid& how);
+  void finish();  // all of it; once
+
+ private:
+  state* mine_;
+};
+void wait_for_grids();
+void let_grids_begin();  // behind wait_for_grids()
 
 extern void* shared;  // dynamic memory of the group
 
@@ -64,7 +82,7 @@ extern int architecture;  // 90 for sm_90: some have fewer instructions
 void copy_later(void* to, const void* from);
 void make_copies();
 
-enum class meeting : uint8_t { none, barrier, shuffle, vote, product };
+enum class meeting : uint8_t { none, barrier, shuffle, vote, product, grids };
 void meet_group(int line);
 // What all lanes of the warp gave; valid until the lane meets again.
 const uint64_t* meet_warp(meeting what, unsigned int mask, uint64_t mine, int line);
@@ -246,6 +264,12 @@ inline void copy_ahead(uint4* to, const uint4* from) {
 }
 inline void wait_for_copies() {
   simt::make_copies();
+}
+inline void wait_for_kernels_before() {
+  simt::wait_for_grids();
+}
+inline void let_kernels_behind_begin() {
+  simt::let_grids_begin();
 }
 inline void* shared_memory() {
   return simt::shared;

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "simt.hpp"
 #include "stand_in.hpp"
@@ -152,51 +154,111 @@ void worker::work() {
 
 namespace {
 
-void run_node(const node& n) {
+// Runs on this thread, at most two at a time: its first group begins, or all of it is run.
+class kernel_run {
+ public:
+  explicit kernel_run(const node& n) : node_(&n) {
+    for (const uint64_t at : n.arguments.memory)
+      if (at != 0) objects().check_memory(at, 4, n.run->name.c_str());
+    simt::architecture = wanted().code == 0 ? wanted().arch : wanted().code;
+  }
+  void begin() { begun_.emplace(call, node_, how()); }
+  void run() {
+    if (begun_)
+      begun_->finish();
+    else
+      simt::run(call, node_, how());
+  }
+
+ private:
+  static void call(const void* n) {
+    const auto& one = *static_cast<const node*>(n);
+    one.run->run(one.arguments);
+  }
+  simt::grid how() const {
+    return {{node_->groups_x, node_->groups_y, 1},
+            node_->threads,
+            node_->shared_bytes,
+            true,
+            node_->run->name.c_str()};
+  }
+
+  const node* node_;
+  std::optional<simt::early> begun_;
+};
+
+void run_other(const node& n) {
   if (n.clock) {
     n.clock->reached_ns = static_cast<uint64_t>(
         std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-  } else if (n.run) {
-    for (const uint64_t at : n.arguments.memory)
-      if (at != 0) objects().check_memory(at, 4, n.run->name.c_str());
-    struct call {
-      kernel_function run;
-      const bitnet::cuda::launch* arguments;
-    } const what{n.run->run, &n.arguments};
-    simt::architecture = wanted().code == 0 ? wanted().arch : wanted().code;
-    simt::run(
-        [](const void* c) {
-          const auto& one = *static_cast<const call*>(c);
-          one.run(*one.arguments);
-        },
-        &what, {{n.groups_x, n.groups_y, 1}, n.threads, n.shared_bytes});
-  } else {
-    objects().check_memory(n.from, n.bytes, "copy from");
-    objects().check_memory(n.to, n.bytes, "copy to");
-    std::memcpy(reinterpret_cast<void*>(n.to), reinterpret_cast<const void*>(n.from), n.bytes);
+    return;
   }
+  objects().check_memory(n.from, n.bytes, "copy from");
+  objects().check_memory(n.to, n.bytes, "copy to");
+  std::memcpy(reinterpret_cast<void*>(n.to), reinterpret_cast<const void*>(n.from), n.bytes);
 }
+
+// The nodes of a graph, in an order that shows what an edge is needed for.
+class order {
+ public:
+  explicit order(const std::vector<node>& nodes)
+      : nodes_(nodes), left_(nodes.size()), next_(nodes.size()) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      left_[i] = nodes[i].after.size();
+      for (const node::edge& e : nodes[i].after) next_[e.from].push_back({i, e.beside});
+      if (left_[i] == 0) can_.push_back(i);
+    }
+  }
+
+  // Of the nodes that may run, the last that was added comes first: whoever forgot an edge sees it.
+  void run() {
+    while (!can_.empty()) {
+      const size_t i = can_.back();
+      can_.pop_back();
+      std::optional<kernel_run> mine;
+      if (begun_ && begins_ == i) {
+        mine = std::exchange(begun_, std::nullopt);
+      } else if (nodes_[i].run) {
+        mine.emplace(nodes_[i]);
+      }
+      begin_beside(i);
+      if (mine)
+        mine->run();
+      else
+        run_other(nodes_[i]);
+      for (const auto& [n, beside] : next_[i])
+        if (--left_[n] == 0) can_.push_back(n);
+    }
+  }
+
+ private:
+  // What may begin beside this one, and lacks nothing else, does so before any of this is done.
+  void begin_beside(size_t i) {
+    if (begun_) return;
+    for (auto n = next_[i].rbegin(); n != next_[i].rend() && !begun_; ++n) {
+      if (!n->beside || left_[n->to] != 1) continue;
+      begins_ = n->to;
+      begun_.emplace(nodes_[n->to]);
+      begun_->begin();
+    }
+  }
+
+  struct edge {
+    size_t to;
+    bool beside;
+  };
+  const std::vector<node>& nodes_;
+  std::vector<size_t> left_;
+  std::vector<std::vector<edge>> next_;
+  std::vector<size_t> can_;
+  std::optional<kernel_run> begun_;
+  size_t begins_ = 0;
+};
 
 }  // namespace
 
-// Of the nodes that may run, the last that was added comes first: whoever forgot an edge sees it.
 void run_nodes(const std::vector<node>& nodes) {
-  std::vector<bool> done(nodes.size());
-  std::vector<size_t> left(nodes.size());
-  std::vector<std::vector<size_t>> next(nodes.size());
-  std::vector<size_t> can;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    left[i] = nodes[i].after.size();
-    for (const size_t a : nodes[i].after) next[a].push_back(i);
-    if (left[i] == 0) can.push_back(i);
-  }
-  while (!can.empty()) {
-    const size_t i = can.back();
-    can.pop_back();
-    run_node(nodes[i]);
-    for (const size_t n : next[i])
-      if (--left[n] == 0) can.push_back(n);
-  }
+  order(nodes).run();
 }
 
 }  // namespace stand_in

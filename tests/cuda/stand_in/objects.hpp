@@ -96,7 +96,11 @@ struct node {
   unsigned int groups_x = 1, groups_y = 1, threads = 1, shared_bytes = 0;
   uint64_t from = 0, to = 0, bytes = 0;  // of a copy
   event* clock = nullptr;
-  std::vector<size_t> after;
+  struct edge {
+    size_t from;
+    bool beside;  // programmatic: this may begin while `from` runs
+  };
+  std::vector<edge> after;
 };
 struct graph {
   std::vector<node*> nodes;

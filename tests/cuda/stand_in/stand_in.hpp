@@ -13,6 +13,8 @@
 //   memory  1024       MiB of a device
 //   init    0          what cuInit answers, and
 //   retain  0          cuDevicePrimaryCtxRetain
+//   beside  0          what a programmatic edge is answered, and
+//   ready   0          a graph that has one, when it is instantiated
 //   at_once 0          1: whoever launches computes, so that the number of calls is always the same
 //   fail    0          the so many-th call answers
 //   with    0          this
@@ -24,13 +26,15 @@ extern "C" {
 void bitnet_stand_in_fail(uint64_t nth, int with);
 uint64_t bitnet_stand_in_calls();    // since then
 uint64_t bitnet_stand_in_objects();  // that are alive
+// Edges of the graph that was instantiated last: programmatic ones, or all others.
+uint64_t bitnet_stand_in_edges(int programmatic);
 }
 
 namespace stand_in {
 
 struct settings {
   int version = 13000, devices = 1, arch = 90, code = 0, mode = 0, init = 0, retain = 0, with = 0,
-      at_once = 0;
+      beside = 0, ready = 0, at_once = 0;
   uint64_t memory_mib = 1024, fail = 0;
 };
 const settings& wanted();

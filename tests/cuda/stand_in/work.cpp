@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "calls.hpp"
@@ -31,25 +32,51 @@ CUresult destroy(Handle handle, kind what, const char* call) {
   return answer;
 }
 
+size_t place_of(const graph& of, CUgraphNode handle, const char* call) {
+  size_t at = 0;
+  while (at < of.nodes.size() && of.nodes[at] != reinterpret_cast<node*>(handle)) ++at;
+  if (at == of.nodes.size()) give_up("%s: a node of another graph", call);
+  return at;
+}
+
 // A new node behind those it depends on, which are the graph's own.
 node* add_node(CUgraphNode* out, CUgraph handle, const CUgraphNode* after, size_t count,
                const char* call) {
   auto* of = static_cast<graph*>(as(handle, kind::graph, call));
   auto* made = new node;
-  for (size_t i = 0; i < count; ++i) {
-    size_t at = 0;
-    while (at < of->nodes.size() && of->nodes[at] != reinterpret_cast<node*>(after[i])) ++at;
-    if (at == of->nodes.size()) give_up("%s: a node of another graph", call);
-    made->after.push_back(at);
-  }
+  for (size_t i = 0; i < count; ++i) made->after.push_back({place_of(*of, after[i], call), false});
   of->nodes.push_back(made);
   *out = reinterpret_cast<CUgraphNode>(made);
   return made;
 }
 
+// What the driver's header says of edges. A driver would answer that they are invalid, and who
+// asked would go on without them; here it is a mistake.
+bool is_beside(const CUgraphEdgeData& edge, const node& from, const node& to, const char* call) {
+  for (const unsigned char one : edge.reserved)
+    if (one != 0) give_up("%s: reserved bytes of an edge are not zeros", call);
+  if (edge.to_port != 0) give_up("%s: port %d of a node that waits", call, edge.to_port);
+  if (edge.type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT) {
+    if (edge.from_port != 0) give_up("%s: port %d of a plain edge", call, edge.from_port);
+    return false;
+  }
+  if (edge.type != CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC ||
+      edge.from_port != CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC)
+    give_up("%s: an edge of type %d from port %d", call, edge.type, edge.from_port);
+  if (!from.run || !to.run) give_up("%s: a programmatic edge, and not between kernels", call);
+  if (wanted().arch < 90) give_up("%s: a programmatic edge on sm_%d", call, wanted().arch);
+  return true;
+}
+
+std::atomic<uint64_t> edges[2];  // of the graph that was instantiated last
+
 }  // namespace
 
 extern "C" {
+
+uint64_t bitnet_stand_in_edges(int programmatic) {
+  return edges[programmatic != 0 ? 1 : 0];
+}
 
 CUresult cuModuleLoadData(CUmodule* out, const void* data) {
   STAND_IN_BEGIN_IN_CONTEXT();
@@ -224,11 +251,32 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode* out, CUgraph handle, const CUgra
   add_node(out, handle, after, count, __func__)->clock = e;
   return CUDA_SUCCESS;
 }
+CUresult cuGraphAddDependencies_v2(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData* data, size_t count) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  const auto* of = static_cast<graph*>(as(handle, kind::graph, __func__));
+  for (size_t i = 0; i < count; ++i) {
+    const size_t before = place_of(*of, from[i], __func__), behind = place_of(*of, to[i], __func__);
+    if (before >= behind) give_up("%s: an edge to a node that was there first", __func__);
+    node& made = *of->nodes[behind];
+    for (const node::edge& e : made.after)
+      if (e.from == before) give_up("%s: an edge that is there already", __func__);
+    const bool beside = data && is_beside(data[i], *of->nodes[before], made, __func__);
+    if (beside && wanted().beside != 0) return static_cast<CUresult>(wanted().beside);
+    made.after.push_back({before, beside});
+  }
+  return CUDA_SUCCESS;
+}
 CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph handle, unsigned long long) {
   STAND_IN_BEGIN_IN_CONTEXT();
+  const auto* of = static_cast<graph*>(as(handle, kind::graph, __func__));
+  uint64_t found[2] = {};
+  for (const node* n : of->nodes)
+    for (const node::edge& e : n->after) ++found[e.beside ? 1 : 0];
+  if (found[1] != 0 && wanted().ready != 0) return static_cast<CUresult>(wanted().ready);
+  for (const int i : {0, 1}) edges[i] = found[i];
   auto* made = new ready;
-  for (const node* n : static_cast<graph*>(as(handle, kind::graph, __func__))->nodes)
-    made->nodes.push_back(*n);
+  for (const node* n : of->nodes) made->nodes.push_back(*n);
   objects().add(made, kind::ready);
   *out = reinterpret_cast<CUgraphExec>(made);
   return CUDA_SUCCESS;

@@ -1,0 +1,190 @@
+// Which kernels may be launched while those before them compute, and that it changes no result:
+// what a graph is made of, by the stand-in's count, and what it computes, in the worst order that
+// there is. Each answer is asked for in a process of its own, since the stand-in reads its settings
+// once.
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bitnet/abi/host.h"
+#include "bitnet/abi/ops.h"
+#include "cuda_platform.hpp"
+#include "kernel_table.hpp"
+#include "stand_in.hpp"
+
+namespace bitnet::cuda::test {
+namespace {
+
+constexpr uint64_t bytes = 64;
+
+// Squares of squares: levels of one kernel, two, one, a copy, and one more kernel.
+class squares {
+ public:
+  explicit squares(bool overlap) {
+    error_.struct_size = sizeof error_;
+    const auto log = [this](uint32_t level, const std::string& line) {
+      EXPECT_EQ(level, BITNET_LOG_INFO) << line;
+      ++told;
+    };
+    platform_ = open_platform(usual_driver, log, message_, overlap);
+    if (!platform_) throw std::runtime_error(message_);
+    must(platform_->open(0, device_, report_));
+    must(device_->make_queue(queue_, report_));
+    for (auto& b : memory_) must(device_->allocate(bytes, gpu::placement::device, b, report_));
+    must(device_->allocate(bytes, gpu::placement::host, header_, report_));
+    const uint32_t rows[] = {1};
+    must(device_->upload(*header_, 0, rows, sizeof rows, report_));
+    const gpu::kernel_spec spec{gpu::kernel_id::elementwise,
+                                {device_->describe().group_size, BITNET_OP_RELU2}};
+    must(device_->make_kernel(spec, square_, report_));
+    square(0, 1, true);
+    square(1, 2, true);
+    square(1, 3, false);
+    square(2, 1, true);  // where both before it have read
+    gpu::command& copy = commands_.emplace_back();
+    copy.after = true;
+    copy.copies = {{0, 0, bytes}};
+    copy.bindings = {{memory_[1].get(), 0, bytes}, {memory_[4].get(), 0, bytes}};
+    square(4, 0, true);
+  }
+
+  // What becomes of x, and what two more buffers have.
+  std::string result(float x, bool timed = false) {
+    std::vector<float> values(bytes / 4, x);
+    must(device_->upload(*memory_[0], 0, values.data(), bytes, report_));
+    std::unique_ptr<gpu::recording> made;
+    must(device_->record(commands_, timed, made, report_));
+    must(queue_->submit(*made, ++value_, report_));
+    must(queue_->wait(value_, UINT64_MAX, report_));
+    std::string out;
+    for (const int i : {0, 2, 3}) {
+      must(device_->download(*memory_[i], 0, values.data(), bytes, report_));
+      out += std::to_string(static_cast<int>(values[15])) + " ";
+    }
+    return out;
+  }
+
+  int told = 0;  // lines in the log
+
+ private:
+  void must(bitnet_status s) const {
+    if (s != BITNET_OK) throw std::runtime_error(error_.message);
+  }
+  void square(size_t from, size_t to, bool after) {
+    const gpu::elementwise_params p{gpu::rows_are_tokens, 16, 0};
+    gpu::command& c = commands_.emplace_back();
+    c.run = square_.get();
+    for (const gpu::buffer* b :
+         {header_.get(), memory_[from].get(), memory_[from].get(), memory_[to].get()})
+      c.bindings.push_back({b, 0, bytes});
+    c.params.resize(sizeof p / 4);
+    std::memcpy(c.params.data(), &p, sizeof p);
+    c.after = after;
+  }
+
+  bitnet_error error_{};
+  sdk::reporter report_{&error_, "test"};
+  std::string message_;
+  std::unique_ptr<gpu::platform> platform_;
+  std::unique_ptr<gpu::device> device_;
+  std::unique_ptr<gpu::queue> queue_;
+  std::unique_ptr<gpu::buffer> memory_[5], header_;
+  std::unique_ptr<gpu::kernel> square_;
+  std::vector<gpu::command> commands_;
+  uint64_t value_ = 0;
+};
+
+// "programmatic/other edges: results; told", of two recordings, in a process with these settings.
+std::string said(const char* settings, bool overlap = true, bool timed = false) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("BITNET_STAND_IN", settings, 1);
+    std::string out;
+    try {
+      squares one(overlap);
+      void* driver = dlopen(usual_driver, RTLD_NOW | RTLD_NOLOAD);
+      const auto edges = reinterpret_cast<decltype(&bitnet_stand_in_edges)>(
+          dlsym(driver, "bitnet_stand_in_edges"));
+      for (const float x : {1.0f, 2.0f}) {
+        const std::string result = one.result(x, timed);
+        out += std::to_string(edges(1)) + "/" + std::to_string(edges(0)) + ": " + result;
+      }
+      out += "told " + std::to_string(one.told);
+    } catch (const std::exception& e) {
+      out = e.what();
+    }
+    const ssize_t written = write(ends[1], out.data(), out.size());
+    _exit(written == static_cast<ssize_t>(out.size()) ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string out;
+  char part[512];
+  for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;)
+    out.append(part, static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << out;
+  return out;
+}
+
+// Kernel to kernel: 1 to 2, and 2 to 1. The header's copy to the first, the last to the copy and
+// the copy to what is behind it stay plain.
+constexpr const char* beside = "4/3: 1 1 1 4/3: 65536 16 16 told 0";
+constexpr const char* one_by_one = "0/7: 1 1 1 0/7: 65536 16 16 told 0";
+
+TEST(cuda_overlap, is_between_kernels_only) {
+  EXPECT_EQ(said("arch=90"), beside);
+  EXPECT_EQ(said("arch=120"), beside);
+}
+TEST(cuda_overlap, is_not_before_sm_90) {
+  EXPECT_EQ(said("arch=80"), one_by_one);
+  EXPECT_EQ(said("arch=89"), one_by_one);
+}
+TEST(cuda_overlap, is_left_out_where_it_is_not_wanted) {
+  EXPECT_EQ(said("arch=90", false), one_by_one);
+}
+// Seven nodes and their events in one row, in which nothing runs beside anything.
+TEST(cuda_overlap, is_left_out_where_commands_are_timed) {
+  EXPECT_EQ(said("arch=90", true, true), "0/13: 1 1 1 0/13: 65536 16 16 told 0");
+}
+TEST(cuda_overlap, is_tried_once_where_the_driver_refuses) {
+  const std::string told = std::string(one_by_one, strlen(one_by_one) - 1) + "1";
+  for (const char* refusal : {"beside=801", "beside=1", "ready=801", "ready=1"})
+    EXPECT_EQ(said(refusal), told) << refusal;
+}
+// Other failures are failures.
+TEST(cuda_overlap, does_not_hide_what_else_fails) {
+  EXPECT_NE(said("ready=2").find("cuGraphInstantiate failed"), std::string::npos);
+  EXPECT_NE(said("beside=719").find("cuGraphAddDependencies failed"), std::string::npos);
+}
+
+// A device can be newer than all code that is built: what it runs then may not wait.
+TEST(cuda_overlap, is_by_the_code_and_not_by_the_device) {
+  const struct {
+    int architecture, expected;
+    std::vector<int> built;
+    const char* why;
+  } rows[] = {{90, 90, {75, 80, 90}, "its own"},
+              {90, 80, {75, 80}, "the newest's PTX"},
+              {89, 86, {80, 86, 90}, "the last of the same first digit"},
+              {100, 90, {80, 90}, "PTX that waits"},
+              {121, 120, {90, 120}, "an older minor"},
+              {75, 0, {80, 90}, "none"},
+              {90, 0, {80, 100}, "neither its own nor older PTX"}};
+  for (const auto& row : rows)
+    EXPECT_EQ(code_of(row.architecture, row.built, row.built.back()), row.expected) << row.why;
+}
+
+}  // namespace
+}  // namespace bitnet::cuda::test
