@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bitnet/abi/host.h"
@@ -147,9 +148,12 @@ TEST(cuda_overlap, is_between_kernels_only) {
   EXPECT_EQ(said("arch=90"), beside);
   EXPECT_EQ(said("arch=120"), beside);
 }
+// As far as there is code for it: builds with sanitizers have that of sm_90 alone.
 TEST(cuda_overlap, is_not_before_sm_90) {
-  EXPECT_EQ(said("arch=80"), one_by_one);
-  EXPECT_EQ(said("arch=89"), one_by_one);
+  for (const auto& [architecture, setting] : {std::pair{80, "arch=80"}, {89, "arch=89"}})
+    if (code_of(architecture) != 0) {
+      EXPECT_EQ(said(setting), one_by_one);
+    }
 }
 TEST(cuda_overlap, is_left_out_where_it_is_not_wanted) {
   EXPECT_EQ(said("arch=90", false), one_by_one);
