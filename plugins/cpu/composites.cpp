@@ -28,21 +28,17 @@ const isa_form& isa_of(const call& c) {
   return *static_cast<const isa_form*>(c.engine);
 }
 
-// [RMS_NORM], ACT_QUANT_I8 row by row. Nobody else reads what the norm makes, so that all rows of a
-// worker are made in the place of its first, which stays in the first cache.
-void norm_quant(const call* norm, const call& quant, const team& workers) {
+// [RMS_NORM], ACT_QUANT_I8 of row r. What the norm makes goes to `normed` (k): nobody else reads it.
+void norm_quant(const call* norm, const call& quant, uint64_t r, float* normed, int8_t* codes,
+                float* scale) {
   const row_kernels& rows_of = isa_of(quant).rows;
   const uint64_t k = quant.k;
-  const share rows = workers.split(quant.rows);
-  for (uint64_t r = rows.first; r < rows.last; ++r) {
-    const float* x = quant.input<float>(0) + r * k;
-    if (norm) {
-      float* normed = norm->output<float>(0) + rows.first * k;
-      rows_of.rms_norm(norm->input<float>(0) + r * k, norm->w->f32(), norm->floats[0], k, normed);
-      x = normed;
-    }
-    rows_of.act_quant(x, k, quant.output<int8_t>(0) + r * k, quant.output<float>(1) + r);
+  const float* x = quant.input<float>(0) + r * k;
+  if (norm) {
+    rows_of.rms_norm(norm->input<float>(0) + r * k, norm->w->f32(), norm->floats[0], k, normed);
+    x = normed;
   }
+  rows_of.act_quant(x, k, codes, scale);
 }
 
 // What products read. Of a token by itself each worker makes all of it in memory of its own, which
@@ -50,27 +46,25 @@ void norm_quant(const call* norm, const call& quant, const team& workers) {
 class quantised {
  public:
   quantised(const call* norm, const call& quant, team& workers) {
-    if (quant.rows != 1 || workers.size() == 1) {
-      norm_quant(norm, quant, workers);
-      workers.sync();
-      codes_ = quant.output<int8_t>(0);
-      scales_ = quant.output<float>(1);
-      return;
-    }
-    const row_kernels& rows_of = isa_of(quant).rows;
     const uint64_t k = quant.k;
-    auto* own = static_cast<uint8_t*>(workers.split(1).keep) + keep_row_at;
-    auto* scale = reinterpret_cast<float*>(own);
-    auto* normed = reinterpret_cast<float*>(own + keep_line);
-    auto* codes = reinterpret_cast<int8_t*>(normed + k);
-    const float* x = quant.input<float>(0);
-    if (norm) {
-      rows_of.rms_norm(norm->input<float>(0), norm->w->f32(), norm->floats[0], k, normed);
-      x = normed;
+    const share rows = workers.split(quant.rows);
+    auto* codes = quant.output<int8_t>(0);
+    auto* scales = quant.output<float>(1);
+    if (quant.rows == 1 && workers.size() > 1) {
+      auto* own = static_cast<uint8_t*>(rows.keep) + keep_row_at;
+      scales = reinterpret_cast<float*>(own);
+      auto* normed = reinterpret_cast<float*>(own + keep_line);
+      codes = reinterpret_cast<int8_t*>(normed + k);
+      norm_quant(norm, quant, 0, normed, codes, scales);
+    } else {
+      // All rows in the place of a worker's first, which stays in the first cache.
+      float* normed = norm ? norm->output<float>(0) + rows.first * k : nullptr;
+      for (uint64_t r = rows.first; r < rows.last; ++r)
+        norm_quant(norm, quant, r, normed, codes + r * k, scales + r);
+      workers.sync();
     }
-    rows_of.act_quant(x, k, codes, scale);
     codes_ = codes;
-    scales_ = scale;
+    scales_ = scales;
   }
   // The product, as it reads them.
   call read_by(const call& linear) const {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -73,11 +72,12 @@ class round {
     if (bitnet_status s = device->make_kernel(spec, square, report_)) return s;
     const gpu::elementwise_params p{gpu::rows_are_tokens, 16, 0};
     std::vector<gpu::command> commands(3);
-    for (gpu::command& one : {std::ref(commands[0]), std::ref(commands[1])}) {
-      const gpu::buffer* const ends[] = {x.get(), y.get(), z.get()};
-      const gpu::buffer* const* from = &ends[&one - commands.data()];
+    const gpu::buffer* const ends[] = {x.get(), y.get(), z.get()};
+    for (size_t i = 0; i < 2; ++i) {
+      gpu::command& one = commands[i];
       one.run = square.get();
-      one.bindings = {{header.get(), 0, 64}, {from[0], 0, 64}, {from[0], 0, 64}, {from[1], 0, 64}};
+      one.bindings = {
+          {header.get(), 0, 64}, {ends[i], 0, 64}, {ends[i], 0, 64}, {ends[i + 1], 0, 64}};
       one.params.resize(sizeof p / 4);
       std::memcpy(one.params.data(), &p, sizeof p);
     }

@@ -1,16 +1,13 @@
 // Which kernels may be launched while those before them compute, and that it changes no result:
 // what a graph is made of, by the stand-in's count, and what it computes, in the worst order that
-// there is. Each answer is asked for in a process of its own, since the stand-in reads its settings
-// once.
+// there is.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <functional>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +15,7 @@
 #include "bitnet/abi/host.h"
 #include "bitnet/abi/ops.h"
 #include "cuda_platform.hpp"
+#include "in_a_process.hpp"
 #include "kernel_table.hpp"
 #include "stand_in.hpp"
 
@@ -105,38 +103,18 @@ class squares {
 
 // "programmatic/other edges: results; told", of two recordings, in a process with these settings.
 std::string said(const char* settings, bool overlap = true, bool timed = false) {
-  int ends[2];
-  if (pipe(ends) != 0) return "no pipe";
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv("BITNET_STAND_IN", settings, 1);
+  return said_in_a_process(settings, [&] {
+    squares one(overlap);
+    void* driver = dlopen(usual_driver, RTLD_NOW | RTLD_NOLOAD);
+    const auto edges =
+        reinterpret_cast<decltype(&bitnet_stand_in_edges)>(dlsym(driver, "bitnet_stand_in_edges"));
     std::string out;
-    try {
-      squares one(overlap);
-      void* driver = dlopen(usual_driver, RTLD_NOW | RTLD_NOLOAD);
-      const auto edges = reinterpret_cast<decltype(&bitnet_stand_in_edges)>(
-          dlsym(driver, "bitnet_stand_in_edges"));
-      for (const float x : {1.0f, 2.0f}) {
-        const std::string result = one.result(x, timed);
-        out += std::to_string(edges(1)) + "/" + std::to_string(edges(0)) + ": " + result;
-      }
-      out += "told " + std::to_string(one.told);
-    } catch (const std::exception& e) {
-      out = e.what();
+    for (const float x : {1.0f, 2.0f}) {
+      const std::string result = one.result(x, timed);
+      out += std::to_string(edges(1)) + "/" + std::to_string(edges(0)) + ": " + result;
     }
-    const ssize_t written = write(ends[1], out.data(), out.size());
-    _exit(written == static_cast<ssize_t>(out.size()) ? 0 : 1);
-  }
-  close(ends[1]);
-  std::string out;
-  char part[512];
-  for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;)
-    out.append(part, static_cast<size_t>(n));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << out;
-  return out;
+    return out + "told " + std::to_string(one.told);
+  });
 }
 
 // Kernel to kernel: 1 to 2, and 2 to 1. The header's copy to the first, the last to the copy and

@@ -1,14 +1,13 @@
 // Where there is no driver, an old one, no device or none that can be used, the answer says what to
-// do. Each answer is asked for in a process of its own, since the stand-in reads its settings once.
+// do.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "cuda_platform.hpp"
+#include "in_a_process.hpp"
 
 namespace bitnet::cuda::test {
 namespace {
@@ -16,11 +15,7 @@ namespace {
 // What is said by a process in which the stand-in has these settings: why there is no platform, or
 // "opened", or why its first device does not open.
 std::string said(const char* settings, const char* driver = usual_driver) {
-  int ends[2];
-  if (pipe(ends) != 0) return "no pipe";
-  const pid_t child = fork();
-  if (child == 0) {
-    setenv("BITNET_STAND_IN", settings, 1);
+  return said_in_a_process(settings, [&] {
     std::string why;
     auto platform = open_platform(
         driver, [&](uint32_t, const std::string& line) { why += "[" + line + "] "; }, why);
@@ -30,21 +25,9 @@ std::string said(const char* settings, const char* driver = usual_driver) {
       std::unique_ptr<gpu::device> device;
       const bitnet_status s = platform->open(0, device, {&error, "test"});
       why += s == BITNET_OK ? "opened" : std::to_string(s) + ": " + error.message;
-      device.reset();
     }
-    const ssize_t written = write(ends[1], why.data(), why.size());
-    _exit(written == static_cast<ssize_t>(why.size()) ? 0 : 1);
-  }
-  close(ends[1]);
-  std::string out;
-  char part[512];
-  for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;)
-    out.append(part, static_cast<size_t>(n));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << out;
-  return out;
+    return why;
+  });
 }
 
 void expect_words(const std::string& text, std::initializer_list<const char*> words) {

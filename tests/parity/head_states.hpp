@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
+#include "bitnet/abi/program.h"
 #include "bitnet/sdk/formats.hpp"
 
 namespace bitnet::parity {
@@ -106,6 +108,20 @@ inline std::vector<float> head_state(const std::vector<uint8_t>& rows, uint64_t 
   }
   for (float& v : x) v *= times(what);
   return x;
+}
+
+// A list of the largest of m logits as the row that it stands for; empty: nothing is listed, or an
+// id is not one or stands there twice.
+inline std::vector<float> row_of_list(const bitnet_largest& list, uint64_t m) {
+  constexpr float unset = -std::numeric_limits<float>::infinity();
+  std::vector<float> row(m, unset);
+  if (list.count > BITNET_MOST_LARGEST) return {};
+  for (uint32_t i = 0; i < list.count; ++i) {
+    const auto id = static_cast<uint64_t>(list.ids[i]);
+    if (id >= m || row[id] != unset) return {};
+    row[id] = list.logits[i];
+  }
+  return row;
 }
 
 }  // namespace bitnet::parity

@@ -56,15 +56,6 @@ struct counted {
   uint64_t exact = 0, rows = 0, beyond = 0;  // rows that are farther off than the margin
 };
 
-// A list is what the row has, as far as there is room; with more it is not looked at.
-void check_list(const bitnet_largest& list, const std::vector<float>& row) {
-  if (list.count > BITNET_MOST_LARGEST) return;
-  std::vector<float> listed(row.size(), -HUGE_VALF);
-  for (uint32_t i = 0; i < list.count; ++i)
-    listed[static_cast<uint64_t>(list.ids[i])] = list.logits[i];
-  ASSERT_EQ(std::memcmp(listed.data(), row.data(), 4 * row.size()), 0);
-}
-
 // One step of `workers`, one after the other. The full head is that of the best form: its bits are
 // those of all of them, and some take many times as long.
 void check(const cpu::isa_form& isa, const head& h, cpu::top_head& two, uint32_t workers,
@@ -90,7 +81,11 @@ void check(const cpu::isa_form& isa, const head& h, cpu::top_head& two, uint32_t
     exact += two.refine(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data(), &list);
   count.exact += exact;
   ASSERT_EQ(list.count, exact);
-  check_list(list, y);
+  if (list.count <= BITNET_MOST_LARGEST) {
+    const std::vector<float> listed = row_of_list(list, h.m);
+    ASSERT_EQ(listed.size(), h.m);
+    ASSERT_EQ(std::memcmp(listed.data(), y.data(), 4 * h.m), 0);
+  }
   count.rows += h.m;
   std::vector<float> sorted = full;
   std::nth_element(sorted.begin(), sorted.begin() + (top - 1), sorted.end(), std::greater<>());

@@ -200,6 +200,10 @@ void seat::note_facts(const place& at, const stride& s) const {
 result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
                         const wanted& out) {
   const stride s{first, ids, first_output};
+  if (out.largest != nullptr) {
+    out.largest->ids.clear();
+    out.largest->logits.clear();
+  }
   for (std::size_t i = 0; i < places_.size(); ++i)
     if (auto ok = run(i, s, out); !ok) {
       engine_->blame(i);
@@ -244,10 +248,8 @@ result<void> seat::run(std::size_t index, const stride& given, const wanted& out
   const uint64_t last = n_floats - 1;  // not looked at without rows
   constexpr auto unwritten = std::bit_cast<float>(uint32_t{BITNET_UNWRITTEN_LOGIT_BITS});
   if (n_floats != 0) at.memory.out[0] = at.memory.out[last] = unwritten;
-  const bool may_list = at.memory.largest != nullptr && s.n_outputs == 1 && s.top_logits != 0 &&
-                        out.largest != nullptr;
-  for (uint32_t i = 0; at.memory.largest != nullptr && i < s.n_outputs; ++i)
-    at.memory.largest[i].count = BITNET_NONE;
+  const bool may_list = at.memory.largest != nullptr && s.n_outputs != 0 && s.top_logits != 0;
+  if (may_list) at.memory.largest->count = BITNET_NONE;
   const auto doing = [&] {  // only if it fails: a step that works allocates nothing
     return fmt::format("backend {}: computing a step of {} tokens", at.on->backend_name(),
                        s.n_tokens);

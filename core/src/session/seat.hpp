@@ -45,12 +45,12 @@ class seat {
   [[nodiscard]] kv_store::usage kv_usage() const { return store_->of(kv_); }
   [[nodiscard]] uint64_t kv_bytes() const;  // of the pool
 
-  // What a step gives: of each output row the `top_logits` largest, 0: all, in `rows`; or, of one
-  // row and where the device lists them, in `largest`, which may be nullptr.
+  // What a step gives: all logits of its output rows, in `rows`. Or of a single row the
+  // `top_logits` largest: in `largest` where the device lists them, else in `rows`.
   struct wanted {
-    uint32_t top_logits;
     std::span<float> rows;
-    listed_logits* largest;
+    uint32_t top_logits = 0;  // 0: all
+    listed_logits* largest = nullptr;
   };
   // Runs `ids` at positions from `first` on, whose blocks kv() has; its output rows are those from
   // first_output on.

@@ -176,13 +176,22 @@ void session::settle(uint64_t evaluated) {
 }
 
 result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> rows) {
+  return eval(ids, all_rows, seat::wanted{rows});
+}
+
+result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows,
+                               listed_logits& largest) {
+  return eval(ids, false, seat::wanted{rows, options_.low_memory ? 0 : top, &largest});
+}
+
+result<void> session::eval(std::span<const int32_t> ids, bool all_rows, const seat::wanted& out) {
   if (has_offer_.load(std::memory_order_acquire)) take_offer();
   auto start = clock::now();
-  auto done = evaluate(ids, all_rows, rows);
+  auto done = evaluate(ids, all_rows, out);
   while (!done && is_loss(done.error()) && options_.on_loss) {
     if (auto safe = flee(std::move(done.error())); !safe) return safe;
     start = clock::now();
-    done = evaluate(ids, all_rows, rows);
+    done = evaluate(ids, all_rows, out);
   }
   if (catching_up_ && done) {
     moves_.back().pause_ms += ms_since(start);
@@ -191,15 +200,16 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::spa
   return done;
 }
 
-result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows, std::span<float> rows) {
+result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
+                               const seat::wanted& out) {
   const uint64_t before = tokens_.size();
   const uint64_t width = limits().row_floats;
-  const uint64_t wanted_rows = rows.empty() ? 0 : (all_rows ? ids.size() : 1);
+  const uint64_t wanted_rows = out.rows.empty() ? 0 : (all_rows ? ids.size() : 1);
   if (auto ok = check_room(before, limits().n_context, ids); !ok) return ok;
   if (auto ok = check_ids(ids, owner().model().shape().n_vocab); !ok) return ok;
-  if (rows.size() < wanted_rows * width)
+  if (out.rows.size() < wanted_rows * width)
     return fail(BITNET_INVALID_ARGUMENT, fmt::format("room for {} logits, but {} are due",
-                                                     rows.size(), wanted_rows * width));
+                                                     out.rows.size(), wanted_rows * width));
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
   const bool again = tokens_.size() == evaluated_;  // nothing waits: of the last token once more
   if (again && wanted_rows == 0) return {};
@@ -238,10 +248,9 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows, std:
         first_output = before > evaluated_ ? std::min(before - evaluated_, n) : 0;
     }
     const uint64_t n_rows = n - first_output;
-    const auto to = rows.subspan(written * width, n_rows * width);
-    if (auto ok = seat_->step(evaluated_, chunk, static_cast<uint32_t>(first_output),
-                              {top_logits_, to, largest_});
-        !ok)
+    seat::wanted of_step = out;
+    of_step.rows = out.rows.subspan(written * width, n_rows * width);
+    if (auto ok = seat_->step(evaluated_, chunk, static_cast<uint32_t>(first_output), of_step); !ok)
       return undo(std::move(ok.error()));
     if (auto ok = owner().check_read(); !ok) return undo(std::move(ok.error()));
     ++steps_;
@@ -250,18 +259,6 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows, std:
     evaluated_ += n;
   }
   return {};
-}
-
-result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows,
-                               listed_logits& largest) {
-  largest.ids.clear();
-  largest.logits.clear();
-  top_logits_ = options_.low_memory ? 0 : top;
-  largest_ = &largest;
-  auto done = eval(ids, false, rows);
-  top_logits_ = 0;
-  largest_ = nullptr;
-  return done;
 }
 
 // ---- moving ------------------------------------------------------------------------------------

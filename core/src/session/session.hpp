@@ -102,7 +102,8 @@ class session {
   [[nodiscard]] bool has_state() const { return limits().states_bytes != 0; }
   [[nodiscard]] uint64_t settle_state(uint64_t evaluated);
   result<void> keep_state();
-  result<void> evaluate(std::span<const int32_t> ids, bool all_rows, std::span<float> rows);
+  result<void> eval(std::span<const int32_t> ids, bool all_rows, const seat::wanted& out);
+  result<void> evaluate(std::span<const int32_t> ids, bool all_rows, const seat::wanted& out);
   [[nodiscard]] result<std::unique_ptr<seat>> seat_on(std::shared_ptr<engine> e) const;
   void take_offer();
   void sit(std::unique_ptr<seat> to, moving how, const std::string& why);
@@ -119,8 +120,6 @@ class session {
   // whether the sequence's own is that of evaluated_ tokens no longer.
   uint64_t kept_at_ = 0;
   bool state_spoilt_ = false;
-  uint32_t top_logits_ = 0;           // of the step to come
-  listed_logits* largest_ = nullptr;  // and where they may be listed
   uint64_t steps_ = 0, steps_tokens_ = 0;
   uint64_t max_context_ = 0;                    // on the seat where it was opened
   std::vector<bitnet_kernel_stat> ran_before_;  // on former seats
