@@ -28,7 +28,7 @@ const isa_form& isa_of(const call& c) {
   return *static_cast<const isa_form*>(c.engine);
 }
 
-// [RMS_NORM], ACT_QUANT_I8 of row r. What the norm makes goes to `normed` (k): nobody else reads it.
+// [RMS_NORM], ACT_QUANT_I8 of row r. What the norm makes goes to `normed` (k), as nobody reads it.
 void norm_quant(const call* norm, const call& quant, uint64_t r, float* normed, int8_t* codes,
                 float* scale) {
   const row_kernels& rows_of = isa_of(quant).rows;

@@ -113,15 +113,16 @@ class Generated(support.Case):
         mandoc = shutil.which("mandoc")
         if mandoc is None:
             self.skipTest("there is no mandoc; scripts/setup installs it")
-        pages = sorted(pathlib.Path(support.SOURCE).glob("plugins/*/*.7"))
+        source = pathlib.Path(support.SOURCE)
+        pages = [source / "host/bitnet-backends.7", *sorted(source.glob("plugins/*/*.7"))]
         for page in pages:
             with self.subTest(page):
                 done = subprocess.run([mandoc, "-T", "lint", "-W", "warning", page], capture_output=True,
                                       timeout=60)
                 complaints = [l for l in done.stdout.decode().splitlines() if "missing date" not in l]
                 self.assertEqual(complaints, [])
-                name = page.stem
-                self.assertIn(f"\nbitnet\\-backend\\-{name} \\- ", page.read_text(encoding="utf-8"),
+                name = page.stem if page.parent.name == "host" else f"bitnet-backend-{page.stem}"
+                self.assertIn("\n" + name.replace("-", "\\-") + " \\- ", page.read_text(encoding="utf-8"),
                               "its NAME is not that of the page")
 
     def test_page_of_settings(self):

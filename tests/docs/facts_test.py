@@ -105,6 +105,13 @@ class Facts(unittest.TestCase):
                 self.assertEqual({one for one in on_page if one.startswith("BITNET_")} - readers[name], set(),
                                  "reference/environment.md does not say that this backend reads it")
 
+    def test_manual_page_of_all_backends(self):
+        """It has the folders of manifests in the order of the reference."""
+        listed = re.findall(r"^\d\. (.*)$", page("manifest"), re.MULTILINE)
+        text_of_page = (ROOT / "host/bitnet-backends.7").read_text(encoding="utf-8")
+        on_page = re.search(r"^\.nf\n(\$XDG.*?)^\.fi$", text_of_page, re.MULTILINE | re.DOTALL)[1].splitlines()
+        self.assertEqual(on_page, [one.replace("`", "").removesuffix(", separated by colons") for one in listed])
+
     def test_variables_are_read_in_two_files(self):
         readers = {str(file.relative_to(ROOT)) for folder in ("core/src", "host/src", "plugins")
                    for kind in ("*.cpp", "*.hpp", "*.c", "*.h") for file in (ROOT / folder).rglob(kind)

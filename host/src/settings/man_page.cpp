@@ -67,8 +67,9 @@ std::string lines_of(std::string_view text) {
 }
 
 constexpr std::string_view see_also =
-    ".SH SEE ALSO\n\\fBbitnet.yaml\\fR(5). The documentation of bitnet, docs/README.md of its "
-    "source.\n";
+    ".SH SEE ALSO\n\\fBbitnet.yaml\\fR(5), \\fBbitnet\\-backends\\fR(7). The documentation of "
+    "bitnet, "
+    "docs/README.md of its source.\n";
 
 constexpr std::string_view about_settings =
     "A config file is one YAML mapping, of at most 64 KiB and without anchors, aliases and tags. "
@@ -103,7 +104,8 @@ std::string man_page_of_settings(std::string_view version) {
   }
   return fmt::format(
       "{}{}.SH EXAMPLES\n.nf\nctx\\-size: 4k\ntemp: 0.7\ndevice: cpu\n"
-      "reverse\\-prompt: [\"User:\", \"###\"]\n.fi\n.SH SEE ALSO\n\\fBbitnet\\fR(1)\n",
+      "reverse\\-prompt: [\"User:\", \"###\"]\n.fi\n.SH SEE ALSO\n\\fBbitnet\\fR(1), "
+      "\\fBbitnet\\-backends\\fR(7)\n",
       out, about_code);
 }
 
