@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "launch.hpp"
+
 // Before a loop whose index chooses among registers.
 #define BITNET_UNROLL _Pragma("unroll")
 // Before one that would take too many registers if it were unrolled.
@@ -123,6 +125,139 @@ __device__ inline void let_kernels_behind_begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+
+// What follows is sm_90's own: neither older nor newer devices have it (sm_90a).
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define BITNET_SM90(...) __VA_ARGS__
+#else
+#define BITNET_SM90(...)
+#endif
+
+// A barrier in memory of the group (mbarrier). A phase of it ends when so many have arrived, and
+// the bytes that they expect, if any, were copied. Phases are told apart by their parity; the first
+// is 0.
+using phase_barrier = uint64_t;
+__device__ inline uint32_t shared_address([[maybe_unused]] const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+// By one thread, which then calls show_barriers(); others use them behind a barrier after that.
+__device__ inline void begin_barrier([[maybe_unused]] phase_barrier* b,
+                                     [[maybe_unused]] uint32_t arrivals) {
+  BITNET_SM90(asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                           :
+                           : "r"(shared_address(b)), "r"(arrivals)
+                           : "memory");)
+}
+__device__ inline void show_barriers() {
+  BITNET_SM90(asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");)
+}
+__device__ inline void arrive([[maybe_unused]] phase_barrier* b) {
+  BITNET_SM90(asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
+                           :
+                           : "r"(shared_address(b))
+                           : "memory");)
+}
+// The phase ends no sooner than `bytes` more were copied.
+__device__ inline void arrive_expecting([[maybe_unused]] phase_barrier* b,
+                                        [[maybe_unused]] uint32_t bytes) {
+  BITNET_SM90(asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                           :
+                           : "r"(shared_address(b)), "r"(bytes)
+                           : "memory");)
+}
+// Until the phase of that parity has ended. What was copied for it is seen then.
+__device__ inline void wait_for_phase([[maybe_unused]] phase_barrier* b,
+                                      [[maybe_unused]] uint32_t parity) {
+  BITNET_SM90(asm volatile("{\n"
+                           ".reg .pred ended;\n"
+                           "again:\n"
+                           "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
+                           "@!ended bra again;\n"
+                           "}"
+                           :
+                           : "r"(shared_address(b)), "r"(parity)
+                           : "memory");)
+}
+// One thread has the engine copy the box of `map` that begins at byte x of row y; what lies past
+// the matrix is zeros. Its bytes count for the barrier's phase.
+__device__ inline void copy_box([[maybe_unused]] void* to,
+                                [[maybe_unused]] const bitnet::cuda::tensor_map& map,
+                                [[maybe_unused]] uint32_t x, [[maybe_unused]] uint32_t y,
+                                [[maybe_unused]] phase_barrier* b) {
+  BITNET_SM90(asm volatile(
+                  "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                  "[%0], [%1, {%2, %3}], [%4];"
+                  :
+                  : "r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(b))
+                  : "memory");)
+}
+
+// Products of 64 rows of a, 16 to a warp of a warp group (four warps, the first a multiple of
+// four), by N columns of b, 32 bytes with a sign each, added to c (wgmma). A lane has of a what it
+// has in multiply_16x8x32, and of c four elements for every eight columns as there. Column n of b
+// is 32 bytes in memory of the group, in rows of 128 bytes of which each eight are turned as the
+// copying engine does (128-byte swizzle): `b` is where they begin. All warps of the group call it
+// together; between begin_batch() and the end of wait_for_batches() nobody touches a or c.
+template <uint32_t N>
+__device__ void multiply_warp_group(int (&c)[N / 2], const uint32_t (&a)[4], uint64_t b);
+
+#define BITNET_SUMS_4(i) "+r"(c[i]), "+r"(c[(i) + 1]), "+r"(c[(i) + 2]), "+r"(c[(i) + 3])
+#define BITNET_SUMS_16(i) \
+  BITNET_SUMS_4(i), BITNET_SUMS_4((i) + 4), BITNET_SUMS_4((i) + 8), BITNET_SUMS_4((i) + 12)
+template <>
+__device__ inline void multiply_warp_group<64>([[maybe_unused]] int (&c)[32],
+                                            [[maybe_unused]] const uint32_t (&a)[4],
+                                            [[maybe_unused]] uint64_t b) {
+  BITNET_SM90(asm volatile(
+                  "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {"
+                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+                  "}, {%32, %33, %34, %35}, %36, 1;"
+                  : BITNET_SUMS_16(0), BITNET_SUMS_16(16)
+                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));)
+}
+template <>
+__device__ inline void multiply_warp_group<128>([[maybe_unused]] int (&c)[64],
+                                            [[maybe_unused]] const uint32_t (&a)[4],
+                                            [[maybe_unused]] uint64_t b) {
+  BITNET_SM90(asm volatile(
+                  "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
+                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+                  "}, {%64, %65, %66, %67}, %68, 1;"
+                  : BITNET_SUMS_16(0), BITNET_SUMS_16(16), BITNET_SUMS_16(32), BITNET_SUMS_16(48)
+                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));)
+}
+#undef BITNET_SUMS_16
+#undef BITNET_SUMS_4
+
+// In front of products, behind what wrote a and c.
+__device__ inline void begin_batch() {
+  BITNET_SM90(asm volatile("wgmma.fence.sync.aligned;" ::: "memory");)
+}
+// Products since the last batch are one.
+__device__ inline void end_batch() {
+  BITNET_SM90(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");)
+}
+// Until all batches but the last `left` are done.
+template <uint32_t left>
+__device__ void wait_for_batches() {
+  BITNET_SM90(asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(left) : "memory");)
+}
+// Nothing that reads c moves to before this.
+template <uint32_t count>
+__device__ void keep_behind([[maybe_unused]] int (&c)[count]) {
+  BITNET_UNROLL
+  for (uint32_t i = 0; i < count; ++i) asm volatile("" : "+r"(c[i])::"memory");
+}
+// PTX, "Matrix descriptor format" of wgmma: the address, in 16 bytes; 1024 bytes from eight columns
+// to the next; 128-byte swizzle.
+__device__ inline uint64_t columns_at(const void* p) {
+  return (shared_address(p) & 0x3ffffu) >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
+         uint64_t{1} << 62;
 }
 
 // Memory of the group whose size the launch says.
