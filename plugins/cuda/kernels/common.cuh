@@ -11,15 +11,16 @@
 // least, by their registers. A graph may launch a kernel while those before it still compute
 // (recording.cpp), so its body comes behind a wait, of every thread and without a condition. Those
 // behind it are let in after that: who of them waits for this one has waited for all before, too.
-#define BITNET_KERNEL_OF(name, groups)                                               \
+#define BITNET_KERNEL_BY(name, threads, groups)                                      \
   static __device__ __forceinline__ void name##_body(const bitnet::cuda::launch& l); \
-  extern "C" __global__ void __launch_bounds__(bitnet::cuda::group_threads, groups)  \
+  extern "C" __global__ void __launch_bounds__(threads, groups)                      \
       name(const __grid_constant__ bitnet::cuda::launch l) {                         \
     wait_for_kernels_before();                                                       \
     let_kernels_behind_begin();                                                      \
     name##_body(l);                                                                  \
   }                                                                                  \
   static __device__ __forceinline__ void name##_body(const bitnet::cuda::launch& l)
+#define BITNET_KERNEL_OF(name, groups) BITNET_KERNEL_BY(name, bitnet::cuda::group_threads, groups)
 #define BITNET_KERNEL(name) BITNET_KERNEL_OF(name, 4)
 
 namespace bitnet::cuda {

@@ -234,6 +234,16 @@ __device__ inline void multiply_warp_group<128>([[maybe_unused]] int (&c)[64],
 #undef BITNET_SUMS_16
 #undef BITNET_SUMS_4
 
+// How many registers a thread has from here on, called by all of a warp group: a multiple of eight.
+template <uint32_t count>
+__device__ void give_registers_back() {
+  BITNET_SM90(asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));)
+}
+template <uint32_t count>
+__device__ void take_registers() {
+  BITNET_SM90(asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(count));)
+}
+
 // In front of products, behind what wrote a and c.
 __device__ inline void begin_batch() {
   BITNET_SM90(asm volatile("wgmma.fence.sync.aligned;" ::: "memory");)
@@ -246,6 +256,10 @@ __device__ inline void end_batch() {
 template <uint32_t left>
 __device__ void wait_for_batches() {
   BITNET_SM90(asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(left) : "memory");)
+}
+// What a fragment is made of has been computed by now.
+__device__ inline void keep_before([[maybe_unused]] uint32_t (&a)[4]) {
+  asm volatile("" : "+r"(a[0]), "+r"(a[1]), "+r"(a[2]), "+r"(a[3])::"memory");
 }
 // Nothing that reads c moves to before this.
 template <uint32_t count>

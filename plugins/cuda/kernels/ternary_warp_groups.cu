@@ -1,0 +1,268 @@
+// linear_ternary for prompts on sm_90, bit for bit: matrices with one scale.
+//
+// One warp has the copying engine bring activations and codes, some stages ahead. Eight warps, in
+// two warp groups, each make fragments of codes in registers and multiply them by activations that
+// the tensor cores read from memory of the group themselves. Fragments of the next batch are made
+// while one is multiplied.
+
+#include "fragments.cuh"
+#include "tiles.hpp"
+
+using namespace bitnet::cuda;
+
+namespace {
+
+// Of a warp group: so many tiles of 64 rows by Tokens columns.
+template <uint32_t Tiles, uint32_t Tokens>
+struct shape {
+  static constexpr uint32_t tiles = Tiles, tokens = Tokens, sums = Tokens / 2;
+  static constexpr uint32_t rows_of_group = Tiles * 64, rows = warp_groups * rows_of_group;
+  // Of a stage: two boxes of activations, in rows of 128 bytes, and one of codes, in rows of 64.
+  static constexpr uint32_t box = Tokens * 128, codes = 2 * box, stage = codes + rows * 64;
+};
+
+constexpr uint32_t consumers = warp_groups * 4;  // warps; the producer is the one behind them
+
+// What a group has in its memory.
+template <class Shape>
+struct group_memory {
+  uint8_t* stage_bytes;
+  phase_barrier *filled, *emptied, *counted;  // of each stage; of a tile
+  int* too_much;                              // of each token, for two tiles in turn
+
+  __device__ group_memory() {
+    auto* memory = static_cast<uint8_t*>(shared_memory());
+    stage_bytes = memory + (of_alignment - shared_address(memory) % of_alignment) % of_alignment;
+    filled = reinterpret_cast<phase_barrier*>(stage_bytes + stages * Shape::stage);
+    emptied = filled + stages;
+    counted = emptied + stages;
+    too_much = reinterpret_cast<int*>(counted + 1);
+  }
+  static constexpr uint32_t bytes = of_alignment + stages * Shape::stage +
+                                    (2 * stages + 1) * sizeof(phase_barrier) +
+                                    2 * Shape::tokens * sizeof(int);
+  __device__ uint8_t* stage(uint32_t turn) const {
+    return stage_bytes + turn % stages * Shape::stage;
+  }
+  __device__ void begin() const {
+    if (threadIdx.x == 0) {
+      for (uint32_t i = 0; i < stages; ++i) {
+        begin_barrier(filled + i, 1);
+        begin_barrier(emptied + i, consumers);
+      }
+      begin_barrier(counted, consumers);
+      show_barriers();
+    }
+    __syncthreads();
+  }
+};
+// Of the phase that a stage is in when it is filled for its `turn`.
+__device__ uint32_t parity_of(uint32_t turn) {
+  return turn / stages % 2;
+}
+
+// One thread. `turn` counts stages from the first of this group's first tile on.
+template <class Shape>
+__device__ void produce(const launch& l, const group_memory<Shape>& m, uint32_t r, uint64_t first,
+                        uint32_t n, uint32_t turn) {
+  for (uint32_t i = 0; i < n; ++i, ++turn) {
+    const uint32_t at = turn % stages;
+    if (turn >= stages) wait_for_phase(m.emptied + at, parity_of(turn - stages));
+    uint8_t* to = m.stage(turn);
+    arrive_expecting(m.filled + at, Shape::stage);
+    for (uint32_t box = 0; box < 2; ++box)
+      copy_box(to + box * Shape::box, l.boxes[0], i * stage_elements + 128 * box,
+               static_cast<uint32_t>(first), m.filled + at);
+    copy_box(to + Shape::codes, l.boxes[1], i * stage_elements / 4, r, m.filled + at);
+  }
+}
+
+// Codes of one block, which is half a stage, of this lane's two rows in each tile. The engine has
+// turned the four pieces of 16 bytes of a row by its number.
+template <class Shape>
+struct block_codes {
+  code_words of[Shape::tiles];
+
+  __device__ void read(const uint8_t* codes, uint32_t block) {
+    const auto word = [&](uint32_t row, uint32_t piece) {
+      const uint32_t at = row * 64 + (piece ^ (row / 2 % 4)) * 16 + lane() % 4 * 4;
+      return *reinterpret_cast<const uint32_t*>(codes + at);
+    };
+    const uint32_t in_group = warp_of_group() % 4 * 16 + lane() / 4;
+    for (uint32_t t = 0; t < Shape::tiles; ++t) {
+      const uint32_t row = warp_of_group() / 4 * Shape::rows_of_group + 64 * t + in_group;
+      for (uint32_t half = 0; half < 2; ++half) {
+        of[t].upper[half] = word(row, 2 * block + half);
+        of[t].lower[half] = word(row + 8, 2 * block + half);
+      }
+    }
+  }
+};
+
+template <class Shape>
+using group_sums = int[Shape::tiles][Shape::sums];
+
+// Codes of two quarters of a block, as the tensor cores take them.
+template <class Shape>
+struct fragments {
+  uint32_t of[2][Shape::tiles][4];
+
+  __device__ void make(const block_codes<Shape>& codes, uint32_t half) {
+    for (uint32_t i = 0; i < 2; ++i)
+      for (uint32_t t = 0; t < Shape::tiles; ++t)
+        codes_at(6 - 2 * (2 * half + i), codes.of[t], of[i][t]);
+  }
+  __device__ void keep() {
+    for (auto& quarter : of)
+      for (auto& fragment : quarter) keep_before(fragment);
+  }
+};
+
+// Multiplies them by activations of two quarters, which begin at `at`, and meanwhile does what
+// comes next, such as making the next fragments. There is one batch at a time: the compiler waits
+// for all of them where it sees registers written that a later one of several takes.
+template <class Shape, class Next>
+__device__ void multiply(fragments<Shape>& a, const uint8_t* at, group_sums<Shape>& sums,
+                         Next next) {
+  a.keep();
+  begin_batch();
+  for (uint32_t i = 0; i < 2; ++i)
+    for (uint32_t t = 0; t < Shape::tiles; ++t)
+      multiply_warp_group<Shape::tokens>(sums[t], a.of[i][t], columns_at(at + i * 32));
+  end_batch();
+  next();
+  wait_for_batches<0>();
+}
+
+// This thread's share of what a stage's activations of a token add up to: the engine has turned the
+// eight pieces of a row by its number, and threads begin at different ones.
+template <class Shape>
+__device__ int count_share(const uint8_t* stage) {
+  constexpr uint32_t shares = consumers * warp / Shape::tokens, each = 16 / shares;
+  const uint32_t token = threadIdx.x / shares, share = threadIdx.x % shares;
+  int sum = 0;
+  for (uint32_t i = 0; i < each; ++i) {
+    const uint32_t piece = share * each + (i + share / (8 / each) * (each / 2)) % each;
+    const uint32_t at = piece / 8 * Shape::box + token * 128 + (piece % 8 ^ token % 8) * 16;
+    const uint4 words = *reinterpret_cast<const uint4*>(stage + at);
+    for (const uint32_t word : {words.x, words.y, words.z, words.w})
+      sum = __dp4a(static_cast<int>(word), static_cast<int>(ones), sum);
+  }
+  return sum;
+}
+
+__device__ void release(phase_barrier* stage) {
+  __syncwarp();  // all lanes have read it
+  if (lane() == 0) arrive(stage);
+}
+
+// All of a row; what this thread counted.
+template <class Shape>
+__device__ int consume(const group_memory<Shape>& m, uint32_t n, uint32_t turn,
+                       group_sums<Shape>& sums) {
+  int counted = 0;
+  block_codes<Shape> codes;
+  fragments<Shape> even, odd;
+  const auto read = [&](uint32_t block) { codes.read(m.stage(turn) + Shape::codes, block); };
+  wait_for_phase(m.filled + turn % stages, parity_of(turn));
+  read(0);
+  even.make(codes, 0);
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint8_t* stage = m.stage(turn);
+    phase_barrier* emptied = m.emptied + turn % stages;
+    multiply<Shape>(even, stage, sums, [&] { odd.make(codes, 1); });
+    multiply<Shape>(odd, stage + 64, sums, [&] {
+      read(1);
+      even.make(codes, 0);
+    });
+    multiply<Shape>(even, stage + Shape::box, sums, [&] { odd.make(codes, 1); });
+    ++turn;
+    multiply<Shape>(odd, stage + Shape::box + 64, sums, [&] {
+      counted += count_share<Shape>(stage);
+      if (i + 1 == n) return;
+      wait_for_phase(m.filled + turn % stages, parity_of(turn));
+      read(0);
+      even.make(codes, 0);
+    });
+    release(emptied);
+  }
+  for (uint32_t t = 0; t < Shape::tiles; ++t) keep_behind(sums[t]);
+  return counted;
+}
+
+// What the activations of each token add up to, once all have counted.
+template <class Shape>
+__device__ const int* share_counts(const group_memory<Shape>& m, uint32_t tile, int counted) {
+  constexpr uint32_t shares = consumers * warp / Shape::tokens;
+  int* out = m.too_much + tile % 2 * Shape::tokens;
+  for (uint32_t d = shares / 2; d != 0; d /= 2)
+    counted += __shfl_xor_sync(every_lane, counted, d);
+  if (threadIdx.x % shares == 0) out[threadIdx.x / shares] = counted;
+  release(m.counted);
+  wait_for_phase(m.counted, tile % 2);
+  return out;
+}
+
+template <class Shape>
+__device__ void put_sums(const ternary_product& of, const int* too_much, uint32_t r, uint64_t first,
+                         const group_sums<Shape>& sums) {
+  r += warp_of_group() / 4 * Shape::rows_of_group + warp_of_group() % 4 * 16;
+  BITNET_UNROLL
+  for (uint32_t i = 0; i < Shape::sums; ++i) {
+    const uint32_t token = i / 4 * 8 + token_of(i % 4);
+    BITNET_UNROLL
+    for (uint32_t t = 0; t < Shape::tiles; ++t)
+      of.put_sum(first + token, r + 64 * t + row_of(i % 4), sums[t][i] - too_much[token]);
+  }
+}
+
+// Calls take(first row, first token, number of the tile) for the group's tiles.
+template <class Shape, class Take>
+__device__ void each_tile(const ternary_product& of, Take take) {
+  uint32_t tile = 0;
+  each_group((uint64_t{of.p.n_rows} + Shape::rows - 1) / Shape::rows, [&](uint32_t unit) {
+    for (uint64_t first = uint64_t{blockIdx.y} * Shape::tokens; first < of.tokens;
+         first += uint64_t{gridDim.y} * Shape::tokens)
+      take(unit * Shape::rows, first, tile++);
+  });
+}
+
+// `Registers`: of a thread that multiplies; 0: as many as others.
+template <class Shape, uint32_t Registers>
+__device__ void multiply_by_warp_groups(const launch& l) {
+  const ternary_product of = ternary_product_of(l);
+  const group_memory<Shape> m;
+  const auto n = static_cast<uint32_t>((of.stride * 4 + stage_elements - 1) / stage_elements);
+  m.begin();
+  // The same for all lanes, as the compiler can see.
+  const uint32_t mine = __shfl_sync(every_lane, warp_of_group(), 0);
+  if (mine >= consumers) {
+    if constexpr (Registers != 0) give_registers_back<40>();
+    if (mine == consumers && lane() == 0)
+      each_tile<Shape>(of, [&](uint32_t r, uint64_t first, uint32_t tile) {
+        produce<Shape>(l, m, r, first, n, tile * n);
+      });
+    return;
+  }
+  if constexpr (Registers != 0) take_registers<Registers>();
+  each_tile<Shape>(of, [&](uint32_t r, uint64_t first, uint32_t tile) {
+    int sums[Shape::tiles][Shape::sums] = {};
+    const int counted = consume<Shape>(m, n, tile * n, sums);
+    put_sums<Shape>(of, share_counts(m, tile, counted), r, first, sums);
+  });
+}
+
+using narrow = shape<1, 64>;
+using wide = shape<2, 128>;
+static_assert(narrow_form.rows == narrow::rows && wide_form.rows == wide::rows);
+static_assert(narrow_form.shared_bytes == group_memory<narrow>::bytes &&
+              wide_form.shared_bytes == group_memory<wide>::bytes);
+
+}  // namespace
+
+BITNET_KERNEL_BY(linear_ternary_narrow, narrow_form.threads, 2) {
+  multiply_by_warp_groups<narrow, 0>(l);
+}
+BITNET_KERNEL_BY(linear_ternary_wide, wide_form.threads, 1) {
+  multiply_by_warp_groups<wide, 232>(l);
+}
