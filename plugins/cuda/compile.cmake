@@ -1,6 +1,7 @@
 # cmake -P compile.cmake: runs the compiler given as COMMAND, a list, which makes IMAGE, and keeps what
-# ptxas says of registers and memory beside it. A kernel whose registers do not suffice (a spill), or that
-# takes more shared memory of fixed size than the host code leaves for it, is an error.
+# ptxas says of registers and memory beside it. A kernel whose registers do not suffice (a spill), whose
+# products wait for each other where they need not, or that takes more shared memory of fixed size than the
+# host code leaves for it, is an error.
 execute_process(COMMAND ${COMMAND} RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
 if(failed)
   file(REMOVE ${IMAGE})
@@ -15,6 +16,9 @@ foreach(line IN LISTS lines)
   elseif(line MATCHES "[1-9][0-9]* bytes spill")
     file(REMOVE ${IMAGE})
     message(FATAL_ERROR "${kernel} spills: ${line}")
+  elseif(line MATCHES "Potential Performance Loss")
+    file(REMOVE ${IMAGE})
+    message(FATAL_ERROR "${line}")
   elseif(line MATCHES " ([0-9]+) bytes smem")
     if(CMAKE_MATCH_1 GREATER FIXED_SHARED)
       file(REMOVE ${IMAGE})

@@ -13,7 +13,7 @@ BITNET_BACKEND_NOTE("cuda", BITNET_CUDA_VERSION, "org.bitnet", "Apache-2.0",
 namespace {
 
 // Settings: "head" is "exact", "fast", which is the same here, or "full"; gpu-common reads it.
-// "overlap" is "on" or "off".
+// "overlap" and "warp_groups" are "on" or "off".
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
@@ -25,17 +25,26 @@ bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::setting
   if (!head.empty() && head != "exact" && head != "fast" && head != "full")
     return report.fail(BITNET_UNAVAILABLE, "setting head is '%.64s'; expected exact, fast or full",
                        head.c_str());
-  const std::string overlap = parameter("overlap");
-  if (!overlap.empty() && overlap != "on" && overlap != "off")
-    return report.fail(BITNET_UNAVAILABLE, "setting overlap is '%.64s'; expected on or off",
-                       overlap.c_str());
+  const std::string overlap = parameter("overlap"), warp_groups = parameter("warp_groups");
+  bitnet::cuda::permitted may;
+  const struct {
+    const char* key;
+    const std::string& value;
+    bool& permitted;
+  } switches[] = {{"overlap", overlap, may.overlap}, {"warp_groups", warp_groups, may.warp_groups}};
+  for (const auto& one : switches) {
+    if (!one.value.empty() && one.value != "on" && one.value != "off")
+      return report.fail(BITNET_UNAVAILABLE, "setting %s is '%.64s'; expected on or off", one.key,
+                         one.value.c_str());
+    one.permitted = one.value != "off";
+  }
   std::string why;
   out = bitnet::cuda::open_platform(
       bitnet::cuda::usual_driver,
       [&services](uint32_t level, const std::string& message) {
         services.log(level, "cuda", message);
       },
-      why, overlap != "off");
+      why, may);
   return out ? BITNET_OK : report.fail(BITNET_UNAVAILABLE, "%s", why.c_str());
 }
 

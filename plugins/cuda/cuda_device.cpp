@@ -6,6 +6,7 @@
 #include "bitnet/abi/host.h"
 #include "queue.hpp"
 #include "recording.hpp"
+#include "warp_group_check.hpp"
 
 namespace bitnet::cuda {
 namespace {
@@ -222,11 +223,26 @@ bitnet_status device::find_module(const image& from, CUmodule& out, const sdk::r
   return BITNET_OK;
 }
 
+bitnet_status device::find_function(const image& from, const char* name, uint32_t shared_bytes,
+                                    CUfunction& out, const sdk::reporter& report) {
+  constexpr uint32_t unasked = 48 << 10;  // what every launch may have
+  CUmodule module = nullptr;
+  if (bitnet_status s = find_module(from, module, report); sdk::failed(s)) return s;
+  bitnet_status s = context_.check(context_.cu.cuModuleGetFunction(&out, module, name),
+                                   "cuModuleGetFunction", report);
+  if (!sdk::failed(s) && shared_bytes > unasked)
+    s = context_.check(
+        context_.cu.cuFuncSetAttribute(out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                       static_cast<int>(shared_bytes)),
+        "cuFuncSetAttribute", report);
+  return s;
+}
+
 bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
                                   const sdk::reporter& report) {
   auto made = std::make_unique<kernel>();
   made->spec = spec;
-  if (!find_form(spec, made->form))
+  if (!find_form(spec, warp_groups_, made->form))
     return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
                        context_.facts.common.name.c_str(), static_cast<uint32_t>(spec.id),
                        spec.constants[0]);
@@ -238,20 +254,33 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<
                        made->form.shared_bytes, context_.facts.common.shared_memory_bytes);
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
-  const auto find = [&](CUfunction& to, const image& from, const char* name) {
-    CUmodule module = nullptr;
-    if (bitnet_status s = find_module(from, module, report); sdk::failed(s)) return s;
-    return context_.check(context_.cu.cuModuleGetFunction(&to, module, name), "cuModuleGetFunction",
-                          report);
-  };
   const kernel_form& form = made->form;
-  if (bitnet_status s = find(made->function, *form.from, form.function.c_str()); sdk::failed(s))
+  if (bitnet_status s = find_function(*form.from, form.function.c_str(), form.shared_bytes,
+                                      made->function, report);
+      sdk::failed(s))
     return s;
-  for (uint32_t i = 0; form.tiled && i < tiled_forms; ++i)
-    if (bitnet_status s = find(made->tiled[i], *form.tiled[i].from, form.tiled[i].function);
+  for (uint32_t i = 0; i < form.tiled_count; ++i) {
+    const tiled_form& one = form.tiled[i];
+    if (bitnet_status s =
+            find_function(*one.from, one.function, one.tile.shared_bytes, made->tiled[i], report);
         sdk::failed(s))
       return s;
+  }
+  if (form.tiled_count == with_warp_groups && !compared_)
+    if (bitnet_status s = compare_forms(*made, report); sdk::failed(s)) return s;
   out = std::move(made);
+  return BITNET_OK;
+}
+
+bitnet_status device::compare_forms(kernel& made, const sdk::reporter& report) {
+  if (bitnet_status s = compare_tiled_forms(*this, made, warp_groups_, report); sdk::failed(s))
+    return s;
+  compared_ = true;
+  if (warp_groups_) return BITNET_OK;
+  made.form.tiled_count = tiled_forms;
+  log_(BITNET_LOG_WARN, context_.facts.common.name +
+                            ": products by warp groups have other bits than those by tiles, which "
+                            "are used instead; report it with the driver's version");
   return BITNET_OK;
 }
 

@@ -76,7 +76,7 @@ class kernel final : public gpu::kernel {
  public:
   gpu::kernel_spec spec;
   kernel_form form;
-  CUfunction function = nullptr, tiled[tiled_forms] = {};
+  CUfunction function = nullptr, tiled[with_warp_groups] = {};
 };
 
 class device final : public gpu::device {
@@ -84,7 +84,11 @@ class device final : public gpu::device {
   // `watcher` may be null; `log` outlives the device.
   device(const library& cu, const device_facts& facts, gpu::watcher* watcher,
          const log_function& log)
-      : context_(cu, facts), watcher_(watcher), log_(log), overlaps_(facts.overlaps) {}
+      : context_(cu, facts),
+        watcher_(watcher),
+        log_(log),
+        overlaps_(facts.overlaps),
+        warp_groups_(facts.warp_groups) {}
   ~device() override;
   bitnet_status open(const sdk::reporter& report);
 
@@ -105,11 +109,17 @@ class device final : public gpu::device {
 
  private:
   bitnet_status find_module(const image& from, CUmodule& out, const sdk::reporter& report);
+  // Takes products by warp groups from the kernel, and ever after, where they have other bits.
+  bitnet_status compare_forms(kernel& made, const sdk::reporter& report);
+  bitnet_status find_function(const image& from, const char* name, uint32_t shared_bytes,
+                              CUfunction& out, const sdk::reporter& report);
 
   context context_;
   gpu::watcher* const watcher_;
   const log_function& log_;
   bool overlaps_;                     // until the driver refuses it
+  bool warp_groups_;                  // until they are found to differ
+  bool compared_ = false;             // products by warp groups with others, once
   std::unique_ptr<nvml> management_;  // nullptr where there is none
   std::map<const image*, CUmodule> modules_;
 };

@@ -13,13 +13,14 @@ class platform final : public gpu::platform {
   platform(std::unique_ptr<library> cu, log_function log)
       : cu_(std::move(cu)), log_(std::move(log)), watcher_(find_watcher(log_)) {}
 
-  bool find_devices(bool overlap, std::string& why) {
+  bool find_devices(const permitted& may, std::string& why) {
     for (device_facts& d : list_devices(*cu_, why)) {
       if (!d.refusal.empty()) {
         log_(BITNET_LOG_WARN, d.common.name + " is not used: " + d.refusal);
         continue;
       }
-      d.overlaps = d.overlaps && overlap;
+      d.overlaps = d.overlaps && may.overlap;
+      d.warp_groups = d.warp_groups && may.warp_groups;
       common_.push_back(d.common);
       found_.push_back(std::move(d));
     }
@@ -50,11 +51,11 @@ class platform final : public gpu::platform {
 }  // namespace
 
 std::unique_ptr<gpu::platform> open_platform(const char* driver, const log_function& log,
-                                             std::string& why, bool overlap) {
+                                             std::string& why, const permitted& may) {
   std::unique_ptr<library> cu = open_library(driver, why);
   if (!cu) return nullptr;
   auto out = std::make_unique<platform>(std::move(cu), log);
-  if (!out->find_devices(overlap, why)) return nullptr;
+  if (!out->find_devices(may, why)) return nullptr;
   return out;
 }
 

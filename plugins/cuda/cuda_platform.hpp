@@ -12,9 +12,14 @@ namespace bitnet::cuda {
 
 inline constexpr const char* usual_driver = "libcuda.so.1";
 
-// nullptr, and `why` says what the user can do, if no device can be used. Without `overlap` no
-// kernel is launched while those before it compute. `log` is called as long as the platform lives.
+// What a user may switch off.
+struct permitted {
+  bool overlap = true;      // kernels are launched while those before them compute
+  bool warp_groups = true;  // sm_90's own tensor cores are used
+};
+// nullptr, and `why` says what the user can do, if no device can be used. `log` is called as long
+// as the platform lives.
 std::unique_ptr<gpu::platform> open_platform(const char* driver, const log_function& log,
-                                             std::string& why, bool overlap = true);
+                                             std::string& why, const permitted& may = {});
 
 }  // namespace bitnet::cuda

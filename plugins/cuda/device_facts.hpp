@@ -12,9 +12,10 @@ namespace bitnet::cuda {
 struct device_facts {
   CUdevice id = 0;
   gpu::facts common;
-  bool exclusive = false;  // one process at a time
-  bool overlaps = false;   // kernels can be launched while those before them compute
-  std::string refusal;     // not empty: this device cannot be used, and why
+  bool exclusive = false;    // one process at a time
+  bool overlaps = false;     // kernels can be launched while those before them compute
+  bool warp_groups = false;  // it has sm_90's own tensor cores, and there are kernels for them
+  std::string refusal;       // not empty: this device cannot be used, and why
 };
 
 // All devices that the driver shows, in its order. `why` says what the user can do when not one

@@ -19,4 +19,7 @@ bitnet_cuda_\name:
         image ternary_groups
         image ternary_tiles
         image head
+#ifdef BITNET_CUDA_WARP_GROUPS
+        image ternary_warp_groups
+#endif
         .section .note.GNU-stack,"",%progbits

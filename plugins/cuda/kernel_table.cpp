@@ -12,6 +12,9 @@ extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cu
     bitnet_cuda_dense[], bitnet_cuda_dense_rounded[], bitnet_cuda_attention[],
     bitnet_cuda_ternary[], bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_tiles[],
     bitnet_cuda_head[];
+#ifdef BITNET_CUDA_WARP_GROUPS
+extern const unsigned char bitnet_cuda_ternary_warp_groups[];
+#endif
 }
 
 namespace bitnet::cuda {
@@ -28,6 +31,9 @@ enum image_index : uint8_t {
   ternary_groups,
   ternary_tiles,
   head,
+#ifdef BITNET_CUDA_WARP_GROUPS
+  ternary_warp_groups,
+#endif
   image_count
 };
 const image images[] = {
@@ -41,6 +47,9 @@ const image images[] = {
     {"ternary_groups", bitnet_cuda_ternary_groups},
     {"ternary_tiles", bitnet_cuda_ternary_tiles},
     {"head", bitnet_cuda_head},
+#ifdef BITNET_CUDA_WARP_GROUPS
+    {"ternary_warp_groups", bitnet_cuda_ternary_warp_groups},
+#endif
 };
 static_assert(std::size(images) == image_count);
 
@@ -84,9 +93,13 @@ constexpr known kernels[] = {
 static_assert(std::size(kernels) == static_cast<size_t>(gpu::kernel_id::count));
 
 // For several tokens, fewest first.
-const tiled_form with_one_scale[tiled_forms] = {
+const tiled_form with_one_scale[] = {
     {&images[ternary_tiles], "linear_ternary_few", few_tokens},
     {&images[ternary_tiles], "linear_ternary_many", many_tokens},
+#ifdef BITNET_CUDA_WARP_GROUPS
+    {&images[ternary_warp_groups], "linear_ternary_narrow", narrow_form},
+    {&images[ternary_warp_groups], "linear_ternary_wide", wide_form},
+#endif
 };
 const tiled_form with_factors[tiled_forms] = {
     {&images[ternary_groups], "linear_ternary_factored_few", few_factored},
@@ -218,7 +231,7 @@ const image* images_end() noexcept {
   return std::end(images);
 }
 
-bool find_form(const gpu::kernel_spec& spec, kernel_form& out) {
+bool find_form(const gpu::kernel_spec& spec, bool warp_groups, kernel_form& out) {
   if (spec.id >= gpu::kernel_id::count || spec.constants[0] != group_threads) return false;
   const known& kernel = kernels[static_cast<size_t>(spec.id)];
   const uint64_t shared = 4 * shared_words_of(spec);
@@ -231,6 +244,8 @@ bool find_form(const gpu::kernel_spec& spec, kernel_form& out) {
     out.tiled = has_factors(spec) ? with_factors : with_one_scale;
   if (spec.id == gpu::kernel_id::linear_dense_rounded)
     out.tiled = spec.constants[3] == BITNET_FORMAT_F16 ? of_f16 : of_bf16;
+  if (out.tiled) out.tiled_count = tiled_forms;
+  if (out.tiled == with_one_scale && warp_groups) out.tiled_count = with_warp_groups;
   return true;
 }
 
@@ -239,7 +254,7 @@ bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
 }
 
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
-             uint32_t groups_x, uint32_t groups_y) noexcept {
+             uint32_t groups_x, uint32_t groups_y, uint32_t processors) noexcept {
   const bool rounded = spec.id == gpu::kernel_id::linear_dense_rounded;
   if (spec.id != gpu::kernel_id::linear_ternary && !rounded) return {groups_x, groups_y, nullptr};
   constexpr uint32_t warps = group_threads / 32, most = 65535;
@@ -265,7 +280,13 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
   // Two tokens take fewer instructions as a tile. From 17 on weights would be read twice.
   constexpr uint64_t fewest_of_many = 17, fewest_rows = 64;
   const bool many = tokens >= fewest_of_many && p.n_rows >= fewest_rows;
-  return tiled(form.tiled[many ? 1 : 0], p.n_rows);
+  if (!many || tokens <= many_tokens.tokens || form.tiled_count != with_warp_groups)
+    return tiled(form.tiled[many ? 1 : 0], p.n_rows);
+  // The larger tile reads half as much for a product, where it leaves no more than half of the
+  // device without work.
+  const grid wide = tiled(form.tiled[tiled_forms + 1], p.n_rows);
+  const bool busy = uint64_t{2} * wide.x * wide.y >= processors;
+  return busy ? wide : tiled(form.tiled[tiled_forms], p.n_rows);
 }
 
 int code_of(int architecture, std::span<const int> of, int newest_of) noexcept {
@@ -276,6 +297,10 @@ int code_of(int architecture, std::span<const int> of, int newest_of) noexcept {
 }
 int code_of(int architecture) noexcept {
   return code_of(architecture, built, newest);
+}
+
+bool has_warp_groups(int architecture) noexcept {
+  return std::size(with_one_scale) == with_warp_groups && architecture == 90;
 }
 
 std::string built_architectures() {

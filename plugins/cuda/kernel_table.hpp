@@ -20,21 +20,24 @@ struct image {
 const image* images_begin() noexcept;
 const image* images_end() noexcept;
 
-// A kernel on tensor cores that has the same bits for several tokens.
+// Kernels on tensor cores that have the same bits for several tokens.
 struct tiled_form {
   const image* from;
   const char* function;
   tile_form tile;
 };
-inline constexpr uint32_t tiled_forms = 2;  // for few tokens, for many
+// For few tokens, for many; then, if there are four, those by warp groups, the smaller tile first.
+inline constexpr uint32_t tiled_forms = 2, with_warp_groups = 4;
 struct kernel_form {
   const image* from = nullptr;
   std::string function;
-  uint32_t shared_bytes = 0;          // of dynamic shared memory
-  const tiled_form* tiled = nullptr;  // tiled_forms of them, or nullptr
+  uint32_t shared_bytes = 0;  // of dynamic shared memory
+  const tiled_form* tiled = nullptr;
+  uint32_t tiled_count = 0;  // 0, tiled_forms or with_warp_groups
 };
-// False if there is none: constants that gpu-common does not ask for.
-bool find_form(const gpu::kernel_spec& spec, kernel_form& out);
+// False if there is none: constants that gpu-common does not ask for. `warp_groups`: of a device
+// that has them.
+bool find_form(const gpu::kernel_spec& spec, bool warp_groups, kernel_form& out);
 
 // Code of this architecture and newer ones waits for kernels that it is launched beside
 // (common.cuh).
@@ -44,18 +47,22 @@ inline constexpr int first_that_waits = 90;
 bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept;
 
 // What is launched for a command: gpu-common counts rows of a matrix by threads where each takes
-// one, and here a warp does; and it does not know of kernels for several tokens.
+// one, and here a warp does; and it does not know of kernels for several tokens. `processors`: of
+// the device, which run groups beside each other.
 struct grid {
   uint32_t x, y;
   const tiled_form* tiled;  // one of the form's, or nullptr: its plain function
 };
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
-             uint32_t groups_x, uint32_t groups_y) noexcept;
+             uint32_t groups_x, uint32_t groups_y, uint32_t processors) noexcept;
 
 // The architecture whose code a device of this one runs, 90 for sm_90: that of the same first digit
 // or, compiled by the driver, the newest's. 0: there is none. And what is built, "sm_80, sm_90".
 int code_of(int architecture, std::span<const int> built, int newest) noexcept;
 int code_of(int architecture) noexcept;
+// Whether a device of this one has tensor cores that multiply by warp groups, and this build
+// kernels for them: code for those runs on nothing else.
+bool has_warp_groups(int architecture) noexcept;
 std::string built_architectures();
 
 }  // namespace bitnet::cuda

@@ -42,6 +42,8 @@ using log_function = std::function<void(uint32_t level, const std::string& messa
   X(cuModuleLoadData)          \
   X(cuModuleUnload)            \
   X(cuModuleGetFunction)       \
+  X(cuFuncSetAttribute)        \
+  X(cuTensorMapEncodeTiled)    \
   X(cuStreamCreate)            \
   X(cuStreamDestroy)           \
   X(cuStreamSynchronize)       \

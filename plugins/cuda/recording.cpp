@@ -113,13 +113,17 @@ bitnet_status recording::add_kernel(const gpu::command& one, const sdk::reporter
   std::copy_n(run.spec.constants, std::size(values.constants), values.constants);
   std::copy(one.params.begin(), one.params.end(), values.params);
   void* parameters[] = {&values};  // copied when the node is made
-  const grid how = grid_of(run.form, run.spec, values.params, one.groups_x, one.groups_y);
+  const grid how = grid_of(run.form, run.spec, values.params, one.groups_x, one.groups_y,
+                           context_.facts.common.compute_units);
+  if (how.tiled && how.tiled->tile.boxes)
+    if (bitnet_status s = describe_boxes(one, how.tiled->tile, values, report); sdk::failed(s))
+      return s;
   CUDA_KERNEL_NODE_PARAMS node{};
   node.func = how.tiled ? run.tiled[how.tiled - run.form.tiled] : run.function;
   node.gridDimX = how.x;
   node.gridDimY = how.y;
   node.gridDimZ = 1;
-  node.blockDimX = group_threads;
+  node.blockDimX = how.tiled ? how.tiled->tile.threads : group_threads;
   node.blockDimY = node.blockDimZ = 1;
   node.sharedMemBytes = how.tiled ? how.tiled->tile.shared_bytes : run.form.shared_bytes;
   node.kernelParams = parameters;
@@ -133,6 +137,39 @@ bitnet_status recording::add_kernel(const gpu::command& one, const sdk::reporter
     return s;
   level_.nodes.push_back(made);
   return beside ? add_beside(made, report) : BITNET_OK;
+}
+
+// Of linear_ternary, whose bindings 1 and 3 are activations and the matrix. Rows of activations are
+// those that the binding has: a step may have fewer.
+bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form& tile,
+                                        launch& values, const sdk::reporter& report) {
+  gpu::linear_ternary_params p{};
+  std::memcpy(&p, values.params, sizeof p);
+  const uint64_t of_token = 4 * gpu::i8_row_words(p.k), of_row = uint64_t{4} * p.row_words;
+  const struct {
+    uint32_t binding;
+    uint64_t row_bytes, rows;
+    uint32_t box_bytes, box_rows;
+    CUtensorMapSwizzle turned;
+  } matrices[] = {
+      {1, of_token, one.bindings[1].bytes / of_token, 128, tile.tokens, CU_TENSOR_MAP_SWIZZLE_128B},
+      {3, of_row, p.n_rows, 64, tile.rows, CU_TENSOR_MAP_SWIZZLE_64B}};
+  static_assert(sizeof values.boxes[0] == sizeof(CUtensorMap) &&
+                alignof(tensor_map) == alignof(CUtensorMap));
+  for (size_t i = 0; i < std::size(matrices); ++i) {
+    const auto& m = matrices[i];
+    const cuuint64_t size[2] = {m.row_bytes, m.rows}, stride[1] = {m.row_bytes};
+    const cuuint32_t box[2] = {m.box_bytes, m.box_rows}, each[2] = {1, 1};
+    CUtensorMap made;
+    const CUresult result = context_.cu.cuTensorMapEncodeTiled(
+        &made, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, reinterpret_cast<void*>(values.memory[m.binding]),
+        size, stride, box, each, CU_TENSOR_MAP_INTERLEAVE_NONE, m.turned,
+        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (bitnet_status s = context_.check(result, "cuTensorMapEncodeTiled", report); sdk::failed(s))
+      return s;
+    std::memcpy(&values.boxes[i], &made, sizeof made);
+  }
+  return BITNET_OK;
 }
 
 // Edges by which the driver may launch a kernel once all groups of those before it have begun. The

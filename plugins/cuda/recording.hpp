@@ -34,6 +34,9 @@ class recording final : public gpu::recording {
   CUdeviceptr address_of(const gpu::binding& b) const noexcept;
   bitnet_status add(const gpu::command& one, const sdk::reporter& report);
   bitnet_status add_kernel(const gpu::command& one, const sdk::reporter& report);
+  // launch::boxes of a kernel whose tile has some.
+  bitnet_status describe_boxes(const gpu::command& one, const tile_form& tile, launch& values,
+                               const sdk::reporter& report);
   bitnet_status add_beside(CUgraphNode made, const sdk::reporter& report);
   bitnet_status instantiate(const sdk::reporter& report);
   // Of a call that may fail because of `overlap`.

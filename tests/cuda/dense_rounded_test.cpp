@@ -292,19 +292,20 @@ TEST(dense_rounded_table, who_computes_how_many_tokens) {
     SCOPED_TRACE(row.most);
     const gpu::kernel_spec spec = spec_of(gpu::kernel_id::linear_dense_rounded, row.format);
     kernel_form form;
-    ASSERT_TRUE(find_form(spec, form));
+    ASSERT_TRUE(find_form(spec, false, form));
     uint32_t params[gpu::max_params] = {};
     const gpu::linear_dense_rounded_params p{0, 64, row.m, 32, 0, row.m};
     std::memcpy(params, &p, sizeof p);
     const grid how = grid_of(form, spec, params, share(row.m, gpu::rows_of_group(spec)),
-                             share(row.most, spec.constants[2]));
+                             share(row.most, spec.constants[2]), 1);
     ASSERT_NE(how.tiled, nullptr);
     EXPECT_EQ(how.tiled->function, std::string_view(row.function));
     EXPECT_EQ(how.x, row.x);
     EXPECT_EQ(how.y, row.y);
   }
   kernel_form none;
-  EXPECT_FALSE(find_form(spec_of(gpu::kernel_id::linear_dense_rounded, BITNET_FORMAT_Q8_0), none));
+  EXPECT_FALSE(
+      find_form(spec_of(gpu::kernel_id::linear_dense_rounded, BITNET_FORMAT_Q8_0), false, none));
 }
 
 }  // namespace

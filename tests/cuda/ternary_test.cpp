@@ -209,6 +209,23 @@ TEST_F(ternary, groups_of_every_length) {
     for (const uint32_t tokens : {1u, 2u, 9u, 16u, 37u}) expect_exact(of, tokens, tokens);
 }
 
+// Where the device has sm_90's tensor cores; the larger tile where it has few processors.
+TEST_F(ternary, prompts_by_warp_groups) {
+  const shape rows[] = {
+      {"one element of a stage", 1, 64, 0, 0},
+      {"half a stage", 128, 65, 0, 0},
+      {"one element past half a stage, a residual", 129, 257, 0, 0, true},
+      {"a stage, a tile", 256, 256, 0, 0},
+      {"as many stages as there are", 1024, 129, 0, 0},
+      {"one past them", 1100, 70, 0, 0, true},
+      {"width of BitNet b1.58 2B", 2560, 66, 0, 0},
+      {"of its feed-forward part, which ends in half a stage", 6912 + 128, 64, 0, 0},
+  };
+  for (const shape& of : rows)
+    for (const uint32_t tokens : {33u, 64u, 65u, 130u}) expect_exact(of, tokens, tokens);
+  expect_exact({"a step of fewer tokens", 300, 300, 0, 0, true}, 70, 512);
+}
+
 // Which kernel runs, and how many groups of it.
 TEST(ternary_table, who_computes_how_many_tokens) {
   const struct {
@@ -217,6 +234,7 @@ TEST(ternary_table, who_computes_how_many_tokens) {
     uint32_t tokens;
     const char* function;
     uint32_t x, y;
+    uint32_t processors = 0;  // 0: of a device without warp groups
   } rows[] = {
       {"one token", {"", 2560, 100, 0, 0}, 1, "linear_ternary_1", 7, 1},
       {"two are a tile", {"", 2560, 100, 0, 0}, 2, "linear_ternary_few", 7, 1},
@@ -224,6 +242,12 @@ TEST(ternary_table, who_computes_how_many_tokens) {
       {"weights would be read twice", {"", 2560, 300, 0, 0}, 17, "linear_ternary_many", 2, 1},
       {"a long prompt", {"", 2560, 256, 0, 0}, 512, "linear_ternary_many", 1, 16},
       {"few rows", {"", 2560, 63, 0, 0}, 512, "linear_ternary_few", 4, 32},
+      {"one tile, warp groups", {"", 2560, 300, 0, 0}, 32, "linear_ternary_many", 2, 1, 1},
+      {"two tiles, warp groups", {"", 2560, 300, 0, 0}, 33, "linear_ternary_wide", 2, 1, 1},
+      {"few rows, warp groups", {"", 2560, 63, 0, 0}, 512, "linear_ternary_few", 4, 32, 1},
+      {"half of the device", {"", 2560, 2560, 0, 0}, 512, "linear_ternary_wide", 10, 4, 80},
+      {"less", {"", 2560, 2560, 0, 0}, 512, "linear_ternary_narrow", 20, 8, 81},
+      {"groups, warp groups", {"", 2560, 129, 128, 0}, 40, "linear_ternary_factored_many", 2, 3, 1},
       {"one token, groups", {"", 2560, 100, 128, 32}, 1, "linear_ternary_factored", 25, 1},
       {"a tile, groups", {"", 2560, 100, 128, 32}, 8, "linear_ternary_factored_few", 7, 1},
       {"many, groups", {"", 2560, 129, 128, 0}, 40, "linear_ternary_factored_many", 2, 3},
@@ -234,12 +258,14 @@ TEST(ternary_table, who_computes_how_many_tokens) {
     SCOPED_TRACE(row.why);
     const gpu::kernel_spec spec = spec_of(row.of, row.tokens);
     kernel_form form;
-    ASSERT_TRUE(find_form(spec, form));
+    const bool warp_groups = row.processors != 0;
+    if (warp_groups && !has_warp_groups(90)) continue;
+    ASSERT_TRUE(find_form(spec, warp_groups, form));
     uint32_t params[gpu::max_params] = {};
     const gpu::linear_ternary_params p = params_of(row.of, 0, row.of.m);
     std::memcpy(params, &p, sizeof p);
     const grid how = grid_of(form, spec, params, share(row.of.m, gpu::rows_of_group(spec)),
-                             share(row.tokens, spec.constants[2]));
+                             share(row.tokens, spec.constants[2]), row.processors);
     EXPECT_EQ(how.tiled ? how.tiled->function : form.function, row.function);
     EXPECT_EQ(how.x, row.x);
     EXPECT_EQ(how.y, row.y);

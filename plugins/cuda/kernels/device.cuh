@@ -144,27 +144,22 @@ __device__ inline uint32_t shared_address([[maybe_unused]] const void* p) {
 // By one thread, which then calls show_barriers(); others use them behind a barrier after that.
 __device__ inline void begin_barrier([[maybe_unused]] phase_barrier* b,
                                      [[maybe_unused]] uint32_t arrivals) {
-  BITNET_SM90(asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                           :
-                           : "r"(shared_address(b)), "r"(arrivals)
-                           : "memory");)
+  BITNET_SM90(asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(shared_address(b)),
+                           "r"(arrivals) : "memory");)
 }
 __device__ inline void show_barriers() {
-  BITNET_SM90(asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");)
+  BITNET_SM90(asm volatile("fence.mbarrier_init.release.cluster;" :: : "memory");)
 }
 __device__ inline void arrive([[maybe_unused]] phase_barrier* b) {
-  BITNET_SM90(asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
-                           :
-                           : "r"(shared_address(b))
-                           : "memory");)
+  BITNET_SM90(asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(
+      shared_address(b)) : "memory");)
 }
 // The phase ends no sooner than `bytes` more were copied.
 __device__ inline void arrive_expecting([[maybe_unused]] phase_barrier* b,
                                         [[maybe_unused]] uint32_t bytes) {
-  BITNET_SM90(asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                           :
-                           : "r"(shared_address(b)), "r"(bytes)
-                           : "memory");)
+  BITNET_SM90(asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(
+                               shared_address(b)),
+                           "r"(bytes) : "memory");)
 }
 // Until the phase of that parity has ended. What was copied for it is seen then.
 __device__ inline void wait_for_phase([[maybe_unused]] phase_barrier* b,
@@ -174,10 +169,8 @@ __device__ inline void wait_for_phase([[maybe_unused]] phase_barrier* b,
                            "again:\n"
                            "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
                            "@!ended bra again;\n"
-                           "}"
-                           :
-                           : "r"(shared_address(b)), "r"(parity)
-                           : "memory");)
+                           "}" : : "r"(shared_address(b)),
+                           "r"(parity) : "memory");)
 }
 // One thread has the engine copy the box of `map` that begins at byte x of row y; what lies past
 // the matrix is zeros. Its bytes count for the barrier's phase.
@@ -185,12 +178,10 @@ __device__ inline void copy_box([[maybe_unused]] void* to,
                                 [[maybe_unused]] const bitnet::cuda::tensor_map& map,
                                 [[maybe_unused]] uint32_t x, [[maybe_unused]] uint32_t y,
                                 [[maybe_unused]] phase_barrier* b) {
-  BITNET_SM90(asm volatile(
-                  "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-                  "[%0], [%1, {%2, %3}], [%4];"
-                  :
-                  : "r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(b))
-                  : "memory");)
+  BITNET_SM90(
+      asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                   "[%0], [%1, {%2, %3}], [%4];" : : "r"(shared_address(to)),
+                   "l"(&map), "r"(x), "r"(y), "r"(shared_address(b)) : "memory");)
 }
 
 // Products of 64 rows of a, 16 to a warp of a warp group (four warps, the first a multiple of
@@ -207,29 +198,28 @@ __device__ void multiply_warp_group(int (&c)[N / 2], const uint32_t (&a)[4], uin
   BITNET_SUMS_4(i), BITNET_SUMS_4((i) + 4), BITNET_SUMS_4((i) + 8), BITNET_SUMS_4((i) + 12)
 template <>
 __device__ inline void multiply_warp_group<64>([[maybe_unused]] int (&c)[32],
-                                            [[maybe_unused]] const uint32_t (&a)[4],
-                                            [[maybe_unused]] uint64_t b) {
-  BITNET_SM90(asm volatile(
-                  "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {"
-                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-                  "}, {%32, %33, %34, %35}, %36, 1;"
-                  : BITNET_SUMS_16(0), BITNET_SUMS_16(16)
-                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));)
+                                               [[maybe_unused]] const uint32_t (&a)[4],
+                                               [[maybe_unused]] uint64_t b) {
+  BITNET_SM90(
+      asm volatile("wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 {"
+                   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+                   "}, {%32, %33, %34, %35}, %36, 1;" : BITNET_SUMS_16(0),
+                   BITNET_SUMS_16(16) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));)
 }
 template <>
 __device__ inline void multiply_warp_group<128>([[maybe_unused]] int (&c)[64],
-                                            [[maybe_unused]] const uint32_t (&a)[4],
-                                            [[maybe_unused]] uint64_t b) {
+                                                [[maybe_unused]] const uint32_t (&a)[4],
+                                                [[maybe_unused]] uint64_t b) {
   BITNET_SM90(asm volatile(
                   "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
                   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
                   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
                   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-                  "}, {%64, %65, %66, %67}, %68, 1;"
-                  : BITNET_SUMS_16(0), BITNET_SUMS_16(16), BITNET_SUMS_16(32), BITNET_SUMS_16(48)
-                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));)
+                  "}, {%64, %65, %66, %67}, %68, 1;" : BITNET_SUMS_16(0),
+                  BITNET_SUMS_16(16), BITNET_SUMS_16(32), BITNET_SUMS_16(48) : "r"(a[0]), "r"(a[1]),
+                  "r"(a[2]), "r"(a[3]), "l"(b));)
 }
 #undef BITNET_SUMS_16
 #undef BITNET_SUMS_4
@@ -246,11 +236,11 @@ __device__ void take_registers() {
 
 // In front of products, behind what wrote a and c.
 __device__ inline void begin_batch() {
-  BITNET_SM90(asm volatile("wgmma.fence.sync.aligned;" ::: "memory");)
+  BITNET_SM90(asm volatile("wgmma.fence.sync.aligned;" :: : "memory");)
 }
 // Products since the last batch are one.
 __device__ inline void end_batch() {
-  BITNET_SM90(asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");)
+  BITNET_SM90(asm volatile("wgmma.commit_group.sync.aligned;" :: : "memory");)
 }
 // Until all batches but the last `left` are done.
 template <uint32_t left>

@@ -9,7 +9,7 @@ inline constexpr uint32_t group_threads = 128;  // of a work group, of nearly ev
 
 // A matrix in memory of the device and how boxes of it lie in memory of a group: what the driver
 // makes (CUtensorMap), for the engine that copies them.
-struct alignas(64) tensor_map {
+struct alignas(128) tensor_map {
   uint64_t words[16];
 };
 

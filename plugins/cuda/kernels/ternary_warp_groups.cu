@@ -16,12 +16,13 @@ namespace {
 template <uint32_t Tiles, uint32_t Tokens>
 struct shape {
   static constexpr uint32_t tiles = Tiles, tokens = Tokens, sums = Tokens / 2;
-  static constexpr uint32_t rows_of_group = Tiles * 64, rows = warp_groups * rows_of_group;
+  static constexpr uint32_t rows_of_group = Tiles * 64, rows = multiplying_groups * rows_of_group;
   // Of a stage: two boxes of activations, in rows of 128 bytes, and one of codes, in rows of 64.
   static constexpr uint32_t box = Tokens * 128, codes = 2 * box, stage = codes + rows * 64;
 };
 
-constexpr uint32_t consumers = warp_groups * 4;  // warps; the producer is the one behind them
+constexpr uint32_t consumers =
+    multiplying_groups * 4;  // warps; the producer is the one behind them
 
 // What a group has in its memory.
 template <class Shape>
@@ -195,8 +196,7 @@ template <class Shape>
 __device__ const int* share_counts(const group_memory<Shape>& m, uint32_t tile, int counted) {
   constexpr uint32_t shares = consumers * warp / Shape::tokens;
   int* out = m.too_much + tile % 2 * Shape::tokens;
-  for (uint32_t d = shares / 2; d != 0; d /= 2)
-    counted += __shfl_xor_sync(every_lane, counted, d);
+  for (uint32_t d = shares / 2; d != 0; d /= 2) counted += __shfl_xor_sync(every_lane, counted, d);
   if (threadIdx.x % shares == 0) out[threadIdx.x / shares] = counted;
   release(m.counted);
   wait_for_phase(m.counted, tile % 2);

@@ -21,13 +21,14 @@ inline constexpr tile_form many_tokens{256, 32, 2 * 32 * 256 + 128};  // two sta
 
 // Matrices with one scale, by warp groups of sm_90: stages of 256 elements. Behind the two that
 // multiply comes a warp that copies; where they need its registers, a warp group of its own.
-inline constexpr uint32_t warp_groups = 2, stages = 4, stage_elements = 256, of_alignment = 1024;
+inline constexpr uint32_t multiplying_groups = 2, stages = 4, stage_elements = 256,
+                          of_alignment = 1024;
 template <uint32_t rows, uint32_t tokens, uint32_t copying_warps>
 inline constexpr tile_form warp_group_form{
     rows, tokens,
-    of_alignment + stages * (tokens * stage_elements + rows * stage_elements / 4) +
+    of_alignment + stages*(tokens* stage_elements + rows * stage_elements / 4) +
         (2 * stages + 1) * 8 + 2 * tokens * 4,
-    (warp_groups * 4 + copying_warps) * 32, true};
+    (multiplying_groups * 4 + copying_warps) * 32, true};
 inline constexpr tile_form narrow_form = warp_group_form<128, 64, 1>;
 inline constexpr tile_form wide_form = warp_group_form<256, 128, 4>;
 
@@ -40,7 +41,8 @@ inline constexpr tile_form few_rounded{64, 16, 2 * 16 * 128};
 inline constexpr tile_form many_rounded{128, 64, 2 * 64 * 128};
 
 // What a group has on sm_90 if a launch says so before.
-static_assert(wide_form.shared_bytes <= 227 << 10 && 2 * (narrow_form.shared_bytes + 1024) <= 228 << 10);
+static_assert(wide_form.shared_bytes <= 227 << 10 &&
+              2 * (narrow_form.shared_bytes + 1024) <= 228 << 10);
 // What a launch may ask for on every device, without a word about it before.
 static_assert(many_tokens.shared_bytes <= 48 << 10 && few_factored.shared_bytes <= 48 << 10 &&
               many_rounded.shared_bytes <= 48 << 10);
