@@ -63,6 +63,21 @@ class Cuda(support.Case):
         self.assertNotEqual(result.code, 0)
         self.assertIn("setting overlap is 'yes'; expected on or off", result.stderr)
 
+    def test_warp_groups_change_nothing(self):
+        prompt = "The bird and the dog went to the park. " * 8
+        words = ("run", "--device", "cuda", "--temp", "0", "-n", "4", "--json", "-p", prompt)
+        by_tiles = self.ok(*words, env={"BITNET_CUDA_WARP_GROUPS": "off"}).json["tokens"]
+        for env in ({}, {"BITNET_STAND_IN": "processors=132"}, {"BITNET_STAND_IN": "wrong_groups=1"}):
+            with self.subTest(env):
+                told = self.ok(*words, env=env)
+                self.assertEqual(told.json["tokens"], by_tiles)
+                self.assertEqual("have other bits" in told.stderr, "wrong_groups=1" in env.values(), told.stderr)
+
+    def test_warp_groups_that_are_none_are_refused(self):
+        result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"BITNET_CUDA_WARP_GROUPS": "yes"})
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("setting warp_groups is 'yes'; expected on or off", result.stderr)
+
     def test_long_prompt(self):
         prompt = "The bird and the dog went to the park. " * 8
         self.assertEqual(self.run_on("cuda", prompt, n=8)["tokens"], self.run_on("cpu", prompt, n=8)["tokens"])

@@ -225,6 +225,10 @@ def sanitizer(lane):
             "no error")
 
 
+# What a backend can do without.
+SWITCHES = {"cuda": ("BITNET_CUDA_WARP_GROUPS", "BITNET_CUDA_OVERLAP")}
+
+
 def limit(lane):
     """GB/s read and written where the driver copies: of its own program, or of the backend's folder of tests."""
     own = lane.build / f"tests/bench/gpu/bench_{lane.device}_ceilings"
@@ -240,7 +244,8 @@ def limit(lane):
 
 
 def speed(lane):
-    """Prompts and generation of every model, beside what the driver copies in the same minute."""
+    """Prompts and generation of every model, beside what the driver copies in the same minute; then without what can be
+    switched off."""
     for name, file in lane.all_models():
         most = limit(lane)
         words = ["--no-kernel-times", "-p", lane.sizes.prompt, "-n", lane.sizes.tokens, "-r", lane.sizes.rounds]
@@ -252,6 +257,11 @@ def speed(lane):
                 read = test["bytes_per_token"] * test["median_ts"] / 1e9
                 figure, share = figure + f", {read:.1f} GB/s", f"{100 * read / most:.0f} %"
             row(f"{name}: {test['test']}", f"bitnet bench {lane.of(file)} {' '.join(map(str, words))}", figure, share)
+        for setting in SWITCHES.get(lane.device, ()):
+            test = json.loads(lane.ok("bench", "-m", file, "--device", lane.device, *words, "-o", "json", env={setting: "off"}))
+            figures = ", ".join(f"{one['test']} {one['median_ts']:.1f}" for one in test)
+            row(f"{name}: without {setting}", f"{setting}=off bitnet bench {lane.of(file)} {' '.join(map(str, words))}",
+                f"{figures} t/s", "")
 
 
 STEPS = (conformance, parity, models, soak, parallel, reload, generations, failover, sanitizer, speed)
