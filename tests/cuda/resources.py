@@ -1,7 +1,12 @@
 """What ptxas says of each kernel on each architecture, as a table.
 
-    resources.py FOLDER [NAME...]   of the .ptxas files in FOLDER; fails if a kernel of these is missing
+    resources.py [--write] FOLDER TABLE   of the .ptxas files in FOLDER
+
+Fails where a kernel spills, where an architecture of its file lacks it, and where fewer threads are on a multiprocessor
+by its registers than TABLE has, which --write writes.
 """
+
+import csv
 
 import pathlib
 import re
@@ -33,7 +38,20 @@ def read(text):
     return out
 
 
-def main(folder, expected):
+def read_table(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return {row["kernel"]: {arch: int(n) for arch, n in row.items() if arch != "kernel" and n}
+                for row in csv.DictReader(file)}
+
+
+def write_table(path, threads, architectures):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(["kernel", *architectures])
+        out.writerows([kernel, *(of.get(arch, "") for arch in architectures)] for kernel, of in sorted(threads.items()))
+
+
+def main(folder, table, write=False):
     found, wanted = {}, {}
     for file in sorted(pathlib.Path(folder).glob("*.ptxas")):
         of_file = read(file.read_text(encoding="utf-8"))
@@ -44,7 +62,9 @@ def main(folder, expected):
     print("registers (most threads of a multiprocessor by them), shared bytes where there are some\n")
     print("| kernel | " + " | ".join(architectures) + " |")
     print("|---|" + "---:|" * len(architectures))
-    wrong = [f"{kernel} is not compiled" for kernel in expected if kernel not in kernels]
+    least, most = {} if write else read_table(table), {kernel: {} for kernel in kernels}
+    wrong = [f"{kernel} is in {table} and not compiled" for kernel in least if kernel not in kernels and "sm_90" in architectures]
+    wrong += [f"{kernel} is not in {table}" for kernel in kernels if not write and kernel not in least]
     for kernel in kernels:
         cells = []
         for arch in architectures:
@@ -60,14 +80,19 @@ def main(folder, expected):
                 wrong.append(f"{kernel} on {arch} has {stack} bytes of stack, {spilled} spilled")
             threads = OTHERS.get(kernel, THREADS)
             groups = REGISTERS // (threads * ((registers + 7) // 8 * 8))
-            cells.append(f"{registers} ({min(groups * threads, MOST.get(arch, 2048))})" + (f" {shared}" if shared else ""))
+            most[kernel][arch] = min(groups * threads, MOST.get(arch, 2048))
+            if most[kernel][arch] < least.get(kernel, {}).get(arch, 0):
+                wrong.append(f"{kernel} on {arch} has {most[kernel][arch]} threads; {table} has {least[kernel][arch]}")
+            cells.append(f"{registers} ({most[kernel][arch]})" + (f" {shared}" if shared else ""))
         print(f"| {kernel} | " + " | ".join(cells) + " |")
     if not kernels:
         wrong.append("there is no report in " + folder)
+    if write:
+        write_table(table, most, architectures)
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    sys.exit(main(*sys.argv[-2:], write=sys.argv[1:-2] == ["--write"]))
