@@ -14,10 +14,11 @@ struct alignas(128) tensor_map {
 };
 
 struct launch {
-  tensor_map boxes[2];    // only of kernels whose tile has some: of the activations, of the matrix
   uint64_t memory[8];     // device addresses of the bindings, in the order of kernels.hpp
   uint32_t constants[5];  // those of the kernel's specification
   uint32_t params[32];    // words of its parameter struct
+  // Of kernels whose tile has boxes: of the activations, and of the matrix.
+  tensor_map boxes[2];
 };
 
 }  // namespace bitnet::cuda
