@@ -146,7 +146,8 @@ __device__ int count_share(const uint8_t* stage) {
     const uint32_t piece = share * each + (i + share / (8 / each) * (each / 2)) % each;
     const uint32_t at = piece / 8 * Shape::box + token * 128 + (piece % 8 ^ token % 8) * 16;
     const uint4 words = *reinterpret_cast<const uint4*>(stage + at);
-    for (const uint32_t word : {words.x, words.y, words.z, words.w})
+    const uint32_t four[4] = {words.x, words.y, words.z, words.w};
+    for (const uint32_t word : four)
       sum = __dp4a(static_cast<int>(word), static_cast<int>(ones), sum);
   }
   return sum;

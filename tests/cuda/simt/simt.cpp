@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fiber.hpp"
+#include "warp_groups_state.hpp"
 
 namespace simt {
 
@@ -57,7 +58,8 @@ state* now = &states[0];
                now->how.name);
   for (unsigned int i = first; i < first + count; ++i) {
     const thread& t = now->threads[i];
-    constexpr const char* words[] = {"runs", "barrier", "shuffle", "vote", "product", "grids"};
+    constexpr const char* words[] = {"runs",    "barrier", "shuffle", "vote",
+                                     "product", "grids",   "phase"};
     std::fprintf(stderr, " [%u] %s:%d", i, t.done ? "left" : words[static_cast<int>(t.waits)],
                  t.line);
   }
@@ -100,6 +102,7 @@ bool release_warp(unsigned int first) {
   bool some = false, all = true;
   for (unsigned int i = first; i < first + lanes; ++i) {
     const thread& t = now->threads[i];
+    if (t.waits == meeting::phase) return false;  // it may still come
     const bool here_too = !t.done && t.waits != meeting::none && t.waits != meeting::barrier &&
                           t.waits != meeting::grids;
     some |= here_too;
@@ -131,7 +134,7 @@ bool release_group() {
   bool some = false, all = true;
   for (const thread& t : now->threads) {
     some |= !t.done;
-    all &= !t.done && t.line == leader.line;
+    all &= !t.done && t.waits == meeting::barrier && t.line == leader.line;
   }
   if (!some) return false;
   if (!all) give_up("threads of a group meet at different barriers, or left", 0, count);
@@ -154,9 +157,35 @@ void begin_group(unsigned int x, unsigned int y) {
 void run_warps() {
   for (unsigned int w = 0; w < now->threads.size(); w += lanes) run_warp(w);
 }
+// True if some thread goes on whose phase is over.
+bool release_phases() {
+  bool some = false;
+  for (unsigned int i = 0; i < now->threads.size(); ++i) {
+    thread& t = now->threads[i];
+    if (t.waits != meeting::phase || !phase_is_over(i)) continue;
+    t.waits = meeting::none;
+    some = true;
+  }
+  return some;
+}
 void run_group() {
-  do run_warps();
-  while (release_group());
+  forget_warp_groups(static_cast<unsigned int>(now->threads.size()));
+  do {
+    do run_warps();
+    while (release_phases() || (make_box_copies() && release_phases()));
+  } while (release_group());
+  if (const char* left = left_of_warp_groups()) give_up(left, 0, 1);
+}
+
+// Memory of a group begins where it is aligned to 16 bytes and no more, as on a device.
+constexpr size_t shared_begins = 48;
+void* allocate_shared(size_t bytes) {
+  void* out = nullptr;
+  if (posix_memalign(&out, shared_alignment, shared_begins + bytes) != 0) std::abort();
+  return static_cast<char*>(out) + shared_begins;
+}
+void free_shared(void* memory) {
+  std::free(static_cast<char*>(memory) - shared_begins);
 }
 
 // Stacks are kept: a grid has as many groups as it likes, and they run one after the other.
@@ -199,7 +228,7 @@ state& begin_grid(kernel function, const void* argument, const grid& how) {
   mine.how = how;
   // Exactly as large, so that what lies behind it is seen by sanitizers; what is in it is not
   // zeros.
-  mine.memory = std::aligned_alloc(16, (how.shared_bytes + 31) / 16 * 16);
+  mine.memory = allocate_shared((how.shared_bytes + 31) / 16 * 16);
   enter_grid(mine);
   make_threads(how.threads);
   begin_group(0, 0);
@@ -213,11 +242,27 @@ void finish_grid(state& mine) {
       run_group();
     }
   shared = nullptr;
-  std::free(mine.memory);
+  free_shared(mine.memory);
   mine.used = false;
 }
 
 }  // namespace
+
+unsigned int running() {
+  return now->running;
+}
+void refuse(const char* what) {
+  give_up(what, now->running, 1);
+}
+void see_use(const char* what) {
+  see_wait(what);
+}
+void wait_for_phases(int line) {
+  thread& t = now->threads[now->running];
+  t.waits = meeting::phase;
+  t.line = line;
+  leave();
+}
 
 void wait_for_grids() {
   thread& t = now->threads[now->running];

@@ -30,7 +30,9 @@ settings read_settings() {
     } names[] = {{"version", &out.version}, {"devices", &out.devices}, {"arch", &out.arch},
                  {"code", &out.code},       {"mode", &out.mode},       {"init", &out.init},
                  {"retain", &out.retain},   {"with", &out.with},       {"beside", &out.beside},
-                 {"ready", &out.ready},     {"at_once", &out.at_once}};
+                 {"ready", &out.ready},     {"at_once", &out.at_once},
+                 {"processors", &out.processors},
+                 {"wrong_groups", &out.wrong_groups}};
     bool known = key == "memory" || key == "fail";
     if (known) (key == "memory" ? out.memory_mib : out.fail) = number;
     for (const auto& n : names)
@@ -149,6 +151,8 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
       *value = 48 << 10;
       break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = wanted().processors;
+      break;
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
       *value = 1;
       break;

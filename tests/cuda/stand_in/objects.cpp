@@ -160,6 +160,7 @@ class kernel_run {
   explicit kernel_run(const node& n) : node_(&n) {
     for (const uint64_t at : n.arguments.memory)
       if (at != 0) objects().check_memory(at, 4, n.run->name.c_str());
+    simt::wrong_products = wanted().wrong_groups != 0;
     simt::architecture = wanted().code == 0 ? wanted().arch : wanted().code;
   }
   void begin() { begun_.emplace(call, node_, how()); }

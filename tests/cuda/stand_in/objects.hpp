@@ -86,6 +86,7 @@ struct event {
 struct function {
   std::string name;
   kernel_function run;
+  unsigned int most_shared = 48 << 10;  // what a launch may ask for
 };
 struct module {
   std::vector<function*> functions;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "calls.hpp"
+#include "warp_groups.hpp"
 
 using namespace stand_in;
 
@@ -116,6 +117,49 @@ CUresult cuModuleGetFunction(CUfunction* out, CUmodule handle, const char* name)
   return CUDA_SUCCESS;
 }
 
+CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute what, int value) {
+  STAND_IN_BEGIN_IN_CONTEXT();
+  constexpr int most = 227 << 10;  // of sm_90
+  auto* of = static_cast<function*>(as(handle, kind::function, __func__));
+  if (what != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+    give_up("%s: attribute %d is not known", __func__, static_cast<int>(what));
+  if (value < 0 || value > most) return CUDA_ERROR_INVALID_VALUE;
+  of->most_shared = static_cast<unsigned int>(value);
+  return CUDA_SUCCESS;
+}
+// What the driver's header says of tensor maps of two dimensions and single bytes; more is not
+// asked for.
+CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuuint32_t rank,
+                                void* address, const cuuint64_t* size, const cuuint64_t* stride,
+                                const cuuint32_t* box, const cuuint32_t* each,
+                                CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) {
+  STAND_IN_BEGIN();
+  if (type != CU_TENSOR_MAP_DATA_TYPE_UINT8 || rank != 2 ||
+      interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+    give_up("%s: a kind of map that is not known", __func__);
+  constexpr uint32_t spans[] = {0, 32, 64, 128}, most = 256;
+  const uint32_t span = static_cast<unsigned int>(swizzle) < 4 ? spans[swizzle] : ~0u;
+  const bool wrong = span == ~0u || reinterpret_cast<uintptr_t>(address) % 16 != 0 ||
+                     reinterpret_cast<uintptr_t>(out) % alignof(CUtensorMap) != 0 || size[0] == 0 ||
+                     size[1] == 0 || size[0] > uint64_t{1} << 32 || size[1] > uint64_t{1} << 32 ||
+                     stride[0] % 16 != 0 || stride[0] < size[0] || stride[0] >= uint64_t{1} << 40 ||
+                     box[0] == 0 || box[1] == 0 || box[0] > most || box[1] > most ||
+                     box[0] % 16 != 0 || (span != 0 && box[0] > span) || each[0] != 1 ||
+                     each[1] != 1;
+  if (wrong) return CUDA_ERROR_INVALID_VALUE;
+  objects().check_memory(reinterpret_cast<uint64_t>(address), stride[0] * (size[1] - 1) + size[0],
+                         __func__);
+  const simt::boxes made{simt::boxes::written, reinterpret_cast<uint64_t>(address),
+                         size[0],              size[1],
+                         stride[0],            box[0],
+                         box[1],               span};
+  static_assert(sizeof made <= sizeof *out);
+  std::memset(out, 0, sizeof *out);
+  std::memcpy(out, &made, sizeof made);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamCreate(CUstream* out, unsigned int) {
   STAND_IN_BEGIN_IN_CONTEXT();
   auto* made = new stream;
@@ -214,12 +258,12 @@ CUresult cuGraphDestroy(CUgraph handle) {
 CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph handle, const CUgraphNode* after,
                               size_t count, const CUDA_KERNEL_NODE_PARAMS* what) {
   STAND_IN_BEGIN_IN_CONTEXT();
-  constexpr unsigned int most_y = 65535, most_shared = 48 << 10;
+  constexpr unsigned int most_y = 65535, most_threads = 1024;
+  const auto* run = static_cast<function*>(as(what->func, kind::function, __func__));
   if (what->gridDimX == 0 || what->gridDimY == 0 || what->gridDimY > most_y ||
       what->gridDimZ != 1 || what->blockDimY != 1 || what->blockDimZ != 1 ||
-      what->sharedMemBytes > most_shared)
+      what->blockDimX > most_threads || what->sharedMemBytes > run->most_shared)
     return CUDA_ERROR_INVALID_VALUE;
-  const auto* run = static_cast<function*>(as(what->func, kind::function, __func__));
   node* made = add_node(out, handle, after, count, __func__);
   made->run = run;
   std::memcpy(&made->arguments, what->kernelParams[0], sizeof made->arguments);
