@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda_platform.hpp"
@@ -14,11 +16,14 @@ namespace bitnet::cuda::test {
 
 class kernel_bench {
  public:
-  // Nothing else works if this does not.
+  // Nothing else works if this does not. BITNET_CUDA_WARP_GROUPS=off is heeded.
   void open() {
     error_.struct_size = sizeof error_;
     std::string why;
-    platform_ = open_platform(usual_driver, [](uint32_t, const std::string&) {}, why);
+    const char* warp_groups = std::getenv("BITNET_CUDA_WARP_GROUPS");
+    permitted may;
+    may.warp_groups = !warp_groups || std::string_view(warp_groups) != "off";
+    platform_ = open_platform(usual_driver, [](uint32_t, const std::string&) {}, why, may);
     ASSERT_NE(platform_, nullptr) << why;
     ASSERT_EQ(platform_->open(0, device_, report_), BITNET_OK) << error_.message;
     ASSERT_EQ(device_->make_queue(queue_, report_), BITNET_OK) << error_.message;

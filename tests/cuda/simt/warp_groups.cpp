@@ -111,8 +111,7 @@ using two_rows = std::array<std::array<int16_t, 32>, 2>;
 two_rows rows_of(const uint64_t* given, unsigned int lane, size_t batch_index) {
   two_rows out;
   for (unsigned int word = 0; word < 4; ++word) {
-    const auto& theirs =
-        *reinterpret_cast<const std::vector<product>*>(given[lane / 4 * 4 + word]);
+    const auto& theirs = *reinterpret_cast<const std::vector<product>*>(given[lane / 4 * 4 + word]);
     for (unsigned int i = 0; i < 4; ++i) {
       int8_t bytes[4];
       std::memcpy(bytes, &theirs[batch_index].a[i], 4);
@@ -203,9 +202,10 @@ uint32_t address_of(const void* p) {
 void begin(uint64_t* barrier, uint32_t arrivals) {
   see("begin a barrier");
   if (arrivals == 0 || address_of(barrier) % 8 != 0) refuse("a barrier of nobody, or not aligned");
-  if (!barriers.emplace(barrier, phases{arrivals}).second) refuse("a barrier that is there already");
+  if (!barriers.emplace(barrier, phases{arrivals}).second)
+    refuse("a barrier that is there already");
 }
-void arrive(uint64_t* barrier, uint32_t bytes) {
+void arrive_at(uint64_t* barrier, uint32_t bytes) {
   see("arrive");
   phases& p = of_barrier(barrier);
   if (p.arrived == p.arrivals) refuse("more arrivals than a phase has");

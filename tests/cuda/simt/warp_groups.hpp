@@ -19,7 +19,7 @@ struct boxes {
 
 uint32_t address_of(const void* p);
 void begin(uint64_t* barrier, uint32_t arrivals);
-void arrive(uint64_t* barrier, uint32_t bytes);
+void arrive_at(uint64_t* barrier, uint32_t bytes);
 void wait(uint64_t* barrier, uint32_t parity, int line);
 void copy_box(void* to, const bitnet::cuda::tensor_map& map, uint32_t x, uint32_t y, uint64_t* b);
 void begin_products();
@@ -40,10 +40,10 @@ inline void begin_barrier(phase_barrier* b, uint32_t arrivals) {
 }
 inline void show_barriers() {}
 inline void arrive(phase_barrier* b) {
-  simt::arrive(b, 0);
+  simt::arrive_at(b, 0);
 }
 inline void arrive_expecting(phase_barrier* b, uint32_t bytes) {
-  simt::arrive(b, bytes);
+  simt::arrive_at(b, bytes);
 }
 inline void wait_for_phase(phase_barrier* b, uint32_t parity, int line = __builtin_LINE()) {
   simt::wait(b, parity, line);

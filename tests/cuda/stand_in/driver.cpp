@@ -27,10 +27,17 @@ settings read_settings() {
     const struct {
       const char* name;
       int* to;
-    } names[] = {{"version", &out.version}, {"devices", &out.devices}, {"arch", &out.arch},
-                 {"code", &out.code},       {"mode", &out.mode},       {"init", &out.init},
-                 {"retain", &out.retain},   {"with", &out.with},       {"beside", &out.beside},
-                 {"ready", &out.ready},     {"at_once", &out.at_once},
+    } names[] = {{"version", &out.version},
+                 {"devices", &out.devices},
+                 {"arch", &out.arch},
+                 {"code", &out.code},
+                 {"mode", &out.mode},
+                 {"init", &out.init},
+                 {"retain", &out.retain},
+                 {"with", &out.with},
+                 {"beside", &out.beside},
+                 {"ready", &out.ready},
+                 {"at_once", &out.at_once},
                  {"processors", &out.processors},
                  {"wrong_groups", &out.wrong_groups}};
     bool known = key == "memory" || key == "fail";
