@@ -10,20 +10,25 @@
 #include <string_view>
 #include <vector>
 
+#include "bitnet/abi/host.h"
 #include "cuda_platform.hpp"
 
 namespace bitnet::cuda::test {
 
 class kernel_bench {
  public:
-  // Nothing else works if this does not. BITNET_CUDA_WARP_GROUPS=off is heeded.
+  // Nothing else works if this does not. BITNET_CUDA_WARP_GROUPS=off is heeded. A warning is a
+  // failure: kernels that would be used are not.
   void open() {
     error_.struct_size = sizeof error_;
     std::string why;
     const char* warp_groups = std::getenv("BITNET_CUDA_WARP_GROUPS");
     permitted may;
     may.warp_groups = !warp_groups || std::string_view(warp_groups) != "off";
-    platform_ = open_platform(usual_driver, [](uint32_t, const std::string&) {}, why, may);
+    const auto log = [](uint32_t level, const std::string& message) {
+      if (level == BITNET_LOG_WARN) ADD_FAILURE() << message;
+    };
+    platform_ = open_platform(usual_driver, log, why, may);
     ASSERT_NE(platform_, nullptr) << why;
     ASSERT_EQ(platform_->open(0, device_, report_), BITNET_OK) << error_.message;
     ASSERT_EQ(device_->make_queue(queue_, report_), BITNET_OK) << error_.message;
