@@ -79,12 +79,27 @@ class kernel final : public gpu::kernel {
   CUfunction function = nullptr, tiled[tiled_forms] = {};
 };
 
+// Whether kernels of a device's graphs may be launched while those before them compute: until its
+// driver refuses one of the graphs.
+class overlap {
+ public:
+  overlap(const context& c, const log_function& log, bool wanted)
+      : context_(c), log_(log), wanted_(wanted) {}
+  bool wanted() const noexcept { return wanted_; }
+  void refuse(CUresult answer);
+
+ private:
+  const context& context_;
+  const log_function& log_;
+  bool wanted_;
+};
+
 class device final : public gpu::device {
  public:
   // `watcher` may be null; `log` outlives the device.
   device(const library& cu, const device_facts& facts, gpu::watcher* watcher,
          const log_function& log)
-      : context_(cu, facts), watcher_(watcher), log_(log), overlaps_(facts.overlaps) {}
+      : context_(cu, facts), watcher_(watcher), overlap_(context_, log, facts.overlaps) {}
   ~device() override;
   bitnet_status open(const sdk::reporter& report);
 
@@ -108,8 +123,7 @@ class device final : public gpu::device {
 
   context context_;
   gpu::watcher* const watcher_;
-  const log_function& log_;
-  bool overlaps_;                     // until the driver refuses it
+  overlap overlap_;
   std::unique_ptr<nvml> management_;  // nullptr where there is none
   std::map<const image*, CUmodule> modules_;
 };

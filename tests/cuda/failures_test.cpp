@@ -171,7 +171,7 @@ TEST_F(failures, of_what_lets_kernels_overlap_cost_nothing_else) {
       EXPECT_EQ(out.status, BITNET_OK) << out.message;
       EXPECT_TRUE(out.right && out.message.empty()) << out.message;
     }
-    EXPECT_EQ(without, 2u) << "the edge, and the graph";
+    EXPECT_EQ(without, 3u) << "the edge, the graph, and its launch";
   }
 }
 

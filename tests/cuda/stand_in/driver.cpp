@@ -30,7 +30,7 @@ settings read_settings() {
     } names[] = {{"version", &out.version}, {"devices", &out.devices}, {"arch", &out.arch},
                  {"code", &out.code},       {"mode", &out.mode},       {"init", &out.init},
                  {"retain", &out.retain},   {"with", &out.with},       {"beside", &out.beside},
-                 {"ready", &out.ready},     {"at_once", &out.at_once}};
+                 {"ready", &out.ready},     {"launch", &out.launch},   {"at_once", &out.at_once}};
     bool known = key == "memory" || key == "fail";
     if (known) (key == "memory" ? out.memory_mib : out.fail) = number;
     for (const auto& n : names)

@@ -14,7 +14,8 @@
 //   init    0          what cuInit answers, and
 //   retain  0          cuDevicePrimaryCtxRetain
 //   beside  0          what a programmatic edge is answered, and
-//   ready   0          a graph that has one, when it is instantiated
+//   ready   0          a graph that has one, when it is instantiated, and
+//   launch  0          when it is launched
 //   at_once 0          1: whoever launches computes, so that the number of calls is always the same
 //   fail    0          the so many-th call answers
 //   with    0          this
@@ -34,7 +35,7 @@ namespace stand_in {
 
 struct settings {
   int version = 13000, devices = 1, arch = 90, code = 0, mode = 0, init = 0, retain = 0, with = 0,
-      beside = 0, ready = 0, at_once = 0;
+      beside = 0, ready = 0, launch = 0, at_once = 0;
   uint64_t memory_mib = 1024, fail = 0;
 };
 const settings& wanted();
