@@ -185,13 +185,7 @@ bitnet_status device::upload(gpu::buffer& to, uint64_t offset, const void* data,
   }
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
-  const CUdeviceptr at = static_cast<device_buffer&>(to).address() + offset;
-  if (bitnet_status s =
-          context_.check(context_.cu.cuMemcpyHtoDAsync(at, data, bytes, context_.transfers),
-                         "cuMemcpyHtoDAsync", report);
-      sdk::failed(s))
-    return s;
-  return context_.finish_transfers(report);
+  return staging_.upload(static_cast<device_buffer&>(to).address() + offset, data, bytes, report);
 }
 
 bitnet_status device::download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,

@@ -12,6 +12,7 @@
 #include "kernel_table.hpp"
 #include "library.hpp"
 #include "nvml.hpp"
+#include "staging.hpp"
 
 namespace bitnet::cuda {
 
@@ -99,7 +100,10 @@ class device final : public gpu::device {
   // `watcher` may be null; `log` outlives the device.
   device(const library& cu, const device_facts& facts, gpu::watcher* watcher,
          const log_function& log)
-      : context_(cu, facts), watcher_(watcher), overlap_(context_, log, facts.overlaps) {}
+      : context_(cu, facts),
+        watcher_(watcher),
+        overlap_(context_, log, facts.overlaps),
+        staging_(context_, log) {}
   ~device() override;
   bitnet_status open(const sdk::reporter& report);
 
@@ -124,6 +128,7 @@ class device final : public gpu::device {
   context context_;
   gpu::watcher* const watcher_;
   overlap overlap_;
+  staging staging_;
   std::unique_ptr<nvml> management_;  // nullptr where there is none
   std::map<const image*, CUmodule> modules_;
 };

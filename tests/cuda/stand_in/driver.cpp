@@ -30,7 +30,8 @@ settings read_settings() {
     } names[] = {{"version", &out.version}, {"devices", &out.devices}, {"arch", &out.arch},
                  {"code", &out.code},       {"mode", &out.mode},       {"init", &out.init},
                  {"retain", &out.retain},   {"with", &out.with},       {"beside", &out.beside},
-                 {"ready", &out.ready},     {"launch", &out.launch},   {"at_once", &out.at_once}};
+                 {"ready", &out.ready},     {"launch", &out.launch},   {"at_once", &out.at_once},
+                 {"pinned", &out.pinned}};
     bool known = key == "memory" || key == "fail";
     if (known) (key == "memory" ? out.memory_mib : out.fail) = number;
     for (const auto& n : names)
@@ -230,6 +231,7 @@ CUresult cuMemFree(CUdeviceptr at) {
 }
 CUresult cuMemHostAlloc(void** at, size_t bytes, unsigned int) {
   STAND_IN_BEGIN_IN_CONTEXT();
+  if (wanted().pinned != 0) return static_cast<CUresult>(wanted().pinned);
   if (posix_memalign(at, 256, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   std::memset(*at, 0xcd, bytes);
   objects().add(*at, kind::pinned, bytes);
