@@ -135,6 +135,14 @@ bitnet_status device_buffer::create(gpu::placement where, const sdk::reporter& r
   return context_.finish_transfers(report);
 }
 
+void overlap::refuse(CUresult answer) {
+  if (!wanted_) return;
+  wanted_ = false;
+  log_(BITNET_LOG_INFO, context_.facts.common.name +
+                            ": the driver does not launch kernels beside those before them (" +
+                            context_.cu.name_of(answer) + "); they are launched one by one");
+}
+
 device::~device() {
   if (modules_.empty()) return;
   const current mine(context_);
@@ -178,13 +186,7 @@ bitnet_status device::upload(gpu::buffer& to, uint64_t offset, const void* data,
   }
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
-  const CUdeviceptr at = static_cast<device_buffer&>(to).address() + offset;
-  if (bitnet_status s =
-          context_.check(context_.cu.cuMemcpyHtoDAsync(at, data, bytes, context_.transfers),
-                         "cuMemcpyHtoDAsync", report);
-      sdk::failed(s))
-    return s;
-  return context_.finish_transfers(report);
+  return staging_.upload(static_cast<device_buffer&>(to).address() + offset, data, bytes, report);
 }
 
 bitnet_status device::download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
@@ -288,18 +290,8 @@ bitnet_status device::record(std::span<const gpu::command> commands, bool timed,
                              std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) {
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
-  // What is timed is done one by one.
-  auto made = std::make_unique<recording>(context_, timed, overlaps_ && !timed);
-  bitnet_status s = made->build(commands, report);
-  if (const CUresult refused = made->refused(); refused != CUDA_SUCCESS) {
-    overlaps_ = false;
-    log_(BITNET_LOG_INFO, context_.facts.common.name +
-                              ": the driver does not launch kernels beside those before them (" +
-                              context_.cu.name_of(refused) + "); they are launched one by one");
-    made = std::make_unique<recording>(context_, timed, false);
-    s = made->build(commands, report);
-  }
-  if (sdk::failed(s)) return s;
+  auto made = std::make_unique<recording>(context_, timed, overlap_);
+  if (bitnet_status s = made->build(commands, report); sdk::failed(s)) return s;
   out = std::move(made);
   return BITNET_OK;
 }

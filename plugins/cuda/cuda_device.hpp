@@ -12,6 +12,7 @@
 #include "kernel_table.hpp"
 #include "library.hpp"
 #include "nvml.hpp"
+#include "staging.hpp"
 
 namespace bitnet::cuda {
 
@@ -79,6 +80,21 @@ class kernel final : public gpu::kernel {
   CUfunction function = nullptr, tiled[with_warp_groups] = {};
 };
 
+// Whether kernels of a device's graphs may be launched while those before them compute: until its
+// driver refuses one of the graphs.
+class overlap {
+ public:
+  overlap(const context& c, const log_function& log, bool wanted)
+      : context_(c), log_(log), wanted_(wanted) {}
+  bool wanted() const noexcept { return wanted_; }
+  void refuse(CUresult answer);
+
+ private:
+  const context& context_;
+  const log_function& log_;
+  bool wanted_;
+};
+
 class device final : public gpu::device {
  public:
   // `watcher` may be null; `log` outlives the device.
@@ -87,8 +103,9 @@ class device final : public gpu::device {
       : context_(cu, facts),
         watcher_(watcher),
         log_(log),
-        overlaps_(facts.overlaps),
-        warp_groups_(facts.warp_groups) {}
+        warp_groups_(facts.warp_groups),
+        overlap_(context_, log, facts.overlaps),
+        staging_(context_, log) {}
   ~device() override;
   bitnet_status open(const sdk::reporter& report);
 
@@ -117,9 +134,10 @@ class device final : public gpu::device {
   context context_;
   gpu::watcher* const watcher_;
   const log_function& log_;
-  bool overlaps_;                     // until the driver refuses it
-  bool warp_groups_;                  // until they are found to differ
-  bool compared_ = false;             // products by warp groups with others, once
+  bool warp_groups_;       // until they are found to differ
+  bool compared_ = false;  // products by warp groups with others, once
+  overlap overlap_;
+  staging staging_;
   std::unique_ptr<nvml> management_;  // nullptr where there is none
   std::map<const image*, CUmodule> modules_;
 };

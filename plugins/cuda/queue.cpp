@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <thread>
 
 #include "recording.hpp"
@@ -47,17 +48,22 @@ bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::rep
   if (bitnet_status s = spare_event(event, report); sdk::failed(s)) return s;
   pending_.push_back({value, event});  // before anything runs: it may throw
   spare_.pop_back();
-  bitnet_status s = static_cast<recording&>(work).launch_on(stream_, report);
-  if (!sdk::failed(s)) {
-    s = context_.check(context_.cu.cuEventRecord(event, stream_), "cuEventRecord", report);
-    // What runs and cannot be waited for must not be left running.
-    if (sdk::failed(s)) context_.cu.cuStreamSynchronize(stream_);
-  }
-  if (sdk::failed(s)) {
+  // Nobody waits for what was not launched; a graph that is made once more may throw, too.
+  const auto take_back = [&](const void*) {
     pending_.pop_back();
     context_.cu.cuEventDestroy(event);
+  };
+  std::unique_ptr<queue, decltype(take_back)> unfinished(this, take_back);
+  if (bitnet_status s = static_cast<recording&>(work).launch_on(stream_, report); sdk::failed(s))
+    return s;
+  if (bitnet_status s =
+          context_.check(context_.cu.cuEventRecord(event, stream_), "cuEventRecord", report);
+      sdk::failed(s)) {
+    // What runs and cannot be waited for must not be left running.
+    context_.cu.cuStreamSynchronize(stream_);
     return s;
   }
+  static_cast<void>(unfinished.release());
   submitted_ = value;
   return BITNET_OK;
 }

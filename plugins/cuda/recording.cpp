@@ -53,9 +53,17 @@ bitnet_status recording::copy_from_host(const sdk::reporter& report) {
 recording::~recording() {
   if (!graph_ && clock_.empty()) return;
   const current mine(context_);
-  if (ready_) context_.cu.cuGraphExecDestroy(ready_);
-  if (graph_) context_.cu.cuGraphDestroy(graph_);
+  clear();
+}
+
+void recording::clear() noexcept {
+  if (ready_) context_.cu.cuGraphExecDestroy(std::exchange(ready_, nullptr));
+  if (graph_) context_.cu.cuGraphDestroy(std::exchange(graph_, nullptr));
   for (CUevent e : clock_) context_.cu.cuEventDestroy(e);
+  clock_.clear();
+  before_ = level_ = {};
+  copied_.clear();
+  beside_ = false;
 }
 
 void recording::next_level() {
@@ -65,6 +73,20 @@ void recording::next_level() {
 
 bitnet_status recording::build(std::span<const gpu::command> commands,
                                const sdk::reporter& report) {
+  // What is timed is done one by one.
+  bitnet_status s = make(commands, of_device_.wanted() && !timed_, report);
+  if (refused_ != CUDA_SUCCESS) {
+    of_device_.refuse(std::exchange(refused_, CUDA_SUCCESS));
+    s = make(commands, false, report);
+  }
+  if (!sdk::failed(s) && beside_) commands_.assign(commands.begin(), commands.end());
+  return s;
+}
+
+bitnet_status recording::make(std::span<const gpu::command> commands, bool overlap,
+                              const sdk::reporter& report) {
+  clear();
+  overlap_ = overlap;
   const library& cu = context_.cu;
   const CUresult made = cu.cuGraphCreate(&graph_, 0);
   if (made != CUDA_SUCCESS) {
@@ -91,10 +113,13 @@ bitnet_status recording::instantiate(const sdk::reporter& report) {
   return check_refusal(ready, "cuGraphInstantiate", report);
 }
 
+bool recording::may_be_refusal(CUresult result) const noexcept {
+  return beside_ && (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED);
+}
+
 bitnet_status recording::check_refusal(CUresult result, const char* call,
                                        const sdk::reporter& report) {
-  if (!beside_ || (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_NOT_SUPPORTED))
-    return context_.check(result, call, report);
+  if (!may_be_refusal(result)) return context_.check(result, call, report);
   refused_ = result;
   return BITNET_UNSUPPORTED;
 }
@@ -251,7 +276,20 @@ bitnet_status recording::add_clock(const sdk::reporter& report) {
   return BITNET_OK;
 }
 
-bitnet_status recording::launch_on(CUstream stream, const sdk::reporter& report) const {
+// A driver may take a graph and refuse it here: when it sees what it can launch is not said, and
+// cuGraphUpload, which comes nearest to asking, does not promise that what it takes is launched. So
+// the first launch is the question, and what the graph was made of is kept until it is answered.
+bitnet_status recording::launch_on(CUstream stream, const sdk::reporter& report) {
+  if (ready_) {
+    const CUresult begun = context_.cu.cuGraphLaunch(ready_, stream);
+    if (begun == CUDA_SUCCESS) forget_commands();
+    if (commands_.empty() || !may_be_refusal(begun))
+      return context_.check(begun, "cuGraphLaunch", report);
+    of_device_.refuse(begun);
+  }
+  // If this fails there is no graph, and the next launch comes here again.
+  if (bitnet_status s = make(commands_, false, report); sdk::failed(s)) return s;
+  forget_commands();
   return context_.check(context_.cu.cuGraphLaunch(ready_, stream), "cuGraphLaunch", report);
 }
 

@@ -16,19 +16,20 @@ namespace bitnet::cuda {
 
 class recording final : public gpu::recording {
  public:
-  // With `overlap` kernels may be launched while those before them compute.
-  recording(const context& c, bool timed, bool overlap)
-      : context_(c), timed_(timed), overlap_(overlap) {}
+  // `of_device` outlives it.
+  recording(const context& c, bool timed, overlap& of_device)
+      : context_(c), timed_(timed), of_device_(of_device) {}
   ~recording() override;
-  // The context is current.
+  // The context is current, here and below.
   bitnet_status build(std::span<const gpu::command> commands, const sdk::reporter& report);
-  // What the driver answered if build() failed only because of `overlap`; nothing is reported then.
-  CUresult refused() const noexcept { return refused_; }
-  bitnet_status launch_on(CUstream stream, const sdk::reporter& report) const;
+  bitnet_status launch_on(CUstream stream, const sdk::reporter& report);
 
   bool times(std::span<uint64_t> out) const noexcept override;
 
  private:
+  void clear() noexcept;
+  bitnet_status make(std::span<const gpu::command> commands, bool overlap,
+                     const sdk::reporter& report);
   void find_copied(std::span<const gpu::command> commands);
   bitnet_status copy_from_host(const sdk::reporter& report);
   CUdeviceptr address_of(const gpu::binding& b) const noexcept;
@@ -39,18 +40,24 @@ class recording final : public gpu::recording {
                                const sdk::reporter& report);
   bitnet_status add_beside(CUgraphNode made, const sdk::reporter& report);
   bitnet_status instantiate(const sdk::reporter& report);
-  // Of a call that may fail because of `overlap`.
+  bool may_be_refusal(CUresult result) const noexcept;
+  // Of a call that may fail because of `overlap_`: nothing is reported then, and refused_ is set.
   bitnet_status check_refusal(CUresult result, const char* call, const sdk::reporter& report);
   bitnet_status add_copies(const gpu::command& one, const sdk::reporter& report);
   bitnet_status add_copy(CUdeviceptr from, CUdeviceptr to, uint64_t bytes,
                          const sdk::reporter& report);
   bitnet_status add_clock(const sdk::reporter& report);
   void next_level();
+  void forget_commands() noexcept { std::vector<gpu::command>().swap(commands_); }
 
   const context& context_;
-  const bool timed_, overlap_;
-  bool beside_ = false;  // some kernel may be
+  const bool timed_;
+  overlap& of_device_;
+  bool overlap_ = false;  // kernels may be launched while those before them compute
+  bool beside_ = false;   // some are
   CUresult refused_ = CUDA_SUCCESS;
+  // To make the graph once more; until it was launched with kernels beside others.
+  std::vector<gpu::command> commands_;
   CUgraph graph_ = nullptr;
   CUgraphExec ready_ = nullptr;
   // A command that waits begins a level; what stands in a level waits for all of the level before.

@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "bitnet/abi/ops.h"
 #include "cuda_platform.hpp"
+#include "staging.hpp"
 #include "stand_in.hpp"
 
 namespace bitnet::cuda::test {
@@ -39,7 +41,7 @@ struct outcome {
 };
 
 // One of everything: both kinds of buffers, of recordings and of edges between kernels, a copy, a
-// queue.
+// queue, an upload of two pieces.
 class round {
  public:
   round() { error_.struct_size = sizeof error_; }
@@ -66,6 +68,7 @@ class round {
     const float values[16] = {-1, 2, 4};
     if (bitnet_status s = device->upload(*header, 0, rows, sizeof rows, report_)) return s;
     if (bitnet_status s = device->upload(*x, 0, values, sizeof values, report_)) return s;
+    if (bitnet_status s = send_pieces(*device)) return s;
     std::unique_ptr<gpu::kernel> square;
     const gpu::kernel_spec spec{gpu::kernel_id::elementwise,
                                 {device->describe().group_size, BITNET_OP_RELU2}};
@@ -87,6 +90,18 @@ class round {
     return compute(*device, commands, *x, right);
   }
 
+  bitnet_status send_pieces(gpu::device& device) {
+    std::vector<uint32_t> words(staging::piece / 4 + 1), arrived(words.size());
+    std::iota(words.begin(), words.end(), 7u);
+    const uint64_t bytes = 4 * words.size();
+    std::unique_ptr<gpu::buffer> memory;
+    if (bitnet_status s = device.allocate(bytes, gpu::placement::device, memory, report_)) return s;
+    if (bitnet_status s = device.upload(*memory, 0, words.data(), bytes, report_)) return s;
+    if (bitnet_status s = device.download(*memory, 0, arrived.data(), bytes, report_)) return s;
+    arrived_ = arrived == words;
+    return BITNET_OK;
+  }
+
   bitnet_status compute(gpu::device& device, const std::vector<gpu::command>& commands,
                         const gpu::buffer& result, bool& right) {
     std::unique_ptr<gpu::recording> plain, timed;
@@ -103,12 +118,14 @@ class round {
     const bool known = timed->times(times);
     float out[16];
     if (bitnet_status s = device.download(result, 0, out, sizeof out, report_)) return s;
-    right = known && reached == 2 && out[0] == 0 && out[1] == 0x1p16f && out[2] == 0x1p32f;
+    right =
+        arrived_ && known && reached == 2 && out[0] == 0 && out[1] == 0x1p16f && out[2] == 0x1p32f;
     return BITNET_OK;
   }
 
   bitnet_error error_{};
   sdk::reporter report_{&error_, "test"};
+  bool arrived_ = false;
 };
 
 class failures : public testing::Test {
@@ -151,6 +168,24 @@ class failures : public testing::Test {
     return seen;
   }
 
+  // Every call answers `result` once. Returns after how many of them the log has these words, and
+  // all went well.
+  uint64_t go_on_without(const char* words, int result) {
+    uint64_t without = 0;
+    for (uint64_t n = 1; n <= calls_; ++n) {
+      log_.clear();
+      stand_in_->fail(n, result);
+      const outcome out = round().run(*platform_);
+      stand_in_->fail(0, 0);
+      if (log_.find(words) == std::string::npos) continue;
+      ++without;
+      EXPECT_EQ(out.status, BITNET_OK) << out.message;
+      EXPECT_TRUE(out.right && out.message.empty()) << out.message;
+      EXPECT_EQ(stand_in_->objects(), 0u);
+    }
+    return without;
+  }
+
   const controls* stand_in_ = nullptr;
   std::unique_ptr<gpu::platform> platform_;
   uint64_t calls_ = 0;
@@ -160,19 +195,15 @@ class failures : public testing::Test {
 
 // A recording that the driver does not take as it is meant is made once more.
 TEST_F(failures, of_what_lets_kernels_overlap_cost_nothing_else) {
-  for (const CUresult result : {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED}) {
-    uint64_t without = 0;
-    for (uint64_t n = 1; n <= calls_; ++n) {
-      log_.clear();
-      stand_in_->fail(n, result);
-      const outcome out = round().run(*platform_);
-      if (log_.empty()) continue;
-      ++without;
-      EXPECT_EQ(out.status, BITNET_OK) << out.message;
-      EXPECT_TRUE(out.right && out.message.empty()) << out.message;
-    }
-    EXPECT_EQ(without, 2u) << "the edge, and the graph";
-  }
+  for (const CUresult result : {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED})
+    EXPECT_EQ(go_on_without("beside those before", result), 3u)
+        << "the edge, the graph, and its launch";
+}
+
+// What there is no memory to send through goes the direct way.
+TEST_F(failures, of_memory_for_uploads_cost_nothing_else) {
+  for (const CUresult result : {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED})
+    EXPECT_EQ(go_on_without("no memory for uploads", result), 1u);
 }
 
 // What gives back says nothing, and there is no error to say then.

@@ -2,6 +2,7 @@
 // what a graph is made of, by the stand-in's count, and what it computes, in the worst order that
 // there is.
 
+#include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -32,6 +33,7 @@ class squares {
     const auto log = [this](uint32_t level, const std::string& line) {
       EXPECT_EQ(level, BITNET_LOG_INFO) << line;
       ++told;
+      if (throws) throw std::runtime_error("the log is full");
     };
     platform_ = open_platform(usual_driver, log, message_, overlap);
     if (!platform_) throw std::runtime_error(message_);
@@ -55,13 +57,16 @@ class squares {
     square(4, 0, true);
   }
 
-  // What becomes of x, and what two more buffers have.
-  std::string result(float x, bool timed = false) {
-    std::vector<float> values(bytes / 4, x);
-    must(device_->upload(*memory_[0], 0, values.data(), bytes, report_));
+  std::unique_ptr<gpu::recording> record(bool timed = false) {
     std::unique_ptr<gpu::recording> made;
     must(device_->record(commands_, timed, made, report_));
-    must(queue_->submit(*made, ++value_, report_));
+    return made;
+  }
+  // What becomes of x, and what two more buffers have.
+  std::string result(gpu::recording& work, float x) {
+    std::vector<float> values(bytes / 4, x);
+    must(device_->upload(*memory_[0], 0, values.data(), bytes, report_));
+    must(queue_->submit(work, ++value_, report_));
     must(queue_->wait(value_, UINT64_MAX, report_));
     std::string out;
     for (const int i : {0, 2, 3}) {
@@ -71,7 +76,17 @@ class squares {
     return out;
   }
 
+  // Its caller keeps a recording, and not what it was made of.
+  void forget() { commands_.clear(); }
+
+  uint64_t reached() {
+    uint64_t value = 0;
+    must(queue_->poll(value, report_));
+    return value;
+  }
+
   int told = 0;  // lines in the log
+  bool throws = false;
 
  private:
   void must(bitnet_status s) const {
@@ -101,16 +116,19 @@ class squares {
   uint64_t value_ = 0;
 };
 
+template <class Call>
+Call* of_stand_in(const char* name) {
+  return reinterpret_cast<Call*>(dlsym(dlopen(usual_driver, RTLD_NOW | RTLD_NOLOAD), name));
+}
+
 // "programmatic/other edges: results; told", of two recordings, in a process with these settings.
 std::string said(const char* settings, bool overlap = true, bool timed = false) {
   return said_in_a_process(settings, [&] {
     squares one(overlap);
-    void* driver = dlopen(usual_driver, RTLD_NOW | RTLD_NOLOAD);
-    const auto edges =
-        reinterpret_cast<decltype(&bitnet_stand_in_edges)>(dlsym(driver, "bitnet_stand_in_edges"));
+    const auto edges = of_stand_in<decltype(bitnet_stand_in_edges)>("bitnet_stand_in_edges");
     std::string out;
     for (const float x : {1.0f, 2.0f}) {
-      const std::string result = one.result(x, timed);
+      const std::string result = one.result(*one.record(timed), x);
       out += std::to_string(edges(1)) + "/" + std::to_string(edges(0)) + ": " + result;
     }
     return out + "told " + std::to_string(one.told);
@@ -142,13 +160,58 @@ TEST(cuda_overlap, is_left_out_where_commands_are_timed) {
 }
 TEST(cuda_overlap, is_tried_once_where_the_driver_refuses) {
   const std::string told = std::string(one_by_one, strlen(one_by_one) - 1) + "1";
-  for (const char* refusal : {"beside=801", "beside=1", "ready=801", "ready=1"})
+  for (const char* refusal :
+       {"beside=801", "beside=1", "ready=801", "ready=1", "launch=801", "launch=1"})
     EXPECT_EQ(said(refusal), told) << refusal;
+}
+// Each is made once more when it is launched first, and what it was made of is not needed again.
+TEST(cuda_overlap, recordings_that_were_made_before_a_launch_is_refused) {
+  const std::string out = said_in_a_process("launch=801", [] {
+    squares one(true);
+    const auto first = one.record(), second = one.record();
+    one.forget();
+    std::string said;
+    for (const float x : {1.0f, 2.0f}) said += one.result(*first, x) + one.result(*second, x);
+    return said + "told " + std::to_string(one.told);
+  });
+  EXPECT_EQ(out, "1 1 1 1 1 1 65536 16 16 65536 16 16 told 1");
+}
+// A step that could not be launched leaves a queue and a recording that work.
+TEST(cuda_overlap, what_fails_while_a_graph_is_made_once_more) {
+  const std::string out = said_in_a_process("launch=801,at_once=1", [] {
+    const auto attempt = [](squares& one, gpu::recording& work) {
+      try {
+        return one.result(work, 1);
+      } catch (const std::runtime_error&) {
+        return std::string();
+      }
+    };
+    uint64_t failed = 0, n = 0;
+    for (std::string said; said.empty() || n < 40; ++n) {
+      squares one(true);
+      const auto fail = of_stand_in<decltype(bitnet_stand_in_fail)>("bitnet_stand_in_fail");
+      const auto work = one.record();
+      fail(n + 1, CUDA_ERROR_OUT_OF_MEMORY);
+      said = attempt(one, *work);
+      fail(0, 0);
+      failed += said.empty() ? 1 : 0;
+      if (const std::string again = one.result(*work, 2); again != "65536 16 16 ") return again;
+    }
+    squares one(true);
+    const auto work = one.record();
+    one.throws = true;
+    std::string said = failed > 20 ? "many " : std::to_string(failed);
+    said += attempt(one, *work);
+    said += "reached " + std::to_string(one.reached()) + ", ";
+    return said + one.result(*work, 2);
+  });
+  EXPECT_EQ(out, "many reached 0, 65536 16 16 ");
 }
 // Other failures are failures.
 TEST(cuda_overlap, does_not_hide_what_else_fails) {
   EXPECT_NE(said("ready=2").find("cuGraphInstantiate failed"), std::string::npos);
   EXPECT_NE(said("beside=719").find("cuGraphAddDependencies failed"), std::string::npos);
+  EXPECT_NE(said("launch=719").find("cuGraphLaunch failed"), std::string::npos);
 }
 
 // A device can be newer than all code that is built: what it runs then may not wait.

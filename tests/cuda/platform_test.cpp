@@ -1,13 +1,20 @@
 // Where there is no driver, an old one, no device or none that can be used, the answer says what to
-// do.
+// do. And how bytes come to a device.
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <numeric>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "cuda_platform.hpp"
 #include "in_a_process.hpp"
+#include "staging.hpp"
+#include "stand_in.hpp"
 
 namespace bitnet::cuda::test {
 namespace {
@@ -71,6 +78,60 @@ TEST(cuda_platform, compute_modes) {
 TEST(cuda_platform, a_context_that_is_not_to_be_had) {
   expect_words(said("retain=2"), {std::to_string(BITNET_OUT_OF_DEVICE_MEMORY).c_str(), "failed"});
   expect_words(said("retain=214"), {std::to_string(BITNET_DEVICE_LOST).c_str()});
+}
+
+// How many calls of the driver each upload of these sizes takes, in a process with these settings,
+// "(size)" where other bytes arrive, and what is logged. Words stand behind each other, so that
+// those of another piece are others.
+std::string uploads(const char* settings, const std::vector<uint64_t>& sizes) {
+  return said_in_a_process(settings, [&] {
+    std::string out, log;
+    const auto platform = open_platform(
+        usual_driver, [&](uint32_t, const std::string& line) { log += "[" + line + "]"; }, out);
+    const auto calls = reinterpret_cast<decltype(&bitnet_stand_in_calls)>(
+        dlsym(dlopen(usual_driver, RTLD_NOW | RTLD_NOLOAD), "bitnet_stand_in_calls"));
+    bitnet_error error{};
+    error.struct_size = sizeof error;
+    const sdk::reporter report(&error, "test");
+    const auto must = [&](bitnet_status s) {
+      if (s != BITNET_OK) throw std::runtime_error(error.message);
+    };
+    std::unique_ptr<gpu::device> device;
+    must(platform->open(0, device, report));
+    for (const uint64_t bytes : sizes) {
+      std::vector<uint32_t> words(bytes / 4 + 2), arrived(words.size());
+      std::iota(words.begin() + 1, words.end() - 1, static_cast<uint32_t>(bytes));
+      std::unique_ptr<gpu::buffer> memory;
+      must(device->allocate(bytes + 8, gpu::placement::device, memory, report));
+      const uint64_t before = calls();
+      must(device->upload(*memory, 4, words.data() + 1, bytes, report));
+      out += std::to_string(calls() - before) + " ";
+      must(device->download(*memory, 0, arrived.data(), bytes + 8, report));
+      if (arrived != words) out += "(" + std::to_string(bytes) + ") ";
+    }
+    return out + log;
+  });
+}
+
+constexpr uint64_t small = staging::small, piece = staging::piece;
+
+// The context is pushed and popped, and a piece is sent and waited for.
+TEST(cuda_platform, uploads_by_pieces) {
+  EXPECT_EQ(uploads("", {4, small, piece - 4, piece, piece + 4}), "4 4 5 4 6 ");
+  EXPECT_EQ(uploads("", {small + 4, 2 * piece - 4, 2 * piece, 2 * piece + 4}), "5 6 6 8 ");
+  EXPECT_EQ(uploads("", {7 * piece + 8, 3 * piece, 7 * piece + 8}), "19 8 18 ");
+}
+// Or as they are, which is told once.
+TEST(cuda_platform, uploads_without_memory_that_stays_in_place) {
+  for (const char* settings : {"pinned=2", "pinned=801"}) {
+    const std::string out = uploads(settings, {small, 2 * piece, 7 * piece + 8});
+    EXPECT_TRUE(out.starts_with("4 5 4 [Stand-in (no GPU): the system has no memory")) << out;
+    EXPECT_EQ(std::count(out.begin(), out.end(), '['), 1) << out;
+  }
+}
+// Such as does not come from a device that is lost.
+TEST(cuda_platform, uploads_to_a_lost_device) {
+  expect_words(uploads("pinned=214", {2 * piece}), {"cuMemHostAlloc failed"});
 }
 
 }  // namespace

@@ -7,6 +7,8 @@ import sys
 import tempfile
 import unittest
 
+import lane
+
 LANE = pathlib.Path(__file__).resolve().parent / "lane.py"
 DEVICE, BUILD = sys.argv[1], sys.argv[2]
 PROGRAM = os.environ["BITNET_PROGRAM"]
@@ -78,6 +80,22 @@ class Lane(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no step 'nonsense'; expected some of conformance, parity", done.stderr)
         self.assertNotEqual(self.lane("--build", "/nonexistent", BITNET_PROGRAM="").returncode, 0)
+
+
+class Growth(unittest.TestCase):
+    def grown(self, readings):
+        return lane.growth([{"threads": one} for one in readings])["threads"]
+
+    def test_what_only_flickers_is_none(self):
+        for readings in ([1, 1, 1, 1, 1, 1, 1, 1, 1, 3], [1, 1, 1, 1, 1, 1, 1, 3, 3, 1], [5, 3, 3, 1, 3, 3, 3, 3, 1, 3]):
+            self.assertEqual(self.grown(readings), 0, readings)
+
+    def test_what_grows_with_each_piece_is_seen(self):
+        self.assertEqual(self.grown(range(10)), 5)
+        self.assertEqual(self.grown([4, 3, 2, 3, 4, 5, 6, 7, 9, 8]), 5)
+
+    def test_what_is_taken_once_at_the_beginning_is_none(self):
+        self.assertEqual(self.grown([1, 7, 9, 9, 9, 9, 9, 9, 9, 9]), 0)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,9 @@ settings read_settings() {
                  {"ready", &out.ready},
                  {"at_once", &out.at_once},
                  {"processors", &out.processors},
-                 {"wrong_groups", &out.wrong_groups}};
+                 {"wrong_groups", &out.wrong_groups},
+                 {"launch", &out.launch},
+                 {"pinned", &out.pinned}};
     bool known = key == "memory" || key == "fail";
     if (known) (key == "memory" ? out.memory_mib : out.fail) = number;
     for (const auto& n : names)
@@ -241,6 +243,7 @@ CUresult cuMemFree(CUdeviceptr at) {
 }
 CUresult cuMemHostAlloc(void** at, size_t bytes, unsigned int) {
   STAND_IN_BEGIN_IN_CONTEXT();
+  if (wanted().pinned != 0) return static_cast<CUresult>(wanted().pinned);
   if (posix_memalign(at, 256, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   std::memset(*at, 0xcd, bytes);
   objects().add(*at, kind::pinned, bytes);

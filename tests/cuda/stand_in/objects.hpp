@@ -108,6 +108,7 @@ struct graph {
 };
 struct ready {
   std::vector<node> nodes;
+  bool beside = false;  // some edge is programmatic
 };
 
 void run_nodes(const std::vector<node>& nodes);

@@ -11,10 +11,12 @@
 //   code    arch       the one whose instructions kernels have
 //   mode    0          compute mode: 0 default, 2 prohibited, 3 exclusive
 //   memory  1024       MiB of a device
-//   init    0          what cuInit answers, and
-//   retain  0          cuDevicePrimaryCtxRetain
+//   init    0          what cuInit answers,
+//   retain  0          cuDevicePrimaryCtxRetain, and
+//   pinned  0          cuMemHostAlloc
 //   beside  0          what a programmatic edge is answered, and
-//   ready   0          a graph that has one, when it is instantiated
+//   ready   0          a graph that has one, when it is instantiated, and
+//   launch  0          when it is launched
 //   processors 1       multiprocessors of a device
 //   wrong_groups 0     1: products by warp groups are wrong
 //   at_once 0          1: whoever launches computes, so that the number of calls is always the same
@@ -36,7 +38,7 @@ namespace stand_in {
 
 struct settings {
   int version = 13000, devices = 1, arch = 90, code = 0, mode = 0, init = 0, retain = 0, with = 0,
-      beside = 0, ready = 0, at_once = 0, processors = 1, wrong_groups = 0;
+      pinned = 0, beside = 0, ready = 0, launch = 0, at_once = 0, processors = 1, wrong_groups = 0;
   uint64_t memory_mib = 1024, fail = 0;
 };
 const settings& wanted();
