@@ -163,67 +163,67 @@ void multiply_once(int (&c)[32]) {
   end_batch();
 }
 
-TEST(warp_groups, what_is_forbidden_ends_the_process) {
-  const struct {
-    const char* says;
-    kernel function;
-  } rows[] = {
-      {"a barrier that was not begun",
-       [](const void*) { arrive(static_cast<phase_barrier*>(shared)); }},
-      {"a barrier that is there already",
-       [](const void*) { begin_barrier(static_cast<phase_barrier*>(shared), 1); }},
-      {"more arrivals than a phase has",
-       [](const void*) {
-         with_barrier(1);
-         arrive_expecting(static_cast<phase_barrier*>(shared), 16);
-       }},
-      {"phase:",  // nobody comes
-       [](const void*) {
-         with_barrier(1);
-         wait_for_phase(static_cast<phase_barrier*>(shared), 0);
-       }},
-      {"a tensor map that nobody made",
-       [](const void*) {
-         with_barrier(1);
-         copy_box(aligned(), tensor_map{}, 0, 0, static_cast<phase_barrier*>(shared));
-       }},
-      {"products without begin_batch",
-       [](const void*) {
-         int c[32] = {};
-         const uint32_t a[4] = {};
+const struct {
+  const char* says;
+  kernel function;
+} forbidden[] = {
+    {"a barrier that was not begun",
+     [](const void*) { arrive(static_cast<phase_barrier*>(shared)); }},
+    {"a barrier that is there already",
+     [](const void*) { begin_barrier(static_cast<phase_barrier*>(shared), 1); }},
+    {"more arrivals than a phase has",
+     [](const void*) {
+       with_barrier(1);
+       arrive_expecting(static_cast<phase_barrier*>(shared), 16);
+     }},
+    {"phase:",  // nobody comes
+     [](const void*) {
+       with_barrier(1);
+       wait_for_phase(static_cast<phase_barrier*>(shared), 0);
+     }},
+    {"a tensor map that nobody made",
+     [](const void*) {
+       with_barrier(1);
+       copy_box(aligned(), tensor_map{}, 0, 0, static_cast<phase_barrier*>(shared));
+     }},
+    {"products without begin_batch",
+     [](const void*) {
+       int c[32] = {};
+       const uint32_t a[4] = {};
+       multiply_warp_group<64>(c, a, columns_at(aligned()));
+     }},
+    {"an operand whose swizzle",
+     [](const void*) {
+       int c[32] = {};
+       const uint32_t a[4] = {};
+       begin_batch();
+       multiply_warp_group<64>(c, a, columns_at(aligned()) & ~(uint64_t{3} << 62));
+     }},
+    {"products that nobody waited for",
+     [](const void*) {
+       static thread_local int c[128][32];
+       multiply_once(c[threadIdx.x]);
+     }},
+    {"sums were written while products are added to them",
+     [](const void*) {
+       int c[32] = {};
+       multiply_once(c);
+       c[3] = 0;
+       wait_for_batches<0>();
+     }},
+    {"lanes of a warp have batches of different length",
+     [](const void*) {
+       int c[32] = {};
+       const uint32_t a[4] = {};
+       begin_batch();
+       for (uint32_t i = 0; i < 1 + threadIdx.x % 2; ++i)
          multiply_warp_group<64>(c, a, columns_at(aligned()));
-       }},
-      {"an operand whose swizzle",
-       [](const void*) {
-         int c[32] = {};
-         const uint32_t a[4] = {};
-         begin_batch();
-         multiply_warp_group<64>(c, a, columns_at(aligned()) & ~(uint64_t{3} << 62));
-       }},
-      {"products that nobody waited for",
-       [](const void*) {
-         static thread_local int c[128][32];
-         multiply_once(c[threadIdx.x]);
-       }},
-      {"sums were written while products are added to them",
-       [](const void*) {
-         int c[32] = {};
-         multiply_once(c);
-         c[3] = 0;
-         wait_for_batches<0>();
-       }},
-      {"lanes of a warp have batches of different length",
-       [](const void*) {
-         int c[32] = {};
-         const uint32_t a[4] = {};
-         begin_batch();
-         for (uint32_t i = 0; i < 1 + threadIdx.x % 2; ++i)
-           multiply_warp_group<64>(c, a, columns_at(aligned()));
-         end_batch();
-         wait_for_batches<0>();
-       }},
-  };
-  for (const auto& row : rows) {
+       end_batch();
+       wait_for_batches<0>();
+     }},
+};
+TEST(warp_groups, what_is_forbidden_ends_the_process) {
+  for (const auto& row : forbidden) {
     SCOPED_TRACE(row.says);
     EXPECT_DEATH(run_one(row.function), row.says);
   }
