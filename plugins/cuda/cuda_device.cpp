@@ -151,7 +151,8 @@ device::~device() {
 
 bitnet_status device::open(const sdk::reporter& report) {
   management_ = nvml::open(usual_nvml, context_.facts.common.pci_address);
-  return context_.open(report);
+  if (bitnet_status s = context_.open(report); sdk::failed(s)) return s;
+  return warp_groups_ ? compare_forms(report) : BITNET_OK;
 }
 
 bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& report) const {
@@ -268,18 +269,15 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<
         sdk::failed(s))
       return s;
   }
-  if (form.tiled_count == with_warp_groups && !compared_)
-    if (bitnet_status s = compare_forms(*made, report); sdk::failed(s)) return s;
   out = std::move(made);
   return BITNET_OK;
 }
 
-bitnet_status device::compare_forms(kernel& made, const sdk::reporter& report) {
-  if (bitnet_status s = compare_tiled_forms(*this, made, warp_groups_, report); sdk::failed(s))
-    return s;
-  compared_ = true;
-  if (warp_groups_) return BITNET_OK;
-  made.form.tiled_count = tiled_forms;
+bitnet_status device::compare_forms(const sdk::reporter& report) {
+  bool same = true;
+  if (bitnet_status s = compare_tiled_forms(*this, same, report); sdk::failed(s)) return s;
+  if (same) return BITNET_OK;
+  warp_groups_ = false;
   log_(BITNET_LOG_WARN, context_.facts.common.name +
                             ": products by warp groups have other bits than those by tiles, which "
                             "are used instead; report it with the driver's version");

@@ -126,16 +126,15 @@ class device final : public gpu::device {
 
  private:
   bitnet_status find_module(const image& from, CUmodule& out, const sdk::reporter& report);
-  // Takes products by warp groups from the kernel, and ever after, where they have other bits.
-  bitnet_status compare_forms(kernel& made, const sdk::reporter& report);
+  // Goes without products by warp groups where they have other bits than those by tiles.
+  bitnet_status compare_forms(const sdk::reporter& report);
   bitnet_status find_function(const image& from, const char* name, uint32_t shared_bytes,
                               CUfunction& out, const sdk::reporter& report);
 
   context context_;
   gpu::watcher* const watcher_;
   const log_function& log_;
-  bool warp_groups_;       // until they are found to differ
-  bool compared_ = false;  // products by warp groups with others, once
+  bool warp_groups_;  // until they are found to differ
   overlap overlap_;
   staging staging_;
   std::unique_ptr<nvml> management_;  // nullptr where there is none

@@ -133,9 +133,13 @@ class failures : public testing::Test {
   void SetUp() override {
     stand_in_ = find_controls();
     if (!stand_in_) GTEST_SKIP() << "the stand-in is not where the loader looks";
+    begin({.warp_groups = false});
+  }
+  // Counts the calls of a round in which nothing fails.
+  void begin(const permitted& may) {
     std::string why;
     platform_ = open_platform(
-        usual_driver, [this](uint32_t, const std::string& line) { log_ += line; }, why);
+        usual_driver, [this](uint32_t, const std::string& line) { log_ += line; }, why, may);
     ASSERT_NE(platform_, nullptr) << why;
     stand_in_->fail(0, 0);
     const outcome good = round().run(*platform_);
@@ -198,6 +202,15 @@ TEST_F(failures, of_what_lets_kernels_overlap_cost_nothing_else) {
   for (const CUresult result : {CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED})
     EXPECT_EQ(go_on_without("beside those before", result), 3u)
         << "the edge, the graph, and its launch";
+}
+
+// A device that is opened computes something, and each of the calls for it may fail.
+TEST_F(failures, of_the_product_that_a_device_shows_are_said) {
+  const uint64_t without = calls_;
+  begin({});
+  EXPECT_GT(calls_, without + 50);
+  fail_each(CUDA_ERROR_INVALID_VALUE, BITNET_INTERNAL);
+  for (const outcome& o : other_) ADD_FAILURE() << o.status << " " << o.message;
 }
 
 // What there is no memory to send through goes the direct way.

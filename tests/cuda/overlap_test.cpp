@@ -35,7 +35,7 @@ class squares {
       ++told;
       if (throws) throw std::runtime_error("the log is full");
     };
-    platform_ = open_platform(usual_driver, log, message_, overlap);
+    platform_ = open_platform(usual_driver, log, message_, {.overlap = overlap});
     if (!platform_) throw std::runtime_error(message_);
     must(platform_->open(0, device_, report_));
     must(device_->make_queue(queue_, report_));
