@@ -43,14 +43,14 @@ class Sizes:
     tokens: int  # of a text
     soak: int    # steps of it
     reloads: int
-    prompt: int  # of a measurement
+    prompts: str  # lengths of a measurement
     rounds: int
     megabytes: int  # copied for the limit
     sessions: int
     patience_s: int  # with a step
 
 
-FULL, SHORT = Sizes(64, 1000, 12, 512, 5, 1024, 4, 3600), Sizes(6, 40, 1, 4, 1, 1, 2, 240)
+FULL, SHORT = Sizes(64, 1000, 12, "512,2048", 5, 1024, 4, 3600), Sizes(6, 40, 1, "4,34", 1, 1, 2, 240)
 
 
 class Lane:

@@ -15,6 +15,7 @@ import contextlib
 import datetime
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import re
@@ -251,12 +252,35 @@ def limit(lane):
     return copies["median"]
 
 
+def products_of(lane, file):
+    """Of a token in the layers, one for each weight; the head takes only the last one of a prompt."""
+    tensors = json.loads(lane.ok("inspect", "-m", file, "--json"))["tensors"]
+    return sum(math.prod(t["shape"]) for t in tensors if t["name"].startswith("blk.") and len(t["shape"]) == 2)
+
+
+def peak(lane):
+    """Products of bytes in a second by the device's data, where they are known; nothing is measured."""
+    program = TREE / f"tests/{lane.device}/product_peak.py"
+    if not program.exists():
+        return None
+    done = lane.call(sys.executable, program)
+    must(done.returncode == 0, program, "fails:", done.stderr)
+    known = json.loads(done.stdout)
+    if not known:
+        return None
+    row("limit: products of bytes", f"tests/{lane.device}/product_peak.py",
+        f"{known['products_in_a_second'] / 1e12:.3g} * 10^12 in a second: {known['processors']} multiprocessors * "
+        f"{known['clock_hz'] / 1e9:.3g} GHz * {known['products_in_a_clock']}, by the data sheet")
+    return known["products_in_a_second"]
+
+
 def speed(lane):
     """Prompts and generation of every model, beside what the driver copies in the same minute; then without what can be
     switched off."""
+    products_limit = peak(lane)
     for name, file in lane.all_models():
-        most = limit(lane)
-        words = ["--no-kernel-times", "-p", lane.sizes.prompt, "-n", lane.sizes.tokens, "-r", lane.sizes.rounds]
+        most, products = limit(lane), products_of(lane, file)
+        words = ["--no-kernel-times", "-p", lane.sizes.prompts, "-n", lane.sizes.tokens, "-r", lane.sizes.rounds]
         for test in json.loads(lane.ok("bench", "-m", file, "--device", lane.device, *words, "-o", "json")):
             samples = test["samples_ts"]
             figure = f"{test['median_ts']:.1f} t/s ({min(samples):.1f} to {max(samples):.1f})"
@@ -264,6 +288,10 @@ def speed(lane):
             if test["n_gen"]:
                 read = test["bytes_per_token"] * test["median_ts"] / 1e9
                 figure, share = figure + f", {read:.1f} GB/s", f"{100 * read / most:.0f} %"
+            else:
+                figure += f", first token after {1e3 * test['n_prompt'] / test['median_ts']:.1f} ms"
+                if products_limit:
+                    share = f"{100 * products * test['median_ts'] / products_limit:.0f} %"
             row(f"{name}: {test['test']}", f"bitnet bench {lane.of(file)} {' '.join(map(str, words))}", figure, share)
         for setting in SWITCHES.get(lane.device, ()):
             test = json.loads(lane.ok("bench", "-m", file, "--device", lane.device, *words, "-o", "json", env={setting: "off"}))

@@ -15,7 +15,8 @@ PROGRAM = os.environ["BITNET_PROGRAM"]
 # Each step by a word of its row.
 ROWS = ("| conformance |", "| parity |", "| demo model: text |", "| random 2b-4t: KL, --activations float |",
         "| random 8b: text |", "| random 10b: text |", "| soak |", "| parallel sessions |", "| hot reload under load |",
-        "| two generations at once |", "| fail-over to the cpu |", "| checker, racecheck |", "| random 10b: tg")
+        "| two generations at once |", "| fail-over to the cpu |", "| checker, racecheck |", "| limit: products of bytes |",
+        "| random 10b: tg")
 
 
 class Lane(unittest.TestCase):

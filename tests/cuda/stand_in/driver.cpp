@@ -159,6 +159,9 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
       *value = 48 << 10;
       break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      *value = 1000;  // kHz
+      break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       *value = wanted().processors;
       break;
