@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fiber.hpp"
-#include "warp_groups_state.hpp"
+#include "group.hpp"
 
 namespace simt {
 
@@ -19,47 +19,21 @@ int architecture = 90;
 
 namespace {
 
-constexpr unsigned int lanes = 32;
 constexpr size_t stack_bytes = size_t{128} << 10;
 
-struct thread {
-  fiber context;
-  bool done = false, waited = false;  // for the grids before this one
-  meeting waits = meeting::none;
-  int line = 0;
-  unsigned int meetings = 0;  // of the warp
-  index3 index{0, 0, 0};
-  std::vector<std::pair<void*, const void*>> copies;  // of 16 bytes, not made yet
-};
+state states[2];
 
 }  // namespace
 
-// A grid that runs, or has begun.
-struct state {
-  bool used = false, begins = false;
-  kernel function = nullptr;
-  const void* argument = nullptr;
-  grid how;
-  void* memory = nullptr;  // of the group
-  std::vector<char*> stacks;
-  std::vector<thread> threads;
-  std::vector<uint64_t> given;  // two turns of every warp's lanes: one may be a turn ahead
-  fiber scheduler;
-  unsigned int running = 0;
-};
-
-namespace {
-
-state states[2];
 state* now = &states[0];
 
-[[noreturn]] void give_up(const char* what, unsigned int first, unsigned int count) {
+void give_up(const char* what, unsigned int first, unsigned int count) {
   std::fprintf(stderr, "simt: %s in group (%u, %u) of %s:", what, here.group.x, here.group.y,
                now->how.name);
   for (unsigned int i = first; i < first + count; ++i) {
     const thread& t = now->threads[i];
     constexpr const char* words[] = {"runs",    "barrier", "shuffle", "vote",
-                                     "product", "grids",   "phase"};
+                                     "product", "grids",   "batches", "phase"};
     std::fprintf(stderr, " [%u] %s:%d", i, t.done ? "left" : words[static_cast<int>(t.waits)],
                  t.line);
   }
@@ -67,7 +41,6 @@ state* now = &states[0];
   std::abort();
 }
 
-// On to the next lane of the warp that can run, or to the scheduler.
 void leave() {
   thread& mine = now->threads[now->running];
   for (unsigned int next = now->running + 1; next % lanes != 0; ++next) {
@@ -81,35 +54,44 @@ void leave() {
   switch_fiber(mine.context, now->scheduler, mine.done);
 }
 
-// The running thread does something that it may not before it has waited.
 void see_wait(const char* what) {
   if (!now->how.waits || now->threads[now->running].waited) return;
   const std::string text = std::string("threads ") + what + " that did not wait for grids before";
   give_up(text.c_str(), now->running, 1);
 }
 
+namespace {
+
 void enter() {
   entered_fiber();
   now->function(now->argument);
   see_wait("leave");
+  see_thread_end();
   now->threads[now->running].done = true;
   leave();
 }
 
-// True if some lane of the warp goes on.
-bool release_warp(unsigned int first) {
+bool meets_warp(const thread& t) {
+  return !t.done && (t.waits == meeting::shuffle || t.waits == meeting::vote ||
+                     t.waits == meeting::product || t.waits == meeting::batches);
+}
+
+// True if some lane of the warp goes on. Products are waited for until nobody else can go on: who
+// overwrites too early what they read is seen.
+bool release_warp(unsigned int first, bool products) {
+  if (release_phases(first)) return true;
   const thread& leader = now->threads[first];
-  bool some = false, all = true;
+  bool some = false, all = true, later = false;
   for (unsigned int i = first; i < first + lanes; ++i) {
     const thread& t = now->threads[i];
-    if (t.waits == meeting::phase) return false;  // it may still come
-    const bool here_too = !t.done && t.waits != meeting::none && t.waits != meeting::barrier &&
-                          t.waits != meeting::grids;
+    const bool here_too = meets_warp(t);
     some |= here_too;
     all &= here_too && t.waits == leader.waits && t.line == leader.line;
+    later |= !t.done && t.waits == meeting::phase;  // lanes wait for phases one by one
   }
-  if (!some) return false;
+  if (!some || later) return false;
   if (!all) give_up("lanes of a warp meet at different places", first, lanes);
+  if (leader.waits == meeting::batches && !products) return false;
   for (unsigned int i = first; i < first + lanes; ++i) now->threads[i].waits = meeting::none;
   return true;
 }
@@ -124,68 +106,56 @@ void run_warp(unsigned int first) {
     now->running = next;
     here.thread = now->threads[next].index;
     switch_fiber(now->scheduler, now->threads[next].context, false);
-  } while (release_warp(first));
+  } while (release_warp(first, false));
 }
 
-// False when all threads are through.
+// Nobody runs. False when all threads are through.
 bool release_group() {
   const auto count = static_cast<unsigned int>(now->threads.size());
   const thread& leader = now->threads[0];
-  bool some = false, all = true;
+  bool some = false, all = true, phases = false;
   for (const thread& t : now->threads) {
     some |= !t.done;
-    all &= !t.done && t.waits == meeting::barrier && t.line == leader.line;
+    all &= !t.done && t.line == leader.line;
+    phases |= !t.done && t.waits == meeting::phase;
   }
   if (!some) return false;
+  if (phases) give_up("no thread can go on", 0, count);
   if (!all) give_up("threads of a group meet at different barriers, or left", 0, count);
+  meet_all_phases();
   for (thread& t : now->threads) t.waits = meeting::none;
   return true;
+}
+
+// True if somebody goes on whom others of the warp did not hold.
+bool release_warps(bool products) {
+  for (unsigned int w = 0; w < now->threads.size(); w += lanes)
+    if (release_warp(w, products)) return true;
+  return false;
 }
 
 void begin_group(unsigned int x, unsigned int y) {
   here.group = {x, y, 0};
   std::memset(shared, 0xa5, now->how.shared_bytes);
+  begin_warp_groups();
   for (thread& t : now->threads) {
     t.done = t.waited = false;
     t.waits = meeting::none;
     t.line = 0;
     t.meetings = 0;
     t.copies.clear();
+    t.multiplies = {};
+    t.phases.clear();
     prepare_fiber(t.context, enter);
   }
 }
 void run_warps() {
   for (unsigned int w = 0; w < now->threads.size(); w += lanes) run_warp(w);
 }
-// True if some thread goes on whose phase is over.
-bool release_phases() {
-  bool some = false;
-  for (unsigned int i = 0; i < now->threads.size(); ++i) {
-    thread& t = now->threads[i];
-    if (t.waits != meeting::phase || !phase_is_over(i)) continue;
-    t.waits = meeting::none;
-    some = true;
-  }
-  return some;
-}
 void run_group() {
-  forget_warp_groups(static_cast<unsigned int>(now->threads.size()));
-  do {
-    do run_warps();
-    while (release_phases() || (make_box_copies() && release_phases()));
-  } while (release_group());
-  if (const char* left = left_of_warp_groups()) give_up(left, 0, 1);
-}
-
-// Memory of a group begins where it is aligned to 16 bytes and no more, as on a device.
-constexpr size_t shared_begins = 48;
-void* allocate_shared(size_t bytes) {
-  void* out = nullptr;
-  if (posix_memalign(&out, shared_alignment, shared_begins + bytes) != 0) std::abort();
-  return static_cast<char*>(out) + shared_begins;
-}
-void free_shared(void* memory) {
-  std::free(static_cast<char*>(memory) - shared_begins);
+  do run_warps();
+  while (release_warps(false) || release_warps(true) || release_group());
+  see_group_end();
 }
 
 // Stacks are kept: a grid has as many groups as it likes, and they run one after the other.
@@ -226,9 +196,15 @@ state& begin_grid(kernel function, const void* argument, const grid& how) {
   mine.function = function;
   mine.argument = argument;
   mine.how = how;
-  // Exactly as large, so that what lies behind it is seen by sanitizers; what is in it is not
+  // Exactly as large, so that what lies around it is seen by sanitizers; what is in it is not
   // zeros.
-  mine.memory = allocate_shared((how.shared_bytes + 31) / 16 * 16);
+  constexpr size_t before = first_address % 1024;
+  if (posix_memalign(&mine.allocated, 1024, before + (how.shared_bytes + 31) / 16 * 16) != 0)
+    std::abort();
+  mine.memory = static_cast<char*>(mine.allocated) + before;
+#ifdef BITNET_SIMT_ASAN
+  __asan_poison_memory_region(mine.allocated, before);
+#endif
   enter_grid(mine);
   make_threads(how.threads);
   begin_group(0, 0);
@@ -242,27 +218,11 @@ void finish_grid(state& mine) {
       run_group();
     }
   shared = nullptr;
-  free_shared(mine.memory);
+  std::free(mine.allocated);
   mine.used = false;
 }
 
 }  // namespace
-
-unsigned int running() {
-  return now->running;
-}
-void refuse(const char* what) {
-  give_up(what, now->running, 1);
-}
-void see_use(const char* what) {
-  see_wait(what);
-}
-void wait_for_phases(int line) {
-  thread& t = now->threads[now->running];
-  t.waits = meeting::phase;
-  t.line = line;
-  leave();
-}
 
 void wait_for_grids() {
   thread& t = now->threads[now->running];

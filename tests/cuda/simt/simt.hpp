@@ -13,7 +13,7 @@
 #endif
 
 #include "bitnet/sdk/formats.hpp"
-#include "plugins/cuda/kernels/launch.hpp"
+#include "warp_groups.hpp"
 
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): CUDA's names
 #define __global__ __attribute__((visibility("default")))
@@ -83,7 +83,7 @@ extern int architecture;  // 90 for sm_90: some have fewer instructions
 void copy_later(void* to, const void* from);
 void make_copies();
 
-enum class meeting : uint8_t { none, barrier, shuffle, vote, product, grids, phase };
+enum class meeting : uint8_t { none, barrier, shuffle, vote, product, grids, batches, phase };
 void meet_group(int line);
 // What all lanes of the warp gave; valid until the lane meets again.
 const uint64_t* meet_warp(meeting what, unsigned int mask, uint64_t mine, int line);
@@ -275,5 +275,3 @@ inline void let_kernels_behind_begin() {
 inline void* shared_memory() {
   return simt::shared;
 }
-
-#include "warp_groups.hpp"

@@ -1,7 +1,7 @@
 #pragma once
-// The words of plugins/cuda/kernels/device.cuh that only sm_90 has. Copies are made when nobody can
-// go on without them, and products when they are waited for, so that who reads or overwrites
-// something too early finds it out. What the documents forbid ends the process.
+// What plugins/cuda/kernels/device.cuh has of sm_90 alone, for the CPU. Who uses it otherwise than
+// PTX says ends the process: copies and products are made when they are waited for, and until then
+// other numbers stand where their results will.
 
 #include <cstdint>
 
@@ -9,71 +9,84 @@
 
 namespace simt {
 
-// What the stand-in's cuTensorMapEncodeTiled writes into a tensor_map.
-struct boxes {
-  static constexpr uint64_t written = 0x626f786573;
-  uint64_t magic, address, row_bytes, rows, stride;
-  uint32_t box_bytes, box_rows;
-  uint32_t span;  // of the swizzle: 0, 32, 64 or 128 bytes
+// What a tensor_map is here: a matrix of bytes, and boxes of it.
+struct box_map {
+  uint64_t magic;
+  const unsigned char* from;
+  uint64_t width, rows, stride;  // bytes but rows
+  uint32_t box_bytes, box_rows;  // a row, and how many
+  uint32_t swizzle;              // bytes whose parts of 16 are turned: 0, 32, 64 or 128
 };
+inline constexpr uint64_t box_magic = 0x706d2d7473657462;
+static_assert(sizeof(box_map) <= sizeof(bitnet::cuda::tensor_map));
 
-uint32_t address_of(const void* p);
-void begin(uint64_t* barrier, uint32_t arrivals);
-void arrive_at(uint64_t* barrier, uint32_t bytes);
-void wait(uint64_t* barrier, uint32_t parity, int line);
-void copy_box(void* to, const bitnet::cuda::tensor_map& map, uint32_t x, uint32_t y, uint64_t* b);
-void begin_products();
-void multiply(int* c, uint32_t columns, const uint32_t* a, uint64_t b);
-void end_products();
-void wait_for_products(uint32_t left, int line);
+// Where the group's memory begins. Devices align it to 16 bytes; pointers to it are aligned alike.
+inline constexpr uint32_t first_address = 1024 + 16;
+
+uint32_t address_in_group(const void* p, int line);
+void make_barrier(uint64_t* b, uint32_t arrivals, int line);
+void show_made_barriers(int line);
+void come_to_barrier(uint64_t* b, uint32_t bytes, int line);
+void await_phase(uint64_t* b, uint32_t parity, int line);
+void copy_box_later(void* to, const bitnet::cuda::tensor_map& map, uint32_t x, uint32_t y,
+                    uint64_t* b, int line);
+void multiply_later(int* c, const uint32_t* a, uint64_t b, uint32_t columns, int line);
+void open_batch(int line);
+void close_batch(int line);
+void await_batches(uint32_t left, int line);
 
 extern bool wrong_products;  // for tests: one sum of each is off by one
 
 }  // namespace simt
 
 using phase_barrier = uint64_t;
-inline uint32_t shared_address(const void* p) {
-  return simt::address_of(p);
+inline uint32_t shared_address(const void* p, int line = __builtin_LINE()) {
+  return simt::address_in_group(p, line);
 }
-inline void begin_barrier(phase_barrier* b, uint32_t arrivals) {
-  simt::begin(b, arrivals);
+inline void begin_barrier(phase_barrier* b, uint32_t arrivals, int line = __builtin_LINE()) {
+  simt::make_barrier(b, arrivals, line);
 }
-inline void show_barriers() {}
-inline void arrive(phase_barrier* b) {
-  simt::arrive_at(b, 0);
+inline void show_barriers(int line = __builtin_LINE()) {
+  simt::show_made_barriers(line);
 }
-inline void arrive_expecting(phase_barrier* b, uint32_t bytes) {
-  simt::arrive_at(b, bytes);
+inline void arrive(phase_barrier* b, int line = __builtin_LINE()) {
+  simt::come_to_barrier(b, 0, line);
+}
+inline void arrive_expecting(phase_barrier* b, uint32_t bytes, int line = __builtin_LINE()) {
+  simt::come_to_barrier(b, bytes, line);
 }
 inline void wait_for_phase(phase_barrier* b, uint32_t parity, int line = __builtin_LINE()) {
-  simt::wait(b, parity, line);
+  simt::await_phase(b, parity, line);
 }
 inline void copy_box(void* to, const bitnet::cuda::tensor_map& map, uint32_t x, uint32_t y,
-                     phase_barrier* b) {
-  simt::copy_box(to, map, x, y, b);
+                     phase_barrier* b, int line = __builtin_LINE()) {
+  simt::copy_box_later(to, map, x, y, b, line);
 }
 template <uint32_t N>
-void multiply_warp_group(int (&c)[N / 2], const uint32_t (&a)[4], uint64_t b) {
-  simt::multiply(c, N, a, b);
+void multiply_warp_group(int (&c)[N / 2], const uint32_t (&a)[4], uint64_t b,
+                         int line = __builtin_LINE()) {
+  static_assert(N == 64 || N == 128);
+  simt::multiply_later(c, a, b, N, line);
 }
-inline void begin_batch() {
-  simt::begin_products();
+inline void begin_batch(int line = __builtin_LINE()) {
+  simt::open_batch(line);
 }
-inline void end_batch() {
-  simt::end_products();
+inline void end_batch(int line = __builtin_LINE()) {
+  simt::close_batch(line);
 }
-template <uint32_t left>
+template <uint32_t Left>
 void wait_for_batches(int line = __builtin_LINE()) {
-  simt::wait_for_products(left, line);
+  static_assert(Left < 8);
+  simt::await_batches(Left, line);
 }
-template <uint32_t count>
+template <uint32_t Count>
 void give_registers_back() {}
-template <uint32_t count>
+template <uint32_t Count>
 void take_registers() {}
 inline void keep_before(uint32_t (&)[4]) {}
-template <uint32_t count>
-void keep_behind(int (&)[count]) {}
-inline uint64_t columns_at(const void* p) {
-  return (simt::address_of(p) & 0x3ffffu) >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
+template <uint32_t Count>
+void keep_behind(int (&)[Count]) {}
+inline uint64_t columns_at(const void* p, int line = __builtin_LINE()) {
+  return (shared_address(p, line) & 0x3ffffu) >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
          uint64_t{1} << 62;
 }

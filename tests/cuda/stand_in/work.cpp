@@ -150,14 +150,10 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* out, CUtensorMapDataType type, cuui
   if (wrong) return CUDA_ERROR_INVALID_VALUE;
   objects().check_memory(reinterpret_cast<uint64_t>(address), stride[0] * (size[1] - 1) + size[0],
                          __func__);
-  const simt::boxes made{simt::boxes::written,
-                         reinterpret_cast<uint64_t>(address),
-                         size[0],
-                         size[1],
-                         stride[0],
-                         box[0],
-                         box[1],
-                         span};
+  const simt::box_map made{simt::box_magic, static_cast<const unsigned char*>(address),
+                           size[0],         size[1],
+                           stride[0],       box[0],
+                           box[1],          span};
   static_assert(sizeof made <= sizeof *out);
   std::memset(out, 0, sizeof *out);
   std::memcpy(out, &made, sizeof made);
