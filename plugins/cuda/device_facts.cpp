@@ -116,7 +116,7 @@ std::vector<device_facts> list_devices(const library& cu, std::string& why) {
     why = "the NVIDIA driver does not count its devices: " + cu.name_of(counted) +
           "; see whether nvidia-smi works";
   else
-    why = seen.empty() ? no_device : seen;
+    why = seen.empty() ? no_device() : seen;
   return out;
 }
 

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "nvml.hpp"
+
 namespace bitnet::cuda {
 namespace {
 
@@ -9,7 +11,7 @@ namespace {
 std::string not_started(const library& cu, CUresult result) {
   switch (result) {
     case CUDA_ERROR_NO_DEVICE:
-      return no_device;
+      return no_device();
     case CUDA_ERROR_STUB_LIBRARY:
       return "libcuda.so.1 is the toolkit's stub and not a driver; take its folder out of "
              "LD_LIBRARY_PATH";
@@ -25,6 +27,15 @@ std::string not_started(const library& cu, CUresult result) {
 }
 
 }  // namespace
+
+std::string no_device() {
+  const std::string advice = advice_on_instances(usual_nvml);
+  return "the NVIDIA driver shows no device: " +
+         (advice.empty()
+              ? "see whether nvidia-smi lists one and CUDA_VISIBLE_DEVICES, if it is set, "
+                "does not hide it"
+              : advice);
+}
 
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);

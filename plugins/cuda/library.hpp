@@ -85,9 +85,8 @@ inline constexpr int oldest_driver = CUDA_VERSION / 1000 * 1000;
 // if it is not there, too old or finds nothing to drive.
 std::unique_ptr<library> open_library(const char* file, std::string& why);
 
-inline constexpr const char* no_device =
-    "the NVIDIA driver shows no device: see whether nvidia-smi lists one and CUDA_VISIBLE_DEVICES, "
-    "if it is set, does not hide it";
+// Why the driver shows no device, and what the user can do.
+std::string no_device();
 
 // "13.0".
 std::string version_text(int version);

@@ -32,13 +32,82 @@ struct nvml::calls {
   answer (*ecc)(device_handle, int, int, unsigned long long*) = nullptr;
 };
 
+namespace {
+
+template <class Function>
+void find_call(void* library, Function& to, const char* name) {
+  to = reinterpret_cast<Function>(dlsym(library, name));
+}
+
+// Calls about GPUs that are cut into instances.
+struct instance_calls {
+  answer (*count)(unsigned int*) = nullptr;
+  answer (*at)(unsigned int, device_handle*) = nullptr;
+  answer (*name)(device_handle, char*, unsigned int) = nullptr;
+  answer (*mode)(device_handle, unsigned int* now, unsigned int* later) = nullptr;
+  answer (*most)(device_handle, unsigned int*) = nullptr;
+  answer (*instance)(device_handle, unsigned int, device_handle*) = nullptr;
+
+  bool find(void* library) {
+    find_call(library, count, "nvmlDeviceGetCount_v2");
+    find_call(library, at, "nvmlDeviceGetHandleByIndex_v2");
+    find_call(library, name, "nvmlDeviceGetName");
+    find_call(library, mode, "nvmlDeviceGetMigMode");
+    find_call(library, most, "nvmlDeviceGetMaxMigDeviceCount");
+    find_call(library, instance, "nvmlDeviceGetMigDeviceHandleByIndex");
+    return count && at && name && mode && most && instance;
+  }
+  // Empty for a GPU that is not cut.
+  std::string advice_on(unsigned int index) const {
+    device_handle device = nullptr;
+    unsigned int now = 0, later = 0, places = 0, instances = 0;
+    if (at(index, &device) != 0 || mode(device, &now, &later) != 0 || now == 0) return "";
+    if (most(device, &places) != 0) return "";
+    constexpr unsigned int most_places = 64;  // of any GPU so far 7
+    for (unsigned int i = 0; i < std::min(places, most_places); ++i) {
+      device_handle one = nullptr;
+      if (instance(device, i, &one) == 0) ++instances;
+    }
+    char called[96] = {};  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
+    const bool known = name(device, called, sizeof called - 1) == 0 && *called;
+    const std::string gpu = std::to_string(index);
+    return "GPU " + gpu + (known ? std::string(" (") + called + ")" : "") + " is in MIG mode and " +
+           (instances == 0
+                ? "has no instance: make one with nvidia-smi mig -i " + gpu +
+                      " -cgi PROFILE -C, or end the mode with nvidia-smi -i " + gpu + " -mig 0"
+                : "shows none of its " + std::to_string(instances) +
+                      " instances: name one of nvidia-smi -L in CUDA_VISIBLE_DEVICES");
+  }
+};
+
+}  // namespace
+
+std::string advice_on_instances(const char* file) {
+  void* opened = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (!opened) return "";
+  answer (*init)() = nullptr;
+  answer (*shutdown)() = nullptr;
+  find_call(opened, init, "nvmlInit_v2");
+  find_call(opened, shutdown, "nvmlShutdown");
+  instance_calls calls;
+  if (!init || !shutdown || !calls.find(opened) || init() != 0) return "";
+  std::string out;
+  unsigned int count = 0;
+  constexpr unsigned int most = 64;
+  if (calls.count(&count) == 0)
+    for (unsigned int i = 0; i < std::min(count, most); ++i) {
+      const std::string advice = calls.advice_on(i);
+      if (!advice.empty()) out += (out.empty() ? "" : ". ") + advice;
+    }
+  shutdown();
+  return out;
+}
+
 std::unique_ptr<nvml> nvml::open(const char* file, const std::string& pci_address) {
   void* opened = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (!opened) return nullptr;
   auto found = std::make_unique<calls>();
-  const auto find = [&](auto& to, const char* name) {
-    to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(opened, name));
-  };
+  const auto find = [&](auto& to, const char* name) { find_call(opened, to, name); };
   find(found->init, "nvmlInit_v2");
   find(found->shutdown, "nvmlShutdown");
   find(found->find, "nvmlDeviceGetHandleByPciBusId_v2");

@@ -30,4 +30,8 @@ class nvml {
   void* device_ = nullptr;
 };
 
+// What a user can do about GPUs that are cut into instances (MIG mode), of which the driver shows
+// none; empty where the library of this file name knows of no such GPU.
+std::string advice_on_instances(const char* file);
+
 }  // namespace bitnet::cuda
