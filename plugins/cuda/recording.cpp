@@ -186,10 +186,12 @@ bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form
     const cuuint64_t size[2] = {m.row_bytes, m.rows}, stride[1] = {m.row_bytes};
     const cuuint32_t box[2] = {m.box_bytes, m.box_rows}, each[2] = {1, 1};
     CUtensorMap made;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the device, which is a number elsewhere
+    void* const address = reinterpret_cast<void*>(values.memory[m.binding]);
     const CUresult result = context_.cu.cuTensorMapEncodeTiled(
-        &made, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, reinterpret_cast<void*>(values.memory[m.binding]),
-        size, stride, box, each, CU_TENSOR_MAP_INTERLEAVE_NONE, m.turned,
-        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        &made, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, address, size, stride, box, each,
+        CU_TENSOR_MAP_INTERLEAVE_NONE, m.turned, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (bitnet_status s = context_.check(result, "cuTensorMapEncodeTiled", report); sdk::failed(s))
       return s;
     std::memcpy(&values.boxes[i], &made, sizeof made);

@@ -23,12 +23,12 @@ inline constexpr tile_form many_tokens{256, 32, 2 * 32 * 256 + 128};  // two sta
 // multiply comes a warp that copies; where they need its registers, a warp group of its own.
 inline constexpr uint32_t multiplying_groups = 2, stages = 4, stage_elements = 256,
                           of_alignment = 1024;
-template <uint32_t rows, uint32_t tokens, uint32_t copying_warps>
+template <uint32_t Rows, uint32_t Tokens, uint32_t CopyingWarps>
 inline constexpr tile_form warp_group_form{
-    rows, tokens,
-    of_alignment + stages*(tokens* stage_elements + rows * stage_elements / 4) +
-        (2 * stages + 1) * 8 + 2 * tokens * 4,
-    (multiplying_groups * 4 + copying_warps) * 32, true};
+    Rows, Tokens,
+    of_alignment + stages*(Tokens* stage_elements + Rows * stage_elements / 4) +
+        (2 * stages + 1) * 8 + 2 * Tokens * 4,
+    (multiplying_groups * 4 + CopyingWarps) * 32, true};
 inline constexpr tile_form narrow_form = warp_group_form<128, 64, 1>;
 inline constexpr tile_form wide_form = warp_group_form<256, 128, 4>;
 
