@@ -201,7 +201,7 @@ bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form
 
 // Edges by which the driver may launch a kernel once all groups of those before it have begun. The
 // order of reads and writes is that of full edges: no kernel touches memory before its wait
-// (BITNET_KERNEL_OF), which ends when all that it has an edge from are through and seen. Those have
+// (BITNET_KERNEL_BY), which ends when all that it has an edge from are through and seen. Those have
 // waited themselves, so all before them is through as well: nothing is overtaken, whether it is to
 // be read, was read, or was written. Two levels are on the device at most, since the third's are
 // launched when the second's have waited; and those that wait take no room from the kernels that
