@@ -136,8 +136,7 @@ bitnet_status device_buffer::create(gpu::placement where, const sdk::reporter& r
 }
 
 void overlap::refuse(CUresult answer) {
-  if (!wanted_) return;
-  wanted_ = false;
+  if (!wanted_.exchange(false)) return;
   log_(BITNET_LOG_INFO, context_.facts.common.name +
                             ": the driver does not launch kernels beside those before them (" +
                             context_.cu.name_of(answer) + "); they are launched one by one");

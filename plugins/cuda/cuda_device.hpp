@@ -2,6 +2,7 @@
 // A device: its primary context, a stream for what the host brings and takes, and the modules that
 // its kernels come from. Every call makes the context current for itself: callers' threads are any.
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -81,7 +82,7 @@ class kernel final : public gpu::kernel {
 };
 
 // Whether kernels of a device's graphs may be launched while those before them compute: until its
-// driver refuses one of the graphs.
+// driver refuses one of the graphs. From any thread: one may launch while another records.
 class overlap {
  public:
   overlap(const context& c, const log_function& log, bool wanted)
@@ -92,7 +93,7 @@ class overlap {
  private:
   const context& context_;
   const log_function& log_;
-  bool wanted_;
+  std::atomic<bool> wanted_;
 };
 
 class device final : public gpu::device {
