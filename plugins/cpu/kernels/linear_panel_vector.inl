@@ -123,17 +123,10 @@ inline void in_memory(const void* there) {
   asm volatile("" : : "r"(there) : "memory");
 }
 
-// sums += the products of so many times four elements, of which a part has room.
+// parts += the products of so many times four elements.
 template <uint64_t Tokens>
-inline void add_part(const uint8_t* codes, uint64_t steps, const int8_t* q, uint64_t stride,
-                     wide (&sums)[registers][Tokens]) {
-  part parts[registers][Tokens];
-  for (uint64_t r = 0; r < registers; ++r)
-    for (uint64_t t = 0; t < Tokens; ++t)
-      if constexpr (parts_are_sums)
-        parts[r][t] = reinterpret_cast<part>(sums[r][t]);
-      else
-        parts[r][t] = part{};
+inline void add_steps(const uint8_t* codes, uint64_t steps, const int8_t* q, uint64_t stride,
+                      part (&parts)[registers][Tokens]) {
   for (uint64_t i = 0; i < steps; ++i) {
     vec w[registers];
     for (uint64_t r = 0; r < registers; ++r) w[r] = load<vec>(codes + (i * registers + r) * line);
@@ -142,12 +135,17 @@ inline void add_part(const uint8_t* codes, uint64_t steps, const int8_t* q, uint
       for (uint64_t r = 0; r < registers; ++r) parts[r][t] = dot(parts[r][t], w[r], x);
     }
   }
+}
+
+// sums += as many as a part has room for. Inlined into the loop over groups, g++ 12 keeps half of
+// the parts in memory: 1.3 to 1.8 times the time.
+template <uint64_t Tokens>
+[[gnu::noinline]] void add_part(const uint8_t* codes, uint64_t steps, const int8_t* q,
+                                uint64_t stride, wide (&sums)[registers][Tokens]) {
+  part parts[registers][Tokens] = {};
+  add_steps<Tokens>(codes, steps, q, stride, parts);
   for (uint64_t r = 0; r < registers; ++r)
-    for (uint64_t t = 0; t < Tokens; ++t)
-      if constexpr (parts_are_sums)
-        sums[r][t] = reinterpret_cast<wide>(parts[r][t]);
-      else
-        sums[r][t] += widen(parts[r][t]);
+    for (uint64_t t = 0; t < Tokens; ++t) sums[r][t] += widen(parts[r][t]);
 }
 
 // The same of any number of them.
@@ -155,7 +153,12 @@ template <uint64_t Tokens>
 inline void add_products(const uint8_t* codes, uint64_t steps, const int8_t* q, uint64_t stride,
                          wide (&sums)[registers][Tokens]) {
   if constexpr (parts_are_sums) {
-    add_part<Tokens>(codes, steps, q, stride, sums);
+    part parts[registers][Tokens];
+    for (uint64_t r = 0; r < registers; ++r)
+      for (uint64_t t = 0; t < Tokens; ++t) parts[r][t] = reinterpret_cast<part>(sums[r][t]);
+    add_steps<Tokens>(codes, steps, q, stride, parts);
+    for (uint64_t r = 0; r < registers; ++r)
+      for (uint64_t t = 0; t < Tokens; ++t) sums[r][t] = reinterpret_cast<wide>(parts[r][t]);
   } else {
     in_memory(&sums);
     for (uint64_t i = 0; i < steps; i += steps_of_part)
