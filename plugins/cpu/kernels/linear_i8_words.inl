@@ -48,10 +48,40 @@ template <uint64_t Rows, uint64_t Outputs>
       }
 }
 
+// The same of as many outputs as registers have room for, where the products take the time: g++ 12
+// keeps their sums in memory unless each loop over them is unrolled by name and no other is.
+template <uint64_t Rows>
+[[gnu::always_inline]] inline void add(wide (&sums)[Rows][outputs_at_once][parts], const uint8_t* w,
+                                       uint64_t w_stride, uint64_t n, const i8_tile& a, uint64_t o,
+                                       uint64_t k) {
+  static_assert(parts <= 4 && Rows <= 2 && outputs_at_once <= 4, "unrolled so often");
+  constexpr uint64_t step = 2 * lanes;
+  const int16_t* x = a.x + o * a.x_stride + k;
+#pragma GCC unroll 1
+  for (uint64_t at = 0; at < n; at += step * parts)
+#pragma GCC unroll 4
+    for (uint64_t p = 0; p < parts; ++p) {
+      words q[Rows];
+#pragma GCC unroll 2
+      for (uint64_t i = 0; i < Rows; ++i) q[i] = codes(w + i * w_stride + at + step * p);
+#pragma GCC unroll 4
+      for (uint64_t j = 0; j < outputs_at_once; ++j)
+#pragma GCC unroll 2
+        for (uint64_t i = 0; i < Rows; ++i)
+          sums[i][j][p] += madd(q[i], x + j * a.x_stride + at + step * p);
+    }
+}
+
 template <bool FourBits, uint64_t Rows, uint64_t Outputs>
 void multiply(const i8_tile& a, uint64_t r, uint64_t o) {
   const uint8_t* w = a.w + r * a.w_stride;
-  wide sums[Rows][Outputs][parts] = {};
+  wide sums[Rows][Outputs][parts];
+#pragma GCC unroll 2
+  for (uint64_t i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (uint64_t j = 0; j < Outputs; ++j)
+#pragma GCC unroll 4
+      for (uint64_t p = 0; p < parts; ++p) sums[i][j][p] = wide{};
   for (uint64_t at = 0; at < a.w_stride; at += 64) {
     if (o == 0) ask_ahead<Rows, 64>(w, at / 64, a.ahead);
     if constexpr (FourBits) {
@@ -62,7 +92,9 @@ void multiply(const i8_tile& a, uint64_t r, uint64_t o) {
       add(sums, w + at, a.w_stride, 64, a, o, at);
     }
   }
+#pragma GCC unroll 2
   for (uint64_t i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
     for (uint64_t j = 0; j < Outputs; ++j)
       a.sums[(o + j) * a.sums_stride + r + i] = total(sums[i][j]);
 }
