@@ -39,6 +39,29 @@ struct table_room {
   alignas(64) int32_t totals[tokens_at_once / tokens_of<Entry>][rows_at_once][tokens_of<Entry>];
 };
 
+// The offsets of 128 elements of a row, 8 to each of four passes. Returns what is not 0 in a code
+// that is 3.
+template <class Entry>
+[[gnu::always_inline]] inline __m256i find_offsets_of(const uint8_t* from, uint16_t* to,
+                                                      __m256i high, __m256i low) {
+  constexpr int back = sizeof(Entry) == 32 ? 3 : 2;
+  static_assert(sizeof(Entry) == 256 >> back);
+  const __m256i nibble = _mm256_set1_epi8(15), none{};
+  const auto codes = load<__m256i>(from);
+  const __m256i at = _mm256_add_epi8(
+      _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble)),
+      _mm256_shuffle_epi8(low, _mm256_and_si256(codes, nibble)));
+  // Places times 256, in halves of each half.
+  const __m256i even = _mm256_srli_epi16(_mm256_unpacklo_epi8(none, at), back);
+  const __m256i odd = _mm256_srli_epi16(_mm256_unpackhi_epi8(none, at), back);
+  constexpr uint64_t pass = sizeof(table_room<Entry>::offsets[0]) / sizeof(uint16_t);
+  const __m128i passes[] = {_mm256_castsi256_si128(even), _mm256_castsi256_si128(odd),
+                            _mm256_extracti128_si256(even, 1), _mm256_extracti128_si256(odd, 1)};
+#pragma GCC unroll 4
+  for (uint64_t i = 0; i < 4; ++i) std::memcpy(to + i * pass, &passes[i], sizeof passes[i]);
+  return _mm256_and_si256(codes, _mm256_srli_epi16(codes, 1));
+}
+
 // The offsets of n elements, a multiple of 128, of all rows. False: a code is 3, which no table
 // has.
 template <class Entry>
@@ -48,28 +71,15 @@ inline bool find_offsets(const uint8_t* w, uint64_t stride, uint64_t rows, uint6
                                     0, 9, 18, 0, 27, 36, 45, 0, 54, 63, 72, 0, 0, 0, 0, 0);
   const __m256i low = _mm256_setr_epi8(0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 0, 0, 0, 0,  //
                                    0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 0, 0, 0, 0);
-  const __m256i nibble = _mm256_set1_epi8(15);
-  constexpr int shift = sizeof(Entry) == 32 ? 5 : 6;
-  static_assert(sizeof(Entry) == 1 << shift);
+  static_assert(part_of_row == 256);
+  const uint64_t ahead = rows_ahead * stride;
+  uint16_t *to = room.offsets[0][0], *other = room.offsets[4][0];
   __m256i threes{};
-  for (uint64_t r = 0; r < rows; ++r)
-    for (uint64_t g = 0; g < n / 128; ++g) {
-      const uint8_t* from = w + r * stride + g * packed_group;
-      const auto codes = load<__m256i>(from);
-      __builtin_prefetch(from + rows_ahead * stride);
-      threes |= codes & _mm256_srli_epi16(codes, 1);
-      const __m256i at = _mm256_add_epi8(
-          _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble)),
-          _mm256_shuffle_epi8(low, _mm256_and_si256(codes, nibble)));
-      const __m256i halves[] = {
-          _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm256_castsi256_si128(at)), shift),
-          _mm256_slli_epi16(_mm256_cvtepu8_epi16(_mm256_extracti128_si256(at, 1)), shift)};
-      for (uint64_t i = 0; i < 4; ++i) {
-        const __m128i eight = i % 2 == 0 ? _mm256_castsi256_si128(halves[i / 2])
-                                         : _mm256_extracti128_si256(halves[i / 2], 1);
-        std::memcpy(room.offsets[4 * g + i][r], &eight, sizeof eight);
-      }
-    }
+  for (uint64_t r = 0; r < rows; ++r, w += stride, to += tables_at_once, other += tables_at_once) {
+    __builtin_prefetch(w + ahead);
+    threes |= find_offsets_of<Entry>(w, to, high, low);
+    if (n == part_of_row) threes |= find_offsets_of<Entry>(w + packed_group, other, high, low);
+  }
   return _mm256_testz_si256(threes, _mm256_set1_epi8(0x55)) != 0;
 }
 
@@ -123,30 +133,38 @@ inline void make_tables(const Entry* x, Entry (&tables)[tables_at_once][entries]
   }
 }
 
+// `Begins`: whatever the totals are.
+template <bool Begins>
 inline void add_to(int32_t* totals, entry_of_16 sum) {
   const auto all = reinterpret_cast<__m256i>(sum);
   const __m256i halves[] = {_mm256_cvtepi16_epi32(_mm256_castsi256_si128(all)),
                             _mm256_cvtepi16_epi32(_mm256_extracti128_si256(all, 1))};
   for (uint64_t i = 0; i < 2; ++i) {
-    const __m256i after = _mm256_add_epi32(load<__m256i>(totals + 8 * i), halves[i]);
+    const __m256i before = Begins ? __m256i{} : load<__m256i>(totals + 8 * i);
+    const __m256i after = _mm256_add_epi32(before, halves[i]);
     std::memcpy(totals + 8 * i, &after, sizeof after);
   }
 }
 #ifdef __AVX512BW__
+template <bool Begins>
 inline void add_to(int32_t* totals, entry_of_32 sum) {
   const auto all = reinterpret_cast<__m512i>(sum);
   const __m512i halves[] = {_mm512_cvtepi16_epi32(_mm512_castsi512_si256(all)),
                             _mm512_cvtepi16_epi32(_mm512_extracti64x4_epi64(all, 1))};
   for (uint64_t i = 0; i < 2; ++i) {
-    const __m512i after = _mm512_add_epi32(load<__m512i>(totals + 16 * i), halves[i]);
+    const __m512i before = Begins ? __m512i{} : load<__m512i>(totals + 16 * i);
+    const __m512i after = _mm512_add_epi32(before, halves[i]);
     std::memcpy(totals + 16 * i, &after, sizeof after);
   }
 }
 #endif
 
-// One pass of all rows. `First`: sums begin here; `Last`: they go into the totals. Inlined, g++ 12
-// makes it 5 % slower.
-template <bool First, bool Last, class Entry>
+// Where the sums of a pass go: they wait for the next one, are what the totals begin with, or are
+// added to those.
+enum class into { sums, new_totals, totals };
+
+// One pass of all rows. `First`: sums begin here. Inlined, g++ 12 makes it 5 % slower.
+template <bool First, into To, class Entry>
 [[gnu::noinline]] void look_up(const table_room<Entry>& room,
                                const uint16_t (*offsets)[tables_at_once], uint64_t rows,
                                Entry* sums, int32_t (*totals)[tokens_of<Entry>]) {
@@ -159,10 +177,10 @@ template <bool First, bool Last, class Entry>
       for (uint64_t i = 0; i < 4; ++i, four >>= 16)
         sum += load<Entry>(tables + (j + i) * sizeof(room.tables[0]) + (four & 0xffff));
     }
-    if constexpr (Last)
-      add_to(totals[r], sum);
-    else
+    if constexpr (To == into::sums)
       sums[r] = sum;
+    else
+      add_to<To == into::new_totals>(totals[r], sum);
   }
 }
 
@@ -175,10 +193,10 @@ inline bool has_lowest(const Entry& x) {
   return _mm256_testz_si256(lowest, lowest) == 0;
 }
 
-// A part of all rows, n elements of up to an entry's tokens.
+// A part of all rows, n elements of up to an entry's tokens. `begins`: the totals do, too.
 template <class Entry>
 inline void add_part_of_rows(table_room<Entry>& room, const int8_t* q, uint64_t stride,
-                             uint64_t tokens, uint64_t n, uint64_t rows,
+                             uint64_t tokens, uint64_t n, uint64_t rows, bool begins,
                              int32_t (*totals)[tokens_of<Entry>]) {
   turn_activations(q, stride, tokens, n, room.activations);
   const uint64_t together = has_lowest(room.activations[0]) ? passes_of_part / 2 : passes_of_part;
@@ -186,11 +204,13 @@ inline void add_part_of_rows(table_room<Entry>& room, const int8_t* q, uint64_t 
   for (uint64_t p = 0; p < passes; ++p) {
     make_tables(room.activations + p / 4 * 128 + p % 4 * tables_at_once, room.tables);
     if (p % together == 0)
-      look_up<true, false>(room, room.offsets[p], rows, room.sums, totals);
+      look_up<true, into::sums>(room, room.offsets[p], rows, room.sums, totals);
     else if ((p + 1) % together != 0 && p + 1 != passes)
-      look_up<false, false>(room, room.offsets[p], rows, room.sums, totals);
+      look_up<false, into::sums>(room, room.offsets[p], rows, room.sums, totals);
+    else if (begins && p < together)
+      look_up<false, into::new_totals>(room, room.offsets[p], rows, room.sums, totals);
     else
-      look_up<false, true>(room, room.offsets[p], rows, room.sums, totals);
+      look_up<false, into::totals>(room, room.offsets[p], rows, room.sums, totals);
   }
 }
 
@@ -215,23 +235,37 @@ inline void turn_floats(eight_floats (&x)[8]) {
   }
 }
 
+// n rows, up to 8, from `row` on, of up to eight tokens; `y` is where the first of both goes.
+[[gnu::always_inline]] inline void write_eight_rows(const panel_tile& a, uint64_t row, uint64_t n,
+                                                    uint64_t tokens, eight_floats scale,
+                                                    const int32_t* totals, uint64_t stride,
+                                                    float* y) {
+  eight_floats out[8] = {};
+#pragma GCC unroll 8
+  for (uint64_t i = 0; i < 8; ++i) {
+    if (i == n) break;
+    const eight_floats sum =
+        __builtin_convertvector(load<eight_sums>(totals + i * stride), eight_floats);
+    const float of_row = a.scales[a.one_scale ? 0 : row + i];
+    out[i] = a.one_scale ? sum / scale * of_row : (eight_floats{} + sum * of_row) / scale;
+  }
+  turn_floats(out);
+  for (uint64_t i = 0; i < tokens; ++i)
+    std::memcpy(y + i * a.y_stride, &out[i], n * sizeof(float));
+}
+
 // Rows of up to eight tokens from t on; `totals` are those of the first of them.
 inline void write_totals(const panel_tile& a, uint64_t row, uint64_t rows, uint64_t t,
                          uint64_t tokens, const int32_t* totals, uint64_t stride) {
   eight_floats scale = eight_floats{} + 1;
   for (uint64_t i = 0; i < tokens; ++i) scale[i] = a.q_scales[(t + i) * a.q_scales_stride];
-  for (uint64_t r = 0; r < rows; r += 8) {
-    const uint64_t n = least(rows - r, 8);
-    eight_floats out[8] = {};
-    for (uint64_t i = 0; i < n; ++i) {
-      const eight_floats sum =
-          __builtin_convertvector(load<eight_sums>(totals + (r + i) * stride), eight_floats);
-      const float of_row = a.scales[a.one_scale ? 0 : row + r + i];
-      out[i] = a.one_scale ? sum / scale * of_row : (eight_floats{} + sum * of_row) / scale;
-    }
-    turn_floats(out);
-    for (uint64_t i = 0; i < tokens; ++i)
-      std::memcpy(a.y + (t + i) * a.y_stride + row + r, &out[i], n * sizeof(float));
+  float* y = a.y + t * a.y_stride + row;
+  for (; rows >= 8 && tokens == 8; rows -= 8, row += 8, totals += 8 * stride, y += 8)
+    write_eight_rows(a, row, 8, 8, scale, totals, stride, y);
+  for (; rows != 0; totals += 8 * stride, y += 8) {
+    const uint64_t n = least(rows, 8);
+    write_eight_rows(a, row, n, tokens, scale, totals, stride, y);
+    rows -= n, row += n;
   }
 }
 
@@ -240,8 +274,6 @@ template <class Entry>
 inline bool look_up_rows(const panel_tile& a, uint64_t row, uint64_t rows, uint64_t t0,
                          uint64_t end, table_room<Entry>& room) {
   constexpr uint64_t each = tokens_of<Entry>;
-  for (uint64_t t = t0; t < end; t += each)
-    std::memset(room.totals[(t - t0) / each], 0, rows * sizeof room.totals[0][0]);
   for (uint64_t e = 0; e < a.k; e += part_of_row) {
     const uint64_t n = least(a.k - e, part_of_row);
     if (!find_offsets(a.w + row * a.w_stride + e / 4, a.w_stride, rows, (n + 127) / 128 * 128,
@@ -249,7 +281,7 @@ inline bool look_up_rows(const panel_tile& a, uint64_t row, uint64_t rows, uint6
       return false;
     for (uint64_t t = t0; t < end; t += each)
       add_part_of_rows(room, a.q + t * a.q_stride + e, a.q_stride, least(end - t, each), n, rows,
-                       room.totals[(t - t0) / each]);
+                       e == 0, room.totals[(t - t0) / each]);
   }
   for (uint64_t t = t0; t < end; t += 8)
     write_totals(a, row, rows, t, least(end - t, 8),
