@@ -24,7 +24,7 @@
 //          q6_k        blocks of 256 of 53 words: as in GGUF, two bytes of padding
 //            states     f32, one after another, state_words words to each
 // KV rows  f32, f16    as matrices, the row padded to whole words
-//          q8_0        as in matrices
+//          q8_0, q4_0  as in matrices
 //
 // Grids    rows of work in y, the rest in x. Kernels walk their ranges in strides of the grid, so
 //          that any grid computes everything; rows past the count in the step header are left
@@ -165,8 +165,8 @@ struct rope_params {
 // Bindings: header, slots, k (rows, n_kv_heads * head_dim), v like k, turns (as in rope, or any),
 //           keys, values
 // Constant 1, 2: BITNET_DTYPE_* of keys and values; 3: 1 = k is turned first, with the bits of
-// rope. One thread to a KV row's word (f32, f16) or block (q8_0); x walks over the words and blocks
-// of keys, then those of values.
+// rope. One thread to a KV row's word (f32, f16) or block (q8_0, q4_0); x walks over the words and
+// blocks of keys, then those of values.
 struct kv_write_params {
   uint32_t rows, n_kv_heads, head_dim, block_tokens, pairs, neox;
 };
@@ -408,12 +408,17 @@ constexpr uint64_t row_words(uint32_t format, uint64_t k) noexcept {
   }
 }
 
+// Keys and values of a type lie as rows of a matrix of this format.
+constexpr uint32_t kv_format(uint32_t dtype) noexcept {
+  return dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
+         : dtype == BITNET_DTYPE_F16  ? BITNET_FORMAT_F16
+         : dtype == BITNET_DTYPE_Q8_0 ? BITNET_FORMAT_Q8_0
+                                      : BITNET_FORMAT_Q4_0;
+}
+
 // Words of a head of a token's keys or values on the device.
 constexpr uint64_t kv_row_words(uint32_t dtype, uint64_t head_dim) noexcept {
-  return row_words(dtype == BITNET_DTYPE_F32   ? BITNET_FORMAT_F32
-                   : dtype == BITNET_DTYPE_F16 ? BITNET_FORMAT_F16
-                                               : BITNET_FORMAT_Q8_0,
-                   head_dim);
+  return row_words(kv_format(dtype), head_dim);
 }
 
 }  // namespace bitnet::gpu

@@ -5,17 +5,8 @@
 #include "layout.hpp"
 
 namespace bitnet::gpu {
-namespace {
 
 using sdk::failed;
-
-uint32_t format_of(uint32_t dtype) noexcept {
-  return dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
-         : dtype == BITNET_DTYPE_Q8_0 ? BITNET_FORMAT_Q8_0
-                                      : BITNET_FORMAT_F16;
-}
-
-}  // namespace
 
 bitnet_status kv_pool::plan(const bitnet_kv_config* config, uint32_t kv_dtypes,
                             std::vector<uint64_t>& sizes, const sdk::reporter& report) {
@@ -26,14 +17,14 @@ bitnet_status kv_pool::plan(const bitnet_kv_config* config, uint32_t kv_dtypes,
   for (uint32_t i = 0; i < 2 * storage_.n_layers; ++i) {
     const bool is_k = i % 2 == 0;
     const uint32_t dtype = is_k ? storage_.dtype_k : storage_.dtype_v;
-    const region made{format_of(dtype),
+    const region made{kv_format(dtype),
                       0,
                       4 * kv_row_words(dtype, storage_.head_dim) * rows,
                       rows * (is_k ? storage_.k_bytes : storage_.v_bytes),
                       storage_.head_dim,
                       rows};
     if (bitnet_status s = add(made, storage_.n_blocks, sizes, "the keys of a layer",
-                              "a smaller n_context, or q8_0 keys and values", report);
+                              "a smaller n_context, or q8_0 or q4_0 keys and values", report);
         failed(s))
       return s;
   }
