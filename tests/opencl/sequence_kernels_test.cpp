@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numbers>
 #include <span>
 
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/reference/attention.hpp"
 #include "bitnet/sdk/reference/recurrent.hpp"
 #include "bitnet/sdk/reference/rows.hpp"
 #include "each_form.hpp"
@@ -18,7 +20,14 @@ namespace {
 
 constexpr std::pair<uint32_t, uint32_t> kv_pairs[] = {{BITNET_DTYPE_F16, BITNET_DTYPE_F16},
                                                       {BITNET_DTYPE_F32, BITNET_DTYPE_Q8_0},
-                                                      {BITNET_DTYPE_Q8_0, BITNET_DTYPE_F32}};
+                                                      {BITNET_DTYPE_Q8_0, BITNET_DTYPE_F32},
+                                                      {BITNET_DTYPE_Q4_0, BITNET_DTYPE_Q8_0},
+                                                      {BITNET_DTYPE_F16, BITNET_DTYPE_Q4_0}};
+
+bool in_blocks(uint32_t dtype) {
+  return dtype == BITNET_DTYPE_Q8_0 || dtype == BITNET_DTYPE_Q4_0;
+}
+
 TEST_P(each_form, rope_turns_pairs) {
   const uint32_t heads = 3, head_dim = 10, tokens = 4;
   const std::vector<float> x = floats(uint64_t{tokens} * heads * head_dim);
@@ -43,7 +52,7 @@ TEST_P(each_form, rope_turns_pairs) {
 }
 
 // A head's keys or values of one token, as KV pools keep it, by the definitions of tensor.h; blocks
-// of int8 with two bytes of padding.
+// with two bytes of padding behind their factor.
 std::vector<uint8_t> kept(uint32_t dtype, const float* x, uint32_t n) {
   std::vector<uint8_t> out;
   const auto put = [&](const auto& v) {
@@ -66,14 +75,20 @@ std::vector<uint8_t> kept(uint32_t dtype, const float* x, uint32_t n) {
     for (uint32_t i = b; i < b + 32; ++i)
       put(static_cast<int8_t>(std::clamp(std::nearbyint(x[i] * inverse), -127.0f, 127.0f)));
   }
+  for (uint32_t b = 0; dtype == BITNET_DTYPE_Q4_0 && b < n; b += 32) {
+    uint8_t block[BITNET_Q4_0_BLOCK_BYTES];
+    sdk::reference::kv_write(x + b, 32, dtype, block);
+    out.insert(out.end(), block, block + 2);
+    put(uint16_t{0});
+    out.insert(out.end(), block + 2, std::end(block));
+  }
   return out;
 }
 
 TEST_P(each_division, kv_write_keeps_the_rows_of_the_slots) {
   for (const auto& [k_type, v_type] : kv_pairs)
     for (const uint32_t head_dim : {64u, 21u}) {
-      if (head_dim % 32 != 0 && (k_type == BITNET_DTYPE_Q8_0 || v_type == BITNET_DTYPE_Q8_0))
-        continue;
+      if (head_dim % 32 != 0 && (in_blocks(k_type) || in_blocks(v_type))) continue;
       const uint32_t heads = 2, block_tokens = 4, blocks = 3, tokens = 5;
       std::vector<float> k = floats(uint64_t{tokens} * heads * head_dim, 4), v = k;
       std::reverse(v.begin(), v.end());
@@ -103,6 +118,46 @@ TEST_P(each_division, kv_write_keeps_the_rows_of_the_slots) {
       EXPECT_EQ(keys.words, expected_k.words) << "type " << k_type << ", heads of " << head_dim;
       EXPECT_EQ(values.words, expected_v.words) << "type " << v_type << ", heads of " << head_dim;
     }
+}
+
+// Where rounding, signs and limits decide about a code of 4 bits or its factor.
+TEST_P(each_division, four_bits_are_those_of_the_reference) {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float infinite = std::numeric_limits<float>::infinity();
+  const struct {
+    const char* why;
+    std::vector<float> first;  // of a block; the others are 0
+  } rows[] = {
+      {"nothing but zeros", {}},
+      {"halves between codes", {-8, 0.5f, 1.5f, -0.5f, -1.5f, 6.5f, 7.5f, 8, 2.49999976f}},
+      {"the first of two largest, negative", {1, -3, 3, 2.0625f}},
+      {"the first of two largest, positive", {1, 3, -3, 2.0625f}},
+      {"a factor that is subnormal", {3e-6f, -1e-6f, 2e-7f}},
+      {"a factor that rounds to 0", {-2.3e-7f, 1e-7f}},
+      {"a factor just above", {-2.4e-7f, 1e-7f}},
+      {"subnormal numbers, the larger one negative", {1e-40f, -2e-40f}},
+      {"a factor that would be infinite", {-6e5f, 5.3e5f, 1e5f, -1e5f}},
+      {"the largest number", {3.4028235e38f, -3e38f, 1}},
+      {"infinite", {1, -infinite, infinite, 3}},
+      {"not a number", {nan, 2, -1, nan}},
+  };
+  const uint32_t dtype = BITNET_DTYPE_Q4_0, tokens = std::size(rows);
+  std::vector<float> x(uint64_t{tokens} * 32);
+  std::vector<int32_t> slot;
+  for (uint32_t t = 0; t < tokens; ++t) {
+    std::copy(rows[t].first.begin(), rows[t].first.end(), &x[t * 32]);
+    slot.push_back(static_cast<int32_t>(t));
+  }
+  argument h = header(tokens), slots = input(slot), in = input(x);
+  argument keys = output(tokens * gpu::kv_row_words(dtype, 32)), values = keys;
+  bench_->run({kernel_id::kv_write, {t(), dtype, dtype}},
+              {&h, &slots, &in, &in, &in, &keys, &values},
+              gpu::kv_write_params{0, 1, 32, tokens, 0, 0}, 2, 2);
+  for (uint32_t t = 0; t < tokens; ++t) {
+    const auto expected = kept(dtype, &x[t * 32], 32);
+    EXPECT_EQ(0, std::memcmp(&keys.words[t * 5], expected.data(), 20)) << rows[t].why;
+  }
+  EXPECT_EQ(values.words, keys.words);
 }
 
 TEST_P(each_division, keys_are_turned_as_rope_does) {
@@ -135,6 +190,11 @@ TEST_P(each_division, keys_are_turned_as_rope_does) {
 float kept_element(uint32_t dtype, const uint8_t* row, uint32_t i) {
   if (dtype == BITNET_DTYPE_F32) return sdk::load<float>(row + uint64_t{4} * i);
   if (dtype == BITNET_DTYPE_F16) return sdk::f16_to_f32(sdk::load<uint16_t>(row + uint64_t{2} * i));
+  if (dtype == BITNET_DTYPE_Q4_0) {
+    const uint8_t* block = row + i / 32 * uint64_t{20};
+    const int code = block[4 + i % 16] >> (i % 32 < 16 ? 0 : 4) & 15;
+    return sdk::f16_to_f32(sdk::load<uint16_t>(block)) * static_cast<float>(code - 8);
+  }
   const uint8_t* block = row + i / 32 * uint64_t{36};
   return sdk::f16_to_f32(sdk::load<uint16_t>(block)) *
          static_cast<float>(static_cast<int8_t>(block[4 + i % 32]));
@@ -279,8 +339,7 @@ TEST_P(each_attention, attn_paged_is_near_the_exact_one) {
   };
   for (const attention_row& row : rows)
     for (const auto& [k_type, v_type] : kv_pairs) {
-      if (row.head_dim % 32 != 0 && (k_type == BITNET_DTYPE_Q8_0 || v_type == BITNET_DTYPE_Q8_0))
-        continue;
+      if (row.head_dim % 32 != 0 && (in_blocks(k_type) || in_blocks(v_type))) continue;
       SCOPED_TRACE(row.why);
       const attention_step a = step(row, k_type, v_type);
       const std::vector<float> found = attended(a);

@@ -16,10 +16,14 @@ typedef struct {
 #define KEY_PIECE piece_f16
 #define KEY_END end_f16
 #define KEY_WORDS(n) (((n) + 1) / 2)
-#else
+#elif C1 == DTYPE_Q8_0
 #define KEY_PIECE piece_q8_0
 #define KEY_END end_q8_0
 #define KEY_WORDS(n) ((n) / 32 * 9)
+#else
+#define KEY_PIECE piece_q4_0
+#define KEY_END end_q4_0
+#define KEY_WORDS(n) ((n) / 32 * 5)
 #endif
 #if C2 == DTYPE_F32
 #define VALUE_AT(row, i) (((__global const float *)(row))[i])
@@ -31,14 +35,25 @@ typedef struct {
 #define VALUE_PIECE piece_f16
 #define VALUE_END end_f16
 #define VALUE_WORDS(n) (((n) + 1) / 2)
-#else
+#elif C2 == DTYPE_Q8_0
 #define VALUE_AT(row, i)           \
   (half_at((row) + (i) / 32 * 9, 0) * \
    (float)((__global const char *)((row) + (i) / 32 * 9 + 1))[(i) % 32])
 #define VALUE_PIECE piece_q8_0
 #define VALUE_END end_q8_0
 #define VALUE_WORDS(n) ((n) / 32 * 9)
+#else
+#define VALUE_AT(row, i) q4_0_at((row) + (i) / 32 * 5, (i) % 32)
+#define VALUE_PIECE piece_q4_0
+#define VALUE_END end_q4_0
+#define VALUE_WORDS(n) ((n) / 32 * 5)
 #endif
+
+// Element i of a block.
+float q4_0_at(__global const uint *block, uint i) {
+  const uchar both = ((__global const uchar *)(block + 1))[i % 16];
+  return half_at(block, 0) * ((float)(i < 16 ? both & 15 : both >> 4) - 8.0f);
+}
 
 #if T > 1
 #define TILE T

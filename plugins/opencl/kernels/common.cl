@@ -41,6 +41,7 @@
 #define DTYPE_F32 1
 #define DTYPE_F16 2
 #define DTYPE_Q8_0 5
+#define DTYPE_Q4_0 6
 #define FORMAT_F32 1
 #define FORMAT_F16 2
 #define FORMAT_BF16 3

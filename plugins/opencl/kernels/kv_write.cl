@@ -20,12 +20,18 @@ uint half_bits(float x) {
   return bits;
 }
 
-// Units of a row: words, or blocks of 32 elements and nine words.
+// Units of a row: words, or blocks of 32 elements.
 uint units(uint dtype, uint head_dim) {
   return dtype == DTYPE_F32 ? head_dim : dtype == DTYPE_F16 ? (head_dim + 1) / 2 : head_dim / 32;
 }
 uint words(uint dtype, uint head_dim) {
-  return units(dtype, head_dim) * (dtype == DTYPE_Q8_0 ? 9 : 1);
+  return units(dtype, head_dim) * (dtype == DTYPE_Q8_0 ? 9 : dtype == DTYPE_Q4_0 ? 5 : 1);
+}
+
+// A code of q4_0; in this order NaN becomes 0.
+uint code4(float x, float inverse) {
+  const float scaled = x * inverse;
+  return (uint)fmin(larger(0.0f, scaled + 8.5f), 15.0f);
 }
 
 void put(uint dtype, __global const float *x, uint head_dim, uint unit, __global uint *row,
@@ -37,6 +43,27 @@ void put(uint dtype, __global const float *x, uint head_dim, uint unit, __global
     const uint i = 2 * unit;
     const uint high = i + 1 < head_dim ? half_bits(X(i + 1)) : 0;
     row[unit] = half_bits(X(i)) | high << 16;
+  } else if (dtype == DTYPE_Q4_0) {
+    const uint from = 32 * unit;
+    __global uint *out = row + 5 * unit;
+    // By their bits, so that the sign of d does not depend on what becomes of subnormals.
+    uint extreme = 0;
+    for (uint i = 0; i < 32; ++i) {
+      const uint bits = as_uint(X(from + i)), size = bits & 0x7fffffffu;
+      if (size > (extreme & 0x7fffffffu) && size <= 0x7f800000u) extreme = bits;
+    }
+    const uint sign = ~extreme & 0x80000000u;  // of e / -8
+    const float step = fmin(0.125f * fabs(as_float(extreme)), 65504.0f);
+    const uint d = half_bits(step);
+    const float inverse = as_float(as_uint(d != 0 ? exact_quotient(1.0f, step) : 0.0f) | sign);
+    out[0] = d | sign >> 16;
+    for (uint w = 0; w < 4; ++w) {
+      uint word = 0;
+      for (uint i = 0; i < 4; ++i)
+        word |= code4(X(from + 4 * w + i), inverse) << 8 * i |
+                code4(X(from + 16 + 4 * w + i), inverse) << (8 * i + 4);
+      out[1 + w] = word;
+    }
   } else {
     const uint from = 32 * unit;
     __global uint *out = row + 9 * unit;
