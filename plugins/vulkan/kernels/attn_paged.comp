@@ -20,16 +20,20 @@ layout(push_constant) uniform params {
 shared float weights[gl_WorkGroupSize.x];
 shared uint places[gl_WorkGroupSize.x];  // rows of the pool
 
-#define ELEMENT(ARRAY, dtype, at, i)                                                           \
-  (dtype == DTYPE_F32   ? f32(ARRAY[at + (i)])                                                 \
-   : dtype == DTYPE_F16 ? from_half(ARRAY[at + (i) / 2] >> (16 * ((i) & 1)) & 0xffffu)         \
-                        : from_half(ARRAY[at + (i) / 32 * 9] & 0xffffu) *                      \
-                              float(signed_byte(ARRAY[at + (i) / 32 * 9 + 1 + (i) % 32 / 4], (i) % 4)))
+#define BLOCK_FACTOR(ARRAY, at) from_half(ARRAY[at] & 0xffffu)
+#define ELEMENT(ARRAY, dtype, at, i)                                                            \
+  (dtype == DTYPE_F32   ? f32(ARRAY[at + (i)])                                                  \
+   : dtype == DTYPE_F16 ? from_half(ARRAY[at + (i) / 2] >> (16 * ((i) & 1)) & 0xffffu)          \
+   : dtype == DTYPE_Q8_0                                                                        \
+       ? BLOCK_FACTOR(ARRAY, at + (i) / 32 * 9) *                                               \
+             float(signed_byte(ARRAY[at + (i) / 32 * 9 + 1 + (i) % 32 / 4], (i) % 4))           \
+       : BLOCK_FACTOR(ARRAY, at + (i) / 32 * 5) *                                               \
+             float(four_bits(ARRAY[at + (i) / 32 * 5 + 1 + (i) % 16 / 4], (i) % 32)))
 
 uint row_words(uint dtype) {
   return dtype == DTYPE_F32   ? head_dim
          : dtype == DTYPE_F16 ? (head_dim + 1) / 2
-                              : head_dim / 32 * 9;
+                              : head_dim / 32 * (dtype == DTYPE_Q8_0 ? 9 : 5);
 }
 
 void main() {

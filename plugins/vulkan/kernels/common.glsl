@@ -25,7 +25,7 @@ const uint header_window = 2, header_window_keep = 3;
 
 const uint FORMAT_F32 = 1, FORMAT_F16 = 2, FORMAT_BF16 = 3, FORMAT_Q8_0 = 4, FORMAT_Q4_0 = 5,
            FORMAT_Q4_K = 6, FORMAT_Q6_K = 7, FORMAT_TERNARY2 = 8;
-const uint DTYPE_F32 = 1, DTYPE_F16 = 2, DTYPE_Q8_0 = 5;
+const uint DTYPE_F32 = 1, DTYPE_F16 = 2, DTYPE_Q8_0 = 5, DTYPE_Q4_0 = 6;
 
 #ifdef SUBGROUPS
 // Threads of a subgroup, all of which are full: threads are counted through them.
@@ -140,6 +140,11 @@ float from_half(uint h) {
 
 uint byte_at(uint word, uint i) {
   return word >> (8 * i) & 255u;
+}
+// Element n of 32 codes of four bits, of which this is word n % 16 / 4.
+int four_bits(uint word, uint n) {
+  uint both = byte_at(word, n % 4);
+  return int(n < 16 ? both & 15 : both >> 4) - 8;
 }
 int signed_byte(uint word, uint i) {
   return bitfieldExtract(int(word), int(8 * i), 8);

@@ -41,6 +41,21 @@ uint value(uint t, uint from, uint i) {
     uint word = to_half(f32(FROM(t, from, 2 * unit)));                                      \
     if (2 * unit + 1 < head_dim) word |= to_half(f32(FROM(t, from, 2 * unit + 1))) << 16;   \
     TO[to + unit] = word;                                                                   \
+  } else if (dtype == DTYPE_Q4_0) {                                                         \
+    uint x = 32 * unit, y = to + 5 * unit, extreme = 0;                                     \
+    for (uint i = 0; i < 32; ++i) extreme = q4_extreme(extreme, FROM(t, from, x + i));      \
+    uint d = q4_factor(extreme);                                                            \
+    float inverse = q4_inverse(extreme, d);                                                 \
+    TO[y] = d;                                                                              \
+    for (uint w = 0; w < 4; ++w) {                                                          \
+      uint word = 0;                                                                        \
+      for (uint b = 0; b < 4; ++b) {                                                        \
+        uint i = x + 4 * w + b;                                                             \
+        word |= q4_code(f32(FROM(t, from, i)), inverse) << (8 * b);                         \
+        word |= q4_code(f32(FROM(t, from, i + 16)), inverse) << (8 * b + 4);                \
+      }                                                                                     \
+      TO[y + 1 + w] = word;                                                                 \
+    }                                                                                       \
   } else {                                                                                  \
     uint x = 32 * unit, y = to + 9 * unit;                                                  \
     float largest = 0.0;                                                                    \
@@ -77,6 +92,32 @@ uint q8_code(float x, float inverse) {
   return uint(int(v)) & 255u;
 }
 
+// Of numbers as bits, so that the sign of the factor does not depend on what becomes of subnormals:
+// b if it is a number larger than a, whatever their signs.
+uint q4_extreme(uint a, uint b) {
+  uint size = b & 0x7fffffffu;
+  return size > (a & 0x7fffffffu) && size <= 0x7f800000u ? b : a;
+}
+// Of e / -8 without its sign: what is too small for f16 becomes 0.
+float q4_step(uint extreme) {
+  uint size = extreme & 0x7fffffffu;
+  if (size < 0x01800000u) return 0.0;
+  return size < bits(8.0 * 65504.0) ? f32(size - 0x01800000u) : 65504.0;
+}
+uint q4_factor(uint extreme) {
+  return to_half(q4_step(extreme)) | (~extreme >> 16 & 0x8000u);
+}
+float q4_inverse(uint extreme, uint d) {
+  if ((d & 0x7fffu) == 0) return 0.0;
+  return f32(bits(exact_quotient(1.0, q4_step(extreme))) | (~extreme & 0x80000000u));
+}
+uint q4_code(float x, float inverse) {
+  precise float scaled = x * inverse;
+  precise float v = scaled + 8.5;
+  v = v > 0.0 ? v : 0.0;  // NaN, too
+  return uint(v < 15.0 ? v : 15.0);
+}
+
 void store_k(uint t, uint from, uint to, uint unit) {
   const uint dtype = DTYPE_K;
   STORE(key, keys)
@@ -86,7 +127,7 @@ void store_v(uint t, uint from, uint to, uint unit) {
   STORE(value, values)
 }
 uint row_words(uint dtype, uint units) {
-  return dtype == DTYPE_Q8_0 ? 9 * units : units;
+  return units * (dtype == DTYPE_Q8_0 ? 9 : dtype == DTYPE_Q4_0 ? 5 : 1);
 }
 
 void main() {

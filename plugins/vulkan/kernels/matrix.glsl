@@ -47,9 +47,7 @@ float matrix_element(uint format, uint at, uint i) {
     y = from_half(matrix[block] & 0xffffu) * float(signed_byte(matrix[block + 1 + n / 4], n % 4));
   } else if (format == FORMAT_Q4_0) {
     uint block = at + i / 32 * 5, n = i % 32;
-    uint nibbles = byte_at(matrix[block + 1 + n % 16 / 4], n % 4);
-    int q = int(n < 16 ? nibbles & 15 : nibbles >> 4) - 8;
-    y = from_half(matrix[block] & 0xffffu) * float(q);
+    y = from_half(matrix[block] & 0xffffu) * float(four_bits(matrix[block + 1 + n % 16 / 4], n));
   } else if (format == FORMAT_Q4_K) {
     y = q4_k_element(at + i / 256 * 36, i % 256);
   } else if (format == FORMAT_Q6_K) {
