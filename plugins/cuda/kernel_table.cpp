@@ -154,6 +154,8 @@ const char* dtype_name(uint32_t dtype) noexcept {
       return "f16";
     case BITNET_DTYPE_Q8_0:
       return "q8_0";
+    case BITNET_DTYPE_Q4_0:
+      return "q4_0";
     default:
       return nullptr;
   }

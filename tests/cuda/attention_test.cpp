@@ -2,6 +2,7 @@
 // one, and the same bits whatever else is in the step. What no token sees are NaNs, and blocks that
 // nobody sees anything of are nowhere.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -12,7 +13,8 @@
 namespace bitnet::cuda::test {
 namespace {
 
-constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0;
+constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0,
+                   q4 = BITNET_DTYPE_Q4_0;
 constexpr double epsilon = 0x1p-24;  // of rounding one result to nearest
 constexpr uint32_t block_tokens = 16, max_blocks = 40, n_sequences = 4;
 constexpr uint32_t nowhere = 0x7fffffff;
@@ -69,6 +71,18 @@ std::vector<uint8_t> kept(uint32_t dtype, std::vector<float>& x) {
     const auto code = static_cast<int8_t>(std::nearbyint(x[i] * 60));
     put(code);
     x[i] = sdk::f16_to_f32(d) * static_cast<float>(code);
+  }
+  if (dtype == q4) {
+    const auto code_of = [&x](uint64_t i) {
+      const float q = std::clamp(8 - std::nearbyint(x[i] * 4), 0.0f, 15.0f);
+      x[i] = -0.25f * (q - 8);
+      return static_cast<uint8_t>(q);
+    };
+    for (uint64_t b = 0; b < x.size(); b += 32) {
+      put(uint32_t{sdk::f32_to_f16(-0.25f)});
+      for (uint64_t i = b; i < b + 16; ++i)
+        put(static_cast<uint8_t>(code_of(i) | code_of(i + 16) << 4));
+    }
   }
   out.resize((out.size() + 3) / 4 * 4);
   return out;
@@ -243,8 +257,8 @@ step mixed() {
 }
 
 TEST_F(attention, keys_and_values_of_every_type) {
-  for (const uint32_t k : {f32, f16, q8})
-    for (const uint32_t v : {f32, f16, q8}) check({"64", 64, 4, 1, k, v}, mixed());
+  for (const uint32_t k : {f32, f16, q8, q4})
+    for (const uint32_t v : {f32, f16, q8, q4}) check({"64", 64, 4, 1, k, v}, mixed());
 }
 
 TEST_F(attention, heads_of_every_width) {
@@ -252,7 +266,9 @@ TEST_F(attention, heads_of_every_width) {
   check({"128", 128, 4, 1, f16, f16}, mixed());
   check({"128 in blocks", 128, 2, 2, q8, q8}, mixed());
   check({"256", 256, 2, 1, f16, f32}, mixed());
+  check({"128 in blocks of four bits", 128, 2, 2, q4, q4}, mixed());
   check({"256 in blocks", 256, 2, 1, q8, f16}, mixed());
+  check({"256 in blocks of four bits", 256, 2, 1, q4, f16}, mixed());
   check({"a last sixteen that is short", 100, 2, 1, f16, f32}, mixed());
   check({"less than a sixteen, odd", 13, 2, 1, f32, f32}, run_of(1, 60, 9));
   check({"odd halves", 21, 2, 1, f16, f16}, run_of(1, 60, 9));

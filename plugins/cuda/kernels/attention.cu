@@ -24,7 +24,7 @@ struct turning {
   }
 };
 
-// Units of a row: words, or blocks of 32 elements and nine words.
+// Units of a row: words, or blocks of 32 elements.
 __device__ uint32_t units_of(uint32_t dtype, uint32_t head_dim) {
   return dtype == BITNET_DTYPE_F32   ? head_dim
          : dtype == BITNET_DTYPE_F16 ? (head_dim + 1) / 2
@@ -46,6 +46,28 @@ __device__ void put_q8_0(const float* x, uint32_t from, uint32_t* out, const tur
     out[1 + w] = packed4(code(4 * w), code(4 * w + 1), code(4 * w + 2), code(4 * w + 3));
 }
 
+__device__ void put_q4_0(const float* x, uint32_t from, uint32_t* out, const turning& turned) {
+  float extreme = 0;
+  for (uint32_t i = 0; i < 32; ++i) {
+    const float one = turned(x, from + i);
+    if (fabsf(one) > fabsf(extreme)) extreme = one;
+  }
+  const float step = fminf(fmaxf(extreme / -8.0f, -65504.0f), 65504.0f);
+  const uint32_t bits = f32_to_f16(step);
+  const float inverse = (bits & 0x7fffu) != 0 ? 1.0f / step : 0;
+  const auto code = [&](uint32_t i) {
+    // In this order NaN becomes 0.
+    return static_cast<uint32_t>(fminf(larger(0.0f, turned(x, from + i) * inverse + 8.5f), 15.0f));
+  };
+  out[0] = bits;
+  for (uint32_t w = 0; w < 4; ++w) {
+    uint32_t word = 0;
+    for (uint32_t i = 0; i < 4; ++i)
+      word |= (code(4 * w + i) | code(4 * w + i + 16) << 4) << (8 * i);
+    out[1 + w] = word;
+  }
+}
+
 __device__ void put(uint32_t dtype, const float* x, uint32_t head_dim, uint32_t unit, uint32_t* row,
                     const turning& turned) {
   if (dtype == BITNET_DTYPE_F32) {
@@ -54,8 +76,10 @@ __device__ void put(uint32_t dtype, const float* x, uint32_t head_dim, uint32_t 
     const uint32_t i = 2 * unit;
     const uint32_t high = i + 1 < head_dim ? f32_to_f16(turned(x, i + 1)) : 0;
     row[unit] = f32_to_f16(turned(x, i)) | high << 16;
-  } else {
+  } else if (dtype == BITNET_DTYPE_Q8_0) {
     put_q8_0(x, 32 * unit, row + 9 * unit, turned);
+  } else {
+    put_q4_0(x, 32 * unit, row + 5 * unit, turned);
   }
 }
 
@@ -251,15 +275,15 @@ class attention {
   BITNET_ATTENTION_OF(key, value, 4) \
   BITNET_ATTENTION_OF(key, value, 8) \
   BITNET_ATTENTION_OF(key, value, 16)
-BITNET_ATTENTION(f32, f32)
-BITNET_ATTENTION(f32, f16)
-BITNET_ATTENTION(f32, q8_0)
-BITNET_ATTENTION(f16, f32)
-BITNET_ATTENTION(f16, f16)
-BITNET_ATTENTION(f16, q8_0)
-BITNET_ATTENTION(q8_0, f32)
-BITNET_ATTENTION(q8_0, f16)
-BITNET_ATTENTION(q8_0, q8_0)
+#define BITNET_ATTENTION_OF_KEY(key) \
+  BITNET_ATTENTION(key, f32)         \
+  BITNET_ATTENTION(key, f16)         \
+  BITNET_ATTENTION(key, q8_0)        \
+  BITNET_ATTENTION(key, q4_0)
+BITNET_ATTENTION_OF_KEY(f32)
+BITNET_ATTENTION_OF_KEY(f16)
+BITNET_ATTENTION_OF_KEY(q8_0)
+BITNET_ATTENTION_OF_KEY(q4_0)
 
 namespace {
 

@@ -86,6 +86,11 @@ struct q4_0_row {
       out[i] = d * (static_cast<float>(q) - 8.0f);
     }
   }
+  __device__ static float at(const uint32_t* row, uint32_t i) {
+    const uint32_t* block = row + i / 32 * 5;
+    const uint32_t q = block[1 + i % 16 / 4] >> (8 * (i % 4) + i % 32 / 16 * 4) & 15u;
+    return half_at(block, 0) * (static_cast<float>(q) - 8.0f);
+  }
 };
 
 struct q4_k_row {
