@@ -19,8 +19,8 @@ using sdk::failed;
 using sdk::guarded;
 using sdk::reporter;
 
-constexpr uint32_t kv_dtypes =
-    1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0;
+constexpr uint32_t kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 |
+                               1u << BITNET_DTYPE_Q8_0 | 1u << BITNET_DTYPE_Q4_0;
 
 template <uint64_t N>
 void put(char (&to)[N], const std::string& text) {
