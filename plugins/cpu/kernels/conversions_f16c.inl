@@ -1,5 +1,6 @@
-// f16 to f32 and back, rounded half to even, and int8 to f32, by the processor (F16C and AVX2, or
-// AVX-512 F). `floats`, `halves` and `bytes` hold `lanes` elements.
+// f16 to f32 and back, rounded half to even, int8 to f32, and int32 that fit to int8, by the
+// processor (F16C and AVX2, or AVX-512 F). `floats`, `integers`, `halves` and `bytes` hold `lanes`
+// elements.
 
 // g++ 12 takes __builtin_convertvector apart into single elements.
 inline floats from_bytes(bytes b) {
@@ -11,6 +12,20 @@ inline floats from_bytes(bytes b) {
   std::memcpy(&bits, &b, sizeof b);
   return reinterpret_cast<floats>(
       _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(bits))));
+#endif
+}
+
+inline bytes to_bytes(integers v) {
+#if BITNET_LANES == 16
+  return reinterpret_cast<bytes>(_mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(v)));
+#else
+  const auto all = reinterpret_cast<__m256i>(v);
+  const __m128i shorts =
+      _mm_packs_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+  const int64_t bits = _mm_cvtsi128_si64(_mm_packs_epi16(shorts, shorts));
+  bytes out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
 #endif
 }
 

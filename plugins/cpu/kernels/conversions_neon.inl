@@ -1,11 +1,19 @@
-// f16 to f32 and back, rounded half to even, and int8 to f32, by the processor. `floats`, `halves`
-// and `bytes` hold 4 elements.
+// f16 to f32 and back, rounded half to even, int8 to f32, and int32 that fit to int8, by the
+// processor. `floats`, `integers`, `halves` and `bytes` hold 4 elements.
 
 inline floats from_bytes(bytes b) {
   uint32_t bits = 0;
   std::memcpy(&bits, &b, sizeof b);
   return reinterpret_cast<floats>(
       vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(bits))))));
+}
+
+inline bytes to_bytes(integers v) {
+  const int16x4_t narrow = vmovn_s32(reinterpret_cast<int32x4_t>(v));
+  const int8x8_t narrower = vmovn_s16(vcombine_s16(narrow, narrow));
+  bytes out;
+  std::memcpy(&out, &narrower, sizeof out);
+  return out;
 }
 
 inline floats from_halves(halves h) {

@@ -1,5 +1,6 @@
 // f16 to f32 and back, rounded half to even, where the processor has no instruction for it: the
 // steps of f16_to_f32 and f32_to_f16 in bitnet/sdk/formats.hpp, all cases computed and one taken.
+// int8 to f32, and int32 that fit to int8.
 // `floats`, `words`, `integers`, `halves` and `bytes` hold `lanes` elements. Comparisons are
 // signed, which SSE has; no operand has its top bit set.
 
@@ -7,6 +8,14 @@ inline floats from_bytes(bytes b) {
   int32_t bits = 0;
   std::memcpy(&bits, &b, sizeof b);
   return reinterpret_cast<floats>(_mm_cvtepi32_ps(_mm_cvtepi8_epi32(_mm_cvtsi32_si128(bits))));
+}
+
+inline bytes to_bytes(integers v) {
+  const __m128i shorts = _mm_packs_epi32(reinterpret_cast<__m128i>(v), reinterpret_cast<__m128i>(v));
+  const int32_t bits = _mm_cvtsi128_si32(_mm_packs_epi16(shorts, shorts));
+  bytes out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
 }
 
 inline floats from_halves(halves h) {

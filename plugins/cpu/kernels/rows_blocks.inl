@@ -9,7 +9,7 @@ inline octets four_bits(floats x, float inverse) {
   floats v = scaled + 8.5f;
   v = v > 0.0f ? v : floats{};
   v = v < 15.0f ? v : floats{} + 15.0f;
-  return __builtin_convertvector(__builtin_convertvector(v, integers), octets);
+  return reinterpret_cast<octets>(to_bytes(__builtin_convertvector(v, integers)));
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ void BITNET_ROW(q8_0)(const float* x, uint64_t k, uint8_t* y) {
     for (uint64_t i = 0; i < 32; i += lanes) {
       integers q = quantised(load(x + i), inverse);
       q = q > -127 ? q : integers{} - 127;
-      const bytes v = __builtin_convertvector(q, bytes);
+      const bytes v = to_bytes(q);
       std::memcpy(y + 2 + i, &v, sizeof v);
     }
   }

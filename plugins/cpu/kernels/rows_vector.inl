@@ -1,7 +1,7 @@
 // The rows of rows.hpp for a machine with vectors: the one text behind the forms, which set
 //   BITNET_ISA     the suffix of the names
 //   BITNET_LANES   floats in a vector register
-//   BITNET_CONVERSIONS  the file with from_bytes(), from_halves() and to_halves()
+//   BITNET_CONVERSIONS  the file with from_bytes(), to_bytes(), from_halves() and to_halves()
 // Kernels only, no shared inline functions; multiply and add stay apart.
 #include <cstring>
 
@@ -143,14 +143,14 @@ void BITNET_ROW(act_quant)(const float* x, uint64_t k, int8_t* q, float* s) {
   const float scale = 127.0f / most;
   *s = scale;
   for (uint64_t i = 0; i < whole; i += lanes) {
-    const bytes v = __builtin_convertvector(quantised(load(x + i), scale), bytes);
+    const bytes v = to_bytes(quantised(load(x + i), scale));
     std::memcpy(q + i, &v, sizeof v);
   }
   if (whole == k) return;
   const block rest(x + whole, k - whole, 0);
   int8_t out[16];
   for (uint64_t j = 0; j < 16; j += lanes) {
-    const bytes v = __builtin_convertvector(quantised(load(rest.x + j), scale), bytes);
+    const bytes v = to_bytes(quantised(load(rest.x + j), scale));
     std::memcpy(out + j, &v, sizeof v);
   }
   std::memcpy(q + whole, out, k - whole);
@@ -173,7 +173,7 @@ void BITNET_ROW(act_quant_groups)(const float* x, uint64_t k, uint64_t group, in
     for (uint64_t i = 0; i < group; i += lanes) {
       auto codes = quantised(load(x + i), scale);
       codes = codes > -127 ? codes : codes * 0 - 127;
-      const bytes v = __builtin_convertvector(codes, bytes);
+      const bytes v = to_bytes(codes);
       std::memcpy(q + i, &v, sizeof v);
     }
   }
@@ -220,7 +220,12 @@ void BITNET_ROW(mul)(const float* a, const float* b, uint64_t k, float* y) {
 }
 
 void BITNET_ROW(relu2)(const float* x, uint64_t k, float* y) {
-  for (uint64_t i = 0; i < k; ++i) {
+  uint64_t i = 0;
+  for (; i + lanes <= k; i += lanes) {
+    const floats v = load(x + i), positive = v > 0.0f ? v : floats{};
+    store(positive * positive, y + i);
+  }
+  for (; i < k; ++i) {
     const float positive = x[i] > 0 ? x[i] : 0;
     y[i] = positive * positive;
   }
