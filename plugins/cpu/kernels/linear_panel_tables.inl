@@ -78,7 +78,9 @@ inline bool find_offsets(const uint8_t* w, uint64_t stride, uint64_t rows, uint6
   for (uint64_t r = 0; r < rows; ++r, w += stride, to += tables_at_once, other += tables_at_once) {
     __builtin_prefetch(w + ahead);
     threes |= find_offsets_of<Entry>(w, to, high, low);
-    if (n == part_of_row) threes |= find_offsets_of<Entry>(w + packed_group, other, high, low);
+    if (n != part_of_row) continue;
+    __builtin_prefetch(w + packed_group + ahead);  // rows of files begin in the middle of lines
+    threes |= find_offsets_of<Entry>(w + packed_group, other, high, low);
   }
   return _mm256_testz_si256(threes, _mm256_set1_epi8(0x55)) != 0;
 }
