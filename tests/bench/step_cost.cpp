@@ -2,8 +2,8 @@
 //
 //   build/release/tests/bench/bench_steps [--option VALUE]... PLUGIN [OTHER PLUGIN...]
 //
-// In turn with each plugin, on random weights in the shape of BitNet b1.58 2B-4T; the first plugin is
-// what the others are compared with. Threads are made for each step, a part in a thousand of it.
+// In turn with each plugin, on random weights in the shape of BitNet b1.58 2B-4T; the first plugin
+// is what the others are compared with. Threads are made for each step, a part in a thousand of it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
