@@ -75,13 +75,7 @@ template <uint64_t Rows>
 template <bool FourBits, uint64_t Rows, uint64_t Outputs>
 void multiply(const i8_tile& a, uint64_t r, uint64_t o) {
   const uint8_t* w = a.w + r * a.w_stride;
-  wide sums[Rows][Outputs][parts];
-#pragma GCC unroll 2
-  for (uint64_t i = 0; i < Rows; ++i)
-#pragma GCC unroll 4
-    for (uint64_t j = 0; j < Outputs; ++j)
-#pragma GCC unroll 4
-      for (uint64_t p = 0; p < parts; ++p) sums[i][j][p] = wide{};
+  wide sums[Rows][Outputs][parts] = {};
   for (uint64_t at = 0; at < a.w_stride; at += 64) {
     if (o == 0) ask_ahead<Rows, 64>(w, at / 64, a.ahead);
     if constexpr (FourBits) {

@@ -163,7 +163,7 @@ inline void add_to(int32_t* totals, entry_of_32 sum) {
 
 // Where the sums of a pass go: they wait for the next one, are what the totals begin with, or are
 // added to those.
-enum class into { sums, new_totals, totals };
+enum class into : uint8_t { sums, new_totals, totals };
 
 // One pass of all rows. `First`: sums begin here. Inlined, g++ 12 makes it 5 % slower.
 template <bool First, into To, class Entry>
