@@ -413,6 +413,35 @@ TEST_P(each_isa, panel_sums_do_not_overflow_whatever_the_bytes_are) {
     }
 }
 
+TEST_P(each_isa, one_code_that_is_no_weight_counts_wherever_it_lies) {
+  if (GetParam()->tables.run == nullptr) return;  // this form has none
+  const float one = 1;
+  constexpr uint64_t k = 512, rows = 260, tokens = 16, row = 131;
+  const std::vector<int8_t> q(tokens * k, 1);
+  const std::vector<float> scales(tokens, 1.0f);
+  cpu::panel_tile tile{};
+  tile.w_stride = k / 4;
+  tile.scales = &one;
+  tile.one_scale = tile.ends = true;
+  tile.q = q.data();
+  tile.q_stride = tile.k = k;
+  tile.q_scales = scales.data();
+  tile.q_scales_stride = 1;
+  tile.y_stride = tile.rows = rows;
+  tile.tokens = tokens;
+  for (const uint64_t element : {0u, 31u, 96u, 127u, 128u, 200u, 255u, 256u, 511u}) {
+    std::vector<uint8_t> w(rows * k / 4, 0x55);  // zeros
+    w[row * k / 4 + element / 128 * 32 + element % 32] |=
+        static_cast<uint8_t>(3 << (6 - 2 * (element % 128 / 32)));
+    std::vector<float> y(rows * tokens, -1.5f);
+    tile.w = w.data();
+    tile.y = y.data();
+    GetParam()->tables(tile);
+    for (uint64_t i = 0; i < y.size(); ++i)
+      ASSERT_EQ(y[i], i % rows == row ? 2.0f : 0.0f) << element << ' ' << i;
+  }
+}
+
 TEST_P(each_isa, grouped_rows_begin_anew_or_go_on) {
   const ternary_row row{21, 512, 5, fill::random, any, 64, ""};
   ternary_case c(row);
