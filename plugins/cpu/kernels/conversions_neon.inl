@@ -9,10 +9,10 @@ inline floats from_bytes(bytes b) {
 }
 
 inline bytes to_bytes(integers v) {
-  const int16x4_t narrow = vmovn_s32(reinterpret_cast<int32x4_t>(v));
-  const int8x8_t narrower = vmovn_s16(vcombine_s16(narrow, narrow));
+  const int16x4_t shorts = vmovn_s32(reinterpret_cast<int32x4_t>(v));
+  const int8x8_t twice = vmovn_s16(vcombine_s16(shorts, shorts));
   bytes out;
-  std::memcpy(&out, &narrower, sizeof out);
+  std::memcpy(&out, &twice, sizeof out);
   return out;
 }
 
