@@ -44,7 +44,8 @@ std::string define(const char* name, const std::string& value) {
 }
 
 std::string options_of(const device_traits& traits) {
-  return std::string("-cl-std=CL1.2") +
+  // No warnings: PoCL prints how many there were, such as of vectors that an ABI does not know.
+  return std::string("-cl-std=CL1.2 -w") +
          (traits.exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
 }
 
