@@ -73,7 +73,7 @@ inline bool find_offsets(const uint8_t* w, uint64_t stride, uint64_t rows, uint6
                                    0, 1, 2, 0, 3, 4, 5, 0, 6, 7, 8, 0, 0, 0, 0, 0);
   static_assert(part_of_row == 256);
   const uint64_t ahead = rows_ahead * stride;
-  uint16_t *to = room.offsets[0][0], *other = room.offsets[4][0];
+  uint16_t *to = room.offsets[0][0], *other = room.offsets[passes_of_part / 2][0];
   __m256i threes{};
   for (uint64_t r = 0; r < rows; ++r, w += stride, to += tables_at_once, other += tables_at_once) {
     __builtin_prefetch(w + ahead);
@@ -262,6 +262,7 @@ inline void write_totals(const panel_tile& a, uint64_t row, uint64_t rows, uint6
   eight_floats scale = eight_floats{} + 1;
   for (uint64_t i = 0; i < tokens; ++i) scale[i] = a.q_scales[(t + i) * a.q_scales_stride];
   float* y = a.y + t * a.y_stride + row;
+  // Nearly all, by loops whose ends are known.
   for (; rows >= 8 && tokens == 8; rows -= 8, row += 8, totals += 8 * stride, y += 8)
     write_eight_rows(a, row, 8, 8, scale, totals, stride, y);
   for (; rows != 0; totals += 8 * stride, y += 8) {
