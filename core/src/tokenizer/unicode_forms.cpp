@@ -3,8 +3,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
+#include <array>
 #include <new>
 
 #include "tokenizer/utf8.hpp"
@@ -79,20 +78,68 @@ std::vector<char32_t> cleaned(std::string_view text) {
   return out;
 }
 
+// utf8proc's options are bits of an enumeration.
+constexpr auto apart =
+    // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): the library's way to combine them
+    static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE);
+constexpr auto together =
+    // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): the library's way to combine them
+    static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+
+void append_apart(std::vector<utf8proc_int32_t>& out, char32_t c) {
+  constexpr utf8proc_ssize_t most_parts = 4;  // of the longest canonical decomposition
+  std::array<utf8proc_int32_t, most_parts> parts{};
+  int kept = 0;  // for the library, of no use here
+  const auto n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(), most_parts,
+                                         apart, &kept);
+  if (n < 0 || n > most_parts) throw std::bad_alloc();  // never with valid UTF-8
+  out.insert(out.end(), parts.begin(), parts.begin() + n);
+}
+
+// The canonical order of marks, UAX 15: between two characters of class 0 by their class, equal ones
+// as they came. utf8proc_decompose sorts by exchanging neighbours, which takes the square of their
+// number.
+void order_marks(std::vector<utf8proc_int32_t>& text) {
+  struct mark {
+    utf8proc_propval_t order;
+    utf8proc_int32_t what;
+  };
+  std::vector<mark> marks;
+  for (size_t i = 0; i < text.size();) {
+    const size_t begin = i;
+    bool sorted = true;
+    utf8proc_propval_t before = 0;
+    marks.clear();
+    for (; i < text.size(); ++i) {
+      const auto order =
+          text[i] < 0x300 ? utf8proc_propval_t{0} : utf8proc_get_property(text[i])->combining_class;
+      if (order == 0) break;
+      sorted = sorted && order >= before;
+      before = order;
+      marks.push_back({order, text[i]});
+    }
+    if (!sorted) {  // by counting, since classes are few
+      std::array<size_t, 257> at{};
+      for (const mark& m : marks) ++at[static_cast<size_t>(m.order) + 1];
+      for (size_t k = 1; k < at.size(); ++k) at[k] += at[k - 1];
+      for (const mark& m : marks) text[begin + at[static_cast<size_t>(m.order)]++] = m.what;
+    }
+    ++i;
+  }
+}
+
+std::vector<utf8proc_int32_t> taken_apart(const std::vector<char32_t>& text) {
+  std::vector<utf8proc_int32_t> out;
+  out.reserve(text.size() + text.size() / 4);
+  for (const char32_t c : text) append_apart(out, c);
+  order_marks(out);
+  return out;
+}
+
 // Characters taken apart (NFD), without the marks that take no room of their own.
 std::vector<char32_t> without_accents(const std::vector<char32_t>& text) {
-  std::string bytes;
-  for (const char32_t c : text) append_utf8(bytes, c);
-  const auto* from = reinterpret_cast<const utf8proc_uint8_t*>(bytes.data());
-  const auto length = static_cast<utf8proc_ssize_t>(bytes.size());
-  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): the library's way to combine them
-  constexpr auto options = static_cast<utf8proc_option_t>(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE);
-  const auto room = utf8proc_decompose(from, length, nullptr, 0, options);
-  if (room < 0) throw std::bad_alloc();  // all that is left to fail with valid UTF-8
-  std::vector<utf8proc_int32_t> parts(static_cast<size_t>(room));
-  (void)utf8proc_decompose(from, length, parts.data(), room, options);
   std::vector<char32_t> out;
-  for (const utf8proc_int32_t part : parts) {
+  for (const utf8proc_int32_t part : taken_apart(text)) {
     const auto c = static_cast<char32_t>(part);
     if (category(c) != UTF8PROC_CATEGORY_MN) out.push_back(c);
   }
@@ -105,22 +152,19 @@ void append_lowercase(std::string& out, char32_t c) {
   if (c == 0x130) append_utf8(out, 0x307);
 }
 
-struct freed {
-  void operator()(utf8proc_uint8_t* p) const noexcept { std::free(p); }  // as utf8proc asks
-};
-
 }  // namespace
 
 std::string composed(std::string_view text) {
   if (is_ascii(text)) return std::string(text);
-  utf8proc_uint8_t* made = nullptr;
-  // NOLINTNEXTLINE(clang-analyzer-optin.core.EnumCastOutOfRange): the library's way to combine them
-  constexpr auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-  const auto length = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                   static_cast<utf8proc_ssize_t>(text.size()), &made, options);
-  const std::unique_ptr<utf8proc_uint8_t, freed> owner(made);
-  if (length < 0) throw std::bad_alloc();  // all that is left to fail with valid UTF-8
-  return {reinterpret_cast<const char*>(made), static_cast<size_t>(length)};
+  std::vector<utf8proc_int32_t> parts = taken_apart(code_points(text));
+  const auto length =
+      utf8proc_normalize_utf32(parts.data(), static_cast<utf8proc_ssize_t>(parts.size()), together);
+  if (length < 0) throw std::bad_alloc();  // never with valid UTF-8
+  parts.resize(static_cast<size_t>(length));
+  std::string out;
+  out.reserve(text.size());
+  for (const utf8proc_int32_t c : parts) append_utf8(out, static_cast<char32_t>(c));
+  return out;
 }
 
 std::string lowercased(std::string_view text) {
