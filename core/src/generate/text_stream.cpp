@@ -3,16 +3,12 @@
 #include <algorithm>
 
 namespace bitnet::generate {
-namespace {
 
-// Length of the longest end of `text` that is a proper beginning of `stop`.
-std::size_t overlap(std::string_view text, std::string_view stop) {
-  for (std::size_t n = std::min(text.size(), stop.size() - 1); n > 0; --n)
-    if (text.substr(text.size() - n) == stop.substr(0, n)) return n;
-  return 0;
+text_stream::text_stream(const std::vector<std::string>& stops) {
+  for (std::size_t i = 0; i < stops.size(); ++i)
+    if (!stops[i].empty()) stops_.add(stops[i], static_cast<uint32_t>(i));
+  stops_.finish();
 }
-
-}  // namespace
 
 std::string text_stream::push(std::string_view bytes) {
   return release(characters_.push(bytes));
@@ -20,32 +16,38 @@ std::string text_stream::push(std::string_view bytes) {
 
 std::string text_stream::finish() {
   std::string out = release(characters_.finish());
-  if (!stopped_by_) out += held_;
+  if (!stopped_by_) out.append(held_, gone_);
   held_.clear();
+  gone_ = 0;
   return out;
 }
 
 std::string text_stream::release(const std::string& text) {
   if (stopped_by_) return {};
-  held_ += text;
+  // The earliest in the text wins, then the first in the list. Of those that end at a byte the
+  // longest begins first; two that begin at the same byte end at different ones.
+  const std::size_t held = held_.size() - gone_;
   std::size_t cut = std::string::npos;
-  std::size_t keep = 0;
-  for (std::size_t i = 0; i < stops_.size(); ++i) {
-    if (stops_[i].empty()) continue;
-    const std::size_t at = held_.find(stops_[i]);
-    if (at < cut) {  // the earliest in the text wins, then the first in the list
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    here_ = stops_.next(here_, static_cast<unsigned char>(text[i]));
+    const auto found = stops_.longest(here_);
+    if (found == patterns::begin) continue;
+    const std::size_t at = held + i + 1 - stops_.depth(found);
+    const std::size_t which = stops_.number(found);
+    if (at < cut || (at == cut && which < *stopped_by_)) {
       cut = at;
-      stopped_by_ = i;
+      stopped_by_ = which;
     }
-    keep = std::max(keep, overlap(held_, stops_[i]));
   }
-  if (stopped_by_) {
-    std::string out = held_.substr(0, cut);
-    held_.clear();
-    return out;
+  held_ += text;
+  // What could still become a stop string is the beginning of one with which the text ends.
+  const std::size_t shown = stopped_by_ ? cut : held + text.size() - stops_.depth(here_);
+  std::string out = held_.substr(gone_, shown);
+  gone_ = stopped_by_ ? held_.size() : gone_ + shown;
+  if (gone_ > held_.size() / 2) {  // now and then, so that each byte is moved once or twice
+    held_.erase(0, gone_);
+    gone_ = 0;
   }
-  std::string out = held_.substr(0, held_.size() - keep);
-  held_.erase(0, held_.size() - keep);
   return out;
 }
 

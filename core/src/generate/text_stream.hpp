@@ -1,5 +1,7 @@
 #pragma once
 // Generated text on its way out: whole UTF-8 characters, and never a part of a stop string.
+//
+// Cost    linear in the text and in the bytes of all stop strings together, whatever they are.
 
 #include <cstddef>
 #include <optional>
@@ -7,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/patterns.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace bitnet::generate {
@@ -14,7 +17,7 @@ namespace bitnet::generate {
 class text_stream {
  public:
   // Empty stop strings are ignored.
-  explicit text_stream(std::vector<std::string> stops) : stops_(std::move(stops)) {}
+  explicit text_stream(const std::vector<std::string>& stops);
 
   // Takes the bytes of one token; returns what may be shown now. What could still become a stop
   // string is held back. After a stop string was found nothing more comes out.
@@ -27,9 +30,11 @@ class text_stream {
  private:
   std::string release(const std::string& text);
 
-  std::vector<std::string> stops_;
+  patterns stops_;
+  patterns::state here_ = patterns::begin;  // behind what was held and shown
   tokenizer::utf8_stream characters_;
-  std::string held_;
+  std::string held_;  // what was not shown yet, behind `gone_` bytes that were
+  std::size_t gone_ = 0;
   std::optional<std::size_t> stopped_by_;
 };
 

@@ -1,5 +1,7 @@
 #include "generate/text_stream.hpp"
 
+#include "../growth.hpp"
+
 #include <gtest/gtest.h>
 
 namespace bitnet::generate {
@@ -44,6 +46,21 @@ TEST(text_stream, holds_back_what_could_become_a_stop_string) {
     EXPECT_EQ(s.finish(), r.rest) << r.why;
     EXPECT_EQ(s.stopped_by() ? static_cast<int>(*s.stopped_by()) : -1, r.stopped_by) << r.why;
   }
+}
+
+TEST(text_stream, takes_time_linear_in_the_text_whatever_the_stop_strings_are) {
+  using testing_support::times;
+  testing_support::expect_linear("one that nearly comes", 2000, [](std::size_t n) {
+    text_stream s({times(n / 2, "a") + "b", times(n, "ab") + "c"});
+    for (std::size_t i = 0; i < n; ++i) (void)s.push("a");
+    (void)s.finish();
+  });
+  testing_support::expect_linear("many", 2000, [](std::size_t n) {
+    std::vector<std::string> stops;
+    for (std::size_t i = 0; i < n; ++i) stops.push_back("x" + std::to_string(i) + "y");
+    text_stream s(stops);
+    for (std::size_t i = 0; i < n; ++i) (void)s.push("x12");
+  });
 }
 
 }  // namespace
