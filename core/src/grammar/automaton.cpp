@@ -74,7 +74,7 @@ automaton::state automaton::where_some_fit(set_number places, partial read) {
     if (has_any(rules_.classes[rules_.elements[f.position].index], first, last))
       fitting.push_back(f);
   if (!spend(fitting.size() + 1)) return dead;
-  return number_of({sets_.number_of(fitting), false, read});
+  return number_of({numbered(fitting), false, read});
 }
 
 automaton::state automaton::after_character(set_number places, char32_t c) {
@@ -96,9 +96,7 @@ void automaton::follow(frame from) {
     const frame f = todo_.back();
     todo_.pop_back();
     const uint64_t key = uint64_t{f.position} << 32 | f.below;
-    if (std::ranges::find(met_, key) != met_.end()) continue;
-    met_.push_back(key);
-    if (!spend(1 + met_.size() / 16)) continue;
+    if (!met_.insert(key).second || !spend(1)) continue;
     const element e = rules_.elements[f.position];
     if (f.position == 0) {
       complete_ = true;
@@ -137,7 +135,7 @@ void automaton::expand(uint32_t rule) {
   std::vector<frame> returns = std::move(returns_[rule]);
   returns_[rule].clear();
   if (!spend(returns.size() + rules_.rules[rule].starts.size())) return;
-  const set_number below = sets_.number_of(returns);
+  const set_number below = numbered(returns);
   if (sets_.depth(below) > deepest) return;
   for (uint32_t at : rules_.rules[rule].starts) {
     for (;; ++at) {
@@ -159,7 +157,7 @@ automaton::state automaton::closed() {
     called_.pop_back();
     expand(rule);
   }
-  const set_number places = sets_.number_of(places_);
+  const set_number places = numbered(places_);
   places_.clear();
   return number_of({places, complete_, {}});
 }
@@ -181,12 +179,22 @@ automaton::state automaton::number_of(const contents& one) {
   return at->second;
 }
 
+// What is common to frames below is found by more looks at frames than there are here.
+set_number automaton::numbered(std::vector<frame>& frames) {
+  const uint64_t before = sets_.work();
+  const set_number out = sets_.number_of(frames);
+  spend(sets_.work() - before);
+  return out;
+}
+
 bool automaton::spend(uint64_t n) {
   work_ += n;
   if (work_ > most_.work && !trouble_)
-    trouble_ = failure{BITNET_UNSUPPORTED,
-                       "the grammar has too many ways to read this text to follow them in good "
-                       "time; make it say less at once"};
+    trouble_ =
+        failure{BITNET_UNSUPPORTED,
+                fmt::format("the grammar has more than {} ways to read this text at once, which "
+                            "cannot be followed in good time; make it say less at once",
+                            most_.work)};
   return !trouble_;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.hpp"
@@ -79,6 +80,7 @@ class automaton {
   void call(uint32_t rule, frame returns);
   void expand(uint32_t rule);
   state closed();
+  set_number numbered(std::vector<frame>& frames);
   bool spend(uint64_t n);
 
   rule_set rules_;
@@ -93,7 +95,7 @@ class automaton {
 
   // Of the state that is being made.
   std::vector<frame> places_, todo_;
-  std::vector<uint64_t> met_;                // frames that were in `todo_`
+  std::unordered_set<uint64_t> met_;         // frames that were in `todo_`
   std::vector<std::vector<frame>> returns_;  // by rule: where it goes on afterwards
   std::vector<uint32_t> called_;             // rules with returns, a heap by rank
   bool complete_ = false;

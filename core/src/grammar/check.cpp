@@ -117,7 +117,7 @@ class ranking {
     std::vector<std::string> names;
     const auto first = std::ranges::find(path_, rule, &visit::rule);
     for (auto at = first; at != path_.end(); ++at)
-      if (std::string name = shown_name(of_.rules[at->rule].name);
+      if (std::string name = shown_name(of_.name_of(at->rule));
           names.empty() || names.back() != name)
         names.push_back(std::move(name));
     if (names.size() > most_names) {
@@ -131,7 +131,7 @@ class ranking {
         of_.rules[rule].where,
         fmt::format("the rule '{}' can begin with itself ({}), which has no end; put what comes "
                     "first first, and repeat the rest: list ::= item (\",\" item)*",
-                    shown_name(of_.rules[rule].name), cycle)));
+                    shown_name(of_.name_of(rule)), cycle)));
   }
 
   rule_set& of_;
@@ -145,11 +145,12 @@ class ranking {
 result<void> check_rules(rule_set& of) {
   const std::vector<bool> ends = deriving(of, true);
   if (const auto at = std::ranges::find(ends, false); at != ends.end()) {
-    const rule& endless = of.rules[static_cast<std::size_t>(at - ends.begin())];
-    return std::unexpected(wrong_at(
-        endless.where, fmt::format("the rule '{}' has no end: each of its alternatives needs "
-                                   "it again; add one that does not",
-                                   shown_name(endless.name))));
+    const auto endless = static_cast<uint32_t>(at - ends.begin());
+    return std::unexpected(
+        wrong_at(of.rules[endless].where,
+                 fmt::format("the rule '{}' has no end: each of its alternatives needs "
+                             "it again; add one that does not",
+                             shown_name(of.name_of(endless)))));
   }
   const std::vector<bool> empty = deriving(of, false);
   for (std::size_t r = 0; r < of.rules.size(); ++r) of.rules[r].can_be_empty = empty[r];

@@ -27,6 +27,7 @@ std::span<const frame> frame_sets::of(set_number set) const {
 }
 
 set_number frame_sets::number_of(std::vector<frame>& frames) {
+  work_ += frames.size();
   std::ranges::sort(frames);
   std::size_t n = 0;
   for (const frame& f : frames) {

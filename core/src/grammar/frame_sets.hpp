@@ -37,6 +37,8 @@ class frame_sets {
                      std::unordered_map<set_number, set_number>& copied) const;
 
   [[nodiscard]] uint64_t bytes() const;
+  // Frames that were looked at so far.
+  [[nodiscard]] uint64_t work() const { return work_; }
 
  private:
   struct extent {
@@ -50,6 +52,7 @@ class frame_sets {
   std::vector<extent> sets_;
   std::unordered_multimap<uint64_t, set_number> by_hash_;
   std::unordered_map<uint64_t, set_number> unions_;  // by both numbers, the lower one first
+  uint64_t work_ = 0;
 };
 
 }  // namespace bitnet::grammar

@@ -80,6 +80,7 @@ class parser {
                         in_.found()));
       while (item(items, depth)) {
       }
+      waiting_ -= items.size();
       add_alternative(rule, items);
     } while (at_bar(depth));
   }
@@ -111,7 +112,9 @@ class parser {
     }
     in_.skip_blank(depth > 0);
     while (repetition(one)) in_.skip_blank(depth > 0);
+    if (!in_.trouble() && !has_room(one.size(), in_.where())) return false;
     to.insert(to.end(), one.begin(), one.end());
+    waiting_ += one.size();
     return !in_.trouble();
   }
 
@@ -265,7 +268,7 @@ class parser {
   }
 
   bool has_room(uint64_t n, place where) {
-    if (out_.elements.size() + out_.rules.size() + n <= most_elements) return true;
+    if (out_.elements.size() + out_.rules.size() + waiting_ + n <= most_elements) return true;
     in_.wrong(where,
               fmt::format("the grammar has more than {} parts up to here, repetitions written "
                           "out; make it smaller",
@@ -282,14 +285,14 @@ class parser {
   }
 
   uint32_t new_rule() {
-    out_.rules.push_back({.name = out_.rules[within_].name, .where = out_.rules[within_].where});
+    out_.rules.push_back({.name = {}, .named_by = within_, .where = out_.rules[within_].where});
     return static_cast<uint32_t>(out_.rules.size() - 1);
   }
 
   definition_of& named(const std::string& name, place where) {
     const auto number = static_cast<uint32_t>(out_.rules.size());
     const auto [at, is_new] = names_.try_emplace(name, definition_of{number, false, where});
-    if (is_new) out_.rules.push_back({.name = name, .where = where});
+    if (is_new) out_.rules.push_back({.name = name, .named_by = number, .where = where});
     return at->second;
   }
 
@@ -313,7 +316,8 @@ class parser {
   rule_set out_;
   class_list classes_{out_.classes};
   std::unordered_map<std::string, definition_of> names_;
-  uint32_t within_ = 0;  // the rule that is being defined
+  uint32_t within_ = 0;      // the rule that is being defined
+  std::size_t waiting_ = 0;  // parts of alternatives that are not whole yet
 };
 
 }  // namespace

@@ -30,7 +30,8 @@ struct element {
 };
 
 struct rule {
-  std::string name;  // of one that a group or a repetition became: the rule that it stands in
+  std::string name;   // "" of one that a group or a repetition became
+  uint32_t named_by;  // the rule that has the name: itself, or the one that it stands in
   place where;
   std::vector<uint32_t> starts = {};  // of its alternatives, in `elements`
   bool can_be_empty = false;
@@ -42,6 +43,10 @@ struct rule_set {
   std::vector<rule> rules;
   std::vector<character_class> classes;
   uint32_t root = 0;  // of rules
+
+  [[nodiscard]] const std::string& name_of(uint32_t r) const {
+    return rules[rules[r].named_by].name;
+  }
 };
 
 // What any grammar may be, so that none takes more memory or time than a small part of a model's.
