@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "jinja/makers.hpp"
 #include "jinja/operations.hpp"
 #include "jinja/percent_format.hpp"
 
@@ -75,21 +76,23 @@ value real_arithmetic(rendering& at, std::string_view sign, double a, double b) 
 
 value repeated(rendering& at, const value& what, int64_t times) {
   const auto n = static_cast<uint64_t>(std::max<int64_t>(times, 0));
-  if (what.is(kind::text)) {
-    const std::string& one = what.text();
-    if (one.empty() || n == 0) return at.text("");
-    constexpr uint64_t far_too_many = uint64_t{1} << 40U;
-    if (!at.room(n > far_too_many / one.size() ? far_too_many : n * one.size())) return {};
+  const bool is_text = what.is(kind::text);
+  const uint64_t size = is_text ? what.text().size() : what.items().size();
+  constexpr uint64_t far_too_many = uint64_t{1} << 40U;
+  const uint64_t all = size == 0 ? 0 : n > far_too_many / size ? far_too_many : n * size;
+  if (is_text) {
+    if (!at.room(all)) return {};
     std::string out;
-    out.reserve(n * one.size());
-    for (uint64_t i = 0; i < n; ++i) out += one;
-    return at.text(std::move(out));
+    out.reserve(all);
+    if (all > 0) out += what.text();
+    while (out.size() < all) out.append(out, 0, std::min<uint64_t>(out.size(), all - out.size()));
+    return at.kept(std::move(out));
   }
-  sequence out;
-  if (!what.items().empty())
-    for (uint64_t i = 0; i < n && at.step(what.items().size()); ++i)
-      out.insert(out.end(), what.items().begin(), what.items().end());
-  return what.is(kind::tuple) ? at.tuple(std::move(out)) : at.list(std::move(out));
+  list_maker out(at);
+  if (!out.reserve(all) || !at.step(all)) return {};
+  for (uint64_t i = 0; all > 0 && i < n; ++i)
+    out.items().insert(out.items().end(), what.items().begin(), what.items().end());
+  return what.is(kind::tuple) ? out.tuple() : out.list();
 }
 
 }  // namespace
@@ -108,13 +111,17 @@ value arithmetic(rendering& at, std::string_view sign, const value& a, const val
   if (sign == "+") {
     if (a.is(kind::text) && b.is(kind::text)) {
       if (!at.room(a.text().size() + b.text().size())) return {};
-      return {a.text() + b.text()};
+      std::string out;
+      out.reserve(a.text().size() + b.text().size());
+      return at.kept(out.append(a.text()).append(b.text()));
     }
     if (a.is_sequence() && a.what() == b.what()) {
-      if (!at.room((a.items().size() + b.items().size()) * sizeof(value))) return {};
-      sequence out = a.items();
-      out.insert(out.end(), b.items().begin(), b.items().end());
-      return a.is(kind::tuple) ? at.tuple(std::move(out)) : at.list(std::move(out));
+      const uint64_t all = a.items().size() + b.items().size();
+      list_maker out(at);
+      if (!out.reserve(all) || !at.step(all / 16)) return {};
+      for (const value* part : {&a, &b})
+        out.items().insert(out.items().end(), part->items().begin(), part->items().end());
+      return a.is(kind::tuple) ? out.tuple() : out.list();
     }
   }
   if (sign == "*") {

@@ -3,117 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 
 #include "jinja/arithmetic.hpp"
 #include "jinja/filters.hpp"
 #include "jinja/functions.hpp"
+#include "jinja/makers.hpp"
 #include "jinja/operations.hpp"
+#include "jinja/states.hpp"
+#include "jinja/tests.hpp"
 
 namespace bitnet::jinja {
 namespace {
 
 using kind = value::kind;
 
-// The names of a block; those of the blocks around it lie above.
-struct scope {
-  std::map<std::string, value, std::less<>> names;
-  std::shared_ptr<scope> above;
-};
-using scope_ptr = std::shared_ptr<scope>;
-
-class loop_state : public object {
- public:
-  loop_state(sequence items, uint32_t depth) : items_(std::move(items)), depth_(depth) {}
-
-  [[nodiscard]] std::string_view type_name() const override { return "LoopContext"; }
-  [[nodiscard]] const sequence& items() const { return items_; }
-  [[nodiscard]] uint32_t depth() const { return depth_; }
-  void go_to(std::size_t index) { index_ = index; }
-
-  std::optional<value> attribute(rendering& /*at*/, const std::string& name) override {
-    const auto n = static_cast<int64_t>(items_.size());
-    const auto i = static_cast<int64_t>(index_);
-    if (name == "index") return value(i + 1);
-    if (name == "index0") return value(i);
-    if (name == "first") return value(i == 0);
-    if (name == "last") return value(i + 1 == n);
-    if (name == "length") return value(n);
-    if (name == "revindex") return value(n - i);
-    if (name == "revindex0") return value(n - i - 1);
-    if (name == "depth") return value(int64_t{depth_});
-    if (name == "depth0") return value(int64_t{depth_} - 1);
-    if (name == "previtem")
-      return i > 0 ? items_[index_ - 1] : value::undefined("there is no previous item");
-    if (name == "nextitem")
-      return i + 1 < n ? items_[index_ + 1] : value::undefined("there is no next item");
-    if (name == "cycle")
-      return value(function{"cycle", [this](rendering& in, arguments& given) {
-                              if (given.positional.empty())
-                                return in.wrong("loop.cycle needs values");
-                              return given.positional[index_ % given.positional.size()];
-                            }});
-    if (name == "changed")
-      return value(function{"changed", [this](rendering& in, arguments& given) -> value {
-                              const value now = in.tuple(given.positional);
-                              if (last_ && equal(in, *last_, now)) return false;
-                              last_ = now;
-                              return true;
-                            }});
-    return std::nullopt;
-  }
-
- private:
-  sequence items_;
-  std::optional<value> last_;  // what `changed` was given
-  std::size_t index_ = 0;
-  uint32_t depth_;
-};
-
-// What a macro needs when it is called. Owned by the rendering, as it holds names that hold it.
-class macro_state : public object {
- public:
-  macro_state(std::shared_ptr<const macro_syntax> syntax, scope_ptr around)
-      : syntax_(std::move(syntax)), around_(std::move(around)) {}
-  [[nodiscard]] std::string_view type_name() const override { return "Macro"; }
-  std::optional<value> attribute(rendering& /*at*/, const std::string& name) override {
-    return name == "name" ? std::optional(value(syntax_->name)) : std::nullopt;
-  }
-  [[nodiscard]] const macro_syntax& syntax() const { return *syntax_; }
-  [[nodiscard]] const scope_ptr& around() const { return around_; }
-
- private:
-  std::shared_ptr<const macro_syntax> syntax_;
-  scope_ptr around_;
-};
-
 enum class flow : uint8_t { on, leave, next };
 
 class evaluator {
  public:
   evaluator(rendering& at, const dict& variables)
-      : at_(at), variables_(variables), scope_(std::make_shared<scope>()) {}
+      : at_(at), variables_(variables), scope_(std::make_shared<scope>(at, nullptr)) {}
 
-  std::string run(const body& all) {
-    std::string out;
-    out_ = &out;
-    execute(all);
-    out_ = nullptr;
-    return out;
-  }
+  std::string run(const body& all) { return captured(all); }
 
  private:
   // ---- expressions
 
   value look_up(const std::string& name) const {
-    for (const scope* s = scope_.get(); s != nullptr; s = s->above.get())
-      if (const auto found = s->names.find(name); found != s->names.end()) return found->second;
+    uint64_t scopes = 0;
+    for (const scope* s = scope_.get(); s != nullptr; s = s->above(), ++scopes)
+      if (const value* found = s->find(name); found != nullptr) return *found;
+    if (!at_.step(scopes / 8) || !at_.look_up(name.size(), variables_.entries().size())) return {};
     if (const value* found = variables_.find(std::string_view(name))) return *found;
     const auto& functions = global_functions();
     if (const auto found = functions.find(name); found != functions.end()) return found->second;
-    return value::undefined(fmt::format("'{}' is undefined", name.substr(0, 80)));
+    return at_.undefined(fmt::format("'{}' is undefined", name.substr(0, 80)));
   }
 
   value get(const expression& e) {
@@ -126,9 +52,9 @@ class evaluator {
       case expression::kind::name:
         return look_up(e.name);
       case expression::kind::list:
-        return at_.list(all_of(e));
+        return all_of(e).list();
       case expression::kind::tuple:
-        return at_.tuple(all_of(e));
+        return all_of(e).tuple();
       case expression::kind::dict:
         return dict_of(e);
       case expression::kind::plus:
@@ -175,15 +101,23 @@ class evaluator {
   }
 
   value joined(const expression& e) {
-    std::string out;
-    for (const auto& part : e.parts) out += str(at_, get(*part));
-    return at_.text(std::move(out));
+    text_maker out(at_);
+    for (const auto& part : e.parts) add_text(out, get(*part));
+    return out.text();
+  }
+
+  // str(v), without a text of its own where it is one.
+  void add_text(text_maker& to, const value& v) {
+    if (v.is(kind::text))
+      at_.step() && to.add(v.text());
+    else
+      to.add(str(at_, v));
   }
 
   value chosen(const expression& e) {
     if (truth(get(*e.parts[0]))) return get(*e.parts[1]);
     if (e.parts[2]) return get(*e.parts[2]);
-    return value::undefined("the inline if has no else");
+    return at_.undefined("the inline if has no else");
   }
 
   value sliced(const expression& e) {
@@ -213,9 +147,10 @@ class evaluator {
     return at_.ok() ? call_any(what, given) : value();
   }
 
-  sequence all_of(const expression& e) {
-    sequence out;
-    for (const auto& part : e.parts) out.push_back(get(*part));
+  list_maker all_of(const expression& e) {
+    list_maker out(at_);
+    for (const auto& part : e.parts)
+      if (!out.add(get(*part))) break;
     return out;
   }
 
@@ -223,7 +158,7 @@ class evaluator {
     dict out;
     for (std::size_t i = 0; i + 1 < e.parts.size(); i += 2) {
       const value key = get(*e.parts[i]);
-      if (!out.set(key, get(*e.parts[i + 1])))
+      if (!at_.put(out, key, get(*e.parts[i + 1])))
         return at_.wrong(fmt::format("a '{}' cannot be a key", type_name(key)));
     }
     return at_.map(std::move(out));
@@ -241,17 +176,24 @@ class evaluator {
 
   arguments arguments_of(const expression& e) {
     arguments out;
+    list_maker positional(at_);
+    // With what a growing list takes.
+    const auto add_named = [&](std::string name, const value& v) {
+      constexpr uint64_t of_name = 3 * (sizeof(std::string) + sizeof(value));
+      if (at_.room(of_name + name.size())) out.named.emplace_back(std::move(name), v);
+    };
     for (const argument& one : e.arguments) {
       const value v = get(*one.content);
+      if (!at_.ok()) break;
       switch (one.how) {
         case argument::kind::positional:
-          out.positional.push_back(v);
+          positional.add(v);
           break;
         case argument::kind::named:
-          out.named.emplace_back(one.name, v);
+          add_named(one.name, v);
           break;
         case argument::kind::spread_list:
-          for (const value& each : items_of(at_, v)) out.positional.push_back(each);
+          for (const value& each : items_of(at_, v)) positional.add(each);
           break;
         case argument::kind::spread_dict:
           if (!v.is(kind::dict)) {
@@ -259,9 +201,10 @@ class evaluator {
             break;
           }
           for (const auto& [key, content] : v.entries().entries())
-            out.named.emplace_back(str(at_, key), content);
+            if (at_.ok()) add_named(str(at_, key), content);
       }
     }
+    out.positional = positional.take();
     return out;
   }
 
@@ -276,39 +219,39 @@ class evaluator {
   value call_macro(const macro_state& macro, arguments& given) {
     const rendering::level deeper(at_);
     const macro_syntax& syntax = macro.syntax();
-    auto inner = std::make_shared<scope>();
-    inner->above = macro.around();
+    auto inner = std::make_shared<scope>(at_, macro.around());
     dict more;
-    for (auto& [name, content] : given.named) {
-      const bool known = std::ranges::any_of(syntax.parameters,
-                                             [&](const parameter& p) { return p.name == name; });
-      if (known || (name == "caller" && syntax.takes_caller))
-        inner->names.insert_or_assign(name, content);
+    for (const auto& [name, content] : given.named) {
+      if (!at_.step() || !at_.look_up(name.size(), syntax.names.size())) return {};
+      if (syntax.names.contains(name) || (name == "caller" && syntax.takes_caller))
+        inner->set(name, content);
       else if (syntax.takes_dict)
-        more.set(value(name), content);
+        at_.put(more, at_.copy(name), content);
       else
         return at_.wrong(
             fmt::format("the macro '{}' takes no argument '{}'", syntax.name, name.substr(0, 40)));
     }
     const std::size_t n = std::min(given.positional.size(), syntax.parameters.size());
-    for (std::size_t i = 0; i < n; ++i)
-      inner->names.insert_or_assign(syntax.parameters[i].name, given.positional[i]);
+    for (std::size_t i = 0; i < n; ++i) inner->set(syntax.parameters[i].name, given.positional[i]);
     if (given.positional.size() > n && !syntax.takes_list)
       return at_.wrong(fmt::format("the macro '{}' takes {} arguments at most", syntax.name, n));
-    if (syntax.takes_list)
-      inner->names["varargs"] = at_.tuple(
-          {given.positional.begin() + static_cast<std::ptrdiff_t>(n), given.positional.end()});
-    if (syntax.takes_dict) inner->names["kwargs"] = at_.map(std::move(more));
+    if (syntax.takes_list) {
+      list_maker rest(at_);
+      for (std::size_t i = n; i < given.positional.size(); ++i) rest.add(given.positional[i]);
+      inner->set("varargs", rest.tuple());
+    }
+    if (syntax.takes_dict) inner->set("kwargs", at_.map(std::move(more)));
     const scope_ptr outer = std::exchange(scope_, inner);
     for (const parameter& one : syntax.parameters) {
-      if (inner->names.contains(one.name)) continue;
-      inner->names[one.name] = one.otherwise
-                                   ? get(*one.otherwise)
-                                   : value::undefined(fmt::format("parameter '{}' was not provided",
-                                                                  one.name.substr(0, 80)));
+      if (!at_.step()) break;
+      if (inner->find(one.name) != nullptr) continue;
+      inner->set(one.name, one.otherwise
+                               ? get(*one.otherwise)
+                               : at_.undefined(fmt::format("parameter '{}' was not provided",
+                                                           one.name.substr(0, 80))));
     }
     const uint32_t loops = std::exchange(loop_depth_, 0);
-    value out = at_.text(captured(*syntax.content));
+    value out = at_.kept(captured(*syntax.content));
     loop_depth_ = loops;
     scope_ = outer;
     return out;
@@ -320,23 +263,19 @@ class evaluator {
 
   // ---- statements
 
-  void write(std::string_view text) {
-    if (at_.room(text.size())) out_->append(text);
-  }
+  void write(const value& v) { add_text(*out_, v); }
 
   std::string captured(const body& all) {
-    std::string out;
-    std::string* const outer = std::exchange(out_, &out);
+    text_maker out(at_);
+    text_maker* const outer = std::exchange(out_, &out);
     execute(all);
     out_ = outer;
-    return out;
+    return out.take();
   }
 
   template <class F>
   auto in_own_scope(F&& work) {
-    auto inner = std::make_shared<scope>();
-    inner->above = scope_;
-    const scope_ptr outer = std::exchange(scope_, std::move(inner));
+    const scope_ptr outer = std::exchange(scope_, std::make_shared<scope>(at_, scope_));
     auto done = work();
     scope_ = outer;
     return done;
@@ -358,10 +297,10 @@ class evaluator {
     using sort = statement::kind;
     switch (s.what) {
       case sort::text:
-        write(s.text);
+        out_->add(s.text);
         break;
       case sort::output:
-        write(str(at_, get(*s.expressions[0])));
+        write(get(*s.expressions[0]));
         break;
       case sort::branch:
         for (std::size_t i = 0; i < s.bodies.size(); ++i)
@@ -374,26 +313,26 @@ class evaluator {
         assign(s.targets[0], get(*s.expressions[0]));
         break;
       case sort::assign_block: {
-        const value content = in_own_scope([&] { return at_.text(captured(s.bodies[0])); });
+        const value content = in_own_scope([&] { return at_.kept(captured(s.bodies[0])); });
         assign(s.targets[0], s.expressions[0] ? through(*s.expressions[0], content) : content);
         break;
       }
       case sort::define:
-        scope_->names.insert_or_assign(s.macro->name, macro_of(s));
+        scope_->set(s.macro->name, macro_of(s));
         break;
       case sort::call:
-        write(str(at_, call_with_caller(*s.expressions[0], macro_of(s))));
+        write(call_with_caller(*s.expressions[0], macro_of(s)));
         break;
       case sort::filter: {
-        const value content = in_own_scope([&] { return at_.text(captured(s.bodies[0])); });
-        write(str(at_, through(*s.expressions[0], content)));
+        const value content = in_own_scope([&] { return at_.kept(captured(s.bodies[0])); });
+        write(through(*s.expressions[0], content));
         break;
       }
       case sort::with: {
-        sequence values;
-        for (const auto& e : s.expressions) values.push_back(get(*e));
+        list_maker values(at_);
+        for (const auto& e : s.expressions) values.add(get(*e));
         return in_own_scope([&] {
-          for (std::size_t i = 0; i < values.size(); ++i) assign(s.targets[i], values[i]);
+          for (std::size_t i = 0; i < values.size(); ++i) assign(s.targets[i], values.items()[i]);
           return execute(s.bodies[0]);
         });
       }
@@ -425,16 +364,16 @@ class evaluator {
   flow loop(const statement& s) {
     sequence all = items_of(at_, get(*s.expressions[0]));
     if (s.expressions[1]) {
-      sequence kept;
+      list_maker kept(at_);
       for (const value& one : all) {
         if (!at_.step()) return flow::leave;
         const bool keep = in_own_scope([&] {
           assign(s.targets[0], one);
           return truth(get(*s.expressions[1]));
         });
-        if (keep) kept.push_back(one);
+        if (keep) kept.add(one);
       }
-      all = std::move(kept);
+      all = kept.take();
     }
     if (!at_.ok()) return flow::leave;
     if (all.empty())
@@ -443,7 +382,7 @@ class evaluator {
     for (std::size_t i = 0; i < state->items().size() && at_.step(); ++i) {
       state->go_to(i);
       const flow went = in_own_scope([&] {
-        scope_->names["loop"] = value(static_cast<object*>(state));
+        scope_->set("loop", value(static_cast<object*>(state)));
         assign(s.targets[0], state->items()[i]);
         return execute(s.bodies[0]);
       });
@@ -469,14 +408,14 @@ class evaluator {
         at_.wrong(fmt::format("'{}' is no namespace, so nothing in it can be set",
                               to.name.substr(0, 80)));
     } else {
-      scope_->names.insert_or_assign(to.name, v);
+      scope_->set(to.name, v);
     }
   }
 
   rendering& at_;
   const dict& variables_;
   scope_ptr scope_;
-  std::string* out_ = nullptr;
+  text_maker* out_ = nullptr;
   uint32_t loop_depth_ = 0;
   value filter_input_;
 };

@@ -320,6 +320,7 @@ expression_ptr expression_parser::subscript(expression_ptr of) {
 void expression_parser::call_arguments(expression& to) {
   expect_sign("(");
   using how = argument::kind;
+  bool behind = false;  // an argument that is not positional
   while (ok() && !at_sign(")")) {
     argument one{how::positional, {}, {}};
     if (skip_sign("**")) {
@@ -331,9 +332,8 @@ void expression_parser::call_arguments(expression& to) {
       one.name = take().content;
       take();
     }
-    const bool behind = std::ranges::any_of(
-        to.arguments, [](const argument& a) { return a.how != how::positional; });
     if (one.how == how::positional && behind) wrong("an argument stands behind a named one");
+    behind = behind || one.how != how::positional;
     one.content = conditional();
     if (one.content) deepen(to, one.content->depth);
     to.arguments.push_back(std::move(one));

@@ -5,16 +5,18 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
+#include <string_view>
 
 #include "jinja/arithmetic.hpp"
 #include "jinja/binding.hpp"
 #include "jinja/json_text.hpp"
+#include "jinja/makers.hpp"
 #include "jinja/operations.hpp"
 #include "jinja/percent_format.hpp"
 #include "jinja/python_text.hpp"
 #include "jinja/replacing.hpp"
 #include "jinja/sorting.hpp"
+#include "jinja/tests.hpp"
 
 namespace bitnet::jinja {
 namespace {
@@ -26,6 +28,10 @@ using filter = value (*)(rendering&, const value&, arguments&);
 value member(rendering& at, value of, const value& path) {
   if (!path.is(kind::text)) return item(at, of, path);
   std::string_view rest = path.text();
+  // Each part is a text for a moment, and one of digits twice.
+  const uint64_t for_parts = 3 * rest.size();
+  if (!at.read(rest.size()) || !at.room(for_parts)) return {};
+  at.give_back(for_parts);
   while (at.ok()) {
     const auto dot = rest.find('.');
     const std::string part(rest.substr(0, dot));
@@ -40,7 +46,7 @@ value member(rendering& at, value of, const value& path) {
 }
 
 value folded(rendering& at, const value& v) {
-  return v.is(kind::text) ? at.text(to_lower(v.text())) : v;
+  return v.is(kind::text) ? changed(at, v.text(), to_lower) : v;
 }
 
 value key_of(rendering& at, const value& one, const value& path, bool case_sensitive) {
@@ -48,45 +54,64 @@ value key_of(rendering& at, const value& one, const value& path, bool case_sensi
   return case_sensitive ? key : folded(at, key);
 }
 
-// Pairs of key and item, sorted by the first; equal ones keep their order.
-sequence sorted(rendering& at, std::vector<std::pair<value, value>> all, bool reverse) {
+using keyed = std::vector<std::pair<value, value>>;  // key and item
+
+// Room for pairs that are sorted: they, and as many in between.
+bool room_for_pairs(rendering& at, keyed& all, std::size_t n) {
+  if (!at.room(2 * n * sizeof(keyed::value_type) + 64)) return false;
+  all.reserve(n);
+  return true;
+}
+
+// Items sorted by their keys; equal ones keep their order.
+value sorted(rendering& at, keyed all, bool reverse) {
   sort_in_order(all, [&](const auto& a, const auto& b) {
     return reverse ? less(at, b.first, a.first) : less(at, a.first, b.first);
   });
-  sequence out;
-  for (auto& one : all) out.push_back(std::move(one.second));
-  return out;
+  list_maker out(at);
+  if (!out.reserve(all.size())) return {};
+  for (auto& one : all) out.add(std::move(one.second));
+  return out.list();
 }
 
 value sort(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "sort", given, {"reverse", "case_sensitive", "attribute"});
-  std::vector<std::pair<value, value>> all;
-  for (const value& one : items_of(at, v))
+  const sequence items = items_of(at, v);
+  keyed all;
+  if (!room_for_pairs(at, all, items.size())) return {};
+  for (const value& one : items) {
+    if (!at.step()) return {};
     all.emplace_back(key_of(at, one, a[2], truth(a[1])), one);
-  return at.list(sorted(at, std::move(all), truth(a[0])));
+  }
+  return sorted(at, std::move(all), truth(a[0]));
 }
 
 value dictsort(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "dictsort", given, {"case_sensitive", "by", "reverse"});
   if (!v.is(kind::dict)) return at.wrong("dictsort needs a dict");
   const bool by_value = a[1].is(kind::text) && a[1].text() == "value";
-  std::vector<std::pair<value, value>> all;
-  for (const auto& [key, content] : v.entries().entries())
+  keyed all;
+  if (!room_for_pairs(at, all, v.entries().entries().size())) return {};
+  for (const auto& [key, content] : v.entries().entries()) {
+    if (!at.step()) return {};
     all.emplace_back(key_of(at, by_value ? content : key, {}, truth(a[0])),
                      at.tuple({key, content}));
-  return at.list(sorted(at, std::move(all), truth(a[2])));
+  }
+  return sorted(at, std::move(all), truth(a[2]));
 }
 
 value unique(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "unique", given, {"case_sensitive", "attribute"});
-  std::set<std::string> seen;
-  sequence out;
+  dict seen;
+  list_maker out(at);
   for (const value& one : items_of(at, v)) {
-    const auto hash = hash_key(key_of(at, one, a[1], truth(a[0])));
-    if (!hash) return at.wrong("unique needs texts or numbers");
-    if (seen.insert(*hash).second) out.push_back(one);
+    const value key = key_of(at, one, a[1], truth(a[0]));
+    const std::size_t before = seen.entries().size();
+    if (!at.step() || !at.ok()) return {};
+    if (!at.put(seen, key, {})) return at.wrong("unique needs texts or numbers");
+    if (seen.entries().size() > before) out.add(one);
   }
-  return at.list(std::move(out));
+  return out.list();
 }
 
 template <bool Largest>
@@ -96,6 +121,7 @@ value extreme(rendering& at, const value& v, arguments& given) {
   value best_key;
   bool first = true;
   for (const value& one : items_of(at, v)) {
+    if (!at.step()) return {};
     const value key = key_of(at, one, a[1], truth(a[0]));
     if (first || (Largest ? less(at, best_key, key) : less(at, key, best_key))) {
       best = one;
@@ -109,38 +135,49 @@ value extreme(rendering& at, const value& v, arguments& given) {
 value join(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "join", given, {"d", "attribute"});
   const std::string between = str(at, a[0]);
-  std::string out;
+  text_maker out(at);
   bool first = true;
   for (const value& one : items_of(at, v)) {
-    if (!at.room(between.size())) return {};
-    if (!first) out += between;
+    if (!first && !out.add(between)) return {};
     first = false;
-    out += str(at, absent(a[1]) ? one : member(at, one, a[1]));
+    const value part = absent(a[1]) ? one : member(at, one, a[1]);
+    if (!(part.is(kind::text) ? at.step() && out.add(part.text()) : out.add(str(at, part))))
+      return {};
   }
-  return at.text(std::move(out));
+  return out.text();
 }
 
 value indent(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "indent", given, {"width", "first", "blank"});
   if (!v.is(kind::text)) return at.wrong("indent needs a text");
+  if (!at.read(v.text().size()) || !at.room(v.text().size() + 64)) return {};
   std::string by(4, ' ');
-  if (a[0].is(kind::text)) by = a[0].text();
+  if (a[0].is(kind::text) && at.room(a[0].text().size())) by = a[0].text();
   if (a[0].is_whole()) {
     const auto width = static_cast<uint64_t>(std::max<int64_t>(a[0].whole(), 0));
     if (!at.room(width)) return {};
     by.assign(width, ' ');
   }
-  const std::string whole = v.text() + "\n";
-  std::string out;
+  std::string whole;
+  whole.reserve(v.text().size() + 1);
+  whole.append(v.text()).append("\n");
+  text_maker out(at);
   bool first = true;
-  for (const auto line : lines_of(whole, false)) {
-    if (!at.step() || !at.room(by.size() + line.size())) return {};
-    if (!first) out += '\n';
-    if (first ? truth(a[1]) : truth(a[2]) || !line.empty()) out += by;
+  for (std::string_view rest = whole; !rest.empty() && at.step();) {
+    const std::string_view line = take_line(rest, false);
+    if (!first) out.add('\n');
+    if (first ? truth(a[1]) : truth(a[2]) || !line.empty()) out.add(by);
     first = false;
-    out += line;
+    out.add(line);
   }
-  return at.text(std::move(out));
+  return out.text();
+}
+
+// Room and steps for a text that is read as a number: once more without its underscores.
+bool may_be_read(rendering& at, const std::string& text) {
+  if (!at.read(2 * text.size()) || !at.room(3 * text.size() + 32)) return false;
+  at.give_back(3 * text.size() + 32);
+  return true;
 }
 
 value whole_number(rendering& at, const value& v, arguments& given) {
@@ -149,6 +186,7 @@ value whole_number(rendering& at, const value& v, arguments& given) {
   if (v.is_whole()) return v.whole();
   double d = 0;
   if (v.is(kind::text)) {
+    if (!may_be_read(at, v.text())) return {};
     if (const auto i = parse_int(v.text(), a[1].is_whole() ? static_cast<int>(a[1].whole()) : 10))
       return *i;
     const auto read = parse_float(v.text());
@@ -169,7 +207,7 @@ value real_number(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "float", given, {"default"});
   if (v.is_number()) return v.number();
   if (v.is(kind::undefined)) return at.wrong(v.why_undefined());
-  if (v.is(kind::text))
+  if (v.is(kind::text) && may_be_read(at, v.text()))
     if (const auto d = parse_float(v.text())) return *d;
   return a[0].is(kind::undefined) ? value(0.0) : a[0];
 }
@@ -179,7 +217,7 @@ value rounded(rendering& at, const value& v, arguments& given) {
   if (!v.is_number()) return at.wrong("round needs a number");
   const int64_t digits = a[0].is_whole() ? a[0].whole() : 0;
   if (digits < 0 || digits > 20) return at.wrong("round needs 0 to 20 digits");
-  const std::string how = a[1].is(kind::text) ? a[1].text() : "common";
+  const std::string_view how = a[1].is(kind::text) ? std::string_view(a[1].text()) : "common";
   if (how == "common") {
     if (v.is_whole()) return v.whole();
     // printf rounds the exact binary value, half to even, as Python does.
@@ -194,66 +232,78 @@ value rounded(rendering& at, const value& v, arguments& given) {
 value sum(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "sum", given, {"attribute", "start"});
   value out = a[1].is(kind::undefined) ? value(int64_t{0}) : a[1];
-  for (const value& one : items_of(at, v))
+  for (const value& one : items_of(at, v)) {
+    if (!at.ok()) return {};
     out = arithmetic(at, "+", out, absent(a[0]) ? one : member(at, one, a[0]));
+  }
   return out;
 }
 
+// What stands behind the first `skip` arguments, for a filter or a test that is called for each item.
+arguments behind(rendering& at, const arguments& given, std::size_t skip) {
+  const std::size_t n = given.positional.size() - skip;
+  uint64_t names = 0;
+  for (const auto& one : given.named) names += one.first.size() + sizeof(one);
+  const uint64_t bytes = n * sizeof(value) + names;
+  if (!at.step(bytes / 64) || !at.room(bytes)) return {};
+  at.give_back(bytes);  // they are gone before the next item
+  return {{given.positional.end() - static_cast<std::ptrdiff_t>(n), given.positional.end()},
+          given.named};
+}
+
 value map(rendering& at, const value& v, arguments& given) {
-  sequence out;
+  list_maker out(at);
   if (given.positional.empty()) {
     const auto a = bind(at, "map", given, {"attribute", "default"}, 1);
     for (const value& one : items_of(at, v)) {
       value got = member(at, one, a[0]);
-      out.push_back(got.is(kind::undefined) && !absent(a[1]) ? a[1] : got);
+      if (!out.add(got.is(kind::undefined) && !absent(a[1]) ? a[1] : std::move(got))) return {};
     }
-    return at.list(std::move(out));
+    return out.list();
   }
   const std::string name = str(at, given.positional.front());
   for (const value& one : items_of(at, v)) {
-    arguments rest{{given.positional.begin() + 1, given.positional.end()}, given.named};
-    out.push_back(filtered(at, name, one, rest));
-    if (!at.ok()) return {};
+    arguments rest = behind(at, given, 1);
+    if (!out.add(filtered(at, name, one, rest))) return {};
   }
-  return at.list(std::move(out));
+  return out.list();
 }
 
 template <bool Attribute, bool Keep>
 value select(rendering& at, const value& v, arguments& given) {
   const std::size_t skip = Attribute ? 1 : 0;
   if (given.positional.size() < skip) return at.wrong("the filter needs the name of an attribute");
-  sequence out;
+  const bool by_test = given.positional.size() > skip;
+  const std::string test = by_test ? str(at, given.positional[skip]) : "";
+  list_maker out(at);
   for (const value& one : items_of(at, v)) {
     if (!at.step()) return {};
     const value judged = Attribute ? member(at, one, given.positional.front()) : one;
     bool yes = truth(judged);
-    if (given.positional.size() > skip) {
-      arguments rest{{given.positional.begin() + static_cast<std::ptrdiff_t>(skip) + 1,
-                      given.positional.end()},
-                     given.named};
-      yes = tested(at, str(at, given.positional[skip]), judged, rest);
+    if (by_test) {
+      arguments rest = behind(at, given, skip + 1);
+      yes = at.ok() && tested(at, test, judged, rest);
     }
-    if (yes == Keep) out.push_back(one);
+    if (yes == Keep) out.add(one);
   }
-  return at.list(std::move(out));
+  return out.list();
 }
 
 value batch(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "batch", given, {"linecount", "fill_with"}, 1);
   if (!a[0].is_whole() || a[0].whole() < 1) return at.wrong("batch needs a size of 1 or more");
   const auto size = static_cast<std::size_t>(a[0].whole());
-  sequence out;
-  sequence row;
+  list_maker out(at);
+  list_maker row(at);
   for (const value& one : items_of(at, v)) {
-    row.push_back(one);
-    if (row.size() == size) out.push_back(at.list(std::exchange(row, {})));
+    if (!at.step() || !row.add(one)) return {};
+    if (row.size() == size) out.add(row.list());
   }
   if (!row.empty()) {
-    while (row.size() < size && !absent(a[1]) && at.step() && at.room(sizeof(value)))
-      row.push_back(a[1]);
-    out.push_back(at.list(std::move(row)));
+    while (row.size() < size && !absent(a[1]) && at.step()) row.add(a[1]);
+    out.add(row.list());
   }
-  return at.list(std::move(out));
+  return out.list();
 }
 
 value tojson(rendering& at, const value& v, arguments& given) {
@@ -263,41 +313,49 @@ value tojson(rendering& at, const value& v, arguments& given) {
   form.ascii = truth(a[0]);
   form.sort_keys = truth(a[3]);
   form.indented = a[1].is_whole() || a[1].is(kind::text);
-  if (a[1].is(kind::text)) form.indent = a[1].text();
+  if (a[1].is(kind::text) && at.room(a[1].text().size())) form.indent = a[1].text();
   if (a[1].is_whole()) {
     constexpr int64_t widest = 64;
     form.indent.assign(static_cast<std::size_t>(std::clamp<int64_t>(a[1].whole(), 0, widest)), ' ');
   }
-  return at.text(json_text(at, v, form));
+  return at.kept(json_text(at, v, form));
 }
 
 value escaped(rendering& at, const value& v, arguments&) {
-  std::string out;
-  for (const char c : str(at, v)) {
+  const std::string text = str(at, v);
+  if (!at.read(text.size())) return {};
+  text_maker out(at);
+  for (const char c : text) {
     if (c == '&')
-      out += "&amp;";
+      out.add("&amp;");
     else if (c == '<')
-      out += "&lt;";
+      out.add("&lt;");
     else if (c == '>')
-      out += "&gt;";
+      out.add("&gt;");
     else if (c == '\'')
-      out += "&#39;";
+      out.add("&#39;");
     else if (c == '"')
-      out += "&#34;";
+      out.add("&#34;");
     else
-      out += c;
+      out.add(c);
   }
-  return at.text(std::move(out));
+  return out.text();
 }
 
-value first(rendering& at, const value& v, arguments&) {
-  const sequence all = items_of(at, v);
-  return all.empty() ? value::undefined("No first item, sequence was empty.") : all.front();
-}
-
-value last(rendering& at, const value& v, arguments&) {
-  const sequence all = items_of(at, v);
-  return all.empty() ? value::undefined("No last item, sequence was empty.") : all.back();
+template <bool Last>
+value end_of(rendering& at, const value& v, arguments&) {
+  if (v.is_sequence() && !v.items().empty()) return Last ? v.items().back() : v.items().front();
+  const auto& none =
+      Last ? "No last item, sequence was empty." : "No first item, sequence was empty.";
+  if (v.is(kind::text) && !v.text().empty()) {
+    const std::string_view text = v.text();
+    const std::size_t n = (Last ? last_character(text) : first_character(text)).length;
+    return at.copy(Last ? text.substr(text.size() - n) : text.substr(0, n));
+  }
+  if (v.is(kind::dict) && !v.entries().entries().empty())
+    return Last ? v.entries().entries().back().first : v.entries().entries().front().first;
+  (void)items_of(at, v);  // which says where there can be none
+  return value::undefined(none);
 }
 
 value otherwise(rendering& at, const value& v, arguments& given) {
@@ -307,13 +365,20 @@ value otherwise(rendering& at, const value& v, arguments& given) {
 }
 
 value reversed(rendering& at, const value& v, arguments&) {
-  sequence all = items_of(at, v);
-  if (!at.ok()) return {};  // the last character may not be there
-  std::ranges::reverse(all);
-  if (!v.is(kind::text)) return at.list(std::move(all));
+  if (!v.is(kind::text)) {
+    sequence all = items_of(at, v);
+    std::ranges::reverse(all);
+    return at.kept_list(std::move(all));
+  }
+  if (!at.read(v.text().size()) || !at.room(v.text().size())) return {};
   std::string out;
-  for (const value& one : all) out += one.text();
-  return at.text(std::move(out));
+  out.reserve(v.text().size());
+  for (std::string_view rest = v.text(); !rest.empty();) {
+    const std::size_t n = last_character(rest).length;
+    out += rest.substr(rest.size() - n);
+    rest.remove_suffix(n);
+  }
+  return at.kept(std::move(out));
 }
 
 value length_of(rendering& at, const value& v, arguments&) {
@@ -328,7 +393,8 @@ value formatted(rendering& at, const value& v, arguments& given) {
   if (!given.positional.empty() && !given.named.empty())
     return at.wrong("format takes values or named values, not both");
   dict by_name;
-  for (const auto& [name, content] : given.named) by_name.set(value(name), content);
+  for (const auto& [name, content] : given.named)
+    if (!at.step() || !at.put(by_name, at.copy(name), content)) return {};
   return percent_formatted(
       at, str(at, v),
       given.named.empty() ? at.tuple(given.positional) : at.map(std::move(by_name)));
@@ -337,9 +403,10 @@ value formatted(rendering& at, const value& v, arguments& given) {
 value pairs(rendering& at, const value& v, arguments&) {
   if (v.is(kind::undefined)) return at.list({});
   if (!v.is(kind::dict)) return at.wrong("items needs a dict");
-  sequence out;
-  for (const auto& [key, content] : v.entries().entries()) out.push_back(at.tuple({key, content}));
-  return at.list(std::move(out));
+  list_maker out(at);
+  for (const auto& [key, content] : v.entries().entries())
+    if (!at.step() || !out.add(at.tuple({key, content}))) return {};
+  return out.list();
 }
 
 value with_replacements(rendering& at, const value& v, arguments& given) {
@@ -351,9 +418,8 @@ value with_replacements(rendering& at, const value& v, arguments& given) {
 value trimmed(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "trim", given, {"chars"});
   const std::string text = str(at, v);
-  if (absent(a[0])) return at.text(std::string(stripped(text, side::both)));
-  const std::string chars = str(at, a[0]);
-  return at.text(std::string(stripped(text, side::both, chars)));
+  if (absent(a[0])) return without_ends(at, text, side::both, std::nullopt);
+  return without_ends(at, text, side::both, str(at, a[0]));
 }
 
 const std::map<std::string, filter, std::less<>>& filters() {
@@ -363,24 +429,24 @@ const std::map<std::string, filter, std::less<>>& filters() {
   static const std::map<std::string, filter, std::less<>> all = {
       {"abs", absolute},
       {"batch", batch},
-      {"capitalize", [](r& at, const v& x, a&) { return at.text(capitalized(str(at, x))); }},
+      {"capitalize", [](r& at, const v& x, a&) { return changed(at, str(at, x), capitalized); }},
       {"count", length_of},
       {"d", otherwise},
       {"default", otherwise},
       {"dictsort", dictsort},
       {"e", escaped},
       {"escape", escaped},
-      {"first", first},
+      {"first", end_of<false>},
       {"float", real_number},
       {"format", formatted},
       {"indent", indent},
       {"int", whole_number},
       {"items", pairs},
       {"join", join},
-      {"last", last},
+      {"last", end_of<true>},
       {"length", length_of},
-      {"list", [](r& at, const v& x, a&) { return at.list(items_of(at, x)); }},
-      {"lower", [](r& at, const v& x, a&) { return at.text(to_lower(str(at, x))); }},
+      {"list", [](r& at, const v& x, a&) { return at.kept_list(items_of(at, x)); }},
+      {"lower", [](r& at, const v& x, a&) { return changed(at, str(at, x), to_lower); }},
       {"map", map},
       {"max", extreme<true>},
       {"min", extreme<false>},
@@ -389,30 +455,19 @@ const std::map<std::string, filter, std::less<>>& filters() {
       {"replace", with_replacements},
       {"reverse", reversed},
       {"round", rounded},
-      {"safe", [](r& at, const v& x, a&) { return at.text(str(at, x)); }},
+      {"safe", [](r& at, const v& x, a&) { return at.kept(str(at, x)); }},
       {"select", select<false, true>},
       {"selectattr", select<true, true>},
       {"sort", sort},
-      {"string", [](r& at, const v& x, a&) { return at.text(str(at, x)); }},
+      {"string", [](r& at, const v& x, a&) { return at.kept(str(at, x)); }},
       {"sum", sum},
-      {"title", [](r& at, const v& x, a&) { return at.text(titled_by_filter(str(at, x))); }},
+      {"title", [](r& at, const v& x, a&) { return changed(at, str(at, x), titled_by_filter); }},
       {"tojson", tojson},
       {"trim", trimmed},
       {"unique", unique},
-      {"upper", [](r& at, const v& x, a&) { return at.text(to_upper(str(at, x))); }},
+      {"upper", [](r& at, const v& x, a&) { return changed(at, str(at, x), to_upper); }},
   };
   return all;
-}
-
-// The sign that a test's name stands for, or "".
-std::string_view sign_of(std::string_view name) {
-  static const std::map<std::string_view, std::string_view> all = {
-      {"==", "=="},      {"eq", "=="}, {"equalto", "=="}, {"!=", "!="},
-      {"ne", "!="},      {">", ">"},   {"gt", ">"},       {"greaterthan", ">"},
-      {">=", ">="},      {"ge", ">="}, {"<", "<"},        {"lt", "<"},
-      {"lessthan", "<"}, {"<=", "<="}, {"le", "<="},      {"in", "in"}};
-  const auto found = all.find(name);
-  return found == all.end() ? std::string_view{} : found->second;
 }
 
 }  // namespace
@@ -426,48 +481,10 @@ value filtered(rendering& at, const std::string& name, const value& v, arguments
   return found->second(at, v, given);
 }
 
-bool tested(rendering& at, const std::string& name, const value& v, arguments& given) {
-  if (!at.step()) return false;
-  if (const auto sign = sign_of(name); !sign.empty()) {
-    const auto a = bind(at, name, given, {"other"}, 1);
-    return compare(at, v, sign, a[0]);
-  }
-  if (name == "divisibleby" || name == "sameas") {
-    const auto a = bind(at, name, given, {"other"}, 1);
-    if (name == "sameas") return v.same_as(a[0]);
-    return equal(at, arithmetic(at, "%", v, a[0]), value(int64_t{0}));
-  }
-  if (!given.positional.empty() || !given.named.empty()) {
-    at.wrong(fmt::format("the test '{}' takes no arguments", name.substr(0, 40)));
-    return false;
-  }
-  if (name == "defined") return !v.is(kind::undefined);
-  if (name == "undefined") return v.is(kind::undefined);
-  if (name == "none") return v.is(kind::none);
-  if (name == "boolean") return v.is(kind::boolean);
-  if (name == "true") return v.is(kind::boolean) && v.boolean();
-  if (name == "false") return v.is(kind::boolean) && !v.boolean();
-  if (name == "integer") return v.is(kind::integer);
-  if (name == "float") return v.is(kind::real);
-  if (name == "number") return v.is_number();
-  if (name == "string") return v.is(kind::text);
-  if (name == "mapping") return v.is(kind::dict);
-  if (name == "sequence" || name == "iterable")
-    return v.is(kind::text) || v.is_sequence() || v.is(kind::dict) || v.is(kind::undefined);
-  if (name == "callable") return v.is(kind::function) || v.is(kind::undefined);
-  if (name == "escaped") return false;
-  if (name == "odd" || name == "even") {
-    const value rest = arithmetic(at, "%", v, value(int64_t{2}));
-    return equal(at, rest, value(int64_t{name == "odd" ? 1 : 0}));
-  }
-  if (name == "lower" || name == "upper") {
-    const std::string text = str(at, v);
-    const std::string same = name == "lower" ? to_lower(text) : to_upper(text);
-    const std::string other = name == "lower" ? to_upper(text) : to_lower(text);
-    return text == same && text != other;
-  }
-  at.wrong(fmt::format("the test '{}' is not known here", name.substr(0, 40)));
-  return false;
+std::vector<std::string> filter_names() {
+  std::vector<std::string> out;
+  for (const auto& [name, run] : filters()) out.push_back(name);
+  return out;
 }
 
 }  // namespace bitnet::jinja

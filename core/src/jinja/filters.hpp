@@ -1,7 +1,8 @@
 #pragma once
-// What stands behind | and behind `is`.
+// What stands behind |.
 
 #include <string>
+#include <vector>
 
 #include "jinja/rendering.hpp"
 
@@ -9,6 +10,7 @@ namespace bitnet::jinja {
 
 [[nodiscard]] value filtered(rendering& at, const std::string& name, const value& v,
                              arguments& given);
-[[nodiscard]] bool tested(rendering& at, const std::string& name, const value& v, arguments& given);
+
+[[nodiscard]] std::vector<std::string> filter_names();
 
 }  // namespace bitnet::jinja

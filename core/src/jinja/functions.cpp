@@ -5,6 +5,7 @@
 #include <array>
 
 #include "jinja/binding.hpp"
+#include "jinja/makers.hpp"
 #include "jinja/operations.hpp"
 
 namespace bitnet::jinja {
@@ -12,17 +13,25 @@ namespace {
 
 class name_space : public object {
  public:
+  explicit name_space(rendering& at) : at_(at) {}
   [[nodiscard]] std::string_view type_name() const override { return "Namespace"; }
   std::optional<value> attribute(rendering& /*at*/, const std::string& name) override {
     const auto found = values_.find(name);
     return found == values_.end() ? std::nullopt : std::optional(found->second);
   }
   bool set(const std::string& name, const value& content) override {
-    values_.insert_or_assign(name, content);
+    constexpr uint64_t of_name = 144;
+    if (!at_.look_up(name.size(), values_.size())) return true;
+    const auto known = values_.find(name);
+    if (known != values_.end())
+      known->second = content;
+    else if (at_.room(of_name + name.size()))
+      values_.emplace(name, content);
     return true;
   }
 
  private:
+  rendering& at_;  // which owns it
   std::map<std::string, value, std::less<>> values_;
 };
 
@@ -32,17 +41,19 @@ value dict_of(rendering& at, arguments& given) {
   if (given.positional.size() > 1) return at.wrong("dict takes one dict and named values");
   for (const value& one : given.positional) {
     if (!one.is(value::kind::dict)) return at.wrong("dict takes one dict and named values");
-    out = one.entries();
+    if (!at.put_all(out, one.entries())) return {};
   }
-  for (auto& [name, content] : given.named) out.set(value(name), content);
+  for (const auto& [name, content] : given.named)
+    if (!at.step() || !at.put(out, at.copy(name), content)) return {};
   return at.map(std::move(out));
 }
 
 value new_namespace(rendering& at, arguments& given) {
   const value all = dict_of(at, given);
   if (!at.ok()) return {};
-  auto* out = at.own<name_space>();
-  for (const auto& [key, content] : all.entries().entries()) out->set(str(at, key), content);
+  auto* out = at.own<name_space>(at);
+  for (const auto& [key, content] : all.entries().entries())
+    if (at.ok()) out->set(str(at, key), content);
   return {static_cast<object*>(out)};
 }
 
@@ -57,13 +68,13 @@ value range(rendering& at, arguments& given) {
   const int64_t by = a[2].is_whole() ? a[2].whole() : 1;
   if (by == 0) return at.wrong("the step of range cannot be 0");
   constexpr std::size_t most = 100'000;  // as the sandbox of jinja2
-  sequence out;
+  list_maker out(at);
   for (int64_t i = begin; by > 0 ? i < end : i > end;) {
     if (out.size() == most) return at.wrong(fmt::format("range gives {} numbers at most", most));
-    out.emplace_back(i);
+    if (!out.add(i)) return {};
     if (__builtin_add_overflow(i, by, &i)) break;
   }
-  return at.list(std::move(out));
+  return at.step(out.size() / 16) ? out.list() : value();
 }
 
 value raise_exception(rendering& at, arguments& given) {
@@ -78,12 +89,13 @@ value strftime_now(rendering& at, arguments& given) {
   const std::string pattern = str(at, a[0]);
   constexpr std::size_t longest = 200;
   if (pattern.size() > longest) return at.wrong("the format of strftime_now is too long");
+  if (!at.step(1 + pattern.size())) return {};
   const std::time_t now = at.now();
   std::tm parts{};
   if (localtime_r(&now, &parts) == nullptr) return at.wrong("the time is unknown");
   std::array<char, 4096> buffer{};
   const std::size_t n = std::strftime(buffer.data(), buffer.size(), pattern.c_str(), &parts);
-  return at.text(std::string(buffer.data(), n));
+  return at.copy({buffer.data(), n});
 }
 
 }  // namespace

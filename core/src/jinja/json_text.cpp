@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "jinja/makers.hpp"
 #include "jinja/operations.hpp"
 #include "jinja/python_text.hpp"
 #include "jinja/sorting.hpp"
@@ -16,41 +17,48 @@ using kind = value::kind;
 
 class json_writer {
  public:
-  json_writer(rendering& at, const json_form& form) : at_(at), form_(form) {}
+  json_writer(rendering& at, const json_form& form) : at_(at), form_(form), out_(at) {}
 
   std::string run(const value& v) {
     any(v, 0);
-    return std::move(out_);
+    return out_.take();
   }
 
  private:
-  void add(std::string_view text) {
-    if (at_.room(text.size())) out_ += text;
-  }
+  void add(std::string_view text) { out_.add(text); }
 
   void text(std::string_view s) {
-    std::string quoted = "\"";
-    while (!s.empty()) {
-      const character one = first_character(s);
-      const char32_t c = one.code;
-      constexpr std::string_view named = "\"\\\n\r\t\f\b";
-      constexpr std::string_view names = "\"\\nrtfb";
-      if (const auto i = c < 0x80 ? named.find(static_cast<char>(c)) : std::string_view::npos;
-          i != std::string_view::npos) {
-        quoted += '\\';
-        quoted += names[i];
-      } else if (c < 0x20 || (form_.ascii && c >= 0x7f && c < 0x10000)) {
-        quoted += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
-      } else if (form_.ascii && c >= 0x10000) {
-        const uint32_t beyond = static_cast<uint32_t>(c) - 0x10000;
-        quoted +=
-            fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (beyond >> 10U), 0xDC00 + (beyond & 0x3FFU));
-      } else {
-        quoted += s.substr(0, one.length);
+    if (!at_.read(s.size())) return;
+    add("\"");
+    while (!s.empty() && at_.ok()) {
+      std::size_t plain = 0;
+      character next{};
+      for (; plain < s.size(); plain += next.length) {
+        next = first_character(s.substr(plain));
+        if (is_escaped(next.code)) break;
       }
-      s.remove_prefix(one.length);
+      add(s.substr(0, plain));
+      s.remove_prefix(plain);
+      if (s.empty()) break;
+      add(escape(next.code));
+      s.remove_prefix(next.length);
     }
-    add(quoted + '"');
+    add("\"");
+  }
+
+  [[nodiscard]] bool is_escaped(char32_t c) const {
+    return c < 0x20 || c == '"' || c == '\\' || (form_.ascii && c >= 0x7f);
+  }
+
+  static std::string escape(char32_t c) {
+    constexpr std::string_view named = "\"\\\n\r\t\f\b";
+    constexpr std::string_view names = "\"\\nrtfb";
+    if (const auto i = c < 0x80 ? named.find(static_cast<char>(c)) : std::string_view::npos;
+        i != std::string_view::npos)
+      return {'\\', names[i]};
+    if (c < 0x10000) return fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
+    const uint32_t beyond = static_cast<uint32_t>(c) - 0x10000;
+    return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (beyond >> 10U), 0xDC00 + (beyond & 0x3FFU));
   }
 
   void number(double d) {
@@ -80,7 +88,7 @@ class json_writer {
   void new_line(uint32_t depth) {
     if (!form_.indented) return;
     add("\n");
-    for (uint32_t i = 0; i < depth; ++i) add(form_.indent);
+    for (uint32_t i = 0; i < depth && at_.step(); ++i) add(form_.indent);
   }
 
   void between(bool& first, uint32_t depth) {
@@ -115,17 +123,20 @@ class json_writer {
         return add("]");
       case kind::dict: {
         add("{");
-        auto entries = v.entries().entries();
-        if (form_.sort_keys)
-          sort_in_order(entries,
-                        [&](const auto& a, const auto& b) { return less(at_, a.first, b.first); });
-        for (const auto& [name, content] : entries) {
-          if (!at_.ok()) return;
+        const auto& all = v.entries().entries();
+        if (!at_.room(form_.sort_keys ? 4 * all.size() * sizeof(void*) + 64 : 0)) return;
+        std::vector<const dict::entry*> sorted;
+        for (std::size_t i = 0; form_.sort_keys && i < all.size(); ++i) sorted.push_back(&all[i]);
+        sort_in_order(sorted,
+                      [&](const auto* a, const auto* b) { return less(at_, a->first, b->first); });
+        for (std::size_t i = 0; i < all.size() && at_.ok(); ++i) {
+          const auto& [name, content] = form_.sort_keys ? *sorted[i] : all[i];
           between(first, depth + 1);
           key(name);
           add(": ");
           any(content, depth + 1);
         }
+        if (!at_.ok()) return;
         if (!first) new_line(depth);
         return add("}");
       }
@@ -136,7 +147,7 @@ class json_writer {
 
   rendering& at_;
   const json_form& form_;
-  std::string out_;
+  text_maker out_;
 };
 
 }  // namespace

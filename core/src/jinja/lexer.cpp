@@ -22,11 +22,6 @@ bool is_decimal(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Longest first.
-constexpr std::array<std::string_view, 26> signs = {
-    "**", "//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<",
-    ">",  "=",  "(",  ")",  "[",  "]",  "{", "}", ",", ":", ".", "|", ";"};
-
 class lexer {
  public:
   explicit lexer(std::string source) : source_(std::move(source)) {}
@@ -40,11 +35,17 @@ class lexer {
 
  private:
   void add(token::kind what, std::string content) {
+    if (out_.size() == most_tokens && !trouble_)
+      wrong(BITNET_UNSUPPORTED,
+            fmt::format("the template has more than {} words and signs up to here, which none may; "
+                        "choose a chat form by its name",
+                        most_tokens));
     out_.push_back({what, std::move(content), line_});
   }
 
-  void wrong(const std::string& message) {
-    if (!trouble_) trouble_ = failure{BITNET_BAD_DATA, fmt::format("line {}: {}", line_, message)};
+  void wrong(const std::string& message) { wrong(BITNET_BAD_DATA, message); }
+  void wrong(bitnet_status status, const std::string& message) {
+    if (!trouble_) trouble_ = failure{status, fmt::format("line {}: {}", line_, message)};
   }
 
   [[nodiscard]] std::string_view rest() const { return std::string_view(source_).substr(at_); }
@@ -213,8 +214,8 @@ class lexer {
 
   void sign(std::string_view all, std::string& open) {
     const auto found =
-        std::ranges::find_if(signs, [&](std::string_view s) { return all.starts_with(s); });
-    if (found == signs.end()) {
+        std::ranges::find_if(all_signs, [&](std::string_view s) { return all.starts_with(s); });
+    if (found == all_signs.end()) {
       const character one = first_character(all);
       wrong(fmt::format("unexpected character '{}'", all.substr(0, one.length)));
       return;

@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "jinja/binding.hpp"
+#include "jinja/finding.hpp"
+#include "jinja/makers.hpp"
 #include "jinja/operations.hpp"
 #include "jinja/python_text.hpp"
 #include "jinja/replacing.hpp"
@@ -29,18 +31,19 @@ const std::string& need_text(rendering& at, const value& v) {
 
 value strip(rendering& at, const value& self, const arguments& given, side where) {
   const auto a = bind(at, "strip", given, {"chars"});
-  if (absent(a[0])) return at.text(std::string(stripped(self.text(), where)));
-  return at.text(std::string(stripped(self.text(), where, need_text(at, a[0]))));
+  if (absent(a[0])) return without_ends(at, self.text(), where, std::nullopt);
+  return without_ends(at, self.text(), where, need_text(at, a[0]));
 }
 
 value split(rendering& at, const value& self, const arguments& given, bool from_right) {
   const auto a = bind(at, "split", given, {"sep", "maxsplit"});
   int64_t most = a[1].is_whole() ? a[1].whole() : -1;
   if (most < 0) most = INT64_MAX;
-  sequence out;
+  list_maker out(at);
   std::string_view rest = self.text();
-  const auto give = [&](std::string_view piece) { out.push_back(at.text(std::string(piece))); };
+  const auto give = [&](std::string_view piece) { return out.add(at.copy(piece)); };
   if (absent(a[0])) {
+    if (!at.read(rest.size())) return {};
     const auto space = [](std::string_view text, bool last) {
       return is_space(last ? last_character(text).code : first_character(text).code);
     };
@@ -63,16 +66,18 @@ value split(rendering& at, const value& self, const arguments& given, bool from_
   } else {
     const std::string& border = need_text(at, a[0]);
     if (border.empty()) return at.wrong("split needs a separator that is not empty");
+    text_finder finder(at, border,
+                       from_right ? text_finder::way::backwards : text_finder::way::forwards);
     while (static_cast<int64_t>(out.size()) < most && at.step()) {
-      const auto found = from_right ? rest.rfind(border) : rest.find(border);
+      const auto found = finder.in(rest);
       if (found == std::string_view::npos) break;
       give(from_right ? rest.substr(found + border.size()) : rest.substr(0, found));
       rest = from_right ? rest.substr(0, found) : rest.substr(found + border.size());
     }
     give(rest);
   }
-  if (from_right) std::ranges::reverse(out);
-  return at.list(std::move(out));
+  if (from_right) std::ranges::reverse(out.items());
+  return out.list();
 }
 
 // Where a method looks: from the character `first` on, all of `text`; or nowhere.
@@ -88,36 +93,36 @@ place_to_look between(rendering& at, std::string_view text, const value& start, 
     at.wrong("start and end must be integers or None");
     return {};
   }
-  if (!at.step(1 + text.size() / 64)) return {};
-  const auto at_byte = borders(text);
-  const auto size = static_cast<int64_t>(at_byte.size()) - 1;
+  if (!at.step() || !at.read(2 * text.size())) return {};
+  const auto size = static_cast<int64_t>(count_characters(text));
   const auto counted = [&](int64_t i) { return i < 0 ? std::max<int64_t>(i + size, 0) : i; };
   const int64_t from = absent(start) ? 0 : counted(start.whole());
   const int64_t to = absent(end) ? size : std::min(counted(end.whole()), size);
   if (from > to) return {};
-  const std::size_t begin = at_byte[static_cast<std::size_t>(from)];
-  return {from, text.substr(begin, at_byte[static_cast<std::size_t>(to)] - begin)};
+  const std::string_view rest = text.substr(bytes_of(text, static_cast<uint64_t>(from)));
+  return {from, rest.substr(0, bytes_of(rest, static_cast<uint64_t>(to - from)))};
 }
 
 value has_end(rendering& at, const value& self, const arguments& given, bool at_end) {
   const auto a = bind(at, at_end ? "endswith" : "startswith", given, {"", "", ""}, 1);
   const auto where = between(at, self.text(), a[1], a[2]).text;
-  const sequence options = a[0].is(kind::tuple) ? a[0].items() : sequence{a[0]};
-  for (const value& one : options) {
+  const auto fits = [&](const value& one) {
     const std::string& part = need_text(at, one);
-    if (where && (at_end ? where->ends_with(part) : where->starts_with(part))) return at.ok();
-  }
-  return false;
+    return where && at.step() && at.step(part.size() / 256) &&
+           (at_end ? where->ends_with(part) : where->starts_with(part)) && at.ok();
+  };
+  return a[0].is(kind::tuple) ? std::ranges::any_of(a[0].items(), fits) : fits(a[0]);
 }
 
 value position(rendering& at, const value& self, const arguments& given, bool last) {
   const auto a = bind(at, "find", given, {"", "", ""}, 1);
   const std::string& part = need_text(at, a[0]);
-  if (!at.step(1 + self.text().size() / 64)) return {};
+  if (!at.step()) return {};
   const place_to_look where = between(at, self.text(), a[1], a[2]);
   if (!where.text) return int64_t{-1};
-  const auto found = last ? where.text->rfind(part) : where.text->find(part);
-  if (found == std::string::npos) return int64_t{-1};
+  using way = text_finder::way;
+  const auto found = text_finder(at, part, last ? way::backwards : way::forwards).in(*where.text);
+  if (found == std::string::npos || !at.read(found)) return int64_t{-1};
   return where.first + static_cast<int64_t>(count_characters(where.text->substr(0, found)));
 }
 
@@ -132,11 +137,15 @@ value count_in_text(rendering& at, const value& self, const arguments& given) {
   const std::string& part = need_text(at, a[0]);
   const auto where = between(at, self.text(), a[1], a[2]).text;
   if (!where) return int64_t{0};
-  if (part.empty()) return static_cast<int64_t>(count_characters(*where) + 1);
+  if (part.empty())
+    return at.read(where->size()) ? static_cast<int64_t>(count_characters(*where) + 1) : value();
+  text_finder finder(at, part);
+  std::string_view rest = *where;
   int64_t n = 0;
-  for (auto i = where->find(part); i != std::string::npos && at.step();
-       i = where->find(part, i + part.size()))
+  for (auto i = finder.in(rest); i != std::string_view::npos && at.step(); i = finder.in(rest)) {
+    rest.remove_prefix(i + part.size());
     ++n;
+  }
   return n;
 }
 
@@ -144,15 +153,16 @@ value count_in_text(rendering& at, const value& self, const arguments& given) {
 value partition(rendering& at, const value& self, const arguments& given, bool last) {
   const auto a = bind(at, "partition", given, {""}, 1);
   const std::string& part = need_text(at, a[0]);
-  if (!at.step(1 + self.text().size() / 64)) return {};
+  if (!at.step()) return {};
   if (part.empty()) return at.wrong("partition needs a separator that is not empty");
   const std::string& text = self.text();
-  const auto found = last ? text.rfind(part) : text.find(part);
+  using way = text_finder::way;
+  const auto found = text_finder(at, part, last ? way::backwards : way::forwards).in(text);
   if (found == std::string::npos)
-    return last ? at.tuple({at.text(""), at.text(""), self})
-                : at.tuple({self, at.text(""), at.text("")});
-  return at.tuple(
-      {at.text(text.substr(0, found)), at.text(part), at.text(text.substr(found + part.size()))});
+    return last ? at.tuple({at.copy(""), at.copy(""), self})
+                : at.tuple({self, at.copy(""), at.copy("")});
+  const std::string_view all = text;
+  return at.tuple({at.copy(all.substr(0, found)), a[0], at.copy(all.substr(found + part.size()))});
 }
 
 // start and stop of list.index, which are integers or not given.
@@ -206,16 +216,14 @@ value text_replace(rendering& at, const value& self, const arguments& given) {
 
 value text_join(rendering& at, const value& self, const arguments& given) {
   const auto a = bind(at, "join", given, {"items"}, 1);
-  std::string out;
+  text_maker out(at);
   bool first = true;
   for (const value& one : items_of(at, a[0])) {
     const std::string& piece = need_text(at, one);
-    if (!at.step() || !at.room(piece.size() + self.text().size())) return {};
-    if (!first) out += self.text();
+    if (!at.step() || (!first && !out.add(self.text())) || !out.add(piece)) return {};
     first = false;
-    out += piece;
   }
-  return at.text(std::move(out));
+  return out.text();
 }
 
 const table& of_text() {
@@ -236,10 +244,10 @@ const table& of_text() {
       {"rindex", [](r& at, const v& s, a& g) { return needed_position(at, s, g, true); }},
       {"partition", [](r& at, const v& s, a& g) { return partition(at, s, g, false); }},
       {"rpartition", [](r& at, const v& s, a& g) { return partition(at, s, g, true); }},
-      {"upper", [](r& at, const v& s, a&) { return at.text(to_upper(s.text())); }},
-      {"lower", [](r& at, const v& s, a&) { return at.text(to_lower(s.text())); }},
-      {"title", [](r& at, const v& s, a&) { return at.text(titled(s.text())); }},
-      {"capitalize", [](r& at, const v& s, a&) { return at.text(capitalized(s.text())); }},
+      {"upper", [](r& at, const v& s, a&) { return changed(at, s.text(), to_upper); }},
+      {"lower", [](r& at, const v& s, a&) { return changed(at, s.text(), to_lower); }},
+      {"title", [](r& at, const v& s, a&) { return changed(at, s.text(), titled); }},
+      {"capitalize", [](r& at, const v& s, a&) { return changed(at, s.text(), capitalized); }},
       {"replace", text_replace},
       {"join", text_join},
       {"isdigit", all_are<is_digit>},
@@ -252,32 +260,36 @@ const table& of_text() {
        [](r& at, const v& s, a& g) {
          const auto b = bind(at, "removeprefix", g, {"prefix"}, 1);
          const std::string& part = need_text(at, b[0]);
-         return at.text(s.text().starts_with(part) ? s.text().substr(part.size()) : s.text());
+         const std::string_view whole = s.text();
+         if (!at.scan(part.size()) || !whole.starts_with(part)) return s;
+         return at.copy(whole.substr(part.size()));
        }},
       {"removesuffix",
        [](r& at, const v& s, a& g) {
          const auto b = bind(at, "removesuffix", g, {"suffix"}, 1);
          const std::string& part = need_text(at, b[0]);
-         return at.text(s.text().ends_with(part) ? s.text().substr(0, s.text().size() - part.size())
-                                                 : s.text());
+         const std::string_view whole = s.text();
+         if (!at.scan(part.size()) || !whole.ends_with(part)) return s;
+         return at.copy(whole.substr(0, whole.size() - part.size()));
        }},
       {"splitlines",
        [](r& at, const v& s, a& g) {
          const auto b = bind(at, "splitlines", g, {"keepends"});
-         sequence out;
-         for (const auto line : lines_of(s.text(), truth(b[0])))
-           if (at.step()) out.push_back(at.text(std::string(line)));
-         return at.list(std::move(out));
+         list_maker out(at);
+         if (!at.read(s.text().size())) return v();
+         for (std::string_view rest = s.text(); !rest.empty() && at.step();)
+           out.add(at.copy(take_line(rest, truth(b[0]))));
+         return out.list();
        }},
   };
   return all;
 }
 
 value pairs(rendering& at, const value& self, const arguments&) {
-  sequence out;
+  list_maker out(at);
   for (const auto& [key, content] : self.entries().entries())
-    if (at.step()) out.push_back(at.tuple({key, content}));
-  return at.list(std::move(out));
+    if (!at.step() || !out.add(at.tuple({key, content}))) return {};
+  return out.list();
 }
 
 const table& of_dict() {
@@ -286,16 +298,19 @@ const table& of_dict() {
   using a = const arguments;
   static const table all = {
       {"items", pairs},
-      {"keys", [](r& at, const v& s, a&) { return at.list(items_of(at, s)); }},
+      {"keys", [](r& at, const v& s, a&) { return at.kept_list(items_of(at, s)); }},
       {"values",
        [](r& at, const v& s, a&) {
-         sequence out;
-         for (const auto& one : s.entries().entries()) out.push_back(one.second);
-         return at.list(std::move(out));
+         list_maker out(at);
+         if (!at.step(s.entries().entries().size() / 16)) return v();
+         for (const auto& one : s.entries().entries())
+           if (!out.add(one.second)) return v();
+         return out.list();
        }},
       {"get",
        [](r& at, const v& s, a& g) {
          const auto b = bind(at, "get", g, {"key", "default"}, 1);
+         if (!at.look_up(s.entries(), b[0])) return v();
          if (const v* found = s.entries().find(b[0])) return *found;
          return g.positional.size() > 1 ? b[1] : v::none();
        }},
@@ -328,6 +343,14 @@ constexpr std::array<std::string_view, 13> changing = {
 
 }  // namespace
 
+std::vector<std::string> method_names() {
+  std::vector<std::string> out;
+  for (const auto& [type, all] :
+       {std::pair("str", &of_text()), std::pair("dict", &of_dict()), std::pair("list", &of_list())})
+    for (const auto& [name, run] : *all) out.push_back(fmt::format("{}.{}", type, name));
+  return out;
+}
+
 std::optional<value> method(rendering& at, const value& of, const std::string& name) {
   if (of.is(kind::object)) return of.thing().attribute(at, name);
   const table* all = of.is(kind::text)   ? &of_text()
@@ -337,14 +360,14 @@ std::optional<value> method(rendering& at, const value& of, const std::string& n
   if (all == nullptr) return std::nullopt;
   if (const auto found = all->find(name); found != all->end()) {
     const own_method run = found->second;
-    return value(
+    return at.code(
         function{name, [of, run](rendering& in, arguments& given) { return run(in, of, given); }});
   }
   const bool changes = std::ranges::find(changing, name) != changing.end();
   if (changes && (of.is(kind::list) ||
                   (of.is(kind::dict) && of.entries().find(std::string_view(name)) == nullptr)))
-    return value::undefined(fmt::format(
-        "access to '{}' of a '{}' is refused, as it would change it", name, type_name(of)));
+    return at.undefined(fmt::format("access to '{}' of a '{}' is refused, as it would change it",
+                                    name, type_name(of)));
   return std::nullopt;
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "jinja/arithmetic.hpp"
+#include "jinja/finding.hpp"
+#include "jinja/makers.hpp"
 #include "jinja/methods.hpp"
 #include "jinja/python_text.hpp"
 
@@ -17,11 +19,11 @@ using kind = value::kind;
 // Of str() and repr().
 class writer {
  public:
-  explicit writer(rendering& at) : at_(at) {}
+  explicit writer(rendering& at) : at_(at), out_(at) {}
 
   std::string written(const value& v, bool as_repr) {
     write(v, as_repr);
-    return std::move(out_);
+    return out_.take();
   }
 
  private:
@@ -53,12 +55,26 @@ class writer {
     }
   }
 
-  void add(std::string_view text) {
-    if (at_.room(text.size())) out_ += text;
-  }
+  void add(std::string_view text) { out_.add(text); }
 
-  void add_quoted(const std::string& text) {
-    if (at_.room(text.size())) add(quoted(text));
+  void add_quoted(std::string_view rest) {
+    if (!at_.read(rest.size())) return;
+    const char quote = quote_of(rest);
+    out_.add(quote);
+    while (!rest.empty() && at_.ok()) {
+      std::size_t plain = 0;
+      character next{};
+      for (; plain < rest.size(); plain += next.length) {
+        next = first_character(rest.substr(plain));
+        if (!is_quoted_plainly(next.code, quote)) break;
+      }
+      add(rest.substr(0, plain));
+      rest.remove_prefix(plain);
+      if (rest.empty()) break;
+      add(quoted_character(next.code));
+      rest.remove_prefix(next.length);
+    }
+    out_.add(quote);
   }
 
   void add_items(std::string_view opening, const sequence& all, std::string_view closing) {
@@ -88,7 +104,7 @@ class writer {
   }
 
   rendering& at_;
-  std::string out_;
+  text_maker out_;
 };
 
 bool orderable(const value& a, const value& b) {
@@ -103,11 +119,29 @@ std::optional<std::size_t> place(int64_t index, std::size_t size) {
   return static_cast<std::size_t>(index);
 }
 
-value not_there(const value& of, const std::string& name) {
+value not_there(rendering& at, const value& of, const std::string& name) {
   const std::string type = of.is(kind::none) ? "None" : fmt::format("'{}' object", type_name(of));
   constexpr std::size_t longest_quote = 80;
-  return value::undefined(
-      fmt::format("{} has no attribute '{}'", type, name.substr(0, longest_quote)));
+  return at.undefined(fmt::format("{} has no attribute '{}'", type, name.substr(0, longest_quote)));
+}
+
+// The character at an index, counted from the end where it is negative.
+std::optional<std::string_view> character_at(rendering& at, std::string_view text, int64_t index) {
+  if (!at.read(std::min<uint64_t>(text.size(), 4 * static_cast<uint64_t>(std::abs(index / 2)))))
+    return std::nullopt;
+  for (; index < -1 && !text.empty(); ++index) text.remove_suffix(last_character(text).length);
+  if (text.empty()) return std::nullopt;
+  if (index < 0) return text.substr(text.size() - last_character(text).length);
+  const std::size_t begin = bytes_of(text, static_cast<uint64_t>(index));
+  if (begin >= text.size()) return std::nullopt;
+  return text.substr(begin, first_character(text.substr(begin)).length);
+}
+
+// Of a text in the order of its characters: those from the k-th on, `count` of them.
+value part_of(rendering& at, std::string_view text, uint64_t k, uint64_t count) {
+  if (count == 0) return at.copy("");
+  text.remove_prefix(bytes_of(text, k));
+  return at.copy(text.substr(0, bytes_of(text, count)));
 }
 
 }  // namespace
@@ -174,7 +208,8 @@ bool equal(rendering& at, const value& a, const value& b) {
   if (a.what() != b.what()) return false;
   switch (a.what()) {
     case kind::text:
-      return at.step(a.text().size() / 256) && a.text() == b.text();
+      return a.text().size() == b.text().size() && at.step(a.text().size() / 256) &&
+             a.text() == b.text();
     case kind::list:
     case kind::tuple:
       return std::ranges::equal(a.items(), b.items(),
@@ -182,6 +217,7 @@ bool equal(rendering& at, const value& a, const value& b) {
     case kind::dict: {
       if (a.entries().entries().size() != b.entries().entries().size()) return false;
       return std::ranges::all_of(a.entries().entries(), [&](const dict::entry& one) {
+        if (!at.look_up(b.entries(), one.first)) return false;
         const value* other = b.entries().find(one.first);
         return other != nullptr && equal(at, one.second, *other);
       });
@@ -201,7 +237,8 @@ bool less(rendering& at, const value& a, const value& b, std::string_view sign) 
     if (a.is_whole() && b.is_whole()) return a.whole() < b.whole();
     return a.number() < b.number();
   }
-  if (a.is(kind::text)) return at.step(a.text().size() / 256) && a.text() < b.text();
+  if (a.is(kind::text))
+    return at.step(std::min(a.text().size(), b.text().size()) / 256) && a.text() < b.text();
   const std::size_t common = std::min(a.items().size(), b.items().size());
   for (std::size_t i = 0; i < common; ++i)
     if (!equal(at, a.items()[i], b.items()[i])) return less(at, a.items()[i], b.items()[i], sign);
@@ -215,17 +252,16 @@ bool contains(rendering& at, const value& all, const value& one) {
         at.wrong(fmt::format("'in <string>' needs a text on its left, not '{}'", type_name(one)));
         return false;
       }
-      return at.step(1 + all.text().size() / 64) &&
-             all.text().find(one.text()) != std::string::npos;
+      return at.step() && text_finder(at, one.text()).in(all.text()) != std::string::npos;
     case kind::list:
     case kind::tuple:
       return std::ranges::any_of(all.items(), [&](const value& v) { return equal(at, v, one); });
     case kind::dict:
-      if (!hash_key(one) && !one.is(kind::undefined)) {
+      if (!may_be_key(one) && !one.is(kind::undefined)) {
         at.wrong(fmt::format("a '{}' cannot be a key", type_name(one)));
         return false;
       }
-      return all.entries().find(one) != nullptr;
+      return at.look_up(all.entries(), one) && all.entries().find(one) != nullptr;
     case kind::undefined:
       return false;
     default:
@@ -261,7 +297,7 @@ uint64_t length(rendering& at, const value& v) {
     case kind::undefined:
       return 0;
     case kind::text:
-      return at.step(1 + v.text().size() / 64) ? count_characters(v.text()) : 0;
+      return at.step() && at.read(v.text().size()) ? count_characters(v.text()) : 0;
     case kind::list:
     case kind::tuple:
       return v.items().size();
@@ -274,28 +310,28 @@ uint64_t length(rendering& at, const value& v) {
 }
 
 sequence items_of(rendering& at, const value& v) {
+  list_maker out(at);
   switch (v.what()) {
     case kind::undefined:
       return {};
     case kind::list:
     case kind::tuple:
-      if (!at.room(v.items().size() * sizeof(value))) return {};
+      if (!at.step(v.items().size() / 16) || !at.room(v.items().size() * sizeof(value) + 32))
+        return {};
       return v.items();
-    case kind::dict: {
-      sequence out;
-      for (const auto& one : v.entries().entries()) out.push_back(one.first);
-      at.room(out.size() * sizeof(value));
-      return out;
-    }
+    case kind::dict:
+      if (!out.reserve(v.entries().entries().size()) || !at.step(out.items().capacity() / 16))
+        return {};
+      for (const auto& one : v.entries().entries()) out.add(one.first);
+      return out.take();
     case kind::text: {
-      sequence out;
       std::string_view rest = v.text();
       while (!rest.empty() && at.step()) {
         const std::size_t n = first_character(rest).length;
-        out.push_back(at.text(std::string(rest.substr(0, n))));
+        if (!out.add(at.copy(rest.substr(0, n)))) return {};
         rest.remove_prefix(n);
       }
-      return out;
+      return out.take();
     }
     default:
       at.wrong(fmt::format("a '{}' cannot be gone through item by item", type_name(v)));
@@ -307,20 +343,19 @@ value item(rendering& at, const value& of, const value& index) {
   if (!at.step()) return {};
   if (of.is(kind::undefined)) return at.wrong(of.why_undefined());
   if (of.is(kind::dict)) {
+    if (!at.look_up(of.entries(), index)) return {};
     if (const value* found = of.entries().find(index)) return *found;
   } else if (index.is_whole() && of.is_sequence()) {
     if (const auto i = place(index.whole(), of.items().size())) return of.items()[*i];
   } else if (index.is_whole() && of.is(kind::text)) {
-    if (!at.step(of.text().size() / 64)) return {};
-    const auto at_byte = borders(of.text());
-    if (const auto i = place(index.whole(), at_byte.size() - 1))
-      return at.text(of.text().substr(at_byte[*i], at_byte[*i + 1] - at_byte[*i]));
+    if (const auto one = character_at(at, of.text(), index.whole())) return at.copy(*one);
+    if (!at.ok()) return {};
   }
   if (index.is(kind::text)) {
     if (auto found = method(at, of, index.text())) return *std::move(found);
-    return not_there(of, index.text());
+    return not_there(at, of, index.text());
   }
-  return value::undefined(fmt::format("a '{}' has no such item", type_name(of)));
+  return at.undefined(fmt::format("a '{}' has no such item", type_name(of)));
 }
 
 value slice(rendering& at, const value& of, const value& from, const value& to, const value& step) {
@@ -334,10 +369,9 @@ value slice(rendering& at, const value& of, const value& from, const value& to, 
     return at.wrong("the bounds of a slice must be integers");
   const int64_t by = step.is_whole() ? step.whole() : 1;
   if (by == 0) return at.wrong("the step of a slice cannot be 0");
-  const std::vector<std::size_t> at_byte =
-      of.is(kind::text) ? borders(of.text()) : std::vector<std::size_t>{};
+  if (of.is(kind::text) && !at.read(of.text().size())) return {};
   const auto size =
-      static_cast<int64_t>(of.is(kind::text) ? at_byte.size() - 1 : of.items().size());
+      static_cast<int64_t>(of.is(kind::text) ? count_characters(of.text()) : of.items().size());
   const auto clamped = [&](const value& v, int64_t otherwise) {
     if (!v.is_whole()) return otherwise;
     int64_t i = v.whole();
@@ -352,24 +386,26 @@ value slice(rendering& at, const value& of, const value& from, const value& to, 
       by > 0 ? static_cast<uint64_t>(by) : uint64_t{0} - static_cast<uint64_t>(by);
   const uint64_t count =
       distance <= 0 ? 0 : (static_cast<uint64_t>(distance) + stride - 1) / stride;
-  if (!at.step(1 + static_cast<uint64_t>(size) / 64 + count / 8)) return {};
+  if (!at.step(1 + count / 8)) return {};
   const auto nth = [&](uint64_t k) {
     const auto offset = static_cast<int64_t>(k * stride);
     return static_cast<std::size_t>(by > 0 ? begin + offset : begin - offset);
   };
   if (of.is(kind::text)) {
+    const std::string& text = of.text();
+    if (by == 1 || count == 0) return part_of(at, text, static_cast<uint64_t>(begin), count);
+    if (!at.room((static_cast<uint64_t>(size) + 1) * sizeof(std::size_t) + text.size())) return {};
+    const std::vector<std::size_t> at_byte = borders(text, static_cast<std::size_t>(size));
     std::string out;
-    if (by == 1 && count > 0) {
-      out = of.text().substr(at_byte[nth(0)], at_byte[nth(count - 1) + 1] - at_byte[nth(0)]);
-    } else {
-      for (uint64_t k = 0; k < count; ++k)
-        out += of.text().substr(at_byte[nth(k)], at_byte[nth(k) + 1] - at_byte[nth(k)]);
-    }
-    return at.text(std::move(out));
+    out.reserve(text.size());
+    for (uint64_t k = 0; k < count; ++k)
+      out.append(text, at_byte[nth(k)], at_byte[nth(k) + 1] - at_byte[nth(k)]);
+    return at.kept(std::move(out));
   }
-  sequence out;
-  for (uint64_t k = 0; k < count; ++k) out.push_back(of.items()[nth(k)]);
-  return of.is(kind::tuple) ? at.tuple(std::move(out)) : at.list(std::move(out));
+  list_maker out(at);
+  if (!out.reserve(count)) return {};
+  for (uint64_t k = 0; k < count; ++k) out.add(of.items()[nth(k)]);
+  return of.is(kind::tuple) ? out.tuple() : out.list();
 }
 
 value attribute(rendering& at, const value& of, const std::string& name) {
@@ -377,9 +413,10 @@ value attribute(rendering& at, const value& of, const std::string& name) {
   if (of.is(kind::undefined)) return at.wrong(of.why_undefined());
   if (auto found = method(at, of, name)) return *std::move(found);
   if (of.is(kind::dict)) {
+    if (!at.look_up(name.size(), of.entries().entries().size())) return {};
     if (const value* found = of.entries().find(std::string_view(name))) return *found;
   }
-  return not_there(of, name);
+  return not_there(at, of, name);
 }
 
 value call(rendering& at, const value& what, arguments& given) {

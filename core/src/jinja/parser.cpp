@@ -198,6 +198,7 @@ class parser : private expression_parser {
       else if (!of.parameters.empty() && of.parameters.back().otherwise)
         wrong(fmt::format("the parameter '{}' without a default stands behind one with",
                           one.name.substr(0, longest_quote)));
+      of.names.insert(one.name);
       of.parameters.push_back(std::move(one));
       if (!at_sign(")")) expect_sign(",");
     }

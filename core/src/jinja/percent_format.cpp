@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/utf8.hpp"
+#include "jinja/makers.hpp"
 #include "jinja/operations.hpp"
 #include "jinja/python_text.hpp"
 
@@ -58,27 +59,26 @@ class formatter {
   }
 
   value run() {
-    std::string out;
+    text_maker out(at_);
     while (at_.step()) {
       const auto percent = std::min(rest_.find('%'), rest_.size());
-      if (!at_.room(percent)) return {};
-      out += rest_.substr(0, percent);
+      if (!at_.scan(percent) || !out.add(rest_.substr(0, percent))) return {};
       rest_.remove_prefix(percent);
       if (rest_.empty()) break;
       rest_.remove_prefix(1);
       if (rest_.starts_with('%')) {
-        out += take();
+        out.add(take());
         continue;
       }
       directive d;
       if (!parse(d)) return {};
-      out += in_its_width(d, converted(d));
-      if (!at_.ok()) return {};
+      const written w = converted(d);
+      if (!at_.ok() || !write_in_width(out, d, w)) return {};
     }
     const bool left_over = is_tuple_ ? next_ < values_.items().size() : next_ == 0;
     if (left_over && !is_mapping_)
       return at_.wrong("not all values of % were used: it has more than its text has places for");
-    return at_.text(std::move(out));
+    return out.text();
   }
 
  private:
@@ -112,11 +112,12 @@ class formatter {
       }
       open += rest_[length] == '(' ? 1 : rest_[length] == ')' ? -1 : 0;
     }
-    const value key = at_.text(std::string(rest_.substr(0, length - 1)));
+    const value key = at_.scan(length) ? at_.copy(rest_.substr(0, length - 1)) : value();
     rest_.remove_prefix(length);
+    if (!at_.ok() || (values_.is(kind::dict) && !at_.look_up(values_.entries(), key))) return;
     const value* found = values_.is(kind::dict) ? values_.entries().find(key) : nullptr;
     if (found == nullptr) {
-      at_.wrong(fmt::format("% has no value for '{}'", key.is(kind::text) ? key.text() : ""));
+      at_.wrong(fmt::format("% has no value for '{}'", key.text().substr(0, 80)));
       return;
     }
     current_ = *found;
@@ -212,11 +213,13 @@ class formatter {
 
   written text(const directive& d, const value& v) {
     std::string out = d.type == 's' ? str(at_, v) : repr(at_, v);
-    if (d.type == 'a') out = ascii_only(out);
-    if (d.precision && *d.precision < out.size()) {
-      const auto at_byte = borders(out);
-      if (*d.precision + 1 < at_byte.size()) out.resize(at_byte[*d.precision]);
+    if (d.type == 'a') {
+      // A character of two bytes becomes six, in a text that grew to its length.
+      if (!at_.read(out.size()) || !at_.room(8 * out.size() + 32)) return {};
+      out = ascii_only(out);
     }
+    if (d.precision && *d.precision < out.size() && at_.read(out.size()))
+      out.resize(std::min(bytes_of(out, *d.precision), out.size()));
     return {"", "", std::move(out)};
   }
 
@@ -224,7 +227,7 @@ class formatter {
     std::string out;
     constexpr int64_t last = 0x10FFFF;
     const auto is_half = [](int64_t code) { return code >= 0xD800 && code <= 0xDFFF; };
-    if (v.is(kind::text) && count_characters(v.text()) == 1)
+    if (v.is(kind::text) && bytes_of(v.text(), 1) == v.text().size())
       out = v.text();
     else if (v.is_whole() && v.whole() >= 0 && v.whole() <= last && !is_half(v.whole()))
       append_utf8(out, static_cast<char32_t>(v.whole()));
@@ -254,7 +257,7 @@ class formatter {
                 : d.type == 'X' ? fmt::format("{:X}", size)
                                 : std::to_string(size)};
     if (d.has_prefix()) out.prefix = {'0', d.type};
-    if (d.precision && *d.precision > out.rest.size() && at_.room(*d.precision))
+    if (d.precision && *d.precision > out.rest.size() && at_.room(2 * *d.precision + 64))
       out.rest.insert(0, *d.precision - out.rest.size(), '0');
     return out;
   }
@@ -268,7 +271,8 @@ class formatter {
     }
     constexpr uint64_t most_digits_before_the_point = 310;
     const uint64_t digits = d.precision.value_or(6);
-    if (!at_.room(digits + most_digits_before_the_point)) return {};
+    // In a buffer of the library, which grows, and then once more as a text.
+    if (!at_.room(4 * (digits + most_digits_before_the_point)) || !at_.step(8)) return {};
     const double x = v.number();
     const bool upper = d.type == 'E' || d.type == 'F' || d.type == 'G';
     std::string out =
@@ -281,15 +285,18 @@ class formatter {
     return {std::signbit(x) && !std::isnan(x) ? "-" : "", "", std::move(out)};
   }
 
-  std::string in_its_width(const directive& d, written w) {
+  bool write_in_width(text_maker& out, const directive& d, const written& w) {
     const bool is_number = !d.is_text() && d.type != 'c';
-    if (is_number && w.sign.empty() && (d.plus || d.blank)) w.sign = d.plus ? "+" : " ";
-    const uint64_t size = w.sign.size() + w.prefix.size() + count_characters(w.rest);
+    const bool signed_too = is_number && w.sign.empty() && (d.plus || d.blank);
+    const std::string_view sign = !signed_too ? std::string_view(w.sign) : d.plus ? "+" : " ";
+    if (d.width && !at_.read(w.rest.size())) return false;
+    const uint64_t size =
+        sign.size() + w.prefix.size() + (d.width ? count_characters(w.rest) : w.rest.size());
     const uint64_t missing = std::max(d.width.value_or(0), size) - size;
-    if (!at_.room(w.rest.size() + 8) || !at_.room(missing)) return "";
-    if (d.left) return w.sign + w.prefix + w.rest + std::string(missing, ' ');
-    if (is_number && d.zeros) return w.sign + w.prefix + std::string(missing, '0') + w.rest;
-    return std::string(missing, ' ') + w.sign + w.prefix + w.rest;
+    const bool zeros = is_number && d.zeros && !d.left;
+    return out.fill(d.left || zeros ? 0 : missing, ' ') && out.add(sign) && out.add(w.prefix) &&
+           out.fill(zeros ? missing : 0, '0') && out.add(w.rest) &&
+           out.fill(d.left ? missing : 0, ' ');
   }
 
   rendering& at_;

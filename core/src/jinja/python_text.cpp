@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/utf8.hpp"
 
@@ -13,12 +15,6 @@ namespace bitnet::jinja {
 namespace {
 
 constexpr char32_t replacement = 0xFFFD;
-
-bool is_ascii(std::string_view text) {
-  for (const char c : text)
-    if (static_cast<unsigned char>(c) >= 0x80) return false;
-  return true;
-}
 
 // Calls `use(code, bytes)` for each character.
 template <class F>
@@ -155,32 +151,24 @@ std::string float_text(double d) {
          digits.substr(static_cast<std::size_t>(exponent) + 1);
 }
 
-std::string quoted(std::string_view text) {
-  const char quote =
-      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos ? '"'
-                                                                                            : '\'';
-  std::string out(1, quote);
-  each_character(text, [&](char32_t c, std::string_view bytes) {
-    if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\r') {
-      out += "\\r";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (c == '\\' || c == static_cast<char32_t>(quote)) {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (is_printable(c)) {
-      out += bytes;
-    } else if (c < 0x100) {
-      out += fmt::format("\\x{:02x}", static_cast<uint32_t>(c));
-    } else if (c < 0x10000) {
-      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
-    } else {
-      out += fmt::format("\\U{:08x}", static_cast<uint32_t>(c));
-    }
-  });
-  return out + quote;
+char quote_of(std::string_view text) {
+  const bool other =
+      text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
+  return other ? '"' : '\'';
+}
+
+bool is_quoted_plainly(char32_t c, char quote) {
+  return c != '\\' && c != static_cast<char32_t>(quote) && is_printable(c);
+}
+
+std::string quoted_character(char32_t c) {
+  if (c == '\n') return "\\n";
+  if (c == '\r') return "\\r";
+  if (c == '\t') return "\\t";
+  if (c < 0x80 && c > ' ' && c != 0x7f) return {'\\', static_cast<char>(c)};
+  if (c < 0x100) return fmt::format("\\x{:02x}", static_cast<uint32_t>(c));
+  if (c < 0x10000) return fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
+  return fmt::format("\\U{:08x}", static_cast<uint32_t>(c));
 }
 
 std::optional<int64_t> parse_int(std::string_view text, int base) {
@@ -247,9 +235,10 @@ bool is_lower(char32_t c) {
   return category(c) == UTF8PROC_CATEGORY_LL;
 }
 
-std::vector<std::size_t> borders(std::string_view text) {
-  std::vector<std::size_t> out{0};
-  out.reserve(text.size() + 1);
+std::vector<std::size_t> borders(std::string_view text, std::size_t n) {
+  std::vector<std::size_t> out;
+  out.reserve(n + 1);
+  out.push_back(0);
   std::size_t at = 0;
   while (at < text.size()) {
     at += first_character(text.substr(at)).length;
@@ -259,8 +248,41 @@ std::vector<std::size_t> borders(std::string_view text) {
 }
 
 uint64_t count_characters(std::string_view text) {
-  if (is_ascii(text)) return text.size();
-  return borders(text).size() - 1;
+  uint64_t n = 0;
+  for (std::size_t at = 0; at < text.size(); ++n) at += first_character(text.substr(at)).length;
+  return n;
+}
+
+std::size_t bytes_of(std::string_view text, uint64_t n) {
+  std::size_t at = 0;
+  for (; n > 0 && at < text.size(); --n) at += first_character(text.substr(at)).length;
+  return n == 0 ? at : std::string_view::npos;
+}
+
+namespace {
+
+// The bytes of a character as one number.
+uint32_t packed(std::string_view character) {
+  uint32_t out = 0;
+  for (const char c : character) out = out << 8U | static_cast<unsigned char>(c);
+  return out;
+}
+
+}  // namespace
+
+character_set::character_set(std::string_view of) {
+  each_character(of, [&](char32_t, std::string_view bytes) {
+    if (packed(bytes) < ascii_.size())
+      ascii_[packed(bytes)] = true;
+    else
+      others_.push_back(packed(bytes));
+  });
+  std::ranges::sort(others_);
+}
+
+bool character_set::has(std::string_view character) const {
+  const uint32_t one = packed(character);
+  return one < ascii_.size() ? ascii_[one] : std::ranges::binary_search(others_, one);
 }
 
 character first_character(std::string_view text) {
@@ -337,10 +359,9 @@ std::string titled_by_filter(std::string_view text) {
   return out;
 }
 
-std::string_view stripped(std::string_view text, side where,
-                          std::optional<std::string_view> characters) {
+std::string_view stripped(std::string_view text, side where, const character_set* characters) {
   const auto goes = [&](char32_t c, std::string_view bytes) {
-    return characters ? characters->find(bytes) != std::string_view::npos : is_space(c);
+    return characters != nullptr ? characters->has(bytes) : is_space(c);
   };
   const auto sides = static_cast<unsigned>(where);
   while ((sides & 1U) != 0 && !text.empty()) {
@@ -356,25 +377,23 @@ std::string_view stripped(std::string_view text, side where,
   return text;
 }
 
-std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends) {
-  std::vector<std::string_view> out;
-  std::size_t begin = 0;
+std::string_view take_line(std::string_view& rest, bool keep_ends) {
   std::size_t at = 0;
-  while (at < text.size()) {
-    const character one = first_character(text.substr(at));
+  while (at < rest.size()) {
+    const character one = first_character(rest.substr(at));
     const char32_t c = one.code;
     std::size_t next = at + one.length;
     const bool ends =
         (c >= 10 && c <= 13) || (c >= 28 && c <= 30) || c == 0x85 || c == 0x2028 || c == 0x2029;
     if (ends) {
-      if (c == '\r' && next < text.size() && text[next] == '\n') ++next;
-      out.push_back(text.substr(begin, (keep_ends ? next : at) - begin));
-      begin = next;
+      if (c == '\r' && next < rest.size() && rest[next] == '\n') ++next;
+      const std::string_view line = rest.substr(0, keep_ends ? next : at);
+      rest.remove_prefix(next);
+      return line;
     }
     at = next;
   }
-  if (begin < text.size()) out.push_back(text.substr(begin));
-  return out;
+  return std::exchange(rest, {});
 }
 
 }  // namespace bitnet::jinja

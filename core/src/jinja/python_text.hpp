@@ -1,6 +1,7 @@
 #pragma once
 // Texts as Python writes, cuts and changes them: characters are code points, never bytes.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,8 +10,11 @@
 
 namespace bitnet::jinja {
 
-[[nodiscard]] std::string float_text(double d);                                   // repr(d)
-[[nodiscard]] std::string quoted(std::string_view text);                          // repr(text)
+[[nodiscard]] std::string float_text(double d);  // repr(d)
+// repr(text), character by character: its quote, and what is not written as it is.
+[[nodiscard]] char quote_of(std::string_view text);
+[[nodiscard]] bool is_quoted_plainly(char32_t c, char quote);
+[[nodiscard]] std::string quoted_character(char32_t c);
 [[nodiscard]] std::optional<int64_t> parse_int(std::string_view text, int base);  // int(text, base)
 [[nodiscard]] std::optional<double> parse_float(std::string_view text);           // float(text)
 
@@ -20,9 +24,11 @@ namespace bitnet::jinja {
 [[nodiscard]] bool is_upper(char32_t c);
 [[nodiscard]] bool is_lower(char32_t c);
 
-// Where each character begins, and past the last one the length: size is characters + 1.
-[[nodiscard]] std::vector<std::size_t> borders(std::string_view text);
+// Where each of its `n` characters begins, and past the last one the length.
+[[nodiscard]] std::vector<std::size_t> borders(std::string_view text, std::size_t n);
 [[nodiscard]] uint64_t count_characters(std::string_view text);
+// Of the first n characters; npos where there are fewer.
+[[nodiscard]] std::size_t bytes_of(std::string_view text, uint64_t n);
 // The first character and its bytes; U+FFFD for a byte that is none. `text` must not be empty.
 struct character {
   char32_t code;
@@ -39,9 +45,20 @@ struct character {
 [[nodiscard]] std::string titled_by_filter(std::string_view text);  // the filter title
 
 enum class side : uint8_t { left = 1, right = 2, both = 3 };
-// `characters` nullopt: white space.
+// The characters of a text, to look one up. Takes 4 bytes for each that is not ASCII.
+class character_set {
+ public:
+  explicit character_set(std::string_view of);
+  [[nodiscard]] bool has(std::string_view character) const;  // its bytes
+
+ private:
+  std::array<bool, 128> ascii_{};
+  std::vector<uint32_t> others_;
+};
+// `characters` nullptr: white space.
 [[nodiscard]] std::string_view stripped(std::string_view text, side where,
-                                        std::optional<std::string_view> characters = {});
-[[nodiscard]] std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends);
+                                        const character_set* characters = nullptr);
+// Takes the first line and its end; `rest` must not be empty.
+[[nodiscard]] std::string_view take_line(std::string_view& rest, bool keep_ends);
 
 }  // namespace bitnet::jinja

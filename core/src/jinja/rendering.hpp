@@ -4,6 +4,7 @@
 // Errors stay: after the first, every operation answers an undefined value at once and every loop
 // ends, and whoever began the rendering asks trouble(). So no step in between has to hand it on.
 
+#include <bit>
 #include <ctime>
 #include <deque>
 #include <memory>
@@ -36,12 +37,32 @@ class rendering {
 
   // False where nothing more may be done.
   bool step(uint64_t n = 1);
-  bool room(uint64_t bytes);  // asked before something of that size is made
+  // Steps for a look at so many bytes: as comparing and copying do it, or character by character.
+  bool scan(uint64_t bytes) { return step(bytes / 64); }
+  bool read(uint64_t bytes) { return step(bytes / 16); }
+  // Steps for one look-up of a name or a key among n.
+  bool look_up(uint64_t key_bytes, uint64_t n) { return step(key_bytes * std::bit_width(n) / 64); }
+  bool look_up(const dict& in, const value& key);
 
-  value text(std::string content);
-  value list(sequence items) { return counted(value::list(std::move(items))); }
-  value tuple(sequence items) { return counted(value::tuple(std::move(items))); }
-  value map(dict entries) { return counted(value(std::move(entries))); }
+  bool room(uint64_t bytes);  // asked before something of that size is made
+  [[nodiscard]] uint64_t room_left() const { return bounds_.made_bytes - bytes_; }
+  void give_back(uint64_t bytes) { bytes_ -= bytes; }  // of what is gone again
+
+  value copy(std::string_view piece);  // a text
+  value list(sequence items);
+  value tuple(sequence items);
+  // Of what room was asked for already, but for a few bytes each.
+  value kept(std::string content);
+  value kept_list(sequence items) { return counted(value::list(std::move(items))); }
+  value kept_tuple(sequence items) { return counted(value::tuple(std::move(items))); }
+  // False where the key cannot be one. A dict is made by this alone, and then by map().
+  bool put(dict& to, const value& key, value content);
+  bool put_all(dict& to, const dict& from);
+  value map(dict entries);
+  value code(function f);
+  value undefined(std::string why);
+  [[nodiscard]] uint64_t steps() const { return steps_; }
+  [[nodiscard]] uint64_t most_bytes() const { return most_bytes_; }  // at any time so far
   template <class T, class... A>
   T* own(A&&... given) {
     room(object_bytes);
@@ -77,6 +98,7 @@ class rendering {
   std::time_t now_;
   uint64_t steps_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t most_bytes_ = 0;
   uint32_t depth_ = 0;
   uint32_t line_ = 1;
   std::optional<failure> trouble_;

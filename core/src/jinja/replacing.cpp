@@ -1,27 +1,48 @@
 #include "jinja/replacing.hpp"
 
+#include "jinja/finding.hpp"
+#include "jinja/makers.hpp"
 #include "jinja/python_text.hpp"
 
 namespace bitnet::jinja {
 
 value replaced(rendering& at, std::string_view text, std::string_view old, std::string_view by,
                int64_t most) {
-  if (!at.room(text.size())) return {};
-  std::string out;
+  text_maker out(at);
+  text_finder finder(at, old);
   while (most != 0 && at.step()) {
-    const auto found = text.find(old);
+    const auto found = finder.in(text);
     if (found == std::string_view::npos) break;
-    if (!at.room(by.size())) return {};
-    out.append(text.substr(0, found)).append(by);
+    if (!out.add(text.substr(0, found)) || !out.add(by)) return {};
     text.remove_prefix(found + old.size());
     --most;
     if (!old.empty()) continue;
     if (text.empty()) break;  // nothing is found once behind each character
     const std::size_t n = first_character(text).length;
-    out += text.substr(0, n);
+    out.add(text.substr(0, n));
     text.remove_prefix(n);
   }
-  return at.text(out.append(text));
+  out.add(text);
+  return out.text();
+}
+
+value without_ends(rendering& at, std::string_view text, side where,
+                   std::optional<std::string_view> characters) {
+  if (!characters) {
+    const std::string_view kept = stripped(text, where);
+    return at.read(text.size() - kept.size()) ? at.copy(kept) : value();
+  }
+  // Sorted, each character as 4 bytes in a list that grew.
+  if (!at.read(2 * characters->size()) || !at.room(6 * characters->size() + 32)) return {};
+  const character_set set(*characters);
+  const std::string_view kept = stripped(text, where, &set);
+  return at.read(2 * (text.size() - kept.size())) ? at.copy(kept) : value();
+}
+
+value changed(rendering& at, std::string_view text, std::string (*change)(std::string_view)) {
+  // A letter may grow from two bytes to three, and the text with it to twice its room.
+  if (!at.read(text.size()) || !at.room(3 * text.size() + 32)) return {};
+  return at.kept(change(text));
 }
 
 }  // namespace bitnet::jinja

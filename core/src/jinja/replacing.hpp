@@ -1,13 +1,24 @@
 #pragma once
-// str.replace, for the method and the filter.
+// Changes of a whole text that are methods as well as filters.
 
+#include <optional>
+#include <string>
 #include <string_view>
 
+#include "jinja/python_text.hpp"
 #include "jinja/rendering.hpp"
 
 namespace bitnet::jinja {
 
 [[nodiscard]] value replaced(rendering& at, std::string_view text, std::string_view old,
                              std::string_view by, int64_t most);  // negative: all
+
+// Without the characters at its ends: those of `characters`, or white space.
+[[nodiscard]] value without_ends(rendering& at, std::string_view text, side where,
+                                 std::optional<std::string_view> characters);
+
+// By a function of python_text.hpp that changes letters.
+[[nodiscard]] value changed(rendering& at, std::string_view text,
+                            std::string (*change)(std::string_view));
 
 }  // namespace bitnet::jinja

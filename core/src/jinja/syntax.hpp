@@ -2,7 +2,9 @@
 // What a template says, as trees.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,8 +73,9 @@ struct parameter {
 struct macro_syntax {
   std::string name;
   std::vector<parameter> parameters;
-  bool takes_list = false;  // the body speaks of varargs
-  bool takes_dict = false;  // ... of kwargs
+  std::set<std::string, std::less<>> names;  // of the parameters
+  bool takes_list = false;                   // the body speaks of varargs
+  bool takes_dict = false;                   // ... of kwargs
   bool takes_caller = false;
   std::unique_ptr<body> content;
 };

@@ -104,11 +104,16 @@ std::optional<std::string> hash_key(const value& key) {
   }
 }
 
+bool may_be_key(const value& v) {
+  return v.is(value::kind::text) || v.is(value::kind::none) || v.is_number();
+}
+
 bool dict::set(const value& key, value content) {
-  auto hash = hash_key(key);
-  if (!hash) return false;
+  if (!may_be_key(key)) return false;
   depth_ = std::max(depth_, content.depth() + 1);
-  const auto [at, is_new] = index_.try_emplace(*std::move(hash), entries_.size());
+  const bool is_text = key.is(value::kind::text);
+  const auto [at, is_new] = is_text ? texts_.try_emplace(key.text(), entries_.size())
+                                    : others_.try_emplace(*hash_key(key), entries_.size());
   if (is_new)
     entries_.emplace_back(key, std::move(content));
   else
@@ -117,15 +122,16 @@ bool dict::set(const value& key, value content) {
 }
 
 const value* dict::find(const value& key) const {
+  if (key.is(value::kind::text)) return find(std::string_view(key.text()));
   const auto hash = hash_key(key);
   if (!hash) return nullptr;
-  const auto at = index_.find(*hash);
-  return at == index_.end() ? nullptr : &entries_[at->second].second;
+  const auto at = others_.find(*hash);
+  return at == others_.end() ? nullptr : &entries_[at->second].second;
 }
 
 const value* dict::find(std::string_view key) const {
-  const auto at = index_.find("t" + std::string(key));
-  return at == index_.end() ? nullptr : &entries_[at->second].second;
+  const auto at = texts_.find(key);
+  return at == texts_.end() ? nullptr : &entries_[at->second].second;
 }
 
 }  // namespace bitnet::jinja

@@ -130,10 +130,13 @@ class dict {
 
  private:
   std::vector<entry> entries_;
-  std::map<std::string, std::size_t, std::less<>> index_;  // by hash_key
+  using index = std::map<std::string, std::size_t, std::less<>>;
+  index texts_;   // keys that are texts
+  index others_;  // by hash_key
   uint32_t depth_ = 1;
 };
 
+[[nodiscard]] bool may_be_key(const value& v);
 // Equal for what Python takes for one key: 1, 1.0 and True. Nothing for what has no hash.
 [[nodiscard]] std::optional<std::string> hash_key(const value& key);
 
