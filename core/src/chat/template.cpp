@@ -24,6 +24,7 @@ struct form {
 };
 
 constexpr std::string_view own = "model";
+constexpr std::size_t longest_quote = 80;
 
 constexpr std::array forms = {
     form{"bitnet",
@@ -180,7 +181,8 @@ result<std::string> format(std::string_view name, const tokenizer::tokenizer& to
                                                        : nullptr;
       if (turn == nullptr)
         return fail(BITNET_INVALID_ARGUMENT,
-                    fmt::format("role '{}' is not one of system, user, assistant", m.role));
+                    fmt::format("role '{}' is not one of system, user, assistant",
+                                m.role.substr(0, longest_quote)));
       const std::string_view text = turn == &f.assistant ? said(m.content) : m.content;
       out.append(turn->before)
           .append(name == "raw" ? m.content : trimmed(text))

@@ -1,5 +1,7 @@
 #include "generate/generate.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -23,6 +25,19 @@ constexpr uint64_t few_logits = 8;
 
 bool asked_to_stop(const options& o) {
   return o.cancelled != nullptr && o.cancelled->load(std::memory_order_relaxed);
+}
+
+// All stop strings together, for which a run keeps some 30 times as much; one has a word or a line.
+constexpr std::size_t most_stop_bytes = std::size_t{1} << 20;
+
+result<void> check(const options& o) {
+  std::size_t bytes = 0;
+  for (const std::string& one : o.stop_strings) bytes += one.size();
+  if (bytes <= most_stop_bytes) return {};
+  return fail(BITNET_INVALID_ARGUMENT,
+              fmt::format("the stop strings have {} bytes together; at most {} are possible: give "
+                          "fewer or shorter ones",
+                          bytes, most_stop_bytes));
 }
 
 // Ids that must not be sampled when the end of generation is ignored.
@@ -214,6 +229,7 @@ std::shared_ptr<const grammar::prefix_tree> text_tokens(const tokenizer::tokeniz
 }
 
 result<outcome> run(session::session& s, std::span<const int32_t> prompt, const options& o) {
+  if (auto ok = check(o); !ok) return std::unexpected(std::move(ok.error()));
   sampling::parameters parameters = o.sampling;
   if (o.ignore_end) forbid_end(parameters, s.owner().model().tokens());
   auto sampler = sampling::sampler::make(parameters, s.owner().model().shape().n_vocab);

@@ -66,6 +66,14 @@ result<void> check(const parameters& p, uint32_t n_vocab) {
   if (const type v = p.name; !(accepted)) return out_of_range(#name, v, expected);
   BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_CHECK)
 #undef BITNET_SAMPLING_CHECK
+  // They are added for each token of a text. Ends that are forbidden are added to a client's.
+  const uint64_t most_biases = 2 * uint64_t{n_vocab};
+  if (p.logit_bias.size() > most_biases) {
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("logit_bias has {} entries; at most {} are possible, twice the "
+                            "vocabulary: give each token once",
+                            p.logit_bias.size(), most_biases));
+  }
   for (const auto& [token, bias] : p.logit_bias) {
     if (token < 0 || static_cast<uint32_t>(token) >= n_vocab) {
       return fail(

@@ -192,5 +192,34 @@ TEST(chat, names_what_it_does_not_know) {
   EXPECT_NE(name.error().message.find("llama3"), std::string::npos) << "lists what there is";
 }
 
+TEST(chat, bounds_what_a_long_conversation_takes) {
+  const std::string content(200, 'x');
+  const std::vector<message> messages(100'000, message{"user", content});
+  const std::string_view chatml =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% "
+      "endfor %}";
+  const auto tokens = vocabulary({"<|im_start|>", "<|im_end|>"}, std::string(chatml));
+  const auto whole = format("model", tokens, messages);
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_EQ(whole->size(),
+            messages.size() *
+                (content.size() + std::string_view("<|im_start|>user\n<|im_end|>\n").size()));
+  const auto square = format("model",
+                             vocabulary({},
+                                        "{% for m in messages %}{% for n in messages %}"
+                                        "{{ m.content in n.content }}{% endfor %}{% endfor %}"),
+                             messages);
+  ASSERT_FALSE(square);
+  EXPECT_EQ(square.error().status, BITNET_UNSUPPORTED);
+  EXPECT_NE(square.error().message.find("more than 4000000 steps for this conversation"),
+            std::string::npos)
+      << square.error().message;
+  EXPECT_NE(square.error().message.find("fewer or shorter messages"), std::string::npos);
+  const std::string role(1 << 20, 'r');
+  const auto unknown = format("chatml", tokens, {{message{role, "x"}}});
+  ASSERT_FALSE(unknown);
+  EXPECT_LT(unknown.error().message.size(), 200u);
+}
+
 }  // namespace
 }  // namespace bitnet::chat
