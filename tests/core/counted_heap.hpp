@@ -1,5 +1,6 @@
 #pragma once
-// Counts what this program has on its heap. For one source of a program: it replaces new and delete.
+// Counts what this program has on its heap. For one source of a program, since it replaces new and
+// delete.
 
 #include <malloc.h>
 

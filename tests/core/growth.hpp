@@ -1,10 +1,10 @@
 #pragma once
-// How the work for a text grows with its length, where nothing counts it: by the processor's time of
-// the thread, which other processes do not add to.
+// How the work for a text grows with its length, where nothing counts it: by the processor's time
+// of the thread, which other processes do not add to.
 //
 // A text of 16 times the length takes 16 times the time where the work is linear, and 256 times
-// where it is the square; the limit lies between them. The best of several tries counts, and no time
-// is an absolute one, so that slow and busy machines give the same answer.
+// where it is the square; the limit lies between them. The best of several tries counts, and no
+// time is an absolute one, so that slow and busy machines give the same answer.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The forms of text against utf8proc's own, which is right and takes the square of the marks' number.
+// The forms of text against utf8proc's own, which takes the square of the marks' number.
 #include "tokenizer/unicode_forms.hpp"
 
 #include <gtest/gtest.h>
