@@ -31,6 +31,12 @@ ROWS = [
                                  "lifecycle.exported_blocks_go_on_elsewhere"}),
     ("export", "ops", {"ops.kv_write", "ops.attn_paged"}),
     ("nibbles", "ops", {"ops.kv_write"}),
+    ("import-before", "sequences", {"sequences.what_moves_touches_nothing_beside_it"}),
+    ("export-before", "sequences", {"sequences.what_moves_touches_nothing_beside_it"}),
+    ("arena", "threads", {"threads.two_bindings_of_a_program_are_used_by_two_threads"}),
+    ("midway", "sequences", {"sequences.a_step_can_be_cancelled_at_each_question"}),
+    ("moves", "sequences", {"sequences.a_step_can_be_cancelled_at_each_question"}),
+    ("wipes", "sequences", {"sequences.a_step_can_be_cancelled_at_each_question"}),
     ("ignores", "robustness", {"robustness.what_is_not_understood_is_unsupported"}),
     ("one-binding", "program", {"program.two_bindings_are_in_flight_together"}),
     ("malformed", "abi", {"abi.graph_query_refuses_what_it_does_not_understand",
@@ -60,6 +66,24 @@ ROWS = [
     ("leave", "robustness", {"robustness.process"}),
 ]
 
+# fault of a structure, the test that finds it, what it names
+STRUCTURES = [
+    ("another-block", "sequences.random_steps_with_each_kv_type", "ATTN_PAGED"),
+    ("another-position", "sequences.random_steps_with_each_kv_type", "ATTN_PAGED"),
+    ("sixty-four", "sequences.sixty_five_in_a_step", "ATTN_PAGED"),
+    ("shared-block", "sequences.random_steps_with_each_kv_type", "KV_WRITE"),
+    ("state-of-row", "sequences.random_steps_with_states", "SHORT_CONV"),
+    ("rule-of-row", "sequences.random_steps_with_states", "DELTA_RULE"),
+    ("ordered-rows", "sequences.random_steps_with_each_kv_type", "GATHER_ROWS"),
+]
+
+
+def judge_structure(row):
+    name, test, op = row
+    _, content = kit.report("--set", f"structure={name}", "--test", test, kit.SABOTEUR)
+    said = [t["text"] for t in content["tests"] if t["test"] == test and t["status"] == "failed"]
+    return [] if said and op in said[0] else [f"{name}: {test} did not name {op}: {said}"]
+
 
 def judge(row):
     name, suites, expected = row
@@ -78,6 +102,10 @@ class Defects(unittest.TestCase):
     def test_each_is_found(self):
         with concurrent.futures.ThreadPoolExecutor(min(4, 2 * (os.cpu_count() or 1))) as pool:
             self.assertEqual([p for found in pool.map(judge, ROWS) for p in found], [])
+
+    def test_each_structure_is_found_and_named(self):
+        with concurrent.futures.ThreadPoolExecutor(min(4, 2 * (os.cpu_count() or 1))) as pool:
+            self.assertEqual([p for found in pool.map(judge_structure, STRUCTURES) for p in found], [])
 
 
 if __name__ == "__main__":
