@@ -688,9 +688,12 @@ BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* requ
       err->code = BITNET_INVALID_ARGUMENT;
       std::snprintf(err->message, sizeof err->message, "a fault is OP:DIMENSION:N of faults.hpp");
       return BITNET_INVALID_ARGUMENT;
-    } else if (bitnet::sdk::to_view(request->params[i].key) == "structure") {
-      for (const structure_fault& f : structure_faults)
-        if (bitnet::sdk::to_view(request->params[i].value) == f.name) structured = &f;
+    } else if (bitnet::sdk::to_view(request->params[i].key) == "structure" &&
+               !read_structure(std::string(bitnet::sdk::to_view(request->params[i].value)))) {
+      err->code = BITNET_INVALID_ARGUMENT;
+      std::snprintf(err->message, sizeof err->message,
+                    "a structure is NAME:N of sequence_faults.hpp");
+      return BITNET_INVALID_ARGUMENT;
     }
   const bitnet_status opened =
       bitnet::sdk::open_interpreter(&deaf_host, request, out, err, describe_with_defect);

@@ -1,5 +1,5 @@
-// Faults that a step of one sequence does not show: the setting "structure" names one. Included by
-// saboteur.cpp behind faults.hpp.
+// Faults that a step of one sequence does not show: the setting "structure" names one, NAME:N, which is
+// there in steps of more than N sequences. Included by saboteur.cpp behind faults.hpp.
 
 namespace {
 
@@ -99,10 +99,26 @@ const structure_fault structure_faults[] = {
     {"ordered-rows", BITNET_OP_GATHER_ROWS, gathers_in_order},
 };
 const structure_fault* structured = nullptr;  // none is planted
+uint64_t structured_beyond = 0;               // sequences of a step
 bitnet::sdk::primitive_kernel structured_sound = nullptr;
 
+bool read_structure(const std::string& text) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) return false;
+  structured_beyond = std::strtoull(text.c_str() + colon + 1, nullptr, 10);
+  for (const structure_fault& f : structure_faults)
+    if (text.substr(0, colon) == f.name) structured = &f;
+  return structured != nullptr;
+}
+
 void run_structured(const call& c, const share& s) noexcept {
-  structured->run(c, s, structured_sound);
+  uint64_t sequences = 1;  // the tokens of one stand together
+  for (uint32_t t = 1; t < c.step->n_tokens; ++t)
+    sequences += c.step->sequences[t] != c.step->sequences[t - 1] ? 1 : 0;
+  if (sequences > structured_beyond)
+    structured->run(c, s, structured_sound);
+  else
+    structured_sound(c, s);
 }
 
 void describe_with_structure(bitnet::sdk::definition& d) {

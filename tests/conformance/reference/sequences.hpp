@@ -63,6 +63,12 @@ struct states_graph {
   static constexpr uint32_t elements = rule_at + n_v * d_k * d_v + 3;
 
   states_graph();
+  // The op that has this element of a state.
+  static const char* owner(uint64_t element) {
+    if (element >= conv_at && element < conv_at + (taps - 1) * conv_width) return "SHORT_CONV";
+    if (element >= rule_at && element < rule_at + n_v * d_k * d_v) return "DELTA_RULE";
+    return "no op has it";
+  }
   void inputs(uint32_t tokens, std::mt19937& random, std::span<float> conv, std::span<float> rule,
               std::span<float> gates) const;
   std::vector<expected_rows> step(const planned_step& step, std::span<const float> conv,

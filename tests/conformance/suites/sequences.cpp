@@ -119,7 +119,8 @@ std::vector<uint8_t> sequences_runner::contents() {
   return {out.data(), out.data() + out.size()};
 }
 
-std::string sequences_runner::wrong_contents(const pool_contents& expected) {
+std::string sequences_runner::wrong_contents(const pool_contents& expected,
+                                             const char* (*owner)(uint64_t element)) {
   const std::vector<uint8_t> wanted = expected.bytes(), found = contents();
   const auto at = static_cast<uint64_t>(std::ranges::mismatch(wanted, found).in1 - wanted.begin());
   if (at == wanted.size()) return "";
@@ -129,8 +130,10 @@ std::string sequences_runner::wrong_contents(const pool_contents& expected) {
     return "byte " + std::to_string(byte) + " of " + of + " " + std::to_string(index) + " is " +
            std::to_string(found[at]) + ", expected " + std::to_string(wanted[at]);
   };
-  return at < keys ? place("block", at / block, at % block)
-                   : place("state", (at - keys) / state, (at - keys) % state);
+  if (at < keys) return place("block", at / block, at % block);
+  const uint64_t byte = (at - keys) % state;
+  const std::string text = place("state", (at - keys) / state, byte);
+  return owner == nullptr ? text : owner(byte / sizeof(float)) + (": " + text);
 }
 
 namespace {
@@ -301,12 +304,10 @@ void sequences::run_keys(const traffic_options& t, uint32_t dtype_k, uint32_t dt
     ASSERT_EQ(o_step.status, BITNET_OK) << o_step.message;
     const std::vector<expected_rows> expected = g.step(plan, given[0], given[1], given[2], pool);
     ASSERT_EQ(r.wrong_contents(pool), "") << "KV_WRITE: keys and values";
-    ASSERT_EQ(wrong_results(r, plan, expected,
-                            {{"ATTN_PAGED: element", "ATTN_PAGED, second layer: element"},
-                             {out[0], out[1]},
-                             g.width},
-                            t.max_outputs),
-              "");
+    const step_results found{
+        {"ATTN_PAGED: element", "ATTN_PAGED, second layer: element"}, {out[0], out[1]}, g.width};
+    const std::string wrong = wrong_results(r, plan, expected, found, t.max_outputs);
+    ASSERT_EQ(wrong, "");
   }
 }
 
@@ -333,6 +334,9 @@ void sequences::run_states(const traffic_options& t, uint32_t steps) {
     const outcome moved = r.move(plan);
     ASSERT_EQ(moved.status, BITNET_OK) << moved.message;
     pool.move(plan);
+    if (!plan.states.empty()) {
+      ASSERT_EQ(r.wrong_contents(pool), "") << "kv_copy";
+    }
     if (plan.n_tokens() == 0) continue;
     const std::span<float> conv = rows(0, g.conv_width), rule = rows(1, g.rule_width),
                            gates = rows(2, uint64_t{2} * g.n_v);
@@ -343,13 +347,13 @@ void sequences::run_states(const traffic_options& t, uint32_t steps) {
     const outcome o_step = r.submit(r.write(plan));
     ASSERT_EQ(o_step.status, BITNET_OK) << o_step.message;
     const std::vector<expected_rows> expected = g.step(plan, x, z, b, pool);
-    ASSERT_EQ(wrong_results(r, plan, expected,
-                            {{"SHORT_CONV: element", "DELTA_RULE: element"},
+    const step_results found{{"SHORT_CONV: element", "DELTA_RULE: element"},
                              {rows(3, g.conv_width), rows(4, width)},
-                             width},
-                            t.max_outputs),
-              "");
-    ASSERT_EQ(r.wrong_contents(pool), "") << "SHORT_CONV, DELTA_RULE or kv_copy: states";
+                             width};
+    const std::string wrong = wrong_results(r, plan, expected, found, t.max_outputs);
+    ASSERT_EQ(wrong, "");
+    const std::string changed = r.wrong_contents(pool, g.owner);
+    ASSERT_EQ(changed, "");
   }
 }
 
