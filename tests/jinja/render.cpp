@@ -41,7 +41,7 @@ int main() {
     if (!parsed) {
       answer["error"] = parsed.error().message;
     } else if (auto text = parsed->render(variables.entries(), std::time(nullptr))) {
-      answer["text"] = *text;
+      answer["text"] = text->bytes();
     } else {
       answer["error"] = text.error().message;
     }

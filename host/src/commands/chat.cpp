@@ -46,7 +46,7 @@ class chat {
         set_(in.set),
         grammar_(std::move(grammar)),
         all_(all),
-        talk_(all.model.get(), all.session.get(), in.set.text("chat-template")),
+        talk_(all.model.get(), all.session.get(), chat_form::from(in.set)),
         reader_(line_reader::open(in.variables)),
         on_terminal_(stdin_is_terminal()) {
     talk_.set_system(system_prompt(in.set));
