@@ -59,10 +59,11 @@ result<prompt> fit(std::string_view form, const tokenizer::tokenizer& tokens,
     step *= 2;
   }
   if (!fits(found))
-    return fail(BITNET_CONTEXT_FULL,
-                fmt::format("the message has {} tokens, and the context {}; shorten it, or open a "
-                            "session with a larger context",
-                            found.ids.size(), context));
+    return fail(
+        BITNET_CONTEXT_FULL,
+        fmt::format("the message has {} tokens, and the context {}; shorten it, or take a larger "
+                    "context",
+                    found.ids.size(), context));
   for (std::size_t enough = step; too_little + 1 < enough;) {
     const std::size_t middle = too_little + (enough - too_little) / 2;
     auto tried = without(all[middle]);

@@ -39,8 +39,9 @@ choice choose(const tokenizer::tokenizer& tokens);
 // `name`: "auto" or one of names(). "model" is BITNET_UNSUPPORTED where the file has none, and
 // fails as jinja/template.hpp says where it cannot be rendered. The result ends where the
 // assistant's answer begins, includes the bos text where the form has one, and says what of it came
-// from messages: their contents, and roles that no template makes tokens of. Thinking of earlier answers, <think> ... </think> at their beginning,
-// is left to the file's own template, stays in "raw", and is left out elsewhere.
+// from messages: their contents, and roles that no template makes tokens of. Thinking of earlier
+// answers, <think> ... </think> at their beginning, is left to the file's own template, stays in
+// "raw", and is left out elsewhere.
 result<jinja::marked_text> format(std::string_view name, const tokenizer::tokenizer& tokens,
                                   std::span<const message> messages);
 

@@ -1,5 +1,7 @@
 #include "commands/chat_format.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "library/answer_parts.hpp"
@@ -56,6 +58,8 @@ result<chat_prompt> chat_ids(const bitnet_model* model, const chat_form& form,
     out.ids.resize(count);
     status = tokenize_chat();
   }
+  if (status == BITNET_CONTEXT_FULL)
+    return fail(exit_code::failure, fmt::format("{}: start with -c N", err.message));
   if (status != BITNET_OK) return failed(status, err, stage::text);
   out.ids.resize(std::min<uint64_t>(count, out.ids.size()));
   out.left_out = left_out;
