@@ -42,7 +42,8 @@ class special_tokens {
     bool marks_turns = false;  // `always` does
   };
   void add(std::string_view text, token id, bool always, bool marks_turns);
-  // The longest token at text[at] of at most `limit` bytes; `trusted` of them lie in no plain range.
+  // The longest token at text[at] of at most `limit` bytes; `trusted` of them lie in no plain
+  // range.
   [[nodiscard]] match longest(std::string_view text, size_t at, size_t limit, size_t trusted,
                               bool parse) const;
 
