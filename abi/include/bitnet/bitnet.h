@@ -365,7 +365,8 @@ typedef struct bitnet_chat_options {
   const char* template_name; /* as above                                                        */
   /* 0: no bound. Else tokens that the prompt shares with its answer: 64 of them, or an eighth where
    * that is less, stay free, and the oldest turns are left out until that is so. The system prompt,
-   * where it comes first, and the last message stay: BITNET_CONTEXT_FULL where they are too long. */
+   * where it comes first, and the last message stay: BITNET_CONTEXT_FULL where they are too long.
+   */
   uint64_t n_context;
 } bitnet_chat_options;
 
@@ -373,8 +374,8 @@ BITNET_API void bitnet_chat_defaults(bitnet_chat_options* options, uint32_t size
 
 /* The tokens of that text, with the form's own bos. Control tokens are those of the template: what
  * looks like one in a message is text, so messages cannot begin or end turns. `options` NULL:
- * defaults. Writes at most capacity ids; *count is how many there are; *left_out, which may be NULL,
- * how many messages n_context left out. */
+ * defaults. Writes at most capacity ids; *count is how many there are; *left_out, which may be
+ * NULL, how many messages n_context left out. */
 BITNET_API bitnet_status bitnet_chat_tokenize(const bitnet_model* model,
                                               const bitnet_chat_options* options,
                                               const bitnet_message* messages, uint32_t message_size,
