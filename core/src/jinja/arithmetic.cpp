@@ -76,13 +76,12 @@ value real_arithmetic(rendering& at, std::string_view sign, double a, double b) 
 value repeated(rendering& at, const value& what, int64_t times) {
   const auto n = static_cast<uint64_t>(std::max<int64_t>(times, 0));
   if (what.is(kind::text)) {
-    const std::string& one = what.text();
+    const marked_text& one = what.marked();
     if (one.empty() || n == 0) return at.text("");
     constexpr uint64_t far_too_many = uint64_t{1} << 40U;
-    if (!at.room(n > far_too_many / one.size() ? far_too_many : n * one.size())) return {};
-    std::string out;
-    out.reserve(n * one.size());
-    for (uint64_t i = 0; i < n; ++i) out += one;
+    if (!at.room(n > far_too_many / one.cost() ? far_too_many : n * one.cost())) return {};
+    marked_text out;
+    for (uint64_t i = 0; i < n; ++i) out.append(one);
     return at.text(std::move(out));
   }
   sequence out;
@@ -107,8 +106,9 @@ value arithmetic(rendering& at, std::string_view sign, const value& a, const val
   if (a.is_number() && b.is_number()) return real_arithmetic(at, sign, a.number(), b.number());
   if (sign == "+") {
     if (a.is(kind::text) && b.is(kind::text)) {
-      if (!at.room(a.text().size() + b.text().size())) return {};
-      return {a.text() + b.text()};
+      if (!at.room(2 * (a.text().size() + b.text().size()))) return {};
+      marked_text both = a.marked();
+      return {std::move(both.append(b.marked()))};
     }
     if (a.is_sequence() && a.what() == b.what()) {
       if (!at.room((a.items().size() + b.items().size()) * sizeof(value))) return {};
@@ -121,7 +121,7 @@ value arithmetic(rendering& at, std::string_view sign, const value& a, const val
     if ((a.is(kind::text) || a.is_sequence()) && b.is_whole()) return repeated(at, a, b.whole());
     if ((b.is(kind::text) || b.is_sequence()) && a.is_whole()) return repeated(at, b, a.whole());
   }
-  if (sign == "%" && a.is(kind::text)) return percent_formatted(at, a.text(), b);
+  if (sign == "%" && a.is(kind::text)) return percent_formatted(at, a.marked(), b);
   return unsupported(at, sign, a, b);
 }
 

@@ -96,8 +96,8 @@ class evaluator {
   evaluator(rendering& at, const dict& variables)
       : at_(at), variables_(variables), scope_(std::make_shared<scope>()) {}
 
-  std::string run(const body& all) {
-    std::string out;
+  marked_text run(const body& all) {
+    marked_text out;
     out_ = &out;
     execute(all);
     out_ = nullptr;
@@ -175,8 +175,8 @@ class evaluator {
   }
 
   value joined(const expression& e) {
-    std::string out;
-    for (const auto& part : e.parts) out += str(at_, get(*part));
+    marked_text out;
+    for (const auto& part : e.parts) out.append(str(at_, get(*part)));
     return at_.text(std::move(out));
   }
 
@@ -259,7 +259,7 @@ class evaluator {
             break;
           }
           for (const auto& [key, content] : v.entries().entries())
-            out.named.emplace_back(str(at_, key), content);
+            out.named.emplace_back(str(at_, key).bytes(), content);
       }
     }
     return out;
@@ -320,13 +320,14 @@ class evaluator {
 
   // ---- statements
 
-  void write(std::string_view text) {
-    if (at_.room(text.size())) out_->append(text);
+  // What is written has marks beside it.
+  void write(const marked_text& text) {
+    if (at_.room(2 * text.size())) out_->append(text);
   }
 
-  std::string captured(const body& all) {
-    std::string out;
-    std::string* const outer = std::exchange(out_, &out);
+  marked_text captured(const body& all) {
+    marked_text out;
+    marked_text* const outer = std::exchange(out_, &out);
     execute(all);
     out_ = outer;
     return out;
@@ -476,14 +477,14 @@ class evaluator {
   rendering& at_;
   const dict& variables_;
   scope_ptr scope_;
-  std::string* out_ = nullptr;
+  marked_text* out_ = nullptr;
   uint32_t loop_depth_ = 0;
   value filter_input_;
 };
 
 }  // namespace
 
-std::string evaluate(rendering& at, const body& all, const dict& variables) {
+marked_text evaluate(rendering& at, const body& all, const dict& variables) {
   return evaluator(at, variables).run(all);
 }
 

@@ -108,14 +108,16 @@ value extreme(rendering& at, const value& v, arguments& given) {
 
 value join(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "join", given, {"d", "attribute"});
-  const std::string between = str(at, a[0]);
-  std::string out;
+  const marked_text between = str(at, a[0]);
+  marked_text out;
   bool first = true;
   for (const value& one : items_of(at, v)) {
-    if (!at.room(between.size())) return {};
-    if (!first) out += between;
+    if (!at.room(2 * between.size())) return {};
+    if (!first) out.append(between);
     first = false;
-    out += str(at, absent(a[1]) ? one : member(at, one, a[1]));
+    const marked_text piece = str(at, absent(a[1]) ? one : member(at, one, a[1]));
+    if (!at.room(piece.size())) return {};
+    out.append(piece);
   }
   return at.text(std::move(out));
 }
@@ -123,22 +125,25 @@ value join(rendering& at, const value& v, arguments& given) {
 value indent(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "indent", given, {"width", "first", "blank"});
   if (!v.is(kind::text)) return at.wrong("indent needs a text");
-  std::string by(4, ' ');
-  if (a[0].is(kind::text)) by = a[0].text();
+  marked_text by(std::string(4, ' '), origin::own);
+  if (a[0].is(kind::text)) by = a[0].marked();
   if (a[0].is_whole()) {
     const auto width = static_cast<uint64_t>(std::max<int64_t>(a[0].whole(), 0));
     if (!at.room(width)) return {};
-    by.assign(width, ' ');
+    by = marked_text(std::string(width, ' '), origin::own);
   }
-  const std::string whole = v.text() + "\n";
-  std::string out;
+  marked_text whole = v.marked();
+  whole.append("\n", origin::message);
+  marked_text out;
   bool first = true;
-  for (const auto line : lines_of(whole, false)) {
-    if (!at.step() || !at.room(by.size() + line.size())) return {};
-    if (!first) out += '\n';
-    if (first ? truth(a[1]) : truth(a[2]) || !line.empty()) out += by;
+  for (const auto line : lines_of(whole.bytes(), false)) {
+    if (!at.step() || !at.room(2 * (by.size() + line.size()))) return {};
+    // The line end has the mark of the one that stood there.
+    const auto begin = static_cast<std::size_t>(line.data() - whole.bytes().data());
+    if (!first) out.append("\n", whole.at(begin - 1));
+    if (first ? truth(a[1]) : truth(a[2]) || !line.empty()) out.append(by);
     first = false;
-    out += line;
+    out.append(whole, line);
   }
   return at.text(std::move(out));
 }
@@ -209,7 +214,7 @@ value map(rendering& at, const value& v, arguments& given) {
     }
     return at.list(std::move(out));
   }
-  const std::string name = str(at, given.positional.front());
+  const std::string name = str(at, given.positional.front()).bytes();
   for (const value& one : items_of(at, v)) {
     arguments rest{{given.positional.begin() + 1, given.positional.end()}, given.named};
     out.push_back(filtered(at, name, one, rest));
@@ -231,7 +236,7 @@ value select(rendering& at, const value& v, arguments& given) {
       arguments rest{{given.positional.begin() + static_cast<std::ptrdiff_t>(skip) + 1,
                       given.positional.end()},
                      given.named};
-      yes = tested(at, str(at, given.positional[skip]), judged, rest);
+      yes = tested(at, str(at, given.positional[skip]).bytes(), judged, rest);
     }
     if (yes == Keep) out.push_back(one);
   }
@@ -272,20 +277,17 @@ value tojson(rendering& at, const value& v, arguments& given) {
 }
 
 value escaped(rendering& at, const value& v, arguments&) {
-  std::string out;
-  for (const char c : str(at, v)) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '\'')
-      out += "&#39;";
-    else if (c == '"')
-      out += "&#34;";
-    else
-      out += c;
+  const marked_text all = str(at, v);
+  marked_text out;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string_view c = std::string_view(all.bytes()).substr(i, 1);
+    const std::string_view instead = c == "&"    ? "&amp;"
+                                     : c == "<"  ? "&lt;"
+                                     : c == ">"  ? "&gt;"
+                                     : c == "'"  ? "&#39;"
+                                     : c == "\"" ? "&#34;"
+                                                 : c;
+    out.append(instead, all.at(i));
   }
   return at.text(std::move(out));
 }
@@ -311,8 +313,8 @@ value reversed(rendering& at, const value& v, arguments&) {
   if (!at.ok()) return {};  // the last character may not be there
   std::ranges::reverse(all);
   if (!v.is(kind::text)) return at.list(std::move(all));
-  std::string out;
-  for (const value& one : all) out += one.text();
+  marked_text out;
+  for (const value& one : all) out.append(one.marked());
   return at.text(std::move(out));
 }
 
@@ -344,16 +346,22 @@ value pairs(rendering& at, const value& v, arguments&) {
 
 value with_replacements(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "replace", given, {"old", "new", "count"}, 2);
-  return replaced(at, str(at, v), str(at, a[0]), str(at, a[1]),
+  return replaced(at, str(at, v), str(at, a[0]).bytes(), str(at, a[1]),
                   a[2].is_whole() ? a[2].whole() : -1);
 }
 
 value trimmed(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "trim", given, {"chars"});
-  const std::string text = str(at, v);
-  if (absent(a[0])) return at.text(std::string(stripped(text, side::both)));
-  const std::string chars = str(at, a[0]);
-  return at.text(std::string(stripped(text, side::both, chars)));
+  const marked_text text = str(at, v);
+  if (absent(a[0])) return at.text(text.part(stripped(text.bytes(), side::both)));
+  const marked_text chars = str(at, a[0]);
+  return at.text(text.part(stripped(text.bytes(), side::both, chars.bytes())));
+}
+
+template <std::string (*Change)(std::string_view)>
+value in_case(rendering& at, const value& v, arguments&) {
+  const marked_text text = str(at, v);
+  return at.text(with_marks_of(text, Change(text.bytes())));
 }
 
 const std::map<std::string, filter, std::less<>>& filters() {
@@ -363,7 +371,7 @@ const std::map<std::string, filter, std::less<>>& filters() {
   static const std::map<std::string, filter, std::less<>> all = {
       {"abs", absolute},
       {"batch", batch},
-      {"capitalize", [](r& at, const v& x, a&) { return at.text(capitalized(str(at, x))); }},
+      {"capitalize", in_case<capitalized>},
       {"count", length_of},
       {"d", otherwise},
       {"default", otherwise},
@@ -380,7 +388,7 @@ const std::map<std::string, filter, std::less<>>& filters() {
       {"last", last},
       {"length", length_of},
       {"list", [](r& at, const v& x, a&) { return at.list(items_of(at, x)); }},
-      {"lower", [](r& at, const v& x, a&) { return at.text(to_lower(str(at, x))); }},
+      {"lower", in_case<to_lower>},
       {"map", map},
       {"max", extreme<true>},
       {"min", extreme<false>},
@@ -395,11 +403,11 @@ const std::map<std::string, filter, std::less<>>& filters() {
       {"sort", sort},
       {"string", [](r& at, const v& x, a&) { return at.text(str(at, x)); }},
       {"sum", sum},
-      {"title", [](r& at, const v& x, a&) { return at.text(titled_by_filter(str(at, x))); }},
+      {"title", in_case<titled_by_filter>},
       {"tojson", tojson},
       {"trim", trimmed},
       {"unique", unique},
-      {"upper", [](r& at, const v& x, a&) { return at.text(to_upper(str(at, x))); }},
+      {"upper", in_case<to_upper>},
   };
   return all;
 }
@@ -461,7 +469,7 @@ bool tested(rendering& at, const std::string& name, const value& v, arguments& g
     return equal(at, rest, value(int64_t{name == "odd" ? 1 : 0}));
   }
   if (name == "lower" || name == "upper") {
-    const std::string text = str(at, v);
+    const std::string text = str(at, v).bytes();
     const std::string same = name == "lower" ? to_lower(text) : to_upper(text);
     const std::string other = name == "lower" ? to_upper(text) : to_lower(text);
     return text == same && text != other;

@@ -42,7 +42,8 @@ value new_namespace(rendering& at, arguments& given) {
   const value all = dict_of(at, given);
   if (!at.ok()) return {};
   auto* out = at.own<name_space>();
-  for (const auto& [key, content] : all.entries().entries()) out->set(str(at, key), content);
+  for (const auto& [key, content] : all.entries().entries())
+    out->set(str(at, key).bytes(), content);
   return {static_cast<object*>(out)};
 }
 
@@ -70,20 +71,21 @@ value raise_exception(rendering& at, arguments& given) {
   const auto a = bind(at, "raise_exception", given, {"message"}, 1);
   constexpr std::size_t longest = 200;
   return at.wrong(BITNET_INVALID_ARGUMENT, fmt::format("the template refuses the conversation: {}",
-                                                       str(at, a[0]).substr(0, longest)));
+                                                       str(at, a[0]).bytes().substr(0, longest)));
 }
 
 value strftime_now(rendering& at, arguments& given) {
   const auto a = bind(at, "strftime_now", given, {"format"}, 1);
-  const std::string pattern = str(at, a[0]);
+  const marked_text pattern = str(at, a[0]);
   constexpr std::size_t longest = 200;
   if (pattern.size() > longest) return at.wrong("the format of strftime_now is too long");
   const std::time_t now = at.now();
   std::tm parts{};
   if (localtime_r(&now, &parts) == nullptr) return at.wrong("the time is unknown");
   std::array<char, 4096> buffer{};
-  const std::size_t n = std::strftime(buffer.data(), buffer.size(), pattern.c_str(), &parts);
-  return at.text(std::string(buffer.data(), n));
+  const std::size_t n =
+      std::strftime(buffer.data(), buffer.size(), pattern.bytes().c_str(), &parts);
+  return at.text(marked_text(std::string(buffer.data(), n), pattern.all()));
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ class json_writer {
  public:
   json_writer(rendering& at, const json_form& form) : at_(at), form_(form) {}
 
-  std::string run(const value& v) {
+  marked_text run(const value& v) {
     any(v, 0);
-    return std::move(out_);
+    return {std::move(out_), all_};
   }
 
  private:
@@ -28,7 +28,9 @@ class json_writer {
     if (at_.room(text.size())) out_ += text;
   }
 
-  void text(std::string_view s) {
+  void text(const marked_text& whole) {
+    if (whole.all() == origin::message) all_ = origin::message;
+    std::string_view s = whole.bytes();
     std::string quoted = "\"";
     while (!s.empty()) {
       const character one = first_character(s);
@@ -65,10 +67,12 @@ class json_writer {
   void key(const value& v) {
     switch (v.what()) {
       case kind::text:
-        return text(v.text());
+        return text(v.marked());
       case kind::boolean:
+        all_ = origin::message;
         return add(v.boolean() ? "\"true\"" : "\"false\"");
       case kind::none:
+        all_ = origin::message;
         return add("\"null\"");
       default:
         add("\"");
@@ -92,6 +96,7 @@ class json_writer {
   void any(const value& v, uint32_t depth) {
     if (!at_.step()) return;
     bool first = true;
+    if (!v.is(kind::text) && !v.is_sequence() && !v.is(kind::dict)) all_ = origin::message;
     switch (v.what()) {
       case kind::none:
         return add("null");
@@ -102,7 +107,7 @@ class json_writer {
       case kind::real:
         return number(v.number());
       case kind::text:
-        return text(v.text());
+        return text(v.marked());
       case kind::list:
       case kind::tuple:
         add("[");
@@ -137,11 +142,12 @@ class json_writer {
   rendering& at_;
   const json_form& form_;
   std::string out_;
+  origin all_ = origin::own;
 };
 
 }  // namespace
 
-std::string json_text(rendering& at, const value& v, const json_form& form) {
+marked_text json_text(rendering& at, const value& v, const json_form& form) {
   return json_writer(at, form).run(v);
 }
 

@@ -29,8 +29,8 @@ const std::string& need_text(rendering& at, const value& v) {
 
 value strip(rendering& at, const value& self, const arguments& given, side where) {
   const auto a = bind(at, "strip", given, {"chars"});
-  if (absent(a[0])) return at.text(std::string(stripped(self.text(), where)));
-  return at.text(std::string(stripped(self.text(), where, need_text(at, a[0]))));
+  if (absent(a[0])) return at.text(self.marked().part(stripped(self.text(), where)));
+  return at.text(self.marked().part(stripped(self.text(), where, need_text(at, a[0]))));
 }
 
 value split(rendering& at, const value& self, const arguments& given, bool from_right) {
@@ -39,7 +39,9 @@ value split(rendering& at, const value& self, const arguments& given, bool from_
   if (most < 0) most = INT64_MAX;
   sequence out;
   std::string_view rest = self.text();
-  const auto give = [&](std::string_view piece) { out.push_back(at.text(std::string(piece))); };
+  const auto give = [&](std::string_view piece) {
+    out.push_back(at.text(self.marked().part(piece)));
+  };
   if (absent(a[0])) {
     const auto space = [](std::string_view text, bool last) {
       return is_space(last ? last_character(text).code : first_character(text).code);
@@ -151,8 +153,9 @@ value partition(rendering& at, const value& self, const arguments& given, bool l
   if (found == std::string::npos)
     return last ? at.tuple({at.text(""), at.text(""), self})
                 : at.tuple({self, at.text(""), at.text("")});
-  return at.tuple(
-      {at.text(text.substr(0, found)), at.text(part), at.text(text.substr(found + part.size()))});
+  const marked_text& whole = self.marked();
+  return at.tuple({at.text(whole.part(0, found)), at.text(whole.part(found, part.size())),
+                   at.text(whole.part(found + part.size()))});
 }
 
 // start and stop of list.index, which are integers or not given.
@@ -200,22 +203,29 @@ value cased(rendering& at, const value& self, const arguments&) {
 
 value text_replace(rendering& at, const value& self, const arguments& given) {
   const auto a = bind(at, "replace", given, {"old", "new", "count"}, 2);
-  return replaced(at, self.text(), need_text(at, a[0]), need_text(at, a[1]),
-                  a[2].is_whole() ? a[2].whole() : -1);
+  const std::string& old = need_text(at, a[0]);
+  need_text(at, a[1]);
+  if (!at.ok()) return {};
+  return replaced(at, self.marked(), old, a[1].marked(), a[2].is_whole() ? a[2].whole() : -1);
 }
 
 value text_join(rendering& at, const value& self, const arguments& given) {
   const auto a = bind(at, "join", given, {"items"}, 1);
-  std::string out;
+  marked_text out;
   bool first = true;
   for (const value& one : items_of(at, a[0])) {
     const std::string& piece = need_text(at, one);
-    if (!at.step() || !at.room(piece.size() + self.text().size())) return {};
-    if (!first) out += self.text();
+    if (!at.step() || !at.room(2 * (piece.size() + self.text().size()))) return {};
+    if (!first) out.append(self.marked());
     first = false;
-    out += piece;
+    out.append(one.marked());
   }
   return at.text(std::move(out));
+}
+
+template <std::string (*Change)(std::string_view)>
+value in_case(rendering& at, const value& self, const arguments&) {
+  return at.text(with_marks_of(self.marked(), Change(self.text())));
 }
 
 const table& of_text() {
@@ -236,10 +246,10 @@ const table& of_text() {
       {"rindex", [](r& at, const v& s, a& g) { return needed_position(at, s, g, true); }},
       {"partition", [](r& at, const v& s, a& g) { return partition(at, s, g, false); }},
       {"rpartition", [](r& at, const v& s, a& g) { return partition(at, s, g, true); }},
-      {"upper", [](r& at, const v& s, a&) { return at.text(to_upper(s.text())); }},
-      {"lower", [](r& at, const v& s, a&) { return at.text(to_lower(s.text())); }},
-      {"title", [](r& at, const v& s, a&) { return at.text(titled(s.text())); }},
-      {"capitalize", [](r& at, const v& s, a&) { return at.text(capitalized(s.text())); }},
+      {"upper", in_case<to_upper>},
+      {"lower", in_case<to_lower>},
+      {"title", in_case<titled>},
+      {"capitalize", in_case<capitalized>},
       {"replace", text_replace},
       {"join", text_join},
       {"isdigit", all_are<is_digit>},
@@ -252,21 +262,21 @@ const table& of_text() {
        [](r& at, const v& s, a& g) {
          const auto b = bind(at, "removeprefix", g, {"prefix"}, 1);
          const std::string& part = need_text(at, b[0]);
-         return at.text(s.text().starts_with(part) ? s.text().substr(part.size()) : s.text());
+         return at.text(s.marked().part(s.text().starts_with(part) ? part.size() : 0));
        }},
       {"removesuffix",
        [](r& at, const v& s, a& g) {
          const auto b = bind(at, "removesuffix", g, {"suffix"}, 1);
          const std::string& part = need_text(at, b[0]);
-         return at.text(s.text().ends_with(part) ? s.text().substr(0, s.text().size() - part.size())
-                                                 : s.text());
+         const std::size_t goes = s.text().ends_with(part) ? part.size() : 0;
+         return at.text(s.marked().part(0, s.text().size() - goes));
        }},
       {"splitlines",
        [](r& at, const v& s, a& g) {
          const auto b = bind(at, "splitlines", g, {"keepends"});
          sequence out;
          for (const auto line : lines_of(s.text(), truth(b[0])))
-           if (at.step()) out.push_back(at.text(std::string(line)));
+           if (at.step()) out.push_back(at.text(s.marked().part(line)));
          return at.list(std::move(out));
        }},
   };

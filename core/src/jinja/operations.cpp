@@ -19,14 +19,17 @@ class writer {
  public:
   explicit writer(rendering& at) : at_(at) {}
 
-  std::string written(const value& v, bool as_repr) {
+  marked_text written(const value& v, bool as_repr) {
+    if (v.is(kind::text) && !as_repr)
+      return at_.step() && at_.room(v.marked().cost()) ? v.marked() : marked_text();
     write(v, as_repr);
-    return std::move(out_);
+    return {std::move(out_), all_};
   }
 
  private:
   void write(const value& v, bool as_repr) {
     if (!at_.step()) return;
+    if (!v.is(kind::text) && !v.is_sequence() && !v.is(kind::dict)) all_ = origin::message;
     switch (v.what()) {
       case kind::undefined:
         return add(as_repr ? "Undefined" : "");
@@ -39,7 +42,8 @@ class writer {
       case kind::real:
         return add(float_text(v.number()));
       case kind::text:
-        return as_repr ? add_quoted(v.text()) : add(v.text());
+        if (v.marked().all() == origin::message) all_ = origin::message;
+        return add_quoted(v.text());
       case kind::list:
         return add_items("[", v.items(), "]");
       case kind::tuple:
@@ -89,6 +93,7 @@ class writer {
 
   rendering& at_;
   std::string out_;
+  origin all_ = origin::own;
 };
 
 bool orderable(const value& a, const value& b) {
@@ -248,11 +253,11 @@ bool compare(rendering& at, const value& a, std::string_view sign, const value& 
   return !less(at, a, b, sign);
 }
 
-std::string str(rendering& at, const value& v) {
+marked_text str(rendering& at, const value& v) {
   return writer(at).written(v, false);
 }
 
-std::string repr(rendering& at, const value& v) {
+marked_text repr(rendering& at, const value& v) {
   return writer(at).written(v, true);
 }
 
@@ -292,7 +297,7 @@ sequence items_of(rendering& at, const value& v) {
       std::string_view rest = v.text();
       while (!rest.empty() && at.step()) {
         const std::size_t n = first_character(rest).length;
-        out.push_back(at.text(std::string(rest.substr(0, n))));
+        out.push_back(at.text(v.marked().part(rest.substr(0, n))));
         rest.remove_prefix(n);
       }
       return out;
@@ -314,7 +319,7 @@ value item(rendering& at, const value& of, const value& index) {
     if (!at.step(of.text().size() / 64)) return {};
     const auto at_byte = borders(of.text());
     if (const auto i = place(index.whole(), at_byte.size() - 1))
-      return at.text(of.text().substr(at_byte[*i], at_byte[*i + 1] - at_byte[*i]));
+      return at.text(of.marked().part(at_byte[*i], at_byte[*i + 1] - at_byte[*i]));
   }
   if (index.is(kind::text)) {
     if (auto found = method(at, of, index.text())) return *std::move(found);
@@ -358,12 +363,13 @@ value slice(rendering& at, const value& of, const value& from, const value& to, 
     return static_cast<std::size_t>(by > 0 ? begin + offset : begin - offset);
   };
   if (of.is(kind::text)) {
-    std::string out;
+    marked_text out;
     if (by == 1 && count > 0) {
-      out = of.text().substr(at_byte[nth(0)], at_byte[nth(count - 1) + 1] - at_byte[nth(0)]);
+      out = of.marked().part(at_byte[nth(0)], at_byte[nth(count - 1) + 1] - at_byte[nth(0)]);
     } else {
+      const std::string_view all = of.text();
       for (uint64_t k = 0; k < count; ++k)
-        out += of.text().substr(at_byte[nth(k)], at_byte[nth(k) + 1] - at_byte[nth(k)]);
+        out.append(of.marked(), all.substr(at_byte[nth(k)], at_byte[nth(k) + 1] - at_byte[nth(k)]));
     }
     return at.text(std::move(out));
   }

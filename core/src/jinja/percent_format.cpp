@@ -32,6 +32,7 @@ struct directive {
 // A number or a text before it is brought to its width: sign, then 0x, then the rest.
 struct written {
   std::string sign, prefix, rest;
+  marked_text text;  // instead of them, where it is no number
 };
 
 std::string ascii_only(std::string_view text) {
@@ -50,29 +51,30 @@ std::string ascii_only(std::string_view text) {
 
 class formatter {
  public:
-  formatter(rendering& at, std::string_view form, const value& values)
-      : at_(at), rest_(form), values_(values), current_(values) {
+  formatter(rendering& at, const marked_text& form, const value& values)
+      : at_(at), form_(form), rest_(form.bytes()), values_(values), current_(values) {
     // What Python can index by a key, but for texts and tuples; nobody asks whether all was used.
     is_mapping_ = values.is(kind::dict) || values.is(kind::list) || values.is(kind::undefined);
     is_tuple_ = values.is(kind::tuple);
   }
 
   value run() {
-    std::string out;
+    marked_text out;
     while (at_.step()) {
       const auto percent = std::min(rest_.find('%'), rest_.size());
-      if (!at_.room(percent)) return {};
-      out += rest_.substr(0, percent);
+      if (!at_.room(2 * percent)) return {};
+      out.append(form_, rest_.substr(0, percent));
       rest_.remove_prefix(percent);
       if (rest_.empty()) break;
       rest_.remove_prefix(1);
       if (rest_.starts_with('%')) {
-        out += take();
+        out.append(form_, rest_.substr(0, 1));
+        take();
         continue;
       }
       directive d;
       if (!parse(d)) return {};
-      out += in_its_width(d, converted(d));
+      out.append(in_its_width(d, converted(d)));
       if (!at_.ok()) return {};
     }
     const bool left_over = is_tuple_ ? next_ < values_.items().size() : next_ == 0;
@@ -112,7 +114,7 @@ class formatter {
       }
       open += rest_[length] == '(' ? 1 : rest_[length] == ')' ? -1 : 0;
     }
-    const value key = at_.text(std::string(rest_.substr(0, length - 1)));
+    const value key = at_.text(form_.part(rest_.substr(0, length - 1)));
     rest_.remove_prefix(length);
     const value* found = values_.is(kind::dict) ? values_.entries().find(key) : nullptr;
     if (found == nullptr) {
@@ -211,26 +213,25 @@ class formatter {
   }
 
   written text(const directive& d, const value& v) {
-    std::string out = d.type == 's' ? str(at_, v) : repr(at_, v);
-    if (d.type == 'a') out = ascii_only(out);
+    marked_text out = d.type == 's' ? str(at_, v) : repr(at_, v);
+    if (d.type == 'a') out = marked_text(ascii_only(out.bytes()), out.all());
     if (d.precision && *d.precision < out.size()) {
-      const auto at_byte = borders(out);
-      if (*d.precision + 1 < at_byte.size()) out.resize(at_byte[*d.precision]);
+      const auto at_byte = borders(out.bytes());
+      if (*d.precision + 1 < at_byte.size()) out = out.part(0, at_byte[*d.precision]);
     }
-    return {"", "", std::move(out)};
+    return {{}, {}, {}, std::move(out)};
   }
 
   written one_character(const value& v) {
-    std::string out;
+    std::string character;
     constexpr int64_t last = 0x10FFFF;
     const auto is_half = [](int64_t code) { return code >= 0xD800 && code <= 0xDFFF; };
-    if (v.is(kind::text) && count_characters(v.text()) == 1)
-      out = v.text();
-    else if (v.is_whole() && v.whole() >= 0 && v.whole() <= last && !is_half(v.whole()))
-      append_utf8(out, static_cast<char32_t>(v.whole()));
+    if (v.is(kind::text) && count_characters(v.text()) == 1) return {{}, {}, {}, v.marked()};
+    if (v.is_whole() && v.whole() >= 0 && v.whole() <= last && !is_half(v.whole()))
+      append_utf8(character, static_cast<char32_t>(v.whole()));
     else
       at_.wrong("%c needs a text of one character, or the number of one");
-    return {"", "", std::move(out)};
+    return {{}, {}, {}, marked_text(std::move(character), origin::message)};
   }
 
   written whole(const directive& d, const value& v) {
@@ -248,11 +249,13 @@ class formatter {
       return {};
     }
     const uint64_t size = i < 0 ? uint64_t{0} - static_cast<uint64_t>(i) : static_cast<uint64_t>(i);
-    written out{i < 0 ? "-" : "", "",
+    written out{i < 0 ? "-" : "",
+                "",
                 d.type == 'o'   ? fmt::format("{:o}", size)
                 : d.type == 'x' ? fmt::format("{:x}", size)
                 : d.type == 'X' ? fmt::format("{:X}", size)
-                                : std::to_string(size)};
+                                : std::to_string(size),
+                {}};
     if (d.has_prefix()) out.prefix = {'0', d.type};
     if (d.precision && *d.precision > out.rest.size() && at_.room(*d.precision))
       out.rest.insert(0, *d.precision - out.rest.size(), '0');
@@ -278,22 +281,37 @@ class formatter {
             : fmt::format(fmt::runtime(fmt::format("{{:{}.{}{}}}", d.alternative ? "#" : "", digits,
                                                    d.type)),
                           std::abs(x));
-    return {std::signbit(x) && !std::isnan(x) ? "-" : "", "", std::move(out)};
+    return {std::signbit(x) && !std::isnan(x) ? "-" : "", "", std::move(out), {}};
   }
 
-  std::string in_its_width(const directive& d, written w) {
+  marked_text in_its_width(const directive& d, written w) {
     const bool is_number = !d.is_text() && d.type != 'c';
-    if (is_number && w.sign.empty() && (d.plus || d.blank)) w.sign = d.plus ? "+" : " ";
+    if (!is_number) return text_in_its_width(d, w.text);
+    if (w.sign.empty() && (d.plus || d.blank)) w.sign = d.plus ? "+" : " ";
     const uint64_t size = w.sign.size() + w.prefix.size() + count_characters(w.rest);
     const uint64_t missing = std::max(d.width.value_or(0), size) - size;
-    if (!at_.room(w.rest.size() + 8) || !at_.room(missing)) return "";
-    if (d.left) return w.sign + w.prefix + w.rest + std::string(missing, ' ');
-    if (is_number && d.zeros) return w.sign + w.prefix + std::string(missing, '0') + w.rest;
-    return std::string(missing, ' ') + w.sign + w.prefix + w.rest;
+    if (!at_.room(w.rest.size() + 8) || !at_.room(missing)) return {};
+    const std::string begin = w.sign + w.prefix;
+    return {d.left    ? begin + w.rest + std::string(missing, ' ')
+            : d.zeros ? begin + std::string(missing, '0') + w.rest
+                      : std::string(missing, ' ') + begin + w.rest,
+            origin::message};
+  }
+
+  marked_text text_in_its_width(const directive& d, const marked_text& text) {
+    const uint64_t size = count_characters(text.bytes());
+    const uint64_t missing = std::max(d.width.value_or(0), size) - size;
+    if (!at_.room(2 * text.size() + 8) || !at_.room(missing)) return {};
+    marked_text out;
+    if (!d.left) out.append(std::string(missing, ' '), origin::own);
+    out.append(text);
+    if (d.left) out.append(std::string(missing, ' '), origin::own);
+    return out;
   }
 
   rendering& at_;
-  std::string_view rest_;  // of the text
+  const marked_text& form_;
+  std::string_view rest_;  // of the form
   const value& values_;
   value current_;  // where there is no tuple
   bool is_mapping_ = false;
@@ -303,7 +321,7 @@ class formatter {
 
 }  // namespace
 
-value percent_formatted(rendering& at, const std::string& form, const value& values) {
+value percent_formatted(rendering& at, const marked_text& form, const value& values) {
   return formatter(at, form, values).run();
 }
 

@@ -28,9 +28,9 @@ bool rendering::room(uint64_t bytes) {
   return false;
 }
 
-value rendering::text(std::string content) {
+value rendering::text(marked_text content) {
   constexpr uint64_t header = 48;
-  if (!room(header + content.size())) return {};
+  if (!room(header + content.cost())) return {};
   return {std::move(content)};
 }
 

@@ -38,7 +38,9 @@ class rendering {
   bool step(uint64_t n = 1);
   bool room(uint64_t bytes);  // asked before something of that size is made
 
-  value text(std::string content);
+  value text(marked_text content);
+  // Of a message, unless said otherwise: what forgets to say so is on the safe side.
+  value text(std::string content) { return text(marked_text(std::move(content), origin::message)); }
   value list(sequence items) { return counted(value::list(std::move(items))); }
   value tuple(sequence items) { return counted(value::tuple(std::move(items))); }
   value map(dict entries) { return counted(value(std::move(entries))); }

@@ -7,7 +7,7 @@
 
 namespace bitnet::jinja {
 
-[[nodiscard]] value replaced(rendering& at, std::string_view text, std::string_view old,
-                             std::string_view by, int64_t most);  // negative: all
+[[nodiscard]] value replaced(rendering& at, const marked_text& text, std::string_view old,
+                             const marked_text& by, int64_t most);  // negative: all
 
 }  // namespace bitnet::jinja

@@ -90,13 +90,13 @@ result<void> settings::add_config(const arguments& given, const environment& var
 
 result<void> settings::add_config_file(const std::string& file, bool required, privilege deaf_from,
                                        std::vector<std::string>& notes) {
-  auto text = read_file(file, longest_config);
+  auto text = read_text_file(file, longest_config);
   if (!text && text.error().number == EFBIG) {
     return fail(exit_code::usage,
                 fmt::format("{}:1: larger than {} KiB", file, longest_config / 1024));
   }
   if (!text) {
-    if (required)
+    if (required || text.error().number == EILSEQ)  // there, and as broken as wrong YAML
       return fail(exit_code::usage, fmt::format("config file {}", text.error().message));
     if (text.error().number != ENOENT && text.error().number != ENOTDIR) {
       notes.push_back(fmt::format("config file {}", text.error().message));
