@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/ascii.hpp"
+#include "text/ascii.hpp"
 #include "base/floats.hpp"
 #include "formats/dense_blocks.hpp"
 #include "formats/q2.hpp"
