@@ -3,7 +3,8 @@
  *   program LOCALE MODEL CACHE
  *
  * Each opening measures the backend's settings and keeps them in the folder CACHE; the second one
- * reads what the first one kept. Each line of standard output is a word and a text. Exits 77 without that locale. */
+ * reads what the first one kept. Each line of standard output is a word and a text. Exits 77
+ * without that locale. */
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>

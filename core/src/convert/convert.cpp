@@ -68,7 +68,8 @@ std::vector<piece> pieces_of(const plan& p) {
   return out;
 }
 
-// A piece's bytes, of the source where it is copied, else in `made`; and what became of its numbers.
+// A piece's bytes, of the source where it is copied, else in `made`; and what became of its
+// numbers.
 struct product {
   std::vector<std::byte> made;
   std::span<const std::byte> bytes;

@@ -10,8 +10,8 @@
 // Numbers  each is checked against its type while it is written: formats::fit. What is copied, and
 //          what is made ternary, has no NaN and no infinity.
 // Memory   of each thread two ternary tensors in their new form, or as many pieces of 4 MiB.
-// Atomic   see gguf::file_writer. A regular file is opened, its vocabulary too, and verified if asked
-//          for, before it has its name.
+// Atomic   see gguf::file_writer. A regular file is opened, its vocabulary too, and verified if
+//          asked for, before it has its name.
 // Errors   those of reading; BITNET_INVALID_ARGUMENT for types that do not exist;
 //          BITNET_UNSUPPORTED, naming the tensor, where the type cannot hold it; BITNET_CANCELLED.
 
@@ -39,8 +39,8 @@ struct options {
 
 // Answers a report in JSON: {file, bytes, tensors[{type, count, bytes}], readings[{as, tensors}],
 // kept?[{tensor, type, why}], left_out?[name], verified?, dense_error?}. Kept are an embedding or a
-// head in their own type, as F16 would not hold them. What is left out predicts further tokens or sees
-// images.
+// head in their own type, as F16 would not hold them. What is left out predicts further tokens or
+// sees images.
 result<std::string> convert(const std::filesystem::path& in, const std::filesystem::path& out,
                             const options& how);
 

@@ -33,16 +33,16 @@ struct fit {
   [[nodiscard]] double error() const;
 };
 
-// `to` of `numbers`, whole blocks, of which the first is element `first` of its tensor. Where one is
-// not finite, `out` is left as it is.
+// `to` of `numbers`, whole blocks, of which the first is element `first` of its tensor. Where one
+// is not finite, `out` is left as it is.
 fit write_and_check(const dense_target& to, std::span<const float> numbers, uint64_t first,
                     std::span<std::byte> out);
 
 // What `to` would make of them.
 fit try_out(const dense_target& to, std::span<const float> numbers, uint64_t first);
 
-// Of the bytes [first, first + n) of a tensor that are copied: of F32, F16 and BF16; other types have
-// none that is not finite but their scales, which are checked when they are read.
+// Of the bytes [first, first + n) of a tensor that are copied: of F32, F16 and BF16; other types
+// have none that is not finite but their scales, which are checked when they are read.
 fit check_copied(uint32_t type, std::span<const std::byte> all, uint64_t first, uint64_t n);
 
 // Whether all of a tensor of rows of k elements fits; `name` is the type's.
