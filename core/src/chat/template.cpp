@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <ctime>
 
 #include "jinja/template.hpp"
+#include "text/ascii.hpp"
 
 namespace bitnet::chat {
 namespace {
@@ -123,9 +123,8 @@ std::string objection(const tokenizer::tokenizer& tokens) {
 }
 
 std::string_view trimmed(std::string_view text) {
-  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-  while (!text.empty() && space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && space(text.back())) text.remove_suffix(1);
+  while (!text.empty() && is_space_ascii(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space_ascii(text.back())) text.remove_suffix(1);
   return text;
 }
 

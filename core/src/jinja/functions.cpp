@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <locale.h>  // newlocale
+#include <time.h>    // strftime_l
+
 #include <array>
 
 #include "jinja/binding.hpp"
@@ -83,8 +86,11 @@ value strftime_now(rendering& at, arguments& given) {
   std::tm parts{};
   if (localtime_r(&now, &parts) == nullptr) return at.wrong("the time is unknown");
   std::array<char, 4096> buffer{};
+  // Names of days and months in English whatever language the process speaks: it is the model's
+  // text.
+  static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
   const std::size_t n =
-      std::strftime(buffer.data(), buffer.size(), pattern.bytes().c_str(), &parts);
+      strftime_l(buffer.data(), buffer.size(), pattern.bytes().c_str(), &parts, plain);
   return at.text(marked_text(std::string(buffer.data(), n), pattern.all()));
 }
 
