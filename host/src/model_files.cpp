@@ -68,6 +68,10 @@ result<std::string> find_model(const std::string& wanted, const environment& var
   }
   std::error_code error;
   if (fs::exists(wanted, error)) return wanted;
+  if (error)  // not: that there is none
+    return fail(exit_code::model,
+                fmt::format("model file '{}' cannot be reached: {}; check who may read its folders",
+                            wanted, error.message()));
   if (wanted.find('/') == std::string::npos) {
     for (const fs::path& one : folders) {
       for (const char* const suffix : {"", ".gguf"}) {

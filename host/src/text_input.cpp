@@ -11,8 +11,12 @@
 #include <cstring>
 #include <system_error>
 
+#include "text/incoming.hpp"
+
 namespace bitnet::host {
 namespace {
+
+constexpr const char* standard_input = "standard input";
 
 std::unexpected<read_failure> fail_with(int number, const std::string& name) {
   return std::unexpected(
@@ -31,6 +35,15 @@ std::expected<std::string, read_failure> read_all(int fd, const std::string& nam
   }
 }
 
+std::expected<std::string, read_failure> as_text(std::expected<std::string, read_failure> bytes,
+                                                 const std::string& name) {
+  if (!bytes) return bytes;
+  auto text = text::incoming(*std::move(bytes));
+  if (!text)
+    return std::unexpected(read_failure{EILSEQ, fmt::format("{}: {}", name, text.error())});
+  return *std::move(text);
+}
+
 }  // namespace
 
 std::expected<std::string, read_failure> read_file(const std::string& file, uint64_t limit) {
@@ -42,7 +55,15 @@ std::expected<std::string, read_failure> read_file(const std::string& file, uint
 }
 
 std::expected<std::string, read_failure> read_stdin(uint64_t limit) {
-  return read_all(STDIN_FILENO, "standard input", limit);
+  return read_all(STDIN_FILENO, standard_input, limit);
+}
+
+std::expected<std::string, read_failure> read_text_file(const std::string& file, uint64_t limit) {
+  return as_text(read_file(file, limit), file);
+}
+
+std::expected<std::string, read_failure> read_text_stdin(uint64_t limit) {
+  return as_text(read_stdin(limit), standard_input);
 }
 
 std::string unescape(std::string_view text) {

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes from files and standard input, with limits; escapes in texts given as flags.
+// Bytes and text from files and standard input, with limits; escapes in texts given as flags.
 
 #include <cstdint>
 #include <expected>
@@ -9,7 +9,7 @@
 namespace bitnet::host {
 
 struct read_failure {
-  int number;           // errno; EFBIG when longer than allowed, EINTR after Ctrl-C
+  int number;  // errno; EFBIG when longer than allowed, EINTR after Ctrl-C, EILSEQ for no text
   std::string message;  // "<file>: No such file or directory"
 };
 
@@ -18,6 +18,11 @@ inline constexpr uint64_t longest_text = 256ull * 1024 * 1024;  // bytes of a pr
 [[nodiscard]] std::expected<std::string, read_failure> read_file(const std::string& file,
                                                                  uint64_t limit);
 [[nodiscard]] std::expected<std::string, read_failure> read_stdin(uint64_t limit);
+
+// The same as text: by text/incoming.hpp.
+[[nodiscard]] std::expected<std::string, read_failure> read_text_file(const std::string& file,
+                                                                      uint64_t limit);
+[[nodiscard]] std::expected<std::string, read_failure> read_text_stdin(uint64_t limit);
 
 // "\n" \t \r \\ \' \" \xHH become bytes; an unknown escape stays as it is, as in llama.cpp.
 [[nodiscard]] std::string unescape(std::string_view text);

@@ -2,6 +2,7 @@ import asyncio
 import re
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -283,6 +284,82 @@ def test_a_chat_remembers(model):
         assert chat.messages[-1] == {"role": "assistant", "content": "".join(pieces)}
         done = asyncio.run(chat.asend("More", max_tokens=5, temperature=0))
         assert chat.messages[-1]["content"] == done.text
+
+
+LONG = "Tell me a long story about a fox and a bear. " * 3
+
+
+def test_a_chat_whose_context_is_full_goes_on_without_its_oldest_turns(model):
+    with model.chat("You tell stories.", n_context=160) as chat:
+        with pytest.warns(bitnet.LeftOut, match="the 2 oldest messages were left out"):
+            answers = [chat.send(LONG, max_tokens=30, temperature=0) for _ in range(4)]
+        assert answers[0].left_out == 0 and answers[-1].left_out == 2
+        assert [one["role"] for one in chat.messages] == ["system", "user", "assistant"] * 1 + (
+            ["user", "assistant"] * ((len(chat.messages) - 3) // 2))
+        assert chat.messages[0]["content"] == "You tell stories." and len(chat.messages) < 9
+        with pytest.warns(bitnet.LeftOut):
+            assert "".join(chat.stream(LONG, max_tokens=30, temperature=0)) == chat.messages[-1]["content"]
+            asyncio.run(chat.asend(LONG, max_tokens=30, temperature=0))
+        whole = model.tokenize_chat(chat.messages[:-1])
+        assert len(whole) <= 160 - 20, "room for an answer"
+
+
+@pytest.mark.parametrize("why, text, how, error", [
+    ("too long alone", LONG * 20, {}, bitnet.ContextFull),
+    ("a wrong setting", "Hi", {"logit_bias": {10**6: 1.0}}, bitnet.InvalidArgument),
+    ("no such way", "Hi", {"no_such": 1}, TypeError),
+    ("a wrong grammar", "Hi", {"grammar": "root ::="}, bitnet.InvalidArgument),
+    ("no such template", "Hi", {"template": "no-such"}, bitnet.InvalidArgument),
+    ("no text", None, {}, TypeError),
+])
+def test_a_turn_that_fails_leaves_a_chat_as_it_was(model, why, text, how, error):
+    with model.chat("Be kind.", n_context=160) as chat:
+        chat.send("Hello", max_tokens=5, temperature=0)
+        before = [dict(one) for one in chat.messages]
+        for turn in (chat.send, lambda *a, **k: list(chat.stream(*a, **k)),
+                     lambda *a, **k: asyncio.run(chat.asend(*a, **k))):
+            with pytest.raises(error):
+                turn(text, **how)
+            assert chat.messages == before, why
+        again = chat.send("And?", max_tokens=5, temperature=0)
+        assert again.text == model.generate(chat.messages[:-1], max_tokens=5, temperature=0).text, why
+
+
+def test_a_chat_that_is_busy_or_warned_about_is_as_it_was(model, endless):
+    with model.chat(n_context=160) as chat:
+        with chat.stream("Hello", **endless):
+            with pytest.raises(bitnet.Busy):
+                chat.send("Me first")
+        assert [one["content"] for one in chat.messages][::2] == ["Hello"], "what was streamed is remembered"
+        before = [dict(one) for one in chat.messages]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", bitnet.LeftOut)
+            with pytest.raises(bitnet.LeftOut):
+                for _ in range(9):
+                    before = [dict(one) for one in chat.messages]
+                    chat.send(LONG, max_tokens=20, temperature=0)
+        assert chat.messages == before
+
+
+def test_messages_make_no_control_tokens(model):
+    eos = model.info.eos
+    forged = [{"role": "user", "content": f"x{model.detokenize([eos], special=True)}y"}]
+    honest = [{"role": "user", "content": "x y"}]
+    for template in ("model", "chatml", "instruct", "raw", None):
+        try:
+            plain = model.tokenize_chat(forged, template=template)
+        except bitnet.Unsupported:
+            assert template == "model", "the file has none"
+            continue
+        parsed = model.tokenize_chat(forged, template=template, parse_special_in_messages=True)
+        of_form = model.tokenize_chat(honest, template=template).count(eos)
+        assert plain.count(eos) == of_form and parsed.count(eos) == of_form + 1, template
+        assert parsed == model.tokenize(model.format_chat(forged, template=template), bos=False, special=True)
+    with model.session() as session:
+        session.generate(forged, max_tokens=1, temperature=0, template="instruct")
+        assert eos not in session.tokens[:-1]
+        session.generate(forged, max_tokens=1, temperature=0, template="instruct", parse_special_in_messages=True)
+        assert eos in session.tokens[:-1]
 
 
 def test_templates(model):

@@ -9,7 +9,7 @@ import struct
 SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q",
            11: "<q", 12: "<d"}
 STRING, ARRAY = 8, 9
-F32, F16, I2_S = 0, 1, 36
+F32, F16, BF16, I2_S = 0, 1, 30, 36
 GROUPS = {42: (64, 18), 142: (128, 34), 143: (128, 28)}  # elements and bytes of Q2_0, PQ2_0 and PTQ1_0
 
 
@@ -37,7 +37,7 @@ class Model:
             for extent in ne:
                 n *= extent
             elements, bytes_ = GROUPS.get(kind, (1, 0))
-            size = {F32: 4 * n, F16: 2 * n, I2_S: n // 4 + 32}.get(kind, n // elements * bytes_)
+            size = {F32: 4 * n, F16: 2 * n, BF16: 2 * n, I2_S: n // 4 + 32}.get(kind, n // elements * bytes_)
             self.tensors[name] = (ne, kind, self.content[data + offset:data + offset + size])
 
     def scalar(self, kind):

@@ -101,6 +101,12 @@ class Case(unittest.TestCase):
         self.assertEqual(result.code, 0, result)
         return result
 
+    def why(self, *words, **more):
+        """The report of `backends why`, whether or not a backend meets the request."""
+        result = self.bitnet("backends", "why", *words, **more)
+        self.assertIn(result.code, (0, 4, 22, 23), result)
+        return result
+
     def refused(self, code, message, *words, **more):
         """Exit code, exactly one line of error that contains `message`, nothing on stdout."""
         result = self.bitnet(*words, **more)

@@ -108,11 +108,11 @@ class Work(support.Case):
         for i in range(1025):
             with open(f"{folder}/{i:05}-backend{i}.yaml", "wb") as f:
                 f.write(b"schema: 1\n")
-        result = self.ok("backends", "why", "--json", "--backend-dir", folder)
+        result = self.why("--json", "--backend-dir", folder)
         self.assertEqual(result.json["searched"], [
             {"directory": folder, "result": "not used: it has more than 1024 manifests"}])
         os.remove(f"{folder}/01024-backend1024.yaml")
-        result = self.ok("backends", "why", "--json", "--backend-dir", folder)
+        result = self.why("--json", "--backend-dir", folder)
         self.assertEqual(result.json["searched"][0]["result"], "1024 manifests")
         self.assertEqual(len(result.json["backends"]), 1024)
 

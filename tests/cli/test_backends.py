@@ -25,10 +25,10 @@ class NoBackend(support.Case):
         self.assertIn("install", result.errors[0])
 
     def test_why(self):
-        got = self.ok("backends", "why", "--json", "--backend-dir", self.empty).json
+        got = self.why("--json", "--backend-dir", self.empty).json
         self.assertEqual((got["requested"], got["detected"], got["backends"]), ("auto", [], []))
         self.assertIn(self.empty, [one["directory"] for one in got["searched"]])
-        text = self.ok("backends", "why", "--backend-dir", self.empty).text
+        text = self.why("--backend-dir", self.empty).text
         self.assertIn("requested=auto detected=[] selected=none", text)
         self.assertIn(self.empty, text)
 
@@ -64,7 +64,7 @@ class Request(support.Case):
                 self.refused(2, "", "backends", "why", "--device", device)
 
     def test_why_tells_each_loser(self):
-        got = self.ok("backends", "why", "--json", "--device", "none-such").json
+        got = self.why("--json", "--device", "none-such").json
         self.assertEqual(got["requested"], "none-such")
         self.assertEqual(got["requested_by"], "--device")
         for backend in got["backends"]:
@@ -82,7 +82,7 @@ class Fakes(support.Case):
         self.assertIn("cuda(fake)", got["detected"])
         cuda = next(b for b in got["backends"] if b["name"] == "cuda")
         self.assertTrue(cuda["fake"] and all(d["fake"] for d in cuda["devices"]))
-        text = self.ok("backends", "why", "--allow-fake", env={"BITNET_GPU_FAKE": "cuda"}).text
+        text = self.why("--allow-fake", env={"BITNET_GPU_FAKE": "cuda"}).text
         self.assertIn("selected=cuda(fake)", text)
         self.refused(4, "computes nothing", "run", "-n", "1", "--allow-fake",
                      env={"BITNET_GPU_FAKE": "cuda"})
@@ -147,12 +147,12 @@ class Present(support.Case):
         self.assertEqual(self.ok("run", "--list-devices").text, text)
 
     def test_why(self):
-        got = self.ok("backends", "why", "--json").json
+        got = self.why("--json").json
         self.assertIn(got["selected"], got["detected"])
         mine = next(b for b in got["backends"] if b["name"] == got["selected"])
         self.assertEqual(mine["code"], "BN-OK")
         self.assertGreater(mine["devices"][0]["score"]["products_per_s"], 0, mine)
-        text = self.ok("backends", "why").text
+        text = self.why().text
         self.assertIn(f"selected={got['selected']}", text)
 
     def test_info(self):

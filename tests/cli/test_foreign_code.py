@@ -46,7 +46,7 @@ class ForeignCode(Asking):
         errors = {one["code"] for one in report.json["files"][0]["findings"]
                   if one["level"] == "error"}
         self.assertEqual(report.code, code, report)
-        got = self.ok("backends", "why", "--json", "--backend-dir", self.path("backends.d")).json
+        got = self.why("--json", "--backend-dir", self.path("backends.d")).json
         said = got["backends"][0]["code"]
         self.assertTrue(said in errors or not errors, (said, errors))
         return said
@@ -113,7 +113,7 @@ class ForeignCode(Asking):
             text = manifest("run-path").replace("x.so", plugin)
             text += "dependencies: {%s: %s}\n" % (NEEDED[0].decode(), digits * 64)
             installed = self.path("backends.d/50-run-path.yaml", text)
-            got = self.ok("backends", "why", "--json", "--backend-dir",
+            got = self.why("--json", "--backend-dir",
                           self.path("backends.d")).json
             self.assertEqual(got["backends"][0]["code"], code)
             found = self.findings("--manifest", installed, plugin, code=22)

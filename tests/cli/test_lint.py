@@ -182,7 +182,7 @@ class Sign(support.Case):
         self.dir = ("--backend-dir", self.path("backends.d"))
 
     def state(self, *words):
-        got = self.ok("backends", "why", "--json", *self.dir, *words).json
+        got = self.why("--json", *self.dir, *words).json
         return got["backends"][0]["code"]
 
     def test_sign_and_verify(self):
@@ -210,7 +210,7 @@ class Sign(support.Case):
     def test_without_a_trusted_key_the_advice_is_about_keys(self):
         os.mkdir(self.path("empty"))
         for folder, code in (("nowhere", "BN-T-MISSING"), ("empty", "BN-T-SIGNATURE")):
-            got = self.ok("backends", "why", *self.dir, "--require-signature", "--trusted-keys",
+            got = self.why(*self.dir, "--require-signature", "--trusted-keys",
                           self.path(folder)).text
             with self.subTest(folder):
                 self.assertIn(code, got)

@@ -18,7 +18,7 @@ class Places(support.Case):
         os.makedirs(self.mine)
 
     def searched(self, *words, env=None):
-        result = self.ok("backends", "why", "--json", *words, env=env)
+        result = self.why("--json", *words, env=env)
         return {one["directory"]: one["result"] for one in result.json["searched"]}, result.stderr
 
 
@@ -55,22 +55,22 @@ class Root(Places):
     def test_who_asks_for_one_of_the_user_is_told_the_flag(self):
         self.path("mine/60-sketch.yaml", "schema: 1\n")
         env = {"BITNET_BACKEND_PATH": self.mine}
-        got = self.ok("backends", "why", "--device", "sketch", env=env).text
+        got = self.why("--device", "sketch", env=env).text
         self.assertRegex(got, f"root was not told to look into {self.mine}, which has one; .*"
                               f"try: set --user-backends, without which root does not look into")
         self.refused(4, f"{self.mine}: not searched: root does not listen to the user's folders "
                         "without --user-backends", "backends", "info", "sketch", env=env)
-        other = self.ok("backends", "why", "--device", "another", env=env).text
+        other = self.why("--device", "another", env=env).text
         self.assertNotIn("set --user-backends", other)
 
     def test_the_user_adds_and_replaces_nothing(self):
-        system = self.ok("backends", "why", "--json").json["backends"]
+        system = self.why("--json").json["backends"]
         if not system:
             self.skipTest("no backend was built")
         name = os.path.basename(system[0]["manifest"])
         self.path(f"mine/{name}", "")
         self.path("mine/60-broken.yaml", "schema: 1\n")
-        got = self.ok("backends", "why", "--json", "--user-backends",
+        got = self.why("--json", "--user-backends",
                       env={"BITNET_BACKEND_PATH": self.mine}).json["backends"]
         codes = {one["name"]: one["code"] for one in got}
         self.assertEqual(codes[system[0]["name"]], system[0]["code"])
@@ -78,7 +78,7 @@ class Root(Places):
 
     def test_a_variable_cannot_lift_a_limit(self):
         config = self.path("any.yaml", "allow-backends: none-such\n")
-        result = self.ok("backends", "why", "--json", "--config", config,
+        result = self.why("--json", "--config", config,
                          env={"BITNET_ALLOW_BACKENDS": "cpu"})
         self.assertEqual(result.json["detected"], [])
 

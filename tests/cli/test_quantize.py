@@ -770,9 +770,9 @@ class Checkpoint(support.Case):
             ("config.json", other(quantization_config={"quant_method": "gptq"}), "'gptq'"),
             ("config.json", other(quantization_config={"quant_method": "bitnet"}), "the other linear_class"),
             ("tokenizer.json", b"{}", "of type ''; expected BPE"),
-            ("tokenizer.json", b"\xff\xfe", "tokenizer.json: is no JSON object"),
-            ("tokenizer.json", None, "tokenizer.json: cannot be opened"),
-            ("model.safetensors", None, "model.safetensors: cannot be opened"),
+            ("tokenizer.json", b"\xff\xfe", "tokenizer.json is no JSON object"),
+            ("tokenizer.json", None, "tokenizer.json is not in the folder"),
+            ("model.safetensors", None, "model.safetensors is not in the folder"),
             ("model.safetensors", good["model.safetensors"][:5000], "cut off"),
             ("model.safetensors", b"abc", "at least 8"),
         ]

@@ -13,7 +13,7 @@ import support
 
 class Precedence(support.Case):
     def device(self, *words, env=None):
-        found = self.ok("backends", "why", "--json", *words, env=env).json
+        found = self.why("--json", *words, env=env).json
         return found["requested"], found["requested_by"]
 
     def user_config(self, text):
@@ -43,14 +43,14 @@ class Precedence(support.Case):
 
     def test_llama_variable_beats_config(self):
         self.user_config("device: alpha\n")
-        result = self.ok("backends", "why", "--json", env={"LLAMA_ARG_DEVICE": "beta"})
+        result = self.why("--json", env={"LLAMA_ARG_DEVICE": "beta"})
         self.assertEqual(result.json["requested"], "beta")
         notices = [line for line in result.stderr.splitlines() if "LLAMA_ARG_DEVICE" in line]
         self.assertEqual(len(notices), 1, result)
         self.assertIn("BITNET_DEVICE", notices[0])
 
     def test_environment_beats_llama_variable(self):
-        result = self.ok("backends", "why", "--json",
+        result = self.why("--json",
                          env={"LLAMA_ARG_DEVICE": "beta", "BITNET_DEVICE": "gamma"})
         self.assertEqual(result.json["requested"], "gamma")
         self.assertNotIn("LLAMA", result.stderr)

@@ -13,6 +13,7 @@
 #include "harness/expectations.hpp"
 #include "harness/interpose.hpp"
 #include "harness/lint_suite.hpp"
+#include "harness/named_slots.hpp"
 #include "harness/plugin.hpp"
 #include "harness/report.hpp"
 
@@ -25,6 +26,7 @@ constexpr const char* about_suites =
     "ops         each op against its definition, on shapes and formats        bronze\n"
     "sizes       each op at the sizes of real models                          bronze\n"
     "program     whole models: batches, buckets, sequences, windows, blocks   bronze\n"
+    "sequences   many sequences: random steps, moved blocks, cancelling       bronze\n"
     "robustness  refusals, cancelling, time-outs, streams cut short           bronze\n"
     "hygiene     nothing but the return value leaves a call                   bronze\n"
     "threads     several queues and backends at once                          silver\n"
@@ -36,6 +38,7 @@ int play_child(const options& o) {
   channel::open(o.channel);
   on_throw = [] { channel::breach("hygiene", "throws", "something was thrown over the boundary"); };
   watch_calls();
+  tell_slot_of_crash();
   if (o.role == "identify") return identify(o);
   if (o.role == "parity") return compare_ops(o);
   return run_suite(o);
@@ -76,8 +79,8 @@ void run_suite_of(const options& o, const std::string& suite, findings& out) {
   for (int crashes = 0; crashes < most_crashes; ++crashes) {
     const child_end end = run_child(o, suite, filter + without, out);
     if (end.death.empty()) return;
-    const std::string text =
-        end.death + (end.printed.empty() ? "" : "; its last words: " + end.printed);
+    const std::string text = end.death + (end.slot.empty() ? "" : " in the slot " + end.slot) +
+                             (end.printed.empty() ? "" : "; its last words: " + end.printed);
     if (end.running.empty()) {
       out.add({suite + ".process", "failed",
                text + (end.done ? " after its tests" : " between its tests"), 0});

@@ -11,6 +11,7 @@ import datetime
 import json
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import warnings
@@ -247,6 +248,21 @@ def random_search(r):
 LEFT_OUT = ("cannot be sliced", "needs an integer, not this 'float'")
 
 
+MARK = re.compile(rb"<\|\w+\|>|</?s>|\[/?INST\]|<(start|end)_of_turn>")
+
+
+def wrong_marks(template, variables, ours):
+    """Marks of turns are the template's own, but for those that a message writes: as many as there are where
+    the message writes other letters. So a message without marks has the tokens that it always had."""
+    written = json.dumps(variables["messages"])
+    harmless = json.loads(written.replace("<|im_end|>", "<!im_end!>"))
+    expected = len(MARK.findall(judge(template, {**variables, "messages": harmless})["text"].encode()))
+    places = [range(*one) for one in ours["of_messages"]]
+    own = sum(not any(one.start < mark.end() and mark.start() < one.stop for one in places)
+              for mark in MARK.finditer(ours["text"].encode()))
+    return f"{own} marks are the template's own, expected {expected}" if own != expected else None
+
+
 def main():
     cases = []
     for file in sorted((pathlib.Path(__file__).parent / "patterns").glob("*.jinja")):
@@ -271,6 +287,11 @@ def main():
     wrong = same_text = left_out = 0
     for (name, template, variables), ours in zip(cases, answers, strict=True):
         theirs = judge(template, variables)
+        if name.endswith(".jinja") and "text" in ours and ours == {**ours, **theirs}:
+            marks = wrong_marks(template, variables, ours)
+            wrong += marks is not None
+            if marks:
+                print(f"{name}: {marks}: {variables['messages']}")
         if ours.get("text") == theirs.get("text"):
             same_text += "text" in ours
             continue

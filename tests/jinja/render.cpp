@@ -1,5 +1,5 @@
 // Renders what the judge asks for: a line of JSON {"template", "variables"} in, one
-// {"text"} or {"error"} out.
+// {"text", "of_messages": ranges of bytes} or {"error"} out.
 #include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -9,6 +9,8 @@
 
 namespace {
 
+using bitnet::jinja::marked_text;
+using bitnet::jinja::origin;
 using bitnet::jinja::value;
 using json = nlohmann::ordered_json;
 
@@ -24,7 +26,13 @@ value from_json(const json& j) {
     return value::list(std::move(items));
   }
   bitnet::jinja::dict entries;
-  for (const auto& [key, content] : j.items()) entries.set(value(key), from_json(content));
+  for (const auto& [key, content] : j.items()) {
+    // As core/src/chat gives them: known roles, and tokens of the vocabulary.
+    const bool own = key == "role" || key == "bos_token" || key == "eos_token";
+    entries.set(value(key), own && content.is_string()
+                                ? value(marked_text(content.get<std::string>(), origin::own))
+                                : from_json(content));
+  }
   return entries;
 }
 
@@ -41,7 +49,10 @@ int main() {
     if (!parsed) {
       answer["error"] = parsed.error().message;
     } else if (auto text = parsed->render(variables.entries(), std::time(nullptr))) {
-      answer["text"] = *text;
+      answer["text"] = text->bytes();
+      answer["of_messages"] = json::array();
+      for (const auto& range : text->message_ranges())
+        answer["of_messages"].push_back({range.begin, range.end});
     } else {
       answer["error"] = text.error().message;
     }

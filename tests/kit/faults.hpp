@@ -10,7 +10,7 @@
 //   heads      heads from N on
 //   head_dim   elements of a head from N on
 //   layers     layers from N on
-//   sequences  sequences from N on read the blocks of sequence 0
+//   sequences  sequences from N on have the blocks, or the state, of sequence 0
 
 #include <array>
 #include <cstdint>
@@ -173,6 +173,15 @@ void faulty(const call& c, const share& s) noexcept {
     for (int32_t& x : numbers)
       if (static_cast<uint64_t>(x) >= planted.n) x = far ? static_cast<int32_t>(planted.n) - 1 : 0;
     (far ? step.positions : step.sequences) = numbers.data();
+    changed.step = &step;
+  }
+  if (planted.of == dimension::sequences && step.states != nullptr &&
+      c.op != BITNET_OP_ATTN_PAGED) {
+    int32_t last = 0;
+    for (uint32_t t = 0; t < step.n_tokens; ++t) last = std::max(last, step.sequences[t]);
+    numbers.assign(step.states, step.states + last + 1);
+    for (uint64_t i = planted.n; i < numbers.size(); ++i) numbers[i] = numbers[0];
+    step.states = numbers.data();
     changed.step = &step;
   }
   planted.sound(changed, s);

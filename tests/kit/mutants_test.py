@@ -2,7 +2,8 @@
 finds each of them and blames the op that is wrong.
 
 docs/reference/conformance.md has a table of the sizes that the suites reach. It is true when a fault that begins
-at the last element of such a size is found, and one that begins behind it is not.
+at the last element of such a size is found, and one that begins behind it is not. Its second table has the faults
+that only several sequences show, the test that finds each, and the op that it names.
 
   mutants_test.py             for each row: the fault at the last element, by the test that the row names
   mutants_test.py --all       by all tests of the suite ops, that none blames another op; also at thresholds below, by
@@ -20,11 +21,13 @@ import kit
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/conformance.md"
 # op, dimension, largest in ops, largest in sizes, the test of sizes that has it
-ROW = re.compile(r"^\| ([a-z0-9_]+) \| ([a-z_]+) \| (\d+) \| (\d+) \| `(sizes\.[a-z0-9_]+)` \|$", re.MULTILINE)
-# What outside of a backend looks the same: that columns are left out may be the fault of either of two.
-TWINS = {"act_quant_i8": "linear_ternary", "linear_ternary": "act_quant_i8",
-         "act_quant_i8_grouped": "linear_ternary_grouped", "linear_ternary_grouped": "act_quant_i8_grouped",
-         "embed_gather": "gather_rows", "gather_rows": "embed_gather"}
+ROW = re.compile(r"^\| ([a-z0-9_]+) \| ([a-z_]+) \| (\d+) \| (\d+) \| `((?:sizes|sequences)\.[a-z0-9_]+)` \|$", re.MULTILINE)
+# fault, op, test
+STRUCTURE = re.compile(r"^\| `([a-z0-9-]+)` \| .* \| ([A-Z_]+) \| `(sequences\.[a-z0-9_]+)` \|$", re.MULTILINE)
+# What looks the same from outside of a backend: rows that come from another place, or go there.
+TWINS = {"embed_gather": "gather_rows", "gather_rows": "embed_gather"}
+# Sequences in a step, beyond which a fault of a structure is there.
+BEYOND = [1, 2, 5, 6, 33, 60, 64, 100, 129, 250]
 THRESHOLDS = [1, 2, 5, 16, 31, 33, 64, 100, 129, 256, 300, 500, 700, 1024, 2047, 2560, 4000, 6000, 10000, 65536,
               100000]
 # As they once passed.
@@ -40,24 +43,53 @@ def rows():
     return found
 
 
-def op_of(test):
-    """The op that a test is about, without its format and shape."""
-    name = test.split(".", 1)[1]
+def op_of(test, text):
+    """The op that a test is about, without its format and shape; of the suite sequences, that its text names."""
+    suite, name = test.split(".", 1)
+    if suite == "sequences":
+        found = re.search(r"\b([A-Z]{2,}(?:_[A-Z0-9]+)+)\b", text)
+        return found[1].lower() if found else None  # a whole model, which names none
     fitting = [op for op in {r[0] for r in ROWS} if name == op or name.startswith(op + "_")]
     return max(fitting, key=len, default=name)
 
 
-def failures(op, dimension, at, *words):
-    _, report = kit.report("--set", f"fault={op}:{dimension}:{at}", *words, kit.SABOTEUR)
-    return kit.by_status(report, "failed")
+def failures(setting, *words):
+    """The text of each test that failed."""
+    _, report = kit.report("--set", setting, *words, kit.SABOTEUR)
+    return {row["test"]: row.get("text", "") for row in report["tests"] if row["status"] == "failed"}
+
+
+def judge_structure(job):
+    name, op, words, beyond = job
+    failed = failures(f"structure={name}:{beyond}", *words)
+    what = f"{name} beyond {beyond} sequences, {' '.join(words)}"
+    if not failed:
+        return [f"{what}: not found"]
+    named = [test for test, text in failed.items() if re.search(rf"\b{op}\b", text)]
+    return [] if named else [f"{what}: {sorted(failed)} did not name {op}"]
+
+
+def structures():
+    found = STRUCTURE.findall(PAGE.read_text(encoding="utf-8"))
+    if len(found) < 7:
+        raise AssertionError(f"the table of structures of {PAGE.name} has {len(found)} rows that can be read")
+    return found
+
+
+def structure_jobs(everything):
+    for name, op, test in structures():
+        yield name, op, ("--test", test), 64 if "sixty" in test else 1
+        if everything:
+            for beyond in BEYOND:
+                yield name, op, ("--suite", "sequences"), beyond
 
 
 def judge(job):
     """What is not as it should be."""
     op, dimension, at, words, expected = job
-    failed = failures(op, dimension, at, *words)
+    failed = failures(f"fault={op}:{dimension}:{at}", *words)
     what = f"{op} wrong from {dimension} {at} on, {' '.join(words)}"
-    blamed = {op_of(test) for test in failed}
+    blamed = {op_of(test, text) for test, text in failed.items()} - {None}
     problems = []
     if expected and op not in blamed:
         problems.append(f"{what}: not found" + (f", but {sorted(failed)} failed" if failed else ""))
@@ -82,10 +114,12 @@ def jobs(everything):
             continue
         if small:
             yield op, dimension, small, tests_of(op, "ops"), False
-        yield op, dimension, large, tests_of(op, "sizes"), False
+        together = test.startswith("sequences.")
+        yield op, dimension, large, ("--suite", "sequences") if together else tests_of(op, "sizes"), False
+        words = ("--suite", "sequences") if together else ("--test", f"ops.{op}*", "--test", f"sizes.{op}*")
         for at in THRESHOLDS:
             if at < large - 1:
-                yield op, dimension, at, ("--test", f"ops.{op}*", "--test", f"sizes.{op}*"), True
+                yield op, dimension, at, words, True
     for op, dimension, at in PASSED_ONCE:
         large, test = next(r[3:] for r in ROWS if r[:2] == (op, dimension))
         assert at < large
@@ -97,10 +131,12 @@ ROWS = rows()
 
 def main():
     begin = time.monotonic()
-    work = list(jobs("--all" in sys.argv[1:]))
+    everything = "--all" in sys.argv[1:]
+    work, structured = list(jobs(everything)), list(structure_jobs(everything))
     with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         problems = [p for found in pool.map(judge, work) for p in found]
-    print(f"{len(work)} faults in {time.monotonic() - begin:.1f} s")
+        problems += [p for found in pool.map(judge_structure, structured) for p in found]
+    print(f"{len(work) + len(structured)} faults in {time.monotonic() - begin:.1f} s")
     for p in problems:
         print(p)
     return 1 if problems else 0

@@ -54,7 +54,7 @@ class Program(unittest.TestCase):
         self.assertEqual(content["counts"]["failed"], 0)
         self.assertEqual(content["counts"]["passed"], len(kit.by_status(content, "passed")))
         self.assertEqual({t.split(".")[0] for t in kit.by_status(content, "passed")},
-                         {"lint", "abi", "ops", "sizes", "program", "robustness", "hygiene", "threads",
+                         {"lint", "abi", "ops", "sizes", "program", "sequences", "robustness", "hygiene", "threads",
                           "lifecycle", "unload"})
 
     def test_the_report_replaces_a_file_and_nothing_else(self):

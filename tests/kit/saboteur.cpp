@@ -1,15 +1,19 @@
 // tests/parity's backend with one defect, which the setting "defect" names: what computes rightly
 // and breaks one promise of the contract. Or with the setting "fault", OP:DIMENSION:N: an op that
-// is right until it meets something larger than N. faults.hpp has the dimensions.
+// is right until it meets something larger than N. faults.hpp has the dimensions. Or with the setting
+// "structure": an op that confuses sequences; sequence_faults.hpp names them.
 
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <mutex>
+#include <thread>
 
 #include "bitnet/abi/backend.h"
 
@@ -19,6 +23,7 @@
 #include "../parity/tier0_backend.cpp"
 #include "../parity/tier0_variant.cpp"
 #include "faults.hpp"
+#include "sequence_faults.hpp"
 #undef BITNET_BACKEND_ENTRY
 #define BITNET_BACKEND_ENTRY bitnet_backend_abi0
 
@@ -35,6 +40,8 @@ struct known_object {
   const void* handle = nullptr;
   uint32_t logits_port = BITNET_NONE, largest_port = BITNET_NONE;
   bitnet_buffer *logits = nullptr, *largest = nullptr;  // of a binding
+  int32_t* tokens = nullptr;                            // of a binding, where ports stand in order
+  uint64_t logits_offset = 0;
   uint64_t vocabulary = 0;
 };
 known_object known[256];
@@ -53,8 +60,14 @@ known_object& facts_of(const void* handle) {
 float* logits(bitnet_binding* binding) {
   const std::scoped_lock lock(guard);
   void* data = nullptr;
-  sound.buffer_map(facts_of(binding).logits, &data, nullptr);
-  return static_cast<float*>(data);
+  const known_object& k = facts_of(binding);
+  sound.buffer_map(k.logits, &data, nullptr);
+  return reinterpret_cast<float*>(static_cast<char*>(data) + k.logits_offset);
+}
+// nullptr: a binding without facts.
+int32_t* tokens_of(bitnet_binding* binding) {
+  const std::scoped_lock lock(guard);
+  return facts_of(binding).tokens;
 }
 // nullptr: the graph has no such port.
 bitnet_largest* largest(bitnet_binding* binding) {
@@ -78,6 +91,10 @@ bitnet_status remembering_bind(bitnet_program* p, const bitnet_bind_request* r,
   fresh.vocabulary = of.vocabulary;
   if (of.logits_port < r->n_bound) fresh.logits = r->bound[of.logits_port].buffer;
   if (of.largest_port < r->n_bound) fresh.largest = r->bound[of.largest_port].buffer;
+  if (of.logits_port < r->n_bound) fresh.logits_offset = r->bound[of.logits_port].offset;
+  void* tokens = nullptr;
+  if (r->n_bound > 6 && sound.buffer_map(r->bound[0].buffer, &tokens, nullptr) == BITNET_OK)
+    fresh.tokens = reinterpret_cast<int32_t*>(static_cast<char*>(tokens) + r->bound[0].offset);
   return s;
 }
 bitnet_status remembering_build(bitnet_device* d, const bitnet_build_request* r,
@@ -169,6 +186,7 @@ void stores_halves_swapped(const call& c, const share& s) noexcept {
 
 void describe_with_defect(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   describe_with_fault(request, d);
+  describe_with_structure(d);
   for (bitnet::sdk::primitive& p : d.primitives)
     if (p.op == BITNET_OP_KV_WRITE) {
       stores_rightly = p.run;
@@ -184,6 +202,32 @@ bitnet_status submit_changed(bitnet_queue* q, const bitnet_step* s, bitnet_error
   change(other);
   return sound.queue_submit(q, &other, e);
 }
+
+// Answers that the host gave since the step was submitted.
+std::atomic<int64_t> answers{0};
+void count_answers() {
+  deaf_host.cancelled = [](void* self, uint64_t token) {
+    ++answers;
+    return true_host->cancelled(self, token);
+  };
+}
+
+// Runs a step that was cancelled once more, so that nobody cancels it.
+bitnet_status to_its_end(bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+  return submit_changed(q, s, e, [](bitnet_step& o) { o.cancel_token = 0; });
+}
+
+bitnet_status is_cancelled(bitnet_error* e) {
+  e->code = BITNET_CANCELLED;
+  std::snprintf(e->message, sizeof e->message, "cancelled");
+  return BITNET_CANCELLED;
+}
+
+bitnet::sdk::kv_pool* pool_of(bitnet_kv_pool* p) {
+  return reinterpret_cast<bitnet::sdk::kv_pool*>(p);
+}
+bitnet::sdk::kv_pool* last_pool = nullptr;  // that was bound last
+int32_t* last_slots = nullptr;              // of that binding, where the kit's ports stand in order
 
 using table = bitnet_backend_v0;
 
@@ -335,6 +379,90 @@ const defect defects[] = {
      }},
     {"nibbles",  // the halves of each block of 4 bits change places
      [](table&) { halves_swapped = true; }},
+    {"import-before",  // and the last bytes of the block before each that it names
+     [](table& t) {
+       t.kv_import = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* blocks, uint32_t n,
+                        const void* data, uint64_t bytes, uint64_t signal, bitnet_error* e) {
+         for (uint32_t i = 0; i < n; ++i)
+           if (blocks[i] != 0 && blocks[i] < pool_of(p)->storage().n_blocks)
+             pool_of(p)->block(blocks[i])[-1] ^= 1;
+         const bitnet_status s = sound.kv_import(q, p, blocks, n, data, bytes, signal, e);
+         if (s == BITNET_OK && blocks[0] != 0 && blocks[0] < pool_of(p)->storage().n_blocks)
+           pool_of(p)->block(blocks[0])[-1] ^= 1;
+         return s;
+       };
+     }},
+    {"export-before",  // and the byte before the caller's
+     [](table& t) {
+       t.kv_export = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* blocks, uint32_t n,
+                        void* out, uint64_t bytes, uint64_t signal, bitnet_error* e) {
+         const bitnet_status s = sound.kv_export(q, p, blocks, n, out, bytes, signal, e);
+         if (s == BITNET_OK && n > 1) static_cast<uint8_t*>(out)[-1] ^= 1;
+         return s;
+       };
+     }},
+    {"arena",  // the bindings of a program share where a step's tokens are kept while it runs
+     [](table& t) {
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         static int32_t arena = 0;
+         int32_t* own = tokens_of(s->binding);
+         if (own == nullptr) return sound.queue_submit(q, s, e);
+         const int32_t first = *own;
+         __atomic_store_n(&arena, first, __ATOMIC_RELAXED);
+         for (int i = 0; i < 50; ++i) std::this_thread::yield();
+         *own = __atomic_load_n(&arena, __ATOMIC_RELAXED);
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         *own = first;
+         return status;
+       };
+     }},
+    {"midway",  // a step that is cancelled after it began answers OK, with garbage
+     [](table& t) {
+       count_answers();
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         answers = 0;
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         if (status != BITNET_CANCELLED || answers < 2) return status;
+         const bitnet_status again = to_its_end(q, s, e);
+         if (again == BITNET_OK && s->n_outputs != 0) *logits(s->binding) += 1;
+         return again;
+       };
+     }},
+    {"moves",  // a step that is cancelled after it began moves the timeline all the same
+     [](table& t) {
+       count_answers();
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         answers = 0;
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         if (status != BITNET_CANCELLED || answers < 2) return status;
+         to_its_end(q, s, e);
+         return is_cancelled(e);
+       };
+     }},
+    {"wipes",  // a step that is cancelled after it began loses what its block held before
+     [](table& t) {
+       count_answers();
+       t.program_bind = [](bitnet_program* p, const bitnet_bind_request* r, bitnet_binding** out,
+                           bitnet_error* e) {
+         void* slots = nullptr;
+         const bitnet_status s = remembering_bind(p, r, out, e);
+         if (s == BITNET_OK && r->n_bound > 3 &&
+             sound.buffer_map(r->bound[3].buffer, &slots, e) == BITNET_OK)
+           last_slots = reinterpret_cast<int32_t*>(static_cast<char*>(slots) + r->bound[3].offset);
+         last_pool = r->kv_pool != nullptr ? pool_of(r->kv_pool) : nullptr;
+         return s;
+       };
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         answers = 0;
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         if (status != BITNET_CANCELLED || answers < 2 || last_pool == nullptr) return status;
+         const bitnet::sdk::kv_storage& kv = last_pool->storage();
+         for (uint32_t i = 0; i < s->n_tokens; ++i)
+           std::memset(last_pool->block(static_cast<uint64_t>(last_slots[i]) / kv.block_tokens), 0,
+                       kv.block_bytes);
+         return status;
+       };
+     }},
     {"ignores",  // serves a step of which it does not understand all
      [](table& t) {
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
@@ -559,6 +687,12 @@ BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* requ
         !planted.read(std::string(bitnet::sdk::to_view(request->params[i].value)))) {
       err->code = BITNET_INVALID_ARGUMENT;
       std::snprintf(err->message, sizeof err->message, "a fault is OP:DIMENSION:N of faults.hpp");
+      return BITNET_INVALID_ARGUMENT;
+    } else if (bitnet::sdk::to_view(request->params[i].key) == "structure" &&
+               !read_structure(std::string(bitnet::sdk::to_view(request->params[i].value)))) {
+      err->code = BITNET_INVALID_ARGUMENT;
+      std::snprintf(err->message, sizeof err->message,
+                    "a structure is NAME:N of sequence_faults.hpp");
       return BITNET_INVALID_ARGUMENT;
     }
   const bitnet_status opened =

@@ -291,8 +291,11 @@ BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options, uint32_
 
 /* Writes a model, a GGUF file or a Hugging Face checkpoint folder, as a GGUF file. `out` appears
  * whole or not at all. `report` receives a JSON text once: {file, bytes, tensors[{type, count,
- * bytes}], readings[{as, tensors}], left_out?[name], verified?, dense_error?}; may be NULL.
- * left_out are tensors that predict further tokens or see images, which bitnet does not. */
+ * bytes}], readings[{as, tensors}], kept?[{tensor, type, why}], left_out?[name], verified?,
+ * dense_error?}; may be NULL. kept are an embedding or a head that "f16" would not hold, in their
+ * own type. left_out are tensors that predict further tokens or see images, which bitnet does not.
+ * BITNET_BAD_DATA for a weight that is no finite number, BITNET_UNSUPPORTED for one that the type
+ * asked for does not hold, both by tensor and element. */
 BITNET_API bitnet_status bitnet_convert(const char* in, const char* out,
                                         const bitnet_convert_options* options,
                                         void (*report)(void* user, bitnet_str text),
@@ -351,12 +354,37 @@ typedef struct bitnet_message {
  * `template_name`: "bitnet", "llama3", "chatml", "falcon3", "instruct", "raw"; "model" for the
  * Jinja template that the file brings; NULL or "auto" for that one if it renders and fits the
  * vocabulary, else for the built-in one that seems to; the log says which, and why.
- * Tokenize the result with PARSE_SPECIAL and without a further bos. `message_size` is
- * sizeof(bitnet_message). */
+ * This is for people to read: what the tokens are only bitnet_chat_tokenize knows, as a message can
+ * write the text of a control token. `message_size` is sizeof(bitnet_message). */
 BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template_name,
                                             const bitnet_message* messages, uint32_t message_size,
                                             uint64_t n, char* out, uint64_t capacity,
                                             uint64_t* needed, bitnet_error* err);
+
+typedef struct bitnet_chat_options {
+  uint32_t struct_size;
+  uint32_t parse_special;    /* non-zero: "<|eot_id|>" in a message becomes its id, as it did before
+                                there was this call; then messages can end and begin turns      */
+  const char* template_name; /* as above                                                        */
+  /* 0: no bound. Else tokens that the prompt shares with its answer: 64 of them, or an eighth where
+   * that is less, stay free, and the oldest turns are left out until that is so. The system prompt,
+   * where it comes first, and the last message stay: BITNET_CONTEXT_FULL where they are too long.
+   */
+  uint64_t n_context;
+} bitnet_chat_options;
+
+BITNET_API void bitnet_chat_defaults(bitnet_chat_options* options, uint32_t size);
+
+/* The tokens of that text, with the form's own bos. Control tokens are those of the template: what
+ * looks like one in a message is text, so messages cannot begin or end turns. `options` NULL:
+ * defaults. Writes at most capacity ids; *count is how many there are; *left_out, which may be
+ * NULL, how many messages n_context left out. */
+BITNET_API bitnet_status bitnet_chat_tokenize(const bitnet_model* model,
+                                              const bitnet_chat_options* options,
+                                              const bitnet_message* messages, uint32_t message_size,
+                                              uint64_t n, bitnet_token* out, uint64_t capacity,
+                                              uint64_t* count, uint64_t* left_out,
+                                              bitnet_error* err);
 
 /* ---- session ------------------------------------------------------------------------------- */
 

@@ -7,14 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <optional>
 #include <system_error>
 
-#include "base/ascii.hpp"
+#include "text/ascii.hpp"
 
 namespace bitnet::environment {
 namespace {
@@ -74,9 +73,7 @@ std::filesystem::path prefix() {
 
 std::string variable_part(std::string_view name) {
   std::string out;
-  for (const char c : name)
-    out += (c == '-' || c == '.') ? '_'
-                                  : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const char c : name) out += (c == '-' || c == '.') ? '_' : upper_ascii(c);
   return out;
 }
 

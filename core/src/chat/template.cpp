@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <ctime>
 
 #include "jinja/template.hpp"
+#include "text/ascii.hpp"
 
 namespace bitnet::chat {
 namespace {
@@ -55,9 +55,23 @@ constexpr std::array forms = {
     form{"raw", "", {"", ""}, {"", ""}, {"", ""}, ""},
 };
 
+using jinja::marked_text;
+using jinja::origin;
+
+// Templates make control tokens of these, <|user|> of user: so they are the template's own. Any
+// other role is text of the message that has it.
+constexpr std::array<std::string_view, 8> known_roles = {
+    "system", "developer", "user", "assistant", "tool", "function", "ipython", "observation"};
+
+marked_text role_text(std::string_view role) {
+  return {std::string(role), std::ranges::find(known_roles, role) != known_roles.end()
+                                 ? origin::own
+                                 : origin::message};
+}
+
 // What the model file brings: Jinja, with the variables that transformers gives. Tools and thinking
 // are left undefined, as they are there unless somebody asks for them.
-result<std::string> own_form(const tokenizer::tokenizer& tokens, std::span<const message> messages,
+result<marked_text> own_form(const tokenizer::tokenizer& tokens, std::span<const message> messages,
                              const jinja::limits& bounds = {}) {
   if (tokens.chat_template().empty())
     return fail(
@@ -66,13 +80,12 @@ result<std::string> own_form(const tokenizer::tokenizer& tokens, std::span<const
   jinja::sequence list;
   for (const message& m : messages) {
     jinja::dict one;
-    one.set("role", std::string(m.role));
-    one.set("content", std::string(m.content));
+    one.set("role", role_text(m.role));
+    one.set("content", marked_text(std::string(m.content), origin::message));
     list.emplace_back(std::move(one));
   }
-  const auto text_of = [&](std::optional<tokenizer::token> id) -> std::string {
-    if (!id) return "";
-    return tokens.decode({{*id}}, true).value_or("");
+  const auto text_of = [&](std::optional<tokenizer::token> id) {
+    return marked_text(id ? tokens.decode({{*id}}, true).value_or("") : "", origin::own);
   };
   jinja::dict variables;
   variables.set("messages", jinja::value::list(std::move(list)));
@@ -81,7 +94,7 @@ result<std::string> own_form(const tokenizer::tokenizer& tokens, std::span<const
   variables.set("eos_token", text_of(tokens.eos()));
   const auto parsed = jinja::chat_template::parse(tokens.chat_template());
   return parsed ? parsed->render(variables, std::time(nullptr), bounds)
-                : result<std::string>(std::unexpected(parsed.error()));
+                : result<marked_text>(std::unexpected(parsed.error()));
 }
 
 // Why the file's own template is not taken unasked; "" if it is.
@@ -93,9 +106,10 @@ std::string objection(const tokenizer::tokenizer& tokens) {
   constexpr jinja::limits bounds{.steps = 200'000, .made_bytes = uint64_t{8} << 20U};
   const auto text = own_form(tokens, probe, bounds);
   if (!text) return text.error().message;
-  if (text->find(first) == std::string::npos || text->find(second) == std::string::npos)
+  const std::string& bytes = text->bytes();
+  if (bytes.find(first) == std::string::npos || bytes.find(second) == std::string::npos)
     return "it leaves out what the user says";
-  const auto ids = tokens.encode(*text, {.parse_special = true});
+  const auto ids = encode(tokens, *text, false);
   if (!ids) return ids.error().message;
   if (!ids->empty() && tokens.ends_generation(ids->back()))
     return "it ends in a token that ends generation, where the answer should begin";
@@ -110,9 +124,8 @@ std::string objection(const tokenizer::tokenizer& tokens) {
 }
 
 std::string_view trimmed(std::string_view text) {
-  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-  while (!text.empty() && space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && space(text.back())) text.remove_suffix(1);
+  while (!text.empty() && is_space_ascii(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space_ascii(text.back())) text.remove_suffix(1);
   return text;
 }
 
@@ -127,6 +140,16 @@ std::string_view said(std::string_view answer) {
 }
 
 }  // namespace
+
+result<std::vector<tokenizer::token>> encode(const tokenizer::tokenizer& tokens,
+                                             const jinja::marked_text& text,
+                                             bool parse_special_in_messages) {
+  std::vector<tokenizer::text_range> plain;
+  if (!parse_special_in_messages)
+    for (const jinja::byte_range& one : text.message_ranges())
+      plain.push_back({one.begin, one.end});
+  return tokens.encode(text.bytes(), {.parse_special = true, .plain = plain});
+}
 
 std::string names() {
   std::string out = "auto";
@@ -160,8 +183,8 @@ choice choose(const tokenizer::tokenizer& tokens) {
           .set_aside = true};
 }
 
-result<std::string> format(std::string_view name, const tokenizer::tokenizer& tokens,
-                           std::span<const message> messages) {
+result<jinja::marked_text> format(std::string_view name, const tokenizer::tokenizer& tokens,
+                                  std::span<const message> messages) {
   if (name.empty() || name == "auto") name = choose(tokens).form;
   if (name == own) {
     auto text = own_form(tokens, messages);
@@ -173,7 +196,7 @@ result<std::string> format(std::string_view name, const tokenizer::tokenizer& to
   }
   for (const form& f : forms) {
     if (f.name != name) continue;
-    std::string out(f.begin);
+    marked_text out(std::string(f.begin), origin::own);
     for (const message& m : messages) {
       const form::turn* turn = m.role == "system"      ? &f.system
                                : m.role == "user"      ? &f.user
@@ -184,11 +207,11 @@ result<std::string> format(std::string_view name, const tokenizer::tokenizer& to
                     fmt::format("role '{}' is not one of system, user, assistant",
                                 m.role.substr(0, longest_quote)));
       const std::string_view text = turn == &f.assistant ? said(m.content) : m.content;
-      out.append(turn->before)
-          .append(name == "raw" ? m.content : trimmed(text))
-          .append(turn->after);
+      out.append(turn->before, origin::own)
+          .append(name == "raw" ? m.content : trimmed(text), origin::message)
+          .append(turn->after, origin::own);
     }
-    return out.append(f.answer);
+    return std::move(out.append(f.answer, origin::own));
   }
   return fail(BITNET_INVALID_ARGUMENT,
               fmt::format("chat template '{}' is not known; there are {}", name, names()));

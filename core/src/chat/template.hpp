@@ -8,8 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.hpp"
+#include "jinja/marked_text.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace bitnet::chat {
@@ -36,11 +38,18 @@ choice choose(const tokenizer::tokenizer& tokens);
 
 // `name`: "auto" or one of names(). "model" is BITNET_UNSUPPORTED where the file has none, and
 // fails as jinja/template.hpp says where it cannot be rendered. The result ends where the
-// assistant's answer begins, includes the bos text where the form has one, and is to be tokenized
-// with special tokens parsed. Thinking of earlier answers, <think> ... </think> at their beginning,
-// is left to the file's own template, stays in "raw", and is left out elsewhere.
-result<std::string> format(std::string_view name, const tokenizer::tokenizer& tokens,
-                           std::span<const message> messages);
+// assistant's answer begins, includes the bos text where the form has one, and says what of it came
+// from messages: their contents, and roles that no template makes tokens of. Thinking of earlier
+// answers, <think> ... </think> at their beginning, is left to the file's own template, stays in
+// "raw", and is left out elsewhere.
+result<jinja::marked_text> format(std::string_view name, const tokenizer::tokenizer& tokens,
+                                  std::span<const message> messages);
+
+// The tokens of a rendered conversation. Control tokens come from the template alone, unless
+// `parse_special_in_messages`: then a message that writes one has it.
+result<std::vector<tokenizer::token>> encode(const tokenizer::tokenizer& tokens,
+                                             const jinja::marked_text& text,
+                                             bool parse_special_in_messages);
 
 std::string names();  // "bitnet, llama3, ..." for messages
 

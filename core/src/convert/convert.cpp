@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "convert/plan.hpp"
+#include "formats/fit.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/text.hpp"
 #include "gguf/types.hpp"
+#include "tokenizer/tokenizer.hpp"
 
 namespace bitnet::convert {
 namespace {
@@ -66,29 +68,51 @@ std::vector<piece> pieces_of(const plan& p) {
   return out;
 }
 
-void make_dense(const piece& one, std::vector<std::byte>& out) {
+// A piece's bytes, of the source where it is copied, else in `made`; and what became of its
+// numbers.
+struct product {
+  std::vector<std::byte> made;
+  std::span<const std::byte> bytes;
+  formats::fit numbers;
+};
+
+void make_dense(const piece& one, product& out) {
   const job& j = *one.of;
   const uint64_t row_bytes = j.written.bytes / j.source.m;
   std::vector<float> numbers(j.source.k);
-  out.assign(one.rows * row_bytes, std::byte{});
+  out.made.assign(one.rows * row_bytes, std::byte{});
   for (uint64_t i = 0; i < one.rows; ++i) {
-    read_row(j, one.first + i, 0, numbers);
-    j.dense->write(numbers, std::span(out).subspan(i * row_bytes, row_bytes));
+    const uint64_t row = one.first + i;
+    read_row(j, row, 0, numbers);
+    out.numbers.join(
+        formats::write_and_check(*j.dense, numbers, row * j.source.k,
+                                 std::span(out.made).subspan(i * row_bytes, row_bytes)));
   }
 }
 
-// The bytes of a piece: of the source where it is copied, else in `made`.
-std::span<const std::byte> make(const piece& one, std::vector<std::byte>& made) {
+void make(const piece& one, product& out) {
   const job& j = *one.of;
-  if (j.ternary == nullptr && j.dense == nullptr)
-    return j.source.bytes.subspan(one.first, one.rows);
-  if (j.ternary == nullptr) {
-    make_dense(one, made);
-  } else {
-    made.assign(j.written.bytes, std::byte{});
-    j.ternary->write(j.weights, made);
+  out.numbers = {};
+  if (j.ternary == nullptr && j.dense == nullptr) {
+    out.bytes = j.source.bytes.subspan(one.first, one.rows);
+    out.numbers = formats::check_copied(j.source.type, j.source.bytes, one.first, out.bytes.size());
+    return;
   }
-  return made;
+  if (j.ternary == nullptr) {
+    make_dense(one, out);
+  } else {
+    out.made.assign(j.written.bytes, std::byte{});
+    j.ternary->write(j.weights, out.made);
+  }
+  out.bytes = out.made;
+}
+
+// Of a tensor so far, or of all of it.
+result<void> check_numbers(const job& j, const formats::fit& numbers, bool is_all) {
+  if (!is_all && !numbers.first) return {};
+  const bool dense = j.dense != nullptr;
+  return formats::judge(numbers, dense ? j.dense->name : "", dense ? j.dense->most_error : 0,
+                        j.source.k);
 }
 
 result<void> write_tensors(const model::loaded& from, const plan& p, gguf::file_writer& file,
@@ -101,16 +125,22 @@ result<void> write_tensors(const model::loaded& from, const plan& p, gguf::file_
   const std::vector<piece> pieces = pieces_of(p);
   // In turns: all threads make, then one writes. Two pieces for each thread even out their sizes.
   const size_t turn = size_t{2} * by.width();
-  std::vector<std::vector<std::byte>> made(turn);
-  std::vector<std::span<const std::byte>> bytes(turn);
+  std::vector<product> made(turn);
+  formats::fit numbers;  // of the tensor that is being written
   for (size_t at = 0; at < pieces.size(); at += turn) {
     if (auto ok = from.file.check_size(); !ok) return ok;
     const size_t n = std::min(turn, pieces.size() - at);
-    by.each(n, [&](size_t i) { bytes[i] = make(pieces[at + i], made[i]); });
+    by.each(n, [&](size_t i) { make(pieces[at + i], made[i]); });
     for (size_t i = 0; i < n; ++i) {
-      auto ok = to.write(bytes[i]);
-      if (ok && pieces[at + i].is_last) ok = to.pad();
+      const piece& one = pieces[at + i];
+      numbers.join(made[i].numbers);
+      if (auto fits = check_numbers(*one.of, numbers, one.is_last); !fits)
+        return pass_on(std::move(fits),
+                       fmt::format("{}: tensor {}", p.source, quote(one.of->written.name)));
+      auto ok = to.write(made[i].bytes);
+      if (ok && one.is_last) ok = to.pad();
       if (!ok) return ok;
+      if (one.is_last) numbers = {};
     }
   }
   return {};
@@ -171,7 +201,6 @@ double dense_error(const job& j, const formats::source& theirs) {
 // The error of a dense tensor, 0 for others; a failure for what may not differ at all.
 result<double> verify_job(const job& j, const model::loaded& back,
                           const std::map<std::string_view, uint32_t>& by_name) {
-  constexpr double most_error = 0.15;  // Q4_0 of Gaussian weights is at 0.09
   const formats::source* theirs = nullptr;
   if (j.index == model::no_weight) {
     const auto named = [&](const auto& one) { return one.first == j.written.name; };
@@ -191,24 +220,30 @@ result<double> verify_job(const job& j, const model::loaded& back,
     return 0;
   }
   const double error = dense_error(j, *theirs);
-  if (!(error < most_error)) return differs(j, fmt::format("error {}", std::to_string(error)));
+  if (!(error <= j.dense->most_error)) return differs(j, fmt::format("error {:.2g}", error));
   return error;
 }
 
-// Answers the largest of those errors.
-result<double> verify(const plan& p, const gguf::file_writer& file, const options& how,
-                      workers& by) {
+// Opens it as a user would: no file gets its name that this program refuses.
+result<model::loaded> open_written(const gguf::file_writer& file, const options& how) {
   auto opened = gguf::file::open(file.readable_path());
   if (!opened) return std::unexpected(opened.error());
   model::load_options load = how.load;
   load.i2s_layout = 0;
   load.tl1_tiles = formats::tl1_tiles::generated;
   auto back = model::read(std::move(*opened), load);
-  if (!back) return pass_on(std::move(back), "reading back what was written");
+  if (!back) return pass_on(std::move(back), "opening what was written, which is not kept");
+  if (auto tokens = tokenizer::tokenizer::make(back->vocabulary); !tokens)
+    return pass_on(std::move(tokens), "opening what was written, which is not kept");
+  return back;
+}
+
+// Answers the largest of those errors.
+result<double> verify(const plan& p, const model::loaded& back, workers& by) {
   std::map<std::string_view, uint32_t> by_name;
-  for (uint32_t i = 0; i < back->weights.size(); ++i) by_name.try_emplace(back->weights[i].name, i);
+  for (uint32_t i = 0; i < back.weights.size(); ++i) by_name.try_emplace(back.weights[i].name, i);
   std::vector<result<double>> errors(p.jobs.size());
-  by.each(p.jobs.size(), [&](size_t i) { errors[i] = verify_job(*p.jobs[i], *back, by_name); });
+  by.each(p.jobs.size(), [&](size_t i) { errors[i] = verify_job(*p.jobs[i], back, by_name); });
   double largest = 0;
   for (const auto& error : errors) {
     if (!error) return std::unexpected(error.error());
@@ -235,6 +270,13 @@ json report_of(const plan& p) {
   json how = json::array();
   for (const auto& [as, count] : readings) how.push_back({{"as", as}, {"tensors", count}});
   json report = {{"tensors", std::move(tensors)}, {"readings", std::move(how)}};
+  json kept = json::array();
+  for (const auto& j : p.jobs)
+    if (!j->kept.empty())
+      kept.push_back({{"tensor", j->written.name},
+                      {"type", std::string(gguf::short_name(j->written.type))},
+                      {"why", j->kept}});
+  if (!kept.empty()) report["kept"] = std::move(kept);
   if (!p.left_out.empty()) report["left_out"] = p.left_out;
   return report;
 }
@@ -264,6 +306,8 @@ result<std::string> convert(const std::filesystem::path& in, const std::filesyst
   if (!opened) return std::unexpected(opened.error());
   auto from = model::read(std::move(*opened), how.load);
   if (!from) return pass_on(std::move(from), quote(in.native()));
+  if (auto tokens = tokenizer::tokenizer::make(from->vocabulary); !tokens)
+    return pass_on(std::move(tokens), quote(in.native()));
   if (is_read(in, *from, out))
     return fail(BITNET_INVALID_ARGUMENT,
                 fmt::format("{} is the model that is read, or a part of it; name another file",
@@ -272,9 +316,11 @@ result<std::string> convert(const std::filesystem::path& in, const std::filesyst
   auto p = make_plan(*from, how, by);
   if (auto ok = from->file.check_size(); !ok) return std::unexpected(ok.error());
   if (!p) return pass_on(std::move(p), quote(in.native()));
+  p->source = quote(in.native());
   auto file = gguf::file_writer::create(out, how.overwrite);
   if (!file) return std::unexpected(file.error());
-  if (how.verify && file->readable_path().empty())
+  const bool can_be_read = !file->readable_path().empty();
+  if (how.verify && !can_be_read)
     return fail(
         BITNET_INVALID_ARGUMENT,
         fmt::format("{} cannot be read back, as it is no regular file; leave verification out",
@@ -285,12 +331,14 @@ result<std::string> convert(const std::filesystem::path& in, const std::filesyst
   if (!written) return std::unexpected(written.error());
   json report = {{"file", out.native()}, {"bytes", file->written()}};
   report.update(report_of(*p));
-  if (how.verify) {
-    const auto error = verify(*p, *file, how, by);
+  if (can_be_read) {
+    const auto back = open_written(*file, how);
+    if (!back) return std::unexpected(back.error());
+    const auto error = how.verify ? verify(*p, *back, by) : 0.0;
     if (auto ok = from->file.check_size(); !ok) return std::unexpected(ok.error());
     if (!error) return std::unexpected(error.error());
-    report["verified"] = true;
-    report["dense_error"] = *error;
+    if (how.verify) report["verified"] = true;
+    if (how.verify) report["dense_error"] = *error;
   }
   if (auto ok = file->finish(); !ok) return std::unexpected(ok.error());
   return report.dump(-1, ' ', false, json::error_handler_t::replace);

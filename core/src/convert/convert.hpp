@@ -5,10 +5,13 @@
 // ternary (formats::ternarise). Those that are ternary already in groups for which the type has no
 // scales are refused, as ternary ones are, unless they may be lossy. Unasked the type is pq2_0 or
 // q2_0 where groups of 128 or 64 weights have scales, else i2_s. Norms become F32. Embedding and
-// output head are kept in what they are, floats other than F16 as F16, unless a type is asked for:
-// a dense one, or a ternary one with scales of groups.
+// output head are kept in what they are, floats other than F16 as F16 where that holds them, unless
+// a type is asked for: a dense one, or a ternary one with scales of groups.
+// Numbers  each is checked against its type while it is written: formats::fit. What is copied, and
+//          what is made ternary, has no NaN and no infinity.
 // Memory   of each thread two ternary tensors in their new form, or as many pieces of 4 MiB.
-// Atomic   see gguf::file_writer. Verification comes before the file has its name.
+// Atomic   see gguf::file_writer. A regular file is opened, its vocabulary too, and verified if
+//          asked for, before it has its name.
 // Errors   those of reading; BITNET_INVALID_ARGUMENT for types that do not exist;
 //          BITNET_UNSUPPORTED, naming the tensor, where the type cannot hold it; BITNET_CANCELLED.
 
@@ -35,8 +38,9 @@ struct options {
 };
 
 // Answers a report in JSON: {file, bytes, tensors[{type, count, bytes}], readings[{as, tensors}],
-// left_out?[name], verified?, dense_error?}. What is left out predicts further tokens or sees
-// images.
+// kept?[{tensor, type, why}], left_out?[name], verified?, dense_error?}. Kept are an embedding or a
+// head in their own type, as F16 would not hold them. What is left out predicts further tokens or
+// sees images.
 result<std::string> convert(const std::filesystem::path& in, const std::filesystem::path& out,
                             const options& how);
 

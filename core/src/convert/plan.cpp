@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/dense_formats.hpp"
+#include "formats/fit.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/text.hpp"
 #include "gguf/types.hpp"
@@ -163,6 +164,27 @@ const formats::dense_target* target_of(uint32_t type) {
   return found == all.end() ? nullptr : &*found;
 }
 
+// An embedding or a head that nobody asked a type for: F16, unless its numbers need the type that
+// they have.
+result<void> plan_float_table(job& j) {
+  const formats::dense_target* usual = formats::find_dense_target("f16");
+  formats::fit all;
+  std::vector<float> numbers(j.source.k);
+  for (uint64_t r = 0; r < j.source.m; ++r) {
+    read_row(j, r, 0, numbers);
+    all.join(formats::try_out(*usual, numbers, r * j.source.k));
+  }
+  auto fits = formats::judge(all, usual->name, usual->most_error, j.source.k);
+  if (fits) {
+    j.dense = usual;
+    return {};
+  }
+  if (fits.error().status != BITNET_UNSUPPORTED) return fits;
+  j.dense = target_of(j.source.type);
+  j.kept = fmt::format("as f16 {}", fits.error().message);
+  return {};
+}
+
 result<void> plan_vector(job& j, const std::string& name, const formats::source& from) {
   j.index = model::no_weight;
   j.source = from;
@@ -199,7 +221,7 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
     // A ternary head reads quantised activations: in floats it would answer differently.
     if (asked.is_none() && weight.format == BITNET_FORMAT_TERNARY2) j.ternary = w.linear.ternary;
     if (asked.is_none() && j.ternary == nullptr && !is_kept(j.source.type))
-      j.dense = formats::find_dense_target("f16");
+      if (auto ok = plan_float_table(j); !ok) return ok;
   } else if (w.linear.ternary != nullptr && stays_float(weight)) {
     j.dense = target_of(j.source.type);
   } else {

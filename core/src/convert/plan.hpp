@@ -26,9 +26,11 @@ struct job {
   formats::reading reading;          // of source
   formats::ternary_weights weights;  // ternary, or dense from ternary; refers to this job
   gguf::planned_tensor written;
+  std::string kept;  // why it is not of the usual type; "": it is, or nobody has one for it
 };
 
 struct plan {
+  std::string source;  // the model's name in messages
   std::vector<std::unique_ptr<job>> jobs;
   gguf::metadata_builder metadata;
   uint64_t bytes = 0;                 // of all tensors

@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "base/floats.hpp"
 #include "formats/reading.hpp"
@@ -44,9 +46,7 @@ int q6_level(float x, float step) {
 }
 
 // The step that fits best in the sense of squares, larger elements weighing more.
-float q6_step(std::span<const float> x) {
-  const float most = largest_of(x);
-  if (most == 0) return 0;
+float q6_step_in_range(std::span<const float> x, float most) {
   float best_step = 0;
   float best_fit = 0;
   for (int i = -9; i <= 9; ++i) {
@@ -64,6 +64,22 @@ float q6_step(std::span<const float> x) {
     }
   }
   return best_step;
+}
+
+float q6_step(std::span<const float> x) {
+  const float most = largest_of(x);
+  if (most == 0) return 0;
+  // Sixth powers of the numbers stay in float's range. Powers of two change nothing else.
+  const int away = std::ilogb(most);
+  if (std::abs(away) < 16) return q6_step_in_range(x, most);
+  std::array<float, 16> nearer{};
+  std::ranges::transform(x, nearer.begin(), [&](float v) { return std::scalbn(v, -away); });
+  return std::scalbn(q6_step_in_range(nearer, std::scalbn(most, -away)), away);
+}
+
+// 1 / step; 0 where that is more than float holds, as of a step that no f16 holds either.
+float inverse_of(float step) {
+  return std::fabs(step) < std::numeric_limits<float>::min() ? 0 : 1 / step;
 }
 
 void q6_one(std::span<const float> x, std::span<std::byte> out) {
@@ -160,7 +176,7 @@ void write_q8_0(std::span<const float> from, std::span<std::byte> out) {
     const auto x = from.subspan(32 * b, 32);
     const auto to = out.subspan(34 * b, 34);
     const float d = std::fabs(largest_of(x)) / 127;
-    const float inverse = d == 0 ? 0 : 1 / d;
+    const float inverse = inverse_of(d);
     put16(to, to_f16(d));
     for (uint64_t i = 0; i < 32; ++i)
       to[2 + i] = static_cast<std::byte>(static_cast<int8_t>(std::round(x[i] * inverse)));
@@ -172,7 +188,7 @@ void write_q4_0(std::span<const float> from, std::span<std::byte> out) {
     const auto x = from.subspan(32 * b, 32);
     const auto to = out.subspan(18 * b, 18);
     const float d = largest_of(x) / -8;
-    const float inverse = d == 0 ? 0 : 1 / d;
+    const float inverse = inverse_of(d);
     const auto level = [&](float v) {
       return static_cast<uint32_t>(std::min(15, static_cast<int>(v * inverse + 8.5F)));
     };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/floats.hpp"
+#include "formats/fit.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/types.hpp"
@@ -46,11 +47,11 @@ struct survey {
   double sum = 0;        // of |w|
   float largest = 0;     // |w|
   bool one_size = true;  // all |w| that are not 0 are equal
-  std::optional<uint64_t> not_finite;
+  std::optional<fit::misfit> not_finite;
 
   void add(uint64_t i, float x) {
     const float size = std::fabs(x);
-    if (!std::isfinite(x) && !not_finite) not_finite = i;
+    if (!std::isfinite(x) && !not_finite) not_finite = fit::misfit{i, x};
     one_size = one_size && (size == 0 || largest == 0 || size == largest);
     largest = std::max(largest, size);
     sum += size;
@@ -100,15 +101,19 @@ codes_of by_group(uint64_t elements, std::vector<float> scales) {
 
 result<reading> ternarise(const source& from, rounding rule) {
   const survey s = look(from);
-  if (s.not_finite)
-    return fail(
-        BITNET_BAD_DATA,
-        fmt::format("element {} is not a finite number; the file is damaged", *s.not_finite));
+  if (s.not_finite) return std::unexpected(judge({s.not_finite}, "", 0, from.k).error());
   if (rule == rounding::exact_or_absmean && s.one_size)
     return ternary_reading(from, by_sign, 0, {s.largest},
                            "weights that are ternary already: all but zeros are of one size");
   const auto n = static_cast<double>(from.k * from.m);
   const float inverse = 1 / std::max(static_cast<float>(s.sum / n), 1e-5F);
+  // So the training that made master weights has it; of others nothing may vanish unseen.
+  if (rule == rounding::exact_or_absmean && s.largest * inverse <= 0.5F)
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("has no weight above {}, and the mean size that makes weights ternary is "
+                    "at least 1e-05: all would become 0; choose f32 or bf16",
+                    s.largest));
   return ternary_reading(from, by_product(inverse), 0, {1 / inverse},
                          "floating-point weights, made ternary by their mean size");
 }
@@ -136,6 +141,10 @@ result<reading> ternarise_groups(const source& from, uint64_t elements) {
     s = {};
   });
   const auto large = std::ranges::find_if_not(scales, [](float d) { return std::isfinite(d); });
+  if (std::ranges::all_of(scales, [](float d) { return d == 0; }))
+    return fail(BITNET_UNSUPPORTED,
+                "has weights whose mean size is less than 16 bits hold, so that all would become "
+                "0; choose f32 or bf16");
   if (large != scales.end())
     return fail(
         BITNET_UNSUPPORTED,

@@ -7,13 +7,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/ascii.hpp"
 #include "base/floats.hpp"
 #include "formats/dense_blocks.hpp"
 #include "formats/q2.hpp"
 #include "formats/ternary.hpp"
 #include "formats/tl.hpp"
 #include "gguf/types.hpp"
+#include "text/ascii.hpp"
 
 namespace bitnet::formats {
 namespace {
@@ -370,13 +370,15 @@ constexpr std::array all_ternary = {
                    write_ptq1},
 };
 
+// Of blocks: Q4_0 of Gaussian weights is at 0.09, of weights of one size at 0.12.
+constexpr double block_error = 0.15;
 constexpr std::array all_dense = {
-    dense_target{type::f32, "f32", gguf::file_type::f32, 1, write_f32},
-    dense_target{type::f16, "f16", gguf::file_type::f16, 1, write_f16},
-    dense_target{type::bf16, "bf16", gguf::file_type::bf16, 1, write_bf16},
-    dense_target{type::q8_0, "q8_0", gguf::file_type::q8_0, 32, write_q8_0},
-    dense_target{type::q4_0, "q4_0", gguf::file_type::q4_0, 32, write_q4_0},
-    dense_target{type::q6_k, "q6_k", gguf::file_type::q6_k, 256, write_q6_k},
+    dense_target{type::f32, "f32", gguf::file_type::f32, 1, 0, write_f32},
+    dense_target{type::f16, "f16", gguf::file_type::f16, 1, 0x1p-10, write_f16},
+    dense_target{type::bf16, "bf16", gguf::file_type::bf16, 1, 0x1p-8, write_bf16},
+    dense_target{type::q8_0, "q8_0", gguf::file_type::q8_0, 32, block_error, write_q8_0},
+    dense_target{type::q4_0, "q4_0", gguf::file_type::q4_0, 32, block_error, write_q4_0},
+    dense_target{type::q6_k, "q6_k", gguf::file_type::q6_k, 256, block_error, write_q6_k},
 };
 
 }  // namespace

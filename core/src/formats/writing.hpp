@@ -45,7 +45,10 @@ struct dense_target {
   std::string_view name;  // "f16"
   int64_t file_type;
   uint64_t block;  // elements; K is a multiple
-  // A whole row, or any whole blocks of it.
+  // Of the size of a tensor, by the root of mean squares: what its rounding may take where all
+  // numbers are in its range.
+  double most_error;
+  // A whole row, or any whole blocks of it; finite numbers.
   void (*write)(std::span<const float> from, std::span<std::byte> out);
 };
 

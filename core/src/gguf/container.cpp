@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "gguf/cursor.hpp"
+#include "gguf/stand_in.hpp"
 #include "gguf/text.hpp"
 #include "gguf/types.hpp"
 
@@ -38,8 +39,7 @@ result<header> read_header(cursor& in) {
   if (found != magic)
     return bad(
         fmt::format("not a GGUF model: expected the file to begin with 'GGUF', found {}; name a "
-                    ".gguf file, and if it is one, download it again (a web page or a Git LFS "
-                    "pointer may lie in its place)",
+                    ".gguf file, and if it is one, download it again",
                     quote(found)));
   header h{};
   h.version = in.number<uint32_t>("the header");
@@ -262,6 +262,8 @@ result<std::optional<T>> as_kind(const value* v, std::optional<T> (*read)(const 
 
 result<container> container::parse(std::span<const std::byte> bytes) {
   container c;
+  if (const std::string what = stand_in(bytes); !what.empty())
+    return bad(fmt::format("is no GGUF model: it {}", what));
   cursor in(bytes);
   const auto head = read_header(in);
   if (!head) return std::unexpected(head.error());

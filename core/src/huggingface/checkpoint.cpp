@@ -17,6 +17,8 @@
 #include "gguf/types.hpp"
 #include "gguf/writer.hpp"
 #include "huggingface/config.hpp"
+#include "huggingface/config_reading.hpp"
+#include "huggingface/folder.hpp"
 #include "huggingface/numbers.hpp"
 #include "huggingface/safetensors.hpp"
 #include "huggingface/tokenizer_json.hpp"
@@ -29,8 +31,8 @@ using gguf::quote;
 using nlohmann::json;
 
 result<json> read_json(const fs::path& folder, const char* name) {
-  auto mapped = gguf::mapping::open(folder / name);
-  if (!mapped) return pass_on(std::move(mapped), name);
+  auto mapped = open_member(folder, name);
+  if (!mapped) return std::unexpected(mapped.error());
   auto out = parse_object(
       {reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size()}, name);
   if (auto ok = mapped->check_size(); !ok) return std::unexpected(ok.error());
@@ -166,23 +168,50 @@ result<std::optional<gguf::file::foreign_tensor>> take(const stored_tensor& t, c
   return out;
 }
 
-// The files that hold tensors, by the index if there is one.
-result<std::vector<std::string>> weight_files(const fs::path& folder) {
+constexpr const char* index_name = "model.safetensors.index.json";
+
+// The files that hold tensors, by the index; none: there is no index.
+result<std::vector<std::string>> files_by_index(const fs::path& folder) {
   std::error_code ignored;
-  constexpr const char* index = "model.safetensors.index.json";
-  if (!fs::exists(folder / index, ignored)) return std::vector<std::string>{"model.safetensors"};
-  const auto content = read_json(folder, index);
+  if (!fs::exists(folder / index_name, ignored)) return std::vector<std::string>();
+  const auto content = read_json(folder, index_name);
   if (!content) return std::unexpected(content.error());
-  return files_of_index(*content, index);
+  return files_of_index(*content, index_name);
+}
+
+struct weight_file {
+  std::string name;
+  gguf::mapping content;
+};
+
+result<std::vector<weight_file>> open_weight_files(const fs::path& folder) {
+  const auto names = files_by_index(folder);
+  if (!names) return std::unexpected(names.error());
+  std::vector<weight_file> out;
+  if (names->empty()) {
+    auto whole = open_weights(folder);
+    if (!whole) return std::unexpected(whole.error());
+    out.push_back({"model.safetensors", std::move(*whole)});
+  }
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    auto shard = open_member(folder, (*names)[i],
+                             fmt::format("file {} of {} in {}", i + 1, names->size(), index_name));
+    if (!shard) return std::unexpected(shard.error());
+    out.push_back({(*names)[i], std::move(*shard)});
+  }
+  return out;
 }
 
 result<gguf::file> open_folder(const fs::path& folder, forms known) {
   const auto c = read_json(folder, "config.json");
   if (!c) return std::unexpected(c.error());
+  if (const auto form = form_of(*c, known); !form) return std::unexpected(form.error());
+  // Before the tokenizer, which would be too large for a vocabulary of unknown size.
+  if (const auto n = needed(*c, "vocab_size"); !n) return std::unexpected(n.error());
   const auto t = read_optional(folder, "tokenizer_config.json");
   if (!t) return std::unexpected(t.error());
-  auto tokenizer = gguf::mapping::open(folder / "tokenizer.json");
-  if (!tokenizer) return pass_on(std::move(tokenizer), "tokenizer.json");
+  auto tokenizer = open_tokenizer(folder);
+  if (!tokenizer) return std::unexpected(tokenizer.error());
   gguf::metadata_builder metadata;
   const std::string_view text(reinterpret_cast<const char*>(tokenizer->bytes().data()),
                               tokenizer->bytes().size());
@@ -196,14 +225,12 @@ result<gguf::file> open_folder(const fs::path& folder, forms known) {
   if (!name.has_filename()) name = name.parent_path();
   metadata.text("general.name", name.filename().native());
 
-  const auto files = weight_files(folder);
+  auto files = open_weight_files(folder);
   if (!files) return std::unexpected(files.error());
   std::vector<gguf::mapping> mappings;
   std::vector<std::string> passed_over;
-  for (const std::string& file : *files) {
-    auto mapped = gguf::mapping::open(folder / file);
-    if (!mapped) return pass_on(std::move(mapped), file);
-    auto table = read_safetensors(mapped->bytes());
+  for (auto& [file, content] : *files) {
+    auto table = read_safetensors(content.bytes());
     if (!table) return pass_on(std::move(table), file);
     for (const stored_tensor& one : *table) {
       if (is_passed_over(one.name, *about)) passed_over.emplace_back(one.name);
@@ -212,7 +239,7 @@ result<gguf::file> open_folder(const fs::path& folder, forms known) {
       if (std::optional<gguf::file::foreign_tensor>& kept = *taken)
         tensors.push_back(*std::move(kept));
     }
-    mappings.push_back(std::move(*mapped));
+    mappings.push_back(std::move(content));
   }
   std::ranges::sort(passed_over);
   return gguf::file::compose(gguf::header_of(metadata, {}), std::move(mappings), std::move(tensors),

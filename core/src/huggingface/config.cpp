@@ -88,24 +88,6 @@ std::optional<uint32_t> token_id(const json& object, const char* key) {
   return x.is_array() && !x.empty() ? count_of(x[0]) : count_of(x);
 }
 
-// What reads a model of that type.
-result<const checkpoint_form*> form_of(const json& c, forms known) {
-  const std::string type = text_at(c, "model_type");
-  const auto found = std::ranges::find(known, type, &checkpoint_form::model_type);
-  if (found != known.end()) return *found;
-  std::string names;
-  for (const checkpoint_form* form : known) {
-    if (form != known.front()) names += form == known.back() ? " and " : ", ";
-    names += quote(form->model_type);
-  }
-  return fail(
-      BITNET_UNSUPPORTED,
-      fmt::format("config.json: model_type is {}; this program runs {}{}", quote(type), names,
-                  at(c, "text_config").is_object()
-                      ? "; save its text model by itself with transformers"
-                      : ""));
-}
-
 // Sizes of the model, each under its key of GGUF. Returns the elements of a head.
 result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to,
                             gguf::metadata_builder& out) {
@@ -140,10 +122,21 @@ result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to
 
 }  // namespace
 
-result<json> parse_object(std::string_view text, const char* name) {
-  json content = json::parse(text, nullptr, false);
-  if (!content.is_object()) return bad_data(fmt::format("{} is no JSON object", name));
-  return content;
+result<const checkpoint_form*> form_of(const json& c, forms known) {
+  const std::string type = text_at(c, "model_type");
+  const auto found = std::ranges::find(known, type, &checkpoint_form::model_type);
+  if (found != known.end()) return *found;
+  std::string names;
+  for (const checkpoint_form* form : known) {
+    if (form != known.front()) names += form == known.back() ? " and " : ", ";
+    names += quote(form->model_type);
+  }
+  return fail(
+      BITNET_UNSUPPORTED,
+      fmt::format("config.json: model_type is {}; this program runs {}{}", quote(type), names,
+                  at(c, "text_config").is_object()
+                      ? "; save its text model by itself with transformers"
+                      : ""));
 }
 
 result<config> read_config(const json& c, const std::string& tokenizer, forms known,

@@ -71,7 +71,10 @@ struct checkpoint_form {
 };
 using forms = std::span<const checkpoint_form* const>;
 
-// The text of the file `name`, which must be one JSON object.
+// What reads a model of that type.
+result<const checkpoint_form*> form_of(const nlohmann::json& c, forms known);
+
+// The text of the file `name`, which must be one JSON object; where it is none, and why.
 result<nlohmann::json> parse_object(std::string_view text, const char* name);
 
 // Of config.json, in GGUF's words; `tokenizer` is the kind that read_tokenizer() found. `made` gets

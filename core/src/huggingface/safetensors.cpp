@@ -8,6 +8,7 @@
 
 #include "gguf/bytes.hpp"
 #include "gguf/text.hpp"
+#include "huggingface/config.hpp"
 
 namespace bitnet::huggingface {
 namespace {
@@ -85,10 +86,10 @@ result<std::vector<stored_tensor>> read_safetensors(std::span<const std::byte> f
         length, file.size()));
   const auto text = file.subspan(length_bytes, length);
   const char* at = reinterpret_cast<const char*>(text.data());
-  const json header = json::parse(at, at + text.size(), nullptr, false);
-  if (!header.is_object()) return bad_data("has a header that is no JSON object");
+  const auto header = parse_object({at, text.size()}, "the header");
+  if (!header) return std::unexpected(header.error());
   std::vector<stored_tensor> out;
-  for (const auto& [name, about] : header.items()) {
+  for (const auto& [name, about] : header->items()) {
     if (name == "__metadata__") continue;
     auto t = read_tensor(name, about, file.subspan(length_bytes + length));
     if (!t) return std::unexpected(t.error());

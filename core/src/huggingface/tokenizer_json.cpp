@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gguf/text.hpp"
+#include "huggingface/config.hpp"
 #include "huggingface/json_members.hpp"
 #include "huggingface/splitting_rule.hpp"
 
@@ -245,8 +246,9 @@ void write_special_tokens(const json& file, const vocabulary& v, const tokenizer
 
 result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokenizer_hints& hints,
                                    gguf::metadata_builder& out) {
-  const json file = json::parse(tokenizer_json.begin(), tokenizer_json.end(), nullptr, false);
-  if (!file.is_object()) return bad_tokenizer("is no JSON object");
+  const auto parsed = parse_object(tokenizer_json, "tokenizer.json");
+  if (!parsed) return std::unexpected(parsed.error());
+  const json& file = *parsed;
   const json& model = at(file, "model");
   if (auto ok = check_type(model); !ok) return std::unexpected(ok.error());
   auto v = read_tokens(file);

@@ -77,15 +77,24 @@ value real_arithmetic(rendering& at, std::string_view sign, double a, double b) 
 value repeated(rendering& at, const value& what, int64_t times) {
   const auto n = static_cast<uint64_t>(std::max<int64_t>(times, 0));
   const bool is_text = what.is(kind::text);
-  const uint64_t size = is_text ? what.text().size() : what.items().size();
+  const uint64_t size = is_text ? what.marked().cost() : what.items().size();
   constexpr uint64_t far_too_many = uint64_t{1} << 40U;
   const uint64_t all = size == 0 ? 0 : n > far_too_many / size ? far_too_many : n * size;
   if (is_text) {
-    if (!at.room(all)) return {};
-    std::string out;
-    out.reserve(all);
-    if (all > 0) out += what.text();
-    while (out.size() < all) out.append(out, 0, std::min<uint64_t>(out.size(), all - out.size()));
+    // Copied in pieces of whole times.
+    const uint64_t one = what.text().size();
+    constexpr uint64_t some = 64 << 10;
+    const uint64_t most = one == 0 || one > some ? one : some - some % one;
+    if (!at.room(all + 4 * std::min(all, most) + 64)) return {};
+    const uint64_t bytes = all > 0 ? n * one : 0;
+    marked_text out;
+    out.reserve(bytes);
+    if (bytes > 0) out.append(what.marked());
+    while (out.size() < bytes) {  // doubled, in the room that is there
+      const marked_text more =
+          out.part(0, std::min<uint64_t>({out.size(), bytes - out.size(), most}));
+      out.append(more);
+    }
     return at.kept(std::move(out));
   }
   list_maker out(at);
@@ -110,10 +119,10 @@ value arithmetic(rendering& at, std::string_view sign, const value& a, const val
   if (a.is_number() && b.is_number()) return real_arithmetic(at, sign, a.number(), b.number());
   if (sign == "+") {
     if (a.is(kind::text) && b.is(kind::text)) {
-      if (!at.room(a.text().size() + b.text().size())) return {};
-      std::string out;
+      if (!at.room(2 * (a.text().size() + b.text().size()))) return {};
+      marked_text out;
       out.reserve(a.text().size() + b.text().size());
-      return at.kept(out.append(a.text()).append(b.text()));
+      return at.kept(std::move(out.append(a.marked()).append(b.marked())));
     }
     if (a.is_sequence() && a.what() == b.what()) {
       const uint64_t all = a.items().size() + b.items().size();
@@ -128,7 +137,7 @@ value arithmetic(rendering& at, std::string_view sign, const value& a, const val
     if ((a.is(kind::text) || a.is_sequence()) && b.is_whole()) return repeated(at, a, b.whole());
     if ((b.is(kind::text) || b.is_sequence()) && a.is_whole()) return repeated(at, b, a.whole());
   }
-  if (sign == "%" && a.is(kind::text)) return percent_formatted(at, a.text(), b);
+  if (sign == "%" && a.is(kind::text)) return percent_formatted(at, a.marked(), b);
   return unsupported(at, sign, a, b);
 }
 

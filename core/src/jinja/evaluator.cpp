@@ -26,7 +26,7 @@ class evaluator {
   evaluator(rendering& at, const dict& variables)
       : at_(at), variables_(variables), scope_(std::make_shared<scope>(at, nullptr)) {}
 
-  std::string run(const body& all) { return captured(all); }
+  marked_text run(const body& all) { return captured(all); }
 
  private:
   // ---- expressions
@@ -109,7 +109,7 @@ class evaluator {
   // str(v), without a text of its own where it is one.
   void add_text(text_maker& to, const value& v) {
     if (v.is(kind::text))
-      at_.step() && to.add(v.text());
+      at_.step() && to.add(v.marked());
     else
       to.add(str(at_, v));
   }
@@ -201,7 +201,7 @@ class evaluator {
             break;
           }
           for (const auto& [key, content] : v.entries().entries())
-            if (at_.ok()) add_named(str(at_, key), content);
+            if (at_.ok()) add_named(str(at_, key).bytes(), content);
       }
     }
     out.positional = positional.take();
@@ -265,7 +265,7 @@ class evaluator {
 
   void write(const value& v) { add_text(*out_, v); }
 
-  std::string captured(const body& all) {
+  marked_text captured(const body& all) {
     text_maker out(at_);
     text_maker* const outer = std::exchange(out_, &out);
     execute(all);
@@ -422,7 +422,7 @@ class evaluator {
 
 }  // namespace
 
-std::string evaluate(rendering& at, const body& all, const dict& variables) {
+marked_text evaluate(rendering& at, const body& all, const dict& variables) {
   return evaluator(at, variables).run(all);
 }
 

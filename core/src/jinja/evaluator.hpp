@@ -9,6 +9,6 @@
 namespace bitnet::jinja {
 
 // What they write; rendering::trouble says whether it is all.
-[[nodiscard]] std::string evaluate(rendering& at, const body& all, const dict& variables);
+[[nodiscard]] marked_text evaluate(rendering& at, const body& all, const dict& variables);
 
 }  // namespace bitnet::jinja

@@ -193,7 +193,7 @@ expression_ptr expression_parser::texts() {
   auto out = make(form::constant, now().line);
   std::string all = take().content;
   while (at(kind::text)) all += take().content;
-  out->constant = value(std::move(all));
+  out->constant = value(marked_text(std::move(all), origin::own));
   return out;
 }
 

@@ -46,7 +46,7 @@ value member(rendering& at, value of, const value& path) {
 }
 
 value folded(rendering& at, const value& v) {
-  return v.is(kind::text) ? changed(at, v.text(), to_lower) : v;
+  return v.is(kind::text) ? changed(at, v.marked(), to_lower) : v;
 }
 
 value key_of(rendering& at, const value& one, const value& path, bool case_sensitive) {
@@ -134,14 +134,14 @@ value extreme(rendering& at, const value& v, arguments& given) {
 
 value join(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "join", given, {"d", "attribute"});
-  const std::string between = str(at, a[0]);
+  const marked_text between = str(at, a[0]);
   text_maker out(at);
   bool first = true;
   for (const value& one : items_of(at, v)) {
     if (!first && !out.add(between)) return {};
     first = false;
     const value part = absent(a[1]) ? one : member(at, one, a[1]);
-    if (!(part.is(kind::text) ? at.step() && out.add(part.text()) : out.add(str(at, part))))
+    if (!(part.is(kind::text) ? at.step() && out.add(part.marked()) : out.add(str(at, part))))
       return {};
   }
   return out.text();
@@ -150,25 +150,27 @@ value join(rendering& at, const value& v, arguments& given) {
 value indent(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "indent", given, {"width", "first", "blank"});
   if (!v.is(kind::text)) return at.wrong("indent needs a text");
-  if (!at.read(v.text().size()) || !at.room(v.text().size() + 64)) return {};
-  std::string by(4, ' ');
-  if (a[0].is(kind::text) && at.room(a[0].text().size())) by = a[0].text();
+  if (!at.read(v.text().size()) || !at.room(4 * v.text().size() + 192)) return {};
+  marked_text by(std::string(4, ' '), origin::own);
+  if (a[0].is(kind::text) && at.room(a[0].marked().cost())) by = a[0].marked();
   if (a[0].is_whole()) {
     const auto width = static_cast<uint64_t>(std::max<int64_t>(a[0].whole(), 0));
     if (!at.room(width)) return {};
-    by.assign(width, ' ');
+    by = marked_text(std::string(width, ' '), origin::own);
   }
-  std::string whole;
+  marked_text whole;
   whole.reserve(v.text().size() + 1);
-  whole.append(v.text()).append("\n");
+  whole.append(v.marked()).append("\n", origin::message);
   text_maker out(at);
   bool first = true;
-  for (std::string_view rest = whole; !rest.empty() && at.step();) {
+  for (std::string_view rest = whole.bytes(); !rest.empty() && at.step();) {
     const std::string_view line = take_line(rest, false);
-    if (!first) out.add('\n');
+    // The line end has the mark of the one that stood there.
+    const auto begin = static_cast<std::size_t>(line.data() - whole.bytes().data());
+    if (!first) out.add("\n", whole.at(begin - 1));
     if (first ? truth(a[1]) : truth(a[2]) || !line.empty()) out.add(by);
     first = false;
-    out.add(line);
+    out.add(whole, line);
   }
   return out.text();
 }
@@ -239,7 +241,7 @@ value sum(rendering& at, const value& v, arguments& given) {
   return out;
 }
 
-// What stands behind the first `skip` arguments, for a filter or a test that is called for each item.
+// What stands behind the first `skip` arguments, for a filter or a test of each item.
 arguments behind(rendering& at, const arguments& given, std::size_t skip) {
   const std::size_t n = given.positional.size() - skip;
   uint64_t names = 0;
@@ -261,7 +263,7 @@ value map(rendering& at, const value& v, arguments& given) {
     }
     return out.list();
   }
-  const std::string name = str(at, given.positional.front());
+  const std::string name = str(at, given.positional.front()).bytes();
   for (const value& one : items_of(at, v)) {
     arguments rest = behind(at, given, 1);
     if (!out.add(filtered(at, name, one, rest))) return {};
@@ -274,7 +276,7 @@ value select(rendering& at, const value& v, arguments& given) {
   const std::size_t skip = Attribute ? 1 : 0;
   if (given.positional.size() < skip) return at.wrong("the filter needs the name of an attribute");
   const bool by_test = given.positional.size() > skip;
-  const std::string test = by_test ? str(at, given.positional[skip]) : "";
+  const std::string test = by_test ? str(at, given.positional[skip]).bytes() : "";
   list_maker out(at);
   for (const value& one : items_of(at, v)) {
     if (!at.step()) return {};
@@ -322,22 +324,18 @@ value tojson(rendering& at, const value& v, arguments& given) {
 }
 
 value escaped(rendering& at, const value& v, arguments&) {
-  const std::string text = str(at, v);
-  if (!at.read(text.size())) return {};
+  const marked_text all = str(at, v);
+  if (!at.read(all.size())) return {};
   text_maker out(at);
-  for (const char c : text) {
-    if (c == '&')
-      out.add("&amp;");
-    else if (c == '<')
-      out.add("&lt;");
-    else if (c == '>')
-      out.add("&gt;");
-    else if (c == '\'')
-      out.add("&#39;");
-    else if (c == '"')
-      out.add("&#34;");
-    else
-      out.add(c);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string_view c = std::string_view(all.bytes()).substr(i, 1);
+    const std::string_view instead = c == "&"    ? "&amp;"
+                                     : c == "<"  ? "&lt;"
+                                     : c == ">"  ? "&gt;"
+                                     : c == "'"  ? "&#39;"
+                                     : c == "\"" ? "&#34;"
+                                                 : c;
+    out.add(instead, all.at(i));
   }
   return out.text();
 }
@@ -350,7 +348,7 @@ value end_of(rendering& at, const value& v, arguments&) {
   if (v.is(kind::text) && !v.text().empty()) {
     const std::string_view text = v.text();
     const std::size_t n = (Last ? last_character(text) : first_character(text)).length;
-    return at.copy(Last ? text.substr(text.size() - n) : text.substr(0, n));
+    return at.copy(v.marked(), Last ? text.substr(text.size() - n) : text.substr(0, n));
   }
   if (v.is(kind::dict) && !v.entries().entries().empty())
     return Last ? v.entries().entries().back().first : v.entries().entries().front().first;
@@ -370,12 +368,12 @@ value reversed(rendering& at, const value& v, arguments&) {
     std::ranges::reverse(all);
     return at.kept_list(std::move(all));
   }
-  if (!at.read(v.text().size()) || !at.room(v.text().size())) return {};
-  std::string out;
+  if (!at.read(v.text().size()) || !at.room(2 * v.text().size() + 64)) return {};
+  marked_text out;
   out.reserve(v.text().size());
   for (std::string_view rest = v.text(); !rest.empty();) {
     const std::size_t n = last_character(rest).length;
-    out += rest.substr(rest.size() - n);
+    out.append(v.marked(), rest.substr(rest.size() - n));
     rest.remove_suffix(n);
   }
   return at.kept(std::move(out));
@@ -411,15 +409,16 @@ value pairs(rendering& at, const value& v, arguments&) {
 
 value with_replacements(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "replace", given, {"old", "new", "count"}, 2);
-  return replaced(at, str(at, v), str(at, a[0]), str(at, a[1]),
+  return replaced(at, str(at, v), str(at, a[0]).bytes(), str(at, a[1]),
                   a[2].is_whole() ? a[2].whole() : -1);
 }
 
 value trimmed(rendering& at, const value& v, arguments& given) {
   const auto a = bind(at, "trim", given, {"chars"});
-  const std::string text = str(at, v);
+  const marked_text text = str(at, v);
   if (absent(a[0])) return without_ends(at, text, side::both, std::nullopt);
-  return without_ends(at, text, side::both, str(at, a[0]));
+  const marked_text characters = str(at, a[0]);
+  return without_ends(at, text, side::both, characters.bytes());
 }
 
 const std::map<std::string, filter, std::less<>>& filters() {

@@ -1,6 +1,6 @@
 #pragma once
-// A text that is looked for in another one, in steps for what is looked at: linear in both, whatever
-// they are.
+// A text that is looked for in another one, in steps for what is looked at: linear in both,
+// whatever they are.
 
 #include <string_view>
 #include <vector>

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <locale.h>  // newlocale
+#include <time.h>    // strftime_l
+
 #include <array>
 
 #include "jinja/binding.hpp"
@@ -53,7 +56,7 @@ value new_namespace(rendering& at, arguments& given) {
   if (!at.ok()) return {};
   auto* out = at.own<name_space>(at);
   for (const auto& [key, content] : all.entries().entries())
-    if (at.ok()) out->set(str(at, key), content);
+    if (at.ok()) out->set(str(at, key).bytes(), content);
   return {static_cast<object*>(out)};
 }
 
@@ -81,12 +84,12 @@ value raise_exception(rendering& at, arguments& given) {
   const auto a = bind(at, "raise_exception", given, {"message"}, 1);
   constexpr std::size_t longest = 200;
   return at.wrong(BITNET_INVALID_ARGUMENT, fmt::format("the template refuses the conversation: {}",
-                                                       str(at, a[0]).substr(0, longest)));
+                                                       str(at, a[0]).bytes().substr(0, longest)));
 }
 
 value strftime_now(rendering& at, arguments& given) {
   const auto a = bind(at, "strftime_now", given, {"format"}, 1);
-  const std::string pattern = str(at, a[0]);
+  const marked_text pattern = str(at, a[0]);
   constexpr std::size_t longest = 200;
   if (pattern.size() > longest) return at.wrong("the format of strftime_now is too long");
   if (!at.step(1 + pattern.size())) return {};
@@ -94,8 +97,13 @@ value strftime_now(rendering& at, arguments& given) {
   std::tm parts{};
   if (localtime_r(&now, &parts) == nullptr) return at.wrong("the time is unknown");
   std::array<char, 4096> buffer{};
-  const std::size_t n = std::strftime(buffer.data(), buffer.size(), pattern.c_str(), &parts);
-  return at.copy({buffer.data(), n});
+  // Names of days and months in English whatever language the process speaks: it is the model's
+  // text.
+  static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+  const std::size_t n =
+      strftime_l(buffer.data(), buffer.size(), pattern.bytes().c_str(), &parts, plain);
+  if (!at.room(n)) return {};
+  return at.kept(marked_text(std::string(buffer.data(), n), pattern.all()));
 }
 
 }  // namespace

@@ -19,16 +19,18 @@ class json_writer {
  public:
   json_writer(rendering& at, const json_form& form) : at_(at), form_(form), out_(at) {}
 
-  std::string run(const value& v) {
+  marked_text run(const value& v) {
     any(v, 0);
-    return out_.take();
+    return out_.take().with_origin(all_);
   }
 
  private:
-  void add(std::string_view text) { out_.add(text); }
+  void add(std::string_view text) { out_.add(text, origin::own); }
 
-  void text(std::string_view s) {
+  void text(const marked_text& whole) {
+    std::string_view s = whole.bytes();
     if (!at_.read(s.size())) return;
+    if (whole.all() == origin::message) all_ = origin::message;
     add("\"");
     while (!s.empty() && at_.ok()) {
       std::size_t plain = 0;
@@ -73,10 +75,12 @@ class json_writer {
   void key(const value& v) {
     switch (v.what()) {
       case kind::text:
-        return text(v.text());
+        return text(v.marked());
       case kind::boolean:
+        all_ = origin::message;
         return add(v.boolean() ? "\"true\"" : "\"false\"");
       case kind::none:
+        all_ = origin::message;
         return add("\"null\"");
       default:
         add("\"");
@@ -100,6 +104,7 @@ class json_writer {
   void any(const value& v, uint32_t depth) {
     if (!at_.step()) return;
     bool first = true;
+    if (!v.is(kind::text) && !v.is_sequence() && !v.is(kind::dict)) all_ = origin::message;
     switch (v.what()) {
       case kind::none:
         return add("null");
@@ -110,7 +115,7 @@ class json_writer {
       case kind::real:
         return number(v.number());
       case kind::text:
-        return text(v.text());
+        return text(v.marked());
       case kind::list:
       case kind::tuple:
         add("[");
@@ -148,11 +153,12 @@ class json_writer {
   rendering& at_;
   const json_form& form_;
   text_maker out_;
+  origin all_ = origin::own;
 };
 
 }  // namespace
 
-std::string json_text(rendering& at, const value& v, const json_form& form) {
+marked_text json_text(rendering& at, const value& v, const json_form& form) {
   return json_writer(at, form).run(v);
 }
 

@@ -14,6 +14,7 @@ struct json_form {
   std::string indent;  // of one level
 };
 
-[[nodiscard]] std::string json_text(rendering& at, const value& v, const json_form& form);
+// The template's own where all texts in it are and nothing else is written out.
+[[nodiscard]] marked_text json_text(rendering& at, const value& v, const json_form& form);
 
 }  // namespace bitnet::jinja

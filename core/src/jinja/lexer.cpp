@@ -9,6 +9,7 @@
 
 #include "base/utf8.hpp"
 #include "jinja/python_text.hpp"
+#include "text/ascii.hpp"
 
 namespace bitnet::jinja {
 namespace {
@@ -247,9 +248,7 @@ class lexer {
   void number(std::string_view all) {
     if (all.size() > 2 && all[0] == '0' && std::string_view("xXoObB").contains(all[1])) {
       std::size_t n = 2;
-      while (n < all.size() &&
-             (std::isxdigit(static_cast<unsigned char>(all[n])) != 0 || all[n] == '_'))
-        ++n;
+      while (n < all.size() && (is_hex_ascii(all[n]) || all[n] == '_')) ++n;
       const int base = (all[1] | 0x20) == 'x' ? 16 : (all[1] | 0x20) == 'o' ? 8 : 2;
       std::string digits_only;
       for (const char c : all.substr(2, n - 2))

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "jinja/marked_text.hpp"
 #include "jinja/rendering.hpp"
 
 namespace bitnet::jinja {
@@ -15,33 +16,48 @@ class text_maker {
  public:
   explicit text_maker(rendering& at) : at_(at) {}
 
-  bool add(std::string_view piece) {
-    if (piece.size() > out_.capacity() - out_.size() && !grow(piece.size())) return false;
-    out_ += piece;
+  bool add(std::string_view piece, origin of) {
+    if (!fits(piece.size())) return false;
+    out_.append(piece, of);
     return at_.ok();
   }
-  bool add(char c) { return add(std::string_view(&c, 1)); }
-  bool fill(uint64_t n, char c) {
-    if (n > out_.capacity() - out_.size() && !grow(n)) return false;
-    out_.append(n, c);
+  bool add(const marked_text& all) {
+    if (!fits(all.size())) return false;
+    out_.append(all);
     return at_.ok();
   }
-  [[nodiscard]] rendering& at() const { return at_; }
-  [[nodiscard]] std::string take() { return std::move(out_); }
+  // `piece` lies within the bytes of `from`.
+  bool add(const marked_text& from, std::string_view piece) {
+    if (!fits(piece.size())) return false;
+    out_.append(from, piece);
+    return at_.ok();
+  }
+  bool fill(uint64_t n, char c, origin of) {
+    if (!fits(n)) return false;
+    const std::string some(std::min<uint64_t>(n, 4096), c);
+    for (; n > 0; n -= std::min<uint64_t>(n, some.size()))
+      out_.append(std::string_view(some).substr(0, n), of);
+    return at_.ok();
+  }
+  [[nodiscard]] marked_text take() { return std::exchange(out_, {}); }
   [[nodiscard]] value text() { return at_.kept(take()); }
 
  private:
-  bool grow(uint64_t n) {
+  bool fits(uint64_t n) {
+    if (n <= room_ - out_.size()) return true;
     constexpr uint64_t least = 32;
     if (n > at_.room_left()) return at_.room(n);  // which says so
-    const uint64_t size = std::max({out_.size() + n, 2 * out_.capacity(), least});
-    if (!at_.room(size + 32)) return false;
+    const uint64_t size = std::max({out_.size() + n, 2 * room_, least});
+    // As much again for marks, which it has as soon as it is mixed.
+    if (!at_.room(2 * size + 64)) return false;
     out_.reserve(size);
+    room_ = size;
     return true;
   }
 
   rendering& at_;
-  std::string out_;
+  marked_text out_;
+  uint64_t room_ = 0;  // bytes that were asked for
 };
 
 class list_maker {

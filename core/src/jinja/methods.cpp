@@ -31,8 +31,8 @@ const std::string& need_text(rendering& at, const value& v) {
 
 value strip(rendering& at, const value& self, const arguments& given, side where) {
   const auto a = bind(at, "strip", given, {"chars"});
-  if (absent(a[0])) return without_ends(at, self.text(), where, std::nullopt);
-  return without_ends(at, self.text(), where, need_text(at, a[0]));
+  if (absent(a[0])) return without_ends(at, self.marked(), where, std::nullopt);
+  return without_ends(at, self.marked(), where, need_text(at, a[0]));
 }
 
 value split(rendering& at, const value& self, const arguments& given, bool from_right) {
@@ -41,7 +41,7 @@ value split(rendering& at, const value& self, const arguments& given, bool from_
   if (most < 0) most = INT64_MAX;
   list_maker out(at);
   std::string_view rest = self.text();
-  const auto give = [&](std::string_view piece) { return out.add(at.copy(piece)); };
+  const auto give = [&](std::string_view piece) { return out.add(at.copy(self.marked(), piece)); };
   if (absent(a[0])) {
     if (!at.read(rest.size())) return {};
     const auto space = [](std::string_view text, bool last) {
@@ -162,7 +162,9 @@ value partition(rendering& at, const value& self, const arguments& given, bool l
     return last ? at.tuple({at.copy(""), at.copy(""), self})
                 : at.tuple({self, at.copy(""), at.copy("")});
   const std::string_view all = text;
-  return at.tuple({at.copy(all.substr(0, found)), a[0], at.copy(all.substr(found + part.size()))});
+  return at.tuple({at.copy(self.marked(), all.substr(0, found)),
+                   at.copy(self.marked(), all.substr(found, part.size())),
+                   at.copy(self.marked(), all.substr(found + part.size()))});
 }
 
 // start and stop of list.index, which are integers or not given.
@@ -210,8 +212,10 @@ value cased(rendering& at, const value& self, const arguments&) {
 
 value text_replace(rendering& at, const value& self, const arguments& given) {
   const auto a = bind(at, "replace", given, {"old", "new", "count"}, 2);
-  return replaced(at, self.text(), need_text(at, a[0]), need_text(at, a[1]),
-                  a[2].is_whole() ? a[2].whole() : -1);
+  const std::string& old = need_text(at, a[0]);
+  need_text(at, a[1]);
+  if (!at.ok()) return {};
+  return replaced(at, self.marked(), old, a[1].marked(), a[2].is_whole() ? a[2].whole() : -1);
 }
 
 value text_join(rendering& at, const value& self, const arguments& given) {
@@ -219,8 +223,8 @@ value text_join(rendering& at, const value& self, const arguments& given) {
   text_maker out(at);
   bool first = true;
   for (const value& one : items_of(at, a[0])) {
-    const std::string& piece = need_text(at, one);
-    if (!at.step() || (!first && !out.add(self.text())) || !out.add(piece)) return {};
+    need_text(at, one);
+    if (!at.step() || (!first && !out.add(self.marked())) || !out.add(one.marked())) return {};
     first = false;
   }
   return out.text();
@@ -244,10 +248,10 @@ const table& of_text() {
       {"rindex", [](r& at, const v& s, a& g) { return needed_position(at, s, g, true); }},
       {"partition", [](r& at, const v& s, a& g) { return partition(at, s, g, false); }},
       {"rpartition", [](r& at, const v& s, a& g) { return partition(at, s, g, true); }},
-      {"upper", [](r& at, const v& s, a&) { return changed(at, s.text(), to_upper); }},
-      {"lower", [](r& at, const v& s, a&) { return changed(at, s.text(), to_lower); }},
-      {"title", [](r& at, const v& s, a&) { return changed(at, s.text(), titled); }},
-      {"capitalize", [](r& at, const v& s, a&) { return changed(at, s.text(), capitalized); }},
+      {"upper", [](r& at, const v& s, a&) { return changed(at, s.marked(), to_upper); }},
+      {"lower", [](r& at, const v& s, a&) { return changed(at, s.marked(), to_lower); }},
+      {"title", [](r& at, const v& s, a&) { return changed(at, s.marked(), titled); }},
+      {"capitalize", [](r& at, const v& s, a&) { return changed(at, s.marked(), capitalized); }},
       {"replace", text_replace},
       {"join", text_join},
       {"isdigit", all_are<is_digit>},
@@ -262,7 +266,7 @@ const table& of_text() {
          const std::string& part = need_text(at, b[0]);
          const std::string_view whole = s.text();
          if (!at.scan(part.size()) || !whole.starts_with(part)) return s;
-         return at.copy(whole.substr(part.size()));
+         return at.copy(s.marked(), whole.substr(part.size()));
        }},
       {"removesuffix",
        [](r& at, const v& s, a& g) {
@@ -270,7 +274,7 @@ const table& of_text() {
          const std::string& part = need_text(at, b[0]);
          const std::string_view whole = s.text();
          if (!at.scan(part.size()) || !whole.ends_with(part)) return s;
-         return at.copy(whole.substr(0, whole.size() - part.size()));
+         return at.copy(s.marked(), whole.substr(0, whole.size() - part.size()));
        }},
       {"splitlines",
        [](r& at, const v& s, a& g) {
@@ -278,7 +282,7 @@ const table& of_text() {
          list_maker out(at);
          if (!at.read(s.text().size())) return v();
          for (std::string_view rest = s.text(); !rest.empty() && at.step();)
-           out.add(at.copy(take_line(rest, truth(b[0]))));
+           out.add(at.copy(s.marked(), take_line(rest, truth(b[0]))));
          return out.list();
        }},
   };

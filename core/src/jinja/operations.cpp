@@ -21,14 +21,17 @@ class writer {
  public:
   explicit writer(rendering& at) : at_(at), out_(at) {}
 
-  std::string written(const value& v, bool as_repr) {
+  marked_text written(const value& v, bool as_repr) {
+    if (v.is(kind::text) && !as_repr)
+      return at_.step() && at_.room(v.marked().cost()) ? v.marked() : marked_text();
     write(v, as_repr);
-    return out_.take();
+    return out_.take().with_origin(all_);
   }
 
  private:
   void write(const value& v, bool as_repr) {
     if (!at_.step()) return;
+    if (!v.is(kind::text) && !v.is_sequence() && !v.is(kind::dict)) all_ = origin::message;
     switch (v.what()) {
       case kind::undefined:
         return add(as_repr ? "Undefined" : "");
@@ -41,7 +44,9 @@ class writer {
       case kind::real:
         return add(float_text(v.number()));
       case kind::text:
-        return as_repr ? add_quoted(v.text()) : add(v.text());
+        if (!at_.scan(v.text().size())) return;
+        if (v.marked().all() == origin::message) all_ = origin::message;
+        return add_quoted(v.text());
       case kind::list:
         return add_items("[", v.items(), "]");
       case kind::tuple:
@@ -55,12 +60,12 @@ class writer {
     }
   }
 
-  void add(std::string_view text) { out_.add(text); }
+  void add(std::string_view text) { out_.add(text, origin::own); }
 
   void add_quoted(std::string_view rest) {
     if (!at_.read(rest.size())) return;
     const char quote = quote_of(rest);
-    out_.add(quote);
+    add({&quote, 1});
     while (!rest.empty() && at_.ok()) {
       std::size_t plain = 0;
       character next{};
@@ -74,7 +79,7 @@ class writer {
       add(quoted_character(next.code));
       rest.remove_prefix(next.length);
     }
-    out_.add(quote);
+    add({&quote, 1});
   }
 
   void add_items(std::string_view opening, const sequence& all, std::string_view closing) {
@@ -105,6 +110,7 @@ class writer {
 
   rendering& at_;
   text_maker out_;
+  origin all_ = origin::own;
 };
 
 bool orderable(const value& a, const value& b) {
@@ -138,10 +144,11 @@ std::optional<std::string_view> character_at(rendering& at, std::string_view tex
 }
 
 // Of a text in the order of its characters: those from the k-th on, `count` of them.
-value part_of(rendering& at, std::string_view text, uint64_t k, uint64_t count) {
+value part_of(rendering& at, const marked_text& of, uint64_t k, uint64_t count) {
   if (count == 0) return at.copy("");
+  std::string_view text = of.bytes();
   text.remove_prefix(bytes_of(text, k));
-  return at.copy(text.substr(0, bytes_of(text, count)));
+  return at.copy(of, text.substr(0, bytes_of(text, count)));
 }
 
 }  // namespace
@@ -284,11 +291,11 @@ bool compare(rendering& at, const value& a, std::string_view sign, const value& 
   return !less(at, a, b, sign);
 }
 
-std::string str(rendering& at, const value& v) {
+marked_text str(rendering& at, const value& v) {
   return writer(at).written(v, false);
 }
 
-std::string repr(rendering& at, const value& v) {
+marked_text repr(rendering& at, const value& v) {
   return writer(at).written(v, true);
 }
 
@@ -328,7 +335,7 @@ sequence items_of(rendering& at, const value& v) {
       std::string_view rest = v.text();
       while (!rest.empty() && at.step()) {
         const std::size_t n = first_character(rest).length;
-        if (!out.add(at.copy(rest.substr(0, n)))) return {};
+        if (!out.add(at.copy(v.marked(), rest.substr(0, n)))) return {};
         rest.remove_prefix(n);
       }
       return out.take();
@@ -348,7 +355,8 @@ value item(rendering& at, const value& of, const value& index) {
   } else if (index.is_whole() && of.is_sequence()) {
     if (const auto i = place(index.whole(), of.items().size())) return of.items()[*i];
   } else if (index.is_whole() && of.is(kind::text)) {
-    if (const auto one = character_at(at, of.text(), index.whole())) return at.copy(*one);
+    if (const auto one = character_at(at, of.text(), index.whole()))
+      return at.copy(of.marked(), *one);
     if (!at.ok()) return {};
   }
   if (index.is(kind::text)) {
@@ -392,14 +400,15 @@ value slice(rendering& at, const value& of, const value& from, const value& to, 
     return static_cast<std::size_t>(by > 0 ? begin + offset : begin - offset);
   };
   if (of.is(kind::text)) {
-    const std::string& text = of.text();
-    if (by == 1 || count == 0) return part_of(at, text, static_cast<uint64_t>(begin), count);
-    if (!at.room((static_cast<uint64_t>(size) + 1) * sizeof(std::size_t) + text.size())) return {};
+    const std::string_view text = of.text();
+    if (by == 1 || count == 0) return part_of(at, of.marked(), static_cast<uint64_t>(begin), count);
+    if (!at.room((static_cast<uint64_t>(size) + 1) * sizeof(std::size_t) + 2 * text.size() + 64))
+      return {};
     const std::vector<std::size_t> at_byte = borders(text, static_cast<std::size_t>(size));
-    std::string out;
+    marked_text out;
     out.reserve(text.size());
     for (uint64_t k = 0; k < count; ++k)
-      out.append(text, at_byte[nth(k)], at_byte[nth(k) + 1] - at_byte[nth(k)]);
+      out.append(of.marked(), text.substr(at_byte[nth(k)], at_byte[nth(k) + 1] - at_byte[nth(k)]));
     return at.kept(std::move(out));
   }
   list_maker out(at);

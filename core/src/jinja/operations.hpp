@@ -17,8 +17,9 @@ namespace bitnet::jinja {
 // a sign b, of == != < <= > >= in "not in".
 [[nodiscard]] bool compare(rendering& at, const value& a, std::string_view sign, const value& b);
 
-[[nodiscard]] std::string str(rendering& at, const value& v);
-[[nodiscard]] std::string repr(rendering& at, const value& v);
+[[nodiscard]] marked_text str(rendering& at, const value& v);
+// The template's own where all texts in it are and nothing else is written out.
+[[nodiscard]] marked_text repr(rendering& at, const value& v);
 [[nodiscard]] uint64_t length(rendering& at, const value& v);
 [[nodiscard]] sequence items_of(rendering& at, const value& v);  // as `for` meets them
 [[nodiscard]] value item(rendering& at, const value& of, const value& index);

@@ -47,7 +47,7 @@ class parser : private expression_parser {
         statement text{};
         text.what = statement::kind::text;
         text.line = one.line;
-        text.text = one.content;
+        text.text = marked_text(one.content, origin::own);
         out.push_back(std::move(text));
       } else if (one.what == kind::variable_begin) {
         statement written{};

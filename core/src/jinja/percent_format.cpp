@@ -33,6 +33,7 @@ struct directive {
 // A number or a text before it is brought to its width: sign, then 0x, then the rest.
 struct written {
   std::string sign, prefix, rest;
+  marked_text text;  // instead of them, where it is no number
 };
 
 std::string ascii_only(std::string_view text) {
@@ -51,8 +52,8 @@ std::string ascii_only(std::string_view text) {
 
 class formatter {
  public:
-  formatter(rendering& at, std::string_view form, const value& values)
-      : at_(at), rest_(form), values_(values), current_(values) {
+  formatter(rendering& at, const marked_text& form, const value& values)
+      : at_(at), form_(form), rest_(form.bytes()), values_(values), current_(values) {
     // What Python can index by a key, but for texts and tuples; nobody asks whether all was used.
     is_mapping_ = values.is(kind::dict) || values.is(kind::list) || values.is(kind::undefined);
     is_tuple_ = values.is(kind::tuple);
@@ -62,12 +63,13 @@ class formatter {
     text_maker out(at_);
     while (at_.step()) {
       const auto percent = std::min(rest_.find('%'), rest_.size());
-      if (!at_.scan(percent) || !out.add(rest_.substr(0, percent))) return {};
+      if (!at_.scan(percent) || !out.add(form_, rest_.substr(0, percent))) return {};
       rest_.remove_prefix(percent);
       if (rest_.empty()) break;
       rest_.remove_prefix(1);
       if (rest_.starts_with('%')) {
-        out.add(take());
+        out.add(form_, rest_.substr(0, 1));
+        take();
         continue;
       }
       directive d;
@@ -112,7 +114,7 @@ class formatter {
       }
       open += rest_[length] == '(' ? 1 : rest_[length] == ')' ? -1 : 0;
     }
-    const value key = at_.scan(length) ? at_.copy(rest_.substr(0, length - 1)) : value();
+    const value key = at_.scan(length) ? at_.copy(form_, rest_.substr(0, length - 1)) : value();
     rest_.remove_prefix(length);
     if (!at_.ok() || (values_.is(kind::dict) && !at_.look_up(values_.entries(), key))) return;
     const value* found = values_.is(kind::dict) ? values_.entries().find(key) : nullptr;
@@ -212,28 +214,30 @@ class formatter {
   }
 
   written text(const directive& d, const value& v) {
-    std::string out = d.type == 's' ? str(at_, v) : repr(at_, v);
+    marked_text out = d.type == 's' ? str(at_, v) : repr(at_, v);
     if (d.type == 'a') {
       // A character of two bytes becomes six, in a text that grew to its length.
       if (!at_.read(out.size()) || !at_.room(8 * out.size() + 32)) return {};
-      out = ascii_only(out);
+      out = marked_text(ascii_only(out.bytes()), out.all());
     }
-    if (d.precision && *d.precision < out.size() && at_.read(out.size()))
-      out.resize(std::min(bytes_of(out, *d.precision), out.size()));
-    return {"", "", std::move(out)};
+    if (d.precision && *d.precision < out.size()) {
+      if (!at_.read(out.size()) || !at_.room(2 * out.size() + 64)) return {};
+      out = out.part(0, bytes_of(out.bytes(), *d.precision));
+    }
+    return {{}, {}, {}, std::move(out)};
   }
 
   written one_character(const value& v) {
-    std::string out;
+    std::string character;
     constexpr int64_t last = 0x10FFFF;
     const auto is_half = [](int64_t code) { return code >= 0xD800 && code <= 0xDFFF; };
     if (v.is(kind::text) && bytes_of(v.text(), 1) == v.text().size())
-      out = v.text();
-    else if (v.is_whole() && v.whole() >= 0 && v.whole() <= last && !is_half(v.whole()))
-      append_utf8(out, static_cast<char32_t>(v.whole()));
+      return {{}, {}, {}, v.marked()};
+    if (v.is_whole() && v.whole() >= 0 && v.whole() <= last && !is_half(v.whole()))
+      append_utf8(character, static_cast<char32_t>(v.whole()));
     else
       at_.wrong("%c needs a text of one character, or the number of one");
-    return {"", "", std::move(out)};
+    return {{}, {}, {}, marked_text(std::move(character), origin::message)};
   }
 
   written whole(const directive& d, const value& v) {
@@ -251,11 +255,13 @@ class formatter {
       return {};
     }
     const uint64_t size = i < 0 ? uint64_t{0} - static_cast<uint64_t>(i) : static_cast<uint64_t>(i);
-    written out{i < 0 ? "-" : "", "",
+    written out{i < 0 ? "-" : "",
+                "",
                 d.type == 'o'   ? fmt::format("{:o}", size)
                 : d.type == 'x' ? fmt::format("{:x}", size)
                 : d.type == 'X' ? fmt::format("{:X}", size)
-                                : std::to_string(size)};
+                                : std::to_string(size),
+                {}};
     if (d.has_prefix()) out.prefix = {'0', d.type};
     if (d.precision && *d.precision > out.rest.size() && at_.room(2 * *d.precision + 64))
       out.rest.insert(0, *d.precision - out.rest.size(), '0');
@@ -282,25 +288,34 @@ class formatter {
             : fmt::format(fmt::runtime(fmt::format("{{:{}.{}{}}}", d.alternative ? "#" : "", digits,
                                                    d.type)),
                           std::abs(x));
-    return {std::signbit(x) && !std::isnan(x) ? "-" : "", "", std::move(out)};
+    return {std::signbit(x) && !std::isnan(x) ? "-" : "", "", std::move(out), {}};
   }
 
   bool write_in_width(text_maker& out, const directive& d, const written& w) {
-    const bool is_number = !d.is_text() && d.type != 'c';
-    const bool signed_too = is_number && w.sign.empty() && (d.plus || d.blank);
+    if (d.is_text() || d.type == 'c') return write_text_in_width(out, d, w.text);
+    const bool signed_too = w.sign.empty() && (d.plus || d.blank);
     const std::string_view sign = !signed_too ? std::string_view(w.sign) : d.plus ? "+" : " ";
-    if (d.width && !at_.read(w.rest.size())) return false;
-    const uint64_t size =
-        sign.size() + w.prefix.size() + (d.width ? count_characters(w.rest) : w.rest.size());
+    const uint64_t size = sign.size() + w.prefix.size() + w.rest.size();
     const uint64_t missing = std::max(d.width.value_or(0), size) - size;
-    const bool zeros = is_number && d.zeros && !d.left;
-    return out.fill(d.left || zeros ? 0 : missing, ' ') && out.add(sign) && out.add(w.prefix) &&
-           out.fill(zeros ? missing : 0, '0') && out.add(w.rest) &&
-           out.fill(d.left ? missing : 0, ' ');
+    const bool zeros = d.zeros && !d.left;
+    constexpr origin of = origin::message;
+    return out.fill(d.left || zeros ? 0 : missing, ' ', of) && out.add(sign, of) &&
+           out.add(w.prefix, of) && out.fill(zeros ? missing : 0, '0', of) && out.add(w.rest, of) &&
+           out.fill(d.left ? missing : 0, ' ', of);
+  }
+
+  bool write_text_in_width(text_maker& out, const directive& d, const marked_text& text) {
+    if (!d.width) return out.add(text);
+    if (!at_.read(text.size())) return false;
+    const uint64_t size = count_characters(text.bytes());
+    const uint64_t missing = std::max(*d.width, size) - size;
+    return out.fill(d.left ? 0 : missing, ' ', origin::own) && out.add(text) &&
+           out.fill(d.left ? missing : 0, ' ', origin::own);
   }
 
   rendering& at_;
-  std::string_view rest_;  // of the text
+  const marked_text& form_;
+  std::string_view rest_;  // of the form
   const value& values_;
   value current_;  // where there is no tuple
   bool is_mapping_ = false;
@@ -310,7 +325,7 @@ class formatter {
 
 }  // namespace
 
-value percent_formatted(rendering& at, const std::string& form, const value& values) {
+value percent_formatted(rendering& at, const marked_text& form, const value& values) {
   return formatter(at, form, values).run();
 }
 

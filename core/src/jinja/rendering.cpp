@@ -40,12 +40,16 @@ bool rendering::room(uint64_t bytes) {
   return false;
 }
 
-value rendering::copy(std::string_view piece) {
-  return room(piece.size()) ? kept(std::string(piece)) : value();
+value rendering::copy(std::string_view of_message) {
+  return room(of_message.size()) ? kept({std::string(of_message), origin::message}) : value();
 }
 
-value rendering::kept(std::string content) {
-  constexpr uint64_t header = 80;
+value rendering::copy(const marked_text& from, std::string_view piece) {
+  return room((from.mixed() ? 2 : 1) * piece.size()) ? kept(from.part(piece)) : value();
+}
+
+value rendering::kept(marked_text content) {
+  constexpr uint64_t header = 128;
   if (!room(header)) return {};
   return {std::move(content)};
 }

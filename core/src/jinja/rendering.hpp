@@ -48,11 +48,13 @@ class rendering {
   [[nodiscard]] uint64_t room_left() const { return bounds_.made_bytes - bytes_; }
   void give_back(uint64_t bytes) { bytes_ -= bytes; }  // of what is gone again
 
-  value copy(std::string_view piece);  // a text
+  // Texts: one of a message, and a piece of one, which lies within it.
+  value copy(std::string_view of_message);
+  value copy(const marked_text& from, std::string_view piece);
   value list(sequence items);
   value tuple(sequence items);
   // Of what room was asked for already, but for a few bytes each.
-  value kept(std::string content);
+  value kept(marked_text content);
   value kept_list(sequence items) { return counted(value::list(std::move(items))); }
   value kept_tuple(sequence items) { return counted(value::tuple(std::move(items))); }
   // False where the key cannot be one. A dict is made by this alone, and then by map().

@@ -10,15 +10,15 @@
 
 namespace bitnet::jinja {
 
-[[nodiscard]] value replaced(rendering& at, std::string_view text, std::string_view old,
-                             std::string_view by, int64_t most);  // negative: all
+[[nodiscard]] value replaced(rendering& at, const marked_text& text, std::string_view old,
+                             const marked_text& by, int64_t most);  // negative: all
 
 // Without the characters at its ends: those of `characters`, or white space.
-[[nodiscard]] value without_ends(rendering& at, std::string_view text, side where,
+[[nodiscard]] value without_ends(rendering& at, const marked_text& whole, side where,
                                  std::optional<std::string_view> characters);
 
 // By a function of python_text.hpp that changes letters.
-[[nodiscard]] value changed(rendering& at, std::string_view text,
+[[nodiscard]] value changed(rendering& at, const marked_text& text,
                             std::string (*change)(std::string_view));
 
 }  // namespace bitnet::jinja

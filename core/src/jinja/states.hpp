@@ -14,8 +14,8 @@
 
 namespace bitnet::jinja {
 
-// The names of a block; those of the blocks around it lie above. Its room is given back when it goes:
-// a loop makes one each time, and only a macro keeps one.
+// The names of a block; those of the blocks around it lie above. Its room is given back when it
+// goes: a loop makes one each time, and only a macro keeps one.
 class scope {
  public:
   scope(rendering& at, std::shared_ptr<scope> above) : above_(std::move(above)), at_(at) {

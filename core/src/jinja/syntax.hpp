@@ -98,7 +98,7 @@ struct statement {
   };
   kind what;
   uint32_t line;
-  std::string text;
+  marked_text text;
   std::vector<expression_ptr> expressions;
   std::vector<target> targets;
   std::vector<body> bodies;

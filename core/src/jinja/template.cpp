@@ -22,10 +22,10 @@ result<chat_template> chat_template::parse(std::string_view source) {
   return out;
 }
 
-result<std::string> chat_template::render(const dict& variables, std::time_t now,
+result<marked_text> chat_template::render(const dict& variables, std::time_t now,
                                           const limits& bounds) const {
   rendering at(bounds, now);
-  std::string out = evaluate(at, contents_->statements, variables);
+  marked_text out = evaluate(at, contents_->statements, variables);
   if (const auto& trouble = at.trouble()) return std::unexpected(*trouble);
   return out;
 }

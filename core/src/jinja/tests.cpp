@@ -51,8 +51,8 @@ template <bool Lower>
 bool is_cased(rendering& at, const value& v) {
   const value text = at.kept(str(at, v));
   if (!at.ok()) return false;
-  const value low = changed(at, text.text(), to_lower);
-  const value up = changed(at, text.text(), to_upper);
+  const value low = changed(at, text.marked(), to_lower);
+  const value up = changed(at, text.marked(), to_upper);
   if (!at.ok()) return false;
   return text.text() == (Lower ? low : up).text() && text.text() != (Lower ? up : low).text();
 }

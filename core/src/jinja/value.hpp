@@ -16,6 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "jinja/marked_text.hpp"
+
 namespace bitnet::jinja {
 
 class value;
@@ -50,7 +52,9 @@ class value {
   value(bool b) : held_(b) {}
   value(int64_t i) : held_(i) {}
   value(double d) : held_(d) {}
-  value(std::string s) : held_(std::make_shared<const std::string>(std::move(s))) {}
+  value(marked_text t) : held_(std::make_shared<const marked_text>(std::move(t))) {}
+  // Of a message, unless said otherwise.
+  value(std::string s) : value(marked_text(std::move(s), origin::message)) {}
   value(const char* s) : value(std::string(s)) {}
   value(object* o) : held_(o) {}
   value(function f) : held_(std::make_shared<const function>(std::move(f))) {}
@@ -80,7 +84,8 @@ class value {
 
   // Each needs the kind of its name.
   [[nodiscard]] bool boolean() const { return std::get<bool>(held_); }
-  [[nodiscard]] const std::string& text() const { return *std::get<shared_text>(held_); }
+  [[nodiscard]] const marked_text& marked() const { return *std::get<shared_text>(held_); }
+  [[nodiscard]] const std::string& text() const { return marked().bytes(); }
   [[nodiscard]] const sequence& items() const;
   [[nodiscard]] const jinja::dict& entries() const { return *std::get<shared_dict>(held_); }
   [[nodiscard]] object& thing() const { return *std::get<object*>(held_); }
@@ -107,7 +112,7 @@ class value {
     uint32_t depth;
     bool tuple;
   };
-  using shared_text = std::shared_ptr<const std::string>;
+  using shared_text = std::shared_ptr<const marked_text>;
   using shared_list = std::shared_ptr<const list_body>;
   using shared_dict = std::shared_ptr<const jinja::dict>;
   using shared_function = std::shared_ptr<const function>;

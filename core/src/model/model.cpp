@@ -10,6 +10,7 @@
 
 #include "gguf/text.hpp"
 #include "huggingface/checkpoint.hpp"
+#include "huggingface/folder.hpp"
 #include "model/architectures/architecture.hpp"
 #include "model/read.hpp"
 
@@ -17,6 +18,9 @@ namespace bitnet::model {
 
 result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_only) {
   if (huggingface::is_checkpoint(path)) return huggingface::open(path, checkpoint_forms());
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return std::unexpected(huggingface::no_checkpoint(path));
   return gguf::file::open(path,
                           metadata_only ? gguf::file::shards::first : gguf::file::shards::all);
 }

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <string_view>
 
-#include "base/ascii.hpp"
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
 #include "plugin/codes/text.hpp"
 #include "plugin/manifest/manifest.hpp"
+#include "text/ascii.hpp"
 
 namespace bitnet::select {
 namespace {

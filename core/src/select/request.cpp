@@ -9,9 +9,10 @@
 #include <system_error>
 #include <utility>
 
-#include "base/ascii.hpp"
 #include "bitnet/abi/info.h"
 #include "plugin/codes/text.hpp"
+#include "text/ascii.hpp"
+#include "text/items.hpp"
 
 namespace bitnet::select {
 namespace {
@@ -24,13 +25,6 @@ constexpr auto classes = std::to_array<std::pair<std::string_view, uint32_t>>({
     {"gpu", BITNET_DEVICE_GPU},
     {"npu", BITNET_DEVICE_NPU},
 });
-
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view blank = " \t";
-  const std::size_t begin = text.find_first_not_of(blank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(blank) + 1 - begin);
-}
 
 std::expected<wish, std::string> parse_wish(std::string_view item) {
   const std::size_t colon = item.find(':');
@@ -77,14 +71,11 @@ result<std::vector<wish>> parse_request(const std::string& text, const std::stri
   };
   if (text.size() > max_request_bytes)
     return malformed(fmt::format("it has more than {} bytes", max_request_bytes));
-  std::string lower = lower_ascii(std::string(trim(text)));
+  std::string lower = lower_ascii(std::string(bitnet::text::without_blanks_around(text)));
   if (lower.empty()) lower = "auto";
 
   std::vector<wish> out;
-  for (std::size_t begin = 0; begin <= lower.size();) {
-    const std::size_t end = std::min(lower.find(',', begin), lower.size());
-    const std::string_view item = trim(std::string_view(lower).substr(begin, end - begin));
-    begin = end + 1;
+  for (const std::string_view item : bitnet::text::items(lower)) {
     if (item.empty()) return malformed("an item of the list is empty");
     auto one = parse_wish(item);
     if (!one) return malformed(one.error());

@@ -1,7 +1,9 @@
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -12,26 +14,31 @@
 namespace bitnet::threads {
 namespace {
 
-// CPUs that "quota period" microseconds allow, rounded up; `none` when there is no limit.
-uint32_t cpus_of(double quota, double period, uint32_t none) {
+// CPUs that "quota period" microseconds allow, rounded up; `none` when there is no limit, which is
+// "max" or -1.
+uint32_t cpus_of(const std::string& allowed, const std::string& of_period, uint32_t none) {
+  int64_t quota = 0;
+  int64_t period = 0;
+  std::from_chars(allowed.data(), allowed.data() + allowed.size(), quota);
+  std::from_chars(of_period.data(), of_period.data() + of_period.size(), period);
   if (quota <= 0 || period <= 0) return none;
-  return std::max(1U, static_cast<uint32_t>((quota + period - 1) / period));
+  const int64_t cpus = quota / period + (quota % period != 0 ? 1 : 0);
+  return static_cast<uint32_t>(std::clamp<int64_t>(cpus, 1, std::numeric_limits<uint32_t>::max()));
 }
 
 // The limit that one cgroup folder sets; `none` when it sets none.
 uint32_t limit_v2(const std::filesystem::path& folder, uint32_t none) {
   std::ifstream file(folder / "cpu.max");
-  std::string allowed;  // microseconds, or "max"
-  double period = 0;
-  if (!(file >> allowed >> period) || allowed == "max") return none;
-  return cpus_of(std::strtod(allowed.c_str(), nullptr), period, none);
+  std::string allowed, period;
+  file >> allowed >> period;
+  return cpus_of(allowed, period, none);
 }
 uint32_t limit_v1(const std::filesystem::path& folder, uint32_t none) {
   std::ifstream quota_file(folder / "cpu.cfs_quota_us");
   std::ifstream period_file(folder / "cpu.cfs_period_us");
-  double allowed = 0;
-  double period = 0;
-  if (!(quota_file >> allowed) || !(period_file >> period)) return none;
+  std::string allowed, period;
+  quota_file >> allowed;
+  period_file >> period;
   return cpus_of(allowed, period, none);
 }
 

@@ -8,6 +8,28 @@
 namespace bitnet::tokenizer {
 namespace {
 
+// <|im_end|>, <\uff5cUser\uff5c>, <turn|> ...: what turns are made of, by the look of it.
+bool looks_like_a_mark(std::string_view text) {
+  if (text == "<start_of_turn>" || text == "<end_of_turn>") return true;
+  constexpr size_t shortest = 5;
+  if (text.size() < shortest || !text.starts_with('<') || !text.ends_with('>')) return false;
+  const std::string_view name = text.substr(1, text.size() - 2);
+  return name.starts_with('|') || name.ends_with('|') || name.starts_with("\uff5c") ||
+         name.ends_with("\uff5c");
+}
+
+bool marks_turns(const vocabulary& v, token id) {
+  return v.ends.contains(id) || id == v.bos || id == v.eos || id == v.eot || id == v.eom ||
+         looks_like_a_mark(v.texts[static_cast<size_t>(id)]);
+}
+
+// How many bytes from `at` on lie in no plain range.
+size_t trusted_from(std::span<const text_range> plain, size_t at, size_t size) {
+  const auto next = std::ranges::upper_bound(plain, at, {}, &text_range::end);
+  if (next == plain.end()) return size - at;
+  return next->begin > at ? next->begin - at : 0;
+}
+
 // A token that may be cut out at a place.
 struct match {
   uint32_t at;
@@ -24,10 +46,11 @@ special_tokens::table special_tokens::made(const vocabulary& v, bool with_parsed
   std::vector<uint32_t> by_length;
   for (std::size_t i = 0; i < v.texts.size(); ++i) {
     const auto id = static_cast<token>(i);
-    if (!v.is_special(id) || (!with_parsed && v.type(id) != token_type::user_defined)) continue;
+    const bool always = v.type(id) == token_type::user_defined;
+    if (!v.is_special(id) || (!with_parsed && !always)) continue;
     const auto number = static_cast<uint32_t>(out.entries.size());
     const std::string& text = v.texts[i];
-    out.entries.push_back({id, static_cast<uint32_t>(text.size()), none, none, 0});
+    out.entries.push_back({id, static_cast<uint32_t>(text.size()), always && !marks_turns(v, id)});
     out.backwards.add(std::string(text.rbegin(), text.rend()), number);
     by_length.push_back(number);
   }
@@ -40,31 +63,48 @@ special_tokens::table special_tokens::made(const vocabulary& v, bool with_parsed
     patterns::state here = patterns::begin;
     for (auto c = text.rbegin(); c != text.rend(); ++c)
       here = out.backwards.next(here, static_cast<unsigned char>(*c));
-    e.shorter = out.backwards.number(out.backwards.shorter(here));
-    if (e.shorter == none) continue;
-    // Jumps whose lengths are those of a skew binary number: E. W. Myers, An applicative random
-    // access stack, 1983.
-    const entry& s = out.entries[e.shorter];
-    e.rank = s.rank + 1;
-    const auto rank = [&](uint32_t n) { return n == none ? 0 : out.entries[n].rank; };
-    const uint32_t second = s.far == none ? none : out.entries[s.far].far;
-    const bool even = s.far != none && s.rank - rank(s.far) == rank(s.far) - rank(second);
-    e.far = even ? second : e.shorter;
+    const uint32_t shorter = out.backwards.number(out.backwards.shorter(here));
+    const uint32_t safe = shorter == none ? none : out.entries[shorter].longest_safe;
+    out.link(number, shorter, &entry::all);
+    if (e.is_safe) out.link(number, safe, &entry::safe);
+    e.longest_safe = e.is_safe ? number : safe;
   }
   return out;
 }
 
-// The longest token that begins as entry `longest` does and has at most `length` bytes; `none`.
-uint32_t special_tokens::table::at_most(uint32_t longest, std::size_t length) const {
+// Jumps whose lengths are those of a skew binary number: E. W. Myers, An applicative random access
+// stack, 1983.
+void special_tokens::table::link(uint32_t number, uint32_t shorter, links entry::* which) {
+  if (shorter == none) return;
+  links& of = entries[number].*which;
+  const auto at = [&](uint32_t n) { return n == none ? links{} : entries[n].*which; };
+  const links s = at(shorter);
+  const uint32_t second = at(s.far).far;
+  const bool even = s.far != none && s.rank - at(s.far).rank == at(s.far).rank - at(second).rank;
+  of = {shorter, even ? second : shorter, s.rank + 1};
+}
+
+uint32_t special_tokens::table::at_most(uint32_t longest, std::size_t length,
+                                        links entry::* which) const {
   uint32_t at = longest;
   while (at != none && entries[at].length > length) {
-    const uint32_t far = entries[at].far;
-    at = far != none && entries[far].length > length ? far : entries[at].shorter;
+    const links& to = entries[at].*which;
+    at = to.far != none && entries[to.far].length > length ? to.far : to.shorter;
   }
   return at;
 }
 
-std::vector<fragment> special_tokens::cut(std::string_view text, bool parse_special) const {
+uint32_t special_tokens::table::fitting(uint32_t longest, std::size_t limit,
+                                        std::size_t trusted) const {
+  const uint32_t any = at_most(longest, std::min(limit, trusted), &entry::all);
+  if (trusted >= limit) return any;
+  const uint32_t safe = at_most(entries[longest].longest_safe, limit, &entry::safe);
+  if (any == none || safe == none) return any == none ? safe : any;
+  return entries[safe].length > entries[any].length ? safe : any;
+}
+
+std::vector<fragment> special_tokens::cut(std::string_view text, bool parse_special,
+                                          std::span<const text_range> plain) const {
   const table& tokens = parse_special ? parsed_ : always_;
   if (text.empty()) return {};
   // At most one candidate per position waits: its longest token that still fits. When a better
@@ -81,8 +121,12 @@ std::vector<fragment> special_tokens::cut(std::string_view text, bool parse_spec
   for (std::size_t i = text.size(); i-- > 0;) {
     here = tokens.backwards.next(here, static_cast<unsigned char>(text[i]));
     if (here == patterns::begin) continue;
-    if (const auto longest = tokens.backwards.longest(here); longest != patterns::begin)
-      waiting.push({static_cast<uint32_t>(i), tokens.backwards.number(longest)});
+    const auto longest = tokens.backwards.longest(here);
+    if (longest == patterns::begin) continue;
+    const std::size_t rest = text.size() - i;
+    const uint32_t fitting =
+        tokens.fitting(tokens.backwards.number(longest), rest, trusted_from(plain, i, text.size()));
+    if (fitting != none) waiting.push({static_cast<uint32_t>(i), fitting});
   }
   if (waiting.empty()) return {{-1, text}};
 
@@ -101,7 +145,8 @@ std::vector<fragment> special_tokens::cut(std::string_view text, bool parse_spec
       found.insert(m);
       continue;
     }
-    const uint32_t shorter = tokens.at_most(m.entry, found.lower_bound(m)->at - m.at);
+    const uint32_t shorter = tokens.fitting(m.entry, found.lower_bound(m)->at - m.at,
+                                            trusted_from(plain, m.at, text.size()));
     if (shorter != none) waiting.push({m.at, shorter});
   }
 

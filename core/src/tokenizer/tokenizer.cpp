@@ -175,7 +175,7 @@ result<std::vector<token>> tokenizer::encode(std::string_view text,
                 "the vocabulary has no token for the begin of a text; encode without one");
   }
   bool space_before = c.v.add_space_prefix;
-  for (const fragment& f : c.specials.cut(text, options.parse_special)) {
+  for (const fragment& f : c.specials.cut(text, options.parse_special, options.plain)) {
     if (f.id >= 0) {
       out.push_back(f.id);
       space_before = c.spaced_after(f.id);

@@ -49,10 +49,19 @@ struct vocabulary_data {
   std::string architecture;  // for the rule that a bitnet* file without `pre` uses llama-bpe
 };
 
+// Bytes of a text.
+struct text_range {
+  std::size_t begin;
+  std::size_t end;
+};
+
 struct encode_options {
   enum class bos : uint8_t { never, if_model_asks, always };
   bos add_bos = bos::never;
   bool parse_special = false;  // control tokens written out in the text become their ids
+  // Where they do not all the same: ascending, none touches the next. A control token of which any
+  // byte lies in one is text, and so is a user-defined one that marks turns.
+  std::span<const text_range> plain = {};
 };
 
 class tokenizer {

@@ -24,14 +24,15 @@ std::string words(const json& list) {
   return out;
 }
 
-// The choice must have been tried before a report can say why it fell.
-result<json> chosen_report(const invocation& in, bool fresh) {
+// The choice must have been tried before a report can say why it fell. `choice`: what came of it.
+result<json> chosen_report(const invocation& in, bool fresh, bitnet_status* choice = nullptr) {
   auto runtime = open_runtime(in, fresh);
   if (!runtime) return std::unexpected(runtime.error());
   library_error err;
   const bitnet_status status = bitnet_runtime_select(runtime->get(), &err);
   // A request that cannot be met is an answer here; one that cannot be read is not.
   if (status == BITNET_INVALID_ARGUMENT) return failed(status, err, stage::work);
+  if (choice != nullptr) *choice = status;
   const std::string problem = in_flags(err.message);
   if (const bitnet_status asked = bitnet_runtime_probe(runtime->get(), &err); asked != BITNET_OK) {
     return failed(asked, err, stage::work);
@@ -178,6 +179,12 @@ result<int> printed_text(const std::string& text) {
   return printed(text::printable_lines(text));
 }
 
+// A report on a choice: with the code that a command which needs the choice would leave with.
+result<int> printed_choice(const std::string& text, bitnet_status choice) {
+  if (auto done = print(text); !done) return std::unexpected(done.error());
+  return exit_code_of(choice, stage::work);
+}
+
 result<int> info(const invocation& in, const json& report) {
   const std::string wanted = in.positionals.size() > 1 ? in.positionals[1] : "";
   json shown = json::array();
@@ -290,8 +297,8 @@ result<int> probe(const invocation& in) {
     if (interrupt::requested()) return exit_code::interrupted;
   auto report = runtime_report(runtime->get());
   if (!report) return std::unexpected(report.error());
-  return printed(in.set.flag("json") ? json_line(*report)
-                                     : text::printable_lines(probe_text(*report)));
+  return printed_choice(
+      in.set.flag("json") ? json_line(*report) : text::printable_lines(probe_text(*report)), asked);
 }
 
 }  // namespace
@@ -312,12 +319,16 @@ result<int> backends_command(const invocation& in) {
                 fmt::format("backends {} takes no '{}'", what, in.positionals.back()));
   }
   if (what == "probe") return probe(in);
-  auto report = chosen_report(in, in.set.flag("fresh"));
+  bitnet_status choice = BITNET_OK;
+  auto report = chosen_report(in, in.set.flag("fresh"), &choice);
   if (!report) return std::unexpected(report.error());
   if (what == "info") return info(in, *report);
   if (what == "dir") return dir(in, *report);
-  if (in.set.flag("json")) return printed(json_line(*report));
-  return printed_text(what == "why" ? why_text(*report) : list_text(*report));
+  const bool json_wanted = in.set.flag("json");
+  if (what == "list")
+    return json_wanted ? printed(json_line(*report)) : printed_text(list_text(*report));
+  return printed_choice(json_wanted ? json_line(*report) : text::printable_lines(why_text(*report)),
+                        choice);
 }
 
 result<int> list_devices(const invocation& in) {

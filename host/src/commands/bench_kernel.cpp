@@ -9,6 +9,7 @@
 #include "interrupt.hpp"
 #include "library/advice.hpp"
 #include "terminal/output.hpp"
+#include "text/items.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {
@@ -65,19 +66,9 @@ std::string text_of(const shape& s) {
   return fmt::format("{}x{}", s.rows, s.inputs);
 }
 
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    parts.push_back(text.substr(0, end));
-    if (end == text.size()) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 result<std::vector<shape>> shapes_of(const std::string& text, uint64_t scale_group) {
   std::vector<shape> out;
-  for (const std::string_view one : split(text)) {
+  for (const std::string_view one : bitnet::text::items(text)) {
     const std::size_t x = std::min(one.find('x'), one.size());
     const auto rows = parse_integer(one.substr(0, x));
     const auto inputs = parse_integer(one.substr(std::min(x + 1, one.size())));
@@ -115,7 +106,7 @@ result<device> selected_device(const invocation& in, bitnet_runtime* runtime) {
 // The kernels that `names` mean: whole ids, or their first words.
 result<std::vector<kernel>> chosen(const device& on, const std::string& names) {
   std::vector<kernel> out;
-  for (std::string_view name : split(names)) {
+  for (std::string_view name : text::items(names)) {
     const auto* other =
         std::ranges::find(known_as, name, &std::pair<std::string_view, std::string_view>::first);
     if (other != std::end(known_as)) name = other->second;

@@ -16,6 +16,7 @@
 #include "model_files.hpp"
 #include "terminal/line_reader.hpp"
 #include "terminal/output.hpp"
+#include "text/incoming.hpp"
 #include "text_input.hpp"
 
 namespace bitnet::host {
@@ -46,7 +47,7 @@ class chat {
         set_(in.set),
         grammar_(std::move(grammar)),
         all_(all),
-        talk_(all.model.get(), all.session.get(), in.set.text("chat-template")),
+        talk_(all.model.get(), all.session.get(), chat_form::from(in.set)),
         reader_(line_reader::open(in.variables)),
         on_terminal_(stdin_is_terminal()) {
     talk_.set_system(system_prompt(in.set));
@@ -69,7 +70,15 @@ class chat {
  private:
   line_reader::outcome read_line(const char* prompt, std::string& line) {
     const interrupt::scope while_reading;
-    return reader_->read(prompt, line);
+    const auto got = reader_->read(prompt, line);
+    if (got != line_reader::outcome::line) return got;
+    auto text = lines_.next(std::move(line));
+    if (!text) {  // no text follows either
+      complain({exit_code::usage, fmt::format("standard input: {}", text.error())});
+      return line_reader::outcome::end;
+    }
+    line = *std::move(text);
+    return got;
   }
 
   // One line, or the lines between """. False at the end of the input.
@@ -240,7 +249,7 @@ class chat {
   }
 
   result<void> load(const std::string& file) {
-    auto text = read_file(file, longest_text);
+    auto text = read_text_file(file, longest_text);
     if (!text) return fail(exit_code::usage, text.error().message);
     if (auto done = talk_.from_json(*text); !done) {
       return fail(exit_code::usage, fmt::format("{}: {}", file, done.error().message));
@@ -282,6 +291,7 @@ class chat {
   engine& all_;
   conversation talk_;
   std::unique_ptr<line_reader> reader_;
+  text::incoming_lines lines_;
   std::optional<bitnet_generation_result> last_;
   bool on_terminal_;
   bool leaving_ = false;

@@ -13,8 +13,10 @@ namespace bitnet::host {
 
 class conversation {
  public:
-  conversation(bitnet_model* model, bitnet_session* session, std::string template_name)
-      : model_(model), session_(session), template_(std::move(template_name)) {}
+  conversation(bitnet_model* model, bitnet_session* session, chat_form form)
+      : model_(model), session_(session), form_(std::move(form)) {
+    form_.n_context = bitnet_session_capacity(session);
+  }
 
   struct answer {
     generated done;
@@ -35,12 +37,11 @@ class conversation {
   [[nodiscard]] std::size_t size() const { return messages_.size(); }
 
  private:
-  result<chat_prompt> fit(std::size_t& dropped);
   result<void> rewind(const token_list& ids, token_list& rest);
 
   bitnet_model* model_;
   bitnet_session* session_;
-  std::string template_;
+  chat_form form_;
   std::vector<chat_message> messages_;
   token_list held_;  // by the session, in order
 };

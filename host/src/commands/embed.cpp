@@ -25,7 +25,6 @@ std::vector<std::string> lines_of(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     out.push_back(text.substr(at, end - at));
-    if (out.back().ends_with('\r')) out.back().pop_back();
     at = end + 1;
   }
   return out;

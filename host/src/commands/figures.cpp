@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "text/items.hpp"
+
 namespace bitnet::host {
 namespace {
 
@@ -100,20 +102,17 @@ std::string ceilings::line() const {
 }
 
 result<std::vector<uint32_t>> token_counts(const settings& set, std::string_view option) {
-  const std::string& text = set.text(option);
+  const std::string& given = set.text(option);
   std::vector<uint32_t> out;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const auto n = parse_integer(std::string_view(text).substr(begin, end - begin));
+  for (const std::string_view item : text::items(given)) {
+    const auto n = parse_integer(item);
     if (!n || *n < 0 || *n > longest_test) {
       return fail(exit_code::usage,
                   fmt::format("--{} expects numbers of tokens from 0 to {}, separated by commas; "
                               "found '{}'",
-                              option, longest_test, text));
+                              option, longest_test, given));
     }
     out.push_back(static_cast<uint32_t>(*n));
-    begin = end + 1;
   }
   return out;
 }

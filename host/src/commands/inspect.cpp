@@ -114,7 +114,8 @@ result<int> inspect_command(const invocation& in) {
       !done) {
     return std::unexpected(done.error());
   }
-  return exit_code::ok;
+  const bool can_run = content->value("problems", json::array()).empty();
+  return can_run ? exit_code::ok : exit_code::model;
 }
 
 }  // namespace bitnet::host

@@ -146,6 +146,7 @@ result<int> parity_command(const invocation& in) {
                                ? json_line({{"compared", compared}, {"left_out", left_out}})
                                : text::printable_lines(as_text(compared, left_out));
   if (auto done = print(text); !done) return std::unexpected(done.error());
+  if (compared.empty()) return exit_code::unavailable;  // each was left out, for its reason above
   return all_agree(compared) ? exit_code::ok : exit_code::failure;
 }
 

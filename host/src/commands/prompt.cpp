@@ -26,18 +26,31 @@ void drop_last_newline(std::string& text) {
   if (text.ends_with('\n')) text.pop_back();
 }
 
-result<std::string> piped_text() {
-  auto text = read_stdin(longest_text);
+namespace {
+
+result<std::string> read(std::expected<std::string, read_failure> text) {
   if (text) return *std::move(text);
   const bool stopped = text.error().number == EINTR;
   return fail(stopped ? exit_code::interrupted : exit_code::usage,
               stopped ? "" : text.error().message);
 }
 
+}  // namespace
+
+result<std::string> piped_text() {
+  return read(read_text_stdin(longest_text));
+}
+
+result<std::string> piped_bytes() {
+  return read(read_stdin(longest_text));
+}
+
 result<std::string> file_text(const std::string& file) {
-  auto text = read_file(file, longest_text);
-  if (!text) return fail(exit_code::usage, text.error().message);
-  return *std::move(text);
+  return read(read_text_file(file, longest_text));
+}
+
+result<std::string> file_bytes(const std::string& file) {
+  return read(read_file(file, longest_text));
 }
 
 result<std::optional<std::string>> given_prompt(const invocation& in,

@@ -15,8 +15,12 @@ namespace bitnet::host {
 // Of --ids, which excludes a text (exit code 2). Nothing when it is not given.
 [[nodiscard]] result<std::optional<token_list>> given_ids(const invocation& in);
 
+// docs/reference/text-input.md
 [[nodiscard]] result<std::string> piped_text();
 [[nodiscard]] result<std::string> file_text(const std::string& file);
+// As it is, byte for byte.
+[[nodiscard]] result<std::string> piped_bytes();
+[[nodiscard]] result<std::string> file_bytes(const std::string& file);
 [[nodiscard]] bool stdin_is_terminal();
 void drop_last_newline(std::string& text);
 

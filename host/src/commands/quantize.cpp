@@ -34,6 +34,10 @@ std::string report_text(const json& report) {
     out += fmt::format("  {:>5} tensors were {}\n", one.value("tensors", uint64_t{0}),
                        one.value("as", ""));
   }
+  for (const json& one : report.value("kept", json::array())) {
+    out += fmt::format("  {} stays {}: {}\n", one.value("tensor", ""), one.value("type", ""),
+                       one.value("why", ""));
+  }
   if (const json left_out = report.value("left_out", json::array()); !left_out.empty()) {
     out += fmt::format(
         "  left out: {} tensors that predict further tokens or see images, {} to {}\n",

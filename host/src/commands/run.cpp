@@ -33,7 +33,7 @@ result<chat_prompt> prompt_ids(const invocation& in, const bitnet_model* model,
   std::vector<chat_message> messages;
   if (auto system = system_prompt(in.set)) messages.push_back({"system", *system});
   messages.push_back({"user", prompt});
-  return chat_ids(model, in.set.text("chat-template"), messages);
+  return chat_ids(model, chat_form::from(in.set), messages);
 }
 
 nlohmann::json stop_json(const generated& done, const generation_plan& plan) {

@@ -21,19 +21,20 @@ result<model_handle> open_tokenizer(const invocation& in) {
   return open_vocabulary(*file);
 }
 
-// The exact bytes of an argument, a file or standard input.
-result<std::string> input_text(const invocation& in, const char* what) {
+// Of an argument, a file or standard input: `exact` bytes, or text.
+result<std::string> input_text(const invocation& in, const char* what, bool exact) {
   const bool by_file = in.set.given("file");
   if (by_file && !in.positionals.empty()) {
     return fail(exit_code::usage, fmt::format("give {} once: as arguments or as -f FILE", what));
   }
-  if (by_file) return file_text(in.set.text("file"));
+  const std::string& file = in.set.text("file");
+  if (by_file) return exact ? file_bytes(file) : file_text(file);
   if (!in.positionals.empty()) return fmt::format("{}", fmt::join(in.positionals, " "));
   if (stdin_is_terminal()) {
     return fail(exit_code::usage,
                 fmt::format("needs {}: as arguments, as -f FILE or on standard input", what));
   }
-  return piped_text();
+  return exact ? piped_bytes() : piped_text();
 }
 
 result<int> written(const std::string& text) {
@@ -47,7 +48,7 @@ result<int> tokenize_command(const invocation& in) {
   if (in.positionals.size() > 1) {
     return fail(exit_code::usage, "takes one TEXT; quote it");
   }
-  auto text = input_text(in, "a text");
+  auto text = input_text(in, "a text", true);
   if (!text) return std::unexpected(text.error());
   auto model = open_tokenizer(in);
   if (!model) return std::unexpected(model.error());
@@ -67,7 +68,7 @@ result<int> tokenize_command(const invocation& in) {
 }
 
 result<int> detokenize_command(const invocation& in) {
-  auto text = input_text(in, "token ids");
+  auto text = input_text(in, "token ids", false);
   if (!text) return std::unexpected(text.error());
   auto ids = parse_ids(*text);
   if (!ids) return std::unexpected(ids.error());

@@ -12,6 +12,8 @@
 namespace bitnet::host {
 
 result<int> version_command(const invocation& in) {
+  if (!in.positionals.empty())
+    return fail(exit_code::usage, fmt::format("takes no '{}'", in.positionals.front()));
   std::string text;
   library_error err;
   const bitnet_status status =
@@ -41,6 +43,9 @@ result<const command*> command_of(const std::string& name) {
 }
 
 result<int> help_command(const invocation& in) {
+  if (in.positionals.size() > 1)
+    return fail(exit_code::usage,
+                fmt::format("expected one command, found {} words", in.positionals.size()));
   std::string text = help_of_program();
   if (!in.positionals.empty()) {
     auto about = command_of(in.positionals.front());

@@ -92,7 +92,7 @@ result<std::string> given_grammar(const settings& set) {
     return fail(exit_code::usage, "give the grammar once: as --grammar or as --grammar-file");
   if (!file.empty()) {
     constexpr uint64_t longest_file = uint64_t{16} << 20;  // the library's bound is lower
-    auto text = read_file(file, longest_file);
+    auto text = read_text_file(file, longest_file);
     if (!text)
       return fail(exit_code::usage, fmt::format("--grammar-file {}", text.error().message));
     grammar = *std::move(text);

@@ -9,6 +9,7 @@
 
 #include "library/json.hpp"
 #include "settings/value.hpp"
+#include "text/items.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -67,16 +68,13 @@ result<std::vector<float>> read_shares(std::string_view text) {
   std::vector<float> out;
   if (text.empty()) return out;
   constexpr std::string_view wanted = "--tensor-split expects a share for each device, as in 3,1";
-  for (std::string_view rest = text;;) {
-    const std::size_t end = std::min(rest.find(','), rest.size());
-    const auto share = parse_real(rest.substr(0, end));
+  for (const std::string_view item : bitnet::text::items(text)) {
+    const auto share = parse_real(item);
     if (!share || !std::isfinite(*share) || *share < 0 ||
         *share > double{std::numeric_limits<float>::max()})
       return fail(exit_code::usage, fmt::format("{}: numbers from 0 on; found {} in {}", wanted,
-                                                quoted(rest.substr(0, end)), quoted(text)));
+                                                quoted(item), quoted(text)));
     out.push_back(static_cast<float>(*share));
-    if (end == rest.size()) break;
-    rest.remove_prefix(end + 1);
   }
   if (out.size() > most_devices)
     return fail(exit_code::usage,

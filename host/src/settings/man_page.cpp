@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "settings/help.hpp"
 #include "settings/option_names.hpp"
+#include "text/ascii.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -30,8 +30,7 @@ std::string plain(std::string_view text) {
 
 std::string heading(std::string_view name, std::string_view version, int section = 1) {
   std::string title(name);
-  std::ranges::transform(title, title.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  for (char& c : title) c = upper_ascii(c);
   return fmt::format(".TH \"{}\" {} \"\" \"bitnet {}\" \"{}\"\n", title, section, version,
                      section == 1 ? "User Commands" : "File Formats");
 }
@@ -57,8 +56,10 @@ std::string key_entry(const option& row) {
   if (row.type == kind::list) line += " or a list of them";
   std::string text = plain(row.help);
   if (!row.initial.empty()) text += fmt::format(" [{}]", plain(row.initial));
-  return fmt::format(".TP\n{}\n{}.\n.br\nVariable: {}{}\n", line, text, variables_of(row).front(),
-                     row.decides_code ? "; decides which code runs, see below" : "");
+  const std::string one_text =
+      row.between == '\0' ? "" : fmt::format(", items separated by '{}'", row.between);
+  return fmt::format(".TP\n{}\n{}.\n.br\nVariable: {}{}{}\n", line, text, variables_of(row).front(),
+                     one_text, row.decides_code ? "; decides which code runs, see below" : "");
 }
 
 // The details of a command keep their lines: some are lists.

@@ -17,7 +17,7 @@ enum class kind : uint8_t {
   integer,  // 4k = 4000, 4K = 4096
   real,
   text,
-  list,    // may be repeated; in a config file a YAML list
+  list,    // may be repeated; in a config file a YAML list, in a variable split at `between`
   choice,  // one of `choices`
 };
 
@@ -47,6 +47,7 @@ struct option {
   std::string_view choices = {};  // "f16|f32"
   double lowest = 0;              // of integer and real; lowest == highest: any
   double highest = 0;
+  char between = '\0';  // of the items of a list in one variable; NUL: it is one item
   std::string_view llama_variable = {};  // llama.cpp's environment variable, read as a fallback
   bool command_line_only = false;        // makes no sense as a setting
   bool decides_code = false;             // which code runs: see settings::listens

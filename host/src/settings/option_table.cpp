@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <type_traits>
 
 #include "knobs/sampling.hpp"
 #include "settings/command_list.hpp"
 #include "settings/option.hpp"
+#include "text/ascii.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -95,7 +95,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "TYPE",
      .help =
          "f32, f16, bf16, q8_0, q4_0, q6_k, or q1_0, q2_0, pq2_0, ptq1_0 (default: as it is; F32 "
-         "and BF16 become f16)",
+         "and BF16 become f16 where it holds them)",
      .group = "Writing",
      .commands = writing,
      .command_line_only = true},
@@ -199,6 +199,11 @@ constexpr auto rows = std::to_array<option>({
      .help = "read names of control tokens in the text as those tokens",
      .group = "Text",
      .commands = to::tokenize | to::logits},
+    {.name = "parse-special-in-messages",
+     .type = kind::flag,
+     .help = "likewise in the messages of a chat, which can then end turns and begin others",
+     .group = "Text",
+     .commands = generating},
     {.name = "special",
      .aliases = "-sp",
      .type = kind::flag,
@@ -276,7 +281,8 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "ID(+|-)N",
      .help = "make a token more or less likely: 15043+1, 2-inf; may be repeated",
      .group = "Sampling",
-     .commands = generating},
+     .commands = generating,
+     .between = ','},
     // clang-format on
 
     {.name = "ctx-size",
@@ -468,6 +474,7 @@ constexpr auto rows = std::to_array<option>({
      .help = "folder of backend manifests, instead of the usual ones; may be repeated",
      .group = "Backend",
      .commands = computing | surveying,
+     .between = ':',
      .decides_code = true},
     {.name = "user-backends",
      .type = kind::flag,
@@ -821,9 +828,7 @@ bool has_alias(const option& row, std::string_view flag) {
 // "ctx-size" -> "BITNET_CTX_SIZE"
 std::string variable_of(std::string_view flag) {
   std::string name = "BITNET_";
-  for (const char c : flag) {
-    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
+  for (const char c : flag) name += c == '-' ? '_' : upper_ascii(c);
   return name;
 }
 

@@ -7,25 +7,20 @@
 #include <stdexcept>
 
 #include "settings/config_file.hpp"
+#include "text/items.hpp"
 #include "text_input.hpp"
 
 namespace bitnet::host {
 namespace {
 
-// A list in one variable: separated as paths are.
-std::vector<std::string> split_list(std::string_view text) {
+// A list in one variable: folders are separated as paths are; a text stays whole, as any character
+// may be a part of it.
+result<value> parse_variable(const option& row, const std::string& given) {
+  if (row.type != kind::list || row.between == '\0') return parse_value(row, given);
   std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(':'), text.size());
-    if (end > 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (const std::string_view item : bitnet::text::items(given, row.between))
+    if (!item.empty()) parts.emplace_back(item);
   return parts;
-}
-
-result<value> parse_variable(const option& row, const std::string& text) {
-  if (row.type == kind::list) return split_list(text);
-  return parse_value(row, text);
 }
 
 // Of a place that only root can write to: beyond every privilege.
@@ -90,13 +85,13 @@ result<void> settings::add_config(const arguments& given, const environment& var
 
 result<void> settings::add_config_file(const std::string& file, bool required, privilege deaf_from,
                                        std::vector<std::string>& notes) {
-  auto text = read_file(file, longest_config);
+  auto text = read_text_file(file, longest_config);
   if (!text && text.error().number == EFBIG) {
     return fail(exit_code::usage,
                 fmt::format("{}:1: larger than {} KiB", file, longest_config / 1024));
   }
   if (!text) {
-    if (required)
+    if (required || text.error().number == EILSEQ)  // there, and as broken as wrong YAML
       return fail(exit_code::usage, fmt::format("config file {}", text.error().message));
     if (text.error().number != ENOENT && text.error().number != ENOTDIR) {
       notes.push_back(fmt::format("config file {}", text.error().message));

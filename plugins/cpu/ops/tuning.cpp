@@ -7,7 +7,6 @@
 #include <atomic>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
 #include <mutex>
 #include <vector>
@@ -103,9 +102,15 @@ bool read_evidence(std::string_view word, tuning& now, evidence& out) {
 
 // Three digits: "9.87", "31.2", "404".
 std::string three_digits(double x) {
+  // Not by printf: a process that speaks German would keep "31,2", which no later start takes.
   char text[32];
-  std::snprintf(text, sizeof text, "%.*f", x < 10 ? 2 : x < 100 ? 1 : 0, std::min(x, most_figure));
-  return text;
+  const auto end = std::to_chars(text, text + sizeof text, std::clamp(x, 0.0, most_figure),
+                                 std::chars_format::fixed,
+                                 x < 10    ? 2
+                                 : x < 100 ? 1
+                                           : 0)
+                       .ptr;
+  return {text, end};
 }
 
 // Times each candidate in turn, in as many rounds as there is time for.

@@ -13,15 +13,15 @@ from ._generation import AsyncStream, Generating, Generation, Prompt, Stream, ch
 from ._model import Message, Model, ModelInfo, convert, inspect
 from ._session import Session, SessionOptions
 from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoisoned, DeviceLost, Error,
-                     FileError, Forbidden, Incompatible, Internal, InvalidArgument, NotFound, OutOfDeviceMemory,
-                     OutOfMemory, Rejected, Timeout, Unavailable, Unsupported)
+                     FileError, Forbidden, Incompatible, Internal, InvalidArgument, LeftOut, NotFound,
+                     OutOfDeviceMemory, OutOfMemory, Rejected, Timeout, Unavailable, Unsupported)
 
 __version__: str = _native.text_of(_native.lib.bitnet_version())
 
 __all__ = [
     "AsyncStream", "Backend", "BadData", "Busy", "Cancelled", "Chat", "Closed", "ContextFull",
     "ContextPoisoned", "DeviceLost", "Engine", "Error", "FileError", "Forbidden", "Generating", "Generation",
-    "Incompatible", "Internal", "InvalidArgument", "Message", "Model", "ModelInfo", "NotFound",
-    "OutOfDeviceMemory", "OutOfMemory", "Prompt", "Rejected", "Session", "SessionOptions", "Stream",
+    "Incompatible", "Internal", "InvalidArgument", "LeftOut", "Message", "Model", "ModelInfo",
+    "NotFound", "OutOfDeviceMemory", "OutOfMemory", "Prompt", "Rejected", "Session", "SessionOptions", "Stream",
     "Timeout", "Unavailable", "Unsupported", "check_grammar", "convert", "inspect",
 ]

@@ -1,17 +1,39 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING
 
-from ._generation import AsyncStream, Generating, Generation, Stream
-from ._model import Message, Model
+from ._generation import AsyncStream, Conversation, Generating, Generation, Stream, first_turn
+from ._model import Model
 from ._session import Session, SessionOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+class _Turn:
+    """One question: what is asked, and what becomes of the messages once there is an answer."""
+
+    def __init__(self, chat: "Chat", text: str, how: Generating):
+        self.how = how
+        self._messages = chat.messages
+        self._said = {"role": "user", "content": text}
+        self.prompt = Conversation([*chat.messages, self._said])
+        if chat._template is not None:
+            self.how.setdefault("template", chat._template)
+
+    def remember(self, answer: Generation) -> None:
+        first = first_turn(self._messages)
+        del self._messages[first:first + self.prompt.left_out]
+        self._messages += [self._said, {"role": "assistant", "content": answer.text}]
+
+
 class Chat:
-    """A conversation: send() says something and returns the answer; both are remembered."""
+    """A conversation: send() says something and returns the answer; both are remembered.
+
+    Where the context is full, the oldest turns are left out, of the messages too, with a warning (LeftOut):
+    never the system prompt nor what is said. ContextFull is raised where these alone are too long. A call
+    that raises leaves the messages as they were; a stream that is closed early has said what it said.
+    """
 
     def __init__(self, model: Model, system: str | None = None, *, template: str | None = None,
                  **options: "Unpack[SessionOptions]"):
@@ -21,32 +43,27 @@ class Chat:
         self._template = template
         self.session = Session(model, **options)
 
-    def _next(self, text: str, how: Generating) -> tuple[list[Message], Generating, Callable[[Generation], None]]:
-        said = {"role": "user", "content": text}
-        if self._template is not None:
-            how.setdefault("template", self._template)
-
-        def at_end(answer: Generation) -> None:
-            self.messages += [said, {"role": "assistant", "content": answer.text}]
-
-        return [*self.messages, said], how, at_end
-
     def send(self, text: str, **how: "Unpack[Generating]") -> Generation:
-        prompt, how, at_end = self._next(text, how)
-        return Stream(self.session, prompt, how, at_end=at_end, quiet=True).finish()
+        turn = _Turn(self, text, how)
+        with Stream(self.session, turn.prompt, turn.how, quiet=True) as stream:
+            answer = stream.finish()
+        turn.remember(answer)
+        return answer
 
     def stream(self, text: str, **how: "Unpack[Generating]") -> Stream:
-        prompt, how, at_end = self._next(text, how)
-        return Stream(self.session, prompt, how, at_end=at_end)
+        turn = _Turn(self, text, how)
+        return Stream(self.session, turn.prompt, turn.how, at_end=turn.remember)
 
     async def asend(self, text: str, **how: "Unpack[Generating]") -> Generation:
-        prompt, how, at_end = self._next(text, how)
-        async with AsyncStream(lambda: self.session, prompt, how, at_end=at_end, quiet=True) as stream:
-            return await stream.finish()
+        turn = _Turn(self, text, how)
+        async with AsyncStream(lambda: self.session, turn.prompt, turn.how, quiet=True) as stream:
+            answer = await stream.finish()
+        turn.remember(answer)
+        return answer
 
     def astream(self, text: str, **how: "Unpack[Generating]") -> AsyncStream:
-        prompt, how, at_end = self._next(text, how)
-        return AsyncStream(lambda: self.session, prompt, how, at_end=at_end)
+        turn = _Turn(self, text, how)
+        return AsyncStream(lambda: self.session, turn.prompt, turn.how, at_end=turn.remember)
 
     def close(self) -> None:
         self.session.close()

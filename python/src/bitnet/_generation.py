@@ -3,8 +3,9 @@ from __future__ import annotations
 import asyncio
 import queue
 import secrets
+import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Iterator, Mapping, Sequence, TypedDict, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Iterator, List, Mapping, Sequence, TypedDict, TypeVar, Union
 
 from . import _handles, _native, errors
 from ._engine import wait_for
@@ -34,7 +35,8 @@ class Generating(TypedDict, total=False):
 
     Without a seed one is drawn, which the Generation has. `stop` are texts that end the answer and
     are not in it, `stop_tokens` ids that do. `grammar` is GBNF (docs/reference/grammars.md): each text is
-    the begin of one that its rule root has. `template` is for messages, as in Model.format_chat().
+    the begin of one that its rule root has. `template` and `parse_special_in_messages` are for messages, as in
+    Model.tokenize_chat().
     """
 
     max_tokens: int
@@ -53,6 +55,26 @@ class Generating(TypedDict, total=False):
     stop_tokens: Sequence[int]
     grammar: str
     template: str
+    parse_special_in_messages: bool
+
+
+def first_turn(messages: Sequence[Message]) -> int:
+    """Where the turns begin: behind a system prompt."""
+    return 1 if messages and messages[0]["role"] == "system" else 0
+
+
+class Conversation(List[Message]):
+    """Messages of which the oldest turns are left out where they do not fit the context."""
+
+    left_out = 0
+
+    def leave_out(self, n: int) -> list[Message]:
+        """What stays without the n oldest. Before anything is generated: a warning that raises ends the turn."""
+        if n:
+            warnings.warn(f"the context is full: the {n} oldest messages were left out", errors.LeftOut)
+        self.left_out = n
+        first = first_turn(self)
+        return [*self[:first], *self[first + n:]]
 
 
 @dataclass(frozen=True)
@@ -67,6 +89,7 @@ class Generation:
     n_prompt: int  #: tokens that were evaluated before the first new one
     prompt_seconds: float
     generate_seconds: float
+    left_out: int = 0  #: oldest messages that did not fit the context, of a Chat
 
     def __str__(self) -> str:
         return self.text
@@ -118,7 +141,8 @@ class _Run:
         unknown = set(how) - set(Generating.__annotations__)
         if unknown:
             raise TypeError(f"there is no way to generate called {', '.join(sorted(unknown))}")
-        ids, self._first = self.session._prompt(self._pointer, prompt, how.pop("template", None))
+        ids, self._first = self.session._prompt(self._pointer, prompt, how.pop("template", None),
+                                                how.pop("parse_special_in_messages", False))
         stop, stop_tokens = how.pop("stop", None) or [], how.pop("stop_tokens", None)
         self._stops = [stop] if isinstance(stop, str) else list(stop)
         self._stop_tokens = token_array([] if stop_tokens is None else stop_tokens)
@@ -214,7 +238,8 @@ class _Run:
         stops: Any = {"string": self._stops, "token": self._stop_tokens}.get(reason, [])
         self.result = Generation(
             "".join(self._pieces), new, reason, stops[out.stop_index] if out.stop_index < len(stops) else None,
-            self._seed, out.n_prompt, out.prompt_ns / 1e9, out.generate_ns / 1e9)
+            self._seed, out.n_prompt, out.prompt_ns / 1e9, out.generate_ns / 1e9,
+            getattr(self._asked[0], "left_out", 0))
         if self.at_end is not None:
             self.at_end(self.result)
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence
 
-from . import _handles, _native, errors
+from . import _handles, _native
 from ._engine import Engine, Owner, interruptible
 from ._native import ffi, lib, numbers
 
@@ -217,6 +217,13 @@ class Model(Owner):
         with self._used() as model:
             return format_chat(model, messages, template)
 
+    def tokenize_chat(self, messages: Sequence[Message], *, template: str | None = None,
+                      parse_special_in_messages: bool = False) -> list[int]:
+        """Ids of that text, as generate() has them for messages. Control tokens are those of the template: what
+        looks like one in a message is text, unless `parse_special_in_messages`; then messages can end turns."""
+        with self._used() as model:
+            return tokenize_chat(model, messages, template, parse_special_in_messages)[0]
+
     # ---- to embed
 
     def embed(self, texts: str | Sequence[str], *, pooling: str = "model",
@@ -282,20 +289,29 @@ def tokenize(model: Any, text: str, bos: bool | None, special: bool, eos: bool =
         flags |= numbers["BITNET_TOKENIZE_MODEL_EOS"]
     kept = ffi.from_buffer(encoded)
     view = ffi.new("bitnet_str*", {"data": kept, "size": len(encoded)})[0]
-    room, count = len(encoded) + 2, ffi.new("uint64_t*")
+    return _ids(len(encoded) + 2, lambda out, room, count: _native.call(
+        lib.bitnet_tokenize, model, view, flags, out, room, count))
+
+
+def _ids(room: int, write: Callable[[Any, int, Any], Any]) -> list[int]:
+    count = ffi.new("uint64_t*")
     while True:
         out = ffi.new("bitnet_token[]", room)
-        try:
-            _native.call(lib.bitnet_tokenize, model, view, flags, out, room, count)
+        write(out, room, count)
+        if count[0] <= room:
             return list(out[0:count[0]])
-        except errors.InvalidArgument:
-            if count[0] <= room:
-                raise
-            room = count[0]
+        room = count[0]
 
 
-def format_chat(model: Any, messages: Sequence[Message], template: str | None) -> str:
-    """Model.format_chat() of a handle."""
+class _Messages:
+    """bitnet_message[] of messages, and what their texts lie in."""
+
+    def __init__(self, messages: Sequence[Message]):
+        self._kept, self.views = _views(messages)
+        self.arguments = ffi.new("bitnet_message[]", self.views), ffi.sizeof("bitnet_message"), len(self.views)
+
+
+def _views(messages: Sequence[Message]) -> tuple[list[Any], list[Any]]:
     if isinstance(messages, (str, bytes, Mapping)):
         raise TypeError("messages are a list of mappings with role and content")
     kept: list[Any] = []
@@ -310,9 +326,26 @@ def format_chat(model: Any, messages: Sequence[Message], template: str | None) -
         if not isinstance(one, Mapping) or not {"role", "content"} <= set(one):
             raise TypeError(f"a message is a mapping with role and content, not {one!r}")
         views.append({"role": view(one["role"]), "content": view(one["content"])})
+    return kept, views
+
+
+def format_chat(model: Any, messages: Sequence[Message], template: str | None) -> str:
+    """Model.format_chat() of a handle."""
+    said = _Messages(messages)
     name = ffi.NULL if template is None else _native.word("template", template)
-    return _native.text_from(lib.bitnet_chat_format, model, name, ffi.new("bitnet_message[]", views),
-                             ffi.sizeof("bitnet_message"), len(views))
+    return _native.text_from(lib.bitnet_chat_format, model, name, *said.arguments)
+
+
+def tokenize_chat(model: Any, messages: Sequence[Message], template: str | None, parse_special: bool,
+                  n_context: int = 0) -> tuple[list[int], int]:
+    """Model.tokenize_chat() of a handle, and how many of the oldest messages were left out so that it fits."""
+    said = _Messages(messages)
+    options = _native.Options("bitnet_chat_options").give(
+        parse_special=bool(parse_special), template_name=template, n_context=n_context)
+    left_out = ffi.new("uint64_t*")
+    ids = _ids(8192, lambda out, room, count: _native.call(
+        lib.bitnet_chat_tokenize, model, options.struct, *said.arguments, out, room, count, left_out))
+    return ids, left_out[0]
 
 
 def token_array(tokens: Sequence[int]) -> Any:

@@ -8,8 +8,8 @@ import numpy as np
 
 from . import _handles, _native, errors
 from ._engine import Owner, interruptible
-from ._generation import AsyncStream, Generating, Generation, Prompt, Stream
-from ._model import Model, format_chat, token_array, tokenize
+from ._generation import AsyncStream, Conversation, Generating, Generation, Prompt, Stream
+from ._model import Model, format_chat, token_array, tokenize, tokenize_chat
 from ._native import ffi, lib
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ class Session(Owner):
         """After a call that appends; where it failed it may have appended some of them, or none."""
         self._tokens = [*self._tokens, *tokens][:lib.bitnet_session_length(pointer)]
 
-    def _prompt(self, pointer: Any, prompt: Prompt, template: str | None) -> tuple[list[int], str]:
+    def _prompt(self, pointer: Any, prompt: Prompt, template: str | None,
+                parse_special: bool) -> tuple[list[int], str]:
         """Ids to append, and what the answer begins with."""
         if isinstance(prompt, str):
             return tokenize(self._model_pointer, prompt, False if self._tokens else None, True), ""
@@ -149,8 +150,12 @@ class Session(Owner):
         parts: list[Any] = list(prompt)
         if not parts or not isinstance(parts[0], Mapping):
             return list(token_array(parts)), ""
+        conversation = prompt if isinstance(prompt, Conversation) else None
+        ids, left_out = tokenize_chat(self._model_pointer, parts, template, parse_special,
+                                      self.capacity if conversation is not None else 0)
+        if conversation is not None:
+            parts = conversation.leave_out(left_out)
         text = format_chat(self._model_pointer, parts, template)
-        ids = tokenize(self._model_pointer, text, False, True)
         # What the session has of it already stays; at least one token is to be evaluated.
         same = next((i for i, (old, new) in enumerate(zip(self._tokens, ids)) if old != new),
                     min(len(self._tokens), len(ids)))
@@ -215,7 +220,8 @@ class Session(Owner):
         """Appends the prompt, then what the model makes of it.
 
         A prompt is a text, ids, or the messages of a whole conversation, of which only what the session
-        does not have yet is evaluated. Without one it goes on from what the session has."""
+        does not have yet is evaluated. Without one it goes on from what the session has. In a text the names
+        of control tokens are read as those tokens: what strangers say belongs into messages."""
         return Stream(self, prompt, how, quiet=True).finish()
 
     def stream(self, prompt: Prompt = "", **how: "Unpack[Generating]") -> Stream:

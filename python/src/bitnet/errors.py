@@ -74,6 +74,10 @@ class NotFound(Error, FileNotFoundError):
     status = 12
 
 
+class LeftOut(UserWarning):
+    """A warning: the context of a Chat is full, and its oldest messages were left out."""
+
+
 class Rejected(Error):
     """A plugin broke the rules of inspection or trust."""
 

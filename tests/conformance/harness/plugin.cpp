@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "harness/named_slots.hpp"
 #include "model/one_op.hpp"
 #include "model/requests.hpp"
 
@@ -87,6 +88,7 @@ opened::opened(const open_how& how) : host_(how.width) {
   const bitnet_backend_entry entry = how.entry != nullptr ? how.entry : entry_of_plugin();
   const outcome o = call_entry(entry, host_.table(), table_, how);
   if (o.status != BITNET_OK) throw call_failed(o);
+  name_slots(table_);
 }
 
 opened::~opened() {

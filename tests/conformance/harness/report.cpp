@@ -35,6 +35,16 @@ std::string shortfall_of_level(const findings& found, const std::string& level) 
   return "";
 }
 
+// The tests of a level's suites that judged nothing, with the reason of each.
+std::vector<const test_result*> not_judged(const findings& found, const std::string& level) {
+  std::vector<const test_result*> out;
+  for (const std::string& suite : suites_of_level(level))
+    for (const test_result& t : found.tests)
+      if (t.suite() == suite && (t.status == "skipped" || t.status == "unsupported"))
+        out.push_back(&t);
+  return out;
+}
+
 std::string now() {
   const std::time_t t = std::time(nullptr);
   std::tm parts{};
@@ -80,6 +90,9 @@ ordered_json report::as_json() const {
   out["device_index"] = asked.device;
   out["level"] = level();
   if (const std::string why = missing(); !why.empty()) out["missing"] = why;
+  ordered_json unjudged = ordered_json::array();
+  for (const test_result* t : not_judged(found, level())) unjudged.push_back(t->name);
+  if (!unjudged.empty()) out["not_judged"] = unjudged;
   ordered_json counts = ordered_json::object();
   for (const char* status : {"passed", "failed", "known-failure", "unsupported", "skipped"})
     counts[status] = count(found, status);
@@ -120,6 +133,11 @@ std::string report::as_text() const {
          std::to_string(count(found, "unsupported")) + " unsupported, " +
          std::to_string(count(found, "skipped")) + " skipped; level " + level() + "\n";
   if (const std::string why = missing(); !why.empty()) out += "not " + why + "\n";
+  if (const auto unjudged = not_judged(found, level()); !unjudged.empty()) {
+    out += level() + " without " + std::to_string(unjudged.size()) + " tests that judged nothing:";
+    for (const test_result* t : unjudged) out += " " + t->name;
+    out += "\n";
+  }
   return out;
 }
 

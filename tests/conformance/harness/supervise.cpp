@@ -86,6 +86,8 @@ void hear(const std::string& line, child_end& end, findings& out) {
     end.breached = true;
     std::string where = end.running.empty() ? end.stage : end.running;
     out.add({text("breach") + "." + text("rule"), "failed", text("text") + " in " + where, 0});
+  } else if (r.contains("slot")) {
+    end.slot = text("slot");
   } else if (r.contains("stage")) {
     end.stage = text("stage");
   } else if (r.contains("fact") && r["fact"].is_object()) {

@@ -27,6 +27,7 @@ struct child_end {
   std::string death;      // how it ended if not as it should
   std::string running;    // the test that had begun
   std::string stage;
+  std::string slot;     // that ran when a fatal signal came
   std::string printed;  // the last of what it printed
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // A call over the boundary and what became of it.
 
+#include <atomic>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -8,6 +9,12 @@
 #include "bitnet/abi/backend.h"
 
 namespace bitnet::conformance {
+
+// The slot that this thread runs, and that it called last; nullptr: none that is known. And the last
+// of any thread.
+inline thread_local const char* running_slot = nullptr;
+inline thread_local const char* called_slot = nullptr;
+inline std::atomic<const char*> last_slot{nullptr};
 
 // A status with the error that came with it.
 struct outcome {
@@ -50,7 +57,8 @@ outcome attempt(Call&& call) {
 class call_failed : public std::runtime_error {
  public:
   explicit call_failed(const outcome& o)
-      : std::runtime_error("a call failed with status " + std::to_string(o.status) + ": " +
+      : std::runtime_error((called_slot != nullptr ? called_slot : "a call") +
+                           std::string(" failed with status ") + std::to_string(o.status) + ": " +
                            o.message),
         status(o.status),
         complaint(o.complaint) {}

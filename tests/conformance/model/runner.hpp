@@ -37,6 +37,7 @@ struct runner_options {
   bool alias = false;
   std::vector<uint32_t> buckets;
   uint32_t device = 0;
+  bool guarded = false;  // bytes before and behind each part that a port names are looked at
   const std::vector<packed_weight>* packed = nullptr;  // second forms to adopt; nullptr: none
   bitnet_device* opened = nullptr;  // a device of the caller, which stays open; nullptr: its own
 };
@@ -87,12 +88,7 @@ class runner : public step_memory {
     const bitnet_program_options& o = bounds_;
     step_memory out;
     std::vector<bitnet_bound> bound;
-    const auto port = [&](uint64_t bytes) {
-      bitnet_buffer* b = nullptr;
-      void* at = buffer(bytes, b);
-      bound.push_back({b, 0, bytes});
-      return at;
-    };
+    const auto port = [&](uint64_t bytes) { return port_memory(bytes, bound); };
     const auto ints = [&](uint64_t n) { return static_cast<int32_t*>(port(n * sizeof(int32_t))); };
     out.tokens = ints(o.max_tokens);
     out.positions = ints(o.max_tokens);
@@ -224,6 +220,13 @@ class runner : public step_memory {
     return n;
   }
 
+  // Whether something wrote beside the parts that ports name; only with runner_options::guarded.
+  bool guards_are_intact() const {
+    return std::ranges::all_of(guards_, [](const std::span<const uint8_t>& guard) {
+      return std::ranges::all_of(guard, [](uint8_t b) { return b == guard_byte; });
+    });
+  }
+
   uint64_t vocabulary() const { return vocab_; }
   // As copies, exports and imports name the state of a sequence; the pool has two more than it has
   // sequences, of which this is one.
@@ -238,6 +241,8 @@ class runner : public step_memory {
   uint64_t block_bytes = 0;
 
  private:
+  static constexpr uint8_t guard_byte = 0x5a;
+
   static void tell_kept(const char* how, const char* layout_id) {
     if (on_weight != nullptr) on_weight(std::string(how) + layout_id);
   }
@@ -354,6 +359,29 @@ class runner : public step_memory {
     return data;
   }
 
+  // Memory of one port. Guarded: a part in the middle of its buffer.
+  void* port_memory(uint64_t bytes, std::vector<bitnet_bound>& bound) {
+    bitnet_buffer* b = nullptr;
+    uint64_t before = 0, behind = 0;
+    if (options_.guarded) {
+      bitnet_device_info about{};
+      about.struct_size = sizeof about;
+      must([&](bitnet_error* e) {
+        return table_.device_info(table_.self, options_.device, &about, e);
+      });
+      before = std::max<uint64_t>(about.buffer_alignment_bytes, 64);
+      behind = 256;
+    }
+    auto* base = static_cast<uint8_t*>(buffer(before + bytes + behind, b));
+    for (const std::span guard :
+         {std::span(base, before), std::span(base + before + bytes, behind)}) {
+      std::ranges::fill(guard, guard_byte);
+      guards_.push_back(guard);
+    }
+    bound.push_back({b, before, bytes});
+    return base + before;
+  }
+
   void build(const model& m) {
     bitnet_program_options& o = bounds_;
     o.struct_size = sizeof o;
@@ -392,6 +420,7 @@ class runner : public step_memory {
   bitnet_program_options bounds_{};
   std::vector<uint64_t> more_bytes_;  // of model::more_ports
   std::vector<bitnet_buffer*> buffers_;
+  std::vector<std::span<const uint8_t>> guards_;
   std::vector<bitnet_binding*> bindings_;
   std::vector<int32_t> lengths_;
   uint32_t n_states_ = 0;

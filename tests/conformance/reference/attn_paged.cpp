@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/attention.hpp"
 #include "reference/kv_store.hpp"
 #include "reference/op_case.hpp"
 
@@ -25,48 +26,16 @@ bool sees(const attending& s, uint64_t position, uint64_t p) {
   return s.window == 0 || p + s.window > position || p < s.keep;
 }
 
-// One head of one token: result and what it may be off by, element by element. keys and values are
-// those of its KV head (positions, head_dim).
+// One head of one token. keys and values are those of its KV head (positions, head_dim).
 void attend(const attending& s, uint64_t position, const double* keys, const double* values,
             std::span<const float> q, op_case& c) {
-  std::vector<double> score, error;
-  std::vector<const double*> seen;
-  const auto n = static_cast<double>(q.size());
+  std::vector<const double*> seen_keys, seen_values;
   for (uint64_t p = 0; p <= position; ++p) {
     if (!sees(s, position, p)) continue;
-    double sum = 0, sizes = 0;
-    for (uint64_t i = 0; i < q.size(); ++i) {
-      const double product = keys[p * q.size() + i] * static_cast<double>(q[i]);
-      sum += product;
-      sizes += std::fabs(product);
-    }
-    const double scale = static_cast<double>(score_scale);
-    score.push_back(sum * scale);
-    // Any order of the products; one more product by the scale, one difference to the largest.
-    error.push_back((n + 2) * unit * sizes * scale);
-    seen.push_back(values + p * q.size());
+    seen_keys.push_back(keys + p * q.size());
+    seen_values.push_back(values + p * q.size());
   }
-  const double largest = *std::ranges::max_element(score);
-  const double largest_error = *std::ranges::max_element(error);
-  double sum = 0;
-  std::vector<double> exponential;
-  for (const double x : score) sum += exponential.emplace_back(std::exp(x - largest));
-  const auto count = static_cast<double>(score.size());
-  for (uint64_t i = 0; i < q.size(); ++i) {
-    double y = 0, off = 0, sizes = 0;
-    for (uint64_t j = 0; j < score.size(); ++j) {
-      const double part = exponential[j] / sum * seen[j][i];
-      y += part;
-      sizes += std::fabs(part);
-      // The exponential of a wrong score, and its own error.
-      off += std::fabs(part) * (error[j] + (3 + 2 * (largest - score[j])) * ulp);
-    }
-    // The divisor is a sum of such exponentials too; then sums of `count` parts, a product and a
-    // quotient.
-    off += sizes * (largest_error + 3 * ulp + 2 * count * unit + unit + 2.5 * ulp) + off;
-    c.expected.push_back(y);
-    c.allowed.push_back(off + 1e-30);
-  }
+  attend_head(q, seen_keys, seen_values, static_cast<double>(score_scale), c.expected, c.allowed);
 }
 
 // The op between rows that are given and rows that are read, and what a step tells of it.

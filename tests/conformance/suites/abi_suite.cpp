@@ -80,6 +80,21 @@ TEST(abi, each_minor_is_spoken_or_refused) {
   }
 }
 
+// What readers of the file know before a byte of it runs is what the entry then says.
+TEST(abi, the_note_has_the_minors_that_the_entry_speaks) {
+  host_services host(1);
+  guarded_table room;
+  bitnet_backend_v0& t = room.get();
+  const outcome o = call_entry(entry_of_plugin(), host.table(), t, {});
+  ASSERT_EQ(o.status, BITNET_OK) << o.message;
+  identity note = identity_of(reinterpret_cast<const void*>(entry_of_plugin()));
+  EXPECT_EQ(note.fields["abi"],
+            "0." + std::to_string(t.need_minor_min) + "-" + std::to_string(t.need_minor_max))
+      << "need_minor_min and need_minor_max are " << t.need_minor_min << " and "
+      << t.need_minor_max;
+  t.close(t.self);
+}
+
 TEST(abi, minors_of_the_future_are_refused) {
   host_services host(1);
   guarded_table room;

@@ -252,13 +252,82 @@ class code_view {
   std::vector<float> scales_, one_, other_;  // what the device answered
 };
 
+// The codes and scales of a case's rows as they leave by ports; nothing where the device has no such
+// program.
+struct seen_codes {
+  std::vector<int8_t> q;
+  std::vector<float> scales;
+};
+std::optional<seen_codes> codes_by_ports(opened_device& device, const op_case& c,
+                                         const bitnet_op& quantise, const model_tensor& table,
+                                         uint64_t groups, uint32_t flags) {
+  model m;
+  m.tensors = {table};
+  m.logits = BITNET_NONE;
+  const int64_t k = table.desc.ne[0];
+  const uint32_t x = m.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, k);
+  const uint32_t q = m.value(BITNET_DTYPE_I8, BITNET_DIM_TOKENS, k);
+  const uint32_t s = m.value(BITNET_DTYPE_F32, BITNET_DIM_TOKENS, static_cast<int64_t>(groups));
+  m.op(BITNET_OP_EMBED_GATHER, {}, {x}, {0});
+  m.op(quantise.op, {x}, {q, s}).ints[0] = quantise.ints[0];
+  for (const uint32_t value : {q, s}) m.more_ports.push_back({BITNET_PORT_VALUE_OUT, value});
+  runner_options o;
+  o.opened = device.device;
+  o.flags = flags;
+  o.max_tokens = o.max_outputs = static_cast<uint32_t>(c.tokens.size());
+  o.max_sequences = 1;
+  o.max_blocks = static_cast<uint32_t>(c.tokens.size() / o.block_tokens + 1);
+  o.n_blocks = o.max_blocks;
+  try {
+    runner r(device.table(), m, o);
+    std::vector<token_in> in;
+    for (const int32_t token : c.tokens) in.push_back({token, 0});
+    r.run(in);
+    const auto* codes = static_cast<const int8_t*>(r.more[0]);
+    const auto* scales = static_cast<const float*>(r.more[1]);
+    const uint64_t n = c.tokens.size();
+    return seen_codes{{codes, codes + n * static_cast<uint64_t>(k)}, {scales, scales + n * groups}};
+  } catch (const call_failed&) {
+    return std::nullopt;
+  }
+}
+
+// Whether they are the right ones of a case's rows. A row whose scale is no number, or infinite, may
+// have any codes.
+bool are_right(const seen_codes& seen, const op_case& c, const model_tensor& table,
+               uint64_t group) {
+  const auto k = static_cast<uint64_t>(table.desc.ne[0]), groups = group == 0 ? 1 : k / group;
+  std::vector<float> row(k);
+  for (uint64_t t = 0; t < c.tokens.size(); ++t) {
+    for (uint64_t i = 0; i < k; ++i)
+      row[i] = table_element(table, static_cast<uint64_t>(c.tokens[t]), i);
+    const codes_of_row right = right_codes(row, group);
+    for (uint64_t g = 0; g < groups; ++g) {
+      const float s = right.scales[g];
+      if (!std::isfinite(s) || s == 0) continue;
+      if (seen.scales[t * groups + g] != s) return false;
+      const uint64_t first = g * k / groups, last = (g + 1) * k / groups;
+      for (uint64_t i = first; i < last; ++i)
+        if (seen.q[t * k + i] != right.q[i]) return false;
+    }
+  }
+  return true;
+}
+
 std::vector<suspect> quantiser_or_product(opened_device& device, const op_case& c, uint32_t flags) {
   const uint32_t op = has_op(c, BITNET_OP_ACT_QUANT_I8_GROUPED) ? group_quantiser.op : quantiser.op;
   const auto quantise = std::ranges::find(c.graph.ops, op, &bitnet_op::op);
   const auto embed =
       std::ranges::find(c.graph.ops, uint32_t{BITNET_OP_EMBED_GATHER}, &bitnet_op::op);
   if (quantise == c.graph.ops.end() || embed == c.graph.ops.end()) return {};
-  code_view view(c, *quantise, c.graph.tensors[embed->weights[0]]);
+  const model_tensor& table = c.graph.tensors[embed->weights[0]];
+  const uint64_t group = op == group_quantiser.op ? static_cast<uint64_t>(quantise->ints[0]) : 0;
+  const uint64_t groups = group == 0 ? 1 : static_cast<uint64_t>(table.desc.ne[0]) / group;
+  if (const auto seen = codes_by_ports(device, c, *quantise, table, groups, flags))
+    return {are_right(*seen, c, table, group)
+                ? suspect{op == group_quantiser.op ? group_product : product}
+                : suspect{op == group_quantiser.op ? group_quantiser : quantiser}};
+  code_view view(c, *quantise, table);
   return view.look(device, flags) ? view.judge() : std::vector<suspect>{};
 }
 

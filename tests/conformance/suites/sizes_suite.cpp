@@ -190,37 +190,5 @@ TEST(sizes, packed_weights_of_a_head_of_128256_rows) {
   EXPECT_EQ(wrong_largest(whole, largest_of(r, prompt_of(0, 1), top), top), "");
 }
 
-// Each sequence of many says what it says alone.
-TEST(sizes, attn_paged_64_sequences) {
-  opened_device device;
-  const tiny_model m({.layers = 1, .composites = false});
-  if (const std::string missing = missing_ops(device, m); !missing.empty())
-    GTEST_SKIP() << "graph_query answers none for " << missing;
-  constexpr uint32_t n = 64, length = 5;
-  runner_options o = options_of(device);
-  o.max_sequences = n;
-  o.max_tokens = o.max_outputs = n * (length - 1);
-  o.max_blocks = 2;
-  o.n_blocks = n * o.max_blocks + 1;
-  runner r(device.table(), m, o);
-  std::vector<token_in> first, last;
-  for (int32_t s = 0; s < static_cast<int32_t>(n); ++s) {
-    const std::vector<token_in> all = prompt_of(0, length, s);
-    first.insert(first.end(), all.begin(), all.end() - 1);
-    last.push_back(all.back());
-  }
-  r.run(first);
-  const std::vector<float> rows = r.run(last);
-  for (uint64_t s = 0; s < n; ++s) {
-    std::vector<int32_t> ids;
-    for (const token_in& t : prompt_of(0, length, static_cast<int32_t>(s))) ids.push_back(t.token);
-    const std::vector<float> alone = evaluate(m, ids);
-    const auto vocab = static_cast<int64_t>(m.vocabulary());
-    const auto at = rows.begin() + static_cast<int64_t>(s) * vocab;
-    EXPECT_LE(nmse({at, at + vocab}, {alone.end() - vocab, alone.end()}), few_codes)
-        << "sequence " << s;
-  }
-}
-
 }  // namespace
 }  // namespace bitnet::conformance

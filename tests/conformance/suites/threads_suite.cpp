@@ -120,6 +120,105 @@ TEST_F(threads, the_number_of_workers_changes_no_bit) {
   EXPECT_TRUE(same_bits(results[0], results[2]));
 }
 
+// Tokens of one sequence, one a step, on a queue and a binding that nobody else uses.
+class solo {
+ public:
+  static constexpr uint32_t rounds = 6;
+
+  // `row` of the block tables and `first_block` of the pool are its own.
+  solo(const bitnet_backend_v0& table, bitnet_queue* queue, const step_memory& memory, int32_t row,
+       int32_t first_block)
+      : table_(table), queue_(queue), memory_(memory), row_(row), first_block_(first_block) {}
+
+  // The logits of each token of the prompt, again and again from position 0 on.
+  std::vector<float> run(uint64_t vocab) {
+    std::vector<float> out;
+    for (uint32_t round = 0; round < rounds; ++round)
+      for (std::size_t at = 0; at < prompt.size(); ++at) {
+        step(static_cast<int32_t>(at));
+        out.insert(out.end(), memory_.logits, memory_.logits + vocab);
+      }
+    return out;
+  }
+
+ private:
+  void step(int32_t at) {
+    constexpr int32_t block_tokens = 4, max_blocks = 8;
+    for (int32_t b = 0; b < max_blocks; ++b)
+      memory_.block_tables[row_ * max_blocks + b] = first_block_ + b;
+    memory_.tokens[0] = (prompt[static_cast<std::size_t>(at)] + row_) % 16;
+    memory_.positions[0] = at;
+    memory_.sequences[0] = row_;
+    memory_.slots[0] = (first_block_ + at / block_tokens) * block_tokens + at % block_tokens;
+    memory_.output_rows[0] = 0;
+    bitnet_step s{};
+    s.struct_size = sizeof s;
+    s.n_tokens = s.n_outputs = 1;
+    s.n_sequences = static_cast<uint32_t>(row_) + 1;
+    s.binding = memory_.binding;
+    s.signal_value = ++signal_;
+    must([&](bitnet_error* e) { return table_.queue_submit(queue_, &s, e); });
+    must([&](bitnet_error* e) {
+      return table_.queue_wait(queue_, s.signal_value, 60'000'000'000u, e);
+    });
+  }
+
+  const bitnet_backend_v0& table_;
+  bitnet_queue* queue_;
+  step_memory memory_;
+  int32_t row_, first_block_;
+  uint64_t signal_ = 0;
+};
+
+// A queue more of a device.
+class own_queue {
+ public:
+  own_queue(const bitnet_backend_v0& table, bitnet_device* device) : table_(table) {
+    must([&](bitnet_error* e) { return create_queue(table, device, &queue, e); });
+  }
+  ~own_queue() { table_.queue_destroy(queue); }
+  own_queue(const own_queue&) = delete;
+  own_queue& operator=(const own_queue&) = delete;
+
+  bitnet_queue* queue = nullptr;
+
+ private:
+  const bitnet_backend_v0& table_;
+};
+
+// Runs both alone, then at once; whether they then give what they gave alone.
+void run_beside(solo& a, solo& b, uint64_t vocab) {
+  const std::vector<float> one = a.run(vocab), other = b.run(vocab);
+  std::vector<float> found[2];
+  std::thread first = start([&] { found[0] = a.run(vocab); });
+  std::thread second = start([&] { found[1] = b.run(vocab); });
+  first.join();
+  second.join();
+  EXPECT_TRUE(same_bits(found[0], one)) << "the first, beside the second";
+  EXPECT_TRUE(same_bits(found[1], other)) << "the second, beside the first";
+}
+
+TEST_F(threads, two_bindings_of_a_program_are_used_by_two_threads) {
+  const tiny_model m({});
+  need(m);
+  if (IsSkipped()) return;
+  runner r(device_.table(), m, options());
+  const step_memory second = r.bind();
+  const own_queue one(device_.table(), device_.device), other(device_.table(), device_.device);
+  solo a(device_.table(), one.queue, r, 0, 3), b(device_.table(), other.queue, second, 1, 17);
+  run_beside(a, b, m.vocabulary());
+}
+
+TEST_F(threads, two_programs_of_a_device_are_used_by_two_threads) {
+  const tiny_model m({}), n({.seed = 2});
+  need(m);
+  if (IsSkipped()) return;
+  runner r(device_.table(), m, options()), s(device_.table(), n, options());
+  const own_queue one(device_.table(), device_.device), other(device_.table(), device_.device);
+  solo a(device_.table(), one.queue, r, 0, 3), b(device_.table(), other.queue, s, 1, 17);
+  run_beside(a, b, m.vocabulary());
+}
+
 TEST_F(threads, backends_open_beside_each_other) {
   const tiny_model m({});
   need(m);

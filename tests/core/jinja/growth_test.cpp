@@ -285,7 +285,7 @@ cost cost_of(const body& all, const dict& given, const row& r) {
   const testing_support::heap_use heap;
   rendering at({}, 0);
   {
-    const std::string text = evaluate(at, all, given);
+    const marked_text text = evaluate(at, all, given);
     EXPECT_TRUE(at.ok()) << r.of << ": " << r.source << ": " << at.trouble()->message;
   }
   return {at.steps(), at.most_bytes(), heap.peak()};

@@ -9,7 +9,9 @@ namespace {
 result<std::string> rendered(std::string_view source, const limits& bounds = {}) {
   auto parsed = chat_template::parse(source);
   if (!parsed) return std::unexpected(parsed.error());
-  return parsed->render({}, 0, bounds);
+  auto text = parsed->render({}, 0, bounds);
+  if (!text) return std::unexpected(text.error());
+  return text->bytes();
 }
 
 TEST(jinja, renders_as_python_does) {
@@ -38,6 +40,92 @@ TEST(jinja, renders_as_python_does) {
     const auto text = rendered(r.source);
     ASSERT_TRUE(text) << r.why << ": " << text.error().message;
     EXPECT_EQ(*text, r.expected) << r.why;
+  }
+}
+
+// What came from variables, between braces.
+std::string with_braces(const marked_text& text) {
+  std::string out = text.bytes();
+  const auto ranges = text.message_ranges();
+  for (auto r = ranges.rbegin(); r != ranges.rend(); ++r) {
+    out.insert(r->end, 1, '}');
+    out.insert(r->begin, 1, '{');
+  }
+  return out;
+}
+
+const struct {
+  const char* why;
+  const char* source;
+  const char* expected;
+} origins[] = {
+    {"written", "<s>{{ m }}</s>", "<s>{Aé b}</s>"},
+    {"a token of the vocabulary", "{{ bos_token }}{{ m }}", "<s>{Aé b}"},
+    {"+ and ~", "{{ '<' + m + '>' }}{{ '<' ~ m ~ '>' }}", "<{Aé b}><{Aé b}>"},
+    {"adding up in a loop",
+     "{% set n=namespace(s='') %}{% for i in [m, 'x', m] %}{% set n.s = n.s ~ i %}{% endfor %}"
+     "{{ n.s }}",
+     "{Aé b}x{Aé b}"},
+    {"parts of a mixed text", "{{ ('<' ~ m ~ '>')[1:4] }}{{ ('<' ~ m ~ '>')[3:] }}", "{Aé  b}>"},
+    {"backwards, and by steps", "{{ ('<' ~ m ~ '>')[::-1] }}{{ ('<' ~ m)|reverse }}",
+     ">{b éA}<{b éA}<"},
+    {"a character", "{{ ('<' ~ m)[0] }}{{ ('<' ~ m)[2] }}{{ m|first }}{{ (m ~ '>')|last }}",
+     "<{éA}>"},
+    {"by characters", "{% for c in '<' ~ m %}{{ c }}|{% endfor %}", "<|{A}|{é}|{ }|{b}|"},
+    {"strip", "{{ ('  ' ~ m ~ ' x ').strip() }}{{ (m ~ '<<').rstrip('<') }}{{ (' ' ~ m)|trim }}",
+     "{Aé b} x{Aé bAé b}"},
+    {"split and join", "{{ ('<' ~ m ~ '>').split(' ')|join('/') }}", "<{Aé}/{b}>"},
+    {"split at white space", "{{ ('x ' ~ m)|string|trim }}{{ ('x ' ~ m).split()|join('') }}",
+     "x {Aé b}x{Aéb}"},
+    {"partition", "{% for p in ('<' ~ m ~ '>').partition(' ') %}{{ p }}|{% endfor %}",
+     "<{Aé}|{ }|{b}>|"},
+    {"join of a message", "{{ m.join(['<', '>']) }}", "<{Aé b}>"},
+    {"replace", "{{ ('<' ~ m ~ '>').replace('b', '<|x|>') }}{{ '<x>'|replace('x', m) }}",
+     "<{Aé }<|x|>><{Aé b}>"},
+    {"replace of nothing", "{{ '<>'.replace('', m) }}", "{Aé b}<{Aé b}>{Aé b}"},
+    {"other cases", "{{ ('<x' ~ m ~ 'ß>')|upper }}{{ ('ß' ~ m).title() }}", "<X{AÉ B}SS>Ss{aé B}"},
+    {"the word before a message", "{{ ('xY' ~ m)|capitalize }}{{ ('X' ~ m).lower() }}",
+     "Xy{aé b}x{aé b}"},
+    {"prefix and suffix", "{{ ('<' ~ m).removeprefix('<') }}{{ (m ~ '>').removesuffix('>') }}",
+     "{Aé bAé b}"},
+    {"lines", "{% for l in ('<' ~ m ~ '\n' ~ m).splitlines() %}{{ l }};{% endfor %}",
+     "<{Aé b};{Aé b};"},
+    {"indent", "{{ ('<\n' ~ m)|indent(2) }}{{ ('<\n>')|indent(m) }}", "<\n  {Aé b}<\n{Aé b}>"},
+    {"%", "{{ '<%s|%5.2s>' % (m, m) }}{{ (m ~ '%s') % '<' }}{{ '%r' % m }}",
+     "<{Aé b}|   {Aé}>{Aé b}<{'Aé b'}"},
+    {"format", "{{ '<%s>'|format(m) }}{{ '%(a)s%%'|format(a=m) }}", "<{Aé b}>{Aé b}%"},
+    {"escape", "{{ ('<' ~ m)|e }}", "&lt;{Aé b}"},
+    {"times", "{{ ('<' ~ m) * 2 }}{{ m * 2 }}", "<{Aé b}<{Aé bAé bAé b}"},
+    {"macros and blocks",
+     "{% macro f(x) %}<{{ x }}{{ caller() }}>{% endmacro %}{% call f(m) %}!{{ m }}{% endcall %}"
+     "{% set b %}<{{ m }}>{% endset %}{{ b }}{% filter upper %}x{{ m }}{% endfilter %}",
+     "<{Aé b}!{Aé b}><{Aé b}>X{AÉ B}"},
+    {"numbers are of a message: nobody knows where they came from", "<{{ 1 }}{{ m|length }}>",
+     "<{14}>"},
+    {"what is written out whole", "{{ {'a': m}|tojson }}{{ ['<', m] }}",
+     "{{\"a\": \"Aé b\"}['<', 'Aé b']}"},
+    {"the same without a message", "{{ {'a': '<'}|tojson }}{{ ['<'] }}", "{\"a\": \"<\"}['<']"},
+    {"what a message only chooses", "{% if m == 'Aé b' %}<{{ {'Aé b': '|'}[m] }}>{% endif %}",
+     "<|>"},
+    {"the clock", "{{ strftime_now('%Y')|length }}{{ strftime_now('x') }}{{ strftime_now(m) }}",
+     "{4}x{Aé b}"},
+    {"sorted, unique, mapped",
+     "{{ ['<', m, '<']|unique|join }}{{ [m, '<']|sort|join }}{{ [m]|map('upper')|join('<') }}",
+     "<{Aé b}<{Aé bAÉ B}"},
+    {"a default", "{{ nothing|default('<') }}{{ m|default('<') }}{{ nothing or m }}",
+     "<{Aé bAé b}"},
+};
+
+TEST(jinja, each_character_keeps_its_origin) {
+  dict variables;
+  variables.set("m", "Aé b");
+  variables.set("bos_token", marked_text("<s>", origin::own));
+  for (const auto& r : origins) {
+    const auto parsed = chat_template::parse(r.source);
+    ASSERT_TRUE(parsed) << r.why << ": " << parsed.error().message;
+    const auto text = parsed->render(variables, 0);
+    ASSERT_TRUE(text) << r.why << ": " << text.error().message;
+    EXPECT_EQ(with_braces(*text), r.expected) << r.why;
   }
 }
 

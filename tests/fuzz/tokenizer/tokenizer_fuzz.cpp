@@ -138,6 +138,19 @@ bool words_only(const tokenizer& t, const std::vector<int32_t>& types,
   return !t.unknown() || std::ranges::find(ids, *t.unknown()) == ids.end();
 }
 
+// Where all is plain, no control token comes, though they are parsed; half a text may be plain.
+void check_plain_ranges(const tokenizer& t, const std::vector<int32_t>& types,
+                        std::string_view text) {
+  const text_range all[] = {{0, text.size()}};
+  const text_range second_half[] = {{text.size() / 2, text.size()}};
+  const auto parsed = t.encode(text, {.parse_special = true});
+  const auto plain = t.encode(text, {.parse_special = true, .plain = all});
+  const auto half = t.encode(text, {.parse_special = true, .plain = second_half});
+  must(parsed.has_value() == plain.has_value() && parsed.has_value() == half.has_value());
+  if (!plain || types.empty()) return;
+  for (const token id : *plain) must(types[static_cast<size_t>(id)] != 3 || id == t.unknown());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -181,5 +194,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     (void)stream.finish();
   }
+  check_plain_ranges(*made, types, input);
   return 0;
 }

@@ -8,6 +8,10 @@
  * A plugin never throws, longjmps, aborts, exits, prints, or changes signal handlers, locale,
  * environment, working directory or floating-point modes.
  *
+ * Each slot has the tags of base.h and a line `Fails:`, the statuses that it has reasons of its own
+ * for. Any slot that returns a status may also fail with BITNET_INVALID_ARGUMENT (what contradicts
+ * itself), BITNET_UNSUPPORTED (what it does not know), BITNET_OUT_OF_MEMORY or BITNET_INTERNAL.
+ *
  * Objects form a tree: backend > device > (buffer, weights, kv pool, program > binding, queue). The
  * core destroys children first, and nothing that a running step uses. Every status-returning slot
  * fills `err` when it fails. [device] is one opened handle, of which others may be open.
@@ -106,62 +110,72 @@ typedef struct bitnet_backend_v0 {
 
   /* ---- required ---- */
 
-  /* Fills *out. [any] [instant] */
+  /* Fills *out. Fails: never, if struct_size is large enough. [any] [instant] */
   bitnet_status (*info)(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err);
 
   /* Ends the backend; every child is gone already, and no other call runs. No callback comes
-   * afterwards. [short] */
+   * afterwards. Fails: cannot. [any], beside no other call [short] */
   void (*close)(bitnet_backend* self);
 
   /* Writes the number of usable devices; 0 is a valid answer. When there is none for a reason that
-   * the user can act on, returns BITNET_UNAVAILABLE and says it. May load a driver. [any] [long] */
+   * the user can act on, returns BITNET_UNAVAILABLE and says it. May load a driver.
+   * Fails: BITNET_UNAVAILABLE. [any] [long] */
   bitnet_status (*device_count)(bitnet_backend* self, uint32_t* out, bitnet_error* err);
 
-  /* Describes device `index`. [any] [short] */
+  /* Describes device `index`.
+   * Fails: BITNET_INVALID_ARGUMENT past the last device. [any] [short] */
   bitnet_status (*device_info)(bitnet_backend* self, uint32_t index, bitnet_device_info* out,
                                bitnet_error* err);
 
   /* Lists the kernels of device `index`: *count in = capacity of out, *count out = how many there
    * are; at most capacity are written, each out_size bytes, what the plugin does not know of one
    * being 0. out may be NULL when the capacity is 0. Of several for an op and format the first that
-   * takes the shapes is the one that runs. [any] [short] */
+   * takes the shapes is the one that runs.
+   * Fails: BITNET_INVALID_ARGUMENT past the last device. [any] [short] */
   bitnet_status (*kernels)(bitnet_backend* self, uint32_t index, bitnet_kernel_info* out,
                            uint32_t out_size, uint32_t* count, bitnet_error* err);
 
-  /* Opens a device. [any] [long] */
+  /* Opens a device. Fails: BITNET_INVALID_ARGUMENT past the last device, BITNET_UNAVAILABLE,
+   * BITNET_OUT_OF_DEVICE_MEMORY, BITNET_CANCELLED. [any] [long] */
   bitnet_status (*device_open)(bitnet_backend* self, const bitnet_device_request* request,
                                bitnet_device** out, bitnet_error* err);
-  /* [device] [short] */
+  /* Fails: cannot. [device] [short] */
   void (*device_close)(bitnet_device* device);
 
-  /* Memory that host and device both see, zeroed. [device] [short] */
+  /* Memory that host and device both see, zeroed. Fails: BITNET_OUT_OF_DEVICE_MEMORY,
+   * BITNET_UNSUPPORTED for an alignment that it cannot give. [device] [short] */
   bitnet_status (*buffer_create)(bitnet_device* device, const bitnet_buffer_request* request,
                                  bitnet_buffer** out, bitnet_error* err);
   /* The host address of a buffer, the same until buffer_destroy. What the core writes before
    * queue_submit the step sees; what the step wrote the core sees once the timeline has reached its
-   * value. [any] [instant] */
+   * value.
+   * Fails: never, for a buffer that there is. [any] [instant] */
   bitnet_status (*buffer_map)(bitnet_buffer* buffer, void** out, bitnet_error* err);
-  /* [device] [short] */
+  /* Fails: cannot. [device] [short] */
   void (*buffer_destroy)(bitnet_buffer* buffer);
 
-  /* Says how a tensor would be stored. BITNET_UNSUPPORTED if its format or shape cannot be.
-   * [any] [instant] */
+  /* Says how a tensor would be stored.
+   * Fails: BITNET_UNSUPPORTED if its format or shape cannot be. [any] [instant] */
   bitnet_status (*weight_plan)(bitnet_device* device, const bitnet_tensor_desc* desc,
                                bitnet_weight_plan* out, bitnet_error* err);
-  /* Makes room for tensors. [device] [short] */
+  /* Makes room for tensors. Fails: BITNET_UNSUPPORTED as weight_plan, BITNET_OUT_OF_DEVICE_MEMORY.
+   * [device] [short] */
   bitnet_status (*weights_create)(bitnet_device* device, const bitnet_weights_request* request,
                                   bitnet_weights** out, bitnet_error* err);
   /* Streams bytes of tensor `index` in its described format, offsets ascending without gaps.
-   * `data` is borrowed for the call. [device] [long] */
+   * `data` is borrowed for the call.
+   * Fails: BITNET_INVALID_ARGUMENT for a gap, past the end or after the seal. [device] [long] */
   bitnet_status (*weight_write)(bitnet_weights* weights, uint32_t index, uint64_t offset,
                                 const void* data, uint64_t bytes, bitnet_error* err);
   /* Hands over the caller's memory in place of weight_write, where the plan accepts it. It stays
-   * readable and unchanged until weights_destroy. [device] [short] */
+   * readable and unchanged until weights_destroy.
+   * Fails: BITNET_UNSUPPORTED where the plan does not accept it. [device] [short] */
   bitnet_status (*weight_alias)(bitnet_weights* weights, uint32_t index, const void* data,
                                 uint64_t bytes, bitnet_error* err);
-  /* Ends the stream of tensor `index` and packs it; fails if bytes are missing. [device] [long] */
+  /* Ends the stream of tensor `index` and packs it. Fails: BITNET_INVALID_ARGUMENT if bytes are
+   * missing, BITNET_OUT_OF_DEVICE_MEMORY, BITNET_CANCELLED. [device] [long] */
   bitnet_status (*weight_seal)(bitnet_weights* weights, uint32_t index, bitnet_error* err);
-  /* [device] [short] */
+  /* Fails: cannot. [device] [short] */
   void (*weights_destroy)(bitnet_weights* weights);
 
   /* Says of each op of a graph how it would run, levels (n_ops) of BITNET_LEVEL_*, and what that
@@ -170,82 +184,97 @@ typedef struct bitnet_backend_v0 {
    * graph needs another device: nothing else is looked at, and *out stays as it was. Else, and with
    * BITNET_OK, program_build takes this graph with these options over weights so described; what it
    * would refuse, unknown dtypes, dimensions, roles, attributes and formats among it, is refused
-   * here in the same words. [any] [short] */
+   * here in the same words. Fails: as program_build, but for memory. [any] [short] */
   bitnet_status (*graph_query)(bitnet_device* device, const bitnet_query_request* request,
                                uint32_t* levels, bitnet_graph_estimate* out, bitnet_error* err);
 
-  /* Compiles a graph over sealed weights. [device] [long] */
+  /* Compiles a graph over sealed weights. Fails: BITNET_UNSUPPORTED, BITNET_OUT_OF_DEVICE_MEMORY,
+   * BITNET_CANCELLED; there is no program then. [device] [long] */
   bitnet_status (*program_build)(bitnet_device* device, const bitnet_build_request* request,
                                  bitnet_program** out, bitnet_error* err);
   /* Names what the ports of the graph stand for. A program may have several bindings, with steps of
-   * each under way at the same time. [device] [short] */
+   * each under way at the same time. Fails: BITNET_INVALID_ARGUMENT for a part that does not fit its
+   * port, BITNET_OUT_OF_DEVICE_MEMORY. [device] [short] */
   bitnet_status (*program_bind)(bitnet_program* program, const bitnet_bind_request* request,
                                 bitnet_binding** out, bitnet_error* err);
   /* Gets ready for steps of up to so many tokens and outputs, so that the first one is not slow.
-   * After BITNET_CANCELLED the binding is as good as before. [device] [long] */
+   * Fails: BITNET_INVALID_ARGUMENT past the program's bounds, BITNET_OUT_OF_DEVICE_MEMORY,
+   * BITNET_CANCELLED; the binding is then as good as before. [device] [long] */
   bitnet_status (*binding_prepare)(bitnet_binding* binding, const bitnet_prepare_request* request,
                                    bitnet_error* err);
-  /* Waits for its steps. [device] */
+  /* Waits for its steps. Fails: cannot. [device] [short] once they are over */
   void (*binding_destroy)(bitnet_binding* binding);
-  /* What ran so far, of all bindings; the capacity rule of `kernels`. [any] [instant] */
+  /* What ran so far, of all bindings; the capacity rule of `kernels`. Fails: never, for a program that
+   * there is. [any] [instant] */
   bitnet_status (*program_stats)(bitnet_program* program, bitnet_kernel_stat* out,
                                  uint32_t out_size, uint32_t* count, bitnet_error* err);
-  /* [device] [short] */
+  /* Fails: cannot. [device] [short] */
   void (*program_destroy)(bitnet_program* program);
 
   /* Storage for KV blocks; the logic (tables, sharing, eviction) is the core's. Steps of several
    * queues may use one pool at a time; the core lets none write a block that another looks at.
-   * [device] [short] */
+   * Fails: BITNET_UNSUPPORTED for a dtype that device_info does not have,
+   * BITNET_OUT_OF_DEVICE_MEMORY. [device] [short] */
   bitnet_status (*kv_pool_create)(bitnet_device* device, const bitnet_kv_config* config,
                                   bitnet_kv_pool** out, bitnet_error* err);
   /* Copies block from[i] to to[i], or a state to a state, for each of n; none that is written is
    * also read, or written twice. These three take their turn on the queue like a step, and may
    * return before they are done; the timeline then reaches `signal`. Lists of blocks are borrowed
-   * for the call. [queue] */
+   * for the call. Fails: BITNET_INVALID_ARGUMENT for a block that the pool has not, for a state named
+   * with a block, and for a signal that the timeline has reached; nothing is copied then, and the
+   * timeline stays. What is not named keeps each byte. [queue] [short] */
   bitnet_status (*kv_copy)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* from,
                            const uint32_t* to, uint32_t n, uint64_t signal, bitnet_error* err);
   /* Writes n blocks, one after the other in the canonical layout, into `bytes` bytes: exactly what
    * they take. `out` is the caller's to read, or to take back, once the timeline has reached
-   * `signal`. [queue] */
+   * `signal`. Fails: as kv_copy, and for other `bytes`. [queue] [short] */
   bitnet_status (*kv_export)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* blocks,
                              uint32_t n, void* out, uint64_t bytes, uint64_t signal,
                              bitnet_error* err);
-  /* The other way round; `data` stays unchanged until then. No block is named twice. [queue] */
+  /* The other way round; `data` stays unchanged until then. No block is named twice.
+   * Fails: as kv_export. [queue] [short] */
   bitnet_status (*kv_import)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* blocks,
                              uint32_t n, const void* data, uint64_t bytes, uint64_t signal,
                              bitnet_error* err);
-  /* [device] [short] */
+  /* Fails: cannot. [device] [short] */
   void (*kv_pool_destroy)(bitnet_kv_pool* pool);
 
-  /* A queue does what it is given in order; its timeline starts at 0. [device] [short] */
+  /* A queue does what it is given in order; its timeline starts at 0.
+   * Fails: BITNET_OUT_OF_DEVICE_MEMORY. [device] [short] */
   bitnet_status (*queue_create)(bitnet_device* device, const bitnet_queue_request* request,
                                 bitnet_queue** out, bitnet_error* err);
   /* Starts a step; may return before it is done. What fails here, or is cancelled
    * (BITNET_CANCELLED), leaves the timeline where it was and the queue fit for more; what the step
    * would have written, logits, slots and states, may then be anything, and nothing else is
-   * touched.
-   * [queue] */
+   * touched: older slots of a block that it writes keep each byte.
+   * Fails: BITNET_INVALID_ARGUMENT past the program's bounds and for a signal that the timeline has
+   * reached, BITNET_CANCELLED, BITNET_DEVICE_LOST. [queue] [long] */
   bitnet_status (*queue_submit)(bitnet_queue* queue, const bitnet_step* step, bitnet_error* err);
   /* Waits until the timeline has reached `value`; BITNET_TIMEOUT if it has not in time, at once if
    * nothing that was submitted reaches it. A step that failed after queue_submit is reported here,
-   * for its value and for every later one: the queue is then good for queue_destroy only. [any] */
+   * for its value and for every later one: the queue is then good for queue_destroy only.
+   * Fails: BITNET_TIMEOUT, BITNET_DEVICE_LOST, or with what the step failed with. [any], up to
+   * timeout_ns */
   bitnet_status (*queue_wait)(bitnet_queue* queue, uint64_t value, uint64_t timeout_ns,
                               bitnet_error* err);
-  /* Writes the timeline's value. [any] [instant] */
+  /* Writes the timeline's value. Fails: BITNET_DEVICE_LOST. [any] [instant] */
   bitnet_status (*queue_poll)(bitnet_queue* queue, uint64_t* out, bitnet_error* err);
-  /* Waits for what was submitted. [device] */
+  /* Waits for what was submitted. Fails: cannot. [device] [short] once that is over */
   void (*queue_destroy)(bitnet_queue* queue);
 
   /* After BITNET_OK no plugin thread runs, no callback comes and no device work is pending, until
-   * the next call that starts some. Handles stay valid. [any], beside no other call */
+   * the next call that starts some. Handles stay valid.
+   * Fails: BITNET_TIMEOUT. [any], beside no other call, up to timeout_ns */
   bitnet_status (*quiesce)(bitnet_backend* self, uint64_t timeout_ns, bitnet_error* err);
 
   /* ---- optional from here: a NULL slot answers BITNET_UNSUPPORTED ---- */
 
-  /* NULL if the plugin does not offer that interface in that version or newer. [any] */
+  /* NULL if the plugin does not offer that interface in that version or newer. Fails: NULL.
+   * [any] [instant] */
   const bitnet_interface_header* (*query_interface)(bitnet_backend* self, bitnet_str name,
                                                     uint32_t min_version);
-  /* What the device is doing; members that cannot be told are left out of `known`. [any] [short] */
+  /* What the device is doing; members that cannot be told are left out of `known`.
+   * Fails: BITNET_UNSUPPORTED. [any] [short] */
   bitnet_status (*device_status)(bitnet_device* device, bitnet_device_status* out,
                                  bitnet_error* err);
 } bitnet_backend_v0;

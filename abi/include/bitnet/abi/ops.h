@@ -6,12 +6,13 @@
  * meaning is another id.
  *
  * BITNET_OP_LIST is the only list of ops: X(NAME, id, inputs, weights, outputs, ints, floats), the
- * last two saying how many attributes it has from the first on. ROPE's weight may be absent.
+ * last two saying how many attributes it has from the first on. The weights of ROPE and HADAMARD may
+ * be absent, all others are there.
  *
  * Primitives
  *   EMBED_GATHER    row tokens[t] of weight 0 (n_vocab x K), any format -> f32 (T, K)
- *   RMS_NORM        x * (1 / sqrtf(mean + eps)) * weight 0; the sum of squares in double, mean and
- *                   the rest in f32. floats[0] = eps -> (rows, K)
+ *   RMS_NORM        x * (1 / sqrtf(mean + eps)) * weight 0, f32 (K); the sum of squares in double,
+ *                   mean and the rest in f32. floats[0] = eps -> (rows, K)
  *   ACT_QUANT_I8    a = max |x_k| per row, s = 127 / max(a, 1e-5) in f32,
  *                   q = clamp(round-half-even(x * s), -128, 127) -> q i8 (rows, K), s f32 (rows)
  *   LINEAR_TERNARY  inputs q, s; weight 0 ternary (M x K). One scale:

@@ -45,7 +45,8 @@ typedef struct bitnet_op {
 #define BITNET_PORT_BLOCK_TABLES \
   5u /* i32 (max_sequences, max_blocks)  block ids, in order           */
 #define BITNET_PORT_OUTPUT_ROWS \
-  6u                            /* i32 (max_outputs)                token rows that are wanted    */
+  6u                            /* i32 (max_outputs)                token rows that are wanted, in
+                                   any order; a row may be wanted twice                           */
 #define BITNET_PORT_VALUE_IN 7u /* a value that no op writes: it is there before the step         */
 #define BITNET_PORT_VALUE_OUT \
   8u                            /* a value that an op writes: it is there after the step          */
@@ -103,11 +104,11 @@ typedef struct bitnet_program_options {
   uint32_t max_sequences;
   uint32_t max_outputs;
   uint32_t max_blocks;   /* per sequence     */
-  uint32_t block_tokens; /* tokens in a KV block; 64 */
+  uint32_t block_tokens; /* tokens in a KV block: any number; libbitnet has 64 */
   uint32_t precisions;   /* 1 << BITNET_PRECISION_* for each that kernels may use beside f32 */
   uint32_t n_buckets;
   uint32_t reserved_0;
-  const uint32_t* buckets; /* step sizes, in tokens, that will be common; ascending */
+  const uint32_t* buckets; /* step sizes, in tokens, that will be common; strictly ascending */
 } bitnet_program_options;
 
 /* Export and import use one canonical layout: for each layer, then k then v, then KV head, then
@@ -175,7 +176,8 @@ typedef struct bitnet_bound {
   uint64_t bytes; /* at least what the port needs at the program's bounds */
 } bitnet_bound;
 
-/* Borrowed for the call; buffers and pool outlive the binding, whose parts do not overlap. Bindings
+/* Borrowed for the call; buffers and pool outlive the binding. Several ports may have parts of one
+ * buffer; parts do not overlap. Bindings
  * whose steps are under way at the same time name different buffers, but for values that one step
  * makes for a later one. */
 typedef struct bitnet_bind_request {
@@ -196,8 +198,11 @@ typedef struct bitnet_prepare_request {
 } bitnet_prepare_request;
 
 /* One run of a program on what a binding names. The counts are within the program's bounds, those
- * of tokens and sequences > 0; facts that no op reads may be anything; the tokens of a sequence
- * stand together, their positions ascending; no two have one slot, no two sequences one state. From
+ * of tokens and sequences > 0; facts that no op reads may be anything. What SEQUENCES names is below
+ * n_sequences, of which some may have no token; what POSITIONS names is below max_blocks *
+ * block_tokens. The tokens of a sequence stand together, each at the position after the one before
+ * it; no two have one slot, no two sequences one state. Sequences may share blocks, but a token's
+ * slot is in a block of its own sequence alone: none sees in a step what another writes in it. From
  * queue_submit until the timeline has reached signal_value the core changes nothing that the
  * binding names and runs no other step on it, and the plugin may read it at any time. */
 typedef struct bitnet_step {

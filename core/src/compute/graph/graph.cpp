@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/ascii.hpp"
 #include "base/dense_formats.hpp"
+#include "text/ascii.hpp"
 
 namespace bitnet::compute {
 namespace {

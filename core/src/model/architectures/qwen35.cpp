@@ -207,8 +207,8 @@ result<void> put_states(const json& c, const hf::config& about, uint32_t head_di
   const double turning = head_dim * hf::rotating_share(c, parameters, about.usual_rotating_share);
   if (!(turning >= 2) || turning > head_dim)
     return bad_data(fmt::format(
-        "config.json: partial_rotary_factor leaves {} of {} elements of a head to rotate",
-        std::to_string(turning), head_dim));
+        "config.json: partial_rotary_factor leaves {} of {} elements of a head to rotate", turning,
+        head_dim));
   put("rope.dimension_count", static_cast<uint64_t>(turning));
   // Other readers of GGUF need them. In a text the three positions that they part are equal.
   std::array<int32_t, 4> sections = {11, 11, 10, 0};

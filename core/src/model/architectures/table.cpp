@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 
-#include "base/ascii.hpp"
 #include "model/architectures/architecture.hpp"
+#include "text/ascii.hpp"
 
 namespace bitnet::model {
 namespace {

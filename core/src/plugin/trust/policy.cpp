@@ -8,16 +8,12 @@
 #include "plugin/trust/file_map.hpp"
 #include "plugin/trust/hash.hpp"
 #include "plugin/trust/signature.hpp"
+#include "text/items.hpp"
 
 namespace bitnet::plugin {
 namespace {
 
 constexpr std::size_t sha256_digits = 64;
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
-  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
-}
 
 bool is_id(std::string_view text) {
   return text.size() >= 8 && text.size() <= sha256_digits && text.size() % 2 == 0 &&
@@ -58,12 +54,10 @@ checked<void> check_id(const policy& rules, const file_claim& claim, const trust
 
 }  // namespace
 
-result<std::vector<allowed_backend>> parse_allowed(std::string_view text) {
+result<std::vector<allowed_backend>> parse_allowed(std::string_view given) {
   std::vector<allowed_backend> out;
-  if (trimmed(text).empty()) return out;
-  for (;;) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    const std::string_view item = trimmed(text.substr(0, end));
+  if (text::without_blanks_around(given).empty()) return out;
+  for (const std::string_view item : text::items(given)) {
     const std::size_t at = std::min(item.find('@'), item.size());
     allowed_backend one{std::string(item.substr(0, at)), ""};
     if (at < item.size()) one.id = item.substr(at + 1);
@@ -73,9 +67,8 @@ result<std::vector<allowed_backend>> parse_allowed(std::string_view text) {
                               "with its build id or its SHA-256 in lower case hexadecimal",
                               printable(item, 100)));
     out.push_back(std::move(one));
-    if (end == text.size()) return out;
-    text.remove_prefix(end + 1);
   }
+  return out;
 }
 
 checked<void> check_allowed(const policy& rules, const std::string& name) {

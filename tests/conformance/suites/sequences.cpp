@@ -1,0 +1,360 @@
+#include "suites/sequences.hpp"
+
+#include <algorithm>
+
+namespace bitnet::conformance {
+
+sequences_runner::sequences_runner(const bitnet_backend_v0& table, const model& m,
+                                   const runner_options& options, uint32_t seed)
+    : runner(table, m, options),
+      how_(options),
+      state_elements_(m.state_elements),
+      layout_{options.dtype_k, options.dtype_v, m.kv_layers,
+              m.kv_heads,      m.head_dim,      options.block_tokens},
+      random_(seed) {}
+
+bitnet_step sequences_runner::write(const planned_step& plan, const step_memory& to) {
+  const uint32_t blocks = how_.max_blocks;
+  for (uint32_t i = 0; i < how_.max_sequences * blocks; ++i)
+    to.block_tables[i] = static_cast<int32_t>(random_() % how_.n_blocks);
+  std::vector<int32_t> unused;  // states that no slice has, for the rows without tokens
+  for (uint32_t s = 0; s < how_.max_sequences + 2; ++s)
+    if (std::ranges::find(plan.slices, s, &slice::state) == plan.slices.end())
+      unused.push_back(static_cast<int32_t>(s));
+  for (uint32_t r = 0; to.states != nullptr && r < how_.max_sequences; ++r) {
+    if (std::ranges::find(plan.slices, r, &slice::row) != plan.slices.end()) continue;
+    to.states[r] = unused.back();
+    unused.pop_back();
+  }
+  uint32_t t = 0;
+  for (const slice& s : plan.slices) {
+    for (uint32_t b = 0; b < s.blocks.size(); ++b)
+      to.block_tables[s.row * blocks + b] = static_cast<int32_t>(s.blocks[b]);
+    if (to.states != nullptr) to.states[s.row] = static_cast<int32_t>(s.state);
+    for (uint32_t i = 0; i < s.tokens.size(); ++i, ++t) {
+      const uint32_t at = s.first + i;
+      to.tokens[t] = s.tokens[i];
+      to.positions[t] = static_cast<int32_t>(at);
+      to.sequences[t] = static_cast<int32_t>(s.row);
+      to.slots[t] = static_cast<int32_t>(s.blocks[at / how_.block_tokens] * how_.block_tokens +
+                                         at % how_.block_tokens);
+    }
+  }
+  std::ranges::copy(plan.output_rows, to.output_rows);
+  bitnet_step step{};
+  step.struct_size = sizeof step;
+  step.n_tokens = plan.n_tokens();
+  step.n_sequences = plan.n_sequences;
+  step.n_outputs = static_cast<uint32_t>(plan.output_rows.size());
+  step.binding = to.binding;
+  step.cancel_token = 1;
+  step.signal_value = next_signal();
+  step.window = plan.window;
+  step.window_keep = plan.window_keep;
+  return step;
+}
+
+outcome sequences_runner::move(const planned_step& plan) {
+  std::vector<uint32_t> from, to;
+  for (const block_move& m : plan.blocks) {
+    from.push_back(m.from);
+    to.push_back(m.to);
+  }
+  for (const block_move& m : plan.states) {
+    if (state_elements_ == 0) break;
+    from.push_back(how_.n_blocks + m.from);
+    to.push_back(how_.n_blocks + m.to);
+  }
+  return from.empty() ? outcome{} : copy_blocks(from, to);
+}
+
+std::vector<uint32_t> sequences_runner::everything() const {
+  const uint32_t n = how_.n_blocks + (state_elements_ == 0 ? 0 : how_.max_sequences + 2);
+  std::vector<uint32_t> out(n);
+  for (uint32_t i = 0; i < n; ++i) out[i] = i;
+  return out;
+}
+
+std::vector<bool> sequences_runner::written_by(const planned_step& plan) const {
+  const uint64_t block = layout_.block_bytes(), state = state_elements_ * sizeof(float);
+  std::vector<bool> out(how_.n_blocks * block +
+                        (state == 0 ? 0 : (how_.max_sequences + 2) * state));
+  const auto mark = [&](uint64_t at, uint64_t n) {
+    std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(at), n, true);
+  };
+  for (const slice& s : plan.slices) {
+    if (state != 0) mark(how_.n_blocks * block + s.state * state, state);
+    for (uint32_t p = s.first; p < s.first + s.tokens.size(); ++p)
+      for (uint64_t layer = 0; layer < layout_.layers; ++layer)
+        for (uint64_t head = 0; head < layout_.heads; ++head)
+          for (const bool value : {false, true})
+            mark(s.blocks[p / how_.block_tokens] * block +
+                     layout_.at(value, layer, head, p % how_.block_tokens),
+                 kv_head_bytes(value ? layout_.dtype_v : layout_.dtype_k, layout_.head_dim));
+  }
+  return out;
+}
+
+pool_contents sequences_runner::room() const {
+  pool_contents out;
+  out.layout = layout_;
+  out.blocks.assign(how_.n_blocks, std::vector<uint8_t>(layout_.block_bytes()));
+  if (state_elements_ != 0)
+    out.states.assign(how_.max_sequences + 2, std::vector<float>(state_elements_));
+  return out;
+}
+
+void sequences_runner::restore(const std::vector<uint8_t>& bytes) {
+  guarded_memory<uint8_t> from{std::span<const uint8_t>(bytes)};
+  const outcome o = import_blocks(everything(), {from.data(), from.size()});
+  if (o.status != BITNET_OK) throw call_failed(o);
+}
+
+std::vector<uint8_t> sequences_runner::contents() {
+  guarded_memory<uint8_t> out(
+      how_.n_blocks * layout_.block_bytes() +
+      (state_elements_ == 0 ? 0 : (how_.max_sequences + 2) * state_elements_ * sizeof(float)));
+  const outcome o = export_blocks(everything(), {out.data(), out.size()});
+  if (o.status != BITNET_OK) throw call_failed(o);
+  return {out.data(), out.data() + out.size()};
+}
+
+std::string sequences_runner::wrong_contents(const pool_contents& expected,
+                                             const char* (*owner)(uint64_t element)) {
+  const std::vector<uint8_t> wanted = expected.bytes(), found = contents();
+  const auto at = static_cast<uint64_t>(std::ranges::mismatch(wanted, found).in1 - wanted.begin());
+  if (at == wanted.size()) return "";
+  const uint64_t block = layout_.block_bytes(), keys = how_.n_blocks * block;
+  const uint64_t state = state_elements_ * sizeof(float);
+  const auto place = [&](const char* of, uint64_t index, uint64_t byte) {
+    return "byte " + std::to_string(byte) + " of " + of + " " + std::to_string(index) + " is " +
+           std::to_string(found[at]) + ", expected " + std::to_string(wanted[at]);
+  };
+  if (at < keys) return place("block", at / block, at % block);
+  const uint64_t byte = (at - keys) % state;
+  const std::string text = place("state", (at - keys) / state, byte);
+  return owner == nullptr ? text : owner(byte / sizeof(float)) + (": " + text);
+}
+
+namespace {
+
+// The bytes of block or state `id`, as export and import have them.
+std::span<const uint8_t> bytes_of(const pool_contents& pool, uint32_t id) {
+  if (id < pool.blocks.size()) return pool.blocks[id];
+  const std::vector<float>& state = pool.states[id - pool.blocks.size()];
+  return {reinterpret_cast<const uint8_t*>(state.data()), state.size() * sizeof(float)};
+}
+void put(pool_contents& to, const pool_contents& from, uint32_t into, uint32_t id) {
+  const std::size_t blocks = to.blocks.size();
+  if (id < blocks)
+    to.blocks[into] = from.blocks[id];
+  else
+    to.states[into - blocks] = from.states[id - blocks];
+}
+std::vector<uint8_t> listed(const pool_contents& pool, const std::vector<uint32_t>& list) {
+  std::vector<uint8_t> out;
+  for (const uint32_t id : list) {
+    const std::span<const uint8_t> bytes = bytes_of(pool, id);
+    out.insert(out.end(), bytes.begin(), bytes.end());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string sequences_runner::wrong_export(const pool_contents& held,
+                                           const std::vector<uint32_t>& list) {
+  constexpr uint64_t before = 64;
+  constexpr uint8_t guard = 0xa5;
+  const std::vector<uint8_t> expected = listed(held, list);
+  guarded_memory<uint8_t> out(before + expected.size());
+  std::fill_n(out.data(), before, guard);
+  const outcome o = export_blocks(list, {out.data() + before, expected.size()});
+  if (o.status != BITNET_OK) return "status " + std::to_string(o.status) + ": " + o.message;
+  if (std::any_of(out.data(), out.data() + before, [](uint8_t b) { return b != guard; }))
+    return "bytes before the caller's memory were written";
+  if (!std::equal(expected.begin(), expected.end(), out.data() + before))
+    return "other bytes than the pool holds";
+  return "";
+}
+
+std::string sequences_runner::wrong_import(const pool_contents& from,
+                                           const std::vector<uint32_t>& list, pool_contents& held) {
+  const std::vector<uint8_t> bytes = listed(from, list);
+  guarded_memory<uint8_t> in{std::span<const uint8_t>(bytes)};
+  const outcome o = import_blocks(list, {in.data(), in.size()});
+  if (o.status != BITNET_OK) return "status " + std::to_string(o.status) + ": " + o.message;
+  if (!std::equal(bytes.begin(), bytes.end(), in.data())) return "the caller's bytes were changed";
+  for (const uint32_t id : list) put(held, from, id, id);
+  return "";
+}
+
+// The first half of the list to the second, blocks to blocks and states to states.
+std::string sequences_runner::wrong_copy(const std::vector<uint32_t>& list, pool_contents& held,
+                                         std::mt19937& random) {
+  std::vector<uint32_t> ids[2], from, to;
+  for (const uint32_t id : list) ids[id < how_.n_blocks ? 0 : 1].push_back(id);
+  for (const std::vector<uint32_t>& some : ids)
+    for (std::size_t i = 0; i < some.size() / 2; ++i) {
+      from.push_back(some[i]);
+      to.push_back(some[some.size() / 2 + i]);
+    }
+  // One of them to two places.
+  const bool alike =
+      !from.empty() && (from.front() < how_.n_blocks) == (from.back() < how_.n_blocks);
+  if (alike && random() % 2 == 0) from.back() = from.front();
+  const outcome o = from.empty() ? outcome{} : copy_blocks(from, to);
+  if (o.status != BITNET_OK) return "status " + std::to_string(o.status) + ": " + o.message;
+  const pool_contents old = held;
+  for (std::size_t i = 0; i < from.size(); ++i) put(held, old, to[i], from[i]);
+  return "";
+}
+
+runner_options bounds_of(const traffic_options& t) {
+  runner_options o;
+  o.max_tokens = t.max_tokens;
+  o.max_sequences = t.max_sequences;
+  o.max_outputs = t.max_outputs;
+  o.max_blocks = t.max_blocks;
+  o.block_tokens = t.block_tokens;
+  o.n_blocks = t.n_blocks;
+  o.guarded = true;
+  return o;
+}
+
+namespace {
+
+constexpr float nobody_wrote = 12345.0f;
+
+std::string first_of(std::initializer_list<std::string> complaints) {
+  for (const std::string& c : complaints)
+    if (!c.empty()) return c;
+  return "";
+}
+
+// What is wrong with what a step left in the memory of its ports; "" if nothing. The results of two
+// ops leave by `outs`, and rows of the second as logits.
+struct step_results {
+  const char* names[2];
+  std::span<const float> outs[2];
+  uint64_t width;  // of the second
+};
+std::string wrong_results(const sequences_runner& r, const planned_step& plan,
+                          const std::vector<expected_rows>& expected, const step_results& found,
+                          uint32_t max_outputs) {
+  const uint64_t wanted = plan.output_rows.size() * found.width;
+  const std::span all(r.logits, max_outputs * found.width);
+  std::string beyond;
+  for (const float y : all.subspan(wanted))
+    if (y != nobody_wrote) beyond = "GATHER_ROWS: a row that nobody wanted was written";
+  return first_of({expected[0].wrong(found.names[0], found.outs[0]),
+                   expected[1].wrong(found.names[1], found.outs[1]),
+                   expected[1]
+                       .of(plan.output_rows, found.width)
+                       .wrong("GATHER_ROWS: element", all.first(wanted)),
+                   beyond,
+                   r.guards_are_intact() ? "" : "memory beside that of a port was written"});
+}
+
+std::string words_of(uint32_t step, const planned_step& plan) {
+  return "step " + std::to_string(step) + " of " + std::to_string(plan.slices.size()) +
+         " sequences and " + std::to_string(plan.n_tokens()) + " tokens" +
+         (plan.window == 0 ? "" : ", window " + std::to_string(plan.window));
+}
+
+}  // namespace
+
+void sequences::run_keys(const traffic_options& t, uint32_t dtype_k, uint32_t dtype_v,
+                         uint32_t steps, int32_t layer_window) {
+  const keys_graph g(layer_window);
+  need(g.graph);
+  if (IsSkipped()) return;
+  runner_options o = bounds_of(t);
+  o.opened = device_.device;
+  o.dtype_k = dtype_k;
+  o.dtype_v = dtype_v;
+  sequences_runner r(device_.table(), g.graph, o, t.seed);
+  std::mt19937 random(t.seed);
+  pool_contents pool = r.room();
+  pool.fill(random);
+  r.fill(pool);
+  ASSERT_EQ(r.wrong_contents(pool), "") << "kv_import or kv_export: of all blocks";
+  traffic scheduler(t);
+  std::vector<std::span<float>> in, out;
+  for (const uint64_t width : {g.width, g.kv_width, g.kv_width})
+    in.emplace_back(static_cast<float*>(r.more[in.size()]), t.max_tokens * width);
+  for (const std::size_t at : {3, 4})
+    out.emplace_back(static_cast<float*>(r.more[at]), t.max_tokens * uint64_t{g.width});
+  for (uint32_t n = 0; n < steps; ++n) {
+    const planned_step plan = scheduler.next();
+    SCOPED_TRACE(words_of(n, plan));
+    const outcome moved = r.move(plan);
+    ASSERT_EQ(moved.status, BITNET_OK) << moved.message;
+    pool.move(plan);
+    if (!plan.blocks.empty()) {
+      ASSERT_EQ(r.wrong_contents(pool), "") << "kv_copy";
+    }
+    if (plan.n_tokens() == 0) continue;
+    for (const std::span<float>& rows : in)
+      for (float& x : rows) x = uniform(random, -2, 2);
+    std::vector<std::vector<float>> given;
+    for (const std::span<float>& rows : in) given.emplace_back(rows.begin(), rows.end());
+    std::fill_n(r.logits, t.max_outputs * uint64_t{g.width}, nobody_wrote);
+    const outcome o_step = r.submit(r.write(plan));
+    ASSERT_EQ(o_step.status, BITNET_OK) << o_step.message;
+    const std::vector<expected_rows> expected = g.step(plan, given[0], given[1], given[2], pool);
+    ASSERT_EQ(r.wrong_contents(pool), "") << "KV_WRITE: keys and values";
+    const step_results found{
+        {"ATTN_PAGED: element", "ATTN_PAGED, second layer: element"}, {out[0], out[1]}, g.width};
+    const std::string wrong = wrong_results(r, plan, expected, found, t.max_outputs);
+    ASSERT_EQ(wrong, "");
+  }
+}
+
+void sequences::run_states(const traffic_options& t, uint32_t steps) {
+  const states_graph g;
+  need(g.graph);
+  if (IsSkipped()) return;
+  runner_options o = bounds_of(t);
+  o.opened = device_.device;
+  sequences_runner r(device_.table(), g.graph, o, t.seed);
+  std::mt19937 random(t.seed);
+  pool_contents pool = r.room();
+  pool.fill(random);
+  r.fill(pool);
+  ASSERT_EQ(r.wrong_contents(pool), "") << "kv_import or kv_export: of all blocks and states";
+  traffic scheduler(t);
+  const auto rows = [&](std::size_t at, uint64_t width) {
+    return std::span(static_cast<float*>(r.more[at]), t.max_tokens * width);
+  };
+  const uint64_t width = uint64_t{g.n_v} * g.d_v;
+  for (uint32_t n = 0; n < steps; ++n) {
+    const planned_step plan = scheduler.next();
+    SCOPED_TRACE(words_of(n, plan));
+    const outcome moved = r.move(plan);
+    ASSERT_EQ(moved.status, BITNET_OK) << moved.message;
+    pool.move(plan);
+    if (!plan.states.empty()) {
+      ASSERT_EQ(r.wrong_contents(pool), "") << "kv_copy";
+    }
+    if (plan.n_tokens() == 0) continue;
+    const std::span<float> conv = rows(0, g.conv_width), rule = rows(1, g.rule_width),
+                           gates = rows(2, uint64_t{2} * g.n_v);
+    g.inputs(plan.n_tokens(), random, conv, rule, gates);
+    const std::vector<float> x(conv.begin(), conv.end()), z(rule.begin(), rule.end()),
+        b(gates.begin(), gates.end());
+    std::fill_n(r.logits, t.max_outputs * width, nobody_wrote);
+    const outcome o_step = r.submit(r.write(plan));
+    ASSERT_EQ(o_step.status, BITNET_OK) << o_step.message;
+    const std::vector<expected_rows> expected = g.step(plan, x, z, b, pool);
+    const step_results found{{"SHORT_CONV: element", "DELTA_RULE: element"},
+                             {rows(3, g.conv_width), rows(4, width)},
+                             width};
+    const std::string wrong = wrong_results(r, plan, expected, found, t.max_outputs);
+    ASSERT_EQ(wrong, "");
+    const std::string changed = r.wrong_contents(pool, g.owner);
+    ASSERT_EQ(changed, "");
+  }
+}
+
+}  // namespace bitnet::conformance

@@ -1,0 +1,67 @@
+#pragma once
+// Random steps of many sequences on a device, with the memory that they work on.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/runner.hpp"
+#include "model/traffic.hpp"
+#include "reference/sequences.hpp"
+#include "suites/program.hpp"
+
+namespace bitnet::conformance {
+
+// A runner whose steps are planned ones.
+class sequences_runner : public runner {
+ public:
+  sequences_runner(const bitnet_backend_v0& table, const model& m, const runner_options& options,
+                   uint32_t seed);
+
+  // Writes the facts of a step. What the step may not look at names blocks of others.
+  bitnet_step write(const planned_step& step) { return write(step, *this); }
+  bitnet_step write(const planned_step& step, const step_memory& to);
+  // The copies that come before it.
+  [[nodiscard]] outcome move(const planned_step& step);
+  // Makes the pool hold that; bytes as contents() gives them.
+  void fill(const pool_contents& contents) { restore(contents.bytes()); }
+  void restore(const std::vector<uint8_t>& bytes);
+  // The bytes of all blocks and all states.
+  std::vector<uint8_t> contents();
+  // Which byte of the pool is not as expected, in words; "" if all are. `owner` names the op that has
+  // an element of a state.
+  std::string wrong_contents(const pool_contents& expected,
+                             const char* (*owner)(uint64_t element) = nullptr);
+  // What is wrong with an export of some blocks and states, an import of them, copies between them; ""
+  // if nothing. `pool` is what the pool holds, and is then as after it.
+  std::string wrong_export(const pool_contents& pool, const std::vector<uint32_t>& list);
+  std::string wrong_import(const pool_contents& from, const std::vector<uint32_t>& list,
+                           pool_contents& pool);
+  std::string wrong_copy(const std::vector<uint32_t>& list, pool_contents& pool,
+                         std::mt19937& random);
+  // Of each byte of contents(), whether the step may write it.
+  [[nodiscard]] std::vector<bool> written_by(const planned_step& step) const;
+  // Empty, of the pool's size.
+  [[nodiscard]] pool_contents room() const;
+
+ private:
+  [[nodiscard]] std::vector<uint32_t> everything() const;
+
+  runner_options how_;
+  uint64_t state_elements_;
+  kv_layout layout_;
+  std::mt19937 random_;
+};
+
+// The bounds that traffic keeps.
+runner_options bounds_of(const traffic_options& t);
+
+class sequences : public models_test {
+ protected:
+  // Random steps of the keys' graph against its model, bit for bit in the pool.
+  void run_keys(const traffic_options& t, uint32_t dtype_k, uint32_t dtype_v, uint32_t steps,
+                int32_t layer_window = 0);
+  void run_states(const traffic_options& t, uint32_t steps);
+};
+
+}  // namespace bitnet::conformance
