@@ -1,13 +1,11 @@
 // bitnet-backend-lint: what the loader would say about a plugin file, all at once, without running
 // a byte of it.
 #include <fmt/format.h>
-#include <getopt.h>
 
-#include <array>
+#include <boost/program_options.hpp>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +15,7 @@
 
 namespace {
 
+namespace po = boost::program_options;
 using nlohmann::ordered_json;
 
 // As in docs/reference/exit-codes.md.
@@ -88,52 +87,50 @@ struct request {
   std::vector<std::string> files;
 };
 
-// Nothing if the words were refused; the reason is printed then.
-std::optional<request> read(int argc, char** argv) {
-  constexpr std::array<option, 4> known = {{{"help", no_argument, nullptr, 'h'},
-                                            {"json", no_argument, nullptr, 'j'},
-                                            {"manifest", required_argument, nullptr, 'm'},
-                                            {nullptr, 0, nullptr, 0}}};
+// Throws po::error for words that are no request.
+request read(int argc, char** argv) {
   request out;
-  opterr = 0;
-  int found = 0;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread
-  while ((found = getopt_long(argc, argv, ":h", known.data(), nullptr)) != -1) {
-    switch (found) {
-      case 'h':
-        out.help = true;
-        break;
-      case 'j':
-        out.json = true;
-        break;
-      case 'm':
-        out.manifest = optarg;
-        break;
-      default:
-        fmt::print(stderr, "bitnet-backend-lint: {} {}; see --help\n", argv[optind - 1],
-                   found == ':' ? "needs a value" : "is no option that it has");
-        return std::nullopt;
-    }
-  }
-  out.files.assign(argv + optind, argv + argc);
+  po::options_description known;
+  known.add_options()("help,h", po::bool_switch(&out.help))("json", po::bool_switch(&out.json))(
+      "manifest", po::value(&out.manifest));
+  namespace style = po::command_line_style;
+  const auto words = po::command_line_parser(argc, argv)
+                         .options(known)
+                         .style(style::unix_style & ~style::allow_guessing)
+                         .run();
+  po::variables_map values;
+  po::store(words, values);
+  po::notify(values);
+  for (const po::option& one : words.options)
+    if (one.string_key.empty()) out.files.push_back(one.value.front());
   return out;
 }
 
+// What Program_options says of the words, in the words of the program's other messages.
+std::string why(const po::error& e) {
+  if (const auto* unknown = dynamic_cast<const po::unknown_option*>(&e))
+    return unknown->get_option_name() + " is no option that it has";
+  const auto* wrong = dynamic_cast<const po::invalid_command_line_syntax*>(&e);
+  if (wrong == nullptr) return e.what();
+  return wrong->get_option_name() + (wrong->kind() == po::invalid_syntax::extra_parameter
+                                         ? " takes no value"
+                                         : " needs a value");
+}
+
 int run(int argc, char** argv) {
-  const std::optional<request> given = read(argc, argv);
-  if (!given) return wrong_usage;
-  if (given->help) {
+  const request given = read(argc, argv);
+  if (given.help) {
     fmt::print("{}", usage);
     return std::fflush(stdout) == 0 ? clean : unreadable;
   }
-  if (given->files.empty()) {
+  if (given.files.empty()) {
     fmt::print(stderr, "{}", usage);
     return wrong_usage;
   }
 
   std::vector<ordered_json> reports;
-  for (const std::string& file : given->files) reports.push_back(lint(file, given->manifest));
-  if (given->json)
+  for (const std::string& file : given.files) reports.push_back(lint(file, given.manifest));
+  if (given.json)
     fmt::print("{}", dumped({{"files", reports}}));
   else
     for (const ordered_json& one : reports)
@@ -148,6 +145,9 @@ int main(int argc, char** argv) {
   if (!bitnet::files::open_standard_descriptors()) return unreadable;
   try {
     return run(argc, argv);
+  } catch (const po::error& e) {
+    fmt::print(stderr, "bitnet-backend-lint: {}; see --help\n", bitnet::text::printable(why(e)));
+    return wrong_usage;
   } catch (const std::exception& e) {
     fmt::print(stderr, "bitnet-backend-lint: {}\n", e.what());
     return unreadable;

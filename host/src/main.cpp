@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "bitnet/bitnet.h"
 #include "commands/commands.hpp"
 #include "files/standard_descriptors.hpp"
 #include "interrupt.hpp"
@@ -53,15 +54,17 @@ result<int> perform(const std::vector<std::string>& words, console& out) {
   std::vector<std::string> notes;
   auto set = settings::merge(**about, *given, variables, notes);
   if (!set) return std::unexpected(set.error());
-  out.configure(*set, variables);
+  if (auto done = out.configure(*set, variables); !done) return std::unexpected(done.error());
+  out.record(fmt::format("bitnet {} begins: {}", bitnet_version(), (*about)->name));
   for (const std::string& note : notes) out.warning(note);
   return action_of(**about)({*set, given->positionals, variables, out});
 }
 
 int leave(const result<int>& done, const console& out) {
-  if (done) return *done;
-  if (!done.error().message.empty()) out.error(done.error().message);
-  return done.error().exit_code;
+  if (!done && !done.error().message.empty()) out.error(done.error().message);
+  const int code = done ? *done : done.error().exit_code;
+  out.record(fmt::format("ends with exit code {}", code));
+  return code;
 }
 
 int start(const std::vector<std::string>& words) {

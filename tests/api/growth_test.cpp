@@ -45,6 +45,7 @@ const std::array kinds{
     kind_of<bitnet_runtime_options, bitnet_runtime_defaults>("runtime"),
     kind_of<bitnet_model_options, bitnet_model_defaults>("model"),
     kind_of<bitnet_convert_options, bitnet_convert_defaults>("convert"),
+    kind_of<bitnet_chat_options, bitnet_chat_defaults>("chat"),
     kind_of<bitnet_session_options, bitnet_session_defaults>("session"),
     kind_of<bitnet_sampling, bitnet_sampling_defaults>("sampling"),
     kind_of<bitnet_generation, bitnet_generation_defaults>("generation"),

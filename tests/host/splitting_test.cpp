@@ -33,7 +33,8 @@ TEST(gpu_layers, are_auto_all_or_a_number) {
 
 TEST(shares, are_numbers_from_zero_on) {
   const std::pair<const char*, std::vector<float>> rows[] = {
-      {"", {}}, {"1", {1}}, {"3,1", {3, 1}}, {"0,1", {0, 1}}, {"0.5,0.25", {0.5F, 0.25F}}};
+      {"", {}},          {"1", {1}}, {"3,1", {3, 1}}, {"0,1", {0, 1}}, {"0.5,0.25", {0.5F, 0.25F}},
+      {" 3, 1 ", {3, 1}}};
   for (const auto& [text, want] : rows) {
     const auto read = read_shares(text);
     ASSERT_TRUE(read) << text;

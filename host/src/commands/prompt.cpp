@@ -28,7 +28,7 @@ void drop_last_newline(std::string& text) {
 
 namespace {
 
-result<std::string> read(std::expected<std::string, read_failure> text) {
+result<std::string> taken(std::expected<std::string, read_failure> text) {
   if (text) return *std::move(text);
   const bool stopped = text.error().number == EINTR;
   return fail(stopped ? exit_code::interrupted : exit_code::usage,
@@ -38,19 +38,19 @@ result<std::string> read(std::expected<std::string, read_failure> text) {
 }  // namespace
 
 result<std::string> piped_text() {
-  return read(read_text_stdin(longest_text));
+  return taken(read_text_stdin(longest_text));
 }
 
 result<std::string> piped_bytes() {
-  return read(read_stdin(longest_text));
+  return taken(read_stdin(longest_text));
 }
 
 result<std::string> file_text(const std::string& file) {
-  return read(read_text_file(file, longest_text));
+  return taken(read_text_file(file, longest_text));
 }
 
 result<std::string> file_bytes(const std::string& file) {
-  return read(read_file(file, longest_text));
+  return taken(read_file(file, longest_text));
 }
 
 result<std::optional<std::string>> given_prompt(const invocation& in,

@@ -38,10 +38,10 @@ void on_log(void* user, uint32_t level, const char* text) {
   }
 }
 
-uint32_t log_level(const console& out) {
-  if (out.verbosity() >= 5) return BITNET_LOG_DEBUG;
-  if (out.verbosity() >= 4) return BITNET_LOG_INFO;
-  return out.verbosity() >= 2 ? BITNET_LOG_WARN : BITNET_LOG_ERROR;
+uint32_t level_for(const console& out) {
+  if (out.wants(log_level::debug)) return BITNET_LOG_DEBUG;
+  if (out.wants(log_level::detail)) return BITNET_LOG_INFO;
+  return out.wants(log_level::warning) ? BITNET_LOG_WARN : BITNET_LOG_ERROR;
 }
 
 int32_t on_opening(void* user, uint64_t done, uint64_t total) {
@@ -163,7 +163,7 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   options.allow_fake = in.set.flag("allow-fake") ? 1 : 0;
   options.strict_mode = in.set.flag("strict-mode") ? 1 : 0;
   options.user_backends = in.set.flag("user-backends") ? 1 : 0;
-  options.log_level = log_level(in.out);
+  options.log_level = level_for(in.out);
   options.log = on_log;
   options.log_user = const_cast<console*>(&in.out);  // the callback only reads it
 
@@ -280,7 +280,7 @@ namespace {
 
 // Only where somebody reads it.
 void note_room(const console& out, bitnet_session* session) {
-  if (out.verbosity() < 4) return;
+  if (!out.wants(log_level::detail)) return;
   const auto report = session_report(session);
   if (!report) return;
   const auto tokens =
@@ -290,7 +290,7 @@ void note_room(const console& out, bitnet_session* session) {
 
 // Where threads and weights have come to lie.
 void note_places(const console& out, bitnet_runtime* runtime) {
-  if (out.verbosity() < 4) return;
+  if (!out.wants(log_level::detail)) return;
   const auto report = runtime_report(runtime);
   if (!report) return;
   if (const std::string threads = threads_text(*report); !threads.empty())

@@ -1,5 +1,5 @@
 #pragma once
-// The words of a command line, matched with the option table.
+// The words of a command line, matched with the option table by Boost.Program_options.
 
 #include <string>
 #include <utility>

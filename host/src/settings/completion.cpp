@@ -26,7 +26,7 @@ std::vector<std::string> command_names() {
 // What may stand where no flag does: the words of the table, or those of COMMAND.
 std::vector<std::string> words_of(const command& about) {
   std::vector<std::string> out;
-  for (const std::string& word : split_choices(about.words)) {
+  for (const std::string& word : split(about.words, '|')) {
     if (word == "COMMAND")
       std::ranges::copy(command_names(), std::back_inserter(out));
     else
@@ -75,7 +75,7 @@ std::string bash_command(const command& about) {
     if (row.type == kind::flag) return;
     const std::string what =
         !row.choices.empty()
-            ? fmt::format("words {}", shell_quoted(joined(split_choices(row.choices))))
+            ? fmt::format("words {}", shell_quoted(joined(split(row.choices, '|'))))
         : takes_path(row) ? "files"
                           : "nothing";
     values += fmt::format("      {}) _bitnet_{}; return ;;\n", joined(all, "|"), what);
@@ -116,8 +116,7 @@ std::string bash() {
 std::string zsh_value(const option& row) {
   if (row.type == kind::flag) return "";
   const std::string name = escaped(row.metavar, "[]:\\|");
-  if (!row.choices.empty())
-    return fmt::format(":{}:({})", name, joined(split_choices(row.choices)));
+  if (!row.choices.empty()) return fmt::format(":{}:({})", name, joined(split(row.choices, '|')));
   return takes_path(row) ? fmt::format(":{}:_files", name) : fmt::format(":{}: ", name);
 }
 
@@ -174,7 +173,7 @@ std::string fish_option(const command& about, const option& row, const option_na
   if (row.type != kind::flag) {
     line += takes_path(row) ? " -r -F" : " -x";
     if (!row.choices.empty())
-      line += fmt::format(" -a {}", shell_quoted(joined(split_choices(row.choices))));
+      line += fmt::format(" -a {}", shell_quoted(joined(split(row.choices, '|'))));
   }
   std::string help;  // fish reads \' and \\ inside single quotes
   help = escaped(row.help, "'\\");

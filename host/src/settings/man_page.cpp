@@ -58,8 +58,9 @@ std::string key_entry(const option& row) {
   if (!row.initial.empty()) text += fmt::format(" [{}]", plain(row.initial));
   const std::string one_text =
       row.between == '\0' ? "" : fmt::format(", items separated by '{}'", row.between);
-  return fmt::format(".TP\n{}\n{}.\n.br\nVariable: {}{}{}\n", line, text, variables_of(row).front(),
-                     one_text, row.decides_code ? "; decides which code runs, see below" : "");
+  return fmt::format(
+      ".TP\n{}\n{}.\n.br\nVariable: {}{}{}\n", line, text, variables_of(row).front(), one_text,
+      row.decides.empty() ? "" : fmt::format("; decides {}, see below", row.decides));
 }
 
 // The details of a command keep their lines: some are lists.
@@ -82,7 +83,8 @@ constexpr std::string_view about_settings =
     "k, m, g (thousands) or K, M, G (1024s).\n";
 constexpr std::string_view about_code =
     ".SH WHICH CODE RUNS\n"
-    "That is not for everybody to say. Of root such keys are heard only on the command line, in a "
+    "That, and which file is written, is not for everybody to say. Of root such keys are heard "
+    "only on the command line, in a "
     "file of \\-\\-config and in the first two files; with raised privileges (setuid, file "
     "capabilities) only in these two.\n";
 

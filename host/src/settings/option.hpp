@@ -50,7 +50,8 @@ struct option {
   char between = '\0';  // of the items of a list in one variable; NUL: it is one item
   std::string_view llama_variable = {};  // llama.cpp's environment variable, read as a fallback
   bool command_line_only = false;        // makes no sense as a setting
-  bool decides_code = false;             // which code runs: see settings::listens
+  // "which code runs": no user decides that for root. See settings::listens.
+  std::string_view decides = {};
 };
 
 [[nodiscard]] std::span<const option> all_options();

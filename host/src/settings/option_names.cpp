@@ -1,31 +1,30 @@
 #include "settings/option_names.hpp"
 
-#include <algorithm>
+#include "text/items.hpp"
 
 namespace bitnet::host {
 
-option_names names_of(const option& row) {
-  option_names out;
-  out.longs.push_back("--" + std::string(row.name));
-  std::string_view aliases = row.aliases;
-  while (!aliases.empty()) {
-    const std::size_t end = std::min(aliases.find(' '), aliases.size());
-    const std::string_view name = aliases.substr(0, end);
-    (name.starts_with("--") ? out.longs : out.shorts).emplace_back(name);
-    aliases.remove_prefix(std::min(end + 1, aliases.size()));
-  }
-  if (row.type == kind::flag && row.initial == "true")
-    out.longs.push_back("--no-" + std::string(row.name));
+std::vector<std::string> split(std::string_view whole, char between) {
+  std::vector<std::string> out;
+  for (const std::string_view item : text::items(whole, between))
+    if (!item.empty()) out.emplace_back(item);
   return out;
 }
 
-std::vector<std::string> split_choices(std::string_view choices) {
-  std::vector<std::string> out;
-  while (!choices.empty()) {
-    const std::size_t end = std::min(choices.find('|'), choices.size());
-    out.emplace_back(choices.substr(0, end));
-    choices.remove_prefix(std::min(end + 1, choices.size()));
-  }
+std::vector<std::string> long_names_of(const option& row) {
+  std::vector<std::string> out = {std::string(row.name)};
+  for (const std::string& alias : split(row.aliases, ' '))
+    if (alias.starts_with("--")) out.push_back(alias.substr(2));
+  return out;
+}
+
+option_names names_of(const option& row) {
+  option_names out;
+  for (const std::string& alias : split(row.aliases, ' '))
+    if (!alias.starts_with("--")) out.shorts.push_back(alias);
+  for (const std::string& name : long_names_of(row)) out.longs.push_back("--" + name);
+  if (row.type == kind::flag && row.initial == "true")
+    out.longs.push_back("--no-" + std::string(row.name));
   return out;
 }
 

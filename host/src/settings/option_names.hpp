@@ -15,8 +15,11 @@ struct option_names {
 };
 [[nodiscard]] option_names names_of(const option& row);
 
-// "a|b|c" cut at each bar.
-[[nodiscard]] std::vector<std::string> split_choices(std::string_view choices);
+// As keys of a config file: without dashes, the option's own name first.
+[[nodiscard]] std::vector<std::string> long_names_of(const option& row);
+
+// "a|b|c" cut at each '|'; empty parts are left out.
+[[nodiscard]] std::vector<std::string> split(std::string_view text, char between);
 
 // FILE, DIR and the like: values that are paths.
 [[nodiscard]] bool takes_path(const option& row);

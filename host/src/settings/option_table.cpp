@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <type_traits>
 
 #include "knobs/sampling.hpp"
 #include "settings/command_list.hpp"
 #include "settings/option.hpp"
+#include "settings/option_names.hpp"
 #include "text/ascii.hpp"
 
 namespace bitnet::host {
@@ -20,6 +22,8 @@ constexpr command_set writing = to::quantize | to::convert;
 constexpr command_set surveying = to::backends | to::parity;
 constexpr command_set reporting =
     to::run | surveying | to::inspect | to::tokenize | to::detokenize | writing | to::version;
+
+constexpr std::string_view which_code = "which code runs";
 
 #define BITNET_SAMPLING_OPTION(number, name_, initial_, accepted, expected, option_, aliases_, \
                                metavar_, lowest_, highest_, variable, help_)                   \
@@ -475,26 +479,26 @@ constexpr auto rows = std::to_array<option>({
      .group = "Backend",
      .commands = computing | surveying,
      .between = ':',
-     .decides_code = true},
+     .decides = which_code},
     {.name = "user-backends",
      .type = kind::flag,
      .help = "as root, too, look into the user's folder of manifests and BITNET_BACKEND_PATH",
      .group = "Backend",
      .commands = computing | surveying,
-     .decides_code = true},
+     .decides = which_code},
     {.name = "allow-backends",
      .type = kind::text,
      .metavar = "NAME,NAME...",
      .help = "use no other backends; NAME@ID allows one file, by its build id or SHA-256",
      .group = "Backend",
      .commands = computing | surveying,
-     .decides_code = true},
+     .decides = which_code},
     {.name = "require-signature",
      .type = kind::flag,
      .help = "use only backends that a trusted key has signed",
      .group = "Backend",
      .commands = computing | surveying,
-     .decides_code = true},
+     .decides = which_code},
     {.name = "trusted-keys",
      .type = kind::text,
      .initial = "/etc/bitnet/trusted.d",
@@ -502,7 +506,7 @@ constexpr auto rows = std::to_array<option>({
      .help = "folder of the public keys that may sign backends",
      .group = "Backend",
      .commands = computing | surveying,
-     .decides_code = true},
+     .decides = which_code},
     {.name = "key",
      .type = kind::text,
      .metavar = "FILE",
@@ -788,6 +792,46 @@ constexpr auto rows = std::to_array<option>({
      .lowest = 0,
      .highest = 5},
 
+    {.name = "log-file",
+     .type = kind::text,
+     .metavar = "FILE",
+     .help = "also write messages to FILE, each with its time and level; -: to standard error, in "
+             "place of the usual ones",
+     .group = "Log",
+     .commands = to::every,
+     .llama_variable = "LLAMA_LOG_FILE",
+     .decides = "which file is written"},
+    {.name = "log-format",
+     .type = kind::choice,
+     .initial = "text",
+     .metavar = "text|json",
+     .help = "what a line of --log-file is: text, or one JSON object",
+     .group = "Log",
+     .commands = to::every,
+     .choices = "text|json"},
+    {.name = "log-rotate",
+     .type = kind::text,
+     .metavar = "SIZE[,COUNT]",
+     .help =
+         "begin a new --log-file before it is larger than SIZE bytes, and keep COUNT older ones "
+         "(5): 10M,3",
+     .group = "Log",
+     .commands = to::every},
+    {.name = "log-journal",
+     .type = kind::flag,
+     .help = "also send messages to systemd's journal",
+     .group = "Log",
+     .commands = to::every},
+    {.name = "log-level",
+     .type = kind::integer,
+     .initial = "4",
+     .metavar = "N",
+     .help = "which messages the log gets, whatever is printed; as --verbosity",
+     .group = "Log",
+     .commands = to::every,
+     .lowest = 1,
+     .highest = 5},
+
     {.name = "config",
      .type = kind::text,
      .metavar = "FILE",
@@ -809,20 +853,10 @@ constexpr auto rows = std::to_array<option>({
 constexpr auto commands = std::to_array<command>({BITNET_COMMANDS(BITNET_COMMAND_ROW)});
 #undef BITNET_COMMAND_ROW
 
-// Calls f with each word of "a b c".
-template <class F>
-void each_word(std::string_view words, F f) {
-  while (!words.empty()) {
-    const auto end = std::min(words.find(' '), words.size());
-    f(words.substr(0, end));
-    words.remove_prefix(std::min(end + 1, words.size()));
-  }
-}
-
 bool has_alias(const option& row, std::string_view flag) {
-  bool found = false;
-  each_word(row.aliases, [&](std::string_view alias) { found = found || alias == flag; });
-  return found;
+  return std::ranges::any_of(std::views::split(row.aliases, ' '), [&](auto alias) {
+    return std::string_view(alias.begin(), alias.end()) == flag;
+  });
 }
 
 // "ctx-size" -> "BITNET_CTX_SIZE"
@@ -860,10 +894,8 @@ const option* find_flag(std::string_view flag, command_set takers) {
 }
 
 std::vector<std::string> variables_of(const option& row) {
-  std::vector<std::string> names = {variable_of(row.name)};
-  each_word(row.aliases, [&](std::string_view alias) {
-    if (alias.starts_with("--")) names.push_back(variable_of(alias.substr(2)));
-  });
+  std::vector<std::string> names = long_names_of(row);
+  std::ranges::transform(names, names.begin(), variable_of);
   return names;
 }
 

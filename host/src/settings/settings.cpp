@@ -164,12 +164,13 @@ result<void> settings::add_flags(const arguments& given, std::vector<std::string
 
 bool settings::listens(const option& row, privilege deaf_from, const std::string& origin,
                        std::vector<std::string>& notes) const {
-  if (!row.decides_code || rights_ < deaf_from) return true;
+  if (row.decides.empty() || rights_ < deaf_from) return true;
   if (settings_.contains(row.name))
     notes.push_back(fmt::format(
-        "'{}' of {} is ignored, as {}; {}", row.name, origin,
-        rights_ == privilege::root ? "root does not let the user's places decide which code runs"
-                                   : "raised privileges do not let the user decide which code runs",
+        "'{}' of {} is ignored, as {} decide {}; {}", row.name, origin,
+        rights_ == privilege::root ? "root does not let the user's places"
+                                   : "raised privileges do not let the user",
+        row.decides,
         rights_ == privilege::root ? "say it on the command line or in /etc/bitnet/bitnet.yaml"
                                    : "say it in /etc/bitnet/bitnet.yaml"));
   return false;

@@ -55,8 +55,8 @@ class settings {
                                std::vector<std::string>& notes);
   result<void> add_environment(const environment& variables, std::vector<std::string>& notes);
   result<void> add_flags(const arguments& given, std::vector<std::string>& notes);
-  // Options that decide which code runs do not count when they come from a place that a process
-  // with these rights, or more, does not trust; a note says so.
+  // Options that decide which code runs, or which file is written, do not count when they come from
+  // a place that a process with these rights, or more, does not trust; a note says so.
   bool listens(const option& row, privilege deaf_from, const std::string& origin,
                std::vector<std::string>& notes) const;
   void put(const option& row, value content, level from, std::string origin);

@@ -9,7 +9,7 @@
 namespace bitnet::host {
 console::console() : is_terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-void console::configure(const settings& set, const environment& variables) {
+result<void> console::configure(const settings& set, const environment& variables) {
   verbosity_ = static_cast<int>(set.integer("verbosity"));
   if (set.flag("verbose")) verbosity_ = 5;
   if (set.flag("quiet")) verbosity_ = 1;
@@ -21,10 +21,23 @@ void console::configure(const settings& set, const environment& variables) {
   } else {
     color_ = wanted == "always";
   }
+  auto logging = log_options_of(set);
+  if (!logging) return std::unexpected(logging.error());
+  if (!logging->any()) return {};
+  auto opened = log::open(*logging, [this](const std::string& why) {
+    if (verbosity_ >= 2)
+      say(fmt::format("{} the log misses lines: {}", painted(33, "bitnet: warning:"),
+                      text::printable(why)));
+  });
+  if (!opened) return std::unexpected(opened.error());
+  log_ = std::move(*opened);
+  logged_ = logging->level;
+  log_is_shown_ = logging->file == "-";
+  return {};
 }
 
 std::string console::painted(int sgr, std::string_view text) const {
-  if (!color_) return std::string(text);
+  if (!color_ || sgr == 0) return std::string(text);
   return fmt::format("\x1b[{}m{}\x1b[0m", sgr, text);
 }
 
@@ -38,21 +51,32 @@ void console::line(std::string_view text) const {
   say(text::printable_lines(text));
 }
 
+// The prefix in its colour; without one, the message.
+void console::tell(log_level level, std::string_view prefix, int sgr,
+                   std::string_view message) const {
+  if (log_) log_->write(level, message);
+  if (log_is_shown_ || (level != log_level::error && verbosity_ < static_cast<int>(level))) return;
+  const std::string shown = text::printable(message);
+  say(prefix.empty() ? painted(sgr, shown) : fmt::format("{} {}", painted(sgr, prefix), shown));
+}
+
 void console::error(std::string_view message) const {
-  say(fmt::format("{} {}", painted(31, "bitnet:"), text::printable(message)));
+  tell(log_level::error, "bitnet:", 31, message);
 }
 void console::warning(std::string_view message) const {
-  if (verbosity_ >= 2)
-    say(fmt::format("{} {}", painted(33, "bitnet: warning:"), text::printable(message)));
+  tell(log_level::warning, "bitnet: warning:", 33, message);
 }
 void console::note(std::string_view message) const {
-  if (verbosity_ >= 3) say(text::printable(message));
+  tell(log_level::note, "", 0, message);
 }
 void console::detail(std::string_view message) const {
-  if (verbosity_ >= 4) say(painted(2, text::printable(message)));
+  tell(log_level::detail, "", 2, message);
 }
 void console::debug(std::string_view message) const {
-  if (verbosity_ >= 5) say(painted(2, text::printable(message)));
+  tell(log_level::debug, "", 2, message);
+}
+void console::record(std::string_view message) const {
+  if (log_) log_->write(log_level::note, message);
 }
 
 }  // namespace bitnet::host

@@ -1,10 +1,13 @@
 #pragma once
-// Standard error: errors, warnings, notes and progress, each a line, each only if it is wanted.
-// Safe to use from any thread: one write per line.
+// Standard error: errors, warnings, notes and progress, each a line, each only if it is wanted; and
+// the log, which has a level of its own. Safe to use from any thread: one write per line.
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
+#include "log/log.hpp"
 #include "settings/environment.hpp"
 #include "settings/settings.hpp"
 
@@ -14,13 +17,16 @@ class console {
  public:
   console();  // before the settings are known
 
-  void configure(const settings& set, const environment& variables);
+  // Opens the log, too.
+  result<void> configure(const settings& set, const environment& variables);
 
   void error(std::string_view message) const;    // bitnet: message
   void warning(std::string_view message) const;  // bitnet: warning: message
   void note(std::string_view message) const;     // message
   void detail(std::string_view message) const;   // what the library does
   void debug(std::string_view message) const;
+
+  void record(std::string_view message) const;  // a note for the log alone
 
   // Asked for by a flag of its own, so printed at any verbosity.
   void line(std::string_view text) const;  // escaped; line ends stay
@@ -29,15 +35,23 @@ class console {
   [[nodiscard]] bool is_terminal() const { return is_terminal_; }
   [[nodiscard]] bool shows_notes() const { return verbosity_ >= 3; }
   [[nodiscard]] int verbosity() const { return verbosity_; }
+  // Whether the message is printed or logged.
+  [[nodiscard]] bool wants(log_level level) const {
+    return std::max(verbosity_, logged_) >= static_cast<int>(level);
+  }
   // `text` in a colour, if colours are wanted. 31 red, 32 green, 33 yellow, 2 dim.
   [[nodiscard]] std::string painted(int sgr, std::string_view text) const;
 
  private:
   void say(std::string_view text) const;  // a line as it is
+  void tell(log_level level, std::string_view prefix, int sgr, std::string_view message) const;
 
   bool is_terminal_;
   bool color_ = false;
   int verbosity_ = 3;
+  std::unique_ptr<log> log_;   // nullptr: none
+  int logged_ = 0;             // the log's level
+  bool log_is_shown_ = false;  // its lines are on standard error, in place of ours
 };
 
 }  // namespace bitnet::host

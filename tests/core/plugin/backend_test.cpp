@@ -170,6 +170,17 @@ TEST(shared_library, has_no_symbols_of_others) {
   EXPECT_EQ(library->function<void()>("bitnet_backend_abi1"), nullptr);
 }
 
+// Where the linker refuses a file that is the running program's, Boost.DLL opens the program in its
+// place and reports no error: such a file never gets as far as that.
+TEST(shared_library, is_not_the_running_program) {
+  const auto opened = shared_library::open(
+      std::move(*open_trusted(std::filesystem::read_symlink("/proc/self/exe"))));
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_EQ(opened.error().code, code::abi_load);
+  EXPECT_NE(opened.error().reason.find("is a program, not a shared object"), std::string::npos)
+      << opened.error().reason;
+}
+
 TEST(shared_library, is_the_file_that_was_checked) {
   const folder f;
   recording_host host;

@@ -27,7 +27,7 @@ TEST(fakes, have_one_grammar) {
   }
   for (const char* bad :
        {",", "cuda,", "cuda,,rocm", "cuda;rocm", "cuda|rocm", "cuda:", "cuda:0", "cuda:65",
-        "cuda:x", "cuda:1x", "cuda,cuda:2", "auto", "none,cuda", "-x", "cuda\n"}) {
+        "cuda:x", "cuda:1x", "cuda,cuda:2", "auto", "none,cuda", "-x", "cuda\n", "cuda rocm"}) {
     const auto parsed = parse_fakes(bad);
     ASSERT_FALSE(parsed.has_value()) << bad;
     EXPECT_NE(parsed.error().message.find("expected none, or a comma list"), std::string::npos);

@@ -6,6 +6,7 @@
 #include <link.h>
 
 #include <atomic>
+#include <boost/dll/shared_library.hpp>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -26,16 +27,15 @@
 namespace bitnet::plugin {
 namespace {
 
-struct closer {
-  void operator()(void* handle) const noexcept { dlclose(handle); }
-};
-using dll = std::unique_ptr<void, closer>;  // what dlopen gave
+using dll = boost::dll::shared_library;
 
 checked<dll> load(const std::string& name, const std::string& shown) {
-  dll library(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (library) return library;
-  const char* told = dlerror();
-  std::string why = told != nullptr ? told : "it gives no reason";
+  dll library;
+  boost::dll::fs::error_code error;
+  library.load(name, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  if (!error) return library;
+  const char* told = dlerror();  // `error` is the same for every reason
+  std::string why = told != nullptr ? told : error.message();
   // The linker knows the file by its number only.
   for (std::size_t at = 0; (at = why.find(name)) != std::string::npos;)
     why.replace(at, name.size(), shown);
@@ -43,10 +43,10 @@ checked<dll> load(const std::string& name, const std::string& shown) {
                 fmt::format("the dynamic linker cannot load {}: {}", shown, printable(why, 400)));
 }
 
-// The file that the library's dynamic section lies in.
+// The file that the library's dynamic section lies in. Boost.DLL does not ask that of the linker.
 std::optional<mapped_identity> file_of(const dll& library) {
   const link_map* map = nullptr;
-  if (dlinfo(library.get(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return std::nullopt;
+  if (dlinfo(library.native(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return std::nullopt;
   return mapped_at(reinterpret_cast<uintptr_t>(map->l_ld));
 }
 
@@ -68,7 +68,7 @@ void keep_for_ever(dll&& library) {
   static std::mutex mutex;
   static auto* const all = new std::map<void*, dll>;
   const std::scoped_lock lock(mutex);
-  void* const handle = library.get();
+  void* const handle = library.native();
   all->try_emplace(handle, std::move(library));
 }
 
@@ -184,7 +184,9 @@ void shared_library::release() {
 }
 
 void* shared_library::address(const char* symbol) const {
-  return dlsym(contents_->library.get(), symbol);
+  const dll& library = contents_->library;
+  if (!library.has(symbol)) return nullptr;
+  return reinterpret_cast<void*>(&library.get<void()>(symbol));
 }
 
 }  // namespace bitnet::plugin
