@@ -157,7 +157,7 @@ class Setup(unittest.TestCase):
         self.assertFalse((self.tree / "build/venv").exists())
         self.assertEqual(self.setup("--for", "build").returncode, 0)
         self.assertEqual(self.installed() - few,
-                         {"glslc", "spirv-tools", "libvulkan-dev", "opencl-headers",
+                         {"make", "glslc", "spirv-tools", "libvulkan-dev", "opencl-headers",
                           "libgtest-dev"})
 
     def test_check_installs_nothing(self):
