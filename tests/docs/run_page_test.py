@@ -35,7 +35,8 @@ ROWS = [
     ("```sh not run:\nfalse\n```\n", 1, "a script that does not say why"),
     ("```console\n$ touch x\n```\n\n```console\n$ test -e x\n```\n", 0, "blocks share a folder"),
     ("```console backend\n$ false\n```\n", 77, "no backend, no run"),
-    ("```console plugin=none\n$ false\n```\n", 77, "no such plugin, no run"),
+    ("```console plugin=unbuilt\n$ false\n```\n", 77, "in the tree and not built, no run"),
+    ("```console plugin=built\n$ false\n```\n", 1, "the plugin was built"),
     ("```console program=no-such-program\n$ false\n```\n", 77, "no such program, no run"),
     ("```console program=sh\n$ false\n```\n", 1, "the program is there"),
 ]
@@ -45,8 +46,9 @@ class Runner(unittest.TestCase):
     def test_rows(self):
         for text, end, why in ROWS:
             with self.subTest(why), tempfile.TemporaryDirectory() as folder:
-                for part in ("docs", "plugins", "build"):
-                    pathlib.Path(folder, part).mkdir()
+                for part in ("docs", "plugins/unbuilt", "build"):
+                    pathlib.Path(folder, part).mkdir(parents=True)
+                pathlib.Path(folder, "build/backends.txt").write_text("built\n", encoding="utf-8")
                 page = pathlib.Path(folder, "page.md")
                 page.write_text(text, encoding="utf-8")
                 done = subprocess.run(

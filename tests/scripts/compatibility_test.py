@@ -13,10 +13,22 @@ BACKENDS = sorted(file.parent.name for file in ROOT.glob("plugins/*/*.yaml")
                   if file.parent.name != "null")
 
 # What answers as `bitnet` does, from a file beside it.
+# With BITNET_<NAME>_ISA as a backend with kernels of several instruction sets does.
 PROGRAM = """#!{python}
-import json, pathlib, sys
+import json, os, pathlib, sys
 answers = json.loads(pathlib.Path(__file__).with_name("answers.json").read_text())
-print(json.dumps(answers["info" if "info" in sys.argv else "parity"]))
+info, parity = answers["info"], answers["parity"]
+for name, sets in answers.get("sets", {{}}).items():
+    isa = os.environ.get("BITNET_" + name.upper() + "_ISA")
+    for one in info["backends"]:
+        if isa and one["name"] == name and not sets.get(isa):
+            one["devices"] = []
+            one["reason"] = "no; set BITNET_" + name.upper() + "_ISA to one of: " + ", ".join(sets)
+    for one in parity["compared"]:
+        if isa and one["backend"] == name and sets.get(isa):
+            for row in one["rows"]:
+                row["exact"] = sets[isa] == "exact"
+print(json.dumps(info if "info" in sys.argv else parity))
 """
 
 
@@ -69,6 +81,60 @@ class Compatibility(unittest.TestCase):
                     self.assertIn("skip: ", done.stderr)
                     if checks["info"]["backends"]:
                         self.assertIn(BACKENDS[0], done.stderr)
+
+    def shown(self, column):
+        """The cells of a column by row, of whichever table has it."""
+        found, head = {}, []
+        for line in self.page.read_text(encoding="utf-8").splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+            if cells and not head:
+                head = cells
+            if column in head and cells and cells != head and not set("".join(cells)) <= set("-"):
+                found[cells[0].strip("`")] = cells[head.index(column)]
+            if not cells:
+                head = []
+        return found
+
+    def test_what_was_measured_on_is_said(self):
+        """A stand-in for a driver shows that the source computes, and no GPU."""
+        says = answers(BACKENDS[:3], ["add"])
+        for one, name, host in zip(says["info"]["backends"], ("Stand-in (no GPU)", "llvmpipe", "Xeon"),
+                                   (False, False, True)):
+            one.update(host_threads=host, devices=[{"class": "gpu" if not host and "no GPU" in name else "cpu",
+                                                    "name": name}])
+        self.write(says)
+        for name, on, cell in zip(BACKENDS, ("stand-in", "driver in software", "processor"),
+                                  ("exact, stand-in", "exact", "exact")):
+            with self.subTest(on):
+                shown = self.shown(name)
+                self.assertEqual((shown["measured on"], shown["class"], shown["add"]), (on, "cpu", cell))
+        says["info"]["backends"][0]["devices"] = [{"class": "gpu", "name": "NVIDIA H100"}]
+        self.assertEqual(self.run_it(says, "--check").returncode, 1, "a device is no stand-in")
+        self.write(says)
+        self.assertEqual(self.shown(BACKENDS[0])["measured on"], "device")
+        self.assertEqual(self.shown(BACKENDS[0])["add"], "exact")
+
+    def test_columns_of_instruction_sets(self):
+        says = {**answers(BACKENDS, ["add"]), "sets": {BACKENDS[0]: {"wide": "close", "narrow": "exact", "other": None}}}
+        self.write(says)
+        columns = [f"{BACKENDS[0]} {name}" for name in ("wide", "narrow", "other")]
+        self.assertEqual([self.shown(c) for c in columns], [{"add": "close"}, {"add": "exact"}, {}],
+                         "a set that this processor lacks has no column until somebody measured it")
+        # Another processor has the third and lacks the first.
+        says["sets"][BACKENDS[0]] = {"wide": None, "narrow": "exact", "other": "close"}
+        done = self.run_it(says, "--check")
+        self.assertEqual(done.returncode, 0, "no machine can be asked for a column that nobody measured yet")
+        self.assertIn(f"no column {columns[2]} yet", done.stderr)
+        self.write(says)
+        self.assertEqual([self.shown(c) for c in columns], [{"add": "close"}, {"add": "exact"}, {"add": "close"}])
+        self.assertEqual(self.run_it(says, "--check").returncode, 0, "what a processor lacks is no reason to skip")
+        # One of another kind, as aarch64, names other sets: all columns stay.
+        says["sets"][BACKENDS[0]] = {"neon": "exact"}
+        self.write(says)
+        self.assertEqual([self.shown(c) for c in columns + [f"{BACKENDS[0]} neon"]],
+                         [{"add": "close"}, {"add": "exact"}, {"add": "close"}, {"add": "exact"}])
+        says["sets"][BACKENDS[0]] = {"wide": "exact", "narrow": "exact"}
+        self.assertEqual(self.run_it(says, "--check").returncode, 1, "another cell")
 
     def test_cells_of_what_cannot_run_here_are_kept_while_their_op_is_there(self):
         self.write(answers(BACKENDS))

@@ -149,6 +149,34 @@ class Test(unittest.TestCase):
         self.assertIn("== skipped tests\nnone\n", done.stdout)
         self.assertIn("0 tests failed out of 2", done.stdout[done.stdout.rindex("=="):])
 
+    def test_lanes_that_ci_may_cut_take_turns(self):
+        """In as many runs as there are such lanes each of them is first once, and last once."""
+        def listed(**env):
+            clean = {k: v for k, v in os.environ.items() if k not in ("BITNET_CI_TURN", "GITHUB_RUN_NUMBER")}
+            done = run(self.tree / "scripts/test", "--ci", "--list", env={**clean, **env})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return [line.split("\t")[0] for line in done.stdout.splitlines()]
+
+        cut = re.search(r"^may_be_cut='(.*)'$", (ROOT / "scripts/test").read_text(encoding="utf-8"), re.MULTILINE)
+        cut = cut[1].split()
+        runs = [listed(BITNET_CI_TURN=str(turn)) for turn in range(7, 7 + len(cut))]
+        fixed = len(runs[0]) - len(cut)
+        self.assertIn("tests", runs[0][:fixed])
+        for lanes in runs:
+            self.assertEqual(lanes[:fixed], runs[0][:fixed], "what CI never cuts comes first, in one order")
+            self.assertCountEqual(lanes[fixed:], cut)
+        self.assertCountEqual([lanes[fixed] for lanes in runs], cut)
+        self.assertCountEqual([lanes[-1] for lanes in runs], cut)
+        self.assertEqual(listed(GITHUB_RUN_NUMBER="8"), runs[1], "the number of GitHub's run")
+        self.assertEqual(listed(GITHUB_RUN_NUMBER="8", BITNET_CI_TURN="9"), runs[2], "what is given wins")
+        self.assertCountEqual(listed(), runs[0], "outside of a clone it is the day")
+
+    def test_list_names_every_lane(self):
+        named = {line.split("\t")[0] for line in run(self.tree / "scripts/test", "--list").stdout.splitlines()}
+        functions = set(re.findall(r"^lane_([\w-]+)\(\)", (ROOT / "scripts/test").read_text(encoding="utf-8"),
+                                   re.MULTILINE))
+        self.assertEqual(named, functions)
+
     def test_unknown_lane(self):
         self.assertEqual(self.lanes("nonsense").returncode, 2)
 

@@ -47,7 +47,21 @@ touch "$3"/usr/lib/chromium/{libvk_swiftshader.so,vk_swiftshader_icd.json}
     "python3": """/bin/mkdir -p "$3/bin"
 /bin/cp "$FAKES/pip" "$3/bin/pip"
 """,
-    "pip": "",
+    # Wheels of NVIDIA's, one folder of files each.
+    "pip": """while (($#)); do
+  if [[ $1 == --target ]]; then
+    /bin/mkdir -p "$2"/nvidia/{one/bin,two/include,one/lib} "$2/nvidia_cuda_nvcc-1.dist-info/licenses"
+    for program in nvcc ptxas nvlink; do
+      printf '#!/bin/sh\\n' >"$2/nvidia/one/bin/$program"
+      /bin/chmod 755 "$2/nvidia/one/bin/$program"
+    done
+    [[ $FAIL != "no nvcc" ]] || /bin/rm "$2/nvidia/one/bin/nvcc"
+    : >"$2/nvidia/two/include/cuda.h"
+    : >"$2/nvidia_cuda_nvcc-1.dist-info/licenses/License.txt"
+  fi
+  shift
+done
+""",
 }
 # Real ones, which fail only where it is planted.
 for tool in ("cp", "mkdir", "mktemp", "mv", "awk", "tee", "rm"):
@@ -66,6 +80,8 @@ STEPS = [  # what fails, what the user is told, why the row is here
     ("apt-get download", 100, "SwiftShader", "the package is gone"),
     ("apt-get --download-only", 100, "libraries for aarch64", "the other architecture is not served"),
     ("dpkg-deb", 2, "SwiftShader", "half of a package"),
+    ("pip --target", 1, "the CUDA compiler of plugins/cuda/toolkit.txt", "no network, or a version that is gone"),
+    ("no nvcc", 1, "the CUDA compiler of plugins/cuda/toolkit.txt", "wheels of CUDA 12 have no nvcc"),
     ("mkdir", 1, "build/logs cannot be made", "the tree is another's"),
     ("mktemp", 1, "temporary file", "no room"),
     ("mv", 1, "SwiftShader", "the disk is full"),
@@ -78,19 +94,21 @@ class Setup(unittest.TestCase):
         self.tree = pathlib.Path(tempfile.mkdtemp()).resolve()
         self.addCleanup(shutil.rmtree, self.tree)
         self.fakes = self.tree / "fakes"
-        for folder in ("scripts", "tests/reference", "fakes"):
+        for folder in ("scripts", "tests/reference", "plugins/cuda", "fakes"):
             (self.tree / folder).mkdir(parents=True)
         for script in ("setup", "aarch64-libraries"):
             shutil.copy(ROOT / "scripts" / script, self.tree / "scripts")
         (self.tree / "tests/reference/requirements.txt").write_text("nothing==1\n", encoding="utf-8")
+        self.toolkit_version = self.tree / "plugins/cuda/toolkit.txt"
+        self.toolkit_version.write_text("toolkit==1\n", encoding="utf-8")
         for name, text in FAKES.items():
             (self.fakes / name).write_text(HEAD + text, encoding="utf-8")
             (self.fakes / name).chmod(0o755)
         (self.fakes / "installed").write_text("bash\n", encoding="utf-8")
 
-    def setup(self, *words, fail="", status=100):
+    def setup(self, *words, fail="", status=100, env=None):
         (self.fakes / "calls").write_text("", encoding="utf-8")
-        env = {"PATH": f"{self.fakes}:{os.environ['PATH']}", "HOME": str(self.tree), "FAIL": fail,
+        env = {**(env or {}), "PATH": f"{self.fakes}:{os.environ['PATH']}", "HOME": str(self.tree), "FAIL": fail,
                "FAIL_STATUS": str(status), "FAKES": str(self.fakes), "TMPDIR": str(self.tree)}
         return subprocess.run([self.tree / "scripts/setup", *words], check=False, capture_output=True,
                               text=True, env=env, stdin=subprocess.DEVNULL, timeout=60)
@@ -107,12 +125,29 @@ class Setup(unittest.TestCase):
         self.assertLessEqual({"g++", "libyaml-cpp-dev", "glslc", "clang-19"}, self.installed())
         self.assertIn("3 packages with all that they need", done.stderr)
         for made in ("build/venv/requirements.stamp", "build/swiftshader/vk_swiftshader_icd.json",
-                     "build/aarch64-libraries/packages"):
+                     "build/aarch64-libraries/packages", "build/cuda-toolkit/bin/nvcc",
+                     "build/cuda-toolkit/include/cuda.h", "build/cuda-toolkit/LICENSE"):
             self.assertTrue((self.tree / made).exists(), made)
 
         again = self.setup()
         self.assertEqual((again.returncode, again.stdout, again.stderr), (0, "", ""))
         self.assertNotRegex(self.calls(), "(?m)^(apt-get|python3|pip|sudo) ")
+
+    def test_the_cuda_compiler_is_that_of_one_file(self):
+        """Another version is another folder; who does not want NVIDIA's is not given it."""
+        self.assertEqual(self.setup(env={"BITNET_CUDA_TOOLKIT": "skip"}).returncode, 0)
+        toolkit = self.tree / "build/cuda-toolkit"
+        self.assertFalse(toolkit.exists())
+        self.assertIn("missing: the CUDA compiler", self.setup("--check").stderr)
+        self.assertEqual(self.setup().returncode, 0)
+        self.assertFalse((toolkit / "lib").exists() or (toolkit / "bin/nvlink").exists(), "what nothing uses")
+        self.toolkit_version.write_text("toolkit==2\n", encoding="utf-8")
+        self.assertEqual(self.setup().returncode, 0)
+        self.assertIn("pip --disable-pip-version-check", self.calls())
+        self.assertEqual((toolkit / "toolkit.stamp").read_text(encoding="utf-8"), "toolkit==2\n")
+        self.assertEqual([p.name for p in (self.tree / "build").glob("cuda-toolkit*")], ["cuda-toolkit"])
+        self.toolkit_version.unlink()  # a tree without plugins/cuda
+        self.assertEqual(self.setup().stderr, "")
 
     def test_who_wants_less_gets_less(self):
         self.assertEqual(self.setup("--for", "demo").returncode, 0)
@@ -122,7 +157,7 @@ class Setup(unittest.TestCase):
         self.assertFalse((self.tree / "build/venv").exists())
         self.assertEqual(self.setup("--for", "build").returncode, 0)
         self.assertEqual(self.installed() - few,
-                         {"glslc", "spirv-tools", "libvulkan-dev", "opencl-headers",
+                         {"make", "glslc", "spirv-tools", "libvulkan-dev", "opencl-headers",
                           "libgtest-dev"})
 
     def test_check_installs_nothing(self):
@@ -142,7 +177,7 @@ class Setup(unittest.TestCase):
                 done = self.setup(fail=fail, status=status)
                 self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
                 self.assertIn(words, done.stderr)
-                if fail != "nothing":
+                if not fail.startswith("no"):
                     self.assertIn("planted", done.stderr)
                 # What to do comes last.
                 last = done.stderr.splitlines()[-1]

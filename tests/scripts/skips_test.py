@@ -183,12 +183,21 @@ class Lanes(Tree):
     def test_a_lane_that_ci_has_no_time_for(self):
         limit = "lane *: not begun, the time of CI was over"
         self.expect(f"{limit} -- slow")
-        done = self.run_script("test", "--ci", "--lane", "tests", SAYS="fine", BITNET_CI_MINUTES="0")
+        page = self.tree / "page"
+        done = self.run_script("test", "--ci", "--lane", "tests", SAYS="fine", BITNET_CI_MINUTES="0",
+                               GITHUB_STEP_SUMMARY=page)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"(?m)^tests +skipped")
+        self.assertRegex(done.stdout, r"(?m)^tests +cut")
         self.assertIn("lane tests: not begun", done.stdout)
-        done = self.run_script("test", "--ci", "--lane", "tests", SAYS="fine", BITNET_CI_MINUTES="9")
+        cut = "cut, as the time of CI was over: tests (not begun)"
+        self.assertIn(f"\n== {cut}\n", done.stdout)
+        self.assertRegex(page.read_text(encoding="utf-8"), r"\| tests \| cut \| \d+ s \| \d+ s \|\n\n\*\*Cut, as the time of "
+                         r"CI was over:\*\* tests \(not begun\)\n")
+        page.unlink()
+        done = self.run_script("test", "--ci", "--lane", "tests", SAYS="fine", BITNET_CI_MINUTES="9",
+                               GITHUB_STEP_SUMMARY=page)
         self.assertRegex(done.stdout, r"(?m)^tests +ok")
+        self.assertNotIn("cut", done.stdout + page.read_text(encoding="utf-8"))
         # A failure stays one.
         done = self.run_script("test", "--ci", "--lane", "tests", SAYS="skip: planted", BITNET_CI_MINUTES="9")
         self.assertEqual(done.returncode, 1, done.stdout)

@@ -1,0 +1,46 @@
+"""One backend of a GPU that was built here tells the story of the cpu backend, on the driver that its tests run on.
+
+Usage: smoke.py BACKEND, in the environment of a test in tests/cli and that of the driver. For the lane
+`gpu-smoke`: the least that shows that what was compiled is found, loaded, probed and computes.
+"""
+
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+import support  # pylint: disable=wrong-import-position # of another folder
+
+BACKEND = sys.argv.pop(1) if len(sys.argv) > 1 else ""
+PROMPT = ("-p", "Once upon a time", "-n", "24", "--temp", "0", "--json")
+WAIT = ("--probe-wait", "120000")  # ms: drivers in software compile first, and the machine may be busy
+DRIVER = re.compile(r"VK_|OCL_|POCL_|BITNET_STAND_IN")
+
+
+class Smoke(support.Case):
+    def environment(self, extra=None):
+        driver = {name: value for name, value in os.environ.items() if DRIVER.match(name)}
+        return super().environment({**driver, **(extra or {})})
+
+    def setUp(self):
+        super().setUp()
+        if not support.demo_model():
+            self.skipTest("models/ holds no TinyTales*.gguf")
+
+    def test_found_probed_and_computes(self):
+        listed = self.ok("backends", "why", "--json", "--device", BACKEND, *WAIT).json
+        told = {one.get("name"): one for one in listed["backends"]}
+        self.assertIn(BACKEND, told, "it was built and is not found")
+        self.assertIn(BACKEND, listed["detected"], told[BACKEND])
+        ours = self.ok("run", "--device", BACKEND, *PROMPT, *WAIT).json
+        self.assertEqual(ours["selection"]["selected"], BACKEND)
+        computed = [kernel for kernel in ours["kernels"] if kernel["id"].endswith(f".{BACKEND}")]
+        self.assertGreater(sum(kernel["calls"] for kernel in computed), 0, ours["kernels"])
+        if "cpu" not in told:
+            self.skipTest("the cpu backend is not built, and it is the judge")
+        judge = self.ok("run", "--device", "cpu", *PROMPT).json
+        self.assertEqual((ours["text"], ours["tokens"]), (judge["text"], judge["tokens"]))
+
+
+if __name__ == "__main__":
+    support.main()
