@@ -9,9 +9,9 @@
  *            and newer programs and libraries go together. Options: filled by the _defaults call,
  *            which takes that size; what the library does not know of them and is not 0 is
  *            BITNET_UNSUPPORTED, as is a member reserved_N that is not 0. Results: the program sets
- *            struct_size, the library writes no more than that, and 0 where it knows nothing. Arrays
- *            have the size of an element beside them, 0 being that of the first version; bitnet_str
- *            never grows. JSON texts only gain members.
+ *            struct_size, the library writes no more than that, and 0 where it knows nothing.
+ *            Arrays have the size of an element beside them, 0 being that of the first version;
+ *            bitnet_str never grows. JSON texts only gain members.
  * Text out   calls with (out, capacity, needed) write at most capacity bytes, no terminator, and
  *            set *needed to the full size; capacity 0 with out NULL asks for the size, and the
  *            same thread's next call with just that capacity gets the text that was measured.
@@ -55,7 +55,8 @@ typedef void (*bitnet_log_callback)(void* user, uint32_t level, const char* mess
 typedef struct bitnet_runtime_options {
   uint32_t struct_size;
   uint32_t n_threads;       /* 0 = a physical core each, as CPU affinity and cgroup quota allow, and
-                               fewer where the system makes no more; else BITNET_OUT_OF_MEMORY then */
+                               fewer where the system makes no more; a number that it does not make
+                               is BITNET_OUT_OF_MEMORY                                            */
   const char* device;       /* request: auto, cpu, gpu, name, name:index, or a comma list; NULL: the
                                environment's BITNET_DEVICE, else auto                              */
   const char* requested_by; /* where the request came from, for the report; NULL: "program"     */

@@ -57,8 +57,8 @@ std::string user_places_refused(bool wanted);
 // The rule itself.
 std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid);
 
-// `directory` without `end`, the last folders of its path; nothing if it ends otherwise, or if `end`
-// is absolute.
+// `directory` without `end`, the last folders of its path; nothing if it ends otherwise, or if
+// `end` is absolute.
 std::optional<std::filesystem::path> without_end(std::filesystem::path directory,
                                                  std::filesystem::path end);
 

@@ -116,7 +116,7 @@ TEST(backend_directories, begin_beside_the_manifest) {
     EXPECT_EQ(backend_directories(elsewhere), own) << elsewhere;
 }
 
-// GNUInstallDirs allows absolute folders; an end of a path that is none of its folders ends nothing.
+// GNUInstallDirs allows absolute folders: such an end is taken off nothing.
 TEST(without_end, takes_off_whole_folders_only) {
   const struct {
     const char *directory, *end, *left;  // "": nothing
